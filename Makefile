@@ -1,0 +1,78 @@
+# make help says what there is. Every test target takes RUN=regexp and ends with "N passed, N failed, N skipped".
+SHELL   := /bin/bash
+TAGS    := netgo,osusergo,sqlite_omit_load_extension
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION) -linkmode external -extldflags -static
+RUN     ?= .
+TIME    ?= 30s
+NAME    ?= .
+GO      := go
+ROOT    := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env "PATH=$$PATH")
+# Packages whose tests need neither root nor a network.
+UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/vm -e /test/chaos -e /test/bench)
+TALLY   := build/tally
+
+# The same flags everywhere, so that SQLite is compiled once.
+export CGO_ENABLED = 1
+export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
+
+.PHONY: help build lab check fmt test test-unit test-net test-vm bench fuzz deps race clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+build: ## bin/slipway, one static binary
+	@tools/deps.sh install build
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/slipway ./cmd/slipway
+
+lab: build ## boot a virtual rack on libvirt; CHECK=1: check that every machine arrives, clean up, exit 0 or 1
+	@tools/deps.sh install lab
+	$(ROOT) bin/slipway lab up $(if $(CHECK),--check)
+
+check: ## format, vet, staticcheck, known vulnerabilities, floors of the house
+	@test -z "$$(cd tools && $(GO) tool gofumpt -l $$(git -C .. ls-files '*.go' | sed 's|^|../|') | tee /dev/stderr)" || { echo 'run: make fmt'; exit 1; }
+	$(GO) vet ./...
+	@mkdir -p build && cd tools && $(GO) build -o ../build/ honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck && cd .. && build/staticcheck -tags '$(TAGS)' ./...
+	@tools/vulncheck.sh
+	$(GO) test ./test/arch
+
+fmt: ## format all Go files
+	cd tools && $(GO) tool gofumpt -w $$(git -C .. ls-files '*.go' | sed 's|^|../|')
+
+test: ## everything: test-unit, test-net, test-vm
+	@rm -f $(TALLY); mkdir -p build
+	@for t in test-unit test-net test-vm; do echo "== $$t"; $(MAKE) --no-print-directory $$t || failed=1; done; \
+	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
+
+build/testsum: tools/testsum/main.go
+	@mkdir -p build && cd tools && $(GO) build -o ../$@ ./testsum
+
+test-unit: build/testsum ## no root, no network, under a minute
+	@tools/deps.sh install build
+	@build/testsum -tally $(TALLY) $(GO) test -json -run '$(RUN)' $(UNIT)
+
+test-net: build/testsum ## real clients in network namespaces (root)
+	@tools/deps.sh install build; tools/deps.sh install test-net
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/...
+
+test-vm: build/testsum build ## real firmware boots on libvirt (root)
+	@tools/deps.sh install build; tools/deps.sh install test-vm
+	@$(ROOT) env SLIPWAY_VM=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 30m -run '$(RUN)' ./test/vm/...
+
+race: ## unit tests under the race detector
+	$(GO) test -race -run '$(RUN)' $(UNIT)
+
+bench: build ## figures beside real peers, NAME=regexp chooses (root)
+	@tools/deps.sh install bench
+	@$(ROOT) env SLIPWAY_BENCH='$(NAME)' $(GO) test -count=1 -timeout 2h -v -run '^TestBench$$' ./test/bench | grep --line-buffered -v -e '^=== ' -e '^---' -e '^ok' -e '^PASS'
+
+fuzz: ## every fuzz test for TIME each
+	@set -e; for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p 2>/dev/null | grep ^Fuzz || true); do \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(TIME) $$p; done; done
+
+deps: ## the Debian packages that each target needs
+	@tools/deps.sh list
+
+clean: ## what was built
+	rm -rf bin build

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+// hostCommand is slipway host. A host is named by its name, its id or one of its MACs.
+type hostCommand struct {
+	List     hostList     `cmd:"" help:"List hosts, those that nobody has accepted among them."`
+	Show     hostShow     `cmd:"" help:"Show a host."`
+	Create   hostCreate   `cmd:"" help:"Add a host that has not been heard yet."`
+	Delete   hostDelete   `cmd:"" help:"Forget hosts."`
+	Accept   hostAccept   `cmd:"" help:"Accept discovered hosts: by name, all, or by selector."`
+	Label    hostLabel    `cmd:"" help:"Set or remove labels: KEY=VALUE sets, KEY- removes."`
+	Place    hostPlace    `cmd:"" help:"Say where a host stands."`
+	Set      hostSet      `cmd:"" help:"Change what is known of a host, or pin its profile."`
+	Install  hostInstall  `cmd:"" help:"Arm hosts to be installed at their next boot. This overwrites their disks."`
+	Release  hostRelease  `cmd:"" help:"Take hosts back, or clear their failure."`
+	Maintain hostMaintain `cmd:"" help:"Put hosts into maintenance, or with --off take them out."`
+	Protect  hostProtect  `cmd:"" help:"Keep everything destructive away from hosts, or with --off end that."`
+	Explain  hostExplain  `cmd:"" help:"Say what a host would boot now, and why."`
+	Script   hostScript   `cmd:"" help:"Show the boot script that a host would get now."`
+	Events   hostEvents   `cmd:"" help:"Show a host's boots step by step, with durations."`
+}
+
+func hosts(c *client.Client) client.Noun[inventory.Host] { return c.Hosts.Noun }
+
+type hostList struct {
+	State    string `help:"Only hosts in this state." placeholder:"STATE"`
+	Rack     string `help:"Only hosts in this rack." placeholder:"RACK"`
+	Label    string `help:"Only hosts with this label: KEY or KEY=VALUE." placeholder:"LABEL"`
+	Search   string `help:"Part of a name, MAC, serial, UUID, manufacturer or product." placeholder:"TEXT"`
+	Selector string `short:"l" help:"Terms that must all hold, such as rack=r1,product=~R6.*" placeholder:"SELECTOR"`
+	Limit    int    `help:"At most so many."`
+}
+
+// Run lists hosts.
+func (c *hostList) Run(s *session) error {
+	q := client.Query{State: c.State, Rack: c.Rack, Label: c.Label, Search: c.Search, Selector: c.Selector}
+	return showList(s, hosts, q, c.Limit, []string{"NAME", "STATE", "FLAGS", "MAC", "PLACE", "PROFILE", "MACHINE", "FIRMWARE", "SEEN"},
+		func(h inventory.Host) []string {
+			return []string{
+				h.Name, string(h.State), flagsOf(h), bootMAC(h), placeText(h.Place), h.Profile,
+				strings.TrimSpace(h.Manufacturer + " " + h.Product), string(h.Firmware), ago(h.LastSeenAt, time.Now()),
+			}
+		})
+}
+
+// flagsOf names what is special about a host.
+func flagsOf(h inventory.Host) string {
+	var flags []string
+	for _, f := range []struct {
+		is   bool
+		name string
+	}{{h.InMaintenance, "maintenance"}, {h.IsProtected, "protected"}, {h.IsAdopted, "adopted"}, {h.IsArmed, "armed"}} {
+		if f.is {
+			flags = append(flags, f.name)
+		}
+	}
+	return strings.Join(flags, ",")
+}
+
+// bootMAC is the MAC that a host booted from last, else its first, with how many more it has.
+func bootMAC(h inventory.Host) string {
+	if len(h.NICs) == 0 {
+		return ""
+	}
+	nic := h.NICs[max(0, slices.IndexFunc(h.NICs, func(n inventory.NIC) bool { return n.IsBoot }))]
+	if len(h.NICs) > 1 {
+		return fmt.Sprintf("%s +%d", nic.MAC, len(h.NICs)-1)
+	}
+	return string(nic.MAC)
+}
+
+func placeText(p inventory.Place) string {
+	var parts []string
+	for _, part := range []string{p.Site, p.Row, p.Rack} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if p.Unit > 0 {
+		parts = append(parts, fmt.Sprintf("U%d", p.Unit))
+	}
+	return strings.Join(parts, "/")
+}
+
+// ago says how long something is past.
+func ago(at, now time.Time) string {
+	switch d := now.Sub(at); {
+	case at.IsZero():
+		return ""
+	case d < 2*time.Second:
+		return "now"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds ago", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+	}
+}
+
+type hostShow struct {
+	Host string `arg:""`
+}
+
+// Run shows a host.
+func (c *hostShow) Run(s *session) error {
+	return showOne(s, hosts, c.Host, func(t *tableWriter, h inventory.Host) {
+		t.field("name", h.Name)
+		t.field("id", string(h.ID))
+		t.field("state", string(h.State)+", since "+timeText(h.StateSinceAt))
+		t.field("because", h.StateReason)
+		t.field("flags", flagsOf(h))
+		t.field("profile", h.Profile)
+		t.field("place", placeText(h.Place))
+		t.field("machine", strings.TrimSpace(h.Manufacturer+" "+h.Product))
+		t.field("serial", h.Serial)
+		t.field("asset tag", h.AssetTag)
+		t.field("uuid", h.UUID)
+		t.field("firmware", strings.TrimSpace(string(h.Firmware)+" "+string(h.Arch)))
+		if h.MemoryMiB > 0 {
+			t.field("memory", fmt.Sprintf("%d MiB", h.MemoryMiB))
+		}
+		t.field("disk boot", string(h.DiskBoot))
+		for _, n := range h.NICs {
+			text := strings.TrimSpace(string(n.MAC) + " " + n.Name)
+			if n.Vendor != "" {
+				text += " (" + n.Vendor + ")"
+			}
+			if n.IsBoot {
+				text += ", booted from it"
+			}
+			t.field("nic", text)
+		}
+		for _, k := range slices.Sorted(maps.Keys(h.Labels)) {
+			t.field("label", k+"="+h.Labels[k])
+		}
+		for _, k := range slices.Sorted(maps.Keys(h.Facts)) {
+			t.field("fact", k+"="+h.Facts[k])
+		}
+		t.field("last seen", timeText(h.LastSeenAt))
+	})
+}
+
+// timeText writes a time for people, in their zone.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04:05 MST")
+}
+
+// placeFlags are the flags that say where a host stands.
+type placeFlags struct {
+	Site *string `help:"Site." placeholder:"NAME"`
+	Row  *string `help:"Row." placeholder:"NAME"`
+	Rack *string `help:"Rack." placeholder:"NAME"`
+	Unit *int    `help:"Lowest rack unit it fills, from 1 at the bottom; 0 for unknown." placeholder:"N"`
+}
+
+func (f placeFlags) patch() *client.PlacePatch {
+	if f == (placeFlags{}) {
+		return nil
+	}
+	return &client.PlacePatch{Site: f.Site, Row: f.Row, Rack: f.Rack, Unit: f.Unit}
+}
+
+type hostCreate struct {
+	Name   string            `arg:"" help:"Its name, a DNS label."`
+	MAC    []string          `name:"mac" required:"" help:"A MAC of it; repeat for more." placeholder:"MAC"`
+	Label  map[string]string `help:"A label, KEY=VALUE; repeat for more." placeholder:"KEY=VALUE" mapsep:"none"`
+	Serial string            `placeholder:"TEXT" help:"Serial number."`
+	UUID   string            `name:"uuid" placeholder:"UUID" help:"SMBIOS UUID."`
+	Arch   string            `placeholder:"ARCH" help:"x86_64, i386 or arm64."`
+	placeFlags
+	Profile string `placeholder:"NAME" help:"Profile to pin."`
+	DryRun  bool   `help:"Only show what would be stored."`
+}
+
+// Run adds a host.
+func (c *hostCreate) Run(s *session) error {
+	h := inventory.Host{
+		Name: c.Name, Labels: c.Label, Serial: c.Serial, UUID: c.UUID, Arch: inventory.Arch(c.Arch), Profile: c.Profile,
+		Place: inventory.Place{Site: value(c.Site), Row: value(c.Row), Rack: value(c.Rack), Unit: value(c.Unit)},
+	}
+	for _, m := range c.MAC {
+		h.NICs = append(h.NICs, inventory.NIC{MAC: inventory.MAC(m)})
+	}
+	return write(s, hosts, "POST", "", h, c.DryRun)
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+type hostDelete struct {
+	Hosts  []string `arg:""`
+	DryRun bool     `help:"Only show what would be deleted."`
+}
+
+// Run forgets hosts.
+func (c *hostDelete) Run(s *session) error { return remove(s, hosts, c.Hosts, c.DryRun) }
+
+type hostAccept struct {
+	Hosts    []string `arg:"" optional:""`
+	All      bool     `help:"All discovered hosts."`
+	Selector string   `short:"l" help:"Those that the selector matches." placeholder:"SELECTOR"`
+	DryRun   bool     `help:"Only show which hosts would be accepted."`
+}
+
+// Run accepts hosts.
+func (c *hostAccept) Run(s *session) error {
+	n := 0
+	for _, given := range []bool{len(c.Hosts) > 0, c.All, c.Selector != ""} {
+		if given {
+			n++
+		}
+	}
+	if n != 1 {
+		return usage("slipway host accept NAME... or --all or --selector SELECTOR", "say which hosts to accept, in one way")
+	}
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	out, err := api.Hosts.AcceptMany(s.ctx, client.AcceptRequest{Hosts: c.Hosts, All: c.All, Selector: c.Selector}, c.DryRun)
+	if err != nil {
+		return err
+	}
+	err = s.show(out, func(t *tableWriter) {
+		t.row("HOST", "RESULT")
+		done := "accepted"
+		if out.IsDryRun {
+			done = "would be accepted"
+		}
+		for _, name := range out.Accepted {
+			t.row(name, done)
+		}
+		for _, k := range out.Skipped {
+			t.row(k.Host, "skipped: "+k.Reason)
+		}
+	})
+	if err == nil && len(out.Skipped) > 0 {
+		return errSaid
+	}
+	return err
+}
+
+type hostLabel struct {
+	Host   string   `arg:""`
+	Labels []string `arg:"" help:"KEY=VALUE to set, KEY- to remove." placeholder:"LABEL"`
+	DryRun bool     `help:"Only show what would change."`
+}
+
+// Run sets and removes labels.
+func (c *hostLabel) Run(s *session) error {
+	labels := map[string]*string{}
+	for _, l := range c.Labels {
+		key, text, isSet := strings.Cut(l, "=")
+		switch name, isRemoval := strings.CutSuffix(l, "-"); {
+		case isSet:
+			labels[key] = &text
+		case isRemoval:
+			labels[name] = nil
+		default:
+			return usage("write KEY=VALUE to set a label and KEY- to remove it", "%q is not a label", l)
+		}
+	}
+	return s.patchHost(c.Host, client.HostPatch{Labels: labels}, c.DryRun)
+}
+
+// patchHost changes a host, or shows what that would change.
+func (s *session) patchHost(host string, p client.HostPatch, isDryRun bool) error {
+	c, err := s.client()
+	if err != nil {
+		return err
+	}
+	if isDryRun {
+		return s.preview(c.Hosts.Preview(s.ctx, "PATCH", host, p))
+	}
+	h, err := c.Hosts.Patch(s.ctx, host, p)
+	if err != nil {
+		return err
+	}
+	return s.stored(h)
+}
+
+type hostPlace struct {
+	Host string `arg:""`
+	placeFlags
+	DryRun bool `help:"Only show what would change."`
+}
+
+// Run places a host.
+func (c *hostPlace) Run(s *session) error {
+	p := c.patch()
+	if p == nil {
+		return usage("give --site, --row, --rack or --unit", "nothing to change")
+	}
+	return s.patchHost(c.Host, client.HostPatch{Place: p}, c.DryRun)
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+type hostSet struct {
+	Host         string   `arg:""`
+	Name         *string  `help:"Another name." placeholder:"NAME"`
+	Profile      *string  `help:"Profile to pin; empty lets the selectors decide." placeholder:"NAME"`
+	DiskBoot     *string  `help:"How it is sent to its own disk: no-offer, exit or sanboot; empty asks the quirk table." placeholder:"WAY"`
+	Adopted      *bool    `negatable:"" help:"Its operating system is not ours: it always boots its own disk."`
+	MAC          []string `name:"mac" help:"All MACs that it has; repeat for more." placeholder:"MAC"`
+	UUID         *string  `name:"uuid" help:"SMBIOS UUID." placeholder:"UUID"`
+	Serial       *string  `help:"Serial number." placeholder:"TEXT"`
+	AssetTag     *string  `help:"Asset tag." placeholder:"TEXT"`
+	Manufacturer *string  `help:"Manufacturer." placeholder:"TEXT"`
+	Product      *string  `help:"Product." placeholder:"TEXT"`
+	DryRun       bool     `help:"Only show what would change."`
+}
+
+// Run changes a host.
+func (c *hostSet) Run(s *session) error {
+	p := client.HostPatch{
+		Name: c.Name, Profile: c.Profile, DiskBoot: (*inventory.DiskBoot)(c.DiskBoot), IsAdopted: c.Adopted, UUID: c.UUID,
+		Serial: c.Serial, AssetTag: c.AssetTag, Manufacturer: c.Manufacturer, Product: c.Product,
+	}
+	for _, m := range c.MAC {
+		p.MACs = append(p.MACs, inventory.MAC(m))
+	}
+	if reflect.ValueOf(p).IsZero() {
+		return usage("slipway host set --help lists what can be changed", "nothing to change")
+	}
+	return s.patchHost(c.Host, p, c.DryRun)
+}
+
+// eachHost does something to every host, and says what came of it.
+func (s *session) eachHost(names []string, do func(h client.Hosts, name string) (inventory.Host, error)) error {
+	return s.each(names, func(c *client.Client, name string) error {
+		h, err := do(c.Hosts, name)
+		if err != nil {
+			return err
+		}
+		return s.show(h, func(t *tableWriter) { t.row(h.Name, string(h.State), flagsOf(h)) })
+	})
+}
+
+type hostInstall struct {
+	Hosts   []string `arg:""`
+	Profile string   `help:"Profile to pin first; without it the one that the host has." placeholder:"NAME"`
+}
+
+// Run arms hosts.
+func (c *hostInstall) Run(s *session) error {
+	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Install(s.ctx, name, c.Profile) })
+}
+
+type hostRelease struct {
+	Hosts []string `arg:""`
+}
+
+// Run takes hosts back.
+func (c *hostRelease) Run(s *session) error {
+	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Release(s.ctx, name) })
+}
+
+type hostMaintain struct {
+	Hosts []string `arg:""`
+	Off   bool     `help:"End it."`
+}
+
+// Run puts hosts into maintenance or takes them out.
+func (c *hostMaintain) Run(s *session) error {
+	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Maintain(s.ctx, name, !c.Off) })
+}
+
+type hostProtect struct {
+	Hosts []string `arg:""`
+	Off   bool     `help:"End it."`
+}
+
+// Run protects hosts or ends that.
+func (c *hostProtect) Run(s *session) error {
+	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Protect(s.ctx, name, !c.Off) })
+}
+
+type hostExplain struct {
+	Host string `arg:""`
+}
+
+// Run explains a host's next boot.
+func (c *hostExplain) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	x, err := api.Hosts.Explain(s.ctx, c.Host)
+	if err != nil {
+		return err
+	}
+	return s.show(x, func(t *tableWriter) {
+		t.field("host", x.Host)
+		t.field("boots", x.Boot)
+		t.field("because", x.Reason)
+		t.field("hint", x.Hint)
+		t.field("profile", x.Profile)
+		t.field("image", x.Image)
+		t.field("loader", x.Loader)
+		t.field("way to disk", string(x.Disk))
+	})
+}
+
+type hostScript struct {
+	Host string `arg:""`
+}
+
+// Run shows the script that a host would get.
+func (c *hostScript) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	text, err := api.Hosts.Script(s.ctx, c.Host)
+	if err != nil {
+		return err
+	}
+	if s.globals.Output != "table" {
+		return s.show(map[string]string{"script": text}, nil)
+	}
+	_, err = io.WriteString(s.out, plainLines(text))
+	return err
+}
+
+type hostEvents struct {
+	Host    string `arg:""`
+	Follow  bool   `short:"f" help:"Wait for more."`
+	Session string `help:"Only this boot session." placeholder:"ID"`
+	All     bool   `help:"From the first boot on; without it, the last 3 boots."`
+}
+
+// bootsShown is how many boots host events shows when not asked for all.
+const bootsShown = 3
+
+// Run shows a host's timeline.
+func (c *hostEvents) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	h, err := api.Hosts.Get(s.ctx, c.Host)
+	if err != nil {
+		return err
+	}
+	q := client.EventQuery{Host: string(h.ID), Session: inventory.SessionID(c.Session)}
+	v := newEventView(s, api)
+	v.skipHost = true
+	if !c.All && c.Session == "" {
+		boots, err := api.Sessions.List(s.ctx, client.Query{Host: string(h.ID), Limit: bootsShown})
+		if err != nil {
+			return err
+		}
+		if n := len(boots.Items); n > 0 {
+			v.since = boots.Items[n-1].StartedAt
+		}
+	}
+	if err := v.run(q, c.Follow, 0); err != nil {
+		return fmt.Errorf("events of %s: %w", h.Name, err)
+	}
+	return nil
+}

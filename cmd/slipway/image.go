@@ -1,0 +1,371 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+func imagesOf(c *client.Client) client.Noun[inventory.Image] { return c.Images }
+
+type imageCommand struct {
+	List      imageList      `cmd:"" help:"List images."`
+	Show      imageShow      `cmd:"" help:"Show an image."`
+	Import    imageImport    `cmd:"" help:"Import an image from the catalogue, from URLs or from files."`
+	Imports   imageImports   `cmd:"" help:"List imports and how far they are."`
+	Cancel    imageCancel    `cmd:"" help:"Stop an import; the next one of the same goes on from there."`
+	Delete    imageDelete    `cmd:"" help:"Delete images; artefact prune then frees the space."`
+	Catalogue imageCatalogue `cmd:"" help:"List what can be imported by name."`
+	Verify    artefactVerify `cmd:"" help:"Read the files of all images again and list those that are damaged."`
+	Prune     artefactPrune  `cmd:"" help:"Remove the files that no image uses."`
+}
+
+type imageList struct{}
+
+// Run lists images.
+func (*imageList) Run(s *session) error {
+	return showList(s, imagesOf, client.Query{}, 0, []string{"NAME", "OS", "RELEASE", "ARCH", "FILES", "INSTALLS", "IMPORTED"}, func(i inventory.Image) []string {
+		return []string{i.Name, i.OS, i.Release, string(i.Arch), fmt.Sprint(len(i.Files)), yesNo(i.IsInstaller), timeText(i.UpdatedAt)}
+	})
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+type imageShow struct {
+	Image string `arg:""`
+}
+
+// Run shows an image.
+func (c *imageShow) Run(s *session) error {
+	return showOne(s, imagesOf, c.Image, func(t *tableWriter, i inventory.Image) {
+		t.field("name", i.Name)
+		t.field("os", i.OS+" "+i.Release)
+		t.field("arch", string(i.Arch))
+		t.field("installs", yesNo(i.IsInstaller))
+		if i.MemoryMiB > 0 {
+			t.field("memory", fmt.Sprintf("at least %d MiB", i.MemoryMiB))
+		}
+		for _, f := range i.Files {
+			t.field(string(f.Role), f.Name+" "+string(f.Digest))
+		}
+		t.field("arguments", strings.Join(i.KernelArgs, " "))
+		t.field("imported", timeText(i.UpdatedAt))
+	})
+}
+
+type imageImport struct {
+	Name      string            `arg:"" help:"Name of the image, such as debian-12."`
+	OS        string            `name:"os" help:"Operating system of the catalogue; without it, --kernel names your own." placeholder:"OS"`
+	Release   string            `help:"Release of the operating system." placeholder:"RELEASE"`
+	Arch      string            `help:"x86_64 or arm64 (default x86_64)." placeholder:"ARCH"`
+	From      string            `help:"Where the files are: a URL, a folder of the server, or 'package' for its Debian package." placeholder:"WHERE"`
+	Sums      string            `help:"URL or file with SHA-256 sums." placeholder:"WHERE"`
+	Kernel    string            `help:"URL or file of the kernel." placeholder:"WHERE"`
+	Initrd    []string          `help:"URL or file of an initrd; repeat for more." placeholder:"WHERE"`
+	Rootfs    []string          `help:"URL or file that the system fetches itself." placeholder:"WHERE"`
+	ISO       []string          `name:"iso" help:"URL or file of an ISO that the system fetches itself." placeholder:"WHERE"`
+	Arg       []string          `help:"Kernel argument; repeat for more." placeholder:"ARG" sep:"none"`
+	Set       map[string]string `help:"Value of a catalogue variable, NAME=VALUE." placeholder:"NAME=VALUE" mapsep:"none"`
+	MemoryMiB int               `name:"memory-mib" help:"Least memory in MiB." placeholder:"N"`
+	Installer *bool             `negatable:"" help:"Whether booting it may overwrite a disk."`
+	Detach    bool              `help:"Do not wait for it."`
+}
+
+// request turns the flags into a request; paths become absolute, because the server has another working directory.
+func (c *imageImport) request() (client.ImportRequest, error) {
+	r := client.ImportRequest{
+		Name: c.Name, OS: c.OS, Release: c.Release, Arch: inventory.Arch(c.Arch), From: c.From, Sums: c.Sums,
+		KernelArgs: c.Arg, Set: c.Set, MemoryMiB: c.MemoryMiB, IsInstaller: c.Installer,
+	}
+	if c.OS == "" && c.Kernel == "" {
+		return r, usage("slipway image catalogue lists systems; for your own: --kernel WHERE --initrd WHERE", "say what to import: --os or --kernel")
+	}
+	var err error
+	for _, f := range []struct {
+		role    inventory.Role
+		sources []string
+	}{{inventory.RoleKernel, []string{c.Kernel}}, {inventory.RoleInitrd, c.Initrd}, {inventory.RoleRootfs, c.Rootfs}, {inventory.RoleISO, c.ISO}} {
+		for _, source := range f.sources {
+			if source == "" {
+				continue
+			}
+			if source, err = absolute(source); err != nil {
+				return r, err
+			}
+			r.Files = append(r.Files, client.ImportFile{Role: f.role, Source: source})
+		}
+	}
+	if r.From != "" && r.From != images.FromPackage {
+		if r.From, err = absolute(r.From); err != nil {
+			return r, err
+		}
+	}
+	if r.Sums != "" {
+		r.Sums, err = absolute(r.Sums)
+	}
+	return r, err
+}
+
+// absolute makes a path absolute and leaves a URL alone.
+func absolute(where string) (string, error) {
+	if strings.Contains(where, "://") {
+		return where, nil
+	}
+	path, err := filepath.Abs(where)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", where, err)
+	}
+	return path, nil
+}
+
+// Run imports an image and shows how far it is.
+func (c *imageImport) Run(s *session) error {
+	r, err := c.request()
+	if err != nil {
+		return err
+	}
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	job, err := api.Import(s.ctx, r)
+	if err != nil {
+		return err
+	}
+	if c.Detach {
+		return s.show(job, func(t *tableWriter) { t.row(job.ID, job.Image, job.State) })
+	}
+	bar := newBar(s)
+	for job, err = range api.WatchJob(s.ctx, job.ID) {
+		if err != nil {
+			break
+		}
+		bar.show(job)
+	}
+	bar.end()
+	switch {
+	case s.ctx.Err() != nil:
+		s.say("the import goes on; slipway image imports shows how far it is, slipway image cancel %s stops it", job.ID)
+		return errSaid
+	case err != nil:
+		return err
+	case job.Error != "":
+		return inventory.Errorf(inventory.Unavailable, "%s", job.Error).WithHint("%s", job.Hint)
+	}
+	s.say("image %s imported", job.Image)
+	return s.stored(job)
+}
+
+// bar shows the progress of an import: one line that moves on a terminal, elsewhere a line per step.
+type bar struct {
+	s      *session
+	isLive bool
+	last   string
+}
+
+func newBar(s *session) *bar { return &bar{s: s, isLive: s.isTerminal()} }
+
+func (b *bar) show(j client.Job) {
+	if j.IsEnded() {
+		return
+	}
+	p := images.Progress{
+		Step: images.Step(j.Progress.Step), File: j.Progress.File, FileN: j.Progress.FileN, FilesN: j.Progress.FilesN,
+		Source: j.Progress.Source, Bytes: j.Progress.Bytes, TotalBytes: j.Progress.TotalBytes, BytesPerSecond: j.Progress.BytesPerSecond, Note: j.Progress.Note,
+	}
+	if j.State == "waiting" {
+		p.Note = "waiting for another import"
+	}
+	if !b.isLive {
+		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", p.Step, p.File, p.Note))
+		if line != b.last && line != "" {
+			b.s.say("%s", line)
+			b.last = line
+		}
+		return
+	}
+	width := 80
+	if f, ok := b.s.err.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 10 {
+			width = w - 1
+		}
+	}
+	line := images.Bar(p, width)
+	if p.Note != "" && p.Note != b.last {
+		fmt.Fprintf(b.s.err, "\r\x1b[K%s\n", plain(p.Note))
+		b.last = p.Note
+	}
+	fmt.Fprintf(b.s.err, "\r\x1b[K%s", plain(line))
+}
+
+func (b *bar) end() {
+	if b.isLive {
+		fmt.Fprint(b.s.err, "\r\x1b[K")
+	}
+}
+
+type imageImports struct{}
+
+// Run lists imports.
+func (*imageImports) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	jobs, err := api.Jobs(s.ctx)
+	if err != nil {
+		return err
+	}
+	return s.show(jobs.Items, func(t *tableWriter) {
+		t.row("ID", "IMAGE", "STATE", "STEP", "FILE", "BYTES", "OF", "WHY")
+		for _, j := range jobs.Items {
+			of := ""
+			if j.Progress.TotalBytes > 0 {
+				of = images.FormatBytes(j.Progress.TotalBytes)
+			}
+			t.row(j.ID, j.Image, j.State, j.Progress.Step, j.Progress.File, images.FormatBytes(j.Progress.Bytes), of, j.Error)
+		}
+	})
+}
+
+type imageCancel struct {
+	ID string `arg:"" help:"Of the import."`
+}
+
+// Run stops an import.
+func (c *imageCancel) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	return api.CancelJob(s.ctx, c.ID)
+}
+
+type imageDelete struct {
+	Images []string `arg:""`
+	DryRun bool     `help:"Only show what would be deleted."`
+}
+
+// Run deletes images.
+func (c *imageDelete) Run(s *session) error { return remove(s, imagesOf, c.Images, c.DryRun) }
+
+type imageCatalogue struct{}
+
+// Run lists the catalogue.
+func (*imageCatalogue) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	page, err := api.Catalogue(s.ctx)
+	if err != nil {
+		return err
+	}
+	return s.show(page.Items, func(t *tableWriter) {
+		t.row("OS", "RELEASES", "TITLE", "ARCH", "MEMORY", "INSTALLS", "PACKAGE")
+		for _, e := range page.Items {
+			var arch []string
+			for a := range e.Arch {
+				arch = append(arch, string(a))
+			}
+			slices.Sort(arch)
+			t.row(e.OS, strings.Join(e.Releases, " "), e.Title, strings.Join(arch, " "), fmt.Sprintf("%d MiB", e.MemoryMiB), yesNo(e.IsInstaller), e.Package)
+		}
+	})
+}
+
+func artefacts(c *client.Client) client.Noun[inventory.Artefact] { return c.Artefacts }
+
+type artefactCommand struct {
+	List   artefactList   `cmd:"" help:"List artefacts."`
+	Show   artefactShow   `cmd:"" help:"Show an artefact."`
+	Verify artefactVerify `cmd:"" help:"Read every artefact again and list those that are damaged."`
+	Prune  artefactPrune  `cmd:"" help:"Remove the artefacts that no image uses."`
+}
+
+type artefactList struct{}
+
+// Run lists artefacts.
+func (*artefactList) Run(s *session) error {
+	return showList(s, artefacts, client.Query{}, 0, []string{"DIGEST", "SIZE", "IMPORTED", "FROM"}, func(a inventory.Artefact) []string {
+		return []string{string(a.Digest), images.FormatBytes(a.SizeBytes), timeText(a.CreatedAt), a.Source}
+	})
+}
+
+type artefactShow struct {
+	Digest string `arg:""`
+}
+
+// Run shows an artefact.
+func (c *artefactShow) Run(s *session) error {
+	return showOne(s, artefacts, c.Digest, func(t *tableWriter, a inventory.Artefact) {
+		t.field("digest", string(a.Digest))
+		t.field("size", fmt.Sprintf("%s (%d bytes)", images.FormatBytes(a.SizeBytes), a.SizeBytes))
+		t.field("from", a.Source)
+		t.field("imported", timeText(a.CreatedAt))
+	})
+}
+
+type artefactVerify struct{}
+
+// Run checks all artefacts; damage is a failure.
+func (*artefactVerify) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	faults, err := api.VerifyArtefacts(s.ctx)
+	if err != nil {
+		return err
+	}
+	err = s.show(faults.Items, func(t *tableWriter) {
+		for _, f := range faults.Items {
+			t.row(string(f.Digest), f.Problem, strings.Join(f.Images, " "), f.Hint)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(faults.Items) > 0:
+		return inventory.Errorf(inventory.Conflict, "%d artefacts are not as they were imported", len(faults.Items)).WithHint("import their images again")
+	}
+	s.say("all artefacts are as they were imported")
+	return nil
+}
+
+type artefactPrune struct{}
+
+// Run removes what no image uses.
+func (*artefactPrune) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	p, err := api.PruneArtefacts(s.ctx)
+	if err != nil {
+		return err
+	}
+	err = s.show(p, func(t *tableWriter) {
+		for _, d := range p.Removed {
+			t.row(string(d), "removed")
+		}
+		for _, d := range p.Kept {
+			t.row(string(d), "kept: a machine may still be booting it")
+		}
+	})
+	s.say("%s freed", images.FormatBytes(p.FreedBytes))
+	return err
+}

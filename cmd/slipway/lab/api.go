@@ -1,0 +1,78 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+// api is what following a rack asks of its server.
+type api interface {
+	hosts(ctx context.Context) ([]inventory.Host, error)
+	// accept accepts a discovered host under a name and place of the lab's.
+	accept(ctx context.Context, h inventory.Host, s Spec) error
+	// profileOf returns the profile that the host's latest boot was decided with, "" for none.
+	profileOf(ctx context.Context, host string) string
+	// follow calls each for every event from the first on, until ctx ends.
+	follow(ctx context.Context, each func(inventory.Event)) error
+}
+
+// remote is the api of a real server.
+type remote struct{ c *client.Client }
+
+func (r remote) hosts(ctx context.Context) (hosts []inventory.Host, err error) {
+	for h, err := range r.c.Hosts.All(ctx, client.Query{}) {
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, nil
+}
+
+func (r remote) accept(ctx context.Context, h inventory.Host, s Spec) error {
+	if _, err := r.c.Hosts.Accept(ctx, string(h.ID)); err != nil {
+		return err
+	}
+	name, rack := s.HostName(), "lab"
+	_, err := r.c.Hosts.Patch(ctx, string(h.ID), client.HostPatch{Name: &name, Place: &client.PlacePatch{Rack: &rack, Unit: &s.Unit}})
+	return err
+}
+
+func (r remote) profileOf(ctx context.Context, host string) string {
+	p, err := r.c.Sessions.List(ctx, client.Query{Host: host, Limit: 1})
+	if err != nil || len(p.Items) == 0 {
+		return ""
+	}
+	return p.Items[0].Profile
+}
+
+func (r remote) follow(ctx context.Context, each func(inventory.Event)) error {
+	// A stream without a beginning would start with the next event. The first of all is the server's own start.
+	for ev, err := range r.c.Follow(ctx, client.EventQuery{After: 1}) {
+		if err != nil {
+			return err
+		}
+		each(ev)
+	}
+	return ctx.Err()
+}
+
+// importImage imports an image and waits until it is there.
+func importImage(ctx context.Context, c *client.Client, r client.ImportRequest) error {
+	job, err := c.Import(ctx, r)
+	if err != nil {
+		return fmt.Errorf("import image %s: %w", r.Name, err)
+	}
+	for job, err = range c.WatchJob(ctx, job.ID) {
+		if err != nil {
+			return fmt.Errorf("import image %s: %w", r.Name, err)
+		}
+	}
+	if job.Error != "" {
+		return inventory.Errorf(inventory.Unavailable, "image %s is not imported: %s", r.Name, job.Error).WithHint("%s", job.Hint)
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,306 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// step is one stage of a lab machine's boot, as a column of the table.
+type step int
+
+// The steps in the order in which a machine usually passes them.
+const (
+	stepHeard    step = iota // its first packet was heard
+	stepAccepted             // the lab has accepted the host
+	stepAddress              // DHCP acknowledged an address
+	stepLoader               // the boot loader was sent; none for an iPXE in the network card
+	stepScript               // it asked what to boot
+	stepFiles                // kernel and RAM disks were sent
+	stepBooted               // the booted system reported
+	stepCount
+)
+
+func (s step) String() string {
+	return [stepCount]string{"heard", "accepted", "address", "loader", "script", "files", "booted"}[s]
+}
+
+// row is what is known of one machine.
+type row struct {
+	Spec
+	HostID  inventory.HostID
+	Host    string // its name in the inventory
+	State   inventory.State
+	Profile string
+	At      [stepCount]time.Duration // since it was switched on; 0 while not reached
+	FilesN  int                      // artefacts sent in this boot
+	Message string                   // the latest thing that happened, for people
+	Problem string                   // why it will not arrive by itself; "" while it may
+	session inventory.SessionID
+	events  []inventory.Event
+}
+
+// isBooted reports whether the machine has arrived.
+func (r row) isBooted() bool { return r.At[stepBooted] > 0 }
+
+// board turns what the server tells about its hosts into rows. It asks nobody and knows no clock.
+type board struct {
+	startedAt time.Time
+	filesN    int // artefacts that a boot takes
+	rows      []*row
+}
+
+func newBoard(specs []Spec, filesN int, startedAt time.Time) *board {
+	b := &board{startedAt: startedAt, filesN: filesN}
+	for _, s := range specs {
+		b.rows = append(b.rows, &row{Spec: s})
+	}
+	return b
+}
+
+// takeHosts takes over what the inventory says. It returns the lab's hosts that wait to be accepted.
+func (b *board) takeHosts(hosts []inventory.Host) (toAccept []waiting) {
+	for _, h := range hosts {
+		r := b.byMAC(h.MACs()...)
+		if r == nil {
+			continue
+		}
+		r.HostID, r.Host, r.State = h.ID, h.Name, h.State
+		if h.State == inventory.Failed {
+			r.Problem = "quarantined: " + h.StateReason
+		}
+		if h.State == inventory.Discovered {
+			toAccept = append(toAccept, waiting{h, r})
+		}
+	}
+	return toAccept
+}
+
+// waiting is a host that waits to be accepted, and its row.
+type waiting struct {
+	host inventory.Host
+	row  *row
+}
+
+func (b *board) byMAC(macs ...inventory.MAC) *row {
+	for _, r := range b.rows {
+		for _, m := range macs {
+			if r.MAC == m {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+func (b *board) find(ev inventory.Event) *row {
+	if ev.MAC != "" {
+		return b.byMAC(ev.MAC)
+	}
+	for _, r := range b.rows {
+		if ev.HostID != "" && r.HostID == ev.HostID {
+			return r
+		}
+	}
+	return nil
+}
+
+// event takes over something that happened. It returns the row, nil if it was about none of ours, and the step that
+// was reached by it, or -1.
+func (b *board) event(ev inventory.Event) (*row, step) {
+	r := b.find(ev)
+	if r == nil {
+		return nil, -1
+	}
+	r.events = append(r.events, ev)
+	if r.HostID == "" {
+		r.HostID = ev.HostID
+	}
+	if ev.SessionID != "" && ev.SessionID != r.session {
+		r.newBoot(ev.SessionID)
+	}
+	r.Message = ev.Kind + ": " + ev.Detail
+	s := r.stepOf(ev, b.filesN)
+	if s < 0 || r.At[s] > 0 {
+		return r, -1
+	}
+	r.At[s] = max(ev.At.Sub(b.startedAt), time.Millisecond)
+	return r, s
+}
+
+// newBoot forgets how far an earlier boot came.
+func (r *row) newBoot(id inventory.SessionID) {
+	if r.session != "" {
+		for s := stepAddress; s < stepCount; s++ {
+			r.At[s] = 0
+		}
+		r.FilesN = 0
+	}
+	r.session = id
+}
+
+func (r *row) stepOf(ev inventory.Event, filesN int) step {
+	switch ev.Kind {
+	case inventory.EventHostDiscovered, inventory.EventSessionStarted, inventory.EventDHCPDiscover:
+		return stepHeard
+	case inventory.EventStateChanged:
+		if strings.HasPrefix(ev.Detail, string(inventory.Discovered)) {
+			return stepAccepted
+		}
+	case inventory.EventDHCPAck:
+		return stepAddress
+	case inventory.EventLoaderSent:
+		return stepLoader
+	case inventory.EventScriptAsked:
+		return stepScript
+	case inventory.EventArtefactSent:
+		if r.FilesN++; r.FilesN >= filesN {
+			return stepFiles
+		}
+	case inventory.EventReported:
+		if strings.HasPrefix(ev.Detail, "up:") {
+			return stepBooted
+		}
+	}
+	return -1
+}
+
+// isDone reports whether every machine has booted.
+func (b *board) isDone() bool {
+	for _, r := range b.rows {
+		if !r.isBooted() {
+			return false
+		}
+	}
+	return true
+}
+
+// problem returns the first machine that will not arrive by itself.
+func (b *board) problem() *row {
+	for _, r := range b.rows {
+		if r.Problem != "" {
+			return r
+		}
+	}
+	return nil
+}
+
+// column is one column of the table.
+type column struct {
+	head    string
+	cell    func(row) string
+	isRight bool // numbers stand on the right
+	spare   int  // in a narrow terminal, columns are left out in this order; 0 never
+}
+
+func columns() []column {
+	cs := []column{
+		{head: "MACHINE", cell: func(r row) string { return r.Name }},
+		{head: "MAC", cell: func(r row) string { return string(r.MAC) }, spare: 3},
+		{head: "FIRMWARE", cell: func(r row) string { return string(r.Firmware) }, spare: 1},
+		{head: "STATE", cell: func(r row) string { return orDash(string(r.State)) }},
+		{head: "PROFILE", cell: func(r row) string { return orDash(r.Profile) }, spare: 2},
+	}
+	for s := range stepCount {
+		cs = append(cs, column{head: strings.ToUpper(s.String()), cell: func(r row) string { return seconds(r.At[s]) }, isRight: true})
+	}
+	return cs
+}
+
+// table draws the rows as text, two lines for each, none longer than width columns (0: no limit): what the machine is
+// and when it passed each step, in seconds after it was switched on; then the latest that happened.
+func table(rows []row, width int) string {
+	var lines []string
+	cs := columns()
+	for out := 0; ; out++ {
+		cs = slices.DeleteFunc(cs, func(c column) bool { return c.spare > 0 && c.spare == out })
+		lines = align(cs, rows)
+		if out == 3 || width <= 0 || len(lines[0]) <= width {
+			break
+		}
+	}
+	var b strings.Builder
+	for i, line := range lines {
+		b.WriteString(cut(line, width) + "\n")
+		if i > 0 {
+			b.WriteString(cut("  "+lastWord(rows[i-1]), width) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// align sets the head and the rows in columns.
+func align(cs []column, rows []row) []string {
+	lines := make([]string, len(rows)+1)
+	for i, c := range cs {
+		cells := []string{c.head}
+		for _, r := range rows {
+			cells = append(cells, c.cell(r))
+		}
+		widest := 0
+		for _, text := range cells {
+			widest = max(widest, len(text))
+		}
+		for n, text := range cells {
+			gap := strings.Repeat(" ", widest-len(text))
+			if c.isRight {
+				text = gap + text
+			} else {
+				text += gap
+			}
+			if i > 0 {
+				text = "  " + text
+			}
+			lines[n] += text
+		}
+	}
+	return lines
+}
+
+func lastWord(r row) string {
+	switch {
+	case r.Problem != "":
+		return "stopped: " + r.Problem
+	case r.isBooted():
+		return "booted: " + strings.TrimPrefix(reportLine(r), "up: ")
+	case r.Message != "":
+		return r.Message
+	}
+	return "switched on, nothing heard yet"
+}
+
+// reportLine is what the booted system said when it arrived.
+func reportLine(r row) string {
+	for _, ev := range r.events {
+		if ev.Kind == inventory.EventReported && strings.HasPrefix(ev.Detail, "up:") {
+			return ev.Detail
+		}
+	}
+	return ""
+}
+
+func seconds(d time.Duration) string {
+	if d <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", d.Seconds())
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// cut shortens a line to width columns; 0 does not.
+func cut(line string, width int) string {
+	r := []rune(line)
+	if width <= 0 || len(r) <= width {
+		return line
+	}
+	return string(r[:max(width-1, 0)]) + "…"
+}

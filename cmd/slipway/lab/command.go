@@ -1,0 +1,53 @@
+package lab
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Command is slipway lab, for the command line of package main.
+type Command struct {
+	Up   UpCommand   `cmd:"" default:"withargs" help:"Boot a virtual rack and stay until Ctrl-C (the default). Needs root."`
+	Down DownCommand `cmd:"" help:"Remove everything that labs have left on this machine. Needs root."`
+}
+
+// UpCommand boots a rack.
+type UpCommand struct {
+	Machines int           `default:"3" help:"How many machines: BIOS, UEFI PXE and UEFI HTTP Boot in turn."`
+	Accel    string        `default:"auto" enum:"auto,kvm,tcg" help:"How processors are run: kvm, tcg (emulation), or auto to find out."`
+	Dir      string        `default:"${labdir}" help:"Folder of the lab; removed when it ends." placeholder:"DIR"`
+	Check    bool          `help:"End when every machine has booted, with its seconds; exit 1 if one did not."`
+	Timeout  time.Duration `default:"10m" help:"How long --check waits."`
+}
+
+// Run boots the rack.
+func (c *UpCommand) Run() error {
+	if c.Machines < 1 || c.Machines > 64 {
+		return inventory.Errorf(inventory.Invalid, "a lab of %d machines is not possible", c.Machines).
+			WithHint("use 1 to 64; each takes %d MiB of memory", memoryMiB)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	return Up(ctx, UpConfig{IsCheck: c.Check, Timeout: c.Timeout, Config: Config{
+		Out:        os.Stdout,
+		RackConfig: RackConfig{Dir: c.Dir, Accel: Accel(c.Accel), Specs: Specs(c.Machines)},
+	}})
+}
+
+// DownCommand cleans up.
+type DownCommand struct {
+	Dir string `default:"${labdir}" help:"Folder of the lab." placeholder:"DIR"`
+}
+
+// Run removes what labs have left.
+func (c *DownCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	return Down(ctx, c.Dir, os.Stdout)
+}

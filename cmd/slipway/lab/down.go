@@ -1,0 +1,87 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// sweep removes whatever racks have left on this machine: domains, the lab's server and libvirtd, bridge, namespace,
+// folder. It says what it has found. Doing it again is harmless.
+func sweep(cfg RackConfig) (removed []string, err error) {
+	var errs []error
+	note := func(what string, did bool, err error) {
+		if did {
+			removed = append(removed, what)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", what, err))
+		}
+	}
+	if d, found, err := findDaemon(); found {
+		doms, err := d.domains()
+		errs = append(errs, err)
+		for _, dom := range doms {
+			note("machine "+dom.Name, true, d.destroy(dom))
+		}
+		d.close()
+	} else if err != nil {
+		errs = append(errs, err)
+	}
+	dirs := []string{cfg.Dir}
+	if b, err := os.ReadFile(notePath); err == nil && string(b) != cfg.Dir {
+		dirs = append(dirs, string(b))
+	}
+	for _, dir := range dirs {
+		for _, pid := range leftProcesses(dir) {
+			note(fmt.Sprintf("process %d", pid), true, stopProcess(pid))
+		}
+	}
+	own := netspace{path: filepath.Join(namespaceDir, ownNamespace), isOwn: true}
+	did, err := own.remove()
+	note("network namespace "+ownNamespace, did, err)
+	for _, n := range bridgePlaces() {
+		did, err := n.removeBridge(cfg.Bridge)
+		note("bridge "+cfg.Bridge, did, err)
+	}
+	for _, dir := range dirs {
+		_, err := os.Stat(filepath.Join(dir, marker))
+		note("folder "+dir, err == nil, removeDir(dir))
+	}
+	removeTraces()
+	return removed, errors.Join(errs...)
+}
+
+// bridgePlaces are the namespaces in which a rack's bridge may stand: libvirtd's and ours.
+func bridgePlaces() []netspace {
+	places := []netspace{{path: "/proc/self/ns/net"}}
+	if d, found, _ := findDaemon(); found {
+		places = append(places, d.net)
+		d.close()
+	}
+	return places
+}
+
+// leftProcesses returns the processes that a rack in dir has started and not stopped: their ids are in files there,
+// and their command lines name the folder, so that a number used again by somebody else is left alone.
+func leftProcesses(dir string) (pids []int) {
+	found, _ := filepath.Glob(filepath.Join(dir, "*.pid"))
+	for _, f := range found {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		if err != nil || pid <= 1 || pid == os.Getpid() || !isAlive(pid) {
+			continue
+		}
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.Contains(string(line), dir) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,224 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	libvirt "github.com/digitalocean/go-libvirt"
+	"github.com/digitalocean/go-libvirt/socket/dialers"
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// sockets are where a libvirt daemon for qemu:///system listens: the one daemon, or the one for QEMU alone.
+func sockets() []string { return []string{"/run/libvirt/libvirt-sock", "/run/libvirt/virtqemud-sock"} }
+
+// ownConf is qemu.conf for a libvirtd of our own, on machines where no service manager runs one: there are no control
+// groups to sort the machines into, and the namespace already keeps them apart.
+const ownConf = `security_driver = "none"
+namespaces = []
+cgroup_controllers = []
+stdio_handler = "file"
+user = "root"
+group = "root"
+`
+
+const qemuConf = "/etc/libvirt/qemu.conf"
+
+// daemon is the libvirtd the rack runs on.
+type daemon struct {
+	conn *libvirt.Libvirt
+	net  netspace
+	cmd  *exec.Cmd // nil when it is not ours
+}
+
+// findDaemon connects to a libvirtd that is running already; ok is false when there is none.
+func findDaemon() (d daemon, ok bool, err error) {
+	for _, path := range sockets() {
+		pid, err := listener(path)
+		if err != nil {
+			continue
+		}
+		conn, err := connect(path)
+		if err != nil {
+			return daemon{}, false, inventory.Errorf(inventory.Unavailable, "libvirtd at %s does not answer: %w", path, err).
+				WithHint("look at its log with: journalctl -u libvirtd")
+		}
+		d = daemon{conn: conn, net: netspace{path: "/proc/self/ns/net"}}
+		if of := (netspace{path: fmt.Sprintf("/proc/%d/ns/net", pid)}); pid > 0 {
+			if _, err := of.inode(); err == nil {
+				d.net = of
+			}
+		}
+		return d, true, nil
+	}
+	return daemon{}, false, nil
+}
+
+// listener returns the id of the process that listens on a unix socket.
+func listener(path string) (int, error) {
+	c, err := net.DialTimeout("unix", path, 2*time.Second)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return 0, err
+	}
+	if credErr != nil {
+		return 0, credErr
+	}
+	return int(cred.Pid), nil
+}
+
+func connect(path string) (*libvirt.Libvirt, error) {
+	l := libvirt.NewWithDialer(dialers.NewLocal(dialers.WithSocket(path), dialers.WithLocalTimeout(5*time.Second)))
+	if err := l.ConnectToURI(libvirt.QEMUSystem); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// startDaemon starts a libvirtd of our own inside n, and waits until it answers. Its qemu.conf is laid over the
+// system's in a mount namespace of its own, so that /etc stays as it is.
+func startDaemon(ctx context.Context, n netspace, dir string) (daemon, error) {
+	conf, logPath := filepath.Join(dir, "qemu.conf"), filepath.Join(dir, "libvirtd.log")
+	if err := os.WriteFile(conf, []byte(ownConf), 0o644); err != nil {
+		return daemon{}, fmt.Errorf("write %s: %w", conf, err)
+	}
+	out, err := os.Create(logPath)
+	if err != nil {
+		return daemon{}, fmt.Errorf("make libvirtd's log: %w", err)
+	}
+	defer out.Close()
+	cmd := exec.Command("libvirtd", "--pid-file", filepath.Join(dir, "libvirtd.pid"))
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true} // Ctrl-C reaches the lab, which stops it when the machines are gone
+	err = onOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("make a mount namespace: %w", err)
+		}
+		if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("keep mounts private: %w", err)
+		}
+		if err := unix.Mount(conf, qemuConf, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("lay our qemu.conf over %s: %w", qemuConf, err)
+		}
+		if err := n.enter(); err != nil {
+			return err
+		}
+		return cmd.Start()
+	})
+	if err != nil {
+		return daemon{}, fmt.Errorf("start libvirtd: %w", err)
+	}
+	d := daemon{net: n, cmd: cmd}
+	if d.conn, err = awaitDaemon(ctx, cmd.Process.Pid); err != nil {
+		d.close()
+		return daemon{}, inventory.Errorf(inventory.Unavailable, "our libvirtd does not answer: %w\n%s", err, tailFile(logPath, 10))
+	}
+	return d, nil
+}
+
+// awaitDaemon connects to the libvirtd with that process id as soon as it listens.
+func awaitDaemon(ctx context.Context, pid int) (*libvirt.Libvirt, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		if got, err := listener(sockets()[0]); err == nil && got == pid {
+			return connect(sockets()[0])
+		}
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid)); errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.New("it ended at once")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// close ends the connection, and the daemon if it is ours.
+func (d *daemon) close() {
+	if d.conn != nil {
+		_ = d.conn.Disconnect()
+	}
+	if d.cmd != nil {
+		_ = stopProcess(d.cmd.Process.Pid)
+		_ = d.cmd.Wait()
+	}
+}
+
+// domains returns the lab's domains on this libvirtd.
+func (d *daemon) domains() ([]libvirt.Domain, error) {
+	all, _, err := d.conn.ConnectListAllDomains(1, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list libvirt domains: %w", err)
+	}
+	var ours []libvirt.Domain
+	for _, dom := range all {
+		if strings.HasPrefix(dom.Name, prefix) {
+			ours = append(ours, dom)
+		}
+	}
+	return ours, nil
+}
+
+// destroy stops a domain at once; one that is gone already is fine.
+func (d *daemon) destroy(dom libvirt.Domain) error {
+	err := d.conn.DomainDestroyFlags(dom, libvirt.DomainDestroyDefault)
+	if err != nil && !libvirt.IsNotFound(err) && !isNotRunning(err) {
+		return fmt.Errorf("stop libvirt domain %s: %w", dom.Name, err)
+	}
+	// The lab's domains are transient; one that somebody has made persistent is forgotten too.
+	_ = d.conn.DomainUndefineFlags(dom, libvirt.DomainUndefineNvram)
+	return nil
+}
+
+func isNotRunning(err error) bool {
+	var e libvirt.Error
+	return errors.As(err, &e) && e.Code == uint32(libvirt.ErrOperationInvalid)
+}
+
+// stopProcess asks a process to end, waits up to five seconds, then kills it.
+func stopProcess(pid int) error {
+	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
+		return err
+	}
+	for range 50 {
+		if !isAlive(pid) {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return unix.Kill(pid, unix.SIGKILL)
+}
+
+// isAlive reports whether a process runs; one that has ended and waits for its parent does not.
+func isAlive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z") && !strings.HasPrefix(after, "X")
+}

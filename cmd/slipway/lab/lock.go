@@ -1,0 +1,54 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// lockName is an abstract unix socket: it leaves no file, and the kernel drops it with the lab that holds it.
+const lockName = "@slipway-lab"
+
+// takeLock makes sure that only one lab is alive on this machine.
+func takeLock() (io.Closer, error) {
+	l, err := net.Listen("unix", lockName)
+	if err != nil {
+		return nil, inventory.Errorf(inventory.Conflict, "another lab runs on this machine").
+			WithHint("end it with Ctrl-C where it runs, or with: slipway lab down")
+	}
+	return l, nil
+}
+
+// stopOther asks the lab that is alive, if any, to end and clean up, and waits for it; after patience it is killed.
+// It returns the lock.
+func stopOther(ctx context.Context, patience time.Duration) (lock io.Closer, stopped bool, err error) {
+	deadline := time.Now().Add(patience)
+	for {
+		if lock, err = takeLock(); err == nil {
+			return lock, stopped, nil
+		}
+		pid, dialErr := listener(lockName)
+		switch {
+		case dialErr != nil || pid <= 1:
+		case time.Now().After(deadline):
+			_ = unix.Kill(pid, unix.SIGKILL)
+			deadline = deadline.Add(patience)
+		case !stopped:
+			if err := unix.Kill(pid, unix.SIGINT); err != nil {
+				return nil, false, fmt.Errorf("stop the lab with process id %d: %w", pid, err)
+			}
+			stopped = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, stopped, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

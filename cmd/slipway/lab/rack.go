@@ -1,0 +1,288 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	libvirt "github.com/digitalocean/go-libvirt"
+	"golang.org/x/sync/errgroup"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// DefaultDir is where a rack keeps its files.
+const DefaultDir = "/var/lib/slipway-lab"
+
+const (
+	marker = "made-by-slipway-lab" // a file that says: this folder may be removed
+	// notePath names the folder of the latest rack, for a clean-up that is not told it.
+	notePath = "/run/slipway-lab.dir"
+	// emulatorLogs is where libvirt keeps a log per domain.
+	emulatorLogs = "/var/log/libvirt/qemu"
+)
+
+// RackConfig says what to build. Zero values mean the defaults.
+type RackConfig struct {
+	Dir     string       // DefaultDir
+	Specs   []Spec       // Specs(3)
+	Accel   Accel        // AccelTCG; AccelAuto must be chosen before
+	Bridge  string       // slipway0
+	Address netip.Prefix // 10.213.0.1/24; ours on the bridge
+}
+
+// Rack is a set of virtual machines and the isolated wire between them and us.
+type Rack struct {
+	cfg      RackConfig
+	daemon   daemon
+	lock     io.Closer
+	machines []*Machine
+}
+
+// Machine is one machine of a rack.
+type Machine struct {
+	Spec
+	rack *Rack
+}
+
+// Build makes the namespace if there is no libvirtd yet, the bridge, and the machines' disks; no machine runs yet.
+// What an earlier rack has left behind is removed first. It is an error while another rack is alive.
+func Build(ctx context.Context, cfg RackConfig) (*Rack, error) {
+	cfg = cfg.withDefaults()
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	lock, err := takeLock()
+	if err != nil {
+		return nil, err
+	}
+	r := &Rack{cfg: cfg, lock: lock}
+	if err := r.build(ctx); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (cfg RackConfig) withDefaults() RackConfig {
+	if cfg.Dir == "" {
+		cfg.Dir = DefaultDir
+	}
+	if abs, err := filepath.Abs(cfg.Dir); err == nil {
+		cfg.Dir = abs
+	}
+	if cfg.Specs == nil {
+		cfg.Specs = Specs(3)
+	}
+	if cfg.Accel == "" {
+		cfg.Accel = AccelTCG
+	}
+	if cfg.Bridge == "" {
+		cfg.Bridge = defaultBridge
+	}
+	if !cfg.Address.IsValid() {
+		cfg.Address = netip.MustParsePrefix("10.213.0.1/24")
+	}
+	return cfg
+}
+
+func (r *Rack) build(ctx context.Context) error {
+	if _, err := sweep(r.cfg); err != nil {
+		return err
+	}
+	if err := makeDir(r.cfg.Dir); err != nil {
+		return err
+	}
+	if err := r.findOrStartDaemon(ctx); err != nil {
+		return err
+	}
+	if err := r.daemon.net.makeBridge(r.cfg.Bridge, r.cfg.Address); err != nil {
+		return err
+	}
+	for _, s := range r.cfg.Specs {
+		if err := makeDisk(ctx, s, r.cfg.Dir); err != nil {
+			return err
+		}
+		r.machines = append(r.machines, &Machine{Spec: s, rack: r})
+	}
+	return nil
+}
+
+func (r *Rack) findOrStartDaemon(ctx context.Context) error {
+	d, found, err := findDaemon()
+	if err != nil || found {
+		r.daemon = d
+		return err
+	}
+	n, err := makeNetspace()
+	if err != nil {
+		return err
+	}
+	r.daemon.net = n
+	d, err = startDaemon(ctx, n, r.cfg.Dir)
+	if err == nil {
+		r.daemon = d
+	}
+	return err
+}
+
+// Machines returns the machines in the order of the rack.
+func (r *Rack) Machines() []*Machine { return r.machines }
+
+// Interface returns the name of the bridge.
+func (r *Rack) Interface() string { return r.cfg.Bridge }
+
+// Address returns our address on the bridge with its prefix length.
+func (r *Rack) Address() netip.Prefix { return r.cfg.Address }
+
+// Dir returns the folder of the rack.
+func (r *Rack) Dir() string { return r.cfg.Dir }
+
+// Do runs fn on a thread in the rack's network namespace; sockets opened and processes started by fn stay there.
+func (r *Rack) Do(fn func() error) error { return r.daemon.net.do(fn) }
+
+// Where says in words which network the rack is in.
+func (r *Rack) Where() string {
+	if r.daemon.cmd != nil {
+		return "a libvirtd of its own in network namespace " + ownNamespace
+	}
+	return "the libvirtd that runs on this machine"
+}
+
+// Close stops every machine and removes all that Build has made, consoles included: read them before. It may be called
+// more than once.
+func (r *Rack) Close() error {
+	if r.lock == nil {
+		return nil
+	}
+	var errs []error
+	errs = append(errs, r.Stop())
+	if r.daemon.net.path != "" {
+		_, err := r.daemon.net.removeBridge(r.cfg.Bridge)
+		errs = append(errs, err)
+	}
+	r.daemon.close()
+	_, err := r.daemon.net.remove()
+	errs = append(errs, err, removeDir(r.cfg.Dir))
+	removeTraces()
+	errs = append(errs, r.lock.Close())
+	r.lock = nil
+	return errors.Join(errs...)
+}
+
+// Stop switches every machine off, all at once because libvirt takes a second or more for each.
+func (r *Rack) Stop() error {
+	if r.daemon.conn == nil {
+		return nil
+	}
+	doms, err := r.daemon.domains()
+	if err != nil {
+		return err
+	}
+	var g errgroup.Group
+	for _, dom := range doms {
+		g.Go(func() error { return r.daemon.destroy(dom) })
+	}
+	return g.Wait()
+}
+
+// Start switches the machine on. Its console goes on where it was.
+func (m *Machine) Start() error {
+	text, err := domainXML(m.Spec, m.rack.cfg.Dir, m.rack.cfg.Bridge, m.rack.cfg.Accel)
+	if err != nil {
+		return err
+	}
+	if _, err := m.rack.daemon.conn.DomainCreateXML(text, 0); err != nil {
+		return inventory.Errorf(inventory.Unavailable, "libvirt does not start machine %s: %w\n%s", m.Name, err,
+			tailFile(filepath.Join(emulatorLogs, m.Domain()+".log"), 5))
+	}
+	return nil
+}
+
+// Stop switches the machine off at once; one that is off already is fine.
+func (m *Machine) Stop() error {
+	dom, err := m.rack.daemon.conn.DomainLookupByName(m.Domain())
+	if libvirt.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find libvirt domain %s: %w", m.Domain(), err)
+	}
+	return m.rack.daemon.destroy(dom)
+}
+
+// Console returns everything the machine has written to its serial port.
+func (m *Machine) Console() ([]byte, error) {
+	b, err := os.ReadFile(m.files(m.rack.cfg.Dir).console)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+func makeDisk(ctx context.Context, s Spec, dir string) error {
+	f := s.files(dir)
+	if s.Disk != "" {
+		b, err := os.ReadFile(s.Disk)
+		if err != nil {
+			return fmt.Errorf("read disk of machine %s: %w", s.Name, err)
+		}
+		return os.WriteFile(f.disk, b, 0o644)
+	}
+	out, err := exec.CommandContext(ctx, "qemu-img", "create", "-q", "-f", "qcow2", f.disk, "8G").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("make disk of machine %s: %w: %s", s.Name, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// makeDir makes the rack's folder. It must be new, empty, or made by a lab before, because the lab removes it whole.
+func makeDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the lab's folder: %w", err)
+	}
+	if len(entries) > 0 {
+		if _, err := os.Stat(filepath.Join(dir, marker)); err != nil {
+			return inventory.Errorf(inventory.Invalid, "folder %s is not empty and was not made by a lab", dir).
+				WithHint("choose a new one with --dir; the lab removes its folder when it ends")
+		}
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return fmt.Errorf("make the lab's folder: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, marker), []byte("slipway lab down removes this folder\n"), 0o644); err != nil {
+		return fmt.Errorf("mark the lab's folder: %w", err)
+	}
+	return os.WriteFile(notePath, []byte(dir), 0o644)
+}
+
+// removeDir removes the rack's folder, if a lab made it.
+func removeDir(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, marker)); err != nil {
+		return nil
+	}
+	return os.RemoveAll(dir)
+}
+
+// removeTraces removes what a rack has left outside its folder: libvirt's logs of its machines, and its note.
+func removeTraces() {
+	logs, _ := filepath.Glob(filepath.Join(emulatorLogs, prefix+"*.log*"))
+	for _, path := range append(logs, notePath) {
+		_ = os.Remove(path) // one that is gone already is fine
+	}
+}
+
+func needRoot() error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return inventory.Errorf(inventory.Forbidden, "the lab needs root: it makes a bridge, and libvirt and DHCP want it too").
+		WithHint("run it with sudo")
+}

@@ -1,0 +1,60 @@
+package lab
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Package is a Debian package that the lab needs.
+type Package struct {
+	Name string
+	Why  string
+	Has  string // a program, or the absolute path of a file, that is there when the package is
+}
+
+// Packages returns what the lab needs from Debian 12.
+func Packages() []Package {
+	return []Package{
+		{"libvirt-daemon-system", "runs the machines (qemu:///system)", "/etc/libvirt/qemu.conf"},
+		{"libvirt-daemon", "runs the machines (qemu:///system)", "libvirtd"},
+		{"qemu-system-x86", "emulates the machines, SeaBIOS included", "qemu-system-x86_64"},
+		{"qemu-utils", "makes their disks", "qemu-img"},
+		{"ovmf", "the firmware of the UEFI machines", ovmfCode},
+		{"ipxe-qemu", "the network card's boot ROM of the BIOS machine", "/usr/lib/ipxe/qemu/efi-virtio.rom"},
+		{"ipxe", "the boot loaders that the server hands out", "/usr/lib/ipxe/snponly.efi"},
+		{installerPackage, "the Linux that the machines boot", installerDir + "/linux"},
+	}
+}
+
+// Missing returns those of the packages that are not installed.
+func Missing(packages []Package) []Package {
+	var missing []Package
+	for _, p := range packages {
+		if strings.HasPrefix(p.Has, "/") {
+			if _, err := os.Stat(p.Has); err != nil {
+				missing = append(missing, p)
+			}
+		} else if _, err := exec.LookPath(p.Has); err != nil {
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// checkPackages is an error that names every missing package and what it is for.
+func checkPackages() error {
+	missing := Missing(Packages())
+	if len(missing) == 0 {
+		return nil
+	}
+	var lines, names []string
+	for _, p := range missing {
+		lines = append(lines, "\n  "+p.Name+": "+p.Why)
+		names = append(names, p.Name)
+	}
+	return inventory.Errorf(inventory.Unavailable, "the lab needs Debian packages that are not installed:%s", strings.Join(lines, "")).
+		WithHint("make lab installs them; or by hand: apt-get install --no-install-recommends %s", strings.Join(names, " "))
+}

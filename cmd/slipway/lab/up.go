@@ -1,0 +1,199 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// UpConfig says how to run a lab for a person, or as a check.
+type UpConfig struct {
+	Config
+	IsCheck bool          // end when every machine has arrived, with a report
+	Timeout time.Duration // how long a check waits for them
+}
+
+// ErrNotArrived is what a check returns when a machine did not arrive; everything about it has been printed.
+var ErrNotArrived = errors.New("not every machine arrived")
+
+// Up runs a lab: it opens one, switches the machines on, and shows how far they are until ctx ends or, as a check,
+// until all have arrived. Nothing of it is left when it returns.
+func Up(ctx context.Context, cfg UpConfig) (err error) {
+	defer func() {
+		if !cfg.IsCheck && errors.Is(err, context.Canceled) {
+			err = nil // Ctrl-C is how a lab ends
+		}
+	}()
+	l, err := Open(ctx, cfg.Config)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		say(cfg.Out, "\nCleaning up ...")
+		if closeErr := l.Close(); closeErr != nil {
+			err = closeErr
+		}
+	}()
+	url, token := l.URL()
+	say(cfg.Out, "\nAPI:       %s\nToken:     %s\nWithout:   export SLIPWAY_SERVER=%s\nConsoles:  %s/*.console\nLog:       %s\n",
+		url, orDash(token), l.Socket(), l.Rack.Dir(), l.server.logPath)
+	u := &upRun{cfg: cfg, lab: l, screen: newScreen(cfg.Out)}
+	return u.run(ctx)
+}
+
+// errServerEnded is why a lab ends by itself.
+var errServerEnded = errors.New("the server has ended")
+
+// upRun is one run of a lab with what it shows.
+type upRun struct {
+	cfg    UpConfig
+	lab    *Lab
+	board  *board
+	screen *screen
+}
+
+func (u *upRun) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-u.lab.server.ended:
+			cancel(errServerEnded)
+		case <-ctx.Done():
+		}
+	}()
+	u.board = newBoard(u.lab.Rack.cfg.Specs, filesN, time.Now())
+	for _, m := range u.lab.Rack.Machines() {
+		if err := m.Start(); err != nil {
+			return err
+		}
+	}
+	u.draw()
+	err := u.watch(ctx)
+	if errors.Is(context.Cause(ctx), errServerEnded) {
+		return inventory.Errorf(inventory.Unavailable, "%w; the end of its log:\n%s", errServerEnded, u.lab.Log(15))
+	}
+	return err
+}
+
+func (u *upRun) watch(ctx context.Context) error {
+	f := &follower{api: remote{u.lab.API}, board: u.board, reached: u.reached, changed: u.draw}
+	if u.cfg.IsCheck {
+		return u.check(ctx, f)
+	}
+	announced := false
+	return f.follow(ctx, func() bool {
+		if u.board.isDone() && !announced {
+			announced = true
+			u.screen.below("Every machine has booted. The lab stays until Ctrl-C.")
+			u.draw()
+		}
+		return false
+	})
+}
+
+// check waits until every machine has arrived, and says why one has not.
+func (u *upRun) check(ctx context.Context, f *follower) error {
+	waiting, cancel := context.WithTimeout(ctx, u.cfg.Timeout)
+	defer cancel()
+	err := f.follow(waiting, func() bool { return u.board.isDone() || u.board.problem() != nil })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	u.draw()
+	say(u.cfg.Out, "\n%s", strings.TrimRight(report(u.board.copy()), "\n"))
+	if u.board.isDone() {
+		return nil
+	}
+	if err != nil {
+		say(u.cfg.Out, "\nGiven up after %s.", u.cfg.Timeout)
+	}
+	for i, r := range u.board.rows {
+		if r.isBooted() {
+			continue
+		}
+		console, _ := u.lab.Rack.Machines()[i].Console()
+		say(u.cfg.Out, "\n%s did not arrive: %s", r.Name, lastWord(*r))
+		say(u.cfg.Out, "Its timeline:\n%s\nThe end of its console:\n%s", u.board.timeline(r), Readable(console, 25))
+	}
+	say(u.cfg.Out, "\nThe end of the server's log:\n%s", u.lab.Log(15))
+	return ErrNotArrived
+}
+
+func (u *upRun) draw() {
+	u.screen.draw(func(width int) string { return table(u.board.copy(), width) })
+}
+
+func (u *upRun) reached(r *row, s step) {
+	u.screen.line(fmt.Sprintf("%7.1f s  %-12s %-9s %s", r.At[s].Seconds(), r.Name, s, r.Message))
+}
+
+// copy returns the rows as they are now.
+func (b *board) copy() []row {
+	rows := make([]row, len(b.rows))
+	for i, r := range b.rows {
+		rows[i] = *r
+	}
+	return rows
+}
+
+// screen shows a table that is drawn over itself on a terminal, and lines everywhere else.
+type screen struct {
+	out    io.Writer
+	fd     int // of the terminal, -1 when it is none
+	height int // lines of the table on the screen
+	last   string
+	under  string
+}
+
+func newScreen(out io.Writer) *screen {
+	s := &screen{out: out, fd: -1}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.fd = int(f.Fd())
+	}
+	return s
+}
+
+// draw puts the table in the place of the one before.
+func (s *screen) draw(table func(width int) string) {
+	if s.fd < 0 {
+		return
+	}
+	width, _, err := term.GetSize(s.fd)
+	if err != nil {
+		width = 120
+	}
+	text := table(width)
+	if s.under != "" {
+		text += "\n" + cut(s.under, width) + "\n"
+	}
+	if text == s.last {
+		return
+	}
+	if s.height > 0 {
+		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.height) // up that many lines, and clear from there
+	}
+	fmt.Fprint(s.out, text)
+	s.last, s.height = text, strings.Count(text, "\n")
+}
+
+// line writes a line where there is no table.
+func (s *screen) line(text string) {
+	if s.fd < 0 {
+		say(s.out, "%s", text)
+	}
+}
+
+// below sets the line under the table.
+func (s *screen) below(text string) {
+	s.under = text
+	s.line(text)
+}

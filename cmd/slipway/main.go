@@ -1,0 +1,177 @@
+// Command slipway is the appliance and its command line in one binary. The command line is a client of the REST API
+// like any other: it never touches the database or decides anything.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"slipway.dev/slipway/cmd/slipway/lab"
+	"slipway.dev/slipway/cmd/slipway/serve"
+	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/inventory"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// cli is the command line: slipway NOUN VERB.
+type cli struct {
+	Globals
+
+	Serve    serveCommand     `cmd:"" help:"Answer machines that boot."`
+	Lab      lab.Command      `cmd:"" help:"A virtual rack on libvirt."`
+	Simulate simulate.Command `cmd:"" help:"Synthetic machines against a running server."`
+
+	Host        hostCommand        `cmd:"" help:"Machines: accept, place, boot, follow them." group:"nouns"`
+	Subnet      subnetCommand      `cmd:"" help:"Networks that DHCP serves." group:"nouns"`
+	Range       rangeCommand       `cmd:"" help:"Addresses of a subnet that may be leased to anyone." group:"nouns"`
+	Reservation reservationCommand `cmd:"" help:"Addresses kept for one machine each." group:"nouns"`
+	Lease       leaseCommand       `cmd:"" help:"Addresses given to machines." group:"nouns"`
+	Image       imageCommand       `cmd:"" help:"What machines can boot." group:"nouns"`
+	Artefact    artefactCommand    `cmd:"" help:"The files of images." group:"nouns"`
+	Profile     profileCommand     `cmd:"" help:"Which machines boot what, and how." group:"nouns"`
+	Session     sessionCommand     `cmd:"" help:"Boots, one by one." group:"nouns"`
+	Event       eventCommand       `cmd:"" help:"What has happened." group:"nouns"`
+	Issue       issueCommand       `cmd:"" help:"What is wrong." group:"nouns"`
+	Token       tokenCommand       `cmd:"" help:"Who may use the API over the network." group:"nouns"`
+	Acceptrule  acceptruleCommand  `cmd:"" help:"Rules that accept hosts by themselves." group:"nouns"`
+
+	Import     importCommand     `cmd:"" help:"Read hosts, subnets and reservations from a file."`
+	Export     exportCommand     `cmd:"" help:"Write hosts, subnets or reservations as a file."`
+	Selfcheck  selfcheckCommand  `cmd:"" help:"Have the server look itself over."`
+	Completion completionCommand `cmd:"" help:"Write a completion script for a shell."`
+	Version    versionCommand    `cmd:"" help:"Show the versions of this program and of the server."`
+}
+
+// serveCommand is slipway serve with this program's version.
+type serveCommand struct{ serve.Cmd }
+
+// Run serves until it is told to stop.
+func (c *serveCommand) Run() error { return c.Serve(version) }
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// exited is what the help flag ends parsing with.
+type exited int
+
+// newParser returns the command line's parser. What it writes by itself is help.
+func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
+	return kong.New(c, kong.Name("slipway"), kong.Description("Bare-metal provisioning: DHCP, TFTP, HTTP boot and an inventory in one binary."),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { panic(exited(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups([]kong.Group{{Key: "nouns", Title: "Nouns (slipway NOUN VERB):"}}),
+		kong.Vars{"faults": simulate.FaultHelp(), "labdir": lab.DefaultDir, "socket": defaultSocket})
+}
+
+// run is the whole program; it returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			c, ok := p.(exited)
+			if !ok {
+				panic(p)
+			}
+			code = int(c)
+		}
+	}()
+	var c cli
+	parser, err := newParser(&c, stdout, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "error:", err)
+		return exitFailed
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		complain(stderr, err)
+		var wrong *kong.ParseError
+		if errors.As(err, &wrong) && wrong.Context != nil {
+			fmt.Fprintf(stderr, "hint: %s --help\n", commandPath(wrong.Context))
+		}
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s := &session{ctx: ctx, globals: c.Globals, in: stdin, out: stdout, err: stderr, parser: parser}
+	defer s.close()
+	switch noun, _, _ := strings.Cut(parsed.Command(), " "); noun {
+	case "serve", "lab", "simulate":
+		stop() // these handle signals themselves
+	}
+	return conclude(parsed.Run(s), stderr)
+}
+
+// commandPath is the command as far as it was understood.
+func commandPath(c *kong.Context) string {
+	path := "slipway"
+	for _, p := range c.Path {
+		if p.Command != nil {
+			path += " " + p.Command.Name
+		}
+	}
+	return path
+}
+
+// conclude says what went wrong and returns the exit code.
+func conclude(err error, stderr io.Writer) int {
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errSaid):
+		return exitFailed
+	case errors.As(err, &usage):
+		complain(stderr, usage.err)
+		return exitUsage
+	}
+	complain(stderr, err)
+	return exitFailed
+}
+
+// errSaid is a failure that has been shown already.
+var errSaid = errors.New("shown already")
+
+// usageError is a flag or argument that cannot be meant.
+type usageError struct{ err *inventory.Error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+// usage makes a usageError.
+func usage(hint, format string, args ...any) error {
+	return &usageError{inventory.Errorf(inventory.Invalid, format, args...).WithHint("%s", hint)}
+}
+
+// complain writes an error and its hint.
+func complain(stderr io.Writer, err error) {
+	var said *inventory.Error
+	switch {
+	case errors.As(err, &said):
+		if said.Kind == inventory.Unauthorized {
+			said = said.WithHint("give a token with --token-file FILE or SLIPWAY_TOKEN; on the server: slipway token create NAME")
+		}
+		fmt.Fprintln(stderr, "error:", plainLines(said.Msg))
+		if said.Hint != "" {
+			fmt.Fprintln(stderr, "hint:", plainLines(said.Hint))
+		}
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "error: interrupted")
+	default:
+		fmt.Fprintln(stderr, "error:", plainLines(err.Error()))
+	}
+}

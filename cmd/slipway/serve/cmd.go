@@ -1,0 +1,83 @@
+package serve
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Cmd is "slipway serve". A flag that is not given leaves the value of the configuration file, or the default.
+type Cmd struct {
+	Config          string              `help:"YAML file with settings; flags win over it." placeholder:"FILE"`
+	Interface       []string            `help:"Interface on which machines boot; repeat for more." placeholder:"NAME"`
+	DataDir         string              `help:"Database, artefacts and socket (default /var/lib/slipway)." placeholder:"DIR"`
+	AdminListen     string              `help:"Address of the admin door, loopback only (default 127.0.0.1:8067), or fd:N." placeholder:"ADDR"`
+	BootPort        int                 `help:"TCP port of the boot door (default 80)." placeholder:"PORT"`
+	Loaders         []string            `help:"Folder with boot loaders that win over the installed packages; repeat for more." placeholder:"DIR"`
+	Catalogue       string              `help:"File with more entries for the OS catalogue." placeholder:"FILE"`
+	Mode            string              `help:"First start: mode of the interface's subnet: auto, full, reservations, off (default auto)." placeholder:"MODE"`
+	Range           string              `help:"First start: addresses to lease (default: the upper half of the network)." placeholder:"FIRST-LAST"`
+	Unknown         string              `help:"First start: what machines get that are not accepted: disk, wait, ignore (default disk)." placeholder:"POLICY"`
+	NoAdvertise     bool                `help:"Leave IPv6 router solicitations unanswered."`
+	NoCheckConflict bool                `help:"Lease addresses without asking the network first."`
+	KeepHistory     *inventory.Duration `help:"How long events, ended boots and closed issues stay; 0 for ever (default 2160h)." placeholder:"DURATION"`
+	LogLevel        string              `help:"debug, info, warn or error (default info)." placeholder:"LEVEL"`
+	LogFormat       string              `help:"text or json (default text)." placeholder:"FORMAT"`
+}
+
+// settings merges defaults, file and flags.
+func (c *Cmd) settings(version string) (Config, error) {
+	cfg := Default()
+	cfg.Version = version
+	if c.Config != "" {
+		if err := cfg.ReadFile(c.Config); err != nil {
+			return cfg, err
+		}
+	}
+	for _, s := range []struct {
+		flag string
+		to   *string
+	}{
+		{c.DataDir, &cfg.DataDir},
+		{c.AdminListen, &cfg.AdminListen},
+		{c.Catalogue, &cfg.Catalogue},
+		{c.Mode, &cfg.Mode},
+		{c.Range, &cfg.Range},
+		{c.Unknown, &cfg.Unknown},
+		{c.LogLevel, &cfg.LogLevel},
+		{c.LogFormat, &cfg.LogFormat},
+	} {
+		if s.flag != "" {
+			*s.to = s.flag
+		}
+	}
+	if len(c.Interface) > 0 {
+		cfg.Interfaces = c.Interface
+	}
+	if len(c.Loaders) > 0 {
+		cfg.Loaders = c.Loaders
+	}
+	if c.BootPort != 0 {
+		cfg.BootPort = c.BootPort
+	}
+	if c.KeepHistory != nil {
+		cfg.KeepHistory = *c.KeepHistory
+	}
+	cfg.Advertise = cfg.Advertise && !c.NoAdvertise
+	cfg.CheckConflict = cfg.CheckConflict && !c.NoCheckConflict
+	return cfg, cfg.Validate()
+}
+
+// Serve runs the server until SIGINT or SIGTERM.
+func (c *Cmd) Serve(version string) error {
+	cfg, err := c.settings(version)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, cfg)
+}

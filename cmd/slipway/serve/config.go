@@ -1,0 +1,175 @@
+// Package serve is the appliance as a process: it reads the settings, opens the store, wires the doors to the engine
+// and keeps them running until told to stop. It decides nothing about any machine.
+package serve
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Config is what the process needs to know; everything about hosts and networks is in the store. The YAML keys of the
+// optional file are those of the struct; flags win over the file.
+type Config struct {
+	Interfaces  []string `yaml:"interfaces"`  // where machines boot
+	DataDir     string   `yaml:"dataDir"`     // database, artefacts, socket
+	AdminListen string   `yaml:"adminListen"` // address of the admin door, or fd:N for an open listener
+	BootPort    int      `yaml:"bootPort"`    // TCP port of the boot door on the provisioning addresses
+	Loaders     []string `yaml:"loaders"`     // folders with boot loaders that win over the installed packages
+	Quirks      []Quirk  `yaml:"quirks"`      // rows that win over the built-in quirk table
+	Catalogue   string   `yaml:"catalogue"`   // file with more entries for the OS catalogue
+
+	// What the first start writes for an interface whose network has no subnet yet.
+	Mode    string `yaml:"mode"`    // auto, full, reservations or off
+	Range   string `yaml:"range"`   // FIRST-LAST; empty: the upper half of the network
+	Unknown string `yaml:"unknown"` // disk, wait or ignore
+
+	Advertise     bool               `yaml:"advertise"`     // answer router solicitations, which spares iPXE a wait of 16 s
+	CheckConflict bool               `yaml:"checkConflict"` // ask the network before an address is leased for the first time
+	KeepHistory   inventory.Duration `yaml:"keepHistory"`   // how long events, ended boots and closed issues stay; 0: for ever
+	LogLevel      string             `yaml:"logLevel"`
+	LogFormat     string             `yaml:"logFormat"` // text or json
+
+	Version string    `yaml:"-"`
+	Out     io.Writer `yaml:"-"` // where the first start prints the admin token and the self-check
+	LogTo   io.Writer `yaml:"-"`
+}
+
+// Quirk is a row of the quirk table as the file has it.
+type Quirk struct {
+	Vendor   string `yaml:"vendor"`   // pattern for the manufacturer, * at the end for a prefix
+	Product  string `yaml:"product"`  // the same for the product
+	Firmware string `yaml:"firmware"` // bios, uefi or uefi-http; empty: any
+	DiskBoot string `yaml:"diskBoot"` // no-offer, exit or sanboot
+	Loader   string `yaml:"loader"`   // boot file instead of the usual one
+	Why      string `yaml:"why"`
+}
+
+// Default is the configuration of "slipway serve" without flags and file.
+func Default() Config {
+	return Config{
+		DataDir: "/var/lib/slipway", AdminListen: "127.0.0.1:8067", BootPort: 80, Mode: "auto", Unknown: string(inventory.UnknownDisk),
+		Advertise: true, CheckConflict: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
+	}
+}
+
+// Validate checks the settings as far as they can be without touching the network.
+func (c *Config) Validate() error {
+	if len(c.Interfaces) == 0 {
+		return inventory.Errorf(inventory.Invalid, "no interface to serve machines on").
+			WithHint("name one with --interface; this machine has: %s", strings.Join(interfaceNames(), " "))
+	}
+	for i, name := range c.Interfaces {
+		if slices.Contains(c.Interfaces[:i], name) {
+			return inventory.Errorf(inventory.Invalid, "interface %q is named twice", name).WithHint("name each interface once")
+		}
+		if _, err := net.InterfaceByName(name); err != nil {
+			return inventory.Errorf(inventory.Invalid, "there is no interface %q", name).
+				WithHint("this machine has: %s", strings.Join(interfaceNames(), " "))
+		}
+	}
+	if _, _, err := c.badValue(); err != nil {
+		return err
+	}
+	for _, name := range c.Interfaces {
+		if i, err := net.InterfaceByName(name); err == nil && i.Flags&net.FlagLoopback != 0 {
+			return inventory.Errorf(inventory.Invalid, "no machine boots on %q: it is the loopback interface", name).
+				WithHint("this machine has: %s", strings.Join(interfaceNames(), " "))
+		}
+	}
+	return nil
+}
+
+// badValue returns the first setting that cannot be as it is, by its key in the file and the row of a list, and why.
+func (c *Config) badValue() (key string, row int, err error) {
+	if c.BootPort < 1 || c.BootPort > 65535 {
+		return "bootPort", 0, inventory.Errorf(inventory.Invalid, "boot port %d is not between 1 and 65535", c.BootPort).WithHint("write a port such as 80 or 8080")
+	}
+	for _, s := range []struct {
+		key, flag, value string
+		allowed          []string
+	}{
+		{"mode", "--mode", c.Mode, []string{"auto", "full", "reservations", "off"}},
+		{"unknown", "--unknown", c.Unknown, []string{"disk", "wait", "ignore"}},
+		{"logLevel", "--log-level", c.LogLevel, []string{"debug", "info", "warn", "error"}},
+		{"logFormat", "--log-format", c.LogFormat, []string{"text", "json"}},
+	} {
+		if !slices.Contains(s.allowed, s.value) {
+			return s.key, 0, inventory.Errorf(inventory.Invalid, "%s %q is not known", s.flag, s.value).WithHint("use one of: %s", strings.Join(s.allowed, " "))
+		}
+	}
+	if c.KeepHistory < 0 || c.KeepHistory > 0 && c.KeepHistory < inventory.Duration(time.Hour) {
+		return "keepHistory", 0, inventory.Errorf(inventory.Invalid, "--keep-history %s is shorter than an hour", c.KeepHistory).WithHint("use 0 to keep history for ever")
+	}
+	if c.Range != "" {
+		if _, err := parseRange(c.Range); err != nil {
+			return "range", 0, err
+		}
+	}
+	if !strings.HasPrefix(c.AdminListen, "fd:") {
+		a, err := netip.ParseAddrPort(c.AdminListen)
+		if err != nil {
+			return "adminListen", 0, inventory.Errorf(inventory.Invalid, "--admin-listen %q is not an address with a port", c.AdminListen).WithHint("write it as 127.0.0.1:8067")
+		}
+		if !a.Addr().IsLoopback() {
+			return "adminListen", 0, inventory.Errorf(inventory.Invalid, "--admin-listen %s is not loopback, and this release has no TLS for the admin door", c.AdminListen).
+				WithHint("reach it through ssh -L 8067:127.0.0.1:8067, or through the socket in %s", c.DataDir)
+		}
+	}
+	for i := range c.Quirks {
+		if _, err := c.Quirks[i].row(); err != nil {
+			return "quirks", i, err
+		}
+	}
+	return "", 0, nil
+}
+
+// quirks returns the quirk table in force.
+func (c *Config) quirks() ([]pxe.Quirk, error) {
+	rows := pxe.BuiltinQuirks()
+	for i := range c.Quirks {
+		row, err := c.Quirks[i].row()
+		if err != nil {
+			return nil, fmt.Errorf("quirk %d of the configuration: %w", i+1, err)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// row is the quirk as boot decisions use it.
+func (q Quirk) row() (pxe.Quirk, error) {
+	row := pxe.Quirk{
+		Vendor: q.Vendor, Product: q.Product, Firmware: inventory.Firmware(q.Firmware),
+		DiskBoot: inventory.DiskBoot(q.DiskBoot), Loader: q.Loader, Why: q.Why, Source: "configuration",
+	}
+	return row, row.Validate()
+}
+
+func parseRange(s string) (inventory.Range, error) {
+	first, last, _ := strings.Cut(s, "-")
+	a, err1 := netip.ParseAddr(strings.TrimSpace(first))
+	b, err2 := netip.ParseAddr(strings.TrimSpace(last))
+	if err1 != nil || err2 != nil {
+		return inventory.Range{}, inventory.Errorf(inventory.Invalid, "%q is not a range of addresses", s).WithHint("write it as 10.0.0.100-10.0.0.199")
+	}
+	return inventory.Range{First: a, Last: b}, nil
+}
+
+func interfaceNames() (names []string) {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback == 0 {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,122 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/dhcp"
+	"slipway.dev/slipway/pxe/httpboot"
+	"slipway.dev/slipway/pxe/ra"
+	"slipway.dev/slipway/pxe/tftp"
+)
+
+// probeFor is how long a never used address is asked for on the wire: ARP answers come within milliseconds.
+const probeFor = 200 * time.Millisecond
+
+// doors returns everything that answers somebody, by name.
+func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Context) error {
+	writable := prometheus.NewGauge(prometheus.GaugeOpts{Name: "slipway_serve_store_writable", Help: "1 while leases can be stored, 0 while they cannot and no address is acknowledged."})
+	writable.Set(1)
+	d := dhcp.Config{
+		Interfaces: a.cfg.Interfaces, Book: a.networks.book, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort,
+		ProbeFor: probeFor, StoreState: func(err error) { writable.Set(asFloat(err == nil)) }, Now: time.Now, Log: a.log,
+	}
+	ours := &own{interfaces: a.cfg.Interfaces}
+	if !a.cfg.CheckConflict {
+		d.ProbeFor = 0
+	}
+	dhcpDoor := dhcp.New(d)
+	tftpDoor := tftp.New(tftp.Config{
+		Listen: []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), 69)}, Serves: ours.serves,
+		Boots: a.engine, Loaders: a.loaders, BootPort: a.cfg.BootPort, Now: time.Now, Log: a.log,
+	})
+	bootDoor := httpboot.New(httpboot.Config{
+		Listen: []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.cfg.BootPort))}, Serves: ours.serves,
+		Boots: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: ours.admission, Now: time.Now, Log: a.log,
+	})
+	a.metrics.MustRegister(writable, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
+	all := map[string]func(context.Context) error{
+		"dhcp":       dhcpDoor.Serve,
+		"tftp":       tftpDoor.Serve,
+		"boot http":  bootDoor.Serve,
+		"admin door": func(ctx context.Context) error { return a.admin.Serve(ctx, tcp, socket) },
+		"image jobs": a.jobs.Serve,
+		"lease book": a.followNetworks,
+		"subnets":    a.lateSubnets,
+	}
+	if a.cfg.Advertise {
+		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Log: a.log}).Serve
+	}
+	return all
+}
+
+// own remembers which addresses machines boot from. They are looked up again every second, because an interface may
+// get its address later, or another one.
+type own struct {
+	interfaces []string
+	mu         sync.Mutex
+	at         time.Time
+	addrs      map[netip.Addr]string // interface by address
+}
+
+// find returns the interface that has one of our boot addresses, "" for an address that is not.
+func (o *own) find(a netip.Addr) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := time.Now(); now.Sub(o.at) > time.Second {
+		o.at, o.addrs = now, map[netip.Addr]string{}
+		for _, name := range o.interfaces {
+			for _, addr := range addressesOf([]string{name}) {
+				o.addrs[addr] = name
+			}
+		}
+	}
+	return o.addrs[a]
+}
+
+func (o *own) serves(a netip.Addr) bool { return o.find(a) != "" }
+
+// admission returns the rules for downloads through the link with that address of ours: how many share it depends on
+// its speed, where the kernel knows one.
+func (o *own) admission(a netip.Addr) httpboot.Admission {
+	text, err := os.ReadFile(filepath.Join("/sys/class/net", o.find(a), "speed"))
+	megabits, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || megabits <= 0 {
+		return httpboot.Admission{}
+	}
+	return httpboot.Admission{BytesPerSecond: megabits * 1_000_000 / 8}
+}
+
+// followNetworks keeps the lease book as the inventory is.
+func (a *appliance) followNetworks(ctx context.Context) error {
+	for ctx.Err() == nil {
+		events, cancel, err := a.hub.Subscribe(a.networks.asOf, inventory.EventFilter{Kind: inventory.EventChanged})
+		if err != nil {
+			return err
+		}
+		stop := context.AfterFunc(ctx, cancel)
+		err = a.networks.follow(ctx, a.cfg.Interfaces, events)
+		stop()
+		if err != nil {
+			a.log.Error("networks not read", "err", err)
+		}
+	}
+	return nil
+}
+
+func asFloat(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

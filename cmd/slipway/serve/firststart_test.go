@@ -1,0 +1,175 @@
+package serve
+
+import (
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
+)
+
+func TestFirstSubnet(t *testing.T) {
+	foreign := []netip.Addr{netip.MustParseAddr("10.0.0.2")}
+	for _, tc := range []struct {
+		name, own, mode, ranged string
+		others                  []netip.Addr
+		want                    inventory.SubnetMode
+		first, last             string
+	}{
+		{name: "a quiet network gets its upper half as range", own: "10.0.0.1/24", mode: "auto", want: "full", first: "10.0.0.128", last: "10.0.0.254"},
+		{name: "our own address at the top is left out", own: "10.0.0.254/24", mode: "auto", want: "full", first: "10.0.0.128", last: "10.0.0.253"},
+		{name: "our own address at the start of the half is left out", own: "10.0.0.128/24", mode: "auto", want: "full", first: "10.0.0.129", last: "10.0.0.254"},
+		{name: "our own address in the half takes the larger part", own: "10.0.0.240/24", mode: "full", want: "full", first: "10.0.0.128", last: "10.0.0.239"},
+		{name: "a network with another server is left to it", own: "10.0.0.1/24", mode: "auto", others: foreign, want: "reservations"},
+		{name: "the admin can insist", own: "10.0.0.1/24", mode: "full", others: foreign, want: "full", first: "10.0.0.128", last: "10.0.0.254"},
+		{name: "a range can be given", own: "10.0.0.1/8", mode: "auto", ranged: "10.1.0.0-10.90.255.255", want: "full", first: "10.1.0.0", last: "10.90.255.255"},
+		{name: "two addresses make no range", own: "10.0.0.1/30", mode: "auto", want: "full"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := Default()
+			c.Mode, c.Range = tc.mode, tc.ranged
+			s, err := c.firstSubnet("Eno2.100", netip.MustParsePrefix(tc.own), tc.others)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Name != "eno2-100" || s.Mode != tc.want {
+				t.Errorf("subnet %s in mode %s, want eno2-100 in mode %s", s.Name, s.Mode, tc.want)
+			}
+			if tc.first == "" {
+				if len(s.Ranges) != 0 {
+					t.Errorf("ranges %v, want none", s.Ranges)
+				}
+				return
+			}
+			want := inventory.Range{First: netip.MustParseAddr(tc.first), Last: netip.MustParseAddr(tc.last)}
+			if len(s.Ranges) != 1 || s.Ranges[0] != want {
+				t.Errorf("ranges %v, want %v", s.Ranges, want)
+			}
+		})
+	}
+}
+
+func TestConfigurationErrorsNameFileLineAndHint(t *testing.T) {
+	for _, tc := range []struct{ name, text, want string }{
+		{"an unknown key", "interfaces: [lo]\nbootprot: 80\n", "slipway.yaml: line 2: field bootprot not found"},
+		{"a value of the wrong kind", "interfaces: [lo]\n\nbootPort: eighty\n", "slipway.yaml: line 3: cannot unmarshal !!str `eighty` into int"},
+		{"a word that is not known", "interfaces: [lo]\nmode: proxy\n", `slipway.yaml: line 2: --mode "proxy" is not known`},
+		{"an unknown key of a quirk", "quirks:\n  - vendor: ACME\n    produkt: x\n", "slipway.yaml: line 3: field produkt not found"},
+		{"a quirk that cannot be", "quirks:\n  - vendor: ACME\n  - vendor: ACME\n    firmware: ufi\n", `slipway.yaml: line 3: quirk: "ufi" is not a firmware`},
+		{"broken YAML", "interfaces: [lo\n", "slipway.yaml: line 1: did not find expected ',' or ']'"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "slipway.yaml")
+			if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := Default()
+			err := c.ReadFile(path)
+			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "in type") {
+				t.Fatalf("error %v, want %s", err, tc.want)
+			}
+			if e, ok := err.(*inventory.Error); !ok || e.Hint == "" {
+				t.Errorf("no hint with %v", err)
+			}
+		})
+	}
+}
+
+func TestBadSettingsAreRefusedWithAHint(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*Config)
+		want string
+	}{
+		{"no interface", func(c *Config) { c.Interfaces = nil }, "no interface"},
+		{"an interface that is not there", func(c *Config) { c.Interfaces = []string{"eno99"} }, `no interface "eno99"`},
+		{"an interface named twice", func(c *Config) { c.Interfaces = []string{"lo", "lo"} }, `interface "lo" is named twice`},
+		{"the loopback interface", func(*Config) {}, "no machine boots on \"lo\""},
+		{"a port beyond the last", func(c *Config) { c.BootPort = 99999 }, "is not between 1 and 65535"},
+		{"an unknown mode", func(c *Config) { c.Mode = "proxy" }, `--mode "proxy" is not known`},
+		{"a reversed word for unknown machines", func(c *Config) { c.Unknown = "boot" }, `--unknown "boot" is not known`},
+		{"a range with one end", func(c *Config) { c.Range = "10.0.0.1" }, "is not a range"},
+		{"an admin door for everyone", func(c *Config) { c.AdminListen = "0.0.0.0:8067" }, "is not loopback"},
+		{"an admin door without port", func(c *Config) { c.AdminListen = "127.0.0.1" }, "is not an address with a port"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := Default()
+			c.Interfaces = []string{"lo"}
+			tc.edit(&c)
+			err := c.Validate()
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("error %v, want one with %q", err, tc.want)
+			}
+			var e *inventory.Error
+			if !errors.As(err, &e) || e.Hint == "" {
+				t.Errorf("no hint with %v", err)
+			}
+		})
+	}
+}
+
+func TestAStartThatFailsDoesNotUseUpTheToken(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*Config)
+	}{
+		{"a range outside of the network", func(c *Config) { c.Mode, c.Range = "full", "10.0.0.1-10.0.0.2" }},
+		{"a loader folder that is not there", func(c *Config) { c.Loaders = []string{"/nonexistent"} }},
+		{"a catalogue that is not there", func(c *Config) { c.Catalogue = "/nonexistent" }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out strings.Builder
+			c := Default()
+			c.Interfaces, c.Mode, c.Out, c.LogTo = []string{"lo"}, "off", &out, io.Discard
+			tc.edit(&c)
+			store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry()}
+			if err := a.start(t.Context()); err == nil {
+				t.Fatal("it starts")
+			}
+			if err := store.Read(t.Context(), func(tx inventory.Tx) error {
+				tokens, err := tx.ListTokens()
+				if len(tokens) != 0 || strings.Contains(out.String(), "token") {
+					t.Errorf("there is a token %v; shown: %s", tokens, out.String())
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestSettingsForAFirstStartThatComeTooLateAreNoticed(t *testing.T) {
+	has := inventory.Subnet{
+		Mode: inventory.ModeFull, Unknown: inventory.UnknownDisk,
+		Ranges: []inventory.Range{{First: netip.MustParseAddr("10.0.0.10"), Last: netip.MustParseAddr("10.0.0.20")}},
+	}
+	for _, tc := range []struct {
+		name string
+		edit func(*Config)
+		want bool
+	}{
+		{"the defaults", func(*Config) {}, false},
+		{"what it is anyway", func(c *Config) { c.Mode, c.Unknown, c.Range = "full", "disk", "10.0.0.10-10.0.0.20" }, false},
+		{"another mode", func(c *Config) { c.Mode = "reservations" }, true},
+		{"another policy", func(c *Config) { c.Unknown = "wait" }, true},
+		{"another range", func(c *Config) { c.Range = "10.0.0.10-10.0.0.30" }, true},
+	} {
+		c := Default()
+		if tc.edit(&c); c.wantsOther(has) != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, !tc.want, tc.want)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/lease"
+)
+
+// networks keeps the lease book as the inventory says it should be.
+type networks struct {
+	store    inventory.Store
+	book     *lease.Book
+	policies atomic.Pointer[map[string]inventory.UnknownPolicy] // by subnet
+	asOf     int64                                              // the newest event that the book knows of
+}
+
+// openNetworks reads subnets, reservations and leases into a new book.
+func openNetworks(ctx context.Context, store inventory.Store, interfaces []string) (*networks, error) {
+	n := &networks{store: store}
+	var leases []inventory.Lease
+	var now lease.Network
+	err := store.Read(ctx, func(tx inventory.Tx) (err error) {
+		if now, err = n.read(tx, interfaces); err != nil {
+			return err
+		}
+		if n.asOf, err = tx.LastEventID(); err != nil {
+			return err
+		}
+		leases, err = tx.ListLeases("", inventory.Page{})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read networks: %w", err)
+	}
+	n.book = lease.New(now, leases)
+	return n, nil
+}
+
+// read returns what the book is made of and remembers the subnets' policies.
+func (n *networks) read(tx inventory.Tx, interfaces []string) (lease.Network, error) {
+	subnets, err := tx.ListSubnets()
+	if err != nil {
+		return lease.Network{}, err
+	}
+	reservations, err := tx.ListReservations("", inventory.Page{})
+	if err != nil {
+		return lease.Network{}, err
+	}
+	policies := map[string]inventory.UnknownPolicy{}
+	for _, s := range subnets {
+		policies[s.Name] = s.Unknown
+	}
+	n.policies.Store(&policies)
+	return lease.Network{Subnets: subnets, Reservations: reservations, Ours: addressesOf(interfaces)}, nil
+}
+
+// policy says what machines that are not accepted get on a subnet.
+func (n *networks) policy(subnet string) inventory.UnknownPolicy {
+	if p, ok := (*n.policies.Load())[subnet]; ok {
+		return p
+	}
+	return inventory.UnknownIgnore
+}
+
+// follow brings the book up to date after each change of a subnet, a reservation or a lease, until events ends.
+func (n *networks) follow(ctx context.Context, interfaces []string, events <-chan inventory.Event) error {
+	for e := range events {
+		n.asOf = e.ID
+		noun, name, _ := strings.Cut(e.Subject, "/")
+		switch noun {
+		case "subnet", "reservation", "import":
+			var now lease.Network
+			if err := n.store.Read(ctx, func(tx inventory.Tx) (err error) {
+				now, err = n.read(tx, interfaces)
+				return err
+			}); err != nil {
+				return fmt.Errorf("read networks: %w", err)
+			}
+			n.book.Reconfigure(now)
+		case "lease":
+			if a, err := netip.ParseAddr(name); err == nil {
+				n.book.Drop(a)
+			}
+		}
+	}
+	return nil
+}
+
+// Save stores leases in one transaction; it is what the DHCP door acknowledges after.
+func (n *networks) Save(ctx context.Context, leases []inventory.Lease) error {
+	return n.store.Write(ctx, func(tx inventory.Tx) error {
+		for _, l := range leases {
+			if err := tx.SaveLease(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addressesOf returns all IPv4 addresses of the interfaces.
+func addressesOf(interfaces []string) (ours []netip.Addr) {
+	for _, name := range interfaces {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			continue
+		}
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+				ours = append(ours, p.Addr())
+			}
+		}
+	}
+	return ours
+}

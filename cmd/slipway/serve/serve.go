@@ -1,0 +1,235 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/dhcp"
+	"slipway.dev/slipway/web"
+)
+
+// appliance is all the parts of a running server.
+type appliance struct {
+	cfg      Config
+	log      *slog.Logger
+	store    *sqlstore.Store
+	hub      *live.Hub
+	networks *networks
+	loaders  *images.Loaders
+	cache    *images.Cache
+	jobs     *images.Jobs
+	engine   *provision.Engine
+	admin    *web.Server
+	metrics  *prometheus.Registry
+}
+
+// Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. Whatever makes it
+// impossible to serve is an error before the first packet is answered.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(cfg.DataDir, 0o750); err != nil {
+		return &inventory.Error{
+			Kind: inventory.Invalid, Msg: "cannot make the data directory: " + err.Error(),
+			Hint: "choose another with --data-dir, or run as root",
+		}
+	}
+	unlock, err := lockDataDir(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry()}
+	if a.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(cfg.DataDir, "slipway.db"), Log: a.log}); err != nil {
+		return err
+	}
+	defer a.store.Close()
+	if err := a.start(ctx); err != nil {
+		return err
+	}
+	return a.serve(ctx)
+}
+
+// start does everything that comes before the doors open: first-start rows, self-check, parts.
+func (a *appliance) start(ctx context.Context) error {
+	var err error
+	if a.loaders, err = images.LoadLoaders(a.cfg.Loaders); err != nil {
+		return err
+	}
+	unserved, err := a.unserved(ctx)
+	if err != nil {
+		return err
+	}
+	checks, others := a.selfCheck(ctx, unserved)
+	made, err := a.firstSubnets(ctx, others)
+	if err != nil {
+		return err
+	}
+	if a.networks, err = openNetworks(ctx, a.store, a.cfg.Interfaces); err != nil {
+		return err
+	}
+	catalogue, err := a.catalogue()
+	if err != nil {
+		return err
+	}
+	if a.cache, err = images.New(images.Config{Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: catalogue, Now: time.Now}); err != nil {
+		return err
+	}
+	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: catalogue.Check, Now: time.Now, Log: a.log})
+	quirks, err := a.cfg.quirks()
+	if err != nil {
+		return err
+	}
+	// Only now that nothing stands in the way any more: a token that is made is shown.
+	secret, err := ensureToken(ctx, a.store, time.Now())
+	if err != nil {
+		return fmt.Errorf("make the first token: %w", err)
+	}
+	a.printStart(append(checks, made...), secret)
+	a.engine = provision.New(provision.Config{
+		Store: a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
+		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory),
+	})
+	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
+	a.store.OnCommit(a.hub.Wake)
+	a.admin = web.New(web.Config{
+		Store: a.store, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
+		SelfCheck: func(ctx context.Context) []Check {
+			checks, _ := a.selfCheck(ctx, a.cfg.Interfaces)
+			return append(checks, a.checkSubnets(ctx)...)
+		},
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(),
+		Version: a.cfg.Version, Now: time.Now, Log: a.log,
+	})
+	return nil
+}
+
+func newHostID() inventory.HostID { return inventory.HostID(uuid.Must(uuid.NewV7()).String()) }
+
+// bootBase is the boot door's URL on the first interface, for previews of scripts.
+func (a *appliance) bootBase() string {
+	ours := addressesOf(a.cfg.Interfaces)
+	if len(ours) == 0 {
+		return ""
+	}
+	return pxe.BaseURL(ours[0], a.cfg.BootPort)
+}
+
+func (a *appliance) catalogue() (*images.Catalogue, error) {
+	if a.cfg.Catalogue == "" {
+		return images.BuiltinCatalogue()
+	}
+	return images.LoadCatalogue([]string{a.cfg.Catalogue})
+}
+
+// selfCheck looks at what commonly stops a boot server, and asks on the interfaces of listenOn for other DHCP servers,
+// which takes two seconds; it returns those heard, by interface.
+func (a *appliance) selfCheck(ctx context.Context, listenOn []string) (checks []Check, others map[string][]netip.Addr) {
+	checks = []Check{checkDataDir(a.cfg.DataDir), checkClock(time.Now()), checkBuffers(), checkNeighbours()}
+	others = map[string][]netip.Addr{}
+	for _, name := range a.cfg.Interfaces {
+		checks = append(checks, checkInterface(name))
+		if w, isNeeded := checkAdvertise(name); isNeeded && a.cfg.Advertise {
+			checks = append(checks, w)
+		}
+		if !slices.Contains(listenOn, name) {
+			continue
+		}
+		k, heard := a.listen(ctx, name)
+		others[name] = heard
+		checks = append(checks, k)
+	}
+	return append(checks, checkLoaders(a.loaders)...), others
+}
+
+// listen asks on an interface for other DHCP servers.
+func (a *appliance) listen(ctx context.Context, iface string) (Check, []netip.Addr) {
+	ours := addressesOf(a.cfg.Interfaces)
+	return checkOthers(ctx, iface, func(ctx context.Context, iface string) ([]netip.Addr, error) {
+		servers, err := dhcp.Foreign(ctx, iface, foreignWait)
+		return slices.DeleteFunc(servers, func(s netip.Addr) bool { return slices.Contains(ours, s) }), err
+	})
+}
+
+// foreignWait is how long the self-check listens for other DHCP servers; those that ping first need over a second.
+const foreignWait = 2 * time.Second
+
+// printStart tells the person at the terminal what a start found; the token is shown this once.
+func (a *appliance) printStart(checks []Check, secret string) {
+	fmt.Fprintf(a.cfg.Out, "slipway %s, data in %s\n", a.cfg.Version, a.cfg.DataDir)
+	printChecks(a.cfg, checks)
+	if secret != "" {
+		fmt.Fprintf(a.cfg.Out, "\nadmin token, shown only now: %s\n\n", secret)
+	}
+}
+
+// serve opens the doors and keeps everything running until ctx is done or one part fails. The engine stops last, so
+// that what the doors noted is written.
+func (a *appliance) serve(ctx context.Context) error {
+	tcp, err := listenAdmin(ctx, a.cfg.AdminListen)
+	if err != nil {
+		return err
+	}
+	socket, err := web.ListenSocket(filepath.Join(a.cfg.DataDir, socketName))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.cfg.Out, "API on http://%s and on %s\n", tcp.Addr(), socket.Addr())
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	behind, behindCtx := errgroup.WithContext(background)
+	behind.Go(func() error { return a.engine.Serve(behindCtx) })
+	behind.Go(func() error { return a.hub.Serve(behindCtx) })
+
+	doors, doorsCtx := errgroup.WithContext(ctx)
+	for name, door := range a.doors(tcp, socket) {
+		doors.Go(func() error {
+			if err := door(doorsCtx); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	doors.Go(func() error { // a part behind the doors that fails closes them
+		select {
+		case <-behindCtx.Done():
+			return context.Cause(behindCtx)
+		case <-doorsCtx.Done():
+			return nil
+		}
+	})
+	err = doors.Wait()
+	stopBackground()
+	if behindErr := behind.Wait(); err == nil {
+		err = behindErr
+	}
+	return err
+}
+
+func newLog(c Config) *slog.Logger {
+	level := slog.LevelInfo
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // Validate has checked it
+	opts := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(c.LogTo, opts))
+	}
+	return slog.New(slog.NewTextHandler(c.LogTo, opts))
+}

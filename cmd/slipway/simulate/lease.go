@@ -1,0 +1,244 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Lease is an address as a machine was given it with an ACK.
+type Lease struct {
+	MAC     string     `json:"mac"`
+	Address netip.Addr `json:"address"`
+	At      time.Time  `json:"at"`
+	Until   time.Time  `json:"until"`
+}
+
+// holders remembers who was given which address, and notices one that was given twice.
+type holders struct {
+	mu       sync.Mutex
+	by       map[netip.Addr]Lease
+	breaches []string
+}
+
+func newHolders() *holders { return &holders{by: map[netip.Addr]Lease{}} }
+
+// took notes an acknowledged lease. Two machines that hold one address at the same time are the worst that a DHCP
+// server can do.
+func (h *holders) took(l Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old, ok := h.by[l.Address]; ok && old.MAC != l.MAC && old.Until.After(l.At) {
+		h.breaches = append(h.breaches, fmt.Sprintf("%s was given to %s while %s holds it until %s",
+			l.Address, l.MAC, old.MAC, old.Until.Format(time.TimeOnly)))
+	}
+	h.by[l.Address] = l
+}
+
+func (h *holders) all() (leases []Lease, breaches []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.by {
+		leases = append(leases, l)
+	}
+	return leases, h.breaches
+}
+
+var (
+	errNoOffer  = errors.New("nobody offered an address")
+	errNoAck    = errors.New("the address that was offered was never acknowledged")
+	errRefused  = errors.New("the server refused the address it had offered")
+	errNoServer = errors.New("the server names no address of its own (option 54)")
+)
+
+// bound is what a DHCP exchange gave.
+type bound struct {
+	offer, ack reply
+	address    netip.Addr
+	server     netip.Addr
+}
+
+// exchange is a whole DHCP exchange of one program of the machine: DISCOVER until an OFFER comes, its wait for more
+// offers, REQUEST until the ACK. Names of steps start with prefix.
+func (m *machine) exchange(ctx context.Context, d dialect, prefix string) (bound, error) {
+	mail, stop := m.group.net.listen(m.id.MAC)
+	defer stop()
+	a := ask{kind: typeDiscover, xid: m.xid(d)}
+	if m.dice.happens(FaultWrongOrder) {
+		m.impatient(d, a)
+	}
+	var b bound
+	var err error
+	b.offer, err = m.ask(ctx, d, a, mail, prefix+"offer", func(r *reply) bool { return r.kind() == typeOffer })
+	if err != nil {
+		return b, orElse(err, errNoOffer)
+	}
+	if b.server = b.offer.address(optServer); !b.server.IsValid() {
+		return b, errNoServer
+	}
+	if err := m.collect(ctx, d, &b.offer); err != nil {
+		return b, err
+	}
+	a.kind, a.address, a.server = typeRequest, b.offer.yiaddr, b.server
+	b.ack, err = m.ask(ctx, d, a, mail, prefix+"ack", func(r *reply) bool { return r.kind() == typeAck || r.kind() == typeNak })
+	if err != nil {
+		return b, orElse(err, errNoAck)
+	}
+	if b.ack.kind() == typeNak {
+		return b, errRefused
+	}
+	return b, m.bind(&b)
+}
+
+func orElse(err, silent error) error {
+	if errors.Is(err, errSilence) {
+		return silent
+	}
+	return err
+}
+
+// bind takes the address of an ACK into use.
+func (m *machine) bind(b *bound) error {
+	if b.ack.yiaddr != b.offer.yiaddr {
+		return fmt.Errorf("offered %s, acknowledged %s", b.offer.yiaddr, b.ack.yiaddr)
+	}
+	b.address = b.ack.yiaddr
+	period := time.Duration(0)
+	if v := b.ack.option(optLeaseTime); len(v) == 4 {
+		period = time.Duration(uint32(v[0])<<24|uint32(v[1])<<16|uint32(v[2])<<8|uint32(v[3])) * time.Second
+	}
+	l := Lease{MAC: macText(m.id.MAC, ":"), Address: b.address, At: b.ack.at, Until: b.ack.at.Add(period)}
+	m.group.holders.took(l)
+	if m.group.cfg.Acknowledged != nil {
+		m.group.cfg.Acknowledged(l)
+	}
+	if m.address != b.address {
+		m.drop()
+	}
+	if err := m.group.net.own(b.address); err != nil {
+		return err
+	}
+	m.address = b.address
+	return nil
+}
+
+// drop gives up the machine's address, as power loss does: without a word to the server.
+func (m *machine) drop() {
+	if m.address.IsValid() {
+		if err := m.group.net.disown(m.address); err != nil {
+			m.group.log.Warn("address not given up", "mac", macText(m.id.MAC, ":"), "err", err)
+		}
+		m.address = netip.Addr{}
+	}
+}
+
+// xid draws a transaction id; OVMF with Debian's iPXE sends the same one at every boot.
+func (m *machine) xid(d dialect) uint32 {
+	if m.isSameXID {
+		if d.ipxe != nil {
+			return 0xd8c8d933
+		}
+		return 0xba650b97
+	}
+	return m.dice.rand.Uint32()
+}
+
+// collect is the time in which a program looks out for better offers. EDK2 always waits; iPXE only when option 175.176
+// does not tell it that no ProxyDHCP server will come.
+func (m *machine) collect(ctx context.Context, d dialect, offer *reply) error {
+	if v := offer.ipxeOption(176); d.ipxe != nil && len(v) == 1 && v[0] != 0 {
+		return nil
+	}
+	return m.rest(ctx, d.offers)
+}
+
+// impatient sends a REQUEST for an address that nobody offered, to a server that is not there. Its own transaction id
+// keeps any answer apart from the exchange that follows.
+func (m *machine) impatient(d dialect, a ask) {
+	a.kind, a.xid = typeRequest, a.xid^0xffffffff
+	a.address, a.server = netip.AddrFrom4([4]byte{192, 0, 2, 1}), netip.AddrFrom4([4]byte{192, 0, 2, 2})
+	_ = m.transmit(d.packet(m.id, a).marshal())
+}
+
+var errSilence = errors.New("no answer")
+
+// ask sends a packet until the answer it wants comes, with the pauses of its program between. The time to the answer
+// counts from the first packet: that is what the machine lives through.
+func (m *machine) ask(ctx context.Context, d dialect, a ask, mail <-chan reply, step string, wanted func(*reply) bool) (reply, error) {
+	first := time.Now()
+	for try, timer := range d.timers {
+		a.secs = d.secs(try, a.kind, first)
+		if try > 0 {
+			m.group.stats.retried(step)
+		}
+		if err := m.transmit(d.packet(m.id, a).marshal()); err != nil {
+			return reply{}, err
+		}
+		deadline := time.NewTimer(m.timer(timer))
+		r, err := m.await(ctx, mail, deadline.C, a.xid, wanted)
+		deadline.Stop()
+		if errors.Is(err, errSilence) {
+			continue
+		}
+		if err == nil {
+			m.group.stats.took(step, r.at.Sub(first))
+		}
+		return r, err
+	}
+	return reply{}, errSilence
+}
+
+func (m *machine) await(ctx context.Context, mail <-chan reply, late <-chan time.Time, xid uint32, wanted func(*reply) bool) (reply, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return reply{}, ctx.Err()
+		case <-late:
+			return reply{}, errSilence
+		case r := <-mail:
+			if r.xid == xid && wanted(&r) && !m.dice.happens(FaultDrop) {
+				return r, nil
+			}
+		}
+	}
+}
+
+// secs is the header field: seconds for most, iPXE's own arithmetic (four per packet, two more once it has an offer).
+func (d *dialect) secs(try int, kind byte, first time.Time) uint16 {
+	if d.secsShift {
+		s := uint16(4 * (try + 1))
+		if kind == typeRequest {
+			s += 6
+		}
+		return s
+	}
+	return uint16(time.Since(first).Round(time.Second) / time.Second)
+}
+
+// transmit broadcasts a DHCP packet, with the faults of packets.
+func (m *machine) transmit(payload []byte) error {
+	d := datagram{
+		fromMAC: m.id.MAC, toMAC: broadcastMAC, payload: payload,
+		from: netip.AddrPortFrom(netip.IPv4Unspecified(), 68),
+		to:   netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), 67),
+	}
+	if m.dice.happens(FaultMalformed) {
+		bad := d
+		bad.payload = m.dice.mangle(payload)
+		if err := m.group.net.send(bad); err != nil {
+			return err
+		}
+	}
+	if m.dice.happens(FaultDrop) {
+		return nil
+	}
+	if m.dice.happens(FaultDuplicate) {
+		if err := m.group.net.send(d); err != nil {
+			return err
+		}
+	}
+	return m.group.net.send(d)
+}

@@ -1,0 +1,337 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Import brings the files of an image into the artefact folder, checks them while they stream, and registers artefacts
+// and image in one transaction; until then nothing is registered. What has arrived when it fails or is stopped is
+// kept, and the next import of the same addresses goes on from there. Importing the same again changes nothing;
+// other content under the same name updates the image. progress is called often, from this goroutine; it may be nil.
+func (c *Cache) Import(ctx context.Context, r ImportRequest, progress func(Progress)) (inventory.Image, error) {
+	p, err := c.cfg.Catalogue.plan(r)
+	if err != nil {
+		return inventory.Image{}, err
+	}
+	t := newTracker(c.cfg.Now, progress, len(p.files))
+	t.step(StepResolve)
+	if err := c.resolve(ctx, &p, t); err != nil {
+		return inventory.Image{}, err
+	}
+	var artefacts []inventory.Artefact
+	for i, f := range p.files {
+		a, err := c.obtain(ctx, p.hint, f, i+1, t)
+		if err != nil {
+			return inventory.Image{}, err
+		}
+		defer c.unpin(a.Digest)
+		artefacts = append(artefacts, a)
+		p.image.Files = append(p.image.Files, inventory.ImageArtefact{Role: f.role, Name: f.name, Digest: a.Digest})
+	}
+	t.step(StepStore)
+	return c.register(ctx, p.image, artefacts)
+}
+
+// resolve reads the checksum list, if any file needs it, and with it fills in what files should be.
+func (c *Cache) resolve(ctx context.Context, p *plan, t *tracker) error {
+	var sums Sums
+	if p.sums != "" && slices.ContainsFunc(p.files, func(f planned) bool { return f.listed != isNoneOfList && f.want == "" }) {
+		text, err := c.fetchText(ctx, p.sums, maxSumsBytes, t.note)
+		var e *inventory.Error
+		switch {
+		case p.isSumsOptional && errors.As(err, &e) && e.Kind == inventory.NotFound:
+		case err != nil:
+			return explain(err, "checksum list: ")
+		default:
+			if sums, err = ParseSums(text); err != nil {
+				return explain(err, redactIfURL(p.sums)+": ")
+			}
+		}
+	}
+	for i := range p.files {
+		if err := resolveFile(&p.files[i], sums); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolveFile replaces patterns in the sources of a file and finds its sum.
+func resolveFile(f *planned, sums Sums) error {
+	var sources []source
+	for _, s := range f.sources {
+		switch {
+		case !strings.Contains(s.path, "*"):
+			sources = append(sources, s)
+		case s.isPath:
+			found, err := filepath.Glob(s.at)
+			if err != nil {
+				return inventory.Errorf(inventory.Invalid, "%q is not a pattern", s.at)
+			}
+			if name := newest(found); name != "" {
+				sources = append(sources, source{at: name, path: filepath.Base(name), isPath: true})
+			}
+		default:
+			if name, ok := sums.Match(s.path); ok {
+				sources = append(sources, source{at: strings.TrimSuffix(s.at, s.path) + name, path: name})
+			}
+		}
+	}
+	if len(sources) == 0 {
+		return inventory.Errorf(inventory.NotFound, "nothing is named like %s", f.sources[0].path).
+			WithHint("give the file itself, by address or path")
+	}
+	f.sources = sources
+	if f.want != "" || f.listed == isNoneOfList || sums.byPath == nil {
+		return nil
+	}
+	for _, s := range sources {
+		d, ok, err := sums.Find(s.path)
+		if err != nil {
+			return err
+		}
+		if ok {
+			f.want = d
+			return nil
+		}
+	}
+	if f.listed == mustBeListed {
+		return inventory.Errorf(inventory.Invalid, "the checksum list does not name %s", sources[0].path).
+			WithHint("give the sum of the file itself, or a list that has it")
+	}
+	return nil
+}
+
+// newest returns the name with the highest numbers, "" for none.
+func newest(names []string) string {
+	best := ""
+	for _, n := range names {
+		if best == "" || newer(n, best) {
+			best = n
+		}
+	}
+	return best
+}
+
+// obtain brings one file into the folder, from the first of its sources that has it, and pins it.
+func (c *Cache) obtain(ctx context.Context, hint string, f planned, n int, t *tracker) (inventory.Artefact, error) {
+	if f.want != "" {
+		if a, ok := c.haveAlready(ctx, f, n, t); ok {
+			return a, nil
+		}
+	}
+	var tried []string
+	for _, s := range f.sources {
+		t.file(n, f.name, redactIfURL(s.at))
+		temp, d, size, err := c.bring(ctx, s, f.want, t)
+		if isNotFound(err) {
+			tried = append(tried, redactIfURL(s.at))
+			continue
+		}
+		if err != nil {
+			return inventory.Artefact{}, err
+		}
+		if err := c.place(ctx, temp, d, size); err != nil {
+			return inventory.Artefact{}, errors.Join(err, ignoreMissing(os.Remove(temp)))
+		}
+		return inventory.Artefact{Digest: d, SizeBytes: size, Source: redactIfURL(s.at), CreatedAt: c.cfg.Now().UTC()}, nil
+	}
+	err := inventory.Errorf(inventory.NotFound, "there is no %s at %s", f.name, strings.Join(tried, ", nor at "))
+	if hint == "" {
+		hint = "check the release and the place"
+	}
+	return inventory.Artefact{}, err.WithHint("%s", hint)
+}
+
+// haveAlready finds a file by its known sum in the folder. It is hashed again, so that importing repairs damage.
+func (c *Cache) haveAlready(ctx context.Context, f planned, n int, t *tracker) (inventory.Artefact, bool) {
+	file, a, err := c.Open(f.want)
+	if err != nil {
+		return a, false
+	}
+	defer file.Close()
+	t.file(n, f.name, redactIfURL(f.sources[0].at))
+	t.step(StepCheck)
+	t.at(0, a.SizeBytes, "")
+	c.pin(f.want)
+	got, _, err := hashAll(ctx, file, t.copied)
+	if err != nil || got != f.want {
+		c.unpin(f.want)
+		return a, false
+	}
+	// Open may have been a moment before a prune; the pin keeps it from now on.
+	if _, err := os.Stat(c.path(f.want)); err != nil {
+		c.unpin(f.want)
+		return a, false
+	}
+	a.Source, a.CreatedAt = redactIfURL(f.sources[0].at), c.cfg.Now().UTC()
+	return a, true
+}
+
+// bring copies a source into partial/ and checks its sum.
+func (c *Cache) bring(ctx context.Context, s source, want inventory.Digest, t *tracker) (temp string, d inventory.Digest, size int64, err error) {
+	if s.isPath {
+		return c.copyLocal(ctx, s.at, want, t)
+	}
+	return c.fetch(ctx, s.at, want, t)
+}
+
+// copyLocal copies a file of this machine into partial/.
+func (c *Cache) copyLocal(ctx context.Context, name string, want inventory.Digest, t *tracker) (temp string, d inventory.Digest, size int64, err error) {
+	in, info, err := openLocal(name)
+	if err != nil {
+		return "", "", 0, err
+	}
+	defer in.Close()
+	if info.Size() > c.cfg.MaxBytes {
+		return "", "", 0, c.tooLarge(name)
+	}
+	if err := c.checkSpace(info.Size()); err != nil {
+		return "", "", 0, err
+	}
+	out, err := os.CreateTemp(c.partialDir(), tempPrefix+"*")
+	if err != nil {
+		return "", "", 0, diskError("copy "+name, err)
+	}
+	defer func() {
+		out.Close()
+		if err != nil {
+			err = errors.Join(err, ignoreMissing(os.Remove(out.Name())))
+		}
+	}()
+	t.at(0, info.Size(), "")
+	w := &diskWriter{w: out}
+	d, size, err = hashAll(ctx, io.TeeReader(io.LimitReader(in, c.cfg.MaxBytes+1), w), t.copied)
+	switch {
+	case ctx.Err() != nil:
+		return "", "", 0, stopped(ctx)
+	case w.err != nil:
+		return "", "", 0, diskError("copy "+name, w.err)
+	case err != nil:
+		return "", "", 0, &inventory.Error{
+			Kind: inventory.Unavailable, Err: err, Msg: name + " cannot be read to its end",
+			Hint: "see the kernel's log of the server for the disk's own words",
+		}
+	}
+	after, err := in.Stat()
+	if err != nil || size != info.Size() || after.Size() != size || !after.ModTime().Equal(info.ModTime()) {
+		return "", "", 0, inventory.Errorf(inventory.Conflict, "%s changed while it was read", name).
+			WithHint("wait until it is complete and import again")
+	}
+	if want != "" && d != want {
+		return "", "", 0, wrongSum(name, want, d)
+	}
+	if err := out.Sync(); err != nil {
+		return "", "", 0, diskError("copy "+name, err)
+	}
+	return out.Name(), d, size, nil
+}
+
+// diskWriter remembers a failed write, to tell it from a failed read.
+type diskWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write passes p on.
+func (w *diskWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	if err != nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// register stores artefacts and image in one transaction. What the image no longer uses is left to Prune, which gives
+// it some time because machines may be booting it.
+func (c *Cache) register(ctx context.Context, img inventory.Image, artefacts []inventory.Artefact) (inventory.Image, error) {
+	var dropped []inventory.Digest
+	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		dropped = nil
+		for _, a := range artefacts {
+			old, err := tx.FindArtefact(a.Digest)
+			if err == nil && old.SizeBytes == a.SizeBytes {
+				continue
+			}
+			if err != nil && !isNotFound(err) {
+				return err
+			}
+			if err := tx.SaveArtefact(a); err != nil {
+				return err
+			}
+		}
+		old, err := tx.FindImage(img.Name)
+		if isNotFound(err) {
+			return tx.CreateImage(&img, c.cfg.Now())
+		}
+		if err != nil {
+			return err
+		}
+		img.CreatedAt, img.UpdatedAt, img.Version = old.CreatedAt, old.UpdatedAt, old.Version
+		if sameImage(old, img) {
+			return nil
+		}
+		for _, f := range old.Files {
+			dropped = append(dropped, f.Digest)
+		}
+		return tx.UpdateImage(&img, c.cfg.Now())
+	})
+	if err != nil {
+		return inventory.Image{}, err
+	}
+	for _, d := range dropped {
+		if err := c.touch(d); err != nil {
+			return inventory.Image{}, err
+		}
+	}
+	return img, nil
+}
+
+// touch makes Prune count an artefact's time without use from now.
+func (c *Cache) touch(d inventory.Digest) error {
+	now := c.cfg.Now()
+	return ignoreMissing(os.Chtimes(c.path(d), now, now))
+}
+
+func sameImage(a, b inventory.Image) bool {
+	return a.OS == b.OS && a.Release == b.Release && a.Arch == b.Arch && slices.Equal(a.Files, b.Files) &&
+		slices.Equal(a.KernelArgs, b.KernelArgs) && a.MemoryMiB == b.MemoryMiB && a.IsInstaller == b.IsInstaller
+}
+
+func isNotFound(err error) bool {
+	var e *inventory.Error
+	return errors.As(err, &e) && e.Kind == inventory.NotFound
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func redactIfURL(s string) string {
+	if isURL(s) {
+		return redactString(s)
+	}
+	return s
+}
+
+// explain puts words in front of an error's message.
+func explain(err error, words string) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	c := *e
+	c.Msg = words + c.Msg
+	return &c
+}

@@ -1,0 +1,330 @@
+package images
+
+import (
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// FromPackage as ImportRequest.From takes the files of the Debian package that the catalogue entry names.
+const FromPackage = "package"
+
+// ImportRequest says what to import under which name.
+type ImportRequest struct {
+	Name    string         `json:"name"`              // of the image
+	OS      string         `json:"os,omitempty"`      // a catalogue entry; "" means custom
+	Release string         `json:"release,omitempty"` // of the OS
+	Arch    inventory.Arch `json:"arch,omitempty"`    // "" means x86_64
+	// From is where the catalogue's files are looked for: an http(s) address in place of the entry's base, a folder,
+	// or "package"; "" is the entry's own base.
+	From string `json:"from,omitempty"`
+	// Sums is the URL or path of a list of SHA-256 sums, in place of the entry's own. Each file must be in it.
+	Sums string `json:"sums,omitempty"`
+	// Files adds to the entry's files, or replaces those with the same name.
+	Files []ImportFile `json:"files,omitempty"`
+	// KernelArgs come after the entry's own.
+	KernelArgs []string `json:"kernelArgs,omitempty"`
+	// Set overrides the entry's vars.
+	Set map[string]string `json:"set,omitempty"`
+	// MemoryMiB and IsInstaller override the entry's when given.
+	MemoryMiB   int   `json:"memoryMiB,omitempty"`
+	IsInstaller *bool `json:"isInstaller,omitempty"`
+	// AllowLocal lets the request name files of this machine. It is for those who come through the unix socket, whose
+	// access to files is their own affair; a request cannot ask for it.
+	AllowLocal bool `json:"-"`
+}
+
+// ImportFile is a file named by the request itself.
+type ImportFile struct {
+	Role inventory.Role `json:"role"`
+	// Name "" takes the name of the entry's only file of that role, or else the last part of the source.
+	Name   string           `json:"name,omitempty"`
+	Source string           `json:"source"` // http(s) URL, or an absolute path
+	SHA256 inventory.Digest `json:"sha256,omitempty"`
+}
+
+// plan is a request worked out: what to fetch from where, and the image it will make.
+type plan struct {
+	image inventory.Image // Files have no digest yet
+	files []planned
+	sums  string // URL or path of the checksum list, "" for none
+	// isSumsOptional: a folder need not hold the list that its publisher has.
+	isSumsOptional bool
+	hint           string // what to do when a file is missing
+}
+
+// planned is one file of a plan.
+type planned struct {
+	role    inventory.Role
+	name    string
+	sources []source // tried in order
+	want    inventory.Digest
+	listed  listed
+}
+
+// listed says what the checksum list means to a file.
+type listed int
+
+const (
+	mustBeListed  listed = iota
+	mayBeUnlisted        // taken unchecked when the list does not have it
+	isNoneOfList         // the list is about other files
+)
+
+// source is one place where a file may be: at is a URL or an absolute path, and may hold * in its last parts; path is
+// what the checksum list calls it.
+type source struct {
+	at, path string
+	isPath   bool
+}
+
+// Check refuses a request that cannot succeed whatever network and disk say.
+func (c *Catalogue) Check(r ImportRequest) error {
+	_, err := c.plan(r)
+	return err
+}
+
+// plan works a request out without touching network or disk.
+func (c *Catalogue) plan(r ImportRequest) (plan, error) {
+	if r.OS == "" {
+		r.OS = "custom"
+	}
+	if r.Arch == "" {
+		r.Arch = inventory.X8664
+	}
+	if r.Release == "" && r.OS == "custom" {
+		r.Release = "1"
+	}
+	if err := inventory.CheckName("image", r.Name); err != nil {
+		return plan{}, err
+	}
+	e, line, err := c.Find(r.OS, r.Release)
+	if err != nil {
+		return plan{}, err
+	}
+	vars, err := e.vars(r.Release, line, r.Arch, r.Set)
+	if err != nil {
+		return plan{}, err
+	}
+	x, err := e.expanded(vars)
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{image: inventory.Image{
+		Name: r.Name, OS: r.OS, Release: r.Release, Arch: r.Arch,
+		KernelArgs: append(slices.Clone(x.kernelArgs), r.KernelArgs...), MemoryMiB: e.MemoryMiB, IsInstaller: e.IsInstaller,
+	}}
+	if r.MemoryMiB > 0 {
+		p.image.MemoryMiB = r.MemoryMiB
+	}
+	if r.IsInstaller != nil {
+		p.image.IsInstaller = *r.IsInstaller
+	}
+	r.Files = named(r.Files, e.Files)
+	if err := p.addCatalogueFiles(r, &e, x); err != nil {
+		return plan{}, err
+	}
+	if err := p.addOwnFiles(r); err != nil {
+		return plan{}, err
+	}
+	return p, p.check()
+}
+
+// addCatalogueFiles plans the files that the entry names and the request does not.
+func (p *plan) addCatalogueFiles(r ImportRequest, e *Entry, x expansion) error {
+	if err := p.chooseSums(r, x); err != nil {
+		return err
+	}
+	from, isPath, err := chooseFrom(r, e, x)
+	if err != nil {
+		return err
+	}
+	p.hint = e.Notes
+	if r.From == FromPackage {
+		p.hint = "install it on the server with: apt install " + x.pkg
+	}
+	for _, f := range e.Files {
+		if slices.ContainsFunc(r.Files, func(o ImportFile) bool { return o.Name == f.Name }) {
+			continue
+		}
+		if from == "" {
+			err := inventory.Errorf(inventory.Invalid, "%s is published in no form that can be fetched file by file", e.Title)
+			return err.WithHint("%s", e.Notes)
+		}
+		n := planned{role: f.Role, name: f.Name}
+		if r.Sums == "" && (f.IsUnlisted || isPath) {
+			n.listed = mayBeUnlisted
+		}
+		for _, rel := range x.paths[f.Name] {
+			if !isPath {
+				n.sources = append(n.sources, source{at: from + "/" + rel, path: rel})
+				continue
+			}
+			n.sources = append(n.sources, source{at: filepath.Join(from, rel), path: rel, isPath: true})
+			if base := path.Base(rel); base != rel {
+				n.sources = append(n.sources, source{at: filepath.Join(from, base), path: rel, isPath: true})
+			}
+		}
+		if isPath {
+			n.sources = append(n.sources, source{at: filepath.Join(from, f.Name), path: f.Name, isPath: true})
+		}
+		p.files = append(p.files, n)
+	}
+	return nil
+}
+
+// chooseSums picks the checksum list.
+func (p *plan) chooseSums(r ImportRequest, x expansion) error {
+	if r.Sums != "" {
+		p.sums = r.Sums
+		_, err := checkSource(r.Sums, r.AllowLocal)
+		return err
+	}
+	if x.sums == "" {
+		return nil
+	}
+	if isURL(x.sums) {
+		p.sums = x.sums
+		return nil
+	}
+	switch {
+	case r.From == "" && x.base != "":
+		p.sums = x.base + "/" + x.sums
+	case isURL(r.From):
+		p.sums = strings.TrimSuffix(r.From, "/") + "/" + x.sums
+	case filepath.IsAbs(r.From):
+		p.sums, p.isSumsOptional = filepath.Join(r.From, path.Base(x.sums)), true
+	}
+	return nil
+}
+
+// chooseFrom picks the address or folder below which the entry's files are looked for.
+func chooseFrom(r ImportRequest, e *Entry, x expansion) (from string, isPath bool, err error) {
+	switch r.From {
+	case "":
+		return x.base, false, nil
+	case FromPackage:
+		// This path comes from the catalogue, not from the request.
+		if x.folder == "" {
+			return "", false, inventory.Errorf(inventory.Invalid, "no Debian package brings %s", e.Title)
+		}
+		return x.folder, true, nil
+	}
+	isPath, err = checkSource(r.From, r.AllowLocal)
+	return strings.TrimSuffix(r.From, "/"), isPath, err
+}
+
+// addOwnFiles plans the files that the request names itself.
+func (p *plan) addOwnFiles(r ImportRequest) error {
+	for _, f := range r.Files {
+		isPath, err := checkSource(f.Source, r.AllowLocal)
+		if err != nil {
+			return err
+		}
+		n := planned{role: f.Role, name: f.Name, sources: []source{{at: f.Source, path: sourcePath(f.Source), isPath: isPath}}}
+		if r.Sums == "" {
+			n.listed = isNoneOfList
+		}
+		if f.SHA256 != "" {
+			if n.want, err = inventory.ParseDigest(string(f.SHA256)); err != nil {
+				return err
+			}
+		}
+		p.files = append(p.files, n)
+	}
+	return nil
+}
+
+// check refuses an image that the store would refuse, before anything is fetched.
+func (p *plan) check() error {
+	// A boot loader is given the kernel first; sorting also makes the same request the same image.
+	order := []inventory.Role{inventory.RoleKernel, inventory.RoleInitrd, inventory.RoleRootfs, inventory.RoleISO}
+	slices.SortStableFunc(p.files, func(a, b planned) int { return slices.Index(order, a.role) - slices.Index(order, b.role) })
+	trial := p.image
+	for _, f := range p.files {
+		trial.Files = append(trial.Files, inventory.ImageArtefact{
+			Role: f.role, Name: f.name,
+			Digest: inventory.Digest("sha256:" + strings.Repeat("0", 64)),
+		})
+	}
+	if len(p.files) == 0 {
+		return inventory.Errorf(inventory.Invalid, "no files are named for image %s", p.image.Name).
+			WithHint("name at least a kernel: --kernel URL-or-path, and usually --initrd")
+	}
+	if err := trial.Validate(); err != nil {
+		return err
+	}
+	return pxe.CheckArgs(&trial, profileFor(trial.KernelArgs))
+}
+
+// profileFor returns a profile that gives some value to each ${name} that only a profile can give.
+func profileFor(args []string) *inventory.Profile {
+	p := &inventory.Profile{Name: "any", Parameters: map[string]string{}}
+	for _, a := range args {
+		for _, name := range machineVars(a) {
+			if !isMachineVar(name) && !strings.HasPrefix(name, "file:") {
+				p.Parameters[name] = "x"
+			}
+		}
+	}
+	return p
+}
+
+// named gives each file of a request its name.
+func named(own []ImportFile, entry []File) []ImportFile {
+	own = slices.Clone(own)
+	for i, f := range own {
+		if f.Name != "" {
+			continue
+		}
+		own[i].Name = path.Base(sourcePath(f.Source))
+		ofRole := slices.DeleteFunc(slices.Clone(entry), func(e File) bool { return e.Role != f.Role })
+		isOnly := !slices.ContainsFunc(own, func(o ImportFile) bool { return o.Role == f.Role && o != f && o != own[i] })
+		if len(ofRole) == 1 && isOnly {
+			own[i].Name = ofRole[0].Name
+		}
+	}
+	return own
+}
+
+// sourcePath returns the path part of a URL or path.
+func sourcePath(s string) string {
+	if u, err := url.Parse(s); err == nil && isURL(s) {
+		return strings.TrimPrefix(u.Path, "/")
+	}
+	return strings.TrimPrefix(filepath.ToSlash(s), "/")
+}
+
+func isURL(s string) bool {
+	l := strings.ToLower(s)
+	return strings.HasPrefix(l, "http://") || strings.HasPrefix(l, "https://")
+}
+
+// checkSource accepts an http(s) URL, or the absolute path of a file here if that is allowed.
+func checkSource(s string, allowLocal bool) (isPath bool, err error) {
+	if isURL(s) {
+		u, err := url.Parse(s)
+		if err != nil || u.Host == "" || u.Fragment != "" {
+			return false, inventory.Errorf(inventory.Invalid, "%q is not a web address", inventory.Clean(s, 200))
+		}
+		return false, nil
+	}
+	if i := strings.Index(s, "://"); i > 0 {
+		return false, inventory.Errorf(inventory.Invalid, "%s addresses cannot be imported", inventory.Clean(s[:i], 20)).
+			WithHint("use http or https, or the path of a file on the machine that runs the server")
+	}
+	if !allowLocal {
+		return false, inventory.Errorf(inventory.Forbidden, "files of the server can only be imported on the server itself").
+			WithHint("run slipway image import there, or give an http address")
+	}
+	if !filepath.IsAbs(s) {
+		return false, inventory.Errorf(inventory.Invalid, "%q is not an absolute path", inventory.Clean(s, 200)).
+			WithHint("begin it with /")
+	}
+	return true, nil
+}

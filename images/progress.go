@@ -1,0 +1,221 @@
+package images
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Step says what an import is doing.
+type Step string
+
+// The steps of an import.
+const (
+	StepResolve Step = "resolve" // reading checksum lists, finding the files
+	StepFetch   Step = "fetch"   // copying one file
+	StepCheck   Step = "check"   // hashing what is here already
+	StepStore   Step = "store"   // registering the image
+)
+
+// Progress is how far an import is.
+type Progress struct {
+	Step Step `json:"step"`
+	// File is the file being copied: the FileN-th (from 1) of FilesN.
+	File   string `json:"file,omitempty"`
+	FileN  int    `json:"fileN,omitempty"`
+	FilesN int    `json:"filesN,omitempty"`
+	Source string `json:"source,omitempty"` // URL or path it comes from
+	// Bytes of TotalBytes are here; TotalBytes is 0 while unknown. BytesPerSecond is over the last seconds.
+	Bytes          int64 `json:"bytes"`
+	TotalBytes     int64 `json:"totalBytes,omitempty"`
+	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
+	// Note is one line for people: resumed at, tried again because.
+	Note string `json:"note,omitempty"`
+}
+
+// Bar draws progress as one line of at most width columns for a terminal. It keeps the numbers and gives up the bar,
+// then the name, where there is no room.
+func Bar(p Progress, width int) string {
+	numbers := p.numbers()
+	label := p.label()
+	room := width - len([]rune(label)) - len([]rune(numbers)) - 4
+	if p.Step != StepFetch || p.TotalBytes <= 0 || room < 8 {
+		line := strings.TrimSpace(label + "  " + numbers)
+		if len([]rune(line)) > width {
+			line = numbers
+		}
+		return cut(line, width)
+	}
+	room = min(room, 40)
+	filled := int(min(p.Bytes, p.TotalBytes) * int64(room) / p.TotalBytes)
+	bar := strings.Repeat("=", filled)
+	if filled < room {
+		bar += ">" + strings.Repeat(" ", room-filled-1)
+	}
+	return fmt.Sprintf("%s [%s] %s", label, bar, numbers)
+}
+
+func (p Progress) label() string {
+	switch p.Step {
+	case StepResolve:
+		return "finding the files"
+	case StepCheck:
+		return p.counted("checking")
+	case StepStore:
+		return "registering the image"
+	}
+	return p.counted(p.File)
+}
+
+func (p Progress) counted(text string) string {
+	if p.Step == StepCheck && p.File != "" {
+		text += " " + p.File
+	}
+	if p.FilesN > 1 {
+		text = fmt.Sprintf("%s (%d/%d)", text, p.FileN, p.FilesN)
+	}
+	return text
+}
+
+func (p Progress) numbers() string {
+	if p.Step != StepFetch && p.Step != StepCheck {
+		return ""
+	}
+	var parts []string
+	if p.TotalBytes > 0 {
+		parts = append(parts, fmt.Sprintf("%3d%%", min(p.Bytes, p.TotalBytes)*100/p.TotalBytes))
+		parts = append(parts, FormatBytes(p.Bytes)+" of "+FormatBytes(p.TotalBytes))
+	} else if p.Bytes > 0 {
+		parts = append(parts, FormatBytes(p.Bytes))
+	}
+	if p.BytesPerSecond > 0 {
+		parts = append(parts, FormatBytes(p.BytesPerSecond)+"/s")
+		if left := p.TotalBytes - p.Bytes; left > 0 {
+			s := (left + p.BytesPerSecond - 1) / p.BytesPerSecond
+			parts = append(parts, formatLeft(s)+" left")
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+// FormatBytes writes a size in decimal units with three digits: 40.8 MB.
+func FormatBytes(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, units := float64(n)/1000, []string{"kB", "MB", "GB", "TB", "PB", "EB"}
+	for v >= 999.5 && len(units) > 1 {
+		v, units = v/1000, units[1:]
+	}
+	switch {
+	case v < 9.995:
+		return fmt.Sprintf("%.2f %s", v, units[0])
+	case v < 99.95:
+		return fmt.Sprintf("%.1f %s", v, units[0])
+	}
+	return fmt.Sprintf("%.0f %s", v, units[0])
+}
+
+func formatLeft(seconds int64) string {
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%d s", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%d:%02d min", seconds/60, seconds%60)
+	case seconds < 100*3600:
+		return fmt.Sprintf("%d:%02d h", seconds/3600, seconds/60%60)
+	}
+	return "days"
+}
+
+func cut(s string, width int) string {
+	r := []rune(s)
+	return string(r[:max(min(len(r), width), 0)])
+}
+
+// meter measures a rate as an average that forgets: what is meterWindow old counts for a third.
+type meter struct {
+	at   time.Time
+	rate float64 // bytes per second
+}
+
+const (
+	meterWindow = 4 * time.Second
+	meterTick   = 250 * time.Millisecond
+)
+
+// add counts n bytes since the last sample and returns the rate.
+func (m *meter) add(n int64, now time.Time) (rate int64, sampled bool) {
+	if m.at.IsZero() {
+		m.at = now
+		return 0, false
+	}
+	took := now.Sub(m.at)
+	if took < meterTick {
+		return int64(m.rate), false
+	}
+	current := float64(n) / took.Seconds()
+	weight := min(took.Seconds()/meterWindow.Seconds(), 1)
+	if m.rate == 0 {
+		weight = 1
+	}
+	m.rate += (current - m.rate) * weight
+	m.at = now
+	return int64(m.rate), true
+}
+
+// tracker turns what an import does into Progress for whoever watches; it is used by one goroutine.
+type tracker struct {
+	now     func() time.Time
+	report  func(Progress)
+	p       Progress
+	meter   meter
+	metered int64 // bytes since the meter's last sample
+}
+
+func newTracker(now func() time.Time, report func(Progress), filesN int) *tracker {
+	if report == nil {
+		report = func(Progress) {}
+	}
+	return &tracker{now: now, report: report, p: Progress{FilesN: filesN}}
+}
+
+// step begins another step.
+func (t *tracker) step(s Step) {
+	t.p = Progress{Step: s, File: t.p.File, FileN: t.p.FileN, FilesN: t.p.FilesN, Source: t.p.Source}
+	t.meter, t.metered = meter{}, 0
+	t.report(t.p)
+}
+
+// file begins another file.
+func (t *tracker) file(n int, name, source string) {
+	t.p.File, t.p.FileN, t.p.Source = name, n, source
+	t.step(StepFetch)
+}
+
+// at says how many bytes are here although none were copied: after a resume, or a start from the beginning.
+func (t *tracker) at(bytes, total int64, note string) {
+	t.p.Bytes, t.p.TotalBytes = bytes, total
+	if note != "" {
+		t.p.Note = note
+	}
+	t.report(t.p)
+}
+
+// copied counts bytes that have just arrived.
+func (t *tracker) copied(n int64) {
+	t.p.Bytes += n
+	t.metered += n
+	rate, sampled := t.meter.add(t.metered, t.now())
+	if sampled {
+		t.metered = 0
+	}
+	t.p.BytesPerSecond = rate
+	t.report(t.p)
+}
+
+// note tells something about the running step.
+func (t *tracker) note(format string, args ...any) {
+	t.p.Note = fmt.Sprintf(format, args...)
+	t.report(t.p)
+}

@@ -1,0 +1,209 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Fault is an artefact that is not as the store says.
+type Fault struct {
+	Digest inventory.Digest `json:"digest"`
+	// Problem is missing, damaged or unreadable.
+	Problem string   `json:"problem"`
+	Images  []string `json:"images,omitempty"` // that use it
+	Hint    string   `json:"hint"`
+}
+
+// Verify hashes every registered artefact again and returns those that are missing or damaged, by digest.
+func (c *Cache) Verify(ctx context.Context) ([]Fault, error) {
+	artefacts, users, err := c.registered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var faults []Fault
+	for _, a := range artefacts {
+		problem, err := c.examine(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		if problem != "" {
+			faults = append(faults, Fault{
+				Digest: a.Digest, Problem: problem, Images: users[a.Digest],
+				Hint: "import the image again; it came from " + a.Source,
+			})
+		}
+	}
+	return faults, nil
+}
+
+// examine returns what is wrong with an artefact, "" for nothing.
+func (c *Cache) examine(ctx context.Context, a inventory.Artefact) (string, error) {
+	f, found, err := c.Open(a.Digest)
+	if isNotFound(err) {
+		return "missing", nil
+	}
+	if err != nil {
+		return "unreadable", nil
+	}
+	defer f.Close()
+	if found.SizeBytes != a.SizeBytes {
+		return "damaged", nil
+	}
+	got, _, err := hashAll(ctx, f, func(int64) {})
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return "unreadable", nil
+	case got != a.Digest:
+		return "damaged", nil
+	}
+	return "", nil
+}
+
+// registered returns all artefacts and the names of the images that use each.
+func (c *Cache) registered(ctx context.Context) (artefacts []inventory.Artefact, users map[inventory.Digest][]string, err error) {
+	err = c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		users = map[inventory.Digest][]string{}
+		if artefacts, err = tx.ListArtefacts(inventory.Page{}); err != nil {
+			return err
+		}
+		images, err := tx.ListImages(inventory.Page{})
+		if err != nil {
+			return err
+		}
+		for _, img := range images {
+			for _, f := range img.Files {
+				if !slices.Contains(users[f.Digest], img.Name) {
+					users[f.Digest] = append(users[f.Digest], img.Name)
+				}
+			}
+		}
+		return nil
+	})
+	return artefacts, users, err
+}
+
+// Pruned says what Prune did.
+type Pruned struct {
+	Removed    []inventory.Digest `json:"removed"`
+	FreedBytes int64              `json:"freedBytes"`
+	// Kept are unused, but only since less than an hour: a machine may be booting them.
+	Kept []inventory.Digest `json:"kept,omitempty"`
+}
+
+const (
+	pruneAfter   = time.Hour
+	partialAfter = 7 * 24 * time.Hour
+)
+
+// Prune removes artefacts that no image uses and that were imported or dropped more than an hour ago, files that were
+// never registered, and downloads that nobody went on with for a week. It never removes what an import is using.
+func (c *Cache) Prune(ctx context.Context) (Pruned, error) {
+	artefacts, users, err := c.registered(ctx)
+	if err != nil {
+		return Pruned{}, err
+	}
+	candidates := map[inventory.Digest]bool{}
+	for _, a := range artefacts {
+		candidates[a.Digest] = true
+	}
+	onDisk, err := c.onDisk()
+	if err != nil {
+		return Pruned{}, err
+	}
+	for _, d := range onDisk {
+		candidates[d] = true
+	}
+	var out Pruned
+	for d := range candidates {
+		if len(users[d]) == 0 {
+			if err := c.pruneOne(ctx, d, &out); err != nil {
+				return out, err
+			}
+		}
+	}
+	slices.Sort(out.Removed)
+	slices.Sort(out.Kept)
+	return out, c.prunePartial(&out)
+}
+
+// pruneOne removes an unused artefact. It holds the lock on pins, so that no import takes the file up meanwhile.
+func (c *Cache) pruneOne(ctx context.Context, d inventory.Digest, out *Pruned) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pinned[d] > 0 {
+		return nil
+	}
+	info, statErr := os.Stat(c.path(d))
+	if statErr == nil && c.cfg.Now().Sub(info.ModTime()) < pruneAfter {
+		out.Kept = append(out.Kept, d)
+		return nil
+	}
+	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return tx.DeleteArtefact(d) })
+	var e *inventory.Error
+	if errors.As(err, &e) && e.Kind == inventory.Conflict {
+		return nil // an image took it up since we looked
+	}
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	if statErr == nil {
+		if err := ignoreMissing(os.Remove(c.path(d))); err != nil {
+			return fmt.Errorf("remove artefact %s: %w", d, err)
+		}
+		out.FreedBytes += info.Size()
+	}
+	out.Removed = append(out.Removed, d)
+	return nil
+}
+
+// onDisk returns the digests of the files in the folder.
+func (c *Cache) onDisk() ([]inventory.Digest, error) {
+	var found []inventory.Digest
+	err := filepath.WalkDir(filepath.Join(c.cfg.Dir, "sha256"), func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if d, err := inventory.ParseDigest(e.Name()); err == nil {
+			found = append(found, d)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list artefact folder: %w", err)
+	}
+	return found, nil
+}
+
+// prunePartial removes downloads that were given up.
+func (c *Cache) prunePartial(out *Pruned) error {
+	entries, err := os.ReadDir(c.partialDir())
+	if err != nil {
+		return fmt.Errorf("list partial downloads: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range entries {
+		name := filepath.Join(c.partialDir(), e.Name())
+		info, err := e.Info()
+		_, busy := c.loading[strings.TrimSuffix(name, ".json")]
+		if err != nil || busy || c.cfg.Now().Sub(info.ModTime()) < partialAfter {
+			continue
+		}
+		if err := ignoreMissing(os.Remove(name)); err != nil {
+			return fmt.Errorf("remove partial download: %w", err)
+		}
+		out.FreedBytes += info.Size()
+	}
+	return nil
+}

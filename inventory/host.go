@@ -1,0 +1,213 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// HostID names a host for ever: a UUID version 7 that we draw ourselves, because SMBIOS UUIDs repeat in the field.
+type HostID string
+
+// Arch is a CPU architecture as the Linux kernel names it.
+type Arch string
+
+// The architectures that images and loaders exist for.
+const (
+	X8664 Arch = "x86_64"
+	I386  Arch = "i386"
+	ARM64 Arch = "arm64"
+)
+
+// Firmware is the way a machine starts a network boot.
+type Firmware string
+
+// The firmware kinds.
+const (
+	BIOS     Firmware = "bios"      // PXE through a BIOS and its option ROM
+	UEFI     Firmware = "uefi"      // PXE through UEFI
+	UEFIHTTP Firmware = "uefi-http" // UEFI HTTP Boot
+)
+
+// Host is a physical server, or a lab machine that stands for one. It is recognised by its set of MACs; UUID, serial
+// and asset tag are hints that help people and never move a boot.
+type Host struct {
+	ID    HostID `json:"id"`
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// StateReason says why the host is in its state, in words for the admin.
+	StateReason  string    `json:"stateReason,omitempty"`
+	StateSinceAt time.Time `json:"stateSinceAt"`
+
+	InMaintenance bool `json:"inMaintenance"` // cordoned: boots its own disk, nothing new is started on it
+	IsProtected   bool `json:"isProtected"`   // nothing destructive is ever started on it
+	IsAdopted     bool `json:"isAdopted"`     // its OS is not ours: always boots its own disk
+
+	UUID         string   `json:"uuid,omitempty"` // SMBIOS UUID, lower case
+	Serial       string   `json:"serial,omitempty"`
+	AssetTag     string   `json:"assetTag,omitempty"`
+	Manufacturer string   `json:"manufacturer,omitempty"`
+	Product      string   `json:"product,omitempty"`
+	Arch         Arch     `json:"arch,omitempty"`
+	Firmware     Firmware `json:"firmware,omitempty"` // as last seen
+	MemoryMiB    int      `json:"memoryMiB,omitempty"`
+
+	Place  Place             `json:"place"`
+	Labels map[string]string `json:"labels,omitempty"` // an admin's words
+	Facts  map[string]string `json:"facts,omitempty"`  // the machine's words
+
+	// Profile pins a profile by name; empty lets the profiles' selectors decide.
+	Profile string `json:"profile,omitempty"`
+	// DiskBoot overrides how this host is sent back to its own disk; empty asks the quirk table.
+	DiskBoot DiskBoot `json:"diskBoot,omitempty"`
+	// IsArmed allows the next boots to run a destructive installer, until it reports installed.
+	IsArmed bool `json:"isArmed"`
+
+	NICs         []NIC     `json:"nics"`
+	CreatedAt    time.Time `json:"createdAt"`
+	UpdatedAt    time.Time `json:"updatedAt"`
+	LastSeenAt   time.Time `json:"lastSeenAt,omitzero"`   // last packet or request
+	IdentifiedAt time.Time `json:"identifiedAt,omitzero"` // last time it told us UUID, serial and model itself
+	// Version counts changes; it is the ETag, and an update with an old one is a Conflict.
+	Version int64 `json:"version"`
+}
+
+// NIC is one network port of a host.
+type NIC struct {
+	MAC    MAC    `json:"mac"`
+	Name   string `json:"name,omitempty"`   // as the OS or firmware names it
+	Vendor string `json:"vendor,omitempty"` // from the MAC's prefix
+	IsBoot bool   `json:"isBoot"`           // the port it last booted from
+}
+
+// Place is where a host stands. Unit is the lowest rack unit it fills, counted from 1 at the bottom; 0 is unknown.
+type Place struct {
+	Site string `json:"site,omitempty"`
+	Row  string `json:"row,omitempty"`
+	Rack string `json:"rack,omitempty"`
+	Unit int    `json:"unit,omitempty"`
+}
+
+// DiskBoot is a way to send a machine on to its own disk.
+type DiskBoot string
+
+// The ways back to disk. Which one works depends on the firmware; package pxe has the table.
+const (
+	DiskNoOffer DiskBoot = "no-offer" // answer DHCP without any boot option, so that the firmware tries its next entry
+	DiskExit    DiskBoot = "exit"     // iPXE returns to the firmware, which tries its next entry
+	DiskSanboot DiskBoot = "sanboot"  // iPXE boots BIOS drive 0x80 itself
+)
+
+// MACs returns the host's MACs in order.
+func (h *Host) MACs() []MAC {
+	var macs []MAC
+	for _, n := range h.NICs {
+		macs = append(macs, n.MAC)
+	}
+	slices.Sort(macs)
+	return macs
+}
+
+// Validate checks everything that can be checked without looking at other hosts.
+func (h *Host) Validate() error {
+	if err := CheckName("host", h.Name); err != nil {
+		return err
+	}
+	if !slices.Contains(States(), h.State) {
+		return Errorf(Invalid, "host %s: %q is not a state", h.Name, h.State).WithHint("states are %v", States())
+	}
+	if len(h.NICs) == 0 {
+		return Errorf(Invalid, "host %s has no NIC", h.Name).WithHint("give at least the MAC it boots from")
+	}
+	if len(h.NICs) > 64 {
+		return Errorf(Invalid, "host %s has %d NICs; at most 64 are allowed", h.Name, len(h.NICs))
+	}
+	seen := map[MAC]bool{}
+	for _, n := range h.NICs {
+		m, err := ParseMAC(string(n.MAC))
+		if err != nil {
+			return err
+		}
+		if m != n.MAC {
+			return Errorf(Invalid, "host %s: write MAC %s as %s", h.Name, n.MAC, m)
+		}
+		if seen[m] {
+			return Errorf(Invalid, "host %s lists MAC %s twice", h.Name, m)
+		}
+		seen[m] = true
+	}
+	for _, t := range []struct{ field, text string }{
+		{"uuid", h.UUID},
+		{"serial", h.Serial},
+		{"assetTag", h.AssetTag},
+		{"manufacturer", h.Manufacturer},
+		{"product", h.Product},
+		{"site", h.Place.Site},
+		{"row", h.Place.Row},
+		{"rack", h.Place.Rack},
+	} {
+		if err := CheckText(t.field, t.text, 256); err != nil {
+			return err
+		}
+	}
+	if h.Place.Unit < 0 || h.Place.Unit > 100 {
+		return Errorf(Invalid, "host %s: rack unit %d is not between 1 and 100", h.Name, h.Place.Unit)
+	}
+	switch h.DiskBoot {
+	case "", DiskNoOffer, DiskExit, DiskSanboot:
+	default:
+		return Errorf(Invalid, "host %s: %q is not a way to boot from disk", h.Name, h.DiskBoot).
+			WithHint("use %s, %s or %s", DiskNoOffer, DiskExit, DiskSanboot)
+	}
+	return CheckLabels(h.Labels)
+}
+
+// Attribute returns what a selector may ask of a host: a label by its key, or a fact or field by the names that
+// the API gives them (manufacturer, product, rack, site, arch, firmware, memoryMiB, state, name, mac, ...).
+func (h *Host) Attribute(key string) (values []string) {
+	switch key {
+	case "name":
+		return []string{h.Name}
+	case "mac":
+		for _, m := range h.MACs() {
+			values = append(values, string(m))
+		}
+		return values
+	case "uuid":
+		return some(h.UUID)
+	case "serial":
+		return some(h.Serial)
+	case "assetTag":
+		return some(h.AssetTag)
+	case "manufacturer":
+		return some(h.Manufacturer)
+	case "product":
+		return some(h.Product)
+	case "arch":
+		return some(string(h.Arch))
+	case "firmware":
+		return some(string(h.Firmware))
+	case "state":
+		return some(string(h.State))
+	case "site":
+		return some(h.Place.Site)
+	case "row":
+		return some(h.Place.Row)
+	case "rack":
+		return some(h.Place.Rack)
+	}
+	if fact, ok := strings.CutPrefix(key, "fact:"); ok {
+		return some(h.Facts[fact])
+	}
+	if v, ok := h.Labels[strings.TrimPrefix(key, "label:")]; ok {
+		return []string{v}
+	}
+	return nil
+}
+
+func some(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}

@@ -1,0 +1,162 @@
+package inventory
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Digest names content: "sha256:" and 64 hex digits.
+type Digest string
+
+var digestRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// ParseDigest reads sha256:<hex> or the bare 64 hex digits.
+func ParseDigest(s string) (Digest, error) {
+	s = strings.ToLower(s)
+	if !strings.HasPrefix(s, "sha256:") {
+		s = "sha256:" + s
+	}
+	if !digestRE.MatchString(s) {
+		return "", Errorf(Invalid, "%q is not a sha256 digest", s).WithHint("64 hex digits, with or without sha256: in front")
+	}
+	return Digest(s), nil
+}
+
+// Hex returns the 64 digits.
+func (d Digest) Hex() string { return strings.TrimPrefix(string(d), "sha256:") }
+
+// Artefact is a file by its content, kept in the artefact folder of the data directory.
+type Artefact struct {
+	Digest    Digest    `json:"digest"`
+	SizeBytes int64     `json:"sizeBytes"`
+	Source    string    `json:"source"` // URL or path it was imported from
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Role says what an artefact does in a boot.
+type Role string
+
+// The roles of an artefact in an image.
+const (
+	RoleKernel Role = "kernel"
+	RoleInitrd Role = "initrd" // may repeat; handed over in order
+	RoleRootfs Role = "rootfs" // fetched by the booted system itself
+	RoleISO    Role = "iso"    // fetched by the booted system itself
+)
+
+// Image is a named, versioned set of artefacts and how to boot them.
+type Image struct {
+	Name    string          `json:"name"`
+	OS      string          `json:"os"`      // entry of the OS catalogue, such as debian; "custom" for none
+	Release string          `json:"release"` // the OS's own version, such as 12
+	Arch    Arch            `json:"arch"`
+	Files   []ImageArtefact `json:"files"`
+	// KernelArgs are the arguments this image always needs; ${name} is replaced when a script is written.
+	KernelArgs []string `json:"kernelArgs,omitempty"`
+	// MemoryMiB is the least memory with which it boots.
+	MemoryMiB int `json:"memoryMiB,omitempty"`
+	// IsInstaller marks an image whose boot may overwrite a disk: it runs only on a host that is armed.
+	IsInstaller bool      `json:"isInstaller"`
+	CreatedAt   time.Time `json:"createdAt"`
+	UpdatedAt   time.Time `json:"updatedAt"`
+	Version     int64     `json:"version"`
+}
+
+// ImageArtefact is one file of an image; Name is what the boot loader and the arguments call it.
+type ImageArtefact struct {
+	Role   Role   `json:"role"`
+	Name   string `json:"name"`
+	Digest Digest `json:"digest"`
+}
+
+var fileRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
+
+// Validate checks an image by itself.
+func (i *Image) Validate() error {
+	if err := CheckName("image", i.Name); err != nil {
+		return err
+	}
+	kernels, names := 0, map[string]bool{}
+	for _, f := range i.Files {
+		if !fileRE.MatchString(f.Name) {
+			return Errorf(Invalid, "image %s: %q is not a file name", i.Name, f.Name).WithHint("letters, digits, '.', '_', '+' and '-'")
+		}
+		if names[f.Name] {
+			return Errorf(Invalid, "image %s names %s twice", i.Name, f.Name)
+		}
+		names[f.Name] = true
+		if !digestRE.MatchString(string(f.Digest)) {
+			return Errorf(Invalid, "image %s: %s has no sha256 digest", i.Name, f.Name)
+		}
+		if !slices.Contains([]Role{RoleKernel, RoleInitrd, RoleRootfs, RoleISO}, f.Role) {
+			return Errorf(Invalid, "image %s: %q is not a role", i.Name, f.Role).WithHint("use kernel, initrd, rootfs or iso")
+		}
+		if f.Role == RoleKernel {
+			kernels++
+		}
+	}
+	if kernels != 1 {
+		return Errorf(Invalid, "image %s has %d kernels; it needs exactly one", i.Name, kernels)
+	}
+	if !slices.Contains([]Arch{X8664, I386, ARM64}, i.Arch) {
+		return Errorf(Invalid, "image %s: %q is not an architecture", i.Name, i.Arch).WithHint("use x86_64, i386 or arm64")
+	}
+	return checkArgs("image "+i.Name, i.KernelArgs)
+}
+
+// Profile says what a host should boot: an image, with arguments and parameters, for the hosts its selector matches.
+type Profile struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
+	// Selector matches hosts, such as "rack=r1,product=~R6.*"; empty matches none, so that a profile is pinned by name.
+	Selector string `json:"selector,omitempty"`
+	// Priority decides between profiles that match the same host: the highest wins, two equal ones are an error.
+	Priority   int               `json:"priority"`
+	KernelArgs []string          `json:"kernelArgs,omitempty"` // after the image's own
+	Parameters map[string]string `json:"parameters,omitempty"` // values for ${name} in arguments
+	CreatedAt  time.Time         `json:"createdAt"`
+	UpdatedAt  time.Time         `json:"updatedAt"`
+	Version    int64             `json:"version"`
+}
+
+var parameterRE = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}$`)
+
+// Validate checks a profile by itself.
+func (p *Profile) Validate() error {
+	if err := CheckName("profile", p.Name); err != nil {
+		return err
+	}
+	if p.Image == "" {
+		return Errorf(Invalid, "profile %s names no image", p.Name).WithHint("list them with: slipway image list")
+	}
+	if _, err := ParseSelector(p.Selector); err != nil {
+		return err
+	}
+	for k, v := range p.Parameters {
+		if !parameterRE.MatchString(k) {
+			return Errorf(Invalid, "profile %s: %q is not a parameter name", p.Name, k).WithHint("a letter, then letters, digits and _")
+		}
+		if err := checkArgs("profile "+p.Name, []string{v}); err != nil {
+			return err
+		}
+	}
+	return checkArgs("profile "+p.Name, p.KernelArgs)
+}
+
+// checkArgs refuses what would break out of one line of a boot script; package pxe quotes the rest.
+func checkArgs(where string, args []string) error {
+	total := 0
+	for _, a := range args {
+		total += len(a) + 1
+		if strings.ContainsFunc(a, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+			return Errorf(Invalid, "%s: argument %q has a control character", where, a)
+		}
+	}
+	if total > 1800 {
+		return Errorf(Invalid, "%s: its arguments are %d bytes long", where, total).
+			WithHint("kernels read about 2,000 bytes, and Slipway adds some of its own; keep under 1,800")
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+// Package inventory owns the words of Slipway: hosts and their NICs and places, subnets and leases, images and
+// profiles, boot sessions, events, issues, the table of host states, and the one error type. It never touches a
+// socket, a file or a clock: whoever needs the time passes it in.
+//
+// Start reading at Host, then state.go (what can happen to one), then store.go (what a store promises).
+package inventory
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Kind says what sort of failure an Error is; the web door maps each kind to one HTTP status.
+type Kind string
+
+// The kinds of failure. There is one per thing a caller can do about it.
+const (
+	Invalid      Kind = "invalid"      // the request is wrong; sending it again will not help
+	NotFound     Kind = "not-found"    // no such thing
+	Conflict     Kind = "conflict"     // the thing changed meanwhile, or its name or address is taken
+	Unauthorized Kind = "unauthorized" // no or unknown credentials
+	Forbidden    Kind = "forbidden"    // known, but not allowed
+	Unavailable  Kind = "unavailable"  // not now; worth trying again
+	Internal     Kind = "internal"     // our fault
+)
+
+// Error is every failure that may reach a person. Msg says what is wrong and Hint what to do next; both are safe
+// to show. Err, the cause, goes to the log only.
+type Error struct {
+	Kind Kind
+	Msg  string
+	Hint string
+	Err  error
+}
+
+// Error returns the message followed by the cause; it is meant for logs, Msg is meant for people.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Msg + ": " + e.Err.Error()
+	}
+	return e.Msg
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an Error of that kind; a %w verb in the format becomes the cause as well as part of the text.
+func Errorf(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Msg: fmt.Errorf(format, args...).Error()}
+}
+
+// WithHint returns a copy of e that tells the reader what to do next.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	c := *e
+	c.Hint = fmt.Sprintf(format, args...)
+	return &c
+}
+
+// MAC is a link address in lower case with colons, such as 52:54:00:aa:00:01.
+type MAC string
+
+// ParseMAC reads a six-byte MAC in any usual spelling: colons, dashes, Cisco dots or bare digits, any case.
+func ParseMAC(s string) (MAC, error) {
+	digits := strings.ToLower(strings.NewReplacer(":", "", "-", "", ".", "").Replace(s))
+	if len(digits) != 12 || strings.Trim(digits, "0123456789abcdef") != "" {
+		return "", Errorf(Invalid, "%q is not a MAC address", s).WithHint("write it as 52:54:00:aa:00:01")
+	}
+	var b strings.Builder
+	for i := 0; i < 12; i += 2 {
+		if i > 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(digits[i : i+2])
+	}
+	m := MAC(b.String())
+	if m == "00:00:00:00:00:00" || m == "ff:ff:ff:ff:ff:ff" {
+		return "", Errorf(Invalid, "%s belongs to no machine", m)
+	}
+	return m, nil
+}
+
+// Hyphens returns the MAC as iPXE's ${mac:hexhyp} and BOOTIF spell it: 52-54-00-aa-00-01.
+func (m MAC) Hyphens() string { return strings.ReplaceAll(string(m), ":", "-") }
+
+// Duration is a time.Duration that reads and writes as text such as "12h" in JSON, YAML and flags.
+type Duration time.Duration
+
+// MarshalText writes the duration without trailing zero units: 12h, 90s, 1h30m.
+func (d Duration) MarshalText() ([]byte, error) {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return []byte(s), nil
+}
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return Errorf(Invalid, "%q is not a duration", b).WithHint("write it as 90s, 10m or 12h")
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// String returns the duration as MarshalText writes it.
+func (d Duration) String() string {
+	b, _ := d.MarshalText()
+	return string(b)
+}
+
+// CleanLines is Clean for a text of several lines: line ends and tabs stay, and what is cut is the beginning, because
+// the end of a log says what happened.
+func CleanLines(s string, limit int) string {
+	if len(s) > limit {
+		s = s[len(s)-limit:]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 && r != '\n' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+}
+
+var (
+	nameRE  = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	labelRE = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?$`)
+	valueRE = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$`)
+)
+
+// CheckName accepts a DNS label (RFC 1123 section 2.1): it is used as host name, in URLs and in file names.
+func CheckName(noun, name string) error {
+	if !nameRE.MatchString(name) {
+		return Errorf(Invalid, "%q is not a name for a %s", name, noun).
+			WithHint("use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")
+	}
+	return nil
+}
+
+// CheckLabels accepts keys and values as Kubernetes does, so that labels can travel to nodes unchanged.
+func CheckLabels(labels map[string]string) error {
+	for k, v := range labels {
+		if !labelRE.MatchString(k) || !valueRE.MatchString(v) {
+			return Errorf(Invalid, "label %q=%q is not allowed", k, v).
+				WithHint("keys and values use letters, digits, '.', '_' and '-'; a key may have a prefix such as example.com/")
+		}
+	}
+	return nil
+}
+
+// CheckText refuses control characters, which no store and no console should see, and texts over limit bytes.
+func CheckText(field, s string, limit int) error {
+	if len(s) > limit {
+		return Errorf(Invalid, "%s is %d bytes long; at most %d are allowed", field, len(s), limit)
+	}
+	if i := strings.IndexFunc(s, func(r rune) bool { return r < 0x20 && r != '\t' && r != '\n' || r == 0x7f }); i >= 0 {
+		return Errorf(Invalid, "%s has a control character at byte %d", field, i)
+	}
+	return nil
+}
+
+// Clean makes a text that a machine sent fit to store and show: control characters become spaces, invalid UTF-8 is
+// dropped, and what is longer than limit bytes is cut.
+func Clean(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "")
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s))
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "")
+	}
+	return s
+}
+
+func compareRange(a, b Range) int { return a.First.Compare(b.First) }
+
+// addrIn reports whether a lies in the prefix and is neither its network nor its broadcast address.
+func addrIn(p netip.Prefix, a netip.Addr) bool {
+	return p.Contains(a) && a != p.Masked().Addr() && a != lastAddr(p)
+}
+
+// lastAddr returns the highest address of an IPv4 prefix.
+func lastAddr(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().As4()
+	for i := range b {
+		if n := p.Bits() - 8*i; n < 8 {
+			b[i] |= byte(0xff >> max(n, 0))
+		}
+	}
+	return netip.AddrFrom4(b)
+}

@@ -1,0 +1,167 @@
+// Package live owns the fan-out of committed events: it reads them by id from the store after a wake-up, keeps the
+// newest in memory, and hands them to whoever subscribed. It never makes an event and never holds up who does.
+//
+// Start reading at Hub.Subscribe: Serve fills the ring, and each subscription empties it at its own pace.
+package live
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Config is what a Hub needs: a store, and the rest where the value named with it does not suit.
+type Config struct {
+	Store interface {
+		Read(ctx context.Context, fn func(inventory.Tx) error) error
+	}
+	Log      *slog.Logger  // nowhere
+	RingN    int           // newest events kept in memory: 4096
+	BatchN   int           // events read from the store at once: 512
+	ReaderN  int           // subscriptions at once: 1024
+	SlowFor  time.Duration // a subscriber that takes no event for so long is cut: 30 s
+	RetryFor time.Duration // wait after a failed read: 1 s
+	PollFor  time.Duration // it looks by itself so often, should a wake-up be lost: 30 s
+}
+
+// Hub hands committed events to subscribers. Its memory is bounded: who is too slow for the newest RingN events reads
+// from the store, and who does not read at all is cut. Its methods may be called from many goroutines.
+type Hub struct {
+	cfg  Config
+	wake chan struct{}
+
+	mu      sync.Mutex
+	isOver  bool
+	isReady bool // the store has told its newest id
+	ring    ring
+	changed chan struct{} // closed and replaced when there is something new, or it is over
+	readers sync.WaitGroup
+	readerN int
+}
+
+// New returns a Hub; Serve must run for it to hear of anything.
+func New(cfg Config) *Hub {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.RingN = cmp.Or(cfg.RingN, 4096)
+	cfg.BatchN = cmp.Or(cfg.BatchN, 512)
+	cfg.ReaderN = cmp.Or(cfg.ReaderN, 1024)
+	cfg.SlowFor = cmp.Or(cfg.SlowFor, 30*time.Second)
+	cfg.RetryFor = cmp.Or(cfg.RetryFor, time.Second)
+	cfg.PollFor = cmp.Or(cfg.PollFor, 30*time.Second)
+	return &Hub{cfg: cfg, wake: make(chan struct{}, 1), ring: newRing(cfg.RingN), changed: make(chan struct{})}
+}
+
+// Wake says that events may have been committed. It never blocks; the store calls it after its commits.
+func (h *Hub) Wake() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Serve reads committed events until ctx is done, then ends all subscriptions and waits for them.
+func (h *Hub) Serve(ctx context.Context) error {
+	for ctx.Err() == nil {
+		wait := h.cfg.PollFor
+		if err := h.catchUp(ctx); err != nil && ctx.Err() == nil {
+			h.cfg.Log.Warn("events not read", "err", err)
+			wait = h.cfg.RetryFor
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-h.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	h.mu.Lock()
+	h.isOver = true
+	h.tell()
+	h.mu.Unlock()
+	h.readers.Wait()
+	return nil
+}
+
+// tell wakes the subscriptions. The caller holds mu.
+func (h *Hub) tell() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// catchUp puts into the ring what the store has beyond it.
+func (h *Hub) catchUp(ctx context.Context) error {
+	for {
+		h.mu.Lock()
+		last, isReady := h.ring.last, h.isReady
+		h.mu.Unlock()
+		var (
+			newest int64
+			events []inventory.Event
+		)
+		err := h.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			if !isReady {
+				newest, err = tx.LastEventID()
+				return err
+			}
+			events, err = tx.ListEvents(inventory.EventFilter{}, last, h.cfg.BatchN)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		if !isReady {
+			h.isReady = true
+			h.ring.startAt(newest)
+			h.tell()
+		}
+		for _, e := range events {
+			h.ring.add(e)
+		}
+		if len(events) > 0 {
+			h.tell()
+		}
+		h.mu.Unlock()
+		if len(events) < h.cfg.BatchN {
+			return nil
+		}
+	}
+}
+
+// Subscribe returns the events with an id above after that pass the filter, in order and without gap, those that
+// happened already first; a negative after begins that many ids before the newest, and FromNow with the next one. An
+// id from the future, of a database that was replaced by an older one, counts as FromNow.
+//
+// The channel is closed when cancel is called, when the Hub ends, when the store cannot be read, and when nobody
+// takes an event for SlowFor; the reader then comes back with the last id it has seen. cancel must be called, may be
+// called twice, and waits for nothing.
+func (h *Hub) Subscribe(after int64, f inventory.EventFilter) (events <-chan inventory.Event, cancel func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &subscription{hub: h, filter: f, out: make(chan inventory.Event, 16)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isOver || h.readerN >= h.cfg.ReaderN {
+		cancel()
+		return nil, nil, inventory.Errorf(inventory.Unavailable, "no room for another event stream").
+			WithHint("close one of the %d that are open, or ask for the list of events instead", h.readerN)
+	}
+	h.readerN++
+	h.readers.Go(func() {
+		defer close(s.out)
+		if err := s.run(ctx, after); err != nil {
+			h.cfg.Log.Warn("event stream ended", "err", err)
+		}
+		cancel()
+		h.mu.Lock()
+		h.readerN--
+		h.mu.Unlock()
+	})
+	return s.out, cancel, nil
+}

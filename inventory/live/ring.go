@@ -1,0 +1,67 @@
+package live
+
+import "slipway.dev/slipway/inventory"
+
+// ring holds the newest events, oldest first from head. Every event with an id above floor and up to last is in it.
+type ring struct {
+	events      []inventory.Event
+	head, n     int
+	floor, last int64
+}
+
+func newRing(size int) ring { return ring{events: make([]inventory.Event, size)} }
+
+// startAt says that events up to that id are not in the ring.
+func (r *ring) startAt(id int64) { r.floor, r.last = id, id }
+
+// add puts in an event newer than all others; the oldest makes room.
+func (r *ring) add(e inventory.Event) {
+	if r.n == len(r.events) {
+		r.floor = r.events[r.head].ID
+		r.head = (r.head + 1) % len(r.events)
+		r.n--
+	}
+	r.events[(r.head+r.n)%len(r.events)] = e
+	r.n++
+	r.last = e.ID
+}
+
+// after returns up to limit events above the id, by bisection.
+func (r *ring) after(id int64, limit int) []inventory.Event {
+	low, high := 0, r.n
+	for low < high {
+		if mid := (low + high) / 2; r.events[(r.head+mid)%len(r.events)].ID > id {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	out := make([]inventory.Event, 0, min(limit, r.n-low))
+	for i := low; i < r.n && len(out) < limit; i++ {
+		out = append(out, r.events[(r.head+i)%len(r.events)])
+	}
+	return out
+}
+
+// view is what a subscription sees of the hub.
+type view struct {
+	isReady, isOver bool
+	last            int64
+	isInRing        bool              // events holds what comes next; otherwise the store has it
+	events          []inventory.Event // only what is in the ring
+	next            int64             // the id up to which events goes
+	changed         <-chan struct{}
+}
+
+// look returns what there is after an id.
+func (h *Hub) look(after int64) view {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v := view{isReady: h.isReady, isOver: h.isOver, last: h.ring.last, changed: h.changed}
+	if h.isReady && after >= h.ring.floor && after < h.ring.last {
+		v.isInRing = true
+		v.events = h.ring.after(after, h.cfg.BatchN)
+		v.next = v.events[len(v.events)-1].ID
+	}
+	return v
+}

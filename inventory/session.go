@@ -1,0 +1,167 @@
+package inventory
+
+import (
+	"net/netip"
+	"time"
+)
+
+// SessionID names one boot attempt: 128 random bits in hex. It stands in every URL of that boot, so whoever knows it
+// is, or watched, that boot.
+type SessionID string
+
+// BootSession is one boot attempt of one machine: what it asked, what was decided and why, how far it got.
+type BootSession struct {
+	ID       SessionID  `json:"id"`
+	HostID   HostID     `json:"hostID"`
+	MAC      MAC        `json:"mac"`
+	Address  netip.Addr `json:"address,omitzero"` // what our DHCP gave it
+	Arch     Arch       `json:"arch,omitempty"`
+	Firmware Firmware   `json:"firmware,omitempty"`
+	Subnet   string     `json:"subnet,omitempty"`
+
+	Boot    string `json:"boot"`   // the decision: image, disk, wait, park or ignore
+	Reason  string `json:"reason"` // why, in words for the admin
+	Profile string `json:"profile,omitempty"`
+	Image   string `json:"image,omitempty"`
+
+	Step      string    `json:"step"` // how far it got: the kind of its latest event that is a step
+	Outcome   Outcome   `json:"outcome,omitempty"`
+	StartedAt time.Time `json:"startedAt"`
+	LastAt    time.Time `json:"lastAt"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+}
+
+// Outcome is how a boot session ended; empty while it runs.
+type Outcome string
+
+// The outcomes of a boot session.
+const (
+	OutcomeArrived   Outcome = "arrived"   // the booted system reported up
+	OutcomeDisk      Outcome = "disk"      // sent to its own disk, as decided
+	OutcomeRefused   Outcome = "refused"   // told why not, and did not come back
+	OutcomeAbandoned Outcome = "abandoned" // went silent, or a newer boot replaced it
+	OutcomeFailed    Outcome = "failed"    // reported a failure
+)
+
+// Event is a fact that happened. Events are only ever added; the timeline of a host is its events.
+type Event struct {
+	ID        int64     `json:"id"` // grows with every event; what SSE resumes from
+	At        time.Time `json:"at"`
+	Kind      string    `json:"kind"` // such as dhcp.offer or boot.decided; see EventKinds
+	HostID    HostID    `json:"hostID,omitempty"`
+	SessionID SessionID `json:"sessionID,omitempty"`
+	MAC       MAC       `json:"mac,omitempty"`
+	Subject   string    `json:"subject,omitempty"` // what it is about when not a host: noun/name, such as subnet/rack1
+	Detail    string    `json:"detail"`            // one line for people
+	Data      any       `json:"data,omitempty"`    // the same in fields
+}
+
+// The kinds of events. Those that a boot passes through in this order are its steps.
+const (
+	EventSessionStarted = "session.started"
+	EventDHCPDiscover   = "dhcp.discover"
+	EventDHCPOffer      = "dhcp.offer"
+	EventDHCPRequest    = "dhcp.request"
+	EventDHCPAck        = "dhcp.ack"
+	EventDHCPNak        = "dhcp.nak"
+	EventLoaderStarted  = "loader.started"
+	EventLoaderSent     = "loader.sent"
+	EventLoaderFailed   = "loader.failed"
+	EventScriptAsked    = "script.asked"
+	EventBootDecided    = "boot.decided"
+	EventArtefactSent   = "artefact.sent"
+	EventArtefactFailed = "artefact.failed"
+	EventReported       = "boot.reported"
+	EventSessionEnded   = "session.ended"
+
+	EventHostDiscovered = "host.discovered"
+	EventHostChanged    = "host.changed"
+	EventHostDeleted    = "host.deleted"
+	EventStateChanged   = "state.changed"
+	EventDHCPDecline    = "dhcp.decline"
+	EventDHCPRelease    = "dhcp.release"
+	EventConflict       = "address.conflict"
+	EventIssueOpened    = "issue.opened"
+	EventIssueClosed    = "issue.closed"
+	EventChanged        = "inventory.changed" // subnet, reservation, image, profile, token: see Subject
+	EventImport         = "artefact.imported"
+	EventServer         = "server" // started, stopped, self-check
+)
+
+// Steps returns the kinds of events that show how far a boot has come, in order.
+func Steps() []string {
+	return []string{
+		EventSessionStarted, EventDHCPDiscover, EventDHCPOffer, EventDHCPRequest, EventDHCPAck, EventLoaderStarted,
+		EventLoaderSent, EventScriptAsked, EventBootDecided, EventArtefactSent, EventReported, EventSessionEnded,
+	}
+}
+
+// Severity ranks issues.
+type Severity string
+
+// The severities.
+const (
+	SeverityWarning Severity = "warning" // works, but look at it
+	SeverityError   Severity = "error"   // a machine is stopped by it
+)
+
+// Issue is an open problem with a host or a subnet. It opens and closes by rule; Key makes opening it twice harmless.
+type Issue struct {
+	ID       int64     `json:"id"`
+	Key      string    `json:"key"` // type and what it is about, unique among open issues
+	Type     string    `json:"type"`
+	Severity Severity  `json:"severity"`
+	HostIDs  []HostID  `json:"hostIDs,omitempty"` // every host involved
+	Subnet   string    `json:"subnet,omitempty"`
+	Cause    string    `json:"cause"`
+	Hint     string    `json:"hint"`
+	OpenedAt time.Time `json:"openedAt"`
+	SeenAt   time.Time `json:"seenAt"` // last time the rule found it again
+	SeenN    int       `json:"seenN"`
+	ClosedAt time.Time `json:"closedAt,omitzero"`
+}
+
+// The types of issues.
+const (
+	IssueIdentityConflict = "identity-conflict" // two hosts share a UUID or serial
+	IssueAddressConflict  = "address-conflict"  // somebody else answers for one of our addresses
+	IssuePoolExhausted    = "pool-exhausted"    // no address left to lease
+	IssueProfileTie       = "profile-tie"       // two profiles match with equal priority
+	IssueBootRefused      = "boot-refused"      // a boot could not be given: image, loader, memory
+	IssueBootLoop         = "boot-loop"         // too many boots without an arrival
+	IssueTransferFailed   = "transfer-failed"   // a loader or artefact did not arrive
+	IssueNameTaken        = "hostname-taken"    // a machine uses another host's name
+)
+
+// Token lets a program or person into the API. Only a SHA-256 of its secret is stored.
+type Token struct {
+	Name       string    `json:"name"`
+	Hash       string    `json:"-"` // hex SHA-256 of the secret
+	CreatedAt  time.Time `json:"createdAt"`
+	ExpiresAt  time.Time `json:"expiresAt,omitzero"`
+	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
+}
+
+// AcceptRule accepts discovered hosts by itself when its selector matches what they say of themselves.
+type AcceptRule struct {
+	Name      string    `json:"name"`
+	Selector  string    `json:"selector"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+	Version   int64     `json:"version"`
+}
+
+// Validate checks a rule by itself. A rule without a selector would accept nothing and is refused.
+func (r *AcceptRule) Validate() error {
+	if err := CheckName("acceptrule", r.Name); err != nil {
+		return err
+	}
+	sel, err := ParseSelector(r.Selector)
+	if err != nil {
+		return err
+	}
+	if len(sel) == 0 {
+		return Errorf(Invalid, "accept rule %s has no selector", r.Name).WithHint("to accept every host whose MAC is known, use: mac")
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// The statements of transactions themselves; they are SQLite's, a second dialect would have its own.
+const (
+	beginRead    = `BEGIN DEFERRED`
+	beginWrite   = `BEGIN IMMEDIATE`
+	commit       = `COMMIT`
+	rollback     = `ROLLBACK`
+	savepoint    = `SAVEPOINT one`
+	rollbackOne  = `ROLLBACK TO one`
+	releasePoint = `RELEASE one`
+	backupSQL    = `VACUUM INTO $1`
+)
+
+// conn is a connection that keeps every statement it has prepared. One goroutine uses it at a time.
+type conn struct {
+	c     *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+func newConn(c *sql.Conn) *conn { return &conn{c: c, stmts: map[string]*sql.Stmt{}} }
+
+func (c *conn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.c.Close())...)
+}
+
+// maxStmts bounds the kept statements. Those of this package are fewer; the bound is for combinations of filters.
+const maxStmts = 256
+
+// prepare returns the kept statement. Statements run with a background context: the driver would start a goroutine
+// for each to watch another one, and none of them runs long.
+func (c *conn) prepare(query string) (*sql.Stmt, error) {
+	if s := c.stmts[query]; s != nil {
+		return s, nil
+	}
+	if len(c.stmts) >= maxStmts {
+		for q, s := range c.stmts {
+			delete(c.stmts, q)
+			_ = s.Close() // nothing of it is in use
+			break
+		}
+	}
+	s, err := c.c.PrepareContext(context.Background(), query)
+	if err == nil {
+		c.stmts[query] = s
+	}
+	return s, err
+}
+
+func (c *conn) run(query string, args ...any) (int64, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// tx is what a caller's fn gets: a transaction, or its part of a shared one. conn is nil once fn has returned.
+type tx struct {
+	store  *Store
+	conn   *conn
+	isRead bool
+	eventN int   // events added
+	broken error // the database gave up on the whole transaction; nothing more can be done in it
+}
+
+// run executes a statement and returns how many rows it changed.
+func (t *tx) run(query string, args ...any) (int64, error) {
+	if err := t.usable(); err != nil {
+		return 0, err
+	}
+	n, err := t.conn.run(query, args...)
+	return n, t.check(err)
+}
+
+// write is run for statements that change something.
+func (t *tx) write(query string, args ...any) (int64, error) {
+	if t.isRead {
+		return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
+	}
+	return t.run(query, args...)
+}
+
+// scan copies the columns of a row, as sql.Rows.Scan does.
+type scan func(dest ...any) error
+
+// row runs a query for one row and reports whether there was one.
+func (t *tx) row(dest []any, query string, args ...any) (bool, error) {
+	if err := t.usable(); err != nil {
+		return false, err
+	}
+	s, err := t.conn.prepare(query)
+	if err != nil {
+		return false, t.check(err)
+	}
+	err = s.QueryRowContext(context.Background(), args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, t.check(err)
+}
+
+// each runs a query and calls fn for every row.
+func (t *tx) each(fn func(scan) error, query string, args ...any) error {
+	if err := t.usable(); err != nil {
+		return err
+	}
+	s, err := t.conn.prepare(query)
+	if err != nil {
+		return t.check(err)
+	}
+	rows, err := s.QueryContext(context.Background(), args...)
+	if err != nil {
+		return t.check(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows.Scan); err != nil {
+			return t.check(err)
+		}
+	}
+	return t.check(rows.Err())
+}
+
+// list collects the rows of a query.
+func list[T any](t *tx, read func(scan) (T, error), query string, args ...any) ([]T, error) {
+	var all []T
+	err := t.each(func(s scan) error {
+		v, err := read(s)
+		all = append(all, v)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// find reads the one row of a query; without a row it is NotFound, named by noun and key.
+func find[T any](t *tx, read func(scan) (T, error), noun, key, query string, args ...any) (v T, err error) {
+	found := false
+	err = t.each(func(s scan) (err error) {
+		found = true
+		v, err = read(s)
+		return err
+	}, query, args...)
+	if err == nil && !found {
+		err = absent(noun, key)
+	}
+	return v, err
+}
+
+// changed turns the outcome of an update or delete into NotFound when it met no row.
+func changed(n int64, err error, noun, key string) error {
+	if err == nil && n == 0 {
+		return absent(noun, key)
+	}
+	return err
+}
+
+// updated explains an update that is bound to a version and met no row: the thing is gone, or it has changed.
+func (t *tx) updated(n int64, err error, noun, key string, version int64, versionQuery string, id any) error {
+	if err != nil || n > 0 {
+		return err
+	}
+	var now int64
+	found, err := t.row([]any{&now}, versionQuery, id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return absent(noun, key)
+	}
+	return inventory.Errorf(inventory.Conflict, "%s %s has changed meanwhile (version %d, not %d)", noun, key, now, version).
+		WithHint("read it again and repeat the change")
+}
+
+func absent(noun, key string) error {
+	return inventory.Errorf(inventory.NotFound, "there is no %s %s", noun, key).WithHint("list them with: slipway %s list", noun)
+}
+
+func (t *tx) usable() error {
+	if t.conn == nil {
+		return inventory.Errorf(inventory.Internal, "a transaction was used after its end")
+	}
+	return t.broken
+}
+
+// check turns a driver's error into ours, and remembers when the whole transaction is lost with it.
+func (t *tx) check(err error) error {
+	if err == nil {
+		return nil
+	}
+	var said *inventory.Error
+	if errors.As(err, &said) {
+		return err
+	}
+	if losesTransaction(err) {
+		t.broken = t.store.fault(err, "use the database")
+		return t.broken
+	}
+	return t.store.fault(err, "use the database")
+}

@@ -1,0 +1,90 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/mattn/go-sqlite3"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// fault turns an error of the driver, known by its code, into one that says what to do. Doing says what was tried.
+func (s *Store) fault(err error, doing string) error {
+	e := &inventory.Error{Kind: inventory.Internal, Msg: "cannot " + doing, Err: err}
+	var code sqlite3.Error
+	if !errors.As(err, &code) {
+		return e
+	}
+	switch code.Code {
+	case sqlite3.ErrConstraint:
+		e.Kind = inventory.Conflict
+		e.Msg = "the name or address is taken"
+		if code.ExtendedCode == sqlite3.ErrConstraintForeignKey {
+			e.Msg = "it names something that does not exist, or something still uses it"
+		}
+		return e
+	case sqlite3.ErrFull:
+		return s.isFull(e)
+	case sqlite3.ErrIoErr:
+		if code.SystemErrno == syscall.ENOSPC || code.SystemErrno == syscall.EDQUOT {
+			return s.isFull(e)
+		}
+		e.Kind = inventory.Unavailable
+		e.Msg = "the disk with the database fails"
+		e.Hint = fmt.Sprintf("look at the kernel log, and check the file system of %s", s.dir)
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		e.Kind = inventory.Unavailable
+		e.Msg = "another program holds the database"
+		e.Hint = fmt.Sprintf("end programs other than slipway that have %s open; fuser lists them", s.cfg.Path)
+	case sqlite3.ErrReadonly, sqlite3.ErrPerm, sqlite3.ErrCantOpen, sqlite3.ErrAuth:
+		e.Kind = inventory.Unavailable
+		e.Msg = "the database cannot be written"
+		e.Hint = fmt.Sprintf("check the owner and mode of %s and its files, and that its file system is not read-only", s.dir)
+	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
+		e.Msg = s.cfg.Path + " is damaged, or not a database of ours"
+		e.Hint = "keep a copy of it and restore the latest backup"
+	}
+	return e
+}
+
+func (s *Store) isFull(e *inventory.Error) error {
+	e.Kind = inventory.Unavailable
+	e.Msg = "the disk with the database is full"
+	e.Hint = fmt.Sprintf("free space on the file system of %s; work goes on by itself", s.dir)
+	return e
+}
+
+// losesTransaction tells errors after which SQLite may have rolled back the whole transaction from those that undo a
+// single statement. See "Response To Errors Within A Transaction" in SQLite's manual; all that is not surely harmless
+// counts as lost.
+func losesTransaction(err error) bool {
+	var code sqlite3.Error
+	if !errors.As(err, &code) {
+		return false
+	}
+	switch code.Code {
+	case sqlite3.ErrConstraint, sqlite3.ErrError, sqlite3.ErrMismatch, sqlite3.ErrRange, sqlite3.ErrTooBig:
+		return false
+	}
+	return true
+}
+
+// gaveUp is what a caller gets whose context ended before its turn.
+func gaveUp(cause error) error {
+	return &inventory.Error{
+		Kind: inventory.Unavailable, Msg: "the database was too busy", Err: cause,
+		Hint: "try again; if it stays so, look at the disk's latency",
+	}
+}
+
+func errClosed() error {
+	return inventory.Errorf(inventory.Unavailable, "slipway is stopping").WithHint("try again in a moment")
+}
+
+// isKind reports whether err is one of ours and of that kind.
+func isKind(err error, kind inventory.Kind) bool {
+	var e *inventory.Error
+	return errors.As(err, &e) && e.Kind == kind
+}

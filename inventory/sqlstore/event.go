@@ -1,0 +1,102 @@
+package sqlstore
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	eventColumns = `id, at, kind, host_id, session_id, mac, subject, detail, data`
+	addEventSQL  = `INSERT INTO events (at, kind, host_id, session_id, mac, subject, detail, data)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id`
+	lastEventIDSQL = `SELECT COALESCE(MAX(id), 0) FROM events`
+
+	// Only the oldest rows are looked at, so that there is nothing to pay when nothing is old enough.
+	forgetEventsSQL = `DELETE FROM events WHERE id IN (
+SELECT o.id FROM (SELECT id, at FROM events ORDER BY id LIMIT $1) AS o WHERE o.at < $2 AND o.id < (SELECT MAX(id) FROM events))`
+	forgetSessionsSQL = `DELETE FROM sessions WHERE id IN (
+SELECT o.id FROM (SELECT id, started_at, outcome FROM sessions ORDER BY started_at, id LIMIT $1) AS o WHERE o.started_at < $2 AND o.outcome <> '')`
+	forgetIssuesSQL = `DELETE FROM issues WHERE id IN (
+SELECT o.id FROM (SELECT id, closed_at FROM issues ORDER BY id LIMIT $1) AS o WHERE o.closed_at > 0 AND o.closed_at < $2)`
+)
+
+func readEvent(s scan) (e inventory.Event, err error) {
+	err = s(&e.ID, timeColumn(&e.At), &e.Kind, &e.HostID, &e.SessionID, &e.MAC, &e.Subject, &e.Detail, jsonColumn(&e.Data))
+	return e, err
+}
+
+// AddEvent implements inventory.HistoryTx.
+func (t *tx) AddEvent(e *inventory.Event) error {
+	if t.isRead {
+		return inventory.Errorf(inventory.Internal, "a Read must not write")
+	}
+	data, err := jsonText(e.Data)
+	if err != nil {
+		return err
+	}
+	found, err := t.row([]any{&e.ID}, addEventSQL, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC),
+		e.Subject, e.Detail, data)
+	if err == nil && !found {
+		return fmt.Errorf("add event %s: no id came back", e.Kind)
+	}
+	if err == nil {
+		t.eventN++
+	}
+	return err
+}
+
+// ListEvents implements inventory.HistoryTx.
+func (t *tx) ListEvents(f inventory.EventFilter, after int64, n int) ([]inventory.Event, error) {
+	query, args := eventsSQL(f)
+	return list(t, readEvent, query, append(args, after, limit(n))...)
+}
+
+// eventsSQL asks for filtered events; the arguments that it leaves to the caller are the last two, after and limit.
+func eventsSQL(f inventory.EventFilter) (query string, args []any) {
+	where, args := eventWhere(f)
+	return fmt.Sprintf(`SELECT %s FROM events WHERE %sid > $%d ORDER BY id LIMIT $%d`, eventColumns, where, len(args)+1, len(args)+2), args
+}
+
+// eventWhere writes a filter as terms, each followed by AND, with its arguments.
+func eventWhere(f inventory.EventFilter) (where string, args []any) {
+	term := func(column, op, value string) {
+		args = append(args, value)
+		where += fmt.Sprintf("%s %s $%d AND ", column, op, len(args))
+	}
+	if f.HostID != "" {
+		term("host_id", "=", string(f.HostID))
+	}
+	if f.SessionID != "" {
+		term("session_id", "=", string(f.SessionID))
+	}
+	switch {
+	case f.Kind == "":
+	case strings.Contains(f.Kind, "."):
+		term("kind", "=", f.Kind)
+	default: // "dhcp" is all from "dhcp" to "dhcp.zzz": '/' follows '.'
+		args = append(args, f.Kind, f.Kind+".", f.Kind+"/")
+		where += fmt.Sprintf("(kind = $%d OR (kind >= $%d AND kind < $%d)) AND ", len(args)-2, len(args)-1, len(args))
+	}
+	return where, args
+}
+
+// ForgetHistory implements inventory.HistoryTx.
+func (t *tx) ForgetHistory(before time.Time, n int) (forgotten int, err error) {
+	for _, query := range []string{forgetEventsSQL, forgetSessionsSQL, forgetIssuesSQL} {
+		gone, err := t.write(query, n, ms(before))
+		if err != nil {
+			return forgotten, err
+		}
+		forgotten += int(gone)
+	}
+	return forgotten, nil
+}
+
+// LastEventID implements inventory.HistoryTx.
+func (t *tx) LastEventID() (id int64, err error) {
+	_, err = t.row([]any{&id}, lastEventIDSQL)
+	return id, err
+}

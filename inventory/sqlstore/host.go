@@ -1,0 +1,370 @@
+package sqlstore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	hostColumns = `id, name, state, state_reason, state_since_at, in_maintenance, is_protected, is_adopted,
+uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit,
+labels, facts, COALESCE(profile, ''), disk_boot, is_armed, created_at, updated_at, last_seen_at, identified_at, version`
+
+	findHostSQL        = `SELECT ` + hostColumns + ` FROM hosts WHERE id = $1`
+	findHostByNameSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE name = $1`
+	findHostByMACSQL   = `SELECT ` + hostColumns + ` FROM hosts WHERE id = (SELECT host_id FROM nics WHERE mac = $1)`
+	findHostsByHintSQL = `SELECT ` + hostColumns + ` FROM hosts
+WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY name`
+	hostVersionSQL = `SELECT version FROM hosts WHERE id = $1`
+	holderNameSQL  = `SELECT id FROM hosts WHERE name = $1`
+	holderMACSQL   = `SELECT hosts.id, hosts.name FROM nics JOIN hosts ON hosts.id = nics.host_id WHERE nics.mac = $1`
+	hasProfileSQL  = `SELECT name FROM profiles WHERE name = $1`
+
+	insertHostSQL = `INSERT INTO hosts (id, name, state, state_reason, state_since_at, in_maintenance, is_protected,
+is_adopted, uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit,
+labels, facts, profile, disk_boot, is_armed, search_text, created_at, updated_at, last_seen_at, identified_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+$21, $22, NULLIF($23, ''), $24, $25, $26, $27, $28, $29, $30, 1)`
+	updateHostSQL = `UPDATE hosts SET name = $1, state = $2, state_reason = $3, state_since_at = $4, in_maintenance = $5,
+is_protected = $6, is_adopted = $7, uuid = $8, serial = $9, asset_tag = $10, manufacturer = $11, product = $12,
+arch = $13, firmware = $14, memory_mib = $15, site = $16, row = $17, rack = $18, unit = $19, labels = $20, facts = $21,
+profile = NULLIF($22, ''), disk_boot = $23, is_armed = $24, search_text = $25, updated_at = $26, last_seen_at = $27,
+identified_at = $28, version = version + 1 WHERE id = $29 AND version = $30`
+	deleteHostSQL = `DELETE FROM hosts WHERE id = $1`
+
+	hostNICsSQL   = `SELECT mac, name, vendor, is_boot FROM nics WHERE host_id = $1 ORDER BY position`
+	insertNICSQL  = `INSERT INTO nics (mac, host_id, position, name, vendor, is_boot) VALUES ($1, $2, $3, $4, $5, $6)`
+	deleteNICsSQL = `DELETE FROM nics WHERE host_id = $1`
+
+	hostLabelsSQL       = `SELECT key, value FROM host_labels WHERE host_id = $1`
+	insertHostLabelSQL  = `INSERT INTO host_labels (host_id, key, value) VALUES ($1, $2, $3)`
+	deleteHostLabelsSQL = `DELETE FROM host_labels WHERE host_id = $1`
+)
+
+func readHost(s scan) (h inventory.Host, err error) {
+	err = s(&h.ID, &h.Name, &h.State, &h.StateReason, timeColumn(&h.StateSinceAt), &h.InMaintenance, &h.IsProtected,
+		&h.IsAdopted, &h.UUID, &h.Serial, &h.AssetTag, &h.Manufacturer, &h.Product, &h.Arch, &h.Firmware, &h.MemoryMiB,
+		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, jsonColumn(&h.Labels), jsonColumn(&h.Facts),
+		&h.Profile, &h.DiskBoot, &h.IsArmed, timeColumn(&h.CreatedAt), timeColumn(&h.UpdatedAt),
+		timeColumn(&h.LastSeenAt), timeColumn(&h.IdentifiedAt), &h.Version)
+	return h, err
+}
+
+// FindHost implements inventory.HostTx.
+func (t *tx) FindHost(id inventory.HostID) (inventory.Host, error) {
+	return t.findHost(findHostSQL, string(id))
+}
+
+// FindHostByName implements inventory.HostTx.
+func (t *tx) FindHostByName(name string) (inventory.Host, error) {
+	return t.findHost(findHostByNameSQL, name)
+}
+
+// FindHostByMAC implements inventory.HostTx.
+func (t *tx) FindHostByMAC(mac inventory.MAC) (inventory.Host, error) {
+	return t.findHost(findHostByMACSQL, string(mac))
+}
+
+func (t *tx) findHost(query, key string) (inventory.Host, error) {
+	h, err := find(t, readHost, "host", key, query, key)
+	if err != nil {
+		return inventory.Host{}, err
+	}
+	h.NICs, err = t.hostNICs(h.ID)
+	return h, err
+}
+
+func (t *tx) hostNICs(id inventory.HostID) ([]inventory.NIC, error) {
+	return list(t, func(s scan) (n inventory.NIC, err error) {
+		err = s(&n.MAC, &n.Name, &n.Vendor, &n.IsBoot)
+		return n, err
+	}, hostNICsSQL, string(id))
+}
+
+// FindHostsByHint implements inventory.HostTx.
+func (t *tx) FindHostsByHint(uuid, serial string) ([]inventory.Host, error) {
+	hosts, err := list(t, readHost, findHostsByHintSQL, uuid, serial)
+	if err != nil {
+		return nil, err
+	}
+	return hosts, t.attachNICs(hosts)
+}
+
+// ListHosts implements inventory.HostTx.
+func (t *tx) ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory.Host, error) {
+	query, args := hostsSQL(f)
+	hosts, err := list(t, readHost, query, append(args, p.After, limit(p.Limit))...)
+	if err != nil {
+		return nil, err
+	}
+	return hosts, t.attachNICs(hosts)
+}
+
+// hostsSQL asks for filtered hosts; the arguments that it leaves to the caller are the last two, after and limit.
+func hostsSQL(f inventory.HostFilter) (query string, args []any) {
+	where, args := hostWhere(f)
+	n := len(args)
+	return fmt.Sprintf(`SELECT %s FROM hosts WHERE %sname > $%d ORDER BY name LIMIT $%d`, hostColumns, where, n+1, n+2), args
+}
+
+// countHostsSQL counts filtered hosts.
+func countHostsSQL(f inventory.HostFilter) (query string, args []any) {
+	where, args := hostWhere(f)
+	return `SELECT COUNT(*) FROM hosts WHERE ` + where + `1 = 1`, args
+}
+
+// CountHosts implements inventory.HostTx.
+func (t *tx) CountHosts(f inventory.HostFilter) (n int, err error) {
+	query, args := countHostsSQL(f)
+	_, err = t.row([]any{&n}, query, args...)
+	return n, err
+}
+
+// hostWhere writes a filter as terms, each followed by AND, with its arguments.
+func hostWhere(f inventory.HostFilter) (where string, args []any) {
+	term := func(format string, values ...any) {
+		var at []any
+		for i := range values {
+			at = append(at, len(args)+i+1)
+		}
+		where += fmt.Sprintf(format, at...) + " AND "
+		args = append(args, values...)
+	}
+	if f.State != "" {
+		term(`state = $%d`, string(f.State))
+	}
+	if f.Rack != "" {
+		term(`rack = $%d`, f.Rack)
+	}
+	if key, value, has := strings.Cut(f.Label, "="); has {
+		term(`id IN (SELECT host_id FROM host_labels WHERE key = $%d AND value = $%d)`, key, value)
+	} else if key != "" {
+		term(`id IN (SELECT host_id FROM host_labels WHERE key = $%d)`, key)
+	}
+	if f.Search != "" {
+		term(`search_text LIKE $%d ESCAPE '\'`, searchPattern(f.Search))
+	}
+	return where, args
+}
+
+var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// searchPattern finds the words anywhere; a whole MAC is found in any spelling.
+func searchPattern(words string) string {
+	if m, err := inventory.ParseMAC(words); err == nil {
+		words = string(m)
+	}
+	return "%" + likeEscaper.Replace(strings.ToLower(words)) + "%"
+}
+
+// searchText is what HostFilter.Search looks at; the line ends keep a match within one field.
+func searchText(h *inventory.Host) string {
+	fields := []string{h.Name, h.Serial, h.UUID, h.Manufacturer, h.Product}
+	for _, n := range h.NICs {
+		fields = append(fields, string(n.MAC))
+	}
+	return strings.ToLower(strings.Join(fields, "\n"))
+}
+
+// nicsPerQuery is how many hosts one query reads the NICs of.
+const nicsPerQuery = 100
+
+// nicsSQL asks for the NICs of n hosts.
+func nicsSQL(n int) string {
+	marks := make([]string, n)
+	for i := range marks {
+		marks[i] = fmt.Sprintf("$%d", i+1)
+	}
+	return `SELECT host_id, mac, name, vendor, is_boot FROM nics WHERE host_id IN (` + strings.Join(marks, ", ") +
+		`) ORDER BY host_id, position`
+}
+
+// attachNICs reads the NICs of many hosts, a hundred hosts at a time. The statement has two sizes only, so that it
+// stays prepared; a short rest repeats its last id.
+func (t *tx) attachNICs(hosts []inventory.Host) error {
+	at := make(map[inventory.HostID]*inventory.Host, len(hosts))
+	for i := range hosts {
+		at[hosts[i].ID] = &hosts[i]
+	}
+	for part := range slices.Chunk(hosts, nicsPerQuery) {
+		size := nicsPerQuery
+		if len(part) <= 10 {
+			size = 10
+		}
+		args := make([]any, size)
+		for i := range args {
+			args[i] = string(part[min(i, len(part)-1)].ID)
+		}
+		err := t.each(func(s scan) error {
+			var id inventory.HostID
+			var n inventory.NIC
+			if err := s(&id, &n.MAC, &n.Name, &n.Vendor, &n.IsBoot); err != nil {
+				return err
+			}
+			at[id].NICs = append(at[id].NICs, n)
+			return nil
+		}, nicsSQL(size), args...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CreateHost implements inventory.HostTx.
+func (t *tx) CreateHost(h *inventory.Host, now time.Time) error {
+	if err := t.checkHost(h); err != nil {
+		return err
+	}
+	now = stamp(now)
+	args, err := hostArgs(h)
+	if err != nil {
+		return err
+	}
+	args = append([]any{string(h.ID)}, args...)
+	args = append(args, ms(now), ms(now), ms(h.LastSeenAt), ms(h.IdentifiedAt))
+	if _, err := t.write(insertHostSQL, args...); err != nil {
+		return err
+	}
+	if err := t.insertNICs(h); err != nil {
+		return err
+	}
+	if err := t.insertLabels(h); err != nil {
+		return err
+	}
+	h.CreatedAt, h.UpdatedAt, h.Version = now, now, 1
+	return nil
+}
+
+// UpdateHost implements inventory.HostTx. NICs and labels, which seldom change, are written only if they did.
+func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
+	if err := t.checkHost(h); err != nil {
+		return err
+	}
+	now = stamp(now)
+	args, err := hostArgs(h)
+	if err != nil {
+		return err
+	}
+	args = append(args, ms(now), ms(h.LastSeenAt), ms(h.IdentifiedAt), string(h.ID), h.Version)
+	n, err := t.write(updateHostSQL, args...)
+	if err := t.updated(n, err, "host", string(h.ID), h.Version, hostVersionSQL, string(h.ID)); err != nil {
+		return err
+	}
+	if err := t.updateNICs(h); err != nil {
+		return err
+	}
+	if err := t.updateLabels(h); err != nil {
+		return err
+	}
+	h.UpdatedAt = now
+	h.Version++
+	return nil
+}
+
+// hostArgs returns the arguments that insert and update share, in the order of the columns from name to search_text.
+func hostArgs(h *inventory.Host) ([]any, error) {
+	labels, err := jsonText(h.Labels)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := jsonText(h.Facts)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		h.Name, string(h.State), h.StateReason, ms(h.StateSinceAt), bit(h.InMaintenance), bit(h.IsProtected),
+		bit(h.IsAdopted), h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, string(h.Arch), string(h.Firmware),
+		h.MemoryMiB, h.Place.Site, h.Place.Row, h.Place.Rack, h.Place.Unit, labels, facts, h.Profile,
+		string(h.DiskBoot), bit(h.IsArmed), searchText(h),
+	}, nil
+}
+
+// checkHost refuses a name or MAC that another host has, and a profile that does not exist, before anything is
+// written.
+func (t *tx) checkHost(h *inventory.Host) error {
+	var id inventory.HostID
+	var name string
+	found, err := t.row([]any{&id}, holderNameSQL, h.Name)
+	if err != nil {
+		return err
+	}
+	if found && id != h.ID {
+		return inventory.Errorf(inventory.Conflict, "the name %s belongs to host %s", h.Name, id).WithHint("choose another name")
+	}
+	for _, n := range h.NICs {
+		found, err := t.row([]any{&id, &name}, holderMACSQL, string(n.MAC))
+		if err != nil {
+			return err
+		}
+		if found && id != h.ID {
+			return inventory.Errorf(inventory.Conflict, "MAC %s belongs to host %s", n.MAC, name).
+				WithHint("a MAC identifies one host: take it away from %s first, or delete that host", name)
+		}
+	}
+	if h.Profile == "" {
+		return nil
+	}
+	if found, err = t.row([]any{&name}, hasProfileSQL, h.Profile); err == nil && !found {
+		err = inventory.Errorf(inventory.Invalid, "host %s names profile %s, which does not exist", h.Name, h.Profile).
+			WithHint("list them with: slipway profile list")
+	}
+	return err
+}
+
+func (t *tx) insertNICs(h *inventory.Host) error {
+	for i, n := range h.NICs {
+		if _, err := t.write(insertNICSQL, string(n.MAC), string(h.ID), i, n.Name, n.Vendor, bit(n.IsBoot)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) updateNICs(h *inventory.Host) error {
+	has, err := t.hostNICs(h.ID)
+	if err != nil || slices.Equal(has, h.NICs) {
+		return err
+	}
+	if _, err := t.write(deleteNICsSQL, string(h.ID)); err != nil {
+		return err
+	}
+	return t.insertNICs(h)
+}
+
+func (t *tx) insertLabels(h *inventory.Host) error {
+	for _, key := range slices.Sorted(maps.Keys(h.Labels)) {
+		if _, err := t.write(insertHostLabelSQL, string(h.ID), key, h.Labels[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) updateLabels(h *inventory.Host) error {
+	has := map[string]string{}
+	err := t.each(func(s scan) error {
+		var key, value string
+		err := s(&key, &value)
+		has[key] = value
+		return err
+	}, hostLabelsSQL, string(h.ID))
+	if err != nil || maps.Equal(has, h.Labels) {
+		return err
+	}
+	if _, err := t.write(deleteHostLabelsSQL, string(h.ID)); err != nil {
+		return err
+	}
+	return t.insertLabels(h)
+}
+
+// DeleteHost implements inventory.HostTx.
+func (t *tx) DeleteHost(id inventory.HostID) error {
+	n, err := t.write(deleteHostSQL, string(id))
+	return changed(n, err, "host", string(id))
+}

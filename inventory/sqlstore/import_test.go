@@ -1,0 +1,127 @@
+package sqlstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/storetest"
+	"slipway.dev/slipway/inventory/transfer"
+)
+
+// counter draws ids in order.
+func counter() func() inventory.HostID {
+	n := 0
+	return func() inventory.HostID {
+		n++
+		return inventory.HostID(fmt.Sprintf("id-%06d", n))
+	}
+}
+
+func apply(t testing.TB, s *Store, d transfer.Document, newID func() inventory.HostID) (diff transfer.Diff, err error) {
+	t.Helper()
+	err = s.Write(t.Context(), func(tx inventory.Tx) (err error) {
+		diff, err = transfer.Apply(tx, d, storetest.Now, newID)
+		return err
+	})
+	return diff, err
+}
+
+func TestAnImportIsWholeOrNothing(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
+	const good = `
+subnets:
+- {name: rack1, cidr: 10.1.0.0/24, ranges: [10.1.0.10-10.1.0.99]}
+reservations:
+- {address: 10.1.0.5, subnet: rack1, mac: 52:54:00:00:00:01}
+hosts:
+- {name: a, macs: [52:54:00:00:00:01], accepted: true}
+- {name: b, macs: [52:54:00:00:00:02, 52:54:00:00:00:03], labels: {role: db}}
+`
+	d, err := transfer.ReadYAML("rack.yaml", strings.NewReader(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	newID := counter()
+	diff, err := apply(t, s, d, newID)
+	if err != nil || diff.CountN(transfer.OpCreate) != 4 {
+		t.Fatalf("first import: %v\n%s", err, diff)
+	}
+	diff, err = apply(t, s, d, newID)
+	if err != nil || diff.CountN(transfer.OpUnchanged) != 4 || len(diff.Changes) != 4 {
+		t.Fatalf("the same import again: %v\n%s", err, diff)
+	}
+	const bad = `
+subnets:
+- {name: rack2, cidr: 10.2.0.0/24}
+- {name: rack1, cidr: 10.1.0.0/24, mtu: 9000}
+hosts:
+- {name: c, macs: [52:54:00:00:00:04]}
+- {name: d, macs: [52:54:00:00:00:01, 52:54:00:00:00:02]}
+`
+	d, err = transfer.ReadYAML("bad.yaml", strings.NewReader(bad))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = apply(t, s, d, newID)
+	var e *inventory.Error
+	if !errors.As(err, &e) || !strings.HasPrefix(e.Msg, "bad.yaml:7: the MACs belong to two hosts, a and b") {
+		t.Fatalf("got %v", err)
+	}
+	var c transfer.Current
+	err = s.Read(t.Context(), func(tx inventory.Tx) (err error) { c, err = transfer.Load(tx); return err })
+	if err != nil || len(c.Hosts) != 2 || len(c.Subnets) != 1 || c.Subnets[0].MTU != 0 {
+		t.Errorf("the refused import left a trace: %+v, %v", c, err)
+	}
+	if c.Hosts[0].State != inventory.Available || c.Hosts[1].State != inventory.Discovered {
+		t.Errorf("the hosts are %s and %s", c.Hosts[0].State, c.Hosts[1].State)
+	}
+}
+
+// TestTenThousandHostsAreImportedInSeconds prints the times; the bound is generous because test machines are slow.
+func TestTenThousandHostsAreImportedInSeconds(t *testing.T) {
+	var c transfer.Current
+	for n := range 10_000 {
+		c.Hosts = append(c.Hosts, storetest.Host(n))
+	}
+	for _, format := range []string{"csv", "yaml"} {
+		var b bytes.Buffer
+		write := func() error { return transfer.WriteCSV(&b, transfer.Hosts, transfer.Export(c)) }
+		read := func() (transfer.Document, error) { return transfer.ReadCSV("hosts.csv", &b) }
+		if format == "yaml" {
+			write = func() error { return transfer.WriteYAML(&b, transfer.Export(c)) }
+			read = func() (transfer.Document, error) { return transfer.ReadYAML("hosts.yaml", &b) }
+		}
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		size := b.Len()
+		s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
+		start := time.Now()
+		d, err := read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		readFor := time.Since(start)
+		start = time.Now()
+		if _, err := apply(t, s, d, counter()); err != nil {
+			t.Fatal(err)
+		}
+		applyFor := time.Since(start)
+		start = time.Now()
+		diff, err := apply(t, s, d, counter())
+		if err != nil || diff.CountN(transfer.OpUnchanged) != 10_000 {
+			t.Fatalf("again: %v, %d unchanged", err, diff.CountN(transfer.OpUnchanged))
+		}
+		t.Logf("10,000 hosts as %s (%d KiB): read %v, create %v, find unchanged %v", format, size>>10,
+			readFor.Round(time.Millisecond), applyFor.Round(time.Millisecond), time.Since(start).Round(time.Millisecond))
+		if total := readFor + applyFor; total > 30*time.Second {
+			t.Errorf("the import took %v", total)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package sqlstore
+
+import (
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	reservationColumns = `address, subnet, mac, client_id, uuid, hostname, created_at, updated_at, version`
+
+	findReservationSQL     = `SELECT ` + reservationColumns + ` FROM reservations WHERE address = $1`
+	listReservationsSQL    = `SELECT ` + reservationColumns + ` FROM reservations WHERE address > $1 ORDER BY address LIMIT $2`
+	subnetReservationsSQL  = `SELECT ` + reservationColumns + ` FROM reservations WHERE subnet = $1 AND address > $2 ORDER BY address LIMIT $3`
+	reservationVersionSQL  = `SELECT version FROM reservations WHERE address = $1`
+	reservationByMACSQL    = `SELECT address FROM reservations WHERE subnet = $1 AND mac = $2 AND mac <> '' AND address <> $3`
+	reservationByClientSQL = `SELECT address FROM reservations WHERE subnet = $1 AND client_id = $2 AND client_id <> '' AND address <> $3`
+	reservationByUUIDSQL   = `SELECT address FROM reservations WHERE subnet = $1 AND uuid = $2 AND uuid <> '' AND address <> $3`
+	insertReservationSQL   = `INSERT INTO reservations (address, subnet, mac, client_id, uuid, hostname, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)`
+	updateReservationSQL = `UPDATE reservations SET subnet = $1, mac = $2, client_id = $3, uuid = $4, hostname = $5,
+updated_at = $6, version = version + 1 WHERE address = $7 AND version = $8`
+	deleteReservationSQL = `DELETE FROM reservations WHERE address = $1`
+
+	leaseColumns = `address, subnet, mac, client_id, hostname, state, is_boot, starts_at, expires_at`
+
+	findLeaseSQL    = `SELECT ` + leaseColumns + ` FROM leases WHERE address = $1`
+	listLeasesSQL   = `SELECT ` + leaseColumns + ` FROM leases WHERE address > $1 ORDER BY address LIMIT $2`
+	subnetLeasesSQL = `SELECT ` + leaseColumns + ` FROM leases WHERE subnet = $1 AND address > $2 ORDER BY address LIMIT $3`
+	saveLeaseSQL    = `INSERT INTO leases (` + leaseColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (address) DO UPDATE SET subnet = excluded.subnet, mac = excluded.mac, client_id = excluded.client_id,
+hostname = excluded.hostname, state = excluded.state, is_boot = excluded.is_boot, starts_at = excluded.starts_at,
+expires_at = excluded.expires_at`
+	deleteLeaseSQL = `DELETE FROM leases WHERE address = $1`
+)
+
+func readReservation(s scan) (r inventory.Reservation, err error) {
+	err = s(addressColumn(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Hostname, timeColumn(&r.CreatedAt),
+		timeColumn(&r.UpdatedAt), &r.Version)
+	return r, err
+}
+
+// FindReservation implements inventory.NetworkTx.
+func (t *tx) FindReservation(a netip.Addr) (inventory.Reservation, error) {
+	n, err := addressNumber(a)
+	if err != nil {
+		return inventory.Reservation{}, err
+	}
+	return find(t, readReservation, "reservation", a.String(), findReservationSQL, n)
+}
+
+// ListReservations implements inventory.NetworkTx.
+func (t *tx) ListReservations(subnet string, p inventory.Page) ([]inventory.Reservation, error) {
+	after, err := addressAfter(p)
+	if err != nil {
+		return nil, err
+	}
+	if subnet == "" {
+		return list(t, readReservation, listReservationsSQL, after, limit(p.Limit))
+	}
+	return list(t, readReservation, subnetReservationsSQL, subnet, after, limit(p.Limit))
+}
+
+// addressAfter reads the key of a page of addresses.
+func addressAfter(p inventory.Page) (int64, error) {
+	if p.After == "" {
+		return -1, nil
+	}
+	a, err := netip.ParseAddr(p.After)
+	if err != nil {
+		return 0, inventory.Errorf(inventory.Invalid, "%q is not an address to list after", p.After)
+	}
+	return addressNumber(a)
+}
+
+// CreateReservation implements inventory.NetworkTx.
+func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
+	address, err := t.checkReservation(r)
+	if err != nil {
+		return err
+	}
+	if has, err := find(t, readReservation, "reservation", "", findReservationSQL, address); err == nil {
+		return inventory.Errorf(inventory.Conflict, "address %s is reserved for %s", r.Address, machineOf(has)).
+			WithHint("choose another address, or delete that reservation")
+	} else if !isKind(err, inventory.NotFound) {
+		return err
+	}
+	now = stamp(now)
+	_, err = t.write(insertReservationSQL, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Hostname, ms(now), ms(now))
+	if err != nil {
+		return err
+	}
+	r.CreatedAt, r.UpdatedAt, r.Version = now, now, 1
+	return nil
+}
+
+// machineOf names the machine that a reservation is for.
+func machineOf(r inventory.Reservation) string {
+	switch {
+	case r.MAC != "":
+		return string(r.MAC)
+	case r.ClientID != "":
+		return "client id " + r.ClientID
+	}
+	return "UUID " + r.UUID
+}
+
+// UpdateReservation implements inventory.NetworkTx.
+func (t *tx) UpdateReservation(r *inventory.Reservation, now time.Time) error {
+	address, err := t.checkReservation(r)
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	n, err := t.write(updateReservationSQL, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Hostname, ms(now), address, r.Version)
+	if err := t.updated(n, err, "reservation", r.Address.String(), r.Version, reservationVersionSQL, address); err != nil {
+		return err
+	}
+	r.UpdatedAt = now
+	r.Version++
+	return nil
+}
+
+// checkReservation refuses a subnet that does not exist and a machine that has another address in it; it returns the
+// address as the database keeps it.
+func (t *tx) checkReservation(r *inventory.Reservation) (int64, error) {
+	address, err := addressNumber(r.Address)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.hasSubnet(r.Subnet); err != nil {
+		return 0, err
+	}
+	for _, by := range []struct{ query, key string }{
+		{reservationByMACSQL, string(r.MAC)}, {reservationByClientSQL, r.ClientID}, {reservationByUUIDSQL, r.UUID},
+	} {
+		var other netip.Addr
+		found, err := t.row([]any{addressColumn(&other)}, by.query, r.Subnet, by.key, address)
+		if err != nil {
+			return 0, err
+		}
+		if found {
+			return 0, inventory.Errorf(inventory.Conflict, "%s has the address %s reserved in subnet %s already",
+				machineOf(*r), other, r.Subnet).WithHint("delete the reservation of %s first", other)
+		}
+	}
+	return address, nil
+}
+
+func (t *tx) hasSubnet(name string) error {
+	var version int64
+	found, err := t.row([]any{&version}, subnetVersionSQL, name)
+	if err == nil && !found {
+		return absent("subnet", name)
+	}
+	return err
+}
+
+// DeleteReservation implements inventory.NetworkTx.
+func (t *tx) DeleteReservation(a netip.Addr) error {
+	address, err := addressNumber(a)
+	if err != nil {
+		return err
+	}
+	n, err := t.write(deleteReservationSQL, address)
+	return changed(n, err, "reservation", a.String())
+}
+
+func readLease(s scan) (l inventory.Lease, err error) {
+	err = s(addressColumn(&l.Address), &l.Subnet, &l.MAC, &l.ClientID, &l.Hostname, &l.State, &l.IsBoot,
+		timeColumn(&l.StartsAt), timeColumn(&l.ExpiresAt))
+	return l, err
+}
+
+// FindLease implements inventory.NetworkTx.
+func (t *tx) FindLease(a netip.Addr) (inventory.Lease, error) {
+	n, err := addressNumber(a)
+	if err != nil {
+		return inventory.Lease{}, err
+	}
+	return find(t, readLease, "lease", a.String(), findLeaseSQL, n)
+}
+
+// ListLeases implements inventory.NetworkTx.
+func (t *tx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, error) {
+	after, err := addressAfter(p)
+	if err != nil {
+		return nil, err
+	}
+	if subnet == "" {
+		return list(t, readLease, listLeasesSQL, after, limit(p.Limit))
+	}
+	return list(t, readLease, subnetLeasesSQL, subnet, after, limit(p.Limit))
+}
+
+// SaveLease implements inventory.NetworkTx. It is the hottest write there is: one statement, and only when the
+// database refuses it a second one that says why.
+func (t *tx) SaveLease(l inventory.Lease) error {
+	address, err := addressNumber(l.Address)
+	if err != nil {
+		return err
+	}
+	_, err = t.write(saveLeaseSQL, address, l.Subnet, string(l.MAC), l.ClientID, l.Hostname, string(l.State),
+		bit(l.IsBoot), ms(l.StartsAt), ms(l.ExpiresAt))
+	if isKind(err, inventory.Conflict) {
+		if err := t.hasSubnet(l.Subnet); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// DeleteLease implements inventory.NetworkTx.
+func (t *tx) DeleteLease(a netip.Addr) error {
+	address, err := addressNumber(a)
+	if err != nil {
+		return err
+	}
+	n, err := t.write(deleteLeaseSQL, address)
+	return changed(n, err, "lease", a.String())
+}

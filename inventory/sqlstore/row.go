@@ -1,0 +1,147 @@
+package sqlstore
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// ms is a time as the database keeps it; the zero time is 0.
+func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// stamp rounds now to what the database keeps, so that the caller's value equals the stored one.
+func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }
+
+// column reads a column of the database into a value of ours.
+type column func(v any) error
+
+// Scan implements sql.Scanner.
+func (c column) Scan(v any) error { return c(v) }
+
+func timeColumn(t *time.Time) column {
+	return func(v any) error {
+		n, ok := v.(int64)
+		if !ok {
+			return fmt.Errorf("time column holds %T", v)
+		}
+		if *t = (time.Time{}); n != 0 {
+			*t = time.UnixMilli(n).UTC()
+		}
+		return nil
+	}
+}
+
+func durationColumn(d *inventory.Duration) column {
+	return func(v any) error {
+		n, ok := v.(int64)
+		if !ok {
+			return fmt.Errorf("duration column holds %T", v)
+		}
+		*d = inventory.Duration(time.Duration(n) * time.Millisecond)
+		return nil
+	}
+}
+
+func durationMS(d inventory.Duration) int64 { return time.Duration(d).Milliseconds() }
+
+// addressColumn reads an IPv4 address kept as a number.
+func addressColumn(a *netip.Addr) column {
+	return func(v any) error {
+		n, ok := v.(int64)
+		if !ok || n < 0 || n > math.MaxUint32 {
+			return fmt.Errorf("address column holds %v", v)
+		}
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], uint32(n))
+		*a = netip.AddrFrom4(b)
+		return nil
+	}
+}
+
+// addressNumber is an IPv4 address as the database keeps it where it is a key.
+func addressNumber(a netip.Addr) (int64, error) {
+	if !a.Unmap().Is4() {
+		return 0, inventory.Errorf(inventory.Invalid, "%s is not an IPv4 address", a)
+	}
+	b := a.Unmap().As4()
+	return int64(binary.BigEndian.Uint32(b[:])), nil
+}
+
+// textColumn reads a text into anything that can read itself from text; the empty text leaves it zero.
+func textColumn[T any, P interface {
+	*T
+	UnmarshalText([]byte) error
+}](p P) column {
+	return func(v any) error {
+		s, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("text column holds %T", v)
+		}
+		if s == "" {
+			*p = *new(T)
+			return nil
+		}
+		return p.UnmarshalText([]byte(s))
+	}
+}
+
+func addressText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+// jsonColumn reads what jsonText wrote.
+func jsonColumn(into any) column {
+	return func(v any) error {
+		s, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("JSON column holds %T", v)
+		}
+		if s == "" {
+			return nil
+		}
+		return json.Unmarshal([]byte(s), into)
+	}
+}
+
+// jsonText writes lists and maps; an empty one is the empty text.
+func jsonText(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode %T: %w", v, err)
+	}
+	switch s := string(b); s {
+	case "null", "[]", "{}":
+		return "", nil
+	default:
+		return s, nil
+	}
+}
+
+// bit is a boolean as the database keeps it.
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// limit is the page's Limit for SQL, in which no number means all.
+func limit(n int) int64 {
+	if n <= 0 {
+		return math.MaxInt64
+	}
+	return int64(n)
+}

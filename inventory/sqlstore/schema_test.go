@@ -1,0 +1,249 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/migrations"
+)
+
+var update = flag.Bool("update", false, "write golden files instead of comparing with them")
+
+const goldenSchema = "../../migrations/sqlite/schema.sql"
+
+// TestMigrationsBuildTheGoldenSchema shows what a migration does to the whole schema, in the diff of one file.
+func TestMigrationsBuildTheGoldenSchema(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
+	var got strings.Builder
+	got.WriteString("-- The schema after all migrations. Written by: go test ./inventory/sqlstore -run GoldenSchema -update\n")
+	rows, err := s.writer.c.QueryContext(t.Context(), `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' AND tbl_name NOT LIKE 'goose_%'
+ORDER BY tbl_name, type DESC, name`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var sql string
+		if err := rows.Scan(&sql); err != nil {
+			t.Fatal(err)
+		}
+		got.WriteString("\n" + sql + ";\n")
+	}
+	if *update {
+		if err := os.WriteFile(goldenSchema, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(goldenSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got.String()); d != "" {
+		t.Errorf("the migrations build another schema than %s (-want +got); if that is meant, run with -update:\n%s", goldenSchema, d)
+	}
+}
+
+func TestMigrationsAreNamedAfterTheirMinute(t *testing.T) {
+	files, err := fs.Glob(migrations.SQLite, "sqlite/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no migrations: %v", err)
+	}
+	for _, f := range files {
+		if !regexp.MustCompile(`^sqlite/20\d{10}_[a-z0-9_]+\.sql$`).MatchString(f) {
+			t.Errorf("%s is not named YYYYMMDDHHMM_what.sql", f)
+		}
+	}
+}
+
+// TestEveryTableIsStrict keeps SQLite from storing text in a number.
+func TestEveryTableIsStrict(t *testing.T) {
+	schema, err := os.ReadFile(goldenSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := regexp.MustCompile(`(?s)CREATE TABLE (\w+) \(.*?\n\)([^;]*);`).FindAllStringSubmatch(string(schema), -1)
+	if len(tables) < 15 {
+		t.Fatalf("found only %d tables in %s", len(tables), goldenSchema)
+	}
+	for _, m := range tables {
+		if !strings.Contains(m[2], "STRICT") {
+			t.Errorf("table %s is not STRICT", m[1])
+		}
+	}
+}
+
+// statements returns every query of the package: its constants, found in its source, and those that filters build.
+func statements(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{"nics of 10 hosts": nicsSQL(10), "nics of 100 hosts": nicsSQL(nicsPerQuery)}
+	for i := range 32 {
+		f := inventory.HostFilter{}
+		for bit, set := range []func(){
+			func() { f.State = "x" }, func() { f.Rack = "x" }, func() { f.Label = "x=y" }, func() { f.Search = "x" },
+			func() { f.Label = "x" },
+		} {
+			if i&(1<<bit) != 0 {
+				set()
+			}
+		}
+		all[fmt.Sprintf("hosts by %+v", f)], _ = hostsSQL(f)
+		all[fmt.Sprintf("count of hosts by %+v", f)], _ = countHostsSQL(f)
+	}
+	for _, f := range []inventory.EventFilter{
+		{}, {Kind: "dhcp"}, {Kind: "dhcp.ack"}, {HostID: "x"}, {SessionID: "x"}, {HostID: "x", SessionID: "x", Kind: "dhcp"},
+	} {
+		all[fmt.Sprintf("events by %+v", f)], _ = eventsSQL(f)
+	}
+	set := token.NewFileSet()
+	var files []*ast.File
+	names, _ := filepath.Glob("*.go")
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	// Only constants are of interest: imports may stay unresolved.
+	config := types.Config{Importer: importer.Default(), Error: func(error) {}}
+	pkg, _ := config.Check("sqlstore", set, files, nil)
+	for _, name := range pkg.Scope().Names() {
+		c, ok := pkg.Scope().Lookup(name).(*types.Const)
+		if !ok || c.Val().Kind() != constant.String {
+			continue
+		}
+		if sql := constant.StringVal(c.Val()); regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE) `).MatchString(sql) {
+			all[name] = sql
+		}
+	}
+	return all
+}
+
+func TestEveryStatementFitsTheSchema(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
+	all := statements(t)
+	if len(all) < 100 {
+		t.Fatalf("found only %d statements", len(all))
+	}
+	for name, sql := range all {
+		if _, err := s.writer.c.PrepareContext(t.Context(), sql); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, sql)
+		}
+	}
+}
+
+// TestEveryStatementIsPortable checks what can be seen in the text: the rules that PostgreSQL and SQLite share.
+func TestEveryStatementIsPortable(t *testing.T) {
+	placeholder := regexp.MustCompile(`\$(\d+)`)
+	for name, sql := range statements(t) {
+		for i, m := range placeholder.FindAllStringSubmatch(sql, -1) {
+			if m[1] != strconv.Itoa(i+1) {
+				t.Errorf("%s: $%s is placeholder number %d; the driver counts them as they come", name, m[1], i+1)
+				break
+			}
+		}
+		for _, no := range []string{"?", `"`, "rowid", "PRAGMA", "OR REPLACE", "OR IGNORE", "AUTOINCREMENT", "LIMIT -1", "strftime", "IFNULL", " IS $"} {
+			if strings.Contains(sql, no) {
+				t.Errorf("%s uses %s, which only SQLite knows", name, no)
+			}
+		}
+	}
+}
+
+// TestLookupsUseIndexes fails when a lookup that happens per packet or per page reads a whole table.
+func TestLookupsUseIndexes(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
+	allowed := map[string]bool{ // small tables, or all of one is wanted
+		"listSubnetsSQL": true, "allRangesSQL": true, "listAcceptRulesSQL": true, "listTokensSQL": true, "listIssuesSQL": true,
+		"openIssuesSQL": true, "overlapSQL": true, "listOpenSessionsSQL": true,
+		"forgetEventsSQL": true, "forgetSessionsSQL": true, "forgetIssuesSQL": true, // a bounded piece from the old end
+	}
+	for name, sql := range statements(t) {
+		if allowed[name] || strings.HasPrefix(name, "count of ") { // counting is reading
+			continue
+		}
+		args := make([]any, strings.Count(sql, "$"))
+		for i := range args {
+			args[i] = "1"
+		}
+		rows, err := s.writer.c.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+sql, args...)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Error(err)
+			}
+			if strings.HasPrefix(detail, "SCAN") && !strings.Contains(detail, "CONSTANT ROW") {
+				t.Errorf("%s: %s\n%s", name, detail, sql)
+			}
+		}
+		rows.Close()
+	}
+}
+
+func TestADatabaseOfANewerSlipwayIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slipway.db")
+	s, err := Open(t.Context(), Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.writer.c.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (299901010000, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), Config{Path: path})
+	wantError(t, err, inventory.Conflict, "newer Slipway")
+}
+
+func TestAFileThatIsNoDatabaseIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slipway.db")
+	text := strings.Repeat("not a database\n", 100)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), Config{Path: path})
+	wantError(t, err, inventory.Internal, "damaged")
+	if got, _ := os.ReadFile(path); string(got) != text {
+		t.Error("the file was changed")
+	}
+	_, err = Open(context.Background(), Config{Path: filepath.Join(t.TempDir(), "no", "slipway.db")})
+	wantError(t, err, inventory.Unavailable, "cannot open")
+}
+
+func wantError(t *testing.T, err error, kind inventory.Kind, words string) {
+	t.Helper()
+	var e *inventory.Error
+	if !errors.As(err, &e) || e.Kind != kind || !strings.Contains(e.Error(), words) {
+		t.Fatalf("got %v, want %s with %q", err, kind, words)
+	}
+	if e.Hint == "" {
+		t.Errorf("%v has no hint", err)
+	}
+}

@@ -1,0 +1,69 @@
+package sqlstore
+
+import (
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	sessionColumns = `id, host_id, mac, address, arch, firmware, subnet, boot, reason, profile, image, step, outcome,
+started_at, last_at, ended_at`
+
+	findSessionSQL      = `SELECT ` + sessionColumns + ` FROM sessions WHERE id = $1`
+	findOpenSessionSQL  = `SELECT ` + sessionColumns + ` FROM sessions WHERE mac = $1 AND outcome = '' ORDER BY started_at DESC, id DESC LIMIT 1`
+	listSessionsSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE (started_at, id) < ($1, $2) ORDER BY started_at DESC, id DESC LIMIT $3`
+	hostSessionsSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE host_id = $1 AND (started_at, id) < ($2, $3) ORDER BY started_at DESC, id DESC LIMIT $4`
+	listOpenSessionsSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE outcome = '' AND last_at < $1 ORDER BY last_at, id`
+	saveSessionSQL      = `INSERT INTO sessions (` + sessionColumns + `)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+ON CONFLICT (id) DO UPDATE SET host_id = excluded.host_id, mac = excluded.mac, address = excluded.address,
+arch = excluded.arch, firmware = excluded.firmware, subnet = excluded.subnet, boot = excluded.boot,
+reason = excluded.reason, profile = excluded.profile, image = excluded.image, step = excluded.step,
+outcome = excluded.outcome, started_at = excluded.started_at, last_at = excluded.last_at, ended_at = excluded.ended_at`
+)
+
+func readSession(s scan) (b inventory.BootSession, err error) {
+	err = s(&b.ID, &b.HostID, &b.MAC, textColumn(&b.Address), &b.Arch, &b.Firmware, &b.Subnet, &b.Boot, &b.Reason,
+		&b.Profile, &b.Image, &b.Step, &b.Outcome, timeColumn(&b.StartedAt), timeColumn(&b.LastAt), timeColumn(&b.EndedAt))
+	return b, err
+}
+
+// FindSession implements inventory.HistoryTx.
+func (t *tx) FindSession(id inventory.SessionID) (inventory.BootSession, error) {
+	return find(t, readSession, "session", string(id), findSessionSQL, string(id))
+}
+
+// FindOpenSession implements inventory.HistoryTx.
+func (t *tx) FindOpenSession(mac inventory.MAC) (inventory.BootSession, error) {
+	return find(t, readSession, "session", "of "+string(mac), findOpenSessionSQL, string(mac))
+}
+
+// ListSessions implements inventory.HistoryTx.
+func (t *tx) ListSessions(host inventory.HostID, p inventory.Page) ([]inventory.BootSession, error) {
+	startedMS, id := limit(0), p.After // after every session there can be
+	if p.After != "" {
+		last, err := t.FindSession(inventory.SessionID(p.After))
+		if err != nil {
+			return nil, err
+		}
+		startedMS = ms(last.StartedAt)
+	}
+	if host == "" {
+		return list(t, readSession, listSessionsSQL, startedMS, id, limit(p.Limit))
+	}
+	return list(t, readSession, hostSessionsSQL, string(host), startedMS, id, limit(p.Limit))
+}
+
+// ListOpenSessions implements inventory.HistoryTx.
+func (t *tx) ListOpenSessions(before time.Time) ([]inventory.BootSession, error) {
+	return list(t, readSession, listOpenSessionsSQL, ms(before))
+}
+
+// SaveSession implements inventory.HistoryTx.
+func (t *tx) SaveSession(b inventory.BootSession) error {
+	_, err := t.write(saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), addressText(b.Address),
+		string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, b.Step, string(b.Outcome),
+		ms(b.StartedAt), ms(b.LastAt), ms(b.EndedAt))
+	return err
+}

@@ -1,0 +1,285 @@
+// Package sqlstore owns the database: it is the only place with SQL, it opens and migrates SQLite with fixed settings,
+// and it maps rows to the types of package inventory. It never decides anything about a host.
+//
+// Start reading at Store.Write: one goroutine takes all waiting writes and commits them together (write.go). Each noun
+// has a file with its statements and its methods.
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	_ "github.com/mattn/go-sqlite3" // the driver called sqlite3
+	"github.com/pressly/goose/v3"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/migrations"
+)
+
+// Config is everything a Store needs.
+type Config struct {
+	// Path is the database file; it is made if it does not exist, its folder must.
+	Path string
+	// Log gets migrations and failed commits; nil discards them.
+	Log *slog.Logger
+	// QueueN is how many writes may wait before Write blocks; 0 is 1024.
+	QueueN int
+	// BatchN is how many writes at most share a commit; 0 is 256.
+	BatchN int
+	// ReaderN is how many Reads run at once; 0 is one per CPU, at least 4.
+	ReaderN int
+}
+
+// Store keeps the inventory in one SQLite file. It implements inventory.Store.
+type Store struct {
+	cfg     Config
+	dir     string
+	db      *sql.DB // one connection, the writer's
+	readDB  *sql.DB
+	readers chan *conn
+	writer  *conn
+
+	queue   chan *request
+	closing chan struct{} // closed by Close
+	stopped chan struct{} // closed when the writer has ended
+	once    sync.Once
+
+	mu       sync.Mutex
+	onCommit []func()
+}
+
+var _ inventory.Store = (*Store)(nil)
+
+// Open opens the database at cfg.Path, makes it if needed, brings its schema up to date, and starts the writer; Close
+// ends it. A database from a newer Slipway, or a file that is none, is an *inventory.Error.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.QueueN == 0 {
+		cfg.QueueN = 1024
+	}
+	if cfg.BatchN == 0 {
+		cfg.BatchN = 256
+	}
+	if cfg.ReaderN == 0 {
+		cfg.ReaderN = max(4, runtime.NumCPU())
+	}
+	s := &Store{
+		cfg: cfg, dir: filepath.Dir(cfg.Path),
+		readers: make(chan *conn, cfg.ReaderN),
+		queue:   make(chan *request, cfg.QueueN),
+		closing: make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	if err := s.open(ctx); err != nil {
+		s.closeConns()
+		var said *inventory.Error
+		if errors.As(err, &said) {
+			return nil, said
+		}
+		return nil, s.fault(err, "open the database "+cfg.Path)
+	}
+	go s.runWriter()
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	// SQLite would make the file readable for everybody. The files beside it take over its mode.
+	f, err := os.OpenFile(s.cfg.Path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return inventory.Errorf(inventory.Unavailable, "cannot open the database: %v", err).
+			WithHint("check that the data directory exists and belongs to the user that runs slipway")
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if s.db, err = sql.Open("sqlite3", dsn(s.cfg.Path, "_txlock", "immediate", "_cache_size", "-16000")); err != nil {
+		return err
+	}
+	s.db.SetMaxOpenConns(1)
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	s.writer = newConn(c)
+	if s.readDB, err = sql.Open("sqlite3", dsn(s.cfg.Path, "_query_only", "1")); err != nil {
+		return err
+	}
+	s.readDB.SetMaxOpenConns(s.cfg.ReaderN)
+	for range s.cfg.ReaderN {
+		c, err := s.readDB.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		s.readers <- newConn(c)
+	}
+	return nil
+}
+
+// dsn names the database file to the driver, with the settings that every connection has and those given as key,
+// value pairs. FULL makes each commit of the write-ahead log wait for the disk: an acknowledged lease survives a
+// power cut.
+func dsn(path string, more ...string) string {
+	q := url.Values{
+		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_foreign_keys": {"1"}, "_busy_timeout": {"5000"},
+	}
+	for i := 0; i < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+// migrate applies what is missing of the migrations, each in its own transaction.
+func (s *Store) migrate(ctx context.Context) error {
+	files, err := fs.Sub(migrations.SQLite, "sqlite")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, s.db, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(s.cfg.Log))
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	has, newest, err := p.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read schema version: %w", err)
+	}
+	if has > newest {
+		return inventory.Errorf(inventory.Conflict, "%s was written by a newer Slipway (schema %d; this one knows %d)",
+			s.cfg.Path, has, newest).WithHint("install that version again, or restore a backup made before the upgrade")
+	}
+	done, err := p.Up(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	for _, m := range done {
+		s.cfg.Log.Info("database migrated", "migration", filepath.Base(m.Source.Path), "took", m.Duration)
+	}
+	return nil
+}
+
+// Close finishes the writes that wait, ends the writer and closes the database. Writes that come later are
+// Unavailable. It is for the end of the program: every Read must have returned.
+func (s *Store) Close() error {
+	s.once.Do(func() { close(s.closing) })
+	<-s.stopped
+	return s.closeConns()
+}
+
+func (s *Store) closeConns() error {
+	var errs []error
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+		s.writer = nil
+	}
+	for range len(s.readers) {
+		errs = append(errs, (<-s.readers).close())
+	}
+	for _, db := range []*sql.DB{s.readDB, s.db} { // the writer last: it empties the write-ahead log
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// OnCommit has fn called after every commit that added events, once its writers were answered. It is called by the
+// writer and so must not block, nor write.
+func (s *Store) OnCommit(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onCommit = append(s.onCommit, fn)
+}
+
+func (s *Store) committed() {
+	s.mu.Lock()
+	fns := s.onCommit
+	s.mu.Unlock()
+	for _, fn := range fns {
+		fn()
+	}
+}
+
+// Read runs fn on a snapshot of the database; it waits for nothing but a free reader.
+func (s *Store) Read(ctx context.Context, fn func(inventory.Tx) error) error {
+	var c *conn
+	select {
+	case c = <-s.readers:
+	case <-ctx.Done():
+		return gaveUp(ctx.Err())
+	case <-s.closing:
+		return errClosed()
+	}
+	defer func() { s.readers <- c }()
+	if err := ctx.Err(); err != nil {
+		return gaveUp(err)
+	}
+	t := &tx{store: s, conn: c, isRead: true}
+	if _, err := t.run(beginRead); err != nil {
+		return err
+	}
+	defer func() {
+		_, _ = c.run(rollback) // nothing to lose in a read
+		t.conn = nil
+	}()
+	return fn(t)
+}
+
+// Backup writes a copy of the database, as it is at this moment, to a new file at path.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return inventory.Errorf(inventory.Conflict, "%s exists already", path).WithHint("name a new file")
+	}
+	db, err := sql.Open("sqlite3", dsn(s.cfg.Path))
+	if err != nil {
+		return s.fault(err, "open the database for a backup")
+	}
+	defer db.Close()
+	part := path + ".part"
+	_ = os.Remove(part) // of a backup that was cut short
+	if f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return inventory.Errorf(inventory.Unavailable, "cannot write the backup: %v", err)
+	} else if err := f.Close(); err != nil {
+		return inventory.Errorf(inventory.Unavailable, "cannot write the backup: %v", err)
+	}
+	if _, err := db.ExecContext(ctx, backupSQL, part); err != nil {
+		_ = os.Remove(part)
+		return s.fault(err, "write the backup "+path)
+	}
+	if err := moveIntoPlace(part, path); err != nil {
+		_ = os.Remove(part)
+		return inventory.Errorf(inventory.Unavailable, "cannot write the backup: %v", err)
+	}
+	return nil
+}
+
+// moveIntoPlace makes the file's bytes and then its name durable.
+func moveIntoPlace(part, path string) error {
+	f, err := os.OpenFile(part, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(part, path); err != nil {
+		return err
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

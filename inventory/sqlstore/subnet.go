@@ -1,0 +1,194 @@
+package sqlstore
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	subnetColumns = `name, cidr, interface, mode, gateway, dns, ntp, domain, mtu, routes, lease_for, boot_lease_for,
+unknown, created_at, updated_at, version`
+
+	findSubnetSQL    = `SELECT ` + subnetColumns + ` FROM subnets WHERE name = $1`
+	listSubnetsSQL   = `SELECT ` + subnetColumns + ` FROM subnets ORDER BY name`
+	subnetVersionSQL = `SELECT version FROM subnets WHERE name = $1`
+	overlapSQL       = `SELECT name, cidr FROM subnets
+WHERE first_address <= $1 AND last_address >= $2 AND name <> $3 ORDER BY name LIMIT 1`
+	insertSubnetSQL = `INSERT INTO subnets (name, cidr, first_address, last_address, interface, mode, gateway, dns, ntp,
+domain, mtu, routes, lease_for, boot_lease_for, unknown, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1)`
+	updateSubnetSQL = `UPDATE subnets SET cidr = $1, first_address = $2, last_address = $3, interface = $4, mode = $5,
+gateway = $6, dns = $7, ntp = $8, domain = $9, mtu = $10, routes = $11, lease_for = $12, boot_lease_for = $13,
+unknown = $14, updated_at = $15, version = version + 1 WHERE name = $16 AND version = $17`
+	deleteSubnetSQL = `DELETE FROM subnets WHERE name = $1`
+
+	rangesSQL       = `SELECT first, last FROM ranges WHERE subnet = $1 ORDER BY first`
+	allRangesSQL    = `SELECT subnet, first, last FROM ranges ORDER BY subnet, first`
+	insertRangeSQL  = `INSERT INTO ranges (subnet, first, last) VALUES ($1, $2, $3)`
+	deleteRangesSQL = `DELETE FROM ranges WHERE subnet = $1`
+)
+
+func readSubnet(s scan) (n inventory.Subnet, err error) {
+	err = s(&n.Name, textColumn(&n.CIDR), &n.Interface, &n.Mode, textColumn(&n.Gateway), jsonColumn(&n.DNS),
+		jsonColumn(&n.NTP), &n.Domain, &n.MTU, jsonColumn(&n.Routes), durationColumn(&n.LeaseFor),
+		durationColumn(&n.BootLeaseFor), &n.Unknown, timeColumn(&n.CreatedAt), timeColumn(&n.UpdatedAt), &n.Version)
+	return n, err
+}
+
+// FindSubnet implements inventory.NetworkTx.
+func (t *tx) FindSubnet(name string) (inventory.Subnet, error) {
+	n, err := find(t, readSubnet, "subnet", name, findSubnetSQL, name)
+	if err != nil {
+		return inventory.Subnet{}, err
+	}
+	n.Ranges, err = t.ranges(name)
+	return n, err
+}
+
+func (t *tx) ranges(subnet string) ([]inventory.Range, error) {
+	return list(t, func(s scan) (r inventory.Range, err error) {
+		err = s(addressColumn(&r.First), addressColumn(&r.Last))
+		return r, err
+	}, rangesSQL, subnet)
+}
+
+// ListSubnets implements inventory.NetworkTx.
+func (t *tx) ListSubnets() ([]inventory.Subnet, error) {
+	subnets, err := list(t, readSubnet, listSubnetsSQL)
+	if err != nil {
+		return nil, err
+	}
+	at := map[string]*inventory.Subnet{}
+	for i := range subnets {
+		at[subnets[i].Name] = &subnets[i]
+	}
+	return subnets, t.each(func(s scan) error {
+		var name string
+		var r inventory.Range
+		if err := s(&name, addressColumn(&r.First), addressColumn(&r.Last)); err != nil {
+			return err
+		}
+		at[name].Ranges = append(at[name].Ranges, r)
+		return nil
+	}, allRangesSQL)
+}
+
+// CreateSubnet implements inventory.NetworkTx.
+func (t *tx) CreateSubnet(n *inventory.Subnet, now time.Time) error {
+	var version int64
+	if found, err := t.row([]any{&version}, subnetVersionSQL, n.Name); err != nil {
+		return err
+	} else if found {
+		return taken("subnet", n.Name)
+	}
+	args, err := t.subnetArgs(n)
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	args = append([]any{n.Name}, args...)
+	if _, err := t.write(insertSubnetSQL, append(args, ms(now), ms(now))...); err != nil {
+		return err
+	}
+	if err := t.insertRanges(n); err != nil {
+		return err
+	}
+	n.CreatedAt, n.UpdatedAt, n.Version = now, now, 1
+	return nil
+}
+
+// UpdateSubnet implements inventory.NetworkTx.
+func (t *tx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
+	args, err := t.subnetArgs(n)
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	rows, err := t.write(updateSubnetSQL, append(args, ms(now), n.Name, n.Version)...)
+	if err := t.updated(rows, err, "subnet", n.Name, n.Version, subnetVersionSQL, n.Name); err != nil {
+		return err
+	}
+	has, err := t.ranges(n.Name)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(has, n.Ranges) {
+		if _, err := t.write(deleteRangesSQL, n.Name); err != nil {
+			return err
+		}
+		if err := t.insertRanges(n); err != nil {
+			return err
+		}
+	}
+	n.UpdatedAt = now
+	n.Version++
+	return nil
+}
+
+// subnetArgs refuses a network that overlaps another, and returns the arguments that insert and update share, in the
+// order of the columns from cidr to unknown.
+func (t *tx) subnetArgs(n *inventory.Subnet) ([]any, error) {
+	first, last, err := bounds(n.CIDR)
+	if err != nil {
+		return nil, err
+	}
+	var name, cidr string
+	if found, err := t.row([]any{&name, &cidr}, overlapSQL, last, first, n.Name); err != nil {
+		return nil, err
+	} else if found {
+		return nil, inventory.Errorf(inventory.Conflict, "subnet %s (%s) overlaps subnet %s (%s)", n.Name, n.CIDR, name, cidr).
+			WithHint("one address belongs to one subnet: change one of the two networks")
+	}
+	var texts [3]string
+	for i, v := range []any{n.DNS, n.NTP, n.Routes} {
+		if texts[i], err = jsonText(v); err != nil {
+			return nil, err
+		}
+	}
+	return []any{
+		n.CIDR.String(), first, last, n.Interface, string(n.Mode), addressText(n.Gateway), texts[0], texts[1], n.Domain,
+		n.MTU, texts[2], durationMS(n.LeaseFor), durationMS(n.BootLeaseFor), string(n.Unknown),
+	}, nil
+}
+
+// bounds returns the first and last address of a network, the network's and the broadcast's own included.
+func bounds(p netip.Prefix) (first, last int64, err error) {
+	if !p.IsValid() || !p.Addr().Is4() {
+		return 0, 0, inventory.Errorf(inventory.Invalid, "%s is not an IPv4 network", p)
+	}
+	b := p.Masked().Addr().As4()
+	first = int64(binary.BigEndian.Uint32(b[:]))
+	return first, first + 1<<(32-p.Bits()) - 1, nil
+}
+
+func (t *tx) insertRanges(n *inventory.Subnet) error {
+	for _, r := range n.Ranges {
+		first, err := addressNumber(r.First)
+		if err != nil {
+			return err
+		}
+		last, err := addressNumber(r.Last)
+		if err != nil {
+			return err
+		}
+		if _, err := t.write(insertRangeSQL, n.Name, first, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeleteSubnet implements inventory.NetworkTx.
+func (t *tx) DeleteSubnet(name string) error {
+	n, err := t.write(deleteSubnetSQL, name)
+	return changed(n, err, "subnet", name)
+}
+
+func taken(noun, name string) error {
+	return inventory.Errorf(inventory.Conflict, "there is a %s %s already", noun, name).
+		WithHint("choose another name, or change that one")
+}

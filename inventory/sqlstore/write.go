@@ -1,0 +1,194 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// request is one caller's write on its way through the queue.
+type request struct {
+	fn    func(inventory.Tx) error
+	taken atomic.Bool // by the writer, which then answers; or by the caller, who then has given up
+	err   error
+	done  chan error // takes one answer
+}
+
+// Write runs fn in a transaction and returns once it is on disk. A write is expensive because the disk has to answer,
+// so the writer takes all that wait (up to Config.BatchN), gives each fn its own savepoint, and commits once.
+//
+// Fn runs in the writer's goroutine. A panic in it becomes an Internal error. When ctx ends before fn's turn, fn is
+// not run and the error is Unavailable; once it runs, Write waits for the commit.
+func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
+	r := &request{fn: fn, done: make(chan error, 1)}
+	select {
+	case <-s.closing:
+		return errClosed()
+	default:
+	}
+	select {
+	case s.queue <- r:
+	case <-ctx.Done():
+		return gaveUp(ctx.Err())
+	case <-s.closing:
+		return errClosed()
+	}
+	var cause error
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		cause = gaveUp(ctx.Err())
+	case <-s.stopped:
+		cause = errClosed()
+	}
+	if r.taken.CompareAndSwap(false, true) {
+		return cause
+	}
+	return <-r.done
+}
+
+// runWriter commits batches until Close, and then what still waits.
+func (s *Store) runWriter() {
+	for {
+		select {
+		case r := <-s.queue:
+			s.commit(s.gather(r))
+			continue
+		default:
+		}
+		select {
+		case r := <-s.queue:
+			s.commit(s.gather(r))
+		case <-s.closing:
+			if len(s.queue) == 0 {
+				close(s.stopped)
+				return
+			}
+		}
+	}
+}
+
+// gather takes what waits behind the first request. It yields once before: on a busy CPU the callers that the last
+// commit woke get to queue their next write, instead of each waiting for a commit of one.
+func (s *Store) gather(first *request) []*request {
+	runtime.Gosched()
+	batch := append(make([]*request, 0, 1+min(len(s.queue), s.cfg.BatchN)), first)
+	for len(batch) < s.cfg.BatchN {
+		select {
+		case r := <-s.queue:
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit runs the batch in one transaction and answers its callers.
+func (s *Store) commit(batch []*request) {
+	live := batch[:0]
+	for _, r := range batch {
+		if r.taken.CompareAndSwap(false, true) {
+			live = append(live, r)
+		}
+	}
+	finished := false
+	defer func() {
+		if finished {
+			return
+		}
+		// An fn has ended this goroutine (runtime.Goexit, as testing.T.Fatal does): it must not take the store along.
+		_, _ = s.writer.run(rollback) // a failure shows at the next BEGIN
+		answer(live, inventory.Errorf(inventory.Internal, "a write beside this one ended its goroutine"))
+		go s.runWriter()
+	}()
+	eventN, err := s.transact(live)
+	finished = true
+	if err != nil {
+		s.cfg.Log.Error("commit failed", "writes", len(live), "err", err)
+	}
+	answer(live, err)
+	if err == nil && eventN > 0 {
+		s.committed()
+	}
+}
+
+// answer tells each caller its own error, or the one of the whole batch.
+func answer(live []*request, all error) {
+	for _, r := range live {
+		if all != nil {
+			r.err = all
+		}
+		r.done <- r.err
+	}
+}
+
+// transact runs the requests and commits; each keeps its own error, the one returned is everybody's.
+func (s *Store) transact(live []*request) (eventN int, err error) {
+	if len(live) == 0 {
+		return 0, nil
+	}
+	if _, err := s.writer.run(beginWrite); err != nil {
+		return 0, s.fault(err, "begin a transaction")
+	}
+	defer func() {
+		if err != nil {
+			_, _ = s.writer.run(rollback) // SQLite may have done it already
+		}
+	}()
+	for _, r := range live {
+		n, err := s.apply(r)
+		if err != nil {
+			return 0, err
+		}
+		eventN += n
+	}
+	if _, err := s.writer.run(commit); err != nil {
+		return 0, s.fault(err, "commit")
+	}
+	return eventN, nil
+}
+
+// apply runs one request between savepoints. Its own failure goes into r.err and undoes what it did; the error
+// returned means that the transaction is lost for everybody.
+func (s *Store) apply(r *request) (eventN int, err error) {
+	if _, err := s.writer.run(savepoint); err != nil {
+		return 0, s.fault(err, "begin a write")
+	}
+	t := &tx{store: s, conn: s.writer}
+	r.err = guard(r.fn, t)
+	t.conn = nil
+	if t.broken != nil {
+		return 0, t.broken
+	}
+	if r.err != nil {
+		t.eventN = 0
+		if _, err := s.writer.run(rollbackOne); err != nil {
+			return 0, s.fault(err, "undo a write")
+		}
+	}
+	if _, err := s.writer.run(releasePoint); err != nil {
+		return 0, s.fault(err, "end a write")
+	}
+	return t.eventN, nil
+}
+
+// guard calls fn and turns a panic into an error that carries the stack.
+func guard(fn func(inventory.Tx) error, t *tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &inventory.Error{
+				Kind: inventory.Internal, Msg: "slipway made a mistake and undid this change",
+				Hint: "please report it, with the log around this time",
+				Err:  errors.New(fmt.Sprint("panic: ", p, "\n", string(debug.Stack()))),
+			}
+		}
+	}()
+	return fn(t)
+}

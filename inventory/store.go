@@ -1,0 +1,161 @@
+package inventory
+
+import (
+	"context"
+	"net/netip"
+	"time"
+)
+
+// Store keeps the inventory. Every store passes inventory/storetest.
+//
+// Write runs fn in a transaction that is on disk when Write returns nil, and leaves no trace when fn or the commit
+// fails; fn may run in one commit with those of other callers, so it must use nothing but tx and be quick. A panic in it
+// is undone and becomes an Internal error. When ctx ends before fn's turn, fn is not run and the error is Unavailable.
+// Read runs fn on a consistent snapshot. A Tx must not be used after its fn has returned.
+//
+// Errors are *Error: NotFound for what is absent, Conflict for a taken name, address or MAC (the message names the
+// holder) and for an update whose Version is not the stored one, Unavailable when the database is locked or the disk
+// is full, Internal for the rest.
+type Store interface {
+	Read(ctx context.Context, fn func(Tx) error) error
+	Write(ctx context.Context, fn func(Tx) error) error
+}
+
+// Tx is what can be done in a transaction. Find returns NotFound when there is none; Create and Update fill in
+// Version and the times from now; Delete of what is absent is NotFound. Lists are in order of their key and paged by
+// it: a page holds what comes after the key named in the Page.
+type Tx interface {
+	HostTx
+	NetworkTx
+	ImageTx
+	HistoryTx
+	AccessTx
+}
+
+// Page is a piece of a list: at most Limit rows (0 means all) whose key comes after After.
+type Page struct {
+	After string
+	Limit int
+}
+
+// HostTx reads and writes hosts.
+type HostTx interface {
+	FindHost(id HostID) (Host, error)
+	FindHostByName(name string) (Host, error)
+	FindHostByMAC(mac MAC) (Host, error)
+	// FindHostsByHint returns the hosts with that UUID or serial; an empty hint matches none.
+	FindHostsByHint(uuid, serial string) ([]Host, error)
+	// ListHosts returns hosts ordered by name, which is also the Page's key.
+	ListHosts(f HostFilter, p Page) ([]Host, error)
+	CountHosts(f HostFilter) (int, error)
+	// CreateHost and UpdateHost refuse a pinned profile that is not stored as Invalid.
+	CreateHost(h *Host, now time.Time) error
+	// UpdateHost stores every field and the NICs; h.Version must be the stored one.
+	UpdateHost(h *Host, now time.Time) error
+	DeleteHost(id HostID) error
+}
+
+// HostFilter narrows a list of hosts; empty fields do not.
+type HostFilter struct {
+	State  State
+	Rack   string
+	Label  string // key or key=value
+	Search string // part of a name, MAC, serial, UUID, manufacturer or product, any case
+}
+
+// NetworkTx reads and writes subnets, reservations and leases.
+type NetworkTx interface {
+	FindSubnet(name string) (Subnet, error)
+	ListSubnets() ([]Subnet, error)
+	// CreateSubnet and UpdateSubnet refuse a network that overlaps another, with a Conflict that names it.
+	CreateSubnet(s *Subnet, now time.Time) error
+	UpdateSubnet(s *Subnet, now time.Time) error
+	// DeleteSubnet takes ranges, reservations and leases with it.
+	DeleteSubnet(name string) error
+
+	FindReservation(a netip.Addr) (Reservation, error)
+	// ListReservations returns those of a subnet, or all for "", ordered by address; the Page's key is the address.
+	ListReservations(subnet string, p Page) ([]Reservation, error)
+	// CreateReservation and UpdateReservation refuse a machine that has another address in the subnet.
+	CreateReservation(r *Reservation, now time.Time) error
+	UpdateReservation(r *Reservation, now time.Time) error
+	DeleteReservation(a netip.Addr) error
+
+	FindLease(a netip.Addr) (Lease, error)
+	ListLeases(subnet string, p Page) ([]Lease, error)
+	// SaveLease writes a lease over whatever held its address.
+	SaveLease(l Lease) error
+	DeleteLease(a netip.Addr) error
+}
+
+// ImageTx reads and writes artefacts, images and profiles.
+type ImageTx interface {
+	FindArtefact(d Digest) (Artefact, error)
+	ListArtefacts(p Page) ([]Artefact, error)
+	SaveArtefact(a Artefact) error // again is harmless and changes nothing
+	// DeleteArtefact is a Conflict while an image uses it.
+	DeleteArtefact(d Digest) error
+
+	FindImage(name string) (Image, error)
+	ListImages(p Page) ([]Image, error)
+	CreateImage(i *Image, now time.Time) error // its artefacts must be stored
+	UpdateImage(i *Image, now time.Time) error
+	DeleteImage(name string) error // a Conflict while a profile uses it
+
+	FindProfile(name string) (Profile, error)
+	ListProfiles(p Page) ([]Profile, error)
+	CreateProfile(f *Profile, now time.Time) error // its image must be stored
+	UpdateProfile(f *Profile, now time.Time) error
+	DeleteProfile(name string) error // a Conflict while a host pins it
+}
+
+// HistoryTx reads and writes what happened: boot sessions, events, issues.
+type HistoryTx interface {
+	FindSession(id SessionID) (BootSession, error)
+	// FindOpenSession returns the latest session of the MAC that has not ended.
+	FindOpenSession(mac MAC) (BootSession, error)
+	// ListSessions returns a host's sessions, or all for "", latest start first; the Page's key is the id.
+	ListSessions(host HostID, p Page) ([]BootSession, error)
+	// ListOpenSessions returns those without outcome whose last event is older than before.
+	ListOpenSessions(before time.Time) ([]BootSession, error)
+	SaveSession(s BootSession) error // creates or overwrites
+	AddEvent(e *Event) error         // fills in ID; Data comes back as JSON decodes it
+	// ListEvents returns events with an id above after, oldest first, at most limit; 0 means all.
+	ListEvents(f EventFilter, after int64, limit int) ([]Event, error)
+	// LastEventID returns the id of the newest event, 0 if there is none.
+	LastEventID() (int64, error)
+
+	// ForgetHistory deletes up to limit each of the oldest events, ended sessions and closed issues that are from before
+	// then, and returns how many rows went. The newest event stays, so that ids never repeat.
+	ForgetHistory(before time.Time, limit int) (n int, err error)
+
+	// OpenIssue opens the issue, or counts it as seen again if one with its Key is open; it reports which.
+	OpenIssue(i *Issue, now time.Time) (opened bool, err error)
+	// CloseIssue closes the open issue with that key; closed is false if there is none.
+	CloseIssue(key string, now time.Time) (closed bool, err error)
+	FindIssue(id int64) (Issue, error)
+	// ListIssues returns open issues, or all, newest first.
+	ListIssues(all bool, host HostID) ([]Issue, error)
+}
+
+// EventFilter narrows events; empty fields do not.
+type EventFilter struct {
+	HostID    HostID
+	SessionID SessionID
+	Kind      string // a kind, or the part before its dot
+}
+
+// AccessTx reads and writes who may come in: API tokens, and the rules that accept hosts.
+type AccessTx interface {
+	FindAcceptRule(name string) (AcceptRule, error)
+	ListAcceptRules() ([]AcceptRule, error)
+	CreateAcceptRule(r *AcceptRule, now time.Time) error
+	UpdateAcceptRule(r *AcceptRule, now time.Time) error
+	DeleteAcceptRule(name string) error
+
+	FindTokenByHash(hash string) (Token, error)
+	ListTokens() ([]Token, error)
+	CreateToken(t *Token, now time.Time) error
+	TouchToken(name string, now time.Time) error
+	DeleteToken(name string) error
+}

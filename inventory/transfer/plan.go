@@ -1,0 +1,393 @@
+package transfer
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Current is what the inventory holds now, as far as an import is concerned.
+type Current struct {
+	Hosts        []inventory.Host
+	Subnets      []inventory.Subnet
+	Reservations []inventory.Reservation
+	Profiles     []string
+}
+
+// Load reads what Plan compares with and Export writes.
+func Load(tx inventory.Tx) (c Current, err error) {
+	if c.Hosts, err = tx.ListHosts(inventory.HostFilter{}, inventory.Page{}); err != nil {
+		return c, err
+	}
+	if c.Subnets, err = tx.ListSubnets(); err != nil {
+		return c, err
+	}
+	if c.Reservations, err = tx.ListReservations("", inventory.Page{}); err != nil {
+		return c, err
+	}
+	profiles, err := tx.ListProfiles(inventory.Page{})
+	for _, f := range profiles {
+		c.Profiles = append(c.Profiles, f.Name)
+	}
+	return c, err
+}
+
+// Op is what an import does with one thing.
+type Op string
+
+// The operations.
+const (
+	OpCreate    Op = "create"
+	OpUpdate    Op = "update"
+	OpUnchanged Op = "unchanged"
+)
+
+// Change is what an import does with one thing.
+type Change struct {
+	Noun   Noun          `json:"noun"`
+	Name   string        `json:"name"` // a host's or subnet's name now, a reservation's address
+	Op     Op            `json:"op"`
+	Fields []FieldChange `json:"fields,omitempty"`
+	Line   int           `json:"line,omitempty"`
+
+	host        *inventory.Host
+	subnet      *inventory.Subnet
+	reservation *inventory.Reservation
+}
+
+// HostID names the host that the change is about; it is empty before Apply has made a new one, and for other nouns.
+func (c Change) HostID() inventory.HostID {
+	if c.host == nil {
+		return ""
+	}
+	return c.host.ID
+}
+
+// FieldChange is a field before and after, as CSV writes it.
+type FieldChange struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Diff is everything that an import does: subnets, reservations, hosts, each in the order of the file.
+type Diff struct {
+	Changes []Change `json:"changes"`
+}
+
+// CountN returns how many things have that operation.
+func (d Diff) CountN(op Op) (n int) {
+	for _, c := range d.Changes {
+		if c.Op == op {
+			n++
+		}
+	}
+	return n
+}
+
+// String writes the diff for people: what is new and what changes, field by field, and the totals.
+func (d Diff) String() string {
+	var b strings.Builder
+	for _, c := range d.Changes {
+		switch c.Op {
+		case OpCreate:
+			fmt.Fprintf(&b, "+ %s %s\n", strings.TrimSuffix(string(c.Noun), "s"), c.Name)
+			for _, f := range c.Fields {
+				fmt.Fprintf(&b, "    %s: %s\n", f.Name, f.After)
+			}
+		case OpUpdate:
+			fmt.Fprintf(&b, "~ %s %s\n", strings.TrimSuffix(string(c.Noun), "s"), c.Name)
+			for _, f := range c.Fields {
+				fmt.Fprintf(&b, "    %s: %s -> %s\n", f.Name, orNone(f.Before), orNone(f.After))
+			}
+		}
+	}
+	fmt.Fprintf(&b, "%d to create, %d to update, %d unchanged\n", d.CountN(OpCreate), d.CountN(OpUpdate), d.CountN(OpUnchanged))
+	return b.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// merge lays the given fields of a row over what is there, and returns what that changes. Fields in except stay.
+func merge[T any](v *T, row Row[T], fields []field[T], except string) (changes []FieldChange, err error) {
+	for _, f := range fields {
+		if !row.has(f.name) || f.name == except {
+			continue
+		}
+		before, after := f.get(v), f.get(&row.Value)
+		if slices.Equal(before, after) {
+			continue
+		}
+		if err := f.set(v, after); err != nil {
+			return nil, fieldError(f.name, err)
+		}
+		changes = append(changes, FieldChange{Name: f.name, Before: strings.Join(before, " "), After: strings.Join(after, " ")})
+	}
+	return changes, nil
+}
+
+// created lists the fields that a new thing has.
+func created[T any](v *T, fields []field[T]) (changes []FieldChange) {
+	for _, f := range fields {
+		if texts := f.get(v); len(texts) > 0 {
+			changes = append(changes, FieldChange{Name: f.name, After: strings.Join(texts, " ")})
+		}
+	}
+	return changes
+}
+
+func updateOr(changes []FieldChange) Op {
+	if len(changes) == 0 {
+		return OpUnchanged
+	}
+	return OpUpdate
+}
+
+// Plan says what the import of the document would do to what is there. The error is Invalid and lists what stands in
+// the way, with the lines of the file. Things that the document does not name stay as they are.
+//
+// A host row means the host that has one of its MACs, whatever its name; failing that, the host with its name. So a
+// discovered host is named by importing its MAC, and two hosts are never mixed up: a row that fits two is refused.
+func Plan(d Document, c Current) (Diff, error) {
+	p := &problems{}
+	var diff Diff
+	subnets := planSubnets(p, d, c, &diff)
+	planReservations(p, d, c, subnets, &diff)
+	planHosts(p, d, c, &diff)
+	if err := p.err(); err != nil {
+		return Diff{}, err
+	}
+	return diff, nil
+}
+
+// planSubnets returns all subnets as they will be, by name.
+func planSubnets(p *problems, d Document, c Current, diff *Diff) map[string]inventory.Subnet {
+	all := map[string]inventory.Subnet{}
+	for _, n := range c.Subnets {
+		all[n.Name] = n
+	}
+	for _, r := range d.Subnets {
+		if p.full() {
+			break
+		}
+		change := Change{Noun: Subnets, Name: r.Value.Name, Op: OpCreate, Line: r.Line}
+		v, found := all[r.Value.Name]
+		if found {
+			var err error
+			if change.Fields, err = merge(&v, r, subnetFields(), ""); err != nil {
+				p.add(r.File, r.Line, err)
+				continue
+			}
+			change.Op = updateOr(change.Fields)
+		} else {
+			v = r.Value
+			change.Fields = created(&v, subnetFields())
+		}
+		if err := v.Validate(); err != nil {
+			p.add(r.File, r.Line, err)
+			continue
+		}
+		// Compared with what is there now, too: rows are applied one after the other.
+		for _, o := range c.Subnets {
+			if o.Name != v.Name && o.CIDR.Overlaps(v.CIDR) {
+				p.add(r.File, r.Line, inventory.Errorf(inventory.Conflict, "subnet %s (%s) overlaps subnet %s (%s)", v.Name, v.CIDR, o.Name, o.CIDR).
+					WithHint("change or delete subnet %s first", o.Name))
+			}
+		}
+		all[v.Name] = v
+		change.subnet = &v
+		diff.Changes = append(diff.Changes, change)
+	}
+	return all
+}
+
+func planReservations(p *problems, d Document, c Current, subnets map[string]inventory.Subnet, diff *Diff) {
+	there := map[netip.Addr]inventory.Reservation{}
+	machines := map[string]netip.Addr{}
+	for _, v := range c.Reservations {
+		there[v.Address] = v
+		machines[v.Subnet+" "+machine(v)] = v.Address
+	}
+	for _, r := range d.Reservations {
+		if p.full() {
+			return
+		}
+		change := Change{Noun: Reservations, Name: r.Value.Address.String(), Op: OpCreate, Line: r.Line}
+		v, found := there[r.Value.Address]
+		if found {
+			var err error
+			if change.Fields, err = merge(&v, r, reservationFields(), ""); err != nil {
+				p.add(r.File, r.Line, err)
+				continue
+			}
+			change.Op = updateOr(change.Fields)
+		} else {
+			v = r.Value
+			change.Fields = created(&v, reservationFields())
+		}
+		n, known := subnets[v.Subnet]
+		if !known {
+			p.add(r.File, r.Line, inventory.Errorf(inventory.NotFound, "reservation %s: there is no subnet %q", v.Address, v.Subnet).
+				WithHint("list them with: slipway subnet list"))
+			continue
+		}
+		if err := v.Validate(&n); err != nil {
+			p.add(r.File, r.Line, err)
+			continue
+		}
+		if other, has := machines[v.Subnet+" "+machine(v)]; has && other != v.Address {
+			p.add(r.File, r.Line, inventory.Errorf(inventory.Conflict, "%s has the address %s reserved in subnet %s already", machine(v), other, v.Subnet).
+				WithHint("delete the reservation of %s first", other))
+			continue
+		}
+		change.reservation = &v
+		diff.Changes = append(diff.Changes, change)
+	}
+}
+
+// machine is what a reservation is for.
+func machine(r inventory.Reservation) string { return string(r.MAC) + r.ClientID + r.UUID }
+
+// hostIndex finds hosts that are there.
+type hostIndex struct {
+	byName   map[string]*inventory.Host
+	byMAC    map[inventory.MAC]*inventory.Host
+	profiles map[string]bool
+}
+
+func planHosts(p *problems, d Document, c Current, diff *Diff) {
+	in := hostIndex{map[string]*inventory.Host{}, map[inventory.MAC]*inventory.Host{}, map[string]bool{}}
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		in.byName[h.Name] = h
+		for _, n := range h.NICs {
+			in.byMAC[n.MAC] = h
+		}
+	}
+	for _, name := range c.Profiles {
+		in.profiles[name] = true
+	}
+	planned := map[*inventory.Host]int{} // the line
+	for _, r := range d.Hosts {
+		if p.full() {
+			return
+		}
+		there, err := in.find(r.Value)
+		if err != nil {
+			p.add(r.File, r.Line, err)
+			continue
+		}
+		if first, twice := planned[there]; twice && there != nil {
+			p.add(r.File, r.Line, inventory.Errorf(inventory.Conflict, "host %s is changed by line %d already", there.Name, first).
+				WithHint("remove one of the two"))
+			continue
+		}
+		planned[there] = r.Line
+		change, err := in.plan(there, r)
+		if err != nil {
+			p.add(r.File, r.Line, err)
+			continue
+		}
+		diff.Changes = append(diff.Changes, change)
+	}
+}
+
+// find returns the host that a row means, nil when it is new.
+func (in hostIndex) find(row inventory.Host) (*inventory.Host, error) {
+	var found *inventory.Host
+	for _, n := range row.NICs {
+		h := in.byMAC[n.MAC]
+		if h != nil && found != nil && h != found {
+			return nil, inventory.Errorf(inventory.Conflict, "the MACs belong to two hosts, %s and %s", found.Name, h.Name).
+				WithHint("correct the row, or delete one of the two hosts")
+		}
+		if h != nil {
+			found = h
+		}
+	}
+	named := in.byName[row.Name]
+	if found != nil && named != nil && found != named {
+		return nil, inventory.Errorf(inventory.Conflict, "the name is of host %s, but the MACs are of host %s", named.Name, found.Name).
+			WithHint("rename or delete one of them first")
+	}
+	if found == nil {
+		found = named
+	}
+	return found, nil
+}
+
+// plan says what the row does to the host that it means.
+func (in hostIndex) plan(there *inventory.Host, r Row[inventory.Host]) (Change, error) {
+	change := Change{Noun: Hosts, Name: r.Value.Name, Op: OpCreate, Line: r.Line}
+	v := r.Value
+	if there == nil {
+		change.Fields = created(&v, hostFields())
+	} else {
+		v = *there
+		v.NICs = slices.Clone(there.NICs)
+		change.Name = there.Name
+		var err error
+		if change.Fields, err = merge(&v, r, hostFields(), "accepted"); err != nil { // a state is never imported
+			return change, err
+		}
+		change.Op = updateOr(change.Fields)
+	}
+	if err := v.Validate(); err != nil {
+		return change, err
+	}
+	if v.Profile != "" && !in.profiles[v.Profile] {
+		return change, inventory.Errorf(inventory.NotFound, "host %s: there is no profile %s", v.Name, v.Profile).
+			WithHint("list them with: slipway profile list")
+	}
+	change.host = &v
+	return change, nil
+}
+
+// Apply does in tx what Plan says, and returns it. NewID draws the ids of new hosts. When it fails, the caller must
+// let the transaction fail too; nothing is half applied.
+func Apply(tx inventory.Tx, d Document, now time.Time, newID func() inventory.HostID) (Diff, error) {
+	c, err := Load(tx)
+	if err != nil {
+		return Diff{}, err
+	}
+	diff, err := Plan(d, c)
+	if err != nil {
+		return Diff{}, err
+	}
+	for _, change := range diff.Changes {
+		if err := change.apply(tx, now, newID); err != nil {
+			return Diff{}, err
+		}
+	}
+	return diff, nil
+}
+
+func (c Change) apply(tx inventory.Tx, now time.Time, newID func() inventory.HostID) error {
+	switch {
+	case c.Op == OpUnchanged:
+		return nil
+	case c.subnet != nil && c.Op == OpCreate:
+		return tx.CreateSubnet(c.subnet, now)
+	case c.subnet != nil:
+		return tx.UpdateSubnet(c.subnet, now)
+	case c.reservation != nil && c.Op == OpCreate:
+		return tx.CreateReservation(c.reservation, now)
+	case c.reservation != nil:
+		return tx.UpdateReservation(c.reservation, now)
+	case c.Op == OpCreate:
+		c.host.ID = newID()
+		c.host.StateSinceAt = now
+		c.host.StateReason = "imported"
+		return tx.CreateHost(c.host, now)
+	}
+	return tx.UpdateHost(c.host, now)
+}

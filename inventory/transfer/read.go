@@ -1,0 +1,316 @@
+package transfer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// ReadCSV reads hosts, subnets or reservations: whichever the header row shows, subnets by their column cidr,
+// reservations by their column address. Name stands in error messages. The error is Invalid and lists everything that
+// is wrong, with line numbers.
+func ReadCSV(name string, r io.Reader) (Document, error) {
+	b, err := readLimited(name, r, maxCSVBytes)
+	if err != nil {
+		return Document{}, err
+	}
+	p := &problems{file: name}
+	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		p.addCSV(err)
+		return Document{}, p.err()
+	}
+	for i := range header {
+		header[i] = strings.TrimSpace(header[i])
+	}
+	header = slices.Clone(header)
+	if len(header) == 1 && strings.Contains(header[0], ";") {
+		p.add(name, 1, inventory.Errorf(inventory.Invalid, "the columns are separated by semicolons").WithHint("export the file with commas"))
+		return Document{}, p.err()
+	}
+	var d Document
+	switch {
+	case slices.Contains(header, "address"):
+		d.Reservations = readTable(p, in, header, reservationFields(), newReservation)
+	case slices.Contains(header, "cidr"):
+		d.Subnets = readTable(p, in, header, subnetFields(), newSubnet)
+	default:
+		d.Hosts = readTable(p, in, header, hostFields(), newHost)
+	}
+	d.check(p)
+	if err := p.err(); err != nil {
+		return Document{}, err
+	}
+	return d, nil
+}
+
+// addCSV notes an error of the CSV reader.
+func (p *problems) addCSV(err error) {
+	var at *csv.ParseError
+	switch {
+	case errors.Is(err, io.EOF):
+		p.add(p.file, 0, inventory.Errorf(inventory.Invalid, "the file is empty").WithHint("the first row names the columns"))
+	case errors.As(err, &at):
+		p.add(p.file, at.Line, inventory.Errorf(inventory.Invalid, "%s", at.Err).
+			WithHint("every row has as many cells as the first; cells with commas or quotes are quoted"))
+	default:
+		p.add(p.file, 0, err)
+	}
+}
+
+// readTable reads the rows below the header.
+func readTable[T any](p *problems, in *csv.Reader, header []string, all []field[T], empty func() T) (rows []Row[T]) {
+	columns := make([]field[T], len(header))
+	for i, name := range header {
+		var err error
+		if columns[i], err = lookup(all, name); err != nil {
+			p.add(p.file, 1, err)
+		} else if slices.Contains(header[:i], name) {
+			p.add(p.file, 1, inventory.Errorf(inventory.Invalid, "column %s is there twice", name))
+		}
+	}
+	if len(p.list) > 0 { // without its columns, no row can be read
+		return nil
+	}
+	for !p.full() {
+		cells, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			p.addCSV(err)
+			if errors.Is(err, csv.ErrFieldCount) {
+				continue
+			}
+			break // after a broken quote nothing is what it seems
+		}
+		line, _ := in.FieldPos(0)
+		if len(rows) == maxRows {
+			p.add(p.file, line, inventory.Errorf(inventory.Invalid, "more than %d rows", maxRows).WithHint("split the file"))
+			break
+		}
+		row := Row[T]{Value: empty(), File: p.file, Line: line}
+		for i, f := range columns {
+			texts := one(strings.TrimSpace(cells[i]))
+			if f.kind == asList || f.kind == asPairs {
+				texts = strings.Fields(cells[i])
+			}
+			if err := assign(&row, f, texts); err != nil {
+				at, _ := in.FieldPos(i)
+				row.isBroken = true
+				p.add(p.file, at, fieldError(f.name, err))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// fieldError puts the field's name in front of what is wrong with it.
+func fieldError(name string, err error) error {
+	var said *inventory.Error
+	if !errors.As(err, &said) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	c := *said
+	c.Msg = name + ": " + c.Msg
+	return &c
+}
+
+var yamlLineRE = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// ReadYAML reads a file with any of the keys hosts, subnets and reservations, each a list. Name stands in error
+// messages. The error is Invalid and lists everything that is wrong, with line numbers. Aliases are refused: they
+// make a small file large.
+func ReadYAML(name string, r io.Reader) (Document, error) {
+	b, err := readLimited(name, r, maxYAMLBytes)
+	if err != nil {
+		return Document{}, err
+	}
+	p := &problems{file: name}
+	var d Document
+	var root, second yaml.Node
+	in := yaml.NewDecoder(bytes.NewReader(b))
+	switch err := in.Decode(&root); {
+	case errors.Is(err, io.EOF):
+		p.add(name, 0, inventory.Errorf(inventory.Invalid, "the file is empty").WithHint("its keys are hosts, subnets and reservations"))
+	case err != nil:
+		p.addYAML(err)
+	default:
+		if err := in.Decode(&second); err == nil {
+			p.add(name, second.Line, inventory.Errorf(inventory.Invalid, "a second document begins here").WithHint("write one document per file"))
+		} else if !errors.Is(err, io.EOF) {
+			p.addYAML(err)
+		}
+		d.read(p, root.Content[0])
+	}
+	d.check(p)
+	if err := p.err(); err != nil {
+		return Document{}, err
+	}
+	return d, nil
+}
+
+// addYAML notes a syntax error; the parser says the line in its text only.
+func (p *problems) addYAML(err error) {
+	line, msg := 0, err.Error()
+	if m := yamlLineRE.FindStringSubmatch(msg); m != nil {
+		line, _ = strconv.Atoi(m[1]) // 0 when it says none
+		msg = m[2]
+	}
+	p.add(p.file, line, inventory.Errorf(inventory.Invalid, "%s", clip(msg)))
+}
+
+func (d *Document) read(p *problems, root *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		p.add(p.file, root.Line, inventory.Errorf(inventory.Invalid, "the file does not begin with a key").
+			WithHint("its keys are hosts, subnets and reservations"))
+		return
+	}
+	eachKey(p, root, func(key, value *yaml.Node) {
+		switch Noun(key.Value) {
+		case Hosts:
+			d.Hosts = readList(p, value, hostFields(), newHost)
+		case Subnets:
+			d.Subnets = readList(p, value, subnetFields(), newSubnet)
+		case Reservations:
+			d.Reservations = readList(p, value, reservationFields(), newReservation)
+		default:
+			p.add(p.file, key.Line, inventory.Errorf(inventory.Invalid, "%q is not known here", clip(key.Value)).
+				WithHint("known are hosts, subnets, reservations"))
+		}
+	})
+}
+
+// eachKey calls fn for the keys of a mapping and notes those that come twice.
+func eachKey(p *problems, mapping *yaml.Node, fn func(key, value *yaml.Node)) {
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(mapping.Content) && !p.full(); i += 2 {
+		key, value := mapping.Content[i], mapping.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			p.add(p.file, key.Line, inventory.Errorf(inventory.Invalid, "a key must be a word"))
+			continue
+		}
+		if seen[key.Value] {
+			p.add(p.file, key.Line, inventory.Errorf(inventory.Invalid, "key %q is there twice", clip(key.Value)))
+			continue
+		}
+		seen[key.Value] = true
+		fn(key, value)
+	}
+}
+
+// isNull reports a value that was left out, as in "hosts:" with nothing behind it.
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// readList reads a list of mappings, one per row.
+func readList[T any](p *problems, value *yaml.Node, all []field[T], empty func() T) (rows []Row[T]) {
+	if isNull(value) {
+		return nil
+	}
+	if value.Kind != yaml.SequenceNode {
+		p.add(p.file, value.Line, inventory.Errorf(inventory.Invalid, "a list is expected here").WithHint("begin each entry with '- '"))
+		return nil
+	}
+	for i, entry := range value.Content {
+		if p.full() {
+			break
+		}
+		if i == maxRows {
+			p.add(p.file, entry.Line, inventory.Errorf(inventory.Invalid, "more than %d rows", maxRows).WithHint("split the file"))
+			break
+		}
+		if entry.Kind == yaml.AliasNode {
+			p.add(p.file, entry.Line, errAlias())
+			continue
+		}
+		if entry.Kind != yaml.MappingNode {
+			p.add(p.file, entry.Line, inventory.Errorf(inventory.Invalid, "an entry with keys is expected here").WithHint("known are %s", names(all)))
+			continue
+		}
+		row := Row[T]{Value: empty(), File: p.file, Line: entry.Line}
+		eachKey(p, entry, func(key, value *yaml.Node) {
+			f, err := lookup(all, key.Value)
+			if err != nil {
+				row.isBroken = true
+				p.add(p.file, key.Line, err)
+				return
+			}
+			texts, err := f.texts(value)
+			if err == nil {
+				err = assign(&row, f, texts)
+			}
+			if err != nil {
+				row.isBroken = true
+				p.add(p.file, value.Line, fieldError(f.name, err))
+			}
+		})
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func errAlias() error {
+	return inventory.Errorf(inventory.Invalid, "aliases are not read").WithHint("write the values out")
+}
+
+// texts reads the value of a field. Scalars are taken as they are written, so that 007 stays 007.
+func (f field[T]) texts(value *yaml.Node) (texts []string, err error) {
+	if isNull(value) {
+		return nil, nil
+	}
+	if value.Kind == yaml.AliasNode {
+		return nil, errAlias()
+	}
+	scalar := func(n *yaml.Node) (string, error) {
+		if n.Kind != yaml.ScalarNode {
+			return "", inventory.Errorf(inventory.Invalid, "a plain value is expected in line %d", n.Line)
+		}
+		return n.Value, nil
+	}
+	switch f.kind {
+	case asList:
+		if value.Kind != yaml.SequenceNode {
+			return nil, inventory.Errorf(inventory.Invalid, "a list is expected here").WithHint("write [a, b]")
+		}
+		for _, n := range value.Content {
+			s, err := scalar(n)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, s)
+		}
+		return texts, nil
+	case asPairs:
+		if value.Kind != yaml.MappingNode {
+			return nil, inventory.Errorf(inventory.Invalid, "keys with values are expected here").WithHint("write {key: value}")
+		}
+		for i := 0; i+1 < len(value.Content); i += 2 {
+			k, errKey := scalar(value.Content[i])
+			v, errValue := scalar(value.Content[i+1])
+			if err := cmp.Or(errKey, errValue); err != nil {
+				return nil, err
+			}
+			if isNull(value.Content[i+1]) {
+				v = ""
+			}
+			texts = append(texts, k+"="+v)
+		}
+		return texts, nil
+	}
+	s, err := scalar(value)
+	return one(s), err
+}

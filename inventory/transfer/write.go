@@ -1,0 +1,136 @@
+package transfer
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Export makes a document that gives every field of the things in c; read and imported again, it changes nothing.
+func Export(c Current) Document {
+	var d Document
+	for _, h := range c.Hosts {
+		d.Hosts = append(d.Hosts, wholeRow(h, hostFields()))
+	}
+	for _, n := range c.Subnets {
+		d.Subnets = append(d.Subnets, wholeRow(n, subnetFields()))
+	}
+	for _, r := range c.Reservations {
+		d.Reservations = append(d.Reservations, wholeRow(r, reservationFields()))
+	}
+	return d
+}
+
+func wholeRow[T any](v T, fields []field[T]) Row[T] {
+	row := Row[T]{Value: v}
+	for _, f := range fields {
+		row.Given = append(row.Given, f.name)
+	}
+	return row
+}
+
+// WriteCSV writes the document's things of that noun, with a header row and all columns.
+func WriteCSV(w io.Writer, noun Noun, d Document) error {
+	switch noun {
+	case Hosts:
+		return writeTable(w, d.Hosts, hostFields())
+	case Subnets:
+		return writeTable(w, d.Subnets, subnetFields())
+	case Reservations:
+		return writeTable(w, d.Reservations, reservationFields())
+	}
+	return inventory.Errorf(inventory.Invalid, "%q cannot be exported", noun).WithHint("use hosts, subnets or reservations")
+}
+
+func writeTable[T any](w io.Writer, rows []Row[T], fields []field[T]) error {
+	out := csv.NewWriter(w)
+	cells := make([]string, len(fields))
+	for i, f := range fields {
+		cells[i] = f.name
+	}
+	if err := out.Write(cells); err != nil {
+		return fmt.Errorf("write header: %w", err)
+	}
+	for _, r := range rows {
+		for i, f := range fields {
+			cells[i] = strings.Join(f.get(&r.Value), " ")
+		}
+		if err := out.Write(cells); err != nil {
+			return fmt.Errorf("write row: %w", err)
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
+}
+
+// WriteYAML writes the document; fields that are empty are left out.
+func WriteYAML(w io.Writer, d Document) error {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	addRows(root, Hosts, d.Hosts, hostFields())
+	addRows(root, Subnets, d.Subnets, subnetFields())
+	addRows(root, Reservations, d.Reservations, reservationFields())
+	out := yaml.NewEncoder(w)
+	out.SetIndent(2)
+	if err := out.Encode(root); err != nil {
+		return fmt.Errorf("write YAML: %w", err)
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("write YAML: %w", err)
+	}
+	return nil
+}
+
+func addRows[T any](root *yaml.Node, noun Noun, rows []Row[T], fields []field[T]) {
+	if len(rows) == 0 {
+		return
+	}
+	entries := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, r := range rows {
+		entry := &yaml.Node{Kind: yaml.MappingNode}
+		for _, f := range fields {
+			if texts := f.get(&r.Value); len(texts) > 0 {
+				entry.Content = append(entry.Content, scalar(asText, f.name), f.node(texts))
+			}
+		}
+		entries.Content = append(entries.Content, entry)
+	}
+	root.Content = append(root.Content, scalar(asText, string(noun)), entries)
+}
+
+func (f field[T]) node(texts []string) *yaml.Node {
+	switch f.kind {
+	case asList:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for _, s := range texts {
+			n.Content = append(n.Content, scalar(asText, s))
+		}
+		return n
+	case asPairs:
+		n := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+		for _, s := range texts {
+			k, v, _ := strings.Cut(s, "=")
+			n.Content = append(n.Content, scalar(asText, k), scalar(asText, v))
+		}
+		return n
+	}
+	return scalar(f.kind, texts[0])
+}
+
+func scalar(k kind, s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	switch k {
+	case asNumber:
+		n.Tag = "!!int"
+	case asFlag:
+		n.Tag = "!!bool"
+	}
+	return n
+}

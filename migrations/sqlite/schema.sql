@@ -1,0 +1,260 @@
+-- The schema after all migrations. Written by: go test ./inventory/sqlstore -run GoldenSchema -update
+
+CREATE TABLE accept_rules (
+  name       TEXT    NOT NULL PRIMARY KEY,
+  selector   TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  version    INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE artefacts (
+  digest     TEXT    NOT NULL PRIMARY KEY,
+  size_bytes INTEGER NOT NULL,
+  source     TEXT    NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE events (
+  id         INTEGER NOT NULL PRIMARY KEY,
+  at         INTEGER NOT NULL,
+  kind       TEXT    NOT NULL,
+  host_id    TEXT    NOT NULL,
+  session_id TEXT    NOT NULL,
+  mac        TEXT    NOT NULL,
+  subject    TEXT    NOT NULL,
+  detail     TEXT    NOT NULL,
+  data       TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX events_by_host ON events (host_id, id);
+
+CREATE INDEX events_by_session ON events (session_id, id);
+
+CREATE TABLE host_labels (
+  host_id TEXT NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
+  key     TEXT NOT NULL,
+  value   TEXT NOT NULL,
+  PRIMARY KEY (host_id, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX host_labels_by_key ON host_labels (key, value, host_id);
+
+CREATE TABLE hosts (
+  id             TEXT    NOT NULL PRIMARY KEY,
+  name           TEXT    NOT NULL,
+  state          TEXT    NOT NULL,
+  state_reason   TEXT    NOT NULL,
+  state_since_at INTEGER NOT NULL,
+  in_maintenance INTEGER NOT NULL,
+  is_protected   INTEGER NOT NULL,
+  is_adopted     INTEGER NOT NULL,
+  uuid           TEXT    NOT NULL,
+  serial         TEXT    NOT NULL,
+  asset_tag      TEXT    NOT NULL,
+  manufacturer   TEXT    NOT NULL,
+  product        TEXT    NOT NULL,
+  arch           TEXT    NOT NULL,
+  firmware       TEXT    NOT NULL,
+  memory_mib     INTEGER NOT NULL,
+  site           TEXT    NOT NULL,
+  row            TEXT    NOT NULL,
+  rack           TEXT    NOT NULL,
+  unit           INTEGER NOT NULL,
+  labels         TEXT    NOT NULL,
+  facts          TEXT    NOT NULL,
+  profile        TEXT    REFERENCES profiles (name),
+  disk_boot      TEXT    NOT NULL,
+  is_armed       INTEGER NOT NULL,
+  search_text    TEXT    NOT NULL, -- lower-cased name, MACs, serial, UUID, manufacturer, product
+  created_at     INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL,
+  last_seen_at   INTEGER NOT NULL,
+  identified_at  INTEGER NOT NULL,
+  version        INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX hosts_by_name ON hosts (name);
+
+CREATE INDEX hosts_by_profile ON hosts (profile);
+
+CREATE INDEX hosts_by_rack ON hosts (rack, name);
+
+CREATE INDEX hosts_by_serial ON hosts (serial);
+
+CREATE INDEX hosts_by_state ON hosts (state, name);
+
+CREATE INDEX hosts_by_uuid ON hosts (uuid);
+
+CREATE TABLE image_files (
+  image    TEXT    NOT NULL REFERENCES images (name) ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  role     TEXT    NOT NULL,
+  name     TEXT    NOT NULL,
+  digest   TEXT    NOT NULL REFERENCES artefacts (digest),
+  PRIMARY KEY (image, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX image_files_by_digest ON image_files (digest);
+
+CREATE TABLE images (
+  name         TEXT    NOT NULL PRIMARY KEY,
+  os           TEXT    NOT NULL,
+  release      TEXT    NOT NULL,
+  arch         TEXT    NOT NULL,
+  kernel_args  TEXT    NOT NULL,
+  memory_mib   INTEGER NOT NULL,
+  is_installer INTEGER NOT NULL,
+  created_at   INTEGER NOT NULL,
+  updated_at   INTEGER NOT NULL,
+  version      INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE issue_hosts (
+  issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,
+  host_id  TEXT    NOT NULL,
+  PRIMARY KEY (issue_id, host_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX issue_hosts_by_host ON issue_hosts (host_id, issue_id);
+
+CREATE TABLE issues (
+  id        INTEGER NOT NULL PRIMARY KEY,
+  key       TEXT    NOT NULL,
+  type      TEXT    NOT NULL,
+  severity  TEXT    NOT NULL,
+  host_ids  TEXT    NOT NULL,
+  subnet    TEXT    NOT NULL,
+  cause     TEXT    NOT NULL,
+  hint      TEXT    NOT NULL,
+  opened_at INTEGER NOT NULL,
+  seen_at   INTEGER NOT NULL,
+  seen_n    INTEGER NOT NULL,
+  closed_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX issues_open ON issues (key) WHERE closed_at = 0;
+
+CREATE TABLE leases (
+  address    INTEGER NOT NULL PRIMARY KEY,
+  subnet     TEXT    NOT NULL REFERENCES subnets (name) ON DELETE CASCADE,
+  mac        TEXT    NOT NULL,
+  client_id  TEXT    NOT NULL,
+  hostname   TEXT    NOT NULL,
+  state      TEXT    NOT NULL,
+  is_boot    INTEGER NOT NULL,
+  starts_at  INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX leases_by_subnet ON leases (subnet, address);
+
+CREATE TABLE nics (
+  mac      TEXT    NOT NULL PRIMARY KEY, -- one MAC, one host: this is what identifies a machine
+  host_id  TEXT    NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  name     TEXT    NOT NULL,
+  vendor   TEXT    NOT NULL,
+  is_boot  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX nics_by_host ON nics (host_id, position);
+
+CREATE TABLE profiles (
+  name        TEXT    NOT NULL PRIMARY KEY,
+  image       TEXT    NOT NULL REFERENCES images (name),
+  selector    TEXT    NOT NULL,
+  priority    INTEGER NOT NULL,
+  kernel_args TEXT    NOT NULL,
+  parameters  TEXT    NOT NULL,
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL,
+  version     INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX profiles_by_image ON profiles (image);
+
+CREATE TABLE ranges (
+  subnet TEXT    NOT NULL REFERENCES subnets (name) ON DELETE CASCADE,
+  first  INTEGER NOT NULL,
+  last   INTEGER NOT NULL,
+  PRIMARY KEY (subnet, first)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE reservations (
+  address    INTEGER NOT NULL PRIMARY KEY,
+  subnet     TEXT    NOT NULL REFERENCES subnets (name) ON DELETE CASCADE,
+  mac        TEXT    NOT NULL,
+  client_id  TEXT    NOT NULL,
+  uuid       TEXT    NOT NULL,
+  hostname   TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  version    INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX reservations_by_client_id ON reservations (subnet, client_id) WHERE client_id <> '';
+
+CREATE UNIQUE INDEX reservations_by_mac ON reservations (subnet, mac) WHERE mac <> '';
+
+CREATE INDEX reservations_by_subnet ON reservations (subnet, address);
+
+CREATE UNIQUE INDEX reservations_by_uuid ON reservations (subnet, uuid) WHERE uuid <> '';
+
+CREATE TABLE sessions (
+  id         TEXT    NOT NULL PRIMARY KEY,
+  host_id    TEXT    NOT NULL,
+  mac        TEXT    NOT NULL,
+  address    TEXT    NOT NULL,
+  arch       TEXT    NOT NULL,
+  firmware   TEXT    NOT NULL,
+  subnet     TEXT    NOT NULL,
+  boot       TEXT    NOT NULL,
+  reason     TEXT    NOT NULL,
+  profile    TEXT    NOT NULL,
+  image      TEXT    NOT NULL,
+  step       TEXT    NOT NULL,
+  outcome    TEXT    NOT NULL,
+  started_at INTEGER NOT NULL,
+  last_at    INTEGER NOT NULL,
+  ended_at   INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX sessions_by_host ON sessions (host_id, started_at, id);
+
+CREATE INDEX sessions_by_start ON sessions (started_at, id);
+
+CREATE INDEX sessions_open ON sessions (mac, started_at) WHERE outcome = '';
+
+CREATE TABLE subnets (
+  name           TEXT    NOT NULL PRIMARY KEY,
+  cidr           TEXT    NOT NULL,
+  first_address  INTEGER NOT NULL, -- of the network, for the overlap check
+  last_address   INTEGER NOT NULL,
+  interface      TEXT    NOT NULL,
+  mode           TEXT    NOT NULL,
+  gateway        TEXT    NOT NULL,
+  dns            TEXT    NOT NULL,
+  ntp            TEXT    NOT NULL,
+  domain         TEXT    NOT NULL,
+  mtu            INTEGER NOT NULL,
+  routes         TEXT    NOT NULL,
+  lease_for      INTEGER NOT NULL,
+  boot_lease_for INTEGER NOT NULL,
+  unknown        TEXT    NOT NULL,
+  created_at     INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL,
+  version        INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX subnets_by_address ON subnets (first_address);
+
+CREATE TABLE tokens (
+  name         TEXT    NOT NULL PRIMARY KEY,
+  hash         TEXT    NOT NULL, -- hex SHA-256 of the secret, never the secret
+  created_at   INTEGER NOT NULL,
+  expires_at   INTEGER NOT NULL,
+  last_used_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX tokens_by_hash ON tokens (hash);

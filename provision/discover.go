@@ -1,0 +1,230 @@
+package provision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// discover notes an unknown machine as a host in state discovered; it is a row as soon as the recorder commits, which
+// takes milliseconds.
+func (e *Engine) discover(c pxe.Client) {
+	h := e.newHost(c)
+	e.sessions.setHost(h.ID, c.MAC)
+	e.recorder.take(note{do: func(tx inventory.Tx) error {
+		err := e.addHost(tx, &h, c)
+		if isKind(err, inventory.Conflict) {
+			return e.remember(tx, c.MAC) // somebody was faster
+		}
+		return err
+	}})
+}
+
+// newHost is the host that one packet of an unknown machine tells about.
+func (e *Engine) newHost(c pxe.Client) inventory.Host {
+	now := e.cfg.Now()
+	return inventory.Host{
+		ID: e.cfg.NewID(), Name: "host-" + strings.ReplaceAll(string(c.MAC), ":", ""), State: inventory.Discovered, StateSinceAt: now,
+		StateReason: "heard for the first time; not accepted yet", Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
+		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true}},
+	}
+}
+
+// addHost stores a new host with the event and the issues that it brings, and accepts it if a rule says so.
+func (e *Engine) addHost(tx inventory.Tx, h *inventory.Host, c pxe.Client) error {
+	now := e.cfg.Now()
+	if err := tx.CreateHost(h, now); err != nil {
+		return err
+	}
+	ev := inventory.Event{
+		At: now, Kind: inventory.EventHostDiscovered, HostID: h.ID, MAC: c.MAC,
+		Detail: fmt.Sprintf("%s heard %s: %s", h.Name, where(c), describe(c)),
+	}
+	if err := tx.AddEvent(&ev); err != nil {
+		return err
+	}
+	if err := e.checkHints(tx, h); err != nil {
+		return err
+	}
+	return e.acceptByRule(tx, h)
+}
+
+// where says where a machine was heard.
+func where(c pxe.Client) string {
+	if c.Subnet == "" {
+		return "at " + c.Address.String() + ", outside of every subnet"
+	}
+	return "on subnet " + c.Subnet
+}
+
+// remember puts the owner of a MAC into the sessions' memory.
+func (e *Engine) remember(tx inventory.Tx, mac inventory.MAC) error {
+	h, err := tx.FindHostByMAC(mac)
+	if err == nil {
+		e.sessions.setHost(h.ID, mac)
+	}
+	return err
+}
+
+// seenEvery is how often a host's row says again that it was seen.
+const seenEvery = time.Minute
+
+// seen notes that a host sent a packet, for those that never ask for a script; it does not wait for the store.
+func (e *Engine) seen(h *inventory.Host) {
+	now, id := e.cfg.Now(), h.ID
+	if now.Sub(h.LastSeenAt) < seenEvery {
+		return
+	}
+	e.recorder.take(note{do: func(tx inventory.Tx) error {
+		h, err := tx.FindHost(id)
+		if isKind(err, inventory.NotFound) || err == nil && now.Sub(h.LastSeenAt) < seenEvery {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read host %s: %w", id, err)
+		}
+		h.LastSeenAt = now
+		return tx.UpdateHost(&h, now)
+	}})
+}
+
+// identify takes over what a machine says of itself. It reports whether the host has to be stored. MACs that belong
+// to another host stay there: hints never move an identity, and the conflict becomes an issue that names both.
+func (e *Engine) identify(tx inventory.Tx, h *inventory.Host, c pxe.Client) (changed bool, err error) {
+	before := *h
+	before.NICs, before.Facts = slices.Clone(h.NICs), maps.Clone(h.Facts)
+	now := e.cfg.Now()
+	if c.Arch != "" {
+		h.Arch = c.Arch
+	}
+	if c.Firmware != "" {
+		h.Firmware = c.Firmware
+	}
+	for i := range h.NICs {
+		h.NICs[i].IsBoot = h.NICs[i].MAC == c.MAC
+	}
+	if id := c.Identity; id != nil {
+		for _, f := range []struct {
+			field *string
+			said  string
+		}{{&h.UUID, id.UUID}, {&h.Serial, id.Serial}, {&h.AssetTag, id.AssetTag}, {&h.Manufacturer, id.Manufacturer}, {&h.Product, id.Product}} {
+			if f.said != "" {
+				*f.field = f.said
+			}
+		}
+		if id.MemoryMiB > 0 {
+			h.MemoryMiB = id.MemoryMiB
+		}
+		h.Facts = facts(h.Facts, id)
+		for _, m := range id.MACs {
+			if err := e.addNIC(tx, h, m); err != nil {
+				return false, err
+			}
+		}
+	}
+	changed = !sameIdentity(&before, h)
+	if changed || before.IdentifiedAt.IsZero() || now.Sub(before.LastSeenAt) >= seenEvery {
+		h.LastSeenAt = now
+		if c.Identity != nil {
+			h.IdentifiedAt = now
+		}
+		changed = true
+	}
+	return changed, nil
+}
+
+func sameIdentity(a, b *inventory.Host) bool {
+	return a.UUID == b.UUID && a.Serial == b.Serial && a.AssetTag == b.AssetTag && a.Manufacturer == b.Manufacturer &&
+		a.Product == b.Product && a.MemoryMiB == b.MemoryMiB && a.Arch == b.Arch && a.Firmware == b.Firmware &&
+		slices.Equal(a.NICs, b.NICs) && maps.Equal(a.Facts, b.Facts)
+}
+
+// facts merges what iPXE reported beyond the host's own fields; they can be selected as fact:cpu and the like.
+func facts(old map[string]string, id *pxe.Identity) map[string]string {
+	f := maps.Clone(old)
+	if f == nil {
+		f = map[string]string{}
+	}
+	for k, v := range map[string]string{
+		"boardSerial": id.BoardSerial, "platform": id.Platform, "buildArch": id.BuildArch, "cpu": id.CPU,
+		"ipxe": id.Version,
+	} {
+		if v != "" {
+			f[k] = v
+		}
+	}
+	return f
+}
+
+// addNIC adds a MAC that the machine reported, unless another host owns it.
+func (e *Engine) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) error {
+	if slices.Contains(h.MACs(), m) || len(h.NICs) >= 64 {
+		return nil
+	}
+	owner, err := tx.FindHostByMAC(m)
+	switch {
+	case isKind(err, inventory.NotFound):
+		h.NICs = append(h.NICs, inventory.NIC{MAC: m, Vendor: e.cfg.Vendor(m)})
+		return nil
+	case err != nil:
+		return fmt.Errorf("read owner of %s: %w", m, err)
+	}
+	return e.openIssue(tx, conflict(h, &owner, "MAC "+string(m)))
+}
+
+// checkHints opens an issue for each other host that has the same UUID or serial. Which host boots is decided by MAC
+// alone, so nothing moves; a person finds out which of the two is wrong.
+func (e *Engine) checkHints(tx inventory.Tx, h *inventory.Host) error {
+	others, err := tx.FindHostsByHint(h.UUID, h.Serial)
+	if err != nil {
+		return fmt.Errorf("read hosts with the hints of %s: %w", h.Name, err)
+	}
+	for _, o := range others {
+		if o.ID == h.ID {
+			continue
+		}
+		what := "serial " + h.Serial
+		if h.UUID != "" && h.UUID == o.UUID {
+			what = "UUID " + h.UUID
+		}
+		if err := e.openIssue(tx, conflict(h, &o, what)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conflict is the issue that two hosts claim the same thing; its key does not depend on which of them came first.
+func conflict(a, b *inventory.Host, what string) inventory.Issue {
+	ids := []inventory.HostID{a.ID, b.ID}
+	slices.Sort(ids)
+	return inventory.Issue{
+		Key: fmt.Sprintf("%s/%s/%s", inventory.IssueIdentityConflict, ids[0], ids[1]), Type: inventory.IssueIdentityConflict,
+		Severity: inventory.SeverityWarning, HostIDs: ids,
+		Cause: fmt.Sprintf("%s and %s both report %s", a.Name, b.Name, what),
+		Hint:  "each still boots by its own MACs; if they are one machine, delete one of the hosts and add its MACs to the other",
+	}
+}
+
+// acceptByRule accepts a discovered host that an accept rule matches.
+func (e *Engine) acceptByRule(tx inventory.Tx, h *inventory.Host) error {
+	if h.State != inventory.Discovered {
+		return nil
+	}
+	rules, err := tx.ListAcceptRules()
+	if err != nil {
+		return fmt.Errorf("read accept rules: %w", err)
+	}
+	for _, r := range rules {
+		sel, err := inventory.ParseSelector(r.Selector)
+		if err == nil && sel.Matches(h) {
+			return e.move(tx, h, inventory.Accept, "", "accepted by rule "+r.Name)
+		}
+	}
+	return nil
+}

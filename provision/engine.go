@@ -1,0 +1,99 @@
+// Package provision owns what happens to hosts: it opens boot sessions, asks pxe.Decide, moves hosts between states
+// together with the event that says why, and stops boot loops. It never answers a packet or a request itself: the
+// doors ask it and speak the protocols.
+//
+// Start reading at Engine.Offer (a DHCP packet), then Engine.Script (the decision, in one transaction), then
+// Engine.Report (what the machine says of itself).
+package provision
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Config is everything an Engine needs.
+type Config struct {
+	Store   inventory.Store
+	Loaders func(name string) bool                      // which boot files exist
+	Quirks  []pxe.Quirk                                 // in force: the built-in rows, then the admin's
+	Vendor  func(m inventory.MAC) string                // who made a network card; "" when unknown
+	Policy  func(subnet string) inventory.UnknownPolicy // what to do with machines that are not accepted
+	NewID   func() inventory.HostID                     // draws host ids (UUID version 7)
+	Now     func() time.Time
+	Log     *slog.Logger
+	Breaker Breaker
+	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
+	KeepHistory time.Duration
+}
+
+// Breaker is the loop breaker: a host whose image was handed out Boots times Within that time without ever reporting
+// up is quarantined instead of being booted again.
+type Breaker struct {
+	Boots  int
+	Within time.Duration
+}
+
+// DefaultBreaker stops the sixth fruitless boot within an hour.
+var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
+
+// Engine is the lifecycle engine. Its methods may be called from many goroutines.
+type Engine struct {
+	cfg      Config
+	sessions *sessions
+	recorder *recorder
+	newHosts *rate.Limiter
+}
+
+// New returns an Engine; Serve must run for its events to reach the store.
+func New(cfg Config) *Engine {
+	if cfg.Breaker.Boots == 0 {
+		cfg.Breaker = defaultBreaker
+	}
+	e := &Engine{
+		cfg:      cfg,
+		sessions: newSessions(cfg.Now),
+		// A row of racks at once is listed with its first packets; a flood of invented MACs fills neither disk nor list.
+		newHosts: rate.NewLimiter(50, 1000),
+	}
+	e.recorder = newRecorder(cfg.Store, cfg.Log, e.sessions.hostOf)
+	return e
+}
+
+// sweepEvery is how often sessions are looked over for those that went silent.
+const sweepEvery = 15 * time.Second
+
+// Serve writes what the doors note and ends boot sessions that went silent, until ctx is done; what was noted before
+// that is written first.
+func (e *Engine) Serve(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.recorder.serve(gctx) })
+	g.Go(func() error {
+		t := time.NewTicker(sweepEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-gctx.Done():
+				return nil
+			case <-t.C:
+				if err := errors.Join(e.Sweep(gctx), e.forget(gctx)); err != nil {
+					e.cfg.Log.Warn("history not tidied up", "err", err)
+				}
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// NotedN and LostN count the notes taken and those dropped because the store could not keep up.
+func (e *Engine) NotedN() uint64 { return e.recorder.noted.Load() }
+
+// LostN counts notes that were dropped because the store could not keep up.
+func (e *Engine) LostN() uint64 { return e.recorder.lost.Load() }

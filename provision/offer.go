@@ -1,0 +1,182 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Offer says what DHCP should add to its answer for a machine that wants to boot: it finds or begins the boot session
+// and asks pxe.Decide. An unknown machine becomes a host in state discovered. base is
+// the boot door's URL as that machine reaches it.
+func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply {
+	known, err := e.lookUp(ctx, c)
+	if err != nil {
+		// The store cannot be read: the machine still gets an address, and asks again.
+		e.cfg.Log.Error("boot not decided", "mac", c.MAC, "err", err)
+		return pxe.Reply{}
+	}
+	d := pxe.Decide(c, known.host, known.plan, e.cfg.Now())
+	if known.host == nil && e.sessions.hostOf(c.MAC) == "" {
+		if !e.newHosts.Allow() {
+			// Too many strangers at once to note each packet. A real machine comes back for its script and is listed
+			// then; an invented MAC leaves nothing behind.
+			return pxe.Answer(c, d, "", base)
+		}
+		e.discover(c)
+	}
+	if known.host != nil {
+		e.seen(known.host)
+	}
+	s := e.heard(c, inventory.EventDHCPDiscover)
+	if isFinal(d) && (s.Boot != string(d.Boot) || s.Reason != d.Reason) {
+		e.decidedEarly(c, s, d)
+	}
+	return pxe.Answer(c, d, s.ID, base)
+}
+
+// isFinal reports whether a decision made for DHCP is the last word: the machine gets no loader and asks no more.
+func isFinal(d pxe.Decision) bool {
+	return d.Boot == pxe.BootIgnore || d.Boot == pxe.BootDisk && d.Disk == inventory.DiskNoOffer
+}
+
+// decidedEarly notes a decision that ends a boot before any script: nothing of ours will run, so this is the only
+// place where the reason can show.
+func (e *Engine) decidedEarly(c pxe.Client, s inventory.BootSession, d pxe.Decision) {
+	s.Boot, s.Reason = string(d.Boot), d.Reason
+	e.sessions.put(s)
+	n := note{session: s, event: inventory.Event{
+		At: e.cfg.Now(), Kind: inventory.EventBootDecided, SessionID: s.ID, MAC: c.MAC,
+		HostID: s.HostID, Detail: decisionLine(d),
+	}}
+	if d.IsTrap && s.HostID != "" {
+		issue := refusal(s.HostID, c.Subnet, d)
+		n.do = func(tx inventory.Tx) error { return e.openIssue(tx, issue) }
+	}
+	e.recorder.take(n)
+}
+
+// decisionLine is a decision in one line for the timeline.
+func decisionLine(d pxe.Decision) string {
+	line := string(d.Boot) + ": " + d.Reason
+	if d.Hint != "" {
+		line += " (" + d.Hint + ")"
+	}
+	return line
+}
+
+// heard finds or begins the session for a sign of a machine and notes what began or was replaced.
+func (e *Engine) heard(c pxe.Client, kind string) inventory.BootSession {
+	s, replaced, isNew := e.sessions.heard(c, kind)
+	if replaced.ID != "" {
+		e.end(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
+	}
+	if isNew {
+		e.recorder.take(note{session: s, event: inventory.Event{
+			At: s.StartedAt, Kind: inventory.EventSessionStarted,
+			SessionID: s.ID, MAC: s.MAC, HostID: s.HostID, Detail: describe(c),
+		}})
+	}
+	return s
+}
+
+// describe says in one line what a packet tells about a machine.
+func describe(c pxe.Client) string {
+	line := string(c.Stage)
+	for _, word := range []string{string(c.Firmware), string(c.Arch)} {
+		if word != "" {
+			line += " " + word
+		}
+	}
+	if c.Class != "" {
+		line += fmt.Sprintf(" %q", inventory.Clean(c.Class, 64))
+	}
+	return line
+}
+
+// Note adds an event to the boot session of a machine; it never waits.
+func (e *Engine) Note(_ context.Context, c pxe.Client, kind, detail string) {
+	var s inventory.BootSession
+	switch kind {
+	case inventory.EventDHCPDiscover, inventory.EventDHCPRequest, inventory.EventDHCPOffer, inventory.EventDHCPAck:
+		if c.Stage == pxe.StageOS {
+			return
+		}
+		if e.sessions.hostOf(c.MAC) == "" {
+			if _, running := e.sessions.of(c.MAC); !running {
+				return // a machine that Offer did not take on
+			}
+		}
+		s = e.heard(c, kind)
+	default:
+		s, _ = e.sessions.of(c.MAC)
+	}
+	e.recorder.take(note{session: s, event: inventory.Event{
+		At: e.cfg.Now(), Kind: kind, SessionID: s.ID, MAC: c.MAC,
+		HostID: s.HostID, Detail: inventory.Clean(detail, 500),
+	}})
+}
+
+// Transferring notes that a boot file began to be sent.
+func (e *Engine) Transferring(t pxe.Transfer) {
+	kind := inventory.EventLoaderStarted
+	if !pxe.IsLoader(t.Name) {
+		return // artefacts come in many ranges; their end is enough
+	}
+	e.transfer(t, kind, fmt.Sprintf("%s over %s", t.Name, t.Proto))
+}
+
+// Transferred notes how sending a boot file or artefact ended.
+func (e *Engine) Transferred(t pxe.Transfer) {
+	sent, failed := inventory.EventLoaderSent, inventory.EventLoaderFailed
+	if !pxe.IsLoader(t.Name) {
+		sent, failed = inventory.EventArtefactSent, inventory.EventArtefactFailed
+	}
+	if t.Err != nil {
+		e.transfer(t, failed, fmt.Sprintf("%s over %s stopped at %d of %d bytes: %v", t.Name, t.Proto, t.Bytes, t.Size, t.Err))
+		return
+	}
+	e.transfer(t, sent, fmt.Sprintf("%s over %s, %d bytes in %s", t.Name, t.Proto, t.Bytes, t.Took.Round(1e6)))
+}
+
+func (e *Engine) transfer(t pxe.Transfer, kind, detail string) {
+	s, ok := e.sessions.at(t.Source)
+	if !ok || t.Session != "" && t.Session != s.ID {
+		return // no boot of ours: somebody fetched the file by hand
+	}
+	s, _, _ = e.sessions.heard(pxe.Client{MAC: s.MAC, Address: t.Source}, kind)
+	e.recorder.take(note{session: s, event: inventory.Event{
+		At: e.cfg.Now(), Kind: kind, SessionID: s.ID, MAC: s.MAC,
+		HostID: s.HostID, Detail: inventory.Clean(detail, 500),
+		Data: map[string]any{"name": t.Name, "proto": t.Proto, "bytes": t.Bytes, "size": t.Size, "seconds": t.Took.Seconds()},
+	}})
+}
+
+// Conflict notes that somebody else uses one of our addresses, and opens the issue.
+func (e *Engine) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
+	now := e.cfg.Now()
+	e.recorder.take(note{
+		event: inventory.Event{At: now, Kind: inventory.EventConflict, MAC: who, Subject: "subnet/" + subnet, Detail: detail},
+		do: func(tx inventory.Tx) error {
+			return e.openIssue(tx, inventory.Issue{
+				Key:  inventory.IssueAddressConflict + "/" + a.String(),
+				Type: inventory.IssueAddressConflict, Severity: inventory.SeverityWarning, Subnet: subnet,
+				Cause: detail, Hint: "find the machine that uses " + a.String() + " without asking; the address is set aside for now",
+			})
+		},
+	})
+}
+
+// Exhausted opens the issue that a subnet has no address left; Refilled is its end.
+func (e *Engine) Exhausted(subnet string) {
+	e.recorder.take(note{do: func(tx inventory.Tx) error {
+		return e.openIssue(tx, inventory.Issue{
+			Key: inventory.IssuePoolExhausted + "/" + subnet, Type: inventory.IssuePoolExhausted,
+			Severity: inventory.SeverityError, Subnet: subnet, Cause: "subnet " + subnet + " has no free address left",
+			Hint: "add a range with: slipway range add " + subnet + " FIRST-LAST",
+		})
+	}})
+}

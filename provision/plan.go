@@ -1,0 +1,147 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// known is what the store says of a machine that asks.
+type known struct {
+	host *inventory.Host // nil: never heard of
+	plan pxe.Plan
+}
+
+// lookUp reads what is known about the machine that owns the packet's MAC.
+func (e *Engine) lookUp(ctx context.Context, c pxe.Client) (k known, err error) {
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		k, err = e.known(tx, c.MAC, c.Subnet)
+		return err
+	})
+	return k, err
+}
+
+func (e *Engine) known(tx inventory.Tx, mac inventory.MAC, subnet string) (known, error) {
+	h, err := tx.FindHostByMAC(mac)
+	switch {
+	case isKind(err, inventory.NotFound):
+		e.sessions.forgetOwner(mac)
+		return known{plan: e.emptyPlan(subnet)}, nil
+	case err != nil:
+		return known{}, fmt.Errorf("read host of %s: %w", mac, err)
+	}
+	e.sessions.setHost(h.ID, mac)
+	p, err := e.planFor(tx, &h, subnet)
+	return known{host: &h, plan: p}, err
+}
+
+func (e *Engine) emptyPlan(subnet string) pxe.Plan {
+	return pxe.Plan{Policy: e.cfg.Policy(subnet), Quirks: e.cfg.Quirks, Loaders: e.cfg.Loaders}
+}
+
+// planFor finds the profile and image of a host. What stands in the way becomes the plan's Problem.
+func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error) {
+	p := e.emptyPlan(subnet)
+	profiles, err := tx.ListProfiles(inventory.Page{})
+	if err != nil {
+		return p, fmt.Errorf("read profiles: %w", err)
+	}
+	profile, problem := SelectProfile(h, profiles)
+	if problem != nil {
+		p.Problem = problem
+		return p, nil
+	}
+	image, err := tx.FindImage(profile.Image)
+	switch {
+	case isKind(err, inventory.NotFound):
+		p.Problem = inventory.Errorf(inventory.Conflict, "profile %s names image %s, which does not exist", profile.Name, profile.Image).
+			WithHint("import it with: slipway image import %s", profile.Image)
+		return p, nil
+	case err != nil:
+		return p, fmt.Errorf("read image %s: %w", profile.Image, err)
+	}
+	p.Profile, p.Image = &profile, &image
+	return p, nil
+}
+
+// SelectProfile returns the profile a host boots: the one pinned to it, else the one with the highest priority among
+// those whose selector matches. Two with the same priority are a Conflict that names both; none is NotFound. The
+// answer depends on nothing but its arguments.
+func SelectProfile(h *inventory.Host, profiles []inventory.Profile) (inventory.Profile, *inventory.Error) {
+	var best, tied inventory.Profile
+	for _, p := range profiles {
+		if h.Profile != "" {
+			if p.Name == h.Profile {
+				return p, nil
+			}
+			continue
+		}
+		sel, err := inventory.ParseSelector(p.Selector)
+		if err != nil || !sel.Matches(h) {
+			continue
+		}
+		switch {
+		case best.Name == "" || p.Priority > best.Priority:
+			best, tied = p, inventory.Profile{}
+		case p.Priority == best.Priority:
+			tied = p
+		}
+	}
+	switch {
+	case h.Profile != "":
+		return best, inventory.Errorf(inventory.NotFound, "profile %s, pinned to this host, does not exist", h.Profile).
+			WithHint("choose another with: slipway host set %s --profile NAME", h.Name)
+	case tied.Name != "":
+		return best, inventory.Errorf(inventory.Conflict, "profiles %s and %s both match with priority %d", best.Name, tied.Name, best.Priority).
+			WithHint("give one of them a higher priority, or pin one: slipway host set %s --profile %s", h.Name, best.Name)
+	case best.Name == "":
+		return best, inventory.Errorf(inventory.NotFound, "no profile matches this host").
+			WithHint("pin one with: slipway host set %s --profile NAME", h.Name)
+	}
+	return best, nil
+}
+
+// Explanation is what a host would boot now, and why.
+type Explanation struct {
+	Host    string             `json:"host"`
+	Profile string             `json:"profile,omitempty"`
+	Image   string             `json:"image,omitempty"`
+	Boot    pxe.Boot           `json:"boot"`
+	Disk    inventory.DiskBoot `json:"disk,omitempty"`
+	Loader  string             `json:"loader,omitempty"`
+	Reason  string             `json:"reason"`
+	Hint    string             `json:"hint,omitempty"`
+	Script  string             `json:"script"` // as its boot loader would get it, with a made-up session
+}
+
+// Explain says what the host would boot if it asked now. It changes nothing.
+func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) (x Explanation, err error) {
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err := tx.FindHost(id)
+		if err != nil {
+			return err
+		}
+		s := inventory.BootSession{ID: "00000000000000000000000000000000"}
+		if last, err := tx.ListSessions(id, inventory.Page{Limit: 1}); err == nil && len(last) == 1 {
+			s.Subnet, s.Address, s.Arch, s.Firmware = last[0].Subnet, last[0].Address, last[0].Arch, last[0].Firmware
+		}
+		p, err := e.planFor(tx, &h, s.Subnet)
+		if err != nil {
+			return err
+		}
+		c := pxe.Client{Stage: pxe.StageFirmware, MAC: h.NICs[0].MAC, Arch: h.Arch, Firmware: h.Firmware, Address: s.Address, Subnet: s.Subnet}
+		loader := pxe.Decide(c, &h, p, e.cfg.Now()).Loader
+		c.Stage = pxe.StageIPXE
+		c.Identity = &pxe.Identity{UUID: h.UUID, Serial: h.Serial, Manufacturer: h.Manufacturer, Product: h.Product, MemoryMiB: h.MemoryMiB}
+		d := pxe.Decide(c, &h, p, e.cfg.Now())
+		script, _ := e.render(c, &h, p, d, s.ID, base)
+		x = Explanation{Host: h.Name, Boot: d.Boot, Disk: d.Disk, Loader: loader, Reason: d.Reason, Hint: d.Hint, Script: string(script)}
+		if p.Profile != nil {
+			x.Profile, x.Image = p.Profile.Name, p.Image.Name
+		}
+		return nil
+	})
+	return x, err
+}

@@ -1,0 +1,226 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Report takes what a boot script or a booted system says of itself and moves session and host accordingly. It is
+// believed only from the address that our DHCP gave the machine in that session.
+func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source netip.Addr, r pxe.Report) error {
+	var after inventory.BootSession
+	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		s, err := e.running(tx, id, source)
+		if err != nil {
+			return err
+		}
+		now := e.cfg.Now()
+		s.LastAt, s.Step = now, inventory.EventReported
+		ev := inventory.Event{
+			At: now, Kind: inventory.EventReported, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
+			Detail: inventory.Clean(because(string(r.Step), r.Detail), 500), Data: map[string]any{"step": r.Step, "log": cleanLog(r.Log)},
+		}
+		if err := tx.AddEvent(&ev); err != nil {
+			return err
+		}
+		after, err = e.reported(tx, s, r)
+		return err
+	})
+	if err == nil {
+		e.sessions.put(after)
+	}
+	return err
+}
+
+// reported applies a report to its session and host.
+func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report) (inventory.BootSession, error) {
+	h, err := tx.FindHost(s.HostID)
+	if err != nil {
+		return s, fmt.Errorf("read host of boot session %s: %w", s.ID, err)
+	}
+	detail := inventory.Clean(r.Detail, 400)
+	outcome, on, why := inventory.Outcome(""), inventory.Trigger(""), ""
+	switch r.Step {
+	case pxe.ReportProgress:
+		return s, tx.SaveSession(s)
+	case pxe.ReportDisk:
+		outcome = inventory.OutcomeDisk
+	case pxe.ReportUp:
+		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, "reported up: "+detail
+	case pxe.ReportInstalled:
+		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, "reported installed: "+detail
+		h.IsArmed = false
+	case pxe.ReportFailed:
+		outcome, on, why = inventory.OutcomeFailed, inventory.Fault, "reported a failure: "+detail
+	default:
+		return s, inventory.Errorf(inventory.Invalid, "%q is no step of a report", inventory.Clean(string(r.Step), 40)).
+			WithHint("use progress, disk, up, installed or failed")
+	}
+	// A host that a person has taken back meanwhile keeps the state they gave it.
+	if _, err := h.State.Next(on); on != "" && err == nil {
+		if err := e.move(tx, &h, on, s.ID, why); err != nil {
+			return s, err
+		}
+	}
+	if on == inventory.Arrive {
+		if err := e.closeIssue(tx, loop(h.ID, "", ""), "the host reported up"); err != nil {
+			return s, err
+		}
+	}
+	if !s.EndedAt.IsZero() {
+		return s, tx.SaveSession(s)
+	}
+	return s, e.endIn(tx, &s, outcome, detail)
+}
+
+// running finds a session for a request under its URL and checks that it comes from the machine it belongs to.
+func (e *Engine) running(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
+	s, ok := e.sessions.at(source)
+	if !ok || s.ID != id {
+		var err error
+		if s, err = tx.FindSession(id); isKind(err, inventory.NotFound) {
+			return s, inventory.Errorf(inventory.NotFound, "no boot session %.32s", id).WithHint("boot the machine again: the server does not know this boot")
+		} else if err != nil {
+			return s, fmt.Errorf("read boot session %s: %w", id, err)
+		}
+	}
+	if s.Address.IsValid() && s.Address != source {
+		return s, inventory.Errorf(inventory.Forbidden, "boot session %s belongs to the machine at %s, not to %s", s.ID, s.Address, source)
+	}
+	return s, nil
+}
+
+// Artefact returns the digest of what a machine fetches as d/name in that session; its decision must be an image that
+// has it. A name of the image goes before the digest: some installers (kiwi's) make up the addresses of the files
+// beside an image by changing the name at the end of its URL.
+func (e *Engine) Artefact(ctx context.Context, id inventory.SessionID, source netip.Addr, d inventory.Digest, name string) (inventory.Digest, error) {
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		s, err := e.running(tx, id, source)
+		if err != nil {
+			return err
+		}
+		if s.Boot != string(pxe.BootImage) {
+			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason)
+		}
+		i, err := tx.FindImage(s.Image)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(i.Files, func(f inventory.ImageArtefact) bool { return f.Digest == d }) {
+			return inventory.Errorf(inventory.Forbidden, "image %s has no artefact %s", i.Name, d).
+				WithHint("the image changed during the boot: boot the machine again")
+		}
+		for _, f := range i.Files {
+			if f.Name == name {
+				d = f.Digest
+			}
+		}
+		return nil
+	})
+	return d, err
+}
+
+// end ends a session behind the packets.
+func (e *Engine) end(s inventory.BootSession, outcome inventory.Outcome, why string) {
+	if outcome == inventory.OutcomeAbandoned {
+		switch pxe.Boot(s.Boot) {
+		case pxe.BootWait, pxe.BootPark:
+			outcome = inventory.OutcomeRefused
+		case pxe.BootDisk, pxe.BootIgnore:
+			outcome = inventory.OutcomeDisk
+		}
+	}
+	e.recorder.take(note{do: func(tx inventory.Tx) error {
+		if s.HostID == "" {
+			s.HostID = e.sessions.hostOf(s.MAC)
+		}
+		if stored, err := tx.FindSession(s.ID); err == nil {
+			if !stored.EndedAt.IsZero() {
+				return nil
+			}
+			s = stored
+		}
+		return e.endIn(tx, &s, outcome, why)
+	}})
+}
+
+// endIn ends a session in a transaction.
+func (e *Engine) endIn(tx inventory.Tx, s *inventory.BootSession, outcome inventory.Outcome, why string) error {
+	s.Outcome, s.EndedAt = outcome, e.cfg.Now()
+	if err := tx.SaveSession(*s); err != nil {
+		return fmt.Errorf("store boot session: %w", err)
+	}
+	return tx.AddEvent(&inventory.Event{
+		At: s.EndedAt, Kind: inventory.EventSessionEnded, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
+		Detail: inventory.Clean(because(fmt.Sprintf("%s after %s", outcome, inventory.Duration(s.EndedAt.Sub(s.StartedAt).Round(1e8))), why), 500),
+	})
+}
+
+// because joins what happened with its reason, if there is one.
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+// Sweep ends the sessions that went silent, those of before a restart included.
+func (e *Engine) Sweep(ctx context.Context) error {
+	for _, s := range e.sessions.silent() {
+		e.end(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
+	}
+	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		old, err := tx.ListOpenSessions(e.cfg.Now().Add(-silentFor))
+		if err != nil {
+			return err
+		}
+		for i := range old {
+			if cur, ok := e.sessions.of(old[i].MAC); ok && cur.ID == old[i].ID {
+				continue
+			}
+			if err := e.endIn(tx, &old[i], inventory.OutcomeAbandoned, "no sign of it since "+old[i].Step); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// forgetAtOnce bounds what one sweep deletes, so that no lease waits long behind it.
+const forgetAtOnce = 2000
+
+// forget deletes history that is older than the configuration wants.
+func (e *Engine) forget(ctx context.Context) error {
+	if e.cfg.KeepHistory == 0 {
+		return nil
+	}
+	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		_, err := tx.ForgetHistory(e.cfg.Now().Add(-e.cfg.KeepHistory), forgetAtOnce)
+		return err
+	})
+}
+
+// cleanLog bounds the text of a report; line ends stay.
+func cleanLog(s string) string { return inventory.CleanLines(s, 64<<10) }
+
+func messageOf(err error) string {
+	var e *inventory.Error
+	if errors.As(err, &e) {
+		return e.Msg
+	}
+	return "an internal error; the server's log has it"
+}
+
+func hintOf(err error) string {
+	var e *inventory.Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}

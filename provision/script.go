@@ -1,0 +1,313 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Ask returns the small script that makes iPXE report what the machine is and fetch its decision. The session may be
+// "": a machine that found the script by itself is known by the MAC that it reports.
+func (e *Engine) Ask(_ context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error) {
+	if running, ok := e.sessions.at(source); s == "" && ok {
+		s = running.ID
+	}
+	return pxe.AskScript(base, s), nil
+}
+
+// Script decides what the machine boots and returns it as a script. Everything that follows from the decision (the
+// host's new facts and state, the session, events, issues) is on disk before the script is returned, so that a killed
+// server knows what it has let loose.
+func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Client, base string) ([]byte, error) {
+	if running, ok := e.sessions.at(c.Address); ok && c.MAC == "" {
+		c.MAC = running.MAC
+	}
+	var (
+		out   []byte
+		after inventory.BootSession
+	)
+	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		s, err := e.sessionFor(tx, id, c)
+		if err != nil {
+			return err
+		}
+		c.MAC = s.MAC // what DHCP saw counts; a machine may report another card first
+		if c.Subnet = cmp.Or(c.Subnet, s.Subnet); c.Subnet == "" {
+			if c.Subnet, err = subnetOf(tx, c.Address); err != nil {
+				return err
+			}
+		}
+		if s.Firmware != "" {
+			c.Firmware = s.Firmware
+		}
+		if s.Arch != "" {
+			c.Arch = s.Arch
+		}
+		h, p, err := e.takeIn(tx, c)
+		if err != nil {
+			return err
+		}
+		s.HostID = h.ID
+		d := pxe.Decide(c, &h, p, e.cfg.Now())
+		if d.Boot == pxe.BootImage {
+			if err := e.restrain(tx, &h, &s, p); err != nil {
+				return err
+			}
+			d = pxe.Decide(c, &h, p, e.cfg.Now())
+		}
+		if out, err = e.render(c, &h, p, d, s.ID, base); err != nil {
+			d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: messageOf(err), Hint: hintOf(err)}
+			if out, err = e.render(c, &h, p, d, s.ID, base); err != nil {
+				return err
+			}
+		}
+		after, err = e.decided(tx, &h, s, p, d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.sessions.put(after)
+	return out, nil
+}
+
+// sessionFor finds the session a script is asked for: by its id, else by MAC, else a new one. A server that was
+// killed may have lost the session of a boot it had not decided yet; the machine must not notice.
+func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Client) (inventory.BootSession, error) {
+	if s, ok := e.sessions.of(c.MAC); ok && s.ID == id {
+		return e.asked(s, c), nil
+	}
+	if id != "" {
+		s, err := tx.FindSession(id)
+		if err == nil && s.EndedAt.IsZero() {
+			return e.asked(s, c), nil
+		}
+		if err != nil && !isKind(err, inventory.NotFound) {
+			return s, fmt.Errorf("read boot session %s: %w", id, err)
+		}
+		if err == nil && c.MAC == "" {
+			c.MAC = s.MAC
+		}
+	}
+	if c.MAC == "" {
+		return inventory.BootSession{}, inventory.Errorf(inventory.Invalid, "the request names no machine").
+			WithHint("a script is asked for with ?mac=<address>")
+	}
+	if err := e.checkSource(tx, c); err != nil {
+		return inventory.BootSession{}, err
+	}
+	s, replaced, _ := e.sessions.heard(c, inventory.EventScriptAsked)
+	if replaced.ID != "" {
+		e.end(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
+	}
+	return s, nil
+}
+
+// checkSource refuses a request that names a host by its MAC alone and comes from an address that our DHCP gave to
+// another machine, or while it gave that host another one: nobody may take a boot over, and report on it, who does not
+// know its session.
+func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
+	h, err := tx.FindHostByMAC(c.MAC)
+	if isKind(err, inventory.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read host of %s: %w", c.MAC, err)
+	}
+	l, err := tx.FindLease(c.Address)
+	if err != nil && !isKind(err, inventory.NotFound) {
+		return fmt.Errorf("read lease of %s: %w", c.Address, err)
+	}
+	isLeased := err == nil && l.State == inventory.LeaseBound && e.cfg.Now().Before(l.ExpiresAt)
+	cur, isRunning := e.sessions.of(c.MAC)
+	switch {
+	case isLeased && slices.Contains(h.MACs(), l.MAC):
+		return nil
+	case isLeased, isRunning && cur.Subnet != "" && cur.Address.IsValid() && cur.Address != c.Address:
+		return inventory.Errorf(inventory.Forbidden, "%s is not the address of %s", c.Address, h.Name).
+			WithHint("let it ask DHCP for its address and boot from there")
+	}
+	return nil
+}
+
+// subnetOf returns the name of the subnet that an address is in, "" for none: a machine that found us without our
+// DHCP is treated as its subnet says.
+func subnetOf(tx inventory.Tx, a netip.Addr) (string, error) {
+	subnets, err := tx.ListSubnets()
+	if err != nil {
+		return "", fmt.Errorf("read subnets: %w", err)
+	}
+	for _, s := range subnets {
+		if s.CIDR.Contains(a) {
+			return s.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// asked moves a session to the step of asking for its script.
+func (e *Engine) asked(s inventory.BootSession, c pxe.Client) inventory.BootSession {
+	s.LastAt = e.cfg.Now()
+	if stepIndex(inventory.EventScriptAsked) > stepIndex(s.Step) {
+		s.Step = inventory.EventScriptAsked
+	}
+	if c.Address.IsValid() {
+		s.Address = c.Address
+	}
+	return s
+}
+
+// takeIn finds or adds the host of a client, with what it says of itself, and returns it with its plan.
+func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client) (inventory.Host, pxe.Plan, error) {
+	h, err := tx.FindHostByMAC(c.MAC)
+	switch {
+	case isKind(err, inventory.NotFound):
+		h = e.newHost(c)
+		if _, err := e.identify(tx, &h, c); err != nil {
+			return h, pxe.Plan{}, err
+		}
+		if err := e.addHost(tx, &h, c); err != nil {
+			return h, pxe.Plan{}, err
+		}
+	case err != nil:
+		return h, pxe.Plan{}, fmt.Errorf("read host of %s: %w", c.MAC, err)
+	default:
+		changed, err := e.identify(tx, &h, c)
+		if err != nil {
+			return h, pxe.Plan{}, err
+		}
+		if changed {
+			if err := tx.UpdateHost(&h, e.cfg.Now()); err != nil {
+				return h, pxe.Plan{}, fmt.Errorf("store host %s: %w", h.Name, err)
+			}
+			if err := e.checkHints(tx, &h); err != nil {
+				return h, pxe.Plan{}, err
+			}
+		}
+		if err := e.acceptByRule(tx, &h); err != nil {
+			return h, pxe.Plan{}, err
+		}
+	}
+	e.sessions.setHost(h.ID, h.MACs()...)
+	p, err := e.planFor(tx, &h, c.Subnet)
+	return h, p, err
+}
+
+// restrain looks at a host that is about to get its image for what speaks against one more boot of it, and changes the
+// host accordingly: the decision has to be made again.
+func (e *Engine) restrain(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, p pxe.Plan) error {
+	if err := e.installOnce(tx, h, p, *s); err != nil {
+		return err
+	}
+	return e.breakLoop(tx, h, s)
+}
+
+// installOnce disarms a host whose installer was loaded in an earlier boot: whether it reported or not, no host is
+// installed twice for one word of a person.
+func (e *Engine) installOnce(tx inventory.Tx, h *inventory.Host, p pxe.Plan, s inventory.BootSession) error {
+	if !p.Image.IsInstaller || h.State != inventory.Installing {
+		return nil
+	}
+	latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: e.cfg.Breaker.Boots + 1})
+	if err != nil {
+		return fmt.Errorf("read boots of %s: %w", h.Name, err)
+	}
+	for _, old := range latest {
+		isThisInstall := old.ID != s.ID && old.Boot == string(pxe.BootImage) && !old.LastAt.Before(h.StateSinceAt)
+		if isThisInstall && stepIndex(old.Step) >= stepIndex(inventory.EventArtefactSent) {
+			h.IsArmed = false
+			return e.edit(tx, h, "disarmed: the installer was loaded in an earlier boot and has not reported; it does not run twice")
+		}
+	}
+	return nil
+}
+
+// breakLoop quarantines a host that was given its image too often without ever reporting up.
+func (e *Engine) breakLoop(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) error {
+	if h.State != inventory.Installing || s.Boot == string(pxe.BootImage) {
+		return nil // its last boot arrived, or this one has been counted
+	}
+	since := e.cfg.Now().Add(-e.cfg.Breaker.Within)
+	if h.StateSinceAt.After(since) {
+		since = h.StateSinceAt
+	}
+	latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: e.cfg.Breaker.Boots + 1})
+	if err != nil {
+		return fmt.Errorf("read boots of %s: %w", h.Name, err)
+	}
+	n := 0
+	for _, old := range latest {
+		if old.ID != s.ID && old.Boot == string(pxe.BootImage) && !old.LastAt.Before(since) {
+			n++
+		}
+	}
+	if n < e.cfg.Breaker.Boots {
+		return nil
+	}
+	cause := fmt.Sprintf("%s was given its image %d times within %s and never reported up", h.Name, n, inventory.Duration(e.cfg.Breaker.Within))
+	hint := "look at its console and at: slipway host events " + h.Name + "; then: slipway host release " + h.Name
+	if err := e.openIssue(tx, loop(h.ID, cause, hint)); err != nil {
+		return err
+	}
+	return e.move(tx, h, inventory.Fault, s.ID, cause)
+}
+
+// decided stores a decision: session, events, the host's new state, and the issues that open or close with it.
+func (e *Engine) decided(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, p pxe.Plan, d pxe.Decision) (inventory.BootSession, error) {
+	now := e.cfg.Now()
+	isRepeat := s.Boot == string(d.Boot) && s.Reason == d.Reason
+	s.Boot, s.Reason, s.Step, s.LastAt = string(d.Boot), d.Reason, inventory.EventBootDecided, now
+	if p.Profile != nil {
+		s.Profile, s.Image = p.Profile.Name, p.Image.Name
+	}
+	if err := tx.SaveSession(s); err != nil {
+		return s, fmt.Errorf("store boot session: %w", err)
+	}
+	// A machine that waits asks every few seconds: the timeline says so once.
+	if !isRepeat {
+		if err := e.noteDecision(tx, h, s, d); err != nil {
+			return s, err
+		}
+	}
+	if d.Boot == pxe.BootImage {
+		if err := e.move(tx, h, inventory.Boot, s.ID, "booting image "+s.Image+" of profile "+s.Profile); err != nil {
+			return s, err
+		}
+	}
+	refused := refusal(h.ID, s.Subnet, d)
+	if d.IsTrap {
+		if err := e.openIssue(tx, refused); err != nil {
+			return s, err
+		}
+	} else if err := e.closeIssue(tx, refused, "the host boots again: "+d.Reason); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// noteDecision adds a decision to the timeline and the log.
+func (e *Engine) noteDecision(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, d pxe.Decision) error {
+	for _, ev := range []inventory.Event{
+		{Kind: inventory.EventScriptAsked, Detail: fmt.Sprintf("%s %s, serial %s", h.Manufacturer, h.Product, h.Serial)},
+		{Kind: inventory.EventBootDecided, Detail: decisionLine(d), Data: map[string]any{
+			"boot": d.Boot, "reason": d.Reason, "hint": d.Hint, "profile": s.Profile, "image": s.Image,
+		}},
+	} {
+		ev.At, ev.HostID, ev.SessionID, ev.MAC = s.LastAt, h.ID, s.ID, s.MAC
+		if err := tx.AddEvent(&ev); err != nil {
+			return err
+		}
+	}
+	e.cfg.Log.Info("boot decided", "host", h.Name, "mac", s.MAC, "boot", s.ID, "decision", d.Boot, "reason", d.Reason)
+	return nil
+}
+
+// render writes a decision as a script.
+func (e *Engine) render(c pxe.Client, h *inventory.Host, p pxe.Plan, d pxe.Decision, s inventory.SessionID, base string) ([]byte, error) {
+	return pxe.Script(pxe.ScriptInput{Client: c, Host: h, Plan: p, Decision: d, Session: s, Base: base})
+}

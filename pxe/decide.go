@@ -1,0 +1,218 @@
+package pxe
+
+import (
+	"fmt"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// How long machines that are told to come back should take.
+const (
+	AskAgain  = 5 * time.Second // a waiting machine: what it waits for is a person
+	ParkFor   = 5 * time.Minute // a parked machine, until it restarts
+	identAged = 30 * 24 * time.Hour
+)
+
+// Decide says what a machine boots and why. h is nil for a machine nobody has heard of. It is asked with what DHCP
+// tells (c.Identity is nil) and again with what the machine reports when it fetches its script; the second answer
+// counts, the first only says whether the machine gets a loader at all.
+//
+// The first rule that applies wins: an operating system is left alone; then maintenance and adoption, then not being
+// accepted, then quarantine, then whatever is wrong with the profile, then protection and arming of installers, then
+// what the machine lacks. Only what passes all of them gets an image.
+func Decide(c Client, h *inventory.Host, p Plan, now time.Time) Decision {
+	if c.Stage == StageOS {
+		return Decision{Boot: BootIgnore, Reason: "this is an operating system, not a network boot"}
+	}
+	a := asked{c: c, h: h, p: p, quirk: QuirkFor(p.Quirks, h, c.Firmware), isIdentified: isIdentified(h, now)}
+	d := a.decide()
+	if c.Stage == StageFirmware {
+		d = a.withLoader(d)
+	}
+	return d
+}
+
+// asked is one question to Decide.
+type asked struct {
+	c            Client
+	h            *inventory.Host
+	p            Plan
+	quirk        Quirk
+	isIdentified bool
+}
+
+// isIdentified reports whether the host has told what it is, lately enough not to be asked again on its way to disk.
+func isIdentified(h *inventory.Host, now time.Time) bool {
+	return h != nil && !h.IdentifiedAt.IsZero() && now.Sub(h.IdentifiedAt) < identAged
+}
+
+func (a asked) decide() Decision {
+	h := a.h
+	switch {
+	case h != nil && h.InMaintenance:
+		return a.leave("in maintenance", "nothing is started on it until that ends")
+	case h != nil && h.IsAdopted:
+		return a.leave("adopted: its operating system is not ours", "")
+	case h == nil || h.State == inventory.Discovered:
+		return a.unaccepted()
+	case h.State == inventory.Failed:
+		reason := h.StateReason
+		if reason == "" {
+			reason = "it failed, and no reason was noted"
+		}
+		return Decision{
+			Boot: BootPark, Again: ParkFor, Reason: "quarantined: " + reason,
+			Hint: "when that is mended: slipway host release " + h.Name,
+		}
+	case h.State != inventory.Available && h.State != inventory.Installing && h.State != inventory.Active:
+		return Decision{
+			Boot: BootWait, Again: AskAgain, IsTrap: true, Reason: fmt.Sprintf("its state %q is not known here", h.State),
+			Hint: "the database is newer than this server; run the newer one",
+		}
+	}
+	return a.accepted()
+}
+
+// unaccepted decides for a machine that nobody has accepted: nothing of ours is ever started on it.
+func (a asked) unaccepted() Decision {
+	name := string(a.c.MAC)
+	if a.h != nil {
+		name = a.h.Name
+	}
+	reason, hint := "not accepted", "slipway host accept "+name
+	switch a.p.Policy {
+	case inventory.UnknownIgnore:
+		return Decision{Boot: BootIgnore, Reason: reason + ", and the subnet ignores such machines", Hint: hint}
+	case inventory.UnknownWait:
+		return Decision{Boot: BootWait, Again: AskAgain, Reason: reason, Hint: hint}
+	}
+	return a.disk(reason+": it boots from its own disk", hint)
+}
+
+// accepted decides for an accepted host that is not quarantined.
+func (a asked) accepted() Decision {
+	h, p := a.h, a.p
+	if p.Problem != nil {
+		return Decision{
+			Boot: BootWait, Again: AskAgain, Reason: p.Problem.Msg, Hint: p.Problem.Hint,
+			IsTrap: p.Problem.Kind != inventory.NotFound || h.Profile != "",
+		}
+	}
+	if p.Profile == nil || p.Image == nil {
+		return Decision{
+			Boot: BootWait, Again: AskAgain, Reason: "no profile matches this host",
+			Hint: "pin one with: slipway host set " + h.Name + " --profile NAME",
+		}
+	}
+	if p.Image.IsInstaller && h.IsProtected {
+		return a.disk(fmt.Sprintf("protected: %s installs, and it may not", p.Image.Name), "lift that with: slipway host protect "+h.Name+" --off")
+	}
+	if p.Image.IsInstaller && !h.IsArmed {
+		reason := fmt.Sprintf("%s installs, and this host is not armed for it", p.Image.Name)
+		if h.State == inventory.Active {
+			reason = "installed: it boots from its own disk"
+		}
+		return a.disk(reason, "to install it: slipway host install "+h.Name)
+	}
+	if d, ok := a.lacking(); ok {
+		return d
+	}
+	return Decision{Boot: BootImage, Reason: fmt.Sprintf("profile %s gives it image %s", p.Profile.Name, p.Image.Name)}
+}
+
+// lacking decides for a machine that cannot run its image.
+func (a asked) lacking() (Decision, bool) {
+	i := a.p.Image
+	arch := a.c.Arch
+	if arch == "" {
+		arch = a.h.Arch
+	}
+	isBIOS := a.firmware() == inventory.BIOS
+	if fits := arch == "" || arch == i.Arch || isBIOS && arch == inventory.X8664 && i.Arch == inventory.I386; !fits {
+		return Decision{
+			Boot: BootWait, Again: AskAgain, IsTrap: true,
+			Reason: fmt.Sprintf("image %s is for %s, and this machine is %s", i.Name, i.Arch, arch),
+			Hint:   "give it a profile whose image is for " + string(arch),
+		}, true
+	}
+	memory := a.h.MemoryMiB
+	if a.c.Identity != nil && a.c.Identity.MemoryMiB > 0 {
+		memory = a.c.Identity.MemoryMiB
+	}
+	// What firmware keeps for itself is missing from the figure: up to a sixteenth is forgiven.
+	if memory > 0 && memory+memory/16 < i.MemoryMiB {
+		return Decision{
+			Boot: BootWait, Again: AskAgain, IsTrap: true,
+			Reason: fmt.Sprintf("image %s needs %d MiB of memory, and this machine has %d", i.Name, i.MemoryMiB, memory),
+			Hint:   "add memory, or give it a smaller image",
+		}, true
+	}
+	return Decision{}, false
+}
+
+// firmware is what the machine runs, or ran last.
+func (a asked) firmware() inventory.Firmware {
+	if a.c.Firmware == "" && a.h != nil {
+		return a.h.Firmware
+	}
+	return a.c.Firmware
+}
+
+// leave sends a machine to its disk without asking it first what it is.
+func (a asked) leave(reason, hint string) Decision {
+	a.isIdentified = true
+	return a.disk(reason, hint)
+}
+
+// disk sends a machine to its own disk, in the way that its host, its quirk or else its firmware wants.
+//
+// UEFI gets a loader that ends at once: OVMF is at the disk's own loader after 21 s. Without any boot option EDK2 waits
+// out the 60 s of every network entry before it tries the next one, and needs 200 s. BIOS goes on at once when DHCP
+// names no boot file, so that only a machine that has not told what it is gets a script, and leaves it to its disk.
+func (a asked) disk(reason, hint string) Decision {
+	d := Decision{Boot: BootDisk, Reason: reason, Hint: hint, Disk: a.quirk.DiskBoot}
+	if a.h != nil && a.h.DiskBoot != "" {
+		d.Disk = a.h.DiskBoot
+	}
+	isBIOS := a.firmware() == inventory.BIOS
+	inScript := a.c.Identity != nil || !a.isIdentified
+	switch {
+	case d.Disk != "" && d.Disk != inventory.DiskNoOffer:
+	case inScript && isBIOS:
+		d.Disk = inventory.DiskSanboot
+	case inScript || d.Disk == "" && !isBIOS:
+		d.Disk = inventory.DiskExit
+	default:
+		d.Disk = inventory.DiskNoOffer
+	}
+	return d
+}
+
+// withLoader adds the boot file that firmware needs to get at the script of the decision. Without one the machine is
+// left to itself, which is a fault unless that was the decision anyway.
+func (a asked) withLoader(d Decision) Decision {
+	if d.Boot == BootIgnore || d.Boot == BootDisk && d.Disk == inventory.DiskNoOffer {
+		return d
+	}
+	has := func(name string) bool { return a.p.Loaders != nil && a.p.Loaders(name) }
+	candidates := Candidates(a.c.Firmware, a.c.Arch)
+	if a.quirk.Loader != "" && has(a.quirk.Loader) {
+		d.Loader = a.quirk.Loader
+		return d
+	}
+	for _, l := range candidates {
+		if has(l.Name) {
+			d.Loader = l.Name
+			return d
+		}
+	}
+	if d.Boot == BootDisk {
+		d.Disk = inventory.DiskNoOffer
+		return d
+	}
+	return Decision{
+		Boot: BootIgnore, IsTrap: true, Hint: missingLoader(candidates),
+		Reason: fmt.Sprintf("no boot file for %s; it would get: %s", a.c.machineWords(), d.Reason),
+	}
+}

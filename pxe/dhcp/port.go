@@ -1,0 +1,273 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mdlayher/packet"
+	"golang.org/x/net/bpf"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// datagrams is a UDP socket that is read and written in batches; *ipv4.PacketConn is one.
+type datagrams interface {
+	ReadBatch(ms []ipv4.Message, flags int) (int, error)
+	WriteBatch(ms []ipv4.Message, flags int) (int, error)
+	Close() error
+}
+
+// frames is a socket for whole Ethernet frames; it reads ARP only. *packet.Conn is one.
+type frames interface {
+	ReadFrom(b []byte) (int, net.Addr, error)
+	WriteTo(b []byte, to net.Addr) (int, error)
+	Close() error
+}
+
+// port is one network interface with our sockets on it.
+type port struct {
+	link  link
+	dhcp  datagrams // UDP 67
+	pxe   datagrams // UDP 4011
+	raw   frames
+	oob   map[netip.Addr][]byte // IP_PKTINFO that sets the source, by our address
+	limit *sourceLimit
+}
+
+// link is what we use of an interface's state.
+type link struct {
+	name     string
+	index    int
+	mtu      int
+	mac      hardwareAddr
+	isUp     bool
+	prefixes []netip.Prefix // our IPv4 addresses with their networks, in order
+	addrs    []netip.Addr   // the addresses alone
+}
+
+// equal reports whether sockets opened for l still serve m.
+func (l link) equal(m link) bool {
+	return l.index == m.index && l.mtu == m.mtu && l.mac == m.mac && l.isUp == m.isUp && slices.Equal(l.prefixes, m.prefixes)
+}
+
+// addressIn returns our address in a network, or the first one we have.
+func (l *link) addressIn(p netip.Prefix) netip.Addr {
+	for _, own := range l.addrs {
+		if p.Contains(own) {
+			return own
+		}
+	}
+	return l.addrs[0]
+}
+
+func (l *link) has(a netip.Addr) bool { return slices.Contains(l.addrs, a) }
+
+// errNotReady marks what may pass: an interface without carrier, address or, after the start, existence.
+var errNotReady = errors.New("interface not ready")
+
+// readLink reads an interface's state. An interface that cannot serve yet gives an error that wraps errNotReady.
+func readLink(name string) (link, error) {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		var names []string
+		all, _ := net.Interfaces()
+		for _, i := range all {
+			names = append(names, i.Name)
+		}
+		e := inventory.Errorf(inventory.NotFound, "there is no network interface %s", name).
+			WithHint("this machine has: %s", strings.Join(names, ", "))
+		e.Err = errNotReady
+		return link{}, e
+	}
+	l := link{name: name, index: ifi.Index, mtu: ifi.MTU, isUp: ifi.Flags&net.FlagUp != 0}
+	if len(ifi.HardwareAddr) == 6 {
+		l.mac = hardwareAddr(ifi.HardwareAddr)
+	}
+	addrs, err := ifi.Addrs()
+	if err != nil {
+		return link{}, fmt.Errorf("read addresses of %s: %w", name, err)
+	}
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		if !ok || n.IP.To4() == nil {
+			continue
+		}
+		ones, _ := n.Mask.Size()
+		own := netip.AddrFrom4([4]byte(n.IP.To4()))
+		l.prefixes, l.addrs = append(l.prefixes, netip.PrefixFrom(own, ones)), append(l.addrs, own)
+	}
+	switch {
+	case len(ifi.HardwareAddr) != 6:
+		return link{}, inventory.Errorf(inventory.Invalid, "interface %s is not Ethernet", name).
+			WithHint("serve DHCP on an Ethernet port, bridge, bond or VLAN interface")
+	case !l.isUp:
+		return l, notReady(name, "is down", "ip link set %s up", name)
+	case len(l.prefixes) == 0:
+		return l, notReady(name, "has no IPv4 address", "ip address add 10.0.0.1/24 dev %s", name)
+	}
+	return l, nil
+}
+
+func notReady(name, what, hint string, args ...any) error {
+	e := inventory.Errorf(inventory.Unavailable, "interface %s %s; DHCP starts on it as soon as that changes", name, what).
+		WithHint(hint, args...)
+	e.Err = errNotReady
+	return e
+}
+
+// openPort opens the sockets of an interface.
+func openPort(ctx context.Context, name string) (*port, error) {
+	l, err := readLink(name)
+	if err != nil {
+		return nil, err
+	}
+	p := &port{link: l, oob: map[netip.Addr][]byte{}}
+	for _, own := range l.addrs {
+		p.oob[own] = (&ipv4.ControlMessage{Src: own.AsSlice()}).Marshal()
+	}
+	for _, s := range []struct {
+		port int
+		to   *datagrams
+	}{{serverPort, &p.dhcp}, {pxePort, &p.pxe}} {
+		conn, err := listenUDP(ctx, name, s.port)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		*s.to = conn
+	}
+	raw, err := listenARP(name)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	p.raw = raw
+	return p, nil
+}
+
+func (p *port) close() {
+	for _, d := range []datagrams{p.dhcp, p.pxe} {
+		if d != nil {
+			d.Close()
+		}
+	}
+	if p.raw != nil {
+		p.raw.Close()
+	}
+}
+
+// receiveBuffer holds the first packets of some 10,000 machines that start at once.
+const receiveBuffer = 4 << 20
+
+// listenUDP opens a socket that hears one interface only. It sets neither SO_REUSEADDR nor SO_REUSEPORT: with them, two
+// servers would share the packets between them and nobody would be told.
+func listenUDP(ctx context.Context, name string, number int) (*ipv4.PacketConn, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if e := c.Control(func(fd uintptr) { err = setOptions(int(fd), name) }); e != nil {
+			return e
+		}
+		return err
+	}}
+	conn, err := lc.ListenPacket(ctx, "udp4", fmt.Sprintf("0.0.0.0:%d", number))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, portTaken(number)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return nil, inventory.Errorf(inventory.Forbidden, "no permission to listen on UDP port %d of %s", number, name).
+			WithHint("run as root, or give the program CAP_NET_BIND_SERVICE, CAP_NET_RAW and CAP_NET_ADMIN")
+	case err != nil:
+		return nil, fmt.Errorf("listen on UDP port %d of %s: %w", number, name, err)
+	}
+	p := ipv4.NewPacketConn(conn)
+	if err := p.SetControlMessage(ipv4.FlagDst, true); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("ask for packet information on %s: %w", name, err)
+	}
+	return p, nil
+}
+
+func setOptions(fd int, name string) error {
+	if err := unix.BindToDevice(fd, name); err != nil {
+		return fmt.Errorf("bind to %s: %w", name, err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
+		return fmt.Errorf("allow broadcasts on %s: %w", name, err)
+	}
+	// FORCE passes net.core.rmem_max, which is smaller than one rack's burst by default; without CAP_NET_ADMIN the
+	// plain option gets what is allowed.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
+	}
+	return nil
+}
+
+// listenARP opens the socket that carries frames to machines without an address, and hears ARP.
+func listenARP(name string) (*packet.Conn, error) {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("find interface %s: %w", name, err)
+	}
+	// Ethernet type ARP, from the third field on so that VLAN offload does not matter.
+	filter, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: 12, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: etherARP, SkipFalse: 1},
+		bpf.RetConstant{Val: 64},
+		bpf.RetConstant{Val: 0},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("assemble ARP filter: %w", err)
+	}
+	conn, err := packet.Listen(ifi, packet.Raw, etherARP, &packet.Config{Filter: filter})
+	if err != nil {
+		return nil, fmt.Errorf("open packet socket on %s: %w", name, err)
+	}
+	return conn, nil
+}
+
+// receive checks a packet and makes an entry of it, which owns buf.
+func (p *port) receive(m *ipv4.Message, buf *[bufferSize]byte, isPXE bool, now time.Time) (entry, dropReason) {
+	if m.Flags&unix.MSG_TRUNC != 0 {
+		return entry{}, dropTooLong
+	}
+	k, b, reason := normalise(buf[:m.N:bufferSize])
+	if reason != dropNone {
+		return entry{}, reason
+	}
+	if !p.limit.allow(hardwareAddr(b[offChaddr:]), now) {
+		return entry{}, dropSource
+	}
+	e := entry{arrival: arrival{port: p, isPXE: isPXE, at: now}, kind: k, buf: buf, packet: b}
+	if from, ok := m.Addr.(*net.UDPAddr); ok {
+		e.source = from.AddrPort()
+		e.source = netip.AddrPortFrom(e.source.Addr().Unmap(), e.source.Port())
+	}
+	if to := destinationOf(m.OOB[:m.NN]); p.link.has(to) {
+		e.local = to
+	}
+	return e, dropNone
+}
+
+// sendFrame sends a whole frame. What the link refuses is lost, as on any wire.
+func (p *port) sendFrame(frame []byte, to hardwareAddr) error {
+	_, err := p.raw.WriteTo(frame, &packet.Addr{HardwareAddr: to[:]})
+	return err
+}
+
+// destinationOf reads IP_PKTINFO: the address a packet was sent to, or an invalid one for a broadcast.
+func destinationOf(oob []byte) netip.Addr {
+	const header, info = 16, 12 // struct cmsghdr, struct in_pktinfo
+	if len(oob) < header+info {
+		return netip.Addr{}
+	}
+	return address(oob[header+8 : header+info])
+}

@@ -1,0 +1,145 @@
+package dhcp
+
+import (
+	"sync"
+	"time"
+)
+
+// entry is a packet that waits to be looked at. It owns its buffer.
+type entry struct {
+	arrival
+	kind   kind
+	buf    *[bufferSize]byte
+	packet []byte // in buf, as normalise left it
+}
+
+// key is what makes two waiting packets the same question: the newer one replaces the older.
+type key struct {
+	mac   hardwareAddr
+	kind  kind
+	isPXE bool
+	port  *port
+}
+
+func (e *entry) key() key {
+	return key{hardwareAddr(e.packet[offChaddr:]), e.kind, e.isPXE, e.port}
+}
+
+// queue holds packets between the sockets and the server, in two bounded lanes: DISCOVERs and everything else. Under
+// overload a REQUEST is worth more than a DISCOVER, because it finishes an exchange that has already cost us.
+type queue struct {
+	mu    sync.Mutex
+	lanes [2]lane // other, discover
+	woken chan struct{}
+	free  sync.Pool
+}
+
+// lane is a ring of entries with an index by key.
+type lane struct {
+	ring  []entry
+	first uint64 // sequence number of the oldest entry; its slot is first % len(ring)
+	next  uint64
+	index map[key]uint64
+}
+
+func newQueue(size int) *queue {
+	q := &queue{woken: make(chan struct{}, 1)}
+	q.free.New = func() any { return new([bufferSize]byte) }
+	for i := range q.lanes {
+		q.lanes[i] = lane{ring: make([]entry, size), index: make(map[key]uint64, size)}
+	}
+	return q
+}
+
+func (q *queue) buffer() *[bufferSize]byte { return q.free.Get().(*[bufferSize]byte) }
+
+func (q *queue) release(b *[bufferSize]byte) { q.free.Put(b) }
+
+// push adds packets and reports how many replaced an older one and how many found the lane full.
+func (q *queue) push(batch []entry) (replaced, full int) {
+	if len(batch) == 0 {
+		return 0, 0
+	}
+	q.mu.Lock()
+	for i := range batch {
+		l := &q.lanes[0]
+		if batch[i].kind == discover {
+			l = &q.lanes[1]
+		}
+		old, isSame, ok := l.push(&batch[i])
+		switch {
+		case !ok:
+			full++
+			q.release(batch[i].buf)
+		case isSame:
+			replaced++
+			q.release(old)
+		}
+	}
+	q.mu.Unlock()
+	q.wake()
+	return replaced, full
+}
+
+// wake has the server look at the queue.
+func (q *queue) wake() {
+	select {
+	case q.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lane) push(e *entry) (old *[bufferSize]byte, isSame, ok bool) {
+	k := e.key()
+	if seq, found := l.index[k]; found {
+		slot := &l.ring[seq%uint64(len(l.ring))]
+		old, *slot = slot.buf, *e
+		return old, true, true
+	}
+	if l.next-l.first == uint64(len(l.ring)) {
+		return nil, false, false
+	}
+	l.ring[l.next%uint64(len(l.ring))] = *e
+	l.index[k] = l.next
+	l.next++
+	return nil, false, true
+}
+
+func (l *lane) pop() entry {
+	slot := &l.ring[l.first%uint64(len(l.ring))]
+	e := *slot
+	*slot = entry{}
+	delete(l.index, e.key())
+	l.first++
+	return e
+}
+
+func (l *lane) len() int { return int(l.next - l.first) }
+
+// take moves up to limit entries that are not older than since into batch and counts the others. A quarter of a batch
+// is kept for DISCOVERs, so that a flood of REQUESTs cannot starve them.
+func (q *queue) take(batch []entry, limit int, since time.Time) (taken []entry, stale int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	quarter := min(limit/4, q.lanes[1].len())
+	for i, room := range [2]int{limit - quarter, limit} {
+		l := &q.lanes[i]
+		for l.len() > 0 && len(batch) < room {
+			e := l.pop()
+			if e.at.Before(since) {
+				stale++
+				q.release(e.buf)
+				continue
+			}
+			batch = append(batch, e)
+		}
+	}
+	return batch, stale
+}
+
+// len returns how many packets wait.
+func (q *queue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lanes[0].len() + q.lanes[1].len()
+}

@@ -1,0 +1,106 @@
+package dhcp
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func waiting(q *queue, k kind, mac byte, xid byte, at time.Time) entry {
+	buf := q.buffer()
+	n := copy(buf[:], build(k, mac, func(b []byte) { b[4] = xid }))
+	return entry{arrival: arrival{at: at}, kind: k, buf: buf, packet: buf[:n]}
+}
+
+func show(batch []entry) (out []string) {
+	for _, e := range batch {
+		out = append(out, fmt.Sprintf("%s %d xid %d", e.kind, e.packet[offChaddr+5], e.packet[4]))
+	}
+	return out
+}
+
+func TestQueue(t *testing.T) {
+	now := time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
+	q := newQueue(4)
+	replaced, full := q.push([]entry{
+		waiting(q, discover, 1, 1, now), waiting(q, discover, 2, 1, now), waiting(q, request, 1, 1, now),
+		waiting(q, discover, 1, 2, now), waiting(q, discover, 3, 1, now.Add(-2*time.Second)), waiting(q, discover, 4, 1, now),
+		waiting(q, discover, 5, 1, now),
+	})
+	if replaced != 1 || full != 1 {
+		t.Errorf("%d replaced and %d too many, want 1 and 1", replaced, full)
+	}
+	if q.len() != 5 {
+		t.Errorf("%d wait, want 5", q.len())
+	}
+	batch, stale := q.take(nil, 3, now.Add(-time.Second))
+	if diff := cmp.Diff([]string{"request 1 xid 1", "discover 1 xid 2", "discover 2 xid 1"}, show(batch)); diff != "" {
+		t.Error("requests come first, the newest of equal packets wins:", diff)
+	}
+	batch, more := q.take(nil, 3, now.Add(-time.Second))
+	if diff := cmp.Diff([]string{"discover 4 xid 1"}, show(batch)); diff != "" || stale+more != 1 {
+		t.Error("what is older than a second is dropped:", diff, stale+more)
+	}
+	if q.len() != 0 {
+		t.Errorf("%d still wait", q.len())
+	}
+}
+
+func TestRequestsDoNotStarveDiscovers(t *testing.T) {
+	now := time.Now()
+	q := newQueue(64)
+	for i := range byte(40) {
+		q.push([]entry{waiting(q, request, i+1, 1, now), waiting(q, discover, i+1, 1, now)})
+	}
+	batch, _ := q.take(nil, 16, now.Add(-time.Second))
+	discovers := 0
+	for _, e := range batch {
+		if e.kind == discover {
+			discovers++
+		}
+	}
+	if len(batch) != 16 || discovers != 4 {
+		t.Errorf("%d of %d are DISCOVERs, want 4 of 16", discovers, len(batch))
+	}
+}
+
+func TestQueueWrapsAround(t *testing.T) {
+	now := time.Now()
+	q := newQueue(3)
+	for i := range byte(20) {
+		q.push([]entry{waiting(q, discover, i+1, i, now), waiting(q, discover, i+1, i+1, now)})
+		batch, _ := q.take(nil, 8, now.Add(-time.Second))
+		if len(batch) != 1 || batch[0].packet[4] != i+1 {
+			t.Fatalf("round %d: %v", i, show(batch))
+		}
+	}
+}
+
+func TestOneSourceCannotFlood(t *testing.T) {
+	now := time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
+	l := newSourceLimit(20, 42)
+	loud := hardwareAddr{0x52, 0x54, 0, 0, 0, 1}
+	passed := 0
+	for range 1000 {
+		if l.allow(loud, now) {
+			passed++
+		}
+	}
+	if passed != 20 {
+		t.Errorf("%d packets of a flood passed, want 20", passed)
+	}
+	dropped := 0
+	for i := range 30000 { // a whole site that starts at once
+		if !l.allow(hardwareAddr{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}, now) {
+			dropped++
+		}
+	}
+	if dropped > 3 {
+		t.Errorf("%d of 30000 quiet machines were dropped because of one that is loud", dropped)
+	}
+	if !l.allow(loud, now.Add(time.Second)) {
+		t.Error("the next second starts anew")
+	}
+}

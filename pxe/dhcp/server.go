@@ -1,0 +1,250 @@
+// Package dhcp owns the DHCPv4 door: it reads packets of the interfaces it is given in batches, answers them from the
+// lease book, and acknowledges an address only after its lease is on disk. It never decides what a machine boots, and
+// never writes to the inventory itself.
+//
+// Start reading at Server.Serve, then Server.handle (a packet's way), then encode and route (the reply's).
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/lease"
+)
+
+// Leases makes leases durable.
+type Leases interface {
+	// Save writes all of them in one transaction, which is on disk when it returns nil.
+	Save(ctx context.Context, leases []inventory.Lease) error
+}
+
+// Boots knows what machines boot.
+type Boots interface {
+	// Offer says what a booting machine gets; base is the boot door's URL as it reaches it. It must be quick.
+	Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
+	// Note adds an event to the machine's timeline; it never waits.
+	Note(ctx context.Context, c pxe.Client, kind, detail string)
+	// Conflict tells that somebody else uses one of our addresses; who is "" when not known. It never waits.
+	Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string)
+	// Exhausted tells that a subnet has no address left; it never waits.
+	Exhausted(subnet string)
+}
+
+// Config is everything a Server needs.
+type Config struct {
+	Interfaces []string // names, at least one
+	Book       *lease.Book
+	Leases     Leases
+	Boots      Boots
+	BootPort   int // TCP port of the boot door, for the URLs handed out
+
+	// ProbeFor is how long an address that was never used is asked for on the wire before it is offered; 0 turns the
+	// check off.
+	ProbeFor time.Duration
+	// PingFor is the same for an address behind a relay, which is asked for by ping; 0 means 500 ms, enough for a
+	// router on the way that has to find the machine first.
+	PingFor time.Duration
+	// PerSource is how many packets per second one MAC may send; 0 means 20.
+	PerSource int
+	// QueueN is how many DISCOVERs, and how many other packets, may wait; 0 means 8192.
+	QueueN int
+
+	// StoreState is called with the reason when leases cannot be stored, at most every 10 s, and with nil when they can
+	// be again; it may be nil. It must not block.
+	StoreState func(err error)
+	Now        func() time.Time
+	Log        *slog.Logger
+}
+
+// Server answers DHCP on one or many interfaces.
+type Server struct {
+	Metrics *Metrics
+
+	cfg     Config
+	open    func(ctx context.Context, name string) (*port, error)
+	state   func(name string) (link, error)
+	ping    func(ctx context.Context) (datagrams, error)
+	queue   *queue
+	buffers *buffers
+	commits *commits
+	probes  *probes
+	booting chan *exchange
+	notes   *rate.Limiter
+	serving atomic.Int32
+
+	toldFull map[string]time.Time // by subnet, when it was last told to be full; of the deciding goroutine
+}
+
+const (
+	readBatch    = 64
+	staleAfter   = time.Second     // a client has asked again by then
+	lookEvery    = 2 * time.Second // how often interfaces are looked at for changes
+	retryAtMost  = 30 * time.Second
+	bootWorkers  = 8
+	bootsWaiting = 1024
+)
+
+// New returns a Server; nothing is opened before Serve.
+func New(cfg Config) *Server {
+	if cfg.PerSource == 0 {
+		cfg.PerSource = 20
+	}
+	if cfg.QueueN == 0 {
+		cfg.QueueN = 8192
+	}
+	if cfg.PingFor == 0 {
+		cfg.PingFor = 500 * time.Millisecond
+	}
+	if cfg.StoreState == nil {
+		cfg.StoreState = func(error) {}
+	}
+	s := &Server{
+		cfg: cfg, open: openPort, state: readLink, ping: openPing, queue: newQueue(cfg.QueueN), buffers: newBuffers(),
+		booting: make(chan *exchange, bootsWaiting), notes: rate.NewLimiter(50, 500), toldFull: map[string]time.Time{},
+	}
+	s.Metrics = newMetrics(s.queue.len)
+	s.commits = &commits{cfg: &s.cfg, metrics: s.Metrics, buffers: s.buffers, limit: cfg.QueueN, woken: make(chan struct{}, 1)}
+	s.probes = newProbes(cfg.ProbeFor, cfg.PingFor)
+	return s
+}
+
+// ServingN returns on how many interfaces packets are answered right now.
+func (s *Server) ServingN() int { return int(s.serving.Load()) }
+
+// Serve answers packets until ctx is done. It fails at once when an interface does not exist or another server has
+// the port; an interface that is down or has no address is waited for, and one that changes is opened again.
+func (s *Server) Serve(ctx context.Context) error {
+	if len(s.cfg.Interfaces) == 0 {
+		return inventory.Errorf(inventory.Invalid, "no network interface to answer DHCP on").WithHint("name one with --interface")
+	}
+	// The decisions outlive the sockets' readers and the commits outlive the decisions, so that a stop loses nothing
+	// that was promised.
+	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
+	committing, stopCommitting := context.WithCancel(context.WithoutCancel(ctx))
+	var commits, decisions errgroup.Group
+	commits.Go(func() error { return s.commits.serve(committing) })
+	decisions.Go(func() error { return s.decideLoop(deciding) })
+	for range bootWorkers {
+		decisions.Go(func() error { return s.bootLoop(deciding) })
+	}
+	readers, rctx := errgroup.WithContext(ctx)
+	s.openPinger(ctx)
+	readers.Go(func() error { return s.readPings(rctx) })
+	for _, name := range s.cfg.Interfaces {
+		readers.Go(func() error { return s.servePort(rctx, name) })
+	}
+	err := readers.Wait()
+	stopDeciding()
+	err = errors.Join(err, decisions.Wait())
+	stopCommitting()
+	return errors.Join(err, commits.Wait())
+}
+
+// servePort keeps an interface served, however often it goes and comes back.
+func (s *Server) servePort(ctx context.Context, name string) error {
+	wait, wasServed := time.Second, false
+	for ctx.Err() == nil {
+		p, err := s.open(ctx, name)
+		if err != nil && !wasServed && !isPassing(err) {
+			return err
+		}
+		if err == nil {
+			p.limit = newSourceLimit(s.cfg.PerSource, rand.Uint64())
+			s.cfg.Log.Info("answering dhcp", "iface", name, "addr", p.link.prefixes[0].Addr())
+			wasServed, wait = true, time.Second
+			s.serving.Add(1)
+			err = s.readPort(ctx, p)
+			s.serving.Add(-1)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.cfg.Log.Warn("dhcp not answered on interface, trying again", "iface", name, "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, retryAtMost)
+	}
+	return nil
+}
+
+// isPassing reports whether an error at the start may go away by itself.
+func isPassing(err error) bool {
+	var e *inventory.Error
+	return errors.Is(err, errNotReady) && errors.As(err, &e) && e.Kind == inventory.Unavailable
+}
+
+// errChanged ends the readers of an interface whose state is no longer the one they were opened for.
+var errChanged = errors.New("interface changed")
+
+// readPort reads the sockets of an interface until one fails, the interface changes or ctx is done; it closes them.
+func (s *Server) readPort(ctx context.Context, p *port) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		<-gctx.Done()
+		p.close()
+		return nil
+	})
+	g.Go(func() error { return s.readPackets(p, p.dhcp, false) })
+	g.Go(func() error { return s.readPackets(p, p.pxe, true) })
+	g.Go(func() error { return s.readARP(p) })
+	g.Go(func() error {
+		for t := time.NewTicker(lookEvery); ; {
+			select {
+			case <-gctx.Done():
+				t.Stop()
+				return gctx.Err()
+			case <-t.C:
+			}
+			if l, err := s.state(p.link.name); err != nil || !l.equal(p.link) {
+				return errors.Join(errChanged, err)
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// readPackets moves packets from a socket into the queue.
+func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
+	ms := make([]ipv4.Message, readBatch)
+	bufs := make([]*[bufferSize]byte, readBatch)
+	for i := range ms {
+		bufs[i] = s.queue.buffer()
+		ms[i] = ipv4.Message{Buffers: [][]byte{bufs[i][:maxPacketSize]}, OOB: make([]byte, 64)}
+	}
+	batch := make([]entry, 0, readBatch)
+	for {
+		n, err := socket.ReadBatch(ms, 0)
+		if err != nil {
+			return err
+		}
+		now := s.cfg.Now()
+		batch = batch[:0]
+		for i := range ms[:n] {
+			m := &ms[i]
+			e, reason := p.receive(m, bufs[i], isPXE, now)
+			if reason != dropNone {
+				s.Metrics.drop(reason, 1)
+				continue
+			}
+			batch = append(batch, e)
+			bufs[i] = s.queue.buffer()
+			m.Buffers[0] = bufs[i][:maxPacketSize]
+		}
+		replaced, full := s.queue.push(batch)
+		s.Metrics.drop(dropReplaced, replaced)
+		s.Metrics.drop(dropFull, full)
+	}
+}

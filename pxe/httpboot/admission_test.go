@@ -1,0 +1,161 @@
+package httpboot
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+type clock struct{ t time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time { return c.t }
+
+func (c *clock) step(d time.Duration) { c.t = c.t.Add(d) }
+
+func TestTheLinkDecidesHowManyDownloadAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		rules Admission
+		want  int
+	}{
+		{"nothing known", Admission{}, 256},
+		{"1 Gb/s with the usual floor", Admission{BytesPerSecond: 125_000_000}, 25},
+		{"10 Gb/s with 20 MB/s each", Admission{BytesPerSecond: 1_250_000_000, Floor: 20_000_000}, 62},
+		{"a link below the floor serves one at a time", Admission{BytesPerSecond: 1_000_000}, 1},
+		{"fewer by choice", Admission{Downloads: 4, BytesPerSecond: 125_000_000}, 4},
+	} {
+		if got := c.rules.slots(); got != c.want {
+			t.Errorf("%s: %d, want %d", c.what, got, c.want)
+		}
+	}
+}
+
+func TestTheOldestBootIsNextInLine(t *testing.T) {
+	clk := newClock()
+	l := newLine(Admission{Downloads: 1, BytesPerSecond: 10_000_000}, clk.now)
+	const size = 40_000_000 // 4 s
+	enter := func(boot string) int { _, place := l.enter(boot, size); return place }
+
+	if enter("a") != 0 {
+		t.Fatal("an empty line lets the first one wait")
+	}
+	for i, boot := range []string{"b", "c", "d"} {
+		clk.step(time.Second)
+		if got := enter(boot); got != i+1 {
+			t.Errorf("%s has place %d, want %d", boot, got, i+1)
+		}
+	}
+	clk.step(time.Second)
+	l.leave("a", 4*time.Second)
+	if got := enter("e"); got != 4 {
+		t.Errorf("a new boot has place %d before those who wait", got)
+	}
+	if got := enter("d"); got != 3 {
+		t.Errorf("d asks early and has place %d, want 3", got)
+	}
+	if got := enter("a"); got != 0 {
+		t.Errorf("the boot that has its kernel waits at place %d for its initrd", got)
+	}
+	l.leave("a", 4*time.Second)
+	if got := enter("b"); got != 0 {
+		t.Errorf("b is next and has place %d", got)
+	}
+	l.leave("b", 4*time.Second)
+	clk.step(longestWait + grace) // c and d never come back
+	if got := enter("e"); got != 0 {
+		t.Errorf("e waits at place %d for machines that are gone", got)
+	}
+}
+
+func TestWaitsAreWholeSecondsThatGrowWithTheLine(t *testing.T) {
+	clk := newClock()
+	l := newLine(Admission{Downloads: 2, BytesPerSecond: 100_000_000}, clk.now)
+	const size = 100_000_000 // 2 s each when two share the link
+	seen := map[time.Duration]bool{}
+	var first, last time.Duration
+	for i := range 200 {
+		wait, place := l.enter(fmt.Sprintf("boot %03d", i), size)
+		if i < 2 {
+			if wait != 0 {
+				t.Fatalf("boot %d waits", i)
+			}
+			continue
+		}
+		if place != i-1 || wait < time.Second || wait > longestWait || wait%time.Second != 0 {
+			t.Fatalf("boot %d: place %d, %s", i, place, wait)
+		}
+		if i == 2 {
+			first = wait
+		}
+		last = wait
+		if i < 12 {
+			seen[wait] = true
+		}
+	}
+	if first > 5*time.Second || last != longestWait {
+		t.Errorf("the first waits %s, the last %s", first, last)
+	}
+	if len(seen) < 3 {
+		t.Errorf("ten machines come back at only %d different times", len(seen))
+	}
+}
+
+func TestALineForgetsThoseThatAreGone(t *testing.T) {
+	clk := newClock()
+	l := newLine(Admission{Downloads: 1}, clk.now)
+	for i := range 100 {
+		l.enter(fmt.Sprint(i), 1)
+	}
+	if q, a := l.lengths(); q != 99 || a != 1 {
+		t.Fatalf("%d wait, %d load", q, a)
+	}
+	clk.step(forgetAfter + time.Second)
+	l.sweep()
+	if len(l.boots) != 1 || len(l.queue) != 0 {
+		t.Errorf("%d boots kept, %d in line; only the one that loads should be", len(l.boots), len(l.queue))
+	}
+	for i := range maxWaiters + 100 {
+		l.enter(fmt.Sprint("flood", i), 1)
+	}
+	if len(l.boots) > maxWaiters {
+		t.Errorf("%d boots are remembered", len(l.boots))
+	}
+}
+
+func TestEverybodyGetsThroughTheLine(t *testing.T) {
+	clk := newClock()
+	rules := Admission{Downloads: 4, BytesPerSecond: 125_000_000}
+	l := newLine(rules, clk.now)
+	const size, boots = 125_000_000, 48 // 12 s of link time in all, 4 s each
+	next := make([]time.Time, boots)
+	done := make([]time.Time, boots)
+	for i := range next {
+		next[i] = clk.now().Add(time.Duration(i%5) * 100 * time.Millisecond)
+	}
+	for left := boots; left > 0 && clk.now().Before(newClock().t.Add(10*time.Minute)); clk.step(100 * time.Millisecond) {
+		for i := range next {
+			if !done[i].IsZero() {
+				if done[i].Equal(clk.now()) {
+					l.leave(fmt.Sprint(i), 4*time.Second)
+					left--
+				}
+				continue
+			}
+			if next[i].After(clk.now()) {
+				continue
+			}
+			if wait, _ := l.enter(fmt.Sprint(i), size); wait > 0 {
+				next[i] = clk.now().Add(wait)
+			} else {
+				done[i] = clk.now().Add(4 * time.Second)
+			}
+		}
+	}
+	if took := clk.now().Sub(newClock().t); took > 2*48*time.Second {
+		t.Errorf("48 machines took %s; the link alone needs 48 s", took)
+	} else {
+		t.Logf("48 machines took %s; the link alone needs 48 s", took)
+	}
+}

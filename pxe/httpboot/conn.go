@@ -1,0 +1,203 @@
+package httpboot
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// listener accepts connections within limits. Its connections keep the ReadFrom of *net.TCPConn, which a limiting
+// listener of a library would hide: without it every byte of an image is copied through this process.
+type listener struct {
+	*net.TCPListener
+	server *Server
+	out    func(*net.TCPConn) io.ReaderFrom // what sends files: the connection; tests look at what it is given
+}
+
+// Accept implements net.Listener. Who is over a limit is told to come again, and closed.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		tcp, err := l.AcceptTCP()
+		if err != nil {
+			return nil, err
+		}
+		source := addrOf(tcp.RemoteAddr())
+		if !l.server.cfg.Serves(addrOf(tcp.LocalAddr()).Addr()) {
+			l.server.Metrics.Refused.WithLabelValues("not-served").Inc()
+			tcp.Close()
+			continue
+		}
+		if !l.server.conns.add(source.Addr()) {
+			l.server.Metrics.Refused.WithLabelValues("connections").Inc()
+			_ = tcp.SetWriteDeadline(time.Now().Add(time.Second)) // fits into the empty send buffer
+			_, _ = io.WriteString(tcp, tooManyConns)
+			tcp.Close()
+			continue
+		}
+		return &conn{TCPConn: tcp, out: l.out(tcp), release: sync.OnceFunc(func() { l.server.conns.remove(source.Addr()) })}, nil
+	}
+}
+
+const tooManyConns = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: text/plain\r\n" +
+	"Content-Length: 41\r\n\r\ntoo many connections; asking again helps\n"
+
+// conn is a connection on which the machine may be slow, but not stand still: each piece has a deadline of its own.
+type conn struct {
+	*net.TCPConn
+	out     io.ReaderFrom // the same connection
+	release func()
+	broken  atomic.Pointer[error] // the first failure to write
+}
+
+const (
+	// stallFor and piece make the slowest download that is kept 17 kB/s.
+	stallFor = time.Minute
+	piece    = 1 << 20
+)
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(stallFor)); err != nil {
+		return 0, c.failed(err)
+	}
+	n, err := c.TCPConn.Write(p)
+	return n, c.failed(err)
+}
+
+// ReadFrom implements io.ReaderFrom: net/http calls it with the rest of a file, and the kernel sends it (sendfile).
+func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	rest, ok := r.(*io.LimitedReader)
+	if !ok {
+		n, err := c.out.ReadFrom(r)
+		return n, c.failed(err)
+	}
+	var sent int64
+	for rest.N > 0 {
+		if err := c.SetWriteDeadline(time.Now().Add(stallFor)); err != nil {
+			return sent, c.failed(err)
+		}
+		want := min(rest.N, piece)
+		n, err := c.out.ReadFrom(&io.LimitedReader{R: rest.R, N: want})
+		sent += n
+		rest.N -= n
+		if err != nil || n < want {
+			return sent, c.failed(err)
+		}
+	}
+	return sent, nil
+}
+
+// failed remembers why the connection cannot be written to: net/http keeps it from the handler.
+func (c *conn) failed(err error) error {
+	if err != nil {
+		c.broken.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+// drain waits until the machine has acknowledged everything that was written, and returns how many bytes it has not
+// when it never will: the kernel takes several MB into its buffers that a machine may not live to read.
+func (c *conn) drain() (unread int64, err error) {
+	since, wait := time.Now(), time.Millisecond
+	for last := int64(-1); ; {
+		unread, isOpen, err := c.unread()
+		switch {
+		case err != nil || unread == 0:
+			return unread, err
+		case c.broken.Load() != nil:
+			return unread, *c.broken.Load()
+		case !isOpen:
+			return unread, c.failed(syscall.ECONNRESET)
+		case unread != last:
+			last, since = unread, time.Now()
+		case time.Since(since) > stallFor:
+			return unread, c.failed(os.ErrDeadlineExceeded)
+		}
+		time.Sleep(wait)
+		wait = min(2*wait, 50*time.Millisecond)
+	}
+}
+
+// unread returns how many bytes the machine has not acknowledged, and whether it still may.
+func (c *conn) unread() (n int64, isOpen bool, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, false, err
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) {
+		var queued int
+		var info *unix.TCPInfo
+		if queued, inner = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ); inner != nil {
+			return
+		}
+		if info, inner = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); inner != nil {
+			return
+		}
+		n, isOpen = int64(queued), info.State != unix.BPF_TCP_CLOSE
+	})
+	return n, isOpen, errors.Join(err, inner)
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.release()
+	return c.TCPConn.Close()
+}
+
+// conns counts open connections, in all and of each machine.
+type conns struct {
+	limit, perSource int
+
+	mu       sync.Mutex
+	n        int
+	ofSource map[netip.Addr]int
+}
+
+func newConns(limit, perSource int) *conns {
+	return &conns{limit: limit, perSource: perSource, ofSource: map[netip.Addr]int{}}
+}
+
+func (c *conns) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+func (c *conns) add(source netip.Addr) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n >= c.limit || c.ofSource[source] >= c.perSource {
+		return false
+	}
+	c.n++
+	c.ofSource[source]++
+	return true
+}
+
+func (c *conns) remove(source netip.Addr) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n--
+	if c.ofSource[source]--; c.ofSource[source] == 0 {
+		delete(c.ofSource, source)
+	}
+}
+
+// addrOf returns a TCP address without IPv4-in-IPv6 and zone.
+func addrOf(a net.Addr) netip.AddrPort {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	p := tcp.AddrPort()
+	return netip.AddrPortFrom(p.Addr().Unmap().WithZone(""), p.Port())
+}

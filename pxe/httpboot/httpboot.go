@@ -1,0 +1,238 @@
+// Package httpboot owns the boot door over HTTP: loaders, scripts, artefacts by digest, and what booting machines
+// report. It never decides what a machine boots, and never redirects, chunks or compresses, which boot firmware cannot
+// take.
+//
+// It is plain net/http so that the kernel sends files by itself (sendfile). Start reading at Server.ServeHTTP.
+package httpboot
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Boots knows what machines boot, and takes note of what they were sent and say. Its errors are *inventory.Error when
+// the machine's console may show them.
+type Boots interface {
+	// Ask returns the script with which a machine says what it is; s is "" when the URL had no session.
+	Ask(ctx context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error)
+	// Script returns what the machine boots, as a script.
+	Script(ctx context.Context, s inventory.SessionID, c pxe.Client, base string) ([]byte, error)
+	// Report takes what a machine tells about its boot.
+	Report(ctx context.Context, s inventory.SessionID, source netip.Addr, r pxe.Report) error
+	// Artefact returns the digest of what a machine fetches as d/name in that session, or why it may not.
+	Artefact(ctx context.Context, s inventory.SessionID, source netip.Addr, d inventory.Digest, name string) (inventory.Digest, error)
+	// Transferring tells that a file begins to be sent, Transferred how that ended. Neither blocks.
+	Transferring(t pxe.Transfer)
+	Transferred(t pxe.Transfer)
+}
+
+// Loaders are the boot files by name.
+type Loaders interface {
+	Find(name string) (images.Loader, bool)
+}
+
+// Artefacts are the files of images by digest.
+type Artefacts interface {
+	// Open returns the file, which the caller closes.
+	Open(d inventory.Digest) (*os.File, inventory.Artefact, error)
+}
+
+// Config is everything a Server needs.
+type Config struct {
+	Listen    []netip.AddrPort
+	Serves    func(local netip.Addr) bool // which of our addresses are served; nil: all
+	Boots     Boots
+	Loaders   Loaders
+	Artefacts Artefacts
+	Admission func(local netip.Addr) Admission // rules for the link behind one of our addresses; nil: the defaults
+
+	Conns     int // connections at the same time; 0 means 8192
+	PerSource int // of one address; 0 means 128
+
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Server is the boot door over HTTP.
+type Server struct {
+	Metrics *Metrics
+
+	cfg       Config
+	listeners []*listener
+	conns     *conns
+	progress  *progress
+
+	mu    sync.Mutex
+	lines map[netip.Addr]*line // by our address
+}
+
+const (
+	proto = "http"
+
+	headerFor  = 10 * time.Second  // for a request's header
+	requestFor = 30 * time.Second  // and with its body
+	idleFor    = 120 * time.Second // iPXE keeps a connection that long
+	maxHeader  = 16 << 10
+	stopFor    = 3 * time.Second
+	sweepEvery = 30 * time.Second
+)
+
+// New returns a Server; nothing is opened before Listen.
+func New(cfg Config) *Server {
+	if cfg.Conns == 0 {
+		cfg.Conns = 8192
+	}
+	if cfg.PerSource == 0 {
+		cfg.PerSource = 128
+	}
+	if cfg.Serves == nil {
+		cfg.Serves = func(netip.Addr) bool { return true }
+	}
+	if cfg.Admission == nil {
+		cfg.Admission = func(netip.Addr) Admission { return Admission{} }
+	}
+	s := &Server{cfg: cfg, conns: newConns(cfg.Conns, cfg.PerSource), progress: newProgress(cfg.Now), lines: map[netip.Addr]*line{}}
+	s.Metrics = newMetrics(s)
+	return s
+}
+
+// Listen binds the sockets, so that a taken port is known before anything else starts. Serve calls it when nobody has.
+func (s *Server) Listen() error {
+	for _, a := range s.cfg.Listen {
+		network := "tcp4"
+		if a.Addr().Is6() {
+			network = "tcp6"
+		}
+		l, err := net.ListenTCP(network, net.TCPAddrFromAddrPort(a))
+		if err != nil {
+			for _, l := range s.listeners {
+				l.Close()
+			}
+			s.listeners = nil
+			return listenError(a, err)
+		}
+		s.listeners = append(s.listeners, &listener{TCPListener: l, server: s, out: func(c *net.TCPConn) io.ReaderFrom { return c }})
+	}
+	return nil
+}
+
+// Addrs returns what is bound, with the real port where 0 was asked for.
+func (s *Server) Addrs() []netip.AddrPort {
+	var addrs []netip.AddrPort
+	for _, l := range s.listeners {
+		addrs = append(addrs, addrOf(l.Addr()))
+	}
+	return addrs
+}
+
+func listenError(a netip.AddrPort, err error) error {
+	e := &inventory.Error{Kind: inventory.Unavailable, Msg: "cannot serve boot HTTP on " + a.String(), Err: err}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		e.Kind, e.Hint = inventory.Conflict, "another program has the port: ss -ltnp names it; another port is chosen with --boot-port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		e.Hint = "no interface of this machine has that address"
+	case errors.Is(err, os.ErrPermission):
+		e.Hint = "ports below 1024 need root or CAP_NET_BIND_SERVICE; another port is chosen with --boot-port"
+	}
+	return e
+}
+
+// connKey is where the context of a request has its *conn.
+type connKey struct{}
+
+// Serve answers requests until ctx is done.
+func (s *Server) Serve(ctx context.Context) error {
+	if s.listeners == nil {
+		if err := s.Listen(); err != nil {
+			return err
+		}
+	}
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerFor, ReadTimeout: requestFor, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, l := range s.listeners {
+		group.Go(func() error {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		s.sweepLoop(ctx)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			return server.Close() // long downloads break off; machines resume them with Range
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// sweepLoop forgets machines that have gone, until ctx is done.
+func (s *Server) sweepLoop(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.sweep()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Server) sweep() {
+	for _, t := range s.progress.sweep() {
+		s.cfg.Boots.Transferred(t)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lines {
+		l.sweep()
+	}
+}
+
+// line returns the queue in front of the link behind one of our addresses.
+func (s *Server) line(local netip.Addr) *line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[local]
+	if l == nil {
+		l = newLine(s.cfg.Admission(local), s.cfg.Now)
+		s.lines[local] = l
+	}
+	return l
+}
+
+func (s *Server) lineLengths() (queued, active int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lines {
+		q, a := l.lengths()
+		queued, active = queued+q, active+a
+	}
+	return queued, active
+}

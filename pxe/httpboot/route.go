@@ -1,0 +1,101 @@
+package httpboot
+
+import (
+	"net/url"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// place is what a URL path names.
+type place string
+
+// The places of the boot door; docs/http-boot.md lists them.
+const (
+	nowhere  place = ""
+	loader   place = "loader"
+	autoexec place = "autoexec.ipxe"
+	ask      place = "ask"
+	script   place = "script"
+	artefact place = "artefact"
+	report   place = "report"
+)
+
+// route is a URL path taken apart.
+type route struct {
+	place   place
+	session inventory.SessionID // "" in URLs without one
+	name    string              // of a loader or artefact
+	digest  inventory.Digest
+}
+
+const (
+	maxPath = 1024
+	maxName = 128
+)
+
+// parsePath takes an escaped path apart. Doubled slashes are one: some firmware joins a folder and a name with two,
+// and a redirect to the right spelling would end its boot.
+func parsePath(escaped string) route {
+	if len(escaped) > maxPath {
+		return route{}
+	}
+	var parts []string
+	for _, s := range strings.Split(escaped, "/") {
+		if s == "" {
+			continue
+		}
+		s, err := url.PathUnescape(s)
+		if err != nil || !isPlain(s) {
+			return route{}
+		}
+		parts = append(parts, s)
+	}
+	if len(parts) < 2 || len(parts) > 5 || parts[0] != "boot" {
+		return route{}
+	}
+	parts = parts[1:]
+	r := route{}
+	if isSession(parts[0]) {
+		r.session, parts = inventory.SessionID(parts[0]), parts[1:]
+	}
+	switch len(parts) {
+	case 1:
+		r.name = parts[0]
+		r.place = placeOf(parts[0])
+	case 3:
+		d, err := inventory.ParseDigest(parts[1])
+		if parts[0] != string(artefact) || err != nil || d.Hex() != parts[1] {
+			return route{}
+		}
+		r.place, r.digest, r.name = artefact, d, parts[2]
+	}
+	if r.place == nowhere {
+		return route{}
+	}
+	return r
+}
+
+func placeOf(name string) place {
+	switch name {
+	case pxe.AutoexecName:
+		return autoexec
+	case string(ask), string(script), string(report):
+		return place(name)
+	}
+	if pxe.IsLoader(name) {
+		return loader
+	}
+	return nowhere
+}
+
+// isPlain reports whether a decoded part of a path is a name: nothing that moves within a file system, nothing that
+// breaks a line of a log.
+func isPlain(s string) bool {
+	return s != "." && s != ".." && len(s) <= maxName &&
+		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '/' || r == '\\' }) < 0
+}
+
+// isSession reports whether a part of a path is a boot session: 128 bits in hex.
+func isSession(s string) bool { return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" }

@@ -1,0 +1,189 @@
+// Package lease owns the choice of addresses: which machine may have which, for how long, and what a request for one
+// is answered with (RFC 2131 section 4.3). It never touches a socket, a store or a clock: it returns what has to be
+// stored, and an address counts as given away only after the caller has said that it is.
+//
+// Start reading at Book.Offer and Book.Confirm.
+package lease
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// How long addresses are kept from others without being leased.
+const (
+	OfferFor   = time.Minute      // an offer, until the client asks for it
+	DeclineFor = 10 * time.Minute // an address that somebody else uses
+	pendingFor = 5 * time.Minute  // an acknowledgement that is being stored; Commit or Abort ends it
+	maxOffers  = 65_536           // in memory at once; beyond, the oldest is forgotten
+	// unclaimedFor is how long an offer is safe from other clients in a full subnet. UEFI firmware asks for what it was
+	// offered after 4 s, all others sooner.
+	unclaimedFor = 5 * time.Second
+)
+
+// Reason says why a client gets no address, in words for the admin and as the label of a metric; "" is none.
+type Reason string
+
+// The reasons.
+const (
+	NoSubnet        Reason = "the subnet is not known"
+	IsOff           Reason = "the subnet's mode is off"
+	NoReservation   Reason = "the subnet serves reservations only, and this machine has none"
+	Exhausted       Reason = "no address is left in the subnet's ranges"
+	ReservedTaken   Reason = "the address reserved for it is still in use by another machine"
+	WrongNetwork    Reason = "it asks for an address of another network"
+	TakenByAnother  Reason = "the address belongs to another machine"
+	ReservedOther   Reason = "the address is reserved for another machine"
+	OutsideRanges   Reason = "the address is in none of the subnet's ranges"
+	InQuarantine    Reason = "the address is in use by a machine that does not have it from us"
+	NotItsReserved  Reason = "another address is reserved for it"
+	NotWhatWasGiven Reason = "another address was offered to it"
+	NoAddress       Reason = "it asks for no address and was offered none"
+)
+
+// Client is who asks for an address. Clients are told apart by MAC: the client id changes between firmware, boot
+// loader and operating system of one machine.
+type Client struct {
+	Subnet   string // the subnet it is in, see SubnetFor
+	MAC      inventory.MAC
+	ClientID string // option 61 in hex
+	UUID     string // option 97; finds a reservation at boot only, an operating system does not send it
+	Hostname string // option 12
+	IsBoot   bool   // firmware or a boot loader: the lease is BootLeaseFor, not LeaseFor
+}
+
+// Network is what addresses are chosen from.
+type Network struct {
+	Subnets      []inventory.Subnet
+	Reservations []inventory.Reservation
+	Ours         []netip.Addr // this server's own addresses, which nobody else gets
+}
+
+// Book holds all subnets, reservations and leases. Its methods may be called from many goroutines, and none takes
+// longer with more addresses, but for Reconfigure and Counts.
+type Book struct {
+	mu      sync.Mutex
+	subnets []inventory.Subnet
+	pools   map[string]*pool
+	offers  offerTable
+}
+
+// New returns a book with what the store has. Leases outside of every subnet are left out.
+func New(n Network, leases []inventory.Lease) *Book {
+	b := &Book{pools: map[string]*pool{}, offers: newOfferTable()}
+	b.Reconfigure(n)
+	for _, l := range leases {
+		if p := b.pools[l.Subnet]; p != nil && l.Address.Is4() {
+			p.load(l)
+		}
+	}
+	for _, p := range b.pools {
+		p.rebuild()
+	}
+	return b
+}
+
+// Reconfigure puts other subnets and reservations in force. Leases of subnets that stay are kept; a machine whose
+// address may no longer be its own is told so when it next asks. So is one whose offer no longer fits.
+func (b *Book) Reconfigure(n Network) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.pools
+	b.subnets = append([]inventory.Subnet(nil), n.Subnets...)
+	b.pools = make(map[string]*pool, len(n.Subnets))
+	for _, s := range n.Subnets {
+		p := newPool(s, n)
+		if o := old[s.Name]; o != nil {
+			p.inherit(o)
+		}
+		b.pools[s.Name] = p
+	}
+	b.offers.forget(func(o *offer) bool {
+		p := b.pools[o.pool.subnet.Name]
+		if p == nil || !p.cidr.Contains(toAddr(o.addr)) {
+			return true
+		}
+		o.claim() // from the old pool
+		o.pool = p
+		p.offered[o.addr], p.offerOf[o.mac] = o, o
+		if !o.isPending && p.isDynamic(o.addr) {
+			p.addUnclaimed(o)
+		}
+		return false
+	})
+	for _, p := range b.pools {
+		p.rebuild()
+	}
+}
+
+// Find returns the lease on an address, whatever its state.
+func (b *Book) Find(subnet string, a netip.Addr) (inventory.Lease, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pools[subnet]
+	if p == nil || !a.Is4() {
+		return inventory.Lease{}, false
+	}
+	r := p.byAddr[toInt(a)]
+	if r == nil {
+		return inventory.Lease{}, false
+	}
+	return p.lease(r), true
+}
+
+// Counts says how full a subnet is.
+type Counts struct {
+	RangeN    int `json:"rangeN"` // addresses in ranges, less those nobody may have
+	BoundN    int `json:"boundN"` // leased now, reservations included
+	OfferedN  int `json:"offeredN"`
+	DeclinedN int `json:"declinedN"` // in quarantine
+	FreeN     int `json:"freeN"`     // could be given to a new machine now
+}
+
+// Counts looks at every lease of the subnet; it is for people, not for packets.
+func (b *Book) Counts(subnet string, now time.Time) (c Counts) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pools[subnet]
+	if p == nil {
+		return c
+	}
+	b.offers.expire(now)
+	for _, r := range p.ranges {
+		c.RangeN += int(r.last-r.first) + 1
+	}
+	for a := range p.excluded {
+		if p.inRanges(a) {
+			c.RangeN--
+		}
+	}
+	c.OfferedN = len(p.offered)
+	c.FreeN = c.RangeN
+	for a := range p.offered {
+		if p.isDynamic(a) {
+			c.FreeN--
+		}
+	}
+	for a := range p.reserved {
+		if p.inRanges(a) && !p.excluded[a] {
+			c.FreeN--
+		}
+	}
+	for a, r := range p.byAddr {
+		if !r.isHeld(now) {
+			continue
+		}
+		if r.state == inventory.LeaseDeclined {
+			c.DeclinedN++
+		} else {
+			c.BoundN++
+		}
+		if p.isDynamic(a) && p.offered[a] == nil {
+			c.FreeN--
+		}
+	}
+	return c
+}

@@ -1,0 +1,214 @@
+package lease
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Offer is an address held for a client until OfferFor has passed.
+type Offer struct {
+	Address  netip.Addr
+	For      time.Duration // the lease that will come with it
+	Hostname string        // of the reservation; "" when none is reserved
+	// IsFirstUse is true when this client has not had the address before: somebody may use it without our knowing,
+	// so it should be probed first (RFC 2131 section 2.2). Reserved addresses are never probed.
+	IsFirstUse bool
+}
+
+// Offer answers a DISCOVER: it chooses an address and holds it for the client. wanted is option 50. The second value
+// says why there is none.
+func (b *Book) Offer(c Client, wanted netip.Addr, now time.Time) (Offer, Reason) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.offers.expire(now)
+	p, why := b.poolFor(c)
+	if why != "" {
+		return Offer{}, why
+	}
+	m := toMAC(c.MAC)
+	a, why := p.choose(c, m, wanted, now)
+	if why == Exhausted {
+		a, why = b.offers.giveWay(p, now)
+	}
+	if why != "" {
+		return Offer{}, why
+	}
+	b.offers.hold(p, m, a, now)
+	return p.offer(c, m, a), ""
+}
+
+func (p *pool) offer(c Client, m mac, a uint32) Offer {
+	o := Offer{Address: toAddr(a), For: p.leaseFor(c)}
+	if r := p.reserved[a]; r != nil {
+		o.Hostname = r.Hostname
+	} else {
+		r := p.byAddr[a]
+		o.IsFirstUse = r == nil || r.mac != m
+	}
+	return o
+}
+
+func (p *pool) leaseFor(c Client) time.Duration {
+	if c.IsBoot {
+		return time.Duration(p.subnet.BootLeaseFor)
+	}
+	return time.Duration(p.subnet.LeaseFor)
+}
+
+// HasReservation reports whether an address is reserved for a client.
+func (b *Book) HasReservation(c Client) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pools[c.Subnet]
+	return p != nil && p.reservation(c, toMAC(c.MAC)) != nil
+}
+
+// Forget drops what was offered to a client that took another server's offer.
+func (b *Book) Forget(c Client) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pools[c.Subnet]; p != nil {
+		if o := p.offerOf[toMAC(c.MAC)]; o != nil && !o.isPending {
+			b.offers.drop(o)
+		}
+	}
+}
+
+// offer is an address that is held for a client: offered, or acknowledged but not yet stored.
+type offer struct {
+	pool      *pool
+	mac       mac
+	addr      uint32
+	until     time.Time
+	isPending bool
+
+	prev, next   *offer // in offerTable.ring
+	older, newer *offer // in pool.unclaimed; nil when not there
+}
+
+// offerTable holds the offers of all subnets in the order in which they end. It is bounded: a flood of invented
+// clients costs real ones an offer, not us our memory.
+type offerTable struct {
+	ring *offer // sentinel
+	n    int
+}
+
+func newRing() *offer {
+	s := &offer{}
+	s.prev, s.next, s.older, s.newer = s, s, s, s
+	return s
+}
+
+func newOfferTable() offerTable { return offerTable{ring: newRing()} }
+
+// hold keeps an address for a client, in place of what was held for it before.
+func (t *offerTable) hold(p *pool, m mac, a uint32, now time.Time) *offer {
+	o := p.offerOf[m]
+	if o != nil && o.addr != a {
+		t.drop(o)
+		o = nil
+	}
+	if o == nil {
+		for t.n >= maxOffers {
+			t.evict(now)
+		}
+		o = &offer{pool: p, mac: m, addr: a}
+		p.offered[a], p.offerOf[m] = o, o
+		p.dequeue(p.byAddr[a])
+		t.n++
+	} else {
+		o.unlink()
+	}
+	t.append(o, now.Add(OfferFor))
+	return o
+}
+
+func (t *offerTable) append(o *offer, until time.Time) {
+	o.until = until
+	last := t.ring.prev
+	o.prev, o.next = last, t.ring
+	last.next, t.ring.prev = o, o
+	if !o.isPending && o.pool.isDynamic(o.addr) {
+		o.pool.addUnclaimed(o)
+	}
+}
+
+func (o *offer) unlink() {
+	o.prev.next, o.next.prev = o.next, o.prev
+	o.claim()
+}
+
+// claim takes an offer from those that its client has not asked for.
+func (o *offer) claim() {
+	if o.newer != nil {
+		o.older.newer, o.newer.older = o.newer, o.older
+		o.older, o.newer = nil, nil
+	}
+}
+
+// addUnclaimed adds the newest offer that its client has not asked for.
+func (p *pool) addUnclaimed(o *offer) {
+	last := p.unclaimed.older
+	o.older, o.newer = last, p.unclaimed
+	last.newer, p.unclaimed.older = o, o
+}
+
+// giveWay takes an address of a subnet without free ones from the client that has longest had an offer and not asked
+// for it. So machines that do not exist cannot close a subnet by asking for all its addresses again and again.
+func (t *offerTable) giveWay(p *pool, now time.Time) (uint32, Reason) {
+	o := p.unclaimed.newer
+	if o == p.unclaimed || o.until.Sub(now) > OfferFor-unclaimedFor {
+		return 0, Exhausted
+	}
+	t.remove(o)
+	return o.addr, ""
+}
+
+// drop ends an offer and makes its address available.
+func (t *offerTable) drop(o *offer) {
+	t.remove(o)
+	o.pool.giveBack(o.addr)
+}
+
+func (t *offerTable) remove(o *offer) {
+	o.unlink()
+	delete(o.pool.offered, o.addr)
+	delete(o.pool.offerOf, o.mac)
+	t.n--
+}
+
+// expire ends the offers whose time is over.
+func (t *offerTable) expire(now time.Time) {
+	for o := t.ring.next; o != t.ring && !o.until.After(now); o = t.ring.next {
+		if o.isPending {
+			o.isPending = false // the caller forgot to say what became of it; nothing was promised
+		}
+		t.drop(o)
+	}
+}
+
+// evict makes room for one offer. Those being stored go to the end instead.
+func (t *offerTable) evict(now time.Time) {
+	for range t.n {
+		o := t.ring.next
+		if !o.isPending {
+			t.drop(o)
+			return
+		}
+		o.unlink()
+		t.append(o, now.Add(pendingFor))
+	}
+	t.drop(t.ring.next)
+}
+
+// forget ends the offers that match, without making their addresses available: the pools are being rebuilt.
+func (t *offerTable) forget(match func(*offer) bool) {
+	for o := t.ring.next; o != t.ring; {
+		next := o.next
+		if match(o) {
+			o.unlink()
+			t.n--
+		}
+		o = next
+	}
+}

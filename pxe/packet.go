@@ -1,0 +1,154 @@
+package pxe
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// PacketType is the DHCP message type of option 53 (RFC 2132 section 9.6).
+type PacketType uint8
+
+// The message types that clients send.
+const (
+	Discover PacketType = 1
+	Request  PacketType = 3
+	Decline  PacketType = 4
+	Release  PacketType = 7
+	Inform   PacketType = 8
+)
+
+// Packet is what a DHCP message says of its sender, as plain values. The door has checked the header; the options are
+// as they came. Classify keeps none of the slices.
+type Packet struct {
+	Type        PacketType
+	MAC         inventory.MAC
+	Xid         uint32 // repeats at every boot of some iPXE builds: never a key
+	Secs        uint16 // iPXE counts something else in it
+	IsBroadcast bool
+
+	Class60     string   // vendor class
+	Arch93      []uint16 // client architectures (RFC 4578 section 2.1), nil when absent
+	UUID97      []byte   // client machine identifier: type 0, then 16 bytes
+	UserClass77 []byte   // RFC 3004: a list of length-prefixed texts; iPXE sends the bare text
+	IPXE175     []byte   // iPXE's encapsulated options
+	ClientID61  []byte
+	Hostname12  string
+	Params55    []byte
+}
+
+// Classify says who sent a packet. It is total: whatever the packet holds, there is an answer, and what it does not
+// understand counts as an operating system, which gets no boot options.
+func Classify(p Packet) Client {
+	c := Client{Stage: StageOS, MAC: p.MAC, ArchCode: -1, UUID: uuidFromOption(p.UUID97), Class: inventory.Clean(p.Class60, 128)}
+	if len(p.ClientID61) > 1 {
+		c.ClientID = hex.EncodeToString(p.ClientID61[:min(len(p.ClientID61), 255)])
+	}
+	isHTTP, isPXE := strings.HasPrefix(c.Class, "HTTPClient"), strings.HasPrefix(c.Class, "PXEClient")
+	row, known := architecture(p.Arch93, c.Class)
+	if known {
+		c.ArchCode, c.Arch, c.Firmware = row.Code, row.Arch, row.Firmware
+		isHTTP = isHTTP || row.IsHTTP && !isPXE
+	} else if len(p.Arch93) > 0 {
+		c.ArchCode = int(p.Arch93[0])
+	}
+	if isRaspberryPi(p.MAC) && c.ArchCode == 0 {
+		c.Arch, c.Firmware = inventory.ARM64, "" // says BIOS, cannot run its loaders
+	}
+	switch {
+	case isIPXE(p):
+		c.Stage, c.IPXE = StageIPXE, parseIPXE(p.IPXE175)
+	case isHTTP:
+		c.Stage = StageFirmware
+		if c.Firmware == inventory.UEFI {
+			c.Firmware = inventory.UEFIHTTP
+		}
+	case isPXE || len(p.Arch93) > 0:
+		c.Stage = StageFirmware
+	}
+	return c
+}
+
+// IsHTTP reports whether the client is firmware that boots a URL.
+func (c Client) IsHTTP() bool {
+	if c.Stage != StageFirmware {
+		return false
+	}
+	row, _ := architectureOf(c.ArchCode)
+	return strings.HasPrefix(c.Class, "HTTPClient") || row.IsHTTP && !strings.HasPrefix(c.Class, "PXEClient")
+}
+
+// architecture finds the first architecture that the table knows: in option 93, else in the class, whose third field
+// repeats it (PXEClient:Arch:00007:UNDI:003000; PXE 2.1 section 2.2.1).
+func architecture(codes []uint16, class string) (Architecture, bool) {
+	for _, code := range codes {
+		if row, ok := architectureOf(int(code)); ok {
+			return row, true
+		}
+	}
+	if f := strings.Split(class, ":"); len(codes) == 0 && len(f) > 2 && f[1] == "Arch" {
+		if code, err := strconv.ParseUint(f[2], 10, 16); err == nil {
+			return architectureOf(int(code))
+		}
+	}
+	return Architecture{}, false
+}
+
+// isIPXE recognises iPXE by its own option, or by its user class in either spelling.
+func isIPXE(p Packet) bool {
+	if len(p.IPXE175) > 0 || string(p.UserClass77) == "iPXE" {
+		return true
+	}
+	for b := p.UserClass77; len(b) > 0 && len(b) > int(b[0]); b = b[1+int(b[0]):] {
+		if string(b[1:1+int(b[0])]) == "iPXE" {
+			return true
+		}
+	}
+	return false
+}
+
+// The suboptions of option 175 that we read. The features are one byte each, 1 when built in.
+const (
+	ipxeHTTP    = 0x13
+	ipxeVersion = 0xeb
+	ipxePad     = 0x00
+	ipxeEnd     = 0xff
+)
+
+// parseIPXE reads option 175; it stops at the first suboption that does not fit.
+func parseIPXE(b []byte) (x IPXE) {
+	for len(b) > 0 && b[0] != ipxeEnd {
+		if b[0] == ipxePad {
+			b = b[1:]
+			continue
+		}
+		if len(b) < 2 || len(b) < 2+int(b[1]) {
+			return x
+		}
+		value := b[2 : 2+int(b[1])]
+		switch b[0] {
+		case ipxeHTTP:
+			x.HasHTTP = len(value) == 1 && value[0] != 0
+		case ipxeVersion:
+			if len(value) == 3 {
+				x.Version = strconv.Itoa(int(value[0])) + "." + strconv.Itoa(int(value[1])) + "." + strconv.Itoa(int(value[2]))
+			}
+		}
+		b = b[2+len(value):]
+	}
+	return x
+}
+
+// uuidFromOption reads option 97 (RFC 4578 section 2.3): type 0 and 16 bytes, of which the first three fields are
+// little-endian, as SMBIOS stores them. Anything else, and what vendors put where they set none, is "".
+func uuidFromOption(b []byte) string {
+	if len(b) != 17 || b[0] != 0 {
+		return ""
+	}
+	u := b[1:]
+	swapped := []byte{u[3], u[2], u[1], u[0], u[5], u[4], u[7], u[6]}
+	s := hex.EncodeToString(append(swapped, u[8:]...))
+	return cleanUUID(s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:])
+}

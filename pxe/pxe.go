@@ -1,0 +1,134 @@
+// Package pxe owns the boot decision: who is asking (Client), what it should boot and why (Decide), what DHCP says to
+// it (Answer), and the scripts and the one table of boot file names. It is pure: the same input gives the same bytes.
+// It never reads a file, a socket or a clock.
+package pxe
+
+import (
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Stage is which program on the machine is talking.
+type Stage string
+
+// The stages of a network boot.
+const (
+	StageOS       Stage = "os"       // no network boot: an operating system, a phone, a BMC
+	StageFirmware Stage = "firmware" // PXE or HTTP Boot firmware that wants a loader
+	StageIPXE     Stage = "ipxe"     // iPXE that wants a script
+)
+
+// Client is what a packet or a script request tells about a machine. Every text in it comes from the network.
+type Client struct {
+	Stage    Stage
+	MAC      inventory.MAC
+	Arch     inventory.Arch // "" when not told
+	Firmware inventory.Firmware
+	ArchCode int    // option 93, -1 when absent
+	UUID     string // option 97 or iPXE's ${uuid}, lower case
+	ClientID string // option 61 in hex
+	Class    string // option 60
+	IPXE     IPXE   // what iPXE can do; zero for others
+
+	Address netip.Addr // what it has, or is being given
+	Subnet  string     // the subnet it is in
+	Server  netip.Addr // our address as that machine reaches it
+
+	// Identity is what iPXE reported in a script request; nil in DHCP.
+	Identity *Identity
+}
+
+// IPXE is what option 175 says of an iPXE build.
+type IPXE struct {
+	Version string // such as 1.0.0; from option 175.235
+	HasHTTP bool
+}
+
+// Identity is what a machine says of itself when it asks for its script. The fields are hints and are cleaned.
+type Identity struct {
+	UUID, Serial, AssetTag, Manufacturer, Product, BoardSerial string
+	Platform, BuildArch, CPU, Version                          string
+	MemoryMiB                                                  int
+	MACs                                                       []inventory.MAC
+}
+
+// Boot says what a machine is given.
+type Boot string
+
+// The decisions.
+const (
+	BootIgnore Boot = "ignore" // an address at most, no boot options; nothing of ours runs
+	BootDisk   Boot = "disk"   // its own disk, in the way of Decision.Disk
+	BootWait   Boot = "wait"   // a script that says why, waits, and asks again
+	BootPark   Boot = "park"   // a script that says why, waits long and restarts the machine: the loop breaker
+	BootImage  Boot = "image"  // the profile's image
+)
+
+// Plan is what provision found out about a known host; Decide turns it into a Decision.
+type Plan struct {
+	Profile *inventory.Profile
+	Image   *inventory.Image
+	// Problem says why no image can be given although the host is accepted: no profile matches (of kind NotFound, and
+	// no fault), two tie, the image lacks a file, the database cannot commit.
+	Problem *inventory.Error
+	// Policy applies while the host is not accepted.
+	Policy inventory.UnknownPolicy
+	// Quirks are the rows of the quirk table in force: the built-in ones and the admin's.
+	Quirks []Quirk
+	// Loaders tells which boot files exist.
+	Loaders func(name string) bool
+}
+
+// Decision is what a machine gets to boot and why. Reason and Hint are for people; the console, the timeline and the
+// log all show them.
+type Decision struct {
+	Boot   Boot
+	Disk   inventory.DiskBoot // for BootDisk
+	Loader string             // file for StageFirmware, "" when it gets none
+	Reason string
+	Hint   string
+	Again  time.Duration // for BootWait and BootPark: when it should ask or restart
+	IsTrap bool          // true when the reason is a fault that should be an open issue (IssueBootRefused)
+}
+
+// Reply is what DHCP adds to an answer so that the machine boots. Empty fields are left out.
+type Reply struct {
+	Next  netip.Addr // siaddr and option 66
+	File  string     // boot file: a loader's name for TFTP, or an absolute URL; header field or option 67
+	Class string     // option 60
+	PXE   []byte     // option 43
+	IPXE  []byte     // option 175
+}
+
+// Transfer is a boot file or artefact on its way to a machine, as the doors that send it report.
+type Transfer struct {
+	Session inventory.SessionID // "" when only the source address is known (TFTP)
+	Source  netip.Addr
+	Proto   string // tftp or http
+	Name    string // loader or artefact name
+	Bytes   int64  // sent so far
+	Size    int64
+	Took    time.Duration
+	Err     error // nil while running and when it arrived whole
+}
+
+// Report is what a boot script or a booted system tells about itself.
+type Report struct {
+	Step   ReportStep
+	Detail string // one line for people
+	Log    string // more text, kept with the event
+}
+
+// ReportStep says how far the machine is.
+type ReportStep string
+
+// The steps of a report.
+const (
+	ReportProgress  ReportStep = "progress"  // still on its way; Detail says where
+	ReportDisk      ReportStep = "disk"      // the script is about to hand over to the machine's own disk
+	ReportUp        ReportStep = "up"        // the booted system runs
+	ReportInstalled ReportStep = "installed" // the installer has finished; the next boot is from disk
+	ReportFailed    ReportStep = "failed"    // it stopped; Detail says why
+)

@@ -1,0 +1,223 @@
+// Package ra owns the smallest answer to IPv6 router solicitations on boot interfaces, which spares booting iPXE its
+// wait for an IPv6 router that does not exist. It never offers a route, a prefix or DHCPv6: to every other machine the
+// answer means nothing.
+package ra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/ipv6"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
+)
+
+// Config is everything a Server needs.
+type Config struct {
+	Interfaces []string
+	Log        *slog.Logger
+}
+
+// Server answers router solicitations.
+type Server struct {
+	cfg Config
+	// limit bounds what a flood of solicitations makes us send; a rack that starts at once stays below it.
+	limit *rate.Limiter
+}
+
+// New returns a Server; nothing is opened before Serve.
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, limit: rate.NewLimiter(500, 1000)}
+}
+
+const (
+	solicitation = 133 // RFC 4861 section 4.1
+	minSize      = 8
+	hopLimit     = 255 // what proves that a packet was not forwarded (RFC 4861 section 6.1.1)
+
+	lookEvery   = 2 * time.Second
+	retryAtMost = 30 * time.Second
+)
+
+// advertisement is a router advertisement without flags, lifetime and options (RFC 4861 section 4.2): it ends a
+// machine's search for a router and makes none of us. The kernel fills in the checksum.
+func advertisement() []byte {
+	return []byte{134, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+}
+
+func allNodes() netip.Addr { return netip.MustParseAddr("ff02::1") }
+
+// destination returns where the answer to an ICMPv6 packet goes; ok is false when it is no valid solicitation
+// (RFC 4861 section 6.1.1). A machine without an address is answered through all nodes.
+func destination(packet []byte, hops int, source netip.Addr) (to netip.Addr, ok bool) {
+	if hops != hopLimit || len(packet) < minSize || packet[0] != solicitation || packet[1] != 0 {
+		return netip.Addr{}, false
+	}
+	for options := packet[minSize:]; len(options) > 0; {
+		if len(options) < 2 || options[1] == 0 || len(options) < 8*int(options[1]) {
+			return netip.Addr{}, false
+		}
+		if options[0] == 1 && source.IsUnspecified() {
+			return netip.Addr{}, false
+		}
+		options = options[8*int(options[1]):]
+	}
+	if source.IsLinkLocalUnicast() {
+		return source.WithZone(""), true
+	}
+	return allNodes(), true
+}
+
+// Serve answers until ctx is done. An interface that is missing, down or without a link-local address is waited for.
+func (s *Server) Serve(ctx context.Context) error {
+	var g errgroup.Group
+	for _, name := range s.cfg.Interfaces {
+		g.Go(func() error { s.serveInterface(ctx, name); return nil })
+	}
+	return g.Wait()
+}
+
+func (s *Server) serveInterface(ctx context.Context, name string) {
+	wait, last := time.Second, ""
+	for ctx.Err() == nil {
+		err := s.answer(ctx, name, func() {
+			s.cfg.Log.Info("answering router solicitations", "iface", name)
+			wait, last = time.Second, ""
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if err.Error() != last { // the same reason is told once
+			last = err.Error()
+			s.cfg.Log.Warn("router solicitations not answered, boots are slower; trying again", "iface", name, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, retryAtMost)
+	}
+}
+
+// answer serves one interface until it fails, changes or ctx is done.
+func (s *Server) answer(ctx context.Context, name string, started func()) error {
+	ifi, own, err := linkLocal(name)
+	if err != nil {
+		return err
+	}
+	conn, err := listen(ctx, ifi)
+	if err != nil {
+		return err
+	}
+	started()
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		<-gctx.Done()
+		conn.Close()
+		return nil
+	})
+	g.Go(func() error { return s.read(conn, ifi) })
+	g.Go(func() error {
+		t := time.NewTicker(lookEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-gctx.Done():
+				return gctx.Err()
+			case <-t.C:
+			}
+			now, addr, err := linkLocal(name)
+			if err != nil {
+				return err
+			}
+			if now.Index != ifi.Index || addr != own {
+				return errors.New("interface changed")
+			}
+		}
+	})
+	return g.Wait()
+}
+
+func (s *Server) read(conn *ipv6.PacketConn, ifi *net.Interface) error {
+	buf, advert := make([]byte, 1500), advertisement()
+	for {
+		n, cm, peer, err := conn.ReadFrom(buf)
+		if err != nil {
+			return fmt.Errorf("read solicitation: %w", err)
+		}
+		source, isIP := peer.(*net.IPAddr)
+		if cm == nil || !isIP {
+			continue
+		}
+		from, _ := netip.AddrFromSlice(source.IP)
+		to, ok := destination(buf[:n], cm.HopLimit, from)
+		if !ok || !s.limit.Allow() {
+			continue
+		}
+		if _, err := conn.WriteTo(advert, nil, &net.IPAddr{IP: to.AsSlice(), Zone: ifi.Name}); err != nil {
+			s.cfg.Log.Debug("router advertisement not sent", "iface", ifi.Name, "addr", to, "err", err)
+		}
+	}
+}
+
+// linkLocal returns an interface that is up, and its link-local address.
+func linkLocal(name string) (*net.Interface, netip.Addr, error) {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, netip.Addr{}, fmt.Errorf("find interface %s: %w", name, err)
+	}
+	if ifi.Flags&net.FlagUp == 0 {
+		return nil, netip.Addr{}, fmt.Errorf("interface %s is down", name)
+	}
+	addrs, err := ifi.Addrs()
+	if err != nil {
+		return nil, netip.Addr{}, fmt.Errorf("read addresses of %s: %w", name, err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() == nil && n.IP.IsLinkLocalUnicast() {
+			addr, _ := netip.AddrFromSlice(n.IP)
+			return ifi, addr, nil
+		}
+	}
+	return nil, netip.Addr{}, fmt.Errorf("interface %s has no IPv6 link-local address", name)
+}
+
+// listen opens a socket that hears the solicitations of one interface.
+func listen(ctx context.Context, ifi *net.Interface) (*ipv6.PacketConn, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if e := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), ifi.Name) }); e != nil {
+			return e
+		}
+		return err
+	}}
+	raw, err := lc.ListenPacket(ctx, "ip6:ipv6-icmp", "::")
+	if err != nil {
+		return nil, fmt.Errorf("listen for ICMPv6 on %s: %w", ifi.Name, err)
+	}
+	conn := ipv6.NewPacketConn(raw)
+	var only ipv6.ICMPFilter
+	only.SetAll(true)
+	only.Accept(ipv6.ICMPTypeRouterSolicitation)
+	for _, step := range []func() error{
+		func() error { return conn.SetICMPFilter(&only) },
+		func() error { return conn.SetControlMessage(ipv6.FlagHopLimit, true) },
+		func() error { return conn.SetHopLimit(hopLimit) },
+		func() error { return conn.SetMulticastHopLimit(hopLimit) },
+		func() error { return conn.SetMulticastInterface(ifi) },
+		func() error { return conn.JoinGroup(ifi, &net.IPAddr{IP: net.IPv6linklocalallrouters}) },
+	} {
+		if err := step(); err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("prepare ICMPv6 socket on %s: %w", ifi.Name, err)
+		}
+	}
+	return conn, nil
+}

@@ -1,0 +1,25 @@
+package pxe
+
+import (
+	"errors"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// RefusalScript is what a machine is given when its script could not be made: it shows the reason, waits and asks
+// again. What is not an inventory.Error is ours to read in the log and stays there.
+func RefusalScript(base string, s inventory.SessionID, m inventory.MAC, why error) []byte {
+	d := Decision{Boot: BootWait, Reason: "the boot server could not decide: internal error", Hint: "its log says why", Again: AskAgain}
+	var e *inventory.Error
+	if errors.As(why, &e) {
+		d.Reason, d.Hint = e.Msg, e.Hint
+		if e.Kind == inventory.Unavailable {
+			d.Again = 5 * time.Second
+		}
+	}
+	out := script{in: ScriptInput{Client: Client{MAC: m}, Decision: d, Session: s, Base: base}}
+	out.line("#!ipxe")
+	out.wait()
+	return []byte(out.String())
+}

@@ -1,0 +1,237 @@
+// Package arch holds the shape of the house as tests: which floor a package lives on, which third-party library has
+// which one owner, and how long a file may grow. It never looks at behaviour.
+package arch
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "slipway.dev/slipway"
+
+// floors says where each package lives; imports go down only. The longest matching prefix counts.
+var floors = map[string]int{
+	"inventory": 0, "migrations": 0,
+	"pxe": 1, "pxe/lease": 1, "inventory/transfer": 1,
+	"inventory/sqlstore": 2,
+	"provision":          3, "images": 3, "inventory/live": 3,
+	"pxe/dhcp": 4, "pxe/ra": 4, "pxe/tftp": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4,
+	"cmd/slipway": 5,
+	"test":        6, "inventory/storetest": 6,
+}
+
+// sameFloor lists the imports between neighbours that are allowed, and why.
+var sameFloor = map[string]string{
+	"pxe/lease -> pxe": "leases are chosen for classified clients",
+}
+
+// pure packages give the same bytes for the same input: they may import none of these, nor call time.Now.
+var impure = []string{"database/sql", "net/http", "os", "os/exec", "syscall", "math/rand", "math/rand/v2"}
+
+// owners names the only packages that may import a third-party library; a library missing here may not be imported.
+var owners = map[string][]string{
+	"github.com/alecthomas/kong":          {"cmd/slipway"},
+	"github.com/danielgtaylor/huma":       {"web"},
+	"github.com/labstack/echo":            {"web"},
+	"github.com/mattn/go-sqlite3":         {"inventory/sqlstore"},
+	"github.com/pressly/goose":            {"inventory/sqlstore"},
+	"github.com/insomniacslk/dhcp":        {"pxe/dhcp", "cmd/slipway/simulate"},
+	"github.com/pin/tftp":                 {"pxe/tftp", "cmd/slipway/simulate"},
+	"github.com/mdlayher":                 {"pxe/dhcp", "pxe/ra", "cmd/slipway/simulate"},
+	"github.com/vishvananda":              {"cmd/slipway"},
+	"github.com/digitalocean/go-libvirt":  {"cmd/slipway/lab"},
+	"github.com/gopacket/gopacket":        {"cmd/slipway/serve"},
+	"github.com/google/uuid":              {"cmd/slipway", "provision"},
+	"github.com/google/renameio":          {"images"},
+	"github.com/klauspost/compress":       {"images"},
+	"github.com/prometheus/client_golang": {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+	"go.yaml.in/yaml":                     {"cmd/slipway", "inventory/transfer", "images", "web"},
+	"golang.org/x/net":                    {"pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "cmd/slipway/simulate"},
+	"golang.org/x/sync":                   {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+	"golang.org/x/sys":                    {"cmd/slipway", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "images"},
+	"golang.org/x/term":                   {"cmd/slipway"},
+	"golang.org/x/time":                   {"provision", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+}
+
+type file struct {
+	pkg, name string
+	imports   []string
+	lines     int
+	ast       *ast.File
+}
+
+// files reads all Go files of the module but those made by tools and tests.
+func files(t *testing.T) []file {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var all []file
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, p)
+		if d.IsDir() {
+			if slices.Contains([]string{".git", "tools", "ui", "bin", "build", "testdata", "node_modules"}, d.Name()) && rel != "." {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		one := file{pkg: path.Dir(filepath.ToSlash(rel)), name: filepath.ToSlash(rel), lines: bytes.Count(text, []byte("\n")), ast: f}
+		for _, i := range f.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			one.imports = append(one.imports, name)
+		}
+		all = append(all, one)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 20 {
+		t.Fatalf("only %d files found; the test looks in the wrong place", len(all))
+	}
+	return all
+}
+
+// floor returns the floor of a package of ours.
+func floor(pkg string) (int, bool) {
+	for p := pkg; p != "."; p = path.Dir(p) {
+		if f, ok := floors[p]; ok {
+			return f, p == pkg || f >= 5
+		}
+	}
+	return 0, false
+}
+
+func TestImportsGoDownTheFloors(t *testing.T) {
+	for _, f := range files(t) {
+		from, ok := floor(f.pkg)
+		if !ok {
+			t.Errorf("%s: package %s has no floor; give it one in test/arch", f.name, f.pkg)
+			continue
+		}
+		for _, name := range f.imports {
+			pkg, ours := strings.CutPrefix(name, module+"/")
+			if !ours {
+				continue
+			}
+			to, _ := floor(pkg)
+			switch {
+			case from >= 5 && to == from: // binaries and tests may use their neighbours
+			case to == from && sameFloor[f.pkg+" -> "+pkg] == "" && f.pkg != pkg:
+				t.Errorf("%s imports its neighbour %s on floor %d", f.name, pkg, to)
+			case to > from:
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports go down", f.name, from, pkg, to)
+			case to == 2 && (from == 3 || from == 4):
+				t.Errorf("%s imports the plug %s; declare an interface and let cmd plug it in", f.name, pkg)
+			}
+		}
+	}
+}
+
+func TestGroundAndPureFloorsStayClean(t *testing.T) {
+	for _, f := range files(t) {
+		level, _ := floor(f.pkg)
+		if level > 1 {
+			continue
+		}
+		for _, name := range f.imports {
+			if level == 0 && strings.Contains(strings.SplitN(name, "/", 2)[0], ".") {
+				t.Errorf("%s imports %s: the ground floor uses the standard library only", f.name, name)
+			}
+			if level == 1 && slices.Contains(impure, name) {
+				t.Errorf("%s imports %s: the pure floor has no files, sockets, programs or chance", f.name, name)
+			}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && (s.Sel.Name == "Now" || s.Sel.Name == "Sleep" || s.Sel.Name == "After") {
+					t.Errorf("%s calls time.%s: take the time as an argument", f.name, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestEachLibraryHasItsOwner(t *testing.T) {
+	for _, f := range files(t) {
+		if level, _ := floor(f.pkg); level >= 6 {
+			continue
+		}
+		for _, name := range f.imports {
+			if !strings.Contains(strings.SplitN(name, "/", 2)[0], ".") || strings.HasPrefix(name, module) {
+				continue
+			}
+			lib, allowed := owner(name)
+			if lib == "" {
+				t.Errorf("%s imports %s, which has no owner; see docs/decisions before adding a library", f.name, name)
+			} else if !slices.ContainsFunc(allowed, func(p string) bool {
+				return f.pkg == p || strings.HasPrefix(f.pkg, p+"/") && p != "inventory" && p != "web"
+			}) {
+				t.Errorf("%s imports %s, which belongs to %v", f.name, lib, allowed)
+			}
+		}
+	}
+}
+
+func owner(name string) (lib string, allowed []string) {
+	for lib, allowed := range owners {
+		if name == lib || strings.HasPrefix(name, lib+"/") {
+			return lib, allowed
+		}
+	}
+	return "", nil
+}
+
+func TestOnlyTestsImportTheConformanceSuite(t *testing.T) {
+	for _, f := range files(t) {
+		if slices.Contains(f.imports, module+"/inventory/storetest") {
+			t.Errorf("%s imports inventory/storetest, which brings package testing", f.name)
+		}
+	}
+}
+
+func TestFilesStayShort(t *testing.T) {
+	for _, f := range files(t) {
+		if f.lines > 500 {
+			t.Errorf("%s has %d lines: look for the missing noun", f.name, f.lines)
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItOwns(t *testing.T) {
+	said, seen := map[string]bool{}, map[string]bool{}
+	for _, f := range files(t) {
+		seen[f.pkg] = true
+		if f.ast.Doc != nil {
+			said[f.pkg] = true
+		}
+	}
+	for pkg := range seen {
+		if !said[pkg] {
+			t.Errorf("package %s has no comment that says what it owns and what it never does", pkg)
+		}
+	}
+}

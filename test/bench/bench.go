@@ -1,0 +1,120 @@
+// Package bench owns the figures of make bench: Slipway beside the servers that people use today, on the same machine
+// in the same run. It never quotes a figure of another run: only ratios mean anything.
+//
+// Each benchmark is a Benchmark; TestBench runs those whose name matches SLIPWAY_BENCH and prints one line for each.
+// Everything happens in network namespaces of its own; nothing leaves them.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Figure is a result: ours and the peer's in the same unit.
+type Figure struct {
+	Name     string
+	Ours     float64
+	Peer     float64
+	IsCost   bool // less is better, as for seconds
+	Unit     string
+	PeerName string
+}
+
+// Line is the figure as make bench prints it; a ratio above 1 means that we are better.
+func (f Figure) Line() string {
+	ratio := 0.0
+	switch {
+	case f.IsCost && f.Ours > 0:
+		ratio = f.Peer / f.Ours
+	case !f.IsCost && f.Peer > 0:
+		ratio = f.Ours / f.Peer
+	}
+	return fmt.Sprintf("bench %s ours=%s peer=%s ratio=%.2f unit=%s peer_name=%s", f.Name, number(f.Ours), number(f.Peer), ratio, f.Unit, f.PeerName)
+}
+
+func number(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// Benchmark measures one figure.
+type Benchmark struct {
+	Name     string
+	Programs []string // what must be installed, beside Slipway
+	Run      func(ctx context.Context, e *Env) (Figure, error)
+}
+
+// All lists the benchmarks in the order in which they run.
+func All() []Benchmark {
+	dhcp := []string{"ip", "taskset", "nice", "perfdhcp"}
+	return []Benchmark{
+		{Name: "dhcp-kea", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpBenchmark("dhcp-kea", keaServer, 1000, 16000, 500)},
+		{Name: "dhcp-dnsmasq", Programs: append(dhcp, "dnsmasq"), Run: dhcpBenchmark("dhcp-dnsmasq", dnsmasqServer, 100, 900, 50)},
+		{Name: "boot-ovmf", Programs: []string{"ip", "dnsmasq", "qemu-system-x86_64"}, Run: bootOVMF},
+	}
+}
+
+// Env is where benchmarks run.
+type Env struct {
+	Slipway string    // path of the binary under test; "" measures the peers alone
+	Dir     string    // scratch folder on the disk to measure
+	Talk    io.Writer // what happens, for people
+	Quick   bool      // shorter and less exact
+
+	ourRate int // highest DHCP rate of ours in this run; 0 until it is measured
+}
+
+// say tells people what happens; benchmarks take minutes.
+func (e *Env) say(format string, args ...any) { fmt.Fprintf(e.Talk, format+"\n", args...) }
+
+// freshDir empties a folder below Dir and returns it.
+func (e *Env) freshDir(name string) (string, error) {
+	dir := filepath.Join(e.Dir, name)
+	if err := os.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("empty %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make %s: %w", dir, err)
+	}
+	return dir, nil
+}
+
+// packages names the Debian package of each program, for the message that one is missing.
+var packages = map[string]string{
+	"ip": "iproute2", "taskset": "util-linux", "nice": "coreutils", "perfdhcp": "kea-admin", "kea-dhcp4": "kea-dhcp4-server",
+	"dnsmasq": "dnsmasq-base", "qemu-system-x86_64": "qemu-system-x86",
+}
+
+// Missing lists the Debian packages that a benchmark lacks on this machine.
+func (b *Benchmark) Missing() []string {
+	var out []string
+	for _, p := range b.Programs {
+		if _, err := exec.LookPath(p); err != nil {
+			out = append(out, packages[p])
+		}
+	}
+	if b.Name == "boot-ovmf" {
+		for file, pkg := range map[string]string{ovmfCode: "ovmf", loaderDir + "/ipxe.efi": "ipxe"} {
+			if _, err := os.Stat(file); err != nil {
+				out = append(out, pkg)
+			}
+		}
+	}
+	return out
+}
+
+// run runs a command to its end; its output is part of the error.
+func run(ctx context.Context, program string, args ...string) error {
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

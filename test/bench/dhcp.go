@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/simulate"
+)
+
+// dhcpServer prepares a DHCP server with an empty lease store in dir and returns its command line. Every server has the
+// network 10.0.0.0/8 on interface vs, leases 10.1.0.0 to 10.90.255.255, and does not probe addresses.
+type dhcpServer struct {
+	name  string
+	setUp func(dir string) (argv, environment []string, err error)
+}
+
+//go:embed kea.json
+var keaConfig string
+
+//go:embed dnsmasq.conf
+var dnsmasqConfig string
+
+// keaServer is Kea as it is fastest without losing its leases file: one thread, memfile. It does not fsync.
+var keaServer = dhcpServer{name: "kea-single-thread-memfile", setUp: func(dir string) ([]string, []string, error) {
+	file := filepath.Join(dir, "kea.json")
+	err := os.WriteFile(file, []byte(strings.ReplaceAll(keaConfig, "@DIR@", dir)), 0o644)
+	return []string{"kea-dhcp4", "-c", file}, []string{"KEA_PIDFILE_DIR=" + dir, "KEA_LOCKFILE_DIR=none"}, err
+}}
+
+// dnsmasqServer writes its leases to disk for every change, as it does for everyone.
+var dnsmasqServer = dhcpServer{name: "dnsmasq", setUp: func(dir string) ([]string, []string, error) {
+	file := filepath.Join(dir, "dnsmasq.conf")
+	err := os.WriteFile(file, []byte(strings.ReplaceAll(dnsmasqConfig, "@DIR@", dir)), 0o644)
+	return []string{"dnsmasq", "--keep-in-foreground", "--conf-file=" + file}, nil, err
+}}
+
+// slipwayServer is the server as it is shipped: every lease is committed to SQLite with a full sync before its ACK.
+func slipwayServer(binary string) dhcpServer {
+	return dhcpServer{name: "slipway", setUp: func(dir string) ([]string, []string, error) {
+		return []string{
+			binary, "serve", "--interface", "vs", "--data-dir", filepath.Join(dir, "data"), "--mode", "full",
+			"--range", "10.1.0.0-10.90.255.255", "--no-check-conflict", "--log-level", "warn",
+		}, nil, nil
+	}}
+}
+
+// bisection finds the highest rate that a server keeps with less than maxLoss of the exchanges lost.
+type bisection struct {
+	low, high, step int
+	seconds         int
+	repeats         int // odd; the median decides
+	maxLoss         float64
+}
+
+// measure runs one point and tells how it went.
+type measure func(ctx context.Context, rate int) (point, error)
+
+// search returns the highest passing rate; 0 when even the lowest fails.
+func (b bisection) search(ctx context.Context, m measure) (int, error) {
+	best, low, high := 0, b.low, b.high
+	ok, err := b.passes(ctx, m, low)
+	if err != nil || !ok {
+		return 0, err
+	}
+	best = low
+	for high-low > b.step {
+		mid := (low + high) / 2 / 10 * 10
+		ok, err := b.passes(ctx, m, mid)
+		switch {
+		case err != nil:
+			return best, err
+		case ok:
+			best, low = mid, mid
+		default:
+			high = mid
+		}
+	}
+	return best, nil
+}
+
+// slowRunsMax is how many runs of a point may be thrown away because perfdhcp fell behind.
+const slowRunsMax = 3
+
+// passes repeats a point until the majority is clear. A run in which the load fell behind without losses says nothing
+// about the server and is repeated, a few times.
+func (b bisection) passes(ctx context.Context, m measure, rate int) (bool, error) {
+	good, bad, slow := 0, 0, 0
+	for good <= b.repeats/2 && bad <= b.repeats/2 {
+		p, err := m(ctx, rate)
+		switch {
+		case err != nil:
+			return false, err
+		case p.lost >= b.maxLoss:
+			bad++
+		case !p.isClientLimited():
+			good++
+		default:
+			if slow++; slow > slowRunsMax {
+				return false, nil
+			}
+		}
+	}
+	return good > bad, nil
+}
+
+// dhcpBenchmark compares the highest rates of full, durable exchanges, relayed, on one processor.
+func dhcpBenchmark(name string, peer dhcpServer, low, high, step int) func(context.Context, *Env) (Figure, error) {
+	return func(ctx context.Context, e *Env) (Figure, error) {
+		f := Figure{Name: name, Unit: "exchanges/s", PeerName: peer.name}
+		b := bisection{low: low, high: high, step: step, seconds: 6, repeats: 3, maxLoss: 0.001}
+		if e.Quick {
+			b.seconds, b.repeats, b.step = 3, 1, 2*step
+		}
+		top, err := e.highestRate(ctx, peer, b)
+		if err != nil {
+			return f, fmt.Errorf("%s: %w", peer.name, err)
+		}
+		f.Peer = float64(top)
+		if e.Slipway == "" {
+			return f, nil
+		}
+		if e.ourRate == 0 { // once for all peers of a run
+			b.low, b.high, b.step = 1000, 20000, 500
+			if e.Quick {
+				b.step = 1000
+			}
+			if e.ourRate, err = e.highestRate(ctx, slipwayServer(e.Slipway), b); err != nil {
+				return f, fmt.Errorf("slipway: %w", err)
+			}
+		}
+		f.Ours = float64(e.ourRate)
+		return f, nil
+	}
+}
+
+func (e *Env) highestRate(ctx context.Context, s dhcpServer, b bisection) (int, error) {
+	n, err := simulate.NewNet("slipway-bench", netip.MustParsePrefix(serverAddress+"/8"))
+	if err != nil {
+		return 0, err
+	}
+	defer n.Close()
+	if err := run(ctx, "ip", "-n", n.Client, "addr", "add", clientAddress+"/8", "dev", n.ClientIf); err != nil {
+		return 0, err
+	}
+	return b.search(ctx, func(ctx context.Context, rate int) (point, error) {
+		p, err := e.point(ctx, n, s, rate, b.seconds)
+		if err == nil {
+			note := ""
+			if p.isClientLimited() {
+				note = " (perfdhcp fell behind)"
+			}
+			e.say("%s: %s%s", s.name, p, note)
+		}
+		return p, err
+	})
+}
+
+// point starts a server with an empty store, runs the load, and stops the server.
+func (e *Env) point(ctx context.Context, n *simulate.Net, s dhcpServer, rate, seconds int) (point, error) {
+	dir, err := e.freshDir("dhcp")
+	if err != nil {
+		return point{}, err
+	}
+	argv, environment, err := s.setUp(dir)
+	if err != nil {
+		return point{}, fmt.Errorf("set up %s: %w", s.name, err)
+	}
+	cmd := pinned(ctx, serverCPU, n.Server, argv...)
+	cmd.Env = append(os.Environ(), environment...)
+	p, err := start(cmd, dir, 67)
+	if err != nil {
+		return point{}, err
+	}
+	defer p.stop()
+	before := p.cpuTime()
+	got, err := perfdhcp(ctx, n.Client, rate, seconds)
+	if err != nil {
+		return point{}, errors.Join(err, errors.New(p.tail()))
+	}
+	if acks := got.done * float64(seconds); acks > 0 {
+		got.cpuUS = float64((p.cpuTime()-before)/time.Microsecond) / acks
+	}
+	return got, nil
+}

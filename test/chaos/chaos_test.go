@@ -1,0 +1,263 @@
+// Package chaos owns the tests that kill the server: the real program in a network namespace, under synthetic machines
+// that boot, ended with SIGKILL at random moments and started again. It never looks inside the process; it looks at
+// what machines were told and at what is on disk.
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
+)
+
+const (
+	machines   = 200
+	killsAtMin = 6  // while machines boot; fewer prove too little
+	killsAtMax = 12 // then the server may live, so that every machine can arrive
+	// The range is hardly larger than the rack: an address that is forgotten is soon given to another machine.
+	leaseRange = "10.77.1.1-10.77.1.210"
+)
+
+// TestKilledServerLosesNothing kills the server again and again while a rack boots. Every lease that a machine was told
+// of must be on disk at each kill, no address may be held by two machines, and every machine must arrive.
+func TestKilledServerLosesNothing(t *testing.T) {
+	if os.Getenv("SLIPWAY_NET") != "1" {
+		t.Skip("needs root and makes network namespaces; run: make test-net")
+	}
+	if _, err := os.Stat("/usr/lib/ipxe/snponly.efi"); err != nil {
+		t.Skip("needs the boot loaders; run: apt-get install ipxe")
+	}
+	n, err := simulate.NewNet("slipway-chaos", netip.MustParsePrefix("10.77.0.1/16"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	v := &victim{t: t, net: n, binary: build(t), data: filepath.Join(t.TempDir(), "data")}
+	prepare(t, v.data)
+	v.start()
+	t.Cleanup(v.kill)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+	told := &ledger{by: map[netip.Addr]simulate.Lease{}}
+	done, over := make(chan simulate.Result, 1), make(chan struct{})
+	t.Cleanup(func() { cancel(); <-over })
+	go func() {
+		defer close(over)
+		r, err := simulate.Run(ctx, simulate.Config{
+			Interface: n.ClientIf, Namespace: n.Client, Hosts: machines, Seed: 9,
+			Concurrency: 50, Firmware: simulate.Firmwares(), Expect: simulate.StageBooted, Timeout: 90 * time.Second, Pace: 0.1,
+			Faults:       simulate.Faults{simulate.FaultReboot: 0.3, simulate.FaultDrop: 0.002, simulate.FaultDuplicate: 0.02},
+			Acknowledged: told.add,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	r := v.torment(told, done)
+
+	var summary strings.Builder
+	_ = r.WriteSummary(&summary)
+	t.Logf("%d kills; %s", v.kills, summary.String())
+	if !r.IsGood() {
+		t.Error("machines did not arrive, or an address was given twice; see above")
+	}
+	if t.Failed() {
+		t.Fatalf("the server said at last:\n%s", v.said())
+	}
+	if v.kills < killsAtMin {
+		t.Errorf("only %d kills before the rack had booted; the test proves too little", v.kills)
+	}
+	v.kill()
+	v.checkLeases(told)
+}
+
+// victim is the server process.
+type victim struct {
+	t      *testing.T
+	net    *simulate.Net
+	binary string
+	data   string
+	cmd    *exec.Cmd
+	log    *os.File
+	kills  int
+}
+
+func (v *victim) start() {
+	v.t.Helper()
+	if v.log == nil {
+		var err error
+		if v.log, err = os.Create(filepath.Join(v.t.TempDir(), "slipway.log")); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+	v.cmd = v.net.Command(context.Background(), v.net.Server, v.binary, "serve", "--interface", v.net.ServerIf, "--data-dir", v.data,
+		"--mode", "full", "--range", leaseRange, "--log-level", "warn")
+	v.cmd.Stdout, v.cmd.Stderr = v.log, v.log
+	if err := v.cmd.Start(); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// kill ends the server without a chance to tidy up. Killing it twice is once.
+func (v *victim) kill() {
+	if v.cmd == nil {
+		return
+	}
+	_ = v.cmd.Process.Kill()
+	_ = v.cmd.Wait()
+	v.cmd = nil
+}
+
+// torment kills and restarts the server until the machines are done. One kill in three hits it while it starts.
+func (v *victim) torment(told *ledger, done <-chan simulate.Result) simulate.Result {
+	v.t.Helper()
+	dice := rand.New(rand.NewPCG(4, 2))
+	for v.kills < killsAtMax {
+		pause := time.Duration(2500+dice.IntN(3000)) * time.Millisecond
+		if dice.IntN(3) == 0 {
+			pause = time.Duration(dice.IntN(2500)) * time.Millisecond
+		}
+		select {
+		case r := <-done:
+			return r
+		case <-time.After(pause):
+		}
+		v.kill()
+		v.kills++
+		time.Sleep(100 * time.Millisecond) // ACKs that are on the cable arrive
+		v.checkLeases(told)
+		v.start()
+	}
+	return <-done
+}
+
+func (v *victim) said() string {
+	b, _ := os.ReadFile(v.log.Name())
+	return string(b[max(0, len(b)-4000):])
+}
+
+// checkLeases compares what machines were told with what is on disk while no server runs.
+func (v *victim) checkLeases(told *ledger) {
+	v.t.Helper()
+	store, err := sqlstore.Open(v.t.Context(), sqlstore.Config{Path: filepath.Join(v.data, "slipway.db")})
+	if err != nil {
+		v.t.Fatalf("after kill %d the database does not open: %v", v.kills, err)
+	}
+	defer store.Close()
+	onDisk := map[netip.Addr]inventory.Lease{}
+	err = store.Read(v.t.Context(), func(tx inventory.Tx) error {
+		all, err := tx.ListLeases("", inventory.Page{})
+		for _, l := range all {
+			onDisk[l.Address] = l
+		}
+		return err
+	})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, l := range told.all() {
+		got, ok := onDisk[l.Address]
+		switch {
+		case !ok:
+			v.t.Errorf("after kill %d: %s was told that it has %s, which is not on disk", v.kills, l.MAC, l.Address)
+		case string(got.MAC) != l.MAC:
+			v.t.Errorf("after kill %d: %s was told that it has %s, which is %s's on disk", v.kills, l.MAC, l.Address, got.MAC)
+		case got.ExpiresAt.Before(l.Until.Add(-2 * time.Second)):
+			v.t.Errorf("after kill %d: %s may use %s until %s, on disk it ends at %s", v.kills, l.MAC, l.Address,
+				l.Until.UTC().Format(time.DateTime), got.ExpiresAt.UTC().Format(time.DateTime))
+		}
+	}
+	if v.t.Failed() {
+		v.t.Fatalf("the server said at last:\n%s", v.said())
+	}
+}
+
+// ledger is what machines were told, the latest for each address.
+type ledger struct {
+	mu sync.Mutex
+	by map[netip.Addr]simulate.Lease
+}
+
+func (g *ledger) add(l simulate.Lease) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.by[l.Address] = l
+}
+
+func (g *ledger) all() (out []simulate.Lease) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.by {
+		out = append(out, l)
+	}
+	return out
+}
+
+// build makes the program under test.
+func build(t *testing.T) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "slipway")
+	cmd := exec.Command("go", "build", "-tags", "netgo osusergo sqlite_omit_load_extension", "-o", out, "slipway.dev/slipway/cmd/slipway")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build slipway: %v\n%s", err, b)
+	}
+	return out
+}
+
+// prepare fills a data directory as an admin would before a rack is switched on: an image, a profile for everyone, and
+// a rule that accepts every machine.
+func prepare(t *testing.T, data string) {
+	t.Helper()
+	if err := os.MkdirAll(data, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(data, "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	catalogue, err := images.BuiltinCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := images.New(images.Config{Dir: filepath.Join(data, "artefacts"), Store: store, Catalogue: catalogue, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []images.ImportFile
+	for role, size := range map[inventory.Role]int{inventory.RoleKernel: 200_000, inventory.RoleInitrd: 900_000} {
+		name := filepath.Join(t.TempDir(), string(role))
+		if err := os.WriteFile(name, []byte(strings.Repeat(string(role)+"\n", size/7)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, images.ImportFile{Role: role, Name: string(role), Source: name})
+	}
+	if _, err := cache.Import(t.Context(), images.ImportRequest{
+		Name: "toy", Files: files, AllowLocal: true,
+		KernelArgs: []string{"quiet", "slipway.report=${report}"},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	err = store.Write(t.Context(), func(tx inventory.Tx) error {
+		now := time.Now()
+		if err := tx.CreateProfile(&inventory.Profile{Name: "toy", Image: "toy", Selector: "mac"}, now); err != nil {
+			return err
+		}
+		return tx.CreateAcceptRule(&inventory.AcceptRule{Name: "all", Selector: "mac"}, now)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,79 @@
+#!/bin/sh
+# deps.sh list             the Debian packages that each make target needs, and what for
+# deps.sh install TARGET   install those of TARGET that are missing, saying which and why (root, or sudo)
+set -eu
+
+# target            package                            why
+table() {
+	cat <<'TABLE'
+build               gcc                                SQLite is C
+build               libc6-dev                          SQLite is C
+lab                 libvirt-daemon-system              runs the virtual rack
+lab                 qemu-system-x86                    the machines of the rack
+lab                 qemu-utils                         their disks
+lab                 ovmf                               UEFI firmware for them
+lab                 ipxe                               boot loaders that Slipway serves
+lab                 ipxe-qemu                          the PXE ROM of the BIOS machine
+lab                 seabios                            BIOS firmware
+lab                 iproute2                           the rack's own network namespace
+lab                 util-linux                         libvirtd in a mount namespace of its own
+lab                 debian-installer-12-netboot-amd64  the Debian kernel and RAM disk they boot
+test-net            iproute2                           network namespaces
+test-net            ipxe                               the boot files that are served
+test-net            isc-dhcp-client                    dhclient, a real DHCP client
+test-net            udhcpc                             a real DHCP client
+test-net            kea-admin                          perfdhcp, a DHCP load
+test-net            curl                               a real HTTP client
+test-net            tftp-hpa                           a real TFTP client
+test-net            atftp                              a real TFTP client
+test-net            tcpdump                            shows what was on the wire when a test fails
+test-net            strace                             proves that files go from the kernel to the network
+test-net            dnsmasq-base                       another DHCP server on the network
+test-net            procps                             names the process that has a port
+test-net            shim-signed                        boot files that are served
+test-net            grub-efi-amd64-signed              boot files that are served
+bench               kea-dhcp4-server                   peer: Kea
+bench               kea-admin                          perfdhcp
+bench               dnsmasq-base                       peer: dnsmasq
+bench               iproute2                           network namespaces
+bench               qemu-system-x86                    one machine to boot
+bench               ovmf                               its firmware
+bench               ipxe                               boot loaders
+TABLE
+	lab_for_vm
+}
+
+# test-vm needs what lab needs, and a loader for its disks
+lab_for_vm() {
+	cat <<'TABLE'
+test-vm             grub-efi-amd64-signed              loader on the test disk
+TABLE
+}
+
+packages() {
+	table | awk -v t="$1" '$1 == t || (t == "test-vm" && $1 == "lab") { p = $2; $1 = $2 = ""; sub(/^ +/, ""); print p "\t" $0 }'
+}
+
+case "${1:-list}" in
+list) table ;;
+install)
+	missing=
+	while IFS="$(printf '\t')" read -r package why; do
+		[ -n "$package" ] || continue
+		if ! dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed'; then
+			echo "needs Debian package $package: $why" >&2
+			missing="$missing $package"
+		fi
+	done <<LIST
+$(packages "${2:?target}")
+LIST
+	[ -n "$missing" ] || exit 0
+	sudo=
+	[ "$(id -u)" = 0 ] || sudo=sudo
+	export DEBIAN_FRONTEND=noninteractive
+	# shellcheck disable=SC2086
+	$sudo apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 ||
+		{ $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } >&2
+	;;
+*) sed -n '2,4p' "$0" >&2; exit 2 ;;
+esac

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+type requestKey struct{}
+
+// requestID names a request in its answer and in the log.
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestKey{}).(string)
+	return id
+}
+
+// Time limits of a request; streams and artefact checks set their own.
+const (
+	readFor   = 2 * time.Minute // until the body has been read
+	answerFor = 2 * time.Minute // until the answer has been taken
+	// bodyMax bounds every body. Operations set less; only imports of inventory files come near it.
+	bodyMax = 32 << 20
+)
+
+// chain puts around a handler what every request needs: an id, a limit on time and size, an answer even after a panic,
+// and a line in the log.
+func (s *Server) chain(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		id := newRequestID()
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+		h := w.Header()
+		h.Set("X-Request-ID", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(began.Add(readFor)) // not every connection has deadlines; real ones do
+		_ = control.SetWriteDeadline(began.Add(answerFor))
+		r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
+		out := &statusWriter{ResponseWriter: w}
+		defer func() {
+			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler {
+					panic(p)
+				}
+				s.cfg.Log.Error("request panicked", "op", id, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+				if out.status == 0 {
+					writeProblem(out, r, s.cfg.Log, inventory.Errorf(inventory.Internal, "panic"))
+				}
+			}
+			s.cfg.Log.Debug("request", "op", id, "method", r.Method, "path", r.URL.Path, "status", out.status, "took", time.Since(began), "addr", r.RemoteAddr)
+		}()
+		next.ServeHTTP(out, r)
+	})
+}
+
+func newRequestID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// statusWriter remembers the status for the log.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

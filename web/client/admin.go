@@ -1,0 +1,98 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// CreateToken makes a token. Its secret is in the answer and nowhere else; expiresAt may be zero.
+func (c *Client) CreateToken(ctx context.Context, name string, expiresAt time.Time) (t NewToken, err error) {
+	in := struct {
+		Name      string    `json:"name"`
+		ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	}{name, expiresAt}
+	return t, c.call(ctx, http.MethodPost, "tokens", nil, in, &t)
+}
+
+// Check is one line of the server's self-check.
+type Check struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // ok, warning or error
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// SelfCheck has the server look itself over.
+func (c *Client) SelfCheck(ctx context.Context) (p Page[Check], err error) {
+	return p, c.call(ctx, http.MethodGet, "selfcheck", nil, nil, &p)
+}
+
+// Version is what the server is.
+type Version struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+}
+
+// Version returns the server's version.
+func (c *Client) Version(ctx context.Context) (v Version, err error) {
+	return v, c.call(ctx, http.MethodGet, "version", nil, nil, &v)
+}
+
+// Export writes hosts, subnets, reservations or all (YAML only) as csv or yaml to w.
+func (c *Client) Export(ctx context.Context, noun, format string, w io.Writer) error {
+	res, err := c.send(ctx, http.MethodGet, "transfer", url.Values{"noun": {noun}, "format": {format}}, nil)
+	if err != nil {
+		return err
+	}
+	defer drain(res.Body)
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return &inventory.Error{Kind: inventory.Unavailable, Err: err, Msg: "the export was cut short", Hint: "try it again"}
+	}
+	return nil
+}
+
+// FileImport says what the import of a file changed, or with a dry run would change.
+type FileImport struct {
+	IsDryRun   bool         `json:"isDryRun"`
+	Changes    []FileChange `json:"changes"`
+	UnchangedN int          `json:"unchangedN"`
+}
+
+// FileChange is one thing that an import of a file changes.
+type FileChange struct {
+	Noun   string        `json:"noun"`
+	Name   string        `json:"name"`
+	Op     string        `json:"op"` // create or update
+	Fields []FieldChange `json:"fields,omitempty"`
+	Line   int           `json:"line,omitempty"`
+}
+
+// FieldChange is a field before and after, as the file writes it.
+type FieldChange struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// ImportFile reads hosts, subnets and reservations from a file in csv or yaml, in one transaction: all of it or
+// nothing. The name is for errors, which give the line.
+func (c *Client) ImportFile(ctx context.Context, format, name string, file io.Reader, isDryRun bool) (out FileImport, err error) {
+	q := url.Values{"format": {format}, "file": {name}}
+	if isDryRun {
+		q.Set("dryRun", "true")
+	}
+	res, err := c.send(ctx, http.MethodPost, "transfer", q, file, func(r *http.Request) {
+		r.Header.Set("Content-Type", "text/plain; charset=utf-8")
+		r.Header.Set("Accept", "application/json")
+	})
+	if err != nil {
+		return out, err
+	}
+	defer drain(res.Body)
+	return out, decode(res.Body, &out)
+}

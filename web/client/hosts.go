@@ -1,0 +1,148 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Hosts is the calls on hosts. A host is named by its name, its id or one of its MACs.
+type Hosts struct {
+	Noun[inventory.Host]
+}
+
+// HostPatch changes some fields of a host; nil leaves one as it is.
+type HostPatch struct {
+	Name         *string             `json:"name,omitempty"`
+	Profile      *string             `json:"profile,omitempty"`  // "" unpins
+	DiskBoot     *inventory.DiskBoot `json:"diskBoot,omitempty"` // "" asks the quirk table
+	IsAdopted    *bool               `json:"isAdopted,omitempty"`
+	UUID         *string             `json:"uuid,omitempty"`
+	Serial       *string             `json:"serial,omitempty"`
+	AssetTag     *string             `json:"assetTag,omitempty"`
+	Manufacturer *string             `json:"manufacturer,omitempty"`
+	Product      *string             `json:"product,omitempty"`
+	MACs         []inventory.MAC     `json:"macs,omitempty"` // all of them; those kept keep what is known of them
+	Place        *PlacePatch         `json:"place,omitempty"`
+	Labels       map[string]*string  `json:"labels,omitempty"` // nil removes one
+}
+
+// PlacePatch changes parts of a place.
+type PlacePatch struct {
+	Site *string `json:"site,omitempty"`
+	Row  *string `json:"row,omitempty"`
+	Rack *string `json:"rack,omitempty"`
+	Unit *int    `json:"unit,omitempty"`
+}
+
+// Patch changes some fields of a host.
+func (h Hosts) Patch(ctx context.Context, host string, p HostPatch, opts ...Option) (stored inventory.Host, err error) {
+	return stored, h.c.call(ctx, http.MethodPatch, h.at(host), nil, p, &stored, opts...)
+}
+
+// verb does something to a host that changes its life.
+func (h Hosts) verb(ctx context.Context, host, verb string, in any) (stored inventory.Host, err error) {
+	return stored, h.c.call(ctx, http.MethodPost, h.at(host)+"/"+verb, nil, in, &stored)
+}
+
+// Accept makes a discovered host one of ours.
+func (h Hosts) Accept(ctx context.Context, host string) (inventory.Host, error) {
+	return h.verb(ctx, host, "accept", nil)
+}
+
+// Install pins the profile, unless it is "", and arms the host for it.
+func (h Hosts) Install(ctx context.Context, host, profile string) (inventory.Host, error) {
+	return h.verb(ctx, host, "install", map[string]string{"profile": profile})
+}
+
+// Release takes a host back, or clears its failure.
+func (h Hosts) Release(ctx context.Context, host string) (inventory.Host, error) {
+	return h.verb(ctx, host, "release", nil)
+}
+
+// Maintain puts a host into maintenance or takes it out.
+func (h Hosts) Maintain(ctx context.Context, host string, on bool) (inventory.Host, error) {
+	return h.verb(ctx, host, "maintain", map[string]bool{"on": on})
+}
+
+// Protect keeps everything destructive away from a host, or ends that.
+func (h Hosts) Protect(ctx context.Context, host string, on bool) (inventory.Host, error) {
+	return h.verb(ctx, host, "protect", map[string]bool{"on": on})
+}
+
+// AcceptRequest says which discovered hosts to accept: those named, all, or those that a selector matches.
+type AcceptRequest struct {
+	Hosts    []string `json:"hosts,omitempty"`
+	All      bool     `json:"all,omitempty"`
+	Selector string   `json:"selector,omitempty"`
+}
+
+// AcceptResult says what became of each.
+type AcceptResult struct {
+	IsDryRun bool      `json:"isDryRun"`
+	Accepted []string  `json:"accepted"` // names
+	Skipped  []Skipped `json:"skipped,omitempty"`
+}
+
+// Skipped is a host that was left as it is, and why.
+type Skipped struct {
+	Host   string `json:"host"`
+	Reason string `json:"reason"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// AcceptMany accepts in bulk; with isDryRun it only says which hosts it would accept.
+func (h Hosts) AcceptMany(ctx context.Context, r AcceptRequest, isDryRun bool) (out AcceptResult, err error) {
+	q := url.Values{}
+	if isDryRun {
+		q.Set("dryRun", "true")
+	}
+	return out, h.c.call(ctx, http.MethodPost, "hosts/accept", q, r, &out)
+}
+
+// Explanation is what a host would boot now, and why.
+type Explanation struct {
+	Host    string             `json:"host"`
+	Profile string             `json:"profile,omitempty"`
+	Image   string             `json:"image,omitempty"`
+	Boot    string             `json:"boot"`
+	Disk    inventory.DiskBoot `json:"disk,omitempty"`
+	Loader  string             `json:"loader,omitempty"`
+	Reason  string             `json:"reason"`
+	Hint    string             `json:"hint,omitempty"`
+	Script  string             `json:"script"`
+}
+
+// Explain says what a host would boot if it asked now.
+func (h Hosts) Explain(ctx context.Context, host string) (x Explanation, err error) {
+	return x, h.c.call(ctx, http.MethodGet, h.at(host)+"/explain", nil, nil, &x)
+}
+
+// Script returns the script that a host would get if it asked now.
+func (h Hosts) Script(ctx context.Context, host string) (string, error) {
+	res, err := h.c.send(ctx, http.MethodGet, h.at(host)+"/script", nil, nil)
+	if err != nil {
+		return "", err
+	}
+	defer drain(res.Body)
+	b, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	return string(b), err
+}
+
+// ProfileHosts returns the names of the hosts that a profile is for.
+func (c *Client) ProfileHosts(ctx context.Context, profile string) (p Page[string], err error) {
+	return p, c.call(ctx, http.MethodGet, c.Profiles.at(profile)+"/hosts", nil, nil, &p)
+}
+
+// AddRange adds a range to a subnet; one that is there already stays.
+func (c *Client) AddRange(ctx context.Context, subnet string, r inventory.Range) (s inventory.Subnet, err error) {
+	return s, c.call(ctx, http.MethodPut, c.Subnets.at(subnet)+"/ranges/"+url.PathEscape(r.First.String()+"-"+r.Last.String()), nil, nil, &s)
+}
+
+// RemoveRange takes a range from a subnet.
+func (c *Client) RemoveRange(ctx context.Context, subnet string, r inventory.Range) (s inventory.Subnet, err error) {
+	return s, c.call(ctx, http.MethodDelete, c.Subnets.at(subnet)+"/ranges/"+url.PathEscape(r.First.String()+"-"+r.Last.String()), nil, nil, &s)
+}

@@ -1,0 +1,142 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Noun is the calls that every noun of the API has in common. Names are escaped.
+type Noun[T any] struct {
+	c    *Client
+	path string
+}
+
+// Page is a piece of a list; Next is what to ask with as After for the rest, "" at the end.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next"`
+}
+
+// Query narrows a list; empty fields do not, and a noun ignores none: asking by what it does not know is an error.
+type Query struct {
+	After    string
+	Limit    int
+	State    string // hosts
+	Rack     string // hosts
+	Label    string // hosts: key or key=value
+	Search   string // hosts
+	Selector string // hosts
+	Subnet   string // reservations, leases
+	Host     string // sessions, issues: name, id or MAC
+	All      bool   // issues: closed ones as well
+}
+
+func (q Query) values() url.Values {
+	v := url.Values{}
+	for _, s := range []struct{ key, value string }{
+		{"after", q.After},
+		{"state", q.State},
+		{"rack", q.Rack},
+		{"label", q.Label},
+		{"search", q.Search},
+		{"selector", q.Selector},
+		{"subnet", q.Subnet},
+		{"host", q.Host},
+	} {
+		if s.value != "" {
+			v.Set(s.key, s.value)
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", fmt.Sprint(q.Limit))
+	}
+	if q.All {
+		v.Set("all", "true")
+	}
+	return v
+}
+
+// List returns one page.
+func (n Noun[T]) List(ctx context.Context, q Query) (p Page[T], err error) {
+	return p, n.c.call(ctx, http.MethodGet, n.path, q.values(), nil, &p)
+}
+
+// All goes through a whole list, page by page. An error ends it.
+func (n Noun[T]) All(ctx context.Context, q Query) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			p, err := n.List(ctx, q)
+			if err != nil {
+				var zero T
+				yield(zero, err)
+				return
+			}
+			for _, item := range p.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if q.After = p.Next; p.Next == "" {
+				return
+			}
+		}
+	}
+}
+
+// Get returns one by name.
+func (n Noun[T]) Get(ctx context.Context, name string) (item T, err error) {
+	return item, n.c.call(ctx, http.MethodGet, n.at(name), nil, nil, &item)
+}
+
+// Create adds one that does not exist yet.
+func (n Noun[T]) Create(ctx context.Context, item T) (stored T, err error) {
+	return stored, n.c.call(ctx, http.MethodPost, n.path, nil, item, &stored)
+}
+
+// Put makes the named one as given, whether it exists or not.
+func (n Noun[T]) Put(ctx context.Context, name string, item T, opts ...Option) (stored T, err error) {
+	return stored, n.c.call(ctx, http.MethodPut, n.at(name), nil, item, &stored, opts...)
+}
+
+// Delete removes one.
+func (n Noun[T]) Delete(ctx context.Context, name string, opts ...Option) error {
+	return n.c.call(ctx, http.MethodDelete, n.at(name), nil, nil, nil, opts...)
+}
+
+// Diff is what a write would change.
+type Diff struct {
+	IsDryRun bool            `json:"isDryRun"`
+	Changes  []Change        `json:"changes"`
+	Result   json.RawMessage `json:"result,omitempty"` // the thing as it would be
+}
+
+// Change is one field that a write would change; From is nil for what is new, To for what goes.
+type Change struct {
+	Field string `json:"field"`
+	From  any    `json:"from"`
+	To    any    `json:"to"`
+}
+
+// Preview asks what a write would change, and changes nothing. The method is that of the write: POST (name is ""),
+// PUT, PATCH or DELETE (item is nil).
+func (n Noun[T]) Preview(ctx context.Context, method, name string, item any) (d Diff, err error) {
+	path := n.path
+	if name != "" {
+		path = n.at(name)
+	}
+	return d, n.c.call(ctx, method, path, url.Values{"dryRun": {"true"}}, item, &d)
+}
+
+func (n Noun[T]) at(name string) string { return n.path + "/" + url.PathEscape(name) }
+
+// NewToken is a token with its secret, which the server tells only once.
+type NewToken struct {
+	inventory.Token
+	Secret string `json:"secret"`
+}

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Diff is what a write would change.
+type Diff struct {
+	IsDryRun bool         `json:"isDryRun" doc:"Always true"`
+	Changes  []Difference `json:"changes"`
+	Result   any          `json:"result,omitempty" doc:"The thing as it would be; absent for a delete"`
+}
+
+// Difference is one field that a write would change.
+type Difference struct {
+	Field string `json:"field" example:"place.rack"`
+	From  any    `json:"from" doc:"null: there was none"`
+	To    any    `json:"to" doc:"null: it goes"`
+}
+
+// bookkeeping are fields that change with every write and say nothing.
+var bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt"}
+
+// diff compares two things by their JSON; nil stands for none. Lists count as one value.
+func diff(before, after any) []Difference {
+	b, a := fields(before), fields(after)
+	names := slices.Sorted(maps.Keys(b))
+	for name := range a {
+		if _, ok := b[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	changes := []Difference{}
+	for _, name := range names {
+		if !slices.Contains(bookkeeping, name) && !reflect.DeepEqual(b[name], a[name]) {
+			changes = append(changes, Difference{Field: name, From: b[name], To: a[name]})
+		}
+	}
+	return changes
+}
+
+// fields flattens the JSON of a thing: place.rack, labels.role.
+func fields(v any) map[string]any {
+	out := map[string]any{}
+	if v == nil {
+		return out
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return out
+	}
+	dec := json.NewDecoder(&text)
+	dec.UseNumber()
+	var tree any
+	if dec.Decode(&tree) != nil {
+		return out
+	}
+	flatten("", tree, out)
+	return out
+}
+
+func flatten(prefix string, v any, out map[string]any) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		if v != nil {
+			out[strings.TrimPrefix(prefix, ".")] = v
+		}
+		return
+	}
+	for k, x := range m {
+		flatten(prefix+"."+k, x, out)
+	}
+}
+
+// fieldNames lists what changed, for the timeline.
+func fieldNames(changes []Difference) string {
+	var names []string
+	for _, c := range changes {
+		names = append(names, c.Field)
+	}
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,169 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// eventQuery says which events, and in what form.
+type eventQuery struct {
+	ByHost
+	After   string              `query:"after" doc:"Only events with a higher id; a negative number counts back from the newest. Without it a list begins with the oldest, and a stream with the next." pattern:"^-?[0-9]{1,19}$"`
+	Limit   int                 `query:"limit" doc:"Most items of a list" default:"100" minimum:"1" maximum:"1000"`
+	Session inventory.SessionID `query:"session" doc:"Only those of this boot session" maxLength:"64"`
+	Kind    string              `query:"kind" doc:"Only this kind, or those that begin with it: dhcp, dhcp.ack" pattern:"^[a-z]+([.][a-z]+)?$"`
+	Accept  string              `header:"Accept" doc:"text/event-stream for a stream"`
+	LastID  string              `header:"Last-Event-ID" doc:"As after, for a stream that was interrupted; it wins" pattern:"^[0-9]{1,19}$"`
+}
+
+func (q eventQuery) isStream() bool { return strings.Contains(q.Accept, "text/event-stream") }
+
+// addEvents registers the list and stream of events.
+func (s *Server) addEvents() {
+	o := operation{
+		method: http.MethodGet, path: "/events", id: "list-events", tag: "events", summary: "List or follow events",
+		about: "With Accept: text/event-stream the events come as they happen, each with its id: (resume with Last-Event-ID). " +
+			"Otherwise it is a list, oldest first.", result: List[inventory.Event]{}, errors: []int{http.StatusNotFound}, isLong: true,
+	}
+	register(s, o, func(ctx context.Context, in *eventQuery) (*huma.StreamResponse, error) {
+		f, after, err := s.eventStart(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		if !in.isStream() {
+			return s.listEvents(ctx, f, after, in.Limit)
+		}
+		events, cancel, err := s.cfg.Events.Subscribe(after, f)
+		if err != nil {
+			return nil, err
+		}
+		return &huma.StreamResponse{Body: func(ctx huma.Context) {
+			defer cancel()
+			s.stream(ctx, events, after)
+		}}, nil
+	})
+	get := s.api.OpenAPI().Paths["/api/v1/events"].Get
+	get.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+// eventStart works out the filter and the id to begin after.
+func (s *Server) eventStart(ctx context.Context, in *eventQuery) (f inventory.EventFilter, after int64, err error) {
+	text := in.After
+	if in.isStream() && in.LastID != "" {
+		text = in.LastID
+	}
+	if text != "" {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return f, 0, inventory.Errorf(inventory.Invalid, "%q is not the id of an event", inventory.Clean(text, 40))
+		}
+	}
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		id, err := in.hostID(tx)
+		if err != nil {
+			return err
+		}
+		f = inventory.EventFilter{HostID: id, SessionID: in.Session, Kind: in.Kind}
+		last, err := tx.LastEventID()
+		switch {
+		case text == "" && in.isStream():
+			after = last
+		case after < 0:
+			after = max(0, last+after)
+		case in.isStream():
+			after = min(after, last) // an id from the future is that of a database which was replaced
+		}
+		return err
+	})
+	return f, after, err
+}
+
+func (s *Server) listEvents(ctx context.Context, f inventory.EventFilter, after int64, limit int) (*huma.StreamResponse, error) {
+	var rows []inventory.Event
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		rows, err = tx.ListEvents(f, after, limit+1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := pageOf(rows, limit, func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) })
+	// Packets are noted behind their answers, so ids may lag by a moment; a page reads in the order it happened.
+	slices.SortStableFunc(page.Body.Items, func(a, b inventory.Event) int { return a.At.Compare(b.At) })
+	b, err := json.Marshal(page.Body)
+	if err != nil {
+		return nil, fmt.Errorf("encode events: %w", err)
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		ctx.SetHeader("Content-Type", "application/json")
+		_, _ = ctx.BodyWriter().Write(b)
+	}}, nil
+}
+
+// stream sends events until the client goes, is too slow, or the server stops. A cut client comes back with the last
+// id it has seen.
+func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after int64) {
+	w := humaecho.UnwrapV4(ctx).Response()
+	control := http.NewResponseController(w)
+	ctx.SetHeader("Content-Type", "text/event-stream")
+	ctx.SetHeader("X-Accel-Buffering", "no") // a proxy must not hold events back
+	var buf bytes.Buffer
+	fmt.Fprintf(&buf, "retry: 1000\nid: %d\n\n", after)
+	flush := func() error {
+		if err := control.SetWriteDeadline(time.Now().Add(s.cfg.WriteFor)); err != nil {
+			return err
+		}
+		if _, err := io.Copy(w, &buf); err != nil {
+			return err
+		}
+		return control.Flush()
+	}
+	heartbeat := time.NewTicker(s.cfg.HeartbeatFor)
+	defer heartbeat.Stop()
+	for {
+		if err := flush(); err != nil {
+			s.cfg.Log.Debug("event stream cut", "op", requestID(ctx.Context()), "err", err)
+			return
+		}
+		select {
+		case <-ctx.Context().Done():
+			return
+		case <-s.closing:
+			return
+		case <-heartbeat.C:
+			buf.WriteString(": alive\n\n")
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			writeEvent(&buf, e)
+			for range len(events) { // what waits already goes out with it
+				if e, ok = <-events; ok {
+					writeEvent(&buf, e)
+				}
+			}
+		}
+	}
+}
+
+// writeEvent writes one event in the form of a stream (WHATWG HTML, section 9.2). JSON has no line ends in it.
+func writeEvent(buf *bytes.Buffer, e inventory.Event) {
+	b, err := json.Marshal(e)
+	if err != nil {
+		e.Data = nil // only that can be beyond JSON
+		b, _ = json.Marshal(e)
+	}
+	fmt.Fprintf(buf, "id: %d\ndata: %s\n\n", e.ID, b)
+}

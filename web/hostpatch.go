@@ -1,0 +1,105 @@
+package web
+
+import (
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// HostPatch changes some fields of a host; what is absent stays. It works like a JSON merge patch (RFC 7396).
+type HostPatch struct {
+	Name         *string             `json:"name,omitempty"`
+	Profile      *string             `json:"profile,omitempty" doc:"Pins a profile; empty lets the selectors decide"`
+	DiskBoot     *inventory.DiskBoot `json:"diskBoot,omitempty" doc:"How it is sent to its own disk; empty asks the quirk table" enum:"no-offer,exit,sanboot,"`
+	IsAdopted    *bool               `json:"isAdopted,omitempty" doc:"Its operating system is not ours"`
+	UUID         *string             `json:"uuid,omitempty"`
+	Serial       *string             `json:"serial,omitempty"`
+	AssetTag     *string             `json:"assetTag,omitempty"`
+	Manufacturer *string             `json:"manufacturer,omitempty"`
+	Product      *string             `json:"product,omitempty"`
+	MACs         []inventory.MAC     `json:"macs,omitempty" doc:"All MACs it has; those that it keeps keep what is known of them" maxItems:"64"`
+	Place        *PlacePatch         `json:"place,omitempty"`
+	Labels       map[string]*string  `json:"labels,omitempty" doc:"Labels to set; null removes one"`
+}
+
+// PlacePatch changes parts of a place.
+type PlacePatch struct {
+	Site *string `json:"site,omitempty"`
+	Row  *string `json:"row,omitempty"`
+	Rack *string `json:"rack,omitempty"`
+	Unit *int    `json:"unit,omitempty" minimum:"0" maximum:"100"`
+}
+
+// apply makes the changes of a patch.
+func (s *Server) apply(h *inventory.Host, p HostPatch) error {
+	set(&h.Name, p.Name)
+	set(&h.Profile, p.Profile)
+	set(&h.DiskBoot, p.DiskBoot)
+	set(&h.IsAdopted, p.IsAdopted)
+	set(&h.UUID, p.UUID)
+	set(&h.Serial, p.Serial)
+	set(&h.AssetTag, p.AssetTag)
+	set(&h.Manufacturer, p.Manufacturer)
+	set(&h.Product, p.Product)
+	if p.Place != nil {
+		set(&h.Place.Site, p.Place.Site)
+		set(&h.Place.Row, p.Place.Row)
+		set(&h.Place.Rack, p.Place.Rack)
+		set(&h.Place.Unit, p.Place.Unit)
+	}
+	for k, v := range p.Labels {
+		if v == nil {
+			delete(h.Labels, k)
+			continue
+		}
+		if h.Labels == nil {
+			h.Labels = map[string]string{}
+		}
+		h.Labels[k] = *v
+	}
+	if len(p.MACs) == 0 {
+		return nil
+	}
+	var nics []inventory.NIC
+	for _, m := range p.MACs {
+		nics = append(nics, inventory.NIC{MAC: m})
+	}
+	return s.replaceNICs(h, nics)
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// replace takes over from in all that an admin says of a host.
+func (s *Server) replace(h *inventory.Host, in inventory.Host) error {
+	h.Name, h.Profile, h.DiskBoot, h.IsAdopted = in.Name, in.Profile, in.DiskBoot, in.IsAdopted
+	h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product = in.UUID, in.Serial, in.AssetTag, in.Manufacturer, in.Product
+	h.Place, h.Labels = in.Place, in.Labels
+	return s.replaceNICs(h, in.NICs)
+}
+
+// replaceNICs gives a host other NICs. What it knows of those it keeps stays: vendor, name unless given, which booted.
+func (s *Server) replaceNICs(h *inventory.Host, nics []inventory.NIC) error {
+	var out []inventory.NIC
+	for _, n := range nics {
+		mac, err := inventory.ParseMAC(string(n.MAC))
+		if err != nil {
+			return err
+		}
+		kept := inventory.NIC{MAC: mac, Name: n.Name}
+		if i := slices.IndexFunc(h.NICs, func(old inventory.NIC) bool { return old.MAC == mac }); i >= 0 {
+			kept = h.NICs[i]
+			if n.Name != "" {
+				kept.Name = n.Name
+			}
+		} else if s.cfg.Vendor != nil {
+			kept.Vendor = s.cfg.Vendor(mac)
+		}
+		out = append(out, kept)
+	}
+	h.NICs = out
+	return nil
+}

@@ -1,0 +1,281 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// HostRef names a host.
+type HostRef struct {
+	Host string `path:"host" doc:"Its name, id or one of its MACs" maxLength:"255"`
+}
+
+// findHost finds a host by what people call it: its name, its id, or one of its MACs in any spelling.
+func findHost(tx inventory.Tx, ref string) (inventory.Host, error) {
+	h, err := tx.FindHostByName(ref)
+	if isKind(err, inventory.NotFound) {
+		h, err = tx.FindHost(inventory.HostID(ref))
+	}
+	if mac, bad := inventory.ParseMAC(ref); bad == nil && isKind(err, inventory.NotFound) {
+		h, err = tx.FindHostByMAC(mac)
+	}
+	if isKind(err, inventory.NotFound) {
+		return h, inventory.Errorf(inventory.NotFound, "there is no host %q", inventory.Clean(ref, 80)).
+			WithHint("name it by its name, id or MAC; slipway host list shows all")
+	}
+	return h, err
+}
+
+// hostQuery narrows the list of hosts.
+type hostQuery struct {
+	Page
+	State    inventory.State `query:"state" enum:"discovered,available,installing,active,failed"`
+	Rack     string          `query:"rack" maxLength:"256"`
+	Label    string          `query:"label" doc:"key or key=value" maxLength:"512"`
+	Search   string          `query:"search" doc:"Part of a name, MAC, serial, UUID, manufacturer or product" maxLength:"256"`
+	Selector string          `query:"selector" doc:"Terms that must all hold, such as rack=r1,product=~R6.*" maxLength:"1024"`
+}
+
+// addHosts registers the operations on hosts as things; addHostVerbs adds what is done to them.
+func (s *Server) addHosts() {
+	register(s, operation{
+		method: http.MethodGet, path: "/hosts", id: "list-hosts", tag: "hosts", summary: "List hosts",
+		about: "In order of their names. The machines that nobody has accepted yet are among them, in state discovered.",
+	},
+		func(ctx context.Context, in *hostQuery) (out *listed[inventory.Host], err error) {
+			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				rows, err := selectHosts(tx, *in)
+				out = pageOf(rows, in.Limit, hostName)
+				return err
+			})
+			return out, err
+		})
+	register(s, operation{method: http.MethodGet, path: "/hosts/{host}", id: "get-host", tag: "hosts", summary: "Show a host", errors: []int{http.StatusNotFound}},
+		func(ctx context.Context, in *HostRef) (*one[inventory.Host], error) {
+			h, err := s.readHost(ctx, in.Host)
+			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
+		})
+	register(s, operation{
+		method: http.MethodPost, path: "/hosts", id: "create-host", tag: "hosts", summary: "Add a host", dry: true,
+		result: inventory.Host{}, status: http.StatusCreated, errors: []int{http.StatusConflict, http.StatusNotFound},
+		about: "A host that a person adds counts as accepted.",
+	},
+		s.createHost)
+	register(s, operation{
+		method: http.MethodPut, path: "/hosts/{host}", id: "put-host", tag: "hosts", summary: "Make a host as given, whether it exists or not",
+		dry: true, result: inventory.Host{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+		about: "Replaces what an admin says of a host; what the machine says of itself, its state and its flags stay.",
+	},
+		s.putHost)
+	register(s, operation{
+		method: http.MethodPatch, path: "/hosts/{host}", id: "patch-host", tag: "hosts", summary: "Change some fields of a host",
+		dry: true, result: inventory.Host{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+	},
+		s.patchHost)
+	register(s, operation{
+		method: http.MethodDelete, path: "/hosts/{host}", id: "delete-host", tag: "hosts", summary: "Forget a host", dry: true,
+		status: http.StatusNoContent, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+		about: "If the machine boots again, it is discovered again.",
+	}, s.deleteHost)
+}
+
+func hostName(h inventory.Host) string { return h.Name }
+
+// selectHosts lists up to limit+1 hosts. The store knows nothing of selectors, so those are asked of page after page.
+func selectHosts(tx inventory.Tx, in hostQuery) (rows []inventory.Host, err error) {
+	sel, err := inventory.ParseSelector(in.Selector)
+	if err != nil {
+		return nil, err
+	}
+	f := inventory.HostFilter{State: in.State, Rack: in.Rack, Label: in.Label, Search: in.Search}
+	if sel == nil {
+		return tx.ListHosts(f, in.more())
+	}
+	page := inventory.Page{After: in.After, Limit: 1000}
+	for {
+		hosts, err := tx.ListHosts(f, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range hosts {
+			if page.After = hosts[i].Name; sel.Matches(&hosts[i]) {
+				if rows = append(rows, hosts[i]); len(rows) > in.Limit {
+					return rows, nil
+				}
+			}
+		}
+		if len(hosts) < page.Limit {
+			return rows, nil
+		}
+	}
+}
+
+func (s *Server) readHost(ctx context.Context, ref string) (h inventory.Host, err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err = findHost(tx, ref)
+		return err
+	})
+	return h, err
+}
+
+type putHostInput struct {
+	WriteOptions
+	HostRef
+	Body inventory.Host
+}
+
+func (s *Server) createHost(ctx context.Context, in *createInput[inventory.Host]) (*written, error) {
+	var h inventory.Host
+	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+		h, err = s.insertHost(ctx, tx, in.Body)
+		return err
+	})
+	return hostWritten(nil, h, in.DryRun, http.StatusCreated), err
+}
+
+func (s *Server) putHost(ctx context.Context, in *putHostInput) (*written, error) {
+	var (
+		h   inventory.Host
+		old *inventory.Host
+	)
+	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+		stored, err := findHost(tx, in.Host)
+		switch {
+		case err == nil:
+			old = &stored
+			if in.Body.Name == "" {
+				in.Body.Name = stored.Name
+			}
+			h, err = s.updateHost(ctx, tx, in.WriteOptions, stored, func(h *inventory.Host) error { return s.replace(h, in.Body) })
+			return err
+		case !isKind(err, inventory.NotFound):
+			return err
+		case in.IfMatch != "":
+			return &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "host %s does not exist", inventory.Clean(in.Host, 80)).
+				WithHint("leave out If-Match to create it")}
+		}
+		old = nil
+		if err := sameName("host", &in.Body.Name, in.Host); err != nil {
+			return err
+		}
+		h, err = s.insertHost(ctx, tx, in.Body)
+		return err
+	})
+	return hostWritten(old, h, in.DryRun, http.StatusOK), err
+}
+
+type patchHostInput struct {
+	WriteOptions
+	HostRef
+	Body HostPatch
+}
+
+func (s *Server) patchHost(ctx context.Context, in *patchHostInput) (*written, error) {
+	var old, h inventory.Host
+	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+		if old, err = findHost(tx, in.Host); err != nil {
+			return err
+		}
+		h, err = s.updateHost(ctx, tx, in.WriteOptions, old, func(h *inventory.Host) error { return s.apply(h, in.Body) })
+		return err
+	})
+	return hostWritten(&old, h, in.DryRun, http.StatusOK), err
+}
+
+func (s *Server) deleteHost(ctx context.Context, in *deleteHostInput) (*written, error) {
+	var h inventory.Host
+	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+		if h, err = findHost(tx, in.Host); err != nil {
+			return err
+		}
+		if err := in.check("host", h.Name, h.Version); err != nil {
+			return err
+		}
+		if h.IsProtected {
+			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift that first: slipway host protect %s --off", h.Name)
+		}
+		if err := tx.DeleteHost(h.ID); err != nil {
+			return err
+		}
+		return tx.AddEvent(&inventory.Event{
+			At: s.cfg.Now(), Kind: inventory.EventHostDeleted, HostID: h.ID, Subject: "host/" + h.Name,
+			Detail: "host " + h.Name + " deleted by " + by(ctx),
+		})
+	})
+	if err != nil || !in.DryRun {
+		return &written{Status: http.StatusNoContent}, err
+	}
+	return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(h, nil)}}, nil
+}
+
+type deleteHostInput struct {
+	WriteOptions
+	HostRef
+}
+
+// hostWritten makes the response to a write of a host.
+func hostWritten(old *inventory.Host, h inventory.Host, isDryRun bool, status int) *written {
+	if isDryRun {
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(deref(old), h), Result: h}}
+	}
+	return &written{Status: status, ETag: etag(h.Version), Body: h}
+}
+
+// insertHost stores a host that a person adds.
+func (s *Server) insertHost(ctx context.Context, tx inventory.Tx, in inventory.Host) (inventory.Host, error) {
+	now := s.cfg.Now()
+	h := inventory.Host{ID: s.cfg.NewHostID(), State: inventory.Available, StateSinceAt: now, StateReason: "added by " + by(ctx), Arch: in.Arch}
+	if err := s.replace(&h, in); err != nil {
+		return h, err
+	}
+	if err := checkHost(tx, &h); err != nil {
+		return h, err
+	}
+	if err := tx.CreateHost(&h, now); err != nil {
+		return h, err
+	}
+	return h, tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "host " + h.Name + " added by " + by(ctx)})
+}
+
+// updateHost changes a host with edit and stores it, if that changed anything.
+func (s *Server) updateHost(ctx context.Context, tx inventory.Tx, o WriteOptions, old inventory.Host, edit func(*inventory.Host) error) (inventory.Host, error) {
+	if err := o.check("host", old.Name, old.Version); err != nil {
+		return old, err
+	}
+	h := old
+	h.NICs, h.Labels = slices.Clone(old.NICs), maps.Clone(old.Labels)
+	if err := edit(&h); err != nil {
+		return old, err
+	}
+	if err := checkHost(tx, &h); err != nil {
+		return old, err
+	}
+	changes := diff(old, h)
+	if len(changes) == 0 {
+		return old, nil
+	}
+	now := s.cfg.Now()
+	if err := tx.UpdateHost(&h, now); err != nil {
+		return old, err
+	}
+	return h, tx.AddEvent(&inventory.Event{
+		At: now, Kind: inventory.EventHostChanged, HostID: h.ID,
+		Detail: "host " + h.Name + " changed (" + fieldNames(changes) + ") by " + by(ctx),
+	})
+}
+
+// checkHost checks a host and what it refers to.
+func checkHost(tx inventory.Tx, h *inventory.Host) error {
+	if err := h.Validate(); err != nil {
+		return err
+	}
+	if h.Profile == "" {
+		return nil
+	}
+	_, err := tx.FindProfile(h.Profile)
+	return err
+}

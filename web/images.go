@@ -1,0 +1,218 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/pxe"
+)
+
+// addArtefacts registers the operations on artefacts. They come by imports and go by pruning.
+func (s *Server) addArtefacts() {
+	find := func(tx inventory.Tx, name string) (a inventory.Artefact, err error) {
+		d, err := inventory.ParseDigest(name)
+		if err != nil {
+			return a, err
+		}
+		return tx.FindArtefact(d)
+	}
+	addNoun(s, noun[inventory.Artefact]{
+		singular: "artefact", plural: "artefacts", article: "an",
+		name:    func(a inventory.Artefact) string { return string(a.Digest) },
+		version: func(inventory.Artefact) int64 { return 0 },
+		find:    find,
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.Artefact], error) {
+			rows, err := tx.ListArtefacts(p.more())
+			return pageOf(rows, p.Limit, func(a inventory.Artefact) string { return string(a.Digest) }), err
+		},
+	})
+	register(s, operation{
+		method: http.MethodPost, path: "/artefacts/verify", id: "verify-artefacts", tag: "artefacts", isLong: true,
+		summary: "Read every artefact again and list those that are missing or damaged", about: "It takes as long as the disk needs to read them all.",
+	},
+		func(ctx context.Context, _ *struct{}) (*listed[images.Fault], error) {
+			faults, err := s.cfg.Artefacts.Verify(ctx)
+			return pageOf(faults, len(faults), func(f images.Fault) string { return string(f.Digest) }), err
+		})
+	register(s, operation{
+		method: http.MethodPost, path: "/artefacts/prune", id: "prune-artefacts", tag: "artefacts", isLong: true,
+		summary: "Remove the artefacts that no image uses",
+	},
+		func(ctx context.Context, _ *struct{}) (*one[images.Pruned], error) {
+			p, err := s.cfg.Artefacts.Prune(ctx)
+			if p.Removed == nil {
+				p.Removed = []inventory.Digest{}
+			}
+			return &one[images.Pruned]{Body: p}, err
+		})
+}
+
+// addImages registers the operations on images and the catalogue. Images come by imports.
+func (s *Server) addImages() {
+	addNoun(s, noun[inventory.Image]{
+		singular: "image", plural: "images", article: "an",
+		name:    func(i inventory.Image) string { return i.Name },
+		version: func(i inventory.Image) int64 { return i.Version },
+		find:    func(tx inventory.Tx, name string) (inventory.Image, error) { return tx.FindImage(name) },
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.Image], error) {
+			rows, err := tx.ListImages(p.more())
+			return pageOf(rows, p.Limit, func(i inventory.Image) string { return i.Name }), err
+		},
+		remove: func(tx inventory.Tx, name string) error { return tx.DeleteImage(name) },
+	})
+	register(s, operation{method: http.MethodGet, path: "/catalogue", id: "list-catalogue", tag: "images", summary: "List what can be imported by name"},
+		func(_ context.Context, in *Page) (*listed[images.Entry], error) {
+			all := slices.Clone(s.cfg.Catalogue)
+			key := func(e images.Entry) string { return e.OS + " " + slices.Max(append(slices.Clone(e.Releases), "")) }
+			slices.SortStableFunc(all, func(a, b images.Entry) int { return compareText(key(a), key(b)) })
+			return cut(all, *in, key), nil
+		})
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+type importInput struct {
+	Body images.ImportRequest
+}
+
+type jobInput struct {
+	ID       string `path:"id" maxLength:"64"`
+	Revision int64  `query:"revision" doc:"Wait up to 20 s until the job has changed since this revision; 0 answers at once" minimum:"0"`
+}
+
+// waitFor is how long a request for a job waits for a change.
+const waitFor = 20 * time.Second
+
+// addImports registers the operations on image imports.
+func (s *Server) addImports() {
+	register(s, operation{
+		method: http.MethodPost, path: "/imports", id: "start-import", tag: "imports", summary: "Start to import an image",
+		about:  "Answers at once; the import goes on by itself. Files of the server's own disk can be named over the Unix socket only.",
+		status: http.StatusAccepted, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusForbidden},
+	},
+		func(ctx context.Context, in *importInput) (*one[images.Job], error) {
+			r := in.Body
+			r.AllowLocal = callerOf(ctx).isLocal
+			j, err := s.cfg.Jobs.Start(r)
+			return &one[images.Job]{Body: j}, err
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/imports", id: "list-imports", tag: "imports", summary: "List imports, oldest first",
+		about: "Imports are remembered until the server stops.",
+	},
+		func(context.Context, *struct{}) (*listed[images.Job], error) {
+			jobs := s.cfg.Jobs.List()
+			return pageOf(jobs, len(jobs), func(j images.Job) string { return j.ID }), nil
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/imports/{id}", id: "get-import", tag: "imports", summary: "Show how far an import is",
+		errors: []int{http.StatusNotFound},
+	}, s.importJob)
+	register(s, operation{
+		method: http.MethodDelete, path: "/imports/{id}", id: "cancel-import", tag: "imports", summary: "Stop an import",
+		about: "What has arrived is kept, and the next import of the same goes on from there.", errors: []int{http.StatusNotFound},
+	},
+		func(_ context.Context, in *struct {
+			ID string `path:"id" maxLength:"64"`
+		},
+		) (*struct{}, error) {
+			return nil, s.cfg.Jobs.Cancel(in.ID)
+		})
+}
+
+// importJob returns a job when it has changed, or after waitFor as it is.
+func (s *Server) importJob(ctx context.Context, in *jobInput) (*one[images.Job], error) {
+	wait, cancel := context.WithTimeout(ctx, waitFor)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.closing:
+			cancel()
+		case <-wait.Done():
+		}
+	}()
+	j, err := s.cfg.Jobs.Next(wait, in.ID, in.Revision)
+	if err != nil && wait.Err() != nil && ctx.Err() == nil {
+		j, err = s.cfg.Jobs.Next(ctx, in.ID, 0)
+	}
+	return &one[images.Job]{Body: j}, err
+}
+
+// addProfiles registers the operations on profiles.
+func (s *Server) addProfiles() {
+	now := s.cfg.Now
+	addNoun(s, noun[inventory.Profile]{
+		singular: "profile", plural: "profiles", article: "a",
+		name:    func(f inventory.Profile) string { return f.Name },
+		version: func(f inventory.Profile) int64 { return f.Version },
+		prepare: func(tx inventory.Tx, in *inventory.Profile, name string, old *inventory.Profile) error {
+			if err := sameName("profile", &in.Name, name); err != nil {
+				return err
+			}
+			if old != nil {
+				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
+			}
+			if err := in.Validate(); err != nil {
+				return err
+			}
+			return checkArgs(tx, in)
+		},
+		find: func(tx inventory.Tx, name string) (inventory.Profile, error) { return tx.FindProfile(name) },
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.Profile], error) {
+			rows, err := tx.ListProfiles(p.more())
+			return pageOf(rows, p.Limit, func(f inventory.Profile) string { return f.Name }), err
+		},
+		create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.CreateProfile(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.UpdateProfile(in, now()) },
+		remove: func(tx inventory.Tx, name string) error { return tx.DeleteProfile(name) },
+	})
+	register(s, operation{
+		method: http.MethodGet, path: "/profiles/{name}/hosts", id: "list-hosts-of-profile", tag: "profiles",
+		summary: "List the names of the hosts that a profile is for", errors: []int{http.StatusNotFound},
+	}, s.hostsOfProfile)
+}
+
+// checkArgs refuses a profile whose arguments could not be written into a script of its image, so that the mistake shows
+// when it is made and not when a machine boots. An image that does not exist is the store's to refuse.
+func checkArgs(tx inventory.Tx, f *inventory.Profile) error {
+	i, err := tx.FindImage(f.Image)
+	if err != nil {
+		return nil
+	}
+	return pxe.CheckArgs(&i, f)
+}
+
+// hostsOfProfile asks, for every host, which profile it would get.
+func (s *Server) hostsOfProfile(ctx context.Context, in *nameInput) (*one[List[string]], error) {
+	out := List[string]{Items: []string{}}
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		if _, err := tx.FindProfile(in.Name); err != nil {
+			return err
+		}
+		profiles, err := tx.ListProfiles(inventory.Page{})
+		if err != nil {
+			return err
+		}
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+		for i := range hosts {
+			if p, problem := provision.SelectProfile(&hosts[i], profiles); problem == nil && p.Name == in.Name {
+				out.Items = append(out.Items, hosts[i].Name)
+			}
+		}
+		return err
+	})
+	return &one[List[string]]{Body: out}, err
+}

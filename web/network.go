@@ -1,0 +1,234 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// addSubnets registers the operations on subnets and their ranges.
+func (s *Server) addSubnets() {
+	now := s.cfg.Now
+	addNoun(s, noun[inventory.Subnet]{
+		singular: "subnet", plural: "subnets", article: "a",
+		name:    func(n inventory.Subnet) string { return n.Name },
+		version: func(n inventory.Subnet) int64 { return n.Version },
+		prepare: func(_ inventory.Tx, in *inventory.Subnet, name string, old *inventory.Subnet) error {
+			if err := sameName("subnet", &in.Name, name); err != nil {
+				return err
+			}
+			in.FillDefaults()
+			if old != nil {
+				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
+			}
+			return in.Validate()
+		},
+		find: func(tx inventory.Tx, name string) (inventory.Subnet, error) { return tx.FindSubnet(name) },
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.Subnet], error) {
+			all, err := tx.ListSubnets()
+			return cut(all, p, func(n inventory.Subnet) string { return n.Name }), err
+		},
+		create: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.CreateSubnet(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.UpdateSubnet(in, now()) },
+		remove: func(tx inventory.Tx, name string) error { return tx.DeleteSubnet(name) },
+	})
+	for _, o := range []struct {
+		method, id, summary string
+		edit                func([]inventory.Range, inventory.Range) ([]inventory.Range, error)
+	}{
+		{http.MethodPut, "add-range", "Add a range to a subnet", func(have []inventory.Range, r inventory.Range) ([]inventory.Range, error) {
+			if slices.Contains(have, r) {
+				return have, nil
+			}
+			return append(have, r), nil
+		}},
+		{http.MethodDelete, "remove-range", "Take a range from a subnet", func(have []inventory.Range, r inventory.Range) ([]inventory.Range, error) {
+			i := slices.Index(have, r)
+			if i < 0 {
+				return nil, inventory.Errorf(inventory.NotFound, "there is no range %s-%s", r.First, r.Last).WithHint("slipway subnet show lists the ranges")
+			}
+			return slices.Delete(have, i, i+1), nil
+		}},
+	} {
+		register(s, operation{
+			method: o.method, path: "/subnets/{name}/ranges/{range}", id: o.id, tag: "subnets", summary: o.summary,
+			dry: true, result: inventory.Subnet{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+		},
+			func(ctx context.Context, in *rangeInput) (*written, error) { return s.editRange(ctx, in, o.id, o.edit) })
+	}
+}
+
+type rangeInput struct {
+	WriteOptions
+	Name  string `path:"name" maxLength:"255"`
+	Range string `path:"range" maxLength:"64" example:"10.0.0.100-10.0.0.199"`
+}
+
+// editRange changes the ranges of a subnet.
+func (s *Server) editRange(ctx context.Context, in *rangeInput, what string, edit func([]inventory.Range, inventory.Range) ([]inventory.Range, error)) (*written, error) {
+	r, err := parseRange(in.Range)
+	if err != nil {
+		return nil, err
+	}
+	var old, n inventory.Subnet
+	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+		if old, err = tx.FindSubnet(in.Name); err != nil {
+			return err
+		}
+		if err := in.check("subnet", in.Name, old.Version); err != nil {
+			return err
+		}
+		n = old
+		if n.Ranges, err = edit(slices.Clone(old.Ranges), r); err != nil {
+			return err
+		}
+		if err := n.Validate(); err != nil || slices.Equal(n.Ranges, old.Ranges) {
+			return err
+		}
+		if err := tx.UpdateSubnet(&n, s.cfg.Now()); err != nil {
+			return err
+		}
+		return s.changed(ctx, tx, "subnet/"+n.Name, strings.ReplaceAll(what, "-", " ")+" "+in.Range+" of subnet "+n.Name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if in.DryRun {
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(old, n), Result: n}}, nil
+	}
+	return &written{Status: http.StatusOK, ETag: etag(n.Version), Body: n}, nil
+}
+
+// parseRange reads FIRST-LAST.
+func parseRange(text string) (inventory.Range, error) {
+	first, last, _ := strings.Cut(text, "-")
+	a, err1 := netip.ParseAddr(first)
+	b, err2 := netip.ParseAddr(last)
+	if err1 != nil || err2 != nil {
+		return inventory.Range{}, inventory.Errorf(inventory.Invalid, "%q is not a range", inventory.Clean(text, 80)).
+			WithHint("write its first and last address: 10.0.0.100-10.0.0.199")
+	}
+	return inventory.Range{First: a, Last: b}, nil
+}
+
+// parseAddr reads the address that names a reservation or lease.
+func parseAddr(text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return a, inventory.Errorf(inventory.Invalid, "%q is not an address", inventory.Clean(text, 80)).WithHint("write it as 10.0.0.17")
+	}
+	return a, nil
+}
+
+// addReservations registers the operations on reservations, which are named by their address.
+func (s *Server) addReservations() {
+	now := s.cfg.Now
+	find := func(tx inventory.Tx, name string) (r inventory.Reservation, err error) {
+		a, err := parseAddr(name)
+		if err != nil {
+			return r, err
+		}
+		return tx.FindReservation(a)
+	}
+	addNoun(s, noun[inventory.Reservation]{
+		singular: "reservation", plural: "reservations", article: "a",
+		name:    func(r inventory.Reservation) string { return r.Address.String() },
+		version: func(r inventory.Reservation) int64 { return r.Version },
+		prepare: prepareReservation,
+		find:    find,
+		create:  func(tx inventory.Tx, in *inventory.Reservation) error { return tx.CreateReservation(in, now()) },
+		update:  func(tx inventory.Tx, in *inventory.Reservation) error { return tx.UpdateReservation(in, now()) },
+		remove: func(tx inventory.Tx, name string) error {
+			a, err := parseAddr(name)
+			if err != nil {
+				return err
+			}
+			return tx.DeleteReservation(a)
+		},
+	})
+	register(s, operation{method: http.MethodGet, path: "/reservations", id: "list-reservations", tag: "reservations", summary: "List reservations"},
+		func(ctx context.Context, in *bySubnet) (out *listed[inventory.Reservation], err error) {
+			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				rows, err := tx.ListReservations(in.Subnet, in.more())
+				out = pageOf(rows, in.Limit, func(r inventory.Reservation) string { return r.Address.String() })
+				return err
+			})
+			return out, err
+		})
+}
+
+type bySubnet struct {
+	Page
+	Subnet string `query:"subnet" doc:"Only those of this subnet" maxLength:"63"`
+}
+
+// prepareReservation makes a reservation ready; its subnet is found by its address when it is not named.
+func prepareReservation(tx inventory.Tx, in *inventory.Reservation, name string, old *inventory.Reservation) error {
+	if name != "" {
+		a, err := parseAddr(name)
+		if err != nil {
+			return err
+		}
+		if in.Address.IsValid() && in.Address != a {
+			return inventory.Errorf(inventory.Invalid, "the body is about %s and the address about %s", in.Address, a)
+		}
+		in.Address = a
+	}
+	subnets, err := tx.ListSubnets()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(subnets, func(n inventory.Subnet) bool {
+		return n.Name == in.Subnet || in.Subnet == "" && n.CIDR.Contains(in.Address)
+	})
+	if i < 0 {
+		return inventory.Errorf(inventory.NotFound, "no subnet for %s", in.Address).WithHint("create it first: slipway subnet create NAME --cidr CIDR")
+	}
+	in.Subnet, in.UUID = subnets[i].Name, strings.ToLower(in.UUID)
+	if in.MAC != "" {
+		if in.MAC, err = inventory.ParseMAC(string(in.MAC)); err != nil {
+			return err
+		}
+	}
+	if old != nil {
+		in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
+	}
+	return in.Validate(&subnets[i])
+}
+
+// addLeases registers the operations on leases: they are made by DHCP, so they can only be looked at and forgotten.
+func (s *Server) addLeases() {
+	find := func(tx inventory.Tx, name string) (l inventory.Lease, err error) {
+		a, err := parseAddr(name)
+		if err != nil {
+			return l, err
+		}
+		return tx.FindLease(a)
+	}
+	addNoun(s, noun[inventory.Lease]{
+		singular: "lease", plural: "leases", article: "a",
+		name:    func(l inventory.Lease) string { return l.Address.String() },
+		version: func(inventory.Lease) int64 { return 0 },
+		find:    find,
+		remove: func(tx inventory.Tx, name string) error {
+			l, err := find(tx, name)
+			if err != nil {
+				return err
+			}
+			return tx.DeleteLease(l.Address)
+		},
+	})
+	register(s, operation{method: http.MethodGet, path: "/leases", id: "list-leases", tag: "leases", summary: "List leases"},
+		func(ctx context.Context, in *bySubnet) (out *listed[inventory.Lease], err error) {
+			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				rows, err := tx.ListLeases(in.Subnet, in.more())
+				out = pageOf(rows, in.Limit, func(l inventory.Lease) string { return l.Address.String() })
+				return err
+			})
+			return out, err
+		})
+}

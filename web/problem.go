@@ -1,0 +1,191 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Problem is the body of every error (RFC 9457). Detail and Hint are for people, Kind is for programs.
+type Problem struct {
+	Title     string         `json:"title" doc:"What the status means" example:"Conflict"`
+	Status    int            `json:"status" doc:"The HTTP status again" example:"409"`
+	Detail    string         `json:"detail" doc:"What is wrong" example:"MAC 52:54:00:aa:00:01 belongs to host r1-u04"`
+	Kind      inventory.Kind `json:"kind" doc:"What sort of failure it is"`
+	Hint      string         `json:"hint,omitempty" doc:"What to do next"`
+	RequestID string         `json:"requestID" doc:"Names this request in the server's log"`
+	Errors    []FieldError   `json:"errors,omitempty" doc:"Which parts of the request are wrong"`
+
+	retryAfter time.Duration
+}
+
+// FieldError is one wrong part of a request.
+type FieldError struct {
+	Location string `json:"location,omitempty" doc:"Where it stands" example:"body.cidr"`
+	Message  string `json:"message" example:"expected string"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// GetHeaders implements huma.HeadersError.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="slipway"`)
+	}
+	return h
+}
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// statusOf is the one place that says which HTTP status a kind of failure has.
+func statusOf(k inventory.Kind) int {
+	switch k {
+	case inventory.Invalid:
+		return http.StatusUnprocessableEntity
+	case inventory.NotFound:
+		return http.StatusNotFound
+	case inventory.Conflict:
+		return http.StatusConflict
+	case inventory.Unauthorized:
+		return http.StatusUnauthorized
+	case inventory.Forbidden:
+		return http.StatusForbidden
+	case inventory.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// kindOf is the way back, for the statuses that the libraries below choose.
+func kindOf(status int) inventory.Kind {
+	switch {
+	case status == http.StatusNotFound:
+		return inventory.NotFound
+	case status == http.StatusConflict || status == http.StatusPreconditionFailed:
+		return inventory.Conflict
+	case status == http.StatusUnauthorized:
+		return inventory.Unauthorized
+	case status == http.StatusForbidden:
+		return inventory.Forbidden
+	case status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests:
+		return inventory.Unavailable
+	case status >= 500:
+		return inventory.Internal
+	}
+	return inventory.Invalid
+}
+
+// statusError gives an error a status that its kind alone does not tell.
+type statusError struct {
+	status     int
+	retryAfter time.Duration
+	err        *inventory.Error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+// problemOf turns any error into a body. What is no *inventory.Error, or is internal, goes to the log and not to the
+// client.
+func problemOf(ctx context.Context, log *slog.Logger, err error) *Problem {
+	var ready *Problem
+	if errors.As(err, &ready) {
+		return ready
+	}
+	id := requestID(ctx)
+	var said *inventory.Error
+	if !errors.As(err, &said) {
+		said = &inventory.Error{Kind: inventory.Internal, Msg: err.Error(), Err: err}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			said = &inventory.Error{Kind: inventory.Unavailable, Msg: "it took too long", Hint: "try it again", Err: err}
+		}
+	}
+	p := &Problem{Status: statusOf(said.Kind), Detail: said.Msg, Kind: said.Kind, Hint: said.Hint, RequestID: id}
+	if said.Kind == inventory.Unavailable {
+		p.retryAfter = time.Second
+	}
+	if said.Kind == inventory.Internal {
+		log.Error("request failed", "op", id, "err", err)
+		p.Detail, p.Hint = "something went wrong in the server", "look for request "+id+" in its log"
+	} else if said.Err != nil {
+		log.Info("request failed", "op", id, "err", err)
+	}
+	var with *statusError
+	if errors.As(err, &with) {
+		p.Status, p.retryAfter = with.status, with.retryAfter
+	}
+	p.Title = http.StatusText(p.Status)
+	return p
+}
+
+// writeProblem answers a request that does not reach its operation.
+func writeProblem(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	p := problemOf(r.Context(), log, err)
+	for k, v := range p.GetHeaders() {
+		w.Header()[k] = v
+	}
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the client is gone if this fails
+}
+
+// routeError answers a request that the router has no operation for.
+func (s *Server) routeError(w http.ResponseWriter, r *http.Request, err error) {
+	var h *echo.HTTPError
+	if !errors.As(err, &h) {
+		writeProblem(w, r, s.cfg.Log, err)
+		return
+	}
+	e := inventory.Errorf(kindOf(h.Code), "there is nothing at %s", inventory.Clean(r.URL.Path, 200)).WithHint("GET /api/v1/openapi.yaml lists what there is")
+	if h.Code == http.StatusMethodNotAllowed {
+		e.Msg = fmt.Sprintf("%s is not possible at %s", inventory.Clean(r.Method, 20), inventory.Clean(r.URL.Path, 200))
+	}
+	writeProblem(w, r, s.cfg.Log, &statusError{status: h.Code, err: e})
+}
+
+// reshape turns the error bodies of the API library into ours.
+func reshape(ctx huma.Context, _ string, v any) (any, error) {
+	m, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	p := &Problem{
+		Title: m.Title, Status: m.Status, Detail: m.Detail, Kind: kindOf(m.Status), RequestID: requestID(ctx.Context()),
+		Hint: "the request is described at /api/v1/openapi.yaml",
+	}
+	if m.Status == http.StatusInternalServerError {
+		p.Detail, p.Hint = "something went wrong in the server", "look for request "+p.RequestID+" in its log"
+		return p, nil
+	}
+	for i, e := range m.Errors {
+		if i == 20 {
+			p.Errors = append(p.Errors, FieldError{Message: fmt.Sprintf("and %d more", len(m.Errors)-i)})
+			break
+		}
+		// What the client sent is not echoed: it may be long, and may be a secret.
+		p.Errors = append(p.Errors, FieldError{Location: inventory.Clean(e.Location, 200), Message: inventory.Clean(e.Message, 300)})
+	}
+	if p.Detail == "validation failed" {
+		p.Detail = "the request is not valid"
+	}
+	return p, nil
+}

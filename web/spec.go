@@ -1,0 +1,106 @@
+package web
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"slipway.dev/slipway/inventory"
+)
+
+func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }
+
+// ownFields are the fields of each noun that the server fills in: they may stand in a request, so that what was read
+// can be sent back, and are not looked at.
+var ownFields = map[string][]string{
+	"Host": {
+		"id", "state", "stateReason", "stateSinceAt", "inMaintenance", "isProtected", "isArmed", "firmware", "memoryMiB",
+		"facts", "createdAt", "updatedAt", "lastSeenAt", "identifiedAt", "version",
+	},
+	"NIC":         {"vendor", "isBoot"},
+	"Subnet":      {"createdAt", "updatedAt", "version"},
+	"Reservation": {"createdAt", "updatedAt", "version"},
+	"Profile":     {"createdAt", "updatedAt", "version"},
+	"AcceptRule":  {"createdAt", "updatedAt", "version"},
+}
+
+// optional are the fields that have a default, or that the address of a PUT names.
+var optional = map[string][]string{
+	"Host":        {"name", "place", "isAdopted"},
+	"Subnet":      {"name", "mode", "leaseFor", "bootLeaseFor", "unknown"},
+	"Reservation": {"address", "subnet"},
+	"Profile":     {"name", "priority"},
+	"AcceptRule":  {"name"},
+}
+
+// words are the fields that know only some words.
+func words() map[string][]string {
+	states := []string{}
+	for _, st := range inventory.States() {
+		states = append(states, string(st))
+	}
+	arch := []string{string(inventory.X8664), string(inventory.I386), string(inventory.ARM64)}
+	return map[string][]string{
+		"Host.state": states, "Host.arch": arch, "Host.diskBoot": {"no-offer", "exit", "sanboot", ""},
+		"Subnet.mode":    {string(inventory.ModeFull), string(inventory.ModeReservations), string(inventory.ModeOff)},
+		"Subnet.unknown": {string(inventory.UnknownDisk), string(inventory.UnknownWait), string(inventory.UnknownIgnore)},
+		"Image.arch":     arch, "Lease.state": {"bound", "released", "declined"}, "Issue.severity": {"warning", "error"},
+		"Problem.kind": {"invalid", "not-found", "conflict", "unauthorized", "forbidden", "unavailable", "internal"},
+		"Job.state":    {"waiting", "running", "done", "failed"},
+	}
+}
+
+// formats are the fields whose text has a form that JSON Schema or we have a name for.
+var formats = map[string]string{
+	"Subnet.cidr": "cidr", "Route.to": "cidr", "Subnet.leaseFor": "go-duration", "Subnet.bootLeaseFor": "go-duration", "NIC.mac": "mac",
+	"Reservation.mac": "mac", "Lease.mac": "mac", "BootSession.mac": "mac", "Event.mac": "mac",
+}
+
+// finishSpec writes into the description what the types of package inventory cannot say: they know nothing of web.
+func finishSpec(api *huma.OpenAPI) {
+	schemas := api.Components.Schemas.Map()
+	for name, s := range schemas {
+		for _, field := range slices.Sorted(maps.Keys(s.Properties)) {
+			p := s.Properties[field]
+			if slices.Contains(ownFields[name], field) {
+				p.ReadOnly = true
+			}
+			if slices.Contains(optional[name], field) {
+				s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == field })
+			}
+			for _, w := range words()[name+"."+field] {
+				p.Enum = append(p.Enum, w)
+			}
+			if f := formats[name+"."+field]; f != "" {
+				p.Format = f
+			}
+			plainLists(p)
+			p.PrecomputeMessages()
+		}
+		s.PrecomputeMessages()
+	}
+}
+
+// plainLists says that lists are never null.
+func plainLists(s *huma.Schema) {
+	if s.Type == huma.TypeArray {
+		s.Nullable = false
+	}
+	if s.Items != nil {
+		plainLists(s.Items)
+	}
+}
+
+// loosen takes the constraints off what only the server fills in. A request may carry it, and it is not looked at.
+func loosen(api *huma.OpenAPI) {
+	for _, s := range api.Components.Schemas.Map() {
+		for field, p := range s.Properties {
+			if p.ReadOnly && p.Ref == "" {
+				s.Properties[field] = &huma.Schema{ReadOnly: true}
+			}
+		}
+		s.PrecomputeMessages()
+	}
+}

@@ -1,0 +1,37 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+)
+
+// Check is one line of the self-check.
+type Check struct {
+	Name   string `json:"name"`
+	Status string `json:"status" enum:"ok,warning,error"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// VersionInfo is what the server is.
+type VersionInfo struct {
+	Version string `json:"version"`
+	Go      string `json:"go" doc:"Version of Go that it was built with"`
+}
+
+// addSystem registers the operations on the server itself.
+func (s *Server) addSystem() {
+	register(s, operation{
+		method: http.MethodGet, path: "/selfcheck", id: "self-check", tag: "system", summary: "Have the server look itself over",
+		about: "Interfaces, ports, loaders, disk space, other DHCP servers.",
+	},
+		func(ctx context.Context, _ *struct{}) (*listed[Check], error) {
+			checks := s.cfg.SelfCheck(ctx)
+			return pageOf(checks, len(checks), func(c Check) string { return c.Name }), nil
+		})
+	register(s, operation{method: http.MethodGet, path: "/version", id: "version", tag: "system", summary: "Show the server's version"},
+		func(context.Context, *struct{}) (*one[VersionInfo], error) {
+			return &one[VersionInfo]{Body: VersionInfo{Version: s.cfg.Version, Go: runtime.Version()}}, nil
+		})
+}

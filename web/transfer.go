@@ -1,0 +1,129 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/transfer"
+)
+
+type exportInput struct {
+	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,reservations,all" doc:"What to write; all is possible in YAML only"`
+	Format string `query:"format" default:"yaml" enum:"csv,yaml"`
+}
+
+type fileInput struct {
+	DryRun  bool   `query:"dryRun" doc:"Check the file and show what it would change, but change nothing"`
+	Format  string `query:"format" default:"yaml" enum:"csv,yaml"`
+	File    string `query:"file" default:"input" doc:"Name of the file, for errors" maxLength:"255"`
+	RawBody []byte `contentType:"text/plain" doc:"The file: CSV of hosts, subnets or reservations by its header row, or YAML of all three"`
+}
+
+// FileImport says what the import of a file changed, or with dryRun would change.
+type FileImport struct {
+	IsDryRun   bool              `json:"isDryRun"`
+	Changes    []transfer.Change `json:"changes" doc:"What is new or different; the rest is counted"`
+	UnchangedN int               `json:"unchangedN"`
+}
+
+// addTransfer registers the export and import of files.
+func (s *Server) addTransfer() {
+	register(s, operation{
+		method: http.MethodGet, path: "/transfer", id: "export", tag: "transfer", plain: "text/plain", within: time.Minute,
+		summary: "Write hosts, subnets or reservations as a file", about: "Imported again, the file changes nothing.",
+	}, s.export)
+	register(s, operation{
+		method: http.MethodPost, path: "/transfer", id: "import-file", tag: "transfer", body: bodyMax, within: time.Minute,
+		summary: "Read hosts, subnets and reservations from a file", errors: []int{http.StatusConflict},
+		about: "All of it or nothing. Errors name the line. A row changes only what it gives; nothing is ever deleted.",
+	}, s.importFile)
+}
+
+func (s *Server) export(ctx context.Context, in *exportInput) (*textOutput, error) {
+	var current transfer.Current
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		current, err = transfer.Load(tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := transfer.Export(current)
+	doc := all
+	switch transfer.Noun(in.Noun) {
+	case transfer.Hosts:
+		doc = transfer.Document{Hosts: all.Hosts}
+	case transfer.Subnets:
+		doc = transfer.Document{Subnets: all.Subnets}
+	case transfer.Reservations:
+		doc = transfer.Document{Reservations: all.Reservations}
+	}
+	var out bytes.Buffer
+	switch {
+	case in.Format == "yaml":
+		err = transfer.WriteYAML(&out, doc)
+	case in.Noun == "all":
+		return nil, inventory.Errorf(inventory.Invalid, "a CSV file holds one noun").WithHint("name it, or ask for YAML")
+	default:
+		err = transfer.WriteCSV(&out, transfer.Noun(in.Noun), doc)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write export: %w", err)
+	}
+	return &textOutput{ContentType: "text/plain; charset=utf-8", Body: out.Bytes()}, nil
+}
+
+func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport], error) {
+	name := inventory.Clean(in.File, 255)
+	read := transfer.ReadYAML
+	if in.Format == "csv" {
+		read = transfer.ReadCSV
+	}
+	doc, err := read(name, bytes.NewReader(in.RawBody))
+	if err != nil {
+		return nil, err
+	}
+	var d transfer.Diff
+	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+		now := s.cfg.Now()
+		if d, err = transfer.Apply(tx, doc, now, s.cfg.NewHostID); err != nil {
+			return err
+		}
+		for _, c := range d.Changes {
+			if err := s.imported(ctx, tx, c, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := FileImport{IsDryRun: in.DryRun, Changes: []transfer.Change{}, UnchangedN: d.CountN(transfer.OpUnchanged)}
+	for _, c := range d.Changes {
+		if c.Op != transfer.OpUnchanged {
+			out.Changes = append(out.Changes, c)
+		}
+	}
+	return &one[FileImport]{Body: out}, nil
+}
+
+// imported adds the event of one change of an import.
+func (s *Server) imported(ctx context.Context, tx inventory.Tx, c transfer.Change, now time.Time) error {
+	if c.Op == transfer.OpUnchanged {
+		return nil
+	}
+	singular := string(c.Noun[:len(c.Noun)-1])
+	e := inventory.Event{
+		At: now, Kind: inventory.EventChanged, Subject: singular + "/" + c.Name,
+		Detail: fmt.Sprintf("%s %s imported (%s) by %s", singular, c.Name, c.Op, by(ctx)),
+	}
+	if c.Noun == transfer.Hosts {
+		e.Kind, e.Subject, e.HostID = inventory.EventHostChanged, "", c.HostID()
+	}
+	return tx.AddEvent(&e)
+}

@@ -1,0 +1,239 @@
+// Package web owns the admin door: the REST API with its OpenAPI description, the event stream, who may come in, and
+// the shape of errors. It never decides anything about a host: it reads and writes the inventory, and asks the engine.
+//
+// Start reading at New, then noun.go (what most nouns share), then hosts.go. Every operation is registered in a method
+// called addNOUN; Spec returns what they add up to.
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
+
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+)
+
+// Lifecycle is what the door asks the engine for: all that moves a host in its life. by says who asked.
+type Lifecycle interface {
+	Accept(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
+	Install(ctx context.Context, id inventory.HostID, profile, by string) (inventory.Host, error)
+	Release(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
+	Maintain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
+	Protect(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
+	Explain(ctx context.Context, id inventory.HostID, base string) (provision.Explanation, error)
+}
+
+// Jobs is the image imports.
+type Jobs interface {
+	Start(r images.ImportRequest) (images.Job, error)
+	List() []images.Job
+	Next(ctx context.Context, id string, revision int64) (images.Job, error)
+	Cancel(id string) error
+}
+
+// Artefacts looks after the artefact folder.
+type Artefacts interface {
+	Verify(ctx context.Context) ([]images.Fault, error)
+	Prune(ctx context.Context) (images.Pruned, error)
+}
+
+// Events is the stream of committed events.
+type Events interface {
+	Subscribe(after int64, f inventory.EventFilter) (<-chan inventory.Event, func(), error)
+}
+
+// Config is everything a Server needs.
+type Config struct {
+	Store     inventory.Store
+	Lifecycle Lifecycle
+	Jobs      Jobs
+	Artefacts Artefacts
+	Catalogue []images.Entry
+	Events    Events
+	SelfCheck func(ctx context.Context) []Check
+	Metrics   http.Handler // what /metrics answers; nil: there is none
+
+	NewHostID func() inventory.HostID
+	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
+	BootBase  string                     // address of the boot door in script previews, such as http://10.0.0.1
+	Version   string
+	Now       func() time.Time
+	Log       *slog.Logger
+
+	HeartbeatFor time.Duration // sign of life on a quiet event stream: 15 s
+	WriteFor     time.Duration // a client that takes no bytes for so long is cut: 10 s
+}
+
+// Server answers REST requests. One handler serves two doors: TCP, where a token is needed, and the Unix socket, whose
+// file permissions say who is an admin.
+type Server struct {
+	cfg     Config
+	api     huma.API
+	spec    []byte // the OpenAPI description as YAML
+	specErr error
+	router  http.Handler
+	keeper  *keeper
+	closing chan struct{} // closed when Serve ends: streams and long waits stop
+}
+
+// New returns a Server; Serve opens its doors.
+func New(cfg Config) *Server {
+	if cfg.HeartbeatFor == 0 {
+		cfg.HeartbeatFor = 15 * time.Second
+	}
+	if cfg.WriteFor == 0 {
+		cfg.WriteFor = 10 * time.Second
+	}
+	s := &Server{cfg: cfg, closing: make(chan struct{}), keeper: newKeeper(cfg.Store, cfg.Now, cfg.Log)}
+	e := echo.New()
+	// Without this, whoever sends X-Forwarded-For chooses the address that is logged and rate limited.
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.HTTPErrorHandler = func(err error, c echo.Context) { s.routeError(c.Response(), c.Request(), err) }
+	s.api = humaecho.NewV4(e, apiConfig(cfg.Version))
+	s.addAll()
+	finishSpec(s.api.OpenAPI())
+	s.spec, s.specErr = s.api.OpenAPI().YAML()
+	loosen(s.api.OpenAPI())
+	e.GET("/healthz", echo.WrapHandler(http.HandlerFunc(s.healthz)))
+	e.GET("/api/v1/openapi.yaml", echo.WrapHandler(http.HandlerFunc(s.openapi)))
+	if cfg.Metrics != nil {
+		e.GET("/metrics", echo.WrapHandler(cfg.Metrics))
+	}
+	s.router = e
+	return s
+}
+
+// addAll registers every operation.
+func (s *Server) addAll() {
+	s.addHosts()
+	s.addHostVerbs()
+	s.addSubnets()
+	s.addReservations()
+	s.addLeases()
+	s.addArtefacts()
+	s.addImages()
+	s.addImports()
+	s.addProfiles()
+	s.addSessions()
+	s.addEvents()
+	s.addIssues()
+	s.addAcceptRules()
+	s.addTokens()
+	s.addTransfer()
+	s.addSystem()
+}
+
+// Handler returns the API for requests that need a token.
+func (s *Server) Handler() http.Handler { return s.chain(s.keeper.guard(s.router)) }
+
+// SocketHandler returns the API for requests over the Unix socket, which need none.
+func (s *Server) SocketHandler() http.Handler { return s.chain(admitLocal(s.router)) }
+
+// limits of a connection.
+const (
+	headerFor   = 10 * time.Second
+	idleFor     = 2 * time.Minute
+	headerBytes = 32 << 10
+	stopFor     = 5 * time.Second
+)
+
+// Serve answers requests from both listeners, either of which may be nil, until ctx is done. Requests under way get
+// five seconds to finish; event streams end at once. It closes the listeners, and is called once.
+func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
+	g, gctx := errgroup.WithContext(ctx)
+	var servers []*http.Server
+	for _, door := range []struct {
+		listener net.Listener
+		handler  http.Handler
+	}{{tcp, s.Handler()}, {socket, s.SocketHandler()}} {
+		if door.listener == nil {
+			continue
+		}
+		srv := &http.Server{
+			Handler: door.handler, ReadHeaderTimeout: headerFor, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
+			ConnContext: rememberPeer, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
+		}
+		servers = append(servers, srv)
+		g.Go(func() error {
+			if err := srv.Serve(door.listener); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		<-gctx.Done()
+		close(s.closing)
+		late, cancel := context.WithTimeout(context.WithoutCancel(gctx), stopFor)
+		defer cancel()
+		for _, srv := range servers {
+			if srv.Shutdown(late) != nil {
+				_ = srv.Close() // who is still busy was given its time
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// healthz says whether the server can do its work: that is, reach its database.
+func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		_, err := tx.LastEventID()
+		return err
+	})
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err != nil {
+		s.cfg.Log.Warn("not healthy", "err", err)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "the database cannot be read\n")
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
+	if s.specErr != nil {
+		writeProblem(w, r, s.cfg.Log, s.specErr)
+		return
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(s.spec)
+}
+
+// Spec returns the OpenAPI description as YAML. It needs no running server.
+func Spec() ([]byte, error) {
+	s := New(Config{Version: "1", Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	return s.spec, s.specErr
+}
+
+// peerKey is where the connection's other end is kept in a request's context.
+type peerKey struct{}
+
+// rememberPeer notes who is at the other end of a Unix socket.
+func rememberPeer(ctx context.Context, c net.Conn) context.Context {
+	if u, ok := c.(*net.UnixConn); ok {
+		return context.WithValue(ctx, peerKey{}, peerOf(u))
+	}
+	return ctx
+}
+
+// sourceOf is the address a request came from; the zero address for a socket.
+func sourceOf(r *http.Request) netip.Addr {
+	ap, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return ap.Addr().Unmap()
+}
