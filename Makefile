@@ -9,14 +9,14 @@ NAME    ?= .
 GO      := go
 ROOT    := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env "PATH=$$PATH")
 # Packages whose tests need neither root nor a network.
-UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/vm -e /test/chaos -e /test/bench)
+UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube)
 TALLY   := build/tally
 
 # The same flags everywhere, so that SQLite is compiled once.
 export CGO_ENABLED = 1
 export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 
-.PHONY: help build lab check fmt test test-unit test-net test-vm bench fuzz deps race clean
+.PHONY: help build lab check fmt test test-unit test-judges test-kube test-net test-vm bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -39,9 +39,9 @@ check: ## format, vet, staticcheck, known vulnerabilities, floors of the house
 fmt: ## format all Go files
 	cd tools && $(GO) tool gofumpt -w $$(git -C .. ls-files '*.go' | sed 's|^|../|')
 
-test: ## everything: test-unit, test-net, test-vm
+test: ## everything: test-unit, test-judges, test-kube, test-net, test-vm
 	@rm -f $(TALLY); mkdir -p build
-	@for t in test-unit test-net test-vm; do echo "== $$t"; $(MAKE) --no-print-directory $$t || failed=1; done; \
+	@for t in test-unit test-judges test-kube test-net test-vm; do echo "== $$t"; $(MAKE) --no-print-directory $$t || failed=1; done; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
 
 build/testsum: tools/testsum/main.go
@@ -50,6 +50,14 @@ build/testsum: tools/testsum/main.go
 test-unit: build/testsum ## no root, no network, under a minute
 	@tools/deps.sh install build
 	@build/testsum -tally $(TALLY) $(GO) test -json -run '$(RUN)' $(UNIT)
+
+test-judges: build/testsum ## other people's programs judge what is rendered (root)
+	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets
+	@$(ROOT) env SLIPWAY_JUDGES=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 2 -timeout 30m -run '$(RUN)' ./test/judges/...
+
+test-kube: build/testsum ## tokens and certificates against a real Kubernetes API server
+	@tools/deps.sh install build; tools/parts.sh build etcd kube-apiserver kube-controller-manager kubeadm
+	@env SLIPWAY_KUBE=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/kube/...
 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
@@ -63,7 +71,7 @@ race: ## unit tests under the race detector
 	$(GO) test -race -run '$(RUN)' $(UNIT)
 
 bench: build ## figures beside real peers, NAME=regexp chooses (root)
-	@tools/deps.sh install bench
+	@tools/deps.sh install bench; tools/parts.sh build butane
 	@$(ROOT) env SLIPWAY_BENCH='$(NAME)' $(GO) test -count=1 -timeout 2h -v -run '^TestBench$$' ./test/bench | grep --line-buffered -v -e '^=== ' -e '^---' -e '^ok' -e '^PASS'
 
 fuzz: ## every fuzz test for TIME each

@@ -87,11 +87,6 @@ type ConfigFormat struct {
 	InitrdPath string `yaml:"initrdPath" json:"initrdPath,omitempty"`
 }
 
-// ConfigFormats are the formats a catalogue may name.
-func ConfigFormats() []string {
-	return []string{"ignition", "cloud-init", "preseed", "kickstart", "autoinstall", "talos", "combustion"}
-}
-
 // Catalogue is the OS catalogue in force. It does not change once made.
 type Catalogue struct {
 	entries []Entry // those that win first

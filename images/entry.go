@@ -86,10 +86,18 @@ func (e *Entry) checkVars(bad complaint) error {
 	return nil
 }
 
+// imageConfigs are the entry's formats of configuration as an image has them.
+func (e *Entry) imageConfigs() (all []inventory.ImageConfig) {
+	for _, c := range e.Configs {
+		all = append(all, inventory.ImageConfig{Format: c.Format, Version: c.Version, InitrdPath: c.InitrdPath})
+	}
+	return all
+}
+
 func (e *Entry) checkConfigs(bad complaint) error {
 	for _, c := range e.Configs {
-		if !slices.Contains(ConfigFormats(), c.Format) {
-			return bad("%s: %q is not a config format", e.OS, c.Format).WithHint("use %s", strings.Join(ConfigFormats(), ", "))
+		if !slices.Contains(inventory.ConfigFormats(), c.Format) {
+			return bad("%s: %q is not a config format", e.OS, c.Format).WithHint("use %s", strings.Join(inventory.ConfigFormats(), ", "))
 		}
 		if c.Version == "" {
 			return bad("%s: config format %s has no version", e.OS, c.Format).
@@ -147,7 +155,7 @@ func (e *Entry) checkExample(bad complaint) error {
 
 // checkImage checks the image that an import would make. An entry without files is one whose files the import names.
 func (e *Entry) checkImage(arch inventory.Arch, x expansion, bad complaint) error {
-	img := inventory.Image{Name: e.OS, OS: e.OS, Arch: arch, KernelArgs: append(slices.Clone(x.kernelArgs), x.configArgs...)}
+	img := inventory.Image{Name: e.OS, OS: e.OS, Arch: arch, KernelArgs: x.kernelArgs, ConfigArgs: x.configArgs}
 	names := map[string]bool{}
 	for _, f := range e.Files {
 		names[f.Name] = true
@@ -174,7 +182,7 @@ func (e *Entry) checkImage(arch inventory.Arch, x expansion, bad complaint) erro
 			}
 		}
 	}
-	if err := pxe.CheckArgs(&img, profileFor(img.KernelArgs)); err != nil {
+	if err := pxe.CheckArgs(&img, profileFor(append(slices.Clone(img.KernelArgs), img.ConfigArgs...))); err != nil {
 		return bad("%v", err).WithHint("%s", hintOf(err))
 	}
 	return nil

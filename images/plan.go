@@ -29,6 +29,10 @@ type ImportRequest struct {
 	Files []ImportFile `json:"files,omitempty"`
 	// KernelArgs come after the entry's own.
 	KernelArgs []string `json:"kernelArgs,omitempty"`
+	// Configs are the formats of configuration that the image reads, and ConfigArgs what its kernel is told of one;
+	// they take the place of the entry's.
+	Configs    []inventory.ImageConfig `json:"configs,omitempty"`
+	ConfigArgs []string                `json:"configArgs,omitempty"`
 	// Set overrides the entry's vars.
 	Set map[string]string `json:"set,omitempty"`
 	// MemoryMiB and IsInstaller override the entry's when given.
@@ -118,7 +122,11 @@ func (c *Catalogue) plan(r ImportRequest) (plan, error) {
 	p := plan{image: inventory.Image{
 		Name: r.Name, OS: r.OS, Release: r.Release, Arch: r.Arch,
 		KernelArgs: append(slices.Clone(x.kernelArgs), r.KernelArgs...), MemoryMiB: e.MemoryMiB, IsInstaller: e.IsInstaller,
+		Configs: e.imageConfigs(), ConfigArgs: x.configArgs,
 	}}
+	if len(r.Configs) > 0 {
+		p.image.Configs, p.image.ConfigArgs = r.Configs, r.ConfigArgs
+	}
 	if r.MemoryMiB > 0 {
 		p.image.MemoryMiB = r.MemoryMiB
 	}
@@ -259,7 +267,7 @@ func (p *plan) check() error {
 	if err := trial.Validate(); err != nil {
 		return err
 	}
-	return pxe.CheckArgs(&trial, profileFor(trial.KernelArgs))
+	return pxe.CheckArgs(&trial, profileFor(append(slices.Clone(trial.KernelArgs), trial.ConfigArgs...)))
 }
 
 // profileFor returns a profile that gives some value to each ${name} that only a profile can give.
@@ -267,7 +275,7 @@ func profileFor(args []string) *inventory.Profile {
 	p := &inventory.Profile{Name: "any", Parameters: map[string]string{}}
 	for _, a := range args {
 		for _, name := range machineVars(a) {
-			if !isMachineVar(name) && !strings.HasPrefix(name, "file:") {
+			if !isMachineVar(name) && !strings.HasPrefix(name, "file:") && name != "config" {
 				p.Parameters[name] = "x"
 			}
 		}

@@ -58,6 +58,8 @@ type Host struct {
 
 	// Profile pins a profile by name; empty lets the profiles' selectors decide.
 	Profile string `json:"profile,omitempty"`
+	// ProfileRevision pins one revision of Profile; 0 follows the newest.
+	ProfileRevision int `json:"profileRevision,omitempty"`
 	// DiskBoot overrides how this host is sent back to its own disk; empty asks the quirk table.
 	DiskBoot DiskBoot `json:"diskBoot,omitempty"`
 	// IsArmed allows the next boots to run a destructive installer, until it reports installed.

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,6 +56,10 @@ type Image struct {
 	Files   []ImageArtefact `json:"files"`
 	// KernelArgs are the arguments this image always needs; ${name} is replaced when a script is written.
 	KernelArgs []string `json:"kernelArgs,omitempty"`
+	// Configs are the formats of configuration that this image reads, the preferred one first.
+	Configs []ImageConfig `json:"configs,omitempty"`
+	// ConfigArgs are added to KernelArgs when a configuration is rendered; ${config} is its URL.
+	ConfigArgs []string `json:"configArgs,omitempty"`
 	// MemoryMiB is the least memory with which it boots.
 	MemoryMiB int `json:"memoryMiB,omitempty"`
 	// IsInstaller marks an image whose boot may overwrite a disk: it runs only on a host that is armed.
@@ -62,6 +67,14 @@ type Image struct {
 	CreatedAt   time.Time `json:"createdAt"`
 	UpdatedAt   time.Time `json:"updatedAt"`
 	Version     int64     `json:"version"`
+}
+
+// ImageConfig is a format of configuration that an image reads, by which version of its tool.
+type ImageConfig struct {
+	Format  string `json:"format"`  // ignition, cloud-init, autoinstall, kickstart, preseed or talos
+	Version string `json:"version"` // newest Ignition spec, cloud-init version, or release of the tool that reads it
+	// InitrdPath is where the tool finds its configuration in the initrd, "" when it has to fetch it.
+	InitrdPath string `json:"initrdPath,omitempty"`
 }
 
 // ImageArtefact is one file of an image; Name is what the boot loader and the arguments call it.
@@ -103,8 +116,41 @@ func (i *Image) Validate() error {
 	if !slices.Contains([]Arch{X8664, I386, ARM64}, i.Arch) {
 		return Errorf(Invalid, "image %s: %q is not an architecture", i.Name, i.Arch).WithHint("use x86_64, i386 or arm64")
 	}
+	if len(i.Configs) > 16 {
+		return Errorf(Invalid, "image %s names %d formats of configuration; at most 16 are allowed", i.Name, len(i.Configs))
+	}
+	for _, c := range i.Configs {
+		if err := c.validate(i.Name); err != nil {
+			return err
+		}
+	}
+	if err := checkArgs("image "+i.Name, i.ConfigArgs); err != nil {
+		return err
+	}
 	return checkArgs("image "+i.Name, i.KernelArgs)
 }
+
+// ConfigFormats are the formats of configuration that an image may read.
+func ConfigFormats() []string {
+	return []string{"ignition", "cloud-init", "autoinstall", "kickstart", "preseed", "talos", "combustion"}
+}
+
+func (c *ImageConfig) validate(image string) error {
+	if !slices.Contains(ConfigFormats(), c.Format) {
+		return Errorf(Invalid, "image %s: %q is not a format of configuration", image, Clean(c.Format, 40)).
+			WithHint("use one of %s", strings.Join(ConfigFormats(), ", "))
+	}
+	if !versionRE.MatchString(c.Version) {
+		return Errorf(Invalid, "image %s: %s has no version of the tool that reads it", image, c.Format).
+			WithHint("give the newest Ignition spec, the cloud-init version, or the installer's release")
+	}
+	if c.InitrdPath != "" && (!strings.HasPrefix(c.InitrdPath, "/") || path.Clean(c.InitrdPath) != strings.TrimSuffix(c.InitrdPath, "/")) {
+		return Errorf(Invalid, "image %s: %q is not an absolute path", image, Clean(c.InitrdPath, 80))
+	}
+	return nil
+}
+
+var versionRE = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+~-]{0,31}$`)
 
 // Profile says what a host should boot: an image, with arguments and parameters, for the hosts its selector matches.
 type Profile struct {
@@ -116,9 +162,24 @@ type Profile struct {
 	Priority   int               `json:"priority"`
 	KernelArgs []string          `json:"kernelArgs,omitempty"` // after the image's own
 	Parameters map[string]string `json:"parameters,omitempty"` // values for ${name} in arguments
-	CreatedAt  time.Time         `json:"createdAt"`
-	UpdatedAt  time.Time         `json:"updatedAt"`
-	Version    int64             `json:"version"`
+
+	// Extends names a profile whose configuration this one builds upon; "" for none.
+	Extends string `json:"extends,omitempty"`
+	// Config is the profile's layer of configuration, in YAML; package machineconfig reads it.
+	Config string `json:"config,omitempty"`
+	// Document is a configuration in a tool's own words, which Config is added to; nil for none.
+	Document *Document `json:"document,omitempty"`
+	// Format chooses one of the image's formats; "" takes its first.
+	Format string `json:"format,omitempty"`
+	// Accepts lists paths into the configuration whose loss in the image's format is accepted, such as /storage/lvm.
+	Accepts []string `json:"accepts,omitempty"`
+	// Isolated opts out of the rules that guard secrets on the boot network, for labs: level L0 of docs/secrets.md.
+	Isolated bool `json:"isolated,omitempty"`
+	Revision int  `json:"revision"` // counts its changes of content from 1
+
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+	Version   int64     `json:"version"`
 }
 
 var parameterRE = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}$`)
@@ -133,6 +194,17 @@ func (p *Profile) Validate() error {
 	}
 	if _, err := ParseSelector(p.Selector); err != nil {
 		return err
+	}
+	if p.Extends == p.Name {
+		return Errorf(Invalid, "profile %s extends itself", p.Name)
+	}
+	if err := checkConfigText("profile "+p.Name, p.Config); err != nil {
+		return err
+	}
+	if p.Document != nil {
+		if err := p.Document.validate("profile " + p.Name); err != nil {
+			return err
+		}
 	}
 	for k, v := range p.Parameters {
 		if !parameterRE.MatchString(k) {

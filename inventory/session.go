@@ -24,6 +24,8 @@ type BootSession struct {
 	Profile string `json:"profile,omitempty"`
 	Image   string `json:"image,omitempty"`
 
+	Config Digest `json:"config,omitempty"` // of the Rendering it was given
+
 	Step      string    `json:"step"` // how far it got: the kind of its latest event that is a step
 	Outcome   Outcome   `json:"outcome,omitempty"`
 	StartedAt time.Time `json:"startedAt"`
@@ -71,6 +73,8 @@ const (
 	EventBootDecided    = "boot.decided"
 	EventArtefactSent   = "artefact.sent"
 	EventArtefactFailed = "artefact.failed"
+	EventConfigSent     = "config.sent"
+	EventConfigRefused  = "config.refused"
 	EventReported       = "boot.reported"
 	EventSessionEnded   = "session.ended"
 
@@ -81,6 +85,7 @@ const (
 	EventDHCPDecline    = "dhcp.decline"
 	EventDHCPRelease    = "dhcp.release"
 	EventConflict       = "address.conflict"
+	EventJoinRefused    = "join.refused" // a join token was used for something that it is not for
 	EventIssueOpened    = "issue.opened"
 	EventIssueClosed    = "issue.closed"
 	EventChanged        = "inventory.changed" // subnet, reservation, image, profile, token: see Subject
@@ -92,7 +97,8 @@ const (
 func Steps() []string {
 	return []string{
 		EventSessionStarted, EventDHCPDiscover, EventDHCPOffer, EventDHCPRequest, EventDHCPAck, EventLoaderStarted,
-		EventLoaderSent, EventScriptAsked, EventBootDecided, EventArtefactSent, EventReported, EventSessionEnded,
+		EventLoaderSent, EventScriptAsked, EventBootDecided, EventArtefactSent, EventConfigSent, EventReported,
+		EventSessionEnded,
 	}
 }
 
@@ -123,14 +129,17 @@ type Issue struct {
 
 // The types of issues.
 const (
-	IssueIdentityConflict = "identity-conflict" // two hosts share a UUID or serial
-	IssueAddressConflict  = "address-conflict"  // somebody else answers for one of our addresses
-	IssuePoolExhausted    = "pool-exhausted"    // no address left to lease
-	IssueProfileTie       = "profile-tie"       // two profiles match with equal priority
-	IssueBootRefused      = "boot-refused"      // a boot could not be given: image, loader, memory
-	IssueBootLoop         = "boot-loop"         // too many boots without an arrival
-	IssueTransferFailed   = "transfer-failed"   // a loader or artefact did not arrive
-	IssueNameTaken        = "hostname-taken"    // a machine uses another host's name
+	IssueIdentityConflict  = "identity-conflict"  // two hosts share a UUID or serial
+	IssueAddressConflict   = "address-conflict"   // somebody else answers for one of our addresses
+	IssuePoolExhausted     = "pool-exhausted"     // no address left to lease
+	IssueProfileTie        = "profile-tie"        // two profiles match with equal priority
+	IssueBootRefused       = "boot-refused"       // a boot could not be given: image, loader, memory
+	IssueTargetUnreachable = "target-unreachable" // a join target's API server does not answer
+	IssueJoinRefused       = "join-refused"       // a join token was used for something that it is not for
+	IssueSecretRefused     = "secret-refused"     // somebody asked for a host's secrets who may not have them
+	IssueBootLoop          = "boot-loop"          // too many boots without an arrival
+	IssueTransferFailed    = "transfer-failed"    // a loader or artefact did not arrive
+	IssueNameTaken         = "hostname-taken"     // a machine uses another host's name
 )
 
 // Token lets a program or person into the API. Only a SHA-256 of its secret is stored.

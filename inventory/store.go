@@ -28,6 +28,8 @@ type Tx interface {
 	HostTx
 	NetworkTx
 	ImageTx
+	ConfigTx
+	SecretTx
 	HistoryTx
 	AccessTx
 }
@@ -107,6 +109,60 @@ type ImageTx interface {
 	CreateProfile(f *Profile, now time.Time) error // its image must be stored
 	UpdateProfile(f *Profile, now time.Time) error
 	DeleteProfile(name string) error // a Conflict while a host pins it
+}
+
+// ConfigTx reads and writes what hosts should become: layers, revisions, renderings. CreateProfile, UpdateProfile,
+// CreateLayer and UpdateLayer add a Revision by themselves when the content differs from the newest one, and fill in
+// its number; numbers go on where a deleted profile or layer of the same name ended.
+type ConfigTx interface {
+	FindLayer(s Scope, name string) (Layer, error)
+	ListLayers(p Page) ([]Layer, error) // ordered by Key, which is also the Page's key
+	CreateLayer(l *Layer, now time.Time) error
+	UpdateLayer(l *Layer, now time.Time) error
+	DeleteLayer(s Scope, name string) error
+
+	FindRevision(k RevisionKind, name string, n int) (Revision, error)
+	// ListRevisions returns the revisions of one thing, newest first, at most limit (0 means all) with a lower number
+	// than before (0 means all).
+	ListRevisions(k RevisionKind, name string, before, limit int) ([]Revision, error)
+
+	FindRendering(d Digest) (Rendering, error)
+	// ListRenderings returns what a host was given, latest first, at most limit; 0 means all.
+	ListRenderings(host HostID, limit int) ([]Rendering, error)
+	// SaveRendering keeps a rendering; one that is kept already for that host only becomes its latest.
+	SaveRendering(r Rendering) error
+}
+
+// SecretTx reads and writes secrets and what guards them.
+type SecretTx interface {
+	FindSecret(name string) (Secret, error)
+	ListSecrets(p Page) ([]Secret, error) // ordered by name; Sealed is left out
+	CreateSecret(s *Secret, now time.Time) error
+	UpdateSecret(s *Secret, now time.Time) error
+	DeleteSecret(name string) error // a Conflict while a join target names it
+
+	FindJoinTarget(name string) (JoinTarget, error)
+	ListJoinTargets(p Page) ([]JoinTarget, error)
+	// CreateJoinTarget and UpdateJoinTarget refuse a secret that is not stored as Invalid.
+	CreateJoinTarget(t *JoinTarget, now time.Time) error
+	UpdateJoinTarget(t *JoinTarget, now time.Time) error
+	DeleteJoinTarget(name string) error
+
+	FindJoinToken(id string) (JoinToken, error)
+	// FindJoinTokenOf returns the newest token of a session for a target that is minted or spent.
+	FindJoinTokenOf(s SessionID, target string) (JoinToken, error)
+	ListJoinTokens(target string, states ...JoinTokenState) ([]JoinToken, error) // newest first; of all targets for ""
+	SaveJoinToken(t JoinToken) error                                             // creates or overwrites
+
+	FindDelivery(s SessionID, document string) (Delivery, error)
+	SaveDelivery(d Delivery) error // creates or overwrites
+
+	// FindLock returns who holds a lock; NotFound when it is free.
+	FindLock(name string) (Lock, error)
+	ListLocks() ([]Lock, error)
+	// SaveLock takes a lock or changes who holds it: the caller has looked, in the same transaction.
+	SaveLock(l Lock) error
+	DeleteLock(name string) error
 }
 
 // HistoryTx reads and writes what happened: boot sessions, events, issues.

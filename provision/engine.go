@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +18,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/render"
 )
 
 // Config is everything an Engine needs.
@@ -30,6 +32,17 @@ type Config struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 	Breaker Breaker
+	// Renderer renders configurations; nil renders none. Secrets opens what they refer to, and Join mints the tokens of
+	// those that join a cluster; nil mints none.
+	Renderer *render.Renderer
+	Secrets  Secrets
+	Join     Minter
+	// Confidential is how secrets are sent over TLS only; nil sends them over HTTP, to their host alone.
+	Confidential *Confidential
+	// ReportKey is a secret of this server; from it come the keys with which machines report.
+	ReportKey []byte
+	// Neighbour returns the MAC that uses an address on our own network, where the kernel knows one; nil knows none.
+	Neighbour func(netip.Addr) (inventory.MAC, bool)
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
 	KeepHistory time.Duration
 }
@@ -46,10 +59,13 @@ var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
 
 // Engine is the lifecycle engine. Its methods may be called from many goroutines.
 type Engine struct {
-	cfg      Config
-	sessions *sessions
-	recorder *recorder
-	newHosts *rate.Limiter
+	cfg       Config
+	sessions  *sessions
+	recorder  *recorder
+	newHosts  *rate.Limiter
+	rendered  renderings
+	refusals  refusals
+	delivered delivered
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.

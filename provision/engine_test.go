@@ -203,7 +203,7 @@ func TestReportsCountOnlyFromTheMachineItself(t *testing.T) {
 	m.boot()
 	m.accept()
 	_, s := m.boot()
-	err := r.engine.Report(context.Background(), s, other.address(), pxe.Report{Step: pxe.ReportUp})
+	err := r.engine.Report(context.Background(), s, other.address(), "", pxe.Report{Step: pxe.ReportUp})
 	if !isKind(err, inventory.Forbidden) {
 		t.Errorf("a stranger's report: %v", err)
 	}

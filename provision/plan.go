@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"slipway.dev/slipway/inventory"
@@ -53,6 +54,12 @@ func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe
 		p.Problem = problem
 		return p, nil
 	}
+	if h.ProfileRevision != 0 && h.Profile == profile.Name {
+		if err := pinned(tx, h, &profile); err != nil {
+			p.Problem = err
+			return p, nil
+		}
+	}
 	image, err := tx.FindImage(profile.Image)
 	switch {
 	case isKind(err, inventory.NotFound):
@@ -64,6 +71,20 @@ func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe
 	}
 	p.Profile, p.Image = &profile, &image
 	return p, nil
+}
+
+// pinned replaces a profile by the revision of it that the host is pinned to.
+func pinned(tx inventory.Tx, h *inventory.Host, profile *inventory.Profile) *inventory.Error {
+	rev, err := tx.FindRevision(inventory.RevisionOfProfile, h.Profile, h.ProfileRevision)
+	if err == nil {
+		err = json.Unmarshal(rev.Body, profile)
+	}
+	if err != nil {
+		return inventory.Errorf(inventory.Conflict, "revision %d of profile %s, pinned to this host, cannot be read: %s", h.ProfileRevision, h.Profile, messageOf(err)).
+			WithHint("choose another with: slipway host pin %s REVISION", h.Name)
+	}
+	profile.Revision = h.ProfileRevision
+	return nil
 }
 
 // SelectProfile returns the profile a host boots: the one pinned to it, else the one with the highest priority among
@@ -129,6 +150,9 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 		}
 		p, err := e.planFor(tx, &h, s.Subnet)
 		if err != nil {
+			return err
+		}
+		if p, _, err = e.withConfig(tx, &h, p, h.NICs[0].MAC); err != nil {
 			return err
 		}
 		c := pxe.Client{Stage: pxe.StageFirmware, MAC: h.NICs[0].MAC, Arch: h.Arch, Firmware: h.Firmware, Address: s.Address, Subnet: s.Subnet}

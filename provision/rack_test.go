@@ -209,5 +209,5 @@ func (m *machine) accept() {
 }
 
 func (m *machine) report(s inventory.SessionID, step pxe.ReportStep) error {
-	return m.r.engine.Report(context.Background(), s, m.address(), pxe.Report{Step: step, Detail: "Linux 6.1"})
+	return m.r.engine.Report(context.Background(), s, m.address(), "", pxe.Report{Step: step, Detail: "Linux 6.1"})
 }

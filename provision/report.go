@@ -12,10 +12,14 @@ import (
 )
 
 // Report takes what a boot script or a booted system says of itself and moves session and host accordingly. It is
-// believed only from the address that our DHCP gave the machine in that session.
-func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source netip.Addr, r pxe.Report) error {
+// believed from the address that our DHCP gave the machine in that session, and with the session's key from any: what
+// was installed may have an address of its own.
+func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r pxe.Report) error {
 	var after inventory.BootSession
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		if e.isReportKey(id, key) {
+			source = netip.Addr{}
+		}
 		s, err := e.running(tx, id, source)
 		if err != nil {
 			return err
@@ -68,6 +72,11 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 			return s, err
 		}
 	}
+	if r.Step == pxe.ReportUp {
+		if err := e.endTurns(tx, h.ID, false); err != nil {
+			return s, err
+		}
+	}
 	if on == inventory.Arrive {
 		if err := e.closeIssue(tx, loop(h.ID, "", ""), "the host reported up"); err != nil {
 			return s, err
@@ -79,7 +88,8 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 	return s, e.endIn(tx, &s, outcome, detail)
 }
 
-// running finds a session for a request under its URL and checks that it comes from the machine it belongs to.
+// running finds a session for a request under its URL and checks that it comes from the machine it belongs to; an
+// invalid source is not checked.
 func (e *Engine) running(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
 	s, ok := e.sessions.at(source)
 	if !ok || s.ID != id {
@@ -90,7 +100,7 @@ func (e *Engine) running(tx inventory.Tx, id inventory.SessionID, source netip.A
 			return s, fmt.Errorf("read boot session %s: %w", id, err)
 		}
 	}
-	if s.Address.IsValid() && s.Address != source {
+	if source.IsValid() && s.Address.IsValid() && s.Address != source {
 		return s, inventory.Errorf(inventory.Forbidden, "boot session %s belongs to the machine at %s, not to %s", s.ID, s.Address, source)
 	}
 	return s, nil

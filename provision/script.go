@@ -31,6 +31,9 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 		out   []byte
 		after inventory.BootSession
 	)
+	if err := e.prepare(ctx, c); err != nil {
+		return nil, err
+	}
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		s, err := e.sessionFor(tx, id, c)
 		if err != nil {
@@ -53,16 +56,32 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 			return err
 		}
 		s.HostID = h.ID
+		p, config, err := e.withConfig(tx, &h, p, c.MAC)
+		if err != nil {
+			return err
+		}
+		if config != nil {
+			e.confide(&p, config, c, base)
+		}
 		d := pxe.Decide(c, &h, p, e.cfg.Now())
 		if d.Boot == pxe.BootImage {
 			if err := e.restrain(tx, &h, &s, p); err != nil {
 				return err
 			}
+			if p.Problem, err = e.takeTurn(tx, &h, s.ID, config); err != nil {
+				return err
+			}
 			d = pxe.Decide(c, &h, p, e.cfg.Now())
+			d.IsTrap = d.IsTrap && (p.Problem == nil || p.Problem.Kind != inventory.Unavailable)
 		}
 		if out, err = e.render(c, &h, p, d, s.ID, base); err != nil {
 			d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: messageOf(err), Hint: hintOf(err)}
 			if out, err = e.render(c, &h, p, d, s.ID, base); err != nil {
+				return err
+			}
+		}
+		if d.Boot == pxe.BootImage {
+			if err := e.noteRendering(tx, &h, &s, config); err != nil {
 				return err
 			}
 		}

@@ -22,6 +22,7 @@ type sessions struct {
 	byMAC  map[inventory.MAC]*inventory.BootSession
 	byAddr map[netip.Addr]inventory.MAC
 	owners map[inventory.MAC]owner
+	secure map[inventory.MAC]bool // whose iPXE speaks HTTPS, as its DHCP said
 }
 
 // owner is the host that a MAC belonged to when the store, or the discovery of it, said so.
@@ -46,7 +47,7 @@ const (
 func newSessions(now func() time.Time) *sessions {
 	return &sessions{
 		now: now, byMAC: map[inventory.MAC]*inventory.BootSession{}, byAddr: map[netip.Addr]inventory.MAC{},
-		owners: map[inventory.MAC]owner{},
+		owners: map[inventory.MAC]owner{}, secure: map[inventory.MAC]bool{},
 	}
 }
 
@@ -57,6 +58,9 @@ func stepIndex(kind string) int { return slices.Index(inventory.Steps(), kind) }
 func isNewBoot(s *inventory.BootSession, c pxe.Client, kind string, now time.Time) bool {
 	if !s.EndedAt.IsZero() || now.Sub(s.LastAt) > silentFor {
 		return true
+	}
+	if kind == inventory.EventScriptAsked { // without the session's URL: nobody goes on like that after its configuration
+		return stepIndex(s.Step) >= stepIndex(inventory.EventConfigSent)
 	}
 	if kind != inventory.EventDHCPDiscover {
 		return false
@@ -93,6 +97,9 @@ func (t *sessions) heard(c pxe.Client, kind string) (s, replaced inventory.BootS
 		isNew = true
 	}
 	cur.LastAt = now
+	if c.Stage == pxe.StageIPXE && c.Identity == nil {
+		t.secure[c.MAC] = c.IPXE.HasHTTPS
+	}
 	if stepIndex(kind) > stepIndex(cur.Step) {
 		cur.Step = kind
 	}
@@ -143,6 +150,13 @@ func (t *sessions) at(a netip.Addr) (inventory.BootSession, bool) {
 		return *s, true
 	}
 	return inventory.BootSession{}, false
+}
+
+// speaksTLS reports whether the machine's boot loader said so.
+func (t *sessions) speaksTLS(m inventory.MAC) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.secure[m]
 }
 
 // of returns the running session of a MAC.
@@ -223,6 +237,7 @@ func (t *sessions) drop(m inventory.MAC) {
 	}
 	delete(t.byMAC, m)
 	delete(t.owners, m)
+	delete(t.secure, m)
 }
 
 func newSessionID() inventory.SessionID {

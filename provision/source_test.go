@@ -96,7 +96,7 @@ func TestAReportWithoutWordsEndsInNoColon(t *testing.T) {
 	r := newRack(t)
 	m := r.machine(1)
 	_, s := m.boot()
-	r.must(r.engine.Report(context.Background(), s, m.address(), pxe.Report{Step: pxe.ReportDisk}))
+	r.must(r.engine.Report(context.Background(), s, m.address(), "", pxe.Report{Step: pxe.ReportDisk}))
 	r.must(r.store.Read(context.Background(), func(tx inventory.Tx) error {
 		events, err := tx.ListEvents(inventory.EventFilter{SessionID: s}, 0, 100)
 		for _, e := range events {

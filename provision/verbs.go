@@ -40,10 +40,15 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile, by s
 			if _, err := tx.FindProfile(profile); err != nil {
 				return err
 			}
-			h.Profile = profile
+			if h.Profile != profile {
+				h.Profile, h.ProfileRevision = profile, 0
+			}
 		}
 		p, err := e.planFor(tx, h, "")
 		if err != nil {
+			return err
+		}
+		if p, _, err = e.withConfig(tx, h, p, bootMAC(h)); err != nil {
 			return err
 		}
 		if p.Problem != nil {
@@ -66,9 +71,20 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile, by s
 
 // Release takes a host back: whatever was under way on it is over, a failure is cleared, and it is available again.
 func (e *Engine) Release(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {
+	if e.cfg.Join != nil {
+		if err := e.cfg.Join.RevokeHost(ctx, id); err != nil {
+			e.cfg.Log.Warn("join tokens not revoked", "host", id, "err", err) // they end by themselves
+		}
+	}
 	return e.change(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
 		h.IsArmed = false
 		if err := e.move(tx, h, inventory.Release, "", "released by "+by); err != nil {
+			return err
+		}
+		if err := e.endTurns(tx, h.ID, true); err != nil {
+			return err
+		}
+		if err := e.closeIssue(tx, secretRefused(h.ID, "", ""), "released by "+by); err != nil {
 			return err
 		}
 		return e.closeIssue(tx, loop(h.ID, "", ""), "released by "+by)

@@ -63,6 +63,11 @@ func BaseURL(a netip.Addr, port int) string {
 	return "http://" + a.String()
 }
 
+// SecureURL returns the URL of our boot server over TLS.
+func SecureURL(a netip.Addr, port int) string {
+	return "https://" + netip.AddrPortFrom(a.Unmap().WithZone(""), uint16(port)).String()
+}
+
 // ArtefactURL returns where a machine fetches a file of its image.
 func ArtefactURL(base string, s inventory.SessionID, f inventory.ImageArtefact) string {
 	return URL(base, s, "artefact", f.Digest.Hex(), f.Name)

@@ -63,10 +63,18 @@ func addrText(a netip.Addr) string {
 // value may refer to the variables itself, but not to other parameters.
 func (v variables) arguments(p *inventory.Profile) ([]string, error) {
 	where := "image " + v.image.Name
-	args := v.image.KernelArgs
+	args := append([]string(nil), v.image.KernelArgs...)
+	if c := v.in.Plan.Config; c != nil {
+		for _, a := range v.image.ConfigArgs {
+			if !c.HasInitrd || !strings.Contains(a, "${config}") {
+				args = append(args, a)
+			}
+		}
+		args = append(args, c.Args...)
+	}
 	parameters := map[string]string{}
 	if p != nil {
-		args = append(append([]string(nil), args...), p.KernelArgs...)
+		args = append(args, p.KernelArgs...)
 		where = fmt.Sprintf("profile %s with image %s", p.Name, v.image.Name)
 		for name, value := range p.Parameters {
 			if _, taken := v.lookup(name); taken {
@@ -81,6 +89,9 @@ func (v variables) arguments(p *inventory.Profile) ([]string, error) {
 		}
 	}
 	lookup := func(name string) (string, bool) {
+		if c := v.in.Plan.Config; c != nil && name == "config" {
+			return ConfigURL(firstOf(c.Base, v.in.Base), v.in.Session, c.Name), true
+		}
 		if value, ok := parameters[name]; ok {
 			return value, true
 		}
@@ -105,8 +116,15 @@ func (v variables) arguments(p *inventory.Profile) ([]string, error) {
 	return out, nil
 }
 
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
 // CheckArgs checks when an image or profile is saved that a script can be written from it later. The profile may be
-// nil. Addresses in it are counted at their longest.
+// nil, and the boot may have a configuration or not. Addresses in it are counted at their longest.
 func CheckArgs(i *inventory.Image, p *inventory.Profile) error {
 	longest := netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	in := ScriptInput{
@@ -114,6 +132,10 @@ func CheckArgs(i *inventory.Image, p *inventory.Profile) error {
 		Host:    &inventory.Host{Name: strings.Repeat("n", 63)},
 		Session: inventory.SessionID(strings.Repeat("f", 32)), Base: "http://255.255.255.255:65535",
 	}
+	if _, err := (variables{in: in, image: i}).arguments(p); err != nil {
+		return err
+	}
+	in.Plan.Config = &ConfigOffer{Name: "config.ign"}
 	_, err := variables{in: in, image: i}.arguments(p)
 	return err
 }

@@ -112,6 +112,7 @@ func isIPXE(p Packet) bool {
 // The suboptions of option 175 that we read. The features are one byte each, 1 when built in.
 const (
 	ipxeHTTP    = 0x13
+	ipxeHTTPS   = 0x14
 	ipxeVersion = 0xeb
 	ipxePad     = 0x00
 	ipxeEnd     = 0xff
@@ -131,6 +132,8 @@ func parseIPXE(b []byte) (x IPXE) {
 		switch b[0] {
 		case ipxeHTTP:
 			x.HasHTTP = len(value) == 1 && value[0] != 0
+		case ipxeHTTPS:
+			x.HasHTTPS = len(value) == 1 && value[0] != 0
 		case ipxeVersion:
 			if len(value) == 3 {
 				x.Version = strconv.Itoa(int(value[0])) + "." + strconv.Itoa(int(value[1])) + "." + strconv.Itoa(int(value[2]))

@@ -5,6 +5,8 @@ package pxe
 
 import (
 	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -42,8 +44,9 @@ type Client struct {
 
 // IPXE is what option 175 says of an iPXE build.
 type IPXE struct {
-	Version string // such as 1.0.0; from option 175.235
-	HasHTTP bool
+	Version  string // such as 1.0.0; from option 175.235
+	HasHTTP  bool
+	HasHTTPS bool
 }
 
 // Identity is what a machine says of itself when it asks for its script. The fields are hints and are cleaned.
@@ -70,6 +73,8 @@ const (
 type Plan struct {
 	Profile *inventory.Profile
 	Image   *inventory.Image
+	// Config is what the image is told of its configuration; nil when none is rendered.
+	Config *ConfigOffer
 	// Problem says why no image can be given although the host is accepted: no profile matches (of kind NotFound, and
 	// no fault), two tie, the image lacks a file, the database cannot commit.
 	Problem *inventory.Error
@@ -79,6 +84,50 @@ type Plan struct {
 	Quirks []Quirk
 	// Loaders tells which boot files exist.
 	Loaders func(name string) bool
+}
+
+// ConfigOffer is how a boot script hands a rendered configuration over.
+type ConfigOffer struct {
+	// Name is the document whose URL is ${config}; "" when that is the folder that holds them all.
+	Name string
+	// HasInitrd says that documents are handed over as one more initrd. Then no address of theirs stands in the
+	// kernel's arguments: those that hold ${config} are left out.
+	HasInitrd bool
+	Args      []string // added to the image's and the profile's
+	Base      string   // another base for the documents than that of the boot, such as https; "" for the same
+}
+
+// ConfigRequest is a machine's request for a document of its configuration.
+type ConfigRequest struct {
+	Session inventory.SessionID
+	Source  netip.Addr // the machine
+	Base    string     // our boot server as it reaches us
+	Name    string     // of the document, or ConfigArchive; "" lists them
+	Accept  string     // what it says it can read
+	Agent   string     // what it says it is
+	IsPeek  bool       // it asks only for the size
+	IsTLS   bool       // nobody on the way can read it
+}
+
+// ConfigDocument is a document as it is sent.
+type ConfigDocument struct {
+	ContentType string
+	Data        []byte
+}
+
+// ConfigArchive is the name of the documents as an initrd.
+const ConfigArchive = "config.cpio"
+
+// ConfigURL is the address of a document of a session, "" for the folder.
+func ConfigURL(base string, s inventory.SessionID, name string) string {
+	address := URL(base, s, "config") + "/"
+	for i, part := range strings.Split(name, "/") {
+		if i > 0 {
+			address += "/"
+		}
+		address += url.PathEscape(part)
+	}
+	return address
 }
 
 // Decision is what a machine gets to boot and why. Reason and Hint are for people; the console, the timeline and the

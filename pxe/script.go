@@ -166,6 +166,10 @@ func (s *script) image() error {
 			names = append(names, "initrd="+f.Name)
 		}
 	}
+	if c := s.in.Plan.Config; c != nil && c.HasInitrd {
+		initrds = append(initrds, "--name "+ConfigArchive+" "+URL(firstOf(c.Base, s.in.Base), s.in.Session, ConfigArchive))
+		names = append(names, "initrd="+ConfigArchive)
+	}
 	if s.in.Client.Firmware != inventory.BIOS {
 		args = append(names, args...)
 	}

@@ -47,6 +47,14 @@ func input(c Client, d Decision) ScriptInput {
 	return ScriptInput{Client: c, Host: host(), Plan: p, Decision: d, Session: testSession, Base: "http://10.0.0.1"}
 }
 
+// configured is a boot with a configuration.
+func configured(c Client, o ConfigOffer) ScriptInput {
+	in := input(c, Decision{Boot: BootImage, Reason: "profile base gives it image debian-12"})
+	in.Plan.Image.ConfigArgs = []string{"auto=true", "url=${config}"}
+	in.Plan.Config = &o
+	return in
+}
+
 func TestScripts(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -54,6 +62,9 @@ func TestScripts(t *testing.T) {
 	}{
 		{"image-uefi", input(asking(uefi()), Decision{Boot: BootImage, Reason: "profile base gives it image debian-12"})},
 		{"image-bios", input(asking(bios()), Decision{Boot: BootImage, Reason: "profile base gives it image debian-12"})},
+		{"image-config-url", configured(asking(uefi()), ConfigOffer{Name: "preseed.cfg", Args: []string{"quiet"}})},
+		{"image-config-initrd", configured(asking(uefi()), ConfigOffer{Name: "preseed.cfg", HasInitrd: true})},
+		{"image-config-tls", configured(asking(bios()), ConfigOffer{HasInitrd: true, Base: "https://10.0.0.1:8443"})},
 		{"wait", input(asking(uefi()), Decision{Boot: BootWait, Reason: "not accepted", Hint: "slipway host accept web1", Again: AskAgain})},
 		{"park", input(asking(uefi()), Decision{Boot: BootPark, Reason: "quarantined: 5 boots in vain", Hint: "slipway host release web1", Again: ParkFor})},
 		{"disk-exit", input(asking(uefi()), Decision{Boot: BootDisk, Disk: inventory.DiskExit, Reason: "installed: it boots from its own disk"})},

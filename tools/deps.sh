@@ -28,13 +28,38 @@ test-net            tftp-hpa                           a real TFTP client
 test-net            atftp                              a real TFTP client
 test-net            tcpdump                            shows what was on the wire when a test fails
 test-net            strace                             proves that files go from the kernel to the network
+test-net            ignition                           a real client of configurations
 test-net            dnsmasq-base                       another DHCP server on the network
 test-net            procps                             names the process that has a port
 test-net            shim-signed                        boot files that are served
 test-net            grub-efi-amd64-signed              boot files that are served
+test-judges         ignition                           Ignition's parser and engine
+test-judges         libblkid-dev                       the newer engine is C in part
+test-judges         pkg-config                         finds libblkid
+test-judges         cloud-init                         cloud-init's own reader, schema and network renderers
+test-judges         netplan.io                         reads what is meant for Ubuntu
+test-judges         systemd                            systemd-analyze verifies units
+test-judges         debconf                            reads preseeds
+test-judges         shellcheck                         reads generated scripts
+test-judges         containerd                         reads its own configuration
+test-judges         openssl                            reads generated certificates
+test-judges         cpio                               unpacks initrds
+test-judges         busybox                            a root in which generated scripts run
+test-judges         dash                               reads generated scripts
+test-judges         gzip                               unpacks initrds
+test-judges         iproute2                           a network for systemd-networkd
+test-judges         passwd                             makes the users of a test root
+test-judges         python3-gi                         asks libnm
+test-judges         gir1.2-nm-1.0                      NetworkManager's own reader of key files
+test-judges         python3-yaml                       reads what cloud-init wrote
+test-judges         udev                               finds disks as installers do
+test-judges         util-linux                         mounts of its own
+test-judges         qemu-system-x86                    runs Debian's installer
+test-judges         debian-installer-12-netboot-amd64  Debian's installer
 bench               kea-dhcp4-server                   peer: Kea
 bench               kea-admin                          perfdhcp
 bench               dnsmasq-base                       peer: dnsmasq
+bench               nginx-light                        peer: nginx
 bench               iproute2                           network namespaces
 bench               qemu-system-x86                    one machine to boot
 bench               ovmf                               its firmware
@@ -47,6 +72,9 @@ TABLE
 lab_for_vm() {
 	cat <<'TABLE'
 test-vm             grub-efi-amd64-signed              loader on the test disk
+test-vm             mmdebstrap                         makes the systems that are booted, from Debian's packages
+test-vm             cpio                               packs them
+test-vm             zstd                               packs them
 TABLE
 }
 
@@ -57,6 +85,10 @@ packages() {
 case "${1:-list}" in
 list) table ;;
 install)
+	sudo=
+	[ "$(id -u)" = 0 ] || sudo=sudo
+	export DEBIAN_FRONTEND=noninteractive
+	ls /var/lib/apt/lists/*Packages* >/dev/null 2>&1 || $sudo apt-get update >&2 # systems are made from these lists, too
 	missing=
 	while IFS="$(printf '\t')" read -r package why; do
 		[ -n "$package" ] || continue
@@ -68,9 +100,6 @@ install)
 $(packages "${2:?target}")
 LIST
 	[ -n "$missing" ] || exit 0
-	sudo=
-	[ "$(id -u)" = 0 ] || sudo=sudo
-	export DEBIAN_FRONTEND=noninteractive
 	# shellcheck disable=SC2086
 	$sudo apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 ||
 		{ $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } >&2

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"slipway.dev/slipway/provision"
 )
 
 // Diff is what a write would change.
@@ -14,6 +16,8 @@ type Diff struct {
 	IsDryRun bool         `json:"isDryRun" doc:"Always true"`
 	Changes  []Difference `json:"changes"`
 	Result   any          `json:"result,omitempty" doc:"The thing as it would be; absent for a delete"`
+	// Impact is for what decides what hosts become.
+	Impact *provision.Impact `json:"impact,omitempty" doc:"What it would do to the hosts that use it"`
 }
 
 // Difference is one field that a write would change.
@@ -24,7 +28,7 @@ type Difference struct {
 }
 
 // bookkeeping are fields that change with every write and say nothing.
-var bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt"}
+var bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "revision"}
 
 // diff compares two things by their JSON; nil stands for none. Lists count as one value.
 func diff(before, after any) []Difference {

@@ -10,6 +10,7 @@ import (
 type HostPatch struct {
 	Name         *string             `json:"name,omitempty"`
 	Profile      *string             `json:"profile,omitempty" doc:"Pins a profile; empty lets the selectors decide"`
+	Revision     *int                `json:"profileRevision,omitempty" doc:"Pins a revision of the profile; 0 follows the newest. Another profile unpins it" minimum:"0"`
 	DiskBoot     *inventory.DiskBoot `json:"diskBoot,omitempty" doc:"How it is sent to its own disk; empty asks the quirk table" enum:"no-offer,exit,sanboot,"`
 	IsAdopted    *bool               `json:"isAdopted,omitempty" doc:"Its operating system is not ours"`
 	UUID         *string             `json:"uuid,omitempty"`
@@ -33,7 +34,10 @@ type PlacePatch struct {
 // apply makes the changes of a patch.
 func (s *Server) apply(h *inventory.Host, p HostPatch) error {
 	set(&h.Name, p.Name)
-	set(&h.Profile, p.Profile)
+	if p.Profile != nil && *p.Profile != h.Profile {
+		h.Profile, h.ProfileRevision = *p.Profile, 0
+	}
+	set(&h.ProfileRevision, p.Revision)
 	set(&h.DiskBoot, p.DiskBoot)
 	set(&h.IsAdopted, p.IsAdopted)
 	set(&h.UUID, p.UUID)
@@ -75,7 +79,7 @@ func set[T any](field *T, value *T) {
 
 // replace takes over from in all that an admin says of a host.
 func (s *Server) replace(h *inventory.Host, in inventory.Host) error {
-	h.Name, h.Profile, h.DiskBoot, h.IsAdopted = in.Name, in.Profile, in.DiskBoot, in.IsAdopted
+	h.Name, h.Profile, h.ProfileRevision, h.DiskBoot, h.IsAdopted = in.Name, in.Profile, in.ProfileRevision, in.DiskBoot, in.IsAdopted
 	h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product = in.UUID, in.Serial, in.AssetTag, in.Manufacturer, in.Product
 	h.Place, h.Labels = in.Place, in.Labels
 	return s.replaceNICs(h, in.NICs)

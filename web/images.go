@@ -8,8 +8,6 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/pxe"
 )
 
 // addArtefacts registers the operations on artefacts. They come by imports and go by pruning.
@@ -149,70 +147,4 @@ func (s *Server) importJob(ctx context.Context, in *jobInput) (*one[images.Job],
 		j, err = s.cfg.Jobs.Next(ctx, in.ID, 0)
 	}
 	return &one[images.Job]{Body: j}, err
-}
-
-// addProfiles registers the operations on profiles.
-func (s *Server) addProfiles() {
-	now := s.cfg.Now
-	addNoun(s, noun[inventory.Profile]{
-		singular: "profile", plural: "profiles", article: "a",
-		name:    func(f inventory.Profile) string { return f.Name },
-		version: func(f inventory.Profile) int64 { return f.Version },
-		prepare: func(tx inventory.Tx, in *inventory.Profile, name string, old *inventory.Profile) error {
-			if err := sameName("profile", &in.Name, name); err != nil {
-				return err
-			}
-			if old != nil {
-				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
-			}
-			if err := in.Validate(); err != nil {
-				return err
-			}
-			return checkArgs(tx, in)
-		},
-		find: func(tx inventory.Tx, name string) (inventory.Profile, error) { return tx.FindProfile(name) },
-		list: func(tx inventory.Tx, p Page) (*listed[inventory.Profile], error) {
-			rows, err := tx.ListProfiles(p.more())
-			return pageOf(rows, p.Limit, func(f inventory.Profile) string { return f.Name }), err
-		},
-		create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.CreateProfile(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.UpdateProfile(in, now()) },
-		remove: func(tx inventory.Tx, name string) error { return tx.DeleteProfile(name) },
-	})
-	register(s, operation{
-		method: http.MethodGet, path: "/profiles/{name}/hosts", id: "list-hosts-of-profile", tag: "profiles",
-		summary: "List the names of the hosts that a profile is for", errors: []int{http.StatusNotFound},
-	}, s.hostsOfProfile)
-}
-
-// checkArgs refuses a profile whose arguments could not be written into a script of its image, so that the mistake shows
-// when it is made and not when a machine boots. An image that does not exist is the store's to refuse.
-func checkArgs(tx inventory.Tx, f *inventory.Profile) error {
-	i, err := tx.FindImage(f.Image)
-	if err != nil {
-		return nil
-	}
-	return pxe.CheckArgs(&i, f)
-}
-
-// hostsOfProfile asks, for every host, which profile it would get.
-func (s *Server) hostsOfProfile(ctx context.Context, in *nameInput) (*one[List[string]], error) {
-	out := List[string]{Items: []string{}}
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		if _, err := tx.FindProfile(in.Name); err != nil {
-			return err
-		}
-		profiles, err := tx.ListProfiles(inventory.Page{})
-		if err != nil {
-			return err
-		}
-		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
-		for i := range hosts {
-			if p, problem := provision.SelectProfile(&hosts[i], profiles); problem == nil && p.Name == in.Name {
-				out.Items = append(out.Items, hosts[i].Name)
-			}
-		}
-		return err
-	})
-	return &one[List[string]]{Body: out}, err
 }

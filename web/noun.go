@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 // noun describes a noun that is named by one text and written as a whole. All nouns that work like this share their
@@ -23,12 +28,19 @@ type noun[T any] struct {
 	create  func(tx inventory.Tx, in *T) error
 	update  func(tx inventory.Tx, in *T) error
 	remove  func(tx inventory.Tx, name string) error
+	// vet looks at what a write would store, before it and outside of its transaction, and says what that does to hosts.
+	vet func(ctx context.Context, item *T) (*provision.Impact, error)
+	// vetGone looks in the same way at what a delete would take away.
+	vetGone func(ctx context.Context, item *T) (*provision.Impact, error)
+	// body and within are the limits of a write, where they are not the usual ones.
+	body   int64
+	within time.Duration
 }
 
 // Input types that all these nouns share.
 type (
 	nameInput struct {
-		Name string `path:"name" maxLength:"255"`
+		NameRef
 	}
 	createInput[T any] struct {
 		DryRun bool `query:"dryRun" doc:"Check everything and show what would change, but change nothing"`
@@ -36,14 +48,31 @@ type (
 	}
 	putInput[T any] struct {
 		WriteOptions
-		Name string `path:"name" maxLength:"255"`
+		NameRef
 		Body T
 	}
 	deleteInput struct {
 		WriteOptions
-		Name string `path:"name" maxLength:"255"`
+		NameRef
 	}
 )
+
+// NameRef is the name in an address. The router leaves names escaped in an address with an escaped slash.
+type NameRef struct {
+	Name    string `path:"name" maxLength:"255"`
+	isPlain bool
+}
+
+// Resolve implements huma.Resolver. It may be called more than once.
+func (n *NameRef) Resolve(ctx huma.Context) []error {
+	if u := ctx.URL(); u.RawPath != "" && !n.isPlain {
+		if plain, err := url.PathUnescape(n.Name); err == nil {
+			n.Name = plain
+		}
+	}
+	n.isPlain = true
+	return nil
+}
 
 // addNoun registers the operations of a noun.
 func addNoun[T any](s *Server, n noun[T]) {
@@ -87,7 +116,7 @@ func addNounWrites[T any](s *Server, n noun[T]) {
 	register(s, operation{
 		method: http.MethodPost, path: "/" + n.plural, id: "create-" + n.singular, tag: n.plural,
 		summary: "Create " + n.article + " " + n.singular, dry: true, result: zero, status: http.StatusCreated,
-		errors: []int{http.StatusConflict, http.StatusNotFound},
+		errors: []int{http.StatusConflict, http.StatusNotFound}, body: n.body, within: n.within,
 	},
 		func(ctx context.Context, in *createInput[T]) (*written, error) {
 			return n.createOne(ctx, s, in.Body, in.DryRun)
@@ -95,14 +124,18 @@ func addNounWrites[T any](s *Server, n noun[T]) {
 	register(s, operation{
 		method: http.MethodPut, path: "/" + n.plural + "/{name}", id: "put-" + n.singular, tag: n.plural,
 		summary: "Make " + n.article + " " + n.singular + " as given, whether it exists or not", dry: true, result: zero,
-		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed}, body: n.body, within: n.within,
 	},
-		func(ctx context.Context, in *putInput[T]) (*written, error) { return n.putOne(ctx, s, in) })
+		func(ctx context.Context, in *putInput[T]) (*written, error) { return n.putOne(ctx, s, in, "changed") })
 }
 
 func (n noun[T]) createOne(ctx context.Context, s *Server, in T, isDryRun bool) (*written, error) {
+	impact, err := n.vetted(ctx, s, in, "", WriteOptions{})
+	if err != nil {
+		return nil, err
+	}
 	var item T
-	err := s.write(ctx, isDryRun, func(tx inventory.Tx) error {
+	err = s.write(ctx, isDryRun, func(tx inventory.Tx) error {
 		item = in
 		if err := n.prepare(tx, &item, "", nil); err != nil {
 			return err
@@ -115,15 +148,56 @@ func (n noun[T]) createOne(ctx context.Context, s *Server, in T, isDryRun bool) 
 	if err != nil {
 		return nil, err
 	}
-	return n.respond(nil, &item, isDryRun, http.StatusCreated), nil
+	return n.respond(nil, &item, isDryRun, http.StatusCreated).with(impact), nil
 }
 
-func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T]) (*written, error) {
+// vetted has vet look at an input as it would be stored. What the write itself will refuse or leave alone is not looked
+// at. The name is that of a put, "" for a create.
+func (n noun[T]) vetted(ctx context.Context, s *Server, in T, name string, o WriteOptions) (*provision.Impact, error) {
+	if n.vet == nil || s.cfg.Configs == nil {
+		return nil, nil
+	}
+	isIdle := false
+	item := in
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		var old *T
+		key := name
+		if key == "" {
+			key = n.name(in)
+		}
+		stored, err := n.find(tx, key)
+		switch {
+		case err == nil && (name == "" || o.check(n.singular, name, n.version(stored)) != nil):
+			isIdle = true
+			return nil
+		case err == nil:
+			old = &stored
+		case !isKind(err, inventory.NotFound):
+			return err
+		}
+		if err := n.prepare(tx, &item, name, old); err != nil {
+			return err
+		}
+		isIdle = old != nil && len(diff(stored, item)) == 0
+		return nil
+	})
+	if err != nil || isIdle {
+		return nil, err
+	}
+	return n.vet(ctx, &item)
+}
+
+// putOne makes a thing as given; done says in the event what was done to one that was there.
+func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done string) (*written, error) {
+	impact, err := n.vetted(ctx, s, in.Body, in.Name, in.WriteOptions)
+	if err != nil {
+		return nil, err
+	}
 	var (
 		item T
 		old  *T
 	)
-	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
 		item, old = in.Body, nil
 		stored, err := n.find(tx, in.Name)
 		switch {
@@ -155,16 +229,31 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T]) (*writt
 		if err := n.update(tx, &item); err != nil {
 			return err
 		}
-		return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" changed ("+fieldNames(changes)+")")
+		return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" "+done+" ("+fieldNames(changes)+")")
 	})
 	if err != nil {
 		return nil, err
 	}
-	return n.respond(old, &item, in.DryRun, http.StatusOK), nil
+	return n.respond(old, &item, in.DryRun, http.StatusOK).with(impact), nil
 }
 
 func (n noun[T]) deleteOne(ctx context.Context, s *Server, in *deleteInput) (*written, error) {
-	var item T
+	var (
+		item   T
+		impact *provision.Impact
+	)
+	if n.vetGone != nil && s.cfg.Configs != nil {
+		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			item, err = n.find(tx, in.Name)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if impact, err = n.vetGone(ctx, &item); err != nil {
+			return nil, err
+		}
+	}
 	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
 		if item, err = n.find(tx, in.Name); err != nil {
 			return err
@@ -180,7 +269,7 @@ func (n noun[T]) deleteOne(ctx context.Context, s *Server, in *deleteInput) (*wr
 	if err != nil {
 		return nil, err
 	}
-	return n.respond(&item, nil, in.DryRun, http.StatusNoContent), nil
+	return n.respond(&item, nil, in.DryRun, http.StatusNoContent).with(impact), nil
 }
 
 // respond makes the response to a write that left item in place of old; nil is none.
@@ -193,6 +282,15 @@ func (n noun[T]) respond(old, item *T, isDryRun bool, status int) *written {
 		return &written{Status: status}
 	}
 	return &written{Status: status, ETag: etag(n.version(*item)), Body: *item}
+}
+
+// with adds to a dry run what it would do to hosts.
+func (w *written) with(i *provision.Impact) *written {
+	if d, ok := w.Body.(Diff); ok {
+		d.Impact = i
+		w.Body = d
+	}
+	return w
 }
 
 // deref turns a nil pointer into a nil interface.

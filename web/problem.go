@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
 )
 
 // Problem is the body of every error (RFC 9457). Detail and Hint are for people, Kind is for programs.
@@ -25,6 +26,8 @@ type Problem struct {
 	Hint      string         `json:"hint,omitempty" doc:"What to do next"`
 	RequestID string         `json:"requestID" doc:"Names this request in the server's log"`
 	Errors    []FieldError   `json:"errors,omitempty" doc:"Which parts of the request are wrong"`
+
+	Findings machineconfig.Report `json:"findings,omitempty" doc:"What is wrong with a configuration, and where"`
 
 	retryAfter time.Duration
 }
@@ -104,6 +107,15 @@ type statusError struct {
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
+// findingsError lists what is wrong with a configuration besides saying that something is.
+type findingsError struct {
+	err      *inventory.Error
+	findings machineconfig.Report
+}
+
+func (e *findingsError) Error() string { return e.err.Error() }
+func (e *findingsError) Unwrap() error { return e.err }
+
 // problemOf turns any error into a body. What is no *inventory.Error, or is internal, goes to the log and not to the
 // client.
 func problemOf(ctx context.Context, log *slog.Logger, err error) *Problem {
@@ -132,6 +144,10 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *Problem {
 	var with *statusError
 	if errors.As(err, &with) {
 		p.Status, p.retryAfter = with.status, with.retryAfter
+	}
+	var found *findingsError
+	if errors.As(err, &found) {
+		p.Findings = found.findings
 	}
 	p.Title = http.StatusText(p.Status)
 	return p

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
 )
 
 func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }
@@ -22,7 +23,9 @@ var ownFields = map[string][]string{
 	"NIC":         {"vendor", "isBoot"},
 	"Subnet":      {"createdAt", "updatedAt", "version"},
 	"Reservation": {"createdAt", "updatedAt", "version"},
-	"Profile":     {"createdAt", "updatedAt", "version"},
+	"Profile":     {"revision", "createdAt", "updatedAt", "version"},
+	"Layer":       {"revision", "createdAt", "updatedAt", "version"},
+	"JoinTarget":  {"createdAt", "updatedAt", "version"},
 	"AcceptRule":  {"createdAt", "updatedAt", "version"},
 }
 
@@ -32,6 +35,8 @@ var optional = map[string][]string{
 	"Subnet":      {"name", "mode", "leaseFor", "bootLeaseFor", "unknown"},
 	"Reservation": {"address", "subnet"},
 	"Profile":     {"name", "priority"},
+	"Layer":       {"scope"},
+	"JoinTarget":  {"name", "kubernetes"},
 	"AcceptRule":  {"name"},
 }
 
@@ -49,13 +54,19 @@ func words() map[string][]string {
 		"Image.arch":     arch, "Lease.state": {"bound", "released", "declined"}, "Issue.severity": {"warning", "error"},
 		"Problem.kind": {"invalid", "not-found", "conflict", "unauthorized", "forbidden", "unavailable", "internal"},
 		"Job.state":    {"waiting", "running", "done", "failed"},
+		"Layer.scope":  {string(inventory.ScopeGlobal), string(inventory.ScopeSite), string(inventory.ScopeRack), string(inventory.ScopeHost)},
+		"JoinToken.state": {
+			string(inventory.TokenMinted), string(inventory.TokenSpent), string(inventory.TokenJoined), string(inventory.TokenRevoked),
+		},
+		"Finding.severity": {string(machineconfig.SeverityError), string(machineconfig.SeverityWarning)},
 	}
 }
 
 // formats are the fields whose text has a form that JSON Schema or we have a name for.
 var formats = map[string]string{
 	"Subnet.cidr": "cidr", "Route.to": "cidr", "Subnet.leaseFor": "go-duration", "Subnet.bootLeaseFor": "go-duration", "NIC.mac": "mac",
-	"Reservation.mac": "mac", "Lease.mac": "mac", "BootSession.mac": "mac", "Event.mac": "mac",
+	"JoinTarget.tokenFor": "go-duration",
+	"Reservation.mac":     "mac", "Lease.mac": "mac", "BootSession.mac": "mac", "Event.mac": "mac",
 }
 
 // finishSpec writes into the description what the types of package inventory cannot say: they know nothing of web.

@@ -9,10 +9,11 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/transfer"
+	"slipway.dev/slipway/machineconfig"
 )
 
 type exportInput struct {
-	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,reservations,all" doc:"What to write; all is possible in YAML only"`
+	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,reservations,profiles,layers,targets,secrets,all" doc:"What to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
 	Format string `query:"format" default:"yaml" enum:"csv,yaml"`
 }
 
@@ -20,7 +21,7 @@ type fileInput struct {
 	DryRun  bool   `query:"dryRun" doc:"Check the file and show what it would change, but change nothing"`
 	Format  string `query:"format" default:"yaml" enum:"csv,yaml"`
 	File    string `query:"file" default:"input" doc:"Name of the file, for errors" maxLength:"255"`
-	RawBody []byte `contentType:"text/plain" doc:"The file: CSV of hosts, subnets or reservations by its header row, or YAML of all three"`
+	RawBody []byte `contentType:"text/plain" doc:"The file: CSV of hosts, subnets or reservations by its header row, or YAML of any nouns"`
 }
 
 // FileImport says what the import of a file changed, or with dryRun would change.
@@ -34,11 +35,11 @@ type FileImport struct {
 func (s *Server) addTransfer() {
 	register(s, operation{
 		method: http.MethodGet, path: "/transfer", id: "export", tag: "transfer", plain: "text/plain", within: time.Minute,
-		summary: "Write hosts, subnets or reservations as a file", about: "Imported again, the file changes nothing.",
+		summary: "Write what the inventory holds as a file", about: "Imported again, the file changes nothing. It holds no image and no secret's value.",
 	}, s.export)
 	register(s, operation{
 		method: http.MethodPost, path: "/transfer", id: "import-file", tag: "transfer", body: bodyMax, within: time.Minute,
-		summary: "Read hosts, subnets and reservations from a file", errors: []int{http.StatusConflict},
+		summary: "Read hosts, subnets, reservations and what hosts become from a file", errors: []int{http.StatusConflict},
 		about: "All of it or nothing. Errors name the line. A row changes only what it gives; nothing is ever deleted.",
 	}, s.importFile)
 }
@@ -61,6 +62,14 @@ func (s *Server) export(ctx context.Context, in *exportInput) (*textOutput, erro
 		doc = transfer.Document{Subnets: all.Subnets}
 	case transfer.Reservations:
 		doc = transfer.Document{Reservations: all.Reservations}
+	case transfer.Profiles:
+		doc = transfer.Document{Profiles: all.Profiles}
+	case transfer.Layers:
+		doc = transfer.Document{Layers: all.Layers}
+	case transfer.Targets:
+		doc = transfer.Document{Targets: all.Targets}
+	case transfer.Secrets:
+		doc = transfer.Document{Secrets: all.Secrets}
 	}
 	var out bytes.Buffer
 	switch {
@@ -94,6 +103,9 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 			return err
 		}
 		for _, c := range d.Changes {
+			if err := readable(c); err != nil {
+				return err
+			}
 			if err := s.imported(ctx, tx, c, now); err != nil {
 				return err
 			}
@@ -110,6 +122,27 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 		}
 	}
 	return &one[FileImport]{Body: out}, nil
+}
+
+// readable refuses configurations that cannot be read. What hosts make of them shows in their previews: an import may
+// bring the half of it that the other half needs.
+func readable(c transfer.Change) error {
+	var text, origin string
+	switch {
+	case c.Op == transfer.OpUnchanged:
+		return nil
+	case c.Profile() != nil:
+		text, origin = c.Profile().Config, "profile "+c.Name
+	case c.Layer() != nil:
+		text, origin = c.Layer().Config, "layer "+c.Name
+	}
+	_, findings := machineconfig.Parse(text, origin)
+	if !findings.HasErrors() {
+		return nil
+	}
+	said := inventory.Errorf(inventory.Invalid, "%s cannot be read: %s", origin, messageOf(findings.Err())).
+		WithHint("nothing was changed; correct the file and import it again")
+	return &findingsError{err: said, findings: findings}
 }
 
 // imported adds the event of one change of an import.

@@ -62,8 +62,14 @@ type Config struct {
 	Artefacts Artefacts
 	Catalogue []images.Entry
 	Events    Events
-	SelfCheck func(ctx context.Context) []Check
-	Metrics   http.Handler // what /metrics answers; nil: there is none
+	Configs   Configs // nil: there is nothing to render, and configurations are saved unseen
+	Secrets   Sealer  // nil: no secret can be stored
+	// CheckTarget looks whether hosts can join a target, and TargetRBAC is what its cluster needs for that; nil: nobody
+	// speaks to clusters.
+	CheckTarget func(ctx context.Context, t inventory.JoinTarget) TargetCheck
+	TargetRBAC  []byte
+	SelfCheck   func(ctx context.Context) []Check
+	Metrics     http.Handler // what /metrics answers; nil: there is none
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -126,6 +132,10 @@ func (s *Server) addAll() {
 	s.addImages()
 	s.addImports()
 	s.addProfiles()
+	s.addLayers()
+	s.addRenderings()
+	s.addSecrets()
+	s.addTargets()
 	s.addSessions()
 	s.addEvents()
 	s.addIssues()

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -22,8 +23,11 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/render"
+	"slipway.dev/slipway/secret"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -38,6 +42,7 @@ type rig struct {
 	hub   *live.Hub
 	jobs  *fakeJobs
 	log   *lockedBuffer
+	box   *secret.Box
 
 	mu  sync.Mutex
 	now time.Time
@@ -82,7 +87,19 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		n++
 		return inventory.HostID(fmt.Sprintf("00000000-0000-7000-8000-%012d", n))
 	}
+	key, err := secret.NewKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := secret.ParseKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.box, err = secret.NewBox(raw); err != nil {
+		t.Fatal(err)
+	}
 	engine := provision.New(provision.Config{
+		Renderer: render.New(render.Parts{Provisioners: []machineconfig.Provisioner{plainFormat{}}}), Secrets: r.box,
 		Store: store, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(),
 		Vendor: func(inventory.MAC) string { return "" }, Policy: func(string) inventory.UnknownPolicy { return inventory.UnknownDisk },
 		NewID: newID, Now: r.clock, Log: log,
@@ -96,7 +113,11 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		SelfCheck: func(context.Context) []Check {
 			return []Check{{Name: "clock", Status: "ok", Detail: "it ticks"}}
 		},
-		Metrics:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "slipway_up 1\n") }),
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "slipway_up 1\n") }),
+		Configs: engine, Secrets: r.box, TargetRBAC: []byte("kind: ClusterRole\n"),
+		CheckTarget: func(_ context.Context, t inventory.JoinTarget) TargetCheck {
+			return TargetCheck{Target: t.Name, Results: []TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
+		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "QEMU" }, BootBase: "http://10.0.0.1", Version: "test", Now: r.clock, Log: log,
 	}
 	if edit != nil {
@@ -244,6 +265,7 @@ func (r *rig) seed() {
 		}
 		i := inventory.Image{
 			Name: "debian", OS: "debian", Release: "12", Arch: inventory.X8664,
+			Configs: []inventory.ImageConfig{{Format: "plain", Version: "1"}}, ConfigArgs: []string{"config=${config}"},
 			Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: digest}},
 		}
 		return errors.Join(tx.CreateHost(&found, testStart),

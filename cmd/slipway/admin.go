@@ -148,7 +148,7 @@ func (c *importCommand) Run(s *session) error {
 	}
 	out, err := api.ImportFile(s.ctx, format, filepath.Base(c.File), in, c.DryRun)
 	if err != nil {
-		return err
+		return s.inFiles(err, nil)
 	}
 	if s.globals.Output != "table" {
 		return s.show(out, nil)
@@ -189,7 +189,7 @@ func formatOf(file string) string {
 }
 
 type exportCommand struct {
-	Noun   string `arg:"" enum:"hosts,subnets,reservations,all" help:"hosts, subnets, reservations, or all (YAML only)."`
+	Noun   string `arg:"" enum:"hosts,subnets,reservations,profiles,layers,targets,secrets,all" help:"hosts, subnets, reservations; in YAML only: profiles, layers, targets, secrets (their names), or all."`
 	Format string `enum:"csv,yaml" default:"yaml" help:"csv or yaml."`
 }
 

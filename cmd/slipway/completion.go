@@ -72,7 +72,9 @@ func wordsOf(root *kong.Node) []command {
 		all = append(all, c)
 		for _, child := range n.Children {
 			if child.Type == kong.CommandNode && !child.Hidden {
-				walk(child, strings.TrimSpace(path+" "+child.Name), flags)
+				for _, name := range append([]string{child.Name}, child.Aliases...) {
+					walk(child, strings.TrimSpace(path+" "+name), flags)
+				}
 			}
 		}
 	}

@@ -21,6 +21,7 @@ type hostCommand struct {
 	Label    hostLabel    `cmd:"" help:"Set or remove labels: KEY=VALUE sets, KEY- removes."`
 	Place    hostPlace    `cmd:"" help:"Say where a host stands."`
 	Set      hostSet      `cmd:"" help:"Change what is known of a host, or pin its profile."`
+	Pin      hostPin      `cmd:"" help:"Pin a revision of a host's profile, or with 0 follow the newest."`
 	Install  hostInstall  `cmd:"" help:"Arm hosts to be installed at their next boot. This overwrites their disks."`
 	Release  hostRelease  `cmd:"" help:"Take hosts back, or clear their failure."`
 	Maintain hostMaintain `cmd:"" help:"Put hosts into maintenance, or with --off take them out."`
@@ -122,7 +123,11 @@ func (c *hostShow) Run(s *session) error {
 		t.field("state", string(h.State)+", since "+timeText(h.StateSinceAt))
 		t.field("because", h.StateReason)
 		t.field("flags", flagsOf(h))
-		t.field("profile", h.Profile)
+		profile := h.Profile
+		if h.ProfileRevision != 0 {
+			profile += fmt.Sprintf(", pinned at revision %d", h.ProfileRevision)
+		}
+		t.field("profile", profile)
 		t.field("place", placeText(h.Place))
 		t.field("machine", strings.TrimSpace(h.Manufacturer+" "+h.Product))
 		t.field("serial", h.Serial)

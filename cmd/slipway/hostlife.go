@@ -39,6 +39,36 @@ func (c *hostSet) Run(s *session) error {
 	return s.patchHost(c.Host, p, c.DryRun)
 }
 
+type hostPin struct {
+	Host     string `arg:""`
+	Revision int    `arg:"" help:"Number of the revision; 0 follows the newest."`
+	DryRun   bool   `help:"Only show what would change."`
+}
+
+// Run pins a revision of the profile that the host has. A profile that a selector chose is pinned with it: another one
+// has other revisions.
+func (c *hostPin) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	p := client.HostPatch{Revision: &c.Revision}
+	if c.Revision != 0 {
+		x, err := api.Hosts.Explain(s.ctx, c.Host)
+		if err != nil {
+			return err
+		}
+		h, err := api.Hosts.Get(s.ctx, c.Host)
+		if err != nil {
+			return err
+		}
+		if h.Profile == "" && x.Profile != "" {
+			p.Profile = &x.Profile
+		}
+	}
+	return s.patchHost(c.Host, p, c.DryRun)
+}
+
 // eachHost does something to every host, and says what came of it.
 func (s *session) eachHost(names []string, do func(h client.Hosts, name string) (inventory.Host, error)) error {
 	return s.each(names, func(c *client.Client, name string) error {

@@ -62,6 +62,9 @@ func (c *imageShow) Run(s *session) error {
 			t.field(string(f.Role), f.Name+" "+string(f.Digest))
 		}
 		t.field("arguments", strings.Join(i.KernelArgs, " "))
+		for _, c := range i.Configs {
+			t.field("reads", strings.TrimSpace(c.Format+" "+c.Version+" "+c.InitrdPath))
+		}
 		t.field("imported", timeText(i.UpdatedAt))
 	})
 }
@@ -78,6 +81,8 @@ type imageImport struct {
 	Rootfs    []string          `help:"URL or file that the system fetches itself." placeholder:"WHERE"`
 	ISO       []string          `name:"iso" help:"URL or file of an ISO that the system fetches itself." placeholder:"WHERE"`
 	Arg       []string          `help:"Kernel argument; repeat for more." placeholder:"ARG" sep:"none"`
+	Config    []string          `help:"Format of configuration that your own image reads, and by which version: ignition=3.4.0, or ignition=3.4.0:/config.ign where it stands in the initrd; repeat for more." placeholder:"FORMAT=VERSION" sep:"none"`
+	ConfigArg []string          `help:"Kernel argument for a configuration, such as ignition.config.url=$${config}; repeat for more." placeholder:"ARG" sep:"none"`
 	Set       map[string]string `help:"Value of a catalogue variable, NAME=VALUE." placeholder:"NAME=VALUE" mapsep:"none"`
 	MemoryMiB int               `name:"memory-mib" help:"Least memory in MiB." placeholder:"N"`
 	Installer *bool             `negatable:"" help:"Whether booting it may overwrite a disk."`
@@ -92,6 +97,15 @@ func (c *imageImport) request() (client.ImportRequest, error) {
 	}
 	if c.OS == "" && c.Kernel == "" {
 		return r, usage("slipway image catalogue lists systems; for your own: --kernel WHERE --initrd WHERE", "say what to import: --os or --kernel")
+	}
+	r.ConfigArgs = c.ConfigArg
+	for _, text := range c.Config {
+		format, tool, ok := strings.Cut(text, "=")
+		if !ok || tool == "" {
+			return r, usage("write it as ignition=3.4.0 or ignition=3.4.0:/config.ign", "--config %q names no version", text)
+		}
+		tool, path, _ := strings.Cut(tool, ":")
+		r.Configs = append(r.Configs, inventory.ImageConfig{Format: format, Version: tool, InitrdPath: path})
 	}
 	var err error
 	for _, f := range []struct {

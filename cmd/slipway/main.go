@@ -39,14 +39,20 @@ type cli struct {
 	Image       imageCommand       `cmd:"" help:"What machines can boot." group:"nouns"`
 	Artefact    artefactCommand    `cmd:"" help:"The files of images." group:"nouns"`
 	Profile     profileCommand     `cmd:"" help:"Which machines boot what, and how." group:"nouns"`
+	Layer       layerCommand       `cmd:"" help:"Configuration that hosts of a site, a rack or all of them share." group:"nouns"`
+	Secret      secretCommand      `cmd:"" help:"Values that configurations refer to and only machines are given." group:"nouns"`
+	Target      targetCommand      `cmd:"" help:"Kubernetes clusters that machines join." group:"nouns"`
 	Session     sessionCommand     `cmd:"" help:"Boots, one by one." group:"nouns"`
 	Event       eventCommand       `cmd:"" help:"What has happened." group:"nouns"`
 	Issue       issueCommand       `cmd:"" help:"What is wrong." group:"nouns"`
 	Token       tokenCommand       `cmd:"" help:"Who may use the API over the network." group:"nouns"`
 	Acceptrule  acceptruleCommand  `cmd:"" help:"Rules that accept hosts by themselves." group:"nouns"`
 
-	Import     importCommand     `cmd:"" help:"Read hosts, subnets and reservations from a file."`
-	Export     exportCommand     `cmd:"" help:"Write hosts, subnets or reservations as a file."`
+	Render     renderCommand     `cmd:"" help:"Show what a host would be given to become, now or with a draft."`
+	Diff       diffCommand       `cmd:"" help:"Show how that differs from what the host was given last."`
+	Explain    explainCommand    `cmd:"" help:"Say which layer each value of a host's configuration comes from."`
+	Import     importCommand     `cmd:"" help:"Read hosts, subnets, reservations and what hosts become from a file."`
+	Export     exportCommand     `cmd:"" help:"Write what the inventory holds as a file."`
 	Selfcheck  selfcheckCommand  `cmd:"" help:"Have the server look itself over."`
 	Completion completionCommand `cmd:"" help:"Write a completion script for a shell."`
 	Version    versionCommand    `cmd:"" help:"Show the versions of this program and of the server."`

@@ -17,12 +17,15 @@ import (
 	"github.com/google/uuid"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/render"
+	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
 )
 
@@ -77,7 +80,12 @@ func startRig(dir string) (*rig, error) {
 	newID := func() inventory.HostID { return inventory.HostID(uuid.Must(uuid.NewV7()).String()) }
 	hub := live.New(live.Config{Store: store, Log: log})
 	store.OnCommit(hub.Wake)
+	box, err := secret.NewBox(bytes.Repeat([]byte{1, 2}, secret.KeySize/2))
+	if err != nil {
+		return nil, err
+	}
 	engine := provision.New(provision.Config{
+		Renderer: render.New(serve.Parts()), Secrets: box,
 		Store: store, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(),
 		Vendor: func(inventory.MAC) string { return "" }, Policy: func(string) inventory.UnknownPolicy { return inventory.UnknownDisk },
 		NewID: newID, Now: time.Now, Log: log,
@@ -95,6 +103,10 @@ func startRig(dir string) (*rig, error) {
 		Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
 		SelfCheck: func(context.Context) []web.Check {
 			return []web.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
+		},
+		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
+		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {
+			return web.TargetCheck{Target: t.Name, Results: []web.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},
 		NewHostID: newID, BootBase: "http://10.0.0.1", Version: "test", Now: time.Now, Log: log,
 	})

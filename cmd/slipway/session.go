@@ -151,6 +151,9 @@ func (t *tableWriter) field(name, value string) {
 	}
 }
 
+// text writes a line that has no cells.
+func (t *tableWriter) text(line string) { fmt.Fprintln(t.w, plain(line)) }
+
 // plain makes a text fit for one cell: no control, formatting or direction characters.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {

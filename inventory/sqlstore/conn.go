@@ -192,7 +192,12 @@ func (t *tx) updated(n int64, err error, noun, key string, version int64, versio
 }
 
 func absent(noun, key string) error {
-	return inventory.Errorf(inventory.NotFound, "there is no %s %s", noun, key).WithHint("list them with: slipway %s list", noun)
+	e := inventory.Errorf(inventory.NotFound, "there is no %s %s", noun, key)
+	switch noun {
+	case "rendering", "delivery", "join token", "lock": // nothing that a person names
+		return e
+	}
+	return e.WithHint("list them with: slipway %s list", noun)
 }
 
 func (t *tx) usable() error {

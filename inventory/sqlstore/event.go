@@ -21,6 +21,22 @@ SELECT o.id FROM (SELECT id, at FROM events ORDER BY id LIMIT $1) AS o WHERE o.a
 SELECT o.id FROM (SELECT id, started_at, outcome FROM sessions ORDER BY started_at, id LIMIT $1) AS o WHERE o.started_at < $2 AND o.outcome <> '')`
 	forgetIssuesSQL = `DELETE FROM issues WHERE id IN (
 SELECT o.id FROM (SELECT id, closed_at FROM issues ORDER BY id LIMIT $1) AS o WHERE o.closed_at > 0 AND o.closed_at < $2)`
+
+	// What belongs to a boot goes with its session: what was fetched, its tokens. A rendering stays while a session or
+	// the next preview of its host asks for it.
+	forgetDeliveriesSQL = `DELETE FROM deliveries WHERE (session_id, document) IN (
+SELECT d.session_id, d.document FROM deliveries AS d
+WHERE d.last_at < $1 AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.id = d.session_id) LIMIT $2)`
+	forgetJoinTokensSQL = `DELETE FROM join_tokens WHERE id IN (
+SELECT k.id FROM join_tokens AS k
+WHERE k.created_at < $1 AND k.expires_at < $2 AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.id = k.session_id)
+ORDER BY k.created_at, k.id LIMIT $3)`
+	forgetRenderingsSQL = `DELETE FROM renderings WHERE (digest, host_id) IN (
+SELECT r.digest, r.host_id FROM renderings AS r
+WHERE r.created_at < $1 AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.config = r.digest AND s.config <> '')
+AND (NOT EXISTS (SELECT 1 FROM hosts AS h WHERE h.id = r.host_id)
+OR r.position < (SELECT MAX(n.position) FROM renderings AS n WHERE n.host_id = r.host_id))
+ORDER BY r.created_at, r.digest, r.host_id LIMIT $2)`
 )
 
 func readEvent(s scan) (e inventory.Event, err error) {
@@ -83,10 +99,24 @@ func eventWhere(f inventory.EventFilter) (where string, args []any) {
 	return where, args
 }
 
-// ForgetHistory implements inventory.HistoryTx.
+// ForgetHistory implements inventory.HistoryTx. What belonged to sessions that are gone goes after them.
 func (t *tx) ForgetHistory(before time.Time, n int) (forgotten int, err error) {
 	for _, query := range []string{forgetEventsSQL, forgetSessionsSQL, forgetIssuesSQL} {
 		gone, err := t.write(query, n, ms(before))
+		if err != nil {
+			return forgotten, err
+		}
+		forgotten += int(gone)
+	}
+	for _, of := range []struct {
+		query string
+		args  []any
+	}{
+		{forgetDeliveriesSQL, []any{ms(before), n}},
+		{forgetJoinTokensSQL, []any{ms(before), ms(before), n}},
+		{forgetRenderingsSQL, []any{ms(before), n}},
+	} {
+		gone, err := t.write(of.query, of.args...)
 		if err != nil {
 			return forgotten, err
 		}

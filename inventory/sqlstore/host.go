@@ -13,7 +13,7 @@ import (
 const (
 	hostColumns = `id, name, state, state_reason, state_since_at, in_maintenance, is_protected, is_adopted,
 uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit,
-labels, facts, COALESCE(profile, ''), disk_boot, is_armed, created_at, updated_at, last_seen_at, identified_at, version`
+labels, facts, COALESCE(profile, ''), profile_revision, disk_boot, is_armed, created_at, updated_at, last_seen_at, identified_at, version`
 
 	findHostSQL        = `SELECT ` + hostColumns + ` FROM hosts WHERE id = $1`
 	findHostByNameSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE name = $1`
@@ -27,14 +27,15 @@ WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY name
 
 	insertHostSQL = `INSERT INTO hosts (id, name, state, state_reason, state_since_at, in_maintenance, is_protected,
 is_adopted, uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit,
-labels, facts, profile, disk_boot, is_armed, search_text, created_at, updated_at, last_seen_at, identified_at, version)
+labels, facts, profile, profile_revision, disk_boot, is_armed, search_text, created_at, updated_at, last_seen_at,
+identified_at, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-$21, $22, NULLIF($23, ''), $24, $25, $26, $27, $28, $29, $30, 1)`
+$21, $22, NULLIF($23, ''), $24, $25, $26, $27, $28, $29, $30, $31, 1)`
 	updateHostSQL = `UPDATE hosts SET name = $1, state = $2, state_reason = $3, state_since_at = $4, in_maintenance = $5,
 is_protected = $6, is_adopted = $7, uuid = $8, serial = $9, asset_tag = $10, manufacturer = $11, product = $12,
 arch = $13, firmware = $14, memory_mib = $15, site = $16, row = $17, rack = $18, unit = $19, labels = $20, facts = $21,
-profile = NULLIF($22, ''), disk_boot = $23, is_armed = $24, search_text = $25, updated_at = $26, last_seen_at = $27,
-identified_at = $28, version = version + 1 WHERE id = $29 AND version = $30`
+profile = NULLIF($22, ''), profile_revision = $23, disk_boot = $24, is_armed = $25, search_text = $26, updated_at = $27,
+last_seen_at = $28, identified_at = $29, version = version + 1 WHERE id = $30 AND version = $31`
 	deleteHostSQL = `DELETE FROM hosts WHERE id = $1`
 
 	hostNICsSQL   = `SELECT mac, name, vendor, is_boot FROM nics WHERE host_id = $1 ORDER BY position`
@@ -50,7 +51,7 @@ func readHost(s scan) (h inventory.Host, err error) {
 	err = s(&h.ID, &h.Name, &h.State, &h.StateReason, timeColumn(&h.StateSinceAt), &h.InMaintenance, &h.IsProtected,
 		&h.IsAdopted, &h.UUID, &h.Serial, &h.AssetTag, &h.Manufacturer, &h.Product, &h.Arch, &h.Firmware, &h.MemoryMiB,
 		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, jsonColumn(&h.Labels), jsonColumn(&h.Facts),
-		&h.Profile, &h.DiskBoot, &h.IsArmed, timeColumn(&h.CreatedAt), timeColumn(&h.UpdatedAt),
+		&h.Profile, &h.ProfileRevision, &h.DiskBoot, &h.IsArmed, timeColumn(&h.CreatedAt), timeColumn(&h.UpdatedAt),
 		timeColumn(&h.LastSeenAt), timeColumn(&h.IdentifiedAt), &h.Version)
 	return h, err
 }
@@ -281,7 +282,7 @@ func hostArgs(h *inventory.Host) ([]any, error) {
 		h.Name, string(h.State), h.StateReason, ms(h.StateSinceAt), bit(h.InMaintenance), bit(h.IsProtected),
 		bit(h.IsAdopted), h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, string(h.Arch), string(h.Firmware),
 		h.MemoryMiB, h.Place.Site, h.Place.Row, h.Place.Rack, h.Place.Unit, labels, facts, h.Profile,
-		string(h.DiskBoot), bit(h.IsArmed), searchText(h),
+		h.ProfileRevision, string(h.DiskBoot), bit(h.IsArmed), searchText(h),
 	}, nil
 }
 
@@ -307,12 +308,34 @@ func (t *tx) checkHost(h *inventory.Host) error {
 				WithHint("a MAC identifies one host: take it away from %s first, or delete that host", name)
 		}
 	}
+	return t.checkPin(h)
+}
+
+// checkPin refuses a profile, or a revision of it, that is not stored.
+func (t *tx) checkPin(h *inventory.Host) error {
 	if h.Profile == "" {
+		if h.ProfileRevision != 0 {
+			return inventory.Errorf(inventory.Invalid, "host %s pins revision %d of no profile", h.Name, h.ProfileRevision).
+				WithHint("name the profile as well")
+		}
 		return nil
 	}
-	if found, err = t.row([]any{&name}, hasProfileSQL, h.Profile); err == nil && !found {
-		err = inventory.Errorf(inventory.Invalid, "host %s names profile %s, which does not exist", h.Name, h.Profile).
+	var name string
+	found, err := t.row([]any{&name}, hasProfileSQL, h.Profile)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return inventory.Errorf(inventory.Invalid, "host %s names profile %s, which does not exist", h.Name, h.Profile).
 			WithHint("list them with: slipway profile list")
+	}
+	if h.ProfileRevision == 0 {
+		return nil
+	}
+	_, err = t.FindRevision(inventory.RevisionOfProfile, h.Profile, h.ProfileRevision)
+	if isKind(err, inventory.NotFound) {
+		return inventory.Errorf(inventory.Invalid, "host %s pins revision %d of profile %s, which does not exist", h.Name, h.ProfileRevision, h.Profile).
+			WithHint("list them with: slipway profile revisions %s", h.Profile)
 	}
 	return err
 }
@@ -363,8 +386,12 @@ func (t *tx) updateLabels(h *inventory.Host) error {
 	return t.insertLabels(h)
 }
 
-// DeleteHost implements inventory.HostTx.
+// DeleteHost implements inventory.HostTx. The host's layer goes with it.
 func (t *tx) DeleteHost(id inventory.HostID) error {
+	l := inventory.Layer{Scope: inventory.ScopeHost, Name: string(id)}
+	if _, err := t.write(deleteLayerSQL, l.Key()); err != nil {
+		return err
+	}
 	n, err := t.write(deleteHostSQL, string(id))
 	return changed(n, err, "host", string(id))
 }

@@ -14,33 +14,21 @@ const (
 	artefactUserSQL   = `SELECT image FROM image_files WHERE digest = $1 ORDER BY image LIMIT 1`
 	deleteArtefactSQL = `DELETE FROM artefacts WHERE digest = $1`
 
-	imageColumns = `name, os, release, arch, kernel_args, memory_mib, is_installer, created_at, updated_at, version`
+	imageColumns = `name, os, release, arch, kernel_args, configs, config_args, memory_mib, is_installer, created_at, updated_at, version`
 
 	findImageSQL    = `SELECT ` + imageColumns + ` FROM images WHERE name = $1`
 	listImagesSQL   = `SELECT ` + imageColumns + ` FROM images WHERE name > $1 ORDER BY name LIMIT $2`
 	imageVersionSQL = `SELECT version FROM images WHERE name = $1`
 	imageUserSQL    = `SELECT name FROM profiles WHERE image = $1 ORDER BY name LIMIT 1`
-	insertImageSQL  = `INSERT INTO images (name, os, release, arch, kernel_args, memory_mib, is_installer, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
-	updateImageSQL = `UPDATE images SET os = $1, release = $2, arch = $3, kernel_args = $4, memory_mib = $5,
-is_installer = $6, updated_at = $7, version = version + 1 WHERE name = $8 AND version = $9`
+	insertImageSQL  = `INSERT INTO images (name, os, release, arch, kernel_args, configs, config_args, memory_mib, is_installer,
+created_at, updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)`
+	updateImageSQL = `UPDATE images SET os = $1, release = $2, arch = $3, kernel_args = $4, configs = $5,
+config_args = $6, memory_mib = $7, is_installer = $8, updated_at = $9, version = version + 1 WHERE name = $10 AND version = $11`
 	deleteImageSQL = `DELETE FROM images WHERE name = $1`
 
 	imageFilesSQL       = `SELECT role, name, digest FROM image_files WHERE image = $1 ORDER BY position`
 	insertImageFileSQL  = `INSERT INTO image_files (image, position, role, name, digest) VALUES ($1, $2, $3, $4, $5)`
 	deleteImageFilesSQL = `DELETE FROM image_files WHERE image = $1`
-
-	profileColumns = `name, image, selector, priority, kernel_args, parameters, created_at, updated_at, version`
-
-	findProfileSQL    = `SELECT ` + profileColumns + ` FROM profiles WHERE name = $1`
-	listProfilesSQL   = `SELECT ` + profileColumns + ` FROM profiles WHERE name > $1 ORDER BY name LIMIT $2`
-	profileVersionSQL = `SELECT version FROM profiles WHERE name = $1`
-	profileUserSQL    = `SELECT name FROM hosts WHERE profile = $1 ORDER BY name LIMIT 1`
-	insertProfileSQL  = `INSERT INTO profiles (name, image, selector, priority, kernel_args, parameters, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)`
-	updateProfileSQL = `UPDATE profiles SET image = $1, selector = $2, priority = $3, kernel_args = $4, parameters = $5,
-updated_at = $6, version = version + 1 WHERE name = $7 AND version = $8`
-	deleteProfileSQL = `DELETE FROM profiles WHERE name = $1`
 )
 
 func readArtefact(s scan) (a inventory.Artefact, err error) {
@@ -85,8 +73,8 @@ func (t *tx) unused(noun, key, userNoun, userQuery string) error {
 }
 
 func readImage(s scan) (i inventory.Image, err error) {
-	err = s(&i.Name, &i.OS, &i.Release, &i.Arch, jsonColumn(&i.KernelArgs), &i.MemoryMiB, &i.IsInstaller,
-		timeColumn(&i.CreatedAt), timeColumn(&i.UpdatedAt), &i.Version)
+	err = s(&i.Name, &i.OS, &i.Release, &i.Arch, jsonColumn(&i.KernelArgs), jsonColumn(&i.Configs), jsonColumn(&i.ConfigArgs),
+		&i.MemoryMiB, &i.IsInstaller, timeColumn(&i.CreatedAt), timeColumn(&i.UpdatedAt), &i.Version)
 	return i, err
 }
 
@@ -132,13 +120,13 @@ func (t *tx) CreateImage(i *inventory.Image, now time.Time) error {
 	if err := t.hasArtefacts(i); err != nil {
 		return err
 	}
-	args, err := jsonText(i.KernelArgs)
+	args, err := imageArgs(i)
 	if err != nil {
 		return err
 	}
 	now = stamp(now)
-	_, err = t.write(insertImageSQL, i.Name, i.OS, i.Release, string(i.Arch), args, i.MemoryMiB, bit(i.IsInstaller), ms(now), ms(now))
-	if err != nil {
+	args = append([]any{i.Name}, args...)
+	if _, err := t.write(insertImageSQL, append(args, ms(now), ms(now))...); err != nil {
 		return err
 	}
 	if err := t.insertImageFiles(i); err != nil {
@@ -153,12 +141,12 @@ func (t *tx) UpdateImage(i *inventory.Image, now time.Time) error {
 	if err := t.hasArtefacts(i); err != nil {
 		return err
 	}
-	args, err := jsonText(i.KernelArgs)
+	args, err := imageArgs(i)
 	if err != nil {
 		return err
 	}
 	now = stamp(now)
-	n, err := t.write(updateImageSQL, i.OS, i.Release, string(i.Arch), args, i.MemoryMiB, bit(i.IsInstaller), ms(now), i.Name, i.Version)
+	n, err := t.write(updateImageSQL, append(args, ms(now), i.Name, i.Version)...)
 	if err := t.updated(n, err, "image", i.Name, i.Version, imageVersionSQL, i.Name); err != nil {
 		return err
 	}
@@ -177,6 +165,19 @@ func (t *tx) UpdateImage(i *inventory.Image, now time.Time) error {
 	i.UpdatedAt = now
 	i.Version++
 	return nil
+}
+
+// imageArgs returns the arguments that insert and update share.
+func imageArgs(i *inventory.Image) ([]any, error) {
+	args := []any{i.OS, i.Release, string(i.Arch)}
+	for _, list := range []any{i.KernelArgs, i.Configs, i.ConfigArgs} {
+		text, err := jsonText(list)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, text)
+	}
+	return append(args, i.MemoryMiB, bit(i.IsInstaller)), nil
 }
 
 func (t *tx) hasArtefacts(i *inventory.Image) error {
@@ -209,86 +210,4 @@ func (t *tx) DeleteImage(name string) error {
 	}
 	n, err := t.write(deleteImageSQL, name)
 	return changed(n, err, "image", name)
-}
-
-func readProfile(s scan) (p inventory.Profile, err error) {
-	err = s(&p.Name, &p.Image, &p.Selector, &p.Priority, jsonColumn(&p.KernelArgs), jsonColumn(&p.Parameters),
-		timeColumn(&p.CreatedAt), timeColumn(&p.UpdatedAt), &p.Version)
-	return p, err
-}
-
-// FindProfile implements inventory.ImageTx.
-func (t *tx) FindProfile(name string) (inventory.Profile, error) {
-	return find(t, readProfile, "profile", name, findProfileSQL, name)
-}
-
-// ListProfiles implements inventory.ImageTx.
-func (t *tx) ListProfiles(p inventory.Page) ([]inventory.Profile, error) {
-	return list(t, readProfile, listProfilesSQL, p.After, limit(p.Limit))
-}
-
-// CreateProfile implements inventory.ImageTx.
-func (t *tx) CreateProfile(p *inventory.Profile, now time.Time) error {
-	var version int64
-	if found, err := t.row([]any{&version}, profileVersionSQL, p.Name); err != nil {
-		return err
-	} else if found {
-		return taken("profile", p.Name)
-	}
-	args, err := t.profileArgs(p)
-	if err != nil {
-		return err
-	}
-	now = stamp(now)
-	args = append([]any{p.Name}, args...)
-	if _, err := t.write(insertProfileSQL, append(args, ms(now), ms(now))...); err != nil {
-		return err
-	}
-	p.CreatedAt, p.UpdatedAt, p.Version = now, now, 1
-	return nil
-}
-
-// UpdateProfile implements inventory.ImageTx.
-func (t *tx) UpdateProfile(p *inventory.Profile, now time.Time) error {
-	args, err := t.profileArgs(p)
-	if err != nil {
-		return err
-	}
-	now = stamp(now)
-	n, err := t.write(updateProfileSQL, append(args, ms(now), p.Name, p.Version)...)
-	if err := t.updated(n, err, "profile", p.Name, p.Version, profileVersionSQL, p.Name); err != nil {
-		return err
-	}
-	p.UpdatedAt = now
-	p.Version++
-	return nil
-}
-
-// profileArgs refuses an image that is not stored, and returns the arguments that insert and update share.
-func (t *tx) profileArgs(p *inventory.Profile) ([]any, error) {
-	var version int64
-	if found, err := t.row([]any{&version}, imageVersionSQL, p.Image); err != nil {
-		return nil, err
-	} else if !found {
-		return nil, inventory.Errorf(inventory.Invalid, "profile %s names image %s, which does not exist", p.Name, p.Image).
-			WithHint("list them with: slipway image list")
-	}
-	args, err := jsonText(p.KernelArgs)
-	if err != nil {
-		return nil, err
-	}
-	parameters, err := jsonText(p.Parameters)
-	if err != nil {
-		return nil, err
-	}
-	return []any{p.Image, p.Selector, p.Priority, args, parameters}, nil
-}
-
-// DeleteProfile implements inventory.ImageTx.
-func (t *tx) DeleteProfile(name string) error {
-	if err := t.unused("profile", name, "host", profileUserSQL); err != nil {
-		return err
-	}
-	n, err := t.write(deleteProfileSQL, name)
-	return changed(n, err, "profile", name)
 }

@@ -83,6 +83,74 @@ hosts:
 	}
 }
 
+// TestWhatHostsBecomeIsImported moves profiles, layers and targets to a store that has the image and the secret, and
+// finds nothing to do in its own export.
+func TestWhatHostsBecomeIsImported(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
+	err := s.Write(t.Context(), func(tx inventory.Tx) error {
+		sum := inventory.Digest("sha256:" + strings.Repeat("0", 64))
+		return errors.Join(
+			tx.SaveArtefact(inventory.Artefact{Digest: sum}),
+			tx.CreateImage(&inventory.Image{Name: "flatcar", Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "k", Digest: sum}}}, storetest.Now),
+			tx.CreateSecret(&inventory.Secret{Name: "admin", Sealed: []byte("sealed")}, storetest.Now))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = `
+secrets:
+- {name: admin, about: of prod}
+targets:
+- {name: prod, endpoint: "10.0.0.9:6443", kubeconfig: admin}
+profiles:
+- {name: web, image: flatcar, extends: base, documentFormat: butane, document: "variant: flatcar\n"}
+- name: base
+  image: flatcar
+  config: |
+    host: {locale: C}
+hosts:
+- {name: a, macs: [52:54:00:00:00:01], profile: web}
+layers:
+- {layer: host/a, config: "host: {keymap: de}\n"}
+- {layer: global, config: "time: {ntpServers: [10.0.0.1]}\n"}
+`
+	d, err := transfer.ReadYAML("configs.yaml", strings.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff, err := apply(t, s, d, counter())
+	if err != nil || diff.CountN(transfer.OpCreate) != 6 || diff.CountN(transfer.OpUpdate) != 1 {
+		t.Fatalf("%v\n%s", err, diff)
+	}
+	var c transfer.Current
+	err = s.Read(t.Context(), func(tx inventory.Tx) (err error) {
+		if x, err := tx.FindSecret("admin"); err != nil || string(x.Sealed) != "sealed" || x.About != "of prod" {
+			t.Errorf("the secret is %+v, %v", x, err)
+		}
+		if l, err := tx.FindLayer(inventory.ScopeHost, "id-000001"); err != nil || l.Config != "host: {keymap: de}\n" {
+			t.Errorf("the host's layer is %+v, %v", l, err)
+		}
+		c, err = transfer.Load(tx)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := transfer.WriteYAML(&b, transfer.Export(c)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "sealed") {
+		t.Errorf("the export has what is sealed:\n%s", b.String())
+	}
+	if d, err = transfer.ReadYAML("export.yaml", &b); err != nil {
+		t.Fatal(err)
+	}
+	if diff, err = apply(t, s, d, counter()); err != nil || diff.CountN(transfer.OpUnchanged) != len(diff.Changes) {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 // TestTenThousandHostsAreImportedInSeconds prints the times; the bound is generous because test machines are slow.
 func TestTenThousandHostsAreImportedInSeconds(t *testing.T) {
 	var c transfer.Current

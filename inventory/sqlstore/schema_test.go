@@ -178,6 +178,7 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"listSubnetsSQL": true, "allRangesSQL": true, "listAcceptRulesSQL": true, "listTokensSQL": true, "listIssuesSQL": true,
 		"openIssuesSQL": true, "overlapSQL": true, "listOpenSessionsSQL": true,
 		"forgetEventsSQL": true, "forgetSessionsSQL": true, "forgetIssuesSQL": true, // a bounded piece from the old end
+		"listJoinTargetsSQL": true, "secretUserSQL": true, "deleteSecretSQL": true, "listJoinTokensSQL": true, "listLocksSQL": true,
 	}
 	for name, sql := range statements(t) {
 		if allowed[name] || strings.HasPrefix(name, "count of ") { // counting is reading

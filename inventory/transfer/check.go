@@ -14,6 +14,10 @@ func (d *Document) check(p *problems) {
 	d.checkHosts(p)
 	d.checkSubnets(p)
 	d.checkReservations(p)
+	checkKeys(p, profileNoun(), d.Profiles)
+	checkKeys(p, layerNoun(), d.Layers)
+	checkKeys(p, targetNoun(), d.Targets)
+	checkKeys(p, secretNoun(), d.Secrets)
 }
 
 // once notes keys that come twice.

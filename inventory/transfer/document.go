@@ -1,5 +1,5 @@
-// Package transfer owns the files that carry hosts, subnets and reservations in and out: their columns and keys in CSV
-// and YAML, what is wrong with a file and in which line, and what an import would change. It never opens a file and
+// Package transfer owns the files that carry hosts, subnets, reservations and what hosts become in and out: their
+// columns and keys in CSV and YAML, what is wrong with a file and in which line, and what an import would change. It never opens a file and
 // never commits: readers and the transaction are the caller's.
 //
 // Start reading at Document, then ReadYAML and ReadCSV, then Plan and Apply.
@@ -30,6 +30,10 @@ type Document struct {
 	Hosts        []Row[inventory.Host]
 	Subnets      []Row[inventory.Subnet]
 	Reservations []Row[inventory.Reservation]
+	Profiles     []Row[inventory.Profile]
+	Layers       []Row[inventory.Layer] // a host's by the name of the host
+	Targets      []Row[inventory.JoinTarget]
+	Secrets      []Row[inventory.Secret] // names only, never values
 }
 
 // Row is one thing of a document and the fields that the file gives of it.
@@ -42,7 +46,7 @@ type Row[T any] struct {
 	isBroken bool // some of its fields could not be read
 }
 
-// Noun names what a CSV file holds; a YAML file may hold all three.
+// Noun names what a file holds: a CSV file hosts, subnets or reservations, a YAML file any of them.
 type Noun string
 
 // The nouns, as they are called in files and URLs.
@@ -50,7 +54,16 @@ const (
 	Hosts        Noun = "hosts"
 	Subnets      Noun = "subnets"
 	Reservations Noun = "reservations"
+	Profiles     Noun = "profiles"
+	Layers       Noun = "layers"
+	Targets      Noun = "targets"
+	Secrets      Noun = "secrets"
 )
+
+// nouns lists them for a hint.
+const nouns = "hosts, subnets, reservations, profiles, layers, targets and secrets"
+
+func (n Noun) singular() string { return strings.TrimSuffix(string(n), "s") }
 
 // Problem is one thing that is wrong with a file.
 type Problem struct {

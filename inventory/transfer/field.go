@@ -18,6 +18,7 @@ const (
 	asFlag        // true or false
 	asList        // YAML: a list; CSV: separated by spaces
 	asPairs       // YAML: a mapping; CSV: key=value separated by spaces
+	asBlock       // YAML only: text of several lines
 )
 
 // field is one column or key: how to read it from, and write it to, a thing of type T. Values travel as texts: none or

@@ -21,6 +21,7 @@ func hostFields() []field[inventory.Host] {
 		numberField("unit", func(h *host) *int { return &h.Place.Unit }),
 		{name: "labels", kind: asPairs, get: getLabels, set: setLabels},
 		textField("profile", func(h *host) *string { return &h.Profile }, func(s string) error { return inventory.CheckName("profile", s) }),
+		numberField("profileRevision", func(h *host) *int { return &h.ProfileRevision }),
 		textField("serial", func(h *host) *string { return &h.Serial }, plain("serial")),
 		textField("uuid", func(h *host) *string { return &h.UUID }, plain("uuid")),
 		textField("assetTag", func(h *host) *string { return &h.AssetTag }, plain("assetTag")),

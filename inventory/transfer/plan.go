@@ -15,7 +15,11 @@ type Current struct {
 	Hosts        []inventory.Host
 	Subnets      []inventory.Subnet
 	Reservations []inventory.Reservation
-	Profiles     []string
+	Profiles     []inventory.Profile
+	Layers       []inventory.Layer
+	Targets      []inventory.JoinTarget
+	Secrets      []inventory.Secret
+	Images       []string // names
 }
 
 // Load reads what Plan compares with and Export writes.
@@ -29,9 +33,21 @@ func Load(tx inventory.Tx) (c Current, err error) {
 	if c.Reservations, err = tx.ListReservations("", inventory.Page{}); err != nil {
 		return c, err
 	}
-	profiles, err := tx.ListProfiles(inventory.Page{})
-	for _, f := range profiles {
-		c.Profiles = append(c.Profiles, f.Name)
+	if c.Profiles, err = tx.ListProfiles(inventory.Page{}); err != nil {
+		return c, err
+	}
+	if c.Layers, err = tx.ListLayers(inventory.Page{}); err != nil {
+		return c, err
+	}
+	if c.Targets, err = tx.ListJoinTargets(inventory.Page{}); err != nil {
+		return c, err
+	}
+	if c.Secrets, err = tx.ListSecrets(inventory.Page{}); err != nil {
+		return c, err
+	}
+	images, err := tx.ListImages(inventory.Page{})
+	for _, i := range images {
+		c.Images = append(c.Images, i.Name)
 	}
 	return c, err
 }
@@ -49,7 +65,7 @@ const (
 // Change is what an import does with one thing.
 type Change struct {
 	Noun   Noun          `json:"noun"`
-	Name   string        `json:"name"` // a host's or subnet's name now, a reservation's address
+	Name   string        `json:"name"` // what it is called now; a reservation's address, a layer's key with the host's name
 	Op     Op            `json:"op"`
 	Fields []FieldChange `json:"fields,omitempty"`
 	Line   int           `json:"line,omitempty"`
@@ -57,6 +73,10 @@ type Change struct {
 	host        *inventory.Host
 	subnet      *inventory.Subnet
 	reservation *inventory.Reservation
+	profile     *inventory.Profile
+	layer       *inventory.Layer
+	target      *inventory.JoinTarget
+	secret      *inventory.Secret
 }
 
 // HostID names the host that the change is about; it is empty before Apply has made a new one, and for other nouns.
@@ -74,7 +94,14 @@ type FieldChange struct {
 	After  string `json:"after"`
 }
 
-// Diff is everything that an import does: subnets, reservations, hosts, each in the order of the file.
+// Profile and Layer return what the change is about, nil for other nouns; a host's layer has the name of its host.
+func (c Change) Profile() *inventory.Profile { return c.profile }
+
+// Layer is described at Profile.
+func (c Change) Layer() *inventory.Layer { return c.layer }
+
+// Diff is everything that an import does: secrets, targets, profiles, subnets, reservations, hosts and layers, each in
+// the order of the file, but profiles after those they extend.
 type Diff struct {
 	Changes []Change `json:"changes"`
 }
@@ -95,12 +122,12 @@ func (d Diff) String() string {
 	for _, c := range d.Changes {
 		switch c.Op {
 		case OpCreate:
-			fmt.Fprintf(&b, "+ %s %s\n", strings.TrimSuffix(string(c.Noun), "s"), c.Name)
+			fmt.Fprintf(&b, "+ %s %s\n", c.Noun.singular(), c.Name)
 			for _, f := range c.Fields {
 				fmt.Fprintf(&b, "    %s: %s\n", f.Name, f.After)
 			}
 		case OpUpdate:
-			fmt.Fprintf(&b, "~ %s %s\n", strings.TrimSuffix(string(c.Noun), "s"), c.Name)
+			fmt.Fprintf(&b, "~ %s %s\n", c.Noun.singular(), c.Name)
 			for _, f := range c.Fields {
 				fmt.Fprintf(&b, "    %s: %s -> %s\n", f.Name, orNone(f.Before), orNone(f.After))
 			}
@@ -130,7 +157,7 @@ func merge[T any](v *T, row Row[T], fields []field[T], except string) (changes [
 		if err := f.set(v, after); err != nil {
 			return nil, fieldError(f.name, err)
 		}
-		changes = append(changes, FieldChange{Name: f.name, Before: strings.Join(before, " "), After: strings.Join(after, " ")})
+		changes = append(changes, FieldChange{Name: f.name, Before: f.shown(before), After: f.shown(after)})
 	}
 	return changes, nil
 }
@@ -139,7 +166,7 @@ func merge[T any](v *T, row Row[T], fields []field[T], except string) (changes [
 func created[T any](v *T, fields []field[T]) (changes []FieldChange) {
 	for _, f := range fields {
 		if texts := f.get(v); len(texts) > 0 {
-			changes = append(changes, FieldChange{Name: f.name, After: strings.Join(texts, " ")})
+			changes = append(changes, FieldChange{Name: f.name, After: f.shown(texts)})
 		}
 	}
 	return changes
@@ -160,9 +187,11 @@ func updateOr(changes []FieldChange) Op {
 func Plan(d Document, c Current) (Diff, error) {
 	p := &problems{}
 	var diff Diff
+	profiles := planConfigs(p, d, c, &diff)
 	subnets := planSubnets(p, d, c, &diff)
 	planReservations(p, d, c, subnets, &diff)
-	planHosts(p, d, c, &diff)
+	planHosts(p, d, c, profiles, &diff)
+	planLayers(p, d, c, &diff)
 	if err := p.err(); err != nil {
 		return Diff{}, err
 	}
@@ -261,20 +290,17 @@ func machine(r inventory.Reservation) string { return string(r.MAC) + r.ClientID
 type hostIndex struct {
 	byName   map[string]*inventory.Host
 	byMAC    map[inventory.MAC]*inventory.Host
-	profiles map[string]bool
+	profiles map[string]inventory.Profile
 }
 
-func planHosts(p *problems, d Document, c Current, diff *Diff) {
-	in := hostIndex{map[string]*inventory.Host{}, map[inventory.MAC]*inventory.Host{}, map[string]bool{}}
+func planHosts(p *problems, d Document, c Current, profiles map[string]inventory.Profile, diff *Diff) {
+	in := hostIndex{map[string]*inventory.Host{}, map[inventory.MAC]*inventory.Host{}, profiles}
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		in.byName[h.Name] = h
 		for _, n := range h.NICs {
 			in.byMAC[n.MAC] = h
 		}
-	}
-	for _, name := range c.Profiles {
-		in.profiles[name] = true
 	}
 	planned := map[*inventory.Host]int{} // the line
 	for _, r := range d.Hosts {
@@ -344,9 +370,14 @@ func (in hostIndex) plan(there *inventory.Host, r Row[inventory.Host]) (Change, 
 	if err := v.Validate(); err != nil {
 		return change, err
 	}
-	if v.Profile != "" && !in.profiles[v.Profile] {
+	profile, known := in.profiles[v.Profile]
+	if v.Profile != "" && !known {
 		return change, inventory.Errorf(inventory.NotFound, "host %s: there is no profile %s", v.Name, v.Profile).
 			WithHint("list them with: slipway profile list")
+	}
+	if v.ProfileRevision < 0 || v.ProfileRevision > profile.Revision { // revisions are counted from 1 and none is deleted
+		return change, inventory.Errorf(inventory.NotFound, "host %s: there is no revision %d of profile %q", v.Name, v.ProfileRevision, v.Profile).
+			WithHint("a profile that is new here begins with revision 1; leave profileRevision out to follow the newest")
 	}
 	change.host = &v
 	return change, nil
@@ -375,6 +406,8 @@ func (c Change) apply(tx inventory.Tx, now time.Time, newID func() inventory.Hos
 	switch {
 	case c.Op == OpUnchanged:
 		return nil
+	case c.profile != nil, c.layer != nil, c.target != nil, c.secret != nil:
+		return c.applyConfig(tx, now)
 	case c.subnet != nil && c.Op == OpCreate:
 		return tx.CreateSubnet(c.subnet, now)
 	case c.subnet != nil:

@@ -132,7 +132,7 @@ func fieldError(name string, err error) error {
 
 var yamlLineRE = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// ReadYAML reads a file with any of the keys hosts, subnets and reservations, each a list. Name stands in error
+// ReadYAML reads a file with the nouns as keys, each a list. Name stands in error
 // messages. The error is Invalid and lists everything that is wrong, with line numbers. Aliases are refused: they
 // make a small file large.
 func ReadYAML(name string, r io.Reader) (Document, error) {
@@ -146,7 +146,7 @@ func ReadYAML(name string, r io.Reader) (Document, error) {
 	in := yaml.NewDecoder(bytes.NewReader(b))
 	switch err := in.Decode(&root); {
 	case errors.Is(err, io.EOF):
-		p.add(name, 0, inventory.Errorf(inventory.Invalid, "the file is empty").WithHint("its keys are hosts, subnets and reservations"))
+		p.add(name, 0, inventory.Errorf(inventory.Invalid, "the file is empty").WithHint("its keys are "+nouns))
 	case err != nil:
 		p.addYAML(err)
 	default:
@@ -177,7 +177,7 @@ func (p *problems) addYAML(err error) {
 func (d *Document) read(p *problems, root *yaml.Node) {
 	if root.Kind != yaml.MappingNode {
 		p.add(p.file, root.Line, inventory.Errorf(inventory.Invalid, "the file does not begin with a key").
-			WithHint("its keys are hosts, subnets and reservations"))
+			WithHint("its keys are "+nouns))
 		return
 	}
 	eachKey(p, root, func(key, value *yaml.Node) {
@@ -188,9 +188,17 @@ func (d *Document) read(p *problems, root *yaml.Node) {
 			d.Subnets = readList(p, value, subnetFields(), newSubnet)
 		case Reservations:
 			d.Reservations = readList(p, value, reservationFields(), newReservation)
+		case Profiles:
+			d.Profiles = readList(p, value, profileFields(), func() (f inventory.Profile) { return f })
+		case Layers:
+			d.Layers = readList(p, value, layerFields(), func() (l inventory.Layer) { return l })
+		case Targets:
+			d.Targets = readList(p, value, targetFields(), func() (t inventory.JoinTarget) { return t })
+		case Secrets:
+			d.Secrets = readList(p, value, secretFields(), func() (s inventory.Secret) { return s })
 		default:
 			p.add(p.file, key.Line, inventory.Errorf(inventory.Invalid, "%q is not known here", clip(key.Value)).
-				WithHint("known are hosts, subnets, reservations"))
+				WithHint("known are "+nouns))
 		}
 	})
 }

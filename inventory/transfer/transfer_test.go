@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,7 +112,8 @@ func current() Current {
 		},
 		Subnets:      []inventory.Subnet{subnet},
 		Reservations: []inventory.Reservation{{Address: at("10.1.0.5"), Subnet: "rack1", MAC: "52:54:00:00:00:03", Version: 1}},
-		Profiles:     []string{"debian"},
+		Profiles:     []inventory.Profile{{Name: "debian", Image: "debian-12", Revision: 2}},
+		Images:       []string{"debian-12"},
 	}
 }
 
@@ -231,7 +233,7 @@ func genText() *rapid.Generator[string] {
 
 func genCurrent() *rapid.Generator[Current] {
 	return rapid.Custom(func(t *rapid.T) Current {
-		c := Current{Profiles: []string{"debian", "p2"}}
+		c := Current{Images: []string{"debian-12"}, Profiles: genProfiles(t)}
 		bit := rapid.Bool()
 		for i := range rapid.IntRange(0, 5).Draw(t, "hosts") {
 			h := inventory.Host{
@@ -279,6 +281,7 @@ func genCurrent() *rapid.Generator[Current] {
 			}
 			c.Reservations = append(c.Reservations, r)
 		}
+		genConfigs(t, &c)
 		return c
 	})
 }
@@ -299,6 +302,7 @@ func readBack(t *rapid.T, d Document, asCSV bool) (back Document) {
 		}
 		return read("all.yaml", &b)
 	}
+	back.Profiles, back.Layers, back.Targets, back.Secrets = d.Profiles, d.Layers, d.Targets, d.Secrets
 	for _, noun := range []Noun{Hosts, Subnets, Reservations} {
 		b.Reset()
 		if err := WriteCSV(&b, noun, d); err != nil {
@@ -321,7 +325,8 @@ func TestAnExportImportedAgainChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff.CountN(OpUnchanged) != len(c.Hosts)+len(c.Subnets)+len(c.Reservations) || len(diff.Changes) != diff.CountN(OpUnchanged) {
+		n := len(c.Hosts) + len(c.Subnets) + len(c.Reservations) + len(c.Profiles) + len(c.Layers) + len(c.Targets) + len(c.Secrets)
+		if diff.CountN(OpUnchanged) != n || len(diff.Changes) != diff.CountN(OpUnchanged) {
 			t.Fatalf("the import would change:\n%s", diff)
 		}
 	})
@@ -330,8 +335,13 @@ func TestAnExportImportedAgainChangesNothing(t *testing.T) {
 func TestAnExportMovesToAnEmptyInventory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := genCurrent().Draw(t, "inventory")
+		for i := range c.Hosts { // revisions do not travel
+			c.Hosts[i].ProfileRevision = 0
+		}
+		c0 := c
+		c0.Hosts = slices.Clone(c.Hosts)
 		back := readBack(t, Export(c), rapid.Bool().Draw(t, "CSV"))
-		diff, err := Plan(back, Current{Profiles: c.Profiles})
+		diff, err := Plan(back, Current{Images: c.Images, Secrets: c.Secrets})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,6 +354,13 @@ func TestAnExportMovesToAnEmptyInventory(t *testing.T) {
 				got.Subnets = append(got.Subnets, *change.subnet)
 			case change.reservation != nil:
 				got.Reservations = append(got.Reservations, *change.reservation)
+			case change.profile != nil:
+				got.Profiles = append(got.Profiles, *change.profile)
+				got.Profiles[len(got.Profiles)-1].Revision = 0
+			case change.layer != nil:
+				got.Layers = append(got.Layers, *change.layer)
+			case change.target != nil:
+				got.Targets = append(got.Targets, *change.target)
 			}
 		}
 		for i := range c.Hosts { // a state does not travel, only whether the host was accepted
@@ -352,7 +369,11 @@ func TestAnExportMovesToAnEmptyInventory(t *testing.T) {
 				c.Hosts[i].State = inventory.Available
 			}
 		}
-		got.Profiles = c.Profiles
+		for i := range c.Profiles {
+			c.Profiles[i].Revision = 0
+		}
+		c.Layers = namedLayers(c0)
+		got.Images, got.Secrets = c.Images, c.Secrets
 		if d := cmp.Diff(c, got, cmpOptions); d != "" {
 			t.Fatalf("moved inventory (-want +got):\n%s", d)
 		}
@@ -375,9 +396,10 @@ func fuzzReader(f *testing.F, name string, pattern string) {
 			}
 			return
 		}
-		diff, err := Plan(d, Current{})
-		if err == nil && diff.CountN(OpCreate) != len(d.Hosts)+len(d.Subnets)+len(d.Reservations) {
-			t.Fatalf("planned %d of %d rows", diff.CountN(OpCreate), len(d.Hosts)+len(d.Subnets)+len(d.Reservations))
+		diff, err := Plan(d, Current{Images: []string{"i"}})
+		n := len(d.Hosts) + len(d.Subnets) + len(d.Reservations) + len(d.Profiles) + len(d.Layers) + len(d.Targets) + len(d.Secrets)
+		if err == nil && diff.CountN(OpCreate) != n {
+			t.Fatalf("planned %d of %d rows", diff.CountN(OpCreate), n)
 		}
 	})
 }
@@ -391,5 +413,7 @@ func FuzzReadCSV(f *testing.F) {
 
 func FuzzReadYAML(f *testing.F) {
 	f.Add("hosts:\n- name: a\n  macs: [52:54:00:00:00:01]\nsubnets:\n- {name: n, cidr: 10.0.0.0/24}\n")
+	f.Add("profiles:\n- {name: a, image: i, document: x, documentFormat: preseed}\n- {name: b, image: i, extends: a}\nlayers:\n- layer: global\n  config: |\n    a: 1\n")
+	f.Add("targets:\n- {name: t, endpoint: 'k:1', vip: 'fd00::1', tokenFor: 1h}\nsecrets:\n- {name: s, about: x}\n")
 	fuzzReader(f, "fuzz.yaml", "*.yaml")
 }

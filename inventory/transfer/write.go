@@ -23,6 +23,18 @@ func Export(c Current) Document {
 	for _, r := range c.Reservations {
 		d.Reservations = append(d.Reservations, wholeRow(r, reservationFields()))
 	}
+	for _, f := range c.Profiles {
+		d.Profiles = append(d.Profiles, wholeRow(f, profileFields()))
+	}
+	for _, l := range namedLayers(c) {
+		d.Layers = append(d.Layers, wholeRow(l, layerFields()))
+	}
+	for _, t := range c.Targets {
+		d.Targets = append(d.Targets, wholeRow(t, targetFields()))
+	}
+	for _, s := range c.Secrets {
+		d.Secrets = append(d.Secrets, wholeRow(s, secretFields()))
+	}
 	return d
 }
 
@@ -44,7 +56,7 @@ func WriteCSV(w io.Writer, noun Noun, d Document) error {
 	case Reservations:
 		return writeTable(w, d.Reservations, reservationFields())
 	}
-	return inventory.Errorf(inventory.Invalid, "%q cannot be exported", noun).WithHint("use hosts, subnets or reservations")
+	return inventory.Errorf(inventory.Invalid, "%q cannot be exported as CSV", noun).WithHint("use hosts, subnets or reservations, or ask for YAML")
 }
 
 func writeTable[T any](w io.Writer, rows []Row[T], fields []field[T]) error {
@@ -74,9 +86,13 @@ func writeTable[T any](w io.Writer, rows []Row[T], fields []field[T]) error {
 // WriteYAML writes the document; fields that are empty are left out.
 func WriteYAML(w io.Writer, d Document) error {
 	root := &yaml.Node{Kind: yaml.MappingNode}
+	addRows(root, Secrets, d.Secrets, secretFields())
+	addRows(root, Targets, d.Targets, targetFields())
+	addRows(root, Profiles, d.Profiles, profileFields())
 	addRows(root, Hosts, d.Hosts, hostFields())
 	addRows(root, Subnets, d.Subnets, subnetFields())
 	addRows(root, Reservations, d.Reservations, reservationFields())
+	addRows(root, Layers, d.Layers, layerFields())
 	out := yaml.NewEncoder(w)
 	out.SetIndent(2)
 	if err := out.Encode(root); err != nil {
@@ -131,6 +147,11 @@ func scalar(k kind, s string) *yaml.Node {
 		n.Tag = "!!int"
 	case asFlag:
 		n.Tag = "!!bool"
+	case asBlock:
+		n.Style = yaml.LiteralStyle
+		if strings.ContainsAny(s, "\t\r") || s != strings.TrimLeft(s, " \n") { // the library writes such blocks wrongly
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	}
 	return n
 }

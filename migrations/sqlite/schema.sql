@@ -15,6 +15,19 @@ CREATE TABLE artefacts (
   created_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE deliveries (
+  session_id TEXT    NOT NULL,
+  document   TEXT    NOT NULL,
+  source     TEXT    NOT NULL,
+  fetch_n    INTEGER NOT NULL,
+  first_at   INTEGER NOT NULL,
+  last_at    INTEGER NOT NULL,
+  is_burnt   INTEGER NOT NULL,
+  PRIMARY KEY (session_id, document)
+) STRICT;
+
+CREATE INDEX deliveries_by_time ON deliveries (last_at);
+
 CREATE TABLE events (
   id         INTEGER NOT NULL PRIMARY KEY,
   at         INTEGER NOT NULL,
@@ -72,7 +85,7 @@ CREATE TABLE hosts (
   last_seen_at   INTEGER NOT NULL,
   identified_at  INTEGER NOT NULL,
   version        INTEGER NOT NULL
-) STRICT;
+, profile_revision INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE UNIQUE INDEX hosts_by_name ON hosts (name);
 
@@ -108,7 +121,7 @@ CREATE TABLE images (
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
   version      INTEGER NOT NULL
-) STRICT;
+, configs TEXT NOT NULL DEFAULT '', config_args TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE issue_hosts (
   issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,
@@ -135,6 +148,56 @@ CREATE TABLE issues (
 
 CREATE UNIQUE INDEX issues_open ON issues (key) WHERE closed_at = 0;
 
+CREATE TABLE join_targets (
+  name            TEXT    NOT NULL PRIMARY KEY,
+  endpoint        TEXT    NOT NULL,
+  kubernetes      TEXT    NOT NULL,
+  ca              TEXT    NOT NULL,
+  kubeconfig      TEXT    REFERENCES secrets (name),
+  token           TEXT    REFERENCES secrets (name),
+  pki             TEXT    REFERENCES secrets (name),
+  certificate_key TEXT    REFERENCES secrets (name),
+  token_for       INTEGER NOT NULL,
+  vip             TEXT    NOT NULL,
+  vip_interface   TEXT    NOT NULL,
+  vip_image       TEXT    NOT NULL,
+  pod_cidr        TEXT    NOT NULL,
+  service_cidr    TEXT    NOT NULL,
+  created_at      INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL,
+  version         INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE join_tokens (
+  id         TEXT    NOT NULL PRIMARY KEY,
+  target     TEXT    NOT NULL,
+  host_id    TEXT    NOT NULL,
+  session_id TEXT    NOT NULL,
+  node_name  TEXT    NOT NULL,
+  sealed     BLOB    NOT NULL, -- its secret half
+  state      TEXT    NOT NULL,
+  csr        TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX join_tokens_by_session ON join_tokens (session_id, target);
+
+CREATE INDEX join_tokens_by_target ON join_tokens (target, created_at, id);
+
+CREATE INDEX join_tokens_by_time ON join_tokens (created_at, id);
+
+CREATE TABLE layers (
+  key        TEXT    NOT NULL PRIMARY KEY, -- global, or scope/name
+  scope      TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  config     TEXT    NOT NULL,
+  revision   INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  version    INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE leases (
   address    INTEGER NOT NULL PRIMARY KEY,
   subnet     TEXT    NOT NULL REFERENCES subnets (name) ON DELETE CASCADE,
@@ -148,6 +211,13 @@ CREATE TABLE leases (
 ) STRICT;
 
 CREATE INDEX leases_by_subnet ON leases (subnet, address);
+
+CREATE TABLE locks (
+  name       TEXT    NOT NULL PRIMARY KEY,
+  host_id    TEXT    NOT NULL,
+  session_id TEXT    NOT NULL,
+  since_at   INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE nics (
   mac      TEXT    NOT NULL PRIMARY KEY, -- one MAC, one host: this is what identifies a machine
@@ -170,7 +240,9 @@ CREATE TABLE profiles (
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL,
   version     INTEGER NOT NULL
-) STRICT;
+, extends TEXT REFERENCES profiles (name), config TEXT NOT NULL DEFAULT '', document TEXT NOT NULL DEFAULT '', format TEXT NOT NULL DEFAULT '', accepts TEXT NOT NULL DEFAULT '', isolated INTEGER NOT NULL DEFAULT 0, revision INTEGER NOT NULL DEFAULT 1) STRICT;
+
+CREATE INDEX profiles_by_extends ON profiles (extends);
 
 CREATE INDEX profiles_by_image ON profiles (image);
 
@@ -180,6 +252,24 @@ CREATE TABLE ranges (
   last   INTEGER NOT NULL,
   PRIMARY KEY (subnet, first)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE renderings (
+  digest     TEXT    NOT NULL,
+  host_id    TEXT    NOT NULL,
+  position   INTEGER NOT NULL, -- among those of the host: the highest is the latest
+  profile    TEXT    NOT NULL,
+  revision   INTEGER NOT NULL,
+  image      TEXT    NOT NULL,
+  format     TEXT    NOT NULL,
+  documents  TEXT    NOT NULL,
+  args       TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (digest, host_id)
+) STRICT;
+
+CREATE UNIQUE INDEX renderings_by_host ON renderings (host_id, position);
+
+CREATE INDEX renderings_by_time ON renderings (created_at);
 
 CREATE TABLE reservations (
   address    INTEGER NOT NULL PRIMARY KEY,
@@ -201,6 +291,24 @@ CREATE INDEX reservations_by_subnet ON reservations (subnet, address);
 
 CREATE UNIQUE INDEX reservations_by_uuid ON reservations (subnet, uuid) WHERE uuid <> '';
 
+CREATE TABLE revisions (
+  kind       TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  n          INTEGER NOT NULL,
+  body       TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (kind, name, n)
+) STRICT;
+
+CREATE TABLE secrets (
+  name       TEXT    NOT NULL PRIMARY KEY,
+  about      TEXT    NOT NULL,
+  sealed     BLOB    NOT NULL, -- by package secret; the key is not in the database
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  version    INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE sessions (
   id         TEXT    NOT NULL PRIMARY KEY,
   host_id    TEXT    NOT NULL,
@@ -218,7 +326,9 @@ CREATE TABLE sessions (
   started_at INTEGER NOT NULL,
   last_at    INTEGER NOT NULL,
   ended_at   INTEGER NOT NULL
-) STRICT;
+, config TEXT NOT NULL DEFAULT '') STRICT;
+
+CREATE INDEX sessions_by_config ON sessions (config) WHERE config <> '';
 
 CREATE INDEX sessions_by_host ON sessions (host_id, started_at, id);
 

@@ -19,6 +19,7 @@ import (
 type listener struct {
 	*net.TCPListener
 	server *Server
+	isTLS  bool
 	out    func(*net.TCPConn) io.ReaderFrom // what sends files: the connection; tests look at what it is given
 }
 

@@ -32,6 +32,8 @@ const (
 	answerFor = 10 * time.Second // for the engine to answer
 	maxReport = 64 << 10
 	retryOurs = 10 * time.Second // Retry-After when we are at fault
+	// retryConfig is Retry-After for a configuration that cannot be given; what reads one asks again by itself.
+	retryConfig = 5 * time.Second
 )
 
 // methods says what may be done at each place. A script is not for HEAD: to make one is to decide.
@@ -52,6 +54,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		a := addrOf(local)
 		x.local, x.base = a.Addr(), pxe.BaseURL(a.Addr(), int(a.Port()))
+		if r.TLS != nil {
+			x.base = pxe.SecureURL(a.Addr(), int(a.Port()))
+		}
 	}
 	status := http.StatusInternalServerError
 	defer func() {
@@ -99,6 +104,8 @@ func (s *Server) serve(x *exchange) int {
 		return s.sendArtefact(x)
 	case report:
 		return s.takeReport(x)
+	case document, archive:
+		return s.sendConfig(x)
 	}
 	return s.sendScript(x)
 }
@@ -153,7 +160,7 @@ func (s *Server) takeReport(x *exchange) int {
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), answerFor)
 	defer cancel()
-	if err := s.cfg.Boots.Report(ctx, x.session, x.source, rep); err != nil {
+	if err := s.cfg.Boots.Report(ctx, x.session, x.source, x.key, rep); err != nil {
 		return s.refuse(x, err)
 	}
 	return x.text(http.StatusOK, "reported", "")
@@ -224,5 +231,5 @@ func (s *Server) whatExists() string {
 		}
 	}
 	return fmt.Sprintf("there is: /boot/ask, /boot/script?mac=<address>, /boot/%s, /boot/<loader> with the loaders %s;\n"+
-		"and for a running boot: /boot/<session>/ with the same, artefact/<sha256>/<name> and report?step=<step>", pxe.AutoexecName, strings.Join(names, " "))
+		"and for a running boot: /boot/<session>/ with the same, artefact/<sha256>/<name>, config/<document> and report?step=<step>", pxe.AutoexecName, strings.Join(names, " "))
 }

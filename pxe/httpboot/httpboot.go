@@ -7,6 +7,7 @@ package httpboot
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -32,8 +34,10 @@ type Boots interface {
 	Ask(ctx context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error)
 	// Script returns what the machine boots, as a script.
 	Script(ctx context.Context, s inventory.SessionID, c pxe.Client, base string) ([]byte, error)
-	// Report takes what a machine tells about its boot.
-	Report(ctx context.Context, s inventory.SessionID, source netip.Addr, r pxe.Report) error
+	// Report takes what a machine tells about its boot. With the key of the session it may come from any address.
+	Report(ctx context.Context, s inventory.SessionID, source netip.Addr, key string, r pxe.Report) error
+	// Document returns a document of the configuration that the boot was given.
+	Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error)
 	// Artefact returns the digest of what a machine fetches as d/name in that session, or why it may not.
 	Artefact(ctx context.Context, s inventory.SessionID, source netip.Addr, d inventory.Digest, name string) (inventory.Digest, error)
 	// Transferring tells that a file begins to be sent, Transferred how that ended. Neither blocks.
@@ -55,6 +59,8 @@ type Artefacts interface {
 // Config is everything a Server needs.
 type Config struct {
 	Listen    []netip.AddrPort
+	ListenTLS []netip.AddrPort // the same over TLS, with the certificates of TLS
+	TLS       *tls.Config
 	Serves    func(local netip.Addr) bool // which of our addresses are served; nil: all
 	Boots     Boots
 	Loaders   Loaders
@@ -113,7 +119,7 @@ func New(cfg Config) *Server {
 
 // Listen binds the sockets, so that a taken port is known before anything else starts. Serve calls it when nobody has.
 func (s *Server) Listen() error {
-	for _, a := range s.cfg.Listen {
+	for i, a := range slices.Concat(s.cfg.Listen, s.cfg.ListenTLS) {
 		network := "tcp4"
 		if a.Addr().Is6() {
 			network = "tcp6"
@@ -126,7 +132,9 @@ func (s *Server) Listen() error {
 			s.listeners = nil
 			return listenError(a, err)
 		}
-		s.listeners = append(s.listeners, &listener{TCPListener: l, server: s, out: func(c *net.TCPConn) io.ReaderFrom { return c }})
+		s.listeners = append(s.listeners, &listener{
+			TCPListener: l, server: s, out: func(c *net.TCPConn) io.ReaderFrom { return c }, isTLS: i >= len(s.cfg.Listen),
+		})
 	}
 	return nil
 }
@@ -167,12 +175,21 @@ func (s *Server) Serve(ctx context.Context) error {
 		Handler: s, ReadHeaderTimeout: headerFor, ReadTimeout: requestFor, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
-		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if secure, ok := c.(*tls.Conn); ok {
+				c = secure.NetConn()
+			}
+			return context.WithValue(ctx, connKey{}, c)
+		},
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, l := range s.listeners {
 		group.Go(func() error {
-			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			var from net.Listener = l
+			if l.isTLS {
+				from = tls.NewListener(l, s.cfg.TLS)
+			}
+			if err := server.Serve(from); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil

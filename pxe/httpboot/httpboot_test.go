@@ -60,7 +60,13 @@ func (b *boots) Script(_ context.Context, s inventory.SessionID, c pxe.Client, b
 	return fmt.Appendf(nil, "#!ipxe\nscript %s %s %s %s %s %s\n", s, c.MAC, c.Identity.Serial, c.Address, c.Server, base), b.failure(s)
 }
 
-func (b *boots) Report(_ context.Context, s inventory.SessionID, _ netip.Addr, r pxe.Report) error {
+func (b *boots) Document(_ context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error) {
+	text := fmt.Sprintf("%s %s %s %q %q peek=%v", r.Name, r.Source, r.Base, r.Accept, r.Agent, r.IsPeek)
+	return pxe.ConfigDocument{ContentType: "text/cloud-config", Data: []byte(text)}, b.failure(r.Session)
+}
+
+func (b *boots) Report(_ context.Context, s inventory.SessionID, _ netip.Addr, key string, r pxe.Report) error {
+	r.Log += key
 	err := b.failure(s)
 	b.mu.Lock()
 	defer b.mu.Unlock()

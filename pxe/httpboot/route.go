@@ -20,19 +20,24 @@ const (
 	script   place = "script"
 	artefact place = "artefact"
 	report   place = "report"
+	document place = "config"
+	archive  place = pxe.ConfigArchive
 )
 
 // route is a URL path taken apart.
 type route struct {
 	place   place
 	session inventory.SessionID // "" in URLs without one
-	name    string              // of a loader or artefact
+	name    string              // of a loader, artefact or document
+	key     string              // of a report
 	digest  inventory.Digest
 }
 
 const (
 	maxPath = 1024
 	maxName = 128
+	// maxParts holds a document of the EC2 tree: boot, session, config, ec2, latest, meta-data, and two below.
+	maxParts = 8
 )
 
 // parsePath takes an escaped path apart. Doubled slashes are one: some firmware joins a folder and a name with two,
@@ -52,7 +57,7 @@ func parsePath(escaped string) route {
 		}
 		parts = append(parts, s)
 	}
-	if len(parts) < 2 || len(parts) > 5 || parts[0] != "boot" {
+	if len(parts) < 2 || len(parts) > maxParts || parts[0] != "boot" {
 		return route{}
 	}
 	parts = parts[1:]
@@ -60,10 +65,21 @@ func parsePath(escaped string) route {
 	if isSession(parts[0]) {
 		r.session, parts = inventory.SessionID(parts[0]), parts[1:]
 	}
+	if isFolder := strings.HasSuffix(escaped, "/"); r.session != "" && len(parts) > 0 && parts[0] == string(document) {
+		r.place, r.name = document, strings.Join(parts[1:], "/")
+		if isFolder && r.name != "" {
+			r.name += "/"
+		}
+		return r
+	}
 	switch len(parts) {
 	case 1:
 		r.name = parts[0]
 		r.place = placeOf(parts[0])
+	case 2:
+		if r.session != "" && parts[0] == string(report) {
+			r.place, r.name, r.key = report, parts[0], parts[1]
+		}
 	case 3:
 		d, err := inventory.ParseDigest(parts[1])
 		if parts[0] != string(artefact) || err != nil || d.Hex() != parts[1] {
@@ -81,7 +97,7 @@ func placeOf(name string) place {
 	switch name {
 	case pxe.AutoexecName:
 		return autoexec
-	case string(ask), string(script), string(report):
+	case string(ask), string(script), string(report), string(archive):
 		return place(name)
 	}
 	if pxe.IsLoader(name) {

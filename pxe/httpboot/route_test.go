@@ -35,6 +35,19 @@ func TestEveryURLOfABootIsUnderstood(t *testing.T) {
 		{"/boot/%73nponly.efi", route{place: loader, name: "snponly.efi"}},
 		{"/boot/" + sid + "/artefact/" + hex + "/with+plus_and-1.2", route{place: artefact, session: sid, name: "with+plus_and-1.2", digest: d}},
 
+		{"/boot/" + sid + "/report/0123", route{place: report, session: sid, name: "report", key: "0123"}},
+		{"/boot/" + sid + "/config/user-data", route{place: document, session: sid, name: "user-data"}},
+		{"/boot/" + sid + "/config/", route{place: document, session: sid}},
+		{"/boot/" + sid + "/config", route{place: document, session: sid}},
+		{"/boot/" + sid + "/config//user-data", route{place: document, session: sid, name: "user-data"}},
+		{"/boot/" + sid + "/config/ec2/latest/meta-data/", route{place: document, session: sid, name: "ec2/latest/meta-data/"}},
+		{"/boot/" + sid + "/config.cpio", route{place: archive, session: sid, name: "config.cpio"}},
+
+		{"/boot/report/0123", route{}},
+		{"/boot/config/user-data", route{}},
+		{"/boot/" + sid + "/config/../../etc/passwd", route{}},
+		{"/boot/" + sid + "/config/a%2fb", route{}},
+		{"/boot/" + sid + "/config/1/2/3/4/5/6", route{}},
 		{"", route{}},
 		{"/", route{}},
 		{"*", route{}},
@@ -75,7 +88,8 @@ func TestEveryURLThatScriptsAreMadeOfIsARoute(t *testing.T) {
 	for _, s := range []inventory.SessionID{"", sid} {
 		urls := map[string]place{
 			pxe.URL("", s, "ask"): ask, pxe.URL("", s, "script"): script, pxe.URL("", s, "report"): report,
-			pxe.URL("", s, pxe.AutoexecName): autoexec, pxe.ArtefactURL("", s, f): artefact,
+			pxe.URL("", s, pxe.AutoexecName):  autoexec,
+			pxe.URL("", s, pxe.ConfigArchive): archive, pxe.ArtefactURL("", s, f): artefact,
 		}
 		for _, l := range pxe.Loaders() {
 			urls[pxe.URL("", s, l.Name)] = loader

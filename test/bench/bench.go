@@ -54,10 +54,15 @@ type Benchmark struct {
 // All lists the benchmarks in the order in which they run.
 func All() []Benchmark {
 	dhcp := []string{"ip", "taskset", "nice", "perfdhcp"}
+	config := []string{"ip", "taskset", "nice", "nginx"}
 	return []Benchmark{
 		{Name: "dhcp-kea", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpBenchmark("dhcp-kea", keaServer, 1000, 16000, 500)},
 		{Name: "dhcp-dnsmasq", Programs: append(dhcp, "dnsmasq"), Run: dhcpBenchmark("dhcp-dnsmasq", dnsmasqServer, 100, 900, 50)},
 		{Name: "boot-ovmf", Programs: []string{"ip", "dnsmasq", "qemu-system-x86_64"}, Run: bootOVMF},
+		{Name: "render-butane", Run: renderButane},
+		{Name: "render-flat", Run: renderFlat},
+		{Name: "config-nginx", Programs: config, Run: configBenchmark("config-nginx", func(d *delivery) (ours, peer float64) { return d.plain, d.nginxPlain })},
+		{Name: "config-secret", Programs: config, Run: configBenchmark("config-secret", func(d *delivery) (ours, peer float64) { return d.secret, d.nginxSecret })},
 	}
 }
 
@@ -68,7 +73,8 @@ type Env struct {
 	Talk    io.Writer // what happens, for people
 	Quick   bool      // shorter and less exact
 
-	ourRate int // highest DHCP rate of ours in this run; 0 until it is measured
+	ourRate int       // highest DHCP rate of ours in this run; 0 until it is measured
+	deliver *delivery // latencies of documents in this run; nil until they are measured
 }
 
 // say tells people what happens; benchmarks take minutes.
@@ -89,7 +95,7 @@ func (e *Env) freshDir(name string) (string, error) {
 // packages names the Debian package of each program, for the message that one is missing.
 var packages = map[string]string{
 	"ip": "iproute2", "taskset": "util-linux", "nice": "coreutils", "perfdhcp": "kea-admin", "kea-dhcp4": "kea-dhcp4-server",
-	"dnsmasq": "dnsmasq-base", "qemu-system-x86_64": "qemu-system-x86",
+	"dnsmasq": "dnsmasq-base", "nginx": "nginx-light", "qemu-system-x86_64": "qemu-system-x86",
 }
 
 // Missing lists the Debian packages that a benchmark lacks on this machine.

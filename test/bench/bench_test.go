@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestBench runs the benchmarks whose name matches SLIPWAY_BENCH and prints their lines. SLIPWAY_BENCH_PEERS=1 measures
@@ -158,5 +159,31 @@ func TestPerfdhcpOutputIsRead(t *testing.T) {
 	}
 	if _, err := parsePerfdhcp([]byte("perfdhcp: no such interface"), 2); err == nil {
 		t.Error("an error message was read as a result")
+	}
+}
+
+func TestIgnitionIsWrittenAsAPersonWritesButane(t *testing.T) {
+	got, err := asButane([]byte(`{"ignition":{"version":"3.3.0"},"passwd":{"users":[{"name":"a","sshAuthorizedKeys":["k"]}]},` +
+		`"storage":{"files":[{"path":"/a","contents":{"compression":"","source":"data:,a%20%3C%0A"},"mode":420}]}}`))
+	want := `{"passwd":{"users":[{"name":"a","ssh_authorized_keys":["k"]}]},"storage":{"files":[{"contents":{"inline":"a <\n"},"mode":0644,"path":"/a"}]},` +
+		`"variant":"flatcar","version":"1.1.0"}` + "\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%v\ngot  %swant %s", err, got, want)
+	}
+	for _, doc := range []string{"", "[]", `{"storage":{"files":[{"contents":{"source":"https://example.org/"}}]}}`, `{"a":{"source":"data:;base64,YQ=="}}`} {
+		if got, err := asButane([]byte(doc)); err == nil {
+			t.Errorf("%s became %s", doc, got)
+		}
+	}
+}
+
+func TestALateClientIsChargedForItsDelay(t *testing.T) {
+	turn := time.Now().Add(-time.Second)
+	if got := waitFor(turn); !got.Equal(turn) {
+		t.Errorf("counts from %s after its turn", got.Sub(turn))
+	}
+	turn = time.Now().Add(5 * time.Millisecond)
+	if got := waitFor(turn); got.Before(turn.Add(-time.Millisecond)) {
+		t.Errorf("sent %s before its turn", turn.Sub(got))
 	}
 }

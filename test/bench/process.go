@@ -26,6 +26,7 @@ type process struct {
 const (
 	clientCPU = "0"
 	serverCPU = "1"
+	bothCPUs  = "0,1" // for a server whose latency counts
 )
 
 // pinned is a command on one CPU in a namespace. Every program in the chain replaces itself by the next, so that the
@@ -37,6 +38,11 @@ func pinned(ctx context.Context, cpu, ns string, argv ...string) *exec.Cmd {
 
 // start starts a server with its output in a file and waits until it has a socket on a UDP port.
 func start(cmd *exec.Cmd, dir string, port uint16) (*process, error) {
+	return startWhen(cmd, dir, fmt.Sprintf("UDP port %d", port), func(pid int) bool { return hasUDPPort(pid, port) })
+}
+
+// startWhen starts a server and waits until it has opened its door.
+func startWhen(cmd *exec.Cmd, dir, door string, isOpen func(pid int) bool) (*process, error) {
 	p := &process{cmd: cmd, log: filepath.Join(dir, "output.txt"), done: make(chan error, 1)}
 	out, err := os.Create(p.log)
 	if err != nil {
@@ -57,19 +63,25 @@ func start(cmd *exec.Cmd, dir string, port uint16) (*process, error) {
 			return nil, fmt.Errorf("%s ended: %w: %s", strings.Join(cmd.Args, " "), err, p.tail())
 		case <-time.After(50 * time.Millisecond):
 		}
-		if hasUDPPort(cmd.Process.Pid, port) {
+		if isOpen(cmd.Process.Pid) {
 			time.Sleep(500 * time.Millisecond) // what it still does after opening its port
 			return p, nil
 		}
 	}
 	p.stop()
-	return nil, fmt.Errorf("%s did not open UDP port %d within 10 s: %s", cmd.Path, port, p.tail())
+	return nil, fmt.Errorf("%s did not open %s within 10 s: %s", cmd.Path, door, p.tail())
 }
 
 // hasUDPPort looks into the namespace of a process for a bound port.
 func hasUDPPort(pid int, port uint16) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/udp", pid))
 	return err == nil && bytes.Contains(b, fmt.Appendf(nil, ":%04X 00000000:0000", port))
+}
+
+// hasTCPPort looks into the namespace of a process for a port that somebody listens on.
+func hasTCPPort(pid int, port uint16) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	return err == nil && bytes.Contains(b, fmt.Appendf(nil, ":%04X 00000000:0000 0A", port))
 }
 
 // tail is the end of what the process wrote.

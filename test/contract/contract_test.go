@@ -3,6 +3,8 @@
 package contract
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -16,12 +18,16 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/cloudinit"
+	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/httpboot"
+	"slipway.dev/slipway/render"
 )
 
 // house is a boot server on a loopback address, without DHCP.
@@ -58,7 +64,8 @@ func newHouse(t *testing.T) *house {
 			h.hosts++
 			return inventory.HostID(fmt.Sprintf("00000000-0000-7000-8000-%012d", h.hosts))
 		},
-		Now: time.Now, Log: log,
+		Now: time.Now, Log: log, ReportKey: []byte("a key"),
+		Renderer: render.New(render.Parts{Provisioners: []machineconfig.Provisioner{ignition.New(), cloudinit.New()}}),
 	})
 	door := httpboot.New(httpboot.Config{
 		Listen: []netip.AddrPort{netip.AddrPortFrom(here, 0)}, Boots: h.engine, Loaders: loaders,
@@ -99,6 +106,10 @@ func (h *house) addProfile(cache *images.Cache, dir string) {
 	r := images.ImportRequest{
 		Name: "live", OS: "custom", AllowLocal: true, Arch: inventory.X8664,
 		KernelArgs: []string{"console=ttyS0", "root=${file:root.squashfs}", "slipway.report=${report}"},
+		Configs: []inventory.ImageConfig{
+			{Format: "cloud-init", Version: "22.4.2"}, {Format: "ignition", Version: "3.3.0", InitrdPath: "/config.ign"},
+		},
+		ConfigArgs: []string{"ds=nocloud;s=${config}"},
 	}
 	for name, role := range map[string]inventory.Role{"linux": inventory.RoleKernel, "a.gz": inventory.RoleInitrd, "b.gz": inventory.RoleInitrd, "root.squashfs": inventory.RoleRootfs} {
 		path := filepath.Join(dir, name)
@@ -108,6 +119,15 @@ func (h *house) addProfile(cache *images.Cache, dir string) {
 	_, err := cache.Import(context.Background(), r, func(images.Progress) {})
 	must(h.t, err)
 	must(h.t, h.store.Write(context.Background(), func(tx inventory.Tx) error {
+		for _, format := range []string{"cloud-init", "ignition"} {
+			if err := tx.CreateAcceptRule(&inventory.AcceptRule{Name: format, Selector: "manufacturer=" + format}, time.Now()); err != nil {
+				return err
+			}
+			p := inventory.Profile{Name: format, Image: "live", Selector: "manufacturer=" + format, Format: format, Config: "host: {timezone: Etc/UTC}"}
+			if err := tx.CreateProfile(&p, time.Now()); err != nil {
+				return err
+			}
+		}
 		if err := tx.CreateAcceptRule(&inventory.AcceptRule{Name: "ours", Selector: "manufacturer=ACME"}, time.Now()); err != nil {
 			return err
 		}
@@ -159,18 +179,7 @@ func TestEveryURLInAScriptLeadsSomewhere(t *testing.T) {
 		if maker == "ACME" {
 			least = 6 // kernel, two initrds, root file, report, and where to ask again
 		}
-		c := pxe.Classify(pxe.Packet{
-			Type: pxe.Discover, MAC: mac(200 + i), Class60: "PXEClient:Arch:00007:UNDI:003010", Arch93: []uint16{7},
-			UserClass77: []byte("iPXE"), IPXE175: []byte{0x13, 1, 1},
-		})
-		c.Address, c.Server, c.Subnet = here, here, "rack"
-		reply := h.engine.Offer(context.Background(), c, h.base)
-		ask := h.get(reply.File)
-		asks := urls(ask)
-		if len(asks) != 1 {
-			t.Fatalf("the first script has %d URLs:\n%s", len(asks), ask)
-		}
-		script := h.get(fill(asks[0], c.MAC, maker))
+		script := h.script(mac(200+i), maker)
 		if isImage := strings.Contains(script, "\nkernel "); isImage != (maker == "ACME") {
 			t.Fatalf("script for %s:\n%s", maker, script)
 		}
@@ -184,6 +193,60 @@ func TestEveryURLInAScriptLeadsSomewhere(t *testing.T) {
 			}
 			h.get(u)
 		}
+	}
+}
+
+// script lets a machine ask for its script as iPXE does.
+func (h *house) script(m inventory.MAC, maker string) string {
+	h.t.Helper()
+	c := pxe.Classify(pxe.Packet{
+		Type: pxe.Discover, MAC: m, Class60: "PXEClient:Arch:00007:UNDI:003010", Arch93: []uint16{7},
+		UserClass77: []byte("iPXE"), IPXE175: []byte{0x13, 1, 1},
+	})
+	c.Address, c.Server, c.Subnet = here, here, "rack"
+	reply := h.engine.Offer(context.Background(), c, h.base)
+	ask := h.get(reply.File)
+	asks := urls(ask)
+	if len(asks) != 1 {
+		h.t.Fatalf("the first script has %d URLs:\n%s", len(asks), ask)
+	}
+	return h.get(fill(asks[0], c.MAC, maker))
+}
+
+func TestEveryURLOfAConfigurationLeadsSomewhere(t *testing.T) {
+	h := newHouse(t)
+	script := h.script(mac(210), "cloud-init")
+	_, rest, ok := strings.Cut(script, "ds=nocloud;s=")
+	if !ok {
+		t.Fatalf("no configuration in:\n%s", script)
+	}
+	folder := strings.Fields(rest)[0]
+	for _, name := range []string{"user-data", "meta-data"} {
+		h.get(folder + name)
+	}
+	for _, name := range []string{"vendor-data", "network-config"} { // may be empty; a 404 costs cloud-init 10 s
+		if resp, err := http.Get(folder + name); err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %v %v", name, resp, err)
+		}
+	}
+	if names := h.get(folder); !strings.Contains(names, "user-data") {
+		t.Errorf("the folder lists %q", names)
+	}
+	reports := regexp.MustCompile(`http://[^\s"]*/report/[0-9a-f]+`).FindAllString(h.get(folder+"user-data"), -1)
+	if len(reports) != 1 {
+		t.Fatalf("it is told to report to %q", reports)
+	}
+	h.get(reports[0] + "?step=progress")
+
+	script = h.script(mac(211), "ignition")
+	archives := regexp.MustCompile(`http://\S*/config\.cpio`).FindAllString(script, -1)
+	if len(archives) != 1 || strings.Contains(script, "/config/") {
+		t.Fatalf("script:\n%s", script)
+	}
+	z, err := gzip.NewReader(strings.NewReader(h.get(archives[0])))
+	must(t, err)
+	if body, err := io.ReadAll(z); err != nil || !bytes.Contains(body, []byte(`"ignition"`)) {
+		t.Errorf("archive: %.200q", body)
 	}
 }
 

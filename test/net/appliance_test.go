@@ -20,7 +20,10 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
-const dataEnv = "SLIPWAY_NET_DATA"
+const (
+	dataEnv = "SLIPWAY_NET_DATA"
+	tlsEnv  = "SLIPWAY_NET_TLS" // secrets go over TLS only
+)
 
 // serveAll is a child: the whole appliance as "slipway serve --interface vs" starts it.
 func serveAll() error {
@@ -28,6 +31,9 @@ func serveAll() error {
 	defer stop()
 	cfg := serve.Default()
 	cfg.Interfaces, cfg.DataDir, cfg.Unknown, cfg.LogTo = []string{"vs"}, os.Getenv(dataEnv), "wait", os.Stdout
+	if os.Getenv(tlsEnv) != "" {
+		cfg.BootTLSPort, cfg.Confidential = 8443, true
+	}
 	return serve.Run(ctx, cfg)
 }
 
@@ -38,9 +44,10 @@ type appliance struct {
 	data    string
 	process *process
 	api     *client.Client
+	env     []string // more for the server
 }
 
-func newAppliance(t *testing.T) *appliance {
+func newAppliance(t *testing.T, env ...string) *appliance {
 	t.Helper()
 	l := newLab(t)
 	n, err := simulate.NewNet(l.prefix+"all", netip.MustParsePrefix("10.77.0.1/16"))
@@ -48,7 +55,7 @@ func newAppliance(t *testing.T) *appliance {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Close)
-	a := &appliance{lab: l, net: n, data: filepath.Join(l.dir, "data")}
+	a := &appliance{lab: l, net: n, data: filepath.Join(l.dir, "data"), env: env}
 	if a.api, err = client.New(client.Config{Server: filepath.Join(a.data, "slipway.sock")}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +69,7 @@ func (a *appliance) start() {
 	if err != nil {
 		a.lab.t.Fatal(err)
 	}
-	a.process = a.lab.start(a.net.Server, []string{childEnv + "=serve", dataEnv + "=" + a.data}, nil, self)
+	a.process = a.lab.start(a.net.Server, append([]string{childEnv + "=serve", dataEnv + "=" + a.data}, a.env...), nil, self)
 	a.process.waitFor("answering dhcp", 1)
 }
 
@@ -190,10 +197,16 @@ func TestARackIsAcceptedInBulkAndByRuleAndBootsAcrossAKill(t *testing.T) {
 }
 
 // importLive makes an image of two files of ours, through the API.
-func (a *appliance) importLive() {
+func (a *appliance) importLive(configs ...inventory.ImageConfig) {
 	t := a.lab.t
 	t.Helper()
-	r := client.ImportRequest{Name: "live", KernelArgs: []string{"slipway.report=${report}"}}
+	if len(configs) == 0 {
+		configs = []inventory.ImageConfig{{Format: "ignition", Version: "3.3.0", InitrdPath: "/config.ign"}, {Format: "cloud-init", Version: "22.4.2"}}
+	}
+	r := client.ImportRequest{
+		Name: "live", KernelArgs: []string{"slipway.report=${report}"},
+		Configs: configs, ConfigArgs: []string{"config=${config}"},
+	}
 	for role, name := range map[inventory.Role]string{inventory.RoleKernel: "linux", inventory.RoleInitrd: "initrd.gz"} {
 		path := filepath.Join(a.lab.dir, name)
 		if err := os.WriteFile(path, []byte(strings.Repeat(name, 50_000)), 0o644); err != nil {

@@ -85,7 +85,11 @@ func (bootOperator) Script(_ context.Context, s inventory.SessionID, c pxe.Clien
 	return fmt.Appendf(nil, "#!ipxe\necho script %s %s %s %s\n", s, c.MAC, c.Address, base), nil
 }
 
-func (bootOperator) Report(_ context.Context, s inventory.SessionID, source netip.Addr, r pxe.Report) error {
+func (bootOperator) Document(_ context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error) {
+	return pxe.ConfigDocument{ContentType: "text/plain", Data: []byte(r.Name)}, nil
+}
+
+func (bootOperator) Report(_ context.Context, s inventory.SessionID, source netip.Addr, _ string, r pxe.Report) error {
 	fmt.Printf("report %s %s %s %q %q\n", s, source, r.Step, r.Detail, r.Log)
 	return nil
 }

@@ -44,7 +44,10 @@ type Client struct {
 	Leases       Noun[inventory.Lease]
 	Artefacts    Noun[inventory.Artefact]
 	Images       Noun[inventory.Image]
-	Profiles     Noun[inventory.Profile]
+	Profiles     Configs[inventory.Profile]
+	Layers       Configs[inventory.Layer] // by key, with a host's name: global, site/NAME, rack/NAME, host/NAME
+	Secrets      Noun[inventory.Secret]   // without their values
+	Targets      Noun[inventory.JoinTarget]
 	Sessions     Noun[inventory.BootSession]
 	Issues       Noun[inventory.Issue]
 	Tokens       Noun[inventory.Token]
@@ -94,7 +97,10 @@ func New(cfg Config) (*Client, error) {
 	c.Leases = Noun[inventory.Lease]{c, "leases"}
 	c.Artefacts = Noun[inventory.Artefact]{c, "artefacts"}
 	c.Images = Noun[inventory.Image]{c, "images"}
-	c.Profiles = Noun[inventory.Profile]{c, "profiles"}
+	c.Profiles = Configs[inventory.Profile]{Noun[inventory.Profile]{c, "profiles"}}
+	c.Layers = Configs[inventory.Layer]{Noun[inventory.Layer]{c, "layers"}}
+	c.Secrets = Noun[inventory.Secret]{c, "secrets"}
+	c.Targets = Noun[inventory.JoinTarget]{c, "targets"}
 	c.Sessions = Noun[inventory.BootSession]{c, "sessions"}
 	c.Issues = Noun[inventory.Issue]{c, "issues"}
 	c.Tokens = Noun[inventory.Token]{c, "tokens"}
@@ -231,6 +237,7 @@ type Problem struct {
 		Location string `json:"location"`
 		Message  string `json:"message"`
 	} `json:"errors"`
+	Findings Findings `json:"findings"`
 }
 
 // problem turns an error response into an *inventory.Error.
@@ -251,6 +258,9 @@ func (c *Client) problem(res *http.Response) error {
 			lines = append(lines, strings.TrimPrefix(strings.TrimSpace(x.Location+": "+x.Message), ": "))
 		}
 		e.Msg += ": " + strings.Join(lines, "; ")
+	}
+	if len(p.Findings) > 0 {
+		e.Err = p.Findings
 	}
 	if p.Kind == inventory.Internal && p.RequestID != "" {
 		e.Hint = strings.TrimPrefix(e.Hint+"; look for request "+p.RequestID+" in the server's log", "; ")

@@ -17,8 +17,9 @@ type Hosts struct {
 // HostPatch changes some fields of a host; nil leaves one as it is.
 type HostPatch struct {
 	Name         *string             `json:"name,omitempty"`
-	Profile      *string             `json:"profile,omitempty"`  // "" unpins
-	DiskBoot     *inventory.DiskBoot `json:"diskBoot,omitempty"` // "" asks the quirk table
+	Profile      *string             `json:"profile,omitempty"`         // "" unpins
+	Revision     *int                `json:"profileRevision,omitempty"` // 0 follows the newest
+	DiskBoot     *inventory.DiskBoot `json:"diskBoot,omitempty"`        // "" asks the quirk table
 	IsAdopted    *bool               `json:"isAdopted,omitempty"`
 	UUID         *string             `json:"uuid,omitempty"`
 	Serial       *string             `json:"serial,omitempty"`

@@ -14,17 +14,20 @@ import (
 // ImportRequest says which image to import under which name. OS and Release choose an entry of the catalogue; without
 // an OS the files are given. Paths are those of the server and work through its socket only.
 type ImportRequest struct {
-	Name        string            `json:"name"`
-	OS          string            `json:"os,omitempty"`
-	Release     string            `json:"release,omitempty"`
-	Arch        inventory.Arch    `json:"arch,omitempty"`
-	From        string            `json:"from,omitempty"` // http(s) address, folder, or "package"
-	Sums        string            `json:"sums,omitempty"` // URL or path of a list of SHA-256 sums
-	Files       []ImportFile      `json:"files,omitempty"`
-	KernelArgs  []string          `json:"kernelArgs,omitempty"`
-	Set         map[string]string `json:"set,omitempty"`
-	MemoryMiB   int               `json:"memoryMiB,omitempty"`
-	IsInstaller *bool             `json:"isInstaller,omitempty"`
+	Name       string         `json:"name"`
+	OS         string         `json:"os,omitempty"`
+	Release    string         `json:"release,omitempty"`
+	Arch       inventory.Arch `json:"arch,omitempty"`
+	From       string         `json:"from,omitempty"` // http(s) address, folder, or "package"
+	Sums       string         `json:"sums,omitempty"` // URL or path of a list of SHA-256 sums
+	Files      []ImportFile   `json:"files,omitempty"`
+	KernelArgs []string       `json:"kernelArgs,omitempty"`
+	// Configs are the formats of configuration that the image reads, ConfigArgs the arguments for them.
+	Configs     []inventory.ImageConfig `json:"configs,omitempty"`
+	ConfigArgs  []string                `json:"configArgs,omitempty"`
+	Set         map[string]string       `json:"set,omitempty"`
+	MemoryMiB   int                     `json:"memoryMiB,omitempty"`
+	IsInstaller *bool                   `json:"isInstaller,omitempty"`
 }
 
 // ImportFile is a file that the request itself names.

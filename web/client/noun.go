@@ -114,6 +114,7 @@ type Diff struct {
 	IsDryRun bool            `json:"isDryRun"`
 	Changes  []Change        `json:"changes"`
 	Result   json.RawMessage `json:"result,omitempty"` // the thing as it would be
+	Impact   *Impact         `json:"impact,omitempty"` // of a profile or layer, on its hosts
 }
 
 // Change is one field that a write would change; From is nil for what is new, To for what goes.

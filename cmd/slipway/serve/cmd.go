@@ -16,6 +16,8 @@ type Cmd struct {
 	DataDir         string              `help:"Database, artefacts and socket (default /var/lib/slipway)." placeholder:"DIR"`
 	AdminListen     string              `help:"Address of the admin door, loopback only (default 127.0.0.1:8067), or fd:N." placeholder:"ADDR"`
 	BootPort        int                 `help:"TCP port of the boot door (default 80)." placeholder:"PORT"`
+	BootTLSPort     int                 `name:"boot-tls-port" help:"TCP port of the boot door over TLS, with this site's own CA (default none)." placeholder:"PORT"`
+	Confidential    bool                `help:"Send secrets over TLS only; needs --boot-tls-port."`
 	Loaders         []string            `help:"Folder with boot loaders that win over the installed packages; repeat for more." placeholder:"DIR"`
 	Catalogue       string              `help:"File with more entries for the OS catalogue." placeholder:"FILE"`
 	Mode            string              `help:"First start: mode of the interface's subnet: auto, full, reservations, off (default auto)." placeholder:"MODE"`
@@ -63,6 +65,10 @@ func (c *Cmd) settings(version string) (Config, error) {
 	if c.BootPort != 0 {
 		cfg.BootPort = c.BootPort
 	}
+	if c.BootTLSPort != 0 {
+		cfg.BootTLSPort = c.BootTLSPort
+	}
+	cfg.Confidential = cfg.Confidential || c.Confidential
 	if c.KeepHistory != nil {
 		cfg.KeepHistory = *c.KeepHistory
 	}

@@ -19,13 +19,15 @@ import (
 // Config is what the process needs to know; everything about hosts and networks is in the store. The YAML keys of the
 // optional file are those of the struct; flags win over the file.
 type Config struct {
-	Interfaces  []string `yaml:"interfaces"`  // where machines boot
-	DataDir     string   `yaml:"dataDir"`     // database, artefacts, socket
-	AdminListen string   `yaml:"adminListen"` // address of the admin door, or fd:N for an open listener
-	BootPort    int      `yaml:"bootPort"`    // TCP port of the boot door on the provisioning addresses
-	Loaders     []string `yaml:"loaders"`     // folders with boot loaders that win over the installed packages
-	Quirks      []Quirk  `yaml:"quirks"`      // rows that win over the built-in quirk table
-	Catalogue   string   `yaml:"catalogue"`   // file with more entries for the OS catalogue
+	Interfaces   []string `yaml:"interfaces"`   // where machines boot
+	DataDir      string   `yaml:"dataDir"`      // database, artefacts, socket
+	AdminListen  string   `yaml:"adminListen"`  // address of the admin door, or fd:N for an open listener
+	BootPort     int      `yaml:"bootPort"`     // TCP port of the boot door on the provisioning addresses
+	BootTLSPort  int      `yaml:"bootTLSPort"`  // and of the same over TLS; 0: none
+	Confidential bool     `yaml:"confidential"` // send secrets over TLS only
+	Loaders      []string `yaml:"loaders"`      // folders with boot loaders that win over the installed packages
+	Quirks       []Quirk  `yaml:"quirks"`       // rows that win over the built-in quirk table
+	Catalogue    string   `yaml:"catalogue"`    // file with more entries for the OS catalogue
 
 	// What the first start writes for an interface whose network has no subnet yet.
 	Mode    string `yaml:"mode"`    // auto, full, reservations or off
@@ -92,6 +94,12 @@ func (c *Config) Validate() error {
 func (c *Config) badValue() (key string, row int, err error) {
 	if c.BootPort < 1 || c.BootPort > 65535 {
 		return "bootPort", 0, inventory.Errorf(inventory.Invalid, "boot port %d is not between 1 and 65535", c.BootPort).WithHint("write a port such as 80 or 8080")
+	}
+	switch {
+	case c.BootTLSPort < 0 || c.BootTLSPort > 65535 || c.BootTLSPort != 0 && c.BootTLSPort == c.BootPort:
+		return "bootTLSPort", 0, inventory.Errorf(inventory.Invalid, "boot TLS port %d is no port, or is the boot port", c.BootTLSPort).WithHint("write a port such as 443 or 8443")
+	case c.Confidential && c.BootTLSPort == 0:
+		return "confidential", 0, inventory.Errorf(inventory.Invalid, "--confidential sends secrets over TLS only, and no port speaks it").WithHint("add --boot-tls-port 443")
 	}
 	for _, s := range []struct {
 		key, flag, value string

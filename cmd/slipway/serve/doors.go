@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"os"
@@ -41,6 +42,7 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 		Boots: a.engine, Loaders: a.loaders, BootPort: a.cfg.BootPort, Now: time.Now, Log: a.log,
 	})
 	bootDoor := httpboot.New(httpboot.Config{
+		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(),
 		Listen: []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.cfg.BootPort))}, Serves: ours.serves,
 		Boots: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: ours.admission, Now: time.Now, Log: a.log,
 	})
@@ -58,6 +60,21 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Log: a.log}).Serve
 	}
 	return all
+}
+
+// tlsListen is where the boot door speaks TLS; nowhere unless the configuration names a port.
+func (a *appliance) tlsListen() []netip.AddrPort {
+	if a.authority == nil {
+		return nil
+	}
+	return []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.cfg.BootTLSPort))}
+}
+
+func (a *appliance) tlsConfig() *tls.Config {
+	if a.authority == nil {
+		return nil
+	}
+	return a.authority.config()
 }
 
 // own remembers which addresses machines boot from. They are looked up again every second, because an interface may

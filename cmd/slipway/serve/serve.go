@@ -19,25 +19,29 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/machine/join"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
+	"slipway.dev/slipway/render"
 	"slipway.dev/slipway/web"
 )
 
 // appliance is all the parts of a running server.
 type appliance struct {
-	cfg      Config
-	log      *slog.Logger
-	store    *sqlstore.Store
-	hub      *live.Hub
-	networks *networks
-	loaders  *images.Loaders
-	cache    *images.Cache
-	jobs     *images.Jobs
-	engine   *provision.Engine
-	admin    *web.Server
-	metrics  *prometheus.Registry
+	cfg       Config
+	log       *slog.Logger
+	store     *sqlstore.Store
+	hub       *live.Hub
+	networks  *networks
+	loaders   *images.Loaders
+	cache     *images.Cache
+	jobs      *images.Jobs
+	engine    *provision.Engine
+	joiner    *join.Joiner
+	authority *authority // nil without a boot door over TLS
+	admin     *web.Server
+	metrics   *prometheus.Registry
 }
 
 // Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. Whatever makes it
@@ -98,15 +102,31 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	box, reportKey, err := a.openSecrets(ctx)
+	if err != nil {
+		return err
+	}
 	// Only now that nothing stands in the way any more: a token that is made is shown.
 	secret, err := ensureToken(ctx, a.store, time.Now())
 	if err != nil {
 		return fmt.Errorf("make the first token: %w", err)
 	}
 	a.printStart(append(checks, made...), secret)
+	var confidential *provision.Confidential
+	if a.cfg.BootTLSPort != 0 {
+		if a.authority, err = openAuthority(a.cfg.DataDir, time.Now()); err != nil {
+			return err
+		}
+		if a.cfg.Confidential {
+			confidential = &provision.Confidential{Port: a.cfg.BootTLSPort, CA: a.authority.pem}
+		}
+	}
+	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Alarm: a.noteJoin, ServingCerts: true})
 	a.engine = provision.New(provision.Config{
 		Store: a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory),
+		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: neighbourOf,
+		Confidential: confidential,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	a.store.OnCommit(a.hub.Wake)
@@ -118,6 +138,7 @@ func (a *appliance) start(ctx context.Context) error {
 		},
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(),
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
+		Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(),
 	})
 	return nil
 }
@@ -198,6 +219,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind, behindCtx := errgroup.WithContext(background)
 	behind.Go(func() error { return a.engine.Serve(behindCtx) })
 	behind.Go(func() error { return a.hub.Serve(behindCtx) })
+	behind.Go(func() error { return a.joiner.Serve(behindCtx) })
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
 	for name, door := range a.doors(tcp, socket) {

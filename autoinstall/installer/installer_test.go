@@ -1,0 +1,122 @@
+package installer
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"slipway.dev/slipway/machineconfig"
+)
+
+// sh runs a script with the shell that has no extensions.
+func sh(t *testing.T, script string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("/bin/sh", append([]string{"-euc", script, "sh"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s\n%s", err, out, script)
+	}
+	return string(out)
+}
+
+func TestGrubSnippetsChangeTheArguments(t *testing.T) {
+	before := "GRUB_CMDLINE_LINUX='quiet a=1'; GRUB_CMDLINE_LINUX_DEFAULT='x quiet quiet splash quietly'\n"
+	got := sh(t, before+GrubWithout([]string{"quiet", "a=1"})+"\n"+GrubWith([]string{"panic=30", `b='c d'\1`})+"\n"+
+		`for v in $GRUB_CMDLINE_LINUX; do printf '%s\n' "$v"; done; echo --; for v in $GRUB_CMDLINE_LINUX_DEFAULT; do echo $v; done`)
+	if want := "panic=30\nb='c\nd'\\1\n--\nx\nsplash\nquietly\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestPickFindsTheDisk runs the function on a made-up /sys.
+func TestPickFindsTheDisk(t *testing.T) {
+	root := t.TempDir()
+	disks := []struct{ name, removable, size, serial, wwn, model, rotational string }{
+		{"loop0", "0", "99999999", "L", "", "", "0"},
+		{"sda", "1", "99999999", "USB", "0xdead", "Stick", "0"},
+		{"sdb", "0", "0", "EMPTY", "", "", "0"},
+		{"sdc", "0", "4194304", "it's 1", "naa.5000c500", "BIG DISK", "1"},
+		{"nvme0n1", "0", "41943040", "N1", "eui.0025", "Fast", "0"},
+		{"sdd", "0", "419430400", "D", "", "BIG DISK", "1"},
+	}
+	for _, d := range disks {
+		dir := root + "/block/" + d.name
+		for name, text := range map[string]string{
+			"removable": d.removable, "size": d.size, "serial": d.serial, "wwid": d.wwn, "device/model": d.model, "queue/rotational": d.rotational,
+		} {
+			p := dir + "/" + name
+			if err := os.MkdirAll(p[:strings.LastIndexByte(p, '/')], 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(p, []byte(text+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	no, yes := false, true
+	pick := strings.ReplaceAll(Pick, "/sys/block", root+"/block")
+	for want, sel := range map[string]machineconfig.DeviceSelector{
+		"/dev/nvme0n1":   {}, // the first by name that is no stick and not empty
+		"/dev/sdc":       {Serial: "it's 1"},
+		"none":           {Serial: "it's"},
+		"none ":          {Serial: "USB"},
+		"none  ":         {Serial: "EMPTY"},
+		"/dev/sdc ":      {WWN: "0x5000C500"},
+		"/dev/nvme0n1 ":  {WWN: "0025"},
+		"/dev/sdc  ":     {Model: "BIG"},
+		"/dev/sdd":       {Model: "BIG", MinGiB: 3},
+		"/dev/sdd ":      {MinGiB: 200},
+		"none   ":        {MinGiB: 201},
+		"/dev/sdc   ":    {MaxGiB: 2},
+		"none    ":       {MaxGiB: 1},
+		"/dev/sdc    ":   {Rotational: &yes},
+		"/dev/nvme0n1  ": {Rotational: &no, MinGiB: 20, MaxGiB: 20},
+		"/dev/sdd  ":     {Path: "/dev/sdd", Model: "DISK"},
+		"none     ":      {Path: "/dev/sdd", Serial: "it's 1"},
+	} {
+		for name, text := range map[string]string{"as lines": pick, "joined": strings.ReplaceAll(pick, "\n", " ")} {
+			got := strings.TrimSpace(sh(t, "udevadm() { :; }\n"+text+"\n"+PickCall(sel)+" || echo none"))
+			if got != strings.TrimSpace(want) {
+				t.Errorf("%s, %s: got %s, want %s", Describe(sel), name, got, want)
+			}
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"a", "a", 0}, {"late-command", "late-commands", 1}, {"bootlader", "bootloader", 1}, {"abc", "axd", 2}, {"abc", "xyz", 3}, {"a", "abcdef", 3}, {"", "", 0}} {
+		if got := Distance(c.a, c.b, 3); got != c.want {
+			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestGuestTargets(t *testing.T) {
+	for release, want := range map[string]string{"debian 12": "22.4.2", "rocky 9.4": "24.4", "ubuntu 24.04": "24.4", "debian 99": oldest} {
+		os, version, _ := strings.Cut(release, " ")
+		got := GuestTarget(machineconfig.Target{OS: os, Release: version, InitrdPath: "/preseed.cfg"})
+		if got.Tool != want || got.InitrdPath != SeedFolder+"user-data" {
+			t.Errorf("%s: %+v", release, got)
+		}
+	}
+}
+
+func TestReportURL(t *testing.T) {
+	no := false
+	for _, c := range []struct {
+		p    machineconfig.PhoneHome
+		want string
+	}{
+		{machineconfig.PhoneHome{}, ""},
+		{machineconfig.PhoneHome{URL: "u"}, "u?step=up"},
+		{machineconfig.PhoneHome{URL: "u?a=b"}, "u?a=b&step=up"},
+		{machineconfig.PhoneHome{URL: "u", Enabled: &no}, ""},
+	} {
+		if got := ReportURL(&machineconfig.Config{PhoneHome: c.p}, "up"); got != c.want {
+			t.Errorf("%+v: %q", c.p, got)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package cloudinit
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/machineconfig"
+)
+
+const header = "#cloud-config\n"
+
+// mergeOurs makes a part add to what came before it: lists grow at their end and values that stand are kept.
+var mergeOurs = list{
+	object{{"name", "list"}, {"settings", list{"append"}}},
+	object{{"name", "dict"}, {"settings", list{"no_replace", "recurse_list"}}},
+}
+
+// mergeHeader says the same of a part that is not ours and cannot say it itself.
+const mergeHeader = "list(append)+dict(no_replace,recurse_list)+str()"
+
+// ours returns what is ours before the bootstrap secret's part, and after it.
+func (w *render) ours() (first, second object) {
+	first = append(first, w.keys...)
+	first = first.with("bootcmd", w.bootcmd).with("groups", w.groups)
+	// Without users the image's own default user is not made either. An empty mapping says that to every version
+	// without a complaint of its schema, but does not merge with a list that another part brings.
+	var users any = w.users
+	if len(w.users) == 0 {
+		users = object{}
+		if w.prelude() != nil {
+			users = list{}
+		}
+	}
+	if len(w.users) > 0 || !w.documentHasUsers {
+		first = append(first, entry{"users", users})
+	}
+	first = first.with("write_files", w.files)
+	if w.prelude() == nil {
+		return first.with("runcmd", append(append(list{}, w.steps...), w.after...)), nil
+	}
+	return first.with("runcmd", w.steps), object{}.with("runcmd", w.after)
+}
+
+func (w *render) prelude() *machineconfig.Passthrough {
+	if w.c.Activation == nil {
+		return nil
+	}
+	return w.c.Activation.Prelude
+}
+
+// assemble puts the parts together in the order in which cloud-init merges them: the profile's own document, ours, the
+// bootstrap secret, and what comes after the bootstrap.
+func (w *render) assemble(document *part) []byte {
+	first, second := w.ours()
+	prelude := w.prelude()
+	if document == nil && prelude == nil {
+		return append([]byte(header), block(first)...)
+	}
+	var parts []part
+	if document != nil {
+		parts = append(parts, *document)
+	}
+	merge := object{{"merge_how", mergeOurs}}
+	parts = append(parts, part{contentType: mimeType(false), name: "slipway.yaml", body: header + ascii(string(block(append(merge, first...))))})
+	if prelude != nil {
+		parts = append(parts, part{contentType: mimeType(prelude.Jinja), name: "bootstrap.yaml", merge: mergeHeader, body: string(prelude.Data)})
+	}
+	if len(second) > 0 {
+		parts = append(parts, part{contentType: mimeType(false), name: "slipway-after.yaml", body: header + ascii(string(block(append(merge, second...))))})
+	}
+	return multipart(parts)
+}
+
+// part is one part of a multipart message.
+type part struct {
+	contentType string
+	name        string
+	merge       string
+	body        string
+}
+
+func mimeType(jinja bool) string {
+	if jinja {
+		return "text/jinja2"
+	}
+	return "text/cloud-config"
+}
+
+// multipart writes a MIME message. The boundary is a digest of the parts, so that it is the same every time and is in
+// none of them.
+func multipart(parts []part) []byte {
+	sum := sha256.New()
+	for _, p := range parts {
+		sum.Write([]byte(p.contentType + "\x00" + p.body + "\x00"))
+	}
+	boundary := "slipway-" + hex.EncodeToString(sum.Sum(nil))
+	var b strings.Builder
+	b.WriteString("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"" + boundary + "\"\n\n")
+	for _, p := range parts {
+		encoding, body := transfer(p.body)
+		b.WriteString("--" + boundary + "\nContent-Type: " + p.contentType + "; charset=\"utf-8\"\nContent-Transfer-Encoding: " + encoding + "\n")
+		b.WriteString("Content-Disposition: attachment; filename=\"" + p.name + "\"\n")
+		if p.merge != "" {
+			b.WriteString("X-Merge-Type: " + p.merge + "\n")
+		}
+		b.WriteString("\n" + strings.TrimRight(body, "\n") + "\n\n")
+	}
+	b.WriteString("--" + boundary + "--\n")
+	return []byte(b.String())
+}
+
+// transfer returns a part's body so that cloud-init gets it back as it is: it reads the message as characters and its
+// parts as bytes, so that é in the open becomes one byte of Latin-1 (user_data.convert_string, 22.4 to 25.1).
+func transfer(body string) (encoding, text string) {
+	if refs := machineconfig.References([]byte(body)); len(refs) == 1 && strings.TrimSpace(body) == machineconfig.Late(refs[0]) {
+		return "base64", machineconfig.LateIn(refs[0], machineconfig.Base64)
+	}
+	if isASCII(body) || machineconfig.HasLate(body) {
+		return "7bit", body
+	}
+	var b strings.Builder
+	for line := range slices.Chunk([]byte(body), 57) {
+		b.WriteString(base64.StdEncoding.EncodeToString(line) + "\n")
+	}
+	return "base64", b.String()
+}

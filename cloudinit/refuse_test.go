@@ -1,0 +1,139 @@
+package cloudinit_test
+
+import (
+	"strings"
+	"testing"
+
+	"slipway.dev/slipway/cloudinit"
+	"slipway.dev/slipway/machineconfig"
+)
+
+func TestWhatCannotBeSaidIsRefusedWithPlaceAndHint(t *testing.T) {
+	debian, rocky, photon := targets[0], targets[4], targets[5]
+	many := machineconfig.Network{}
+	for i := range 200 {
+		many.Interfaces = append(many.Interfaces, machineconfig.Interface{
+			Name: "eth" + strings.Repeat("x", i%7) + string(rune('a'+i%26)), MAC: "52:54:00:00:" + string("0123456789abcdef"[i/16]) + string("0123456789abcdef"[i%16]) + ":01",
+			L3: machineconfig.L3{Addresses: []string{"192.0.2.1/24", "2001:db8::" + string("0123456789abcdef"[i%16]) + "/64"}},
+		})
+	}
+	vlan := machineconfig.Network{VLANs: []machineconfig.VLAN{{Name: "storage", Parent: "eth0", ID: 3}}}
+	for name, test := range map[string]struct {
+		target machineconfig.Target
+		config machineconfig.Config
+		path   string
+		code   string
+	}{
+		"a network too large for the kernel's arguments": {debian, machineconfig.Config{Network: many}, "/network", "too-large"},
+		"DNS servers without an interface":               {debian, machineconfig.Config{Network: machineconfig.Network{DNS: []string{"192.0.2.1"}}}, "/network/dns", "not-expressible"},
+		"a port that is not known":                       {debian, machineconfig.Config{Network: machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "a", MAC: "boot"}}}}, "/network/interfaces/a", "boot-mac"},
+		"a secret in the network":                        {debian, machineconfig.Config{Network: machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "a", L3: machineconfig.L3{Addresses: []string{machineconfig.Late("secret://x")}}}}}}, "/network", "late-value"},
+		"a VLAN's free name with sysconfig":              {rocky, machineconfig.Config{Network: vlan}, "/network/vlans/storage", "vlan-name"},
+		"a VLAN with networkd":                           {photon, machineconfig.Config{Network: vlan}, "/network/vlans/storage", "not-expressible"},
+		"the root disk":                                  {debian, machineconfig.Config{Storage: machineconfig.Storage{Disks: []machineconfig.Disk{{Name: "a"}}}}, "/storage/disks/a", "not-expressible"},
+		"a disk by its serial number":                    {debian, machineconfig.Config{Storage: machineconfig.Storage{Disks: []machineconfig.Disk{{Name: "a", Device: machineconfig.DeviceSelector{Serial: "x"}}}}}, "/storage/disks/a/device", "not-expressible"},
+		"a file system on nothing":                       {debian, machineconfig.Config{Storage: machineconfig.Storage{Filesystems: []machineconfig.Filesystem{{Device: "vg/lv", Format: "ext4"}}}}, "/storage/filesystems/vg~1lv", "not-expressible"},
+		"the root file system":                           {debian, machineconfig.Config{Storage: machineconfig.Storage{Filesystems: []machineconfig.Filesystem{{Device: "/dev/vdb", Format: "ext4", MountPoint: "/"}}}}, "/storage/filesystems/~1dev~1vdb", "not-expressible"},
+		"a label that looks like another's partition": {debian, machineconfig.Config{Storage: machineconfig.Storage{
+			Disks:       []machineconfig.Disk{{Name: "a", Device: machineconfig.DeviceSelector{Path: "/dev/vdb"}, Partitions: []machineconfig.Partition{{Label: "d"}, {Label: "d1"}}}},
+			Filesystems: []machineconfig.Filesystem{{Device: "d", Format: "ext4"}},
+		}}, "/storage/filesystems/d", "ambiguous-label"},
+		"a layered package":              {debian, machineconfig.Config{Extensions: []machineconfig.Extension{{Name: "x", Format: machineconfig.RPMOSTree}}}, "/extensions/x", "not-expressible"},
+		"a secret in kernel arguments":   {debian, machineconfig.Config{Kernel: machineconfig.Kernel{Args: []string{"a=" + machineconfig.Late("secret://x")}}}, "/kernel/args", "late-value"},
+		"a whole document":               {debian, machineconfig.Config{Activation: &machineconfig.Activation{Native: &machineconfig.Passthrough{Format: "talos"}}}, "/bootstrap/native", "not-expressible"},
+		"an Ignition bootstrap secret":   {debian, machineconfig.Config{Activation: &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "ignition"}}}, "/bootstrap/prelude", "not-expressible"},
+		"a document of another tool":     {debian, machineconfig.Config{Document: &machineconfig.Passthrough{Format: "butane"}}, "", "document-format"},
+		"secrets among other characters": {debian, machineconfig.Config{Activation: &machineconfig.Activation{Prelude: &machineconfig.Passthrough{Format: "cloud-config", Data: []byte("ü" + machineconfig.Late("secret://x"))}}}, "/bootstrap/prelude", "not-ascii"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, report := cloudinit.New().Render(test.target, &test.config)
+			if r != nil || !report.HasErrors() {
+				t.Fatalf("it is rendered: %v", report)
+			}
+			f := report[0]
+			if f.Path != test.path || f.Code != test.code || f.Message == "" || f.Hint == "" {
+				t.Errorf("found %+v, want %s at %q", f, test.code, test.path)
+			}
+		})
+	}
+	target := targets[1]
+	r, report := cloudinit.New().Render(target, &machineconfig.Config{Network: many})
+	if r == nil || len(r.Args) != 0 || len(report) != 1 || report[0].Severity != machineconfig.SeverityWarning {
+		t.Errorf("a version that fetches its network warns: %v", report)
+	}
+}
+
+func TestDocumentsAreChecked(t *testing.T) {
+	late := machineconfig.Late("secret://x")
+	for name, test := range map[string]struct {
+		version, text, source, code, hint string
+	}{
+		"a good one":                     {"22.4.2", "#cloud-config\nruncmd: [a]\n", "", "", ""},
+		"an empty one":                   {"22.4.2", "#cloud-config\n", "", "", ""},
+		"a script":                       {"22.4.2", "#!/bin/sh\necho\n", "document:1:1", "header", "#cloud-config"},
+		"a misspelled key":               {"22.4.2", "#cloud-config\n\nhostnme: a\n", "document:3:1", "unknown-key", "did you mean hostname?"},
+		"a key of a later version":       {"22.4.2", "#cloud-config\nubuntu_pro: {}\n", "document:2:1", "unknown-key", "it needs cloud-init 24.1"},
+		"the same in that version":       {"24.1", "#cloud-config\nubuntu_pro: {}\n", "", "", ""},
+		"a key far from any":             {"22.4.2", "#cloud-config\nabcdefghijkl: 1\n", "document:2:1", "unknown-key", "documentation"},
+		"a key twice":                    {"22.4.2", "#cloud-config\nruncmd: []\nhostname: a\nruncmd: []\n", "document:4:1", "duplicate", "one"},
+		"broken YAML":                    {"22.4.2", "#cloud-config\nruncmd:\n\t- a\n", "document:3:1", "yaml", ""},
+		"a list":                         {"22.4.2", "#cloud-config\n- a\n", "document:2:1", "yaml", "key: value"},
+		"a template":                     {"22.4.2", "## template: jinja\n#cloud-config\n{% if v1.region %}\nruncmd: [ '{{ v1.region }}' ]\n{% endif %}\n", "", "", ""},
+		"a misspelled key in a template": {"22.4.2", "## template: jinja\n#cloud-config\nruncmdd: [ {{ a }} ]\n", "document:3:1", "unknown-key", "did you mean runcmd?"},
+		"a secret in a template":         {"22.4.2", "## template: jinja\n#cloud-config\nruncmd: [ " + late + " ]\n", "document:1:1", "late-in-jinja", "file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, report := cloudinit.CheckDocument(test.version, []byte(test.text))
+			if test.code == "" {
+				if len(report) > 0 {
+					t.Error(report)
+				}
+				return
+			}
+			if len(report) == 0 {
+				t.Fatal("nothing is found")
+			}
+			if f := report[0]; f.Source != test.source || f.Code != test.code || !strings.Contains(f.Hint, test.hint) {
+				t.Errorf("found %+v", f)
+			}
+		})
+	}
+}
+
+func TestAMarkerInADocumentIsQuoted(t *testing.T) {
+	out, report := cloudinit.CheckDocument("22.4", []byte("#cloud-config\nwrite_files:\n- path: /a\n  content: |\n    ü "+machineconfig.Late("secret://x")+"\n"))
+	if len(report) > 0 {
+		t.Fatal(report)
+	}
+	data, err := machineconfig.Inject([]byte(out), func(string) ([]byte, error) { return []byte("a\n\"b: 'c"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "#cloud-config\nwrite_files:\n  - path: /a\n    content: \"\\u00fc a\\n\\\"b: 'c\\n\"\n"; string(data) != want {
+		t.Errorf("got  %q\nwant %q", data, want)
+	}
+}
+
+func TestVersionsAreCompared(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{
+		{"22.4.2", "24.1", -1},
+		{"24.10", "24.9", 1},
+		{"22.4", "22.4.0", 0},
+		{"22.4.2-1+deb12u4", "22.4.2", 0},
+		{"", "0", 0},
+		{"25.1", "25.1.4", -1},
+		{"99999999999999999999", "1", 1},
+	} {
+		if got := cloudinit.CompareVersions(test.a, test.b); got != test.want {
+			t.Errorf("%q and %q compare as %d, want %d", test.a, test.b, got, test.want)
+		}
+	}
+	for ua, want := range map[string]string{"Cloud-Init/22.4.2": "22.4.2", "Cloud-Init/25.1.4-0ubuntu1": "25.1.4", "curl/8": "", "Cloud-Init/": "", "x Cloud-Init/1": ""} {
+		if got := cloudinit.UserAgentVersion(ua); got != want {
+			t.Errorf("%q is version %q, want %q", ua, got, want)
+		}
+	}
+}

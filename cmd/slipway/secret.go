@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+func secrets(c *client.Client) client.Noun[inventory.Secret] { return c.Secrets }
+
+type secretCommand struct {
+	List     secretList     `cmd:"" help:"List secrets: their names, never their values."`
+	Set      secretSet      `cmd:"" help:"Store a secret from a file or standard input, whether it exists or not."`
+	Describe secretDescribe `cmd:"" help:"Say what a secret is for."`
+	Delete   secretDelete   `cmd:"" help:"Delete secrets that nothing uses."`
+}
+
+type secretList struct{}
+
+// Run lists secrets.
+func (*secretList) Run(s *session) error {
+	return showList(s, secrets, client.Query{}, 0, []string{"NAME", "ABOUT", "CHANGED", "VERSION"}, func(x inventory.Secret) []string {
+		return []string{x.Name, x.About, timeText(x.UpdatedAt), fmt.Sprint(x.Version)}
+	})
+}
+
+// secretSet has no flag for the value: a command line is seen by everybody on the machine, and kept by shells.
+type secretSet struct {
+	Secret string  `arg:"" help:"Its name, a DNS label."`
+	File   string  `default:"-" help:"File with the value; - is standard input, or a question at a terminal." placeholder:"FILE"`
+	About  *string `help:"What it is for." placeholder:"TEXT"`
+	DryRun bool    `help:"Only show what would change."`
+}
+
+// Run stores a secret.
+func (c *secretSet) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	value, err := c.value(s)
+	if err != nil {
+		return err
+	}
+	in := client.SecretInput{Value: &value, About: c.About}
+	if c.DryRun {
+		return s.preview(api.Secrets.Preview(s.ctx, "PUT", c.Secret, in))
+	}
+	stored, err := api.SetSecret(s.ctx, c.Secret, in)
+	if err != nil {
+		return err
+	}
+	return s.stored(stored)
+}
+
+// value reads the secret. The line end of a value of one line, which editors and echo add, is not part of it.
+func (c *secretSet) value(s *session) (string, error) {
+	if f, ok := s.in.(*os.File); ok && c.File == "-" && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintf(s.err, "value of %s: ", plain(c.Secret))
+		b, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(s.err)
+		if err != nil {
+			return "", &inventory.Error{Kind: inventory.Invalid, Msg: "cannot read the value: " + err.Error()}
+		}
+		return string(b), nil
+	}
+	text, err := s.readText(c.File)
+	if line := strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"); !strings.Contains(line, "\n") {
+		text = line
+	}
+	return text, err
+}
+
+type secretDescribe struct {
+	Secret string `arg:""`
+	About  string `arg:"" help:"What it is for."`
+}
+
+// Run says what a secret is for.
+func (c *secretDescribe) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	stored, err := api.SetSecret(s.ctx, c.Secret, client.SecretInput{About: &c.About})
+	if err != nil {
+		return err
+	}
+	return s.stored(stored)
+}
+
+type secretDelete struct {
+	Secrets []string `arg:""`
+	DryRun  bool     `help:"Only show what would be deleted."`
+}
+
+// Run deletes secrets.
+func (c *secretDelete) Run(s *session) error { return remove(s, secrets, c.Secrets, c.DryRun) }

@@ -1,0 +1,59 @@
+package serve
+
+import (
+	"context"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/join"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/secret"
+	"slipway.dev/slipway/web"
+)
+
+// vault opens stored secrets by name, and seals what is not stored under one.
+type vault struct {
+	*secret.Box
+	store inventory.Store
+}
+
+// secretsOf is the vault as package join wants it.
+type secretsOf struct{ vault }
+
+// Open implements join.Secrets.
+func (v secretsOf) Open(ctx context.Context, name string) (plain []byte, err error) {
+	err = v.store.Read(ctx, func(tx inventory.Tx) error {
+		s, err := tx.FindSecret(name)
+		if err != nil {
+			return err
+		}
+		plain, err = v.Box.Open(name, s.Sealed)
+		return err
+	})
+	return plain, err
+}
+
+// Unseal implements join.Secrets.
+func (v secretsOf) Unseal(label string, sealed []byte) ([]byte, error) {
+	return v.Box.Open(label, sealed)
+}
+
+// noteJoin hands an alarm about a join target on to the engine.
+func (a *appliance) noteJoin(ctx context.Context, alarm join.Alarm) {
+	err := a.engine.NoteJoin(ctx, provision.JoinAlarm{
+		Target: alarm.Target, HostID: alarm.Host, SessionID: alarm.Session, Detail: alarm.Detail, Hint: alarm.Hint,
+		IsOver: alarm.Kind == join.AlarmReachable,
+	})
+	if err != nil {
+		a.log.Warn("alarm of a join target not stored", "target", alarm.Target, "detail", alarm.Detail, "err", err)
+	}
+}
+
+// checkTarget looks whether hosts can join a target.
+func (a *appliance) checkTarget(ctx context.Context, t inventory.JoinTarget) web.TargetCheck {
+	found := a.joiner.Check(ctx, t)
+	out := web.TargetCheck{Target: found.Target, Version: found.Version, IsGood: found.IsGood(), Results: []web.TargetCheckResult{}}
+	for _, r := range found.Results {
+		out.Results = append(out.Results, web.TargetCheckResult(r))
+	}
+	return out
+}

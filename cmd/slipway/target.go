@@ -1,0 +1,224 @@
+package main
+
+import (
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+func targets(c *client.Client) client.Noun[inventory.JoinTarget] { return c.Targets }
+
+type targetCommand struct {
+	List   targetList   `cmd:"" help:"List the clusters that hosts may join."`
+	Show   targetShow   `cmd:"" help:"Show a target."`
+	Add    targetAdd    `cmd:"" help:"Add a cluster that hosts may join."`
+	Set    targetSet    `cmd:"" help:"Change a target; what is not given stays."`
+	Check  targetCheck  `cmd:"" help:"Look whether hosts can join a target."`
+	RBAC   targetRBAC   `cmd:"" name:"rbac" help:"Write what the cluster's administrator applies once, for kubectl."`
+	Tokens targetTokens `cmd:"" help:"List the bootstrap tokens that were minted for hosts."`
+	Delete targetDelete `cmd:"" help:"Delete targets that no profile names."`
+}
+
+type targetList struct{}
+
+// Run lists targets.
+func (*targetList) Run(s *session) error {
+	return showList(s, targets, client.Query{}, 0, []string{"NAME", "ENDPOINT", "KUBERNETES", "KUBECONFIG", "VIP"}, func(t inventory.JoinTarget) []string {
+		return []string{t.Name, t.Endpoint, t.Kubernetes, t.Kubeconfig, addrText(t.VIP)}
+	})
+}
+
+type targetShow struct {
+	Target string `arg:""`
+}
+
+// Run shows a target.
+func (c *targetShow) Run(s *session) error {
+	return showOne(s, targets, c.Target, func(t *tableWriter, j inventory.JoinTarget) {
+		t.field("name", j.Name)
+		t.field("endpoint", j.Endpoint)
+		t.field("kubernetes", j.Kubernetes)
+		t.field("kubeconfig", j.Kubeconfig)
+		t.field("token", j.Token)
+		t.field("pki", j.PKI)
+		t.field("certificate key", j.CertificateKey)
+		if j.TokenFor != 0 {
+			t.field("token for", j.TokenFor.String())
+		}
+		t.field("vip", addrText(j.VIP))
+		t.field("vip interface", j.VIPInterface)
+		t.field("vip image", j.VIPImage)
+		t.field("pod CIDR", j.PodCIDR)
+		t.field("service CIDR", j.ServiceCIDR)
+		if j.CA != "" {
+			t.field("ca", "is set; -o yaml shows it")
+		}
+	})
+}
+
+// targetFlags are what can be said of a target; nil is not given, an empty text takes away what there is.
+type targetFlags struct {
+	Kubernetes     *string        `help:"Version that nodes get, such as 1.35.0." placeholder:"VERSION"`
+	CA             *string        `name:"ca" help:"File with the cluster's certificate authority, such as /etc/kubernetes/pki/ca.crt." placeholder:"FILE"`
+	Kubeconfig     *string        `help:"Secret that holds the kubeconfig of Slipway's account: with it Slipway mints a token per host." placeholder:"SECRET"`
+	Token          *string        `help:"Secret that holds a token made elsewhere, without --kubeconfig." placeholder:"SECRET"`
+	PKI            *string        `name:"pki" help:"Secret that holds the cluster's certificate authorities, for control planes." placeholder:"SECRET"`
+	CertificateKey *string        `help:"Secret that decrypts kubeadm-certs, for control planes without --pki." placeholder:"SECRET"`
+	TokenFor       *time.Duration `help:"How long a minted token lives; 30m when it is not said." placeholder:"DURATION"`
+	VIP            *string        `name:"vip" help:"Address of the endpoint that control planes share." placeholder:"ADDRESS"`
+	VIPInterface   *string        `name:"vip-interface" help:"Network interface that carries it." placeholder:"NAME"`
+	VIPImage       *string        `name:"vip-image" help:"Container image of the pod that announces it." placeholder:"IMAGE"`
+	PodCIDR        *string        `name:"pod-cidr" help:"Network of pods, for a new cluster." placeholder:"CIDR"`
+	ServiceCIDR    *string        `name:"service-cidr" help:"Network of services, for a new cluster." placeholder:"CIDR"`
+	DryRun         bool           `help:"Only show what would change."`
+}
+
+func (f *targetFlags) apply(s *session, t *inventory.JoinTarget) error {
+	set(&t.Kubernetes, f.Kubernetes)
+	set(&t.Kubeconfig, f.Kubeconfig)
+	set(&t.Token, f.Token)
+	set(&t.PKI, f.PKI)
+	set(&t.CertificateKey, f.CertificateKey)
+	set(&t.TokenFor, (*inventory.Duration)(f.TokenFor))
+	set(&t.VIPInterface, f.VIPInterface)
+	set(&t.VIPImage, f.VIPImage)
+	set(&t.PodCIDR, f.PodCIDR)
+	set(&t.ServiceCIDR, f.ServiceCIDR)
+	if f.VIP != nil {
+		t.VIP = netip.Addr{}
+		if *f.VIP != "" {
+			var err error
+			if t.VIP, err = netip.ParseAddr(*f.VIP); err != nil {
+				return usage("write it as 10.0.0.9", "--vip %q is not an address", *f.VIP)
+			}
+		}
+	}
+	if f.CA != nil {
+		t.CA = ""
+		if *f.CA != "" {
+			text, err := s.readText(*f.CA)
+			if err != nil {
+				return err
+			}
+			t.CA = text
+		}
+	}
+	return nil
+}
+
+type targetAdd struct {
+	Name     string `arg:"" help:"Its name, a DNS label."`
+	Endpoint string `required:"" help:"The API server as nodes reach it." placeholder:"HOST:PORT"`
+	targetFlags
+}
+
+// Run adds a target.
+func (c *targetAdd) Run(s *session) error {
+	t := inventory.JoinTarget{Name: c.Name, Endpoint: c.Endpoint}
+	if err := c.apply(s, &t); err != nil {
+		return err
+	}
+	return write(s, targets, "POST", "", t, c.DryRun)
+}
+
+type targetSet struct {
+	Target   string  `arg:""`
+	Endpoint *string `help:"The API server as nodes reach it." placeholder:"HOST:PORT"`
+	targetFlags
+}
+
+// Run changes a target as it is stored now.
+func (c *targetSet) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	t, err := api.Targets.Get(s.ctx, c.Target)
+	if err != nil {
+		return err
+	}
+	set(&t.Endpoint, c.Endpoint)
+	if err := c.apply(s, &t); err != nil {
+		return err
+	}
+	return write(s, targets, "PUT", c.Target, t, c.DryRun, client.IfVersion(t.Version))
+}
+
+type targetCheck struct {
+	Target string `arg:""`
+}
+
+// Run looks whether hosts can join; anything that is not good is a failure.
+func (c *targetCheck) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	k, err := api.CheckTarget(s.ctx, c.Target)
+	if err != nil {
+		return err
+	}
+	err = s.show(k, func(t *tableWriter) {
+		t.row("STATUS", "CHECK", "DETAIL", "HINT")
+		for _, r := range k.Results {
+			status := "ok"
+			if !r.IsGood {
+				status = "error"
+			}
+			t.row(status, r.Name, r.Detail, r.Hint)
+		}
+	})
+	if err == nil && !k.IsGood {
+		return errSaid
+	}
+	return err
+}
+
+type targetRBAC struct {
+	Target string `arg:""`
+}
+
+// Run writes the manifest.
+func (c *targetRBAC) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	text, err := api.TargetRBAC(s.ctx, c.Target)
+	if err != nil {
+		return err
+	}
+	return writeText(s.out, string(text))
+}
+
+type targetTokens struct {
+	Target string `arg:""`
+}
+
+// Run lists tokens by their public halves.
+func (c *targetTokens) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	p, err := api.JoinTokens(s.ctx, c.Target)
+	if err != nil {
+		return err
+	}
+	return s.show(p.Items, func(t *tableWriter) {
+		t.row("TOKEN", "NODE", "STATE", "CREATED", "EXPIRES")
+		for _, k := range p.Items {
+			t.row(k.ID, k.NodeName, string(k.State), timeText(k.CreatedAt), timeText(k.ExpiresAt))
+		}
+	})
+}
+
+type targetDelete struct {
+	Targets []string `arg:""`
+	DryRun  bool     `help:"Only show what would be deleted."`
+}
+
+// Run deletes targets.
+func (c *targetDelete) Run(s *session) error { return remove(s, targets, c.Targets, c.DryRun) }

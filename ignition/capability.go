@@ -1,0 +1,131 @@
+package ignition
+
+import (
+	"maps"
+
+	"slipway.dev/slipway/machineconfig"
+)
+
+const (
+	lossless    = machineconfig.Lossless
+	emulated    = machineconfig.Emulated
+	lossy       = machineconfig.Lossy
+	unsupported = machineconfig.Unsupported
+)
+
+const useExtensions = "Ignition installs no packages: use extensions, or an image that has them"
+
+// table says what Ignition carries on all systems; the variants differ in what follows.
+var table = machineconfig.Capabilities{
+	"/host/hostname":           {Support: lossless},
+	"/host/domain":             {Support: emulated, Note: "in /etc/hosts"},
+	"/host/machineID":          {Support: emulated, Note: "as the kernel argument systemd.machine_id: a file would keep systemd from enabling units on the first boot"},
+	"/host/locale":             {Support: emulated, Note: "as a file; the locale has to be in the image"},
+	"/host/keymap":             {Support: emulated, Note: "as a file"},
+	"/host/timezone":           {Support: emulated, Note: "as the link /etc/localtime"},
+	"/boot/rootDevice":         {Support: emulated, Note: "the disk of storage.disks that name no device; the image's installer has an argument of its own"},
+	"/boot/powerAfter":         {Support: lossy, Note: "Ignition installs nothing, so nothing follows"},
+	"/network/interfaces":      {Support: emulated, Note: "as files of systemd-networkd or NetworkManager; the initramfs uses DHCP or kernel arguments"},
+	"/network/bonds":           {Support: emulated, Note: "as files of systemd-networkd or NetworkManager"},
+	"/network/vlans":           {Support: emulated, Note: "as files of systemd-networkd or NetworkManager"},
+	"/network/bridges":         {Support: emulated, Note: "as files of systemd-networkd or NetworkManager"},
+	"/network/dns":             {Support: emulated, Note: "as files of systemd-resolved or NetworkManager"},
+	"/storage/layout":          {Support: unsupported, Note: "Ignition has no ready-made layouts: the image brings one; describe others with storage.disks"},
+	"/storage/disks":           {Support: lossless},
+	"/storage/raids":           {Support: lossless},
+	"/storage/luks":            {Support: lossless},
+	"/storage/lvm":             {Support: unsupported, Note: "Ignition has no LVM: use storage.filesystems on partitions, or an OS with an installer"},
+	"/storage/filesystems":     {Support: lossless},
+	"/users":                   {Support: lossless},
+	"/users/passwordHash":      {Support: lossless, Note: "lockPassword: false lets sshd ask for it, by a drop-in"},
+	"/users/sudo":              {Support: emulated, Note: "in /etc/sudoers.d"},
+	"/users/sshKeys":           {Support: lossless},
+	"/groups":                  {Support: lossless},
+	"/files":                   {Support: lossless},
+	"/files/append":            {Support: lossless},
+	"/files/remote":            {Support: lossless},
+	"/files/volatile":          {Support: emulated, Note: "staged under /etc/slipway and put in place by systemd-tmpfiles at every boot"},
+	"/directories":             {Support: lossless},
+	"/links":                   {Support: lossless},
+	"/units":                   {Support: lossless},
+	"/kernel/args":             {Support: lossless},
+	"/kernel/removeArgs":       {Support: lossless},
+	"/kernel/modules":          {Support: emulated, Note: "in /etc/modules-load.d"},
+	"/kernel/sysctl":           {Support: emulated, Note: "in /etc/sysctl.d"},
+	"/time":                    {Support: emulated, Note: "as files of chrony or systemd-timesyncd"},
+	"/packages/repos":          {Support: unsupported, Note: useExtensions},
+	"/packages/install":        {Support: unsupported, Note: useExtensions},
+	"/packages/hold":           {Support: unsupported, Note: useExtensions},
+	"/packages/update":         {Support: unsupported, Note: "Ignition updates nothing: the OS does that by itself, or boot a newer image"},
+	"/extensions":              {Support: emulated, Note: "sysext as files and links; rpm-ostree and bootc by a unit that reboots"},
+	"/trust/cas":               {Support: emulated, Note: "Ignition trusts them itself; the OS by files and a unit"},
+	"/commands/first-boot":     {Support: emulated, Note: "by a oneshot unit"},
+	"/commands/post-bootstrap": {Support: emulated, Note: "by a oneshot unit"},
+	"/commands/every-boot":     {Support: emulated, Note: "by a oneshot unit before the network is up"},
+	"/bootstrap":               {Support: emulated, Note: "by a oneshot unit"},
+	"/bootstrap/native":        {Support: unsupported, Note: "a Talos document is read by Talos only"},
+	"/bootstrap/prelude":       {Support: lossless, Note: "an Ignition document, merged over the others"},
+	"/phoneHome":               {Support: emulated, Note: "by a oneshot unit with curl or wget"},
+}
+
+const (
+	ownedByEdge      = "systems made by image builder have their disks and kernel arguments from it"
+	ownedByOpenShift = "the machine config operator owns it"
+)
+
+// differences are the cells in which a variant differs.
+var differences = map[string]machineconfig.Capabilities{
+	variantFlatcar: {
+		"/storage/luks": {Support: lossless, Note: "with a key only: Flatcar has no clevis, so neither tpm2 nor tang"},
+	},
+	variantOpenShift: {
+		"/groups":            {Support: unsupported, Note: ownedByOpenShift + ": use the user core"},
+		"/users":             {Support: emulated, Note: "only core: " + ownedByOpenShift},
+		"/files/append":      {Support: unsupported, Note: ownedByOpenShift + ": write the whole file"},
+		"/files/remote":      {Support: unsupported, Note: ownedByOpenShift + ": give the content as text"},
+		"/directories":       {Support: emulated, Note: "by systemd-tmpfiles"},
+		"/links":             {Support: emulated, Note: "symbolic ones by systemd-tmpfiles"},
+		"/kernel/args":       {Support: unsupported, Note: ownedByOpenShift + ": set them in a MachineConfig"},
+		"/kernel/removeArgs": {Support: unsupported, Note: ownedByOpenShift + ": set them in a MachineConfig"},
+		"/host/timezone":     {Support: emulated, Note: "by systemd-tmpfiles"},
+		"/extensions":        {Support: emulated, Note: "rpm-ostree and bootc by a unit that reboots; no sysext"},
+		"/bootstrap/prelude": {Support: lossless, Note: "an Ignition document, merged over the others"},
+	},
+	variantR4E:  edge,
+	variantFIoT: edge,
+}
+
+var edge = machineconfig.Capabilities{
+	"/storage/disks":       {Support: unsupported, Note: ownedByEdge},
+	"/storage/raids":       {Support: unsupported, Note: ownedByEdge},
+	"/storage/luks":        {Support: unsupported, Note: ownedByEdge},
+	"/storage/filesystems": {Support: unsupported, Note: ownedByEdge},
+	"/boot/rootDevice":     {Support: lossy, Note: ownedByEdge},
+	"/kernel/args":         {Support: unsupported, Note: ownedByEdge},
+	"/kernel/removeArgs":   {Support: unsupported, Note: ownedByEdge},
+}
+
+// since are the cells that need a spec.
+var since = map[string]string{
+	"/kernel/args": "3.3.0", "/kernel/removeArgs": "3.3.0", "/storage/luks": "3.2.0",
+}
+
+// Capabilities says how well each field is carried to a target.
+func (*Provisioner) Capabilities(t machineconfig.Target) machineconfig.Capabilities {
+	f := familyOf(t.OS)
+	cells := maps.Clone(table)
+	maps.Copy(cells, differences[f.variant])
+	at, err := editionFor(f.variant, t.Tool)
+	if err != nil {
+		for p := range cells {
+			cells[p] = machineconfig.Capability{Support: unsupported, Note: err.Error()}
+		}
+		return cells
+	}
+	for p, spec := range since {
+		if Compare(at.spec, spec) < 0 && cells[p].Support != unsupported {
+			cells[p] = machineconfig.Capability{Support: unsupported, Note: "needs " + short(spec) + ", this image reads " + short(at.spec)}
+		}
+	}
+	return cells
+}

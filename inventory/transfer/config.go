@@ -1,0 +1,261 @@
+package transfer
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// blockField is a text of several lines. A diff counts them; it shows the text of no file.
+func blockField[T any](name string, at func(*T) *string) field[T] {
+	f := textField(name, at, nil)
+	f.kind = asBlock
+	return f
+}
+
+// shown is what a diff says of a field's texts.
+func (f field[T]) shown(texts []string) string {
+	if f.kind != asBlock || len(texts) == 0 {
+		return strings.Join(texts, " ")
+	}
+	n := strings.Count(strings.TrimSuffix(texts[0], "\n"), "\n") + 1
+	if n == 1 {
+		return "1 line"
+	}
+	return strconv.Itoa(n) + " lines"
+}
+
+func named(noun string) func(string) error {
+	return func(s string) error { return inventory.CheckName(noun, s) }
+}
+
+func profileFields() []field[inventory.Profile] {
+	type profile = inventory.Profile
+	text := func(s string) (string, error) { return s, nil }
+	back := func(s string) string { return s }
+	return []field[profile]{
+		keeping(textField("name", func(p *profile) *string { return &p.Name }, named("profile"))),
+		keeping(textField("image", func(p *profile) *string { return &p.Image }, named("image"))),
+		textField("selector", func(p *profile) *string { return &p.Selector }, nil),
+		numberField("priority", func(p *profile) *int { return &p.Priority }),
+		listField("kernelArgs", func(p *profile) *[]string { return &p.KernelArgs }, text, back),
+		{name: "parameters", kind: asPairs, get: getParameters, set: setParameters},
+		textField("extends", func(p *profile) *string { return &p.Extends }, named("profile")),
+		textField("format", func(p *profile) *string { return &p.Format }, plain("format")),
+		listField("accepts", func(p *profile) *[]string { return &p.Accepts }, text, back),
+		flagField("isolated", func(p *profile) *bool { return &p.Isolated }),
+		blockField("config", func(p *profile) *string { return &p.Config }),
+		{name: "documentFormat", kind: asText, get: getDocumentFormat, set: setDocumentFormat},
+		{name: "document", kind: asBlock, get: getDocument, set: setDocument},
+	}
+}
+
+func getParameters(p *inventory.Profile) (texts []string) {
+	for _, k := range slices.Sorted(maps.Keys(p.Parameters)) {
+		texts = append(texts, k+"="+p.Parameters[k])
+	}
+	return texts
+}
+
+func setParameters(p *inventory.Profile, texts []string) error {
+	p.Parameters = nil
+	for _, s := range texts {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok {
+			return inventory.Errorf(inventory.Invalid, "parameter %q has no value", clip(s))
+		}
+		if p.Parameters == nil {
+			p.Parameters = map[string]string{}
+		}
+		p.Parameters[k] = v
+	}
+	return nil
+}
+
+func getDocumentFormat(p *inventory.Profile) []string {
+	if p.Document == nil {
+		return nil
+	}
+	return one(string(p.Document.Format))
+}
+
+func setDocumentFormat(p *inventory.Profile, texts []string) error {
+	setPart(p, func(d *inventory.Document) { d.Format = inventory.DocumentFormat(only(texts)) })
+	return nil
+}
+
+func getDocument(p *inventory.Profile) []string {
+	if p.Document == nil {
+		return nil
+	}
+	return one(p.Document.Text)
+}
+
+func setDocument(p *inventory.Profile, texts []string) error {
+	setPart(p, func(d *inventory.Document) { d.Text = only(texts) })
+	return nil
+}
+
+// setPart changes a copy of the document, which is gone when nothing is left of it.
+func setPart(p *inventory.Profile, change func(*inventory.Document)) {
+	var d inventory.Document
+	if p.Document != nil {
+		d = *p.Document
+	}
+	change(&d)
+	if p.Document = &d; d == (inventory.Document{}) {
+		p.Document = nil
+	}
+}
+
+// layerFields call a host's layer by the name of the host: its id means nothing elsewhere.
+func layerFields() []field[inventory.Layer] {
+	type layer = inventory.Layer
+	return []field[layer]{
+		{
+			name: "layer", kind: asText, keeps: true,
+			get: func(l *layer) []string {
+				if l.Scope == "" {
+					return nil
+				}
+				return one(l.Key())
+			},
+			set: func(l *layer, texts []string) (err error) {
+				l.Scope, l.Name, err = inventory.ParseLayerKey(only(texts))
+				return err
+			},
+		},
+		blockField("config", func(l *layer) *string { return &l.Config }),
+	}
+}
+
+func targetFields() []field[inventory.JoinTarget] {
+	type target = inventory.JoinTarget
+	return []field[target]{
+		keeping(textField("name", func(t *target) *string { return &t.Name }, named("target"))),
+		keeping(textField("endpoint", func(t *target) *string { return &t.Endpoint }, plain("endpoint"))),
+		textField("kubernetes", func(t *target) *string { return &t.Kubernetes }, plain("kubernetes")),
+		textField("kubeconfig", func(t *target) *string { return &t.Kubeconfig }, named("secret")),
+		textField("token", func(t *target) *string { return &t.Token }, named("secret")),
+		textField("pki", func(t *target) *string { return &t.PKI }, named("secret")),
+		textField("certificateKey", func(t *target) *string { return &t.CertificateKey }, named("secret")),
+		parsedField("tokenFor", func(t *target) *inventory.Duration { return &t.TokenFor }, parseDuration, writeDuration),
+		parsedField("vip", func(t *target) *netip.Addr { return &t.VIP }, parseAnyAddr, writeAddr),
+		textField("vipInterface", func(t *target) *string { return &t.VIPInterface }, plain("vipInterface")),
+		textField("vipImage", func(t *target) *string { return &t.VIPImage }, plain("vipImage")),
+		textField("podCIDR", func(t *target) *string { return &t.PodCIDR }, plain("podCIDR")),
+		textField("serviceCIDR", func(t *target) *string { return &t.ServiceCIDR }, plain("serviceCIDR")),
+		blockField("ca", func(t *target) *string { return &t.CA }),
+	}
+}
+
+func parseAnyAddr(s string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return a, inventory.Errorf(inventory.Invalid, "%q is not an address", clip(s))
+	}
+	return a, nil
+}
+
+// secretFields are names and words only: no file ever holds a value.
+func secretFields() []field[inventory.Secret] {
+	type secret = inventory.Secret
+	return []field[secret]{
+		keeping(textField("name", func(s *secret) *string { return &s.Name }, named("secret"))),
+		textField("about", func(s *secret) *string { return &s.About }, plain("about")),
+	}
+}
+
+// noun is how things that have one key are checked and planned.
+type noun[T any] struct {
+	noun   Noun
+	key    func(*T) string
+	fields []field[T]
+	check  func(*T) error
+	keep   func(*Change, *T)
+}
+
+func profileNoun() noun[inventory.Profile] {
+	return noun[inventory.Profile]{
+		Profiles, func(p *inventory.Profile) string { return p.Name }, profileFields(), (*inventory.Profile).Validate,
+		func(c *Change, p *inventory.Profile) { c.profile = p },
+	}
+}
+
+func layerNoun() noun[inventory.Layer] {
+	return noun[inventory.Layer]{
+		Layers, func(l *inventory.Layer) string {
+			if l.Scope == "" {
+				return ""
+			}
+			return l.Key()
+		}, layerFields(), (*inventory.Layer).Validate,
+		func(c *Change, l *inventory.Layer) { c.layer = l },
+	}
+}
+
+func targetNoun() noun[inventory.JoinTarget] {
+	return noun[inventory.JoinTarget]{
+		Targets, func(t *inventory.JoinTarget) string { return t.Name }, targetFields(), (*inventory.JoinTarget).Validate,
+		func(c *Change, t *inventory.JoinTarget) { c.target = t },
+	}
+}
+
+func secretNoun() noun[inventory.Secret] {
+	return noun[inventory.Secret]{
+		Secrets, func(s *inventory.Secret) string { return s.Name }, secretFields(), (*inventory.Secret).Validate,
+		func(c *Change, s *inventory.Secret) { c.secret = s },
+	}
+}
+
+// checkKeys notes rows without a key and keys that come twice.
+func checkKeys[T any](p *problems, n noun[T], rows []Row[T]) {
+	seen := newOnce(p)
+	for i := range rows {
+		r := &rows[i]
+		key := n.key(&r.Value)
+		if key == "" && !r.isBroken {
+			p.add(r.File, r.Line, inventory.Errorf(inventory.Invalid, "the %s has no %s", n.noun.singular(), n.fields[0].name))
+		}
+		seen.see(n.noun.singular(), key, r.File, r.Line)
+	}
+}
+
+// plan says what rows do to things that are found by one key. It returns those there will be.
+func (n noun[T]) plan(p *problems, rows []Row[T], there []T, diff *Diff) map[string]T {
+	all := map[string]T{}
+	for _, v := range there {
+		all[n.key(&v)] = v
+	}
+	for _, r := range rows {
+		if p.full() {
+			break
+		}
+		key := n.key(&r.Value)
+		change := Change{Noun: n.noun, Name: key, Op: OpCreate, Line: r.Line}
+		v, found := all[key]
+		var err error
+		if found {
+			change.Fields, err = merge(&v, r, n.fields, "")
+			change.Op = updateOr(change.Fields)
+		} else {
+			v = r.Value
+			change.Fields = created(&v, n.fields)
+		}
+		if err == nil {
+			err = n.check(&v)
+		}
+		if err != nil {
+			p.add(r.File, r.Line, err)
+			continue
+		}
+		all[key] = v
+		n.keep(&change, &v)
+		diff.Changes = append(diff.Changes, change)
+	}
+	return all
+}

@@ -1,0 +1,143 @@
+// Package join owns the door to Kubernetes clusters that hosts join: it mints a bootstrap token for one host, one node
+// name and one boot, approves the one certificate request that is made with it, and takes the token away again. It never
+// decides what a host becomes, and never uses a credential of a cluster for anything else.
+//
+// Start reading at Mint, then Decide, which is pure and holds the rules, then Serve. What the account in a target's
+// kubeconfig needs is in rbac.yaml.
+package join
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Group is the group of every token that is minted here. It may ask for certificates and read what kubeadm join reads;
+// nothing approves its requests by itself, and it cannot read kubeadm-certs.
+const Group = "system:bootstrappers:slipway:nodes"
+
+const (
+	defaultTokenFor = 30 * time.Minute
+	callTimeout     = 5 * time.Second // of one call to a cluster
+)
+
+// Secrets opens what is stored under a name, and seals the secret halves of tokens. A label binds a sealed text to its
+// use: Unseal with another one fails.
+type Secrets interface {
+	Open(ctx context.Context, name string) ([]byte, error)
+	Seal(label string, plain []byte) ([]byte, error)
+	Unseal(label string, sealed []byte) ([]byte, error)
+}
+
+// Config is what a Joiner needs. Store and Secrets are required.
+type Config struct {
+	Store   inventory.Store
+	Secrets Secrets
+	Rand    io.Reader // crypto/rand when nil
+	Now     func() time.Time
+	Log     *slog.Logger
+	// Alarm hears of what an admin should know; it must not block. Nil drops it.
+	Alarm func(context.Context, Alarm)
+	// ServingCerts approves serving certificates of kubelets too, when all names and addresses in them are the host's.
+	ServingCerts bool
+	// PollFor is how often targets and open tokens are looked at; 3 s when 0.
+	PollFor time.Duration
+}
+
+// Alarm is something about a target that an admin should know.
+type Alarm struct {
+	Kind    AlarmKind
+	Target  string
+	Host    inventory.HostID    // "" when it is about the target
+	Session inventory.SessionID // "" when it is about the target
+	Detail  string              // one line for people
+	Hint    string
+}
+
+// AlarmKind says what an alarm is about.
+type AlarmKind string
+
+// The kinds of alarms.
+const (
+	AlarmUnreachable AlarmKind = "unreachable" // the target cannot be watched: nobody can join it
+	AlarmReachable   AlarmKind = "reachable"   // it is watched again
+	AlarmRefused     AlarmKind = "refused"     // a token was used for something that it is not for
+)
+
+// Joiner lets hosts join the targets in its store.
+type Joiner struct {
+	cfg   Config
+	turns turns
+	wake  chan struct{}
+
+	mu       sync.Mutex // never held during a call to a cluster or the store
+	clusters map[string]*connection
+	doomed   map[string]map[string]bool // target, then token id: Secrets that are still to be deleted
+}
+
+// New returns a Joiner.
+func New(cfg Config) *Joiner {
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Reader
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.PollFor = cmp.Or(cfg.PollFor, 3*time.Second)
+	if cfg.Alarm == nil {
+		cfg.Alarm = func(context.Context, Alarm) {}
+	}
+	return &Joiner{
+		cfg:      cfg,
+		turns:    turns{busy: map[string]chan struct{}{}},
+		wake:     make(chan struct{}, 1),
+		clusters: map[string]*connection{},
+		doomed:   map[string]map[string]bool{},
+	}
+}
+
+// Wake tells Serve that targets or their secrets have changed; without it the change is seen at the next poll.
+func (j *Joiner) Wake() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// turns lets one caller at a time pass for each key, and none waits for another key.
+type turns struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{} // closed when the key is free again
+}
+
+// take waits for the key's turn. It returns what gives the turn back.
+func (t *turns) take(ctx context.Context, key string) (release func(), err error) {
+	for {
+		t.mu.Lock()
+		done, isBusy := t.busy[key]
+		if !isBusy {
+			done = make(chan struct{})
+			t.busy[key] = done
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				delete(t.busy, key)
+				t.mu.Unlock()
+				close(done)
+			}, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return nil, inventory.Errorf(inventory.Unavailable, "another request of the same boot is still being answered").WithHint("ask again in a few seconds")
+		}
+	}
+}

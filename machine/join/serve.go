@@ -1,0 +1,361 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	certsv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	watchFor    = 5 * time.Minute  // then requests are listed again
+	retryAfter  = 2 * time.Second  // for requests whose review met an error
+	firstWait   = time.Second      // before a target is tried again; doubles
+	longestWait = 15 * time.Second // hosts that join wait at most so long for a cluster that has come back
+	alarmAfter  = 3                // failures in a row
+	reviewers   = 8                // requests of one target that are decided at a time
+)
+
+// Serve approves what hosts ask for in every target that has a kubeconfig, follows the targets as they change, and
+// takes tokens away when they have done their work. A target that cannot be reached holds up no other. It returns nil
+// when ctx ends.
+func (j *Joiner) Serve(ctx context.Context) error {
+	type follower struct {
+		stamp string
+		stop  func()
+	}
+	running := map[string]follower{}
+	defer func() {
+		for _, f := range running {
+			f.stop()
+		}
+	}()
+	tick := time.NewTicker(j.cfg.PollFor)
+	defer tick.Stop()
+	for {
+		targets, err := j.listTargets(ctx)
+		if err != nil && ctx.Err() == nil {
+			j.cfg.Log.Warn("join targets not read", "err", err)
+		}
+		for name, f := range running {
+			if t, ok := targets[name]; err == nil && (!ok || t.stamp != f.stamp) {
+				f.stop()
+				delete(running, name)
+			}
+		}
+		for name, t := range targets {
+			if _, ok := running[name]; !ok {
+				running[name] = follower{t.stamp, j.start(ctx, t.JoinTarget)}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-j.wake:
+		}
+	}
+}
+
+// stamped is a target with a text that changes when it must be connected to anew.
+type stamped struct {
+	inventory.JoinTarget
+	stamp string
+}
+
+func (j *Joiner) listTargets(ctx context.Context) (map[string]stamped, error) {
+	out := map[string]stamped{}
+	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		clear(out)
+		all, err := tx.ListJoinTargets(inventory.Page{})
+		if err != nil {
+			return err
+		}
+		for _, t := range all {
+			if t.Kubeconfig == "" {
+				continue
+			}
+			s, err := tx.FindSecret(t.Kubeconfig)
+			if err != nil && kindOf(err) != inventory.NotFound {
+				return err
+			}
+			out[t.Name] = stamped{t, fmt.Sprintf("%s %s %d", t.CreatedAt, t.Kubeconfig, s.Version)}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// start follows a target until stop is called, which waits for it.
+func (j *Joiner) start(ctx context.Context, t inventory.JoinTarget) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		j.follow(ctx, t)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// follow serves a target through all failures.
+func (j *Joiner) follow(ctx context.Context, t inventory.JoinTarget) {
+	failed, wait, isFirst := 0, firstWait, true
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := j.session(ctx, &t, isFirst, func() {
+			if failed >= alarmAfter {
+				j.cfg.Log.Info("join target watched again", "target", t.Name)
+				j.cfg.Alarm(ctx, Alarm{Kind: AlarmReachable, Target: t.Name, Detail: "target " + t.Name + " is reachable again"})
+			}
+			failed, wait, isFirst = 0, firstWait, false
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil && time.Since(began) > firstWait {
+			continue // the watch ended as agreed
+		}
+		if err != nil {
+			failed++
+		}
+		if err != nil && failed == alarmAfter {
+			e := failure(t.Name, "read certificate requests", err)
+			j.cfg.Log.Warn("join target not watched", "target", t.Name, "err", err)
+			j.cfg.Alarm(ctx, Alarm{Kind: AlarmUnreachable, Target: t.Name, Detail: "hosts cannot join target " + t.Name + ": " + e.Msg, Hint: e.Hint})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait/2 + rand.N(wait/2)): // spread, so that targets behind one router do not return together
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// session lists the requests of a target and watches for more until the watch ends. up is called when it stands.
+func (j *Joiner) session(ctx context.Context, t *inventory.JoinTarget, isFirst bool, up func()) error {
+	c, err := j.connect(ctx, t)
+	if err != nil {
+		return err
+	}
+	list, err := c.listRequests(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := c.watchRequests(ctx, list.ResourceVersion, watchFor)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	up()
+	if isFirst {
+		j.doomRevoked(ctx, t.Name)
+	}
+	p := &pool{j: j, c: c, slots: make(chan struct{}, reviewers), reported: map[types.UID]bool{}, retry: make(chan struct{}, 1)}
+	defer p.wg.Wait()
+	for _, requests := range byAsker(list.Items) {
+		p.review(ctx, requests...)
+	}
+	return p.run(ctx, t, w.ResultChan())
+}
+
+// pool reviews the requests of one watch of one target.
+type pool struct {
+	j        *Joiner
+	c        *cluster
+	wg       sync.WaitGroup
+	slots    chan struct{}
+	retry    chan struct{} // a review failed
+	mu       sync.Mutex
+	reported map[types.UID]bool
+}
+
+// run handles what a watch brings until it ends.
+func (p *pool) run(ctx context.Context, t *inventory.JoinTarget, events <-chan watch.Event) error {
+	tick := time.NewTicker(p.j.cfg.PollFor)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-events:
+			if !ok {
+				return nil
+			}
+			switch r, isRequest := e.Object.(*certsv1.CertificateSigningRequest); {
+			case e.Type == watch.Error:
+				return apierrors.FromObject(e.Object)
+			case isRequest && (e.Type == watch.Added || e.Type == watch.Modified):
+				p.review(ctx, r)
+			}
+		case <-p.retry:
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(retryAfter):
+			}
+			return nil // all open requests are listed and reviewed again
+		case <-tick.C:
+			p.j.sweep(ctx, p.c, t)
+		}
+	}
+}
+
+// byAsker groups requests by who asks, the newest first: a kubelet that was started anew has made a new key and waits
+// for its latest request only, so that one must spend the token.
+func byAsker(all []certsv1.CertificateSigningRequest) map[string][]*certsv1.CertificateSigningRequest {
+	groups := map[string][]*certsv1.CertificateSigningRequest{}
+	for i := range all {
+		groups[all[i].Spec.Username] = append(groups[all[i].Spec.Username], &all[i])
+	}
+	for _, g := range groups {
+		slices.SortStableFunc(g, func(a, b *certsv1.CertificateSigningRequest) int {
+			return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
+		})
+	}
+	return groups
+}
+
+// review decides requests of one asker in order, and beside those of others; it waits while too many are being decided.
+func (p *pool) review(ctx context.Context, requests ...*certsv1.CertificateSigningRequest) {
+	requests = slices.DeleteFunc(requests, func(r *certsv1.CertificateSigningRequest) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.reported[r.UID] || isSettled(r)
+	})
+	if len(requests) == 0 {
+		return
+	}
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	p.wg.Go(func() {
+		defer func() { <-p.slots }()
+		for _, r := range requests {
+			if !p.reviewOne(ctx, r) {
+				return // an older request must not get what this one waits for
+			}
+		}
+	})
+}
+
+// reviewOne decides a request; it reports false when that has to be repeated.
+func (p *pool) reviewOne(ctx context.Context, r *certsv1.CertificateSigningRequest) bool {
+	d, err := p.j.review(ctx, p.c, r)
+	if d.Verdict == Report {
+		p.mu.Lock()
+		p.reported[r.UID] = true
+		p.mu.Unlock()
+	}
+	if err != nil && ctx.Err() == nil {
+		p.j.cfg.Log.Warn("certificate request not reviewed", "target", p.c.target, "csr", r.Name, "err", err)
+		select {
+		case p.retry <- struct{}{}:
+		default:
+		}
+	}
+	return err == nil
+}
+
+// sweep takes away tokens whose node has appeared or whose time is over, and Secrets that could not be deleted before.
+func (j *Joiner) sweep(ctx context.Context, c *cluster, t *inventory.JoinTarget) {
+	var open []inventory.JoinToken
+	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		open, err = tx.ListJoinTokens(t.Name, inventory.TokenMinted, inventory.TokenSpent)
+		return err
+	})
+	if err != nil {
+		j.cfg.Log.Warn("join tokens not read", "target", t.Name, "err", err)
+		return
+	}
+	doomed := j.takeDoomed(t.Name)
+	for _, tok := range open {
+		next := inventory.JoinTokenState("")
+		if tok.State == inventory.TokenSpent {
+			n, err := c.findNode(ctx, tok.NodeName)
+			switch {
+			case err == nil && hasAppeared(n, tok):
+				next = inventory.TokenJoined
+			case err != nil && !apierrors.IsNotFound(err):
+				j.doom(t.Name, doomed)
+				j.cfg.Log.Warn("node not read", "target", t.Name, "node", tok.NodeName, "err", err)
+				return
+			}
+		}
+		if next == "" && !j.cfg.Now().Before(tok.ExpiresAt) {
+			next = inventory.TokenRevoked
+		}
+		if next != "" && j.advance(ctx, tok, next) {
+			doomed = append(doomed, tok.ID)
+		}
+	}
+	j.deleteSecrets(ctx, c, doomed)
+}
+
+// advance moves a token on unless it has moved meanwhile.
+func (j *Joiner) advance(ctx context.Context, t inventory.JoinToken, to inventory.JoinTokenState) bool {
+	moved := false
+	err := j.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		current, err := tx.FindJoinToken(t.ID)
+		if moved = err == nil && current.State == t.State; !moved {
+			return err
+		}
+		current.State = to
+		return tx.SaveJoinToken(current)
+	})
+	if err != nil {
+		j.cfg.Log.Warn("join token not stored", "target", t.Target, "token", t.ID, "err", err)
+		return false
+	}
+	if moved {
+		j.cfg.Log.Info("join token closed", "target", t.Target, "node", t.NodeName, "token", t.ID, "state", string(to))
+	}
+	return moved
+}
+
+// hasAppeared reports whether a node is the one that joined with a token, and not an older one of the same name: it was
+// made after the token, or its kubelet has spoken since. A minute is left for the difference of clocks.
+func hasAppeared(n *corev1.Node, t inventory.JoinToken) bool {
+	if n.CreationTimestamp.After(t.CreatedAt.Add(-time.Minute)) {
+		return true
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && c.LastHeartbeatTime.After(t.CreatedAt) {
+			return true
+		}
+	}
+	return false
+}
+
+// doomRevoked notes the Secrets of revoked tokens that may have outlived a restart of ours.
+func (j *Joiner) doomRevoked(ctx context.Context, target string) {
+	var ids []string
+	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		ids = nil
+		all, err := tx.ListJoinTokens(target, inventory.TokenRevoked, inventory.TokenJoined)
+		for _, t := range all {
+			if t.ExpiresAt.After(j.cfg.Now()) {
+				ids = append(ids, t.ID)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		j.cfg.Log.Warn("join tokens not read", "target", target, "err", err)
+	}
+	j.doom(target, ids)
+}

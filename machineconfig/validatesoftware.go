@@ -1,0 +1,119 @@
+package machineconfig
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	packageRE   = regexp.MustCompile(`^[A-Za-z0-9@][A-Za-z0-9+._:~=/*^@-]{0,255}$`)
+	repoRE      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+	suiteRE     = regexp.MustCompile(`^[A-Za-z0-9./][A-Za-z0-9_./:+-]{0,127}$`)
+	componentRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./+-]{0,63}$`)
+	extensionRE = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._-]{0,63}$`)
+	imageRE     = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._:/@-]{0,255}$`)
+)
+
+// software checks packages, repositories and extensions.
+func (v *checker) software() {
+	p := v.c.Packages
+	for i, name := range p.Install {
+		v.match("/packages/install/"+strconv.Itoa(i), name, packageRE, "the name of a package", "write one package per item")
+	}
+	for i, name := range p.Hold {
+		v.match("/packages/hold/"+strconv.Itoa(i), name, packageRE, "the name of a package", "write one package per item")
+	}
+	var ids []string
+	for i := range p.Repos {
+		r := &p.Repos[i]
+		ids = append(ids, r.ID)
+		v.repo(pointer("/packages/repos", r.ID), r)
+	}
+	v.duplicates("/packages/repos", ids)
+	ids = nil
+	for i := range v.c.Extensions {
+		e := &v.c.Extensions[i]
+		ids = append(ids, e.Name)
+		v.extension(pointer("/extensions", e.Name), e)
+	}
+	v.duplicates("/extensions", ids)
+}
+
+func (v *checker) repo(at string, r *Repo) {
+	v.match(at, r.ID, repoRE, "the name of a repository", "use letters, digits, -, _ and .")
+	v.webURL(pointer(at, "url"), r.URL)
+	if r.Suite != "" {
+		v.match(pointer(at, "suite"), r.Suite, suiteRE, "a suite", "write it as bookworm, or / for a flat repository")
+	}
+	if strings.HasSuffix(r.Suite, "/") && len(r.Components) > 0 {
+		v.r.Errorf(pointer(at, "components"), "conflict", "a flat repository has no components")
+	}
+	if len(r.Components) > 0 && r.Suite == "" {
+		v.r.Errorf(pointer(at, "suite"), "missing", "is needed for components")
+	}
+	v.atMost(pointer(at, "components"), len(r.Components), 64)
+	for i, c := range r.Components {
+		v.match(at+"/components/"+strconv.Itoa(i), c, componentRE, "a component", "write it as main")
+	}
+	const begin = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
+	switch key := strings.TrimSpace(r.Key); {
+	case key == "":
+	case strings.Contains(key, "PRIVATE KEY"):
+		v.invalid(pointer(at, "key"), "give the public key", "is a private key")
+	case strings.HasPrefix(key, begin):
+		if !strings.HasSuffix(key, "-----END PGP PUBLIC KEY BLOCK-----") {
+			v.invalid(pointer(at, "key"), "copy it to its last line", "is not a complete key")
+		}
+	case v.webURL(pointer(at, "key"), r.Key) == "http":
+		v.invalid(pointer(at, "key"), "use https, or put the armoured key here", "is fetched over http: anybody on the way could change it")
+	}
+}
+
+func (v *checker) extension(at string, e *Extension) {
+	v.match(at, e.Name, extensionRE, "the name of an extension", "use letters, digits, -, _ and .")
+	if e.Format != "" && !v.oneOf(pointer(at, "format"), string(e.Format), string(Sysext), string(RPMOSTree), string(Bootc)) {
+		return
+	}
+	switch e.Format {
+	case RPMOSTree:
+		v.match(pointer(at, "url"), e.URL, packageRE, "the name of a package", "for rpm-ostree, url is the name of the package")
+	case Bootc:
+		v.match(pointer(at, "url"), e.URL, imageRE, "the reference of a container image", "write it as registry.example.com/os:1.2")
+	default:
+		v.remote(at, &e.Remote)
+	}
+}
+
+// trust checks that each CA is one or more certificates, and nothing else.
+func (v *checker) trust() {
+	for i, text := range v.c.Trust.CAs {
+		at := "/trust/cas/" + strconv.Itoa(i)
+		rest := []byte(text)
+		n := 0
+		for {
+			var block *pem.Block
+			block, rest = pem.Decode(rest)
+			if block == nil {
+				break
+			}
+			n++
+			if strings.Contains(block.Type, "PRIVATE KEY") {
+				v.invalid(at, "give the certificate only, and do not use this key any more", "holds a private key")
+				continue
+			}
+			cert, err := x509.ParseCertificate(block.Bytes)
+			switch {
+			case block.Type != "CERTIFICATE" || err != nil:
+				v.invalid(at, "write it in PEM: -----BEGIN CERTIFICATE-----", "is not a certificate")
+			case !cert.IsCA:
+				v.r.Warnf(at, "not-ca", "is not the certificate of an authority: %s", shown(cert.Subject.String()))
+			}
+		}
+		if n == 0 || strings.TrimSpace(string(rest)) != "" {
+			v.invalid(at, "write it in PEM: -----BEGIN CERTIFICATE-----", "is not a certificate, or has other text around it")
+		}
+	}
+}

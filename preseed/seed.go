@@ -1,0 +1,72 @@
+package preseed
+
+import (
+	"path"
+	"slices"
+
+	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/cloudinit"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// seedFolder is where the seed stands in the installer when it comes with the initrd.
+const seedFolder = "/slipway-seed/"
+
+// seed leaves to the cloud-init of the installed system what the installer has no question for.
+func (w *writer) seed() {
+	g := installer.Guest(w.c)
+	_, g.Packages.Repos = installer.SplitMirror(w.t.OS, g.Packages.Repos)
+	if !w.hasRepos() {
+		g.Packages.Install = nil
+	}
+	if !w.needed(g) {
+		return
+	}
+	target := installer.GuestTarget(w.t)
+	user, report := cloudinit.UserData(target, g)
+	w.report = append(w.report, report...)
+	w.packages = append(w.packages, "cloud-init")
+	w.late = append(w.late, "mkdir -p /target"+installer.SeedFolder, "chmod 0700 /target"+installer.SeedFolder)
+	w.plant("user-data", user)
+	w.plant("meta-data", cloudinit.MetaData(g))
+	config := "echo 'datasource_list: [ NoCloud ]'"
+	if n := w.c.Network; n.IsZero() {
+		config += "; echo 'network: {config: disabled}'"
+	} else {
+		network, report := cloudinit.NetworkConfig(target, g)
+		w.report = append(w.report, report...)
+		w.plant("network-config", network)
+		for _, p := range []struct {
+			name  string
+			isFor int
+		}{{"ifenslave", len(n.Bonds)}, {"vlan", len(n.VLANs)}, {"bridge-utils", len(n.Bridges)}} {
+			if p.isFor > 0 {
+				w.packages = append(w.packages, p.name)
+			}
+		}
+		w.late = append(w.late, "{ echo 'auto lo'; echo 'iface lo inet loopback'; echo 'source /etc/network/interfaces.d/*'; } > /target/etc/network/interfaces")
+	}
+	w.late = append(w.late, "{ "+config+"; } > /target/etc/cloud/cloud.cfg.d/99-slipway.cfg")
+}
+
+// answered are the rows of the capability table that the installer has questions for in full.
+var answered = []string{"/host/hostname", "/host/domain"}
+
+// needed reports whether anything is left for cloud-init.
+func (w *writer) needed(g *machineconfig.Config) bool {
+	return slices.ContainsFunc(machineconfig.Uses(g), func(u machineconfig.Use) bool { return !slices.Contains(answered, u.Field) })
+}
+
+// plant brings a document of the seed to the installed system: from the initrd, or from the boot session.
+func (w *writer) plant(name string, data []byte) {
+	doc := machineconfig.Document{Name: "seed-" + name, ContentType: "text/plain; charset=utf-8", Data: data}
+	target := machineconfig.ShellWord(path.Join("/target"+installer.SeedFolder, name))
+	if w.t.InitrdPath != "" {
+		doc.Path = seedFolder + name
+		w.late = append(w.late, "cp "+doc.Path+" "+target)
+	} else {
+		w.late = append(w.late, "wget -q -O "+target+" "+machineconfig.ShellWord(machineconfig.Late("session://config/"+doc.Name)))
+	}
+	w.late = append(w.late, "chmod 0600 "+target)
+	w.documents = append(w.documents, doc)
+}

@@ -1,0 +1,93 @@
+package provision
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"net/url"
+
+	"slipway.dev/slipway/ignition"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Confidential makes a site send secrets over TLS only: level L2 of docs/secrets.md.
+type Confidential struct {
+	Port int    // of the boot door over TLS
+	CA   []byte // certificate that signs the door's, PEM
+}
+
+// base is our boot server over TLS, as it is reached at the address of the plain one.
+func (c *Confidential) base(plain string) string {
+	u, err := url.Parse(plain)
+	if err != nil {
+		return plain
+	}
+	a, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return plain
+	}
+	return pxe.SecureURL(a, c.Port)
+}
+
+// confide finds the way on which a rendering with secrets reaches a machine unread, or says that there is none. A
+// loader that speaks HTTPS fetches the initrd itself, if it was built to trust our CA. Ignition can be told by a first
+// stage, which holds no secret, whom to trust and where the rest is.
+func (e *Engine) confide(p *pxe.Plan, r *rendered, c pxe.Client, base string) {
+	if e.cfg.Confidential == nil || !r.hasSecret() {
+		return
+	}
+	switch {
+	case p.Config.HasInitrd && e.sessions.speaksTLS(c.MAC):
+		p.Config.Base = e.cfg.Confidential.base(base)
+	case r.result.Format == "ignition":
+	default:
+		p.Problem = inventory.Errorf(inventory.Conflict, "this site sends secrets over TLS only, and the boot loader of this machine does not speak it").
+			WithHint("give it an iPXE with HTTPS that trusts our CA, see docs/secrets.md; or take the secrets out of profile %s", r.profile)
+	}
+}
+
+func (r *rendered) hasSecret() bool {
+	for _, d := range r.result.Documents {
+		if d.IsSecret {
+			return true
+		}
+	}
+	return false
+}
+
+// isStaged reports whether a request gets the first stage instead of the document: it is not for the open wire.
+func (e *Engine) isStaged(d *delivery) bool {
+	return e.cfg.Confidential != nil && !d.IsTLS && d.hasSecret() && d.rendering.Format == "ignition"
+}
+
+// firstStage is an Ignition configuration without any secret: it trusts our CA and fetches the document over TLS.
+func (e *Engine) firstStage(d *delivery, doc inventory.RenderedDocument) ([]byte, error) {
+	type source struct {
+		Source string `json:"source"`
+	}
+	var out struct {
+		Ignition struct {
+			Version string `json:"version"`
+			Config  struct {
+				Merge []source `json:"merge"`
+			} `json:"config"`
+			Security struct {
+				TLS struct {
+					CertificateAuthorities []source `json:"certificateAuthorities"`
+				} `json:"tls"`
+			} `json:"security"`
+		} `json:"ignition"`
+	}
+	out.Ignition.Version = ignition.SpecOf([]byte(doc.Text))
+	out.Ignition.Config.Merge = []source{{pxe.ConfigURL(e.cfg.Confidential.base(d.Base), d.session.ID, doc.Name)}}
+	out.Ignition.Security.TLS.CertificateAuthorities = []source{
+		{"data:;base64," + base64.StdEncoding.EncodeToString(e.cfg.Confidential.CA)},
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encode the first stage: %w", err)
+	}
+	return b, nil
+}

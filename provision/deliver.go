@@ -1,0 +1,477 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/cloudinit"
+	"slipway.dev/slipway/ignition"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/pxe"
+)
+
+// The rules that guard a configuration on the boot network: level L1 of docs/secrets.md.
+const (
+	// armedFor is how long after its last sign a boot may fetch its configuration.
+	armedFor = time.Hour
+	// againFor is how long the machine itself may fetch a document with secrets again: tools retry, and read in stages.
+	againFor = 2 * time.Minute
+)
+
+// Secrets opens and seals what may not be stored in clear.
+type Secrets interface {
+	Open(name string, sealed []byte) ([]byte, error)
+}
+
+// Minter makes the tokens with which hosts join a target.
+type Minter interface {
+	// Mint returns a token for one node name of one boot; a repeat for the same boot returns the same one.
+	Mint(ctx context.Context, t inventory.JoinTarget, h *inventory.Host, s inventory.SessionID, nodeName string) (string, error)
+	// Revoke ends the tokens of a boot, RevokeHost those of a host.
+	Revoke(ctx context.Context, s inventory.SessionID) error
+	RevokeHost(ctx context.Context, h inventory.HostID) error
+}
+
+// ec2Folder is where the documents are found as EC2's metadata service lays them out.
+const ec2Folder = "ec2/"
+
+// delivery is a request for a document with all that is needed to answer it.
+type delivery struct {
+	pxe.ConfigRequest
+	session   inventory.BootSession
+	host      inventory.Host
+	rendering inventory.Rendering
+	docs      []inventory.RenderedDocument // those asked for
+	isolated  bool                         // nothing guards its secrets
+	neighbour inventory.MAC                // who uses Source on our own network, "" when the kernel does not know
+	isOwn     bool                         // it comes from an address that the configuration gives the host
+}
+
+func (d *delivery) hasSecret() bool {
+	return slices.ContainsFunc(d.docs, func(r inventory.RenderedDocument) bool { return r.IsSecret })
+}
+
+// Document returns a document of what the session was given to become, with its late values in place. Whatever speaks
+// against it is an error for the machine's console, an event and, where somebody may be after a secret, an issue.
+func (e *Engine) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error) {
+	d := delivery{ConfigRequest: r}
+	if err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return e.find(tx, &d) }); err != nil {
+		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
+	}
+	if d.Name == "" {
+		return pxe.ConfigDocument{ContentType: "text/plain; charset=utf-8", Data: []byte(d.names() + "\n")}, nil
+	}
+	if len(d.docs) == 0 {
+		return pxe.ConfigDocument{}, e.refuse(ctx, &d, inventory.Errorf(inventory.NotFound, "there is no document %q", inventory.Clean(r.Name, 80)).
+			WithHint("there are: %s", strings.ReplaceAll(d.names(), "\n", ", ")))
+	}
+	if err := d.readable(); err != nil {
+		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
+	}
+	if d.hasSecret() && !r.IsPeek && !e.isStaged(&d) {
+		if e.cfg.Neighbour != nil { // before the transaction, which others wait for
+			d.neighbour, _ = e.cfg.Neighbour(d.Source)
+		}
+		var refusal error // not the transaction's: what it notes stays
+		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) (err error) {
+			refusal, err = e.guard(tx, &d)
+			return err
+		})
+		if err = cmp.Or(err, refusal); err != nil {
+			return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
+		}
+	}
+	out, err := e.inject(ctx, &d)
+	if err != nil {
+		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
+	}
+	if !r.IsPeek {
+		e.recorder.take(note{session: e.fetched(d.session), event: inventory.Event{
+			At: e.cfg.Now(), Kind: inventory.EventConfigSent, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
+			Detail: inventory.Clean(fmt.Sprintf("%s, %d bytes, to %s %s", r.Name, len(out.Data), r.Source, r.Agent), 300),
+			Data:   map[string]any{"document": r.Name, "bytes": len(out.Data), "digest": d.rendering.Digest, "source": r.Source, "agent": r.Agent},
+		}})
+	}
+	return out, nil
+}
+
+// fetched moves a session to the step of fetching its configuration.
+func (e *Engine) fetched(s inventory.BootSession) inventory.BootSession {
+	s.LastAt = e.cfg.Now()
+	if stepIndex(inventory.EventConfigSent) > stepIndex(s.Step) {
+		s.Step = inventory.EventConfigSent
+	}
+	e.sessions.put(s)
+	return s
+}
+
+// find reads what a request is about: its session, which must be a running boot of an image with a configuration, its
+// host and the documents.
+func (e *Engine) find(tx inventory.Tx, d *delivery) (err error) {
+	if d.session, err = e.running(tx, d.Session, netip.Addr{}); err != nil {
+		return err
+	}
+	if d.host, err = tx.FindHost(d.session.HostID); err != nil {
+		return fmt.Errorf("read host of boot session %s: %w", d.Session, err)
+	}
+	if d.session.Boot != string(pxe.BootImage) {
+		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", d.session.Boot, d.session.Reason)
+	}
+	if d.session.Config == "" {
+		return inventory.Errorf(inventory.NotFound, "no configuration was rendered for this boot").
+			WithHint("write one in profile %s and boot again", d.session.Profile)
+	}
+	if d.rendering, err = e.delivered.find(tx, d.session.Config); err != nil {
+		return fmt.Errorf("read rendering of boot session %s: %w", d.Session, err)
+	}
+	if p, err := tx.FindProfile(d.rendering.Profile); err == nil {
+		d.isolated = p.Isolated
+	}
+	name := d.Name
+	if rest, ok := strings.CutPrefix(name, ec2Folder); ok {
+		name = cloudinit.EC2Path(rest)
+	}
+	for _, doc := range d.rendering.Documents {
+		if doc.Name == name || d.Name == pxe.ConfigArchive && doc.Path != "" {
+			d.docs = append(d.docs, doc)
+		}
+	}
+	return e.inTime(tx, d)
+}
+
+// inTime refuses what comes after the boot, or from another machine.
+func (e *Engine) inTime(tx inventory.Tx, d *delivery) error {
+	s := d.session
+	switch {
+	case !s.EndedAt.IsZero():
+		return inventory.Errorf(inventory.Forbidden, "this boot has ended: %s", s.Outcome).WithHint("boot the machine again")
+	case e.cfg.Now().Sub(s.LastAt) > armedFor:
+		return inventory.Errorf(inventory.Forbidden, "this boot has been silent for over %s", inventory.Duration(armedFor)).WithHint("boot the machine again")
+	case !s.Address.IsValid() || s.Address == d.Source:
+		return nil
+	}
+	own, err := e.ownAddresses(tx, d)
+	if err != nil {
+		return err
+	}
+	if d.isOwn = slices.Contains(own, d.Source); d.isOwn {
+		return nil
+	}
+	return inventory.Errorf(inventory.Forbidden, "boot session %s belongs to the machine at %s, not to %s", s.ID, s.Address, d.Source).
+		WithHint("only %s itself may fetch its configuration, from the address that our DHCP gave it", d.host.Name)
+}
+
+// ownAddresses returns the addresses that the configuration itself gives the host: some tools set them before they
+// fetch the rest of it.
+func (e *Engine) ownAddresses(tx inventory.Tx, d *delivery) (own []netip.Addr, err error) {
+	p, err := e.planFor(tx, &d.host, d.session.Subnet)
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.configOf(tx, &d.host, p, d.session.MAC)
+	if err != nil || r == nil || r.result.Digest != d.session.Config || r.result.Config == nil {
+		return nil, err
+	}
+	for _, text := range r.result.Config.Network.Addresses() {
+		if a, err := netip.ParsePrefix(text); err == nil {
+			own = append(own, a.Addr())
+		}
+	}
+	return own, nil
+}
+
+func (d *delivery) names() string {
+	var names []string
+	for _, doc := range d.rendering.Documents {
+		names = append(names, doc.Name)
+	}
+	return strings.Join(names, "\n")
+}
+
+// readable holds back an Ignition configuration from a machine that says it cannot read that version: it would refuse
+// it for ever.
+func (d *delivery) readable() error {
+	if d.rendering.Format != "ignition" || d.Accept == "" || d.Name == pxe.ConfigArchive {
+		return nil
+	}
+	reads, ok := ignition.Negotiate(d.Accept)
+	needs := ignition.SpecOf([]byte(d.docs[0].Text))
+	if !ok || needs == "" || ignition.CanRead(reads, needs) {
+		return nil
+	}
+	return inventory.Errorf(inventory.Conflict, "the configuration needs Ignition spec %s, and this image reads %s", needs, reads).
+		WithHint("import the image with ignition version %s, or take out of profile %s what needs more", reads, d.rendering.Profile)
+}
+
+// guard counts the delivery of documents with secrets, before anything is sent, and refuses what is not the machine
+// itself asking for the first time or again at once.
+func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
+	if e.cfg.Confidential != nil && !d.IsTLS {
+		return inventory.Errorf(inventory.Forbidden, "this site sends secrets over TLS only").WithHint("boot the machine again: its script knows the way"), nil
+	}
+	if d.isolated {
+		return nil, nil
+	}
+	now := e.cfg.Now()
+	stranger := e.stranger(tx, d)
+	for _, doc := range d.docs {
+		if !doc.IsSecret {
+			continue
+		}
+		given, err := tx.FindDelivery(d.session.ID, doc.Name)
+		isFirst := isKind(err, inventory.NotFound)
+		if err != nil && !isFirst {
+			return nil, fmt.Errorf("read delivery of %s: %w", doc.Name, err)
+		}
+		switch {
+		case given.IsBurnt:
+			return inventory.Errorf(inventory.Forbidden, "%s was asked for by somebody else; it is given out no more", doc.Name).
+				WithHint("look at issue secret-refused of %s, then boot the machine again", d.host.Name), nil
+		case stranger != nil && isFirst:
+			return stranger, nil
+		case stranger != nil:
+			given.IsBurnt = true
+			if err := tx.SaveDelivery(given); err != nil {
+				return nil, fmt.Errorf("store delivery of %s: %w", doc.Name, err)
+			}
+			return stranger, nil
+		case isFirst:
+			given = inventory.Delivery{SessionID: d.session.ID, Document: doc.Name, Source: d.Source, FirstAt: now}
+		case now.Sub(given.FirstAt) > againFor:
+			return inventory.Errorf(inventory.Forbidden, "%s was given out %s ago; it is given out once", doc.Name, inventory.Duration(now.Sub(given.FirstAt).Round(time.Second))).
+				WithHint("boot the machine again for another one"), nil
+		}
+		given.FetchN++
+		given.LastAt = now
+		if err := tx.SaveDelivery(given); err != nil {
+			return nil, fmt.Errorf("store delivery of %s: %w", doc.Name, err)
+		}
+	}
+	return nil, nil
+}
+
+// stranger says why a request for secrets cannot come from the host: our DHCP gave the address to no port of it, or
+// the network says that another machine has it.
+func (e *Engine) stranger(tx inventory.Tx, d *delivery) error {
+	refuse := func(format string, args ...any) error {
+		return inventory.Errorf(inventory.Forbidden, format, args...).WithHint("only %s itself may fetch its secrets, from the address that our DHCP gave it", d.host.Name)
+	}
+	if d.isOwn { // nobody else vouches for that address
+		if !slices.Contains(d.host.MACs(), d.neighbour) {
+			return inventory.Errorf(inventory.Forbidden, "%s is an address of the configuration, and the network does not say that %s uses it", d.Source, d.host.Name).
+				WithHint("reserve the address for the host, or let its configuration come in the initrd")
+		}
+		return nil
+	}
+	l, err := tx.FindLease(d.Source)
+	switch {
+	case err != nil:
+		return refuse("%s holds no lease of ours", d.Source)
+	case !slices.Contains(d.host.MACs(), l.MAC):
+		return refuse("%s is leased to %s", d.Source, l.MAC)
+	case l.State != inventory.LeaseBound || !e.cfg.Now().Before(l.ExpiresAt):
+		return refuse("the lease of %s has ended", d.Source)
+	}
+	if mac := d.neighbour; mac != "" && !slices.Contains(d.host.MACs(), mac) {
+		return refuse("%s is used by %s, which is no port of %s", d.Source, mac, d.host.Name)
+	}
+	return nil
+}
+
+// refuse notes why a document was not given. A request that met the rules for secrets opens an issue and ends the
+// tokens of the boot.
+func (e *Engine) refuse(ctx context.Context, d *delivery, err error) error {
+	isAlarm := isKind(err, inventory.Forbidden) && d.hasSecret()
+	ev := inventory.Event{
+		At: e.cfg.Now(), Kind: inventory.EventConfigRefused, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
+		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, messageOf(err)), 500),
+		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": hintOf(err)},
+	}
+	if d.host.ID != "" && e.refusals.first(string(d.session.ID)+d.Source.String()+messageOf(err), e.cfg.Now()) {
+		e.cfg.Log.Warn("configuration refused", "host", d.host.Name, "boot", d.session.ID, "addr", d.Source.String(), "err", err)
+		e.recorder.take(note{event: ev, do: func(tx inventory.Tx) error {
+			if !isAlarm {
+				return nil
+			}
+			return e.openIssue(tx, secretRefused(d.host.ID, messageOf(err), hintOf(err)))
+		}})
+	}
+	if isAlarm && e.cfg.Join != nil {
+		if err := e.cfg.Join.Revoke(ctx, d.session.ID); err != nil {
+			e.cfg.Log.Warn("join tokens not revoked", "boot", d.session.ID, "err", err)
+		}
+	}
+	return err
+}
+
+// inject puts the late values into the documents asked for and packs several into one archive.
+func (e *Engine) inject(ctx context.Context, d *delivery) (out pxe.ConfigDocument, err error) {
+	lookup := func(ref string) ([]byte, error) {
+		if d.IsPeek && strings.HasPrefix(ref, "join://") {
+			return []byte("000000.0000000000000000"), nil // as long as one that would be minted
+		}
+		return e.lateValue(ctx, d, ref)
+	}
+	var files []archived
+	isStaged := e.isStaged(d)
+	for _, doc := range d.docs {
+		if isStaged && doc.IsSecret {
+			text, err := e.firstStage(d, doc)
+			if err != nil {
+				return out, err
+			}
+			doc.Text = string(text)
+		}
+		data, err := machineconfig.Inject([]byte(doc.Text), lookup)
+		if err != nil {
+			return out, err
+		}
+		if d.Name != pxe.ConfigArchive {
+			return pxe.ConfigDocument{ContentType: cmp.Or(doc.ContentType, "text/plain; charset=utf-8"), Data: data}, nil
+		}
+		files = append(files, archived{path: doc.Path, data: data})
+	}
+	return pxe.ConfigDocument{ContentType: "application/octet-stream", Data: archive(files)}, nil
+}
+
+// lateValue returns what a reference stands for in this boot.
+func (e *Engine) lateValue(ctx context.Context, d *delivery, ref string) ([]byte, error) {
+	scheme, rest, _ := strings.Cut(ref, "://")
+	switch scheme {
+	case "session":
+		return e.sessionValue(d, rest)
+	case "secret":
+		name, part, hasPart := strings.Cut(rest, "#")
+		var value []byte
+		err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			value, err = e.openSecret(tx, name)
+			return err
+		})
+		if err == nil && hasPart {
+			value, err = e.cfg.Renderer.Part(value, part)
+		}
+		return value, err
+	case "join":
+		name, what, _ := strings.Cut(rest, "/")
+		return e.joinValue(ctx, d, name, what)
+	}
+	return nil, inventory.Errorf(inventory.Internal, "nothing knows the value of %s", inventory.Clean(ref, 80))
+}
+
+func (e *Engine) sessionValue(d *delivery, what string) ([]byte, error) {
+	switch name, isConfig := strings.CutPrefix(what, "config/"); {
+	case what == "report":
+		return []byte(pxe.URL(d.Base, d.session.ID, "report", e.reportKey(d.session.ID))), nil
+	case what == "base":
+		return []byte(strings.TrimRight(d.Base, "/")), nil
+	case isConfig:
+		return []byte(pxe.ConfigURL(d.Base, d.session.ID, name)), nil
+	}
+	return nil, inventory.Errorf(inventory.Internal, "a boot session has no %s", inventory.Clean(what, 80))
+}
+
+// joinValue mints, or returns again, what a host needs to join a target.
+func (e *Engine) joinValue(ctx context.Context, d *delivery, name, what string) ([]byte, error) {
+	if e.cfg.Join == nil {
+		return nil, inventory.Errorf(inventory.Unavailable, "this server mints no join tokens")
+	}
+	var t inventory.JoinTarget
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		t, err = tx.FindJoinTarget(name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	kind, nodeName, _ := strings.Cut(what, "/")
+	token, err := e.cfg.Join.Mint(ctx, t, &d.host, d.session.ID, cmp.Or(nodeName, d.host.Name))
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "token":
+		return []byte(token), nil
+	case "token-id":
+		id, _, _ := strings.Cut(token, ".")
+		return []byte(id), nil
+	}
+	return nil, inventory.Errorf(inventory.Internal, "a join target has no %s", inventory.Clean(what, 80))
+}
+
+// reportKey proves that a report comes from a machine that was given its configuration: it may have another address
+// by then than the one it booted with.
+func (e *Engine) reportKey(s inventory.SessionID) string {
+	m := hmac.New(sha256.New, e.cfg.ReportKey)
+	m.Write([]byte("report " + string(s)))
+	return hex.EncodeToString(m.Sum(nil)[:16])
+}
+
+// isReportKey compares in constant time.
+func (e *Engine) isReportKey(s inventory.SessionID, key string) bool {
+	return key != "" && len(e.cfg.ReportKey) > 0 && hmac.Equal([]byte(e.reportKey(s)), []byte(key))
+}
+
+// refusals remembers what was refused lately: a tool that asks again every few seconds is noted once a minute.
+type refusals struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+const (
+	refusedAgain = time.Minute
+	maxRefusals  = 10_000
+)
+
+// first reports whether that refusal is worth a note.
+func (r *refusals) first(what string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.seen[what]) < refusedAgain {
+		return false
+	}
+	if r.seen == nil || len(r.seen) >= maxRefusals {
+		r.seen = map[string]time.Time{}
+	}
+	r.seen[what] = now
+	return true
+}
+
+// delivered remembers renderings that are being fetched: a machine asks for several documents of one, and a digest
+// stands for the same bytes for ever.
+type delivered struct {
+	mu       sync.Mutex
+	byDigest map[inventory.Digest]inventory.Rendering
+}
+
+// maxDelivered bounds the memory; a rendering has some 10 KB.
+const maxDelivered = 2000
+
+func (c *delivered) find(tx inventory.Tx, d inventory.Digest) (inventory.Rendering, error) {
+	c.mu.Lock()
+	r, ok := c.byDigest[d]
+	c.mu.Unlock()
+	if ok {
+		return r, nil
+	}
+	r, err := tx.FindRendering(d)
+	if err != nil {
+		return r, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byDigest == nil || len(c.byDigest) >= maxDelivered {
+		c.byDigest = map[inventory.Digest]inventory.Rendering{}
+	}
+	c.byDigest[d] = r
+	return r, nil
+}

@@ -1,0 +1,249 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/render"
+)
+
+// What an Impact shows.
+const (
+	impactHosts = 200 // hosts that are listed
+	impactDiffs = 20  // of which are shown with their differences
+)
+
+// CheckProfile renders every host that uses a profile, as it would be after the edit, and says what that changes. A
+// profile without hosts is tried on a made-up one, so that its errors show at once.
+func (e *Engine) CheckProfile(ctx context.Context, draft *inventory.Profile) (Impact, error) {
+	i, err := e.impact(ctx, edit{profile: draft})
+	if err == nil && i.HostN == 0 {
+		err = e.tryOut(ctx, draft, &i)
+	}
+	return i, err
+}
+
+// CheckLayer renders every host that a layer is for, as it would be after the edit, and says what that changes.
+func (e *Engine) CheckLayer(ctx context.Context, draft *inventory.Layer) (Impact, error) {
+	i, err := e.impact(ctx, edit{layer: draft})
+	if err == nil && i.HostN == 0 {
+		_, i.Findings = machineconfig.Parse(draft.Config, "layer "+draft.Key())
+	}
+	return i, err
+}
+
+// edit is a transaction as it would be after a profile or layer was saved.
+type edit struct {
+	inventory.Tx
+	profile *inventory.Profile
+	layer   *inventory.Layer
+}
+
+func (t edit) FindProfile(name string) (inventory.Profile, error) {
+	if t.profile != nil && t.profile.Name == name {
+		return *t.profile, nil
+	}
+	return t.Tx.FindProfile(name)
+}
+
+func (t edit) ListProfiles(p inventory.Page) ([]inventory.Profile, error) {
+	all, err := t.Tx.ListProfiles(p)
+	if err != nil || t.profile == nil {
+		return all, err
+	}
+	all = slices.DeleteFunc(all, func(p inventory.Profile) bool { return p.Name == t.profile.Name })
+	return append(all, *t.profile), nil
+}
+
+func (t edit) FindLayer(s inventory.Scope, name string) (inventory.Layer, error) {
+	if t.layer != nil && t.layer.Scope == s && t.layer.Name == name {
+		return *t.layer, nil
+	}
+	return t.Tx.FindLayer(s, name)
+}
+
+// isUsedBy reports whether a rendering depends on what is edited.
+func (t edit) isUsedBy(in *render.Input) bool {
+	if t.profile != nil {
+		return slices.ContainsFunc(in.Profiles, func(p inventory.Profile) bool { return p.Name == t.profile.Name })
+	}
+	return slices.ContainsFunc(in.Layers, func(l inventory.Layer) bool { return l.Scope == t.layer.Scope && l.Name == t.layer.Name })
+}
+
+// job is one host of an impact.
+type job struct {
+	host          *inventory.Host
+	before, after *render.Input // before is nil for a host that was given nothing
+	impact        HostImpact
+	isChanged     bool
+}
+
+// impact compares what every host is given before and after an edit. The store is read by one goroutine at a time,
+// the rendering runs on all processors.
+func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
+	i := Impact{Hosts: []HostImpact{}, Findings: machineconfig.Report{}}
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		locked := &sync.Mutex{}
+		jobs, err := e.jobs(tx, t, locked)
+		if err != nil {
+			return err
+		}
+		work := make(chan *job)
+		var g errgroup.Group
+		for range runtime.GOMAXPROCS(0) {
+			g.Go(func() error {
+				for j := range work {
+					e.compare(j)
+				}
+				return nil
+			})
+		}
+		for _, j := range jobs {
+			if ctx.Err() != nil {
+				break
+			}
+			work <- j
+		}
+		close(work)
+		_ = g.Wait() // compare returns nothing
+		i.add(jobs)
+		return ctx.Err()
+	})
+	return i, err
+}
+
+// jobs collects the hosts that use what is edited, with what their renderings depend on.
+func (e *Engine) jobs(tx inventory.Tx, t edit, locked *sync.Mutex) (jobs []*job, err error) {
+	t.Tx = tx
+	hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, fmt.Errorf("list hosts: %w", err)
+	}
+	for n := range hosts {
+		h := &hosts[n]
+		after, problem, err := e.inputsOf(t, h, locked)
+		if err != nil {
+			return nil, err
+		}
+		before, was, err := e.inputsOf(tx, h, locked)
+		if err != nil {
+			return nil, err
+		}
+		isUsed := after != nil && t.isUsedBy(after) || before != nil && t.isUsedBy(before)
+		if problem == nil && !isUsed {
+			continue
+		}
+		j := &job{host: h, after: after, impact: HostImpact{Host: h.Name}}
+		switch {
+		case problem != nil && was != nil:
+			continue // it had one before
+		case problem != nil && problem.Kind == inventory.NotFound && h.Profile == "":
+			j.impact.Findings.Warnf("", "profile", "host %s: %s", h.Name, problem.Msg).Hint = problem.Hint
+			j.isChanged = true
+		case problem != nil:
+			j.impact.Findings.Errorf("", "profile", "host %s: %s", h.Name, problem.Msg).Hint = problem.Hint
+		}
+		j.before = before
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// inputsOf returns what a host's rendering depends on, nil when it is given nothing.
+func (e *Engine) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex) (*render.Input, *inventory.Error, error) {
+	p, err := e.planFor(tx, h, "")
+	if err != nil || p.Profile == nil || p.Image == nil {
+		return nil, p.Problem, err
+	}
+	in, err := e.inputs(tx, h, p, bootMAC(h))
+	if err != nil || !in.IsWanted() {
+		return nil, nil, err
+	}
+	target, secret, has := in.Target, in.Secret, in.HasSecret
+	in.Target = func(name string) (inventory.JoinTarget, error) {
+		locked.Lock()
+		defer locked.Unlock()
+		return target(name)
+	}
+	in.Secret = func(name string) ([]byte, error) {
+		locked.Lock()
+		defer locked.Unlock()
+		return secret(name)
+	}
+	in.HasSecret = func(name string) bool {
+		locked.Lock()
+		defer locked.Unlock()
+		return has(name)
+	}
+	return &in, nil, nil
+}
+
+// compare renders a host before and after.
+func (e *Engine) compare(j *job) {
+	var before, after render.Result
+	if j.after != nil {
+		after = e.cfg.Renderer.Host(*j.after)
+		j.impact.Findings = append(j.impact.Findings, after.Findings...)
+	}
+	if j.impact.Findings.HasErrors() {
+		return
+	}
+	if j.before != nil {
+		before = e.cfg.Renderer.Host(*j.before)
+	}
+	if before.Digest != after.Digest {
+		j.isChanged = true
+		j.impact.Diff = diff(redacted(before.Documents), redacted(after.Documents))
+	}
+}
+
+// add sums up what was compared.
+func (i *Impact) add(jobs []*job) {
+	for _, j := range jobs {
+		i.HostN++
+		isFailed := j.impact.Findings.HasErrors()
+		if isFailed {
+			i.FailedN++
+		}
+		if len(i.Findings) == 0 || isFailed && !i.Findings.HasErrors() {
+			i.Findings = append(i.Findings, j.impact.Findings...)
+		}
+		if j.isChanged {
+			i.ChangedN++
+		}
+		if (isFailed || j.isChanged) && len(i.Hosts) < impactHosts {
+			if len(i.Hosts) >= impactDiffs {
+				j.impact.Diff = ""
+			}
+			i.Hosts = append(i.Hosts, j.impact)
+		}
+	}
+}
+
+// tryOut renders a profile for a made-up host.
+func (e *Engine) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact) error {
+	return e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		image, err := tx.FindImage(draft.Image)
+		if err != nil {
+			return err
+		}
+		h := inventory.Host{
+			ID: "00000000-0000-7000-8000-000000000000", Name: "example", State: inventory.Available, Arch: image.Arch,
+			NICs: []inventory.NIC{{MAC: "52:54:00:00:00:01", IsBoot: true}},
+		}
+		in, err := e.inputs(edit{Tx: tx, profile: draft}, &h, pxe.Plan{Profile: draft, Image: &image}, h.NICs[0].MAC)
+		if err != nil || !in.IsWanted() {
+			return err
+		}
+		i.Findings = append(i.Findings, e.cfg.Renderer.Host(in).Findings...)
+		return nil
+	})
+}

@@ -1,0 +1,42 @@
+package provision
+
+import (
+	"context"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// JoinAlarm is something that was noticed about a join target.
+type JoinAlarm struct {
+	Target    string
+	HostID    inventory.HostID // "" when it is about the target
+	SessionID inventory.SessionID
+	Detail    string
+	Hint      string
+	IsOver    bool // the target can be reached again
+}
+
+// NoteJoin puts an alarm into the timeline and opens or closes its issue.
+func (e *Engine) NoteJoin(ctx context.Context, a JoinAlarm) error {
+	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		i := inventory.Issue{
+			Key: inventory.IssueTargetUnreachable + "/" + a.Target, Type: inventory.IssueTargetUnreachable,
+			Severity: inventory.SeverityError, Cause: a.Detail, Hint: a.Hint,
+		}
+		if a.HostID != "" {
+			i.Key, i.Type = inventory.IssueJoinRefused+"/"+string(a.HostID), inventory.IssueJoinRefused
+			i.HostIDs = []inventory.HostID{a.HostID}
+			err := tx.AddEvent(&inventory.Event{
+				At: e.cfg.Now(), Kind: inventory.EventJoinRefused, HostID: a.HostID, SessionID: a.SessionID,
+				Subject: "target/" + a.Target, Detail: inventory.Clean(a.Detail, 500), Data: map[string]any{"hint": a.Hint},
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if a.IsOver {
+			return e.closeIssue(tx, i, a.Detail)
+		}
+		return e.openIssue(tx, i)
+	})
+}

@@ -1,0 +1,178 @@
+package provision
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/pxe"
+)
+
+// Preview is what a host would be given to become, as people may see it: secrets are shown by their references.
+type Preview struct {
+	Host     string           `json:"host"`
+	Profile  string           `json:"profile,omitempty"`
+	Revision int              `json:"revision,omitempty"` // of the profile; 0 for a draft
+	Image    string           `json:"image,omitempty"`
+	OS       string           `json:"os,omitempty"`
+	Release  string           `json:"release,omitempty"`
+	Format   string           `json:"format,omitempty"` // of the provisioner; "" when nothing is rendered
+	Tool     string           `json:"tool,omitempty"`   // version of what reads it
+	Digest   inventory.Digest `json:"digest,omitempty"` // of the rendering; "" with errors
+	// Documents are redacted.
+	Documents []inventory.RenderedDocument `json:"documents"`
+	Args      []string                     `json:"args,omitempty"`
+	Findings  machineconfig.Report         `json:"findings"`
+	// Provenance says which layer set each value: a path into the configuration to the layer and its line.
+	Provenance map[string]string `json:"provenance,omitempty"`
+	// References are the secrets and other late values that it needs.
+	References []string `json:"references,omitempty"`
+	// Since is the digest of what the host was given last, and Diff what differs from that, as unified diffs; "" when
+	// nothing does.
+	Since inventory.Digest `json:"since,omitempty"`
+	Diff  string           `json:"diff,omitempty"`
+}
+
+// Impact is what saving a profile or layer would do to the hosts that use it.
+type Impact struct {
+	HostN    int                  `json:"hostN"`    // hosts that use it
+	ChangedN int                  `json:"changedN"` // of which would get something else than without the edit
+	FailedN  int                  `json:"failedN"`  // of which could not be rendered
+	Hosts    []HostImpact         `json:"hosts"`    // those that change or fail, by name, at most 200
+	Findings machineconfig.Report `json:"findings"` // about the profile or layer itself, or the first host's
+}
+
+// HostImpact is what an edit would do to one host.
+type HostImpact struct {
+	Host     string               `json:"host"`
+	Diff     string               `json:"diff,omitempty"` // redacted; for the first 20 hosts
+	Findings machineconfig.Report `json:"findings,omitempty"`
+}
+
+// Err returns why the edit must not be saved, nil if it may.
+func (i *Impact) Err() error { return i.Findings.Err() }
+
+// bootMAC is the port that a host booted from last, or its first.
+func bootMAC(h *inventory.Host) inventory.MAC {
+	for _, n := range h.NICs {
+		if n.IsBoot {
+			return n.MAC
+		}
+	}
+	return h.NICs[0].MAC
+}
+
+// Preview returns what the host would be given now, or with a draft of a profile. It changes nothing.
+func (e *Engine) Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (v Preview, err error) {
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err := tx.FindHost(id)
+		if err != nil {
+			return err
+		}
+		p, err := e.planWith(tx, &h, draft)
+		if err != nil {
+			return err
+		}
+		if p.Problem != nil {
+			return p.Problem
+		}
+		v, err = e.preview(tx, &h, p)
+		return err
+	})
+	return v, err
+}
+
+// planWith is the plan of a host, with the draft as its profile if there is one.
+func (e *Engine) planWith(tx inventory.Tx, h *inventory.Host, draft *inventory.Profile) (pxe.Plan, error) {
+	if draft == nil {
+		return e.planFor(tx, h, "")
+	}
+	i, err := tx.FindImage(draft.Image)
+	return pxe.Plan{Profile: draft, Image: &i}, err
+}
+
+func (e *Engine) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Preview, error) {
+	v := Preview{
+		Host: h.Name, Profile: p.Profile.Name, Revision: p.Profile.Revision, Image: p.Image.Name, OS: p.Image.OS, Release: p.Image.Release,
+		Documents: []inventory.RenderedDocument{}, Findings: machineconfig.Report{},
+	}
+	r, err := e.configOf(tx, h, p, bootMAC(h))
+	if err != nil || r == nil {
+		return v, err
+	}
+	v.Format, v.Tool, v.Digest, v.Args = r.result.Format, r.result.Target.Tool, r.result.Digest, r.result.Args
+	v.Findings, v.References = append(v.Findings, r.result.Findings...), r.result.References
+	v.Documents = append(v.Documents, redacted(r.result.Documents)...)
+	if r.result.Config != nil {
+		v.Provenance = r.result.Config.Provenance
+	}
+	last, err := tx.ListRenderings(h.ID, 1)
+	if err != nil || len(last) == 0 {
+		return v, err
+	}
+	v.Since = last[0].Digest
+	if v.Digest != "" && v.Since != v.Digest {
+		v.Diff = diff(redacted(last[0].Documents), v.Documents)
+	}
+	return v, nil
+}
+
+// redacted shows late values by their references.
+func redacted(docs []inventory.RenderedDocument) []inventory.RenderedDocument {
+	out := slices.Clone(docs)
+	for i := range out {
+		out[i].Text = string(machineconfig.Redact([]byte(out[i].Text)))
+	}
+	return out
+}
+
+// Redacted returns a rendering as people may see it.
+func Redacted(r inventory.Rendering) inventory.Rendering {
+	r.Documents = redacted(r.Documents)
+	return r
+}
+
+// diff compares two sets of documents by name, as unified diffs.
+func diff(before, after []inventory.RenderedDocument) string {
+	texts := map[string][2]string{}
+	var names []string
+	for i, docs := range [][]inventory.RenderedDocument{before, after} {
+		for _, d := range docs {
+			t, seen := texts[d.Name]
+			if !seen {
+				names = append(names, d.Name)
+			}
+			t[i] = readable(d)
+			texts[d.Name] = t
+		}
+	}
+	var b strings.Builder
+	for _, name := range names {
+		t := texts[name]
+		if t[0] == t[1] {
+			continue
+		}
+		text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+			A: difflib.SplitLines(t[0]), B: difflib.SplitLines(t[1]), FromFile: name + " (before)", ToFile: name + " (after)", Context: 3,
+		})
+		if err == nil {
+			b.WriteString(text)
+		}
+	}
+	return b.String()
+}
+
+// readable lays JSON out in lines, so that a diff shows what changed and not all of it.
+func readable(d inventory.RenderedDocument) string {
+	var b bytes.Buffer
+	if strings.Contains(d.ContentType, "json") && json.Indent(&b, []byte(d.Text), "", "  ") == nil {
+		return b.String() + "\n"
+	}
+	return d.Text
+}

@@ -1,0 +1,81 @@
+package provision
+
+import (
+	"fmt"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// Control planes of a join target come one at a time, and only one host is ever its first: etcd and kubeadm do not
+// survive anything else. A host takes its turn when its boot is decided. It ends when the host reports up, is released
+// or deleted; the turn to be the first stays with the host that made the cluster.
+func turnsOf(r *rendered) (names []string) {
+	if r == nil || r.result.Config == nil || r.result.Config.Bootstrap == nil || r.result.Config.Bootstrap.Target == "" {
+		return nil
+	}
+	spec := r.result.Config.Bootstrap
+	switch spec.Role {
+	case machineconfig.Init:
+		return []string{initTurn + spec.Target, planeTurn + spec.Target}
+	case machineconfig.ControlPlane:
+		return []string{planeTurn + spec.Target}
+	}
+	return nil
+}
+
+const (
+	initTurn  = "init/"
+	planeTurn = "control-plane/"
+)
+
+// takeTurn gives a host its turn, or says whose it is.
+func (e *Engine) takeTurn(tx inventory.Tx, h *inventory.Host, s inventory.SessionID, r *rendered) (*inventory.Error, error) {
+	names := turnsOf(r)
+	for _, name := range names {
+		l, err := tx.FindLock(name)
+		if isKind(err, inventory.NotFound) || err == nil && l.HostID == h.ID {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read lock %s: %w", name, err)
+		}
+		holder := string(l.HostID)
+		if other, err := tx.FindHost(l.HostID); err == nil {
+			holder = other.Name
+		}
+		if name == names[0] && len(names) == 2 {
+			return inventory.Errorf(inventory.Conflict, "%s is the first control plane of %s already", holder, r.result.Config.Bootstrap.Target).
+				WithHint("join it as another with role: control-plane, or release that host"), nil
+		}
+		return inventory.Errorf(inventory.Unavailable, "%s is joining %s as control plane; they come one at a time", holder, r.result.Config.Bootstrap.Target).
+			WithHint("this host follows by itself; if the other is stuck: slipway host release %s", holder), nil
+	}
+	for _, name := range names {
+		if _, err := tx.FindLock(name); err == nil {
+			continue // this host's own
+		}
+		if err := tx.SaveLock(inventory.Lock{Name: name, HostID: h.ID, SessionID: s, SinceAt: e.cfg.Now()}); err != nil {
+			return nil, fmt.Errorf("store lock %s: %w", name, err)
+		}
+	}
+	return nil, nil
+}
+
+// endTurns ends a host's turns: those that end with success, or all.
+func (e *Engine) endTurns(tx inventory.Tx, h inventory.HostID, all bool) error {
+	locks, err := tx.ListLocks()
+	if err != nil {
+		return fmt.Errorf("list locks: %w", err)
+	}
+	for _, l := range locks {
+		isFirst := len(l.Name) > len(initTurn) && l.Name[:len(initTurn)] == initTurn
+		if l.HostID != h || isFirst && !all {
+			continue
+		}
+		if err := tx.DeleteLock(l.Name); err != nil {
+			return fmt.Errorf("delete lock %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,427 @@
+// Package render owns the way from layers and a profile to the documents that one host is given: it merges, expands,
+// bootstraps, adapts, checks and calls the provisioner of the image's format. It never reads a store or a clock, and
+// never sees a secret but where a bootstrapper has to look into one; the same input gives the same bytes.
+//
+// Start reading at Renderer.Host.
+package render
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// Parts are the formats and bootstrappers that exist, and what meets a bootstrapper's requirements on an OS.
+type Parts struct {
+	Provisioners  []machineconfig.Provisioner
+	Bootstrappers []machineconfig.Bootstrapper
+	Adapt         func(t machineconfig.Target, req machineconfig.Requirements, install string, c *machineconfig.Config) machineconfig.Report
+}
+
+// Renderer renders hosts. It may be used from many goroutines.
+type Renderer struct {
+	parts  Parts
+	layers *cache
+}
+
+// New returns a Renderer.
+func New(p Parts) *Renderer { return &Renderer{parts: p, layers: newCache()} }
+
+// Provisioners returns the formats that exist, for the capability table.
+func (r *Renderer) Provisioners() []machineconfig.Provisioner { return r.parts.Provisioners }
+
+// Input is everything that a rendering depends on.
+type Input struct {
+	Host    *inventory.Host
+	BootMAC inventory.MAC
+	Image   *inventory.Image
+	// Profiles are the host's profile and those it extends, the widest first.
+	Profiles []inventory.Profile
+	Layers   []inventory.Layer // those of the host's scopes, the widest first
+	// Target finds a join target by name; its error is an *inventory.Error.
+	Target func(name string) (inventory.JoinTarget, error)
+	// Secret returns the value of a secret; HasSecret reports whether there is one.
+	Secret    func(name string) ([]byte, error)
+	HasSecret func(name string) bool
+	// Generation changes the instance id, so that a first boot happens again.
+	Generation string
+}
+
+func (in *Input) profile() *inventory.Profile { return &in.Profiles[len(in.Profiles)-1] }
+
+// IsWanted reports whether there is anything to render: the image reads a configuration, and somebody has written one.
+func (in *Input) IsWanted() bool {
+	if slices.ContainsFunc(in.Profiles, func(p inventory.Profile) bool { return p.Config != "" || p.Document != nil }) {
+		return true
+	}
+	return len(in.Image.Configs) > 0 && slices.ContainsFunc(in.Layers, func(l inventory.Layer) bool { return l.Config != "" })
+}
+
+// Result is a rendering with all that is to say about it. With an error among the findings Documents is nil.
+type Result struct {
+	Config     *machineconfig.Config
+	Format     string
+	Target     machineconfig.Target
+	Documents  []inventory.RenderedDocument
+	Args       []string
+	References []string // late values in the documents
+	Digest     inventory.Digest
+	Findings   machineconfig.Report
+}
+
+// Host renders one host.
+func (r *Renderer) Host(in Input) Result {
+	var res Result
+	prov, format := r.choose(&in, &res.Findings)
+	if prov == nil {
+		return res
+	}
+	res.Format = prov.Kind()
+	res.Target = machineconfig.Target{
+		OS: in.Image.OS, Release: in.Image.Release, Arch: in.Image.Arch, Tool: format.Version, InitrdPath: format.InitrdPath,
+	}
+	c, findings := r.config(&in)
+	res.Config = c
+	res.Findings = append(res.Findings, findings...)
+	if res.Findings.HasErrors() {
+		return res
+	}
+	if on := c.PhoneHome.Enabled; on == nil && prov.Capabilities(res.Target)["/phoneHome"].Support == machineconfig.Unsupported {
+		c.PhoneHome.URL = "" // nobody asked for it
+	}
+	findings = r.bootstrap(&in, prov.Kind(), res.Target, c)
+	findings.Locate(c)
+	res.Findings = append(res.Findings, findings...)
+	res.Findings = append(res.Findings, machineconfig.Validate(c)...)
+	res.Findings = append(res.Findings, machineconfig.Check(prov, res.Target, c, accepted(in.Profiles))...)
+	if res.Findings.HasErrors() {
+		return res
+	}
+	out, findings := prov.Render(res.Target, c)
+	findings.Locate(c)
+	res.Findings = append(res.Findings, findings...)
+	if out == nil || res.Findings.HasErrors() {
+		if !res.Findings.HasErrors() {
+			res.Findings.Errorf("", "internal", "the provisioner %s rendered nothing and did not say why", prov.Kind())
+		}
+		return res
+	}
+	res.fill(out)
+	res.Findings = append(res.Findings, r.secrets(&in, c, res.References)...)
+	if res.Findings.HasErrors() {
+		res.Documents = nil
+	}
+	return res
+}
+
+// accepted collects the losses that the profile and those it extends accept.
+func accepted(profiles []inventory.Profile) (paths []string) {
+	for _, p := range profiles {
+		paths = append(paths, p.Accepts...)
+	}
+	return paths
+}
+
+// choose finds the provisioner, and the image's format that it renders for.
+func (r *Renderer) choose(in *Input, findings *machineconfig.Report) (machineconfig.Provisioner, inventory.ImageConfig) {
+	p := in.profile()
+	if len(in.Image.Configs) == 0 {
+		findings.Errorf("", "no-format", "image %s reads no configuration", in.Image.Name).Hint =
+			"import it with the formats it reads, or take the configuration out of profile " + p.Name
+		return nil, inventory.ImageConfig{}
+	}
+	doc := document(in.Profiles)
+	want := ""
+	for _, p := range in.Profiles {
+		want = cmp.Or(p.Format, want)
+	}
+	var names []string
+	for _, f := range in.Image.Configs {
+		names = append(names, f.Format)
+		if want != "" && f.Format != want {
+			continue
+		}
+		for _, prov := range r.parts.Provisioners {
+			if prov.Kind() == f.Format && (doc == nil || slices.Contains(prov.Documents(), doc.Format)) {
+				return prov, f
+			}
+		}
+	}
+	switch {
+	case want != "" && !slices.Contains(names, want):
+		findings.Errorf("", "no-format", "image %s does not read %s", in.Image.Name, want).Hint = "it reads " + strings.Join(names, ", ")
+	case doc != nil:
+		findings.Errorf("", "no-format", "image %s cannot be given a document in %s", in.Image.Name, doc.Format).Hint =
+			"it reads " + strings.Join(names, ", ")
+	default:
+		findings.Errorf("", "no-format", "nothing here writes %s, which image %s reads", strings.Join(names, ", "), in.Image.Name)
+	}
+	return nil, inventory.ImageConfig{}
+}
+
+// document returns the narrowest document of the profiles.
+func document(profiles []inventory.Profile) *inventory.Document {
+	for _, p := range slices.Backward(profiles) {
+		if p.Document != nil {
+			return p.Document
+		}
+	}
+	return nil
+}
+
+// config merges the layers and profiles of a host and fills in what the inventory knows.
+func (r *Renderer) config(in *Input) (*machineconfig.Config, machineconfig.Report) {
+	var report machineconfig.Report
+	var layers []*machineconfig.Layer
+	add := func(origin, text string) {
+		l, findings := r.layers.parse(text, origin)
+		report = append(report, findings...)
+		if l != nil {
+			layers = append(layers, l)
+		}
+	}
+	for _, l := range in.Layers {
+		if l.Scope != inventory.ScopeHost {
+			add("layer "+l.Key(), l.Config)
+		}
+	}
+	for _, p := range in.Profiles {
+		add("profile "+p.Name, p.Config)
+	}
+	for _, l := range in.Layers {
+		if l.Scope == inventory.ScopeHost {
+			add("host "+in.Host.Name, l.Config)
+		}
+	}
+	if report.HasErrors() {
+		return nil, report
+	}
+	c, findings := machineconfig.Merge(layers...)
+	if report = append(report, findings...); report.HasErrors() {
+		return nil, report
+	}
+	machineconfig.Fill(c, in.Host, in.BootMAC)
+	vars := r.vars(in)
+	report = append(report, machineconfig.Expand(c, vars)...)
+	if doc := document(in.Profiles); doc != nil {
+		text, findings := machineconfig.ExpandText("document", doc.Text, vars)
+		report = append(report, findings...)
+		c.Document = &machineconfig.Passthrough{Format: string(doc.Format), Data: []byte(text)}
+	}
+	if c.PhoneHome.Enabled == nil || *c.PhoneHome.Enabled {
+		c.PhoneHome.URL = machineconfig.Late("session://report")
+	}
+	c.Host.InstanceID = instanceID(in)
+	return c, report
+}
+
+func (r *Renderer) vars(in *Input) machineconfig.Vars {
+	p := *in.profile()
+	p.Parameters = map[string]string{}
+	for _, wider := range in.Profiles {
+		maps.Copy(p.Parameters, wider.Parameters)
+	}
+	return machineconfig.NewVars(in.Host, &p, in.Image.Release)
+}
+
+// instanceID names one life of a machine for its first-boot tools.
+func instanceID(in *Input) string {
+	sum := sha256.Sum256([]byte(string(in.Host.ID) + "\x00" + in.Image.Name + "\x00" + in.profile().Name + "\x00" + in.Generation))
+	return "i-" + hex.EncodeToString(sum[:8])
+}
+
+// bootstrap asks the bootstrapper for its part and meets what it requires.
+func (r *Renderer) bootstrap(in *Input, format string, t machineconfig.Target, c *machineconfig.Config) (report machineconfig.Report) {
+	spec := c.Bootstrap
+	if spec == nil {
+		return nil
+	}
+	i := slices.IndexFunc(r.parts.Bootstrappers, func(b machineconfig.Bootstrapper) bool { return b.Kind() == spec.Kind })
+	if i < 0 {
+		var kinds []string
+		for _, b := range r.parts.Bootstrappers {
+			kinds = append(kinds, b.Kind())
+		}
+		report.Errorf("/bootstrap/kind", "unknown", "no bootstrapper is called %q", inventory.Clean(spec.Kind, 40)).Hint = "use one of " + strings.Join(kinds, ", ")
+		return report
+	}
+	input := machineconfig.BootstrapInput{Config: c, Spec: *spec, OS: t, Format: format}
+	if spec.Target != "" {
+		target, err := in.Target(spec.Target)
+		if err != nil {
+			return append(report, finding("/bootstrap/target", err))
+		}
+		input.Target = &target
+	}
+	if spec.Secret != "" && in.HasSecret(secretName(spec.Secret)) {
+		value, err := in.Secret(secretName(spec.Secret))
+		if err != nil {
+			return append(report, finding("/bootstrap/secret", err))
+		}
+		input.Secret = value
+	}
+	if checker, ok := r.parts.Bootstrappers[i].(Checker); ok {
+		report = append(report, checker.Findings(input)...)
+	}
+	a, req, err := r.parts.Bootstrappers[i].Emit(input)
+	if err != nil {
+		return append(report, finding("/bootstrap", err))
+	}
+	c.Activation = a
+	if a != nil && a.Native == nil && r.parts.Adapt != nil {
+		report = append(report, r.parts.Adapt(t, req, spec.Install, c)...)
+	}
+	return report
+}
+
+// finding says an error of a part as a finding.
+func finding(path string, err error) machineconfig.Finding {
+	f := machineconfig.Finding{Severity: machineconfig.SeverityError, Path: path, Code: "bootstrap", Message: err.Error()}
+	var e *inventory.Error
+	if errors.As(err, &e) {
+		f.Message, f.Hint = e.Msg, e.Hint
+	}
+	return f
+}
+
+// Checker is a bootstrapper that has more to say than its error.
+type Checker interface {
+	Findings(in machineconfig.BootstrapInput) machineconfig.Report
+}
+
+// secretName takes the name out of secret://name#part; a bare name is one too.
+func secretName(ref string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(ref, "secret://"), "#")
+	return name
+}
+
+// fill takes over what a provisioner has rendered.
+func (res *Result) fill(out *machineconfig.Rendered) {
+	for _, d := range out.Documents {
+		refs := machineconfig.References(d.Data)
+		res.References = append(res.References, refs...)
+		res.Documents = append(res.Documents, inventory.RenderedDocument{
+			Name: d.Name, ContentType: d.ContentType, Text: string(d.Data), Path: d.Path,
+			IsSecret: slices.ContainsFunc(refs, machineconfig.IsSecretRef),
+		})
+	}
+	slices.Sort(res.References)
+	res.References = slices.Compact(res.References)
+	res.Args = out.Args
+	b, err := json.Marshal(struct {
+		Format    string
+		Documents []inventory.RenderedDocument
+		Args      []string
+	}{res.Format, res.Documents, res.Args})
+	if err != nil {
+		panic(fmt.Sprintf("strings always marshal: %v", err))
+	}
+	sum := sha256.Sum256(b)
+	res.Digest = inventory.Digest("sha256:" + hex.EncodeToString(sum[:]))
+}
+
+// secrets reports the secrets that a rendering refers to and that do not exist, or do not hold what is wanted of them.
+func (r *Renderer) secrets(in *Input, c *machineconfig.Config, refs []string) (report machineconfig.Report) {
+	said := map[string]bool{}
+	for _, ref := range refs {
+		name := secretName(ref)
+		if !strings.HasPrefix(ref, "secret://") || said[name] || in.HasSecret(name) {
+			continue
+		}
+		said[name] = true
+		path := usedAt(c, name)
+		f := report.Errorf(path, "missing-secret", "there is no secret %q", inventory.Clean(name, 64))
+		f.Hint = "make it with: slipway secret set " + inventory.Clean(name, 64)
+	}
+	for _, ref := range refs {
+		name, part, hasPart := strings.Cut(strings.TrimPrefix(ref, "secret://"), "#")
+		if !hasPart || !strings.HasPrefix(ref, "secret://") || said[name] {
+			continue
+		}
+		value, err := in.Secret(name)
+		if err == nil {
+			_, err = r.Part(value, part)
+		}
+		if err != nil {
+			f := finding(usedAt(c, name), err)
+			f.Message = "secret " + inventory.Clean(name, 64) + ": " + f.Message
+			report = append(report, f)
+		}
+	}
+	report = append(report, hashes(in, c)...)
+	report.Locate(c)
+	return report
+}
+
+// hashes reports passwords that are stored as they are: nobody could log in with one, and it would stand on the disk.
+func hashes(in *Input, c *machineconfig.Config) (report machineconfig.Report) {
+	for _, u := range c.Users {
+		name, isSecret := strings.CutPrefix(u.PasswordHash, "secret://")
+		if !isSecret || strings.Contains(name, "#") || !in.HasSecret(name) {
+			continue
+		}
+		value, err := in.Secret(name)
+		if err != nil {
+			report = append(report, finding("/users/"+u.Name+"/passwordHash", err))
+			continue
+		}
+		if text := strings.TrimSpace(string(value)); !strings.HasPrefix(text, "$") && !strings.HasPrefix(text, "!") && text != "*" {
+			report.Errorf("/users/"+u.Name+"/passwordHash", "invalid", "secret %s holds no hash of a password", name).Hint = "store what this prints: openssl passwd -6"
+		}
+	}
+	return report
+}
+
+// usedAt finds where a configuration names a secret by itself, "" when it stands inside of some text.
+func usedAt(c *machineconfig.Config, name string) string {
+	is := func(ref string) bool { return ref != "" && secretName(ref) == name }
+	for _, u := range c.Users {
+		if is(u.PasswordHash) {
+			return "/users/" + u.Name + "/passwordHash"
+		}
+	}
+	for _, f := range c.Files {
+		if is(f.Secret) {
+			return "/files/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(f.Path) + "/secret"
+		}
+	}
+	for _, l := range c.Storage.LUKS {
+		if is(l.Key) {
+			return "/storage/luks/" + l.Name + "/key"
+		}
+	}
+	if c.Bootstrap != nil && is(c.Bootstrap.Secret) {
+		return "/bootstrap/secret"
+	}
+	return ""
+}
+
+// Part returns a piece of a secret's value, as the reference secret://name#part asks for: kind:what is taken out by
+// that bootstrapper, anything else is a key of a YAML map of texts.
+func (r *Renderer) Part(value []byte, part string) ([]byte, error) {
+	kind, what, _ := strings.Cut(part, ":")
+	for _, b := range r.parts.Bootstrappers {
+		if p, ok := b.(Parter); ok && b.Kind() == kind {
+			return p.Part(value, what)
+		}
+	}
+	return mapPart(value, part)
+}
+
+// Parter is a bootstrapper whose secret is a document that it takes apart. What its references ask for says all that
+// it needs to know besides the secret: at delivery there is no configuration any more.
+type Parter interface {
+	Part(secret []byte, what string) ([]byte, error)
+}
+
+var errNoMap = inventory.Errorf(inventory.Invalid, "the secret is not a map of names to texts").
+	WithHint("write its value as YAML: a name and a text for each part")

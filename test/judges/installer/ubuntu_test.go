@@ -1,0 +1,133 @@
+package installer
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"slipway.dev/slipway/autoinstall"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// section reads a document and returns what stands under autoinstall.
+func section(t *testing.T, doc []byte) map[string]any {
+	t.Helper()
+	var top struct {
+		Autoinstall map[string]any `yaml:"autoinstall"`
+	}
+	if err := yaml.Unmarshal(doc, &top); err != nil {
+		t.Fatalf("%v\n%s", err, doc)
+	}
+	return top.Autoinstall
+}
+
+func TestCloudInitAndNetplanTakeWhatIsInAutoinstall(t *testing.T) {
+	judge(t, map[string]string{"cloud-init": "cloud-init", "netplan": "netplan.io", "/usr/bin/python3": "python3-yaml"})
+	each(t, autoinstall.New(), func(t *testing.T, target machineconfig.Target, _ *machineconfig.Config, r *machineconfig.Rendered) {
+		if target.Release != "24.04" {
+			return // the same version of cloud-init
+		}
+		// The installer reads the document and writes its parts anew, with the same library.
+		const split = `import sys, yaml
+a = yaml.safe_load(open(sys.argv[1]))["autoinstall"]
+open(sys.argv[2], "w").write("#cloud-config\n" + yaml.safe_dump(a["user-data"]))
+if "network" in a: open(sys.argv[3], "w").write(yaml.safe_dump({"network": a["network"]}))
+`
+		dir := t.TempDir()
+		run(t, "", "/usr/bin/python3", "-c", split, write(t, "user-data", inject(t, r.Documents[0].Data)), dir+"/user-data", dir+"/network")
+		run(t, "", "cloud-init", "schema", "--config-file", dir+"/user-data")
+		text, err := os.ReadFile(dir + "/network")
+		if err != nil {
+			return
+		}
+		root := t.TempDir()
+		if err := os.MkdirAll(root+"/etc/netplan", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+"/etc/netplan/50.yaml", text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, "", "netplan", "generate", "--root-dir", root)
+	})
+}
+
+func TestCommandsOfAutoinstallAreScripts(t *testing.T) {
+	judge(t, map[string]string{"dash": "dash", "bash": "bash", "shellcheck": "shellcheck"})
+	seen := map[string]bool{}
+	each(t, autoinstall.New(), func(t *testing.T, _ machineconfig.Target, _ *machineconfig.Config, r *machineconfig.Rendered) {
+		auto := section(t, inject(t, r.Documents[0].Data))
+		for _, key := range []string{"early-commands", "late-commands", "error-commands"} {
+			commands, _ := auto[key].([]any)
+			for _, c := range commands {
+				text := c.(string)
+				if seen[text] {
+					continue
+				}
+				seen[text] = true
+				run(t, text, "dash", "-n")
+				run(t, "#!/bin/sh\n"+text, "shellcheck", "--severity=warning", "--exclude=SC2016", "-")
+			}
+		}
+	})
+}
+
+// TestTheEarlyCommandEditsTheDocument runs it on a document that was written as the installer writes it, on a machine
+// that has one disk and boots by BIOS.
+func TestTheEarlyCommandEditsTheDocument(t *testing.T) {
+	judge(t, map[string]string{"unshare": "util-linux", "python3": "python3-yaml", "udevadm": "udev"})
+	if os.Getuid() != 0 {
+		t.Fatal("needs root for a /sys of its own")
+	}
+	c := &machineconfig.Config{Storage: machineconfig.Storage{
+		Disks:       []machineconfig.Disk{{Name: "a", Device: machineconfig.DeviceSelector{Serial: "it's SN-1", MinGiB: 1}, WipeTable: true, Partitions: []machineconfig.Partition{{Label: "root"}}}},
+		Filesystems: []machineconfig.Filesystem{{Device: "root", Format: "ext4", MountPoint: "/"}},
+	}}
+	r, report := autoinstall.New().Render(targets["autoinstall"][1], c)
+	if report.HasErrors() {
+		t.Fatal(report)
+	}
+	auto := section(t, r.Documents[0].Data)
+	for _, firmware := range []string{"bios", "uefi"} {
+		t.Run(firmware, func(t *testing.T) {
+			root := t.TempDir()
+			text, err := yaml.Marshal(auto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(root, "autoinstall.yaml")
+			if err := os.WriteFile(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			command := strings.ReplaceAll(auto["early-commands"].([]any)[0].(string), "/autoinstall.yaml", file)
+			const script = `
+set -e
+mount -t tmpfs tmpfs /sys
+for d in sda:0:1:other sdb:1:9999999:usb vdc:0:9999999:"it's SN-1" sdd:0:9999999:third; do
+IFS=: read n r s i <<< "$d"; mkdir -p /sys/block/$n/device; echo $r > /sys/block/$n/removable; echo $s > /sys/block/$n/size; echo "$i" > /sys/block/$n/serial; done
+if [ "$1" = uefi ]; then mkdir -p /sys/firmware/efi; fi
+exec sh -c "$2"
+`
+			cmd := exec.Command("unshare", "--mount", "bash", "-c", script, "bash", firmware, command)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			got, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			isUEFI := firmware == "uefi"
+			for text, want := range map[string]bool{
+				"path: /dev/vdc": true, "/dev/slipway-a": strings.Contains(command, "never"), "id: disk-1-boot-if-bios": !isUEFI,
+				"id: disk-1-esp-if-uefi": isUEFI, "path: /boot/efi": isUEFI, "grub_device: true": true,
+			} {
+				if section, _, _ := strings.Cut(string(got[strings.Index(string(got), "storage:"):]), "timezone:"); strings.Contains(section, text) != want {
+					t.Errorf("%q in the document: %v, want %v\n%s", text, !want, want, section)
+				}
+			}
+		})
+	}
+}

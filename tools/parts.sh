@@ -1,0 +1,59 @@
+#!/bin/sh
+# parts.sh build NAME...   other people's programs that judge ours, built from their Go modules into build/parts/NAME
+# parts.sh list            their names, and what each is for
+#
+# Each folder under tools/parts is a module of its own that pins versions by go.sum; nothing of them is linked into
+# Slipway. A part is built once and again when its module changes.
+set -eu
+cd "$(dirname "$0")/.."
+
+# name                     module    package                                              why
+table() {
+	cat <<'TABLE'
+etcd                     etcd      go.etcd.io/etcd/server/v3                            store of the API server
+kube-apiserver           k8s       k8s.io/kubernetes/cmd/kube-apiserver                 tokens, certificate requests and custom resources meet it
+kube-controller-manager  k8s       k8s.io/kubernetes/cmd/kube-controller-manager        signs certificate requests, cleans tokens
+kubeadm                  k8s       k8s.io/kubernetes/cmd/kubeadm                        judges kubeadm configurations
+ignition                 ignition  github.com/coreos/ignition/v2/internal               Ignition's own engine, newer than Debian's
+ignition-validate        ignition  github.com/coreos/ignition/v2/validate               its parser
+butane                   ignition  github.com/coreos/ignition/v2/butane/internal        Butane's own command, the peer of make bench
+capi-secrets             capi      .                                                    makes bootstrap secrets with Cluster API's own renderers
+TABLE
+}
+
+build() {
+	line=$(table | awk -v n="$1" '$1 == n')
+	[ -n "$line" ] || { echo "parts.sh: no part is called $1" >&2; exit 2; }
+	# shellcheck disable=SC2086
+	set -- $line
+	out=$PWD/build/parts/$1
+	stamp=$(cat "tools/parts/$2/"* tools/parts.sh | sha256sum)
+	[ -x "$out" ] && [ "$(cat "$out.stamp" 2>/dev/null)" = "$stamp" ] && return
+	mkdir -p build/parts
+	flags='-s -w'
+	cgo=0
+	case $2 in
+	k8s) # the API server refuses to start without a version
+		v=$(sed -n 's/^\tk8s.io\/kubernetes v\([0-9.]*\).*/\1/p' tools/parts/k8s/go.mod)
+		for f in "gitVersion=v$v" gitMajor=1 "gitMinor=$(echo "$v" | cut -d. -f2)"; do
+			flags="$flags -X k8s.io/component-base/version.$f"
+		done ;;
+	ignition) # both programs want to be told their version
+		v=$(sed -n 's/^\tgithub.com\/coreos\/ignition\/v2 v\([0-9.]*\).*/\1/p' tools/parts/ignition/go.mod)
+		for p in internal butane/internal; do
+			flags="$flags -X github.com/coreos/ignition/v2/$p/version.Raw=$v"
+		done
+		cgo=1 ;;
+	esac
+	echo "builds $1 from its Go module, once ($(echo "$line" | awk '{ $1 = $2 = $3 = ""; sub(/^ +/, ""); print }'))" >&2
+	(cd "tools/parts/$2" && GOFLAGS=-trimpath CGO_ENABLED=$cgo go build -ldflags "$flags" -o "$out" "$3")
+	echo "$stamp" >"$out.stamp"
+}
+
+case "${1:-list}" in
+list) table ;;
+build)
+	shift
+	for name; do build "$name"; done ;;
+*) sed -n '2,3p' "$0" >&2; exit 2 ;;
+esac

@@ -1,0 +1,335 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision"
+)
+
+// Limits of operations on configurations: their text is up to 1 MiB, which JSON may double, and a save renders every
+// host that uses it.
+const (
+	configBody = 5 << 20
+	checkFor   = time.Minute
+)
+
+// addLayers registers the operations on layers. The address calls a layer by its key, with a host's name or MAC in
+// place of its id, and so do the answers.
+func (s *Server) addLayers() {
+	n := s.layers()
+	addNoun(s, n)
+	addRevisions(s, n, inventory.RevisionOfLayer, func(tx inventory.Tx, name string) (string, error) {
+		l, err := layerOf(tx, name)
+		return l.Key(), err
+	})
+	register(s, operation{
+		method: http.MethodPost, path: "/layers/{name}/check", id: "check-layer", tag: "layers", body: configBody, within: checkFor,
+		summary: "Say what a layer would do to its hosts, without saving it", errors: []int{http.StatusNotFound},
+		about: "Renders every host that it is for, before and after.",
+	}, s.checkLayer)
+}
+
+// layerOf reads the key of a layer and finds its host.
+func layerOf(tx inventory.Tx, key string) (l inventory.Layer, err error) {
+	if l.Scope, l.Name, err = inventory.ParseLayerKey(key); err != nil {
+		return l, err
+	}
+	return stored(tx, l)
+}
+
+// stored turns the name of a host into its id.
+func stored(tx inventory.Tx, l inventory.Layer) (inventory.Layer, error) {
+	if l.Scope == inventory.ScopeHost {
+		h, err := findHost(tx, l.Name)
+		if err != nil {
+			return l, err
+		}
+		l.Name = string(h.ID)
+	}
+	return l, nil
+}
+
+// shown turns the id of a host into its name.
+func shown(tx inventory.Tx, l inventory.Layer) inventory.Layer {
+	if l.Scope == inventory.ScopeHost {
+		if h, err := tx.FindHost(inventory.HostID(l.Name)); err == nil {
+			l.Name = h.Name
+		}
+	}
+	return l
+}
+
+func (s *Server) layers() noun[inventory.Layer] {
+	save := func(do func(inventory.Tx, *inventory.Layer) error) func(inventory.Tx, *inventory.Layer) error {
+		return func(tx inventory.Tx, in *inventory.Layer) error {
+			l, err := stored(tx, *in)
+			if err != nil {
+				return err
+			}
+			err = do(tx, &l)
+			*in = shown(tx, l)
+			return err
+		}
+	}
+	return noun[inventory.Layer]{
+		singular: "layer", plural: "layers", article: "a",
+		vet: s.vetLayer, vetGone: s.vetLayerGone, body: configBody, within: checkFor,
+		name:    func(l inventory.Layer) string { return l.Key() },
+		version: func(l inventory.Layer) int64 { return l.Version },
+		prepare: prepareLayer,
+		find: func(tx inventory.Tx, name string) (inventory.Layer, error) {
+			l, err := layerOf(tx, name)
+			if err != nil {
+				return l, err
+			}
+			if l, err = tx.FindLayer(l.Scope, l.Name); isKind(err, inventory.NotFound) {
+				return l, inventory.Errorf(inventory.NotFound, "there is no layer %s", inventory.Clean(name, 80)).WithHint("list them with: slipway layer list")
+			}
+			return shown(tx, l), err
+		},
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.Layer], error) {
+			rows, err := tx.ListLayers(p.more())
+			out := pageOf(rows, p.Limit, func(l inventory.Layer) string { return l.Key() })
+			for i := range out.Body.Items {
+				out.Body.Items[i] = shown(tx, out.Body.Items[i])
+			}
+			return out, err
+		},
+		create: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.CreateLayer(l, s.cfg.Now()) }),
+		update: save(func(tx inventory.Tx, l *inventory.Layer) error { return tx.UpdateLayer(l, s.cfg.Now()) }),
+		remove: func(tx inventory.Tx, name string) error {
+			l, err := layerOf(tx, name)
+			if err != nil {
+				return err
+			}
+			return tx.DeleteLayer(l.Scope, l.Name)
+		},
+	}
+}
+
+// prepareLayer takes over the key of the path, and checks that its host exists.
+func prepareLayer(tx inventory.Tx, in *inventory.Layer, key string, old *inventory.Layer) error {
+	if key != "" {
+		l, err := layerOf(tx, key)
+		if err != nil {
+			return err
+		}
+		l = shown(tx, l)
+		if given := in.Key(); in.Scope != "" && given != l.Key() {
+			return inventory.Errorf(inventory.Invalid, "the body names layer %s and the address %s", inventory.Clean(given, 80), inventory.Clean(key, 80)).
+				WithHint("leave scope and name out of the body")
+		}
+		in.Scope, in.Name = l.Scope, l.Name
+	}
+	if err := in.Validate(); err != nil {
+		return err
+	}
+	l, err := stored(tx, *in)
+	if err != nil {
+		return err
+	}
+	*in = shown(tx, l)
+	if old != nil {
+		in.CreatedAt, in.UpdatedAt, in.Version, in.Revision = old.CreatedAt, old.UpdatedAt, old.Version, old.Revision
+	}
+	return nil
+}
+
+// impactOf renders the hosts of a layer as it would be.
+func (s *Server) impactOf(ctx context.Context, in inventory.Layer) (provision.Impact, error) {
+	if s.cfg.Configs == nil {
+		return provision.Impact{}, errNoConfigs()
+	}
+	var l inventory.Layer
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		l, err = stored(tx, in)
+		return err
+	})
+	if err != nil {
+		return provision.Impact{}, err
+	}
+	return s.cfg.Configs.CheckLayer(ctx, &l)
+}
+
+func (s *Server) vetLayer(ctx context.Context, l *inventory.Layer) (*provision.Impact, error) {
+	i, err := s.impactOf(ctx, *l)
+	if err != nil {
+		return nil, err
+	}
+	i = listsOf(i)
+	return &i, refuse("layer "+l.Key(), &i)
+}
+
+// vetLayerGone renders the hosts of a layer as they would be without it.
+func (s *Server) vetLayerGone(ctx context.Context, l *inventory.Layer) (*provision.Impact, error) {
+	gone := *l
+	gone.Config = ""
+	return s.vetLayer(ctx, &gone)
+}
+
+func (s *Server) checkLayer(ctx context.Context, in *checkInput[inventory.Layer]) (*one[provision.Impact], error) {
+	l := in.Body
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return prepareLayer(tx, &l, in.Name, nil) })
+	if err != nil {
+		return nil, err
+	}
+	i, err := s.impactOf(ctx, l)
+	return &one[provision.Impact]{Body: listsOf(i)}, err
+}
+
+// listsOf makes empty lists of those that are absent.
+func listsOf(i provision.Impact) provision.Impact {
+	i.Hosts, i.Findings = append([]provision.HostImpact{}, i.Hosts...), append(machineconfig.Report{}, i.Findings...)
+	return i
+}
+
+// refuse says why an edit must not be saved, with all that was found.
+func refuse(what string, i *provision.Impact) error {
+	err := i.Err()
+	if err == nil {
+		return nil
+	}
+	said := inventory.Errorf(inventory.Invalid, "%s was not saved", what).WithHint("correct what the findings say and save it again")
+	if i.FailedN > 0 {
+		said.Msg += fmt.Sprintf(": %d of its %d hosts could not be rendered", i.FailedN, i.HostN)
+	}
+	if len(i.Findings) > 0 {
+		said.Msg += ": " + messageOf(err)
+	}
+	return &findingsError{err: said, findings: i.Findings}
+}
+
+// Revision is what a profile or layer was at one time.
+type Revision[T any] struct {
+	N         int       `json:"n" doc:"Counted from 1; the highest is in force"`
+	CreatedAt time.Time `json:"createdAt"`
+	Changed   []string  `json:"changed" doc:"Fields in which it differs from the revision before"`
+	Body      *T        `json:"body,omitempty" doc:"What it was; left out of lists"`
+}
+
+type revisionInput struct {
+	NameRef
+	Revision int `path:"revision" minimum:"1"`
+}
+
+type revisionsInput struct {
+	Page
+	NameRef
+}
+
+type rollbackInput struct {
+	WriteOptions
+	NameRef
+	Body struct {
+		Revision int `json:"revision" minimum:"1" doc:"The revision to go back to"`
+	}
+}
+
+// addRevisions registers the operations on the revisions of a noun. key turns a name of the address into the one that
+// revisions are kept under.
+func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key func(inventory.Tx, string) (string, error)) {
+	register(s, operation{
+		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions", id: "list-" + n.singular + "-revisions", tag: n.plural,
+		summary: "List the revisions of " + n.article + " " + n.singular + ", newest first", errors: []int{http.StatusNotFound},
+		about: "They outlive the " + n.singular + ", and their numbers go on when one of the same name is created again.",
+	},
+		func(ctx context.Context, in *revisionsInput) (out *listed[Revision[T]], err error) {
+			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				before := 0
+				if in.After != "" {
+					if before, err = strconv.Atoi(in.After); err != nil || before < 1 {
+						return inventory.Errorf(inventory.Invalid, "after is the number of a revision")
+					}
+				}
+				name, err := key(tx, in.Name)
+				if err != nil {
+					return err
+				}
+				rows, err := revisionsOf[T](tx, kind, name, before, in.Limit+1)
+				if err == nil && len(rows) == 0 && before == 0 {
+					err = inventory.Errorf(inventory.NotFound, "there is no %s %s", n.singular, inventory.Clean(in.Name, 80)).
+						WithHint("list them with: slipway %s list", n.singular)
+				}
+				for i := range rows {
+					rows[i].Body = nil
+				}
+				out = pageOf(rows, in.Limit, func(r Revision[T]) string { return strconv.Itoa(r.N) })
+				return err
+			})
+			return out, err
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions/{revision}", id: "get-" + n.singular + "-revision", tag: n.plural,
+		summary: "Show a revision of " + n.article + " " + n.singular, errors: []int{http.StatusNotFound},
+	},
+		func(ctx context.Context, in *revisionInput) (*one[Revision[T]], error) {
+			r, err := findRevision[T](ctx, s, kind, in.Name, in.Revision, key)
+			return &one[Revision[T]]{Body: r}, err
+		})
+	var zero T
+	register(s, operation{
+		method: http.MethodPost, path: "/" + n.plural + "/{name}/rollback", id: "rollback-" + n.singular, tag: n.plural, dry: true, result: zero,
+		summary: "Make " + n.article + " " + n.singular + " what it was at a revision", within: checkFor,
+		about:  "That becomes a new revision. It brings back one that was deleted.",
+		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+	},
+		func(ctx context.Context, in *rollbackInput) (*written, error) {
+			r, err := findRevision[T](ctx, s, kind, in.Name, in.Body.Revision, key)
+			if err != nil {
+				return nil, err
+			}
+			put := &putInput[T]{WriteOptions: in.WriteOptions, NameRef: in.NameRef, Body: *r.Body}
+			return n.putOne(ctx, s, put, fmt.Sprintf("rolled back to revision %d", r.N))
+		})
+}
+
+func findRevision[T any](ctx context.Context, s *Server, kind inventory.RevisionKind, name string, n int, key func(inventory.Tx, string) (string, error)) (r Revision[T], err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		k, err := key(tx, name)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.FindRevision(kind, k, n); err != nil {
+			return err
+		}
+		rows, err := revisionsOf[T](tx, kind, k, n+1, 1)
+		if err == nil {
+			r = rows[0]
+		}
+		return err
+	})
+	return r, err
+}
+
+// revisionsOf reads revisions, and of each in which fields it differs from the one before.
+func revisionsOf[T any](tx inventory.Tx, kind inventory.RevisionKind, name string, before, limit int) (out []Revision[T], err error) {
+	rows, err := tx.ListRevisions(kind, name, before, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		var body T
+		if err := json.Unmarshal(row.Body, &body); err != nil {
+			return nil, fmt.Errorf("decode revision %d of %s %s: %w", row.N, kind, name, err)
+		}
+		if l, ok := any(&body).(*inventory.Layer); ok {
+			*l = shown(tx, *l)
+		}
+		out = append(out, Revision[T]{N: row.N, CreatedAt: row.CreatedAt, Changed: []string{}, Body: &body})
+	}
+	for i := range out {
+		if i+1 < len(out) {
+			for _, d := range diff(*out[i+1].Body, *out[i].Body) {
+				out[i].Changed = append(out[i].Changed, d.Field)
+			}
+		}
+	}
+	return out[:min(len(out), limit)], nil
+}

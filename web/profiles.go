@@ -1,0 +1,126 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/pxe"
+)
+
+// addProfiles registers the operations on profiles.
+func (s *Server) addProfiles() {
+	n := s.profiles()
+	addNoun(s, n)
+	addRevisions(s, n, inventory.RevisionOfProfile, func(_ inventory.Tx, name string) (string, error) { return name, nil })
+	register(s, operation{
+		method: http.MethodPost, path: "/profiles/{name}/check", id: "check-profile", tag: "profiles", body: configBody, within: checkFor,
+		summary: "Say what a profile would do to its hosts, without saving it", errors: []int{http.StatusNotFound},
+		about: "Renders every host that it is for, before and after.",
+	}, s.checkProfile)
+	register(s, operation{
+		method: http.MethodGet, path: "/profiles/{name}/hosts", id: "list-hosts-of-profile", tag: "profiles",
+		summary: "List the names of the hosts that a profile is for", errors: []int{http.StatusNotFound},
+	}, s.hostsOfProfile)
+}
+
+func (s *Server) profiles() noun[inventory.Profile] {
+	now := s.cfg.Now
+	return noun[inventory.Profile]{
+		vet: s.vetProfile, body: configBody, within: checkFor,
+		singular: "profile", plural: "profiles", article: "a",
+		name:    func(f inventory.Profile) string { return f.Name },
+		version: func(f inventory.Profile) int64 { return f.Version },
+		prepare: func(tx inventory.Tx, in *inventory.Profile, name string, old *inventory.Profile) error {
+			if err := sameName("profile", &in.Name, name); err != nil {
+				return err
+			}
+			if old != nil {
+				in.CreatedAt, in.UpdatedAt, in.Version, in.Revision = old.CreatedAt, old.UpdatedAt, old.Version, old.Revision
+			}
+			if err := in.Validate(); err != nil {
+				return err
+			}
+			return checkArgs(tx, in)
+		},
+		find: func(tx inventory.Tx, name string) (inventory.Profile, error) { return tx.FindProfile(name) },
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.Profile], error) {
+			rows, err := tx.ListProfiles(p.more())
+			return pageOf(rows, p.Limit, func(f inventory.Profile) string { return f.Name }), err
+		},
+		create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.CreateProfile(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.UpdateProfile(in, now()) },
+		remove: func(tx inventory.Tx, name string) error { return tx.DeleteProfile(name) },
+	}
+}
+
+// vetProfile renders the hosts of a profile as it would be, and refuses one with errors.
+func (s *Server) vetProfile(ctx context.Context, p *inventory.Profile) (*provision.Impact, error) {
+	i, err := s.cfg.Configs.CheckProfile(ctx, p)
+	if isKind(err, inventory.NotFound) {
+		return nil, nil // an image or a parent that is not there, which the store refuses with better words
+	}
+	if err != nil {
+		return nil, err
+	}
+	i = listsOf(i)
+	return &i, refuse("profile "+p.Name, &i)
+}
+
+type checkInput[T any] struct {
+	NameRef
+	Body T
+}
+
+func (s *Server) checkProfile(ctx context.Context, in *checkInput[inventory.Profile]) (*one[provision.Impact], error) {
+	n := s.profiles()
+	p := in.Body
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		var old *inventory.Profile
+		if stored, err := n.find(tx, in.Name); err == nil {
+			old = &stored
+		}
+		return n.prepare(tx, &p, in.Name, old)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.cfg.Configs == nil {
+		return nil, errNoConfigs()
+	}
+	i, err := s.cfg.Configs.CheckProfile(ctx, &p)
+	return &one[provision.Impact]{Body: listsOf(i)}, err
+}
+
+// checkArgs refuses a profile whose arguments could not be written into a script of its image, so that the mistake shows
+// when it is made and not when a machine boots. An image that does not exist is the store's to refuse.
+func checkArgs(tx inventory.Tx, f *inventory.Profile) error {
+	i, err := tx.FindImage(f.Image)
+	if err != nil {
+		return nil
+	}
+	return pxe.CheckArgs(&i, f)
+}
+
+// hostsOfProfile asks, for every host, which profile it would get.
+func (s *Server) hostsOfProfile(ctx context.Context, in *nameInput) (*one[List[string]], error) {
+	out := List[string]{Items: []string{}}
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		if _, err := tx.FindProfile(in.Name); err != nil {
+			return err
+		}
+		profiles, err := tx.ListProfiles(inventory.Page{})
+		if err != nil {
+			return err
+		}
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+		for i := range hosts {
+			if p, problem := provision.SelectProfile(&hosts[i], profiles); problem == nil && p.Name == in.Name {
+				out.Items = append(out.Items, hosts[i].Name)
+			}
+		}
+		return err
+	})
+	return &one[List[string]]{Body: out}, err
+}

@@ -1,0 +1,220 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision"
+)
+
+// Configs is what the door asks the engine about configurations. Nothing of it changes anything.
+type Configs interface {
+	// Preview returns what a host would be given now, or with a draft of a profile.
+	Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (provision.Preview, error)
+	// CheckProfile and CheckLayer return what saving one would do to the hosts that use it.
+	CheckProfile(ctx context.Context, p *inventory.Profile) (provision.Impact, error)
+	CheckLayer(ctx context.Context, l *inventory.Layer) (provision.Impact, error)
+	// Capabilities returns, by format, what it can say to a target.
+	Capabilities(t machineconfig.Target) map[string]machineconfig.Capabilities
+}
+
+func errNoConfigs() error {
+	return inventory.Errorf(inventory.Unavailable, "this server renders no configurations")
+}
+
+// messageOf is what an error says to people.
+func messageOf(err error) string {
+	var said *inventory.Error
+	if errors.As(err, &said) {
+		return said.Msg
+	}
+	return err.Error()
+}
+
+type draftInput struct {
+	HostRef
+	Body inventory.Profile
+}
+
+type digestInput struct {
+	Digest string `path:"digest" doc:"sha256:<hex>, or the hex digits alone" maxLength:"80"`
+}
+
+type hostRenderingsInput struct {
+	HostRef
+	Limit int `query:"limit" doc:"Most items in the answer" default:"20" minimum:"1" maximum:"1000"`
+}
+
+// addRenderings registers what can be asked about what hosts become.
+func (s *Server) addRenderings() {
+	register(s, operation{
+		method: http.MethodGet, path: "/hosts/{host}/render", id: "render-host", tag: "hosts",
+		summary: "Show what a host would be given to become, and what is wrong with that", errors: []int{http.StatusNotFound},
+		about: "Secrets are shown by their references. The difference is against what the host was given last.",
+	},
+		func(ctx context.Context, in *HostRef) (*one[provision.Preview], error) {
+			return s.preview(ctx, in.Host, nil)
+		})
+	register(s, operation{
+		method: http.MethodPost, path: "/hosts/{host}/render", id: "render-draft", tag: "hosts", body: configBody,
+		summary: "Show what a host would be given with a draft of a profile", errors: []int{http.StatusNotFound},
+		about: "The draft is not stored. A name is not needed.",
+	},
+		func(ctx context.Context, in *draftInput) (*one[provision.Preview], error) {
+			draft := in.Body
+			draft.Name = cmp.Or(draft.Name, "draft")
+			draft.Revision = 0
+			if err := draft.Validate(); err != nil {
+				return nil, err
+			}
+			return s.preview(ctx, in.Host, &draft)
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/hosts/{host}/renderings", id: "list-renderings", tag: "hosts",
+		summary: "List what a host was given, latest first", errors: []int{http.StatusNotFound},
+		about: "Without the documents; a boot session names its rendering by digest.",
+	}, s.hostRenderings)
+	register(s, operation{
+		method: http.MethodGet, path: "/renderings/{digest}", id: "get-rendering", tag: "hosts",
+		summary: "Show what a host was given, with secrets by their references", errors: []int{http.StatusNotFound},
+	},
+		func(ctx context.Context, in *digestInput) (*one[inventory.Rendering], error) {
+			d, err := inventory.ParseDigest(in.Digest)
+			if err != nil {
+				return nil, err
+			}
+			var r inventory.Rendering
+			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+				r, err = tx.FindRendering(d)
+				return err
+			})
+			return &one[inventory.Rendering]{Body: provision.Redacted(r)}, err
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/capabilities", id: "get-capabilities", tag: "profiles", errors: []int{http.StatusNotFound},
+		summary: "Show how well each format carries each part of a configuration",
+		about:   "To an image, or to an operating system and release; formats differ with the version of the tool that reads them.",
+	}, s.capabilities)
+}
+
+func (s *Server) preview(ctx context.Context, ref string, draft *inventory.Profile) (*one[provision.Preview], error) {
+	if s.cfg.Configs == nil {
+		return nil, errNoConfigs()
+	}
+	h, err := s.readHost(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.cfg.Configs.Preview(ctx, h.ID, draft)
+	return &one[provision.Preview]{Body: p}, err
+}
+
+func (s *Server) hostRenderings(ctx context.Context, in *hostRenderingsInput) (out *one[List[inventory.Rendering]], err error) {
+	out = &one[List[inventory.Rendering]]{Body: List[inventory.Rendering]{Items: []inventory.Rendering{}}}
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err := findHost(tx, in.Host)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.ListRenderings(h.ID, in.Limit)
+		for _, r := range rows {
+			r.Documents = []inventory.RenderedDocument{}
+			out.Body.Items = append(out.Body.Items, r)
+		}
+		return err
+	})
+	return out, err
+}
+
+type capabilitiesInput struct {
+	Image   string         `query:"image" doc:"An image that is stored; it says the rest" maxLength:"63"`
+	OS      string         `query:"os" doc:"Entry of the catalogue, such as flatcar" maxLength:"63"`
+	Release string         `query:"release" maxLength:"63"`
+	Arch    inventory.Arch `query:"arch" enum:"x86_64,i386,arm64" default:"x86_64"`
+}
+
+// CapabilityTable says how well each format carries each part of a configuration to a target.
+type CapabilityTable struct {
+	Target  string             `json:"target" doc:"The operating system and its release"`
+	Fields  []CapabilityField  `json:"fields" doc:"The rows"`
+	Formats []CapabilityColumn `json:"formats" doc:"The columns"`
+}
+
+// CapabilityField is a part of a configuration.
+type CapabilityField struct {
+	Path  string `json:"path"`
+	About string `json:"about"`
+}
+
+// CapabilityColumn is a format, as the target's tool reads it.
+type CapabilityColumn struct {
+	Format string                    `json:"format"`
+	Tool   string                    `json:"tool,omitempty" doc:"Version of what reads it; absent when it is not known"`
+	IsRead bool                      `json:"isRead" doc:"The target reads this format"`
+	Cells  map[string]CapabilityCell `json:"cells" doc:"By path"`
+}
+
+// CapabilityCell is how well a format carries a part of a configuration.
+type CapabilityCell struct {
+	Support string `json:"support" enum:"lossless,emulated,lossy,unsupported"`
+	Note    string `json:"note,omitempty" doc:"How it is emulated, or what is lost and what to use instead"`
+}
+
+func (s *Server) capabilities(ctx context.Context, in *capabilitiesInput) (*one[CapabilityTable], error) {
+	if s.cfg.Configs == nil {
+		return nil, errNoConfigs()
+	}
+	t, configs, err := s.targetOf(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := CapabilityTable{Target: t.String(), Formats: []CapabilityColumn{}}
+	for _, f := range machineconfig.Fields() {
+		out.Fields = append(out.Fields, CapabilityField(f))
+	}
+	for format, cells := range s.cfg.Configs.Capabilities(t) {
+		c := CapabilityColumn{Format: format, Cells: map[string]CapabilityCell{}}
+		if i := slices.IndexFunc(configs, func(c inventory.ImageConfig) bool { return c.Format == format }); i >= 0 {
+			c.IsRead, c.Tool = true, configs[i].Version
+			t.Tool, t.InitrdPath = configs[i].Version, configs[i].InitrdPath
+			cells = s.cfg.Configs.Capabilities(t)[format]
+		}
+		for path, cell := range cells {
+			c.Cells[path] = CapabilityCell{Support: cell.Support.String(), Note: cell.Note}
+		}
+		out.Formats = append(out.Formats, c)
+	}
+	slices.SortFunc(out.Formats, func(a, b CapabilityColumn) int { return cmp.Compare(a.Format, b.Format) })
+	return &one[CapabilityTable]{Body: out}, nil
+}
+
+// targetOf returns the target that is meant and the formats that it reads.
+func (s *Server) targetOf(ctx context.Context, in *capabilitiesInput) (t machineconfig.Target, configs []inventory.ImageConfig, err error) {
+	t = machineconfig.Target{OS: in.OS, Release: in.Release, Arch: in.Arch}
+	if in.Image != "" {
+		err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+			i, err := tx.FindImage(in.Image)
+			t.OS, t.Release, t.Arch, configs = i.OS, i.Release, i.Arch, i.Configs
+			return err
+		})
+		return t, configs, err
+	}
+	for _, e := range s.cfg.Catalogue {
+		if e.OS == in.OS && (in.Release == "" || slices.Contains(e.Releases, in.Release)) {
+			for _, c := range e.Configs {
+				configs = append(configs, inventory.ImageConfig(c))
+			}
+			return t, configs, nil
+		}
+	}
+	if in.OS != "" {
+		return t, nil, inventory.Errorf(inventory.NotFound, "the catalogue has no %s", inventory.Clean(t.String(), 80)).
+			WithHint("list it with: slipway image catalogue")
+	}
+	return t, nil, nil
+}

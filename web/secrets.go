@@ -1,0 +1,175 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Sealer seals the values of secrets. What it seals, only the engine opens again.
+type Sealer interface {
+	Seal(name string, plain []byte) ([]byte, error)
+}
+
+// SecretInput is a secret as it comes in. No answer ever holds the value.
+type SecretInput struct {
+	Value *string `json:"value,omitempty" writeOnly:"true" doc:"The secret itself, as text; left out, it stays as it is" maxLength:"1048576"`
+	About *string `json:"about,omitempty" doc:"What it is for; left out, that stays" maxLength:"255"`
+}
+
+type putSecretInput struct {
+	WriteOptions
+	NameRef
+	Body SecretInput
+}
+
+// addSecrets registers the operations on secrets.
+func (s *Server) addSecrets() {
+	n := noun[inventory.Secret]{
+		singular: "secret", plural: "secrets", article: "a",
+		name:    func(x inventory.Secret) string { return x.Name },
+		version: func(x inventory.Secret) int64 { return x.Version },
+		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.FindSecret(name) },
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.Secret], error) {
+			rows, err := tx.ListSecrets(p.more())
+			return pageOf(rows, p.Limit, func(x inventory.Secret) string { return x.Name }), err
+		},
+		remove: func(tx inventory.Tx, name string) error {
+			if err := unused(tx, "secret", name, secretRE(name)); err != nil {
+				return err
+			}
+			return tx.DeleteSecret(name)
+		},
+	}
+	addNoun(s, n)
+	register(s, operation{
+		method: http.MethodPut, path: "/secrets/{name}", id: "put-secret", tag: "secrets", dry: true, result: inventory.Secret{}, body: configBody,
+		summary: "Store a secret, whether it exists or not", about: "Its value goes in and never comes out again, but to the machines that are given it.",
+		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+	}, func(ctx context.Context, in *putSecretInput) (*written, error) { return s.putSecret(ctx, n, in) })
+}
+
+func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *putSecretInput) (*written, error) {
+	sealed, err := s.seal(in)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		x   inventory.Secret
+		old *inventory.Secret
+	)
+	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+		x, old = inventory.Secret{Name: in.Name}, nil
+		switch stored, err := tx.FindSecret(in.Name); {
+		case err == nil:
+			old, x = &stored, stored
+			if err := in.check("secret", in.Name, stored.Version); err != nil {
+				return err
+			}
+		case !isKind(err, inventory.NotFound):
+			return err
+		case in.IfMatch != "":
+			return &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "secret %s does not exist", in.Name).
+				WithHint("leave out If-Match to create it")}
+		case sealed == nil:
+			return inventory.Errorf(inventory.Invalid, "secret %s has no value yet", in.Name).WithHint("give its value")
+		}
+		set(&x.About, in.Body.About)
+		if sealed != nil {
+			x.Sealed = sealed
+		}
+		if err := x.Validate(); err != nil {
+			return err
+		}
+		switch {
+		case old == nil:
+			if err := tx.CreateSecret(&x, s.cfg.Now()); err != nil {
+				return err
+			}
+			return s.changed(ctx, tx, "secret/"+x.Name, "secret "+x.Name+" created")
+		case sealed == nil && x.About == old.About:
+			return nil
+		}
+		if err := tx.UpdateSecret(&x, s.cfg.Now()); err != nil {
+			return err
+		}
+		what := "about"
+		if sealed != nil {
+			what = "value"
+		}
+		return s.changed(ctx, tx, "secret/"+x.Name, "secret "+x.Name+" changed ("+what+")")
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := n.respond(old, &x, in.DryRun, http.StatusOK)
+	if d, ok := w.Body.(Diff); ok && sealed != nil {
+		d.Changes = append(d.Changes, Difference{Field: "value", To: "(secret)"})
+		w.Body = d
+	}
+	return w, nil
+}
+
+// seal seals the value that came in; nil when none did. It is bound to the name that the secret will have.
+func (s *Server) seal(in *putSecretInput) ([]byte, error) {
+	if err := inventory.CheckName("secret", in.Name); err != nil {
+		return nil, err
+	}
+	if in.Body.Value == nil {
+		return nil, nil
+	}
+	v := *in.Body.Value
+	switch {
+	case v == "":
+		return nil, inventory.Errorf(inventory.Invalid, "the value of secret %s is empty", in.Name).WithHint("delete the secret if it is not needed")
+	case !utf8.ValidString(v) || strings.ContainsRune(v, 0):
+		return nil, inventory.Errorf(inventory.Invalid, "the value of secret %s is not text", in.Name).WithHint("encode it first, as what reads it expects: base64, hex or PEM")
+	case s.cfg.Secrets == nil:
+		return nil, inventory.Errorf(inventory.Unavailable, "this server has no key for secrets")
+	}
+	return s.cfg.Secrets.Seal(in.Name, []byte(v))
+}
+
+// secretRE finds the ways to name a secret: secret://db in a field, {{ secret "db" }} in a template, secret: db in a
+// bootstrap.
+func secretRE(name string) *regexp.Regexp {
+	return regexp.MustCompile(`(secret://|secret\s+["` + "`" + `]|secret:\s*["']?)` + regexp.QuoteMeta(name) + `([^a-z0-9-]|$)`)
+}
+
+// targetRE finds bootstraps that name a join target.
+func targetRE(name string) *regexp.Regexp {
+	return regexp.MustCompile(`target["']?:\s*["']?` + regexp.QuoteMeta(name) + `([^a-z0-9-]|$)`)
+}
+
+// unused refuses to delete what the text of a profile or layer names.
+func unused(tx inventory.Tx, noun, name string, re *regexp.Regexp) error {
+	user := ""
+	profiles, err := tx.ListProfiles(inventory.Page{})
+	if err != nil {
+		return err
+	}
+	for _, p := range profiles {
+		if re.MatchString(p.Config) || p.Document != nil && re.MatchString(p.Document.Text) {
+			user = "profile " + p.Name
+			break
+		}
+	}
+	layers, err := tx.ListLayers(inventory.Page{})
+	if err != nil {
+		return err
+	}
+	for _, l := range layers {
+		if user == "" && re.MatchString(l.Config) {
+			l = shown(tx, l)
+			user = "layer " + l.Key()
+		}
+	}
+	if user == "" {
+		return nil
+	}
+	return inventory.Errorf(inventory.Conflict, "%s %s is used by %s", noun, name, user).WithHint("change or delete %s first", user)
+}

@@ -1,0 +1,121 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// TargetCheck says whether hosts can join a target.
+type TargetCheck struct {
+	Target  string              `json:"target"`
+	Version string              `json:"version,omitempty" doc:"Of its API server"`
+	IsGood  bool                `json:"isGood" doc:"All results are"`
+	Results []TargetCheckResult `json:"results" doc:"In the order in which things were looked at"`
+}
+
+// TargetCheckResult is one thing that was looked at.
+type TargetCheckResult struct {
+	Name   string `json:"name"`
+	IsGood bool   `json:"isGood"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// addTargets registers the operations on join targets.
+func (s *Server) addTargets() {
+	now := s.cfg.Now
+	addNoun(s, noun[inventory.JoinTarget]{
+		singular: "target", plural: "targets", article: "a",
+		name:    func(t inventory.JoinTarget) string { return t.Name },
+		version: func(t inventory.JoinTarget) int64 { return t.Version },
+		prepare: func(_ inventory.Tx, in *inventory.JoinTarget, name string, old *inventory.JoinTarget) error {
+			if err := sameName("target", &in.Name, name); err != nil {
+				return err
+			}
+			if old != nil {
+				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
+			}
+			return in.Validate()
+		},
+		find: func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.FindJoinTarget(name) },
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.JoinTarget], error) {
+			rows, err := tx.ListJoinTargets(p.more())
+			return pageOf(rows, p.Limit, func(t inventory.JoinTarget) string { return t.Name }), err
+		},
+		create: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.CreateJoinTarget(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.UpdateJoinTarget(in, now()) },
+		remove: func(tx inventory.Tx, name string) error {
+			if err := unused(tx, "target", name, targetRE(name)); err != nil {
+				return err
+			}
+			return tx.DeleteJoinTarget(name)
+		},
+	})
+	register(s, operation{
+		method: http.MethodGet, path: "/targets/{name}/check", id: "check-target", tag: "targets",
+		summary: "Look whether hosts can join a target", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
+	}, s.checkTarget)
+	register(s, operation{
+		method: http.MethodGet, path: "/targets/{name}/rbac", id: "get-target-rbac", tag: "targets", plain: "application/yaml",
+		summary: "Write what the cluster's administrator applies once, so that hosts can join", errors: []int{http.StatusNotFound},
+	},
+		func(ctx context.Context, in *nameInput) (*textOutput, error) {
+			if _, err := s.readTarget(ctx, in.Name); err != nil {
+				return nil, err
+			}
+			if s.cfg.TargetRBAC == nil {
+				return nil, errNoClusters()
+			}
+			return &textOutput{ContentType: "application/yaml", Body: s.cfg.TargetRBAC}, nil
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/targets/{name}/tokens", id: "list-join-tokens", tag: "targets",
+		summary: "List the bootstrap tokens that were minted for hosts, newest first", errors: []int{http.StatusNotFound},
+		about: "By their public halves.",
+	},
+		func(ctx context.Context, in *nameInput) (*one[List[inventory.JoinToken]], error) {
+			out := List[inventory.JoinToken]{Items: []inventory.JoinToken{}}
+			err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				if _, err := tx.FindJoinTarget(in.Name); err != nil {
+					return err
+				}
+				rows, err := tx.ListJoinTokens(in.Name)
+				out.Items = append(out.Items, rows[:min(len(rows), 1000)]...)
+				return err
+			})
+			return &one[List[inventory.JoinToken]]{Body: out}, err
+		})
+}
+
+func errNoClusters() error {
+	return inventory.Errorf(inventory.Unavailable, "this server speaks to no clusters")
+}
+
+func (s *Server) readTarget(ctx context.Context, name string) (t inventory.JoinTarget, err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		t, err = tx.FindJoinTarget(name)
+		return err
+	})
+	return t, err
+}
+
+func (s *Server) checkTarget(ctx context.Context, in *nameInput) (*one[TargetCheck], error) {
+	t, err := s.readTarget(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if s.cfg.CheckTarget == nil {
+		return nil, errNoClusters()
+	}
+	c := s.cfg.CheckTarget(ctx, t)
+	c.IsGood = true
+	for _, r := range c.Results {
+		c.IsGood = c.IsGood && r.IsGood
+	}
+	if c.Results == nil {
+		c.Results = []TargetCheckResult{}
+	}
+	return &one[TargetCheck]{Body: c}, nil
+}
