@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/httpboot"
 	"slipway.dev/slipway/pxe/ra"
@@ -55,6 +56,7 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 		"image jobs": a.jobs.Serve,
 		"lease book": a.followNetworks,
 		"subnets":    a.lateSubnets,
+		"targets":    a.followTargets,
 	}
 	if a.cfg.Advertise {
 		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Log: a.log}).Serve
@@ -127,6 +129,25 @@ func (a *appliance) followNetworks(ctx context.Context) error {
 		if err != nil {
 			a.log.Error("networks not read", "err", err)
 		}
+	}
+	return nil
+}
+
+// followTargets tells the joiner at once when a join target or a secret has changed; else it would see that at its next
+// poll.
+func (a *appliance) followTargets(ctx context.Context) error {
+	for ctx.Err() == nil {
+		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{Kind: inventory.EventChanged})
+		if err != nil {
+			return err
+		}
+		stop := context.AfterFunc(ctx, cancel)
+		for ev := range events {
+			if strings.HasPrefix(ev.Subject, "target/") || strings.HasPrefix(ev.Subject, "secret/") {
+				a.joiner.Wake()
+			}
+		}
+		stop()
 	}
 	return nil
 }
