@@ -6,18 +6,6 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-func lossless() machineconfig.Capability {
-	return machineconfig.Capability{Support: machineconfig.Lossless}
-}
-
-func emulated(note string) machineconfig.Capability {
-	return machineconfig.Capability{Support: machineconfig.Emulated, Note: note}
-}
-
-func unsupported(note string) machineconfig.Capability {
-	return machineconfig.Capability{Support: machineconfig.Unsupported, Note: note}
-}
-
 // Capabilities is the column of autoinstall in the capability table.
 func (*Provisioner) Capabilities(machineconfig.Target) machineconfig.Capabilities {
 	return maps.Clone(capabilities)
@@ -26,54 +14,54 @@ func (*Provisioner) Capabilities(machineconfig.Target) machineconfig.Capabilitie
 const guest = "by the installed system's cloud-init, on its first boot"
 
 var capabilities = machineconfig.Capabilities{
-	"/host/hostname":       lossless(),
-	"/host/domain":         lossless(),
-	"/host/machineID":      emulated(guest),
-	"/host/locale":         lossless(),
-	"/host/keymap":         lossless(),
-	"/host/timezone":       lossless(),
-	"/boot/rootDevice":     lossless(),
-	"/boot/powerAfter":     lossless(),
-	"/network/interfaces":  lossless(),
-	"/network/bonds":       lossless(),
-	"/network/vlans":       lossless(),
-	"/network/bridges":     lossless(),
-	"/network/dns":         lossless(),
-	"/storage/layout":      lossless(),
-	"/storage/disks":       lossless(),
-	"/storage/raids":       lossless(),
-	"/storage/luks":        emulated("unlocked by a passphrase; bind a TPM or Tang server in a first-boot command"),
-	"/storage/lvm":         lossless(),
-	"/storage/filesystems": lossless(),
-	"/users":               emulated(guest),
-	"/users/passwordHash":  emulated(guest),
-	"/users/sudo":          emulated(guest),
-	"/users/sshKeys":       emulated(guest),
-	"/groups":              emulated(guest),
-	"/files":               emulated(guest),
-	"/files/append":        emulated(guest),
-	"/files/remote":        emulated(guest),
-	"/files/volatile":      emulated(guest),
-	"/directories":         emulated(guest),
-	"/links":               emulated(guest),
-	"/units":               emulated(guest),
-	"/kernel/args":         emulated("a file in /etc/default/grub.d, written in late-commands"),
-	"/kernel/removeArgs":   emulated("a file in /etc/default/grub.d, written in late-commands"),
-	"/kernel/modules":      emulated(guest),
-	"/kernel/sysctl":       emulated(guest),
-	"/time":                emulated(guest),
-	"/packages/repos":      emulated("the one named ubuntu is the installer's mirror, the others " + guest),
-	"/packages/install":    lossless(),
-	"/packages/hold":       emulated(guest),
-	"/packages/update":     emulated(guest),
-	"/extensions":          emulated("sysext images only, " + guest),
-	"/trust/cas":           emulated(guest),
+	"/host/hostname":       machineconfig.Carried(),
+	"/host/domain":         machineconfig.Carried(),
+	"/host/machineID":      machineconfig.EmulatedBy(guest),
+	"/host/locale":         machineconfig.Carried(),
+	"/host/keymap":         machineconfig.Carried(),
+	"/host/timezone":       machineconfig.Carried(),
+	"/boot/rootDevice":     machineconfig.Carried(),
+	"/boot/powerAfter":     machineconfig.Carried(),
+	"/network/interfaces":  machineconfig.Carried(),
+	"/network/bonds":       machineconfig.Carried(),
+	"/network/vlans":       machineconfig.Carried(),
+	"/network/bridges":     machineconfig.Carried(),
+	"/network/dns":         machineconfig.Carried(),
+	"/storage/layout":      machineconfig.Carried(),
+	"/storage/disks":       machineconfig.Carried(),
+	"/storage/raids":       machineconfig.Carried(),
+	"/storage/luks":        machineconfig.EmulatedBy("unlocked by a passphrase; bind a TPM or Tang server in a first-boot command"),
+	"/storage/lvm":         machineconfig.Carried(),
+	"/storage/filesystems": machineconfig.Carried(),
+	"/users":               machineconfig.EmulatedBy(guest),
+	"/users/passwordHash":  machineconfig.EmulatedBy(guest),
+	"/users/sudo":          machineconfig.EmulatedBy(guest),
+	"/users/sshKeys":       machineconfig.EmulatedBy(guest),
+	"/groups":              machineconfig.EmulatedBy(guest),
+	"/files":               machineconfig.EmulatedBy(guest),
+	"/files/append":        machineconfig.EmulatedBy(guest),
+	"/files/remote":        machineconfig.EmulatedBy(guest),
+	"/files/volatile":      machineconfig.EmulatedBy(guest),
+	"/directories":         machineconfig.EmulatedBy(guest),
+	"/links":               machineconfig.EmulatedBy(guest),
+	"/units":               machineconfig.EmulatedBy(guest),
+	"/kernel/args":         machineconfig.EmulatedBy("a file in /etc/default/grub.d, written in late-commands"),
+	"/kernel/removeArgs":   machineconfig.EmulatedBy("a file in /etc/default/grub.d, written in late-commands"),
+	"/kernel/modules":      machineconfig.EmulatedBy(guest),
+	"/kernel/sysctl":       machineconfig.EmulatedBy(guest),
+	"/time":                machineconfig.EmulatedBy(guest),
+	"/packages/repos":      machineconfig.EmulatedBy("the one named ubuntu is the installer's mirror, the others " + guest),
+	"/packages/install":    machineconfig.Carried(),
+	"/packages/hold":       machineconfig.EmulatedBy(guest),
+	"/packages/update":     machineconfig.EmulatedBy(guest),
+	"/extensions":          machineconfig.EmulatedBy("sysext images only, " + guest),
+	"/trust/cas":           machineconfig.EmulatedBy(guest),
 
-	"/commands/first-boot":     emulated(guest),
-	"/commands/post-bootstrap": emulated(guest),
-	"/commands/every-boot":     emulated("a unit, because the installer turns cloud-init off after the first boot"),
-	"/bootstrap":               emulated(guest),
-	"/bootstrap/native":        unsupported("a document of Talos needs an image of Talos"),
-	"/bootstrap/prelude":       emulated("from a NoCloud seed that late-commands fetch"),
-	"/phoneHome":               emulated("curl in late-commands and error-commands, and " + guest),
+	"/commands/first-boot":     machineconfig.EmulatedBy(guest),
+	"/commands/post-bootstrap": machineconfig.EmulatedBy(guest),
+	"/commands/every-boot":     machineconfig.EmulatedBy("a unit, because the installer turns cloud-init off after the first boot"),
+	"/bootstrap":               machineconfig.EmulatedBy(guest),
+	"/bootstrap/native":        machineconfig.NotCarried("a document of Talos needs an image of Talos"),
+	"/bootstrap/prelude":       machineconfig.EmulatedBy("from a NoCloud seed that late-commands fetch"),
+	"/phoneHome":               machineconfig.EmulatedBy("curl in late-commands and error-commands, and " + guest),
 }

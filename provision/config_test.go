@@ -680,3 +680,22 @@ func TestTakingAConfigurationAwayIsAChange(t *testing.T) {
 		t.Errorf("warnings are lost: %+v %v", i, err)
 	}
 }
+
+func TestAConfigurationIsFoundAsEC2LaysItOut(t *testing.T) {
+	r, _ := configRack(t)
+	r.configured("live", inventory.ImageConfig{Format: "cloud-init", Version: "22.4.2"}, inventory.Profile{Config: "host: {timezone: Europe/Berlin}"})
+	m := r.machine(1)
+	_, s := m.arrive()
+	plain, err := m.ask(s, "user-data")
+	r.must(err)
+	for name, want := range map[string]string{
+		"ec2/2009-04-04/meta-data/hostname": m.host().Name, "ec2/latest/user-data": plain,
+	} {
+		if got, err := m.ask(s, name); err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+	}
+	if _, err := m.ask(s, "ec2/latest/dynamic/instance-identity"); !isKind(err, inventory.NotFound) {
+		t.Errorf("what is not there: %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/secret"
+)
+
+func TestTheKeyOfTheSecretsIsKeptAndGuarded(t *testing.T) {
+	dir := t.TempDir()
+	box, reports, err := openBox(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, keyFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("the key file: %v %v", info, err)
+	}
+	sealed, err := box.Seal("x", []byte("value"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opens := func(b *secret.Box) bool {
+		plain, err := b.Open("x", sealed)
+		return err == nil && string(plain) == "value"
+	}
+	again, sameReports, err := openBox(dir, 1)
+	if err != nil || !opens(again) || string(sameReports) != string(reports) {
+		t.Errorf("the next start: %v", err)
+	}
+	credentials := t.TempDir()
+	text, err := os.ReadFile(filepath.Join(dir, keyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(credentials, keyCred), text, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("as a systemd credential", func(t *testing.T) {
+		t.Setenv("CREDENTIALS_DIRECTORY", credentials)
+		other := t.TempDir()
+		if b, _, err := openBox(other, 1); err != nil || !opens(b) {
+			t.Errorf("%v", err)
+		}
+		if _, err := os.Stat(filepath.Join(other, keyFile)); err == nil {
+			t.Error("a key file was made beside it")
+		}
+	})
+	for name, spoil := range map[string]func(path string) error{
+		"missing, with secrets stored": os.Remove,
+		"readable by others":           func(path string) error { return os.Chmod(path, 0o640) },
+		"no key":                       func(path string) error { return os.WriteFile(path, []byte("no key"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, keyFile)
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(path); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := openBox(dir, 1); err == nil {
+				t.Error("it starts all the same")
+			}
+		})
+	}
+}
+
+func TestTheAuthorityOutlivesARestart(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now()
+	first, err := openAuthority(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := openAuthority(dir, now)
+	if err != nil || string(second.pem) != string(first.pem) {
+		t.Errorf("another authority after a restart: %v", err)
+	}
+	if _, err := openAuthority(dir, now.Add(caFor+time.Hour)); err == nil {
+		t.Error("an authority that has ended is used")
+	}
+}
