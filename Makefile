@@ -21,11 +21,12 @@ export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-build: ## bin/slipway, one static binary
+build: ## bin/slipway, one static binary, and bin/slipway-agent, which goes into the agent image
 	@tools/deps.sh install build
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/slipway ./cmd/slipway
+	CGO_ENABLED=0 $(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/slipway-agent ./cmd/slipway-agent
 
-lab: build ## boot a virtual rack on libvirt; CHECK=1: check that every machine arrives, clean up, exit 0 or 1
+lab: build ## boot, install and wipe a virtual rack on libvirt; CHECK=1: check that all goes well, clean up, exit 0 or 1
 	@tools/deps.sh install lab
 	$(ROOT) bin/slipway lab up $(if $(CHECK),--check)
 
@@ -61,11 +62,11 @@ test-kube: build/testsum ## tokens and certificates against a real Kubernetes AP
 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
-	@$(ROOT) env SLIPWAY_NET=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/...
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 30m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
-	@$(ROOT) env SLIPWAY_VM=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 30m -run '$(RUN)' ./test/vm/...
+	@$(ROOT) env SLIPWAY_VM=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab
 
 race: ## unit tests under the race detector
 	$(GO) test -race -run '$(RUN)' $(UNIT)

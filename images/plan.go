@@ -38,6 +38,12 @@ type ImportRequest struct {
 	// MemoryMiB and IsInstaller override the entry's when given.
 	MemoryMiB   int   `json:"memoryMiB,omitempty"`
 	IsInstaller *bool `json:"isInstaller,omitempty"`
+	// DiskFormat is how a file of role disk, or what Remote names, is packed; "" guesses it from the name. DiskBytes is how
+	// large it is unpacked, 0 when not known. Remote is a disk image that agents fetch themselves: oci://...@sha256:<hex>.
+	DiskFormat string `json:"diskFormat,omitempty"`
+	DiskBytes  int64  `json:"diskBytes,omitempty"`
+	Remote     string `json:"remote,omitempty"`
+	SeedLabel  string `json:"seedLabel,omitempty"` // see inventory.Image
 	// AllowLocal lets the request name files of this machine. It is for those who come through the unix socket, whose
 	// access to files is their own affair; a request cannot ask for it.
 	AllowLocal bool `json:"-"`
@@ -133,14 +139,60 @@ func (c *Catalogue) plan(r ImportRequest) (plan, error) {
 	if r.IsInstaller != nil {
 		p.image.IsInstaller = *r.IsInstaller
 	}
-	r.Files = named(r.Files, e.Files)
-	if err := p.addCatalogueFiles(r, &e, x); err != nil {
-		return plan{}, err
+	if r.isDisk() {
+		p.beDisk(r)
+	} else {
+		r.Files = named(r.Files, e.Files)
+		if err := p.addCatalogueFiles(r, &e, x); err != nil {
+			return plan{}, err
+		}
 	}
 	if err := p.addOwnFiles(r); err != nil {
 		return plan{}, err
 	}
 	return p, p.check()
+}
+
+// isDisk reports whether a disk image is imported.
+func (r *ImportRequest) isDisk() bool {
+	return r.Remote != "" || slices.ContainsFunc(r.Files, func(f ImportFile) bool { return f.Role == inventory.RoleDisk })
+}
+
+// beDisk makes the image one that is written to a disk: nothing of what its catalogue entry says about booting from the
+// network holds for it, but the formats of configuration that are placed on a disk.
+func (p *plan) beDisk(r ImportRequest) {
+	i := &p.image
+	i.KernelArgs, i.ConfigArgs, i.IsInstaller = r.KernelArgs, r.ConfigArgs, false
+	i.Remote, i.DiskBytes, i.DiskFormat, i.SeedLabel = r.Remote, r.DiskBytes, r.DiskFormat, r.SeedLabel
+	if r.MemoryMiB == 0 {
+		i.MemoryMiB = 0 // that of the netboot image holds all of it in memory
+	}
+	i.Configs = slices.DeleteFunc(slices.Clone(i.Configs), func(c inventory.ImageConfig) bool { return c.Format != "ignition" && c.Format != "cloud-init" })
+	for n := range i.Configs {
+		i.Configs[n].InitrdPath = ""
+	}
+	for n, f := range r.Files {
+		name := path.Base(sourcePath(f.Source))
+		if f.Name == "" {
+			r.Files[n].Name = name
+		}
+		if i.DiskFormat == "" && f.Role == inventory.RoleDisk {
+			i.DiskFormat = diskFormatOf(name)
+		}
+	}
+	if i.DiskFormat == "" {
+		i.DiskFormat = "raw"
+	}
+}
+
+// diskFormatOf guesses how a disk image is packed from the name of its file.
+func diskFormatOf(name string) string {
+	for end, format := range map[string]string{".gz": "raw.gz", ".zst": "raw.zst", ".xz": "raw.xz", ".qcow2": "qcow2"} {
+		if strings.HasSuffix(strings.ToLower(name), end) {
+			return format
+		}
+	}
+	return "raw"
 }
 
 // addCatalogueFiles plans the files that the entry names and the request does not.
@@ -251,7 +303,7 @@ func (p *plan) addOwnFiles(r ImportRequest) error {
 // check refuses an image that the store would refuse, before anything is fetched.
 func (p *plan) check() error {
 	// A boot loader is given the kernel first; sorting also makes the same request the same image.
-	order := []inventory.Role{inventory.RoleKernel, inventory.RoleInitrd, inventory.RoleRootfs, inventory.RoleISO}
+	order := []inventory.Role{inventory.RoleKernel, inventory.RoleInitrd, inventory.RoleRootfs, inventory.RoleISO, inventory.RoleDisk}
 	slices.SortStableFunc(p.files, func(a, b planned) int { return slices.Index(order, a.role) - slices.Index(order, b.role) })
 	trial := p.image
 	for _, f := range p.files {
@@ -260,7 +312,7 @@ func (p *plan) check() error {
 			Digest: inventory.Digest("sha256:" + strings.Repeat("0", 64)),
 		})
 	}
-	if len(p.files) == 0 {
+	if len(p.files) == 0 && p.image.Remote == "" {
 		return inventory.Errorf(inventory.Invalid, "no files are named for image %s", p.image.Name).
 			WithHint("name at least a kernel: --kernel URL-or-path, and usually --initrd")
 	}

@@ -65,6 +65,21 @@ type Host struct {
 	// IsArmed allows the next boots to run a destructive installer, until it reports installed.
 	IsArmed bool `json:"isArmed"`
 
+	// ClaimID and Machine say whose it is; they change with its claim only.
+	ClaimID ClaimID `json:"claimID,omitempty"`
+	Machine string  `json:"machine,omitempty"` // name
+	Taints  []Taint `json:"taints,omitempty"`
+	// RootDisk chooses the disk that operating systems are written to; KeepDisks are never wiped and never chosen.
+	RootDisk  DiskHint   `json:"rootDisk,omitzero"`
+	KeepDisks []DiskHint `json:"keepDisks,omitempty"`
+	// IsDirty says that something was installed on it since it was last wiped: it is wiped before it can be claimed.
+	IsDirty bool `json:"isDirty"`
+	// FailureN counts installations in a row that failed on it.
+	FailureN int `json:"failureN,omitempty"`
+	// ReuseKey and FreedAt say which machine had it last, and until when.
+	ReuseKey string    `json:"reuseKey,omitempty"`
+	FreedAt  time.Time `json:"freedAt,omitzero"`
+
 	NICs         []NIC     `json:"nics"`
 	CreatedAt    time.Time `json:"createdAt"`
 	UpdatedAt    time.Time `json:"updatedAt"`
@@ -160,6 +175,19 @@ func (h *Host) Validate() error {
 	default:
 		return Errorf(Invalid, "host %s: %q is not a way to boot from disk", h.Name, h.DiskBoot).
 			WithHint("use %s, %s or %s", DiskNoOffer, DiskExit, DiskSanboot)
+	}
+	if len(h.Taints) > 16 || len(h.KeepDisks) > 32 {
+		return Errorf(Invalid, "host %s: at most 16 taints and 32 disks to keep are allowed", h.Name)
+	}
+	for _, hint := range append([]DiskHint{h.RootDisk}, h.KeepDisks...) {
+		if err := hint.Validate(); err != nil {
+			return err
+		}
+	}
+	for _, t := range h.Taints {
+		if err := CheckLabels(map[string]string{t.Key: t.Value}); err != nil {
+			return err
+		}
 	}
 	return CheckLabels(h.Labels)
 }

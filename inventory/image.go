@@ -45,6 +45,7 @@ const (
 	RoleInitrd Role = "initrd" // may repeat; handed over in order
 	RoleRootfs Role = "rootfs" // fetched by the booted system itself
 	RoleISO    Role = "iso"    // fetched by the booted system itself
+	RoleDisk   Role = "disk"   // written to a disk by our agent
 )
 
 // Image is a named, versioned set of artefacts and how to boot them.
@@ -60,6 +61,15 @@ type Image struct {
 	Configs []ImageConfig `json:"configs,omitempty"`
 	// ConfigArgs are added to KernelArgs when a configuration is rendered; ${config} is its URL.
 	ConfigArgs []string `json:"configArgs,omitempty"`
+	// DiskFormat is how the file of RoleDisk, or what Remote names, is packed: see DiskFormats.
+	DiskFormat string `json:"diskFormat,omitempty"`
+	// DiskBytes is how large the unpacked disk image is; 0 when not known.
+	DiskBytes int64 `json:"diskBytes,omitempty"`
+	// Remote is a disk image that agents fetch themselves: oci://registry/repository@sha256:<hex>. It stands for a file of
+	// RoleDisk.
+	Remote string `json:"remote,omitempty"`
+	// SeedLabel is the label of the file system that configurations are placed in; "" lets the agent find it.
+	SeedLabel string `json:"seedLabel,omitempty"`
 	// MemoryMiB is the least memory with which it boots.
 	MemoryMiB int `json:"memoryMiB,omitempty"`
 	// IsInstaller marks an image whose boot may overwrite a disk: it runs only on a host that is armed.
@@ -91,7 +101,7 @@ func (i *Image) Validate() error {
 	if err := CheckName("image", i.Name); err != nil {
 		return err
 	}
-	kernels, names := 0, map[string]bool{}
+	kernels, disks, names := 0, 0, map[string]bool{}
 	for _, f := range i.Files {
 		if !fileRE.MatchString(f.Name) {
 			return Errorf(Invalid, "image %s: %q is not a file name", i.Name, f.Name).WithHint("letters, digits, '.', '_', '+' and '-'")
@@ -103,15 +113,18 @@ func (i *Image) Validate() error {
 		if !digestRE.MatchString(string(f.Digest)) {
 			return Errorf(Invalid, "image %s: %s has no sha256 digest", i.Name, f.Name)
 		}
-		if !slices.Contains([]Role{RoleKernel, RoleInitrd, RoleRootfs, RoleISO}, f.Role) {
-			return Errorf(Invalid, "image %s: %q is not a role", i.Name, f.Role).WithHint("use kernel, initrd, rootfs or iso")
+		if !slices.Contains([]Role{RoleKernel, RoleInitrd, RoleRootfs, RoleISO, RoleDisk}, f.Role) {
+			return Errorf(Invalid, "image %s: %q is not a role", i.Name, f.Role).WithHint("use kernel, initrd, rootfs, iso or disk")
 		}
-		if f.Role == RoleKernel {
+		switch f.Role {
+		case RoleKernel:
 			kernels++
+		case RoleDisk:
+			disks++
 		}
 	}
-	if kernels != 1 {
-		return Errorf(Invalid, "image %s has %d kernels; it needs exactly one", i.Name, kernels)
+	if err := i.validateDisk(kernels, disks); err != nil {
+		return err
 	}
 	if !slices.Contains([]Arch{X8664, I386, ARM64}, i.Arch) {
 		return Errorf(Invalid, "image %s: %q is not an architecture", i.Name, i.Arch).WithHint("use x86_64, i386 or arm64")
@@ -128,6 +141,63 @@ func (i *Image) Validate() error {
 		return err
 	}
 	return checkArgs("image "+i.Name, i.KernelArgs)
+}
+
+// DiskFormats are the ways in which a disk image may be packed.
+func DiskFormats() []string { return []string{"raw", "raw.gz", "raw.zst", "raw.xz", "qcow2"} }
+
+// IsDisk reports whether the image is written to a disk by our agent, instead of being booted from the network.
+func (i *Image) IsDisk() bool {
+	return i.Remote != "" || slices.ContainsFunc(i.Files, func(f ImageArtefact) bool { return f.Role == RoleDisk })
+}
+
+// DiskFile returns the file of RoleDisk.
+func (i *Image) DiskFile() (ImageArtefact, bool) {
+	for _, f := range i.Files {
+		if f.Role == RoleDisk {
+			return f, true
+		}
+	}
+	return ImageArtefact{}, false
+}
+
+var remoteRE = regexp.MustCompile(`^oci://[A-Za-z0-9][A-Za-z0-9.:_/-]{0,200}@sha256:[0-9a-f]{64}$`)
+
+func (i *Image) validateDisk(kernels, disks int) error {
+	isDisk := i.IsDisk()
+	switch {
+	case !isDisk && kernels != 1:
+		return Errorf(Invalid, "image %s has %d kernels; it needs exactly one", i.Name, kernels)
+	case !isDisk && i.DiskFormat == "":
+		return nil
+	case !isDisk:
+		return Errorf(Invalid, "image %s has a disk format and no disk image", i.Name)
+	case i.Remote != "" && disks > 0 || disks > 1:
+		return Errorf(Invalid, "image %s has more than one disk image", i.Name)
+	case kernels > 0:
+		return Errorf(Invalid, "image %s has a kernel and a disk image: it is either booted or written", i.Name)
+	case i.Remote != "" && !remoteRE.MatchString(i.Remote):
+		return Errorf(Invalid, "image %s: %q is not a disk image by digest", i.Name, Clean(i.Remote, 120)).
+			WithHint("write oci://registry/repository@sha256:<hex>")
+	case !slices.Contains(DiskFormats(), i.DiskFormat):
+		return Errorf(Invalid, "image %s: %q is not a format of disk images", i.Name, Clean(i.DiskFormat, 40)).WithHint("use one of %v", DiskFormats())
+	case i.DiskBytes < 0:
+		return Errorf(Invalid, "image %s: its size is negative", i.Name)
+	case len(i.KernelArgs) > 0 || len(i.ConfigArgs) > 0:
+		return Errorf(Invalid, "image %s is written to a disk: its own boot loader has its kernel arguments", i.Name)
+	}
+	return CheckText("image "+i.Name+": seedLabel", i.SeedLabel, 36)
+}
+
+// AgentOS is the entry of the OS catalogue that our RAM-disk agent is imported as.
+const AgentOS = "slipway-agent"
+
+// AgentImage is the name of the image with our RAM-disk agent for an architecture; an unknown one is taken as x86_64.
+func AgentImage(a Arch) string {
+	if a == ARM64 {
+		return "agent-arm64"
+	}
+	return "agent-x86-64"
 }
 
 // ConfigFormats are the formats of configuration that an image may read.

@@ -6,6 +6,7 @@
 package inventory
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -49,7 +50,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Errorf makes an Error of that kind; a %w verb in the format becomes the cause as well as part of the text.
 func Errorf(kind Kind, format string, args ...any) *Error {
-	return &Error{Kind: kind, Msg: fmt.Errorf(format, args...).Error()}
+	err := fmt.Errorf(format, args...)
+	return &Error{Kind: kind, Msg: err.Error(), Err: errors.Unwrap(err)}
 }
 
 // WithHint returns a copy of e that tells the reader what to do next.

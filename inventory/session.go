@@ -24,7 +24,8 @@ type BootSession struct {
 	Profile string `json:"profile,omitempty"`
 	Image   string `json:"image,omitempty"`
 
-	Config Digest `json:"config,omitempty"` // of the Rendering it was given
+	Config    Digest `json:"config,omitempty"`    // of the Rendering it was given
+	Operation string `json:"operation,omitempty"` // that this boot is a step of
 
 	Step      string    `json:"step"` // how far it got: the kind of its latest event that is a step
 	Outcome   Outcome   `json:"outcome,omitempty"`
@@ -76,11 +77,22 @@ const (
 	EventConfigSent     = "config.sent"
 	EventConfigRefused  = "config.refused"
 	EventReported       = "boot.reported"
+	EventAgentStarted   = "agent.started" // our agent runs
+	EventAgentReported  = "agent.reported"
+	EventAgentLog       = "agent.log"
 	EventSessionEnded   = "session.ended"
 
 	EventHostDiscovered = "host.discovered"
 	EventHostChanged    = "host.changed"
 	EventHostDeleted    = "host.deleted"
+	EventClaimed        = "host.claimed"
+	EventFreed          = "host.freed"
+	EventInspected      = "host.inspected"
+	EventWiped          = "host.wiped"
+	EventPower          = "power.changed"
+	EventBMC            = "bmc.checked"
+	EventOperation      = "operation" // started, went on, ended: see Data
+	EventMachine        = "machine"   // changed: Subject is machine/<name>
 	EventStateChanged   = "state.changed"
 	EventDHCPDecline    = "dhcp.decline"
 	EventDHCPRelease    = "dhcp.release"
@@ -97,7 +109,7 @@ const (
 func Steps() []string {
 	return []string{
 		EventSessionStarted, EventDHCPDiscover, EventDHCPOffer, EventDHCPRequest, EventDHCPAck, EventLoaderStarted,
-		EventLoaderSent, EventScriptAsked, EventBootDecided, EventArtefactSent, EventConfigSent, EventReported,
+		EventLoaderSent, EventScriptAsked, EventBootDecided, EventArtefactSent, EventConfigSent, EventAgentStarted, EventAgentReported, EventReported,
 		EventSessionEnded,
 	}
 }
@@ -140,6 +152,20 @@ const (
 	IssueBootLoop          = "boot-loop"          // too many boots without an arrival
 	IssueTransferFailed    = "transfer-failed"    // a loader or artefact did not arrive
 	IssueNameTaken         = "hostname-taken"     // a machine uses another host's name
+	IssueInspection        = "inspection-failed"  // our agent could not look at the hardware
+	IssueHardware          = "hardware-changed"   // it is not what it was
+	IssueGolden            = "hardware-lacking"   // it is not what it should be
+	IssueDriver            = "driver-missing"     // our agent has no driver for a device
+	IssueInstall           = "install-failed"
+	IssueWipe              = "wipe-failed"
+	IssueFence             = "fence-failed" // its old operating system may still run
+	IssueBMC               = "bmc-unreachable"
+	IssueManual            = "manual-action" // a person has to do something
+	IssueOverdue           = "overdue"       // the next event did not come in time
+	IssueBootOrder         = "boot-order"    // the machine boots its old system instead of the network
+	IssueReplaced          = "host-replaced" // another machine has one of its NICs
+	IssueBurnIn            = "burn-in-failed"
+	IssueInstallLoop       = "install-loop" // too many installations in too short a time
 )
 
 // Token lets a program or person into the API. Only a SHA-256 of its secret is stored.

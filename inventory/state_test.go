@@ -11,7 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func triggers() []Trigger { return []Trigger{Accept, Boot, Arrive, Fault, Release} }
+func triggers() []Trigger {
+	return []Trigger{Accept, Inspect, Inspected, Boot, Install, Arrive, Adopt, Retire, Fence, Wipe, Cleaned, Fault, Release}
+}
 
 func TestEveryStateIsReachableAndEveryEdgeExplained(t *testing.T) {
 	reached := map[State]bool{Discovered: true}
@@ -41,6 +43,11 @@ func TestEveryStateIsReachableAndEveryEdgeExplained(t *testing.T) {
 				t.Errorf("%s has an edge on %s to %s, which is not listed", s, e.On, e.To)
 			}
 			seen = append(seen, e.On)
+		}
+	}
+	for _, on := range triggers() {
+		if !slices.ContainsFunc(States(), func(s State) bool { _, err := s.Next(on); return err == nil }) {
+			t.Errorf("no state knows %s", on)
 		}
 	}
 	if len(edges) != len(States()) {
@@ -76,6 +83,9 @@ func TestRandomTriggersStayInTheTable(t *testing.T) {
 			}
 			if s != Discovered && next == Discovered {
 				t.Fatalf("a host became unknown again")
+			}
+			if (s == Releasing || s == Cleaning) && next != s && next != Failed && on != Fence && on != Cleaned {
+				t.Fatalf("a host that is %s goes on by %s, without its fence or certificates", s, on)
 			}
 			s = next
 		}

@@ -30,6 +30,9 @@ type Tx interface {
 	ImageTx
 	ConfigTx
 	SecretTx
+	MachineTx
+	OperationTx
+	HardwareTx
 	HistoryTx
 	AccessTx
 }
@@ -52,9 +55,18 @@ type HostTx interface {
 	CountHosts(f HostFilter) (int, error)
 	// CreateHost and UpdateHost refuse a pinned profile that is not stored as Invalid.
 	CreateHost(h *Host, now time.Time) error
-	// UpdateHost stores every field and the NICs; h.Version must be the stored one.
+	// UpdateHost stores every field but ClaimID and Machine, and the NICs; h.Version must be the stored one.
 	UpdateHost(h *Host, now time.Time) error
-	DeleteHost(id HostID) error
+	DeleteHost(id HostID) error // a Conflict while it is claimed
+	// ListClaimable returns the hosts that are available, not claimed, adopted, protected or in maintenance, and have no open
+	// operation, each with the number of its newest inspection (0 for none), ordered by name.
+	ListClaimable() ([]Claimable, error)
+}
+
+// Claimable is a host that could be claimed.
+type Claimable struct {
+	Host
+	InspectionN int
 }
 
 // HostFilter narrows a list of hosts; empty fields do not.
@@ -63,6 +75,7 @@ type HostFilter struct {
 	Rack   string
 	Label  string // key or key=value
 	Search string // part of a name, MAC, serial, UUID, manufacturer or product, any case
+	Pool   string // claimed by a machine of that pool
 }
 
 // NetworkTx reads and writes subnets, reservations and leases.
@@ -163,6 +176,87 @@ type SecretTx interface {
 	// SaveLock takes a lock or changes who holds it: the caller has looked, in the same transaction.
 	SaveLock(l Lock) error
 	DeleteLock(name string) error
+}
+
+// MachineTx reads and writes what people want, and the claims that bind it to hosts.
+type MachineTx interface {
+	FindMachine(name string) (Machine, error)
+	FindMachineByUID(uid string) (Machine, error)
+	FindMachineByOwner(owner string) (Machine, error)
+	// ListMachines returns machines ordered by name, which is also the Page's key.
+	ListMachines(f MachineFilter, p Page) ([]Machine, error)
+	// ListDueMachines returns those whose NextAt has come, the longest due first.
+	ListDueMachines(now time.Time, limit int) ([]Machine, error)
+	// CreateMachine and UpdateMachine refuse a profile or pool that is not stored as Invalid; the pool DefaultPool may be
+	// missing. CreateMachine refuses a taken Owner as a Conflict.
+	CreateMachine(m *Machine, now time.Time) error
+	// UpdateMachine stores every field but HostID and ClaimID, which follow its claim.
+	UpdateMachine(m *Machine, now time.Time) error
+	DeleteMachine(name string) error // a Conflict while it has a claim
+
+	// CreateClaim binds a machine to a host, and fills in both. It is a Conflict, naming the other, when either is bound
+	// already.
+	CreateClaim(c *Claim, now time.Time) error
+	FindClaim(id ClaimID) (Claim, error)
+	FindClaimOfHost(id HostID) (Claim, error)
+	FindClaimOfMachine(uid string) (Claim, error)
+	DeleteClaim(id ClaimID) error
+
+	FindPool(name string) (Pool, error)
+	ListPools() ([]Pool, error)
+	CreatePool(p *Pool, now time.Time) error
+	UpdatePool(p *Pool, now time.Time) error
+	DeletePool(name string) error // a Conflict while a machine names it
+}
+
+// MachineFilter narrows a list of machines; empty fields do not.
+type MachineFilter struct {
+	Pool    string
+	Phase   MachinePhase
+	Profile string
+}
+
+// OperationTx reads and writes what is being done with hosts.
+type OperationTx interface {
+	FindOperation(id string) (Operation, error)
+	// FindOpenOperation returns what is being done with a host; NotFound when nothing is.
+	FindOpenOperation(h HostID) (Operation, error)
+	// ListOperations returns operations, latest start first; the Page's key is the id.
+	ListOperations(f OperationFilter, p Page) ([]Operation, error)
+	// ListDueOperations returns the open ones whose NextAt has come, the longest due first.
+	ListDueOperations(now time.Time, limit int) ([]Operation, error)
+	// NextDueAt returns the earliest NextAt of open operations and of machines; the zero time when there is none.
+	NextDueAt() (time.Time, error)
+	// CountOpenOperations counts open operations of a pool that are past StepBudget, by kind; "" counts all pools. lastAt is
+	// when the latest of them left StepBudget (its Operation.GrantedAt), ended ones included.
+	CountOpenOperations(pool string, kinds ...OperationKind) (n int, lastAt time.Time, err error)
+	// CreateOperation is a Conflict that names the other when one is open on that host.
+	CreateOperation(o *Operation, now time.Time) error
+	UpdateOperation(o *Operation, now time.Time) error // o.Version must be the stored one
+}
+
+// HardwareTx reads and writes what hosts are made of, how they are powered, and what was measured on them.
+type HardwareTx interface {
+	// FindInspection returns the n-th inspection of a host, or the newest for 0.
+	FindInspection(h HostID, n int) (Inspection, error)
+	ListInspections(h HostID, limit int) ([]Inspection, error) // newest first; 0 means all
+	SaveInspection(i *Inspection) error                        // fills in N
+
+	SaveReport(r Report) error                                      // creates or overwrites
+	ListReports(h HostID, kind string, limit int) ([]Report, error) // newest first; "" means all kinds, 0 no limit
+
+	FindBMC(h HostID) (BMC, error)
+	ListBMCs(p Page) ([]BMC, error) // ordered by host id, which is also the Page's key
+	// SaveBMC creates a host's BMC when Version is 0, else it must be the stored one. Two hosts may not have the same driver,
+	// address and system, unless that is wol or manual: a Conflict that names the other.
+	SaveBMC(b *BMC, now time.Time) error
+	DeleteBMC(h HostID) error
+
+	FindGolden(name string) (Golden, error)
+	ListGoldens() ([]Golden, error)
+	CreateGolden(g *Golden, now time.Time) error
+	UpdateGolden(g *Golden, now time.Time) error
+	DeleteGolden(name string) error
 }
 
 // HistoryTx reads and writes what happened: boot sessions, events, issues.

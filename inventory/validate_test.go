@@ -57,6 +57,9 @@ func TestHostValidate(t *testing.T) {
 		{"a unit above the roof", func(h *Host) { h.Place.Unit = 101 }, "rack unit 101"},
 		{"a way to disk that is none", func(h *Host) { h.DiskBoot = "jump" }, "jump"},
 		{"a label that is none", func(h *Host) { h.Labels["a b"] = "" }, "a b"},
+		{"a taint that is none", func(h *Host) { h.Taints = []Taint{{Key: "a b"}} }, "a b"},
+		{"too many taints", func(h *Host) { h.Taints = make([]Taint, 17) }, "16 taints"},
+		{"too many disks to keep", func(h *Host) { h.KeepDisks = make([]DiskHint, 33) }, "32 disks"},
 	})
 }
 

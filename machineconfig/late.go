@@ -55,6 +55,11 @@ func marker(ref string, e Encoding) string {
 // LateIn returns the marker of a reference whose value needs that encoding.
 func LateIn(ref string, e Encoding) string { return marker(ref, e) }
 
+// RefersTo reports whether text holds a marker of that reference, in any encoding.
+func RefersTo(text, ref string) bool {
+	return strings.Contains(text, hex.EncodeToString([]byte(ref))+markerEnd)
+}
+
 // Retag gives every raw marker in text, which has just been encoded, the encoding that its value will need.
 func Retag(text string, e Encoding) string {
 	return markerRE.ReplaceAllStringFunc(text, func(m string) string {

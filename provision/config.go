@@ -160,8 +160,12 @@ const maxExtends = 8
 
 // inputs collects everything a rendering of the host depends on.
 func (e *Engine) inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (render.Input, error) {
+	named, generation, err := e.namedFor(tx, h)
+	if err != nil {
+		return render.Input{}, err
+	}
 	in := render.Input{
-		Host: h, BootMAC: boot, Image: p.Image, Profiles: []inventory.Profile{*p.Profile},
+		Host: named, Generation: generation, BootMAC: boot, Image: p.Image, Profiles: []inventory.Profile{*p.Profile},
 		Target:    tx.FindJoinTarget,
 		HasSecret: func(name string) bool { _, err := tx.FindSecret(name); return err == nil },
 		Secret:    func(name string) ([]byte, error) { return e.openSecret(tx, name) },
@@ -199,13 +203,28 @@ func (e *Engine) inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inv
 	return in, nil
 }
 
+// namedFor returns the host under the name that the installed system is to have, and what tells its installations apart:
+// those of the machine that has it.
+func (e *Engine) namedFor(tx inventory.Tx, h *inventory.Host) (*inventory.Host, string, error) {
+	if h.Machine == "" {
+		return h, "", nil
+	}
+	m, err := tx.FindMachine(h.Machine)
+	if err != nil {
+		return nil, "", fmt.Errorf("read machine of %s: %w", h.Name, err)
+	}
+	named := *h
+	named.Name = firstOf(m.Hostname, m.Name)
+	return &named, string(h.ClaimID), nil
+}
+
 // keyOf is a digest over everything that a rendering depends on. What a secret holds is in it by version, and which
 // secrets and join targets are used is not known before, so all of them are.
 func keyOf(tx inventory.Tx, in render.Input) (string, error) {
 	h := in.Host
 	key := []any{
 		h.ID, h.Name, h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, h.Arch, h.Place, h.Labels, h.Facts, h.MACs(), in.BootMAC,
-		in.Image.Name, in.Image.Version, in.Profiles, in.Layers,
+		in.Image.Name, in.Image.Version, in.Profiles, in.Layers, in.Generation,
 	}
 	secrets, err := tx.ListSecrets(inventory.Page{})
 	if err != nil {

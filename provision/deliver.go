@@ -124,7 +124,7 @@ func (e *Engine) find(tx inventory.Tx, d *delivery) (err error) {
 	if d.host, err = tx.FindHost(d.session.HostID); err != nil {
 		return fmt.Errorf("read host of boot session %s: %w", d.Session, err)
 	}
-	if d.session.Boot != string(pxe.BootImage) {
+	if d.session.Boot != string(pxe.BootImage) && d.session.Boot != string(pxe.BootAgent) {
 		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", d.session.Boot, d.session.Reason)
 	}
 	if d.session.Config == "" {

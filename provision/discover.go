@@ -223,7 +223,10 @@ func (e *Engine) acceptByRule(tx inventory.Tx, h *inventory.Host) error {
 	for _, r := range rules {
 		sel, err := inventory.ParseSelector(r.Selector)
 		if err == nil && sel.Matches(h) {
-			return e.move(tx, h, inventory.Accept, "", "accepted by rule "+r.Name)
+			if err := e.move(tx, h, inventory.Accept, "", "accepted by rule "+r.Name); err != nil {
+				return err
+			}
+			return e.inspectAccepted(tx, h, "rule "+r.Name)
 		}
 	}
 	return nil

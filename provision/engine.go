@@ -3,7 +3,9 @@
 // doors ask it and speak the protocols.
 //
 // Start reading at Engine.Offer (a DHCP packet), then Engine.Script (the decision, in one transaction), then
-// Engine.Report (what the machine says of itself).
+// Engine.Report (what the machine says of itself). What is done with a host over several boots is an operation: road.go
+// has the steps of each kind, operate.go moves one on, drive.go does what is due, and work.go says what the next boot
+// is for. Machines and the claims that bind them to hosts are in machines.go and claims.go.
 package provision
 
 import (
@@ -11,11 +13,13 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/render"
@@ -43,6 +47,14 @@ type Config struct {
 	ReportKey []byte
 	// Neighbour returns the MAC that uses an address on our own network, where the kernel knows one; nil knows none.
 	Neighbour func(netip.Addr) (inventory.MAC, bool)
+	// OpenBMC opens the way to power a host; nil: nothing is powered. Sealer seals the passwords of controllers.
+	OpenBMC bmc.Opener
+	Sealer  Sealer
+	Pace    bmc.Pace // how patiently changes of power are confirmed; the zero value is bmc.DefaultPace
+	// NewULID draws ids of machines, claims and operations.
+	NewULID func() string
+	// InstallsPerHour is how often a host may be installed in an hour; 8 when 0.
+	InstallsPerHour int
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
 	KeepHistory time.Duration
 }
@@ -66,6 +78,14 @@ type Engine struct {
 	rendered  renderings
 	refusals  refusals
 	delivered delivered
+
+	agents      agents
+	busy        busy
+	inspections inspections
+	polls       polls
+	tasks       waiters
+	poked       chan struct{}
+	hasFreed    atomic.Bool // a host has become available since machines were placed
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -73,11 +93,15 @@ func New(cfg Config) *Engine {
 	if cfg.Breaker.Boots == 0 {
 		cfg.Breaker = defaultBreaker
 	}
+	if cfg.InstallsPerHour == 0 {
+		cfg.InstallsPerHour = maxInstalls
+	}
 	e := &Engine{
 		cfg:      cfg,
 		sessions: newSessions(cfg.Now),
 		// A row of racks at once is listed with its first packets; a flood of invented MACs fills neither disk nor list.
 		newHosts: rate.NewLimiter(50, 1000),
+		poked:    make(chan struct{}, 1),
 	}
 	e.recorder = newRecorder(cfg.Store, cfg.Log, e.sessions.hostOf)
 	return e
@@ -86,11 +110,13 @@ func New(cfg Config) *Engine {
 // sweepEvery is how often sessions are looked over for those that went silent.
 const sweepEvery = 15 * time.Second
 
-// Serve writes what the doors note and ends boot sessions that went silent, until ctx is done; what was noted before
-// that is written first.
+// Serve drives operations, writes what the doors note and ends boot sessions that went silent, until ctx is done; what
+// was noted before that is written first.
 func (e *Engine) Serve(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.recorder.serve(gctx) })
+	g.Go(func() error { return e.drive(gctx) })
+	g.Go(func() error { return e.poll(gctx) })
 	g.Go(func() error {
 		t := time.NewTicker(sweepEvery)
 		defer t.Stop()

@@ -78,8 +78,8 @@ func (t edit) isUsedBy(in *render.Input) bool {
 	return slices.ContainsFunc(in.Layers, func(l inventory.Layer) bool { return l.Scope == t.layer.Scope && l.Name == t.layer.Name })
 }
 
-// job is one host of an impact.
-type job struct {
+// trial is one host of an impact.
+type trial struct {
 	host          *inventory.Host
 	before, after *render.Input // before is nil for a host that was given nothing
 	impact        HostImpact
@@ -92,11 +92,11 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 	i := Impact{Hosts: []HostImpact{}, Findings: machineconfig.Report{}}
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		locked := &sync.Mutex{}
-		jobs, err := e.jobs(tx, t, locked)
+		trials, err := e.trials(tx, t, locked)
 		if err != nil {
 			return err
 		}
-		work := make(chan *job)
+		work := make(chan *trial)
 		var g errgroup.Group
 		for range runtime.GOMAXPROCS(0) {
 			g.Go(func() error {
@@ -106,7 +106,7 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 				return nil
 			})
 		}
-		for _, j := range jobs {
+		for _, j := range trials {
 			if ctx.Err() != nil {
 				break
 			}
@@ -114,14 +114,14 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 		}
 		close(work)
 		_ = g.Wait() // compare returns nothing
-		i.add(jobs)
+		i.add(trials)
 		return ctx.Err()
 	})
 	return i, err
 }
 
-// jobs collects the hosts that use what is edited, with what their renderings depend on.
-func (e *Engine) jobs(tx inventory.Tx, t edit, locked *sync.Mutex) (jobs []*job, err error) {
+// trials collects the hosts that use what is edited, with what their renderings depend on.
+func (e *Engine) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*trial, err error) {
 	t.Tx = tx
 	hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
 	if err != nil {
@@ -141,7 +141,7 @@ func (e *Engine) jobs(tx inventory.Tx, t edit, locked *sync.Mutex) (jobs []*job,
 		if problem == nil && !isUsed {
 			continue
 		}
-		j := &job{host: h, after: after, impact: HostImpact{Host: h.Name}}
+		j := &trial{host: h, after: after, impact: HostImpact{Host: h.Name}}
 		switch {
 		case problem != nil && was != nil:
 			continue // it had one before
@@ -152,9 +152,9 @@ func (e *Engine) jobs(tx inventory.Tx, t edit, locked *sync.Mutex) (jobs []*job,
 			j.impact.Findings.Errorf("", "profile", "host %s: %s", h.Name, problem.Msg).Hint = problem.Hint
 		}
 		j.before = before
-		jobs = append(jobs, j)
+		trials = append(trials, j)
 	}
-	return jobs, nil
+	return trials, nil
 }
 
 // inputsOf returns what a host's rendering depends on, nil when it is given nothing.
@@ -187,7 +187,7 @@ func (e *Engine) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex
 }
 
 // compare renders a host before and after.
-func (e *Engine) compare(j *job) {
+func (e *Engine) compare(j *trial) {
 	var before, after render.Result
 	if j.after != nil {
 		after = e.cfg.Renderer.Host(*j.after)
@@ -206,8 +206,8 @@ func (e *Engine) compare(j *job) {
 }
 
 // add sums up what was compared.
-func (i *Impact) add(jobs []*job) {
-	for _, j := range jobs {
+func (i *Impact) add(trials []*trial) {
+	for _, j := range trials {
 		i.HostN++
 		isFailed := j.impact.Findings.HasErrors()
 		if isFailed {

@@ -25,6 +25,9 @@ func (e *Engine) move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 	if to == from {
 		return nil
 	}
+	if to == inventory.Available {
+		e.hasFreed.Store(true)
+	}
 	return tx.AddEvent(&inventory.Event{
 		At: now, Kind: inventory.EventStateChanged, HostID: h.ID, SessionID: s,
 		Detail: fmt.Sprintf("%s → %s: %s", from, to, h.StateReason), Data: map[string]any{"from": from, "to": to, "on": on},

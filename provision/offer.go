@@ -103,6 +103,9 @@ func (e *Engine) Note(_ context.Context, c pxe.Client, kind, detail string) {
 	switch kind {
 	case inventory.EventDHCPDiscover, inventory.EventDHCPRequest, inventory.EventDHCPOffer, inventory.EventDHCPAck:
 		if c.Stage == pxe.StageOS {
+			if kind == inventory.EventDHCPAck {
+				e.heardOS(c.MAC)
+			}
 			return
 		}
 		if e.sessions.hostOf(c.MAC) == "" {

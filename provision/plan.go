@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -45,20 +46,13 @@ func (e *Engine) emptyPlan(subnet string) pxe.Plan {
 // planFor finds the profile and image of a host. What stands in the way becomes the plan's Problem.
 func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error) {
 	p := e.emptyPlan(subnet)
-	profiles, err := tx.ListProfiles(inventory.Page{})
-	if err != nil {
-		return p, fmt.Errorf("read profiles: %w", err)
+	if err := e.withWork(tx, h, &p); err != nil {
+		return p, err
 	}
-	profile, problem := SelectProfile(h, profiles)
-	if problem != nil {
+	profile, problem, err := e.profileOf(tx, h)
+	if err != nil || problem != nil {
 		p.Problem = problem
-		return p, nil
-	}
-	if h.ProfileRevision != 0 && h.Profile == profile.Name {
-		if err := pinned(tx, h, &profile); err != nil {
-			p.Problem = err
-			return p, nil
-		}
+		return p, err
 	}
 	image, err := tx.FindImage(profile.Image)
 	switch {
@@ -71,6 +65,57 @@ func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe
 	}
 	p.Profile, p.Image = &profile, &image
 	return p, nil
+}
+
+// withWork adds what is being done with the host.
+func (e *Engine) withWork(tx inventory.Tx, h *inventory.Host, p *pxe.Plan) error {
+	op, err := tx.FindOpenOperation(h.ID)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	if p.Work = workOf(&op, h); p.Work == nil || p.Work.Boot != pxe.BootAgent {
+		return nil
+	}
+	agent, err := tx.FindImage(inventory.AgentImage(h.Arch))
+	if err == nil {
+		p.Work.Agent = &agent
+	}
+	return ignoreNotFound(err)
+}
+
+// profileOf returns the profile of a host: that of the machine that has it, else the one pinned to it or selected.
+func (e *Engine) profileOf(tx inventory.Tx, h *inventory.Host) (inventory.Profile, *inventory.Error, error) {
+	pin := *h
+	var parameters map[string]string
+	if h.Machine != "" {
+		m, err := tx.FindMachine(h.Machine)
+		if err != nil {
+			return inventory.Profile{}, nil, fmt.Errorf("read machine of %s: %w", h.Name, err)
+		}
+		pin.Profile, pin.ProfileRevision, parameters = m.Profile, m.ProfileRevision, m.Parameters
+	}
+	profiles, err := tx.ListProfiles(inventory.Page{})
+	if err != nil {
+		return inventory.Profile{}, nil, fmt.Errorf("read profiles: %w", err)
+	}
+	profile, problem := SelectProfile(&pin, profiles)
+	if problem != nil {
+		return profile, problem, nil
+	}
+	if pin.ProfileRevision != 0 && pin.Profile == profile.Name {
+		if problem := pinned(tx, &pin, &profile); problem != nil {
+			return profile, problem, nil
+		}
+	}
+	if len(parameters) > 0 {
+		all := maps.Clone(profile.Parameters)
+		if all == nil {
+			all = map[string]string{}
+		}
+		maps.Copy(all, parameters)
+		profile.Parameters = all
+	}
+	return profile, nil, nil
 }
 
 // pinned replaces a profile by the revision of it that the host is pinned to.
@@ -164,6 +209,9 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 		x = Explanation{Host: h.Name, Boot: d.Boot, Disk: d.Disk, Loader: loader, Reason: d.Reason, Hint: d.Hint, Script: string(script)}
 		if p.Profile != nil {
 			x.Profile, x.Image = p.Profile.Name, p.Image.Name
+		}
+		if d.Boot == pxe.BootAgent {
+			x.Image = p.Work.Agent.Name
 		}
 		return nil
 	})

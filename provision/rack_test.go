@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/render"
 )
 
 // rack is an engine on a real store, with a clock that stands still until a test moves it.
@@ -24,6 +26,9 @@ type rack struct {
 	clock  time.Time
 	policy inventory.UnknownPolicy
 	ids    int
+	open   bmc.Opener // nil: nothing is powered
+
+	renderer *render.Renderer // nil: nothing is rendered
 }
 
 const base = "http://10.0.0.1"
@@ -50,7 +55,9 @@ func (r *rack) restart() {
 			r.ids++
 			return inventory.HostID(fmt.Sprintf("00000000-0000-7000-8000-%012d", r.ids))
 		},
-		Now: func() time.Time { return r.clock },
+		Now:      func() time.Time { return r.clock },
+		NewULID:  func() string { r.ids++; return fmt.Sprintf("01K%023d", r.ids) },
+		Renderer: r.renderer, OpenBMC: r.open, Pace: bmc.Pace{Every: time.Millisecond, For: 5 * time.Millisecond, Tries: 2, Backoff: time.Millisecond},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 }

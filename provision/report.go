@@ -38,6 +38,7 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 	})
 	if err == nil {
 		e.sessions.put(after)
+		e.poke()
 	}
 	return err
 }
@@ -47,6 +48,11 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 	h, err := tx.FindHost(s.HostID)
 	if err != nil {
 		return s, fmt.Errorf("read host of boot session %s: %w", s.ID, err)
+	}
+	if taken, err := e.reportedTo(tx, &h, s, r); err != nil {
+		return s, err
+	} else if taken {
+		return e.closeReported(tx, s, r)
 	}
 	detail := inventory.Clean(r.Detail, 400)
 	outcome, on, why := inventory.Outcome(""), inventory.Trigger(""), ""
@@ -88,6 +94,56 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 	return s, e.endIn(tx, &s, outcome, detail)
 }
 
+// reportedTo lets an operation take the report that it waits for; taken is false when there is none that does.
+func (e *Engine) reportedTo(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, r pxe.Report) (taken bool, err error) {
+	op, err := tx.FindOpenOperation(h.ID)
+	if err != nil {
+		return false, ignoreNotFound(err)
+	}
+	if s.Operation != op.ID && op.Kind != inventory.OpRemediate {
+		return h.Machine != "" && r.Step != pxe.ReportProgress && r.Step != pxe.ReportDisk, nil // of a boot before it
+	}
+	j, err := e.jobOf(tx, op)
+	if err != nil {
+		return false, err
+	}
+	detail := inventory.Clean(r.Detail, 300)
+	switch {
+	case r.Step == pxe.ReportFailed:
+		return true, j.fail(failure{reason: "reported a failure: " + detail})
+	case r.Step == pxe.ReportProgress && op.Step == inventory.StepWrite:
+		j.op.Progress.Detail = detail
+		j.op.DeadlineAt = e.cfg.Now().Add(limits[op.Step].within)
+		j.op.NextAt = j.op.DeadlineAt
+		return true, tx.UpdateOperation(&j.op, e.cfg.Now())
+	case r.Step == pxe.ReportInstalled && (op.Step == inventory.StepWrite || op.Step == inventory.StepNetboot):
+		j.op.Step = inventory.StepWrite
+		return true, j.forward()
+	case r.Step == pxe.ReportUp && (op.Step == inventory.StepFirstBoot || op.Step == inventory.StepReboot || op.Step == inventory.StepWrite || op.Step == inventory.StepNetboot):
+		j.op.Step = inventory.StepFirstBoot
+		if err := j.forward(); err != nil {
+			return true, err
+		}
+		return true, e.endTurns(tx, h.ID, false)
+	}
+	return r.Step != pxe.ReportDisk, nil
+}
+
+// closeReported ends the session of a report that an operation has taken.
+func (e *Engine) closeReported(tx inventory.Tx, s inventory.BootSession, r pxe.Report) (inventory.BootSession, error) {
+	outcome := inventory.OutcomeArrived
+	switch r.Step {
+	case pxe.ReportProgress:
+		return s, tx.SaveSession(s)
+	case pxe.ReportFailed:
+		outcome = inventory.OutcomeFailed
+	}
+	if !s.EndedAt.IsZero() {
+		return s, tx.SaveSession(s)
+	}
+	return s, e.endIn(tx, &s, outcome, inventory.Clean(r.Detail, 400))
+}
+
 // running finds a session for a request under its URL and checks that it comes from the machine it belongs to; an
 // invalid source is not checked.
 func (e *Engine) running(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
@@ -115,12 +171,15 @@ func (e *Engine) Artefact(ctx context.Context, id inventory.SessionID, source ne
 		if err != nil {
 			return err
 		}
-		if s.Boot != string(pxe.BootImage) {
+		if s.Boot != string(pxe.BootImage) && s.Boot != string(pxe.BootAgent) {
 			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason)
 		}
 		i, err := tx.FindImage(s.Image)
 		if err != nil {
 			return err
+		}
+		if s.Boot == string(pxe.BootAgent) && !slices.ContainsFunc(i.Files, func(f inventory.ImageArtefact) bool { return f.Digest == d }) {
+			return e.mayWrite(tx, s, d)
 		}
 		if !slices.ContainsFunc(i.Files, func(f inventory.ImageArtefact) bool { return f.Digest == d }) {
 			return inventory.Errorf(inventory.Forbidden, "image %s has no artefact %s", i.Name, d).
@@ -134,6 +193,22 @@ func (e *Engine) Artefact(ctx context.Context, id inventory.SessionID, source ne
 		return nil
 	})
 	return d, err
+}
+
+// mayWrite lets an agent fetch the disk image that it was told to write.
+func (e *Engine) mayWrite(tx inventory.Tx, s inventory.BootSession, d inventory.Digest) error {
+	op, err := tx.FindOpenOperation(s.HostID)
+	if err != nil {
+		return inventory.Errorf(inventory.Forbidden, "nothing is being installed on this host")
+	}
+	i, err := tx.FindImage(paramsOf(&op).Image)
+	if err != nil {
+		return err
+	}
+	if f, ok := i.DiskFile(); !ok || f.Digest != d || op.Step != inventory.StepWrite {
+		return inventory.Errorf(inventory.Forbidden, "image %s has no artefact %s", i.Name, d).WithHint("the image changed during the boot: boot the machine again")
+	}
+	return nil
 }
 
 // end ends a session behind the packets.

@@ -63,6 +63,11 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 		if config != nil {
 			e.confide(&p, config, c, base)
 		}
+		if p.Work != nil {
+			if p, err = e.bootsAgain(tx, &h, p, &s); err != nil {
+				return err
+			}
+		}
 		d := pxe.Decide(c, &h, p, e.cfg.Now())
 		if d.Boot == pxe.BootImage {
 			if err := e.restrain(tx, &h, &s, p); err != nil {
@@ -85,13 +90,16 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 				return err
 			}
 		}
-		after, err = e.decided(tx, &h, s, p, d)
-		return err
+		if after, err = e.decided(tx, &h, s, p, d); err != nil {
+			return err
+		}
+		return e.bootGiven(tx, &h, after, d)
 	})
 	if err != nil {
 		return nil, err
 	}
 	e.sessions.put(after)
+	e.poke()
 	return out, nil
 }
 
@@ -220,6 +228,9 @@ func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client) (inventory.Host, pxe.Plan
 // restrain looks at a host that is about to get its image for what speaks against one more boot of it, and changes the
 // host accordingly: the decision has to be made again.
 func (e *Engine) restrain(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, p pxe.Plan) error {
+	if p.Work != nil {
+		return nil // the operation counts its attempts itself
+	}
 	if err := e.installOnce(tx, h, p, *s); err != nil {
 		return err
 	}
@@ -283,6 +294,12 @@ func (e *Engine) decided(tx inventory.Tx, h *inventory.Host, s inventory.BootSes
 	s.Boot, s.Reason, s.Step, s.LastAt = string(d.Boot), d.Reason, inventory.EventBootDecided, now
 	if p.Profile != nil {
 		s.Profile, s.Image = p.Profile.Name, p.Image.Name
+	}
+	if d.Boot == pxe.BootAgent {
+		s.Profile, s.Image = "", p.Work.Agent.Name
+	}
+	if op, err := tx.FindOpenOperation(h.ID); err == nil {
+		s.Operation = op.ID
 	}
 	if err := tx.SaveSession(s); err != nil {
 		return s, fmt.Errorf("store boot session: %w", err)

@@ -4,7 +4,15 @@ import (
 	"context"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
+
+// changed is change for what begins or moves an operation: it wakes whoever drives that.
+func (e *Engine) changed(ctx context.Context, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
+	h, err := e.change(ctx, id, fn)
+	e.poke()
+	return h, err
+}
 
 // change runs fn on a host in one transaction and returns the host as stored.
 func (e *Engine) change(ctx context.Context, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
@@ -19,8 +27,11 @@ func (e *Engine) change(ctx context.Context, id inventory.HostID, fn func(invent
 
 // Accept makes a discovered host one of ours. by says who did it, for the timeline.
 func (e *Engine) Accept(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {
-	return e.change(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
-		return e.move(tx, h, inventory.Accept, "", "accepted by "+by)
+	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if err := e.move(tx, h, inventory.Accept, "", "accepted by "+by); err != nil {
+			return err
+		}
+		return e.inspectAccepted(tx, h, by)
 	})
 }
 
@@ -28,9 +39,18 @@ func (e *Engine) Accept(ctx context.Context, id inventory.HostID, by string) (in
 // reports installed. With an empty profile the host keeps the one it has. A discovered host is accepted with it: to
 // ask for an installation on that very host is more than to accept it.
 func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile, by string) (inventory.Host, error) {
-	return e.change(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if h.Machine != "" {
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine reinstall %s", h.Machine)
+		}
+		if op, err := tx.FindOpenOperation(h.ID); err == nil {
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op)).WithHint("slipway operation cancel %s ends that", op.ID)
+		}
 		if h.IsProtected {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
+		}
+		if h.IsAdopted {
+			return inventory.Errorf(inventory.Forbidden, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)
 		}
 		if h.State == inventory.Failed {
 			return inventory.Errorf(inventory.Conflict, "host %s is %s: %s", h.Name, h.State, h.StateReason).
@@ -65,8 +85,29 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile, by s
 				return err
 			}
 		}
+		if p.Image.IsDisk() {
+			return e.installHost(tx, h, p, by)
+		}
 		return e.edit(tx, h, "install of profile "+p.Profile.Name+" asked for by "+by)
 	})
+}
+
+// installHost begins to write a disk image to a host that no machine has claimed.
+func (e *Engine) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by string) error {
+	if _, err := tx.FindImage(inventory.AgentImage(p.Image.Arch)); isKind(err, inventory.NotFound) {
+		return inventory.Errorf(inventory.Conflict, "image %s is written by our agent, and there is no agent image for %s", p.Image.Name, p.Image.Arch).
+			WithHint("make it with: slipway agent-image build")
+	}
+	if err := e.mayInstallAgain(tx, h); err != nil {
+		return err
+	}
+	if err := e.move(tx, h, inventory.Install, "", "install of profile "+p.Profile.Name+" asked for by "+by); err != nil {
+		return err
+	}
+	_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpInstall, By: by, Pool: inventory.DefaultPool}, Params{
+		Road: RoadDisk, Profile: p.Profile.Name, Image: p.Image.Name, MayRestart: true,
+	})
+	return err
 }
 
 // Release takes a host back: whatever was under way on it is over, a failure is cleared, and it is available again.
@@ -77,6 +118,22 @@ func (e *Engine) Release(ctx context.Context, id inventory.HostID, by string) (i
 		}
 	}
 	return e.change(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if h.Machine != "" {
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s releases it", h.Machine)
+		}
+		if h.IsAdopted {
+			return inventory.Errorf(inventory.Conflict, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)
+		}
+		if op, err := tx.FindOpenOperation(h.ID); err == nil {
+			j, err := e.jobOf(tx, op)
+			if err != nil {
+				return err
+			}
+			if err := j.cancel("the host was released by " + by); err != nil {
+				return err
+			}
+			*h = j.host
+		}
 		h.IsArmed = false
 		if err := e.move(tx, h, inventory.Release, "", "released by "+by); err != nil {
 			return err
@@ -87,13 +144,23 @@ func (e *Engine) Release(ctx context.Context, id inventory.HostID, by string) (i
 		if err := e.closeIssue(tx, secretRefused(h.ID, "", ""), "released by "+by); err != nil {
 			return err
 		}
+		for _, kind := range []string{inventory.IssueInstall, inventory.IssueInspection, inventory.IssueBurnIn, inventory.IssueWipe, inventory.IssueManual, inventory.IssueInstallLoop} {
+			if err := e.closeIssue(tx, inventory.Issue{Key: kind + "/" + string(h.ID), Type: kind, HostIDs: []inventory.HostID{h.ID}}, "released by "+by); err != nil {
+				return err
+			}
+		}
 		return e.closeIssue(tx, loop(h.ID, "", ""), "released by "+by)
 	})
 }
 
 // Maintain cordons a host, or ends that: in maintenance it boots its own disk and nothing new starts on it.
 func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error) {
-	return e.change(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if !on {
+			if err := e.wakeOperation(tx, h.ID); err != nil {
+				return err
+			}
+		}
 		h.InMaintenance = on
 		return e.edit(tx, h, onOff("maintenance", on)+" by "+by)
 	})
@@ -101,7 +168,12 @@ func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, by 
 
 // Protect keeps everything destructive away from a host, or ends that; it disarms the host as well.
 func (e *Engine) Protect(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error) {
-	return e.change(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if !on {
+			if err := e.wakeOperation(tx, h.ID); err != nil {
+				return err
+			}
+		}
 		h.IsProtected = on
 		h.IsArmed = h.IsArmed && !on
 		return e.edit(tx, h, onOff("protection", on)+" by "+by)

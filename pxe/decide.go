@@ -2,6 +2,7 @@ package pxe
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -19,8 +20,8 @@ const (
 // counts, the first only says whether the machine gets a loader at all.
 //
 // The first rule that applies wins: an operating system is left alone; then maintenance and adoption, then not being
-// accepted, then quarantine, then whatever is wrong with the profile, then protection and arming of installers, then
-// what the machine lacks. Only what passes all of them gets an image.
+// accepted, then what is being done with the host, then quarantine, then whatever is wrong with the profile, then
+// protection and arming of installers, then what the machine lacks. Only what passes all of them gets an image.
 func Decide(c Client, h *inventory.Host, p Plan, now time.Time) Decision {
 	if c.Stage == StageOS {
 		return Decision{Boot: BootIgnore, Reason: "this is an operating system, not a network boot"}
@@ -56,6 +57,8 @@ func (a asked) decide() Decision {
 		return a.leave("adopted: its operating system is not ours", "")
 	case h == nil || h.State == inventory.Discovered:
 		return a.unaccepted()
+	case a.p.Work != nil && a.p.Work.Boot != BootImage:
+		return a.work()
 	case h.State == inventory.Failed:
 		reason := h.StateReason
 		if reason == "" {
@@ -65,13 +68,42 @@ func (a asked) decide() Decision {
 			Boot: BootPark, Again: ParkFor, Reason: "quarantined: " + reason,
 			Hint: "when that is mended: slipway host release " + h.Name,
 		}
-	case h.State != inventory.Available && h.State != inventory.Installing && h.State != inventory.Active:
+	case !slices.Contains(inventory.States(), h.State):
 		return Decision{
 			Boot: BootWait, Again: AskAgain, IsTrap: true, Reason: fmt.Sprintf("its state %q is not known here", h.State),
 			Hint: "the database is newer than this server; run the newer one",
 		}
 	}
 	return a.accepted()
+}
+
+// work decides for a host that something is being done with, other than booting its profile's image.
+func (a asked) work() Decision {
+	w := a.p.Work
+	d := Decision{Boot: w.Boot, Reason: w.Reason, Hint: w.Hint, Again: AskAgain}
+	switch {
+	case w.Boot == BootDisk:
+		return a.leave(w.Reason, w.Hint)
+	case w.Boot != BootAgent:
+		return d
+	case w.Agent == nil:
+		d.Boot, d.IsTrap = BootWait, true
+		d.Reason = w.Reason + ", and there is no agent image for " + string(a.arch())
+		d.Hint = "make it with: slipway agent-image build"
+		return d
+	}
+	if d, ok := a.lacking(w.Agent); ok {
+		return d
+	}
+	return d
+}
+
+// arch is what the machine runs on, or is known to.
+func (a asked) arch() inventory.Arch {
+	if a.c.Arch != "" {
+		return a.c.Arch
+	}
+	return a.h.Arch
 }
 
 // unaccepted decides for a machine that nobody has accepted: nothing of ours is ever started on it.
@@ -99,6 +131,9 @@ func (a asked) accepted() Decision {
 			IsTrap: p.Problem.Kind != inventory.NotFound || h.Profile != "",
 		}
 	}
+	if p.Image != nil && p.Image.IsDisk() {
+		return a.written()
+	}
 	if p.Profile == nil || p.Image == nil {
 		return Decision{
 			Boot: BootWait, Again: AskAgain, Reason: "no profile matches this host",
@@ -115,19 +150,26 @@ func (a asked) accepted() Decision {
 		}
 		return a.disk(reason, "to install it: slipway host install "+h.Name)
 	}
-	if d, ok := a.lacking(); ok {
+	if d, ok := a.lacking(p.Image); ok {
 		return d
 	}
 	return Decision{Boot: BootImage, Reason: fmt.Sprintf("profile %s gives it image %s", p.Profile.Name, p.Image.Name)}
 }
 
-// lacking decides for a machine that cannot run its image.
-func (a asked) lacking() (Decision, bool) {
-	i := a.p.Image
-	arch := a.c.Arch
-	if arch == "" {
-		arch = a.h.Arch
+// written decides for a host whose image is written to a disk by our agent, while nothing is being done with it.
+func (a asked) written() Decision {
+	if a.h.State == inventory.Active {
+		return a.disk("installed: it boots from its own disk", "")
 	}
+	return Decision{
+		Boot: BootWait, Again: AskAgain, Reason: fmt.Sprintf("%s is written to a disk, and nobody has asked for that", a.p.Image.Name),
+		Hint: "slipway machine create NAME --profile " + a.p.Profile.Name + ", or: slipway host install " + a.h.Name,
+	}
+}
+
+// lacking decides for a machine that cannot run an image.
+func (a asked) lacking(i *inventory.Image) (Decision, bool) {
+	arch := a.arch()
 	isBIOS := a.firmware() == inventory.BIOS
 	if fits := arch == "" || arch == i.Arch || isBIOS && arch == inventory.X8664 && i.Arch == inventory.I386; !fits {
 		return Decision{

@@ -139,7 +139,7 @@ func TestDecide(t *testing.T) {
 
 		{"a failed host is parked with its reason", uefi(), host(state(inventory.Failed), func(h *inventory.Host) { h.StateReason = "five boots in vain" }), plan(live), "park snponly.efi", "five boots in vain"},
 		{"a failed host without a reason still says something", asking(uefi()), host(state(inventory.Failed)), plan(live), "park", "host release web1"},
-		{"a state from a newer version is not booted", asking(uefi()), host(state("cleaning")), plan(live), "wait T", "newer"},
+		{"a state from a newer version is not booted", asking(uefi()), host(state("melting")), plan(live), "wait T", "newer"},
 
 		{"no profile makes an accepted host wait", asking(uefi()), host(), plan(), "wait", "--profile"},
 		{"no matching profile is no fault", asking(uefi()), host(), plan(problem(inventory.NotFound, "no profile matches this host")), "wait", "no profile matches"},

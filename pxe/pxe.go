@@ -67,10 +67,13 @@ const (
 	BootWait   Boot = "wait"   // a script that says why, waits, and asks again
 	BootPark   Boot = "park"   // a script that says why, waits long and restarts the machine: the loop breaker
 	BootImage  Boot = "image"  // the profile's image
+	BootAgent  Boot = "agent"  // our RAM-disk agent, which does what the host's operation wants
 )
 
 // Plan is what provision found out about a known host; Decide turns it into a Decision.
 type Plan struct {
+	// Work is what is being done with the host, nil when nothing is: it goes before what the profile says.
+	Work    *Work
 	Profile *inventory.Profile
 	Image   *inventory.Image
 	// Config is what the image is told of its configuration; nil when none is rendered.
@@ -84,6 +87,16 @@ type Plan struct {
 	Quirks []Quirk
 	// Loaders tells which boot files exist.
 	Loaders func(name string) bool
+}
+
+// Work is what an operation wants of the host's next boot.
+type Work struct {
+	// Boot is BootAgent, BootImage, BootDisk or BootWait.
+	Boot   Boot
+	Reason string
+	Hint   string
+	// Agent is the image with our agent, for BootAgent; nil when there is none for this machine.
+	Agent *inventory.Image
 }
 
 // ConfigOffer is how a boot script hands a rendered configuration over.

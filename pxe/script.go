@@ -119,7 +119,12 @@ func Script(in ScriptInput) ([]byte, error) {
 	s.line("echo")
 	switch in.Decision.Boot {
 	case BootImage:
-		if err := s.image(); err != nil {
+		if err := s.image(s.in.Plan.Image, s.in.Plan.Profile); err != nil {
+			return nil, err
+		}
+	case BootAgent:
+		s.in.Plan.Config = nil // the agent fetches what it needs
+		if err := s.image(s.in.Plan.Work.Agent, &inventory.Profile{Name: "agent"}); err != nil {
 			return nil, err
 		}
 	case BootWait:
@@ -142,8 +147,7 @@ func (s *script) why() {
 // image boots the image. Under UEFI the kernel itself fetches each initrd from iPXE by the name in an initrd= argument;
 // Linux 5.8 and iPXE 2.0 agree without, and ignore it. A BIOS kernel is handed everything that is loaded, so nothing
 // else may be: hence imgfree.
-func (s *script) image() error {
-	i, p := s.in.Plan.Image, s.in.Plan.Profile
+func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 	if i == nil || p == nil {
 		return fmt.Errorf("image script for %s without profile and image", s.in.Client.MAC)
 	}

@@ -18,6 +18,14 @@ lab                 seabios                            BIOS firmware
 lab                 iproute2                           the rack's own network namespace
 lab                 util-linux                         libvirtd in a mount namespace of its own
 lab                 debian-installer-12-netboot-amd64  the Debian kernel and RAM disk they boot
+lab                 linux-image-amd64                  the kernel of the agent and of the system that is installed; any kernel that is there will do
+lab                 grub-pc-bin                        boot loader of the system that is installed
+lab                 grub-efi-amd64-bin                 boot loader of the system that is installed
+lab                 grub-common                        makes it
+lab                 busybox-static                     the programs of the system that is installed
+lab                 dosfstools                         its file system
+lab                 mtools                             its files
+lab                 fdisk                              its partitions
 test-net            iproute2                           network namespaces
 test-net            ipxe                               the boot files that are served
 test-net            isc-dhcp-client                    dhclient, a real DHCP client
@@ -30,6 +38,7 @@ test-net            tcpdump                            shows what was on the wir
 test-net            strace                             proves that files go from the kernel to the network
 test-net            ignition                           a real client of configurations
 test-net            dnsmasq-base                       another DHCP server on the network
+test-net            openipmi                           ipmi_sim, a real IPMI controller
 test-net            procps                             names the process that has a port
 test-net            shim-signed                        boot files that are served
 test-net            grub-efi-amd64-signed              boot files that are served
@@ -75,6 +84,9 @@ test-vm             grub-efi-amd64-signed              loader on the test disk
 test-vm             mmdebstrap                         makes the systems that are booted, from Debian's packages
 test-vm             cpio                               packs them
 test-vm             zstd                               packs them
+test-vm             e2fsprogs                          their file systems
+test-vm             openipmi                           ipmi_sim, a real IPMI controller
+test-vm             libvirt-clients                    the power switch behind it
 TABLE
 }
 
@@ -92,6 +104,8 @@ install)
 	missing=
 	while IFS="$(printf '\t')" read -r package why; do
 		[ -n "$package" ] || continue
+		# A machine with a kernel of its own keeps it; one without, a container, will not be started from ours.
+		[ "$package" = linux-image-amd64 ] && ls /boot/vmlinuz-* >/dev/null 2>&1 && continue
 		if ! dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed'; then
 			echo "needs Debian package $package: $why" >&2
 			missing="$missing $package"
@@ -100,6 +114,7 @@ install)
 $(packages "${2:?target}")
 LIST
 	[ -n "$missing" ] || exit 0
+	export INITRD=No # see above
 	# shellcheck disable=SC2086
 	$sudo apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 ||
 		{ $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } >&2

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
+	"slipway.dev/slipway/acceptance"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -25,7 +27,7 @@ func apiConfig(version string) huma.Config {
 				Description: "Bare-metal provisioning. Every error is a problem body (RFC 9457) with detail, hint and requestID.",
 			},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {
 					Type: "http", Scheme: "bearer",
 					Description: "Needed over TCP; the Unix socket in the data directory needs none.",
@@ -38,6 +40,22 @@ func apiConfig(version string) huma.Config {
 		RejectUnknownQueryParameters: true,
 		Transformers:                 []huma.Transformer{reshape},
 	}
+}
+
+// schemaName names a type in the description. Where packages have a word in common, the less usual meaning gets a longer
+// name: the parts of an acceptance sheet, and how far an operation is.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[inventory.Progress]():
+		return "OperationProgress"
+	case t.PkgPath() == reflect.TypeFor[acceptance.Sheet]().PkgPath() && name != "Sheet":
+		return "Sheet" + name
+	}
+	return name
 }
 
 // operation describes one operation as far as it differs from the others.

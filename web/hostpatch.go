@@ -21,6 +21,10 @@ type HostPatch struct {
 	MACs         []inventory.MAC     `json:"macs,omitempty" doc:"All MACs it has; those that it keeps keep what is known of them" maxItems:"64"`
 	Place        *PlacePatch         `json:"place,omitempty"`
 	Labels       map[string]*string  `json:"labels,omitempty" doc:"Labels to set; null removes one"`
+
+	Taints    []inventory.Taint    `json:"taints,omitempty" doc:"All of them: they keep away machines that do not tolerate them" maxItems:"16"`
+	RootDisk  *inventory.DiskHint  `json:"rootDisk,omitempty" doc:"As a whole: the disk that operating systems are written to"`
+	KeepDisks []inventory.DiskHint `json:"keepDisks,omitempty" doc:"All of them: they are never wiped and never chosen" maxItems:"32"`
 }
 
 // PlacePatch changes parts of a place.
@@ -45,6 +49,13 @@ func (s *Server) apply(h *inventory.Host, p HostPatch) error {
 	set(&h.AssetTag, p.AssetTag)
 	set(&h.Manufacturer, p.Manufacturer)
 	set(&h.Product, p.Product)
+	set(&h.RootDisk, p.RootDisk)
+	if p.Taints != nil {
+		h.Taints = p.Taints
+	}
+	if p.KeepDisks != nil {
+		h.KeepDisks = p.KeepDisks
+	}
 	if p.Place != nil {
 		set(&h.Place.Site, p.Place.Site)
 		set(&h.Place.Row, p.Place.Row)
@@ -82,6 +93,7 @@ func (s *Server) replace(h *inventory.Host, in inventory.Host) error {
 	h.Name, h.Profile, h.ProfileRevision, h.DiskBoot, h.IsAdopted = in.Name, in.Profile, in.ProfileRevision, in.DiskBoot, in.IsAdopted
 	h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product = in.UUID, in.Serial, in.AssetTag, in.Manufacturer, in.Product
 	h.Place, h.Labels = in.Place, in.Labels
+	h.Taints, h.RootDisk, h.KeepDisks = in.Taints, in.RootDisk, in.KeepDisks
 	return s.replaceNICs(h, in.NICs)
 }
 

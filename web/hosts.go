@@ -33,10 +33,11 @@ func findHost(tx inventory.Tx, ref string) (inventory.Host, error) {
 // hostQuery narrows the list of hosts.
 type hostQuery struct {
 	Page
-	State    inventory.State `query:"state" enum:"discovered,available,installing,active,failed"`
+	State    inventory.State `query:"state" enum:"discovered,inspecting,available,installing,active,releasing,cleaning,failed"`
 	Rack     string          `query:"rack" maxLength:"256"`
 	Label    string          `query:"label" doc:"key or key=value" maxLength:"512"`
 	Search   string          `query:"search" doc:"Part of a name, MAC, serial, UUID, manufacturer or product" maxLength:"256"`
+	Pool     string          `query:"pool" doc:"Claimed by a machine of that pool" maxLength:"63"`
 	Selector string          `query:"selector" doc:"Terms that must all hold, such as rack=r1,product=~R6.*" maxLength:"1024"`
 }
 
@@ -91,7 +92,7 @@ func selectHosts(tx inventory.Tx, in hostQuery) (rows []inventory.Host, err erro
 	if err != nil {
 		return nil, err
 	}
-	f := inventory.HostFilter{State: in.State, Rack: in.Rack, Label: in.Label, Search: in.Search}
+	f := inventory.HostFilter{State: in.State, Rack: in.Rack, Label: in.Label, Search: in.Search, Pool: in.Pool}
 	if sel == nil {
 		return tx.ListHosts(f, in.more())
 	}
@@ -198,6 +199,9 @@ func (s *Server) deleteHost(ctx context.Context, in *deleteHostInput) (*written,
 		if h.IsProtected {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift that first: slipway host protect %s --off", h.Name)
 		}
+		if op, err := tx.FindOpenOperation(h.ID); err == nil && h.ClaimID == "" {
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, op.Kind).WithHint("slipway operation cancel %s ends that", op.ID)
+		}
 		if err := tx.DeleteHost(h.ID); err != nil {
 			return err
 		}
@@ -250,6 +254,9 @@ func (s *Server) updateHost(ctx context.Context, tx inventory.Tx, o WriteOptions
 	h.NICs, h.Labels = slices.Clone(old.NICs), maps.Clone(old.Labels)
 	if err := edit(&h); err != nil {
 		return old, err
+	}
+	if h.IsAdopted != old.IsAdopted && h.ClaimID != "" {
+		return old, inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s lets it go", h.Machine)
 	}
 	if err := checkHost(tx, &h); err != nil {
 		return old, err

@@ -27,6 +27,18 @@ type installInput struct {
 	}
 }
 
+type inspectInput struct {
+	HostRef
+	Body provision.InspectRequest
+}
+
+type cleanInput struct {
+	HostRef
+	Body struct {
+		Mode inventory.CleanMode `json:"mode,omitempty" doc:"quick when absent" enum:"none,quick,full,secure,"`
+	}
+}
+
 // addHostVerbs registers what is done to hosts, and what can be asked of their next boot.
 func (s *Server) addHostVerbs() {
 	register(s, operation{
@@ -50,6 +62,16 @@ func (s *Server) addHostVerbs() {
 	addVerb(s, "protect", "Keep everything destructive away from a host, or end that", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
 		return life.Protect(ctx, id, in.Body.On, by(ctx))
 	})
+	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
+		return life.Adopt(ctx, id, in.Body.On, by(ctx))
+	})
+	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
+		return life.Inspect(ctx, id, in.Body, by(ctx))
+	})
+	addVerb(s, "clean", "Wipe the disks of a host that no machine has claimed", func(ctx context.Context, id inventory.HostID, in *cleanInput) (inventory.Host, error) {
+		return life.CleanHost(ctx, id, in.Body.Mode, by(ctx))
+	})
+	s.addPower()
 	register(s, operation{
 		method: http.MethodGet, path: "/hosts/{host}/explain", id: "explain-host", tag: "hosts",
 		summary: "Say what a host would boot now, and why", errors: []int{http.StatusNotFound},

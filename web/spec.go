@@ -18,7 +18,8 @@ func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }
 var ownFields = map[string][]string{
 	"Host": {
 		"id", "state", "stateReason", "stateSinceAt", "inMaintenance", "isProtected", "isArmed", "firmware", "memoryMiB",
-		"facts", "createdAt", "updatedAt", "lastSeenAt", "identifiedAt", "version",
+		"facts", "createdAt", "updatedAt", "lastSeenAt", "identifiedAt", "version", "claimID", "machine", "isDirty", "failureN", "reuseKey",
+		"freedAt",
 	},
 	"NIC":         {"vendor", "isBoot"},
 	"Subnet":      {"createdAt", "updatedAt", "version"},
@@ -27,6 +28,18 @@ var ownFields = map[string][]string{
 	"Layer":       {"revision", "createdAt", "updatedAt", "version"},
 	"JoinTarget":  {"createdAt", "updatedAt", "version"},
 	"AcceptRule":  {"createdAt", "updatedAt", "version"},
+	"Machine":     machineOwn, "AdoptMachine": machineOwn,
+	"Hook":   {"ackedAt"},
+	"Pool":   {"hosts", "createdAt", "updatedAt", "version"},
+	"Golden": {"createdAt", "updatedAt", "version"},
+	"SetBMC": {
+		"host", "hostID", "power", "powerAt", "isReachable", "reason", "vendor", "model", "firmware", "capabilities", "checkedAt", "createdAt",
+		"updatedAt", "version",
+	},
+}
+
+var machineOwn = []string{
+	"uid", "hostID", "claimID", "phase", "reason", "hint", "attemptN", "avoid", "deletedAt", "isForced", "nextAt", "createdAt", "updatedAt", "version",
 }
 
 // optional are the fields that have a default, or that the address of a PUT names.
@@ -38,6 +51,9 @@ var optional = map[string][]string{
 	"Layer":       {"scope"},
 	"JoinTarget":  {"name", "kubernetes"},
 	"AcceptRule":  {"name"},
+	"Machine":     {"name", "placement", "rootDisk"},
+	"Pool":        {"name", "requirements", "budget"},
+	"Golden":      {"name", "requirements", "isStrict"},
 }
 
 // words are the fields that know only some words.
@@ -47,6 +63,16 @@ func words() map[string][]string {
 		states = append(states, string(st))
 	}
 	arch := []string{string(inventory.X8664), string(inventory.I386), string(inventory.ARM64)}
+	modes, hooks, drivers := []string{""}, []string{}, []string{}
+	for _, m := range inventory.CleanModes() {
+		modes = append(modes, string(m))
+	}
+	for _, h := range inventory.HookSteps() {
+		hooks = append(hooks, string(h))
+	}
+	for _, d := range inventory.BMCDrivers() {
+		drivers = append(drivers, string(d))
+	}
 	return map[string][]string{
 		"Host.state": states, "Host.arch": arch, "Host.diskBoot": {"no-offer", "exit", "sanboot", ""},
 		"Subnet.mode":    {string(inventory.ModeFull), string(inventory.ModeReservations), string(inventory.ModeOff)},
@@ -58,6 +84,12 @@ func words() map[string][]string {
 		"JoinToken.state": {
 			string(inventory.TokenMinted), string(inventory.TokenSpent), string(inventory.TokenJoined), string(inventory.TokenRevoked),
 		},
+		"Machine.phase": {"pending", "provisioning", "running", "deleting", "failed"}, "Machine.releaseAfter": {"fenced", "cleaned", ""},
+		"Machine.clean": modes, "AdoptMachine.clean": modes, "Pool.clean": modes, "Hook.step": hooks, "Image.diskFormat": inventory.DiskFormats(),
+		"Placement.reuse": {"any", "prefer-same", "require-same", ""},
+		"Operation.state": {"running", "waiting", "done", "failed", "cancelled"},
+		"Operation.kind":  {"inspect", "install", "reinstall", "release", "clean", "power", "remediate", "rotate"},
+		"HostBMC.driver":  drivers, "SetBMC.driver": drivers, "HostBMC.power": {"on", "off", "unknown", ""}, "Report.kind": {"burn-in", "wipe", "install"},
 		"Finding.severity": {string(machineconfig.SeverityError), string(machineconfig.SeverityWarning)},
 	}
 }
@@ -65,8 +97,10 @@ func words() map[string][]string {
 // formats are the fields whose text has a form that JSON Schema or we have a name for.
 var formats = map[string]string{
 	"Subnet.cidr": "cidr", "Route.to": "cidr", "Subnet.leaseFor": "go-duration", "Subnet.bootLeaseFor": "go-duration", "NIC.mac": "mac",
-	"JoinTarget.tokenFor": "go-duration",
-	"Reservation.mac":     "mac", "Lease.mac": "mac", "BootSession.mac": "mac", "Event.mac": "mac",
+	"JoinTarget.tokenFor":      "go-duration",
+	"InspectRequest.burnInFor": "go-duration", "Pool.burnInFor": "go-duration", "Budget.destroyInterval": "go-duration",
+	"Port.mac": "mac", "SetBMC.mac": "mac", "HostBMC.mac": "mac", "FoundBMC.mac": "mac",
+	"Reservation.mac": "mac", "Lease.mac": "mac", "BootSession.mac": "mac", "Event.mac": "mac",
 }
 
 // finishSpec writes into the description what the types of package inventory cannot say: they know nothing of web.

@@ -104,6 +104,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	r.must(200, nil, "PUT", "/api/v1/secrets/db", `{"value":"hunter2","about":"of the database"}`)
 	r.must(201, nil, "POST", "/api/v1/targets", `{"name":"prod","endpoint":"10.0.0.9:6443","kubernetes":"1.35.0","kubeconfig":"db"}`)
 	r.rendering("r1-u01")
+	r.furnish()
 	r.token()
 	// The description as it is written, before the server takes requests more lightly.
 	api := New(Config{Version: "1"}).api.OpenAPI()
@@ -139,6 +140,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			{"/api/v1/secrets/", "db"},
 			{"/api/v1/targets/", "prod"},
 			{"/api/v1/renderings/", strings.Repeat("b", 64)},
+			{"/api/v1/machines/", "web-1"},
+			{"/api/v1/pools/", "big"},
+			{"/api/v1/goldens/", "dell"},
+			{"/api/v1/operations/", r.operation},
 		} {
 			if strings.HasPrefix(template, p.prefix) {
 				path = pathParameter.ReplaceAllString(strings.ReplaceAll(template, "{revision}", "1"), p.name)
@@ -150,7 +155,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		n++
 		check(path, r.must(http.StatusOK, nil, "GET", path, "").body, template)
 	}
-	if n < 35 {
+	if n < 60 {
 		t.Errorf("only %d answers were checked", n)
 	}
 }
@@ -158,7 +163,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 // FuzzQuery holds that no query makes the server fail: it answers, or says what is wrong with it.
 func FuzzQuery(f *testing.F) {
 	r := newRigFor(f, nil)
-	paths := []string{"hosts", "events", "reservations", "leases", "sessions", "issues", "catalogue", "subnets", "tokens", "transfer", "imports/job1"}
+	paths := []string{"hosts", "events", "reservations", "leases", "sessions", "issues", "catalogue", "subnets", "tokens", "transfer", "imports/job1", "machines", "pools", "goldens", "operations", "bmcs"}
 	for i, q := range []string{
 		"", "state=discovered&limit=3", "after=-3&kind=dhcp", "subnet=rack1&after=10.0.0.1", "host=r1-u01", "all=true", "selector=rack%3Dr1",
 		"limit=0", "after=%00", "noun=all&format=yaml", "a=1&a=2", "%zz", "label=a=b=c", "selector=mac%3D~(((", "search=%25_", "dryRun=maybe",
@@ -202,12 +207,18 @@ func FuzzBody(f *testing.F) {
 		{"POST", "transfer"},
 		{"POST", "imports"},
 		{"PUT", "subnets/rack1"},
+		{"POST", "machines"},
+		{"PUT", "machines/x1"},
+		{"POST", "pools"},
+		{"POST", "goldens"},
 	}
 	for i, b := range []string{
 		`{"name":"a","nics":[{"mac":"525400aa0101"}]}`, `{"nics":[{"mac":"525400aa0101"}]}`, `{"labels":{"a":null},"place":{"unit":3},"macs":["x"]}`,
 		`{"name":"n","cidr":"10.1.0.0/24","routes":[{"to":"0.0.0.0/0","via":"10.1.0.1"}],"leaseFor":"1h"}`, `{"address":"10.0.0.9","mac":"525400aa0101"}`,
 		`{"name":"p","image":"debian","parameters":{"a":"b"},"kernelArgs":["x"]}`, `{"name":"r","selector":"mac=~(5|6).*"}`, `{"all":true}`,
 		"hosts:\n- name: a\n  macs: [52:54:00:aa:01:01]\n", `{"name":"i","os":"debian","release":"12"}`, `{"cidr":"10.0.0.0/24","ranges":null,"dns":[""]}`,
+		`{"name":"m","profile":"worker","hooks":[{"step":"pre-boot","owner":"a"}]}`, `{"profile":"worker","placement":{"requirements":{"expression":"host.cpu.threads > 1"}}}`,
+		`{"name":"p","selector":"rack=r1","budget":{"destroyInterval":"1m"}}`, `{"name":"g","selector":"mac","requirements":{"arch":"arm64"}}`,
 	} {
 		f.Add(uint8(i), b)
 	}

@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,18 +24,7 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
 )
-
-// Lifecycle is what the door asks the engine for: all that moves a host in its life. by says who asked.
-type Lifecycle interface {
-	Accept(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
-	Install(ctx context.Context, id inventory.HostID, profile, by string) (inventory.Host, error)
-	Release(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
-	Maintain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
-	Protect(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
-	Explain(ctx context.Context, id inventory.HostID, base string) (provision.Explanation, error)
-}
 
 // Jobs is the image imports.
 type Jobs interface {
@@ -69,7 +60,9 @@ type Config struct {
 	CheckTarget func(ctx context.Context, t inventory.JoinTarget) TargetCheck
 	TargetRBAC  []byte
 	SelfCheck   func(ctx context.Context) []Check
-	Metrics     http.Handler // what /metrics answers; nil: there is none
+	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
+	Scan    func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
+	Metrics http.Handler // what /metrics answers; nil: there is none
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -91,7 +84,13 @@ type Server struct {
 	specErr error
 	router  http.Handler
 	keeper  *keeper
-	closing chan struct{} // closed when Serve ends: streams and long waits stop
+	closing chan struct{}   // closed when Serve ends: streams and long waits stop
+	life    context.Context // ends with closing, for what takes a context
+	end     context.CancelFunc
+
+	scanning  sync.Mutex // held while a scan runs
+	consoles  sync.WaitGroup
+	consolesN atomic.Int32
 }
 
 // New returns a Server; Serve opens its doors.
@@ -103,6 +102,7 @@ func New(cfg Config) *Server {
 		cfg.WriteFor = 10 * time.Second
 	}
 	s := &Server{cfg: cfg, closing: make(chan struct{}), keeper: newKeeper(cfg.Store, cfg.Now, cfg.Log)}
+	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
 	// Without this, whoever sends X-Forwarded-For chooses the address that is logged and rate limited.
 	e.IPExtractor = echo.ExtractIPDirect()
@@ -113,6 +113,7 @@ func New(cfg Config) *Server {
 	s.spec, s.specErr = s.api.OpenAPI().YAML()
 	loosen(s.api.OpenAPI())
 	e.GET("/healthz", echo.WrapHandler(http.HandlerFunc(s.healthz)))
+	e.GET("/api/v1/hosts/:host/bmc/console", s.console)
 	e.GET("/api/v1/openapi.yaml", echo.WrapHandler(http.HandlerFunc(s.openapi)))
 	if cfg.Metrics != nil {
 		e.GET("/metrics", echo.WrapHandler(cfg.Metrics))
@@ -125,6 +126,15 @@ func New(cfg Config) *Server {
 func (s *Server) addAll() {
 	s.addHosts()
 	s.addHostVerbs()
+	s.addHardware()
+	s.addBMCs()
+	s.addBMCVerbs()
+	s.addScans()
+	s.addMachines()
+	s.addMachineVerbs()
+	s.addPools()
+	s.addGoldens()
+	s.addOperations()
 	s.addSubnets()
 	s.addReservations()
 	s.addLeases()
@@ -157,6 +167,8 @@ const (
 	idleFor     = 2 * time.Minute
 	headerBytes = 32 << 10
 	stopFor     = 5 * time.Second
+	scanFor     = 10 * time.Minute
+	scanMax     = 65_536 // controllers of one scan
 )
 
 // Serve answers requests from both listeners, either of which may be nil, until ctx is done. Requests under way get
@@ -186,12 +198,22 @@ func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 	g.Go(func() error {
 		<-gctx.Done()
 		close(s.closing)
+		s.end()
 		late, cancel := context.WithTimeout(context.WithoutCancel(gctx), stopFor)
 		defer cancel()
 		for _, srv := range servers {
 			if srv.Shutdown(late) != nil {
 				_ = srv.Close() // who is still busy was given its time
 			}
+		}
+		ended := make(chan struct{})
+		go func() {
+			s.consoles.Wait() // they end with s.life; a driver that hangs must not hold up the stop
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-late.Done():
 		}
 		return nil
 	})

@@ -19,6 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/bmc/fake"
+	"slipway.dev/slipway/bmc/webhook"
+	"slipway.dev/slipway/bmc/wol"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
@@ -43,6 +47,10 @@ type rig struct {
 	jobs  *fakeJobs
 	log   *lockedBuffer
 	box   *secret.Box
+	bank  *fake.Bank
+
+	engine    *provision.Engine
+	operation string // id of one that furnish has started
 
 	mu  sync.Mutex
 	now time.Time
@@ -98,12 +106,18 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 	if r.box, err = secret.NewBox(raw); err != nil {
 		t.Fatal(err)
 	}
+	r.bank = fake.New(fake.Options{})
+	t.Cleanup(func() { _ = r.bank.Close() })
 	engine := provision.New(provision.Config{
+		OpenBMC: r.open, Sealer: r.box, NewULID: func() string {
+			return strings.Replace(string(newID()), "00000000-0000-7000-8000-", "01JD0000000000", 1)
+		},
 		Renderer: render.New(render.Parts{Provisioners: []machineconfig.Provisioner{plainFormat{}}}), Secrets: r.box,
 		Store: store, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(),
 		Vendor: func(inventory.MAC) string { return "" }, Policy: func(string) inventory.UnknownPolicy { return inventory.UnknownDisk },
 		NewID: newID, Now: r.clock, Log: log,
 	})
+	r.engine = engine
 	catalogue, err := images.BuiltinCatalogue()
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +149,17 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		}
 	})
 	return r
+}
+
+// open opens simulated controllers, and the drivers whose options may hold secrets.
+func (r *rig) open(t bmc.Target) (bmc.Driver, error) {
+	switch t.Driver {
+	case inventory.Webhook:
+		return webhook.Open(t)
+	case inventory.WoL:
+		return wol.Opener(wol.Options{})(t)
+	}
+	return r.bank.Open(t)
 }
 
 // lockedBuffer is a log that may be read while it is written.

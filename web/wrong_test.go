@@ -73,7 +73,7 @@ func TestWrongRequestsAreAnsweredWithAProblem(t *testing.T) {
 		{"an ETag that is none", "PATCH", "/hosts/r1-u01", `{}`, 412, "has changed"},
 		{"a host that is not there", "GET", "/hosts/nobody", "", 404, "nobody"},
 		{"a thing that is not there", "GET", "/hosts/r1-u01/colour", "", 404, "nothing at"},
-		{"a noun that is not there", "GET", "/pools", "", 404, "nothing at"},
+		{"a noun that is not there", "GET", "/colours", "", 404, "nothing at"},
 		{"a method that is not possible", "PATCH", "/subnets/rack1", `{}`, 405, "not possible"},
 		{"a path that climbs", "GET", "/hosts/..%2f..%2fetc%2fpasswd", "", 404, ""},
 	} {

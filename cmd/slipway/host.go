@@ -29,6 +29,22 @@ type hostCommand struct {
 	Explain  hostExplain  `cmd:"" help:"Say what a host would boot now, and why."`
 	Script   hostScript   `cmd:"" help:"Show the boot script that a host would get now."`
 	Events   hostEvents   `cmd:"" help:"Show a host's boots step by step, with durations."`
+
+	Inspect  hostInspect  `cmd:"" help:"Look at a host's hardware with our agent, and burn it in."`
+	Hardware hostHardware `cmd:"" help:"Show what a host is made of."`
+	Report   hostReport   `cmd:"" help:"Show a host's acceptance sheet: hardware, burn-in, firmware, wipes."`
+	Clean    hostClean    `cmd:"" help:"Wipe a host that no machine has claimed."`
+	Adopt    hostAdopt    `cmd:"" help:"Say that servers run already, so that nothing is started on them; or with --off end that."`
+
+	Power     hostPower     `cmd:"" help:"Show or change the power of a host."`
+	Locate    hostLocate    `cmd:"" help:"Light the identify LED of hosts, or with --off switch it off."`
+	Console   hostConsole   `cmd:"" help:"Use a host's serial console; ~. ends it."`
+	BMC       hostBMC       `cmd:"" name:"bmc" help:"Show or say how a host is powered."`
+	BMCCheck  hostBMCCheck  `cmd:"" name:"bmc-check" help:"Look whether a host's controller does what is needed."`
+	BMCRotate hostBMCRotate `cmd:"" name:"bmc-rotate" help:"Give the account of a host's controller a new random password."`
+	BMCUsers  hostBMCUsers  `cmd:"" name:"bmc-users" help:"List or change the accounts of a host's controller."`
+	BMCLog    hostBMCLog    `cmd:"" name:"bmc-log" help:"Show the event log of a host's controller."`
+	Sensors   hostSensors   `cmd:"" help:"Show what a host's controller measures."`
 }
 
 func hosts(c *client.Client) client.Noun[inventory.Host] { return c.Hosts.Noun }
@@ -36,6 +52,7 @@ func hosts(c *client.Client) client.Noun[inventory.Host] { return c.Hosts.Noun }
 type hostList struct {
 	State    string `help:"Only hosts in this state." placeholder:"STATE"`
 	Rack     string `help:"Only hosts in this rack." placeholder:"RACK"`
+	Pool     string `help:"Only hosts that machines of this pool have." placeholder:"POOL"`
 	Label    string `help:"Only hosts with this label: KEY or KEY=VALUE." placeholder:"LABEL"`
 	Search   string `help:"Part of a name, MAC, serial, UUID, manufacturer or product." placeholder:"TEXT"`
 	Selector string `short:"l" help:"Terms that must all hold, such as rack=r1,product=~R6.*" placeholder:"SELECTOR"`
@@ -44,11 +61,21 @@ type hostList struct {
 
 // Run lists hosts.
 func (c *hostList) Run(s *session) error {
-	q := client.Query{State: c.State, Rack: c.Rack, Label: c.Label, Search: c.Search, Selector: c.Selector}
-	return showList(s, hosts, q, c.Limit, []string{"NAME", "STATE", "FLAGS", "MAC", "PLACE", "PROFILE", "MACHINE", "FIRMWARE", "SEEN"},
+	q := client.Query{State: c.State, Rack: c.Rack, Pool: c.Pool, Label: c.Label, Search: c.Search, Selector: c.Selector}
+	power := map[inventory.HostID]inventory.PowerState{}
+	if s.globals.Output == "table" {
+		list, err := listAll(s, bmcs, client.Query{}, 0)
+		if err != nil {
+			return err
+		}
+		for _, b := range list {
+			power[b.HostID] = b.Power
+		}
+	}
+	return showList(s, hosts, q, c.Limit, []string{"NAME", "STATE", "FLAGS", "MACHINE", "POWER", "MAC", "PLACE", "PROFILE", "PRODUCT", "FIRMWARE", "SEEN"},
 		func(h inventory.Host) []string {
 			return []string{
-				h.Name, string(h.State), flagsOf(h), bootMAC(h), placeText(h.Place), h.Profile,
+				h.Name, string(h.State), flagsOf(h), h.Machine, string(power[h.ID]), bootMAC(h), placeText(h.Place), h.Profile,
 				strings.TrimSpace(h.Manufacturer + " " + h.Product), string(h.Firmware), ago(h.LastSeenAt, time.Now()),
 			}
 		})
@@ -60,7 +87,7 @@ func flagsOf(h inventory.Host) string {
 	for _, f := range []struct {
 		is   bool
 		name string
-	}{{h.InMaintenance, "maintenance"}, {h.IsProtected, "protected"}, {h.IsAdopted, "adopted"}, {h.IsArmed, "armed"}} {
+	}{{h.InMaintenance, "maintenance"}, {h.IsProtected, "protected"}, {h.IsAdopted, "adopted"}, {h.IsArmed, "armed"}, {h.IsDirty && h.ClaimID == "", "dirty"}} {
 		if f.is {
 			flags = append(flags, f.name)
 		}
@@ -129,7 +156,16 @@ func (c *hostShow) Run(s *session) error {
 		}
 		t.field("profile", profile)
 		t.field("place", placeText(h.Place))
-		t.field("machine", strings.TrimSpace(h.Manufacturer+" "+h.Product))
+		t.field("machine", h.Machine)
+		t.field("claim", string(h.ClaimID))
+		if h.FailureN > 0 {
+			t.field("failures", fmt.Sprintf("%d installations in a row", h.FailureN))
+		}
+		for _, x := range h.Taints {
+			t.field("taint", taintText(x))
+		}
+		diskFields(t, h.RootDisk, h.KeepDisks)
+		t.field("product", strings.TrimSpace(h.Manufacturer+" "+h.Product))
 		t.field("serial", h.Serial)
 		t.field("asset tag", h.AssetTag)
 		t.field("uuid", h.UUID)

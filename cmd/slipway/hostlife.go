@@ -21,7 +21,10 @@ type hostSet struct {
 	AssetTag     *string  `help:"Asset tag." placeholder:"TEXT"`
 	Manufacturer *string  `help:"Manufacturer." placeholder:"TEXT"`
 	Product      *string  `help:"Product." placeholder:"TEXT"`
-	DryRun       bool     `help:"Only show what would change."`
+	rootFlags
+	KeepDisk []string `help:"Disk that is never wiped and never chosen, such as serial=S4XY; repeat for more, none for none." placeholder:"DISK" sep:"none"`
+	Taint    []string `help:"Keeps away machines that do not tolerate it: KEY=VALUE or KEY; repeat for more, none for none." placeholder:"TAINT" sep:"none"`
+	DryRun   bool     `help:"Only show what would change."`
 }
 
 // Run changes a host.
@@ -33,10 +36,44 @@ func (c *hostSet) Run(s *session) error {
 	for _, m := range c.MAC {
 		p.MACs = append(p.MACs, inventory.MAC(m))
 	}
+	if err := c.patchDisks(s, &p); err != nil {
+		return err
+	}
 	if reflect.ValueOf(p).IsZero() {
 		return usage("slipway host set --help lists what can be changed", "nothing to change")
 	}
 	return s.patchHost(c.Host, p, c.DryRun)
+}
+
+// patchDisks adds what is said of disks and taints. A hint is written as a whole: what was not said of it stays as stored.
+func (c *hostSet) patchDisks(s *session, p *client.HostPatch) (err error) {
+	if c.KeepDisk != nil {
+		if p.KeepDisks, err = parseDisks("--keep-disk", c.KeepDisk); err != nil {
+			return err
+		}
+	}
+	if c.Taint != nil {
+		if p.Taints, err = parseTaints(c.Taint); err != nil {
+			return err
+		}
+	}
+	if !c.isGiven() {
+		return nil
+	}
+	var root inventory.DiskHint
+	if err := c.apply(&root); err != nil { // before the server is asked
+		return err
+	}
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	h, err := api.Hosts.Get(s.ctx, c.Host)
+	if err != nil {
+		return err
+	}
+	p.RootDisk = &h.RootDisk
+	return c.apply(p.RootDisk)
 }
 
 type hostPin struct {

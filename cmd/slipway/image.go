@@ -61,6 +61,14 @@ func (c *imageShow) Run(s *session) error {
 		for _, f := range i.Files {
 			t.field(string(f.Role), f.Name+" "+string(f.Digest))
 		}
+		if i.DiskFormat != "" {
+			size := "of unknown size"
+			if i.DiskBytes > 0 {
+				size = images.FormatBytes(i.DiskBytes)
+			}
+			t.field("written to disk", strings.TrimSpace(i.DiskFormat+", "+size+" "+i.Remote))
+			t.field("seed label", i.SeedLabel)
+		}
 		t.field("arguments", strings.Join(i.KernelArgs, " "))
 		for _, c := range i.Configs {
 			t.field("reads", strings.TrimSpace(c.Format+" "+c.Version+" "+c.InitrdPath))
@@ -70,23 +78,28 @@ func (c *imageShow) Run(s *session) error {
 }
 
 type imageImport struct {
-	Name      string            `arg:"" help:"Name of the image, such as debian-12."`
-	OS        string            `name:"os" help:"Operating system of the catalogue; without it, --kernel names your own." placeholder:"OS"`
-	Release   string            `help:"Release of the operating system." placeholder:"RELEASE"`
-	Arch      string            `help:"x86_64 or arm64 (default x86_64)." placeholder:"ARCH"`
-	From      string            `help:"Where the files are: a URL, a folder of the server, or 'package' for its Debian package." placeholder:"WHERE"`
-	Sums      string            `help:"URL or file with SHA-256 sums." placeholder:"WHERE"`
-	Kernel    string            `help:"URL or file of the kernel." placeholder:"WHERE"`
-	Initrd    []string          `help:"URL or file of an initrd; repeat for more." placeholder:"WHERE"`
-	Rootfs    []string          `help:"URL or file that the system fetches itself." placeholder:"WHERE"`
-	ISO       []string          `name:"iso" help:"URL or file of an ISO that the system fetches itself." placeholder:"WHERE"`
-	Arg       []string          `help:"Kernel argument; repeat for more." placeholder:"ARG" sep:"none"`
-	Config    []string          `help:"Format of configuration that your own image reads, and by which version: ignition=3.4.0, or ignition=3.4.0:/config.ign where it stands in the initrd; repeat for more." placeholder:"FORMAT=VERSION" sep:"none"`
-	ConfigArg []string          `help:"Kernel argument for a configuration, such as ignition.config.url=$${config}; repeat for more." placeholder:"ARG" sep:"none"`
-	Set       map[string]string `help:"Value of a catalogue variable, NAME=VALUE." placeholder:"NAME=VALUE" mapsep:"none"`
-	MemoryMiB int               `name:"memory-mib" help:"Least memory in MiB." placeholder:"N"`
-	Installer *bool             `negatable:"" help:"Whether booting it may overwrite a disk."`
-	Detach    bool              `help:"Do not wait for it."`
+	Name       string            `arg:"" help:"Name of the image, such as debian-12."`
+	OS         string            `name:"os" help:"Operating system of the catalogue; without it, --kernel names your own." placeholder:"OS"`
+	Release    string            `help:"Release of the operating system." placeholder:"RELEASE"`
+	Arch       string            `help:"x86_64 or arm64 (default x86_64)." placeholder:"ARCH"`
+	From       string            `help:"Where the files are: a URL, a folder of the server, or 'package' for its Debian package." placeholder:"WHERE"`
+	Sums       string            `help:"URL or file with SHA-256 sums." placeholder:"WHERE"`
+	Kernel     string            `help:"URL or file of the kernel." placeholder:"WHERE"`
+	Initrd     []string          `help:"URL or file of an initrd; repeat for more." placeholder:"WHERE"`
+	Rootfs     []string          `help:"URL or file that the system fetches itself." placeholder:"WHERE"`
+	Disk       string            `help:"URL or file of a disk image, which our agent writes to a host's disk: raw, raw.gz, raw.zst, raw.xz or qcow2." placeholder:"WHERE"`
+	DiskFormat string            `help:"How the disk image is packed; its name tells without this." placeholder:"FORMAT"`
+	DiskBytes  string            `help:"How large it is unpacked, such as 10Gi; needed only where its file does not tell." placeholder:"SIZE"`
+	Remote     string            `help:"Disk image that agents fetch themselves: oci://REGISTRY/REPOSITORY@sha256:HEX." placeholder:"WHERE"`
+	SeedLabel  string            `help:"Label of the file system on the disk image that gets the configuration; the agent finds it without this." placeholder:"LABEL"`
+	ISO        []string          `name:"iso" help:"URL or file of an ISO that the system fetches itself." placeholder:"WHERE"`
+	Arg        []string          `help:"Kernel argument; repeat for more." placeholder:"ARG" sep:"none"`
+	Config     []string          `help:"Format of configuration that your own image reads, and by which version: ignition=3.4.0, or ignition=3.4.0:/config.ign where it stands in the initrd; repeat for more." placeholder:"FORMAT=VERSION" sep:"none"`
+	ConfigArg  []string          `help:"Kernel argument for a configuration, such as ignition.config.url=$${config}; repeat for more." placeholder:"ARG" sep:"none"`
+	Set        map[string]string `help:"Value of a catalogue variable, NAME=VALUE." placeholder:"NAME=VALUE" mapsep:"none"`
+	MemoryMiB  int               `name:"memory-mib" help:"Least memory in MiB." placeholder:"N"`
+	Installer  *bool             `negatable:"" help:"Whether booting it may overwrite a disk."`
+	Detach     bool              `help:"Do not wait for it."`
 }
 
 // request turns the flags into a request; paths become absolute, because the server has another working directory.
@@ -95,8 +108,11 @@ func (c *imageImport) request() (client.ImportRequest, error) {
 		Name: c.Name, OS: c.OS, Release: c.Release, Arch: inventory.Arch(c.Arch), From: c.From, Sums: c.Sums,
 		KernelArgs: c.Arg, Set: c.Set, MemoryMiB: c.MemoryMiB, IsInstaller: c.Installer,
 	}
-	if c.OS == "" && c.Kernel == "" {
-		return r, usage("slipway image catalogue lists systems; for your own: --kernel WHERE --initrd WHERE", "say what to import: --os or --kernel")
+	if c.OS == "" && c.Kernel == "" && c.Disk == "" && c.Remote == "" {
+		return r, usage("slipway image catalogue lists systems; for your own: --kernel WHERE --initrd WHERE, or --disk WHERE", "say what to import: --os or --kernel or --disk")
+	}
+	if err := c.disk(&r); err != nil {
+		return r, err
 	}
 	r.ConfigArgs = c.ConfigArg
 	for _, text := range c.Config {
@@ -111,7 +127,7 @@ func (c *imageImport) request() (client.ImportRequest, error) {
 	for _, f := range []struct {
 		role    inventory.Role
 		sources []string
-	}{{inventory.RoleKernel, []string{c.Kernel}}, {inventory.RoleInitrd, c.Initrd}, {inventory.RoleRootfs, c.Rootfs}, {inventory.RoleISO, c.ISO}} {
+	}{{inventory.RoleKernel, []string{c.Kernel}}, {inventory.RoleInitrd, c.Initrd}, {inventory.RoleRootfs, c.Rootfs}, {inventory.RoleISO, c.ISO}, {inventory.RoleDisk, []string{c.Disk}}} {
 		for _, source := range f.sources {
 			if source == "" {
 				continue
@@ -131,6 +147,23 @@ func (c *imageImport) request() (client.ImportRequest, error) {
 		r.Sums, err = absolute(r.Sums)
 	}
 	return r, err
+}
+
+// disk adds what is said of a disk image.
+func (c *imageImport) disk(r *client.ImportRequest) (err error) {
+	switch {
+	case c.Disk != "" && c.Remote != "":
+		return usage("--disk copies it to the server, --remote leaves it where it is", "an image has one disk image")
+	case c.Disk == "" && c.Remote == "" && (c.DiskFormat != "" || c.DiskBytes != "" || c.SeedLabel != ""):
+		return usage("name it with --disk WHERE or --remote oci://...", "there is no disk image that this could be said of")
+	}
+	if c.DiskBytes != "" {
+		if r.DiskBytes, err = parseSize(c.DiskBytes); err != nil {
+			return err
+		}
+	}
+	r.DiskFormat, r.Remote, r.SeedLabel = c.DiskFormat, c.Remote, c.SeedLabel
+	return nil
 }
 
 // absolute makes a path absolute and leaves a URL alone.
@@ -155,12 +188,28 @@ func (c *imageImport) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	job, err := api.Import(s.ctx, r)
+	if c.Detach {
+		job, err := api.Import(s.ctx, r)
+		if err != nil {
+			return err
+		}
+		return s.show(job, func(t *tableWriter) { t.row(job.ID, job.Image, job.State) })
+	}
+	job, err := s.importImage(r)
 	if err != nil {
 		return err
 	}
-	if c.Detach {
-		return s.show(job, func(t *tableWriter) { t.row(job.ID, job.Image, job.State) })
+	return s.stored(job)
+}
+
+// importImage imports an image, and shows how far that is until it has ended.
+func (s *session) importImage(r client.ImportRequest) (job client.Job, err error) {
+	api, err := s.client()
+	if err != nil {
+		return job, err
+	}
+	if job, err = api.Import(s.ctx, r); err != nil {
+		return job, err
 	}
 	bar := newBar(s)
 	for job, err = range api.WatchJob(s.ctx, job.ID) {
@@ -173,14 +222,14 @@ func (c *imageImport) Run(s *session) error {
 	switch {
 	case s.ctx.Err() != nil:
 		s.say("the import goes on; slipway image imports shows how far it is, slipway image cancel %s stops it", job.ID)
-		return errSaid
+		return job, errSaid
 	case err != nil:
-		return err
+		return job, err
 	case job.Error != "":
-		return inventory.Errorf(inventory.Unavailable, "%s", job.Error).WithHint("%s", job.Hint)
+		return job, inventory.Errorf(inventory.Unavailable, "%s", job.Error).WithHint("%s", job.Hint)
 	}
 	s.say("image %s imported", job.Image)
-	return s.stored(job)
+	return job, nil
 }
 
 // bar shows the progress of an import: one line that moves on a terminal, elsewhere a line per step.

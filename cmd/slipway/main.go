@@ -31,12 +31,18 @@ type cli struct {
 	Lab      lab.Command      `cmd:"" help:"A virtual rack on libvirt."`
 	Simulate simulate.Command `cmd:"" help:"Synthetic machines against a running server."`
 
-	Host        hostCommand        `cmd:"" help:"Machines: accept, place, boot, follow them." group:"nouns"`
+	Machine     machineCommand     `cmd:"" help:"Installed servers that are wanted: a host is chosen, installed and, at the end, wiped." group:"nouns"`
+	Host        hostCommand        `cmd:"" help:"Physical servers: accept, place, power, inspect, follow them." group:"nouns"`
+	BMC         bmcCommand         `cmd:"" name:"bmc" help:"The controllers that power hosts." group:"nouns"`
+	Pool        poolCommand        `cmd:"" help:"Sets of hosts that machines are taken from." group:"nouns"`
+	Golden      goldenCommand      `cmd:"" help:"What hosts of a kind must be made of." group:"nouns"`
+	Operation   operationCommand   `cmd:"" help:"What is being done with hosts." group:"nouns"`
 	Subnet      subnetCommand      `cmd:"" help:"Networks that DHCP serves." group:"nouns"`
 	Range       rangeCommand       `cmd:"" help:"Addresses of a subnet that may be leased to anyone." group:"nouns"`
 	Reservation reservationCommand `cmd:"" help:"Addresses kept for one machine each." group:"nouns"`
 	Lease       leaseCommand       `cmd:"" help:"Addresses given to machines." group:"nouns"`
 	Image       imageCommand       `cmd:"" help:"What machines can boot." group:"nouns"`
+	AgentImage  agentImageCommand  `cmd:"" help:"The RAM disk that inspects, wipes and installs hosts." group:"nouns"`
 	Artefact    artefactCommand    `cmd:"" help:"The files of images." group:"nouns"`
 	Profile     profileCommand     `cmd:"" help:"Which machines boot what, and how." group:"nouns"`
 	Layer       layerCommand       `cmd:"" help:"Configuration that hosts of a site, a rack or all of them share." group:"nouns"`

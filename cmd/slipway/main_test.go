@@ -15,8 +15,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/oklog/ulid/v2"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -52,7 +55,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"discover": cmdDiscover, "boot": cmdBoot, "jsonhas": cmdJSONHas,
+			"discover": cmdDiscover, "boot": cmdBoot, "jsonhas": cmdJSONHas, "inspected": cmdInspected, "step": cmdStep, "finish": cmdFinish,
 		},
 	})
 }
@@ -62,6 +65,7 @@ type rigKey struct{}
 // rig is a server without doors for machines.
 type rig struct {
 	store  *sqlstore.Store
+	bank   *fake.Bank
 	socket string
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -84,7 +88,10 @@ func startRig(dir string) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.bank = fake.New(fake.Options{Username: "admin", Password: "calvin"})
 	engine := provision.New(provision.Config{
+		OpenBMC: r.openBMC, Sealer: box, NewULID: func() string { return ulid.Make().String() },
+		Pace:     bmc.Pace{Every: time.Millisecond, For: time.Second, Tries: 2, Backoff: time.Millisecond, Jitter: func() float64 { return 0 }},
 		Renderer: render.New(serve.Parts()), Secrets: box,
 		Store: store, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(),
 		Vendor: func(inventory.MAC) string { return "" }, Policy: func(string) inventory.UnknownPolicy { return inventory.UnknownDisk },
@@ -103,6 +110,9 @@ func startRig(dir string) (*rig, error) {
 		Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
 		SelfCheck: func(context.Context) []web.Check {
 			return []web.Check{{Name: "clock", Status: "ok", Detail: "it ticks"}, {Name: "interface eno1", Status: "error", Detail: "is down", Hint: "ip link set eno1 up"}}
+		},
+		Scan: func(context.Context, string, []string) ([]web.FoundBMC, error) {
+			return []web.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
 		},
 		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {
@@ -131,6 +141,7 @@ func startRig(dir string) (*rig, error) {
 func (r *rig) stop() {
 	r.cancel()
 	r.wg.Wait()
+	_ = r.bank.Close()
 	if err := errors.Join(append(r.errs, r.store.Close())...); err != nil {
 		panic(err)
 	}
@@ -182,6 +193,98 @@ func cmdBoot(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 }
 
+// openBMC opens simulated controllers only.
+func (r *rig) openBMC(t bmc.Target) (bmc.Driver, error) {
+	if t.Driver != inventory.FakeBMC {
+		return nil, inventory.Errorf(inventory.Invalid, "only fake controllers here")
+	}
+	return r.bank.Open(t)
+}
+
+// cmdInspected stores an inspection of a host: inspected NAME DISK-SERIAL.
+func cmdInspected(ts *testscript.TestScript, _ bool, args []string) {
+	r := ts.Value(rigKey{}).(*rig)
+	ts.Check(r.store.Write(context.Background(), func(tx inventory.Tx) error {
+		h, err := tx.FindHostByName(args[0])
+		if err != nil {
+			return err
+		}
+		i := inventory.Inspection{HostID: h.ID, At: time.Now(), Hardware: inventory.Hardware{
+			CollectedAt: time.Now(), Source: "agent", System: inventory.System{Manufacturer: "ACME", Product: "S1"}, MemoryBytes: 64 << 30,
+			CPU:   inventory.CPU{Arch: inventory.X8664, Model: "Xeon 6338", Sockets: 2, Cores: 32, Threads: 64},
+			Disks: []inventory.Disk{{Name: "sda", Serial: args[1], SizeBytes: 480e9, Transport: "sata", Contents: "empty\x1b[31m"}},
+			Ports: []inventory.Port{{Name: "eno1", MAC: h.NICs[0].MAC, HasLink: true, SpeedMbps: 25000}},
+		}}
+		if last, err := tx.FindInspection(h.ID, 0); err == nil {
+			i.Changes = []inventory.HardwareChange{{Kind: "removed", What: "disk " + last.Hardware.Disks[0].Serial}, {Kind: "added", What: "disk " + args[1]}}
+		}
+		return tx.SaveInspection(&i)
+	}))
+}
+
+// work waits until the engine has begun something with a machine, and changes that in one transaction.
+func (r *rig) work(ts *testscript.TestScript, machine string, fn func(tx inventory.Tx, m *inventory.Machine, o *inventory.Operation) error) {
+	for end := time.Now().Add(20 * time.Second); ; {
+		isDone := false
+		ts.Check(r.store.Write(context.Background(), func(tx inventory.Tx) error {
+			m, err := tx.FindMachine(machine)
+			if err != nil || m.HostID == "" {
+				return nil // not yet
+			}
+			o, err := tx.FindOpenOperation(m.HostID)
+			if err != nil {
+				return nil
+			}
+			isDone = true
+			return fn(tx, &m, &o)
+		}))
+		if isDone {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("nothing is being done for machine %s", machine)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// cmdStep plays the engine with an agent: the machine's operation is at that step, and has come so far:
+// step MACHINE STEP BYTES TOTAL.
+func cmdStep(ts *testscript.TestScript, _ bool, args []string) {
+	r := ts.Value(rigKey{}).(*rig)
+	r.work(ts, args[0], func(tx inventory.Tx, _ *inventory.Machine, o *inventory.Operation) error {
+		o.Step, o.State, o.DeadlineAt, o.NextAt = inventory.Step(args[1]), inventory.OpWaiting, time.Time{}, time.Time{}
+		if _, err := fmt.Sscan(args[2]+" "+args[3], &o.Progress.Bytes, &o.Progress.Total); err != nil {
+			return err
+		}
+		o.Progress.BytesPerSecond = 100e6
+		if err := tx.UpdateOperation(o, time.Now()); err != nil {
+			return err
+		}
+		return tx.AddEvent(&inventory.Event{
+			At: time.Now(), Kind: inventory.EventOperation, HostID: o.HostID, Subject: "machine/" + args[0], Detail: "install of " + args[0] + ": " + args[1],
+			Data: map[string]any{"operation": o.ID, "hint": "look at it"},
+		})
+	})
+}
+
+// cmdFinish ends what is being done for a machine: finish MACHINE PHASE [REASON HINT].
+func cmdFinish(ts *testscript.TestScript, _ bool, args []string) {
+	r := ts.Value(rigKey{}).(*rig)
+	r.work(ts, args[0], func(tx inventory.Tx, m *inventory.Machine, o *inventory.Operation) error {
+		now := time.Now()
+		o.State, o.EndedAt, o.DeadlineAt, o.NextAt = inventory.OpDone, now, time.Time{}, time.Time{}
+		m.Phase, m.Reason, m.Hint = inventory.MachinePhase(args[1]), "", ""
+		if m.Phase == inventory.MachineFailed {
+			o.State, m.Reason, m.Hint = inventory.OpFailed, args[2], args[3]
+		}
+		if err := tx.UpdateOperation(o, now); err != nil {
+			return err
+		}
+		return tx.UpdateMachine(m, now)
+	})
+}
+
 // cmdJSONHas checks that standard output is JSON, and that a path in it has a value: jsonhas 0.place.rack r1.
 func cmdJSONHas(ts *testscript.TestScript, neg bool, args []string) {
 	dec := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
@@ -216,7 +319,7 @@ func TestExitCodesAndUsage(t *testing.T) {
 		want string // in standard error, or output for 0
 	}{
 		{"no command", nil, 2, "hint: slipway --help"},
-		{"an unknown noun", []string{"machine", "list"}, 2, "unexpected argument machine"},
+		{"an unknown noun", []string{"server", "list"}, 2, "unexpected argument server"},
 		{"an unknown verb", []string{"host", "lst"}, 2, "hint: slipway host --help"},
 		{"an unknown flag", []string{"host", "list", "--colour", "red"}, 2, "unknown flag --colour"},
 		{"a missing argument", []string{"host", "show"}, 2, `expected "<host>"`},
@@ -229,6 +332,33 @@ func TestExitCodesAndUsage(t *testing.T) {
 		{"set without anything", []string{"host", "set", "a"}, 2, "nothing to change"},
 		{"an import of nothing", []string{"image", "import", "a"}, 2, "say what to import"},
 		{"a file of unknown format", []string{"import", "hosts.txt"}, 2, "--format csv"},
+		{"a machine of no profile", []string{"machine", "create", "a"}, 2, "--profile"},
+		{"a requirement that is none", []string{"machine", "create", "a", "--profile", "p", "--require", "cpu"}, 2, "has no value"},
+		{"a requirement that nobody knows", []string{"machine", "create", "a", "--profile", "p", "--require", "colour=red"}, 2, "use cpu, memory"},
+		{"a size that is none", []string{"machine", "create", "a", "--profile", "p", "--require", "memory=much"}, 2, `"much" is not a size`},
+		{"a preference without weight", []string{"machine", "create", "a", "--profile", "p", "--prefer", "rack=r1"}, 2, "50:rack=r1"},
+		{"a toleration without key", []string{"machine", "create", "a", "--profile", "p", "--tolerate", "=x"}, 2, "has no key"},
+		{"a hook without owner", []string{"machine", "create", "a", "--profile", "p", "--hook", "pre-fence"}, 2, "pre-fence:storage"},
+		{"a disk to keep that is none", []string{"machine", "create", "a", "--profile", "p", "--keep-disk", "S4XY"}, 2, "has no value"},
+		{"a disk to keep that is any", []string{"host", "set", "a", "--keep-disk", ""}, 2, "names no disk"},
+		{"a root disk of no size", []string{"host", "set", "a", "--root-min-size=-3G"}, 2, "is not a size"},
+		{"a taint without key", []string{"host", "set", "a", "--taint", "=x"}, 2, "has no key"},
+		{"a wait without end", []string{"machine", "delete", "a", "--wait=soon"}, 2, "such as 30m"},
+		{"a hook of no step", []string{"machine", "ack", "a", "pre-lunch", "b"}, 2, "must be one of"},
+		{"a change of power that is none", []string{"host", "power", "a", "explode"}, 2, "must be one of"},
+		{"power changed and confirmed at once", []string{"host", "power", "a", "on", "--confirm", "off"}, 2, "either change the power or confirm it"},
+		{"a wipe without a mode", []string{"host", "clean", "a"}, 2, "--mode"},
+		{"a wipe of no mode", []string{"host", "clean", "a", "--mode", "acid"}, 2, "must be one of"},
+		{"writing without a burn-in", []string{"host", "inspect", "a", "--may-write"}, 2, "--burn-in 10m"},
+		{"a password on the command line", []string{"host", "bmc", "a", "--password", "x"}, 2, "unknown flag --password"},
+		{"a controller set and forgotten at once", []string{"host", "bmc", "a", "--delete", "--user", "x"}, 2, "give --delete alone"},
+		{"two accounts at once", []string{"host", "bmc-users", "a", "--add", "x", "--remove", "y"}, 2, "either add"},
+		{"a boot device left out", []string{"bmc", "boot", "a", "--persistent"}, 2, "say the device"},
+		{"golden hardware of no hosts", []string{"golden", "create", "a"}, 2, "--selector"},
+		{"golden firmware without version", []string{"golden", "create", "a", "-l", "rack=r1", "--firmware", "bios"}, 2, "NAME=VERSION"},
+		{"an import of two disks", []string{"image", "import", "a", "--disk", "a.raw", "--remote", "oci://x/y@sha256:0"}, 2, "one disk image"},
+		{"a disk format without a disk", []string{"image", "import", "a", "--kernel", "k", "--disk-format", "raw"}, 2, "--disk WHERE"},
+		{"an agent image for a server far away", []string{"agent-image", "build", "--server", "http://10.0.0.1:8067"}, 2, "--out DIR"},
 		{"a reservation for nobody", []string{"reservation", "create", "10.0.0.1"}, 2, "--mac"},
 		{"a server that is not there", []string{"host", "list"}, 1, "hint: start one with"},
 		{"a server that is none", []string{"host", "list", "--server", "ftp://x"}, 1, "is not the address of a server"},

@@ -2,10 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"strings"
-
-	"golang.org/x/term"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
@@ -43,7 +39,7 @@ func (c *secretSet) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	value, err := c.value(s)
+	value, err := s.readSecret("value of "+c.Secret, c.File)
 	if err != nil {
 		return err
 	}
@@ -56,24 +52,6 @@ func (c *secretSet) Run(s *session) error {
 		return err
 	}
 	return s.stored(stored)
-}
-
-// value reads the secret. The line end of a value of one line, which editors and echo add, is not part of it.
-func (c *secretSet) value(s *session) (string, error) {
-	if f, ok := s.in.(*os.File); ok && c.File == "-" && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprintf(s.err, "value of %s: ", plain(c.Secret))
-		b, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(s.err)
-		if err != nil {
-			return "", &inventory.Error{Kind: inventory.Invalid, Msg: "cannot read the value: " + err.Error()}
-		}
-		return string(b), nil
-	}
-	text, err := s.readText(c.File)
-	if line := strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"); !strings.Contains(line, "\n") {
-		text = line
-	}
-	return text, err
 }
 
 type secretDescribe struct {

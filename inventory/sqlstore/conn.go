@@ -37,7 +37,7 @@ func (c *conn) close() error {
 }
 
 // maxStmts bounds the kept statements. Those of this package are fewer; the bound is for combinations of filters.
-const maxStmts = 256
+const maxStmts = 512
 
 // prepare returns the kept statement. Statements run with a background context: the driver would start a goroutine
 // for each to watch another one, and none of them runs long.
@@ -194,7 +194,7 @@ func (t *tx) updated(n int64, err error, noun, key string, version int64, versio
 func absent(noun, key string) error {
 	e := inventory.Errorf(inventory.NotFound, "there is no %s %s", noun, key)
 	switch noun {
-	case "rendering", "delivery", "join token", "lock": // nothing that a person names
+	case "rendering", "delivery", "join token", "lock", "claim", "inspection", "bmc": // nothing that a person names
 		return e
 	}
 	return e.WithHint("list them with: slipway %s list", noun)

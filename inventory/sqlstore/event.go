@@ -115,6 +115,8 @@ func (t *tx) ForgetHistory(before time.Time, n int) (forgotten int, err error) {
 		{forgetDeliveriesSQL, []any{ms(before), n}},
 		{forgetJoinTokensSQL, []any{ms(before), ms(before), n}},
 		{forgetRenderingsSQL, []any{ms(before), n}},
+		{forgetOperationsSQL, []any{ms(before), n}},
+		{forgetInspectionsSQL, []any{ms(before), n}},
 	} {
 		gone, err := t.write(of.query, of.args...)
 		if err != nil {

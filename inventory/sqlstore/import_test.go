@@ -193,3 +193,60 @@ func TestTenThousandHostsAreImportedInSeconds(t *testing.T) {
 		}
 	}
 }
+
+// TestPasswordsOfControllersDoNotTravel imports BMCs over some that are there: a password stays where it belongs, and
+// goes to no other address or user.
+func TestPasswordsOfControllersDoNotTravel(t *testing.T) {
+	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
+	err := s.Write(t.Context(), func(tx inventory.Tx) error {
+		for n := range 4 {
+			h := storetest.Host(n)
+			b := inventory.BMC{HostID: h.ID, Driver: inventory.IPMI, Address: fmt.Sprintf("10.0.0.%d", n), Username: "admin", Sealed: []byte("sealed")}
+			if err := errors.Join(tx.CreateHost(&h, storetest.Now), tx.SaveBMC(&b, storetest.Now)); err != nil {
+				return err
+			}
+		}
+		return tx.DeleteBMC(storetest.Host(3).ID)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = `
+pools:
+- {name: gpu, budget: {provision: 2, destroyInterval: 1m}, requirements: {memoryBytes: 5}}
+goldens:
+- {name: g, selector: mac, firmware: {bios: "1.2"}}
+bmcs:
+- {host: host-00000, mac: 52:54:00:00:00:09}
+- {host: host-00001, address: 192.0.2.1}
+- {host: host-00002, username: evil}
+- {host: host-00003, driver: ipmi, address: 10.0.0.9, username: admin, options: {cipher: "17"}}
+`
+	d, err := transfer.ReadYAML("bmcs.yaml", strings.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff, err := apply(t, s, d, counter())
+	if err != nil || diff.CountN(transfer.OpCreate) != 3 || diff.CountN(transfer.OpUpdate) != 3 {
+		t.Fatalf("%v\n%s", err, diff)
+	}
+	if diff, err = apply(t, s, d, counter()); err != nil || diff.CountN(transfer.OpUnchanged) != 6 {
+		t.Fatalf("the same import again: %v\n%s", err, diff)
+	}
+	err = s.Read(t.Context(), func(tx inventory.Tx) error {
+		for n, want := range []string{"sealed", "", "", ""} {
+			b, err := tx.FindBMC(storetest.Host(n).ID)
+			if err != nil || string(b.Sealed) != want {
+				t.Errorf("BMC %d has the password %q, want %q, %v", n, b.Sealed, want, err)
+			}
+		}
+		p, err := tx.FindPool("gpu")
+		if err != nil || p.Budget.DestroyInterval != inventory.Duration(time.Minute) || p.Requirements.MemoryBytes != 5 {
+			t.Errorf("the pool is %+v, %v", p, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -43,6 +43,92 @@ func databaseAt(t *testing.T, schema int64, rows ...string) (path string) {
 	return path
 }
 
+// TestADatabaseOfTheSecondSchemaKeepsItsRows holds what the second schema's code wrote, as it wrote it, in every table
+// that the third changes or asks about.
+func TestADatabaseOfTheSecondSchemaKeepsItsRows(t *testing.T) {
+	path := databaseAt(t, 202611211200,
+		`INSERT INTO artefacts VALUES ('sha256:01', 10, 'test', 1795000000123)`,
+		`INSERT INTO images (name, os, release, arch, kernel_args, configs, config_args, memory_mib, is_installer, created_at,
+updated_at, version) VALUES ('flatcar', 'flatcar', '4081', 'x86_64', '["quiet"]', '[{"format":"ignition","version":"3.4.0"}]',
+'["ignition.config.url=${config}"]', 2048, 0, 1795000000123, 1795000000123, 3)`,
+		`INSERT INTO image_files VALUES ('flatcar', 0, 'kernel', 'vmlinuz', 'sha256:01')`,
+		`INSERT INTO profiles (name, image, selector, priority, kernel_args, parameters, config, revision, created_at, updated_at, version)
+VALUES ('web', 'flatcar', 'role=web', 5, '', '', 'host: {locale: C}', 2, 1795000000123, 1795000000123, 2)`,
+		`INSERT INTO revisions VALUES ('profile', 'web', 1, '{"name":"web"}', 1795000000123), ('profile', 'web', 2, '{"name":"web"}', 1795000000123)`,
+		`INSERT INTO hosts (id, name, state, state_reason, state_since_at, in_maintenance, is_protected, is_adopted, uuid, serial,
+asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit, labels, facts, profile, profile_revision,
+disk_boot, is_armed, search_text, created_at, updated_at, last_seen_at, identified_at, version)
+VALUES ('h1', 'n1', 'available', 'imported', 1795000000123, 0, 0, 0, 'u', 's', '', 'Dell', 'R650', 'x86_64', 'uefi', 1024, 'fra',
+'a', 'r1', 3, '{"role":"web"}', '', 'web', 1, '', 1, 'n1', 1795000000123, 1795000000123, 0, 0, 2),
+('h2', 'n2', 'failed', 'boot loop', 1795000000123, 0, 0, 0, '', '', '', '', '', 'x86_64', 'uefi', 0, '', '', '', 0, '', '', NULL, 0,
+'', 0, 'n2', 1795000000123, 1795000000123, 0, 0, 7)`,
+		`INSERT INTO nics VALUES ('52:54:00:00:00:01', 'h1', 0, 'eno1', 'Intel', 1), ('52:54:00:00:00:02', 'h2', 0, '', '', 1)`,
+		`INSERT INTO host_labels VALUES ('h1', 'role', 'web')`,
+		`INSERT INTO layers VALUES ('host/h1', 'host', 'h1', 'host: {keymap: de}', 1, 1795000000123, 1795000000123, 1)`,
+		`INSERT INTO renderings VALUES ('sha256:02', 'h1', 1, 'web', 1, 'flatcar', 'ignition', '', '', 1795000000123)`,
+		`INSERT INTO sessions (id, host_id, mac, address, arch, firmware, subnet, boot, reason, profile, image, config, step, outcome,
+started_at, last_at, ended_at) VALUES ('00', 'h1', '52:54:00:00:00:01', '10.0.0.1', 'x86_64', 'uefi', 'rack1', 'image', 'why', 'web',
+'flatcar', 'sha256:02', 'boot.decided', '', 1795000000123, 1795000000123, 0)`,
+		`INSERT INTO secrets VALUES ('admin', 'of prod', x'00ff', 1795000000123, 1795000000123, 1)`)
+	s := openTest(t, path)
+	at := time.UnixMilli(1795000000123).UTC()
+	host := inventory.Host{
+		ID: "h1", Name: "n1", State: inventory.Available, StateReason: "imported", StateSinceAt: at, UUID: "u", Serial: "s",
+		Manufacturer: "Dell", Product: "R650", Arch: inventory.X8664, Firmware: inventory.UEFI, MemoryMiB: 1024,
+		Place: inventory.Place{Site: "fra", Row: "a", Rack: "r1", Unit: 3}, Labels: map[string]string{"role": "web"}, Profile: "web",
+		ProfileRevision: 1, IsArmed: true, NICs: []inventory.NIC{{MAC: "52:54:00:00:00:01", Name: "eno1", Vendor: "Intel", IsBoot: true}},
+		CreatedAt: at, UpdatedAt: at, Version: 2,
+	}
+	image := inventory.Image{
+		Name: "flatcar", OS: "flatcar", Release: "4081", Arch: inventory.X8664, KernelArgs: []string{"quiet"}, MemoryMiB: 2048,
+		Files:      []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "vmlinuz", Digest: "sha256:01"}},
+		Configs:    []inventory.ImageConfig{{Format: "ignition", Version: "3.4.0"}},
+		ConfigArgs: []string{"ignition.config.url=${config}"}, CreatedAt: at, UpdatedAt: at, Version: 3,
+	}
+	err := s.Write(t.Context(), func(tx inventory.Tx) error {
+		h, err := tx.FindHost("h1")
+		if err != nil {
+			return err
+		}
+		i, err := tx.FindImage("flatcar")
+		if err != nil {
+			return err
+		}
+		b, err := tx.FindOpenSession("52:54:00:00:00:01")
+		if err != nil {
+			return err
+		}
+		x, err := tx.FindSecret("admin")
+		if err != nil {
+			return err
+		}
+		if d := cmp.Diff(host, h); d != "" {
+			t.Errorf("host (-want +got):\n%s", d)
+		}
+		if d := cmp.Diff(image, i); d != "" {
+			t.Errorf("image (-want +got):\n%s", d)
+		}
+		if b.ID != "00" || b.Operation != "" || b.Config != "sha256:02" || string(x.Sealed) != "\x00\xff" {
+			t.Errorf("session is %+v, secret %+v", b, x)
+		}
+		// It can be lived with at once: the host that was there is claimed, the one that failed is not for claiming.
+		free, err := tx.ListClaimable()
+		if err != nil {
+			return err
+		}
+		if len(free) != 1 || free[0].Name != "n1" {
+			t.Errorf("claimable are %+v", free)
+		}
+		if err := tx.CreateMachine(&inventory.Machine{Name: "m", UID: "01M", Profile: "web"}, at); err != nil {
+			return err
+		}
+		return tx.CreateClaim(&inventory.Claim{ID: "01C", MachineUID: "01M", HostID: "h1"}, at)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestADatabaseOfTheFirstSchemaKeepsItsRows holds what the first schema's code wrote, as it wrote it.
 func TestADatabaseOfTheFirstSchemaKeepsItsRows(t *testing.T) {
 	path := databaseAt(t, 202611210001,

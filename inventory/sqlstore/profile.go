@@ -17,6 +17,7 @@ format, accepts, isolated, revision, created_at, updated_at, version`
 	profileVersionSQL  = `SELECT version FROM profiles WHERE name = $1`
 	profileParentSQL   = `SELECT COALESCE(extends, '') FROM profiles WHERE name = $1`
 	profileUserSQL     = `SELECT name FROM hosts WHERE profile = $1 ORDER BY name LIMIT 1`
+	profileMachineSQL  = `SELECT name FROM machines WHERE profile = $1 ORDER BY name LIMIT 1`
 	profileExtenderSQL = `SELECT name FROM profiles WHERE extends = $1 ORDER BY name LIMIT 1`
 	insertProfileSQL   = `INSERT INTO profiles (name, image, selector, priority, kernel_args, parameters, extends, config, document,
 format, accepts, isolated, revision, created_at, updated_at, version)
@@ -145,6 +146,9 @@ func (t *tx) checkParents(p *inventory.Profile) error {
 // DeleteProfile implements inventory.ImageTx.
 func (t *tx) DeleteProfile(name string) error {
 	if err := t.unused("profile", name, "host", profileUserSQL); err != nil {
+		return err
+	}
+	if err := t.unused("profile", name, "machine", profileMachineSQL); err != nil {
 		return err
 	}
 	if err := t.unused("profile", name, "profile", profileExtenderSQL); err != nil {

@@ -130,6 +130,40 @@ func jsonText(v any) (string, error) {
 	}
 }
 
+// jsonTexts is jsonText for several values.
+func jsonTexts(values ...any) ([]string, error) {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		var err error
+		if texts[i], err = jsonText(v); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+// rawColumn reads what rawText wrote.
+func rawColumn(into *json.RawMessage) column {
+	return func(v any) error {
+		s, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("JSON column holds %T", v)
+		}
+		if *into = nil; s != "" {
+			*into = json.RawMessage(s)
+		}
+		return nil
+	}
+}
+
+// rawText is JSON that comes back byte for byte; none at all is the empty text.
+func rawText(raw json.RawMessage) (string, error) {
+	if len(raw) > 0 && !json.Valid(raw) {
+		return "", inventory.Errorf(inventory.Internal, "a document that should be JSON is not")
+	}
+	return string(raw), nil
+}
+
 // bit is a boolean as the database keeps it.
 func bit(b bool) int {
 	if b {

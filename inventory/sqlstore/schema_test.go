@@ -94,11 +94,11 @@ func TestEveryTableIsStrict(t *testing.T) {
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"nics of 10 hosts": nicsSQL(10), "nics of 100 hosts": nicsSQL(nicsPerQuery)}
-	for i := range 32 {
+	for i := range 128 {
 		f := inventory.HostFilter{}
 		for bit, set := range []func(){
 			func() { f.State = "x" }, func() { f.Rack = "x" }, func() { f.Label = "x=y" }, func() { f.Search = "x" },
-			func() { f.Label = "x" },
+			func() { f.Label = "x" }, func() { f.Pool = "x" }, func() { f.Pool = inventory.DefaultPool },
 		} {
 			if i&(1<<bit) != 0 {
 				set()
@@ -112,6 +112,7 @@ func statements(t *testing.T) map[string]string {
 	} {
 		all[fmt.Sprintf("events by %+v", f)], _ = eventsSQL(f)
 	}
+	lifeStatements(all)
 	set := token.NewFileSet()
 	var files []*ast.File
 	names, _ := filepath.Glob("*.go")
@@ -138,6 +139,30 @@ func statements(t *testing.T) map[string]string {
 		}
 	}
 	return all
+}
+
+// lifeStatements adds the queries that filters of machines and operations build.
+func lifeStatements(all map[string]string) {
+	for i := range 16 {
+		var m inventory.MachineFilter
+		var o inventory.OperationFilter
+		for bit, set := range []func(){
+			func() { m.Pool, o.HostID = "x", "x" }, func() { m.Phase, o.Machine = "x", "x" },
+			func() { m.Profile, o.Kind = "x", "x" }, func() { m.Pool, o.IsOpen = inventory.DefaultPool, true },
+		} {
+			if i&(1<<bit) != 0 {
+				set()
+			}
+		}
+		all[fmt.Sprintf("machines by %+v", m)], _ = machinesSQL(m)
+		all[fmt.Sprintf("operations by %+v", o)], _ = operationsSQL(o)
+	}
+	for _, pool := range []string{"", "x"} {
+		for _, kind := range []inventory.OperationKind{"", "x"} {
+			name := fmt.Sprintf("of pool %q, kind %q", pool, kind)
+			all["granted operations "+name], all["last grant "+name], _ = grantedSQL(pool, kind)
+		}
+	}
 }
 
 func TestEveryStatementFitsTheSchema(t *testing.T) {
@@ -179,6 +204,9 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"openIssuesSQL": true, "overlapSQL": true, "listOpenSessionsSQL": true,
 		"forgetEventsSQL": true, "forgetSessionsSQL": true, "forgetIssuesSQL": true, // a bounded piece from the old end
 		"listJoinTargetsSQL": true, "secretUserSQL": true, "deleteSecretSQL": true, "listJoinTokensSQL": true, "listLocksSQL": true,
+		"listPoolsSQL": true, "listGoldensSQL": true,
+		// Only what is open is in the index that they read; whoever has a bound asks by kind.
+		`granted operations of pool "", kind ""`: true, `granted operations of pool "x", kind ""`: true,
 	}
 	for name, sql := range statements(t) {
 		if allowed[name] || strings.HasPrefix(name, "count of ") { // counting is reading

@@ -8,7 +8,7 @@ import (
 
 const (
 	sessionColumns = `id, host_id, mac, address, arch, firmware, subnet, boot, reason, profile, image, config, step, outcome,
-started_at, last_at, ended_at`
+started_at, last_at, ended_at, operation`
 
 	findSessionSQL      = `SELECT ` + sessionColumns + ` FROM sessions WHERE id = $1`
 	findOpenSessionSQL  = `SELECT ` + sessionColumns + ` FROM sessions WHERE mac = $1 AND outcome = '' ORDER BY started_at DESC, id DESC LIMIT 1`
@@ -16,16 +16,18 @@ started_at, last_at, ended_at`
 	hostSessionsSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE host_id = $1 AND (started_at, id) < ($2, $3) ORDER BY started_at DESC, id DESC LIMIT $4`
 	listOpenSessionsSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE outcome = '' AND last_at < $1 ORDER BY last_at, id`
 	saveSessionSQL      = `INSERT INTO sessions (` + sessionColumns + `)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT (id) DO UPDATE SET host_id = excluded.host_id, mac = excluded.mac, address = excluded.address,
 arch = excluded.arch, firmware = excluded.firmware, subnet = excluded.subnet, boot = excluded.boot,
 reason = excluded.reason, profile = excluded.profile, image = excluded.image, config = excluded.config, step = excluded.step,
-outcome = excluded.outcome, started_at = excluded.started_at, last_at = excluded.last_at, ended_at = excluded.ended_at`
+outcome = excluded.outcome, started_at = excluded.started_at, last_at = excluded.last_at, ended_at = excluded.ended_at,
+operation = excluded.operation`
 )
 
 func readSession(s scan) (b inventory.BootSession, err error) {
 	err = s(&b.ID, &b.HostID, &b.MAC, textColumn(&b.Address), &b.Arch, &b.Firmware, &b.Subnet, &b.Boot, &b.Reason,
-		&b.Profile, &b.Image, &b.Config, &b.Step, &b.Outcome, timeColumn(&b.StartedAt), timeColumn(&b.LastAt), timeColumn(&b.EndedAt))
+		&b.Profile, &b.Image, &b.Config, &b.Step, &b.Outcome, timeColumn(&b.StartedAt), timeColumn(&b.LastAt), timeColumn(&b.EndedAt),
+		&b.Operation)
 	return b, err
 }
 
@@ -64,6 +66,6 @@ func (t *tx) ListOpenSessions(before time.Time) ([]inventory.BootSession, error)
 func (t *tx) SaveSession(b inventory.BootSession) error {
 	_, err := t.write(saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), addressText(b.Address),
 		string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, string(b.Config), b.Step, string(b.Outcome),
-		ms(b.StartedAt), ms(b.LastAt), ms(b.EndedAt))
+		ms(b.StartedAt), ms(b.LastAt), ms(b.EndedAt), b.Operation)
 	return err
 }

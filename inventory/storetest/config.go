@@ -22,6 +22,8 @@ func configRoundTrip(t *testing.T, s inventory.Store) {
 		}
 		img.Configs = []inventory.ImageConfig{{Format: "ignition", Version: "3.4.0", InitrdPath: "/config.ign"}, {Format: "cloud-init", Version: "24.1"}}
 		img.ConfigArgs = []string{"ignition.config.url=${config}"}
+		img.DiskFormat, img.DiskBytes, img.SeedLabel = "raw.zst", 1<<40, "OEM"
+		img.Remote = "oci://registry/flatcar@" + string(digest(3))
 		if err := tx.UpdateImage(&img, Now); err != nil {
 			return err
 		}
@@ -44,6 +46,8 @@ func configRoundTrip(t *testing.T, s inventory.Store) {
 		}
 		same(t, "formats of a created image", img.Configs, twin.Configs)
 		same(t, "arguments of a created image", img.ConfigArgs, twin.ConfigArgs)
+		same(t, "disk of a created image", []any{img.DiskFormat, img.DiskBytes, img.Remote, img.SeedLabel},
+			[]any{twin.DiskFormat, twin.DiskBytes, twin.Remote, twin.SeedLabel})
 		gotP, err := tx.FindProfile("web")
 		same(t, "profile", p, gotP)
 		return err

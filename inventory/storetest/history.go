@@ -125,7 +125,7 @@ func session(n int, host inventory.HostID) inventory.BootSession {
 	return inventory.BootSession{
 		ID: inventory.SessionID(fmt.Sprintf("%032x", 1000-n)), HostID: host, MAC: MAC(1), Address: netip.MustParseAddr("10.1.1.1"),
 		Arch: inventory.X8664, Firmware: inventory.UEFI, Subnet: "rack1", Boot: "image", Reason: "profile debian matches",
-		Profile: "debian", Image: "debian-12", Config: digest(7), Step: inventory.EventDHCPAck, StartedAt: at, LastAt: at,
+		Profile: "debian", Image: "debian-12", Config: digest(7), Operation: "01OP", Step: inventory.EventDHCPAck, StartedAt: at, LastAt: at,
 	}
 }
 
@@ -151,6 +151,7 @@ func sessions(t *testing.T, s inventory.Store) {
 		return err
 	})
 	b.Outcome, b.EndedAt, b.Config = inventory.OutcomeArrived, b.LastAt.Add(time.Second), digest(8)
+	b.Operation = "01OTHER"
 	write(t, s, func(tx inventory.Tx) error { return tx.SaveSession(b) })
 	read(t, s, func(tx inventory.Tx) error {
 		got, err := tx.FindOpenSession(MAC(1))

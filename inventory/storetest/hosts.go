@@ -30,6 +30,9 @@ func hostRoundTrip(t *testing.T, s inventory.Store) {
 	h := Host(1)
 	h.StateReason, h.InMaintenance, h.IsProtected, h.IsAdopted, h.IsArmed = "because it's \"new\"; é", true, true, true, true
 	h.AssetTag, h.DiskBoot = "A-1", inventory.DiskExit
+	h.Taints = []inventory.Taint{{Key: "gpu", Value: "a100"}, {Key: "slow"}}
+	h.RootDisk, h.KeepDisks = inventory.DiskHint{Serial: "S1"}, []inventory.DiskHint{{WWN: "w1"}, {WWN: "w2"}}
+	h.IsDirty, h.FailureN, h.ReuseKey, h.FreedAt = true, 2, "web", Now.Truncate(time.Millisecond)
 	h.LastSeenAt = Now.Truncate(time.Millisecond).Add(time.Hour)
 	write(t, s, func(tx inventory.Tx) error { return tx.CreateHost(&h, Now) })
 	if h.Version != 1 || !h.CreatedAt.Equal(Now.Truncate(time.Millisecond)) || !h.UpdatedAt.Equal(h.CreatedAt) {

@@ -18,6 +18,9 @@ func (d *Document) check(p *problems) {
 	checkKeys(p, layerNoun(), d.Layers)
 	checkKeys(p, targetNoun(), d.Targets)
 	checkKeys(p, secretNoun(), d.Secrets)
+	checkKeys(p, poolNoun(), d.Pools)
+	checkKeys(p, goldenNoun(), d.Goldens)
+	checkKeys(p, bmcNoun(), d.BMCs)
 }
 
 // once notes keys that come twice.

@@ -112,15 +112,7 @@ func parentsFirst(changes []Change) (sorted []Change) {
 
 // planLayers plans layers, in which hosts are called by their names.
 func planLayers(p *problems, d Document, c Current, diff *Diff) {
-	hosts := map[string]bool{}
-	for _, h := range c.Hosts {
-		hosts[h.Name] = true
-	}
-	for _, change := range diff.Changes {
-		if change.host != nil {
-			hosts[change.host.Name] = true
-		}
-	}
+	hosts := hostNames(c, diff)
 	layers := layerNoun()
 	valid := layers.check
 	layers.check = func(l *inventory.Layer) error {
@@ -131,6 +123,20 @@ func planLayers(p *problems, d Document, c Current, diff *Diff) {
 		return valid(l)
 	}
 	layers.plan(p, d.Layers, namedLayers(c), diff)
+}
+
+// hostNames returns the names of hosts that are there or will be.
+func hostNames(c Current, diff *Diff) map[string]bool {
+	names := map[string]bool{}
+	for _, h := range c.Hosts {
+		names[h.Name] = true
+	}
+	for _, change := range diff.Changes {
+		if change.host != nil {
+			names[change.host.Name] = true
+		}
+	}
+	return names
 }
 
 // namedLayers returns the layers with the names of hosts instead of their ids.

@@ -34,6 +34,9 @@ type Document struct {
 	Layers       []Row[inventory.Layer] // a host's by the name of the host
 	Targets      []Row[inventory.JoinTarget]
 	Secrets      []Row[inventory.Secret] // names only, never values
+	Pools        []Row[inventory.Pool]
+	Goldens      []Row[inventory.Golden]
+	BMCs         []Row[inventory.BMC] // with the name of the host as its id; never passwords
 }
 
 // Row is one thing of a document and the fields that the file gives of it.
@@ -58,10 +61,13 @@ const (
 	Layers       Noun = "layers"
 	Targets      Noun = "targets"
 	Secrets      Noun = "secrets"
+	Pools        Noun = "pools"
+	Goldens      Noun = "goldens"
+	BMCs         Noun = "bmcs"
 )
 
 // nouns lists them for a hint.
-const nouns = "hosts, subnets, reservations, profiles, layers, targets and secrets"
+const nouns = "hosts, subnets, reservations, profiles, layers, targets, secrets, pools, goldens and bmcs"
 
 func (n Noun) singular() string { return strings.TrimSuffix(string(n), "s") }
 

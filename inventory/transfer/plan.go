@@ -20,6 +20,9 @@ type Current struct {
 	Targets      []inventory.JoinTarget
 	Secrets      []inventory.Secret
 	Images       []string // names
+	Pools        []inventory.Pool
+	Goldens      []inventory.Golden
+	BMCs         []inventory.BMC
 }
 
 // Load reads what Plan compares with and Export writes.
@@ -45,6 +48,15 @@ func Load(tx inventory.Tx) (c Current, err error) {
 	if c.Secrets, err = tx.ListSecrets(inventory.Page{}); err != nil {
 		return c, err
 	}
+	if c.Pools, err = tx.ListPools(); err != nil {
+		return c, err
+	}
+	if c.Goldens, err = tx.ListGoldens(); err != nil {
+		return c, err
+	}
+	if c.BMCs, err = tx.ListBMCs(inventory.Page{}); err != nil {
+		return c, err
+	}
 	images, err := tx.ListImages(inventory.Page{})
 	for _, i := range images {
 		c.Images = append(c.Images, i.Name)
@@ -65,7 +77,7 @@ const (
 // Change is what an import does with one thing.
 type Change struct {
 	Noun   Noun          `json:"noun"`
-	Name   string        `json:"name"` // what it is called now; a reservation's address, a layer's key with the host's name
+	Name   string        `json:"name"` // what it is called now; a reservation's address, a layer's key with the host's name, a BMC's host
 	Op     Op            `json:"op"`
 	Fields []FieldChange `json:"fields,omitempty"`
 	Line   int           `json:"line,omitempty"`
@@ -77,6 +89,9 @@ type Change struct {
 	layer       *inventory.Layer
 	target      *inventory.JoinTarget
 	secret      *inventory.Secret
+	pool        *inventory.Pool
+	golden      *inventory.Golden
+	bmc         *inventory.BMC // with the name of the host as its id
 }
 
 // HostID names the host that the change is about; it is empty before Apply has made a new one, and for other nouns.
@@ -100,8 +115,8 @@ func (c Change) Profile() *inventory.Profile { return c.profile }
 // Layer is described at Profile.
 func (c Change) Layer() *inventory.Layer { return c.layer }
 
-// Diff is everything that an import does: secrets, targets, profiles, subnets, reservations, hosts and layers, each in
-// the order of the file, but profiles after those they extend.
+// Diff is everything that an import does: secrets, targets, profiles, subnets, reservations, hosts, layers, pools, golden
+// hardware and BMCs, each in the order of the file, but profiles after those they extend.
 type Diff struct {
 	Changes []Change `json:"changes"`
 }
@@ -192,6 +207,9 @@ func Plan(d Document, c Current) (Diff, error) {
 	planReservations(p, d, c, subnets, &diff)
 	planHosts(p, d, c, profiles, &diff)
 	planLayers(p, d, c, &diff)
+	poolNoun().plan(p, d.Pools, c.Pools, &diff)
+	goldenNoun().plan(p, d.Goldens, c.Goldens, &diff)
+	planBMCs(p, d, c, &diff)
 	if err := p.err(); err != nil {
 		return Diff{}, err
 	}
@@ -408,6 +426,8 @@ func (c Change) apply(tx inventory.Tx, now time.Time, newID func() inventory.Hos
 		return nil
 	case c.profile != nil, c.layer != nil, c.target != nil, c.secret != nil:
 		return c.applyConfig(tx, now)
+	case c.pool != nil, c.golden != nil, c.bmc != nil:
+		return c.applyLife(tx, now)
 	case c.subnet != nil && c.Op == OpCreate:
 		return tx.CreateSubnet(c.subnet, now)
 	case c.subnet != nil:

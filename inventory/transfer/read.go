@@ -196,6 +196,12 @@ func (d *Document) read(p *problems, root *yaml.Node) {
 			d.Targets = readList(p, value, targetFields(), func() (t inventory.JoinTarget) { return t })
 		case Secrets:
 			d.Secrets = readList(p, value, secretFields(), func() (s inventory.Secret) { return s })
+		case Pools:
+			d.Pools = readList(p, value, poolFields(), func() (v inventory.Pool) { return v })
+		case Goldens:
+			d.Goldens = readList(p, value, goldenFields(), func() (g inventory.Golden) { return g })
+		case BMCs:
+			d.BMCs = readList(p, value, bmcFields(), func() (b inventory.BMC) { return b })
 		default:
 			p.add(p.file, key.Line, inventory.Errorf(inventory.Invalid, "%q is not known here", clip(key.Value)).
 				WithHint("known are "+nouns))

@@ -249,6 +249,12 @@ func genCurrent() *rapid.Generator[Current] {
 				InMaintenance: bit.Draw(t, "m"), IsProtected: bit.Draw(t, "p"), IsAdopted: bit.Draw(t, "a"),
 				Labels: rapid.MapOfN(rapid.StringMatching(`[A-Za-z0-9]([a-z./_-]{0,5}[a-z0-9])?`), rapid.StringMatching(`([A-Za-z0-9]([A-Za-z0-9._-]{0,5}[a-z0-9])?)?`), 0, 4).Draw(t, "labels"),
 			}
+			if bit.Draw(t, "hints") {
+				size := rapid.Int64Range(0, 1<<50).Draw(t, "size")
+				h.RootDisk = inventory.DiskHint{Model: "Samsung SSD, 50%25 off", Serial: genText().Draw(t, "diskSerial"), MinBytes: size, IsRotational: new(bool)}
+				h.KeepDisks = []inventory.DiskHint{{WWN: "007"}, {Vendor: "true", MaxBytes: 1}, {ByPath: "pci-0000:00:1f.2-ata=1"}}
+				h.Taints = []inventory.Taint{{Key: "gpu", Value: "a100"}, {Key: "slow"}}
+			}
 			for n := range rapid.IntRange(1, 3).Draw(t, "nics") {
 				h.NICs = append(h.NICs, inventory.NIC{MAC: inventory.MAC(fmt.Sprintf("52:54:00:00:%02x:%02x", i, n))})
 			}
@@ -282,6 +288,7 @@ func genCurrent() *rapid.Generator[Current] {
 			c.Reservations = append(c.Reservations, r)
 		}
 		genConfigs(t, &c)
+		genLife(t, &c)
 		return c
 	})
 }
@@ -303,6 +310,7 @@ func readBack(t *rapid.T, d Document, asCSV bool) (back Document) {
 		return read("all.yaml", &b)
 	}
 	back.Profiles, back.Layers, back.Targets, back.Secrets = d.Profiles, d.Layers, d.Targets, d.Secrets
+	back.Pools, back.Goldens, back.BMCs = d.Pools, d.Goldens, d.BMCs
 	for _, noun := range []Noun{Hosts, Subnets, Reservations} {
 		b.Reset()
 		if err := WriteCSV(&b, noun, d); err != nil {
@@ -325,7 +333,8 @@ func TestAnExportImportedAgainChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := len(c.Hosts) + len(c.Subnets) + len(c.Reservations) + len(c.Profiles) + len(c.Layers) + len(c.Targets) + len(c.Secrets)
+		n := len(c.Hosts) + len(c.Subnets) + len(c.Reservations) + len(c.Profiles) + len(c.Layers) + len(c.Targets) + len(c.Secrets) +
+			len(c.Pools) + len(c.Goldens) + len(c.BMCs)
 		if diff.CountN(OpUnchanged) != n || len(diff.Changes) != diff.CountN(OpUnchanged) {
 			t.Fatalf("the import would change:\n%s", diff)
 		}
@@ -361,6 +370,12 @@ func TestAnExportMovesToAnEmptyInventory(t *testing.T) {
 				got.Layers = append(got.Layers, *change.layer)
 			case change.target != nil:
 				got.Targets = append(got.Targets, *change.target)
+			case change.pool != nil:
+				got.Pools = append(got.Pools, *change.pool)
+			case change.golden != nil:
+				got.Goldens = append(got.Goldens, *change.golden)
+			case change.bmc != nil:
+				got.BMCs = append(got.BMCs, *change.bmc)
 			}
 		}
 		for i := range c.Hosts { // a state does not travel, only whether the host was accepted
@@ -372,7 +387,10 @@ func TestAnExportMovesToAnEmptyInventory(t *testing.T) {
 		for i := range c.Profiles {
 			c.Profiles[i].Revision = 0
 		}
-		c.Layers = namedLayers(c0)
+		c.Layers, c.BMCs = namedLayers(c0), namedBMCs(c0)
+		for i := range c.BMCs {
+			c.BMCs[i].Sealed = nil
+		}
 		got.Images, got.Secrets = c.Images, c.Secrets
 		if d := cmp.Diff(c, got, cmpOptions); d != "" {
 			t.Fatalf("moved inventory (-want +got):\n%s", d)
@@ -397,7 +415,8 @@ func fuzzReader(f *testing.F, name string, pattern string) {
 			return
 		}
 		diff, err := Plan(d, Current{Images: []string{"i"}})
-		n := len(d.Hosts) + len(d.Subnets) + len(d.Reservations) + len(d.Profiles) + len(d.Layers) + len(d.Targets) + len(d.Secrets)
+		n := len(d.Hosts) + len(d.Subnets) + len(d.Reservations) + len(d.Profiles) + len(d.Layers) + len(d.Targets) + len(d.Secrets) +
+			len(d.Pools) + len(d.Goldens) + len(d.BMCs)
 		if err == nil && diff.CountN(OpCreate) != n {
 			t.Fatalf("planned %d of %d rows", diff.CountN(OpCreate), n)
 		}
@@ -413,6 +432,8 @@ func FuzzReadCSV(f *testing.F) {
 
 func FuzzReadYAML(f *testing.F) {
 	f.Add("hosts:\n- name: a\n  macs: [52:54:00:00:00:01]\nsubnets:\n- {name: n, cidr: 10.0.0.0/24}\n")
+	f.Add("pools:\n- {name: a, requirements: {disks: 1}, budget: {destroyInterval: 1m}}\ngoldens:\n- {name: g, selector: mac, firmware: {bios: 1}}\n")
+	f.Add("hosts:\n- {name: a, macs: [52:54:00:00:00:01], rootDisk: \"model=a%20b\", keepDisks: [wwn=1], taints: [a=b]}\nbmcs:\n- {host: a, driver: wol}\n")
 	f.Add("profiles:\n- {name: a, image: i, document: x, documentFormat: preseed}\n- {name: b, image: i, extends: a}\nlayers:\n- layer: global\n  config: |\n    a: 1\n")
 	f.Add("targets:\n- {name: t, endpoint: 'k:1', vip: 'fd00::1', tokenFor: 1h}\nsecrets:\n- {name: s, about: x}\n")
 	fuzzReader(f, "fuzz.yaml", "*.yaml")

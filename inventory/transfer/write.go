@@ -35,6 +35,16 @@ func Export(c Current) Document {
 	for _, s := range c.Secrets {
 		d.Secrets = append(d.Secrets, wholeRow(s, secretFields()))
 	}
+	for _, p := range c.Pools {
+		d.Pools = append(d.Pools, wholeRow(p, poolFields()))
+	}
+	for _, g := range c.Goldens {
+		d.Goldens = append(d.Goldens, wholeRow(g, goldenFields()))
+	}
+	for _, b := range namedBMCs(c) {
+		b.Sealed = nil
+		d.BMCs = append(d.BMCs, wholeRow(b, bmcFields()))
+	}
 	return d
 }
 
@@ -93,6 +103,9 @@ func WriteYAML(w io.Writer, d Document) error {
 	addRows(root, Subnets, d.Subnets, subnetFields())
 	addRows(root, Reservations, d.Reservations, reservationFields())
 	addRows(root, Layers, d.Layers, layerFields())
+	addRows(root, Pools, d.Pools, poolFields())
+	addRows(root, Goldens, d.Goldens, goldenFields())
+	addRows(root, BMCs, d.BMCs, bmcFields())
 	out := yaml.NewEncoder(w)
 	out.SetIndent(2)
 	if err := out.Encode(root); err != nil {

@@ -15,6 +15,41 @@ CREATE TABLE artefacts (
   created_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE bmcs (
+  host_id              TEXT    NOT NULL PRIMARY KEY REFERENCES hosts (id) ON DELETE CASCADE,
+  driver               TEXT    NOT NULL,
+  address              TEXT    NOT NULL,
+  username             TEXT    NOT NULL,
+  sealed               BLOB    NOT NULL, -- by package secret; the key is not in the database
+  system               TEXT    NOT NULL,
+  insecure_skip_verify INTEGER NOT NULL,
+  fingerprint          TEXT    NOT NULL,
+  mac                  TEXT    NOT NULL,
+  options              TEXT    NOT NULL,
+  power                TEXT    NOT NULL,
+  power_at             INTEGER NOT NULL,
+  is_reachable         INTEGER NOT NULL,
+  reason               TEXT    NOT NULL,
+  vendor               TEXT    NOT NULL,
+  model                TEXT    NOT NULL,
+  firmware             TEXT    NOT NULL,
+  capabilities         TEXT    NOT NULL,
+  checked_at           INTEGER NOT NULL,
+  created_at           INTEGER NOT NULL,
+  updated_at           INTEGER NOT NULL,
+  version              INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX bmcs_by_address ON bmcs (driver, address, system) WHERE driver <> 'wol' AND driver <> 'manual';
+
+CREATE TABLE claims (
+  id          TEXT    NOT NULL PRIMARY KEY,
+  machine_uid TEXT    NOT NULL UNIQUE REFERENCES machines (uid),
+  machine     TEXT    NOT NULL,
+  host_id     TEXT    NOT NULL UNIQUE REFERENCES hosts (id),
+  created_at  INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE deliveries (
   session_id TEXT    NOT NULL,
   document   TEXT    NOT NULL,
@@ -43,6 +78,20 @@ CREATE TABLE events (
 CREATE INDEX events_by_host ON events (host_id, id);
 
 CREATE INDEX events_by_session ON events (session_id, id);
+
+CREATE TABLE goldens (
+  name         TEXT    NOT NULL PRIMARY KEY,
+  selector     TEXT    NOT NULL,
+  requirements TEXT    NOT NULL,
+  firmware     TEXT    NOT NULL,
+  disk_n       INTEGER NOT NULL,
+  port_n       INTEGER NOT NULL,
+  dimm_n       INTEGER NOT NULL,
+  is_strict    INTEGER NOT NULL,
+  created_at   INTEGER NOT NULL,
+  updated_at   INTEGER NOT NULL,
+  version      INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE host_labels (
   host_id TEXT NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
@@ -85,7 +134,7 @@ CREATE TABLE hosts (
   last_seen_at   INTEGER NOT NULL,
   identified_at  INTEGER NOT NULL,
   version        INTEGER NOT NULL
-, profile_revision INTEGER NOT NULL DEFAULT 0) STRICT;
+, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE UNIQUE INDEX hosts_by_name ON hosts (name);
 
@@ -121,7 +170,22 @@ CREATE TABLE images (
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
   version      INTEGER NOT NULL
-, configs TEXT NOT NULL DEFAULT '', config_args TEXT NOT NULL DEFAULT '') STRICT;
+, configs TEXT NOT NULL DEFAULT '', config_args TEXT NOT NULL DEFAULT '', disk_format TEXT NOT NULL DEFAULT '', disk_bytes INTEGER NOT NULL DEFAULT 0, remote TEXT NOT NULL DEFAULT '', seed_label TEXT NOT NULL DEFAULT '') STRICT;
+
+CREATE TABLE inspections (
+  host_id   TEXT    NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
+  n         INTEGER NOT NULL,
+  at        INTEGER NOT NULL,
+  hardware  TEXT    NOT NULL,
+  changes   TEXT    NOT NULL,
+  faults    TEXT    NOT NULL,
+  golden    TEXT    NOT NULL,
+  operation TEXT    NOT NULL,
+  is_old    INTEGER NOT NULL, -- ten newer ones of its host are kept: it may be forgotten
+  PRIMARY KEY (host_id, n)
+) STRICT;
+
+CREATE INDEX inspections_old ON inspections (at) WHERE is_old = 1;
 
 CREATE TABLE issue_hosts (
   issue_id INTEGER NOT NULL REFERENCES issues (id) ON DELETE CASCADE,
@@ -219,6 +283,46 @@ CREATE TABLE locks (
   since_at   INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE machines (
+  name             TEXT    NOT NULL PRIMARY KEY,
+  uid              TEXT    NOT NULL UNIQUE,
+  owner            TEXT    NOT NULL,
+  profile          TEXT    NOT NULL REFERENCES profiles (name),
+  profile_revision INTEGER NOT NULL,
+  pool             TEXT    NOT NULL, -- no foreign key: the default pool need not exist
+  placement        TEXT    NOT NULL,
+  hostname         TEXT    NOT NULL,
+  parameters       TEXT    NOT NULL,
+  root_disk        TEXT    NOT NULL,
+  keep_disks       TEXT    NOT NULL,
+  clean            TEXT    NOT NULL,
+  release_after    TEXT    NOT NULL,
+  hooks            TEXT    NOT NULL,
+  host_id          TEXT,             -- both of the row in claims; only claims change them
+  claim_id         TEXT,
+  phase            TEXT    NOT NULL,
+  reason           TEXT    NOT NULL,
+  hint             TEXT    NOT NULL,
+  attempt_n        INTEGER NOT NULL,
+  avoid            TEXT    NOT NULL,
+  deleted_at       INTEGER NOT NULL,
+  is_forced        INTEGER NOT NULL,
+  next_at          INTEGER NOT NULL,
+  created_at       INTEGER NOT NULL,
+  updated_at       INTEGER NOT NULL,
+  version          INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX machines_by_owner ON machines (owner) WHERE owner <> '';
+
+CREATE INDEX machines_by_phase ON machines (phase, name);
+
+CREATE INDEX machines_by_pool ON machines (pool, name);
+
+CREATE INDEX machines_by_profile ON machines (profile, name);
+
+CREATE INDEX machines_due ON machines (next_at, name) WHERE next_at > 0;
+
 CREATE TABLE nics (
   mac      TEXT    NOT NULL PRIMARY KEY, -- one MAC, one host: this is what identifies a machine
   host_id  TEXT    NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
@@ -229,6 +333,71 @@ CREATE TABLE nics (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX nics_by_host ON nics (host_id, position);
+
+CREATE TABLE operations (
+  id          TEXT    NOT NULL PRIMARY KEY,
+  kind        TEXT    NOT NULL,
+  host_id     TEXT    NOT NULL,
+  machine     TEXT    NOT NULL,
+  machine_uid TEXT    NOT NULL,
+  claim_id    TEXT    NOT NULL,
+  pool        TEXT    NOT NULL,
+  step        TEXT    NOT NULL,
+  state       TEXT    NOT NULL,
+  is_open     INTEGER NOT NULL, -- whether the state is one of those that go on
+  reason      TEXT    NOT NULL,
+  hint        TEXT    NOT NULL,
+  attempt_n   INTEGER NOT NULL,
+  task        TEXT    NOT NULL,
+  task_n      INTEGER NOT NULL,
+  progress    TEXT    NOT NULL,
+  params      TEXT    NOT NULL,
+  result      TEXT    NOT NULL,
+  by          TEXT    NOT NULL,
+  started_at  INTEGER NOT NULL,
+  granted_at  INTEGER NOT NULL,
+  step_at     INTEGER NOT NULL,
+  deadline_at INTEGER NOT NULL,
+  next_at     INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL,
+  ended_at    INTEGER NOT NULL,
+  version     INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX operations_by_grant ON operations (kind, granted_at) WHERE granted_at > 0;
+
+CREATE INDEX operations_by_host ON operations (host_id, started_at, id);
+
+CREATE INDEX operations_by_kind ON operations (kind, started_at, id);
+
+CREATE INDEX operations_by_machine ON operations (machine, started_at, id);
+
+CREATE INDEX operations_by_pool_grant ON operations (pool, kind, granted_at) WHERE granted_at > 0;
+
+CREATE INDEX operations_by_start ON operations (started_at, id);
+
+CREATE INDEX operations_due ON operations (next_at, id) WHERE is_open = 1 AND next_at > 0;
+
+CREATE INDEX operations_ended ON operations (ended_at, id) WHERE is_open = 0;
+
+CREATE INDEX operations_granted ON operations (kind, pool) WHERE is_open = 1 AND step <> 'budget';
+
+CREATE UNIQUE INDEX operations_open ON operations (host_id) WHERE is_open = 1;
+
+CREATE INDEX operations_open_by_start ON operations (started_at, id) WHERE is_open = 1;
+
+CREATE TABLE pools (
+  name         TEXT    NOT NULL PRIMARY KEY,
+  selector     TEXT    NOT NULL,
+  requirements TEXT    NOT NULL,
+  budget       TEXT    NOT NULL,
+  clean        TEXT    NOT NULL,
+  min_spare    INTEGER NOT NULL,
+  burn_in_for  INTEGER NOT NULL,
+  created_at   INTEGER NOT NULL,
+  updated_at   INTEGER NOT NULL,
+  version      INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE profiles (
   name        TEXT    NOT NULL PRIMARY KEY,
@@ -270,6 +439,17 @@ CREATE TABLE renderings (
 CREATE UNIQUE INDEX renderings_by_host ON renderings (host_id, position);
 
 CREATE INDEX renderings_by_time ON renderings (created_at);
+
+CREATE TABLE reports (
+  id         TEXT    NOT NULL PRIMARY KEY,
+  host_id    TEXT    NOT NULL,
+  kind       TEXT    NOT NULL,
+  machine    TEXT    NOT NULL,
+  body       TEXT    NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX reports_by_host ON reports (host_id, created_at, id);
 
 CREATE TABLE reservations (
   address    INTEGER NOT NULL PRIMARY KEY,
@@ -326,7 +506,7 @@ CREATE TABLE sessions (
   started_at INTEGER NOT NULL,
   last_at    INTEGER NOT NULL,
   ended_at   INTEGER NOT NULL
-, config TEXT NOT NULL DEFAULT '') STRICT;
+, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX sessions_by_config ON sessions (config) WHERE config <> '';
 

@@ -43,6 +43,10 @@ func (p place) methods() []string {
 		return []string{http.MethodGet}
 	case report:
 		return []string{http.MethodGet, http.MethodPost}
+	case task:
+		return []string{http.MethodGet}
+	case told:
+		return []string{http.MethodPost}
 	}
 	return []string{http.MethodGet, http.MethodHead}
 }
@@ -106,6 +110,10 @@ func (s *Server) serve(x *exchange) int {
 		return s.takeReport(x)
 	case document, archive:
 		return s.sendConfig(x)
+	case task:
+		return s.sendTask(x)
+	case told:
+		return s.takeAgentReport(x)
 	}
 	return s.sendScript(x)
 }
@@ -231,5 +239,5 @@ func (s *Server) whatExists() string {
 		}
 	}
 	return fmt.Sprintf("there is: /boot/ask, /boot/script?mac=<address>, /boot/%s, /boot/<loader> with the loaders %s;\n"+
-		"and for a running boot: /boot/<session>/ with the same, artefact/<sha256>/<name>, config/<document> and report?step=<step>", pxe.AutoexecName, strings.Join(names, " "))
+		"and for a running boot: /boot/<session>/ with the same, artefact/<sha256>/<name>, config/<document>, report?step=<step>, and agent/task and agent/report for our agent", pxe.AutoexecName, strings.Join(names, " "))
 }

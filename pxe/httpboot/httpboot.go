@@ -63,6 +63,7 @@ type Config struct {
 	TLS       *tls.Config
 	Serves    func(local netip.Addr) bool // which of our addresses are served; nil: all
 	Boots     Boots
+	Agents    Agents
 	Loaders   Loaders
 	Artefacts Artefacts
 	Admission func(local netip.Addr) Admission // rules for the link behind one of our addresses; nil: the defaults

@@ -11,7 +11,7 @@ import (
 // place is what a URL path names.
 type place string
 
-// The places of the boot door; docs/http-boot.md lists them.
+// The places of the boot door; docs/boot-http.md lists them.
 const (
 	nowhere  place = ""
 	loader   place = "loader"
@@ -22,6 +22,8 @@ const (
 	report   place = "report"
 	document place = "config"
 	archive  place = pxe.ConfigArchive
+	task     place = "agent/task"
+	told     place = "agent/report"
 )
 
 // route is a URL path taken apart.
@@ -77,8 +79,11 @@ func parsePath(escaped string) route {
 		r.name = parts[0]
 		r.place = placeOf(parts[0])
 	case 2:
-		if r.session != "" && parts[0] == string(report) {
+		switch full := place(parts[0] + "/" + parts[1]); {
+		case r.session != "" && parts[0] == string(report):
 			r.place, r.name, r.key = report, parts[0], parts[1]
+		case r.session != "" && (full == task || full == told):
+			r.place, r.name = full, parts[1]
 		}
 	case 3:
 		d, err := inventory.ParseDigest(parts[1])

@@ -21,17 +21,22 @@ const module = "slipway.dev/slipway"
 
 // floors says where each package lives; imports go down only. The longest matching prefix counts.
 var floors = map[string]int{
-	"inventory": 0, "migrations": 0,
+	"inventory": 0, "migrations": 0, "agent/wire": 0,
 	"pxe": 1, "pxe/lease": 1, "inventory/transfer": 1, "secret": 1,
 	"machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/kubeadm/kubelet": 1, "autoinstall/installer": 1,
 	"ignition": 1, "cloudinit": 1, "autoinstall": 1, "kickstart": 1, "preseed": 1, "render": 1,
+	"hardware": 1, "placement": 1, "acceptance": 1, "bmc": 1,
 	"inventory/sqlstore": 2,
-	"provision":          3, "images": 3, "inventory/live": 3,
+	"bmc/redfish":        2, "bmc/ipmi": 2, "bmc/libvirt": 2, "bmc/wol": 2, "bmc/webhook": 2, "bmc/manual": 2, "bmc/fake": 2, "bmc/scan": 2,
+	"agent": 2, "agent/host": 2, "agent/inspect": 2, "agent/burn": 2, "agent/disk": 2, "agent/wipe": 2, "agent/write": 2, "agent/efi": 2, "agent/seed": 2, "agent/kexec": 2, "agent/disk/fat": 2, "agent/write/fetch": 2, "agent/write/qcow2": 2,
+	"images/ramdisk": 3,
+	"provision":      3, "images": 3, "inventory/live": 3,
 	"machine/join": 4,
 	"pxe/dhcp":     4, "pxe/ra": 4, "pxe/tftp": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4,
-	"cmd/slipway": 5,
-	"test":        6, "inventory/storetest": 6,
+	"cmd/slipway":       5,
+	"cmd/slipway-agent": 5,
+	"test":              6, "inventory/storetest": 6, "bmc/bmctest": 6, "bmc/redfish/redfishtest": 6, "bmc/ipmi/ipmitest": 6, "agent/disk/disktest": 6,
 }
 
 // sameFloor lists the imports between neighbours that are allowed, and why.
@@ -63,6 +68,10 @@ var sameFloor = map[string]string{
 	"machineconfig/capisecret -> ignition":                    "foreign secrets become Ignition",
 	"machineconfig/osadapter -> machineconfig":                "meets what bootstrappers require, in the neutral model",
 	"render -> machineconfig":                                 "the way from layers to documents",
+	"agent/wire -> inventory":                                 "what an agent tells is what the inventory knows",
+	"placement -> hardware":                                   "hosts are chosen by what they are made of",
+	"acceptance -> hardware":                                  "the sheet uses its words",
+	"bmc/scan -> bmc/ipmi":                                    "a scan asks as the driver does",
 }
 
 // pure packages give the same bytes for the same input: they may import none of these, nor call time.Now.
@@ -70,32 +79,38 @@ var impure = []string{"database/sql", "net/http", "os", "os/exec", "syscall", "m
 
 // owners names the only packages that may import a third-party library; a library missing here may not be imported.
 var owners = map[string][]string{
-	"github.com/alecthomas/kong":          {"cmd/slipway"},
-	"github.com/danielgtaylor/huma":       {"web"},
-	"github.com/labstack/echo":            {"web"},
-	"github.com/mattn/go-sqlite3":         {"inventory/sqlstore"},
-	"github.com/pressly/goose":            {"inventory/sqlstore"},
-	"github.com/insomniacslk/dhcp":        {"pxe/dhcp", "cmd/slipway/simulate"},
-	"github.com/pin/tftp":                 {"pxe/tftp", "cmd/slipway/simulate"},
-	"github.com/mdlayher":                 {"pxe/dhcp", "pxe/ra", "cmd/slipway/simulate"},
-	"github.com/vishvananda":              {"cmd/slipway"},
-	"github.com/digitalocean/go-libvirt":  {"cmd/slipway/lab"},
-	"github.com/gopacket/gopacket":        {"cmd/slipway/serve"},
-	"github.com/google/uuid":              {"cmd/slipway", "provision"},
-	"github.com/google/renameio":          {"images"},
-	"github.com/klauspost/compress":       {"images"},
-	"github.com/prometheus/client_golang": {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
-	"go.yaml.in/yaml":                     {"cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "autoinstall", "render", "kickstart", "preseed", "ignition"},
-	"github.com/coreos":                   {"ignition"},
-	"github.com/pmezard/go-difflib":       {"provision"},
-	"golang.org/x/crypto":                 {"secret"},
-	"k8s.io":                              {"machine"},
-	"sigs.k8s.io":                         {"machine"},
-	"golang.org/x/net":                    {"pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "cmd/slipway/simulate"},
-	"golang.org/x/sync":                   {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
-	"golang.org/x/sys":                    {"cmd/slipway", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "images"},
-	"golang.org/x/term":                   {"cmd/slipway"},
-	"golang.org/x/time":                   {"provision", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+	"github.com/alecthomas/kong":             {"cmd/slipway"},
+	"github.com/danielgtaylor/huma":          {"web"},
+	"github.com/labstack/echo":               {"web"},
+	"github.com/mattn/go-sqlite3":            {"inventory/sqlstore"},
+	"github.com/pressly/goose":               {"inventory/sqlstore"},
+	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "cmd/slipway/simulate", "agent"},
+	"github.com/pin/tftp":                    {"pxe/tftp", "cmd/slipway/simulate"},
+	"github.com/mdlayher":                    {"pxe/dhcp", "pxe/ra", "cmd/slipway/simulate"},
+	"github.com/vishvananda":                 {"cmd/slipway", "agent"},
+	"github.com/digitalocean/go-libvirt":     {"cmd/slipway/lab", "bmc/libvirt"},
+	"github.com/stmcginnis/gofish":           {"bmc/redfish"},
+	"github.com/bougou/go-ipmi":              {"bmc/ipmi"},
+	"github.com/google/cel-go":               {"hardware"},
+	"github.com/ulikunitz/xz":                {"agent", "images"},
+	"github.com/google/go-containerregistry": {"agent"},
+	"github.com/oklog/ulid":                  {"cmd/slipway"},
+	"github.com/gopacket/gopacket":           {"cmd/slipway/serve"},
+	"github.com/google/uuid":                 {"cmd/slipway", "provision"},
+	"github.com/google/renameio":             {"images"},
+	"github.com/klauspost/compress":          {"images", "agent"},
+	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+	"go.yaml.in/yaml":                        {"cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "autoinstall", "render", "kickstart", "preseed", "ignition"},
+	"github.com/coreos":                      {"ignition"},
+	"github.com/pmezard/go-difflib":          {"provision"},
+	"golang.org/x/crypto":                    {"secret"},
+	"k8s.io":                                 {"machine"},
+	"sigs.k8s.io":                            {"machine"},
+	"golang.org/x/net":                       {"pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "cmd/slipway/simulate"},
+	"golang.org/x/sync":                      {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+	"golang.org/x/sys":                       {"cmd/slipway", "cmd/slipway-agent", "agent", "bmc/ipmi", "bmc/scan", "bmc/wol", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "images"},
+	"golang.org/x/term":                      {"cmd/slipway"},
+	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
 }
 
 type file struct {
@@ -174,12 +189,35 @@ func TestImportsGoDownTheFloors(t *testing.T) {
 			to, _ := floor(pkg)
 			switch {
 			case from >= 5 && to == from: // binaries and tests may use their neighbours
+			case isAgent(f.pkg) && isAgent(pkg): // one program in several rooms
 			case to == from && sameFloor[f.pkg+" -> "+pkg] == "" && f.pkg != pkg:
 				t.Errorf("%s imports its neighbour %s on floor %d", f.name, pkg, to)
 			case to > from:
 				t.Errorf("%s (floor %d) imports %s (floor %d): imports go down", f.name, from, pkg, to)
 			case to == 2 && (from == 3 || from == 4):
 				t.Errorf("%s imports the plug %s; declare an interface and let cmd plug it in", f.name, pkg)
+			}
+		}
+	}
+}
+
+func isAgent(pkg string) bool { return pkg == "agent" || strings.HasPrefix(pkg, "agent/") }
+
+// The agent is small: it takes nothing of ours but its own rooms and the ground it shares with the server.
+func TestTheAgentStaysSmall(t *testing.T) {
+	for _, f := range files(t) {
+		if !isAgent(f.pkg) && f.pkg != "cmd/slipway-agent" || f.pkg == "agent/wire" {
+			continue
+		}
+		for _, name := range f.imports {
+			pkg, ours := strings.CutPrefix(name, module+"/")
+			if to, _ := floor(pkg); ours && !isAgent(pkg) && to > 1 {
+				t.Errorf("%s imports %s: the agent must stay small", f.name, pkg)
+			}
+			for _, heavy := range []string{"k8s.io/", "sigs.k8s.io/", "database/sql", "github.com/labstack/", "github.com/mattn/"} {
+				if strings.HasPrefix(name, heavy) {
+					t.Errorf("%s imports %s: the agent must stay small", f.name, name)
+				}
 			}
 		}
 	}
@@ -192,7 +230,7 @@ func TestGroundAndPureFloorsStayClean(t *testing.T) {
 			continue
 		}
 		for _, name := range f.imports {
-			if level == 0 && strings.Contains(strings.SplitN(name, "/", 2)[0], ".") {
+			if level == 0 && strings.Contains(strings.SplitN(name, "/", 2)[0], ".") && !strings.HasPrefix(name, module+"/") {
 				t.Errorf("%s imports %s: the ground floor uses the standard library only", f.name, name)
 			}
 			if level == 1 && slices.Contains(impure, name) {

@@ -63,6 +63,9 @@ func All() []Benchmark {
 		{Name: "render-flat", Run: renderFlat},
 		{Name: "config-nginx", Programs: config, Run: configBenchmark("config-nginx", func(d *delivery) (ours, peer float64) { return d.plain, d.nginxPlain })},
 		{Name: "config-secret", Programs: config, Run: configBenchmark("config-secret", func(d *delivery) (ours, peer float64) { return d.secret, d.nginxSecret })},
+		{Name: "claims", Run: claims},
+		{Name: "engine", Run: engineFlat},
+		{Name: "install-48", Programs: []string{"ip", "taskset", "nice", "curl"}, Run: install48},
 	}
 }
 
@@ -95,7 +98,7 @@ func (e *Env) freshDir(name string) (string, error) {
 // packages names the Debian package of each program, for the message that one is missing.
 var packages = map[string]string{
 	"ip": "iproute2", "taskset": "util-linux", "nice": "coreutils", "perfdhcp": "kea-admin", "kea-dhcp4": "kea-dhcp4-server",
-	"dnsmasq": "dnsmasq-base", "nginx": "nginx-light", "qemu-system-x86_64": "qemu-system-x86",
+	"dnsmasq": "dnsmasq-base", "nginx": "nginx-light", "curl": "curl", "qemu-system-x86_64": "qemu-system-x86",
 }
 
 // Missing lists the Debian packages that a benchmark lacks on this machine.

@@ -48,6 +48,11 @@ type Client struct {
 	Layers       Configs[inventory.Layer] // by key, with a host's name: global, site/NAME, rack/NAME, host/NAME
 	Secrets      Noun[inventory.Secret]   // without their values
 	Targets      Noun[inventory.JoinTarget]
+	Machines     Machines
+	Pools        Noun[Pool]
+	Goldens      Noun[inventory.Golden]
+	Operations   Operations
+	BMCs         Noun[HostBMC]
 	Sessions     Noun[inventory.BootSession]
 	Issues       Noun[inventory.Issue]
 	Tokens       Noun[inventory.Token]
@@ -101,6 +106,11 @@ func New(cfg Config) (*Client, error) {
 	c.Layers = Configs[inventory.Layer]{Noun[inventory.Layer]{c, "layers"}}
 	c.Secrets = Noun[inventory.Secret]{c, "secrets"}
 	c.Targets = Noun[inventory.JoinTarget]{c, "targets"}
+	c.Machines = Machines{Noun[inventory.Machine]{c, "machines"}}
+	c.Pools = Noun[Pool]{c, "pools"}
+	c.Goldens = Noun[inventory.Golden]{c, "goldens"}
+	c.BMCs = Noun[HostBMC]{c, "bmcs"}
+	c.Operations = Operations{Noun[inventory.Operation]{c, "operations"}}
 	c.Sessions = Noun[inventory.BootSession]{c, "sessions"}
 	c.Issues = Noun[inventory.Issue]{c, "issues"}
 	c.Tokens = Noun[inventory.Token]{c, "tokens"}

@@ -16,19 +16,22 @@ type Hosts struct {
 
 // HostPatch changes some fields of a host; nil leaves one as it is.
 type HostPatch struct {
-	Name         *string             `json:"name,omitempty"`
-	Profile      *string             `json:"profile,omitempty"`         // "" unpins
-	Revision     *int                `json:"profileRevision,omitempty"` // 0 follows the newest
-	DiskBoot     *inventory.DiskBoot `json:"diskBoot,omitempty"`        // "" asks the quirk table
-	IsAdopted    *bool               `json:"isAdopted,omitempty"`
-	UUID         *string             `json:"uuid,omitempty"`
-	Serial       *string             `json:"serial,omitempty"`
-	AssetTag     *string             `json:"assetTag,omitempty"`
-	Manufacturer *string             `json:"manufacturer,omitempty"`
-	Product      *string             `json:"product,omitempty"`
-	MACs         []inventory.MAC     `json:"macs,omitempty"` // all of them; those kept keep what is known of them
-	Place        *PlacePatch         `json:"place,omitempty"`
-	Labels       map[string]*string  `json:"labels,omitempty"` // nil removes one
+	Name         *string              `json:"name,omitempty"`
+	Profile      *string              `json:"profile,omitempty"`         // "" unpins
+	Revision     *int                 `json:"profileRevision,omitempty"` // 0 follows the newest
+	DiskBoot     *inventory.DiskBoot  `json:"diskBoot,omitempty"`        // "" asks the quirk table
+	IsAdopted    *bool                `json:"isAdopted,omitempty"`
+	UUID         *string              `json:"uuid,omitempty"`
+	Serial       *string              `json:"serial,omitempty"`
+	AssetTag     *string              `json:"assetTag,omitempty"`
+	Manufacturer *string              `json:"manufacturer,omitempty"`
+	Product      *string              `json:"product,omitempty"`
+	MACs         []inventory.MAC      `json:"macs,omitempty"` // all of them; those kept keep what is known of them
+	Place        *PlacePatch          `json:"place,omitempty"`
+	Labels       map[string]*string   `json:"labels,omitempty"` // nil removes one
+	Taints       []inventory.Taint    `json:"taints,omitzero"`
+	RootDisk     *inventory.DiskHint  `json:"rootDisk,omitempty"`
+	KeepDisks    []inventory.DiskHint `json:"keepDisks,omitzero"`
 }
 
 // PlacePatch changes parts of a place.

@@ -28,6 +28,11 @@ type ImportRequest struct {
 	Set         map[string]string       `json:"set,omitempty"`
 	MemoryMiB   int                     `json:"memoryMiB,omitempty"`
 	IsInstaller *bool                   `json:"isInstaller,omitempty"`
+	// DiskFormat, DiskBytes, Remote and SeedLabel are about disk images; see inventory.Image.
+	DiskFormat string `json:"diskFormat,omitempty"`
+	DiskBytes  int64  `json:"diskBytes,omitempty"`
+	Remote     string `json:"remote,omitempty"`
+	SeedLabel  string `json:"seedLabel,omitempty"`
 }
 
 // ImportFile is a file that the request itself names.

@@ -33,6 +33,9 @@ type Query struct {
 	Search   string // hosts
 	Selector string // hosts
 	Subnet   string // reservations, leases
+	Pool     string
+	Phase    string
+	Profile  string
 	Host     string // sessions, issues: name, id or MAC
 	All      bool   // issues: closed ones as well
 }
@@ -47,6 +50,9 @@ func (q Query) values() url.Values {
 		{"search", q.Search},
 		{"selector", q.Selector},
 		{"subnet", q.Subnet},
+		{"pool", q.Pool},
+		{"phase", q.Phase},
+		{"profile", q.Profile},
 		{"host", q.Host},
 	} {
 		if s.value != "" {

@@ -15,12 +15,20 @@ type api interface {
 	accept(ctx context.Context, h inventory.Host, s Spec) error
 	// profileOf returns the profile that the host's latest boot was decided with, "" for none.
 	profileOf(ctx context.Context, host string) string
+	// under returns the machines and the operations under way.
+	under(ctx context.Context) ([]inventory.Machine, []inventory.Operation, error)
+	// create wants the machine that is installed on that host, and remove ends it.
+	create(ctx context.Context, s Spec) error
+	remove(ctx context.Context, s Spec) error
 	// follow calls each for every event from the first on, until ctx ends.
 	follow(ctx context.Context, each func(inventory.Event)) error
 }
 
 // remote is the api of a real server.
-type remote struct{ c *client.Client }
+type remote struct {
+	c          *client.Client
+	controller string // address of the libvirt driver
+}
 
 func (r remote) hosts(ctx context.Context) (hosts []inventory.Host, err error) {
 	for h, err := range r.c.Hosts.All(ctx, client.Query{}) {
@@ -33,6 +41,9 @@ func (r remote) hosts(ctx context.Context) (hosts []inventory.Host, err error) {
 }
 
 func (r remote) accept(ctx context.Context, h inventory.Host, s Spec) error {
+	if s.IsInstalled {
+		return r.take(ctx, h, s)
+	}
 	if _, err := r.c.Hosts.Accept(ctx, string(h.ID)); err != nil {
 		return err
 	}

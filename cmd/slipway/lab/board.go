@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// step is one stage of a lab machine's boot, as a column of the table.
+// step is one stage of a lab machine's boot or life, as a column of the table.
 type step int
 
 // The steps in the order in which a machine usually passes them.
@@ -21,11 +21,30 @@ const (
 	stepScript               // it asked what to boot
 	stepFiles                // kernel and RAM disks were sent
 	stepBooted               // the booted system reported
+
+	// Those of an installed machine follow heard and accepted.
+	stepInspected // our agent has reported the hardware
+	stepClaimed   // the machine has its host
+	stepAgent     // our agent runs on it
+	stepWritten   // the operating system is on its disk
+	stepRunning   // that has started from the disk and reported up
+	stepFenced    // the machine goes: its system cannot run any more
+	stepWiped     // our agent has wiped every disk
+	stepFree      // the host is available again
 	stepCount
 )
 
+// The steps of both kinds of machines, in order.
+var (
+	bootSteps = []step{stepHeard, stepAccepted, stepAddress, stepLoader, stepScript, stepFiles, stepBooted}
+	lifeSteps = []step{stepHeard, stepAccepted, stepInspected, stepClaimed, stepAgent, stepWritten, stepRunning, stepFenced, stepWiped, stepFree}
+)
+
 func (s step) String() string {
-	return [stepCount]string{"heard", "accepted", "address", "loader", "script", "files", "booted"}[s]
+	return [stepCount]string{
+		"heard", "accepted", "address", "loader", "script", "files", "booted",
+		"inspected", "claimed", "agent", "written", "running", "fenced", "wiped", "free",
+	}[s]
 }
 
 // row is what is known of one machine.
@@ -41,10 +60,36 @@ type row struct {
 	Problem string                   // why it will not arrive by itself; "" while it may
 	session inventory.SessionID
 	events  []inventory.Event
+
+	// Of an installed machine.
+	Op        inventory.Operation    // what is being done with its host, if anything
+	Phase     inventory.MachinePhase // of the machine, "" while there is none
+	IsLeaving bool                   // the lab ends it once it runs
+	isWanted  bool                   // the lab has asked for it
+	isEnded   bool                   // the lab has asked for its end
 }
 
-// isBooted reports whether the machine has arrived.
-func (r row) isBooted() bool { return r.At[stepBooted] > 0 }
+// goal is the last step that the lab brings the machine to.
+func (r row) goal() step {
+	switch {
+	case !r.IsInstalled:
+		return stepBooted
+	case r.IsLeaving:
+		return stepFree
+	}
+	return stepRunning
+}
+
+// hasArrived reports whether the machine is where the lab brings it.
+func (r row) hasArrived() bool { return r.At[r.goal()] > 0 }
+
+// steps returns the steps that the machine passes.
+func (r row) steps() []step {
+	if r.IsInstalled {
+		return lifeSteps
+	}
+	return bootSteps
+}
 
 // board turns what the server tells about its hosts into rows. It asks nobody and knows no clock.
 type board struct {
@@ -119,7 +164,7 @@ func (b *board) event(ev inventory.Event) (*row, step) {
 	if r.HostID == "" {
 		r.HostID = ev.HostID
 	}
-	if ev.SessionID != "" && ev.SessionID != r.session {
+	if ev.SessionID != "" && ev.SessionID != r.session && !r.IsInstalled {
 		r.newBoot(ev.SessionID)
 	}
 	r.Message = ev.Kind + ": " + ev.Detail
@@ -134,7 +179,7 @@ func (b *board) event(ev inventory.Event) (*row, step) {
 // newBoot forgets how far an earlier boot came.
 func (r *row) newBoot(id inventory.SessionID) {
 	if r.session != "" {
-		for s := stepAddress; s < stepCount; s++ {
+		for s := stepAddress; s <= stepBooted; s++ {
 			r.At[s] = 0
 		}
 		r.FilesN = 0
@@ -143,6 +188,9 @@ func (r *row) newBoot(id inventory.SessionID) {
 }
 
 func (r *row) stepOf(ev inventory.Event, filesN int) step {
+	if r.IsInstalled {
+		return r.lifeStep(ev)
+	}
 	switch ev.Kind {
 	case inventory.EventHostDiscovered, inventory.EventSessionStarted, inventory.EventDHCPDiscover:
 		return stepHeard
@@ -168,10 +216,10 @@ func (r *row) stepOf(ev inventory.Event, filesN int) step {
 	return -1
 }
 
-// isDone reports whether every machine has booted.
+// isDone reports whether every machine has arrived.
 func (b *board) isDone() bool {
 	for _, r := range b.rows {
-		if !r.isBooted() {
+		if !r.hasArrived() {
 			return false
 		}
 	}
@@ -196,7 +244,7 @@ type column struct {
 	spare   int  // in a narrow terminal, columns are left out in this order; 0 never
 }
 
-func columns() []column {
+func columns(steps []step) []column {
 	cs := []column{
 		{head: "MACHINE", cell: func(r row) string { return r.Name }},
 		{head: "MAC", cell: func(r row) string { return string(r.MAC) }, spare: 3},
@@ -204,21 +252,40 @@ func columns() []column {
 		{head: "STATE", cell: func(r row) string { return orDash(string(r.State)) }},
 		{head: "PROFILE", cell: func(r row) string { return orDash(r.Profile) }, spare: 2},
 	}
-	for s := range stepCount {
-		cs = append(cs, column{head: strings.ToUpper(s.String()), cell: func(r row) string { return seconds(r.At[s]) }, isRight: true})
+	for _, s := range steps {
+		c := column{head: strings.ToUpper(s.String()), cell: func(r row) string { return seconds(r.At[s]) }, isRight: true}
+		if s == stepClaimed || s == stepAgent {
+			c.spare = 4
+		}
+		cs = append(cs, c)
 	}
 	return cs
 }
 
 // table draws the rows as text, two lines for each, none longer than width columns (0: no limit): what the machine is
-// and when it passed each step, in seconds after it was switched on; then the latest that happened.
+// and when it passed each step, in seconds after it was switched on; then the latest that happened. Installed machines,
+// whose steps are others, come first.
 func table(rows []row, width int) string {
+	isLive := func(r row) bool { return !r.IsInstalled }
+	live, installed := slices.Clone(rows), slices.DeleteFunc(slices.Clone(rows), isLive)
+	live = slices.DeleteFunc(live, func(r row) bool { return r.IsInstalled })
+	switch {
+	case len(installed) == 0:
+		return part(live, bootSteps, width)
+	case len(live) == 0:
+		return part(installed, lifeSteps[1:], width)
+	}
+	return part(installed, lifeSteps[1:], width) + "\n" + part(live, bootSteps, width)
+}
+
+// part draws the rows of one kind.
+func part(rows []row, steps []step, width int) string {
 	var lines []string
-	cs := columns()
+	cs := columns(steps)
 	for out := 0; ; out++ {
 		cs = slices.DeleteFunc(cs, func(c column) bool { return c.spare > 0 && c.spare == out })
 		lines = align(cs, rows)
-		if out == 3 || width <= 0 || len(lines[0]) <= width {
+		if out == 4 || width <= 0 || len(lines[0]) <= width {
 			break
 		}
 	}
@@ -262,9 +329,11 @@ func align(cs []column, rows []row) []string {
 
 func lastWord(r row) string {
 	switch {
+	case r.IsInstalled:
+		return lifeWord(r)
 	case r.Problem != "":
 		return "stopped: " + r.Problem
-	case r.isBooted():
+	case r.hasArrived():
 		return "booted: " + strings.TrimPrefix(reportLine(r), "up: ")
 	case r.Message != "":
 		return r.Message

@@ -204,3 +204,9 @@ func TestMissingPackagesAreNamedWithTheirPurpose(t *testing.T) {
 		}
 	}
 }
+
+func (f *fakeServer) under(context.Context) ([]inventory.Machine, []inventory.Operation, error) {
+	return nil, nil, nil
+}
+func (f *fakeServer) create(context.Context, Spec) error { return nil }
+func (f *fakeServer) remove(context.Context, Spec) error { return nil }

@@ -19,24 +19,24 @@ type Command struct {
 
 // UpCommand boots a rack.
 type UpCommand struct {
-	Machines int           `default:"3" help:"How many machines: BIOS, UEFI PXE and UEFI HTTP Boot in turn."`
+	Machines int           `default:"3" help:"How many machines: BIOS and UEFI PXE, which are installed, and UEFI HTTP Boot, which runs in memory, in turn."`
 	Accel    string        `default:"auto" enum:"auto,kvm,tcg" help:"How processors are run: kvm, tcg (emulation), or auto to find out."`
 	Dir      string        `default:"${labdir}" help:"Folder of the lab; removed when it ends." placeholder:"DIR"`
-	Check    bool          `help:"End when every machine has booted, with its seconds; exit 1 if one did not."`
-	Timeout  time.Duration `default:"10m" help:"How long --check waits."`
+	Check    bool          `help:"End when every machine has arrived, and the installed ones are wiped again, with seconds; exit 1 if one did not."`
+	Timeout  time.Duration `default:"15m" help:"How long --check waits."`
 }
 
 // Run boots the rack.
 func (c *UpCommand) Run() error {
 	if c.Machines < 1 || c.Machines > 64 {
 		return inventory.Errorf(inventory.Invalid, "a lab of %d machines is not possible", c.Machines).
-			WithHint("use 1 to 64; each takes %d MiB of memory", memoryMiB)
+			WithHint("use 1 to 64; each takes up to %d MiB of memory", agentMiB)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	return Up(ctx, UpConfig{IsCheck: c.Check, Timeout: c.Timeout, Config: Config{
 		Out:        os.Stdout,
-		RackConfig: RackConfig{Dir: c.Dir, Accel: Accel(c.Accel), Specs: Specs(c.Machines)},
+		RackConfig: RackConfig{Dir: c.Dir, Accel: Accel(c.Accel), Specs: LifeSpecs(c.Machines)},
 	}})
 }
 

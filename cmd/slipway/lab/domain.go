@@ -50,7 +50,7 @@ func domainXML(s Spec, dir, bridge string, a Accel) (string, error) {
 	if a == AccelKVM {
 		in.Accel = "kvm"
 	}
-	if s.Disk != "" {
+	if s.isRaw() {
 		in.DiskFormat = "raw"
 	}
 	t, err := template.New("domain").Funcs(template.FuncMap{"xml": xmlText}).Parse(domainText)

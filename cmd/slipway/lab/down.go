@@ -25,7 +25,7 @@ func sweep(cfg RackConfig) (removed []string, err error) {
 		doms, err := d.domains()
 		errs = append(errs, err)
 		for _, dom := range doms {
-			note("machine "+dom.Name, true, d.destroy(dom))
+			note("machine "+dom.Name, true, d.remove(dom))
 		}
 		d.close()
 	} else if err != nil {

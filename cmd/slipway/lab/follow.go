@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func (f *follower) take(ctx context.Context, ev inventory.Event) {
 	}
 }
 
-// poll reads the hosts and accepts those of the lab that wait for it.
+// poll reads the hosts, accepts those of the lab that wait for it, and takes those that are installed on their way.
 func (f *follower) poll(ctx context.Context) {
 	hosts, err := f.api.hosts(ctx)
 	if err != nil {
@@ -85,9 +86,42 @@ func (f *follower) poll(ctx context.Context) {
 			w.row.Message = fmt.Sprintf("not accepted: %v", err)
 		}
 	}
+	f.live(ctx)
 	if f.changed != nil {
 		f.changed()
 	}
+}
+
+// live asks for the machines that are to be installed, once their hosts are known, and for the end of those that leave.
+func (f *follower) live(ctx context.Context) {
+	if !slices.ContainsFunc(f.board.rows, func(r *row) bool { return r.IsInstalled }) {
+		return
+	}
+	machines, ops, err := f.api.under(ctx)
+	if err != nil {
+		return
+	}
+	f.board.takeLife(machines, ops)
+	for _, r := range f.board.rows {
+		switch {
+		case !r.IsInstalled:
+		case !r.isWanted && r.At[stepInspected] > 0 && r.State == inventory.Available && r.Op.ID == "":
+			r.isWanted = f.did(r, "not created", f.api.create(ctx, r.Spec))
+		case r.IsLeaving && !r.isEnded && r.At[stepRunning] > 0 && r.Phase == inventory.MachineRunning:
+			r.isEnded = f.did(r, "not deleted", f.api.remove(ctx, r.Spec))
+		}
+	}
+}
+
+// did reports whether a request was done; a Conflict says that it was done already, and any other error is shown and
+// tried again.
+func (f *follower) did(r *row, what string, err error) bool {
+	var e *inventory.Error
+	if err == nil || errors.As(err, &e) && e.Kind == inventory.Conflict {
+		return true
+	}
+	r.Message = fmt.Sprintf("%s: %v", what, err)
+	return false
 }
 
 // readProfile asks for the profile of the boot that is under way.
@@ -102,11 +136,14 @@ func report(rows []row) string {
 	var b strings.Builder
 	for _, r := range rows {
 		took := "did not arrive"
-		if r.isBooted() {
-			took = "arrived after " + seconds(r.At[stepBooted]) + " s"
+		if r.hasArrived() {
+			took = "arrived after " + seconds(r.At[r.goal()]) + " s"
 		}
 		fmt.Fprintf(&b, "%s %s:", r.Name, took)
-		for s := range stepBooted {
+		for _, s := range r.steps() {
+			if s == r.goal() {
+				break
+			}
 			fmt.Fprintf(&b, " %s %s", s, seconds(r.At[s]))
 		}
 		b.WriteByte('\n')

@@ -1,6 +1,6 @@
 // Package lab owns the virtual rack: machines on libvirt with empty disks and real firmware, plugged into an isolated
-// bridge and booted by a real `slipway serve`; the same rack carries the tests on real firmware. It never boots
-// anything by itself and has no way into the server but its REST API.
+// bridge, and booted, installed and wiped by a real `slipway serve`; the same rack carries the tests on real firmware. It
+// never boots anything by itself and has no way into the server but its REST API.
 package lab
 
 import (
@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -95,9 +96,12 @@ func (l *Lab) open(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	profile := inventory.Profile{Name: ProfileName, Image: ImageName, Selector: "manufacturer=" + Manufacturer}
+	profile := inventory.Profile{Name: ProfileName, Image: ImageName, Selector: "manufacturer=" + Manufacturer + ",label:" + useLabel + "!=" + useInstalled}
 	if _, err := l.API.Profiles.Put(ctx, ProfileName, profile); err != nil {
 		return fmt.Errorf("save the lab's profile: %w", err)
+	}
+	if slices.ContainsFunc(l.Rack.cfg.Specs, func(s Spec) bool { return s.IsInstalled }) {
+		return l.prepareLife(ctx, cfg)
 	}
 	return nil
 }

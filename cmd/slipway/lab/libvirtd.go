@@ -33,13 +33,19 @@ user = "root"
 group = "root"
 `
 
-const qemuConf = "/etc/libvirt/qemu.conf"
+const (
+	qemuConf = "/etc/libvirt/qemu.conf"
+	// definitions is where libvirtd keeps its domains.
+	definitions = "/etc/libvirt/qemu"
+)
 
 // daemon is the libvirtd the rack runs on.
 type daemon struct {
 	conn *libvirt.Libvirt
 	net  netspace
 	cmd  *exec.Cmd // nil when it is not ours
+	// socket is where it listens.
+	socket string
 }
 
 // findDaemon connects to a libvirtd that is running already; ok is false when there is none.
@@ -54,7 +60,7 @@ func findDaemon() (d daemon, ok bool, err error) {
 			return daemon{}, false, inventory.Errorf(inventory.Unavailable, "libvirtd at %s does not answer: %w", path, err).
 				WithHint("look at its log with: journalctl -u libvirtd")
 		}
-		d = daemon{conn: conn, net: netspace{path: "/proc/self/ns/net"}}
+		d = daemon{conn: conn, net: netspace{path: "/proc/self/ns/net"}, socket: path}
 		if of := (netspace{path: fmt.Sprintf("/proc/%d/ns/net", pid)}); pid > 0 {
 			if _, err := of.inode(); err == nil {
 				d.net = of
@@ -97,10 +103,13 @@ func connect(path string) (*libvirt.Libvirt, error) {
 	return l, nil
 }
 
-// startDaemon starts a libvirtd of our own inside n, and waits until it answers. Its qemu.conf is laid over the
-// system's in a mount namespace of its own, so that /etc stays as it is.
+// startDaemon starts a libvirtd of our own inside n, and waits until it answers. Its qemu.conf, and a folder for its
+// domains, are laid over the system's in a mount namespace of its own, so that /etc stays as it is even when it is killed.
 func startDaemon(ctx context.Context, n netspace, dir string) (daemon, error) {
-	conf, logPath := filepath.Join(dir, "qemu.conf"), filepath.Join(dir, "libvirtd.log")
+	conf, domains, logPath := filepath.Join(dir, "qemu.conf"), filepath.Join(dir, "domains"), filepath.Join(dir, "libvirtd.log")
+	if err := os.MkdirAll(domains, 0o755); err != nil {
+		return daemon{}, fmt.Errorf("make folder for libvirt's domains: %w", err)
+	}
 	if err := os.WriteFile(conf, []byte(ownConf), 0o644); err != nil {
 		return daemon{}, fmt.Errorf("write %s: %w", conf, err)
 	}
@@ -122,6 +131,9 @@ func startDaemon(ctx context.Context, n netspace, dir string) (daemon, error) {
 		if err := unix.Mount(conf, qemuConf, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("lay our qemu.conf over %s: %w", qemuConf, err)
 		}
+		if err := unix.Mount(domains, definitions, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("lay a folder of ours over %s: %w", definitions, err)
+		}
 		if err := n.enter(); err != nil {
 			return err
 		}
@@ -130,7 +142,7 @@ func startDaemon(ctx context.Context, n netspace, dir string) (daemon, error) {
 	if err != nil {
 		return daemon{}, fmt.Errorf("start libvirtd: %w", err)
 	}
-	d := daemon{net: n, cmd: cmd}
+	d := daemon{net: n, cmd: cmd, socket: sockets()[0]}
 	if d.conn, err = awaitDaemon(ctx, cmd.Process.Pid); err != nil {
 		d.close()
 		return daemon{}, inventory.Errorf(inventory.Unavailable, "our libvirtd does not answer: %w\n%s", err, tailFile(logPath, 10))
@@ -183,14 +195,24 @@ func (d *daemon) domains() ([]libvirt.Domain, error) {
 	return ours, nil
 }
 
-// destroy stops a domain at once; one that is gone already is fine.
-func (d *daemon) destroy(dom libvirt.Domain) error {
+// stop switches a domain off at once; one that is off or gone already is fine.
+func (d *daemon) stop(dom libvirt.Domain) error {
 	err := d.conn.DomainDestroyFlags(dom, libvirt.DomainDestroyDefault)
 	if err != nil && !libvirt.IsNotFound(err) && !isNotRunning(err) {
 		return fmt.Errorf("stop libvirt domain %s: %w", dom.Name, err)
 	}
-	// The lab's domains are transient; one that somebody has made persistent is forgotten too.
-	_ = d.conn.DomainUndefineFlags(dom, libvirt.DomainUndefineNvram)
+	return nil
+}
+
+// remove stops a domain and makes libvirt forget it.
+func (d *daemon) remove(dom libvirt.Domain) error {
+	if err := d.stop(dom); err != nil {
+		return err
+	}
+	err := d.conn.DomainUndefineFlags(dom, libvirt.DomainUndefineNvram|libvirt.DomainUndefineManagedSave|libvirt.DomainUndefineSnapshotsMetadata)
+	if err != nil && !libvirt.IsNotFound(err) {
+		return fmt.Errorf("remove libvirt domain %s: %w", dom.Name, err)
+	}
 	return nil
 }
 

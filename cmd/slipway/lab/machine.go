@@ -30,7 +30,13 @@ type Spec struct {
 	// NoPXEv6 takes PXE over IPv6 from a UEFI machine's boot entries: it has a minute less to wait on its way from a
 	// refused network boot to its disk.
 	NoPXEv6 bool
+	// IsInstalled gives the machine an empty raw disk that the lab can read beside it, and a life as an installed server;
+	// the others boot a system that stays in memory.
+	IsInstalled bool
 }
+
+// installedMiB is the disk of a machine that is installed: small, because every byte of it is wiped and read back.
+const installedMiB = 512
 
 // memoryMiB is what every firmware needs for Debian 12's netboot system, whose RAM disk takes 137 MiB unpacked and 40
 // packed: with 384 a BIOS machine boots and a UEFI one does not, with 320 none does.
@@ -58,11 +64,28 @@ func Specs(n int) []Spec {
 	return specs
 }
 
+// LifeSpecs returns n machines, of which the BIOS and UEFI PXE ones are installed and the UEFI HTTP Boot ones are not.
+func LifeSpecs(n int) []Spec {
+	specs := Specs(n)
+	for i := range specs {
+		if specs[i].Firmware != inventory.UEFIHTTP {
+			specs[i].IsInstalled, specs[i].NoPXEv6, specs[i].MemoryMiB = true, true, agentMiB
+		}
+	}
+	return specs
+}
+
+// isRaw reports whether the machine's disk is a raw file.
+func (s Spec) isRaw() bool { return s.Disk != "" || s.IsInstalled }
+
 // Domain returns the name of the machine's libvirt domain.
 func (s Spec) Domain() string { return prefix + s.Name }
 
 // HostName returns the name that the machine has in the inventory once the lab has accepted it.
 func (s Spec) HostName() string { return "lab-" + s.Name }
+
+// MachineName returns the name of the machine that is installed on it.
+func (s Spec) MachineName() string { return s.Name }
 
 // files are where a machine keeps what it needs, all inside the folder of its rack.
 type files struct{ disk, nvram, console string }
@@ -73,7 +96,7 @@ func (s Spec) files(dir string) files {
 		nvram:   filepath.Join(dir, s.Name+".nvram"),
 		console: filepath.Join(dir, s.Name+".console"),
 	}
-	if s.Disk != "" {
+	if s.isRaw() {
 		f.disk = filepath.Join(dir, s.Name+".raw")
 	}
 	return f

@@ -109,7 +109,11 @@ func (r *Rack) build(ctx context.Context) error {
 		if err := makeDisk(ctx, s, r.cfg.Dir); err != nil {
 			return err
 		}
-		r.machines = append(r.machines, &Machine{Spec: s, rack: r})
+		m := &Machine{Spec: s, rack: r}
+		if err := m.define(); err != nil {
+			return err
+		}
+		r.machines = append(r.machines, m)
 	}
 	return nil
 }
@@ -134,6 +138,9 @@ func (r *Rack) findOrStartDaemon(ctx context.Context) error {
 
 // Machines returns the machines in the order of the rack.
 func (r *Rack) Machines() []*Machine { return r.machines }
+
+// Controller returns the address of the libvirt driver that powers the machines; their systems are their domains.
+func (r *Rack) Controller() string { return "unix://" + r.daemon.socket }
 
 // Interface returns the name of the bridge.
 func (r *Rack) Interface() string { return r.cfg.Bridge }
@@ -176,7 +183,7 @@ func (r *Rack) Close() error {
 	return errors.Join(errs...)
 }
 
-// Stop switches every machine off, all at once because libvirt takes a second or more for each.
+// Stop switches every machine off and makes libvirt forget it, all at once because libvirt takes a second or more for each.
 func (r *Rack) Stop() error {
 	if r.daemon.conn == nil {
 		return nil
@@ -187,18 +194,18 @@ func (r *Rack) Stop() error {
 	}
 	var g errgroup.Group
 	for _, dom := range doms {
-		g.Go(func() error { return r.daemon.destroy(dom) })
+		g.Go(func() error { return r.daemon.remove(dom) })
 	}
 	return g.Wait()
 }
 
-// Start switches the machine on. Its console goes on where it was.
+// Start switches the machine on. Its console and firmware variables go on where they were.
 func (m *Machine) Start() error {
-	text, err := domainXML(m.Spec, m.rack.cfg.Dir, m.rack.cfg.Bridge, m.rack.cfg.Accel)
+	dom, err := m.rack.daemon.conn.DomainLookupByName(m.Domain())
 	if err != nil {
-		return err
+		return fmt.Errorf("find libvirt domain %s: %w", m.Domain(), err)
 	}
-	if _, err := m.rack.daemon.conn.DomainCreateXML(text, 0); err != nil {
+	if err := m.rack.daemon.conn.DomainCreate(dom); err != nil {
 		return inventory.Errorf(inventory.Unavailable, "libvirt does not start machine %s: %w\n%s", m.Name, err,
 			tailFile(filepath.Join(emulatorLogs, m.Domain()+".log"), 5))
 	}
@@ -214,8 +221,23 @@ func (m *Machine) Stop() error {
 	if err != nil {
 		return fmt.Errorf("find libvirt domain %s: %w", m.Domain(), err)
 	}
-	return m.rack.daemon.destroy(dom)
+	return m.rack.daemon.stop(dom)
 }
+
+// define makes the machine known to libvirt, where it stays when it is off: its controller can switch it on again.
+func (m *Machine) define() error {
+	text, err := domainXML(m.Spec, m.rack.cfg.Dir, m.rack.cfg.Bridge, m.rack.cfg.Accel)
+	if err != nil {
+		return err
+	}
+	if _, err := m.rack.daemon.conn.DomainDefineXML(text); err != nil {
+		return inventory.Errorf(inventory.Unavailable, "libvirt does not take machine %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// DiskPath returns the file that is the machine's disk.
+func (m *Machine) DiskPath() string { return m.files(m.rack.cfg.Dir).disk }
 
 // Console returns everything the machine has written to its serial port.
 func (m *Machine) Console() ([]byte, error) {
@@ -234,6 +256,12 @@ func makeDisk(ctx context.Context, s Spec, dir string) error {
 			return fmt.Errorf("read disk of machine %s: %w", s.Name, err)
 		}
 		return os.WriteFile(f.disk, b, 0o644)
+	}
+	if s.IsInstalled {
+		if err := os.WriteFile(f.disk, nil, 0o644); err != nil {
+			return fmt.Errorf("make disk of machine %s: %w", s.Name, err)
+		}
+		return os.Truncate(f.disk, installedMiB<<20)
 	}
 	out, err := exec.CommandContext(ctx, "qemu-img", "create", "-q", "-f", "qcow2", f.disk, "8G").CombinedOutput()
 	if err != nil {

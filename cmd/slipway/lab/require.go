@@ -1,8 +1,8 @@
 package lab
 
 import (
-	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -12,7 +12,7 @@ import (
 type Package struct {
 	Name string
 	Why  string
-	Has  string // a program, or the absolute path of a file, that is there when the package is
+	Has  string // a program, or the absolute path of a file or a pattern of some, that is there when the package is
 }
 
 // Packages returns what the lab needs from Debian 12.
@@ -25,7 +25,15 @@ func Packages() []Package {
 		{"ovmf", "the firmware of the UEFI machines", ovmfCode},
 		{"ipxe-qemu", "the network card's boot ROM of the BIOS machine", "/usr/lib/ipxe/qemu/efi-virtio.rom"},
 		{"ipxe", "the boot loaders that the server hands out", "/usr/lib/ipxe/snponly.efi"},
-		{installerPackage, "the Linux that the machines boot", installerDir + "/linux"},
+		{installerPackage, "the Linux that machines boot in memory", installerDir + "/linux"},
+		{"linux-image-amd64", "the kernel of the agent and of the system that is installed", "/boot/vmlinuz-*"},
+		{"grub-pc-bin", "loader of that system for BIOS", grubBIOS + "/boot.img"},
+		{"grub-efi-amd64-bin", "loader of that system for UEFI", grubUEFI + "/kernel.img"},
+		{"grub-common", "makes both", "grub-mkimage"},
+		{"busybox-static", "the programs of that system", busyboxBin},
+		{"dosfstools", "makes its file system", "mkfs.vfat"},
+		{"mtools", "fills that", "mcopy"},
+		{"fdisk", "makes its partitions", "sfdisk"},
 	}
 }
 
@@ -34,7 +42,7 @@ func Missing(packages []Package) []Package {
 	var missing []Package
 	for _, p := range packages {
 		if strings.HasPrefix(p.Has, "/") {
-			if _, err := os.Stat(p.Has); err != nil {
+			if found, err := filepath.Glob(p.Has); err != nil || len(found) == 0 {
 				missing = append(missing, p)
 			}
 		} else if _, err := exec.LookPath(p.Has); err != nil {

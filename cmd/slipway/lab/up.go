@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,6 +59,8 @@ type upRun struct {
 	lab    *Lab
 	board  *board
 	screen *screen
+	// unwritten are machines that report up though nothing is on their disk.
+	unwritten []string
 }
 
 func (u *upRun) run(ctx context.Context) error {
@@ -71,6 +74,10 @@ func (u *upRun) run(ctx context.Context) error {
 		}
 	}()
 	u.board = newBoard(u.lab.Rack.cfg.Specs, filesN, time.Now())
+	for _, r := range u.board.rows {
+		// For a person, the BIOS machines stay, and the UEFI ones show the way back.
+		r.IsLeaving = r.IsInstalled && (u.cfg.IsCheck || r.Firmware == inventory.UEFI)
+	}
 	for _, m := range u.lab.Rack.Machines() {
 		if err := m.Start(); err != nil {
 			return err
@@ -85,7 +92,7 @@ func (u *upRun) run(ctx context.Context) error {
 }
 
 func (u *upRun) watch(ctx context.Context) error {
-	f := &follower{api: remote{u.lab.API}, board: u.board, reached: u.reached, changed: u.draw}
+	f := &follower{api: remote{u.lab.API, u.lab.Rack.Controller()}, board: u.board, reached: u.reached, changed: u.draw}
 	if u.cfg.IsCheck {
 		return u.check(ctx, f)
 	}
@@ -93,7 +100,7 @@ func (u *upRun) watch(ctx context.Context) error {
 	return f.follow(ctx, func() bool {
 		if u.board.isDone() && !announced {
 			announced = true
-			u.screen.below("Every machine has booted. The lab stays until Ctrl-C.")
+			u.screen.below("Every machine has arrived. The lab stays until Ctrl-C; try: slipway machine list")
 			u.draw()
 		}
 		return false
@@ -111,13 +118,13 @@ func (u *upRun) check(ctx context.Context, f *follower) error {
 	u.draw()
 	say(u.cfg.Out, "\n%s", strings.TrimRight(report(u.board.copy()), "\n"))
 	if u.board.isDone() {
-		return nil
+		return u.checkDisks(ctx)
 	}
 	if err != nil {
 		say(u.cfg.Out, "\nGiven up after %s.", u.cfg.Timeout)
 	}
 	for i, r := range u.board.rows {
-		if r.isBooted() {
+		if r.hasArrived() {
 			continue
 		}
 		console, _ := u.lab.Rack.Machines()[i].Console()
@@ -132,7 +139,31 @@ func (u *upRun) draw() {
 	u.screen.draw(func(width int) string { return table(u.board.copy(), width) })
 }
 
+// checkDisks reads the disks of the installed machines back.
+func (u *upRun) checkDisks(ctx context.Context) (err error) {
+	for _, m := range u.lab.Rack.Machines() {
+		if !m.IsInstalled {
+			continue
+		}
+		word, why := u.lab.certify(ctx, m)
+		if slices.Contains(u.unwritten, m.Name) {
+			why = errors.New("it reported up, and nothing was on its disk")
+		}
+		if why != nil {
+			word, err = why.Error(), ErrNotArrived
+		}
+		say(u.cfg.Out, "%s: %s", m.Name, word)
+	}
+	return err
+}
+
 func (u *upRun) reached(r *row, s step) {
+	if s == stepRunning {
+		i := slices.Index(u.board.rows, r)
+		if is, err := isInstalled(u.lab.Rack.Machines()[i].DiskPath()); err != nil || !is {
+			u.unwritten = append(u.unwritten, r.Name)
+		}
+	}
 	u.screen.line(fmt.Sprintf("%7.1f s  %-12s %-9s %s", r.At[s].Seconds(), r.Name, s, r.Message))
 }
 

@@ -45,7 +45,7 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 	bootDoor := httpboot.New(httpboot.Config{
 		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(),
 		Listen: []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.cfg.BootPort))}, Serves: ours.serves,
-		Boots: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: ours.admission, Now: time.Now, Log: a.log,
+		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: ours.admission, Now: time.Now, Log: a.log,
 	})
 	a.metrics.MustRegister(writable, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	all := map[string]func(context.Context) error{

@@ -26,7 +26,16 @@ func (a *appliance) openSecrets(ctx context.Context) (box *secret.Box, reportKey
 	storedN := 0
 	err = a.store.Read(ctx, func(tx inventory.Tx) error {
 		all, err := tx.ListSecrets(inventory.Page{})
+		if err != nil {
+			return err
+		}
+		controllers, err := tx.ListBMCs(inventory.Page{})
 		storedN = len(all)
+		for _, b := range controllers {
+			if len(b.Sealed) > 0 {
+				storedN++
+			}
+		}
 		return err
 	})
 	if err != nil {

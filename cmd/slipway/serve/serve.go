@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
@@ -38,6 +39,7 @@ type appliance struct {
 	cache     *images.Cache
 	jobs      *images.Jobs
 	engine    *provision.Engine
+	bank      *fake.Bank // of simulated controllers
 	joiner    *join.Joiner
 	authority *authority // nil without a boot door over TLS
 	admin     *web.Server
@@ -66,6 +68,11 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer a.store.Close()
+	defer func() {
+		if a.bank != nil {
+			_ = a.bank.Close()
+		}
+	}()
 	if err := a.start(ctx); err != nil {
 		return err
 	}
@@ -126,7 +133,7 @@ func (a *appliance) start(ctx context.Context) error {
 		Store: a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: neighbourOf,
-		Confidential: confidential,
+		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	a.store.OnCommit(a.hub.Wake)
@@ -138,7 +145,7 @@ func (a *appliance) start(ctx context.Context) error {
 		},
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(),
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
-		Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(),
+		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(),
 	})
 	return nil
 }

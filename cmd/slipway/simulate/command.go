@@ -36,6 +36,10 @@ type BootCommand struct {
 	Fault       []string      `help:"A fault and its probability, such as drop=0.01: ${faults}. May be repeated." placeholder:"NAME[=P]"`
 	Pace        float64       `default:"1" help:"1: the timers of real firmware; 0: as fast as possible."`
 	Expect      string        `default:"booted" enum:"booted,disk,waiting" help:"Where every machine should arrive: booted, disk or waiting."`
+	Power       string        `help:"Give the machines controllers: an HTTP server at this address, for the BMC driver webhook. They stay off until they are switched on, and live until the timeout." placeholder:"HOST:PORT"`
+	PowerNetns  string        `help:"Network namespace that the controllers listen in." placeholder:"NAME"`
+	PowerFault  float64       `help:"Chance from 0 to 1 that a call to a controller fails."`
+	Download    bool          `help:"Our agent really fetches the disk images that it is told to write."`
 	Timeout     time.Duration `default:"10m" help:"When to give up."`
 	JSON        bool          `name:"json" help:"Write the result as JSON."`
 }
@@ -56,6 +60,7 @@ func (c *BootCommand) config() (Config, error) {
 	cfg := Config{
 		Interface: c.Interface, Namespace: c.Netns, Hosts: c.Hosts, Seed: c.Seed, Concurrency: c.Concurrency,
 		Firmware: firmware, Faults: faults, Pace: c.Pace, Expect: Stage(c.Expect), Timeout: c.Timeout,
+		Power: PowerConfig{Listen: c.Power, Namespace: c.PowerNetns, Faults: c.PowerFault}, Download: c.Download,
 	}
 	return cfg, cfg.Check()
 }

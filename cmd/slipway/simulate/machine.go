@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	agentwire "slipway.dev/slipway/agent/wire"
 )
 
 // Stage is how far a machine is; they are counted live.
@@ -24,17 +26,20 @@ const (
 	StageScript   Stage = "script"
 	StageWaiting  Stage = "waiting" // told to wait
 	StageFetching Stage = "fetching"
-	StageSystem   Stage = "system" // the kernel runs
-	StageBooted   Stage = "booted" // reported up
-	StageDisk     Stage = "disk"   // sent to its own disk
-	StageSilent   Stage = "silent" // booted, and made never to report
+	StageAgent    Stage = "agent"   // our agent runs
+	StageWriting  Stage = "writing" // our agent writes an image
+	StageSystem   Stage = "system"  // the kernel runs
+	StageBooted   Stage = "booted"  // reported up
+	StageDisk     Stage = "disk"    // sent to its own disk
+	StageSilent   Stage = "silent"  // booted, and made never to report
 	StageFailed   Stage = "failed"
 )
 
 // Stages lists them in order.
 func Stages() []Stage {
 	return []Stage{
-		StageOff, StageAddress, StageLoader, StageIPXE, StageScript, StageWaiting, StageFetching, StageSystem,
+		StageOff, StageAddress, StageLoader, StageIPXE, StageScript, StageWaiting, StageFetching, StageAgent,
+		StageWriting, StageSystem,
 		StageBooted, StageDisk, StageSilent, StageFailed,
 	}
 }
@@ -52,6 +57,9 @@ type machine struct {
 	isSlow    bool
 	failAt    Stage // power fails when this stage begins; "" never
 	boots     int
+
+	outlet *outlet // nil: it has no controller, and is on
+	disk   disk
 }
 
 // errPowerLost ends a boot by a fault: it counts as no failure of the server.
@@ -65,6 +73,9 @@ func (m *machine) live(ctx context.Context) Stage {
 	begin := time.Now()
 	for {
 		end, err := m.boot(ctx)
+		if err == nil && end == StageDisk {
+			end, err = m.fromDisk(ctx)
+		}
 		if ctx.Err() != nil {
 			m.group.stats.fail(m.id, "unfinished: "+string(m.at()))
 			m.enter(StageFailed)
@@ -333,6 +344,9 @@ func (m *machine) after(ctx context.Context, e ending) (Stage, error) {
 	}
 	if _, err := m.exchange(ctx, system(), "os "); err != nil {
 		return "", fmt.Errorf("the booted system: %w", err)
+	}
+	if session := argument(e.args, agentwire.ArgServer); session != "" {
+		return m.runAgent(ctx, session)
 	}
 	if m.dice.happens(FaultNeverReport) {
 		return StageSilent, nil

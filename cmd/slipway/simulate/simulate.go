@@ -29,6 +29,13 @@ type Config struct {
 	Expect      Stage   // where every machine should arrive: booted, disk or waiting
 	Timeout     time.Duration
 	Log         *slog.Logger
+	// Power, with an address to listen on, gives the machines controllers: they are on when those say so, boot again
+	// whenever they are switched on, and the run ends with its timeout or context.
+	Power PowerConfig
+	// Download makes our agent really fetch the images that it is told to write.
+	Download bool
+	// Acted, when set, is called for everything that an agent does; by many goroutines.
+	Acted func(Act)
 	// Progress, when set, is called about once a second with the number of machines in each stage.
 	Progress func(map[Stage]int)
 	// Acknowledged, when set, is called for every lease at the moment its ACK has come; by many goroutines.
@@ -80,6 +87,10 @@ func (c *Config) Check() error {
 		return fmt.Errorf("a pace of %g is not between 0 and 100", c.Pace)
 	case c.Expect != StageBooted && c.Expect != StageDisk && c.Expect != StageWaiting:
 		return fmt.Errorf("machines cannot be expected to end as %q; use booted, disk or waiting", c.Expect)
+	case !(c.Power.Faults >= 0 && c.Power.Faults <= 1):
+		return fmt.Errorf("controllers that fail with a chance of %g; use 0 to 1", c.Power.Faults)
+	case c.Power.Listen != "" && c.Concurrency > 0:
+		return errors.New("machines with controllers are all plugged in at once: leave the concurrency out")
 	case c.Concurrency < 0:
 		return fmt.Errorf("a concurrency of %d is less than nothing", c.Concurrency)
 	case c.Timeout <= 0:
@@ -102,12 +113,12 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	serveCtx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() { served <- w.serve(serveCtx) }()
-	r := run(ctx, cfg, w, 69)
+	r, err := run(ctx, cfg, w, 69)
 	stop()
-	return r, <-served
+	return r, errors.Join(err, <-served)
 }
 
-func run(ctx context.Context, cfg Config, n network, tftpPort uint16) Result {
+func run(ctx context.Context, cfg Config, n network, tftpPort uint16) (Result, error) {
 	g := &group{cfg: cfg, log: cfg.Log, net: n, stats: newStats(), holders: newHolders(), tftpPort: tftpPort}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -116,6 +127,13 @@ func run(ctx context.Context, cfg Config, n network, tftpPort uint16) Result {
 		m := &machine{group: g, id: NewIdentity(cfg.Seed, i), firmware: cfg.Firmware[i%len(cfg.Firmware)], dice: newDice(cfg.Faults, cfg.Seed, i)}
 		m.stage.Store(StageOff)
 		g.machines = append(g.machines, m)
+	}
+	stopPower := func() {}
+	if cfg.Power.Listen != "" {
+		var err error
+		if stopPower, err = g.servePower(); err != nil {
+			return Result{}, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
@@ -137,20 +155,25 @@ func run(ctx context.Context, cfg Config, n network, tftpPort uint16) Result {
 			}
 		}
 		all.Go(func() {
-			m.live(ctx)
+			if m.outlet != nil {
+				m.obey(ctx)
+			} else {
+				m.live(ctx)
+			}
 			if holdsSlot {
 				<-slots
 			}
 		})
 	}
 	all.Wait()
+	stopPower()
 	took := time.Since(begin)
 	stopWatch()
 	watcher.Wait()
 	for _, m := range g.machines {
 		m.drop()
 	}
-	return g.result(took)
+	return g.result(took), nil
 }
 
 // watch reports the stages until ctx is done.

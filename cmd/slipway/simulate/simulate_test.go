@@ -42,6 +42,16 @@ type toyServer struct {
 
 const toyKernel, toyInitrd = "KERNEL of a toy", "INITRD of a toy"
 
+// ran runs machines against a toy server.
+func ran(t *testing.T, cfg Config, s *toyServer) Result {
+	t.Helper()
+	r, err := run(t.Context(), cfg, s, s.tftpPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func hexOf(s string) string { h := sha256.Sum256([]byte(s)); return hex.EncodeToString(h[:]) }
 
 func newToyServer(t *testing.T) *toyServer {
@@ -190,7 +200,7 @@ func summaryOf(t *testing.T, r Result) string {
 func TestMachinesOfEveryFirmwareBootAndReport(t *testing.T) {
 	t.Parallel()
 	s := newToyServer(t)
-	r := run(t.Context(), toyConfig(12), s, s.tftpPort)
+	r := ran(t, toyConfig(12), s)
 	if !r.IsGood() || s.reports != 12 {
 		t.Fatalf("%d reports; %s", s.reports, summaryOf(t, r))
 	}
@@ -210,7 +220,7 @@ func TestMachinesArriveThroughEveryFault(t *testing.T) {
 		FaultDrop: .005, FaultDuplicate: .2, FaultMalformed: .2, FaultTFTPAbort: .3, FaultHTTPAbort: .1,
 		FaultWrongOrder: .3, FaultReboot: .3, FaultSlow: .1, FaultSameXID: .3,
 	}
-	r := run(t.Context(), cfg, s, s.tftpPort)
+	r := ran(t, cfg, s)
 	if !r.IsGood() {
 		t.Fatal(summaryOf(t, r))
 	}
@@ -253,7 +263,7 @@ func TestWhatServersDoWrongIsFound(t *testing.T) {
 			s.mu.Unlock()
 			cfg := toyConfig(1)
 			cfg.Firmware, cfg.Timeout = []Firmware{c.firmware}, 2*time.Second
-			r := run(t.Context(), cfg, s, s.tftpPort)
+			r := ran(t, cfg, s)
 			if r.IsGood() || len(r.Failures) == 0 || !strings.Contains(summaryOf(t, r), c.want) {
 				t.Errorf("want a failure with %q, got: %s", c.want, summaryOf(t, r))
 			}
@@ -265,7 +275,7 @@ func TestAnAddressGivenTwiceIsFound(t *testing.T) {
 	t.Parallel()
 	s := newToyServer(t)
 	s.sameAddr = true
-	r := run(t.Context(), toyConfig(2), s, s.tftpPort)
+	r := ran(t, toyConfig(2), s)
 	if r.IsGood() || len(r.Breaches) == 0 {
 		t.Errorf("nobody noticed: %s", summaryOf(t, r))
 	}
@@ -290,7 +300,7 @@ func TestMachinesEndWhereTheyAreSent(t *testing.T) {
 			s.mu.Unlock()
 			cfg := toyConfig(4)
 			cfg.Expect, cfg.Concurrency = c.expect, 2
-			if r := run(t.Context(), cfg, s, s.tftpPort); !r.IsGood() {
+			if r := ran(t, cfg, s); !r.IsGood() {
 				t.Error(summaryOf(t, r))
 			}
 		})
@@ -303,7 +313,7 @@ func TestAMachineWithoutBootDataGoesToItsDisk(t *testing.T) {
 	s.bootFile = func(*message) string { return "" }
 	cfg := toyConfig(4)
 	cfg.Expect = StageDisk
-	if r := run(t.Context(), cfg, s, s.tftpPort); !r.IsGood() {
+	if r := ran(t, cfg, s); !r.IsGood() {
 		t.Error(summaryOf(t, r))
 	}
 }
@@ -313,7 +323,7 @@ func TestNobodyAnswers(t *testing.T) {
 	s := newToyServer(t)
 	cfg := toyConfig(1)
 	cfg.Faults, cfg.Timeout = Faults{FaultDrop: 1}, 300*time.Millisecond
-	if r := run(t.Context(), cfg, s, s.tftpPort); r.IsGood() || r.Stages[StageFailed] != 1 {
+	if r := ran(t, cfg, s); r.IsGood() || r.Stages[StageFailed] != 1 {
 		t.Errorf("got: %s", summaryOf(t, r))
 	}
 }
@@ -323,7 +333,7 @@ func TestTheWaitForARouterEndsWithItsAdvertisement(t *testing.T) {
 	s := newToyServer(t)
 	cfg := toyConfig(2)
 	cfg.Firmware, cfg.Pace = []Firmware{FirmwareIPXEROM}, 0.05
-	r := run(t.Context(), cfg, s, s.tftpPort)
+	r := ran(t, cfg, s)
 	for _, step := range r.Steps {
 		if step.Step == "router" && step.N >= 2 && r.Counts["router waits in vain"] == 0 {
 			return

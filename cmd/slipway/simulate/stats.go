@@ -103,7 +103,10 @@ func (s *stats) sameFile(name string, digest [sha256.Size]byte) error {
 }
 
 // stepOrder is the order of steps in a summary.
-var stepOrder = [...]string{"offer", "ack", "loader", "ipxe offer", "ipxe ack", "router", "script", "file", "os offer", "os ack", "report", "boot"}
+var stepOrder = [...]string{
+	"offer", "ack", "loader", "ipxe offer", "ipxe ack", "router", "script", "file", "os offer", "os ack", "report",
+	"agent report", "agent inspect", "agent burn-in", "agent wipe", "agent write", "boot",
+}
 
 func (s *stats) summary() (steps []StepStat, failures []Failure, counts map[string]int, bytes int64) {
 	s.mu.Lock()

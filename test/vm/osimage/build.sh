@@ -1,6 +1,6 @@
 #!/bin/bash
 # build.sh base OUT                 a Debian tree and its kernel
-# build.sh KIND OUT BASE            a kernel and RAM disk for a kind, from such a tree
+# build.sh KIND OUT BASE            a kernel and RAM disk for a kind, or a disk, from such a tree
 #
 # Needs root, and apt's lists of Debian. SOURCES holds lines of a sources.list, FILES the folder of our own files.
 # OUT is new; it is complete when this ends with 0. Mounts go with this process: it runs in a mount namespace of its own.
@@ -107,18 +107,11 @@ ignition() {
 	local out=$1 base=$2 root=$1/root tools=$1/tools
 	tree "$root" "$base"
 	finish "$root"
-	echo uninitialized >"$root/etc/machine-id" # the first boot: systemd reads presets, which is how Ignition enables units
-	mkdir -p "$root/etc/selinux"
-	printf 'SELINUX=disabled\nSELINUXTYPE=none\n' >"$root/etc/selinux/config" # Debian's Ignition fails without
-	cp "$FILES/dracut/default.network" "$root/usr/lib/systemd/network/zz-default.network"
-	install -D -m 644 "$FILES/ssh-keys.conf" "$root/usr/lib/systemd/system/ssh.service.d/keys.conf"
-	install -D -m 644 "$FILES/image.preset" "$root/usr/lib/systemd/system-preset/80-image.preset"
+	for-ignition "$root"
 
 	tree "$tools" "$base" dracut-core dracut-network ignition zstd
 	mount -t sysfs -o ro sysfs "$tools/sys"
-	mkdir -p "$tools/usr/lib/dracut/modules.d/98slipway-root"
-	cp "$FILES"/dracut/* "$tools/usr/lib/dracut/modules.d/98slipway-root/"
-	(cd "$tools/usr/lib/dracut/modules.d/98slipway-root" && chmod 755 ./*.sh is-live-image setfiles)
+	dracut-module "$tools" 98slipway-root "$FILES"/dracut/*
 	chroot "$tools" dracut --quiet --force --no-hostonly --no-early-microcode --kver "$version" --tmpdir /tmp \
 		--modules "base systemd systemd-initrd systemd-networkd dracut-systemd kernel-modules udev-rules fs-lib ignition slipway-root" \
 		--drivers "virtio_net virtio_pci virtio_blk virtio_rng" --no-compress /initrd
@@ -130,4 +123,26 @@ ignition() {
 	rm -rf "$root" "$tools"
 }
 
+# for-ignition ROOT makes a tree one that Ignition prepares on its first boot.
+for-ignition() {
+	local root=$1
+	echo uninitialized >"$root/etc/machine-id" # the first boot: systemd reads presets, which is how Ignition enables units
+	mkdir -p "$root/etc/selinux"
+	printf 'SELINUX=disabled\nSELINUXTYPE=none\n' >"$root/etc/selinux/config" # Debian's Ignition fails without
+	cp "$FILES/dracut/default.network" "$root/usr/lib/systemd/network/zz-default.network"
+	install -D -m 644 "$FILES/ssh-keys.conf" "$root/usr/lib/systemd/system/ssh.service.d/keys.conf"
+	install -D -m 644 "$FILES/image.preset" "$root/usr/lib/systemd/system-preset/80-image.preset"
+}
+
+# dracut-module TOOLS NAME FILE... gives dracut a module.
+dracut-module() {
+	local folder=$1/usr/lib/dracut/modules.d/$2
+	mkdir -p "$folder"
+	shift 2
+	cp "$@" "$folder/"
+	(cd "$folder" && grep -lZ '^#!' -- * | xargs -0 chmod 755)
+}
+
+# shellcheck source=disk/disk.sh
+. "$FILES/disk/disk.sh"
 "$@"

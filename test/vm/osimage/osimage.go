@@ -1,5 +1,6 @@
-// Package osimage owns two small operating systems for tests, made of Debian's packages: one with cloud-init, and one
-// that Ignition prepares in its RAM disk. It never configures one: what they become is what the tests look at.
+// Package osimage owns small operating systems for tests, made of Debian's packages: one with cloud-init, and one that
+// Ignition prepares, each as a RAM disk and as a disk. It never configures one: what they become is what the tests look
+// at.
 package osimage
 
 import (
@@ -23,7 +24,7 @@ import (
 // Kind is one of the operating systems.
 type Kind string
 
-// The kinds. Both run in RAM, have Linux with virtio drivers, systemd, systemd-networkd, sshd, sudo and curl, and write
+// The kinds that Build makes. Both run in RAM, have Linux with virtio drivers, systemd, systemd-networkd, sshd, sudo and curl, and write
 // to the console that the kernel is told.
 const (
 	// CloudInit is Debian 12 with its cloud-init (22.4.2) and netplan. Its one RAM disk is its root, so a seed for
@@ -34,13 +35,29 @@ const (
 	Ignition Kind = "ignition"
 )
 
+// The kinds that BuildDisk makes: the same systems on disks that boot with BIOS and with UEFI, from a disk on virtio, SCSI
+// (virtio) or NVMe.
+const (
+	// DiskCloudInit is partitioned as Debian's cloud images are. Its root is partition 1, named cloudimg-rootfs, which
+	// cloud-init grows over the rest of the disk. A seed for NoCloud is a file system named CIDATA on any disk, or lies
+	// below /var/lib/cloud/seed/nocloud.
+	DiskCloudInit Kind = "disk-cloud-init"
+	// DiskIgnition is partitioned as Fedora CoreOS is: partition 3 is named boot and 4 is named root, both ext4. On its first
+	// boot Ignition runs on ignition/config.ign in partition boot, which is removed then, as is the file
+	// ignition.firstboot that made it the first.
+	DiskIgnition Kind = "disk-ignition"
+)
+
 // MemoryMiB is what a machine needs to boot an image: its packed RAM disk, and twice what is in it.
 const MemoryMiB = 1024
 
 // Image is what a machine boots, as paths of files.
 type Image struct{ Kernel, Initrd string }
 
-//go:embed build.sh cloud.cfg ssh-keys.conf image.preset dracut
+// Disk is a disk for a machine, as paths of files: as it is, with holes where nothing is, and packed with zstd.
+type Disk struct{ Raw, Packed string }
+
+//go:embed build.sh cloud.cfg ssh-keys.conf image.preset dracut disk
 var ours embed.FS
 
 const (
@@ -60,31 +77,48 @@ func Build(ctx context.Context, dir string, kind Kind) (Image, error) {
 	if kind != CloudInit && kind != Ignition {
 		return Image{}, fmt.Errorf("there is no image %q", kind)
 	}
-	if err := checkMachine(); err != nil {
+	made, err := build(ctx, dir, kind)
+	if err != nil {
 		return Image{}, err
+	}
+	return Image{Kernel: filepath.Join(made, "kernel"), Initrd: filepath.Join(made, "initrd")}, nil
+}
+
+// BuildDisk returns the disk of a kind, under the same terms as Build. Its files are shared: machines write to copies.
+func BuildDisk(ctx context.Context, dir string, kind Kind) (Disk, error) {
+	if kind != DiskCloudInit && kind != DiskIgnition {
+		return Disk{}, fmt.Errorf("there is no disk %q", kind)
+	}
+	made, err := build(ctx, dir, kind)
+	if err != nil {
+		return Disk{}, err
+	}
+	return Disk{Raw: filepath.Join(made, "raw"), Packed: filepath.Join(made, "raw.zst")}, nil
+}
+
+// build returns the folder in which a kind is.
+func build(ctx context.Context, dir string, kind Kind) (string, error) {
+	if err := checkMachine(); err != nil {
+		return "", err
 	}
 	b := builder{dir: dir}
 	var err error
 	if b.sources, err = sources(ctx); err != nil {
-		return Image{}, err
+		return "", err
 	}
 	if b.key, err = key(b.sources); err != nil {
-		return Image{}, err
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Image{}, err
+		return "", err
 	}
-	made, err := b.build(ctx, string(kind), func(out string) error {
+	return b.build(ctx, string(kind), func(out string) error {
 		base, err := b.build(ctx, "base", func(out string) error { return b.run(ctx, "base", out) })
 		if err != nil {
 			return err
 		}
 		return b.run(ctx, string(kind), out, base)
 	})
-	if err != nil {
-		return Image{}, err
-	}
-	return Image{Kernel: filepath.Join(made, "kernel"), Initrd: filepath.Join(made, "initrd")}, nil
 }
 
 func checkMachine() error {

@@ -1,0 +1,64 @@
+package wipe
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"slipway.dev/slipway/agent/disk"
+	"slipway.dev/slipway/inventory"
+)
+
+// secure has the disk erase itself, also what no address leads to any more. One that cannot is overwritten, and what
+// kept it from erasing itself is said when that matters.
+func (o *work) secure(ctx context.Context) error {
+	o.total.Store(o.dev.Bytes)
+	places := o.sampler()
+	if err := o.plant(places); err != nil {
+		return err
+	}
+	var method string
+	var why, err error
+	o.isErasing.Store(true)
+	if strings.HasPrefix(o.disk.Name, "nvme") {
+		method, err = o.eraseNVMe(ctx)
+	} else if o.dev.IsBlock() {
+		method, why = o.eraseATA()
+	}
+	o.isErasing.Store(false)
+	if err != nil {
+		o.cert.Method = method
+		return err
+	}
+	if method != "" {
+		return o.checkErased(method, places)
+	}
+	if err := o.overwriteAll(ctx); err != nil {
+		return err
+	}
+	if why != nil {
+		return inventory.Errorf(inventory.Unavailable, "%s was overwritten only: %w", o.disk.Name, why)
+	}
+	return nil
+}
+
+// checkErased reads back places that were written before. After the key was thrown away they read as noise, which is as
+// good as zero; what was there must be gone.
+func (o *work) checkErased(method string, places []int64) error {
+	o.cert.Method, o.cert.Bytes = method, o.dev.Bytes
+	o.bytes.Store(o.dev.Bytes)
+	planted := pattern()
+	isZero := true
+	isClean := func(p []byte) bool {
+		isZero = isZero && disk.IsZero(p)
+		return !bytes.Equal(p, planted[:len(p)])
+	}
+	if err := o.check(places, isClean, "unchanged"); err != nil {
+		return err
+	}
+	if left := disk.Contents(o.dev, o.dev.Bytes); len(left) > 0 {
+		return inventory.Errorf(inventory.Unavailable, "%s still shows %s after it erased itself", o.disk.Name, left[0].Kind)
+	}
+	o.isZero = isZero
+	return nil
+}

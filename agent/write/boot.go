@@ -1,0 +1,98 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"slipway.dev/slipway/agent/disk"
+	"slipway.dev/slipway/agent/disk/fat"
+	"slipway.dev/slipway/agent/efi"
+	"slipway.dev/slipway/agent/wire"
+	"slipway.dev/slipway/inventory"
+)
+
+func asError(err error) (*inventory.Error, bool) {
+	var e *inventory.Error
+	return e, errors.As(err, &e)
+}
+
+// bootEntry makes the firmware start the disk. It returns the name of the entry, or "" where there is nothing to do: a
+// BIOS starts disks by their boot sector, and without a loader of ours the firmware looks for one by itself.
+func (w *Writer) bootEntry(ctx context.Context, t wire.WriteTask, root inventory.Disk, say func(string, wire.Progress)) (string, error) {
+	if t.BootEntry == wire.KeepOrder || !w.cfg.EFI.Present() {
+		return "", nil
+	}
+	want, err := w.loader(root.Name)
+	if err != nil {
+		return "", err
+	}
+	if want.File == "" {
+		say("the image has no boot loader for UEFI: the boot order stays as it is", wire.Progress{})
+		return "", nil
+	}
+	want.Mode, want.MAC = t.BootEntry, t.BootMAC
+	known, err := w.partitions(ctx)
+	if err != nil {
+		return "", err
+	}
+	if known != nil { // else a disk could not be read, and its entries may be good
+		if _, err := w.cfg.EFI.Forget(func(id disk.GUID) bool { return !slices.Contains(known, id) }); err != nil {
+			return "", err
+		}
+	}
+	return w.cfg.EFI.Install(want)
+}
+
+// loader finds the boot loader on a disk.
+func (w *Writer) loader(name string) (efi.Want, error) {
+	dev, err := w.cfg.Tree.Open(name, disk.Read)
+	if err != nil {
+		return efi.Want{}, err
+	}
+	defer dev.Close()
+	table, err := disk.ReadTable(dev, dev.Bytes, dev.Sector)
+	if err != nil || table == nil || !table.IsGPT {
+		return efi.Want{}, err
+	}
+	for _, p := range table.Partitions {
+		if p.Type != disk.TypeESP {
+			continue
+		}
+		files, err := fat.List(io.NewSectionReader(dev, p.First*int64(dev.Sector), p.Sectors*int64(dev.Sector)))
+		if err != nil {
+			continue
+		}
+		if path, system := efi.Loader(files); path != "" {
+			return efi.Want{Partition: p, File: path, Description: system + " (Slipway)"}, nil
+		}
+	}
+	return efi.Want{}, nil
+}
+
+// partitions lists the GPT partitions of all disks; nil when one of them could not be read.
+func (w *Writer) partitions(ctx context.Context) ([]disk.GUID, error) {
+	disks, err := w.cfg.Disks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := []disk.GUID{}
+	for _, d := range disks {
+		dev, err := w.cfg.Tree.Open(d.Name, disk.Read)
+		if err != nil {
+			return nil, nil //nolint:nilerr // said by nil
+		}
+		table, err := disk.ReadTable(dev, dev.Bytes, dev.Sector)
+		dev.Close()
+		if err != nil {
+			return nil, nil //nolint:nilerr // said by nil
+		}
+		if table != nil {
+			for _, p := range table.Partitions {
+				ids = append(ids, p.ID)
+			}
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,268 @@
+// Package fetch owns how the agent gets files over HTTP: one stream that goes on after the network was cut, ranges of a
+// file, and small documents. It never stores anything, and keeps URLs, which carry a session's secret, out of errors.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Source is a file on a server.
+type Source struct {
+	Client *http.Client // http.DefaultClient when nil
+	URL    string
+	Name   string // for people: "the image"
+
+	// Tries is how often in a row nothing may come before the fetch fails; 10 when 0.
+	Tries int
+	// StallFor is how long a connection may be silent; a minute when 0.
+	StallFor time.Duration
+	// Wait sleeps; tests need not.
+	Wait func(ctx context.Context, d time.Duration) error
+}
+
+// The longest pause between two tries, and the longest that a server may ask for.
+const (
+	maxPause      = 15 * time.Second
+	maxRetryAfter = 2 * time.Minute
+)
+
+// Sleep waits for a time or the end of the context.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// answer is a response and how to end it.
+type answer struct {
+	*http.Response
+	stop context.CancelFunc
+}
+
+func (a *answer) close() {
+	a.Body.Close()
+	a.stop()
+}
+
+// refusal is an error status.
+type refusal struct {
+	why     *inventory.Error
+	after   time.Duration
+	isFinal bool
+}
+
+func (r *refusal) Error() string { return r.why.Error() }
+
+func (s *Source) name() string {
+	if s.Name == "" {
+		return "the file"
+	}
+	return s.Name
+}
+
+func (s *Source) tries() int {
+	if s.Tries > 0 {
+		return s.Tries
+	}
+	return 10
+}
+
+func (s *Source) stall() time.Duration {
+	if s.StallFor > 0 {
+		return s.StallFor
+	}
+	return time.Minute
+}
+
+// get sends one request for the bytes from off to last, which is -1 for the end.
+func (s *Source) get(ctx context.Context, off, last int64, etag string) (*answer, error) {
+	ctx, stop := context.WithCancel(ctx)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+	if err != nil {
+		stop()
+		return nil, &refusal{isFinal: true, why: inventory.Errorf(inventory.Invalid, "the address of %s cannot be read", s.name())}
+	}
+	// Packed on the way the bytes would not be those of the digest.
+	req.Header.Set("Accept-Encoding", "identity")
+	switch {
+	case last >= 0:
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", off, last))
+	case off > 0:
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", off))
+	}
+	if etag != "" {
+		req.Header.Set("If-Range", etag)
+	}
+	client := s.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	silence := time.AfterFunc(s.stall(), stop)
+	resp, err := client.Do(req)
+	silence.Stop()
+	if err != nil {
+		stop()
+		return nil, bare(err)
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusPartialContent {
+		defer stop()
+		defer resp.Body.Close()
+		return nil, s.refused(resp)
+	}
+	return &answer{Response: resp, stop: stop}, nil
+}
+
+// bare takes the URL out of an error of the HTTP client.
+func bare(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+func (s *Source) refused(resp *http.Response) error {
+	r := &refusal{}
+	kind, why := inventory.Unavailable, ""
+	switch code := resp.StatusCode; {
+	case code == http.StatusNotFound || code == http.StatusGone:
+		kind, r.isFinal, why = inventory.NotFound, true, "is not there any more"
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		kind, r.isFinal, why = inventory.Forbidden, true, "may not be fetched by this machine"
+	case code == http.StatusRequestedRangeNotSatisfiable:
+		kind, r.isFinal, why = inventory.Invalid, true, "is shorter than it should be"
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+		why = "is not to be had now"
+	default:
+		kind, r.isFinal, why = inventory.Internal, true, "cannot be fetched"
+	}
+	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
+		r.after = min(time.Duration(n)*time.Second, maxRetryAfter)
+	}
+	r.why = inventory.Errorf(kind, "%s %s: the server answers %s", s.name(), why, inventory.Clean(resp.Status, 80))
+	return r
+}
+
+// again waits before try n, counted from 1, or returns why there is none.
+func (s *Source) again(ctx context.Context, n int, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var r *refusal
+	isRefusal := errors.As(err, &r)
+	if isRefusal && r.isFinal {
+		return r.why
+	}
+	if n >= s.tries() {
+		if isRefusal {
+			return r.why
+		}
+		return inventory.Errorf(inventory.Unavailable, "%s cannot be fetched after %d tries: %s", s.name(), n, inventory.Clean(err.Error(), 300)).
+			WithHint("look at the network between this machine and the server")
+	}
+	pause := min(time.Second/2<<min(n-1, 10), maxPause)
+	pause = pause/2 + rand.N(pause/2+1) // not all machines at the same time
+	if isRefusal && r.after > 0 {
+		pause = r.after
+	}
+	wait := s.Wait
+	if wait == nil {
+		wait = Sleep
+	}
+	return wait(ctx, pause)
+}
+
+// Document fetches a whole small file.
+func (s *Source) Document(ctx context.Context, limit int64) ([]byte, error) {
+	for try := 1; ; try++ {
+		b, err := s.document(ctx, limit)
+		if err == nil {
+			return b, nil
+		}
+		if err := s.again(ctx, try, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Source) document(ctx context.Context, limit int64) ([]byte, error) {
+	a, err := s.get(ctx, 0, -1, "")
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	silence := time.AfterFunc(s.stall(), a.stop)
+	defer silence.Stop()
+	b, err := io.ReadAll(io.LimitReader(a.Body, limit+1))
+	if err != nil {
+		return nil, bare(err)
+	}
+	if int64(len(b)) > limit {
+		return nil, &refusal{isFinal: true, why: inventory.Errorf(inventory.Invalid, "%s is larger than %d bytes", s.name(), limit)}
+	}
+	return b, nil
+}
+
+// Range fetches n bytes at an offset.
+func (s *Source) Range(ctx context.Context, off, n int64) ([]byte, error) {
+	for try := 1; ; try++ {
+		b, err := s.ranged(ctx, off, n)
+		if err == nil {
+			return b, nil
+		}
+		if err := s.again(ctx, try, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Source) ranged(ctx context.Context, off, n int64) ([]byte, error) {
+	a, err := s.get(ctx, off, off+n-1, "")
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	if a.StatusCode != http.StatusPartialContent && off > 0 {
+		return nil, &refusal{isFinal: true, why: inventory.Errorf(inventory.Invalid, "%s is of a format that needs a server which knows byte ranges, and this one does not", s.name())}
+	}
+	silence := time.AfterFunc(s.stall(), a.stop)
+	defer silence.Stop()
+	b := make([]byte, n)
+	got, err := io.ReadFull(a.Body, b)
+	if errors.Is(err, io.ErrUnexpectedEOF) && isWhole(a, off+int64(got)) {
+		return b[:got], nil // the file ends here
+	}
+	return b[:got], bare(err)
+}
+
+// isWhole reports whether the file ends at an offset, by the server's word.
+func isWhole(a *answer, end int64) bool {
+	total, ok := total(a, 0)
+	return ok && total == end
+}
+
+// total returns the size of the whole file, from an answer that began at off.
+func total(a *answer, off int64) (int64, bool) {
+	if a.StatusCode == http.StatusPartialContent {
+		_, size, ok := strings.Cut(a.Header.Get("Content-Range"), "/")
+		n, err := strconv.ParseInt(size, 10, 64)
+		return n, ok && err == nil
+	}
+	return a.ContentLength - off, a.ContentLength >= 0
+}

@@ -1,0 +1,184 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"slipway.dev/slipway/agent/wire"
+	"slipway.dev/slipway/agent/write/fetch"
+	"slipway.dev/slipway/agent/write/qcow2"
+	"slipway.dev/slipway/inventory"
+)
+
+// image is a file that is about to be written.
+type image struct {
+	file   wire.ImageFile
+	source *fetch.Source
+	qcow2  *qcow2.Map
+}
+
+// open finds out how large the disk must be, as far as that can be known before writing.
+func (w *Writer) open(ctx context.Context, file wire.ImageFile) (*image, error) {
+	img := &image{file: file, source: &fetch.Source{Client: w.cfg.Client, URL: file.URL, Name: "the image", Wait: w.cfg.Wait, Tries: w.cfg.Tries}}
+	if isOCI(file.URL) {
+		if err := img.resolve(ctx, w.cfg.Client); err != nil {
+			return nil, err
+		}
+	}
+	if img.file.Format == "qcow2" {
+		return img, img.readMap(ctx)
+	}
+	if img.file.Format == "raw" && img.file.SizeBytes > 0 {
+		img.file.DiskBytes = img.file.SizeBytes
+	}
+	return img, nil
+}
+
+func (img *image) readMap(ctx context.Context) error {
+	b, err := img.source.Range(ctx, 0, qcow2.HeaderBytes)
+	if err != nil {
+		return err
+	}
+	header, err := qcow2.ParseHeader(b)
+	if err != nil {
+		return err
+	}
+	size := img.file.SizeBytes
+	if size == 0 {
+		st, err := img.source.Stream(ctx)
+		if err != nil {
+			return err
+		}
+		size = st.Size()
+		st.Close()
+	}
+	img.qcow2, err = qcow2.ReadMap(header, size, func(off, n int64) ([]byte, error) { return img.source.Range(ctx, off, n) })
+	if err != nil {
+		return err
+	}
+	if said := img.file.DiskBytes; said > 0 && header.Size > said {
+		return tooBig(header.Size, said)
+	}
+	img.file.DiskBytes = header.Size
+	return nil
+}
+
+func tooBig(is, said int64) error {
+	return inventory.Errorf(inventory.Invalid, "the image has a disk of at least %d bytes, and %d were announced", is, said).
+		WithHint("add the image again, so that its size is measured")
+}
+
+// copy fetches the file and hands its data to the sink. When it returns nil the file was whole and its digest right.
+func (img *image) copy(ctx context.Context, to *sink, read func(*stream)) error {
+	ctx, stop := context.WithCancel(ctx)
+	st, err := img.source.Stream(ctx)
+	if err != nil {
+		stop()
+		return err
+	}
+	s := newStream(ctx, st)
+	defer func() {
+		stop()
+		<-s.done
+		st.Close()
+	}()
+	read(s)
+	if want, is := img.file.SizeBytes, st.Size(); want > 0 && is >= 0 && want != is {
+		return faulty("the image has %d bytes on the server, and %d were announced: it is truncated or another", is, want).
+			WithHint("add the image again")
+	}
+	copyErr := img.unpack(s, to)
+	if err := context.Cause(to.ctx); err != nil {
+		return err // the disk failed; that the stream did as well is no news
+	}
+	var known *inventory.Error
+	if errors.As(copyErr, &known) && known.Kind == inventory.Unavailable {
+		return copyErr
+	}
+	// Also when the data makes no sense the rest is read: a wrong digest is the better explanation.
+	if _, err := io.Copy(io.Discard, s); err != nil {
+		return err
+	}
+	return img.judge(s, copyErr)
+}
+
+// judge says what is wrong with a file that was read to its end.
+func (img *image) judge(s *stream, copyErr error) error {
+	n, digest := s.bytes.Load(), s.digest()
+	switch {
+	case img.file.SizeBytes > 0 && n < img.file.SizeBytes:
+		return faulty("the image is truncated: it has %d of %d bytes", n, img.file.SizeBytes).WithHint("add the image again")
+	case img.file.SizeBytes > 0 && n > img.file.SizeBytes:
+		return inventory.Errorf(inventory.Invalid, "the image has %d bytes, and %d were announced", n, img.file.SizeBytes).WithHint("add the image again")
+	case img.file.Digest != "" && digest != img.file.Digest:
+		return faulty("the checksum of the image is wrong: it is %s and should be %s", digest, inventory.Clean(img.file.Digest, 80)).
+			WithHint("the file is damaged, on the server or on the way: add the image again, or look at the network")
+	case copyErr != nil:
+		var known *inventory.Error
+		if errors.As(copyErr, &known) {
+			return copyErr
+		}
+		return inventory.Errorf(inventory.Invalid, "the image is not a good %s file: %s", img.file.Format, inventory.Clean(copyErr.Error(), 200)).
+			WithHint("look at its format, and add it again")
+	}
+	return nil
+}
+
+func (img *image) unpack(s *stream, to *sink) error {
+	if img.qcow2 != nil {
+		for _, h := range img.qcow2.Holes {
+			if err := to.Zero(h.Off, h.Bytes); err != nil {
+				return err
+			}
+		}
+		return img.qcow2.Copy(s, to)
+	}
+	r, stop, err := unpacked(s, img.file.Format)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for off := int64(0); ; {
+		p := to.Buffer()
+		n, err := fill(r, p)
+		if n == 0 {
+			to.free <- p
+		} else if said := img.file.DiskBytes; said > 0 && off+int64(n) > said {
+			to.free <- p
+			return tooBig(off+int64(n), said)
+		} else if err := to.Put(p, n, off); err != nil {
+			return err
+		}
+		off += int64(n)
+		switch {
+		case errors.Is(err, io.EOF):
+			if said := img.file.DiskBytes; said > 0 && off < said {
+				return inventory.Errorf(inventory.Invalid, "the image has a disk of %d bytes, and %d were announced", off, said).WithHint("add the image again, so that its size is measured")
+			}
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// fill reads until a buffer is full. Unlike io.ReadFull it keeps the end of the data apart from data that is cut short.
+func fill(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var got int
+		got, err = r.Read(p[n:])
+		n += got
+	}
+	return n, err
+}
+
+// errFaulty marks what the image is to blame for: it would fail on every other machine, too.
+var errFaulty = errors.New("the image is at fault")
+
+// faulty is an error of the image.
+func faulty(format string, args ...any) *inventory.Error {
+	e := inventory.Errorf(inventory.Invalid, format, args...)
+	e.Err = errFaulty
+	return e
+}

@@ -1,0 +1,187 @@
+// Package bmc owns what it means to power a machine from outside: the contract of drivers, how a change of power is
+// confirmed, and the table of vendors' quirks. It never speaks a protocol: each driver is a package below it.
+//
+// Start reading at Driver, then Converge: nothing that a BMC was told counts until the BMC says that it is so.
+package bmc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Target is everything a driver needs to reach one machine's controller.
+type Target struct {
+	inventory.BMC
+	Password string
+	// HostMACs are the ports of the machine itself, which Wake-on-LAN needs.
+	HostMACs []inventory.MAC
+	HostName string
+}
+
+// Action is a change of power.
+type Action string
+
+// The actions.
+const (
+	On       Action = "on"
+	Off      Action = "off"      // at once, as by pulling the plug
+	Shutdown Action = "shutdown" // by asking the operating system
+	Cycle    Action = "cycle"    // off, then on
+	Reset    Action = "reset"    // without power-off; an off machine stays off
+)
+
+// Device is where a machine boots from.
+type Device string
+
+// The devices.
+const (
+	None    Device = "none" // no override: the machine's own boot order
+	PXE     Device = "pxe"
+	HTTP    Device = "http" // UEFI HTTP Boot, from Boot.URI if set
+	Disk    Device = "disk"
+	Virtual Device = "virtual-media"
+	Setup   Device = "setup" // the firmware's setup screen
+)
+
+// Boot is an override of the boot order, for the next boot unless IsPersistent.
+type Boot struct {
+	Device       Device
+	URI          string             // for HTTP, where the controller knows to set it
+	Mode         inventory.Firmware // BIOS or UEFI; "" keeps what is set
+	IsPersistent bool
+}
+
+// Driver powers one machine. Each method is one attempt, ends with ctx, is safe to repeat, and fails with an
+// *inventory.Error: Unavailable when trying again may help (unreachable, busy, 5xx), Unauthorized for credentials,
+// Invalid for what the controller will never do, NotFound when the machine is not behind it. Hint says what to do.
+// Messages never hold passwords.
+type Driver interface {
+	// Power reads the power state.
+	Power(ctx context.Context) (inventory.PowerState, error)
+	// SetPower starts a change; that it has happened is for Converge to find out. On for a machine that is on, and Off
+	// for one that is off, succeed.
+	SetPower(ctx context.Context, a Action) error
+	// Close ends sessions; the driver is not used after that.
+	Close() error
+}
+
+// Booter sets where the next boot goes.
+type Booter interface {
+	SetBoot(ctx context.Context, b Boot) error
+	// Boot reads the override that is in force.
+	Boot(ctx context.Context) (Boot, error)
+}
+
+// MediaMounter puts an image into a virtual drive.
+type MediaMounter interface {
+	InsertMedia(ctx context.Context, url string) error
+	EjectMedia(ctx context.Context) error
+	// Media returns the URL that is inserted, "" for none.
+	Media(ctx context.Context) (string, error)
+}
+
+// Locator lights the identify LED.
+type Locator interface {
+	Locate(ctx context.Context, on bool) error
+}
+
+// Sensor is one reading.
+type Sensor struct {
+	Name   string  `json:"name"`
+	Kind   string  `json:"kind"` // temperature, fan, voltage, power, ...
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+	Status string  `json:"status"` // ok, warning, critical, absent
+}
+
+// SensorReader reads sensors and the health that the controller sums up: ok, warning, critical or "".
+type SensorReader interface {
+	Sensors(ctx context.Context) ([]Sensor, error)
+	Health(ctx context.Context) (string, error)
+}
+
+// LogEntry is one line of the controller's event log.
+type LogEntry struct {
+	ID       string `json:"id"`
+	At       string `json:"at"` // RFC 3339 by the controller's clock, "" when it has none
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+}
+
+// LogReader reads the controller's event log, newest first, at most limit entries.
+type LogReader interface {
+	Log(ctx context.Context, limit int) ([]LogEntry, error)
+	ClearLog(ctx context.Context) error
+}
+
+// Inventory is what a controller tells of the machine without booting it.
+type Inventory struct {
+	Hardware inventory.Hardware
+	Vendor   string // of the controller
+	Model    string
+	Firmware string // of the controller
+}
+
+// InventoryReader reads the inventory out of band.
+type InventoryReader interface {
+	Inventory(ctx context.Context) (Inventory, error)
+}
+
+// User is an account of the controller.
+type User struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Role    string `json:"role"` // administrator, operator, user, none
+	Enabled bool   `json:"enabled"`
+}
+
+// UserManager looks after the controller's accounts.
+type UserManager interface {
+	Users(ctx context.Context) ([]User, error)
+	// CheckCredentials fails with Unauthorized when the target's user and password do not let in an administrator.
+	CheckCredentials(ctx context.Context) error
+	// SetPassword gives an existing account a new password. When it is the target's own account, the caller uses the new
+	// one from then on.
+	SetPassword(ctx context.Context, user, password string) error
+	// CreateUser adds an administrator.
+	CreateUser(ctx context.Context, user, password string) error
+	DeleteUser(ctx context.Context, user string) error
+}
+
+// Console opens the serial console; closing it ends the session. Another session may be thrown out.
+type Console interface {
+	Console(ctx context.Context) (io.ReadWriteCloser, error)
+}
+
+// Opener makes a driver for a target. It does not connect: the first call does.
+type Opener func(t Target) (Driver, error)
+
+// Capabilities returns what a driver can do, as inventory.BMC.Capabilities names it.
+func Capabilities(d Driver) []string {
+	names := []string{"power"}
+	for name, ok := range map[string]bool{
+		"boot": is[Booter](d), "media": is[MediaMounter](d), "locate": is[Locator](d), "sensors": is[SensorReader](d),
+		"log": is[LogReader](d), "inventory": is[InventoryReader](d), "users": is[UserManager](d), "console": is[Console](d),
+	} {
+		if ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[1:])
+	return names
+}
+
+func is[T any](d Driver) bool { _, ok := d.(T); return ok }
+
+// KindOf returns the kind of a driver's error; Internal for one that is no *inventory.Error.
+func KindOf(err error) inventory.Kind {
+	var e *inventory.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return inventory.Internal
+}

@@ -1,0 +1,240 @@
+// Package fake owns simulated controllers: a Bank of them, each with power, boot override, media, sensors, log,
+// accounts and console, that can be as slow, wrong or broken as real ones. It is a product driver too, for
+// demonstrations. It never touches a machine: whoever simulates those listens to Options.Changed.
+//
+// # Options of a fake BMC
+//
+// Host options, all optional: "power" (on or off: the state a controller begins in), "delay" (such as 2s: how long each
+// call takes), "fault" (one of unreachable, slow, ignored, lies, unauthorized, half-applied, busy: how the controller
+// misbehaves for as long as the option is there). System names the simulated machine; the host's id stands in for it.
+package fake
+
+import (
+	"context"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// Fault is one way in which a controller misbehaves.
+type Fault string
+
+// The faults.
+const (
+	Fine         Fault = ""             // no fault; a scripted call that goes well
+	Unreachable  Fault = "unreachable"  // no answer, and nothing happens
+	Slow         Fault = "slow"         // the call takes Options.SlowFor, then goes well
+	Ignored      Fault = "ignored"      // orders are taken, and nothing happens
+	Lies         Fault = "lies"         // the wrong power state, and no boot override, are reported
+	Unauthorized Fault = "unauthorized" // the password is refused, though it is right
+	HalfApplied  Fault = "half-applied" // a cycle stays off half-way, other orders happen, a boot device is set without its mode; then an error
+	Busy         Fault = "busy"         // a 503 of its own
+)
+
+// Faults returns all faults.
+func Faults() []Fault {
+	return []Fault{Unreachable, Slow, Ignored, Lies, Unauthorized, HalfApplied, Busy}
+}
+
+// Options say how the controllers of a bank behave. The zero value is fast and never fails.
+type Options struct {
+	// Clock is what delays wait by; nil is the wall clock.
+	Clock bmc.Clock
+	// Seed makes chance repeatable: the n-th call to a controller meets the same fault in every run with that seed,
+	// whatever other controllers do meanwhile.
+	Seed uint64
+	// Delay is how long each call takes, and up to as much again by chance.
+	Delay time.Duration
+	// PowerFor is from an order until the machine has changed; ShutdownFor is what an operating system takes to end.
+	PowerFor, ShutdownFor time.Duration
+	// SlowFor is how long a call takes that meets Slow; 30 seconds when 0.
+	SlowFor time.Duration
+	// Rates is the chance of each fault, from 0 to 1, on each call.
+	Rates map[Fault]float64
+	// Username and Password are the account that each controller begins with; an empty password lets anyone in until one
+	// is set.
+	Username, Password string
+	// First is the state in which controllers begin; off when empty.
+	First inventory.PowerState
+	// Changed hears each change of a machine's power, in order for each system, with what it boots from when it is
+	// switched on. A restart is told as on to on. It may call the bank.
+	Changed func(system string, from, to inventory.PowerState, boot bmc.Boot)
+}
+
+// Bank is many controllers. All its methods are safe to call at once.
+type Bank struct {
+	o     Options
+	ctx   context.Context
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+	mu    sync.Mutex // of what follows
+	all   map[string]*controller
+	ended bool
+}
+
+// New makes a bank without controllers; they appear when they are opened. Close it to end what is still under way.
+func New(o Options) *Bank {
+	if o.Clock == nil {
+		o.Clock = wallClock{}
+	}
+	if o.SlowFor == 0 {
+		o.SlowFor = 30 * time.Second
+	}
+	if o.First == "" {
+		o.First = inventory.PowerOff
+	}
+	if o.Username == "" {
+		o.Username = "admin"
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Bank{o: o, ctx: ctx, stop: stop, all: map[string]*controller{}}
+}
+
+// Close stops all changes that are under way, and waits for them.
+func (b *Bank) Close() error {
+	b.mu.Lock()
+	b.ended = true
+	b.mu.Unlock()
+	b.stop()
+	b.wg.Wait()
+	return nil
+}
+
+// Open makes a driver for one controller; it is a bmc.Opener.
+func (b *Bank) Open(t bmc.Target) (bmc.Driver, error) {
+	system := t.System
+	if system == "" {
+		system = string(t.HostID)
+	}
+	if system == "" {
+		return nil, inventory.Errorf(inventory.Invalid, "bmc: a fake controller needs a system or a host id")
+	}
+	d := &driver{bank: b, user: t.Username, password: t.Password}
+	first := b.o.First
+	for key, v := range t.Options {
+		switch key {
+		case "power":
+			if first = inventory.PowerState(v); first != inventory.PowerOn && first != inventory.PowerOff {
+				return nil, badOption(key, v, "use on or off")
+			}
+		case "delay":
+			of, err := time.ParseDuration(v)
+			if err != nil || of < 0 || of > time.Hour {
+				return nil, badOption(key, v, "write it as 500ms or 2s")
+			}
+			d.delay = of
+		case "fault":
+			if d.fault = Fault(v); !slices.Contains(Faults(), d.fault) {
+				return nil, badOption(key, v, "use one of unreachable, slow, ignored, lies, unauthorized, half-applied, busy")
+			}
+		default:
+			return nil, inventory.Errorf(inventory.Invalid, "bmc: fake has no option %q", inventory.Clean(key, 40)).
+				WithHint("its options are power, delay and fault")
+		}
+	}
+	d.c = b.controller(system, first)
+	return d, nil
+}
+
+func badOption(key, v, hint string) error {
+	return inventory.Errorf(inventory.Invalid, "bmc: %q is not a value for the option %s of fake", inventory.Clean(v, 40), key).WithHint("%s", hint)
+}
+
+// controller finds or makes a controller.
+func (b *Bank) controller(system string, first inventory.PowerState) *controller {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.all[system]
+	if c == nil {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(system))
+		c = &controller{
+			system: system, power: first, boot: bmc.Boot{Device: bmc.None},
+			chance:   rand.New(rand.NewPCG(b.o.Seed, h.Sum64())),
+			accounts: []account{{User: bmc.User{ID: "1", Name: b.o.Username, Role: "administrator", Enabled: true}, password: b.o.Password}},
+		}
+		b.all[system] = c
+	}
+	return c
+}
+
+// Script makes the next calls to a controller meet these faults, one each, before chance decides again.
+func (b *Bank) Script(system string, faults ...Fault) {
+	c := b.controller(system, b.o.First)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.script = append(c.script, faults...)
+}
+
+// Break makes every call to a controller meet a fault, until Break with Fine.
+func (b *Bank) Break(system string, f Fault) {
+	c := b.controller(system, b.o.First)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = f
+}
+
+// Power returns the true state of a machine, whatever its controller says.
+func (b *Bank) Power(system string) inventory.PowerState {
+	c := b.controller(system, b.o.First)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.power
+}
+
+// Boot returns the override that is truly set.
+func (b *Bank) Boot(system string) bmc.Boot {
+	c := b.controller(system, b.o.First)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.boot
+}
+
+// Calls returns how many calls a controller has had.
+func (b *Bank) Calls(system string) int {
+	c := b.controller(system, b.o.First)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
+}
+
+// Halt is the simulated machine switching itself off, as its operating system does in the end.
+func (b *Bank) Halt(system string) {
+	c := b.controller(system, b.o.First)
+	c.mu.Lock()
+	b.turn(c, inventory.PowerOff)
+	c.mu.Unlock()
+	b.tell(c)
+}
+
+// Reboot is the simulated machine restarting itself; Options.Changed hears what it boots from. One that is off stays
+// off.
+func (b *Bank) Reboot(system string) {
+	c := b.controller(system, b.o.First)
+	c.mu.Lock()
+	if c.power == inventory.PowerOn {
+		b.turn(c, inventory.PowerOn)
+	}
+	c.mu.Unlock()
+	b.tell(c)
+}
+
+type wallClock struct{}
+
+func (wallClock) Now() time.Time { return time.Now() }
+
+func (wallClock) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,286 @@
+package ipmi
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Privilege levels (IPMI 2.0, 6.8).
+const (
+	levelUser          = 2
+	levelOperator      = 3
+	levelAdministrator = 4
+)
+
+// link is a socket to one controller. It is used by one goroutine at a time.
+type link struct {
+	conn net.Conn
+	wait time.Duration // for an answer, before the question is sent again
+	buf  [maxPacket]byte
+}
+
+// errSilent says that the controller did not answer.
+var errSilent = errors.New("no answer")
+
+// ask sends what build returns until an answer is accepted, at most tries times and not longer than ctx. Each sending is
+// built anew, because controllers drop a packet whose number they have seen.
+func (l *link) ask(ctx context.Context, tries int, build func() []byte, accept func([]byte) bool) error {
+	stop := context.AfterFunc(ctx, func() { l.conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	for try := range tries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := l.conn.Write(build()); err != nil {
+			return err
+		}
+		l.conn.SetReadDeadline(time.Now().Add(l.wait + l.wait/2*time.Duration(try)))
+		if ctx.Err() != nil { // the deadline just set would have undone the one of AfterFunc
+			return ctx.Err()
+		}
+		for {
+			n, err := l.conn.Read(l.buf[:])
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if accept(l.buf[:n]) {
+				return nil
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return errSilent
+}
+
+// login is what opens a session.
+type login struct {
+	address        string // host:port
+	user, password string
+	level          byte
+	ciphers        []int         // in order of preference
+	wait           time.Duration // for one answer
+	tries          int           // of one question
+}
+
+// String keeps the password out of whatever is printed.
+func (l login) String() string { return l.user + "@" + l.address }
+
+// GoString does the same for %#v.
+func (l login) GoString() string { return l.String() }
+
+// session is an authenticated and encrypted conversation with a controller.
+type session struct {
+	link
+	keys
+	local, remote uint32 // ids
+	seq           uint32
+	rqSeq         byte
+	tries         int
+}
+
+// statusError is a refusal during the handshake (IPMI 2.0, table 13-15).
+type statusError byte
+
+func (e statusError) Error() string {
+	if s, ok := statuses[byte(e)]; ok {
+		return s
+	}
+	return "a status that IPMI does not define"
+}
+
+// open makes a session. It tries the ciphers in order and goes on to the next only when the controller has no use for
+// one: a wrong password is never tried twice, because controllers lock accounts.
+func (l login) open(ctx context.Context) (*session, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "udp", l.address)
+	if err != nil {
+		return nil, l.explain(err)
+	}
+	for i, id := range l.ciphers {
+		s := &session{link: link{conn: conn, wait: l.wait}, tries: l.tries}
+		err = s.shake(ctx, l, suites[id])
+		if err == nil {
+			if err = s.raise(ctx, l.level); err == nil {
+				return s, nil
+			}
+			s.close()
+			return nil, l.explain(err)
+		}
+		var refused statusError
+		if i+1 == len(l.ciphers) || !errors.As(err, &refused) || !isCipherRefusal(byte(refused)) {
+			break
+		}
+	}
+	conn.Close()
+	return nil, l.explain(err)
+}
+
+// isCipherRefusal reports whether another cipher suite may do: no such algorithm, or no such combination.
+func isCipherRefusal(status byte) bool {
+	return slices.Contains([]byte{0x04, 0x05, 0x06, 0x07, 0x10, 0x11, 0x12}, status)
+}
+
+// errPassword says that the controller computed another code than we did.
+var errPassword = errors.New("the controller knows another password")
+
+// shake is Open Session and RAKP messages 1 to 4 (IPMI 2.0, 13.17 to 13.24).
+func (s *session) shake(ctx context.Context, l login, su suite) error {
+	var random [4 + 16]byte
+	rand.Read(random[:])
+	s.local = binary.LittleEndian.Uint32(random[:]) | 1 // never 0
+	ours := random[4:]
+
+	open := binary.LittleEndian.AppendUint32([]byte{0, 0, 0, 0}, s.local)
+	open = append(open, 0, 0, 0, 8, su.auth, 0, 0, 0, 1, 0, 0, 8, su.integrity, 0, 0, 0, 2, 0, 0, 8, 1, 0, 0, 0)
+	got, err := s.step(ctx, payloadOpenRequest, payloadOpenResponse, open, 36)
+	if err != nil {
+		return err
+	}
+	if got[16] != su.auth || got[24] != su.integrity || got[32] != 1 {
+		return statusError(0x11) // it chose weaker algorithms than it was offered
+	}
+	s.remote = binary.LittleEndian.Uint32(got[8:])
+	remoteID, localID := slices.Clone(got[8:12]), open[4:8]
+
+	// The bit 0x10 asks for the user by name alone, not by name and level.
+	who := append([]byte{l.level | 0x10, byte(len(l.user))}, l.user...)
+	rakp1 := slices.Concat([]byte{0, 0, 0, 0}, remoteID, ours, []byte{l.level | 0x10, 0, 0, byte(len(l.user))}, []byte(l.user))
+	hashN := su.newHash().Size()
+	if got, err = s.step(ctx, payloadRAKP1, payloadRAKP2, rakp1, 40+hashN); err != nil {
+		return err
+	}
+	theirs, guid := slices.Clone(got[8:24]), slices.Clone(got[24:40])
+	secret := make([]byte, 20)
+	copy(secret, l.password)
+	if !hmac.Equal(got[40:40+hashN], su.mac(secret, localID, remoteID, ours, theirs, guid, who)) {
+		// Message 3 with a status tells the controller that it may forget the session.
+		s.conn.Write(plain(payloadRAKP3, slices.Concat([]byte{0, 0x0f, 0, 0}, remoteID)))
+		return errPassword
+	}
+
+	rakp3 := slices.Concat([]byte{0, 0, 0, 0}, remoteID, su.mac(secret, theirs, localID, who))
+	if got, err = s.step(ctx, payloadRAKP3, payloadRAKP4, rakp3, 8+su.codeN); err != nil {
+		return err
+	}
+	sik := su.mac(secret, ours, theirs, who)
+	if !hmac.Equal(got[8:8+su.codeN], su.mac(sik, ours, remoteID, guid)[:su.codeN]) {
+		return errPassword
+	}
+	s.keys = newKeys(su, sik)
+	return nil
+}
+
+// step sends one message of the handshake and returns the body of its answer, which has at least n bytes.
+func (s *session) step(ctx context.Context, ask, answer byte, body []byte, n int) ([]byte, error) {
+	var got []byte
+	err := s.ask(ctx, s.tries, func() []byte { return plain(ask, body) }, func(b []byte) bool {
+		p, err := parsePacket(b, 0)
+		if err != nil || p.payload != answer || p.encrypted || len(p.body) < 2 || p.body[0] != 0 {
+			return false
+		}
+		if isRefusal := p.body[1] != 0; !isRefusal && len(p.body) < n {
+			return false
+		}
+		// Quirk short-refusal: a refusal may end before the id of the session.
+		if len(p.body) >= 8 && binary.LittleEndian.Uint32(p.body[4:]) != s.local {
+			return false
+		}
+		got = slices.Clone(p.body)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if got[1] != 0 {
+		return nil, statusError(got[1])
+	}
+	return got, nil
+}
+
+// raise takes the privileges that the login asked for; a session starts with those of a user.
+func (s *session) raise(ctx context.Context, level byte) error {
+	_, err := s.call(ctx, s.tries, netApp, cmdSetLevel, level)
+	var refused codeError
+	if errors.As(err, &refused) {
+		return statusError(0x0a)
+	}
+	return err
+}
+
+// call asks one question of the controller. An answer with another completion code than 0 is a codeError.
+func (s *session) call(ctx context.Context, tries int, netFn, cmd byte, data ...byte) ([]byte, error) {
+	s.rqSeq = (s.rqSeq + 1) & 0x3f
+	var (
+		code byte
+		got  []byte
+		m    = request(netFn, cmd, s.rqSeq, data)
+	)
+	err := s.ask(ctx, tries, func() []byte { return s.next(payloadIPMI, m) }, func(b []byte) bool {
+		payload, body, err := s.open(b, s.local)
+		if err != nil || payload != payloadIPMI {
+			return false
+		}
+		var ok bool
+		code, got, ok = response(body, netFn, cmd, s.rqSeq)
+		return ok
+	})
+	if err != nil {
+		return nil, err
+	}
+	if code != 0 {
+		return got, codeError(code)
+	}
+	return got, nil
+}
+
+// next builds the next packet of the session.
+func (s *session) next(payload byte, body []byte) []byte {
+	s.seq++
+	return s.seal(payload, s.remote, s.seq, body)
+}
+
+// close tells the controller that the session is over, without waiting for what it says: it would forget by itself after
+// a minute.
+func (s *session) close() {
+	s.rqSeq = (s.rqSeq + 1) & 0x3f
+	s.conn.Write(s.next(payloadIPMI, request(netApp, cmdCloseSession, s.rqSeq, binary.LittleEndian.AppendUint32(nil, s.remote))))
+	s.conn.Close()
+}
+
+// explain says in words why no session came to be, and what to do.
+func (l login) explain(err error) error {
+	var status statusError
+	switch {
+	case errors.Is(err, errPassword):
+		return &inventory.Error{
+			Kind: inventory.Unauthorized, Err: err, Msg: "the IPMI controller at " + l.address + " knows user " + inventory.Clean(l.user, 16) + " with another password, or not at all",
+			Hint: "set user and password anew; IPMI takes at most 20 characters, and some controllers keep only the first 16",
+		}
+	case errors.As(err, &status):
+		return statusReason(l, status)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return &inventory.Error{
+			Kind: inventory.Unavailable, Err: err, Msg: "nothing speaks IPMI at " + l.address,
+			Hint: "turn on IPMI over LAN in the controller's settings, or correct the address",
+		}
+	}
+	return &inventory.Error{
+		Kind: inventory.Unavailable, Err: err, Msg: "the IPMI controller at " + l.address + " does not answer",
+		Hint: "check its cable, address and VLAN, that UDP port 623 is let through, and that IPMI over LAN is turned on",
+	}
+}

@@ -1,0 +1,234 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+	"github.com/digitalocean/go-libvirt/socket/dialers"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	// callFor bounds a call whose context has no nearer end.
+	callFor = 30 * time.Second
+	// headSize and frameLimit bound a packet: libvirt's own limit is 32 MiB (virnetprotocol.x, VIR_NET_MESSAGE_MAX), and
+	// go-libvirt takes the length as it comes, even one that is shorter than the header.
+	headSize   = 28
+	frameLimit = 32 << 20
+)
+
+// Numbers of libvirt's remote protocol (remote_protocol.x and virnetprotocol.x).
+const (
+	remoteProgram  = 0x20008086
+	remoteVersion  = 1
+	openConsole    = 201
+	typeReply      = 1
+	typeStream     = 3
+	statusOK       = 0
+	statusContinue = 2
+)
+
+var errFrame = errors.New("the daemon sent a packet of an impossible size")
+
+// framed is a connection that ends at the first packet of an impossible size.
+type framed struct {
+	net.Conn
+	head [headSize]byte
+	seen int   // of head
+	left int64 // of the packet's payload
+	// replied, if set, hears the serial number of each reply to a call.
+	replied func(serial uint32, status uint32)
+}
+
+func (f *framed) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	if e := f.follow(p[:n]); e != nil {
+		_ = f.Close()
+		return 0, e
+	}
+	return n, err
+}
+
+// follow keeps track of where packets begin and end.
+func (f *framed) follow(b []byte) error {
+	for len(b) > 0 {
+		if f.left > 0 {
+			n := min(f.left, int64(len(b)))
+			f.left, b = f.left-n, b[n:]
+			continue
+		}
+		n := copy(f.head[f.seen:], b)
+		f.seen, b = f.seen+n, b[n:]
+		if f.seen >= 4 {
+			if size := binary.BigEndian.Uint32(f.head[:]); size < headSize || size > frameLimit {
+				return errFrame
+			}
+		}
+		if f.seen == headSize {
+			f.seen, f.left = 0, int64(binary.BigEndian.Uint32(f.head[:]))-headSize
+			if f.replied != nil && binary.BigEndian.Uint32(f.head[16:]) == typeReply {
+				f.replied(binary.BigEndian.Uint32(f.head[20:]), binary.BigEndian.Uint32(f.head[24:]))
+			}
+		}
+	}
+	return nil
+}
+
+// session is a connection to a daemon. One call is made at a time.
+type session struct {
+	at   endpoint
+	gate chan struct{} // holds a token while nobody uses the session
+	l    *golibvirt.Libvirt
+	conn net.Conn
+}
+
+func newSession(at endpoint) *session {
+	s := &session{at: at, gate: make(chan struct{}, 1)}
+	s.gate <- struct{}{}
+	return s
+}
+
+// do runs fn on a connected session. When ctx ends first, the connection is cut, which ends fn too.
+func (s *session) do(ctx context.Context, fn func(l *golibvirt.Libvirt) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callFor)
+	defer cancel()
+	select {
+	case <-s.gate:
+		defer func() { s.gate <- struct{}{} }()
+	case <-ctx.Done():
+		return late(ctx)
+	}
+	if ctx.Err() != nil {
+		return late(ctx)
+	}
+	if s.l == nil || !s.l.IsConnected() {
+		s.cut()
+		l, conn, err := connect(ctx, s.at, nil)
+		if err != nil {
+			return err
+		}
+		s.l, s.conn = l, conn
+	}
+	l := s.l
+	err := bounded(ctx, s.conn, func() error { return fn(l) })
+	if ctx.Err() != nil || !l.IsConnected() {
+		s.cut()
+	}
+	return err
+}
+
+// cut ends the connection, if there is one.
+func (s *session) cut() {
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+	s.l, s.conn = nil, nil
+}
+
+// close says good-bye, for no longer than a second, and ends the connection.
+func (s *session) close() {
+	<-s.gate
+	defer func() { s.gate <- struct{}{} }()
+	if s.l != nil && s.l.IsConnected() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = bounded(ctx, s.conn, s.l.Disconnect)
+	}
+	s.cut()
+}
+
+// bounded runs a call of the library, which knows no contexts; ending the connection is what ends it.
+func bounded(ctx context.Context, conn net.Conn, fn func() error) error {
+	var once sync.Once
+	cut := func() { once.Do(func() { _ = conn.Close() }) }
+	stop := context.AfterFunc(ctx, cut)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	select {
+	case err := <-done:
+		if err != nil && ctx.Err() != nil {
+			return late(ctx)
+		}
+		return err
+	case <-ctx.Done():
+		cut()
+		return late(ctx)
+	}
+}
+
+func late(ctx context.Context) error {
+	return inventory.Errorf(inventory.Unavailable, "libvirt did not answer in time: %v", context.Cause(ctx)).
+		WithHint("look at the daemon's log: journalctl -u libvirtd")
+}
+
+// connect opens a connection and asks for the hypervisor.
+func connect(ctx context.Context, at endpoint, wrap func(*framed) net.Conn) (*golibvirt.Libvirt, net.Conn, error) {
+	var raw net.Conn
+	err := errors.New("no address")
+	for _, address := range at.addresses {
+		if raw, err = (&net.Dialer{}).DialContext(ctx, at.network, address); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, nil, late(ctx)
+		}
+		return nil, nil, inventory.Errorf(inventory.Unavailable, "no libvirt daemon takes connections at %s: %s", inventory.Clean(at.addresses[0], 200), reason(err)).
+			WithHint("is libvirtd running, and may this user open its socket (group libvirt)?")
+	}
+	var conn net.Conn
+	f := &framed{Conn: raw}
+	if conn = f; wrap != nil {
+		conn = wrap(f)
+	}
+	l := golibvirt.NewWithDialer(dialers.NewAlreadyConnected(conn))
+	if err := bounded(ctx, conn, func() error { return l.ConnectToURI(at.uri) }); err != nil {
+		_ = conn.Close()
+		return nil, nil, explain(err)
+	}
+	return l, conn, nil
+}
+
+// reason is the innermost cause of a dialling error, without the address that the message has already.
+func reason(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return inventory.Clean(err.Error(), 200)
+}
+
+// explain turns an error of the library into ours.
+func explain(err error) error {
+	var ours *inventory.Error
+	if err == nil || errors.As(err, &ours) {
+		return err
+	}
+	var e golibvirt.Error
+	if !errors.As(err, &e) {
+		return inventory.Errorf(inventory.Unavailable, "the connection to libvirt was lost: %s", inventory.Clean(err.Error(), 200)).
+			WithHint("look at the daemon's log: journalctl -u libvirtd")
+	}
+	text := inventory.Clean(e.Message, 300)
+	switch golibvirt.ErrorNumber(e.Code) {
+	case golibvirt.ErrNoDomain:
+		return inventory.Errorf(inventory.NotFound, "libvirt has no such domain: %s", text).WithHint("virsh list --all shows the domains")
+	case golibvirt.ErrAuthFailed, golibvirt.ErrAuthCancelled, golibvirt.ErrAuthUnavailable:
+		return inventory.Errorf(inventory.Unauthorized, "libvirt does not let us in: %s", text).WithHint("give Slipway's user the group libvirt, or set auth_unix_rw in libvirtd.conf")
+	case golibvirt.ErrOperationDenied, golibvirt.ErrAccessDenied:
+		return inventory.Errorf(inventory.Forbidden, "libvirt does not allow it: %s", text).WithHint("the connection must not be read-only")
+	case golibvirt.ErrOperationInvalid:
+		return inventory.Errorf(inventory.Conflict, "libvirt cannot do that now: %s", text)
+	case golibvirt.ErrConfigUnsupported, golibvirt.ErrXMLError, golibvirt.ErrNoSupport, golibvirt.ErrInvalidArg, golibvirt.ErrArgumentUnsupported, golibvirt.ErrXMLDetail:
+		return inventory.Errorf(inventory.Invalid, "libvirt refuses: %s", text).WithHint("virsh edit DOMAIN changes the domain")
+	}
+	return inventory.Errorf(inventory.Unavailable, "libvirt: %s", text)
+}

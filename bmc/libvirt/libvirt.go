@@ -1,0 +1,228 @@
+// Package libvirt owns the power of virtual machines: a libvirt domain stands for a host, and a libvirt daemon for its
+// controller. It never defines or removes domains, and leaves a domain's definition as it found it but for the boot
+// order that it is told to set.
+//
+// # Options of a libvirt BMC
+//
+// Address is a libvirt URI: qemu:///system (also when empty), qemu+unix:///system?socket=/path, unix:///path or
+// qemu+tcp://host:16509/system. TCP is neither encrypted nor authenticated: use it on a network of its own, or forward
+// the socket with ssh. System is the domain's name or UUID. There are no host options, no user and no password.
+//
+// # Boot overrides
+//
+// An override rewrites the boot order of the domain's inactive definition and keeps the former order beside it, in the
+// domain's metadata, with a fresh id. A running machine whose metadata has that id was started with the override, so it
+// is used up, and the former order is put back: whoever started it, and however often we were restarted meanwhile.
+// Firmware mode is part of the domain and cannot be overridden.
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+var uuidRE = regexp.MustCompile(`^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
+
+// Open makes a driver for a domain.
+func Open(t bmc.Target) (bmc.Driver, error) {
+	at, err := parseAddress(t.Address)
+	if err != nil {
+		return nil, err
+	}
+	if t.System == "" {
+		return nil, inventory.Errorf(inventory.Invalid, "bmc: libvirt needs the name or UUID of the domain as system").WithHint("virsh list --all shows the domains")
+	}
+	for key := range t.Options {
+		return nil, inventory.Errorf(inventory.Invalid, "bmc: libvirt has no option %q", inventory.Clean(key, 40)).WithHint("it has none at all")
+	}
+	return &driver{s: newSession(at), at: at, system: t.System, macs: t.HostMACs}, nil
+}
+
+type driver struct {
+	s      *session
+	at     endpoint
+	system string
+	macs   []inventory.MAC
+}
+
+// Close ends the connection.
+func (d *driver) Close() error {
+	d.s.close()
+	return nil
+}
+
+// domain is a domain and the connection to ask about it.
+type domain struct {
+	*golibvirt.Libvirt
+	golibvirt.Domain
+}
+
+// with runs fn on the domain.
+func (d *driver) with(ctx context.Context, fn func(m domain) error) error {
+	return explain(d.s.do(ctx, func(l *golibvirt.Libvirt) error {
+		dom, err := find(l, d.system)
+		if err != nil {
+			return err
+		}
+		return fn(domain{l, dom})
+	}))
+}
+
+// find looks for a domain by its UUID, then by its name.
+func find(l *golibvirt.Libvirt, system string) (golibvirt.Domain, error) {
+	if id, ok := parseUUID(system); ok {
+		if dom, err := l.DomainLookupByUUID(id); err == nil || !golibvirt.IsNotFound(err) {
+			return dom, err
+		}
+	}
+	return l.DomainLookupByName(system)
+}
+
+// Power reads the power state. A paused machine is on; one that has crashed is off.
+func (d *driver) Power(ctx context.Context) (is inventory.PowerState, err error) {
+	is = inventory.PowerUnknown
+	err = d.with(ctx, func(m domain) error {
+		on, err := m.isOn()
+		if err != nil {
+			return err
+		}
+		if is = inventory.PowerOff; on {
+			is = inventory.PowerOn
+		}
+		return nil
+	})
+	if err != nil {
+		return inventory.PowerUnknown, err
+	}
+	return is, nil
+}
+
+func (m domain) isOn() (bool, error) {
+	state, _, err := m.DomainGetState(m.Domain, 0)
+	if err != nil {
+		return false, err
+	}
+	switch golibvirt.DomainState(state) {
+	case golibvirt.DomainShutoff, golibvirt.DomainCrashed, golibvirt.DomainNostate:
+		return false, nil
+	}
+	return true, nil
+}
+
+// SetPower starts a change of power.
+func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
+	if !slices.Contains([]bmc.Action{bmc.On, bmc.Off, bmc.Shutdown, bmc.Cycle, bmc.Reset}, a) {
+		return inventory.Errorf(inventory.Invalid, "bmc: %q is not a change of power", inventory.Clean(string(a), 40))
+	}
+	return d.with(ctx, func(m domain) error {
+		if err := m.mustStay(); err != nil {
+			return err
+		}
+		if err := m.settle(); err != nil {
+			return err
+		}
+		on, err := m.isOn()
+		if err != nil {
+			return err
+		}
+		switch {
+		case a == bmc.On && !on, a == bmc.Cycle && !on:
+			return m.start()
+		case a == bmc.Cycle:
+			return m.restart()
+		case a == bmc.Off && on:
+			return m.stop()
+		case a == bmc.Shutdown && on:
+			return unless(m.DomainShutdownFlags(m.Domain, golibvirt.DomainShutdownDefault), m, false)
+		case a == bmc.Reset && on:
+			return m.reset()
+		}
+		return nil
+	})
+}
+
+// mustStay refuses a transient domain: it is forgotten the moment it is off, and cannot be switched on again.
+func (m domain) mustStay() error {
+	is, err := m.DomainIsPersistent(m.Domain)
+	if err == nil && is == 0 {
+		return inventory.Errorf(inventory.Invalid, "domain %s is transient: libvirt forgets it when it is off", inventory.Clean(m.Name, 80)).
+			WithHint("make it persistent: virsh dumpxml %s > d.xml && virsh define d.xml", inventory.Clean(m.Name, 80))
+	}
+	return err
+}
+
+// start switches the machine on and puts the former boot order back. What a managed save has kept is dropped when an
+// override is set: the machine has to boot for it.
+func (m domain) start() error {
+	state, _, err := m.DomainGetState(m.Domain, 0)
+	if err != nil {
+		return err
+	}
+	if golibvirt.DomainState(state) == golibvirt.DomainCrashed {
+		if err := m.stop(); err != nil { // a crash that is kept for a look at it
+			return err
+		}
+	}
+	def, err := m.inactive()
+	if err != nil {
+		return err
+	}
+	var flags golibvirt.DomainCreateFlags
+	if def.override != nil {
+		flags = golibvirt.DomainStartForceBoot
+	}
+	_, err = m.DomainCreateWithFlags(m.Domain, uint32(flags))
+	if err := unless(err, m, true); err != nil {
+		return err
+	}
+	return m.settle()
+}
+
+// stop pulls the plug.
+func (m domain) stop() error {
+	return unless(m.DomainDestroyFlags(m.Domain, golibvirt.DomainDestroyDefault), m, false)
+}
+
+func (m domain) restart() error {
+	if err := m.stop(); err != nil {
+		return err
+	}
+	return m.start()
+}
+
+// reset restarts the machine. QEMU keeps the boot order that it was started with, so that an override which waits for
+// its turn needs a fresh start.
+func (m domain) reset() error {
+	def, err := m.inactive()
+	if err != nil {
+		return err
+	}
+	if def.override != nil {
+		live, err := m.definition(0)
+		if err != nil {
+			return err
+		}
+		if live.override == nil || live.override.ID != def.override.ID {
+			return m.restart()
+		}
+	}
+	return m.DomainReset(m.Domain, 0)
+}
+
+// unless forgives an order that came too late: the machine is as wanted already.
+func unless(err error, m domain, want bool) error {
+	var e golibvirt.Error
+	if errors.As(err, &e) && golibvirt.ErrorNumber(e.Code) == golibvirt.ErrOperationInvalid {
+		if on, e := m.isOn(); e == nil && on == want {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,402 @@
+package redfish
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	maxBody    = 4 << 20 // bytes of one answer
+	maxMembers = 512     // of one collection
+	maxPages   = 20      // of one collection
+	rootPath   = "/redfish/v1/"
+)
+
+var errTooLarge = errors.New("the answer is too large")
+
+// connection is the way to one service: it logs in, keeps to one host, and bounds whatever comes back. Nothing is sent
+// before the first call.
+type connection struct {
+	user    string
+	auth    string // session, basic, or "" for whatever works
+	http    *http.Client
+	timeout time.Duration
+	slots   chan struct{} // two requests at a time: controllers are small, and a slow sensor must not hold up power
+	login   chan struct{} // one login at a time
+
+	mu       sync.Mutex
+	base     *url.URL // scheme and host
+	password string
+	secrets  []string // what else no error may tell
+	token    string
+	logout   string // the session's own path
+	isBasic  bool   // there are no sessions
+	service  *serviceRoot
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	path   string
+}
+
+func newConnection(base *url.URL, t bmc.Target, timeout time.Duration) (*connection, error) {
+	transport, err := newTransport(t)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{
+		user: t.Username, http: &http.Client{Transport: transport, CheckRedirect: sameHost}, timeout: timeout,
+		slots: make(chan struct{}, 2), login: make(chan struct{}, 1), base: base,
+	}
+	c.setPassword(t.Password)
+	return c, nil
+}
+
+// setPassword is what logins use from now on.
+func (c *connection) setPassword(password string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.guard(c.password)
+	c.password = password
+}
+
+// guard keeps texts out of errors that are neither the password nor the token in use: those before them, and passwords
+// of other accounts. Only the newest are kept. The caller holds the lock.
+func (c *connection) guard(secrets ...string) {
+	for _, s := range secrets {
+		if s != "" && !slices.Contains(c.secrets, s) {
+			c.secrets = append(c.secrets, s)
+		}
+	}
+	c.secrets = c.secrets[max(len(c.secrets)-16, 0):]
+}
+
+// basic is user and password as basic authentication sends them. The caller holds the lock.
+func (c *connection) basic() string {
+	return base64.StdEncoding.EncodeToString([]byte(c.user + ":" + c.password))
+}
+
+// host is how errors name the controller.
+func (c *connection) host() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return inventory.Clean(c.base.Host, 80)
+}
+
+// name is how errors name the account.
+func (c *connection) name() string { return fmt.Sprintf("user %q", inventory.Clean(c.user, 40)) }
+
+// resolve turns what a document points to into a URL on the same host, and refuses to leave it.
+func (c *connection) resolve(ref string) (*url.URL, error) {
+	c.mu.Lock()
+	base := c.base
+	c.mu.Unlock()
+	u, err := url.Parse(ref)
+	if err == nil {
+		u = base.ResolveReference(u)
+	}
+	if err != nil || ref == "" || !strings.HasPrefix(u.Path, "/redfish") || u.Host != base.Host || u.Scheme != base.Scheme || u.User != nil {
+		return nil, inventory.Errorf(inventory.Unavailable, "the controller at %s points to %q, which is none of its documents", inventory.Clean(base.Host, 80), clean(ref))
+	}
+	u.Fragment = ""
+	return u, nil
+}
+
+// do sends a request as the target's user and returns what is a success. What says for people what is being done. A
+// session that has ended is renewed once.
+func (c *connection) do(ctx context.Context, method, ref string, body any, header http.Header, what string) (*answer, error) {
+	a, err := c.try(ctx, method, ref, body, header)
+	if err != nil {
+		return nil, err
+	}
+	if a.status >= 300 {
+		return a, c.fault(a, what)
+	}
+	return a, nil
+}
+
+// try is do without judging the answer's status.
+func (c *connection) try(ctx context.Context, method, ref string, body any, header http.Header) (*answer, error) {
+	var raw []byte
+	if body != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			return nil, inventory.Errorf(inventory.Internal, "encode a request: %v", err)
+		}
+	}
+	if _, err := c.root(ctx); err != nil { // where the service is, before anything secret is sent
+		return nil, err
+	}
+	for isRetry := false; ; isRetry = true {
+		token, fresh, err := c.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		h := header.Clone()
+		if h == nil {
+			h = http.Header{}
+		}
+		c.authorize(h, token)
+		a, err := c.send(ctx, method, ref, raw, h)
+		if err != nil {
+			return nil, err
+		}
+		if a.status != http.StatusUnauthorized || token == "" || fresh || isRetry {
+			return a, nil
+		}
+		c.forget(token)
+	}
+}
+
+// root reads the service root, which needs no login, and follows it to where the service really is: many controllers
+// answer port 80 only to redirect to HTTPS. It is read once.
+func (c *connection) root(ctx context.Context) (*serviceRoot, error) {
+	c.mu.Lock()
+	known := c.service
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	a, err := c.send(ctx, http.MethodGet, rootPath, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if a.status >= 300 {
+		e := c.fault(a, "show its service root")
+		if a.status == http.StatusNotFound {
+			e = inventory.Errorf(inventory.NotFound, "there is no Redfish service at %s", c.host()).
+				WithHint("look whether Redfish is switched on at the controller; older ones speak IPMI only")
+		}
+		return nil, e
+	}
+	r := &serviceRoot{}
+	if err := decode(a.body, r); err != nil || r.RedfishVersion == "" && r.Systems.ID == "" {
+		return nil, c.garbled(rootPath)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.service = r
+	return r, nil
+}
+
+func (c *connection) garbled(path string) error {
+	return inventory.Errorf(inventory.Unavailable, "the controller at %s answers %s with something that is no Redfish document", c.host(), clean(path)).
+		WithHint("it may be starting, or not be a Redfish controller; if it stays so, reset it")
+}
+
+// send exchanges one request and answer.
+func (c *connection) send(ctx context.Context, method, ref string, body []byte, header http.Header) (*answer, error) {
+	u, err := c.resolve(ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := acquire(ctx, c.slots); err != nil {
+		return nil, c.unreached(ctx, err)
+	}
+	defer func() { <-c.slots }()
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, inventory.Errorf(inventory.Invalid, "%q is not a path", clean(ref))
+	}
+	if header != nil {
+		req.Header = header
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("OData-Version", "4.0")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreached(ctx, err)
+	}
+	defer resp.Body.Close()
+	a := &answer{status: resp.StatusCode, header: resp.Header, path: u.Path}
+	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1)); err == nil && len(a.body) > maxBody {
+		err = errTooLarge
+	}
+	if err != nil {
+		return nil, c.unreached(ctx, err)
+	}
+	if final := resp.Request.URL; final.Host != u.Host || final.Scheme != u.Scheme { // allowed by sameHost
+		c.mu.Lock()
+		c.base = &url.URL{Scheme: final.Scheme, Host: final.Host}
+		c.mu.Unlock()
+	}
+	return a, nil
+}
+
+// acquire takes a place, or gives up with ctx.
+func acquire(ctx context.Context, places chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read gets a document.
+func (c *connection) read(ctx context.Context, ref string, into any) error {
+	_, err := c.readTag(ctx, ref, into)
+	return err
+}
+
+// readTag gets a document and its entity tag.
+func (c *connection) readTag(ctx context.Context, ref string, into any) (string, error) {
+	a, err := c.do(ctx, http.MethodGet, ref, nil, nil, "show "+clean(ref))
+	if err != nil {
+		return "", err
+	}
+	if err := decode(a.body, into); err != nil {
+		return "", c.garbled(ref)
+	}
+	tag := a.header.Get("ETag")
+	if tag == "" {
+		var doc struct {
+			Tag string `json:"@odata.etag"`
+		}
+		_ = decode(a.body, &doc)
+		tag = doc.Tag
+	}
+	return tag, nil
+}
+
+// post calls an action. Actions are never sent with If-Match: iDRAC refuses that.
+func (c *connection) post(ctx context.Context, ref string, body any, what string) (*answer, error) {
+	return c.do(ctx, http.MethodPost, ref, body, nil, what)
+}
+
+// patch changes a document that is as it was read just now: with If-Match where it has a tag. When it changed in between
+// (412), or wants a tag (428), it is read and changed once more.
+func (c *connection) patch(ctx context.Context, ref string, body any, what string) error {
+	var doc struct{}
+	tag, err := c.readTag(ctx, ref, &doc)
+	if err != nil {
+		return err
+	}
+	send := tag
+	for isRetry := false; ; isRetry = true {
+		h := http.Header{}
+		if send != "" {
+			h.Set("If-Match", send)
+		}
+		a, err := c.do(ctx, http.MethodPatch, ref, body, h, what)
+		if err == nil || isRetry || a == nil || a.status != http.StatusPreconditionFailed && a.status != http.StatusPreconditionRequired {
+			return err
+		}
+		again, err := c.readTag(ctx, ref, &doc)
+		if err != nil {
+			return err
+		}
+		if send = again; again == tag {
+			send = other(tag) // it is the controller's comparison that is broken, not the document that changed
+		}
+	}
+}
+
+// other is the next best thing to send when a tag was refused although it is current: any, where there is none; a weak
+// one as a strong one, for RFC 9110 section 13.1.1 compares strongly and some MegaRAC refuses the weak tags that it gives
+// out (github.com/ansible-collections/community.general/pull/6434); nothing instead of a strong one.
+func other(tag string) string {
+	if tag == "" {
+		return "*"
+	}
+	if strong, ok := strings.CutPrefix(tag, "W/"); ok {
+		return strong
+	}
+	return ""
+}
+
+// links returns where the members of a collection are.
+func (c *connection) links(ctx context.Context, ref string) ([]string, error) {
+	raw, err := c.pages(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	var refs []string
+	for _, m := range raw {
+		var l link
+		if decode(m, &l) == nil && l.ID != "" && !slices.Contains(refs, l.ID) {
+			refs = append(refs, l.ID)
+		}
+	}
+	return refs, nil
+}
+
+// members returns the documents of a collection, in one request where the service can expand. At most limit; those that
+// cannot be read are left out, for controllers list what they do not have.
+func (c *connection) members(ctx context.Context, ref string, limit int) ([]json.RawMessage, error) {
+	if ref == "" {
+		return nil, nil
+	}
+	root, err := c.root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var raw []json.RawMessage
+	if root.ProtocolFeaturesSupported.ExpandQuery.NoLinks && !strings.Contains(ref, "?") {
+		raw, _ = c.pages(ctx, ref+"?$expand=.") // what is promised is not always kept
+	}
+	if len(raw) == 0 {
+		if raw, err = c.pages(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	var docs []json.RawMessage
+	for _, m := range raw[:min(len(raw), limit)] {
+		var keys map[string]json.RawMessage
+		if decode(m, &keys) != nil {
+			continue
+		}
+		if len(keys) > 1 {
+			docs = append(docs, m)
+			continue
+		}
+		var l link
+		_ = decode(m, &l)
+		var doc json.RawMessage
+		switch err := c.read(ctx, l.ID, &doc); {
+		case err == nil:
+			docs = append(docs, doc)
+		case ctx.Err() != nil || bmc.KindOf(err) == inventory.Unauthorized:
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+// pages returns the members of a collection as they stand in its pages.
+func (c *connection) pages(ctx context.Context, ref string) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	for n := 0; ref != "" && n < maxPages && len(all) < maxMembers; n++ {
+		var page collection
+		if err := c.read(ctx, ref, &page); err != nil {
+			return nil, err
+		}
+		all, ref = append(all, page.Members...), page.Next
+	}
+	return all[:min(len(all), maxMembers)], nil
+}

@@ -1,0 +1,180 @@
+package redfish
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// link points to another document.
+type link struct {
+	ID string `json:"@odata.id"`
+}
+
+// action is an operation that a document offers.
+type action struct {
+	Target     string   `json:"target"`
+	ActionInfo string   `json:"@Redfish.ActionInfo"`
+	ResetTypes []string `json:"ResetType@Redfish.AllowableValues"`
+}
+
+// status is how well something is.
+type status struct {
+	Health       string
+	HealthRollup string
+	State        string
+}
+
+// serviceRoot is /redfish/v1/, which everyone may read.
+type serviceRoot struct {
+	RedfishVersion string
+	UUID           string
+	Name           string
+	Vendor         string
+	Product        string
+	Systems        link
+	Managers       link
+	Chassis        link
+	AccountService link
+	Links          struct{ Sessions link }
+	Oem            map[string]json.RawMessage
+
+	ProtocolFeaturesSupported struct {
+		ExpandQuery struct{ NoLinks bool }
+	}
+}
+
+// system is a ComputerSystem. ID is its path.
+type system struct {
+	ID           string `json:"-"`
+	Name         string
+	UUID         string
+	SerialNumber string
+	HostName     string
+	Manufacturer string
+	Model        string
+	SKU          string
+	AssetTag     string
+	BiosVersion  string
+	PowerState   string
+	Status       status
+	Boot         bootSettings
+	Settings     struct {
+		SettingsObject link
+	} `json:"@Redfish.Settings"`
+
+	LocationIndicatorActive *bool
+	IndicatorLED            *string
+
+	ProcessorSummary struct {
+		Count                 int
+		CoreCount             int
+		LogicalProcessorCount int
+		Model                 string
+	}
+	MemorySummary      struct{ TotalSystemMemoryGiB float64 }
+	TrustedModules     []trustedModule
+	Processors         link
+	Memory             link
+	Storage            link
+	EthernetInterfaces link
+	LogServices        link
+	VirtualMedia       link
+	SecureBoot         link
+
+	Links struct {
+		Chassis   []link
+		ManagedBy []link
+	}
+	Actions struct {
+		Reset action `json:"#ComputerSystem.Reset"`
+	}
+}
+
+type trustedModule struct {
+	InterfaceType string
+	Status        status
+}
+
+// bootSettings is the boot override. Pointers tell what a controller does not know from what it leaves empty.
+type bootSettings struct {
+	Target      string  `json:"BootSourceOverrideTarget"`
+	Enabled     string  `json:"BootSourceOverrideEnabled"`
+	Mode        *string `json:"BootSourceOverrideMode"`
+	HTTPBootURI *string `json:"HttpBootUri"`
+	UefiTarget  string  `json:"UefiTargetBootSourceOverride"`
+	BootOptions link
+
+	Targets  []string `json:"BootSourceOverrideTarget@Redfish.AllowableValues"`
+	Enableds []string `json:"BootSourceOverrideEnabled@Redfish.AllowableValues"`
+	Modes    []string `json:"BootSourceOverrideMode@Redfish.AllowableValues"`
+	// hasURI says that the document has an HttpBootUri, be it null.
+	hasURI bool
+}
+
+// UnmarshalJSON also notes whether there is an HttpBootUri.
+func (b *bootSettings) UnmarshalJSON(raw []byte) error {
+	type plain bootSettings
+	var p plain
+	if err := tolerate(json.Unmarshal(raw, &p)); err != nil {
+		return err
+	}
+	*b = bootSettings(p)
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(raw, &keys) == nil {
+		_, b.hasURI = keys["HttpBootUri"]
+	}
+	return nil
+}
+
+// manager is the controller itself.
+type manager struct {
+	Name               string
+	Model              string
+	FirmwareVersion    string
+	EthernetInterfaces link
+	LogServices        link
+	VirtualMedia       link
+}
+
+// collection is a page of links to documents, or of the documents themselves where $expand is known.
+type collection struct {
+	Members []json.RawMessage
+	Next    string `json:"Members@odata.nextLink"`
+}
+
+// decode reads a document. Properties of the wrong type stay empty: controllers write "" for numbers that they do not
+// know, and one sensor must not hide the rest.
+func decode(raw []byte, into any) error {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || raw[0] != '{' {
+		return errNotJSON
+	}
+	if tolerate(json.Unmarshal(raw, into)) != nil {
+		return errNotJSON
+	}
+	return nil
+}
+
+var errNotJSON = errors.New("no JSON object")
+
+// tolerate forgives values of the wrong type: encoding/json has then filled in all others.
+func tolerate(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return nil
+	}
+	return err
+}
+
+// lastSegment returns a document's id, which is how its path ends.
+func lastSegment(ref string) string {
+	return path.Base(strings.TrimRight(ref, "/"))
+}
+
+// clean makes a controller's text fit to be stored and shown.
+func clean(s string) string { return inventory.Clean(strings.Join(strings.Fields(s), " "), 200) }

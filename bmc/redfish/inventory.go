@@ -1,0 +1,290 @@
+package redfish
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// Inventory reads what the machine is made of. Parts that the controller lists and cannot show are left out; only what
+// ends every call ends this one. CollectedAt is the caller's to set.
+func (d *driver) Inventory(ctx context.Context) (_ bmc.Inventory, err error) {
+	defer d.safe(&err)
+	s, err := d.system(ctx)
+	if err != nil {
+		return bmc.Inventory{}, err
+	}
+	id, err := d.identify(ctx, s)
+	if err != nil {
+		return bmc.Inventory{}, err
+	}
+	h := inventory.Hardware{
+		Source: "bmc",
+		System: inventory.System{
+			Manufacturer: clean(s.Manufacturer), Product: clean(s.Model), Version: clean(s.SKU), Serial: clean(s.SerialNumber),
+			UUID: lower(s.UUID), AssetTag: clean(s.AssetTag),
+		},
+		Firmware: inventory.FirmwareInfo{Version: clean(s.BiosVersion), Kind: modeOf(s.Boot.Mode)},
+		CPU: inventory.CPU{
+			Model: clean(s.ProcessorSummary.Model), Sockets: s.ProcessorSummary.Count, Cores: s.ProcessorSummary.CoreCount,
+			Threads: s.ProcessorSummary.LogicalProcessorCount,
+		},
+		MemoryBytes: gib(s.MemorySummary.TotalSystemMemoryGiB),
+		BMC:         &inventory.BMCFacts{Firmware: clean(id.firmware), Vendor: clean(id.vendor)},
+	}
+	for _, tpm := range s.TrustedModules {
+		if version, ok := strings.CutPrefix(strings.Replace(tpm.InterfaceType, "_", ".", 1), "TPM"); ok {
+			h.TPM = &inventory.TPM{Version: clean(version)}
+		}
+	}
+	for _, part := range []func(context.Context, *system, *inventory.Hardware) error{
+		d.addProcessors, d.addMemory, d.addDisks, d.addPorts, d.addSecureBoot, d.addManagerPort,
+	} {
+		if err := part(ctx, s, &h); err != nil && (ctx.Err() != nil || bmc.KindOf(err) == inventory.Unauthorized) {
+			return bmc.Inventory{}, err
+		}
+	}
+	return bmc.Inventory{Hardware: h, Vendor: clean(id.vendor), Model: clean(id.model), Firmware: clean(id.firmware)}, nil
+}
+
+// each calls fn with every document of a collection that can be read.
+func each[T any](ctx context.Context, d *driver, ref string, limit int, fn func(*T)) error {
+	docs, err := d.members(ctx, ref, limit)
+	for _, doc := range docs {
+		v := new(T)
+		if decode(doc, v) == nil {
+			fn(v)
+		}
+	}
+	return err
+}
+
+type processor struct {
+	ProcessorType         string
+	Manufacturer          string
+	Model                 string
+	ProcessorArchitecture string
+	InstructionSet        string
+	MaxSpeedMHz           float64
+	TotalCores            int
+	TotalThreads          int
+	Status                status
+}
+
+func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hardware) error {
+	var sum inventory.CPU
+	err := each(ctx, d, s.Processors.ID, 64, func(p *processor) {
+		if p.Status.State == "Absent" || p.ProcessorType != "" && p.ProcessorType != "CPU" {
+			if p.ProcessorType == "GPU" && p.Status.State != "Absent" {
+				h.Accelerators = append(h.Accelerators, inventory.PCIDevice{Vendor: clean(p.Manufacturer), Model: clean(p.Model)})
+			}
+			return
+		}
+		sum.Sockets++
+		sum.Cores += bounded(float64(p.TotalCores), 1<<16)
+		sum.Threads += bounded(float64(p.TotalThreads), 1<<16)
+		sum.Model, sum.Vendor, sum.MHz = clean(p.Model), clean(p.Manufacturer), bounded(p.MaxSpeedMHz, 1<<20)
+		switch arch := p.ProcessorArchitecture + " " + p.InstructionSet; {
+		case strings.Contains(arch, "x86-64"), strings.Contains(arch, "x86"):
+			sum.Arch = inventory.X8664
+		case strings.Contains(arch, "ARM"):
+			sum.Arch = inventory.ARM64
+		}
+	})
+	if sum.Sockets > 0 {
+		if sum.Cores == 0 {
+			sum.Cores = h.CPU.Cores
+		}
+		if sum.Threads == 0 {
+			sum.Threads = h.CPU.Threads
+		}
+		h.CPU = sum
+	}
+	return err
+}
+
+func (d *driver) addMemory(ctx context.Context, s *system, h *inventory.Hardware) error {
+	var total int64
+	err := each(ctx, d, s.Memory.ID, 128, func(m *struct {
+		ID                string `json:"Id"`
+		Name              string
+		DeviceLocator     string
+		CapacityMiB       float64
+		MemoryDeviceType  string
+		OperatingSpeedMhz float64
+		Manufacturer      string
+		PartNumber        string
+		SerialNumber      string
+		Status            status
+	},
+	) {
+		if m.CapacityMiB <= 0 || m.Status.State == "Absent" {
+			return
+		}
+		slot := m.DeviceLocator
+		if slot == "" {
+			slot = m.ID
+		}
+		size := gib(m.CapacityMiB / 1024)
+		total += size
+		h.DIMMs = append(h.DIMMs, inventory.DIMM{
+			Slot: clean(slot), SizeBytes: size, Type: clean(m.MemoryDeviceType), SpeedMTs: bounded(m.OperatingSpeedMhz, 1<<20),
+			Manufacturer: clean(m.Manufacturer), Part: clean(m.PartNumber), Serial: clean(m.SerialNumber),
+		})
+	})
+	if h.MemoryBytes == 0 {
+		h.MemoryBytes = total
+	}
+	return err
+}
+
+func (d *driver) addDisks(ctx context.Context, s *system, h *inventory.Hardware) error {
+	var drives []string
+	err := each(ctx, d, s.Storage.ID, 32, func(c *struct{ Drives []link }) {
+		for _, l := range c.Drives {
+			drives = append(drives, l.ID)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, ref := range drives[:min(len(drives), 128)] {
+		var v disk
+		if err := d.read(ctx, ref, &v); err != nil {
+			if ctx.Err() != nil || bmc.KindOf(err) == inventory.Unauthorized {
+				return err
+			}
+			continue
+		}
+		if v.Status.State != "Absent" {
+			h.Disks = append(h.Disks, v.facts())
+		}
+	}
+	return nil
+}
+
+type disk struct {
+	ID             string `json:"Id"`
+	Name           string
+	Manufacturer   string
+	Model          string
+	SerialNumber   string
+	Revision       string
+	Protocol       string
+	MediaType      string
+	CapacityBytes  float64
+	BlockSizeBytes float64
+	Identifiers    []struct{ DurableName, DurableNameFormat string }
+	Status         status
+}
+
+func (v *disk) facts() inventory.Disk {
+	name := v.Name
+	if name == "" {
+		name = v.ID
+	}
+	f := inventory.Disk{
+		Name: clean(name), Vendor: clean(v.Manufacturer), Model: clean(v.Model), Serial: clean(v.SerialNumber), Firmware: clean(v.Revision),
+		Transport: strings.ToLower(clean(v.Protocol)), SizeBytes: int64(bounded(v.CapacityBytes, math.MaxInt64>>8)), SectorBytes: bounded(v.BlockSizeBytes, 1<<20),
+		IsRotational: v.MediaType == "HDD", Health: strings.ToLower(clean(v.Status.Health)),
+	}
+	for _, id := range v.Identifiers {
+		if id.DurableNameFormat == "NAA" || id.DurableNameFormat == "EUI" {
+			f.WWN = strings.ToLower(clean(id.DurableName))
+		}
+	}
+	return f
+}
+
+type port struct {
+	ID                  string `json:"Id"`
+	Name                string
+	MACAddress          string
+	PermanentMACAddress string
+	SpeedMbps           float64
+	LinkStatus          string
+	MTUSize             float64
+	IPv4Addresses       []struct{ Address, AddressOrigin string }
+	VLAN                struct {
+		VLANEnable bool
+		VLANID     int `json:"VLANId"`
+	}
+}
+
+func (p *port) mac() inventory.MAC {
+	for _, text := range []string{p.PermanentMACAddress, p.MACAddress} {
+		if m, err := inventory.ParseMAC(text); err == nil {
+			return m
+		}
+	}
+	return ""
+}
+
+func (d *driver) addPorts(ctx context.Context, s *system, h *inventory.Hardware) error {
+	return each(ctx, d, s.EthernetInterfaces.ID, 64, func(p *port) {
+		if p.mac() == "" {
+			return
+		}
+		name := p.ID
+		if name == "" {
+			name = p.Name
+		}
+		h.Ports = append(h.Ports, inventory.Port{
+			Name: clean(name), MAC: p.mac(), SpeedMbps: bounded(p.SpeedMbps, 1<<24), HasLink: p.LinkStatus == "LinkUp", MTU: bounded(p.MTUSize, 1<<16),
+		})
+	})
+}
+
+func (d *driver) addSecureBoot(ctx context.Context, s *system, h *inventory.Hardware) error {
+	if s.SecureBoot.ID == "" {
+		return nil
+	}
+	var doc struct{ SecureBootCurrentBoot string }
+	if err := d.read(ctx, s.SecureBoot.ID, &doc); err != nil {
+		return err
+	}
+	h.Firmware.IsSecureBoot = doc.SecureBootCurrentBoot == "Enabled"
+	return nil
+}
+
+// addManagerPort tells the controller's own port: the first that has an address.
+func (d *driver) addManagerPort(ctx context.Context, s *system, h *inventory.Hardware) error {
+	m, err := d.manager(ctx, s)
+	if err != nil {
+		return err
+	}
+	return each(ctx, d, m.EthernetInterfaces.ID, 8, func(p *port) {
+		if h.BMC.Address != "" || p.mac() == "" {
+			return
+		}
+		h.BMC.MAC = p.mac()
+		if len(p.IPv4Addresses) > 0 {
+			h.BMC.Address, h.BMC.IsStatic = clean(p.IPv4Addresses[0].Address), p.IPv4Addresses[0].AddressOrigin == "Static"
+		}
+		if p.VLAN.VLANEnable && p.VLAN.VLANID > 0 && p.VLAN.VLANID < 4095 {
+			h.BMC.VLAN = p.VLAN.VLANID
+		}
+	})
+}
+
+// gib turns GiB, which controllers round to quarters at best, into bytes.
+func gib(n float64) int64 {
+	if !(n > 0) || n > 1<<24 {
+		return 0
+	}
+	return int64(math.Round(n * 1024 * 1024 * 1024))
+}
+
+// bounded keeps a number that came from outside in its range; nonsense becomes 0.
+func bounded(n, most float64) int {
+	if !(n > 0) || n > most {
+		return 0
+	}
+	return int(n)
+}
+
+// lower is clean in lower case, as UUIDs are compared.
+func lower(s string) string { return strings.ToLower(clean(s)) }

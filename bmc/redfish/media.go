@@ -1,0 +1,155 @@
+package redfish
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// slot is one VirtualMedia document.
+type slot struct {
+	ID           string `json:"Id"`
+	Path         string `json:"@odata.id"`
+	Image        *string
+	Inserted     *bool
+	ConnectedVia string
+	MediaTypes   []string
+	Actions      struct {
+		Insert action `json:"#VirtualMedia.InsertMedia"`
+		Eject  action `json:"#VirtualMedia.EjectMedia"`
+	}
+}
+
+// image returns what is inserted, "" for nothing.
+func (v *slot) image(how behaviour) string {
+	if v.Image == nil || v.Inserted != nil && !*v.Inserted || how.keepsImageName && v.ConnectedVia == "NotConnected" {
+		return ""
+	}
+	return *v.Image
+}
+
+// drive finds the virtual CD drive, in the system or in its manager: version 1.13 of the schema moved it.
+func (d *driver) drive(ctx context.Context) (*slot, behaviour, error) {
+	s, err := d.system(ctx)
+	if err != nil {
+		return nil, behaviour{}, err
+	}
+	how, err := d.behaviour(ctx, s)
+	if err != nil {
+		return nil, how, err
+	}
+	ref := s.VirtualMedia.ID
+	if ref == "" {
+		m, err := d.manager(ctx, s)
+		if err != nil {
+			return nil, how, err
+		}
+		ref = m.VirtualMedia.ID
+	}
+	docs, err := d.members(ctx, ref, 32)
+	if err != nil {
+		return nil, how, err
+	}
+	for _, doc := range docs {
+		v := &slot{}
+		if decode(doc, v) != nil || v.Path == "" || !strings.HasPrefix(v.ID, how.mediaSlot) {
+			continue
+		}
+		isDisc := slices.ContainsFunc(v.MediaTypes, func(t string) bool { return t == "CD" || t == "DVD" })
+		if isDisc || how.mediaSlot != "" || len(v.MediaTypes) == 0 && strings.HasPrefix(strings.ToUpper(v.ID), "CD") {
+			return v, how, nil
+		}
+	}
+	return nil, how, inventory.Errorf(inventory.Invalid, "the controller at %s has no virtual CD drive", d.host()).WithHint("some vendors sell it as an option")
+}
+
+// Media returns the URL that is inserted.
+func (d *driver) Media(ctx context.Context) (_ string, err error) {
+	defer d.safe(&err)
+	v, how, err := d.drive(ctx)
+	if err != nil {
+		return "", err
+	}
+	return inventory.Clean(v.image(how), 2048), nil
+}
+
+// InsertMedia puts an image in, after taking another one out, and looks whether it is in.
+func (d *driver) InsertMedia(ctx context.Context, image string) (err error) {
+	defer d.safe(&err)
+	u, err := url.Parse(image)
+	if err != nil || u.Host == "" || u.Scheme == "" || u.User != nil || inventory.Clean(image, 2048) != image {
+		return inventory.Errorf(inventory.Invalid, "%q is not the URL of an image", inventory.Clean(image, 80)).WithHint("write it as http://10.0.0.1/image.iso, without user and password")
+	}
+	v, how, err := d.drive(ctx)
+	if err != nil {
+		return err
+	}
+	switch v.image(how) {
+	case image:
+		return nil
+	case "":
+	default:
+		if err := d.eject(ctx, v, how); err != nil {
+			return err
+		}
+	}
+	body := map[string]any{"Image": image, "Inserted": true, "WriteProtected": true}
+	if target := v.Actions.Insert.Target; target != "" {
+		if how.imageOnly {
+			body = map[string]any{"Image": image}
+		}
+		_, err = d.post(ctx, target, body, "insert an image")
+	} else {
+		err = d.patch(ctx, v.Path, body, "insert an image")
+	}
+	if err != nil {
+		return err
+	}
+	return d.confirmMedia(ctx, image)
+}
+
+// EjectMedia takes the image out; an empty drive is left alone, because some controllers refuse to empty it.
+func (d *driver) EjectMedia(ctx context.Context) (err error) {
+	defer d.safe(&err)
+	v, how, err := d.drive(ctx)
+	if err != nil || v.image(how) == "" {
+		return err
+	}
+	return d.eject(ctx, v, how)
+}
+
+func (d *driver) eject(ctx context.Context, v *slot, how behaviour) error {
+	var err error
+	if target := v.Actions.Eject.Target; target != "" {
+		_, err = d.post(ctx, target, struct{}{}, "eject the image") // DSP0266: an empty object, not an empty body
+	} else {
+		err = d.patch(ctx, v.Path, map[string]any{"Image": nil, "Inserted": false}, "eject the image")
+	}
+	if err != nil {
+		return err
+	}
+	return d.confirmMedia(ctx, "")
+}
+
+// confirmMedia waits until the drive holds what it should: many controllers fetch the image first.
+func (d *driver) confirmMedia(ctx context.Context, want string) error {
+	for n := 0; ; n++ {
+		is, err := d.Media(ctx)
+		if err != nil {
+			return err
+		}
+		if is == want {
+			return nil
+		}
+		if n+1 >= d.looks {
+			return inventory.Errorf(inventory.Unavailable, "the controller at %s took the order, but its virtual drive holds %q", d.host(), inventory.Clean(is, 120)).
+				WithHint("look whether the controller reaches the server of the image")
+		}
+		if err := d.sleep(ctx, d.every); err != nil {
+			return d.unreached(ctx, err)
+		}
+	}
+}

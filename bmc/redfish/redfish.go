@@ -1,0 +1,219 @@
+package redfish
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// Options that inventory.BMC.Options may hold for this driver.
+const (
+	// OptionTimeout bounds each request, such as 45s; 30s when absent.
+	OptionTimeout = "timeout"
+	// OptionAuth is session or basic; when absent, a session is tried and basic taken where there are none.
+	OptionAuth = "auth"
+)
+
+// driver powers one system of one Redfish service. Calls may come from several goroutines.
+type driver struct {
+	*connection
+	want string // the system's id, "" when there is one
+
+	mu       sync.Mutex
+	path     string    // of the system, once it is known
+	identity *identity // of the controller, once it is known
+
+	// looks is how often, and every how long, a boot override or an image is looked for until it counts as ignored.
+	looks int
+	every time.Duration
+	sleep func(context.Context, time.Duration) error
+}
+
+var (
+	_ bmc.Opener          = Open
+	_ bmc.Booter          = (*driver)(nil)
+	_ bmc.MediaMounter    = (*driver)(nil)
+	_ bmc.Locator         = (*driver)(nil)
+	_ bmc.SensorReader    = (*driver)(nil)
+	_ bmc.LogReader       = (*driver)(nil)
+	_ bmc.InventoryReader = (*driver)(nil)
+	_ bmc.UserManager     = (*driver)(nil)
+)
+
+// Open makes a driver for the system that a target names. It checks the target and connects to nothing.
+func Open(t bmc.Target) (bmc.Driver, error) { return open(t) }
+
+func open(t bmc.Target) (*driver, error) {
+	u, err := url.Parse(t.Address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
+		return nil, inventory.Errorf(inventory.Invalid, "%q is not the URL of a Redfish controller", inventory.Clean(t.Address, 80)).
+			WithHint("write it as https://10.0.0.5, and user and password in fields of their own")
+	}
+	timeout := 30 * time.Second
+	if text := t.Options[OptionTimeout]; text != "" {
+		timeout, err = time.ParseDuration(text)
+		if err != nil || timeout < time.Second || timeout > 5*time.Minute {
+			return nil, inventory.Errorf(inventory.Invalid, "option timeout: %q is not between 1s and 5m", inventory.Clean(text, 40))
+		}
+	}
+	auth := t.Options[OptionAuth]
+	if auth != "" && auth != "session" && auth != "basic" {
+		return nil, inventory.Errorf(inventory.Invalid, "option auth: %q is neither session nor basic", inventory.Clean(auth, 40))
+	}
+	c, err := newConnection(&url.URL{Scheme: u.Scheme, Host: u.Host}, t, timeout)
+	if err != nil {
+		return nil, err
+	}
+	c.auth = auth
+	return &driver{connection: c, want: t.System, looks: 6, every: 2 * time.Second, sleep: sleep}, nil
+}
+
+// sleep waits, or returns the context's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// system reads the system that is powered, and finds it at the first call.
+func (d *driver) system(ctx context.Context) (*system, error) {
+	d.mu.Lock()
+	path := d.path
+	d.mu.Unlock()
+	if path == "" {
+		var err error
+		if path, err = d.findSystem(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s := &system{}
+	if err := d.read(ctx, path, s); err != nil {
+		if bmc.KindOf(err) == inventory.NotFound {
+			d.mu.Lock()
+			d.path = ""
+			d.mu.Unlock()
+		}
+		return nil, err
+	}
+	s.ID = path
+	d.mu.Lock()
+	d.path = path
+	d.mu.Unlock()
+	return s, nil
+}
+
+// findSystem chooses among the systems of the service by id, UUID, serial number or name.
+func (d *driver) findSystem(ctx context.Context) (string, error) {
+	root, err := d.root(ctx)
+	if err != nil {
+		return "", err
+	}
+	if root.Systems.ID == "" {
+		return "", inventory.Errorf(inventory.NotFound, "the controller at %s has no systems", d.host()).
+			WithHint("it may be the manager of a chassis: use the address of the server's own controller")
+	}
+	paths, err := d.links(ctx, root.Systems.ID)
+	if err != nil {
+		return "", err
+	}
+	if len(paths) == 1 && d.want == "" {
+		return paths[0], nil
+	}
+	var names []string
+	for _, path := range paths {
+		id := lastSegment(path)
+		if d.want != "" && id == d.want {
+			return path, nil
+		}
+		names = append(names, inventory.Clean(id, 80))
+	}
+	if d.want == "" && len(paths) > 1 {
+		return "", inventory.Errorf(inventory.Invalid, "the controller at %s has %d systems: %s", d.host(), len(paths), inventory.Clean(strings.Join(names, ", "), 400)).
+			WithHint("choose one of them as the BMC's system")
+	}
+	for _, path := range paths {
+		var s system
+		if err := d.read(ctx, path, &s); err != nil {
+			return "", err
+		}
+		for _, name := range []string{s.UUID, s.SerialNumber, s.HostName, s.Name} {
+			if name != "" && strings.EqualFold(name, d.want) {
+				return path, nil
+			}
+		}
+	}
+	return "", inventory.Errorf(inventory.NotFound, "the controller at %s has no system %q", d.host(), inventory.Clean(d.want, 80)).
+		WithHint("it has: %s", inventory.Clean(strings.Join(names, ", "), 400))
+}
+
+// behaviour returns what is special about this controller, by the table of quirks.
+func (d *driver) behaviour(ctx context.Context, s *system) (behaviour, error) {
+	id, err := d.identify(ctx, s)
+	if err != nil {
+		return behaviour{}, err
+	}
+	return behaviourOf(*id), nil
+}
+
+// identify finds out who made the controller and which firmware it runs. A manager that cannot be read leaves that out,
+// and is asked again next time; only what ends every call ends this one.
+func (d *driver) identify(ctx context.Context, s *system) (*identity, error) {
+	d.mu.Lock()
+	known := d.identity
+	d.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	root, err := d.root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := &identity{vendor: vendorOf(root, s.Manufacturer), product: root.Product, system: s.Model}
+	m, err := d.manager(ctx, s)
+	if err != nil {
+		if kind := bmc.KindOf(err); kind == inventory.Unauthorized || ctx.Err() != nil {
+			return nil, err
+		}
+		return id, nil
+	}
+	id.model, id.firmware = m.Model, m.FirmwareVersion
+	d.mu.Lock()
+	d.identity = id
+	d.mu.Unlock()
+	return id, nil
+}
+
+// manager reads the controller's own document.
+func (d *driver) manager(ctx context.Context, s *system) (*manager, error) {
+	path := ""
+	if len(s.Links.ManagedBy) > 0 {
+		path = s.Links.ManagedBy[0].ID
+	} else {
+		root, err := d.root(ctx)
+		if err != nil {
+			return nil, err
+		}
+		paths, err := d.links(ctx, root.Managers.ID)
+		if err != nil {
+			return nil, err
+		}
+		if len(paths) > 0 {
+			path = paths[0]
+		}
+	}
+	if path == "" {
+		return nil, inventory.Errorf(inventory.NotFound, "the controller at %s tells nothing of itself", d.host())
+	}
+	m := &manager{}
+	return m, d.read(ctx, path, m)
+}

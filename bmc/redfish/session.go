@@ -1,0 +1,153 @@
+package redfish
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// enter returns the session's token, "" for basic authentication or no user at all. It logs in when there is no session;
+// fresh says that it just did, and that trying once more is of no use.
+func (c *connection) enter(ctx context.Context) (token string, fresh bool, err error) {
+	if token, done := c.entered(); done {
+		return token, false, nil
+	}
+	if err := acquire(ctx, c.login); err != nil {
+		return "", false, c.unreached(ctx, err)
+	}
+	defer func() { <-c.login }()
+	if token, done := c.entered(); done { // another call was faster
+		return token, false, nil
+	}
+	if err := c.newSession(ctx); err != nil {
+		return "", false, err
+	}
+	token, _ = c.entered()
+	return token, true, nil
+}
+
+func (c *connection) entered() (token string, done bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.token, c.token != "" || c.isBasic || c.user == "" || c.auth == "basic"
+}
+
+// newSession logs in. Where there are no sessions, or none is free, basic authentication takes over; after a refusal it
+// does not, because each wrong password brings the account nearer to being locked.
+func (c *connection) newSession(ctx context.Context) error {
+	root, err := c.root(ctx)
+	if err != nil {
+		return err
+	}
+	ref := root.Links.Sessions.ID
+	switch {
+	case ref == "" && c.auth == "":
+		c.goBasic() // without trying: it would look like a wrong password
+		return nil
+	case ref == "":
+		ref = rootPath + "SessionService/Sessions"
+	}
+	c.mu.Lock()
+	password := c.password
+	c.mu.Unlock()
+	body, err := json.Marshal(map[string]string{"UserName": c.user, "Password": password})
+	if err != nil {
+		return inventory.Errorf(inventory.Invalid, "the BMC's user name and password are no text")
+	}
+	a, err := c.send(ctx, http.MethodPost, ref, body, nil)
+	if err != nil {
+		return err
+	}
+	token := a.header.Get("X-Auth-Token")
+	switch {
+	case a.status < 300 && token != "":
+		var l link
+		_ = decode(a.body, &l)
+		if at := a.header.Get("Location"); at != "" {
+			l.ID = at
+		}
+		c.mu.Lock()
+		c.token, c.logout = token, samePath(l.ID)
+		c.mu.Unlock()
+		return nil
+	case says(messages(a.body), noSession...) && c.auth == "":
+		c.goBasic()
+		return nil
+	case c.auth == "" && (a.status < 300 || a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotImplemented):
+		c.goBasic()
+		return nil
+	case a.status < 300:
+		return c.garbled(ref)
+	}
+	return c.fault(a, "open a session")
+}
+
+// samePath drops scheme and host from where a session is: behind an address translation it names an inner host.
+func samePath(ref string) string {
+	u, err := url.Parse(ref)
+	if err != nil {
+		return ""
+	}
+	return u.EscapedPath()
+}
+
+func (c *connection) goBasic() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isBasic = true
+}
+
+// forget drops a session that the controller no longer knows.
+func (c *connection) forget(token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.guard(token)
+	if c.token == token {
+		c.token, c.logout = "", ""
+	}
+}
+
+// authorize adds the session's token, or user and password.
+func (c *connection) authorize(h http.Header, token string) {
+	if token != "" {
+		h.Set("X-Auth-Token", token)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.user != "" {
+		h.Set("Authorization", "Basic "+c.basic())
+	}
+}
+
+// Close ends the session: controllers have few, and keep forgotten ones for half an hour.
+func (c *connection) Close() (err error) {
+	defer c.safe(&err)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	defer c.http.CloseIdleConnections()
+	return c.endSession(ctx)
+}
+
+func (c *connection) endSession(ctx context.Context) error {
+	c.mu.Lock()
+	token, ref := c.token, c.logout
+	c.guard(token)
+	c.token, c.logout, c.isBasic = "", "", false
+	c.mu.Unlock()
+	if token == "" || ref == "" {
+		return nil
+	}
+	a, err := c.send(ctx, http.MethodDelete, ref, nil, http.Header{"X-Auth-Token": {token}})
+	if err != nil {
+		return err
+	}
+	if a.status < 300 || a.status == http.StatusNotFound || a.status == http.StatusUnauthorized { // it ended by itself
+		return nil
+	}
+	return c.fault(a, "end a session")
+}

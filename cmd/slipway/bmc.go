@@ -1,0 +1,131 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+func bmcs(c *client.Client) client.Noun[client.HostBMC] { return c.BMCs }
+
+// bmcCommand is slipway bmc: the controllers of all hosts, and, under shorter names, what the commands of a host do with one.
+type bmcCommand struct {
+	List    bmcList       `cmd:"" help:"List how hosts are powered."`
+	Scan    bmcScan       `cmd:"" help:"Look for controllers in a range of addresses; logs in nowhere."`
+	Set     hostBMC       `cmd:"" help:"Say how a host is powered, or show it."`
+	Check   hostBMCCheck  `cmd:"" help:"Look whether a host's controller does what is needed."`
+	Rotate  hostBMCRotate `cmd:"" help:"Give the account of a host's controller a new random password."`
+	Sensors hostSensors   `cmd:"" help:"Show what a host's controller measures."`
+	Log     hostBMCLog    `cmd:"" help:"Show the event log of a host's controller."`
+	Users   hostBMCUsers  `cmd:"" help:"List or change the accounts of a host's controller."`
+	Boot    bmcBoot       `cmd:"" help:"Show or set where a host boots from next."`
+	Media   bmcMedia      `cmd:"" help:"Show what is in a host's virtual drive, put an image in or eject it."`
+}
+
+type bmcList struct{}
+
+// Run lists controllers.
+func (*bmcList) Run(s *session) error {
+	return showList(s, bmcs, client.Query{}, 0, []string{"HOST", "DRIVER", "ADDRESS", "POWER", "READ", "REACHABLE", "CONTROLLER", "REASON"}, func(b client.HostBMC) []string {
+		return []string{
+			b.Host, string(b.Driver), b.Address, powerText(b.Power), ago(b.PowerAt, time.Now()), yesNo(b.IsReachable),
+			strings.Join(strings.Fields(b.Vendor+" "+b.Model+" "+b.Firmware), " "), b.Reason,
+		}
+	})
+}
+
+type bmcScan struct {
+	Range  string   `arg:"" help:"Such as 10.0.0.0/24 or 10.0.0.10-10.0.0.50."`
+	Driver []string `help:"Only redfish or only ipmi; both without this." placeholder:"DRIVER"`
+}
+
+// Run looks for controllers.
+func (c *bmcScan) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	found, err := api.Scan(s.ctx, c.Range, c.Driver...)
+	if err != nil {
+		return err
+	}
+	err = s.show(found.Items, func(t *tableWriter) {
+		t.row("ADDRESS", "DRIVER", "HOST", "VENDOR", "PRODUCT", "MAC", "UUID", "WARNING")
+		for _, b := range found.Items {
+			t.row(b.Address, string(b.Driver), b.Host, b.Vendor, strings.TrimSpace(b.Product+" "+b.Name), string(b.MAC), b.UUID, b.Warning)
+		}
+	})
+	if err == nil && s.globals.Output == "table" {
+		s.say("%d found", len(found.Items))
+	}
+	return err
+}
+
+type bmcBoot struct {
+	Host       string `arg:""`
+	Device     string `arg:"" optional:"" default:"" enum:",none,pxe,http,disk,virtual-media,setup" help:"none, pxe, http, disk, virtual-media or setup; without it, what is set is shown."`
+	URI        string `name:"uri" help:"For http, where the controller can set it." placeholder:"URL"`
+	Mode       string `help:"bios or uefi; what is set stays without this." enum:",bios,uefi" default:"" placeholder:"MODE"`
+	Persistent bool   `help:"For all boots, not for the next one only."`
+}
+
+// Run shows or sets the boot override.
+func (c *bmcBoot) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	if c.Device == "" && (c.URI != "" || c.Mode != "" || c.Persistent) {
+		return usage("slipway bmc boot NAME pxe --persistent", "say the device as well")
+	}
+	var b client.BMCBoot
+	if c.Device == "" {
+		b, err = api.Hosts.BMCBoot(s.ctx, c.Host)
+	} else {
+		b, err = api.Hosts.SetBMCBoot(s.ctx, c.Host, client.BMCBoot{Device: c.Device, URI: c.URI, Mode: inventory.Firmware(c.Mode), IsPersistent: c.Persistent})
+	}
+	if err != nil {
+		return err
+	}
+	return s.show(b, func(t *tableWriter) {
+		t.field("device", string(b.Device))
+		t.field("uri", b.URI)
+		t.field("mode", string(b.Mode))
+		t.field("persistent", yesNo(b.IsPersistent))
+	})
+}
+
+type bmcMedia struct {
+	Host  string `arg:""`
+	URL   string `arg:"" optional:"" name:"url" help:"Address of the image to put in."`
+	Eject bool   `help:"Take out what is in it."`
+}
+
+// Run shows or changes what is in the virtual drive.
+func (c *bmcMedia) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	if c.Eject && c.URL != "" {
+		return usage("give an address or --eject", "either put an image in or eject it")
+	}
+	var m client.BMCMedia
+	if c.Eject || c.URL != "" {
+		m, err = api.Hosts.SetBMCMedia(s.ctx, c.Host, c.URL)
+	} else {
+		m, err = api.Hosts.BMCMedia(s.ctx, c.Host)
+	}
+	if err != nil {
+		return err
+	}
+	return s.show(m, func(t *tableWriter) {
+		if m.URL == "" {
+			t.text("empty")
+			return
+		}
+		t.text(m.URL)
+	})
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/term"
+
+	"slipway.dev/slipway/inventory"
+)
+
+type hostConsole struct {
+	Host string `arg:""`
+}
+
+// Help says how to leave.
+func (*hostConsole) Help() string {
+	return "What is typed goes to the host's serial console. After a line end, ~. ends it and ~~ types one ~."
+}
+
+// Run connects the terminal with a host's serial console.
+func (c *hostConsole) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	line, err := api.Hosts.Console(s.ctx, c.Host)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = line.Close() }()
+	defer context.AfterFunc(s.ctx, func() { _ = line.Close() })()
+	if f, ok := s.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.say("connected to %s; Enter ~. ends it", c.Host)
+		old, err := term.MakeRaw(int(f.Fd()))
+		if err != nil {
+			return &inventory.Error{Kind: inventory.Unavailable, Msg: "the terminal cannot be used: " + err.Error()}
+		}
+		defer func() {
+			_ = term.Restore(int(f.Fd()), old)
+			s.say("\nleft the console of %s", c.Host)
+		}()
+	}
+	return talk(s.in, s.out, line)
+}
+
+// talk carries what is typed to a console and what that says back, until it ends or is left. The bytes of the console go
+// out as they are: a console is a terminal, and whoever opens one trusts its machine that far.
+func talk(in io.Reader, out io.Writer, line io.ReadWriteCloser) error {
+	var isLeft atomic.Bool
+	go func() { // it may wait for what is typed until the program ends
+		ends, err := typeInto(line, in)
+		if ends || err != nil {
+			isLeft.Store(true)
+			_ = line.Close() // ends the other direction
+		}
+	}()
+	if _, err := io.Copy(out, line); err != nil && !isLeft.Load() {
+		return &inventory.Error{Kind: inventory.Unavailable, Err: err, Msg: "the console has ended: the connection broke", Hint: "open it again"}
+	}
+	return nil
+}
+
+// typeInto copies what is typed until it ends or the escape is typed: ~. at the beginning of a line. Standard input that
+// ends leaves the console open, so that what it says can still be read.
+func typeInto(line io.Writer, in io.Reader) (isLeft bool, err error) {
+	e := escape{isStart: true}
+	buf := make([]byte, 1024)
+	for {
+		n, readErr := in.Read(buf)
+		out, isLeft := e.filter(buf[:n])
+		if len(out) > 0 {
+			if _, err := line.Write(out); err != nil {
+				return false, err
+			}
+		}
+		if isLeft {
+			return true, nil
+		}
+		if errors.Is(readErr, io.EOF) {
+			return false, nil
+		}
+		if readErr != nil {
+			return false, readErr
+		}
+	}
+}
+
+// escape finds ~. and ~~ at the beginnings of lines, as ssh does.
+type escape struct {
+	isStart bool // of a line
+	isOpen  bool // a ~ was typed there and is held back
+}
+
+// filter returns what is to be sent, and whether the end was typed.
+func (e *escape) filter(typed []byte) (out []byte, isLeft bool) {
+	for _, b := range typed {
+		switch {
+		case e.isOpen && b == '.':
+			return out, true
+		case e.isOpen && b == '~':
+			out, e.isOpen, e.isStart = append(out, '~'), false, false
+			continue
+		case e.isOpen:
+			out, e.isOpen = append(out, '~'), false
+		case e.isStart && b == '~':
+			e.isOpen, e.isStart = true, false
+			continue
+		}
+		out = append(out, b)
+		e.isStart = b == '\r' || b == '\n'
+	}
+	return out, false
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+type hostPower struct {
+	Host    string   `arg:""`
+	Action  string   `arg:"" optional:"" default:"" enum:",on,off,shutdown,cycle,reset" help:"on, off (at once), shutdown (asks its system), cycle or reset; without it, the power state is shown."`
+	Confirm string   `help:"Say that it is on or off, where nothing but a person can tell: what follows relies on it." enum:",on,off" default:"" placeholder:"STATE"`
+	Wait    waitFlag `help:"Wait until the change is confirmed; --wait=5m waits no longer than that."`
+}
+
+// Run shows or changes the power of a host.
+func (c *hostPower) Run(s *session) error {
+	api, err := s.client()
+	switch {
+	case err != nil:
+		return err
+	case c.Action != "" && c.Confirm != "":
+		return usage("slipway host power NAME --confirm off says that it is off", "either change the power or confirm it")
+	case c.Confirm != "":
+		h, err := api.Hosts.ConfirmPower(s.ctx, c.Host, inventory.PowerState(c.Confirm))
+		if err != nil {
+			return err
+		}
+		return s.stored(h)
+	case c.Action == "":
+		return s.showPower(api, c.Host)
+	}
+	var f *follower
+	if c.Wait != 0 {
+		if f, err = s.follow(nil); err != nil {
+			return err
+		}
+	}
+	o, err := api.Hosts.Power(s.ctx, c.Host, c.Action)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		if s.globals.Output == "table" {
+			s.say("operation %s; slipway operation wait %s follows it", o.ID, o.ID)
+		}
+		return s.stored(o)
+	}
+	if o, err = s.waitOperation(f, o, c.Wait); err != nil {
+		return err
+	}
+	return s.stored(o)
+}
+
+// showPower shows what was read last.
+func (s *session) showPower(api *client.Client, host string) error {
+	b, err := api.Hosts.BMC(s.ctx, host)
+	if err != nil {
+		return err
+	}
+	return s.show(map[string]any{"host": b.Host, "power": b.Power, "powerAt": b.PowerAt, "isReachable": b.IsReachable, "reason": b.Reason}, func(t *tableWriter) {
+		t.field("host", b.Host)
+		t.field("power", powerText(b.Power))
+		t.field("read", ago(b.PowerAt, time.Now()))
+		t.field("because", b.Reason)
+	})
+}
+
+func powerText(p inventory.PowerState) string {
+	if p == "" {
+		p = inventory.PowerUnknown
+	}
+	return string(p)
+}
+
+type hostLocate struct {
+	Hosts []string `arg:""`
+	Off   bool     `help:"Switch it off."`
+}
+
+// Run lights identify LEDs.
+func (c *hostLocate) Run(s *session) error {
+	return s.each(c.Hosts, func(api *client.Client, host string) error { return api.Hosts.Locate(s.ctx, host, !c.Off) })
+}
+
+type hostInspect struct {
+	Host     string         `arg:""`
+	Restart  bool           `help:"Restart it if it runs; without this, it is looked at when it boots next."`
+	BurnIn   *time.Duration `help:"Load it for so long after that, such as 10m." placeholder:"DURATION"`
+	MayWrite bool           `help:"The burn-in may overwrite its disks."`
+	Wait     waitFlag       `help:"Show each step until it is done; --wait=30m waits no longer than that."`
+}
+
+// Run has a host looked at.
+func (c *hostInspect) Run(s *session) error {
+	if c.MayWrite && c.BurnIn == nil {
+		return usage("slipway host inspect NAME --burn-in 10m --may-write", "--may-write is about a burn-in, and none is asked for")
+	}
+	r := client.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(value(c.BurnIn)), MayWrite: c.MayWrite}
+	return s.doneTo(c.Host, inventory.OpInspect, c.Wait, func(api *client.Client) (inventory.Host, error) { return api.Hosts.Inspect(s.ctx, c.Host, r) })
+}
+
+type hostClean struct {
+	Host string   `arg:""`
+	Mode string   `required:"" enum:"none,quick,full,secure" help:"quick: signatures; full: every block; secure: the disks' own erase; none: only call it clean." placeholder:"MODE"`
+	Wait waitFlag `help:"Show each step until it is done; --wait=30m waits no longer than that."`
+}
+
+// Run wipes a host.
+func (c *hostClean) Run(s *session) error {
+	return s.doneTo(c.Host, inventory.OpClean, c.Wait, func(api *client.Client) (inventory.Host, error) {
+		return api.Hosts.Clean(s.ctx, c.Host, inventory.CleanMode(c.Mode))
+	})
+}
+
+// doneTo begins an operation with a host, and follows it where that is asked for.
+func (s *session) doneTo(host string, kind inventory.OperationKind, wait waitFlag, begin func(*client.Client) (inventory.Host, error)) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	var f *follower
+	if wait != 0 {
+		if f, err = s.follow(nil); err != nil {
+			return err
+		}
+	}
+	h, err := begin(api)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		if err := s.waitHost(f, string(h.ID), kind, wait); err != nil {
+			return err
+		}
+		if h, err = api.Hosts.Get(s.ctx, string(h.ID)); err != nil {
+			return err
+		}
+	}
+	return s.show(h, func(t *tableWriter) { t.row(h.Name, string(h.State), flagsOf(h)) })
+}
+
+type hostAdopt struct {
+	Hosts []string `arg:""`
+	Off   bool     `help:"End it."`
+}
+
+// Run adopts running servers or ends that.
+func (c *hostAdopt) Run(s *session) error {
+	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Adopt(s.ctx, name, !c.Off) })
+}

@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/oklog/ulid/v2"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/bmc/fake"
+	"slipway.dev/slipway/bmc/ipmi"
+	"slipway.dev/slipway/bmc/libvirt"
+	"slipway.dev/slipway/bmc/manual"
+	"slipway.dev/slipway/bmc/redfish"
+	"slipway.dev/slipway/bmc/webhook"
+	"slipway.dev/slipway/bmc/wol"
+	"slipway.dev/slipway/inventory"
+)
+
+// newULID draws the ids of machines, claims and operations: in the order in which they were drawn.
+func newULID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+
+// drivers are the ways to power a host. A new one is a folder of its own and a line here.
+func (a *appliance) drivers() map[inventory.BMCDriver]bmc.Opener {
+	a.bank = fake.New(fake.Options{})
+	return map[inventory.BMCDriver]bmc.Opener{
+		inventory.Redfish: redfish.Open,
+		inventory.IPMI:    ipmi.Open,
+		inventory.Libvirt: libvirt.Open,
+		inventory.WoL:     wol.Opener(wol.Options{}),
+		inventory.Webhook: webhook.Open,
+		inventory.Manual:  manual.Opener(people{a}),
+		inventory.FakeBMC: a.bank.Open,
+	}
+}
+
+// openBMC opens the driver that a host's BMC names.
+func openBMC(drivers map[inventory.BMCDriver]bmc.Opener) bmc.Opener {
+	return func(t bmc.Target) (bmc.Driver, error) {
+		open, ok := drivers[t.Driver]
+		if !ok {
+			return nil, inventory.Errorf(inventory.Invalid, "%q is not a way to power a host", inventory.Clean(string(t.Driver), 40)).
+				WithHint("use one of %v", inventory.BMCDrivers())
+		}
+		return open(t)
+	}
+}
+
+// people are those who switch machines by hand; the engine asks them with an issue.
+type people struct{ a *appliance }
+
+// Ask implements manual.Tasks: the operation that the order is part of has opened the issue.
+func (p people) Ask(ctx context.Context, t bmc.Target, _ bmc.Action) (inventory.PowerState, error) {
+	return p.State(ctx, t.HostID)
+}
+
+// State implements manual.Tasks.
+func (p people) State(ctx context.Context, host inventory.HostID) (is inventory.PowerState, err error) {
+	err = p.a.store.Read(ctx, func(tx inventory.Tx) error {
+		b, err := tx.FindBMC(host)
+		is = b.Power
+		return err
+	})
+	return is, err
+}

@@ -1,0 +1,54 @@
+package serve
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/bmc/redfish"
+	"slipway.dev/slipway/bmc/scan"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web"
+)
+
+// scanTimeout is how long one address is given; a controller that starts takes longer, and is found by the next scan.
+const scanTimeout = 2 * time.Second
+
+// scan looks for controllers in a range of addresses.
+func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]web.FoundBMC, error) {
+	r, err := scan.ParseRange(text)
+	if err != nil {
+		return nil, err
+	}
+	isWanted := func(d inventory.BMCDriver) bool { return len(drivers) == 0 || slices.Contains(drivers, string(d)) }
+	cfg := scan.Config{Range: r, SkipIPMI: !isWanted(inventory.IPMI), Parallel: 1024, Rate: 1000, Timeout: scanTimeout, MAC: func(addr netip.Addr) inventory.MAC {
+		mac, _ := neighbourOf(addr)
+		return mac
+	}}
+	if isWanted(inventory.Redfish) {
+		cfg.Redfish = redfishProbe
+	}
+	var (
+		mu    sync.Mutex
+		found []web.FoundBMC
+	)
+	_, err = scan.Scan(ctx, cfg, func(f scan.Found) {
+		mu.Lock()
+		defer mu.Unlock()
+		found = append(found, web.FoundBMC{
+			IP: f.IP.String(), Driver: f.Driver, Address: f.Address, Vendor: f.Vendor, Product: f.Product, Name: f.Name, UUID: f.UUID,
+			Version: f.Version, Fingerprint: f.Fingerprint, MAC: f.MAC, Warning: f.Warning,
+		})
+	})
+	return found, err
+}
+
+// redfishProbe asks an address for Redfish on the port that services are on.
+func redfishProbe(ctx context.Context, addr netip.Addr) (scan.Found, error) {
+	f, err := redfish.Probe(ctx, netip.AddrPortFrom(addr, 443), redfish.ProbeClient(scanTimeout))
+	return scan.Found{
+		Address: f.Address, Vendor: f.Vendor, Product: f.Product, Name: f.Name, UUID: f.UUID, Version: f.Version, Fingerprint: f.Fingerprint,
+	}, err
+}

@@ -1,0 +1,228 @@
+// Package hardware owns what can be said of a machine from what it is made of: whether its report is fit to store, what
+// changed since the last one, whether it is what it should be, and whether it is enough. It never asks a machine anything.
+//
+// Phrases such as "has less than 64 GiB of memory" begin with a verb in the third person, so that a caller can put a
+// host, or with Plural a number of hosts, in front.
+package hardware
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Plural turns a phrase about one host into one about several: "has no disk" becomes "have no disk".
+func Plural(phrase string) string {
+	verb, rest, _ := strings.Cut(phrase, " ")
+	switch verb {
+	case "is":
+		verb = "are"
+	case "was":
+		verb = "were"
+	case "has":
+		verb = "have"
+	case "does":
+		verb = "do"
+	default:
+		verb = strings.TrimSuffix(verb, "s")
+	}
+	return strings.TrimSpace(verb + " " + rest)
+}
+
+// Memory returns how much memory a machine has in bytes: what its modules add up to where they are known, because the
+// firmware and the kernel keep some of it; 0 when nothing is known.
+func Memory(h *inventory.Host, hw *inventory.Hardware) int64 {
+	var n int64
+	if hw != nil {
+		for _, d := range hw.DIMMs {
+			n += d.SizeBytes
+		}
+		n = max(n, hw.MemoryBytes)
+	}
+	if n == 0 && h != nil {
+		n = int64(h.MemoryMiB) << 20
+	}
+	return n
+}
+
+// Arch returns a machine's architecture, "" when it is not known.
+func Arch(h *inventory.Host, hw *inventory.Hardware) inventory.Arch {
+	if hw != nil && hw.CPU.Arch != "" {
+		return hw.CPU.Arch
+	}
+	return h.Arch
+}
+
+// Bytes writes a size for people: in powers of two when that is a round number, as memory is sold, else in powers of
+// ten, as disks are.
+func Bytes(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}} {
+		if n >= u.size && n%(u.size/2) == 0 {
+			return decimals(float64(n)/float64(u.size)) + " " + u.name
+		}
+	}
+	return decimal(n)
+}
+
+// decimal writes a size in powers of ten.
+func decimal(n int64) string {
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"PB", 1e15}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}} {
+		if float64(n) >= u.size*0.9995 {
+			return decimals(float64(n)/u.size) + " " + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}
+
+// decimals writes a number with one digit after the point, unless that is a zero.
+func decimals(f float64) string { return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") }
+
+// Speed writes a port's speed for people.
+func Speed(mbps int) string {
+	switch {
+	case mbps <= 0:
+		return "unknown speed"
+	case mbps >= 1000:
+		return decimals(float64(mbps)/1000) + " Gb/s"
+	}
+	return fmt.Sprintf("%d Mb/s", mbps)
+}
+
+// Summary says in one line what a machine is made of, for lists:
+// "2 × Xeon Gold 6338 (64 threads), 512 GiB, 4 disks 12.8 TB, 2 × 25 Gb/s".
+func Summary(hw *inventory.Hardware) string {
+	if hw == nil {
+		return ""
+	}
+	parts := []string{cpuSummary(hw.CPU)}
+	if n := Memory(nil, hw); n > 0 {
+		parts = append(parts, roundMemory(n))
+	}
+	parts = append(parts, diskSummary(hw.Disks), portSummary(hw.Ports), acceleratorSummary(hw.Accelerators))
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
+}
+
+// roundMemory writes memory to the next GiB: a kernel shows a little less than there is.
+func roundMemory(n int64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%d MiB", (n+1<<19)>>20)
+	}
+	return fmt.Sprintf("%d GiB", (n+1<<29)>>30)
+}
+
+func cpuSummary(c inventory.CPU) string {
+	model := ShortCPU(c.Model)
+	if model == "" {
+		model = string(c.Arch)
+	}
+	if model == "" && c.Threads == 0 {
+		return ""
+	}
+	if c.Sockets > 1 {
+		model = fmt.Sprintf("%d × %s", c.Sockets, model)
+	}
+	if c.Threads > 0 {
+		model = strings.TrimSpace(fmt.Sprintf("%s (%s)", model, count(c.Threads, "thread")))
+	}
+	return model
+}
+
+// noise is what vendors put into the name of a processor that does not tell it from others.
+var noise = strings.NewReplacer("(R)", " ", "(r)", " ", "(TM)", " ", "(tm)", " ", "®", " ", "™", " ")
+
+// ShortCPU shortens a processor's name: "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz" becomes "Xeon Gold 6338".
+func ShortCPU(model string) string {
+	model, _, _ = strings.Cut(noise.Replace(model), "@")
+	var words []string
+	for _, w := range strings.Fields(model) {
+		switch {
+		case w == "CPU", w == "Processor", w == "Intel", w == "AMD", strings.HasSuffix(w, "-Core"):
+		default:
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func diskSummary(disks []inventory.Disk) string {
+	n, total := 0, int64(0)
+	for _, d := range disks {
+		if isFixed(d) {
+			n++
+			total += d.SizeBytes
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return count(n, "disk") + " " + decimal(total)
+}
+
+// isFixed reports whether a disk belongs to the machine: it is not a stick, a card reader or a BMC's virtual drive.
+func isFixed(d inventory.Disk) bool { return !d.IsRemovable && d.SizeBytes > 0 }
+
+func portSummary(ports []inventory.Port) string {
+	byMbps := map[int]int{}
+	for _, p := range ports {
+		mbps := max(p.SpeedMbps, 0)
+		if mbps == 0 && p.HasLink { // virtual ones do not say
+			mbps = -1
+		}
+		byMbps[mbps]++
+	}
+	var parts []string
+	for _, mbps := range sortedKeys(byMbps) {
+		if n := byMbps[mbps]; mbps < 0 {
+			parts = append(parts, count(n, "port"))
+		} else if mbps == 0 {
+			parts = append(parts, count(n, "port")+" without link")
+		} else {
+			parts = append(parts, fmt.Sprintf("%d × %s", n, Speed(mbps)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func acceleratorSummary(all []inventory.PCIDevice) string {
+	byModel := map[string]int{}
+	for _, a := range all {
+		name := strings.TrimSpace(a.Model)
+		if name == "" {
+			name = "accelerator " + a.ID
+		}
+		byModel[name]++
+	}
+	var parts []string
+	for name, n := range byModel {
+		parts = append(parts, fmt.Sprintf("%d × %s", n, name))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// sortedKeys returns the keys of a map, the largest first.
+func sortedKeys(m map[int]int) []int {
+	var keys []int
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	slices.Reverse(keys)
+	return keys
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

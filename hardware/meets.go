@@ -1,0 +1,211 @@
+package hardware
+
+import (
+	"fmt"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Matcher is a set of requirements, made ready to be asked of many hosts.
+type Matcher struct {
+	rules      []rule
+	expression *Expression
+}
+
+// rule is one requirement. Its phrase says what a host is that does not meet it; have says what it has instead.
+type rule struct {
+	phrase string
+	meets  func(*Subject) bool
+	have   func(*Subject) string
+	// isOfHardware marks what only an inspection can tell.
+	isOfHardware bool
+}
+
+// NewMatcher makes requirements ready; it fails if their expression cannot be compiled.
+func NewMatcher(r inventory.HardwareRequirements) (*Matcher, error) {
+	m := &Matcher{rules: append(rules(r), diskRules(r)...)}
+	if strings.TrimSpace(r.Expression) == "" {
+		return m, nil
+	}
+	var err error
+	m.expression, err = Compile(r.Expression)
+	return m, err
+}
+
+// Meets reports whether a host is enough, and if not, in a phrase, the first thing that it lacks. What is asked for and
+// not known is lacking.
+func (m *Matcher) Meets(s *Subject) (ok bool, why string) {
+	for i := range m.rules {
+		if r := &m.rules[i]; !r.meets(s) {
+			if s.hw == nil && r.isOfHardware {
+				return false, errNeverInspected.Error()
+			}
+			return false, r.phrase
+		}
+	}
+	if m.expression != nil {
+		return m.expression.Holds(s)
+	}
+	return true, ""
+}
+
+// faults returns everything that a host lacks, with what it has instead.
+func (m *Matcher) faults(s *Subject) (all []string) {
+	for _, r := range m.rules {
+		switch {
+		case r.meets(s):
+		case r.have == nil:
+			all = append(all, r.phrase)
+		default:
+			all = append(all, r.phrase+": "+r.have(s))
+		}
+	}
+	if m.expression != nil {
+		if ok, why := m.expression.Holds(s); !ok {
+			all = append(all, why)
+		}
+	}
+	return all
+}
+
+// Meets reports whether one host meets requirements; use a Matcher for several. An expression that does not compile is
+// met by no host.
+func Meets(r inventory.HardwareRequirements, h inventory.Host, hw *inventory.Hardware) (ok bool, why string) {
+	m, err := NewMatcher(r)
+	if err != nil {
+		return false, "cannot be compared: " + err.Error()
+	}
+	return m.Meets(NewSubject(&h, hw))
+}
+
+func rules(r inventory.HardwareRequirements) (all []rule) {
+	if r.Arch != "" {
+		all = append(all, rule{
+			phrase: "is not of architecture " + string(r.Arch),
+			meets:  func(s *Subject) bool { return Arch(s.host, s.hw) == r.Arch },
+			have:   func(s *Subject) string { return orUnknown(string(Arch(s.host, s.hw))) },
+		})
+	}
+	if r.CPUThreads > 0 {
+		all = append(all, rule{
+			phrase:       fmt.Sprintf("has less than %s", count(r.CPUThreads, "CPU thread")),
+			meets:        func(s *Subject) bool { return s.hw != nil && s.hw.CPU.Threads >= r.CPUThreads },
+			have:         func(s *Subject) string { return fmt.Sprint(s.hw.CPU.Threads) },
+			isOfHardware: true,
+		})
+	}
+	if r.MemoryBytes > 0 {
+		all = append(all, rule{
+			phrase: fmt.Sprintf("has less than %s of memory", Bytes(r.MemoryBytes)),
+			meets:  func(s *Subject) bool { return isEnoughMemory(s, r.MemoryBytes) },
+			have:   func(s *Subject) string { return roundMemory(Memory(s.host, s.hw)) },
+		})
+	}
+	if r.PortMbps > 0 {
+		all = append(all, rule{
+			phrase:       "has no port of at least " + Speed(r.PortMbps),
+			meets:        func(s *Subject) bool { return s.hw != nil && fastest(s.hw) >= r.PortMbps },
+			have:         func(s *Subject) string { return "the fastest has " + Speed(fastest(s.hw)) },
+			isOfHardware: true,
+		})
+	}
+	if n := r.Accelerators; n > 0 || r.AcceleratorID != "" {
+		n = max(n, 1)
+		all = append(all, rule{
+			phrase:       "has less than " + count(n, strings.TrimSpace(r.AcceleratorID+" accelerator")),
+			meets:        func(s *Subject) bool { return s.hw != nil && accelerators(s.hw, r.AcceleratorID) >= n },
+			have:         func(s *Subject) string { return fmt.Sprint(accelerators(s.hw, r.AcceleratorID)) },
+			isOfHardware: true,
+		})
+	}
+	if r.Firmware != "" {
+		all = append(all, rule{
+			phrase: "does not start by " + r.Firmware,
+			meets:  func(s *Subject) bool { return isSameFirmware(firmware(s), inventory.Firmware(r.Firmware)) },
+			have:   func(s *Subject) string { return orUnknown(string(firmware(s))) },
+		})
+	}
+	return all
+}
+
+func diskRules(r inventory.HardwareRequirements) (all []rule) {
+	kind, isRotational := "disk", r.IsRotational
+	if isRotational != nil {
+		kind = map[bool]string{true: "rotating disk", false: "solid-state disk"}[*isRotational]
+	}
+	if n := r.Disks; n > 0 || isRotational != nil && r.DiskBytes == 0 {
+		n = max(n, 1)
+		all = append(all, rule{
+			phrase:       "has less than " + count(n, kind),
+			meets:        func(s *Subject) bool { return s.hw != nil && disks(s.hw, isRotational, 0) >= n },
+			have:         func(s *Subject) string { return fmt.Sprint(disks(s.hw, isRotational, 0)) },
+			isOfHardware: true,
+		})
+	}
+	if r.DiskBytes > 0 {
+		all = append(all, rule{
+			phrase:       fmt.Sprintf("has no %s of at least %s", kind, Bytes(r.DiskBytes)),
+			meets:        func(s *Subject) bool { return s.hw != nil && disks(s.hw, isRotational, r.DiskBytes) > 0 },
+			isOfHardware: true,
+		})
+	}
+	return all
+}
+
+// isEnoughMemory compares memory where the modules are known, and else with what a kernel shows, which is up to 3 % less
+// than is built in: a machine of 64 GiB is not turned away for showing 62.6 GiB.
+func isEnoughMemory(s *Subject, want int64) bool {
+	have := Memory(s.host, s.hw)
+	if s.hw != nil && len(s.hw.DIMMs) > 0 {
+		return have >= want
+	}
+	return have >= want-want/32
+}
+
+// disks counts the disks that belong to the machine and can be written, of a kind and size.
+func disks(hw *inventory.Hardware, isRotational *bool, minBytes int64) (n int) {
+	for _, d := range hw.Disks {
+		if isFixed(d) && !d.IsReadOnly && d.SizeBytes >= minBytes && (isRotational == nil || *isRotational == d.IsRotational) {
+			n++
+		}
+	}
+	return n
+}
+
+func fastest(hw *inventory.Hardware) (mbps int) {
+	for _, p := range hw.Ports {
+		mbps = max(mbps, p.SpeedMbps)
+	}
+	return mbps
+}
+
+// accelerators counts those of a vendor, such as 10de, or of one kind, such as 10de:2330.
+func accelerators(hw *inventory.Hardware, id string) (n int) {
+	id = strings.ToLower(id)
+	for _, a := range hw.Accelerators {
+		if have := strings.ToLower(a.ID); id == "" || have == id || strings.HasPrefix(have, id+":") {
+			n++
+		}
+	}
+	return n
+}
+
+// firmware returns how a machine starts, "" when not known.
+func firmware(s *Subject) inventory.Firmware {
+	if s.hw != nil && s.hw.Firmware.Kind != "" {
+		return s.hw.Firmware.Kind
+	}
+	return s.host.Firmware
+}
+
+func isSameFirmware(a, b inventory.Firmware) bool {
+	return a == b || a == inventory.UEFIHTTP && b == inventory.UEFI
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "it is not known"
+	}
+	return "it is " + s
+}

@@ -1,0 +1,116 @@
+package inventory
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// BMCDriver is the way a host is powered.
+type BMCDriver string
+
+// The drivers.
+const (
+	Redfish BMCDriver = "redfish" // a BMC that speaks DMTF Redfish over HTTPS
+	IPMI    BMCDriver = "ipmi"    // a BMC that speaks IPMI 2.0 over UDP 623
+	Libvirt BMCDriver = "libvirt" // a virtual machine
+	WoL     BMCDriver = "wol"     // Wake-on-LAN: it can only be switched on
+	Webhook BMCDriver = "webhook" // a PDU, a smart plug or anything else that answers HTTP
+	Manual  BMCDriver = "manual"  // a person is asked, and confirms
+	FakeBMC BMCDriver = "fake"    // simulated, for tests and demonstrations
+)
+
+// BMCDrivers returns all drivers.
+func BMCDrivers() []BMCDriver {
+	return []BMCDriver{Redfish, IPMI, Libvirt, WoL, Webhook, Manual, FakeBMC}
+}
+
+// PowerState says whether a host is on. It is always what was last read, never what was asked for.
+type PowerState string
+
+// The power states.
+const (
+	PowerOn      PowerState = "on"
+	PowerOff     PowerState = "off"
+	PowerUnknown PowerState = "unknown" // it cannot be read
+)
+
+// BMC is how one host is powered, and what its controller last said. No host needs one.
+type BMC struct {
+	HostID HostID    `json:"hostID"`
+	Driver BMCDriver `json:"driver"`
+	// Address is a URL for redfish and webhook, host[:port] for ipmi, a libvirt URI such as qemu:///system or
+	// unix:///path for libvirt, a broadcast address for wol or "" for the one of the host's subnet, and "" for manual.
+	Address  string `json:"address,omitempty"`
+	Username string `json:"username,omitempty"`
+	Sealed   []byte `json:"-"` // its password, sealed; package secret has the key
+	// System names which machine behind the address it is: a Redfish system's id, a libvirt domain. "" when there is one.
+	System string `json:"system,omitempty"`
+	// InsecureSkipVerify accepts any certificate; Fingerprint (hex SHA-256 of the certificate) is the better way.
+	InsecureSkipVerify bool              `json:"insecureSkipVerify,omitempty"`
+	Fingerprint        string            `json:"fingerprint,omitempty"`
+	MAC                MAC               `json:"mac,omitempty"` // of the controller's own port
+	Options            map[string]string `json:"options,omitempty"`
+
+	// What the controller said.
+	Power        PowerState `json:"power,omitempty"`
+	PowerAt      time.Time  `json:"powerAt,omitzero"` // when Power was read
+	IsReachable  bool       `json:"isReachable"`
+	Reason       string     `json:"reason,omitempty"` // why it is not reachable, or what a person has to do
+	Vendor       string     `json:"vendor,omitempty"`
+	Model        string     `json:"model,omitempty"`
+	Firmware     string     `json:"firmware,omitempty"`
+	Capabilities []string   `json:"capabilities,omitempty"` // what it can do: power, boot, media, locate, sensors, log, users, console, inventory
+	CheckedAt    time.Time  `json:"checkedAt,omitzero"`
+	CreatedAt    time.Time  `json:"createdAt"`
+	UpdatedAt    time.Time  `json:"updatedAt"`
+	Version      int64      `json:"version"`
+}
+
+// Validate checks a BMC by itself; what the options mean is checked by its driver.
+func (b *BMC) Validate() error {
+	if !slices.Contains(BMCDrivers(), b.Driver) {
+		return Errorf(Invalid, "%q is not a way to power a host", Clean(string(b.Driver), 40)).WithHint("use one of %v", BMCDrivers())
+	}
+	for field, text := range map[string]string{"address": b.Address, "username": b.Username, "system": b.System} {
+		if err := CheckText("bmc: "+field, text, 512); err != nil {
+			return err
+		}
+	}
+	switch b.Driver {
+	case Redfish, Webhook:
+		if u, err := url.Parse(b.Address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
+			return Errorf(Invalid, "bmc: %q is not the URL of a %s controller", Clean(b.Address, 80), b.Driver).
+				WithHint("write it as https://10.0.0.5, and user and password in fields of their own")
+		}
+	case IPMI:
+		if b.Address == "" || strings.ContainsAny(b.Address, "/@ ") {
+			return Errorf(Invalid, "bmc: %q is not the address of an IPMI controller", Clean(b.Address, 80)).WithHint("write it as 10.0.0.5 or 10.0.0.5:623")
+		}
+	case Libvirt:
+		if b.System == "" {
+			return Errorf(Invalid, "bmc: libvirt needs the name of the domain as system")
+		}
+	}
+	if b.MAC != "" {
+		if m, err := ParseMAC(string(b.MAC)); err != nil || m != b.MAC {
+			return Errorf(Invalid, "bmc: %q is not a MAC address", Clean(string(b.MAC), 40))
+		}
+	}
+	if b.Fingerprint != "" {
+		if _, err := ParseDigest(strings.ReplaceAll(b.Fingerprint, ":", "")); err != nil {
+			return Errorf(Invalid, "bmc: the fingerprint is not a SHA-256").WithHint("64 hex digits: openssl x509 -fingerprint -sha256")
+		}
+	}
+	if len(b.Options) > 32 {
+		return Errorf(Invalid, "bmc: %d options; at most 32 are allowed", len(b.Options))
+	}
+	for k, v := range b.Options {
+		if err := CheckText(fmt.Sprintf("bmc: option %q", Clean(k, 40)), k+v, 4096); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package sqlstore
+
+import (
+	"fmt"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	machineColumns = `name, uid, owner, profile, profile_revision, pool, placement, hostname, parameters, root_disk, keep_disks,
+clean, release_after, hooks, COALESCE(host_id, ''), COALESCE(claim_id, ''), phase, reason, hint, attempt_n, avoid, deleted_at,
+is_forced, next_at, created_at, updated_at, version`
+
+	findMachineSQL        = `SELECT ` + machineColumns + ` FROM machines WHERE name = $1`
+	findMachineByUIDSQL   = `SELECT ` + machineColumns + ` FROM machines WHERE uid = $1`
+	findMachineByOwnerSQL = `SELECT ` + machineColumns + ` FROM machines WHERE owner = $1 AND owner <> ''`
+	listDueMachinesSQL    = `SELECT ` + machineColumns + ` FROM machines
+WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at, name LIMIT $2`
+	nextMachineSQL    = `SELECT next_at FROM machines WHERE next_at > 0 ORDER BY next_at LIMIT 1`
+	machineVersionSQL = `SELECT version FROM machines WHERE name = $1`
+	ownerMachineSQL   = `SELECT name FROM machines WHERE owner = $1 AND owner <> ''`
+	uidMachineSQL     = `SELECT name FROM machines WHERE uid = $1`
+	insertMachineSQL  = `INSERT INTO machines (name, uid, owner, profile, profile_revision, pool, placement, hostname, parameters,
+root_disk, keep_disks, clean, release_after, hooks, phase, reason, hint, attempt_n, avoid, deleted_at, is_forced, next_at,
+created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, 1)`
+	updateMachineSQL = `UPDATE machines SET uid = $1, owner = $2, profile = $3, profile_revision = $4, pool = $5, placement = $6,
+hostname = $7, parameters = $8, root_disk = $9, keep_disks = $10, clean = $11, release_after = $12, hooks = $13, phase = $14,
+reason = $15, hint = $16, attempt_n = $17, avoid = $18, deleted_at = $19, is_forced = $20, next_at = $21, updated_at = $22,
+version = version + 1 WHERE name = $23 AND version = $24`
+	deleteMachineSQL = `DELETE FROM machines WHERE name = $1`
+)
+
+func readMachine(s scan) (m inventory.Machine, err error) {
+	err = s(&m.Name, &m.UID, &m.Owner, &m.Profile, &m.ProfileRevision, &m.Pool, jsonColumn(&m.Placement), &m.Hostname,
+		jsonColumn(&m.Parameters), jsonColumn(&m.RootDisk), jsonColumn(&m.KeepDisks), &m.Clean, &m.ReleaseAfter,
+		jsonColumn(&m.Hooks), &m.HostID, &m.ClaimID, &m.Phase, &m.Reason, &m.Hint, &m.AttemptN, jsonColumn(&m.Avoid),
+		timeColumn(&m.DeletedAt), &m.IsForced, timeColumn(&m.NextAt), timeColumn(&m.CreatedAt), timeColumn(&m.UpdatedAt), &m.Version)
+	return m, err
+}
+
+// FindMachine implements inventory.MachineTx.
+func (t *tx) FindMachine(name string) (inventory.Machine, error) {
+	return find(t, readMachine, "machine", name, findMachineSQL, name)
+}
+
+// FindMachineByUID implements inventory.MachineTx.
+func (t *tx) FindMachineByUID(uid string) (inventory.Machine, error) {
+	return find(t, readMachine, "machine", uid, findMachineByUIDSQL, uid)
+}
+
+// FindMachineByOwner implements inventory.MachineTx.
+func (t *tx) FindMachineByOwner(owner string) (inventory.Machine, error) {
+	return find(t, readMachine, "machine", "of "+owner, findMachineByOwnerSQL, owner)
+}
+
+// ListMachines implements inventory.MachineTx.
+func (t *tx) ListMachines(f inventory.MachineFilter, p inventory.Page) ([]inventory.Machine, error) {
+	query, args := machinesSQL(f)
+	return list(t, readMachine, query, append(args, p.After, limit(p.Limit))...)
+}
+
+// machinesSQL asks for filtered machines; the arguments that it leaves to the caller are the last two, after and limit.
+func machinesSQL(f inventory.MachineFilter) (query string, args []any) {
+	var where string
+	term := func(column, value string) {
+		if value != "" {
+			args = append(args, value)
+			where += fmt.Sprintf("%s = $%d AND ", column, len(args))
+		}
+	}
+	if f.Pool == inventory.DefaultPool {
+		where += inDefaultPool + " AND "
+	} else {
+		term("pool", f.Pool)
+	}
+	term("phase", string(f.Phase))
+	term("profile", f.Profile)
+	n := len(args)
+	return fmt.Sprintf(`SELECT %s FROM machines WHERE %sname > $%d ORDER BY name LIMIT $%d`, machineColumns, where, n+1, n+2), args
+}
+
+// ListDueMachines implements inventory.MachineTx.
+func (t *tx) ListDueMachines(now time.Time, n int) ([]inventory.Machine, error) {
+	return list(t, readMachine, listDueMachinesSQL, ms(now), limit(n))
+}
+
+// CreateMachine implements inventory.MachineTx.
+func (t *tx) CreateMachine(m *inventory.Machine, now time.Time) error {
+	var version int64
+	if found, err := t.row([]any{&version}, machineVersionSQL, m.Name); err != nil {
+		return err
+	} else if found {
+		return taken("machine", m.Name)
+	}
+	args, err := t.machineArgs(m)
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	args = append([]any{m.Name}, args...)
+	if _, err := t.write(insertMachineSQL, append(args, ms(now), ms(now))...); err != nil {
+		return err
+	}
+	m.HostID, m.ClaimID = "", ""
+	m.CreatedAt, m.UpdatedAt, m.Version = now, now, 1
+	return nil
+}
+
+// UpdateMachine implements inventory.MachineTx.
+func (t *tx) UpdateMachine(m *inventory.Machine, now time.Time) error {
+	args, err := t.machineArgs(m)
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	n, err := t.write(updateMachineSQL, append(args, ms(now), m.Name, m.Version)...)
+	if err := t.updated(n, err, "machine", m.Name, m.Version, machineVersionSQL, m.Name); err != nil {
+		return err
+	}
+	m.UpdatedAt = now
+	m.Version++
+	return nil
+}
+
+// machineArgs refuses what checkMachine does, and returns the arguments that insert and update share, in the order of
+// the columns from uid to next_at.
+func (t *tx) machineArgs(m *inventory.Machine) ([]any, error) {
+	if err := t.checkMachine(m); err != nil {
+		return nil, err
+	}
+	texts, err := jsonTexts(m.Placement, m.Parameters, m.RootDisk, m.KeepDisks, m.Hooks, m.Avoid)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		m.UID, m.Owner, m.Profile, m.ProfileRevision, m.Pool, texts[0], m.Hostname, texts[1], texts[2], texts[3],
+		string(m.Clean), string(m.ReleaseAfter), texts[4], string(m.Phase), m.Reason, m.Hint, m.AttemptN, texts[5],
+		ms(m.DeletedAt), bit(m.IsForced), ms(m.NextAt),
+	}, nil
+}
+
+// checkMachine refuses a profile, a revision of it or a pool that is not stored, and a UID or owner that another machine
+// has.
+func (t *tx) checkMachine(m *inventory.Machine) error {
+	var name string
+	for _, u := range []struct{ noun, key, query string }{
+		{"profile", m.Profile, hasProfileSQL},
+		{"pool", m.Pool, hasPoolSQL},
+	} {
+		if u.noun == "pool" && (u.key == "" || u.key == inventory.DefaultPool) {
+			continue
+		}
+		if found, err := t.row([]any{&name}, u.query, u.key); err != nil {
+			return err
+		} else if !found {
+			return inventory.Errorf(inventory.Invalid, "machine %s names %s %s, which does not exist", m.Name, u.noun, u.key).
+				WithHint("list them with: slipway %s list", u.noun)
+		}
+	}
+	if m.ProfileRevision != 0 {
+		if _, err := t.FindRevision(inventory.RevisionOfProfile, m.Profile, m.ProfileRevision); isKind(err, inventory.NotFound) {
+			return inventory.Errorf(inventory.Invalid, "machine %s names revision %d of profile %s, which does not exist", m.Name, m.ProfileRevision, m.Profile).
+				WithHint("list them with: slipway profile revisions %s", m.Profile)
+		} else if err != nil {
+			return err
+		}
+	}
+	for _, u := range []struct{ what, key, query string }{
+		{"UID", m.UID, uidMachineSQL},
+		{"owner", m.Owner, ownerMachineSQL},
+	} {
+		if found, err := t.row([]any{&name}, u.query, u.key); err != nil {
+			return err
+		} else if found && name != m.Name {
+			return inventory.Errorf(inventory.Conflict, "the %s %s has machine %s already", u.what, u.key, name).
+				WithHint("use or delete machine %s", name)
+		}
+	}
+	return nil
+}
+
+// DeleteMachine implements inventory.MachineTx.
+func (t *tx) DeleteMachine(name string) error {
+	m, err := t.FindMachine(name)
+	if err != nil {
+		return err
+	}
+	if m.ClaimID != "" {
+		return inventory.Errorf(inventory.Conflict, "machine %s still has host %s", name, t.hostName(m.HostID)).
+			WithHint("release it first: slipway machine delete %s", name)
+	}
+	n, err := t.write(deleteMachineSQL, name)
+	return changed(n, err, "machine", name)
+}

@@ -1,0 +1,229 @@
+package sqlstore
+
+import (
+	"fmt"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	operationColumns = `id, kind, host_id, machine, machine_uid, claim_id, pool, step, state, reason, hint, attempt_n, task, task_n,
+progress, params, result, by, started_at, granted_at, step_at, deadline_at, next_at, updated_at, ended_at, version`
+
+	findOperationSQL     = `SELECT ` + operationColumns + ` FROM operations WHERE id = $1`
+	findOpenOperationSQL = `SELECT ` + operationColumns + ` FROM operations WHERE host_id = $1 AND is_open = 1`
+	listDueOperationsSQL = `SELECT ` + operationColumns + ` FROM operations
+WHERE is_open = 1 AND next_at > 0 AND next_at <= $1 ORDER BY next_at, id LIMIT $2`
+	nextOperationSQL    = `SELECT next_at FROM operations WHERE is_open = 1 AND next_at > 0 ORDER BY next_at LIMIT 1`
+	operationVersionSQL = `SELECT version FROM operations WHERE id = $1`
+	openOperationSQL    = `SELECT id, kind FROM operations WHERE host_id = $1 AND is_open = 1`
+	insertOperationSQL  = `INSERT INTO operations (id, kind, host_id, machine, machine_uid, claim_id, pool, step, state, is_open,
+reason, hint, attempt_n, task, task_n, progress, params, result, by, started_at, granted_at, step_at, deadline_at, next_at,
+ended_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, 1)`
+	updateOperationSQL = `UPDATE operations SET kind = $1, host_id = $2, machine = $3, machine_uid = $4, claim_id = $5, pool = $6,
+step = $7, state = $8, is_open = $9, reason = $10, hint = $11, attempt_n = $12, task = $13, task_n = $14, progress = $15,
+params = $16, result = $17, by = $18, started_at = $19, granted_at = $20, step_at = $21, deadline_at = $22, next_at = $23,
+ended_at = $24, updated_at = $25, version = version + 1 WHERE id = $26 AND version = $27`
+
+	// forgetOperationsSQL looks at ended ones only, the longest ended first.
+	forgetOperationsSQL = `DELETE FROM operations WHERE id IN (
+SELECT o.id FROM operations AS o WHERE o.is_open = 0 AND o.ended_at < $1 ORDER BY o.ended_at, o.id LIMIT $2)`
+)
+
+func readOperation(s scan) (o inventory.Operation, err error) {
+	err = s(&o.ID, &o.Kind, &o.HostID, &o.Machine, &o.MachineUID, &o.ClaimID, &o.Pool, &o.Step, &o.State, &o.Reason, &o.Hint,
+		&o.AttemptN, &o.Task, &o.TaskN, jsonColumn(&o.Progress), rawColumn(&o.Params), rawColumn(&o.Result), &o.By,
+		timeColumn(&o.StartedAt), timeColumn(&o.GrantedAt), timeColumn(&o.StepAt), timeColumn(&o.DeadlineAt), timeColumn(&o.NextAt),
+		timeColumn(&o.UpdatedAt), timeColumn(&o.EndedAt), &o.Version)
+	return o, err
+}
+
+// FindOperation implements inventory.OperationTx.
+func (t *tx) FindOperation(id string) (inventory.Operation, error) {
+	return find(t, readOperation, "operation", id, findOperationSQL, id)
+}
+
+// FindOpenOperation implements inventory.OperationTx.
+func (t *tx) FindOpenOperation(h inventory.HostID) (inventory.Operation, error) {
+	return find(t, readOperation, "operation", "under way on host "+string(h), findOpenOperationSQL, string(h))
+}
+
+// ListOperations implements inventory.OperationTx.
+func (t *tx) ListOperations(f inventory.OperationFilter, p inventory.Page) ([]inventory.Operation, error) {
+	startedMS, id := limit(0), p.After // after every operation there can be
+	if p.After != "" {
+		last, err := t.FindOperation(p.After)
+		if err != nil {
+			return nil, err
+		}
+		startedMS = ms(last.StartedAt)
+	}
+	query, args := operationsSQL(f)
+	return list(t, readOperation, query, append(args, startedMS, id, limit(p.Limit))...)
+}
+
+// operationsSQL asks for filtered operations; the arguments that it leaves to the caller are the last three: start and
+// id of the one that comes before the page, and the limit.
+func operationsSQL(f inventory.OperationFilter) (query string, args []any) {
+	var where string
+	term := func(column, value string) {
+		if value != "" {
+			args = append(args, value)
+			where += fmt.Sprintf("%s = $%d AND ", column, len(args))
+		}
+	}
+	term("host_id", string(f.HostID))
+	term("machine", f.Machine)
+	term("kind", string(f.Kind))
+	if f.IsOpen {
+		where += "is_open = 1 AND "
+	}
+	n := len(args)
+	return fmt.Sprintf(`SELECT %s FROM operations WHERE %s(started_at, id) < ($%d, $%d) ORDER BY started_at DESC, id DESC LIMIT $%d`,
+		operationColumns, where, n+1, n+2, n+3), args
+}
+
+// ListDueOperations implements inventory.OperationTx.
+func (t *tx) ListDueOperations(now time.Time, n int) ([]inventory.Operation, error) {
+	return list(t, readOperation, listDueOperationsSQL, ms(now), limit(n))
+}
+
+// NextDueAt implements inventory.OperationTx.
+func (t *tx) NextDueAt() (next time.Time, err error) {
+	for _, query := range []string{nextOperationSQL, nextMachineSQL} {
+		var at time.Time
+		found, err := t.row([]any{timeColumn(&at)}, query)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if found && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next, nil
+}
+
+// CountOpenOperations implements inventory.OperationTx. Without kinds it counts all. Each kind is a query of its own, so
+// that each is answered by one look into an index.
+func (t *tx) CountOpenOperations(pool string, kinds ...inventory.OperationKind) (n int, lastAt time.Time, err error) {
+	if len(kinds) == 0 {
+		kinds = []inventory.OperationKind{""}
+	}
+	for _, kind := range kinds {
+		count, last, args := grantedSQL(pool, kind)
+		var more int
+		if _, err := t.row([]any{&more}, count, args...); err != nil {
+			return 0, time.Time{}, err
+		}
+		var at time.Time
+		if _, err := t.row([]any{timeColumn(&at)}, last, args...); err != nil {
+			return 0, time.Time{}, err
+		}
+		if n += more; at.After(lastAt) {
+			lastAt = at
+		}
+	}
+	return n, lastAt, nil
+}
+
+// grantedSQL counts operations that their budget has let go, and asks for the latest moment at which it did.
+func grantedSQL(pool string, kind inventory.OperationKind) (count, last string, args []any) {
+	var where string
+	term := func(column, value string) {
+		if value != "" {
+			args = append(args, value)
+			where += fmt.Sprintf("%s = $%d AND ", column, len(args))
+		}
+	}
+	term("kind", string(kind))
+	term("pool", pool)
+	return `SELECT COUNT(*) FROM operations WHERE ` + where + `is_open = 1 AND step <> 'budget'`,
+		`SELECT COALESCE(MAX(granted_at), 0) FROM operations WHERE ` + where + `granted_at > 0`, args
+}
+
+// CreateOperation implements inventory.OperationTx.
+func (t *tx) CreateOperation(o *inventory.Operation, now time.Time) error {
+	var version int64
+	if found, err := t.row([]any{&version}, operationVersionSQL, o.ID); err != nil {
+		return err
+	} else if found {
+		return taken("operation", o.ID)
+	}
+	next := *o
+	now = stamp(now)
+	if next.StartedAt.IsZero() {
+		next.StartedAt = now
+	}
+	if next.StepAt.IsZero() {
+		next.StepAt = next.StartedAt
+	}
+	args, err := t.operationArgs(&next, now)
+	if err != nil {
+		return err
+	}
+	if _, err := t.write(insertOperationSQL, append([]any{o.ID}, args...)...); err != nil {
+		return err
+	}
+	next.Version = 1
+	*o = next
+	return nil
+}
+
+// UpdateOperation implements inventory.OperationTx.
+func (t *tx) UpdateOperation(o *inventory.Operation, now time.Time) error {
+	next := *o
+	args, err := t.operationArgs(&next, stamp(now))
+	if err != nil {
+		return err
+	}
+	n, err := t.write(updateOperationSQL, append(args, o.ID, o.Version)...)
+	if err := t.updated(n, err, "operation", o.ID, o.Version, operationVersionSQL, o.ID); err != nil {
+		return err
+	}
+	next.Version++
+	*o = next
+	return nil
+}
+
+// operationArgs refuses a second open operation of a host, stamps the times that now gives, and returns the arguments
+// that insert and update share, in the order of the columns from kind to updated_at.
+func (t *tx) operationArgs(o *inventory.Operation, now time.Time) ([]any, error) {
+	o.UpdatedAt = now
+	if o.IsOpen() {
+		if err := t.checkIdle(o); err != nil {
+			return nil, err
+		}
+	} else if o.EndedAt.IsZero() {
+		o.EndedAt = now
+	}
+	progress, err := jsonText(o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	params, err := rawText(o.Params)
+	if err != nil {
+		return nil, err
+	}
+	result, err := rawText(o.Result)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		string(o.Kind), string(o.HostID), o.Machine, o.MachineUID, string(o.ClaimID), o.Pool, string(o.Step), string(o.State),
+		bit(o.IsOpen()), o.Reason, o.Hint, o.AttemptN, o.Task, o.TaskN, progress, params, result, o.By, ms(o.StartedAt),
+		ms(o.GrantedAt), ms(o.StepAt), ms(o.DeadlineAt), ms(o.NextAt), ms(o.EndedAt), ms(now),
+	}, nil
+}
+
+// checkIdle refuses an operation on a host on which another one is open.
+func (t *tx) checkIdle(o *inventory.Operation) error {
+	var id, kind string
+	found, err := t.row([]any{&id, &kind}, openOperationSQL, string(o.HostID))
+	if err != nil || !found || id == o.ID {
+		return err
+	}
+	return inventory.Errorf(inventory.Conflict, "host %s is busy with operation %s (%s)", t.hostName(o.HostID), id, kind).
+		WithHint("wait for it, or cancel it: slipway operation cancel %s", id)
+}

@@ -1,0 +1,153 @@
+package transfer
+
+import (
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+func poolFields() []field[inventory.Pool] {
+	type pool = inventory.Pool
+	return []field[pool]{
+		keeping(textField("name", func(p *pool) *string { return &p.Name }, named("pool"))),
+		textField("selector", func(p *pool) *string { return &p.Selector }, nil),
+		structField("requirements", func(p *pool) *inventory.HardwareRequirements { return &p.Requirements }),
+		structField("budget", func(p *pool) *inventory.Budget { return &p.Budget }),
+		textField("clean", func(p *pool) *inventory.CleanMode { return &p.Clean }, nil),
+		numberField("minSpare", func(p *pool) *int { return &p.MinSpare }),
+		parsedField("burnInFor", func(p *pool) *inventory.Duration { return &p.BurnInFor }, parseDuration, writeDuration),
+	}
+}
+
+func goldenFields() []field[inventory.Golden] {
+	type golden = inventory.Golden
+	return []field[golden]{
+		keeping(textField("name", func(g *golden) *string { return &g.Name }, named("golden"))),
+		keeping(textField("selector", func(g *golden) *string { return &g.Selector }, nil)),
+		structField("requirements", func(g *golden) *inventory.HardwareRequirements { return &g.Requirements }),
+		mapField("firmware", func(g *golden) *map[string]string { return &g.Firmware }),
+		numberField("diskN", func(g *golden) *int { return &g.DiskN }),
+		numberField("portN", func(g *golden) *int { return &g.PortN }),
+		numberField("dimmN", func(g *golden) *int { return &g.DIMMN }),
+		flagField("isStrict", func(g *golden) *bool { return &g.IsStrict }),
+	}
+}
+
+// bmcFields call a BMC by the name of its host. No file ever holds a password: one that is stored stays, as long as
+// the same controller is asked; a new BMC has none until it is set.
+func bmcFields() []field[inventory.BMC] {
+	type bmc = inventory.BMC
+	return []field[bmc]{
+		keeping(textField("host", func(b *bmc) *inventory.HostID { return &b.HostID }, named("host"))),
+		keeping(textField("driver", func(b *bmc) *inventory.BMCDriver { return &b.Driver }, nil)),
+		textField("address", func(b *bmc) *string { return &b.Address }, plain("address")),
+		textField("username", func(b *bmc) *string { return &b.Username }, plain("username")),
+		textField("system", func(b *bmc) *string { return &b.System }, plain("system")),
+		flagField("insecureSkipVerify", func(b *bmc) *bool { return &b.InsecureSkipVerify }),
+		textField("fingerprint", func(b *bmc) *string { return &b.Fingerprint }, plain("fingerprint")),
+		parsedField("mac", func(b *bmc) *inventory.MAC { return &b.MAC }, inventory.ParseMAC, func(m inventory.MAC) string { return string(m) }),
+		mapField("options", func(b *bmc) *map[string]string { return &b.Options }),
+	}
+}
+
+func poolNoun() noun[inventory.Pool] {
+	return noun[inventory.Pool]{
+		Pools, func(p *inventory.Pool) string { return p.Name }, poolFields(), (*inventory.Pool).Validate,
+		func(c *Change, p *inventory.Pool) { c.pool = p },
+	}
+}
+
+func goldenNoun() noun[inventory.Golden] {
+	return noun[inventory.Golden]{
+		Goldens, func(g *inventory.Golden) string { return g.Name }, goldenFields(), (*inventory.Golden).Validate,
+		func(c *Change, g *inventory.Golden) { c.golden = g },
+	}
+}
+
+func bmcNoun() noun[inventory.BMC] {
+	return noun[inventory.BMC]{
+		BMCs, func(b *inventory.BMC) string { return string(b.HostID) }, bmcFields(), (*inventory.BMC).Validate,
+		func(c *Change, b *inventory.BMC) { c.bmc = b },
+	}
+}
+
+// planBMCs plans BMCs, in which hosts are called by their names.
+func planBMCs(p *problems, d Document, c Current, diff *Diff) {
+	hosts := hostNames(c, diff)
+	bmcs := bmcNoun()
+	valid := bmcs.check
+	bmcs.check = func(b *inventory.BMC) error {
+		if !hosts[string(b.HostID)] {
+			return inventory.Errorf(inventory.NotFound, "bmc: there is no host %s", b.HostID).WithHint("list them with: slipway host list")
+		}
+		return valid(b)
+	}
+	all := bmcs.plan(p, d.BMCs, namedBMCs(c), diff)
+	holder := map[string]inventory.HostID{}
+	for _, b := range namedBMCs(c) { // compared with what is there now, too: rows are applied one after the other
+		holder[controller(b)] = b.HostID
+	}
+	for _, r := range d.BMCs {
+		b := all[string(r.Value.HostID)]
+		key := controller(b)
+		if other, has := holder[key]; key != "" && has && other != b.HostID {
+			p.add(r.File, r.Line, inventory.Errorf(inventory.Conflict, "the %s controller at %s powers host %s", b.Driver, b.Address, other).
+				WithHint("one controller powers one host: correct the address, or take it away from host %s first", other))
+		}
+		holder[key] = b.HostID
+	}
+}
+
+// controller tells what a BMC speaks to; "" for those that have nothing behind their address.
+func controller(b inventory.BMC) string {
+	if b.Driver == inventory.WoL || b.Driver == inventory.Manual {
+		return ""
+	}
+	return string(b.Driver) + "\n" + b.Address + "\n" + b.System
+}
+
+// namedBMCs returns the BMCs with the names of hosts instead of their ids.
+func namedBMCs(c Current) []inventory.BMC {
+	names := map[inventory.HostID]string{}
+	for _, h := range c.Hosts {
+		names[h.ID] = h.Name
+	}
+	var bmcs []inventory.BMC
+	for _, b := range c.BMCs {
+		if b.HostID = inventory.HostID(names[b.HostID]); b.HostID != "" {
+			bmcs = append(bmcs, b)
+		}
+	}
+	return bmcs
+}
+
+// applyLife stores a pool, golden hardware or a BMC.
+func (c Change) applyLife(tx inventory.Tx, now time.Time) error {
+	create := c.Op == OpCreate
+	switch {
+	case c.pool != nil && create:
+		return tx.CreatePool(c.pool, now)
+	case c.pool != nil:
+		return tx.UpdatePool(c.pool, now)
+	case c.golden != nil && create:
+		return tx.CreateGolden(c.golden, now)
+	case c.golden != nil:
+		return tx.UpdateGolden(c.golden, now)
+	}
+	h, err := tx.FindHostByName(string(c.bmc.HostID))
+	if err != nil {
+		return err
+	}
+	b := *c.bmc
+	b.HostID = h.ID
+	if !create {
+		old, err := tx.FindBMC(h.ID)
+		if err != nil {
+			return err
+		}
+		if controller(old) != controller(b) || old.Username != b.Username { // a password goes to nobody else
+			b.Sealed = nil
+		}
+	}
+	return tx.SaveBMC(&b, now)
+}

@@ -1,0 +1,258 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/agent/wire"
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
+)
+
+// AgentReport takes what our agent tells. A report about a task that is not the current one is taken note of, and moves
+// nothing: it was repeated, or comes late.
+func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source netip.Addr, r wire.Report) error {
+	s, h, err := e.agentOf(ctx, id, source)
+	if err != nil {
+		return err
+	}
+	isHere := e.agents.heard(h.ID, s.ID, e.cfg.Now())
+	s.LastAt = e.cfg.Now()
+	switch r.State {
+	case wire.Hello:
+		return e.agentHello(ctx, s, h, r)
+	case wire.Log:
+		e.noteAgent(s, inventory.EventAgentLog, firstOf(r.Detail, lastLine(r.Log)), map[string]any{"log": cleanLog(r.Log)})
+		return nil
+	case wire.Running, wire.Done, wire.Failed:
+		if !isHere { // its machine was restarted or switched off meanwhile
+			e.noteAgent(s, inventory.EventAgentReported, "after its end: "+string(r.State)+" "+r.Detail, nil)
+			return nil
+		}
+	default:
+		return inventory.Errorf(inventory.Invalid, "%q is no state of a report", inventory.Clean(string(r.State), 40))
+	}
+	operation, _, _ := strings.Cut(r.Task, ".")
+	isCurrent := false
+	err = e.withJob(ctx, operation, func(j *job) error {
+		isCurrent = j.host.ID == h.ID && r.Task == fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN) && j.op.Task == string(j.op.Step)
+		if !isCurrent {
+			return nil
+		}
+		return j.told(s, r)
+	})
+	isRest := operation == string(s.ID) // it was told to leave
+	if err == nil && !isCurrent && !isRest && r.State != wire.Running {
+		e.noteAgent(s, inventory.EventAgentReported, "about an earlier task: "+string(r.State)+" "+r.Detail, nil)
+	}
+	return err
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// noteAgent adds an event to the session of an agent, behind its request.
+func (e *Engine) noteAgent(s inventory.BootSession, kind, detail string, data map[string]any) {
+	if stepIndex(kind) > stepIndex(s.Step) {
+		s.Step = kind
+	}
+	e.sessions.put(s)
+	e.recorder.take(note{session: s, event: inventory.Event{
+		At: e.cfg.Now(), Kind: kind, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC, Detail: inventory.Clean(detail, 500), Data: data,
+	}})
+}
+
+// agentHello notes that the agent runs, and looks whether this is the machine that we think it is.
+func (e *Engine) agentHello(ctx context.Context, s inventory.BootSession, h inventory.Host, r wire.Report) error {
+	detail, data := "our agent runs", map[string]any{}
+	if a := r.Agent; a != nil {
+		detail = fmt.Sprintf("our agent %s runs on Linux %s, %.1f s after the kernel started", inventory.Clean(a.Build, 60), inventory.Clean(a.Kernel, 60), a.Uptime)
+		data["uptime"] = a.Uptime
+	}
+	e.noteAgent(s, inventory.EventAgentStarted, detail, data)
+	if r.Agent == nil {
+		return nil
+	}
+	return e.checkIdentity(ctx, &h, r.Agent.UUID)
+}
+
+// checkIdentity opens an issue when the machine that booted with a host's MAC is not the one that was inspected: its
+// network card, or the whole machine, was replaced. Nothing destructive happens until a person has looked.
+func (e *Engine) checkIdentity(ctx context.Context, h *inventory.Host, uuid string) error {
+	uuid = strings.ToLower(inventory.Clean(uuid, 64))
+	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		last, err := tx.FindInspection(h.ID, 0)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		known := strings.ToLower(last.Hardware.System.UUID)
+		issue := replaced(h, known, uuid)
+		if known == "" || uuid == "" || known == uuid {
+			return e.closeIssue(tx, issue, "the machine is the one that was inspected")
+		}
+		return e.openIssue(tx, issue)
+	})
+}
+
+func replaced(h *inventory.Host, known, now string) inventory.Issue {
+	return inventory.Issue{
+		Key: inventory.IssueReplaced + "/" + string(h.ID), Type: inventory.IssueReplaced, Severity: inventory.SeverityError, HostIDs: []inventory.HostID{h.ID},
+		Cause: fmt.Sprintf("the machine that boots as %s has the UUID %s, and the one that was inspected had %s", h.Name, now, known),
+		Hint:  "if it was replaced, look at it anew: slipway host inspect " + h.Name,
+	}
+}
+
+// told takes a report about the current task.
+func (j *job) told(s inventory.BootSession, r wire.Report) error {
+	now := j.e.cfg.Now()
+	switch r.State {
+	case wire.Running:
+		return j.progress(s, r)
+	case wire.Failed:
+		if j.op.Step == inventory.StepBurnIn && r.BurnIn != nil {
+			_, err := j.burntIn(r.BurnIn)
+			return err
+		}
+		if err := j.keepCertificates(r); err != nil {
+			return err
+		}
+		j.e.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, map[string]any{"hint": inventory.Clean(r.Hint, 300), "log": cleanLog(r.Log)})
+		return j.fail(failure{
+			reason: inventory.Clean(firstOf(r.Error, "the agent gave no reason"), 400), hint: inventory.Clean(r.Hint, 300),
+			isLasting: r.IsLasting, isImage: r.Blame == wire.BlameImage,
+		})
+	}
+	j.e.noteAgent(s, inventory.EventAgentReported, firstOf(r.Detail, string(j.op.Step)+" is done"), nil)
+	switch j.op.Step {
+	case inventory.StepInspect:
+		if r.Hardware == nil {
+			return j.fail(failure{reason: "the agent's report lacks the hardware"})
+		}
+		if stop, err := j.inspected(*r.Hardware, now); err != nil || stop {
+			return err
+		}
+	case inventory.StepBurnIn:
+		if stop, err := j.burntIn(r.BurnIn); err != nil || stop {
+			return err
+		}
+	case inventory.StepWipe:
+		if err := j.keepCertificates(r); err != nil {
+			return err
+		}
+		if why := unclean(r.Certificates); why != "" {
+			return j.fail(failure{reason: why, hint: "replace the disk, or keep it out of the way: slipway host set " + j.host.Name + " --keep-disk serial=SERIAL"})
+		}
+	case inventory.StepWrite:
+		if r.Write == nil || !r.Write.IsWritten {
+			return j.fail(failure{reason: "the agent says done, and not that the image is written"})
+		}
+		if err := j.keepReport(inventory.ReportInstall, installed{Write: *r.Write, Image: j.p.Image, Profile: j.p.Profile, Revision: j.p.Revision}); err != nil {
+			return err
+		}
+	case inventory.StepReboot:
+		j.e.agents.forget(j.host.ID)
+		j.e.end(s, inventory.OutcomeArrived, "our agent has done its work")
+	}
+	return j.forward()
+}
+
+// installed is the report of an installation.
+type installed struct {
+	Image    string           `json:"image"`
+	Profile  string           `json:"profile"`
+	Revision int              `json:"revision"`
+	Write    wire.WriteResult `json:"write"`
+}
+
+// progress notes how far a task is, and moves its deadline on: what moves is not stuck.
+func (j *job) progress(s inventory.BootSession, r wire.Report) error {
+	now := j.e.cfg.Now()
+	p := inventory.Progress{Detail: inventory.Clean(r.Detail, 200)}
+	if r.Progress != nil {
+		p.Bytes, p.Total, p.BytesPerSecond = max(r.Progress.Bytes, 0), max(r.Progress.Total, 0), r.Progress.BytesPerSecond
+	}
+	if isMoving := p.Bytes > j.op.Progress.Bytes || p.Detail != j.op.Progress.Detail; isMoving || j.op.DeadlineAt.IsZero() {
+		late := now.Add(limits[j.op.Step].within)
+		if late.After(j.op.DeadlineAt) {
+			j.op.DeadlineAt, j.op.NextAt = late, late
+		}
+	}
+	isNews := p.Detail != j.op.Progress.Detail || now.Sub(j.op.UpdatedAt) > progressEvery
+	j.op.Progress = p
+	if isNews {
+		j.e.noteAgent(s, inventory.EventAgentReported, progressLine(p), map[string]any{"bytes": p.Bytes, "total": p.Total, "bytesPerSecond": p.BytesPerSecond, "operation": j.op.ID})
+	}
+	return j.tx.UpdateOperation(&j.op, now)
+}
+
+// progressEvery is how often unchanged words with more bytes are worth a line in the timeline.
+const progressEvery = 10 * time.Second
+
+func progressLine(p inventory.Progress) string {
+	line := p.Detail
+	if p.Total > 0 {
+		line += fmt.Sprintf(" %d%%", p.Bytes*100/p.Total)
+	}
+	if p.BytesPerSecond > 0 {
+		line += fmt.Sprintf(" at %.0f MB/s", p.BytesPerSecond/1e6)
+	}
+	return strings.TrimSpace(line)
+}
+
+// keepReport stores what came of a step, for the host's acceptance sheet.
+func (j *job) keepReport(kind string, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	j.op.Result = b
+	return j.tx.SaveReport(inventory.Report{ID: j.op.ID + "/" + kind, HostID: j.host.ID, Kind: kind, Machine: j.op.Machine, Body: b, CreatedAt: j.e.cfg.Now()})
+}
+
+// keepCertificates stores the certificates of a wipe, complete or not.
+func (j *job) keepCertificates(r wire.Report) error {
+	if len(r.Certificates) == 0 || j.op.Step != inventory.StepWipe {
+		return nil
+	}
+	if len(r.Certificates) > 256 {
+		r.Certificates = r.Certificates[:256]
+	}
+	for i := range r.Certificates {
+		cleanCertificate(&r.Certificates[i])
+	}
+	if err := j.keepReport(inventory.ReportWipe, r.Certificates); err != nil {
+		return err
+	}
+	return j.tx.AddEvent(&inventory.Event{
+		At: j.e.cfg.Now(), Kind: inventory.EventWiped, HostID: j.host.ID, Detail: fmt.Sprintf("%d disks, %s", len(r.Certificates), j.p.Clean),
+		Data: map[string]any{"operation": j.op.ID, "certificates": r.Certificates},
+	})
+}
+
+// cleanCertificate makes what a machine wrote fit to store.
+func cleanCertificate(c *inventory.WipeCertificate) {
+	hw := inventory.Hardware{Disks: []inventory.Disk{c.Disk}}
+	hardware.Clean(&hw)
+	if len(hw.Disks) == 1 {
+		c.Disk = hw.Disks[0]
+	}
+	c.Method, c.StartedAt, c.Error = inventory.Clean(c.Method, 40), inventory.Clean(c.StartedAt, 40), inventory.Clean(c.Error, 300)
+	c.Mode = inventory.CleanMode(inventory.Clean(string(c.Mode), 20))
+}
+
+// unclean says which disk is not clean, "" when all are.
+func unclean(all []inventory.WipeCertificate) string {
+	for _, c := range all {
+		isForeign := c.Disk.IsReadOnly && (c.Disk.IsRemovable || c.Disk.Transport == "usb") // such as a controller's virtual drive
+		if c.Error != "" && !isForeign {
+			return fmt.Sprintf("disk %s (serial %s) is not clean: %s", c.Disk.Name, c.Disk.Serial, c.Error)
+		}
+	}
+	return ""
+}

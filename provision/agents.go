@@ -1,0 +1,84 @@
+package provision
+
+import (
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// agents remembers on which hosts our agent runs: it asks for work at least every half minute. After a restart of the
+// server they are known again as soon as they ask.
+type agents struct {
+	mu      sync.Mutex
+	byHost  map[inventory.HostID]presence
+	left    map[inventory.HostID]inventory.SessionID // the boot of the agent that was there last and cannot run any more
+	resting map[inventory.HostID]bool                // true: to be off
+}
+
+type presence struct {
+	session inventory.SessionID
+	at      time.Time
+}
+
+// hereFor is how long after its last word an agent counts as running: it asks every wire.TaskWait, and reports in between.
+const hereFor = 60 * time.Second
+
+// heard notes a word of an agent. It is false for one whose machine was restarted or switched off meanwhile: its last
+// report, or a request that was held, says nothing about what runs now.
+func (a *agents) heard(h inventory.HostID, s inventory.SessionID, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.left[h] == s {
+		return false
+	}
+	if a.byHost == nil {
+		a.byHost = map[inventory.HostID]presence{}
+	}
+	for id, p := range a.byHost { // few run at the same time
+		if len(a.byHost) > 4096 && now.Sub(p.at) > hereFor {
+			delete(a.byHost, id)
+		}
+	}
+	a.byHost[h] = presence{s, now}
+	return true
+}
+
+func (a *agents) isHere(h inventory.HostID, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p, ok := a.byHost[h]
+	return ok && now.Sub(p.at) < hereFor
+}
+
+// forget is called when the machine was restarted or switched off.
+func (a *agents) forget(h inventory.HostID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p, ok := a.byHost[h]; ok {
+		if a.left == nil || len(a.left) > 1<<16 {
+			a.left = map[inventory.HostID]inventory.SessionID{}
+		}
+		a.left[h] = p.session
+	}
+	delete(a.byHost, h)
+}
+
+// rest notes that an agent has nothing more to do: it is told to switch off or to restart when it asks next.
+func (a *agents) rest(h inventory.HostID, isOff bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.resting == nil || len(a.resting) > 4096 {
+		a.resting = map[inventory.HostID]bool{}
+	}
+	a.resting[h] = isOff
+}
+
+// takeRest returns what rest noted, once.
+func (a *agents) takeRest(h inventory.HostID) (isOff, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	isOff, ok = a.resting[h]
+	delete(a.resting, h)
+	return isOff, ok
+}

@@ -1,0 +1,363 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// Sealer seals what may not be stored in clear.
+type Sealer interface {
+	Seal(name string, plain []byte) ([]byte, error)
+}
+
+// SaveBMC says how a host is powered. An empty password keeps the one that is stored, if user and address stay.
+func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by string) (inventory.BMC, error) {
+	if err := b.Validate(); err != nil {
+		return b, err
+	}
+	if e.cfg.OpenBMC != nil { // its options are the driver's to check
+		h, err := e.findHost(ctx, b.HostID)
+		if err != nil {
+			return b, err
+		}
+		d, err := e.cfg.OpenBMC(bmc.Target{BMC: b, Password: password, HostName: h.Name, HostMACs: h.MACs()})
+		if err != nil {
+			return b, err
+		}
+		_ = d.Close()
+	}
+	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		h, err := tx.FindHost(b.HostID)
+		if err != nil {
+			return err
+		}
+		old, err := tx.FindBMC(b.HostID)
+		switch {
+		case isKind(err, inventory.NotFound):
+		case err != nil:
+			return err
+		case b.Version == 0:
+			b.Version = old.Version
+		}
+		switch {
+		case password != "":
+			if b.Sealed, err = e.cfg.Sealer.Seal(bmcSecret(b.HostID), []byte(password)); err != nil {
+				return err
+			}
+		case old.Address == b.Address && old.Driver == b.Driver && old.Username == b.Username:
+			b.Sealed = old.Sealed
+		}
+		b.Power, b.IsReachable, b.Reason = inventory.PowerUnknown, false, "not asked yet"
+		if err := tx.SaveBMC(&b, e.cfg.Now()); err != nil {
+			return err
+		}
+		return e.edit(tx, &h, fmt.Sprintf("powered by %s %s, says %s", b.Driver, b.Address, by))
+	})
+	if err == nil {
+		e.polls.soon(b.HostID)
+	}
+	return b, err
+}
+
+// Power asks for a change of power. It is an operation: the change is confirmed, and tried again.
+func (e *Engine) Power(ctx context.Context, id inventory.HostID, a bmc.Action, by string) (op inventory.Operation, err error) {
+	switch a {
+	case bmc.On, bmc.Off, bmc.Shutdown, bmc.Cycle, bmc.Reset:
+	default:
+		return op, inventory.Errorf(inventory.Invalid, "%q is no change of power", inventory.Clean(string(a), 40)).WithHint("use on, off, shutdown, cycle or reset")
+	}
+	_, err = e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if open, err := tx.FindOpenOperation(h.ID); err == nil {
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&open)).
+				WithHint("slipway operation cancel %s ends that", open.ID)
+		}
+		j, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpPower, By: by}, Params{Action: a})
+		if err == nil {
+			op = j.op
+		}
+		return err
+	})
+	return op, err
+}
+
+// ConfirmPower takes a person's word for the power state of a host whose power cannot be read.
+func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, by string) (inventory.Host, error) {
+	if is != inventory.PowerOn && is != inventory.PowerOff {
+		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a host is on or off, not %q", inventory.Clean(string(is), 20))
+	}
+	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		now := e.cfg.Now()
+		b, err := tx.FindBMC(h.ID)
+		if err == nil {
+			b.Power, b.PowerAt = is, now
+			err = tx.SaveBMC(&b, now)
+		}
+		if err = ignoreNotFound(err); err != nil {
+			return err
+		}
+		if err := tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventPower, HostID: h.ID, Detail: "power is " + string(is) + ", says " + by, Data: map[string]any{"to": is, "by": by}}); err != nil {
+			return err
+		}
+		e.agents.forget(h.ID)
+		op, err := tx.FindOpenOperation(h.ID)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		j, err := e.jobOf(tx, op)
+		if err != nil {
+			return err
+		}
+		isAnswer := op.Step == inventory.StepFence && is == inventory.PowerOff || op.Step == inventory.StepSet
+		if !isAnswer {
+			return nil
+		}
+		if err := e.closeIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "confirmed by "+by); err != nil {
+			return err
+		}
+		if err := j.forward(); err != nil {
+			return err
+		}
+		*h = j.host
+		return nil
+	})
+}
+
+// WithBMC runs fn with the driver of a host's controller. Nothing that fn does is part of an operation.
+func (e *Engine) WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc.Driver, b inventory.BMC) error) error {
+	h, err := e.findHost(ctx, id)
+	if err != nil {
+		return err
+	}
+	p, err := e.openPower(ctx, &h)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if p.err != nil {
+		return p.err
+	}
+	if p.driver == nil {
+		return inventory.Errorf(inventory.NotFound, "host %s has no controller", h.Name).WithHint("name it with: slipway host bmc %s --driver redfish --address https://...", h.Name)
+	}
+	return fn(p.driver, p.record)
+}
+
+// RotateBMC gives the account of a host's controller a new random password.
+func (e *Engine) RotateBMC(ctx context.Context, id inventory.HostID, by string) (op inventory.Operation, err error) {
+	_, err = e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		j, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpRotate, By: by}, Params{})
+		if err == nil {
+			op = j.op
+		}
+		return err
+	})
+	return op, err
+}
+
+// rotate sets a new password. It is stored with the operation, sealed, before the controller learns of it: after a crash
+// in between the controller is asked which of the two it knows.
+func (e *Engine) rotate(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
+	if p.err != nil || p.driver == nil {
+		return false, cmp.Or(p.err, error(inventory.Errorf(inventory.Invalid, "host %s has no controller", h.Name)))
+	}
+	users, ok := p.driver.(bmc.UserManager)
+	if !ok {
+		return false, inventory.Errorf(inventory.Invalid, "the controller of %s cannot change passwords", h.Name)
+	}
+	sealed, password, err := e.nextPassword(ctx, op, h)
+	if err != nil {
+		return false, err
+	}
+	if !e.isKnown(ctx, h, p.record, password) {
+		if err := users.SetPassword(ctx, p.record.Username, password); err != nil {
+			return false, err
+		}
+	}
+	return true, e.cfg.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error {
+		b, err := tx.FindBMC(h.ID)
+		if err != nil {
+			return err
+		}
+		b.Sealed = sealed
+		return tx.SaveBMC(&b, e.cfg.Now())
+	})
+}
+
+// nextPassword returns the password that the operation has drawn, or draws and stores it.
+func (e *Engine) nextPassword(ctx context.Context, op inventory.Operation, h *inventory.Host) (sealed []byte, password string, err error) {
+	if len(op.Result) > 0 && json.Unmarshal(op.Result, &sealed) == nil {
+		plain, err := e.cfg.Secrets.Open(bmcSecret(h.ID), sealed)
+		return sealed, string(plain), err
+	}
+	if password, err = newPassword(); err != nil {
+		return nil, "", err
+	}
+	if sealed, err = e.cfg.Sealer.Seal(bmcSecret(h.ID), []byte(password)); err != nil {
+		return nil, "", err
+	}
+	return sealed, password, e.withJob(ctx, op.ID, func(j *job) error {
+		if j.op.Result, err = json.Marshal(sealed); err != nil {
+			return err
+		}
+		return j.tx.UpdateOperation(&j.op, e.cfg.Now())
+	})
+}
+
+// isKnown reports whether a controller lets the account in with that password.
+func (e *Engine) isKnown(ctx context.Context, h *inventory.Host, b inventory.BMC, password string) bool {
+	d, err := e.cfg.OpenBMC(bmc.Target{BMC: b, Password: password, HostName: h.Name, HostMACs: h.MACs()})
+	if err != nil {
+		return false
+	}
+	defer func() { _ = d.Close() }()
+	users, ok := d.(bmc.UserManager)
+	return ok && users.CheckCredentials(ctx) == nil
+}
+
+// newPassword draws 16 characters, which is as long as IPMI 1.5 passwords may be; two of them meet the rules that
+// some vendors have.
+func newPassword() (string, error) {
+	const letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+	b := []byte("A7")
+	for len(b) < 16 {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(letters))))
+		if err != nil {
+			return "", fmt.Errorf("draw a password: %w", err)
+		}
+		b = append(b, letters[n.Int64()])
+	}
+	return string(b), nil
+}
+
+// polls is when controllers are asked next for power state and reachability.
+type polls struct {
+	mu   sync.Mutex
+	next map[inventory.HostID]time.Time
+}
+
+func (p *polls) soon(h inventory.HostID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.next, h)
+}
+
+// isDue reports whether a host's controller is to be asked, and sets the next time.
+func (p *polls) isDue(h inventory.HostID, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		p.next = map[inventory.HostID]time.Time{}
+	}
+	if now.Before(p.next[h]) {
+		return false
+	}
+	p.next[h] = now.Add(pollEvery)
+	return true
+}
+
+const (
+	pollEvery  = 2 * time.Minute
+	pollAtOnce = 32
+	pollFor    = 30 * time.Second // a controller that is slower counts as unreachable
+	pollPage   = 500
+)
+
+// poll asks the controllers in turn until ctx is done; one that hangs holds up nothing but itself.
+func (e *Engine) poll(ctx context.Context) error {
+	slots := make(chan struct{}, pollAtOnce)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	t := time.NewTicker(5 * time.Second)
+	defer t.Stop()
+	for {
+		if err := e.pollOnce(ctx, slots, &workers); err != nil && ctx.Err() == nil {
+			e.cfg.Log.Warn("controllers not asked", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+func (e *Engine) pollOnce(ctx context.Context, slots chan struct{}, workers *sync.WaitGroup) error {
+	for after := ""; ; {
+		var page []inventory.BMC
+		err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			page, err = tx.ListBMCs(inventory.Page{After: after, Limit: pollPage})
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, b := range page {
+			after = string(b.HostID)
+			if b.Driver == inventory.Manual || e.busy.has(b.HostID) || !e.polls.isDue(b.HostID, e.cfg.Now()) {
+				continue
+			}
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return nil
+			}
+			workers.Go(func() {
+				defer func() { <-slots }()
+				octx, cancel := context.WithTimeout(ctx, pollFor)
+				defer cancel()
+				h, err := e.findHost(octx, b.HostID)
+				if err != nil {
+					return
+				}
+				p, err := e.openPower(octx, &h)
+				if err != nil {
+					return
+				}
+				defer p.close()
+				e.readPower(octx, &h, p)
+			})
+		}
+	}
+}
+
+// CancelOperation ends what is being done with a host. The host stays in its state, quarantined where that would not be
+// safe to go on from.
+func (e *Engine) CancelOperation(ctx context.Context, id, by string) (op inventory.Operation, err error) {
+	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		if op, err = tx.FindOperation(id); err != nil {
+			return err
+		}
+		if !op.IsOpen() {
+			return inventory.Errorf(inventory.Conflict, "operation %s is %s already", op.ID, op.State)
+		}
+		j, err := e.jobOf(tx, op)
+		if err != nil {
+			return err
+		}
+		if err := j.cancel("by " + by); err != nil {
+			return err
+		}
+		op = j.op
+		switch op.Kind {
+		case inventory.OpPower, inventory.OpRotate:
+			return nil
+		case inventory.OpInspect:
+			return j.moveIf(inventory.Release, "inspection cancelled by "+by)
+		}
+		if err := j.moveIf(inventory.Fault, describeOperation(&op)+" was cancelled by "+by); err != nil {
+			return err
+		}
+		return j.tellMachine(inventory.MachineFailed, describeOperation(&op)+" was cancelled by "+by, "slipway machine delete "+op.Machine+", or: slipway machine reinstall "+op.Machine)
+	})
+	e.poke()
+	return op, err
+}

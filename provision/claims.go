@@ -1,0 +1,348 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/placement"
+)
+
+const (
+	// placeEvery is how often machines without a host are looked at again while nothing changes.
+	placeEvery = 15 * time.Second
+	// placeAtOnce bounds one round.
+	placeAtOnce = 1000
+	// claimsPerWrite bounds a transaction, so that no lease waits long behind it.
+	claimsPerWrite = 50
+)
+
+// checkExpression compiles what a machine requires, so that nonsense is refused before it waits for ever.
+func (e *Engine) checkExpression(m *inventory.Machine) error {
+	if m.Placement.Requirements.Expression == "" {
+		return nil
+	}
+	_, err := hardware.Compile(m.Placement.Requirements.Expression)
+	return err
+}
+
+// place finds hosts for the machines that wait for one. Choosing is pure, on a snapshot; each claim is then one
+// transaction that fails when the host was taken meanwhile, and the machine tries again.
+func (e *Engine) place(ctx context.Context) error {
+	var (
+		due     []inventory.Machine
+		choices []placement.Choice
+	)
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		now := e.cfg.Now()
+		if e.hasFreed.Swap(false) { // a host has become available: everybody who waits has a chance
+			due, err = tx.ListMachines(inventory.MachineFilter{Phase: inventory.MachinePending}, inventory.Page{Limit: placeAtOnce})
+			slices.SortStableFunc(due, func(a, b inventory.Machine) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		} else {
+			due, err = tx.ListDueMachines(now, placeAtOnce)
+		}
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		demands, err := e.demands(tx, due, now)
+		if err != nil {
+			return err
+		}
+		candidates, err := e.candidates(tx)
+		if err != nil {
+			return err
+		}
+		choices = placement.Allocate(demands, candidates)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for first := 0; first < len(due); first += claimsPerWrite {
+		end := min(first+claimsPerWrite, len(due))
+		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+			for i := first; i < end; i++ {
+				if err := e.claim(tx, due[i], choices[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil { // one that cannot be claimed must not keep the others from it
+			for i := first; i < end; i++ {
+				if one := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.claim(tx, due[i], choices[i]) }); one != nil {
+					err = errors.Join(err, one)
+				}
+			}
+			e.cfg.Log.Warn("machines not placed together", "err", err)
+		}
+	}
+	if len(due) > 0 {
+		e.poke()
+	}
+	return nil
+}
+
+// demands is what the machines want. What is wrong with one of them is found out when it is claimed.
+func (e *Engine) demands(tx inventory.Tx, due []inventory.Machine, now time.Time) ([]placement.Demand, error) {
+	pools, images, agents := map[string]inventory.Pool{}, map[string]inventory.Image{}, map[inventory.Arch]bool{}
+	var all []placement.Demand
+	for _, m := range due {
+		name := poolName(m.Pool)
+		if _, ok := pools[name]; !ok {
+			p, err := e.poolOf(tx, name)
+			if err != nil {
+				return nil, fmt.Errorf("read pool %s: %w", name, err)
+			}
+			pools[name] = p
+		}
+		if _, ok := images[m.Profile]; !ok {
+			f, err := tx.FindProfile(m.Profile)
+			if err != nil {
+				return nil, fmt.Errorf("read profile %s: %w", m.Profile, err)
+			}
+			i, err := tx.FindImage(f.Image)
+			if err != nil {
+				return nil, fmt.Errorf("read image %s: %w", f.Image, err)
+			}
+			images[m.Profile] = i
+		}
+		image := images[m.Profile]
+		if _, ok := agents[image.Arch]; !ok {
+			_, err := tx.FindImage(inventory.AgentImage(image.Arch))
+			agents[image.Arch] = err == nil
+		}
+		all = append(all, placement.Demand{Machine: m, Pool: pools[name], Image: image, Now: now, IsInspectionNeeded: agents[image.Arch]})
+	}
+	return all, nil
+}
+
+// candidates are the hosts that may be claimed, with what they are made of. Inspections never change, so they are
+// remembered.
+func (e *Engine) candidates(tx inventory.Tx) ([]placement.Candidate, error) {
+	hosts, err := tx.ListClaimable()
+	if err != nil {
+		return nil, fmt.Errorf("list claimable hosts: %w", err)
+	}
+	goldens, err := tx.ListGoldens()
+	if err != nil {
+		return nil, fmt.Errorf("read golden hardware: %w", err)
+	}
+	strict := map[string]bool{}
+	for _, g := range goldens {
+		strict[g.Name] = g.IsStrict
+	}
+	controllers, err := tx.ListBMCs(inventory.Page{})
+	if err != nil {
+		return nil, fmt.Errorf("list controllers: %w", err)
+	}
+	powered := map[inventory.HostID]bool{}
+	for _, b := range controllers {
+		powered[b.HostID] = b.Driver != inventory.Manual
+	}
+	var all []placement.Candidate
+	for _, h := range hosts {
+		c := placement.Candidate{Host: h.Host, HasPower: powered[h.ID]}
+		if h.InspectionN > 0 {
+			i, err := e.inspections.find(tx, h.ID, h.InspectionN)
+			if err != nil {
+				return nil, fmt.Errorf("read inspection of %s: %w", h.Name, err)
+			}
+			c.Hardware = &i.Hardware
+			if strict[i.Golden] {
+				c.Faults = i.Faults
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// claim binds a machine to the host that was chosen and begins its installation, or notes why there is none.
+func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.Choice) error {
+	m, err := tx.FindMachineByUID(due.UID)
+	if err != nil || m.HostID != "" || m.Phase != inventory.MachinePending {
+		return ignoreNotFound(err)
+	}
+	now := e.cfg.Now()
+	for _, h := range m.Hooks {
+		if h.Step == inventory.PreClaim && h.AckedAt.IsZero() {
+			m.NextAt = now.Add(placeEvery)
+			return e.waits(tx, &m, fmt.Sprintf("hook %s of %s is not acknowledged", h.Step, h.Owner), fmt.Sprintf("slipway machine ack %s %s %s", m.Name, h.Step, h.Owner))
+		}
+	}
+	if choice.Host == nil {
+		m.NextAt = now.Add(placeEvery)
+		if choice.AgainAt.After(now) && choice.AgainAt.Before(m.NextAt) {
+			m.NextAt = choice.AgainAt
+		}
+		reason, hint, err := e.whyNot(tx, &m, choice)
+		if err != nil {
+			return err
+		}
+		return e.waits(tx, &m, reason, hint)
+	}
+	h, err := tx.FindHost(choice.Host.ID)
+	if err != nil {
+		return fmt.Errorf("read host %s: %w", choice.Host.Name, err)
+	}
+	if h.State != inventory.Available || h.ClaimID != "" || h.IsProtected || h.InMaintenance || h.IsAdopted {
+		m.NextAt = now
+		return tx.UpdateMachine(&m, now) // it was taken meanwhile
+	}
+	if err := e.mayInstallAgain(tx, &h); isKind(err, inventory.Conflict) {
+		return e.breakInstallLoop(tx, &m, &h, err)
+	} else if err != nil {
+		return err
+	}
+	return e.bind(tx, &m, &h)
+}
+
+// whyNot says why there is no host for a machine. Placement knows the hosts that are free; here are the others.
+func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.Choice) (reason, hint string, err error) {
+	if m.Placement.Host != "" {
+		h, err := tx.FindHostByName(m.Placement.Host)
+		if err != nil {
+			return choice.Reason, choice.Hint, ignoreNotFound(err)
+		}
+		if h.State != inventory.Available {
+			reason = fmt.Sprintf("host %s is %s", h.Name, h.State)
+			if h.Machine != "" {
+				reason += " for machine " + h.Machine
+			}
+			return because(reason, h.StateReason), "slipway host show " + h.Name, nil
+		}
+		return choice.Reason, choice.Hint, nil
+	}
+	var others []string
+	for _, s := range inventory.States() {
+		if s == inventory.Available {
+			continue
+		}
+		n, err := tx.CountHosts(inventory.HostFilter{State: s})
+		if err != nil {
+			return "", "", fmt.Errorf("count hosts: %w", err)
+		}
+		if n > 0 {
+			others = append(others, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if len(others) == 0 {
+		return choice.Reason, choice.Hint, nil
+	}
+	return choice.Reason + "; not free: " + strings.Join(others, ", "), firstOf(choice.Hint, "slipway host list"), nil
+}
+
+// breakInstallLoop quarantines a host that is installed again and again, and lets the machine look for another.
+func (e *Engine) breakInstallLoop(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, why error) error {
+	j := &job{e: e, tx: tx, host: *h}
+	if err := j.quarantine(inventory.IssueInstallLoop, failure{reason: messageOf(why), hint: hintOf(why)}); err != nil {
+		return err
+	}
+	m.NextAt = e.cfg.Now()
+	return e.waits(tx, m, messageOf(why), hintOf(why))
+}
+
+// waits notes why a machine has no host yet, once.
+func (e *Engine) waits(tx inventory.Tx, m *inventory.Machine, reason, hint string) error {
+	if m.Reason == reason && m.Hint == hint {
+		return tx.UpdateMachine(m, e.cfg.Now())
+	}
+	m.Reason, m.Hint = reason, hint
+	return e.saveMachine(tx, m, reason)
+}
+
+// bind gives a host to a machine and begins the installation, in one transaction.
+func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+	now := e.cfg.Now()
+	c := inventory.Claim{ID: inventory.ClaimID(e.cfg.NewULID()), MachineUID: m.UID, Machine: m.Name, HostID: h.ID}
+	if err := tx.CreateClaim(&c, now); err != nil {
+		if isKind(err, inventory.Conflict) {
+			m.NextAt = now
+			return tx.UpdateMachine(m, now)
+		}
+		return err
+	}
+	fresh, err := tx.FindMachineByUID(m.UID)
+	if err != nil {
+		return err
+	}
+	*m = fresh
+	m.NextAt, m.Phase, m.Reason, m.Hint = time.Time{}, inventory.MachineProvisioning, "claimed host "+h.Name, ""
+	if err := tx.UpdateMachine(m, now); err != nil {
+		return err
+	}
+	if *h, err = tx.FindHost(h.ID); err != nil {
+		return err
+	}
+	if err := tx.AddEvent(&inventory.Event{
+		At: now, Kind: inventory.EventClaimed, HostID: h.ID, Subject: "machine/" + m.Name, Detail: "claimed by machine " + m.Name,
+		Data: map[string]any{"claim": c.ID, "machine": m.Name, "uid": m.UID},
+	}); err != nil {
+		return err
+	}
+	if err := e.noteMachine(tx, m, m.Reason); err != nil {
+		return err
+	}
+	return e.install(tx, m, h, inventory.OpInstall, nil, "machine "+m.Name)
+}
+
+// install begins an installation on a host that the machine has claimed.
+func (e *Engine) install(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, ladder []Rung, by string) error {
+	if err := e.mayInstallAgain(tx, h); err != nil {
+		return err
+	}
+	f, err := tx.FindProfile(m.Profile)
+	if err != nil {
+		return fmt.Errorf("read profile %s: %w", m.Profile, err)
+	}
+	image, err := tx.FindImage(f.Image)
+	if err != nil {
+		return fmt.Errorf("read image %s: %w", f.Image, err)
+	}
+	if err := e.move(tx, h, inventory.Install, "", "machine "+m.Name+" is installed with profile "+m.Profile); err != nil {
+		return err
+	}
+	root := m.RootDisk
+	if kind == inventory.OpReinstall && root.IsZero() {
+		root = e.lastRoot(tx, h.ID)
+	}
+	_, err = e.start(tx, h, inventory.Operation{
+		Kind: kind, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by,
+	}, Params{
+		Road: roadOf(&image), Profile: m.Profile, Revision: m.ProfileRevision, Image: image.Name, Root: root, Keep: m.KeepDisks,
+		MayRestart: true, Ladder: ladder,
+	})
+	return err
+}
+
+// installsWithin bounds how often a host is installed in an hour, whoever asks: what goes on like that is a loop.
+const (
+	installsWithin = time.Hour
+	maxInstalls    = 8
+)
+
+// mayInstallAgain is the loop breaker's consent.
+func (e *Engine) mayInstallAgain(tx inventory.Tx, h *inventory.Host) error {
+	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: h.ID}, inventory.Page{Limit: 4 * maxInstalls})
+	if err != nil {
+		return fmt.Errorf("read operations of %s: %w", h.Name, err)
+	}
+	n := 0
+	for _, o := range ops {
+		isInstall := o.Kind == inventory.OpInstall || o.Kind == inventory.OpReinstall
+		if isInstall && e.cfg.Now().Sub(o.StartedAt) < installsWithin {
+			n++
+		}
+	}
+	if n < e.cfg.InstallsPerHour {
+		return nil
+	}
+	return inventory.Errorf(inventory.Conflict, "host %s was installed %d times within %s: that is a loop", h.Name, n, inventory.Duration(installsWithin)).
+		WithHint("find out who asks for that: slipway operation list --host %s", h.Name)
+}

@@ -1,0 +1,437 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	// driveEvery is how often the engine looks for what is due, besides being woken by every change.
+	driveEvery = 500 * time.Millisecond
+	// driveAtOnce bounds how many controllers are spoken to at the same time; one that hangs costs one of them.
+	driveAtOnce = 64
+	dueAtOnce   = 256
+)
+
+// drive does what is due until ctx is done. Each host has one worker at a time, and no worker waits for another.
+func (e *Engine) drive(ctx context.Context) error {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	slots := make(chan struct{}, driveAtOnce)
+	t := time.NewTicker(driveEvery)
+	defer t.Stop()
+	for {
+		if err := e.driveOnce(ctx, slots, &workers); err != nil && ctx.Err() == nil {
+			e.cfg.Log.Warn("operations not driven", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		case <-e.poked:
+		}
+	}
+}
+
+// poke wakes the driver, and agents that wait for a task.
+func (e *Engine) poke() {
+	select {
+	case e.poked <- struct{}{}:
+	default:
+	}
+	e.tasks.wake()
+}
+
+// driveOnce places the machines that wait for a host and starts a worker for each operation that is due.
+func (e *Engine) driveOnce(ctx context.Context, slots chan struct{}, workers *sync.WaitGroup) error {
+	if err := e.place(ctx); err != nil {
+		return err
+	}
+	var due []inventory.Operation
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		due, err = tx.ListDueOperations(e.cfg.Now(), dueAtOnce)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, op := range due {
+		if !e.busy.take(op.HostID) {
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		default: // all are busy: it stays due
+			e.busy.leave(op.HostID)
+			return nil
+		}
+		workers.Go(func() {
+			defer func() { <-slots; e.busy.leave(op.HostID) }()
+			if err := e.advance(ctx, op); err != nil && ctx.Err() == nil {
+				e.cfg.Log.Warn("operation not advanced", "op", op.ID, "step", op.Step, "err", err)
+			}
+		})
+	}
+	return nil
+}
+
+// busy is which hosts have a worker.
+type busy struct {
+	mu    sync.Mutex
+	hosts map[inventory.HostID]bool
+}
+
+func (b *busy) take(h inventory.HostID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.hosts[h] {
+		return false
+	}
+	if b.hosts == nil {
+		b.hosts = map[inventory.HostID]bool{}
+	}
+	b.hosts[h] = true
+	return true
+}
+
+func (b *busy) leave(h inventory.HostID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.hosts, h)
+}
+
+func (b *busy) has(h inventory.HostID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hosts[h]
+}
+
+// advance does what a due operation is due for.
+func (e *Engine) advance(ctx context.Context, op inventory.Operation) error {
+	h, err := e.findHost(ctx, op.HostID)
+	if isKind(err, inventory.NotFound) {
+		return e.orphan(ctx, op)
+	}
+	if err != nil {
+		return err
+	}
+	if h.InMaintenance {
+		return e.withJob(ctx, op.ID, func(j *job) error {
+			return j.wait("the host is in maintenance", "slipway host maintain "+j.host.Name+" --off", 15*time.Second)
+		})
+	}
+	switch op.Step {
+	case inventory.StepFence, inventory.StepPower, inventory.StepRest, inventory.StepSet:
+		return e.order(ctx, op, h)
+	}
+	return e.withJob(ctx, op.ID, func(j *job) error {
+		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {
+			return nil
+		}
+		if j.op.State == inventory.OpWaiting { // for a budget, a hook, or the end of a maintenance
+			j.resume()
+			passes, err := j.enter(j.op.Step)
+			switch {
+			case err != nil || !passes && j.op.State == inventory.OpWaiting:
+				return err
+			case !passes:
+				return j.save()
+			}
+			return j.forward()
+		}
+		if !j.op.DeadlineAt.IsZero() && !e.cfg.Now().Before(j.op.DeadlineAt) {
+			return j.late()
+		}
+		return j.save()
+	})
+}
+
+// orphan ends an operation whose host was deleted.
+func (e *Engine) orphan(ctx context.Context, op inventory.Operation) error {
+	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		op.State, op.Reason = inventory.OpCancelled, "its host was deleted"
+		op.NextAt, op.DeadlineAt, op.EndedAt = time.Time{}, time.Time{}, e.cfg.Now()
+		return tx.UpdateOperation(&op, e.cfg.Now())
+	})
+}
+
+// resume lets an operation that waited go on.
+func (j *job) resume() { j.op.State = inventory.OpRunning }
+
+func (e *Engine) findHost(ctx context.Context, id inventory.HostID) (h inventory.Host, err error) {
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err = tx.FindHost(id)
+		return err
+	})
+	return h, err
+}
+
+// late is what happens when the next event did not come in time: the attempt has failed, with what was expected and what
+// was seen last.
+func (j *job) late() error {
+	l := limits[j.op.Step]
+	f := failure{
+		reason: fmt.Sprintf("nothing for %s: expected that %s", inventory.Duration(j.e.cfg.Now().Sub(j.op.StepAt).Round(time.Second)), l.expect),
+		hint:   j.e.lateHint(&j.op, &j.host),
+	}
+	if j.op.Step == inventory.StepFirstBoot || j.op.Step == inventory.StepNetboot {
+		if seen := j.lastSign(); seen != "" {
+			f.reason += "; " + seen
+		}
+	}
+	if err := j.e.openIssue(j.tx, j.issue(inventory.IssueOverdue, inventory.SeverityWarning, f.reason, f.hint)); err != nil {
+		return err
+	}
+	return j.fail(f)
+}
+
+// lateHint says what to look at.
+func (e *Engine) lateHint(op *inventory.Operation, h *inventory.Host) string {
+	switch op.Step {
+	case inventory.StepNetboot:
+		return "see that the network stands before the disk in its boot order, and that it is in a subnet that Slipway serves: slipway host events " + h.Name
+	case inventory.StepFirstBoot:
+		return "look at its console; a system that reports nothing needs phoneHome.enabled: false in its profile"
+	case inventory.StepWrite:
+		return "look at its console; the network or the disk may be slow: slipway host events " + h.Name
+	}
+	return ""
+}
+
+// order speaks to the host's controller, and moves the operation on when that has confirmed.
+func (e *Engine) order(ctx context.Context, op inventory.Operation, h inventory.Host) error {
+	p, err := e.openPower(ctx, &h)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	var done bool
+	var problem error
+	wait := 10 * time.Minute
+	octx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	switch op.Step {
+	case inventory.StepFence:
+		done, problem = e.fence(octx, op, &h, p)
+	case inventory.StepPower:
+		done, problem = e.switchOn(octx, op, &h, p)
+	case inventory.StepRest:
+		done, problem = e.rest(octx, op, &h, p)
+	case inventory.StepSet:
+		done, problem = e.set(octx, op, &h, p)
+	}
+	if ctx.Err() != nil {
+		return nil // the server stops; the operation is still due when it starts again
+	}
+	if p.driver != nil || p.err != nil {
+		e.readPower(ctx, &h, p)
+	}
+	return e.withJob(ctx, op.ID, func(j *job) error {
+		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {
+			return nil // an event of the machine was quicker
+		}
+		var person needsPerson
+		switch {
+		case errors.As(problem, &person):
+			return j.ask(person)
+		case problem != nil:
+			return j.unpowered(problem)
+		case !done:
+			return nil
+		}
+		return j.forward()
+	})
+}
+
+// needsPerson is what only a person can do, or what comes by itself if nobody does anything.
+type needsPerson struct {
+	task, hint string
+	comes      bool
+}
+
+func (n needsPerson) Error() string { return n.task }
+
+// fence makes sure that the old operating system cannot run any more: the power is off, or our agent runs.
+func (e *Engine) fence(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
+	if e.agents.isHere(h.ID, e.cfg.Now()) && op.Kind != inventory.OpRemediate {
+		return true, nil
+	}
+	if p.isHandy() || p.record.Driver == inventory.WoL {
+		return false, needsPerson{
+			task: "restart " + placeOf(h) + ", so that it boots from the network, or switch it off",
+			hint: "when it is off: slipway host power " + h.Name + " --confirm off",
+		}
+	}
+	if err := e.converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
+		return false, err
+	}
+	e.agents.forget(h.ID)
+	return true, nil
+}
+
+// switchOn makes the machine boot the way the operation wants.
+func (e *Engine) switchOn(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
+	params := paramsOf(&op)
+	if e.agents.isHere(h.ID, e.cfg.Now()) && op.Kind != inventory.OpRemediate {
+		return true, nil
+	}
+	person := needsPerson{
+		task: "switch " + placeOf(h) + " on, or restart it, so that it boots from the network",
+		hint: "nothing else is needed: it is recognised when it boots",
+	}
+	if op.Kind == inventory.OpRemediate {
+		person.task, person.hint = "switch "+placeOf(h)+" on", "it is to boot from its own disk"
+	}
+	switch {
+	case p.isHandy():
+		return false, person
+	case p.record.Driver == inventory.WoL:
+		if err := p.driver.SetPower(ctx, bmc.On); err != nil { // it cannot be confirmed: the boot itself will be
+			return false, err
+		}
+		return true, nil
+	case op.Kind == inventory.OpRemediate:
+		return true, e.restart(ctx, p, bmc.Boot{Device: bmc.Disk, Mode: modeOf(h.Firmware)})
+	case op.Kind == inventory.OpInspect && !params.MayRestart:
+		if is, err := p.driver.Power(ctx); err == nil && is == inventory.PowerOn {
+			return false, needsPerson{
+				task: placeOf(h) + " runs, and is inspected at its next boot from the network",
+				hint: "to restart it now: slipway host inspect " + h.Name + " --restart", comes: true,
+			}
+		}
+	}
+	e.agents.forget(h.ID)
+	return true, e.bootFromNetwork(ctx, p, h)
+}
+
+// rest leaves a host that nobody needs: off where it can be switched on again, else waiting.
+func (e *Engine) rest(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
+	if paramsOf(&op).Clean == inventory.CleanNone || e.isAwaited(ctx) {
+		return true, nil
+	}
+	if p.isHandy() || p.record.Driver == inventory.WoL {
+		e.agents.rest(h.ID, p.record.Driver == inventory.WoL)
+		return true, nil
+	}
+	if err := e.converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
+		e.cfg.Log.Warn("host not switched off", "host", h.Name, "err", err) // it is clean all the same, and waits
+		return true, nil
+	}
+	e.agents.forget(h.ID)
+	return true, nil
+}
+
+// isAwaited reports whether a machine waits for a host: then one that becomes free stays on.
+func (e *Engine) isAwaited(ctx context.Context) bool {
+	isWaiting := false
+	_ = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		ms, err := tx.ListMachines(inventory.MachineFilter{Phase: inventory.MachinePending}, inventory.Page{Limit: 1})
+		isWaiting = err == nil && len(ms) > 0
+		return err
+	})
+	return isWaiting
+}
+
+// set is one order that a person gave.
+func (e *Engine) set(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
+	if op.Kind == inventory.OpRotate {
+		return e.rotate(ctx, op, h, p)
+	}
+	a := paramsOf(&op).Action
+	want := inventory.PowerOn
+	if a == bmc.Off || a == bmc.Shutdown {
+		want = inventory.PowerOff
+	}
+	switch {
+	case p.err != nil:
+		return false, p.err
+	case p.driver == nil:
+		return false, needsPerson{
+			task: fmt.Sprintf("%s has no controller: switch it %s by hand", placeOf(h), want),
+			hint: fmt.Sprintf("slipway host power %s --confirm %s", h.Name, want),
+		}
+	case p.record.Driver == inventory.Manual:
+		if is, err := p.driver.Power(ctx); err == nil && is == want {
+			return true, nil
+		}
+		return false, needsPerson{
+			task: fmt.Sprintf("switch %s %s (%s)", placeOf(h), want, a), hint: fmt.Sprintf("slipway host power %s --confirm %s", h.Name, want),
+		}
+	case a == bmc.Cycle || a == bmc.Reset:
+		if err := p.driver.SetPower(ctx, a); err != nil {
+			return false, err
+		}
+		e.agents.forget(h.ID)
+		return true, e.converge(ctx, p, bmc.On, inventory.PowerOn)
+	case p.record.Driver == inventory.WoL:
+		return true, p.driver.SetPower(ctx, a)
+	}
+	if want == inventory.PowerOff {
+		e.agents.forget(h.ID)
+	}
+	return true, e.converge(ctx, p, a, want)
+}
+
+// placeOf says which machine it is, for somebody who walks there.
+func placeOf(h *inventory.Host) string {
+	s := h.Name
+	if h.Place.Rack != "" {
+		s += " in rack " + h.Place.Rack
+		if h.Place.Unit > 0 {
+			s += fmt.Sprintf(" unit %d", h.Place.Unit)
+		}
+	}
+	if h.Serial != "" {
+		s += " (serial " + h.Serial + ")"
+	}
+	return s
+}
+
+// ask opens the task for a person. A machine that has to boot from the network goes on by itself when it does.
+func (j *job) ask(n needsPerson) error {
+	if !n.comes {
+		if err := j.e.openIssue(j.tx, j.issue(inventory.IssueManual, inventory.SeverityWarning, n.task, n.hint)); err != nil {
+			return err
+		}
+	}
+	if j.op.Step == inventory.StepPower { // whoever switches it on tells us by booting
+		j.op.Step, j.op.StepAt = inventory.StepNetboot, j.e.cfg.Now()
+		if j.op.Kind == inventory.OpRemediate {
+			j.op.Step = inventory.StepFirstBoot
+		}
+		if err := j.reach(j.op.Step); err != nil {
+			return err
+		}
+		return j.wait(n.task, n.hint, 0)
+	}
+	return j.wait(n.task, n.hint, personAgain)
+}
+
+// personAgain is how often it is looked whether what a person was asked for has become true.
+const personAgain = 15 * time.Second
+
+// unpowered is a controller that failed: a fence waits for as long as it takes, because nothing else would be safe.
+func (j *job) unpowered(problem error) error {
+	f := failure{reason: messageOf(problem), hint: hintOf(problem)}
+	switch bmc.KindOf(problem) {
+	case inventory.Unauthorized, inventory.Invalid, inventory.NotFound, inventory.Forbidden:
+		f.isLasting = true
+	}
+	if j.op.Step == inventory.StepFence && (f.isLasting || j.op.AttemptN >= attempts) {
+		hint := "mend the controller, or switch it off by hand and confirm: slipway host power " + j.host.Name + " --confirm off"
+		if err := j.e.openIssue(j.tx, j.issue(inventory.IssueFence, inventory.SeverityError, "not fenced, its old system may still run: "+f.reason, hint)); err != nil {
+			return err
+		}
+		return j.wait("not fenced: "+f.reason, hint, fenceAgain)
+	}
+	return j.fail(f)
+}
+
+// fenceAgain is how often a controller that does not fence is asked again.
+const fenceAgain = time.Minute

@@ -1,0 +1,261 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
+)
+
+// InspectRequest is what a person wants looked at.
+type InspectRequest struct {
+	MayRestart bool               `json:"mayRestart,omitempty"` // a machine that runs is restarted; else it is inspected at its next boot
+	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
+	MayWrite   bool               `json:"mayWrite,omitempty"` // the burn-in may overwrite disks
+}
+
+// Inspect looks at a host's hardware with our agent. Of a host whose machine was replaced it accepts the new one.
+func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequest, by string) (inventory.Host, error) {
+	if time.Duration(r.BurnInFor) < 0 || time.Duration(r.BurnInFor) > 7*24*time.Hour {
+		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a burn-in of %s is not between 0 and a week", r.BurnInFor)
+	}
+	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if wasReplaced, err := e.acceptReplacement(tx, h, by); err != nil {
+			return err
+		} else if _, err := tx.FindOpenOperation(h.ID); wasReplaced && err == nil {
+			return nil // what waited for this goes on
+		}
+		if h.State == inventory.Active || h.ClaimID != "" || h.IsAdopted {
+			return inventory.Errorf(inventory.Conflict, "host %s is %s, claimed or adopted: an inspection would end what runs on it", h.Name, h.State).
+				WithHint("release it first")
+		}
+		if r.MayWrite && (h.IsProtected || h.ClaimID != "") {
+			return inventory.Errorf(inventory.Forbidden, "host %s is protected or claimed: nothing on its disks is overwritten", h.Name)
+		}
+		return e.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite}, by)
+	})
+}
+
+// acceptReplacement forgets by what a host was known, if another machine has taken its place.
+func (e *Engine) acceptReplacement(tx inventory.Tx, h *inventory.Host, by string) (bool, error) {
+	closed, err := tx.CloseIssue(replaced(h, "", "").Key, e.cfg.Now())
+	if err != nil || !closed {
+		return false, err
+	}
+	last, err := tx.FindInspection(h.ID, 0)
+	if err != nil {
+		return false, fmt.Errorf("read inspection of %s: %w", h.Name, err)
+	}
+	last.Hardware.System.UUID, last.At = "", e.cfg.Now()
+	if err := tx.SaveInspection(&last); err != nil {
+		return false, err
+	}
+	op, err := tx.FindOpenOperation(h.ID)
+	if err == nil {
+		op.NextAt = e.cfg.Now()
+		err = tx.UpdateOperation(&op, e.cfg.Now())
+	}
+	if err = ignoreNotFound(err); err != nil {
+		return false, err
+	}
+	return true, e.edit(tx, h, "the machine in its place is accepted by "+by)
+}
+
+// startInspection begins to look at a host's hardware.
+func (e *Engine) startInspection(tx inventory.Tx, h *inventory.Host, p Params, by string) error {
+	if p.BurnInFor == 0 {
+		burn, err := e.burnInOf(tx, h)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.FindInspection(h.ID, 0); isKind(err, inventory.NotFound) {
+			p.BurnInFor = burn // of new hosts
+		}
+	}
+	if err := e.move(tx, h, inventory.Inspect, "", "inspection asked for by "+by); err != nil {
+		return err
+	}
+	_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpInspect, By: by}, p)
+	return err
+}
+
+// burnInOf is how long the pools that a host is in want new hosts to be loaded.
+func (e *Engine) burnInOf(tx inventory.Tx, h *inventory.Host) (inventory.Duration, error) {
+	pools, err := tx.ListPools()
+	if err != nil {
+		return 0, fmt.Errorf("read pools: %w", err)
+	}
+	var longest inventory.Duration
+	for _, p := range pools {
+		if sel, err := inventory.ParseSelector(p.Selector); err == nil && (len(sel) == 0 || sel.Matches(h)) {
+			longest = max(longest, p.BurnInFor)
+		}
+	}
+	return longest, nil
+}
+
+// inspectAccepted begins the inspection of a host that was just accepted, if there is an agent to do it.
+func (e *Engine) inspectAccepted(tx inventory.Tx, h *inventory.Host, by string) error {
+	if h.State != inventory.Available || h.IsAdopted || h.InMaintenance {
+		return nil
+	}
+	if _, err := tx.FindImage(inventory.AgentImage(h.Arch)); err != nil {
+		return ignoreNotFound(err)
+	}
+	if _, err := tx.FindOpenOperation(h.ID); err == nil {
+		return nil
+	}
+	return e.startInspection(tx, h, Params{}, by)
+}
+
+// inspected takes the hardware that the agent found; stop says that the operation has ended with it.
+func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err error) {
+	hardware.Clean(&hw)
+	hw.CollectedAt, hw.Source = now, "agent"
+	i := inventory.Inspection{HostID: j.host.ID, At: now, Hardware: hw, Operation: j.op.ID}
+	last, err := j.tx.FindInspection(j.host.ID, 0)
+	if err != nil && !isKind(err, inventory.NotFound) {
+		return false, fmt.Errorf("read inspection of %s: %w", j.host.Name, err)
+	}
+	if err == nil {
+		i.Changes = hardware.Diff(last.Hardware, hw)
+	}
+	if err := j.learn(hw); err != nil {
+		return false, err
+	}
+	goldens, err := j.tx.ListGoldens()
+	if err != nil {
+		return false, fmt.Errorf("read golden hardware: %w", err)
+	}
+	if g, ok := hardware.Select(goldens, j.host); ok {
+		i.Golden, i.Faults = g.Name, hardware.Check(g, j.host, hw)
+	}
+	if err := j.tx.SaveInspection(&i); err != nil {
+		return false, fmt.Errorf("store inspection of %s: %w", j.host.Name, err)
+	}
+	if err := j.tx.AddEvent(&inventory.Event{
+		At: now, Kind: inventory.EventInspected, HostID: j.host.ID, Detail: hardware.Summary(&hw),
+		Data: map[string]any{"n": i.N, "changes": i.Changes, "faults": i.Faults, "operation": j.op.ID},
+	}); err != nil {
+		return false, err
+	}
+	return false, j.hardwareIssues(&i)
+}
+
+// learn takes over into the host what selectors, claims and people look for.
+func (j *job) learn(hw inventory.Hardware) error {
+	h := &j.host
+	for _, f := range []struct {
+		field *string
+		said  string
+	}{
+		{&h.UUID, hw.System.UUID},
+		{&h.Serial, hw.System.Serial},
+		{&h.AssetTag, hw.System.AssetTag},
+		{&h.Manufacturer, hw.System.Manufacturer},
+		{&h.Product, hw.System.Product},
+	} {
+		if f.said != "" {
+			*f.field = f.said
+		}
+	}
+	if hw.MemoryBytes > 0 {
+		h.MemoryMiB = int(hw.MemoryBytes >> 20)
+	}
+	if hw.CPU.Arch != "" {
+		h.Arch = hw.CPU.Arch
+	}
+	if h.Facts == nil {
+		h.Facts = map[string]string{}
+	}
+	for k, v := range map[string]string{
+		"cpu": hw.CPU.Model, "threads": fmt.Sprint(hw.CPU.Threads), "disks": fmt.Sprint(len(hw.Disks)), "biosVersion": hw.Firmware.Version,
+	} {
+		if v != "" {
+			h.Facts[k] = inventory.Clean(v, 120)
+		}
+	}
+	for _, p := range hw.Ports {
+		if err := j.e.addNIC(j.tx, h, p.MAC); err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(h.NICs, func(n inventory.NIC) bool { return n.MAC == p.MAC }); i >= 0 {
+			h.NICs[i].Name = inventory.Clean(p.Name, 32)
+		}
+	}
+	j.e.sessions.setHost(h.ID, h.MACs()...)
+	if err := j.storeHost(); err != nil {
+		return err
+	}
+	return j.e.checkHints(j.tx, h)
+}
+
+// hardwareIssues opens and closes what an inspection shows.
+func (j *job) hardwareIssues(i *inventory.Inspection) error {
+	var missing []string
+	for _, d := range i.Hardware.PCI {
+		if d.IsMissingDriver {
+			missing = append(missing, d.ID)
+		}
+	}
+	for _, c := range []struct {
+		kind, cause, hint string
+		isOpen            bool
+	}{
+		{inventory.IssueGolden, fmt.Sprintf("not as golden hardware %s says: %s", i.Golden, joinFew(i.Faults)), "slipway host hardware " + j.host.Name, len(i.Faults) > 0},
+		{inventory.IssueDriver, fmt.Sprintf("the agent has no driver for %s", joinFew(missing)), "make the agent image with that driver: slipway agent-image build --help", len(missing) > 0},
+		{inventory.IssueHardware, fmt.Sprintf("%d changes since the inspection before", len(i.Changes)), "slipway host hardware " + j.host.Name + " --diff", len(i.Changes) > 0},
+	} {
+		issue := j.issue(c.kind, inventory.SeverityWarning, c.cause, c.hint)
+		if !c.isOpen {
+			if err := j.e.closeIssue(j.tx, issue, "the last inspection shows none of it"); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := j.e.openIssue(j.tx, issue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func joinFew(words []string) string {
+	text := ""
+	for i, w := range words {
+		if i == 3 {
+			return text + fmt.Sprintf(" and %d more", len(words)-3)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += w
+	}
+	return text
+}
+
+// burntIn takes the result of a burn-in; a host that failed it is quarantined.
+func (j *job) burntIn(b *inventory.BurnIn) (stop bool, err error) {
+	if b == nil || len(b.Tests) > 512 {
+		return true, j.fail(failure{reason: "the agent's report lacks the burn-in"})
+	}
+	var failed []string
+	for i := range b.Tests {
+		t := &b.Tests[i]
+		t.Name, t.Detail, t.Unit = inventory.Clean(t.Name, 80), inventory.Clean(t.Detail, 300), inventory.Clean(t.Unit, 20)
+		if !t.Passed {
+			failed = append(failed, t.Name+": "+t.Detail)
+		}
+	}
+	if err := j.keepReport(inventory.ReportBurnIn, b); err != nil {
+		return true, err
+	}
+	issue := j.issue(inventory.IssueBurnIn, inventory.SeverityError, "burn-in failed: "+joinFew(failed), "slipway host report "+j.host.Name)
+	if len(failed) == 0 {
+		return false, j.e.closeIssue(j.tx, issue, "burn-in passed")
+	}
+	return true, j.giveUp(failure{reason: "burn-in failed: " + joinFew(failed), hint: "slipway host report " + j.host.Name, isLasting: true})
+}

@@ -1,0 +1,161 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Reinstall installs a machine anew on its host, with a new claim; disks that are kept stay as they are.
+func (e *Engine) Reinstall(ctx context.Context, name, by string) (m inventory.Machine, err error) {
+	return e.remedied(ctx, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+		return e.reinstall(tx, m, h, nil, by)
+	})
+}
+
+// Remediate gets a machine going again that does not work: it climbs the ladder from the first of the rungs, each of
+// which has to fail before the next is tried.
+func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, by string) (m inventory.Machine, err error) {
+	if len(ladder) == 0 {
+		ladder = Rungs()
+	}
+	for _, r := range ladder {
+		if !slices.Contains(Rungs(), r) {
+			return m, inventory.Errorf(inventory.Invalid, "%q is no step of a remediation", inventory.Clean(string(r), 40)).WithHint("use %v", Rungs())
+		}
+	}
+	return e.remedied(ctx, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+		return e.rung(tx, h, m, ladder, by, failure{reason: "remediation asked for by " + by})
+	})
+}
+
+// remedied runs fn on a machine that has a host.
+func (e *Engine) remedied(ctx context.Context, name string, fn func(inventory.Tx, *inventory.Machine, *inventory.Host) error) (m inventory.Machine, err error) {
+	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		if m, err = tx.FindMachine(name); err != nil {
+			return err
+		}
+		if m.HostID == "" || !m.DeletedAt.IsZero() {
+			return inventory.Errorf(inventory.Conflict, "machine %s is %s, and has no host to work on", m.Name, m.Phase)
+		}
+		h, err := tx.FindHost(m.HostID)
+		if err != nil {
+			return fmt.Errorf("read host of machine %s: %w", m.Name, err)
+		}
+		if h.IsAdopted {
+			return inventory.Errorf(inventory.Forbidden, "host %s is adopted: its system is not ours", h.Name)
+		}
+		if err := fn(tx, &m, &h); err != nil {
+			return err
+		}
+		m, err = tx.FindMachineByUID(m.UID)
+		return err
+	})
+	e.poke()
+	return m, err
+}
+
+// rung begins the first rung of a ladder.
+func (e *Engine) rung(tx inventory.Tx, h *inventory.Host, m *inventory.Machine, ladder []Rung, by string, f failure) error {
+	switch ladder[0] {
+	case RungPowerCycle:
+		_, err := e.start(tx, h, inventory.Operation{
+			Kind: inventory.OpRemediate, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by,
+		}, Params{Ladder: ladder, Road: e.roadOfMachine(tx, m), MayRestart: true})
+		return err
+	case RungReinstall:
+		return e.reinstall(tx, m, h, ladder, by)
+	}
+	return e.replace(tx, m, h, by, f)
+}
+
+// reinstall begins an installation on the host that the machine has, under a new claim.
+func (e *Engine) reinstall(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, ladder []Rung, by string) error {
+	if h.IsProtected {
+		return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
+	}
+	if op, err := tx.FindOpenOperation(h.ID); err == nil {
+		return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op))
+	}
+	if err := tx.DeleteClaim(m.ClaimID); err != nil {
+		return err
+	}
+	c := inventory.Claim{ID: inventory.ClaimID(e.cfg.NewULID()), MachineUID: m.UID, Machine: m.Name, HostID: h.ID}
+	if err := tx.CreateClaim(&c, e.cfg.Now()); err != nil {
+		return err
+	}
+	fresh, err := tx.FindMachineByUID(m.UID)
+	if err != nil {
+		return err
+	}
+	if *h, err = tx.FindHost(h.ID); err != nil {
+		return err
+	}
+	*m = fresh
+	if err := e.endTurns(tx, h.ID, true); err != nil {
+		return err
+	}
+	return e.install(tx, m, h, inventory.OpReinstall, ladder, by)
+}
+
+// replace gives the machine another host, and puts this one aside: it is fenced, wiped, and left for a person.
+func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, by string, f failure) error {
+	if h.IsProtected {
+		return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
+	}
+	if m.Placement.Host != "" {
+		return inventory.Errorf(inventory.Conflict, "machine %s may have no other host than %s", m.Name, m.Placement.Host)
+	}
+	if h.State == inventory.Active || h.State == inventory.Installing || h.State == inventory.Failed {
+		if err := e.move(tx, h, inventory.Retire, "", "replaced: "+f.reason); err != nil {
+			return err
+		}
+	}
+	j := &job{e: e, tx: tx, host: *h, op: inventory.Operation{MachineUID: m.UID, Machine: m.Name}}
+	if _, err := e.start(tx, &j.host, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by}, Params{
+		Clean: inventory.CleanQuick, Keep: m.KeepDisks, MayRestart: true, Road: e.roadOfMachine(tx, m),
+	}); err != nil {
+		return err
+	}
+	*h = j.host
+	fresh, err := tx.FindMachineByUID(m.UID)
+	if err != nil {
+		return err
+	}
+	*m = fresh
+	m.Avoid = append(m.Avoid, h.ID)
+	m.Phase, m.Reason, m.Hint = inventory.MachineProvisioning, "is replaced: "+f.reason, ""
+	return e.saveMachine(tx, m, m.Reason)
+}
+
+// Adopt says that a server runs already: nothing is ever started on it, and machines can be made of it. Ending it makes
+// it an ordinary host again, whose disks are taken as dirty.
+func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error) {
+	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if op, err := tx.FindOpenOperation(h.ID); err == nil {
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op))
+		}
+		if h.ClaimID != "" {
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s lets it go", h.Machine)
+		}
+		if !on {
+			h.IsAdopted, h.IsDirty = false, true
+			if h.State != inventory.Active {
+				return e.edit(tx, h, "no longer adopted, by "+by)
+			}
+			return e.move(tx, h, inventory.Release, "", "no longer adopted, by "+by)
+		}
+		h.IsAdopted, h.IsArmed = true, false
+		if h.State == inventory.Discovered {
+			if err := e.move(tx, h, inventory.Accept, "", "accepted by "+by+" as a server that runs already"); err != nil {
+				return err
+			}
+		}
+		if h.State == inventory.Active {
+			return e.edit(tx, h, "adopted by "+by)
+		}
+		return e.move(tx, h, inventory.Adopt, "", "adopted by "+by+": it runs already")
+	})
+}

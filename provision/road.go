@@ -1,0 +1,197 @@
+package provision
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// Road is how an operating system comes onto a host.
+type Road string
+
+// The roads.
+const (
+	RoadDisk      Road = "disk"      // our agent writes a disk image
+	RoadInstaller Road = "installer" // the distribution's own installer
+	RoadLive      Road = "live"      // it runs from the network
+)
+
+// roadOf returns the road that an image takes.
+func roadOf(i *inventory.Image) Road {
+	switch {
+	case i.IsDisk():
+		return RoadDisk
+	case i.IsInstaller:
+		return RoadInstaller
+	}
+	return RoadLive
+}
+
+// Params is what was asked of an operation. It is stored with it, so that nothing that changes meanwhile changes the
+// way it takes.
+type Params struct {
+	Road     Road               `json:"road,omitempty"`
+	Profile  string             `json:"profile,omitempty"`
+	Revision int                `json:"revision,omitempty"`
+	Image    string             `json:"image,omitempty"`
+	Root     inventory.DiskHint `json:"root,omitzero"`
+	// Clean and Keep are how disks are wiped.
+	Clean inventory.CleanMode  `json:"clean,omitempty"`
+	Keep  []inventory.DiskHint `json:"keep,omitempty"`
+	// MayRestart allows a running machine to be restarted; else the operation waits for its next boot.
+	MayRestart bool               `json:"mayRestart,omitempty"`
+	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
+	MayWrite   bool               `json:"mayWrite,omitempty"` // the burn-in may overwrite disks
+	Action     bmc.Action         `json:"action,omitempty"`   // of OpPower
+	// IsSilent says that the installed system does not report up: nothing is waited for after it was written.
+	IsSilent bool `json:"isSilent,omitempty"`
+	// Ladder are the rungs of a remediation that are left, the one under way first.
+	Ladder []Rung `json:"ladder,omitempty"`
+	// IsGone says that the machine goes with this release.
+	IsGone       bool                   `json:"isGone,omitempty"`
+	ReleaseAfter inventory.ReleaseAfter `json:"releaseAfter,omitempty"`
+}
+
+// Rung is one step of the remediation ladder.
+type Rung string
+
+// The rungs, the mildest first.
+const (
+	RungPowerCycle Rung = "power-cycle"
+	RungReinstall  Rung = "reinstall"
+	RungReplace    Rung = "replace"
+)
+
+// Rungs returns the whole ladder.
+func Rungs() []Rung { return []Rung{RungPowerCycle, RungReinstall, RungReplace} }
+
+func paramsOf(o *inventory.Operation) (p Params) {
+	_ = json.Unmarshal(o.Params, &p) // we wrote it
+	return p
+}
+
+func (p Params) encode() json.RawMessage {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // plain data
+	}
+	return b
+}
+
+// steps returns the way of an operation: its steps in order.
+func steps(kind inventory.OperationKind, p Params) []inventory.Step {
+	way := wayOf(kind, p.Road)
+	if p.Clean == inventory.CleanNone { // nothing to boot our agent for
+		way = slices.DeleteFunc(way, func(s inventory.Step) bool {
+			return s == inventory.StepPower || s == inventory.StepNetboot || s == inventory.StepWipe
+		})
+	}
+	return way
+}
+
+func wayOf(kind inventory.OperationKind, road Road) []inventory.Step {
+	switch kind {
+	case inventory.OpInspect:
+		return []inventory.Step{inventory.StepPower, inventory.StepNetboot, inventory.StepInspect, inventory.StepBurnIn, inventory.StepRest}
+	case inventory.OpInstall, inventory.OpReinstall:
+		way := []inventory.Step{inventory.StepBudget, inventory.StepPreBoot}
+		if kind == inventory.OpReinstall {
+			way = append(way, inventory.StepFence)
+		}
+		way = append(way, inventory.StepPower, inventory.StepNetboot)
+		switch road {
+		case RoadDisk:
+			way = append(way, inventory.StepWrite, inventory.StepReboot)
+		case RoadInstaller:
+			way = append(way, inventory.StepWrite)
+		}
+		return append(way, inventory.StepFirstBoot, inventory.StepPostJoin)
+	case inventory.OpRelease:
+		return []inventory.Step{
+			inventory.StepPreDrain, inventory.StepDrain, inventory.StepPreFence, inventory.StepFence, inventory.StepPreClean,
+			inventory.StepBudget, inventory.StepPower, inventory.StepNetboot, inventory.StepWipe, inventory.StepPreRelease, inventory.StepRest,
+		}
+	case inventory.OpClean:
+		return []inventory.Step{inventory.StepFence, inventory.StepBudget, inventory.StepPower, inventory.StepNetboot, inventory.StepWipe, inventory.StepRest}
+	case inventory.OpRemediate:
+		return []inventory.Step{inventory.StepFence, inventory.StepPower, inventory.StepFirstBoot}
+	}
+	return []inventory.Step{inventory.StepSet} // OpPower, OpRotate
+}
+
+// after returns the step that follows, "" at the end of the way. An operation that has not begun has no step.
+func after(o *inventory.Operation) inventory.Step {
+	way := steps(o.Kind, paramsOf(o))
+	if i := slices.Index(way, o.Step); i+1 < len(way) {
+		return way[i+1]
+	}
+	return ""
+}
+
+// limit is how long one attempt of a step may take, and what comes next when all is well.
+type limit struct {
+	within time.Duration // 0: it waits for people, and only an issue says that it is long
+	expect string
+}
+
+// limits are the deadlines of the steps: section 9 of the design's machines page. Progress moves that of a write, a wipe
+// and a burn-in on.
+var limits = map[inventory.Step]limit{
+	inventory.StepPower:     {10 * time.Minute, "the machine is switched on to boot from the network"},
+	inventory.StepNetboot:   {10 * time.Minute, "the machine boots from the network"},
+	inventory.StepInspect:   {10 * time.Minute, "the agent reports the hardware"},
+	inventory.StepBurnIn:    {10 * time.Minute, "the agent reports the burn-in"},
+	inventory.StepWrite:     {30 * time.Minute, "the operating system is written"},
+	inventory.StepReboot:    {5 * time.Minute, "the machine restarts into what was written"},
+	inventory.StepFirstBoot: {15 * time.Minute, "the operating system reports up"},
+	inventory.StepFence:     {10 * time.Minute, "the machine is off, or our agent runs on it"},
+	inventory.StepWipe:      {30 * time.Minute, "the agent reports every disk as wiped"},
+	inventory.StepRest:      {10 * time.Minute, "the machine is switched off"},
+	inventory.StepSet:       {5 * time.Minute, "the controller confirms"},
+}
+
+// attempts is how often an operation is tried on a host before it has failed.
+const attempts = 3
+
+// backoff is the pause before attempt n+1.
+func backoff(n int) time.Duration { return 5 * time.Second << min(n, 6) }
+
+// hookOf is the step that hooks block, for the steps of an operation that have some.
+var hookOf = map[inventory.Step]inventory.HookStep{
+	inventory.StepPreBoot: inventory.PreBoot, inventory.StepPostJoin: inventory.PostJoin, inventory.StepPreDrain: inventory.PreDrain,
+	inventory.StepPreFence: inventory.PreFence, inventory.StepPreClean: inventory.PreClean, inventory.StepPreRelease: inventory.PreRelease,
+}
+
+// needsAgent reports whether a step is done by our agent.
+func needsAgent(s inventory.Step) bool {
+	switch s {
+	case inventory.StepInspect, inventory.StepBurnIn, inventory.StepWipe:
+		return true
+	}
+	return false
+}
+
+// headingFor is what the next step of an operation that the machine itself takes part in needs to run: our agent, the
+// profile's image, or its own disk.
+func headingFor(o *inventory.Operation) inventory.Step {
+	way := steps(o.Kind, paramsOf(o))
+	i := max(slices.Index(way, o.Step), 0)
+	for _, s := range way[i:] {
+		if needsAgent(s) || s == inventory.StepWrite || s == inventory.StepFirstBoot {
+			return s
+		}
+	}
+	return ""
+}
+
+// describeOperation names an operation for people.
+func describeOperation(o *inventory.Operation) string {
+	if o.Machine != "" {
+		return fmt.Sprintf("%s for machine %s", o.Kind, o.Machine)
+	}
+	return string(o.Kind)
+}

@@ -1,0 +1,281 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// HostBMC is how a host is powered. Passwords never come back, and neither do options that may hold one.
+type HostBMC struct {
+	Host string `json:"host" doc:"Name of the host" readOnly:"true"`
+	inventory.BMC
+}
+
+// SetBMC says how a host is powered.
+type SetBMC struct {
+	HostBMC
+	Password string `json:"password,omitempty" doc:"Sealed, and never told again; when absent, the one that is stored stays if driver, address and user do" writeOnly:"true" maxLength:"256"`
+}
+
+// hidden stands for the value of an option that is not told; sent back, it leaves the value as it is.
+const hidden = "(hidden)"
+
+// isSecretOption reports whether an option of a BMC may hold a secret: the headers of a webhook, a SecureOn password.
+func isSecretOption(key string) bool { return strings.HasPrefix(key, "header.") || key == "secureon" }
+
+// hostBMC returns a BMC as it may be told.
+func hostBMC(host string, b inventory.BMC) HostBMC {
+	b.Sealed, b.Options = nil, maps.Clone(b.Options)
+	for k := range b.Options {
+		if isSecretOption(k) {
+			b.Options[k] = hidden
+		}
+	}
+	return HostBMC{Host: host, BMC: b}
+}
+
+type putBMCInput struct {
+	IfMatch string `header:"If-Match" doc:"Fail with 412 unless this is the version stored; without it the last writer wins" maxLength:"64"`
+	HostRef
+	Body SetBMC
+}
+
+// addBMCs registers the operations on the ways to power hosts; addBMCVerbs adds what is done with them.
+func (s *Server) addBMCs() {
+	register(s, operation{method: http.MethodGet, path: "/bmcs", id: "list-bmcs", tag: "bmcs", summary: "List how hosts are powered"},
+		func(ctx context.Context, in *Page) (out *listed[HostBMC], err error) {
+			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				rows, err := tx.ListBMCs(in.more())
+				if err != nil {
+					return err
+				}
+				page := pageOf(rows, in.Limit, func(b inventory.BMC) string { return string(b.HostID) })
+				out = &listed[HostBMC]{Body: List[HostBMC]{Items: []HostBMC{}, Next: page.Body.Next}}
+				for _, b := range page.Body.Items {
+					h, err := tx.FindHost(b.HostID)
+					if err != nil {
+						return err
+					}
+					out.Body.Items = append(out.Body.Items, hostBMC(h.Name, b))
+				}
+				return nil
+			})
+			return out, err
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/hosts/{host}/bmc", id: "get-bmc", tag: "bmcs", summary: "Show how a host is powered",
+		errors: []int{http.StatusNotFound},
+		about: "What its controller said last. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
+			"Connection: Upgrade and Upgrade: " + consoleProtocol + ": after the status 101 the connection is the console.",
+	},
+		func(ctx context.Context, in *HostRef) (*one[HostBMC], error) {
+			h, b, err := s.readBMC(ctx, in.Host)
+			return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, err
+		})
+	register(s, operation{
+		method: http.MethodPut, path: "/hosts/{host}/bmc", id: "put-bmc", tag: "bmcs", summary: "Say how a host is powered",
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
+	}, s.putBMC)
+	register(s, operation{
+		method: http.MethodDelete, path: "/hosts/{host}/bmc", id: "delete-bmc", tag: "bmcs", dry: true, status: http.StatusNoContent,
+		summary: "Forget how a host is powered", about: "Its power is switched by hand from then on.",
+		errors: []int{http.StatusNotFound, http.StatusPreconditionFailed},
+	}, s.deleteBMC)
+}
+
+// findBMC finds how a host is powered.
+func findBMC(tx inventory.Tx, ref string) (inventory.Host, inventory.BMC, error) {
+	h, err := findHost(tx, ref)
+	if err != nil {
+		return h, inventory.BMC{}, err
+	}
+	b, err := tx.FindBMC(h.ID)
+	if isKind(err, inventory.NotFound) {
+		err = inventory.Errorf(inventory.NotFound, "host %s has no controller", h.Name).
+			WithHint("name it with: slipway host bmc %s --driver redfish --address https://...", h.Name)
+	}
+	return h, b, err
+}
+
+func (s *Server) readBMC(ctx context.Context, ref string) (h inventory.Host, b inventory.BMC, err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, b, err = findBMC(tx, ref)
+		return err
+	})
+	return h, b, err
+}
+
+func (s *Server) putBMC(ctx context.Context, in *putBMCInput) (*one[HostBMC], error) {
+	var (
+		h   inventory.Host
+		old inventory.BMC
+	)
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		if h, err = findHost(tx, in.Host); err != nil {
+			return err
+		}
+		old, err = tx.FindBMC(h.ID)
+		if isKind(err, inventory.NotFound) && in.IfMatch == "" {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := (WriteOptions{IfMatch: in.IfMatch}).check("the BMC of host", h.Name, old.Version); err != nil {
+		return nil, err
+	}
+	b, err := wantedBMC(old, in.Body.BMC)
+	if err != nil {
+		return nil, err
+	}
+	b.HostID = h.ID
+	if old.Version == 0 || in.Body.Password != "" || len(diff(old, b)) > 0 {
+		if b, err = s.cfg.Lifecycle.SaveBMC(ctx, b, in.Body.Password, by(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, nil
+}
+
+// wantedBMC is what is stored with all that an admin says of it taken from in.
+func wantedBMC(old, in inventory.BMC) (inventory.BMC, error) {
+	b := old
+	isSame := old.Driver == in.Driver && old.Address == in.Address
+	if !isSame { // what another controller said is not true of this one
+		b = inventory.BMC{CreatedAt: old.CreatedAt, UpdatedAt: old.UpdatedAt, Version: old.Version}
+	}
+	b.Driver, b.Address, b.Username, b.System = in.Driver, in.Address, in.Username, in.System
+	b.InsecureSkipVerify, b.Fingerprint, b.MAC, b.Options = in.InsecureSkipVerify, in.Fingerprint, in.MAC, maps.Clone(in.Options)
+	if m, err := inventory.ParseMAC(string(in.MAC)); err == nil {
+		b.MAC = m
+	}
+	for k, v := range b.Options {
+		if v != hidden || !isSecretOption(k) {
+			continue
+		}
+		stored, ok := old.Options[k]
+		if !ok || !isSame {
+			return b, inventory.Errorf(inventory.Invalid, "option %s of the BMC has no value", inventory.Clean(k, 80)).
+				WithHint("%s stands for the one that is stored, for the same driver and address", hidden)
+		}
+		b.Options[k] = stored
+	}
+	return b, nil
+}
+
+type deleteBMCInput struct {
+	WriteOptions
+	HostRef
+}
+
+func (s *Server) deleteBMC(ctx context.Context, in *deleteBMCInput) (*written, error) {
+	var told HostBMC
+	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+		h, b, err := findBMC(tx, in.Host)
+		if err != nil {
+			return err
+		}
+		told = hostBMC(h.Name, b)
+		if err := in.check("the BMC of host", h.Name, b.Version); err != nil {
+			return err
+		}
+		if err := tx.DeleteBMC(h.ID); err != nil {
+			return err
+		}
+		return tx.AddEvent(&inventory.Event{
+			At: s.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "the way to power it was forgotten by " + by(ctx),
+		})
+	})
+	if err != nil || !in.DryRun {
+		return &written{Status: http.StatusNoContent}, err
+	}
+	return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(told, nil)}}, nil
+}
+
+// FoundBMC is a controller that a scan found. All texts are the controller's own.
+type FoundBMC struct {
+	IP          string              `json:"ip"`
+	Driver      inventory.BMCDriver `json:"driver"`
+	Address     string              `json:"address" doc:"As a BMC's address is written"`
+	Vendor      string              `json:"vendor,omitempty"`
+	Product     string              `json:"product,omitempty"`
+	Name        string              `json:"name,omitempty"`
+	UUID        string              `json:"uuid,omitempty"`
+	Version     string              `json:"version,omitempty" doc:"Of the protocol"`
+	Fingerprint string              `json:"fingerprint,omitempty"`
+	MAC         inventory.MAC       `json:"mac,omitempty"`
+	Warning     string              `json:"warning,omitempty" doc:"What an admin should know about it"`
+	Host        string              `json:"host,omitempty" doc:"Name of the host that is powered by it already"`
+}
+
+type scanInput struct {
+	Body struct {
+		Range   string                `json:"range" doc:"Such as 10.0.0.0/24 or 10.0.0.10-10.0.0.50; at most 65,536 addresses" minLength:"1" maxLength:"100"`
+		Drivers []inventory.BMCDriver `json:"drivers,omitempty" doc:"What to look for; both when empty" enum:"redfish,ipmi" maxItems:"2"`
+	}
+}
+
+// addScans registers the search for controllers.
+func (s *Server) addScans() {
+	register(s, operation{
+		method: http.MethodPost, path: "/scans", id: "scan", tag: "bmcs", isLong: true,
+		summary: "Look for controllers in a range of addresses", errors: []int{http.StatusConflict},
+		about: "Logs in nowhere. It takes up to ten minutes, and one runs at a time.",
+	}, s.scan)
+}
+
+func (s *Server) scan(ctx context.Context, in *scanInput) (*one[List[FoundBMC]], error) {
+	if s.cfg.Scan == nil {
+		return nil, inventory.Errorf(inventory.Unavailable, "this server looks for no controllers")
+	}
+	if !s.scanning.TryLock() {
+		return nil, inventory.Errorf(inventory.Conflict, "another scan is under way").WithHint("try it again when that has ended, which takes at most %s", scanFor)
+	}
+	defer s.scanning.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, scanFor)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	var drivers []string
+	for _, d := range in.Body.Drivers {
+		drivers = append(drivers, string(d))
+	}
+	found, err := s.cfg.Scan(ctx, in.Body.Range, drivers)
+	if err != nil {
+		return nil, err
+	}
+	found = append([]FoundBMC{}, found[:min(len(found), scanMax)]...)
+	slices.SortStableFunc(found, func(a, b FoundBMC) int { return compareText(a.Address, b.Address) })
+	err = s.cfg.Store.Read(context.WithoutCancel(ctx), func(tx inventory.Tx) error { return nameKnown(tx, found) })
+	return &one[List[FoundBMC]]{Body: List[FoundBMC]{Items: found}}, err
+}
+
+// nameKnown names the hosts whose controllers were found.
+func nameKnown(tx inventory.Tx, found []FoundBMC) error {
+	known, err := tx.ListBMCs(inventory.Page{})
+	if err != nil {
+		return err
+	}
+	byAddress := map[string]inventory.HostID{}
+	for _, b := range known {
+		byAddress[strings.TrimSuffix(b.Address, "/")] = b.HostID
+	}
+	for i := range found {
+		id, ok := byAddress[strings.TrimSuffix(found[i].Address, "/")]
+		if !ok {
+			continue
+		}
+		h, err := tx.FindHost(id)
+		if err != nil {
+			return err
+		}
+		found[i].Host = h.Name
+	}
+	return nil
+}

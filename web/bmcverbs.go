@@ -1,0 +1,344 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// BMCCheck says whether a host's controller does what we need.
+type BMCCheck struct {
+	Host         string               `json:"host"`
+	IsGood       bool                 `json:"isGood" doc:"All results are"`
+	Power        inventory.PowerState `json:"power"`
+	Capabilities []string             `json:"capabilities"`
+	Results      []TargetCheckResult  `json:"results" doc:"In the order in which things were looked at"`
+}
+
+// BMCSensors are the readings of a controller.
+type BMCSensors struct {
+	Health string       `json:"health,omitempty" doc:"As the controller sums it up: ok, warning or critical"`
+	Items  []bmc.Sensor `json:"items"`
+}
+
+// BMCInventory is what a controller tells of the machine without booting it.
+type BMCInventory struct {
+	Hardware inventory.Hardware `json:"hardware"`
+	Vendor   string             `json:"vendor,omitempty" doc:"Of the controller"`
+	Model    string             `json:"model,omitempty" doc:"Of the controller"`
+	Firmware string             `json:"firmware,omitempty" doc:"Of the controller"`
+}
+
+// BMCBoot is an override of the boot order, for the next boot unless IsPersistent.
+type BMCBoot struct {
+	Device       bmc.Device         `json:"device" enum:"none,pxe,http,disk,virtual-media,setup"`
+	URI          string             `json:"uri,omitempty" doc:"For http, where the controller can set it" maxLength:"1024"`
+	Mode         inventory.Firmware `json:"mode,omitempty" doc:"When empty, what is set stays" enum:"bios,uefi,"`
+	IsPersistent bool               `json:"isPersistent,omitempty"`
+}
+
+// BMCMedia is what is in the virtual drive.
+type BMCMedia struct {
+	URL string `json:"url" doc:"http(s) address of an image; empty for none" maxLength:"1024"`
+}
+
+type (
+	logInput struct {
+		HostRef
+		Limit int `query:"limit" doc:"Most entries, newest first" default:"100" minimum:"1" maximum:"1000"`
+	}
+	mediaInput struct {
+		HostRef
+		Body BMCMedia
+	}
+	bootInput struct {
+		HostRef
+		Body BMCBoot
+	}
+	userInput struct {
+		HostRef
+		Body struct {
+			User     string `json:"user" doc:"Name of the account" minLength:"1" maxLength:"64"`
+			Password string `json:"password,omitempty" doc:"Of an administrator: a new account, or a new password of one that is there" writeOnly:"true" maxLength:"256"`
+			Remove   bool   `json:"remove,omitempty" doc:"Delete the account"`
+		}
+	}
+)
+
+// controllerFor is how long a request waits for a controller; some take a minute to add up their sensors.
+const controllerFor = 90 * time.Second
+
+// addBMCVerbs registers what is asked of controllers, and what they are told.
+func (s *Server) addBMCVerbs() {
+	addBMCVerb(s, http.MethodPost, "/check", "check-bmc", "Look whether a host's controller does what we need", s.checkBMC)
+	addBMCVerb(s, http.MethodGet, "/sensors", "get-bmc-sensors", "Read the sensors of a host's controller", s.bmcSensors)
+	addBMCVerb(s, http.MethodGet, "/log", "get-bmc-log", "Read the event log of a host's controller, newest first", s.bmcLog)
+	addBMCVerb(s, http.MethodDelete, "/log", "clear-bmc-log", "Clear the event log of a host's controller", s.clearBMCLog)
+	addBMCVerb(s, http.MethodGet, "/inventory", "get-bmc-inventory", "Show what a host's controller tells of the machine", s.bmcInventory)
+	addBMCVerb(s, http.MethodGet, "/users", "list-bmc-users", "List the accounts of a host's controller", s.bmcUsers)
+	addBMCVerb(s, http.MethodPost, "/user", "set-bmc-user", "Add, change or delete an account of a host's controller", s.setBMCUser)
+	addBMCVerb(s, http.MethodGet, "/media", "get-bmc-media", "Show what is in the virtual drive of a host", s.bmcMedia)
+	addBMCVerb(s, http.MethodPost, "/media", "set-bmc-media", "Put an image into the virtual drive of a host, or eject it", s.setBMCMedia)
+	addBMCVerb(s, http.MethodGet, "/boot", "get-bmc-boot", "Show the override of a host's boot order", s.bmcBoot)
+	addBMCVerb(s, http.MethodPost, "/boot", "set-bmc-boot", "Override a host's boot order", s.setBMCBoot)
+	addBMCVerb(s, http.MethodPost, "/rotate", "rotate-bmc", "Give the account of a host's controller a new random password", s.rotateBMC)
+}
+
+// addBMCVerb registers an operation on a host's controller.
+func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler func(context.Context, *I) (*O, error)) {
+	o := operation{
+		method: method, path: "/hosts/{host}/bmc" + path, id: id, tag: "bmcs", summary: summary, within: controllerFor,
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	}
+	switch {
+	case method == http.MethodDelete:
+		o.status = http.StatusNoContent
+	case id == "rotate-bmc":
+		o.status = http.StatusAccepted
+	}
+	register(s, o, handler)
+}
+
+// withBMC runs fn with the driver of a host's controller, as what it can do besides switching power.
+func withBMC[D any](ctx context.Context, s *Server, ref, what string, fn func(h inventory.Host, d D, b inventory.BMC) error) error {
+	h, err := s.readHost(ctx, ref)
+	if err != nil {
+		return err
+	}
+	err = s.cfg.Lifecycle.WithBMC(ctx, h.ID, func(d bmc.Driver, b inventory.BMC) error {
+		able, ok := d.(D)
+		if !ok {
+			return inventory.Errorf(inventory.Invalid, "the controller of host %s (%s) %s", h.Name, b.Driver, what).
+				WithHint("slipway bmc check %s lists what it can do", h.Name)
+		}
+		return fn(h, able, b)
+	})
+	var said *inventory.Error
+	if errors.As(err, &said) && said.Kind == inventory.Unauthorized {
+		// It is the controller that knows us not: the client's own token is good.
+		return &inventory.Error{Kind: inventory.Conflict, Msg: said.Msg, Hint: said.Hint, Err: said.Err}
+	}
+	return err
+}
+
+// note adds to a host's timeline what an admin told its controller.
+func (s *Server) note(ctx context.Context, h inventory.Host, detail string) error {
+	return s.cfg.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error {
+		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventBMC, HostID: h.ID, Detail: inventory.Clean(detail, 500) + " by " + by(ctx)})
+	})
+}
+
+func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], error) {
+	c := BMCCheck{Power: inventory.PowerUnknown, Capabilities: []string{}}
+	add := func(name, good string, err error) {
+		r := TargetCheckResult{Name: name, IsGood: err == nil, Detail: good}
+		var said *inventory.Error
+		if errors.As(err, &said) {
+			r.Detail, r.Hint = said.Msg, said.Hint
+		} else if err != nil {
+			r.Detail = "it took too long"
+		}
+		c.Results = append(c.Results, r)
+	}
+	h, _, err := s.readBMC(ctx, in.Host)
+	if err != nil {
+		return nil, err
+	}
+	c.Host = h.Name
+	err = s.cfg.Lifecycle.WithBMC(ctx, h.ID, func(d bmc.Driver, _ inventory.BMC) error {
+		c.Capabilities = bmc.Capabilities(d)
+		is, err := d.Power(ctx)
+		if err == nil {
+			c.Power = is
+		}
+		add("power", "power is "+string(is), err)
+		if users, ok := d.(bmc.UserManager); ok && err == nil {
+			add("account", "lets in an administrator", users.CheckCredentials(ctx))
+		}
+		return nil
+	})
+	if err != nil {
+		add("driver", "", err)
+	}
+	c.IsGood = true
+	for _, r := range c.Results {
+		c.IsGood = c.IsGood && r.IsGood
+	}
+	return &one[BMCCheck]{Body: c}, nil
+}
+
+func (s *Server) bmcSensors(ctx context.Context, in *HostRef) (*one[BMCSensors], error) {
+	out := BMCSensors{Items: []bmc.Sensor{}}
+	err := withBMC(ctx, s, in.Host, "has no sensors", func(_ inventory.Host, d bmc.SensorReader, _ inventory.BMC) error {
+		all, err := d.Sensors(ctx)
+		if err != nil {
+			return err
+		}
+		out.Items = append(out.Items, all...)
+		out.Health, err = d.Health(ctx)
+		return err
+	})
+	return &one[BMCSensors]{Body: out}, err
+}
+
+func (s *Server) bmcLog(ctx context.Context, in *logInput) (*one[List[bmc.LogEntry]], error) {
+	out := List[bmc.LogEntry]{Items: []bmc.LogEntry{}}
+	err := withBMC(ctx, s, in.Host, "keeps no event log", func(_ inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
+		all, err := d.Log(ctx, in.Limit)
+		out.Items = append(out.Items, all...)
+		return err
+	})
+	return &one[List[bmc.LogEntry]]{Body: out}, err
+}
+
+func (s *Server) clearBMCLog(ctx context.Context, in *HostRef) (*struct{}, error) {
+	return nil, withBMC(ctx, s, in.Host, "keeps no event log", func(h inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
+		if err := d.ClearLog(ctx); err != nil {
+			return err
+		}
+		return s.note(ctx, h, "event log of the controller cleared")
+	})
+}
+
+func (s *Server) bmcInventory(ctx context.Context, in *HostRef) (*one[BMCInventory], error) {
+	var out BMCInventory
+	err := withBMC(ctx, s, in.Host, "tells nothing of the machine", func(_ inventory.Host, d bmc.InventoryReader, _ inventory.BMC) error {
+		i, err := d.Inventory(ctx)
+		out = BMCInventory(i)
+		return err
+	})
+	return &one[BMCInventory]{Body: out}, err
+}
+
+func (s *Server) bmcUsers(ctx context.Context, in *HostRef) (*one[List[bmc.User]], error) {
+	out := List[bmc.User]{Items: []bmc.User{}}
+	err := withBMC(ctx, s, in.Host, "has no accounts", func(_ inventory.Host, d bmc.UserManager, _ inventory.BMC) error {
+		all, err := d.Users(ctx)
+		out.Items = append(out.Items, all...)
+		return err
+	})
+	return &one[List[bmc.User]]{Body: out}, err
+}
+
+func (s *Server) setBMCUser(ctx context.Context, in *userInput) (*one[List[bmc.User]], error) {
+	out := List[bmc.User]{Items: []bmc.User{}}
+	err := withBMC(ctx, s, in.Host, "has no accounts", func(h inventory.Host, d bmc.UserManager, b inventory.BMC) error {
+		done, err := changeUser(ctx, d, b, in.Body.User, in.Body.Password, in.Body.Remove)
+		if err != nil {
+			return err
+		}
+		if err := s.note(ctx, h, "account "+in.Body.User+" of the controller "+done); err != nil {
+			return err
+		}
+		all, err := d.Users(ctx)
+		out.Items = append(out.Items, all...)
+		return err
+	})
+	return &one[List[bmc.User]]{Body: out}, err
+}
+
+// changeUser makes an account as asked for, and says what was done to it.
+func changeUser(ctx context.Context, d bmc.UserManager, b inventory.BMC, user, password string, isGone bool) (done string, err error) {
+	if user == b.Username {
+		return "", inventory.Errorf(inventory.Conflict, "%s is the account that we use ourselves", inventory.Clean(user, 64)).
+			WithHint("change its password with: slipway bmc rotate; or name another account with: slipway bmc set")
+	}
+	if isGone == (password != "") {
+		return "", inventory.Errorf(inventory.Invalid, "say what to do with the account").WithHint("give either a password or remove")
+	}
+	if isGone {
+		return "deleted", d.DeleteUser(ctx, user)
+	}
+	all, err := d.Users(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, u := range all {
+		if u.Name == user {
+			return "has a new password", d.SetPassword(ctx, user, password)
+		}
+	}
+	return "added", d.CreateUser(ctx, user, password)
+}
+
+func (s *Server) bmcMedia(ctx context.Context, in *HostRef) (*one[BMCMedia], error) {
+	var out BMCMedia
+	err := withBMC(ctx, s, in.Host, "has no virtual drive", func(_ inventory.Host, d bmc.MediaMounter, _ inventory.BMC) (err error) {
+		out.URL, err = d.Media(ctx)
+		return err
+	})
+	return &one[BMCMedia]{Body: out}, err
+}
+
+func (s *Server) setBMCMedia(ctx context.Context, in *mediaInput) (*one[BMCMedia], error) {
+	url := in.Body.URL
+	if err := checkURL("the image", url); err != nil {
+		return nil, err
+	}
+	out := in.Body
+	err := withBMC(ctx, s, in.Host, "has no virtual drive", func(h inventory.Host, d bmc.MediaMounter, _ inventory.BMC) error {
+		did := "image ejected from the virtual drive"
+		if url == "" {
+			if err := d.EjectMedia(ctx); err != nil {
+				return err
+			}
+		} else {
+			did = "image put into the virtual drive"
+			if err := d.InsertMedia(ctx, url); err != nil {
+				return err
+			}
+		}
+		if err := s.note(ctx, h, did); err != nil {
+			return err
+		}
+		var err error
+		out.URL, err = d.Media(ctx)
+		return err
+	})
+	return &one[BMCMedia]{Body: out}, err
+}
+
+func (s *Server) bmcBoot(ctx context.Context, in *HostRef) (*one[BMCBoot], error) {
+	var out BMCBoot
+	err := withBMC(ctx, s, in.Host, "cannot choose the boot device", func(_ inventory.Host, d bmc.Booter, _ inventory.BMC) error {
+		b, err := d.Boot(ctx)
+		out = BMCBoot(b)
+		return err
+	})
+	return &one[BMCBoot]{Body: out}, err
+}
+
+func (s *Server) setBMCBoot(ctx context.Context, in *bootInput) (*one[BMCBoot], error) {
+	if err := checkURL("uri", in.Body.URI); err != nil {
+		return nil, err
+	}
+	if in.Body.URI != "" && in.Body.Device != bmc.HTTP {
+		return nil, inventory.Errorf(inventory.Invalid, "only the device http has a uri")
+	}
+	var out BMCBoot
+	err := withBMC(ctx, s, in.Host, "cannot choose the boot device", func(h inventory.Host, d bmc.Booter, _ inventory.BMC) error {
+		if err := d.SetBoot(ctx, bmc.Boot(in.Body)); err != nil {
+			return err
+		}
+		if err := s.note(ctx, h, "boot device set to "+string(in.Body.Device)); err != nil {
+			return err
+		}
+		b, err := d.Boot(ctx)
+		out = BMCBoot(b)
+		return err
+	})
+	return &one[BMCBoot]{Body: out}, err
+}
+
+func (s *Server) rotateBMC(ctx context.Context, in *HostRef) (*one[inventory.Operation], error) {
+	h, _, err := s.readBMC(ctx, in.Host)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.cfg.Lifecycle.RotateBMC(ctx, h.ID, by(ctx))
+	return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
+}

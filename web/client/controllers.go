@@ -1,0 +1,210 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Pool is a pool with how its hosts are doing.
+type Pool struct {
+	inventory.Pool
+	Hosts PoolHosts `json:"hosts"`
+}
+
+// PoolHosts counts the accepted hosts that a pool matches.
+type PoolHosts struct {
+	Total     int `json:"total"`
+	Available int `json:"available"`
+	Claimed   int `json:"claimed"`
+	Cleaning  int `json:"cleaning"`
+	Failed    int `json:"failed"`
+}
+
+// BMCSensor is one reading of a controller.
+type BMCSensor struct {
+	Name   string  `json:"name"`
+	Kind   string  `json:"kind"`
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+	Status string  `json:"status"`
+}
+
+// BMCSensors are the readings of a controller, and the health that it sums up.
+type BMCSensors struct {
+	Health string      `json:"health,omitempty"`
+	Items  []BMCSensor `json:"items"`
+}
+
+// BMCLogEntry is one line of a controller's event log.
+type BMCLogEntry struct {
+	ID       string `json:"id"`
+	At       string `json:"at"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+}
+
+// BMCUser is an account of a controller.
+type BMCUser struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Enabled bool   `json:"enabled"`
+}
+
+// BMCBoot is an override of the boot order, for the next boot unless IsPersistent.
+type BMCBoot struct {
+	Device       string             `json:"device"`
+	URI          string             `json:"uri,omitempty"`
+	Mode         inventory.Firmware `json:"mode,omitempty"`
+	IsPersistent bool               `json:"isPersistent,omitempty"`
+}
+
+// BMCMedia is what is in the virtual drive; "" is nothing.
+type BMCMedia struct {
+	URL string `json:"url"`
+}
+
+// BMCCheck says whether a controller does what is needed.
+type BMCCheck struct {
+	Host         string               `json:"host"`
+	IsGood       bool                 `json:"isGood"`
+	Power        inventory.PowerState `json:"power"`
+	Capabilities []string             `json:"capabilities"`
+	Results      []struct {
+		Name   string `json:"name"`
+		IsGood bool   `json:"isGood"`
+		Detail string `json:"detail"`
+		Hint   string `json:"hint,omitempty"`
+	} `json:"results"`
+}
+
+// FoundBMC is a controller that a scan found.
+type FoundBMC struct {
+	IP          string              `json:"ip"`
+	Driver      inventory.BMCDriver `json:"driver"`
+	Address     string              `json:"address"`
+	Vendor      string              `json:"vendor,omitempty"`
+	Product     string              `json:"product,omitempty"`
+	Name        string              `json:"name,omitempty"`
+	UUID        string              `json:"uuid,omitempty"`
+	Version     string              `json:"version,omitempty"`
+	Fingerprint string              `json:"fingerprint,omitempty"`
+	MAC         inventory.MAC       `json:"mac,omitempty"`
+	Warning     string              `json:"warning,omitempty"`
+	Host        string              `json:"host,omitempty"`
+}
+
+// Sensors returns what the controller of a host measures.
+func (h Hosts) Sensors(ctx context.Context, host string) (x BMCSensors, err error) {
+	return x, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/sensors", nil, nil, &x)
+}
+
+// BMCLog returns the event log of a host's controller, newest first.
+func (h Hosts) BMCLog(ctx context.Context, host string, limit int) (p Page[BMCLogEntry], err error) {
+	return p, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/log", url.Values{"limit": {strconv.Itoa(limit)}}, nil, &p)
+}
+
+// ClearBMCLog empties the event log of a host's controller.
+func (h Hosts) ClearBMCLog(ctx context.Context, host string) error {
+	return h.c.call(ctx, http.MethodDelete, h.at(host)+"/bmc/log", nil, nil, nil)
+}
+
+// BMCUsers returns the accounts of a host's controller.
+func (h Hosts) BMCUsers(ctx context.Context, host string) (p Page[BMCUser], err error) {
+	return p, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/users", nil, nil, &p)
+}
+
+// SetBMCUser adds an administrator, or gives an account another password.
+func (h Hosts) SetBMCUser(ctx context.Context, host, user, password string) (p Page[BMCUser], err error) {
+	return p, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/user", nil, map[string]any{"user": user, "password": password}, &p)
+}
+
+// RemoveBMCUser deletes an account.
+func (h Hosts) RemoveBMCUser(ctx context.Context, host, user string) (p Page[BMCUser], err error) {
+	return p, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/user", nil, map[string]any{"user": user, "remove": true}, &p)
+}
+
+// CheckBMC looks whether a host's controller does what is needed.
+func (h Hosts) CheckBMC(ctx context.Context, host string) (k BMCCheck, err error) {
+	return k, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/check", nil, nil, &k)
+}
+
+// RotateBMC gives the account of a host's controller a new password.
+func (h Hosts) RotateBMC(ctx context.Context, host string) (o inventory.Operation, err error) {
+	return o, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/rotate", nil, nil, &o)
+}
+
+// BMCBoot returns the override of a host's boot order.
+func (h Hosts) BMCBoot(ctx context.Context, host string) (b BMCBoot, err error) {
+	return b, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/boot", nil, nil, &b)
+}
+
+// SetBMCBoot overrides a host's boot order.
+func (h Hosts) SetBMCBoot(ctx context.Context, host string, in BMCBoot) (b BMCBoot, err error) {
+	return b, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/boot", nil, in, &b)
+}
+
+// BMCMedia returns what is in a host's virtual drive.
+func (h Hosts) BMCMedia(ctx context.Context, host string) (b BMCMedia, err error) {
+	return b, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/media", nil, nil, &b)
+}
+
+// SetBMCMedia puts an image into a host's virtual drive; "" ejects it.
+func (h Hosts) SetBMCMedia(ctx context.Context, host, u string) (b BMCMedia, err error) {
+	return b, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/media", nil, BMCMedia{u}, &b)
+}
+
+// Scan looks for controllers in a range of addresses; it takes up to ten minutes.
+func (c *Client) Scan(ctx context.Context, rng string, drivers ...string) (p Page[FoundBMC], err error) {
+	return p, c.call(ctx, http.MethodPost, "scans", nil, map[string]any{"range": rng, "drivers": drivers}, &p)
+}
+
+// Report returns a host's acceptance sheet.
+func (h Hosts) Report(ctx context.Context, host string) (raw json.RawMessage, err error) {
+	return raw, h.c.call(ctx, http.MethodGet, h.at(host)+"/report", nil, nil, &raw)
+}
+
+// ReportPage writes a host's acceptance sheet as a page.
+func (h Hosts) ReportPage(ctx context.Context, host string, w io.Writer) error {
+	res, err := h.c.send(ctx, http.MethodGet, h.at(host)+"/report", nil, nil, func(r *http.Request) { r.Header.Set("Accept", "text/html") })
+	if err != nil {
+		return err
+	}
+	defer drain(res.Body)
+	_, err = io.Copy(w, res.Body)
+	return err
+}
+
+// Console opens a host's serial console; closing it ends the session.
+func (h Hosts) Console(ctx context.Context, host string) (io.ReadWriteCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.c.base+"/api/v1/"+h.at(host)+"/bmc/console", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", h.c.agent)
+	if h.c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+h.c.token)
+	}
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", "slipway-console")
+	res, err := h.c.http.Do(req)
+	if err != nil {
+		return nil, h.c.unreachable(ctx, err)
+	}
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		defer drain(res.Body)
+		return nil, h.c.problem(res)
+	}
+	line, ok := res.Body.(io.ReadWriteCloser)
+	if !ok {
+		drain(res.Body)
+		return nil, inventory.Errorf(inventory.Unavailable, "%s gives no console", h.c.where()).WithHint("is a proxy in between?")
+	}
+	return line, nil
+}

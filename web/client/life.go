@@ -1,0 +1,179 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Machines is the calls on machines.
+type Machines struct {
+	Noun[inventory.Machine]
+}
+
+// Remove asks for the end of a machine. isGone says that it had no host, or none that has to be wiped first; else the
+// machine says how far it is. With force its host is quarantined as it is.
+func (m Machines) Remove(ctx context.Context, name string, force bool) (left inventory.Machine, isGone bool, err error) {
+	q := url.Values{}
+	if force {
+		q.Set("force", "true")
+	}
+	err = m.c.call(ctx, http.MethodDelete, m.at(name), q, nil, &left)
+	return left, left.Name == "", err
+}
+
+func (m Machines) verb(ctx context.Context, name, verb string, in any) (stored inventory.Machine, err error) {
+	return stored, m.c.call(ctx, http.MethodPost, m.at(name)+"/"+verb, nil, in, &stored)
+}
+
+// Reinstall installs a machine anew on its host.
+func (m Machines) Reinstall(ctx context.Context, name string) (inventory.Machine, error) {
+	return m.verb(ctx, name, "reinstall", nil)
+}
+
+// Retry lets a machine that has failed look for a host again.
+func (m Machines) Retry(ctx context.Context, name string) (inventory.Machine, error) {
+	return m.verb(ctx, name, "retry", nil)
+}
+
+// Remediate gets a machine going again that does not work, by the steps power-cycle, reinstall and replace; all of
+// them when none is named.
+func (m Machines) Remediate(ctx context.Context, name string, steps ...string) (inventory.Machine, error) {
+	return m.verb(ctx, name, "remediate", map[string]any{"steps": steps})
+}
+
+// Ack acknowledges a hook.
+func (m Machines) Ack(ctx context.Context, name string, step inventory.HookStep, owner string) (inventory.Machine, error) {
+	return m.verb(ctx, name, "ack", map[string]any{"step": step, "owner": owner})
+}
+
+// Adopt makes a machine of an adopted host.
+func (m Machines) Adopt(ctx context.Context, want inventory.Machine, host string) (stored inventory.Machine, err error) {
+	in := struct {
+		inventory.Machine
+		Host string `json:"host"`
+	}{want, host}
+	return stored, m.c.call(ctx, http.MethodPost, "machines/adopt", nil, in, &stored)
+}
+
+// Operations is the calls on operations.
+type Operations struct {
+	Noun[inventory.Operation]
+}
+
+// OperationQuery narrows a list of operations.
+type OperationQuery struct {
+	After   string
+	Limit   int
+	Host    string
+	Machine string
+	Kind    string
+	IsOpen  bool
+}
+
+// Find returns one page of operations, latest first.
+func (o Operations) Find(ctx context.Context, q OperationQuery) (p Page[inventory.Operation], err error) {
+	v := Query{After: q.After, Limit: q.Limit, Host: q.Host}.values()
+	for key, value := range map[string]string{"machine": q.Machine, "kind": q.Kind} {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	if q.IsOpen {
+		v.Set("open", "true")
+	}
+	return p, o.c.call(ctx, http.MethodGet, o.path, v, nil, &p)
+}
+
+// Cancel ends what is being done with a host.
+func (o Operations) Cancel(ctx context.Context, id string) (stored inventory.Operation, err error) {
+	return stored, o.c.call(ctx, http.MethodPost, o.at(id)+"/cancel", nil, nil, &stored)
+}
+
+// SetBMC says how a host is powered.
+type SetBMC struct {
+	Driver             inventory.BMCDriver `json:"driver"`
+	Address            string              `json:"address,omitempty"`
+	Username           string              `json:"username,omitempty"`
+	Password           string              `json:"password,omitempty"` // "" keeps the one stored
+	System             string              `json:"system,omitempty"`
+	InsecureSkipVerify bool                `json:"insecureSkipVerify,omitempty"`
+	Fingerprint        string              `json:"fingerprint,omitempty"`
+	MAC                inventory.MAC       `json:"mac,omitempty"`
+	Options            map[string]string   `json:"options,omitempty"`
+}
+
+// HostBMC is how a host is powered.
+type HostBMC struct {
+	Host string `json:"host"`
+	inventory.BMC
+}
+
+// SetBMC says how a host is powered.
+func (h Hosts) SetBMC(ctx context.Context, host string, b SetBMC) (stored HostBMC, err error) {
+	return stored, h.c.call(ctx, http.MethodPut, h.at(host)+"/bmc", nil, b, &stored)
+}
+
+// BMC says how a host is powered.
+func (h Hosts) BMC(ctx context.Context, host string) (stored HostBMC, err error) {
+	return stored, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc", nil, nil, &stored)
+}
+
+// DeleteBMC forgets how a host is powered.
+func (h Hosts) DeleteBMC(ctx context.Context, host string) error {
+	return h.c.call(ctx, http.MethodDelete, h.at(host)+"/bmc", nil, nil, nil)
+}
+
+// Power changes the power of a host: on, off, shutdown, cycle or reset.
+func (h Hosts) Power(ctx context.Context, host, action string) (o inventory.Operation, err error) {
+	return o, h.c.call(ctx, http.MethodPost, h.at(host)+"/power", nil, map[string]string{"action": action}, &o)
+}
+
+// ConfirmPower says whether a host is on.
+func (h Hosts) ConfirmPower(ctx context.Context, host string, is inventory.PowerState) (stored inventory.Host, err error) {
+	return stored, h.c.call(ctx, http.MethodPost, h.at(host)+"/power/confirm", nil, map[string]any{"state": is}, &stored)
+}
+
+// InspectRequest says how a host is inspected.
+type InspectRequest struct {
+	MayRestart bool               `json:"mayRestart,omitempty"`
+	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
+	MayWrite   bool               `json:"mayWrite,omitempty"`
+}
+
+// Inspect looks at a host's hardware.
+func (h Hosts) Inspect(ctx context.Context, host string, r InspectRequest) (inventory.Host, error) {
+	return h.verb(ctx, host, "inspect", r)
+}
+
+// Clean wipes a host that no machine has claimed.
+func (h Hosts) Clean(ctx context.Context, host string, mode inventory.CleanMode) (inventory.Host, error) {
+	return h.verb(ctx, host, "clean", map[string]any{"mode": mode})
+}
+
+// Adopt says that a server runs already, or ends that.
+func (h Hosts) Adopt(ctx context.Context, host string, on bool) (inventory.Host, error) {
+	return h.verb(ctx, host, "adopt", map[string]bool{"on": on})
+}
+
+// Locate lights a host's identify LED.
+func (h Hosts) Locate(ctx context.Context, host string, on bool) error {
+	return h.c.call(ctx, http.MethodPost, h.at(host)+"/locate", nil, map[string]bool{"on": on}, nil)
+}
+
+// Hardware returns a host's n-th inspection, or its newest for 0.
+func (h Hosts) Hardware(ctx context.Context, host string, n int) (i inventory.Inspection, err error) {
+	q := url.Values{}
+	if n > 0 {
+		q.Set("n", strconv.Itoa(n))
+	}
+	return i, h.c.call(ctx, http.MethodGet, h.at(host)+"/hardware", q, nil, &i)
+}
+
+// Reports returns what was measured on a host, newest first.
+func (h Hosts) Reports(ctx context.Context, host string) (p Page[inventory.Report], err error) {
+	return p, h.c.call(ctx, http.MethodGet, h.at(host)+"/reports", nil, nil, &p)
+}

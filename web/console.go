@@ -1,0 +1,116 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// consoleProtocol is what a request for a serial console upgrades to: after the status 101 the connection carries what
+// the console says and what is typed, as they are. The protocol's name is the whole agreement.
+const consoleProtocol = "slipway-console"
+
+// consolesMax bounds how many consoles are open at the same time.
+const consolesMax = 64
+
+// console gives a client the serial console of a host, until either of them goes or the server stops.
+func (s *Server) console(c echo.Context) error {
+	r := c.Request()
+	if !isUpgrade(r) {
+		return &statusError{status: http.StatusUpgradeRequired, err: inventory.Errorf(inventory.Invalid, "a console needs a connection of its own").
+			WithHint("ask by HTTP/1.1 with Connection: Upgrade and Upgrade: %s; slipway host console does", consoleProtocol)}
+	}
+	if s.consolesN.Add(1) > consolesMax {
+		s.consolesN.Add(-1)
+		return inventory.Errorf(inventory.Unavailable, "%d consoles are open already", consolesMax).WithHint("close one")
+	}
+	defer s.consolesN.Add(-1)
+	s.consoles.Add(1)
+	defer s.consoles.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	return withBMC(ctx, s, c.Param("host"), "has no serial console", func(h inventory.Host, d bmc.Console, _ inventory.BMC) error {
+		line, err := d.Console(ctx)
+		if err != nil {
+			return err
+		}
+		closeLine := sync.OnceFunc(func() { _ = line.Close() }) // the session is over either way
+		defer closeLine()
+		if err := s.note(ctx, h, "serial console opened"); err != nil {
+			return err
+		}
+		if err := s.join(ctx, c.Response(), line, closeLine); err != nil {
+			s.cfg.Log.Debug("console ended", "host", h.Name, "op", requestID(ctx), "err", err)
+		}
+		return nil
+	})
+}
+
+func isUpgrade(r *http.Request) bool {
+	return r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), consoleProtocol) &&
+		strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade")
+}
+
+// join connects a client and a console until one of them ends.
+func (s *Server) join(ctx context.Context, w http.ResponseWriter, line io.ReadWriter, closeLine func()) error {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := errors.Join(conn.SetReadDeadline(time.Time{}), conn.SetWriteDeadline(time.Now().Add(s.cfg.WriteFor))); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+consoleProtocol+"\r\n\r\n"); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() {
+		_ = conn.Close()
+		closeLine()
+	})()
+	typed := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(line, buffered.Reader) // with what came behind the request
+		closeLine()                              // ends the other direction
+		typed <- err
+	}()
+	said := s.relay(conn, line)
+	_ = conn.Close()
+	return errors.Join(said, <-typed)
+}
+
+// relay sends what a console says to a client, which is cut when it takes no bytes for too long.
+func (s *Server) relay(conn interface {
+	io.Writer
+	SetWriteDeadline(t time.Time) error
+}, line io.Reader,
+) error {
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := line.Read(buf)
+		if n > 0 {
+			if err := conn.SetWriteDeadline(time.Now().Add(s.cfg.WriteFor)); err != nil {
+				return err
+			}
+			if _, err := conn.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

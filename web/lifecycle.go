@@ -1,0 +1,50 @@
+package web
+
+import (
+	"context"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+)
+
+// Lifecycle is what the door asks the engine for: all that moves hosts and machines in their lives. by says who asked.
+type Lifecycle interface {
+	Hosts
+	Machines
+	Controllers
+}
+
+// Hosts is what can be done with hosts.
+type Hosts interface {
+	Accept(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
+	Install(ctx context.Context, id inventory.HostID, profile, by string) (inventory.Host, error)
+	Release(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
+	Maintain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
+	Protect(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
+	Adopt(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
+	Inspect(ctx context.Context, id inventory.HostID, r provision.InspectRequest, by string) (inventory.Host, error)
+	CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, by string) (inventory.Host, error)
+	Explain(ctx context.Context, id inventory.HostID, base string) (provision.Explanation, error)
+	CancelOperation(ctx context.Context, id, by string) (inventory.Operation, error)
+}
+
+// Machines is what can be done with machines.
+type Machines interface {
+	CreateMachine(ctx context.Context, m inventory.Machine, by string) (inventory.Machine, error)
+	DeleteMachine(ctx context.Context, name string, force bool, by string) (inventory.Machine, error)
+	AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, by string) (inventory.Machine, error)
+	AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (inventory.Machine, error)
+	RetryMachine(ctx context.Context, name, by string) (inventory.Machine, error)
+	Reinstall(ctx context.Context, name, by string) (inventory.Machine, error)
+	Remediate(ctx context.Context, name string, ladder []provision.Rung, by string) (inventory.Machine, error)
+}
+
+// Controllers is what can be done with the controllers of hosts.
+type Controllers interface {
+	SaveBMC(ctx context.Context, b inventory.BMC, password, by string) (inventory.BMC, error)
+	Power(ctx context.Context, id inventory.HostID, a bmc.Action, by string) (inventory.Operation, error)
+	ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, by string) (inventory.Host, error)
+	RotateBMC(ctx context.Context, id inventory.HostID, by string) (inventory.Operation, error)
+	WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc.Driver, b inventory.BMC) error) error
+}

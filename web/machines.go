@@ -1,0 +1,266 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
+)
+
+// machineQuery narrows the list of machines.
+type machineQuery struct {
+	Page
+	Pool    string                 `query:"pool" maxLength:"63"`
+	Phase   inventory.MachinePhase `query:"phase" enum:"pending,provisioning,running,deleting,failed"`
+	Profile string                 `query:"profile" maxLength:"63"`
+}
+
+// addMachines registers the operations on machines as things; addMachineVerbs adds what is done to them. The engine
+// makes and ends machines; what they should be at their next installation is written here.
+func (s *Server) addMachines() {
+	addNoun(s, noun[inventory.Machine]{
+		singular: "machine", plural: "machines", article: "a",
+		name:    machineName,
+		version: func(m inventory.Machine) int64 { return m.Version },
+		find:    findMachine,
+	})
+	register(s, operation{method: http.MethodGet, path: "/machines", id: "list-machines", tag: "machines", summary: "List machines"},
+		func(ctx context.Context, in *machineQuery) (out *listed[inventory.Machine], err error) {
+			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				rows, err := tx.ListMachines(inventory.MachineFilter{Pool: in.Pool, Phase: in.Phase, Profile: in.Profile}, in.more())
+				out = pageOf(rows, in.Limit, machineName)
+				return err
+			})
+			return out, err
+		})
+	register(s, operation{
+		method: http.MethodPost, path: "/machines", id: "create-machine", tag: "machines", summary: "Want a machine", dry: true,
+		result: inventory.Machine{}, status: http.StatusCreated, errors: []int{http.StatusConflict},
+		about: "A host is found for it at once or later. With an owner that has a machine already, it answers that one, with status 200.",
+	}, s.createMachine)
+	register(s, operation{
+		method: http.MethodPut, path: "/machines/{name}", id: "put-machine", tag: "machines",
+		summary: "Make a machine as given, whether it exists or not", dry: true, result: inventory.Machine{},
+		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+		about:  "A machine that has a host keeps its pool and placement. Another profile, parameters and root disk count from its next installation on.",
+	}, s.putMachine)
+	register(s, operation{
+		method: http.MethodPatch, path: "/machines/{name}", id: "patch-machine", tag: "machines", summary: "Change some fields of a machine",
+		dry: true, result: inventory.Machine{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
+	}, s.patchMachine)
+	register(s, operation{
+		method: http.MethodDelete, path: "/machines/{name}", id: "delete-machine", tag: "machines", dry: true, status: http.StatusAccepted,
+		summary: "End a machine: its host is fenced, wiped and free again", result: inventory.Machine{},
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
+		about:  "Answers 204 when the machine is gone with that, and 202 with the machine while its host is being fenced or wiped.",
+	}, s.deleteMachine)
+	paths := s.api.OpenAPI().Paths
+	paths["/api/v1/machines/{name}"].Delete.Responses["204"] = &huma.Response{Description: "It is gone"}
+	paths["/api/v1/machines"].Post.Responses["200"] = paths["/api/v1/machines/{name}"].Put.Responses["200"]
+}
+
+func machineName(m inventory.Machine) string { return m.Name }
+
+func findMachine(tx inventory.Tx, name string) (inventory.Machine, error) {
+	return tx.FindMachine(name)
+}
+
+func (s *Server) readMachine(ctx context.Context, name string) (m inventory.Machine, err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		m, err = findMachine(tx, name)
+		return err
+	})
+	return m, err
+}
+
+func (s *Server) createMachine(ctx context.Context, in *createInput[inventory.Machine]) (*written, error) {
+	return s.insertMachine(ctx, in.Body, in.DryRun, http.StatusCreated)
+}
+
+// insertMachine has the engine make a machine. A dry run makes it in a transaction that is taken back.
+func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryRun bool, status int) (*written, error) {
+	want := inventory.Machine{Name: in.Name, Owner: in.Owner}
+	takeWanted(&want, in)
+	err := s.write(ctx, true, func(tx inventory.Tx) error {
+		if in.Owner != "" {
+			if _, err := tx.FindMachineByOwner(in.Owner); err == nil {
+				status = http.StatusOK // the engine answers that one
+				return nil
+			}
+		}
+		if !isDryRun {
+			return nil
+		}
+		m := want
+		if err := checkMachine(tx, &m); err != nil {
+			return err
+		}
+		m.UID, m.Phase = noULID, inventory.MachinePending
+		return tx.CreateMachine(&m, s.cfg.Now())
+	})
+	if err != nil {
+		return nil, err
+	}
+	if isDryRun {
+		want.Phase = inventory.MachinePending
+		return machineWritten(nil, want, true, status), nil
+	}
+	m, err := s.cfg.Lifecycle.CreateMachine(ctx, want, by(ctx))
+	return machineWritten(nil, m, false, status), err
+}
+
+// noULID stands for the id of a machine that is never made.
+const noULID = "00000000000000000000000000"
+
+func machineWritten(old *inventory.Machine, m inventory.Machine, isDryRun bool, status int) *written {
+	if isDryRun {
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(deref(old), m), Result: m}}
+	}
+	return &written{Status: status, ETag: etag(m.Version), Body: m}
+}
+
+func (s *Server) putMachine(ctx context.Context, in *putInput[inventory.Machine]) (*written, error) {
+	stored, err := s.readMachine(ctx, in.Name)
+	switch {
+	case err == nil:
+		if err := sameName("machine", &in.Body.Name, in.Name); err != nil {
+			return nil, err
+		}
+		owner := in.Body.Owner
+		return s.editMachine(ctx, in.WriteOptions, stored.Name, func(m *inventory.Machine) error {
+			if owner != m.Owner {
+				return inventory.Errorf(inventory.Conflict, "machine %s belongs to %q", m.Name, m.Owner).WithHint("its owner cannot be changed")
+			}
+			takeWanted(m, in.Body)
+			return nil
+		})
+	case !isKind(err, inventory.NotFound):
+		return nil, err
+	case in.IfMatch != "":
+		return nil, &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "machine %s does not exist", inventory.Clean(in.Name, 80)).
+			WithHint("leave out If-Match to create it")}
+	}
+	if err := sameName("machine", &in.Body.Name, in.Name); err != nil {
+		return nil, err
+	}
+	return s.insertMachine(ctx, in.Body, in.DryRun, http.StatusOK)
+}
+
+type patchMachineInput struct {
+	WriteOptions
+	NameRef
+	Body MachinePatch
+}
+
+func (s *Server) patchMachine(ctx context.Context, in *patchMachineInput) (*written, error) {
+	return s.editMachine(ctx, in.WriteOptions, in.Name, func(m *inventory.Machine) error {
+		in.Body.apply(m)
+		return nil
+	})
+}
+
+// editMachine changes what is wanted of a machine, and stores it if that changed anything.
+func (s *Server) editMachine(ctx context.Context, o WriteOptions, name string, edit func(*inventory.Machine) error) (*written, error) {
+	var old, m inventory.Machine
+	err := s.write(ctx, o.DryRun, func(tx inventory.Tx) (err error) {
+		if old, err = findMachine(tx, name); err != nil {
+			return err
+		}
+		if err := o.check("machine", name, old.Version); err != nil {
+			return err
+		}
+		m = old
+		m.Hooks = slices.Clone(old.Hooks)
+		if err := edit(&m); err != nil {
+			return err
+		}
+		changes := diff(old, m)
+		if len(changes) == 0 {
+			m = old
+			return nil
+		}
+		if err := checkEdit(tx, &old, &m); err != nil {
+			return err
+		}
+		now := s.cfg.Now()
+		if m.Phase == inventory.MachinePending {
+			m.NextAt = now // another host may fit it now
+		}
+		if err := tx.UpdateMachine(&m, now); err != nil {
+			return err
+		}
+		return tx.AddEvent(&inventory.Event{
+			At: now, Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name,
+			Detail: "machine " + m.Name + " changed (" + fieldNames(changes) + ") by " + by(ctx),
+			Data:   map[string]any{"machine": m.Name, "uid": m.UID, "phase": m.Phase, "claim": m.ClaimID},
+		})
+	})
+	return machineWritten(&old, m, o.DryRun, http.StatusOK), err
+}
+
+// checkEdit refuses what cannot be changed any more.
+func checkEdit(tx inventory.Tx, old, m *inventory.Machine) error {
+	if !old.DeletedAt.IsZero() {
+		return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", old.Name).WithHint("wait until it is gone: slipway machine show %s", old.Name)
+	}
+	isMoved := old.Pool != m.Pool || len(diff(old.Placement, m.Placement)) > 0
+	if isMoved && old.HostID != "" {
+		return inventory.Errorf(inventory.Conflict, "machine %s has a host already: its pool and placement stay", old.Name).
+			WithHint("give it another host with: slipway machine remediate %s --step replace; or delete it and create it anew", old.Name)
+	}
+	return checkMachine(tx, m)
+}
+
+// checkMachine checks a machine and what it refers to.
+func checkMachine(tx inventory.Tx, m *inventory.Machine) error {
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if _, err := tx.FindProfile(m.Profile); isKind(err, inventory.NotFound) {
+		return inventory.Errorf(inventory.Invalid, "there is no profile %q", inventory.Clean(m.Profile, 64)).WithHint("list them with: slipway profile list")
+	}
+	return checkExpression(m.Placement.Requirements)
+}
+
+// checkExpression compiles what is required, so that nonsense is refused before anything waits for it.
+func checkExpression(r inventory.HardwareRequirements) error {
+	if r.Expression == "" {
+		return nil
+	}
+	_, err := hardware.Compile(r.Expression)
+	return err
+}
+
+type deleteMachineInput struct {
+	WriteOptions
+	NameRef
+	Force bool `query:"force" doc:"Neither fence nor wipe: the host is quarantined, and its old system may run on"`
+}
+
+func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*written, error) {
+	m, err := s.readMachine(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.check("machine", in.Name, m.Version); err != nil {
+		return nil, err
+	}
+	if in.DryRun {
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(m, nil)}}, nil
+	}
+	if m, err = s.cfg.Lifecycle.DeleteMachine(ctx, in.Name, in.Force, by(ctx)); err != nil {
+		return nil, err
+	}
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		m, err = tx.FindMachineByUID(m.UID)
+		return err
+	})
+	if isKind(err, inventory.NotFound) {
+		return &written{Status: http.StatusNoContent}, nil
+	}
+	return machineWritten(nil, m, false, http.StatusAccepted), err
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+)
+
+type ackInput struct {
+	NameRef
+	Body struct {
+		Step  inventory.HookStep `json:"step" enum:"pre-claim,pre-boot,post-join,pre-drain,pre-fence,pre-clean,pre-release"`
+		Owner string             `json:"owner" maxLength:"63"`
+	}
+}
+
+type remediateInput struct {
+	NameRef
+	Body struct {
+		Steps []provision.Rung `json:"steps,omitempty" doc:"In this order, each when the one before has failed; all when empty" enum:"power-cycle,reinstall,replace" maxItems:"8"`
+	}
+}
+
+// AdoptMachine is a machine that runs already, and its host.
+type AdoptMachine struct {
+	inventory.Machine
+	Host string `json:"host" doc:"Name, id or MAC of the adopted host that it runs on" maxLength:"255"`
+}
+
+type adoptMachineInput struct {
+	Body AdoptMachine
+}
+
+// addMachineVerbs registers what is done to machines.
+func (s *Server) addMachineVerbs() {
+	life := s.cfg.Lifecycle
+	addMachineVerb(s, "reinstall", "Install a machine anew on its host; disks that are kept stay as they are", func(ctx context.Context, in *nameInput) (inventory.Machine, error) {
+		return life.Reinstall(ctx, in.Name, by(ctx))
+	})
+	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, in *nameInput) (inventory.Machine, error) {
+		return life.RetryMachine(ctx, in.Name, by(ctx))
+	})
+	addMachineVerb(s, "remediate", "Get a machine going again that does not work", func(ctx context.Context, in *remediateInput) (inventory.Machine, error) {
+		return life.Remediate(ctx, in.Name, in.Body.Steps, by(ctx))
+	})
+	addMachineVerb(s, "ack", "Acknowledge a hook, so that the step it blocks goes on", func(ctx context.Context, in *ackInput) (inventory.Machine, error) {
+		return life.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner, by(ctx))
+	})
+	register(s, operation{
+		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", tag: "machines", status: http.StatusCreated,
+		summary: "Make a machine of a server that runs already", errors: []int{http.StatusNotFound, http.StatusConflict},
+		about: "Nothing is started on it, now or when the machine goes. The host is adopted first.",
+	}, s.adoptMachine)
+}
+
+// addMachineVerb registers a verb on one machine.
+func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, *I) (inventory.Machine, error)) {
+	register(s, operation{
+		method: http.MethodPost, path: "/machines/{name}/" + verb, id: verb + "-machine", tag: "machines", summary: summary,
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	},
+		func(ctx context.Context, in *I) (*one[inventory.Machine], error) {
+			m, err := do(ctx, in)
+			return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
+		})
+}
+
+func (s *Server) adoptMachine(ctx context.Context, in *adoptMachineInput) (*one[inventory.Machine], error) {
+	want := inventory.Machine{Name: in.Body.Name, Owner: in.Body.Owner}
+	takeWanted(&want, in.Body.Machine)
+	h, err := s.readHost(ctx, in.Body.Host)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.cfg.Lifecycle.AdoptMachine(ctx, want, h.ID, by(ctx))
+	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
+}

@@ -1,0 +1,155 @@
+package web
+
+import (
+	"slipway.dev/slipway/inventory"
+)
+
+// Pool is a pool with how its hosts are doing.
+type Pool struct {
+	inventory.Pool
+	Hosts PoolHosts `json:"hosts" readOnly:"true"`
+}
+
+// PoolHosts counts the accepted hosts that a pool's selector matches. A host may be in several pools.
+type PoolHosts struct {
+	Total     int `json:"total"`
+	Available int `json:"available" doc:"Could be claimed, as far as their state goes"`
+	Claimed   int `json:"claimed"`
+	Cleaning  int `json:"cleaning" doc:"Being released or wiped"`
+	Failed    int `json:"failed"`
+}
+
+// addPools registers the operations on pools.
+func (s *Server) addPools() {
+	now := s.cfg.Now
+	addNoun(s, noun[Pool]{
+		singular: "pool", plural: "pools", article: "a",
+		name:    func(p Pool) string { return p.Name },
+		version: func(p Pool) int64 { return p.Version },
+		prepare: func(_ inventory.Tx, in *Pool, name string, old *Pool) error {
+			if err := sameName("pool", &in.Name, name); err != nil {
+				return err
+			}
+			in.Hosts = PoolHosts{}
+			if old != nil {
+				in.CreatedAt, in.UpdatedAt, in.Version, in.Hosts = old.CreatedAt, old.UpdatedAt, old.Version, old.Hosts
+			}
+			if err := in.Validate(); err != nil {
+				return err
+			}
+			return checkExpression(in.Requirements)
+		},
+		find: func(tx inventory.Tx, name string) (Pool, error) {
+			p, err := tx.FindPool(name)
+			if err != nil {
+				return Pool{}, err
+			}
+			all, err := counted(tx, []inventory.Pool{p})
+			if err != nil {
+				return Pool{}, err
+			}
+			return all[0], nil
+		},
+		list: func(tx inventory.Tx, p Page) (*listed[Pool], error) {
+			rows, err := tx.ListPools()
+			if err != nil {
+				return nil, err
+			}
+			page := cut(rows, p, func(p inventory.Pool) string { return p.Name })
+			all, err := counted(tx, page.Body.Items)
+			return &listed[Pool]{Body: List[Pool]{Items: all, Next: page.Body.Next}}, err
+		},
+		create: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.CreatePool(&in.Pool, now())) },
+		update: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.UpdatePool(&in.Pool, now())) },
+		remove: func(tx inventory.Tx, name string) error { return tx.DeletePool(name) },
+	})
+}
+
+// recount counts the hosts of a pool that was just stored.
+func recount(tx inventory.Tx, in *Pool, err error) error {
+	if err != nil {
+		return err
+	}
+	all, err := counted(tx, []inventory.Pool{in.Pool})
+	if err == nil {
+		*in = all[0]
+	}
+	return err
+}
+
+// counted adds to pools how their hosts are doing, going through the hosts once.
+func counted(tx inventory.Tx, pools []inventory.Pool) ([]Pool, error) {
+	out, selectors := make([]Pool, len(pools)), make([]inventory.Selector, len(pools))
+	for i, p := range pools {
+		sel, err := inventory.ParseSelector(p.Selector)
+		if err != nil {
+			return nil, err
+		}
+		out[i].Pool, selectors[i] = p, sel
+	}
+	for page := (inventory.Page{Limit: 1000}); len(pools) > 0; {
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range hosts {
+			page.After = hosts[i].Name
+			for n := range out {
+				if len(selectors[n]) == 0 || selectors[n].Matches(&hosts[i]) {
+					out[n].Hosts.add(&hosts[i])
+				}
+			}
+		}
+		if len(hosts) < page.Limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+func (n *PoolHosts) add(h *inventory.Host) {
+	if h.State == inventory.Discovered {
+		return
+	}
+	n.Total++
+	switch {
+	case h.State == inventory.Failed:
+		n.Failed++
+	case h.State == inventory.Releasing || h.State == inventory.Cleaning:
+		n.Cleaning++
+	case h.ClaimID != "":
+		n.Claimed++
+	case h.State == inventory.Available && !h.InMaintenance && !h.IsProtected && !h.IsAdopted && !h.IsDirty:
+		n.Available++
+	}
+}
+
+// addGoldens registers the operations on golden hardware.
+func (s *Server) addGoldens() {
+	now := s.cfg.Now
+	addNoun(s, noun[inventory.Golden]{
+		singular: "golden", plural: "goldens", article: "a",
+		name:    func(g inventory.Golden) string { return g.Name },
+		version: func(g inventory.Golden) int64 { return g.Version },
+		prepare: func(_ inventory.Tx, in *inventory.Golden, name string, old *inventory.Golden) error {
+			if err := sameName("golden", &in.Name, name); err != nil {
+				return err
+			}
+			if old != nil {
+				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
+			}
+			if err := in.Validate(); err != nil {
+				return err
+			}
+			return checkExpression(in.Requirements)
+		},
+		find: func(tx inventory.Tx, name string) (inventory.Golden, error) { return tx.FindGolden(name) },
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.Golden], error) {
+			all, err := tx.ListGoldens()
+			return cut(all, p, func(g inventory.Golden) string { return g.Name }), err
+		},
+		create: func(tx inventory.Tx, in *inventory.Golden) error { return tx.CreateGolden(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.Golden) error { return tx.UpdateGolden(in, now()) },
+		remove: func(tx inventory.Tx, name string) error { return tx.DeleteGolden(name) },
+	})
+}
