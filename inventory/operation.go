@@ -80,6 +80,7 @@ const (
 	StepPower      Step = "power"       // switched on, or restarted, to boot from the network
 	StepNetboot    Step = "netboot"     // until the agent or the installer runs
 	StepInspect    Step = "inspect"     // the agent looks at the hardware
+	StepBMCUser    Step = "bmc-user"    // the agent makes an account of ours on the controller
 	StepBurnIn     Step = "burn-in"     // the agent loads the machine
 	StepWrite      Step = "write"       // the agent or the installer writes the operating system
 	StepReboot     Step = "reboot"      // into what was written

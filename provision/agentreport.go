@@ -137,6 +137,10 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 		if stop, err := j.inspected(*r.Hardware, now); err != nil || stop {
 			return err
 		}
+	case inventory.StepBMCUser:
+		if stop, err := j.connect(); err != nil || stop {
+			return err
+		}
 	case inventory.StepBurnIn:
 		if stop, err := j.burntIn(r.BurnIn); err != nil || stop {
 			return err

@@ -36,6 +36,10 @@ func (plain) Open(name string, sealed []byte) ([]byte, error) {
 	return []byte(text), nil
 }
 
+func (plain) Seal(name string, value []byte) ([]byte, error) {
+	return []byte(reverse(name + ":" + string(value))), nil
+}
+
 func reverse(s string) string {
 	b := []byte(s)
 	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {

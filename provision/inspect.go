@@ -15,12 +15,19 @@ type InspectRequest struct {
 	MayRestart bool               `json:"mayRestart,omitempty"` // a machine that runs is restarted; else it is inspected at its next boot
 	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
 	MayWrite   bool               `json:"mayWrite,omitempty"` // the burn-in may overwrite disks
+	// BMCUser makes an account of that name on the machine's controller, from the machine itself, with a password that
+	// nobody sees; from then on the host is powered by it, over IPMI.
+	BMCUser string `json:"bmcUser,omitempty" maxLength:"16" pattern:"^[a-z][a-z0-9-]*$"`
 }
 
 // Inspect looks at a host's hardware with our agent. Of a host whose machine was replaced it accepts the new one.
 func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequest, by string) (inventory.Host, error) {
 	if time.Duration(r.BurnInFor) < 0 || time.Duration(r.BurnInFor) > 7*24*time.Hour {
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a burn-in of %s is not between 0 and a week", r.BurnInFor)
+	}
+	if r.BMCUser != "" && (len(r.BMCUser) > 16 || inventory.CheckName("account", r.BMCUser) != nil) {
+		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "%q is not a name for an account of a controller", inventory.Clean(r.BMCUser, 40)).
+			WithHint("use at most 16 of a-z, 0-9 and -")
 	}
 	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if wasReplaced, err := e.acceptReplacement(tx, h, by); err != nil {
@@ -35,7 +42,7 @@ func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequ
 		if r.MayWrite && (h.IsProtected || h.ClaimID != "") {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected or claimed: nothing on its disks is overwritten", h.Name)
 		}
-		return e.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite}, by)
+		return e.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite, BMCUser: r.BMCUser}, by)
 	})
 }
 

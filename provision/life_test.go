@@ -5,260 +5,11 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"slipway.dev/slipway/agent/wire"
-	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/bmc/fake"
-	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 )
-
-// life is a rack whose machines have controllers, boot when they are switched on, and run our agent when it is given to
-// them: a test says what should happen, and turns the handle.
-type life struct {
-	*rack
-	bank     *fake.Bank
-	machines map[string]*server
-	order    []string
-	restarts bool // the engine is killed and started again after every turn
-}
-
-// server is one machine with its controller and one disk.
-type server struct {
-	*machine
-	name    string
-	bmc     bool
-	isOn    bool
-	session inventory.SessionID // of the agent that runs, "" for none
-	disk    string              // what is on it
-	runs    string              // what it booted: "", agent, disk, wait
-	os      inventory.SessionID // the boot that installed what is on the disk
-	faults  []wire.Report       // answers to the next tasks, instead of success
-	isMute  bool                // what is on its disk reports nothing
-	wipes   int
-	offs    int // how often its power was cut
-	writes  int
-	uuid    string
-}
-
-func newLife(t *testing.T) *life {
-	l := &life{machines: map[string]*server{}}
-	l.bank = fake.New(fake.Options{Changed: l.powered})
-	t.Cleanup(func() { l.bank.Close() })
-	l.rack = newRack(t)
-	l.open = l.bank.Open
-	l.renderer = render.New(render.Parts{Provisioners: []machineconfig.Provisioner{cloudinit.New()}})
-	l.restart()
-	l.agentImage()
-	return l
-}
-
-// agentImage stores our agent as an image, and a disk image with a profile.
-func (l *life) agentImage() {
-	agent, disk := inventory.Digest("sha256:"+strings.Repeat("aa", 32)), inventory.Digest("sha256:"+strings.Repeat("dd", 32))
-	l.write(func(tx inventory.Tx) error {
-		for _, d := range []inventory.Digest{agent, disk} {
-			if err := tx.SaveArtefact(inventory.Artefact{Digest: d, SizeBytes: 1, Source: "test", CreatedAt: l.clock}); err != nil {
-				return err
-			}
-		}
-		return errors.Join(
-			tx.CreateImage(&inventory.Image{
-				Name: inventory.AgentImage(inventory.X8664), OS: inventory.AgentOS, Release: "1", Arch: inventory.X8664,
-				Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "linux", Digest: agent}}, KernelArgs: []string{"slipway.session=${base}/boot/${session}"},
-			}, l.clock),
-			tx.CreateImage(&inventory.Image{
-				Name: "debian-disk", OS: "debian", Release: "12", Arch: inventory.X8664, DiskFormat: "raw.zst",
-				Configs: []inventory.ImageConfig{{Format: "cloud-init", Version: "22.4.2"}},
-				Files:   []inventory.ImageArtefact{{Role: inventory.RoleDisk, Name: "disk.raw.zst", Digest: disk}},
-			}, l.clock),
-			tx.CreateProfile(&inventory.Profile{Name: "debian12", Image: "debian-disk", Config: "host: {timezone: Etc/UTC}\n"}, l.clock),
-		)
-	})
-}
-
-// add puts a machine into the rack, accepted and inspected.
-func (l *life) add(name string, withBMC bool) *server {
-	l.t.Helper()
-	s := &server{machine: l.machine(len(l.machines) + 1), name: name, bmc: withBMC}
-	l.machines[name] = s
-	l.order = append(l.order, name)
-	h := inventory.Host{ID: l.engine.cfg.NewID(), Name: name, State: inventory.Available, Arch: inventory.X8664, Firmware: inventory.UEFI, NICs: []inventory.NIC{{MAC: s.mac()}}}
-	l.write(func(tx inventory.Tx) error {
-		if err := tx.CreateHost(&h, l.clock); err != nil {
-			return err
-		}
-		if withBMC {
-			if err := tx.SaveBMC(&inventory.BMC{HostID: h.ID, Driver: inventory.FakeBMC, System: name}, l.clock); err != nil {
-				return err
-			}
-		}
-		return tx.SaveInspection(&inventory.Inspection{HostID: h.ID, At: l.clock, Hardware: s.hardware()})
-	})
-	return s
-}
-
-func (s *server) hardware() inventory.Hardware {
-	return inventory.Hardware{
-		System: inventory.System{UUID: s.machine.uuid, Manufacturer: "ACME", Product: "R640"}, CPU: inventory.CPU{Arch: inventory.X8664, Threads: 8},
-		MemoryBytes: 8 << 30, Disks: []inventory.Disk{{Name: "vda", Serial: "D-" + s.name, SizeBytes: 20 << 30}},
-		Ports: []inventory.Port{{Name: "eth0", MAC: s.mac(), HasLink: true}},
-	}
-}
-
-// powered hears a controller.
-func (l *life) powered(system string, _, to inventory.PowerState, _ bmc.Boot) {
-	s := l.machines[system]
-	if to == inventory.PowerOff {
-		s.offs++
-	}
-	s.isOn, s.session, s.runs = to == inventory.PowerOn, "", ""
-}
-
-// turn lets everything that can happen now happen once: what is due, and each machine's next move.
-func (l *life) turn() {
-	l.t.Helper()
-	l.clock = l.clock.Add(5 * time.Second)
-	var workers sync.WaitGroup
-	l.must(l.engine.driveOnce(context.Background(), make(chan struct{}, driveAtOnce), &workers))
-	workers.Wait()
-	for _, name := range l.order {
-		l.machines[name].live(l)
-	}
-	l.settle()
-	if l.restarts {
-		l.restart()
-	}
-}
-
-// until turns the handle until something is true.
-func (l *life) until(what string, done func() bool) {
-	l.t.Helper()
-	for range 400 {
-		if done() {
-			return
-		}
-		l.turn()
-	}
-	l.dump()
-	l.t.Fatalf("never: %s", what)
-}
-
-func (l *life) dump() {
-	l.must(l.store.Read(context.Background(), func(tx inventory.Tx) error {
-		all, err := tx.ListEvents(inventory.EventFilter{}, 0, 0)
-		for _, ev := range all[max(0, len(all)-60):] {
-			l.t.Logf("%s %-16s %s", ev.At.Format("15:04:05"), ev.Kind, ev.Detail)
-		}
-		return err
-	}))
-}
-
-// live is a machine's next move: boot when it is on, ask for work when the agent runs.
-func (s *server) live(l *life) {
-	l.t.Helper()
-	switch {
-	case !s.isOn:
-	case s.runs == "" || s.runs == "wait":
-		script, id := s.boot()
-		switch {
-		case strings.Contains(script, "slipway.session="):
-			s.runs, s.session = "agent", id
-			l.must(l.engine.AgentReport(context.Background(), id, s.address(), wire.Report{
-				Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: firstOf(s.uuid, s.machine.uuid)},
-			}))
-		case strings.Contains(script, "kernel "):
-			s.runs, s.session = "image", id
-		case strings.Contains(script, "waits"), strings.Contains(script, "parked"):
-			s.runs = "wait"
-		default:
-			s.runs = "disk"
-			if s.disk == "installed" && s.os != "" && !s.isMute {
-				l.must(l.engine.Report(context.Background(), s.os, s.address(), "", pxe.Report{Step: pxe.ReportUp}))
-			}
-		}
-	case s.runs == "agent":
-		s.work(l)
-	}
-}
-
-// work is one round of the agent.
-func (s *server) work(l *life) {
-	l.t.Helper()
-	t, err := l.engine.agentTask(context.Background(), s.session, s.address(), wire.Version, base)
-	if err != nil {
-		l.t.Fatalf("%s asks for a task: %v", s.name, err)
-	}
-	r := wire.Report{Version: wire.Version, Task: t.ID, State: wire.Done}
-	if len(s.faults) > 0 && t.Kind != wire.Wait && t.Kind != wire.Reboot {
-		r, s.faults = s.faults[0], s.faults[1:]
-		r.Task = t.ID
-	} else {
-		switch t.Kind {
-		case wire.Wait, wire.PowerOff:
-			return
-		case wire.Inspect:
-			hw := s.hardware()
-			r.Hardware = &hw
-		case wire.Wipe:
-			s.wipes++
-			s.disk = "empty"
-			r.Certificates = []inventory.WipeCertificate{{Disk: s.hardware().Disks[0], Mode: t.Wipe.Mode, Method: "signatures"}}
-		case wire.Write:
-			s.writes++
-			s.disk, s.os = "installed", s.session
-			r.Write = &wire.WriteResult{Disk: s.hardware().Disks[0], IsWritten: true, IsSeeded: true}
-		}
-	}
-	if err := l.engine.AgentReport(context.Background(), s.session, s.address(), r); err != nil {
-		l.t.Fatalf("%s reports: %v", s.name, err)
-	}
-	if t.Kind == wire.Reboot {
-		// Its last words come when it is as good as gone.
-		l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), wire.Report{Version: wire.Version, State: wire.Log, Log: "leaving"}))
-		s.runs, s.session = "", ""
-	}
-}
-
-func (l *life) create(m inventory.Machine) inventory.Machine {
-	l.t.Helper()
-	if m.Profile == "" {
-		m.Profile = "debian12"
-	}
-	m, err := l.engine.CreateMachine(context.Background(), m, "a test")
-	l.must(err)
-	return m
-}
-
-func (l *life) find(name string) (m inventory.Machine, ok bool) {
-	l.t.Helper()
-	err := l.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
-		m, err = tx.FindMachine(name)
-		return err
-	})
-	if isKind(err, inventory.NotFound) {
-		return m, false
-	}
-	l.must(err)
-	return m, true
-}
-
-func (l *life) phase(name string, want inventory.MachinePhase) func() bool {
-	return func() bool {
-		m, ok := l.find(name)
-		return ok && m.Phase == want
-	}
-}
-
-func (l *life) hostIs(s *server, want inventory.State) func() bool {
-	return func() bool { return s.host().State == want }
-}
 
 func TestAMachineIsInstalledAndGoesAgain(t *testing.T) {
 	for _, c := range []struct {
@@ -494,6 +245,100 @@ func TestASystemThatReportsNothingIsTakenAsRunning(t *testing.T) {
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	if s.writes != 1 {
 		t.Errorf("written %d times", s.writes)
+	}
+}
+
+// netboot stores an image that is booted from the network, and a profile for it.
+func (l *life) netboot(name, format string, isInstaller bool) {
+	l.image(name, isInstaller, "", 0)
+	if format == "" {
+		return
+	}
+	l.write(func(tx inventory.Tx) error {
+		i, err := tx.FindImage("image-" + name)
+		i.Configs = []inventory.ImageConfig{{Format: format, Version: "3.3.0"}}
+		return errors.Join(err, tx.UpdateImage(&i, l.clock))
+	})
+}
+
+func TestTheAgentMakesAnAccountOnTheController(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	s.bmcAddress = "10.0.9.9"
+	ask := func(name string) error {
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: name}, "a test")
+		return err
+	}
+	if err := ask("Not A Name"); !isKind(err, inventory.Invalid) {
+		t.Errorf("an account without a proper name: %v", err)
+	}
+	l.must(ask("slipway"))
+	l.until("it is inspected", l.hostIs(s, inventory.Available))
+	var b inventory.BMC
+	var op inventory.Operation
+	l.must(l.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
+		b, err = tx.FindBMC(s.host().ID)
+		ops, listErr := tx.ListOperations(inventory.OperationFilter{HostID: s.host().ID}, inventory.Page{Limit: 1})
+		op = ops[0]
+		return errors.Join(err, listErr)
+	}))
+	password, err := plain{}.Open(bmcSecret(b.HostID), b.Sealed)
+	l.must(err)
+	if b.Driver != inventory.IPMI || b.Address != "10.0.9.9" || b.Username != "slipway" || s.account.Name != "slipway" || s.account.Password != string(password) || len(password) != 16 {
+		t.Errorf("controller %+v, account %+v", b, s.account)
+	}
+	if len(op.Result) != 0 {
+		t.Errorf("the operation keeps %s", op.Result)
+	}
+}
+
+func TestInstallersAndLiveSystemsRunUnderTheSameEngine(t *testing.T) {
+	for _, c := range []struct {
+		name, format string
+		isInstaller  bool
+		set          func(*server)
+		wantWrites   int
+	}{
+		{"an installer that says when it is done", "", true, func(*server) {}, 1},
+		{"an installer that comes back without a word is tried again", "", true, func(s *server) { s.crashes = 2 }, 1},
+		{"an installer of Ignition's kind says nothing and is believed when the system is up", "ignition", true, func(s *server) { s.isSilent = true }, 1},
+		{"a system that stays in memory", "", false, func(s *server) { s.isLive = true }, 0},
+	} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(c.name, func(t *testing.T) {
+				l := newLife(t)
+				l.restarts = restarts
+				s := l.add("a", true)
+				c.set(s)
+				l.netboot("other", c.format, c.isInstaller)
+				l.create(inventory.Machine{Name: "web-1", Profile: "other"})
+				l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+				if h := s.host(); h.State != inventory.Active || h.IsArmed || s.writes != c.wantWrites {
+					t.Errorf("host %+v, written %d times", h, s.writes)
+				}
+				_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+				l.must(err)
+				l.until("the host is available", l.hostIs(s, inventory.Available))
+				if s.wipes != 1 {
+					t.Errorf("wiped %d times", s.wipes)
+				}
+			})
+		}
+	}
+}
+
+func TestAnInstallerThatNeverArrivesIsQuarantined(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	s.crashes = 100
+	l.netboot("other", "", true)
+	l.create(inventory.Machine{Name: "web-1", Profile: "other", Placement: inventory.Placement{Host: "a"}})
+	l.until("it has failed", l.phase("web-1", inventory.MachineFailed))
+	if h := s.host(); h.State != inventory.Failed || !strings.Contains(h.StateReason, "without a report") || h.IsArmed {
+		t.Errorf("host %+v", h)
+	}
+	if n := 100 - s.crashes; n != attempts {
+		t.Errorf("the installer ran %d times", n)
 	}
 }
 

@@ -120,6 +120,11 @@ func (j *job) enter(s inventory.Step) (passes bool, err error) {
 		j.op.DeadlineAt = j.op.DeadlineAt.Add(time.Duration(j.p.BurnInFor))
 		j.op.NextAt = j.op.DeadlineAt
 		j.newTask()
+	case inventory.StepBMCUser:
+		j.newTask()
+		if err := j.drawBMCPassword(); err != nil {
+			return false, err
+		}
 	case inventory.StepInspect, inventory.StepWrite, inventory.StepWipe, inventory.StepReboot:
 		j.newTask()
 	case inventory.StepFirstBoot:

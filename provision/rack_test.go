@@ -55,9 +55,9 @@ func (r *rack) restart() {
 			r.ids++
 			return inventory.HostID(fmt.Sprintf("00000000-0000-7000-8000-%012d", r.ids))
 		},
-		Now:      func() time.Time { return r.clock },
-		NewULID:  func() string { r.ids++; return fmt.Sprintf("01K%023d", r.ids) },
-		Renderer: r.renderer, OpenBMC: r.open, Pace: bmc.Pace{Every: time.Millisecond, For: 5 * time.Millisecond, Tries: 2, Backoff: time.Millisecond},
+		Now:     func() time.Time { return r.clock },
+		NewULID: func() string { r.ids++; return fmt.Sprintf("01K%023d", r.ids) },
+		Secrets: plain{}, Sealer: plain{}, Renderer: r.renderer, OpenBMC: r.open, Pace: bmc.Pace{Every: time.Millisecond, For: 5 * time.Millisecond, Tries: 2, Backoff: time.Millisecond},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 }

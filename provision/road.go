@@ -46,6 +46,7 @@ type Params struct {
 	MayRestart bool               `json:"mayRestart,omitempty"`
 	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
 	MayWrite   bool               `json:"mayWrite,omitempty"` // the burn-in may overwrite disks
+	BMCUser    string             `json:"bmcUser,omitempty"`  // the agent makes that account on the controller
 	Action     bmc.Action         `json:"action,omitempty"`   // of OpPower
 	// IsSilent says that the installed system does not report up: nothing is waited for after it was written.
 	IsSilent bool `json:"isSilent,omitempty"`
@@ -90,13 +91,16 @@ func steps(kind inventory.OperationKind, p Params) []inventory.Step {
 			return s == inventory.StepPower || s == inventory.StepNetboot || s == inventory.StepWipe
 		})
 	}
+	if p.BMCUser == "" {
+		way = slices.DeleteFunc(way, func(s inventory.Step) bool { return s == inventory.StepBMCUser })
+	}
 	return way
 }
 
 func wayOf(kind inventory.OperationKind, road Road) []inventory.Step {
 	switch kind {
 	case inventory.OpInspect:
-		return []inventory.Step{inventory.StepPower, inventory.StepNetboot, inventory.StepInspect, inventory.StepBurnIn, inventory.StepRest}
+		return []inventory.Step{inventory.StepPower, inventory.StepNetboot, inventory.StepInspect, inventory.StepBMCUser, inventory.StepBurnIn, inventory.StepRest}
 	case inventory.OpInstall, inventory.OpReinstall:
 		way := []inventory.Step{inventory.StepBudget, inventory.StepPreBoot}
 		if kind == inventory.OpReinstall {
@@ -144,6 +148,7 @@ var limits = map[inventory.Step]limit{
 	inventory.StepPower:     {10 * time.Minute, "the machine is switched on to boot from the network"},
 	inventory.StepNetboot:   {10 * time.Minute, "the machine boots from the network"},
 	inventory.StepInspect:   {10 * time.Minute, "the agent reports the hardware"},
+	inventory.StepBMCUser:   {5 * time.Minute, "the agent makes an account on the controller"},
 	inventory.StepBurnIn:    {10 * time.Minute, "the agent reports the burn-in"},
 	inventory.StepWrite:     {30 * time.Minute, "the operating system is written"},
 	inventory.StepReboot:    {5 * time.Minute, "the machine restarts into what was written"},
@@ -169,7 +174,7 @@ var hookOf = map[inventory.Step]inventory.HookStep{
 // needsAgent reports whether a step is done by our agent.
 func needsAgent(s inventory.Step) bool {
 	switch s {
-	case inventory.StepInspect, inventory.StepBurnIn, inventory.StepWipe:
+	case inventory.StepInspect, inventory.StepBMCUser, inventory.StepBurnIn, inventory.StepWipe:
 		return true
 	}
 	return false

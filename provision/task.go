@@ -179,6 +179,13 @@ func (j *job) task(s inventory.BootSession, base string) (wire.Task, error) {
 	switch j.op.Step {
 	case inventory.StepInspect:
 		t.Kind = wire.Inspect
+	case inventory.StepBMCUser:
+		password, err := j.bmcPassword()
+		if err != nil {
+			return idle, err
+		}
+		t.Kind = wire.BMCUser
+		t.BMCUser = &wire.BMCUserTask{Name: j.p.BMCUser, Password: password}
 	case inventory.StepBurnIn:
 		t.Kind = wire.BurnIn
 		t.BurnIn = &wire.BurnInTask{ForSeconds: int(time.Duration(j.p.BurnInFor).Seconds()), MayWrite: j.p.MayWrite}

@@ -61,7 +61,7 @@ func operationID(o inventory.Operation) string { return o.ID }
 
 // told returns an operation as it may be told: the result of a rotation is a password, if a sealed one.
 func told(o inventory.Operation) inventory.Operation {
-	if o.Kind == inventory.OpRotate {
+	if o.Kind == inventory.OpRotate || o.Step == inventory.StepBMCUser {
 		o.Result = nil
 	}
 	return o

@@ -89,6 +89,7 @@ type hostInspect struct {
 	Restart  bool           `help:"Restart it if it runs; without this, it is looked at when it boots next."`
 	BurnIn   *time.Duration `help:"Load it for so long after that, such as 10m." placeholder:"DURATION"`
 	MayWrite bool           `help:"The burn-in may overwrite its disks."`
+	BMCUser  string         `name:"bmc-user" help:"Make that account on its controller, from the host itself, and power the host by it." placeholder:"NAME"`
 	Wait     waitFlag       `help:"Show each step until it is done; --wait=30m waits no longer than that."`
 }
 
@@ -97,7 +98,7 @@ func (c *hostInspect) Run(s *session) error {
 	if c.MayWrite && c.BurnIn == nil {
 		return usage("slipway host inspect NAME --burn-in 10m --may-write", "--may-write is about a burn-in, and none is asked for")
 	}
-	r := client.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(value(c.BurnIn)), MayWrite: c.MayWrite}
+	r := client.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(value(c.BurnIn)), MayWrite: c.MayWrite, BMCUser: c.BMCUser}
 	return s.doneTo(c.Host, inventory.OpInspect, c.Wait, func(api *client.Client) (inventory.Host, error) { return api.Hosts.Inspect(s.ctx, c.Host, r) })
 }
 

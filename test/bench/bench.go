@@ -55,6 +55,7 @@ type Benchmark struct {
 func All() []Benchmark {
 	dhcp := []string{"ip", "taskset", "nice", "perfdhcp"}
 	config := []string{"ip", "taskset", "nice", "nginx"}
+	stream := []string{"bash", "curl", "dd", "qemu-img", "zstd"}
 	return []Benchmark{
 		{Name: "dhcp-kea", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpBenchmark("dhcp-kea", keaServer, 1000, 16000, 500)},
 		{Name: "dhcp-dnsmasq", Programs: append(dhcp, "dnsmasq"), Run: dhcpBenchmark("dhcp-dnsmasq", dnsmasqServer, 100, 900, 50)},
@@ -66,6 +67,9 @@ func All() []Benchmark {
 		{Name: "claims", Run: claims},
 		{Name: "engine", Run: engineFlat},
 		{Name: "install-48", Programs: []string{"ip", "taskset", "nice", "curl"}, Run: install48},
+		{Name: "stream-dd", Programs: stream, Run: streamBenchmark("stream-dd", agentRaw, curlDD, "curl-dd")},
+		{Name: "stream-zstd", Programs: stream, Run: streamBenchmark("stream-zstd", agentZstd, curlZstdDD, "curl-zstd-dd")},
+		{Name: "stream-qemu", Programs: stream, Run: streamBenchmark("stream-qemu", agentRaw, qemuImg, "qemu-img-local-file")},
 	}
 }
 
@@ -76,8 +80,9 @@ type Env struct {
 	Talk    io.Writer // what happens, for people
 	Quick   bool      // shorter and less exact
 
-	ourRate int       // highest DHCP rate of ours in this run; 0 until it is measured
-	deliver *delivery // latencies of documents in this run; nil until they are measured
+	ourRate int                // highest DHCP rate of ours in this run; 0 until it is measured
+	deliver *delivery          // latencies of documents in this run; nil until they are measured
+	streams map[string]float64 // megabytes per second onto a disk, by way; nil until they are measured
 }
 
 // say tells people what happens; benchmarks take minutes.
@@ -99,6 +104,7 @@ func (e *Env) freshDir(name string) (string, error) {
 var packages = map[string]string{
 	"ip": "iproute2", "taskset": "util-linux", "nice": "coreutils", "perfdhcp": "kea-admin", "kea-dhcp4": "kea-dhcp4-server",
 	"dnsmasq": "dnsmasq-base", "nginx": "nginx-light", "curl": "curl", "qemu-system-x86_64": "qemu-system-x86",
+	"bash": "bash", "dd": "coreutils", "qemu-img": "qemu-utils", "zstd": "zstd",
 }
 
 // Missing lists the Debian packages that a benchmark lacks on this machine.

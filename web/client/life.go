@@ -142,6 +142,7 @@ type InspectRequest struct {
 	MayRestart bool               `json:"mayRestart,omitempty"`
 	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
 	MayWrite   bool               `json:"mayWrite,omitempty"`
+	BMCUser    string             `json:"bmcUser,omitempty"` // account to make on the controller
 }
 
 // Inspect looks at a host's hardware.
