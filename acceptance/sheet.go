@@ -146,7 +146,7 @@ func New(in Input) Sheet {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
 	})
 	s.addBurnIn(reports, v)
-	s.addDisks(reports, v)
+	s.addDisks(reports, in.Host.Machine == "" && !in.Host.IsDirty, v)
 	s.addInstalls(reports)
 	s.addBMC(in.BMC, v)
 	s.addIssues(in.Issues, v)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -130,15 +131,23 @@ func isSame(a, b inventory.Disk) bool {
 	return a.WWN == b.WWN && a.Serial == b.Serial && a.Name == b.Name
 }
 
-// addDisks puts the newest certificate to each disk.
-func (s *Sheet) addDisks(reports []inventory.Report, v *verdict) {
+// addDisks puts the newest certificate to each disk. isFree says that nothing should be installed on them: then a
+// certificate that is older than the last installation proves nothing.
+func (s *Sheet) addDisks(reports []inventory.Report, isFree bool, v *verdict) {
+	var wipedAt, installedAt time.Time
 	if s.Hardware != nil {
 		for _, d := range s.Hardware.Disks {
 			s.Disks = append(s.Disks, Disk{Disk: d})
 		}
 	}
-	for _, r := range reports {
-		if r.Kind != "wipe" {
+	for _, r := range reports { // the newest first
+		switch {
+		case r.Kind == inventory.ReportInstall && installedAt.IsZero():
+			installedAt = r.CreatedAt
+		case r.Kind == inventory.ReportWipe && wipedAt.IsZero():
+			wipedAt = r.CreatedAt
+		}
+		if r.Kind != inventory.ReportWipe {
 			continue
 		}
 		var all []inventory.WipeCertificate
@@ -149,6 +158,9 @@ func (s *Sheet) addDisks(reports []inventory.Report, v *verdict) {
 		for _, c := range all {
 			s.addCertificate(&Wipe{Report: r.ID, At: r.CreatedAt.UTC(), WipeCertificate: c})
 		}
+	}
+	if isFree && installedAt.After(wipedAt) {
+		v.against("something was installed on it since it was last wiped")
 	}
 	for _, d := range s.Disks {
 		v.disk(d)

@@ -82,12 +82,12 @@ func (b *BMC) Validate() error {
 	switch b.Driver {
 	case Redfish, Webhook:
 		if u, err := url.Parse(b.Address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
-			return Errorf(Invalid, "bmc: %q is not the URL of a %s controller", Clean(b.Address, 80), b.Driver).
+			return Errorf(Invalid, "bmc: the address is not the URL of a %s controller", b.Driver).
 				WithHint("write it as https://10.0.0.5, and user and password in fields of their own")
 		}
 	case IPMI:
 		if b.Address == "" || strings.ContainsAny(b.Address, "/@ ") {
-			return Errorf(Invalid, "bmc: %q is not the address of an IPMI controller", Clean(b.Address, 80)).WithHint("write it as 10.0.0.5 or 10.0.0.5:623")
+			return Errorf(Invalid, "bmc: the address is not that of an IPMI controller").WithHint("write it as 10.0.0.5 or 10.0.0.5:623")
 		}
 	case Libvirt:
 		if b.System == "" {

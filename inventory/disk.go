@@ -34,6 +34,9 @@ func (h DiskHint) Validate() error {
 			return err
 		}
 	}
+	if h.MaxBytes > 0 && h.MinBytes > h.MaxBytes {
+		return Errorf(Invalid, "disk: no disk has at least %d and at most %d bytes", h.MinBytes, h.MaxBytes)
+	}
 	if h.MinBytes < 0 || h.MaxBytes < 0 {
 		return Errorf(Invalid, "disk: a size cannot be negative")
 	}

@@ -1,6 +1,9 @@
 package inventory
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Hardware is what a machine is made of, as our agent found it, or its BMC told out of band. All texts come from the
 // machine and are cleaned before they are stored.
@@ -209,6 +212,10 @@ func (g *Golden) Validate() error {
 		return Errorf(Invalid, "golden hardware %s: at most 64 versions of firmware are allowed, and no count is negative", g.Name)
 	}
 	for k, v := range g.Firmware {
+		if kind, of, _ := strings.Cut(k, ":"); k != "bios" && k != "bmc" && (kind != "disk" && kind != "port" || of == "") {
+			return Errorf(Invalid, "golden hardware %s: nothing is known of the firmware of %q", g.Name, Clean(k, 80)).
+				WithHint("use bios, bmc, disk:MODEL or port:DRIVER")
+		}
 		if err := CheckText("golden hardware "+g.Name+": firmware", k+v, 512); err != nil {
 			return err
 		}

@@ -156,7 +156,7 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 		if r.Write == nil || !r.Write.IsWritten {
 			return j.fail(failure{reason: "the agent says done, and not that the image is written"})
 		}
-		if err := j.keepReport(inventory.ReportInstall, installed{Write: *r.Write, Image: j.p.Image, Profile: j.p.Profile, Revision: j.p.Revision}); err != nil {
+		if err := j.keepReport(inventory.ReportInstall, installed{Write: *r.Write, Image: j.p.Image, Profile: j.p.Profile, Revision: j.p.Revision, IsSilent: j.p.IsSilent}); err != nil {
 			return err
 		}
 	case inventory.StepReboot:
@@ -172,6 +172,7 @@ type installed struct {
 	Profile  string           `json:"profile"`
 	Revision int              `json:"revision"`
 	Write    wire.WriteResult `json:"write"`
+	IsSilent bool             `json:"isSilent,omitempty"` // it does not report up
 }
 
 // progress notes how far a task is, and moves its deadline on: what moves is not stuck.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ type Sealer interface {
 func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by string) (inventory.BMC, error) {
 	if err := b.Validate(); err != nil {
 		return b, err
+	}
+	if strings.ContainsFunc(password, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return b, inventory.Errorf(inventory.Invalid, "bmc: the password has a control character").WithHint("give one line, without its end")
 	}
 	if e.cfg.OpenBMC != nil { // its options are the driver's to check
 		h, err := e.findHost(ctx, b.HostID)
@@ -94,6 +98,9 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 	if is != inventory.PowerOn && is != inventory.PowerOff {
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a host is on or off, not %q", inventory.Clean(string(is), 20))
 	}
+	if err := e.contradicts(ctx, id, is); err != nil {
+		return inventory.Host{}, err
+	}
 	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
 		now := e.cfg.Now()
 		b, err := tx.FindBMC(h.ID)
@@ -116,8 +123,9 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 		if err != nil {
 			return err
 		}
-		isAnswer := op.Step == inventory.StepFence && is == inventory.PowerOff || op.Step == inventory.StepSet
-		if !isAnswer {
+		isAnswer := op.Step == inventory.StepFence && is == inventory.PowerOff ||
+			op.Kind == inventory.OpPower && is == stateAfter(paramsOf(&op).Action)
+		if !isAnswer || h.InMaintenance {
 			return nil
 		}
 		if err := e.closeIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "confirmed by "+by); err != nil {
@@ -129,6 +137,38 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 		*h = j.host
 		return nil
 	})
+}
+
+// contradicts refuses a person's word that the host's own controller denies: a fence relies on it.
+func (e *Engine) contradicts(ctx context.Context, id inventory.HostID, is inventory.PowerState) error {
+	h, err := e.findHost(ctx, id)
+	if err != nil {
+		return err
+	}
+	p, err := e.openPower(ctx, &h)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if p.isHandy() {
+		return nil
+	}
+	octx, cancel := context.WithTimeout(ctx, pollFor)
+	defer cancel()
+	said, err := p.driver.Power(octx)
+	if err != nil || said == inventory.PowerUnknown || said == is {
+		return nil // nobody else knows
+	}
+	return inventory.Errorf(inventory.Conflict, "the controller of %s says that it is %s", h.Name, said).
+		WithHint("if the controller is wrong, take it away first: slipway host bmc %s --delete", h.Name)
+}
+
+// stateAfter is the power state that a change leads to.
+func stateAfter(a bmc.Action) inventory.PowerState {
+	if a == bmc.Off || a == bmc.Shutdown {
+		return inventory.PowerOff
+	}
+	return inventory.PowerOn
 }
 
 // WithBMC runs fn with the driver of a host's controller. Nothing that fn does is part of an operation.
@@ -266,7 +306,7 @@ func (p *polls) isDue(h inventory.HostID, now time.Time) bool {
 
 const (
 	pollEvery  = 2 * time.Minute
-	pollAtOnce = 32
+	pollAtOnce = 256
 	pollFor    = 30 * time.Second // a controller that is slower counts as unreachable
 	pollPage   = 500
 )

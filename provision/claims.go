@@ -217,6 +217,20 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 			}
 			return because(reason, h.StateReason), "slipway host show " + h.Name, nil
 		}
+		for _, f := range []struct {
+			is         bool
+			what, hint string
+		}{
+			{h.InMaintenance, "is in maintenance", "slipway host maintain " + h.Name + " --off"},
+			{h.IsProtected, "is protected", "slipway host protect " + h.Name + " --off"},
+		} {
+			if f.is {
+				return "host " + h.Name + " " + f.what, f.hint, nil
+			}
+		}
+		if op, err := tx.FindOpenOperation(h.ID); err == nil {
+			return fmt.Sprintf("host %s is busy: %s", h.Name, describeOperation(&op)), "slipway operation show " + op.ID, nil
+		}
 		return choice.Reason, choice.Hint, nil
 	}
 	var others []string

@@ -15,7 +15,7 @@ const (
 	// driveEvery is how often the engine looks for what is due, besides being woken by every change.
 	driveEvery = 500 * time.Millisecond
 	// driveAtOnce bounds how many controllers are spoken to at the same time; one that hangs costs one of them.
-	driveAtOnce = 64
+	driveAtOnce = 512
 	dueAtOnce   = 256
 )
 
@@ -344,10 +344,7 @@ func (e *Engine) set(ctx context.Context, op inventory.Operation, h *inventory.H
 		return e.rotate(ctx, op, h, p)
 	}
 	a := paramsOf(&op).Action
-	want := inventory.PowerOn
-	if a == bmc.Off || a == bmc.Shutdown {
-		want = inventory.PowerOff
-	}
+	want := stateAfter(a)
 	switch {
 	case p.err != nil:
 		return false, p.err

@@ -38,7 +38,8 @@ func (j *job) fail(f failure) error {
 	isWrite := j.op.Step == inventory.StepWrite && j.p.Road == RoadDisk
 	if (needsAgent(j.op.Step) || isWrite) && j.isHere() { // the agent tries again at once: it is what is left of the machine
 		j.newTask()
-		j.op.DeadlineAt = now.Add(limits[j.op.Step].within)
+		j.op.StepAt = now.Add(pause) // the task is not handed out before
+		j.op.DeadlineAt = j.op.StepAt.Add(limits[j.op.Step].within)
 		j.op.NextAt = j.op.DeadlineAt
 		return j.save()
 	}
@@ -89,7 +90,7 @@ func (j *job) giveUp(f failure) error {
 	case inventory.OpRemediate:
 		return j.climb(f)
 	}
-	return j.e.openIssue(j.tx, j.issue(inventory.IssueBMC, inventory.SeverityWarning, f.reason, f.hint))
+	return nil // whoever gave the order sees it
 }
 
 // quarantine puts the host aside with the reason, and opens the issue.

@@ -45,6 +45,7 @@ type server struct {
 
 	bmcAddress string
 	account    wire.BMCUserTask // that was made on its controller
+	isStuck    bool             // it never comes to the network
 	isLive     bool             // what it is given stays in memory
 	isSilent   bool             // its installer says nothing when it is done
 	crashes    int              // how often its installer comes back without a word
@@ -174,7 +175,7 @@ func (l *life) dump() {
 func (s *server) live(l *life) {
 	l.t.Helper()
 	switch {
-	case !s.isOn:
+	case !s.isOn, s.isStuck:
 	case s.runs == "" || s.runs == "wait":
 		script, id := s.boot()
 		switch {

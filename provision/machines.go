@@ -98,7 +98,7 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 	if err != nil {
 		return fmt.Errorf("read host of machine %s: %w", m.Name, err)
 	}
-	if h.IsProtected && !force {
+	if h.IsProtected && !force && !h.IsAdopted {
 		return inventory.Errorf(inventory.Forbidden, "host %s of machine %s is protected: it is not wiped", h.Name, m.Name).
 			WithHint("lift it: slipway host protect %s --off; or --force leaves the host as it is, in quarantine", h.Name)
 	}

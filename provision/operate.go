@@ -354,10 +354,14 @@ func (j *job) cancel(why string) error {
 
 // closeIssues closes what this operation may have opened.
 func (j *job) closeIssues() error {
-	for _, t := range []string{
+	types := []string{
 		inventory.IssueManual, inventory.IssueOverdue, inventory.IssueFence, inventory.IssueInstall, inventory.IssueWipe,
 		inventory.IssueInspection, inventory.IssueBootOrder, inventory.IssueReplaced,
-	} {
+	}
+	if j.op.Kind == inventory.OpPower || j.op.Kind == inventory.OpRotate {
+		types = []string{inventory.IssueManual}
+	}
+	for _, t := range types {
 		if err := j.e.closeIssue(j.tx, j.issue(t, inventory.SeverityError, "", ""), describeOperation(&j.op)+" is "+string(j.op.State)); err != nil {
 			return err
 		}

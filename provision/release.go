@@ -123,10 +123,10 @@ func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode invent
 		switch {
 		case h.IsProtected:
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
-		case h.ClaimID != "":
-			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s wipes it", h.Machine)
 		case h.IsAdopted:
 			return inventory.Errorf(inventory.Forbidden, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)
+		case h.ClaimID != "":
+			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s wipes it", h.Machine)
 		}
 		if mode != inventory.CleanNone {
 			if _, err := tx.FindImage(inventory.AgentImage(h.Arch)); isKind(err, inventory.NotFound) {
@@ -141,17 +141,18 @@ func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode invent
 	})
 }
 
+// lastInstall is the report of what was written to the host last; the zero report when nothing was.
+func (e *Engine) lastInstall(tx inventory.Tx, h inventory.HostID) (r installed) {
+	reports, err := tx.ListReports(h, inventory.ReportInstall, 1)
+	if err == nil && len(reports) > 0 {
+		_ = json.Unmarshal(reports[0].Body, &r) // we wrote it
+	}
+	return r
+}
+
 // lastRoot is the disk that the host's system was written to last, so that installing anew finds the same one.
 func (e *Engine) lastRoot(tx inventory.Tx, h inventory.HostID) inventory.DiskHint {
-	reports, err := tx.ListReports(h, inventory.ReportInstall, 1)
-	if err != nil || len(reports) == 0 {
-		return inventory.DiskHint{}
-	}
-	var r installed
-	if json.Unmarshal(reports[0].Body, &r) != nil {
-		return inventory.DiskHint{}
-	}
-	d := r.Write.Disk
+	d := e.lastInstall(tx, h).Write.Disk
 	switch {
 	case d.WWN != "":
 		return inventory.DiskHint{WWN: d.WWN}

@@ -38,7 +38,7 @@ func (e *Engine) remedied(ctx context.Context, name string, fn func(inventory.Tx
 			return err
 		}
 		if m.HostID == "" || !m.DeletedAt.IsZero() {
-			return inventory.Errorf(inventory.Conflict, "machine %s is %s, and has no host to work on", m.Name, m.Phase)
+			return inventory.Errorf(inventory.Conflict, "machine %s is %s: there is no host to work on", m.Name, m.Phase).WithHint("slipway machine show %s", m.Name)
 		}
 		h, err := tx.FindHost(m.HostID)
 		if err != nil {
@@ -63,7 +63,7 @@ func (e *Engine) rung(tx inventory.Tx, h *inventory.Host, m *inventory.Machine, 
 	case RungPowerCycle:
 		_, err := e.start(tx, h, inventory.Operation{
 			Kind: inventory.OpRemediate, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by,
-		}, Params{Ladder: ladder, Road: e.roadOfMachine(tx, m), MayRestart: true})
+		}, Params{Ladder: ladder, Road: e.roadOfMachine(tx, m), MayRestart: true, IsSilent: e.lastInstall(tx, h.ID).IsSilent})
 		return err
 	case RungReinstall:
 		return e.reinstall(tx, m, h, ladder, by)
@@ -139,6 +139,9 @@ func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, by str
 		}
 		if h.ClaimID != "" {
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s lets it go", h.Machine)
+		}
+		if !on && !h.IsAdopted {
+			return inventory.Errorf(inventory.Conflict, "host %s is not adopted", h.Name).WithHint("slipway host show %s says what it is", h.Name)
 		}
 		if !on {
 			h.IsAdopted, h.IsDirty = false, true

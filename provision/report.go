@@ -62,9 +62,9 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 	case pxe.ReportDisk:
 		outcome = inventory.OutcomeDisk
 	case pxe.ReportUp:
-		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, "reported up: "+detail
+		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, because("reported up", detail)
 	case pxe.ReportInstalled:
-		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, "reported installed: "+detail
+		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, because("reported installed", detail)
 		h.IsArmed = false
 	case pxe.ReportFailed:
 		outcome, on, why = inventory.OutcomeFailed, inventory.Fault, "reported a failure: "+detail

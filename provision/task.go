@@ -176,6 +176,9 @@ func (e *Engine) handOut(ctx context.Context, op inventory.Operation, s inventor
 func (j *job) task(s inventory.BootSession, base string) (wire.Task, error) {
 	t := wire.Task{ID: fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN), Reason: describeOperation(&j.op)}
 	idle := wire.Task{Kind: wire.Wait, Reason: describeOperation(&j.op) + ": " + string(j.op.Step)}
+	if j.e.cfg.Now().Before(j.op.StepAt) { // the pause after a failed attempt
+		return idle, nil
+	}
 	switch j.op.Step {
 	case inventory.StepInspect:
 		t.Kind = wire.Inspect

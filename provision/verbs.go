@@ -124,6 +124,10 @@ func (e *Engine) Release(ctx context.Context, id inventory.HostID, by string) (i
 		if h.IsAdopted {
 			return inventory.Errorf(inventory.Conflict, "host %s is adopted: its system is not ours", h.Name).WithHint("end that first: slipway host adopt %s --off", h.Name)
 		}
+		if h.State == inventory.Releasing || h.State == inventory.Cleaning {
+			return inventory.Errorf(inventory.Conflict, "host %s is %s: until it is wiped it is nobody's", h.Name, h.State).
+				WithHint("slipway operation list --host %s names what is being done; cancelling that quarantines the host", h.Name)
+		}
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
 			j, err := e.jobOf(tx, op)
 			if err != nil {
@@ -162,6 +166,7 @@ func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, by 
 			}
 		}
 		h.InMaintenance = on
+		e.hasFreed.Store(true) // machines that wait may have it now
 		return e.edit(tx, h, onOff("maintenance", on)+" by "+by)
 	})
 }
@@ -175,6 +180,7 @@ func (e *Engine) Protect(ctx context.Context, id inventory.HostID, on bool, by s
 			}
 		}
 		h.IsProtected = on
+		e.hasFreed.Store(true)
 		h.IsArmed = h.IsArmed && !on
 		return e.edit(tx, h, onOff("protection", on)+" by "+by)
 	})

@@ -53,7 +53,7 @@ test-judges         shellcheck                         reads generated scripts
 test-judges         containerd                         reads its own configuration
 test-judges         openssl                            reads generated certificates
 test-judges         cpio                               unpacks initrds
-test-judges         busybox                            a root in which generated scripts run
+test-judges         busybox-static                     a root in which generated scripts run
 test-judges         dash                               reads generated scripts
 test-judges         gzip                               unpacks initrds
 test-judges         iproute2                           a network for systemd-networkd
@@ -69,6 +69,9 @@ bench               kea-dhcp4-server                   peer: Kea
 bench               kea-admin                          perfdhcp
 bench               dnsmasq-base                       peer: dnsmasq
 bench               nginx-light                        peer: nginx
+bench               curl                               48 of them fetch at once
+bench               qemu-utils                         peer: qemu-img
+bench               zstd                               peer: zstd | dd
 bench               iproute2                           network namespaces
 bench               qemu-system-x86                    one machine to boot
 bench               ovmf                               its firmware

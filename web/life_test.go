@@ -126,7 +126,6 @@ func TestAMachineWithAHostKeepsItsPlace(t *testing.T) {
 		{"its host is forgotten", "DELETE", "/hosts/r2-u01", ""},
 		{"its host is said not to be adopted", "PATCH", "/hosts/r2-u01", `{"isAdopted":false}`},
 		{"its host is said not to be adopted, by the verb", "POST", "/hosts/r2-u01/adopt", `{"on":false}`},
-		{"its host is wiped", "POST", "/hosts/r2-u01/clean", `{}`},
 		{"it is tried again", "POST", "/machines/old-1/retry", ""},
 	} {
 		a := r.ask(tc.method, "/api/v1"+tc.path, tc.body)
@@ -225,7 +224,8 @@ func TestPowerIsAnOperation(t *testing.T) {
 		t.Errorf("operations: %+v", page)
 	}
 	r.must(200, &page, "GET", "/api/v1/operations?open=true&machine=none", "")
-	r.must(200, nil, "POST", "/api/v1/hosts/r1-u01/power/confirm", `{"state":"off"}`)
+	r.must(200, nil, "POST", "/api/v1/hosts/r1-u01/power/confirm", `{"state":"on"}`)
+	r.must(409, nil, "POST", "/api/v1/hosts/r1-u01/power/confirm", `{"state":"off"}`) // its controller denies it
 }
 
 func TestAnOperationIsCancelled(t *testing.T) {

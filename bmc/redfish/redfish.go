@@ -51,7 +51,7 @@ func Open(t bmc.Target) (bmc.Driver, error) { return open(t) }
 func open(t bmc.Target) (*driver, error) {
 	u, err := url.Parse(t.Address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
-		return nil, inventory.Errorf(inventory.Invalid, "%q is not the URL of a Redfish controller", inventory.Clean(t.Address, 80)).
+		return nil, inventory.Errorf(inventory.Invalid, "bmc: the address is not the URL of a Redfish controller").
 			WithHint("write it as https://10.0.0.5, and user and password in fields of their own")
 	}
 	timeout := 30 * time.Second

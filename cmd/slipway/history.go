@@ -210,9 +210,13 @@ type issueList struct {
 
 // Run lists issues.
 func (c *issueList) Run(s *session) error {
-	return showList(s, issues, client.Query{All: c.All, Host: c.Host}, 0, []string{"ID", "SEVERITY", "TYPE", "OPENED", "TIMES", "CLOSED", "CAUSE", "HINT"},
+	return showList(s, issues, client.Query{All: c.All, Host: c.Host}, 0, []string{"ID", "SEVERITY", "TYPE", "HOSTS", "OPENED", "TIMES", "CLOSED", "CAUSE", "HINT"},
 		func(i inventory.Issue) []string {
-			return []string{fmt.Sprint(i.ID), string(i.Severity), i.Type, timeText(i.OpenedAt), fmt.Sprint(i.SeenN), timeText(i.ClosedAt), i.Cause, i.Hint}
+			var names []string
+			for _, id := range i.HostIDs {
+				names = append(names, s.hostNames()(id))
+			}
+			return []string{fmt.Sprint(i.ID), string(i.Severity), i.Type, strings.Join(names, ","), timeText(i.OpenedAt), fmt.Sprint(i.SeenN), timeText(i.ClosedAt), i.Cause, i.Hint}
 		})
 }
 
@@ -227,7 +231,7 @@ func (c *issueShow) Run(s *session) error {
 		t.field("type", i.Type)
 		t.field("severity", string(i.Severity))
 		for _, h := range i.HostIDs {
-			t.field("host", string(h))
+			t.field("host", s.hostNames()(h))
 		}
 		t.field("subnet", i.Subnet)
 		t.field("cause", i.Cause)

@@ -104,7 +104,7 @@ func (c *hostInspect) Run(s *session) error {
 
 type hostClean struct {
 	Host string   `arg:""`
-	Mode string   `required:"" enum:"none,quick,full,secure" help:"quick: signatures; full: every block; secure: the disks' own erase; none: only call it clean." placeholder:"MODE"`
+	Mode string   `default:"quick" enum:"none,quick,full,secure" help:"quick: signatures; full: every block; secure: the disks' own erase; none: only call it clean." placeholder:"MODE"`
 	Wait waitFlag `help:"Show each step until it is done; --wait=30m waits no longer than that."`
 }
 

@@ -347,7 +347,6 @@ func TestExitCodesAndUsage(t *testing.T) {
 		{"a hook of no step", []string{"machine", "ack", "a", "pre-lunch", "b"}, 2, "must be one of"},
 		{"a change of power that is none", []string{"host", "power", "a", "explode"}, 2, "must be one of"},
 		{"power changed and confirmed at once", []string{"host", "power", "a", "on", "--confirm", "off"}, 2, "either change the power or confirm it"},
-		{"a wipe without a mode", []string{"host", "clean", "a"}, 2, "--mode"},
 		{"a wipe of no mode", []string{"host", "clean", "a", "--mode", "acid"}, 2, "must be one of"},
 		{"writing without a burn-in", []string{"host", "inspect", "a", "--may-write"}, 2, "--burn-in 10m"},
 		{"a password on the command line", []string{"host", "bmc", "a", "--password", "x"}, 2, "unknown flag --password"},

@@ -14,7 +14,8 @@ power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_a
 	listBMCsSQL   = `SELECT ` + bmcColumns + ` FROM bmcs WHERE host_id > $1 ORDER BY host_id LIMIT $2`
 	bmcVersionSQL = `SELECT version FROM bmcs WHERE host_id = $1`
 	bmcHolderSQL  = `SELECT hosts.id, hosts.name FROM bmcs JOIN hosts ON hosts.id = bmcs.host_id
-WHERE bmcs.driver = $1 AND bmcs.address = $2 AND bmcs.system = $3 AND bmcs.driver <> 'wol' AND bmcs.driver <> 'manual'`
+WHERE bmcs.driver = $1 AND bmcs.address = $2 AND bmcs.system = $3 AND bmcs.driver <> 'wol' AND bmcs.driver <> 'manual'
+AND (bmcs.address <> '' OR bmcs.system <> '')`
 	insertBMCSQL = `INSERT INTO bmcs (host_id, driver, address, username, sealed, system, insecure_skip_verify, fingerprint, mac,
 options, power, power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, created_at, updated_at, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, 1)`

@@ -100,7 +100,7 @@ func planBMCs(p *problems, d Document, c Current, diff *Diff) {
 
 // controller tells what a BMC speaks to; "" for those that have nothing behind their address.
 func controller(b inventory.BMC) string {
-	if b.Driver == inventory.WoL || b.Driver == inventory.Manual {
+	if b.Driver == inventory.WoL || b.Driver == inventory.Manual || b.Address+b.System == "" {
 		return ""
 	}
 	return string(b.Driver) + "\n" + b.Address + "\n" + b.System

@@ -174,7 +174,7 @@ CREATE TABLE bmcs (
 ) STRICT;
 
 -- One controller powers one host; nothing is behind the address of the other two.
-CREATE UNIQUE INDEX bmcs_by_address ON bmcs (driver, address, system) WHERE driver <> 'wol' AND driver <> 'manual';
+CREATE UNIQUE INDEX bmcs_by_address ON bmcs (driver, address, system) WHERE driver <> 'wol' AND driver <> 'manual' AND (address <> '' OR system <> '');
 
 CREATE TABLE goldens (
   name         TEXT    NOT NULL PRIMARY KEY,

@@ -40,7 +40,7 @@ CREATE TABLE bmcs (
   version              INTEGER NOT NULL
 ) STRICT;
 
-CREATE UNIQUE INDEX bmcs_by_address ON bmcs (driver, address, system) WHERE driver <> 'wol' AND driver <> 'manual';
+CREATE UNIQUE INDEX bmcs_by_address ON bmcs (driver, address, system) WHERE driver <> 'wol' AND driver <> 'manual' AND (address <> '' OR system <> '');
 
 CREATE TABLE claims (
   id          TEXT    NOT NULL PRIMARY KEY,

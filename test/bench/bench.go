@@ -70,6 +70,8 @@ func All() []Benchmark {
 		{Name: "stream-dd", Programs: stream, Run: streamBenchmark("stream-dd", agentRaw, curlDD, "curl-dd")},
 		{Name: "stream-zstd", Programs: stream, Run: streamBenchmark("stream-zstd", agentZstd, curlZstdDD, "curl-zstd-dd")},
 		{Name: "stream-qemu", Programs: stream, Run: streamBenchmark("stream-qemu", agentRaw, qemuImg, "qemu-img-local-file")},
+		{Name: "stream-wire", Programs: stream, Run: streamBenchmark("stream-wire", agentWire, wireAlone, "wire-2.5Gb/s")},
+		{Name: "stream-path", Programs: stream, Run: streamBenchmark("stream-path", agentRaw, pathAlone, "slower-of-loopback-and-disk")},
 	}
 }
 

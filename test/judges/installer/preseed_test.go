@@ -38,7 +38,7 @@ func TestDebconfTakesEveryPreseedFile(t *testing.T) {
 }
 
 func TestCommandsOfPreseedAreScripts(t *testing.T) {
-	judge(t, map[string]string{"dash": "dash", "shellcheck": "shellcheck", "busybox": "busybox"})
+	judge(t, map[string]string{"dash": "dash", "shellcheck": "shellcheck", "busybox": "busybox-static"})
 	each(t, preseed.New(), func(t *testing.T, _ machineconfig.Target, _ *machineconfig.Config, r *machineconfig.Rendered) {
 		for question, text := range answers(inject(t, r.Documents[0].Data)) {
 			if !strings.HasSuffix(question, "_command") {
@@ -54,7 +54,7 @@ func TestCommandsOfPreseedAreScripts(t *testing.T) {
 // TestTheLateCommandPlantsTheSeed runs the command in a root that has what Debian's installer has, and has cloud-init
 // judge what it leaves on the installed system.
 func TestTheLateCommandPlantsTheSeed(t *testing.T) {
-	judge(t, map[string]string{"unshare": "util-linux", "busybox": "busybox", "cloud-init": "cloud-init"})
+	judge(t, map[string]string{"unshare": "util-linux", "busybox": "busybox-static", "cloud-init": "cloud-init"})
 	if os.Getuid() != 0 {
 		t.Fatal("needs root for a root directory of its own")
 	}

@@ -1,0 +1,190 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/agent/wire"
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// issueOf returns the open issue of a type, nil for none.
+func (l *life) issueOf(kind string) *inventory.Issue {
+	l.t.Helper()
+	issues := l.openIssues()
+	if i := slices.IndexFunc(issues, func(i inventory.Issue) bool { return i.Type == kind }); i >= 0 {
+		return &issues[i]
+	}
+	return nil
+}
+
+func TestAHostThatBootsItsOldSystemInsteadOfTheNetworkSaysSo(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	s.isStuck = true
+	l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Host: "a"}})
+	l.until("it is to boot from the network", func() bool {
+		m, _ := l.find("web-1")
+		return strings.Contains(m.Reason, string(inventory.StepNetboot))
+	})
+	l.engine.sessions.setHost(s.host().ID, s.mac())
+	l.engine.Note(context.Background(), s.at(pxe.StageOS), inventory.EventDHCPAck, "")
+	l.settle()
+	if i := l.issueOf(inventory.IssueBootOrder); i == nil || !strings.Contains(i.Hint, "boot order") {
+		t.Fatalf("issue %+v", i)
+	}
+	if m, _ := l.find("web-1"); !strings.Contains(m.Reason, "an operating system came up instead") {
+		// The machine's reason follows with the next look at the operation.
+		l.turn()
+	}
+	s.isStuck = false
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+	if open := l.openIssues(); len(open) != 0 {
+		t.Errorf("issues are open: %+v", open)
+	}
+}
+
+func TestAHostThatNeverBootsFromTheNetworkIsTriedThreeTimesAndQuarantined(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	s.isStuck = true
+	l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Host: "a"}})
+	for range 600 {
+		if l.phase("web-1", inventory.MachineFailed)() {
+			break
+		}
+		l.turn()
+	}
+	h := s.host()
+	if h.State != inventory.Failed || !strings.Contains(h.StateReason, "expected that the machine boots from the network") {
+		l.dump()
+		t.Errorf("host %+v", h)
+	}
+	if i := l.issueOf(inventory.IssueInstall); i == nil || i.Hint == "" {
+		t.Errorf("issue %+v", i)
+	}
+	if s.offs < attempts-1 {
+		t.Errorf("it was restarted %d times", s.offs)
+	}
+}
+
+func TestAMachineSaysWhyItHasNoHost(t *testing.T) {
+	l := newLife(t)
+	l.add("a", true)
+	l.create(inventory.Machine{Name: "first"})
+	l.until("it runs", l.phase("first", inventory.MachineRunning))
+	l.create(inventory.Machine{Name: "second"})
+	l.create(inventory.Machine{Name: "pinned", Placement: inventory.Placement{Host: "a"}})
+	l.turn()
+	if m, _ := l.find("second"); !strings.Contains(m.Reason, "1 active") {
+		t.Errorf("second: %q (%s)", m.Reason, m.Hint)
+	}
+	if m, _ := l.find("pinned"); !strings.Contains(m.Reason, "host a is active for machine first") {
+		t.Errorf("pinned: %q (%s)", m.Reason, m.Hint)
+	}
+	_, err := l.engine.DeleteMachine(context.Background(), "first", false, "a test")
+	l.must(err)
+	l.until("one of them has it", func() bool {
+		return l.phase("second", inventory.MachineRunning)() || l.phase("pinned", inventory.MachineRunning)()
+	})
+}
+
+func TestTooManyInstallationsInAnHourAreALoop(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	l.engine.cfg.InstallsPerHour = 2
+	for _, name := range []string{"one", "two"} {
+		l.create(inventory.Machine{Name: name})
+		l.until("it runs", l.phase(name, inventory.MachineRunning))
+		_, err := l.engine.DeleteMachine(context.Background(), name, false, "a test")
+		l.must(err)
+		l.until("the host is available", l.hostIs(s, inventory.Available))
+	}
+	l.create(inventory.Machine{Name: "three"})
+	l.until("the host is quarantined", l.hostIs(s, inventory.Failed))
+	if i := l.issueOf(inventory.IssueInstallLoop); i == nil || s.writes != 2 {
+		t.Errorf("issue %+v, written %d times", i, s.writes)
+	}
+}
+
+func TestOnlyStrictGoldenHardwareKeepsAHostFromBeingClaimed(t *testing.T) {
+	for _, isStrict := range []bool{false, true} {
+		l := newLife(t)
+		s := l.add("a", true)
+		l.write(func(tx inventory.Tx) error {
+			return tx.CreateGolden(&inventory.Golden{Name: "big", Selector: "mac", DiskN: 2, IsStrict: isStrict}, l.clock)
+		})
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, "a test")
+		l.must(err)
+		l.until("it is inspected", l.hostIs(s, inventory.Available))
+		if i := l.issueOf(inventory.IssueGolden); i == nil || !strings.Contains(i.Cause, "disk") {
+			t.Errorf("issue %+v", i)
+		}
+		l.create(inventory.Machine{Name: "web-1"})
+		for range 60 {
+			l.turn()
+		}
+		if m, _ := l.find("web-1"); (m.HostID == "") != isStrict {
+			t.Errorf("strict %v: machine %+v", isStrict, m)
+		}
+	}
+}
+
+func TestAFailedBurnInQuarantinesWithItsReport(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Minute)}, "a test")
+	l.must(err)
+	s.faults = []wire.Report{
+		{State: wire.Done, Hardware: new(s.hardware())},
+		{State: wire.Failed, Error: "memory", BurnIn: &inventory.BurnIn{ForSeconds: 60, Tests: []inventory.BurnInTest{{Name: "memory", Detail: "a bit flipped at 0x1000"}}}},
+	}
+	l.until("it is quarantined", l.hostIs(s, inventory.Failed))
+	if i := l.issueOf(inventory.IssueBurnIn); i == nil || !strings.Contains(i.Cause, "a bit flipped") {
+		t.Errorf("issue %+v", i)
+	}
+	l.must(l.store.Read(context.Background(), func(tx inventory.Tx) error {
+		reports, err := tx.ListReports(s.host().ID, inventory.ReportBurnIn, 0)
+		if len(reports) != 1 {
+			t.Errorf("%d reports of the burn-in", len(reports))
+		}
+		return err
+	}))
+}
+
+func TestControllersThatMisbehaveEitherConvergeOrSayWhy(t *testing.T) {
+	for _, c := range []struct{ fault, reason string }{
+		{"unauthorized", "password"},
+		{"unreachable", "not reachable"},
+		{"ignored", "the controller took the order"},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			l := newLife(t)
+			s := l.add("a", true)
+			l.write(func(tx inventory.Tx) error {
+				b, err := tx.FindBMC(s.host().ID)
+				b.Options = map[string]string{"fault": c.fault}
+				return errors.Join(err, tx.SaveBMC(&b, l.clock))
+			})
+			op, err := l.engine.Power(context.Background(), s.host().ID, bmc.On, "a test")
+			l.must(err)
+			l.until("the operation has ended", func() bool {
+				l.must(l.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
+					op, err = tx.FindOperation(op.ID)
+					return err
+				}))
+				return !op.IsOpen()
+			})
+			if op.State != inventory.OpFailed || op.Reason == "" || op.Hint == "" {
+				t.Errorf("operation %+v", op)
+			}
+			t.Logf("%s: %s (%s)", c.fault, op.Reason, op.Hint)
+		})
+	}
+}
