@@ -16,7 +16,7 @@ TALLY   := build/tally
 export CGO_ENABLED = 1
 export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 
-.PHONY: help build lab check fmt test test-unit test-judges test-kube test-net test-vm bench fuzz deps race clean
+.PHONY: help build lab check fmt test test-unit test-judges test-kube test-net test-vm test-long bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -66,7 +66,11 @@ test-net: build/testsum ## real clients in network namespaces (root)
 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
-	@$(ROOT) env SLIPWAY_VM=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab
+	@$(ROOT) env SLIPWAY_VM=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
+
+test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware (root)
+	@tools/deps.sh install build; tools/deps.sh install test-vm
+	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./cmd/slipway/agentimage
 
 race: ## unit tests under the race detector
 	$(GO) test -race -run '$(RUN)' $(UNIT)

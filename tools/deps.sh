@@ -88,6 +88,10 @@ test-vm             mmdebstrap                         makes the systems that ar
 test-vm             cpio                               packs them
 test-vm             zstd                               packs them
 test-vm             e2fsprogs                          their file systems
+test-vm             gdisk                              reads the partition tables that the agent writes
+test-vm             xfsprogs                           a file system that the agent places configurations in
+test-vm             btrfs-progs                        a file system that the agent places configurations in
+test-vm             xz-utils                           packs images
 test-vm             openipmi                           ipmi_sim, a real IPMI controller
 test-vm             libvirt-clients                    the power switch behind it
 TABLE
