@@ -306,11 +306,8 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	return e.install(tx, m, h, inventory.OpInstall, nil, "machine "+m.Name)
 }
 
-// install begins an installation on a host that the machine has claimed.
+// install begins an installation on a host that the machine has claimed; whoever calls it has asked mayInstallAgain.
 func (e *Engine) install(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, ladder []Rung, by string) error {
-	if err := e.mayInstallAgain(tx, h); err != nil {
-		return err
-	}
 	f, err := tx.FindProfile(m.Profile)
 	if err != nil {
 		return fmt.Errorf("read profile %s: %w", m.Profile, err)

@@ -135,7 +135,7 @@ func (e *Engine) advance(ctx context.Context, op inventory.Operation) error {
 			return nil
 		}
 		if j.op.State == inventory.OpWaiting { // for a budget, a hook, or the end of a maintenance
-			j.resume()
+			j.op.State = inventory.OpRunning
 			passes, err := j.enter(j.op.Step)
 			switch {
 			case err != nil || !passes && j.op.State == inventory.OpWaiting:
@@ -160,9 +160,6 @@ func (e *Engine) orphan(ctx context.Context, op inventory.Operation) error {
 		return tx.UpdateOperation(&op, e.cfg.Now())
 	})
 }
-
-// resume lets an operation that waited go on.
-func (j *job) resume() { j.op.State = inventory.OpRunning }
 
 func (e *Engine) findHost(ctx context.Context, id inventory.HostID) (h inventory.Host, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {

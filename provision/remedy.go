@@ -79,6 +79,9 @@ func (e *Engine) reinstall(tx inventory.Tx, m *inventory.Machine, h *inventory.H
 	if op, err := tx.FindOpenOperation(h.ID); err == nil {
 		return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op))
 	}
+	if err := e.mayInstallAgain(tx, h); err != nil {
+		return err
+	}
 	if err := tx.DeleteClaim(m.ClaimID); err != nil {
 		return err
 	}
