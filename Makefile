@@ -16,7 +16,7 @@ TALLY   := build/tally
 export CGO_ENABLED = 1
 export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 
-.PHONY: help build lab check fmt test test-unit test-judges test-kube test-net test-vm test-long bench fuzz deps race clean
+.PHONY: help build ui lab check generate fmt test test-unit test-judges test-kube kube-binaries test-net test-vm test-long bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -25,6 +25,9 @@ build: ## bin/slipway, one static binary, and bin/slipway-agent, which goes into
 	@tools/deps.sh install build
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/slipway ./cmd/slipway
 	CGO_ENABLED=0 $(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/slipway-agent ./cmd/slipway-agent
+
+ui: ## the web UI, which make build puts into the binary (needs node and npm)
+	cd ui && npm ci --no-audit --no-fund && npm run types && npm run check && npm test && npm run build
 
 lab: build ## boot, install and wipe a virtual rack on libvirt; CHECK=1: check that all goes well, clean up, exit 0 or 1
 	@tools/deps.sh install lab
@@ -35,7 +38,11 @@ check: ## format, vet, staticcheck, known vulnerabilities, floors of the house
 	$(GO) vet ./...
 	@mkdir -p build && cd tools && $(GO) build -o ../build/ honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck && cd .. && build/staticcheck -tags '$(TAGS)' ./...
 	@tools/vulncheck.sh
+	@tools/generate.sh check
 	$(GO) test ./test/arch
+
+generate: ## what controller-gen makes of the custom resources: deep copies, CRDs, roles
+	@tools/generate.sh
 
 fmt: ## format all Go files
 	cd tools && $(GO) tool gofumpt -w $$(git -C .. ls-files '*.go' | sed 's|^|../|')
@@ -50,27 +57,32 @@ build/testsum: tools/testsum/main.go
 
 test-unit: build/testsum ## no root, no network, under a minute
 	@tools/deps.sh install build
-	@build/testsum -tally $(TALLY) $(GO) test -json -run '$(RUN)' $(UNIT)
+	@build/testsum -again -tally $(TALLY) $(GO) test -json -run '$(RUN)' $(UNIT)
 
 test-judges: build/testsum ## other people's programs judge what is rendered (root)
 	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets
-	@$(ROOT) env SLIPWAY_JUDGES=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 2 -timeout 30m -run '$(RUN)' ./test/judges/...
+	@$(ROOT) env SLIPWAY_JUDGES=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 2 -timeout 30m -run '$(RUN)' ./test/judges/...
 
-test-kube: build/testsum ## tokens and certificates against a real Kubernetes API server
-	@tools/deps.sh install build; tools/parts.sh build etcd kube-apiserver kube-controller-manager kubeadm
-	@env SLIPWAY_KUBE=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/kube/...
+test-kube: build/testsum ## custom resources, nodes and tokens against a real API server and stock Cluster API (root)
+	@tools/deps.sh install build; tools/deps.sh install test-kube; $(MAKE) --no-print-directory kube-binaries
+	@$(ROOT) env SLIPWAY_KUBE=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/kube/...
+
+kube-binaries: ## Kubernetes and Cluster API as the tests need them, built once from their Go modules into build/parts
+	@tools/parts.sh build etcd kube-apiserver kube-controller-manager kubeadm kubectl capi-core capi-cabpk capi-kcp clusterctl capi-manifests capi-inmemory
 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
-	@$(ROOT) env SLIPWAY_NET=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 30m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 30m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
-	@$(ROOT) env SLIPWAY_VM=1 build/testsum -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
+	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
 
 test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./cmd/slipway/agentimage
+	@tools/parts.sh build capi-validators; $(MAKE) --no-print-directory kube-binaries
+	@env SLIPWAY_KUBE=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/kube/capi
 
 race: ## unit tests under the race detector
 	$(GO) test -race -run '$(RUN)' $(UNIT)

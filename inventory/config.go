@@ -181,6 +181,7 @@ type Delivery struct {
 type Secret struct {
 	Name      string    `json:"name"`
 	About     string    `json:"about,omitempty"` // what it is for, in the admin's words
+	Owner     string    `json:"owner,omitempty"` // object of an attached cluster that it is kept for; "" when a person made it
 	Sealed    []byte    `json:"-"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -190,6 +191,9 @@ type Secret struct {
 // Validate checks a secret by itself.
 func (s *Secret) Validate() error {
 	if err := CheckName("secret", s.Name); err != nil {
+		return err
+	}
+	if err := CheckText("secret "+s.Name+": owner", s.Owner, 1024); err != nil {
 		return err
 	}
 	return CheckText("secret "+s.Name+": about", s.About, 255)
@@ -220,9 +224,13 @@ type JoinTarget struct {
 	VIPImage     string     `json:"vipImage,omitempty"` // container image of the pod
 	PodCIDR      string     `json:"podCIDR,omitempty"`
 	ServiceCIDR  string     `json:"serviceCIDR,omitempty"`
-	CreatedAt    time.Time  `json:"createdAt"`
-	UpdatedAt    time.Time  `json:"updatedAt"`
-	Version      int64      `json:"version"`
+	// WorkerParallelism is how many workers may join at a time; 20 when 0.
+	WorkerParallelism int `json:"workerParallelism,omitempty"`
+	// Owner is the object of an attached cluster that it is kept for; "" when a person made it.
+	Owner     string    `json:"owner,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+	Version   int64     `json:"version"`
 }
 
 var (
@@ -256,6 +264,12 @@ func (t *JoinTarget) Validate() error {
 	}
 	if d := time.Duration(t.TokenFor); d != 0 && (d < time.Minute || d > 24*time.Hour) {
 		return Errorf(Invalid, "%s: a token that lives %s is of no use", where, t.TokenFor).WithHint("choose between 1m and 24h; 30m is usual")
+	}
+	if t.WorkerParallelism < 0 || t.WorkerParallelism > 10_000 {
+		return Errorf(Invalid, "%s: %d workers at a time", where, t.WorkerParallelism).WithHint("use 1 to 10000; 0 is 20")
+	}
+	if err := CheckText(where+": owner", t.Owner, 1024); err != nil {
+		return err
 	}
 	if t.VIPInterface != "" && !interfaceRE.MatchString(t.VIPInterface) {
 		return Errorf(Invalid, "%s: %q is not a network interface", where, Clean(t.VIPInterface, 40))

@@ -42,6 +42,8 @@ type Host struct {
 	InMaintenance bool `json:"inMaintenance"` // cordoned: boots its own disk, nothing new is started on it
 	IsProtected   bool `json:"isProtected"`   // nothing destructive is ever started on it
 	IsAdopted     bool `json:"isAdopted"`     // its OS is not ours: always boots its own disk
+	IsCordoned    bool `json:"isCordoned"`    // no machine claims it; all else goes on
+	IsRetained    bool `json:"isRetained"`    // when its machine goes, its disks stay as they are, and it waits for a person
 
 	UUID         string   `json:"uuid,omitempty"` // SMBIOS UUID, lower case
 	Serial       string   `json:"serial,omitempty"`

@@ -36,6 +36,18 @@ type Machine struct {
 	// ReleaseAfter says when the machine is gone: once its old OS cannot run any more, or once its host is clean.
 	ReleaseAfter ReleaseAfter `json:"releaseAfter,omitempty"`
 	Hooks        []Hook       `json:"hooks,omitempty"`
+	// Image overrides the profile's image; "" takes that.
+	Image string `json:"image,omitempty"`
+	// KernelArgs are added to those of the profile.
+	KernelArgs []string `json:"kernelArgs,omitempty"`
+	// Config is the narrowest layer of its host's configuration while the machine has it, written as package machineconfig
+	// reads it.
+	Config string `json:"config,omitempty"`
+	// BootstrapFrom says that bootstrap data come from somewhere else when the machine asks for them, and from where, in
+	// words for people; "" for machines whose configuration says it all.
+	BootstrapFrom string `json:"bootstrapFrom,omitempty"`
+	// Drain says how the Kubernetes node on it is emptied before its host is fenced.
+	Drain Drain `json:"drain,omitzero"`
 
 	// What became of it.
 	HostID    HostID       `json:"hostID,omitempty"`
@@ -102,6 +114,36 @@ func HookSteps() []HookStep {
 	return []HookStep{PreClaim, PreBoot, PostJoin, PreDrain, PreFence, PreClean, PreRelease}
 }
 
+// Drain says how a node is emptied and forgotten. The zero value empties nothing and forgets nothing: machines that are
+// no nodes.
+type Drain struct {
+	// Target is the join target whose cluster the node is in; "" for none.
+	Target string `json:"target,omitempty"`
+	// Node is its name; the machine's host name when empty.
+	Node string `json:"node,omitempty"`
+	// IsSkipped leaves the pods where they are; the node is forgotten all the same.
+	IsSkipped bool `json:"isSkipped,omitempty"`
+	// Timeout bounds the eviction, 0 for no limit; IsBlocking waits for a person then instead of going on.
+	Timeout    Duration `json:"timeout,omitempty"`
+	IsBlocking bool     `json:"isBlocking,omitempty"`
+	// GraceSeconds is what each pod is given; 0 or -1 takes the pod's own.
+	GraceSeconds       int  `json:"graceSeconds,omitempty"`
+	DeleteEmptyDirData bool `json:"deleteEmptyDirData,omitempty"`
+	// VolumeTimeout bounds the wait until volumes are detached; 0 does not wait.
+	VolumeTimeout Duration `json:"volumeTimeout,omitempty"`
+	// ForgetTimeout bounds how long deleting the node object is tried; 0 for no limit.
+	ForgetTimeout Duration `json:"forgetTimeout,omitempty"`
+}
+
+// DrainState is how far emptying a node is.
+type DrainState struct {
+	IsDone bool `json:"isDone"`
+	// Reason is one of Draining, BlockedByPDB, WaitingForVolumes, WorkloadClusterUnreachable, DrainTimeout.
+	Reason    string   `json:"reason,omitempty"`
+	Detail    string   `json:"detail,omitempty"`    // one line for people, the same while nothing changes
+	BlockedBy []string `json:"blockedBy,omitempty"` // pods or budgets, at most 16
+}
+
 // Placement says which hosts a machine may be given, and which are better.
 type Placement struct {
 	Host          string               `json:"host,omitempty"` // exactly this one; excludes the rest
@@ -115,6 +157,8 @@ type Placement struct {
 	// Reuse says whether the host that an earlier machine of the same ReuseKey had is taken again.
 	Reuse    Reuse  `json:"reuse,omitempty"`
 	ReuseKey string `json:"reuseKey,omitempty"` // the machine's name when empty
+	// NotPools are pools whose hosts it may not have, not even as the host that it names.
+	NotPools []string `json:"notPools,omitempty"`
 }
 
 // Reuse says how much a machine wants the host it had.
@@ -199,6 +243,14 @@ func (p *Placement) Validate() error {
 	if p.FailureDomain != "" && !domainRE.MatchString(p.FailureDomain) {
 		return Errorf(Invalid, "%q is not a failure domain", Clean(p.FailureDomain, 80)).WithHint("name a site, a row or a rack")
 	}
+	if len(p.NotPools) > 256 {
+		return Errorf(Invalid, "at most 256 pools may be left out")
+	}
+	for _, name := range p.NotPools {
+		if err := CheckName("pool", name); err != nil {
+			return err
+		}
+	}
 	if len(p.Preferred) > 8 || len(p.Tolerations) > 16 {
 		return Errorf(Invalid, "at most 8 preferences and 16 tolerations are allowed")
 	}
@@ -275,6 +327,9 @@ func (m *Machine) Validate() error {
 			return err
 		}
 	}
+	if err := m.checkWanted(); err != nil {
+		return err
+	}
 	return m.Placement.Validate()
 }
 
@@ -322,6 +377,10 @@ type Pool struct {
 	Clean        CleanMode            `json:"clean,omitempty"` // quick when ""
 	// MinSpare hosts stay unclaimed for replacing failed ones.
 	MinSpare int `json:"minSpare,omitempty"`
+	// AllowedNamespaces are the labels of the namespaces of attached clusters whose machines may take its hosts; "" for all.
+	AllowedNamespaces string `json:"allowedNamespaces,omitempty"`
+	// Owner is the object of an attached cluster that it is kept for; "" when a person made it.
+	Owner string `json:"owner,omitempty"`
 	// BurnInFor is how long new hosts are loaded before they are available; 0 for not at all.
 	BurnInFor Duration  `json:"burnInFor,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
@@ -350,6 +409,11 @@ func (p *Pool) Validate() error {
 	}
 	if p.Clean != "" && !slices.Contains(CleanModes(), p.Clean) {
 		return Errorf(Invalid, "pool %s: %q is not a way to clean", p.Name, Clean(string(p.Clean), 40)).WithHint("use one of %v", CleanModes())
+	}
+	for field, text := range map[string]string{"allowedNamespaces": p.AllowedNamespaces, "owner": p.Owner} {
+		if err := CheckText("pool "+p.Name+": "+field, text, 1024); err != nil {
+			return err
+		}
 	}
 	if p.MinSpare < 0 || p.Budget.Provision < 0 || p.Budget.Destroy < 0 || p.Budget.DestroyInterval < 0 || p.BurnInFor < 0 {
 		return Errorf(Invalid, "pool %s: a budget cannot be negative", p.Name)

@@ -87,9 +87,10 @@ const (
 	StepFirstBoot  Step = "first-boot"  // until that reports up
 	StepPostJoin   Step = "post-join"   // hooks
 	StepPreDrain   Step = "pre-drain"   // hooks
-	StepDrain      Step = "drain"       // a node is emptied; by whoever attached the cluster
+	StepDrain      Step = "drain"       // the Kubernetes node on it is emptied
 	StepPreFence   Step = "pre-fence"   // hooks
 	StepFence      Step = "fence"       // until the old operating system cannot run any more
+	StepForget     Step = "forget"      // the node's object is deleted in its cluster
 	StepPreClean   Step = "pre-clean"   // hooks
 	StepWipe       Step = "wipe"        // the agent wipes
 	StepPreRelease Step = "pre-release" // hooks

@@ -11,14 +11,15 @@ type Selector []Term
 // Term compares one attribute of a host (see Host.Attribute). A host without the attribute meets only Not terms.
 type Term struct {
 	Key   string
-	Op    string // "=", "!=", "=~" (whole-value regular expression), or "exists"
+	Op    string // "=", "!=", "=~" (whole-value regular expression), "exists" or "absent"
 	Value string
 	re    *regexp.Regexp
 }
 
 var termRE = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z0-9._/:-]*)\s*(=~|!=|=)\s*(.*?)\s*$`)
 
-// ParseSelector reads comma-separated terms: key=value, key!=value, key=~regexp, or key alone for "has one".
+// ParseSelector reads comma-separated terms: key=value, key!=value, key=~regexp, key alone for "has one", or
+// !key for "has none".
 // Keys are labels, or the names of host fields such as product, rack, arch, serial; "label:" and "fact:" force one.
 // An empty text gives an empty selector, which matches nothing.
 func ParseSelector(text string) (Selector, error) {
@@ -48,12 +49,16 @@ func ParseSelector(text string) (Selector, error) {
 			sel = append(sel, t)
 			continue
 		}
-		key := strings.TrimSpace(part)
+		key, isAbsent := strings.CutPrefix(strings.TrimSpace(part), "!")
 		if !labelRE.MatchString(strings.NewReplacer("label:", "", "fact:", "").Replace(key)) {
 			return nil, Errorf(Invalid, "selector %q: %q is not a term", text, key).
-				WithHint("write key=value, key!=value, key=~regexp or key, separated by commas")
+				WithHint("write key=value, key!=value, key=~regexp, key or !key, separated by commas")
 		}
-		sel = append(sel, Term{Key: key, Op: "exists"})
+		op := "exists"
+		if isAbsent {
+			op = "absent"
+		}
+		sel = append(sel, Term{Key: key, Op: op})
 	}
 	return sel, nil
 }
@@ -73,6 +78,8 @@ func (t Term) matches(values []string) bool {
 		switch t.Op {
 		case "exists":
 			return true
+		case "absent":
+			return false
 		case "=":
 			if v == t.Value {
 				return true
@@ -87,5 +94,5 @@ func (t Term) matches(values []string) bool {
 			}
 		}
 	}
-	return t.Op == "!="
+	return t.Op == "!=" || t.Op == "absent"
 }

@@ -93,16 +93,19 @@ const (
 	EventBMC            = "bmc.checked"
 	EventOperation      = "operation" // started, went on, ended: see Data
 	EventMachine        = "machine"   // changed: Subject is machine/<name>
-	EventStateChanged   = "state.changed"
-	EventDHCPDecline    = "dhcp.decline"
-	EventDHCPRelease    = "dhcp.release"
-	EventConflict       = "address.conflict"
-	EventJoinRefused    = "join.refused" // a join token was used for something that it is not for
-	EventIssueOpened    = "issue.opened"
-	EventIssueClosed    = "issue.closed"
-	EventChanged        = "inventory.changed" // subnet, reservation, image, profile, token: see Subject
-	EventImport         = "artefact.imported"
-	EventServer         = "server" // started, stopped, self-check
+	// EventBootstrapWanted: a machine is booting and its bootstrap data are not here. Subject is machine/<name>.
+	EventBootstrapWanted = "bootstrap.wanted"
+	EventStateChanged    = "state.changed"
+	EventCluster         = "cluster" // an attached cluster has another state: Subject is cluster/<name>
+	EventDHCPDecline     = "dhcp.decline"
+	EventDHCPRelease     = "dhcp.release"
+	EventConflict        = "address.conflict"
+	EventJoinRefused     = "join.refused" // a join token was used for something that it is not for
+	EventIssueOpened     = "issue.opened"
+	EventIssueClosed     = "issue.closed"
+	EventChanged         = "inventory.changed" // subnet, reservation, image, profile, token: see Subject
+	EventImport          = "artefact.imported"
+	EventServer          = "server" // started, stopped, self-check
 )
 
 // Steps returns the kinds of events that show how far a boot has come, in order.
@@ -141,21 +144,22 @@ type Issue struct {
 
 // The types of issues.
 const (
-	IssueIdentityConflict  = "identity-conflict"  // two hosts share a UUID or serial
-	IssueAddressConflict   = "address-conflict"   // somebody else answers for one of our addresses
-	IssuePoolExhausted     = "pool-exhausted"     // no address left to lease
-	IssueProfileTie        = "profile-tie"        // two profiles match with equal priority
-	IssueBootRefused       = "boot-refused"       // a boot could not be given: image, loader, memory
-	IssueTargetUnreachable = "target-unreachable" // a join target's API server does not answer
-	IssueJoinRefused       = "join-refused"       // a join token was used for something that it is not for
-	IssueSecretRefused     = "secret-refused"     // somebody asked for a host's secrets who may not have them
-	IssueBootLoop          = "boot-loop"          // too many boots without an arrival
-	IssueTransferFailed    = "transfer-failed"    // a loader or artefact did not arrive
-	IssueNameTaken         = "hostname-taken"     // a machine uses another host's name
-	IssueInspection        = "inspection-failed"  // our agent could not look at the hardware
-	IssueHardware          = "hardware-changed"   // it is not what it was
-	IssueGolden            = "hardware-lacking"   // it is not what it should be
-	IssueDriver            = "driver-missing"     // our agent has no driver for a device
+	IssueIdentityConflict  = "identity-conflict"   // two hosts share a UUID or serial
+	IssueAddressConflict   = "address-conflict"    // somebody else answers for one of our addresses
+	IssuePoolExhausted     = "pool-exhausted"      // no address left to lease
+	IssueProfileTie        = "profile-tie"         // two profiles match with equal priority
+	IssueBootRefused       = "boot-refused"        // a boot could not be given: image, loader, memory
+	IssueTargetUnreachable = "target-unreachable"  // a join target's API server does not answer
+	IssueCluster           = "cluster-unreachable" // an attached cluster does not answer, or its controllers cannot run
+	IssueJoinRefused       = "join-refused"        // a join token was used for something that it is not for
+	IssueSecretRefused     = "secret-refused"      // somebody asked for a host's secrets who may not have them
+	IssueBootLoop          = "boot-loop"           // too many boots without an arrival
+	IssueTransferFailed    = "transfer-failed"     // a loader or artefact did not arrive
+	IssueNameTaken         = "hostname-taken"      // a machine uses another host's name
+	IssueInspection        = "inspection-failed"   // our agent could not look at the hardware
+	IssueHardware          = "hardware-changed"    // it is not what it was
+	IssueGolden            = "hardware-lacking"    // it is not what it should be
+	IssueDriver            = "driver-missing"      // our agent has no driver for a device
 	IssueInstall           = "install-failed"
 	IssueWipe              = "wipe-failed"
 	IssueFence             = "fence-failed" // its old operating system may still run

@@ -35,6 +35,7 @@ type Tx interface {
 	HardwareTx
 	HistoryTx
 	AccessTx
+	ClusterTx
 }
 
 // Page is a piece of a list: at most Limit rows (0 means all) whose key comes after After.
@@ -59,7 +60,7 @@ type HostTx interface {
 	UpdateHost(h *Host, now time.Time) error
 	DeleteHost(id HostID) error // a Conflict while it is claimed
 	// ListClaimable returns the hosts that are available, not claimed, adopted, protected or in maintenance, and have no open
-	// operation, each with the number of its newest inspection (0 for none), ordered by name.
+	// operation; those that are cordoned are among them. Each comes with the number of its newest inspection (0 for none), ordered by name.
 	ListClaimable() ([]Claimable, error)
 }
 
@@ -98,6 +99,8 @@ type NetworkTx interface {
 
 	FindLease(a netip.Addr) (Lease, error)
 	ListLeases(subnet string, p Page) ([]Lease, error)
+	// ListLeasesOf returns the leases of a network card, the latest first.
+	ListLeasesOf(mac MAC) ([]Lease, error)
 	// SaveLease writes a lease over whatever held its address.
 	SaveLease(l Lease) error
 	DeleteLease(a netip.Addr) error
@@ -115,7 +118,7 @@ type ImageTx interface {
 	ListImages(p Page) ([]Image, error)
 	CreateImage(i *Image, now time.Time) error // its artefacts must be stored
 	UpdateImage(i *Image, now time.Time) error
-	DeleteImage(name string) error // a Conflict while a profile uses it
+	DeleteImage(name string) error // a Conflict while a profile or a machine uses it
 
 	FindProfile(name string) (Profile, error)
 	ListProfiles(p Page) ([]Profile, error)
@@ -152,7 +155,7 @@ type SecretTx interface {
 	ListSecrets(p Page) ([]Secret, error) // ordered by name; Sealed is left out
 	CreateSecret(s *Secret, now time.Time) error
 	UpdateSecret(s *Secret, now time.Time) error
-	DeleteSecret(name string) error // a Conflict while a join target names it
+	DeleteSecret(name string) error // a Conflict while a join target or a cluster names it
 
 	FindJoinTarget(name string) (JoinTarget, error)
 	ListJoinTargets(p Page) ([]JoinTarget, error)
@@ -187,7 +190,7 @@ type MachineTx interface {
 	ListMachines(f MachineFilter, p Page) ([]Machine, error)
 	// ListDueMachines returns those whose NextAt has come, the longest due first.
 	ListDueMachines(now time.Time, limit int) ([]Machine, error)
-	// CreateMachine and UpdateMachine refuse a profile or pool that is not stored as Invalid; the pool DefaultPool may be
+	// CreateMachine and UpdateMachine refuse a profile, image or pool that is not stored as Invalid; the pool DefaultPool may be
 	// missing. CreateMachine refuses a taken Owner as a Conflict.
 	CreateMachine(m *Machine, now time.Time) error
 	// UpdateMachine stores every field but HostID and ClaimID, which follow its claim.
@@ -214,6 +217,8 @@ type MachineFilter struct {
 	Pool    string
 	Phase   MachinePhase
 	Profile string
+	// OwnerPrefix is how the owner begins: those of one cluster, one namespace, one kind.
+	OwnerPrefix string
 }
 
 // OperationTx reads and writes what is being done with hosts.
@@ -293,6 +298,18 @@ type EventFilter struct {
 	HostID    HostID
 	SessionID SessionID
 	Kind      string // a kind, or the part before its dot
+}
+
+// ClusterTx reads and writes attached clusters.
+type ClusterTx interface {
+	FindCluster(name string) (Cluster, error)
+	ListClusters() ([]Cluster, error) // ordered by name
+	// CreateCluster and UpdateCluster refuse a secret that is not stored as Invalid.
+	CreateCluster(c *Cluster, now time.Time) error
+	UpdateCluster(c *Cluster, now time.Time) error // stores what is wanted; c.Version must be the stored one
+	// NoteCluster stores what became of a cluster, from State to SeenAt. That is no new version.
+	NoteCluster(c *Cluster) error
+	DeleteCluster(name string) error
 }
 
 // AccessTx reads and writes who may come in: API tokens, and the rules that accept hosts.

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,12 @@ type Bootstrapper interface {
 	// Emit returns what makes the machine part of something. Errors are *inventory.Error with a Path-like message.
 	Emit(in BootstrapInput) (*Activation, Requirements, error)
 }
+
+// What is wrong with a finished bootstrap document, as the cause of a Bootstrapper's error.
+var (
+	ErrUnsupportedFormat    = errors.New("unsupported format")    // it is of another kind, or for another tool
+	ErrUnsupportedDirective = errors.New("unsupported directive") // something in it cannot be said to this OS
+)
 
 // BootstrapInput is what a bootstrapper knows.
 type BootstrapInput struct {

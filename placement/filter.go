@@ -21,6 +21,7 @@ type shape struct {
 
 	poolName   string
 	pool       []*memo // selector and requirements of the pool
+	barred     []bar
 	filters    []*memo // selector and requirements of the machine
 	disk       *memo   // nil when nothing is written to a disk
 	preferred  []preference
@@ -35,6 +36,12 @@ type shape struct {
 	isScored []bool
 }
 
+// bar keeps the hosts of a pool out.
+type bar struct {
+	pool []*memo
+	no   *cause
+}
+
 type preference struct {
 	weight int
 	memo   *memo
@@ -45,7 +52,7 @@ func (y *yard) shapeOf(d *Demand) (*shape, error) {
 	p := d.Machine.Placement
 	p.Reuse, p.ReuseKey, p.FailureDomain = "", "", "" // see query
 	key, err := json.Marshal([]any{
-		p, d.Pool.Name, d.Pool.Selector, d.Pool.Requirements, d.Pool.MinSpare, d.IsInspectionNeeded, d.Machine.RootDisk, d.Machine.KeepDisks,
+		p, d.Pool.Name, d.Pool.Selector, d.Pool.Requirements, d.Pool.MinSpare, d.Barred, d.IsInspectionNeeded, d.Machine.RootDisk, d.Machine.KeepDisks,
 		d.Image.Arch, d.Image.MemoryMiB, d.Image.DiskBytes, d.Image.IsDisk(), d.Image.IsInstaller,
 	})
 	if err != nil {
@@ -80,10 +87,37 @@ func (y *yard) newShape(d *Demand) (*shape, error) {
 			return nil, err
 		}
 	}
+	for i := range d.Barred {
+		b, err := y.bar(&d.Barred[i])
+		if err != nil {
+			return nil, err
+		}
+		s.barred = append(s.barred, b)
+	}
 	if s.isPinned {
 		return s, nil
 	}
 	return s, y.addFilters(s, d)
+}
+
+// bar reads a pool whose hosts are kept out.
+func (y *yard) bar(p *inventory.Pool) (b bar, err error) {
+	b.no = &cause{phrase: "is in pool " + p.Name + ", which the machine may not use", hint: "see who may: slipway pool show " + p.Name, isOutside: true}
+	if p.Selector != "" {
+		m, err := y.selector(p.Selector, b.no)
+		if err != nil {
+			return b, err
+		}
+		b.pool = append(b.pool, m)
+	}
+	if !p.Requirements.IsZero() {
+		m, err := y.requirements(p.Requirements)
+		if err != nil {
+			return b, err
+		}
+		b.pool = append(b.pool, m)
+	}
+	return b, nil
 }
 
 // addFilters reads the selectors and requirements of a machine and its pool.
@@ -171,6 +205,8 @@ func base(c *Candidate) *cause {
 		return busy[h.State]
 	case h.InMaintenance:
 		return inMaintenance
+	case h.IsCordoned:
+		return cordoned
 	case h.IsProtected:
 		return protected
 	case h.IsDirty:
@@ -185,6 +221,11 @@ func base(c *Candidate) *cause {
 func (s *shape) judge(e *entry) *cause {
 	if c := all(s.pool, e); c != nil {
 		return c
+	}
+	for _, b := range s.barred {
+		if all(b.pool, e) == nil {
+			return b.no
+		}
 	}
 	switch {
 	case e.base != nil:

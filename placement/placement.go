@@ -30,6 +30,7 @@ type Demand struct {
 	Pool    inventory.Pool  // of the machine; its zero value holds every host
 	Image   inventory.Image // that it is installed from, or boots
 	Now     time.Time
+	Barred  []inventory.Pool // whose hosts the machine may not have
 	// IsInspectionNeeded keeps hosts out that were never inspected.
 	IsInspectionNeeded bool
 }

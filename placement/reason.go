@@ -27,6 +27,7 @@ var (
 	adopted        = &cause{phrase: "is adopted with an operating system of its own", hint: "end that with: slipway host adopt NAME --off"}
 	failed         = &cause{phrase: "has failed and is in quarantine", hint: "see why, and clear it: slipway host show NAME"}
 	inMaintenance  = &cause{phrase: "is in maintenance", hint: "end it with: slipway host maintain NAME --off"}
+	cordoned       = &cause{phrase: "is cordoned", hint: "end it with: slipway host cordon NAME --off"}
 	protected      = &cause{phrase: "is protected", hint: "end it with: slipway host protect NAME --off"}
 	dirty          = &cause{phrase: "is not wiped yet", hint: "wipe it with: slipway host clean NAME"}
 	faulty         = &cause{phrase: "lacks what its golden hardware has", hint: "see what: slipway host hardware NAME"}

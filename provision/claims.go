@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/placement"
 )
@@ -18,18 +17,12 @@ const (
 	placeEvery = 15 * time.Second
 	// placeAtOnce bounds one round.
 	placeAtOnce = 1000
+	// placeLong is how long a round takes that reads very many hosts. It is followed by as long a pause, so that machines
+	// that come one by one are placed together, and half of a processor stays free.
+	placeLong = 250 * time.Millisecond
 	// claimsPerWrite bounds a transaction, so that no lease waits long behind it.
 	claimsPerWrite = 50
 )
-
-// checkExpression compiles what a machine requires, so that nonsense is refused before it waits for ever.
-func (e *Engine) checkExpression(m *inventory.Machine) error {
-	if m.Placement.Requirements.Expression == "" {
-		return nil
-	}
-	_, err := hardware.Compile(m.Placement.Requirements.Expression)
-	return err
-}
 
 // place finds hosts for the machines that wait for one. Choosing is pure, on a snapshot; each claim is then one
 // transaction that fails when the host was taken meanwhile, and the machine tries again.
@@ -38,6 +31,15 @@ func (e *Engine) place(ctx context.Context) error {
 		due     []inventory.Machine
 		choices []placement.Choice
 	)
+	began := time.Now()
+	if began.Before(e.placeAfter) {
+		return nil // the driver comes back by itself
+	}
+	defer func() {
+		if took := time.Since(began); took > placeLong {
+			e.placeAfter = time.Now().Add(took)
+		}
+	}()
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		now := e.cfg.Now()
 		if e.hasFreed.Swap(false) { // a host has become available: everybody who waits has a chance
@@ -101,23 +103,30 @@ func (e *Engine) demands(tx inventory.Tx, due []inventory.Machine, now time.Time
 			}
 			pools[name] = p
 		}
-		if _, ok := images[m.Profile]; !ok {
-			f, err := tx.FindProfile(m.Profile)
+		kind := m.Profile + "\x00" + m.Image
+		if _, ok := images[kind]; !ok {
+			i, err := e.imageOf(tx, &m)
 			if err != nil {
-				return nil, fmt.Errorf("read profile %s: %w", m.Profile, err)
+				return nil, err
 			}
-			i, err := tx.FindImage(f.Image)
-			if err != nil {
-				return nil, fmt.Errorf("read image %s: %w", f.Image, err)
-			}
-			images[m.Profile] = i
+			images[kind] = i
 		}
-		image := images[m.Profile]
+		image := images[kind]
 		if _, ok := agents[image.Arch]; !ok {
 			_, err := tx.FindImage(inventory.AgentImage(image.Arch))
 			agents[image.Arch] = err == nil
 		}
-		all = append(all, placement.Demand{Machine: m, Pool: pools[name], Image: image, Now: now, IsInspectionNeeded: agents[image.Arch]})
+		var barred []inventory.Pool
+		for _, not := range m.Placement.NotPools {
+			if p, err := tx.FindPool(not); err == nil { // one that is gone bars nothing
+				barred = append(barred, p)
+			} else if !isKind(err, inventory.NotFound) {
+				return nil, fmt.Errorf("read pool %s: %w", not, err)
+			}
+		}
+		all = append(all, placement.Demand{
+			Machine: m, Pool: pools[name], Image: image, Now: now, Barred: barred, IsInspectionNeeded: agents[image.Arch],
+		})
 	}
 	return all, nil
 }
@@ -176,6 +185,7 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 			return e.waits(tx, &m, fmt.Sprintf("hook %s of %s is not acknowledged", h.Step, h.Owner), fmt.Sprintf("slipway machine ack %s %s %s", m.Name, h.Step, h.Owner))
 		}
 	}
+	e.rejections.put(m.UID, choice)
 	if choice.Host == nil {
 		m.NextAt = now.Add(placeEvery)
 		if choice.AgainAt.After(now) && choice.AgainAt.Before(m.NextAt) {
@@ -191,7 +201,7 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 	if err != nil {
 		return fmt.Errorf("read host %s: %w", choice.Host.Name, err)
 	}
-	if h.State != inventory.Available || h.ClaimID != "" || h.IsProtected || h.InMaintenance || h.IsAdopted {
+	if h.State != inventory.Available || h.ClaimID != "" || h.IsProtected || h.InMaintenance || h.IsAdopted || h.IsCordoned {
 		m.NextAt = now
 		return tx.UpdateMachine(&m, now) // it was taken meanwhile
 	}
@@ -296,25 +306,22 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	}
 	if err := tx.AddEvent(&inventory.Event{
 		At: now, Kind: inventory.EventClaimed, HostID: h.ID, Subject: "machine/" + m.Name, Detail: "claimed by machine " + m.Name,
-		Data: map[string]any{"claim": c.ID, "machine": m.Name, "uid": m.UID},
+		Data: dataOf(m, map[string]any{"claim": c.ID}),
 	}); err != nil {
 		return err
 	}
 	if err := e.noteMachine(tx, m, m.Reason); err != nil {
 		return err
 	}
-	return e.install(tx, m, h, inventory.OpInstall, nil, "machine "+m.Name)
+	return e.install(tx, m, h, inventory.OpInstall, "", nil, "machine "+m.Name)
 }
 
 // install begins an installation on a host that the machine has claimed; whoever calls it has asked mayInstallAgain.
-func (e *Engine) install(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, ladder []Rung, by string) error {
-	f, err := tx.FindProfile(m.Profile)
+// old is the claim that a reinstallation ended.
+func (e *Engine) install(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, old inventory.ClaimID, ladder []Rung, by string) error {
+	image, err := e.imageOf(tx, m)
 	if err != nil {
-		return fmt.Errorf("read profile %s: %w", m.Profile, err)
-	}
-	image, err := tx.FindImage(f.Image)
-	if err != nil {
-		return fmt.Errorf("read image %s: %w", f.Image, err)
+		return err
 	}
 	if err := e.move(tx, h, inventory.Install, "", "machine "+m.Name+" is installed with profile "+m.Profile); err != nil {
 		return err
@@ -327,7 +334,7 @@ func (e *Engine) install(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 		Kind: kind, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by,
 	}, Params{
 		Road: roadOf(&image), Profile: m.Profile, Revision: m.ProfileRevision, Image: image.Name, Root: root, Keep: m.KeepDisks,
-		MayRestart: true, Ladder: ladder,
+		MayRestart: true, Ladder: ladder, OldClaimID: old, HasNode: e.cfg.Nodes != nil && m.Drain.Target != "",
 	})
 	return err
 }

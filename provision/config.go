@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"slipway.dev/slipway/inventory"
@@ -22,6 +23,8 @@ type rendered struct {
 	profile  string
 	revision int
 	image    string
+	// waitsFor says where the bootstrap data come from that are not here yet, "" for none.
+	waitsFor string
 }
 
 // err says why nothing can be given, nil if something can.
@@ -113,6 +116,9 @@ func (e *Engine) configOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot i
 		return r, nil
 	}
 	r := &rendered{key: key, result: e.cfg.Renderer.Host(in), profile: p.Profile.Name, revision: p.Profile.Revision, image: p.Image.Name}
+	if in.Machine != nil && in.Machine.Secret == "" {
+		r.waitsFor = in.Machine.BootstrapFrom
+	}
 	e.rendered.put(h.ID, r)
 	return r, nil
 }
@@ -200,7 +206,7 @@ func (e *Engine) inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inv
 		}
 		in.Layers = append(in.Layers, layer)
 	}
-	return in, nil
+	return in, e.machineOf(tx, h, &in)
 }
 
 // namedFor returns the host under the name that the installed system is to have, and what tells its installations apart:
@@ -214,7 +220,7 @@ func (e *Engine) namedFor(tx inventory.Tx, h *inventory.Host) (*inventory.Host, 
 		return nil, "", fmt.Errorf("read machine of %s: %w", h.Name, err)
 	}
 	named := *h
-	named.Name = firstOf(m.Hostname, m.Name)
+	named.Name, _, _ = strings.Cut(firstOf(m.Hostname, m.Name), ".")
 	return &named, string(h.ClaimID), nil
 }
 
@@ -224,7 +230,7 @@ func keyOf(tx inventory.Tx, in render.Input) (string, error) {
 	h := in.Host
 	key := []any{
 		h.ID, h.Name, h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, h.Arch, h.Place, h.Labels, h.Facts, h.MACs(), in.BootMAC,
-		in.Image.Name, in.Image.Version, in.Profiles, in.Layers, in.Generation,
+		in.Image.Name, in.Image.Version, in.Profiles, in.Layers, in.Generation, in.Machine,
 	}
 	secrets, err := tx.ListSecrets(inventory.Page{})
 	if err != nil {

@@ -353,7 +353,18 @@ func (e *Engine) lateValue(ctx context.Context, d *delivery, ref string) ([]byte
 	case "secret":
 		name, part, hasPart := strings.Cut(rest, "#")
 		var value []byte
-		err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		var err error
+		isOurs := false
+		if name == bootstrapSecret {
+			value, isOurs, err = e.bootstrapValue(ctx, d)
+		}
+		if isOurs || err != nil {
+			if err == nil && hasPart {
+				value, err = e.cfg.Renderer.Part(value, part)
+			}
+			return value, err
+		}
+		err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 			value, err = e.openSecret(tx, name)
 			return err
 		})

@@ -129,6 +129,8 @@ func (e *Engine) advance(ctx context.Context, op inventory.Operation) error {
 	switch op.Step {
 	case inventory.StepFence, inventory.StepPower, inventory.StepRest, inventory.StepSet:
 		return e.order(ctx, op, h)
+	case inventory.StepDrain, inventory.StepForget:
+		return e.tend(ctx, op, h)
 	}
 	return e.withJob(ctx, op.ID, func(j *job) error {
 		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {

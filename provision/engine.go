@@ -51,6 +51,10 @@ type Config struct {
 	OpenBMC bmc.Opener
 	Sealer  Sealer
 	Pace    bmc.Pace // how patiently changes of power are confirmed; the zero value is bmc.DefaultPace
+	// Nodes empties and deletes Kubernetes nodes; nil leaves them alone.
+	Nodes Nodes
+	// Site is the first part of provider ids; "default" when empty.
+	Site string
 	// NewULID draws ids of machines, claims and operations.
 	NewULID func() string
 	// InstallsPerHour is how often a host may be installed in an hour; 8 when 0.
@@ -71,13 +75,14 @@ var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
 
 // Engine is the lifecycle engine. Its methods may be called from many goroutines.
 type Engine struct {
-	cfg       Config
-	sessions  *sessions
-	recorder  *recorder
-	newHosts  *rate.Limiter
-	rendered  renderings
-	refusals  refusals
-	delivered delivered
+	cfg        Config
+	sessions   *sessions
+	recorder   *recorder
+	newHosts   *rate.Limiter
+	rendered   renderings
+	bootstraps bootstraps
+	refusals   refusals
+	delivered  delivered
 
 	agents      agents
 	busy        busy
@@ -85,6 +90,8 @@ type Engine struct {
 	polls       polls
 	tasks       waiters
 	poked       chan struct{}
+	rejections  rejections
+	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed
 }
 
@@ -125,6 +132,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 			case <-gctx.Done():
 				return nil
 			case <-t.C:
+				e.bootstraps.sweep(e.cfg.Now())
 				if err := errors.Join(e.Sweep(gctx), e.forget(gctx)); err != nil {
 					e.cfg.Log.Warn("history not tidied up", "err", err)
 				}

@@ -12,8 +12,12 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cloudinit"
+	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/capisecret"
+	"slipway.dev/slipway/machineconfig/kubeadm"
+	"slipway.dev/slipway/machineconfig/osadapter"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/render"
 )
@@ -59,7 +63,10 @@ func newLife(t *testing.T) *life {
 	t.Cleanup(func() { l.bank.Close() })
 	l.rack = newRack(t)
 	l.open = l.bank.Open
-	l.renderer = render.New(render.Parts{Provisioners: []machineconfig.Provisioner{cloudinit.New()}})
+	l.renderer = render.New(render.Parts{
+		Provisioners: []machineconfig.Provisioner{cloudinit.New(), ignition.New()}, Bootstrappers: []machineconfig.Bootstrapper{capisecret.New(), kubeadm.New()},
+		Adapt: osadapter.Apply,
+	})
 	l.restart()
 	l.agentImage()
 	return l

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/placement"
 )
 
 // CreateMachine notes that somebody wants a machine; a host is found for it at once or later. It is idempotent for
@@ -41,16 +42,9 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, by stri
 
 // preflight refuses a machine that could never be installed.
 func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
-	f, err := tx.FindProfile(m.Profile)
-	if isKind(err, inventory.NotFound) {
-		return inventory.Errorf(inventory.Invalid, "there is no profile %q", inventory.Clean(m.Profile, 64)).WithHint("list them with: slipway profile list")
-	}
+	i, err := e.imageOf(tx, m)
 	if err != nil {
-		return fmt.Errorf("read profile %s: %w", m.Profile, err)
-	}
-	i, err := tx.FindImage(f.Image)
-	if err != nil {
-		return fmt.Errorf("read image %s: %w", f.Image, err)
+		return err
 	}
 	if i.IsDisk() {
 		if _, err := tx.FindImage(inventory.AgentImage(i.Arch)); isKind(err, inventory.NotFound) {
@@ -68,7 +62,7 @@ func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
 			return inventory.Errorf(inventory.Invalid, "there is no host %q", inventory.Clean(m.Placement.Host, 64)).WithHint("list them with: slipway host list")
 		}
 	}
-	return e.checkExpression(m)
+	return e.checkWanted(tx, m)
 }
 
 // DeleteMachine asks for the end of a machine: its host is fenced, wiped and free again. With force nothing of that is
@@ -135,6 +129,9 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 		return err
 	}
 	clean := inventory.CleanMode(firstOf(string(m.Clean), string(pool.Clean), string(inventory.CleanQuick)))
+	if h.IsRetained {
+		clean = inventory.CleanNone
+	}
 	_, err = e.start(tx, &h, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by}, Params{
 		Clean: clean, Keep: m.KeepDisks, IsGone: true, ReleaseAfter: m.ReleaseAfter, MayRestart: true,
 		Road: e.roadOfMachine(tx, m),
@@ -154,11 +151,7 @@ func (e *Engine) poolOf(tx inventory.Tx, name string) (inventory.Pool, error) {
 
 // roadOfMachine is the road that a machine's image takes now, disk when that cannot be known.
 func (e *Engine) roadOfMachine(tx inventory.Tx, m *inventory.Machine) Road {
-	f, err := tx.FindProfile(m.Profile)
-	if err != nil {
-		return RoadDisk
-	}
-	i, err := tx.FindImage(f.Image)
+	i, err := e.imageOf(tx, m)
 	if err != nil {
 		return RoadDisk
 	}
@@ -191,6 +184,8 @@ func (e *Engine) gone(tx inventory.Tx, m *inventory.Machine, detail string) erro
 	if err := e.noteMachine(tx, m, "gone: "+detail); err != nil {
 		return err
 	}
+	e.bootstraps.drop(m.UID)
+	e.rejections.put(m.UID, placement.Choice{Host: &inventory.Host{}})
 	return tx.DeleteMachine(m.Name)
 }
 
@@ -205,8 +200,17 @@ func (e *Engine) saveMachine(tx inventory.Tx, m *inventory.Machine, detail strin
 func (e *Engine) noteMachine(tx inventory.Tx, m *inventory.Machine, detail string) error {
 	return tx.AddEvent(&inventory.Event{
 		At: e.cfg.Now(), Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name, Detail: inventory.Clean(detail, 500),
-		Data: map[string]any{"machine": m.Name, "uid": m.UID, "phase": m.Phase, "claim": m.ClaimID},
+		Data: dataOf(m, map[string]any{"phase": m.Phase, "claim": m.ClaimID}),
 	})
+}
+
+// dataOf adds to the data of an event whose machine it is about, so that its owner can be woken.
+func dataOf(m *inventory.Machine, data map[string]any) map[string]any {
+	data["machine"], data["uid"] = m.Name, m.UID
+	if m.Owner != "" {
+		data["owner"] = m.Owner
+	}
+	return data
 }
 
 // machine returns the machine that the operation is for, nil for none.

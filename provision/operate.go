@@ -99,8 +99,10 @@ func (j *job) enter(s inventory.Step) (passes bool, err error) {
 	switch s {
 	case inventory.StepBudget:
 		return j.isGranted()
-	case inventory.StepDrain:
-		return true, nil
+	case inventory.StepDrain, inventory.StepForget:
+		if passes, err := j.enterNode(); err != nil || passes {
+			return passes, err
+		}
 	case inventory.StepPower:
 		if j.isHere() || j.isAsking() {
 			return true, nil
@@ -307,6 +309,12 @@ func (j *job) settle() error {
 		}
 		return j.tellMachine(inventory.MachineRunning, "", "")
 	case inventory.OpRelease, inventory.OpClean:
+		if j.host.IsRetained && j.op.MachineUID != "" {
+			if err := j.freed(); err != nil {
+				return err
+			}
+			return j.moveIf(inventory.Fault, "retained: its disks are as its machine left them; look at them, then clean it or release it")
+		}
 		j.host.IsDirty = false
 		if isReplaced := j.op.MachineUID != "" && !j.p.IsGone; isReplaced {
 			if err := j.freed(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -86,13 +87,13 @@ func (e *Engine) withWork(tx inventory.Tx, h *inventory.Host, p *pxe.Plan) error
 // profileOf returns the profile of a host: that of the machine that has it, else the one pinned to it or selected.
 func (e *Engine) profileOf(tx inventory.Tx, h *inventory.Host) (inventory.Profile, *inventory.Error, error) {
 	pin := *h
-	var parameters map[string]string
+	var m inventory.Machine
 	if h.Machine != "" {
-		m, err := tx.FindMachine(h.Machine)
-		if err != nil {
+		var err error
+		if m, err = tx.FindMachine(h.Machine); err != nil {
 			return inventory.Profile{}, nil, fmt.Errorf("read machine of %s: %w", h.Name, err)
 		}
-		pin.Profile, pin.ProfileRevision, parameters = m.Profile, m.ProfileRevision, m.Parameters
+		pin.Profile, pin.ProfileRevision = m.Profile, m.ProfileRevision
 	}
 	profiles, err := tx.ListProfiles(inventory.Page{})
 	if err != nil {
@@ -107,14 +108,16 @@ func (e *Engine) profileOf(tx inventory.Tx, h *inventory.Host) (inventory.Profil
 			return profile, problem, nil
 		}
 	}
-	if len(parameters) > 0 {
+	if len(m.Parameters) > 0 {
 		all := maps.Clone(profile.Parameters)
 		if all == nil {
 			all = map[string]string{}
 		}
-		maps.Copy(all, parameters)
+		maps.Copy(all, m.Parameters)
 		profile.Parameters = all
 	}
+	profile.Image = firstOf(m.Image, profile.Image)
+	profile.KernelArgs = append(slices.Clone(profile.KernelArgs), m.KernelArgs...)
 	return profile, nil, nil
 }
 

@@ -27,6 +27,7 @@ type rack struct {
 	policy inventory.UnknownPolicy
 	ids    int
 	open   bmc.Opener // nil: nothing is powered
+	nodes  Nodes      // nil: nothing is drained
 
 	renderer *render.Renderer // nil: nothing is rendered
 }
@@ -57,7 +58,7 @@ func (r *rack) restart() {
 		},
 		Now:     func() time.Time { return r.clock },
 		NewULID: func() string { r.ids++; return fmt.Sprintf("01K%023d", r.ids) },
-		Secrets: plain{}, Sealer: plain{}, Renderer: r.renderer, OpenBMC: r.open, Pace: bmc.Pace{Every: time.Millisecond, For: 5 * time.Millisecond, Tries: 2, Backoff: time.Millisecond},
+		Nodes:   r.nodes, Site: "fra", Secrets: plain{}, Sealer: plain{}, Renderer: r.renderer, OpenBMC: r.open, Pace: bmc.Pace{Every: time.Millisecond, For: 5 * time.Millisecond, Tries: 2, Backoff: time.Millisecond},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 }

@@ -82,7 +82,9 @@ func (e *Engine) reinstall(tx inventory.Tx, m *inventory.Machine, h *inventory.H
 	if err := e.mayInstallAgain(tx, h); err != nil {
 		return err
 	}
-	if err := tx.DeleteClaim(m.ClaimID); err != nil {
+	old := m.ClaimID
+	e.bootstraps.drop(m.UID) // they were for a boot that is over
+	if err := tx.DeleteClaim(old); err != nil {
 		return err
 	}
 	c := inventory.Claim{ID: inventory.ClaimID(e.cfg.NewULID()), MachineUID: m.UID, Machine: m.Name, HostID: h.ID}
@@ -100,7 +102,7 @@ func (e *Engine) reinstall(tx inventory.Tx, m *inventory.Machine, h *inventory.H
 	if err := e.endTurns(tx, h.ID, true); err != nil {
 		return err
 	}
-	return e.install(tx, m, h, inventory.OpReinstall, ladder, by)
+	return e.install(tx, m, h, inventory.OpReinstall, old, ladder, by)
 }
 
 // replace gives the machine another host, and puts this one aside: it is fenced, wiped, and left for a person.
@@ -116,9 +118,13 @@ func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 			return err
 		}
 	}
+	clean := inventory.CleanQuick
+	if h.IsRetained {
+		clean = inventory.CleanNone
+	}
 	j := &job{e: e, tx: tx, host: *h, op: inventory.Operation{MachineUID: m.UID, Machine: m.Name}}
 	if _, err := e.start(tx, &j.host, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by}, Params{
-		Clean: inventory.CleanQuick, Keep: m.KeepDisks, MayRestart: true, Road: e.roadOfMachine(tx, m),
+		Clean: clean, Keep: m.KeepDisks, MayRestart: true, Road: e.roadOfMachine(tx, m),
 	}); err != nil {
 		return err
 	}

@@ -52,6 +52,9 @@ type Params struct {
 	IsSilent bool `json:"isSilent,omitempty"`
 	// Ladder are the rungs of a remediation that are left, the one under way first.
 	Ladder []Rung `json:"ladder,omitempty"`
+	// OldClaimID is the claim that a reinstallation ended; HasNode says that its node is emptied first.
+	OldClaimID inventory.ClaimID `json:"oldClaimID,omitempty"`
+	HasNode    bool              `json:"hasNode,omitempty"`
 	// IsGone says that the machine goes with this release.
 	IsGone       bool                   `json:"isGone,omitempty"`
 	ReleaseAfter inventory.ReleaseAfter `json:"releaseAfter,omitempty"`
@@ -91,6 +94,11 @@ func steps(kind inventory.OperationKind, p Params) []inventory.Step {
 			return s == inventory.StepPower || s == inventory.StepNetboot || s == inventory.StepWipe
 		})
 	}
+	if kind == inventory.OpReinstall && !p.HasNode {
+		way = slices.DeleteFunc(way, func(s inventory.Step) bool {
+			return s == inventory.StepPreDrain || s == inventory.StepDrain || s == inventory.StepPreFence || s == inventory.StepForget
+		})
+	}
 	if p.BMCUser == "" {
 		way = slices.DeleteFunc(way, func(s inventory.Step) bool { return s == inventory.StepBMCUser })
 	}
@@ -104,7 +112,7 @@ func wayOf(kind inventory.OperationKind, road Road) []inventory.Step {
 	case inventory.OpInstall, inventory.OpReinstall:
 		way := []inventory.Step{inventory.StepBudget, inventory.StepPreBoot}
 		if kind == inventory.OpReinstall {
-			way = append(way, inventory.StepFence)
+			way = append(way, inventory.StepPreDrain, inventory.StepDrain, inventory.StepPreFence, inventory.StepFence, inventory.StepForget)
 		}
 		way = append(way, inventory.StepPower, inventory.StepNetboot)
 		switch road {
@@ -116,7 +124,7 @@ func wayOf(kind inventory.OperationKind, road Road) []inventory.Step {
 		return append(way, inventory.StepFirstBoot, inventory.StepPostJoin)
 	case inventory.OpRelease:
 		return []inventory.Step{
-			inventory.StepPreDrain, inventory.StepDrain, inventory.StepPreFence, inventory.StepFence, inventory.StepPreClean,
+			inventory.StepPreDrain, inventory.StepDrain, inventory.StepPreFence, inventory.StepFence, inventory.StepForget, inventory.StepPreClean,
 			inventory.StepBudget, inventory.StepPower, inventory.StepNetboot, inventory.StepWipe, inventory.StepPreRelease, inventory.StepRest,
 		}
 	case inventory.OpClean:

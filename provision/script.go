@@ -73,11 +73,16 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 			if err := e.restrain(tx, &h, &s, p); err != nil {
 				return err
 			}
-			if p.Problem, err = e.takeTurn(tx, &h, s.ID, config); err != nil {
+			if p.Problem, err = e.awaited(tx, &h, config); err != nil {
 				return err
 			}
+			if p.Problem == nil {
+				if p.Problem, err = e.takeTurn(tx, &h, s.ID, config); err != nil {
+					return err
+				}
+			}
 			d = pxe.Decide(c, &h, p, e.cfg.Now())
-			d.IsTrap = d.IsTrap && (p.Problem == nil || p.Problem.Kind != inventory.Unavailable)
+			d.IsTrap = d.IsTrap && !isAwaitedProblem(p)
 		}
 		if out, err = e.render(c, &h, p, d, s.ID, base); err != nil {
 			d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: messageOf(err), Hint: hintOf(err)}

@@ -259,6 +259,11 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 		return idle, err
 	}
 	if plan.Problem == nil {
+		if plan.Problem, err = j.e.awaited(j.tx, &j.host, config); err != nil {
+			return idle, err
+		}
+	}
+	if plan.Problem == nil {
 		if plan.Problem, err = j.e.takeTurn(j.tx, &j.host, s.ID, config); err != nil {
 			return idle, err
 		}
@@ -268,6 +273,9 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 	}
 	if p := plan.Problem; p != nil {
 		idle.Reason = p.Msg
+		if isAwaitedProblem(plan) {
+			return idle, j.wait(p.Msg, p.Hint, problemAgain)
+		}
 		if err := j.e.openIssue(j.tx, refusal(j.host.ID, s.Subnet, pxe.Decision{Reason: p.Msg, Hint: p.Hint})); err != nil {
 			return idle, err
 		}

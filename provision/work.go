@@ -20,7 +20,7 @@ func workOf(o *inventory.Operation, h *inventory.Host) *pxe.Work {
 			return image
 		}
 		return disk
-	case inventory.StepFence: // any boot of a host that is to be fenced ends in our agent: that is a fence as well
+	case inventory.StepFence, inventory.StepForget: // any boot of a host that is to be fenced ends in our agent: that is a fence as well
 		if o.Kind == inventory.OpRemediate {
 			return disk
 		}

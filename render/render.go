@@ -47,6 +47,8 @@ type Input struct {
 	// Profiles are the host's profile and those it extends, the widest first.
 	Profiles []inventory.Profile
 	Layers   []inventory.Layer // those of the host's scopes, the widest first
+	// Machine is the one that has the host, nil for none.
+	Machine *Machine
 	// Target finds a join target by name; its error is an *inventory.Error.
 	Target func(name string) (inventory.JoinTarget, error)
 	// Secret returns the value of a secret; HasSecret reports whether there is one.
@@ -61,6 +63,9 @@ func (in *Input) profile() *inventory.Profile { return &in.Profiles[len(in.Profi
 // IsWanted reports whether there is anything to render: the image reads a configuration, and somebody has written one.
 func (in *Input) IsWanted() bool {
 	if slices.ContainsFunc(in.Profiles, func(p inventory.Profile) bool { return p.Config != "" || p.Document != nil }) {
+		return true
+	}
+	if in.Machine != nil && (in.Machine.Config != "" || in.Machine.BootstrapFrom != "") {
 		return true
 	}
 	return len(in.Image.Configs) > 0 && slices.ContainsFunc(in.Layers, func(l inventory.Layer) bool { return l.Config != "" })
@@ -202,12 +207,18 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, machineconfig.Repor
 			add("host "+in.Host.Name, l.Config)
 		}
 	}
+	if in.Machine != nil {
+		add(in.Machine.Origin, in.Machine.Config)
+	}
 	if report.HasErrors() {
 		return nil, report
 	}
 	c, findings := machineconfig.Merge(layers...)
 	if report = append(report, findings...); report.HasErrors() {
 		return nil, report
+	}
+	if in.Machine != nil {
+		in.Machine.apply(in, c, &report)
 	}
 	machineconfig.Fill(c, in.Host, in.BootMAC)
 	vars := r.vars(in)
@@ -289,6 +300,12 @@ func finding(path string, err error) machineconfig.Finding {
 	var e *inventory.Error
 	if errors.As(err, &e) {
 		f.Message, f.Hint = e.Msg, e.Hint
+	}
+	switch {
+	case errors.Is(err, machineconfig.ErrUnsupportedFormat):
+		f.Code = "unsupported-format"
+	case errors.Is(err, machineconfig.ErrUnsupportedDirective):
+		f.Code = "unsupported-directive"
 	}
 	return f
 }

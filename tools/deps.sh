@@ -42,6 +42,8 @@ test-net            openipmi                           ipmi_sim, a real IPMI con
 test-net            procps                             names the process that has a port
 test-net            shim-signed                        boot files that are served
 test-net            grub-efi-amd64-signed              boot files that are served
+test-kube           iproute2                           the rack of the walk-throughs in namespaces
+test-kube           ipxe                               boot files that are served to it
 test-judges         ignition                           Ignition's parser and engine
 test-judges         libblkid-dev                       the newer engine is C in part
 test-judges         pkg-config                         finds libblkid

@@ -28,7 +28,7 @@ func (r *rig) operations() (all [][2]string) {
 			}
 		}
 	}
-	return append(all, [][2]string{{"GET", "/metrics"}, {"GET", "/api/v1/openapi.yaml"}, {"GET", "/"}, {"GET", "/api/v1/nothing"}, {"OPTIONS", "/api/v1/hosts"}}...)
+	return append(all, [][2]string{{"GET", "/metrics"}, {"GET", "/api/v1/openapi.yaml"}, {"POST", "/"}, {"GET", "/api/v1/nothing"}, {"OPTIONS", "/api/v1/hosts"}}...)
 }
 
 func TestEveryOperationNeedsATokenOverTCP(t *testing.T) {

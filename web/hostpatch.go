@@ -22,6 +22,9 @@ type HostPatch struct {
 	Place        *PlacePatch         `json:"place,omitempty"`
 	Labels       map[string]*string  `json:"labels,omitempty" doc:"Labels to set; null removes one"`
 
+	IsCordoned *bool `json:"isCordoned,omitempty" doc:"No machine claims it; all else goes on"`
+	IsRetained *bool `json:"isRetained,omitempty" doc:"When its machine goes, its disks stay as they are, and it waits for a person"`
+
 	Taints    []inventory.Taint    `json:"taints,omitempty" doc:"All of them: they keep away machines that do not tolerate them" maxItems:"16"`
 	RootDisk  *inventory.DiskHint  `json:"rootDisk,omitempty" doc:"As a whole: the disk that operating systems are written to"`
 	KeepDisks []inventory.DiskHint `json:"keepDisks,omitempty" doc:"All of them: they are never wiped and never chosen" maxItems:"32"`
@@ -44,6 +47,8 @@ func (s *Server) apply(h *inventory.Host, p HostPatch) error {
 	set(&h.ProfileRevision, p.Revision)
 	set(&h.DiskBoot, p.DiskBoot)
 	set(&h.IsAdopted, p.IsAdopted)
+	set(&h.IsCordoned, p.IsCordoned)
+	set(&h.IsRetained, p.IsRetained)
 	set(&h.UUID, p.UUID)
 	set(&h.Serial, p.Serial)
 	set(&h.AssetTag, p.AssetTag)
@@ -94,6 +99,7 @@ func (s *Server) replace(h *inventory.Host, in inventory.Host) error {
 	h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product = in.UUID, in.Serial, in.AssetTag, in.Manufacturer, in.Product
 	h.Place, h.Labels = in.Place, in.Labels
 	h.Taints, h.RootDisk, h.KeepDisks = in.Taints, in.RootDisk, in.KeepDisks
+	h.IsCordoned, h.IsRetained = in.IsCordoned, in.IsRetained
 	return s.replaceNICs(h, in.NICs)
 }
 

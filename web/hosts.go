@@ -236,13 +236,7 @@ func (s *Server) insertHost(ctx context.Context, tx inventory.Tx, in inventory.H
 	if err := s.replace(&h, in); err != nil {
 		return h, err
 	}
-	if err := checkHost(tx, &h); err != nil {
-		return h, err
-	}
-	if err := tx.CreateHost(&h, now); err != nil {
-		return h, err
-	}
-	return h, tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "host " + h.Name + " added by " + by(ctx)})
+	return h, s.cfg.Lifecycle.AddHost(tx, &h, by(ctx))
 }
 
 // updateHost changes a host with edit and stores it, if that changed anything.
@@ -255,34 +249,6 @@ func (s *Server) updateHost(ctx context.Context, tx inventory.Tx, o WriteOptions
 	if err := edit(&h); err != nil {
 		return old, err
 	}
-	if h.IsAdopted != old.IsAdopted && h.ClaimID != "" {
-		return old, inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s lets it go", h.Machine)
-	}
-	if err := checkHost(tx, &h); err != nil {
-		return old, err
-	}
-	changes := diff(old, h)
-	if len(changes) == 0 {
-		return old, nil
-	}
-	now := s.cfg.Now()
-	if err := tx.UpdateHost(&h, now); err != nil {
-		return old, err
-	}
-	return h, tx.AddEvent(&inventory.Event{
-		At: now, Kind: inventory.EventHostChanged, HostID: h.ID,
-		Detail: "host " + h.Name + " changed (" + fieldNames(changes) + ") by " + by(ctx),
-	})
-}
-
-// checkHost checks a host and what it refers to.
-func checkHost(tx inventory.Tx, h *inventory.Host) error {
-	if err := h.Validate(); err != nil {
-		return err
-	}
-	if h.Profile == "" {
-		return nil
-	}
-	_, err := tx.FindProfile(h.Profile)
-	return err
+	err := s.cfg.Lifecycle.EditHost(tx, old, &h, by(ctx))
+	return h, err
 }

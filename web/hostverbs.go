@@ -59,6 +59,12 @@ func (s *Server) addHostVerbs() {
 	addVerb(s, "maintain", "Put a host into maintenance, or take it out", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
 		return life.Maintain(ctx, id, in.Body.On, by(ctx))
 	})
+	addVerb(s, "cordon", "Keep machines from claiming a host, or end that; all else goes on", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
+		return life.Cordon(ctx, id, in.Body.On, by(ctx))
+	})
+	addVerb(s, "retain", "Leave the disks of a host as they are when its machine goes, or end that", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
+		return life.Retain(ctx, id, in.Body.On, by(ctx))
+	})
 	addVerb(s, "protect", "Keep everything destructive away from a host, or end that", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
 		return life.Protect(ctx, id, in.Body.On, by(ctx))
 	})

@@ -21,6 +21,11 @@ type Hosts interface {
 	Install(ctx context.Context, id inventory.HostID, profile, by string) (inventory.Host, error)
 	Release(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
 	Maintain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
+	// AddHost and EditHost check and store what people say of a host, in a transaction of the caller's.
+	AddHost(tx inventory.Tx, h *inventory.Host, by string) error
+	EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host, by string) error
+	Retain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
+	Cordon(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
 	Protect(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
 	Adopt(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
 	Inspect(ctx context.Context, id inventory.HostID, r provision.InspectRequest, by string) (inventory.Host, error)
@@ -32,6 +37,10 @@ type Hosts interface {
 // Machines is what can be done with machines.
 type Machines interface {
 	CreateMachine(ctx context.Context, m inventory.Machine, by string) (inventory.Machine, error)
+	// CheckMachine refuses what could never be installed. EditMachine checks and stores what is wanted of a machine. Both run
+	// in a transaction of the caller's.
+	CheckMachine(tx inventory.Tx, m *inventory.Machine) error
+	EditMachine(tx inventory.Tx, old inventory.Machine, m *inventory.Machine, by string) error
 	DeleteMachine(ctx context.Context, name string, force bool, by string) (inventory.Machine, error)
 	AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, by string) (inventory.Machine, error)
 	AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (inventory.Machine, error)

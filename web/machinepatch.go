@@ -2,8 +2,6 @@ package web
 
 import (
 	"maps"
-	"slices"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -20,7 +18,12 @@ type MachinePatch struct {
 	KeepDisks       []inventory.DiskHint    `json:"keepDisks,omitempty" maxItems:"32"`
 	Clean           *inventory.CleanMode    `json:"clean,omitempty" enum:"none,quick,full,secure,"`
 	ReleaseAfter    *inventory.ReleaseAfter `json:"releaseAfter,omitempty" enum:"fenced,cleaned,"`
-	Hooks           []inventory.Hook        `json:"hooks,omitempty" doc:"Those that stay keep whether they are acknowledged" maxItems:"32"`
+	Hooks           []inventory.Hook        `json:"hooks,omitempty" doc:"Those that stay keep whether they are acknowledged; those that go count as acknowledged" maxItems:"32"`
+	Image           *string                 `json:"image,omitempty" doc:"Of its next installation, instead of the profile's"`
+	KernelArgs      []string                `json:"kernelArgs,omitempty" doc:"All of them" maxItems:"64"`
+	Config          *string                 `json:"config,omitempty" doc:"Its own layer of configuration, as YAML" maxLength:"1048576"`
+	BootstrapFrom   *string                 `json:"bootstrapFrom,omitempty" doc:"Where its bootstrap data come from when it boots, in words" maxLength:"800"`
+	Drain           *inventory.Drain        `json:"drain,omitempty" doc:"As a whole: how its Kubernetes node is emptied"`
 }
 
 // apply makes the changes of a patch.
@@ -39,7 +42,14 @@ func (p *MachinePatch) apply(m *inventory.Machine) {
 		m.KeepDisks = p.KeepDisks
 	}
 	if p.Hooks != nil {
-		m.Hooks = acked(m.Hooks, p.Hooks)
+		m.Hooks = inventory.KeepAcks(m.Hooks, p.Hooks)
+	}
+	set(&m.Image, p.Image)
+	set(&m.Config, p.Config)
+	set(&m.BootstrapFrom, p.BootstrapFrom)
+	set(&m.Drain, p.Drain)
+	if p.KernelArgs != nil {
+		m.KernelArgs = p.KernelArgs
 	}
 	m.Parameters = maps.Clone(m.Parameters)
 	for k, v := range p.Parameters {
@@ -52,25 +62,4 @@ func (p *MachinePatch) apply(m *inventory.Machine) {
 		}
 		m.Parameters[k] = *v
 	}
-}
-
-// takeWanted takes over from in all that people say of a machine, but name and owner.
-func takeWanted(m *inventory.Machine, in inventory.Machine) {
-	m.Profile, m.ProfileRevision, m.Pool, m.Placement, m.Hostname = in.Profile, in.ProfileRevision, in.Pool, in.Placement, in.Hostname
-	m.Parameters, m.RootDisk, m.KeepDisks, m.Clean, m.ReleaseAfter = in.Parameters, in.RootDisk, in.KeepDisks, in.Clean, in.ReleaseAfter
-	m.Hooks = acked(m.Hooks, in.Hooks)
-}
-
-// acked returns hooks with the acknowledgements of those that were there: only their owners acknowledge.
-func acked(old, hooks []inventory.Hook) []inventory.Hook {
-	out := slices.Clone(hooks)
-	for i, h := range out {
-		out[i].AckedAt = time.Time{}
-		for _, o := range old {
-			if o.Step == h.Step && o.Owner == h.Owner {
-				out[i].AckedAt = o.AckedAt
-			}
-		}
-	}
-	return out
 }

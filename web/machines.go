@@ -17,6 +17,7 @@ type machineQuery struct {
 	Pool    string                 `query:"pool" maxLength:"63"`
 	Phase   inventory.MachinePhase `query:"phase" enum:"pending,provisioning,running,deleting,failed"`
 	Profile string                 `query:"profile" maxLength:"63"`
+	Owner   string                 `query:"owner" doc:"How the owner begins" maxLength:"512"`
 }
 
 // addMachines registers the operations on machines as things; addMachineVerbs adds what is done to them. The engine
@@ -31,7 +32,7 @@ func (s *Server) addMachines() {
 	register(s, operation{method: http.MethodGet, path: "/machines", id: "list-machines", tag: "machines", summary: "List machines"},
 		func(ctx context.Context, in *machineQuery) (out *listed[inventory.Machine], err error) {
 			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-				rows, err := tx.ListMachines(inventory.MachineFilter{Pool: in.Pool, Phase: in.Phase, Profile: in.Profile}, in.more())
+				rows, err := tx.ListMachines(inventory.MachineFilter{Pool: in.Pool, Phase: in.Phase, Profile: in.Profile, OwnerPrefix: in.Owner}, in.more())
 				out = pageOf(rows, in.Limit, machineName)
 				return err
 			})
@@ -84,7 +85,7 @@ func (s *Server) createMachine(ctx context.Context, in *createInput[inventory.Ma
 // insertMachine has the engine make a machine. A dry run makes it in a transaction that is taken back.
 func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryRun bool, status int) (*written, error) {
 	want := inventory.Machine{Name: in.Name, Owner: in.Owner}
-	takeWanted(&want, in)
+	want.TakeWanted(in)
 	err := s.write(ctx, true, func(tx inventory.Tx) error {
 		if in.Owner != "" {
 			if _, err := tx.FindMachineByOwner(in.Owner); err == nil {
@@ -96,7 +97,7 @@ func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryR
 			return nil
 		}
 		m := want
-		if err := checkMachine(tx, &m); err != nil {
+		if err := s.cfg.Lifecycle.CheckMachine(tx, &m); err != nil {
 			return err
 		}
 		m.UID, m.Phase = noULID, inventory.MachinePending
@@ -135,7 +136,7 @@ func (s *Server) putMachine(ctx context.Context, in *putInput[inventory.Machine]
 			if owner != m.Owner {
 				return inventory.Errorf(inventory.Conflict, "machine %s belongs to %q", m.Name, m.Owner).WithHint("its owner cannot be changed")
 			}
-			takeWanted(m, in.Body)
+			m.TakeWanted(in.Body)
 			return nil
 		})
 	case !isKind(err, inventory.NotFound):
@@ -178,52 +179,9 @@ func (s *Server) editMachine(ctx context.Context, o WriteOptions, name string, e
 		if err := edit(&m); err != nil {
 			return err
 		}
-		changes := diff(old, m)
-		if len(changes) == 0 {
-			m = old
-			return nil
-		}
-		if err := checkEdit(tx, &old, &m); err != nil {
-			return err
-		}
-		now := s.cfg.Now()
-		if m.Phase == inventory.MachinePending {
-			m.NextAt = now // another host may fit it now
-		}
-		if err := tx.UpdateMachine(&m, now); err != nil {
-			return err
-		}
-		return tx.AddEvent(&inventory.Event{
-			At: now, Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name,
-			Detail: "machine " + m.Name + " changed (" + fieldNames(changes) + ") by " + by(ctx),
-			Data:   map[string]any{"machine": m.Name, "uid": m.UID, "phase": m.Phase, "claim": m.ClaimID},
-		})
+		return s.cfg.Lifecycle.EditMachine(tx, old, &m, by(ctx))
 	})
 	return machineWritten(&old, m, o.DryRun, http.StatusOK), err
-}
-
-// checkEdit refuses what cannot be changed any more.
-func checkEdit(tx inventory.Tx, old, m *inventory.Machine) error {
-	if !old.DeletedAt.IsZero() {
-		return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", old.Name).WithHint("wait until it is gone: slipway machine show %s", old.Name)
-	}
-	isMoved := old.Pool != m.Pool || len(diff(old.Placement, m.Placement)) > 0
-	if isMoved && old.HostID != "" {
-		return inventory.Errorf(inventory.Conflict, "machine %s has a host already: its pool and placement stay", old.Name).
-			WithHint("give it another host with: slipway machine remediate %s --step replace; or delete it and create it anew", old.Name)
-	}
-	return checkMachine(tx, m)
-}
-
-// checkMachine checks a machine and what it refers to.
-func checkMachine(tx inventory.Tx, m *inventory.Machine) error {
-	if err := m.Validate(); err != nil {
-		return err
-	}
-	if _, err := tx.FindProfile(m.Profile); isKind(err, inventory.NotFound) {
-		return inventory.Errorf(inventory.Invalid, "there is no profile %q", inventory.Clean(m.Profile, 64)).WithHint("list them with: slipway profile list")
-	}
-	return checkExpression(m.Placement.Requirements)
 }
 
 // checkExpression compiles what is required, so that nonsense is refused before anything waits for it.

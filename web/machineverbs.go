@@ -69,7 +69,7 @@ func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Cont
 
 func (s *Server) adoptMachine(ctx context.Context, in *adoptMachineInput) (*one[inventory.Machine], error) {
 	want := inventory.Machine{Name: in.Body.Name, Owner: in.Body.Owner}
-	takeWanted(&want, in.Body.Machine)
+	want.TakeWanted(in.Body.Machine)
 	h, err := s.readHost(ctx, in.Body.Host)
 	if err != nil {
 		return nil, err

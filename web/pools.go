@@ -2,6 +2,7 @@ package web
 
 import (
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 // Pool is a pool with how its hosts are doing.
@@ -79,49 +80,15 @@ func recount(tx inventory.Tx, in *Pool, err error) error {
 
 // counted adds to pools how their hosts are doing, going through the hosts once.
 func counted(tx inventory.Tx, pools []inventory.Pool) ([]Pool, error) {
-	out, selectors := make([]Pool, len(pools)), make([]inventory.Selector, len(pools))
-	for i, p := range pools {
-		sel, err := inventory.ParseSelector(p.Selector)
-		if err != nil {
-			return nil, err
-		}
-		out[i].Pool, selectors[i] = p, sel
+	counts, err := provision.PoolCounts(tx, pools)
+	if err != nil {
+		return nil, err
 	}
-	for page := (inventory.Page{Limit: 1000}); len(pools) > 0; {
-		hosts, err := tx.ListHosts(inventory.HostFilter{}, page)
-		if err != nil {
-			return nil, err
-		}
-		for i := range hosts {
-			page.After = hosts[i].Name
-			for n := range out {
-				if len(selectors[n]) == 0 || selectors[n].Matches(&hosts[i]) {
-					out[n].Hosts.add(&hosts[i])
-				}
-			}
-		}
-		if len(hosts) < page.Limit {
-			break
-		}
+	out := make([]Pool, len(pools))
+	for i, n := range counts {
+		out[i] = Pool{Pool: pools[i], Hosts: PoolHosts(n)}
 	}
 	return out, nil
-}
-
-func (n *PoolHosts) add(h *inventory.Host) {
-	if h.State == inventory.Discovered {
-		return
-	}
-	n.Total++
-	switch {
-	case h.State == inventory.Failed:
-		n.Failed++
-	case h.State == inventory.Releasing || h.State == inventory.Cleaning:
-		n.Cleaning++
-	case h.ClaimID != "":
-		n.Claimed++
-	case h.State == inventory.Available && !h.InMaintenance && !h.IsProtected && !h.IsAdopted && !h.IsDirty:
-		n.Available++
-	}
 }
 
 // addGoldens registers the operations on golden hardware.

@@ -27,6 +27,7 @@ var ownFields = map[string][]string{
 	"Profile":     {"revision", "createdAt", "updatedAt", "version"},
 	"Layer":       {"revision", "createdAt", "updatedAt", "version"},
 	"JoinTarget":  {"createdAt", "updatedAt", "version"},
+	"Cluster":     {"state", "reason", "hint", "uid", "kubernetes", "seenAt", "createdAt", "updatedAt", "version"},
 	"AcceptRule":  {"createdAt", "updatedAt", "version"},
 	"Machine":     machineOwn, "AdoptMachine": machineOwn,
 	"Hook":   {"ackedAt"},
@@ -44,14 +45,15 @@ var machineOwn = []string{
 
 // optional are the fields that have a default, or that the address of a PUT names.
 var optional = map[string][]string{
-	"Host":        {"name", "place", "isAdopted"},
+	"Host":        {"name", "place", "isAdopted", "isCordoned", "isRetained"},
 	"Subnet":      {"name", "mode", "leaseFor", "bootLeaseFor", "unknown"},
 	"Reservation": {"address", "subnet"},
 	"Profile":     {"name", "priority"},
 	"Layer":       {"scope"},
 	"JoinTarget":  {"name", "kubernetes"},
+	"Cluster":     {"name"},
 	"AcceptRule":  {"name"},
-	"Machine":     {"name", "placement", "rootDisk"},
+	"Machine":     {"name", "placement", "rootDisk", "drain"},
 	"Pool":        {"name", "requirements", "budget"},
 	"Golden":      {"name", "requirements", "isStrict"},
 }
@@ -87,6 +89,7 @@ func words() map[string][]string {
 		"Machine.phase": {"pending", "provisioning", "running", "deleting", "failed"}, "Machine.releaseAfter": {"fenced", "cleaned", ""},
 		"Machine.clean": modes, "AdoptMachine.clean": modes, "Pool.clean": modes, "Hook.step": hooks, "Image.diskFormat": inventory.DiskFormats(),
 		"Placement.reuse": {"any", "prefer-same", "require-same", ""},
+		"Cluster.state":   {"attaching", "attached", "standby", "unreachable", "failed"},
 		"Operation.state": {"running", "waiting", "done", "failed", "cancelled"},
 		"Operation.kind":  {"inspect", "install", "reinstall", "release", "clean", "power", "remediate", "rotate"},
 		"HostBMC.driver":  drivers, "SetBMC.driver": drivers, "HostBMC.power": {"on", "off", "unknown", ""}, "Report.kind": {"burn-in", "wipe", "install"},
@@ -97,7 +100,8 @@ func words() map[string][]string {
 // formats are the fields whose text has a form that JSON Schema or we have a name for.
 var formats = map[string]string{
 	"Subnet.cidr": "cidr", "Route.to": "cidr", "Subnet.leaseFor": "go-duration", "Subnet.bootLeaseFor": "go-duration", "NIC.mac": "mac",
-	"JoinTarget.tokenFor":      "go-duration",
+	"JoinTarget.tokenFor": "go-duration",
+	"Drain.timeout":       "go-duration", "Drain.volumeTimeout": "go-duration", "Drain.forgetTimeout": "go-duration",
 	"InspectRequest.burnInFor": "go-duration", "Pool.burnInFor": "go-duration", "Budget.destroyInterval": "go-duration",
 	"Port.mac": "mac", "SetBMC.mac": "mac", "HostBMC.mac": "mac", "FoundBMC.mac": "mac",
 	"Reservation.mac": "mac", "Lease.mac": "mac", "BootSession.mac": "mac", "Event.mac": "mac",

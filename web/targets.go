@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -13,6 +14,12 @@ type TargetCheck struct {
 	Version string              `json:"version,omitempty" doc:"Of its API server"`
 	IsGood  bool                `json:"isGood" doc:"All results are"`
 	Results []TargetCheckResult `json:"results" doc:"In the order in which things were looked at"`
+}
+
+// rbacInput says what a cluster is to allow.
+type rbacInput struct {
+	NameRef
+	Nodes bool `query:"nodes" doc:"With what is needed to look after nodes: labels, taints, emptying, deleting"`
 }
 
 // TargetCheckResult is one thing that was looked at.
@@ -61,14 +68,18 @@ func (s *Server) addTargets() {
 		method: http.MethodGet, path: "/targets/{name}/rbac", id: "get-target-rbac", tag: "targets", plain: "application/yaml",
 		summary: "Write what the cluster's administrator applies once, so that hosts can join", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *nameInput) (*textOutput, error) {
+		func(ctx context.Context, in *rbacInput) (*textOutput, error) {
 			if _, err := s.readTarget(ctx, in.Name); err != nil {
 				return nil, err
 			}
 			if s.cfg.TargetRBAC == nil {
 				return nil, errNoClusters()
 			}
-			return &textOutput{ContentType: "application/yaml", Body: s.cfg.TargetRBAC}, nil
+			body := s.cfg.TargetRBAC
+			if in.Nodes {
+				body = slices.Concat(body, []byte("---\n"), s.cfg.TargetNodesRBAC)
+			}
+			return &textOutput{ContentType: "application/yaml", Body: body}, nil
 		})
 	register(s, operation{
 		method: http.MethodGet, path: "/targets/{name}/tokens", id: "list-join-tokens", tag: "targets",

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -53,16 +54,21 @@ type Config struct {
 	Artefacts Artefacts
 	Catalogue []images.Entry
 	Events    Events
-	Configs   Configs // nil: there is nothing to render, and configurations are saved unseen
-	Secrets   Sealer  // nil: no secret can be stored
+	Configs   Configs   // nil: there is nothing to render, and configurations are saved unseen
+	Secrets   Sealer    // nil: no secret can be stored
+	Appliance Appliance // what controllers in a cluster are told; nil: there are none
 	// CheckTarget looks whether hosts can join a target, and TargetRBAC is what its cluster needs for that; nil: nobody
 	// speaks to clusters.
 	CheckTarget func(ctx context.Context, t inventory.JoinTarget) TargetCheck
 	TargetRBAC  []byte
-	SelfCheck   func(ctx context.Context) []Check
+	// TargetNodesRBAC is what is added where Slipway looks after nodes too.
+	TargetNodesRBAC []byte
+	Clusters        Clusters // nil: no cluster can be attached
+	SelfCheck       func(ctx context.Context) []Check
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
 	Scan    func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
 	Metrics http.Handler // what /metrics answers; nil: there is none
+	UI      fs.FS        // the web UI as it was built; nil: there is none
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
@@ -83,6 +89,7 @@ type Server struct {
 	spec    []byte // the OpenAPI description as YAML
 	specErr error
 	router  http.Handler
+	pages   pages
 	keeper  *keeper
 	closing chan struct{}   // closed when Serve ends: streams and long waits stop
 	life    context.Context // ends with closing, for what takes a context
@@ -119,6 +126,11 @@ func New(cfg Config) *Server {
 		e.GET("/metrics", echo.WrapHandler(cfg.Metrics))
 	}
 	s.router = e
+	pages, err := readPages(cfg.UI)
+	if err != nil {
+		cfg.Log.Error("the web UI cannot be read", "err", err)
+	}
+	s.pages = pages
 	return s
 }
 
@@ -146,17 +158,19 @@ func (s *Server) addAll() {
 	s.addRenderings()
 	s.addSecrets()
 	s.addTargets()
+	s.addClusters()
 	s.addSessions()
 	s.addEvents()
 	s.addIssues()
 	s.addAcceptRules()
 	s.addTokens()
 	s.addTransfer()
+	s.addAppliance()
 	s.addSystem()
 }
 
 // Handler returns the API for requests that need a token.
-func (s *Server) Handler() http.Handler { return s.chain(s.keeper.guard(s.router)) }
+func (s *Server) Handler() http.Handler { return s.chain(s.ui(s.keeper.guard(s.router))) }
 
 // SocketHandler returns the API for requests over the Unix socket, which need none.
 func (s *Server) SocketHandler() http.Handler { return s.chain(admitLocal(s.router)) }

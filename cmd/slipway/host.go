@@ -25,6 +25,8 @@ type hostCommand struct {
 	Install  hostInstall  `cmd:"" help:"Arm hosts to be installed at their next boot. This overwrites their disks."`
 	Release  hostRelease  `cmd:"" help:"Take hosts back, or clear their failure."`
 	Maintain hostMaintain `cmd:"" help:"Put hosts into maintenance, or with --off take them out."`
+	Cordon   hostCordon   `cmd:"" help:"Keep machines from claiming hosts, or with --off end that. All else goes on."`
+	Retain   hostRetain   `cmd:"" help:"Leave the disks of hosts as they are when their machines go, or with --off end that."`
 	Protect  hostProtect  `cmd:"" help:"Keep everything destructive away from hosts, or with --off end that."`
 	Explain  hostExplain  `cmd:"" help:"Say what a host would boot now, and why."`
 	Script   hostScript   `cmd:"" help:"Show the boot script that a host would get now."`
@@ -87,7 +89,7 @@ func flagsOf(h inventory.Host) string {
 	for _, f := range []struct {
 		is   bool
 		name string
-	}{{h.InMaintenance, "maintenance"}, {h.IsProtected, "protected"}, {h.IsAdopted, "adopted"}, {h.IsArmed, "armed"}, {h.IsDirty && h.ClaimID == "", "dirty"}} {
+	}{{h.InMaintenance, "maintenance"}, {h.IsProtected, "protected"}, {h.IsAdopted, "adopted"}, {h.IsCordoned, "cordoned"}, {h.IsRetained, "retained"}, {h.IsArmed, "armed"}, {h.IsDirty && h.ClaimID == "", "dirty"}} {
 		if f.is {
 			flags = append(flags, f.name)
 		}

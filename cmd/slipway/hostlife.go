@@ -146,6 +146,26 @@ func (c *hostMaintain) Run(s *session) error {
 	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Maintain(s.ctx, name, !c.Off) })
 }
 
+type hostCordon struct {
+	Hosts []string `arg:""`
+	Off   bool     `help:"End it."`
+}
+
+// Run cordons hosts or ends that.
+func (c *hostCordon) Run(s *session) error {
+	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Cordon(s.ctx, name, !c.Off) })
+}
+
+type hostRetain struct {
+	Hosts []string `arg:""`
+	Off   bool     `help:"End it."`
+}
+
+// Run retains hosts or ends that.
+func (c *hostRetain) Run(s *session) error {
+	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Retain(s.ctx, name, !c.Off) })
+}
+
 type hostProtect struct {
 	Hosts []string `arg:""`
 	Off   bool     `help:"End it."`

@@ -80,6 +80,12 @@ func (c *machineShow) Run(s *session) error {
 			profile += fmt.Sprintf(", revision %d", m.ProfileRevision)
 		}
 		t.field("profile", profile)
+		t.field("image", m.Image)
+		t.field("kernel arguments", strings.Join(m.KernelArgs, " "))
+		t.field("bootstrap data from", m.BootstrapFrom)
+		if m.Drain.Target != "" {
+			t.field("node", m.NodeOf()+" in "+m.Drain.Target)
+		}
 		t.field("pool", orDefault(m.Pool))
 		names := s.hostNames()
 		t.field("host", names(m.HostID))
@@ -126,6 +132,7 @@ func (s *session) openOperation(t *tableWriter, machine string) {
 
 func placementFields(t *tableWriter, p inventory.Placement) {
 	t.field("on host", p.Host)
+	t.field("not in pools", strings.Join(p.NotPools, ", "))
 	t.field("selector", p.Selector)
 	t.field("requires", requirementsText(p.Requirements))
 	for _, w := range p.Preferred {

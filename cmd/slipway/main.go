@@ -48,12 +48,19 @@ type cli struct {
 	Layer       layerCommand       `cmd:"" help:"Configuration that hosts of a site, a rack or all of them share." group:"nouns"`
 	Secret      secretCommand      `cmd:"" help:"Values that configurations refer to and only machines are given." group:"nouns"`
 	Target      targetCommand      `cmd:"" help:"Kubernetes clusters that machines join." group:"nouns"`
+	Cluster     clusterCommand     `cmd:"" help:"Kubernetes clusters that are attached: their custom resources say what is wanted." group:"nouns"`
 	Session     sessionCommand     `cmd:"" help:"Boots, one by one." group:"nouns"`
 	Event       eventCommand       `cmd:"" help:"What has happened." group:"nouns"`
 	Issue       issueCommand       `cmd:"" help:"What is wrong." group:"nouns"`
 	Token       tokenCommand       `cmd:"" help:"Who may use the API over the network." group:"nouns"`
 	Acceptrule  acceptruleCommand  `cmd:"" help:"Rules that accept hosts by themselves." group:"nouns"`
 
+	Manager    managerCommand    `cmd:"" help:"Run the controllers of custom resources in a cluster, for a server elsewhere."`
+	Apply      applyCommand      `cmd:"" help:"Make hosts, pools, join targets and machines as files of custom resources say, without Kubernetes."`
+	Delete     deleteCommand     `cmd:"" help:"Take back what slipway apply has made of files."`
+	Get        getCommand        `cmd:"" help:"Show what was applied, with its status."`
+	Convert    convertCommand    `cmd:"" help:"Turn objects of other machine APIs into ours."`
+	Manifests  manifestsCommand  `cmd:"" help:"Write what Slipway puts into a Kubernetes cluster."`
 	Render     renderCommand     `cmd:"" help:"Show what a host would be given to become, now or with a draft."`
 	Diff       diffCommand       `cmd:"" help:"Show how that differs from what the host was given last."`
 	Explain    explainCommand    `cmd:"" help:"Say which layer each value of a host's configuration comes from."`
@@ -71,6 +78,9 @@ type serveCommand struct{ serve.Cmd }
 func (c *serveCommand) Run() error { return c.Serve(version) }
 
 func main() {
+	if isPlugin(os.Args[0]) {
+		os.Exit(runPlugin(os.Args[1:], os.Stdout, os.Stderr))
+	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

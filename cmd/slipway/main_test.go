@@ -25,6 +25,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/render"
@@ -114,7 +115,8 @@ func startRig(dir string) (*rig, error) {
 		Scan: func(context.Context, string, []string) ([]web.FoundBMC, error) {
 			return []web.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
 		},
-		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
+		Appliance: local.New(local.Config{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now}),
+		Configs:   engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {
 			return web.TargetCheck{Target: t.Name, Results: []web.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,6 +38,7 @@ type session struct {
 	err     io.Writer // talk
 	parser  *kong.Kong
 	c       *client.Client
+	tls     *tls.Config // for a server with https; nil is the usual one
 }
 
 // client connects to the server that the flags name.
@@ -56,7 +58,7 @@ func (s *session) client() (*client.Client, error) {
 	if server == "" {
 		server = defaultSocket
 	}
-	c, err := client.New(client.Config{Server: server, Token: token, Agent: "slipway/" + version})
+	c, err := client.New(client.Config{Server: server, Token: token, Agent: "slipway/" + version, TLS: s.tls})
 	if err != nil {
 		return nil, err
 	}

@@ -178,6 +178,7 @@ func (c *targetCheck) Run(s *session) error {
 
 type targetRBAC struct {
 	Target string `arg:""`
+	Nodes  bool   `help:"With what Slipway needs to look after nodes: labels, taints, emptying and deleting them."`
 }
 
 // Run writes the manifest.
@@ -186,7 +187,7 @@ func (c *targetRBAC) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	text, err := api.TargetRBAC(s.ctx, c.Target)
+	text, err := api.TargetRBAC(s.ctx, c.Target, c.Nodes)
 	if err != nil {
 		return err
 	}

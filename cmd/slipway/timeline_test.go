@@ -159,7 +159,7 @@ func TestHintsNameCommandsThatExist(t *testing.T) {
 			flags[c.path] += " " + w.text + " "
 		}
 	}
-	said := regexp.MustCompile("slipway ([a-z]+) ([a-z][a-z-]*)([^\"`';|\n]*)")
+	said := regexp.MustCompile("slipway ([a-z]+) ([a-z][a-z0-9-]*)([^\"`';|\n]*)")
 	flag := regexp.MustCompile(`(^| )(--[a-z][a-z-]*)`)
 	n := 0
 	root := filepath.Join("..", "..")

@@ -21,6 +21,8 @@ disk_bytes, remote, seed_label, created_at, updated_at, version`
 	listImagesSQL   = `SELECT ` + imageColumns + ` FROM images WHERE name > $1 ORDER BY name LIMIT $2`
 	imageVersionSQL = `SELECT version FROM images WHERE name = $1`
 	imageUserSQL    = `SELECT name FROM profiles WHERE image = $1 ORDER BY name LIMIT 1`
+	imageMachineSQL = `SELECT name FROM machines WHERE image = $1 ORDER BY name LIMIT 1`
+	hasImageSQL     = `SELECT name FROM images WHERE name = $1`
 	insertImageSQL  = `INSERT INTO images (name, os, release, arch, kernel_args, configs, config_args, memory_mib, is_installer,
 disk_format, disk_bytes, remote, seed_label, created_at, updated_at, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1)`
@@ -209,6 +211,9 @@ func (t *tx) insertImageFiles(i *inventory.Image) error {
 // DeleteImage implements inventory.ImageTx.
 func (t *tx) DeleteImage(name string) error {
 	if err := t.unused("image", name, "profile", imageUserSQL); err != nil {
+		return err
+	}
+	if err := t.unused("image", name, "machine", imageMachineSQL); err != nil {
 		return err
 	}
 	n, err := t.write(deleteImageSQL, name)

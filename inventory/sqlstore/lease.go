@@ -28,6 +28,7 @@ updated_at = $6, version = version + 1 WHERE address = $7 AND version = $8`
 	findLeaseSQL    = `SELECT ` + leaseColumns + ` FROM leases WHERE address = $1`
 	listLeasesSQL   = `SELECT ` + leaseColumns + ` FROM leases WHERE address > $1 ORDER BY address LIMIT $2`
 	subnetLeasesSQL = `SELECT ` + leaseColumns + ` FROM leases WHERE subnet = $1 AND address > $2 ORDER BY address LIMIT $3`
+	macLeasesSQL    = `SELECT ` + leaseColumns + ` FROM leases WHERE mac = $1 ORDER BY starts_at DESC, address`
 	saveLeaseSQL    = `INSERT INTO leases (` + leaseColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (address) DO UPDATE SET subnet = excluded.subnet, mac = excluded.mac, client_id = excluded.client_id,
 hostname = excluded.hostname, state = excluded.state, is_boot = excluded.is_boot, starts_at = excluded.starts_at,
@@ -192,6 +193,11 @@ func (t *tx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, err
 		return list(t, readLease, listLeasesSQL, after, limit(p.Limit))
 	}
 	return list(t, readLease, subnetLeasesSQL, subnet, after, limit(p.Limit))
+}
+
+// ListLeasesOf implements inventory.NetworkTx.
+func (t *tx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
+	return list(t, readLease, macLeasesSQL, string(mac))
 }
 
 // SaveLease implements inventory.NetworkTx. It is the hottest write there is: one statement, and only when the

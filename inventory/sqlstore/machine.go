@@ -10,7 +10,7 @@ import (
 const (
 	machineColumns = `name, uid, owner, profile, profile_revision, pool, placement, hostname, parameters, root_disk, keep_disks,
 clean, release_after, hooks, COALESCE(host_id, ''), COALESCE(claim_id, ''), phase, reason, hint, attempt_n, avoid, deleted_at,
-is_forced, next_at, created_at, updated_at, version`
+is_forced, next_at, COALESCE(image, ''), kernel_args, config, bootstrap_from, drain, created_at, updated_at, version`
 
 	findMachineSQL        = `SELECT ` + machineColumns + ` FROM machines WHERE name = $1`
 	findMachineByUIDSQL   = `SELECT ` + machineColumns + ` FROM machines WHERE uid = $1`
@@ -23,12 +23,14 @@ WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at, name LIMIT $2`
 	uidMachineSQL     = `SELECT name FROM machines WHERE uid = $1`
 	insertMachineSQL  = `INSERT INTO machines (name, uid, owner, profile, profile_revision, pool, placement, hostname, parameters,
 root_disk, keep_disks, clean, release_after, hooks, phase, reason, hint, attempt_n, avoid, deleted_at, is_forced, next_at,
-created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, 1)`
+image, kernel_args, config, bootstrap_from, drain, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, NULLIF($23, ''), $24,
+$25, $26, $27, $28, $29, 1)`
 	updateMachineSQL = `UPDATE machines SET uid = $1, owner = $2, profile = $3, profile_revision = $4, pool = $5, placement = $6,
 hostname = $7, parameters = $8, root_disk = $9, keep_disks = $10, clean = $11, release_after = $12, hooks = $13, phase = $14,
-reason = $15, hint = $16, attempt_n = $17, avoid = $18, deleted_at = $19, is_forced = $20, next_at = $21, updated_at = $22,
-version = version + 1 WHERE name = $23 AND version = $24`
+reason = $15, hint = $16, attempt_n = $17, avoid = $18, deleted_at = $19, is_forced = $20, next_at = $21, image = NULLIF($22, ''),
+kernel_args = $23, config = $24, bootstrap_from = $25, drain = $26, updated_at = $27,
+version = version + 1 WHERE name = $28 AND version = $29`
 	deleteMachineSQL = `DELETE FROM machines WHERE name = $1`
 )
 
@@ -36,7 +38,8 @@ func readMachine(s scan) (m inventory.Machine, err error) {
 	err = s(&m.Name, &m.UID, &m.Owner, &m.Profile, &m.ProfileRevision, &m.Pool, jsonColumn(&m.Placement), &m.Hostname,
 		jsonColumn(&m.Parameters), jsonColumn(&m.RootDisk), jsonColumn(&m.KeepDisks), &m.Clean, &m.ReleaseAfter,
 		jsonColumn(&m.Hooks), &m.HostID, &m.ClaimID, &m.Phase, &m.Reason, &m.Hint, &m.AttemptN, jsonColumn(&m.Avoid),
-		timeColumn(&m.DeletedAt), &m.IsForced, timeColumn(&m.NextAt), timeColumn(&m.CreatedAt), timeColumn(&m.UpdatedAt), &m.Version)
+		timeColumn(&m.DeletedAt), &m.IsForced, timeColumn(&m.NextAt), &m.Image, jsonColumn(&m.KernelArgs),
+		&m.Config, &m.BootstrapFrom, jsonColumn(&m.Drain), timeColumn(&m.CreatedAt), timeColumn(&m.UpdatedAt), &m.Version)
 	return m, err
 }
 
@@ -77,6 +80,10 @@ func machinesSQL(f inventory.MachineFilter) (query string, args []any) {
 	}
 	term("phase", string(f.Phase))
 	term("profile", f.Profile)
+	if f.OwnerPrefix != "" { // the range of all texts that begin like that; no text holds the last character of Unicode
+		args = append(args, f.OwnerPrefix, f.OwnerPrefix+"\U0010ffff")
+		where += fmt.Sprintf("owner >= $%d AND owner < $%d AND owner <> '' AND ", len(args)-1, len(args))
+	}
 	n := len(args)
 	return fmt.Sprintf(`SELECT %s FROM machines WHERE %sname > $%d ORDER BY name LIMIT $%d`, machineColumns, where, n+1, n+2), args
 }
@@ -125,31 +132,32 @@ func (t *tx) UpdateMachine(m *inventory.Machine, now time.Time) error {
 }
 
 // machineArgs refuses what checkMachine does, and returns the arguments that insert and update share, in the order of
-// the columns from uid to next_at.
+// the columns from uid to drain.
 func (t *tx) machineArgs(m *inventory.Machine) ([]any, error) {
 	if err := t.checkMachine(m); err != nil {
 		return nil, err
 	}
-	texts, err := jsonTexts(m.Placement, m.Parameters, m.RootDisk, m.KeepDisks, m.Hooks, m.Avoid)
+	texts, err := jsonTexts(m.Placement, m.Parameters, m.RootDisk, m.KeepDisks, m.Hooks, m.Avoid, m.KernelArgs, m.Drain)
 	if err != nil {
 		return nil, err
 	}
 	return []any{
 		m.UID, m.Owner, m.Profile, m.ProfileRevision, m.Pool, texts[0], m.Hostname, texts[1], texts[2], texts[3],
 		string(m.Clean), string(m.ReleaseAfter), texts[4], string(m.Phase), m.Reason, m.Hint, m.AttemptN, texts[5],
-		ms(m.DeletedAt), bit(m.IsForced), ms(m.NextAt),
+		ms(m.DeletedAt), bit(m.IsForced), ms(m.NextAt), m.Image, texts[6], m.Config, m.BootstrapFrom, texts[7],
 	}, nil
 }
 
-// checkMachine refuses a profile, a revision of it or a pool that is not stored, and a UID or owner that another machine
+// checkMachine refuses a profile, a revision of it, an image or a pool that is not stored, and a UID or owner that another machine
 // has.
 func (t *tx) checkMachine(m *inventory.Machine) error {
 	var name string
 	for _, u := range []struct{ noun, key, query string }{
 		{"profile", m.Profile, hasProfileSQL},
+		{"image", m.Image, hasImageSQL},
 		{"pool", m.Pool, hasPoolSQL},
 	} {
-		if u.noun == "pool" && (u.key == "" || u.key == inventory.DefaultPool) {
+		if u.noun != "profile" && u.key == "" || u.noun == "pool" && u.key == inventory.DefaultPool {
 			continue
 		}
 		if found, err := t.row([]any{&name}, u.query, u.key); err != nil {

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	poolColumns = `name, selector, requirements, budget, clean, min_spare, burn_in_for, created_at, updated_at, version`
+	poolColumns = `name, selector, requirements, budget, clean, min_spare, burn_in_for, allowed_namespaces, owner, created_at, updated_at, version`
 
 	findPoolSQL    = `SELECT ` + poolColumns + ` FROM pools WHERE name = $1`
 	listPoolsSQL   = `SELECT ` + poolColumns + ` FROM pools ORDER BY name`
 	hasPoolSQL     = `SELECT name FROM pools WHERE name = $1`
 	poolVersionSQL = `SELECT version FROM pools WHERE name = $1`
 	poolUserSQL    = `SELECT name FROM machines WHERE pool = $1 ORDER BY name LIMIT 1`
-	insertPoolSQL  = `INSERT INTO pools (name, selector, requirements, budget, clean, min_spare, burn_in_for, created_at,
-updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
+	insertPoolSQL  = `INSERT INTO pools (name, selector, requirements, budget, clean, min_spare, burn_in_for,
+allowed_namespaces, owner, created_at, updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)`
 	updatePoolSQL = `UPDATE pools SET selector = $1, requirements = $2, budget = $3, clean = $4, min_spare = $5,
-burn_in_for = $6, updated_at = $7, version = version + 1 WHERE name = $8 AND version = $9`
+burn_in_for = $6, allowed_namespaces = $7, owner = $8, updated_at = $9, version = version + 1 WHERE name = $10 AND version = $11`
 	deletePoolSQL = `DELETE FROM pools WHERE name = $1`
 
 	// poolHosts is closed by the caller, after the condition for the pool.
@@ -28,7 +28,7 @@ burn_in_for = $6, updated_at = $7, version = version + 1 WHERE name = $8 AND ver
 
 func readPool(s scan) (p inventory.Pool, err error) {
 	err = s(&p.Name, &p.Selector, jsonColumn(&p.Requirements), jsonColumn(&p.Budget), &p.Clean, &p.MinSpare,
-		durationColumn(&p.BurnInFor), timeColumn(&p.CreatedAt), timeColumn(&p.UpdatedAt), &p.Version)
+		durationColumn(&p.BurnInFor), &p.AllowedNamespaces, &p.Owner, timeColumn(&p.CreatedAt), timeColumn(&p.UpdatedAt), &p.Version)
 	return p, err
 }
 
@@ -83,7 +83,7 @@ func poolArgs(p *inventory.Pool) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{p.Selector, texts[0], texts[1], string(p.Clean), p.MinSpare, durationMS(p.BurnInFor)}, nil
+	return []any{p.Selector, texts[0], texts[1], string(p.Clean), p.MinSpare, durationMS(p.BurnInFor), p.AllowedNamespaces, p.Owner}, nil
 }
 
 // DeletePool implements inventory.MachineTx.

@@ -155,6 +155,8 @@ func lifeStatements(all map[string]string) {
 			}
 		}
 		all[fmt.Sprintf("machines by %+v", m)], _ = machinesSQL(m)
+		m.OwnerPrefix = "x"
+		all[fmt.Sprintf("machines by %+v", m)], _ = machinesSQL(m)
 		all[fmt.Sprintf("operations by %+v", o)], _ = operationsSQL(o)
 	}
 	for _, pool := range []string{"", "x"} {
@@ -204,7 +206,7 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"openIssuesSQL": true, "overlapSQL": true, "listOpenSessionsSQL": true,
 		"forgetEventsSQL": true, "forgetSessionsSQL": true, "forgetIssuesSQL": true, // a bounded piece from the old end
 		"listJoinTargetsSQL": true, "secretUserSQL": true, "deleteSecretSQL": true, "listJoinTokensSQL": true, "listLocksSQL": true,
-		"listPoolsSQL": true, "listGoldensSQL": true,
+		"listPoolsSQL": true, "listClustersSQL": true, "listGoldensSQL": true,
 		// Only what is open is in the index that they read; whoever has a bound asks by kind.
 		`granted operations of pool "", kind ""`: true, `granted operations of pool "x", kind ""`: true,
 	}

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	findSecretSQL    = `SELECT name, about, sealed, created_at, updated_at, version FROM secrets WHERE name = $1`
-	listSecretsSQL   = `SELECT name, about, created_at, updated_at, version FROM secrets WHERE name > $1 ORDER BY name LIMIT $2`
+	findSecretSQL    = `SELECT name, about, owner, sealed, created_at, updated_at, version FROM secrets WHERE name = $1`
+	listSecretsSQL   = `SELECT name, about, owner, created_at, updated_at, version FROM secrets WHERE name > $1 ORDER BY name LIMIT $2`
 	secretVersionSQL = `SELECT version FROM secrets WHERE name = $1`
 	secretUserSQL    = `SELECT name FROM join_targets WHERE $1 IN (kubeconfig, token, pki, certificate_key) ORDER BY name LIMIT 1`
-	insertSecretSQL  = `INSERT INTO secrets (name, about, sealed, created_at, updated_at, version) VALUES ($1, $2, $3, $4, $5, 1)`
-	updateSecretSQL  = `UPDATE secrets SET about = $1, sealed = $2, updated_at = $3, version = version + 1 WHERE name = $4 AND version = $5`
+	insertSecretSQL  = `INSERT INTO secrets (name, about, owner, sealed, created_at, updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, 1)`
+	updateSecretSQL  = `UPDATE secrets SET about = $1, owner = $2, sealed = $3, updated_at = $4, version = version + 1 WHERE name = $5 AND version = $6`
 	deleteSecretSQL  = `DELETE FROM secrets WHERE name = $1`
 )
 
 // FindSecret implements inventory.SecretTx.
 func (t *tx) FindSecret(name string) (inventory.Secret, error) {
 	return find(t, func(s scan) (x inventory.Secret, err error) {
-		err = s(&x.Name, &x.About, &x.Sealed, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
+		err = s(&x.Name, &x.About, &x.Owner, &x.Sealed, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
 		return x, err
 	}, "secret", name, findSecretSQL, name)
 }
@@ -27,7 +27,7 @@ func (t *tx) FindSecret(name string) (inventory.Secret, error) {
 // ListSecrets implements inventory.SecretTx.
 func (t *tx) ListSecrets(p inventory.Page) ([]inventory.Secret, error) {
 	return list(t, func(s scan) (x inventory.Secret, err error) {
-		err = s(&x.Name, &x.About, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
+		err = s(&x.Name, &x.About, &x.Owner, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
 		return x, err
 	}, listSecretsSQL, p.After, limit(p.Limit))
 }
@@ -41,7 +41,7 @@ func (t *tx) CreateSecret(s *inventory.Secret, now time.Time) error {
 		return taken("secret", s.Name)
 	}
 	now = stamp(now)
-	if _, err := t.write(insertSecretSQL, s.Name, s.About, blob(s.Sealed), ms(now), ms(now)); err != nil {
+	if _, err := t.write(insertSecretSQL, s.Name, s.About, s.Owner, blob(s.Sealed), ms(now), ms(now)); err != nil {
 		return err
 	}
 	s.CreatedAt, s.UpdatedAt, s.Version = now, now, 1
@@ -51,7 +51,7 @@ func (t *tx) CreateSecret(s *inventory.Secret, now time.Time) error {
 // UpdateSecret implements inventory.SecretTx.
 func (t *tx) UpdateSecret(s *inventory.Secret, now time.Time) error {
 	now = stamp(now)
-	n, err := t.write(updateSecretSQL, s.About, blob(s.Sealed), ms(now), s.Name, s.Version)
+	n, err := t.write(updateSecretSQL, s.About, s.Owner, blob(s.Sealed), ms(now), s.Name, s.Version)
 	if err := t.updated(n, err, "secret", s.Name, s.Version, secretVersionSQL, s.Name); err != nil {
 		return err
 	}
@@ -63,6 +63,9 @@ func (t *tx) UpdateSecret(s *inventory.Secret, now time.Time) error {
 // DeleteSecret implements inventory.SecretTx.
 func (t *tx) DeleteSecret(name string) error {
 	if err := t.unused("secret", name, "target", secretUserSQL); err != nil {
+		return err
+	}
+	if err := t.unused("secret", name, "cluster", clusterSecretSQL); err != nil {
 		return err
 	}
 	n, err := t.write(deleteSecretSQL, name)

@@ -234,7 +234,9 @@ func claimable(t *testing.T, s inventory.Store) {
 	createMachines(t, s, Machine(1))
 	for n, spoil := range []func(*inventory.Host){
 		func(h *inventory.Host) { h.Name = "z-last" },
-		func(h *inventory.Host) { h.IsDirty, h.Taints = true, []inventory.Taint{{Key: "gpu"}} }, // placement decides
+		func(h *inventory.Host) {
+			h.IsDirty, h.IsCordoned, h.Taints = true, true, []inventory.Taint{{Key: "gpu"}}
+		}, // placement decides
 		func(h *inventory.Host) { h.State = inventory.Discovered },
 		func(h *inventory.Host) { h.State = inventory.Failed },
 		func(h *inventory.Host) { h.IsAdopted = true },

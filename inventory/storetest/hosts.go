@@ -28,6 +28,7 @@ func names(hosts []inventory.Host) (names []string) {
 
 func hostRoundTrip(t *testing.T, s inventory.Store) {
 	h := Host(1)
+	h.IsCordoned, h.IsRetained = true, true
 	h.StateReason, h.InMaintenance, h.IsProtected, h.IsAdopted, h.IsArmed = "because it's \"new\"; é", true, true, true, true
 	h.AssetTag, h.DiskBoot = "A-1", inventory.DiskExit
 	h.Taints = []inventory.Taint{{Key: "gpu", Value: "a100"}, {Key: "slow"}}

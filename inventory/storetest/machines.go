@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -52,6 +53,13 @@ func machineRoundTrip(t *testing.T, s inventory.Store) {
 	m.Hooks = []inventory.Hook{{Step: inventory.PreBoot, Owner: "storage", AckedAt: at}}
 	m.Reason, m.Hint, m.AttemptN, m.Avoid = "no host", "add one", 2, []inventory.HostID{"h1", "h2"}
 	m.DeletedAt, m.IsForced, m.NextAt = at, true, at.Add(time.Minute)
+	m.Placement.NotPools = []string{"gpu"}
+	m.Image, m.KernelArgs, m.Config = "debian-12", []string{"quiet", "console=ttyS0"}, "host: {locale: C} # \"é\"\n"
+	m.BootstrapFrom = "lab/default/web-bootstrap"
+	m.Drain = inventory.Drain{
+		Target: "prod", Node: "web", Timeout: inventory.Duration(5 * time.Minute), IsBlocking: true, GraceSeconds: -1, DeleteEmptyDirData: true,
+		VolumeTimeout: inventory.Duration(time.Minute), ForgetTimeout: inventory.Duration(time.Hour),
+	}
 	write(t, s, func(tx inventory.Tx) error { return tx.CreateMachine(&m, Now) })
 	if m.Version != 1 || !m.CreatedAt.Equal(at) || !m.UpdatedAt.Equal(at) {
 		t.Errorf("create filled in version %d, createdAt %v, updatedAt %v", m.Version, m.CreatedAt, m.UpdatedAt)
@@ -116,6 +124,7 @@ func machineRefusals(t *testing.T, s inventory.Store) {
 		{inventory.Invalid, "profile nothing", func(m *inventory.Machine) { m.Profile = "nothing" }},
 		{inventory.Invalid, "revision 7 profile debian", func(m *inventory.Machine) { m.ProfileRevision = 7 }},
 		{inventory.Invalid, "pool gpu", func(m *inventory.Machine) { m.Pool = "gpu" }},
+		{inventory.Invalid, "image nothing", func(m *inventory.Machine) { m.Image = "nothing" }},
 	} {
 		m := Machine(4)
 		c.spoil(&m)
@@ -131,6 +140,21 @@ func machineRefusals(t *testing.T, s inventory.Store) {
 	heir := Machine(5)
 	heir.Owner = "prod/x"
 	createMachines(t, s, heir)
+	write(t, s, func(tx inventory.Tx) error {
+		if err := createImage(tx, "debian-13", "trixie"); err != nil {
+			return err
+		}
+		if err := tx.DeleteProfile("trixie"); err != nil {
+			return err
+		}
+		m := Machine(6)
+		m.Image = "debian-13"
+		return tx.CreateMachine(&m, Now)
+	})
+	refuses(t, s, inventory.Conflict, "image debian-13 machine web-00006", func(tx inventory.Tx) error { return tx.DeleteImage("debian-13") })
+	write(t, s, func(tx inventory.Tx) error {
+		return errors.Join(tx.DeleteMachine("web-00006"), tx.DeleteImage("debian-13"))
+	})
 	read(t, s, func(tx inventory.Tx) error {
 		got, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
 		same(t, "machines", []string{"web-00002", "web-00003", "web-00005"}, machineNames(got))
@@ -165,6 +189,10 @@ func machineLists(t *testing.T, s inventory.Store) {
 		if n > 7 {
 			m.Phase, m.Profile = inventory.MachineRunning, "other"
 		}
+		m.Owner = []string{"", "c1/a/MetalMachine/x", "c1/ab/MetalMachine/x", "c2/a/MetalMachine/\u00fc"}[n%4]
+		if m.Owner != "" {
+			m.Owner += fmt.Sprint(n)
+		}
 		if n != 3 {
 			m.NextAt = Now.Add(time.Duration(-n) * time.Minute)
 		}
@@ -180,6 +208,11 @@ func machineLists(t *testing.T, s inventory.Store) {
 			{inventory.MachineFilter{Pool: "gpu"}, inventory.Page{Limit: 2}, []string{"web-00000", "web-00002"}},
 			{inventory.MachineFilter{Pool: inventory.DefaultPool}, inventory.Page{After: "web-00001"}, []string{"web-00003", "web-00005", "web-00007", "web-00009"}},
 			{inventory.MachineFilter{Phase: inventory.MachineRunning}, inventory.Page{}, []string{"web-00008", "web-00009"}},
+			{inventory.MachineFilter{OwnerPrefix: "c1/"}, inventory.Page{}, []string{"web-00001", "web-00002", "web-00005", "web-00006", "web-00009"}},
+			{inventory.MachineFilter{OwnerPrefix: "c1/a/"}, inventory.Page{Limit: 2}, []string{"web-00001", "web-00005"}},
+			{inventory.MachineFilter{OwnerPrefix: "c1/a/", Pool: "gpu"}, inventory.Page{}, nil},
+			{inventory.MachineFilter{OwnerPrefix: "c2/a/MetalMachine/\u00fc3"}, inventory.Page{}, []string{"web-00003"}},
+			{inventory.MachineFilter{OwnerPrefix: "c3/"}, inventory.Page{}, nil},
 			{inventory.MachineFilter{Profile: "other", Pool: "gpu"}, inventory.Page{}, []string{"web-00008"}},
 		} {
 			got, err := tx.ListMachines(c.filter, c.page)
@@ -210,6 +243,7 @@ func pools(t *testing.T, s inventory.Store) {
 		Name: "gpu", Selector: "role=gpu", Requirements: inventory.HardwareRequirements{Accelerators: 2, MemoryBytes: 1 << 40},
 		Budget: inventory.Budget{Provision: 5, Destroy: 2, DestroyInterval: inventory.Duration(time.Minute)},
 		Clean:  inventory.CleanSecure, MinSpare: 3, BurnInFor: inventory.Duration(time.Hour),
+		AllowedNamespaces: "team in (a,b)", Owner: "c1//MetalPool/gpu/1",
 	}
 	write(t, s, func(tx inventory.Tx) error {
 		if err := tx.CreatePool(&inventory.Pool{Name: inventory.DefaultPool}, Now); err != nil {

@@ -154,6 +154,16 @@ func leases(t *testing.T, s inventory.Store) {
 		if err != nil {
 			return err
 		}
+		of, err := tx.ListLeasesOf(second.MAC)
+		same(t, "leases of a network card", []inventory.Lease{second}, of)
+		if err != nil {
+			return err
+		}
+		of, err = tx.ListLeasesOf(first.MAC)
+		same(t, "leases of a card whose address another has now", 0, len(of))
+		if err != nil {
+			return err
+		}
 		page, err := tx.ListLeases("rack1", inventory.Page{After: first.Address.String(), Limit: 5})
 		same(t, "a page of leases", []inventory.Lease{second}, page)
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 func secrets(t *testing.T, s inventory.Store) {
-	x := inventory.Secret{Name: "db", About: "the database", Sealed: []byte("\x00sealed\xff")}
+	x := inventory.Secret{Name: "db", About: "the database", Owner: "c1/default/Secret/db/1", Sealed: []byte("\x00sealed\xff")}
 	other := inventory.Secret{Name: "api"}
 	write(t, s, func(tx inventory.Tx) error {
 		return errors.Join(tx.CreateSecret(&x, Now), tx.CreateSecret(&other, Now))
@@ -52,6 +52,7 @@ func joinTargets(t *testing.T, s inventory.Store) {
 		Name: "prod", Endpoint: "10.0.0.9:6443", Kubernetes: "1.35.0", CA: "-----BEGIN CERTIFICATE-----\n",
 		Kubeconfig: "admin", Token: "boot", PKI: "pki", CertificateKey: "certs", TokenFor: inventory.Duration(time.Hour),
 		VIP: netip.MustParseAddr("10.0.0.9"), VIPInterface: "eno1", VIPImage: "vip:1", PodCIDR: "10.244.0.0/16", ServiceCIDR: "10.96.0.0/12",
+		WorkerParallelism: 7, Owner: "c1/default/JoinTarget/prod/1",
 	}
 	bare := inventory.JoinTarget{Name: "bare", Endpoint: "k8s:6443", Kubernetes: "1.34.0"}
 	write(t, s, func(tx inventory.Tx) error {

@@ -46,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"a rendering is kept once per host, the latest first", renderings},
 		{"a secret comes back sealed, and is not listed", secrets},
 		{"a join target holds its secrets", joinTargets},
+		{"a cluster holds its kubeconfig, and its state is no version", clusters},
 		{"a join token is found by its session and state", joinTokens},
 		{"deliveries and locks are overwritten", deliveriesAndLocks},
 		{"a machine comes back as it was stored", machineRoundTrip},

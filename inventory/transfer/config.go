@@ -149,6 +149,7 @@ func targetFields() []field[inventory.JoinTarget] {
 		textField("vipImage", func(t *target) *string { return &t.VIPImage }, plain("vipImage")),
 		textField("podCIDR", func(t *target) *string { return &t.PodCIDR }, plain("podCIDR")),
 		textField("serviceCIDR", func(t *target) *string { return &t.ServiceCIDR }, plain("serviceCIDR")),
+		numberField("workerParallelism", func(t *target) *int { return &t.WorkerParallelism }),
 		blockField("ca", func(t *target) *string { return &t.CA }),
 	}
 }

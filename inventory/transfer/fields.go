@@ -31,6 +31,8 @@ func hostFields() []field[inventory.Host] {
 		flagField("inMaintenance", func(h *host) *bool { return &h.InMaintenance }),
 		flagField("isProtected", func(h *host) *bool { return &h.IsProtected }),
 		flagField("isAdopted", func(h *host) *bool { return &h.IsAdopted }),
+		flagField("isCordoned", func(h *host) *bool { return &h.IsCordoned }),
+		flagField("isRetained", func(h *host) *bool { return &h.IsRetained }),
 		listField("taints", func(h *host) *[]inventory.Taint { return &h.Taints }, parseTaint, writeTaint),
 		parsedField("rootDisk", func(h *host) *inventory.DiskHint { return &h.RootDisk }, parseHint, writeHint),
 		listField("keepDisks", func(h *host) *[]inventory.DiskHint { return &h.KeepDisks }, parseHint, writeHint),

@@ -15,6 +15,7 @@ func poolFields() []field[inventory.Pool] {
 		structField("budget", func(p *pool) *inventory.Budget { return &p.Budget }),
 		textField("clean", func(p *pool) *inventory.CleanMode { return &p.Clean }, nil),
 		numberField("minSpare", func(p *pool) *int { return &p.MinSpare }),
+		textField("allowedNamespaces", func(p *pool) *string { return &p.AllowedNamespaces }, plain("allowedNamespaces")),
 		parsedField("burnInFor", func(p *pool) *inventory.Duration { return &p.BurnInFor }, parseDuration, writeDuration),
 	}
 }

@@ -247,6 +247,7 @@ func genCurrent() *rapid.Generator[Current] {
 				Profile:       rapid.SampledFrom([]string{"", "debian", "p2"}).Draw(t, "profile"),
 				DiskBoot:      rapid.SampledFrom([]inventory.DiskBoot{"", inventory.DiskExit, inventory.DiskNoOffer}).Draw(t, "diskBoot"),
 				InMaintenance: bit.Draw(t, "m"), IsProtected: bit.Draw(t, "p"), IsAdopted: bit.Draw(t, "a"),
+				IsCordoned: bit.Draw(t, "c"), IsRetained: bit.Draw(t, "r"),
 				Labels: rapid.MapOfN(rapid.StringMatching(`[A-Za-z0-9]([a-z./_-]{0,5}[a-z0-9])?`), rapid.StringMatching(`([A-Za-z0-9]([A-Za-z0-9._-]{0,5}[a-z0-9])?)?`), 0, 4).Draw(t, "labels"),
 			}
 			if bit.Draw(t, "hints") {

@@ -17,10 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/kubeconfig"
 )
 
 // cluster speaks to one API server. The full client of client-go would link every API group; four are enough.
@@ -70,8 +69,8 @@ func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cl
 }
 
 // newCluster reads a kubeconfig and makes the clients.
-func newCluster(target *inventory.JoinTarget, kubeconfig []byte, now func() time.Time) (*cluster, error) {
-	cfg, err := restConfig(target, kubeconfig)
+func newCluster(target *inventory.JoinTarget, text []byte, now func() time.Time) (*cluster, error) {
+	cfg, err := restConfig(target, text)
 	if err != nil {
 		return nil, err
 	}
@@ -105,51 +104,9 @@ func newCluster(target *inventory.JoinTarget, kubeconfig []byte, now func() time
 	return c, nil
 }
 
-// restConfig reads a kubeconfig. It must hold its credentials itself: a file of the appliance or a program to run must
-// not be reachable through the API that stores kubeconfigs.
-func restConfig(target *inventory.JoinTarget, kubeconfig []byte) (*rest.Config, error) {
-	raw, err := clientcmd.Load(kubeconfig)
-	if err != nil {
-		return nil, badKubeconfig(target, err)
-	}
-	context, ok := raw.Contexts[raw.CurrentContext]
-	if !ok {
-		return nil, badKubeconfig(target, nil).WithHint("it has no current-context; print a complete one with: kubectl config view --raw --minify --flatten")
-	}
-	// Only what the current context uses is looked at and kept.
-	user, server := raw.AuthInfos[context.AuthInfo], raw.Clusters[context.Cluster]
-	if user == nil || server == nil || server.Server == "" {
-		return nil, badKubeconfig(target, nil).WithHint("its current context names a cluster or user that it does not hold")
-	}
-	if hint := unsafeKubeconfig(user, server); hint != "" {
-		return nil, badKubeconfig(target, nil).WithHint("%s", hint)
-	}
-	cfg, err := clientcmd.NewDefaultClientConfig(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": server},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": user},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	}, nil).ClientConfig()
-	if err != nil {
-		return nil, badKubeconfig(target, err)
-	}
-	cfg.QPS = -1 // hosts of a whole rack may ask at once; the server has its own limits
-	cfg.UserAgent = "slipway"
-	cfg.WarningHandler = rest.NoWarnings{}
-	return cfg, nil
-}
-
-// unsafeKubeconfig says what keeps a kubeconfig from being used, "" if nothing does.
-func unsafeKubeconfig(user *clientcmdapi.AuthInfo, server *clientcmdapi.Cluster) string {
-	switch {
-	case user.Exec != nil || user.AuthProvider != nil:
-		return "its user logs in by running a program; use one with a client certificate or token"
-	case user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" || server.CertificateAuthority != "":
-		return "it names files; print one that holds them with: kubectl config view --raw --minify --flatten"
-	case server.InsecureSkipTLSVerify || len(server.CertificateAuthorityData) == 0:
-		return "it does not say which certificate authority to trust; put certificate-authority-data into its cluster"
-	}
-	return ""
+// restConfig reads a kubeconfig.
+func restConfig(target *inventory.JoinTarget, text []byte) (*rest.Config, error) {
+	return kubeconfig.Parse("target "+target.Name+": secret "+target.Kubeconfig, text)
 }
 
 // clockReader notes how far the clock of a server is from ours.

@@ -12,6 +12,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+// Failure says what a failed call to a cluster means for an admin, in the words that the rest of this package uses.
+func Failure(target, action string, err error) *inventory.Error { return failure(target, action, err) }
+
 // failure says what a failed call to a cluster means for an admin.
 func failure(target, action string, err error) *inventory.Error {
 	var e *inventory.Error

@@ -19,6 +19,12 @@ var manifest []byte
 // Slipway's own account has no more power than it needs.
 func Manifest() []byte { return bytes.Clone(manifest) }
 
+//go:embed nodes.yaml
+var nodesManifest []byte
+
+// NodesManifest returns what is applied besides where Slipway looks after nodes too: package node.
+func NodesManifest() []byte { return bytes.Clone(nodesManifest) }
+
 // object is the head of an object in the manifest.
 type object struct {
 	Kind     string `json:"kind"`

@@ -66,7 +66,7 @@ func emit(in machineconfig.BootstrapInput) (*machineconfig.Activation, error) {
 	case formatIgnition:
 		c.From = formatIgnition
 	default:
-		return nil, inventory.Errorf(inventory.Invalid, "%q is not a format of bootstrap secrets", inventory.Clean(f, 40)).
+		return nil, otherFormat("%q is not a format of bootstrap secrets", inventory.Clean(f, 40)).
 			WithHint("Cluster API writes %s and %s", formatCloudConfig, formatIgnition)
 	}
 	if err := checkForm(in.Secret, c.From); err != nil {
@@ -85,7 +85,7 @@ func emit(in machineconfig.BootstrapInput) (*machineconfig.Activation, error) {
 		prelude.Format, prelude.Data = formatIgnition, []byte(machineconfig.Late("secret://"+name+"#"+Kind+":"+string(ref)))
 	case "cloud-init", "autoinstall", "kickstart", "preseed":
 		if c.From == formatIgnition {
-			return nil, inventory.Errorf(inventory.Invalid, "secret %s holds Ignition, and %s reads %s", shown, in.OS, in.Format).
+			return nil, otherFormat("secret %s holds Ignition, and %s reads %s", shown, in.OS, in.Format).
 				WithHint("let the bootstrap provider write format: cloud-config, or use an image that reads Ignition")
 		}
 		if err := checkPassthrough(in.Secret, c.Meta); err != nil {
@@ -93,7 +93,7 @@ func emit(in machineconfig.BootstrapInput) (*machineconfig.Activation, error) {
 		}
 		prelude.Data, prelude.Jinja = []byte(machineconfig.Late("secret://"+name)), isJinja(in.Secret)
 	default:
-		return nil, inventory.Errorf(inventory.Invalid, "a bootstrap secret of Cluster API cannot be given to %s, which reads %s", in.OS, in.Format).
+		return nil, otherFormat("a bootstrap secret of Cluster API cannot be given to %s, which reads %s", in.OS, in.Format).
 			WithHint("use an image that reads cloud-init, Ignition, autoinstall, kickstart or preseed")
 	}
 	return &machineconfig.Activation{Kind: Kind, Sentinel: sentinel, Prelude: prelude}, nil

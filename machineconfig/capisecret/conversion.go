@@ -60,7 +60,7 @@ func (c conversion) upgrade(secret []byte) ([]byte, error) {
 	}
 	spec := ignition.SpecOf(secret)
 	if spec == "" {
-		return nil, refuse(hintValue, "is JSON, but says no ignition.version")
+		return nil, foreignForm(hintValue, "is JSON, but says no ignition.version")
 	}
 	text := secret
 	if strings.HasPrefix(spec, "2.") {
@@ -78,7 +78,7 @@ func (c conversion) upgrade(secret []byte) ([]byte, error) {
 		reads = "3.3.0"
 	}
 	if spec = ignition.SpecOf(text); !ignition.CanRead(reads, spec) {
-		return nil, refuse("use an image that reads it, or let the bootstrap provider write format: cloud-config",
+		return nil, foreignForm("use an image that reads it, or let the bootstrap provider write format: cloud-config",
 			"is Ignition %s, and this image reads %s", spec, inventory.Clean(reads, 40))
 	}
 	isWarning := func(f machineconfig.Finding) bool {

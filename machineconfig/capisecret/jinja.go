@@ -132,7 +132,7 @@ func checkPassthrough(text []byte, meta map[string]string) error {
 		return yamlError(err)
 	}
 	if len(root.Content) != 1 || root.Content[0].Kind != yaml.MappingNode {
-		return refuse(hintValue, "is no cloud-config: it has no keys")
+		return foreignForm(hintValue, "is no cloud-config: it has no keys")
 	}
 	return nil
 }

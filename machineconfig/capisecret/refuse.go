@@ -18,7 +18,23 @@ import (
 
 // refuse is an error about the secret.
 func refuse(hint, format string, args ...any) *inventory.Error {
-	return inventory.Errorf(inventory.Invalid, "the bootstrap secret "+format, args...).WithHint("%s", hint)
+	e := inventory.Errorf(inventory.Invalid, "the bootstrap secret "+format, args...).WithHint("%s", hint)
+	e.Err = machineconfig.ErrUnsupportedDirective
+	return e
+}
+
+// foreignForm is an error about what kind of document the secret is.
+func foreignForm(hint, format string, args ...any) *inventory.Error {
+	e := refuse(hint, format, args...)
+	e.Err = machineconfig.ErrUnsupportedFormat
+	return e
+}
+
+// otherFormat is an error about a document that is for another tool.
+func otherFormat(format string, args ...any) *inventory.Error {
+	e := inventory.Errorf(inventory.Invalid, format, args...)
+	e.Err = machineconfig.ErrUnsupportedFormat
+	return e
 }
 
 const hintValue = "store what Cluster API's secret holds under the key value, after base64 -d"
@@ -29,17 +45,17 @@ func checkForm(secret []byte, format string) error {
 	isJSON := bytes.HasPrefix(text, []byte("{"))
 	switch {
 	case len(text) == 0:
-		return refuse(hintValue, "is empty")
+		return foreignForm(hintValue, "is empty")
 	case len(secret) > inventory.MaxConfigBytes:
-		return refuse("Kubernetes stores no larger secrets either", "is larger than %d bytes", inventory.MaxConfigBytes)
+		return foreignForm("Kubernetes stores no larger secrets either", "is larger than %d bytes", inventory.MaxConfigBytes)
 	case bytes.HasPrefix(secret, []byte{0x1f, 0x8b}):
-		return refuse("turn that off in the bootstrap provider, such as gzipUserData: false", "is compressed")
+		return foreignForm("turn that off in the bootstrap provider, such as gzipUserData: false", "is compressed")
 	case format == formatIgnition && !isJSON:
-		return refuse("say secretFormat: cloud-config if it is one; otherwise "+hintValue, "is no JSON, as Ignition is")
+		return foreignForm("say secretFormat: cloud-config if it is one; otherwise "+hintValue, "is no JSON, as Ignition is")
 	case format == formatCloudConfig && isJSON:
-		return refuse("say secretFormat: ignition", "is JSON, not a cloud-config")
+		return foreignForm("say secretFormat: ignition", "is JSON, not a cloud-config")
 	case format == formatCloudConfig && !isCloudConfig(secret):
-		return refuse(hintValue, "has no line #cloud-config at its start")
+		return foreignForm(hintValue, "has no line #cloud-config at its start")
 	}
 	return nil
 }
@@ -81,13 +97,13 @@ func yamlError(err error) error {
 	if m := lineRE.FindStringSubmatch(text); m != nil {
 		where = " near line " + m[1]
 	}
-	return refuse(hintValue, "is no cloud-config: its YAML is broken%s", where)
+	return foreignForm(hintValue, "is no cloud-config: its YAML is broken%s", where)
 }
 
 // jsonError says where a JSON document is broken.
 func jsonError(text []byte, offset int64) error {
 	line := 1 + bytes.Count(text[:min(max(int(offset), 0), len(text))], []byte("\n"))
-	return refuse(hintValue, "is no Ignition: its JSON is broken in line %s", strconv.Itoa(line))
+	return foreignForm(hintValue, "is no Ignition: its JSON is broken in line %s", strconv.Itoa(line))
 }
 
 // reported makes an error of findings about the document that secret became.

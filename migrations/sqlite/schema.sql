@@ -50,6 +50,25 @@ CREATE TABLE claims (
   created_at  INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE clusters (
+  name         TEXT    NOT NULL PRIMARY KEY,
+  kubeconfig   TEXT    NOT NULL REFERENCES secrets (name),
+  modes        TEXT    NOT NULL,
+  namespaces   TEXT    NOT NULL,
+  watch_filter TEXT    NOT NULL,
+  state        TEXT    NOT NULL,
+  reason       TEXT    NOT NULL,
+  hint         TEXT    NOT NULL,
+  uid          TEXT    NOT NULL,
+  kubernetes   TEXT    NOT NULL,
+  seen_at      INTEGER NOT NULL,
+  created_at   INTEGER NOT NULL,
+  updated_at   INTEGER NOT NULL,
+  version      INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX clusters_by_kubeconfig ON clusters (kubeconfig);
+
 CREATE TABLE deliveries (
   session_id TEXT    NOT NULL,
   document   TEXT    NOT NULL,
@@ -134,7 +153,7 @@ CREATE TABLE hosts (
   last_seen_at   INTEGER NOT NULL,
   identified_at  INTEGER NOT NULL,
   version        INTEGER NOT NULL
-, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0) STRICT;
+, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE UNIQUE INDEX hosts_by_name ON hosts (name);
 
@@ -230,7 +249,7 @@ CREATE TABLE join_targets (
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,
   version         INTEGER NOT NULL
-) STRICT;
+, worker_parallelism INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE join_tokens (
   id         TEXT    NOT NULL PRIMARY KEY,
@@ -274,6 +293,8 @@ CREATE TABLE leases (
   expires_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE INDEX leases_by_mac ON leases (mac);
+
 CREATE INDEX leases_by_subnet ON leases (subnet, address);
 
 CREATE TABLE locks (
@@ -311,7 +332,9 @@ CREATE TABLE machines (
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
   version          INTEGER NOT NULL
-) STRICT;
+, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '') STRICT;
+
+CREATE INDEX machines_by_image ON machines (image) WHERE image IS NOT NULL;
 
 CREATE UNIQUE INDEX machines_by_owner ON machines (owner) WHERE owner <> '';
 
@@ -397,7 +420,7 @@ CREATE TABLE pools (
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
   version      INTEGER NOT NULL
-) STRICT;
+, allowed_namespaces TEXT NOT NULL DEFAULT '', owner TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE profiles (
   name        TEXT    NOT NULL PRIMARY KEY,
@@ -487,7 +510,7 @@ CREATE TABLE secrets (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   version    INTEGER NOT NULL
-) STRICT;
+, owner TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE sessions (
   id         TEXT    NOT NULL PRIMARY KEY,

@@ -66,6 +66,9 @@ func All() []Benchmark {
 		{Name: "config-secret", Programs: config, Run: configBenchmark("config-secret", func(d *delivery) (ours, peer float64) { return d.secret, d.nginxSecret })},
 		{Name: "claims", Run: claims},
 		{Name: "engine", Run: engineFlat},
+		{Name: "kube-claims", Run: kubeBenchmark("kube-claims", "s", kubeClaims, func(k *kube) float64 { return k.claims })},
+		{Name: "kube-memory", Run: kubeBenchmark("kube-memory", "MB", kubeMemory, func(k *kube) float64 { return k.memory })},
+		{Name: "kube-calls", Run: kubeBenchmark("kube-calls", "calls", kubeCalls, func(k *kube) float64 { return k.calls })},
 		{Name: "install-48", Programs: []string{"ip", "taskset", "nice", "curl"}, Run: install48},
 		{Name: "stream-dd", Programs: stream, Run: streamBenchmark("stream-dd", agentRaw, curlDD, "curl-dd")},
 		{Name: "stream-zstd", Programs: stream, Run: streamBenchmark("stream-zstd", agentZstd, curlZstdDD, "curl-zstd-dd")},
@@ -84,6 +87,7 @@ type Env struct {
 
 	ourRate int                // highest DHCP rate of ours in this run; 0 until it is measured
 	deliver *delivery          // latencies of documents in this run; nil until they are measured
+	kube    *kube              // with a Kubernetes control plane in this run; nil until it is measured
 	streams map[string]float64 // megabytes per second onto a disk, by way; nil until they are measured
 }
 

@@ -2,9 +2,13 @@
 // what failed in full and, for every skip, why.
 //
 //	testsum [-tally FILE] go test -json ./...     run, print, and add the counts to FILE
-//	testsum -total -tally FILE                    print the sum of all counts in FILE
+//	testsum -again ...                            run the few tests that failed once more, each by itself
+//	testsum -total -tally FILE                    print the sum of all counts in FILE, and all that failed
 //
 // A run in which no test passed or failed counts as failed: a target that tests nothing must not look green.
+//
+// -again is for tests on emulated machines, which share two cores with all else: what passes by itself was starved, and
+// is counted and named as unsteady. What fails again has failed.
 package main
 
 import (
@@ -27,23 +31,35 @@ type event struct {
 
 // counts are the results of a run. Only tests without subtests of their own count, so that a table counts its rows.
 type counts struct {
-	passed, failed, skipped int
-	why                     []string // what the failed tests said, a line each
+	Passed, Failed, Skipped int
+	Why                     []string // what the failed tests said, a line each
+	Unsteady                []string // tests that failed once, and passed by themselves
+
+	failed  []test // without a test above them
+	isSound bool   // every package ran to its end, and where one failed, a test of it failed
 }
 
+// test is a test function, with its subtests.
+type test struct{ pkg, name string }
+
 func (c counts) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d skipped", c.passed, c.failed, c.skipped)
+	text := fmt.Sprintf("%d passed, %d failed, %d skipped", c.Passed, c.Failed, c.Skipped)
+	if len(c.Unsteady) > 0 {
+		text += fmt.Sprintf(", %d of those that passed at the second try only", len(c.Unsteady))
+	}
+	return text
 }
 
 func main() {
 	tally := flag.String("tally", "", "file that collects the counts of several runs")
 	total := flag.Bool("total", false, "print the sum of the tally and exit")
+	again := flag.Bool("again", false, "run what failed once more, by itself")
 	flag.Parse()
 	var err error
 	if *total {
 		err = printTotal(*tally)
 	} else {
-		err = run(*tally, flag.Args())
+		err = run(*tally, *again, flag.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testsum:", err)
@@ -51,44 +67,122 @@ func main() {
 	}
 }
 
-func run(tally string, command []string) error {
+func run(tally string, again bool, command []string) error {
 	if len(command) == 0 {
 		return fmt.Errorf("no command given")
 	}
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	c, err := count(command)
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	c := sum(out, os.Stdout)
-	exit := cmd.Wait()
-	if exit != nil && c.failed == 0 {
-		c.failed++ // it did not compile, or a package failed outside its tests
-	}
-	if tally != "" {
-		f, err := os.OpenFile(tally, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
+	if again {
+		if err := c.runAgain(command); err != nil {
 			return err
 		}
-		defer f.Close()
-		fmt.Fprintf(f, "%d %d %d\n", c.passed, c.failed, c.skipped)
 	}
-	for _, line := range c.why {
-		fmt.Println(line) // once more at the end, where a cut log still shows it
+	if tally != "" {
+		if err := c.addTo(tally); err != nil {
+			return err
+		}
 	}
-	fmt.Println(c)
-	if c.failed > 0 {
-		return fmt.Errorf("%s: %d failed", strings.Join(command, " "), c.failed)
+	c.print()
+	if c.Failed > 0 {
+		return fmt.Errorf("%s: %d failed", strings.Join(command, " "), c.Failed)
 	}
-	if c.passed == 0 && c.skipped == 0 {
+	if c.Passed == 0 && c.Skipped == 0 {
 		return fmt.Errorf("%s: no test ran", strings.Join(command, " "))
 	}
 	return nil
 }
+
+// count runs a command and counts its tests.
+func count(command []string) (counts, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return counts{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return counts{}, err
+	}
+	c := sum(out, os.Stdout)
+	if exit := cmd.Wait(); exit != nil && c.Failed == 0 {
+		c.Failed++ // it did not compile, or a package failed outside its tests
+	}
+	return c, nil
+}
+
+// mostAgain bounds how many tests are run once more: where more have failed, something is broken.
+const mostAgain = 5
+
+// runAgain runs each test that failed by itself, and takes those that pass out of the failures.
+func (c *counts) runAgain(command []string) error {
+	if c.Failed == 0 || !c.isSound || len(c.failed) > mostAgain {
+		return nil
+	}
+	first := *c
+	c.Failed, c.Why = 0, nil
+	for _, t := range first.failed {
+		fmt.Printf("AGAIN %s %s\n", t.pkg, t.name)
+		second, err := count(only(command, t))
+		if err != nil {
+			return err
+		}
+		c.Failed += second.Failed
+		c.Why = append(c.Why, second.Why...)
+		if second.Failed == 0 && second.Passed > 0 {
+			c.Passed++
+			text := t.pkg + " " + t.name
+			for _, line := range first.Why {
+				if strings.Contains(line, text) {
+					text += "\n  " + line
+				}
+			}
+			c.Unsteady = append(c.Unsteady, text)
+		} else if second.Failed == 0 {
+			c.Failed++ // it did not run
+		}
+	}
+	return nil
+}
+
+// only is the command for one test: its flags with another -run, and its package instead of all.
+func only(command []string, t test) []string {
+	var one []string
+	for i := 0; i < len(command); i++ {
+		switch arg := command[i]; {
+		case arg == "-run":
+			i++
+		case i < 2 || strings.HasPrefix(arg, "-") || i > 0 && (command[i-1] == "-p" || command[i-1] == "-timeout"):
+			one = append(one, arg)
+		}
+	}
+	return append(one, "-run", "^"+t.name+"$", t.pkg)
+}
+
+// print shows the counts, and once more at the end, where a cut log still shows it, what went wrong.
+func (c *counts) print() {
+	for _, line := range c.Why {
+		fmt.Println(line)
+	}
+	for _, line := range c.Unsteady {
+		fmt.Println("unsteady:", line)
+	}
+	fmt.Println(c)
+}
+
+func (c *counts) addTo(tally string) error {
+	f, err := os.OpenFile(tally, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return json.NewEncoder(f).Encode(c)
+}
+
+// crashed is what Go writes when a test ends its whole package.
+var crashed = regexp.MustCompile(`^(panic: |fatal error: )`)
 
 // said is a line of a test that names its place in the source.
 var said = regexp.MustCompile(`^\s*\w+\.go:\d+: `)
@@ -97,7 +191,8 @@ var skipNoise = regexp.MustCompile(`^\s*(=== |--- )`)
 
 // sum reads test2json events and prints what a person wants to see of them.
 func sum(in io.Reader, out io.Writer) counts {
-	var c counts
+	c := counts{isSound: true}
+	bad := map[string]bool{} // packages with a test that failed
 	text := map[string][]string{}
 	isParent := map[string]bool{}
 	results := map[string]string{}
@@ -113,6 +208,9 @@ func sum(in io.Reader, out io.Writer) counts {
 		switch e.Action {
 		case "output", "build-output":
 			text[key] = append(text[key], e.Output)
+			if crashed.MatchString(e.Output) {
+				c.isSound = false // the tests behind it did not run
+			}
 			if e.Action == "build-output" {
 				fmt.Fprint(out, e.Output)
 			}
@@ -132,16 +230,21 @@ func sum(in io.Reader, out io.Writer) counts {
 				}
 				if e.Action == "fail" {
 					fmt.Fprint(out, strings.Join(text[key], ""))
+					c.isSound = c.isSound && bad[e.Package]
 				}
 				continue
 			}
 			results[key] = e.Action
 			switch e.Action {
 			case "fail":
+				bad[e.Package] = true
+				if !strings.Contains(e.Test, "/") {
+					c.failed = append(c.failed, test{e.Package, e.Test})
+				}
 				fmt.Fprintf(out, "FAIL  %s\n%s", key, strings.Join(text[key], ""))
 				for _, line := range text[key] {
 					if said.MatchString(line) {
-						c.why = append(c.why, fmt.Sprintf("failed: %s: %.300s", key, strings.TrimSpace(line)))
+						c.Why = append(c.Why, fmt.Sprintf("failed: %s: %.300s", key, strings.TrimSpace(line)))
 					}
 				}
 			case "skip":
@@ -160,16 +263,16 @@ func sum(in io.Reader, out io.Writer) counts {
 		switch {
 		case isParent[key]:
 		case result == "pass":
-			c.passed++
+			c.Passed++
 		case result == "fail":
-			c.failed++
+			c.Failed++
 		default:
-			c.skipped++
+			c.Skipped++
 		}
 	}
 	for key, result := range results {
-		if result == "fail" && isParent[key] && c.failed == 0 {
-			c.failed++ // a parent failed by itself
+		if result == "fail" && isParent[key] && c.Failed == 0 {
+			c.Failed++ // a parent failed by itself
 		}
 	}
 	return c
@@ -182,17 +285,21 @@ func printTotal(tally string) error {
 	}
 	defer f.Close()
 	var all counts
-	for {
+	for in := json.NewDecoder(f); ; {
 		var c counts
-		if _, err := fmt.Fscan(f, &c.passed, &c.failed, &c.skipped); err != nil {
+		if err := in.Decode(&c); err == io.EOF {
 			break
+		} else if err != nil {
+			return err
 		}
-		all.passed += c.passed
-		all.failed += c.failed
-		all.skipped += c.skipped
+		all.Passed += c.Passed
+		all.Failed += c.Failed
+		all.Skipped += c.Skipped
+		all.Why = append(all.Why, c.Why...)
+		all.Unsteady = append(all.Unsteady, c.Unsteady...)
 	}
-	fmt.Println(all)
-	if all.failed > 0 || all.passed == 0 {
+	all.print()
+	if all.Failed > 0 || all.Passed == 0 {
 		return fmt.Errorf("not all passed")
 	}
 	return nil

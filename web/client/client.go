@@ -8,6 +8,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type Config struct {
 	Token string
 	// Agent names the program in the server's log; "" is slipway.
 	Agent string
+	// TLS is for a server with https; nil is the usual one.
+	TLS *tls.Config
 	// Dial replaces the way connections are made; nil is the usual one.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -48,6 +51,7 @@ type Client struct {
 	Layers       Configs[inventory.Layer] // by key, with a host's name: global, site/NAME, rack/NAME, host/NAME
 	Secrets      Noun[inventory.Secret]   // without their values
 	Targets      Noun[inventory.JoinTarget]
+	Clusters     Clusters
 	Machines     Machines
 	Pools        Noun[Pool]
 	Goldens      Noun[inventory.Golden]
@@ -73,7 +77,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 11 * time.Minute,
-		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, TLSHandshakeTimeout: 10 * time.Second,
+		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, TLSHandshakeTimeout: 10 * time.Second, TLSClientConfig: cfg.TLS,
 	}
 	if cfg.Dial != nil {
 		transport.DialContext = cfg.Dial
@@ -106,6 +110,7 @@ func New(cfg Config) (*Client, error) {
 	c.Layers = Configs[inventory.Layer]{Noun[inventory.Layer]{c, "layers"}}
 	c.Secrets = Noun[inventory.Secret]{c, "secrets"}
 	c.Targets = Noun[inventory.JoinTarget]{c, "targets"}
+	c.Clusters = Clusters{Noun[inventory.Cluster]{c, "clusters"}}
 	c.Machines = Machines{Noun[inventory.Machine]{c, "machines"}}
 	c.Pools = Noun[Pool]{c, "pools"}
 	c.Goldens = Noun[inventory.Golden]{c, "goldens"}

@@ -157,9 +157,14 @@ func (c *Client) CheckTarget(ctx context.Context, name string) (t TargetCheck, e
 	return t, c.call(ctx, http.MethodGet, c.Targets.at(name)+"/check", nil, nil, &t)
 }
 
-// TargetRBAC returns what the administrator of a target's cluster applies once.
-func (c *Client) TargetRBAC(ctx context.Context, name string) ([]byte, error) {
-	res, err := c.send(ctx, http.MethodGet, c.Targets.at(name)+"/rbac", nil, nil)
+// TargetRBAC returns what the administrator of a target's cluster applies once; with nodes also what is needed to look
+// after nodes.
+func (c *Client) TargetRBAC(ctx context.Context, name string, nodes bool) ([]byte, error) {
+	var q url.Values
+	if nodes {
+		q = url.Values{"nodes": {"true"}}
+	}
+	res, err := c.send(ctx, http.MethodGet, c.Targets.at(name)+"/rbac", q, nil)
 	if err != nil {
 		return nil, err
 	}

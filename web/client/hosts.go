@@ -21,6 +21,8 @@ type HostPatch struct {
 	Revision     *int                 `json:"profileRevision,omitempty"` // 0 follows the newest
 	DiskBoot     *inventory.DiskBoot  `json:"diskBoot,omitempty"`        // "" asks the quirk table
 	IsAdopted    *bool                `json:"isAdopted,omitempty"`
+	IsCordoned   *bool                `json:"isCordoned,omitempty"`
+	IsRetained   *bool                `json:"isRetained,omitempty"`
 	UUID         *string              `json:"uuid,omitempty"`
 	Serial       *string              `json:"serial,omitempty"`
 	AssetTag     *string              `json:"assetTag,omitempty"`
@@ -70,6 +72,16 @@ func (h Hosts) Release(ctx context.Context, host string) (inventory.Host, error)
 // Maintain puts a host into maintenance or takes it out.
 func (h Hosts) Maintain(ctx context.Context, host string, on bool) (inventory.Host, error) {
 	return h.verb(ctx, host, "maintain", map[string]bool{"on": on})
+}
+
+// Cordon keeps machines from claiming a host, or ends that.
+func (h Hosts) Cordon(ctx context.Context, host string, on bool) (inventory.Host, error) {
+	return h.verb(ctx, host, "cordon", map[string]bool{"on": on})
+}
+
+// Retain leaves the disks of a host as they are when its machine goes, or ends that.
+func (h Hosts) Retain(ctx context.Context, host string, on bool) (inventory.Host, error) {
+	return h.verb(ctx, host, "retain", map[string]bool{"on": on})
 }
 
 // Protect keeps everything destructive away from a host, or ends that.

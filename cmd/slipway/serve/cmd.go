@@ -20,6 +20,8 @@ type Cmd struct {
 	Confidential    bool                `help:"Send secrets over TLS only; needs --boot-tls-port."`
 	Loaders         []string            `help:"Folder with boot loaders that win over the installed packages; repeat for more." placeholder:"DIR"`
 	Catalogue       string              `help:"File with more entries for the OS catalogue." placeholder:"FILE"`
+	Site            string              `help:"Name of this site, the first part of the provider ids of Kubernetes nodes (default: default)." placeholder:"NAME"`
+	Kubeconfig      string              `help:"Attach the cluster of this kubeconfig; it stays attached until it is detached." placeholder:"FILE"`
 	Mode            string              `help:"First start: mode of the interface's subnet: auto, full, reservations, off (default auto)." placeholder:"MODE"`
 	Range           string              `help:"First start: addresses to lease (default: the upper half of the network)." placeholder:"FIRST-LAST"`
 	Unknown         string              `help:"First start: what machines get that are not accepted: disk, wait, ignore (default disk)." placeholder:"POLICY"`
@@ -46,6 +48,8 @@ func (c *Cmd) settings(version string) (Config, error) {
 		{c.DataDir, &cfg.DataDir},
 		{c.AdminListen, &cfg.AdminListen},
 		{c.Catalogue, &cfg.Catalogue},
+		{c.Site, &cfg.Site},
+		{c.Kubeconfig, &cfg.Kubeconfig},
 		{c.Mode, &cfg.Mode},
 		{c.Range, &cfg.Range},
 		{c.Unknown, &cfg.Unknown},

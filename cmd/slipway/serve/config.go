@@ -28,6 +28,8 @@ type Config struct {
 	Loaders      []string `yaml:"loaders"`      // folders with boot loaders that win over the installed packages
 	Quirks       []Quirk  `yaml:"quirks"`       // rows that win over the built-in quirk table
 	Catalogue    string   `yaml:"catalogue"`    // file with more entries for the OS catalogue
+	Site         string   `yaml:"site"`         // first part of the provider ids of Kubernetes nodes; empty: default
+	Kubeconfig   string   `yaml:"kubeconfig"`   // of a cluster that is attached at the start
 
 	// What the first start writes for an interface whose network has no subnet yet.
 	Mode    string `yaml:"mode"`    // auto, full, reservations or off
@@ -116,6 +118,11 @@ func (c *Config) badValue() (key string, row int, err error) {
 	}
 	if c.KeepHistory < 0 || c.KeepHistory > 0 && c.KeepHistory < inventory.Duration(time.Hour) {
 		return "keepHistory", 0, inventory.Errorf(inventory.Invalid, "--keep-history %s is shorter than an hour", c.KeepHistory).WithHint("use 0 to keep history for ever")
+	}
+	if c.Site != "" {
+		if err := inventory.CheckName("site", c.Site); err != nil {
+			return "site", 0, err
+		}
 	}
 	if c.Range != "" {
 		if _, err := parseRange(c.Range); err != nil {

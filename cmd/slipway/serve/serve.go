@@ -20,11 +20,15 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/machine/attach"
 	"slipway.dev/slipway/machine/join"
+	"slipway.dev/slipway/machine/local"
+	"slipway.dev/slipway/machine/node"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/render"
+	"slipway.dev/slipway/ui"
 	"slipway.dev/slipway/web"
 )
 
@@ -41,6 +45,7 @@ type appliance struct {
 	engine    *provision.Engine
 	bank      *fake.Bank // of simulated controllers
 	joiner    *join.Joiner
+	attacher  *attach.Attacher
 	authority *authority // nil without a boot door over TLS
 	admin     *web.Server
 	metrics   *prometheus.Registry
@@ -133,19 +138,25 @@ func (a *appliance) start(ctx context.Context) error {
 		Store: a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: neighbourOf,
-		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID,
+		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
+		Nodes: node.New(node.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log}),
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	a.store.OnCommit(a.hub.Wake)
+	here := local.New(local.Config{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
+	a.openClusters(box, here)
+	if err := a.attachFile(ctx, box); err != nil {
+		return err
+	}
 	a.admin = web.New(web.Config{
 		Store: a.store, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
 		SelfCheck: func(ctx context.Context) []Check {
 			checks, _ := a.selfCheck(ctx, a.cfg.Interfaces)
 			return append(checks, a.checkSubnets(ctx)...)
 		},
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(),
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), UI: ui.Files(), NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(),
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
-		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(),
+		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), Clusters: a, Appliance: here,
 	})
 	return nil
 }
@@ -227,6 +238,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind.Go(func() error { return a.engine.Serve(behindCtx) })
 	behind.Go(func() error { return a.hub.Serve(behindCtx) })
 	behind.Go(func() error { return a.joiner.Serve(behindCtx) })
+	behind.Go(func() error { return a.attacher.Serve(behindCtx) })
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
 	for name, door := range a.doors(tcp, socket) {

@@ -145,7 +145,8 @@ func (c *Cluster) StartAPI() {
 // StopAPI stops the API server: the cluster is down, and remembers everything.
 func (c *Cluster) StopAPI() { c.api.stop() }
 
-// StartManager starts the controllers that sign and approve certificate requests and look after bootstrap tokens.
+// StartManager starts the controllers that sign and approve certificate requests, look after bootstrap tokens, and say how
+// many pods their budgets let go.
 func (c *Cluster) StartManager() {
 	kubeconfig := c.file("admin.conf")
 	if err := os.WriteFile(kubeconfig, c.Admin(), 0o600); err != nil {
@@ -153,7 +154,7 @@ func (c *Cluster) StartManager() {
 	}
 	c.manager = start(c.t, c.file("kube-controller-manager.log"), Part(c.t, "kube-controller-manager"), "--kubeconfig="+kubeconfig,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.managerPort), "--leader-elect=false",
-		"--authentication-skip-lookup", "--controllers=csrsigning,csrapproving,csrcleaner,bootstrapsigner,tokencleaner",
+		"--authentication-skip-lookup", "--controllers=csrsigning,csrapproving,csrcleaner,bootstrapsigner,tokencleaner,disruption",
 		"--cluster-signing-cert-file="+c.file("ca.crt"), "--cluster-signing-key-file="+c.file("ca.key"))
 }
 

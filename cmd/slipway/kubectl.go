@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"slipway.dev/slipway/machine/plugin"
+)
+
+// isPlugin reports whether the program was started by the name that kubectl looks for.
+func isPlugin(argv0 string) bool {
+	return strings.TrimSuffix(filepath.Base(argv0), ".exe") == "kubectl-slipway"
+}
+
+// pluginCLI is the command line of kubectl slipway.
+type pluginCLI struct {
+	Kubeconfig    string `help:"Of the cluster; as with kubectl." type:"existingfile" placeholder:"FILE"`
+	Context       string `help:"Of the kubeconfig." placeholder:"NAME"`
+	Namespace     string `short:"n" help:"Of the objects; the context's when it is left out." placeholder:"NAME"`
+	AllNamespaces bool   `short:"A" help:"Objects of all namespaces."`
+	As            string `help:"Ask as this user." placeholder:"USER"`
+	Output        string `short:"o" help:"table, json or yaml." enum:"table,json,yaml" default:"table"`
+
+	Machines    pluginMachines    `cmd:"" help:"List machines, and why they wait."`
+	Hosts       pluginHosts       `cmd:"" help:"List hosts, and what is wrong with them."`
+	Why         pluginWhy         `cmd:"" help:"Say why a machine or a host waits, and what to do."`
+	ConsoleURL  pluginConsole     `cmd:"" name:"console-url" help:"Say how to see the console of a machine's host."`
+	Reprovision pluginReprovision `cmd:"" help:"Install machines anew; their nodes are drained first."`
+	Power       pluginPower       `cmd:"" help:"Switch the host of a machine off and on: power cycle NAME."`
+	Cordon      pluginCordon      `cmd:"" help:"Keep new machines away from hosts; what runs goes on."`
+	Uncordon    pluginUncordon    `cmd:"" help:"Let machines have hosts again."`
+	Version     pluginVersion     `cmd:"" help:"Show the version of this program."`
+}
+
+// pluginSession is one run of the plugin.
+type pluginSession struct {
+	*session
+	flags plugin.Flags
+}
+
+func (s *pluginSession) connect() (*plugin.Plugin, error) { return plugin.New(s.flags) }
+
+// runPlugin is the whole plugin; it returns the exit code.
+func runPlugin(args []string, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			c, ok := p.(exited)
+			if !ok {
+				panic(p)
+			}
+			code = int(c)
+		}
+	}()
+	var c pluginCLI
+	parser, err := kong.New(&c, kong.Name("kubectl slipway"), kong.Description("Bare-metal machines and hosts, as their custom resources tell them."),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { panic(exited(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		fmt.Fprintln(stderr, "error:", err)
+		return exitFailed
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		complain(stderr, err)
+		var wrong *kong.ParseError
+		if errors.As(err, &wrong) {
+			fmt.Fprintln(stderr, "hint: kubectl slipway --help")
+		}
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	s := &pluginSession{
+		session: &session{ctx: ctx, globals: Globals{Output: c.Output}, out: stdout, err: stderr},
+		flags:   plugin.Flags{Kubeconfig: c.Kubeconfig, Context: c.Context, Namespace: c.Namespace, IsEverywhere: c.AllNamespaces, As: c.As},
+	}
+	return conclude(parsed.Run(s), stderr)
+}
+
+type pluginMachines struct{}
+
+// Run lists machines.
+func (*pluginMachines) Run(s *pluginSession) error {
+	p, err := s.connect()
+	if err != nil {
+		return err
+	}
+	all, err := p.Machines(s.ctx)
+	if err != nil {
+		return err
+	}
+	return s.show(all, func(t *tableWriter) {
+		t.row("NAMESPACE", "NAME", "PHASE", "HOST", "NODE", "READY", "WAITS")
+		for _, m := range all {
+			t.row(m.Namespace, m.Name, m.Phase, m.Host, m.Node, yesNo(m.IsReady), short(m.Waits, 80))
+		}
+	})
+}
+
+// short cuts a text for a cell of a table.
+func short(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+type pluginHosts struct{}
+
+// Run lists hosts.
+func (*pluginHosts) Run(s *pluginSession) error {
+	p, err := s.connect()
+	if err != nil {
+		return err
+	}
+	all, err := p.Hosts(s.ctx)
+	if err != nil {
+		return err
+	}
+	return s.show(all, func(t *tableWriter) {
+		t.row("NAME", "PHASE", "POWER", "CLAIM", "DOMAIN", "ADDRESS", "PROBLEM")
+		for _, h := range all {
+			t.row(h.Name, h.Phase, h.Power, h.Claim, h.Domain, h.Address, short(h.Problem, 80))
+		}
+	})
+}
+
+type pluginWhy struct {
+	Object string `arg:"" help:"NAME or machine/NAME of a machine, host/NAME of a host."`
+}
+
+// Run explains an object.
+func (c *pluginWhy) Run(s *pluginSession) error {
+	p, err := s.connect()
+	if err != nil {
+		return err
+	}
+	w, err := p.Why(s.ctx, c.Object)
+	if err != nil {
+		return err
+	}
+	return s.show(w, func(t *tableWriter) {
+		t.text(w.Object + ": " + w.Summary)
+		if w.Hint != "" {
+			t.text("what to do: " + w.Hint)
+		}
+		if len(w.Conditions) > 0 {
+			t.text("")
+			t.row("CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE")
+		}
+		for _, k := range w.Conditions {
+			t.row(k.Type, k.Status, timeText(k.Since), k.Reason, k.Message)
+		}
+		if len(w.Events) > 0 {
+			t.text("")
+			t.row("EVENT", "AT", "REASON", "TEXT")
+		}
+		for _, e := range w.Events {
+			t.row(e.Type, timeText(e.At), e.Reason, e.Text)
+		}
+	})
+}
+
+type pluginConsole struct {
+	Machine string `arg:""`
+}
+
+// Run says where a console is. Custom resources know no such address: the server has the line.
+func (c *pluginConsole) Run(s *pluginSession) error {
+	p, err := s.connect()
+	if err != nil {
+		return err
+	}
+	w, err := p.Why(s.ctx, c.Machine)
+	if err != nil {
+		return err
+	}
+	if w.Host == "" {
+		s.say("%s has no host yet: kubectl slipway why %s", w.Object, c.Machine)
+		return errSaid
+	}
+	if s.globals.Output == "table" {
+		s.say("the server has the console; with SLIPWAY_SERVER and SLIPWAY_TOKEN set:")
+		_, err = fmt.Fprintf(s.out, "slipway host console %s\n", w.Host)
+		return err
+	}
+	return s.show(map[string]string{"host": w.Host, "path": "/api/v1/hosts/" + w.Host + "/bmc/console"}, nil)
+}
+
+type pluginReprovision struct {
+	Machines []string `arg:""`
+}
+
+// Run has machines installed anew.
+func (c *pluginReprovision) Run(s *pluginSession) error {
+	return s.all(c.Machines, "is installed anew", func(p *plugin.Plugin, name string) error { return p.Reprovision(s.ctx, name, time.Now()) })
+}
+
+type pluginPower struct {
+	Action   string   `arg:"" enum:"cycle" help:"cycle."`
+	Machines []string `arg:""`
+}
+
+// Run switches hosts off and on.
+func (c *pluginPower) Run(s *pluginSession) error {
+	return s.all(c.Machines, "is rebooted", func(p *plugin.Plugin, name string) error { return p.Reboot(s.ctx, name, time.Now()) })
+}
+
+type pluginCordon struct {
+	Hosts []string `arg:""`
+}
+
+// Run cordons hosts.
+func (c *pluginCordon) Run(s *pluginSession) error {
+	return s.all(c.Hosts, "is cordoned", func(p *plugin.Plugin, name string) error { return p.Cordon(s.ctx, name, true) })
+}
+
+type pluginUncordon struct {
+	Hosts []string `arg:""`
+}
+
+// Run lifts the cordon of hosts.
+func (c *pluginUncordon) Run(s *pluginSession) error {
+	return s.all(c.Hosts, "is no longer cordoned", func(p *plugin.Plugin, name string) error { return p.Cordon(s.ctx, name, false) })
+}
+
+// all does something to every name, and goes on after one that fails.
+func (s *pluginSession) all(names []string, said string, do func(p *plugin.Plugin, name string) error) error {
+	p, err := s.connect()
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, name := range names {
+		if err := do(p, name); err != nil {
+			complain(s.err, err)
+			failed = errSaid
+			continue
+		}
+		s.say("%s %s", name, said)
+	}
+	return failed
+}
+
+type pluginVersion struct{}
+
+// Run shows the version.
+func (*pluginVersion) Run(s *pluginSession) error {
+	return s.show(map[string]string{"client": version}, func(t *tableWriter) { t.field("client", version) })
+}

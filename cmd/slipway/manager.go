@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/serve"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/attach"
+	"slipway.dev/slipway/machine/incluster"
+	"slipway.dev/slipway/machine/remote"
+	"slipway.dev/slipway/web/client"
+)
+
+// managerCommand runs the controllers of custom resources in a cluster, for an appliance that is elsewhere. Where that is
+// say --server and --token-file.
+type managerCommand struct {
+	Namespace   string   `help:"Only objects of these namespaces, with commas; all when empty." placeholder:"NAMES"`
+	WatchFilter string   `help:"Only objects with the label cluster.x-k8s.io/watch-filter of this value." placeholder:"VALUE"`
+	Sets        []string `help:"What runs: standalone, capi." enum:"standalone,capi" default:"standalone,capi"`
+	LeaderElect bool     `help:"Act only while holding the lease, so that several pods may run."`
+	HealthAddr  string   `help:"Answer /healthz and /readyz here, such as :8081." placeholder:"ADDRESS"`
+	Kubeconfig  string   `help:"Of the cluster, outside of it; a pod uses its own account." type:"existingfile" placeholder:"FILE"`
+
+	CAFile         string `name:"ca-file" help:"Certificate authority of a server with https." placeholder:"FILE"`
+	ClientCertFile string `help:"Certificate to show to a server with https." placeholder:"FILE"`
+	ClientKeyFile  string `help:"Its key." placeholder:"FILE"`
+	LogLevel       string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+}
+
+// Run runs the controllers until it is told to stop.
+func (c *managerCommand) Run(s *session) error {
+	if s.globals.Server == "" {
+		return usage("such as --server http://10.0.0.1:8067 or SLIPWAY_SERVER", "the manager needs the address of the Slipway server")
+	}
+	conf, err := c.tls(s.globals.Server)
+	if err != nil {
+		return err
+	}
+	s.tls = conf
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // kong has checked it
+	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
+	a, err := c.appliance(s, api, log)
+	if err != nil {
+		return err
+	}
+	sets := slices.DeleteFunc(serve.Sets(), func(x attach.Set) bool { return !slices.Contains(c.Sets, string(x.Mode)) })
+	return incluster.Run(s.ctx, incluster.Config{
+		Appliance: a, Kubeconfig: c.Kubeconfig, Namespaces: strings.FieldsFunc(c.Namespace, func(r rune) bool { return r == ',' }),
+		WatchFilter: c.WatchFilter, Sets: sets, Elect: c.LeaderElect, Health: c.HealthAddr, Log: log,
+	})
+}
+
+// appliance waits for a server that does not answer yet: a pod that restarts would only wait longer.
+func (c *managerCommand) appliance(s *session, api *client.Client, log *slog.Logger) (*remote.Appliance, error) {
+	for {
+		a, err := remote.New(s.ctx, api)
+		var e *inventory.Error
+		if err == nil || s.ctx.Err() != nil || !errors.As(err, &e) || e.Kind != inventory.Unavailable {
+			return a, err
+		}
+		log.Warn("waiting for the server", "err", err)
+		select {
+		case <-s.ctx.Done():
+			return nil, s.ctx.Err()
+		case <-time.After(5 * time.Second):
+		}
+	}
+}
+
+// tls reads the files for a server with https; one with http needs none, even if they are named.
+func (c *managerCommand) tls(server string) (*tls.Config, error) {
+	if !strings.HasPrefix(server, "https://") {
+		return nil, nil
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, inventory.Errorf(inventory.Invalid, "cannot read the certificate authority: %v", err)
+		}
+		if len(bytes.TrimSpace(pem)) > 0 { // a Secret without an authority is mounted as an empty file: the system's are good
+			conf.RootCAs = x509.NewCertPool()
+			if !conf.RootCAs.AppendCertsFromPEM(pem) {
+				return nil, inventory.Errorf(inventory.Invalid, "there is no certificate in %s", c.CAFile)
+			}
+		}
+	}
+	if c.ClientCertFile != "" || c.ClientKeyFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.ClientCertFile, c.ClientKeyFile)
+		if err != nil {
+			return nil, inventory.Errorf(inventory.Invalid, "cannot use the client certificate: %v", err).WithHint("--client-cert-file and --client-key-file go together")
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	return conf, nil
+}

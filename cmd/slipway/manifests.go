@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/manifests"
+)
+
+// manifestsCommand writes what Slipway puts into a cluster. It asks no server.
+type manifestsCommand struct {
+	Dir     string `help:"Write the files of a clusterctl repository, and standalone.yaml, into this directory." placeholder:"DIR"`
+	Image   string `help:"Container image that holds this program, for --dir." placeholder:"IMAGE"`
+	Profile string `enum:"standalone,capi" default:"capi" help:"Without --dir: standalone, or capi, which has what Cluster API needs as well."`
+}
+
+// Run writes YAML for kubectl apply, or files for clusterctl.
+func (c *manifestsCommand) Run(s *session) error {
+	if c.Dir == "" {
+		text, err := manifests.Text(manifests.Profile(c.Profile))
+		if err != nil {
+			return err
+		}
+		_, err = s.out.Write(text)
+		return err
+	}
+	if c.Image == "" {
+		return usage("such as --image registry.example.com/slipway:"+version, "--dir needs the container image that the cluster runs the controllers from")
+	}
+	files, err := manifests.Files(manifests.Release{Version: version, Image: c.Image})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return inventory.Errorf(inventory.Invalid, "cannot write to %s: %v", c.Dir, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(c.Dir, filepath.Base(name))
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, files[name]) {
+			continue
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return inventory.Errorf(inventory.Invalid, "cannot write %s: %v", path, err)
+		}
+		s.say("%s written", path)
+	}
+	return nil
+}

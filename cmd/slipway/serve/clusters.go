@@ -1,0 +1,109 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/attach"
+	"slipway.dev/slipway/machine/capi"
+	infra "slipway.dev/slipway/machine/infra/v1alpha1"
+	"slipway.dev/slipway/machine/kubeconfig"
+	"slipway.dev/slipway/machine/metal"
+	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/secret"
+	"slipway.dev/slipway/web"
+)
+
+// Sets are the controllers that exist. The in-cluster manager runs the same.
+func Sets() []attach.Set {
+	return []attach.Set{
+		{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: metal.Setup},
+		{Mode: inventory.ModeCAPI, AddToScheme: infra.AddToScheme, Setup: capi.Setup},
+	}
+}
+
+// openClusters makes what attaches clusters. The controllers in them ask appliance.
+func (a *appliance) openClusters(box *secret.Box, appliance machine.Appliance) {
+	attach.RouteLogs(a.log)
+	a.attacher = attach.New(attach.Config{
+		Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Appliance: appliance, Sets: Sets(), Identity: identity(a.cfg.DataDir),
+		Version: a.cfg.Version, Now: time.Now, Log: a.log,
+	})
+}
+
+// identity tells this appliance from all others, and stays the same over restarts.
+func identity(dataDir string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "slipway"
+	}
+	if abs, err := filepath.Abs(dataDir); err == nil {
+		dataDir = abs
+	}
+	sum := sha256.Sum256([]byte(dataDir))
+	return inventory.Clean(host, 64) + "-" + hex.EncodeToString(sum[:3])
+}
+
+// attachFile attaches the cluster of the kubeconfig that serve was started with, if it is not attached like that already.
+func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
+	if a.cfg.Kubeconfig == "" {
+		return nil
+	}
+	name, text, err := kubeconfig.Read(a.cfg.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	want := inventory.Cluster{Name: name, Kubeconfig: attach.KubeconfigSecret(name), State: inventory.ClusterAttaching}
+	sealed, err := box.Seal(want.Kubeconfig, text)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	err = a.store.Write(ctx, func(tx inventory.Tx) error {
+		s := inventory.Secret{Name: want.Kubeconfig, About: "kubeconfig of cluster " + name, Sealed: sealed}
+		stored, err := tx.FindSecret(s.Name)
+		if err == nil {
+			if plain, err := box.Open(s.Name, stored.Sealed); err != nil || string(plain) != string(text) {
+				s.Version = stored.Version
+				if err := tx.UpdateSecret(&s, now); err != nil {
+					return err
+				}
+			}
+		} else if err := tx.CreateSecret(&s, now); err != nil {
+			return err
+		}
+		if _, err := tx.FindCluster(name); err == nil {
+			return nil
+		}
+		if err := tx.CreateCluster(&want, now); err != nil {
+			return err
+		}
+		return tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventChanged, Subject: "cluster/" + name, Detail: "cluster " + name + " attached by serve --kubeconfig"})
+	})
+	if err != nil {
+		return fmt.Errorf("attach the cluster of %s: %w", a.cfg.Kubeconfig, err)
+	}
+	return nil
+}
+
+// CheckCluster implements web.Clusters.
+func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text []byte) web.ClusterCheck {
+	k := a.attacher.Check(ctx, c, text)
+	out := web.ClusterCheck{Cluster: k.Cluster, Kubernetes: k.Kubernetes, UID: k.UID, Results: []web.TargetCheckResult{}}
+	for _, r := range k.Results {
+		out.Results = append(out.Results, web.TargetCheckResult(r))
+	}
+	return out
+}
+
+// DetachCluster implements web.Clusters.
+func (a *appliance) DetachCluster(ctx context.Context, name string, purge, force bool, by string) error {
+	return a.attacher.Detach(ctx, name, attach.Parting{Purge: purge, Force: force, By: by})
+}

@@ -1,0 +1,62 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+func clusters(t *testing.T, s inventory.Store) {
+	write(t, s, func(tx inventory.Tx) error {
+		return errors.Join(tx.CreateSecret(&inventory.Secret{Name: "admin"}, Now), tx.CreateSecret(&inventory.Secret{Name: "other"}, Now))
+	})
+	c := inventory.Cluster{
+		Name: "mgmt", Kubeconfig: "admin", Modes: []inventory.ClusterMode{inventory.ModeCAPI}, Namespaces: []string{"a", "b"},
+		WatchFilter: "metal", State: inventory.ClusterAttaching,
+	}
+	bare := inventory.Cluster{Name: "bare", Kubeconfig: "admin", State: inventory.ClusterAttached, UID: "u", Kubernetes: "v1.36.3", SeenAt: Now.UTC().Truncate(time.Millisecond)}
+	write(t, s, func(tx inventory.Tx) error {
+		return errors.Join(tx.CreateCluster(&c, Now), tx.CreateCluster(&bare, Now))
+	})
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindCluster("mgmt")
+		same(t, "cluster", c, got)
+		if err != nil {
+			return err
+		}
+		all, err := tx.ListClusters()
+		same(t, "clusters", []inventory.Cluster{bare, c}, all)
+		return err
+	})
+	refuses(t, s, inventory.Conflict, "cluster mgmt", func(tx inventory.Tx) error {
+		return tx.CreateCluster(&inventory.Cluster{Name: "mgmt", Kubeconfig: "admin"}, Now)
+	})
+	refuses(t, s, inventory.Invalid, "lost nothing", func(tx inventory.Tx) error {
+		return tx.CreateCluster(&inventory.Cluster{Name: "lost", Kubeconfig: "nothing"}, Now)
+	})
+	refuses(t, s, inventory.Conflict, "secret admin cluster bare", func(tx inventory.Tx) error { return tx.DeleteSecret("admin") })
+
+	noted := c
+	noted.State, noted.Reason, noted.Hint = inventory.ClusterUnreachable, "gone", "look"
+	noted.UID, noted.Kubernetes, noted.SeenAt = "uid", "v1.36.3", Now.Add(time.Hour).UTC().Truncate(time.Millisecond)
+	write(t, s, func(tx inventory.Tx) error { return tx.NoteCluster(&noted) })
+	c.Kubeconfig, c.Modes, c.Namespaces, c.WatchFilter, c.State = "other", nil, nil, "", "ignored"
+	write(t, s, func(tx inventory.Tx) error { return tx.UpdateCluster(&c, Now.Add(time.Minute)) })
+	read(t, s, func(tx inventory.Tx) error {
+		want := noted
+		want.Kubeconfig, want.Modes, want.Namespaces, want.WatchFilter = "other", nil, nil, ""
+		want.UpdatedAt, want.Version = c.UpdatedAt, 2
+		got, err := tx.FindCluster("mgmt")
+		same(t, "a cluster with what became of it", want, got)
+		return err
+	})
+	stale := c
+	stale.Version = 1
+	refuses(t, s, inventory.Conflict, "cluster mgmt changed", func(tx inventory.Tx) error { return tx.UpdateCluster(&stale, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.DeleteCluster("mgmt") })
+	refuses(t, s, inventory.NotFound, "cluster mgmt", func(tx inventory.Tx) error { return tx.DeleteCluster("mgmt") })
+	refuses(t, s, inventory.NotFound, "cluster mgmt", func(tx inventory.Tx) error { return tx.NoteCluster(&c) })
+	write(t, s, func(tx inventory.Tx) error { return errors.Join(tx.DeleteCluster("bare"), tx.DeleteSecret("admin")) })
+}

@@ -1,0 +1,150 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/machine/want"
+)
+
+func isSame(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// machine makes a machine or brings it up to date, as its update policy allows.
+func (r *run) machine(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, c *Change) error {
+	if b := mm.Spec.Bootstrap; b != nil && b.DataSecretName != "" {
+		return &want.Invalid{Field: "spec.bootstrap.dataSecretName", Msg: "bootstrap data are fetched by controllers when the machine boots: attach the cluster that has them with slipway cluster attach, and apply this there"}
+	}
+	options := want.Options{Owner: o.owner(), ReuseKey: mm.Namespace + "/" + mm.Name}
+	if want.IsNode(mm) {
+		jt, err := r.targetOf(ctx, mm)
+		if err != nil {
+			return err
+		}
+		options.Target = jt
+	}
+	for try := 1; ; try++ { // the engine writes as well, such as why there is no host yet
+		*c = Change{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+		err := r.bring(ctx, o, mm, options, c)
+		if !isKind(err, inventory.Conflict) || try == maxTries {
+			return err
+		}
+	}
+}
+
+// maxTries bounds how often a machine is brought up to date that changes at the same time.
+const maxTries = 10
+
+// bring brings a machine once to what its object wants.
+func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, options want.Options, c *Change) error {
+	v, err := r.Appliance.FindMachine(ctx, o.owner().String())
+	isNew := isKind(err, inventory.NotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	if !isNew {
+		options.Name = v.Machine.Name
+	}
+	wanted, err := want.MetalMachine(mm, options)
+	if err != nil {
+		return err
+	}
+	if _, err := r.Appliance.FindProfile(ctx, wanted.Profile); err != nil {
+		return err
+	}
+	if wanted.Image != "" {
+		if _, err := r.Appliance.FindImage(ctx, wanted.Image); err != nil {
+			return err
+		}
+	}
+	if err := r.seal(ctx, o, want.MachineSecrets(mm, o.owner()), c); err != nil {
+		return err
+	}
+	if isNew {
+		c.Op = Created
+		return r.create(ctx, mm, wanted, c)
+	}
+	return r.update(ctx, mm, v.Machine, wanted, c)
+}
+
+// targetOf returns the join target of a machine: from the files, or what the inventory has of one that was applied before.
+func (r *run) targetOf(ctx context.Context, mm *v1alpha1.MetalMachine) (*v1alpha1.JoinTarget, error) {
+	name := mm.Spec.Bootstrap.Join.TargetRef.Name
+	if jt := r.targets[mm.Namespace+"/"+name]; jt != nil {
+		return jt, nil
+	}
+	t, err := r.Appliance.FindTarget(ctx, want.Name(mm.Namespace, name))
+	if isKind(err, inventory.NotFound) {
+		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: there is no JoinTarget %s/%s", mm.Namespace, name).
+			WithHint("put it into the files, or apply it first")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.Kubeconfig == "" {
+		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s has a static token, whose CA stands in its object alone", mm.Namespace, name).
+			WithHint("put the JoinTarget into the files")
+	}
+	return targetObject(mm.Namespace, name, &t), nil
+}
+
+func (r *run) create(ctx context.Context, mm *v1alpha1.MetalMachine, wanted inventory.Machine, c *Change) error {
+	if r.DryRun {
+		return nil
+	}
+	m, err := r.Appliance.CreateMachine(ctx, wanted)
+	if isKind(err, inventory.Conflict) { // somebody else's machine has the name
+		wanted.Name = want.NameFor(mm.Namespace, mm.Name, wanted.Owner)
+		m, err = r.Appliance.CreateMachine(ctx, wanted)
+	}
+	if err != nil {
+		return err
+	}
+	c.Detail = joined(c.Detail, "machine "+m.Name)
+	return nil
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+func (r *run) update(ctx context.Context, mm *v1alpha1.MetalMachine, stored, wanted inventory.Machine, c *Change) error {
+	if !stored.DeletedAt.IsZero() {
+		return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", stored.Name).WithHint("wait until it is gone: slipway machine show %s", stored.Name)
+	}
+	if err := want.Frozen(stored, wanted); err != nil {
+		return err
+	}
+	isInstalled := stored.HostID != ""
+	differs := want.Changed(stored, wanted)
+	isAgain := isInstalled && differs != "" && mm.Spec.UpdatePolicy == v1alpha1.UpdateReprovision
+	if isInstalled && differs != "" && mm.Spec.UpdatePolicy == v1alpha1.UpdateInPlace {
+		return &want.Invalid{Field: "spec.updatePolicy", Msg: "InPlace is not supported: use OnDelete or Reprovision"}
+	}
+	m, isChanged := want.Apply(stored, wanted, !isInstalled || isAgain)
+	if c.Op = Unchanged; isChanged {
+		c.Op = Changed
+	}
+	switch {
+	case isAgain:
+		c.Detail = joined(c.Detail, "machine "+stored.Name+" is installed anew")
+	case isInstalled && differs != "":
+		c.Detail = joined(c.Detail, differs+": it gets that when it is deleted and applied again, or with updatePolicy: Reprovision")
+	}
+	if r.DryRun || !isChanged {
+		return nil
+	}
+	if _, err := r.Appliance.UpdateMachine(ctx, m); err != nil || !isAgain {
+		return err
+	}
+	_, err := r.Appliance.Reinstall(ctx, stored.Name)
+	return err
+}

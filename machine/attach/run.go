@@ -1,0 +1,260 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+	metal "slipway.dev/slipway/machine/v1alpha1"
+)
+
+// LeaseNamespace is where the lease is that lets one process at a time run the controllers of a cluster.
+const LeaseNamespace = "slipway-system"
+
+// watchFilterLabel is Cluster API's label for objects that are for one of several managers.
+const watchFilterLabel = "cluster.x-k8s.io/watch-filter"
+
+// Lease is how long leadership lasts; the zero value is the default, which costs six small writes a minute, and hands
+// over within a minute when a leader dies, at once when it stops.
+type Lease struct{ Duration, Renew, Retry time.Duration }
+
+// Options are what a manager runs with.
+type Options struct {
+	Appliance   machine.Appliance
+	Cluster     string // its name, for people
+	Namespaces  []string
+	WatchFilter string
+	Sets        []Set
+	// LeaseNamespace is where the lease is, LeaseNamespace when empty; Identity is who holds it: "" runs without a lease.
+	LeaseNamespace string
+	Identity       string
+	Lease          Lease
+	OnElected      func() // called once the controllers may run
+	Log            *slog.Logger
+	// Health is the address that answers /healthz and /readyz; "" for none.
+	Health string
+}
+
+// LeaseName names the lease of managers that would do the same work. Those that look at other namespaces or labels have
+// another one.
+func (o Options) LeaseName() string {
+	if len(o.Namespaces) == 0 && o.WatchFilter == "" {
+		return "slipway"
+	}
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, slices.Sorted(slices.Values(o.Namespaces)), o.WatchFilter)
+	return fmt.Sprintf("slipway-%08x", h.Sum32())
+}
+
+// ManagerOptions is what every manager of ours is made with: several live in one process, come and go, and serve no
+// metrics. Secrets and ConfigMaps are never cached: a typed Get is one request, and a watch sees metadata only.
+func ManagerOptions(scheme *runtime.Scheme, o Options) manager.Options {
+	yes, stop := true, 10*time.Second
+	opts := manager.Options{
+		Scheme: scheme, Logger: logrOf(o.Log), Metrics: metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: orNone(o.Health), PprofBindAddress: "0", GracefulShutdownTimeout: &stop,
+		Controller: config.Controller{SkipNameValidation: &yes},
+		Cache:      cache.Options{DefaultTransform: slim},
+		Client: client.Options{Cache: &client.CacheOptions{
+			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
+		}},
+	}
+	if len(o.Namespaces) > 0 {
+		opts.Cache.DefaultNamespaces = map[string]cache.Config{}
+		for _, n := range o.Namespaces {
+			opts.Cache.DefaultNamespaces[n] = cache.Config{}
+		}
+	}
+	if o.WatchFilter != "" && scheme.Recognizes(metal.GroupVersion.WithKind("MetalMachine")) {
+		only := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{watchFilterLabel: o.WatchFilter})}
+		opts.Cache.ByObject = map[client.Object]cache.ByObject{&metal.MetalMachine{}: only, &metal.JoinTarget{}: only}
+	}
+	return opts
+}
+
+func orNone(address string) string {
+	if address == "" {
+		return "0"
+	}
+	return address
+}
+
+// slim takes out of cached objects what no controller reads: who manages which field, and the copy of an object that
+// kubectl keeps, which for a Secret holds its values.
+func slim(in any) (any, error) {
+	if o, err := apimeta.Accessor(in); err == nil {
+		o.SetManagedFields(nil)
+		if a := o.GetAnnotations(); a[corev1.LastAppliedConfigAnnotation] != "" {
+			delete(a, corev1.LastAppliedConfigAnnotation)
+			o.SetAnnotations(a)
+		}
+	}
+	return in, nil
+}
+
+// Scheme returns the kinds that controllers read and write.
+func Scheme(sets []Set) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
+	adders := []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme}
+	for _, s := range sets {
+		if s.AddToScheme != nil {
+			adders = append(adders, s.AddToScheme)
+		}
+	}
+	for _, add := range adders {
+		if err := add(scheme); err != nil {
+			return nil, inventory.Errorf(inventory.Internal, "cannot speak Kubernetes: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// Run runs the controllers of one cluster until ctx ends or they cannot go on, which is an error. Nothing of it is left
+// when it returns.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg, hangUp := ownConnections(cfg)
+	defer hangUp()
+	scheme, err := Scheme(o.Sets)
+	if err != nil {
+		return err
+	}
+	opts := ManagerOptions(scheme, o)
+	if o.Identity != "" {
+		if err := elect(cfg, o, &opts); err != nil {
+			return err
+		}
+	}
+	mgr, err := manager.New(cfg, opts)
+	if err != nil {
+		return fmt.Errorf("make the manager of cluster %s: %w", o.Cluster, err)
+	}
+	uid, err := uidOf(ctx, mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	env := machine.Env{
+		Appliance: o.Appliance, Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log,
+	}
+	for _, s := range o.Sets {
+		if err := s.Setup(mgr, env); err != nil {
+			return fmt.Errorf("set up the %s controllers of cluster %s: %w", s.Mode, o.Cluster, err)
+		}
+	}
+	if o.Health != "" {
+		always := func(*http.Request) error { return nil }
+		if err := mgr.AddHealthzCheck("ping", always); err != nil {
+			return err
+		}
+		if err := mgr.AddReadyzCheck("ping", always); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	if o.OnElected != nil {
+		wg.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-mgr.Elected():
+				o.OnElected()
+			}
+		})
+	}
+	return mgr.Start(ctx)
+}
+
+// elect has the manager hold a lease.
+func elect(cfg *rest.Config, o Options, opts *manager.Options) error {
+	l := o.Lease
+	if l.Duration == 0 {
+		l = Lease{60 * time.Second, 40 * time.Second, 10 * time.Second}
+	}
+	own := rest.CopyConfig(cfg)
+	own.Timeout = l.Renew / 2 // a renewal that hangs must leave time for another
+	leases, err := coordination.NewForConfig(own)
+	if err != nil {
+		return fmt.Errorf("speak to the leases of cluster %s: %w", o.Cluster, err)
+	}
+	namespace := o.LeaseNamespace
+	if namespace == "" {
+		namespace = LeaseNamespace
+	}
+	opts.LeaderElection = true
+	opts.LeaderElectionResourceLockInterface = &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: o.LeaseName()}, Client: leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
+	}
+	opts.LeaderElectionReleaseOnCancel = true
+	opts.LeaseDuration, opts.RenewDeadline, opts.RetryPeriod = &l.Duration, &l.Renew, &l.Retry
+	return nil
+}
+
+// uidOf returns what a cluster is known by: the UID of its namespace kube-system.
+func uidOf(ctx context.Context, c client.Reader) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callFor)
+	defer cancel()
+	n := &metav1.PartialObjectMetadata{}
+	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, n)
+	return string(n.UID), err
+}
+
+// ownConnections returns a copy of a configuration whose connections are closed by hangUp. client-go shares them between
+// all clients with the same credentials, and would keep them open.
+func ownConnections(cfg *rest.Config) (own *rest.Config, hangUp func()) {
+	own = rest.CopyConfig(cfg)
+	if own.Proxy == nil {
+		own.Proxy = http.ProxyFromEnvironment // one that says its proxy is not shared
+	}
+	if own.UserAgent == "" || strings.HasPrefix(own.UserAgent, "slipway") {
+		own.UserAgent = "slipway"
+	}
+	var (
+		mu  sync.Mutex
+		all []http.RoundTripper
+	)
+	own.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, rt)
+		return rt
+	})
+	return own, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, rt := range all {
+			utilnet.CloseIdleConnectionsFor(rt)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+// Package incluster runs the controllers of one cluster in a pod of that cluster, or beside it with a kubeconfig, for an
+// appliance that is somewhere else. It installs nothing: the manifests do.
+package incluster
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/attach"
+)
+
+// Config says what runs.
+type Config struct {
+	Appliance   machine.Appliance
+	Kubeconfig  string   // "" is the pod's own account
+	Namespaces  []string // all when empty
+	WatchFilter string
+	Sets        []attach.Set
+	Elect       bool   // lead by a lease, so that only one of several pods acts
+	Health      string // address of /healthz and /readyz; "" for none
+	Log         *slog.Logger
+}
+
+// Run runs the controllers until ctx ends or they cannot go on.
+func Run(ctx context.Context, c Config) error {
+	cluster, err := c.connection()
+	if err != nil {
+		return err
+	}
+	attach.RouteLogs(c.Log)
+	o := attach.Options{
+		Appliance: c.Appliance, Cluster: "in-cluster", Namespaces: c.Namespaces, WatchFilter: c.WatchFilter, Sets: c.Sets, Health: c.Health, Log: c.Log,
+		OnElected: func() { c.Log.Info("controllers run", "cluster", cluster.Host) },
+	}
+	if c.Elect {
+		if o.Identity, err = os.Hostname(); err != nil { // in a pod that is its name
+			return inventory.Errorf(inventory.Internal, "this machine has no name: %w", err)
+		}
+	}
+	return attach.Run(ctx, cluster, o)
+}
+
+func (c *Config) connection() (*rest.Config, error) {
+	if c.Kubeconfig == "" {
+		cfg, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, inventory.Errorf(inventory.Invalid, "this is no pod of a cluster: %v", err).WithHint("outside of a cluster give --kubeconfig FILE")
+		}
+		return cfg, nil
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return nil, inventory.Errorf(inventory.Invalid, "cannot use %s: %v", c.Kubeconfig, err)
+	}
+	return cfg, nil
+}

@@ -1,0 +1,62 @@
+// Package kubeconfig owns which kubeconfigs the appliance uses: those that hold their credentials themselves and say
+// whom to trust. It opens no connection.
+package kubeconfig
+
+import (
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const flatten = "print a complete one with: kubectl config view --raw --minify --flatten"
+
+// Parse reads a kubeconfig, of which only what the current context uses is looked at and kept. It must hold its
+// credentials itself: a file of the appliance or a program to run must not be reachable through the API that stores
+// kubeconfigs. The error is Invalid and begins with what, such as "target prod: secret admin"; its cause may quote the
+// kubeconfig and goes to no one.
+func Parse(what string, text []byte) (*rest.Config, error) {
+	bad := inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what)
+	raw, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, bad.WithHint(flatten)
+	}
+	context, ok := raw.Contexts[raw.CurrentContext]
+	if !ok {
+		return nil, bad.WithHint("it has no current-context; " + flatten)
+	}
+	user, server := raw.AuthInfos[context.AuthInfo], raw.Clusters[context.Cluster]
+	if user == nil || server == nil || server.Server == "" {
+		return nil, bad.WithHint("its current context names a cluster or user that it does not hold")
+	}
+	if hint := unsafe(user, server); hint != "" {
+		return nil, bad.WithHint("%s", hint)
+	}
+	cfg, err := clientcmd.NewDefaultClientConfig(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": server},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": user},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}, nil).ClientConfig()
+	if err != nil {
+		return nil, bad.WithHint(flatten)
+	}
+	cfg.QPS = -1 // hosts of a whole rack may ask at once; the server has its own limits
+	cfg.UserAgent = "slipway"
+	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg, nil
+}
+
+// unsafe says what keeps a kubeconfig from being used, "" if nothing does.
+func unsafe(user *clientcmdapi.AuthInfo, server *clientcmdapi.Cluster) string {
+	switch {
+	case user.Exec != nil || user.AuthProvider != nil:
+		return "its user logs in by running a program; use one with a client certificate or token"
+	case user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" || server.CertificateAuthority != "":
+		return "it names files; print one that holds them with: kubectl config view --raw --minify --flatten"
+	case server.InsecureSkipTLSVerify || len(server.CertificateAuthorityData) == 0:
+		return "it does not say which certificate authority to trust; put certificate-authority-data into its cluster"
+	}
+	return ""
+}

@@ -1,0 +1,102 @@
+package kubeconfig
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Read reads the kubeconfig in a file of whoever runs this program: what its current context does not use is left out,
+// and certificates and tokens that it names as files are put in. name is the context's, as a DNS label.
+func Read(path string) (name string, text []byte, err error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", nil, &inventory.Error{Kind: inventory.Invalid, Msg: "cannot read the kubeconfig: " + err.Error()}
+	}
+	return complete(raw, filepath.Dir(path), filepath.Base(path))
+}
+
+// Complete is Read for a text; files that it names are not looked for.
+func Complete(raw []byte) (name string, text []byte, err error) {
+	return complete(raw, "", "the kubeconfig")
+}
+
+func complete(raw []byte, dir, what string) (string, []byte, error) {
+	bad := inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what)
+	c, err := clientcmd.Load(raw)
+	if err != nil || len(c.Contexts) == 0 {
+		return "", nil, bad.WithHint("print one with: kubectl config view --raw --minify --flatten")
+	}
+	if err := clientcmdapi.MinifyConfig(c); err != nil {
+		return "", nil, bad.WithHint("it has no current-context; choose one with: kubectl config use-context NAME")
+	}
+	if dir != "" {
+		for _, refs := range [][]*string{clusterFiles(c), userFiles(c)} {
+			for _, p := range refs {
+				if *p != "" && !filepath.IsAbs(*p) {
+					*p = filepath.Join(dir, *p)
+				}
+			}
+		}
+		if err := inline(c); err != nil {
+			return "", nil, bad.WithHint("a file that it names cannot be read: %s", err)
+		}
+	}
+	text, err := clientcmd.Write(*c)
+	if err != nil {
+		return "", nil, bad
+	}
+	if _, err := Parse(what, text); err != nil {
+		return "", nil, err
+	}
+	return label(c.CurrentContext), text, nil
+}
+
+func clusterFiles(c *clientcmdapi.Config) (refs []*string) {
+	for _, x := range c.Clusters {
+		refs = append(refs, &x.CertificateAuthority)
+	}
+	return refs
+}
+
+func userFiles(c *clientcmdapi.Config) (refs []*string) {
+	for _, x := range c.AuthInfos {
+		refs = append(refs, &x.ClientCertificate, &x.ClientKey, &x.TokenFile)
+	}
+	return refs
+}
+
+// inline puts the files that a kubeconfig names into it.
+func inline(c *clientcmdapi.Config) error {
+	if err := clientcmdapi.FlattenConfig(c); err != nil {
+		return err
+	}
+	for _, u := range c.AuthInfos {
+		if u.TokenFile == "" {
+			continue
+		}
+		token, err := os.ReadFile(u.TokenFile)
+		if err != nil {
+			return err
+		}
+		u.Token, u.TokenFile = strings.TrimSpace(string(token)), ""
+	}
+	return nil
+}
+
+var notLabel = regexp.MustCompile(`[^a-z0-9]+`)
+
+// label makes a name of a context, such as kubernetes-admin@prod or arn:aws:eks:…/prod, a DNS label.
+func label(context string) string {
+	s := strings.Trim(notLabel.ReplaceAllString(strings.ToLower(context), "-"), "-")
+	if s = strings.Trim(s[max(0, len(s)-50):], "-"); s == "" {
+		return "cluster"
+	}
+	return s
+}

@@ -1,0 +1,179 @@
+package metal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// stage is how far a machine is on its way into its cluster.
+type stage uint8
+
+const (
+	stageWaiting stage = iota // is not ready, or has not had its turn
+	stageReady                // only waits for its turn
+	stageJoining              // was let go and has not joined
+	stageDone                 // has joined, or nobody waits for it any more
+)
+
+// slot is a machine of a join target.
+type slot struct {
+	key       types.NamespacedName
+	target    string // <namespace>/<name>
+	isPlane   bool
+	isFirst   bool // makes the cluster
+	stage     stage
+	createdAt time.Time
+}
+
+// turns says whose turn it is to join a cluster: control planes one at a time, so many workers at once, and before all
+// the one that makes it. The appliance has the lock that counts; this only keeps machines from booting too soon. It
+// knows all machines of the cluster before it lets one go.
+type turns struct {
+	seed func(ctx context.Context) (map[string]slot, error) // by owner
+
+	mu       sync.Mutex
+	isSeeded bool
+	slots    map[string]slot
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func newTurns(seed func(ctx context.Context) (map[string]slot, error)) *turns {
+	return &turns{seed: seed, slots: map[string]slot{}}
+}
+
+// source queues the machines whose turn may have come.
+func (t *turns) source() source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.queue = q
+		return nil
+	})
+}
+
+// start makes all machines known, once.
+func (t *turns) start(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isSeeded {
+		return nil
+	}
+	all, err := t.seed(ctx)
+	if err != nil {
+		return err
+	}
+	for owner, s := range all {
+		if _, ok := t.slots[owner]; !ok {
+			t.slots[owner] = s
+		}
+	}
+	t.isSeeded = true
+	return nil
+}
+
+// rules are those of one join target.
+type rules struct {
+	workers       int  // that join at a time
+	isInit        bool // the first control plane makes the cluster
+	isInitialized bool
+}
+
+// take gives a machine that only waits for its turn that turn, or says who comes first. isFirst says that it makes the
+// cluster.
+func (t *turns) take(owner string, s slot, r rules) (isFirst bool, wait string, isInitMissing bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.stage, s.isFirst = stageReady, t.slots[owner].isFirst
+	t.slots[owner] = s
+	joining, first := 0, ""
+	for o, other := range t.slots {
+		if other.target != s.target || o == owner {
+			continue
+		}
+		if other.isFirst && other.stage != stageDone {
+			first = other.key.Name
+		}
+		if other.stage == stageJoining && other.isPlane == s.isPlane {
+			joining++
+		}
+	}
+	switch {
+	case r.isInit && !r.isInitialized && !s.isPlane:
+		return false, "workers wait until the control plane is initialized", true
+	case r.isInit && !r.isInitialized && first != "":
+		return false, "machine " + first + " makes the cluster; the others follow", true
+	case s.isPlane && joining > 0:
+		return false, "control planes join one at a time", false
+	case !s.isPlane && joining >= r.workers:
+		return false, fmt.Sprintf("%d workers join at a time", r.workers), false
+	}
+	s.stage, s.isFirst = stageJoining, r.isInit && !r.isInitialized
+	t.slots[owner] = s
+	return s.isFirst, "", false
+}
+
+// note says how far a machine is, and wakes those that waited for it.
+func (t *turns) note(owner string, s slot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was, ok := t.slots[owner]
+	s.isFirst = s.isFirst || was.isFirst
+	if ok && s.stage == stageWaiting && was.stage == stageReady {
+		s.stage = stageReady
+	}
+	t.slots[owner] = s
+	if ok && was.stage == stageJoining && s.stage != stageJoining {
+		t.wake(s.target)
+	}
+}
+
+// forget drops a machine that is gone.
+func (t *turns) forget(owner string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if was, ok := t.slots[owner]; ok {
+		delete(t.slots, owner)
+		if was.stage == stageJoining || was.isFirst {
+			t.wake(was.target)
+		}
+	}
+}
+
+// wake queues the machines of a target that only wait for their turn, the oldest first; as many as may be let go at
+// once are a few.
+func (t *turns) wake(target string) {
+	if t.queue == nil {
+		return
+	}
+	var ready []slot
+	for _, s := range t.slots {
+		if s.target == target && s.stage == stageReady {
+			ready = append(ready, s)
+		}
+	}
+	slices.SortFunc(ready, func(a, b slot) int {
+		return cmp.Or(a.createdAt.Compare(b.createdAt), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	planes, workers := 0, 0
+	for _, s := range ready {
+		n := &workers
+		if s.isPlane {
+			n = &planes
+		}
+		if *n++; *n <= wokenAtOnce {
+			t.queue.Add(reconcile.Request{NamespacedName: s.key})
+		}
+	}
+}
+
+// wokenAtOnce bounds how many machines are looked at when one turn has come free.
+const wokenAtOnce = 4

@@ -1,0 +1,141 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Set holds the workload clusters that the controllers of one manager look at. Each is watched on its own: one that cannot
+// be reached holds up none of the others.
+type Set struct {
+	log *slog.Logger
+	// patience is how long a cluster may fail before it counts as unreachable.
+	patience time.Duration
+
+	mu       sync.Mutex // never held during a call to a cluster or a reader
+	ctx      context.Context
+	clusters map[string]*member
+	readers  []func(key string, n *Node)
+	running  sync.WaitGroup
+}
+
+// member is a cluster with the version of the kubeconfig that it was made from.
+type member struct {
+	*Cluster
+	version string
+	stop    context.CancelFunc // nil until it runs
+}
+
+// NewSet returns an empty set. It runs as part of a manager.
+func NewSet(log *slog.Logger) *Set {
+	return &Set{log: cmp.Or(log, slog.New(slog.DiscardHandler)), patience: 10 * time.Second, clusters: map[string]*member{}}
+}
+
+// Start watches the clusters of the set until ctx ends.
+func (s *Set) Start(ctx context.Context) error {
+	s.mu.Lock()
+	s.ctx = ctx
+	for key, m := range s.clusters {
+		s.run(key, m)
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.ctx = nil
+	s.mu.Unlock()
+	s.running.Wait()
+	return nil
+}
+
+// run starts the watch of a cluster when the set runs. The lock is held.
+func (s *Set) run(key string, m *member) {
+	if s.ctx == nil || m.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(s.ctx)
+	m.stop = stop
+	s.running.Go(func() { m.watch.run(ctx, m.Cluster, func(n *Node) { s.tell(key, n) }) })
+}
+
+// Cluster returns the cluster of a key, and keeps it for as long as the version stays the same. load is called only when
+// there is none of that version yet. The error is that of load, or says that what it returned cannot be used.
+func (s *Set) Cluster(ctx context.Context, key, version string, load func(context.Context) ([]byte, error)) (*Cluster, error) {
+	if c := s.kept(key, version); c != nil {
+		return c, nil
+	}
+	text, err := load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := newWatch(s.patience, s.log.With("cluster", key))
+	c, err := open(key, "the kubeconfig of cluster "+key, text, time.Now, func(rt http.RoundTripper) http.RoundTripper { return &listener{rt, w} })
+	if err != nil {
+		return nil, err
+	}
+	c.watch = w
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.clusters[key]; m != nil && m.version == version {
+		return m.Cluster, nil // somebody was faster
+	}
+	s.drop(key)
+	m := &member{Cluster: c, version: version}
+	s.clusters[key] = m
+	s.run(key, m)
+	return c, nil
+}
+
+func (s *Set) kept(key, version string) *Cluster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.clusters[key]; m != nil && m.version == version {
+		return m.Cluster
+	}
+	return nil
+}
+
+// Drop forgets a cluster: nothing of ours is in it any more.
+func (s *Set) Drop(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(key)
+}
+
+func (s *Set) drop(key string) {
+	if m := s.clusters[key]; m != nil && m.stop != nil {
+		m.stop()
+	}
+	delete(s.clusters, key)
+}
+
+func (s *Set) tell(key string, n *Node) {
+	s.mu.Lock()
+	readers := s.readers
+	s.mu.Unlock()
+	for _, read := range readers {
+		read(key, n)
+	}
+}
+
+// Source queues what fn returns: whenever a node of a cluster has changed in something that matters, and with nil when
+// everything in a cluster has to be looked at, because it has been read, cannot be reached, or can again.
+func (s *Set) Source(fn func(key string, n *Node) []reconcile.Request) source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.readers = append(s.readers[:len(s.readers):len(s.readers)], func(key string, n *Node) {
+			for _, r := range fn(key, n) {
+				q.Add(r)
+			}
+		})
+		return nil
+	})
+}

@@ -1,0 +1,180 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
+)
+
+const nodesPath = "/api/v1/nodes"
+
+// watch keeps the nodes of one cluster, trimmed, and knows whether the cluster can be reached. All nodes are watched, for
+// one that a foreign bootstrap provider has made carries nothing of ours that could be selected.
+type watch struct {
+	patience time.Duration
+	log      *slog.Logger
+
+	mu      sync.Mutex
+	nodes   cache.Store
+	isRead  bool
+	failing error // of the latest call; nil when it worked
+	isDown  bool  // failing for longer than patience
+	timer   *time.Timer
+	wake    func(*Node) // nil until it runs
+}
+
+func newWatch(patience time.Duration, log *slog.Logger) *watch {
+	return &watch{patience: patience, log: log}
+}
+
+// watched returns the nodes of a cluster, whether they have been read at least once, and why the cluster cannot be reached.
+func (c *Cluster) watched() (nodes []*corev1.Node, isRead bool, problem error) {
+	w := c.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isDown {
+		problem = c.failure("list nodes", w.failing)
+	}
+	if !w.isRead {
+		return nil, false, problem
+	}
+	items := w.nodes.List()
+	nodes = make([]*corev1.Node, len(items))
+	for i, o := range items {
+		nodes[i] = o.(*corev1.Node)
+	}
+	return nodes, true, problem
+}
+
+// run watches until ctx ends.
+func (w *watch) run(ctx context.Context, c *Cluster, wake func(*Node)) {
+	lw := cache.NewListWatchFromClient(c.api.CoreV1().RESTClient(), "nodes", "", fields.Everything())
+	informer := cache.NewSharedInformer(lw, &corev1.Node{}, 0)
+	_ = informer.SetTransform(func(o any) (any, error) { // fails only when it runs already, as do the next two
+		if n, ok := o.(*corev1.Node); ok {
+			return trim(n), nil
+		}
+		return o, nil
+	})
+	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if s := apierrors.ReasonForError(err); ctx.Err() == nil && s != "Expired" && s != "Gone" {
+			w.failed(err)
+		}
+	})
+	read, _ := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, isFirst bool) {
+			if !isFirst {
+				wake(seen(o.(*corev1.Node)))
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			if old, n := before.(*corev1.Node), after.(*corev1.Node); isNews(old, n) {
+				wake(seen(n))
+			}
+		},
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if n, ok := o.(*corev1.Node); ok {
+				wake(seen(n))
+			}
+		},
+	})
+	w.mu.Lock()
+	w.nodes, w.wake = informer.GetStore(), wake
+	w.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), read.HasSynced) {
+			w.mu.Lock()
+			w.isRead = true
+			w.mu.Unlock()
+			wake(nil)
+		}
+	})
+	informer.RunWithContext(ctx)
+	wg.Wait()
+	w.mu.Lock()
+	w.wake = nil
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.mu.Unlock()
+}
+
+// isNews reports whether a node has changed in anything that is kept of it.
+func isNews(old, n *corev1.Node) bool {
+	a, b := *old, *n
+	a.ResourceVersion, b.ResourceVersion = "", ""
+	return !equality.Semantic.DeepEqual(&a, &b)
+}
+
+// failed notes that nodes could not be read. It counts when it lasts: an API server that starts refuses much.
+func (w *watch) failed(err error) {
+	w.turn(func() bool {
+		w.failing = err
+		if w.timer == nil {
+			w.timer = time.AfterFunc(w.patience, func() { w.turn(func() bool { return w.failing != nil }) })
+		}
+		return w.isDown
+	})
+}
+
+// worked notes that nodes could be read.
+func (w *watch) worked() {
+	w.turn(func() bool {
+		w.failing = nil
+		if w.timer != nil {
+			w.timer.Stop()
+			w.timer = nil
+		}
+		return false
+	})
+}
+
+// turn sets whether the cluster is down, and wakes everybody when that is new.
+func (w *watch) turn(isDown func() bool) {
+	w.mu.Lock()
+	was := w.isDown
+	w.isDown = isDown()
+	wake, is, err := w.wake, w.isDown, w.failing
+	w.mu.Unlock()
+	if is == was || wake == nil {
+		return
+	}
+	if is {
+		w.log.Warn("workload cluster cannot be watched", "err", err)
+	} else {
+		w.log.Info("workload cluster is watched again")
+	}
+	wake(nil)
+}
+
+// listener hears how calls about nodes end. An informer tells only of some failures, and of no success.
+type listener struct {
+	rt http.RoundTripper
+	w  *watch
+}
+
+// RoundTrip sends a request.
+func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.rt.RoundTrip(r)
+	switch {
+	case !strings.HasPrefix(r.URL.Path, nodesPath):
+	case err != nil && r.Context().Err() == nil:
+		l.w.failed(err)
+	case err == nil && resp.StatusCode == http.StatusOK:
+		l.w.worked()
+	}
+	return resp, err
+}

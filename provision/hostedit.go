@@ -1,0 +1,138 @@
+package provision
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// DeclareHost creates a host that has not been seen yet, from its MACs, or returns the one that has one of them. It is
+// discovered until it is accepted.
+func (e *Engine) DeclareHost(ctx context.Context, in inventory.Host, by string) (h inventory.Host, err error) {
+	if len(in.NICs) == 0 {
+		return in, inventory.Errorf(inventory.Invalid, "a host is declared with its MACs").WithHint("name the MAC of the port that it boots from")
+	}
+	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		for i, n := range in.NICs {
+			mac, err := inventory.ParseMAC(string(n.MAC))
+			if err != nil {
+				return err
+			}
+			in.NICs[i].MAC = mac
+			switch h, err = tx.FindHostByMAC(mac); {
+			case err == nil:
+				return nil
+			case !isKind(err, inventory.NotFound):
+				return err
+			}
+		}
+		h = inventory.Host{ID: e.cfg.NewID(), State: inventory.Discovered, StateReason: "declared by " + by, StateSinceAt: e.cfg.Now(), Arch: in.Arch}
+		e.takeSaid(&h, in)
+		h.Name = firstOf(h.Name, "host-"+strings.ReplaceAll(string(in.NICs[0].MAC), ":", ""))
+		return e.AddHost(tx, &h, by)
+	})
+	return h, err
+}
+
+// AddHost stores a host that somebody adds before it is seen.
+func (e *Engine) AddHost(tx inventory.Tx, h *inventory.Host, by string) error {
+	if err := checkHost(tx, h); err != nil {
+		return err
+	}
+	if err := tx.CreateHost(h, e.cfg.Now()); err != nil {
+		return err
+	}
+	e.hasFreed.Store(true)
+	return tx.AddEvent(&inventory.Event{At: e.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "host " + h.Name + " added by " + by})
+}
+
+// UpdateHost stores what people say of a host: name, labels, place, taints, disks, pins, whether it is cordoned. It is a
+// Conflict when h.Version is not the stored one; nothing is written when nothing changes.
+func (e *Engine) UpdateHost(ctx context.Context, h inventory.Host, by string) (inventory.Host, error) {
+	return e.changed(ctx, h.ID, func(tx inventory.Tx, stored *inventory.Host) error {
+		if h.Version != stored.Version {
+			return inventory.Errorf(inventory.Conflict, "host %s has changed meanwhile: version %d is not %d", stored.Name, h.Version, stored.Version).
+				WithHint("read it again")
+		}
+		old := *stored
+		stored.NICs = slices.Clone(old.NICs)
+		e.takeSaid(stored, h)
+		return e.EditHost(tx, old, stored, by)
+	})
+}
+
+// takeSaid takes over from in what people say of a host. NICs that stay keep what is known of them.
+func (e *Engine) takeSaid(h *inventory.Host, in inventory.Host) {
+	h.Name, h.Profile, h.ProfileRevision, h.DiskBoot = in.Name, in.Profile, in.ProfileRevision, in.DiskBoot
+	h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product = in.UUID, in.Serial, in.AssetTag, in.Manufacturer, in.Product
+	h.Place, h.Labels, h.Taints, h.RootDisk, h.KeepDisks, h.IsCordoned = in.Place, maps.Clone(in.Labels), in.Taints, in.RootDisk, in.KeepDisks, in.IsCordoned
+	h.IsRetained = in.IsRetained
+	if len(in.NICs) == 0 {
+		return
+	}
+	var nics []inventory.NIC
+	for _, n := range in.NICs {
+		kept := inventory.NIC{MAC: n.MAC, Name: n.Name, Vendor: e.cfg.Vendor(n.MAC)}
+		if i := slices.IndexFunc(h.NICs, func(old inventory.NIC) bool { return old.MAC == n.MAC }); i >= 0 {
+			kept = h.NICs[i]
+			kept.Name = firstOf(n.Name, kept.Name)
+		}
+		nics = append(nics, kept)
+	}
+	h.NICs = nics
+}
+
+// EditHost stores h, which was made of old in this transaction, with the event that says what changed. Nothing is written
+// when nothing did.
+func (e *Engine) EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host, by string) error {
+	if h.IsAdopted != old.IsAdopted && h.ClaimID != "" {
+		return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s lets it go", h.Machine)
+	}
+	if err := checkHost(tx, h); err != nil {
+		return err
+	}
+	changes := changedFields(old, *h)
+	if len(changes) == 0 {
+		*h = old
+		return nil
+	}
+	e.hasFreed.Store(true) // machines that wait may have it now
+	return e.edit(tx, h, "host "+h.Name+" changed ("+strings.Join(changes, ", ")+") by "+by)
+}
+
+// checkHost checks a host and what it refers to.
+func checkHost(tx inventory.Tx, h *inventory.Host) error {
+	if err := h.Validate(); err != nil {
+		return err
+	}
+	if h.Profile == "" {
+		return nil
+	}
+	_, err := tx.FindProfile(h.Profile)
+	return err
+}
+
+// Cordon keeps machines from claiming a host, or ends that; all else goes on.
+func (e *Engine) Cordon(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error) {
+	return e.flag(ctx, id, func(h *inventory.Host) *bool { return &h.IsCordoned }, on, "cordon", by)
+}
+
+// Retain leaves the disks of a host as they are when its machine goes, or ends that: the host waits for a person then.
+func (e *Engine) Retain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error) {
+	return e.flag(ctx, id, func(h *inventory.Host) *bool { return &h.IsRetained }, on, "retention", by)
+}
+
+// flag switches what people say of a host.
+func (e *Engine) flag(ctx context.Context, id inventory.HostID, of func(*inventory.Host) *bool, on bool, what, by string) (inventory.Host, error) {
+	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if *of(h) == on {
+			return nil
+		}
+		*of(h) = on
+		e.hasFreed.Store(true) // machines that wait may have it now
+		return e.edit(tx, h, onOff(what, on)+" by "+by)
+	})
+}

@@ -1,0 +1,207 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Nodes empties and deletes the Kubernetes nodes on machines. Both are safe to repeat, and never block for long.
+type Nodes interface {
+	// Drain goes on emptying the node of a machine, which began at since, and says how far that is. It is asked again until
+	// the node is empty. m.ClaimID is that of the node, which goes. An error means that its cluster cannot be asked now.
+	Drain(ctx context.Context, m inventory.Machine, h inventory.Host, since time.Time) (inventory.DrainState, error)
+	// Forget deletes the node's object; that there is none is no error.
+	Forget(ctx context.Context, m inventory.Machine, h inventory.Host) error
+}
+
+const (
+	// drainAgain and forgetAgain are the pauses between two calls; nodeCallFor bounds one.
+	drainAgain  = 5 * time.Second
+	forgetAgain = 10 * time.Second
+	nodeCallFor = 30 * time.Second
+)
+
+// nodeProgress is what an operation keeps of the node: see inventory.Drained, whose words it has.
+type nodeProgress struct {
+	inventory.Drained
+	DrainAt  time.Time `json:"drainAt,omitzero"`  // since when it is emptied
+	ForgetAt time.Time `json:"forgetAt,omitzero"` // since when its object is to go
+}
+
+func progressOf(o *inventory.Operation) (p nodeProgress) {
+	if len(o.Result) > 0 && json.Unmarshal(o.Result, &p) != nil {
+		return nodeProgress{} // the outcome of another step
+	}
+	return p
+}
+
+func (j *job) keepNode(p nodeProgress) error {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode what became of a node: %w", err)
+	}
+	j.op.Result = b
+	return nil
+}
+
+// node returns the machine whose node the operation empties and forgets, nil when there is none. Its claim is that of the
+// node: a machine that is installed anew has the next one already.
+func (j *job) node() (*inventory.Machine, error) {
+	if j.e.cfg.Nodes == nil {
+		return nil, nil
+	}
+	m, err := j.machine()
+	if err != nil || m == nil || m.Drain.Target == "" {
+		return nil, err
+	}
+	m.ClaimID = inventory.ClaimID(firstOf(string(j.p.OldClaimID), string(j.op.ClaimID)))
+	m.Drain.Node = m.NodeOf()
+	return m, nil
+}
+
+// enterNode begins to empty or to forget a node. What was begun before a restart or a pause goes on.
+func (j *job) enterNode() (passes bool, err error) {
+	m, err := j.node()
+	if err != nil || m == nil || j.op.Step == inventory.StepDrain && m.Drain.IsSkipped {
+		return err == nil, err
+	}
+	now, p := j.e.cfg.Now(), progressOf(&j.op)
+	if at := &p.DrainAt; j.op.Step == inventory.StepDrain && at.IsZero() {
+		*at = now
+	}
+	if at := &p.ForgetAt; j.op.Step == inventory.StepForget && at.IsZero() {
+		*at = now
+	}
+	j.op.NextAt = now
+	return false, j.keepNode(p)
+}
+
+// tend asks how far a node is, outside of every transaction, and moves the operation on.
+func (e *Engine) tend(ctx context.Context, op inventory.Operation, h inventory.Host) error {
+	var m *inventory.Machine
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		m, err = (&job{e: e, tx: tx, op: op, host: h, p: paramsOf(&op)}).node()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var state inventory.DrainState
+	var problem error
+	if m != nil {
+		nctx, cancel := context.WithTimeout(ctx, nodeCallFor)
+		defer cancel()
+		switch {
+		case op.Step == inventory.StepForget:
+			problem = e.cfg.Nodes.Forget(nctx, *m, h)
+		case m.Drain.IsSkipped:
+		default:
+			state, problem = e.cfg.Nodes.Drain(nctx, *m, h, progressOf(&op).DrainAt)
+		}
+		if ctx.Err() != nil {
+			return nil // the server stops; the operation is still due when it starts again
+		}
+	}
+	return e.withJob(ctx, op.ID, func(j *job) error {
+		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {
+			return nil
+		}
+		m, err := j.node()
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return j.forward()
+		}
+		if j.op.Step == inventory.StepForget {
+			return j.forgotten(m, problem)
+		}
+		return j.drained(m, state, problem)
+	})
+}
+
+// drained notes how far the node is: it is empty, it takes more time, or the time for it is over.
+func (j *job) drained(m *inventory.Machine, state inventory.DrainState, problem error) error {
+	if m.Drain.IsSkipped {
+		if err := j.note("node "+m.Drain.Node+" is not emptied: its pods are left where they are", nil); err != nil {
+			return err
+		}
+		return j.forward()
+	}
+	p := progressOf(&j.op)
+	if problem != nil {
+		state = inventory.DrainState{Reason: "WorkloadClusterUnreachable", Detail: inventory.Clean(messageOf(problem), 300)}
+	}
+	if len(state.BlockedBy) > 16 {
+		state.BlockedBy = state.BlockedBy[:16]
+	}
+	limit := time.Duration(m.Drain.Timeout)
+	isLate := !state.IsDone && limit > 0 && j.e.cfg.Now().Sub(p.DrainAt) >= limit
+	if isLate {
+		state.Reason = "DrainTimeout"
+	}
+	isNews := p.Drain == nil || !reflect.DeepEqual(*p.Drain, state)
+	p.Drain = &state
+	if err := j.keepNode(p); err != nil {
+		return err
+	}
+	said := because("node "+m.Drain.Node+" is being emptied", state.Detail)
+	switch {
+	case state.IsDone:
+		if err := j.note("node "+m.Drain.Node+" is empty", drainData(state)); err != nil {
+			return err
+		}
+		return j.forward()
+	case isLate && !m.Drain.IsBlocking:
+		if err := j.note(fmt.Sprintf("node %s is not empty after %s, and is fenced all the same: %s", m.Drain.Node, m.Drain.Timeout, state.Detail), drainData(state)); err != nil {
+			return err
+		}
+		return j.forward()
+	case isLate:
+		return j.wait(fmt.Sprintf("node %s is not empty after %s: %s", m.Drain.Node, m.Drain.Timeout, state.Detail),
+			"mend what keeps its pods; or delete the machine with --force", drainAgain)
+	}
+	return j.goOn(said, isNews, drainData(state), drainAgain)
+}
+
+func drainData(s inventory.DrainState) map[string]any {
+	return map[string]any{"reason": s.Reason, "blockedBy": s.BlockedBy}
+}
+
+// forgotten notes that the node's object is gone, or that it will not go.
+func (j *job) forgotten(m *inventory.Machine, problem error) error {
+	p := progressOf(&j.op)
+	limit := time.Duration(m.Drain.ForgetTimeout)
+	line := "node " + m.Drain.Node + " is deleted in cluster " + m.Drain.Target
+	if problem != nil {
+		line = because("node "+m.Drain.Node+" is not deleted in cluster "+m.Drain.Target, inventory.Clean(messageOf(problem), 300))
+		if limit == 0 || j.e.cfg.Now().Sub(p.ForgetAt) < limit {
+			return j.goOn(line, j.op.Reason != line, map[string]any{"reason": "WorkloadClusterUnreachable"}, forgetAgain)
+		}
+		line += fmt.Sprintf("; after %s it is left to people", m.Drain.ForgetTimeout)
+	}
+	p.IsForgotten = true
+	if err := j.keepNode(p); err != nil {
+		return err
+	}
+	if err := j.note(line, nil); err != nil {
+		return err
+	}
+	return j.forward()
+}
+
+// goOn leaves a step as it is, with the reason that everybody sees, and looks again after a while.
+func (j *job) goOn(reason string, isNews bool, data map[string]any, again time.Duration) error {
+	j.op.State, j.op.Reason, j.op.Hint, j.op.NextAt = inventory.OpRunning, reason, "", j.e.cfg.Now().Add(again)
+	if isNews {
+		if err := j.note(reason, data); err != nil {
+			return err
+		}
+	}
+	return j.save()
+}

@@ -1,0 +1,228 @@
+package provision
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"slipway.dev/slipway/inventory"
+	kube "slipway.dev/slipway/machine"
+	"slipway.dev/slipway/placement"
+	"slipway.dev/slipway/pxe"
+)
+
+// View returns a machine with all that tells how far it is.
+func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v kube.View, err error) {
+	v.Machine = m
+	if i, err := e.imageOf(tx, &m); err == nil {
+		v.Image = i.Name
+	}
+	if m.HostID == "" {
+		v.Rejected, v.Code = e.rejections.find(m.UID)
+		return v, nil
+	}
+	h, err := tx.FindHost(m.HostID)
+	if err != nil {
+		return v, fmt.Errorf("read host of machine %s: %w", m.Name, err)
+	}
+	v.Host = &h
+	c, err := tx.FindClaim(m.ClaimID)
+	if err != nil {
+		return v, fmt.Errorf("read claim of machine %s: %w", m.Name, err)
+	}
+	v.Claim, v.ProviderID = &c, e.ProviderID(c)
+	if op, err := tx.FindOpenOperation(h.ID); err == nil {
+		v.Operation = &op
+		if d, ok := op.DrainState(); ok {
+			v.Drain = &d
+		}
+	} else if !isKind(err, inventory.NotFound) {
+		return v, err
+	}
+	last, err := tx.ListSessions(h.ID, inventory.Page{Limit: 1})
+	if err != nil {
+		return v, fmt.Errorf("read boots of %s: %w", h.Name, err)
+	}
+	if len(last) == 1 && !last[0].StartedAt.Before(c.CreatedAt) {
+		v.Session = &last[0]
+		if live, ok := e.sessions.of(last[0].MAC); ok && live.ID == last[0].ID { // it is further than what is on disk
+			v.Session = &live
+		}
+	}
+	if v.Delivered, v.IsUp, err = e.reached(tx, &m, v.Session); err != nil {
+		return v, err
+	}
+	v.Addresses, err = e.hostAddresses(tx, &h, v.Session)
+	return v, err
+}
+
+// reached reports how far the system of a claim has come: it has its configuration, and it has reported up. Both stay as
+// they are for as long as the claim lasts.
+func (e *Engine) reached(tx inventory.Tx, m *inventory.Machine, s *inventory.BootSession) (delivered, isUp bool, err error) {
+	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: m.HostID}, inventory.Page{Limit: 32})
+	if err != nil {
+		return false, false, fmt.Errorf("read operations of machine %s: %w", m.Name, err)
+	}
+	for _, o := range ops {
+		isInstall := o.Kind == inventory.OpInstall || o.Kind == inventory.OpReinstall
+		if !isInstall || o.ClaimID != m.ClaimID {
+			continue
+		}
+		isDone := o.State == inventory.OpDone
+		way := steps(o.Kind, paramsOf(&o))
+		at, first := slices.Index(way, o.Step), slices.Index(way, inventory.StepFirstBoot)
+		isUp = isDone || at > first
+		delivered = isUp || at == first
+		if paramsOf(&o).Road == RoadLive { // what it runs comes with each boot
+			delivered = isUp || s != nil && s.Boot == string(pxe.BootImage) && stepIndex(s.Step) >= stepIndex(inventory.EventConfigSent)
+		}
+		return delivered, isUp, nil
+	}
+	// The operation is forgotten, or there was none: it was adopted.
+	isRunning := m.Phase == inventory.MachineRunning || m.Phase == inventory.MachineDeleting
+	return isRunning, isRunning, nil
+}
+
+// HostAddresses returns the addresses of a host that are known: from leases, reservations and its configuration.
+func (e *Engine) HostAddresses(tx inventory.Tx, h *inventory.Host) ([]string, error) {
+	last, err := tx.ListSessions(h.ID, inventory.Page{Limit: 1})
+	if err != nil || len(last) == 0 {
+		return e.hostAddresses(tx, h, nil)
+	}
+	return e.hostAddresses(tx, h, &last[0])
+}
+
+// hostAddresses puts those of a boot first.
+func (e *Engine) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) (all []string, err error) {
+	add := func(a netip.Addr) {
+		if text := a.String(); a.IsValid() && !slices.Contains(all, text) && len(all) < 64 {
+			all = append(all, text)
+		}
+	}
+	now := e.cfg.Now()
+	var leases []inventory.Lease
+	for _, n := range h.NICs {
+		of, err := tx.ListLeasesOf(n.MAC)
+		if err != nil {
+			return nil, fmt.Errorf("read leases of %s: %w", h.Name, err)
+		}
+		for _, l := range of {
+			if l.State == inventory.LeaseBound && now.Before(l.ExpiresAt) {
+				leases = append(leases, l)
+			}
+		}
+	}
+	if s != nil && slices.ContainsFunc(leases, func(l inventory.Lease) bool { return l.Address == s.Address }) {
+		add(s.Address)
+	}
+	for _, a := range e.rendered.addresses(h.ID) {
+		add(a)
+	}
+	for _, l := range leases {
+		add(l.Address)
+	}
+	if len(all) == 0 && s != nil { // an address that nobody renews is better than none
+		add(s.Address)
+	}
+	return all, nil
+}
+
+// addresses returns those that the latest rendering gives a host.
+func (c *renderings) addresses(h inventory.HostID) (all []netip.Addr) {
+	c.mu.Lock()
+	r := c.byHost[h]
+	c.mu.Unlock()
+	if r == nil || r.result.Config == nil {
+		return nil
+	}
+	for _, text := range r.result.Config.Network.Addresses() {
+		if p, err := netip.ParsePrefix(text); err == nil && !p.Addr().IsLoopback() {
+			all = append(all, p.Addr())
+		}
+	}
+	return all
+}
+
+// PoolCount counts the accepted hosts that a pool's selector matches.
+func PoolCount(tx inventory.Tx, p inventory.Pool) (n kube.PoolCount, err error) {
+	counts, err := PoolCounts(tx, []inventory.Pool{p})
+	if err != nil {
+		return n, err
+	}
+	return counts[0], nil
+}
+
+// PoolCounts counts for several pools, reading every host once.
+func PoolCounts(tx inventory.Tx, pools []inventory.Pool) ([]kube.PoolCount, error) {
+	counts, selectors := make([]kube.PoolCount, len(pools)), make([]inventory.Selector, len(pools))
+	for i, p := range pools {
+		var err error
+		if selectors[i], err = inventory.ParseSelector(p.Selector); err != nil {
+			return nil, err
+		}
+	}
+	for page := (inventory.Page{Limit: 1000}); ; {
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, page)
+		if err != nil {
+			return nil, fmt.Errorf("read hosts: %w", err)
+		}
+		for i := range hosts {
+			h := &hosts[i]
+			page.After = h.Name
+			for k := range pools {
+				if h.State != inventory.Discovered && (len(selectors[k]) == 0 || selectors[k].Matches(h)) {
+					countHost(&counts[k], h)
+				}
+			}
+		}
+		if len(hosts) < page.Limit {
+			return counts, nil
+		}
+	}
+}
+
+func countHost(n *kube.PoolCount, h *inventory.Host) {
+	n.Total++
+	switch {
+	case h.State == inventory.Failed:
+		n.Failed++
+	case h.State == inventory.Releasing || h.State == inventory.Cleaning:
+		n.Cleaning++
+	case h.ClaimID != "":
+		n.Claimed++
+	case h.State == inventory.Available && !h.InMaintenance && !h.IsProtected && !h.IsAdopted && !h.IsCordoned && !h.IsDirty:
+		n.Available++
+	}
+}
+
+// rejections remembers why machines got no host, by their UIDs, from the latest round that placed them.
+type rejections struct {
+	mu    sync.Mutex
+	byUID map[string]placement.Choice
+}
+
+const maxRejections = 20_000
+
+func (r *rejections) put(uid string, c placement.Choice) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.Host != nil {
+		delete(r.byUID, uid)
+		return
+	}
+	if r.byUID == nil || len(r.byUID) >= maxRejections {
+		r.byUID = map[string]placement.Choice{}
+	}
+	r.byUID[uid] = placement.Choice{Rejected: c.Rejected, Code: c.Code}
+}
+
+func (r *rejections) find(uid string) (all []kube.Rejection, code string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.byUID[uid]
+	for _, x := range c.Rejected {
+		all = append(all, kube.Rejection{Cause: x.Cause, N: x.N})
+	}
+	return all, string(c.Code)
+}

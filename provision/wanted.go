@@ -1,0 +1,194 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// UpdateMachine stores what is wanted of a machine; what became of it stays. It is a Conflict when m.Version is not the
+// stored one, or when what changed cannot be changed any more. Hooks that are left out are acknowledged. Nothing is
+// written when nothing changes.
+func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, by string) (stored inventory.Machine, err error) {
+	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		old, err := tx.FindMachine(m.Name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case m.Version != old.Version:
+			return inventory.Errorf(inventory.Conflict, "machine %s has changed meanwhile: version %d is not %d", m.Name, m.Version, old.Version).
+				WithHint("read it again")
+		case m.Owner != old.Owner:
+			return inventory.Errorf(inventory.Conflict, "machine %s belongs to %q", m.Name, old.Owner).WithHint("hand it over by its claim")
+		}
+		stored = old
+		stored.TakeWanted(m)
+		return e.EditMachine(tx, old, &stored, by)
+	})
+	e.poke()
+	return stored, err
+}
+
+// EditMachine stores m, which was made of old in this transaction, with the event that says what changed.
+func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventory.Machine, by string) error {
+	changes := changedFields(old, *m)
+	if len(changes) == 0 {
+		*m = old
+		return nil
+	}
+	if err := mayChange(&old, m, changes); err != nil {
+		return err
+	}
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if m.DeletedAt.IsZero() {
+		if err := e.checkWanted(tx, m); err != nil {
+			return err
+		}
+	}
+	if m.Phase == inventory.MachinePending {
+		m.NextAt = e.cfg.Now() // another host may fit it now
+	}
+	if err := e.saveMachine(tx, m, "machine "+m.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
+		return err
+	}
+	if slices.Contains(changes, "hooks") || slices.Contains(changes, "drain") {
+		return e.wakeOperation(tx, m.HostID)
+	}
+	return nil
+}
+
+// mayChange refuses what cannot be changed any more. Of a machine that is being deleted only what its end still asks for
+// counts.
+func mayChange(old, m *inventory.Machine, changes []string) error {
+	if !old.DeletedAt.IsZero() {
+		for _, c := range changes {
+			if c != "hooks" && c != "drain" {
+				return inventory.Errorf(inventory.Conflict, "machine %s is being deleted: its %s stays", old.Name, c).
+					WithHint("wait until it is gone: slipway machine show %s", old.Name)
+			}
+		}
+	}
+	if old.HostID != "" && (slices.Contains(changes, "pool") || slices.Contains(changes, "placement")) {
+		return inventory.Errorf(inventory.Conflict, "machine %s has a host already: its pool and placement stay", old.Name).
+			WithHint("give it another host with: slipway machine remediate %s --step replace; or delete it and create it anew", old.Name)
+	}
+	return nil
+}
+
+// CheckMachine refuses a machine that could never be installed as it is wanted.
+func (e *Engine) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	return e.preflight(tx, m)
+}
+
+// checkWanted checks what a machine refers to.
+func (e *Engine) checkWanted(tx inventory.Tx, m *inventory.Machine) error {
+	if _, err := e.imageOf(tx, m); err != nil {
+		return err
+	}
+	if x := m.Placement.Requirements.Expression; x != "" {
+		if _, err := hardware.Compile(x); err != nil {
+			return err
+		}
+	}
+	if _, findings := machineconfig.Parse(m.Config, originOf(m)); findings.HasErrors() {
+		return findings.Err()
+	}
+	return nil
+}
+
+// originOf names a machine's own layer in findings and provenance.
+func originOf(m *inventory.Machine) string { return "machine/" + m.Name }
+
+// imageOf is the image that a machine is installed from: its own, else its profile's.
+func (e *Engine) imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Image, err error) {
+	f, err := tx.FindProfile(m.Profile)
+	if isKind(err, inventory.NotFound) {
+		return i, inventory.Errorf(inventory.Invalid, "there is no profile %q", inventory.Clean(m.Profile, 64)).WithHint("list them with: slipway profile list")
+	}
+	if err != nil {
+		return i, fmt.Errorf("read profile %s: %w", m.Profile, err)
+	}
+	name := firstOf(m.Image, f.Image)
+	if i, err = tx.FindImage(name); isKind(err, inventory.NotFound) {
+		return i, inventory.Errorf(inventory.Invalid, "there is no image %q", inventory.Clean(name, 64)).WithHint("list them with: slipway image list")
+	}
+	if err != nil {
+		return i, fmt.Errorf("read image %s: %w", name, err)
+	}
+	return i, nil
+}
+
+// HandOver makes owner the owner of the machine that holds a claim. Nothing happens on its host.
+func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by string) (m inventory.Machine, err error) {
+	if owner == "" {
+		return m, inventory.Errorf(inventory.Invalid, "a machine is handed over to somebody").WithHint("name its new owner")
+	}
+	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		c, err := tx.FindClaim(id)
+		if err != nil {
+			return err
+		}
+		if m, err = tx.FindMachineByUID(c.MachineUID); err != nil || m.Owner == owner {
+			return err
+		}
+		if !m.DeletedAt.IsZero() {
+			return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", m.Name).WithHint("wait until it is gone, and make another")
+		}
+		old := m.Owner
+		m.Owner = owner
+		if err := m.Validate(); err != nil {
+			return err
+		}
+		return e.saveMachine(tx, &m, fmt.Sprintf("handed over from %q to %q by %s", old, owner, by))
+	})
+	e.poke()
+	return m, err
+}
+
+// unsaid are fields that change with every write and say nothing.
+var unsaid = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "nextAt"}
+
+// changedFields names the fields in which two things of one type differ, sorted.
+func changedFields(before, after any) (names []string) {
+	b, a := fieldsOf(before), fieldsOf(after)
+	for name := range a {
+		if string(b[name]) != string(a[name]) {
+			names = append(names, name)
+		}
+	}
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	names = slices.DeleteFunc(names, func(s string) bool { return slices.Contains(unsaid, s) })
+	slices.Sort(names)
+	return names
+}
+
+// fieldsOf is the JSON of a thing by its fields; empty lists and maps count as none.
+func fieldsOf(v any) map[string]json.RawMessage {
+	b, err := json.Marshal(v)
+	var out map[string]json.RawMessage
+	if err != nil || json.Unmarshal(b, &out) != nil {
+		panic(fmt.Sprintf("%T is plain data", v))
+	}
+	for k, x := range out {
+		if s := string(x); s == "null" || s == "[]" || s == "{}" {
+			delete(out, k)
+		}
+	}
+	return out
+}

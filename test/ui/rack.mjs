@@ -1,0 +1,114 @@
+// A real server, simulated machines and a real browser, in a network namespace of their own. Stories import it; nothing
+// in them is faked. Run: make test-ui
+import { execFile, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
+const require = createRequire(join(root, 'ui', 'package.json'))
+const { chromium } = require('playwright-core')
+const axePath = require.resolve('axe-core/axe.min.js')
+const slipway = process.env.SLIPWAY_BIN ?? join(root, 'bin', 'slipway')
+
+export class Rack {
+  // start makes the namespaces and starts a server in one of them.
+  static async start(name = `slipway-ui-${process.pid}`) {
+    const rack = new Rack()
+    rack.name = name
+    rack.data = await mkdtemp(join(tmpdir(), 'slipway-ui-'))
+    await run(slipway, ['simulate', 'net-up', '--name', name])
+    await rack.serve().catch(async (err) => {
+      await rack.end()
+      throw err
+    })
+    return rack
+  }
+
+  inside(...args) {
+    return ['ip', ['netns', 'exec', `${this.name}-srv`, ...args]]
+  }
+
+  async serve() {
+    const [cmd, args] = this.inside(slipway, 'serve', '--interface', 'vs', '--data-dir', this.data, '--mode', 'full', '--unknown', 'wait')
+    this.server = spawn(cmd, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    let said = ''
+    await new Promise((ready, failed) => {
+      const take = (chunk) => {
+        said += chunk
+        if (said.includes('API on ')) ready()
+      }
+      this.server.stdout.on('data', take)
+      this.server.stderr.on('data', take)
+      this.server.on('exit', (code) => failed(new Error(`the server ended with ${code}:\n${said}`)))
+    })
+    this.token ??= /slipway_[0-9a-f]+/.exec(said)?.[0]
+  }
+
+  // kill ends the server without a chance to tidy up.
+  async kill() {
+    this.server.removeAllListeners('exit')
+    const gone = new Promise((r) => this.server.on('exit', r))
+    this.server.kill('SIGKILL')
+    await gone
+  }
+
+  // cli runs the command line against the server.
+  async cli(...args) {
+    const { stdout } = await run(slipway, args, { env: { ...process.env, SLIPWAY_SERVER: join(this.data, 'slipway.sock') } })
+    return stdout
+  }
+
+  // machines switches simulated machines on.
+  machines(n, ...more) {
+    const p = spawn(slipway, ['simulate', '--netns', `${this.name}-cli`, '--interface', 'vc', '--hosts', String(n), '--pace', '0', ...more], { stdio: 'ignore' })
+    ;(this.racks ??= []).push(p)
+    return new Promise((r) => p.on('exit', r))
+  }
+
+  // browser opens Chromium in the server's namespace.
+  async browser() {
+    this.chromium ??= await chromium.launch({
+      executablePath: join(root, 'test', 'ui', 'chromium.sh'),
+      env: { ...process.env, SLIPWAY_NETNS: `${this.name}-srv` },
+      args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
+    })
+    return this.chromium
+  }
+
+  // page opens a page that is logged in.
+  async page(path = '/', options = {}) {
+    const browser = await this.browser()
+    const context = await browser.newContext({ baseURL: 'http://127.0.0.1:8067', viewport: { width: 1400, height: 900 }, ...options })
+    const page = await context.newPage()
+    page.setDefaultTimeout(30_000)
+    page.errors = []
+    page.on('pageerror', (e) => page.errors.push(String(e)))
+    page.on('console', (m) => m.type() === 'error' && page.errors.push(m.text()))
+    await page.goto('/')
+    await page.getByLabel('Token').fill(this.token)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    if (path !== '/') await page.goto(path)
+    return page
+  }
+
+  async end() {
+    await this.chromium?.close()
+    for (const p of this.racks ?? []) p.kill('SIGKILL')
+    if (this.server?.exitCode === null) await this.kill()
+    await run(slipway, ['simulate', 'net-down', '--name', this.name])
+    await rm(this.data, { recursive: true, force: true })
+  }
+}
+
+// faults runs axe on a page and returns what is serious.
+export async function faults(page) {
+  await page.addScriptTag({ path: axePath }).catch(() => page.evaluate(require('node:fs').readFileSync(axePath, 'utf8')))
+  const { violations } = await page.evaluate(() => window.axe.run())
+  return violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(' ')}`)
+}

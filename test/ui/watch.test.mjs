@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { faults, Rack } from './rack.mjs'
+
+let rack
+before(async () => {
+  rack = await Rack.start()
+})
+after(() => rack?.end())
+
+test('a wrong token is refused with a hint', async () => {
+  const browser = await rack.browser()
+  const page = await browser.newPage({ baseURL: 'http://127.0.0.1:8067' })
+  await page.goto('/')
+  await page.getByLabel('Token').fill('slipway_wrong')
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.getByText('the token is not known here').waitFor()
+  assert.match(await page.locator('body').innerText(), /slipway token create/)
+  await page.close()
+})
+
+test('machines that are switched on appear by themselves, and one is accepted with a click', async () => {
+  const page = await rack.page('/hosts')
+  await page.getByText('No host was heard of yet').waitFor()
+  await page.getByText('live', { exact: true }).waitFor()
+  void rack.machines(12, '--expect', 'waiting')
+  await page.getByText('12 of 12 hosts').waitFor()
+
+  await page.getByLabel('Search hosts').fill('state=available')
+  await page.getByText('0 of 12 hosts').waitFor()
+  await page.getByLabel('Search hosts').fill('state=discovered')
+  await page.getByText('12 of 12 hosts').waitFor()
+  await page.getByRole('table', { name: 'Hosts' }).getByRole('link').first().click()
+  await page.getByRole('heading', { name: 'What happened' }).waitFor()
+  await page.getByText('dhcp.ack').first().waitFor()
+
+  await page.getByRole('button', { name: 'Actions' }).click()
+  await page.getByRole('menuitem', { name: 'Accept' }).click()
+  const ask = page.getByRole('dialog')
+  assert.match(await ask.innerText(), /slipway host accept host-/)
+  await ask.getByRole('button', { name: 'Accept' }).click()
+  await page.getByText('available').first().waitFor()
+  await page.getByRole('tab', { name: 'Boot preview' }).click()
+  await page.getByText('It would boot').waitFor()
+  assert.deepEqual(page.errors, [])
+  await page.context().close()
+})
+
+test('a server that is killed is noticed, and the page goes on by itself', async () => {
+  const page = await rack.page('/hosts')
+  await page.getByText('live', { exact: true }).waitFor()
+  await rack.kill()
+  await page.getByText('no event stream').waitFor()
+  await rack.serve()
+  await page.getByText('live', { exact: true }).waitFor()
+  await page.context().close()
+})
+
+for (const theme of ['light', 'dark']) {
+  test(`no screen has a serious fault in ${theme} colours`, async () => {
+    const page = await rack.page('/')
+    const host = JSON.parse(await rack.cli('host', 'list', '-o', 'json'))
+    const name = (host.items ?? host)[0].name
+    for (const path of ['/', '/hosts', `/hosts/${name}`, `/hosts/${name}?tab=hardware`, `/hosts/${name}?tab=boot`, '/machines', '/operations', '/issues', '/nowhere']) {
+      await page.goto(path)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await page.getByLabel('Loading').first().waitFor({ state: 'detached' })
+      if (theme === 'dark') await page.getByRole('button', { name: 'Dark colours' }).click()
+      assert.deepEqual(await faults(page), [], path)
+      if (process.env.SLIPWAY_SHOTS) await page.screenshot({ path: `${process.env.SLIPWAY_SHOTS}/${theme}${path.replaceAll(/\W+/g, '-')}.png` })
+    }
+    await page.context().close()
+  })
+}

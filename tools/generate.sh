@@ -1,0 +1,33 @@
+#!/bin/sh
+# generate.sh          writes what controller-gen makes of the kinds: deep copies, CRDs, roles
+# generate.sh check    says what in the tree is not what it would write, and fails
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p build
+(cd tools && CGO_ENABLED=0 GOFLAGS=-trimpath go build -o ../build/ sigs.k8s.io/controller-tools/cmd/controller-gen)
+gen=build/controller-gen
+made='machine/v1alpha1/zz_generated.deepcopy.go machine/infra/v1alpha1/zz_generated.deepcopy.go machine/manifests/crds
+	machine/manifests/rbac/standalone_role.yaml machine/manifests/rbac/capi_role.yaml'
+
+write() {
+	rm -f machine/manifests/crds/*.yaml
+	$gen object crd:maxDescLen=400 paths=./machine/v1alpha1/... paths=./machine/infra/v1alpha1/... output:crd:dir=machine/manifests/crds
+	$gen rbac:roleName=slipway-standalone paths=./machine/metal output:rbac:stdout >machine/manifests/rbac/standalone_role.yaml
+	$gen rbac:roleName=slipway-capi paths=./machine/capi output:rbac:stdout >machine/manifests/rbac/capi_role.yaml
+}
+
+case "${1:-}" in
+'') write ;;
+check)
+	was=$(mktemp -d)
+	trap 'rm -rf "$was"' EXIT
+	tar cf "$was/made.tar" $made
+	write
+	mkdir "$was/old" && tar xf "$was/made.tar" -C "$was/old"
+	stale=
+	for f in $made; do
+		diff -r "$was/old/$f" "$f" >&2 || stale="$stale $f"
+	done
+	[ -z "$stale" ] || { tar xf "$was/made.tar"; echo "stale:$stale; run: make generate" >&2; exit 1; } ;;
+*) sed -n '2,3p' "$0" >&2; exit 2 ;;
+esac

@@ -1,0 +1,117 @@
+import type { QueryClient } from '@tanstack/react-query'
+import { type Event, headers } from './client'
+
+export type Line = 'live' | 'connecting' | 'polling'
+
+// pollFor is how often what is shown is read anew while there is no stream.
+const pollFor = 5_000
+// gatherFor is how long events are gathered before what they touch is read anew: a rack that boots sends hundreds a second.
+const gatherFor = 250
+
+type Listener = (e: Event) => void
+
+// Live follows the server's events. Whatever they touch is read anew; nothing is guessed. A stream that breaks goes on
+// where it ended; while there is none, everything shown is polled, and the page says so.
+export class Live {
+  private last = ''
+  private touched = new Set<string>()
+  private timer: ReturnType<typeof setTimeout> | undefined
+  private poll: ReturnType<typeof setInterval> | undefined
+  private stop = new AbortController()
+  private listeners = new Set<Listener>()
+  private lines = new Set<(l: Line) => void>()
+  line: Line = 'connecting'
+
+  constructor(private queries: QueryClient) {}
+
+  start() {
+    void this.run()
+  }
+
+  end() {
+    this.stop.abort()
+    clearTimeout(this.timer)
+    clearInterval(this.poll)
+  }
+
+  on(fn: Listener) {
+    this.listeners.add(fn)
+    return () => void this.listeners.delete(fn)
+  }
+
+  onLine(fn: (l: Line) => void) {
+    this.lines.add(fn)
+    return () => void this.lines.delete(fn)
+  }
+
+  private say(l: Line) {
+    if (l === this.line) return
+    this.line = l
+    clearInterval(this.poll)
+    if (l === 'polling') this.poll = setInterval(() => void this.queries.invalidateQueries(), pollFor)
+    for (const fn of this.lines) fn(l)
+  }
+
+  private async run() {
+    for (let wait = 500; !this.stop.signal.aborted; wait = Math.min(wait * 2, 15_000)) {
+      try {
+        await this.follow(() => {
+          wait = 500
+          this.say('live')
+        })
+      } catch {
+        // it is tried again below
+      }
+      if (this.stop.signal.aborted) return
+      this.say('polling')
+      await new Promise((r) => setTimeout(r, wait))
+    }
+  }
+
+  private async follow(opened: () => void) {
+    const more: Record<string, string> = { Accept: 'text/event-stream' }
+    if (this.last) more['Last-Event-ID'] = this.last
+    const r = await fetch('/api/v1/events', { headers: headers(more), signal: this.stop.signal })
+    if (!r.ok || !r.body) throw new Error(`the stream answered ${r.status}`)
+    opened()
+    if (!this.last) void this.queries.invalidateQueries() // what happened before the stream began
+    const reader = r.body.pipeThrough(new TextDecoderStream()).getReader()
+    for (let rest = ''; ; ) {
+      const { value, done } = await reader.read()
+      if (done) return
+      const blocks = (rest + value).split('\n\n')
+      rest = blocks.pop() ?? ''
+      for (const b of blocks) this.take(b)
+    }
+  }
+
+  private take(block: string) {
+    let data = ''
+    for (const line of block.split('\n')) {
+      if (line.startsWith('id:')) this.last = line.slice(3).trim()
+      if (line.startsWith('data:')) data += line.slice(5).trimStart()
+    }
+    if (!data) return
+    const e = JSON.parse(data) as Event
+    for (const fn of this.listeners) fn(e)
+    for (const noun of nounsOf(e)) this.touched.add(noun)
+    this.timer ??= setTimeout(() => this.flush(), gatherFor)
+  }
+
+  private flush() {
+    this.timer = undefined
+    const nouns = this.touched
+    this.touched = new Set()
+    void this.queries.invalidateQueries({ predicate: (q) => nouns.has(String(q.queryKey[0])) })
+  }
+}
+
+// nounsOf says what an event may have changed, in the words of query keys.
+export function nounsOf(e: Pick<Event, 'kind' | 'hostID' | 'subject'>): string[] {
+  const nouns = ['events']
+  if (e.hostID) nouns.push('hosts', 'operations', 'sessions', 'issues')
+  const noun = e.subject?.split('/')[0]
+  if (noun) nouns.push(`${noun}s`, 'issues')
+  if (e.kind.startsWith('dhcp')) nouns.push('leases')
+  return nouns
+}

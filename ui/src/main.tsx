@@ -1,0 +1,27 @@
+import '@patternfly/patternfly/patternfly-base.css'
+import './app.css'
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { BrowserRouter } from 'react-router'
+import { Problem } from './api/client'
+import { App } from './shell/App'
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 60_000, // events say what has changed
+      retry: (n, err) => n < 2 && !(err instanceof Problem && err.status >= 400 && err.status < 500),
+    },
+  },
+})
+
+createRoot(document.getElementById('root') as HTMLElement).render(
+  <StrictMode>
+    <QueryClientProvider client={queries}>
+      <BrowserRouter>
+        <App />
+      </BrowserRouter>
+    </QueryClientProvider>
+  </StrictMode>,
+)

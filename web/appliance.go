@@ -1,0 +1,295 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+)
+
+// Appliance is what controllers of custom resources ask for beyond what people do with nouns. It is the same that
+// controllers in this process use, so that those in a cluster are told the same. See machine.Appliance for the contract.
+type Appliance interface {
+	Site() string
+	FindMachine(ctx context.Context, owner string) (machine.View, error)
+	ListMachines(ctx context.Context, prefix string) ([]machine.View, error)
+	FindClaim(ctx context.Context, id inventory.ClaimID) (machine.View, error)
+	UpdateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error)
+	HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error)
+	GiveBootstrap(ctx context.Context, name string, data machine.Bootstrap, check bool) error
+
+	FindHost(ctx context.Context, id inventory.HostID) (machine.HostView, error)
+	EachHost(ctx context.Context, fn func(machine.HostView) error) error
+	DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error)
+	UpdateHost(ctx context.Context, h inventory.Host) (inventory.Host, error)
+
+	Accept(ctx context.Context, id inventory.HostID) error
+	Maintain(ctx context.Context, id inventory.HostID, on bool) error
+	Protect(ctx context.Context, id inventory.HostID, on bool) error
+	SaveBMC(ctx context.Context, b inventory.BMC, password string) error
+
+	SavePool(ctx context.Context, p inventory.Pool) error
+	DeletePool(ctx context.Context, name, owner string) error
+	SaveTarget(ctx context.Context, t inventory.JoinTarget) error
+	DeleteTarget(ctx context.Context, name, owner string) error
+	SaveSecret(ctx context.Context, name, owner string, value []byte) error
+	DeleteSecret(ctx context.Context, name, owner string) error
+	InitHolder(ctx context.Context, target string) (string, error)
+}
+
+// ApplianceInfo is what does not change while the server runs.
+type ApplianceInfo struct {
+	Site string `json:"site" doc:"The first part of provider ids"`
+}
+
+// ApplianceSecret is a secret that is kept for the object of an attached cluster.
+type ApplianceSecret struct {
+	Owner string `json:"owner" maxLength:"512"`
+	Value []byte `json:"value" writeOnly:"true" doc:"In base64. It never comes out again, but to the machines that are given it"`
+}
+
+// HostFlags are what is to be so of a host; what is left out stays.
+type HostFlags struct {
+	Accepted      *bool `json:"accepted,omitempty" doc:"True accepts it; it cannot be taken back"`
+	InMaintenance *bool `json:"inMaintenance,omitempty"`
+	IsProtected   *bool `json:"isProtected,omitempty"`
+}
+
+// BootstrapData are what a bootstrap provider wrote for one machine.
+type BootstrapData struct {
+	Value  []byte `json:"value" writeOnly:"true" doc:"In base64. It is kept in memory only, until the machine has fetched its configuration"`
+	Format string `json:"format,omitempty" doc:"cloud-config when empty" maxLength:"63"`
+	Check  bool   `json:"check,omitempty" doc:"Keep nothing, and only say whether the machine could boot with it"`
+}
+
+// BootstrapVerdict says whether a machine can boot with its bootstrap data, and why not.
+type BootstrapVerdict struct {
+	IsUsable bool `json:"isUsable"`
+	machine.BootstrapError
+}
+
+// InitHolder is the machine whose turn it is to be the first control plane of a target.
+type InitHolder struct {
+	Machine string `json:"machine" doc:"Empty for none"`
+}
+
+// Parameters of these operations.
+type (
+	ownersQuery struct {
+		Page
+		Owner string `query:"owner" doc:"The owner, or how it begins" maxLength:"512"`
+	}
+	ownedRef struct {
+		NameRef
+		Owner string `query:"owner" doc:"Whose it is" maxLength:"512" required:"true"`
+	}
+	bodied[T any] struct {
+		NameRef
+		Body T
+	}
+	handOver struct {
+		Owner string `json:"owner" doc:"Who wants the machine from now on" maxLength:"512"`
+	}
+)
+
+// applianceBody is the most that a machine with its configuration, or bootstrap data, may be.
+const applianceBody = 4 << 20
+
+// addAppliance registers what controllers ask that run elsewhere.
+func (s *Server) addAppliance() {
+	question(s, http.MethodGet, "", "get-appliance", "Show what provider ids begin with", func(_ context.Context, a Appliance, _ *struct{}) (ApplianceInfo, error) {
+		return ApplianceInfo{a.Site()}, nil
+	})
+	s.addApplianceMachines()
+	s.addApplianceHosts()
+	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(ctx context.Context, a Appliance, in *bodied[Pool]) (done, error) {
+		if err := sameName("pool", &in.Body.Name, in.Name); err != nil {
+			return done{}, err
+		}
+		return done{}, a.SavePool(ctx, in.Body.Pool)
+	})
+	question(s, http.MethodPut, "/targets/{name}", "put-owned-target", "Keep a join target for its owner", func(ctx context.Context, a Appliance, in *bodied[inventory.JoinTarget]) (done, error) {
+		if err := sameName("target", &in.Body.Name, in.Name); err != nil {
+			return done{}, err
+		}
+		return done{}, a.SaveTarget(ctx, in.Body)
+	})
+	question(s, http.MethodPut, "/secrets/{name}", "put-owned-secret", "Keep a secret for its owner", func(ctx context.Context, a Appliance, in *bodied[ApplianceSecret]) (done, error) {
+		return done{}, a.SaveSecret(ctx, in.Name, in.Body.Owner, in.Body.Value)
+	})
+	for noun, remove := range map[string]func(Appliance, context.Context, string, string) error{
+		"pool": Appliance.DeletePool, "target": Appliance.DeleteTarget, "secret": Appliance.DeleteSecret,
+	} {
+		question(s, http.MethodDelete, "/"+noun+"s/{name}", "delete-owned-"+noun, "Forget a "+noun+" of an owner; what is not there is no error",
+			func(ctx context.Context, a Appliance, in *ownedRef) (done, error) {
+				return done{}, remove(a, ctx, in.Name, in.Owner)
+			})
+	}
+	question(s, http.MethodGet, "/targets/{name}/holder", "get-init-holder", "Show which machine is to be the first control plane of a target",
+		func(ctx context.Context, a Appliance, in *nameInput) (InitHolder, error) {
+			m, err := a.InitHolder(ctx, in.Name)
+			return InitHolder{m}, err
+		})
+}
+
+func (s *Server) addApplianceMachines() {
+	question(s, http.MethodGet, "/machines", "list-owned-machines", "List the machines of owners, with all that tells how far they are",
+		func(ctx context.Context, a Appliance, in *ownersQuery) (List[machine.View], error) {
+			all, err := a.ListMachines(ctx, in.Owner)
+			if err != nil {
+				return List[machine.View]{}, err
+			}
+			return cut(all, in.Page, func(v machine.View) string { return v.Machine.Name }).Body, nil
+		})
+	question(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", func(ctx context.Context, a Appliance, in *nameInput) (machine.View, error) {
+		return a.FindMachine(ctx, in.Name)
+	})
+	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(ctx context.Context, a Appliance, in *nameInput) (machine.View, error) {
+		return a.FindClaim(ctx, inventory.ClaimID(in.Name))
+	})
+	question(s, http.MethodPost, "/claims/{name}/handover", "hand-over-claim", "Give the machine that holds a claim to another owner; nothing happens on its host",
+		func(ctx context.Context, a Appliance, in *bodied[handOver]) (inventory.Machine, error) {
+			return a.HandOver(ctx, inventory.ClaimID(in.Name), in.Body.Owner)
+		})
+	question(s, http.MethodPut, "/machines/{name}", "put-owned-machine", "Change what is wanted of a machine; hooks that are left out are acknowledged",
+		func(ctx context.Context, a Appliance, in *bodied[inventory.Machine]) (inventory.Machine, error) {
+			if err := sameName("machine", &in.Body.Name, in.Name); err != nil {
+				return inventory.Machine{}, err
+			}
+			return a.UpdateMachine(ctx, in.Body)
+		})
+	question(s, http.MethodPost, "/machines/{name}/bootstrap", "give-bootstrap", "Hand over the bootstrap data that a machine waits for",
+		func(ctx context.Context, a Appliance, in *bodied[BootstrapData]) (BootstrapVerdict, error) {
+			err := a.GiveBootstrap(ctx, in.Name, machine.Bootstrap{Value: in.Body.Value, Format: in.Body.Format}, in.Body.Check)
+			var unusable *machine.BootstrapError
+			if errors.As(err, &unusable) {
+				return BootstrapVerdict{BootstrapError: *unusable}, nil
+			}
+			return BootstrapVerdict{IsUsable: true}, err
+		})
+}
+
+func (s *Server) addApplianceHosts() {
+	question(s, http.MethodGet, "/hosts", "list-host-views", "List hosts with what they are made of, in order of their names",
+		func(ctx context.Context, a Appliance, in *Page) (List[machine.HostView], error) {
+			out := List[machine.HostView]{Items: []machine.HostView{}}
+			err := a.EachHost(ctx, func(v machine.HostView) error {
+				switch {
+				case v.Host.Name <= in.After:
+				case len(out.Items) < in.Limit:
+					out.Items = append(out.Items, withoutSecrets(v))
+				default:
+					out.Next = out.Items[len(out.Items)-1].Host.Name
+					return errEnough
+				}
+				return nil
+			})
+			if errors.Is(err, errEnough) {
+				err = nil
+			}
+			return out, err
+		})
+	question(s, http.MethodGet, "/hosts/{host}", "get-host-view", "Show a host with what it is made of", func(ctx context.Context, a Appliance, in *HostRef) (machine.HostView, error) {
+		v, err := a.FindHost(ctx, inventory.HostID(in.Host))
+		return withoutSecrets(v), err
+	})
+	question(s, http.MethodPost, "/hosts", "declare-host", "Add a host that has not been seen yet, or show the one that has one of its MACs",
+		func(ctx context.Context, a Appliance, in *struct{ Body inventory.Host }) (inventory.Host, error) {
+			return a.DeclareHost(ctx, in.Body)
+		})
+	question(s, http.MethodPut, "/hosts/{host}", "put-host-view", "Change what people say of a host", func(ctx context.Context, a Appliance, in *struct {
+		HostRef
+		Body inventory.Host
+	},
+	) (inventory.Host, error) {
+		if strings.ToLower(in.Host) != string(in.Body.ID) {
+			return inventory.Host{}, inventory.Errorf(inventory.Invalid, "the body is about host %s and the address about %s", in.Body.ID, inventory.Clean(in.Host, 80))
+		}
+		return a.UpdateHost(ctx, in.Body)
+	})
+	question(s, http.MethodPut, "/hosts/{host}/flags", "put-host-flags", "Accept a host, and say whether it is in maintenance or protected", func(ctx context.Context, a Appliance, in *struct {
+		HostRef
+		Body HostFlags
+	},
+	) (done, error) {
+		return done{}, setFlags(ctx, a, inventory.HostID(in.Host), in.Body)
+	})
+	question(s, http.MethodPut, "/hosts/{host}/bmc", "put-owned-bmc", "Say how a host is powered; without a password the one stored stays", func(ctx context.Context, a Appliance, in *struct {
+		HostRef
+		Body SetBMC
+	},
+	) (done, error) {
+		return done{}, a.SaveBMC(ctx, inventory.BMC{
+			HostID: inventory.HostID(in.Host), Driver: in.Body.Driver, Address: in.Body.Address, Username: in.Body.Username, System: in.Body.System,
+			InsecureSkipVerify: in.Body.InsecureSkipVerify, Fingerprint: in.Body.Fingerprint, MAC: in.Body.MAC, Options: in.Body.Options,
+		}, in.Body.Password)
+	})
+}
+
+// withoutSecrets hides what of a controller's options is not told.
+func withoutSecrets(v machine.HostView) machine.HostView {
+	if v.BMC != nil {
+		b := hostBMC(v.Host.Name, *v.BMC).BMC
+		v.BMC = &b
+	}
+	return v
+}
+
+// setFlags makes of a host what is to be so; what is so already is left alone.
+func setFlags(ctx context.Context, a Appliance, id inventory.HostID, f HostFlags) error {
+	if f.InMaintenance != nil {
+		if err := a.Maintain(ctx, id, *f.InMaintenance); err != nil {
+			return err
+		}
+	}
+	if f.IsProtected != nil {
+		if err := a.Protect(ctx, id, *f.IsProtected); err != nil {
+			return err
+		}
+	}
+	if f.Accepted != nil && *f.Accepted {
+		return a.Accept(ctx, id)
+	}
+	return nil
+}
+
+// errEnough ends going through hosts.
+var errEnough = inventory.Errorf(inventory.Internal, "the page is full")
+
+// done is an answer that says no more than that.
+type done struct{}
+
+// question registers one question to the appliance.
+func question[I, O any](s *Server, method, path, id, summary string, do func(ctx context.Context, a Appliance, in *I) (O, error)) {
+	o := operation{
+		method: method, path: "/appliance" + path, id: id, tag: "appliance", summary: summary, body: applianceBody,
+		about: "For controllers of custom resources that run in a cluster; people use the nouns.",
+	}
+	if method != http.MethodGet {
+		o.errors = append(o.errors, http.StatusConflict)
+	}
+	if strings.Contains(path, "{") {
+		o.errors = append(o.errors, http.StatusNotFound)
+	}
+	find := func(ctx context.Context, in *I) (out O, err error) {
+		if s.cfg.Appliance == nil {
+			return out, errNoClusters()
+		}
+		return do(ctx, s.cfg.Appliance, in)
+	}
+	if _, isDone := any(*new(O)).(done); isDone {
+		o.status = http.StatusNoContent
+		register(s, o, func(ctx context.Context, in *I) (*struct{}, error) {
+			_, err := find(ctx, in)
+			return nil, err
+		})
+		return
+	}
+	register(s, o, func(ctx context.Context, in *I) (*struct{ Body O }, error) {
+		out, err := find(ctx, in)
+		return &struct{ Body O }{out}, err
+	})
+}

@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Clusters is the calls on attached Kubernetes clusters.
+type Clusters struct {
+	Noun[inventory.Cluster]
+}
+
+// ClusterCheck says whether a cluster can be attached.
+type ClusterCheck struct {
+	Cluster    string `json:"cluster"`
+	Kubernetes string `json:"kubernetes,omitempty"` // version of its API server
+	UID        string `json:"uid,omitempty"`
+	IsGood     bool   `json:"isGood"`
+	Results    []struct {
+		Name   string `json:"name"`
+		IsGood bool   `json:"isGood"`
+		Detail string `json:"detail"`
+		Hint   string `json:"hint,omitempty"`
+	} `json:"results"`
+}
+
+// Check has the server look over an attached cluster.
+func (c Clusters) Check(ctx context.Context, name string) (k ClusterCheck, err error) {
+	return k, c.c.call(ctx, http.MethodGet, c.at(name)+"/check", nil, nil, &k)
+}
+
+// CheckKubeconfig has the server look whether a cluster could be attached with a kubeconfig. The name of the secret in it
+// is not looked at.
+func (c Clusters) CheckKubeconfig(ctx context.Context, want inventory.Cluster, kubeconfig string) (k ClusterCheck, err error) {
+	in := struct {
+		Name        string                  `json:"name"`
+		Kubeconfig  string                  `json:"kubeconfig"`
+		Modes       []inventory.ClusterMode `json:"modes,omitempty"`
+		Namespaces  []string                `json:"namespaces,omitempty"`
+		WatchFilter string                  `json:"watchFilter,omitempty"`
+	}{want.Name, kubeconfig, want.Modes, want.Namespaces, want.WatchFilter}
+	return k, c.c.call(ctx, http.MethodPost, "clusters/check", nil, in, &k)
+}
+
+// Detach ends the controllers of a cluster and forgets it; every server runs on. With purge the kinds are taken away as
+// well; with force a cluster is forgotten that does not answer.
+func (c Clusters) Detach(ctx context.Context, name string, purge, force bool) error {
+	q := url.Values{}
+	if purge {
+		q.Set("purge", "true")
+	}
+	if force {
+		q.Set("force", "true")
+	}
+	return c.c.call(ctx, http.MethodDelete, c.at(name), q, nil, nil)
+}
