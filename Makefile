@@ -82,7 +82,7 @@ test-long: build/testsum build ## what takes long and is not in test: every disk
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./cmd/slipway/agentimage
 	@tools/parts.sh build capi-validators; $(MAKE) --no-print-directory kube-binaries
-	@env SLIPWAY_KUBE=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/kube/capi
+	@$(ROOT) env SLIPWAY_KUBE=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/kube/capi ./test/kube/walkthrough
 
 race: ## unit tests under the race detector
 	$(GO) test -race -run '$(RUN)' $(UNIT)

@@ -24,7 +24,7 @@ type Cluster struct {
 	Hint       string       `json:"hint,omitempty"`
 	UID        string       `json:"uid,omitempty"`        // of its namespace kube-system: what owners are keyed with
 	Kubernetes string       `json:"kubernetes,omitempty"` // version of its API server
-	SeenAt     time.Time    `json:"seenAt,omitzero"`      // when it last answered, give or take five minutes
+	SeenAt     time.Time    `json:"seenAt,omitzero"`      // when it last answered, give or take a minute
 
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`

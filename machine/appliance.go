@@ -79,6 +79,7 @@ type View struct {
 	Rejected   []Rejection            `json:"rejected,omitempty"`   // why hosts were not taken, most frequent first; while it has none
 	Code       string                 `json:"code,omitempty"`       // sums Rejected up: see package placement
 	Drain      *inventory.DrainState  `json:"drain,omitempty"`      // of the node that Operation empties, nil for none
+	Issues     []inventory.Issue      `json:"issues,omitempty"`     // open ones of the host, while Operation is there
 }
 
 // Rejection counts the hosts that one cause keeps from a machine.

@@ -188,6 +188,9 @@ func (j *job) progress(s inventory.BootSession, r wire.Report) error {
 			j.op.DeadlineAt, j.op.NextAt = late, late
 		}
 	}
+	if j.isUntouched() && j.op.Reason == awaitsAgent(&j.host) {
+		j.op.Reason, j.op.Hint = "", ""
+	}
 	isNews := p.Detail != j.op.Progress.Detail || now.Sub(j.op.UpdatedAt) > progressEvery
 	j.op.Progress = p
 	if isNews {

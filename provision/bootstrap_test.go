@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
 	"slipway.dev/slipway/pxe"
@@ -235,6 +236,23 @@ func TestBootstrapDataThatCannotBeUsedAreRefusedWithTheReason(t *testing.T) {
 	}
 	if err := l.give("nobody", bootstrap, "", false); !isKind(err, inventory.NotFound) {
 		t.Errorf("no machine: %v", err)
+	}
+}
+
+func TestAMachineThatLosesItsHostLosesTheDataThatWereGivenForIt(t *testing.T) {
+	l := newLife(t)
+	s := l.foreign("debian12")
+	l.until("it waits", func() bool { return l.wanted() > 0 })
+	m, _ := l.find("web-1")
+	s.faults = []wire.Report{{State: wire.Failed, Error: "the disk is dead", IsLasting: true}}
+	l.must(l.give("web-1", bootstrap, "", false))
+	given := l.clock
+	l.until("the host is quarantined", l.hostIs(s, inventory.Failed))
+	if now, ok := l.find("web-1"); !ok || now.ClaimID != "" || l.clock.Sub(given) >= bootstrapFor {
+		t.Fatalf("machine %+v, after %s", now, l.clock.Sub(given))
+	}
+	if _, ok := l.engine.bootstraps.find(m.UID, l.clock); ok {
+		t.Error("they outlive the claim")
 	}
 }
 

@@ -259,6 +259,9 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 	if len(others) == 0 {
 		return choice.Reason, choice.Hint, nil
 	}
+	if choice.Code == placement.InsufficientResources && len(choice.Rejected) == 0 { // placement has seen none at all
+		return "no host is free: " + strings.Join(others, ", "), "slipway host list", nil
+	}
 	return choice.Reason + "; not free: " + strings.Join(others, ", "), firstOf(choice.Hint, "slipway host list"), nil
 }
 

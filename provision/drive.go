@@ -150,6 +150,9 @@ func (e *Engine) advance(ctx context.Context, op inventory.Operation) error {
 		if !j.op.DeadlineAt.IsZero() && !e.cfg.Now().Before(j.op.DeadlineAt) {
 			return j.late()
 		}
+		if j.op.Step == inventory.StepWipe && j.isUntouched() {
+			return j.silent()
+		}
 		return j.save()
 	})
 }
@@ -171,6 +174,25 @@ func (e *Engine) findHost(ctx context.Context, id inventory.HostID) (h inventory
 	return h, err
 }
 
+// beginFor is how long an agent may take up its task without a word before the operation says that it waits for that.
+const beginFor = time.Minute
+
+// silent says what is waited for while the agent has not taken up its task: it may still be at an older one.
+func (j *job) silent() error {
+	j.op.NextAt = j.op.DeadlineAt
+	if j.op.AttemptN == 1 { // later attempts say why there was one before
+		j.op.Reason, j.op.Hint = awaitsAgent(&j.host), "slipway host events "+j.host.Name
+	}
+	return j.save()
+}
+
+func awaitsAgent(h *inventory.Host) string {
+	return fmt.Sprintf("waits for our agent on %s to begin; if it does not, the machine is restarted", h.Name)
+}
+
+// isUntouched reports whether nothing was heard yet of the task of this step.
+func (j *job) isUntouched() bool { return j.op.Progress == (inventory.Progress{}) }
+
 // late is what happens when the next event did not come in time: the attempt has failed, with what was expected and what
 // was seen last.
 func (j *job) late() error {
@@ -183,6 +205,10 @@ func (j *job) late() error {
 		if seen := j.lastSign(); seen != "" {
 			f.reason += "; " + seen
 		}
+	}
+	if j.op.Step == inventory.StepWipe && j.isUntouched() {
+		f.reason += "; it has not begun, and the machine is restarted"
+		f.isDeaf = true
 	}
 	if err := j.e.openIssue(j.tx, j.issue(inventory.IssueOverdue, inventory.SeverityWarning, f.reason, f.hint)); err != nil {
 		return err

@@ -12,6 +12,7 @@ type failure struct {
 	reason, hint string
 	isLasting    bool // another attempt on this machine is of no use
 	isImage      bool // the image is at fault, not the host
+	isDeaf       bool // the agent, should it run, does not take up its task: the machine must be restarted
 }
 
 // fail ends an attempt: the operation begins another one after a pause, or has failed.
@@ -36,10 +37,10 @@ func (j *job) fail(f failure) error {
 		return j.save()
 	}
 	isWrite := j.op.Step == inventory.StepWrite && j.p.Road == RoadDisk
-	if (needsAgent(j.op.Step) || isWrite) && j.isHere() { // the agent tries again at once: it is what is left of the machine
+	if (needsAgent(j.op.Step) || isWrite) && j.isHere() && !f.isDeaf { // the agent tries again at once: it is what is left of the machine
 		j.newTask()
 		j.op.StepAt = now.Add(pause) // the task is not handed out before
-		j.op.DeadlineAt = j.op.StepAt.Add(limits[j.op.Step].within)
+		j.op.DeadlineAt = j.op.StepAt.Add(limits[j.op.Step].begin())
 		j.op.NextAt = j.op.DeadlineAt
 		return j.save()
 	}

@@ -82,7 +82,7 @@ func TestAMachineSaysWhyItHasNoHost(t *testing.T) {
 	l.create(inventory.Machine{Name: "second"})
 	l.create(inventory.Machine{Name: "pinned", Placement: inventory.Placement{Host: "a"}})
 	l.turn()
-	if m, _ := l.find("second"); !strings.Contains(m.Reason, "1 active") {
+	if m, _ := l.find("second"); m.Reason != "no host is free: 1 active" || m.Hint != "slipway host list" {
 		t.Errorf("second: %q (%s)", m.Reason, m.Hint)
 	}
 	if m, _ := l.find("pinned"); !strings.Contains(m.Reason, "host a is active for machine first") {
@@ -186,5 +186,37 @@ func TestControllersThatMisbehaveEitherConvergeOrSayWhy(t *testing.T) {
 			}
 			t.Logf("%s: %s (%s)", c.fault, op.Reason, op.Hint)
 		})
+	}
+}
+
+func TestAnAgentThatDoesNotBeginToWipeIsRestartedAndSaidToBeWaitedFor(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1"})
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+	s.isDeaf = true
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+	l.must(err)
+	var op inventory.Operation
+	l.until("the release says that it waits for the agent", func() bool {
+		op, err = l.engine.openOperation(context.Background(), s.host().ID)
+		l.must(err)
+		return op.Step == inventory.StepWipe && strings.Contains(op.Reason, "waits for our agent on a to begin") && op.Hint != ""
+	})
+	offs, since := s.offs, op.StepAt
+	if s.wipes != 0 {
+		t.Fatal("a deaf agent has wiped")
+	}
+	l.until("the machine is restarted", func() bool { return s.offs > offs })
+	if took := l.clock.Sub(since); took > 15*time.Minute {
+		t.Errorf("it was restarted after %s", took)
+	}
+	if i := l.issueOf(inventory.IssueOverdue); i == nil || !strings.Contains(i.Cause, "has not begun") {
+		t.Errorf("issue %+v", i)
+	}
+	s.isDeaf = false
+	l.until("it is free", l.hostIs(s, inventory.Available))
+	if open := l.openIssues(); s.wipes != 1 || len(open) != 0 {
+		t.Errorf("wiped %d times, issues %+v", s.wipes, open)
 	}
 }

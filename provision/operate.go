@@ -90,7 +90,7 @@ func (j *job) enter(s inventory.Step) (passes bool, err error) {
 	j.op.Step, j.op.StepAt, j.op.State, j.op.Reason, j.op.Hint, j.op.Progress = s, now, inventory.OpRunning, "", "", inventory.Progress{}
 	j.op.DeadlineAt, j.op.NextAt = time.Time{}, time.Time{}
 	if l.within > 0 {
-		j.op.DeadlineAt = now.Add(l.within)
+		j.op.DeadlineAt = now.Add(l.begin())
 		j.op.NextAt = j.op.DeadlineAt
 	}
 	if err := j.reach(s); err != nil {
@@ -129,6 +129,9 @@ func (j *job) enter(s inventory.Step) (passes bool, err error) {
 		}
 	case inventory.StepInspect, inventory.StepWrite, inventory.StepWipe, inventory.StepReboot:
 		j.newTask()
+		if s == inventory.StepWipe {
+			j.op.NextAt = now.Add(beginFor)
+		}
 	case inventory.StepFirstBoot:
 		if j.p.IsSilent {
 			return true, j.note("what was installed reports nothing by itself: taken as running", nil)

@@ -148,23 +148,33 @@ func after(o *inventory.Operation) inventory.Step {
 type limit struct {
 	within time.Duration // 0: it waits for people, and only an issue says that it is long
 	expect string
+	// first is when the first sign is due, where that is sooner; 0 for within. An agent says at once that it has begun.
+	first time.Duration
+}
+
+// begin is how long a step may take until its first sign.
+func (l limit) begin() time.Duration {
+	if l.first > 0 {
+		return l.first
+	}
+	return l.within
 }
 
 // limits are the deadlines of the steps: section 9 of the design's machines page. Progress moves that of a write, a wipe
 // and a burn-in on.
 var limits = map[inventory.Step]limit{
-	inventory.StepPower:     {10 * time.Minute, "the machine is switched on to boot from the network"},
-	inventory.StepNetboot:   {10 * time.Minute, "the machine boots from the network"},
-	inventory.StepInspect:   {10 * time.Minute, "the agent reports the hardware"},
-	inventory.StepBMCUser:   {5 * time.Minute, "the agent makes an account on the controller"},
-	inventory.StepBurnIn:    {10 * time.Minute, "the agent reports the burn-in"},
-	inventory.StepWrite:     {30 * time.Minute, "the operating system is written"},
-	inventory.StepReboot:    {5 * time.Minute, "the machine restarts into what was written"},
-	inventory.StepFirstBoot: {15 * time.Minute, "the operating system reports up"},
-	inventory.StepFence:     {10 * time.Minute, "the machine is off, or our agent runs on it"},
-	inventory.StepWipe:      {30 * time.Minute, "the agent reports every disk as wiped"},
-	inventory.StepRest:      {10 * time.Minute, "the machine is switched off"},
-	inventory.StepSet:       {5 * time.Minute, "the controller confirms"},
+	inventory.StepPower:     {within: 10 * time.Minute, expect: "the machine is switched on to boot from the network"},
+	inventory.StepNetboot:   {within: 10 * time.Minute, expect: "the machine boots from the network"},
+	inventory.StepInspect:   {within: 10 * time.Minute, expect: "the agent reports the hardware"},
+	inventory.StepBMCUser:   {within: 5 * time.Minute, expect: "the agent makes an account on the controller"},
+	inventory.StepBurnIn:    {within: 10 * time.Minute, expect: "the agent reports the burn-in"},
+	inventory.StepWrite:     {within: 30 * time.Minute, expect: "the operating system is written"},
+	inventory.StepReboot:    {within: 5 * time.Minute, expect: "the machine restarts into what was written"},
+	inventory.StepFirstBoot: {within: 15 * time.Minute, expect: "the operating system reports up"},
+	inventory.StepFence:     {within: 10 * time.Minute, expect: "the machine is off, or our agent runs on it"},
+	inventory.StepWipe:      {within: 30 * time.Minute, expect: "the agent reports every disk as wiped", first: 10 * time.Minute},
+	inventory.StepRest:      {within: 10 * time.Minute, expect: "the machine is switched off"},
+	inventory.StepSet:       {within: 5 * time.Minute, expect: "the controller confirms"},
 }
 
 // attempts is how often an operation is tried on a host before it has failed.

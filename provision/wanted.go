@@ -77,7 +77,9 @@ func mayChange(old, m *inventory.Machine, changes []string) error {
 			}
 		}
 	}
-	if old.HostID != "" && (slices.Contains(changes, "pool") || slices.Contains(changes, "placement")) {
+	was := old.Placement
+	was.ReuseKey = m.Placement.ReuseKey // who may have the host after it says nothing of where it stands
+	if old.HostID != "" && (slices.Contains(changes, "pool") || len(changedFields(was, m.Placement)) > 0) {
 		return inventory.Errorf(inventory.Conflict, "machine %s has a host already: its pool and placement stay", old.Name).
 			WithHint("give it another host with: slipway machine remediate %s --step replace; or delete it and create it anew", old.Name)
 	}

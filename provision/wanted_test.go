@@ -26,6 +26,7 @@ func TestWhatIsWantedOfAMachineCanChangeUntilItCounts(t *testing.T) {
 		{"another pin while it waits", "waiting", func(m *inventory.Machine) { m.Placement.Host = "a" }, "", ""},
 		{"another pin when it has a host", "running", func(m *inventory.Machine) { m.Placement.Host = "a" }, inventory.Conflict, "placement stay"},
 		{"pools it may not use, when it has a host", "running", func(m *inventory.Machine) { m.Placement.NotPools = []string{"x"} }, inventory.Conflict, "placement stay"},
+		{"who may have its host after it, when it has one", "running", func(m *inventory.Machine) { m.Placement.ReuseKey = "other/web" }, "", ""},
 		{"another configuration when it has a host", "running", func(m *inventory.Machine) { m.Config = "host: {locale: C}\n" }, "", ""},
 		{"a configuration that cannot be read", "running", func(m *inventory.Machine) { m.Config = "hosts: {}\n" }, inventory.Invalid, "machine/web-1:1:1"},
 		{"another image", "running", func(m *inventory.Machine) { m.Image = "debian-disk" }, "", ""},

@@ -26,6 +26,9 @@ lab                 busybox-static                     the programs of the syste
 lab                 dosfstools                         its file system
 lab                 mtools                             its files
 lab                 fdisk                              its partitions
+test-kube           curl                               switches simulated machines
+test-kube           iproute2                           network namespaces
+test-kube           ipxe                               the boot files that are served
 test-net            iproute2                           network namespaces
 test-net            ipxe                               the boot files that are served
 test-net            isc-dhcp-client                    dhclient, a real DHCP client

@@ -67,6 +67,9 @@ func runPlugin(args []string, stdout, stderr io.Writer) (code int) {
 		fmt.Fprintln(stderr, "error:", err)
 		return exitFailed
 	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
 		complain(stderr, err)

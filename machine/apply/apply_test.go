@@ -260,6 +260,25 @@ func TestWhatCannotBeAppliedSaysWhatToDo(t *testing.T) {
 			}
 		})
 	}
+	for _, tc := range []struct{ name, in, want string }{
+		{"a host name in capitals", mm + "  hostname: WEB\n", "is not a name for a host"},
+		{"a kernel argument with a NUL", strings.Replace(mm, "worker", "worker, kernelArgs: [\"a\\0b\"]", 1), "MetalMachine default/a: "},
+		{"a profile of two lines", strings.Replace(mm, "worker", "\"work\\ner\"", 1), `spec.os.profile`},
+	} {
+		for _, isDry := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, dry run %v", tc.name, isDry), func(t *testing.T) {
+				a := applier(r)
+				a.DryRun = isDry
+				objects, err := Read("f.yaml", "default", strings.NewReader(tc.in))
+				if err == nil {
+					err = a.Apply(t.Context(), objects, func(c Change) { t.Errorf("said to be %s", c.Op) })
+				}
+				if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("got %v, want %q", err, tc.want)
+				}
+			})
+		}
+	}
 	t.Run("a name that somebody else has", func(t *testing.T) {
 		if got, err := do(t, a, strings.Replace(mm, "name: a", "name: taken", 1)); err != nil || !strings.Contains(got, "created") {
 			t.Errorf("%v\n%s", err, got)

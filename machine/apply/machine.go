@@ -54,6 +54,12 @@ func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, o
 	if err != nil {
 		return err
 	}
+	if err := wanted.Validate(); err != nil {
+		return err
+	}
+	if err := inventory.CheckName("profile", wanted.Profile); err != nil {
+		return err
+	}
 	if _, err := r.Appliance.FindProfile(ctx, wanted.Profile); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (e Errors) Error() string { return strings.Join(e, "\n") }
 
 // Unwrap returns them as what people are told.
 func (e Errors) Unwrap() error {
-	return &inventory.Error{Kind: inventory.Invalid, Msg: e.Error(), Hint: "docs/apply.md has an example of each kind; nothing was changed"}
+	return &inventory.Error{Kind: inventory.Invalid, Msg: e.Error(), Hint: "docs/metalmachines.md and docs/metalhosts.md have examples; nothing was changed"}
 }
 
 // Read reads the objects of one file. All that is wrong is said at once, as Errors, with file and line.
@@ -223,6 +223,9 @@ func (r *reader) one(n *yaml.Node, u *unstructured.Unstructured) {
 
 // message says what is wrong with a field. Values are left out: they may be long, or secret.
 func message(e *field.Error) string {
+	if e.Field == "<nil>" { // a rule about the whole object
+		return strings.ReplaceAll(e.Detail, "\n", " ")
+	}
 	switch e.Type {
 	case field.ErrorTypeRequired:
 		return e.Field + " is needed"

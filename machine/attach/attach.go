@@ -229,7 +229,7 @@ func (a *Attacher) follow(ctx context.Context, c inventory.Cluster) {
 		e := asError(c.Name, err)
 		log.Warn("cluster not attached", "reason", e.Msg, "hint", e.Hint, "err", e.Err, "again", wait)
 		state := inventory.ClusterFailed
-		if e.Kind == inventory.Unavailable || e.Kind == inventory.Conflict {
+		if e.Kind == inventory.Unavailable {
 			state = inventory.ClusterUnreachable
 		}
 		a.note(ctx, c, func(n *inventory.Cluster) { n.State, n.Reason, n.Hint = state, e.Msg, e.Hint })

@@ -77,3 +77,24 @@ func TestTheRightsAreThoseOfTheRoles(t *testing.T) {
 		t.Errorf("%v, %s", e, e.Hint)
 	}
 }
+
+func TestTheSameClusterTwiceIsFineForDifferentObjectsOnly(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		a, b  inventory.Cluster
+		want  bool
+	}{
+		{"all and all", inventory.Cluster{}, inventory.Cluster{}, true},
+		{"all and one namespace", inventory.Cluster{}, inventory.Cluster{Namespaces: []string{"a"}}, true},
+		{"different namespaces", inventory.Cluster{Namespaces: []string{"a", "b"}}, inventory.Cluster{Namespaces: []string{"c"}}, false},
+		{"a namespace of both", inventory.Cluster{Namespaces: []string{"a", "b"}}, inventory.Cluster{Namespaces: []string{"c", "b"}}, true},
+		{"different filters", inventory.Cluster{WatchFilter: "a"}, inventory.Cluster{WatchFilter: "b"}, false},
+		{"a filter and none", inventory.Cluster{WatchFilter: "a"}, inventory.Cluster{}, true},
+		{"different modes", inventory.Cluster{Modes: []inventory.ClusterMode{inventory.ModeCAPI}}, inventory.Cluster{Modes: []inventory.ClusterMode{inventory.ModeStandalone}}, false},
+		{"a mode and all", inventory.Cluster{Modes: []inventory.ClusterMode{inventory.ModeCAPI}}, inventory.Cluster{}, true},
+	} {
+		if overlap(c.a, c.b) != c.want || overlap(c.b, c.a) != c.want {
+			t.Errorf("%s: want %v", c.about, c.want)
+		}
+	}
+}

@@ -72,6 +72,10 @@ func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) 
 		return k
 	}
 	k.good("server", p.cfg.Host+" answers, Kubernetes "+p.version)
+	if err := a.isTwice(ctx, c, p.uid); err != nil {
+		k.bad("cluster", err)
+		return k
+	}
 	modes := modesOf(c)
 	k.kinds(ctx, p, modes)
 	switch lacking, err := p.lacks(ctx, modes); {

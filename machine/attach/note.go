@@ -8,7 +8,7 @@ import (
 )
 
 // seenEvery is how often it is written that a cluster still answers.
-const seenEvery = 5 * time.Minute
+const seenEvery = time.Minute
 
 // note writes what became of a cluster, with its event and issue, when it is not stored already. A cluster that was
 // detached meanwhile is left alone.

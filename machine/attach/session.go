@@ -24,7 +24,8 @@ const (
 	callFor = 10 * time.Second // for one question to an API server
 	// minVersion is the oldest API server: admission policies are there by default since then.
 	minVersion = "1.30.0"
-	lostAfter  = 3 // probes without answer
+	lostAfter  = 2               // probes without answer
+	lostEvery  = 5 * time.Second // at most, between probes once one had no answer
 )
 
 // peer is a cluster that is spoken to.
@@ -128,6 +129,9 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if err := p.greet(ctx); err != nil {
 		return err
 	}
+	if err := a.isTwice(ctx, c, p.uid); err != nil {
+		return err
+	}
 	if err := a.prepare(ctx, p, c); err != nil {
 		return err
 	}
@@ -146,6 +150,37 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	}
 	wg.Go(func() { l.probe(ctx) })
 	return Run(ctx, p.cfg, opts)
+}
+
+// isTwice refuses a cluster that is attached under another name, unless the two look at different objects: two sets of
+// controllers would pull at the same ones. The one that was attached first goes on.
+func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string) error {
+	if uid == "" {
+		return nil
+	}
+	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		all, err := tx.ListClusters()
+		if err != nil {
+			return err
+		}
+		for _, o := range all {
+			isFirst := c.CreatedAt.IsZero() || o.CreatedAt.Before(c.CreatedAt) || o.CreatedAt.Equal(c.CreatedAt) && o.Name < c.Name
+			if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
+				return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).
+					WithHint("use cluster %s; to rename it, first: slipway cluster detach %s; or attach other namespaces, modes or a watch filter that the first does not have", o.Name, o.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// overlap reports whether an object can be looked at by the controllers of both. Nothing stands for all.
+func overlap(a, b inventory.Cluster) bool {
+	isMode := slices.ContainsFunc(modesOf(a), b.Runs)
+	isFilter := a.WatchFilter == "" || b.WatchFilter == "" || a.WatchFilter == b.WatchFilter
+	isNamespace := len(a.Namespaces) == 0 || len(b.Namespaces) == 0 ||
+		slices.ContainsFunc(a.Namespaces, func(n string) bool { return slices.Contains(b.Namespaces, n) })
+	return isMode && isFilter && isNamespace
 }
 
 // prepare makes sure that a cluster has the kinds, and gives the rights, that the controllers need.
@@ -228,6 +263,7 @@ func (l *life) probe(ctx context.Context) {
 			return
 		}
 		if err != nil {
+			wait = min(l.a.cfg.ProbeEvery, lostEvery)
 			if lostN++; lostN >= lostAfter {
 				e := asError(l.p.name, err)
 				l.a.note(ctx, l.c, func(n *inventory.Cluster) {

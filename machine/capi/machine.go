@@ -190,8 +190,9 @@ func (r *machines) create(ctx context.Context, p *pass, wanted inventory.Machine
 	return r.look(ctx, p)
 }
 
-// update carries over what may change: hooks, and where bootstrap data come from; everything else too while there is no
-// host. A claimed machine stays what it is: Cluster API replaces machines.
+// update carries over what may change: hooks, where bootstrap data come from, and which set may have its host after it: a
+// set that was moved here has another key. Everything else goes over too while there is no host. A claimed machine stays what
+// it is: Cluster API replaces machines.
 func (r *machines) update(ctx context.Context, p *pass, wanted inventory.Machine) error {
 	stored := p.view.Machine
 	wanted.Name = stored.Name
@@ -206,6 +207,9 @@ func (r *machines) update(ctx context.Context, p *pass, wanted inventory.Machine
 	}
 	if m.BootstrapFrom != wanted.BootstrapFrom {
 		m.BootstrapFrom, isNew = wanted.BootstrapFrom, true
+	}
+	if key := wanted.Placement.ReuseKey; key != m.Placement.ReuseKey && m.Placement.Reuse != "" && key != "" {
+		m.Placement.ReuseKey, isNew = key, true
 	}
 	if !isNew {
 		return nil

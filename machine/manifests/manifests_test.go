@@ -50,6 +50,24 @@ func TestTheBigSizeHoldsTheSmallOne(t *testing.T) {
 	}
 }
 
+// TestClusterctlMovesWhatIsOfClusterAPI: clusterctl init would write these labels, but an attached cluster never saw it.
+func TestClusterctlMovesWhatIsOfClusterAPI(t *testing.T) {
+	crds, err := CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range crds {
+		_, isKnown := c.GetLabels()["clusterctl.cluster.x-k8s.io"]
+		_, isMoved := c.GetLabels()["clusterctl.cluster.x-k8s.io/move"]
+		if want := strings.HasSuffix(c.GetName(), ".infrastructure.cluster.x-k8s.io"); isKnown != want {
+			t.Errorf("clusterctl knows of %s: %v, want %v", c.GetName(), isKnown, want)
+		}
+		if want := strings.HasPrefix(c.GetName(), "slipwayremediationtemplates."); isMoved != want {
+			t.Errorf("clusterctl moves all of %s: %v, want %v", c.GetName(), isMoved, want)
+		}
+	}
+}
+
 func TestNoRoleReadsMoreThanItNeeds(t *testing.T) {
 	objs, err := Objects(CAPI)
 	if err != nil {

@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -53,7 +54,7 @@ func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *machine.Hos
 	object := want.SaidOf(mh)
 	stored := want.SaidIn(&v.Host, object.Domain)
 	said = want.Agree(agreed(mh), object, stored)
-	isChanged := false
+	var isChanged bool
 	do := func(is bool, fn func() error) {
 		if is && err == nil {
 			isChanged, err = true, fn()
@@ -66,7 +67,9 @@ func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *machine.Hos
 		isChanged = false
 	}
 	id, a := v.Host.ID, r.env.Appliance
-	do(mh.Spec.Accepted != nil && *mh.Spec.Accepted && v.Host.State == inventory.Discovered, func() error { return a.Accept(ctx, id) })
+	// A host that is accepted is switched on at once: how that is done has to be known before.
+	isChanged, powerErr := r.power(ctx, mh, id)
+	do(mh.Spec.Accepted != nil && *mh.Spec.Accepted && v.Host.State == inventory.Discovered && powerErr == nil, func() error { return a.Accept(ctx, id) })
 	do(said.InMaintenance != stored.InMaintenance, func() error { return a.Maintain(ctx, id, said.InMaintenance) })
 	do(said.IsProtected != stored.IsProtected, func() error { return a.Protect(ctx, id, said.IsProtected) })
 	again()
@@ -75,35 +78,32 @@ func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *machine.Hos
 		_, err := a.UpdateHost(ctx, next)
 		return err
 	})
-	if err == nil {
-		isChanged, err = r.power(ctx, mh, id, isChanged)
-	}
 	again()
-	return said, err
+	return said, cmp.Or(err, powerErr)
 }
 
 // power tells the appliance how a host is powered, when that is said and has changed. The Secret is read then, once.
-func (r *hosts) power(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID, was bool) (isChanged bool, _ error) {
+func (r *hosts) power(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID) (isChanged bool, _ error) {
 	p := mh.Spec.Power
 	if p == nil {
 		delete(mh.Annotations, annotationPower)
-		return was, nil
+		return false, nil
 	}
 	version, err := r.versionOf(ctx, p.CredentialsRef)
 	if err != nil {
-		return was, err
+		return false, err
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		return was, fmt.Errorf("encode spec.power: %w", err)
+		return false, fmt.Errorf("encode spec.power: %w", err)
 	}
 	sum := sha256.Sum256(append(text, version...))
 	mark := hex.EncodeToString(sum[:8])
 	if mh.Annotations[annotationPower] == mark {
-		return was, nil
+		return false, nil
 	}
 	if err := r.savePower(ctx, mh, id); err != nil {
-		return was, err
+		return false, err
 	}
 	if mh.Annotations == nil {
 		mh.Annotations = map[string]string{}

@@ -162,8 +162,6 @@ func conditionsOf(v *machine.HostView, problem error, mh *v1alpha1.MetalHost, no
 		say(v1alpha1.Ready, metav1.ConditionFalse, "Failed", h.StateReason)
 	case action != "":
 		say(v1alpha1.Ready, metav1.ConditionFalse, "ManualActionRequired", action)
-	case mh.Spec.ReclaimPolicy == v1alpha1.ReclaimRetain:
-		say(v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	default:
 		say(v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 	}

@@ -76,9 +76,9 @@ func explained(err error) error {
 	case apierrors.IsForbidden(err):
 		return &inventory.Error{Kind: inventory.Forbidden, Msg: "the cluster does not allow it: " + err.Error(), Hint: "kubectl auth can-i --list shows what you may do", Err: err}
 	case apierrors.IsNotFound(err):
-		return &inventory.Error{Kind: inventory.NotFound, Msg: err.Error(), Err: err}
+		return &inventory.Error{Kind: inventory.NotFound, Msg: err.Error(), Hint: "kubectl slipway machines -A and kubectl slipway hosts list what there is; -n NAME looks in another namespace", Err: err}
 	case apierrors.IsUnauthorized(err):
-		return &inventory.Error{Kind: inventory.Unauthorized, Msg: "the cluster does not know you", Err: err}
+		return &inventory.Error{Kind: inventory.Unauthorized, Msg: "the cluster does not know you", Hint: "give --kubeconfig FILE or --context NAME, as with kubectl", Err: err}
 	}
 	return &inventory.Error{Kind: inventory.Unavailable, Msg: "the cluster does not answer as it should: " + err.Error(), Err: err}
 }

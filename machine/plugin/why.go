@@ -150,7 +150,7 @@ func summary(o client.Object, cs []metav1.Condition) (text, hint string) {
 	case bad == nil:
 		return "it is ready", ""
 	case bad.Type == v1alpha1.Stalled:
-		state = "is stuck, and goes on only when its spec changes"
+		state = "is stuck until its spec, or what that names, changes"
 	case bad.Type == v1alpha1.Paused:
 		state = "is paused"
 	}

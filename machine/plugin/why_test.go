@@ -32,7 +32,7 @@ func TestAMachinesWaitIsSaidInOneLine(t *testing.T) {
 		{
 			"a stall comes before what Ready says", false,
 			[]metav1.Condition{condition(v1alpha1.Ready, metav1.ConditionFalse, "WaitingForHost", ""), condition(v1alpha1.Stalled, metav1.ConditionTrue, "InvalidConfiguration", "spec.os.profile: there is none")},
-			"it is stuck, and goes on only when its spec changes: InvalidConfiguration: spec.os.profile: there is none", "",
+			"it is stuck until its spec, or what that names, changes: InvalidConfiguration: spec.os.profile: there is none", "",
 		},
 		{"a stall that is over is not said", false, []metav1.Condition{condition(v1alpha1.Stalled, metav1.ConditionFalse, "NotStalled", ""), condition(v1alpha1.Ready, metav1.ConditionTrue, "Ready", "")}, "it is ready", ""},
 		{"a pause", false, []metav1.Condition{condition(v1alpha1.Paused, metav1.ConditionTrue, "Paused", "annotation x"), condition(v1alpha1.Ready, metav1.ConditionFalse, "Writing", "")}, "it is paused: Paused: annotation x", "take the annotation off"},

@@ -163,8 +163,8 @@ func TestHostsAreDeclaredAndDescribed(t *testing.T) {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		w := v.Host
-		w.IsCordoned, w.Labels = true, map[string]string{"zone": "a"}
-		if w, err = a.UpdateHost(ctx, w); err != nil || !w.IsCordoned || w.Labels["zone"] != "a" {
+		w.IsCordoned, w.IsRetained, w.Labels = true, true, map[string]string{"zone": "a"}
+		if w, err = a.UpdateHost(ctx, w); err != nil || !w.IsCordoned || !w.IsRetained || w.Labels["zone"] != "a" {
 			t.Errorf("%+v, %v", w, err)
 		}
 		old := v.Host

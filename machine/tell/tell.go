@@ -283,8 +283,22 @@ func (t *teller) step(op *inventory.Operation) metav1.Condition {
 		reason, message = v1alpha1.ReasonBootTimeout, "tried again: "+op.Reason
 	case isRetried(op):
 		reason, message = v1alpha1.ReasonInstallFailed, "tried again: "+op.Reason
+	default:
+		message = firstOf(t.refused(), message)
 	}
 	return no(kind, reason, message)
+}
+
+// refused is what an open issue says keeps the host from getting what it installs, "" when none does.
+func (t *teller) refused() string {
+	for _, kind := range []string{inventory.IssueReplaced, inventory.IssueBootRefused, inventory.IssueSecretRefused, inventory.IssueBootLoop} {
+		for _, i := range t.v.Issues {
+			if i.Type == kind {
+				return sentence(kind+": "+i.Cause, i.Hint)
+			}
+		}
+	}
+	return ""
 }
 
 // delivered is the condition ConfigDelivered.

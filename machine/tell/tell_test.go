@@ -160,6 +160,13 @@ var cases = []struct {
 	},
 	{"it boots", Facts{View: view(at(inventory.StepNetboot))}, v1alpha1.OSInstalled, "False", "WaitingForPXE", "", "Provisioning"},
 	{"it does not boot", Facts{View: view(at(inventory.StepNetboot, again("no DHCP")))}, v1alpha1.OSInstalled, "False", "BootTimeout", "no DHCP", "Provisioning"},
+	{
+		"it may not fetch", Facts{
+			View: view(at(inventory.StepWrite), func(v *machine.View) {
+				v.Issues = []inventory.Issue{{Type: inventory.IssueManual, Cause: "else"}, {Type: inventory.IssueSecretRefused, Cause: "its configuration is sealed", Hint: "look"}}
+			}),
+		}, v1alpha1.OSInstalled, "False", "Downloading", "secret-refused: its configuration is sealed (look)", "Provisioning",
+	},
 	{"it fetches", Facts{View: view(at(inventory.StepWrite))}, v1alpha1.OSInstalled, "False", "Downloading", "", "Provisioning"},
 	{
 		"it writes",

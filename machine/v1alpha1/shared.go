@@ -159,7 +159,8 @@ type OSSpec struct {
 	// profile is the name of a Slipway profile.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Profile string `json:"profile"`
 	// version is the name of an image that is installed instead of the profile's own.
 	// +optional

@@ -46,7 +46,10 @@ func (r *rush) is(now time.Time) bool {
 // they need the API server more.
 func OnCalm[R comparable](f *Feed, after time.Duration, fn func(inventory.Event) []R) source.TypedSource[R] {
 	return source.TypedFunc[R](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[R]) error {
-		c := &calm[R]{rush: &f.rush, queue: func(r R) { queue(q, r, after) }, is: func() bool { return ctx.Err() == nil }}
+		c := &calm[R]{
+			rush: &f.rush, queue: func(r R) { queue(q, r, after) }, is: func() bool { return ctx.Err() == nil },
+			later: func(look func()) { time.AfterFunc(rushLook, look) },
+		}
 		f.add(func(ev inventory.Event) {
 			if ev.Kind == "" {
 				return
@@ -63,7 +66,8 @@ func OnCalm[R comparable](f *Feed, after time.Duration, fn func(inventory.Event)
 type calm[R comparable] struct {
 	rush  *rush
 	queue func(R)
-	is    func() bool // false once nobody listens any more
+	is    func() bool       // false once nobody listens any more
+	later func(look func()) // looks again
 
 	mu    sync.Mutex
 	held  map[R]bool
@@ -79,7 +83,7 @@ func (c *calm[R]) add(r R, now time.Time) {
 			return
 		}
 		c.held, c.since = map[R]bool{}, now
-		time.AfterFunc(rushLook, func() { c.look(time.Now()) })
+		c.later(func() { c.look(time.Now()) })
 	}
 	c.held[r] = true
 }
@@ -91,7 +95,7 @@ func (c *calm[R]) look(now time.Time) {
 	switch {
 	case !c.is():
 	case c.rush.is(now) && now.Sub(c.since) < rushMost:
-		time.AfterFunc(rushLook, func() { c.look(time.Now()) })
+		c.later(func() { c.look(time.Now()) })
 		return
 	default:
 		for r := range c.held {

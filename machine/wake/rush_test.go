@@ -23,7 +23,7 @@ func TestWhatComesInARushIsQueuedOnceItIsOver(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var queued []string
-			c := &calm[string]{rush: &rush{}, queue: func(r string) { queued = append(queued, r) }, is: func() bool { return true }}
+			c := &calm[string]{rush: &rush{}, queue: func(r string) { queued = append(queued, r) }, is: func() bool { return true }, later: func(func()) {}}
 			for range tc.asked {
 				c.rush.note(at(0))
 			}
@@ -36,8 +36,6 @@ func TestWhatComesInARushIsQueuedOnceItIsOver(t *testing.T) {
 				}
 			}
 			c.look(at(tc.look))
-			c.mu.Lock()
-			defer c.mu.Unlock()
 			if len(queued) != tc.want {
 				t.Errorf("queued %q, want %d", queued, tc.want)
 			}
@@ -47,7 +45,7 @@ func TestWhatComesInARushIsQueuedOnceItIsOver(t *testing.T) {
 
 func TestNothingIsQueuedOnceNobodyListens(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	c := &calm[string]{rush: &rush{}, queue: func(r string) { t.Errorf("%s was queued", r) }, is: func() bool { return false }}
+	c := &calm[string]{rush: &rush{}, queue: func(r string) { t.Errorf("%s was queued", r) }, is: func() bool { return false }, later: func(func()) {}}
 	for range rushCount {
 		c.rush.note(now)
 	}

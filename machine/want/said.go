@@ -20,6 +20,7 @@ type Said struct {
 	Root          inventory.DiskHint `json:"root,omitzero"`
 	IsCordoned    bool               `json:"cordoned,omitempty"`
 	IsProtected   bool               `json:"protected,omitempty"`
+	IsRetained    bool               `json:"retained,omitempty"`
 	InMaintenance bool               `json:"maintenance,omitempty"`
 }
 
@@ -29,6 +30,7 @@ func SaidOf(mh *v1alpha1.MetalHost) Said {
 	s := Said{
 		Labels: usersLabels(mh.Labels), Domain: mh.Spec.FailureDomain,
 		IsCordoned: is(mh.Spec.Cordoned), IsProtected: is(mh.Spec.Protected), InMaintenance: mh.Spec.Maintenance != nil,
+		IsRetained: mh.Spec.ReclaimPolicy == v1alpha1.ReclaimRetain,
 	}
 	for _, t := range mh.Spec.Taints {
 		s.Taints = append(s.Taints, inventory.Taint{Key: t.Key, Value: t.Value})
@@ -43,7 +45,7 @@ func SaidOf(mh *v1alpha1.MetalHost) Said {
 func SaidIn(h *inventory.Host, domain string) Said {
 	s := Said{
 		Labels: usersLabels(h.Labels), Domain: h.Place.Domain(), Taints: h.Taints, Root: shown(h.RootDisk),
-		IsCordoned: h.IsCordoned, IsProtected: h.IsProtected, InMaintenance: h.InMaintenance,
+		IsCordoned: h.IsCordoned, IsProtected: h.IsProtected, InMaintenance: h.InMaintenance, IsRetained: h.IsRetained,
 	}
 	if domain != "" && h.Place.InDomain(domain) {
 		s.Domain = domain
@@ -77,6 +79,7 @@ func Agree(agreed, object, stored Said) Said {
 		Root:          pick(agreed.Root, object.Root, stored.Root),
 		IsCordoned:    pick(agreed.IsCordoned, object.IsCordoned, stored.IsCordoned),
 		IsProtected:   pick(agreed.IsProtected, object.IsProtected, stored.IsProtected),
+		IsRetained:    pick(agreed.IsRetained, object.IsRetained, stored.IsRetained),
 		InMaintenance: pick(agreed.InMaintenance, object.InMaintenance, stored.InMaintenance),
 	}
 	if out.Domain == "" { // a host stands where it stands
@@ -140,7 +143,7 @@ func (s Said) Into(h inventory.Host) inventory.Host {
 	if len(labels)+len(h.Labels) > 0 {
 		h.Labels = labels
 	}
-	h.IsCordoned, h.Place = s.IsCordoned, inDomain(h.Place, s.Domain)
+	h.IsCordoned, h.IsRetained, h.Place = s.IsCordoned, s.IsRetained, inDomain(h.Place, s.Domain)
 	if !isSame(shown(h.RootDisk), s.Root) {
 		h.RootDisk = s.Root
 	}
@@ -171,6 +174,12 @@ func (s Said) Show(mh *v1alpha1.MetalHost) {
 	}
 	show(&mh.Spec.Cordoned, s.IsCordoned, now.IsCordoned)
 	show(&mh.Spec.Protected, s.IsProtected, now.IsProtected)
+	if s.IsRetained != now.IsRetained {
+		mh.Spec.ReclaimPolicy = v1alpha1.ReclaimRecycle
+		if s.IsRetained {
+			mh.Spec.ReclaimPolicy = v1alpha1.ReclaimRetain
+		}
+	}
 	mh.Spec.FailureDomain = s.Domain
 	if !isSame(now.Taints, s.Taints) {
 		mh.Spec.Taints = nil

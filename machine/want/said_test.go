@@ -60,7 +60,7 @@ func TestWhatIsSaidComesBackFromBothSides(t *testing.T) {
 		Spec: v1alpha1.MetalHostSpec{
 			Cordoned: &yes, Protected: &yes, FailureDomain: "hall/row/r1", Taints: []v1alpha1.HostTaint{{Key: "gpu", Value: "only"}},
 			RootDevice:  &v1alpha1.RootDevice{DeviceName: "/dev/disk/by-path/pci-1", Serial: "S", WWN: "W", MinSize: &size, Rotational: &yes},
-			Maintenance: &v1alpha1.HostMaintenance{Reason: "new fans"},
+			Maintenance: &v1alpha1.HostMaintenance{Reason: "new fans"}, ReclaimPolicy: v1alpha1.ReclaimRetain,
 		},
 	}
 	said := SaidOf(mh)
@@ -86,7 +86,7 @@ func TestWhatIsSaidComesBackFromBothSides(t *testing.T) {
 		t.Errorf("showing what stands there already rewrites it: %s", diff)
 	}
 	Said{}.Show(same)
-	if !cmp.Equal(SaidOf(same), Said{}) || same.Spec.Maintenance != nil {
+	if !cmp.Equal(SaidOf(same), Said{}) || same.Spec.Maintenance != nil || same.Spec.ReclaimPolicy != v1alpha1.ReclaimRecycle {
 		t.Errorf("taken back, it still says %+v", SaidOf(same))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -198,7 +199,11 @@ func (s *Server) refuse(x *exchange, err error) int {
 func (s *Server) logFailure(x *exchange, err error) {
 	var e *inventory.Error
 	if errors.As(err, &e) && e.Kind != inventory.Internal {
-		s.cfg.Log.Info("boot request refused", "addr", x.source.String(), "boot", x.session, "op", string(x.place), "err", err)
+		level := slog.LevelDebug
+		if s.refusals.isNew(x.source.String()+" "+string(x.place)+" "+e.Msg, time.Now()) {
+			level = slog.LevelInfo
+		}
+		s.cfg.Log.Log(x.r.Context(), level, "boot request refused", "addr", x.source.String(), "boot", x.session, "op", string(x.place), "err", err)
 		return
 	}
 	if errors.Is(err, context.Canceled) {

@@ -83,6 +83,7 @@ type Server struct {
 	listeners []*listener
 	conns     *conns
 	progress  *progress
+	refusals  refusals
 
 	mu    sync.Mutex
 	lines map[netip.Addr]*line // by our address

@@ -67,6 +67,8 @@ func All() []Benchmark {
 		{Name: "claims", Run: claims},
 		{Name: "engine", Run: engineFlat},
 		{Name: "kube-claims", Run: kubeBenchmark("kube-claims", "s", kubeClaims, func(k *kube) float64 { return k.claims })},
+		{Name: "kube-claims-bare", Run: kubeBare("kube-claims-bare", func(k *kube) (float64, float64) { return k.together, k.bareTogether })},
+		{Name: "kube-shown-bare", Run: kubeBare("kube-shown-bare", func(k *kube) (float64, float64) { return k.shown, k.bareShown })},
 		{Name: "kube-memory", Run: kubeBenchmark("kube-memory", "MB", kubeMemory, func(k *kube) float64 { return k.memory })},
 		{Name: "kube-calls", Run: kubeBenchmark("kube-calls", "calls", kubeCalls, func(k *kube) float64 { return k.calls })},
 		{Name: "install-48", Programs: []string{"ip", "taskset", "nice", "curl"}, Run: install48},

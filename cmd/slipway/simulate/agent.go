@@ -87,10 +87,14 @@ func (m *machine) runAgent(ctx context.Context, session string) (Stage, error) {
 			return StageOff, nil
 		}
 		if t.ID != a.last.Task {
-			a.last = a.do(ctx, t)
-		}
-		if ctx.Err() != nil {
-			return "", ctx.Err()
+			r, isDropped := a.doUntilWithdrawn(ctx, t)
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			if isDropped {
+				continue
+			}
+			a.last = r
 		}
 		if err := a.report(ctx, a.last); err != nil {
 			return a.left(err)
@@ -99,6 +103,60 @@ func (m *machine) runAgent(ctx context.Context, session string) (Stage, error) {
 			return StageOff, nil
 		}
 	}
+}
+
+// pollEvery is how often the agent asks, while it does a task, whether that is still wanted, as the real one does.
+const pollEvery = 5 * time.Second
+
+// doUntilWithdrawn does a task, and drops it as soon as the server has another one, or none.
+func (a *agent) doUntilWithdrawn(ctx context.Context, t agentwire.Task) (r agentwire.Report, isDropped bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r = a.do(ctx, t)
+	}()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return r, false
+		case <-tick.C:
+		}
+		if a.isWanted(ctx, t) {
+			continue
+		}
+		select {
+		case <-done: // meanwhile: the server has still to hear of it
+			return r, false
+		default:
+		}
+		stop()
+		<-done
+		return r, true
+	}
+}
+
+// isWanted asks once. No answer is as good as yes.
+func (a *agent) isWanted(ctx context.Context, t agentwire.Task) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/agent/task?version=%d", a.session, agentwire.Version), nil)
+	if err != nil {
+		return true
+	}
+	r.Header.Set("User-Agent", a.http.agent)
+	res, err := a.http.client.Do(r)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode == http.StatusForbidden || res.StatusCode == http.StatusNotFound {
+		return false
+	}
+	var now agentwire.Task
+	isAnswer := res.StatusCode/100 == 2 && json.NewDecoder(io.LimitReader(res.Body, agentwire.MaxReport)).Decode(&now) == nil && now.Kind != ""
+	return !isAnswer || now.ID == t.ID
 }
 
 // left is how the agent ends: a machine whose boot the server does not know restarts.

@@ -28,6 +28,9 @@ type toyTasks struct {
 	ups     int
 	image   []byte
 	cut     bool // the next download breaks off in the middle
+	// refused counts how often a configuration was not given; the first time, another task takes the place of the one that asks.
+	refused int
+	instead []agentwire.Task
 }
 
 func (s *toyTasks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -63,6 +66,13 @@ func (s *toyTasks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(s.image)))
 	case "/config/user-data":
+		if s.instead != nil || s.refused > 0 {
+			if s.refused++; s.refused == 1 {
+				s.tasks, s.instead = s.instead, nil
+			}
+			http.Error(w, "sealed", http.StatusServiceUnavailable)
+			return
+		}
 		_, _ = io.WriteString(w, "write_files:\n- {path: /run/report-url, content: \"http://"+r.Host+toySession+"/report/key\"}\n")
 	case "/report/key":
 		if r.URL.Query().Get("step") == "up" {
@@ -112,6 +122,38 @@ func TestAnAgentDoesItsTasksAndItsSystemReports(t *testing.T) {
 	}
 	if r.Counts["downloads resumed"] != 1 {
 		t.Errorf("counts %v: the download was cut, and not resumed", r.Counts)
+	}
+}
+
+func TestAnAgentDropsATaskThatTheServerHasReplaced(t *testing.T) {
+	door := &toyTasks{image: []byte("disk"), instead: []agentwire.Task{
+		{ID: "release.1", Kind: agentwire.Wipe, Wipe: &agentwire.WipeTask{Mode: "quick"}},
+		{ID: "release.2", Kind: agentwire.Reboot},
+	}}
+	web := httptest.NewServer(door)
+	defer web.Close()
+	door.tasks = []agentwire.Task{{ID: "install.1", Kind: agentwire.Write, Write: &agentwire.WriteTask{
+		Image: agentwire.ImageFile{URL: web.URL + toySession + "/disk.raw", SizeBytes: 4},
+		Seed:  agentwire.Seed{Kind: agentwire.SeedNoCloud, Documents: map[string]string{"user-data": web.URL + toySession + "/config/user-data"}},
+	}}}
+	s := newToyServer(t)
+	s.script = strings.Replace(s.script, "quiet", "slipway.session="+web.URL+toySession, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cfg := toyConfig(1)
+	cfg.Acted = func(a Act) {
+		if a.What == "wiped" { // the next boot is from disk
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.script = "#!ipxe\nexit\n"
+		}
+	}
+	_, err := run(ctx, cfg, s, s.tftpPort)
+	if err != nil || ctx.Err() != nil {
+		t.Fatalf("it stays with a task that nobody wants: %v", err)
+	}
+	if want := []string{" hello", "release.1 done", "release.2 done"}; !slices.Equal(door.reports, want) {
+		t.Errorf("reported %q, want %q", door.reports, want)
 	}
 }
 

@@ -94,6 +94,15 @@ func TestAttachedClusters(t *testing.T) {
 			t.Errorf("an older kind was not replaced: installed by %q", by)
 		}
 	})
+	sub("a cluster is attached once: under another name it is refused, and the first is named", func(t *testing.T) {
+		wantBad(t, s.attacher.Check(ctx, inventory.Cluster{Name: "again"}, c.Admin()), "cluster", "attached as lab", "slipway cluster detach lab")
+		s.attach(inventory.Cluster{Name: "again"}, c.Admin())
+		s.until("again", inventory.ClusterFailed, "attached as lab", "slipway cluster detach lab")
+		must(t, s.attacher.Detach(ctx, "again", attach.Parting{Force: true, By: "the test"}))
+		a.machine("zero")
+		a.untilMarked("zero", "first") // and goes on
+		s.until("lab", inventory.ClusterAttached)
+	})
 	sub("the kinds of a newer version stay as they are", func(t *testing.T) {
 		crd, err := a.crd(machinesCRD)
 		must(t, err)
@@ -161,8 +170,11 @@ func TestAttachedClusters(t *testing.T) {
 		}
 	})
 	sub("a cluster whose controllers break down leaves the others alone", func(t *testing.T) {
+		must(t, s.attacher.Detach(ctx, "lab", attach.Parting{By: "the test"}))
+		s.attach(inventory.Cluster{Name: "lab", Namespaces: []string{"default"}}, c.Admin())
+		s.until("lab", inventory.ClusterAttached)
 		s.panics.Store("broken")
-		s.attach(inventory.Cluster{Name: "broken", WatchFilter: "other"}, c.Admin())
+		s.attach(inventory.Cluster{Name: "broken", Namespaces: []string{"kube-public"}}, c.Admin())
 		s.until("broken", inventory.ClusterFailed, "broke down: a bug")
 		a.machine("five")
 		a.untilMarked("five", "first")

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,11 +91,19 @@ func (w *workload) objects() (all []string) {
 			}
 		}
 	}
+	found := map[types.UID]unstructured.Unstructured{}
 	for _, l := range lists {
 		w.must(w.Client.List(w.t.Context(), l, client.InNamespace(w.namespace)))
 		for _, o := range l.Items {
-			all = append(all, o.GetKind()+"/"+o.GetName())
+			found[o.GetUID()] = o
 		}
+	}
+	for _, o := range found {
+		isOwned := func(ref metav1.OwnerReference) bool { _, is := found[ref.UID]; return is }
+		if refs := o.GetOwnerReferences(); o.GetKind() == "Secret" && len(refs) > 0 && !slices.ContainsFunc(refs, isOwned) {
+			continue // of a machine that is gone: no garbage collector runs here
+		}
+		all = append(all, o.GetKind()+"/"+o.GetName())
 	}
 	slices.Sort(all)
 	return all

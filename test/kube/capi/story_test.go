@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { rig.Main(m) }
 // TestAClusterLivesAndDies is what a user of Cluster API does: three control planes and two workers from our template,
 // more workers, fewer workers, and the end of it all.
 func TestAClusterLivesAndDies(t *testing.T) {
-	s := newStage(t, 8)
+	s := newStage(t, 12) // three in each rack: both workers may take one where Cluster API then wants a control plane
 	c := s.create("c1", 3, 2)
 
 	t.Log("the cluster comes up")

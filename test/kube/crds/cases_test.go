@@ -70,6 +70,8 @@ providerConfig: {value: {apiVersion: metal.slipway.dev/v1alpha1, kind: SlipwayPr
 	{name: "a machine whose name is as long as may be", kind: "MetalMachine", object: strings.Repeat("m", 63), spec: "{}"},
 	{name: "a machine whose name is too long for a host", kind: "MetalMachine", object: strings.Repeat("m", 64), spec: "{}", want: "at most 63 characters"},
 	{name: "no profile", kind: "MetalMachine", spec: "{os: {profile: ''}}", want: "spec.os.profile"},
+	{name: "a profile whose name is none", kind: "MetalMachine", spec: "{os: {profile: Debian_12}}", want: "spec.os.profile"},
+	{name: "a profile whose name has two lines", kind: "MetalMachine", spec: "{os: {profile: \"debian\\n12\"}}", want: "spec.os.profile"},
 	{name: "a pinned host", kind: "MetalMachine", spec: "{placement: {hostName: r1u1}}"},
 	{name: "a pinned host of a pool", kind: "MetalMachine", spec: "{placement: {hostName: r1u1, pool: a}}", want: "hostName takes exactly that host"},
 	{name: "a pinned host of a selector", kind: "MetalMachine", spec: "{placement: {hostName: r1u1, selector: {matchLabels: {a: b}}}}", want: "hostName takes exactly that host"},

@@ -214,6 +214,14 @@ func bothWays(t *testing.T, s site, b *rig.Robot) {
 			row: func(h inventory.Host) bool { return !h.IsProtected }, shown: func(mh *v1alpha1.MetalHost) bool { return isTrue(mh, v1alpha1.Available) },
 		},
 		{
+			what: "its disks are to be kept, in the object", patch: `{"spec":{"reclaimPolicy":"Retain"}}`,
+			row: func(h inventory.Host) bool { return h.IsRetained }, shown: func(mh *v1alpha1.MetalHost) bool { return mh.Spec.ReclaimPolicy == v1alpha1.ReclaimRetain },
+		},
+		{
+			what: "its disks may go, in the inventory", edit: func(h *inventory.Host) { h.IsRetained = false },
+			row: func(h inventory.Host) bool { return !h.IsRetained }, shown: func(mh *v1alpha1.MetalHost) bool { return mh.Spec.ReclaimPolicy == v1alpha1.ReclaimRecycle },
+		},
+		{
 			what: "a label from each side", patch: `{"metadata":{"labels":{"zone":"a"}}}`, edit: func(h *inventory.Host) { h.Labels = map[string]string{"tier": "gold"} },
 			row:   func(h inventory.Host) bool { return h.Labels["zone"] == "a" && h.Labels["tier"] == "gold" },
 			shown: func(mh *v1alpha1.MetalHost) bool { return mh.Labels["zone"] == "a" && mh.Labels["tier"] == "gold" },

@@ -66,7 +66,7 @@ func init() {
 		s := newStage(t, r, 1)
 		pin := func(mm *v1alpha1.MetalMachine) { mm.Spec.Placement = &v1alpha1.Placement{HostName: s.robots[0].Name()} }
 		s.machine("a", pin)
-		s.ready("a")
+		s.settled("a")
 		s.machine("b", pin)
 		s.is("b", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonPinnedHostUnavailable, s.robots[0].Name())
 		s.delete("b")
@@ -89,6 +89,19 @@ func init() {
 		if mm := s.ready("web"); mm.Status.FailureReason != "" {
 			t.Errorf("it is still failed: %s", mm.Status.FailureReason)
 		}
+	}
+	all["a pool that is made after the machine that names it is found"] = func(t *testing.T, r *rig.Rig) {
+		s := newStage(t, r, 1)
+		s.machine("web", func(mm *v1alpha1.MetalMachine) { mm.Spec.Placement = &v1alpha1.Placement{Pool: "late-" + s.ns} })
+		s.is("web", v1alpha1.Stalled, metav1.ConditionTrue, "InvalidConfiguration", "late-"+s.ns)
+		mp := &v1alpha1.MetalPool{ObjectMeta: metav1.ObjectMeta{Name: "late-" + s.ns}}
+		if err := s.Client.Create(t.Context(), mp); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Client.Delete(context.Background(), mp) })
+		s.is("web", v1alpha1.Stalled, metav1.ConditionFalse, v1alpha1.ReasonNotStalled)
+		s.delete("web")
+		s.gone("web")
 	}
 	for _, step := range []rig.Step{rig.Boot, rig.Write, rig.Up} {
 		all["a machine that is deleted at "+string(step)+" frees its host"] = func(t *testing.T, r *rig.Rig) {
@@ -157,7 +170,7 @@ func init() {
 	all["an object that is made again with its claim has the same status, and its host is not touched"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 1)
 		s.machine("web")
-		was := s.ready("web")
+		was := s.settled("web")
 		s.orphan("web")
 		s.WaitFor(t, "somebody is told", func() error { return s.hasEvent("Orphaned") })
 		if h := s.host(s.robots[0].ID()); h.State != inventory.Active || h.ClaimID == "" {
@@ -167,7 +180,7 @@ func init() {
 		again.ObjectMeta = metav1.ObjectMeta{Namespace: s.ns, Name: "web"}
 		again.Status = v1alpha1.MetalMachineStatus{}
 		s.Must(t, again)
-		now := s.ready("web")
+		now := s.settled("web")
 		if now.Spec.ClaimID != was.Spec.ClaimID || now.Spec.ProviderID != was.Spec.ProviderID || now.Status.HostRef.Name != was.Status.HostRef.Name ||
 			now.Status.Phase != was.Status.Phase || now.Status.Initialization.Provisioned == nil || fmt.Sprint(now.Status.Addresses) != fmt.Sprint(was.Status.Addresses) {
 			t.Errorf("was %+v\nis  %+v", was.Status, now.Status)
@@ -187,7 +200,7 @@ func init() {
 	all["an object of the same name without the claim gets a host of its own"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 2)
 		s.machine("web")
-		was := s.ready("web")
+		was := s.settled("web")
 		s.orphan("web")
 		s.machine("web")
 		now := s.ready("web")
@@ -201,7 +214,7 @@ func init() {
 	all["nobody takes a machine by its claim from an object that is there"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 1)
 		s.machine("web")
-		was := s.ready("web")
+		was := s.settled("web")
 		thief := newStage(t, r, 0)
 		steal := func(mm *v1alpha1.MetalMachine) {
 			mm.Spec.ClaimID, mm.Spec.ProviderID = was.Spec.ClaimID, was.Spec.ProviderID
@@ -282,7 +295,7 @@ func init() {
 	all["a protected host keeps its machine, and says so"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 1)
 		s.machine("web")
-		s.ready("web")
+		s.settled("web")
 		if err := r.Appliance().Protect(context.Background(), s.robots[0].ID(), true); err != nil {
 			t.Fatal(err)
 		}

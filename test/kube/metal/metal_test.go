@@ -127,6 +127,20 @@ func (s *stage) ready(name string) *v1alpha1.MetalMachine {
 	return s.is(name, v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
 
+// settled waits until a machine is ready, its system has reported up, and its object says so: nothing is to come.
+func (s *stage) settled(name string) (mm *v1alpha1.MetalMachine) {
+	s.t.Helper()
+	s.ready(name)
+	s.WaitFor(s.t, name+" has settled", func() error {
+		mm = s.get(name)
+		if h := s.view(name).Host; h == nil || h.State != inventory.Active || mm.Status.Phase != v1alpha1.PhaseRunning {
+			return fmt.Errorf("phase %s on %+v", mm.Status.Phase, h)
+		}
+		return nil
+	})
+	return mm
+}
+
 func (s *stage) delete(name string) {
 	s.t.Helper()
 	mm := &v1alpha1.MetalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name}}

@@ -106,7 +106,7 @@ func TestOutages(t *testing.T) {
 		s.machine("deleted")
 		s.machine("stripped")
 		for _, name := range []string{"kept", "deleted", "stripped"} {
-			s.ready(name)
+			s.settled(name)
 		}
 		stripped := s.robotOf("stripped")
 		r.StopControllers()

@@ -160,7 +160,8 @@ func (s *Stack) install(t testing.TB, text string, port int, ca []byte) {
 	}
 }
 
-// label marks a CRD as clusterctl init does: clusterctl describe, move and the validators find nothing else.
+// label marks a CRD as clusterctl init does: clusterctl describe, move and the validators find nothing else. Ours have it
+// in their manifests.
 func label(crd *unstructured.Unstructured) {
 	labels := crd.GetLabels()
 	if labels == nil {
@@ -168,31 +169,6 @@ func label(crd *unstructured.Unstructured) {
 	}
 	labels["clusterctl.cluster.x-k8s.io"] = ""
 	crd.SetLabels(labels)
-}
-
-// Label marks the CRDs of a group in a cluster, those of the infrastructure provider under test.
-func (s *Stack) Label(t testing.TB, group string) {
-	t.Helper()
-	var crds unstructured.UnstructuredList
-	crds.SetAPIVersion("apiextensions.k8s.io/v1")
-	crds.SetKind("CustomResourceDefinitionList")
-	if err := s.client.List(t.Context(), &crds); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for i := range crds.Items {
-		if o := &crds.Items[i]; strings.HasSuffix(o.GetName(), "."+group) {
-			n++
-			before := o.DeepCopy()
-			label(o)
-			if err := s.client.Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if n == 0 {
-		t.Fatalf("no CRD of %s is there", group)
-	}
 }
 
 // redirect points a webhook to loopback.
