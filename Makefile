@@ -16,7 +16,7 @@ TALLY   := build/tally
 export CGO_ENABLED = 1
 export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 
-.PHONY: help build ui lab check generate fmt test test-unit test-judges test-kube kube-binaries test-net test-vm test-long bench fuzz deps race clean
+.PHONY: help build ui lab check generate fmt test test-unit test-judges test-kube kube-binaries test-net test-vm test-ui test-long bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -77,6 +77,10 @@ test-net: build/testsum ## real clients in network namespaces (root)
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
+
+test-ui: ui build ## stories of the web UI in Chromium against a real server (root, node)
+	@tools/deps.sh install test-ui
+	@$(ROOT) node --test test/ui/
 
 test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm

@@ -70,6 +70,9 @@ test-judges         udev                               finds disks as installers
 test-judges         util-linux                         mounts of its own
 test-judges         qemu-system-x86                    runs Debian's installer
 test-judges         debian-installer-12-netboot-amd64  Debian's installer
+test-ui             chromium                           the browser
+test-ui             iproute2                           network namespaces
+test-ui             ipxe                               boot files that are served
 bench               kea-dhcp4-server                   peer: Kea
 bench               kea-admin                          perfdhcp
 bench               dnsmasq-base                       peer: dnsmasq

@@ -65,7 +65,9 @@ for (const theme of ['light', 'dark']) {
       await page.goto(path)
       await page.getByRole('heading', { level: 1 }).waitFor()
       await page.getByLabel('Loading').first().waitFor({ state: 'detached' })
-      if (theme === 'dark') await page.getByRole('button', { name: 'Dark colours' }).click()
+      const turn = page.getByRole('button', { name: 'Dark colours' })
+      if (theme === 'dark' && path === '/') await turn.click() // and it stays so on the pages that follow
+      assert.equal(await turn.isVisible(), theme === 'light')
       assert.deepEqual(await faults(page), [], path)
       if (process.env.SLIPWAY_SHOTS) await page.screenshot({ path: `${process.env.SLIPWAY_SHOTS}/${theme}${path.replaceAll(/\W+/g, '-')}.png` })
     }

@@ -16,6 +16,11 @@ const queries = new QueryClient({
   },
 })
 
+// Colours as they were chosen last, else as the system wants them.
+const theme = localStorage.getItem('slipway-theme')
+const isDark = theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches
+document.documentElement.classList.toggle('pf-v6-theme-dark', isDark)
+
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     <QueryClientProvider client={queries}>

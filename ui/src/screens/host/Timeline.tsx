@@ -78,7 +78,7 @@ function Steps({ events }: { events: Event[] }) {
     return [{ words, took }]
   })
   return (
-    <ProgressStepper isCompact aria-label="Latest boot">
+    <ProgressStepper aria-label="Latest boot" isCenterAligned>
       {steps.map((s) => (
         <ProgressStep
           key={s.words}
