@@ -28,8 +28,11 @@ import (
 	"slipway.dev/slipway/test/kube/cluster"
 )
 
+// longEnv runs what takes longer than make test-kube has time for.
+const longEnv = "SLIPWAY_LONG"
+
 const (
-	patience = 8 * time.Minute // with a page as a whole; one takes a minute or two
+	patience = 6 * time.Minute // with a page as a whole; one takes a minute or two
 	rackSeed = 1               // which machines they are; their MACs stand on the pages
 	outlets  = "127.0.0.1:8991"
 )
@@ -52,6 +55,10 @@ func newStage(t *testing.T, hosts int) *stage {
 	rack := os.Getenv(insideEnv)
 	if rack == "" {
 		t.Skip("makes network namespaces, which needs root; run: make test-kube RUN=" + t.Name())
+	}
+	_, err := build() // before the time runs
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := &stage{t: t, home: t.TempDir(), kube: cluster.Start(t)}
 	var stop context.CancelFunc
@@ -84,14 +91,20 @@ func (s *stage) newClient(kubeconfig []byte) client.Client {
 	return c
 }
 
+// programEnv names a slipway that is built already, for people who look for a fault.
+const programEnv = "SLIPWAY_PROGRAM"
+
 // build makes the program once, as a release would be.
 var build = sync.OnceValues(func() (string, error) {
+	if program := os.Getenv(programEnv); program != "" {
+		return program, nil
+	}
 	dir, err := os.MkdirTemp("", "slipway-walkthrough-")
 	if err != nil {
 		return "", err
 	}
 	out := filepath.Join(dir, "slipway")
-	b, err := exec.Command("go", "build", "-ldflags", "-X main.version=v0.1.0", "-o", out, "slipway.dev/slipway/cmd/slipway").CombinedOutput()
+	b, err := exec.Command("go", "build", "-ldflags", "-s -w -X main.version=v0.1.0", "-o", out, "slipway.dev/slipway/cmd/slipway").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build slipway: %w\n%s", err, b)
 	}
@@ -211,16 +224,27 @@ func (b *box) SetBoot(redfishtest.Boot) error { return nil }
 // Insert implements redfishtest.Machine.
 func (b *box) Insert(string) error { return nil }
 
-// walk runs the pages of docs, one behind the other in one shell.
-func (s *stage) walk(pages ...string) {
+// chapter is a page of docs, up to a heading.
+type chapter struct{ page, until string }
+
+// walk runs pages, one behind the other in one shell.
+func (s *stage) walk(chapters ...chapter) {
 	s.t.Helper()
 	shell, err := NewShell(s.home, s.env)
 	s.must(err)
 	s.t.Cleanup(shell.Close)
-	for _, name := range pages {
+	for _, c := range chapters {
+		name := c.page
 		text, err := os.ReadFile(filepath.Join("../../../docs", name))
 		s.must(err)
-		blocks, err := Parse(string(text))
+		page := string(text)
+		if c.until != "" {
+			var found bool
+			if page, _, found = strings.Cut(page, "\n"+c.until); !found {
+				s.t.Fatalf("docs/%s has no %q", name, c.until)
+			}
+		}
+		blocks, err := Parse(page)
 		s.must(err)
 		for _, b := range blocks {
 			where := fmt.Sprintf("docs/%s:%d", name, b.Line)

@@ -48,7 +48,9 @@ func TestAClusterFromAnEmptyRack(t *testing.T) {
 			t.Logf("the machines: %v", made.err)
 		}
 	})
-	s.walk("walkthrough-standalone.md")
+	s.walk(chapter{page: "walkthrough-standalone.md"})
+	stop()
+	<-done
 	if made.client == nil {
 		t.Error("no cluster was made")
 	}
@@ -86,6 +88,9 @@ func (k *kubeadm) start(ctx context.Context, m *metalv1.MetalMachine) error {
 	if k.client == nil {
 		if !slices.Contains(m.Spec.Roles, metalv1.RoleControlPlane) {
 			return errors.New("a worker came before the control plane")
+		}
+		if _, err := os.Stat(filepath.Join(k.home, "asked")); err != nil {
+			return errors.New("the page has not asked yet what the worker waits for")
 		}
 		if err := k.init(ctx, m.Namespace); err != nil {
 			return err
