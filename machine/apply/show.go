@@ -22,7 +22,7 @@ type Shown struct {
 }
 
 // List returns the machines that were applied without Kubernetes, and with a name only that one. What of a machine stands
-// in its configuration is shown as that: providerConfig.value.config.
+// in its configuration (roles, files, users) is not turned back into fields.
 func (a *Applier) List(ctx context.Context, namespace, name string) ([]Shown, error) {
 	prefix := machine.Owner{ClusterUID: LocalCluster, Namespace: namespace, Kind: v1alpha1.KindMetalMachine, Name: name, UID: ""}.String()
 	switch {
