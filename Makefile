@@ -9,7 +9,7 @@ NAME    ?= .
 GO      := go
 ROOT    := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env "PATH=$$PATH")
 # Packages whose tests need neither root nor a network.
-UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube)
+UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/ui)
 TALLY   := build/tally
 
 # The same flags everywhere, so that SQLite is compiled once.
@@ -47,9 +47,10 @@ generate: ## what controller-gen makes of the custom resources: deep copies, CRD
 fmt: ## format all Go files
 	cd tools && $(GO) tool gofumpt -w $$(git -C .. ls-files '*.go' | sed 's|^|../|')
 
-test: ## everything: test-unit, test-judges, test-kube, test-net, test-vm
+test: ## everything: test-unit, test-judges, test-kube, test-net, test-ui, test-vm
 	@rm -f $(TALLY); mkdir -p build
-	@for t in test-unit test-judges test-kube test-net test-vm; do echo "== $$t"; $(MAKE) --no-print-directory $$t || failed=1; done; \
+	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
+	@for t in test-unit test-judges test-kube test-net test-ui test-vm; do echo "== $$t"; $(MAKE) --no-print-directory $$t STORIES=short || failed=1; done; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
 
 build/testsum: tools/testsum/main.go
@@ -68,7 +69,7 @@ test-kube: build/testsum ## custom resources, nodes and tokens against a real AP
 	@$(ROOT) env SLIPWAY_KUBE=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/kube/...
 
 kube-binaries: ## Kubernetes and Cluster API as the tests need them, built once from their Go modules into build/parts
-	@tools/parts.sh build etcd kube-apiserver kube-controller-manager kubeadm kubectl capi-core capi-cabpk capi-kcp clusterctl capi-manifests capi-inmemory
+	@tools/parts.sh build etcd kube-apiserver kube-controller-manager kubeadm kubectl capi-core capi-cabpk capi-kcp clusterctl capi-manifests cert-manager-crds capi-inmemory
 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
@@ -78,15 +79,17 @@ test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
 
-test-ui: ui build ## stories of the web UI in Chromium against a real server (root, node)
-	@tools/deps.sh install test-ui
-	@$(ROOT) node --test test/ui/
+test-ui: build/testsum ## stories of the web UI in Chromium against a real server (root; Node 20 and npm, else they are skipped)
+	@tools/deps.sh install test-ui; tools/parts.sh build oidc-provider
+	@$(MAKE) --no-print-directory ui || echo 'the web UI was not built, see above; its stories are skipped'
+	@$(MAKE) --no-print-directory build
+	@$(ROOT) env SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
 
-test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware (root)
+test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, Cluster API, ten minutes without an API server (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./cmd/slipway/agentimage
 	@tools/parts.sh build capi-validators; $(MAKE) --no-print-directory kube-binaries
-	@$(ROOT) env SLIPWAY_KUBE=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/kube/capi ./test/kube/walkthrough
+	@$(ROOT) env SLIPWAY_KUBE=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/kube/capi ./test/kube/walkthrough ./test/kube/metal
 
 race: ## unit tests under the race detector
 	$(GO) test -race -run '$(RUN)' $(UNIT)

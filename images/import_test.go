@@ -339,18 +339,18 @@ func TestPruneKeepsWhatIsUsedRecentOrOnItsWay(t *testing.T) {
 	if err := f.place(t.Context(), stray, sumOf(unregistered), 700); err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.Prune(t.Context())
+	p, err := f.Prune(t.Context(), false)
 	if err != nil || len(p.Removed) > 0 || !slices.Equal(p.Kept, []inventory.Digest{sumOf(kernel)}) {
 		t.Fatalf("at once: %+v %v", p, err)
 	}
 	now = now.Add(2 * time.Hour)
-	p, err = f.Prune(t.Context())
+	p, err = f.Prune(t.Context(), false)
 	if err != nil || !slices.Equal(p.Removed, []inventory.Digest{sumOf(kernel)}) || p.FreedBytes != 5000 {
 		t.Fatalf("two hours later: %+v %v", p, err)
 	}
 	f.unpin(sumOf(unregistered))
 	now = now.Add(8 * 24 * time.Hour)
-	p, err = f.Prune(t.Context())
+	p, err = f.Prune(t.Context(), false)
 	if err != nil || !slices.Equal(p.Removed, []inventory.Digest{sumOf(unregistered)}) || p.FreedBytes != 1400 {
 		t.Fatalf("eight days later: %+v %v", p, err)
 	}

@@ -151,6 +151,22 @@ func (j *Jobs) Start(r ImportRequest) (Job, error) {
 	return n.Job, nil
 }
 
+// Retry starts a job that failed once more, as a new one. allowLocal says what it does in a request.
+func (j *Jobs) Retry(id string, allowLocal bool) (Job, error) {
+	x, err := j.find(id)
+	if err != nil {
+		return Job{}, err
+	}
+	j.mu.Lock()
+	state, r := x.State, x.request
+	j.mu.Unlock()
+	if state != JobFailed {
+		return Job{}, inventory.Errorf(inventory.Conflict, "import %s is %s", id, state).WithHint("only an import that failed is tried again")
+	}
+	r.AllowLocal = allowLocal
+	return j.Start(r)
+}
+
 // forget drops the oldest ended jobs beyond KeptN. The caller holds mu.
 func (j *Jobs) forget() {
 	ended := 0

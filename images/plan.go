@@ -54,7 +54,7 @@ type ImportFile struct {
 	Role inventory.Role `json:"role"`
 	// Name "" takes the name of the entry's only file of that role, or else the last part of the source.
 	Name   string           `json:"name,omitempty"`
-	Source string           `json:"source"` // http(s) URL, or an absolute path
+	Source string           `json:"source"` // http(s) URL, an absolute path, or the sha256:<hex> of an artefact that is here
 	SHA256 inventory.Digest `json:"sha256,omitempty"`
 }
 
@@ -91,6 +91,7 @@ const (
 type source struct {
 	at, path string
 	isPath   bool
+	isHere   bool // at is the digest of an artefact
 }
 
 // Check refuses a request that cannot succeed whatever network and disk say.
@@ -172,7 +173,10 @@ func (p *plan) beDisk(r ImportRequest) {
 		i.Configs[n].InitrdPath = ""
 	}
 	for n, f := range r.Files {
-		name := path.Base(sourcePath(f.Source))
+		name := baseName(f)
+		if isDigest(f.Source) && f.Name != "" {
+			name = f.Name
+		}
 		if f.Name == "" {
 			r.Files[n].Name = name
 		}
@@ -282,6 +286,17 @@ func chooseFrom(r ImportRequest, e *Entry, x expansion) (from string, isPath boo
 // addOwnFiles plans the files that the request names itself.
 func (p *plan) addOwnFiles(r ImportRequest) error {
 	for _, f := range r.Files {
+		if isDigest(f.Source) {
+			if d, err := inventory.ParseDigest(string(f.SHA256)); f.SHA256 != "" && (err != nil || string(d) != f.Source) {
+				return inventory.Errorf(inventory.Invalid, "%s is not what was to come: its sum is %s", inventory.Clean(f.Name, 80), f.Source).
+					WithHint("it should be %s; choose the right file", inventory.Clean(string(f.SHA256), 80))
+			}
+			p.files = append(p.files, planned{
+				role: f.Role, name: f.Name, want: inventory.Digest(f.Source), listed: isNoneOfList,
+				sources: []source{{at: f.Source, path: f.Name, isHere: true}},
+			})
+			continue
+		}
 		isPath, err := checkSource(f.Source, r.AllowLocal)
 		if err != nil {
 			return err
@@ -342,7 +357,7 @@ func named(own []ImportFile, entry []File) []ImportFile {
 		if f.Name != "" {
 			continue
 		}
-		own[i].Name = path.Base(sourcePath(f.Source))
+		own[i].Name = baseName(f)
 		ofRole := slices.DeleteFunc(slices.Clone(entry), func(e File) bool { return e.Role != f.Role })
 		isOnly := !slices.ContainsFunc(own, func(o ImportFile) bool { return o.Role == f.Role && o != f && o != own[i] })
 		if len(ofRole) == 1 && isOnly {
@@ -358,6 +373,20 @@ func sourcePath(s string) string {
 		return strings.TrimPrefix(u.Path, "/")
 	}
 	return strings.TrimPrefix(filepath.ToSlash(s), "/")
+}
+
+// baseName is what a file is called by its source.
+func baseName(f ImportFile) string {
+	if isDigest(f.Source) {
+		return string(f.Role) + "-" + inventory.Digest(f.Source).Hex()[:12]
+	}
+	return path.Base(sourcePath(f.Source))
+}
+
+// isDigest reports whether a source is an artefact that is here already.
+func isDigest(s string) bool {
+	d, err := inventory.ParseDigest(s)
+	return err == nil && string(d) == s
 }
 
 func isURL(s string) bool {

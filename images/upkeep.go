@@ -99,6 +99,8 @@ type Pruned struct {
 	FreedBytes int64              `json:"freedBytes"`
 	// Kept are unused, but only since less than an hour: a machine may be booting them.
 	Kept []inventory.Digest `json:"kept,omitempty"`
+	// IsDryRun: it is what would be removed.
+	IsDryRun bool `json:"isDryRun,omitempty"`
 }
 
 const (
@@ -107,8 +109,9 @@ const (
 )
 
 // Prune removes artefacts that no image uses and that were imported or dropped more than an hour ago, files that were
-// never registered, and downloads that nobody went on with for a week. It never removes what an import is using.
-func (c *Cache) Prune(ctx context.Context) (Pruned, error) {
+// never registered, and downloads that nobody went on with for a week. It never removes what an import is using. A dry
+// run says what it would remove.
+func (c *Cache) Prune(ctx context.Context, isDryRun bool) (Pruned, error) {
 	artefacts, users, err := c.registered(ctx)
 	if err != nil {
 		return Pruned{}, err
@@ -124,7 +127,7 @@ func (c *Cache) Prune(ctx context.Context) (Pruned, error) {
 	for _, d := range onDisk {
 		candidates[d] = true
 	}
-	var out Pruned
+	out := Pruned{IsDryRun: isDryRun}
 	for d := range candidates {
 		if len(users[d]) == 0 {
 			if err := c.pruneOne(ctx, d, &out); err != nil {
@@ -147,6 +150,13 @@ func (c *Cache) pruneOne(ctx context.Context, d inventory.Digest, out *Pruned) e
 	info, statErr := os.Stat(c.path(d))
 	if statErr == nil && c.cfg.Now().Sub(info.ModTime()) < pruneAfter {
 		out.Kept = append(out.Kept, d)
+		return nil
+	}
+	if out.IsDryRun {
+		out.Removed = append(out.Removed, d)
+		if statErr == nil {
+			out.FreedBytes += info.Size()
+		}
 		return nil
 	}
 	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return tx.DeleteArtefact(d) })
@@ -198,6 +208,10 @@ func (c *Cache) prunePartial(out *Pruned) error {
 		info, err := e.Info()
 		_, busy := c.loading[strings.TrimSuffix(name, ".json")]
 		if err != nil || busy || c.cfg.Now().Sub(info.ModTime()) < partialAfter {
+			continue
+		}
+		if out.IsDryRun {
+			out.FreedBytes += info.Size()
 			continue
 		}
 		if err := ignoreMissing(os.Remove(name)); err != nil {

@@ -99,12 +99,16 @@ type NIC struct {
 	IsBoot bool   `json:"isBoot"`           // the port it last booted from
 }
 
-// Place is where a host stands. Unit is the lowest rack unit it fills, counted from 1 at the bottom; 0 is unknown.
+// Place is where a host stands. Unit is the lowest number of the rack units it fills; 0 is unknown. Height is how many
+// those are; 0 is one. Face is the side it is mounted on; empty fills the depth of the rack.
 type Place struct {
 	Site string `json:"site,omitempty"`
 	Row  string `json:"row,omitempty"`
 	Rack string `json:"rack,omitempty"`
 	Unit int    `json:"unit,omitempty"`
+
+	Height int  `json:"height,omitempty"`
+	Face   Face `json:"face,omitempty"`
 }
 
 // DiskBoot is a way to send a machine on to its own disk.
@@ -170,7 +174,15 @@ func (h *Host) Validate() error {
 		}
 	}
 	if h.Place.Unit < 0 || h.Place.Unit > 100 {
-		return Errorf(Invalid, "host %s: rack unit %d is not between 1 and 100", h.Name, h.Place.Unit)
+		return Errorf(Invalid, "host %s: rack unit %d is not between 1 and 100", h.Name, h.Place.Unit).At("unit")
+	}
+	if h.Place.Height < 0 || h.Place.Height > 100 {
+		return Errorf(Invalid, "host %s: a height of %d units is not between 1 and 100", h.Name, h.Place.Height).At("height")
+	}
+	switch h.Place.Face {
+	case "", Front, Rear:
+	default:
+		return Errorf(Invalid, "host %s: %q is not a face of a rack", h.Name, Clean(string(h.Place.Face), 40)).At("face").WithHint("use front, rear or none for the whole depth")
 	}
 	switch h.DiskBoot {
 	case "", DiskNoOffer, DiskExit, DiskSanboot:

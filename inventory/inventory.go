@@ -29,12 +29,14 @@ const (
 )
 
 // Error is every failure that may reach a person. Msg says what is wrong and Hint what to do next; both are safe
-// to show. Err, the cause, goes to the log only.
+// to show. Field is the part of what was given that is wrong, by its JSON name, where one is to blame. Err, the cause,
+// goes to the log only.
 type Error struct {
-	Kind Kind
-	Msg  string
-	Hint string
-	Err  error
+	Kind  Kind
+	Msg   string
+	Hint  string
+	Field string
+	Err   error
 }
 
 // Error returns the message followed by the cause; it is meant for logs, Msg is meant for people.
@@ -58,6 +60,13 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
 	c.Hint = fmt.Sprintf(format, args...)
+	return &c
+}
+
+// At returns a copy of e that blames a field.
+func (e *Error) At(field string) *Error {
+	c := *e
+	c.Field = field
 	return &c
 }
 

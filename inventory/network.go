@@ -81,56 +81,57 @@ func (s *Subnet) Validate() error {
 		return err
 	}
 	if !s.CIDR.IsValid() || !s.CIDR.Addr().Is4() || s.CIDR.Bits() > 30 || s.CIDR.Bits() < 8 {
-		return Errorf(Invalid, "subnet %s: %q is not an IPv4 network between /8 and /30", s.Name, s.CIDR)
+		return Errorf(Invalid, "subnet %s: %q is not an IPv4 network between /8 and /30", s.Name, s.CIDR).At("cidr")
 	}
 	if s.CIDR != s.CIDR.Masked() {
-		return Errorf(Invalid, "subnet %s: %s has host bits set", s.Name, s.CIDR).WithHint("write %s", s.CIDR.Masked())
+		return Errorf(Invalid, "subnet %s: %s has host bits set", s.Name, s.CIDR).At("cidr").WithHint("write %s", s.CIDR.Masked())
 	}
 	if !slices.Contains([]SubnetMode{ModeFull, ModeReservations, ModeOff}, s.Mode) {
-		return Errorf(Invalid, "subnet %s: %q is not a mode", s.Name, s.Mode).WithHint("use full, reservations or off")
+		return Errorf(Invalid, "subnet %s: %q is not a mode", s.Name, s.Mode).At("mode").WithHint("use full, reservations or off")
 	}
 	if !slices.Contains([]UnknownPolicy{UnknownDisk, UnknownWait, UnknownIgnore}, s.Unknown) {
-		return Errorf(Invalid, "subnet %s: %q does not say what to do with unknown machines", s.Name, s.Unknown).
+		return Errorf(Invalid, "subnet %s: %q does not say what to do with unknown machines", s.Name, s.Unknown).At("unknown").
 			WithHint("use disk, wait or ignore")
 	}
 	if s.Gateway.IsValid() && !addrIn(s.CIDR, s.Gateway) {
-		return Errorf(Invalid, "subnet %s: gateway %s is outside %s", s.Name, s.Gateway, s.CIDR).WithHint("machines reach a gateway only in their own network")
+		return Errorf(Invalid, "subnet %s: gateway %s is outside %s", s.Name, s.Gateway, s.CIDR).At("gateway").WithHint("machines reach a gateway only in their own network")
 	}
-	for _, l := range [][]netip.Addr{s.DNS, s.NTP} {
+	for i, l := range [][]netip.Addr{s.DNS, s.NTP} {
+		field := []string{"dns", "ntp"}[i]
 		if len(l) > 8 {
-			return Errorf(Invalid, "subnet %s lists %d servers; at most 8 fit into an answer", s.Name, len(l))
+			return Errorf(Invalid, "subnet %s lists %d servers; at most 8 fit into an answer", s.Name, len(l)).At(field)
 		}
 		for _, a := range l {
 			if !a.Is4() {
-				return Errorf(Invalid, "subnet %s: %s is not an IPv4 address", s.Name, a)
+				return Errorf(Invalid, "subnet %s: %s is not an IPv4 address", s.Name, a).At(field)
 			}
 		}
 	}
 	for _, r := range s.Routes {
 		if !r.To.IsValid() || !r.To.Addr().Is4() || !r.Via.Is4() {
-			return Errorf(Invalid, "subnet %s: route to %s via %s is not an IPv4 route", s.Name, r.To, r.Via)
+			return Errorf(Invalid, "subnet %s: route to %s via %s is not an IPv4 route", s.Name, r.To, r.Via).At("routes")
 		}
 	}
 	if s.MTU != 0 && (s.MTU < 576 || s.MTU > 9216) {
-		return Errorf(Invalid, "subnet %s: MTU %d is not between 576 and 9216", s.Name, s.MTU)
+		return Errorf(Invalid, "subnet %s: MTU %d is not between 576 and 9216", s.Name, s.MTU).At("mtu")
 	}
 	if err := CheckText("domain", s.Domain, 253); err != nil {
 		return err
 	}
-	for _, d := range []Duration{s.LeaseFor, s.BootLeaseFor} {
+	for i, d := range []Duration{s.LeaseFor, s.BootLeaseFor} {
 		if time.Duration(d) < time.Minute || time.Duration(d) > 365*24*time.Hour {
-			return Errorf(Invalid, "subnet %s: a lease of %s is not between 1m and one year", s.Name, d)
+			return Errorf(Invalid, "subnet %s: a lease of %s is not between 1m and one year", s.Name, d).At([]string{"leaseFor", "bootLeaseFor"}[i])
 		}
 	}
 	slices.SortFunc(s.Ranges, compareRange)
 	for i, r := range s.Ranges {
 		if !addrIn(s.CIDR, r.First) || !addrIn(s.CIDR, r.Last) || r.Last.Less(r.First) {
-			return Errorf(Invalid, "subnet %s: %s to %s is not a range inside %s", s.Name, r.First, r.Last, s.CIDR).
+			return Errorf(Invalid, "subnet %s: %s to %s is not a range inside %s", s.Name, r.First, r.Last, s.CIDR).At("ranges").
 				WithHint("write it as FIRST-LAST, both inside the network, the lower one first")
 		}
 		if i > 0 && s.Ranges[i-1].Last.Compare(r.First) >= 0 {
 			return Errorf(Invalid, "subnet %s: ranges %s-%s and %s-%s overlap", s.Name,
-				s.Ranges[i-1].First, s.Ranges[i-1].Last, r.First, r.Last).
+				s.Ranges[i-1].First, s.Ranges[i-1].Last, r.First, r.Last).At("ranges").
 				WithHint("join them to one, or move one of them")
 		}
 	}
@@ -153,7 +154,7 @@ type Reservation struct {
 // Validate checks a reservation against its subnet.
 func (r *Reservation) Validate(s *Subnet) error {
 	if !addrIn(s.CIDR, r.Address) {
-		return Errorf(Invalid, "reservation %s is not a host address of subnet %s (%s)", r.Address, s.Name, s.CIDR)
+		return Errorf(Invalid, "reservation %s is not a host address of subnet %s (%s)", r.Address, s.Name, s.CIDR).At("address")
 	}
 	n := 0
 	for _, key := range []string{string(r.MAC), r.ClientID, r.UUID} {
@@ -162,12 +163,12 @@ func (r *Reservation) Validate(s *Subnet) error {
 		}
 	}
 	if n != 1 {
-		return Errorf(Invalid, "reservation %s names %d machines", r.Address, n).
+		return Errorf(Invalid, "reservation %s names %d machines", r.Address, n).At("mac").
 			WithHint("give exactly one of mac, clientID and uuid")
 	}
 	if r.MAC != "" {
 		if m, err := ParseMAC(string(r.MAC)); err != nil || m != r.MAC {
-			return Errorf(Invalid, "reservation %s: %q is not a MAC address", r.Address, r.MAC)
+			return Errorf(Invalid, "reservation %s: %q is not a MAC address", r.Address, r.MAC).At("mac")
 		}
 	}
 	if r.Hostname != "" {

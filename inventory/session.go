@@ -170,12 +170,15 @@ const (
 	IssueReplaced          = "host-replaced" // another machine has one of its NICs
 	IssueBurnIn            = "burn-in-failed"
 	IssueInstallLoop       = "install-loop" // too many installations in too short a time
+	IssueStalled           = "boot-stalled" // a boot stands still: its next sign did not come in time
 )
 
 // Token lets a program or person into the API. Only a SHA-256 of its secret is stored.
 type Token struct {
 	Name       string    `json:"name"`
-	Hash       string    `json:"-"` // hex SHA-256 of the secret
+	Hash       string    `json:"-"`              // hex SHA-256 of the secret
+	User       string    `json:"user,omitempty"` // who answers for it; it never may more than that user may at the time
+	Grants     Grants    `json:"grants"`
 	CreatedAt  time.Time `json:"createdAt"`
 	ExpiresAt  time.Time `json:"expiresAt,omitzero"`
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`

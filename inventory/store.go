@@ -36,6 +36,9 @@ type Tx interface {
 	HistoryTx
 	AccessTx
 	ClusterTx
+	AuditTx
+	RackTx
+	ViewTx
 }
 
 // Page is a piece of a list: at most Limit rows (0 means all) whose key comes after After.
@@ -104,6 +107,15 @@ type NetworkTx interface {
 	// SaveLease writes a lease over whatever held its address.
 	SaveLease(l Lease) error
 	DeleteLease(a netip.Addr) error
+}
+
+// RackTx reads and writes racks that somebody has said something about. They are named by Rack.ID.
+type RackTx interface {
+	FindRack(id string) (Rack, error)
+	ListRacks() ([]Rack, error) // ordered by site, row and name
+	CreateRack(r *Rack, now time.Time) error
+	UpdateRack(r *Rack, now time.Time) error
+	DeleteRack(id string) error
 }
 
 // ImageTx reads and writes artefacts, images and profiles.
@@ -275,7 +287,7 @@ type HistoryTx interface {
 	ListOpenSessions(before time.Time) ([]BootSession, error)
 	SaveSession(s BootSession) error // creates or overwrites
 	AddEvent(e *Event) error         // fills in ID; Data comes back as JSON decodes it
-	// ListEvents returns events with an id above after, oldest first, at most limit; 0 means all.
+	// ListEvents returns events with an id above after, oldest first unless the filter has a Before, at most limit; 0 means all.
 	ListEvents(f EventFilter, after int64, limit int) ([]Event, error)
 	// LastEventID returns the id of the newest event, 0 if there is none.
 	LastEventID() (int64, error)
@@ -298,6 +310,7 @@ type EventFilter struct {
 	HostID    HostID
 	SessionID SessionID
 	Kind      string // a kind, or the part before its dot
+	Before    int64  // only ids below it, and then newest first; 0 for oldest first
 }
 
 // ClusterTx reads and writes attached clusters.
@@ -312,7 +325,13 @@ type ClusterTx interface {
 	DeleteCluster(name string) error
 }
 
-// AccessTx reads and writes who may come in: API tokens, and the rules that accept hosts.
+// LoginFilter narrows a list of logins; empty fields do not.
+type LoginFilter struct {
+	User  string
+	Token string
+}
+
+// AccessTx reads and writes who may come in: users, their logins, API tokens, and the rules that accept hosts.
 type AccessTx interface {
 	FindAcceptRule(name string) (AcceptRule, error)
 	ListAcceptRules() ([]AcceptRule, error)
@@ -320,9 +339,58 @@ type AccessTx interface {
 	UpdateAcceptRule(r *AcceptRule, now time.Time) error
 	DeleteAcceptRule(name string) error
 
+	FindToken(name string) (Token, error)
 	FindTokenByHash(hash string) (Token, error)
 	ListTokens() ([]Token, error)
-	CreateToken(t *Token, now time.Time) error
+	CreateToken(t *Token, now time.Time) error // its user must be stored
 	TouchToken(name string, now time.Time) error
-	DeleteToken(name string) error
+	DeleteToken(name string) error // its logins go with it
+
+	FindUser(name string) (User, error)
+	FindUserBySubject(issuer, subject string) (User, error)
+	ListUsers(p Page) ([]User, error)
+	CreateUser(u *User, now time.Time) error
+	// UpdateUser stores every field but LoginAt; u.Version must be the stored one.
+	UpdateUser(u *User, now time.Time) error
+	// NoteLogin stores that a user has logged in. That is no new version.
+	NoteLogin(name string, now time.Time) error
+	DeleteUser(name string) error // the user's logins and tokens go along, so that nobody inherits them with the name
+
+	FindLoginByHash(hash string) (Login, error)
+	ListLogins(f LoginFilter) ([]Login, error) // newest first
+	CreateLogin(l *Login, now time.Time) error
+	TouchLogin(id string, now time.Time) error
+	DeleteLogin(id string) error
+	// ForgetLogins deletes up to limit logins that have expired, or were last seen before idle.
+	ForgetLogins(now, idle time.Time, limit int) (n int, err error)
+}
+
+// AuditTx keeps what was asked for. Nothing of it is ever changed or deleted.
+type AuditTx interface {
+	AddAudit(a *Audit) error // fills in ID
+	FindAudit(id int64) (Audit, error)
+	// ListAudits returns what was asked for, latest first, without Before and After; the Page's key is the id.
+	ListAudits(f AuditFilter, p Page) ([]Audit, error)
+}
+
+// ViewTx reads and writes views of the hosts, and what a list of hosts says beside each.
+type ViewTx interface {
+	FindView(owner, name string) (View, error)
+	// ListViews returns the views of an owner and those that all share, in order of name and owner.
+	ListViews(owner string) ([]View, error)
+	CreateView(v *View, now time.Time) error
+	UpdateView(v *View, now time.Time) error // v.Version must be the stored one
+	DeleteView(owner, name string) error
+
+	// HostExtras returns what other tables know of hosts that the caller has found; hosts that do not exist are left out.
+	HostExtras(ids []HostID) (map[HostID]HostExtra, error)
+}
+
+// HostExtra is what other tables know of a host, as far as a list shows it.
+type HostExtra struct {
+	Driver      BMCDriver // "" without controller
+	Power       PowerState
+	IsReachable bool
+	Pool        string     // of the machine that has it
+	Address     netip.Addr // the one leased last to any of its ports
 }

@@ -183,7 +183,7 @@ func (j *job) progress(s inventory.BootSession, r wire.Report) error {
 		p.Bytes, p.Total, p.BytesPerSecond = max(r.Progress.Bytes, 0), max(r.Progress.Total, 0), r.Progress.BytesPerSecond
 	}
 	if isMoving := p.Bytes > j.op.Progress.Bytes || p.Detail != j.op.Progress.Detail; isMoving || j.op.DeadlineAt.IsZero() {
-		late := now.Add(limits[j.op.Step].within)
+		late := now.Add(j.e.limitOf(j.op.Step).within)
 		if late.After(j.op.DeadlineAt) {
 			j.op.DeadlineAt, j.op.NextAt = late, late
 		}

@@ -64,10 +64,14 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 		if err := tx.SaveBMC(&b, e.cfg.Now()); err != nil {
 			return err
 		}
-		return e.edit(tx, &h, fmt.Sprintf("powered by %s %s, says %s", b.Driver, b.Address, by))
+		if err := e.edit(tx, &h, fmt.Sprintf("powered by %s %s, says %s", b.Driver, b.Address, by)); err != nil {
+			return err
+		}
+		return e.wakeOperation(tx, b.HostID) // it waits for a person to switch the host, who is not needed any more
 	})
 	if err == nil {
 		e.polls.soon(b.HostID)
+		e.poke()
 	}
 	return b, err
 }

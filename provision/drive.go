@@ -196,7 +196,7 @@ func (j *job) isUntouched() bool { return j.op.Progress == (inventory.Progress{}
 // late is what happens when the next event did not come in time: the attempt has failed, with what was expected and what
 // was seen last.
 func (j *job) late() error {
-	l := limits[j.op.Step]
+	l := j.e.limitOf(j.op.Step)
 	f := failure{
 		reason: fmt.Sprintf("nothing for %s: expected that %s", inventory.Duration(j.e.cfg.Now().Sub(j.op.StepAt).Round(time.Second)), l.expect),
 		hint:   j.e.lateHint(&j.op, &j.host),

@@ -59,6 +59,8 @@ type Config struct {
 	NewULID func() string
 	// InstallsPerHour is how often a host may be installed in an hour; 8 when 0.
 	InstallsPerHour int
+	// Deadlines replace how long steps of operations and of boots may take, by their names: see StepNames.
+	Deadlines map[string]time.Duration
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
 	KeepHistory time.Duration
 }
@@ -93,6 +95,7 @@ type Engine struct {
 	rejections  rejections
 	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed
+	stalled     stalled
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -124,6 +127,20 @@ func (e *Engine) Serve(ctx context.Context) error {
 	g.Go(func() error { return e.recorder.serve(gctx) })
 	g.Go(func() error { return e.drive(gctx) })
 	g.Go(func() error { return e.poll(gctx) })
+	g.Go(func() error {
+		t := time.NewTicker(stallEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-gctx.Done():
+				return nil
+			case <-t.C:
+				if err := e.watchBoots(gctx); err != nil && gctx.Err() == nil {
+					e.cfg.Log.Warn("boots not looked over", "err", err)
+				}
+			}
+		}
+	})
 	g.Go(func() error {
 		t := time.NewTicker(sweepEvery)
 		defer t.Stop()

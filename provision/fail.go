@@ -32,7 +32,7 @@ func (j *job) fail(f failure) error {
 	pause := backoff(j.op.AttemptN - 1)
 	switch j.op.Step {
 	case inventory.StepFence, inventory.StepSet, inventory.StepRest, inventory.StepPower:
-		j.op.DeadlineAt = now.Add(pause + limits[j.op.Step].within)
+		j.op.DeadlineAt = now.Add(pause + j.e.limitOf(j.op.Step).within)
 		j.op.NextAt = now.Add(pause)
 		return j.save()
 	}
@@ -40,7 +40,7 @@ func (j *job) fail(f failure) error {
 	if (needsAgent(j.op.Step) || isWrite) && j.isHere() && !f.isDeaf { // the agent tries again at once: it is what is left of the machine
 		j.newTask()
 		j.op.StepAt = now.Add(pause) // the task is not handed out before
-		j.op.DeadlineAt = j.op.StepAt.Add(limits[j.op.Step].begin())
+		j.op.DeadlineAt = j.op.StepAt.Add(j.e.limitOf(j.op.Step).begin())
 		j.op.NextAt = j.op.DeadlineAt
 		return j.save()
 	}
@@ -56,7 +56,7 @@ func (j *job) again(pause time.Duration) error {
 	if err := j.reach(inventory.StepPower); err != nil {
 		return err
 	}
-	j.op.DeadlineAt = now.Add(pause + limits[inventory.StepPower].within)
+	j.op.DeadlineAt = now.Add(pause + j.e.limitOf(inventory.StepPower).within)
 	j.op.NextAt, j.op.Reason, j.op.Hint = now.Add(pause), reason, hint
 	j.p.MayRestart = true
 	j.op.Params = j.p.encode()

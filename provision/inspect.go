@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/hardware"
@@ -180,6 +181,7 @@ func (j *job) learn(hw inventory.Hardware) error {
 	}
 	for k, v := range map[string]string{
 		"cpu": hw.CPU.Model, "threads": fmt.Sprint(hw.CPU.Threads), "disks": fmt.Sprint(len(hw.Disks)), "biosVersion": hw.Firmware.Version,
+		"switch": switchOf(&hw, h),
 	} {
 		if v != "" {
 			h.Facts[k] = inventory.Clean(v, 120)
@@ -265,4 +267,21 @@ func (j *job) burntIn(b *inventory.BurnIn) (stop bool, err error) {
 		return false, j.e.closeIssue(j.tx, issue, "burn-in passed")
 	}
 	return true, j.giveUp(failure{reason: "burn-in failed: " + joinFew(failed), hint: "slipway host report " + j.host.Name, isLasting: true})
+}
+
+// switchOf names the switch and its port at the other end of the card that a host boots from, else of the first that heard one.
+func switchOf(hw *inventory.Hardware, h *inventory.Host) (text string) {
+	for _, p := range hw.Ports {
+		if p.Neighbour == nil {
+			continue
+		}
+		isBoot := slices.ContainsFunc(h.NICs, func(n inventory.NIC) bool { return n.MAC == p.MAC && n.IsBoot })
+		if isBoot || text == "" {
+			text = strings.TrimSpace(firstOf(p.Neighbour.System, p.Neighbour.Chassis) + " " + p.Neighbour.Port)
+		}
+		if isBoot {
+			return text
+		}
+	}
+	return text
 }

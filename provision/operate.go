@@ -86,7 +86,7 @@ func (j *job) forward() error {
 // enter begins a step and reports whether it is over already.
 func (j *job) enter(s inventory.Step) (passes bool, err error) {
 	now := j.e.cfg.Now()
-	l := limits[s]
+	l := j.e.limitOf(s)
 	j.op.Step, j.op.StepAt, j.op.State, j.op.Reason, j.op.Hint, j.op.Progress = s, now, inventory.OpRunning, "", "", inventory.Progress{}
 	j.op.DeadlineAt, j.op.NextAt = time.Time{}, time.Time{}
 	if l.within > 0 {

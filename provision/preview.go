@@ -31,6 +31,8 @@ type Preview struct {
 	Findings  machineconfig.Report         `json:"findings"`
 	// Provenance says which layer set each value: a path into the configuration to the layer and its line.
 	Provenance map[string]string `json:"provenance,omitempty"`
+	// Config is the neutral configuration that the documents come from, line by line.
+	Config []machineconfig.Line `json:"config,omitempty"`
 	// References are the secrets and other late values that it needs.
 	References []string `json:"references,omitempty"`
 	// Since is the digest of what the host was given last, and Diff what differs from that, as unified diffs; "" when
@@ -111,6 +113,9 @@ func (e *Engine) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Previe
 	v.Documents = append(v.Documents, redacted(r.result.Documents)...)
 	if r.result.Config != nil {
 		v.Provenance = r.result.Config.Provenance
+		if v.Config, err = r.result.Config.Lines(); err != nil {
+			return v, err
+		}
 	}
 	last, err := tx.ListRenderings(h.ID, 1)
 	if err != nil || len(last) == 0 {

@@ -113,7 +113,7 @@ func (e *Engine) reportedTo(tx inventory.Tx, h *inventory.Host, s inventory.Boot
 		return true, j.fail(failure{reason: "reported a failure: " + detail})
 	case r.Step == pxe.ReportProgress && op.Step == inventory.StepWrite:
 		j.op.Progress.Detail = detail
-		j.op.DeadlineAt = e.cfg.Now().Add(limits[op.Step].within)
+		j.op.DeadlineAt = e.cfg.Now().Add(e.limitOf(op.Step).within)
 		j.op.NextAt = j.op.DeadlineAt
 		return true, tx.UpdateOperation(&j.op, e.cfg.Now())
 	case r.Step == pxe.ReportInstalled && (op.Step == inventory.StepWrite || op.Step == inventory.StepNetboot):

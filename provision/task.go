@@ -314,7 +314,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 	j.op.Params = j.p.encode()
 	if j.op.State == inventory.OpWaiting {
 		j.op.State, j.op.Reason, j.op.Hint = inventory.OpRunning, "", ""
-		j.op.DeadlineAt = j.e.cfg.Now().Add(limits[j.op.Step].within)
+		j.op.DeadlineAt = j.e.cfg.Now().Add(j.e.limitOf(j.op.Step).within)
 		j.op.NextAt = j.op.DeadlineAt
 	}
 	return t, j.save()

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"errors"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -20,10 +21,27 @@ func (e *Engine) change(ctx context.Context, id inventory.HostID, fn func(invent
 		if h, err = tx.FindHost(id); err != nil {
 			return err
 		}
-		return fn(tx, &h)
+		if err = fn(tx, &h); err == nil && isTrial(ctx) {
+			return errTrial
+		}
+		return err
 	})
+	if errors.Is(err, errTrial) {
+		err = nil
+	}
 	return h, err
 }
+
+type trialKey struct{}
+
+// errTrial ends the transaction of a trial, so that it leaves no trace.
+var errTrial = errors.New("trial")
+
+// Trial returns a context in which the verbs on hosts do all that they do in their transaction, and then undo it: their
+// error, or none, is what asking for it now would give.
+func Trial(ctx context.Context) context.Context { return context.WithValue(ctx, trialKey{}, true) }
+
+func isTrial(ctx context.Context) bool { return ctx.Value(trialKey{}) != nil }
 
 // Accept makes a discovered host one of ours. by says who did it, for the timeline.
 func (e *Engine) Accept(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {
@@ -112,7 +130,7 @@ func (e *Engine) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by 
 
 // Release takes a host back: whatever was under way on it is over, a failure is cleared, and it is available again.
 func (e *Engine) Release(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {
-	if e.cfg.Join != nil {
+	if e.cfg.Join != nil && !isTrial(ctx) {
 		if err := e.cfg.Join.RevokeHost(ctx, id); err != nil {
 			e.cfg.Log.Warn("join tokens not revoked", "host", id, "err", err) // they end by themselves
 		}

@@ -49,7 +49,7 @@ func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventor
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	if m.DeletedAt.IsZero() {
+	if len(beforeItsEnd(&old, m, changes)) > 0 { // a machine whose profile is gone still ends
 		if err := e.checkWanted(tx, m); err != nil {
 			return err
 		}
@@ -69,21 +69,32 @@ func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventor
 // mayChange refuses what cannot be changed any more. Of a machine that is being deleted only what its end still asks for
 // counts.
 func mayChange(old, m *inventory.Machine, changes []string) error {
-	if !old.DeletedAt.IsZero() {
-		for _, c := range changes {
-			if c != "hooks" && c != "drain" {
-				return inventory.Errorf(inventory.Conflict, "machine %s is being deleted: its %s stays", old.Name, c).
-					WithHint("wait until it is gone: slipway machine show %s", old.Name)
-			}
-		}
+	if late := beforeItsEnd(old, m, changes); !old.DeletedAt.IsZero() && len(late) > 0 {
+		return inventory.Errorf(inventory.Conflict, "machine %s is being deleted: its %s stays", old.Name, late[0]).
+			WithHint("wait until it is gone: slipway machine show %s", old.Name)
 	}
-	was := old.Placement
-	was.ReuseKey = m.Placement.ReuseKey // who may have the host after it says nothing of where it stands
-	if old.HostID != "" && (slices.Contains(changes, "pool") || len(changedFields(was, m.Placement)) > 0) {
+	if old.HostID != "" && (slices.Contains(changes, "pool") || isElsewhere(old, m)) {
 		return inventory.Errorf(inventory.Conflict, "machine %s has a host already: its pool and placement stay", old.Name).
 			WithHint("give it another host with: slipway machine remediate %s --step replace; or delete it and create it anew", old.Name)
 	}
 	return nil
+}
+
+// beforeItsEnd are those of the changes that count before a machine ends, and not at its end.
+func beforeItsEnd(old, m *inventory.Machine, changes []string) (names []string) {
+	for _, c := range changes {
+		if c != "hooks" && c != "drain" && (c != "placement" || isElsewhere(old, m)) {
+			names = append(names, c)
+		}
+	}
+	return names
+}
+
+// isElsewhere reports whether a machine is to stand elsewhere. Who may have its host after it says nothing of that.
+func isElsewhere(old, m *inventory.Machine) bool {
+	was := old.Placement
+	was.Reuse, was.ReuseKey = m.Placement.Reuse, m.Placement.ReuseKey
+	return len(changedFields(was, m.Placement)) > 0
 }
 
 // CheckMachine refuses a machine that could never be installed as it is wanted.

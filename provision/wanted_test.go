@@ -27,6 +27,7 @@ func TestWhatIsWantedOfAMachineCanChangeUntilItCounts(t *testing.T) {
 		{"another pin when it has a host", "running", func(m *inventory.Machine) { m.Placement.Host = "a" }, inventory.Conflict, "placement stay"},
 		{"pools it may not use, when it has a host", "running", func(m *inventory.Machine) { m.Placement.NotPools = []string{"x"} }, inventory.Conflict, "placement stay"},
 		{"who may have its host after it, when it has one", "running", func(m *inventory.Machine) { m.Placement.ReuseKey = "other/web" }, "", ""},
+		{"whether its host is kept for who comes after it, when it has one", "running", func(m *inventory.Machine) { m.Placement.Reuse = inventory.ReuseRequire }, "", ""},
 		{"another configuration when it has a host", "running", func(m *inventory.Machine) { m.Config = "host: {locale: C}\n" }, "", ""},
 		{"a configuration that cannot be read", "running", func(m *inventory.Machine) { m.Config = "hosts: {}\n" }, inventory.Invalid, "machine/web-1:1:1"},
 		{"another image", "running", func(m *inventory.Machine) { m.Image = "debian-disk" }, "", ""},
@@ -37,6 +38,10 @@ func TestWhatIsWantedOfAMachineCanChangeUntilItCounts(t *testing.T) {
 		{"another owner", "running", func(m *inventory.Machine) { m.Owner = "somebody" }, inventory.Conflict, "belongs"},
 		{"an old version", "running", func(m *inventory.Machine) { m.Version-- }, inventory.Conflict, "changed meanwhile"},
 		{"its drain while it goes", "deleting", func(m *inventory.Machine) { m.Drain.IsSkipped = true }, "", ""},
+		{"who may have its host after it, while it goes", "deleting", func(m *inventory.Machine) { m.Placement.Reuse = inventory.ReusePrefer }, "", ""},
+		{"where it stands while it goes", "deleting", func(m *inventory.Machine) {
+			m.Placement.Reuse, m.Placement.Host = inventory.ReusePrefer, "a"
+		}, inventory.Conflict, "its placement stays"},
 		{"its configuration while it goes", "deleting", func(m *inventory.Machine) { m.Config = "host: {locale: C}\n" }, inventory.Conflict, "being deleted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

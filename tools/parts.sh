@@ -24,8 +24,10 @@ capi-cabpk               capi      sigs.k8s.io/cluster-api/bootstrap/kubeadm    
 capi-kcp                 capi      sigs.k8s.io/cluster-api/controlplane/kubeadm         its kubeadm control plane provider
 clusterctl               capi      sigs.k8s.io/cluster-api/cmd/clusterctl               its command line
 capi-manifests           capi      -                                                    what its releases put into a cluster
+cert-manager-crds        certmanager -                                                  kinds that these use
 capi-inmemory            capitest  ./inmemory                                           its workload cluster that is kept in memory
 capi-validators          capitest  ./validators                                         its checks of owners, finalizers and versions
+oidc-provider            oidc      ./provider                                           a real OpenID provider for single sign-on
 TABLE
 }
 
@@ -55,7 +57,14 @@ build() {
 		cgo=1 ;;
 	esac
 	echo "builds $1 from its Go module, once ($(echo "$line" | awk '{ $1 = $2 = $3 = ""; sub(/^ +/, ""); print }'))" >&2
-	if [ "$3" = - ]; then # text: kustomize writes it
+	if [ "$1" = cert-manager-crds ]; then # text: its own
+		dir=$(cd "tools/parts/$2" && go mod download github.com/cert-manager/cert-manager && go list -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)
+		for f in "$dir"/deploy/crds/*.yaml; do
+			echo ---
+			cat "$f"
+		done >"$out.new"
+		chmod +x "$out.new" && mv "$out.new" "$out"
+	elif [ "$3" = - ]; then # text: kustomize writes it
 		[ -x build/parts/kubectl ] || tools/parts.sh build kubectl
 		dir=$(cd "tools/parts/$2" && go mod download sigs.k8s.io/cluster-api && go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)
 		for p in core bootstrap/kubeadm controlplane/kubeadm; do

@@ -15,7 +15,7 @@ import (
 func (s *Server) addAcceptRules() {
 	now := s.cfg.Now
 	addNoun(s, noun[inventory.AcceptRule]{
-		singular: "acceptrule", plural: "acceptrules", article: "an",
+		singular: "acceptrule", plural: "acceptrules", article: "an", needs: inventory.Admin,
 		name:    func(r inventory.AcceptRule) string { return r.Name },
 		version: func(r inventory.AcceptRule) int64 { return r.Version },
 		prepare: func(_ inventory.Tx, in *inventory.AcceptRule, name string, old *inventory.AcceptRule) error {
@@ -40,20 +40,25 @@ func (s *Server) addAcceptRules() {
 
 // NewToken is a token with its secret.
 type NewToken struct {
-	Name      string    `json:"name"`
-	Secret    string    `json:"secret" doc:"Told this once; send it as Authorization: Bearer SECRET"`
-	CreatedAt time.Time `json:"createdAt"`
-	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	Name      string           `json:"name"`
+	Secret    string           `json:"secret" doc:"Told this once; send it as Authorization: Bearer SECRET"`
+	User      string           `json:"user,omitempty"`
+	Grants    inventory.Grants `json:"grants"`
+	CreatedAt time.Time        `json:"createdAt"`
+	ExpiresAt time.Time        `json:"expiresAt,omitzero"`
 }
 
 type tokenInput struct {
 	Body struct {
-		Name      string    `json:"name"`
-		ExpiresAt time.Time `json:"expiresAt,omitzero" doc:"Without it the token stays valid until it is deleted"`
+		Name      string           `json:"name"`
+		User      *string          `json:"user,omitempty" doc:"Who answers for it: it never may more than that user may at the time, and goes with the user. Without it, whoever makes it. Only an admin may name another, or nobody by an empty text" maxLength:"63"`
+		Grants    inventory.Grants `json:"grants,omitempty" doc:"What it may do; without it, all that whoever makes it may do" maxItems:"256"`
+		ExpiresAt time.Time        `json:"expiresAt,omitzero" doc:"Without it the token stays valid until it is deleted"`
 	}
 }
 
-// addTokens registers the operations on tokens. A token is never changed and its secret is told once.
+// addTokens registers the operations on tokens. A token is never changed and its secret is told once. Who is no admin has to
+// do with the tokens of one's own only, which is for the store to say (see scoped).
 func (s *Server) addTokens() {
 	find := func(tx inventory.Tx, name string) (inventory.Token, error) {
 		all, err := tx.ListTokens()
@@ -66,7 +71,7 @@ func (s *Server) addTokens() {
 		return inventory.Token{}, err
 	}
 	addNoun(s, noun[inventory.Token]{
-		singular: "token", plural: "tokens", article: "a",
+		singular: "token", plural: "tokens", article: "a", needs: anybody, readNeeds: anybody,
 		name:    func(t inventory.Token) string { return t.Name },
 		version: func(inventory.Token) int64 { return 0 },
 		find:    find,
@@ -78,28 +83,93 @@ func (s *Server) addTokens() {
 		remove: func(tx inventory.Tx, name string) error { return tx.DeleteToken(name) },
 	})
 	register(s, operation{
-		method: http.MethodPost, path: "/tokens", id: "create-token", tag: "tokens", summary: "Create a token",
-		about: "The answer has its secret, which is told this once.", status: http.StatusCreated, errors: []int{http.StatusConflict},
+		method: http.MethodPost, path: "/tokens", id: "create-token", tag: "tokens", summary: "Create a token", needs: anybody,
+		about: "The answer has its secret, which is told this once. It may do no more than whoever makes it.", status: http.StatusCreated,
+		errors: []int{http.StatusConflict, http.StatusForbidden, http.StatusNotFound},
 	}, s.createToken)
 }
 
 func (s *Server) createToken(ctx context.Context, in *tokenInput) (*one[NewToken], error) {
-	now := s.cfg.Now()
+	now, c := s.cfg.Now(), callerOf(ctx)
 	if err := inventory.CheckName("token", in.Body.Name); err != nil {
 		return nil, err
 	}
-	if !in.Body.ExpiresAt.IsZero() && !in.Body.ExpiresAt.After(now) {
+	t := inventory.Token{Name: in.Body.Name, User: c.user, Grants: in.Body.Grants, ExpiresAt: in.Body.ExpiresAt.UTC()}
+	if !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(now) {
 		return nil, inventory.Errorf(inventory.Invalid, "the token would have expired already").WithHint("give a time that is still to come")
 	}
+	if in.Body.User != nil {
+		t.User = *in.Body.User
+	}
+	if len(t.Grants) == 0 {
+		t.Grants = c.grants
+	}
 	secret := NewSecret()
-	t := inventory.Token{Name: in.Body.Name, Hash: HashToken(secret), ExpiresAt: in.Body.ExpiresAt.UTC()}
+	t.Hash = HashToken(secret)
 	err := s.write(ctx, false, func(tx inventory.Tx) error {
+		if err := mayMake(tx, c, &t); err != nil {
+			return err
+		}
 		if err := tx.CreateToken(&t, now); err != nil {
 			return err
 		}
-		return s.changed(ctx, tx, "token/"+t.Name, "token "+t.Name+" created")
+		edited(ctx, "token", t.Name, inventory.AuditCreate, nil, t, 0)
+		trailOf(ctx).fix("a token is ended by deleting it")
+		return s.changed(ctx, tx, "token/"+t.Name, "token "+t.Name+" ("+t.Grants.String()+") created")
 	})
-	return &one[NewToken]{Body: NewToken{Name: t.Name, Secret: secret, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt}}, err
+	return &one[NewToken]{Body: NewToken{
+		Name: t.Name, Secret: secret, User: t.User, Grants: t.Grants, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
+	}}, err
+}
+
+// mayMake refuses a token that would give its maker more than the maker has: other roles, another user, or more time.
+func mayMake(tx inventory.Tx, c caller, t *inventory.Token) error {
+	isAdmin := c.grants.Everywhere() == inventory.Admin
+	switch {
+	case len(t.Grants) == 0:
+		return inventory.Errorf(inventory.Invalid, "the token could do nothing").WithHint("give it a role")
+	case !isAdmin && c.user == "":
+		return inventory.Errorf(inventory.Forbidden, "a token that belongs to no user makes no others").WithHint("log in as a user, or ask an admin")
+	case !isAdmin && t.User != c.user:
+		return inventory.Errorf(inventory.Forbidden, "only an admin makes tokens of other users, or of nobody").WithHint("leave out user")
+	case !c.grants.Covers(t.Grants):
+		return inventory.Errorf(inventory.Forbidden, "the token would do more than you may: it has %s; you have %s", t.Grants, orNothing(c.grants)).
+			WithHint("give it roles that you have")
+	}
+	if err := checkGrants(tx, t.Grants); err != nil {
+		return err
+	}
+	if c.token == "" {
+		return nil
+	}
+	own, err := tx.FindToken(c.token)
+	if err == nil && !own.ExpiresAt.IsZero() && (t.ExpiresAt.IsZero() || t.ExpiresAt.After(own.ExpiresAt)) {
+		err = inventory.Errorf(inventory.Forbidden, "the token would outlive token %s, which makes it", own.Name).
+			WithHint("let it expire by %s", own.ExpiresAt.Format(time.RFC3339))
+	}
+	return err
+}
+
+func orNothing(g inventory.Grants) string {
+	if len(g) == 0 {
+		return "nothing"
+	}
+	return g.String()
+}
+
+// checkGrants checks grants, and that their pools exist.
+func checkGrants(tx inventory.Tx, g inventory.Grants) error {
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	for _, name := range g.Pools() {
+		if _, err := tx.FindPool(name); isKind(err, inventory.NotFound) && name != inventory.DefaultPool {
+			return inventory.Errorf(inventory.Invalid, "there is no pool %s", name).WithHint("slipway pool list shows them")
+		} else if err != nil && !isKind(err, inventory.NotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // NewSecret draws the secret of a token: 256 random bits behind a prefix by which secret scanners know it.

@@ -7,12 +7,14 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/acceptance"
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -27,7 +29,7 @@ func apiConfig(version string) huma.Config {
 				Description: "Bare-metal provisioning. Every error is a problem body (RFC 9457) with detail, hint and requestID.",
 			},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				Schemas: huma.NewMapRegistry("#/components/schemas/", newSchemaNamer()),
 				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {
 					Type: "http", Scheme: "bearer",
 					Description: "Needed over TCP; the Unix socket in the data directory needs none.",
@@ -52,10 +54,34 @@ func schemaName(t reflect.Type, hint string) string {
 	switch {
 	case t == reflect.TypeFor[inventory.Progress]():
 		return "OperationProgress"
+	case t == reflect.TypeFor[bmc.User]():
+		return "BMCUser"
+	case t == reflect.TypeFor[List[bmc.User]]():
+		return "ListBMCUser"
 	case t.PkgPath() == reflect.TypeFor[acceptance.Sheet]().PkgPath() && name != "Sheet":
 		return "Sheet" + name
 	}
 	return name
+}
+
+// newSchemaNamer returns schemaName for one description. A name that another type has already gets its package before it.
+func newSchemaNamer() func(reflect.Type, string) string {
+	taken := map[string]reflect.Type{}
+	return func(t reflect.Type, hint string) string {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		name := schemaName(t, hint)
+		if other, isTaken := taken[name]; isTaken && other != t {
+			whole := t.String() // such as web.List[slipway.dev/slipway/machine.View]
+			pkg, _, _ := strings.Cut(whole[strings.LastIndexAny(whole, "/[")+1:], ".")
+			if pkg != "" {
+				name = strings.ToUpper(pkg[:1]) + pkg[1:] + name
+			}
+		}
+		taken[name] = t
+		return name
+	}
 }
 
 // operation describes one operation as far as it differs from the others.
@@ -65,14 +91,19 @@ type operation struct {
 	tag          string // the noun, in plural
 	summary      string
 	about        string
-	errors       []int         // statuses besides those that every operation may give
-	status       int           // of success, when not 200 or 204
-	dry          bool          // takes dryRun: a success without change is a Diff with status 200
-	result       any           // type of the body, where the handler's own type hides it; with dry, it is this or a Diff
-	body         int64         // most bytes of the body: 1 MiB
-	isLong       bool          // works until it is done, however long that takes
-	plain        string        // media type of a body that is not JSON
-	within       time.Duration // for the handler: 30 s
+	errors       []int              // statuses besides those that every operation may give
+	status       int                // of success, when not 200 or 204
+	dry          bool               // takes dryRun: a success without change is a Diff with status 200
+	result       any                // type of the body, where the handler's own type hides it; with dry, it is this or a Diff
+	body         int64              // most bytes of the body: 1 MiB
+	isLong       bool               // works until it is done, however long that takes
+	plain        string             // media type of a body that is not JSON
+	within       time.Duration      // for the handler: 30 s
+	needs        inventory.UserRole // role of the caller: viewer for a GET, operator for all else
+	scope        scope              // of what it speaks, which says where the role is needed: everywhere
+	asks         bool               // changes nothing, though it is no GET: the audit leaves it out
+	isLogged     bool               // is in the audit, though it is a GET
+	anyQuery     bool               // the other side adds parameters of its own to the address
 }
 
 // Statuses that any operation may give.
@@ -85,13 +116,18 @@ var always = []int{
 func register[I, O any](s *Server, o operation, handler func(context.Context, *I) (*O, error)) {
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Tags: []string{o.tag}, Summary: o.summary, Description: o.about,
-		DefaultStatus: o.status, MaxBodyBytes: o.body, BodyReadTimeout: readFor, Responses: map[string]*huma.Response{},
+		DefaultStatus: o.status, SkipValidateParams: o.anyQuery, MaxBodyBytes: o.body, BodyReadTimeout: readFor, Responses: map[string]*huma.Response{},
 	}
 	if o.within == 0 {
 		o.within = 30 * time.Second
 	}
 	if o.isLong {
 		op.Middlewares = huma.Middlewares{unhurried}
+	}
+	op.Middlewares = append(huma.Middlewares{s.permitted(o)}, op.Middlewares...)
+	if (o.method != http.MethodGet || o.isLogged) && !o.asks {
+		op.Middlewares = append(huma.Middlewares{s.audited(o)}, op.Middlewares...)
+		s.operations[o.id] = o
 	}
 	s.describe(&op, o)
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
@@ -100,9 +136,18 @@ func register[I, O any](s *Server, o operation, handler func(context.Context, *I
 			ctx, cancel = context.WithTimeout(ctx, o.within)
 			defer cancel()
 		}
+		trailOf(ctx).begin(o, in)
 		out, err := handler(ctx, in)
 		if err != nil {
-			return nil, problemOf(ctx, s.cfg.Log, err)
+			err = problemOf(ctx, s.cfg.Log, err)
+		}
+		var said any
+		if out != nil {
+			said = out
+		}
+		s.finished(ctx, o, said, err)
+		if err != nil {
+			return nil, err
 		}
 		return out, nil
 	})
@@ -251,10 +296,13 @@ func (s *Server) write(ctx context.Context, isDryRun bool, fn func(inventory.Tx)
 		if isDryRun {
 			return errDryRun
 		}
-		return nil
+		return s.enter(ctx, tx)
 	})
 	if isDryRun && errors.Is(err, errDryRun) {
 		return nil
+	}
+	if err == nil {
+		entered(ctx)
 	}
 	return err
 }

@@ -265,7 +265,7 @@ type done struct{}
 // question registers one question to the appliance.
 func question[I, O any](s *Server, method, path, id, summary string, do func(ctx context.Context, a Appliance, in *I) (O, error)) {
 	o := operation{
-		method: method, path: "/appliance" + path, id: id, tag: "appliance", summary: summary, body: applianceBody,
+		method: method, path: "/appliance" + path, id: id, needs: inventory.Admin, tag: "appliance", summary: summary, body: applianceBody,
 		about: "For controllers of custom resources that run in a cluster; people use the nouns.",
 	}
 	if method != http.MethodGet {

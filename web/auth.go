@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,20 +11,36 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
 )
 
 // caller is who sent a request.
 type caller struct {
-	name    string // "token NAME", or "USER (local)"
+	name    string // "user NAME", "token NAME", or "USER (local)"
 	isLocal bool   // came through the Unix socket
+	via     string // viaLogin, viaToken or viaSocket
+	user    string // the user's name; "" for a token without owner and for the socket
+	token   string // the token's name; "" without one
+	login   string // the login's id; "" without one
+	grants  inventory.Grants
+	source  netip.Addr // zero for the socket
+	secure  bool       // came through TLS
+	// again asks anew who it is, for what goes on for long; nil where nothing can change.
+	again func(ctx context.Context) (caller, error)
 }
+
+// The ways to come in.
+const (
+	viaLogin  = "login"
+	viaToken  = "token"
+	viaSocket = "socket"
+)
+
+// role is the most that the caller may do anywhere.
+func (c caller) role() inventory.UserRole { return c.grants.Highest() }
 
 type callerKey struct{}
 
@@ -45,7 +60,7 @@ func admitLocal(next http.Handler) http.Handler {
 		if name == "" {
 			name = "somebody"
 		}
-		c := caller{name: name + " (local)", isLocal: true}
+		c := caller{name: name + " (local)", isLocal: true, via: viaSocket, grants: inventory.AdminEverywhere()}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 	})
 }
@@ -69,128 +84,235 @@ func peerOf(c *net.UnixConn) string {
 	return "uid " + id
 }
 
-// keeper lets in who brings a token, and slows down who tries others.
+// keeper lets in who brings a token or the cookie of a login, and slows down who tries others.
 type keeper struct {
-	store inventory.Store
-	now   func() time.Time
-	log   *slog.Logger
+	store  inventory.Store
+	now    func() time.Time
+	log    *slog.Logger
+	origin *http.CrossOriginProtection
+	hashes *hashers
 
-	mu       sync.Mutex
-	failures map[netip.Addr]*rate.Limiter
+	sources *tries[netip.Addr] // failed tries by address
+	names   *tries[string]     // failed passwords by user, known or not
 }
 
 const (
-	failureEvery = time.Second // one failed try per source and second,
-	failureBurst = 20          // and so many at once
-	sourcesMax   = 4096        // sources remembered; when there are more, all are forgiven
-	touchEvery   = time.Minute // how often a token's last use is written down
-	secretMax    = 512         // longest token that is looked up
+	failureEvery  = time.Second     // one failed try per source and second,
+	failureBurst  = 20              // and so many at once
+	passwordEvery = 5 * time.Second // the same per name of a user
+	passwordBurst = 10
+	triedMax      = 4096        // sources and names remembered
+	touchEvery    = time.Minute // how often a last use is written down
+	secretMax     = 512         // longest token that is looked up
+
+	loginCookie = "slipway-login"
+	loginIdle   = 12 * time.Hour     // a login that is not used for so long has ended
+	loginFor    = 7 * 24 * time.Hour // and any at this age
 )
 
 func newKeeper(store inventory.Store, now func() time.Time, log *slog.Logger) *keeper {
-	return &keeper{store: store, now: now, log: log, failures: map[netip.Addr]*rate.Limiter{}}
+	return &keeper{
+		store: store, now: now, log: log, origin: http.NewCrossOriginProtection(), hashes: newHashers(),
+		sources: newTries[netip.Addr](now, failureEvery, failureBurst), names: newTries[string](now, passwordEvery, passwordBurst),
+	}
 }
 
-// HashToken returns what a store keeps of a token's secret: its SHA-256 in hex. A secret has 256 random bits, so it
-// needs no salt and no slow hash.
+// HashToken returns what a store keeps of a token's secret, and of a login's cookie: its SHA-256 in hex. Both have 256
+// random bits, so they need no salt and no slow hash.
 func HashToken(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// openPaths need no token: what a load balancer asks.
+// openPath is what a load balancer asks.
 const openPath = "/healthz"
 
-// guard passes on requests with a valid token.
+// isOpen reports whether a request needs nobody to be logged in.
+func isOpen(r *http.Request) bool {
+	switch r.URL.Path {
+	case openPath:
+		return true
+	case "/api/v1/logins":
+		return r.Method == http.MethodPost
+	case "/api/v1/logins/offers", ssoPath, ssoPath + "/callback":
+		return r.Method == http.MethodGet
+	}
+	return false
+}
+
+// guard passes on requests of whom it knows.
 func (k *keeper) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == openPath {
-			next.ServeHTTP(w, r)
-			return
-		}
-		t, err := k.admit(r)
+		c, err := k.admit(r)
 		if err != nil {
 			writeProblem(w, r, k.log, err)
 			return
 		}
-		c := caller{name: "token " + t.Name}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 	})
 }
 
-var errTooManyTries = &statusError{status: http.StatusTooManyRequests, retryAfter: 2 * time.Second, err: &inventory.Error{
-	Kind: inventory.Unavailable, Msg: "too many requests without a valid token from this address", Hint: "wait a few seconds",
-}}
-
-// admit finds the token that a request brings.
-func (k *keeper) admit(r *http.Request) (inventory.Token, error) {
-	tries := k.tries(sourceOf(r))
-	if tries.TokensAt(k.now()) < 1 {
-		return inventory.Token{}, errTooManyTries
+// admit finds out who sent a request.
+func (k *keeper) admit(r *http.Request) (c caller, err error) {
+	if isOpen(r) {
+		// A login must not be made from the page of another site either: its user would work as somebody else.
+		return caller{source: sourceOf(r), secure: r.TLS != nil}, k.sameOrigin(r)
 	}
-	t, err := k.find(r)
-	var e *inventory.Error
-	if errors.As(err, &e) && e.Kind == inventory.Unauthorized {
-		tries.AllowN(k.now(), 1)
+	if r.Header.Get("Authorization") != "" {
+		c, err = k.admitToken(r)
+	} else {
+		c, err = k.admitCookie(r)
 	}
-	return t, err
+	c.source, c.secure = sourceOf(r), r.TLS != nil
+	return c, err
 }
 
-func (k *keeper) find(r *http.Request) (t inventory.Token, err error) {
-	const hint = "send it as: Authorization: Bearer SECRET; make one on the server with: slipway token create NAME"
+const loginHint = "log in, or send a token as: Authorization: Bearer SECRET; make one on the server with: slipway token create NAME"
+
+// sameOrigin refuses what the page of another site makes a browser send. A console is refused likewise, though it is a GET:
+// whoever has it may type.
+func (k *keeper) sameOrigin(r *http.Request) error {
+	asked := r
+	if r.Header.Get("Upgrade") != "" {
+		asked = r.Clone(r.Context())
+		asked.Method = http.MethodPost
+	}
+	if err := k.origin.Check(asked); err != nil {
+		return inventory.Errorf(inventory.Forbidden, "the request comes from a page of another site").
+			WithHint("use Slipway's own page, or send a token instead of a cookie")
+	}
+	return nil
+}
+
+func (k *keeper) admitToken(r *http.Request) (c caller, err error) {
+	if err := k.sources.allowed(sourceKey(sourceOf(r)), "too many wrong tokens and passwords from this address"); err != nil {
+		return c, err
+	}
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	secret = strings.TrimSpace(secret)
-	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
-		return t, inventory.Errorf(inventory.Unauthorized, "this needs a token").WithHint(hint)
+	if !strings.EqualFold(scheme, "Bearer") {
+		secret = ""
 	}
-	if len(secret) > secretMax {
-		return t, inventory.Errorf(inventory.Unauthorized, "the token is not known here").WithHint(hint)
+	c, err = k.byToken(r.Context(), strings.TrimSpace(secret))
+	if isKind(err, inventory.Unauthorized) {
+		k.sources.failed(sourceKey(sourceOf(r)))
 	}
-	err = k.store.Read(r.Context(), func(tx inventory.Tx) error {
-		t, err = tx.FindTokenByHash(HashToken(secret))
+	c.again = func(ctx context.Context) (caller, error) { return k.byToken(ctx, strings.TrimSpace(secret)) }
+	return c, err
+}
+
+// byToken finds the caller who has a token's secret.
+func (k *keeper) byToken(ctx context.Context, secret string) (c caller, err error) {
+	if secret == "" || len(secret) > secretMax {
+		return c, inventory.Errorf(inventory.Unauthorized, "the token is not known here").WithHint(loginHint)
+	}
+	var t inventory.Token
+	err = k.store.Read(ctx, func(tx inventory.Tx) error {
+		if t, err = tx.FindTokenByHash(HashToken(secret)); err != nil {
+			return err
+		}
+		c, err = k.holder(tx, t)
 		return err
 	})
-	var e *inventory.Error
-	switch {
-	case errors.As(err, &e) && e.Kind == inventory.NotFound:
-		return t, inventory.Errorf(inventory.Unauthorized, "the token is not known here").WithHint(hint)
-	case err != nil:
-		return t, err
-	case !t.ExpiresAt.IsZero() && !k.now().Before(t.ExpiresAt):
-		return t, inventory.Errorf(inventory.Unauthorized, "token %s has expired", t.Name).
+	if isKind(err, inventory.NotFound) {
+		return c, inventory.Errorf(inventory.Unauthorized, "the token is not known here").WithHint(loginHint)
+	}
+	if err == nil && k.isStale(t.LastUsedAt) {
+		k.note(ctx, func(tx inventory.Tx) error { return tx.TouchToken(t.Name, k.now()) })
+	}
+	return c, err
+}
+
+// holder is the caller with a token: it may what the token may, as far as its user still may.
+func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (caller, error) {
+	c := caller{name: "token " + t.Name, via: viaToken, token: t.Name, user: t.User, grants: t.Grants}
+	if !t.ExpiresAt.IsZero() && !k.now().Before(t.ExpiresAt) {
+		return c, inventory.Errorf(inventory.Unauthorized, "token %s has expired", t.Name).
 			WithHint("make a new one on the server with: slipway token create NAME")
 	}
-	k.touch(r.Context(), t)
-	return t, nil
+	if t.User == "" {
+		return c, nil
+	}
+	u, err := tx.FindUser(t.User)
+	if err != nil {
+		return c, err
+	}
+	if u.IsDisabled {
+		return c, errDisabled(u.Name)
+	}
+	c.grants = t.Grants.Within(u.Grants)
+	return c, nil
 }
 
-// touch notes that a token was used. A failure delays the note and nothing else.
-func (k *keeper) touch(ctx context.Context, t inventory.Token) {
-	now := k.now()
-	if now.Sub(t.LastUsedAt) < touchEvery {
-		return
-	}
-	if err := k.store.Write(ctx, func(tx inventory.Tx) error { return tx.TouchToken(t.Name, now) }); err != nil {
-		k.log.Debug("use of a token not noted", "err", err)
-	}
+func errDisabled(name string) error {
+	return inventory.Errorf(inventory.Unauthorized, "user %s is disabled", name).WithHint("an admin can change that: slipway user enable %s", name)
 }
 
-// tries returns the limiter for failed tries of a source. An IPv6 network counts as one.
-func (k *keeper) tries(source netip.Addr) *rate.Limiter {
-	if source.Is6() {
-		if p, err := source.Prefix(64); err == nil {
-			source = p.Addr()
-		}
+func (k *keeper) admitCookie(r *http.Request) (c caller, err error) {
+	cookie, err := r.Cookie(loginCookie)
+	if err != nil || cookie.Value == "" {
+		return c, inventory.Errorf(inventory.Unauthorized, "this needs a login or a token").WithHint(loginHint)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	l := k.failures[source]
-	if l == nil {
-		if len(k.failures) >= sourcesMax {
-			clear(k.failures)
-		}
-		l = rate.NewLimiter(rate.Every(failureEvery), failureBurst)
-		k.failures[source] = l
+	if err := k.sameOrigin(r); err != nil {
+		return c, err
 	}
-	return l
+	secret := cookie.Value
+	c, err = k.byCookie(r.Context(), secret)
+	c.again = func(ctx context.Context) (caller, error) { return k.byCookie(ctx, secret) }
+	return c, err
+}
+
+// byCookie finds the caller whose login has a cookie. Wrong ones are not counted: nobody guesses 256 bits, and a page that
+// is open when its login ends asks many times.
+func (k *keeper) byCookie(ctx context.Context, secret string) (c caller, err error) {
+	ended := inventory.Errorf(inventory.Unauthorized, "your login has ended").WithHint("log in again")
+	if len(secret) > secretMax {
+		return c, ended
+	}
+	var l inventory.Login
+	err = k.store.Read(ctx, func(tx inventory.Tx) error {
+		if l, err = tx.FindLoginByHash(HashToken(secret)); err != nil {
+			return err
+		}
+		if now := k.now(); !now.Before(l.ExpiresAt) || now.Sub(l.SeenAt) >= loginIdle {
+			return ended
+		}
+		c, err = k.loggedIn(tx, l)
+		return err
+	})
+	if isKind(err, inventory.NotFound) {
+		return c, ended
+	}
+	if err == nil && k.isStale(l.SeenAt) {
+		k.note(ctx, func(tx inventory.Tx) error { return tx.TouchLogin(l.ID, k.now()) })
+	}
+	return c, err
+}
+
+// loggedIn is the caller of a login: a user, or who has logged in with a token.
+func (k *keeper) loggedIn(tx inventory.Tx, l inventory.Login) (c caller, err error) {
+	if l.Token != "" {
+		t, err := tx.FindToken(l.Token)
+		if err == nil {
+			c, err = k.holder(tx, t)
+		}
+		c.via, c.login = viaLogin, l.ID
+		return c, err
+	}
+	u, err := tx.FindUser(l.User)
+	if err != nil {
+		return c, err
+	}
+	if u.IsDisabled {
+		return c, errDisabled(u.Name)
+	}
+	return caller{name: "user " + u.Name, via: viaLogin, user: u.Name, login: l.ID, grants: u.Grants}, nil
+}
+
+func (k *keeper) isStale(at time.Time) bool { return k.now().Sub(at) >= touchEvery }
+
+// note writes down a use. A failure delays the note and nothing else.
+func (k *keeper) note(ctx context.Context, fn func(inventory.Tx) error) {
+	if err := k.store.Write(ctx, fn); err != nil {
+		k.log.Debug("use not noted", "err", err)
+	}
 }

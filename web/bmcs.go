@@ -47,7 +47,7 @@ type putBMCInput struct {
 
 // addBMCs registers the operations on the ways to power hosts; addBMCVerbs adds what is done with them.
 func (s *Server) addBMCs() {
-	register(s, operation{method: http.MethodGet, path: "/bmcs", id: "list-bmcs", tag: "bmcs", summary: "List how hosts are powered"},
+	register(s, operation{method: http.MethodGet, path: "/bmcs", id: "list-bmcs", scope: ofPools, tag: "bmcs", summary: "List how hosts are powered"},
 		func(ctx context.Context, in *Page) (out *listed[HostBMC], err error) {
 			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 				rows, err := tx.ListBMCs(in.more())
@@ -68,7 +68,7 @@ func (s *Server) addBMCs() {
 			return out, err
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/bmc", id: "get-bmc", tag: "bmcs", summary: "Show how a host is powered",
+		method: http.MethodGet, path: "/hosts/{host}/bmc", id: "get-bmc", scope: ofPools, tag: "bmcs", summary: "Show how a host is powered",
 		errors: []int{http.StatusNotFound},
 		about: "What its controller said last. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
 			"Connection: Upgrade and Upgrade: " + consoleProtocol + ": after the status 101 the connection is the console.",
@@ -78,11 +78,11 @@ func (s *Server) addBMCs() {
 			return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, err
 		})
 	register(s, operation{
-		method: http.MethodPut, path: "/hosts/{host}/bmc", id: "put-bmc", tag: "bmcs", summary: "Say how a host is powered",
+		method: http.MethodPut, path: "/hosts/{host}/bmc", id: "put-bmc", needs: inventory.Admin, scope: ofPools, tag: "bmcs", summary: "Say how a host is powered",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 	}, s.putBMC)
 	register(s, operation{
-		method: http.MethodDelete, path: "/hosts/{host}/bmc", id: "delete-bmc", tag: "bmcs", dry: true, status: http.StatusNoContent,
+		method: http.MethodDelete, path: "/hosts/{host}/bmc", id: "delete-bmc", needs: inventory.Admin, scope: ofPools, tag: "bmcs", dry: true, status: http.StatusNoContent,
 		summary: "Forget how a host is powered", about: "Its power is switched by hand from then on.",
 		errors: []int{http.StatusNotFound, http.StatusPreconditionFailed},
 	}, s.deleteBMC)
@@ -140,6 +140,7 @@ func (s *Server) putBMC(ctx context.Context, in *putBMCInput) (*one[HostBMC], er
 		if b, err = s.cfg.Lifecycle.SaveBMC(ctx, b, in.Body.Password, by(ctx)); err != nil {
 			return nil, err
 		}
+		bmcEdited(ctx, h, old, b, in.Body.Password != "")
 	}
 	return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, nil
 }
@@ -189,6 +190,7 @@ func (s *Server) deleteBMC(ctx context.Context, in *deleteBMCInput) (*written, e
 		if err := tx.DeleteBMC(h.ID); err != nil {
 			return err
 		}
+		bmcEdited(ctx, h, b, inventory.BMC{}, false)
 		return tx.AddEvent(&inventory.Event{
 			At: s.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "the way to power it was forgotten by " + by(ctx),
 		})
@@ -225,7 +227,7 @@ type scanInput struct {
 // addScans registers the search for controllers.
 func (s *Server) addScans() {
 	register(s, operation{
-		method: http.MethodPost, path: "/scans", id: "scan", tag: "bmcs", isLong: true,
+		method: http.MethodPost, path: "/scans", id: "scan", needs: inventory.Admin, tag: "bmcs", isLong: true,
 		summary: "Look for controllers in a range of addresses", errors: []int{http.StatusConflict},
 		about: "Logs in nowhere. It takes up to ten minutes, and one runs at a time.",
 	}, s.scan)

@@ -91,8 +91,14 @@ func (s *Server) addBMCVerbs() {
 // addBMCVerb registers an operation on a host's controller.
 func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler func(context.Context, *I) (*O, error)) {
 	o := operation{
-		method: method, path: "/hosts/{host}/bmc" + path, id: id, tag: "bmcs", summary: summary, within: controllerFor,
+		method: method, path: "/hosts/{host}/bmc" + path, id: id, tag: "bmcs", scope: ofPools, summary: summary, within: controllerFor,
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	}
+	switch id {
+	case "list-bmc-users":
+		o.needs = inventory.Operator
+	case "set-bmc-user", "rotate-bmc":
+		o.needs = inventory.Admin
 	}
 	switch {
 	case method == http.MethodDelete:

@@ -43,7 +43,9 @@ func (s *Server) chain(next http.Handler) http.Handler {
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(began.Add(readFor)) // not every connection has deadlines; real ones do
 		_ = control.SetWriteDeadline(began.Add(answerFor))
-		r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
+		if r.Method != http.MethodPost || r.URL.Path != "/api/v1"+uploadPath { // a file is bounded by what receives it
+			r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
+		}
 		out := &statusWriter{ResponseWriter: w}
 		defer func() {
 			if p := recover(); p != nil {

@@ -53,7 +53,7 @@ type (
 func (s *Server) clusterOps() noun[inventory.Cluster] {
 	now := s.cfg.Now
 	return noun[inventory.Cluster]{
-		singular: "cluster", plural: "clusters", article: "a",
+		singular: "cluster", plural: "clusters", needs: inventory.Admin, article: "a",
 		name:    func(c inventory.Cluster) string { return c.Name },
 		version: func(c inventory.Cluster) int64 { return c.Version },
 		prepare: func(_ inventory.Tx, in *inventory.Cluster, name string, old *inventory.Cluster) error {
@@ -88,7 +88,7 @@ func (s *Server) addClusters() {
 	n := s.clusterOps()
 	addNoun(s, n)
 	register(s, operation{
-		method: http.MethodDelete, path: "/clusters/{name}", id: "delete-cluster", tag: "clusters", dry: true, status: http.StatusNoContent,
+		method: http.MethodDelete, path: "/clusters/{name}", id: "delete-cluster", needs: inventory.Admin, tag: "clusters", dry: true, status: http.StatusNoContent,
 		summary: "Detach a cluster", about: "Its controllers end and our finalizers come off its objects. Every server runs on.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed}, within: clusterFor,
 	}, func(ctx context.Context, in *deleteClusterInput) (*written, error) {
@@ -109,7 +109,7 @@ func (s *Server) addClusters() {
 		return s.checkCluster(ctx, c, nil)
 	})
 	register(s, operation{
-		method: http.MethodPost, path: "/clusters/check", id: "check-kubeconfig", tag: "clusters",
+		method: http.MethodPost, path: "/clusters/check", id: "check-kubeconfig", needs: inventory.Admin, tag: "clusters", asks: true,
 		summary: "Look whether a cluster could be attached", about: "Speaks to the cluster, and changes nothing there. The kubeconfig is not kept.",
 	}, func(ctx context.Context, in *checkClusterInput) (*one[ClusterCheck], error) {
 		b := in.Body
@@ -153,6 +153,8 @@ func (s *Server) detachCluster(ctx context.Context, n noun[inventory.Cluster], i
 	if s.cfg.Clusters == nil {
 		return nil, errNoClusters()
 	}
+	edited(ctx, n.singular, in.Name, inventory.AuditDelete, c, nil, 0)
+	trailOf(ctx).fix("the cluster was let go of; attach it again")
 	if err := s.cfg.Clusters.DetachCluster(ctx, in.Name, in.Purge, in.Force, by(ctx)); err != nil {
 		return nil, err
 	}

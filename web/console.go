@@ -11,7 +11,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -31,7 +30,7 @@ func (s *Server) console(c echo.Context) error {
 	}
 	if s.consolesN.Add(1) > consolesMax {
 		s.consolesN.Add(-1)
-		return inventory.Errorf(inventory.Unavailable, "%d consoles are open already", consolesMax).WithHint("close one")
+		return tooManyConsoles()
 	}
 	defer s.consolesN.Add(-1)
 	s.consoles.Add(1)
@@ -39,21 +38,23 @@ func (s *Server) console(c echo.Context) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	return withBMC(ctx, s, c.Param("host"), "has no serial console", func(h inventory.Host, d bmc.Console, _ inventory.BMC) error {
-		line, err := d.Console(ctx)
-		if err != nil {
-			return err
-		}
-		closeLine := sync.OnceFunc(func() { _ = line.Close() }) // the session is over either way
-		defer closeLine()
-		if err := s.note(ctx, h, "serial console opened"); err != nil {
-			return err
-		}
-		if err := s.join(ctx, c.Response(), line, closeLine); err != nil {
-			s.cfg.Log.Debug("console ended", "host", h.Name, "op", requestID(ctx), "err", err)
-		}
-		return nil
-	})
+	h, err := s.readHost(ctx, c.Param("host"))
+	if err != nil {
+		return err
+	}
+	line, err := s.lines.join(ctx, h)
+	if err != nil {
+		return err
+	}
+	closeLine := sync.OnceFunc(func() { _ = line.Close() })
+	defer closeLine()
+	if err := errors.Join(s.note(ctx, h, "serial console opened"), s.consoleOpened(ctx, h)); err != nil {
+		return err
+	}
+	if err := s.join(ctx, c.Response(), line, closeLine); err != nil {
+		s.cfg.Log.Debug("console ended", "host", h.Name, "op", requestID(ctx), "err", err)
+	}
+	return nil
 }
 
 func isUpgrade(r *http.Request) bool {

@@ -22,6 +22,7 @@ import (
 type eventQuery struct {
 	ByHost
 	After   string              `query:"after" doc:"Only events with a higher id; a negative number counts back from the newest. Without it a list begins with the oldest, and a stream with the next." pattern:"^-?[0-9]{1,19}$"`
+	Before  int64               `query:"before" doc:"Of a list: only events with a lower id, and then the newest first" minimum:"1"`
 	Limit   int                 `query:"limit" doc:"Most items of a list" default:"100" minimum:"1" maximum:"1000"`
 	Session inventory.SessionID `query:"session" doc:"Only those of this boot session" maxLength:"64"`
 	Kind    string              `query:"kind" doc:"Only this kind, or those that begin with it: dhcp, dhcp.ack" pattern:"^[a-z]+([.][a-z]+)?$"`
@@ -34,7 +35,7 @@ func (q eventQuery) isStream() bool { return strings.Contains(q.Accept, "text/ev
 // addEvents registers the list and stream of events.
 func (s *Server) addEvents() {
 	o := operation{
-		method: http.MethodGet, path: "/events", id: "list-events", tag: "events", summary: "List or follow events",
+		method: http.MethodGet, path: "/events", id: "list-events", scope: ofPools, tag: "events", summary: "List or follow events",
 		about: "With Accept: text/event-stream the events come as they happen, each with its id: (resume with Last-Event-ID). " +
 			"Otherwise it is a list, oldest first.", result: List[inventory.Event]{}, errors: []int{http.StatusNotFound}, isLong: true,
 	}
@@ -44,6 +45,7 @@ func (s *Server) addEvents() {
 			return nil, err
 		}
 		if !in.isStream() {
+			f.Before = in.Before
 			return s.listEvents(ctx, f, after, in.Limit)
 		}
 		events, cancel, err := s.cfg.Events.Subscribe(after, f)
@@ -101,7 +103,12 @@ func (s *Server) listEvents(ctx context.Context, f inventory.EventFilter, after 
 	}
 	page := pageOf(rows, limit, func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) })
 	// Packets are noted behind their answers, so ids may lag by a moment; a page reads in the order it happened.
-	slices.SortStableFunc(page.Body.Items, func(a, b inventory.Event) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(page.Body.Items, func(a, b inventory.Event) int {
+		if f.Before > 0 {
+			a, b = b, a
+		}
+		return a.At.Compare(b.At)
+	})
 	b, err := json.Marshal(page.Body)
 	if err != nil {
 		return nil, fmt.Errorf("encode events: %w", err)
@@ -121,6 +128,12 @@ func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after i
 	ctx.SetHeader("X-Accel-Buffering", "no") // a proxy must not hold events back
 	var buf bytes.Buffer
 	fmt.Fprintf(&buf, "retry: 1000\nid: %d\n\n", after)
+	mine := ears{s: s, known: map[string]hearing{}}
+	hear := func(e inventory.Event) {
+		if mine.hears(ctx.Context(), e) {
+			writeEvent(&buf, e)
+		}
+	}
 	flush := func() error {
 		if err := control.SetWriteDeadline(time.Now().Add(s.cfg.WriteFor)); err != nil {
 			return err
@@ -143,15 +156,18 @@ func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after i
 		case <-s.closing:
 			return
 		case <-heartbeat.C:
+			if !stillIn(ctx.Context()) {
+				return
+			}
 			buf.WriteString(": alive\n\n")
 		case e, ok := <-events:
 			if !ok {
 				return
 			}
-			writeEvent(&buf, e)
+			hear(e)
 			for range len(events) { // what waits already goes out with it
 				if e, ok = <-events; ok {
-					writeEvent(&buf, e)
+					hear(e)
 				}
 			}
 		}

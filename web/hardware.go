@@ -36,7 +36,7 @@ type (
 // addHardware registers what is known of a host's hardware, and its acceptance sheet.
 func (s *Server) addHardware() {
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/hardware", id: "get-hardware", tag: "hosts",
+		method: http.MethodGet, path: "/hosts/{host}/hardware", id: "get-hardware", scope: ofPools, tag: "hosts",
 		summary: "Show what a host is made of, as our agent found it", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *hardwareInput) (*one[inventory.Inspection], error) {
@@ -51,7 +51,7 @@ func (s *Server) addHardware() {
 			return &one[inventory.Inspection]{Body: i}, err
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/inspections", id: "list-inspections", tag: "hosts",
+		method: http.MethodGet, path: "/hosts/{host}/inspections", id: "list-inspections", scope: ofPools, tag: "hosts",
 		summary: "List the inspections of a host, newest first", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *inspectionsInput) (*one[List[inventory.Inspection]], error) {
@@ -64,7 +64,7 @@ func (s *Server) addHardware() {
 			return &one[List[inventory.Inspection]]{Body: out}, err
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/reports", id: "list-reports", tag: "hosts",
+		method: http.MethodGet, path: "/hosts/{host}/reports", id: "list-reports", scope: ofPools, tag: "hosts",
 		summary: "List the reports of burn-ins, wipes and installations of a host, newest first", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *reportsInput) (*one[List[inventory.Report]], error) {
@@ -82,7 +82,7 @@ func (s *Server) addHardware() {
 // addSheets registers the acceptance sheet, as data and as a page.
 func (s *Server) addSheets() {
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/report", id: "get-report", tag: "hosts", result: acceptance.Sheet{},
+		method: http.MethodGet, path: "/hosts/{host}/report", id: "get-report", scope: ofPools, tag: "hosts", result: acceptance.Sheet{},
 		summary: "Show the acceptance sheet of a host", errors: []int{http.StatusNotFound}, about: "With Accept: text/html it is a page that can be printed.",
 	},
 		func(ctx context.Context, in *sheetInput) (*huma.StreamResponse, error) {
@@ -91,7 +91,7 @@ func (s *Server) addSheets() {
 	get := s.api.OpenAPI().Paths["/api/v1/hosts/{host}/report"].Get
 	get.Responses["200"].Content["text/html"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/report.html", id: "get-report-page", tag: "hosts", plain: "text/html",
+		method: http.MethodGet, path: "/hosts/{host}/report.html", id: "get-report-page", scope: ofPools, tag: "hosts", plain: "text/html",
 		summary: "Show the acceptance sheet of a host as a page that can be printed", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *HostRef) (*huma.StreamResponse, error) {

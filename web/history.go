@@ -25,7 +25,7 @@ func (q ByHost) hostID(tx inventory.Tx) (inventory.HostID, error) {
 // addSessions registers the operations on boot sessions.
 func (s *Server) addSessions() {
 	addNoun(s, noun[inventory.BootSession]{
-		singular: "session", plural: "sessions", article: "a",
+		singular: "session", plural: "sessions", scope: ofPools, article: "a",
 		name:    func(b inventory.BootSession) string { return string(b.ID) },
 		version: func(inventory.BootSession) int64 { return 0 },
 		find: func(tx inventory.Tx, name string) (inventory.BootSession, error) {
@@ -33,7 +33,7 @@ func (s *Server) addSessions() {
 		},
 	})
 	register(s, operation{
-		method: http.MethodGet, path: "/sessions", id: "list-sessions", tag: "sessions", summary: "List boot sessions, latest first",
+		method: http.MethodGet, path: "/sessions", id: "list-sessions", scope: ofPools, tag: "sessions", summary: "List boot sessions, latest first",
 		errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *struct {
@@ -57,7 +57,7 @@ func (s *Server) addSessions() {
 // addIssues registers the operations on issues: rules open and close them, people read them.
 func (s *Server) addIssues() {
 	addNoun(s, noun[inventory.Issue]{
-		singular: "issue", plural: "issues", article: "an",
+		singular: "issue", plural: "issues", scope: ofPools, article: "an",
 		name:    func(i inventory.Issue) string { return strconv.FormatInt(i.ID, 10) },
 		version: func(inventory.Issue) int64 { return 0 },
 		find: func(tx inventory.Tx, name string) (i inventory.Issue, err error) {
@@ -69,7 +69,7 @@ func (s *Server) addIssues() {
 		},
 	})
 	register(s, operation{
-		method: http.MethodGet, path: "/issues", id: "list-issues", tag: "issues", summary: "List open issues, newest first",
+		method: http.MethodGet, path: "/issues", id: "list-issues", scope: ofPools, tag: "issues", summary: "List open issues, newest first",
 		errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *issueQuery) (out *listed[inventory.Issue], err error) {

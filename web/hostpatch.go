@@ -36,6 +36,9 @@ type PlacePatch struct {
 	Row  *string `json:"row,omitempty"`
 	Rack *string `json:"rack,omitempty"`
 	Unit *int    `json:"unit,omitempty" minimum:"0" maximum:"100"`
+
+	Height *int            `json:"height,omitempty" doc:"How many units it fills; 0 is one" minimum:"0" maximum:"100"`
+	Face   *inventory.Face `json:"face,omitempty" doc:"The side of the rack it is mounted on; empty fills the depth" enum:"front,rear,"`
 }
 
 // apply makes the changes of a patch.
@@ -66,6 +69,8 @@ func (s *Server) apply(h *inventory.Host, p HostPatch) error {
 		set(&h.Place.Row, p.Place.Row)
 		set(&h.Place.Rack, p.Place.Rack)
 		set(&h.Place.Unit, p.Place.Unit)
+		set(&h.Place.Height, p.Place.Height)
+		set(&h.Place.Face, p.Place.Face)
 	}
 	for k, v := range p.Labels {
 		if v == nil {

@@ -44,7 +44,7 @@ type hostQuery struct {
 // addHosts registers the operations on hosts as things; addHostVerbs adds what is done to them.
 func (s *Server) addHosts() {
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts", id: "list-hosts", tag: "hosts", summary: "List hosts",
+		method: http.MethodGet, path: "/hosts", id: "list-hosts", scope: ofPools, tag: "hosts", summary: "List hosts",
 		about: "In order of their names. The machines that nobody has accepted yet are among them, in state discovered.",
 	},
 		func(ctx context.Context, in *hostQuery) (out *listed[inventory.Host], err error) {
@@ -55,30 +55,30 @@ func (s *Server) addHosts() {
 			})
 			return out, err
 		})
-	register(s, operation{method: http.MethodGet, path: "/hosts/{host}", id: "get-host", tag: "hosts", summary: "Show a host", errors: []int{http.StatusNotFound}},
+	register(s, operation{method: http.MethodGet, path: "/hosts/{host}", id: "get-host", scope: ofPools, tag: "hosts", summary: "Show a host", errors: []int{http.StatusNotFound}},
 		func(ctx context.Context, in *HostRef) (*one[inventory.Host], error) {
 			h, err := s.readHost(ctx, in.Host)
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts", id: "create-host", tag: "hosts", summary: "Add a host", dry: true,
+		method: http.MethodPost, path: "/hosts", id: "create-host", scope: ofPools, tag: "hosts", summary: "Add a host", dry: true,
 		result: inventory.Host{}, status: http.StatusCreated, errors: []int{http.StatusConflict, http.StatusNotFound},
 		about: "A host that a person adds counts as accepted.",
 	},
 		s.createHost)
 	register(s, operation{
-		method: http.MethodPut, path: "/hosts/{host}", id: "put-host", tag: "hosts", summary: "Make a host as given, whether it exists or not",
+		method: http.MethodPut, path: "/hosts/{host}", id: "put-host", scope: ofPools, tag: "hosts", summary: "Make a host as given, whether it exists or not",
 		dry: true, result: inventory.Host{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 		about: "Replaces what an admin says of a host; what the machine says of itself, its state and its flags stay.",
 	},
 		s.putHost)
 	register(s, operation{
-		method: http.MethodPatch, path: "/hosts/{host}", id: "patch-host", tag: "hosts", summary: "Change some fields of a host",
+		method: http.MethodPatch, path: "/hosts/{host}", id: "patch-host", scope: ofPools, tag: "hosts", summary: "Change some fields of a host",
 		dry: true, result: inventory.Host{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 	},
 		s.patchHost)
 	register(s, operation{
-		method: http.MethodDelete, path: "/hosts/{host}", id: "delete-host", tag: "hosts", summary: "Forget a host", dry: true,
+		method: http.MethodDelete, path: "/hosts/{host}", id: "delete-host", scope: ofPools, tag: "hosts", summary: "Forget a host", dry: true,
 		status: http.StatusNoContent, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		about: "If the machine boots again, it is discovered again.",
 	}, s.deleteHost)
@@ -205,15 +205,20 @@ func (s *Server) deleteHost(ctx context.Context, in *deleteHostInput) (*written,
 		if err := tx.DeleteHost(h.ID); err != nil {
 			return err
 		}
+		hostGone(ctx, h)
 		return tx.AddEvent(&inventory.Event{
 			At: s.cfg.Now(), Kind: inventory.EventHostDeleted, HostID: h.ID, Subject: "host/" + h.Name,
 			Detail: "host " + h.Name + " deleted by " + by(ctx),
 		})
 	})
-	if err != nil || !in.DryRun {
-		return &written{Status: http.StatusNoContent}, err
+	switch {
+	case err != nil:
+		return nil, err
+	case in.DryRun:
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(h, nil)}}, nil
 	}
-	return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(h, nil)}}, nil
+	s.lines.forget(h.ID)
+	return &written{Status: http.StatusNoContent}, nil
 }
 
 type deleteHostInput struct {
@@ -236,7 +241,11 @@ func (s *Server) insertHost(ctx context.Context, tx inventory.Tx, in inventory.H
 	if err := s.replace(&h, in); err != nil {
 		return h, err
 	}
-	return h, s.cfg.Lifecycle.AddHost(tx, &h, by(ctx))
+	if err := s.cfg.Lifecycle.AddHost(tx, &h, by(ctx)); err != nil {
+		return h, err
+	}
+	hostEdited(ctx, inventory.AuditCreate, nil, h)
+	return h, nil
 }
 
 // updateHost changes a host with edit and stores it, if that changed anything.
@@ -250,5 +259,8 @@ func (s *Server) updateHost(ctx context.Context, tx inventory.Tx, o WriteOptions
 		return old, err
 	}
 	err := s.cfg.Lifecycle.EditHost(tx, old, &h, by(ctx))
+	if h.Version != old.Version {
+		hostEdited(ctx, inventory.AuditUpdate, old, h)
+	}
 	return h, err
 }

@@ -42,7 +42,7 @@ type cleanInput struct {
 // addHostVerbs registers what is done to hosts, and what can be asked of their next boot.
 func (s *Server) addHostVerbs() {
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/accept", id: "accept-hosts", tag: "hosts", summary: "Accept discovered hosts in bulk",
+		method: http.MethodPost, path: "/hosts/accept", id: "accept-hosts", scope: ofPools, tag: "hosts", summary: "Accept discovered hosts in bulk",
 		about:  "Those named, all, or those that a selector matches. A host that cannot be accepted is skipped, with the reason.",
 		errors: []int{http.StatusNotFound}, isLong: true,
 	}, s.acceptMany)
@@ -79,7 +79,7 @@ func (s *Server) addHostVerbs() {
 	})
 	s.addPower()
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/explain", id: "explain-host", tag: "hosts",
+		method: http.MethodGet, path: "/hosts/{host}/explain", id: "explain-host", scope: ofPools, tag: "hosts",
 		summary: "Say what a host would boot now, and why", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *HostRef) (*one[provision.Explanation], error) {
@@ -87,7 +87,7 @@ func (s *Server) addHostVerbs() {
 			return &one[provision.Explanation]{Body: x}, err
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/script", id: "script-of-host", tag: "hosts", plain: "text/plain",
+		method: http.MethodGet, path: "/hosts/{host}/script", id: "script-of-host", scope: ofPools, tag: "hosts", plain: "text/plain",
 		summary: "Show the boot script that a host would get now", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *HostRef) (*textOutput, error) {
@@ -121,7 +121,7 @@ func addVerb[I any, P interface {
 	named
 }](s *Server, verb, summary string, do func(context.Context, inventory.HostID, P) (inventory.Host, error)) {
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/" + verb, id: verb + "-host", tag: "hosts", summary: summary,
+		method: http.MethodPost, path: "/hosts/{host}/" + verb, id: verb + "-host", scope: ofPools, tag: "hosts", summary: summary,
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(ctx context.Context, in *I) (*one[inventory.Host], error) {

@@ -2,9 +2,13 @@ package web
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -20,7 +24,7 @@ func (s *Server) addArtefacts() {
 		return tx.FindArtefact(d)
 	}
 	addNoun(s, noun[inventory.Artefact]{
-		singular: "artefact", plural: "artefacts", article: "an",
+		singular: "artefact", plural: "artefacts", scope: ofNobody, article: "an",
 		name:    func(a inventory.Artefact) string { return string(a.Digest) },
 		version: func(inventory.Artefact) int64 { return 0 },
 		find:    find,
@@ -38,22 +42,66 @@ func (s *Server) addArtefacts() {
 			return pageOf(faults, len(faults), func(f images.Fault) string { return string(f.Digest) }), err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/artefacts/prune", id: "prune-artefacts", tag: "artefacts", isLong: true,
+		method: http.MethodPost, path: "/artefacts/prune", id: "prune-artefacts", needs: inventory.Admin, tag: "artefacts", isLong: true,
 		summary: "Remove the artefacts that no image uses",
 	},
-		func(ctx context.Context, _ *struct{}) (*one[images.Pruned], error) {
-			p, err := s.cfg.Artefacts.Prune(ctx)
+		func(ctx context.Context, in *struct {
+			DryRun bool `query:"dryRun" doc:"Only say what would be removed"`
+		},
+		) (*one[images.Pruned], error) {
+			p, err := s.cfg.Artefacts.Prune(ctx, in.DryRun)
 			if p.Removed == nil {
 				p.Removed = []inventory.Digest{}
 			}
 			return &one[images.Pruned]{Body: p}, err
 		})
+	register(s, operation{
+		method: http.MethodPost, path: uploadPath, id: "upload-artefact", tag: "artefacts", isLong: true, status: http.StatusCreated,
+		summary: "Store a file, so that an import can name it by its digest",
+		about:   "The body is the file. Until an image uses it, it is removed an hour later by a prune. An import takes it with sha256:<hex> as the source of a file.",
+	},
+		func(ctx context.Context, in *uploadInput) (*one[inventory.Artefact], error) {
+			a, err := s.cfg.Artefacts.Take(ctx, in.file, in.Name, in.size)
+			return &one[inventory.Artefact]{Body: a}, err
+		})
+}
+
+// uploadPath takes files of any size that an artefact may have; the chain bounds every other body.
+const uploadPath = "/artefacts"
+
+// pieceFor is how long an upload may be silent.
+const pieceFor = time.Minute
+
+// uploadInput is a file that is read while it arrives.
+type uploadInput struct {
+	Name string `query:"name" required:"true" doc:"What the file is called" minLength:"1" maxLength:"128"`
+	file io.Reader
+	size int64
+}
+
+// Resolve implements huma.Resolver.
+func (in *uploadInput) Resolve(ctx huma.Context) []error {
+	c := humaecho.UnwrapV4(ctx)
+	in.file, in.size = &patientBody{body: c.Request().Body, control: http.NewResponseController(c.Response())}, c.Request().ContentLength
+	return nil
+}
+
+// patientBody gives each piece of a file its own time to arrive.
+type patientBody struct {
+	body    io.Reader
+	control *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (b *patientBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(pieceFor)) // not every connection has deadlines; real ones do
+	return b.body.Read(p)
 }
 
 // addImages registers the operations on images and the catalogue. Images come by imports.
 func (s *Server) addImages() {
 	addNoun(s, noun[inventory.Image]{
-		singular: "image", plural: "images", article: "an",
+		singular: "image", plural: "images", scope: ofNobody, article: "an",
 		name:    func(i inventory.Image) string { return i.Name },
 		version: func(i inventory.Image) int64 { return i.Version },
 		find:    func(tx inventory.Tx, name string) (inventory.Image, error) { return tx.FindImage(name) },
@@ -63,7 +111,7 @@ func (s *Server) addImages() {
 		},
 		remove: func(tx inventory.Tx, name string) error { return tx.DeleteImage(name) },
 	})
-	register(s, operation{method: http.MethodGet, path: "/catalogue", id: "list-catalogue", tag: "images", summary: "List what can be imported by name"},
+	register(s, operation{method: http.MethodGet, path: "/catalogue", id: "list-catalogue", scope: ofNobody, tag: "images", summary: "List what can be imported by name"},
 		func(_ context.Context, in *Page) (*listed[images.Entry], error) {
 			all := slices.Clone(s.cfg.Catalogue)
 			key := func(e images.Entry) string { return e.OS + " " + slices.Max(append(slices.Clone(e.Releases), "")) }
@@ -108,7 +156,7 @@ func (s *Server) addImports() {
 			return &one[images.Job]{Body: j}, err
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/imports", id: "list-imports", tag: "imports", summary: "List imports, oldest first",
+		method: http.MethodGet, path: "/imports", id: "list-imports", scope: ofNobody, tag: "imports", summary: "List imports, oldest first",
 		about: "Imports are remembered until the server stops.",
 	},
 		func(context.Context, *struct{}) (*listed[images.Job], error) {
@@ -116,9 +164,21 @@ func (s *Server) addImports() {
 			return pageOf(jobs, len(jobs), func(j images.Job) string { return j.ID }), nil
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/imports/{id}", id: "get-import", tag: "imports", summary: "Show how far an import is",
+		method: http.MethodGet, path: "/imports/{id}", id: "get-import", scope: ofNobody, tag: "imports", summary: "Show how far an import is",
 		errors: []int{http.StatusNotFound},
 	}, s.importJob)
+	register(s, operation{
+		method: http.MethodPost, path: "/imports/{id}/retry", id: "retry-import", tag: "imports", status: http.StatusAccepted,
+		summary: "Start an import that failed once more", about: "As a new import; what has arrived is not fetched again.",
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	},
+		func(ctx context.Context, in *struct {
+			ID string `path:"id" maxLength:"64"`
+		},
+		) (*one[images.Job], error) {
+			j, err := s.cfg.Jobs.Retry(in.ID, callerOf(ctx).isLocal)
+			return &one[images.Job]{Body: j}, err
+		})
 	register(s, operation{
 		method: http.MethodDelete, path: "/imports/{id}", id: "cancel-import", tag: "imports", summary: "Stop an import",
 		about: "What has arrived is kept, and the next import of the same goes on from there.", errors: []int{http.StatusNotFound},

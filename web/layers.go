@@ -30,7 +30,7 @@ func (s *Server) addLayers() {
 		return l.Key(), err
 	})
 	register(s, operation{
-		method: http.MethodPost, path: "/layers/{name}/check", id: "check-layer", tag: "layers", body: configBody, within: checkFor,
+		method: http.MethodPost, path: "/layers/{name}/check", id: "check-layer", tag: "layers", body: configBody, within: checkFor, asks: true,
 		summary: "Say what a layer would do to its hosts, without saving it", errors: []int{http.StatusNotFound},
 		about: "Renders every host that it is for, before and after.",
 	}, s.checkLayer)
@@ -79,7 +79,7 @@ func (s *Server) layers() noun[inventory.Layer] {
 		}
 	}
 	return noun[inventory.Layer]{
-		singular: "layer", plural: "layers", article: "a",
+		singular: "layer", plural: "layers", scope: ofPools, article: "a",
 		vet: s.vetLayer, vetGone: s.vetLayerGone, body: configBody, within: checkFor,
 		name:    func(l inventory.Layer) string { return l.Key() },
 		version: func(l inventory.Layer) int64 { return l.Version },
@@ -236,7 +236,7 @@ type rollbackInput struct {
 // revisions are kept under.
 func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key func(inventory.Tx, string) (string, error)) {
 	register(s, operation{
-		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions", id: "list-" + n.singular + "-revisions", tag: n.plural,
+		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions", id: "list-" + n.singular + "-revisions", scope: n.scope, tag: n.plural,
 		summary: "List the revisions of " + n.article + " " + n.singular + ", newest first", errors: []int{http.StatusNotFound},
 		about: "They outlive the " + n.singular + ", and their numbers go on when one of the same name is created again.",
 	},
@@ -266,7 +266,7 @@ func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key 
 			return out, err
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions/{revision}", id: "get-" + n.singular + "-revision", tag: n.plural,
+		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions/{revision}", id: "get-" + n.singular + "-revision", scope: n.scope, tag: n.plural,
 		summary: "Show a revision of " + n.article + " " + n.singular, errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *revisionInput) (*one[Revision[T]], error) {

@@ -30,6 +30,7 @@ type Hosts interface {
 	Adopt(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
 	Inspect(ctx context.Context, id inventory.HostID, r provision.InspectRequest, by string) (inventory.Host, error)
 	CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, by string) (inventory.Host, error)
+	Expects(tx inventory.Tx, h inventory.Host) (*provision.Expected, error)
 	Explain(ctx context.Context, id inventory.HostID, base string) (provision.Explanation, error)
 	CancelOperation(ctx context.Context, id, by string) (inventory.Operation, error)
 }

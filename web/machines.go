@@ -24,12 +24,12 @@ type machineQuery struct {
 // makes and ends machines; what they should be at their next installation is written here.
 func (s *Server) addMachines() {
 	addNoun(s, noun[inventory.Machine]{
-		singular: "machine", plural: "machines", article: "a",
+		singular: "machine", plural: "machines", scope: ofPools, article: "a",
 		name:    machineName,
 		version: func(m inventory.Machine) int64 { return m.Version },
 		find:    findMachine,
 	})
-	register(s, operation{method: http.MethodGet, path: "/machines", id: "list-machines", tag: "machines", summary: "List machines"},
+	register(s, operation{method: http.MethodGet, path: "/machines", id: "list-machines", scope: ofPools, tag: "machines", summary: "List machines"},
 		func(ctx context.Context, in *machineQuery) (out *listed[inventory.Machine], err error) {
 			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 				rows, err := tx.ListMachines(inventory.MachineFilter{Pool: in.Pool, Phase: in.Phase, Profile: in.Profile, OwnerPrefix: in.Owner}, in.more())
@@ -39,22 +39,22 @@ func (s *Server) addMachines() {
 			return out, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/machines", id: "create-machine", tag: "machines", summary: "Want a machine", dry: true,
+		method: http.MethodPost, path: "/machines", id: "create-machine", scope: ofPools, tag: "machines", summary: "Want a machine", dry: true,
 		result: inventory.Machine{}, status: http.StatusCreated, errors: []int{http.StatusConflict},
 		about: "A host is found for it at once or later. With an owner that has a machine already, it answers that one, with status 200.",
 	}, s.createMachine)
 	register(s, operation{
-		method: http.MethodPut, path: "/machines/{name}", id: "put-machine", tag: "machines",
+		method: http.MethodPut, path: "/machines/{name}", id: "put-machine", scope: ofPools, tag: "machines",
 		summary: "Make a machine as given, whether it exists or not", dry: true, result: inventory.Machine{},
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 		about:  "A machine that has a host keeps its pool and placement. Another profile, parameters and root disk count from its next installation on.",
 	}, s.putMachine)
 	register(s, operation{
-		method: http.MethodPatch, path: "/machines/{name}", id: "patch-machine", tag: "machines", summary: "Change some fields of a machine",
+		method: http.MethodPatch, path: "/machines/{name}", id: "patch-machine", scope: ofPools, tag: "machines", summary: "Change some fields of a machine",
 		dry: true, result: inventory.Machine{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 	}, s.patchMachine)
 	register(s, operation{
-		method: http.MethodDelete, path: "/machines/{name}", id: "delete-machine", tag: "machines", dry: true, status: http.StatusAccepted,
+		method: http.MethodDelete, path: "/machines/{name}", id: "delete-machine", scope: ofPools, tag: "machines", dry: true, status: http.StatusAccepted,
 		summary: "End a machine: its host is fenced, wiped and free again", result: inventory.Machine{},
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
 		about:  "Answers 204 when the machine is gone with that, and 202 with the machine while its host is being fenced or wiped.",
@@ -86,10 +86,14 @@ func (s *Server) createMachine(ctx context.Context, in *createInput[inventory.Ma
 func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryRun bool, status int) (*written, error) {
 	want := inventory.Machine{Name: in.Name, Owner: in.Owner}
 	want.TakeWanted(in)
+	isThere := false
 	err := s.write(ctx, true, func(tx inventory.Tx) error {
+		if err := mayPlace(tx, &want); err != nil {
+			return err
+		}
 		if in.Owner != "" {
 			if _, err := tx.FindMachineByOwner(in.Owner); err == nil {
-				status = http.StatusOK // the engine answers that one
+				status, isThere = http.StatusOK, true // the engine answers that one
 				return nil
 			}
 		}
@@ -111,6 +115,9 @@ func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryR
 		return machineWritten(nil, want, true, status), nil
 	}
 	m, err := s.cfg.Lifecycle.CreateMachine(ctx, want, by(ctx))
+	if err == nil && !isThere {
+		edited(ctx, "machine", m.Name, inventory.AuditCreate, nil, m, m.Version)
+	}
 	return machineWritten(nil, m, false, status), err
 }
 
@@ -179,7 +186,11 @@ func (s *Server) editMachine(ctx context.Context, o WriteOptions, name string, e
 		if err := edit(&m); err != nil {
 			return err
 		}
-		return s.cfg.Lifecycle.EditMachine(tx, old, &m, by(ctx))
+		if err := s.cfg.Lifecycle.EditMachine(tx, old, &m, by(ctx)); err != nil || m.Version == old.Version {
+			return err
+		}
+		edited(ctx, "machine", m.Name, inventory.AuditUpdate, old, m, m.Version)
+		return nil
 	})
 	return machineWritten(&old, m, o.DryRun, http.StatusOK), err
 }
@@ -210,6 +221,8 @@ func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*wr
 	if in.DryRun {
 		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(m, nil)}}, nil
 	}
+	trailOf(ctx).concern(m.HostID)
+	edited(ctx, "machine", m.Name, inventory.AuditDelete, m, nil, 0)
 	if m, err = s.cfg.Lifecycle.DeleteMachine(ctx, in.Name, in.Force, by(ctx)); err != nil {
 		return nil, err
 	}

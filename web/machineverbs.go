@@ -49,7 +49,7 @@ func (s *Server) addMachineVerbs() {
 		return life.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner, by(ctx))
 	})
 	register(s, operation{
-		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", tag: "machines", status: http.StatusCreated,
+		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", scope: ofPools, tag: "machines", status: http.StatusCreated,
 		summary: "Make a machine of a server that runs already", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "Nothing is started on it, now or when the machine goes. The host is adopted first.",
 	}, s.adoptMachine)
@@ -58,10 +58,13 @@ func (s *Server) addMachineVerbs() {
 // addMachineVerb registers a verb on one machine.
 func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, *I) (inventory.Machine, error)) {
 	register(s, operation{
-		method: http.MethodPost, path: "/machines/{name}/" + verb, id: verb + "-machine", tag: "machines", summary: summary,
+		method: http.MethodPost, path: "/machines/{name}/" + verb, id: verb + "-machine", scope: ofPools, tag: "machines", summary: summary,
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(ctx context.Context, in *I) (*one[inventory.Machine], error) {
+			if _, err := s.readMachine(ctx, any(in).(interface{ nameRef() string }).nameRef()); err != nil {
+				return nil, err // the engine asks nobody who it is
+			}
 			m, err := do(ctx, in)
 			return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
 		})
@@ -72,6 +75,9 @@ func (s *Server) adoptMachine(ctx context.Context, in *adoptMachineInput) (*one[
 	want.TakeWanted(in.Body.Machine)
 	h, err := s.readHost(ctx, in.Body.Host)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.mayPlace(ctx, &want); err != nil {
 		return nil, err
 	}
 	m, err := s.cfg.Lifecycle.AdoptMachine(ctx, want, h.ID, by(ctx))

@@ -14,7 +14,7 @@ import (
 func (s *Server) addSubnets() {
 	now := s.cfg.Now
 	addNoun(s, noun[inventory.Subnet]{
-		singular: "subnet", plural: "subnets", article: "a",
+		singular: "subnet", plural: "subnets", needs: inventory.Admin, scope: ofNobody, article: "a",
 		name:    func(n inventory.Subnet) string { return n.Name },
 		version: func(n inventory.Subnet) int64 { return n.Version },
 		prepare: func(_ inventory.Tx, in *inventory.Subnet, name string, old *inventory.Subnet) error {
@@ -35,6 +35,7 @@ func (s *Server) addSubnets() {
 		create: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.CreateSubnet(in, now()) },
 		update: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.UpdateSubnet(in, now()) },
 		remove: func(tx inventory.Tx, name string) error { return tx.DeleteSubnet(name) },
+		burden: subnetBurden,
 	})
 	for _, o := range []struct {
 		method, id, summary string
@@ -55,7 +56,7 @@ func (s *Server) addSubnets() {
 		}},
 	} {
 		register(s, operation{
-			method: o.method, path: "/subnets/{name}/ranges/{range}", id: o.id, tag: "subnets", summary: o.summary,
+			method: o.method, path: "/subnets/{name}/ranges/{range}", id: o.id, needs: inventory.Admin, tag: "subnets", summary: o.summary,
 			dry: true, result: inventory.Subnet{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		},
 			func(ctx context.Context, in *rangeInput) (*written, error) { return s.editRange(ctx, in, o.id, o.edit) })
@@ -92,6 +93,7 @@ func (s *Server) editRange(ctx context.Context, in *rangeInput, what string, edi
 		if err := tx.UpdateSubnet(&n, s.cfg.Now()); err != nil {
 			return err
 		}
+		edited(ctx, "subnet", n.Name, inventory.AuditUpdate, old, n, n.Version)
 		return s.changed(ctx, tx, "subnet/"+n.Name, strings.ReplaceAll(what, "-", " ")+" "+in.Range+" of subnet "+n.Name)
 	})
 	if err != nil {
@@ -135,7 +137,7 @@ func (s *Server) addReservations() {
 		return tx.FindReservation(a)
 	}
 	addNoun(s, noun[inventory.Reservation]{
-		singular: "reservation", plural: "reservations", article: "a",
+		singular: "reservation", plural: "reservations", needs: inventory.Admin, scope: ofPools, article: "a",
 		name:    func(r inventory.Reservation) string { return r.Address.String() },
 		version: func(r inventory.Reservation) int64 { return r.Version },
 		prepare: prepareReservation,
@@ -150,7 +152,7 @@ func (s *Server) addReservations() {
 			return tx.DeleteReservation(a)
 		},
 	})
-	register(s, operation{method: http.MethodGet, path: "/reservations", id: "list-reservations", tag: "reservations", summary: "List reservations"},
+	register(s, operation{method: http.MethodGet, path: "/reservations", id: "list-reservations", scope: ofPools, tag: "reservations", summary: "List reservations"},
 		func(ctx context.Context, in *bySubnet) (out *listed[inventory.Reservation], err error) {
 			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 				rows, err := tx.ListReservations(in.Subnet, in.more())
@@ -210,7 +212,7 @@ func (s *Server) addLeases() {
 		return tx.FindLease(a)
 	}
 	addNoun(s, noun[inventory.Lease]{
-		singular: "lease", plural: "leases", article: "a",
+		singular: "lease", plural: "leases", needs: inventory.Admin, scope: ofPools, article: "a",
 		name:    func(l inventory.Lease) string { return l.Address.String() },
 		version: func(inventory.Lease) int64 { return 0 },
 		find:    find,
@@ -222,13 +224,45 @@ func (s *Server) addLeases() {
 			return tx.DeleteLease(l.Address)
 		},
 	})
-	register(s, operation{method: http.MethodGet, path: "/leases", id: "list-leases", tag: "leases", summary: "List leases"},
-		func(ctx context.Context, in *bySubnet) (out *listed[inventory.Lease], err error) {
+	register(s, operation{method: http.MethodGet, path: "/leases", id: "list-leases", scope: ofPools, tag: "leases", summary: "List leases", errors: []int{http.StatusNotFound}},
+		func(ctx context.Context, in *leaseQuery) (out *listed[inventory.Lease], err error) {
 			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				if in.Host != "" {
+					out, err = leasesOfHost(tx, *in)
+					return err
+				}
 				rows, err := tx.ListLeases(in.Subnet, in.more())
 				out = pageOf(rows, in.Limit, func(l inventory.Lease) string { return l.Address.String() })
 				return err
 			})
 			return out, err
 		})
+}
+
+// leaseQuery has its parts spelt out: the API library looks past an embedded type that is not exported.
+type leaseQuery struct {
+	Page
+	Subnet string `query:"subnet" doc:"Only those of this subnet" maxLength:"63"`
+	ByHost
+}
+
+// leasesOfHost lists what the ports of a host were given, in the order of its ports.
+func leasesOfHost(tx inventory.Tx, in leaseQuery) (*listed[inventory.Lease], error) {
+	h, err := findHost(tx, in.Host)
+	if err != nil {
+		return nil, err
+	}
+	var all []inventory.Lease
+	for _, n := range h.NICs {
+		of, err := tx.ListLeasesOf(n.MAC)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range of {
+			if in.Subnet == "" || l.Subnet == in.Subnet {
+				all = append(all, l)
+			}
+		}
+	}
+	return &listed[inventory.Lease]{Body: List[inventory.Lease]{Items: append([]inventory.Lease{}, all...)}}, nil
 }

@@ -18,6 +18,10 @@ import (
 type noun[T any] struct {
 	singular, plural string
 	article          string // a or an
+	// needs and readNeeds are the roles for writes and reads, as in operation, and scope says of what reads speak. Writes need
+	// the role everywhere.
+	needs, readNeeds inventory.UserRole
+	scope            scope
 	name             func(T) string
 	version          func(T) int64
 	// prepare makes an input ready: it takes over the name from the path ("" in a create), fills in what was left
@@ -32,6 +36,8 @@ type noun[T any] struct {
 	vet func(ctx context.Context, item *T) (*provision.Impact, error)
 	// vetGone looks in the same way at what a delete would take away.
 	vetGone func(ctx context.Context, item *T) (*provision.Impact, error)
+	// burden says what would be lost with an item besides itself, which no undo brings back; "" when nothing is.
+	burden func(tx inventory.Tx, item T) (string, error)
 	// body and within are the limits of a write, where they are not the usual ones.
 	body   int64
 	within time.Duration
@@ -63,6 +69,8 @@ type NameRef struct {
 	isPlain bool
 }
 
+func (n *NameRef) nameRef() string { return n.Name }
+
 // Resolve implements huma.Resolver. It may be called more than once.
 func (n *NameRef) Resolve(ctx huma.Context) []error {
 	if u := ctx.URL(); u.RawPath != "" && !n.isPlain {
@@ -77,7 +85,7 @@ func (n *NameRef) Resolve(ctx huma.Context) []error {
 // addNoun registers the operations of a noun.
 func addNoun[T any](s *Server, n noun[T]) {
 	if n.list != nil {
-		register(s, operation{method: http.MethodGet, path: "/" + n.plural, id: "list-" + n.plural, tag: n.plural, summary: "List " + n.plural},
+		register(s, operation{method: http.MethodGet, path: "/" + n.plural, id: "list-" + n.plural, tag: n.plural, summary: "List " + n.plural, needs: n.readNeeds, scope: n.scope},
 			func(ctx context.Context, in *Page) (out *listed[T], err error) {
 				err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 					out, err = n.list(tx, *in)
@@ -88,7 +96,7 @@ func addNoun[T any](s *Server, n noun[T]) {
 	}
 	register(s, operation{
 		method: http.MethodGet, path: "/" + n.plural + "/{name}", id: "get-" + n.singular, tag: n.plural,
-		summary: "Show " + n.article + " " + n.singular, errors: []int{http.StatusNotFound},
+		summary: "Show " + n.article + " " + n.singular, errors: []int{http.StatusNotFound}, needs: n.readNeeds, scope: n.scope,
 	},
 		func(ctx context.Context, in *nameInput) (*one[T], error) {
 			var item T
@@ -100,11 +108,12 @@ func addNoun[T any](s *Server, n noun[T]) {
 		})
 	if n.create != nil {
 		addNounWrites(s, n)
+		s.undoers[n.singular] = n.undoer(s)
 	}
 	if n.remove != nil {
 		register(s, operation{
 			method: http.MethodDelete, path: "/" + n.plural + "/{name}", id: "delete-" + n.singular, tag: n.plural,
-			summary: "Delete " + n.article + " " + n.singular, dry: true, status: http.StatusNoContent,
+			summary: "Delete " + n.article + " " + n.singular, dry: true, status: http.StatusNoContent, needs: n.needs,
 			errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		},
 			func(ctx context.Context, in *deleteInput) (*written, error) { return n.deleteOne(ctx, s, in) })
@@ -115,7 +124,7 @@ func addNounWrites[T any](s *Server, n noun[T]) {
 	var zero T
 	register(s, operation{
 		method: http.MethodPost, path: "/" + n.plural, id: "create-" + n.singular, tag: n.plural,
-		summary: "Create " + n.article + " " + n.singular, dry: true, result: zero, status: http.StatusCreated,
+		summary: "Create " + n.article + " " + n.singular, dry: true, result: zero, status: http.StatusCreated, needs: n.needs,
 		errors: []int{http.StatusConflict, http.StatusNotFound}, body: n.body, within: n.within,
 	},
 		func(ctx context.Context, in *createInput[T]) (*written, error) {
@@ -123,7 +132,7 @@ func addNounWrites[T any](s *Server, n noun[T]) {
 		})
 	register(s, operation{
 		method: http.MethodPut, path: "/" + n.plural + "/{name}", id: "put-" + n.singular, tag: n.plural,
-		summary: "Make " + n.article + " " + n.singular + " as given, whether it exists or not", dry: true, result: zero,
+		summary: "Make " + n.article + " " + n.singular + " as given, whether it exists or not", dry: true, result: zero, needs: n.needs,
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed}, body: n.body, within: n.within,
 	},
 		func(ctx context.Context, in *putInput[T]) (*written, error) { return n.putOne(ctx, s, in, "changed") })
@@ -143,6 +152,7 @@ func (n noun[T]) createOne(ctx context.Context, s *Server, in T, isDryRun bool) 
 		if err := n.create(tx, &item); err != nil {
 			return err
 		}
+		edited(ctx, n.singular, n.name(item), inventory.AuditCreate, nil, item, n.version(item))
 		return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
 	})
 	if err != nil {
@@ -219,6 +229,7 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 			if err := n.create(tx, &item); err != nil {
 				return err
 			}
+			edited(ctx, n.singular, n.name(item), inventory.AuditCreate, nil, item, n.version(item))
 			return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
 		}
 		changes := diff(stored, item)
@@ -229,6 +240,7 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 		if err := n.update(tx, &item); err != nil {
 			return err
 		}
+		edited(ctx, n.singular, n.name(item), inventory.AuditUpdate, stored, item, n.version(item))
 		return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" "+done+" ("+fieldNames(changes)+")")
 	})
 	if err != nil {
@@ -261,9 +273,13 @@ func (n noun[T]) deleteOne(ctx context.Context, s *Server, in *deleteInput) (*wr
 		if err := in.check(n.singular, in.Name, n.version(item)); err != nil {
 			return err
 		}
+		if err := n.fix(ctx, tx, item); err != nil {
+			return err
+		}
 		if err := n.remove(tx, in.Name); err != nil {
 			return err
 		}
+		edited(ctx, n.singular, n.name(item), inventory.AuditDelete, item, nil, 0)
 		return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" deleted")
 	})
 	if err != nil {

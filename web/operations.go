@@ -19,7 +19,7 @@ type operationQuery struct {
 // addOperations registers the operations on what is being done with hosts.
 func (s *Server) addOperations() {
 	addNoun(s, noun[inventory.Operation]{
-		singular: "operation", plural: "operations", article: "an",
+		singular: "operation", plural: "operations", scope: ofPools, article: "an",
 		name:    operationID,
 		version: func(o inventory.Operation) int64 { return o.Version },
 		find: func(tx inventory.Tx, name string) (inventory.Operation, error) {
@@ -28,7 +28,7 @@ func (s *Server) addOperations() {
 		},
 	})
 	register(s, operation{
-		method: http.MethodGet, path: "/operations", id: "list-operations", tag: "operations",
+		method: http.MethodGet, path: "/operations", id: "list-operations", scope: ofPools, tag: "operations",
 		summary: "List what is being done with hosts and what was, latest first", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *operationQuery) (out *listed[inventory.Operation], err error) {
@@ -47,11 +47,18 @@ func (s *Server) addOperations() {
 			return out, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/operations/{name}/cancel", id: "cancel-operation", tag: "operations",
+		method: http.MethodPost, path: "/operations/{name}/cancel", id: "cancel-operation", scope: ofPools, tag: "operations",
 		summary: "End what is being done with a host", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "The host is quarantined where it would not be safe to go on from there.",
 	},
 		func(ctx context.Context, in *nameInput) (*one[inventory.Operation], error) {
+			err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				_, err := tx.FindOperation(in.Name)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
 			o, err := s.cfg.Lifecycle.CancelOperation(ctx, in.Name, by(ctx))
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})

@@ -24,7 +24,7 @@ type PoolHosts struct {
 func (s *Server) addPools() {
 	now := s.cfg.Now
 	addNoun(s, noun[Pool]{
-		singular: "pool", plural: "pools", article: "a",
+		singular: "pool", plural: "pools", needs: inventory.Admin, scope: ofPools, article: "a",
 		name:    func(p Pool) string { return p.Name },
 		version: func(p Pool) int64 { return p.Version },
 		prepare: func(_ inventory.Tx, in *Pool, name string, old *Pool) error {
@@ -95,7 +95,7 @@ func counted(tx inventory.Tx, pools []inventory.Pool) ([]Pool, error) {
 func (s *Server) addGoldens() {
 	now := s.cfg.Now
 	addNoun(s, noun[inventory.Golden]{
-		singular: "golden", plural: "goldens", article: "a",
+		singular: "golden", plural: "goldens", needs: inventory.Admin, scope: ofNobody, article: "a",
 		name:    func(g inventory.Golden) string { return g.Name },
 		version: func(g inventory.Golden) int64 { return g.Version },
 		prepare: func(_ inventory.Tx, in *inventory.Golden, name string, old *inventory.Golden) error {

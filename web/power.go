@@ -27,7 +27,7 @@ type (
 // addPower registers what is done with a host's power.
 func (s *Server) addPower() {
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/power", id: "power-host", tag: "hosts", status: http.StatusAccepted,
+		method: http.MethodPost, path: "/hosts/{host}/power", id: "power-host", scope: ofPools, tag: "hosts", status: http.StatusAccepted,
 		summary: "Change the power of a host", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Answers the operation, which ends when the controller has confirmed the change.",
 	},
@@ -40,7 +40,7 @@ func (s *Server) addPower() {
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", tag: "hosts",
+		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", scope: ofPools, tag: "hosts",
 		summary: "Say whether a host is on, where that cannot be read", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Whoever says off has seen it: what follows relies on it.",
 	},
@@ -53,7 +53,7 @@ func (s *Server) addPower() {
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/locate", id: "locate-host", tag: "hosts", status: http.StatusNoContent, within: controllerFor,
+		method: http.MethodPost, path: "/hosts/{host}/locate", id: "locate-host", scope: ofPools, tag: "hosts", status: http.StatusNoContent, within: controllerFor,
 		summary: "Light the identify LED of a host, or switch it off", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(ctx context.Context, in *onInput) (*struct{}, error) {

@@ -132,6 +132,9 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *Problem {
 		}
 	}
 	p := &Problem{Status: statusOf(said.Kind), Detail: said.Msg, Kind: said.Kind, Hint: said.Hint, RequestID: id}
+	if said.Field != "" {
+		p.Errors = []FieldError{{Location: "body." + said.Field, Message: said.Msg}}
+	}
 	if said.Kind == inventory.Unavailable {
 		p.retryAfter = time.Second
 	}
@@ -203,5 +206,6 @@ func reshape(ctx huma.Context, _ string, v any) (any, error) {
 	if p.Detail == "validation failed" {
 		p.Detail = "the request is not valid"
 	}
+	trailOf(ctx.Context()).refused(p)
 	return p, nil
 }

@@ -15,12 +15,12 @@ func (s *Server) addProfiles() {
 	addNoun(s, n)
 	addRevisions(s, n, inventory.RevisionOfProfile, func(_ inventory.Tx, name string) (string, error) { return name, nil })
 	register(s, operation{
-		method: http.MethodPost, path: "/profiles/{name}/check", id: "check-profile", tag: "profiles", body: configBody, within: checkFor,
+		method: http.MethodPost, path: "/profiles/{name}/check", id: "check-profile", tag: "profiles", body: configBody, within: checkFor, asks: true,
 		summary: "Say what a profile would do to its hosts, without saving it", errors: []int{http.StatusNotFound},
 		about: "Renders every host that it is for, before and after.",
 	}, s.checkProfile)
 	register(s, operation{
-		method: http.MethodGet, path: "/profiles/{name}/hosts", id: "list-hosts-of-profile", tag: "profiles",
+		method: http.MethodGet, path: "/profiles/{name}/hosts", id: "list-hosts-of-profile", scope: ofPools, tag: "profiles",
 		summary: "List the names of the hosts that a profile is for", errors: []int{http.StatusNotFound},
 	}, s.hostsOfProfile)
 }
@@ -29,7 +29,7 @@ func (s *Server) profiles() noun[inventory.Profile] {
 	now := s.cfg.Now
 	return noun[inventory.Profile]{
 		vet: s.vetProfile, body: configBody, within: checkFor,
-		singular: "profile", plural: "profiles", article: "a",
+		singular: "profile", plural: "profiles", scope: ofNobody, article: "a",
 		name:    func(f inventory.Profile) string { return f.Name },
 		version: func(f inventory.Profile) int64 { return f.Version },
 		prepare: func(tx inventory.Tx, in *inventory.Profile, name string, old *inventory.Profile) error {

@@ -53,7 +53,7 @@ type hostRenderingsInput struct {
 // addRenderings registers what can be asked about what hosts become.
 func (s *Server) addRenderings() {
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/render", id: "render-host", tag: "hosts",
+		method: http.MethodGet, path: "/hosts/{host}/render", id: "render-host", scope: ofPools, tag: "hosts",
 		summary: "Show what a host would be given to become, and what is wrong with that", errors: []int{http.StatusNotFound},
 		about: "Secrets are shown by their references. The difference is against what the host was given last.",
 	},
@@ -61,7 +61,7 @@ func (s *Server) addRenderings() {
 			return s.preview(ctx, in.Host, nil)
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/render", id: "render-draft", tag: "hosts", body: configBody,
+		method: http.MethodPost, path: "/hosts/{host}/render", id: "render-draft", scope: ofPools, tag: "hosts", body: configBody, asks: true,
 		summary: "Show what a host would be given with a draft of a profile", errors: []int{http.StatusNotFound},
 		about: "The draft is not stored. A name is not needed.",
 	},
@@ -75,12 +75,12 @@ func (s *Server) addRenderings() {
 			return s.preview(ctx, in.Host, &draft)
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/hosts/{host}/renderings", id: "list-renderings", tag: "hosts",
+		method: http.MethodGet, path: "/hosts/{host}/renderings", id: "list-renderings", scope: ofPools, tag: "hosts",
 		summary: "List what a host was given, latest first", errors: []int{http.StatusNotFound},
 		about: "Without the documents; a boot session names its rendering by digest.",
 	}, s.hostRenderings)
 	register(s, operation{
-		method: http.MethodGet, path: "/renderings/{digest}", id: "get-rendering", tag: "hosts",
+		method: http.MethodGet, path: "/renderings/{digest}", id: "get-rendering", scope: ofPools, tag: "hosts",
 		summary: "Show what a host was given, with secrets by their references", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *digestInput) (*one[inventory.Rendering], error) {
@@ -96,7 +96,7 @@ func (s *Server) addRenderings() {
 			return &one[inventory.Rendering]{Body: provision.Redacted(r)}, err
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/capabilities", id: "get-capabilities", tag: "profiles", errors: []int{http.StatusNotFound},
+		method: http.MethodGet, path: "/capabilities", id: "get-capabilities", scope: ofNobody, tag: "profiles", errors: []int{http.StatusNotFound},
 		summary: "Show how well each format carries each part of a configuration",
 		about:   "To an image, or to an operating system and release; formats differ with the version of the tool that reads them.",
 	}, s.capabilities)

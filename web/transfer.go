@@ -34,11 +34,11 @@ type FileImport struct {
 // addTransfer registers the export and import of files.
 func (s *Server) addTransfer() {
 	register(s, operation{
-		method: http.MethodGet, path: "/transfer", id: "export", tag: "transfer", plain: "text/plain", within: time.Minute,
+		method: http.MethodGet, path: "/transfer", id: "export", needs: inventory.Admin, tag: "transfer", plain: "text/plain", within: time.Minute,
 		summary: "Write what the inventory holds as a file", about: "Imported again, the file changes nothing. It holds no image and no secret's value.",
 	}, s.export)
 	register(s, operation{
-		method: http.MethodPost, path: "/transfer", id: "import-file", tag: "transfer", body: bodyMax, within: time.Minute,
+		method: http.MethodPost, path: "/transfer", id: "import-file", needs: inventory.Admin, tag: "transfer", body: bodyMax, within: time.Minute,
 		summary: "Read hosts, subnets, reservations and what hosts become from a file", errors: []int{http.StatusConflict},
 		about: "All of it or nothing. Errors name the line. A row changes only what it gives; nothing is ever deleted.",
 	}, s.importFile)
@@ -110,18 +110,25 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 				return err
 			}
 		}
+		edited(ctx, "file", name, "", nil, changesOf(d), 0)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := FileImport{IsDryRun: in.DryRun, Changes: []transfer.Change{}, UnchangedN: d.CountN(transfer.OpUnchanged)}
+	out := FileImport{IsDryRun: in.DryRun, Changes: changesOf(d), UnchangedN: d.CountN(transfer.OpUnchanged)}
+	return &one[FileImport]{Body: out}, nil
+}
+
+// changesOf returns what is new or different.
+func changesOf(d transfer.Diff) []transfer.Change {
+	out := []transfer.Change{}
 	for _, c := range d.Changes {
 		if c.Op != transfer.OpUnchanged {
-			out.Changes = append(out.Changes, c)
+			out = append(out, c)
 		}
 	}
-	return &one[FileImport]{Body: out}, nil
+	return out
 }
 
 // readable refuses configurations that cannot be read. What hosts make of them shows in their previews: an import may

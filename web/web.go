@@ -33,12 +33,14 @@ type Jobs interface {
 	List() []images.Job
 	Next(ctx context.Context, id string, revision int64) (images.Job, error)
 	Cancel(id string) error
+	Retry(id string, allowLocal bool) (images.Job, error)
 }
 
 // Artefacts looks after the artefact folder.
 type Artefacts interface {
 	Verify(ctx context.Context) ([]images.Fault, error)
-	Prune(ctx context.Context) (images.Pruned, error)
+	Prune(ctx context.Context, isDryRun bool) (images.Pruned, error)
+	Take(ctx context.Context, in io.Reader, name string, size int64) (inventory.Artefact, error)
 }
 
 // Events is the stream of committed events.
@@ -64,18 +66,28 @@ type Config struct {
 	// TargetNodesRBAC is what is added where Slipway looks after nodes too.
 	TargetNodesRBAC []byte
 	Clusters        Clusters // nil: no cluster can be attached
+	Backups         Backups  // nil: no backup can be taken
 	SelfCheck       func(ctx context.Context) []Check
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
 	Scan    func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)
+	TLS     TLSKeeper    // of the certificate of the admin door; nil: it speaks without TLS
 	Metrics http.Handler // what /metrics answers; nil: there is none
 	UI      fs.FS        // the web UI as it was built; nil: there is none
+	OIDC    *OIDC        // nil: people log in with passwords
+	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
+	Samples func(step time.Duration) []Sample
 
 	NewHostID func() inventory.HostID
 	Vendor    func(inventory.MAC) string // who made a network card; "" when unknown
-	BootBase  string                     // address of the boot door in script previews, such as http://10.0.0.1
-	Version   string
-	Now       func() time.Time
-	Log       *slog.Logger
+	// RecordConsoles keeps serial consoles open while something is done with their hosts.
+	RecordConsoles bool
+	BootBase       string // address of the boot door in script previews, such as http://10.0.0.1
+	BootPort       int    // of the boot door
+	// Interfaces lists the network interfaces, but for their subnets; nil: none is known.
+	Interfaces func() []Interface
+	Version    string
+	Now        func() time.Time
+	Log        *slog.Logger
 
 	HeartbeatFor time.Duration // sign of life on a quiet event stream: 15 s
 	WriteFor     time.Duration // a client that takes no bytes for so long is cut: 10 s
@@ -91,13 +103,21 @@ type Server struct {
 	router  http.Handler
 	pages   pages
 	keeper  *keeper
+	trails  *trails
 	closing chan struct{}   // closed when Serve ends: streams and long waits stop
 	life    context.Context // ends with closing, for what takes a context
 	end     context.CancelFunc
 
+	operations map[string]operation // what may change something, by id
+	undoers    map[string]undoer    // how edits of a noun are undone, by its singular
+
+	backing   sync.Mutex // held while a backup is taken
 	scanning  sync.Mutex // held while a scan runs
 	consoles  sync.WaitGroup
 	consolesN atomic.Int32
+	pace      pace
+	lines     lines
+	sso       *sso // nil: there is no provider of identities
 }
 
 // New returns a Server; Serve opens its doors.
@@ -108,7 +128,13 @@ func New(cfg Config) *Server {
 	if cfg.WriteFor == 0 {
 		cfg.WriteFor = 10 * time.Second
 	}
-	s := &Server{cfg: cfg, closing: make(chan struct{}), keeper: newKeeper(cfg.Store, cfg.Now, cfg.Log)}
+	s := &Server{
+		cfg: cfg, closing: make(chan struct{}), keeper: newKeeper(cfg.Store, cfg.Now, cfg.Log),
+		trails: newTrails(), operations: map[string]operation{}, undoers: map[string]undoer{},
+	}
+	s.lines.s = s
+	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
+	s.cfg.Store = scopedStore{cfg.Store} // the keeper has the whole one
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
 	// Without this, whoever sends X-Forwarded-For chooses the address that is logged and rate limited.
@@ -120,10 +146,10 @@ func New(cfg Config) *Server {
 	s.spec, s.specErr = s.api.OpenAPI().YAML()
 	loosen(s.api.OpenAPI())
 	e.GET("/healthz", echo.WrapHandler(http.HandlerFunc(s.healthz)))
-	e.GET("/api/v1/hosts/:host/bmc/console", s.console)
-	e.GET("/api/v1/openapi.yaml", echo.WrapHandler(http.HandlerFunc(s.openapi)))
+	e.GET("/api/v1/hosts/:host/bmc/console", s.guarded(operation{needs: inventory.Operator, scope: ofPools}, s.console))
+	e.GET("/api/v1/openapi.yaml", s.guarded(operation{needs: anybody}, echo.WrapHandler(http.HandlerFunc(s.openapi))))
 	if cfg.Metrics != nil {
-		e.GET("/metrics", echo.WrapHandler(cfg.Metrics))
+		e.GET("/metrics", s.guarded(operation{needs: inventory.Viewer}, echo.WrapHandler(cfg.Metrics)))
 	}
 	s.router = e
 	pages, err := readPages(cfg.UI)
@@ -138,7 +164,14 @@ func New(cfg Config) *Server {
 func (s *Server) addAll() {
 	s.addHosts()
 	s.addHostVerbs()
+	s.addHostRows()
+	s.addBulk()
+	s.addViews()
 	s.addHardware()
+	s.addTimeline()
+	s.addDisks()
+	s.addConsoles()
+	s.addStickers()
 	s.addBMCs()
 	s.addBMCVerbs()
 	s.addScans()
@@ -150,6 +183,8 @@ func (s *Server) addAll() {
 	s.addSubnets()
 	s.addReservations()
 	s.addLeases()
+	s.addNetworks()
+	s.addRacks()
 	s.addArtefacts()
 	s.addImages()
 	s.addImports()
@@ -164,13 +199,20 @@ func (s *Server) addAll() {
 	s.addIssues()
 	s.addAcceptRules()
 	s.addTokens()
+	s.addUsers()
+	s.addLogins()
+	s.addOIDC()
 	s.addTransfer()
+	s.addAudit()
+	s.addBackup()
 	s.addAppliance()
+	s.addTLS()
 	s.addSystem()
+	s.addStats()
 }
 
 // Handler returns the API for requests that need a token.
-func (s *Server) Handler() http.Handler { return s.chain(s.ui(s.keeper.guard(s.router))) }
+func (s *Server) Handler() http.Handler { return s.chain(s.ui(compressed(s.keeper.guard(s.router)))) }
 
 // SocketHandler returns the API for requests over the Unix socket, which need none.
 func (s *Server) SocketHandler() http.Handler { return s.chain(admitLocal(s.router)) }
@@ -209,6 +251,7 @@ func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 			return nil
 		})
 	}
+	g.Go(func() error { return s.recordFor(gctx) })
 	g.Go(func() error {
 		<-gctx.Done()
 		close(s.closing)

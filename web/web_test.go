@@ -216,10 +216,27 @@ func (f *fakeJobs) Next(ctx context.Context, id string, revision int64) (images.
 
 func (f *fakeJobs) Cancel(string) error { return nil }
 
+func (f *fakeJobs) Retry(id string, allowLocal bool) (images.Job, error) {
+	if id != "job1" {
+		return images.Job{}, inventory.Errorf(inventory.NotFound, "there is no import job %q", id)
+	}
+	return f.Start(images.ImportRequest{Name: "again", AllowLocal: allowLocal})
+}
+
 type fakeArtefacts struct{}
 
 func (fakeArtefacts) Verify(context.Context) ([]images.Fault, error) { return nil, nil }
-func (fakeArtefacts) Prune(context.Context) (images.Pruned, error)   { return images.Pruned{}, nil }
+func (fakeArtefacts) Prune(_ context.Context, isDryRun bool) (images.Pruned, error) {
+	return images.Pruned{IsDryRun: isDryRun}, nil
+}
+
+func (fakeArtefacts) Take(_ context.Context, in io.Reader, name string, size int64) (inventory.Artefact, error) {
+	n, err := io.Copy(io.Discard, in)
+	if err == nil && size >= 0 && n != size {
+		err = io.ErrUnexpectedEOF
+	}
+	return inventory.Artefact{Digest: inventory.Digest("sha256:" + strings.Repeat("a", 64)), SizeBytes: n, Source: "upload:" + name, CreatedAt: testStart}, err
+}
 
 // answer is what came back.
 type answer struct {

@@ -24,6 +24,9 @@ type tokenCommand struct {
 type tokenCreate struct {
 	Name      string        `arg:"" help:"Its name, a DNS label: who or what will use it."`
 	ExpiresIn time.Duration `help:"How long it is valid, such as 720h; without it, until it is deleted." placeholder:"DURATION"`
+	User      *string       `help:"Who answers for it: it may never do more than that user; '' for nobody." placeholder:"USER"`
+
+	grantFlags `embed:""`
 }
 
 // Run creates a token. Its secret is the only thing on standard output, so that it can be sent to a file.
@@ -39,7 +42,11 @@ func (c *tokenCreate) Run(s *session) error {
 	if c.ExpiresIn > 0 {
 		until = time.Now().Add(c.ExpiresIn).Round(time.Second)
 	}
-	t, err := api.CreateToken(s.ctx, c.Name, until)
+	grants, err := c.grants()
+	if err != nil {
+		return err
+	}
+	t, err := api.NewToken(s.ctx, client.TokenWish{Name: c.Name, User: c.User, Grants: grants, ExpiresAt: until})
 	if err != nil {
 		return err
 	}
@@ -55,8 +62,8 @@ type tokenList struct{}
 
 // Run lists tokens.
 func (*tokenList) Run(s *session) error {
-	return showList(s, tokens, client.Query{}, 0, []string{"NAME", "CREATED", "EXPIRES", "LAST USED"}, func(t inventory.Token) []string {
-		return []string{t.Name, timeText(t.CreatedAt), timeText(t.ExpiresAt), timeText(t.LastUsedAt)}
+	return showList(s, tokens, client.Query{}, 0, []string{"NAME", "USER", "GRANTS", "CREATED", "EXPIRES", "LAST USED"}, func(t inventory.Token) []string {
+		return []string{t.Name, t.User, t.Grants.String(), timeText(t.CreatedAt), timeText(t.ExpiresAt), timeText(t.LastUsedAt)}
 	})
 }
 
@@ -226,6 +233,28 @@ func (*selfcheckCommand) Run(s *session) error {
 		}
 	}
 	return err
+}
+
+type whoamiCommand struct{}
+
+// Run says who the client is.
+func (*whoamiCommand) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	me, err := api.Me(s.ctx)
+	if err != nil {
+		return err
+	}
+	return s.show(me, func(t *tableWriter) {
+		t.field("name", me.Name)
+		t.field("user", me.User)
+		t.field("grants", me.Grants.String())
+		if me.NeedsSetup {
+			t.field("next", "there is no user yet: slipway user create NAME --role admin")
+		}
+	})
 }
 
 type versionCommand struct {

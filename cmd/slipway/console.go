@@ -10,10 +10,13 @@ import (
 	"golang.org/x/term"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
 )
 
 type hostConsole struct {
-	Host string `arg:""`
+	Host   string `arg:""`
+	Log    bool   `help:"Show what was recorded of it, without escape codes."`
+	Search string `help:"Of that only the lines with this text." placeholder:"TEXT"`
 }
 
 // Help says how to leave.
@@ -26,6 +29,9 @@ func (c *hostConsole) Run(s *session) error {
 	api, err := s.client()
 	if err != nil {
 		return err
+	}
+	if c.Log || c.Search != "" {
+		return c.showLog(s, api)
 	}
 	line, err := api.Hosts.Console(s.ctx, c.Host)
 	if err != nil {
@@ -45,6 +51,21 @@ func (c *hostConsole) Run(s *session) error {
 		}()
 	}
 	return talk(s.in, s.out, line)
+}
+
+// showLog shows what was recorded.
+func (c *hostConsole) showLog(s *session, api *client.Client) error {
+	l, err := api.Hosts.ConsoleLog(s.ctx, c.Host, c.Search)
+	if err != nil {
+		return err
+	}
+	if s.globals.Output != "table" {
+		return s.show(l, nil)
+	}
+	if l.End == 0 {
+		s.say("nothing was recorded of it: it is recorded while somebody looks at it, or something is done with the host")
+	}
+	return writeText(s.out, l.Text)
 }
 
 // talk carries what is typed to a console and what that says back, until it ends or is left. The bytes of the console go

@@ -17,6 +17,7 @@ type hostCommand struct {
 	Show     hostShow     `cmd:"" help:"Show a host."`
 	Create   hostCreate   `cmd:"" help:"Add a host that has not been heard yet."`
 	Delete   hostDelete   `cmd:"" help:"Forget hosts."`
+	Bulk     hostBulk     `cmd:"" help:"Do something to many hosts: by name or by selector, first with --dry-run."`
 	Accept   hostAccept   `cmd:"" help:"Accept discovered hosts: by name, all, or by selector."`
 	Label    hostLabel    `cmd:"" help:"Set or remove labels: KEY=VALUE sets, KEY- removes."`
 	Place    hostPlace    `cmd:"" help:"Say where a host stands."`
@@ -30,6 +31,8 @@ type hostCommand struct {
 	Protect  hostProtect  `cmd:"" help:"Keep everything destructive away from hosts, or with --off end that."`
 	Explain  hostExplain  `cmd:"" help:"Say what a host would boot now, and why."`
 	Script   hostScript   `cmd:"" help:"Show the boot script that a host would get now."`
+	Timeline hostTimeline `cmd:"" help:"Show a host's boots and operations with how long each step took, and what is expected next."`
+	Sticker  hostSticker  `cmd:"" help:"Write a sticker for a host as SVG, with a QR code of its page."`
 	Events   hostEvents   `cmd:"" help:"Show a host's boots step by step, with durations."`
 
 	Inspect  hostInspect  `cmd:"" help:"Look at a host's hardware with our agent, and burn it in."`
@@ -209,14 +212,17 @@ type placeFlags struct {
 	Site *string `help:"Site." placeholder:"NAME"`
 	Row  *string `help:"Row." placeholder:"NAME"`
 	Rack *string `help:"Rack." placeholder:"NAME"`
-	Unit *int    `help:"Lowest rack unit it fills, from 1 at the bottom; 0 for unknown." placeholder:"N"`
+	Unit *int    `help:"Lowest number of the rack units it fills; 0 for unknown." placeholder:"N"`
+
+	Height *int            `help:"How many rack units it fills (default 1)." placeholder:"N"`
+	Face   *inventory.Face `help:"Side it is mounted on, when it does not fill the depth of the rack: front or rear." placeholder:"FACE"`
 }
 
 func (f placeFlags) patch() *client.PlacePatch {
 	if f == (placeFlags{}) {
 		return nil
 	}
-	return &client.PlacePatch{Site: f.Site, Row: f.Row, Rack: f.Rack, Unit: f.Unit}
+	return &client.PlacePatch{Site: f.Site, Row: f.Row, Rack: f.Rack, Unit: f.Unit, Height: f.Height, Face: f.Face}
 }
 
 type hostCreate struct {
@@ -235,7 +241,7 @@ type hostCreate struct {
 func (c *hostCreate) Run(s *session) error {
 	h := inventory.Host{
 		Name: c.Name, Labels: c.Label, Serial: c.Serial, UUID: c.UUID, Arch: inventory.Arch(c.Arch), Profile: c.Profile,
-		Place: inventory.Place{Site: value(c.Site), Row: value(c.Row), Rack: value(c.Rack), Unit: value(c.Unit)},
+		Place: inventory.Place{Site: value(c.Site), Row: value(c.Row), Rack: value(c.Rack), Unit: value(c.Unit), Height: value(c.Height), Face: value(c.Face)},
 	}
 	for _, m := range c.MAC {
 		h.NICs = append(h.NICs, inventory.NIC{MAC: inventory.MAC(m)})
@@ -311,17 +317,9 @@ type hostLabel struct {
 
 // Run sets and removes labels.
 func (c *hostLabel) Run(s *session) error {
-	labels := map[string]*string{}
-	for _, l := range c.Labels {
-		key, text, isSet := strings.Cut(l, "=")
-		switch name, isRemoval := strings.CutSuffix(l, "-"); {
-		case isSet:
-			labels[key] = &text
-		case isRemoval:
-			labels[name] = nil
-		default:
-			return usage("write KEY=VALUE to set a label and KEY- to remove it", "%q is not a label", l)
-		}
+	labels, err := labelPatch(c.Labels)
+	if err != nil {
+		return err
 	}
 	return s.patchHost(c.Host, client.HostPatch{Labels: labels}, c.DryRun)
 }
@@ -352,7 +350,7 @@ type hostPlace struct {
 func (c *hostPlace) Run(s *session) error {
 	p := c.patch()
 	if p == nil {
-		return usage("give --site, --row, --rack or --unit", "nothing to change")
+		return usage("give --site, --row, --rack, --unit, --height or --face", "nothing to change")
 	}
 	return s.patchHost(c.Host, client.HostPatch{Place: p}, c.DryRun)
 }

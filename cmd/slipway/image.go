@@ -21,6 +21,7 @@ type imageCommand struct {
 	Show      imageShow      `cmd:"" help:"Show an image."`
 	Import    imageImport    `cmd:"" help:"Import an image from the catalogue, from URLs or from files."`
 	Imports   imageImports   `cmd:"" help:"List imports and how far they are."`
+	Retry     imageRetry     `cmd:"" help:"Start an import that failed once more."`
 	Cancel    imageCancel    `cmd:"" help:"Stop an import; the next one of the same goes on from there."`
 	Delete    imageDelete    `cmd:"" help:"Delete images; artefact prune then frees the space."`
 	Catalogue imageCatalogue `cmd:"" help:"List what can be imported by name."`
@@ -166,9 +167,9 @@ func (c *imageImport) disk(r *client.ImportRequest) (err error) {
 	return nil
 }
 
-// absolute makes a path absolute and leaves a URL alone.
+// absolute makes a path absolute and leaves a URL and the digest of an artefact alone.
 func absolute(where string) (string, error) {
-	if strings.Contains(where, "://") {
+	if strings.Contains(where, "://") || strings.HasPrefix(where, "sha256:") {
 		return where, nil
 	}
 	path, err := filepath.Abs(where)
@@ -317,6 +318,23 @@ func (c *imageCancel) Run(s *session) error {
 	return api.CancelJob(s.ctx, c.ID)
 }
 
+type imageRetry struct {
+	ID string `arg:"" help:"Of the import."`
+}
+
+// Run starts an import once more.
+func (c *imageRetry) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	j, err := api.RetryJob(s.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return s.show(j, func(t *tableWriter) { t.row(j.ID, j.Image, j.State) })
+}
+
 type imageDelete struct {
 	Images []string `arg:""`
 	DryRun bool     `help:"Only show what would be deleted."`
@@ -353,10 +371,33 @@ func (*imageCatalogue) Run(s *session) error {
 func artefacts(c *client.Client) client.Noun[inventory.Artefact] { return c.Artefacts }
 
 type artefactCommand struct {
+	Upload artefactUpload `cmd:"" help:"Send a file to the server, so that an import can take it by its digest."`
 	List   artefactList   `cmd:"" help:"List artefacts."`
 	Show   artefactShow   `cmd:"" help:"Show an artefact."`
 	Verify artefactVerify `cmd:"" help:"Read every artefact again and list those that are damaged."`
 	Prune  artefactPrune  `cmd:"" help:"Remove the artefacts that no image uses."`
+}
+
+type artefactUpload struct {
+	File string `arg:"" type:"existingfile" help:"On this machine."`
+}
+
+// Run sends a file.
+func (c *artefactUpload) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.File, err)
+	}
+	defer f.Close()
+	a, err := api.Upload(s.ctx, filepath.Base(c.File), f)
+	if err != nil {
+		return err
+	}
+	return s.show(a, func(t *tableWriter) { t.row(string(a.Digest), images.FormatBytes(a.SizeBytes)) })
 }
 
 type artefactList struct{}
@@ -409,26 +450,32 @@ func (*artefactVerify) Run(s *session) error {
 	return nil
 }
 
-type artefactPrune struct{}
+type artefactPrune struct {
+	DryRun bool `help:"Only show what would be removed."`
+}
 
 // Run removes what no image uses.
-func (*artefactPrune) Run(s *session) error {
+func (c *artefactPrune) Run(s *session) error {
 	api, err := s.client()
 	if err != nil {
 		return err
 	}
-	p, err := api.PruneArtefacts(s.ctx)
+	p, err := api.PruneArtefacts(s.ctx, c.DryRun)
 	if err != nil {
 		return err
 	}
+	done, freed := "removed", "%s freed"
+	if c.DryRun {
+		done, freed = "would be removed", "%s would be freed"
+	}
 	err = s.show(p, func(t *tableWriter) {
 		for _, d := range p.Removed {
-			t.row(string(d), "removed")
+			t.row(string(d), done)
 		}
 		for _, d := range p.Kept {
 			t.row(string(d), "kept: a machine may still be booting it")
 		}
 	})
-	s.say("%s freed", images.FormatBytes(p.FreedBytes))
+	s.say(freed, images.FormatBytes(p.FreedBytes))
 	return err
 }

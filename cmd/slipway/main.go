@@ -30,12 +30,15 @@ type cli struct {
 	Serve    serveCommand     `cmd:"" help:"Answer machines that boot."`
 	Lab      lab.Command      `cmd:"" help:"A virtual rack on libvirt."`
 	Simulate simulate.Command `cmd:"" help:"Synthetic machines against a running server."`
+	Try      tryCommand       `cmd:"" help:"Try Slipway with a rack of simulated machines; nothing real is touched."`
 
 	Machine     machineCommand     `cmd:"" help:"Installed servers that are wanted: a host is chosen, installed and, at the end, wiped." group:"nouns"`
 	Host        hostCommand        `cmd:"" help:"Physical servers: accept, place, power, inspect, follow them." group:"nouns"`
 	BMC         bmcCommand         `cmd:"" name:"bmc" help:"The controllers that power hosts." group:"nouns"`
 	Pool        poolCommand        `cmd:"" help:"Sets of hosts that machines are taken from." group:"nouns"`
+	View        viewCommand        `cmd:"" help:"Searches of the hosts that are kept under a name." group:"nouns"`
 	Golden      goldenCommand      `cmd:"" help:"What hosts of a kind must be made of." group:"nouns"`
+	Rack        rackCommand        `cmd:"" help:"Racks: how high they are, what stands where, and how it is cabled." group:"nouns"`
 	Operation   operationCommand   `cmd:"" help:"What is being done with hosts." group:"nouns"`
 	Subnet      subnetCommand      `cmd:"" help:"Networks that DHCP serves." group:"nouns"`
 	Range       rangeCommand       `cmd:"" help:"Addresses of a subnet that may be leased to anyone." group:"nouns"`
@@ -52,9 +55,14 @@ type cli struct {
 	Session     sessionCommand     `cmd:"" help:"Boots, one by one." group:"nouns"`
 	Event       eventCommand       `cmd:"" help:"What has happened." group:"nouns"`
 	Issue       issueCommand       `cmd:"" help:"What is wrong." group:"nouns"`
+	User        userCommand        `cmd:"" help:"People who log in, and what they may do." group:"nouns"`
+	TLS         tlsCommand         `cmd:"" name:"tls" help:"The certificate of the admin door." group:"nouns"`
 	Token       tokenCommand       `cmd:"" help:"Who may use the API over the network." group:"nouns"`
 	Acceptrule  acceptruleCommand  `cmd:"" help:"Rules that accept hosts by themselves." group:"nouns"`
+	Audit       auditCommand       `cmd:"" help:"What was asked of the server, by whom, and what that changed." group:"nouns"`
 
+	Backup     backupCommand     `cmd:"" help:"Write a copy of the database while the server works."`
+	Restore    restoreCommand    `cmd:"" help:"Put a backup into a data directory that no server uses."`
 	Manager    managerCommand    `cmd:"" help:"Run the controllers of custom resources in a cluster, for a server elsewhere."`
 	Apply      applyCommand      `cmd:"" help:"Make hosts, pools, join targets and machines as files of custom resources say, without Kubernetes."`
 	Delete     deleteCommand     `cmd:"" help:"Take back what slipway apply has made of files."`
@@ -66,6 +74,7 @@ type cli struct {
 	Explain    explainCommand    `cmd:"" help:"Say which layer each value of a host's configuration comes from."`
 	Import     importCommand     `cmd:"" help:"Read hosts, subnets, reservations and what hosts become from a file."`
 	Export     exportCommand     `cmd:"" help:"Write what the inventory holds as a file."`
+	Whoami     whoamiCommand     `cmd:"" help:"Say who you are to the server, and what you may do."`
 	Selfcheck  selfcheckCommand  `cmd:"" help:"Have the server look itself over."`
 	Completion completionCommand `cmd:"" help:"Write a completion script for a shell."`
 	Version    versionCommand    `cmd:"" help:"Show the versions of this program and of the server."`

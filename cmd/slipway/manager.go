@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -29,18 +28,24 @@ type managerCommand struct {
 	HealthAddr  string   `help:"Answer /healthz and /readyz here, such as :8081." placeholder:"ADDRESS"`
 	Kubeconfig  string   `help:"Of the cluster, outside of it; a pod uses its own account." type:"existingfile" placeholder:"FILE"`
 
-	CAFile         string `name:"ca-file" help:"Certificate authority of a server with https." placeholder:"FILE"`
 	ClientCertFile string `help:"Certificate to show to a server with https." placeholder:"FILE"`
 	ClientKeyFile  string `help:"Its key." placeholder:"FILE"`
 	LogLevel       string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
 }
 
+// frugal is how much of garbage, in percent of what is in use, may gather: a pod's memory is dearer than what collecting
+// costs a process that mostly waits. GOGC says otherwise.
+const frugal = 40
+
 // Run runs the controllers until it is told to stop.
 func (c *managerCommand) Run(s *session) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(frugal)
+	}
 	if s.globals.Server == "" {
 		return usage("such as --server http://10.0.0.1:8067 or SLIPWAY_SERVER", "the manager needs the address of the Slipway server")
 	}
-	conf, err := c.tls(s.globals.Server)
+	conf, err := c.tls(s.globals.Server, s.globals.CAFile)
 	if err != nil {
 		return err
 	}
@@ -81,22 +86,16 @@ func (c *managerCommand) appliance(s *session, api *client.Client, log *slog.Log
 }
 
 // tls reads the files for a server with https; one with http needs none, even if they are named.
-func (c *managerCommand) tls(server string) (*tls.Config, error) {
+func (c *managerCommand) tls(server, caFile string) (*tls.Config, error) {
 	if !strings.HasPrefix(server, "https://") {
 		return nil, nil
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, inventory.Errorf(inventory.Invalid, "cannot read the certificate authority: %v", err)
-		}
-		if len(bytes.TrimSpace(pem)) > 0 { // a Secret without an authority is mounted as an empty file: the system's are good
-			conf.RootCAs = x509.NewCertPool()
-			if !conf.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, inventory.Errorf(inventory.Invalid, "there is no certificate in %s", c.CAFile)
-			}
-		}
+	conf, err := trusting(server, caFile)
+	if err != nil {
+		return nil, err
+	}
+	if conf == nil {
+		conf = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if c.ClientCertFile != "" || c.ClientKeyFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.ClientCertFile, c.ClientKeyFile)

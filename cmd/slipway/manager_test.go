@@ -52,7 +52,7 @@ func TestTheManagerTakesTheFlagsOfItsDeployment(t *testing.T) {
 		}
 		m := c.Manager
 		if !slices.Equal(m.Sets, sets) || m.Namespace != "" || m.WatchFilter != "" || !m.LeaderElect || m.HealthAddr != ":8081" ||
-			c.Server != "https://10.0.0.1:8443" || c.TokenFile != "/etc/slipway/token" || m.CAFile != "/etc/slipway/ca.crt" {
+			c.Server != "https://10.0.0.1:8443" || c.TokenFile != "/etc/slipway/token" || c.CAFile != "/etc/slipway/ca.crt" {
 			t.Errorf("%s: the manager is told %+v of server %q with token %q", name, m, c.Server, c.TokenFile)
 		}
 	}
@@ -81,7 +81,7 @@ func TestTheManagersTrust(t *testing.T) {
 			if err := os.WriteFile(file, c.ca, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := (&managerCommand{CAFile: file}).tls(c.server)
+			got, err := (&managerCommand{}).tls(c.server, file)
 			if c.complain != "" {
 				if err == nil || !strings.Contains(err.Error(), c.complain) {
 					t.Errorf("%v", err)

@@ -18,6 +18,10 @@ type subnetCommand struct {
 	Create subnetCreate `cmd:"" help:"Add a subnet."`
 	Update subnetUpdate `cmd:"" help:"Change a subnet; what is not given stays."`
 	Delete subnetDelete `cmd:"" help:"Delete subnets with their ranges, reservations and leases."`
+
+	Usage      subnetUsage      `cmd:"" help:"Count what the addresses of a subnet are doing."`
+	Snippet    subnetSnippet    `cmd:"" help:"Write what another DHCP server is told to send machines here."`
+	Interfaces subnetInterfaces `cmd:"" help:"List the server's network interfaces and their boot doors."`
 }
 
 type subnetList struct{}

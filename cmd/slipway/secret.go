@@ -13,6 +13,7 @@ type secretCommand struct {
 	List     secretList     `cmd:"" help:"List secrets: their names, never their values."`
 	Set      secretSet      `cmd:"" help:"Store a secret from a file or standard input, whether it exists or not."`
 	Describe secretDescribe `cmd:"" help:"Say what a secret is for."`
+	Uses     secretUses     `cmd:"" help:"List what uses a secret."`
 	Delete   secretDelete   `cmd:"" help:"Delete secrets that nothing uses."`
 }
 
@@ -70,6 +71,27 @@ func (c *secretDescribe) Run(s *session) error {
 		return err
 	}
 	return s.stored(stored)
+}
+
+type secretUses struct {
+	Secret string `arg:""`
+}
+
+// Run lists what uses a secret.
+func (c *secretUses) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	u, err := api.SecretUses(s.ctx, c.Secret)
+	if err != nil {
+		return err
+	}
+	return s.show(u, func(t *tableWriter) {
+		for _, user := range u.UsedBy {
+			t.row(user)
+		}
+	})
 }
 
 type secretDelete struct {

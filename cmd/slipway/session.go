@@ -26,6 +26,7 @@ const defaultSocket = "/var/lib/slipway/slipway.sock"
 type Globals struct {
 	Server    string `help:"Server: http://HOST:PORT, or the path of its socket (default ${socket})." env:"SLIPWAY_SERVER" placeholder:"URL"`
 	TokenFile string `help:"File with the token for a server over the network; SLIPWAY_TOKEN may hold the token itself." env:"SLIPWAY_TOKEN_FILE" placeholder:"FILE"`
+	CAFile    string `name:"ca-file" help:"Certificate authority of a server with https; a server's own is printed by: slipway tls show --ca." env:"SLIPWAY_CA_FILE" placeholder:"FILE"`
 	Output    string `short:"o" help:"table, json or yaml." enum:"table,json,yaml" default:"table"`
 }
 
@@ -57,6 +58,13 @@ func (s *session) client() (*client.Client, error) {
 	server := s.globals.Server
 	if server == "" {
 		server = defaultSocket
+	}
+	if s.tls == nil {
+		conf, err := trusting(server, s.globals.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		s.tls = conf
 	}
 	c, err := client.New(client.Config{Server: server, Token: token, Agent: "slipway/" + version, TLS: s.tls})
 	if err != nil {

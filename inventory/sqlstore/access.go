@@ -14,10 +14,11 @@ const (
 	updateAcceptRuleSQL  = `UPDATE accept_rules SET selector = $1, updated_at = $2, version = version + 1 WHERE name = $3 AND version = $4`
 	deleteAcceptRuleSQL  = `DELETE FROM accept_rules WHERE name = $1`
 
-	findTokenSQL       = `SELECT name, hash, created_at, expires_at, last_used_at FROM tokens WHERE name = $1`
-	findTokenByHashSQL = `SELECT name, hash, created_at, expires_at, last_used_at FROM tokens WHERE hash = $1`
-	listTokensSQL      = `SELECT name, hash, created_at, expires_at, last_used_at FROM tokens ORDER BY name`
-	insertTokenSQL     = `INSERT INTO tokens (name, hash, created_at, expires_at, last_used_at) VALUES ($1, $2, $3, $4, $5)`
+	tokenColumns       = `name, hash, user_name, grants, created_at, expires_at, last_used_at`
+	findTokenSQL       = `SELECT ` + tokenColumns + ` FROM tokens WHERE name = $1`
+	findTokenByHashSQL = `SELECT ` + tokenColumns + ` FROM tokens WHERE hash = $1`
+	listTokensSQL      = `SELECT ` + tokenColumns + ` FROM tokens ORDER BY name`
+	insertTokenSQL     = `INSERT INTO tokens (` + tokenColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	touchTokenSQL      = `UPDATE tokens SET last_used_at = $1 WHERE name = $2`
 	deleteTokenSQL     = `DELETE FROM tokens WHERE name = $1`
 )
@@ -72,8 +73,13 @@ func (t *tx) DeleteAcceptRule(name string) error {
 }
 
 func readToken(s scan) (k inventory.Token, err error) {
-	err = s(&k.Name, &k.Hash, timeColumn(&k.CreatedAt), timeColumn(&k.ExpiresAt), timeColumn(&k.LastUsedAt))
+	err = s(&k.Name, &k.Hash, &k.User, jsonColumn(&k.Grants), timeColumn(&k.CreatedAt), timeColumn(&k.ExpiresAt), timeColumn(&k.LastUsedAt))
 	return k, err
+}
+
+// FindToken implements inventory.AccessTx.
+func (t *tx) FindToken(name string) (inventory.Token, error) {
+	return find(t, readToken, "token", name, findTokenSQL, name)
 }
 
 // FindTokenByHash implements inventory.AccessTx.
@@ -91,8 +97,17 @@ func (t *tx) CreateToken(k *inventory.Token, now time.Time) error {
 	} else if !isKind(err, inventory.NotFound) {
 		return err
 	}
+	if k.User != "" {
+		if _, err := t.FindUser(k.User); err != nil {
+			return err
+		}
+	}
+	grants, err := jsonText(k.Grants)
+	if err != nil {
+		return err
+	}
 	now = stamp(now)
-	if _, err := t.write(insertTokenSQL, k.Name, k.Hash, ms(now), ms(k.ExpiresAt), ms(k.LastUsedAt)); err != nil {
+	if _, err := t.write(insertTokenSQL, k.Name, k.Hash, k.User, grants, ms(now), ms(k.ExpiresAt), ms(k.LastUsedAt)); err != nil {
 		return err
 	}
 	k.CreatedAt = now
@@ -107,6 +122,9 @@ func (t *tx) TouchToken(name string, now time.Time) error {
 
 // DeleteToken implements inventory.AccessTx.
 func (t *tx) DeleteToken(name string) error {
+	if _, err := t.write(deleteLoginsOfTokenSQL, name); err != nil {
+		return err
+	}
 	n, err := t.write(deleteTokenSQL, name)
 	return changed(n, err, "token", name)
 }

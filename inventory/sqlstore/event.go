@@ -73,6 +73,11 @@ func (t *tx) ListEvents(f inventory.EventFilter, after int64, n int) ([]inventor
 // eventsSQL asks for filtered events; the arguments that it leaves to the caller are the last two, after and limit.
 func eventsSQL(f inventory.EventFilter) (query string, args []any) {
 	where, args := eventWhere(f)
+	if f.Before > 0 {
+		args = append(args, f.Before)
+		return fmt.Sprintf(`SELECT %s FROM events WHERE %sid < $%d AND id > $%d ORDER BY id DESC LIMIT $%d`,
+			eventColumns, where, len(args), len(args)+1, len(args)+2), args
+	}
 	return fmt.Sprintf(`SELECT %s FROM events WHERE %sid > $%d ORDER BY id LIMIT $%d`, eventColumns, where, len(args)+1, len(args)+2), args
 }
 

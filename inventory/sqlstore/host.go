@@ -12,7 +12,7 @@ import (
 
 const (
 	hostColumns = `id, name, state, state_reason, state_since_at, in_maintenance, is_protected, is_adopted, is_cordoned, is_retained,
-uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit,
+uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit, place_height, place_face,
 labels, facts, COALESCE(profile, ''), profile_revision, disk_boot, is_armed, taints, root_disk,
 keep_disks, is_dirty, failure_n, reuse_key, freed_at, COALESCE(claim_id, ''), machine, created_at, updated_at, last_seen_at,
 identified_at, version`
@@ -30,15 +30,16 @@ WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY name
 	insertHostSQL = `INSERT INTO hosts (id, name, state, state_reason, state_since_at, in_maintenance, is_protected,
 is_adopted, uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit,
 labels, facts, profile, profile_revision, disk_boot, is_armed, taints, root_disk, keep_disks, is_dirty, failure_n,
-reuse_key, freed_at, search_text, is_cordoned, is_retained, created_at, updated_at, last_seen_at, identified_at, version)
+reuse_key, freed_at, search_text, is_cordoned, is_retained, place_height, place_face, created_at, updated_at, last_seen_at, identified_at, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-$21, $22, NULLIF($23, ''), $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, 1)`
+$21, $22, NULLIF($23, ''), $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, 1)`
 	updateHostSQL = `UPDATE hosts SET name = $1, state = $2, state_reason = $3, state_since_at = $4, in_maintenance = $5,
 is_protected = $6, is_adopted = $7, uuid = $8, serial = $9, asset_tag = $10, manufacturer = $11, product = $12,
 arch = $13, firmware = $14, memory_mib = $15, site = $16, row = $17, rack = $18, unit = $19, labels = $20, facts = $21,
 profile = NULLIF($22, ''), profile_revision = $23, disk_boot = $24, is_armed = $25, taints = $26, root_disk = $27,
 keep_disks = $28, is_dirty = $29, failure_n = $30, reuse_key = $31, freed_at = $32, search_text = $33, is_cordoned = $34,
-is_retained = $35, updated_at = $36, last_seen_at = $37, identified_at = $38, version = version + 1 WHERE id = $39 AND version = $40`
+is_retained = $35, place_height = $36, place_face = $37, updated_at = $38, last_seen_at = $39, identified_at = $40,
+version = version + 1 WHERE id = $41 AND version = $42`
 	deleteHostSQL = `DELETE FROM hosts WHERE id = $1`
 
 	hostNICsSQL   = `SELECT mac, name, vendor, is_boot FROM nics WHERE host_id = $1 ORDER BY position`
@@ -53,7 +54,7 @@ is_retained = $35, updated_at = $36, last_seen_at = $37, identified_at = $38, ve
 func readHost(s scan) (h inventory.Host, err error) {
 	err = s(&h.ID, &h.Name, &h.State, &h.StateReason, timeColumn(&h.StateSinceAt), &h.InMaintenance, &h.IsProtected,
 		&h.IsAdopted, &h.IsCordoned, &h.IsRetained, &h.UUID, &h.Serial, &h.AssetTag, &h.Manufacturer, &h.Product, &h.Arch, &h.Firmware, &h.MemoryMiB,
-		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, jsonColumn(&h.Labels), jsonColumn(&h.Facts),
+		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face, jsonColumn(&h.Labels), jsonColumn(&h.Facts),
 		&h.Profile, &h.ProfileRevision, &h.DiskBoot, &h.IsArmed, jsonColumn(&h.Taints), jsonColumn(&h.RootDisk),
 		jsonColumn(&h.KeepDisks), &h.IsDirty, &h.FailureN, &h.ReuseKey, timeColumn(&h.FreedAt), &h.ClaimID, &h.Machine, timeColumn(&h.CreatedAt), timeColumn(&h.UpdatedAt),
 		timeColumn(&h.LastSeenAt), timeColumn(&h.IdentifiedAt), &h.Version)
@@ -278,7 +279,7 @@ func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
 	return nil
 }
 
-// hostArgs returns the arguments that insert and update share, in the order of the columns from name to is_retained.
+// hostArgs returns the arguments that insert and update share, in the order of the columns from name to place_face.
 func hostArgs(h *inventory.Host) ([]any, error) {
 	texts, err := jsonTexts(h.Labels, h.Facts, h.Taints, h.RootDisk, h.KeepDisks)
 	if err != nil {
@@ -290,6 +291,7 @@ func hostArgs(h *inventory.Host) ([]any, error) {
 		h.MemoryMiB, h.Place.Site, h.Place.Row, h.Place.Rack, h.Place.Unit, texts[0], texts[1], h.Profile,
 		h.ProfileRevision, string(h.DiskBoot), bit(h.IsArmed), texts[2], texts[3], texts[4], bit(h.IsDirty),
 		h.FailureN, h.ReuseKey, ms(h.FreedAt), searchText(h), bit(h.IsCordoned), bit(h.IsRetained),
+		h.Place.Height, string(h.Place.Face),
 	}, nil
 }
 

@@ -93,7 +93,7 @@ func TestEveryTableIsStrict(t *testing.T) {
 // statements returns every query of the package: its constants, found in its source, and those that filters build.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	all := map[string]string{"nics of 10 hosts": nicsSQL(10), "nics of 100 hosts": nicsSQL(nicsPerQuery)}
+	all := map[string]string{"nics of 10 hosts": nicsSQL(10), "nics of 100 hosts": nicsSQL(nicsPerQuery), "extras of 10 hosts": extrasSQL(10), "extras of 100 hosts": extrasSQL(nicsPerQuery)}
 	for i := range 128 {
 		f := inventory.HostFilter{}
 		for bit, set := range []func(){
@@ -108,11 +108,12 @@ func statements(t *testing.T) map[string]string {
 		all[fmt.Sprintf("count of hosts by %+v", f)], _ = countHostsSQL(f)
 	}
 	for _, f := range []inventory.EventFilter{
-		{}, {Kind: "dhcp"}, {Kind: "dhcp.ack"}, {HostID: "x"}, {SessionID: "x"}, {HostID: "x", SessionID: "x", Kind: "dhcp"},
+		{}, {Kind: "dhcp"}, {Kind: "dhcp.ack"}, {HostID: "x"}, {SessionID: "x"}, {HostID: "x", SessionID: "x", Kind: "dhcp"}, {Before: 5}, {HostID: "x", Kind: "dhcp", Before: 5},
 	} {
 		all[fmt.Sprintf("events by %+v", f)], _ = eventsSQL(f)
 	}
 	lifeStatements(all)
+	auditStatements(all)
 	set := token.NewFileSet()
 	var files []*ast.File
 	names, _ := filepath.Glob("*.go")
@@ -207,6 +208,7 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"forgetEventsSQL": true, "forgetSessionsSQL": true, "forgetIssuesSQL": true, // a bounded piece from the old end
 		"listJoinTargetsSQL": true, "secretUserSQL": true, "deleteSecretSQL": true, "listJoinTokensSQL": true, "listLocksSQL": true,
 		"listPoolsSQL": true, "listClustersSQL": true, "listGoldensSQL": true,
+		"listRacksSQL": true, "listLoginsSQL": true, "forgetLoginsSQL": true,
 		// Only what is open is in the index that they read; whoever has a bound asks by kind.
 		`granted operations of pool "", kind ""`: true, `granted operations of pool "x", kind ""`: true,
 	}

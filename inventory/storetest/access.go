@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func issues(t *testing.T, s inventory.Store) {
 }
 
 func tokens(t *testing.T, s inventory.Store) {
-	k := inventory.Token{Name: "ci", Hash: strings.Repeat("ab", 32), ExpiresAt: Now.Truncate(time.Millisecond).Add(time.Hour)}
+	k := inventory.Token{Name: "ci", Hash: strings.Repeat("ab", 32), ExpiresAt: Now.Truncate(time.Millisecond).Add(time.Hour), Grants: inventory.Grants{{Role: inventory.Operator, Pool: "web"}}}
 	write(t, s, func(tx inventory.Tx) error { return tx.CreateToken(&k, Now) })
 	refuses(t, s, inventory.Conflict, "token ci", func(tx inventory.Tx) error {
 		return tx.CreateToken(&inventory.Token{Name: "ci", Hash: "other"}, Now)
@@ -120,4 +121,118 @@ func acceptRules(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.Conflict, "dell", func(tx inventory.Tx) error { return tx.UpdateAcceptRule(&stale, Now) })
 	write(t, s, func(tx inventory.Tx) error { return tx.DeleteAcceptRule("dell") })
 	refuses(t, s, inventory.NotFound, "dell", func(tx inventory.Tx) error { return tx.DeleteAcceptRule("dell") })
+}
+
+func users(t *testing.T, s inventory.Store) {
+	u := inventory.User{
+		Name: "anna", DisplayName: "Anna", PasswordHash: "$argon2id$x", Issuer: "https://id.example", Subject: "42",
+		Grants: inventory.Grants{{Role: inventory.Admin}, {Role: inventory.Viewer, Pool: "web"}},
+	}
+	write(t, s, func(tx inventory.Tx) error { return tx.CreateUser(&u, Now) })
+	if !u.HasPassword || u.Version != 1 {
+		t.Errorf("created as %+v", u)
+	}
+	refuses(t, s, inventory.Conflict, "user anna", func(tx inventory.Tx) error { return tx.CreateUser(&inventory.User{Name: "anna"}, Now) })
+	refuses(t, s, inventory.Conflict, "user anna", func(tx inventory.Tx) error {
+		return tx.CreateUser(&inventory.User{Name: "twin", Issuer: u.Issuer, Subject: u.Subject}, Now)
+	})
+	ben := inventory.User{Name: "ben", Grants: inventory.Grants{}}
+	write(t, s, func(tx inventory.Tx) error { return tx.CreateUser(&ben, Now) })
+	stale := u
+	u.IsDisabled, u.Grants = true, inventory.Grants{{Role: inventory.Operator}}
+	write(t, s, func(tx inventory.Tx) error { return tx.UpdateUser(&u, Now.Add(time.Second)) })
+	refuses(t, s, inventory.Conflict, "anna", func(tx inventory.Tx) error { return tx.UpdateUser(&stale, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.NoteLogin("anna", Now) })
+	refuses(t, s, inventory.NotFound, "user", func(tx inventory.Tx) error { return tx.NoteLogin("nobody", Now) })
+	u.LoginAt = Now.Truncate(time.Millisecond)
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindUser("anna")
+		same(t, "user", u, got)
+		if err != nil {
+			return err
+		}
+		got, err = tx.FindUserBySubject(u.Issuer, u.Subject)
+		same(t, "user by subject", u, got)
+		if err != nil {
+			return err
+		}
+		_, gone := tx.FindUserBySubject("", "")
+		expect(t, gone, inventory.NotFound, "user")
+		all, err := tx.ListUsers(inventory.Page{})
+		same(t, "users", []inventory.User{u, ben}, all)
+		if err != nil {
+			return err
+		}
+		rest, err := tx.ListUsers(inventory.Page{After: "anna", Limit: 1})
+		same(t, "the second page", []inventory.User{ben}, rest)
+		return err
+	})
+}
+
+func logins(t *testing.T, s inventory.Store) {
+	at := Now.Truncate(time.Millisecond)
+	write(t, s, func(tx inventory.Tx) error {
+		return errors.Join(tx.CreateUser(&inventory.User{Name: "anna"}, Now), tx.CreateUser(&inventory.User{Name: "ben"}, Now),
+			tx.CreateToken(&inventory.Token{Name: "ci", Hash: "c1", User: "anna", Grants: inventory.Grants{{Role: inventory.Viewer}}}, Now),
+			tx.CreateToken(&inventory.Token{Name: "free", Hash: "f1", Grants: inventory.AdminEverywhere()}, Now))
+	})
+	refuses(t, s, inventory.NotFound, "user", func(tx inventory.Tx) error {
+		return tx.CreateToken(&inventory.Token{Name: "x", Hash: "x", User: "nobody"}, Now)
+	})
+	all := []inventory.Login{
+		{ID: "1", Hash: "h1", User: "anna", Source: "192.0.2.1", Agent: "Firefox", ExpiresAt: at.Add(time.Hour)},
+		{ID: "2", Hash: "h2", User: "anna", ExpiresAt: at.Add(2 * time.Hour)},
+		{ID: "3", Hash: "h3", Token: "ci", ExpiresAt: at.Add(3 * time.Hour)},
+		{ID: "4", Hash: "h4", User: "ben", ExpiresAt: at.Add(4 * time.Hour)},
+	}
+	for i := range all {
+		write(t, s, func(tx inventory.Tx) error { return tx.CreateLogin(&all[i], Now.Add(time.Duration(i)*time.Second)) })
+	}
+	refuses(t, s, inventory.Conflict, "", func(tx inventory.Tx) error { return tx.CreateLogin(&inventory.Login{ID: "5", Hash: "h1"}, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.TouchLogin("1", Now.Add(time.Minute)) })
+	all[0].SeenAt = at.Add(time.Minute)
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindLoginByHash("h1")
+		same(t, "login", all[0], got)
+		if err != nil {
+			return err
+		}
+		of, err := tx.ListLogins(inventory.LoginFilter{User: "anna"})
+		same(t, "logins of anna", []inventory.Login{all[1], all[0]}, of)
+		if err != nil {
+			return err
+		}
+		of, err = tx.ListLogins(inventory.LoginFilter{Token: "ci"})
+		same(t, "logins with ci", []inventory.Login{all[2]}, of)
+		return err
+	})
+	forget := func(now, idle time.Time, want int) {
+		t.Helper()
+		write(t, s, func(tx inventory.Tx) error {
+			n, err := tx.ForgetLogins(now, idle, 10)
+			if n != want {
+				t.Errorf("%d forgotten, want %d", n, want)
+			}
+			return err
+		})
+	}
+	forget(at, at.Add(-time.Hour), 0)
+	forget(at.Add(time.Hour), at.Add(-time.Hour), 1)    // the first has expired
+	forget(at.Add(time.Hour), at.Add(2*time.Second), 1) // the second is idle
+	write(t, s, func(tx inventory.Tx) error { return tx.DeleteUser("anna") })
+	refuses(t, s, inventory.NotFound, "user anna", func(tx inventory.Tx) error { return tx.DeleteUser("anna") })
+	read(t, s, func(tx inventory.Tx) error {
+		left, err := tx.ListLogins(inventory.LoginFilter{})
+		same(t, "logins after their user went", []inventory.Login{all[3]}, left)
+		if err != nil {
+			return err
+		}
+		tokens, err := tx.ListTokens()
+		if len(tokens) != 1 || tokens[0].Name != "free" {
+			t.Errorf("tokens after their user went: %+v", tokens)
+		}
+		return err
+	})
+	write(t, s, func(tx inventory.Tx) error { return tx.DeleteLogin("4") })
+	refuses(t, s, inventory.NotFound, "login", func(tx inventory.Tx) error { return tx.DeleteLogin("4") })
 }

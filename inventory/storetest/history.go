@@ -292,6 +292,9 @@ func eventFilters(t *testing.T, s inventory.Store) {
 			{inventory.EventFilter{Kind: "server"}, "server server"},
 			{inventory.EventFilter{Kind: "dhc"}, ""},
 			{inventory.EventFilter{HostID: "h1", SessionID: "s1", Kind: "dhcp"}, "dhcp.offer"},
+			{inventory.EventFilter{Before: 1 << 60}, "server server dhcpx.y dhcp.ack dhcp.offer"},
+			{inventory.EventFilter{HostID: "h1", Before: 1 << 60}, "dhcpx.y dhcp.offer"},
+			{inventory.EventFilter{Before: 1}, ""},
 		} {
 			got, err := tx.ListEvents(c.f, 0, 10)
 			if err != nil {

@@ -19,6 +19,8 @@ func hostFields() []field[inventory.Host] {
 		textField("row", func(h *host) *string { return &h.Place.Row }, plain("row")),
 		textField("rack", func(h *host) *string { return &h.Place.Rack }, plain("rack")),
 		numberField("unit", func(h *host) *int { return &h.Place.Unit }),
+		numberField("height", func(h *host) *int { return &h.Place.Height }),
+		textField("face", func(h *host) *inventory.Face { return &h.Place.Face }, nil),
 		{name: "labels", kind: asPairs, get: getLabels, set: setLabels},
 		textField("profile", func(h *host) *string { return &h.Profile }, func(s string) error { return inventory.CheckName("profile", s) }),
 		numberField("profileRevision", func(h *host) *int { return &h.ProfileRevision }),

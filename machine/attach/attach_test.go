@@ -1,13 +1,19 @@
 package attach
 
 import (
+	"errors"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
 )
 
 func TestNewerKindsAreToldByTheirVersion(t *testing.T) {
@@ -96,5 +102,74 @@ func TestTheSameClusterTwiceIsFineForDifferentObjectsOnly(t *testing.T) {
 		if overlap(c.a, c.b) != c.want || overlap(c.b, c.a) != c.want {
 			t.Errorf("%s: want %v", c.about, c.want)
 		}
+	}
+}
+
+func TestOfTwoThatAttachOneClusterInTheSameInstantOneGoesOn(t *testing.T) {
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	a := New(Config{Store: store})
+	now := time.Now()
+	var rows []inventory.Cluster
+	err = store.Write(t.Context(), func(tx inventory.Tx) error {
+		errs := []error{tx.CreateSecret(&inventory.Secret{Name: "k", Sealed: []byte("x")}, now)}
+		for _, name := range []string{"a", "b", "c"} { // c looks at other objects
+			c := inventory.Cluster{Name: name, Kubeconfig: "k", State: inventory.ClusterAttaching}
+			if name == "c" {
+				c.WatchFilter = "c"
+			} else {
+				c.WatchFilter = "ab"
+			}
+			errs = append(errs, tx.CreateCluster(&c, now))
+			rows = append(rows, c)
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func() (refused map[string]bool) {
+		refused = map[string]bool{}
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for _, c := range rows {
+			all.Go(func() {
+				err := a.take(t.Context(), c, "the-uid")
+				if err != nil && kindOf(err) != inventory.Conflict {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				refused[c.Name] = err != nil
+			})
+		}
+		all.Wait()
+		return refused
+	}
+	first := take()
+	if first["a"] == first["b"] || first["c"] {
+		t.Fatalf("refused are %v", first)
+	}
+	if again := take(); again["a"] != first["a"] || again["b"] != first["b"] || again["c"] {
+		t.Errorf("refused are %v, before %v", again, first)
+	}
+	if err := a.isTwice(t.Context(), inventory.Cluster{Name: "new"}, "the-uid"); kindOf(err) != inventory.Conflict {
+		t.Errorf("a third one: %v", err)
+	}
+}
+
+func TestControllersAreNotHeldToFiveRequestsASecond(t *testing.T) {
+	own, hangUp := ownConnections(&rest.Config{})
+	defer hangUp()
+	if own.QPS < 100 || own.Burst < 100 {
+		t.Errorf("%g requests a second, %d at once", own.QPS, own.Burst)
+	}
+	own, hangUp = ownConnections(&rest.Config{QPS: -1})
+	defer hangUp()
+	if own.QPS != -1 {
+		t.Errorf("what was said is changed to %g", own.QPS)
 	}
 }

@@ -234,6 +234,9 @@ func uidOf(ctx context.Context, c client.Reader) (string, error) {
 // all clients with the same credentials, and would keep them open.
 func ownConnections(cfg *rest.Config) (own *rest.Config, hangUp func()) {
 	own = rest.CopyConfig(cfg)
+	if own.QPS == 0 { // client-go would let five requests a second through; the server has its own limits
+		own.QPS, own.Burst = 500, 1000
+	}
 	if own.Proxy == nil {
 		own.Proxy = http.ProxyFromEnvironment // one that says its proxy is not shared
 	}

@@ -129,7 +129,7 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if err := p.greet(ctx); err != nil {
 		return err
 	}
-	if err := a.isTwice(ctx, c, p.uid); err != nil {
+	if err := a.take(ctx, c, p.uid); err != nil {
 		return err
 	}
 	if err := a.prepare(ctx, p, c); err != nil {
@@ -153,25 +153,47 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 }
 
 // isTwice refuses a cluster that is attached under another name, unless the two look at different objects: two sets of
-// controllers would pull at the same ones. The one that was attached first goes on.
+// controllers would pull at the same ones.
 func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string) error {
-	if uid == "" {
-		return nil
-	}
-	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		all, err := tx.ListClusters()
+	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return refuseSecond(tx, c, uid) })
+}
+
+// take stores which cluster it is that is attached, unless another has it: of two that are attached in the same instant
+// one goes on.
+func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string) error {
+	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		stored, err := tx.FindCluster(c.Name)
+		if kindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
+			return nil // detached meanwhile: this session is about to end
+		}
 		if err != nil {
 			return err
 		}
-		for _, o := range all {
-			isFirst := c.CreatedAt.IsZero() || o.CreatedAt.Before(c.CreatedAt) || o.CreatedAt.Equal(c.CreatedAt) && o.Name < c.Name
-			if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
-				return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).
-					WithHint("use cluster %s; to rename it, first: slipway cluster detach %s; or attach other namespaces, modes or a watch filter that the first does not have", o.Name, o.Name)
-			}
+		if err := refuseSecond(tx, stored, uid); err != nil || stored.UID == uid {
+			return err
 		}
-		return nil
+		stored.UID = uid
+		return tx.NoteCluster(&stored)
 	})
+}
+
+// refuseSecond lets the one go on whose UID is stored, and of two of those the one that was attached first.
+func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
+	if uid == "" {
+		return nil
+	}
+	all, err := tx.ListClusters()
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		isFirst := c.UID != uid || o.CreatedAt.Before(c.CreatedAt) || o.CreatedAt.Equal(c.CreatedAt) && o.Name < c.Name
+		if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
+			return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).
+				WithHint("use cluster %s; to rename it, first: slipway cluster detach %s; or attach other namespaces, modes or a watch filter that the first does not have", o.Name, o.Name)
+		}
+	}
+	return nil
 }
 
 // overlap reports whether an object can be looked at by the controllers of both. Nothing stands for all.

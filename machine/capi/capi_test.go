@@ -109,6 +109,33 @@ func TestASetIsNamedByWhatOutlivesARollout(t *testing.T) {
 	}
 }
 
+func TestControlPlanesAreSentWhereAHostIsFree(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		free   map[string]int
+		planes []string
+		want   string
+	}{
+		{"each has one", map[string]int{"a": 1, "b": 2}, nil, "a b"},
+		{"one has none", map[string]int{"b": 2}, nil, "b"},
+		{"none has one", nil, nil, "a b"},
+		{"only a rack for workers has one", map[string]int{"b": 2}, []string{"a"}, "a"},
+		{"a rack is not for control planes", map[string]int{"a": 1, "b": 2}, []string{"b"}, "b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var planes []string
+			for _, d := range publish(map[string]int{"a": 3, "b": 3}, c.free, c.planes) {
+				if isSet(d.ControlPlane) {
+					planes = append(planes, d.Name)
+				}
+			}
+			if got := strings.Join(planes, " "); got != c.want {
+				t.Errorf("control planes may use %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestAMachineOfAClosedPoolIsKeptOut(t *testing.T) {
 	a := &allowed{namespace: "dev", labels: map[string]string{"team": "dev"}, pools: []inventory.Pool{
 		{Name: "all"}, {Name: "broken", AllowedNamespaces: "=="}, {Name: "dev", AllowedNamespaces: "team=dev", Selector: "tier=dev"}, {Name: "prod", AllowedNamespaces: "team in (prod)", Selector: "tier=prod"},

@@ -214,14 +214,26 @@ func (r *clusters) domains(ctx context.Context, sc *infrav1.SlipwayCluster) ([]i
 			}
 		}
 	}
-	var all []infrav1.FailureDomain
+	return publish(total, free, sc.Spec.ControlPlaneFailureDomains), nil
+}
+
+// publish writes domains as Cluster API reads them, ordered by name. It spreads control planes over those that are for
+// them by how many it has there, and asks for no free host: one without is left out, unless all are.
+func publish(total, free map[string]int, planes []string) (all []infrav1.FailureDomain) {
+	isFor := func(d string) bool { return len(planes) == 0 || slices.Contains(planes, d) }
+	left := 0
+	for d, n := range free {
+		if isFor(d) {
+			left += n
+		}
+	}
 	for name, n := range total {
-		isFor := len(sc.Spec.ControlPlaneFailureDomains) == 0 || slices.Contains(sc.Spec.ControlPlaneFailureDomains, name)
-		all = append(all, infrav1.FailureDomain{Name: name, ControlPlane: &isFor, Attributes: map[string]string{"hosts": count(n), "free": count(free[name])}})
+		isPlane := isFor(name) && (free[name] > 0 || left == 0)
+		all = append(all, infrav1.FailureDomain{Name: name, ControlPlane: &isPlane, Attributes: map[string]string{"hosts": count(n), "free": count(free[name])}})
 	}
 	slices.SortFunc(all, func(a, b infrav1.FailureDomain) int { return compare(a.Name, b.Name) })
 	const most = 100
-	return all[:min(len(all), most)], nil
+	return all[:min(len(all), most)]
 }
 
 // domainsOf are the failure domains that a host counts for.

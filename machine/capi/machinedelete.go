@@ -6,6 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -71,7 +75,17 @@ func (r *machines) release(ctx context.Context, p *pass) error {
 		}
 		wanted.Drain = drain
 	}
-	if m, isNew := want.Apply(p.view.Machine, wanted, false); isNew {
+	m, isNew := want.Apply(p.view.Machine, wanted, false)
+	if m.Placement.Reuse != "" {
+		isLast, err := r.isLast(ctx, p)
+		if err != nil {
+			return err
+		}
+		if isLast { // else its host would be kept for nobody
+			m.Placement.Reuse, isNew = "", true
+		}
+	}
+	if isNew {
 		if _, err := r.env.Appliance.UpdateMachine(ctx, m); err != nil {
 			return fmt.Errorf("prepare the end of machine %s: %w", m.Name, err)
 		}
@@ -83,6 +97,39 @@ func (r *machines) release(ctx context.Context, p *pass) error {
 		return fmt.Errorf("delete machine %s: %w", p.view.Machine.Name, err)
 	}
 	return r.look(ctx, p)
+}
+
+// isLast reports whether no machine comes after this one for the host that it leaves: its cluster is deleted, or the set
+// that it is one of.
+func (r *machines) isLast(ctx context.Context, p *pass) (bool, error) {
+	if p.Cluster != nil && !p.Cluster.DeletionTimestamp.IsZero() {
+		return true, nil
+	}
+	kind, name := setOf(p.Machine)
+	if name == "" {
+		return false, nil
+	}
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	set, err := find(ctx, r.direct, p.sm.Namespace, name, o)
+	if apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err) { // a kind of someone else's
+		return false, nil
+	}
+	return err == nil && set != nil && !set.DeletionTimestamp.IsZero(), err
+}
+
+// setOf names what makes the successors of a Machine, "" for nothing: a MachineSet of a MachineDeployment is one of many.
+func setOf(m *clusterv1.Machine) (kind schema.GroupVersionKind, name string) {
+	if m == nil {
+		return kind, ""
+	}
+	if name := m.Labels[clusterv1.MachineDeploymentNameLabel]; name != "" {
+		return clusterv1.GroupVersion.WithKind("MachineDeployment"), name
+	}
+	if ref := metav1.GetControllerOf(m); ref != nil {
+		return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Name
+	}
+	return kind, ""
 }
 
 // held are our own hooks: leaving one out would let the machine boot.

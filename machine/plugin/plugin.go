@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -127,9 +129,16 @@ func (p *Plugin) Machines(ctx context.Context) ([]Machine, error) {
 	case err != nil && !apimeta.IsNoMatchError(err) && !apierrors.IsForbidden(err):
 		return nil, explained(err)
 	}
+	var owners map[string]theirs
+	if len(sms.Items) > 0 {
+		owners = p.theirs(ctx)
+	}
 	for i := range sms.Items {
 		m := &sms.Items[i]
-		one := Machine{Kind: "SlipwayMachine", Namespace: m.Namespace, Name: m.Name, Profile: m.Spec.OS.Profile, CreatedAt: m.CreationTimestamp}
+		of := owners[m.Namespace+"/"+m.Name]
+		one := Machine{
+			Kind: "SlipwayMachine", Namespace: m.Namespace, Name: m.Name, Phase: of.phase, Node: of.node, Profile: m.Spec.OS.Profile, CreatedAt: m.CreationTimestamp,
+		}
 		if m.Status.HostRef != nil {
 			one.Host = m.Status.HostRef.Name
 		}
@@ -137,6 +146,29 @@ func (p *Plugin) Machines(ctx context.Context) ([]Machine, error) {
 	}
 	slices.SortFunc(all, func(a, b Machine) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	return all, nil
+}
+
+// theirs is what Cluster API says of a SlipwayMachine in the Machine that owns it.
+type theirs struct{ phase, node string }
+
+// theirs reads them by namespace and name of the SlipwayMachine. Who may not read Machines sees nothing of them.
+func (p *Plugin) theirs(ctx context.Context) map[string]theirs {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineList"})
+	if err := p.client.List(ctx, list, client.InNamespace(p.namespace)); err != nil {
+		return nil
+	}
+	all := map[string]theirs{}
+	for _, m := range list.Items {
+		text := func(fields ...string) string {
+			s, _, _ := unstructured.NestedString(m.Object, fields...)
+			return s
+		}
+		if text("spec", "infrastructureRef", "kind") == "SlipwayMachine" {
+			all[m.GetNamespace()+"/"+text("spec", "infrastructureRef", "name")] = theirs{text("status", "phase"), text("status", "nodeRef", "name")}
+		}
+	}
+	return all
 }
 
 // told adds what the conditions say.

@@ -15,6 +15,50 @@ CREATE TABLE artefacts (
   created_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit BEGIN
+  SELECT RAISE(ABORT, 'the audit is append-only');
+END;
+
+CREATE TRIGGER audit_is_not_deleted BEFORE DELETE ON audit BEGIN
+  SELECT RAISE(ABORT, 'the audit is append-only');
+END;
+
+CREATE TRIGGER audit_is_not_replaced BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id) BEGIN
+  SELECT RAISE(ABORT, 'the audit is append-only');
+END;
+
+CREATE TABLE audit (
+  id         INTEGER NOT NULL PRIMARY KEY,
+  at         INTEGER NOT NULL,
+  actor      TEXT    NOT NULL,
+  role       TEXT    NOT NULL,
+  via        TEXT    NOT NULL,
+  source     TEXT    NOT NULL,
+  request_id TEXT    NOT NULL,
+  operation  TEXT    NOT NULL,
+  noun       TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  host_id    TEXT    NOT NULL,
+  change     TEXT    NOT NULL,
+  status     INTEGER NOT NULL,
+  detail     TEXT    NOT NULL,
+  version    INTEGER NOT NULL,
+  undo_of    INTEGER NOT NULL,
+  fixed      TEXT    NOT NULL,
+  before     TEXT    NOT NULL,
+  after      TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX audit_by_actor ON audit (actor, id);
+
+CREATE INDEX audit_by_at ON audit (at, id);
+
+CREATE INDEX audit_by_host ON audit (host_id, id);
+
+CREATE INDEX audit_by_operation ON audit (operation, id);
+
+CREATE INDEX audit_by_thing ON audit (noun, name, id);
+
 CREATE TABLE bmcs (
   host_id              TEXT    NOT NULL PRIMARY KEY REFERENCES hosts (id) ON DELETE CASCADE,
   driver               TEXT    NOT NULL,
@@ -153,7 +197,7 @@ CREATE TABLE hosts (
   last_seen_at   INTEGER NOT NULL,
   identified_at  INTEGER NOT NULL,
   version        INTEGER NOT NULL
-, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0) STRICT;
+, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0, place_height INTEGER NOT NULL DEFAULT 0, place_face TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX hosts_by_name ON hosts (name);
 
@@ -304,6 +348,24 @@ CREATE TABLE locks (
   since_at   INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE logins (
+  id         TEXT    NOT NULL PRIMARY KEY,
+  hash       TEXT    NOT NULL, -- hex SHA-256 of the cookie, never the cookie
+  user_name  TEXT    NOT NULL,
+  token_name TEXT    NOT NULL,
+  source     TEXT    NOT NULL,
+  agent      TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  seen_at    INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX logins_by_hash ON logins (hash);
+
+CREATE INDEX logins_by_token ON logins (token_name);
+
+CREATE INDEX logins_by_user ON logins (user_name);
+
 CREATE TABLE machines (
   name             TEXT    NOT NULL PRIMARY KEY,
   uid              TEXT    NOT NULL UNIQUE,
@@ -438,6 +500,20 @@ CREATE INDEX profiles_by_extends ON profiles (extends);
 
 CREATE INDEX profiles_by_image ON profiles (image);
 
+CREATE TABLE racks (
+  id         TEXT    NOT NULL PRIMARY KEY, -- site/row/name, or the name alone
+  site       TEXT    NOT NULL,
+  row        TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  height     INTEGER NOT NULL,
+  numbering  TEXT    NOT NULL,
+  notes      TEXT    NOT NULL,
+  cables     TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  version    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE ranges (
   subnet TEXT    NOT NULL REFERENCES subnets (name) ON DELETE CASCADE,
   first  INTEGER NOT NULL,
@@ -568,6 +644,37 @@ CREATE TABLE tokens (
   created_at   INTEGER NOT NULL,
   expires_at   INTEGER NOT NULL,
   last_used_at INTEGER NOT NULL
-) STRICT;
+, user_name TEXT NOT NULL DEFAULT '', grants TEXT NOT NULL DEFAULT '[{"role":"admin"}]') STRICT;
 
 CREATE UNIQUE INDEX tokens_by_hash ON tokens (hash);
+
+CREATE INDEX tokens_by_user ON tokens (user_name);
+
+CREATE TABLE users (
+  name          TEXT    NOT NULL PRIMARY KEY,
+  display_name  TEXT    NOT NULL,
+  password_hash TEXT    NOT NULL, -- a PHC string of argon2id, '' for none
+  grants        TEXT    NOT NULL, -- JSON: role and pool each
+  is_disabled   INTEGER NOT NULL,
+  issuer        TEXT    NOT NULL,
+  subject       TEXT    NOT NULL,
+  login_at      INTEGER NOT NULL,
+  created_at    INTEGER NOT NULL,
+  updated_at    INTEGER NOT NULL,
+  version       INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX users_by_subject ON users (issuer, subject) WHERE issuer <> '';
+
+CREATE TABLE views (
+  owner      TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  query      TEXT    NOT NULL,
+  columns    TEXT    NOT NULL,
+  group_by   TEXT    NOT NULL,
+  sort_by    TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  version    INTEGER NOT NULL,
+  PRIMARY KEY (owner, name)
+) STRICT;

@@ -93,6 +93,8 @@ var owners = map[string][]string{
 	"github.com/alecthomas/kong":             {"cmd/slipway"},
 	"github.com/danielgtaylor/huma":          {"web"},
 	"github.com/labstack/echo":               {"web"},
+	"github.com/coreos/go-oidc":              {"web"},
+	"golang.org/x/oauth2":                    {"web"},
 	"github.com/mattn/go-sqlite3":            {"inventory/sqlstore"},
 	"github.com/pressly/goose":               {"inventory/sqlstore"},
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "cmd/slipway/simulate", "agent"},
@@ -114,7 +116,8 @@ var owners = map[string][]string{
 	"go.yaml.in/yaml":                        {"cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "autoinstall", "render", "kickstart", "preseed", "ignition", "machine/convert", "machine/apply", "machine/capi", "machine/want", "machine/metal"},
 	"github.com/coreos":                      {"ignition"},
 	"github.com/pmezard/go-difflib":          {"provision"},
-	"golang.org/x/crypto":                    {"secret"},
+	"rsc.io/qr":                              {"web"},
+	"golang.org/x/crypto":                    {"secret", "web"}, // web: argon2id of passwords
 	"github.com/go-logr/logr":                {"machine/attach"},
 	"k8s.io":                                 {"machine"},
 	"sigs.k8s.io":                            {"machine"},

@@ -70,6 +70,9 @@ func All() []Benchmark {
 		{Name: "kube-claims-bare", Run: kubeBare("kube-claims-bare", func(k *kube) (float64, float64) { return k.together, k.bareTogether })},
 		{Name: "kube-shown-bare", Run: kubeBare("kube-shown-bare", func(k *kube) (float64, float64) { return k.shown, k.bareShown })},
 		{Name: "kube-memory", Run: kubeBenchmark("kube-memory", "MB", kubeMemory, func(k *kube) float64 { return k.memory })},
+		{Name: "kube-manager", Run: managerBenchmark("kube-manager", func(m *manager) float64 { return m.resident })},
+		{Name: "kube-manager-own", Run: managerBenchmark("kube-manager-own", func(m *manager) float64 { return m.own })},
+		{Name: "kube-manager-peak", Run: managerBenchmark("kube-manager-peak", func(m *manager) float64 { return m.peak })},
 		{Name: "kube-calls", Run: kubeBenchmark("kube-calls", "calls", kubeCalls, func(k *kube) float64 { return k.calls })},
 		{Name: "install-48", Programs: []string{"ip", "taskset", "nice", "curl"}, Run: install48},
 		{Name: "stream-dd", Programs: stream, Run: streamBenchmark("stream-dd", agentRaw, curlDD, "curl-dd")},
@@ -90,6 +93,7 @@ type Env struct {
 	ourRate int                // highest DHCP rate of ours in this run; 0 until it is measured
 	deliver *delivery          // latencies of documents in this run; nil until they are measured
 	kube    *kube              // with a Kubernetes control plane in this run; nil until it is measured
+	manager *manager           // the same with controllers in a process of their own
 	streams map[string]float64 // megabytes per second onto a disk, by way; nil until they are measured
 }
 

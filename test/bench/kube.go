@@ -82,26 +82,12 @@ func kubeBare(name string, of func(*kube) (ours, bare float64)) func(context.Con
 
 // kubeRun measures 1,000 MetalMachines on 1,000 hosts that robots play.
 func kubeRun(ctx context.Context, e *Env) (k *kube, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the rig broke: %v", p)
-		}
-	}()
-	for _, part := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
-		if _, err := os.Stat(filepath.Join("../../build/parts", part)); err != nil {
-			return nil, errors.New("needs etcd and kube-apiserver; run: make kube-binaries")
-		}
-	}
-	if err := os.Setenv(cluster.Env, "1"); err != nil {
+	r, end, err := kubeRig(e, []rig.Setup{metal.Setup})
+	if err != nil {
 		return nil, err
 	}
-	tb, end := rig.Outside()
-	defer end()
-	n := kubeN
-	if e.Quick {
-		n = 100
-	}
-	r := rig.New(tb, rig.Options{Hosts: n, Setup: []rig.Setup{metal.Setup}})
+	defer end(&err)
+	tb, n := r.TB(), kubeSize(e)
 	r.StopControllers()
 	k = &kube{}
 	if err := k.bare(ctx, r, n); err != nil {
@@ -154,6 +140,32 @@ func kubeRun(ctx context.Context, e *Env) (k *kube, err error) {
 		return nil, fmt.Errorf("%.0f calls in a minute in which nothing happened", k.quiet)
 	}
 	return k, nil
+}
+
+// kubeRig makes a rig with hosts that robots play. end ends it, and turns what broke in it into an error.
+func kubeRig(e *Env, setup []rig.Setup) (r *rig.Rig, end func(*error), err error) {
+	for _, part := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
+		if _, err := os.Stat(filepath.Join("../../build/parts", part)); err != nil {
+			return nil, nil, errors.New("needs etcd and kube-apiserver; run: make kube-binaries")
+		}
+	}
+	if err := os.Setenv(cluster.Env, "1"); err != nil {
+		return nil, nil, err
+	}
+	tb, over := rig.Outside()
+	end = func(err *error) {
+		if p := recover(); p != nil {
+			*err = fmt.Errorf("the rig broke: %v", p)
+		}
+		over()
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			over()
+			err = fmt.Errorf("the rig broke: %v", p)
+		}
+	}()
+	return rig.New(tb, rig.Options{Hosts: kubeSize(e), Setup: setup}), end, nil
 }
 
 // create applies the machines and waits until each has a host, and until each shows it.

@@ -1,7 +1,8 @@
 // A real server, simulated machines and a real browser, in a network namespace of their own. Stories import it; nothing
 // in them is faked. Run: make test-ui
-import { execFile, spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -11,16 +12,18 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const require = createRequire(join(root, 'ui', 'package.json'))
-const { chromium } = require('playwright-core')
+export const { chromium } = require('playwright-core')
 const axePath = require.resolve('axe-core/axe.min.js')
-const slipway = process.env.SLIPWAY_BIN ?? join(root, 'bin', 'slipway')
+export const slipway = process.env.SLIPWAY_BIN ?? join(root, 'bin', 'slipway')
 
 export class Rack {
   // start makes the namespaces and starts a server in one of them.
-  static async start(name = `slipway-ui-${process.pid}`) {
+  static async start(name = `slipway-ui-${process.pid}`, ...flags) {
     const rack = new Rack()
     rack.name = name
+    rack.flags = flags
     rack.data = await mkdtemp(join(tmpdir(), 'slipway-ui-'))
+    process.once('exit', rack.drop) // of stories that are interrupted no hook runs
     await run(slipway, ['simulate', 'net-up', '--name', name])
     await rack.serve().catch(async (err) => {
       await rack.end()
@@ -34,7 +37,7 @@ export class Rack {
   }
 
   async serve() {
-    const [cmd, args] = this.inside(slipway, 'serve', '--interface', 'vs', '--data-dir', this.data, '--mode', 'full', '--unknown', 'wait')
+    const [cmd, args] = this.inside(slipway, 'serve', '--interface', 'vs', '--data-dir', this.data, '--mode', 'full', '--unknown', 'wait', ...(this.flags ?? []))
     this.server = spawn(cmd, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
     await new Promise((ready, failed) => {
@@ -63,6 +66,13 @@ export class Rack {
     return stdout
   }
 
+  // file writes a text to a file that only we may read, and gives its path.
+  async file(text) {
+    const path = join(this.data, `text-${(this.files = (this.files ?? 0) + 1)}`)
+    await writeFile(path, text, { mode: 0o600 })
+    return path
+  }
+
   // machines switches simulated machines on.
   machines(n, ...more) {
     const p = spawn(slipway, ['simulate', '--netns', `${this.name}-cli`, '--interface', 'vc', '--hosts', String(n), '--pace', '0', ...more], { stdio: 'ignore' })
@@ -81,20 +91,35 @@ export class Rack {
   }
 
   // page opens a page that is logged in.
-  async page(path = '/', options = {}) {
+  async page(path = '/', { token = this.token, ...options } = {}) {
     const browser = await this.browser()
     const context = await browser.newContext({ baseURL: 'http://127.0.0.1:8067', viewport: { width: 1400, height: 900 }, ...options })
     const page = await context.newPage()
-    page.setDefaultTimeout(30_000)
+    page.setDefaultTimeout(60_000)
     page.errors = []
     page.on('pageerror', (e) => page.errors.push(String(e)))
     page.on('console', (m) => m.type() === 'error' && page.errors.push(m.text()))
     await page.goto('/')
-    await page.getByLabel('Token').fill(this.token)
-    await page.getByRole('button', { name: 'Log in' }).click()
-    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-    if (path !== '/') await page.goto(path)
+    const said = await page.evaluate(async (token) => {
+      const answer = await fetch('/api/v1/logins', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ token }),
+      })
+      return answer.ok ? '' : `${answer.status} ${await answer.text()}`
+    }, token)
+    if (said) throw new Error(`the login was refused: ${said}`)
+    page.errors.length = 0 // the page has asked who is there before
+    await page.goto(path)
+    await page.getByRole('heading', { level: 1 }).first().waitFor()
     return page
+  }
+
+  // drop takes away what is left, without waiting for anything.
+  drop = () => {
+    for (const p of [...(this.racks ?? []), this.server]) p?.kill('SIGKILL')
+    execFileSync(slipway, ['simulate', 'net-down', '--name', this.name])
+    rmSync(this.data, { recursive: true, force: true })
   }
 
   async end() {
@@ -103,12 +128,18 @@ export class Rack {
     if (this.server?.exitCode === null) await this.kill()
     await run(slipway, ['simulate', 'net-down', '--name', this.name])
     await rm(this.data, { recursive: true, force: true })
+    process.removeListener('exit', this.drop)
   }
 }
 
 // faults runs axe on a page and returns what is serious.
 export async function faults(page) {
-  await page.addScriptTag({ path: axePath }).catch(() => page.evaluate(require('node:fs').readFileSync(axePath, 'utf8')))
-  const { violations } = await page.evaluate(() => window.axe.run())
+  await page.evaluate(require('node:fs').readFileSync(axePath, 'utf8')) // a script element is against the page's own policy
+  const { violations } = await page.evaluate(async () => {
+    // Colours that are still fading are nobody's colours.
+    const fading = document.getAnimations().filter((a) => a.playState === 'running' && Number.isFinite(a.effect?.getComputedTiming().endTime))
+    await Promise.allSettled(fading.map((a) => a.finished))
+    return window.axe.run()
+  })
   return violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(' ')}`)
 }

@@ -5,19 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 )
-
-// CreateToken makes a token. Its secret is in the answer and nowhere else; expiresAt may be zero.
-func (c *Client) CreateToken(ctx context.Context, name string, expiresAt time.Time) (t NewToken, err error) {
-	in := struct {
-		Name      string    `json:"name"`
-		ExpiresAt time.Time `json:"expiresAt,omitzero"`
-	}{name, expiresAt}
-	return t, c.call(ctx, http.MethodPost, "tokens", nil, in, &t)
-}
 
 // Check is one line of the server's self-check.
 type Check struct {

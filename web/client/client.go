@@ -43,6 +43,7 @@ type Config struct {
 type Client struct {
 	Hosts        Hosts
 	Subnets      Noun[inventory.Subnet]
+	Racks        Racks
 	Reservations Noun[inventory.Reservation]
 	Leases       Noun[inventory.Lease]
 	Artefacts    Noun[inventory.Artefact]
@@ -54,12 +55,14 @@ type Client struct {
 	Clusters     Clusters
 	Machines     Machines
 	Pools        Noun[Pool]
+	Views        Noun[View]
 	Goldens      Noun[inventory.Golden]
 	Operations   Operations
 	BMCs         Noun[HostBMC]
 	Sessions     Noun[inventory.BootSession]
 	Issues       Noun[inventory.Issue]
 	Tokens       Noun[inventory.Token]
+	Users        Noun[inventory.User]
 	AcceptRules  Noun[inventory.AcceptRule]
 
 	base   string // without trailing slash
@@ -102,6 +105,7 @@ func New(cfg Config) (*Client, error) {
 	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	c.Hosts = Hosts{Noun: Noun[inventory.Host]{c, "hosts"}}
 	c.Subnets = Noun[inventory.Subnet]{c, "subnets"}
+	c.Racks = Racks{Noun[Rack]{c, "racks"}}
 	c.Reservations = Noun[inventory.Reservation]{c, "reservations"}
 	c.Leases = Noun[inventory.Lease]{c, "leases"}
 	c.Artefacts = Noun[inventory.Artefact]{c, "artefacts"}
@@ -113,11 +117,13 @@ func New(cfg Config) (*Client, error) {
 	c.Clusters = Clusters{Noun[inventory.Cluster]{c, "clusters"}}
 	c.Machines = Machines{Noun[inventory.Machine]{c, "machines"}}
 	c.Pools = Noun[Pool]{c, "pools"}
+	c.Views = Noun[View]{c, "views"}
 	c.Goldens = Noun[inventory.Golden]{c, "goldens"}
 	c.BMCs = Noun[HostBMC]{c, "bmcs"}
 	c.Operations = Operations{Noun[inventory.Operation]{c, "operations"}}
 	c.Sessions = Noun[inventory.BootSession]{c, "sessions"}
 	c.Issues = Noun[inventory.Issue]{c, "issues"}
+	c.Users = Noun[inventory.User]{c, "users"}
 	c.Tokens = Noun[inventory.Token]{c, "tokens"}
 	c.AcceptRules = Noun[inventory.AcceptRule]{c, "acceptrules"}
 	return c, nil

@@ -34,6 +34,12 @@ func (f Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// ConfigLine is a line of a merged configuration, with the layer that said it.
+type ConfigLine struct {
+	Text string `json:"text"`
+	From string `json:"from,omitempty"`
+}
+
 // Preview is what a host would be given to become; secrets are shown by their references.
 type Preview struct {
 	Host       string                       `json:"host"`
@@ -52,6 +58,7 @@ type Preview struct {
 	References []string                     `json:"references,omitempty"`
 	Since      inventory.Digest             `json:"since,omitempty"` // what the host was given last
 	Diff       string                       `json:"diff,omitempty"`  // against that
+	Config     []ConfigLine                 `json:"config,omitempty"`
 }
 
 // Impact is what saving a profile or layer would do to the hosts that use it.
@@ -137,6 +144,17 @@ type SecretInput struct {
 // SetSecret stores a secret, whether it exists or not. Its value never comes back.
 func (c *Client) SetSecret(ctx context.Context, name string, in SecretInput, opts ...Option) (s inventory.Secret, err error) {
 	return s, c.call(ctx, http.MethodPut, c.Secrets.at(name), nil, in, &s, opts...)
+}
+
+// SecretUses says what keeps a secret from being deleted.
+type SecretUses struct {
+	Name   string   `json:"name"`
+	UsedBy []string `json:"usedBy"` // such as profile web
+}
+
+// SecretUses returns what uses a secret.
+func (c *Client) SecretUses(ctx context.Context, name string) (u SecretUses, err error) {
+	return u, c.call(ctx, http.MethodGet, c.Secrets.at(name)+"/uses", nil, nil, &u)
 }
 
 // TargetCheck says whether hosts can join a target.

@@ -22,6 +22,7 @@ type EventQuery struct {
 	// After is the id after which to begin: 0 is the oldest event, a negative number counts back from the newest, and
 	// FromNow leaves out what has happened.
 	After   int64
+	Before  int64  // only ids below it, and then newest first; ignored by Follow
 	Limit   int    // of a page; ignored by Follow
 	Host    string // name, id or MAC
 	Session inventory.SessionID
@@ -33,6 +34,9 @@ const FromNow = math.MaxInt64
 
 func (q EventQuery) values() url.Values {
 	v := url.Values{"after": {fmt.Sprint(q.After)}}
+	if q.Before > 0 {
+		v.Set("before", fmt.Sprint(q.Before))
+	}
 	if q.Limit > 0 {
 		v.Set("limit", fmt.Sprint(q.Limit))
 	}

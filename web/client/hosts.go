@@ -42,6 +42,9 @@ type PlacePatch struct {
 	Row  *string `json:"row,omitempty"`
 	Rack *string `json:"rack,omitempty"`
 	Unit *int    `json:"unit,omitempty"`
+
+	Height *int            `json:"height,omitempty"`
+	Face   *inventory.Face `json:"face,omitempty"` // empty: the whole depth
 }
 
 // Patch changes some fields of a host.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -88,6 +89,11 @@ func (c *Client) Job(ctx context.Context, id string, revision int64) (j Job, err
 	return j, c.call(ctx, http.MethodGet, "imports/"+url.PathEscape(id), url.Values{"revision": {fmt.Sprint(revision)}}, nil, &j)
 }
 
+// RetryJob starts an import that failed once more, as a new one.
+func (c *Client) RetryJob(ctx context.Context, id string) (j Job, err error) {
+	return j, c.call(ctx, http.MethodPost, "imports/"+url.PathEscape(id)+"/retry", nil, nil, &j)
+}
+
 // CancelJob stops an import; what has arrived is kept for the next one.
 func (c *Client) CancelJob(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, "imports/"+url.PathEscape(id), nil, nil, nil)
@@ -168,9 +174,29 @@ type Pruned struct {
 	Removed    []inventory.Digest `json:"removed"`
 	FreedBytes int64              `json:"freedBytes"`
 	Kept       []inventory.Digest `json:"kept,omitempty"`
+	IsDryRun   bool               `json:"isDryRun,omitempty"`
 }
 
-// PruneArtefacts removes what no image uses.
-func (c *Client) PruneArtefacts(ctx context.Context) (p Pruned, err error) {
-	return p, c.call(ctx, http.MethodPost, "artefacts/prune", nil, nil, &p)
+// PruneArtefacts removes what no image uses, or with isDryRun says what that is.
+func (c *Client) PruneArtefacts(ctx context.Context, isDryRun bool) (p Pruned, err error) {
+	return p, c.call(ctx, http.MethodPost, "artefacts/prune", dryRun(isDryRun), nil, &p)
+}
+
+func dryRun(is bool) url.Values {
+	if is {
+		return url.Values{"dryRun": {"true"}}
+	}
+	return nil
+}
+
+// Upload stores a file, so that an import can take it by its digest.
+func (c *Client) Upload(ctx context.Context, name string, file io.Reader) (a inventory.Artefact, err error) {
+	res, err := c.send(ctx, http.MethodPost, "artefacts", url.Values{"name": {name}}, file, func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/octet-stream")
+	})
+	if err != nil {
+		return a, err
+	}
+	defer drain(res.Body)
+	return a, decode(res.Body, &a)
 }

@@ -22,8 +22,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// authority is this site's own certificate authority: it signs the certificate of the boot door over TLS, and nothing
-// else. Keys are RSA: boot loaders built before 2024 know nothing else.
+// authority is this site's own certificate authority: it signs the certificates of the boot door and of the admin
+// door over TLS, and nothing else. Keys are RSA: boot loaders built before 2024 know nothing else.
 type authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer
@@ -125,6 +125,15 @@ func (a *authority) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	return c, nil
 }
 
+// hostNames are the names of this machine, by which people ask for the admin door.
+func hostNames() []string {
+	name, err := os.Hostname()
+	if err != nil || inventory.CheckName("host", name) != nil {
+		return nil
+	}
+	return []string{name}
+}
+
 func (a *authority) issue(addr netip.Addr, now time.Time) (*tls.Certificate, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -136,7 +145,7 @@ func (a *authority) issue(addr netip.Addr, now time.Time) (*tls.Certificate, err
 	}
 	cert := &x509.Certificate{
 		// Boot loaders that know no address in a certificate compare the common name.
-		SerialNumber: serial, Subject: pkix.Name{CommonName: addr.String()}, IPAddresses: []net.IP{addr.AsSlice()},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: addr.String()}, IPAddresses: []net.IP{addr.AsSlice()}, DNSNames: hostNames(),
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certFor), BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

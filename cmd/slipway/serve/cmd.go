@@ -14,7 +14,9 @@ type Cmd struct {
 	Config          string              `help:"YAML file with settings; flags win over it." placeholder:"FILE"`
 	Interface       []string            `help:"Interface on which machines boot; repeat for more." placeholder:"NAME"`
 	DataDir         string              `help:"Database, artefacts and socket (default /var/lib/slipway)." placeholder:"DIR"`
-	AdminListen     string              `help:"Address of the admin door, loopback only (default 127.0.0.1:8067), or fd:N." placeholder:"ADDR"`
+	AdminListen     string              `help:"Address of the admin door (default 127.0.0.1:8067), or fd:N; beyond loopback it speaks TLS." placeholder:"ADDR"`
+	AdminTLSCert    string              `name:"admin-tls-cert" help:"Certificate of the admin door, a PEM file (default: signed by this site's own authority, beyond loopback)." placeholder:"FILE"`
+	AdminTLSKey     string              `name:"admin-tls-key" help:"Its key." placeholder:"FILE"`
 	BootPort        int                 `help:"TCP port of the boot door (default 80)." placeholder:"PORT"`
 	BootTLSPort     int                 `name:"boot-tls-port" help:"TCP port of the boot door over TLS, with this site's own CA (default none)." placeholder:"PORT"`
 	Confidential    bool                `help:"Send secrets over TLS only; needs --boot-tls-port."`
@@ -47,6 +49,8 @@ func (c *Cmd) settings(version string) (Config, error) {
 	}{
 		{c.DataDir, &cfg.DataDir},
 		{c.AdminListen, &cfg.AdminListen},
+		{c.AdminTLSCert, &cfg.AdminTLSCert},
+		{c.AdminTLSKey, &cfg.AdminTLSKey},
 		{c.Catalogue, &cfg.Catalogue},
 		{c.Site, &cfg.Site},
 		{c.Kubeconfig, &cfg.Kubeconfig},

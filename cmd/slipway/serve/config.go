@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -22,6 +23,10 @@ type Config struct {
 	Interfaces   []string `yaml:"interfaces"`   // where machines boot
 	DataDir      string   `yaml:"dataDir"`      // database, artefacts, socket
 	AdminListen  string   `yaml:"adminListen"`  // address of the admin door, or fd:N for an open listener
+	AdminTLSCert string   `yaml:"adminTLSCert"` // certificate of the admin door, a PEM file; empty: by the site's own authority, where TLS is needed
+	AdminTLSKey  string   `yaml:"adminTLSKey"`  // its key
+	ExternalURL  string   `yaml:"externalURL"`  // of the admin door, as browsers reach it
+	OIDC         *OIDC    `yaml:"oidc"`         // by which people log in; nil: passwords and tokens
 	BootPort     int      `yaml:"bootPort"`     // TCP port of the boot door on the provisioning addresses
 	BootTLSPort  int      `yaml:"bootTLSPort"`  // and of the same over TLS; 0: none
 	Confidential bool     `yaml:"confidential"` // send secrets over TLS only
@@ -39,8 +44,11 @@ type Config struct {
 	Advertise     bool               `yaml:"advertise"`     // answer router solicitations, which spares iPXE a wait of 16 s
 	CheckConflict bool               `yaml:"checkConflict"` // ask the network before an address is leased for the first time
 	KeepHistory   inventory.Duration `yaml:"keepHistory"`   // how long events, ended boots and closed issues stay; 0: for ever
-	LogLevel      string             `yaml:"logLevel"`
-	LogFormat     string             `yaml:"logFormat"` // text or json
+	// Deadlines replace how long steps of operations and boots may take before they count as late: netboot: 20m.
+	Deadlines      map[string]inventory.Duration `yaml:"deadlines"`
+	RecordConsoles bool                          `yaml:"recordConsoles"` // keep serial consoles open while something is done with their hosts
+	LogLevel       string                        `yaml:"logLevel"`
+	LogFormat      string                        `yaml:"logFormat"` // text or json
 
 	Version string    `yaml:"-"`
 	Out     io.Writer `yaml:"-"` // where the first start prints the admin token and the self-check
@@ -61,7 +69,7 @@ type Quirk struct {
 func Default() Config {
 	return Config{
 		DataDir: "/var/lib/slipway", AdminListen: "127.0.0.1:8067", BootPort: 80, Mode: "auto", Unknown: string(inventory.UnknownDisk),
-		Advertise: true, CheckConflict: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
+		Advertise: true, CheckConflict: true, RecordConsoles: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
 	}
 }
 
@@ -119,6 +127,14 @@ func (c *Config) badValue() (key string, row int, err error) {
 	if c.KeepHistory < 0 || c.KeepHistory > 0 && c.KeepHistory < inventory.Duration(time.Hour) {
 		return "keepHistory", 0, inventory.Errorf(inventory.Invalid, "--keep-history %s is shorter than an hour", c.KeepHistory).WithHint("use 0 to keep history for ever")
 	}
+	for name, d := range c.Deadlines {
+		if !slices.Contains(provision.StepNames(), name) {
+			return "deadlines", 0, inventory.Errorf(inventory.Invalid, "deadlines: %q is no step", name).WithHint("steps are: %s", strings.Join(provision.StepNames(), " "))
+		}
+		if d < inventory.Duration(time.Second) {
+			return "deadlines", 0, inventory.Errorf(inventory.Invalid, "deadlines: %s for %s is shorter than a second", d, name).WithHint("leave it out for the usual one")
+		}
+	}
 	if c.Site != "" {
 		if err := inventory.CheckName("site", c.Site); err != nil {
 			return "site", 0, err
@@ -130,14 +146,15 @@ func (c *Config) badValue() (key string, row int, err error) {
 		}
 	}
 	if !strings.HasPrefix(c.AdminListen, "fd:") {
-		a, err := netip.ParseAddrPort(c.AdminListen)
-		if err != nil {
+		if _, err := netip.ParseAddrPort(c.AdminListen); err != nil {
 			return "adminListen", 0, inventory.Errorf(inventory.Invalid, "--admin-listen %q is not an address with a port", c.AdminListen).WithHint("write it as 127.0.0.1:8067")
 		}
-		if !a.Addr().IsLoopback() {
-			return "adminListen", 0, inventory.Errorf(inventory.Invalid, "--admin-listen %s is not loopback, and this release has no TLS for the admin door", c.AdminListen).
-				WithHint("reach it through ssh -L 8067:127.0.0.1:8067, or through the socket in %s", c.DataDir)
-		}
+	}
+	if (c.AdminTLSCert == "") != (c.AdminTLSKey == "") {
+		return "adminTLSCert", 0, inventory.Errorf(inventory.Invalid, "a certificate and its key go together").WithHint("give both --admin-tls-cert and --admin-tls-key")
+	}
+	if _, err := c.oidc(); err != nil {
+		return "oidc", 0, err
 	}
 	for i := range c.Quirks {
 		if _, err := c.Quirks[i].row(); err != nil {

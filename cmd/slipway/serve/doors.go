@@ -57,6 +57,7 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 		"lease book": a.followNetworks,
 		"subnets":    a.lateSubnets,
 		"targets":    a.followTargets,
+		"samples":    a.sample,
 	}
 	if a.cfg.Advertise {
 		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Log: a.log}).Serve
@@ -66,14 +67,14 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 
 // tlsListen is where the boot door speaks TLS; nowhere unless the configuration names a port.
 func (a *appliance) tlsListen() []netip.AddrPort {
-	if a.authority == nil {
+	if a.cfg.BootTLSPort == 0 {
 		return nil
 	}
 	return []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.cfg.BootTLSPort))}
 }
 
 func (a *appliance) tlsConfig() *tls.Config {
-	if a.authority == nil {
+	if a.cfg.BootTLSPort == 0 {
 		return nil
 	}
 	return a.authority.config()

@@ -27,7 +27,7 @@ func ensureToken(ctx context.Context, store inventory.Store, now time.Time) (sec
 		_, _ = rand.Read(b) // never fails
 		secret = "slipway_" + hex.EncodeToString(b)
 		sum := sha256.Sum256([]byte(secret))
-		return tx.CreateToken(&inventory.Token{Name: "admin", Hash: hex.EncodeToString(sum[:])}, now)
+		return tx.CreateToken(&inventory.Token{Name: "admin", Hash: hex.EncodeToString(sum[:]), Grants: inventory.AdminEverywhere()}, now)
 	})
 	return secret, err
 }

@@ -96,7 +96,7 @@ func TestBadSettingsAreRefusedWithAHint(t *testing.T) {
 		{"an unknown mode", func(c *Config) { c.Mode = "proxy" }, `--mode "proxy" is not known`},
 		{"a reversed word for unknown machines", func(c *Config) { c.Unknown = "boot" }, `--unknown "boot" is not known`},
 		{"a range with one end", func(c *Config) { c.Range = "10.0.0.1" }, "is not a range"},
-		{"an admin door for everyone", func(c *Config) { c.AdminListen = "0.0.0.0:8067" }, "is not loopback"},
+		{"a certificate without its key", func(c *Config) { c.AdminTLSCert = "a.crt" }, "go together"},
 		{"an admin door without port", func(c *Config) { c.AdminListen = "127.0.0.1" }, "is not an address with a port"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/secret"
@@ -47,12 +46,7 @@ func (a *appliance) openSecrets(ctx context.Context) (box *secret.Box, reportKey
 // openBox returns what seals and opens secrets. Its key is a systemd credential, or a file of the data directory that
 // the first start makes; a backup of the database alone opens nothing.
 func openBox(dataDir string, storedN int) (*secret.Box, []byte, error) {
-	path := filepath.Join(dataDir, keyFile)
-	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, keyCred)); err == nil {
-			path = filepath.Join(dir, keyCred)
-		}
-	}
+	path := keyPath(dataDir)
 	text, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if storedN > 0 {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"slipway.dev/slipway/bmc/fake"
+	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
@@ -46,9 +47,11 @@ type appliance struct {
 	bank      *fake.Bank // of simulated controllers
 	joiner    *join.Joiner
 	attacher  *attach.Attacher
-	authority *authority // nil without a boot door over TLS
+	authority *authority // nil where no door speaks TLS
+	tls       *adminTLS  // of the admin door; nil: it speaks without
 	admin     *web.Server
 	metrics   *prometheus.Registry
+	samples   samples
 }
 
 // Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. Whatever makes it
@@ -126,7 +129,7 @@ func (a *appliance) start(ctx context.Context) error {
 	a.printStart(append(checks, made...), secret)
 	var confidential *provision.Confidential
 	if a.cfg.BootTLSPort != 0 {
-		if a.authority, err = openAuthority(a.cfg.DataDir, time.Now()); err != nil {
+		if _, err = a.siteAuthority(); err != nil {
 			return err
 		}
 		if a.cfg.Confidential {
@@ -136,7 +139,7 @@ func (a *appliance) start(ctx context.Context) error {
 	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Alarm: a.noteJoin, ServingCerts: true})
 	a.engine = provision.New(provision.Config{
 		Store: a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
-		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory),
+		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: neighbourOf,
 		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
 		Nodes: node.New(node.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log}),
@@ -148,17 +151,40 @@ func (a *appliance) start(ctx context.Context) error {
 	if err := a.attachFile(ctx, box); err != nil {
 		return err
 	}
+	if a.tls, err = a.openAdminTLS(); err != nil {
+		return err
+	}
+	provider, err := a.cfg.oidc()
+	if err != nil {
+		return err
+	}
 	a.admin = web.New(web.Config{
-		Store: a.store, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
+		TLS: a.tlsKeeper(), OIDC: provider,
+		Backups: backups{a.store, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
+		Store:   a.store, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
 		SelfCheck: func(ctx context.Context) []Check {
 			checks, _ := a.selfCheck(ctx, a.cfg.Interfaces)
+			if a.tls != nil {
+				checks = append(checks, a.tls.check())
+			}
+			if c, ok := a.admin.CheckOIDC(ctx); ok {
+				checks = append(checks, c)
+			}
 			return append(checks, a.checkSubnets(ctx)...)
 		},
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), UI: ui.Files(), NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(),
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(), BootPort: a.cfg.BootPort, Interfaces: a.interfaces,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), Clusters: a, Appliance: here,
 	})
 	return nil
+}
+
+func deadlines(of map[string]inventory.Duration) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for step, d := range of {
+		out[step] = time.Duration(d)
+	}
+	return out
 }
 
 func newHostID() inventory.HostID { return inventory.HostID(uuid.Must(uuid.NewV7()).String()) }
@@ -216,7 +242,7 @@ func (a *appliance) printStart(checks []Check, secret string) {
 	fmt.Fprintf(a.cfg.Out, "slipway %s, data in %s\n", a.cfg.Version, a.cfg.DataDir)
 	printChecks(a.cfg, checks)
 	if secret != "" {
-		fmt.Fprintf(a.cfg.Out, "\nadmin token, shown only now: %s\n\n", secret)
+		fmt.Fprintf(a.cfg.Out, "\nadmin token, shown only now: %s\nIt lets you in at first. Make a user for each person: slipway user create NAME --role admin\n\n", secret)
 	}
 }
 
@@ -231,7 +257,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.cfg.Out, "API on http://%s and on %s\n", tcp.Addr(), socket.Addr())
+	fmt.Fprintf(a.cfg.Out, "API on %s and on %s\n", a.adminURL(tcp.Addr()), socket.Addr())
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	behind, behindCtx := errgroup.WithContext(background)
@@ -241,7 +267,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind.Go(func() error { return a.attacher.Serve(behindCtx) })
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
-	for name, door := range a.doors(tcp, socket) {
+	for name, door := range a.doors(a.tls.wrap(tcp), socket) {
 		doors.Go(func() error {
 			if err := door(doorsCtx); err != nil {
 				return fmt.Errorf("%s: %w", name, err)

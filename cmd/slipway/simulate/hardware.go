@@ -26,7 +26,16 @@ func hardwareOf(id Identity) inventory.Hardware {
 			{Name: "nvme0n1", Model: "Synthetic NVMe", Serial: "N" + id.Serial, SizeBytes: 960 << 30},
 			{Name: "sda", Model: "Synthetic HDD", Serial: "S" + id.Serial, SizeBytes: 4 << 40, IsRotational: true},
 		},
-		Ports:  []inventory.Port{{Name: "eno1", MAC: inventory.MAC(macText(id.MAC, ":")), HasLink: true}},
+		Ports:  []inventory.Port{{Name: "eno1", MAC: inventory.MAC(macText(id.MAC, ":")), HasLink: true, SpeedMbps: 25000, Neighbour: neighbourOf(id)}},
 		Kernel: fmt.Sprintf("6.12.%d", id.Index%4),
+	}
+}
+
+// neighbourOf is the switch port that the machine is at: each forty machines, as many as a rack takes, have one switch.
+func neighbourOf(id Identity) *inventory.Neighbour {
+	leaf := id.Index/40 + 1
+	return &inventory.Neighbour{
+		Chassis: fmt.Sprintf("02:00:5e:00:%02x:%02x", leaf>>8, leaf&0xff), System: fmt.Sprintf("leaf-%d", leaf),
+		Port: fmt.Sprintf("Ethernet%d", id.Index%40+1), Management: fmt.Sprintf("10.255.%d.%d", leaf>>8, leaf&0xff), VLAN: 77,
 	}
 }

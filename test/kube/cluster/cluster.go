@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,6 +145,14 @@ func (c *Cluster) StartAPI() {
 
 // StopAPI stops the API server: the cluster is down, and remembers everything.
 func (c *Cluster) StopAPI() { c.api.stop() }
+
+// HangAPI lets the API server answer nothing any more, while its connections stay: StopAPI ends that.
+func (c *Cluster) HangAPI() {
+	c.t.Helper()
+	if err := c.api.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		c.t.Fatal(err)
+	}
+}
 
 // StartManager starts the controllers that sign and approve certificate requests, look after bootstrap tokens, and say how
 // many pods their budgets let go.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"slipway.dev/slipway/inventory"
+	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
 	metalv1 "slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
@@ -99,6 +100,31 @@ var deleteRows = []row{
 			s.Error("its disk was not wiped")
 		}
 	}},
+	{name: "delete: one of a set leaves its host to its successor", hosts: 1, run: func(s *stage) {
+		b := s.leave(func(*pair) {})
+		s.until("its host is kept for the set", func() error {
+			h := s.hostOf(b)
+			return is(strings.HasSuffix(h.ReuseKey, "/"+s.ns+"/c/workers"), "it is kept for %q", h.ReuseKey)
+		})
+	}},
+	{name: "delete: with the whole Cluster nobody is kept a host", hosts: 1, run: func(s *stage) {
+		b := s.leave(func(*pair) {
+			s.edit(s.cluster, func() { s.cluster.Finalizers = append(s.cluster.Finalizers, clusterv1.ClusterFinalizer) }, false)
+			if err := s.c.Delete(ctx, s.cluster); err != nil {
+				s.Fatal(err)
+			}
+		})
+		s.freeForAll(b)
+		s.edit(s.cluster, func() { s.cluster.Finalizers = nil }, false)
+	}},
+	{name: "delete: with the whole set nobody is kept a host", hosts: 1, run: func(s *stage) {
+		b := s.leave(func(p *pair) {
+			if err := s.c.Delete(ctx, p.set); err != nil {
+				s.Fatal(err)
+			}
+		})
+		s.freeForAll(b)
+	}},
 	{name: "delete: of the SlipwayMachine alone is warned about", hosts: 1, run: func(s *stage) {
 		p := s.whole("m", nil)
 		if err := s.c.Delete(ctx, p.sm); err != nil {
@@ -185,6 +211,49 @@ var deleteRows = []row{
 			return nil
 		})
 	}},
+}
+
+// leave lets a machine of a set that prefers its old host go, after before, and returns what plays its host.
+func (s *stage) leave(before func(*pair)) *rig.Robot {
+	s.Helper()
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "workers", Finalizers: []string{clusterv1.MachineSetFinalizer}}}
+	set.Spec.ClusterName, set.Spec.Selector.MatchLabels = "c", map[string]string{"set": "workers"}
+	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
+	set.Spec.Template.Spec = clusterv1.MachineSpec{
+		ClusterName: "c", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr("x")},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.Group, Kind: "SlipwayMachineTemplate", Name: "x"},
+	}
+	s.create(set)
+	p := s.whole("m", func(m *clusterMachine, sm *slipwayMachine) {
+		m.Labels = map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineSetNameLabel: "workers"}
+		m.OwnerReferences = append(m.OwnerReferences, s.ownerRef("MachineSet", set))
+		sm.Spec.Placement.Reuse = metalv1.ReusePrefer
+	})
+	p.set = set
+	before(p)
+	b := p.robot()
+	p.remove()
+	p.untilGone()
+	s.untilFree(b)
+	s.edit(set, func() { set.Finalizers = nil }, false)
+	return b
+}
+
+func (s *stage) hostOf(b *rig.Robot) inventory.Host {
+	s.Helper()
+	v, err := s.r.Appliance().FindHost(ctx, b.ID())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return v.Host
+}
+
+// freeForAll looks whether a host is kept for nobody.
+func (s *stage) freeForAll(b *rig.Robot) {
+	s.Helper()
+	if h := s.hostOf(b); h.ReuseKey != "" {
+		s.Errorf("its host is kept for %q", h.ReuseKey)
+	}
 }
 
 // strip removes an object and its finalizers after somebody has deleted it.

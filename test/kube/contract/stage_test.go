@@ -72,7 +72,7 @@ func newRig(t *testing.T, edit ...func(*rig.Options)) *rig.Rig {
 // that convert. Its controllers do not run: tests write what those would.
 func installCore(t *testing.T, r *rig.Rig, c client.Client) {
 	t.Helper()
-	for _, name := range []string{"clusters", "machines", "machinehealthchecks"} {
+	for _, name := range []string{"clusters", "machines", "machinesets", "machinehealthchecks"} {
 		f, err := os.Open(filepath.Join(coreDir(t), "core", "config", "crd", "bases", "cluster.x-k8s.io_"+name+".yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -241,8 +241,9 @@ func (s *stage) edit(o client.Object, fn func(), isStatus bool) {
 // pair is a Machine with its SlipwayMachine.
 type pair struct {
 	*stage
-	m  *clusterv1.Machine
-	sm *infrav1.SlipwayMachine
+	m   *clusterv1.Machine
+	sm  *infrav1.SlipwayMachine
+	set *clusterv1.MachineSet // that it is one of; nil for none
 }
 
 // add makes a Machine and its SlipwayMachine, as a MachineSet would.

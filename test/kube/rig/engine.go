@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/render"
 	"slipway.dev/slipway/secret"
+	"slipway.dev/slipway/web"
 )
 
 // The profiles that a rig has.
@@ -174,3 +176,11 @@ func (b *Robot) store(tx inventory.Tx, labels map[string]string) error {
 
 // Secrets opens what is stored sealed, by name.
 func (r *Rig) Secrets() join.Secrets { return vault{r.box, r.Store} }
+
+// API returns the REST API of the server of the moment, as its socket answers it.
+func (r *Rig) API() http.Handler {
+	return web.New(web.Config{
+		Store: r.Store, Lifecycle: r.Engine(), Configs: r.Engine(), Events: r.hub.Load(), Secrets: r.box, Appliance: r.local.Load(),
+		NewHostID: newHostID, Vendor: func(inventory.MAC) string { return "ACME" }, BootBase: boot, Version: "test", Now: r.Now, Log: r.o.Log,
+	}).SocketHandler()
+}

@@ -27,6 +27,7 @@ var shared struct {
 	ns   atomic.Int64 // namespaces so far: none ends where nothing deletes what is in it
 	turn sync.Mutex
 	once sync.Once
+	logs sync.Once // controller-runtime keeps the first log that it is given
 	tb   *lasting
 	it   *cluster.Cluster
 }

@@ -43,6 +43,9 @@ import (
 // Setup adds controllers to a manager, such as metal.Setup.
 type Setup = func(mgr manager.Manager, env machine.Env) error
 
+// LeaseHolder is who holds the lease of controllers with Options.Elected.
+const LeaseHolder = "the-rig"
+
 // LogEnv shows what engine and controllers log, for people who look for a fault.
 const LogEnv = "SLIPWAY_RIG_LOG"
 
@@ -61,6 +64,8 @@ type Options struct {
 	// Namespaces and WatchFilter narrow what controllers look at.
 	Namespaces  []string
 	WatchFilter string
+	// Elected has the controllers act only while they hold the lease, and is told each time that they may.
+	Elected func()
 	// Nodes empties the nodes of machines that go; nil empties none.
 	Nodes func(*Rig) provision.Nodes
 	Log   *slog.Logger // of the engine and the controllers; none when nil
@@ -137,6 +142,7 @@ func New(t testing.TB, o Options) *Rig {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	shared.logs.Do(func() { attach.RouteLogs(o.Log) })
 	r := &Rig{t: t, o: o, byName: map[string]*Robot{}, scheme: schemeOf(t, o)}
 	r.Cluster = controlPlane(t)
 	r.Kubeconfig = r.Cluster.Admin()
@@ -259,6 +265,9 @@ func (r *Rig) StartControllers() {
 		Appliance: r.Appliance(), Cluster: "test", Namespaces: r.o.Namespaces, WatchFilter: r.o.WatchFilter,
 		Sets: []attach.Set{set}, Log: r.o.Log,
 	}
+	if r.o.Elected != nil {
+		o.Identity, o.OnElected = LeaseHolder, r.o.Elected
+	}
 	r.controllers = run(func(ctx context.Context) error {
 		for { // as the attacher does: a manager that ends is started again
 			err := attach.Run(ctx, cfg, o)
@@ -298,6 +307,9 @@ func (r *Rig) StopAPI() { r.Cluster.StopAPI() }
 
 // StartAPI starts the cluster's API server again.
 func (r *Rig) StartAPI() { r.Cluster.StartAPI() }
+
+// TB is what the rig was made for.
+func (r *Rig) TB() testing.TB { return r.t }
 
 // Engine returns the engine of the moment, and Appliance what controllers are given.
 func (r *Rig) Engine() *provision.Engine { return r.engine.Load() }

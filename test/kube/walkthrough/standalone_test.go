@@ -54,6 +54,9 @@ func TestAClusterFromAnEmptyRack(t *testing.T) {
 	if made.client == nil {
 		t.Error("no cluster was made")
 	}
+	if !made.looked {
+		t.Errorf("nobody looked for secrets in /metrics: %v", made.err)
+	}
 }
 
 // kubeadm is what happens on machines that are to be a cluster.
@@ -62,6 +65,7 @@ type kubeadm struct {
 	dir    string
 	client client.Client // of the new cluster, nil before it is made
 	joined map[string]bool
+	looked bool  // for secrets in the server's figures
 	err    error // the last that went wrong
 }
 
@@ -72,12 +76,16 @@ func (k *kubeadm) play(ctx context.Context) {
 			continue // the kinds are not there yet
 		}
 		for _, m := range all.Items {
-			if m.Status.Phase == metalv1.PhaseJoining && !k.joined[m.Name] {
+			comes := m.Status.Phase == metalv1.PhaseJoining || m.Status.Phase == metalv1.PhaseRunning // its node may be there without being ready
+			if comes && !k.joined[m.Name] {
 				if err := k.start(ctx, &m); err != nil {
 					k.err = fmt.Errorf("%s: %w", m.Name, err)
 					continue
 				}
 				k.joined[m.Name] = true
+				if !slices.Contains(m.Spec.Roles, metalv1.RoleControlPlane) {
+					k.err = k.metricsAreClean(ctx)
+				}
 			}
 		}
 	}
@@ -103,9 +111,10 @@ func (k *kubeadm) start(ctx context.Context, m *metalv1.MetalMachine) error {
 	if err := k.client.Get(ctx, client.ObjectKeyFromObject(n), n); err != nil {
 		return err
 	}
+	before := n.DeepCopy()
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
 	n.Status.NodeInfo.KubeletVersion = m.Spec.Versions.Kubelet
-	return k.client.Status().Update(ctx, n)
+	return k.client.Status().Patch(ctx, n, client.MergeFrom(before)) // Slipway labels the node at the same time
 }
 
 // init makes the cluster at the address that the page names.

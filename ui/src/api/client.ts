@@ -12,6 +12,22 @@ export type Operation = Schemas['Operation']
 export type Event = Schemas['Event']
 export type Issue = Schemas['Issue']
 export type Session = Schemas['BootSession']
+export type Image = Schemas['Image']
+export type Artefact = Schemas['Artefact']
+export type Job = Schemas['Job']
+export type CatalogueEntry = Schemas['Entry']
+export type Profile = Known<'Profile', 'name'>
+export type Layer = Schemas['Layer']
+export type Secret = Known<'Secret', 'name'>
+export type AcceptRule = Known<'AcceptRule', 'name'>
+export type Golden = Known<'Golden', 'name'>
+export type Impact = Schemas['Impact']
+export type Finding = Schemas['Finding']
+export type User = Known<'User', 'name' | 'grants'>
+export type Token = Known<'Token', 'name' | 'grants'>
+export type Pool = Known<'Pool', 'name'>
+export type Cluster = Known<'Cluster', 'name'>
+export type Target = Known<'JoinTarget', 'name'>
 
 // Nouns are the lists of the API by their names.
 export interface Nouns {
@@ -21,6 +37,24 @@ export interface Nouns {
   events: Event
   issues: Issue
   sessions: Session
+  images: Image
+  artefacts: Artefact
+  catalogue: CatalogueEntry
+  profiles: Profile
+  layers: Layer
+  secrets: Secret
+  acceptrules: AcceptRule
+  goldens: Golden
+  users: User
+  tokens: Token
+  pools: Pool
+  clusters: Cluster
+  targets: Target
+  racks: Schemas['Rack']
+  subnets: Schemas['Subnet']
+  reservations: Schemas['Reservation']
+  leases: Schemas['Lease']
+  views: Schemas['KeptView'] & { name: string }
 }
 
 // Problem is what the server says when it refuses: what is wrong, what to do next, and the request's name in its log.
@@ -32,21 +66,28 @@ export class Problem extends Error {
     readonly hint = '',
     readonly requestID = '',
     readonly fields: { location?: string; message: string }[] = [],
+    readonly findings: Schemas['Finding'][] = [],
   ) {
     super(detail)
   }
 }
 
-const key = 'slipway-token'
-
-// The token lives as long as the browser's tab.
-export const token = {
-  get: () => sessionStorage.getItem(key) ?? '',
-  set: (value: string) => (value ? sessionStorage.setItem(key, value) : sessionStorage.removeItem(key)),
+// headers are what every request brings. Who asks is in a cookie, which no script can read.
+export function headers(more: Record<string, string> = {}): Record<string, string> {
+  return more
 }
 
-export function headers(more: Record<string, string> = {}): Record<string, string> {
-  return token.get() ? { ...more, Authorization: `Bearer ${token.get()}` } : more
+const outs = new Set<() => void>()
+
+// onOut calls fn when the server says that nobody is logged in any more.
+export function onOut(fn: () => void): () => void {
+  outs.add(fn)
+  return () => void outs.delete(fn)
+}
+
+// out is to be called with a 401 that came another way than through api.
+export function out() {
+  for (const fn of outs) fn()
 }
 
 export const api = createClient<paths>({ baseUrl: '' })
@@ -56,6 +97,7 @@ api.use({
     return request
   },
   async onResponse({ response }) {
+    if (response.status === 401 && !response.url.endsWith('/api/v1/logins')) out()
     if (!response.ok) throw await problemOf(response)
   },
   onError({ error }) {
@@ -66,7 +108,15 @@ api.use({
 export async function problemOf(r: Response): Promise<Problem> {
   try {
     const p = (await r.json()) as Partial<Schemas['Problem']>
-    return new Problem(r.status, p.title ?? r.statusText, p.detail ?? r.statusText, p.hint, p.requestID, p.errors ?? [])
+    return new Problem(
+      r.status,
+      p.title ?? r.statusText,
+      p.detail ?? r.statusText,
+      p.hint,
+      p.requestID,
+      p.errors ?? [],
+      p.findings ?? [],
+    )
   } catch {
     return new Problem(r.status, r.statusText || 'Error', `The server answered ${r.status}.`)
   }

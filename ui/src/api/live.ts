@@ -1,5 +1,5 @@
 import type { QueryClient } from '@tanstack/react-query'
-import { type Event, headers } from './client'
+import { type Event, headers, out } from './client'
 
 export type Line = 'live' | 'connecting' | 'polling'
 
@@ -7,6 +7,7 @@ export type Line = 'live' | 'connecting' | 'polling'
 const pollFor = 5_000
 // gatherFor is how long events are gathered before what they touch is read anew: a rack that boots sends hundreds a second.
 const gatherFor = 250
+const flushMax = 5_000
 
 type Listener = (e: Event) => void
 
@@ -72,6 +73,7 @@ export class Live {
     const more: Record<string, string> = { Accept: 'text/event-stream' }
     if (this.last) more['Last-Event-ID'] = this.last
     const r = await fetch('/api/v1/events', { headers: headers(more), signal: this.stop.signal })
+    if (r.status === 401) out()
     if (!r.ok || !r.body) throw new Error(`the stream answered ${r.status}`)
     opened()
     if (!this.last) void this.queries.invalidateQueries() // what happened before the stream began
@@ -95,14 +97,22 @@ export class Live {
     const e = JSON.parse(data) as Event
     for (const fn of this.listeners) fn(e)
     for (const noun of nounsOf(e)) this.touched.add(noun)
-    this.timer ??= setTimeout(() => this.flush(), gatherFor)
+    this.timer ??= setTimeout(() => void this.flush(), gatherFor)
   }
 
-  private flush() {
-    this.timer = undefined
+  // flush reads anew what events touched, and only then gathers again, four times as long as that took: lists that take
+  // long to read are not read over and over.
+  private async flush() {
     const nouns = this.touched
     this.touched = new Set()
-    void this.queries.invalidateQueries({ predicate: (q) => nouns.has(String(q.queryKey[0])) })
+    const began = performance.now()
+    const read = this.queries.invalidateQueries({ predicate: (q) => nouns.has(String(q.queryKey[0])) })
+    await Promise.race([read, new Promise((r) => setTimeout(r, flushMax))])
+    this.timer = undefined
+    if (this.touched.size > 0 && !this.stop.signal.aborted) {
+      const wait = Math.max(gatherFor, Math.min(flushMax, 4 * (performance.now() - began)))
+      this.timer = setTimeout(() => void this.flush(), wait)
+    }
   }
 }
 
@@ -113,5 +123,6 @@ export function nounsOf(e: Pick<Event, 'kind' | 'hostID' | 'subject'>): string[]
   const noun = e.subject?.split('/')[0]
   if (noun) nouns.push(`${noun}s`, 'issues')
   if (e.kind.startsWith('dhcp')) nouns.push('leases')
+  else nouns.push('audit')
   return nouns
 }

@@ -1,48 +1,143 @@
-import { Alert, Stack, StackItem } from '@patternfly/react-core'
-import { Link } from 'react-router'
+import {
+  Alert,
+  Checkbox,
+  FormSelect,
+  FormSelectOption,
+  Label,
+  Stack,
+  StackItem,
+  Title,
+  Toolbar,
+  ToolbarContent,
+  ToolbarItem,
+} from '@patternfly/react-core'
+import { useEffect } from 'react'
+import { Link, useSearchParams } from 'react-router'
 import type { Issue } from '../api/client'
+import { useHostNames } from '../api/names'
 import { useList } from '../api/queries'
+import { Command } from '../parts/Command'
 import { Loaded, Nothing } from '../parts/Failure'
 import { Screen } from '../parts/Screen'
 import { When } from '../parts/When'
 
+// grouped puts issues of a type together, the worst and the newest first.
+export function grouped(issues: Issue[]): [type: string, Issue[]][] {
+  const all = new Map<string, Issue[]>()
+  for (const i of issues) all.set(i.type, [...(all.get(i.type) ?? []), i])
+  const weight = (i: Issue[]) => (i.some((x) => x.severity === 'error' && !x.closedAt) ? 0 : 1)
+  return [...all].sort(
+    ([, a], [, b]) => weight(a) - weight(b) || Math.max(...b.map((i) => i.id)) - Math.max(...a.map((i) => i.id)),
+  )
+}
+
 export function Issues() {
-  const issues = useList('issues')
+  const [params, setParams] = useSearchParams()
+  const isAll = params.has('all')
+  const type = params.get('type') ?? ''
+  const severity = params.get('severity') ?? ''
+  const issues = useList('issues', isAll ? { all: true } : {})
+  const set = (key: string, value: string) =>
+    setParams(
+      (p) => {
+        if (value) p.set(key, value)
+        else p.delete(key)
+        return p
+      },
+      { replace: true },
+    )
+  const types = grouped(issues.data ?? []).map(([t]) => t)
   return (
     <Screen
       title="Issues"
-      about="What is wrong now, with its cause and what to do. An issue closes by itself when its cause is gone."
+      about="What is wrong, with its cause and what to do. An issue closes by itself when its cause is gone: nobody has to tick it off."
     >
+      <Toolbar>
+        <ToolbarContent>
+          <ToolbarItem>
+            <FormSelect aria-label="Type" value={type} onChange={(_, v) => set('type', v)}>
+              <FormSelectOption value="" label="every type" />
+              {[...new Set([...types, ...(type ? [type] : [])])].map((t) => (
+                <FormSelectOption key={t} value={t} label={t} />
+              ))}
+            </FormSelect>
+          </ToolbarItem>
+          <ToolbarItem>
+            <FormSelect aria-label="Severity" value={severity} onChange={(_, v) => set('severity', v)}>
+              <FormSelectOption value="" label="errors and warnings" />
+              <FormSelectOption value="error" label="errors: a machine is stopped" />
+              <FormSelectOption value="warning" label="warnings" />
+            </FormSelect>
+          </ToolbarItem>
+          <ToolbarItem alignSelf="center">
+            <Checkbox
+              id="closed"
+              label="closed ones too"
+              isChecked={isAll}
+              onChange={(_, on) => set('all', on ? 'yes' : '')}
+            />
+          </ToolbarItem>
+        </ToolbarContent>
+      </Toolbar>
       <Loaded query={issues}>
-        {(all) => (all.length === 0 ? <Nothing title="Nothing is wrong" /> : <IssueList issues={all} />)}
+        {(all) => {
+          const shown = all.filter((i) => (!type || i.type === type) && (!severity || i.severity === severity))
+          if (shown.length === 0)
+            return <Nothing title={all.length === 0 ? 'Nothing is wrong' : 'No issue is like that'} />
+          return grouped(shown).map(([t, list]) => (
+            <section key={t} aria-label={t} style={{ marginBlockEnd: '1.5rem' }}>
+              <Title headingLevel="h2" style={{ marginBlockEnd: '0.5rem' }}>
+                {t} <Label isCompact>{list.length}</Label>
+              </Title>
+              <IssueList issues={list.slice(0, 100)} at={Number(params.get('id') ?? 0)} />
+              {list.length > 100 && <p>and {list.length - 100} more of the same</p>}
+            </section>
+          ))
+        }}
       </Loaded>
+      <Command cli={`slipway issue list${isAll ? ' --all' : ''}`} />
     </Screen>
   )
 }
 
-export function IssueList({ issues }: { issues: Issue[] }) {
-  const hosts = useList('hosts')
-  const named = new Map(hosts.data?.map((h) => [h.id, h.name]))
+export function IssueList({ issues, at = 0 }: { issues: Issue[]; at?: number }) {
+  const named = useHostNames(issues.flatMap((i) => i.hostIDs ?? []))
+  useEffect(() => {
+    if (at) document.getElementById(`issue-${at}`)?.scrollIntoView({ block: 'center' })
+  }, [at])
   return (
     <Stack hasGutter>
       {issues.map((i) => (
-        <StackItem key={i.id}>
+        <StackItem key={i.id} id={`issue-${i.id}`}>
           <Alert
             isInline
-            variant={i.severity === 'error' ? 'danger' : 'warning'}
-            title={`${i.type}: ${i.cause}`}
-            component="h2"
+            variant={i.closedAt ? 'success' : i.severity === 'error' ? 'danger' : 'warning'}
+            title={i.cause}
+            component="h3"
+            className={i.id === at ? 'issue-here' : ''}
           >
             {i.hint && <p>{i.hint}</p>}
             <p>
-              {(i.hostIDs ?? []).map((id) => (
+              <small>
+                {i.type} · <When at={i.openedAt} />
+                {i.seenN > 1 && (
+                  <>
+                    , {i.seenN} times, last <When at={i.seenAt} />
+                  </>
+                )}
+                {i.closedAt && (
+                  <>
+                    , closed <When at={i.closedAt} />
+                  </>
+                )}
+              </small>{' '}
+              {(i.hostIDs ?? []).slice(0, 20).map((id) => (
                 <span key={id}>
-                  <Link to={`/hosts/${named.get(id) ?? id}`}>{named.get(id) ?? id}</Link>{' '}
+                  <Link to={`/hosts/${encodeURIComponent(named(id))}`}>{named(id)}</Link>{' '}
                 </span>
               ))}
-              <small>
-                since <When at={i.openedAt} />
-              </small>
+              {(i.hostIDs ?? []).length > 20 && `and ${(i.hostIDs ?? []).length - 20} more hosts `}
+              {i.subnet && <Link to={`/networks?subnet=${encodeURIComponent(i.subnet)}`}>subnet {i.subnet}</Link>}
             </p>
           </Alert>
         </StackItem>

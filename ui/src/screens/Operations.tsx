@@ -1,71 +1,127 @@
-import { Progress } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
-import { Link } from 'react-router'
-import type { Operation } from '../api/client'
-import { useList } from '../api/queries'
+import {
+  Button,
+  Checkbox,
+  FormSelect,
+  FormSelectOption,
+  SearchInput,
+  Toolbar,
+  ToolbarContent,
+  ToolbarItem,
+} from '@patternfly/react-core'
+import { useState } from 'react'
+import { Route, Routes, useSearchParams } from 'react-router'
+import { usePage } from '../api/page'
+import { Command } from '../parts/Command'
+import { flags } from '../parts/cli'
 import { Loaded, Nothing } from '../parts/Failure'
 import { Screen } from '../parts/Screen'
-import { When } from '../parts/When'
+import { OperationPage } from './operations/OperationPage'
+import { OperationTable } from './operations/OperationTable'
+
+export { OperationTable } from './operations/OperationTable'
 
 export function Operations() {
-  const operations = useList('operations')
+  return (
+    <Routes>
+      <Route index element={<OperationList />} />
+      <Route path=":id" element={<OperationPage />} />
+    </Routes>
+  )
+}
+
+const kinds = ['inspect', 'install', 'reinstall', 'release', 'clean', 'power', 'remediate', 'rotate']
+const page = 100
+const pageMax = 1000
+
+function OperationList() {
+  const [params, setParams] = useSearchParams()
+  const [shown, setShown] = useState(page)
+  const get = (key: string) => params.get(key) ?? ''
+  const set = (key: string, value: string) =>
+    setParams(
+      (p) => {
+        if (value) p.set(key, value)
+        else p.delete(key)
+        return p
+      },
+      { replace: true },
+    )
+  const query = {
+    ...(get('kind') && { kind: get('kind') }),
+    ...(get('host') && { host: get('host') }),
+    ...(get('machine') && { machine: get('machine') }),
+    ...(get('open') && { open: true }),
+  }
+  const operations = usePage('operations', query, shown)
   return (
     <Screen title="Operations" about="What is being done with hosts, step by step, and what was.">
+      <Toolbar>
+        <ToolbarContent>
+          <ToolbarItem>
+            <FormSelect aria-label="Kind" value={get('kind')} onChange={(_, v) => set('kind', v)}>
+              <FormSelectOption value="" label="every kind" />
+              {kinds.map((k) => (
+                <FormSelectOption key={k} value={k} label={k} />
+              ))}
+            </FormSelect>
+          </ToolbarItem>
+          {['host', 'machine'].map((key) => (
+            <ToolbarItem key={key}>
+              <Filter key={get(key)} name={key} value={get(key)} set={(v) => set(key, v)} />
+            </ToolbarItem>
+          ))}
+          <ToolbarItem alignSelf="center">
+            <Checkbox
+              id="open-only"
+              label="under way only"
+              isChecked={get('open') !== ''}
+              onChange={(_, on) => set('open', on ? 'yes' : '')}
+            />
+          </ToolbarItem>
+        </ToolbarContent>
+      </Toolbar>
       <Loaded query={operations}>
-        {(all) =>
+        {({ items: all, hasMore }) =>
           all.length === 0 ? (
-            <Nothing title="Nothing was done yet">
+            <Nothing title={Object.keys(query).length > 0 ? 'No operation is like that' : 'Nothing was done yet'}>
               Installing, inspecting, wiping and powering hosts shows here.
             </Nothing>
           ) : (
-            <OperationTable operations={all} />
+            <>
+              <OperationTable operations={all} />
+              {hasMore &&
+                (shown < pageMax ? (
+                  <Button variant="link" onClick={() => setShown(shown + page)}>
+                    Show more
+                  </Button>
+                ) : (
+                  <p>There are more: narrow the list, or read them by the command below.</p>
+                ))}
+            </>
           )
         }
       </Loaded>
+      <Command
+        cli={`slipway operation list${flags({ kind: get('kind'), host: get('host'), machine: get('machine'), all: get('open') === '' })}`}
+      />
     </Screen>
   )
 }
 
-export function OperationTable({ operations }: { operations: Operation[] }) {
-  const hosts = useList('hosts')
-  const named = new Map(hosts.data?.map((h) => [h.id, h.name]))
+// Filter is applied with Enter: the server looks for exactly that name.
+function Filter({ name, value, set }: { name: string; value: string; set: (v: string) => void }) {
+  const [text, setText] = useState(value)
   return (
-    <Table aria-label="Operations" variant="compact">
-      <Thead>
-        <Tr>
-          <Th>Kind</Th>
-          <Th>Host</Th>
-          <Th>Step</Th>
-          <Th>State</Th>
-          <Th>Reason</Th>
-          <Th>Began</Th>
-        </Tr>
-      </Thead>
-      <Tbody>
-        {operations.map((o) => {
-          const host = named.get(o.hostID) ?? o.hostID
-          const { bytes: done = 0, total = 0 } = o.progress ?? {}
-          return (
-            <Tr key={o.id}>
-              <Td dataLabel="Kind">{o.kind}</Td>
-              <Td dataLabel="Host">
-                <Link to={`/hosts/${host}`}>{host}</Link>
-              </Td>
-              <Td dataLabel="Step">
-                {o.step}
-                {total > 0 && <Progress aria-label={`${o.step} of ${host}`} value={(100 * done) / total} size="sm" />}
-              </Td>
-              <Td dataLabel="State">{o.state}</Td>
-              <Td dataLabel="Reason">
-                {o.reason} {o.hint && <small>{o.hint}</small>}
-              </Td>
-              <Td dataLabel="Began">
-                <When at={o.startedAt} />
-              </Td>
-            </Tr>
-          )
-        })}
-      </Tbody>
-    </Table>
+    <SearchInput
+      aria-label={`Of ${name}`}
+      placeholder={`of ${name}, then Enter`}
+      value={text}
+      onChange={(_, v) => setText(v)}
+      onSearch={(_, v) => set(v.trim())}
+      onClear={() => {
+        setText('')
+        set('')
+      }}
+    />
   )
 }

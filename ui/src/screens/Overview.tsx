@@ -1,60 +1,200 @@
-import { Card, CardBody, CardTitle, Gallery, Title } from '@patternfly/react-core'
+import {
+  Alert,
+  Button,
+  Card,
+  CardBody,
+  CardTitle,
+  Content,
+  Gallery,
+  Grid,
+  GridItem,
+  Spinner,
+  Title,
+} from '@patternfly/react-core'
 import { Link } from 'react-router'
+import { useMe } from '../api/me'
 import { useList } from '../api/queries'
-import { Loaded, Nothing } from '../parts/Failure'
+import { useRows } from '../api/rows'
+import { Checks, useChecks } from '../parts/Checks'
+import { Command } from '../parts/Command'
+import { Failure, Loaded } from '../parts/Failure'
 import { Screen } from '../parts/Screen'
-import { stateLook } from '../parts/State'
+import { State, stateLook } from '../parts/State'
+import { useLive } from '../shell/App'
 import { IssueList } from './Issues'
-import { OperationTable } from './Operations'
+import { OperationTable } from './operations/OperationTable'
+import { Throughput } from './overview/Throughput'
 
 const states = ['discovered', 'inspecting', 'available', 'installing', 'active', 'releasing', 'cleaning', 'failed']
+const shown = 10
 
 export function Overview() {
-  const hosts = useList('hosts')
-  const issues = useList('issues')
-  const operations = useList('operations', { open: true })
+  const me = useMe()
+  const { rows, isWhole, error, refresh } = useRows(useLive())
   return (
     <Screen title="Overview">
-      <Loaded query={hosts}>
+      {(me?.needsSetup || (isWhole && rows.length === 0)) && (
+        <Alert
+          isInline
+          variant="info"
+          title={me?.needsSetup ? 'Nobody has an account yet' : 'No host was heard of yet'}
+          component="h2"
+          style={{ marginBlockEnd: '1rem' }}
+          actionLinks={<Link to="/setup">Set up Slipway</Link>}
+        >
+          The setup goes from the network to the first machine that boots, or tries it with simulated ones.
+        </Alert>
+      )}
+      {error !== undefined && <Failure error={error} again={refresh} />}
+      {isWhole ? <States all={rows} /> : error === undefined && <Spinner aria-label="Loading" />}
+      <Part title="Failing now">
+        <Failing />
+      </Part>
+      <Part title="Running operations">
+        <Running />
+      </Part>
+      <Part title="The last hour">
+        <Throughput />
+      </Part>
+      <Part title="Health of this server">
+        <Health />
+      </Part>
+      <Command cli="slipway selfcheck" />
+    </Screen>
+  )
+}
+
+function Part({ title, children }: { title: string; children: React.ReactNode }) {
+  return (
+    <section aria-label={title} style={{ marginBlockStart: '1.5rem' }}>
+      <Title headingLevel="h2" style={{ marginBlockEnd: '0.5rem' }}>
+        {title}
+      </Title>
+      {children}
+    </section>
+  )
+}
+
+function States({ all }: { all: readonly { state: string }[] }) {
+  const counts = new Map<string, number>()
+  for (const h of all) counts.set(h.state, (counts.get(h.state) ?? 0) + 1)
+  return (
+    <Gallery hasGutter minWidths={{ default: '8rem', lg: '14rem' }}>
+      {states.map((s) => (
+        <Card key={s} isCompact>
+          <CardTitle>
+            <span aria-hidden>{stateLook(s)[1]}</span> {s}
+          </CardTitle>
+          <CardBody>
+            <Link
+              to={`/hosts?q=state=${s}`}
+              style={{ fontSize: '1.75rem' }}
+              aria-label={`${counts.get(s) ?? 0} hosts ${s}`}
+            >
+              {counts.get(s) ?? 0}
+            </Link>
+          </CardBody>
+        </Card>
+      ))}
+    </Gallery>
+  )
+}
+
+function Failing() {
+  const issues = useList('issues')
+  const machines = useList('machines', { phase: 'failed' })
+  return (
+    <>
+      {(machines.data ?? []).slice(0, shown).map((m) => (
+        <Alert
+          key={m.uid}
+          isInline
+          variant="danger"
+          component="h3"
+          title={`Machine ${m.name}: ${m.reason ?? 'has failed'}`}
+          style={{ marginBlockEnd: '1rem' }}
+          actionLinks={<Link to={`/machines/${encodeURIComponent(m.name)}`}>Decide what to do</Link>}
+        >
+          {m.hint}
+        </Alert>
+      ))}
+      <Loaded query={issues}>
         {(all) => (
-          <Gallery hasGutter minWidths={{ default: '9rem' }}>
-            {states.map((s) => (
-              <Card key={s} isCompact>
-                <CardTitle>
-                  <span aria-hidden>{stateLook(s)[1]}</span> {s}
-                </CardTitle>
-                <CardBody>
-                  <Link
-                    to={`/hosts?q=state=${s}`}
-                    style={{ fontSize: '1.75rem' }}
-                    aria-label={`${all.filter((h) => h.state === s).length} hosts ${s}`}
-                  >
-                    {all.filter((h) => h.state === s).length}
-                  </Link>
-                </CardBody>
-              </Card>
-            ))}
-          </Gallery>
+          <>
+            {all.length === 0 && (machines.data ?? []).length === 0 && (
+              <Content component="p">Nothing is wrong.</Content>
+            )}
+            <IssueList issues={[...all].sort((a, b) => a.severity.localeCompare(b.severity)).slice(0, shown)} />
+            {all.length > shown && <Link to="/issues">All {all.length} issues</Link>}
+          </>
         )}
       </Loaded>
-      <Title headingLevel="h2" style={{ marginBlock: '1.5rem 0.5rem' }}>
-        Failing now
-      </Title>
-      <Loaded query={issues}>
-        {(all) => (all.length === 0 ? <p>Nothing is wrong.</p> : <IssueList issues={all.slice(0, 20)} />)}
-      </Loaded>
-      <Title headingLevel="h2" style={{ marginBlock: '1.5rem 0.5rem' }}>
-        Running operations
-      </Title>
-      <Loaded query={operations}>
-        {(all) =>
-          all.length === 0 ? (
-            <Nothing title="Nothing is being done" />
-          ) : (
-            <OperationTable operations={all.slice(0, 50)} />
-          )
-        }
-      </Loaded>
-    </Screen>
+    </>
+  )
+}
+
+function Running() {
+  const operations = useList('operations', { open: true })
+  return (
+    <Loaded query={operations}>
+      {(all) =>
+        all.length === 0 ? (
+          <Content component="p">
+            Nothing is being done. <Link to="/operations">What was done</Link>
+          </Content>
+        ) : (
+          <>
+            <OperationTable operations={all.slice(0, shown)} label="Running operations" />
+            {all.length > shown && <Link to="/operations?open=yes">All {all.length} that are under way</Link>}
+          </>
+        )
+      }
+    </Loaded>
+  )
+}
+
+function Health() {
+  const checks = useChecks()
+  const artefacts = useList('artefacts')
+  const images = useList('images')
+  const bytes = (artefacts.data ?? []).reduce((n, a) => n + a.sizeBytes, 0)
+  return (
+    <Grid hasGutter>
+      <GridItem lg={8}>
+        <Loaded query={checks}>
+          {(all) => {
+            const bad = all.filter((c) => c.status !== 'ok')
+            return (
+              <>
+                {bad.length === 0 ? (
+                  <Content component="p">All {all.length} checks are good.</Content>
+                ) : (
+                  <Checks checks={bad} />
+                )}
+                <Button variant="link" isInline isLoading={checks.isFetching} onClick={() => void checks.refetch()}>
+                  Look again
+                </Button>
+              </>
+            )
+          }}
+        </Loaded>
+      </GridItem>
+      <GridItem lg={4}>
+        <Card isCompact>
+          <CardTitle component="h3">Images and their files</CardTitle>
+          <CardBody>
+            <p>
+              <Link to="/images">{images.data?.length ?? 0} images</Link> of {artefacts.data?.length ?? 0} files,{' '}
+              {(bytes / 1e9).toFixed(1)} GB
+            </p>
+            {images.data?.length === 0 && (
+              <p>
+                <State state="pending" /> Machines have nothing to boot yet.
+              </p>
+            )}
+          </CardBody>
+        </Card>
+      </GridItem>
+    </Grid>
   )
 }

@@ -1,18 +1,14 @@
+import { Spinner } from '@patternfly/react-core'
 import { useQueryClient } from '@tanstack/react-query'
-import { createContext, useContext, useEffect, useState } from 'react'
+import { createContext, Suspense, useContext, useEffect, useState } from 'react'
 import { Route, Routes } from 'react-router'
-import { token } from '../api/client'
 import { type Line, Live } from '../api/live'
 import { Nothing } from '../parts/Failure'
 import { Screen } from '../parts/Screen'
-import { Host } from '../screens/host/Host'
-import { Hosts } from '../screens/hosts/Hosts'
-import { Issues } from '../screens/Issues'
-import { Machines } from '../screens/Machines'
-import { Operations } from '../screens/Operations'
-import { Overview } from '../screens/Overview'
 import { Frame } from './Frame'
 import { Login } from './Login'
+import { useLogin } from './login'
+import { places } from './places'
 
 const LiveContext = createContext<Live | undefined>(undefined)
 export const useLive = () => useContext(LiveContext)
@@ -25,7 +21,8 @@ export function useLine(): Line {
 }
 
 export function App() {
-  const [isIn, setIn] = useState(token.get() !== '')
+  const { at, entered, again, leave } = useLogin()
+  const isIn = at === 'in'
   const queries = useQueryClient()
   const [live, setLive] = useState<Live>()
   useEffect(() => {
@@ -35,22 +32,23 @@ export function App() {
     setLive(l)
     return () => l.end()
   }, [isIn, queries])
-  if (!isIn) return <Login entered={() => setIn(true)} />
-  const leave = () => {
-    token.set('')
-    queries.clear()
-    setIn(false)
-  }
+  if (at === 'unknown') return <Spinner aria-label="Loading" />
+  if (!isIn) return <Login at={at} entered={entered} again={again} />
   return (
     <LiveContext value={live}>
-      <Frame leave={leave}>
+      <Frame leave={() => void leave()}>
         <Routes>
-          <Route path="/" element={<Overview />} />
-          <Route path="/hosts" element={<Hosts />} />
-          <Route path="/hosts/:name" element={<Host />} />
-          <Route path="/machines" element={<Machines />} />
-          <Route path="/operations" element={<Operations />} />
-          <Route path="/issues" element={<Issues />} />
+          {places.map((p) => (
+            <Route
+              key={p.path}
+              path={p.path}
+              element={
+                <Suspense fallback={<Spinner aria-label="Loading" />}>
+                  <p.screen />
+                </Suspense>
+              }
+            />
+          ))}
           <Route
             path="*"
             element={

@@ -1,6 +1,5 @@
 import {
   Button,
-  Label,
   Masthead,
   MastheadBrand,
   MastheadContent,
@@ -8,6 +7,7 @@ import {
   MastheadMain,
   MastheadToggle,
   Nav,
+  NavGroup,
   NavItem,
   NavList,
   Page,
@@ -17,31 +17,47 @@ import {
   SkipToContent,
 } from '@patternfly/react-core'
 import { BarsIcon } from '@patternfly/react-icons'
-import { type ReactNode, useState } from 'react'
-import { Link, useLocation } from 'react-router'
-import { useLine } from './App'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { Link, useLocation, useNavigate } from 'react-router'
+import { useList } from '../api/queries'
+import { Bell, BellList, Toasts, useSeen } from './Bell'
+import { Boundary } from './Boundary'
+import { Help } from './Help'
+import { doingOf, isTyping } from './keys'
+import { LineStatus } from './LineStatus'
+import { linkOf, type Place, places } from './places'
+import { Search } from './Search'
+import { Tray } from './Tray'
+import { Updated } from './Updated'
+import { UserMenu } from './UserMenu'
 
-export const places = [
-  ['/', 'Overview'],
-  ['/hosts', 'Hosts'],
-  ['/machines', 'Machines'],
-  ['/operations', 'Operations'],
-  ['/issues', 'Issues'],
-] as const
+// gFor is how long a g waits for its letter.
+const gFor = 1_500
 
 export function Frame({ leave, children }: { leave: () => void; children: ReactNode }) {
   const { pathname } = useLocation()
-  const [isDark, setDark] = useState(() => document.documentElement.classList.contains('pf-v6-theme-dark'))
-  const turn = () => {
-    document.documentElement.classList.toggle('pf-v6-theme-dark', !isDark)
-    localStorage.setItem('slipway-theme', isDark ? 'light' : 'dark')
-    setDark(!isDark)
+  const search = useRef<HTMLInputElement>(null)
+  const [isHelp, setHelp] = useState(false)
+  const [isBell, setBell] = useState(false)
+  const { seen, see } = useSeen()
+  const issues = useList('issues')
+  useKeys(
+    () => search.current?.focus(),
+    () => setHelp(true),
+  )
+  const turnBell = () => {
+    if (isBell) see(Math.max(seen, ...(issues.data ?? []).map((i) => i.id)))
+    setBell(!isBell)
   }
   return (
     <Page
       isManagedSidebar
       mainContainerId="main"
+      mainAriaLabel="Screen"
       skipToContent={<SkipToContent href="#main">Skip to content</SkipToContent>}
+      isNotificationDrawerExpanded={isBell}
+      notificationDrawer={<BellList seen={seen} close={turnBell} />}
+      banner={<Updated />}
       masthead={
         <Masthead>
           <MastheadMain>
@@ -54,14 +70,12 @@ export function Frame({ leave, children }: { leave: () => void; children: ReactN
               <MastheadLogo component={(props) => <Link {...props} to="/" />}>Slipway</MastheadLogo>
             </MastheadBrand>
           </MastheadMain>
-          <MastheadContent style={{ marginInlineStart: 'auto', gap: '0.75rem' }}>
-            <LineLabel />
-            <Button variant="plain" onClick={turn} aria-label={isDark ? 'Light colours' : 'Dark colours'}>
-              {isDark ? '☀' : '☾'}
-            </Button>
-            <Button variant="secondary" onClick={leave}>
-              Log out
-            </Button>
+          <MastheadContent className="masthead-right">
+            <Search input={search} />
+            <LineStatus />
+            <Bell seen={seen} isOpen={isBell} turn={turnBell} />
+            <Colours />
+            <UserMenu leave={leave} help={() => setHelp(true)} />
           </MastheadContent>
         </Masthead>
       }
@@ -69,30 +83,81 @@ export function Frame({ leave, children }: { leave: () => void; children: ReactN
         <PageSidebar>
           <PageSidebarBody>
             <Nav aria-label="Screens">
-              <NavList>
-                {places.map(([path, name]) => (
-                  <NavItem key={path} isActive={path === '/' ? pathname === '/' : pathname.startsWith(path)}>
-                    <Link to={path}>{name}</Link>
-                  </NavItem>
-                ))}
-              </NavList>
+              {groups().map(([group, items]) =>
+                group === '' ? (
+                  <NavList key={items[0]?.path}>{items.map((p) => link(p, pathname))}</NavList>
+                ) : (
+                  <NavGroup key={group} title={group}>
+                    {items.map((p) => link(p, pathname))}
+                  </NavGroup>
+                ),
+              )}
             </Nav>
           </PageSidebarBody>
         </PageSidebar>
       }
     >
-      {children}
+      <Boundary at={pathname}>{children}</Boundary>
+      <Tray />
+      <Toasts />
+      {isHelp && <Help close={() => setHelp(false)} />}
     </Page>
   )
 }
 
-function LineLabel() {
-  const line = useLine()
-  const colour = line === 'live' ? 'green' : line === 'polling' ? 'orange' : 'grey'
-  const words = line === 'polling' ? 'no event stream: asks every 5 s' : line
+function link(p: Place, pathname: string) {
+  const to = linkOf(p)
+  const isHere = to === '/' ? pathname === '/' : pathname === to || pathname.startsWith(`${to}/`)
   return (
-    <Label color={colour} isCompact aria-live="polite">
-      {words}
-    </Label>
+    <NavItem key={p.path} isActive={isHere}>
+      <Link to={to}>{p.name}</Link>
+    </NavItem>
+  )
+}
+
+// groups puts screens under their group's name.
+function groups(): [string, Place[]][] {
+  const all: [string, Place[]][] = []
+  for (const p of places.filter((p) => p.name !== '')) {
+    const group = p.group ?? ''
+    const same = group !== '' && all.find(([name]) => name === group)
+    if (same) same[1].push(p)
+    else all.push([group, [p]])
+  }
+  return all
+}
+
+// useKeys hears the keys that work on every screen.
+function useKeys(search: () => void, help: () => void) {
+  const go = useNavigate()
+  const before = useRef({ key: '', at: 0 })
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || isTyping(e.target)) return
+      const isLate = e.timeStamp - before.current.at > gFor
+      const doing = doingOf(e.key, isLate ? '' : before.current.key, places)
+      before.current = { key: e.key, at: e.timeStamp }
+      if (doing === undefined) return
+      e.preventDefault()
+      if (doing === 'search') search()
+      else if (doing === 'help') help()
+      else if (doing !== 'wait') go(doing.go)
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  })
+}
+
+function Colours() {
+  const [isDark, setDark] = useState(() => document.documentElement.classList.contains('pf-v6-theme-dark'))
+  const turn = () => {
+    document.documentElement.classList.toggle('pf-v6-theme-dark', !isDark)
+    localStorage.setItem('slipway-theme', isDark ? 'light' : 'dark')
+    setDark(!isDark)
+  }
+  return (
+    <Button variant="plain" onClick={turn} aria-label={isDark ? 'Light colours' : 'Dark colours'}>
+      {isDark ? '☀' : '☾'}
+    </Button>
   )
 }

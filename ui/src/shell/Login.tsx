@@ -1,42 +1,158 @@
-import { ActionGroup, Button, Form, FormGroup, LoginPage, TextInput } from '@patternfly/react-core'
-import { type FormEvent, useState } from 'react'
-import { api, token } from '../api/client'
+import { ActionGroup, Alert, Button, Form, FormGroup, LoginPage, Spinner, TextInput } from '@patternfly/react-core'
+import { type FormEvent, useEffect, useState } from 'react'
+import { send } from '../api/act'
+import { Problem } from '../api/client'
+import type { Me } from '../api/me'
 import { Failure } from '../parts/Failure'
+import type { Whereabouts } from './login'
 
-export function Login({ entered }: { entered: () => void }) {
-  const [secret, setSecret] = useState('')
+interface Offers {
+  password: boolean
+  oidc?: { title: string; refused?: { message: string; hint?: string; requestID: string } }
+}
+
+// Login lets somebody in, with a password, a token, or through the organisation's own login where that is set up.
+export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: Me) => void; again: () => void }) {
+  const [offers, setOffers] = useState<Offers>()
+  const [byToken, setByToken] = useState<boolean>()
   const [error, setError] = useState<unknown>()
-  const enter = async (e: FormEvent) => {
-    e.preventDefault()
-    token.set(secret.trim())
+  useEffect(() => {
+    send<Offers>({ method: 'GET', path: '/logins/offers' }).then(setOffers, setError)
+  }, [])
+  if (at === 'away')
+    return (
+      <LoginPage loginTitle="Slipway does not answer">
+        <Failure error={new Problem(0, 'No answer', 'The server cannot be reached.', 'Is it running?')} again={again} />
+      </LoginPage>
+    )
+  const isToken = byToken ?? offers?.password === false
+  const enter = async (body: Record<string, string>) => {
+    setError(undefined)
     try {
-      await api.GET('/api/v1/version')
-      entered()
+      entered(await send<Me>({ method: 'POST', path: '/logins', body }))
     } catch (err) {
-      token.set('')
       setError(err)
     }
   }
   return (
-    <LoginPage loginTitle="Log in to Slipway" loginSubtitle="With an API token: slipway token create NAME">
-      <Form onSubmit={enter}>
+    <LoginPage
+      loginTitle="Log in to Slipway"
+      textContent="Slipway finds bare machines, says what is in them, and installs what they are for."
+      loginSubtitle={isToken ? 'With an API token: slipway token create NAME' : 'With your user name and password'}
+    >
+      <div style={{ display: 'grid', gap: '1rem', marginBlockEnd: '1rem' }}>
+        {at === 'ended' && (
+          <Alert variant="info" isInline title="Your login has ended">
+            Log in again, and you are back where you were.
+          </Alert>
+        )}
         {error !== undefined && <Failure error={error} />}
-        <FormGroup label="Token" fieldId="token" isRequired>
-          <TextInput
-            id="token"
-            type="password"
-            autoComplete="current-password"
-            value={secret}
-            onChange={(_, v) => setSecret(v)}
-            isRequired
-          />
-        </FormGroup>
-        <ActionGroup>
-          <Button type="submit" isDisabled={secret.trim() === ''}>
-            Log in
-          </Button>
-        </ActionGroup>
-      </Form>
+        {offers?.oidc?.refused && error === undefined && <Refused {...offers.oidc.refused} />}
+      </div>
+      {offers === undefined && error === undefined ? (
+        <Spinner aria-label="Loading" />
+      ) : isToken ? (
+        <TokenForm enter={enter} />
+      ) : (
+        <PasswordForm enter={enter} />
+      )}
+      {offers?.oidc && (
+        <Button variant="secondary" isBlock component="a" href={outTo(location)} style={{ marginBlock: '1rem' }}>
+          Log in with {offers.oidc.title}
+        </Button>
+      )}
+      {offers?.password && (
+        <Button
+          variant="link"
+          isBlock
+          onClick={() => {
+            setError(undefined)
+            setByToken(!isToken)
+          }}
+        >
+          {isToken ? 'With user name and password' : 'With a token'}
+        </Button>
+      )}
+      {offers?.password === false && !offers.oidc && (
+        <p style={{ marginBlockStart: '1rem' }}>
+          There is no user yet. The server printed a token when it was started for the first time; it lets you in to
+          make the first user.
+        </p>
+      )}
     </LoginPage>
+  )
+}
+
+// outTo is the way to the organisation's login, and from there back to the page that was asked for.
+const outTo = (at: Location) => `/api/v1/logins/oidc?back=${encodeURIComponent(at.pathname + at.search + at.hash)}`
+
+function Refused({ message, hint, requestID }: { message: string; hint?: string; requestID: string }) {
+  return <Failure error={new Problem(0, 'Refused', message, hint, requestID)} />
+}
+
+type Enter = (body: Record<string, string>) => Promise<void>
+
+function useSubmit(enter: Enter, body: () => Record<string, string>) {
+  const [isBusy, setBusy] = useState(false)
+  return {
+    isBusy,
+    submit: async (e: FormEvent) => {
+      e.preventDefault()
+      setBusy(true)
+      await enter(body())
+      setBusy(false)
+    },
+  }
+}
+
+function TokenForm({ enter }: { enter: Enter }) {
+  const [secret, setSecret] = useState('')
+  const { isBusy, submit } = useSubmit(enter, () => ({ token: secret.trim() }))
+  return (
+    <Form onSubmit={submit}>
+      <FormGroup label="Token" fieldId="token" isRequired>
+        <TextInput
+          id="token"
+          type="password"
+          autoComplete="off"
+          value={secret}
+          onChange={(_, v) => setSecret(v)}
+          isRequired
+        />
+      </FormGroup>
+      <ActionGroup>
+        <Button type="submit" isDisabled={secret.trim() === '' || isBusy} isLoading={isBusy}>
+          Log in
+        </Button>
+      </ActionGroup>
+    </Form>
+  )
+}
+
+function PasswordForm({ enter }: { enter: Enter }) {
+  const [user, setUser] = useState('')
+  const [password, setPassword] = useState('')
+  const { isBusy, submit } = useSubmit(enter, () => ({ user: user.trim(), password }))
+  return (
+    <Form onSubmit={submit}>
+      <FormGroup label="User" fieldId="user" isRequired>
+        <TextInput id="user" autoComplete="username" value={user} onChange={(_, v) => setUser(v)} isRequired />
+      </FormGroup>
+      <FormGroup label="Password" fieldId="password" isRequired>
+        <TextInput
+          id="password"
+          type="password"
+          autoComplete="current-password"
+          value={password}
+          onChange={(_, v) => setPassword(v)}
+          isRequired
+        />
+      </FormGroup>
+      <ActionGroup>
+        <Button type="submit" isDisabled={user.trim() === '' || password === '' || isBusy} isLoading={isBusy}>
+          Log in
+        </Button>
+      </ActionGroup>
+    </Form>
   )
 }

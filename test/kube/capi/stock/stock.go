@@ -62,7 +62,7 @@ func Start(t testing.TB, c *cluster.Cluster) *Stack {
 		{name: "capi-cabpk", comment: "bootstrap/kubeadm", gates: "MachinePool=true,KubeadmBootstrapFormatIgnition=true"},
 		{name: "capi-kcp", comment: "controlplane/kubeadm", gates: "ClusterTopology=true,KubeadmBootstrapFormatIgnition=true"},
 	}
-	texts := manifests(t)
+	texts := Manifests(t)
 	t.Cleanup(s.clear)
 	for i := range providers {
 		p := &providers[i]
@@ -93,8 +93,8 @@ func Start(t testing.TB, c *cluster.Cluster) *Stack {
 	return s
 }
 
-// manifests reads what tools/parts.sh made, by provider.
-func manifests(t testing.TB) map[string]string {
+// Manifests are what the releases of Cluster API put into a cluster, by provider, as tools/parts.sh made them.
+func Manifests(t testing.TB) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(cluster.Part(t, "capi-manifests"))
 	if err != nil {

@@ -1,150 +1,228 @@
 import {
-  Button,
+  Checkbox,
+  Divider,
   Dropdown,
+  DropdownGroup,
   DropdownItem,
   DropdownList,
+  Form,
   MenuToggle,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
 } from '@patternfly/react-core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, type Host } from '../../api/client'
-import { Failure } from '../../parts/Failure'
+import { useNavigate } from 'react-router'
+import type { Call } from '../../api/act'
+import type { Host } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { useList } from '../../api/queries'
+import { Ask } from '../../parts/Ask'
+import { flags } from '../../parts/cli'
+import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
+import { useBMC } from './BMC'
+import { EditHost } from './EditHost'
+import { GoldenForm } from './GoldenForm'
+import { Sticker } from './Sticker'
+import { type Verb, verbs } from './verbs'
 
-interface Verb {
-  verb: string
-  title: string
-  body: Record<string, unknown>
-  command: string
-  not?: string // why it cannot be done now
-  warns?: string // what is lost by it
-}
-
-// verbs are what can be done with a host now; what cannot says why.
-export function verbs(h: Pick<Host, 'name' | 'state' | 'isProtected' | 'inMaintenance' | 'machine'>): Verb[] {
-  const list: Verb[] = []
-  const cli = (text: string) => `slipway host ${text}`
-  list.push({
-    verb: 'accept',
-    title: 'Accept',
-    body: {},
-    command: cli(`accept ${h.name}`),
-    ...(h.state !== 'discovered' && { not: 'it is accepted already' }),
-  })
-  list.push({
-    verb: 'inspect',
-    title: 'Inspect',
-    body: {},
-    command: cli(`inspect ${h.name}`),
-    ...(h.state !== 'available' && h.state !== 'failed' && { not: `it is ${h.state}` }),
-  })
-  for (const [action, title] of [
-    ['on', 'Switch on'],
-    ['off', 'Switch off'],
-    ['cycle', 'Power cycle'],
-  ] as const) {
-    list.push({
-      verb: 'power',
-      title,
-      body: { action },
-      command: cli(`power ${h.name} ${action}`),
-      ...(action !== 'on' && { warns: 'What runs on it stops at once.' }),
-    })
-  }
-  list.push({
-    verb: 'maintain',
-    title: h.inMaintenance ? 'End maintenance' : 'Begin maintenance',
-    body: { on: !h.inMaintenance },
-    command: cli(`maintain ${h.name}${h.inMaintenance ? ' --off' : ''}`),
-  })
-  list.push({
-    verb: 'protect',
-    title: h.isProtected ? 'Lift protection' : 'Protect',
-    body: { on: !h.isProtected },
-    command: cli(`protect ${h.name}${h.isProtected ? ' --off' : ''}`),
-  })
-  list.push({
-    verb: 'clean',
-    title: 'Wipe',
-    body: {},
-    command: cli(`clean ${h.name}`),
-    warns: 'Everything on its disks is lost.',
-    ...(h.isProtected ? { not: 'it is protected' } : h.machine ? { not: `machine ${h.machine} has it` } : {}),
-  })
-  return list
-}
+const groups: [Verb['about'], string][] = [
+  ['life', 'Life'],
+  ['power', 'Power'],
+  ['flags', 'Flags'],
+  ['more', 'More'],
+]
 
 export function Actions({ host }: { host: Host }) {
   const [isOpen, setOpen] = useState(false)
   const [asked, setAsked] = useState<Verb>()
-  const queries = useQueryClient()
-  const act = useMutation({
-    mutationFn: (v: Verb) =>
-      (api.POST as (p: string, o: object) => Promise<unknown>)(
-        `/api/v1/hosts/${encodeURIComponent(host.name)}/${v.verb}`,
-        { body: v.body },
-      ),
-    onSuccess: () => {
-      setAsked(undefined)
-      void queries.invalidateQueries()
-    },
-  })
+  const go = useNavigate()
+  const me = useMe()
+  const bmc = useBMC(host.name)
+  const all = verbs(host, bmc, me && mayNot(me, 'operator'))
+  const close = () => setAsked(undefined)
   return (
     <>
       <Dropdown
         isOpen={isOpen}
         onOpenChange={setOpen}
         onSelect={() => setOpen(false)}
+        isScrollable
+        maxMenuHeight="70vh"
+        popperProps={{ position: 'right' }}
         toggle={(ref) => (
           <MenuToggle ref={ref} onClick={() => setOpen(!isOpen)} isExpanded={isOpen} variant="primary">
             Actions
           </MenuToggle>
         )}
       >
-        <DropdownList>
-          {verbs(host).map((v) => (
-            <DropdownItem
-              key={v.title}
-              isAriaDisabled={v.not !== undefined}
-              description={v.not}
-              onClick={() => v.not === undefined && setAsked(v)}
-            >
-              {v.title}
-            </DropdownItem>
-          ))}
-        </DropdownList>
+        {groups.map(([about, title], i) => (
+          <div key={about}>
+            {i > 0 && <Divider />}
+            <DropdownGroup label={title} labelHeadingLevel="h2">
+              <DropdownList>
+                {all
+                  .filter((v) => v.about === about)
+                  .map((v) => (
+                    <DropdownItem
+                      key={v.key}
+                      isAriaDisabled={v.not !== undefined}
+                      description={v.not}
+                      isDanger={v.typed ?? false}
+                      onClick={() => v.not === undefined && setAsked(v)}
+                    >
+                      {v.title}
+                    </DropdownItem>
+                  ))}
+              </DropdownList>
+            </DropdownGroup>
+          </div>
+        ))}
       </Dropdown>
-      {asked && (
-        <Modal isOpen variant="small" onClose={() => setAsked(undefined)} aria-labelledby="ask">
-          <ModalHeader
-            labelId="ask"
-            title={`${asked.title}: ${host.name}?`}
-            {...(asked.warns && { titleIconVariant: 'warning' as const })}
-          />
-          <ModalBody>
-            {asked.warns && <p>{asked.warns}</p>}
-            <p>
-              The same by command: <code>{asked.command}</code>
-            </p>
-            {act.error && <Failure error={act.error} />}
-          </ModalBody>
-          <ModalFooter>
-            <Button
-              variant={asked.warns ? 'danger' : 'primary'}
-              isLoading={act.isPending}
-              onClick={() => act.mutate(asked)}
-            >
-              {asked.title}
-            </Button>
-            <Button variant="link" onClick={() => setAsked(undefined)}>
-              Cancel
-            </Button>
-          </ModalFooter>
-        </Modal>
+      {asked?.call && (
+        <Ask
+          title={`${asked.title}: ${host.name}?`}
+          verb={asked.title}
+          call={asked.call}
+          {...(asked.cli && { cli: asked.cli })}
+          {...(asked.warns && { warns: asked.warns })}
+          {...(asked.typed && { typed: host.name })}
+          close={close}
+          {...(asked.key === 'delete' && { done: () => void go('/hosts') })}
+        />
       )}
+      {asked?.key === 'install' && <Install host={host} close={close} />}
+      {asked?.key === 'inspect' && <Inspect host={host} close={close} />}
+      {asked?.key === 'clean' && <Clean host={host} close={close} />}
+      {asked?.key === 'edit' && <EditHost host={host} close={close} />}
+      {asked?.key === 'golden' && <GoldenForm host={host} close={close} />}
+      {asked?.key === 'sticker' && <Sticker host={host.name} close={close} />}
     </>
+  )
+}
+
+interface Form1 {
+  host: Host
+  close: () => void
+}
+
+const post = (h: Host, verb: string, body: unknown): Call => ({
+  method: 'POST',
+  path: `/hosts/${encodeURIComponent(h.name)}/${verb}`,
+  body,
+})
+
+function Install({ host, close }: Form1) {
+  const [profile, setProfile] = useState('')
+  const profiles = useList('profiles')
+  return (
+    <Ask
+      title={`Install ${host.name} at its next boot?`}
+      verb="Install"
+      warns="The installer overwrites its disks."
+      typed={host.name}
+      call={post(host, 'install', profile ? { profile } : {})}
+      cli={`slipway host install ${host.name}${flags({ profile })}`}
+      close={close}
+    >
+      <Form onSubmit={(e) => e.preventDefault()}>
+        <ChoiceField
+          label="Profile"
+          value={profile}
+          set={setProfile}
+          help="It stays pinned to the host. A machine, which you create under Machines, chooses a host by itself."
+          choices={[
+            ['', `what decides now${host.profile ? ` (pinned: ${host.profile})` : ''}`],
+            ...(profiles.data ?? []).map((p): [string, string] => [p.name, `${p.name} (image ${p.image})`]),
+          ]}
+        />
+      </Form>
+    </Ask>
+  )
+}
+
+function Inspect({ host, close }: Form1) {
+  const [mayRestart, setRestart] = useState(false)
+  const [burnIn, setBurnIn] = useState('')
+  const [mayWrite, setWrite] = useState(false)
+  const [bmcUser, setUser] = useState('')
+  return (
+    <EditForm
+      title={`Inspect ${host.name}`}
+      verb="Inspect"
+      call={post(host, 'inspect', {
+        ...(mayRestart && { mayRestart }),
+        ...(burnIn && { burnInFor: burnIn }),
+        ...(burnIn && mayWrite && { mayWrite }),
+        ...(bmcUser && { bmcUser }),
+      })}
+      cli={`slipway host inspect ${host.name}${flags({ restart: mayRestart, 'burn-in': burnIn, 'may-write': burnIn !== '' && mayWrite, 'bmc-user': bmcUser })}`}
+      close={close}
+    >
+      <p>
+        Our agent boots on it and reports what it is made of. Nothing on its disks changes, unless you allow it below.
+      </p>
+      <Checkbox
+        id="inspect-restart"
+        label="Restart it if it runs"
+        description="Without this it is looked at when it boots next. A restart ends what runs on it."
+        isChecked={mayRestart}
+        onChange={(_, on) => setRestart(on)}
+      />
+      <TextField
+        label="Burn it in for"
+        value={burnIn}
+        set={setBurnIn}
+        field="burnInFor"
+        placeholder="10m"
+        help="Loads CPU, memory, disks and network. Empty: not at all."
+      />
+      <Checkbox
+        id="inspect-write"
+        label="The burn-in may overwrite its disks"
+        isDisabled={burnIn === ''}
+        {...(burnIn === '' && { description: 'only with a burn-in' })}
+        isChecked={burnIn !== '' && mayWrite}
+        onChange={(_, on) => setWrite(on)}
+      />
+      <TextField
+        label="Account to make on its controller"
+        value={bmcUser}
+        set={setUser}
+        field="bmcUser"
+        placeholder="slipway"
+        help="Made from the host itself, with a password that nobody sees; the host is powered by it from then on. Empty: none."
+      />
+    </EditForm>
+  )
+}
+
+function Clean({ host, close }: Form1) {
+  const [mode, setMode] = useState('quick')
+  return (
+    <Ask
+      title={`Wipe ${host.name}?`}
+      verb="Wipe"
+      warns={
+        mode === 'none'
+          ? 'It counts as clean, whatever is on its disks.'
+          : 'Everything on its disks is lost, but for the disks that are kept.'
+      }
+      typed={host.name}
+      call={post(host, 'clean', { mode })}
+      cli={`slipway host clean ${host.name} --mode ${mode}`}
+      close={close}
+    >
+      <Form onSubmit={(e) => e.preventDefault()}>
+        <ChoiceField
+          label="How"
+          value={mode}
+          set={setMode}
+          choices={[
+            ['quick', 'quick: signatures and partition tables, in seconds'],
+            ['full', 'full: every block, in hours'],
+            ['secure', "secure: the disks' own erase"],
+            ['none', 'none: only call it clean'],
+          ]}
+        />
+      </Form>
+    </Ask>
   )
 }

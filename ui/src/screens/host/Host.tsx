@@ -1,31 +1,47 @@
-import {
-  CodeBlock,
-  CodeBlockCode,
-  DescriptionList,
-  DescriptionListDescription,
-  DescriptionListGroup,
-  DescriptionListTerm,
-  Tab,
-  TabContentBody,
-  Tabs,
-  TabTitleText,
-} from '@patternfly/react-core'
-import type { ReactNode } from 'react'
-import { useParams, useSearchParams } from 'react-router'
-import type { Host as HostRow, Schemas } from '../../api/client'
-import { useList, useOne } from '../../api/queries'
+import { Button, Label, Tab, TabContentBody, Tabs, TabTitleText } from '@patternfly/react-core'
+import { type ReactNode, useRef } from 'react'
+import { Link, useParams, useSearchParams } from 'react-router'
+import { type Host as HostRow, Problem } from '../../api/client'
+import { useOne } from '../../api/queries'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { State } from '../../parts/State'
 import { When } from '../../parts/When'
 import { Actions } from './Actions'
+import { HostAudit } from './Audit'
+import { Address, BMC, useController } from './BMC'
+import { BootPreview } from './BootPreview'
+import { ConfigPreview } from './ConfigPreview'
+import { Console } from './Console'
+import { Hardware } from './Hardware'
+import { Network } from './Network'
+import { Storage } from './Storage'
 import { Timeline } from './Timeline'
+import { Yaml } from './Yaml'
+import './host.css'
+
+const tabs: [key: string, title: string, body: (h: HostRow) => ReactNode][] = [
+  ['timeline', 'Timeline', (h) => <Timeline host={h} />],
+  ['hardware', 'Hardware', (h) => <Hardware host={h} />],
+  ['network', 'Network', (h) => <Network host={h} />],
+  ['storage', 'Storage', (h) => <Storage host={h} />],
+  ['config', 'Config preview', (h) => <ConfigPreview host={h} />],
+  ['boot', 'Boot preview', (h) => <BootPreview host={h} />],
+  ['console', 'Console', (h) => <Console host={h} />],
+  ['bmc', 'BMC', (h) => <BMC host={h} />],
+  ['yaml', 'YAML', (h) => <Yaml host={h} />],
+  ['audit', 'Audit', (h) => <HostAudit host={h} />],
+]
 
 export function Host() {
   const { name = '' } = useParams()
   const host = useOne('hosts', name)
+  const last = useRef<HostRow>(undefined)
+  if (host.data?.name === name) last.current = host.data
   const [params, setParams] = useSearchParams()
-  const tab = params.get('tab') ?? 'timeline'
+  const tab = tabs.some(([k]) => k === params.get('tab')) ? (params.get('tab') as string) : 'timeline'
+  const isGone = host.error instanceof Problem && host.error.status === 404
+  if (isGone) return <Gone name={name} />
   return (
     <Screen
       title={name}
@@ -41,33 +57,13 @@ export function Host() {
             mountOnEnter
             unmountOnExit
           >
-            <Tab eventKey="timeline" title={<TabTitleText>Timeline</TabTitleText>}>
-              <TabContentBody hasPadding>
-                <Timeline host={h} />
-              </TabContentBody>
-            </Tab>
-            <Tab eventKey="hardware" title={<TabTitleText>Hardware</TabTitleText>}>
-              <TabContentBody hasPadding>
-                <Hardware host={h} />
-              </TabContentBody>
-            </Tab>
-            <Tab eventKey="boot" title={<TabTitleText>Boot preview</TabTitleText>}>
-              <TabContentBody hasPadding>
-                <BootPreview name={h.name} />
-              </TabContentBody>
-            </Tab>
-            <Tab eventKey="sessions" title={<TabTitleText>Boots</TabTitleText>}>
-              <TabContentBody hasPadding>
-                <Sessions name={h.name} />
-              </TabContentBody>
-            </Tab>
-            <Tab eventKey="json" title={<TabTitleText>JSON</TabTitleText>}>
-              <TabContentBody hasPadding>
-                <CodeBlock>
-                  <CodeBlockCode>{JSON.stringify(h, null, 2)}</CodeBlockCode>
-                </CodeBlock>
-              </TabContentBody>
-            </Tab>
+            {tabs.map(([key, title, body]) => (
+              <Tab key={key} eventKey={key} title={<TabTitleText>{title}</TabTitleText>}>
+                <TabContentBody hasPadding className="host-part">
+                  {tab === key && body(h)}
+                </TabContentBody>
+              </Tab>
+            ))}
           </Tabs>
         )}
       </Loaded>
@@ -75,100 +71,81 @@ export function Host() {
   )
 }
 
+// Gone is for a host that was forgotten, also while this page was open.
+function Gone({ name }: { name: string }) {
+  return (
+    <Screen title={name}>
+      <Nothing title="There is no such host">
+        <p>It was forgotten, or has another name now. If the machine boots, it is discovered again.</p>
+        <p>
+          <Button variant="primary" component={(p) => <Link {...p} to={`/hosts?search=${encodeURIComponent(name)}`} />}>
+            All hosts
+          </Button>
+        </p>
+      </Nothing>
+    </Screen>
+  )
+}
+
+// Summary is the header: what it is, who has it, and how it stands.
 function Summary({ host: h }: { host: HostRow }) {
+  const bmc = useController(h.name).data
+  const place = [h.place.site, h.place.row, h.place.rack, h.place.unit && `U${h.place.unit}`]
+    .filter(Boolean)
+    .join(' / ')
+  const flags: [string, boolean | undefined][] = [
+    ['protected', h.isProtected],
+    ['in maintenance', h.inMaintenance],
+    ['cordoned', h.isCordoned],
+    ['adopted', h.isAdopted],
+    ['keeps its disks', h.isRetained],
+    ['armed for an installer', h.isArmed],
+    ['to be wiped', h.isDirty && !h.machine],
+  ]
   return (
-    <>
-      <State state={h.state} /> {h.stateReason} · last seen <When at={h.lastSeenAt} />
-      {h.machine && ` · machine ${h.machine}`}
-      {h.isProtected && ' · protected'}
-      {h.inMaintenance && ' · in maintenance'}
-    </>
-  )
-}
-
-function Facts({ rows }: { rows: [string, ReactNode][] }) {
-  return (
-    <DescriptionList isHorizontal isCompact>
-      {rows
-        .filter(([, v]) => v !== undefined && v !== '' && v !== 0)
-        .map(([term, v]) => (
-          <DescriptionListGroup key={term}>
-            <DescriptionListTerm>{term}</DescriptionListTerm>
-            <DescriptionListDescription>{v}</DescriptionListDescription>
-          </DescriptionListGroup>
-        ))}
-    </DescriptionList>
-  )
-}
-
-function Hardware({ host: h }: { host: HostRow }) {
-  return (
-    <Facts
-      rows={[
-        ['Manufacturer', h.manufacturer],
-        ['Product', h.product],
-        ['Serial', h.serial],
-        ['UUID', h.uuid],
-        ['Architecture', h.arch],
-        ['Firmware', h.firmware],
-        ['Memory', h.memoryMiB && `${Math.round(h.memoryMiB / 1024)} GiB`],
-        [
-          'Place',
-          [h.place.site, h.place.row, h.place.rack, h.place.unit && `U${h.place.unit}`].filter(Boolean).join(' / '),
-        ],
-        ['Network', (h.nics ?? []).map((n) => `${n.mac} ${n.vendor ?? ''}${n.isBoot ? ' (boots)' : ''}`).join(', ')],
-        [
-          'Labels',
-          Object.entries(h.labels ?? {})
-            .map(([k, v]) => `${k}=${v}`)
-            .join(', '),
-        ],
-        ...Object.entries(h.facts ?? {}).map(([k, v]): [string, string] => [k, v]),
-      ]}
-    />
-  )
-}
-
-function BootPreview({ name }: { name: string }) {
-  const e = useOne<'hosts', Schemas['Explanation']>('hosts', name, '/explain')
-  return (
-    <Loaded query={e}>
-      {(x) => (
-        <>
-          <p>
-            It would boot <strong>{x.boot}</strong> now: {x.reason}
-          </p>
-          {x.hint && <p>{x.hint}</p>}
-          <CodeBlock>
-            <CodeBlockCode>{x.script}</CodeBlockCode>
-          </CodeBlock>
-        </>
+    <span className="host-summary">
+      <span>
+        <State state={h.state} /> {h.stateReason}
+      </span>
+      <span>
+        power {bmc?.power || 'unknown'}
+        {bmc && (
+          <>
+            {' '}
+            by {bmc.driver} <Address of={bmc} />
+            {!bmc.isReachable && bmc.checkedAt && (
+              <Label isCompact color="orange">
+                does not answer
+              </Label>
+            )}
+          </>
+        )}
+      </span>
+      {h.machine && (
+        <span>
+          machine <Link to={`/machines/${encodeURIComponent(h.machine)}`}>{h.machine}</Link>
+        </span>
       )}
-    </Loaded>
-  )
-}
-
-function Sessions({ name }: { name: string }) {
-  const sessions = useList('sessions', { host: name })
-  return (
-    <Loaded query={sessions}>
-      {(all) =>
-        all.length === 0 ? (
-          <Nothing title="It has not booted from here yet" />
-        ) : (
-          <ul className="timeline">
-            {all.map((s) => (
-              <li key={s.id}>
-                <When at={s.startedAt} />
-                <span>{s.boot}</span>
-                <span>
-                  {s.reason} {s.outcome && <strong>{s.outcome}</strong>}
-                </span>
-              </li>
-            ))}
-          </ul>
-        )
-      }
-    </Loaded>
+      {h.profile && (
+        <span>
+          profile <Link to={`/profiles/${encodeURIComponent(h.profile)}`}>{h.profile}</Link>
+          {h.profileRevision ? `, revision ${h.profileRevision}` : ''}
+        </span>
+      )}
+      {place && <span>{place}</span>}
+      {[h.manufacturer, h.product, h.serial].some(Boolean) && (
+        <span>{[h.manufacturer, h.product, h.serial && `S/N ${h.serial}`].filter(Boolean).join(' ')}</span>
+      )}
+      <span>
+        last seen <When at={h.lastSeenAt} />
+      </span>
+      {flags
+        .filter(([, on]) => on)
+        .map(([word]) => (
+          <Label key={word} isCompact color="purple">
+            {word}
+          </Label>
+        ))}
+    </span>
   )
 }

@@ -1,115 +1,257 @@
-import { SearchInput, Toolbar, ToolbarContent, ToolbarItem } from '@patternfly/react-core'
-import { useVirtualizer } from '@tanstack/react-virtual'
-import { useMemo, useRef } from 'react'
-import { Link, useSearchParams } from 'react-router'
-import type { Host } from '../../api/client'
-import { useList } from '../../api/queries'
-import { Loaded, Nothing } from '../../parts/Failure'
+import { Button, ClipboardCopy, Spinner } from '@patternfly/react-core'
+import { useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react'
+import { useLocation, useNavigate, useSearchParams } from 'react-router'
+import { type HostRow, useRows } from '../../api/rows'
+import { Failure, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
-import { State } from '../../parts/State'
-import { When } from '../../parts/When'
-import { matches, parse } from './filter'
+import { inOrder, type Sort, VirtualTable } from '../../parts/VirtualTable'
+import { useLive } from '../../shell/App'
+import { BulkBar } from './BulkBar'
+import { columnOf, groupOf, usual } from './columns'
+import { Facets } from './Facets'
+import { matches, parse, type Search, selectorOf, turned } from './filter'
+import { SearchBox } from './SearchBox'
+import { Tools } from './Tools'
+import { type Shown, Views } from './Views'
+import './hosts.css'
 
-const columns = '2fr 1fr 1fr 2fr 2fr 1fr'
-
+// Hosts is every machine that was heard of: searched, grouped, kept as views, and acted on many at once.
 export function Hosts() {
-  const hosts = useList('hosts')
-  const [params, setParams] = useSearchParams()
-  const search = params.get('q') ?? ''
+  const { rows, isWhole, error, refresh } = useRows(useLive())
+  const url = useShown()
   return (
     <Screen title="Hosts" about="Every machine that was heard of, from its first packet on.">
-      <Toolbar>
-        <ToolbarContent>
-          <ToolbarItem style={{ flexGrow: 1 }}>
-            <SearchInput
-              aria-label="Search hosts"
-              placeholder="rack=R3 memory>256G !label:gpu"
-              value={search}
-              onChange={(_, v) => setParams(v ? { q: v } : {}, { replace: true })}
-              onClear={() => setParams({}, { replace: true })}
-            />
-          </ToolbarItem>
-        </ToolbarContent>
-      </Toolbar>
-      <Loaded query={hosts}>
-        {(all) =>
-          all.length === 0 ? (
-            <Nothing title="No host was heard of yet">
-              Switch a machine on that boots from the network, or try it with: slipway simulate
-            </Nothing>
-          ) : (
-            <Table hosts={all} search={search} />
-          )
-        }
-      </Loaded>
+      {error !== undefined && <Failure error={error} again={refresh} />}
+      {rows.length === 0 && !isWhole ? (
+        error === undefined && <Spinner aria-label="Loading" />
+      ) : rows.length === 0 ? (
+        <Nothing title="No host was heard of yet">
+          Switch a machine on that boots from the network, or try it with: slipway simulate
+        </Nothing>
+      ) : (
+        <Found rows={rows} isWhole={isWhole} url={url} />
+      )}
     </Screen>
   )
 }
 
-function Table({ hosts, search }: { hosts: Host[]; search: string }) {
+// useShown is what is shown, as the address of the page says it.
+function useShown() {
+  const [params, setParams] = useSearchParams()
+  const q = params.get('q') ?? ''
+  const columns = params.get('columns') ?? ''
+  const group = params.get('group') ?? ''
+  const sort = params.get('sort') ?? ''
+  const set = useCallback(
+    (more: Partial<Record<'q' | 'columns' | 'group' | 'sort', string>>) =>
+      setParams(
+        (old) => {
+          const next = new URLSearchParams(old)
+          for (const [k, v] of Object.entries(more)) {
+            if (v) next.set(k, v)
+            else next.delete(k)
+          }
+          return next
+        },
+        { replace: true },
+      ),
+    [setParams],
+  )
+  return useMemo(() => ({ q, columns, group, sort, set }), [q, columns, group, sort, set])
+}
+export type URLState = ReturnType<typeof useShown>
+
+const sortOf = (text: string): Sort =>
+  text.startsWith('-') ? { key: text.slice(1), down: true } : { key: text || 'name' }
+
+function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: boolean; url: URLState }) {
+  const go = useNavigate()
+  const [typed, type] = useTyped(url)
+  const read = useMemo(() => parse(typed), [typed])
+  const found = useFound(rows, useDeferredValue(read))
+  const columns = useMemo(() => {
+    const some = (url.columns ? url.columns.split(',') : usual).map(columnOf).filter((c) => c !== undefined)
+    return some.length ? some : usual.map(columnOf).filter((c) => c !== undefined)
+  }, [url.columns])
+  const sort = useMemo(() => sortOf(url.sort), [url.sort])
   const shown = useMemo(() => {
-    const terms = parse(search)
-    return hosts.filter((h) => matches(h, terms))
-  }, [hosts, search])
-  const scroller = useRef<HTMLDivElement>(null)
-  const rows = useVirtualizer({
-    count: shown.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => 40,
-    overscan: 12,
-  })
+    const by = columnOf(sort.key)
+    const sorted = sort.key === 'name' && !sort.down ? found : inOrder(found, by ? [by] : [], sort)
+    if (!url.group) return sorted
+    const group = { key: 'group', name: '', cell: () => null, sort: (h: HostRow) => groupOf(h, url.group) }
+    return inOrder(sorted, [group], { key: 'group' })
+  }, [found, sort, url.group])
+  const [selected, select] = useState<ReadonlySet<string>>(new Set())
+  const hosts = useSelected(rows, selected, select)
+  const [closed, close] = useState<ReadonlySet<string>>(new Set())
+  const groups = useMemo(
+    () =>
+      url.group
+        ? {
+            of: (h: HostRow) => groupOf(h, url.group),
+            closed,
+            turn: (g: string) =>
+              close((old) => {
+                const next = new Set(old)
+                if (!next.delete(g)) next.add(g)
+                return next
+              }),
+          }
+        : undefined,
+    [url.group, closed],
+  )
+  const hidden = useMemo(() => {
+    if (selected.size === 0) return 0
+    const there = new Set(shown.map(keyOf))
+    return hosts.filter((h) => !there.has(h.id)).length
+  }, [shown, hosts, selected])
+  const selector = useMemo(
+    () => (hidden === 0 && hosts.length === found.length ? selectorOf(typed, rows) : undefined),
+    [hidden, hosts, found, typed, rows],
+  )
+  const view: Shown = {
+    query: typed,
+    columns: url.columns ? url.columns.split(',') : [],
+    group: url.group,
+    sort: url.sort,
+  }
+  const set = url.set
   return (
-    <>
-      <p aria-live="polite">
-        {shown.length} of {hosts.length} hosts
-      </p>
-      <div
-        ref={scroller}
-        className="scroller"
-        role="table"
-        aria-label="Hosts"
-        aria-rowcount={shown.length + 1}
-        tabIndex={0}
-      >
-        <div
-          role="row"
-          className="host-row host-head"
-          style={{ gridTemplateColumns: columns, height: 40, position: 'sticky' }}
-        >
-          {['Name', 'State', 'Rack', 'Model', 'Machine', 'Last seen'].map((c) => (
-            <span role="columnheader" key={c}>
-              {c}
-            </span>
-          ))}
+    <div className="hosts">
+      <aside className="hosts-side" aria-label="Narrow down">
+        <Views
+          shown={view}
+          show={(v) =>
+            set({ q: v.query ?? '', columns: v.columns?.join(',') ?? '', group: v.group ?? '', sort: v.sort ?? '' })
+          }
+        />
+        <Facets
+          rows={useDeferredValue(found)}
+          search={typed}
+          turn={useCallback((k, v) => type((old) => turned(old, k, v)), [type])}
+        />
+      </aside>
+      <div>
+        <SearchBox value={typed} change={type} rows={rows} read={read} />
+        <div className="hosts-top">
+          <span aria-live="polite">
+            {found.length} of {rows.length} hosts{!isWhole && ', more are coming'}
+          </span>
+          <Tools url={url} rows={shown} search={typed} all={rows} columns={columns} />
         </div>
-        <div role="rowgroup" style={{ height: rows.getTotalSize(), position: 'relative' }}>
-          {rows.getVirtualItems().map((v) => {
-            const h = shown[v.index] as Host
-            return (
-              <div
-                role="row"
-                key={h.id}
-                className="host-row"
-                aria-rowindex={v.index + 2}
-                style={{ gridTemplateColumns: columns, height: v.size, transform: `translateY(${v.start}px)` }}
-              >
-                <span role="cell">
-                  <Link to={`/hosts/${h.name}`}>{h.name}</Link>
-                </span>
-                <span role="cell">
-                  <State state={h.state} />
-                </span>
-                <span role="cell">{[h.place.rack, h.place.unit && `U${h.place.unit}`].filter(Boolean).join(' ')}</span>
-                <span role="cell">{[h.manufacturer, h.product].filter(Boolean).join(' ') || h.nics?.[0]?.vendor}</span>
-                <span role="cell">{h.machine}</span>
-                <span role="cell">
-                  <When at={h.lastSeenAt} />
-                </span>
-              </div>
-            )
-          })}
-        </div>
+        <BulkBar hosts={hosts} hidden={hidden} selector={selector} clear={() => select(new Set())} />
+        <VirtualTable
+          label="Hosts"
+          columns={columns}
+          rows={shown}
+          keyOf={keyOf}
+          nameOf={nameOf}
+          sort={sort}
+          onSort={(s) => set({ sort: s.key === 'name' && !s.down ? '' : `${s.down ? '-' : ''}${s.key}` })}
+          selected={selected}
+          onSelect={select}
+          onOpen={(h) => go(`/hosts/${encodeURIComponent(h.name)}`)}
+          groups={groups}
+        />
+        {found.length === 0 && (
+          <Nothing title="No host is like that">
+            <Button variant="link" onClick={() => type('')}>
+              Show all {rows.length}
+            </Button>
+          </Nothing>
+        )}
+        <Cli search={typed} rows={rows} />
       </div>
-    </>
+    </div>
+  )
+}
+
+const keyOf = (h: HostRow) => h.id
+const nameOf = (h: HostRow) => h.name
+
+// useTyped is the search as it is typed; the address follows when nobody types for a moment. It follows late where there is
+// much to draw: an address that comes from here is not taken back into the box, or what was typed meanwhile would be lost.
+function useTyped(url: URLState): [string, (v: string | ((old: string) => string)) => void] {
+  const [typed, set] = useState(url.q)
+  const [seen, see] = useState(url.q)
+  const [sent, send] = useState<string[]>([url.q]) // the last is the newest
+  if (url.q !== seen) {
+    see(url.q)
+    const at = sent.lastIndexOf(url.q)
+    send(at >= 0 ? sent.slice(at) : [url.q])
+    if (at < 0) set(url.q) // a view, a link, the way back
+  }
+  const put = url.set
+  const { pathname } = useLocation()
+  useEffect(() => {
+    if (typed === sent.at(-1)) return
+    const timer = setTimeout(() => {
+      if (window.location.pathname !== pathname) return // somebody follows a link: the search must not call them back
+      send((old) => [...old, typed])
+      put({ q: typed })
+    }, 200)
+    return () => clearTimeout(timer)
+  }, [typed, sent, put, pathname])
+  return [typed, set]
+}
+
+// useFound gives the hosts that a search finds. A host that did not change is not looked at again, unless time itself
+// changes what is found.
+function useFound(rows: readonly HostRow[], read: Search): readonly HostRow[] {
+  const [, tick] = useState(0)
+  useEffect(() => {
+    if (!read.hasTime) return
+    const timer = setInterval(() => tick((n) => n + 1), 10_000)
+    return () => clearInterval(timer)
+  }, [read])
+  const known = useMemo(() => ({ read, of: new WeakMap<HostRow, boolean>() }), [read])
+  const stamp = read.hasTime ? Math.floor(Date.now() / 10_000) : 0
+  return useMemo(() => {
+    void stamp
+    if (read.any.every((t) => t.length === 0)) return rows
+    return rows.filter((h) => {
+      if (read.hasTime) return matches(h, read)
+      let is = known.of.get(h)
+      if (is === undefined) {
+        is = matches(h, read)
+        known.of.set(h, is)
+      }
+      return is
+    })
+  }, [rows, read, known, stamp])
+}
+
+// useSelected gives the selected hosts as they are now. One that is gone is selected no more.
+function useSelected(
+  rows: readonly HostRow[],
+  selected: ReadonlySet<string>,
+  select: (s: ReadonlySet<string>) => void,
+): HostRow[] {
+  const hosts = useMemo(() => (selected.size ? rows.filter((h) => selected.has(h.id)) : []), [rows, selected])
+  useEffect(() => {
+    if (hosts.length < selected.size) select(new Set(hosts.map(keyOf)))
+  }, [hosts, selected, select])
+  return hosts
+}
+
+// Cli shows the command that lists the same hosts, where there is one.
+function Cli({ search, rows }: { search: string; rows: readonly HostRow[] }) {
+  const selector = useMemo(() => selectorOf(search, rows), [search, rows])
+  const cli =
+    search.trim() === ''
+      ? 'slipway host list'
+      : selector && `slipway host list --selector '${selector.replaceAll("'", `'\\''`)}'`
+  return cli ? (
+    <ClipboardCopy
+      isReadOnly
+      hoverTip="Copy"
+      clickTip="Copied"
+      textAriaLabel="Command that lists the same"
+      className="hosts-tools"
+    >
+      {cli}
+    </ClipboardCopy>
+  ) : (
+    <small className="hosts-tools">No one command of the CLI lists just these; the export has them.</small>
   )
 }

@@ -1,0 +1,196 @@
+package backup
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
+)
+
+// Restored is what came of a restore.
+type Restored struct {
+	Manifest Manifest      `json:"manifest"`
+	Kept     string        `json:"kept,omitempty"` // where the database is that was there before
+	Missing  []ArtefactRef `json:"missing"`        // files of images that are not here
+	// HasKey says whether the key of the secrets is here, IsOtherKey that it is not the one that they were sealed with.
+	HasKey     bool `json:"hasKey"`
+	IsOtherKey bool `json:"isOtherKey"`
+}
+
+// Read goes through a backup and checks it. A nil db checks and keeps nothing; otherwise the database is written there.
+// Whatever is wrong with the file is Invalid.
+func Read(r io.Reader, db io.Writer) (m Manifest, err error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return m, damaged("it is not a gzip file", err)
+	}
+	t := tar.NewReader(z)
+	head, err := t.Next()
+	if err != nil || head.Name != manifestFile || head.Size > manifestMax {
+		return m, damaged("it does not begin with "+manifestFile, err)
+	}
+	text, err := io.ReadAll(t)
+	if err != nil {
+		return m, damaged("its manifest cannot be read", err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil || m.Format < 1 {
+		return m, damaged("its manifest cannot be read", err)
+	}
+	if m.Format > format {
+		return m, inventory.Errorf(inventory.Conflict, "the backup was made by a newer Slipway (%s)", inventory.Clean(m.Slipway, 40)).
+			WithHint("restore it with that version")
+	}
+	if head, err = t.Next(); err != nil || head.Name != databaseFile || head.Size != m.Bytes {
+		return m, damaged("it holds no database", err)
+	}
+	h := sha256.New()
+	var to io.Writer = h
+	if db != nil {
+		to = io.MultiWriter(h, db)
+	}
+	if _, err := io.Copy(to, t); err != nil {
+		return m, damaged("it is cut short or damaged", err)
+	}
+	if hex.EncodeToString(h.Sum(nil)) != m.SHA256 {
+		return m, damaged("the database in it is not the one that was put in", nil)
+	}
+	if _, err := t.Next(); !errors.Is(err, io.EOF) {
+		return m, damaged("it does not end where it should", err)
+	}
+	if _, err := io.Copy(io.Discard, io.LimitReader(z, 1<<20)); err != nil { // up to the checksum of the whole file
+		return m, damaged("it is cut short or damaged", err)
+	}
+	return m, nil
+}
+
+func damaged(why string, err error) error {
+	return &inventory.Error{
+		Kind: inventory.Invalid, Msg: "the file is no whole backup: " + why, Hint: "take another backup; nothing was changed", Err: err,
+	}
+}
+
+// Options say where a backup goes.
+type Options struct {
+	DataDir string
+	Force   bool   // even where there is a database; it is kept under another name
+	Key     string // fingerprint of the key that is there; "" for none
+	Now     time.Time
+}
+
+// Restore puts a backup into a data directory that no server uses: the caller holds its lock. It is checked, brought up to
+// date, and only then put in place, by one rename.
+func Restore(ctx context.Context, r io.Reader, o Options) (out Restored, err error) {
+	target := filepath.Join(o.DataDir, databaseFile)
+	if _, err := os.Lstat(target); err == nil && !o.Force {
+		return out, inventory.Errorf(inventory.Conflict, "there is a database in %s already", o.DataDir).
+			WithHint("--force puts the backup in its place and keeps it under another name")
+	}
+	dir := filepath.Join(o.DataDir, "restore.tmp")
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		return out, inventory.Errorf(inventory.Unavailable, "cannot write to %s: %v", o.DataDir, err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, databaseFile)
+	if out.Manifest, err = unpack(r, path); err != nil {
+		return out, err
+	}
+	if err := sqlstore.Check(ctx, path); err != nil {
+		return out, err
+	}
+	if out.Missing, err = upgrade(ctx, path, o.DataDir); err != nil {
+		return out, err
+	}
+	if out.Kept, err = place(path, target, o.Now); err != nil {
+		return out, err
+	}
+	out.HasKey = o.Key != ""
+	out.IsOtherKey = o.Key != "" && out.Manifest.Key != "" && o.Key != out.Manifest.Key
+	return out, nil
+}
+
+// unpack writes the database of a backup to a new file.
+func unpack(r io.Reader, path string) (m Manifest, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return m, inventory.Errorf(inventory.Unavailable, "cannot write %s: %v", path, err)
+	}
+	m, err = Read(r, f)
+	if done := errors.Join(f.Sync(), f.Close()); err == nil && done != nil {
+		err = inventory.Errorf(inventory.Unavailable, "cannot write %s: %v", path, done)
+	}
+	return m, err
+}
+
+// upgrade brings the database up to date by opening it as a server does, and lists the files that its images lack.
+func upgrade(ctx context.Context, path, dataDir string) (missing []ArtefactRef, err error) {
+	s, err := sqlstore.Open(ctx, sqlstore.Config{Path: path})
+	if err != nil {
+		return nil, err
+	}
+	missing = []ArtefactRef{}
+	err = s.Read(ctx, func(tx inventory.Tx) error {
+		all, err := tx.ListArtefacts(inventory.Page{})
+		for _, a := range all {
+			h := a.Digest.Hex()
+			if sizeOf(filepath.Join(dataDir, "artefacts", "sha256", h[:2], h)) != a.SizeBytes {
+				missing = append(missing, ArtefactRef{a.Digest, a.SizeBytes})
+			}
+		}
+		return err
+	})
+	return missing, errors.Join(err, s.Close())
+}
+
+// place puts the database where a server looks for it. One that is there, with the files beside it, gets another name, under
+// which it is whole before anything is taken away.
+func place(path, target string, now time.Time) (kept string, err error) {
+	fail := func(err error) (string, error) {
+		return kept, inventory.Errorf(inventory.Unavailable, "cannot put the database in place: %v", err)
+	}
+	name := target + ".before-restore-" + now.UTC().Format("20060102T150405Z")
+	suffixes := []string{"", "-wal", "-shm"}
+	for _, suffix := range suffixes {
+		switch err := os.Link(target+suffix, name+suffix); {
+		case err == nil:
+			kept = name
+		case errors.Is(err, fs.ErrExist):
+			return "", inventory.Errorf(inventory.Conflict, "%s exists already", name+suffix).WithHint("wait a second and try again")
+		case !errors.Is(err, fs.ErrNotExist):
+			return fail(err)
+		}
+	}
+	if err := syncDir(filepath.Dir(target)); err != nil {
+		return fail(err)
+	}
+	for _, suffix := range suffixes[1:] { // SQLite would take an old log for that of the new database
+		if err := os.Remove(target + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fail(err)
+		}
+	}
+	if err := os.Rename(path, target); err != nil {
+		return fail(err)
+	}
+	if err := syncDir(filepath.Dir(target)); err != nil {
+		return fail(err)
+	}
+	return kept, nil
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+type hostBulk struct {
+	Verb     string   `arg:"" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,clean,release,set,delete" help:"accept, inspect, install, power, maintain, protect, cordon, retain, adopt, clean, release, set or delete."`
+	Hosts    []string `arg:"" optional:""`
+	Selector string   `short:"l" help:"Those that the selector matches, instead of names." placeholder:"SELECTOR"`
+
+	Off     bool           `help:"maintain, protect, cordon, retain, adopt: end it."`
+	Profile *string        `help:"install, set: profile to pin." placeholder:"NAME"`
+	Action  string         `help:"power: on, off, shutdown, cycle or reset." enum:",on,off,shutdown,cycle,reset" default:"" placeholder:"ACTION"`
+	Mode    string         `help:"clean: none, quick, full or secure." enum:",none,quick,full,secure" default:"" placeholder:"MODE"`
+	Restart bool           `help:"inspect: restart machines that run."`
+	BurnIn  *time.Duration `help:"inspect: load them for so long after that." placeholder:"DURATION"`
+	Label   []string       `help:"set: KEY=VALUE sets a label, KEY- removes it; repeat for more." placeholder:"LABEL" sep:"none"`
+	Site    *string        `help:"set: site." placeholder:"NAME"`
+	Row     *string        `help:"set: row." placeholder:"NAME"`
+	Rack    *string        `help:"set: rack." placeholder:"NAME"`
+	DryRun  bool           `help:"Only say which hosts would be acted on, and why not the others."`
+}
+
+// Run does something to many hosts.
+func (c *hostBulk) Run(s *session) error {
+	if (len(c.Hosts) > 0) == (c.Selector != "") {
+		return usage("slipway host bulk VERB NAME... or --selector SELECTOR", "say which hosts, in one way")
+	}
+	r, err := c.request()
+	if err != nil {
+		return err
+	}
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	out, err := api.Hosts.Bulk(s.ctx, r, c.DryRun)
+	if err != nil {
+		return err
+	}
+	err = s.show(out, func(t *tableWriter) {
+		t.row("HOST", "RESULT")
+		done := "done"
+		if out.IsDryRun {
+			done = "would be done"
+		}
+		for _, i := range out.Items {
+			if i.Acts {
+				t.row(i.Host, done)
+				continue
+			}
+			t.row(i.Host, "skipped: "+i.Reason)
+		}
+	})
+	if s.globals.Output == "table" {
+		s.say("%s acts on %d, skips %d", c.Verb, out.ActsN, out.SkipsN)
+	}
+	if err == nil && out.SkipsN > 0 {
+		return errSaid
+	}
+	return err
+}
+
+// request is what the flags ask for.
+func (c *hostBulk) request() (client.BulkRequest, error) {
+	r := client.BulkRequest{Verb: c.Verb, Hosts: c.Hosts, Selector: c.Selector, Action: c.Action, Mode: inventory.CleanMode(c.Mode)}
+	on := !c.Off
+	switch c.Verb {
+	case "maintain", "protect", "cordon", "retain", "adopt":
+		r.On = &on
+	case "install":
+		r.Profile = value(c.Profile)
+	case "inspect":
+		r.Inspect = &client.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(value(c.BurnIn))}
+	case "set":
+		labels, err := labelPatch(c.Label)
+		if err != nil {
+			return r, err
+		}
+		r.Set = &client.HostPatch{Profile: c.Profile, Labels: labels, Place: placeFlags{Site: c.Site, Row: c.Row, Rack: c.Rack}.patch()}
+	}
+	return r, nil
+}
+
+// labelPatch reads KEY=VALUE and KEY-.
+func labelPatch(words []string) (map[string]*string, error) {
+	if len(words) == 0 {
+		return nil, nil
+	}
+	labels := map[string]*string{}
+	for _, l := range words {
+		key, text, isSet := strings.Cut(l, "=")
+		switch name, isRemoval := strings.CutSuffix(l, "-"); {
+		case isSet:
+			labels[key] = &text
+		case isRemoval:
+			labels[name] = nil
+		default:
+			return nil, usage("write KEY=VALUE to set a label and KEY- to remove it", "%q is not a label", l)
+		}
+	}
+	return labels, nil
+}

@@ -1,0 +1,227 @@
+package serve
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/web"
+)
+
+// signed makes a certificate for a name, signed by itself.
+func signed(t *testing.T, name string, until time.Time) (cert, key []byte) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: until.Add(-365 * 24 * time.Hour), NotAfter: until}
+	if name != "" {
+		c.DNSNames = []string{name}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, k.Public(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+// tlsDoor is an admin door over TLS with a clock.
+type tlsDoor struct {
+	*adminTLS
+	dir string
+	at  time.Time
+}
+
+func newTLSDoor(t *testing.T, given pair) *tlsDoor {
+	t.Helper()
+	a := &appliance{log: slog.New(slog.DiscardHandler), cfg: Config{AdminListen: "0.0.0.0:8067", DataDir: t.TempDir(), AdminTLSCert: given.cert, AdminTLSKey: given.key}}
+	door, err := a.openAdminTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &tlsDoor{adminTLS: door, dir: a.cfg.DataDir, at: time.Now()}
+	door.now = func() time.Time { return d.at }
+	return d
+}
+
+// names shakes hands with the door and returns for whom its certificate is.
+func (d *tlsDoor) names(t *testing.T) []string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := d.wrap(l).Accept()
+		if err == nil {
+			_ = c.(*tls.Conn).HandshakeContext(context.Background())
+			_ = c.Close()
+		}
+	}()
+	c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return namesOf(c.ConnectionState().PeerCertificates[0])
+}
+
+func write(t *testing.T, p pair, cert, key []byte) {
+	t.Helper()
+	for name, b := range map[string][]byte{p.cert: cert, p.key: key} {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBeyondLoopbackTheSitesOwnAuthoritySigns(t *testing.T) {
+	d := newTLSDoor(t, pair{})
+	roots := x509.NewCertPool()
+	if s := d.TLSState(); s.From != web.TLSSite || !roots.AppendCertsFromPEM([]byte(s.CA)) {
+		t.Fatalf("%+v", s)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil {
+			t.Error("the handler does not know of TLS")
+		}
+		_, _ = io.WriteString(w, r.Proto)
+	})}
+	go func() { _ = srv.Serve(d.wrap(l)) }()
+	t.Cleanup(func() { _ = srv.Close() })
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
+	res, err := client.Get("https://" + l.Addr().String() + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if b, _ := io.ReadAll(res.Body); string(b) != "HTTP/2.0" {
+		t.Errorf("it speaks %s", b)
+	}
+	plain, err := http.Get("http://" + l.Addr().String() + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Body.Close()
+	if b, _ := io.ReadAll(plain.Body); plain.StatusCode != http.StatusBadRequest || !strings.Contains(string(b), "HTTPS") {
+		t.Errorf("without TLS it says %d %s", plain.StatusCode, b)
+	}
+}
+
+func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
+	files := pair{filepath.Join(t.TempDir(), "a.crt"), filepath.Join(t.TempDir(), "a.key")}
+	cert, key := signed(t, "one.example", time.Now().Add(90*24*time.Hour))
+	write(t, files, cert, key)
+	d := newTLSDoor(t, files)
+	if got := d.names(t); len(got) != 1 || got[0] != "one.example" {
+		t.Fatal(got)
+	}
+	if k := d.check(); k.Status != ok {
+		t.Errorf("%+v", k)
+	}
+
+	other, otherKey := signed(t, "two.example", time.Now().Add(10*24*time.Hour))
+	write(t, files, other, key) // half of it
+	d.at = d.at.Add(time.Minute)
+	if got := d.names(t); got[0] != "one.example" {
+		t.Errorf("a certificate with another's key is shown: %s", got)
+	}
+	if k := d.check(); k.Status != failed || k.Hint == "" {
+		t.Errorf("%+v", k)
+	}
+	write(t, files, other, otherKey)
+	d.at = d.at.Add(time.Minute)
+	if got := d.names(t); got[0] != "two.example" {
+		t.Errorf("the renewed one is not shown: %s", got)
+	}
+	if k := d.check(); k.Status != warning || !strings.Contains(k.Detail, "in 9 days") {
+		t.Errorf("%+v", k)
+	}
+	if err := d.SetTLS(cert, key); err == nil {
+		t.Error("an uploaded one goes before the files that the settings name")
+	}
+}
+
+func TestACertificateIsUploadedAndTakenAway(t *testing.T) {
+	d := newTLSDoor(t, pair{})
+	cert, key := signed(t, "up.example", time.Now().Add(90*24*time.Hour))
+	if err := d.SetTLS(cert, key); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.names(t); got[0] != "up.example" || d.TLSState().From != web.TLSUploaded || d.TLSState().CA != "" {
+		t.Errorf("%s %+v", got, d.TLSState())
+	}
+	if i, err := os.Stat(filepath.Join(d.dir, adminKey)); err != nil || i.Mode().Perm() != 0o600 {
+		t.Errorf("the key: %v %v", i.Mode(), err)
+	}
+	if err := d.DropTLS(); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.names(t); d.TLSState().From != web.TLSSite || got[len(got)-1] != "127.0.0.1" {
+		t.Errorf("%s %+v", got, d.TLSState())
+	}
+	if err := d.DropTLS(); err == nil {
+		t.Error("what is gone is taken away again")
+	}
+}
+
+func TestACertificateThatCannotBeShownIsRefused(t *testing.T) {
+	d := newTLSDoor(t, pair{})
+	later := time.Now().Add(90 * 24 * time.Hour)
+	good, goodKey := signed(t, "a.example", later)
+	_, otherKey := signed(t, "a.example", later)
+	old, oldKey := signed(t, "a.example", time.Now().Add(-time.Hour))
+	nameless, namelessKey := signed(t, "", later)
+	for name, c := range map[string]struct {
+		cert, key []byte
+		says      string
+	}{
+		"another's key": {good, otherKey, "private key does not match"},
+		"no PEM":        {[]byte("hello"), goodKey, "PEM"},
+		"ended":         {old, oldKey, "ended on"},
+		"no name in it": {nameless, namelessKey, "names no host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := d.SetTLS(c.cert, c.key); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v", err)
+			}
+			if d.TLSState().From != web.TLSSite {
+				t.Error("it is in force")
+			}
+		})
+	}
+}
+
+func TestWhereTheAdminDoorSpeaksTLS(t *testing.T) {
+	for at, want := range map[string]bool{"127.0.0.1:8067": false, "[::1]:8067": false, "0.0.0.0:8067": true, "10.0.0.1:8067": true, "[::]:8067": true, "fd:3": false} {
+		if got := beyondLoopback(at); got != want {
+			t.Errorf("%s: %v", at, got)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/backup"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web"
+)
+
+// backups takes backups of a running server.
+type backups struct {
+	store   backup.Store
+	dataDir string
+	version string
+	key     string // fingerprint
+}
+
+// Backup implements web.Backups.
+func (b backups) Backup(ctx context.Context) (web.Backup, error) {
+	f, err := backup.Make(ctx, backup.Config{Store: b.store, DataDir: b.dataDir, Version: b.version, Key: b.key, Now: time.Now()})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// BackupSpace implements web.Backups.
+func (b backups) BackupSpace() (databaseBytes, freeBytes int64, err error) {
+	return backup.Space(b.dataDir)
+}
+
+// Restore is "slipway restore": it puts a backup into a data directory that no server uses.
+func Restore(ctx context.Context, r io.Reader, dataDir string, force bool) (out backup.Restored, err error) {
+	if err := os.MkdirAll(dataDir, 0o750); err != nil {
+		return out, inventory.Errorf(inventory.Invalid, "cannot make the data directory: %v", err).WithHint("run it as root, or choose another with --data-dir")
+	}
+	unlock, err := lockDataDir(dataDir)
+	if err != nil {
+		return out, err
+	}
+	defer unlock()
+	key, err := keyFingerprint(dataDir)
+	if err != nil {
+		return out, err
+	}
+	return backup.Restore(ctx, r, backup.Options{DataDir: dataDir, Force: force, Key: key, Now: time.Now()})
+}
+
+// keyFingerprint returns the fingerprint of the key that a server on this data directory would use, "" if it would make one.
+func keyFingerprint(dataDir string) (string, error) {
+	if _, err := os.Stat(keyPath(dataDir)); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	_, derived, err := openBox(dataDir, 1)
+	if err != nil {
+		return "", err
+	}
+	return backup.Fingerprint(derived), nil
+}
+
+// keyPath is where the key of the secrets lies: a systemd credential, or a file of the data directory.
+func keyPath(dataDir string) string {
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, keyCred)); err == nil {
+			return filepath.Join(dir, keyCred)
+		}
+	}
+	return filepath.Join(dataDir, keyFile)
+}

@@ -1,0 +1,132 @@
+package serve
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/web"
+)
+
+// How often a sample is taken, and how many are kept: an hour.
+const (
+	sampleEvery = 5 * time.Second
+	samplesN    = int(time.Hour / sampleEvery)
+)
+
+// totals are counters since the start of the server.
+type totals struct{ replies, drops, tftp, http, boots float64 }
+
+// samples is a ring of what the counters did between two looks at them.
+type samples struct {
+	mu     sync.Mutex
+	ring   []web.Sample
+	next   int // where the next one goes once the ring is full
+	last   totals
+	lastAt time.Time
+}
+
+// take adds what happened since the call before.
+func (s *samples) take(now time.Time, is totals) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, since := s.last, now.Sub(s.lastAt).Seconds()
+	isFirst := s.lastAt.IsZero()
+	s.last, s.lastAt = is, now
+	if isFirst || since <= 0 {
+		return
+	}
+	one := web.Sample{
+		At: now.UTC(), DHCPReplies: (is.replies - was.replies) / since, DHCPDrops: (is.drops - was.drops) / since,
+		TFTPBytes: (is.tftp - was.tftp) / since, HTTPBytes: (is.http - was.http) / since, Boots: (is.boots - was.boots) / since,
+	}
+	if len(s.ring) < samplesN {
+		s.ring = append(s.ring, one)
+		return
+	}
+	s.ring[s.next] = one
+	s.next = (s.next + 1) % samplesN
+}
+
+// list returns the samples, oldest first, as averages over step.
+func (s *samples) list(step time.Duration) []web.Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	per := max(1, int(step/sampleEvery))
+	var out []web.Sample
+	var sum web.Sample
+	n := 0
+	for i := range s.ring {
+		one := s.ring[(s.next+i)%len(s.ring)]
+		sum.At = one.At
+		sum.DHCPReplies += one.DHCPReplies
+		sum.DHCPDrops += one.DHCPDrops
+		sum.TFTPBytes += one.TFTPBytes
+		sum.HTTPBytes += one.HTTPBytes
+		sum.Boots += one.Boots
+		if n++; n == per || i == len(s.ring)-1 {
+			k := float64(n)
+			out = append(out, web.Sample{
+				At: sum.At, DHCPReplies: sum.DHCPReplies / k, DHCPDrops: sum.DHCPDrops / k, TFTPBytes: sum.TFTPBytes / k, HTTPBytes: sum.HTTPBytes / k, Boots: sum.Boots / k,
+			})
+			sum, n = web.Sample{}, 0
+		}
+	}
+	return out
+}
+
+// countersOf reads the counters that samples are made of.
+func countersOf(metrics prometheus.Gatherer, boots float64) totals {
+	is := totals{boots: boots}
+	to := map[string]*float64{
+		"slipway_dhcp_replies_total": &is.replies, "slipway_dhcp_drops_total": &is.drops,
+		"slipway_tftp_sent_bytes_total": &is.tftp, "slipway_httpboot_sent_bytes_total": &is.http,
+	}
+	families, _ := metrics.Gather() // what can be read is; the rest shows as nothing done
+	for _, f := range families {
+		if sum := to[f.GetName()]; sum != nil {
+			for _, m := range f.GetMetric() {
+				*sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return is
+}
+
+// sample takes samples until ctx is done.
+func (a *appliance) sample(ctx context.Context) error {
+	var boots atomic.Int64
+	counted := make(chan error, 1)
+	go func() { counted <- a.countBoots(ctx, &boots) }()
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for {
+		a.samples.take(time.Now(), countersOf(a.metrics, float64(boots.Load())))
+		select {
+		case <-ctx.Done():
+			return <-counted
+		case <-tick.C:
+		}
+	}
+}
+
+// countBoots counts boots as they begin.
+func (a *appliance) countBoots(ctx context.Context, n *atomic.Int64) error {
+	for ctx.Err() == nil {
+		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{Kind: inventory.EventSessionStarted})
+		if err != nil {
+			return err
+		}
+		stop := context.AfterFunc(ctx, cancel)
+		for range events {
+			n.Add(1)
+		}
+		stop()
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+type tlsCommand struct {
+	Show tlsShow `cmd:"" help:"Show the certificate of the admin door."`
+	Set  tlsSet  `cmd:"" help:"Give the admin door a certificate; it is in force for the next connection."`
+	Drop tlsDrop `cmd:"" help:"Take the certificate away that was set; this site's own authority signs again."`
+}
+
+type tlsShow struct {
+	CA bool `name:"ca" help:"Only the certificate of this site's own authority, which other machines give to --ca-file."`
+}
+
+// Run shows the certificate.
+func (c *tlsShow) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	t, err := api.TLS(s.ctx)
+	if err != nil {
+		return err
+	}
+	if c.CA {
+		if t.CA == "" {
+			return inventory.Errorf(inventory.NotFound, "the admin door shows no certificate of this site's own authority").WithHint("slipway tls show says what it shows")
+		}
+		_, err := fmt.Fprint(s.out, t.CA)
+		return err
+	}
+	return s.showTLS(t)
+}
+
+func (s *session) showTLS(t client.TLS) error {
+	return s.show(t, func(w *tableWriter) {
+		if !t.IsOn {
+			w.text("the admin door speaks without TLS, on loopback only")
+			return
+		}
+		for _, row := range [][2]string{
+			{"from", t.From},
+			{"subject", t.Subject},
+			{"issuer", t.Issuer},
+			{"names", strings.Join(t.Names, " ")},
+			{"since", timeText(t.NotBefore)},
+			{"until", timeText(t.NotAfter)},
+			{"sha256", t.Fingerprint},
+			{"refused", t.Refused},
+		} {
+			if row[1] != "" {
+				w.field(row[0], row[1])
+			}
+		}
+	})
+}
+
+type tlsSet struct {
+	Cert string `required:"" help:"PEM file with the certificate and those between it and its authority." placeholder:"FILE"`
+	Key  string `required:"" help:"PEM file with its key." placeholder:"FILE"`
+}
+
+// Run gives the admin door a certificate.
+func (c *tlsSet) Run(s *session) error {
+	cert, err := os.ReadFile(c.Cert)
+	if err != nil {
+		return inventory.Errorf(inventory.Invalid, "cannot read the certificate: %v", err)
+	}
+	key, err := os.ReadFile(c.Key)
+	if err != nil {
+		return inventory.Errorf(inventory.Invalid, "cannot read the key: %v", err)
+	}
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	t, err := api.SetTLS(s.ctx, string(cert), string(key))
+	if err != nil {
+		return err
+	}
+	return s.showTLS(t)
+}
+
+type tlsDrop struct{}
+
+// Run takes the certificate away.
+func (*tlsDrop) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	return api.DropTLS(s.ctx)
+}
+
+// trusting is how to speak to a server with https whose certificate an authority of its own signed; nil for the usual
+// authorities.
+func trusting(server, caFile string) (*tls.Config, error) {
+	if caFile == "" || !strings.HasPrefix(server, "https://") {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, inventory.Errorf(inventory.Invalid, "cannot read the certificate authority: %v", err)
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(bytes.TrimSpace(pem)) > 0 { // a Secret without an authority is mounted as an empty file: the system's are good
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, inventory.Errorf(inventory.Invalid, "there is no certificate in %s", caFile)
+		}
+	}
+	return conf, nil
+}

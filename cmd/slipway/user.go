@@ -1,0 +1,269 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+func users(c *client.Client) client.Noun[inventory.User] { return c.Users }
+
+type userCommand struct {
+	List     userList     `cmd:"" help:"List users."`
+	Show     userShow     `cmd:"" help:"Show a user."`
+	Create   userCreate   `cmd:"" help:"Make a user, with a password."`
+	Password userPassword `cmd:"" help:"Set a user's password; the user's logins end."`
+	Grant    userGrant    `cmd:"" help:"Give a user a role, everywhere or in a pool."`
+	Revoke   userRevoke   `cmd:"" help:"Take from a user the role everywhere, or the one in a pool."`
+	Disable  userDisable  `cmd:"" help:"Keep a user out, with the user's tokens."`
+	Enable   userEnable   `cmd:"" help:"Let a user in again."`
+	Delete   userDelete   `cmd:"" help:"Delete users, with their tokens."`
+}
+
+type userList struct{}
+
+// Run lists users.
+func (*userList) Run(s *session) error {
+	return showList(s, users, client.Query{}, 0, []string{"NAME", "FULL NAME", "GRANTS", "STATE", "LAST LOGIN"}, func(u inventory.User) []string {
+		return []string{u.Name, u.DisplayName, u.Grants.String(), userState(u), timeText(u.LoginAt)}
+	})
+}
+
+func userState(u inventory.User) string {
+	switch {
+	case u.IsDisabled:
+		return "disabled"
+	case !u.HasPassword && !u.IsExternal():
+		return "no password"
+	}
+	return "enabled"
+}
+
+type userShow struct {
+	User string `arg:""`
+}
+
+// Run shows a user.
+func (c *userShow) Run(s *session) error {
+	return showOne(s, users, c.User, func(t *tableWriter, u inventory.User) {
+		t.field("name", u.Name)
+		t.field("full name", u.DisplayName)
+		t.field("grants", u.Grants.String())
+		t.field("state", userState(u))
+		t.field("issuer", u.Issuer)
+		t.field("subject", u.Subject)
+		t.field("last login", timeText(u.LoginAt))
+		t.field("created", timeText(u.CreatedAt))
+	})
+}
+
+// grantFlags say what somebody may do.
+type grantFlags struct {
+	Role string   `help:"viewer, operator or admin." placeholder:"ROLE"`
+	Pool []string `help:"Only for what is in these pools; without it everywhere." placeholder:"POOL"`
+}
+
+// grants reads the flags; without a role there are none.
+func (f *grantFlags) grants() (inventory.Grants, error) {
+	if f.Role == "" {
+		if len(f.Pool) > 0 {
+			return nil, usage("say which with --role viewer, operator or admin", "--pool needs a role")
+		}
+		return nil, nil
+	}
+	g := inventory.Grants{}
+	if len(f.Pool) == 0 {
+		g = append(g, inventory.Grant{Role: inventory.UserRole(f.Role)})
+	}
+	for _, pool := range f.Pool {
+		g = append(g, inventory.Grant{Role: inventory.UserRole(f.Role), Pool: pool})
+	}
+	if err := g.Validate(); err != nil {
+		return nil, usage("use viewer, operator or admin, and each pool once", "%v", err)
+	}
+	return g, nil
+}
+
+// passwordFlags say where a password comes from; there is no flag with the password itself, which everybody on the machine
+// could see.
+type passwordFlags struct {
+	PasswordFile string `help:"File with the password; - is standard input, or a question at a terminal. Without it one is made and shown." placeholder:"FILE"`
+}
+
+// password reads the password, or makes one.
+func (f *passwordFlags) password(s *session, user string) (password string, isMade bool, err error) {
+	if f.PasswordFile != "" {
+		password, err = s.readSecret("password of "+user, f.PasswordFile)
+		return password, false, err
+	}
+	return newPassword(), true, nil
+}
+
+// newPassword draws a password of 100 random bits that can be read over the telephone.
+func newPassword() string {
+	b := make([]byte, 13)
+	_, _ = rand.Read(b) // never fails
+	text := strings.ToLower(base32.StdEncoding.EncodeToString(b))[:20]
+	return text[:5] + "-" + text[5:10] + "-" + text[10:15] + "-" + text[15:]
+}
+
+// tellPassword shows a password that was made; it is the only thing on standard output.
+func (s *session) tellPassword(user, password string) error {
+	s.say("this is the password of user %s; it is shown this once", user)
+	_, err := fmt.Fprintln(s.out, password)
+	return err
+}
+
+type userCreate struct {
+	Name          string `arg:"" help:"A DNS label: the name to log in with."`
+	FullName      string `help:"As people call the user." placeholder:"TEXT"`
+	grantFlags    `embed:""`
+	passwordFlags `embed:""`
+}
+
+// Run makes a user. The password is set first thing after: until then nobody can log in.
+func (c *userCreate) Run(s *session) error {
+	grants, err := c.grants()
+	if err != nil {
+		return err
+	}
+	password, isMade, err := c.password(s, c.Name)
+	if err != nil {
+		return err
+	}
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	u, err := api.Users.Create(s.ctx, inventory.User{Name: c.Name, DisplayName: c.FullName, Grants: grants})
+	if err != nil {
+		return err
+	}
+	if err := api.SetPassword(s.ctx, c.Name, password); err != nil {
+		s.say("user %s is there, but has no password: set one with: slipway user password %s", c.Name, c.Name)
+		return err
+	}
+	if len(grants) == 0 {
+		s.say("user %s may do nothing yet: slipway user grant %s ROLE", c.Name, c.Name)
+	}
+	if isMade {
+		return s.tellPassword(c.Name, password)
+	}
+	u.HasPassword = true
+	return s.stored(u)
+}
+
+type userPassword struct {
+	User          string `arg:""`
+	passwordFlags `embed:""`
+}
+
+// Run sets a password.
+func (c *userPassword) Run(s *session) error {
+	password, isMade, err := c.password(s, c.User)
+	if err != nil {
+		return err
+	}
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	if err := api.SetPassword(s.ctx, c.User, password); err != nil || !isMade {
+		return err
+	}
+	return s.tellPassword(c.User, password)
+}
+
+// change reads a user, changes it, and stores it unless somebody else has changed it meanwhile.
+func (s *session) changeUser(name string, edit func(*inventory.User)) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	u, err := api.Users.Get(s.ctx, name)
+	if err != nil {
+		return err
+	}
+	edit(&u)
+	stored, err := api.Users.Put(s.ctx, name, u, client.IfVersion(u.Version))
+	if err != nil {
+		return err
+	}
+	return s.stored(stored)
+}
+
+// without returns grants without those that speak of a pool, "" for everywhere.
+func without(g inventory.Grants, pool string) (rest inventory.Grants) {
+	for _, x := range g {
+		if x.Pool != pool {
+			rest = append(rest, x)
+		}
+	}
+	return rest
+}
+
+type userGrant struct {
+	User string   `arg:""`
+	Role string   `arg:"" enum:"viewer,operator,admin" help:"viewer, operator or admin."`
+	Pool []string `help:"Only for what is in these pools; without it everywhere." placeholder:"POOL"`
+}
+
+// Run gives a role, in place of the one that the user had there.
+func (c *userGrant) Run(s *session) error {
+	given, err := (&grantFlags{Role: c.Role, Pool: c.Pool}).grants()
+	if err != nil {
+		return err
+	}
+	return s.changeUser(c.User, func(u *inventory.User) {
+		for _, g := range given {
+			u.Grants = append(without(u.Grants, g.Pool), g)
+		}
+	})
+}
+
+type userRevoke struct {
+	User string   `arg:""`
+	Pool []string `help:"The roles in these pools; without it the one everywhere." placeholder:"POOL"`
+}
+
+// Run takes roles.
+func (c *userRevoke) Run(s *session) error {
+	return s.changeUser(c.User, func(u *inventory.User) {
+		if len(c.Pool) == 0 {
+			u.Grants = without(u.Grants, "")
+		}
+		for _, pool := range c.Pool {
+			u.Grants = without(u.Grants, pool)
+		}
+	})
+}
+
+type userDisable struct {
+	User string `arg:""`
+}
+
+// Run disables a user.
+func (c *userDisable) Run(s *session) error {
+	return s.changeUser(c.User, func(u *inventory.User) { u.IsDisabled = true })
+}
+
+type userEnable struct {
+	User string `arg:""`
+}
+
+// Run enables a user.
+func (c *userEnable) Run(s *session) error {
+	return s.changeUser(c.User, func(u *inventory.User) { u.IsDisabled = false })
+}
+
+type userDelete struct {
+	Users  []string `arg:""`
+	DryRun bool     `help:"Only show what would be deleted."`
+}
+
+// Run deletes users.
+func (c *userDelete) Run(s *session) error { return remove(s, users, c.Users, c.DryRun) }

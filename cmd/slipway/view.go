@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+func views(c *client.Client) client.Noun[client.View] { return c.Views }
+
+type viewCommand struct {
+	List   viewList   `cmd:"" help:"List views of the hosts: your own, and those that all share."`
+	Show   viewShow   `cmd:"" help:"Show a view."`
+	Set    viewSet    `cmd:"" help:"Keep a view of the hosts, whether it exists or not."`
+	Delete viewDelete `cmd:"" help:"Delete views."`
+}
+
+type viewList struct{}
+
+// Run lists views.
+func (*viewList) Run(s *session) error {
+	return showList(s, views, client.Query{}, 0, []string{"NAME", "OWNER", "QUERY", "GROUP", "SORT", "COLUMNS"}, func(v client.View) []string {
+		owner := v.Owner
+		if v.IsShared {
+			owner = "(shared)"
+		}
+		return []string{v.Name, owner, v.Query, v.Group, v.Sort, strings.Join(v.Columns, ",")}
+	})
+}
+
+type viewShow struct {
+	View string `arg:""`
+}
+
+// Run shows a view.
+func (c *viewShow) Run(s *session) error {
+	return showOne(s, views, c.View, func(t *tableWriter, v client.View) {
+		t.field("name", v.Name)
+		t.field("owner", v.Owner)
+		t.field("shared", yesNo(v.IsShared))
+		t.field("query", v.Query)
+		t.field("columns", strings.Join(v.Columns, ","))
+		t.field("group", v.Group)
+		t.field("sort", v.Sort)
+		t.field("changed", timeText(v.UpdatedAt))
+	})
+}
+
+type viewSet struct {
+	View    string   `arg:""`
+	Query   string   `help:"What is searched for, as in the search box (docs/search.md)." placeholder:"TEXT"`
+	Columns []string `help:"Columns, in their order." placeholder:"KEY,..."`
+	Group   string   `help:"Column to group by." placeholder:"KEY"`
+	Sort    string   `help:"Column to sort by, with - before it for descending." placeholder:"KEY"`
+	Shared  bool     `help:"For all, instead of for you. Over the socket views are always shared."`
+}
+
+// Run keeps a view.
+func (c *viewSet) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	v := client.View{View: inventory.View{Name: c.View, Query: c.Query, Columns: c.Columns, Group: c.Group, Sort: c.Sort}, IsShared: c.Shared}
+	stored, err := api.Views.Put(s.ctx, c.View, v)
+	if err != nil {
+		return err
+	}
+	return s.stored(stored)
+}
+
+type viewDelete struct {
+	Views  []string `arg:""`
+	Shared bool     `help:"The one that all share, where you have one of that name, too."`
+}
+
+// Run deletes views.
+func (c *viewDelete) Run(s *session) error {
+	return s.each(c.Views, func(api *client.Client, name string) error { return api.DeleteView(s.ctx, name, c.Shared) })
+}

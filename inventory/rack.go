@@ -1,0 +1,263 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Numbering says where the units of a rack are counted from.
+type Numbering string
+
+// The numberings of racks.
+const (
+	FromBottom Numbering = "bottom" // unit 1 is the lowest
+	FromTop    Numbering = "top"    // unit 1 is the highest
+)
+
+// Face is a side of a rack.
+type Face string
+
+// The faces. A place without one fills the depth of the rack.
+const (
+	Front Face = "front"
+	Rear  Face = "rear"
+)
+
+// DefaultRackHeight is how many units a rack has of which nobody said it.
+const DefaultRackHeight = 42
+
+// Rack is a rack that somebody has said something about. One that is only named by the places of hosts is there all the
+// same, with DefaultRackHeight and Version 0.
+type Rack struct {
+	Site      string    `json:"site,omitempty"`
+	Row       string    `json:"row,omitempty"`
+	Name      string    `json:"name"`
+	Height    int       `json:"height"` // in units
+	Numbering Numbering `json:"numbering"`
+	Notes     string    `json:"notes,omitempty"`
+	// Cables are how it should be cabled; what LLDP tells is compared with them.
+	Cables    []Cable   `json:"cables,omitempty"`
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+	Version   int64     `json:"version"`
+}
+
+// Cable is a connection that should be there.
+type Cable struct {
+	Unit   int    `json:"unit"`           // of the host: the one that its place names
+	Port   string `json:"port,omitempty"` // of the host, such as eno1; empty: any of its ports
+	Switch string `json:"switch"`         // its name or chassis id
+	To     string `json:"to"`             // port of the switch
+}
+
+var (
+	escapeRack   = strings.NewReplacer("%", "%25", "/", "%2F")
+	unescapeRack = strings.NewReplacer("%2F", "/", "%2f", "/", "%25", "%")
+)
+
+// RackID is how a rack is named in one word: its name, or site/row/name where one of these is known. A slash in them is
+// written %2F.
+func RackID(site, row, name string) string {
+	if site == "" && row == "" {
+		return escapeRack.Replace(name)
+	}
+	return escapeRack.Replace(site) + "/" + escapeRack.Replace(row) + "/" + escapeRack.Replace(name)
+}
+
+// ParseRackID reads what RackID writes.
+func ParseRackID(id string) (site, row, name string, err error) {
+	parts := strings.Split(id, "/")
+	for i := range parts {
+		parts[i] = unescapeRack.Replace(parts[i])
+	}
+	switch len(parts) {
+	case 1:
+		name = parts[0]
+	case 3:
+		site, row, name = parts[0], parts[1], parts[2]
+	}
+	if name == "" {
+		return "", "", "", Errorf(Invalid, "%q does not name a rack", Clean(id, 80)).WithHint("write NAME or SITE/ROW/NAME; a part that is not known stays empty: //NAME")
+	}
+	return site, row, name, nil
+}
+
+// ID names the rack.
+func (r *Rack) ID() string { return RackID(r.Site, r.Row, r.Name) }
+
+// RackID names the rack that the place is in; "" when it is in none.
+func (p Place) RackID() string {
+	if p.Rack == "" {
+		return ""
+	}
+	return RackID(p.Site, p.Row, p.Rack)
+}
+
+// Units are the lowest and the highest unit that the place fills; both are 0 when its unit is not known.
+func (p Place) Units() (low, high int) {
+	if p.Unit == 0 {
+		return 0, 0
+	}
+	return p.Unit, p.Unit + max(p.Height, 1) - 1
+}
+
+// FillDefaults fills in what a rack need not say.
+func (r *Rack) FillDefaults() {
+	r.Height = cmp.Or(r.Height, DefaultRackHeight)
+	r.Numbering = cmp.Or(r.Numbering, FromBottom)
+}
+
+// Validate checks a rack by itself. Hosts that do not fit are no fault of it: Elevate says which.
+func (r *Rack) Validate() error {
+	if r.Name == "" {
+		return Errorf(Invalid, "a rack needs a name").At("name")
+	}
+	for _, t := range []struct{ field, text string }{{"site", r.Site}, {"row", r.Row}, {"name", r.Name}} {
+		if err := CheckText(t.field, t.text, 256); err != nil {
+			return err
+		}
+	}
+	if r.Height < 1 || r.Height > 100 {
+		return Errorf(Invalid, "rack %s: a height of %d units is not between 1 and 100", r.Name, r.Height).At("height")
+	}
+	if r.Numbering != FromBottom && r.Numbering != FromTop {
+		return Errorf(Invalid, "rack %s: %q is not a numbering", r.Name, Clean(string(r.Numbering), 40)).At("numbering").WithHint("use bottom or top: where unit 1 is")
+	}
+	if err := CheckText("notes", r.Notes, 4096); err != nil {
+		return err
+	}
+	if len(r.Cables) > 1000 {
+		return Errorf(Invalid, "rack %s has %d cables; at most 1000 are allowed", r.Name, len(r.Cables)).At("cables")
+	}
+	for i, c := range r.Cables {
+		if c.Unit < 1 || c.Unit > r.Height {
+			return Errorf(Invalid, "rack %s, cable %d: unit %d is not in the rack", r.Name, i+1, c.Unit).At("cables").WithHint("it has units 1 to %d", r.Height)
+		}
+		if c.Switch == "" || c.To == "" {
+			return Errorf(Invalid, "rack %s, cable %d: switch and port are missing", r.Name, i+1).At("cables").WithHint("say switch and to, as LLDP names them")
+		}
+		if err := CheckText("cables", c.Port+c.Switch+c.To, 512); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mounted is a host in the drawing of a rack. Hosts that share their units, as the nodes of one chassis do, stand side
+// by side: this one is number Lane of LaneN.
+type Mounted struct {
+	Host  *Host
+	Low   int
+	High  int
+	Lane  int
+	LaneN int
+}
+
+// PlaceFault is something about the places in a rack that cannot be so.
+type PlaceFault struct {
+	Kind   string   `json:"kind" enum:"overlap,outside"` // overlap or outside
+	Hosts  []string `json:"hosts"`
+	Detail string   `json:"detail"`
+	Hint   string   `json:"hint"`
+}
+
+// Elevation is what stands where in a rack.
+type Elevation struct {
+	Mounted []Mounted // from the lowest unit to the highest
+	Loose   []*Host   // in the rack, but nobody said in which unit
+	Faults  []PlaceFault
+}
+
+// Elevate arranges hosts, all of which are placed in the rack, as they are seen from a face; "" sees both. Hosts with
+// exactly the same units share them. Places that cannot be so are drawn as they are and named as faults.
+func (r *Rack) Elevate(hosts []Host, face Face) Elevation {
+	var e Elevation
+	for i := range hosts {
+		h := &hosts[i]
+		low, high := h.Place.Units()
+		if face != "" && h.Place.Face != "" && h.Place.Face != face {
+			continue
+		}
+		if low == 0 {
+			e.Loose = append(e.Loose, h)
+			continue
+		}
+		e.Mounted = append(e.Mounted, Mounted{Host: h, Low: low, High: high, LaneN: 1})
+		if high > r.Height {
+			e.Faults = append(e.Faults, PlaceFault{
+				Kind: "outside", Hosts: []string{h.Name}, Detail: h.Name + " is in " + unitsText(low, high) + ", above the rack's " + unitsText(1, r.Height),
+				Hint: "place it elsewhere, or say how high the rack is: slipway rack set " + r.ID() + " --height N",
+			})
+		}
+	}
+	slices.SortStableFunc(e.Mounted, func(a, b Mounted) int {
+		return cmp.Or(cmp.Compare(a.Low, b.Low), cmp.Compare(a.High, b.High), cmp.Compare(a.Host.Name, b.Host.Name))
+	})
+	slices.SortStableFunc(e.Loose, func(a, b *Host) int { return cmp.Compare(a.Name, b.Name) })
+	e.lanes()
+	return e
+}
+
+// meets reports whether two hosts would stand in the same place: in a unit of both, on the same side of the rack.
+func (m *Mounted) meets(o *Mounted) bool {
+	a, b := m.Host.Place.Face, o.Host.Place.Face
+	return m.Low <= o.High && o.Low <= m.High && (a == b || a == "" || b == "")
+}
+
+// shares reports whether two hosts fill exactly the same units, as the nodes of one chassis do.
+func (m *Mounted) shares(o *Mounted) bool {
+	return m.Low == o.Low && m.High == o.High && m.Host.Place.Face == o.Host.Place.Face
+}
+
+// lanes sets hosts that meet side by side, and names those that must not. Mounted is in order of its units, so that a
+// run of hosts ends where the next begins above all before.
+func (e *Elevation) lanes() {
+	for from := 0; from < len(e.Mounted); {
+		to, high := from+1, e.Mounted[from].High
+		for to < len(e.Mounted) && e.Mounted[to].Low <= high {
+			high = max(high, e.Mounted[to].High)
+			to++
+		}
+		e.run(e.Mounted[from:to])
+		from = to
+	}
+}
+
+// maxPlaceFaults is how many faults of one rack are named: more help nobody.
+const maxPlaceFaults = 100
+
+// run puts every host of a run into the first lane that is free in its units.
+func (e *Elevation) run(run []Mounted) {
+	var tops []int
+	for i := range run {
+		m := &run[i]
+		m.Lane = slices.IndexFunc(tops, func(top int) bool { return top < m.Low })
+		if m.Lane < 0 {
+			m.Lane, tops = len(tops), append(tops, 0)
+		}
+		tops[m.Lane] = m.High
+		for j := range i {
+			if o := &run[j]; o.meets(m) && !o.shares(m) && len(e.Faults) < maxPlaceFaults {
+				e.Faults = append(e.Faults, PlaceFault{
+					Kind: "overlap", Hosts: []string{o.Host.Name, m.Host.Name},
+					Detail: o.Host.Name + " in " + unitsText(o.Low, o.High) + " and " + m.Host.Name + " in " + unitsText(m.Low, m.High) + " overlap",
+					Hint:   "one of the places or heights is wrong: slipway host place NAME --unit N --height N; half-deep hosts have a --face",
+				})
+			}
+		}
+	}
+	for i := range run {
+		run[i].LaneN = len(tops)
+	}
+}
+
+// unitsText says units as people do: U5, or U5-U8.
+func unitsText(low, high int) string {
+	if low == high {
+		return fmt.Sprintf("U%d", low)
+	}
+	return fmt.Sprintf("U%d-U%d", low, high)
+}

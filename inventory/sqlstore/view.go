@@ -1,0 +1,144 @@
+package sqlstore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	viewColumns = `name, owner, query, columns, group_by, sort_by, created_at, updated_at, version`
+
+	findViewSQL    = `SELECT ` + viewColumns + ` FROM views WHERE owner = $1 AND name = $2`
+	listViewsSQL   = `SELECT ` + viewColumns + ` FROM views WHERE owner IN ('', $1) ORDER BY name, owner`
+	countViewsSQL  = `SELECT COUNT(*) FROM views WHERE owner = $1`
+	viewVersionSQL = `SELECT version FROM views WHERE owner = $1 AND name = $2`
+	insertViewSQL  = `INSERT INTO views (owner, name, query, columns, group_by, sort_by, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)`
+	updateViewSQL = `UPDATE views SET query = $1, columns = $2, group_by = $3, sort_by = $4, updated_at = $5, version = version + 1
+WHERE owner = $6 AND name = $7 AND version = $8`
+	deleteViewSQL = `DELETE FROM views WHERE owner = $1 AND name = $2`
+)
+
+func readView(s scan) (v inventory.View, err error) {
+	err = s(&v.Name, &v.Owner, &v.Query, jsonColumn(&v.Columns), &v.Group, &v.Sort, timeColumn(&v.CreatedAt), timeColumn(&v.UpdatedAt), &v.Version)
+	return v, err
+}
+
+// FindView implements inventory.ViewTx.
+func (t *tx) FindView(owner, name string) (inventory.View, error) {
+	return find(t, readView, "view", name, findViewSQL, owner, name)
+}
+
+// ListViews implements inventory.ViewTx.
+func (t *tx) ListViews(owner string) ([]inventory.View, error) {
+	return list(t, readView, listViewsSQL, owner)
+}
+
+// CreateView implements inventory.ViewTx.
+func (t *tx) CreateView(v *inventory.View, now time.Time) error {
+	var n int
+	if found, err := t.row([]any{&n}, viewVersionSQL, v.Owner, v.Name); err != nil {
+		return err
+	} else if found {
+		return taken("view", v.Name)
+	}
+	if _, err := t.row([]any{&n}, countViewsSQL, v.Owner); err != nil {
+		return err
+	}
+	if err := inventory.CheckViews(n); err != nil {
+		return err
+	}
+	columns, err := jsonText(v.Columns)
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	if _, err := t.write(insertViewSQL, v.Owner, v.Name, v.Query, columns, v.Group, v.Sort, ms(now), ms(now)); err != nil {
+		return err
+	}
+	v.CreatedAt, v.UpdatedAt, v.Version = now, now, 1
+	return nil
+}
+
+// UpdateView implements inventory.ViewTx.
+func (t *tx) UpdateView(v *inventory.View, now time.Time) error {
+	columns, err := jsonText(v.Columns)
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	n, err := t.write(updateViewSQL, v.Query, columns, v.Group, v.Sort, ms(now), v.Owner, v.Name, v.Version)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		is, err := t.FindView(v.Owner, v.Name)
+		if err != nil {
+			return err
+		}
+		return inventory.Errorf(inventory.Conflict, "view %s was changed meanwhile: it has version %d, not %d", v.Name, is.Version, v.Version).
+			WithHint("read it again and make your change to that")
+	}
+	v.UpdatedAt = now
+	v.Version++
+	return nil
+}
+
+// DeleteView implements inventory.ViewTx.
+func (t *tx) DeleteView(owner, name string) error {
+	n, err := t.write(deleteViewSQL, owner, name)
+	return changed(n, err, "view", name)
+}
+
+// extrasSQL asks for what other tables know of n hosts.
+func extrasSQL(n int) string {
+	marks := make([]string, n)
+	for i := range marks {
+		marks[i] = fmt.Sprintf("$%d", i+1)
+	}
+	return `SELECT hosts.id, COALESCE(bmcs.driver, ''), COALESCE(bmcs.power, ''), COALESCE(bmcs.is_reachable, 0),
+COALESCE((SELECT machines.pool FROM claims JOIN machines ON machines.uid = claims.machine_uid WHERE claims.host_id = hosts.id), ''),
+COALESCE((SELECT leases.address FROM nics JOIN leases ON leases.mac = nics.mac WHERE nics.host_id = hosts.id AND leases.state = 'bound'
+ORDER BY leases.starts_at DESC LIMIT 1), -1)
+FROM hosts LEFT JOIN bmcs ON bmcs.host_id = hosts.id WHERE hosts.id IN (` + strings.Join(marks, ", ") + `)`
+}
+
+// HostExtras implements inventory.ViewTx. As with NICs, the statement has two sizes only.
+func (t *tx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]inventory.HostExtra, error) {
+	all := make(map[inventory.HostID]inventory.HostExtra, len(ids))
+	for part := range slices.Chunk(ids, nicsPerQuery) {
+		size := nicsPerQuery
+		if len(part) <= 10 {
+			size = 10
+		}
+		args := make([]any, size)
+		for i := range args {
+			args[i] = string(part[min(i, len(part)-1)])
+		}
+		err := t.each(func(s scan) error {
+			var (
+				id      inventory.HostID
+				x       inventory.HostExtra
+				address int64
+			)
+			if err := s(&id, &x.Driver, &x.Power, &x.IsReachable, &x.Pool, &address); err != nil {
+				return err
+			}
+			if address >= 0 {
+				if err := addressColumn(&x.Address)(address); err != nil {
+					return err
+				}
+			}
+			all[id] = x
+			return nil
+		}, extrasSQL(size), args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { faults, Rack } from './rack.mjs'
+
+let rack
+let subnet
+const shots = process.env.SLIPWAY_SHOTS
+
+// noErrors holds that a page complained of nothing, but that axe was put into it.
+const noErrors = (page) => assert.deepEqual(page.errors.filter((e) => !e.includes('Executing inline script')), [])
+
+before(async () => {
+  rack = await Rack.start(`slipway-nets-${process.pid}`)
+  subnet = JSON.parse(await rack.cli('subnet', 'list', '-o', 'json'))[0]
+  await rack.machines(5, '--expect', 'waiting')
+})
+after(() => rack?.end())
+
+test('the networks are listed with their interfaces and boot doors', async () => {
+  const page = await rack.page('/networks')
+  await page.getByRole('table', { name: 'Subnets' }).or(page.getByRole('grid', { name: 'Subnets' })).getByText(subnet.cidr).waitFor()
+  await page.getByText('http://10.77.0.1', { exact: true }).waitFor()
+  await page.getByText(/^5 of \d+ used$/).waitFor()
+  await page.getByRole('button', { name: 'Listen for them' }).click()
+  await page.getByText('other DHCP on vs: none heard').waitFor()
+  assert.deepEqual(await faults(page), [])
+  if (shots) await page.screenshot({ path: `${shots}/networks.png`, fullPage: true })
+  noErrors(page)
+  await page.context().close()
+})
+
+test('a reservation is made from a lease, changed, and deleted', async () => {
+  const page = await rack.page(`/networks/${subnet.name}`)
+  await page.getByText('5 of 5 leases').waitFor()
+  const lease = JSON.parse(await rack.cli('lease', 'list', '-o', 'json'))[0]
+  await page.getByLabel('Search leases').fill(lease.mac)
+  await page.getByText('1 of 5 leases').waitFor()
+  if (shots) await page.screenshot({ path: `${shots}/leases.png`, fullPage: true })
+  assert.deepEqual(await faults(page), [])
+  await page.getByRole('button', { name: `Reserve ${lease.address}` }).click()
+  const ask = page.getByRole('dialog')
+  assert.equal(await ask.getByRole('textbox', { name: 'MAC' }).inputValue(), lease.mac)
+  await ask.getByRole('button', { name: 'Reserve' }).click()
+  await ask.waitFor({ state: 'detached' })
+  await page.getByRole('tab', { name: 'Reservations' }).click()
+  await page.getByText(lease.mac).first().waitFor()
+  const [kept] = JSON.parse(await rack.cli('reservation', 'list', '-o', 'json'))
+  assert.equal(kept.address, lease.address)
+  assert.equal(kept.mac, lease.mac)
+
+  await page.getByRole('button', { name: `Edit ${lease.address}` }).click()
+  await ask.getByRole('textbox', { name: 'MAC' }).fill('no address')
+  await ask.getByRole('button', { name: 'Reserve' }).click()
+  await ask.getByText('is not a MAC address').first().waitFor()
+  await ask.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('button', { name: `Delete ${lease.address}` }).click()
+  await ask.getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('No address is reserved').waitFor()
+  assert.deepEqual(JSON.parse(await rack.cli('reservation', 'list', '-o', 'json')), [])
+  await page.context().close()
+})
+
+test('a lease is forgotten, and what is live comes by itself', async () => {
+  const page = await rack.page(`/networks/${subnet.name}`)
+  await page.getByText('5 of 5 leases').waitFor()
+  const lease = JSON.parse(await rack.cli('lease', 'list', '-o', 'json'))[0]
+  await page.getByRole('button', { name: `Forget ${lease.address}` }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Forget' }).click()
+  await page.getByText('4 of 4 leases').waitFor()
+  await page.context().close()
+})
+
+test('a wrong subnet says at the field what is wrong; a right one is stored, and deleted by its name', async () => {
+  const page = await rack.page('/networks')
+  await page.getByRole('button', { name: 'Add a subnet' }).click()
+  const form = page.getByRole('dialog')
+  await form.getByRole('textbox', { name: 'Name', exact: true }).fill('dmz')
+  await form.getByLabel('Network').fill('10.9.0.1/24')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText('has host bits set').first().waitFor()
+  assert.equal(await form.getByLabel('Network').getAttribute('aria-invalid'), 'true')
+  await form.getByLabel('Network').fill('10.9.0.0/24')
+  await form.getByLabel('Gateway').fill('10.8.0.1')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText('is outside 10.9.0.0/24').first().waitFor()
+  assert.equal(await form.getByLabel('Gateway').getAttribute('aria-invalid'), 'true')
+  assert.equal(await form.getByLabel('Network').getAttribute('aria-invalid'), 'false')
+  if (shots) await page.screenshot({ path: `${shots}/subnet-form.png` })
+  assert.deepEqual(await faults(page), [])
+  await form.getByLabel('Gateway').fill('10.9.0.1')
+  await form.getByLabel('Ranges').fill('10.9.0.100-10.9.0.199')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('link', { name: 'dmz' }).click()
+  await page.getByText('(100 addresses)').waitFor()
+  await page.getByRole('button', { name: 'Delete' }).click()
+  assert.equal(await form.getByRole('button', { name: 'Delete' }).isDisabled(), true)
+  await form.getByLabel('Type dmz to go on').fill('dmz')
+  await form.getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('There is no such subnet').waitFor()
+  await page.context().close()
+})
+
+test('another DHCP server is told how to send machines here', async () => {
+  const page = await rack.page(`/networks/${subnet.name}?tab=others`)
+  await page.getByText('dhcp-boot=tag:slipway-ipxe,http://10.77.0.1/boot/ask').waitFor()
+  await page.getByLabel('Server', { exact: true }).selectOption('kea')
+  await page.getByText('kea-dhcp4 -t').waitFor()
+  assert.match(page.url(), /server=kea/)
+  assert.match(await rack.cli('subnet', 'snippet', subnet.name, '--for', 'kea'), /"client-classes"/)
+  assert.deepEqual(await faults(page), [])
+  if (shots) await page.screenshot({ path: `${shots}/snippets.png`, fullPage: true })
+  await page.context().close()
+})
+
+for (const [colorScheme, width] of [
+  ['dark', 1400],
+  ['light', 400],
+]) {
+  test(`no serious fault, ${colorScheme}, ${width} wide`, async () => {
+    const page = await rack.page('/networks', { colorScheme, viewport: { width, height: 900 } })
+    await page.getByText(subnet.cidr).first().waitFor()
+    assert.deepEqual(await faults(page), [])
+    if (shots) await page.screenshot({ path: `${shots}/networks-${colorScheme}-${width}.png`, fullPage: true })
+    await page.goto(`/networks/${subnet.name}`)
+    await page.getByText('of 4 leases').waitFor()
+    assert.deepEqual(await faults(page), [])
+    if (shots) await page.screenshot({ path: `${shots}/subnet-${colorScheme}-${width}.png`, fullPage: true })
+    await page.context().close()
+  })
+}

@@ -1,0 +1,85 @@
+// What the program is made of, and under which licences: the npm packages in the pages, and the Go modules in the server.
+// The build writes it to licences.json beside the pages, for Settings > About.
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import license from 'rollup-plugin-license'
+
+interface Licence {
+  kind: 'Go' | 'npm'
+  name: string
+  version: string
+  licence: string
+  text: string
+}
+
+const textMax = 30_000
+
+// licenceOf names the usual licences by what their texts say.
+function licenceOf(text: string): string {
+  const t = text.replaceAll(/\s+/g, ' ')
+  if (/Apache License,? Version 2\.0/i.test(t)) return 'Apache-2.0'
+  if (/Mozilla Public License,? v?(ersion )?2\.0/i.test(t)) return 'MPL-2.0'
+  if (/Permission is hereby granted, free of charge/i.test(t)) return 'MIT'
+  if (/Permission to use, copy, modify, and\/or distribute/i.test(t)) return 'ISC'
+  if (/Redistribution and use in source and binary forms/i.test(t))
+    return /Neither the name|may not be used to endorse/i.test(t) ? 'BSD-3-Clause' : 'BSD-2-Clause'
+  return 'see its text'
+}
+
+// goModules asks Go which modules are linked into the server, and reads their licences out of its module cache.
+function goModules(root: string): Licence[] {
+  const list = execFileSync(
+    'go',
+    [
+      'list',
+      '-deps',
+      '-f',
+      '{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}',
+      './cmd/slipway',
+    ],
+    { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 },
+  )
+  return [...new Set(list.split('\n').filter((l) => l !== ''))].sort().map((line) => {
+    const [name = '', version = '', dir = ''] = line.split('\t')
+    const file = readdirSync(dir).find((f) => /^(licen[cs]e|copying)/i.test(f))
+    const text = file ? readFileSync(join(dir, file), 'utf8').slice(0, textMax) : ''
+    return { kind: 'Go', name, version, licence: text ? licenceOf(text) : 'no text with it', text }
+  })
+}
+
+// licences is a plugin of the build.
+export function licences(root: string) {
+  const npm: Licence[] = []
+  return [
+    license({
+      thirdParty: (parts) => {
+        for (const p of parts)
+          npm.push({
+            kind: 'npm',
+            name: p.name ?? '',
+            version: p.version ?? '',
+            licence: p.license ?? 'see its text',
+            text: (p.licenseText ?? '').slice(0, textMax),
+          })
+      },
+    }),
+    {
+      name: 'slipway-licences',
+      apply: 'build' as const,
+      generateBundle: {
+        order: 'post' as const,
+        handler(this: { emitFile: (f: object) => void; warn: (m: string) => void }) {
+          let go: Licence[] = []
+          try {
+            go = goModules(root)
+          } catch (err) {
+            this.warn(`the Go modules could not be listed: ${err}`)
+          }
+          npm.sort((a, b) => a.name.localeCompare(b.name))
+          this.emitFile({ type: 'asset', fileName: 'licences.json', source: JSON.stringify([...go, ...npm]) })
+        },
+      },
+    },
+  ]
+}

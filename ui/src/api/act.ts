@@ -1,0 +1,43 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { api, must } from './client'
+
+// Call is one request that changes something, as it is sent and as it is shown.
+export interface Call {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  path: string // below /api/v1, with its query
+  body?: unknown
+  version?: number | undefined // what was seen: somebody else's change meanwhile is a 412, not lost
+}
+
+// send makes a call and gives what the server says.
+export async function send<T = unknown>(c: Call): Promise<T> {
+  const method = api[c.method] as (p: string, o: object) => Promise<{ data?: T }>
+  return must(
+    method(`/api/v1${c.path}`, {
+      ...(c.body !== undefined && { body: c.body }),
+      ...(c.version !== undefined && { headers: { 'If-Match': `"${c.version}"` } }),
+    }),
+  )
+}
+
+// useAct sends calls one after the other and reads anew what is shown. It shows nothing that the server has not said.
+export function useAct<T = unknown>(done?: (answer: T) => void) {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: (c: Call) => send<T>(c),
+    onSuccess: async (answer) => {
+      await queries.invalidateQueries()
+      done?.(answer)
+    },
+  })
+}
+
+// curlOf is a call as curl would make it; the token stays out of it.
+export function curlOf(c: Call, origin = location.origin): string {
+  const quoted = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`
+  const parts = ['curl', '-X', c.method, '-H', '"Authorization: Bearer $SLIPWAY_TOKEN"']
+  if (c.version !== undefined) parts.push('-H', quoted(`If-Match: "${c.version}"`))
+  if (c.body !== undefined)
+    parts.push('-H', quoted('Content-Type: application/json'), '-d', quoted(JSON.stringify(c.body)))
+  return [...parts, quoted(`${origin}/api/v1${c.path}`)].join(' ')
+}

@@ -1,0 +1,205 @@
+import { useSyncExternalStore } from 'react'
+import { api, type Event, must, type Schemas } from './client'
+import type { Line } from './live'
+
+// HostRow is a host in a list of many.
+export type HostRow = Schemas['HostRow'] & { place: NonNullable<Schemas['HostRow']['place']> }
+
+export interface HostRows {
+  rows: readonly HostRow[] // in order of their names
+  isWhole: boolean // every page was read
+  error?: unknown // why the rows may be old
+}
+
+// What is read at once: a page at first, a whole chunk of hosts by id later.
+const pageSize = 1000
+const idsAtOnce = 200
+// gatherFor is how long touched hosts are gathered at least; when the server takes longer to answer, four times as long
+// as that, so that a rack that boots never keeps it busy with us alone.
+const gatherFor = 250
+const wholeEvery = 60_000 // without stream: all rows anew
+
+type Live = { on: (fn: (e: Event) => void) => () => void; onLine: (fn: (l: Line) => void) => () => void; line: Line }
+type Get = (path: string, o: object) => Promise<{ data?: unknown }>
+
+// Rows keeps all hosts as rows. It reads the list once, then only the hosts that events name: at ten thousand hosts and a
+// hundred changes a second, nothing else holds. A row that did not change stays the same object.
+export class Rows {
+  private byID = new Map<string, HostRow>()
+  private state: HostRows = { rows: [], isWhole: false }
+  private touched = new Set<string>()
+  private timer: ReturnType<typeof setTimeout> | undefined
+  private every: ReturnType<typeof setInterval> | undefined
+  private wait = gatherFor
+  private isReading = false
+  private again = false
+  private listeners = new Set<() => void>()
+  private unfollow: (() => void)[] = []
+  private stopped: ReturnType<typeof setTimeout> | undefined
+
+  constructor(
+    private live: Live | undefined,
+    private get: Get = api.GET as unknown as Get,
+  ) {}
+
+  // subscribe begins to follow with the first who looks, and ends some time after the last.
+  subscribe = (fn: () => void) => {
+    this.listeners.add(fn)
+    clearTimeout(this.stopped)
+    if (this.listeners.size === 1 && this.unfollow.length === 0) this.follow()
+    return () => {
+      this.listeners.delete(fn)
+      if (this.listeners.size === 0) this.stopped = setTimeout(() => this.end(), 30_000)
+    }
+  }
+
+  snapshot = () => this.state
+
+  // refresh reads all rows anew.
+  refresh = () => void this.readAll()
+
+  end() {
+    for (const u of this.unfollow) u()
+    this.unfollow = []
+    clearTimeout(this.timer)
+    clearInterval(this.every)
+    this.timer = undefined
+  }
+
+  private follow() {
+    if (this.live) {
+      this.unfollow.push(this.live.on((e) => this.take(e)))
+      this.unfollow.push(
+        this.live.onLine((l) => {
+          clearInterval(this.every)
+          if (l === 'live')
+            this.refresh() // what happened while there was no stream
+          else this.every = setInterval(this.refresh, this.byID.size > 2000 ? wholeEvery : 5000)
+        }),
+      )
+    }
+    void this.readAll()
+  }
+
+  // take notes whom an event concerns.
+  take(e: Pick<Event, 'hostID' | 'kind' | 'data'>) {
+    if (e.hostID) this.touched.add(e.hostID)
+    for (const id of (e.data as { hostIDs?: string[] } | undefined)?.hostIDs ?? []) this.touched.add(id)
+    if (this.touched.size > 0) this.timer ??= setTimeout(() => void this.flush(), this.wait)
+  }
+
+  private say(more: Partial<HostRows>) {
+    this.state = { ...this.state, ...more }
+    for (const fn of this.listeners) fn()
+  }
+
+  private async page(query: Record<string, unknown>) {
+    return (await must(this.get('/api/v1/hostrows', { params: { query } }))) as { items: HostRow[]; next?: string }
+  }
+
+  private async readAll() {
+    if (this.isReading) {
+      this.again = true
+      return
+    }
+    this.isReading = true
+    try {
+      const seen = new Set<string>()
+      for (let after = ''; ; ) {
+        const p = await this.page({ limit: after === '' ? 200 : pageSize, ...(after && { after }) })
+        for (const r of p.items) {
+          seen.add(r.id)
+          this.keep(r)
+        }
+        // Rows show as they come; those that were there before stay until all are known.
+        if (!this.state.isWhole && p.next) this.say({ rows: this.sorted() })
+        if (!p.next) break
+        after = p.next
+      }
+      for (const id of this.byID.keys()) if (!seen.has(id) && !this.touched.has(id)) this.byID.delete(id)
+      this.say({ rows: this.sorted(), isWhole: true, error: undefined })
+    } catch (error) {
+      this.say({ error })
+    } finally {
+      this.isReading = false
+      if (this.again) {
+        this.again = false
+        void this.readAll()
+      }
+    }
+  }
+
+  // keep stores a row, and says whether it is another than before.
+  private keep(r: HostRow): boolean {
+    const old = this.byID.get(r.id)
+    if (old && JSON.stringify(old) === JSON.stringify(r)) return false
+    this.byID.set(r.id, r)
+    return true
+  }
+
+  private async flush() {
+    if (this.isReading) {
+      this.timer = setTimeout(() => void this.flush(), gatherFor)
+      return
+    }
+    const ids = [...this.touched]
+    this.touched = new Set()
+    const began = performance.now()
+    try {
+      const changed = new Map<string, HostRow | undefined>()
+      for (let i = 0; i < ids.length; i += idsAtOnce) {
+        const part = ids.slice(i, i + idsAtOnce)
+        const p = await this.page({ ids: part.join(','), limit: idsAtOnce })
+        const there = new Set(p.items.map((r) => r.id))
+        for (const r of p.items) {
+          const old = this.byID.get(r.id)
+          if (this.keep(r)) changed.set(r.id, old && old.name === r.name ? r : undefined)
+        }
+        for (const id of part) if (!there.has(id) && this.byID.delete(id)) changed.set(id, undefined)
+      }
+      this.patch(changed)
+    } catch (error) {
+      for (const id of ids) this.touched.add(id) // they are asked for again
+      this.say({ error })
+    }
+    this.wait = Math.max(gatherFor, Math.min(5000, 4 * (performance.now() - began)))
+    this.timer = undefined
+    if (this.touched.size > 0) this.timer = setTimeout(() => void this.flush(), this.wait)
+  }
+
+  // patch puts changed rows into their places. undefined stands for a host that came, went or has another name: only then
+  // the order is made anew.
+  private patch(changed: Map<string, HostRow | undefined>) {
+    if (changed.size === 0) {
+      if (this.state.error) this.say({ error: undefined })
+      return
+    }
+    const isSame = [...changed.values()].every((r) => r !== undefined)
+    const rows = isSame ? this.state.rows.map((r) => changed.get(r.id) ?? r) : this.sorted()
+    this.say({ rows, error: undefined })
+  }
+
+  private sorted() {
+    return [...this.byID.values()].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
+  }
+}
+
+const kept = new WeakMap<object, Rows>()
+
+// rowsOf is the one Rows of a stream: screens share it.
+export function rowsOf(live: Live | undefined): Rows {
+  const key = live ?? rowsOf
+  let rows = kept.get(key)
+  if (!rows) {
+    rows = new Rows(live)
+    kept.set(key, rows)
+  }
+  return rows
+}
+
+// useRows gives all hosts, kept as the server tells.
+export function useRows(live: Live | undefined): HostRows & { refresh: () => void } {
+  const rows = rowsOf(live)
+  const state = useSyncExternalStore(rows.subscribe, rows.snapshot)
+  return { ...state, refresh: rows.refresh }
+}

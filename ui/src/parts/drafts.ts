@@ -1,0 +1,16 @@
+// Drafts are texts that are not saved yet. They are kept for this tab, under the name of whoever typed them.
+const prefix = 'slipway-draft:'
+
+export const draftKey = (who: string, name: string) => `${prefix}${who}:${name}`
+
+// keepDraftsOf forgets the drafts of everybody else, and all of them when nobody is named: a tab may be handed on, and a
+// text may hold what the next one must not read.
+export function keepDraftsOf(who?: string) {
+  try {
+    for (const key of Object.keys(sessionStorage)) {
+      if (key.startsWith(prefix) && !(who && key.startsWith(draftKey(who, '')))) sessionStorage.removeItem(key)
+    }
+  } catch {
+    // there is no storage, so nothing was kept
+  }
+}

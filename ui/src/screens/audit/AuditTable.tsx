@@ -1,0 +1,105 @@
+import { Button, Label, type LabelProps } from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useState } from 'react'
+import { Link } from 'react-router'
+import { type AuditQuery, type Entry, useAudit } from '../../api/audit'
+import { Loaded, Nothing } from '../../parts/Failure'
+import { When } from '../../parts/When'
+import { outcome, placeOf, what } from './words'
+
+const colours: Record<string, LabelProps['color']> = {
+  refused: 'red',
+  created: 'green',
+  changed: 'blue',
+  deleted: 'orange',
+  done: 'grey',
+}
+const glyphs: Record<string, string> = { refused: '✕', created: '+', changed: '±', deleted: '−', done: '●' }
+
+export function Outcome({ entry: e }: { entry: Entry }) {
+  const is = outcome(e)
+  return (
+    <Label isCompact color={colours[is] ?? 'grey'}>
+      <span aria-hidden>{glyphs[is]}</span> {is}
+      {is === 'refused' && ` (${e.status})`}
+    </Label>
+  )
+}
+
+// About is what an entry was about, with a way there.
+export function About({ entry: e }: { entry: Entry }) {
+  const place = placeOf(e)
+  const name = `${e.noun} ${e.name ?? ''}`.trim()
+  return place ? <Link to={place}>{name}</Link> : name
+}
+
+const step = 100
+const most = 1000
+
+// AuditTable lists entries, latest first.
+export function AuditTable({ query, isHost }: { query: AuditQuery; isHost?: boolean }) {
+  const [limit, setLimit] = useState(step)
+  const list = useAudit(query, limit)
+  return (
+    <Loaded query={list}>
+      {({ items, hasMore }) =>
+        items.length === 0 ? (
+          <Empty isFiltered={Object.keys(query).length > (isHost ? 1 : 0)} isHost={isHost ?? false} />
+        ) : (
+          <>
+            <Table aria-label="Audit" variant="compact">
+              <Thead>
+                <Tr>
+                  <Th>When</Th>
+                  <Th>Who</Th>
+                  <Th>What</Th>
+                  <Th>About</Th>
+                  <Th>Outcome</Th>
+                  <Th width={30}>Detail</Th>
+                </Tr>
+              </Thead>
+              <Tbody>
+                {items.map((e) => (
+                  <Tr key={e.id}>
+                    <Td dataLabel="When">
+                      <When at={e.at} />
+                    </Td>
+                    <Td dataLabel="Who">{e.actor}</Td>
+                    <Td dataLabel="What">
+                      <Link to={`/audit/${e.id}`}>{what(e.operation)}</Link>
+                    </Td>
+                    <Td dataLabel="About">
+                      <About entry={e} />
+                    </Td>
+                    <Td dataLabel="Outcome">
+                      <Outcome entry={e} />
+                    </Td>
+                    <Td dataLabel="Detail" modifier="breakWord">
+                      {e.undoOf && <Link to={`/audit/${e.undoOf}`}>undo of {e.undoOf}</Link>} {e.detail}
+                    </Td>
+                  </Tr>
+                ))}
+              </Tbody>
+            </Table>
+            {hasMore && limit < most && (
+              <Button variant="link" onClick={() => setLimit(limit + step)}>
+                Show more
+              </Button>
+            )}
+            {hasMore && limit >= most && <p>There is more: narrow the list, or read on with the command below.</p>}
+          </>
+        )
+      }
+    </Loaded>
+  )
+}
+
+function Empty({ isFiltered, isHost }: { isFiltered: boolean; isHost: boolean }) {
+  if (isFiltered) return <Nothing title="No entry is like that">Take a filter off to see more.</Nothing>
+  return (
+    <Nothing title={isHost ? 'Nothing was asked about this host yet' : 'Nothing was asked yet'}>
+      Whatever somebody changes, starts or is refused, in this page, on the command line or by a program, shows here
+      with who it was and what it changed.
+    </Nothing>
+  )
+}

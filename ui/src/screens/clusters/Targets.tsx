@@ -1,0 +1,254 @@
+import {
+  Button,
+  Card,
+  CardBody,
+  CardHeader,
+  CardTitle,
+  ClipboardCopy,
+  Content,
+  ExpandableSection,
+} from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link, useSearchParams } from 'react-router'
+import { api, headers, must, problemOf, type Schemas, type Target } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { useHostNames } from '../../api/names'
+import { useList } from '../../api/queries'
+import { Ask } from '../../parts/Ask'
+import { Command } from '../../parts/Command'
+import { Facts } from '../../parts/Facts'
+import { Loaded, Nothing } from '../../parts/Failure'
+import { When } from '../../parts/When'
+import { Results } from './Results'
+import { TargetForm } from './TargetForm'
+
+export function Targets() {
+  const targets = useList('targets')
+  const me = useMe()
+  const [params] = useSearchParams()
+  const why = me && mayNot(me, 'admin', '')
+  const [isNew, setNew] = useState(false)
+  const only = params.get('target')
+  return (
+    <div style={{ paddingBlockStart: '1rem' }}>
+      <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && setNew(true)}>
+        Add a join target
+      </Button>
+      <div style={{ marginBlock: '1rem' }}>
+        <Loaded query={targets}>
+          {(all) =>
+            all.length === 0 ? (
+              <Nothing title="No cluster can be joined yet">
+                <Content component="p">
+                  A join target is a kubeadm cluster that machines become nodes of. With a kubeconfig, Slipway mints a
+                  token for each machine when it asks, and approves that machine's certificate only.
+                </Content>
+                <code>
+                  slipway target add prod --endpoint 10.0.0.9:6443 --kubernetes 1.35.0 --ca ca.crt --kubeconfig SECRET
+                </code>
+              </Nothing>
+            ) : (
+              all.filter((t) => !only || t.name === only).map((t) => <One key={t.name} target={t} why={why} />)
+            )
+          }
+        </Loaded>
+        {only && <Link to="/clusters?tab=targets">All targets</Link>}
+      </div>
+      <Command cli="slipway target list" />
+      {isNew && <TargetForm close={() => setNew(false)} />}
+    </div>
+  )
+}
+
+type Shown = 'check' | 'rbac' | 'tokens'
+
+function One({ target: t, why: role }: { target: Target; why: string | undefined }) {
+  const [asked, setAsked] = useState<'edit' | 'delete'>()
+  const [shown, setShown] = useState<Shown>()
+  const why = role ?? (t.owner ? `it is kept for ${t.owner}` : undefined)
+  const turn = (what: Shown) => setShown(shown === what ? undefined : what)
+  return (
+    <Card style={{ marginBlockEnd: '1rem' }} component="section" aria-label={`Target ${t.name}`}>
+      <CardHeader
+        actions={{
+          actions: (
+            <>
+              <Button
+                variant="secondary"
+                isAriaDisabled={!!why}
+                title={why ?? ''}
+                onClick={() => !why && setAsked('edit')}
+              >
+                Edit
+              </Button>
+              <Button
+                variant="secondary"
+                isDanger
+                isAriaDisabled={!!why}
+                title={why ?? ''}
+                onClick={() => !why && setAsked('delete')}
+              >
+                Delete
+              </Button>
+            </>
+          ),
+        }}
+      >
+        <CardTitle component="h2">{t.name}</CardTitle>
+      </CardHeader>
+      <CardBody>
+        <Facts
+          rows={[
+            ['Endpoint', t.endpoint],
+            ['Kubernetes', t.kubernetes],
+            [
+              'Tokens',
+              t.kubeconfig
+                ? `minted with secret ${t.kubeconfig}`
+                : t.token
+                  ? `secret ${t.token}`
+                  : 'none: nobody can join',
+            ],
+            ['A token lives', t.tokenFor || '30m'],
+            [
+              'Control planes',
+              t.pki ? `with secret ${t.pki}` : t.certificateKey ? `with secret ${t.certificateKey}` : '',
+            ],
+            ['Shared address', t.vip],
+            ['Pods', t.podCIDR],
+            ['Services', t.serviceCIDR],
+            ['Kept for', t.owner],
+          ]}
+        />
+        <div style={{ display: 'flex', gap: '0.5rem', flexWrap: 'wrap', marginBlock: '0.5rem' }}>
+          <Button variant="tertiary" aria-expanded={shown === 'check'} onClick={() => turn('check')}>
+            Look it over
+          </Button>
+          <Button variant="tertiary" aria-expanded={shown === 'rbac'} onClick={() => turn('rbac')}>
+            What its administrator applies
+          </Button>
+          <Button variant="tertiary" aria-expanded={shown === 'tokens'} onClick={() => turn('tokens')}>
+            Tokens that were minted
+          </Button>
+        </div>
+        {shown === 'check' && <Check name={t.name} />}
+        {shown === 'rbac' && <Rbac name={t.name} />}
+        {shown === 'tokens' && <Tokens name={t.name} />}
+        {asked === 'edit' && <TargetForm target={t} close={() => setAsked(undefined)} />}
+        {asked === 'delete' && (
+          <Ask
+            title={`Delete target ${t.name}?`}
+            verb="Delete"
+            warns="Nobody can join it any more. Nodes that have joined stay. It is refused while a profile names it."
+            call={{ method: 'DELETE', path: `/targets/${encodeURIComponent(t.name)}`, version: t.version }}
+            cli={`slipway target delete ${t.name}`}
+            close={() => setAsked(undefined)}
+          />
+        )}
+      </CardBody>
+    </Card>
+  )
+}
+
+const get = (path: string) => must((api.GET as (p: string) => Promise<{ data?: unknown }>)(path))
+
+function Check({ name }: { name: string }) {
+  const check = useQuery({
+    queryKey: ['targetcheck', name],
+    staleTime: 0,
+    queryFn: async () => (await get(`/api/v1/targets/${encodeURIComponent(name)}/check`)) as Schemas['TargetCheck'],
+  })
+  return (
+    <Loaded query={check}>
+      {(k) => (
+        <Results
+          isGood={k.isGood}
+          results={k.results}
+          good={`Hosts can join; its version is ${k.version ?? 'unknown'}`}
+        />
+      )}
+    </Loaded>
+  )
+}
+
+function Rbac({ name }: { name: string }) {
+  const [isWhole, setWhole] = useState(false)
+  const rbac = useQuery({
+    queryKey: ['rbac', name],
+    queryFn: async () => {
+      const r = await fetch(`/api/v1/targets/${encodeURIComponent(name)}/rbac?nodes=true`, { headers: headers() })
+      if (!r.ok) throw await problemOf(r)
+      return r.text()
+    },
+  })
+  const cli = `slipway target rbac ${name} --nodes | kubectl apply -f -`
+  return (
+    <Loaded query={rbac}>
+      {(text) => (
+        <>
+          <ClipboardCopy isReadOnly hoverTip="Copy" clickTip="Copied" textAriaLabel="Command that applies it">
+            {cli}
+          </ClipboardCopy>
+          <ExpandableSection
+            toggleText="The rights that Slipway gets by it"
+            isExpanded={isWhole}
+            onToggle={(_, on) => setWhole(on)}
+          >
+            {isWhole && <pre className="mono">{text}</pre>}
+          </ExpandableSection>
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+function Tokens({ name }: { name: string }) {
+  const tokens = useQuery({
+    queryKey: ['jointokens', name],
+    staleTime: 0,
+    queryFn: async () =>
+      ((await get(`/api/v1/targets/${encodeURIComponent(name)}/tokens`)) as { items?: Schemas['JoinToken'][] }).items ??
+      [],
+  })
+  const named = useHostNames((tokens.data ?? []).map((k) => k.hostID))
+  return (
+    <Loaded query={tokens}>
+      {(all) =>
+        all.length === 0 ? (
+          <Content component="p">None was minted yet: that happens when a machine asks for one.</Content>
+        ) : (
+          <Table variant="compact" aria-label="Tokens">
+            <Thead>
+              <Tr>
+                <Th>Token</Th>
+                <Th>Node</Th>
+                <Th>Host</Th>
+                <Th>State</Th>
+                <Th>Expires</Th>
+              </Tr>
+            </Thead>
+            <Tbody>
+              {all.slice(0, 200).map((k) => (
+                <Tr key={k.id}>
+                  <Td dataLabel="Token">
+                    <code>{k.id}</code>
+                  </Td>
+                  <Td dataLabel="Node">{k.nodeName}</Td>
+                  <Td dataLabel="Host">
+                    <Link to={`/hosts/${encodeURIComponent(named(k.hostID))}`}>{named(k.hostID)}</Link>
+                  </Td>
+                  <Td dataLabel="State">{k.state}</Td>
+                  <Td dataLabel="Expires">
+                    <When at={k.expiresAt} />
+                  </Td>
+                </Tr>
+              ))}
+            </Tbody>
+          </Table>
+        )
+      }
+    </Loaded>
+  )
+}

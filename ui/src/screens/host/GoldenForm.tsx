@@ -1,0 +1,62 @@
+import { useState } from 'react'
+import type { Host, Schemas } from '../../api/client'
+import { useOne } from '../../api/queries'
+import { Failure } from '../../parts/Failure'
+import { EditForm, TextField } from '../../parts/Fields'
+
+// GoldenForm makes what a host is made of the measure for those like it.
+export function GoldenForm({ host, close }: { host: Host; close: () => void }) {
+  const found = useOne<'hosts', Schemas['Inspection']>('hosts', host.name, '/hardware')
+  const word = (s: string | undefined) =>
+    (s ?? '')
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .replace(/^-|-$/g, '')
+      .slice(0, 60)
+  const [name, setName] = useState(word(host.product) || 'golden')
+  const [selector, setSelector] = useState(host.product ? `product=${host.product}` : '')
+  const hw = found.data?.hardware
+  return (
+    <EditForm
+      title={`Hardware of ${host.name} as golden`}
+      verb="Save"
+      ready={name !== '' && selector !== '' && hw !== undefined}
+      call={{
+        method: 'PUT',
+        path: `/goldens/${encodeURIComponent(name)}`,
+        body: {
+          name,
+          selector,
+          ...(hw && {
+            diskN: hw.disks?.length ?? 0,
+            dimmN: hw.dimms?.length ?? 0,
+            portN: hw.ports?.length ?? 0,
+            ...(hw.firmware.version && { firmware: { bios: hw.firmware.version } }),
+          }),
+        },
+      }}
+      close={close}
+    >
+      <p>
+        Hosts that the selector matches are compared with it whenever they are inspected; what they lack becomes an
+        issue.
+      </p>
+      <TextField label="Name" value={name} set={setName} field="name" isRequired />
+      <TextField
+        label="Selector"
+        value={selector}
+        set={setSelector}
+        field="selector"
+        isRequired
+        help="Which hosts should be like it, such as product=R650."
+      />
+      {hw && (
+        <p>
+          {hw.disks?.length ?? 0} disks, {hw.dimms?.length ?? 0} memory modules, {hw.ports?.length ?? 0} network ports,
+          firmware {hw.firmware.version || 'unknown'}.
+        </p>
+      )}
+      {found.error && <Failure error={found.error} />}
+    </EditForm>
+  )
+}

@@ -1,0 +1,94 @@
+import { Title } from '@patternfly/react-core'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from 'react-router'
+import type { Host, Schemas } from '../../api/client'
+import { api, must } from '../../api/client'
+import { Command } from '../../parts/Command'
+import { Loaded, Nothing } from '../../parts/Failure'
+import { Rows, useInspections } from './Hardware'
+
+async function listed<T>(path: string, query: Record<string, string> = {}): Promise<T[]> {
+  const page = (await must(
+    (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(path, {
+      params: { query: { limit: 1000, ...query } },
+    }),
+  )) as { items: T[] | null }
+  return page.items ?? []
+}
+
+// Network shows the ports of a host: who made them, what is at the other end, and which addresses they have.
+export function Network({ host: h }: { host: Host }) {
+  const macs = h.nics.map((n) => n.mac)
+  const leases = useQuery({
+    queryKey: ['leases', 'of', h.name],
+    queryFn: () => listed<Schemas['Lease']>('/api/v1/leases', { host: h.name }),
+  })
+  const reservations = useQuery({
+    queryKey: ['reservations', 'of', macs],
+    queryFn: async () =>
+      (await listed<Schemas['Reservation']>('/api/v1/reservations')).filter((r) => r.mac && macs.includes(r.mac)),
+  })
+  const found = useInspections(h.name).data?.[0]?.hardware
+  const portOf = (mac: string) => found?.ports?.find((p) => p.mac === mac)
+  const extra = (found?.ports ?? []).filter((p) => !macs.includes(p.mac))
+  const speed = (mbps: number | undefined) => mbps && (mbps >= 1000 ? `${mbps / 1000} Gbit/s` : `${mbps} Mbit/s`)
+  return (
+    <>
+      <Rows
+        label="Network ports"
+        head={['Port', 'MAC', 'Card', 'Link', 'Switch', 'Switch port', 'VLAN', 'Addresses']}
+        rows={[...h.nics, ...extra.map((p) => ({ mac: p.mac, name: p.name, vendor: p.vendor, isBoot: false }))].map(
+          (n) => {
+            const p = portOf(n.mac)
+            const at = p?.neighbour
+            return [
+              `${n.name || p?.name || '–'}${n.isBoot ? ' (boots)' : ''}`,
+              n.mac,
+              [n.vendor || p?.vendor, p?.driver].filter(Boolean).join(', '),
+              p ? (p.hasLink ? (speed(p.speedMbps) ?? 'up') : 'down') : undefined,
+              at?.system || at?.chassis,
+              at && [at.port, at.portDescription].filter(Boolean).join(' '),
+              at?.vlan,
+              (p?.addresses ?? []).join(' '),
+            ]
+          },
+        )}
+      />
+      {!found && <p>Link, switch and VLAN are known once it was inspected: the agent listens for LLDP.</p>}
+      <Title headingLevel="h2">Addresses</Title>
+      <Loaded query={leases}>
+        {(all) =>
+          all.length === 0 ? (
+            <Nothing title="It has no lease">It gets one when it asks, in a subnet that Slipway serves.</Nothing>
+          ) : (
+            <Rows
+              label="Leases"
+              head={['Address', 'MAC', 'Subnet', 'State', 'Name', 'Until']}
+              rows={all.map((l) => [
+                l.address,
+                l.mac,
+                l.subnet,
+                l.state,
+                l.hostname,
+                new Date(l.expiresAt).toLocaleString(),
+              ])}
+            />
+          )
+        }
+      </Loaded>
+      <Loaded query={reservations}>
+        {(all) => (
+          <Rows
+            label="Reservations"
+            head={['Address', 'MAC', 'Subnet', 'Name']}
+            rows={all.map((r) => [r.address, r.mac, r.subnet, r.hostname])}
+          />
+        )}
+      </Loaded>
+      <p>
+        <Link to="/networks">All networks</Link>
+      </p>
+      <Command cli="slipway lease list" call={{ method: 'GET', path: `/leases?host=${encodeURIComponent(h.name)}` }} />
+    </>
+  )
+}

@@ -1,0 +1,166 @@
+import { Alert, Button, CodeBlock, CodeBlockCode } from '@patternfly/react-core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { type Call, send } from '../../api/act'
+import { type Host, Problem } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { Command } from '../../parts/Command'
+import { Diff } from '../../parts/Diff'
+import { Editor, type Mark } from '../../parts/Editor'
+import { Failure } from '../../parts/Failure'
+import { yamlOf } from './yaml'
+
+// said are the fields that an admin says; all else the machine or the engine does.
+const said = [
+  'name',
+  'profile',
+  'profileRevision',
+  'diskBoot',
+  'isAdopted',
+  'isCordoned',
+  'isRetained',
+  'uuid',
+  'serial',
+  'assetTag',
+  'manufacturer',
+  'product',
+  'place',
+  'labels',
+  'taints',
+  'rootDisk',
+  'keepDisks',
+  'nics',
+] as const
+
+// editable is what an admin says of a host.
+export function editable(h: Host): Record<string, unknown> {
+  const out: Record<string, unknown> = {}
+  for (const k of said) if (h[k as keyof Host] !== undefined) out[k] = h[k as keyof Host]
+  out.nics = h.nics.map((n) => ({ mac: n.mac, ...(n.name && { name: n.name }) }))
+  return out
+}
+
+// merge makes a person's changes to what somebody else has stored meanwhile. Fields that both changed are the person's,
+// and named.
+export function merge(base: Record<string, unknown>, mine: Record<string, unknown>, theirs: Record<string, unknown>) {
+  const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b)
+  const out: Record<string, unknown> = { ...theirs }
+  const both: string[] = []
+  for (const k of new Set([...Object.keys(base), ...Object.keys(mine)])) {
+    if (same(base[k], mine[k])) continue
+    if (!same(base[k], theirs[k]) && !same(mine[k], theirs[k])) both.push(k)
+    if (mine[k] === undefined) delete out[k]
+    else out[k] = mine[k]
+  }
+  return { merged: out, both }
+}
+
+const json = (v: unknown) => `${JSON.stringify(v, null, 2)}\n`
+
+export function Yaml({ host }: { host: Host }) {
+  const [isEdited, setEdited] = useState(false)
+  const me = useMe()
+  const refused = me && mayNot(me, 'operator')
+  if (isEdited) return <Edit host={host} close={() => setEdited(false)} />
+  return (
+    <>
+      <Button
+        variant="secondary"
+        isAriaDisabled={refused !== undefined}
+        {...(refused && { title: refused })}
+        onClick={() => setEdited(true)}
+      >
+        Edit
+      </Button>
+      <CodeBlock>
+        <CodeBlockCode>{yamlOf(host)}</CodeBlockCode>
+      </CodeBlock>
+      <Command
+        cli={`slipway host show ${host.name} -o yaml`}
+        call={{ method: 'GET', path: `/hosts/${encodeURIComponent(host.name)}` }}
+      />
+    </>
+  )
+}
+
+// Edit changes all that an admin says of a host at once. When somebody else was quicker, both changes are shown.
+function Edit({ host, close }: { host: Host; close: () => void }) {
+  const [base, setBase] = useState(host)
+  const [text, setText] = useState(() => json(editable(host)))
+  const queries = useQueryClient()
+  const { body, mark } = read(text)
+  const call: Call = { method: 'PUT', path: `/hosts/${encodeURIComponent(base.name)}`, body, version: base.version }
+  const save = useMutation({
+    mutationFn: () => send(call),
+    onSuccess: async () => {
+      await queries.invalidateQueries()
+      close()
+    },
+    onError: (e) => {
+      if (e instanceof Problem && e.status === 412) void queries.invalidateQueries({ queryKey: ['hosts', host.name] })
+    },
+  })
+  const isConflict = save.error instanceof Problem && save.error.status === 412
+  const isBehind = host.version !== base.version && json(editable(host)) !== json(editable(base))
+  const theirs = editable(host)
+  const joined = body && merge(editable(base), body, theirs)
+  const take = (v: Record<string, unknown>) => {
+    setBase(host)
+    setText(json(v))
+    save.reset()
+  }
+  return (
+    <>
+      <p>JSON, which is YAML too. What the machine says of itself, its state and its flags are not among it.</p>
+      {(isBehind || isConflict) && (
+        <Alert isInline variant="warning" component="h2" title="Somebody else has changed the host meanwhile">
+          <p>What they changed:</p>
+          <Diff before={json(editable(base))} after={json(theirs)} label="What somebody else changed" />
+          {joined && joined.both.length > 0 && (
+            <p>Both of you changed {joined.both.join(', ')}: after a merge, yours stands.</p>
+          )}
+          <p className="host-buttons">
+            <Button size="sm" isDisabled={!joined} onClick={() => joined && take(joined.merged)}>
+              Merge my changes into theirs
+            </Button>
+            <Button size="sm" variant="secondary" onClick={() => take(theirs)}>
+              Take theirs
+            </Button>
+            <Button size="sm" variant="danger" isDisabled={!body} onClick={() => body && take(body)}>
+              Keep mine, undo theirs
+            </Button>
+          </p>
+        </Alert>
+      )}
+      <Editor label={`Host ${host.name}`} value={text} onChange={setText} marks={mark ? [mark] : []} rows={28} />
+      {save.error && !isConflict && <Failure error={save.error} />}
+      <p className="host-buttons">
+        <Button
+          onClick={() => save.mutate()}
+          isLoading={save.isPending}
+          isDisabled={!body || save.isPending || isBehind}
+        >
+          Save
+        </Button>
+        <Button variant="link" onClick={close}>
+          Cancel
+        </Button>
+        {isBehind && 'Choose above what becomes of the other change.'}
+      </p>
+      <Command cli={`slipway apply -f ${host.name}.yaml`} {...(body && { call })} />
+    </>
+  )
+}
+
+function read(text: string): { body?: Record<string, unknown>; mark?: Mark } {
+  try {
+    const v: unknown = JSON.parse(text)
+    if (typeof v === 'object' && v !== null && !Array.isArray(v)) return { body: v as Record<string, unknown> }
+    return { mark: { line: 1, severity: 'error', message: 'it has to be an object: { … }' } }
+  } catch (e) {
+    const message = e instanceof Error ? e.message : String(e)
+    const at = Number(/position (\d+)/.exec(message)?.[1] ?? Number.NaN)
+    const line = Number.isNaN(at) ? Number(/line (\d+)/.exec(message)?.[1] ?? 0) : text.slice(0, at).split('\n').length
+    return { mark: { line, severity: 'error', message } }
+  }
+}

@@ -1,0 +1,137 @@
+import {
+  Button,
+  Checkbox,
+  Form,
+  FormGroup,
+  Modal,
+  ModalBody,
+  ModalFooter,
+  ModalHeader,
+  TextInput,
+} from '@patternfly/react-core'
+import { useState } from 'react'
+import { type Call, useAct } from '../../api/act'
+import type { Schemas } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { useList } from '../../api/queries'
+import { Ask } from '../../parts/Ask'
+import { Command } from '../../parts/Command'
+import { Failure } from '../../parts/Failure'
+
+export type View = Schemas['KeptView'] & { name: string } // the server always says it
+export type Shown = Pick<View, 'query' | 'columns' | 'group' | 'sort'>
+
+const path = (v: Pick<View, 'name' | 'isShared'>) =>
+  `/views/${encodeURIComponent(v.name)}${v.isShared ? '?shared=true' : ''}`
+const quote = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`
+
+// Views are the views that are kept: a click shows one, and what is shown now can be kept as another.
+export function Views({ shown, show }: { shown: Shown; show: (v: Shown) => void }) {
+  const views = useList('views')
+  const [isKeeping, keep] = useState(false)
+  const [gone, setGone] = useState<View>()
+  return (
+    <section aria-label="Views">
+      <h2 className="hosts-h2">Views</h2>
+      <ul className="hosts-list">
+        <li>
+          <button type="button" className="vt-turn" onClick={() => show({})}>
+            All hosts
+          </button>
+        </li>
+        {views.data?.map((v) => (
+          <li key={`${v.owner ?? ''}/${v.name}`}>
+            <button
+              type="button"
+              className="vt-turn"
+              title={v.query}
+              aria-current={isShown(v, shown)}
+              onClick={() => show(v)}
+            >
+              {v.name} {v.isShared && <small>(shared)</small>}
+            </button>
+            <Button variant="plain" size="sm" aria-label={`Delete view ${v.name}`} onClick={() => setGone(v)}>
+              ×
+            </Button>
+          </li>
+        ))}
+      </ul>
+      <Button variant="link" size="sm" isInline onClick={() => keep(true)}>
+        Keep this view
+      </Button>
+      {isKeeping && <Keep shown={shown} close={() => keep(false)} />}
+      {gone && (
+        <Ask
+          title={`Delete view ${gone.name}?`}
+          verb="Delete"
+          warns={gone.isShared ? 'All who use it lose it.' : 'It cannot be brought back.'}
+          call={{ method: 'DELETE', path: path(gone) }}
+          cli={`slipway view delete ${quote(gone.name)}${gone.isShared ? ' --shared' : ''}`}
+          close={() => setGone(undefined)}
+        />
+      )}
+    </section>
+  )
+}
+
+const isShown = (v: View, s: Shown) =>
+  (v.query ?? '') === (s.query ?? '') && (v.group ?? '') === (s.group ?? '') && (v.sort ?? '') === (s.sort ?? '')
+
+function Keep({ shown, close }: { shown: Shown; close: () => void }) {
+  const me = useMe()
+  const isUser = Boolean(me?.user)
+  const notShare = me ? mayNot(me, 'operator') : undefined
+  const [name, setName] = useState('')
+  const [isShared, share] = useState(!isUser)
+  const act = useAct(close)
+  const call: Call = {
+    method: 'PUT',
+    path: `/views/${encodeURIComponent(name.trim())}`,
+    body: { name: name.trim(), isShared, ...Object.fromEntries(Object.entries(shown).filter(([, v]) => v?.length)) },
+  }
+  const cli = [
+    `slipway view set ${quote(name.trim())}`,
+    shown.query && `--query ${quote(shown.query)}`,
+    shown.columns?.length && `--columns ${shown.columns.join(',')}`,
+    shown.group && `--group ${shown.group}`,
+    shown.sort && `--sort=${shown.sort}`,
+    isShared && '--shared',
+  ]
+    .filter(Boolean)
+    .join(' ')
+  return (
+    <Modal isOpen variant="small" onClose={close} aria-labelledby="keep-title">
+      <ModalHeader labelId="keep-title" title="Keep this view" />
+      <ModalBody>
+        <Form
+          onSubmit={(e) => {
+            e.preventDefault()
+            if (name.trim()) act.mutate(call)
+          }}
+        >
+          <FormGroup label="Name" fieldId="view-name" isRequired>
+            <TextInput id="view-name" value={name} onChange={(_, v) => setName(v)} maxLength={64} autoComplete="off" />
+          </FormGroup>
+          <Checkbox
+            id="view-shared"
+            label="For all who use this server"
+            description={!isUser ? 'You did not log in as a user: your views are always shared.' : notShare}
+            isChecked={isShared}
+            isDisabled={!isUser || Boolean(notShare)}
+            onChange={(_, v) => share(v)}
+          />
+        </Form>
+        {act.error && <Failure error={act.error} />}
+        <Command cli={cli} call={call} />
+      </ModalBody>
+      <ModalFooter>
+        <Button isDisabled={!name.trim() || act.isPending} isLoading={act.isPending} onClick={() => act.mutate(call)}>
+          Keep
+        </Button>
+        <Button variant="link" onClick={close}>
+          Cancel
+        </Button>
+      </ModalFooter>
+    </Modal>
+  )
+}

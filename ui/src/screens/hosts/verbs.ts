@@ -1,0 +1,208 @@
+import type { Schemas } from '../../api/client'
+
+export type BulkRequest = Schemas['BulkRequest']
+export type BulkItem = Schemas['BulkItem']
+export type BulkResult = Schemas['BulkResult']
+
+// Given is what a verb needs to be told, as the form has it.
+export type Given = Record<string, string>
+
+interface Field {
+  name: string
+  label: string
+  help?: string
+  choices?: string[]
+  from?: 'profiles'
+}
+
+// Verb is something that can be done to many hosts.
+export interface Verb {
+  key: string
+  title: string
+  group: string
+  fields?: Field[]
+  warns?: string // what is lost by it: the count is typed then
+  body: (g: Given) => Partial<BulkRequest> & { verb: BulkRequest['verb'] }
+  flags: (g: Given) => string // of slipway host bulk
+}
+
+const flag = (verb: 'maintain' | 'protect' | 'cordon', on: boolean, title: string, group: string): Verb => ({
+  key: `${verb}-${on ? 'on' : 'off'}`,
+  title,
+  group,
+  body: () => ({ verb, on }),
+  flags: () => (on ? '' : '--off'),
+})
+
+const power = (action: 'on' | 'off' | 'shutdown' | 'cycle', title: string, warns?: string): Verb => ({
+  key: `power-${action}`,
+  title,
+  group: 'Power',
+  ...(warns && { warns }),
+  body: () => ({ verb: 'power', action }),
+  flags: () => `--action ${action}`,
+})
+
+const shell = (s: string) => (/^[\w@%+=:,./-]+$/.test(s) ? s : `'${s.replaceAll("'", `'\\''`)}'`)
+
+// labelsOf reads KEY=VALUE and KEY-, as the command line has them.
+export function labelsOf(text: string): { labels: Record<string, string | null>; fault?: string } {
+  const labels: Record<string, string | null> = {}
+  for (const w of text.split(/[\s,]+/).filter(Boolean)) {
+    const m = /^([^=]+)=(.*)$/.exec(w)
+    if (m) labels[m[1] as string] = m[2] as string
+    else if (w.endsWith('-') && w.length > 1) labels[w.slice(0, -1)] = null
+    else return { labels, fault: `"${w}" is not a label: write KEY=VALUE to set one and KEY- to remove it` }
+  }
+  return { labels }
+}
+
+export const verbs: Verb[] = [
+  { key: 'accept', title: 'Accept', group: '', body: () => ({ verb: 'accept' }), flags: () => '' },
+  {
+    key: 'inspect',
+    title: 'Inspect',
+    group: 'Life',
+    fields: [
+      {
+        name: 'restart',
+        label: 'Machines that run',
+        choices: ['are inspected at their next boot', 'are restarted now'],
+      },
+    ],
+    body: (g) => ({ verb: 'inspect', inspect: { mayRestart: g.restart === 'are restarted now' } }),
+    flags: (g) => (g.restart === 'are restarted now' ? '--restart' : ''),
+  },
+  {
+    key: 'install',
+    title: 'Install a profile',
+    group: 'Life',
+    fields: [
+      {
+        name: 'profile',
+        label: 'Profile',
+        from: 'profiles',
+        help: 'Without one, each host gets the profile that it has.',
+      },
+    ],
+    warns: 'The disks of these hosts are overwritten at their next boot.',
+    body: (g) => ({ verb: 'install', ...(g.profile && { profile: g.profile }) }),
+    flags: (g) => (g.profile ? `--profile ${shell(g.profile)}` : ''),
+  },
+  {
+    key: 'release',
+    title: 'Release',
+    group: 'Life',
+    warns: 'Whatever is under way on these hosts ends.',
+    body: () => ({ verb: 'release' }),
+    flags: () => '',
+  },
+  {
+    key: 'clean',
+    title: 'Clean',
+    group: 'Life',
+    fields: [{ name: 'mode', label: 'Way', choices: ['quick', 'full', 'secure', 'none'] }],
+    warns: 'What is on the disks of these hosts is lost.',
+    body: (g) => ({ verb: 'clean', mode: (g.mode ?? 'quick') as NonNullable<BulkRequest['mode']> }),
+    flags: (g) => `--mode ${g.mode ?? 'quick'}`,
+  },
+  power('on', 'Switch on'),
+  power('shutdown', 'Shut down', 'What runs on these hosts ends.'),
+  power('off', 'Switch off', 'What runs on these hosts stops at once.'),
+  power('cycle', 'Power cycle', 'What runs on these hosts stops at once.'),
+  flag('maintain', true, 'Begin maintenance', 'Flags'),
+  flag('maintain', false, 'End maintenance', 'Flags'),
+  flag('protect', true, 'Protect', 'Flags'),
+  {
+    ...flag('protect', false, 'End protection', 'Flags'),
+    warns: 'These hosts may be wiped and installed from then on.',
+  },
+  flag('cordon', true, 'Cordon', 'Flags'),
+  flag('cordon', false, 'End cordon', 'Flags'),
+  {
+    key: 'labels',
+    title: 'Set labels',
+    group: 'Change',
+    fields: [{ name: 'labels', label: 'Labels', help: 'KEY=VALUE sets one, KEY- removes it: pool=web tier-' }],
+    body: (g) => ({ verb: 'set', set: { labels: labelsOf(g.labels ?? '').labels as Record<string, string> } }),
+    flags: (g) =>
+      (g.labels ?? '')
+        .split(/[\s,]+/)
+        .filter(Boolean)
+        .map((l) => `--label ${shell(l)}`)
+        .join(' '),
+  },
+  {
+    key: 'place',
+    title: 'Set place',
+    group: 'Change',
+    fields: [
+      { name: 'site', label: 'Site', help: 'What is left empty stays as it is.' },
+      { name: 'row', label: 'Row' },
+      { name: 'rack', label: 'Rack' },
+    ],
+    body: (g) => ({
+      verb: 'set',
+      set: {
+        place: { ...(g.site && { site: g.site }), ...(g.row && { row: g.row }), ...(g.rack && { rack: g.rack }) },
+      },
+    }),
+    flags: (g) =>
+      ['site', 'row', 'rack']
+        .filter((k) => g[k])
+        .map((k) => `--${k} ${shell(g[k] as string)}`)
+        .join(' '),
+  },
+  {
+    key: 'profile',
+    title: 'Pin a profile',
+    group: 'Change',
+    fields: [
+      { name: 'profile', label: 'Profile', from: 'profiles', help: 'Without one, the profiles’ selectors decide.' },
+    ],
+    body: (g) => ({ verb: 'set', set: { profile: g.profile ?? '' } }),
+    flags: (g) => `--profile ${shell(g.profile ?? '')}`,
+  },
+  {
+    key: 'delete',
+    title: 'Forget',
+    group: 'Change',
+    warns: 'What is known of these hosts is lost. A machine that boots again is discovered again.',
+    body: () => ({ verb: 'delete' }),
+    flags: () => '',
+  },
+]
+
+// commandOf is the command that does the same. Of many hosts, the names stand in the clipboard, not all on the screen.
+export function commandOf(v: Verb, g: Given, names: readonly string[], selector?: string): string {
+  const which = selector ? `--selector ${shell(selector)}` : names.map(shell).join(' ')
+  return ['slipway host bulk', v.body(g).verb, which, v.flags(g)].filter(Boolean).join(' ')
+}
+
+// inChunks sends a bulk request for a part of the hosts after the other, so that the page can say how far it is and stop.
+export async function inChunks(
+  ids: readonly string[],
+  size: number,
+  send: (part: string[]) => Promise<BulkResult>,
+  tell: (n: number, items: BulkItem[]) => void,
+  stopped: () => boolean,
+): Promise<BulkItem[]> {
+  const items: BulkItem[] = []
+  for (let i = 0; i < ids.length && !stopped(); i += size) {
+    const out = await send(ids.slice(i, i + size))
+    items.push(...(out.items ?? []))
+    tell(Math.min(ids.length, i + size), [...items])
+  }
+  return items
+}
+
+// byReason gathers skipped hosts under the reasons. A host's own name in a reason would make each one another.
+export function byReason(items: readonly BulkItem[]): [string, BulkItem[]][] {
+  const groups = new Map<string, BulkItem[]>()
+  for (const i of items) {
+    if (i.acts) continue
+    const reason = (i.reason ?? '').replace(`host ${i.host} `, '').replaceAll(`"${i.host}"`, '"…"')
+    groups.set(reason, [...(groups.get(reason) ?? []), i])
+  }
+  return [...groups].sort((a, b) => b[1].length - a[1].length)
+}

@@ -1,0 +1,161 @@
+import { Alert, Button, Label, Tooltip } from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { Link, Route, Routes, useParams, useSearchParams } from 'react-router'
+import type { Artefact, Image } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { useList } from '../../api/queries'
+import { bytesOf } from '../../parts/bytes'
+import { Loaded, Nothing } from '../../parts/Failure'
+import { Screen } from '../../parts/Screen'
+import { When } from '../../parts/When'
+import { Agents } from './Agents'
+import { ImagePage } from './ImagePage'
+import { ImportForm } from './ImportForm'
+import { Imports } from './Imports'
+import './images.css'
+import { Prune, Verify } from './Upkeep'
+
+// Images are its list and a page for each.
+export function Images() {
+  return (
+    <Routes>
+      <Route index element={<ImageList />} />
+      <Route path=":name" element={<OfName />} />
+    </Routes>
+  )
+}
+
+function OfName() {
+  const { name = '' } = useParams()
+  return <ImagePage key={name} name={name} />
+}
+
+export const isAgent = (i: Image) => i.os === 'slipway-agent'
+
+// sizeOf adds up what an image keeps here; files that two images share count in both.
+export function sizeOf(i: Image, artefacts: Artefact[]): number {
+  const sizes = new Map(artefacts.map((a) => [a.digest, a.sizeBytes]))
+  return i.files.reduce((sum, f) => sum + (sizes.get(f.digest) ?? 0), 0)
+}
+
+// kindOf says what becomes of an image.
+export function kindOf(i: Image): string {
+  if (i.remote) return 'written to disk, from a registry'
+  if (i.files.some((f) => f.role === 'disk')) return 'written to disk'
+  return i.isInstaller ? 'installer' : 'boots in memory'
+}
+
+function ImageList() {
+  const images = useList('images')
+  const [params, setParams] = useSearchParams()
+  const not = mayNot(useMe(), 'operator', '')
+  const show = params.get('do')
+  const go = (what: string) => {
+    const next = new URLSearchParams(params)
+    if (what) next.set('do', what)
+    else next.delete('do')
+    setParams(next)
+  }
+  const button = (what: string, label: string, variant: 'primary' | 'secondary') => {
+    const b = (
+      <Button variant={variant} isAriaDisabled={not !== undefined} onClick={() => go(what)}>
+        {label}
+      </Button>
+    )
+    return not ? <Tooltip content={not}>{b}</Tooltip> : b
+  }
+  return (
+    <Screen
+      title="Images"
+      about="What hosts boot, or what is written to their disks. Every file is kept once, by its SHA-256."
+      actions={
+        <div className="import-head">
+          {button('import', 'Import an image', 'primary')}
+          {button('verify', 'Verify', 'secondary')}
+          {button('prune', 'Prune', 'secondary')}
+        </div>
+      }
+    >
+      <Imports />
+      <Loaded query={images}>
+        {(all) => (
+          <>
+            {all.filter((i) => !isAgent(i)).length === 0 ? (
+              <Nothing title="No image is here yet">
+                Import one by name and release, from an address, or from a file of this computer. Then make a profile of
+                it.
+              </Nothing>
+            ) : (
+              <ImageTable images={all.filter((i) => !isAgent(i))} />
+            )}
+            <Agents images={all.filter(isAgent)} />
+          </>
+        )}
+      </Loaded>
+      {show === 'import' && !not && <ImportForm close={() => go('')} />}
+      {show === 'verify' && !not && <Verify close={() => go('')} />}
+      {show === 'prune' && !not && <Prune close={() => go('')} />}
+    </Screen>
+  )
+}
+
+function ImageTable({ images }: { images: Image[] }) {
+  const artefacts = useList('artefacts')
+  const profiles = useList('profiles')
+  const machines = useList('machines')
+  const ofImage = (name: string) => {
+    const ps = (profiles.data ?? []).filter((p) => p.image === name).map((p) => p.name)
+    const ms = (machines.data ?? []).filter((m) => ps.includes(m.profile ?? ''))
+    const word = (n: number, one: string) => `${n} ${one}${n === 1 ? '' : 's'}`
+    return ps.length === 0 ? 'nothing' : `${word(ps.length, 'profile')}, ${word(ms.length, 'machine')}`
+  }
+  return (
+    <Table aria-label="Images" variant="compact">
+      <Thead>
+        <Tr>
+          <Th>Name</Th>
+          <Th>System</Th>
+          <Th>Architecture</Th>
+          <Th>Kind</Th>
+          <Th>Reads</Th>
+          <Th>Size</Th>
+          <Th>Used by</Th>
+          <Th>Imported</Th>
+        </Tr>
+      </Thead>
+      <Tbody>
+        {images.map((i) => (
+          <Tr key={i.name}>
+            <Td dataLabel="Name">
+              <Link to={`/images/${i.name}`}>{i.name}</Link>
+            </Td>
+            <Td dataLabel="System">
+              {i.os} {i.release}
+            </Td>
+            <Td dataLabel="Architecture">{i.arch}</Td>
+            <Td dataLabel="Kind">
+              <Label isCompact color={i.isInstaller ? 'orange' : 'grey'}>
+                {kindOf(i)}
+              </Label>
+            </Td>
+            <Td dataLabel="Reads">{(i.configs ?? []).map((c) => c.format).join(', ') || 'nothing'}</Td>
+            <Td dataLabel="Size">{artefacts.data ? bytesOf(sizeOf(i, artefacts.data)) : ''}</Td>
+            <Td dataLabel="Used by">{profiles.data && machines.data ? ofImage(i.name) : ''}</Td>
+            <Td dataLabel="Imported">
+              <When at={i.updatedAt} />
+            </Td>
+          </Tr>
+        ))}
+      </Tbody>
+    </Table>
+  )
+}
+
+// Hint is for what needs a person at the server.
+export function Hint({ title, children }: { title: string; children: React.ReactNode }) {
+  return (
+    <Alert variant="info" isInline isPlain title={title} component="p">
+      {children}
+    </Alert>
+  )
+}

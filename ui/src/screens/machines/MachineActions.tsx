@@ -1,0 +1,192 @@
+import { Checkbox, Dropdown, DropdownItem, DropdownList, MenuToggle, Radio } from '@patternfly/react-core'
+import { useState } from 'react'
+import { useNavigate } from 'react-router'
+import type { Machine } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { Ask } from '../../parts/Ask'
+import { flags } from '../../parts/cli'
+import { EditMachine } from './EditMachine'
+
+type Verb = 'reinstall' | 'remediate' | 'retry' | 'edit' | 'delete'
+
+// notNow says why a verb does nothing for a machine as it is; undefined when it does.
+export function notNow(m: Pick<Machine, 'phase' | 'hostID' | 'deletedAt'>, verb: Verb): string | undefined {
+  const isGoing = m.phase === 'deleting' || !!m.deletedAt
+  if (isGoing) return verb === 'delete' ? undefined : 'it is being deleted'
+  switch (verb) {
+    case 'reinstall':
+      return m.hostID ? undefined : 'it has no host yet'
+    case 'remediate':
+      return m.hostID ? undefined : 'it has no host yet'
+    case 'retry':
+      return m.phase === 'failed' || m.phase === 'pending' ? undefined : `it is ${m.phase}, not failed`
+    default:
+      return undefined
+  }
+}
+
+const words: [Verb, string][] = [
+  ['edit', 'Edit'],
+  ['retry', 'Look for a host again'],
+  ['remediate', 'Remediate'],
+  ['reinstall', 'Reinstall'],
+  ['delete', 'Delete'],
+]
+
+export function MachineActions({ machine: m }: { machine: Machine }) {
+  const me = useMe()
+  const [isOpen, setOpen] = useState(false)
+  const [asked, setAsked] = useState<Verb>()
+  const role = me && mayNot(me, 'operator', m.pool || 'default')
+  const close = () => setAsked(undefined)
+  return (
+    <>
+      <Dropdown
+        isOpen={isOpen}
+        onOpenChange={setOpen}
+        onSelect={() => setOpen(false)}
+        popperProps={{ position: 'right' }}
+        toggle={(ref) => (
+          <MenuToggle ref={ref} onClick={() => setOpen(!isOpen)} isExpanded={isOpen} variant="primary">
+            Actions
+          </MenuToggle>
+        )}
+      >
+        <DropdownList>
+          {words.map(([verb, word]) => {
+            const why = role ?? notNow(m, verb)
+            return (
+              <DropdownItem
+                key={verb}
+                isAriaDisabled={why !== undefined}
+                description={why}
+                isDanger={verb === 'delete' || verb === 'reinstall'}
+                onClick={() => why === undefined && setAsked(verb)}
+              >
+                {word}
+              </DropdownItem>
+            )
+          })}
+        </DropdownList>
+      </Dropdown>
+      {asked === 'edit' && <EditMachine machine={m} close={close} />}
+      {asked === 'retry' && (
+        <Ask
+          title={`Let ${m.name} look for a host again?`}
+          verb="Look again"
+          call={{ method: 'POST', path: `/machines/${encodeURIComponent(m.name)}/retry` }}
+          cli={`slipway machine retry ${m.name}`}
+          close={close}
+        />
+      )}
+      {asked === 'reinstall' && (
+        <Ask
+          title={`Reinstall ${m.name}?`}
+          verb="Reinstall"
+          warns="Everything on its disks is overwritten, but for disks that are kept."
+          typed={m.name}
+          call={{ method: 'POST', path: `/machines/${encodeURIComponent(m.name)}/reinstall` }}
+          cli={`slipway machine reinstall ${m.name}`}
+          close={close}
+        />
+      )}
+      {asked === 'remediate' && <Remediate machine={m} close={close} />}
+      {asked === 'delete' && <Delete machine={m} close={close} />}
+    </>
+  )
+}
+
+const rungs: [string, string][] = [
+  ['power-cycle', 'switch it off and on'],
+  ['reinstall', 'install it anew'],
+  ['replace', 'give it another host'],
+]
+
+function Remediate({ machine: m, close }: { machine: Machine; close: () => void }) {
+  const [steps, setSteps] = useState<string[]>(['power-cycle'])
+  const all = rungs.map(([s]) => s).filter((s) => steps.includes(s))
+  const turn = (s: string, on: boolean) => setSteps(on ? [...steps, s] : steps.filter((x) => x !== s))
+  return (
+    <Ask
+      title={`Get ${m.name} going again?`}
+      verb="Remediate"
+      warns={
+        all.includes('reinstall') || all.includes('replace') || all.length === 0
+          ? 'What is on its disks may be lost.'
+          : 'What runs on it is interrupted.'
+      }
+      call={{ method: 'POST', path: `/machines/${encodeURIComponent(m.name)}/remediate`, body: { steps: all } }}
+      cli={`slipway machine remediate ${m.name}${flags({ step: all })}`}
+      close={close}
+    >
+      <p>Each step is taken when the one before it has failed:</p>
+      {rungs.map(([step, word]) => (
+        <Checkbox
+          key={step}
+          id={`rung-${step}`}
+          label={`${step}: ${word}`}
+          isChecked={steps.includes(step)}
+          onChange={(_, on) => turn(step, on)}
+        />
+      ))}
+      {all.length === 0 && <p>None chosen: the server tries all of them.</p>}
+    </Ask>
+  )
+}
+
+function Delete({ machine: m, close }: { machine: Machine; close: () => void }) {
+  const [isForced, setForced] = useState(false)
+  const go = useNavigate()
+  return (
+    <Ask
+      title={`Delete ${m.name}?`}
+      verb={isForced ? 'Delete by force' : 'Delete'}
+      warns={
+        isForced
+          ? 'Its host is neither fenced nor wiped: it goes into quarantine, and its old system may run on. Only for hosts that nobody can reach.'
+          : `Its ${m.drain?.target ? 'node is drained, its ' : ''}host is switched off, wiped and free again. What is on its disks is lost.`
+      }
+      typed={m.name}
+      call={{
+        method: 'DELETE',
+        path: `/machines/${encodeURIComponent(m.name)}${isForced ? '?force=true' : ''}`,
+        version: m.version,
+      }}
+      cli={`slipway machine delete ${m.name}${flags({ force: isForced })}`}
+      close={close}
+      done={(left) => left === undefined && go('/machines')}
+    >
+      <Radio
+        id="delete-clean"
+        name="how"
+        label="Fence and wipe its host"
+        isChecked={!isForced}
+        onChange={() => setForced(false)}
+      />
+      <Radio id="delete-force" name="how" label="By force" isChecked={isForced} onChange={() => setForced(true)} />
+    </Ask>
+  )
+}
+
+// AckHook lets the step go on that waits for an owner.
+export function AckHook({
+  machine,
+  hook,
+  close,
+}: {
+  machine: string
+  hook: { step: string; owner: string }
+  close: () => void
+}) {
+  return (
+    <Ask
+      title={`Acknowledge ${hook.step} of ${machine}?`}
+      verb="Acknowledge"
+      call={{ method: 'POST', path: `/machines/${encodeURIComponent(machine)}/ack`, body: hook }}
+      cli={`slipway machine ack ${machine} ${hook.step} ${hook.owner}`}
+      close={close}
+    >
+      <p>The step waits for {hook.owner}. It goes on when all its hooks are acknowledged; that cannot be taken back.</p>
+    </Ask>
+  )
+}

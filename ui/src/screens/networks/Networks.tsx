@@ -1,0 +1,304 @@
+import { Alert, Button, Label, Tab, Tabs, TabTitleText } from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link, Route, Routes, useParams, useSearchParams } from 'react-router'
+import { api, type Issue, must } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { useList } from '../../api/queries'
+import { Ask } from '../../parts/Ask'
+import { Command } from '../../parts/Command'
+import { shell } from '../../parts/cli'
+import { Facts } from '../../parts/Facts'
+import { Failure, Loaded, Nothing } from '../../parts/Failure'
+import { Screen } from '../../parts/Screen'
+import { When } from '../../parts/When'
+import { Leases } from './Leases'
+import { Reservations } from './Reservations'
+import { Snippets } from './Snippets'
+import { SubnetForm } from './SubnetForm'
+import { UseBars } from './UseBars'
+import type { Interface, Subnet } from './words'
+import './networks.css'
+
+export function Networks() {
+  return (
+    <Routes>
+      <Route index element={<All />} />
+      <Route path=":subnet" element={<One />} />
+    </Routes>
+  )
+}
+
+export const useNot = () => {
+  const me = useMe()
+  return me ? mayNot(me, 'operator') : undefined
+}
+
+const modes: Record<string, string> = {
+  full: 'Slipway is the DHCP server',
+  reservations: 'only reserved machines are answered',
+  off: 'nobody is answered',
+}
+
+function All() {
+  const subnets = useList('subnets')
+  const [isNew, setNew] = useState(false)
+  const not = useNot()
+  return (
+    <Screen
+      title="Networks"
+      about="Where machines are answered, and with which addresses."
+      actions={
+        <Button isAriaDisabled={!!not} title={not} onClick={() => not || setNew(true)}>
+          Add a subnet
+        </Button>
+      }
+    >
+      {isNew && <SubnetForm close={() => setNew(false)} />}
+      <Loaded query={subnets}>
+        {(all) =>
+          all.length === 0 ? (
+            <Nothing title="No subnet yet">
+              Without one, nobody is answered. Add the network of an interface below, or: slipway subnet create NAME
+              --cidr 10.0.0.0/24 --interface eno1
+            </Nothing>
+          ) : (
+            <Table aria-label="Subnets" variant="compact">
+              <Thead>
+                <Tr>
+                  {['Name', 'Network', 'Mode', 'Interface', 'Unknown machines', 'Addresses'].map((c) => (
+                    <Th key={c}>{c}</Th>
+                  ))}
+                </Tr>
+              </Thead>
+              <Tbody>
+                {(all as unknown as Subnet[]).map((s) => (
+                  <Tr key={s.name}>
+                    <Td dataLabel="Name">
+                      <Link to={`/networks/${s.name}`}>{s.name}</Link>
+                    </Td>
+                    <Td dataLabel="Network">{s.cidr}</Td>
+                    <Td dataLabel="Mode">
+                      {s.mode}: {modes[s.mode]}
+                    </Td>
+                    <Td dataLabel="Interface">{s.interface || 'by relay'}</Td>
+                    <Td dataLabel="Unknown machines">{s.unknown}</Td>
+                    <Td dataLabel="Addresses" style={{ minInlineSize: '14rem' }}>
+                      <UseBars subnet={s.name} isBrief />
+                    </Td>
+                  </Tr>
+                ))}
+              </Tbody>
+            </Table>
+          )
+        }
+      </Loaded>
+      <Interfaces />
+      <Others />
+    </Screen>
+  )
+}
+
+function Interfaces() {
+  const list = useQuery({
+    queryKey: ['subnets', 'interfaces'],
+    queryFn: async () =>
+      (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/interfaces'))) as {
+        items: Interface[]
+      },
+  })
+  return (
+    <section aria-label="Interfaces" className="network-part">
+      <h2>Interfaces of the server</h2>
+      <Loaded query={list}>
+        {({ items }) => (
+          <Table aria-label="Interfaces" variant="compact">
+            <Thead>
+              <Tr>
+                {['Name', 'MAC', 'Link', 'Addresses', 'Subnet', 'Boot door'].map((c) => (
+                  <Th key={c}>{c}</Th>
+                ))}
+              </Tr>
+            </Thead>
+            <Tbody>
+              {items.map((i) => (
+                <Tr key={i.name}>
+                  <Td dataLabel="Name">{i.name}</Td>
+                  <Td dataLabel="MAC">{i.mac}</Td>
+                  <Td dataLabel="Link">{i.isUp ? 'up' : 'down'}</Td>
+                  <Td dataLabel="Addresses">{(i.addresses ?? []).join(' ')}</Td>
+                  <Td dataLabel="Subnet">
+                    {i.subnet ? (
+                      <Link to={`/networks/${i.subnet}`}>{i.subnet}</Link>
+                    ) : i.isServed ? (
+                      'none: nobody is answered'
+                    ) : (
+                      ''
+                    )}
+                  </Td>
+                  <Td dataLabel="Boot door">
+                    {i.bootURL ?? (i.isServed ? 'no address yet' : 'not served: start with --interface to serve it')}
+                  </Td>
+                </Tr>
+              ))}
+            </Tbody>
+          </Table>
+        )}
+      </Loaded>
+    </section>
+  )
+}
+
+interface Check {
+  name: string
+  status: string
+  detail: string
+  hint?: string
+}
+
+// Others asks the networks for other DHCP servers; that takes seconds, so only when it is wanted.
+function Others() {
+  const heard = useQuery({
+    queryKey: ['selfcheck', 'others'],
+    enabled: false,
+    queryFn: async () => {
+      const all = (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/selfcheck'))) as {
+        items: Check[]
+      }
+      return all.items.filter(
+        (c) => c.name.startsWith('other DHCP') || c.name.startsWith('subnet') || c.name.startsWith('reservation'),
+      )
+    },
+  })
+  return (
+    <section aria-label="Other DHCP servers" className="network-part">
+      <h2>Other DHCP servers</h2>
+      <Button
+        variant="secondary"
+        isLoading={heard.isFetching}
+        isDisabled={heard.isFetching}
+        onClick={() => void heard.refetch()}
+      >
+        Listen for them
+      </Button>
+      <div className="network-heard">
+        {heard.error && <Failure error={heard.error} />}
+        {heard.data?.map((c) => (
+          <Alert
+            key={c.name}
+            isInline
+            variant={c.status === 'ok' ? 'success' : c.status === 'warning' ? 'warning' : 'danger'}
+            title={`${c.name}: ${c.detail}`}
+          >
+            {c.hint}
+          </Alert>
+        ))}
+      </div>
+    </section>
+  )
+}
+
+const tabs = ['leases', 'reservations', 'conflicts', 'others'] as const
+
+function One() {
+  const { subnet: name = '' } = useParams()
+  const [params, setParams] = useSearchParams()
+  const tab = tabs.find((t) => t === params.get('tab')) ?? 'leases'
+  const subnets = useList('subnets')
+  const issues = useList('issues')
+  const [asked, ask] = useState<'edit' | 'delete'>()
+  const not = useNot()
+  return (
+    <Screen title={`Subnet ${name}`}>
+      <Loaded query={subnets}>
+        {(all) => {
+          const s = (all as unknown as Subnet[]).find((x) => x.name === name)
+          if (!s)
+            return (
+              <Nothing title="There is no such subnet">
+                <Link to="/networks">All networks</Link>
+              </Nothing>
+            )
+          return (
+            <>
+              <Facts
+                rows={[
+                  ['Network', s.cidr],
+                  ['Mode', `${s.mode}: ${modes[s.mode]}`],
+                  ['Interface', s.interface || 'reached by relay only'],
+                  ['Gateway', s.gateway],
+                  ['DNS', (s.dns ?? []).join(' ')],
+                  ['NTP', (s.ntp ?? []).join(' ')],
+                  ['Domain', s.domain],
+                  ['MTU', s.mtu],
+                  ['Routes', (s.routes ?? []).map((r) => `${r.to} via ${r.via}`).join(', ')],
+                  ['Leases', `${s.leaseFor} for systems, ${s.bootLeaseFor} for firmware`],
+                  ['Unknown machines', s.unknown],
+                ]}
+              />
+              <p className="network-acts">
+                <Button variant="secondary" isAriaDisabled={!!not} title={not} onClick={() => not || ask('edit')}>
+                  Edit
+                </Button>{' '}
+                <Button variant="link" isDanger isAriaDisabled={!!not} title={not} onClick={() => not || ask('delete')}>
+                  Delete
+                </Button>
+              </p>
+              {asked === 'edit' && <SubnetForm subnet={s} close={() => ask(undefined)} />}
+              {asked === 'delete' && (
+                <Ask
+                  title={`Delete subnet ${s.name}?`}
+                  verb="Delete"
+                  warns="Its ranges, reservations and leases go with it, and nobody on it is answered any more."
+                  typed={s.name}
+                  call={{ method: 'DELETE', path: `/subnets/${s.name}`, version: s.version }}
+                  cli={`slipway subnet delete ${shell(s.name)}`}
+                  close={() => ask(undefined)}
+                />
+              )}
+              {issuesOf(issues.data ?? [], s.name).map((i) => (
+                <Alert key={i.id} isInline variant="warning" title={i.cause}>
+                  {i.hint} <When at={i.openedAt} />
+                </Alert>
+              ))}
+              <UseBars subnet={s.name} />
+              <Tabs
+                activeKey={tab}
+                onSelect={(_, k) => setParams(k === 'leases' ? {} : { tab: String(k) }, { replace: true })}
+                aria-label="Addresses"
+              >
+                <Tab eventKey="leases" title={<TabTitleText>Leases</TabTitleText>}>
+                  {tab === 'leases' && <Leases subnet={s.name} />}
+                </Tab>
+                <Tab eventKey="reservations" title={<TabTitleText>Reservations</TabTitleText>}>
+                  {tab === 'reservations' && <Reservations subnet={s.name} />}
+                </Tab>
+                <Tab eventKey="conflicts" title={<TabTitleText>Conflicts</TabTitleText>}>
+                  {tab === 'conflicts' && <Leases subnet={s.name} onlyConflicts />}
+                </Tab>
+                <Tab eventKey="others" title={<TabTitleText>Another DHCP server</TabTitleText>}>
+                  {tab === 'others' && <Snippets subnet={s.name} />}
+                </Tab>
+              </Tabs>
+              <Command cli={`slipway subnet show ${shell(s.name)}`} />
+            </>
+          )
+        }}
+      </Loaded>
+    </Screen>
+  )
+}
+
+// issuesOf are the open problems of a subnet.
+const issuesOf = (issues: Issue[], subnet: string) => issues.filter((i) => i.subnet === subnet)
+
+export function StateOfLease({ state }: { state: string }) {
+  const color = state === 'leased' ? 'green' : state === 'conflict' ? 'red' : 'grey'
+  const glyph = state === 'leased' ? '●' : state === 'conflict' ? '✕' : '○'
+  return (
+    <Label color={color} isCompact>
+      <span aria-hidden>{glyph}</span> {state}
+    </Label>
+  )
+}

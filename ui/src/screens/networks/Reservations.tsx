@@ -1,0 +1,142 @@
+import { Button } from '@patternfly/react-core'
+import { useState } from 'react'
+import { useList } from '../../api/queries'
+import { Ask } from '../../parts/Ask'
+import { flags, shell } from '../../parts/cli'
+import { Loaded, Nothing } from '../../parts/Failure'
+import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
+import { type Column, VirtualTable } from '../../parts/VirtualTable'
+import { useNot } from './Networks'
+import type { Reservation } from './words'
+
+export function Reservations({ subnet }: { subnet: string }) {
+  const list = useList('reservations', { subnet })
+  const [edited, edit] = useState<Partial<Reservation>>()
+  const [gone, remove] = useState<Reservation>()
+  const not = useNot()
+  const columns: Column<Reservation>[] = [
+    { key: 'address', name: 'Address', cell: (r) => r.address },
+    { key: 'who', name: 'Machine', cell: (r) => r.mac ?? r.uuid ?? r.clientID ?? '', min: 14, grow: 2 },
+    { key: 'by', name: 'Known by', cell: (r) => (r.mac ? 'MAC' : r.uuid ? 'UUID' : 'client id') },
+    { key: 'hostname', name: 'Is told to be', cell: (r) => r.hostname ?? '' },
+    {
+      key: 'do',
+      name: 'Actions',
+      min: 12,
+      cell: (r) => (
+        <>
+          <Button
+            variant="link"
+            isInline
+            isAriaDisabled={!!not}
+            title={not}
+            aria-label={`Edit ${r.address}`}
+            onClick={() => not || edit(r)}
+          >
+            Edit
+          </Button>{' '}
+          <Button
+            variant="link"
+            isInline
+            isAriaDisabled={!!not}
+            title={not}
+            aria-label={`Delete ${r.address}`}
+            onClick={() => not || remove(r)}
+          >
+            Delete
+          </Button>
+        </>
+      ),
+    },
+  ]
+  return (
+    <>
+      <p style={{ paddingBlock: '1rem' }}>
+        <Button variant="secondary" isAriaDisabled={!!not} title={not} onClick={() => not || edit({})}>
+          Reserve an address
+        </Button>
+      </p>
+      <Loaded query={list}>
+        {(all) =>
+          all.length === 0 ? (
+            <Nothing title="No address is reserved">
+              A reservation gives one machine one address for ever, inside or outside of the ranges. Make one here, or
+              from a lease.
+            </Nothing>
+          ) : (
+            <VirtualTable
+              label="Reservations"
+              columns={columns}
+              rows={all as unknown as Reservation[]}
+              keyOf={(r) => r.address}
+              height="28rem"
+            />
+          )
+        }
+      </Loaded>
+      {edited && <ReservationForm subnet={subnet} given={edited} close={() => edit(undefined)} />}
+      {gone && (
+        <Ask
+          title={`Delete the reservation of ${gone.address}?`}
+          verb="Delete"
+          warns="The machine keeps the address until its lease ends; then it may be given to another."
+          call={{ method: 'DELETE', path: `/reservations/${gone.address}`, version: gone.version }}
+          cli={`slipway reservation delete ${shell(gone.address)}`}
+          close={() => remove(undefined)}
+        />
+      )}
+    </>
+  )
+}
+
+// ReservationForm keeps an address for a machine; with a version it changes one that is stored.
+export function ReservationForm({
+  subnet,
+  given,
+  close,
+}: {
+  subnet: string
+  given: Partial<Reservation>
+  close: () => void
+}) {
+  const [address, setAddress] = useState(given.address ?? '')
+  const [by, setBy] = useState(given.uuid ? 'uuid' : given.clientID ? 'clientID' : 'mac')
+  const [who, setWho] = useState(given.mac ?? given.uuid ?? given.clientID ?? '')
+  const [name, setName] = useState(given.hostname ?? '')
+  const isStored = given.version !== undefined
+  const body = { subnet, address, [by]: who.trim(), ...(name && { hostname: name }) }
+  return (
+    <EditForm
+      title={isStored ? `Reservation of ${address}` : 'Reserve an address'}
+      verb="Reserve"
+      close={close}
+      ready={address !== '' && who !== ''}
+      call={
+        isStored
+          ? { method: 'PUT', path: `/reservations/${encodeURIComponent(address)}`, body, version: given.version }
+          : { method: 'POST', path: '/reservations', body }
+      }
+      cli={`slipway reservation create ${shell(address || 'ADDRESS')}${flags({ [by === 'clientID' ? 'client-id' : by]: who.trim(), hostname: name })}`}
+    >
+      <TextField label="Address" value={address} set={setAddress} field="address" isRequired isDisabled={isStored} />
+      <ChoiceField
+        label="The machine is known by"
+        value={by}
+        set={setBy}
+        choices={[
+          ['mac', 'its MAC'],
+          ['uuid', 'its SMBIOS UUID'],
+          ['clientID', 'its client id (option 61) in hex'],
+        ]}
+      />
+      <TextField
+        label={by === 'mac' ? 'MAC' : by === 'uuid' ? 'UUID' : 'Client id'}
+        value={who}
+        set={setWho}
+        field={by}
+        isRequired
+      />
+      <TextField label="Name it is told" value={name} set={setName} field="hostname" />
+    </EditForm>
+  )
+}

@@ -1,0 +1,78 @@
+import { ClipboardCopyButton, CodeBlock, CodeBlockAction, CodeBlockCode } from '@patternfly/react-core'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { useSearchParams } from 'react-router'
+import { api, must } from '../../api/client'
+import { Command } from '../../parts/Command'
+import { shell } from '../../parts/cli'
+import { Loaded } from '../../parts/Failure'
+import { ChoiceField } from '../../parts/Fields'
+import type { Snippet } from './words'
+
+// Snippets shows what another DHCP server is told, so that it leases addresses and machines boot from here.
+export function Snippets({ subnet }: { subnet: string }) {
+  const [params, setParams] = useSearchParams()
+  const [isCopied, setCopied] = useState(false)
+  const list = useQuery({
+    queryKey: ['subnets', subnet, '/snippets'],
+    queryFn: async () =>
+      (await must(
+        (api.GET as (p: string) => Promise<{ data?: unknown }>)(
+          `/api/v1/subnets/${encodeURIComponent(subnet)}/snippets`,
+        ),
+      )) as {
+        items: Snippet[]
+      },
+  })
+  return (
+    <>
+      <p style={{ paddingBlock: '1rem' }}>
+        Where another DHCP server has to stay, set this subnet to mode off or reservations, and tell that server to send
+        machines here:
+      </p>
+      <Loaded query={list}>
+        {({ items }) => {
+          const s = items.find((x) => x.server === params.get('server')) ?? items[0]
+          if (!s) return null
+          return (
+            <>
+              <ChoiceField
+                label="Server"
+                value={s.server}
+                set={(v) => setParams({ tab: 'others', server: v }, { replace: true })}
+                choices={items.map((x) => [x.server, x.name])}
+              />
+              {s.file && <p>It goes to {s.file}.</p>}
+              {s.note && <p>{s.note}</p>}
+              <CodeBlock
+                actions={
+                  <CodeBlockAction>
+                    <ClipboardCopyButton
+                      id="copy-snippet"
+                      aria-label="Copy"
+                      variant="plain"
+                      onClick={() => {
+                        void navigator.clipboard?.writeText(s.text)
+                        setCopied(true)
+                      }}
+                    >
+                      {isCopied ? 'Copied' : 'Copy'}
+                    </ClipboardCopyButton>
+                  </CodeBlockAction>
+                }
+              >
+                <CodeBlockCode>{s.text}</CodeBlockCode>
+              </CodeBlock>
+              {s.check && (
+                <p>
+                  Check it with: <code>{s.check}</code>
+                </p>
+              )}
+              <Command cli={`slipway subnet snippet ${shell(subnet)} --for ${s.server}`} />
+            </>
+          )
+        }}
+      </Loaded>
+    </>
+  )
+}

@@ -1,0 +1,122 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api, must } from '../../api/client'
+import { flags, shell } from '../../parts/cli'
+import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
+import { type Interface, rangesOf, type Subnet, wordsOf } from './words'
+
+// SubnetForm makes or changes a subnet. What is wrong with it is for the server to say, field by field.
+export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => void }) {
+  const [name, setName] = useState(subnet?.name ?? '')
+  const [cidr, setCIDR] = useState(subnet?.cidr ?? '')
+  const [iface, setInterface] = useState(subnet?.interface ?? '')
+  const [mode, setMode] = useState(subnet?.mode ?? 'full')
+  const [gateway, setGateway] = useState(subnet?.gateway ?? '')
+  const [dns, setDNS] = useState((subnet?.dns ?? []).join(' '))
+  const [ntp, setNTP] = useState((subnet?.ntp ?? []).join(' '))
+  const [domain, setDomain] = useState(subnet?.domain ?? '')
+  const [mtu, setMTU] = useState(subnet?.mtu ? String(subnet.mtu) : '')
+  const [ranges, setRanges] = useState((subnet?.ranges ?? []).map((r) => `${r.first}-${r.last}`).join('\n'))
+  const [leaseFor, setLeaseFor] = useState(subnet?.leaseFor ?? '24h')
+  const [bootLeaseFor, setBootLeaseFor] = useState(subnet?.bootLeaseFor ?? '10m')
+  const [unknown, setUnknown] = useState(subnet?.unknown ?? 'wait')
+  const interfaces = useQuery({
+    queryKey: ['subnets', 'interfaces'],
+    queryFn: async () =>
+      (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/interfaces'))) as {
+        items: Interface[]
+      },
+  })
+  const body = {
+    name,
+    cidr,
+    ...(iface && { interface: iface }),
+    mode,
+    ...(gateway && { gateway }),
+    dns: wordsOf(dns),
+    ntp: wordsOf(ntp),
+    ...(domain && { domain }),
+    ...(mtu && { mtu: Number(mtu) }),
+    routes: subnet?.routes ?? [],
+    ranges: rangesOf(ranges),
+    leaseFor,
+    bootLeaseFor,
+    unknown,
+  }
+  const words = flags({
+    cidr,
+    interface: iface,
+    mode,
+    gateway,
+    dns: wordsOf(dns),
+    ntp: wordsOf(ntp),
+    domain,
+    mtu,
+    range: wordsOf(ranges),
+    'lease-for': leaseFor,
+    'boot-lease-for': bootLeaseFor,
+    unknown,
+  })
+  const choices = new Set(['', ...(iface ? [iface] : []), ...(interfaces.data?.items ?? []).map((i) => i.name)])
+  return (
+    <EditForm
+      title={subnet ? `Subnet ${subnet.name}` : 'Add a subnet'}
+      verb="Save"
+      close={close}
+      ready={name !== '' && cidr !== ''}
+      call={
+        subnet
+          ? { method: 'PUT', path: `/subnets/${subnet.name}`, body, version: subnet.version }
+          : { method: 'POST', path: '/subnets', body }
+      }
+      cli={`slipway subnet ${subnet ? 'update' : 'create'} ${shell(name || 'NAME')}${words}`}
+    >
+      {!subnet && <TextField label="Name" value={name} set={setName} field="name" isRequired />}
+      <TextField label="Network" value={cidr} set={setCIDR} field="cidr" isRequired help="such as 10.0.0.0/24" />
+      <ChoiceField
+        label="Interface"
+        value={iface}
+        set={setInterface}
+        field="interface"
+        choices={[...choices].map((c) => [c, c || 'none: reached by relay only'])}
+      />
+      <ChoiceField
+        label="Mode"
+        value={mode}
+        set={setMode}
+        field="mode"
+        choices={[
+          ['full', 'full: Slipway is the DHCP server'],
+          ['reservations', 'reservations: only reserved machines are answered, beside another server'],
+          ['off', 'off: nobody is answered'],
+        ]}
+      />
+      <LongField
+        label="Ranges"
+        value={ranges}
+        set={setRanges}
+        field="ranges"
+        rows={2}
+        help="What is leased to anyone: FIRST-LAST, one in a line"
+      />
+      <TextField label="Gateway" value={gateway} set={setGateway} field="gateway" />
+      <TextField label="Name servers" value={dns} set={setDNS} field="dns" help="with a space between" />
+      <TextField label="Time servers" value={ntp} set={setNTP} field="ntp" />
+      <TextField label="Domain" value={domain} set={setDomain} field="domain" />
+      <TextField label="MTU" type="number" value={mtu} set={setMTU} field="mtu" />
+      <TextField label="Leases of systems last" value={leaseFor} set={setLeaseFor} field="leaseFor" />
+      <TextField label="Leases of firmware last" value={bootLeaseFor} set={setBootLeaseFor} field="bootLeaseFor" />
+      <ChoiceField
+        label="Unknown machines"
+        value={unknown}
+        set={setUnknown}
+        field="unknown"
+        choices={[
+          ['wait', 'wait: are held until they are accepted'],
+          ['disk', 'disk: boot their own disk'],
+          ['ignore', 'ignore: get an address, and no boot'],
+        ]}
+      />
+    </EditForm>
+  )
+}

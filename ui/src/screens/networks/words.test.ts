@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { addressKey, hostname, rangesOf, stateOf, wordsOf } from './words'
+
+const now = Date.parse('2026-11-22T12:00:00Z')
+
+test.each([
+  ['bound', '2026-11-22T13:00:00Z', 'leased'],
+  ['bound', '2026-11-22T11:00:00Z', 'expired'],
+  ['declined', '2026-11-22T13:00:00Z', 'conflict'],
+  ['declined', '2026-11-22T11:00:00Z', 'set free'],
+  ['released', '2026-11-22T13:00:00Z', 'released'],
+])('a lease %s until %s is %s', (state, expiresAt, want) => {
+  expect(stateOf({ state, expiresAt }, now)).toBe(want)
+})
+
+test('addresses are ordered as numbers, and lists are read as people write them', () => {
+  expect(['10.0.0.10', '10.0.0.9', '9.255.0.0'].sort((a, b) => addressKey(a) - addressKey(b))).toEqual([
+    '9.255.0.0',
+    '10.0.0.9',
+    '10.0.0.10',
+  ])
+  expect(wordsOf(' 1.1.1.1,  8.8.8.8\n')).toEqual(['1.1.1.1', '8.8.8.8'])
+  expect(rangesOf('10.0.0.1-10.0.0.9\n10.0.0.20')).toEqual([
+    { first: '10.0.0.1', last: '10.0.0.9' },
+    { first: '10.0.0.20', last: '10.0.0.20' },
+  ])
+})
+
+test.each([
+  ['Web 1.example', 'web-1'],
+  ['<img onerror=x>', 'img-onerror-x'],
+  ['---', ''],
+  [undefined, ''],
+  ['a'.repeat(99), 'a'.repeat(63)],
+])('the name %j becomes %j', (said, want) => {
+  expect(hostname(said)).toBe(want)
+})

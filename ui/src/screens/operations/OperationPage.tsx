@@ -1,0 +1,142 @@
+import { Alert, Button, Card, CardBody, CardTitle, Content } from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useState } from 'react'
+import { Link, useParams } from 'react-router'
+import type { Event, Operation } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { useHostNames } from '../../api/names'
+import { useList, useOne } from '../../api/queries'
+import { Command } from '../../parts/Command'
+import { Facts } from '../../parts/Facts'
+import { Loaded } from '../../parts/Failure'
+import { Screen } from '../../parts/Screen'
+import { When } from '../../parts/When'
+import { CancelOperation, HowFar, isOpen, OperationState } from './OperationTable'
+
+// OperationPage is one operation: what it is at, and its steps as they happened.
+export function OperationPage() {
+  const { id = '' } = useParams()
+  const operation = useOne('operations', id)
+  const o = operation.data
+  const named = useHostNames([o?.hostID])
+  return (
+    <Screen
+      title={o ? `${o.kind} of ${named(o.hostID)}` : 'Operation'}
+      actions={o && <Actions o={o} host={named(o.hostID)} />}
+    >
+      <Loaded query={operation}>
+        {(o) => (
+          <>
+            <Card>
+              <CardTitle component="h2">How it is going</CardTitle>
+              <CardBody>
+                <About o={o} host={named(o.hostID)} />
+              </CardBody>
+            </Card>
+            <Steps o={o} />
+            <Command cli={`slipway operation show ${o.id}`} />
+          </>
+        )}
+      </Loaded>
+    </Screen>
+  )
+}
+
+function Actions({ o, host }: { o: Operation; host: string }) {
+  const me = useMe()
+  const [isAsked, setAsked] = useState(false)
+  const why = isOpen(o) ? me && mayNot(me, 'operator', o.pool || undefined) : 'it has ended'
+  return (
+    <>
+      <Button
+        variant="secondary"
+        isDanger
+        isAriaDisabled={why !== undefined}
+        onClick={() => why === undefined && setAsked(true)}
+        title={why ?? ''}
+      >
+        Cancel the operation{why ? `: ${why}` : ''}
+      </Button>
+      {isAsked && <CancelOperation operation={o} host={host} close={() => setAsked(false)} />}
+    </>
+  )
+}
+
+function About({ o, host }: { o: Operation; host: string }) {
+  return (
+    <>
+      {o.reason && (
+        <Alert
+          isInline
+          variant={o.state === 'failed' ? 'danger' : o.state === 'waiting' ? 'warning' : 'info'}
+          title={o.reason}
+          component="h3"
+        >
+          {o.hint}
+        </Alert>
+      )}
+      <Facts
+        rows={[
+          ['State', <OperationState key="s" state={o.state} />],
+          ['Step', <HowFar key="h" operation={o} of={host} />],
+          [
+            'Host',
+            <Link key="l" to={`/hosts/${encodeURIComponent(host)}`}>
+              {host}
+            </Link>,
+          ],
+          ['Machine', o.machine && <Link to={`/machines/${encodeURIComponent(o.machine)}`}>{o.machine}</Link>],
+          ['Pool', o.pool && <Link to={`/pools/${encodeURIComponent(o.pool)}`}>{o.pool}</Link>],
+          ['Asked for by', o.by],
+          ['Began', <When key="b" at={o.startedAt} />],
+          ['This step since', isOpen(o) && <When at={o.stepAt} />],
+          ['Has to be through', isOpen(o) && o.deadlineAt && <When at={o.deadlineAt} />],
+          ['Ended', o.endedAt && <When at={o.endedAt} />],
+          ['Id', <code key="i">{o.id}</code>],
+        ]}
+      />
+    </>
+  )
+}
+
+type Said = Event & { data?: { operation?: string; step?: string; state?: string; attempt?: number } }
+
+function Steps({ o }: { o: Operation }) {
+  const events = useList('events', { kind: 'operation', host: o.hostID })
+  return (
+    <Card style={{ marginBlock: '1rem' }}>
+      <CardTitle component="h2">Its steps</CardTitle>
+      <CardBody>
+        <Loaded query={events}>
+          {(every) => {
+            const all = (every as Said[]).filter((e) => e.data?.operation === o.id)
+            return all.length === 0 ? (
+              <Content component="p">Nothing was noted of it, or that is too long ago.</Content>
+            ) : (
+              <Table variant="compact" aria-label="Steps">
+                <Thead>
+                  <Tr>
+                    <Th>Time</Th>
+                    <Th>Step</Th>
+                    <Th>What happened</Th>
+                  </Tr>
+                </Thead>
+                <Tbody>
+                  {all.map((e) => (
+                    <Tr key={e.id}>
+                      <Td dataLabel="Time">
+                        <When at={e.at} exact />
+                      </Td>
+                      <Td dataLabel="Step">{e.data?.step}</Td>
+                      <Td dataLabel="What happened">{e.detail}</Td>
+                    </Tr>
+                  ))}
+                </Tbody>
+              </Table>
+            )
+          }}
+        </Loaded>
+      </CardBody>
+    </Card>
+  )
+}

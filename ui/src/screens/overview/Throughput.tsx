@@ -1,0 +1,116 @@
+import { Card, CardBody, CardTitle, Content, ExpandableSection, Grid, GridItem } from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useQuery } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import { api, must } from '../../api/client'
+import { Loaded } from '../../parts/Failure'
+import { When } from '../../parts/When'
+import { type Line, Plot } from './Plot'
+import { bytesText, perMinute, perSecond } from './rates'
+
+interface Sample {
+  at: string
+  dhcpReplies: number
+  dhcpDrops: number
+  tftpBytes: number
+  httpBytes: number
+  boots: number
+}
+
+// Throughput is how busy the server was in the last hour.
+export function Throughput() {
+  const stats = useQuery({
+    queryKey: ['stats'],
+    refetchInterval: 15_000,
+    staleTime: 0,
+    queryFn: async () =>
+      (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/stats?step=60'))) as {
+        samples: Sample[]
+      },
+  })
+  return <Loaded query={stats}>{({ samples }) => <Plots samples={samples} />}</Loaded>
+}
+
+function Plots({ samples }: { samples: Sample[] }) {
+  const [isTable, setTable] = useState(false)
+  const drawn = useMemo(() => {
+    const of = (pick: (s: Sample) => number) => samples.map(pick)
+    return {
+      at: samples.map((s) => Date.parse(s.at) / 1000),
+      dhcp: [
+        { name: 'answers', values: of((s) => s.dhcpReplies) },
+        { name: 'dropped', values: of((s) => s.dhcpDrops) },
+      ] as Line[],
+      bytes: [
+        { name: 'HTTP', values: of((s) => s.httpBytes) },
+        { name: 'TFTP', values: of((s) => s.tftpBytes) },
+      ] as Line[],
+      boots: [{ name: 'boots', values: of((s) => s.boots * 60) }] as Line[],
+    }
+  }, [samples])
+  const last = samples.at(-1)
+  if (!last) return <Content component="p">The server has just started: the first sample comes within seconds.</Content>
+  return (
+    <>
+      <Grid hasGutter>
+        <One title="DHCP" now={`${perSecond(last.dhcpReplies)} answers, ${perSecond(last.dhcpDrops)} dropped (dashed)`}>
+          <Plot at={drawn.at} series={drawn.dhcp} unit={perSecond} />
+        </One>
+        <One title="Files" now={`HTTP ${bytesText(last.httpBytes)}, TFTP ${bytesText(last.tftpBytes)} (dashed)`}>
+          <Plot at={drawn.at} series={drawn.bytes} unit={bytesText} />
+        </One>
+        <One title="Boots" now={perMinute(last.boots * 60)}>
+          <Plot at={drawn.at} series={drawn.boots} unit={perMinute} />
+        </One>
+      </Grid>
+      <ExpandableSection toggleText="The same as a table" isExpanded={isTable} onToggle={(_, on) => setTable(on)}>
+        {isTable && <SampleTable samples={samples} />}
+      </ExpandableSection>
+    </>
+  )
+}
+
+function One({ title, now, children }: { title: string; now: string; children: React.ReactNode }) {
+  return (
+    <GridItem lg={4}>
+      <Card isCompact isFullHeight>
+        <CardTitle component="h3">{title}</CardTitle>
+        <CardBody>
+          <small>now {now}</small>
+          {children}
+        </CardBody>
+      </Card>
+    </GridItem>
+  )
+}
+
+function SampleTable({ samples }: { samples: Sample[] }) {
+  return (
+    <Table variant="compact" aria-label="Throughput by minute">
+      <Thead>
+        <Tr>
+          <Th>Minute until</Th>
+          <Th>DHCP answers</Th>
+          <Th>DHCP dropped</Th>
+          <Th>HTTP</Th>
+          <Th>TFTP</Th>
+          <Th>Boots</Th>
+        </Tr>
+      </Thead>
+      <Tbody>
+        {[...samples].reverse().map((s) => (
+          <Tr key={s.at}>
+            <Td dataLabel="Minute until">
+              <When at={s.at} exact />
+            </Td>
+            <Td dataLabel="DHCP answers">{perSecond(s.dhcpReplies)}</Td>
+            <Td dataLabel="DHCP dropped">{perSecond(s.dhcpDrops)}</Td>
+            <Td dataLabel="HTTP">{bytesText(s.httpBytes)}</Td>
+            <Td dataLabel="TFTP">{bytesText(s.tftpBytes)}</Td>
+            <Td dataLabel="Boots">{perMinute(s.boots * 60)}</Td>
+          </Tr>
+        ))}
+      </Tbody>
+    </Table>
+  )
+}

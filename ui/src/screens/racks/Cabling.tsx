@@ -1,0 +1,168 @@
+import { Alert, FormSelect, FormSelectOption } from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useQuery } from '@tanstack/react-query'
+import { Link as To, useSearchParams } from 'react-router'
+import { api, must } from '../../api/client'
+import { Command } from '../../parts/Command'
+import { shell } from '../../parts/cli'
+import { Loaded, Nothing } from '../../parts/Failure'
+import { When } from '../../parts/When'
+import type { Rack } from './layout'
+
+export interface Link {
+  host: string
+  unit?: number
+  port: string
+  mac: string
+  speedMbps?: number
+  switch: string
+  to: string
+  vlan?: number
+  at: string
+}
+
+interface Cables {
+  links: Link[]
+  faults: { kind: string; hosts: string[]; detail: string; hint: string }[]
+}
+
+// Cabling shows the cables of one rack that LLDP has proved, and what is wrong with them.
+export function Cabling({ racks }: { racks: Rack[] }) {
+  const [params, setParams] = useSearchParams()
+  const rack = racks.find((r) => r.id === params.get('rack')) ?? racks[0]
+  const cables = useQuery({
+    queryKey: ['hosts', 'cabling', rack?.id],
+    enabled: !!rack,
+    queryFn: async () =>
+      (await must(
+        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)('/api/v1/cabling', {
+          params: { query: { rack: rack?.id } },
+        }),
+      )) as Cables,
+  })
+  if (!rack)
+    return <Nothing title="No rack yet">Say where a host stands: slipway host place NAME --rack R1 --unit 7</Nothing>
+  return (
+    <>
+      <FormSelect
+        aria-label="Rack"
+        className="rack-off-paper"
+        style={{ maxInlineSize: '20rem' }}
+        value={rack.id}
+        onChange={(_, v) =>
+          setParams(
+            (old) => {
+              old.set('rack', v)
+              return old
+            },
+            { replace: true },
+          )
+        }
+      >
+        {racks.map((r) => (
+          <FormSelectOption key={r.id} value={r.id} label={r.name} />
+        ))}
+      </FormSelect>
+      <Loaded query={cables}>
+        {(c) => (
+          <>
+            {c.faults.map((f) => (
+              <Alert key={f.detail} variant="warning" isInline title={f.detail}>
+                {f.hint}
+              </Alert>
+            ))}
+            {c.links.length === 0 ? (
+              <Nothing title={`Nothing is known of the cables of rack ${rack.name}`}>
+                Hosts hear their switches by LLDP while they are inspected: slipway host inspect NAME --restart. The
+                switches have to speak LLDP.
+              </Nothing>
+            ) : (
+              <>
+                <Drawing cables={c} />
+                <List links={c.links} />
+              </>
+            )}
+          </>
+        )}
+      </Loaded>
+      <Command cli={`slipway rack cabling ${shell(rack.id)}`} />
+    </>
+  )
+}
+
+const line = 20
+const width = 640
+
+// Drawing shows hosts at the left and switches at the right; the table below says the same in words.
+function Drawing({ cables: { links, faults } }: { cables: Cables }) {
+  const bad = new Set(faults.flatMap((f) => f.hosts))
+  const ends = [...new Set(links.map((l) => `${l.switch}\u0000${l.to}`))].sort(
+    new Intl.Collator('en', { numeric: true }).compare,
+  )
+  const height = Math.max(links.length, ends.length) * line + 10
+  const cut = (s: string, n: number) => (s.length > n ? `${s.slice(0, n - 1)}…` : s)
+  return (
+    <svg
+      className="rack-cables"
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      role="img"
+      aria-label={`${links.length} cables, as in the table`}
+    >
+      {links.map((l, i) => {
+        const y = i * line + 14
+        const end = ends.indexOf(`${l.switch}\u0000${l.to}`) * line + 14
+        const isBad = bad.has(l.host)
+        return (
+          <g key={`${l.mac}${l.to}`}>
+            <text x={230} y={y} textAnchor="end">
+              {isBad && '⚠ '}
+              {l.unit ? `U${l.unit} ` : ''}
+              {cut(l.host, 20)} {cut(l.port, 10)}
+            </text>
+            <path className={isBad ? 'bad' : ''} d={`M236 ${y - 4} C 310 ${y - 4}, 330 ${end - 4}, 404 ${end - 4}`} />
+          </g>
+        )
+      })}
+      {ends.map((e, i) => (
+        <text key={e} x={410} y={i * line + 14}>
+          {cut(e.replace('\u0000', ' '), 34)}
+        </text>
+      ))}
+    </svg>
+  )
+}
+
+function List({ links }: { links: Link[] }) {
+  return (
+    <Table aria-label="Cables" variant="compact">
+      <Thead>
+        <Tr>
+          {['Host', 'Unit', 'Port', 'MAC', 'Speed', 'Switch', 'Switch port', 'VLAN', 'Seen'].map((c) => (
+            <Th key={c}>{c}</Th>
+          ))}
+        </Tr>
+      </Thead>
+      <Tbody>
+        {links.map((l) => (
+          <Tr key={`${l.mac}${l.to}`}>
+            <Td dataLabel="Host">
+              <To to={`/hosts/${l.host}`}>{l.host}</To>
+            </Td>
+            <Td dataLabel="Unit">{l.unit}</Td>
+            <Td dataLabel="Port">{l.port}</Td>
+            <Td dataLabel="MAC">{l.mac}</Td>
+            <Td dataLabel="Speed">{l.speedMbps ? `${l.speedMbps / 1000} Gb/s` : ''}</Td>
+            <Td dataLabel="Switch">{l.switch}</Td>
+            <Td dataLabel="Switch port">{l.to}</Td>
+            <Td dataLabel="VLAN">{l.vlan}</Td>
+            <Td dataLabel="Seen">
+              <When at={l.at} />
+            </Td>
+          </Tr>
+        ))}
+      </Tbody>
+    </Table>
+  )
+}

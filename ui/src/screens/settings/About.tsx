@@ -1,0 +1,123 @@
+import { ExpandableSection, SearchInput, Title } from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api, must } from '../../api/client'
+import { Command } from '../../parts/Command'
+import { Facts } from '../../parts/Facts'
+import { Failure, Loaded } from '../../parts/Failure'
+import { When } from '../../parts/When'
+
+interface Info {
+  version: string
+  go: string
+  platform: string
+  startedAt: string
+  parts: { name: string; version: string }[]
+}
+
+// Licence is a part of the program and under what it may be used, as the build found it.
+interface Licence {
+  kind: 'Go' | 'npm'
+  name: string
+  version: string
+  licence: string
+  text: string
+}
+
+// About says what this Slipway is, and what it is made of.
+export function About() {
+  const about = useQuery({
+    queryKey: ['about'],
+    queryFn: async () => (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/about'))) as Info,
+  })
+  const licences = useQuery({
+    queryKey: ['licences'],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async () => {
+      const r = await fetch('/licences.json')
+      if (!r.ok || !r.headers.get('content-type')?.includes('json'))
+        throw new Error('The list of licences is not in this build.')
+      return (await r.json()) as Licence[]
+    },
+  })
+  const [part, setPart] = useState('')
+  return (
+    <>
+      <Title headingLevel="h2">This Slipway</Title>
+      <Loaded query={about}>
+        {(a) => (
+          <Facts
+            rows={[
+              ['Version', a.version],
+              ['Runs on', a.platform],
+              ['Built with', a.go],
+              ['Since', <When key="s" at={a.startedAt} />],
+              ['Its own licence', 'Apache-2.0'],
+            ]}
+          />
+        )}
+      </Loaded>
+      <Title headingLevel="h2" style={{ marginBlock: '1.5rem 0.5rem' }}>
+        What it is made of
+      </Title>
+      {licences.error && <Failure error={licences.error} />}
+      {licences.data && (
+        <>
+          <SearchInput
+            aria-label="Search parts"
+            placeholder="part of a name or licence"
+            value={part}
+            onChange={(_, v) => setPart(v)}
+            onClear={() => setPart('')}
+          />
+          <Parts
+            all={licences.data.filter((l) => `${l.name} ${l.licence}`.toLowerCase().includes(part.toLowerCase()))}
+          />
+        </>
+      )}
+      {licences.error && about.data && (
+        <Parts all={about.data.parts.map((p) => ({ ...p, kind: 'Go', licence: 'see its source', text: '' }))} />
+      )}
+      <Command cli="slipway version" />
+    </>
+  )
+}
+
+function Parts({ all }: { all: Licence[] }) {
+  return (
+    <>
+      <p>{all.length} parts</p>
+      <Table variant="compact" aria-label="Parts">
+        <Thead>
+          <Tr>
+            <Th>Part</Th>
+            <Th>Version</Th>
+            <Th>For</Th>
+            <Th width={50}>Licence</Th>
+          </Tr>
+        </Thead>
+        <Tbody>
+          {all.map((l) => (
+            <Tr key={`${l.kind} ${l.name} ${l.version}`}>
+              <Td dataLabel="Part">{l.name}</Td>
+              <Td dataLabel="Version">{l.version}</Td>
+              <Td dataLabel="For">{l.kind === 'Go' ? 'the server' : 'this page'}</Td>
+              <Td dataLabel="Licence">{l.text ? <LicenceText licence={l} /> : l.licence}</Td>
+            </Tr>
+          ))}
+        </Tbody>
+      </Table>
+    </>
+  )
+}
+
+// LicenceText keeps texts out of the page until somebody reads them.
+function LicenceText({ licence: l }: { licence: Licence }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <ExpandableSection toggleText={l.licence} isExpanded={isOpen} onToggle={(_, on) => setOpen(on)}>
+      {isOpen && <pre className="mono">{l.text}</pre>}
+    </ExpandableSection>
+  )
+}

@@ -1,0 +1,200 @@
+import {
+  ActionGroup,
+  Alert,
+  Button,
+  Card,
+  CardBody,
+  CardTitle,
+  Form,
+  FormGroup,
+  TextInput,
+} from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { send } from '../../api/act'
+import type { Schemas } from '../../api/client'
+import { type Me, useMe } from '../../api/me'
+import { Ask } from '../../parts/Ask'
+import { Failure, Loaded } from '../../parts/Failure'
+import { When } from '../../parts/When'
+import { GrantLabels } from './Grants'
+import { weak } from './Users'
+
+// Account is who is logged in: what that one may do, the password, and where else.
+export function Account() {
+  const me = useMe()
+  if (!me) return null
+  return (
+    <div style={{ display: 'grid', gap: '1rem' }}>
+      <Card>
+        <CardTitle component="h2">{me.displayName || me.name}</CardTitle>
+        <CardBody>
+          <p>You are {me.name}, and may do this:</p>
+          <GrantLabels grants={me.grants} />
+          <p>
+            A viewer looks, an operator acts on hosts and machines, an admin decides who comes in. An admin grants
+            roles.
+          </p>
+          {!me.user && (
+            <p>
+              You came in with a token that belongs to no user. With a user of your own, the timeline says who you are.
+            </p>
+          )}
+        </CardBody>
+      </Card>
+      {me.user && (
+        <Card>
+          <CardTitle component="h2">Password</CardTitle>
+          <CardBody>
+            <Password me={me} user={me.user} />
+          </CardBody>
+        </Card>
+      )}
+      <Card>
+        <CardTitle component="h2">Where you are logged in</CardTitle>
+        <CardBody>
+          <Logins />
+        </CardBody>
+      </Card>
+    </div>
+  )
+}
+
+function Password({ me, user }: { me: Me & { hasPassword?: boolean }; user: string }) {
+  const [old, setOld] = useState('')
+  const [password, setPassword] = useState('')
+  const [again, setAgain] = useState('')
+  const [error, setError] = useState<unknown>()
+  const [isDone, setDone] = useState(false)
+  const [isBusy, setBusy] = useState(false)
+  if (!me.hasPassword) return <p>You log in elsewhere: change your password there.</p>
+  const why = !old
+    ? 'say the old one'
+    : (weak(password) ?? (password !== again ? 'the two are not the same' : undefined))
+  const save = async (e: FormEvent) => {
+    e.preventDefault()
+    setBusy(true)
+    setDone(false)
+    setError(undefined)
+    try {
+      await send({ method: 'PUT', path: `/users/${encodeURIComponent(user)}/password`, body: { password, old } })
+      setOld('')
+      setPassword('')
+      setAgain('')
+      setDone(true)
+    } catch (err) {
+      setError(err)
+    }
+    setBusy(false)
+  }
+  const fields = [
+    ['Old password', 'old', old, setOld, 'current-password'],
+    ['New password', 'new', password, setPassword, 'new-password'],
+    ['New password again', 'again', again, setAgain, 'new-password'],
+  ] as const
+  return (
+    <Form onSubmit={save} isWidthLimited>
+      {fields.map(([label, id, value, set, complete]) => (
+        <FormGroup key={id} label={label} fieldId={`password-${id}`} isRequired>
+          <TextInput
+            id={`password-${id}`}
+            type="password"
+            value={value}
+            onChange={(_, v) => set(v)}
+            autoComplete={complete}
+          />
+        </FormGroup>
+      ))}
+      {error !== undefined && <Failure error={error} />}
+      {isDone && <Alert variant="success" isInline title="The password is changed. Your other logins have ended." />}
+      <ActionGroup>
+        <Button type="submit" isDisabled={why !== undefined || isBusy} isLoading={isBusy}>
+          Change password
+        </Button>
+        {why && (old || password) && <small>Not yet: {why}.</small>}
+      </ActionGroup>
+    </Form>
+  )
+}
+
+function Logins() {
+  const logins = useQuery({
+    queryKey: ['logins', 'list'],
+    queryFn: async () =>
+      (await send<{ items: Schemas['OneLogin'][] | null }>({ method: 'GET', path: '/logins' })).items ?? [],
+  })
+  const [ends, setEnds] = useState<Schemas['OneLogin']>()
+  const [all, setAll] = useState(false)
+  return (
+    <>
+      <Loaded query={logins}>
+        {(rows) => (
+          <Table aria-label="Logins" variant="compact">
+            <Thead>
+              <Tr>
+                <Th>Browser</Th>
+                <Th>Address</Th>
+                <Th>Since</Th>
+                <Th>Last seen</Th>
+                <Th screenReaderText="Actions" />
+              </Tr>
+            </Thead>
+            <Tbody>
+              {rows.map((l) => (
+                <Tr key={l.id}>
+                  <Td dataLabel="Browser" modifier="breakWord">
+                    {l.agent || 'unknown'} {l.isCurrent && <strong>(this one)</strong>}
+                  </Td>
+                  <Td dataLabel="Address">{l.source}</Td>
+                  <Td dataLabel="Since">
+                    <When at={l.createdAt} />
+                  </Td>
+                  <Td dataLabel="Last seen">
+                    <When at={l.seenAt} />
+                  </Td>
+                  <Td dataLabel="Actions">
+                    {!l.isCurrent && (
+                      <Button
+                        variant="link"
+                        isInline
+                        onClick={() => setEnds(l)}
+                        aria-label={`End the login from ${l.source}`}
+                      >
+                        End
+                      </Button>
+                    )}
+                  </Td>
+                </Tr>
+              ))}
+            </Tbody>
+          </Table>
+        )}
+      </Loaded>
+      <p>A login ends after 12 hours without use, and after 7 days at the latest.</p>
+      <Button variant="secondary" onClick={() => setAll(true)}>
+        Log out everywhere
+      </Button>
+      {all && (
+        <Ask
+          title="Log out everywhere?"
+          verb="Log out"
+          call={{ method: 'DELETE', path: '/logins' }}
+          close={() => setAll(false)}
+        >
+          <p>All your browsers ask for your password again, this one too.</p>
+        </Ask>
+      )}
+      {ends && (
+        <Ask
+          title="End this login?"
+          verb="End"
+          call={{ method: 'DELETE', path: `/logins/${encodeURIComponent(ends.id ?? '')}` }}
+          close={() => setEnds(undefined)}
+        >
+          <p>That browser asks for your password again.</p>
+        </Ask>
+      )}
+    </>
+  )
+}

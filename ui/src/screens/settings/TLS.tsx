@@ -1,0 +1,265 @@
+import {
+  Alert,
+  Button,
+  ClipboardCopy,
+  FileUpload,
+  Form,
+  FormGroup,
+  FormHelperText,
+  HelperText,
+  HelperTextItem,
+  Modal,
+  ModalBody,
+  ModalFooter,
+  ModalHeader,
+} from '@patternfly/react-core'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { send, useAct } from '../../api/act'
+import { mayNot, useMe } from '../../api/me'
+import { Ask } from '../../parts/Ask'
+import { Command } from '../../parts/Command'
+import { Facts } from '../../parts/Facts'
+import { Failure, Loaded } from '../../parts/Failure'
+import { When } from '../../parts/When'
+
+interface State {
+  isOn: boolean
+  from?: 'files' | 'uploaded' | 'site'
+  subject?: string
+  issuer?: string
+  names?: string[]
+  notBefore?: string
+  notAfter?: string
+  fingerprint?: string
+  ca?: string
+  refused?: string
+}
+
+const sources = {
+  files: 'the files that the settings name',
+  uploaded: 'uploaded here',
+  site: "signed by this site's own authority",
+}
+
+const warnDays = 30
+
+// TLS shows the certificate with which this page is served, and takes another.
+export function TLS() {
+  const state = useQuery({
+    queryKey: ['tls'],
+    queryFn: () => send<State>({ method: 'GET', path: '/tls' }),
+  })
+  return <Loaded query={state}>{(s) => (s.isOn ? <On state={s} /> : <Off />)}</Loaded>
+}
+
+function Off() {
+  return (
+    <>
+      <Alert variant="info" isInline title="This page is served without TLS">
+        <p>
+          That is so on loopback, where nobody else can listen. As soon as the server listens on another address, it
+          speaks TLS, with a certificate of its own authority until you give it one.
+        </p>
+      </Alert>
+      <Command cli="slipway serve --admin-listen 0.0.0.0:8067" />
+    </>
+  )
+}
+
+function On({ state }: { state: State }) {
+  const me = useMe()
+  const [asked, setAsked] = useState<'set' | 'drop'>()
+  const not = mayNot(me, 'admin', '')
+  const isGiven = state.from === 'files'
+  const notSet = not ?? (isGiven ? 'the settings name the files: write the new certificate there' : undefined)
+  const notDrop = not ?? (state.from === 'uploaded' ? undefined : 'no certificate was uploaded')
+  return (
+    <>
+      <Warnings state={state} />
+      <Facts
+        rows={[
+          ['Certificate', state.from && sources[state.from]],
+          [state.from === 'site' ? 'Authority' : 'Subject', state.subject],
+          ['Issuer', state.from === 'site' ? '' : state.issuer],
+          ['Names', state.names?.join(', ')],
+          ['Good since', <When key="since" at={state.notBefore} />],
+          ['Good until', <When key="until" at={state.notAfter} />],
+          [
+            'SHA-256',
+            state.fingerprint && (
+              <ClipboardCopy key="sum" isReadOnly hoverTip="Copy" clickTip="Copied" textAriaLabel="SHA-256">
+                {state.fingerprint}
+              </ClipboardCopy>
+            ),
+          ],
+        ]}
+      />
+      {state.from === 'site' && state.ca && <Authority ca={state.ca} />}
+      <p style={{ marginBlock: '1rem', display: 'flex', gap: '0.5rem', flexWrap: 'wrap' }}>
+        <Button isAriaDisabled={notSet !== undefined} onClick={() => setAsked('set')}>
+          Upload a certificate
+        </Button>
+        <Button variant="secondary" isAriaDisabled={notDrop !== undefined} onClick={() => setAsked('drop')}>
+          Take the uploaded one away
+        </Button>
+      </p>
+      {notSet && <p>Upload: {notSet}.</p>}
+      {notDrop && notDrop !== notSet && <p>Take away: {notDrop}.</p>}
+      <Command cli="slipway tls show" call={{ method: 'GET', path: '/tls' }} />
+      {asked === 'set' && <Upload close={() => setAsked(undefined)} />}
+      {asked === 'drop' && (
+        <Ask
+          title="Take the uploaded certificate away?"
+          verb="Take away"
+          call={{ method: 'DELETE', path: '/tls' }}
+          cli="slipway tls drop"
+          warns="The certificate and its key are deleted. This site's own authority signs again: browsers that do not trust it complain, and command lines need its --ca-file."
+          close={() => setAsked(undefined)}
+        />
+      )}
+    </>
+  )
+}
+
+function Warnings({ state }: { state: State }) {
+  const days = state.notAfter ? Math.floor((Date.parse(state.notAfter) - Date.now()) / 86_400_000) : undefined
+  return (
+    <>
+      {state.refused && (
+        <Alert
+          variant="danger"
+          isInline
+          title="The newest certificate is not in force"
+          style={{ marginBlockEnd: '1rem' }}
+        >
+          {state.refused}
+        </Alert>
+      )}
+      {state.from !== 'site' && days !== undefined && days < warnDays && (
+        <Alert
+          variant="warning"
+          isInline
+          title={days < 0 ? 'The certificate has expired' : `The certificate ends in ${days} days`}
+          style={{ marginBlockEnd: '1rem' }}
+        >
+          Nobody renews it by itself.
+        </Alert>
+      )}
+    </>
+  )
+}
+
+function Authority({ ca }: { ca: string }) {
+  return (
+    <div style={{ marginBlock: '1rem' }}>
+      <p>
+        Whoever trusts this site's authority trusts this page. Give its certificate to your browser or system, and to
+        command lines with <code>--ca-file</code>; compare the fingerprint with what the server printed at its start.
+      </p>
+      <Button
+        variant="link"
+        isInline
+        component="a"
+        href={`data:application/x-pem-file,${encodeURIComponent(ca)}`}
+        download="slipway-ca.crt"
+      >
+        Download the authority's certificate
+      </Button>
+      <Command cli="slipway tls show --ca > slipway-ca.crt" />
+    </div>
+  )
+}
+
+const pemMax = 65_536
+
+// Upload takes the two files. The key goes to the server and is never shown again.
+function Upload({ close }: { close: () => void }) {
+  const [cert, setCert] = useState('')
+  const [key, setKey] = useState('')
+  const act = useAct(close)
+  const wrong = certFault(cert) ?? keyFault(key)
+  return (
+    <Modal isOpen variant="medium" onClose={close} aria-labelledby="tls-title">
+      <ModalHeader labelId="tls-title" title="Upload a certificate for this page" />
+      <ModalBody>
+        <Form onSubmit={(e) => e.preventDefault()}>
+          <Pem id="cert" label="Certificate" text={cert} set={setCert} fault={cert ? certFault(cert) : undefined}>
+            PEM, followed by those between it and its authority
+          </Pem>
+          <Pem id="key" label="Key" text={key} set={setKey} fault={key ? keyFault(key) : undefined} isSecret>
+            PEM, without a passphrase. It is stored beside the database and never shown
+          </Pem>
+        </Form>
+        <p>It is in force for the next connection.</p>
+        {act.error && <Failure error={act.error} />}
+        <Command cli="slipway tls set --cert FILE --key FILE" />
+      </ModalBody>
+      <ModalFooter>
+        <Button
+          isDisabled={act.isPending || wrong !== undefined}
+          isLoading={act.isPending}
+          onClick={() => act.mutate({ method: 'PUT', path: '/tls', body: { certificate: cert, key } })}
+        >
+          Upload
+        </Button>
+        <Button variant="link" onClick={close}>
+          Cancel
+        </Button>
+      </ModalFooter>
+    </Modal>
+  )
+}
+
+function certFault(text: string): string | undefined {
+  if (text.length > pemMax) return 'It is over 64 KiB long.'
+  if (/PRIVATE KEY-----/.test(text)) return 'This holds a private key; it belongs in the other field.'
+  return text.includes('-----BEGIN CERTIFICATE-----') ? undefined : 'This is no certificate in PEM.'
+}
+
+function keyFault(text: string): string | undefined {
+  if (text.length > pemMax) return 'It is over 64 KiB long.'
+  if (text.includes('BEGIN ENCRYPTED PRIVATE KEY')) return 'The key has a passphrase; take it off first.'
+  return /-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text) ? undefined : 'This is no key in PEM.'
+}
+
+interface PemField {
+  id: string
+  label: string
+  text: string
+  set: (text: string) => void
+  fault: string | undefined
+  isSecret?: boolean // it is taken from a file, and not shown
+  children: string
+}
+
+function Pem({ id, label, text, set, fault, isSecret = false, children }: PemField) {
+  const [name, setName] = useState('')
+  return (
+    <FormGroup label={label} fieldId={id} isRequired>
+      <FileUpload
+        id={id}
+        type="text"
+        value={text}
+        filename={name}
+        filenamePlaceholder={isSecret ? 'Drop a file' : 'Drop a file, or paste it below'}
+        browseButtonText="Choose"
+        allowEditingUploadedText
+        hideDefaultPreview={isSecret}
+        validated={fault ? 'error' : 'default'}
+        onFileInputChange={(_, file) => setName(file.name)}
+        onDataChange={(_, t) => set(t)}
+        onTextChange={(_, t) => set(t)}
+        onClearClick={() => {
+          setName('')
+          set('')
+        }}
+      />
+      <FormHelperText>
+        <HelperText>
+          <HelperTextItem variant={fault ? 'error' : 'default'}>{fault ?? children}</HelperTextItem>
+        </HelperText>
+      </FormHelperText>
+    </FormGroup>
+  )
+}

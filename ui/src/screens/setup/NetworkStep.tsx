@@ -1,0 +1,224 @@
+import { Button, Card, CardBody, CardTitle, Content, Label } from '@patternfly/react-core'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link } from 'react-router'
+import { api, must, type Schemas } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { useChecks } from '../../parts/Checks'
+import { Command } from '../../parts/Command'
+import { flags } from '../../parts/cli'
+import { Facts } from '../../parts/Facts'
+import { Loaded } from '../../parts/Failure'
+import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
+import { nameOf, suggest } from './steps'
+
+interface Interface {
+  name: string
+  mac?: string
+  isUp: boolean
+  isServed: boolean
+  addresses: string[] | null
+  subnet?: string
+  bootURL?: string
+}
+
+const get = (path: string) => must((api.GET as (p: string) => Promise<{ data?: unknown }>)(path))
+
+// NetworkStep shows where machines boot, and gives a subnet to interfaces that have none. Which interfaces are served is
+// said when the server starts, for it opens their sockets then.
+export function NetworkStep() {
+  const interfaces = useQuery({
+    queryKey: ['interfaces'],
+    staleTime: 0,
+    queryFn: async () => ((await get('/api/v1/interfaces')) as { items?: Interface[] }).items ?? [],
+  })
+  return (
+    <Loaded query={interfaces}>
+      {(all) => {
+        const served = all.filter((i) => i.isServed)
+        const others = all.filter((i) => !i.isServed)
+        return (
+          <>
+            {served.map((i) => (
+              <Served key={i.name} iface={i} />
+            ))}
+            {others.length > 0 && (
+              <Card isCompact>
+                <CardTitle component="h3">Interfaces that are not served</CardTitle>
+                <CardBody>
+                  <Content component="p">
+                    Machines on them are left alone. Which interfaces are served is said when the server starts; to
+                    serve one more, start it with:
+                  </Content>
+                  <ul>
+                    {others.map((i) => (
+                      <li key={i.name}>
+                        {i.name} {(i.addresses ?? []).join(' ') || '(no IPv4 address)'} {!i.isUp && '(down)'}
+                      </li>
+                    ))}
+                  </ul>
+                  <Command
+                    cli={`slipway serve${flags({ interface: [...served.map((i) => i.name), others[0]?.name ?? 'NAME'] })}`}
+                  />
+                </CardBody>
+              </Card>
+            )}
+          </>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+function Served({ iface: i }: { iface: Interface }) {
+  const me = useMe()
+  const checks = useChecks()
+  const why = me && mayNot(me, 'admin', '')
+  const [isAsked, setAsked] = useState(false)
+  const heard = (checks.data ?? []).find((c) => c.name === `other DHCP on ${i.name}`)
+  const own = i.addresses?.[0]
+  return (
+    <Card style={{ marginBlockEnd: '1rem' }}>
+      <CardTitle component="h3">
+        Interface {i.name}{' '}
+        <Label isCompact color={i.isUp ? 'green' : 'red'}>
+          {i.isUp ? 'up' : 'down'}
+        </Label>
+      </CardTitle>
+      <CardBody>
+        <Facts
+          rows={[
+            [
+              'Its address',
+              (i.addresses ?? []).join(', ') ||
+                `none: give it one first, such as ip addr add 10.0.0.1/24 dev ${i.name}`,
+            ],
+            ['Other DHCP servers', heard && heard.detail + (heard.hint ? `. ${heard.hint}` : '')],
+            ['Machines boot from', i.bootURL],
+            ['Subnet', i.subnet && <Link to={`/networks?subnet=${encodeURIComponent(i.subnet)}`}>{i.subnet}</Link>],
+          ]}
+        />
+        {i.subnet ? (
+          <SubnetFacts name={i.subnet} />
+        ) : (
+          <>
+            <p>No subnet has its address, so nobody is answered there.</p>
+            <Button
+              isAriaDisabled={why !== undefined || !own}
+              title={why ?? (own ? '' : 'it has no address')}
+              onClick={() => !why && own && setAsked(true)}
+            >
+              Make its subnet
+            </Button>
+          </>
+        )}
+        {isAsked && own && (
+          <SubnetForm iface={i.name} own={own} isShared={heard?.status === 'warning'} close={() => setAsked(false)} />
+        )}
+      </CardBody>
+    </Card>
+  )
+}
+
+function SubnetFacts({ name }: { name: string }) {
+  const subnet = useQuery({
+    queryKey: ['subnets', name, ''],
+    queryFn: async () => (await get(`/api/v1/subnets/${encodeURIComponent(name)}`)) as Schemas['Subnet'],
+  })
+  const modes: Record<string, string> = {
+    full: 'full: it is the DHCP server there',
+    reservations: 'reservations: only machines with a reservation are answered',
+    off: 'off: nobody is answered',
+  }
+  return (
+    <Loaded query={subnet}>
+      {(s) => (
+        <>
+          <Facts
+            rows={[
+              ['Network', s.cidr],
+              ['Mode', modes[s.mode ?? ''] ?? s.mode],
+              ['Addresses to lease', (s.ranges ?? []).map((r) => `${r.first} to ${r.last}`).join(', ') || 'none'],
+              ['Machines that are not accepted', s.unknown],
+            ]}
+          />
+          <Link to={`/networks?subnet=${encodeURIComponent(name)}`}>Change it under Networks</Link>
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+function SubnetForm({
+  iface,
+  own,
+  isShared,
+  close,
+}: {
+  iface: string
+  own: string
+  isShared: boolean
+  close: () => void
+}) {
+  const wise = suggest(own)
+  const [name, setName] = useState(nameOf(iface))
+  const [cidr, setCIDR] = useState(wise?.cidr ?? '')
+  const [mode, setMode] = useState(isShared ? 'reservations' : 'full')
+  const [first, setFirst] = useState(wise?.first ?? '')
+  const [last, setLast] = useState(wise?.last ?? '')
+  const [unknown, setUnknown] = useState('disk')
+  const ranges = mode === 'full' && first !== '' ? [{ first, last }] : []
+  return (
+    <EditForm
+      title={`A subnet for ${iface}`}
+      verb="Make it"
+      ready={name !== '' && cidr !== ''}
+      call={{ method: 'POST', path: '/subnets', body: { name, cidr, interface: iface, mode, unknown, ranges } }}
+      cli={`slipway subnet create ${name}${flags({ cidr, interface: iface, mode, unknown })}${ranges.length > 0 ? ` && slipway range add ${name} ${first}-${last}` : ''}`}
+      close={close}
+    >
+      <TextField label="Name" field="name" value={name} set={setName} isRequired />
+      <TextField label="Network" field="cidr" value={cidr} set={setCIDR} isRequired />
+      <ChoiceField
+        label="Mode"
+        field="mode"
+        value={mode}
+        set={setMode}
+        choices={[
+          ['full', 'full: Slipway is the DHCP server'],
+          ['reservations', 'reservations: only machines with a reservation are answered'],
+          ['off', 'off: nobody is answered'],
+        ]}
+        help={
+          isShared
+            ? 'Another DHCP server was heard: two full ones on a network fight.'
+            : 'No other DHCP server was heard.'
+        }
+      />
+      {mode === 'full' && (
+        <>
+          <TextField label="Lease from" field="ranges[0].first" value={first} set={setFirst} />
+          <TextField
+            label="to"
+            field="ranges[0].last"
+            value={last}
+            set={setLast}
+            help="The upper half of the network is suggested."
+          />
+        </>
+      )}
+      <ChoiceField
+        label="Machines that are not accepted"
+        field="unknown"
+        value={unknown}
+        set={setUnknown}
+        choices={[
+          ['disk', 'disk: they start from their own disk'],
+          ['wait', 'wait: they wait to be accepted'],
+          ['ignore', 'ignore: they are not answered'],
+        ]}
+        help="None of them is ever written to."
+      />
+    </EditForm>
+  )
+}

@@ -1,0 +1,261 @@
+import { Alert, Button, Content, Form } from '@patternfly/react-core'
+import { useQueryClient } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { Link } from 'react-router'
+import { send } from '../../api/act'
+import { mayNot, useMe } from '../../api/me'
+import { usePage } from '../../api/page'
+import { useList } from '../../api/queries'
+import { Checks, useChecks } from '../../parts/Checks'
+import { Command } from '../../parts/Command'
+import { flags, shell } from '../../parts/cli'
+import { Failure, Loaded } from '../../parts/Failure'
+import { EditForm, Refused, TextField } from '../../parts/Fields'
+import { State } from '../../parts/State'
+import { ImportForm } from '../images/ImportForm'
+import { isEnded, useImports } from '../images/imports'
+
+// ServerStep is the self-check: what commonly stops a boot server, and what to do about it.
+export function ServerStep() {
+  const checks = useChecks()
+  return (
+    <>
+      <Loaded query={checks}>{(all) => <Checks checks={all} />}</Loaded>
+      <Button variant="link" isInline isLoading={checks.isFetching} onClick={() => void checks.refetch()}>
+        Look again
+      </Button>
+      <Command cli="slipway selfcheck" />
+    </>
+  )
+}
+
+// AccountStep makes the first user, who may do everything.
+export function AccountStep() {
+  const me = useMe()
+  const queries = useQueryClient()
+  const [name, setName] = useState('admin')
+  const [password, setPassword] = useState('')
+  const [again, setAgain] = useState('')
+  const [work, setWork] = useState<{ isBusy: boolean; isMade: boolean; error?: unknown }>({
+    isBusy: false,
+    isMade: false,
+  })
+  if (me && !me.needsSetup && !work.isMade)
+    return (
+      <Content component="p">
+        You are {me.name}. <Link to="/settings?tab=users">Users</Link> and what they may do are under Settings.
+      </Content>
+    )
+  if (work.isMade)
+    return (
+      <Alert
+        isInline
+        variant="success"
+        title={`User ${name} was made: log in with the password from now on.`}
+        component="h3"
+      />
+    )
+  const user = { name, grants: [{ role: 'admin' }] }
+  const isReady = name !== '' && password.length >= 10 && password === again
+  const why = me && mayNot(me, 'admin', '')
+  const make = async (e: FormEvent) => {
+    e.preventDefault()
+    if (!isReady || work.isBusy || why) return
+    setWork({ isBusy: true, isMade: false })
+    try {
+      await send({ method: 'PUT', path: `/users/${encodeURIComponent(name)}`, body: user }) // again after a password that was refused
+      await send({ method: 'PUT', path: `/users/${encodeURIComponent(name)}/password`, body: { password } })
+      setWork({ isBusy: false, isMade: true })
+      await queries.invalidateQueries()
+    } catch (error) {
+      setWork({ isBusy: false, isMade: false, error })
+    }
+  }
+  return (
+    <Refused error={work.error}>
+      <Form onSubmit={make}>
+        <Content component="p">
+          So far there is only the token that the first start has printed. Make a user for yourself; more can be made
+          under Settings.
+        </Content>
+        <TextField label="Name" field="name" value={name} set={setName} isRequired />
+        <TextField
+          label="Password"
+          field="password"
+          type="password"
+          value={password}
+          set={setPassword}
+          isRequired
+          help="At least 10 characters"
+        />
+        <TextField
+          label="The same again"
+          type="password"
+          value={again}
+          set={setAgain}
+          isRequired
+          help={again !== '' && again !== password ? 'The two differ.' : ''}
+        />
+        {work.error !== undefined && <Failure error={work.error} />}
+        <div>
+          <Button
+            type="submit"
+            isDisabled={!isReady || work.isBusy || why !== undefined}
+            isLoading={work.isBusy}
+            title={why ?? ''}
+          >
+            Make the first user
+          </Button>
+        </div>
+      </Form>
+      <Command
+        cli={`slipway user create ${shell(name || 'NAME')} --role admin`}
+        call={{ method: 'PUT', path: `/users/${name}`, body: user }}
+      />
+    </Refused>
+  )
+}
+
+// ImageStep gets something that machines can boot.
+export function ImageStep() {
+  const images = useList('images')
+  const imports = useImports()
+  const me = useMe()
+  const why = me && mayNot(me, 'operator')
+  const [isAsked, setAsked] = useState(false)
+  const running = (imports.data ?? []).filter((j) => !isEnded(j))
+  return (
+    <>
+      <Content component="p">
+        An image is an operating system that machines boot or that is installed on them. A profile says how; without
+        one, a machine starts from its own disk.
+      </Content>
+      <Loaded query={images}>
+        {(all) => (
+          <p>
+            {all.length === 0
+              ? 'There is none yet. '
+              : `There are ${all.length}: ${all
+                  .slice(0, 8)
+                  .map((i) => i.name)
+                  .join(', ')}. `}
+            <Link to="/images">All images</Link>, <Link to="/profiles">profiles</Link>
+          </p>
+        )}
+      </Loaded>
+      {running.map((j) => (
+        <p key={j.id}>
+          {j.image} is being imported: <Link to="/images">how far</Link>
+        </p>
+      ))}
+      <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && setAsked(true)}>
+        Import an image
+      </Button>
+      {isAsked && <ImportForm close={() => setAsked(false)} />}
+      <Command cli="slipway image catalogue && slipway image import debian-12" />
+    </>
+  )
+}
+
+// AcceptStep says which machines Slipway may do something with.
+export function AcceptStep() {
+  const rules = useList('acceptrules')
+  const me = useMe()
+  const why = me && mayNot(me, 'admin', '')
+  const [isAsked, setAsked] = useState(false)
+  return (
+    <>
+      <Content component="p">
+        A machine that is heard is listed and left alone until it is accepted: by hand under{' '}
+        <Link to="/hosts?q=state=discovered">Hosts</Link>, or by a rule. Nothing is written to a machine that is not
+        accepted.
+      </Content>
+      <Loaded query={rules}>
+        {(all) => (
+          <p>
+            {all.length === 0
+              ? 'There is no rule: every machine waits for a person. '
+              : all.length === 1
+                ? 'There is one rule. '
+                : `There are ${all.length} rules. `}
+            <Link to="/settings?tab=acceptrules">Accept rules</Link>
+          </p>
+        )}
+      </Loaded>
+      <Button isAriaDisabled={why !== undefined} title={why ?? ''} onClick={() => !why && setAsked(true)}>
+        Add a rule
+      </Button>
+      {isAsked && <RuleForm close={() => setAsked(false)} />}
+      <Command cli="slipway host accept NAME" />
+    </>
+  )
+}
+
+function RuleForm({ close }: { close: () => void }) {
+  const [name, setName] = useState('')
+  const [selector, setSelector] = useState('')
+  return (
+    <EditForm
+      title="Accept machines by a rule"
+      verb="Add it"
+      ready={name !== '' && selector !== ''}
+      call={{ method: 'POST', path: '/acceptrules', body: { name, selector } }}
+      cli={`slipway acceptrule create ${shell(name || 'NAME')}${flags({ selector })}`}
+      close={close}
+    >
+      <Alert
+        isInline
+        variant="warning"
+        title="Machines that match are accepted at once, and from then on may be installed and wiped."
+        component="h3"
+      />
+      <TextField label="Name" field="name" value={name} set={setName} isRequired />
+      <TextField
+        label="Machines that match"
+        field="selector"
+        value={selector}
+        set={setSelector}
+        isRequired
+        placeholder="manufacturer=ACME,rack=r1"
+        help="A selector; mac accepts every machine that is heard"
+      />
+    </EditForm>
+  )
+}
+
+// MachinesStep is where the first machines show themselves, real or simulated.
+export function MachinesStep() {
+  const hosts = usePage('hosts', {}, 20)
+  return (
+    <>
+      <Content component="p">
+        Switch a machine on with network boot first in its boot order. It shows here as soon as it asks for an address.
+      </Content>
+      <Loaded query={hosts}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Content component="p" aria-live="polite">
+              No machine was heard yet.
+            </Content>
+          ) : (
+            <ul className="members" aria-live="polite">
+              {items.map((h) => (
+                <li key={h.id}>
+                  <Link to={`/hosts/${encodeURIComponent(h.name)}`}>{h.name}</Link> <State state={h.state} />
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      <h3 className="pf-v6-c-title pf-m-lg">Without machines</h3>
+      <Content component="p">
+        Slipway brings simulated machines to try everything with: they boot, are inspected, installed and wiped as real
+        ones are. They never share a network with real ones, so this server cannot start them beside it. One command
+        starts another server with a rack of its own, in network namespaces that nothing leaves, and takes all of it
+        away at the end:
+      </Content>
+      <Command cli="sudo slipway try --hosts 12" />
+    </>
+  )
+}

@@ -1,0 +1,59 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { send } from '../api/act'
+import { onOut, Problem } from '../api/client'
+import type { Me } from '../api/me'
+import { keepDraftsOf } from '../parts/drafts'
+
+// Where somebody is: not known yet, in, out, or out because the login has ended.
+export type Whereabouts = 'unknown' | 'in' | 'out' | 'ended' | 'away'
+
+// useLogin says whether somebody is logged in. The page stays where it is meanwhile, so that whoever comes in again goes on
+// there.
+export function useLogin() {
+  const queries = useQueryClient()
+  const [at, setAt] = useState<Whereabouts>('unknown')
+  const [tryN, setTryN] = useState(0)
+  useEffect(() => {
+    if (tryN < 0) return
+    let isOver = false
+    send<Me>({ method: 'GET', path: '/me' }).then(
+      (me) => {
+        if (isOver) return
+        keepDraftsOf(me.name)
+        queries.setQueryData(['me'], me)
+        setAt('in')
+      },
+      (err) => !isOver && setAt(err instanceof Problem && err.status === 401 ? 'out' : 'away'),
+    )
+    return () => {
+      isOver = true
+    }
+  }, [queries, tryN])
+  useEffect(
+    () =>
+      onOut(() => {
+        setAt((was) => (was === 'in' ? 'ended' : was))
+      }),
+    [],
+  )
+  return {
+    at,
+    again: () => {
+      setAt('unknown')
+      setTryN((n) => n + 1)
+    },
+    entered: (me: Me) => {
+      keepDraftsOf(me.name)
+      queries.clear() // another user may see other things
+      queries.setQueryData(['me'], me)
+      setAt('in')
+    },
+    leave: async () => {
+      await send({ method: 'DELETE', path: '/logins/current' }).catch(() => {})
+      keepDraftsOf()
+      queries.clear()
+      setAt('out')
+    },
+  }
+}

@@ -1,0 +1,108 @@
+import { type ComponentType, type LazyExoticComponent, lazy } from 'react'
+
+// Place is a screen: where it is, what it is called, and the key after g that goes there.
+export interface Place {
+  path: string // of its routes; /* when it has pages below
+  name: string // in the navigation; '' for pages that are reached from others
+  key?: string
+  group?: string
+  screen: LazyExoticComponent<ComponentType>
+}
+
+// A screen is loaded when it is first shown.
+function screen<K extends string>(name: K, load: () => Promise<Record<K, ComponentType>>) {
+  return lazy(async () => ({ default: (await load())[name] }))
+}
+
+// places are all screens, in the order of the navigation.
+export const places: Place[] = [
+  { path: '/', name: 'Overview', key: 'o', screen: screen('Overview', () => import('../screens/Overview')) },
+  {
+    path: '/hosts',
+    name: 'Hosts',
+    group: 'Hardware',
+    key: 'h',
+    screen: screen('Hosts', () => import('../screens/hosts/Hosts')),
+  },
+  { path: '/hosts/:name', name: '', screen: screen('Host', () => import('../screens/host/Host')) },
+  {
+    path: '/racks/*',
+    name: 'Racks',
+    group: 'Hardware',
+    key: 'r',
+    screen: screen('Racks', () => import('../screens/racks/Racks')),
+  },
+  {
+    path: '/machines/*',
+    name: 'Machines',
+    group: 'Servers',
+    key: 'm',
+    screen: screen('Machines', () => import('../screens/Machines')),
+  },
+  {
+    path: '/pools/*',
+    name: 'Pools',
+    group: 'Servers',
+    key: 'p',
+    screen: screen('Pools', () => import('../screens/pools/Pools')),
+  },
+  {
+    path: '/clusters/*',
+    name: 'Clusters',
+    group: 'Servers',
+    key: 'c',
+    screen: screen('Clusters', () => import('../screens/clusters/Clusters')),
+  },
+  {
+    path: '/images/*',
+    name: 'Images',
+    group: 'What they run',
+    key: 'i',
+    screen: screen('Images', () => import('../screens/images/Images')),
+  },
+  {
+    path: '/profiles/*',
+    name: 'Profiles',
+    group: 'What they run',
+    key: 'f',
+    screen: screen('Profiles', () => import('../screens/profiles/Profiles')),
+  },
+  {
+    path: '/networks/*',
+    name: 'Networks',
+    group: 'Hardware',
+    key: 'n',
+    screen: screen('Networks', () => import('../screens/networks/Networks')),
+  },
+  {
+    path: '/operations/*',
+    name: 'Operations',
+    group: 'What happens',
+    key: 'x',
+    screen: screen('Operations', () => import('../screens/Operations')),
+  },
+  {
+    path: '/issues/*',
+    name: 'Issues',
+    group: 'What happens',
+    key: 'u',
+    screen: screen('Issues', () => import('../screens/Issues')),
+  },
+  {
+    path: '/audit/*',
+    name: 'Audit',
+    group: 'What happens',
+    key: 'a',
+    screen: screen('Audit', () => import('../screens/audit/Audit')),
+  },
+  {
+    path: '/settings/*',
+    name: 'Settings',
+    key: 's',
+    screen: screen('Settings', () => import('../screens/settings/Settings')),
+  },
+  { path: '/setup', name: '', screen: screen('Setup', () => import('../screens/setup/Setup')) },
+]
+
+// linkOf is where the navigation goes.
+export const linkOf = (p: Place) => p.path.replace('/*', '')

@@ -1,0 +1,146 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// hostEdited notes an edit of a host.
+func hostEdited(ctx context.Context, change inventory.AuditChange, old any, h inventory.Host) {
+	edited(ctx, "host", h.Name, change, old, h, h.Version)
+	trailOf(ctx).concern(h.ID)
+}
+
+// hostGone notes that a host is forgotten.
+func hostGone(ctx context.Context, h inventory.Host) {
+	edited(ctx, "host", h.Name, inventory.AuditDelete, h, nil, 0)
+	trailOf(ctx).concern(h.ID)
+}
+
+// bmcEdited notes an edit of the way to power a host; version 0 is none. What is sealed or hidden cannot be brought back.
+func bmcEdited(ctx context.Context, h inventory.Host, old, b inventory.BMC, hasPassword bool) {
+	change, version := inventory.AuditUpdate, b.Version
+	var before, after any
+	if old.Version > 0 {
+		before = hostBMC(h.Name, old)
+	} else {
+		change = inventory.AuditCreate
+	}
+	if b.Version > 0 {
+		after = hostBMC(h.Name, b)
+	} else {
+		change = inventory.AuditDelete
+	}
+	edited(ctx, "bmc", h.Name, change, before, after, version)
+	t := trailOf(ctx)
+	t.concern(h.ID)
+	if hasPassword {
+		t.say("password set")
+	}
+	isOther := old.Driver != b.Driver || old.Address != b.Address || old.Username != b.Username
+	switch {
+	case change == inventory.AuditCreate:
+	case hasPassword, len(old.Sealed) > 0 && isOther:
+		t.fix("the password that it had is not kept")
+	case hasSecretOption(old, b):
+		t.fix("the option that it had may be a secret and is not kept")
+	}
+}
+
+// hasSecretOption reports whether a hidden option of old is another in b, or gone.
+func hasSecretOption(old, b inventory.BMC) bool {
+	for k, v := range old.Options {
+		if now, ok := b.Options[k]; isSecretOption(k) && (!ok || now != v || old.Driver != b.Driver || old.Address != b.Address) {
+			return true
+		}
+	}
+	return false
+}
+
+// subnetBurden says what goes with a subnet.
+func subnetBurden(tx inventory.Tx, n inventory.Subnet) (string, error) {
+	rows, err := tx.ListReservations(n.Name, inventory.Page{})
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%d of its reservations go with it", len(rows)), nil
+}
+
+// fix notes why the deletion of an item could not be undone.
+func (n noun[T]) fix(ctx context.Context, tx inventory.Tx, item T) error {
+	if n.burden == nil {
+		return nil
+	}
+	why, err := n.burden(tx, item)
+	if err == nil && why != "" {
+		trailOf(ctx).fix(strings.Replace(why, " go ", " went ", 1))
+	}
+	return err
+}
+
+// What inputs ask for, in words.
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func (in *onInput) asked() string { return onOff(in.Body.On) }
+
+func (in *installInput) asked() string {
+	if in.Body.Profile == "" {
+		return ""
+	}
+	return "profile " + in.Body.Profile
+}
+
+func (in *cleanInput) asked() string {
+	if in.Body.Mode == "" {
+		return "quick"
+	}
+	return string(in.Body.Mode)
+}
+
+func (in *powerInput) asked() string   { return string(in.Body.Action) }
+func (in *confirmInput) asked() string { return "seen to be " + string(in.Body.State) }
+func (in *ackInput) asked() string     { return string(in.Body.Step) + " of " + in.Body.Owner }
+func (in *scanInput) asked() string    { return in.Body.Range }
+func (in *mediaInput) asked() string   { return in.Body.URL }
+func (in *bootInput) asked() string    { return string(in.Body.Device) }
+
+func (in *remediateInput) asked() string {
+	var steps []string
+	for _, s := range in.Body.Steps {
+		steps = append(steps, string(s))
+	}
+	return strings.Join(steps, ", ")
+}
+
+func (in *userInput) asked() string {
+	if in.Body.Remove {
+		return "remove account " + in.Body.User
+	}
+	return "account " + in.Body.User
+}
+
+func (in *acceptInput) asked() string {
+	switch {
+	case in.Body.All:
+		return "all"
+	case in.Body.Selector != "":
+		return in.Body.Selector
+	}
+	return strings.Join(in.Body.Hosts, ", ")
+}
+
+func (in *deleteMachineInput) asked() string {
+	if in.Force {
+		return "forced: neither fenced nor wiped"
+	}
+	return ""
+}

@@ -1,0 +1,176 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// AuditEntry is an entry of the audit with what it changed, field by field.
+type AuditEntry struct {
+	inventory.Audit
+	Changes []Difference `json:"changes" doc:"What the edit changed"`
+	// NotUndoable is about the entry itself; whether the thing has changed since shows in a dry run of the undo.
+	NotUndoable string `json:"notUndoable,omitempty" doc:"Why it can never be undone"`
+}
+
+// auditQuery narrows the audit.
+type auditQuery struct {
+	ByHost
+	After     string    `query:"after" doc:"Only what comes after this key: the next of the page before" pattern:"^[1-9][0-9]{0,17}$"`
+	Limit     int       `query:"limit" doc:"Most items in the answer" default:"100" minimum:"1" maximum:"1000"`
+	Actor     string    `query:"actor" doc:"Who asked, as the entries name it: user NAME, token NAME" maxLength:"255"`
+	Noun      string    `query:"noun" doc:"What it was about, in the singular" maxLength:"63"`
+	Name      string    `query:"name" doc:"Which of them" maxLength:"255"`
+	Operation string    `query:"operation" doc:"Id of the operation in the description of the API, such as power-host" maxLength:"63"`
+	Since     time.Time `query:"since" doc:"Not before this time"`
+	Until     time.Time `query:"until" doc:"Before this time"`
+	Outcome   string    `query:"outcome" enum:"change,refused" doc:"Only edits that were made, or only what was refused"`
+}
+
+type auditInput struct {
+	ID int64 `path:"id" minimum:"1"`
+}
+
+// addAudit registers what can be read of the audit, and the undo.
+func (s *Server) addAudit() {
+	register(s, operation{
+		method: http.MethodGet, path: "/audit", id: "list-audit", scope: ofPools, tag: "audit", summary: "List what was asked of this API, latest first",
+		about: "Without before and after. An admin sees everything; others see what concerned the hosts that they may see, and what they " +
+			"asked themselves. A host that is gone is found by its id.",
+	}, s.listAudit)
+	register(s, operation{
+		method: http.MethodGet, path: "/audit/{id}", id: "get-audit", scope: ofPools, tag: "audit",
+		summary: "Show an entry of the audit with what it changed", errors: []int{http.StatusNotFound},
+	},
+		func(ctx context.Context, in *auditInput) (*one[AuditEntry], error) {
+			a, err := s.findAudit(ctx, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			e := AuditEntry{Audit: a, Changes: []Difference{}, NotUndoable: s.whyFixed(a)}
+			if a.Change != "" {
+				e.Changes = diff(rawOrNil(a.Before), rawOrNil(a.After))
+			}
+			return &one[AuditEntry]{Body: e}, nil
+		})
+	register(s, operation{
+		method: http.MethodPost, path: "/audit/{id}/undo", id: "undo-audit", scope: ofPools, tag: "audit", dry: true, result: inventory.Audit{}, within: checkFor,
+		summary: "Take back an edit: delete what it created, bring back what it deleted or how the thing was before",
+		about: "It goes through the same checks as the edit, needs the same role, and is an entry itself, which it answers. A Conflict says " +
+			"that the thing has changed since, or why that edit cannot be undone.",
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	}, s.undo)
+	s.addUndoers()
+}
+
+// rawOrNil is JSON for diff, to which no text is no thing.
+func rawOrNil(text json.RawMessage) any {
+	if len(text) == 0 {
+		return nil
+	}
+	return text
+}
+
+func auditKey(a inventory.Audit) string { return strconv.FormatInt(a.ID, 10) }
+
+// auditor reports whether the caller sees the whole audit.
+func auditor(ctx context.Context) bool {
+	return callerOf(ctx).grants.Everywhere().Allows(inventory.Admin)
+}
+
+// maySee reports whether the caller may see an entry. The transaction shows only hosts that the caller may see.
+func maySee(ctx context.Context, tx inventory.Tx, a *inventory.Audit) (bool, error) {
+	if auditor(ctx) || a.Actor == by(ctx) {
+		return true, nil
+	}
+	if a.HostID == "" {
+		return false, nil
+	}
+	_, err := tx.FindHost(a.HostID)
+	if isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *Server) listAudit(ctx context.Context, in *auditQuery) (out *listed[inventory.Audit], err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		host, err := in.hostID(tx)
+		if isKind(err, inventory.NotFound) && auditor(ctx) {
+			host, err = inventory.HostID(in.Host), nil // it may be gone
+		}
+		if err != nil {
+			return err
+		}
+		f := inventory.AuditFilter{
+			Actor: in.Actor, Noun: in.Noun, Name: in.Name, HostID: host, Operation: in.Operation, Since: in.Since, Until: in.Until,
+			IsRefused: in.Outcome == "refused", IsChange: in.Outcome == "change",
+		}
+		rows, next, err := visible(ctx, tx, f, inventory.Page{After: in.After, Limit: in.Limit + 1})
+		out = pageOf(rows, in.Limit, auditKey)
+		if out.Body.Next == "" {
+			out.Body.Next = next
+		}
+		return err
+	})
+	return out, err
+}
+
+// auditScan bounds how many entries one request of somebody who may not see all looks at; the next page goes on from there.
+const auditScan = 10_000
+
+// visible lists entries that the caller may see. When it has looked at enough without filling the page, next says where
+// to go on.
+func visible(ctx context.Context, tx inventory.Tx, f inventory.AuditFilter, p inventory.Page) (rows []inventory.Audit, next string, err error) {
+	if auditor(ctx) {
+		rows, err = tx.ListAudits(f, p)
+		return rows, "", err
+	}
+	step := inventory.Page{After: p.After, Limit: 500}
+	for seen := 0; seen < auditScan; seen += step.Limit {
+		some, err := tx.ListAudits(f, step)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range some {
+			step.After = auditKey(some[i])
+			ok, err := maySee(ctx, tx, &some[i])
+			if err != nil {
+				return nil, "", err
+			}
+			if !ok {
+				continue
+			}
+			if rows = append(rows, some[i]); len(rows) == p.Limit {
+				return rows, "", nil
+			}
+		}
+		if len(some) < step.Limit {
+			return rows, "", nil
+		}
+	}
+	return rows, step.After, nil
+}
+
+// findAudit finds an entry that the caller may see.
+func (s *Server) findAudit(ctx context.Context, id int64) (a inventory.Audit, err error) {
+	none := inventory.Errorf(inventory.NotFound, "there is no entry %d in the audit", id).WithHint("slipway audit list shows them")
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		if a, err = tx.FindAudit(id); isKind(err, inventory.NotFound) {
+			return none
+		} else if err != nil {
+			return err
+		}
+		ok, err := maySee(ctx, tx, &a)
+		if err == nil && !ok {
+			err = none
+		}
+		return err
+	})
+	return a, err
+}

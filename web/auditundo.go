@@ -1,0 +1,309 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// undoer takes back an edit of one noun, through the same checks that the edit itself went through.
+type undoer func(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error)
+
+type undoInput struct {
+	DryRun bool  `query:"dryRun" doc:"Check everything and show what would change, but change nothing"`
+	ID     int64 `path:"id" minimum:"1"`
+}
+
+// undo takes back what an entry says was done.
+func (s *Server) undo(ctx context.Context, in *undoInput) (*written, error) {
+	a, err := s.findAudit(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	t := trailOf(ctx)
+	t.about(a.Noun, a.Name)
+	t.concern(a.HostID)
+	t.mu.Lock()
+	t.row.UndoOf = a.ID
+	t.mu.Unlock()
+	if err := s.mayUndo(ctx, a); err != nil {
+		return nil, err
+	}
+	w, err := s.undoers[a.Noun](ctx, a, in.DryRun)
+	var with *statusError
+	if errors.As(err, &with) && with.status == http.StatusPreconditionFailed {
+		return nil, changedSince(a, "")
+	}
+	var said *inventory.Error
+	if errors.As(err, &said) && said.Kind == inventory.NotFound { // it is gone, or what it needs is
+		return nil, inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: %s", a.ID, said.Msg)
+	}
+	if err != nil || in.DryRun {
+		return w, err
+	}
+	s.finish(ctx, http.StatusOK, "")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &written{Status: http.StatusOK, Body: t.row}, nil
+}
+
+// mayUndo says why an entry cannot be undone, as far as that shows without trying.
+func (s *Server) mayUndo(ctx context.Context, a inventory.Audit) error {
+	if why := s.whyFixed(a); why != "" {
+		return inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: %s", a.ID, why)
+	}
+	host := a.HostID
+	if a.Noun == "host" { // it may be gone; the undo itself finds it, as far as the caller may
+		host = ""
+	}
+	back := map[inventory.AuditChange]string{inventory.AuditCreate: "delete-", inventory.AuditDelete: "create-", inventory.AuditUpdate: "put-"}[a.Change] + a.Noun
+	for _, id := range []string{a.Operation, back} {
+		if o, ok := s.operations[id]; ok {
+			if err := s.permits(ctx, o, host); err != nil {
+				return err
+			}
+		}
+	}
+	if slices.Contains([]string{"host", "machine", "bmc"}, a.Noun) { // these change by themselves: their fields are compared
+		return nil
+	}
+	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		rows, err := tx.ListAudits(inventory.AuditFilter{Noun: a.Noun, Name: a.Name, IsChange: true}, inventory.Page{Limit: 1})
+		if err == nil && len(rows) > 0 && rows[0].ID != a.ID {
+			err = changedSince(a, fmt.Sprintf(" by %s (entry %d)", rows[0].Actor, rows[0].ID))
+		}
+		return err
+	})
+}
+
+// whyFixed says why an entry can never be undone; "" when it may be.
+func (s *Server) whyFixed(a inventory.Audit) string {
+	switch {
+	case a.IsRefused():
+		return "it was refused, so that nothing changed"
+	case a.Change == "":
+		return "it is no edit, and what was done is done"
+	case a.Fixed != "":
+		return a.Fixed
+	case s.undoers[a.Noun] == nil:
+		return "what it had besides what is told is not kept"
+	case a.Noun == "machine" && a.Change == inventory.AuditCreate:
+		return "a machine ends by being deleted, which wipes its host"
+	case a.Noun == "machine" && a.Change == inventory.AuditDelete:
+		return "its host was let go of; create it again for another"
+	}
+	return ""
+}
+
+func changedSince(a inventory.Audit, by string) error {
+	return inventory.Errorf(inventory.Conflict, "%s %s has changed since entry %d%s", a.Noun, a.Name, a.ID, by).
+		WithHint("undo the later change first, or change it by hand; slipway audit list --noun %s --name %s shows what was done", a.Noun, a.Name)
+}
+
+// undoer is how edits of a noun are undone.
+func (n noun[T]) undoer(s *Server) undoer {
+	return func(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error) {
+		o := WriteOptions{DryRun: isDryRun, IfMatch: etag(a.Version)}
+		ref := NameRef{Name: a.Name, isPlain: true}
+		if a.Change == inventory.AuditCreate {
+			return n.undoCreate(ctx, s, a, &deleteInput{WriteOptions: o, NameRef: ref})
+		}
+		var item T
+		if err := json.Unmarshal(a.Before, &item); err != nil {
+			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
+		}
+		if a.Change == inventory.AuditDelete {
+			return n.createOne(ctx, s, item, isDryRun)
+		}
+		return n.putOne(ctx, s, &putInput[T]{WriteOptions: o, NameRef: ref, Body: item}, fmt.Sprintf("brought back to before entry %d of the audit", a.ID))
+	}
+}
+
+// undoCreate deletes what was created, unless it carries by now what no undo brings back.
+func (n noun[T]) undoCreate(ctx context.Context, s *Server, a inventory.Audit, in *deleteInput) (*written, error) {
+	if n.remove == nil {
+		return nil, inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: a %s is not simply deleted", a.ID, n.singular).
+			WithHint("slipway %s -h shows how it ends", n.singular)
+	}
+	if n.burden == nil {
+		return n.deleteOne(ctx, s, in)
+	}
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		item, err := n.find(tx, a.Name)
+		if err != nil {
+			return err
+		}
+		why, err := n.burden(tx, item)
+		if err == nil && why != "" {
+			err = inventory.Errorf(inventory.Conflict, "%s %s is in use since entry %d: %s", a.Noun, a.Name, a.ID, why).
+				WithHint("delete it by hand if that is meant: slipway %s delete %s", a.Noun, a.Name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return n.deleteOne(ctx, s, in)
+}
+
+// addUndoers registers how hosts, machines and BMCs are undone. Those change by themselves all the time, so that what counts
+// is whether the fields that the edit changed are still as it left them.
+func (s *Server) addUndoers() {
+	s.undoers["host"] = s.undoHost
+	s.undoers["machine"] = func(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error) {
+		m, err := s.readMachine(ctx, a.Name)
+		if err != nil {
+			return nil, err
+		}
+		body, err := reverted(a, m)
+		if err != nil {
+			return nil, err
+		}
+		return s.putMachine(ctx, &putInput[inventory.Machine]{
+			WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(m.Version)}, NameRef: NameRef{Name: m.Name, isPlain: true}, Body: body,
+		})
+	}
+	s.undoers["bmc"] = s.undoBMC
+}
+
+func (s *Server) undoHost(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error) {
+	o := WriteOptions{DryRun: isDryRun, IfMatch: etag(a.Version)}
+	switch a.Change {
+	case inventory.AuditCreate:
+		return s.deleteHost(ctx, &deleteHostInput{WriteOptions: o, HostRef: HostRef{Host: string(a.HostID)}})
+	case inventory.AuditDelete:
+		in := &createInput[inventory.Host]{DryRun: isDryRun}
+		if err := json.Unmarshal(a.Before, &in.Body); err != nil {
+			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
+		}
+		return s.createHost(ctx, in)
+	}
+	h, err := s.readHost(ctx, string(a.HostID))
+	if err != nil {
+		return nil, err
+	}
+	body, err := reverted(a, h)
+	if err != nil {
+		return nil, err
+	}
+	o.IfMatch = etag(h.Version)
+	return s.putHost(ctx, &putHostInput{WriteOptions: o, HostRef: HostRef{Host: string(h.ID)}, Body: body})
+}
+
+func (s *Server) undoBMC(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error) {
+	ref := HostRef{Host: string(a.HostID)}
+	h, b, err := s.readBMC(ctx, ref.Host)
+	if a.Change == inventory.AuditDelete {
+		if err == nil {
+			return nil, changedSince(a, "")
+		}
+		h, err = s.readHost(ctx, ref.Host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	is := hostBMC(h.Name, b)
+	if a.Change == inventory.AuditCreate {
+		if _, err := reverted(a, is); err != nil {
+			return nil, err
+		}
+		return s.deleteBMC(ctx, &deleteBMCInput{WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(b.Version)}, HostRef: ref})
+	}
+	var body HostBMC
+	if a.Change == inventory.AuditDelete {
+		if err := json.Unmarshal(a.Before, &body); err != nil {
+			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
+		}
+	} else if body, err = reverted(a, is); err != nil {
+		return nil, err
+	}
+	if isDryRun {
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(is, body), Result: body}}, nil
+	}
+	out, err := s.putBMC(ctx, &putBMCInput{IfMatch: etag(b.Version), HostRef: ref, Body: SetBMC{HostBMC: body}})
+	if err != nil {
+		return nil, err
+	}
+	return &written{Status: http.StatusOK, ETag: out.ETag, Body: out.Body}, nil
+}
+
+// moving are the fields of hosts, machines and BMCs that nobody edits: they say how things are.
+var moving = append(slices.Clone(bookkeeping), slices.Concat(ownFields["Host"], machineOwn, ownFields["SetBMC"])...)
+
+// reverted returns the thing as it is with the fields that an entry changed as they were before it. A field that has changed
+// since is a Conflict that names it. Without a before nothing is reverted, and only that question answered.
+func reverted[T any](a inventory.Audit, is T) (back T, err error) {
+	text, _ := auditJSON(is)
+	before, err1 := treeOf(a.Before)
+	after, err2 := treeOf(a.After)
+	now, err3 := treeOf(text)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return back, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
+	}
+	for _, name := range moving {
+		delete(before, name)
+		delete(after, name)
+	}
+	if field := revert(before, after, now, ""); field != "" {
+		return back, changedSince(a, ": "+field+" is another now")
+	}
+	if text, err = json.Marshal(now); err != nil {
+		return back, err
+	}
+	return back, json.Unmarshal(text, &back)
+}
+
+// treeOf reads a JSON object; none at all is an empty one.
+func treeOf(text json.RawMessage) (map[string]any, error) {
+	out := map[string]any{}
+	if len(text) == 0 {
+		return out, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return out, d.Decode(&out)
+}
+
+// revert sets in now what differs between before and after back to before. It returns the name of the first field that is no
+// longer as after says; now is of no use then.
+func revert(before, after, now map[string]any, prefix string) string {
+	keys := map[string]any{}
+	maps.Copy(keys, before)
+	maps.Copy(keys, after)
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		b, a := before[k], after[k]
+		if reflect.DeepEqual(b, a) {
+			continue
+		}
+		bm, isB := b.(map[string]any)
+		am, isA := a.(map[string]any)
+		if (isB || b == nil) && (isA || a == nil) {
+			nm, _ := now[k].(map[string]any)
+			if nm = maps.Clone(nm); nm == nil {
+				nm = map[string]any{}
+			}
+			if field := revert(bm, am, nm, prefix+k+"."); field != "" {
+				return field
+			}
+			now[k] = nm
+			continue
+		}
+		if !reflect.DeepEqual(now[k], a) {
+			return prefix + k
+		}
+		if b == nil {
+			delete(now, k)
+		} else {
+			now[k] = b
+		}
+	}
+	return ""
+}

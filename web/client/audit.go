@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// AuditQuery narrows the audit; empty fields do not.
+type AuditQuery struct {
+	After     string
+	Limit     int
+	Actor     string // user NAME, token NAME
+	Noun      string // singular
+	Name      string
+	Host      string // name, id or MAC
+	Operation string
+	Outcome   string // change or refused
+	Since     time.Time
+	Until     time.Time
+}
+
+// AuditEntry is an entry with what it changed.
+type AuditEntry struct {
+	inventory.Audit
+	Changes     []Change `json:"changes"`
+	NotUndoable string   `json:"notUndoable"` // why; "" if nothing is known that stands in the way
+}
+
+// Audit returns a page of what was asked of the server, latest first.
+func (c *Client) Audit(ctx context.Context, q AuditQuery) (p Page[inventory.Audit], err error) {
+	v := url.Values{}
+	for _, s := range []struct{ key, value string }{
+		{"after", q.After},
+		{"actor", q.Actor},
+		{"noun", q.Noun},
+		{"name", q.Name},
+		{"host", q.Host},
+		{"operation", q.Operation},
+		{"outcome", q.Outcome},
+	} {
+		if s.value != "" {
+			v.Set(s.key, s.value)
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", fmt.Sprint(q.Limit))
+	}
+	for key, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(key, at.Format(time.RFC3339))
+		}
+	}
+	return p, c.call(ctx, http.MethodGet, "audit", v, nil, &p)
+}
+
+// AuditEntry returns an entry of the audit with what it changed.
+func (c *Client) AuditEntry(ctx context.Context, id int64) (e AuditEntry, err error) {
+	return e, c.call(ctx, http.MethodGet, fmt.Sprintf("audit/%d", id), nil, nil, &e)
+}
+
+// Undo takes back the edit of an entry, and returns the entry that this is.
+func (c *Client) Undo(ctx context.Context, id int64) (a inventory.Audit, err error) {
+	return a, c.call(ctx, http.MethodPost, fmt.Sprintf("audit/%d/undo", id), nil, nil, &a)
+}
+
+// PreviewUndo asks what an undo would change, and changes nothing.
+func (c *Client) PreviewUndo(ctx context.Context, id int64) (d Diff, err error) {
+	return d, c.call(ctx, http.MethodPost, fmt.Sprintf("audit/%d/undo", id), url.Values{"dryRun": {"true"}}, nil, &d)
+}
+
+// Backup takes a backup and writes it to w. An error means that what was written is no whole backup.
+func (c *Client) Backup(ctx context.Context, w io.Writer) error {
+	res, err := c.send(ctx, http.MethodGet, "backup", nil, nil)
+	if err != nil {
+		return err
+	}
+	defer drain(res.Body)
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return &inventory.Error{Kind: inventory.Unavailable, Err: err, Msg: "the backup was cut short", Hint: "try it again"}
+	}
+	return nil
+}
+
+// BackupStatus says when the last backup was taken, and what the next one needs.
+type BackupStatus struct {
+	LastAt        time.Time `json:"lastAt,omitzero"`
+	LastBy        string    `json:"lastBy,omitempty"`
+	DatabaseBytes int64     `json:"databaseBytes"`
+	FreeBytes     int64     `json:"freeBytes"`
+	ArtefactN     int       `json:"artefactN"`
+	ArtefactBytes int64     `json:"artefactBytes"`
+	SecretN       int       `json:"secretN"`
+}
+
+// BackupStatus says when the last backup was taken, and what the next one needs.
+func (c *Client) BackupStatus(ctx context.Context) (b BackupStatus, err error) {
+	return b, c.call(ctx, http.MethodGet, "backup/status", nil, nil, &b)
+}

@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Timeline is what was done with a host, in boots and operations, and what should happen next.
+type Timeline struct {
+	Expects *Expected       `json:"expects,omitempty"` // nil when nothing is under way
+	Groups  []TimelineGroup `json:"groups"`            // latest first
+	Next    string          `json:"next,omitempty"`
+}
+
+// Expected is the next thing that should happen with a host, and until when.
+type Expected struct {
+	What      string              `json:"what"`
+	By        time.Time           `json:"by,omitzero"`
+	Since     time.Time           `json:"since"`
+	IsLate    bool                `json:"isLate"`
+	Step      string              `json:"step"`
+	Reason    string              `json:"reason,omitempty"`
+	Hint      string              `json:"hint,omitempty"`
+	Operation string              `json:"operation,omitempty"`
+	Session   inventory.SessionID `json:"session,omitempty"`
+}
+
+// TimelineGroup is one boot or one operation.
+type TimelineGroup struct {
+	Kind      string         `json:"kind"` // boot or operation
+	ID        string         `json:"id"`
+	Title     string         `json:"title"`
+	State     string         `json:"state"`
+	Reason    string         `json:"reason,omitempty"`
+	Hint      string         `json:"hint,omitempty"`
+	By        string         `json:"by,omitempty"`
+	Machine   string         `json:"machine,omitempty"`
+	Image     string         `json:"image,omitempty"`
+	Operation string         `json:"operation,omitempty"` // that a boot is a step of
+	MAC       inventory.MAC  `json:"mac,omitempty"`
+	StartedAt time.Time      `json:"startedAt"`
+	EndedAt   time.Time      `json:"endedAt,omitzero"`
+	Steps     []TimelineStep `json:"steps"`
+}
+
+// TimelineStep is one step of a boot or an operation.
+type TimelineStep struct {
+	Step      string    `json:"step"`
+	Title     string    `json:"title"`
+	State     string    `json:"state"` // done, running, failed or ahead
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+	Usual     float64   `json:"usualSeconds,omitempty"` // median of the same on the same image and model
+	SampleN   int       `json:"sampleN,omitempty"`
+	Detail    string    `json:"detail,omitempty"`
+	EventID   int64     `json:"eventID,omitempty"`
+	TryN      int       `json:"tryN,omitempty"`
+}
+
+// Timeline returns the latest boots and operations of a host, or those after a page's Next.
+func (h Hosts) Timeline(ctx context.Context, host, after string, limit int) (t Timeline, err error) {
+	q := url.Values{}
+	if after != "" {
+		q.Set("after", after)
+	}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	return t, h.c.call(ctx, http.MethodGet, h.at(host)+"/timeline", q, nil, &t)
+}
+
+// ConsoleLog is what was recorded of a serial console.
+type ConsoleLog struct {
+	Text   string    `json:"text"`
+	Begin  int64     `json:"begin"`
+	End    int64     `json:"end"`
+	At     time.Time `json:"at,omitzero"`
+	IsOpen bool      `json:"isOpen"`
+}
+
+// ConsoleLog returns what was recorded of a host's serial console without escape codes, or of it the lines with a text.
+func (h Hosts) ConsoleLog(ctx context.Context, host, search string) (l ConsoleLog, err error) {
+	q := url.Values{"plain": {"true"}}
+	if search != "" {
+		q.Set("search", search)
+	}
+	return l, h.c.call(ctx, http.MethodGet, h.at(host)+"/console/log", q, nil, &l)
+}
+
+// Sticker returns a sticker for a host as SVG; base is the address of the web UI that its code leads to.
+func (h Hosts) Sticker(ctx context.Context, host, base string) ([]byte, error) {
+	res, err := h.c.send(ctx, http.MethodGet, h.at(host)+"/sticker.svg", url.Values{"base": {base}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer drain(res.Body)
+	return io.ReadAll(io.LimitReader(res.Body, 1<<20))
+}

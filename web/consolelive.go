@@ -1,0 +1,257 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// ConsoleLog is what was recorded of a serial console. It is the machine's own text, escape codes and all.
+type ConsoleLog struct {
+	Text   string    `json:"text"`
+	Begin  int64     `json:"begin" doc:"Offset of the text's first byte, counted from the first that was recorded; more than 0 when older text was dropped"`
+	End    int64     `json:"end"`
+	At     time.Time `json:"at,omitzero" doc:"When it last said something"`
+	IsOpen bool      `json:"isOpen" doc:"The console is open now, so that it is recorded"`
+}
+
+type consoleLogInput struct {
+	HostRef
+	Plain  bool   `query:"plain" doc:"Without escape codes"`
+	Search string `query:"search" doc:"Only the lines with this text, without escape codes; upper and lower case are the same" maxLength:"256"`
+}
+
+type typeInput struct {
+	HostRef
+	Body struct {
+		Text string `json:"text" doc:"As it is typed; Enter is \\r" minLength:"1" maxLength:"4096"`
+	}
+}
+
+// addConsoles registers the serial console in the form that browsers can use, and its recording.
+func (s *Server) addConsoles() {
+	register(s, operation{
+		method: http.MethodGet, path: "/hosts/{host}/console/stream", id: "follow-console", needs: inventory.Operator, scope: ofPools, tag: "hosts", plain: "text/event-stream", isLong: true,
+		summary: "Follow the serial console of a host", errors: []int{http.StatusNotFound, http.StatusConflict},
+		about: "A stream of events whose data is base64 of what the console says, beginning with the end of what was recorded. " +
+			"The console is shared: it is open for as long as anybody follows it. Type with POST /hosts/{host}/console/type.",
+	}, s.followConsole)
+	register(s, operation{
+		method: http.MethodPost, path: "/hosts/{host}/console/type", id: "type-into-console", asks: true, scope: ofPools, tag: "hosts", status: http.StatusNoContent,
+		summary: "Type into the serial console of a host that is open", errors: []int{http.StatusNotFound, http.StatusConflict},
+	},
+		func(ctx context.Context, in *typeInput) (*struct{}, error) {
+			h, err := s.readHost(ctx, in.Host)
+			if err != nil {
+				return nil, err
+			}
+			return nil, s.lines.typeInto(h, []byte(in.Body.Text))
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/hosts/{host}/console/log", id: "get-console-log", needs: inventory.Operator, scope: ofPools, tag: "hosts",
+		summary: "Show what was recorded of the serial console of a host", errors: []int{http.StatusNotFound},
+		about: "The last 256 KiB of what it said while it was open: to somebody who looked at it, or for an operation. " +
+			"It is kept in memory, and ends with the server.",
+	}, s.consoleLog)
+}
+
+// escapes are terminal control sequences (ECMA-48), and what else is no text.
+var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)?|\x1b[PX^_][^\x1b]*(\x1b\\\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+// plainText is a console's text without escape codes.
+func plainText(b []byte) string {
+	text := escapes.ReplaceAllString(strings.ToValidUTF8(string(b), "\ufffd"), "")
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+}
+
+func (s *Server) consoleLog(ctx context.Context, in *consoleLogInput) (*one[ConsoleLog], error) {
+	h, err := s.readHost(ctx, in.Host)
+	if err != nil {
+		return nil, err
+	}
+	r, isOpen := s.lines.recorded(h.ID)
+	out := ConsoleLog{Begin: r.end - int64(len(r.text)), End: r.end, At: r.at, IsOpen: isOpen}
+	switch {
+	case in.Search != "":
+		var found []string
+		for line := range strings.SplitSeq(plainText(r.text), "\n") {
+			if strings.Contains(strings.ToLower(line), strings.ToLower(in.Search)) {
+				found = append(found, line)
+			}
+		}
+		out.Text = strings.Join(found, "\n")
+	case in.Plain:
+		out.Text = plainText(r.text)
+	default:
+		out.Text = strings.ToValidUTF8(string(r.text), "\ufffd")
+	}
+	return &one[ConsoleLog]{Body: out}, nil
+}
+
+// historyBytes is how much of the recording a stream begins with.
+const historyBytes = 32 << 10
+
+// followConsole gives a browser the serial console of a host, until either of them goes or the server stops.
+func (s *Server) followConsole(ctx context.Context, in *HostRef) (*huma.StreamResponse, error) {
+	h, err := s.readHost(ctx, in.Host)
+	if err != nil {
+		return nil, err
+	}
+	if s.consolesN.Add(1) > consolesMax {
+		s.consolesN.Add(-1)
+		return nil, tooManyConsoles()
+	}
+	past, _ := s.lines.recorded(h.ID)
+	opening, cancel := context.WithTimeout(ctx, controllerFor)
+	defer cancel()
+	line, err := s.lines.join(opening, h)
+	if err == nil {
+		if err = s.consoleOpened(ctx, h); err == nil {
+			err = s.note(ctx, h, "serial console opened")
+		}
+		if err != nil {
+			_ = line.Close()
+		}
+	}
+	if err != nil {
+		s.consolesN.Add(-1)
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		defer s.consolesN.Add(-1)
+		defer func() { _ = line.Close() }()
+		s.streamConsole(hc, past.text[max(0, len(past.text)-historyBytes):], line)
+	}}, nil
+}
+
+// streamConsole writes what a console says as events until it ends, or the client goes.
+func (s *Server) streamConsole(hc huma.Context, past []byte, line *listener) {
+	w := humaecho.UnwrapV4(hc).Response()
+	control := http.NewResponseController(w)
+	hc.SetHeader("Content-Type", "text/event-stream")
+	hc.SetHeader("X-Accel-Buffering", "no")
+	var buf bytes.Buffer
+	say := func(b []byte) { fmt.Fprintf(&buf, "data: %s\n\n", base64.StdEncoding.EncodeToString(b)) }
+	say(past)
+	heartbeat := time.NewTicker(s.cfg.HeartbeatFor)
+	defer heartbeat.Stop()
+	for isOver := false; ; {
+		if control.SetWriteDeadline(time.Now().Add(s.cfg.WriteFor)) != nil {
+			return
+		}
+		if _, err := io.Copy(w, &buf); err != nil || control.Flush() != nil || isOver {
+			return
+		}
+		select {
+		case <-hc.Context().Done():
+			return
+		case <-s.closing:
+			return
+		case <-heartbeat.C:
+			buf.WriteString(": alive\n\n")
+		case b, ok := <-line.said:
+			if !ok {
+				buf.WriteString("event: end\ndata:\n\n")
+				isOver = true
+				continue
+			}
+			say(b)
+		}
+	}
+}
+
+func tooManyConsoles() error {
+	return inventory.Errorf(inventory.Unavailable, "%d consoles are open already", consolesMax).WithHint("close one")
+}
+
+// recordFor keeps consoles open while something is done with their hosts, so that what the machine said is there when it
+// fails. A controller without a console is asked once for each operation.
+func (s *Server) recordFor(ctx context.Context) error {
+	if s.cfg.Events == nil || !s.cfg.RecordConsoles {
+		return nil
+	}
+	var last int64
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		last, err = tx.LastEventID()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	open := map[inventory.HostID]*listener{}
+	tried := map[string]bool{}
+	defer func() {
+		for _, l := range open {
+			_ = l.Close()
+		}
+	}()
+	for ctx.Err() == nil {
+		events, cancel, err := s.cfg.Events.Subscribe(last, inventory.EventFilter{Kind: inventory.EventOperation})
+		if err != nil {
+			return err
+		}
+		last = s.recordWhile(ctx, events, last, open, tried)
+		cancel()
+	}
+	return nil
+}
+
+// recordWhile opens and closes consoles as operations begin and end, until the events end; it returns the last one's id.
+func (s *Server) recordWhile(ctx context.Context, events <-chan inventory.Event, last int64, open map[inventory.HostID]*listener, tried map[string]bool) int64 {
+	for {
+		select {
+		case <-ctx.Done():
+			return last
+		case e, ok := <-events:
+			if !ok {
+				return last
+			}
+			last = e.ID
+			state := inventory.OperationState(dataText(e, "state"))
+			isOpen := state == inventory.OpRunning || state == inventory.OpWaiting
+			if l := open[e.HostID]; l != nil && !isOpen {
+				_ = l.Close()
+				delete(open, e.HostID)
+			}
+			id := dataText(e, "operation")
+			if !isOpen || open[e.HostID] != nil || tried[id] || len(open) >= consolesMax || dataText(e, "kind") == string(inventory.OpPower) {
+				continue
+			}
+			if len(tried) > recordingsMax {
+				clear(tried)
+			}
+			tried[id] = true
+			if l := s.recordOne(ctx, e.HostID); l != nil {
+				open[e.HostID] = l
+			}
+		}
+	}
+}
+
+// recordOne opens the console of a host to record it; nil when it has none.
+func (s *Server) recordOne(ctx context.Context, id inventory.HostID) *listener {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	h, err := s.readHost(ctx, string(id))
+	if err != nil {
+		return nil
+	}
+	l, err := s.lines.join(ctx, h)
+	if err != nil {
+		s.cfg.Log.Debug("console not recorded", "host", h.Name, "err", err)
+		return nil
+	}
+	go func() { _, _ = io.Copy(io.Discard, l) }() // ends with the listener
+	return l
+}

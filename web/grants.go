@@ -1,0 +1,253 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
+)
+
+// anybody, as what an operation needs, is whoever is logged in, also without any role.
+const anybody inventory.UserRole = "anybody"
+
+// scope says of what an operation speaks, which decides whether a role in one pool is enough for it.
+type scope int
+
+const (
+	// ofAll needs the role everywhere.
+	ofAll scope = iota
+	// ofPools speaks of hosts, machines, and what belongs to them. A role in one pool is enough: the store shows such a caller
+	// what is in its pools, and lets it change no more (see scopedTx).
+	ofPools
+	// ofNobody speaks of what belongs to nobody, such as images: whoever has a role in any pool may read it. Writes need the
+	// role everywhere.
+	ofNobody
+)
+
+// needed returns the role that an operation needs.
+func (o operation) needed() inventory.UserRole {
+	switch {
+	case o.needs != "":
+		return o.needs
+	case o.method == http.MethodGet:
+		return inventory.Viewer
+	}
+	return inventory.Operator
+}
+
+type neededKey struct{}
+
+// permit looks whether the caller may do an operation at all, and returns the context in which the store knows what for.
+func permit(ctx context.Context, o operation) (context.Context, error) {
+	needed := o.needed()
+	ctx = context.WithValue(ctx, neededKey{}, needed)
+	if needed == anybody {
+		return ctx, nil
+	}
+	c := callerOf(ctx)
+	has := c.grants.Everywhere()
+	isRead := o.method == http.MethodGet
+	if o.scope == ofPools || o.scope == ofNobody && isRead {
+		has = c.grants.Highest()
+	}
+	if has.Allows(needed) {
+		return ctx, nil
+	}
+	where := ""
+	if o.scope == ofAll || o.scope == ofNobody && !isRead {
+		where = " everywhere"
+	}
+	return ctx, refused(c, needed, where, has)
+}
+
+// permitted refuses callers whose role is not enough for an operation, before their request is read any further.
+func (s *Server) permitted(o operation) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		with, err := permit(ctx.Context(), o)
+		if err != nil {
+			c := humaecho.UnwrapV4(ctx)
+			writeProblem(c.Response(), c.Request(), s.cfg.Log, err)
+			return
+		}
+		next(huma.WithContext(ctx, with))
+	}
+}
+
+// permits reports why the caller may not do an operation on a host; the host's id may be empty.
+func (s *Server) permits(ctx context.Context, o operation, host inventory.HostID) error {
+	ctx, err := permit(ctx, o)
+	if err != nil || host == "" {
+		return err
+	}
+	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		_, err := tx.FindHost(host)
+		return err
+	})
+}
+
+// refused says which role is missing, and who can give it.
+func refused(c caller, needed inventory.UserRole, where string, has inventory.UserRole) error {
+	is := "you have none"
+	if has != "" {
+		is = "you are " + string(has)
+	}
+	return inventory.Errorf(inventory.Forbidden, "this needs role %s%s; %s", needed, where, is+restOf(c, where)).
+		WithHint("an admin can grant it: slipway user grant %s %s", orName(c.user), needed)
+}
+
+// restOf tells a caller whose roles are in pools only where those are.
+func restOf(c caller, where string) string {
+	if where != " everywhere" || c.grants.Everywhere() != "" || len(c.grants) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" there (you have %s)", inventory.Clean(c.grants.String(), 120))
+}
+
+func orName(user string) string {
+	if user == "" {
+		return "NAME"
+	}
+	return user
+}
+
+// poolOfGrant is a pool in which the caller has a role.
+type poolOfGrant struct {
+	name     string
+	role     inventory.UserRole
+	isAll    bool // holds every host
+	selector inventory.Selector
+	matcher  *hardware.Matcher // nil when nothing is required
+}
+
+// reach is how far a caller's roles go. It lives as long as one transaction.
+type reach struct {
+	caller     caller
+	everywhere inventory.UserRole
+	needed     inventory.UserRole // by the operation
+	pools      []poolOfGrant
+	known      map[inventory.HostID]inventory.UserRole
+	machines   map[string]inventory.UserRole // by name
+}
+
+// reachOf works out how far the caller's roles go now.
+func reachOf(ctx context.Context, tx inventory.Tx) (*reach, error) {
+	c := callerOf(ctx)
+	needed, _ := ctx.Value(neededKey{}).(inventory.UserRole)
+	if needed == "" || needed == anybody {
+		needed = inventory.Viewer
+	}
+	r := &reach{
+		caller: c, everywhere: c.grants.Everywhere(), needed: needed,
+		known: map[inventory.HostID]inventory.UserRole{}, machines: map[string]inventory.UserRole{},
+	}
+	for _, name := range c.grants.Pools() {
+		p, err := tx.FindPool(name)
+		switch {
+		case isKind(err, inventory.NotFound) && name == inventory.DefaultPool:
+			p = inventory.Pool{Name: name} // it holds every host while nobody has made it
+		case isKind(err, inventory.NotFound):
+			continue // the grant is of a pool that is gone
+		case err != nil:
+			return nil, err
+		}
+		g := poolOfGrant{name: name, role: c.grants.In(name), isAll: p.Selector == ""}
+		if g.selector, err = inventory.ParseSelector(p.Selector); err != nil {
+			return nil, err
+		}
+		if !p.Requirements.IsZero() {
+			if g.matcher, err = hardware.NewMatcher(p.Requirements); err != nil {
+				return nil, err
+			}
+		}
+		r.pools = append(r.pools, g)
+	}
+	return r, nil
+}
+
+// onHost returns the caller's role on a host: the highest in the pools that hold it. Where pools overlap, a host that a
+// machine has is looked at from all of them and acted on from that of the machine.
+func (r *reach) onHost(tx inventory.Tx, h *inventory.Host) (inventory.UserRole, error) {
+	if role, ok := r.known[h.ID]; ok && h.ID != "" {
+		return role, nil
+	}
+	best := r.everywhere
+	var subject *hardware.Subject
+	for _, p := range r.pools {
+		if best.Allows(p.role) || !p.isAll && !p.selector.Matches(h) {
+			continue
+		}
+		if p.matcher != nil {
+			if subject == nil {
+				var hw *inventory.Hardware
+				switch i, err := tx.FindInspection(h.ID, 0); {
+				case err == nil:
+					hw = &i.Hardware
+				case !isKind(err, inventory.NotFound):
+					return "", err
+				}
+				subject = hardware.NewSubject(h, hw)
+			}
+			if ok, _ := p.matcher.Meets(subject); !ok {
+				continue
+			}
+		}
+		best = p.role
+	}
+	if h.Machine != "" && len(r.pools) > 0 {
+		role, err := r.onMachineNamed(tx, h.Machine)
+		if err != nil {
+			return "", err
+		}
+		if best.Allows(inventory.Viewer) && !r.everywhere.Allows(best) {
+			best = inventory.Viewer // a selector shows it; who acts on it is for the pool of its machine to say
+		}
+		if role.Allows(best) || best == "" {
+			best = role
+		}
+	}
+	r.known[h.ID] = best
+	return best, nil
+}
+
+// onMachine returns the caller's role on a machine: that in its pool.
+func (r *reach) onMachine(m *inventory.Machine) inventory.UserRole {
+	pool := m.Pool
+	if pool == "" {
+		pool = inventory.DefaultPool
+	}
+	return r.caller.grants.In(pool)
+}
+
+func (r *reach) onMachineNamed(tx inventory.Tx, name string) (inventory.UserRole, error) {
+	if role, ok := r.machines[name]; ok {
+		return role, nil
+	}
+	m, err := tx.FindMachine(name)
+	if err != nil && !isKind(err, inventory.NotFound) {
+		return "", err
+	}
+	role := r.everywhere
+	if err == nil {
+		role = r.onMachine(&m)
+	}
+	r.machines[name] = role
+	return role, nil
+}
+
+// enough turns a role on a thing into an answer: nothing, that the role is too low, or that there is no such thing, which is
+// what those hear who may not even look.
+func (r *reach) enough(role inventory.UserRole, noun, name string) error {
+	switch {
+	case role.Allows(r.needed):
+		return nil
+	case role.Allows(inventory.Viewer):
+		return refused(r.caller, r.needed, " for "+noun+" "+inventory.Clean(name, 80), role)
+	}
+	return inventory.Errorf(inventory.NotFound, "there is no %s %q", noun, inventory.Clean(name, 80)).
+		WithHint("or it is in a pool in which you have no role")
+}

@@ -1,0 +1,120 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// guarded asks for a role on a route that is no operation of the API description. Such routes are read.
+func (s *Server) guarded(o operation, next echo.HandlerFunc) echo.HandlerFunc {
+	o.method = http.MethodGet
+	return func(c echo.Context) error {
+		ctx, err := permit(c.Request().Context(), o)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if isLasting(c.Request()) {
+			defer s.whileIn(ctx, cancel)()
+		}
+		c.SetRequest(c.Request().WithContext(ctx))
+		return next(c)
+	}
+}
+
+// isLasting reports whether a request goes on for as long as both sides like.
+func isLasting(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
+
+// whileIn ends something that lasts when its caller has logged out meanwhile, or may do less than before. The function that
+// it returns stops looking.
+func (s *Server) whileIn(ctx context.Context, end func()) (stop func()) {
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		look := time.NewTicker(s.cfg.HeartbeatFor)
+		defer look.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				if !stillIn(ctx) {
+					end()
+					return
+				}
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-gone
+	}
+}
+
+// stillIn asks anew who the caller is. What cannot be found out now counts as yes: the database is away for a moment.
+func stillIn(ctx context.Context) bool {
+	c := callerOf(ctx)
+	if c.again == nil {
+		return true
+	}
+	now, err := c.again(ctx)
+	if err != nil {
+		return !isKind(err, inventory.Unauthorized)
+	}
+	return slices.Equal(now.grants, c.grants)
+}
+
+// ears decide which events a caller hears on a stream. Where roles are in pools, each host is looked up once and again
+// after a while: it may have moved.
+type ears struct {
+	s     *Server
+	known map[string]hearing
+}
+
+type hearing struct {
+	ok bool
+	at time.Time
+}
+
+const (
+	heardFor = 5 * time.Second
+	heardMax = 10_000
+)
+
+// hears reports whether the caller of ctx hears an event.
+func (x *ears) hears(ctx context.Context, e inventory.Event) bool {
+	if callerOf(ctx).grants.Everywhere().Allows(inventory.Viewer) {
+		return true
+	}
+	key := string(e.HostID)
+	if key == "" {
+		key = e.Subject
+	}
+	if k, ok := x.known[key]; ok && x.s.cfg.Now().Sub(k.at) < heardFor {
+		return k.ok
+	}
+	ok := false
+	err := x.s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		if t, isScoped := tx.(*scopedTx); isScoped {
+			ok, err = t.seesEvent(e)
+		}
+		return err
+	})
+	if err != nil {
+		return false
+	}
+	if len(x.known) >= heardMax {
+		clear(x.known)
+	}
+	x.known[key] = hearing{ok, x.s.cfg.Now()}
+	return ok
+}

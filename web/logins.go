@@ -1,0 +1,353 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Me is who sent the request, and what that one may do.
+type Me struct {
+	Name        string           `json:"name" doc:"user NAME, token NAME, or NAME (local) for the Unix socket"`
+	User        string           `json:"user,omitempty" doc:"The user's name; absent for a token of nobody and for the socket"`
+	DisplayName string           `json:"displayName,omitempty"`
+	HasPassword bool             `json:"hasPassword,omitempty" doc:"The user logs in with a password here"`
+	Via         string           `json:"via" enum:"login,token,socket"`
+	Login       string           `json:"login,omitempty" doc:"Id of this login"`
+	Grants      inventory.Grants `json:"grants"`
+	NeedsSetup  bool             `json:"needsSetup" doc:"There is no user yet: make one"`
+}
+
+// Offers are the ways to log in.
+type Offers struct {
+	Password bool       `json:"password" doc:"There are users with passwords"`
+	OIDC     *OIDCOffer `json:"oidc,omitempty"`
+}
+
+// OIDCOffer is a provider of identities on the login page.
+type OIDCOffer struct {
+	Title   string   `json:"title"`
+	Refused *Refusal `json:"refused,omitempty" doc:"Why this browser's last login there did not work"`
+}
+
+type offersInput struct {
+	Refused string `cookie:"slipway-sso-refused"`
+}
+
+type loginInput struct {
+	UserAgent string `header:"User-Agent" maxLength:"4096"`
+	Body      struct {
+		User     string `json:"user,omitempty" maxLength:"255"`
+		Password string `json:"password,omitempty" maxLength:"1024"`
+		Token    string `json:"token,omitempty" maxLength:"512" doc:"The secret of a token, instead of user and password"`
+	}
+}
+
+type loginOutput struct {
+	SetCookie http.Cookie `header:"Set-Cookie"`
+	Body      Me
+}
+
+// addLogins registers what lets browsers in. A program sends a token with each request and needs no login.
+func (s *Server) addLogins() {
+	register(s, operation{
+		method: http.MethodGet, path: "/me", id: "get-me", tag: "logins", summary: "Say who I am and what I may do", needs: anybody,
+	}, func(ctx context.Context, _ *struct{}) (*one[Me], error) {
+		me, err := s.me(ctx, callerOf(ctx))
+		return &one[Me]{Body: me}, err
+	})
+	register(s, operation{
+		method: http.MethodGet, path: "/logins/offers", id: "list-offers", tag: "logins", summary: "Say how one can log in", needs: anybody,
+		about: "Needs no login.",
+	}, s.offers)
+	register(s, operation{
+		method: http.MethodPost, path: "/logins", id: "create-login", tag: "logins", summary: "Log in", needs: anybody,
+		about: "With user and password, or with a token. The answer sets a cookie, which is good for 12 hours without a request and for 7 days at most. " +
+			"Needs no login. An unknown user and a wrong password get the same answer.",
+		status: http.StatusCreated,
+	}, s.logIn)
+	register(s, operation{
+		method: http.MethodGet, path: "/logins", id: "list-logins", tag: "logins", summary: "List where I am logged in", needs: anybody,
+		about: "An admin may ask for those of another user.", errors: []int{http.StatusForbidden},
+	}, s.listLogins)
+	register(s, operation{
+		method: http.MethodDelete, path: "/logins", id: "delete-logins", tag: "logins", summary: "Log out everywhere", needs: anybody,
+		about: "Ends all logins of the user, this one too unless others is set.", status: http.StatusNoContent, errors: []int{http.StatusForbidden},
+	}, s.logOutEverywhere)
+	register(s, operation{
+		method: http.MethodDelete, path: "/logins/{name}", id: "delete-login", tag: "logins", summary: "Log out", needs: anybody,
+		about: "The id current is this login.", status: http.StatusNoContent, errors: []int{http.StatusNotFound},
+	}, s.logOut)
+}
+
+// me describes a caller.
+func (s *Server) me(ctx context.Context, c caller) (Me, error) {
+	me := Me{Name: c.name, User: c.user, Via: c.via, Login: c.login, Grants: c.grants}
+	if me.Grants == nil {
+		me.Grants = inventory.Grants{}
+	}
+	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+		users, err := tx.ListUsers(inventory.Page{Limit: 1})
+		if err != nil {
+			return err
+		}
+		me.NeedsSetup = len(users) == 0
+		if c.user == "" {
+			return nil
+		}
+		u, err := tx.FindUser(c.user)
+		me.DisplayName, me.HasPassword = u.DisplayName, u.HasPassword
+		return err
+	})
+	return me, err
+}
+
+func (s *Server) offers(ctx context.Context, in *offersInput) (*one[Offers], error) {
+	out := Offers{OIDC: s.sso.offer(in.Refused)}
+	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+		users, err := tx.ListUsers(inventory.Page{Limit: 100})
+		out.Password = slices.ContainsFunc(users, func(u inventory.User) bool { return u.HasPassword })
+		return err
+	})
+	return &one[Offers]{Body: out}, err
+}
+
+func (s *Server) logIn(ctx context.Context, in *loginInput) (*loginOutput, error) {
+	c := callerOf(ctx)
+	l := inventory.Login{Agent: inventory.Clean(in.UserAgent, 200), ExpiresAt: s.cfg.Now().Add(loginFor).UTC()}
+	if c.source.IsValid() {
+		l.Source = c.source.String()
+	}
+	byPassword, byToken := in.Body.User != "" || in.Body.Password != "", in.Body.Token != ""
+	if byPassword == byToken {
+		return nil, inventory.Errorf(inventory.Invalid, "say who you are in one way").WithHint("give user and password, or a token")
+	}
+	if err := s.keeper.sources.allowed(sourceKey(c.source), "too many wrong tokens and passwords from this address"); err != nil {
+		return nil, err
+	}
+	var who caller
+	var err error
+	if byToken {
+		who, err = s.keeper.byToken(ctx, strings.TrimSpace(in.Body.Token))
+		l.Token = who.token
+	} else {
+		trailOf(ctx).about("login", inventory.Clean(in.Body.User, 63))
+		who, err = s.keeper.byPassword(ctx, in.Body.User, in.Body.Password)
+		l.User = who.user
+	}
+	if isKind(err, inventory.Unauthorized) {
+		s.keeper.sources.failed(sourceKey(c.source))
+	}
+	if err != nil {
+		return nil, err
+	}
+	trailOf(ctx).actor(who.name)
+	secret, err := s.keeper.begin(ctx, &l)
+	if err != nil {
+		return nil, err
+	}
+	who.via, who.login = viaLogin, l.ID
+	me, err := s.me(ctx, who)
+	return &loginOutput{SetCookie: cookieOf(secret, c.secure, int(loginFor.Seconds())), Body: me}, err
+}
+
+// cookieOf is the cookie of a login. Lax keeps it from requests that other sites make, and lets links into Slipway work.
+func cookieOf(secret string, isSecure bool, seconds int) http.Cookie {
+	return http.Cookie{Name: loginCookie, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: isSecure, SameSite: http.SameSiteLaxMode}
+}
+
+// byPassword finds the user with a name and a password. Whether there is such a user shows neither in the answer nor in how
+// long it takes.
+func (k *keeper) byPassword(ctx context.Context, name, password string) (c caller, err error) {
+	name = strings.ToLower(strings.TrimSpace(inventory.Clean(name, 63)))
+	if err := k.names.allowed(name, "too many wrong passwords for this user"); err != nil {
+		return c, err
+	}
+	var u inventory.User
+	err = k.store.Read(ctx, func(tx inventory.Tx) error {
+		u, err = tx.FindUser(name)
+		return err
+	})
+	if err != nil && !isKind(err, inventory.NotFound) {
+		return c, err
+	}
+	isRight, err := k.hashes.matches(ctx, u.PasswordHash, password)
+	if err != nil {
+		return c, err
+	}
+	if !isRight {
+		k.names.failed(name)
+		return c, inventory.Errorf(inventory.Unauthorized, "there is no such user, or the password is another").
+			WithHint("an admin can set a new password on the server: slipway user password NAME")
+	}
+	if u.IsDisabled { // who knows the password may know this too
+		return c, errDisabled(u.Name)
+	}
+	return caller{name: "user " + u.Name, user: u.Name, grants: u.Grants}, nil
+}
+
+// loginsMax is how many logins a user or token has; the oldest ends for one more.
+const loginsMax = 50
+
+// begin stores a login and returns its cookie's secret.
+func (k *keeper) begin(ctx context.Context, l *inventory.Login) (secret string, err error) {
+	secret, now := NewSecret(), k.now()
+	l.ID, l.Hash = newLoginID(), HashToken(secret)
+	return secret, k.store.Write(ctx, func(tx inventory.Tx) error {
+		if _, err := tx.ForgetLogins(now, now.Add(-loginIdle), 1000); err != nil {
+			return err
+		}
+		old, err := tx.ListLogins(inventory.LoginFilter{User: l.User, Token: l.Token})
+		if err != nil {
+			return err
+		}
+		for i := loginsMax - 1; i < len(old); i++ {
+			if err := tx.DeleteLogin(old[i].ID); err != nil {
+				return err
+			}
+		}
+		if l.User != "" {
+			if err := tx.NoteLogin(l.User, now); err != nil {
+				return err
+			}
+		}
+		return tx.CreateLogin(l, now)
+	})
+}
+
+func newLoginID() string {
+	var b [10]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// OneLogin is a login as its user sees it.
+type OneLogin struct {
+	inventory.Login
+	IsCurrent bool `json:"isCurrent" doc:"The one that asks"`
+}
+
+type loginsInput struct {
+	User string `query:"user" doc:"Those of this user, for an admin; without it one's own" maxLength:"63"`
+}
+
+// loginsOf returns the filter for a caller's own logins, or those of a user whom an admin names.
+func loginsOf(ctx context.Context, user string) (f inventory.LoginFilter, err error) {
+	c := callerOf(ctx)
+	switch {
+	case user != "" && user != c.user:
+		if c.grants.Everywhere() != inventory.Admin {
+			return f, refused(c, inventory.Admin, " everywhere", c.grants.Everywhere())
+		}
+		return inventory.LoginFilter{User: user}, nil
+	case c.user != "":
+		return inventory.LoginFilter{User: c.user}, nil
+	case c.token != "":
+		return inventory.LoginFilter{Token: c.token}, nil
+	}
+	return f, inventory.Errorf(inventory.Invalid, "whoever comes through the Unix socket has no logins").WithHint("name a user: ?user=NAME")
+}
+
+func (s *Server) listLogins(ctx context.Context, in *loginsInput) (*listed[OneLogin], error) {
+	f, err := loginsOf(ctx, in.User)
+	if err != nil {
+		return nil, err
+	}
+	out := &listed[OneLogin]{Body: List[OneLogin]{Items: []OneLogin{}}}
+	now := s.cfg.Now()
+	err = s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+		all, err := tx.ListLogins(f)
+		for _, l := range all {
+			if now.Before(l.ExpiresAt) && now.Sub(l.SeenAt) < loginIdle {
+				out.Body.Items = append(out.Body.Items, OneLogin{Login: l, IsCurrent: l.ID == callerOf(ctx).login})
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+type logOutOutput struct {
+	SetCookie []http.Cookie `header:"Set-Cookie"`
+}
+
+// ended is the answer after a login has ended: the browser forgets its cookie if that was its own.
+func ended(ctx context.Context, isOwn bool) *logOutOutput {
+	if !isOwn {
+		return &logOutOutput{}
+	}
+	return &logOutOutput{SetCookie: []http.Cookie{cookieOf("", callerOf(ctx).secure, -1)}}
+}
+
+func (s *Server) logOut(ctx context.Context, in *nameInput) (*logOutOutput, error) {
+	c, id := callerOf(ctx), in.Name
+	if id == "current" {
+		if c.login == "" {
+			return nil, inventory.Errorf(inventory.NotFound, "this request came without a login").WithHint("a token ends when it is deleted: slipway token delete NAME")
+		}
+		id = c.login
+	}
+	err := s.keeper.store.Write(ctx, func(tx inventory.Tx) error {
+		all, err := tx.ListLogins(inventory.LoginFilter{})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(l inventory.Login) bool { return l.ID == id })
+		if i < 0 || !ownsLogin(c, all[i]) {
+			return inventory.Errorf(inventory.NotFound, "there is no login %q", inventory.Clean(id, 40)).WithHint("GET /api/v1/logins lists yours")
+		}
+		return tx.DeleteLogin(id)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ended(ctx, id == c.login), nil
+}
+
+func ownsLogin(c caller, l inventory.Login) bool {
+	return c.grants.Everywhere() == inventory.Admin || l.ID == c.login || c.user != "" && l.User == c.user
+}
+
+type logOutInput struct {
+	User   string `query:"user" doc:"Those of this user, for an admin; without it one's own" maxLength:"63"`
+	Others bool   `query:"others" doc:"All but this one"`
+}
+
+func (s *Server) logOutEverywhere(ctx context.Context, in *logOutInput) (*logOutOutput, error) {
+	f, err := loginsOf(ctx, in.User)
+	if err != nil {
+		return nil, err
+	}
+	keep, isOwn := "", false
+	if in.Others {
+		keep = callerOf(ctx).login
+	}
+	err = s.keeper.store.Write(ctx, func(tx inventory.Tx) error {
+		isOwn, err = endLogins(tx, f, keep, callerOf(ctx).login)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ended(ctx, isOwn), nil
+}
+
+// endLogins ends logins, but the one to keep; hit is whether that with the id own was among them.
+func endLogins(tx inventory.Tx, f inventory.LoginFilter, keep, own string) (hit bool, err error) {
+	all, err := tx.ListLogins(f)
+	for _, l := range all {
+		if l.ID == keep {
+			continue
+		}
+		if err := tx.DeleteLogin(l.ID); err != nil {
+			return hit, err
+		}
+		hit = hit || l.ID == own
+	}
+	return hit, err
+}

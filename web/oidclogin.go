@@ -1,0 +1,338 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/oauth2"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	ssoCookie     = "slipway-sso"         // a login that has begun
+	refusedCookie = "slipway-sso-refused" // why the last one did not work
+	ssoPath       = "/api/v1/logins/oidc"
+	backMax       = 2000
+)
+
+type ssoBeginInput struct {
+	Back   string `query:"back" doc:"Page of Slipway to go to afterwards, such as /hosts?q=r1"`
+	IsHere bool   `query:"here" doc:"Do not go to the external URL first"`
+	Accept string `header:"Accept"`
+	host   string
+}
+
+// Resolve implements huma.Resolver.
+func (in *ssoBeginInput) Resolve(ctx huma.Context) []error {
+	in.host = ctx.Host()
+	return nil
+}
+
+type ssoEndInput struct {
+	Code   string `query:"code"`
+	State  string `query:"state"`
+	Error  string `query:"error" doc:"Why the provider does not log somebody in"`
+	About  string `query:"error_description"`
+	Begun  string `cookie:"slipway-sso"`
+	Accept string `header:"Accept"`
+	Agent  string `header:"User-Agent"`
+}
+
+type ssoOutput struct {
+	Location     string        `header:"Location"`
+	CacheControl string        `header:"Cache-Control"`
+	SetCookie    []http.Cookie `header:"Set-Cookie"`
+}
+
+// addOIDC registers the way out to the provider and the way back. Both are for browsers.
+func (s *Server) addOIDC() {
+	register(s, operation{
+		method: http.MethodGet, path: "/logins/oidc", id: "begin-oidc", tag: "logins", summary: "Go and log in at the identity provider", needs: anybody,
+		about:  "Sends a browser to the provider, with code flow and PKCE. Needs no login.",
+		status: http.StatusSeeOther, errors: []int{http.StatusNotFound}, anyQuery: true,
+	}, s.beginOIDC)
+	register(s, operation{
+		method: http.MethodGet, path: "/logins/oidc/callback", id: "end-oidc", tag: "logins", summary: "Come back from the identity provider", needs: anybody,
+		about: "The provider sends browsers here. The user is made or brought up to date, with the roles of the groups, and the answer sets a login's cookie. " +
+			"A browser that is refused is sent to the login page, which says why; others get the problem. Needs no login.",
+		status: http.StatusSeeOther, errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict}, anyQuery: true, isLogged: true,
+	}, s.endOIDC)
+}
+
+func errNoOIDC() error {
+	return inventory.Errorf(inventory.NotFound, "there is no identity provider here").WithHint("oidc in the configuration names one; see docs/sso.md")
+}
+
+// begun is a login that has begun, as the browser's cookie keeps it. What must not be guessed comes from its secret.
+type begun struct {
+	Secret []byte    `json:"s"`
+	At     time.Time `json:"t"`
+	Back   string    `json:"b"`
+}
+
+// part is one of the values that belong to a login: state, nonce, verifier.
+func (b begun) part(what string) string {
+	m := hmac.New(sha256.New, b.Secret)
+	m.Write([]byte(what))
+	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
+}
+
+// sign makes a cookie's value that only this server can make.
+func (p *sso) sign(what string, v any) string {
+	text, _ := json.Marshal(v) // of texts and times
+	return base64.RawURLEncoding.EncodeToString(append(p.mac(what, text), text...))
+}
+
+func (p *sso) mac(what string, text []byte) []byte {
+	m := hmac.New(sha256.New, p.key)
+	m.Write([]byte(what + "\x00"))
+	m.Write(text)
+	return m.Sum(nil)
+}
+
+// signed reads what sign has made.
+func (p *sso) signed(what, value string, v any) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(value)
+	return err == nil && len(raw) > sha256.Size && hmac.Equal(raw[:sha256.Size], p.mac(what, raw[sha256.Size:])) && json.Unmarshal(raw[sha256.Size:], v) == nil
+}
+
+// cookie is one that comes back from the provider's page: Lax lets it, where a link is followed.
+func (p *sso) cookie(ctx context.Context, name, value, path string, seconds int) http.Cookie {
+	isSecure := callerOf(ctx).secure || p.own.Scheme == "https"
+	return http.Cookie{Name: name, Value: value, Path: path, MaxAge: seconds, HttpOnly: true, Secure: isSecure, SameSite: http.SameSiteLaxMode}
+}
+
+// landing returns a page of the UI, / for all that is none: nobody is sent anywhere else after a login.
+func landing(back string) string {
+	u, err := url.Parse(back)
+	isOdd := strings.ContainsFunc(back, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f })
+	if err != nil || isOdd || len(back) > backMax || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") || isOfAPI(u.Path) {
+		return "/"
+	}
+	return back
+}
+
+func (s *Server) beginOIDC(ctx context.Context, in *ssoBeginInput) (*ssoOutput, error) {
+	p, back := s.sso, landing(in.Back)
+	if p == nil {
+		return nil, errNoOIDC()
+	}
+	// The provider sends browsers back to the external URL, where a cookie from another address is not sent.
+	if in.host != p.own.Host && !in.IsHere {
+		to := p.own.JoinPath(ssoPath)
+		to.RawQuery = url.Values{"back": {back}, "here": {"true"}}.Encode()
+		return &ssoOutput{Location: to.String(), CacheControl: "no-store"}, nil
+	}
+	at, err := p.provider(ctx)
+	if err != nil {
+		return s.ssoRefused(ctx, in.Accept, back, err)
+	}
+	b := begun{Secret: make([]byte, 32), At: p.now(), Back: back}
+	_, _ = rand.Read(b.Secret) // never fails
+	to := p.oauth(at).AuthCodeURL(b.part("state"), oauth2.S256ChallengeOption(b.part("verifier")), oauth2.SetAuthURLParam("nonce", b.part("nonce")))
+	return &ssoOutput{
+		Location: to, CacheControl: "no-store",
+		SetCookie: []http.Cookie{p.cookie(ctx, ssoCookie, p.sign("begun", b), ssoPath, int(ssoFor.Seconds()))},
+	}, nil
+}
+
+func (s *Server) endOIDC(ctx context.Context, in *ssoEndInput) (*ssoOutput, error) {
+	p, c := s.sso, callerOf(ctx)
+	if p == nil {
+		return nil, errNoOIDC()
+	}
+	var b begun
+	isOurs := p.signed("begun", in.Begun, &b)
+	who, u, err := s.comeBack(ctx, in, b, isOurs)
+	if err != nil {
+		if isKind(err, inventory.Unauthorized) || isKind(err, inventory.Invalid) {
+			s.keeper.sources.failed(sourceKey(c.source))
+		}
+		return s.ssoRefused(ctx, in.Accept, cmp.Or(b.Back, "/"), err)
+	}
+	l := inventory.Login{User: u.Name, Agent: inventory.Clean(in.Agent, 200), ExpiresAt: s.cfg.Now().Add(loginFor).UTC()}
+	if c.source.IsValid() {
+		l.Source = c.source.String()
+	}
+	secret, err := s.keeper.begin(ctx, &l)
+	if err != nil {
+		return nil, err
+	}
+	trailOf(ctx).actor("user " + u.Name)
+	trailOf(ctx).say("by " + p.Title + " as " + who.subject + ", with " + u.Grants.String())
+	return &ssoOutput{
+		Location: landing(b.Back), CacheControl: "no-store",
+		SetCookie: []http.Cookie{
+			cookieOf(secret, c.secure || p.own.Scheme == "https", int(loginFor.Seconds())),
+			p.cookie(ctx, ssoCookie, "", ssoPath, -1), p.cookie(ctx, refusedCookie, "", ssoPathOfOffers, -1),
+		},
+	}, nil
+}
+
+// comeBack finds out who has come back from the provider, and makes that one's user ready.
+func (s *Server) comeBack(ctx context.Context, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
+	p := s.sso
+	if err := s.keeper.sources.allowed(sourceKey(callerOf(ctx).source), "too many logins that did not work from this address"); err != nil {
+		return who, u, err
+	}
+	age := p.now().Sub(b.At)
+	if !isOurs || !hmac.Equal([]byte(in.State), []byte(b.part("state"))) || age > ssoFor || age < -ssoSkew || p.wasUsed(in.State) {
+		return who, u, inventory.Errorf(inventory.Invalid, "this login was not begun in this browser, is already over, or began more than %d minutes ago", int(ssoFor.Minutes())).
+			WithHint("log in again; cookies have to be allowed")
+	}
+	if in.Error != "" {
+		return who, u, inventory.Errorf(inventory.Forbidden, "%s did not log you in: %s", p.Title, inventory.Clean(strings.Trim(in.Error+": "+in.About, ": "), 300)).
+			WithHint("log in again, or ask who runs %s", p.Title)
+	}
+	if in.Code == "" || len(in.Code) > 8<<10 {
+		return who, u, inventory.Errorf(inventory.Invalid, "%s sent you back without saying who you are", p.Title).WithHint("log in again")
+	}
+	if who, err = p.identify(ctx, b, in.Code); err != nil {
+		return who, u, err
+	}
+	p.use(in.State)
+	trailOf(ctx).about("login", who.name)
+	u, err = s.external(ctx, who)
+	return who, u, err
+}
+
+func (p *sso) wasUsed(state string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.used[state]
+	return ok
+}
+
+// use notes that a login is done, so that its address is good for nothing any more.
+func (p *sso) use(state string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for old, at := range p.used {
+		if p.now().Sub(at) > ssoFor || len(p.used) >= ssoUsedMax {
+			delete(p.used, old)
+		}
+	}
+	p.used[state] = p.now()
+}
+
+// external makes or updates the user of somebody for whom the provider vouches. The roles are those of the groups now: who
+// has left all of them has none here any more, in other browsers and with tokens neither.
+func (s *Server) external(ctx context.Context, who identity) (u inventory.User, err error) {
+	p := s.sso
+	var refusal error
+	err = s.keeper.store.Write(ctx, func(tx inventory.Tx) error {
+		refusal = nil
+		u, err = tx.FindUserBySubject(p.Issuer, who.subject)
+		isNew := isKind(err, inventory.NotFound)
+		if err != nil && !isNew {
+			return err
+		}
+		grants := s.inPools(tx, p.grantsOf(who.groups))
+		if len(grants) == 0 {
+			refusal = inventory.Errorf(inventory.Forbidden, "%s is in no group that has a role here", who.name).
+				WithHint("groups that %s says you are in: %d; an admin gives a group a role with oidc.groups in the configuration", p.Title, len(who.groups))
+			if isNew {
+				return nil
+			}
+		}
+		if isNew {
+			return s.newExternal(ctx, tx, who, grants, &u)
+		}
+		if u.IsDisabled {
+			refusal = errDisabled(u.Name)
+		}
+		if slices.Equal(u.Grants, grants) && u.DisplayName == who.displayName {
+			return nil
+		}
+		u.Grants, u.DisplayName = grants, who.displayName
+		if err := tx.UpdateUser(&u, s.cfg.Now()); err != nil {
+			return err
+		}
+		return s.changed(ctx, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
+	})
+	if err == nil {
+		err = refusal
+	}
+	return u, err
+}
+
+// newExternal makes a user. A name that somebody else has is not taken over: the provider does not vouch for that one.
+func (s *Server) newExternal(ctx context.Context, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
+	if other, err := tx.FindUser(who.name); err == nil {
+		return inventory.Errorf(inventory.Conflict, "there is another user %s already", other.Name).
+			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", s.sso.Issuer, who.subject)
+	} else if !isKind(err, inventory.NotFound) {
+		return err
+	}
+	*u = inventory.User{Name: who.name, DisplayName: who.displayName, Grants: grants, Issuer: s.sso.Issuer, Subject: who.subject}
+	if err := u.Validate(); err != nil {
+		return err
+	}
+	if err := tx.CreateUser(u, s.cfg.Now()); err != nil {
+		return err
+	}
+	return s.changed(ctx, tx, "user/"+u.Name, "user "+u.Name+" made")
+}
+
+// inPools leaves out roles in pools that are no more.
+func (s *Server) inPools(tx inventory.Tx, all inventory.Grants) inventory.Grants {
+	return slices.DeleteFunc(all, func(g inventory.Grant) bool {
+		err := checkGrants(tx, inventory.Grants{g})
+		if err != nil {
+			s.cfg.Log.Warn("a role of a group is left out", "role", g.String(), "err", err)
+		}
+		return err != nil
+	})
+}
+
+// Refusal is why a login at the provider did not work.
+type Refusal struct {
+	Message   string `json:"message"`
+	Hint      string `json:"hint,omitempty"`
+	RequestID string `json:"requestID"`
+}
+
+const ssoPathOfOffers = "/api/v1/logins/offers" // the only address that needs it
+
+// ssoRefused sends a browser back to the login page, with the reason in a cookie: in an address, anybody could make the page
+// say anything. Who is no browser gets the problem.
+func (s *Server) ssoRefused(ctx context.Context, accept, back string, err error) (*ssoOutput, error) {
+	if !strings.Contains(accept, "text/html") {
+		return nil, err
+	}
+	problem := problemOf(ctx, s.cfg.Log, err)
+	s.finish(ctx, problem.Status, problem.Detail)
+	why := Refusal{Message: inventory.Clean(problem.Detail, 600), Hint: inventory.Clean(problem.Hint, 400), RequestID: problem.RequestID}
+	return &ssoOutput{
+		Location: landing(back), CacheControl: "no-store",
+		SetCookie: []http.Cookie{
+			s.sso.cookie(ctx, ssoCookie, "", ssoPath, -1),
+			s.sso.cookie(ctx, refusedCookie, s.sso.sign("refused", why), ssoPathOfOffers, 60),
+		},
+	}, nil
+}
+
+// offer is the provider on the login page.
+func (p *sso) offer(refused string) *OIDCOffer {
+	if p == nil {
+		return nil
+	}
+	o := &OIDCOffer{Title: p.Title}
+	var why Refusal
+	if p.signed("refused", refused, &why) {
+		o.Refused = &why
+	}
+	return o
+}

@@ -1,0 +1,167 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Cost of hashing a password (RFC 9106 section 4: with this much memory few passes are enough), and the bounds of what
+// is read back: a row of the database must not make a login eat the machine.
+const (
+	hashMemoryKiB = 64 << 10
+	hashTime      = 2
+	hashBytes     = 32
+	saltBytes     = 16
+
+	hashMemoryMaxKiB = 256 << 10
+	hashTimeMax      = 10
+	hashThreadsMax   = 16
+	hashBytesMax     = 64
+
+	hashersMax   = 2  // hashes at once,
+	hashersQueue = 16 // and so many that wait for their turn
+
+	passwordMin = 10
+	passwordMax = 256
+)
+
+// phc is a password's hash in the form of the Password Hashing Competition: $argon2id$v=19$m=65536,t=2,p=1$SALT$HASH.
+type phc struct {
+	memoryKiB, time uint32
+	threads         uint8
+	salt, hash      []byte
+}
+
+func (p phc) String() string {
+	b64 := base64.RawStdEncoding
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.memoryKiB, p.time, p.threads,
+		b64.EncodeToString(p.salt), b64.EncodeToString(p.hash))
+}
+
+// parsePHC reads what String wrote, and hashes of other programs within the bounds above.
+func parsePHC(text string) (p phc, err error) {
+	bad := func(what string) (phc, error) { return phc{}, fmt.Errorf("stored password: %s", what) }
+	if len(text) > 512 {
+		return bad("it is too long")
+	}
+	parts := strings.Split(text, "$")
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" {
+		return bad("it is no argon2id hash")
+	}
+	if parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return bad("it is of another version of argon2")
+	}
+	if n, err := fmt.Sscanf(parts[3]+";", "m=%d,t=%d,p=%d;", &p.memoryKiB, &p.time, &p.threads); n != 3 || err != nil {
+		return bad("its cost cannot be read")
+	}
+	if p.threads < 1 || p.threads > hashThreadsMax || p.time < 1 || p.time > hashTimeMax ||
+		p.memoryKiB < 8*uint32(p.threads) || p.memoryKiB > hashMemoryMaxKiB {
+		return bad("its cost is out of bounds")
+	}
+	for _, f := range []struct {
+		text  string
+		bytes *[]byte
+	}{{parts[4], &p.salt}, {parts[5], &p.hash}} {
+		if *f.bytes, err = base64.RawStdEncoding.Strict().DecodeString(f.text); err != nil || len(*f.bytes) < 8 || len(*f.bytes) > hashBytesMax {
+			return bad("its salt or hash cannot be read")
+		}
+	}
+	return p, nil
+}
+
+func (p phc) derive(password string) []byte {
+	return argon2.IDKey([]byte(password), p.salt, p.time, p.memoryKiB, p.threads, uint32(len(p.hash)))
+}
+
+// hashers hashes passwords, a few at once: each takes 64 MiB, so that without a bound logins could eat the memory.
+type hashers struct {
+	turns chan struct{}
+	queue chan struct{}
+	// decoy is what the password of nobody is compared with, so that an unknown user takes as long as a known one.
+	decoy phc
+}
+
+func newHashers() *hashers {
+	h := &hashers{turns: make(chan struct{}, hashersMax), queue: make(chan struct{}, hashersQueue+hashersMax)}
+	h.decoy = phc{memoryKiB: hashMemoryKiB, time: hashTime, threads: 1, salt: make([]byte, saltBytes), hash: make([]byte, hashBytes)}
+	_, _ = rand.Read(h.decoy.salt) // never fails
+	_, _ = rand.Read(h.decoy.hash)
+	return h
+}
+
+// turn waits for a turn; the caller gives it back.
+func (h *hashers) turn(ctx context.Context) (back func(), err error) {
+	select {
+	case h.queue <- struct{}{}:
+	default:
+		return nil, inventory.Errorf(inventory.Unavailable, "too many logins at once").WithHint("try it again in a moment")
+	}
+	select {
+	case h.turns <- struct{}{}:
+		return func() { <-h.turns; <-h.queue }, nil
+	case <-ctx.Done():
+		<-h.queue
+		return nil, ctx.Err()
+	}
+}
+
+// hash makes the PHC string of a new password.
+func (h *hashers) hash(ctx context.Context, password string) (string, error) {
+	back, err := h.turn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer back()
+	p := phc{memoryKiB: hashMemoryKiB, time: hashTime, threads: 1, salt: make([]byte, saltBytes), hash: make([]byte, hashBytes)}
+	_, _ = rand.Read(p.salt) // never fails
+	p.hash = p.derive(password)
+	return p.String(), nil
+}
+
+// matches compares a password with a stored hash. "" matches nothing, and takes as long as any other.
+func (h *hashers) matches(ctx context.Context, stored, password string) (bool, error) {
+	p, isReal := h.decoy, false
+	if stored != "" {
+		var err error
+		if p, err = parsePHC(stored); err != nil {
+			return false, err
+		}
+		isReal = true
+	}
+	if len(password) > passwordMax {
+		password, isReal = password[:passwordMax], false
+	}
+	back, err := h.turn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer back()
+	return subtle.ConstantTimeCompare(p.derive(password), p.hash) == 1 && isReal, nil
+}
+
+// checkPassword refuses what is no password for a user.
+func checkPassword(user, password string) error {
+	invalid := func(format string, args ...any) error {
+		return inventory.Errorf(inventory.Invalid, format, args...).WithHint("a few words in a row are easy to remember and hard to guess")
+	}
+	switch {
+	case !utf8.ValidString(password) || strings.ContainsRune(password, 0):
+		return invalid("the password is not text")
+	case utf8.RuneCountInString(password) < passwordMin:
+		return invalid("the password has fewer than %d characters", passwordMin)
+	case len(password) > passwordMax:
+		return invalid("the password is longer than %d bytes", passwordMax)
+	case strings.EqualFold(password, user) || strings.Count(password, password[:1]) == len(password):
+		return invalid("the password is the first that anybody would try")
+	}
+	return nil
+}

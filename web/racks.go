@@ -1,0 +1,273 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
+)
+
+// Rack is a rack with what stands in it. Racks that nobody has said anything about are there as soon as a host is
+// placed in them; their version is 0.
+type Rack struct {
+	inventory.Rack
+	ID     string                 `json:"id" readOnly:"true" doc:"NAME, or SITE/ROW/NAME; a slash in a part is %2F"`
+	HostN  int                    `json:"hostN" readOnly:"true" doc:"How many hosts are placed in it"`
+	Faults []inventory.PlaceFault `json:"faults" readOnly:"true" doc:"Places that cannot be so"`
+}
+
+// addRacks registers the operations on racks and cables.
+func (s *Server) addRacks() {
+	now := s.cfg.Now
+	addNoun(s, noun[Rack]{
+		singular: "rack", plural: "racks", scope: ofPools, article: "a",
+		name:    func(r Rack) string { return r.Rack.ID() },
+		version: func(r Rack) int64 { return r.Version },
+		prepare: prepareRack,
+		find:    findRack,
+		list: func(tx inventory.Tx, p Page) (*listed[Rack], error) {
+			all, err := listRacks(tx)
+			return cut(all, p, func(r Rack) string { return r.ID }), err
+		},
+		create: func(tx inventory.Tx, in *Rack) error { return tx.CreateRack(&in.Rack, now()) },
+		update: func(tx inventory.Tx, in *Rack) error {
+			if in.Version == 0 {
+				return tx.CreateRack(&in.Rack, now())
+			}
+			return tx.UpdateRack(&in.Rack, now())
+		},
+		remove: func(tx inventory.Tx, id string) error {
+			_, err := tx.FindRack(id)
+			if isKind(err, inventory.NotFound) {
+				return inventory.Errorf(inventory.NotFound, "nothing was said about rack %s: it is there because hosts are placed in it", inventory.Clean(id, 80)).
+					WithHint("it goes when the last of them is placed elsewhere: slipway host place")
+			}
+			if err != nil {
+				return err
+			}
+			return tx.DeleteRack(id)
+		},
+	})
+	register(s, operation{
+		method: http.MethodGet, path: "/racks/{name}/elevation.svg", id: "draw-rack", scope: ofPools, tag: "racks", plain: "image/svg+xml",
+		summary: "Draw a rack", errors: []int{http.StatusNotFound}, about: "One face of it with its hosts and their states, for screens, pages and paper.",
+	}, s.drawRack)
+	register(s, operation{
+		method: http.MethodGet, path: "/cabling", id: "get-cabling", scope: ofPools, tag: "racks", summary: "Show the cables that LLDP has proved",
+		errors: []int{http.StatusNotFound, http.StatusBadRequest},
+		about: "From the newest inspection of each host: its ports, the switch ports at their other ends, and what cannot be so, is not as " +
+			"it was, or is not as the racks say. Of one rack, it is compared with the other racks of its site.",
+	}, s.cabling)
+}
+
+// prepareRack takes what is known of a rack from its id.
+func prepareRack(tx inventory.Tx, in *Rack, id string, old *Rack) error {
+	if id != "" {
+		site, row, name, err := inventory.ParseRackID(id)
+		if err != nil {
+			return err
+		}
+		if in.Site == "" && in.Row == "" && in.Name == "" {
+			in.Site, in.Row, in.Name = site, row, name
+		}
+		if in.Site != site || in.Row != row || in.Name != name {
+			return inventory.Errorf(inventory.Invalid, "the body is about rack %s and the address about %s", inventory.Clean(in.Rack.ID(), 80), inventory.Clean(id, 80)).
+				WithHint("leave site, row and name out of the body")
+		}
+	}
+	in.FillDefaults()
+	in.CreatedAt, in.UpdatedAt, in.Version = inventory.Rack{}.CreatedAt, inventory.Rack{}.UpdatedAt, 0
+	if old != nil {
+		in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
+	}
+	if err := in.Validate(); err != nil {
+		return err
+	}
+	hosts, err := hostsInRack(tx, in.Rack)
+	in.fill(hosts)
+	return err
+}
+
+// fill says of a rack what stands in it.
+func (r *Rack) fill(hosts []inventory.Host) {
+	r.ID, r.HostN, r.Faults = r.Rack.ID(), len(hosts), r.Elevate(hosts, "").Faults
+	if r.Faults == nil {
+		r.Faults = []inventory.PlaceFault{}
+	}
+}
+
+// hostsInRack returns the hosts that are placed in a rack.
+func hostsInRack(tx inventory.Tx, r inventory.Rack) ([]inventory.Host, error) {
+	hosts, err := tx.ListHosts(inventory.HostFilter{Rack: r.Name}, inventory.Page{})
+	return slices.DeleteFunc(hosts, func(h inventory.Host) bool { return h.Place.RackID() != r.ID() }), err
+}
+
+// findRack finds a rack that somebody has described or that hosts are placed in.
+func findRack(tx inventory.Tx, id string) (out Rack, err error) {
+	out.Site, out.Row, out.Name, err = inventory.ParseRackID(id)
+	if err != nil {
+		return out, err
+	}
+	hosts, err := hostsInRack(tx, out.Rack)
+	if err != nil {
+		return out, err
+	}
+	stored, err := tx.FindRack(out.Rack.ID())
+	switch {
+	case err == nil:
+		out.Rack = stored
+	case isKind(err, inventory.NotFound) && len(hosts) > 0:
+		out.FillDefaults()
+	default:
+		return out, err
+	}
+	out.fill(hosts)
+	return out, nil
+}
+
+// listRacks lists all racks in order of their ids.
+func listRacks(tx inventory.Tx) ([]Rack, error) {
+	stored, err := tx.ListRacks()
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	in := map[string][]inventory.Host{}
+	for _, h := range hosts {
+		if id := h.Place.RackID(); id != "" {
+			in[id] = append(in[id], h)
+		}
+	}
+	var out []Rack
+	for _, r := range stored {
+		rack := Rack{Rack: r}
+		rack.fill(in[r.ID()])
+		out = append(out, rack)
+		delete(in, r.ID())
+	}
+	for _, hosts := range in {
+		p := hosts[0].Place
+		rack := Rack{Rack: inventory.Rack{Site: p.Site, Row: p.Row, Name: p.Rack}}
+		rack.FillDefaults()
+		rack.fill(hosts)
+		out = append(out, rack)
+	}
+	slices.SortFunc(out, func(a, b Rack) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+type drawRackInput struct {
+	NameRef
+	Face inventory.Face `query:"face" doc:"Which side of it" enum:"front,rear" default:"front"`
+}
+
+// drawRack answers with the drawing of a rack.
+func (s *Server) drawRack(ctx context.Context, in *drawRackInput) (*huma.StreamResponse, error) {
+	var body []byte
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		r, err := findRack(tx, in.Name)
+		if err != nil {
+			return err
+		}
+		hosts, err := hostsInRack(tx, r.Rack)
+		body = drawElevation(r.Rack, hosts, in.Face)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		ctx.SetHeader("Content-Type", "image/svg+xml")
+		ctx.SetHeader("Content-Security-Policy", "default-src 'none'; frame-ancestors 'self'")
+		_, _ = ctx.BodyWriter().Write(body) // the client is gone if this fails
+	}}, nil
+}
+
+type cablingInput struct {
+	Rack string `query:"rack" doc:"Only the hosts of this rack" maxLength:"768"`
+}
+
+type cablingOutput struct {
+	Body hardware.Cabling
+}
+
+// cabling answers with the cables of all hosts or of a rack.
+func (s *Server) cabling(ctx context.Context, in *cablingInput) (*cablingOutput, error) {
+	var hosts []hardware.Wired
+	var racks []inventory.Rack
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		var site *string
+		if in.Rack != "" {
+			r, err := findRack(tx, in.Rack)
+			if err != nil {
+				return err
+			}
+			site, racks, in.Rack = &r.Site, []inventory.Rack{r.Rack}, r.ID
+		} else {
+			var err error
+			if racks, err = tx.ListRacks(); err != nil {
+				return err
+			}
+		}
+		all, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			h := &all[i]
+			if site != nil && h.Place.Site != *site || h.Place.Rack == "" && in.Rack != "" {
+				continue
+			}
+			w, err := wired(tx, h, in.Rack == "" || h.Place.RackID() == in.Rack)
+			if err != nil {
+				return err
+			}
+			hosts = append(hosts, w)
+		}
+		return nil
+	})
+	out := hardware.Cables(hosts, racks)
+	if in.Rack != "" {
+		out = ofRack(out, hosts, in.Rack)
+	}
+	return &cablingOutput{Body: out}, err
+}
+
+// wired reads what the ports of a host heard; with its past also the time before.
+func wired(tx inventory.Tx, h *inventory.Host, withPast bool) (hardware.Wired, error) {
+	n := 1
+	if withPast {
+		n = 2
+	}
+	seen, err := tx.ListInspections(h.ID, n)
+	w := hardware.Wired{Host: h}
+	for i, v := range seen {
+		if i == 0 {
+			w.At, w.Now = v.At, v.Hardware.Ports
+		} else {
+			w.Before = v.Hardware.Ports
+		}
+	}
+	return w, err
+}
+
+// ofRack leaves what is about hosts of one rack.
+func ofRack(c hardware.Cabling, hosts []hardware.Wired, rack string) hardware.Cabling {
+	isIn := map[string]bool{}
+	for _, w := range hosts {
+		isIn[w.Host.Name] = w.Host.Place.RackID() == rack
+	}
+	c.Links = slices.DeleteFunc(c.Links, func(l hardware.Link) bool { return l.Rack != rack })
+	c.Faults = slices.DeleteFunc(c.Faults, func(f hardware.CableFault) bool {
+		return !slices.ContainsFunc(f.Hosts, func(h string) bool { return isIn[h] })
+	})
+	return c
+}

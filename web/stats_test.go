@@ -1,0 +1,37 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStatsAreWhatWasSampled(t *testing.T) {
+	var asked time.Duration
+	r := newRig(t, func(c *Config) {
+		c.Samples = func(step time.Duration) []Sample {
+			asked = step
+			return []Sample{{At: testStart, DHCPReplies: 12.5}}
+		}
+	})
+	var got Stats
+	r.must(http.StatusOK, &got, "GET", "/api/v1/stats", "")
+	if asked != time.Minute || got.StepSeconds != 60 || len(got.Samples) != 1 || got.Samples[0].DHCPReplies != 12.5 {
+		t.Errorf("asked for %s, got %+v", asked, got)
+	}
+	r.must(http.StatusOK, &got, "GET", "/api/v1/stats?step=5", "")
+	if asked != 5*time.Second || got.StepSeconds != 5 {
+		t.Errorf("asked for %s, got %+v", asked, got)
+	}
+	r.must(http.StatusUnprocessableEntity, nil, "GET", "/api/v1/stats?step=7", "")
+}
+
+func TestAboutNamesWhatIsBuiltIn(t *testing.T) {
+	r := newRig(t, nil)
+	var got About
+	r.must(http.StatusOK, &got, "GET", "/api/v1/about", "")
+	if got.Version != "test" || !strings.HasPrefix(got.Go, "go") || !got.StartedAt.Equal(testStart) {
+		t.Errorf("got %+v", got)
+	}
+}

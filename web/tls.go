@@ -1,0 +1,83 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// TLSKeeper has the certificate of the admin door.
+type TLSKeeper interface {
+	TLSState() TLSState
+	// SetTLS checks and stores a certificate and its key, both PEM; they are in force at once.
+	SetTLS(cert, key []byte) error
+	// DropTLS takes what SetTLS stored away.
+	DropTLS() error
+}
+
+// Where the certificate of the admin door comes from.
+const (
+	TLSFiles    = "files"    // named in the settings
+	TLSUploaded = "uploaded" // through this API
+	TLSSite     = "site"     // signed by this site's own authority, for whatever address is asked
+)
+
+// TLSState is how the admin door speaks.
+type TLSState struct {
+	IsOn        bool      `json:"isOn" doc:"false: the door is on loopback and speaks without TLS"`
+	From        string    `json:"from,omitempty" enum:"files,uploaded,site" doc:"Where the certificate comes from; site is this site's own authority, which signs one for each address"`
+	Subject     string    `json:"subject,omitempty"`
+	Issuer      string    `json:"issuer,omitempty"`
+	Names       []string  `json:"names,omitempty" doc:"Names and addresses that it is good for"`
+	NotBefore   time.Time `json:"notBefore,omitzero"`
+	NotAfter    time.Time `json:"notAfter,omitzero"`
+	Fingerprint string    `json:"fingerprint,omitempty" doc:"SHA-256 of the certificate in hex; of the authority's where from is site"`
+	CA          string    `json:"ca,omitempty" doc:"The authority's certificate, PEM, where from is site; clients trust it with --ca-file"`
+	Refused     string    `json:"refused,omitempty" doc:"Why the newest files are not in force"`
+}
+
+// TLSPair is a certificate for the admin door.
+type TLSPair struct {
+	Certificate string `json:"certificate" maxLength:"65536" doc:"PEM, followed by those between it and its authority"`
+	Key         string `json:"key" maxLength:"65536" doc:"PEM; it is stored beside the database and never shown"`
+}
+
+// addTLS registers the operations on the certificate of the admin door.
+func (s *Server) addTLS() {
+	register(s, operation{
+		method: http.MethodGet, path: "/tls", id: "get-tls", tag: "tls", summary: "Show the certificate of the admin door", scope: ofNobody,
+	}, func(context.Context, *struct{}) (*one[TLSState], error) {
+		if s.cfg.TLS == nil {
+			return &one[TLSState]{}, nil
+		}
+		return &one[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
+	})
+	register(s, operation{
+		method: http.MethodPut, path: "/tls", id: "put-tls", tag: "tls", summary: "Give the admin door a certificate", needs: inventory.Admin,
+		about: "It is in force for the next connection.", errors: []int{http.StatusConflict},
+	}, func(_ context.Context, in *struct{ Body TLSPair }) (*one[TLSState], error) {
+		if s.cfg.TLS == nil {
+			return nil, errNoTLS()
+		}
+		if err := s.cfg.TLS.SetTLS([]byte(in.Body.Certificate), []byte(in.Body.Key)); err != nil {
+			return nil, err
+		}
+		return &one[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
+	})
+	register(s, operation{
+		method: http.MethodDelete, path: "/tls", id: "delete-tls", tag: "tls", summary: "Take an uploaded certificate away", needs: inventory.Admin,
+		about: "The site's own authority signs for the admin door again.", status: http.StatusNoContent, errors: []int{http.StatusConflict, http.StatusNotFound},
+	}, func(context.Context, *struct{}) (*struct{}, error) {
+		if s.cfg.TLS == nil {
+			return nil, errNoTLS()
+		}
+		return nil, s.cfg.TLS.DropTLS()
+	})
+}
+
+func errNoTLS() error {
+	return inventory.Errorf(inventory.Conflict, "the admin door speaks without TLS").
+		WithHint("start the server with --admin-listen on an address beyond loopback, or with --admin-tls-cert and --admin-tls-key")
+}

@@ -1,0 +1,83 @@
+package web
+
+import (
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// tries counts failed tries, and refuses more for a while when there were too many. It remembers a bounded number of those
+// who try; when there are more, the ones that have waited long enough are forgotten, and if there are none, all.
+type tries[K comparable] struct {
+	now   func() time.Time
+	every time.Duration
+	burst int
+
+	mu     sync.Mutex
+	failAt map[K]*rate.Limiter
+}
+
+func newTries[K comparable](now func() time.Time, every time.Duration, burst int) *tries[K] {
+	return &tries[K]{now: now, every: every, burst: burst, failAt: map[K]*rate.Limiter{}}
+}
+
+// allowed says when to try again, if that is not now.
+func (t *tries[K]) allowed(key K, msg string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.failAt[key]
+	if l == nil {
+		return nil
+	}
+	left := l.TokensAt(t.now())
+	if left >= 1 {
+		return nil
+	}
+	wait := max(time.Duration((1-left)*float64(t.every)).Round(time.Second), time.Second)
+	return &statusError{
+		status: http.StatusTooManyRequests, retryAfter: wait,
+		err: inventory.Errorf(inventory.Unavailable, "%s", msg).WithHint("wait %s", wait),
+	}
+}
+
+// failed counts a failed try.
+func (t *tries[K]) failed(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.failAt[key]
+	if l == nil {
+		if len(t.failAt) >= triedMax {
+			t.forget()
+		}
+		l = rate.NewLimiter(rate.Every(t.every), t.burst)
+		t.failAt[key] = l
+	}
+	l.AllowN(t.now(), 1)
+}
+
+func (t *tries[K]) forget() {
+	now := t.now()
+	for key, l := range t.failAt {
+		if l.TokensAt(now) >= float64(t.burst) {
+			delete(t.failAt, key)
+		}
+	}
+	if len(t.failAt) >= triedMax {
+		clear(t.failAt)
+	}
+}
+
+// sourceKey counts an IPv6 network as one source.
+func sourceKey(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return a
+}

@@ -1,0 +1,170 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// addUsers registers the operations on users. Passwords have one of their own: no other takes or tells them.
+func (s *Server) addUsers() {
+	now := s.cfg.Now
+	addNoun(s, noun[inventory.User]{
+		singular: "user", plural: "users", article: "a", needs: inventory.Admin, readNeeds: inventory.Admin,
+		name:    func(u inventory.User) string { return u.Name },
+		version: func(u inventory.User) int64 { return u.Version },
+		prepare: func(tx inventory.Tx, in *inventory.User, name string, old *inventory.User) error {
+			if err := sameName("user", &in.Name, name); err != nil {
+				return err
+			}
+			in.PasswordHash, in.HasPassword = "", false
+			if old != nil {
+				in.PasswordHash, in.HasPassword, in.LoginAt = old.PasswordHash, old.HasPassword, old.LoginAt
+				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
+			}
+			if in.Grants == nil {
+				in.Grants = inventory.Grants{}
+			}
+			if err := in.Validate(); err != nil {
+				return err
+			}
+			return checkGrants(tx, in.Grants)
+		},
+		find: func(tx inventory.Tx, name string) (inventory.User, error) { return tx.FindUser(name) },
+		list: func(tx inventory.Tx, p Page) (*listed[inventory.User], error) {
+			rows, err := tx.ListUsers(p.more())
+			return pageOf(rows, p.Limit, func(u inventory.User) string { return u.Name }), err
+		},
+		create: func(tx inventory.Tx, in *inventory.User) error { return tx.CreateUser(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.User) error {
+			return keepingAdmin(tx, in.Name, func() error {
+				if err := tx.UpdateUser(in, now()); err != nil || !in.IsDisabled {
+					return err
+				}
+				_, err := endLogins(tx, inventory.LoginFilter{User: in.Name}, "", "")
+				return err
+			})
+		},
+		remove: func(tx inventory.Tx, name string) error {
+			return keepingAdmin(tx, name, func() error { return tx.DeleteUser(name) })
+		},
+		burden: func(_ inventory.Tx, u inventory.User) (string, error) {
+			return "the password and the tokens of user " + u.Name + " are gone", nil
+		},
+	})
+	register(s, operation{
+		method: http.MethodPut, path: "/users/{name}/password", id: "put-password", tag: "users", summary: "Set a user's password", needs: anybody,
+		about: "One's own needs the old one, unless there is none; an admin may set anybody's. The user's other logins end.",
+		dry:   true, errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	}, s.putPassword)
+}
+
+// isWayIn reports whether a user can come in and be admin of everything.
+func isWayIn(u *inventory.User) bool {
+	return !u.IsDisabled && u.Grants.Everywhere() == inventory.Admin && (u.HasPassword || u.IsExternal())
+}
+
+// keepingAdmin runs a change of a user, and refuses it when the last who could come in as admin is gone with it.
+func keepingAdmin(tx inventory.Tx, name string, change func() error) error {
+	count := func() (n int, err error) {
+		users, err := tx.ListUsers(inventory.Page{})
+		for i := range users {
+			if isWayIn(&users[i]) {
+				n++
+			}
+		}
+		return n, err
+	}
+	before, err := count()
+	if err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	after, err := count()
+	if err == nil && before > 0 && after == 0 {
+		err = inventory.Errorf(inventory.Conflict, "user %s is the last admin who can log in", name).
+			WithHint("make another first: slipway user create NAME --role admin")
+	}
+	return err
+}
+
+type passwordInput struct {
+	NameRef
+	DryRun bool `query:"dryRun" doc:"Only check whether it could be set"`
+	Body   struct {
+		Password string `json:"password" maxLength:"1024" doc:"At least 10 characters"`
+		Old      string `json:"old,omitempty" maxLength:"1024" doc:"The password until now, for one's own"`
+	}
+}
+
+// putPassword hashes outside of the transaction: that takes long, and nobody else could write meanwhile.
+func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, error) {
+	c := callerOf(ctx)
+	isOwn, isAdmin := c.user == in.Name && c.token == "", c.grants.Everywhere() == inventory.Admin
+	if !isOwn && !isAdmin {
+		return nil, inventory.Errorf(inventory.Forbidden, "only an admin sets the password of another").WithHint("your own: PUT /api/v1/users/%s/password", orName(c.user))
+	}
+	var stored inventory.User
+	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) (err error) {
+		stored, err = tx.FindUser(in.Name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if stored.IsExternal() {
+		return nil, inventory.Errorf(inventory.Conflict, "user %s logs in elsewhere: %s vouches", stored.Name, inventory.Clean(stored.Issuer, 80)).
+			WithHint("change the password there")
+	}
+	if err := checkPassword(stored.Name, in.Body.Password); err != nil {
+		return nil, err
+	}
+	if isOwn && stored.HasPassword {
+		if err := s.keeper.checkOld(ctx, stored, in.Body.Old); err != nil {
+			return nil, err
+		}
+	}
+	if in.DryRun {
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true}}, nil
+	}
+	hash, err := s.keeper.hashes.hash(ctx, in.Body.Password)
+	if err != nil {
+		return nil, err
+	}
+	return &written{Status: http.StatusNoContent}, s.write(ctx, false, func(tx inventory.Tx) error {
+		u, err := tx.FindUser(in.Name)
+		if err != nil {
+			return err
+		}
+		if u.PasswordHash != stored.PasswordHash {
+			return inventory.Errorf(inventory.Conflict, "the password of user %s has changed meanwhile", u.Name).WithHint("try it again")
+		}
+		before := u
+		u.PasswordHash = hash
+		if err := tx.UpdateUser(&u, s.cfg.Now()); err != nil {
+			return err
+		}
+		edited(ctx, "user", u.Name, inventory.AuditUpdate, before, u, u.Version)
+		trailOf(ctx).fix("passwords are not kept")
+		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.login, ""); err != nil {
+			return err
+		}
+		return s.changed(ctx, tx, "user/"+u.Name, "password of user "+u.Name+" set")
+	})
+}
+
+// checkOld refuses a change of one's own password without the old one, and counts wrong ones like logins.
+func (k *keeper) checkOld(ctx context.Context, u inventory.User, old string) error {
+	if err := k.names.allowed(u.Name, "too many wrong passwords for this user"); err != nil {
+		return err
+	}
+	isRight, err := k.hashes.matches(ctx, u.PasswordHash, old)
+	if err != nil || isRight {
+		return err
+	}
+	k.names.failed(u.Name)
+	return inventory.Errorf(inventory.Forbidden, "the old password is another").WithHint("an admin can set a new one: slipway user password %s", u.Name)
+}
