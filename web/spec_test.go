@@ -122,7 +122,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 	n := 0
 	for template, item := range api.Paths {
-		if item.Get == nil || item.Get.Responses["200"].Content["application/json"] == nil {
+		if item.Get == nil || item.Get.Responses["200"] == nil || item.Get.Responses["200"].Content["application/json"] == nil {
 			continue
 		}
 		path := template
@@ -149,11 +149,17 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 				path = pathParameter.ReplaceAllString(strings.ReplaceAll(template, "{revision}", "1"), p.name)
 			}
 		}
-		if strings.Contains(path, "{") || path == "/api/v1/backup/status" {
-			continue // the rig has no sessions, leases and issues, whose lists are empty, and no backups
+		if strings.Contains(path, "{") || slices.Contains([]string{"/api/v1/backup/status", "/api/v1/logins", "/api/v1/stats", "/api/v1/subnets/rack1/snippets"}, path) {
+			continue // the rig has no sessions, leases and issues, whose lists are empty, no backups, samples and interfaces,
+			// and nobody who has logged in
 		}
 		n++
-		check(path, r.must(http.StatusOK, nil, "GET", path, "").body, template)
+		a := r.ask("GET", path, "")
+		if a.status != http.StatusOK {
+			t.Errorf("GET %s: status %d, want 200: %s", path, a.status, a.body)
+			continue
+		}
+		check(path, a.body, template)
 	}
 	if n < 60 {
 		t.Errorf("only %d answers were checked", n)
