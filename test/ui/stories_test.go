@@ -18,8 +18,8 @@ import (
 // A function for each file, so that one that failed can be run again by itself.
 
 func TestWatch(t *testing.T)     { stories(t, "watch.test.mjs") }
-func TestHosts(t *testing.T)     { stories(t, "hosts.test.mjs") }
-func TestLife(t *testing.T)      { stories(t, "life.test.mjs") }
+func TestHosts(t *testing.T)     { stories(long(t), "hosts.test.mjs") }
+func TestLife(t *testing.T)      { stories(long(t), "life.test.mjs") }
 func TestAccess(t *testing.T)    { stories(t, "access.test.mjs") }
 func TestHost(t *testing.T)      { stories(long(t), "host.test.mjs") }
 func TestShell(t *testing.T)     { stories(long(t), "shell.test.mjs") }
