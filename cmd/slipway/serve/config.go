@@ -69,7 +69,7 @@ type Quirk struct {
 func Default() Config {
 	return Config{
 		DataDir: "/var/lib/slipway", AdminListen: "127.0.0.1:8067", BootPort: 80, Mode: "auto", Unknown: string(inventory.UnknownDisk),
-		Advertise: true, CheckConflict: true, RecordConsoles: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
+		Advertise: true, CheckConflict: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
 	}
 }
 
