@@ -287,13 +287,15 @@ func TestEachLibraryHasItsOwner(t *testing.T) {
 	}
 }
 
+// owner finds the longest entry of owners that covers an import: a library may
+// belong to another package than its siblings of the same publisher.
 func owner(name string) (lib string, allowed []string) {
-	for lib, allowed := range owners {
-		if name == lib || strings.HasPrefix(name, lib+"/") {
-			return lib, allowed
+	for path, packages := range owners {
+		if (name == path || strings.HasPrefix(name, path+"/")) && len(path) > len(lib) {
+			lib, allowed = path, packages
 		}
 	}
-	return "", nil
+	return lib, allowed
 }
 
 func TestOnlyTestsImportTheConformanceSuite(t *testing.T) {
