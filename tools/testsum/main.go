@@ -1,5 +1,5 @@
 // Command testsum runs "go test -json" and says at the end how many tests passed, failed and were skipped; it prints
-// what failed in full and, for every skip, why.
+// what failed in full, for every skip why, and which tests took longest.
 //
 //	testsum [-tally FILE] go test -json ./...     run, print, and add the counts to FILE
 //	testsum -again ...                            run the few tests that failed once more, each by itself
@@ -13,6 +13,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -36,11 +38,18 @@ type counts struct {
 	Unsteady                []string // tests that failed once, and passed by themselves
 
 	failed  []test // without a test above them
+	slow    []test // the slowest, slowest first
 	isSound bool   // every package ran to its end, and where one failed, a test of it failed
 }
 
+// mostSlow is how many of the slowest tests are named.
+const mostSlow = 8
+
 // test is a test function, with its subtests.
-type test struct{ pkg, name string }
+type test struct {
+	pkg, name string
+	seconds   float64
+}
 
 func (c counts) String() string {
 	text := fmt.Sprintf("%d passed, %d failed, %d skipped", c.Passed, c.Failed, c.Skipped)
@@ -163,6 +172,9 @@ func only(command []string, t test) []string {
 
 // print shows the counts, and once more at the end, where a cut log still shows it, what went wrong.
 func (c *counts) print() {
+	for _, t := range c.slow {
+		fmt.Printf("slow: %.0f s %s %s\n", t.seconds, t.pkg, t.name)
+	}
 	for _, line := range c.Why {
 		fmt.Println(line)
 	}
@@ -235,11 +247,14 @@ func sum(in io.Reader, out io.Writer) counts {
 				continue
 			}
 			results[key] = e.Action
+			if !strings.Contains(e.Test, "/") && e.Elapsed >= 1 {
+				c.slow = append(c.slow, test{e.Package, e.Test, e.Elapsed})
+			}
 			switch e.Action {
 			case "fail":
 				bad[e.Package] = true
 				if !strings.Contains(e.Test, "/") {
-					c.failed = append(c.failed, test{e.Package, e.Test})
+					c.failed = append(c.failed, test{e.Package, e.Test, e.Elapsed})
 				}
 				fmt.Fprintf(out, "FAIL  %s\n%s", key, strings.Join(text[key], ""))
 				for _, line := range text[key] {
@@ -259,6 +274,8 @@ func sum(in io.Reader, out io.Writer) counts {
 			delete(text, key)
 		}
 	}
+	slices.SortFunc(c.slow, func(a, b test) int { return cmp.Compare(b.seconds, a.seconds) })
+	c.slow = c.slow[:min(len(c.slow), mostSlow)]
 	for key, result := range results {
 		switch {
 		case isParent[key]:
