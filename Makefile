@@ -16,7 +16,7 @@ TALLY   := build/tally
 export CGO_ENABLED = 1
 export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 
-.PHONY: help build ui lab check generate fmt test test-unit test-judges test-kube kube-binaries test-net test-vm test-ui test-long bench fuzz deps race clean
+.PHONY: help build ui lab check generate fmt test lane test-unit test-judges test-kube kube-binaries test-net test-vm test-ui test-long pictures bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -47,11 +47,19 @@ generate: ## what controller-gen makes of the custom resources: deep copies, CRD
 fmt: ## format all Go files
 	cd tools && $(GO) tool gofumpt -w $$(git -C .. ls-files '*.go' | sed 's|^|../|')
 
-test: ## everything: test-unit, test-judges, test-kube, test-net, test-ui, test-vm
+test: build/testsum ## everything: test-unit, test-judges, test-kube, test-net, test-ui, test-vm
 	@rm -f $(TALLY); mkdir -p build
+	@for t in build test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
-	@for t in test-unit test-judges test-kube test-net test-ui test-vm; do echo "== $$t"; $(MAKE) --no-print-directory $$t STORIES=short || failed=1; done; \
+	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-ui' >build/lane.log 2>&1 & lane=$$!; \
+	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges' || failed=1; \
+	 wait $$lane || failed=1; cat build/lane.log; \
+	 $(MAKE) --no-print-directory lane STAGES='test-vm' || failed=1; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
+
+# lane runs stages one after the other. Two lanes fit two cores: one computes, the other mostly waits.
+lane:
+	@for t in $(STAGES); do echo "== $$t $$(date +%T)"; $(MAKE) --no-print-directory $$t STORIES=short || failed=1; done; echo "== $$(date +%T)"; [ -z "$$failed" ]
 
 build/testsum: tools/testsum/main.go
 	@mkdir -p build && cd tools && $(GO) build -o ../$@ ./testsum
@@ -80,16 +88,21 @@ test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
 
 test-ui: build/testsum ## stories of the web UI in Chromium against a real server (root; Node 20 and npm, else they are skipped)
-	@tools/deps.sh install test-ui; tools/parts.sh build oidc-provider
+	@tools/deps.sh install test-ui; $(if $(STORIES),,tools/deps.sh install lab;) tools/parts.sh build oidc-provider
 	@$(MAKE) --no-print-directory ui || echo 'the web UI was not built, see above; its stories are skipped'
 	@$(MAKE) --no-print-directory build
-	@$(ROOT) env SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
+	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
 
-test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, Cluster API, ten minutes without an API server (root)
+test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, an arm64 board, HTTP Boot over IPv6, Cluster API, ten minutes without an API server (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./cmd/slipway/agentimage
 	@tools/parts.sh build capi-validators; $(MAKE) --no-print-directory kube-binaries
 	@$(ROOT) env SLIPWAY_KUBE=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/kube/capi ./test/kube/walkthrough ./test/kube/metal
+	@tools/arm64.sh && $(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 build/testsum $(GO) test -json -count=1 -p 1 -timeout 30m -run '$(if $(filter .,$(RUN)),TestARM64UEFI|TestUEFIOverIPv6,$(RUN))' ./test/vm
+
+pictures: ui build ## takes the pictures of docs/pictures anew (root, Chromium, pngquant)
+	@tools/deps.sh install pictures
+	@$(ROOT) node test/ui/pictures.mjs
 
 race: ## unit tests under the race detector
 	$(GO) test -race -run '$(RUN)' $(UNIT)

@@ -44,6 +44,9 @@ type Cache struct {
 	mu      sync.Mutex
 	pinned  map[inventory.Digest]int // placed by an import that has not registered it yet
 	loading map[string]chan struct{} // downloads by partial file; closed when done
+
+	signedMu sync.Mutex
+	signed   signatures
 }
 
 // New opens the artefact folder.

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -21,6 +23,9 @@ type Loader struct {
 	Data   []byte
 	SHA256 inventory.Digest
 	Path   string // the file it was read from
+
+	Signers []pxe.Signer // who signed it
+	Trusts  []string     // of a shim: the authorities that it accepts besides the firmware's
 }
 
 // LoaderProblem says why a name of the table is not served, or not from where the admin put it.
@@ -34,6 +39,7 @@ type LoaderProblem struct {
 // goroutines; a newer file needs a new LoadLoaders.
 type Loaders struct {
 	byName   map[string]Loader
+	trusted  []string // names of the certificates in the folders' trusted.pem
 	problems []LoaderProblem
 }
 
@@ -58,6 +64,21 @@ func LoadLoaders(dirs []string) (*Loaders, error) {
 	l := &Loaders{byName: map[string]Loader{}}
 	for _, row := range pxe.Loaders() {
 		l.load(row, dirs)
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, pxe.TrustedName)
+		data, err := readLoader(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var names []string
+		if err == nil {
+			names, err = pemNames(data)
+		}
+		if err != nil {
+			l.problems = append(l.problems, LoaderProblem{Name: pxe.TrustedName, Msg: path + " cannot be used: " + reason(err), Hint: "write the certificates in PEM"})
+		}
+		l.trusted = append(l.trusted, names...)
 	}
 	return l, nil
 }
@@ -85,7 +106,12 @@ func (l *Loaders) load(row pxe.LoaderName, dirs []string) {
 			continue
 		}
 		sum := sha256.Sum256(data)
-		l.byName[row.Name] = Loader{Name: row.Name, Type: row.Type, Data: data, SHA256: digestOf(sum[:]), Path: path}
+		found := Loader{Name: row.Name, Type: row.Type, Data: data, SHA256: digestOf(sum[:]), Path: path}
+		found.Signers, _ = signersOf(bytes.NewReader(data), int64(len(data)))
+		if strings.Contains(row.Name, "shim") {
+			found.Trusts = shimTrusts(data)
+		}
+		l.byName[row.Name] = found
 		return
 	}
 	for i := len(l.problems) - unusable; i < len(l.problems); i++ {
@@ -148,6 +174,17 @@ func (l *Loaders) Find(name string) (Loader, bool) {
 func (l *Loaders) Has(name string) bool {
 	_, ok := l.byName[name]
 	return ok
+}
+
+// IsSigned reports whether somebody signed a loader.
+func (l *Loaders) IsSigned(name string) bool { return len(l.byName[name].Signers) > 0 }
+
+// Trusts returns the authorities that a shim accepts; of pxe.TrustedName those of the site's own certificates.
+func (l *Loaders) Trusts(name string) []string {
+	if name == pxe.TrustedName {
+		return l.trusted
+	}
+	return l.byName[name].Trusts
 }
 
 // Names returns the names that are served, in the order of pxe's table.

@@ -119,6 +119,14 @@ type Port struct {
 	Neighbour *Neighbour `json:"neighbour,omitempty"`
 }
 
+// Heard is the ports of a host in its newest inspection and in the one before; each is absent when no port of it heard
+// anything by LLDP.
+type Heard struct {
+	At     time.Time // of the newest
+	Now    []Port
+	Before []Port
+}
+
 // Neighbour is what LLDP told on a port: the switch at the other end.
 type Neighbour struct {
 	Chassis         string `json:"chassis"` // id

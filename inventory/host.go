@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -62,6 +63,8 @@ type Host struct {
 	Profile string `json:"profile,omitempty"`
 	// ProfileRevision pins one revision of Profile; 0 follows the newest.
 	ProfileRevision int `json:"profileRevision,omitempty"`
+	// Port is the switch port that the host is pinned to, CIRCUIT@SWITCH; see PortName. The machine there is this host.
+	Port string `json:"port,omitempty"`
 	// DiskBoot overrides how this host is sent back to its own disk; empty asks the quirk table.
 	DiskBoot DiskBoot `json:"diskBoot,omitempty"`
 	// IsArmed allows the next boots to run a destructive installer, until it reports installed.
@@ -90,6 +93,18 @@ type Host struct {
 	// Version counts changes; it is the ETag, and an update with an old one is a Conflict.
 	Version int64 `json:"version"`
 }
+
+// The facts that relays tell of a host (option 82).
+const (
+	FactPort  = "port"  // switch port it was last heard on; see PortName
+	FactRelay = "relay" // the relay's address
+)
+
+// The facts that choose a host's way to boot.
+const (
+	FactSecureBoot    = "secureBoot"    // on or off, as the agent, the BMC or GRUB said; absent: not known
+	FactLoaderRefused = "loaderRefused" // the unsigned loader that was sent twice and did nothing
+)
 
 // NIC is one network port of a host.
 type NIC struct {
@@ -139,8 +154,8 @@ func (h *Host) Validate() error {
 	if !slices.Contains(States(), h.State) {
 		return Errorf(Invalid, "host %s: %q is not a state", h.Name, h.State).WithHint("states are %v", States())
 	}
-	if len(h.NICs) == 0 {
-		return Errorf(Invalid, "host %s has no NIC", h.Name).WithHint("give at least the MAC it boots from")
+	if len(h.NICs) == 0 && h.Port == "" {
+		return Errorf(Invalid, "host %s has no NIC", h.Name).WithHint("give at least the MAC it boots from, or the switch port it is on")
 	}
 	if len(h.NICs) > 64 {
 		return Errorf(Invalid, "host %s has %d NICs; at most 64 are allowed", h.Name, len(h.NICs))
@@ -190,6 +205,9 @@ func (h *Host) Validate() error {
 		return Errorf(Invalid, "host %s: %q is not a way to boot from disk", h.Name, h.DiskBoot).
 			WithHint("use %s, %s or %s", DiskNoOffer, DiskExit, DiskSanboot)
 	}
+	if err := CheckPort(h.Port); err != nil {
+		return err
+	}
 	if len(h.Taints) > 16 || len(h.KeepDisks) > 32 {
 		return Errorf(Invalid, "host %s: at most 16 taints and 32 disks to keep are allowed", h.Name)
 	}
@@ -233,6 +251,8 @@ func (h *Host) Attribute(key string) (values []string) {
 		return some(string(h.Firmware))
 	case "state":
 		return some(string(h.State))
+	case "port":
+		return some(cmp.Or(h.Facts[FactPort], h.Port))
 	case "site":
 		return some(h.Place.Site)
 	case "row":

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Kind says what sort of failure an Error is; the web door maps each kind to one HTTP status.
@@ -178,13 +179,16 @@ func CheckText(field, s string, limit int) error {
 	return nil
 }
 
-// Clean makes a text that a machine sent fit to store and show: control characters become spaces, invalid UTF-8 is
-// dropped, and what is longer than limit bytes is cut.
+// Clean makes a text that a machine sent fit to store and show: control characters become spaces, what turns the direction
+// of writing and invalid UTF-8 are dropped, and what is longer than limit bytes is cut.
 func Clean(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "")
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f {
+		switch {
+		case r < 0x20 || r == 0x7f:
 			return ' '
+		case unicode.Is(unicode.Bidi_Control, r): // "gpj.exe" would read as "exe.jpg"
+			return -1
 		}
 		return r
 	}, s))
@@ -198,6 +202,9 @@ func compareRange(a, b Range) int { return a.First.Compare(b.First) }
 
 // addrIn reports whether a lies in the prefix and is neither its network nor its broadcast address.
 func addrIn(p netip.Prefix, a netip.Addr) bool {
+	if p.Addr().Is6() {
+		return hostIn6(p, a)
+	}
 	return p.Contains(a) && a != p.Masked().Addr() && a != lastAddr(p)
 }
 

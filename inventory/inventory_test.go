@@ -169,3 +169,9 @@ func TestParseDigest(t *testing.T) {
 		wantKind(t, err, Invalid, "digest")
 	}
 }
+
+func TestCleanDropsWhatTurnsTheDirectionOfWriting(t *testing.T) {
+	if got := Clean("a\u202egnp.exe\u202c \u2066b\u2069\u200f", 100); got != "agnp.exe b" {
+		t.Errorf("it is %q", got)
+	}
+}

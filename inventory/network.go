@@ -14,8 +14,12 @@ type SubnetMode string
 const (
 	ModeFull         SubnetMode = "full"         // we are the DHCP server: ranges and reservations
 	ModeReservations SubnetMode = "reservations" // we answer only machines that have a reservation
+	ModeProxy        SubnetMode = "proxy"        // another server gives addresses, we only say what to boot
 	ModeOff          SubnetMode = "off"          // we stay silent
 )
+
+// SubnetModes returns all modes, the one that does most first.
+func SubnetModes() []SubnetMode { return []SubnetMode{ModeFull, ModeReservations, ModeProxy, ModeOff} }
 
 // UnknownPolicy says what happens to a machine that nobody has accepted yet.
 type UnknownPolicy string
@@ -27,7 +31,7 @@ const (
 	UnknownIgnore UnknownPolicy = "ignore" // give it an address and no boot options at all
 )
 
-// Subnet is an IPv4 network that Slipway serves.
+// Subnet is a network that Slipway serves, IPv4 or IPv6. A wire with both families has two subnets.
 type Subnet struct {
 	Name      string       `json:"name"`
 	CIDR      netip.Prefix `json:"cidr"`
@@ -45,6 +49,9 @@ type Subnet struct {
 	BootLeaseFor Duration      `json:"bootLeaseFor"` // for firmware and boot loaders
 	Unknown      UnknownPolicy `json:"unknown"`
 	Ranges       []Range       `json:"ranges,omitempty"`
+
+	Advertise Advertise `json:"advertise,omitempty"` // of an IPv6 subnet: managed, slaac or off
+	IsRouter  bool      `json:"isRouter,omitempty"`  // of an IPv6 subnet: this server is advertised as default router
 
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -80,14 +87,17 @@ func (s *Subnet) Validate() error {
 	if err := CheckName("subnet", s.Name); err != nil {
 		return err
 	}
+	if isDone, err := s.check6(); isDone || err != nil {
+		return err
+	}
 	if !s.CIDR.IsValid() || !s.CIDR.Addr().Is4() || s.CIDR.Bits() > 30 || s.CIDR.Bits() < 8 {
 		return Errorf(Invalid, "subnet %s: %q is not an IPv4 network between /8 and /30", s.Name, s.CIDR).At("cidr")
 	}
 	if s.CIDR != s.CIDR.Masked() {
 		return Errorf(Invalid, "subnet %s: %s has host bits set", s.Name, s.CIDR).At("cidr").WithHint("write %s", s.CIDR.Masked())
 	}
-	if !slices.Contains([]SubnetMode{ModeFull, ModeReservations, ModeOff}, s.Mode) {
-		return Errorf(Invalid, "subnet %s: %q is not a mode", s.Name, s.Mode).At("mode").WithHint("use full, reservations or off")
+	if !slices.Contains(SubnetModes(), s.Mode) {
+		return Errorf(Invalid, "subnet %s: %q is not a mode", s.Name, s.Mode).At("mode").WithHint("use full, reservations, proxy or off")
 	}
 	if !slices.Contains([]UnknownPolicy{UnknownDisk, UnknownWait, UnknownIgnore}, s.Unknown) {
 		return Errorf(Invalid, "subnet %s: %q does not say what to do with unknown machines", s.Name, s.Unknown).At("unknown").
@@ -138,13 +148,14 @@ func (s *Subnet) Validate() error {
 	return nil
 }
 
-// Reservation gives one machine one address for ever. Exactly one of MAC, ClientID and UUID says which machine.
+// Reservation gives one machine one address for ever. Exactly one of MAC, ClientID, UUID and Port says which machine.
 type Reservation struct {
 	Address   netip.Addr `json:"address"`
 	Subnet    string     `json:"subnet"`
 	MAC       MAC        `json:"mac,omitempty"`
 	ClientID  string     `json:"clientID,omitempty"` // option 61 in hex, as leases show it
 	UUID      string     `json:"uuid,omitempty"`     // option 97, lower case
+	Port      string     `json:"port,omitempty"`     // switch port: CIRCUIT@SWITCH, or CIRCUIT alone; see PortName
 	Hostname  string     `json:"hostname,omitempty"`
 	CreatedAt time.Time  `json:"createdAt"`
 	UpdatedAt time.Time  `json:"updatedAt"`
@@ -157,14 +168,14 @@ func (r *Reservation) Validate(s *Subnet) error {
 		return Errorf(Invalid, "reservation %s is not a host address of subnet %s (%s)", r.Address, s.Name, s.CIDR).At("address")
 	}
 	n := 0
-	for _, key := range []string{string(r.MAC), r.ClientID, r.UUID} {
+	for _, key := range []string{string(r.MAC), r.ClientID, r.UUID, r.Port} {
 		if key != "" {
 			n++
 		}
 	}
 	if n != 1 {
 		return Errorf(Invalid, "reservation %s names %d machines", r.Address, n).At("mac").
-			WithHint("give exactly one of mac, clientID and uuid")
+			WithHint("give exactly one of mac, clientID, uuid and port")
 	}
 	if r.MAC != "" {
 		if m, err := ParseMAC(string(r.MAC)); err != nil || m != r.MAC {
@@ -175,6 +186,9 @@ func (r *Reservation) Validate(s *Subnet) error {
 		if err := CheckName("host", r.Hostname); err != nil {
 			return err
 		}
+	}
+	if err := CheckText("port", r.Port, maxPortName); err != nil {
+		return err
 	}
 	return CheckText("clientID", r.ClientID, 512)
 }
@@ -196,7 +210,9 @@ type Lease struct {
 	Subnet    string     `json:"subnet"`
 	MAC       MAC        `json:"mac"`
 	ClientID  string     `json:"clientID,omitempty"` // option 61 in hex
+	IAID      uint32     `json:"iaid,omitempty"`     // of an IPv6 lease: the client's name for the interface; ClientID is its DUID
 	Hostname  string     `json:"hostname,omitempty"` // as the client says
+	Port      string     `json:"port,omitempty"`     // switch port that its relay named (option 82); see PortName
 	State     LeaseState `json:"state"`
 	IsBoot    bool       `json:"isBoot"` // given to firmware or a boot loader
 	StartsAt  time.Time  `json:"startsAt"`

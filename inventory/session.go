@@ -98,6 +98,8 @@ const (
 	EventStateChanged    = "state.changed"
 	EventCluster         = "cluster" // an attached cluster has another state: Subject is cluster/<name>
 	EventDHCPDecline     = "dhcp.decline"
+	EventDHCPRefused     = "dhcp.refused" // a limit for unknown machines left it without an address
+	EventDHCPBeside      = "dhcp.beside"  // another server gave it an address
 	EventDHCPRelease     = "dhcp.release"
 	EventConflict        = "address.conflict"
 	EventJoinRefused     = "join.refused" // a join token was used for something that it is not for
@@ -146,6 +148,8 @@ type Issue struct {
 const (
 	IssueIdentityConflict  = "identity-conflict"   // two hosts share a UUID or serial
 	IssueAddressConflict   = "address-conflict"    // somebody else answers for one of our addresses
+	IssueForeignDHCP       = "foreign-dhcp"        // another DHCP server answers on a network that is ours
+	IssueWrongPort         = "wrong-port"          // a machine is on another switch port than it is pinned to
 	IssuePoolExhausted     = "pool-exhausted"      // no address left to lease
 	IssueProfileTie        = "profile-tie"         // two profiles match with equal priority
 	IssueBootRefused       = "boot-refused"        // a boot could not be given: image, loader, memory
@@ -169,8 +173,13 @@ const (
 	IssueBootOrder         = "boot-order"    // the machine boots its old system instead of the network
 	IssueReplaced          = "host-replaced" // another machine has one of its NICs
 	IssueBurnIn            = "burn-in-failed"
-	IssueInstallLoop       = "install-loop" // too many installations in too short a time
-	IssueStalled           = "boot-stalled" // a boot stands still: its next sign did not come in time
+	IssueInstallLoop       = "install-loop"       // too many installations in too short a time
+	IssueStalled           = "boot-stalled"       // a boot stands still: its next sign did not come in time
+	IssueDisk              = "disk-full"          // the data directory has no room
+	IssueStore             = "store-unwritable"   // the database cannot be written: locked, read-only, disk full
+	IssueClock             = "clock-jumped"       // the clock was set by more than a minute
+	IssueInterface         = "interface-unserved" // nobody is answered on a boot interface: down, without address or subnet
+	IssueArtefact          = "artefact-damaged"   // a file of an image is missing or not what it was
 )
 
 // Token lets a program or person into the API. Only a SHA-256 of its secret is stored.

@@ -52,11 +52,14 @@ type HostTx interface {
 	FindHost(id HostID) (Host, error)
 	FindHostByName(name string) (Host, error)
 	FindHostByMAC(mac MAC) (Host, error)
+	// FindHostByPort finds the host that is pinned to a switch port; see PortName.
+	FindHostByPort(port string) (Host, error)
 	// FindHostsByHint returns the hosts with that UUID or serial; an empty hint matches none.
 	FindHostsByHint(uuid, serial string) ([]Host, error)
 	// ListHosts returns hosts ordered by name, which is also the Page's key.
 	ListHosts(f HostFilter, p Page) ([]Host, error)
 	CountHosts(f HostFilter) (int, error)
+	ListPlaces() ([]HostPlace, error) // of all hosts, ordered by name
 	// CreateHost and UpdateHost refuse a pinned profile that is not stored as Invalid.
 	CreateHost(h *Host, now time.Time) error
 	// UpdateHost stores every field but ClaimID and Machine, and the NICs; h.Version must be the stored one.
@@ -65,6 +68,13 @@ type HostTx interface {
 	// ListClaimable returns the hosts that are available, not claimed, adopted, protected or in maintenance, and have no open
 	// operation; those that are cordoned are among them. Each comes with the number of its newest inspection (0 for none), ordered by name.
 	ListClaimable() ([]Claimable, error)
+}
+
+// HostPlace is where a host stands: what racks of ten thousand are drawn from.
+type HostPlace struct {
+	ID    HostID
+	Name  string
+	Place Place
 }
 
 // Claimable is a host that could be claimed.
@@ -258,6 +268,8 @@ type HardwareTx interface {
 	FindInspection(h HostID, n int) (Inspection, error)
 	ListInspections(h HostID, limit int) ([]Inspection, error) // newest first; 0 means all
 	SaveInspection(i *Inspection) error                        // fills in N
+	// ListHeard returns what ports heard by LLDP, for each host that heard anything in its last two inspections.
+	ListHeard() (map[HostID]Heard, error)
 
 	SaveReport(r Report) error                                      // creates or overwrites
 	ListReports(h HostID, kind string, limit int) ([]Report, error) // newest first; "" means all kinds, 0 no limit

@@ -28,7 +28,7 @@ type SubnetUse struct {
 func (s *Subnet) Use(leases []Lease, reservations []Reservation, now time.Time) SubnetUse {
 	u := SubnetUse{Ranges: make([]RangeUse, len(s.Ranges))}
 	for i, r := range s.Ranges {
-		n := int(addressIndex(r.Last)-addressIndex(r.First)) + 1
+		n := r.Size()
 		u.Ranges[i] = RangeUse{First: r.First, Last: r.Last, Total: n, Free: n}
 	}
 	at := func(a netip.Addr) *RangeUse {
@@ -74,7 +74,15 @@ func (s *Subnet) Use(leases []Lease, reservations []Reservation, now time.Time) 
 	return u
 }
 
-func addressIndex(a netip.Addr) uint32 {
-	b := a.As4()
-	return binary.BigEndian.Uint32(b[:])
+// mostAddresses is the largest number of addresses that is told: more than JSON numbers hold exactly are as many.
+const mostAddresses = 1 << 53
+
+// Size is how many addresses are in the range, at most mostAddresses.
+func (r Range) Size() int {
+	first, last := r.First.As16(), r.Last.As16()
+	if [8]byte(first[:8]) != [8]byte(last[:8]) {
+		return mostAddresses
+	}
+	n := binary.BigEndian.Uint64(last[8:]) - binary.BigEndian.Uint64(first[8:])
+	return int(min(n, mostAddresses-1)) + 1
 }

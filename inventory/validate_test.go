@@ -95,11 +95,11 @@ func TestSubnetValidate(t *testing.T) {
 	testValidate(t, validSubnet, (*Subnet).Validate, []invalid[Subnet]{
 		{"no name", func(n *Subnet) { n.Name = "" }, "not a name for a subnet"},
 		{"no network", func(n *Subnet) { n.CIDR = netip.Prefix{} }, "not an IPv4 network"},
-		{"IPv6", prefix("fe80::/64"), "not an IPv4 network"},
+		{"IPv6 that is no network for machines", prefix("fe80::/64"), "not an IPv6 network"},
 		{"too small", prefix("10.0.0.0/31"), "between /8 and /30"},
 		{"too large", prefix("10.0.0.0/7"), "between /8 and /30"},
 		{"host bits", prefix("10.0.0.5/24"), "host bits"},
-		{"a mode that is none", func(n *Subnet) { n.Mode = "proxy" }, "proxy"},
+		{"a mode that is none", func(n *Subnet) { n.Mode = "mirror" }, "mirror"},
 		{"a policy that is none", func(n *Subnet) { n.Unknown = "" }, "unknown machines"},
 		{"gateway elsewhere", func(n *Subnet) { n.Gateway = at("10.0.1.1") }, "gateway 10.0.1.1"},
 		{"gateway on the network's address", func(n *Subnet) { n.Gateway = at("10.0.0.0") }, "gateway"},

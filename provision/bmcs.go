@@ -39,7 +39,7 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 		}
 		_ = d.Close()
 	}
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := e.write(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(b.HostID)
 		if err != nil {
 			return err
@@ -193,6 +193,11 @@ func (e *Engine) WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc
 		return inventory.Errorf(inventory.NotFound, "host %s has no controller", h.Name).WithHint("name it with: slipway host bmc %s --driver redfish --address https://...", h.Name)
 	}
 	return fn(p.driver, p.record)
+}
+
+// NotePower stores what the controller of a host said of its power when somebody else than the engine asked.
+func (e *Engine) NotePower(ctx context.Context, h inventory.Host, is inventory.PowerState) {
+	e.notePower(ctx, &h, powering{}, is, nil)
 }
 
 // RotateBMC gives the account of a host's controller a new random password.
@@ -376,7 +381,7 @@ func (e *Engine) pollOnce(ctx context.Context, slots chan struct{}, workers *syn
 // CancelOperation ends what is being done with a host. The host stays in its state, quarantined where that would not be
 // safe to go on from.
 func (e *Engine) CancelOperation(ctx context.Context, id, by string) (op inventory.Operation, err error) {
-	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, func(tx inventory.Tx) error {
 		if op, err = tx.FindOperation(id); err != nil {
 			return err
 		}

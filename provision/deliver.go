@@ -275,6 +275,8 @@ func (e *Engine) stranger(tx inventory.Tx, d *delivery) error {
 	}
 	l, err := tx.FindLease(d.Source)
 	switch {
+	case isKind(err, inventory.NotFound) && slices.Contains(d.host.MACs(), d.neighbour) && isBeside(tx, d.session.Subnet):
+		return nil // another server gave the address, and our own network says that the host has it
 	case err != nil:
 		return refuse("%s holds no lease of ours", d.Source)
 	case !slices.Contains(d.host.MACs(), l.MAC):

@@ -31,7 +31,7 @@ func (e *Engine) newHost(c pxe.Client) inventory.Host {
 	return inventory.Host{
 		ID: e.cfg.NewID(), Name: "host-" + strings.ReplaceAll(string(c.MAC), ":", ""), State: inventory.Discovered, StateSinceAt: now,
 		StateReason: "heard for the first time; not accepted yet", Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
-		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true}},
+		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true}}, Facts: withPort(nil, c),
 	}
 }
 

@@ -205,6 +205,9 @@ func (j *job) late() error {
 		if seen := j.lastSign(); seen != "" {
 			f.reason += "; " + seen
 		}
+		if why, ok := j.e.likeliest(j.tx, j.host.ID, ""); ok {
+			f.reason, f.hint = f.reason+"; likely: "+why.Sentence, why.Hint
+		}
 	}
 	if j.op.Step == inventory.StepWipe && j.isUntouched() {
 		f.reason += "; it has not begun, and the machine is restarted"

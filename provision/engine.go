@@ -28,14 +28,18 @@ import (
 // Config is everything an Engine needs.
 type Config struct {
 	Store   inventory.Store
-	Loaders func(name string) bool                      // which boot files exist
-	Quirks  []pxe.Quirk                                 // in force: the built-in rows, then the admin's
-	Vendor  func(m inventory.MAC) string                // who made a network card; "" when unknown
-	Policy  func(subnet string) inventory.UnknownPolicy // what to do with machines that are not accepted
-	NewID   func() inventory.HostID                     // draws host ids (UUID version 7)
-	Now     func() time.Time
-	Log     *slog.Logger
-	Breaker Breaker
+	Loaders func(name string) bool // which boot files exist
+	// Signatures tells who signed boot files and kernels; nil functions know nothing.
+	Signatures pxe.Signatures
+	// BootMenu is how long people may choose at the consoles of accepted hosts; 0: there is no menu.
+	BootMenu time.Duration
+	Quirks   []pxe.Quirk                                 // in force: the built-in rows, then the admin's
+	Vendor   func(m inventory.MAC) string                // who made a network card; "" when unknown
+	Policy   func(subnet string) inventory.UnknownPolicy // what to do with machines that are not accepted
+	NewID    func() inventory.HostID                     // draws host ids (UUID version 7)
+	Now      func() time.Time
+	Log      *slog.Logger
+	Breaker  Breaker
 	// Renderer renders configurations; nil renders none. Secrets opens what they refer to, and Join mints the tokens of
 	// those that join a cluster; nil mints none.
 	Renderer *render.Renderer
@@ -61,6 +65,11 @@ type Config struct {
 	InstallsPerHour int
 	// Deadlines replace how long steps of operations and of boots may take, by their names: see StepNames.
 	Deadlines map[string]time.Duration
+	// Wire is the record of what machines said, nil when there is none; Ours returns our addresses, and BootPort is the TCP
+	// port of the boot door. They are what diagnoses are made of.
+	Wire     Wire
+	Ours     func() []netip.Addr
+	BootPort int
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
 	KeepHistory time.Duration
 }

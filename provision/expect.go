@@ -198,7 +198,11 @@ func (e *Engine) watchBoots(ctx context.Context) error {
 		}
 		for _, s := range begun {
 			next, _ := e.signOf(&s)
-			if err := e.openIssue(tx, stall(&s, next)); err != nil {
+			i := stall(&s, next)
+			if why, ok := e.likeliest(tx, s.HostID, s.MAC); ok {
+				i.Cause, i.Hint = i.Cause+". Likely: "+why.Sentence, why.Hint
+			}
+			if err := e.openIssue(tx, i); err != nil {
 				return err
 			}
 		}

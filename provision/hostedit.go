@@ -69,7 +69,7 @@ func (e *Engine) takeSaid(h *inventory.Host, in inventory.Host) {
 	h.Name, h.Profile, h.ProfileRevision, h.DiskBoot = in.Name, in.Profile, in.ProfileRevision, in.DiskBoot
 	h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product = in.UUID, in.Serial, in.AssetTag, in.Manufacturer, in.Product
 	h.Place, h.Labels, h.Taints, h.RootDisk, h.KeepDisks, h.IsCordoned = in.Place, maps.Clone(in.Labels), in.Taints, in.RootDisk, in.KeepDisks, in.IsCordoned
-	h.IsRetained = in.IsRetained
+	h.IsRetained, h.Port = in.IsRetained, in.Port
 	if len(in.NICs) == 0 {
 		return
 	}

@@ -181,7 +181,7 @@ func (j *job) learn(hw inventory.Hardware) error {
 	}
 	for k, v := range map[string]string{
 		"cpu": hw.CPU.Model, "threads": fmt.Sprint(hw.CPU.Threads), "disks": fmt.Sprint(len(hw.Disks)), "biosVersion": hw.Firmware.Version,
-		"switch": switchOf(&hw, h),
+		"switch": switchOf(&hw, h), inventory.FactSecureBoot: secureBootOf(&hw.Firmware),
 	} {
 		if v != "" {
 			h.Facts[k] = inventory.Clean(v, 120)

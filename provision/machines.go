@@ -21,7 +21,7 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, by stri
 	if err := m.Validate(); err != nil {
 		return m, err
 	}
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := e.write(ctx, func(tx inventory.Tx) error {
 		if m.Owner != "" {
 			if old, err := tx.FindMachineByOwner(m.Owner); err == nil {
 				m = old
@@ -68,7 +68,7 @@ func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
 // DeleteMachine asks for the end of a machine: its host is fenced, wiped and free again. With force nothing of that is
 // waited for, and the host is quarantined. Asking again is harmless.
 func (e *Engine) DeleteMachine(ctx context.Context, name string, force bool, by string) (m inventory.Machine, err error) {
-	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func (j *job) phase() inventory.MachinePhase {
 
 // AckHook acknowledges a hook, so that the step it blocks goes on. Every hook of the step by that owner counts.
 func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (m inventory.Machine, err error) {
-	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -296,7 +296,7 @@ func (e *Engine) wakeOperation(tx inventory.Tx, h inventory.HostID) error {
 
 // RetryMachine lets a machine that has failed try again, on any host.
 func (e *Engine) RetryMachine(ctx context.Context, name, by string) (m inventory.Machine, err error) {
-	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -316,7 +316,7 @@ func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inv
 	if err := m.Validate(); err != nil {
 		return m, err
 	}
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := e.write(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(host)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -18,6 +19,14 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 		// The store cannot be read: the machine still gets an address, and asks again.
 		e.cfg.Log.Error("boot not decided", "mac", c.MAC, "err", err)
 		return pxe.Reply{}
+	}
+	if known, err = e.atPort(ctx, c, known); err != nil {
+		e.cfg.Log.Error("host of switch port not found", "mac", c.MAC, "port", c.Port, "err", err)
+	}
+	if known.host != nil {
+		if problem := e.heardOn(known.host, c); problem != nil {
+			known.plan.Problem, known.plan.Work = problem, nil
+		}
 	}
 	d := pxe.Decide(c, known.host, known.plan, e.cfg.Now())
 	if known.host == nil && e.sessions.hostOf(c.MAC) == "" {
@@ -126,7 +135,7 @@ func (e *Engine) Note(_ context.Context, c pxe.Client, kind, detail string) {
 // Transferring notes that a boot file began to be sent.
 func (e *Engine) Transferring(t pxe.Transfer) {
 	kind := inventory.EventLoaderStarted
-	if !pxe.IsLoader(t.Name) {
+	if !pxe.IsLoader(t.Name) || strings.HasPrefix(t.Name, "memtest.") {
 		return // artefacts come in many ranges; their end is enough
 	}
 	e.transfer(t, kind, fmt.Sprintf("%s over %s", t.Name, t.Proto))
@@ -136,17 +145,28 @@ func (e *Engine) Transferring(t pxe.Transfer) {
 func (e *Engine) Transferred(t pxe.Transfer) {
 	sent, failed := inventory.EventLoaderSent, inventory.EventLoaderFailed
 	if !pxe.IsLoader(t.Name) {
-		sent, failed = inventory.EventArtefactSent, inventory.EventArtefactFailed
+		if t.Err != nil && t.Size == 0 && pxe.IsProbe(t.Name) {
+			return // it goes on to the next name
+		}
+		title, isArtefact := pxe.TitleOf(t.Name)
+		if !isArtefact && t.Err == nil {
+			return // a script: that it was asked for is in the timeline
+		}
+		t.Name, sent, failed = title, inventory.EventArtefactSent, inventory.EventArtefactFailed
 	}
 	if t.Err != nil {
 		e.transfer(t, failed, fmt.Sprintf("%s over %s stopped at %d of %d bytes: %v", t.Name, t.Proto, t.Bytes, t.Size, t.Err))
 		return
 	}
-	e.transfer(t, sent, fmt.Sprintf("%s over %s, %d bytes in %s", t.Name, t.Proto, t.Bytes, t.Took.Round(1e6)))
+	text := fmt.Sprintf("%s over %s, %d bytes in %s", t.Name, t.Proto, t.Bytes, t.Took.Round(1e6))
+	if t.Resent > 0 {
+		text += fmt.Sprintf(", %d blocks were lost and sent again", t.Resent)
+	}
+	e.transfer(t, sent, text)
 }
 
 func (e *Engine) transfer(t pxe.Transfer, kind, detail string) {
-	s, ok := e.sessions.at(t.Source)
+	s, ok := e.sessionAt(t.Source)
 	if !ok || t.Session != "" && t.Session != s.ID {
 		return // no boot of ours: somebody fetched the file by hand
 	}
@@ -154,7 +174,7 @@ func (e *Engine) transfer(t pxe.Transfer, kind, detail string) {
 	e.recorder.take(note{session: s, event: inventory.Event{
 		At: e.cfg.Now(), Kind: kind, SessionID: s.ID, MAC: s.MAC,
 		HostID: s.HostID, Detail: inventory.Clean(detail, 500),
-		Data: map[string]any{"name": t.Name, "proto": t.Proto, "bytes": t.Bytes, "size": t.Size, "seconds": t.Took.Seconds()},
+		Data: map[string]any{"name": t.Name, "proto": t.Proto, "bytes": t.Bytes, "size": t.Size, "seconds": t.Took.Seconds(), "resent": t.Resent},
 	}})
 }
 

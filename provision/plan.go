@@ -41,14 +41,22 @@ func (e *Engine) known(tx inventory.Tx, mac inventory.MAC, subnet string) (known
 }
 
 func (e *Engine) emptyPlan(subnet string) pxe.Plan {
-	return pxe.Plan{Policy: e.cfg.Policy(subnet), Quirks: e.cfg.Quirks, Loaders: e.cfg.Loaders}
+	return pxe.Plan{Policy: e.cfg.Policy(subnet), Quirks: e.cfg.Quirks, Loaders: e.cfg.Loaders, Signatures: e.cfg.Signatures, MenuFor: e.cfg.BootMenu}
 }
 
 // planFor finds the profile and image of a host. What stands in the way becomes the plan's Problem.
 func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error) {
 	p := e.emptyPlan(subnet)
+	if p.Problem = portProblem(h); p.Problem != nil {
+		return p, nil
+	}
 	if err := e.withWork(tx, h, &p); err != nil {
 		return p, err
+	}
+	if p.MenuFor > 0 {
+		if rescue, err := tx.FindImage(inventory.AgentImage(h.Arch)); err == nil {
+			p.Rescue = &rescue
+		}
 	}
 	profile, problem, err := e.profileOf(tx, h)
 	if err != nil || problem != nil {
@@ -200,10 +208,10 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 		if err != nil {
 			return err
 		}
-		if p, _, err = e.withConfig(tx, &h, p, h.NICs[0].MAC); err != nil {
+		if p, _, err = e.withConfig(tx, &h, p, firstMAC(&h)); err != nil {
 			return err
 		}
-		c := pxe.Client{Stage: pxe.StageFirmware, MAC: h.NICs[0].MAC, Arch: h.Arch, Firmware: h.Firmware, Address: s.Address, Subnet: s.Subnet}
+		c := pxe.Client{Stage: pxe.StageFirmware, MAC: firstMAC(&h), Arch: h.Arch, Firmware: h.Firmware, Address: s.Address, Subnet: s.Subnet}
 		loader := pxe.Decide(c, &h, p, e.cfg.Now()).Loader
 		c.Stage = pxe.StageIPXE
 		c.Identity = &pxe.Identity{UUID: h.UUID, Serial: h.Serial, Manufacturer: h.Manufacturer, Product: h.Product, MemoryMiB: h.MemoryMiB}
@@ -219,4 +227,12 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 		return nil
 	})
 	return x, err
+}
+
+// firstMAC is the MAC that a host is asked about; "" of one that is known by its switch port only.
+func firstMAC(h *inventory.Host) inventory.MAC {
+	if len(h.NICs) == 0 {
+		return ""
+	}
+	return h.NICs[0].MAC
 }

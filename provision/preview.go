@@ -67,7 +67,7 @@ func bootMAC(h *inventory.Host) inventory.MAC {
 			return n.MAC
 		}
 	}
-	return h.NICs[0].MAC
+	return firstMAC(h)
 }
 
 // Preview returns what the host would be given now, or with a draft of a profile. It changes nothing.

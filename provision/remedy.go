@@ -33,7 +33,7 @@ func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, by s
 
 // remedied runs fn on a machine that has a host.
 func (e *Engine) remedied(ctx context.Context, name string, fn func(inventory.Tx, *inventory.Machine, *inventory.Host) error) (m inventory.Machine, err error) {
-	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}

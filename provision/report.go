@@ -231,8 +231,33 @@ func (e *Engine) end(s inventory.BootSession, outcome inventory.Outcome, why str
 			}
 			s = stored
 		}
+		if outcome == inventory.OutcomeAbandoned && isWorkDone(tx, &s) {
+			outcome, why = inventory.OutcomeArrived, "our agent has done its work"
+		}
 		return e.endIn(tx, &s, outcome, why)
 	}})
+}
+
+// isWorkDone reports whether a boot was one of our agent that did what it was for. Its machine is switched off or
+// restarted then, and the agent does not always get to say that it leaves.
+func isWorkDone(tx inventory.Tx, s *inventory.BootSession) bool {
+	if s.Boot != string(pxe.BootAgent) || s.Operation == "" {
+		return false
+	}
+	op, err := tx.FindOperation(s.Operation)
+	return err == nil && isAfterAgent(&op)
+}
+
+// isAfterAgent reports whether an operation is past all that our agent does, as it should be.
+func isAfterAgent(op *inventory.Operation) bool {
+	if !op.IsOpen() {
+		return op.State == inventory.OpDone
+	}
+	switch op.Step {
+	case inventory.StepReboot, inventory.StepFirstBoot, inventory.StepPostJoin, inventory.StepPreRelease, inventory.StepRest:
+		return true
+	}
+	return false
 }
 
 // endIn ends a session in a transaction.
@@ -240,6 +265,9 @@ func (e *Engine) endIn(tx inventory.Tx, s *inventory.BootSession, outcome invent
 	s.Outcome, s.EndedAt = outcome, e.cfg.Now()
 	if err := tx.SaveSession(*s); err != nil {
 		return fmt.Errorf("store boot session: %w", err)
+	}
+	if err := e.learnRefusal(tx, s); err != nil {
+		return err
 	}
 	return tx.AddEvent(&inventory.Event{
 		At: s.EndedAt, Kind: inventory.EventSessionEnded, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
@@ -269,7 +297,11 @@ func (e *Engine) Sweep(ctx context.Context) error {
 			if cur, ok := e.sessions.of(old[i].MAC); ok && cur.ID == old[i].ID {
 				continue
 			}
-			if err := e.endIn(tx, &old[i], inventory.OutcomeAbandoned, "no sign of it since "+old[i].Step); err != nil {
+			outcome, why := inventory.OutcomeAbandoned, "no sign of it since "+old[i].Step
+			if isWorkDone(tx, &old[i]) {
+				outcome, why = inventory.OutcomeArrived, "our agent has done its work"
+			}
+			if err := e.endIn(tx, &old[i], outcome, why); err != nil {
 				return err
 			}
 		}

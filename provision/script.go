@@ -14,7 +14,7 @@ import (
 // Ask returns the small script that makes iPXE report what the machine is and fetch its decision. The session may be
 // "": a machine that found the script by itself is known by the MAC that it reports.
 func (e *Engine) Ask(_ context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error) {
-	if running, ok := e.sessions.at(source); s == "" && ok {
+	if running, ok := e.sessionAt(source); s == "" && ok {
 		s = running.ID
 	}
 	return pxe.AskScript(base, s), nil
@@ -24,7 +24,7 @@ func (e *Engine) Ask(_ context.Context, s inventory.SessionID, source netip.Addr
 // host's new facts and state, the session, events, issues) is on disk before the script is returned, so that a killed
 // server knows what it has let loose.
 func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Client, base string) ([]byte, error) {
-	if running, ok := e.sessions.at(c.Address); ok && c.MAC == "" {
+	if running, ok := e.sessionAt(c.Address); ok && c.MAC == "" {
 		c.MAC = running.MAC
 	}
 	var (
@@ -56,6 +56,9 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 			return err
 		}
 		s.HostID = h.ID
+		if err := e.saidSecureBoot(tx, &h, c.SecureBoot); err != nil {
+			return err
+		}
 		p, config, err := e.withConfig(tx, &h, p, c.MAC)
 		if err != nil {
 			return err
@@ -68,6 +71,7 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 				return err
 			}
 		}
+		p = pxe.Chosen(c, &h, p)
 		d := pxe.Decide(c, &h, p, e.cfg.Now())
 		if d.Boot == pxe.BootImage {
 			if err := e.restrain(tx, &h, &s, p); err != nil {
@@ -160,6 +164,8 @@ func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
 	switch {
 	case isLeased && slices.Contains(h.MACs(), l.MAC):
 		return nil
+	case !isLeased && isBeside(tx, c.Subnet) && e.isNeighbour(&h, c.Address):
+		return nil // another server gave it the address, and our own network says that the host has it
 	case isLeased, isRunning && cur.Subnet != "" && cur.Address.IsValid() && cur.Address != c.Address:
 		return inventory.Errorf(inventory.Forbidden, "%s is not the address of %s", c.Address, h.Name).
 			WithHint("let it ask DHCP for its address and boot from there")

@@ -17,7 +17,7 @@ func (e *Engine) changed(ctx context.Context, id inventory.HostID, fn func(inven
 
 // change runs fn on a host in one transaction and returns the host as stored.
 func (e *Engine) change(ctx context.Context, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
-	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, func(tx inventory.Tx) error {
 		if h, err = tx.FindHost(id); err != nil {
 			return err
 		}

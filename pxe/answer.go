@@ -12,6 +12,10 @@ import (
 // ProxyDHCP server (its setting no-pxedhcp).
 var noProxyWait = [...]byte{0xb0, 0x01, 0x01}
 
+// useBootFile is option 43 with discovery control 8: use the boot file as it is named, and search no boot server (PXE
+// 2.1 section 2.2.3).
+var useBootFile = [...]byte{6, 1, 8, 0xff}
+
 // Answer says what DHCP adds to an answer so that the machine boots as decided. base is our boot server as that
 // machine reaches it, such as http://10.0.0.1.
 //
@@ -24,11 +28,18 @@ func Answer(c Client, d Decision, s inventory.SessionID, base string) Reply {
 	}
 	switch {
 	case c.Stage == StageIPXE:
+		if c.IsProxy { // without siaddr it would ask port 4011 and ignore the answer
+			return Reply{Next: c.Server, File: URL(base, s, "ask"), Class: "PXEClient"}
+		}
 		return Reply{Next: c.Server, File: URL(base, s, "ask"), IPXE: append([]byte(nil), noProxyWait[:]...)}
+	case c.Stage == StageFirmware && d.Chain == ChainPXELinux: // U-Boot names its files itself, and asks siaddr for them
+		return Reply{Next: c.Server}
 	case c.Stage != StageFirmware || d.Loader == "":
 		return Reply{}
 	case c.IsHTTP():
 		return Reply{File: URL(base, s, d.Loader), Class: "HTTPClient"}
+	case c.IsProxy: // EDK2 takes a proxy's offer that says to skip discovery before all others
+		return Reply{Next: c.Server, File: d.Loader, Class: "PXEClient", PXE: append([]byte(nil), useBootFile[:]...)}
 	}
 	return Reply{Next: c.Server, File: d.Loader}
 }
@@ -44,8 +55,10 @@ func URL(base string, s inventory.SessionID, parts ...string) string {
 		b.WriteString(url.PathEscape(string(s)))
 	}
 	for _, p := range parts {
-		b.WriteByte('/')
-		b.WriteString(url.PathEscape(p))
+		for _, word := range strings.Split(p, "/") { // loaders of a distribution lie in a folder
+			b.WriteByte('/')
+			b.WriteString(url.PathEscape(word))
+		}
 	}
 	return b.String()
 }

@@ -29,9 +29,9 @@ func Decide(c Client, h *inventory.Host, p Plan, now time.Time) Decision {
 	a := asked{c: c, h: h, p: p, quirk: QuirkFor(p.Quirks, h, c.Firmware), isIdentified: isIdentified(h, now)}
 	d := a.decide()
 	if c.Stage == StageFirmware {
-		d = a.withLoader(d)
+		return a.withLoader(d)
 	}
-	return d
+	return a.offerMenu(d)
 }
 
 // asked is one question to Decide.
@@ -182,6 +182,9 @@ func (a asked) lacking(i *inventory.Image) (Decision, bool) {
 	if a.c.Identity != nil && a.c.Identity.MemoryMiB > 0 {
 		memory = a.c.Identity.MemoryMiB
 	}
+	if reason, hint := untrusted(a.question(i), i.Name); reason != "" && !isBIOS {
+		return Decision{Boot: BootWait, Again: AskAgain, IsTrap: true, Reason: reason, Hint: hint}, true
+	}
 	// What firmware keeps for itself is missing from the figure: up to a sixteenth is forgiven.
 	if memory > 0 && memory+memory/16 < i.MemoryMiB {
 		return Decision{
@@ -218,7 +221,7 @@ func (a asked) disk(reason, hint string) Decision {
 		d.Disk = a.h.DiskBoot
 	}
 	isBIOS := a.firmware() == inventory.BIOS
-	inScript := a.c.Identity != nil || !a.isIdentified
+	inScript := a.c.Identity != nil || !a.isIdentified || hasMenu(a.h, a.p)
 	switch {
 	case d.Disk != "" && d.Disk != inventory.DiskNoOffer:
 	case inScript && isBIOS:
@@ -238,23 +241,58 @@ func (a asked) withLoader(d Decision) Decision {
 		return d
 	}
 	has := func(name string) bool { return a.p.Loaders != nil && a.p.Loaders(name) }
-	candidates := Candidates(a.c.Firmware, a.c.Arch)
 	if a.quirk.Loader != "" && has(a.quirk.Loader) {
-		d.Loader = a.quirk.Loader
+		d.Loader, d.Chain = a.quirk.Loader, chainOf(a.quirk.Loader)
 		return d
 	}
-	for _, l := range candidates {
-		if has(l.Name) {
-			d.Loader = l.Name
-			return d
-		}
+	w := ChainFor(a.question(a.image(d)))
+	if w.Chain != "" {
+		d.Loader, d.Chain = w.Loader, w.Chain
+		return d
 	}
 	if d.Boot == BootDisk {
 		d.Disk = inventory.DiskNoOffer
 		return d
 	}
 	return Decision{
-		Boot: BootIgnore, IsTrap: true, Hint: missingLoader(candidates),
-		Reason: fmt.Sprintf("no boot file for %s; it would get: %s", a.c.machineWords(), d.Reason),
+		Boot: BootIgnore, IsTrap: true, Hint: w.Hint,
+		Reason: fmt.Sprintf("%s for %s; it would get: %s", w.Reason, a.c.machineWords(), d.Reason),
 	}
+}
+
+// image is what a decision boots, nil when that is no image.
+func (a asked) image(d Decision) *inventory.Image {
+	switch d.Boot {
+	case BootImage:
+		return a.p.Image
+	case BootAgent:
+		return a.p.Work.Agent
+	}
+	return nil
+}
+
+// question is what the chain is chosen by, for an image or none.
+func (a asked) question(i *inventory.Image) Question {
+	sig := a.p.Signatures
+	q := Question{
+		Firmware: a.firmware(), Arch: a.c.Arch, IsHTTP: a.c.IsHTTP(), IsUBoot: a.c.IsUBoot(), SecureBoot: a.c.SecureBoot,
+		Loaded: Loaded{Has: a.p.Loaders, IsSigned: sig.IsSigned, Trusts: sig.Trusts},
+	}
+	if a.h != nil {
+		if q.SecureBoot == "" {
+			q.SecureBoot = a.h.Facts[inventory.FactSecureBoot]
+		}
+		q.IsRefused = a.h.Facts[inventory.FactLoaderRefused] != ""
+		if q.Arch == "" {
+			q.Arch = a.h.Arch
+		}
+	}
+	if i != nil && sig.OfKernel != nil {
+		for _, f := range i.Files {
+			if f.Role == inventory.RoleKernel {
+				q.Signers, q.IsRead = sig.OfKernel(f.Digest)
+			}
+		}
+	}
+	return q
 }

@@ -171,7 +171,8 @@ func TestDecide(t *testing.T) {
 		{"without snponly.efi it is ipxe.efi", uefi(), host(), plan(live, only("ipxe.efi ")), "image ipxe.efi", ""},
 		{"without any loader an image is refused", uefi(), host(), plan(live, none), "ignore T", "package ipxe"},
 		{"without an arm64 loader the hint names the file", arm64, host(), plan(live, only("undionly.kpxe")), "ignore T", "snponly-arm64.efi"},
-		{"firmware we cannot boot is refused", Client{Stage: StageFirmware, ArchCode: 22, Arch: inventory.ARM64}, host(), plan(live, func(p *Plan) { p.Image.Arch = inventory.ARM64 }), "ignore T", "U-Boot"},
+		{"firmware we cannot boot is refused", Client{Stage: StageFirmware, ArchCode: 12, Arch: inventory.ARM64}, host(), plan(live, func(p *Plan) { p.Image.Arch = inventory.ARM64 }), "ignore T", "PowerPC"},
+		{"U-Boot gets no file, and asks for its own", Client{Stage: StageFirmware, ArchCode: 22, Arch: inventory.ARM64}, host(), plan(live, func(p *Plan) { p.Image.Arch = inventory.ARM64 }), "image", ""},
 		{"a plan without loaders has none", uefi(), host(), plan(live, func(p *Plan) { p.Loaders = nil }), "ignore T", "no boot file"},
 
 		{"a host's own way to disk counts before the quirk table", asking(bios()), host(adopted, func(h *inventory.Host) { h.DiskBoot = inventory.DiskExit }), plan(), "disk exit", ""},

@@ -54,6 +54,7 @@ func ParseIdentity(query map[string][]string) (Client, error) {
 		}
 	}
 	c.Arch, c.Firmware = platform(id)
+	c.Choice = ParseChoice(get("choice", 16))
 	c.UUID, c.IPXE.Version, c.IPXE.HasHTTP, c.Identity = id.UUID, id.Version, true, id
 	return c, nil
 }

@@ -11,6 +11,10 @@ import (
 // writes it for each machine.
 const AutoexecName = "autoexec.ipxe"
 
+// TrustedName is the folder of loaders' file of certificates that the site has enrolled in its machines (PEM): kernels
+// signed by them count as trusted. It is never served.
+const TrustedName = "trusted.pem"
+
 // The media types of boot files. UEFI HTTP Boot goes by application/efi, else by the name's ending (UEFI 24.7).
 const (
 	typeEFI    = "application/efi"
@@ -34,7 +38,28 @@ type LoaderName struct {
 // Loaders returns the table; within a firmware and architecture the better choice comes first. snponly.efi uses the
 // firmware's own network driver: a fifth of the size of ipxe.efi and, measured, 4 s faster to its first packet;
 // ipxe.efi brings its own drivers for firmware whose driver is broken.
-func Loaders() []LoaderName {
+func Loaders() []LoaderName { return append(plainLoaders(), vendorLoaders()...) }
+
+// vendorFolders are the folders of distributions whose shim and GRUB an admin may put beside Debian's: a kernel starts
+// only behind the shim of who signed it.
+func vendorFolders() []string {
+	return []string{"almalinux", "fedora", "opensuse", "rocky", "ubuntu"}
+}
+
+func vendorLoaders() (rows []LoaderName) {
+	for _, folder := range vendorFolders() {
+		for _, name := range []string{"shimx64.efi", "grubx64.efi", "shimaa64.efi", "grubaa64.efi"} {
+			arch := inventory.X8664
+			if strings.Contains(name, "aa64") {
+				arch = inventory.ARM64
+			}
+			rows = append(rows, LoaderName{Name: folder + "/" + name, Arch: arch, Type: typeEFI, Files: []string{folder + "/" + name}})
+		}
+	}
+	return rows
+}
+
+func plainLoaders() []LoaderName {
 	const debianShim, debianGrub = "/usr/lib/shim/shimx64.efi.signed", "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed"
 	return []LoaderName{
 		{
@@ -67,9 +92,11 @@ func Loaders() []LoaderName {
 			Name: "ipxe-arm64.efi", Firmware: inventory.UEFI, Arch: inventory.ARM64, Type: typeEFI,
 			Files: []string{"ipxe-arm64.efi", "arm64/ipxe.efi", "bin-arm64-efi/ipxe.efi"},
 		},
-		// Signed chains, given only where a quirk names them. Each shim asks for its second stage beside itself.
+		// Signed chains; see ChainFor. Each shim asks for its second stage beside itself.
 		{Name: "snponly-shimx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"snponly-shimx64.efi", "x86_64-sb/snponly-shimx64.efi"}},
 		{Name: "ipxe-shimx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"ipxe-shimx64.efi", "x86_64-sb/ipxe-shimx64.efi"}},
+		{Name: "snponly-shimaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"snponly-shimaa64.efi", "arm64-sb/snponly-shimaa64.efi"}},
+		{Name: "ipxe-shimaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"ipxe-shimaa64.efi", "arm64-sb/ipxe-shimaa64.efi"}},
 		{
 			Name: "shimx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"shimx64.efi"},
 			Debian: []string{debianShim}, Package: "shim-signed",
@@ -77,6 +104,24 @@ func Loaders() []LoaderName {
 		{
 			Name: "grubx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"grubx64.efi"},
 			Debian: []string{debianGrub}, Package: "grub-efi-amd64-signed",
+		},
+		{
+			Name: "shimaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"shimaa64.efi"},
+			Debian: []string{"/usr/lib/shim/shimaa64.efi.signed"}, Package: "shim-signed:arm64",
+		},
+		{
+			Name: "grubaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"grubaa64.efi"},
+			Debian:  []string{"/usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed", "/usr/lib/grub/arm64-efi/monolithic/grubnetaa64.efi"},
+			Package: "grub-efi-arm64-signed:arm64",
+		},
+		// The menu's test of the memory.
+		{
+			Name: "memtest.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"memtest.efi", "memtest86+x64.efi"},
+			Debian: []string{"/boot/memtest86+x64.efi"}, Package: "memtest86+",
+		},
+		{
+			Name: "memtest.bin", Arch: inventory.X8664, Type: typeBinary, Files: []string{"memtest.bin", "memtest86+x64.bin"},
+			Debian: []string{"/boot/memtest86+x64.bin"}, Package: "memtest86+",
 		},
 	}
 }

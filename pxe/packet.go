@@ -65,7 +65,7 @@ func Classify(p Packet) Client {
 		if c.Firmware == inventory.UEFI {
 			c.Firmware = inventory.UEFIHTTP
 		}
-	case isPXE || len(p.Arch93) > 0:
+	case isPXE || len(p.Arch93) > 0 || strings.HasPrefix(c.Class, "U-Boot"):
 		c.Stage = StageFirmware
 	}
 	return c
@@ -78,6 +78,11 @@ func (c Client) IsHTTP() bool {
 	}
 	row, _ := architectureOf(c.ArchCode)
 	return strings.HasPrefix(c.Class, "HTTPClient") || row.IsHTTP && !strings.HasPrefix(c.Class, "PXEClient")
+}
+
+// IsUBoot reports whether the client is U-Boot, which boots what pxelinux.cfg says.
+func (c Client) IsUBoot() bool {
+	return c.Stage == StageFirmware && (c.ArchCode >= 21 && c.ArchCode <= 22 || strings.HasPrefix(c.Class, "U-Boot"))
 }
 
 // architecture finds the first architecture that the table knows: in option 93, else in the class, whose third field

@@ -20,6 +20,8 @@ const (
 	StageOS       Stage = "os"       // no network boot: an operating system, a phone, a BMC
 	StageFirmware Stage = "firmware" // PXE or HTTP Boot firmware that wants a loader
 	StageIPXE     Stage = "ipxe"     // iPXE that wants a script
+	StageGRUB     Stage = "grub"     // GRUB that wants its configuration
+	StagePXELinux Stage = "pxelinux" // U-Boot, or PXELINUX, that wants its pxelinux.cfg
 )
 
 // Client is what a packet or a script request tells about a machine. Every text in it comes from the network.
@@ -37,6 +39,13 @@ type Client struct {
 	Address netip.Addr // what it has, or is being given
 	Subnet  string     // the subnet it is in
 	Server  netip.Addr // our address as that machine reaches it
+	HasPort bool       // the packet came the way that shows which switch port it is from, or that nobody says
+	Port    string     // switch port that a relay named (option 82); see inventory.PortName
+	Relay   netip.Addr // the relay's address; invalid when directly attached
+	IsProxy bool       // another DHCP server gives its address
+
+	SecureBoot string // SecureBootOn or SecureBootOff where its boot loader said so; "": not known
+	Choice     Choice // what a person chose in the menu
 
 	// Identity is what iPXE reported in a script request; nil in DHCP.
 	Identity *Identity
@@ -67,6 +76,7 @@ const (
 	BootWait   Boot = "wait"   // a script that says why, waits, and asks again
 	BootPark   Boot = "park"   // a script that says why, waits long and restarts the machine: the loop breaker
 	BootImage  Boot = "image"  // the profile's image
+	BootMenu   Boot = "menu"   // a menu for whoever sits at the console
 	BootAgent  Boot = "agent"  // our RAM-disk agent, which does what the host's operation wants
 )
 
@@ -87,6 +97,21 @@ type Plan struct {
 	Quirks []Quirk
 	// Loaders tells which boot files exist.
 	Loaders func(name string) bool
+	// Signatures tells who signed them, and whom a shim trusts; nil functions: nothing is known.
+	Signatures Signatures
+	// MenuFor is how long people may choose something else at the machine's console; 0: there is no menu.
+	MenuFor time.Duration
+	// Rescue is the image of the menu's rescue system, nil for none.
+	Rescue *inventory.Image
+}
+
+// Signatures says who signed files. Each function may be nil.
+type Signatures struct {
+	// OfKernel returns who signed a kernel; ok is false when it cannot be read.
+	OfKernel func(d inventory.Digest) (signers []Signer, ok bool)
+	// IsSigned reports whether somebody signed a boot file, Trusts whom a shim accepts besides the firmware's authorities.
+	IsSigned func(loader string) bool
+	Trusts   func(loader string) []string
 }
 
 // Work is what an operation wants of the host's next boot.
@@ -97,6 +122,7 @@ type Work struct {
 	Hint   string
 	// Agent is the image with our agent, for BootAgent; nil when there is none for this machine.
 	Agent *inventory.Image
+	Args  []string // added to the agent's
 }
 
 // ConfigOffer is how a boot script hands a rendered configuration over.
@@ -149,6 +175,7 @@ type Decision struct {
 	Boot   Boot
 	Disk   inventory.DiskBoot // for BootDisk
 	Loader string             // file for StageFirmware, "" when it gets none
+	Chain  Chain              // for StageFirmware, "" when it gets nothing
 	Reason string
 	Hint   string
 	Again  time.Duration // for BootWait and BootPark: when it should ask or restart
@@ -164,6 +191,18 @@ type Reply struct {
 	IPXE  []byte     // option 175
 }
 
+// ForeignServer is another DHCP server on one of our interfaces.
+type ForeignServer struct {
+	Subnet    string        `json:"subnet"`
+	Interface string        `json:"interface"`
+	Server    netip.Addr    `json:"server"`        // its server identifier (option 54)
+	MAC       inventory.MAC `json:"mac,omitempty"` // of the frame that its answer came in: its own, or its relay's
+	IsHeard   bool          `json:"isHeard"`       // it was heard itself; otherwise a machine named it, which proves nothing
+	IsProxy   bool          `json:"isProxy"`       // it gave no address, only boot options
+	SinceAt   time.Time     `json:"sinceAt"`
+	LastAt    time.Time     `json:"lastAt"`
+}
+
 // Transfer is a boot file or artefact on its way to a machine, as the doors that send it report.
 type Transfer struct {
 	Session inventory.SessionID // "" when only the source address is known (TFTP)
@@ -174,6 +213,12 @@ type Transfer struct {
 	Size    int64
 	Took    time.Duration
 	Err     error // nil while running and when it arrived whole
+
+	// Of TFTP.
+	Block       int   // bytes of a block
+	Window      int   // blocks of a flight
+	Resent      int64 // blocks that were sent more than once
+	Unconfirmed bool  // all was sent, the last block was not acknowledged: GRUB and U-Boot never do
 }
 
 // Report is what a boot script or a booted system tells about itself.

@@ -7,9 +7,16 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// RefusalScript is what a machine is given when its script could not be made: it shows the reason, waits and asks
-// again. What is not an inventory.Error is ours to read in the log and stays there.
-func RefusalScript(base string, s inventory.SessionID, m inventory.MAC, why error) []byte {
+// Refusal is what a machine whose loader is not iPXE is given when its script could not be made: the same in its words.
+func Refusal(c Client, base string, s inventory.SessionID, why error) []byte {
+	d := refusalOf(why)
+	if text, err := Script(ScriptInput{Client: c, Decision: d, Session: s, Base: base}); err == nil {
+		return text
+	}
+	return RefusalScript(base, s, c.MAC, why)
+}
+
+func refusalOf(why error) Decision {
 	d := Decision{Boot: BootWait, Reason: "the boot server could not decide: internal error", Hint: "its log says why", Again: AskAgain}
 	var e *inventory.Error
 	if errors.As(why, &e) {
@@ -18,6 +25,13 @@ func RefusalScript(base string, s inventory.SessionID, m inventory.MAC, why erro
 			d.Again = 5 * time.Second
 		}
 	}
+	return d
+}
+
+// RefusalScript is what a machine is given when its script could not be made: it shows the reason, waits and asks
+// again. What is not an inventory.Error is ours to read in the log and stays there.
+func RefusalScript(base string, s inventory.SessionID, m inventory.MAC, why error) []byte {
+	d := refusalOf(why)
 	out := script{in: ScriptInput{Client: Client{MAC: m}, Decision: d, Session: s, Base: base}}
 	out.line("#!ipxe")
 	out.wait()

@@ -105,15 +105,28 @@ func askQuery() string {
 func AskScript(base string, session inventory.SessionID) []byte {
 	s := script{}
 	s.line("#!ipxe")
-	s.line("isset ${ip} || ifconf -c dhcp ||")
+	if strings.Contains(base, "://[") { // asking for an IPv4 address would take the IPv6 one away
+		s.line("isset ${ip6} || ifconf ||")
+	} else {
+		s.line("isset ${ip} || ifconf -c dhcp ||")
+	}
 	s.say("asking " + cleanURL(base) + " what to boot")
 	s.chain(URL(base, session, "script") + "?" + askQuery())
 	return []byte(s.String())
 }
 
-// Script writes a decision as an iPXE script. Every script says on the console what happens and why. Text from
+// Script writes a decision as a script for the boot loader that asks: iPXE, GRUB or U-Boot. Every script says on the console what happens and why. Text from
 // machines and people is quoted; kernel arguments that cannot be passed as they are are an *inventory.Error.
 func Script(in ScriptInput) ([]byte, error) {
+	switch in.Client.Stage {
+	case StageGRUB:
+		if in.Decision.Boot == BootMenu && in.Client.Choice != ChoiceMenu {
+			return menuCall(in), nil
+		}
+		return grubScript(in)
+	case StagePXELinux:
+		return pxelinuxScript(in)
+	}
 	s := script{in: in}
 	s.line("#!ipxe")
 	s.line("echo")
@@ -124,9 +137,11 @@ func Script(in ScriptInput) ([]byte, error) {
 		}
 	case BootAgent:
 		s.in.Plan.Config = nil // the agent fetches what it needs
-		if err := s.image(s.in.Plan.Work.Agent, &inventory.Profile{Name: "agent"}); err != nil {
+		if err := s.image(s.in.Plan.Work.Agent, agentProfile(s.in.Plan.Work)); err != nil {
 			return nil, err
 		}
+	case BootMenu:
+		s.menu()
 	case BootWait:
 		s.wait()
 	case BootPark:
@@ -183,6 +198,11 @@ func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 	s.line("kernel", kernel, strings.Join(args, " "), "|| goto failed")
 	for _, get := range initrds {
 		s.line("initrd", get, "|| goto failed")
+	}
+	if (asked{c: s.in.Client, h: s.in.Host, p: s.in.Plan}).question(i).SecureBoot == SecureBootOn { // iPXE 2.0: the distribution's shim checks the kernel
+		if w := shimFor(s.in, i); w != "" {
+			s.line("shim --timeout 15000", URL(s.in.Base, s.in.Session, w), "|| goto failed")
+		}
 	}
 	s.line("boot || goto failed")
 	s.line(":failed")

@@ -33,6 +33,8 @@ test-net            iproute2                           network namespaces
 test-net            ipxe                               the boot files that are served
 test-net            isc-dhcp-client                    dhclient, a real DHCP client
 test-net            udhcpc                             a real DHCP client
+test-net            dhcpcd-base                        a real DHCPv6 client
+test-net            ndisc6                             rdisc6, reads router advertisements
 test-net            kea-admin                          perfdhcp, a DHCP load
 test-net            curl                               a real HTTP client
 test-net            tftp-hpa                           a real TFTP client
@@ -41,6 +43,11 @@ test-net            tcpdump                            shows what was on the wir
 test-net            strace                             proves that files go from the kernel to the network
 test-net            ignition                           a real client of configurations
 test-net            dnsmasq-base                       another DHCP server on the network
+test-net            isc-dhcp-relay                     a relay agent
+test-net            dhcpcd-base                        a DHCP client
+test-net            kea-dhcp4-server                   another DHCP server on the network
+test-net            systemd                            a DHCP client: systemd-networkd
+test-net            util-linux                         mounts of its own
 test-net            openipmi                           ipmi_sim, a real IPMI controller
 test-net            procps                             names the process that has a port
 test-net            shim-signed                        boot files that are served
@@ -73,10 +80,17 @@ test-judges         debian-installer-12-netboot-amd64  Debian's installer
 test-ui             chromium                           the browser
 test-ui             iproute2                           network namespaces
 test-ui             ipxe                               boot files that are served
+test-ui             curl                               changes what simulated machines are made of
+test-ui             zbar-tools                         reads the QR codes of stickers
+pictures            chromium                           the browser
+pictures            iproute2                           network namespaces
+pictures            ipxe                               boot files that are served
+pictures            pngquant                           makes pictures small
 bench               kea-dhcp4-server                   peer: Kea
 bench               kea-admin                          perfdhcp
 bench               dnsmasq-base                       peer: dnsmasq
 bench               nginx-light                        peer: nginx
+bench               tftpd-hpa                          peer: tftpd-hpa
 bench               curl                               48 of them fetch at once
 bench               qemu-utils                         peer: qemu-img
 bench               zstd                               peer: zstd | dd
@@ -91,8 +105,12 @@ TABLE
 # test-vm needs what lab needs, and a loader for its disks
 lab_for_vm() {
 	cat <<'TABLE'
+test-vm             shim-signed                        Secure Boot
+test-vm             qemu-system-arm                    an emulated arm64 board
+test-vm             qemu-efi-aarch64                   its UEFI
 test-vm             grub-efi-amd64-signed              loader on the test disk
 test-vm             mmdebstrap                         makes the systems that are booted, from Debian's packages
+test-vm             dnsmasq-base                       another DHCP server on the network
 test-vm             cpio                               packs them
 test-vm             zstd                               packs them
 test-vm             e2fsprogs                          their file systems

@@ -16,6 +16,7 @@ import (
 	"slipway.dev/slipway/acceptance"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 // apiConfig is the API library without what it adds by itself: schema links in bodies, a documentation page from a
@@ -104,6 +105,7 @@ type operation struct {
 	asks         bool               // changes nothing, though it is no GET: the audit leaves it out
 	isLogged     bool               // is in the audit, though it is a GET
 	anyQuery     bool               // the other side adds parameters of its own to the address
+	isEngines    bool               // the engine does it: the entry in the audit is written in its transaction
 }
 
 // Statuses that any operation may give.
@@ -137,6 +139,9 @@ func register[I, O any](s *Server, o operation, handler func(context.Context, *I
 			defer cancel()
 		}
 		trailOf(ctx).begin(o, in)
+		if o.isEngines {
+			ctx = provision.Witnessed(ctx, witness{s})
+		}
 		out, err := handler(ctx, in)
 		if err != nil {
 			err = problemOf(ctx, s.cfg.Log, err)

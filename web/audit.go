@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,8 +27,10 @@ type trail struct {
 	row       inventory.Audit
 	isDryRun  bool
 	isWritten bool
+	isBegun   bool              // the entry was written before a deed that no transaction holds: only a refusal is one more
 	asked     [sha256.Size]byte // what a controller asked for
 	success   int               // status of an edit that is made
+	last      func(inventory.Tx) error
 }
 
 type trailKey struct{}
@@ -59,6 +62,20 @@ func (t *trail) fix(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.row.Fixed = why
+}
+
+// lastly has fn fill in the entry at the end of the transaction that writes it.
+func (t *trail) lastly(fn func(inventory.Tx) error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = fn
+}
+
+// succeeds says what the answer will be when all goes well.
+func (t *trail) succeeds(status int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.success = status
 }
 
 // concern names the host that a request concerned.
@@ -130,6 +147,14 @@ func (s *Server) consoleOpened(ctx context.Context, h inventory.Host) error {
 	return s.cfg.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error { return s.add(tx, &r) })
 }
 
+// tokenRefused notes that somebody came with a token that is unknown, has expired, or whose user may not come in.
+func (s *Server) tokenRefused(req *http.Request, c caller, err error) {
+	r := rowOf(context.WithValue(req.Context(), callerKey{}, caller{name: c.name, source: c.source}), "use-token", "token")
+	r.Name, r.Status = c.token, http.StatusUnauthorized
+	ctx := context.WithValue(req.Context(), trailKey{}, &trail{row: r})
+	s.finish(ctx, r.Status, problemOf(ctx, s.cfg.Log, err).Detail)
+}
+
 // audited is the first thing around every operation that may change something: it begins the trail, and writes down what
 // never gets to the handler.
 func (s *Server) audited(o operation) func(huma.Context, func(huma.Context)) {
@@ -182,12 +207,44 @@ func (t *trail) begin(o operation, in any) {
 func (s *Server) enter(ctx context.Context, tx inventory.Tx) error {
 	t := trailOf(ctx)
 	t.mu.Lock()
+	last, isWritten := t.last, t.isWritten
+	t.mu.Unlock()
+	if isWritten {
+		return nil
+	}
+	if last != nil {
+		if err := last(tx); err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isWritten {
+	t.row.Status = t.success
+	return s.add(tx, &t.row)
+}
+
+// witness writes the entry of what the engine is asked for into the engine's transaction.
+type witness struct{ s *Server }
+
+// Enter implements provision.Witness.
+func (w witness) Enter(ctx context.Context, tx inventory.Tx) error { return w.s.enter(ctx, tx) }
+
+// Entered implements provision.Witness.
+func (w witness) Entered(ctx context.Context) { entered(ctx) }
+
+// begun writes the entry of what cannot be taken back and is in no transaction, such as a command to a controller, before
+// it is done. What is not in the audit is not done; what then fails leaves an entry more, which says why.
+func (s *Server) begun(ctx context.Context) error {
+	t := trailOf(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isWritten || t.isBegun || t.isDryRun {
 		return nil
 	}
 	t.row.Status = t.success
-	return s.add(tx, &t.row)
+	err := s.cfg.Store.Write(context.WithValue(context.WithoutCancel(ctx), neededKey{}, inventory.Viewer), func(tx inventory.Tx) error { return s.add(tx, &t.row) })
+	t.isBegun = err == nil
+	return err
 }
 
 // entered says that a transaction with enter in it is committed.
@@ -230,6 +287,9 @@ func (s *Server) finish(ctx context.Context, status int, refused string) {
 		return
 	}
 	t.isWritten = true
+	if t.isBegun && status < http.StatusBadRequest {
+		return
+	}
 	r := &t.row
 	if r.Status = status; r.IsRefused() {
 		r.Change, r.Before, r.After, r.Version, r.Fixed = "", nil, nil, 0, ""
@@ -271,18 +331,22 @@ type trails struct {
 	tries  map[string]*rate.Limiter
 	unsaid map[string]int               // rows left out since the last one written
 	same   map[string][sha256.Size]byte // by noun and name: what a controller asked for last
+
+	strangers *rate.Limiter // of those who did not say who they are, all together
 }
 
 const (
-	trailsMax    = 4096            // actors and things remembered; when there are more, all are forgotten
-	refusedEvery = time.Second     // one refusal for each actor and address is written per second,
-	refusedBurst = 200             // and so many at once;
-	strangeEvery = 5 * time.Second // of those who did not say who they are, fewer
-	strangeBurst = 20
+	trailsMax      = 4096            // actors and things remembered; when there are more, all are forgotten
+	refusedEvery   = time.Second     // one refusal for each actor is written per second,
+	refusedBurst   = 200             // and so many at once;
+	strangeEvery   = 5 * time.Second // of those who did not say who they are, fewer from each address (of IPv6, each /64),
+	strangeBurst   = 20
+	strangersEvery = 10 * time.Second // and fewer from all together: whoever has a million addresses fills no disk
+	strangersBurst = 500
 )
 
 func newTrails() *trails {
-	return &trails{tries: map[string]*rate.Limiter{}, unsaid: map[string]int{}, same: map[string][sha256.Size]byte{}}
+	return &trails{tries: map[string]*rate.Limiter{}, unsaid: map[string]int{}, same: map[string][sha256.Size]byte{}, strangers: rate.NewLimiter(rate.Every(strangersEvery), strangersBurst)}
 }
 
 // admits reports whether a row is to be written. Someone who may not do a thing can ask for it a thousand times a second, and
@@ -305,16 +369,17 @@ func (k *trails) admits(r *inventory.Audit, now time.Time, asked [sha256.Size]by
 	if !r.IsRefused() {
 		return true
 	}
-	who, every, burst := r.Actor+" "+r.Source, refusedEvery, refusedBurst
+	who, every, burst := r.Actor, refusedEvery, refusedBurst
 	if r.Via == "none" {
-		who, every, burst = r.Source, strangeEvery, strangeBurst
+		source, _ := netip.ParseAddr(r.Source)
+		who, every, burst = sourceKey(source).String(), strangeEvery, strangeBurst
 	}
 	l := k.tries[who]
 	if l == nil {
 		l = rate.NewLimiter(rate.Every(every), burst)
 		k.tries[who] = l
 	}
-	if !l.AllowN(now, 1) {
+	if !l.AllowN(now, 1) || r.Via == "none" && !k.strangers.AllowN(now, 1) {
 		k.unsaid[who]++
 		return false
 	}

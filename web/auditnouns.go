@@ -128,16 +128,6 @@ func (in *userInput) asked() string {
 	return "account " + in.Body.User
 }
 
-func (in *acceptInput) asked() string {
-	switch {
-	case in.Body.All:
-		return "all"
-	case in.Body.Selector != "":
-		return in.Body.Selector
-	}
-	return strings.Join(in.Body.Hosts, ", ")
-}
-
 func (in *deleteMachineInput) asked() string {
 	if in.Force {
 		return "forced: neither fenced nor wiped"

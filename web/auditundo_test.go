@@ -167,3 +167,22 @@ func TestAHostThatMovesOnCanStillBeUndone(t *testing.T) {
 		t.Errorf("host is %+v", h)
 	}
 }
+
+// TestAnUndoNeedsTheRoleOfTheEdit: who may act on hosts of a pool does not undo what an admin said of one.
+func TestAnUndoNeedsTheRoleOfTheEdit(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	r.must(200, nil, "PUT", "/api/v1/hosts/alpha-1/bmc", `{"driver":"fake","system":"other-bmc","options":{"power":"off"}}`)
+	id := r.audits()[0].ID
+	for who, want := range map[string]int{"operator": 403, "admin": 200} {
+		as := r.as("undo-"+who, inventory.Grant{Role: inventory.UserRole(who), Pool: "alpha"})
+		if a := r.via(as, "POST", fmt.Sprintf("/api/v1/audit/%d/undo?dryRun=true", id), ""); a.status != want {
+			t.Errorf("%s of the pool: %d, want %d: %s", who, a.status, want, a.body)
+		}
+	}
+	r.must(200, nil, "PATCH", "/api/v1/hosts/beta-1", `{"serial":"x"}`)
+	outside := r.as("outside", inventory.Grant{Role: inventory.Admin, Pool: "alpha"})
+	if a := r.via(outside, "POST", fmt.Sprintf("/api/v1/audit/%d/undo", r.audits()[0].ID), ""); a.status != 404 {
+		t.Errorf("of another pool: %d %s", a.status, a.body)
+	}
+}

@@ -91,6 +91,8 @@ type keeper struct {
 	log    *slog.Logger
 	origin *http.CrossOriginProtection
 	hashes *hashers
+	// strange is told of a request whose token was not good; c names the token if that is known.
+	strange func(r *http.Request, c caller, err error)
 
 	sources *tries[netip.Addr] // failed tries by address
 	names   *tries[string]     // failed passwords by user, known or not
@@ -145,6 +147,9 @@ func (k *keeper) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := k.admit(r)
 		if err != nil {
+			if k.strange != nil && isKind(err, inventory.Unauthorized) && r.Header.Get("Authorization") != "" {
+				k.strange(r, c, err)
+			}
 			writeProblem(w, r, k.log, err)
 			return
 		}

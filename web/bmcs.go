@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 // HostBMC is how a host is powered. Passwords never come back, and neither do options that may hold one.
@@ -137,10 +138,16 @@ func (s *Server) putBMC(ctx context.Context, in *putBMCInput) (*one[HostBMC], er
 	}
 	b.HostID = h.ID
 	if old.Version == 0 || in.Body.Password != "" || len(diff(old, b)) > 0 {
-		if b, err = s.cfg.Lifecycle.SaveBMC(ctx, b, in.Body.Password, by(ctx)); err != nil {
+		trailOf(ctx).lastly(func(tx inventory.Tx) error {
+			b, err := tx.FindBMC(h.ID)
+			if err == nil {
+				bmcEdited(ctx, h, old, b, in.Body.Password != "")
+			}
+			return err
+		})
+		if b, err = s.cfg.Lifecycle.SaveBMC(provision.Witnessed(ctx, witness{s}), b, in.Body.Password, by(ctx)); err != nil {
 			return nil, err
 		}
-		bmcEdited(ctx, h, old, b, in.Body.Password != "")
 	}
 	return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, nil
 }

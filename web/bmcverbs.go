@@ -104,7 +104,7 @@ func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler f
 	case method == http.MethodDelete:
 		o.status = http.StatusNoContent
 	case id == "rotate-bmc":
-		o.status = http.StatusAccepted
+		o.status, o.isEngines = http.StatusAccepted, true
 	}
 	register(s, o, handler)
 }
@@ -160,6 +160,7 @@ func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], err
 		is, err := d.Power(ctx)
 		if err == nil {
 			c.Power = is
+			s.cfg.Lifecycle.NotePower(ctx, h, is)
 		}
 		add("power", "power is "+string(is), err)
 		if users, ok := d.(bmc.UserManager); ok && err == nil {
@@ -203,6 +204,9 @@ func (s *Server) bmcLog(ctx context.Context, in *logInput) (*one[List[bmc.LogEnt
 
 func (s *Server) clearBMCLog(ctx context.Context, in *HostRef) (*struct{}, error) {
 	return nil, withBMC(ctx, s, in.Host, "keeps no event log", func(h inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
+		if err := s.begun(ctx); err != nil {
+			return err
+		}
 		if err := d.ClearLog(ctx); err != nil {
 			return err
 		}
@@ -233,6 +237,9 @@ func (s *Server) bmcUsers(ctx context.Context, in *HostRef) (*one[List[bmc.User]
 func (s *Server) setBMCUser(ctx context.Context, in *userInput) (*one[List[bmc.User]], error) {
 	out := List[bmc.User]{Items: []bmc.User{}}
 	err := withBMC(ctx, s, in.Host, "has no accounts", func(h inventory.Host, d bmc.UserManager, b inventory.BMC) error {
+		if err := s.begun(ctx); err != nil {
+			return err
+		}
 		done, err := changeUser(ctx, d, b, in.Body.User, in.Body.Password, in.Body.Remove)
 		if err != nil {
 			return err
@@ -287,6 +294,9 @@ func (s *Server) setBMCMedia(ctx context.Context, in *mediaInput) (*one[BMCMedia
 	}
 	out := in.Body
 	err := withBMC(ctx, s, in.Host, "has no virtual drive", func(h inventory.Host, d bmc.MediaMounter, _ inventory.BMC) error {
+		if err := s.begun(ctx); err != nil {
+			return err
+		}
 		did := "image ejected from the virtual drive"
 		if url == "" {
 			if err := d.EjectMedia(ctx); err != nil {
@@ -327,6 +337,9 @@ func (s *Server) setBMCBoot(ctx context.Context, in *bootInput) (*one[BMCBoot], 
 	}
 	var out BMCBoot
 	err := withBMC(ctx, s, in.Host, "cannot choose the boot device", func(h inventory.Host, d bmc.Booter, _ inventory.BMC) error {
+		if err := s.begun(ctx); err != nil {
+			return err
+		}
 		if err := d.SetBoot(ctx, bmc.Boot(in.Body)); err != nil {
 			return err
 		}

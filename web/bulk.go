@@ -16,11 +16,12 @@ import (
 
 // BulkRequest says what to do, and with which hosts. The fields after selector are those of the verb.
 type BulkRequest struct {
-	Verb     string   `json:"verb" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,clean,release,set,delete"`
+	Verb     string   `json:"verb" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,clean,release,set,locate,delete"`
 	Hosts    []string `json:"hosts,omitempty" doc:"Names, ids or MACs" maxItems:"10000"`
 	Selector string   `json:"selector,omitempty" doc:"Those that it matches, instead of hosts" maxLength:"1024"`
 
-	On      *bool                    `json:"on,omitempty" doc:"maintain, protect, cordon, retain, adopt: false ends it"`
+	On      *bool                    `json:"on,omitempty" doc:"maintain, protect, cordon, retain, adopt, locate: false ends it"`
+	Force   bool                     `json:"force,omitempty" doc:"delete: also what something is under way with; that is cancelled"`
 	Profile string                   `json:"profile,omitempty" doc:"install: profile to pin; empty keeps what decides now" maxLength:"63"`
 	Action  bmc.Action               `json:"action,omitempty" doc:"power" enum:"on,off,shutdown,cycle,reset,"`
 	Mode    inventory.CleanMode      `json:"mode,omitempty" doc:"clean: quick when absent" enum:"none,quick,full,secure,"`
@@ -138,7 +139,7 @@ func (r *BulkRequest) check() error {
 	}
 	if r.On == nil {
 		switch r.Verb {
-		case "maintain", "protect", "cordon", "retain", "adopt":
+		case "maintain", "protect", "cordon", "retain", "adopt", "locate":
 			return missing("on")
 		}
 	}
@@ -195,7 +196,10 @@ func (s *Server) bulkOne(ctx context.Context, in *bulkInput, h *inventory.Host) 
 	row := all.row
 	all.mu.Unlock()
 	row.Noun, row.Name, row.HostID, row.Detail = "host", h.Name, h.ID, in.Body.Verb
-	ctx = context.WithValue(ctx, trailKey{}, &trail{row: row})
+	ctx = context.WithValue(ctx, trailKey{}, &trail{row: row, success: http.StatusOK})
+	if in.Body.Verb != "set" && in.Body.Verb != "delete" { // those write their entry with their edit
+		ctx = provision.Witnessed(ctx, witness{s})
+	}
 	err := s.actOn(ctx, in, h)
 	if err != nil {
 		p := problemOf(ctx, s.cfg.Log, err)
@@ -245,8 +249,10 @@ func (s *Server) actOn(ctx context.Context, in *bulkInput, h *inventory.Host) (e
 		if err == nil && isUnchanged(w, h.Version) {
 			err = inventory.Errorf(inventory.Conflict, "host %s is so already", h.Name)
 		}
+	case "locate":
+		err = s.locate(ctx, string(h.ID), on, in.DryRun)
 	case "delete":
-		_, err = s.deleteHost(ctx, &deleteHostInput{HostRef: HostRef{Host: string(h.ID)}, WriteOptions: WriteOptions{DryRun: in.DryRun}})
+		_, err = s.deleteHost(ctx, &deleteHostInput{HostRef: HostRef{Host: string(h.ID)}, WriteOptions: WriteOptions{DryRun: in.DryRun}, Force: r.Force})
 	}
 	return err
 }

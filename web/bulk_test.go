@@ -40,6 +40,45 @@ func TestBulkActsOnEachHostAlone(t *testing.T) {
 	}
 }
 
+func TestBulkLightsTheLEDsOfHostsThatHaveOne(t *testing.T) {
+	r := newRig(t, nil)
+	r.seed()
+	r.must(200, nil, "PUT", "/api/v1/hosts/r1-u01/bmc", `{"driver":"fake","system":"a"}`)
+	for _, dry := range []string{"?dryRun=true", ""} {
+		var out BulkResult
+		r.must(200, &out, "POST", "/api/v1/hosts/bulk"+dry, `{"verb":"locate","on":true,"hosts":["r1-u01","r2-u01"]}`)
+		if out.ActsN != 1 || out.SkipsN != 1 || !out.Items[0].Acts || out.Items[1].Reason == "" {
+			t.Errorf("%q: %+v", dry, out)
+		}
+	}
+	r.must(422, nil, "POST", "/api/v1/hosts/bulk", `{"verb":"locate","hosts":["r1-u01"]}`)
+}
+
+func TestABusyHostIsForgottenByForceOnly(t *testing.T) {
+	r := newRig(t, nil)
+	r.seed()
+	var h inventory.Host
+	r.must(200, &h, "GET", "/api/v1/hosts/r2-u01", "")
+	err := r.store.Write(t.Context(), func(tx inventory.Tx) error {
+		return tx.CreateOperation(&inventory.Operation{ID: "op-1", HostID: h.ID, Kind: inventory.OpPower, State: inventory.OpRunning}, testStart)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := r.ask("DELETE", "/api/v1/hosts/r2-u01", "").problem(t); p.Status != 409 || !strings.Contains(p.Hint, "--force") {
+		t.Errorf("without force: %+v", p)
+	}
+	if p := r.ask("DELETE", "/api/v1/hosts/r2-u01?dryRun=true", "").problem(t); p.Status != 409 {
+		t.Errorf("without force, tried: %+v", p)
+	}
+	r.must(200, nil, "DELETE", "/api/v1/hosts/r2-u01?force=true&dryRun=true", "")
+	r.must(200, nil, "GET", "/api/v1/hosts/r2-u01", "")
+	r.must(204, nil, "DELETE", "/api/v1/hosts/r2-u01?force=true", "")
+	r.must(404, nil, "GET", "/api/v1/hosts/r2-u01", "")
+	r.must(200, nil, "POST", "/api/v1/hosts/r1-u01/protect", `{"on":true}`)
+	r.must(403, nil, "DELETE", "/api/v1/hosts/r1-u01?force=true", "")
+}
+
 func TestHostRowsAreReadWholeAndByID(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()

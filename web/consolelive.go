@@ -24,12 +24,24 @@ type ConsoleLog struct {
 	End    int64     `json:"end"`
 	At     time.Time `json:"at,omitzero" doc:"When it last said something"`
 	IsOpen bool      `json:"isOpen" doc:"The console is open now, so that it is recorded"`
+	// Lines stand instead of the text where lines are asked for.
+	Lines []ConsoleLine `json:"lines,omitempty" doc:"With lines: each line without escape codes, and when it was said, to the second"`
+}
+
+// ConsoleLine is a line that a console said.
+type ConsoleLine struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
 }
 
 type consoleLogInput struct {
 	HostRef
 	Plain  bool   `query:"plain" doc:"Without escape codes"`
 	Search string `query:"search" doc:"Only the lines with this text, without escape codes; upper and lower case are the same" maxLength:"256"`
+	Lines  bool   `query:"lines" doc:"Lines with their times instead of the text; the newest 10000"`
+
+	Since time.Time `query:"since" doc:"Of lines those that were said from then on"`
+	Until time.Time `query:"until" doc:"Of lines those that were said until then"`
 }
 
 type typeInput struct {
@@ -83,6 +95,13 @@ func (s *Server) consoleLog(ctx context.Context, in *consoleLogInput) (*one[Cons
 	r, isOpen := s.lines.recorded(h.ID)
 	out := ConsoleLog{Begin: r.end - int64(len(r.text)), End: r.end, At: r.at, IsOpen: isOpen}
 	switch {
+	case in.Lines:
+		for _, l := range r.lines() {
+			isIn := !l.At.Before(in.Since) && (in.Until.IsZero() || !l.At.After(in.Until))
+			if isIn && strings.Contains(strings.ToLower(l.Text), strings.ToLower(in.Search)) {
+				out.Lines = append(out.Lines, l)
+			}
+		}
 	case in.Search != "":
 		var found []string
 		for line := range strings.SplitSeq(plainText(r.text), "\n") {

@@ -98,6 +98,9 @@ func (s *Server) listEvents(ctx context.Context, f inventory.EventFilter, after 
 		rows, err = tx.ListEvents(f, after, limit+1)
 		return err
 	})
+	if err == nil {
+		err = s.discreetEvents(ctx, rows)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +133,8 @@ func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after i
 	fmt.Fprintf(&buf, "retry: 1000\nid: %d\n\n", after)
 	mine := ears{s: s, known: map[string]hearing{}}
 	hear := func(e inventory.Event) {
-		if mine.hears(ctx.Context(), e) {
-			writeEvent(&buf, e)
+		if one := []inventory.Event{e}; mine.hears(ctx.Context(), e) && s.discreetEvents(ctx.Context(), one) == nil {
+			writeEvent(&buf, one[0])
 		}
 	}
 	flush := func() error {

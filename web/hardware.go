@@ -132,6 +132,9 @@ func (s *Server) sheet(ctx context.Context, ref string, isPage bool) (*huma.Stre
 		in.Issues, err = tx.ListIssues(false, h.ID)
 		return err
 	})
+	if err == nil {
+		err = s.discreetly(ctx, func(d *discretion) error { return d.sheet(&in) })
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ type HostPatch struct {
 	Profile      *string             `json:"profile,omitempty" doc:"Pins a profile; empty lets the selectors decide"`
 	Revision     *int                `json:"profileRevision,omitempty" doc:"Pins a revision of the profile; 0 follows the newest. Another profile unpins it" minimum:"0"`
 	DiskBoot     *inventory.DiskBoot `json:"diskBoot,omitempty" doc:"How it is sent to its own disk; empty asks the quirk table" enum:"no-offer,exit,sanboot,"`
+	Port         *string             `json:"port,omitempty" doc:"Pins it to a switch port, CIRCUIT@SWITCH: the machine there is this host, and it boots nowhere else; empty unpins"`
 	IsAdopted    *bool               `json:"isAdopted,omitempty" doc:"Its operating system is not ours"`
 	UUID         *string             `json:"uuid,omitempty"`
 	Serial       *string             `json:"serial,omitempty"`
@@ -49,6 +50,7 @@ func (s *Server) apply(h *inventory.Host, p HostPatch) error {
 	}
 	set(&h.ProfileRevision, p.Revision)
 	set(&h.DiskBoot, p.DiskBoot)
+	set(&h.Port, p.Port)
 	set(&h.IsAdopted, p.IsAdopted)
 	set(&h.IsCordoned, p.IsCordoned)
 	set(&h.IsRetained, p.IsRetained)
@@ -102,7 +104,7 @@ func set[T any](field *T, value *T) {
 func (s *Server) replace(h *inventory.Host, in inventory.Host) error {
 	h.Name, h.Profile, h.ProfileRevision, h.DiskBoot, h.IsAdopted = in.Name, in.Profile, in.ProfileRevision, in.DiskBoot, in.IsAdopted
 	h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product = in.UUID, in.Serial, in.AssetTag, in.Manufacturer, in.Product
-	h.Place, h.Labels = in.Place, in.Labels
+	h.Place, h.Labels, h.Port = in.Place, in.Labels, in.Port
 	h.Taints, h.RootDisk, h.KeepDisks = in.Taints, in.RootDisk, in.KeepDisks
 	h.IsCordoned, h.IsRetained = in.IsCordoned, in.IsRetained
 	return s.replaceNICs(h, in.NICs)

@@ -188,19 +188,23 @@ func (s *Server) patchHost(ctx context.Context, in *patchHostInput) (*written, e
 }
 
 func (s *Server) deleteHost(ctx context.Context, in *deleteHostInput) (*written, error) {
+	if err := s.endOperation(ctx, in); err != nil {
+		return nil, err
+	}
 	var h inventory.Host
 	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
 		if h, err = findHost(tx, in.Host); err != nil {
 			return err
 		}
-		if err := in.check("host", h.Name, h.Version); err != nil {
+		if err := in.check("host", h.Name, h.Version); err != nil && !in.Force {
 			return err
 		}
 		if h.IsProtected {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift that first: slipway host protect %s --off", h.Name)
 		}
-		if op, err := tx.FindOpenOperation(h.ID); err == nil && h.ClaimID == "" {
-			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, op.Kind).WithHint("slipway operation cancel %s ends that", op.ID)
+		if op, err := tx.FindOpenOperation(h.ID); err == nil && h.ClaimID == "" && (!in.Force || !in.DryRun) {
+			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, op.Kind).
+				WithHint("slipway operation cancel %s ends that; slipway host delete %s --force does both", op.ID, h.Name)
 		}
 		if err := tx.DeleteHost(h.ID); err != nil {
 			return err
@@ -224,6 +228,34 @@ func (s *Server) deleteHost(ctx context.Context, in *deleteHostInput) (*written,
 type deleteHostInput struct {
 	WriteOptions
 	HostRef
+	Force bool `query:"force" doc:"Also a host that something is under way with: that is cancelled. A host that is protected, or that a machine has, stays"`
+}
+
+// endOperation cancels what is under way with a host that is to be forgotten by force.
+func (s *Server) endOperation(ctx context.Context, in *deleteHostInput) error {
+	if !in.Force || in.DryRun {
+		return nil
+	}
+	var id string
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err := findHost(tx, in.Host)
+		if err != nil || h.IsProtected || h.ClaimID != "" {
+			return err
+		}
+		if err := in.check("host", h.Name, h.Version); err != nil {
+			return err
+		}
+		op, err := tx.FindOpenOperation(h.ID)
+		if id = op.ID; isKind(err, inventory.NotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil || id == "" {
+		return err
+	}
+	_, err = s.cfg.Lifecycle.CancelOperation(ctx, id, by(ctx))
+	return err
 }
 
 // hostWritten makes the response to a write of a host.

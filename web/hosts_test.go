@@ -257,22 +257,27 @@ func TestVerbsAskTheEngine(t *testing.T) {
 func TestBulkAcceptTakesWhatItCanAndSaysWhyNot(t *testing.T) {
 	r := newRig(t, nil)
 	r.seed()
-	var out AcceptResult
-	r.must(200, &out, "POST", "/api/v1/hosts/accept?dryRun=true", `{"all":true}`)
-	if !out.IsDryRun || !cmp.Equal(out.Accepted, []string{"host-525400aa000a"}) {
+	accept := func(query, which string) (acted []string, out BulkResult) {
+		t.Helper()
+		r.must(200, &out, "POST", "/api/v1/hosts/bulk"+query, `{"verb":"accept",`+which+`}`)
+		for _, i := range out.Items {
+			if i.Acts {
+				acted = append(acted, i.Host)
+			}
+		}
+		return acted, out
+	}
+	if acted, out := accept("?dryRun=true", `"selector":"state=discovered"`); !out.IsDryRun || !cmp.Equal(acted, []string{"host-525400aa000a"}) {
 		t.Errorf("dry run: %+v", out)
 	}
-	r.must(200, &out, "POST", "/api/v1/hosts/accept", `{"hosts":["host-525400aa000a","r1-u01","nobody"]}`)
-	if !cmp.Equal(out.Accepted, []string{"host-525400aa000a"}) || len(out.Skipped) != 2 || out.Skipped[0].Reason == "" {
+	if acted, out := accept("", `"hosts":["host-525400aa000a","r1-u01","nobody"]`); !cmp.Equal(acted, []string{"host-525400aa000a"}) || out.SkipsN != 2 || out.Items[1].Reason == "" {
 		t.Errorf("by name: %+v", out)
 	}
-	out = AcceptResult{}
-	r.must(200, &out, "POST", "/api/v1/hosts/accept", `{"selector":"manufacturer=QEMU"}`)
-	if len(out.Accepted) != 0 {
+	if acted, out := accept("", `"selector":"manufacturer=QEMU,state=discovered"`); len(acted) != 0 {
 		t.Errorf("a second time: %+v", out)
 	}
-	r.must(422, nil, "POST", "/api/v1/hosts/accept", `{}`)
-	r.must(422, nil, "POST", "/api/v1/hosts/accept", `{"all":true,"selector":"mac"}`)
+	r.must(422, nil, "POST", "/api/v1/hosts/bulk", `{"verb":"accept"}`)
+	r.must(422, nil, "POST", "/api/v1/hosts/bulk", `{"verb":"accept","hosts":["r1-u01"],"selector":"mac"}`)
 }
 
 func TestHostileTextsStayTexts(t *testing.T) {

@@ -13,6 +13,7 @@ type Lifecycle interface {
 	Hosts
 	Machines
 	Controllers
+	Diagnoses
 }
 
 // Hosts is what can be done with hosts.
@@ -56,5 +57,7 @@ type Controllers interface {
 	Power(ctx context.Context, id inventory.HostID, a bmc.Action, by string) (inventory.Operation, error)
 	ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, by string) (inventory.Host, error)
 	RotateBMC(ctx context.Context, id inventory.HostID, by string) (inventory.Operation, error)
+	// NotePower stores what a controller said of its host's power.
+	NotePower(ctx context.Context, h inventory.Host, is inventory.PowerState)
 	WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc.Driver, b inventory.BMC) error) error
 }

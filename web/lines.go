@@ -1,9 +1,12 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,12 +54,35 @@ const (
 
 // recording is the end of what a console has said. Offsets count from the first byte ever.
 type recording struct {
-	text []byte
-	end  int64
-	at   time.Time
+	text  []byte
+	end   int64
+	at    time.Time
+	marks []mark // ascending
 }
 
+// mark says when a console had said so much.
+type mark struct {
+	offset int64
+	at     time.Time
+}
+
+// markEvery is how exactly it is known when something was said, and marksMax how many marks are kept: of a recording that
+// has more, every other one goes.
+const (
+	markEvery = time.Second
+	marksMax  = 4096
+)
+
 func (r *recording) add(b []byte, now time.Time) {
+	if n := len(r.marks); n == 0 || now.Sub(r.marks[n-1].at) >= markEvery {
+		r.marks = append(r.marks, mark{offset: r.end, at: now})
+	}
+	if len(r.marks) > marksMax {
+		for i := range marksMax / 2 {
+			r.marks[i] = r.marks[2*i]
+		}
+		r.marks = append(r.marks[:marksMax/2], r.marks[marksMax:]...)
+	}
 	r.end += int64(len(b))
 	r.at = now
 	r.text = append(r.text, b...)
@@ -64,6 +90,28 @@ func (r *recording) add(b []byte, now time.Time) {
 		r.text = append(make([]byte, 0, recordingBytes+4<<10), r.text[over:]...)
 	}
 }
+
+// lines are the lines of a recording without escape codes, each with when it began to be said; the newest linesMax.
+func (r *recording) lines() (all []ConsoleLine) {
+	marks := r.marks
+	offset := r.end - int64(len(r.text))
+	for raw := range bytes.SplitSeq(r.text, []byte("\n")) {
+		for len(marks) > 1 && marks[1].offset <= offset {
+			marks = marks[1:]
+		}
+		if len(marks) > 0 {
+			all = append(all, ConsoleLine{At: marks[0].at, Text: strings.TrimRight(plainText(raw), "\n")})
+		}
+		offset += int64(len(raw)) + 1
+	}
+	if n := len(all); n > 0 && all[n-1].Text == "" {
+		all = all[:n-1] // what comes behind the last line end was not said yet
+	}
+	return all[max(0, len(all)-linesMax):]
+}
+
+// linesMax bounds how many lines are told with their times.
+const linesMax = 10_000
 
 // join lets somebody look at the console of a host, which is opened for the first; errors are those of its controller.
 func (l *lines) join(ctx context.Context, h inventory.Host) (*listener, error) {
@@ -178,7 +226,7 @@ func (l *lines) recorded(id inventory.HostID) (r recording, isOpen bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if x := l.said[id]; x != nil {
-		r = recording{text: append([]byte(nil), x.text...), end: x.end, at: x.at}
+		r = recording{text: append([]byte(nil), x.text...), end: x.end, at: x.at, marks: slices.Clone(x.marks)}
 	}
 	return r, l.open[id] != nil
 }

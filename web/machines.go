@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 // machineQuery narrows the list of machines.
@@ -54,7 +55,7 @@ func (s *Server) addMachines() {
 		dry: true, result: inventory.Machine{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 	}, s.patchMachine)
 	register(s, operation{
-		method: http.MethodDelete, path: "/machines/{name}", id: "delete-machine", scope: ofPools, tag: "machines", dry: true, status: http.StatusAccepted,
+		method: http.MethodDelete, path: "/machines/{name}", id: "delete-machine", scope: ofPools, tag: "machines", dry: true, status: http.StatusAccepted, isEngines: true,
 		summary: "End a machine: its host is fenced, wiped and free again", result: inventory.Machine{},
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
 		about:  "Answers 204 when the machine is gone with that, and 202 with the machine while its host is being fenced or wiped.",
@@ -114,10 +115,17 @@ func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryR
 		want.Phase = inventory.MachinePending
 		return machineWritten(nil, want, true, status), nil
 	}
-	m, err := s.cfg.Lifecycle.CreateMachine(ctx, want, by(ctx))
-	if err == nil && !isThere {
-		edited(ctx, "machine", m.Name, inventory.AuditCreate, nil, m, m.Version)
+	trailOf(ctx).succeeds(status)
+	if !isThere {
+		trailOf(ctx).lastly(func(tx inventory.Tx) error {
+			m, err := tx.FindMachine(want.Name)
+			if err == nil {
+				edited(ctx, "machine", m.Name, inventory.AuditCreate, nil, m, m.Version)
+			}
+			return err
+		})
 	}
+	m, err := s.cfg.Lifecycle.CreateMachine(provision.Witnessed(ctx, witness{s}), want, by(ctx))
 	return machineWritten(nil, m, false, status), err
 }
 
@@ -223,6 +231,14 @@ func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*wr
 	}
 	trailOf(ctx).concern(m.HostID)
 	edited(ctx, "machine", m.Name, inventory.AuditDelete, m, nil, 0)
+	trailOf(ctx).lastly(func(tx inventory.Tx) error {
+		_, err := tx.FindMachineByUID(m.UID)
+		if isKind(err, inventory.NotFound) {
+			trailOf(ctx).succeeds(http.StatusNoContent)
+			return nil
+		}
+		return err
+	})
 	if m, err = s.cfg.Lifecycle.DeleteMachine(ctx, in.Name, in.Force, by(ctx)); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (s *Server) addMachineVerbs() {
 		return life.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner, by(ctx))
 	})
 	register(s, operation{
-		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", scope: ofPools, tag: "machines", status: http.StatusCreated,
+		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", scope: ofPools, tag: "machines", status: http.StatusCreated, isEngines: true,
 		summary: "Make a machine of a server that runs already", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "Nothing is started on it, now or when the machine goes. The host is adopted first.",
 	}, s.adoptMachine)
@@ -59,7 +59,7 @@ func (s *Server) addMachineVerbs() {
 func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, *I) (inventory.Machine, error)) {
 	register(s, operation{
 		method: http.MethodPost, path: "/machines/{name}/" + verb, id: verb + "-machine", scope: ofPools, tag: "machines", summary: summary,
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden}, isEngines: true,
 	},
 		func(ctx context.Context, in *I) (*one[inventory.Machine], error) {
 			if _, err := s.readMachine(ctx, any(in).(interface{ nameRef() string }).nameRef()); err != nil {

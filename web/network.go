@@ -66,7 +66,7 @@ func (s *Server) addSubnets() {
 type rangeInput struct {
 	WriteOptions
 	Name  string `path:"name" maxLength:"255"`
-	Range string `path:"range" maxLength:"64" example:"10.0.0.100-10.0.0.199"`
+	Range string `path:"range" maxLength:"96" example:"10.0.0.100-10.0.0.199"`
 }
 
 // editRange changes the ranges of a subnet.

@@ -47,7 +47,7 @@ func (s *Server) addOperations() {
 			return out, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/operations/{name}/cancel", id: "cancel-operation", scope: ofPools, tag: "operations",
+		method: http.MethodPost, path: "/operations/{name}/cancel", id: "cancel-operation", scope: ofPools, tag: "operations", isEngines: true,
 		summary: "End what is being done with a host", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "The host is quarantined where it would not be safe to go on from there.",
 	},

@@ -59,6 +59,9 @@ func (p *pace) usual(key string, now time.Time, look func() (map[string][]float6
 	for step, t := range times {
 		took[step] = usual{median(t), len(t)}
 	}
+	if len(took) == 0 {
+		return took, nil // the first of its kind may end at any moment, and the second is to be measured against it
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil || len(p.known) >= paceKinds {

@@ -27,7 +27,7 @@ type (
 // addPower registers what is done with a host's power.
 func (s *Server) addPower() {
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/power", id: "power-host", scope: ofPools, tag: "hosts", status: http.StatusAccepted,
+		method: http.MethodPost, path: "/hosts/{host}/power", id: "power-host", scope: ofPools, tag: "hosts", status: http.StatusAccepted, isEngines: true,
 		summary: "Change the power of a host", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Answers the operation, which ends when the controller has confirmed the change.",
 	},
@@ -40,7 +40,7 @@ func (s *Server) addPower() {
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", scope: ofPools, tag: "hosts",
+		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", scope: ofPools, tag: "hosts", isEngines: true,
 		summary: "Say whether a host is on, where that cannot be read", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Whoever says off has seen it: what follows relies on it.",
 	},
@@ -57,10 +57,21 @@ func (s *Server) addPower() {
 		summary: "Light the identify LED of a host, or switch it off", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(ctx context.Context, in *onInput) (*struct{}, error) {
-			return nil, withBMC(ctx, s, in.Host, "has no identify LED", func(_ inventory.Host, d bmc.Locator, _ inventory.BMC) error {
-				return d.Locate(ctx, in.Body.On)
-			})
+			return nil, s.locate(ctx, in.Host, in.Body.On, false)
 		})
+}
+
+// locate switches the identify LED of a host. A dry run only looks whether there is a controller that can.
+func (s *Server) locate(ctx context.Context, host string, on, isDry bool) error {
+	return withBMC(ctx, s, host, "has no identify LED", func(_ inventory.Host, d bmc.Locator, _ inventory.BMC) error {
+		if isDry {
+			return nil
+		}
+		if err := s.begun(ctx); err != nil {
+			return err
+		}
+		return d.Locate(ctx, on)
+	})
 }
 
 // checkURL refuses what is neither empty nor the address of a file on a web server.

@@ -136,11 +136,11 @@ func listRacks(tx inventory.Tx) ([]Rack, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+	hosts, err := tx.ListPlaces()
 	if err != nil {
 		return nil, err
 	}
-	in := map[string][]inventory.Host{}
+	in := map[string][]inventory.HostPlace{}
 	for _, h := range hosts {
 		if id := h.Place.RackID(); id != "" {
 			in[id] = append(in[id], h)
@@ -149,7 +149,7 @@ func listRacks(tx inventory.Tx) ([]Rack, error) {
 	var out []Rack
 	for _, r := range stored {
 		rack := Rack{Rack: r}
-		rack.fill(in[r.ID()])
+		rack.fill(hostsAt(in[r.ID()]))
 		out = append(out, rack)
 		delete(in, r.ID())
 	}
@@ -157,11 +157,20 @@ func listRacks(tx inventory.Tx) ([]Rack, error) {
 		p := hosts[0].Place
 		rack := Rack{Rack: inventory.Rack{Site: p.Site, Row: p.Row, Name: p.Rack}}
 		rack.FillDefaults()
-		rack.fill(hosts)
+		rack.fill(hostsAt(hosts))
 		out = append(out, rack)
 	}
 	slices.SortFunc(out, func(a, b Rack) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
+}
+
+// hostsAt makes hosts of which nothing is known but their places.
+func hostsAt(places []inventory.HostPlace) []inventory.Host {
+	hosts := make([]inventory.Host, len(places))
+	for i, p := range places {
+		hosts[i].ID, hosts[i].Name, hosts[i].Place = p.ID, p.Name, p.Place
+	}
+	return hosts
 }
 
 type drawRackInput struct {
@@ -193,6 +202,7 @@ func (s *Server) drawRack(ctx context.Context, in *drawRackInput) (*huma.StreamR
 
 type cablingInput struct {
 	Rack string `query:"rack" doc:"Only the hosts of this rack" maxLength:"768"`
+	Host string `query:"host" doc:"Only this host, in whatever rack it is: its name, id or MAC" maxLength:"253"`
 }
 
 type cablingOutput struct {
@@ -205,6 +215,14 @@ func (s *Server) cabling(ctx context.Context, in *cablingInput) (*cablingOutput,
 	var racks []inventory.Rack
 	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		var site *string
+		if in.Host != "" {
+			h, err := findHost(tx, in.Host)
+			if err != nil {
+				return err
+			}
+			in.Host, site = h.Name, &h.Place.Site
+			in.Rack = h.Place.RackID()
+		}
 		if in.Rack != "" {
 			r, err := findRack(tx, in.Rack)
 			if err != nil {
@@ -217,20 +235,22 @@ func (s *Server) cabling(ctx context.Context, in *cablingInput) (*cablingOutput,
 				return err
 			}
 		}
-		all, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+		all, err := tx.ListPlaces()
 		if err != nil {
 			return err
 		}
-		for i := range all {
-			h := &all[i]
+		heard, err := tx.ListHeard()
+		if err != nil {
+			return err
+		}
+		at := hostsAt(all)
+		for i := range at {
+			h := &at[i]
 			if site != nil && h.Place.Site != *site || h.Place.Rack == "" && in.Rack != "" {
 				continue
 			}
-			w, err := wired(tx, h, in.Rack == "" || h.Place.RackID() == in.Rack)
-			if err != nil {
-				return err
-			}
-			hosts = append(hosts, w)
+			l := heard[h.ID]
+			hosts = append(hosts, hardware.Wired{Host: h, At: l.At, Now: l.Now, Before: l.Before})
 		}
 		return nil
 	})
@@ -238,25 +258,11 @@ func (s *Server) cabling(ctx context.Context, in *cablingInput) (*cablingOutput,
 	if in.Rack != "" {
 		out = ofRack(out, hosts, in.Rack)
 	}
+	if in.Host != "" {
+		out.Links = slices.DeleteFunc(out.Links, func(l hardware.Link) bool { return l.Host != in.Host })
+		out.Faults = slices.DeleteFunc(out.Faults, func(f hardware.CableFault) bool { return !slices.Contains(f.Hosts, in.Host) })
+	}
 	return &cablingOutput{Body: out}, err
-}
-
-// wired reads what the ports of a host heard; with its past also the time before.
-func wired(tx inventory.Tx, h *inventory.Host, withPast bool) (hardware.Wired, error) {
-	n := 1
-	if withPast {
-		n = 2
-	}
-	seen, err := tx.ListInspections(h.ID, n)
-	w := hardware.Wired{Host: h}
-	for i, v := range seen {
-		if i == 0 {
-			w.At, w.Now = v.At, v.Hardware.Ports
-		} else {
-			w.Before = v.Hardware.Ports
-		}
-	}
-	return w, err
 }
 
 // ofRack leaves what is about hosts of one rack.

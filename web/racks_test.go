@@ -94,6 +94,11 @@ func TestCablesComeFromInspections(t *testing.T) {
 		t.Errorf("those of a rack are %+v", c)
 	}
 	r.must(404, nil, "GET", "/api/v1/cabling?rack=r9", "")
+	r.must(200, &c, "GET", "/api/v1/cabling?host=r1-u01", "")
+	if len(c.Links) != 1 || c.Links[0].Host != "r1-u01" || strings.Join(kinds(c), " ") != "shared-port changed" {
+		t.Errorf("those of a host are %+v", c)
+	}
+	r.must(404, nil, "GET", "/api/v1/cabling?host=nobody", "")
 }
 
 func TestNetworksSayWhatTheyDo(t *testing.T) {

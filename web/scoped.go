@@ -170,6 +170,11 @@ func (t *scopedTx) FindHostByMAC(mac inventory.MAC) (inventory.Host, error) {
 	return t.host(t.Tx.FindHostByMAC(mac))
 }
 
+// FindHostByPort implements inventory.HostTx.
+func (t *scopedTx) FindHostByPort(port string) (inventory.Host, error) {
+	return t.host(t.Tx.FindHostByPort(port))
+}
+
 // FindHostsByHint implements inventory.HostTx.
 func (t *scopedTx) FindHostsByHint(uuid, serial string) ([]inventory.Host, error) {
 	all, err := t.Tx.FindHostsByHint(uuid, serial)
@@ -187,6 +192,16 @@ func (t *scopedTx) keepHost(h inventory.Host) (bool, error) {
 // ListHosts implements inventory.HostTx.
 func (t *scopedTx) ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory.Host, error) {
 	return keptPages(p, func(p inventory.Page) ([]inventory.Host, error) { return t.Tx.ListHosts(f, p) }, hostName, t.keepHost)
+}
+
+// ListPlaces implements inventory.HostTx. Selectors of pools look at more of a host than its place.
+func (t *scopedTx) ListPlaces() ([]inventory.HostPlace, error) {
+	hosts, err := t.ListHosts(inventory.HostFilter{}, inventory.Page{})
+	out := make([]inventory.HostPlace, len(hosts))
+	for i := range hosts {
+		out[i] = inventory.HostPlace{ID: hosts[i].ID, Name: hosts[i].Name, Place: hosts[i].Place}
+	}
+	return out, err
 }
 
 // CountHosts implements inventory.HostTx.

@@ -120,8 +120,8 @@ func TestAPoolsOperatorActsInThePool(t *testing.T) {
 	if p := a.problem(t); p.Kind != inventory.Forbidden || !strings.Contains(p.Detail, "needs role operator") || !strings.Contains(p.Detail, "you are viewer") || !strings.Contains(p.Hint, "slipway user grant") {
 		t.Errorf("the refusal: %+v", p)
 	}
-	var accepted AcceptResult
-	if err := json.Unmarshal([]byte(r.via(who, "POST", "/api/v1/hosts/accept", `{"all":true}`).body), &accepted); err != nil || len(accepted.Accepted) != 0 {
+	var accepted BulkResult
+	if err := json.Unmarshal([]byte(r.via(who, "POST", "/api/v1/hosts/bulk", `{"verb":"accept","selector":"state=discovered"}`).body), &accepted); err != nil || accepted.ActsN != 0 {
 		t.Errorf("accepted %v, %v", accepted, err)
 	}
 }
@@ -134,7 +134,7 @@ var passedOn = map[string]string{
 		"CreateImage UpdateImage DeleteImage CreateProfile UpdateProfile DeleteProfile CreateLayer UpdateLayer DeleteLayer CreateSecret UpdateSecret DeleteSecret " +
 		"CreateJoinTarget UpdateJoinTarget DeleteJoinTarget CreatePool UpdatePool DeletePool CreateGolden UpdateGolden DeleteGolden CreateCluster UpdateCluster DeleteCluster " +
 		"CreateAcceptRule UpdateAcceptRule DeleteAcceptRule CreateUser UpdateUser DeleteUser CreateRack UpdateRack DeleteRack",
-	"reads that need the role everywhere": "FindSecret ListSecrets ListJoinTokens FindCluster ListClusters FindAcceptRule ListAcceptRules FindUser FindUserBySubject ListUsers FindRack ListRacks",
+	"reads that need the role everywhere": "FindSecret ListSecrets ListJoinTokens FindCluster ListClusters FindAcceptRule ListAcceptRules FindUser FindUserBySubject ListUsers",
 	"of the engine, or behind a thing that was found": "SaveLease SaveRendering FindJoinToken FindJoinTokenOf SaveJoinToken FindDelivery SaveDelivery FindLock ListLocks SaveLock DeleteLock " +
 		"ListDueMachines CreateClaim DeleteClaim ListDueOperations NextDueAt CountOpenOperations CreateOperation UpdateOperation SaveInspection SaveReport SaveBMC DeleteBMC " +
 		"FindOpenSession ListOpenSessions SaveSession AddEvent LastEventID ForgetHistory OpenIssue CloseIssue NoteCluster",

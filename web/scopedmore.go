@@ -203,6 +203,24 @@ func (t *scopedTx) ListInspections(h inventory.HostID, limit int) ([]inventory.I
 	return t.Tx.ListInspections(h, limit)
 }
 
+// ListHeard implements inventory.HardwareTx.
+func (t *scopedTx) ListHeard() (map[inventory.HostID]inventory.Heard, error) {
+	all, err := t.Tx.ListHeard()
+	if err != nil {
+		return nil, err
+	}
+	for id := range all {
+		ok, err := t.seesHost(id)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			delete(all, id)
+		}
+	}
+	return all, nil
+}
+
 // ListReports implements inventory.HardwareTx.
 func (t *scopedTx) ListReports(h inventory.HostID, kind string, limit int) ([]inventory.Report, error) {
 	if err := t.needHost(h); err != nil {
@@ -320,6 +338,39 @@ func unlessRefused(err error) error {
 		return nil
 	}
 	return err
+}
+
+// FindRack implements inventory.RackTx: a rack is seen by whoever sees a host in it.
+func (t *scopedTx) FindRack(id string) (inventory.Rack, error) {
+	r, err := t.Tx.FindRack(id)
+	if err != nil {
+		return r, err
+	}
+	hosts, err := hostsInRack(t, r)
+	if err == nil && len(hosts) == 0 {
+		err = t.gone("rack", id)
+	}
+	if err != nil {
+		return inventory.Rack{}, err
+	}
+	return r, nil
+}
+
+// ListRacks implements inventory.RackTx.
+func (t *scopedTx) ListRacks() ([]inventory.Rack, error) {
+	all, err := t.Tx.ListRacks()
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := t.ListHosts(inventory.HostFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	isSeen := map[string]bool{}
+	for _, h := range hosts {
+		isSeen[h.Place.RackID()] = true
+	}
+	return kept(all, func(r inventory.Rack) (bool, error) { return isSeen[r.ID()], nil })
 }
 
 // ListTokens implements inventory.AccessTx.

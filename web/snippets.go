@@ -55,6 +55,7 @@ func (s *Server) addNetworks() {
 		errors:  []int{http.StatusNotFound, http.StatusConflict},
 		summary: "Write the configuration with which another DHCP server sends machines to Slipway",
 	}, s.snippets)
+	s.addBeside()
 }
 
 // interfaces lists the server's interfaces with the subnets that they are in.

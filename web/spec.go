@@ -82,7 +82,7 @@ func words() map[string][]string {
 	}
 	return map[string][]string{
 		"Host.state": states, "Host.arch": arch, "Host.diskBoot": {"no-offer", "exit", "sanboot", ""},
-		"Subnet.mode":    {string(inventory.ModeFull), string(inventory.ModeReservations), string(inventory.ModeOff)},
+		"Subnet.mode":    modeWords(),
 		"Subnet.unknown": {string(inventory.UnknownDisk), string(inventory.UnknownWait), string(inventory.UnknownIgnore)},
 		"Image.arch":     arch, "Lease.state": {"bound", "released", "declined"}, "Issue.severity": {"warning", "error"},
 		"Problem.kind": {"invalid", "not-found", "conflict", "unauthorized", "forbidden", "unavailable", "internal"},

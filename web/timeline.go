@@ -3,10 +3,10 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"net/http"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -69,9 +69,6 @@ func (s *Server) addTimeline() {
 	}, s.timeline)
 }
 
-// timelineKey is where a page of a timeline ends: the start and id of its last group.
-func timelineKey(g TimelineGroup) string { return fmt.Sprintf("%d.%s", g.StartedAt.UnixMilli(), g.ID) }
-
 func (s *Server) timeline(ctx context.Context, in *timelineInput) (*one[Timeline], error) {
 	t := Timeline{Groups: []TimelineGroup{}}
 	err := s.ofHost(ctx, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
@@ -80,14 +77,11 @@ func (s *Server) timeline(ctx context.Context, in *timelineInput) (*one[Timeline
 				return err
 			}
 		}
-		groups, err := listGroups(tx, h.ID, in.After, in.Limit)
+		groups, next, err := listGroups(tx, h.ID, in.After, in.Limit)
 		if err != nil {
 			return err
 		}
-		if len(groups) > in.Limit {
-			groups = groups[:in.Limit]
-			t.Next = timelineKey(groups[in.Limit-1].TimelineGroup)
-		}
+		t.Next = next
 		for _, g := range groups {
 			if err := s.fillGroup(tx, h, &g); err != nil {
 				return err
@@ -106,54 +100,48 @@ type group struct {
 	operation inventory.Operation
 }
 
-// listGroups returns up to n+1 boots and operations that come after a key, latest first.
-func listGroups(tx inventory.Tx, h inventory.HostID, after string, n int) ([]group, error) {
-	ms, id, _ := strings.Cut(after, ".")
-	var all []group
-	keep := func(g group) bool {
-		all = append(all, g)
-		return len(all) > n
+// listGroups returns up to n boots and operations that come after a key, latest first, and the key for the rest: the last
+// boot and the last operation that were given, with a dot between. Both go on from there, so that no page costs more than
+// the first.
+func listGroups(tx inventory.Tx, h inventory.HostID, after string, n int) (all []group, next string, err error) {
+	boot, operation, _ := strings.Cut(after, ".")
+	boots, err := pageAfter(tx.ListSessions(h, inventory.Page{After: boot, Limit: n + 1}))
+	if err != nil {
+		return nil, "", err
 	}
-	isAfter := func(g group) bool {
-		key := fmt.Sprint(g.StartedAt.UnixMilli())
-		return after == "" || len(key) < len(ms) || len(key) == len(ms) && (key < ms || key == ms && g.ID < id)
+	operations, err := pageAfter(tx.ListOperations(inventory.OperationFilter{HostID: h}, inventory.Page{After: operation, Limit: n + 1}))
+	if err != nil {
+		return nil, "", err
 	}
-	for page := (inventory.Page{Limit: 200}); ; {
-		rows, err := tx.ListSessions(h, page)
-		if err != nil {
-			return nil, err
-		}
-		isFull := false
-		for _, b := range rows {
-			page.After = string(b.ID)
-			if g := (group{TimelineGroup: bootGroup(b), session: b}); isAfter(g) && !isFull {
-				isFull = keep(g)
-			}
-		}
-		if isFull || len(rows) < page.Limit {
-			break
-		}
+	for _, b := range boots {
+		all = append(all, group{TimelineGroup: bootGroup(b), session: b})
 	}
-	boots := len(all)
-	for page := (inventory.Page{Limit: 200}); ; {
-		rows, err := tx.ListOperations(inventory.OperationFilter{HostID: h}, page)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range rows {
-			page.After = o.ID
-			if g := (group{TimelineGroup: operationGroup(told(o)), operation: o}); isAfter(g) && len(all)-boots <= n {
-				all = append(all, g)
-			}
-		}
-		if len(all)-boots > n || len(rows) < page.Limit {
-			break
-		}
+	for _, o := range operations {
+		all = append(all, group{TimelineGroup: operationGroup(told(o)), operation: o})
 	}
 	slices.SortStableFunc(all, func(a, b group) int {
 		return cmp.Or(b.StartedAt.Compare(a.StartedAt), cmp.Compare(b.ID, a.ID))
 	})
-	return all[:min(len(all), n+1)], nil
+	if len(all) <= n {
+		return all, "", nil
+	}
+	all = all[:n]
+	for _, g := range all {
+		if g.Kind == "boot" {
+			boot = g.ID
+		} else {
+			operation = g.ID
+		}
+	}
+	return all, boot + "." + operation, nil
+}
+
+// pageAfter takes a page after a row that is forgotten by now for the end: what is older is forgotten too.
+func pageAfter[T any](rows []T, err error) ([]T, error) {
+	if isKind(err, inventory.NotFound) {
+		return nil, nil
+	}
+	return rows, err
 }
 
 func bootGroup(b inventory.BootSession) TimelineGroup {
@@ -205,11 +193,24 @@ func stepsOf(tx inventory.Tx, g *group) ([]TimelineStep, error) {
 	return operationSteps(g.operation, provision.Way(&g.operation), events), err
 }
 
-// operationEvents returns what was noted of an operation, oldest first. It reads back from the newest, as most that is
-// asked for is new, and no further than the operation's start.
+// operationLag is how long before its start and after its end an operation's events may have been noted.
+const operationLag = time.Hour
+
+// operationEvents returns what was noted of an operation, oldest first. It reads the host's events of its time only.
 func operationEvents(tx inventory.Tx, o *inventory.Operation) (own []inventory.Event, err error) {
-	for f := (inventory.EventFilter{HostID: o.HostID, Kind: inventory.EventOperation, Before: math.MaxInt64}); len(own) < eventsOfGroup; {
-		rows, err := tx.ListEvents(f, 0, 100)
+	from, err := eventsBefore(tx, o.StartedAt.Add(-operationLag))
+	if err != nil {
+		return nil, err
+	}
+	f := inventory.EventFilter{HostID: o.HostID, Kind: inventory.EventOperation, Before: math.MaxInt64}
+	if !o.EndedAt.IsZero() {
+		if f.Before, err = eventsBefore(tx, o.EndedAt.Add(operationLag)); err != nil {
+			return nil, err
+		}
+		f.Before++
+	}
+	for len(own) < eventsOfGroup {
+		rows, err := tx.ListEvents(f, from, 100)
 		if err != nil {
 			return nil, err
 		}
@@ -219,12 +220,28 @@ func operationEvents(tx inventory.Tx, o *inventory.Operation) (own []inventory.E
 				own = append(own, e)
 			}
 		}
-		if len(rows) < 100 || rows[99].At.Before(o.StartedAt) {
+		if len(rows) < 100 {
 			break
 		}
 	}
 	slices.Reverse(own)
 	return own, nil
+}
+
+// eventsBefore returns the id of the last event of before a time. Ids grow with time, but for a moment in which packets are
+// noted; so it halves what is left, twenty times for a million events.
+func eventsBefore(tx inventory.Tx, at time.Time) (int64, error) {
+	last, err := tx.LastEventID()
+	if err != nil {
+		return 0, err
+	}
+	var fault error
+	n := sort.Search(int(last), func(i int) bool { // is the first event above i of that time or later?
+		rows, err := tx.ListEvents(inventory.EventFilter{}, int64(i), 1)
+		fault = cmp.Or(fault, err)
+		return len(rows) == 0 || !rows[0].At.Before(at)
+	})
+	return int64(n), fault
 }
 
 // dataText returns a text out of an event's data.

@@ -25,6 +25,7 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
 
 // Jobs is the image imports.
@@ -85,9 +86,13 @@ type Config struct {
 	BootPort       int    // of the boot door
 	// Interfaces lists the network interfaces, but for their subnets; nil: none is known.
 	Interfaces func() []Interface
-	Version    string
-	Now        func() time.Time
-	Log        *slog.Logger
+	// Probe asks a subnet's network for other DHCP servers, or one of them as a relay agent; nil: nobody asks.
+	Probe func(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error)
+	// ForeignServers returns the other DHCP servers that were noticed on a subnet; nil: none ever is.
+	ForeignServers func(subnet string) []pxe.ForeignServer
+	Version        string
+	Now            func() time.Time
+	Log            *slog.Logger
 
 	HeartbeatFor time.Duration // sign of life on a quiet event stream: 15 s
 	WriteFor     time.Duration // a client that takes no bytes for so long is cut: 10 s
@@ -133,6 +138,7 @@ func New(cfg Config) *Server {
 		trails: newTrails(), operations: map[string]operation{}, undoers: map[string]undoer{},
 	}
 	s.lines.s = s
+	s.keeper.strange = s.tokenRefused
 	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
 	s.cfg.Store = scopedStore{cfg.Store} // the keeper has the whole one
 	s.life, s.end = context.WithCancel(context.Background())
@@ -140,7 +146,9 @@ func New(cfg Config) *Server {
 	// Without this, whoever sends X-Forwarded-For chooses the address that is logged and rate limited.
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.routeError(c.Response(), c.Request(), err) }
-	s.api = humaecho.NewV4(e, apiConfig(cfg.Version))
+	api := apiConfig(cfg.Version)
+	api.Transformers = append(api.Transformers, s.discreet)
+	s.api = humaecho.NewV4(e, api)
 	s.addAll()
 	finishSpec(s.api.OpenAPI())
 	s.spec, s.specErr = s.api.OpenAPI().YAML()

@@ -51,7 +51,8 @@ type rig struct {
 	bank  *fake.Bank
 
 	engine    *provision.Engine
-	operation string // id of one that furnish has started
+	under     *switched // the engine's store
+	operation string    // id of one that furnish has started
 
 	mu  sync.Mutex
 	now time.Time
@@ -109,12 +110,13 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 	}
 	r.bank = fake.New(fake.Options{})
 	t.Cleanup(func() { _ = r.bank.Close() })
+	r.under = &switched{Store: store}
 	engine := provision.New(provision.Config{
 		OpenBMC: r.open, Sealer: r.box, NewULID: func() string {
 			return strings.Replace(string(newID()), "00000000-0000-7000-8000-", "01JD0000000000", 1)
 		},
 		Renderer: render.New(render.Parts{Provisioners: []machineconfig.Provisioner{plainFormat{}}}), Secrets: r.box,
-		Store: store, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(),
+		Store: r.under, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(),
 		Vendor: func(inventory.MAC) string { return "" }, Policy: func(string) inventory.UnknownPolicy { return inventory.UnknownDisk },
 		NewID: newID, Now: r.clock, Log: log,
 	})

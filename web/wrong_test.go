@@ -49,7 +49,7 @@ func TestWrongRequestsAreAnsweredWithAProblem(t *testing.T) {
 		{"a range outside", "PUT", "/subnets/rack1/ranges/10.9.0.1-10.9.0.2", "", 422, "not a range inside"},
 		{"a range that is none", "PUT", "/subnets/rack1/ranges/ten", "", 422, "is not a range"},
 		{"a range that is not there", "DELETE", "/subnets/rack1/ranges/10.0.0.1-10.0.0.2", "", 404, "no range"},
-		{"an unknown mode", "POST", "/subnets", `{"name":"a","cidr":"10.1.0.0/24","mode":"proxy"}`, 422, "body.mode"},
+		{"an unknown mode", "POST", "/subnets", `{"name":"a","cidr":"10.1.0.0/24","mode":"magic"}`, 422, "body.mode"},
 		{"a bad duration", "POST", "/subnets", `{"name":"a","cidr":"10.1.0.0/24","leaseFor":"a day"}`, 422, "not a duration"},
 		{"a bad address", "POST", "/reservations", `{"address":"10.0.0.300","mac":"52:54:00:00:00:01"}`, 422, "body.address"},
 		{"a reservation outside of all subnets", "POST", "/reservations", `{"address":"10.7.0.3","mac":"52:54:00:00:00:01"}`, 404, "no subnet"},

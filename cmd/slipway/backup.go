@@ -115,6 +115,9 @@ func (c *restoreCommand) Run(s *session) error {
 	case out.IsOtherKey:
 		s.say("the key in %s is not the one that its %d secrets were sealed with: put the right secret.key there", c.DataDir, out.Manifest.SecretN)
 	}
+	if out.HeldN > 0 {
+		s.say("%d hosts are in maintenance: nobody knows what became of them after the backup. Look them over, then: slipway host maintain NAME --off; for many: slipway host bulk maintain --off --selector SELECTOR", out.HeldN)
+	}
 	if n := len(out.Missing); n > 0 {
 		s.say("%d files of images are missing; copy the folder artefacts, or import the images again (-o json lists them)", n)
 	}
@@ -122,6 +125,7 @@ func (c *restoreCommand) Run(s *session) error {
 		t.field("restored", filepath.Join(c.DataDir, "slipway.db"))
 		t.field("made", timeText(out.Manifest.At))
 		t.field("hosts", fmt.Sprint(out.Manifest.HostN))
+		t.field("hosts held", fmt.Sprint(out.HeldN))
 		t.field("database before", out.Kept)
 		t.field("missing artefacts", fmt.Sprint(len(out.Missing)))
 	})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/term"
 
@@ -14,9 +15,10 @@ import (
 )
 
 type hostConsole struct {
-	Host   string `arg:""`
-	Log    bool   `help:"Show what was recorded of it, without escape codes."`
-	Search string `help:"Of that only the lines with this text." placeholder:"TEXT"`
+	Host   string         `arg:""`
+	Log    bool           `help:"Show what was recorded of it, without escape codes."`
+	Search string         `help:"Of that only the lines with this text." placeholder:"TEXT"`
+	Since  *time.Duration `help:"Of that only what was said in the last so long, each line with when." placeholder:"DURATION"`
 }
 
 // Help says how to leave.
@@ -30,7 +32,7 @@ func (c *hostConsole) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Log || c.Search != "" {
+	if c.Log || c.Search != "" || c.Since != nil {
 		return c.showLog(s, api)
 	}
 	line, err := api.Hosts.Console(s.ctx, c.Host)
@@ -55,6 +57,9 @@ func (c *hostConsole) Run(s *session) error {
 
 // showLog shows what was recorded.
 func (c *hostConsole) showLog(s *session, api *client.Client) error {
+	if c.Since != nil {
+		return c.showLines(s, api, time.Now().Add(-*c.Since))
+	}
 	l, err := api.Hosts.ConsoleLog(s.ctx, c.Host, c.Search)
 	if err != nil {
 		return err
@@ -66,6 +71,23 @@ func (c *hostConsole) showLog(s *session, api *client.Client) error {
 		s.say("nothing was recorded of it: it is recorded while somebody looks at it, or something is done with the host")
 	}
 	return writeText(s.out, l.Text)
+}
+
+// showLines shows what was recorded from a time on, line by line.
+func (c *hostConsole) showLines(s *session, api *client.Client, since time.Time) error {
+	l, err := api.Hosts.ConsoleLines(s.ctx, c.Host, c.Search, since)
+	if err != nil {
+		return err
+	}
+	if s.globals.Output != "table" {
+		return s.show(l, nil)
+	}
+	for _, line := range l.Lines {
+		if err := writeText(s.out, line.At.Local().Format(time.DateTime)+"  "+line.Text+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // talk carries what is typed to a console and what that says back, until it ends or is left. The bytes of the console go

@@ -29,7 +29,8 @@ type hostCommand struct {
 	Cordon   hostCordon   `cmd:"" help:"Keep machines from claiming hosts, or with --off end that. All else goes on."`
 	Retain   hostRetain   `cmd:"" help:"Leave the disks of hosts as they are when their machines go, or with --off end that."`
 	Protect  hostProtect  `cmd:"" help:"Keep everything destructive away from hosts, or with --off end that."`
-	Explain  hostExplain  `cmd:"" help:"Say what a host would boot now, and why."`
+	Explain  hostExplain  `cmd:"" help:"Say what a host would boot now, and why; and when it does not boot, the likeliest causes."`
+	PCAP     hostPCAP     `cmd:"" name:"pcap" help:"Write the latest packets of a host's boots as a capture file, for tcpdump and Wireshark."`
 	Script   hostScript   `cmd:"" help:"Show the boot script that a host would get now."`
 	Timeline hostTimeline `cmd:"" help:"Show a host's boots and operations with how long each step took, and what is expected next."`
 	Sticker  hostSticker  `cmd:"" help:"Write a sticker for a host as SVG, with a QR code of its page."`
@@ -258,11 +259,17 @@ func value[T any](p *T) (v T) {
 
 type hostDelete struct {
 	Hosts  []string `arg:""`
+	Force  bool     `help:"Also those that something is under way with: that is cancelled."`
 	DryRun bool     `help:"Only show what would be deleted."`
 }
 
 // Run forgets hosts.
-func (c *hostDelete) Run(s *session) error { return remove(s, hosts, c.Hosts, c.DryRun) }
+func (c *hostDelete) Run(s *session) error {
+	if c.Force && !c.DryRun {
+		return s.each(c.Hosts, func(api *client.Client, name string) error { return api.Hosts.Delete(s.ctx, name, client.Force()) })
+	}
+	return remove(s, hosts, c.Hosts, c.DryRun)
+}
 
 type hostAccept struct {
 	Hosts    []string `arg:"" optional:""`
@@ -286,27 +293,19 @@ func (c *hostAccept) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	out, err := api.Hosts.AcceptMany(s.ctx, client.AcceptRequest{Hosts: c.Hosts, All: c.All, Selector: c.Selector}, c.DryRun)
+	r := client.BulkRequest{Verb: "accept", Hosts: c.Hosts}
+	if len(c.Hosts) == 0 {
+		r.Selector = strings.TrimPrefix(c.Selector+",state=discovered", ",")
+	}
+	out, err := api.Hosts.Bulk(s.ctx, r, c.DryRun)
 	if err != nil {
 		return err
 	}
-	err = s.show(out, func(t *tableWriter) {
-		t.row("HOST", "RESULT")
-		done := "accepted"
-		if out.IsDryRun {
-			done = "would be accepted"
-		}
-		for _, name := range out.Accepted {
-			t.row(name, done)
-		}
-		for _, k := range out.Skipped {
-			t.row(k.Host, "skipped: "+k.Reason)
-		}
-	})
-	if err == nil && len(out.Skipped) > 0 {
-		return errSaid
+	done := "accepted"
+	if out.IsDryRun {
+		done = "would be accepted"
 	}
-	return err
+	return s.showBulk(out, done)
 }
 
 type hostLabel struct {

@@ -9,11 +9,12 @@ import (
 )
 
 type hostBulk struct {
-	Verb     string   `arg:"" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,clean,release,set,delete" help:"accept, inspect, install, power, maintain, protect, cordon, retain, adopt, clean, release, set or delete."`
+	Verb     string   `arg:"" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,clean,release,set,locate,delete" help:"accept, inspect, install, power, maintain, protect, cordon, retain, adopt, clean, release, set, locate or delete."`
 	Hosts    []string `arg:"" optional:""`
 	Selector string   `short:"l" help:"Those that the selector matches, instead of names." placeholder:"SELECTOR"`
 
-	Off     bool           `help:"maintain, protect, cordon, retain, adopt: end it."`
+	Off     bool           `help:"maintain, protect, cordon, retain, adopt, locate: end it."`
+	Force   bool           `help:"delete: also hosts that something is under way with; that is cancelled."`
 	Profile *string        `help:"install, set: profile to pin." placeholder:"NAME"`
 	Action  string         `help:"power: on, off, shutdown, cycle or reset." enum:",on,off,shutdown,cycle,reset" default:"" placeholder:"ACTION"`
 	Mode    string         `help:"clean: none, quick, full or secure." enum:",none,quick,full,secure" default:"" placeholder:"MODE"`
@@ -43,12 +44,21 @@ func (c *hostBulk) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	err = s.show(out, func(t *tableWriter) {
+	done := "done"
+	if out.IsDryRun {
+		done = "would be done"
+	}
+	err = s.showBulk(out, done)
+	if s.globals.Output == "table" {
+		s.say("%s acts on %d, skips %d", c.Verb, out.ActsN, out.SkipsN)
+	}
+	return err
+}
+
+// showBulk shows what became of each host; done is what is said of those that were acted on. Skipped ones are a failure.
+func (s *session) showBulk(out client.BulkResult, done string) error {
+	err := s.show(out, func(t *tableWriter) {
 		t.row("HOST", "RESULT")
-		done := "done"
-		if out.IsDryRun {
-			done = "would be done"
-		}
 		for _, i := range out.Items {
 			if i.Acts {
 				t.row(i.Host, done)
@@ -57,9 +67,6 @@ func (c *hostBulk) Run(s *session) error {
 			t.row(i.Host, "skipped: "+i.Reason)
 		}
 	})
-	if s.globals.Output == "table" {
-		s.say("%s acts on %d, skips %d", c.Verb, out.ActsN, out.SkipsN)
-	}
 	if err == nil && out.SkipsN > 0 {
 		return errSaid
 	}
@@ -71,8 +78,10 @@ func (c *hostBulk) request() (client.BulkRequest, error) {
 	r := client.BulkRequest{Verb: c.Verb, Hosts: c.Hosts, Selector: c.Selector, Action: c.Action, Mode: inventory.CleanMode(c.Mode)}
 	on := !c.Off
 	switch c.Verb {
-	case "maintain", "protect", "cordon", "retain", "adopt":
+	case "maintain", "protect", "cordon", "retain", "adopt", "locate":
 		r.On = &on
+	case "delete":
+		r.Force = c.Force
 	case "install":
 		r.Profile = value(c.Profile)
 	case "inspect":

@@ -14,6 +14,7 @@ type hostSet struct {
 	Name         *string  `help:"Another name." placeholder:"NAME"`
 	Profile      *string  `help:"Profile to pin; empty lets the selectors decide." placeholder:"NAME"`
 	DiskBoot     *string  `help:"How it is sent to its own disk: no-offer, exit or sanboot; empty asks the quirk table." placeholder:"WAY"`
+	Port         *string  `help:"Switch port to pin it to, CIRCUIT@SWITCH as lease list shows it; empty unpins." placeholder:"PORT"`
 	Adopted      *bool    `negatable:"" help:"Its operating system is not ours: it always boots its own disk."`
 	MAC          []string `name:"mac" help:"All MACs that it has; repeat for more." placeholder:"MAC"`
 	UUID         *string  `name:"uuid" help:"SMBIOS UUID." placeholder:"UUID"`
@@ -30,7 +31,7 @@ type hostSet struct {
 // Run changes a host.
 func (c *hostSet) Run(s *session) error {
 	p := client.HostPatch{
-		Name: c.Name, Profile: c.Profile, DiskBoot: (*inventory.DiskBoot)(c.DiskBoot), IsAdopted: c.Adopted, UUID: c.UUID,
+		Name: c.Name, Profile: c.Profile, DiskBoot: (*inventory.DiskBoot)(c.DiskBoot), Port: c.Port, IsAdopted: c.Adopted, UUID: c.UUID,
 		Serial: c.Serial, AssetTag: c.AssetTag, Manufacturer: c.Manufacturer, Product: c.Product,
 	}
 	for _, m := range c.MAC {
@@ -174,32 +175,6 @@ type hostProtect struct {
 // Run protects hosts or ends that.
 func (c *hostProtect) Run(s *session) error {
 	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Protect(s.ctx, name, !c.Off) })
-}
-
-type hostExplain struct {
-	Host string `arg:""`
-}
-
-// Run explains a host's next boot.
-func (c *hostExplain) Run(s *session) error {
-	api, err := s.client()
-	if err != nil {
-		return err
-	}
-	x, err := api.Hosts.Explain(s.ctx, c.Host)
-	if err != nil {
-		return err
-	}
-	return s.show(x, func(t *tableWriter) {
-		t.field("host", x.Host)
-		t.field("boots", x.Boot)
-		t.field("because", x.Reason)
-		t.field("hint", x.Hint)
-		t.field("profile", x.Profile)
-		t.field("image", x.Image)
-		t.field("loader", x.Loader)
-		t.field("way to disk", string(x.Disk))
-	})
 }
 
 type hostScript struct {

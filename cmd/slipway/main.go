@@ -75,6 +75,8 @@ type cli struct {
 	Import     importCommand     `cmd:"" help:"Read hosts, subnets, reservations and what hosts become from a file."`
 	Export     exportCommand     `cmd:"" help:"Write what the inventory holds as a file."`
 	Whoami     whoamiCommand     `cmd:"" help:"Say who you are to the server, and what you may do."`
+	Status     statusCommand     `cmd:"" help:"Show what the server is, how busy it is, and how many issues are open."`
+	Doctor     doctorCommand     `cmd:"" help:"Look at the machine that a server runs on, or is to run on, and say what to do."`
 	Selfcheck  selfcheckCommand  `cmd:"" help:"Have the server look itself over."`
 	Completion completionCommand `cmd:"" help:"Write a completion script for a shell."`
 	Version    versionCommand    `cmd:"" help:"Show the versions of this program and of the server."`

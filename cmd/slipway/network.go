@@ -21,6 +21,8 @@ type subnetCommand struct {
 
 	Usage      subnetUsage      `cmd:"" help:"Count what the addresses of a subnet are doing."`
 	Snippet    subnetSnippet    `cmd:"" help:"Write what another DHCP server is told to send machines here."`
+	Probe      subnetProbe      `cmd:"" help:"Ask the DHCP servers of a subnet where they lead machines that boot from the network."`
+	Servers    subnetServers    `cmd:"" help:"List the other DHCP servers that were noticed on a subnet."`
 	Interfaces subnetInterfaces `cmd:"" help:"List the server's network interfaces and their boot doors."`
 }
 
@@ -89,7 +91,7 @@ func (c *subnetShow) Run(s *session) error {
 // subnetFlags are what can be said of a subnet; nil is not given.
 type subnetFlags struct {
 	Interface    *string        `help:"Interface it is directly attached to; empty: reached by relay only." placeholder:"NAME"`
-	Mode         *string        `help:"full, reservations or off (default full)." placeholder:"MODE"`
+	Mode         *string        `help:"full, reservations, proxy or off (default full)." placeholder:"MODE"`
 	Gateway      *string        `help:"Router of the machines." placeholder:"ADDR"`
 	DNS          []string       `name:"dns" help:"Name server; repeat for more." placeholder:"ADDR"`
 	NTP          []string       `name:"ntp" help:"Time server; repeat for more." placeholder:"ADDR"`
@@ -100,6 +102,8 @@ type subnetFlags struct {
 	LeaseFor     *time.Duration `help:"How long operating systems keep an address (default 24h)." placeholder:"DURATION"`
 	BootLeaseFor *time.Duration `help:"How long firmware keeps an address (default 10m)." placeholder:"DURATION"`
 	Unknown      *string        `help:"What machines get that nobody has accepted: disk, wait or ignore (default disk)." placeholder:"POLICY"`
+	Advertise    *string        `help:"IPv6: who makes the machines' addresses: managed (DHCPv6), slaac (they do), or off when another router advertises (default managed)." placeholder:"HOW"`
+	Router       *bool          `help:"IPv6: advertise this server as the default router." negatable:""`
 	DryRun       bool           `help:"Only show what would change."`
 }
 
@@ -112,6 +116,8 @@ func (f *subnetFlags) apply(n *inventory.Subnet) error {
 	set(&n.LeaseFor, (*inventory.Duration)(f.LeaseFor))
 	set(&n.BootLeaseFor, (*inventory.Duration)(f.BootLeaseFor))
 	set(&n.Unknown, (*inventory.UnknownPolicy)(f.Unknown))
+	set(&n.Advertise, (*inventory.Advertise)(f.Advertise))
+	set(&n.IsRouter, f.Router)
 	if f.Gateway != nil {
 		n.Gateway = netip.Addr{}
 		if *f.Gateway != "" {
@@ -205,7 +211,7 @@ func parseCIDR(text string) (netip.Prefix, error) {
 
 type subnetCreate struct {
 	Name string `arg:"" help:"Its name, a DNS label."`
-	CIDR string `name:"cidr" required:"" help:"The network, such as 10.0.0.0/24." placeholder:"CIDR"`
+	CIDR string `name:"cidr" required:"" help:"The network, such as 10.0.0.0/24 or fd00:1::/64." placeholder:"CIDR"`
 	subnetFlags
 }
 
@@ -322,9 +328,9 @@ type reservationList struct {
 
 // Run lists reservations.
 func (c *reservationList) Run(s *session) error {
-	return showList(s, reservations, client.Query{Subnet: c.Subnet}, 0, []string{"ADDRESS", "SUBNET", "MAC", "CLIENT ID", "UUID", "HOSTNAME"},
+	return showList(s, reservations, client.Query{Subnet: c.Subnet}, 0, []string{"ADDRESS", "SUBNET", "MAC", "CLIENT ID", "UUID", "PORT", "HOSTNAME"},
 		func(r inventory.Reservation) []string {
-			return []string{r.Address.String(), r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Hostname}
+			return []string{r.Address.String(), r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname}
 		})
 }
 
@@ -340,6 +346,7 @@ func (c *reservationShow) Run(s *session) error {
 		t.field("mac", string(r.MAC))
 		t.field("client id", r.ClientID)
 		t.field("uuid", r.UUID)
+		t.field("port", r.Port)
 		t.field("hostname", r.Hostname)
 	})
 }
@@ -349,6 +356,7 @@ type reservationCreate struct {
 	MAC      string `name:"mac" help:"The machine's MAC." placeholder:"MAC" xor:"who" required:""`
 	ClientID string `help:"Its client identifier (option 61) in hex." placeholder:"HEX" xor:"who" required:""`
 	UUID     string `name:"uuid" help:"Its SMBIOS UUID (option 97)." placeholder:"UUID" xor:"who" required:""`
+	Port     string `help:"Switch port of the machine, as lease list shows it: CIRCUIT@SWITCH, or CIRCUIT on any switch." placeholder:"PORT" xor:"who" required:""`
 	Hostname string `help:"Name it is told." placeholder:"NAME"`
 	DryRun   bool   `help:"Only show what would be stored."`
 }
@@ -359,7 +367,7 @@ func (c *reservationCreate) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	r := inventory.Reservation{Address: a, MAC: inventory.MAC(c.MAC), ClientID: c.ClientID, UUID: c.UUID, Hostname: c.Hostname}
+	r := inventory.Reservation{Address: a, MAC: inventory.MAC(c.MAC), ClientID: c.ClientID, UUID: c.UUID, Port: c.Port, Hostname: c.Hostname}
 	return write(s, reservations, "POST", "", r, c.DryRun)
 }
 
@@ -383,13 +391,14 @@ type leaseCommand struct {
 
 type leaseList struct {
 	Subnet string `help:"Only those of this subnet." placeholder:"NAME"`
+	Host   string `help:"Only those of this host." placeholder:"HOST"`
 }
 
 // Run lists leases.
 func (c *leaseList) Run(s *session) error {
-	return showList(s, leases, client.Query{Subnet: c.Subnet}, 0, []string{"ADDRESS", "SUBNET", "STATE", "MAC", "HOSTNAME", "FOR", "UNTIL"},
+	return showList(s, leases, client.Query{Subnet: c.Subnet, Host: c.Host}, 0, []string{"ADDRESS", "SUBNET", "STATE", "MAC", "HOSTNAME", "PORT", "FOR", "UNTIL"},
 		func(l inventory.Lease) []string {
-			return []string{l.Address.String(), l.Subnet, leaseState(l, time.Now()), string(l.MAC), l.Hostname, leaseKind(l), timeText(l.ExpiresAt)}
+			return []string{l.Address.String(), l.Subnet, leaseState(l, time.Now()), string(l.MAC), l.Hostname, l.Port, leaseKind(l), timeText(l.ExpiresAt)}
 		})
 }
 
@@ -421,6 +430,7 @@ func (c *leaseShow) Run(s *session) error {
 		t.field("mac", string(l.MAC))
 		t.field("client id", l.ClientID)
 		t.field("hostname", l.Hostname)
+		t.field("port", l.Port)
 		t.field("for", leaseKind(l))
 		t.field("since", timeText(l.StartsAt))
 		t.field("until", timeText(l.ExpiresAt))

@@ -1,7 +1,9 @@
 package sqlstore
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ const (
 	addEventSQL  = `INSERT INTO events (at, kind, host_id, session_id, mac, subject, detail, data)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id`
 	lastEventIDSQL = `SELECT COALESCE(MAX(id), 0) FROM events`
+	nextKindSQL    = `SELECT kind FROM events WHERE kind > $1 ORDER BY kind LIMIT 1`
 
 	// Only the oldest rows are looked at, so that there is nothing to pay when nothing is old enough.
 	forgetEventsSQL = `DELETE FROM events WHERE id IN (
@@ -64,10 +67,51 @@ func (t *tx) AddEvent(e *inventory.Event) error {
 	return err
 }
 
-// ListEvents implements inventory.HistoryTx.
+// ListEvents implements inventory.HistoryTx. Of a part of the kinds, each kind is read by itself and what is wanted of them
+// put together, so that events of other kinds cost nothing.
 func (t *tx) ListEvents(f inventory.EventFilter, after int64, n int) ([]inventory.Event, error) {
-	query, args := eventsSQL(f)
-	return list(t, readEvent, query, append(args, after, limit(n))...)
+	if f.HostID != "" || f.SessionID != "" || f.Kind == "" || strings.Contains(f.Kind, ".") {
+		query, args := eventsSQL(f)
+		return list(t, readEvent, query, append(args, after, limit(n))...)
+	}
+	kinds, err := t.kindsOf(f.Kind)
+	if err != nil {
+		return nil, err
+	}
+	var all []inventory.Event
+	for _, f.Kind = range kinds {
+		query, args := eventsSQL(inventory.EventFilter{Kind: f.Kind + ".", Before: f.Before})
+		args[0] = f.Kind // which may have no dot
+		some, err := list(t, readEvent, query, append(args, after, limit(n))...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b inventory.Event) int {
+		if f.Before > 0 {
+			a, b = b, a
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	if n > 0 && len(all) > n {
+		all = all[:n]
+	}
+	return all, nil
+}
+
+// kindsOf returns the kinds of events there are of a part: "dhcp" itself, and all from "dhcp." to "dhcp.zzz"; '/' follows
+// '.'. It steps from kind to kind along the index.
+func (t *tx) kindsOf(part string) (kinds []string, err error) {
+	kinds = []string{part}
+	for after := part + "."; ; {
+		var kind string
+		found, err := t.row([]any{&kind}, nextKindSQL, after)
+		if err != nil || !found || kind >= part+"/" {
+			return kinds, err
+		}
+		kinds, after = append(kinds, kind), kind
+	}
 }
 
 // eventsSQL asks for filtered events; the arguments that it leaves to the caller are the last two, after and limit.
@@ -81,25 +125,29 @@ func eventsSQL(f inventory.EventFilter) (query string, args []any) {
 	return fmt.Sprintf(`SELECT %s FROM events WHERE %sid > $%d ORDER BY id LIMIT $%d`, eventColumns, where, len(args)+1, len(args)+2), args
 }
 
-// eventWhere writes a filter as terms, each followed by AND, with its arguments.
+// eventWhere writes a filter as terms, each followed by AND, with its arguments. Of one host or session the kind is looked
+// at in each event; it must not lead to the index of kinds, which has those of all hosts.
 func eventWhere(f inventory.EventFilter) (where string, args []any) {
-	term := func(column, op, value string) {
+	term := func(column, value string) {
 		args = append(args, value)
-		where += fmt.Sprintf("%s %s $%d AND ", column, op, len(args))
+		where += fmt.Sprintf("%s = $%d AND ", column, len(args))
 	}
+	kind := "kind"
 	if f.HostID != "" {
-		term("host_id", "=", string(f.HostID))
+		term("host_id", string(f.HostID))
+		kind = "kind || ''"
 	}
 	if f.SessionID != "" {
-		term("session_id", "=", string(f.SessionID))
+		term("session_id", string(f.SessionID))
+		kind = "kind || ''"
 	}
 	switch {
 	case f.Kind == "":
 	case strings.Contains(f.Kind, "."):
-		term("kind", "=", f.Kind)
-	default: // "dhcp" is all from "dhcp" to "dhcp.zzz": '/' follows '.'
+		term(kind, f.Kind)
+	default: // as in kindsOf
 		args = append(args, f.Kind, f.Kind+".", f.Kind+"/")
-		where += fmt.Sprintf("(kind = $%d OR (kind >= $%d AND kind < $%d)) AND ", len(args)-2, len(args)-1, len(args))
+		where += fmt.Sprintf("(%[1]s = $%[2]d OR (%[1]s >= $%[3]d AND %[1]s < $%[4]d)) AND ", kind, len(args)-2, len(args)-1, len(args))
 	}
 	return where, args
 }

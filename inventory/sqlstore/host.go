@@ -13,33 +13,36 @@ import (
 const (
 	hostColumns = `id, name, state, state_reason, state_since_at, in_maintenance, is_protected, is_adopted, is_cordoned, is_retained,
 uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit, place_height, place_face,
-labels, facts, COALESCE(profile, ''), profile_revision, disk_boot, is_armed, taints, root_disk,
+labels, facts, COALESCE(profile, ''), profile_revision, disk_boot, port, is_armed, taints, root_disk,
 keep_disks, is_dirty, failure_n, reuse_key, freed_at, COALESCE(claim_id, ''), machine, created_at, updated_at, last_seen_at,
 identified_at, version`
 
 	findHostSQL        = `SELECT ` + hostColumns + ` FROM hosts WHERE id = $1`
 	findHostByNameSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE name = $1`
 	findHostByMACSQL   = `SELECT ` + hostColumns + ` FROM hosts WHERE id = (SELECT host_id FROM nics WHERE mac = $1)`
+	findHostByPortSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE port = $1 AND port <> ''`
 	findHostsByHintSQL = `SELECT ` + hostColumns + ` FROM hosts
 WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY name`
+	listPlacesSQL  = `SELECT id, name, site, row, rack, unit, place_height, place_face FROM hosts WHERE name > '' ORDER BY name`
 	hostVersionSQL = `SELECT version FROM hosts WHERE id = $1`
 	holderNameSQL  = `SELECT id FROM hosts WHERE name = $1`
 	holderMACSQL   = `SELECT hosts.id, hosts.name FROM nics JOIN hosts ON hosts.id = nics.host_id WHERE nics.mac = $1`
+	holderPortSQL  = `SELECT id, name FROM hosts WHERE port = $1 AND port <> ''`
 	hasProfileSQL  = `SELECT name FROM profiles WHERE name = $1`
 
 	insertHostSQL = `INSERT INTO hosts (id, name, state, state_reason, state_since_at, in_maintenance, is_protected,
 is_adopted, uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit,
 labels, facts, profile, profile_revision, disk_boot, is_armed, taints, root_disk, keep_disks, is_dirty, failure_n,
-reuse_key, freed_at, search_text, is_cordoned, is_retained, place_height, place_face, created_at, updated_at, last_seen_at, identified_at, version)
+reuse_key, freed_at, search_text, is_cordoned, is_retained, place_height, place_face, port, created_at, updated_at, last_seen_at, identified_at, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-$21, $22, NULLIF($23, ''), $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, 1)`
+$21, $22, NULLIF($23, ''), $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, 1)`
 	updateHostSQL = `UPDATE hosts SET name = $1, state = $2, state_reason = $3, state_since_at = $4, in_maintenance = $5,
 is_protected = $6, is_adopted = $7, uuid = $8, serial = $9, asset_tag = $10, manufacturer = $11, product = $12,
 arch = $13, firmware = $14, memory_mib = $15, site = $16, row = $17, rack = $18, unit = $19, labels = $20, facts = $21,
 profile = NULLIF($22, ''), profile_revision = $23, disk_boot = $24, is_armed = $25, taints = $26, root_disk = $27,
 keep_disks = $28, is_dirty = $29, failure_n = $30, reuse_key = $31, freed_at = $32, search_text = $33, is_cordoned = $34,
-is_retained = $35, place_height = $36, place_face = $37, updated_at = $38, last_seen_at = $39, identified_at = $40,
-version = version + 1 WHERE id = $41 AND version = $42`
+is_retained = $35, place_height = $36, place_face = $37, port = $38, updated_at = $39, last_seen_at = $40, identified_at = $41,
+version = version + 1 WHERE id = $42 AND version = $43`
 	deleteHostSQL = `DELETE FROM hosts WHERE id = $1`
 
 	hostNICsSQL   = `SELECT mac, name, vendor, is_boot FROM nics WHERE host_id = $1 ORDER BY position`
@@ -55,7 +58,7 @@ func readHost(s scan) (h inventory.Host, err error) {
 	err = s(&h.ID, &h.Name, &h.State, &h.StateReason, timeColumn(&h.StateSinceAt), &h.InMaintenance, &h.IsProtected,
 		&h.IsAdopted, &h.IsCordoned, &h.IsRetained, &h.UUID, &h.Serial, &h.AssetTag, &h.Manufacturer, &h.Product, &h.Arch, &h.Firmware, &h.MemoryMiB,
 		&h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face, jsonColumn(&h.Labels), jsonColumn(&h.Facts),
-		&h.Profile, &h.ProfileRevision, &h.DiskBoot, &h.IsArmed, jsonColumn(&h.Taints), jsonColumn(&h.RootDisk),
+		&h.Profile, &h.ProfileRevision, &h.DiskBoot, &h.Port, &h.IsArmed, jsonColumn(&h.Taints), jsonColumn(&h.RootDisk),
 		jsonColumn(&h.KeepDisks), &h.IsDirty, &h.FailureN, &h.ReuseKey, timeColumn(&h.FreedAt), &h.ClaimID, &h.Machine, timeColumn(&h.CreatedAt), timeColumn(&h.UpdatedAt),
 		timeColumn(&h.LastSeenAt), timeColumn(&h.IdentifiedAt), &h.Version)
 	return h, err
@@ -69,6 +72,11 @@ func (t *tx) FindHost(id inventory.HostID) (inventory.Host, error) {
 // FindHostByName implements inventory.HostTx.
 func (t *tx) FindHostByName(name string) (inventory.Host, error) {
 	return t.findHost(findHostByNameSQL, name)
+}
+
+// FindHostByPort implements inventory.HostTx.
+func (t *tx) FindHostByPort(port string) (inventory.Host, error) {
+	return t.findHost(findHostByPortSQL, port)
 }
 
 // FindHostByMAC implements inventory.HostTx.
@@ -109,6 +117,14 @@ func (t *tx) ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory.Ho
 		return nil, err
 	}
 	return hosts, t.attachNICs(hosts)
+}
+
+// ListPlaces implements inventory.HostTx.
+func (t *tx) ListPlaces() ([]inventory.HostPlace, error) {
+	return list(t, func(s scan) (h inventory.HostPlace, err error) {
+		err = s(&h.ID, &h.Name, &h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face)
+		return h, err
+	}, listPlacesSQL)
 }
 
 // hostsSQL asks for filtered hosts; the arguments that it leaves to the caller are the last two, after and limit.
@@ -279,7 +295,7 @@ func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
 	return nil
 }
 
-// hostArgs returns the arguments that insert and update share, in the order of the columns from name to place_face.
+// hostArgs returns the arguments that insert and update share, in the order of the columns from name to port.
 func hostArgs(h *inventory.Host) ([]any, error) {
 	texts, err := jsonTexts(h.Labels, h.Facts, h.Taints, h.RootDisk, h.KeepDisks)
 	if err != nil {
@@ -291,7 +307,7 @@ func hostArgs(h *inventory.Host) ([]any, error) {
 		h.MemoryMiB, h.Place.Site, h.Place.Row, h.Place.Rack, h.Place.Unit, texts[0], texts[1], h.Profile,
 		h.ProfileRevision, string(h.DiskBoot), bit(h.IsArmed), texts[2], texts[3], texts[4], bit(h.IsDirty),
 		h.FailureN, h.ReuseKey, ms(h.FreedAt), searchText(h), bit(h.IsCordoned), bit(h.IsRetained),
-		h.Place.Height, string(h.Place.Face),
+		h.Place.Height, string(h.Place.Face), h.Port,
 	}, nil
 }
 
@@ -315,6 +331,15 @@ func (t *tx) checkHost(h *inventory.Host) error {
 		if found && id != h.ID {
 			return inventory.Errorf(inventory.Conflict, "MAC %s belongs to host %s", n.MAC, name).
 				WithHint("a MAC identifies one host: take it away from %s first, or delete that host", name)
+		}
+	}
+	if h.Port != "" {
+		found, err := t.row([]any{&id, &name}, holderPortSQL, h.Port)
+		if err != nil {
+			return err
+		}
+		if found && id != h.ID {
+			return inventory.Errorf(inventory.Conflict, "port %s is that of host %s", h.Port, name).WithHint("one port, one host: take it away from %s first", name)
 		}
 	}
 	return t.checkPin(h)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	reservationColumns = `address, subnet, mac, client_id, uuid, hostname, created_at, updated_at, version`
+	reservationColumns = `address, subnet, mac, client_id, uuid, port, hostname, created_at, updated_at, version`
 
 	findReservationSQL     = `SELECT ` + reservationColumns + ` FROM reservations WHERE address = $1`
 	listReservationsSQL    = `SELECT ` + reservationColumns + ` FROM reservations WHERE address > $1 ORDER BY address LIMIT $2`
@@ -17,33 +17,37 @@ const (
 	reservationByMACSQL    = `SELECT address FROM reservations WHERE subnet = $1 AND mac = $2 AND mac <> '' AND address <> $3`
 	reservationByClientSQL = `SELECT address FROM reservations WHERE subnet = $1 AND client_id = $2 AND client_id <> '' AND address <> $3`
 	reservationByUUIDSQL   = `SELECT address FROM reservations WHERE subnet = $1 AND uuid = $2 AND uuid <> '' AND address <> $3`
-	insertReservationSQL   = `INSERT INTO reservations (address, subnet, mac, client_id, uuid, hostname, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)`
-	updateReservationSQL = `UPDATE reservations SET subnet = $1, mac = $2, client_id = $3, uuid = $4, hostname = $5,
-updated_at = $6, version = version + 1 WHERE address = $7 AND version = $8`
+	reservationByPortSQL   = `SELECT address FROM reservations WHERE subnet = $1 AND port = $2 AND port <> '' AND address <> $3`
+	insertReservationSQL   = `INSERT INTO reservations (address, subnet, mac, client_id, uuid, port, hostname, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
+	updateReservationSQL = `UPDATE reservations SET subnet = $1, mac = $2, client_id = $3, uuid = $4, port = $5, hostname = $6,
+updated_at = $7, version = version + 1 WHERE address = $8 AND version = $9`
 	deleteReservationSQL = `DELETE FROM reservations WHERE address = $1`
 
-	leaseColumns = `address, subnet, mac, client_id, hostname, state, is_boot, starts_at, expires_at`
+	leaseColumns = `address, subnet, mac, client_id, hostname, port, state, is_boot, starts_at, expires_at`
 
 	findLeaseSQL    = `SELECT ` + leaseColumns + ` FROM leases WHERE address = $1`
 	listLeasesSQL   = `SELECT ` + leaseColumns + ` FROM leases WHERE address > $1 ORDER BY address LIMIT $2`
 	subnetLeasesSQL = `SELECT ` + leaseColumns + ` FROM leases WHERE subnet = $1 AND address > $2 ORDER BY address LIMIT $3`
 	macLeasesSQL    = `SELECT ` + leaseColumns + ` FROM leases WHERE mac = $1 ORDER BY starts_at DESC, address`
-	saveLeaseSQL    = `INSERT INTO leases (` + leaseColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+	saveLeaseSQL    = `INSERT INTO leases (` + leaseColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (address) DO UPDATE SET subnet = excluded.subnet, mac = excluded.mac, client_id = excluded.client_id,
-hostname = excluded.hostname, state = excluded.state, is_boot = excluded.is_boot, starts_at = excluded.starts_at,
+hostname = excluded.hostname, port = excluded.port, state = excluded.state, is_boot = excluded.is_boot, starts_at = excluded.starts_at,
 expires_at = excluded.expires_at`
 	deleteLeaseSQL = `DELETE FROM leases WHERE address = $1`
 )
 
 func readReservation(s scan) (r inventory.Reservation, err error) {
-	err = s(addressColumn(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Hostname, timeColumn(&r.CreatedAt),
+	err = s(addressColumn(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Port, &r.Hostname, timeColumn(&r.CreatedAt),
 		timeColumn(&r.UpdatedAt), &r.Version)
 	return r, err
 }
 
 // FindReservation implements inventory.NetworkTx.
 func (t *tx) FindReservation(a netip.Addr) (inventory.Reservation, error) {
+	if is6(a) {
+		return find(t, readReservation6, "reservation", a.String(), findReservation6SQL, addressBytes(a))
+	}
 	n, err := addressNumber(a)
 	if err != nil {
 		return inventory.Reservation{}, err
@@ -53,14 +57,23 @@ func (t *tx) FindReservation(a netip.Addr) (inventory.Reservation, error) {
 
 // ListReservations implements inventory.NetworkTx.
 func (t *tx) ListReservations(subnet string, p inventory.Page) ([]inventory.Reservation, error) {
+	if isAfter4(p) {
+		return append6(t, nil, readReservation6, listReservations6SQL, subnetReservations6SQL, subnet, p)
+	}
 	after, err := addressAfter(p)
 	if err != nil {
 		return nil, err
 	}
+	var page []inventory.Reservation
 	if subnet == "" {
-		return list(t, readReservation, listReservationsSQL, after, limit(p.Limit))
+		page, err = list(t, readReservation, listReservationsSQL, after, limit(p.Limit))
+	} else {
+		page, err = list(t, readReservation, subnetReservationsSQL, subnet, after, limit(p.Limit))
 	}
-	return list(t, readReservation, subnetReservationsSQL, subnet, after, limit(p.Limit))
+	if err != nil {
+		return nil, err
+	}
+	return append6(t, page, readReservation6, listReservations6SQL, subnetReservations6SQL, subnet, p)
 }
 
 // addressAfter reads the key of a page of addresses.
@@ -77,6 +90,9 @@ func addressAfter(p inventory.Page) (int64, error) {
 
 // CreateReservation implements inventory.NetworkTx.
 func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
+	if is6(r.Address) {
+		return t.createReservation6(r, now)
+	}
 	address, err := t.checkReservation(r)
 	if err != nil {
 		return err
@@ -88,7 +104,7 @@ func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
 		return err
 	}
 	now = stamp(now)
-	_, err = t.write(insertReservationSQL, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Hostname, ms(now), ms(now))
+	_, err = t.write(insertReservationSQL, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, ms(now), ms(now))
 	if err != nil {
 		return err
 	}
@@ -103,18 +119,23 @@ func machineOf(r inventory.Reservation) string {
 		return string(r.MAC)
 	case r.ClientID != "":
 		return "client id " + r.ClientID
+	case r.Port != "":
+		return "port " + r.Port
 	}
 	return "UUID " + r.UUID
 }
 
 // UpdateReservation implements inventory.NetworkTx.
 func (t *tx) UpdateReservation(r *inventory.Reservation, now time.Time) error {
+	if is6(r.Address) {
+		return t.updateReservation6(r, now)
+	}
 	address, err := t.checkReservation(r)
 	if err != nil {
 		return err
 	}
 	now = stamp(now)
-	n, err := t.write(updateReservationSQL, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Hostname, ms(now), address, r.Version)
+	n, err := t.write(updateReservationSQL, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, ms(now), address, r.Version)
 	if err := t.updated(n, err, "reservation", r.Address.String(), r.Version, reservationVersionSQL, address); err != nil {
 		return err
 	}
@@ -134,7 +155,7 @@ func (t *tx) checkReservation(r *inventory.Reservation) (int64, error) {
 		return 0, err
 	}
 	for _, by := range []struct{ query, key string }{
-		{reservationByMACSQL, string(r.MAC)}, {reservationByClientSQL, r.ClientID}, {reservationByUUIDSQL, r.UUID},
+		{reservationByMACSQL, string(r.MAC)}, {reservationByClientSQL, r.ClientID}, {reservationByUUIDSQL, r.UUID}, {reservationByPortSQL, r.Port},
 	} {
 		var other netip.Addr
 		found, err := t.row([]any{addressColumn(&other)}, by.query, r.Subnet, by.key, address)
@@ -160,6 +181,10 @@ func (t *tx) hasSubnet(name string) error {
 
 // DeleteReservation implements inventory.NetworkTx.
 func (t *tx) DeleteReservation(a netip.Addr) error {
+	if is6(a) {
+		n, err := t.write(deleteReservation6SQL, addressBytes(a))
+		return changed(n, err, "reservation", a.String())
+	}
 	address, err := addressNumber(a)
 	if err != nil {
 		return err
@@ -169,13 +194,16 @@ func (t *tx) DeleteReservation(a netip.Addr) error {
 }
 
 func readLease(s scan) (l inventory.Lease, err error) {
-	err = s(addressColumn(&l.Address), &l.Subnet, &l.MAC, &l.ClientID, &l.Hostname, &l.State, &l.IsBoot,
+	err = s(addressColumn(&l.Address), &l.Subnet, &l.MAC, &l.ClientID, &l.Hostname, &l.Port, &l.State, &l.IsBoot,
 		timeColumn(&l.StartsAt), timeColumn(&l.ExpiresAt))
 	return l, err
 }
 
 // FindLease implements inventory.NetworkTx.
 func (t *tx) FindLease(a netip.Addr) (inventory.Lease, error) {
+	if is6(a) {
+		return find(t, readLease6, "lease", a.String(), findLease6SQL, addressBytes(a))
+	}
 	n, err := addressNumber(a)
 	if err != nil {
 		return inventory.Lease{}, err
@@ -185,29 +213,45 @@ func (t *tx) FindLease(a netip.Addr) (inventory.Lease, error) {
 
 // ListLeases implements inventory.NetworkTx.
 func (t *tx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, error) {
+	if isAfter4(p) {
+		return append6(t, nil, readLease6, listLeases6SQL, subnetLeases6SQL, subnet, p)
+	}
 	after, err := addressAfter(p)
 	if err != nil {
 		return nil, err
 	}
+	var page []inventory.Lease
 	if subnet == "" {
-		return list(t, readLease, listLeasesSQL, after, limit(p.Limit))
+		page, err = list(t, readLease, listLeasesSQL, after, limit(p.Limit))
+	} else {
+		page, err = list(t, readLease, subnetLeasesSQL, subnet, after, limit(p.Limit))
 	}
-	return list(t, readLease, subnetLeasesSQL, subnet, after, limit(p.Limit))
+	if err != nil {
+		return nil, err
+	}
+	return append6(t, page, readLease6, listLeases6SQL, subnetLeases6SQL, subnet, p)
 }
 
 // ListLeasesOf implements inventory.NetworkTx.
 func (t *tx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
-	return list(t, readLease, macLeasesSQL, string(mac))
+	have, err := list(t, readLease, macLeasesSQL, string(mac))
+	if err != nil {
+		return nil, err
+	}
+	return t.leasesOf6(have, mac)
 }
 
 // SaveLease implements inventory.NetworkTx. It is the hottest write there is: one statement, and only when the
 // database refuses it a second one that says why.
 func (t *tx) SaveLease(l inventory.Lease) error {
+	if is6(l.Address) {
+		return t.saveLease6(l)
+	}
 	address, err := addressNumber(l.Address)
 	if err != nil {
 		return err
 	}
-	_, err = t.write(saveLeaseSQL, address, l.Subnet, string(l.MAC), l.ClientID, l.Hostname, string(l.State),
+	_, err = t.write(saveLeaseSQL, address, l.Subnet, string(l.MAC), l.ClientID, l.Hostname, l.Port, string(l.State),
 		bit(l.IsBoot), ms(l.StartsAt), ms(l.ExpiresAt))
 	if isKind(err, inventory.Conflict) {
 		if err := t.hasSubnet(l.Subnet); err != nil {
@@ -219,6 +263,10 @@ func (t *tx) SaveLease(l inventory.Lease) error {
 
 // DeleteLease implements inventory.NetworkTx.
 func (t *tx) DeleteLease(a netip.Addr) error {
+	if is6(a) {
+		n, err := t.write(deleteLease6SQL, addressBytes(a))
+		return changed(n, err, "lease", a.String())
+	}
 	address, err := addressNumber(a)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func statements(t *testing.T) map[string]string {
 		all[fmt.Sprintf("count of hosts by %+v", f)], _ = countHostsSQL(f)
 	}
 	for _, f := range []inventory.EventFilter{
-		{}, {Kind: "dhcp"}, {Kind: "dhcp.ack"}, {HostID: "x"}, {SessionID: "x"}, {HostID: "x", SessionID: "x", Kind: "dhcp"}, {Before: 5}, {HostID: "x", Kind: "dhcp", Before: 5},
+		{}, {Kind: "dhcp.ack"}, {Kind: "dhcp.ack", Before: 5}, {HostID: "x"}, {SessionID: "x"}, {HostID: "x", SessionID: "x", Kind: "dhcp"}, {Before: 5}, {HostID: "x", Kind: "dhcp", Before: 5},
 	} {
 		all[fmt.Sprintf("events by %+v", f)], _ = eventsSQL(f)
 	}
@@ -203,11 +203,12 @@ func TestEveryStatementIsPortable(t *testing.T) {
 func TestLookupsUseIndexes(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
 	allowed := map[string]bool{ // small tables, or all of one is wanted
-		"listSubnetsSQL": true, "allRangesSQL": true, "listAcceptRulesSQL": true, "listTokensSQL": true, "listIssuesSQL": true,
+		"listSubnetsSQL": true, "allRangesSQL": true, "allRanges6SQL": true, "listAcceptRulesSQL": true, "listTokensSQL": true, "listIssuesSQL": true,
 		"openIssuesSQL": true, "overlapSQL": true, "listOpenSessionsSQL": true,
 		"forgetEventsSQL": true, "forgetSessionsSQL": true, "forgetIssuesSQL": true, // a bounded piece from the old end
 		"listJoinTargetsSQL": true, "secretUserSQL": true, "deleteSecretSQL": true, "listJoinTokensSQL": true, "listLocksSQL": true,
 		"listPoolsSQL": true, "listClustersSQL": true, "listGoldensSQL": true,
+		"listHeardSQL": true, // an index of all hosts' inspections: TestAWholeListReadsWhatItShows
 		"listRacksSQL": true, "listLoginsSQL": true, "forgetLoginsSQL": true,
 		// Only what is open is in the index that they read; whoever has a bound asks by kind.
 		`granted operations of pool "", kind ""`: true, `granted operations of pool "x", kind ""`: true,

@@ -11,7 +11,7 @@ import (
 
 const (
 	subnetColumns = `name, cidr, interface, mode, gateway, dns, ntp, domain, mtu, routes, lease_for, boot_lease_for,
-unknown, created_at, updated_at, version`
+unknown, advertise, is_router, created_at, updated_at, version`
 
 	findSubnetSQL    = `SELECT ` + subnetColumns + ` FROM subnets WHERE name = $1`
 	listSubnetsSQL   = `SELECT ` + subnetColumns + ` FROM subnets ORDER BY name`
@@ -19,11 +19,11 @@ unknown, created_at, updated_at, version`
 	overlapSQL       = `SELECT name, cidr FROM subnets
 WHERE first_address <= $1 AND last_address >= $2 AND name <> $3 ORDER BY name LIMIT 1`
 	insertSubnetSQL = `INSERT INTO subnets (name, cidr, first_address, last_address, interface, mode, gateway, dns, ntp,
-domain, mtu, routes, lease_for, boot_lease_for, unknown, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1)`
+domain, mtu, routes, lease_for, boot_lease_for, unknown, advertise, is_router, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 1)`
 	updateSubnetSQL = `UPDATE subnets SET cidr = $1, first_address = $2, last_address = $3, interface = $4, mode = $5,
 gateway = $6, dns = $7, ntp = $8, domain = $9, mtu = $10, routes = $11, lease_for = $12, boot_lease_for = $13,
-unknown = $14, updated_at = $15, version = version + 1 WHERE name = $16 AND version = $17`
+unknown = $14, advertise = $15, is_router = $16, updated_at = $17, version = version + 1 WHERE name = $18 AND version = $19`
 	deleteSubnetSQL = `DELETE FROM subnets WHERE name = $1`
 
 	rangesSQL       = `SELECT first, last FROM ranges WHERE subnet = $1 ORDER BY first`
@@ -35,7 +35,7 @@ unknown = $14, updated_at = $15, version = version + 1 WHERE name = $16 AND vers
 func readSubnet(s scan) (n inventory.Subnet, err error) {
 	err = s(&n.Name, textColumn(&n.CIDR), &n.Interface, &n.Mode, textColumn(&n.Gateway), jsonColumn(&n.DNS),
 		jsonColumn(&n.NTP), &n.Domain, &n.MTU, jsonColumn(&n.Routes), durationColumn(&n.LeaseFor),
-		durationColumn(&n.BootLeaseFor), &n.Unknown, timeColumn(&n.CreatedAt), timeColumn(&n.UpdatedAt), &n.Version)
+		durationColumn(&n.BootLeaseFor), &n.Unknown, &n.Advertise, &n.IsRouter, timeColumn(&n.CreatedAt), timeColumn(&n.UpdatedAt), &n.Version)
 	return n, err
 }
 
@@ -45,15 +45,18 @@ func (t *tx) FindSubnet(name string) (inventory.Subnet, error) {
 	if err != nil {
 		return inventory.Subnet{}, err
 	}
-	n.Ranges, err = t.ranges(name)
+	n.Ranges, err = t.ranges(&n)
 	return n, err
 }
 
-func (t *tx) ranges(subnet string) ([]inventory.Range, error) {
+func (t *tx) ranges(n *inventory.Subnet) ([]inventory.Range, error) {
+	if n.Is6() {
+		return t.ranges6(n.Name)
+	}
 	return list(t, func(s scan) (r inventory.Range, err error) {
 		err = s(addressColumn(&r.First), addressColumn(&r.Last))
 		return r, err
-	}, rangesSQL, subnet)
+	}, rangesSQL, n.Name)
 }
 
 // ListSubnets implements inventory.NetworkTx.
@@ -65,6 +68,9 @@ func (t *tx) ListSubnets() ([]inventory.Subnet, error) {
 	at := map[string]*inventory.Subnet{}
 	for i := range subnets {
 		at[subnets[i].Name] = &subnets[i]
+	}
+	if err := t.allRanges6(at); err != nil {
+		return nil, err
 	}
 	return subnets, t.each(func(s scan) error {
 		var name string
@@ -112,13 +118,15 @@ func (t *tx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
 	if err := t.updated(rows, err, "subnet", n.Name, n.Version, subnetVersionSQL, n.Name); err != nil {
 		return err
 	}
-	has, err := t.ranges(n.Name)
+	has, err := t.ranges(n)
 	if err != nil {
 		return err
 	}
 	if !slices.Equal(has, n.Ranges) {
-		if _, err := t.write(deleteRangesSQL, n.Name); err != nil {
-			return err
+		for _, all := range []string{deleteRangesSQL, deleteRanges6SQL} {
+			if _, err := t.write(all, n.Name); err != nil {
+				return err
+			}
 		}
 		if err := t.insertRanges(n); err != nil {
 			return err
@@ -130,14 +138,20 @@ func (t *tx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
 }
 
 // subnetArgs refuses a network that overlaps another, and returns the arguments that insert and update share, in the
-// order of the columns from cidr to unknown.
+// order of the columns from cidr to is_router.
 func (t *tx) subnetArgs(n *inventory.Subnet) ([]any, error) {
 	first, last, err := bounds(n.CIDR)
 	if err != nil {
 		return nil, err
 	}
 	var name, cidr string
-	if found, err := t.row([]any{&name, &cidr}, overlapSQL, last, first, n.Name); err != nil {
+	var found bool
+	if n.Is6() {
+		name, cidr, found, err = t.overlap6(n)
+	} else {
+		found, err = t.row([]any{&name, &cidr}, overlapSQL, last, first, n.Name)
+	}
+	if err != nil {
 		return nil, err
 	} else if found {
 		return nil, inventory.Errorf(inventory.Conflict, "subnet %s (%s) overlaps subnet %s (%s)", n.Name, n.CIDR, name, cidr).
@@ -151,12 +165,15 @@ func (t *tx) subnetArgs(n *inventory.Subnet) ([]any, error) {
 	}
 	return []any{
 		n.CIDR.String(), first, last, n.Interface, string(n.Mode), addressText(n.Gateway), texts[0], texts[1], n.Domain,
-		n.MTU, texts[2], durationMS(n.LeaseFor), durationMS(n.BootLeaseFor), string(n.Unknown),
+		n.MTU, texts[2], durationMS(n.LeaseFor), durationMS(n.BootLeaseFor), string(n.Unknown), string(n.Advertise), bit(n.IsRouter),
 	}, nil
 }
 
 // bounds returns the first and last address of a network, the network's and the broadcast's own included.
 func bounds(p netip.Prefix) (first, last int64, err error) {
+	if p.IsValid() && is6(p.Addr()) {
+		return outsideIPv4First, outsideIPv4Last, nil
+	}
 	if !p.IsValid() || !p.Addr().Is4() {
 		return 0, 0, inventory.Errorf(inventory.Invalid, "%s is not an IPv4 network", p)
 	}
@@ -166,6 +183,9 @@ func bounds(p netip.Prefix) (first, last int64, err error) {
 }
 
 func (t *tx) insertRanges(n *inventory.Subnet) error {
+	if n.Is6() {
+		return t.insertRanges6(n)
+	}
 	for _, r := range n.Ranges {
 		first, err := addressNumber(r.First)
 		if err != nil {

@@ -32,6 +32,8 @@ func inspections(t *testing.T, s inventory.Store) {
 	first, second, other := Inspection(1), Inspection(1), Inspection(2)
 	second.N = 99 // is filled in
 	second.Hardware, second.Changes, second.Faults = inventory.Hardware{Source: "bmc"}, nil, nil
+	first.Hardware.System.Product = `","ports":[{"name":"eno9","neighbour":{"port":"9"}}],"` // looks like a port
+	second.Hardware.System.Product = first.Hardware.System.Product
 	write(t, s, func(tx inventory.Tx) error {
 		for _, i := range []*inventory.Inspection{&first, &other, &second} {
 			if err := tx.SaveInspection(i); err != nil {
@@ -54,6 +56,15 @@ func inspections(t *testing.T, s inventory.Store) {
 		if err != nil {
 			return err
 		}
+		heard, err := tx.ListHeard()
+		if err != nil {
+			return err
+		}
+		at := Now.Truncate(time.Millisecond)
+		same(t, "what was heard", map[inventory.HostID]inventory.Heard{
+			Host(1).ID: {Before: first.Hardware.Ports}, // the newest heard nothing
+			Host(2).ID: {At: at, Now: other.Hardware.Ports},
+		}, heard)
 		all, err = tx.ListInspections(Host(1).ID, 1)
 		same(t, "newest inspection", []inventory.Inspection{second}, all)
 		for host, n := range map[inventory.HostID]int{Host(1).ID: 3, "nobody": 0} {

@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"subnets keep their ranges and do not overlap", subnets},
 		{"reservations belong to one machine per subnet", reservations},
 		{"leases overwrite each other", leases},
+		{"networks of both families beside each other", networks6},
 		{"racks are kept by site, row and name", racks},
 		{"a deleted subnet takes everything in it along", subnetDelete},
 		{"artefacts, images and profiles hold each other", images},

@@ -30,6 +30,7 @@ func hostFields() []field[inventory.Host] {
 		textField("manufacturer", func(h *host) *string { return &h.Manufacturer }, plain("manufacturer")),
 		textField("product", func(h *host) *string { return &h.Product }, plain("product")),
 		textField("diskBoot", func(h *host) *inventory.DiskBoot { return &h.DiskBoot }, nil),
+		textField("port", func(h *host) *string { return &h.Port }, inventory.CheckPort),
 		flagField("inMaintenance", func(h *host) *bool { return &h.InMaintenance }),
 		flagField("isProtected", func(h *host) *bool { return &h.IsProtected }),
 		flagField("isAdopted", func(h *host) *bool { return &h.IsAdopted }),
@@ -120,6 +121,8 @@ func subnetFields() []field[inventory.Subnet] {
 		keeping(parsedField("bootLeaseFor", func(n *subnet) *inventory.Duration { return &n.BootLeaseFor }, parseDuration, writeDuration)),
 		keeping(textField("unknown", func(n *subnet) *inventory.UnknownPolicy { return &n.Unknown }, nil)),
 		inOrder(listField("ranges", func(n *subnet) *[]inventory.Range { return &n.Ranges }, parseRange, writeRange)),
+		textField("advertise", func(n *subnet) *inventory.Advertise { return &n.Advertise }, nil),
+		flagField("isRouter", func(n *subnet) *bool { return &n.IsRouter }),
 	}
 }
 
@@ -142,6 +145,7 @@ func reservationFields() []field[inventory.Reservation] {
 		parsedField("mac", func(r *reservation) *inventory.MAC { return &r.MAC }, inventory.ParseMAC, func(m inventory.MAC) string { return string(m) }),
 		textField("clientID", func(r *reservation) *string { return &r.ClientID }, checkClientID),
 		textField("uuid", func(r *reservation) *string { return &r.UUID }, plain("uuid")),
+		textField("port", func(r *reservation) *string { return &r.Port }, plain("port")),
 		textField("hostname", func(r *reservation) *string { return &r.Hostname }, func(s string) error { return inventory.CheckName("host", s) }),
 	}
 }
@@ -155,8 +159,8 @@ func checkClientID(s string) error {
 
 func parseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
-	if err != nil || !a.Is4() {
-		return a, inventory.Errorf(inventory.Invalid, "%q is not an IPv4 address", clip(s))
+	if err != nil || a.Is4In6() || a.Zone() != "" {
+		return a, inventory.Errorf(inventory.Invalid, "%q is not an IP address", clip(s))
 	}
 	return a, nil
 }
@@ -170,8 +174,8 @@ func writeAddr(a netip.Addr) string {
 
 func parsePrefix(s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
-	if err != nil || !p.Addr().Is4() {
-		return p, inventory.Errorf(inventory.Invalid, "%q is not an IPv4 network", clip(s)).WithHint("write it as 10.0.0.0/24")
+	if err != nil || p.Addr().Is4In6() {
+		return p, inventory.Errorf(inventory.Invalid, "%q is not a network", clip(s)).WithHint("write it as 10.0.0.0/24 or fd00:1::/64")
 	}
 	return p, nil
 }

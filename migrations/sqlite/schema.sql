@@ -140,6 +140,8 @@ CREATE TABLE events (
 
 CREATE INDEX events_by_host ON events (host_id, id);
 
+CREATE INDEX events_by_kind ON events (kind, id);
+
 CREATE INDEX events_by_session ON events (session_id, id);
 
 CREATE TABLE goldens (
@@ -197,9 +199,11 @@ CREATE TABLE hosts (
   last_seen_at   INTEGER NOT NULL,
   identified_at  INTEGER NOT NULL,
   version        INTEGER NOT NULL
-, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0, place_height INTEGER NOT NULL DEFAULT 0, place_face TEXT NOT NULL DEFAULT '') STRICT;
+, profile_revision INTEGER NOT NULL DEFAULT 0, claim_id TEXT, machine TEXT NOT NULL DEFAULT '', taints TEXT NOT NULL DEFAULT '', root_disk TEXT NOT NULL DEFAULT '', keep_disks TEXT NOT NULL DEFAULT '', is_dirty INTEGER NOT NULL DEFAULT 0, failure_n INTEGER NOT NULL DEFAULT 0, reuse_key TEXT NOT NULL DEFAULT '', freed_at INTEGER NOT NULL DEFAULT 0, is_cordoned INTEGER NOT NULL DEFAULT 0, is_retained INTEGER NOT NULL DEFAULT 0, place_height INTEGER NOT NULL DEFAULT 0, place_face TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX hosts_by_name ON hosts (name);
+
+CREATE UNIQUE INDEX hosts_by_port ON hosts (port) WHERE port <> '';
 
 CREATE INDEX hosts_by_profile ON hosts (profile);
 
@@ -335,11 +339,29 @@ CREATE TABLE leases (
   is_boot    INTEGER NOT NULL,
   starts_at  INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
-) STRICT;
+, port TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX leases_by_mac ON leases (mac);
 
 CREATE INDEX leases_by_subnet ON leases (subnet, address);
+
+CREATE TABLE leases6 (
+  address    BLOB    NOT NULL PRIMARY KEY,
+  subnet     TEXT    NOT NULL REFERENCES subnets (name) ON DELETE CASCADE,
+  mac        TEXT    NOT NULL, -- '' where nothing tells it
+  client_id  TEXT    NOT NULL, -- the DUID in hex
+  iaid       INTEGER NOT NULL,
+  hostname   TEXT    NOT NULL,
+  port       TEXT    NOT NULL,
+  state      TEXT    NOT NULL,
+  is_boot    INTEGER NOT NULL,
+  starts_at  INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX leases6_by_mac ON leases6 (mac);
+
+CREATE INDEX leases6_by_subnet ON leases6 (subnet, address);
 
 CREATE TABLE locks (
   name       TEXT    NOT NULL PRIMARY KEY,
@@ -521,6 +543,13 @@ CREATE TABLE ranges (
   PRIMARY KEY (subnet, first)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE ranges6 (
+  subnet TEXT NOT NULL REFERENCES subnets (name) ON DELETE CASCADE,
+  first  BLOB NOT NULL,
+  last   BLOB NOT NULL,
+  PRIMARY KEY (subnet, first)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE renderings (
   digest     TEXT    NOT NULL,
   host_id    TEXT    NOT NULL,
@@ -560,15 +589,40 @@ CREATE TABLE reservations (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   version    INTEGER NOT NULL
-) STRICT;
+, port TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX reservations_by_client_id ON reservations (subnet, client_id) WHERE client_id <> '';
 
 CREATE UNIQUE INDEX reservations_by_mac ON reservations (subnet, mac) WHERE mac <> '';
 
+CREATE UNIQUE INDEX reservations_by_port ON reservations (subnet, port) WHERE port <> '';
+
 CREATE INDEX reservations_by_subnet ON reservations (subnet, address);
 
 CREATE UNIQUE INDEX reservations_by_uuid ON reservations (subnet, uuid) WHERE uuid <> '';
+
+CREATE TABLE reservations6 (
+  address    BLOB    NOT NULL PRIMARY KEY,
+  subnet     TEXT    NOT NULL REFERENCES subnets (name) ON DELETE CASCADE,
+  mac        TEXT    NOT NULL,
+  client_id  TEXT    NOT NULL, -- the DUID in hex
+  uuid       TEXT    NOT NULL,
+  port       TEXT    NOT NULL,
+  hostname   TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  version    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX reservations6_by_client_id ON reservations6 (subnet, client_id) WHERE client_id <> '';
+
+CREATE UNIQUE INDEX reservations6_by_mac ON reservations6 (subnet, mac) WHERE mac <> '';
+
+CREATE UNIQUE INDEX reservations6_by_port ON reservations6 (subnet, port) WHERE port <> '';
+
+CREATE INDEX reservations6_by_subnet ON reservations6 (subnet, address);
+
+CREATE UNIQUE INDEX reservations6_by_uuid ON reservations6 (subnet, uuid) WHERE uuid <> '';
 
 CREATE TABLE revisions (
   kind       TEXT    NOT NULL,
@@ -634,9 +688,11 @@ CREATE TABLE subnets (
   created_at     INTEGER NOT NULL,
   updated_at     INTEGER NOT NULL,
   version        INTEGER NOT NULL
-) STRICT;
+, advertise TEXT NOT NULL DEFAULT '', is_router INTEGER NOT NULL DEFAULT 0) STRICT;
 
-CREATE UNIQUE INDEX subnets_by_address ON subnets (first_address);
+CREATE INDEX subnets_by_address ON subnets (first_address);
+
+CREATE UNIQUE INDEX subnets_by_cidr ON subnets (cidr);
 
 CREATE TABLE tokens (
   name         TEXT    NOT NULL PRIMARY KEY,

@@ -46,9 +46,14 @@ const (
 )
 
 // add queues a change; it reports false when too many wait, so that memory stays bounded while the disk is slow.
-func (c *commits) add(p pending) bool {
+// A quarter of the room is kept for known machines.
+func (c *commits) add(p pending, isKnown bool) bool {
+	limit := c.limit
+	if !isKnown {
+		limit -= limit / 4
+	}
 	c.mu.Lock()
-	if len(c.waiting) >= c.limit {
+	if len(c.waiting) >= limit {
 		c.mu.Unlock()
 		return false
 	}

@@ -26,6 +26,12 @@ type exchange struct {
 	tries int // addresses found in use for this query before
 }
 
+// Why a packet that was looked at gets no answer, beside the reasons of package lease.
+const (
+	tookAnother   = "it took the offer of another server"
+	nothingToBoot = "nothing to boot was decided for it"
+)
+
 const takeAtMost = 256 // packets between two looks at probes and at the end of service
 
 // decideLoop answers packets until ctx is done.
@@ -67,7 +73,7 @@ func (s *Server) decideLoop(ctx context.Context) error {
 
 // take returns the next packets that are still worth an answer.
 func (s *Server) take(batch []entry) []entry {
-	batch, stale := s.queue.take(batch[:0], takeAtMost, s.cfg.Now().Add(-staleAfter))
+	batch, stale := s.queue.take(batch[:0], takeAtMost, s.cfg.Now().Add(-staleAfter), s.reasons)
 	s.Metrics.drop(dropStale, stale)
 	return batch
 }
@@ -82,11 +88,13 @@ func (s *Server) handle(ctx context.Context, e *entry, out *outbox) {
 		return
 	}
 	x := &exchange{query: q}
-	if !s.locate(x) {
-		s.Metrics.result(q.kind, ignored)
+	if why := s.locate(x); why != "" {
+		s.unanswered(x, string(why))
 		return
 	}
 	switch {
+	case x.isProxy():
+		s.beside(ctx, x, out)
 	case q.isPXE:
 		s.bootServer(ctx, x, out)
 	case q.kind == discover:
@@ -104,15 +112,19 @@ func (s *Server) handle(ctx context.Context, e *entry, out *outbox) {
 	}
 }
 
-// locate finds the subnet and fills in who asks; ok is false when the packet is not ours to answer.
-func (s *Server) locate(x *exchange) (ok bool) {
+// locate finds the subnet and fills in who asks; it says why the packet is not ours to answer.
+func (s *Server) locate(x *exchange) (why lease.Reason) {
+	ok := false
 	link := &x.port.link
 	path := lease.Path{
 		Link: x.relay.link, Selected: address(x.option(dhcpv4.OptionSubnetSelection)), Relay: x.giaddr,
 		Client: x.ciaddr, Interface: link.name, Local: link.addrs,
 	}
-	if x.subnet, ok = s.cfg.Book.SubnetFor(path); !ok || x.subnet.Mode == inventory.ModeOff {
-		return false
+	switch x.subnet, ok = s.cfg.Book.SubnetFor(path); {
+	case !ok:
+		return lease.NoSubnet
+	case x.subnet.Mode == inventory.ModeOff:
+		return lease.IsOff
 	}
 	x.answer.server = x.local
 	if !x.local.IsValid() {
@@ -125,11 +137,16 @@ func (s *Server) locate(x *exchange) (ok bool) {
 	x.answer.subnet = &x.subnet
 	x.client = x.classify()
 	x.client.Subnet, x.client.Server = x.subnet.Name, x.answer.server
+	x.client.HasPort = !x.isPXE && !x.local.IsValid() || x.isRelayed()
+	if x.client.Port = x.switchPort(); x.isRelayed() {
+		x.client.Relay = x.giaddr
+	}
 	x.holder = lease.Client{
 		Subnet: x.subnet.Name, MAC: x.client.MAC, ClientID: x.clientID, UUID: x.client.UUID,
 		Hostname: string(x.option(dhcpv4.OptionHostName)), IsBoot: x.client.Stage != pxe.StageOS,
+		IsKnown: x.isKnown, Port: x.client.Port,
 	}
-	return true
+	return ""
 }
 
 // classify asks pxe who sent the packet; a packet without any option of a network boot need not be looked at.
@@ -157,10 +174,14 @@ func (s *Server) discover(ctx context.Context, x *exchange, out *outbox) {
 	now := s.cfg.Now()
 	o, why := s.cfg.Book.Offer(x.holder, x.wanted, now)
 	if why != "" {
-		if why == lease.Exhausted {
+		switch why {
+		case lease.Exhausted:
 			s.exhausted(x.subnet.Name, now)
+		case lease.KeptForKnown, lease.PortFull:
+			s.Metrics.Strangers.WithLabelValues(x.subnet.Name).Inc()
+			s.note(ctx, x, inventory.EventDHCPRefused, string(why))
 		}
-		s.Metrics.result(x.kind, ignored)
+		s.unanswered(x, string(why))
 		return
 	}
 	x.answer.kind, x.answer.yours, x.answer.leaseFor, x.answer.hostname = offer, o.Address, o.For, o.Hostname
@@ -192,7 +213,8 @@ func (s *Server) exhausted(subnet string, now time.Time) {
 func (s *Server) request(ctx context.Context, x *exchange, out *outbox) {
 	if !x.isForUs() {
 		s.cfg.Book.Forget(x.holder) // it took another server's offer
-		s.Metrics.result(x.kind, ignored)
+		s.named(x)
+		s.unanswered(x, tookAnother)
 		return
 	}
 	state := lease.StateOf(x.server.IsValid(), x.wanted, x.ciaddr, x.local.IsValid())
@@ -209,7 +231,7 @@ func (s *Server) request(ctx context.Context, x *exchange, out *outbox) {
 	case lease.Nak:
 		s.refuse(ctx, x, string(r.Reason), out)
 	default:
-		s.Metrics.result(x.kind, ignored)
+		s.unanswered(x, string(r.Reason))
 	}
 }
 
@@ -256,7 +278,7 @@ func (s *Server) released(ctx context.Context, x *exchange) {
 
 // keep stores a lease that nobody waits for.
 func (s *Server) keep(x *exchange, l inventory.Lease) {
-	if !s.commits.add(pending{lease: l}) {
+	if !s.commits.add(pending{lease: l}, x.isKnown) {
 		s.Metrics.drop(dropCommits, 1)
 		return
 	}
@@ -285,7 +307,7 @@ func (s *Server) bootServer(ctx context.Context, x *exchange, out *outbox) {
 
 // isServed reports whether a machine is ours to inform: in a subnet that serves reservations only, one that has one.
 func (s *Server) isServed(x *exchange) bool {
-	return x.subnet.Mode == inventory.ModeFull || s.cfg.Book.HasReservation(x.holder)
+	return x.subnet.Mode == inventory.ModeFull || x.isProxy() || s.cfg.Book.HasReservation(x.holder)
 }
 
 // conflict ends a probe that somebody answered: the address is set aside. A DISCOVER is offered the next address; a
@@ -306,7 +328,7 @@ func (s *Server) conflict(ctx context.Context, c claim, out *outbox) {
 	}
 	s.cfg.Log.Warn("address in use", "addr", c.addr, "mac", who, "iface", x.port.link.name)
 	s.cfg.Boots.Conflict(c.addr, x.subnet.Name, who, detail)
-	if l, ok := s.cfg.Book.Conflict(x.holder, c.addr, now); ok && !s.commits.add(pending{lease: l}) {
+	if l, ok := s.cfg.Book.Conflict(x.holder, c.addr, now); ok && !s.commits.add(pending{lease: l}, x.isKnown) {
 		s.Metrics.drop(dropCommits, 1)
 	}
 	if x.kind == request {
@@ -334,6 +356,7 @@ func (s *Server) giveUp(x *exchange, why dropReason) {
 		s.cfg.Book.Abort(*x.lease, s.cfg.Now())
 	}
 	s.Metrics.drop(why, 1)
+	s.reasons.say(x.mac, Unanswered{At: x.at, Iface: x.port.link.name, Subnet: x.subnet.Name, Type: x.kind.String(), Reason: string(why)})
 }
 
 // finish sends an answer, for a booting machine after asking what it boots.
@@ -342,8 +365,12 @@ func (s *Server) finish(ctx context.Context, x *exchange, out *outbox) {
 		s.send(x, out)
 		return
 	}
+	way := s.booting
+	if x.isKnown {
+		way = s.bootingKnown
+	}
 	select {
-	case s.booting <- x:
+	case way <- x:
 	default:
 		s.giveUp(x, dropBoots)
 	}
@@ -354,13 +381,29 @@ func (s *Server) finish(ctx context.Context, x *exchange, out *outbox) {
 func (s *Server) bootLoop(ctx context.Context) error {
 	out := newOutbox(s.buffers, s.Metrics)
 	for {
-		select {
-		case <-ctx.Done():
+		x := s.nextBoot(ctx)
+		if x == nil {
 			return nil
-		case x := <-s.booting:
-			s.boot(ctx, x, out)
-			out.flush()
 		}
+		s.boot(ctx, x, out)
+		out.flush()
+	}
+}
+
+// nextBoot waits for a booting machine, a known one before strangers; nil at the end.
+func (s *Server) nextBoot(ctx context.Context) *exchange {
+	select {
+	case x := <-s.bootingKnown:
+		return x
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case x := <-s.bootingKnown:
+		return x
+	case x := <-s.booting:
+		return x
 	}
 }
 
@@ -371,11 +414,13 @@ func (s *Server) boot(ctx context.Context, x *exchange, out *outbox) {
 		x.client.Address = x.ciaddr
 	}
 	x.answer.boot = s.cfg.Boots.Offer(ctx, x.client, s.base(x.answer.server))
-	if x.isPXE {
+	if x.isPXE || x.isProxy() {
 		if x.answer.boot.File == "" { // nothing to boot: the firmware goes on to its next entry
-			s.Metrics.result(x.kind, ignored)
+			s.unanswered(x, nothingToBoot)
 			return
 		}
+	}
+	if x.isPXE {
 		x.answer.boot.Class, x.answer.boot.PXE = "PXEClient", bootItem(x.option(dhcpv4.OptionVendorSpecificInformation))
 	}
 	heard := inventory.EventDHCPDiscover
@@ -413,30 +458,6 @@ func (s *Server) base(a netip.Addr) string {
 	return "http://" + netip.AddrPortFrom(a, uint16(s.cfg.BootPort)).String()
 }
 
-// heardLine says in one line for the timeline where a packet came from.
-func heardLine(x *exchange) string {
-	line := "on " + x.port.link.name
-	if x.isRelayed() {
-		line += " through relay " + x.giaddr.String()
-	}
-	if x.isPXE {
-		line += ", port 4011"
-	}
-	return line
-}
-
-// grantLine says in one line for the timeline what a machine was given.
-func grantLine(a netip.Addr, file string) string {
-	line := a.String()
-	if !a.IsValid() {
-		line = "no address"
-	}
-	if file != "" {
-		line += ", boot file " + file
-	}
-	return line
-}
-
 // send encodes an answer and passes it to out, or to the commits when it makes a promise.
 func (s *Server) send(x *exchange, out *outbox) {
 	limit := min(x.maxReply(x.port.link.mtu), replySize)
@@ -455,7 +476,7 @@ func (s *Server) send(x *exchange, out *outbox) {
 	if x.client.Stage != pxe.StageOS {
 		promise.client, promise.file = &x.client, x.answer.boot.File
 	}
-	if !s.commits.add(promise) {
+	if !s.commits.add(promise, x.isKnown) {
 		s.buffers.pool.Put(p.buf)
 		s.giveUp(x, dropCommits)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +200,14 @@ func (o *operator) Conflict(a netip.Addr, subnet string, who inventory.MAC, deta
 	o.say("conflict %s %s %s: %s", a, subnet, who, detail)
 }
 
+func (o *operator) Beside(c pxe.Client, isHeard bool) {
+	o.say("beside %s %s heard=%v", c.MAC, c.Address, isHeard)
+}
+
+func (o *operator) Foreign(f pxe.ForeignServer) {
+	o.say("foreign %s %s %s heard=%v proxy=%v", f.Subnet, f.Server, f.MAC, f.IsHeard, f.IsProxy)
+}
+
 func (o *operator) Exhausted(subnet string) { o.say("exhausted %s", subnet) }
 
 // farRack is behind a relay.
@@ -227,6 +236,13 @@ func withRange(first, last string) deskOption {
 
 func withProbe(d time.Duration) deskOption {
 	return func(_ *lease.Network, c *Config) { c.ProbeFor = d }
+}
+
+// withKnown makes machines known by the last byte of their MAC.
+func withKnown(known ...byte) deskOption {
+	return func(_ *lease.Network, c *Config) {
+		c.Knows = func(m [6]byte) bool { return slices.Contains(known, m[5]) }
+	}
 }
 
 func withQueue(n int) deskOption {
@@ -275,6 +291,7 @@ func (d *desk) ask(packet []byte, to string) []reply {
 	if reason != dropNone {
 		return nil
 	}
+	e.isKnown = d.cfg.Knows(hardwareAddr(e.packet[offChaddr:]))
 	if to != "" && to != "pxe" {
 		e.local = ip(to)
 	}
@@ -287,6 +304,9 @@ func (d *desk) ask(packet []byte, to string) []reply {
 // settle finishes what handle has passed on.
 func (d *desk) settle() {
 	ctx := context.Background()
+	for len(d.bootingKnown) > 0 {
+		d.boot(ctx, <-d.bootingKnown, d.out)
+	}
 	for len(d.booting) > 0 {
 		d.boot(ctx, <-d.booting, d.out)
 	}

@@ -8,9 +8,11 @@ type Metrics struct {
 	Drops      *prometheus.CounterVec // by reason, before a packet was decided on
 	Sent       prometheus.Counter
 	SendErrors prometheus.Counter
-	Queue      prometheus.GaugeFunc // packets that wait
-	Commit     prometheus.Histogram // seconds that a group of leases took to reach the disk
-	CommitSize prometheus.Histogram // leases in a group
+	Queue      prometheus.GaugeFunc   // packets that wait
+	Commit     prometheus.Histogram   // seconds that a group of leases took to reach the disk
+	CommitSize prometheus.Histogram   // leases in a group
+	Foreign    *prometheus.CounterVec // by interface: other servers told of
+	Strangers  *prometheus.CounterVec // by subnet: unknown machines that a limit left without an address
 }
 
 func newMetrics(queued func() int) *Metrics {
@@ -20,7 +22,11 @@ func newMetrics(queued func() int) *Metrics {
 	return &Metrics{
 		Packets: prometheus.NewCounterVec(counter("packets_total", "DHCP packets by type and what became of them."), []string{"type", "result"}),
 		Drops:   prometheus.NewCounterVec(counter("drops_total", "DHCP packets dropped unanswered, by reason."), []string{"reason"}),
-		Sent:    prometheus.NewCounter(counter("replies_total", "DHCP replies handed to the kernel.")),
+		Foreign: prometheus.NewCounterVec(counter("foreign_total", "Signs of other DHCP servers that were told of, at most one in 30 s of each."),
+			[]string{"iface"}),
+		Strangers: prometheus.NewCounterVec(counter("strangers_refused_total", "Unknown machines left without an address by the limits for them."),
+			[]string{"subnet"}),
+		Sent: prometheus.NewCounter(counter("replies_total", "DHCP replies handed to the kernel.")),
 		SendErrors: prometheus.NewCounter(counter("send_errors_total",
 			"DHCP replies that the kernel refused to send.")),
 		Queue: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -75,5 +81,5 @@ func (m *Metrics) result(k kind, r result) {
 }
 
 func (m *Metrics) parts() []prometheus.Collector {
-	return []prometheus.Collector{m.Packets, m.Drops, m.Sent, m.SendErrors, m.Queue, m.Commit, m.CommitSize}
+	return []prometheus.Collector{m.Packets, m.Drops, m.Sent, m.SendErrors, m.Queue, m.Commit, m.CommitSize, m.Foreign, m.Strangers}
 }

@@ -61,6 +61,8 @@ const (
 	dropProbes   dropReason = "probe-full" // too many addresses are being checked
 	dropBoots    dropReason = "boot-full"  // too many boots are being decided
 	dropCommits  dropReason = "store-full" // too many leases wait for the disk
+	dropProbing  dropReason = "own-probe"  // our own question to other servers
+	dropHearsay  dropReason = "hearsay"    // too many answers of other servers
 )
 
 // normalise checks what the codec does not and makes of b what the codec can read: options that lie in file and

@@ -39,6 +39,7 @@ type port struct {
 	dhcp  datagrams // UDP 67
 	pxe   datagrams // UDP 4011
 	raw   frames
+	heard frames                // answers of other servers; nil hears none
 	oob   map[netip.Addr][]byte // IP_PKTINFO that sets the source, by our address
 	limit *sourceLimit
 }
@@ -151,6 +152,12 @@ func openPort(ctx context.Context, name string) (*port, error) {
 		return nil, err
 	}
 	p.raw = raw
+	heard, err := listenHeard(name)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	p.heard = heard
 	return p, nil
 }
 
@@ -160,8 +167,10 @@ func (p *port) close() {
 			d.Close()
 		}
 	}
-	if p.raw != nil {
-		p.raw.Close()
+	for _, f := range []frames{p.raw, p.heard} {
+		if f != nil {
+			f.Close()
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func (ps *probes) ask(x *exchange, now time.Time) (ok bool) {
 		p.exchange = x
 		return true
 	}
-	if len(ps.asked) >= probesAtMost {
+	if limit := probesAtMost; len(ps.asked) >= limit || !x.isKnown && len(ps.asked) >= limit-limit/4 { // some for known machines
 		return false
 	}
 	p := &probe{exchange: x, askedAt: now, wait: ps.wait}

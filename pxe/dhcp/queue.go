@@ -25,11 +25,12 @@ func (e *entry) key() key {
 	return key{hardwareAddr(e.packet[offChaddr:]), e.kind, e.isPXE, e.port}
 }
 
-// queue holds packets between the sockets and the server, in two bounded lanes: DISCOVERs and everything else. Under
-// overload a REQUEST is worth more than a DISCOVER, because it finishes an exchange that has already cost us.
+// queue holds packets between the sockets and the server, in three bounded lanes: what known machines send, and of
+// strangers DISCOVERs and everything else. Under overload a known machine is worth more than any stranger, and a REQUEST
+// more than a DISCOVER, because it finishes an exchange that has already cost us.
 type queue struct {
 	mu    sync.Mutex
-	lanes [2]lane // other, discover
+	lanes [3]lane // known, other, discover
 	woken chan struct{}
 	free  sync.Pool
 }
@@ -56,20 +57,24 @@ func (q *queue) buffer() *[bufferSize]byte { return q.free.Get().(*[bufferSize]b
 func (q *queue) release(b *[bufferSize]byte) { q.free.Put(b) }
 
 // push adds packets and reports how many replaced an older one and how many found the lane full.
-func (q *queue) push(batch []entry) (replaced, full int) {
+func (q *queue) push(batch []entry, why *reasons) (replaced, full int) {
 	if len(batch) == 0 {
 		return 0, 0
 	}
 	q.mu.Lock()
 	for i := range batch {
-		l := &q.lanes[0]
-		if batch[i].kind == discover {
-			l = &q.lanes[1]
+		l := &q.lanes[1]
+		switch {
+		case batch[i].isKnown:
+			l = &q.lanes[0]
+		case batch[i].kind == discover:
+			l = &q.lanes[2]
 		}
 		old, isSame, ok := l.push(&batch[i])
 		switch {
 		case !ok:
 			full++
+			why.dropped(&batch[i], dropFull)
 			q.release(batch[i].buf)
 		case isSame:
 			replaced++
@@ -117,17 +122,19 @@ func (l *lane) pop() entry {
 func (l *lane) len() int { return int(l.next - l.first) }
 
 // take moves up to limit entries that are not older than since into batch and counts the others. A quarter of a batch
-// is kept for DISCOVERs, so that a flood of REQUESTs cannot starve them.
-func (q *queue) take(batch []entry, limit int, since time.Time) (taken []entry, stale int) {
+// is kept for the DISCOVERs of strangers and one for what else they send, so that no flood starves the others.
+func (q *queue) take(batch []entry, limit int, since time.Time, why *reasons) (taken []entry, stale int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	quarter := min(limit/4, q.lanes[1].len())
-	for i, room := range [2]int{limit - quarter, limit} {
+	last := min(limit/4, q.lanes[2].len())
+	middle := min(limit/4, q.lanes[1].len())
+	for i, room := range [3]int{limit - middle - last, limit - last, limit} {
 		l := &q.lanes[i]
 		for l.len() > 0 && len(batch) < room {
 			e := l.pop()
 			if e.at.Before(since) {
 				stale++
+				why.dropped(&e, dropStale)
 				q.release(e.buf)
 				continue
 			}
@@ -141,5 +148,5 @@ func (q *queue) take(batch []entry, limit int, since time.Time) (taken []entry, 
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.lanes[0].len() + q.lanes[1].len()
+	return q.lanes[0].len() + q.lanes[1].len() + q.lanes[2].len()
 }

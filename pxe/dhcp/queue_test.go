@@ -28,18 +28,18 @@ func TestQueue(t *testing.T) {
 		waiting(q, discover, 1, 1, now), waiting(q, discover, 2, 1, now), waiting(q, request, 1, 1, now),
 		waiting(q, discover, 1, 2, now), waiting(q, discover, 3, 1, now.Add(-2*time.Second)), waiting(q, discover, 4, 1, now),
 		waiting(q, discover, 5, 1, now),
-	})
+	}, nil)
 	if replaced != 1 || full != 1 {
 		t.Errorf("%d replaced and %d too many, want 1 and 1", replaced, full)
 	}
 	if q.len() != 5 {
 		t.Errorf("%d wait, want 5", q.len())
 	}
-	batch, stale := q.take(nil, 3, now.Add(-time.Second))
+	batch, stale := q.take(nil, 3, now.Add(-time.Second), nil)
 	if diff := cmp.Diff([]string{"request 1 xid 1", "discover 1 xid 2", "discover 2 xid 1"}, show(batch)); diff != "" {
 		t.Error("requests come first, the newest of equal packets wins:", diff)
 	}
-	batch, more := q.take(nil, 3, now.Add(-time.Second))
+	batch, more := q.take(nil, 3, now.Add(-time.Second), nil)
 	if diff := cmp.Diff([]string{"discover 4 xid 1"}, show(batch)); diff != "" || stale+more != 1 {
 		t.Error("what is older than a second is dropped:", diff, stale+more)
 	}
@@ -52,9 +52,9 @@ func TestRequestsDoNotStarveDiscovers(t *testing.T) {
 	now := time.Now()
 	q := newQueue(64)
 	for i := range byte(40) {
-		q.push([]entry{waiting(q, request, i+1, 1, now), waiting(q, discover, i+1, 1, now)})
+		q.push([]entry{waiting(q, request, i+1, 1, now), waiting(q, discover, i+1, 1, now)}, nil)
 	}
-	batch, _ := q.take(nil, 16, now.Add(-time.Second))
+	batch, _ := q.take(nil, 16, now.Add(-time.Second), nil)
 	discovers := 0
 	for _, e := range batch {
 		if e.kind == discover {
@@ -70,8 +70,8 @@ func TestQueueWrapsAround(t *testing.T) {
 	now := time.Now()
 	q := newQueue(3)
 	for i := range byte(20) {
-		q.push([]entry{waiting(q, discover, i+1, i, now), waiting(q, discover, i+1, i+1, now)})
-		batch, _ := q.take(nil, 8, now.Add(-time.Second))
+		q.push([]entry{waiting(q, discover, i+1, i, now), waiting(q, discover, i+1, i+1, now)}, nil)
+		batch, _ := q.take(nil, 8, now.Add(-time.Second), nil)
 		if len(batch) != 1 || batch[0].packet[4] != i+1 {
 			t.Fatalf("round %d: %v", i, show(batch))
 		}

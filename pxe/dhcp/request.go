@@ -34,11 +34,12 @@ func (k kind) String() string {
 
 // arrival says how a packet reached us.
 type arrival struct {
-	port   *port          // the interface it came in on
-	isPXE  bool           // on port 4011, where PXE clients ask for a boot file only
-	local  netip.Addr     // our address that it was sent to; invalid for a broadcast
-	source netip.AddrPort // who sent it: the client or its relay
-	at     time.Time
+	port    *port          // the interface it came in on
+	isPXE   bool           // on port 4011, where PXE clients ask for a boot file only
+	local   netip.Addr     // our address that it was sent to; invalid for a broadcast
+	source  netip.AddrPort // who sent it: the client or its relay
+	at      time.Time
+	isKnown bool // an accepted host, or a machine with a reservation
 }
 
 // query is a decoded DHCP message from a client. Its options alias the packet's buffer.
@@ -62,6 +63,8 @@ type query struct {
 type relayInfo struct {
 	link      netip.Addr // link selection (RFC 3527): the client's subnet; invalid when absent
 	serverID  netip.Addr // server identifier override (RFC 5107); invalid when absent
+	circuit   []byte     // suboption 1: the port of the switch
+	remote    []byte     // suboption 2: the switch
 	isPortSet bool       // relay port (RFC 8357): answer to the port it sent from
 }
 
@@ -106,6 +109,10 @@ func parseRelayInfo(b []byte) (r relayInfo) {
 	for len(b) >= 2 && len(b) >= 2+int(b[1]) {
 		value := b[2 : 2+int(b[1])]
 		switch b[0] {
+		case 1:
+			r.circuit = value
+		case 2:
+			r.remote = value
 		case 5:
 			r.link = address(value)
 		case 11:
@@ -122,6 +129,18 @@ func (q *query) option(code dhcpv4.OptionCode) []byte { return q.options[code.Co
 
 // isRelayed reports whether a relay agent passed the packet on.
 func (q *query) isRelayed() bool { return !q.giaddr.IsUnspecified() }
+
+// switchPort names the port that the relay, or a switch that watches DHCP, says the machine is on; "" when none does.
+func (q *query) switchPort() string {
+	device := q.port.link.name
+	switch {
+	case len(q.relay.remote) > 0:
+		device = inventory.PortText(q.relay.remote)
+	case q.isRelayed():
+		device = q.giaddr.String()
+	}
+	return inventory.PortName(q.relay.circuit, device)
+}
 
 // isAsked reports whether the client lists an option in 55; one that lists none gets what there is.
 func (q *query) isAsked(code dhcpv4.OptionCode) bool {

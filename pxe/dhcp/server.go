@@ -39,6 +39,11 @@ type Boots interface {
 	Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string)
 	// Exhausted tells that a subnet has no address left; it never waits.
 	Exhausted(subnet string)
+	// Beside tells that another server gave, or offered, c.Address to a machine; isHeard says that the server itself
+	// was heard to, and not only the machine. It never waits.
+	Beside(c pxe.Client, isHeard bool)
+	// Foreign tells of another DHCP server on an interface; it never waits.
+	Foreign(f pxe.ForeignServer)
 }
 
 // Config is everything a Server needs.
@@ -63,25 +68,36 @@ type Config struct {
 	// StoreState is called with the reason when leases cannot be stored, at most every 10 s, and with nil when they can
 	// be again; it may be nil. It must not block.
 	StoreState func(err error)
-	Now        func() time.Time
-	Log        *slog.Logger
+	// Unanswered is told why packets of known machines got no answer, and of strangers' up to a rate. It is called from
+	// many goroutines and must not block; nil is told nothing.
+	Unanswered func(Unanswered)
+	// Knows reports whether a MAC is that of an accepted host or has a reservation: such machines go first, and limits
+	// for strangers do not hold for them. It is asked for every packet; nil knows nobody.
+	Knows func(mac [6]byte) bool
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Server answers DHCP on one or many interfaces.
 type Server struct {
 	Metrics *Metrics
 
-	cfg     Config
-	open    func(ctx context.Context, name string) (*port, error)
-	state   func(name string) (link, error)
-	ping    func(ctx context.Context) (datagrams, error)
-	queue   *queue
-	buffers *buffers
-	commits *commits
-	probes  *probes
-	booting chan *exchange
-	notes   *rate.Limiter
-	serving atomic.Int32
+	cfg          Config
+	open         func(ctx context.Context, name string) (*port, error)
+	state        func(name string) (link, error)
+	ping         func(ctx context.Context) (datagrams, error)
+	queue        *queue
+	buffers      *buffers
+	commits      *commits
+	probes       *probes
+	booting      chan *exchange // of strangers
+	bootingKnown chan *exchange
+	notes        *rate.Limiter
+	reasons      *reasons
+	hearsay      *rate.Limiter
+	foreigners   foreigners
+	probing      probing
+	serving      atomic.Int32
 
 	toldFull map[string]time.Time // by subnet, when it was last told to be full; of the deciding goroutine
 }
@@ -109,11 +125,17 @@ func New(cfg Config) *Server {
 	if cfg.StoreState == nil {
 		cfg.StoreState = func(error) {}
 	}
+	if cfg.Knows == nil {
+		cfg.Knows = func([6]byte) bool { return false }
+	}
 	s := &Server{
 		cfg: cfg, open: openPort, state: readLink, ping: openPing, queue: newQueue(cfg.QueueN), buffers: newBuffers(),
-		booting: make(chan *exchange, bootsWaiting), notes: rate.NewLimiter(50, 500), toldFull: map[string]time.Time{},
+		booting: make(chan *exchange, bootsWaiting), bootingKnown: make(chan *exchange, bootsWaiting), notes: rate.NewLimiter(50, 500),
+		hearsay: rate.NewLimiter(200, 1000), foreigners: foreigners{all: map[foreignKey]*foreignEntry{}}, toldFull: map[string]time.Time{},
+		probing: probing{replies: make(chan relayedReply, 64)},
 	}
 	s.Metrics = newMetrics(s.queue.len)
+	s.reasons = newReasons(&s.cfg)
 	s.commits = &commits{cfg: &s.cfg, metrics: s.Metrics, buffers: s.buffers, limit: cfg.QueueN, woken: make(chan struct{}, 1)}
 	s.probes = newProbes(cfg.ProbeFor, cfg.PingFor)
 	return s
@@ -200,6 +222,9 @@ func (s *Server) readPort(ctx context.Context, p *port) error {
 	g.Go(func() error { return s.readPackets(p, p.dhcp, false) })
 	g.Go(func() error { return s.readPackets(p, p.pxe, true) })
 	g.Go(func() error { return s.readARP(p) })
+	if p.heard != nil {
+		g.Go(func() error { return s.readHeard(p) })
+	}
 	g.Go(func() error {
 		for t := time.NewTicker(lookEvery); ; {
 			select {
@@ -236,14 +261,23 @@ func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
 			m := &ms[i]
 			e, reason := p.receive(m, bufs[i], isPXE, now)
 			if reason != dropNone {
+				if reason == dropOp {
+					s.probing.relayed(bufs[i][:m.N], m.Addr)
+				}
 				s.Metrics.drop(reason, 1)
 				continue
 			}
+			mac := hardwareAddr(e.packet[offChaddr:])
+			if s.probing.has(mac) {
+				s.Metrics.drop(dropProbing, 1)
+				continue
+			}
+			e.isKnown = s.cfg.Knows(mac)
 			batch = append(batch, e)
 			bufs[i] = s.queue.buffer()
 			m.Buffers[0] = bufs[i][:maxPacketSize]
 		}
-		replaced, full := s.queue.push(batch)
+		replaced, full := s.queue.push(batch, s.reasons)
 		s.Metrics.drop(dropReplaced, replaced)
 		s.Metrics.drop(dropFull, full)
 	}

@@ -149,8 +149,13 @@ func TestAStopLosesNothingThatWasPromised(t *testing.T) {
 }
 
 func TestABusyDiskBoundsWhatWaits(t *testing.T) {
+	t.Run("of known machines", func(t *testing.T) { busyDisk(t, 3, withKnown(1, 2, 3, 4, 5, 6, 7, 8)) })
+	t.Run("of strangers, which leave room", func(t *testing.T) { busyDisk(t, 4) })
+}
+
+func busyDisk(t *testing.T, dropped int, more ...deskOption) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, withQueue(4))
+		r := run(t, append(more, withQueue(4))...)
 		for mac := byte(1); mac <= 8; mac++ {
 			r.send(build(discover, mac, nil))
 		}
@@ -160,13 +165,13 @@ func TestABusyDiskBoundsWhatWaits(t *testing.T) {
 			a := yours(r.sent()[mac-1])
 			r.send(build(request, mac, nil, opt(50, a.AsSlice()...), opt(54, 10, 98, 0, 1)))
 		}
-		if got := count(r.Metrics.Drops.WithLabelValues(string(dropCommits))); got != 3 {
-			t.Errorf("%v requests dropped, want 3: one is being written, four wait", got)
+		if got := count(r.Metrics.Drops.WithLabelValues(string(dropCommits))); got != float64(dropped) {
+			t.Errorf("%v requests dropped, want %d: one is being written, the others wait", got, dropped)
 		}
 		close(disk)
 		synctest.Wait()
-		if n := len(r.store.leases); n != 5 {
-			t.Errorf("%d leases stored, want 5", n)
+		if n := len(r.store.leases); n != 8-dropped {
+			t.Errorf("%d leases stored, want %d", n, 8-dropped)
 		}
 		_ = r.stop()
 	})

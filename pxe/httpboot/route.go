@@ -84,6 +84,8 @@ func parsePath(escaped string) route {
 			r.place, r.name, r.key = report, parts[0], parts[1]
 		case r.session != "" && (full == task || full == told):
 			r.place, r.name = full, parts[1]
+		case pxe.IsLoader(string(full)):
+			r.place, r.name = loader, string(full)
 		}
 	case 3:
 		d, err := inventory.ParseDigest(parts[1])

@@ -31,6 +31,9 @@ type Reason string
 const (
 	NoSubnet        Reason = "the subnet is not known"
 	IsOff           Reason = "the subnet's mode is off"
+	IsProxy         Reason = "another server gives addresses in this subnet"
+	KeptForKnown    Reason = "the free addresses that are left are kept for known machines"
+	PortFull        Reason = "too many unknown machines have addresses on its switch port"
 	NoReservation   Reason = "the subnet serves reservations only, and this machine has none"
 	Exhausted       Reason = "no address is left in the subnet's ranges"
 	ReservedTaken   Reason = "the address reserved for it is still in use by another machine"
@@ -52,6 +55,8 @@ type Client struct {
 	ClientID string // option 61 in hex
 	UUID     string // option 97; finds a reservation at boot only, an operating system does not send it
 	Hostname string // option 12
+	Port     string // switch port, as its relay names it
+	IsKnown  bool   // an accepted host: the limits for strangers do not hold for it
 	IsBoot   bool   // firmware or a boot loader: the lease is BootLeaseFor, not LeaseFor
 }
 
@@ -60,12 +65,15 @@ type Network struct {
 	Subnets      []inventory.Subnet
 	Reservations []inventory.Reservation
 	Ours         []netip.Addr // this server's own addresses, which nobody else gets
+	Limits       Limits
+	Knows        func(inventory.MAC) bool // who is no stranger among those with a stored lease; nil: nobody
 }
 
 // Book holds all subnets, reservations and leases. Its methods may be called from many goroutines, and none takes
 // longer with more addresses, but for Reconfigure and Counts.
 type Book struct {
 	mu      sync.Mutex
+	limits  Limits
 	subnets []inventory.Subnet
 	pools   map[string]*pool
 	offers  offerTable
@@ -78,6 +86,7 @@ func New(n Network, leases []inventory.Lease) *Book {
 	for _, l := range leases {
 		if p := b.pools[l.Subnet]; p != nil && l.Address.Is4() {
 			p.load(l)
+			p.loadStranger(l, n.Knows)
 		}
 	}
 	for _, p := range b.pools {
@@ -92,6 +101,8 @@ func (b *Book) Reconfigure(n Network) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.pools
+	b.limits = n.Limits
+	b.offers.strangersFor = n.Limits.OfferFor
 	b.subnets = append([]inventory.Subnet(nil), n.Subnets...)
 	b.pools = make(map[string]*pool, len(n.Subnets))
 	for _, s := range n.Subnets {
@@ -109,7 +120,7 @@ func (b *Book) Reconfigure(n Network) {
 		o.claim() // from the old pool
 		o.pool = p
 		p.offered[o.addr], p.offerOf[o.mac] = o, o
-		if !o.isPending && p.isDynamic(o.addr) {
+		if !o.isPending && !o.isKnown && p.isDynamic(o.addr) {
 			p.addUnclaimed(o)
 		}
 		return false

@@ -404,10 +404,12 @@ func TestCounts(t *testing.T) {
 // check fails unless the book's own lists agree with each other.
 func (b *Book) check(t interface{ Fatalf(string, ...any) }) {
 	n := 0
-	for o := b.offers.ring.next; o != b.offers.ring; o = o.next {
-		n++
-		if o.next.prev != o || o.pool.offered[o.addr] != o || o.pool.offerOf[o.mac] != o {
-			t.Fatalf("the offer of %s is not where it should be", toAddr(o.addr))
+	for _, ring := range b.offers.rings {
+		for o := ring.next; o != ring; o = o.next {
+			n++
+			if o.next.prev != o || o.pool.offered[o.addr] != o || o.pool.offerOf[o.mac] != o {
+				t.Fatalf("the offer of %s is not where it should be", toAddr(o.addr))
+			}
 		}
 	}
 	if n != b.offers.n {
@@ -436,7 +438,7 @@ func (b *Book) check(t interface{ Fatalf(string, ...any) }) {
 func (p *pool) checkUnclaimed(t interface{ Fatalf(string, ...any) }) {
 	want := 0
 	for _, o := range p.offered {
-		if !o.isPending && p.isDynamic(o.addr) {
+		if !o.isPending && !o.isKnown && p.isDynamic(o.addr) {
 			want++
 		}
 	}

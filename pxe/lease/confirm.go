@@ -88,16 +88,23 @@ func (b *Book) Confirm(c Client, s State, addr netip.Addr, now time.Time) Result
 	if o := p.offerOf[m]; s == Selecting && o != nil && o.addr != a {
 		return Result{Verdict: Nak, Reason: NotWhatWasGiven}
 	}
+	if why := p.refuseStranger(b.limits, c, m, now); why != "" {
+		return Result{Verdict: Silent, Reason: why}
+	}
 	promise := p.offer(c, m, a)
+	if r := p.byAddr[a]; c.Port == "" && r != nil && r.mac == m { // a renewal does not pass its relay
+		c.Port = r.port
+	}
 	hadOffer := p.offered[a] != nil
-	o := b.offers.hold(p, m, a, now)
+	o := b.offers.hold(p, c, m, a, now)
+	p.noteHolder(c, a, o.until)
 	o.isPending = true
 	o.unlink()
 	b.offers.append(o, now.Add(pendingFor))
 	return Result{
 		Verdict: Ack, For: promise.For, Hostname: promise.Hostname, IsFirstUse: promise.IsFirstUse && !hadOffer,
 		Lease: inventory.Lease{
-			Address: addr, Subnet: c.Subnet, MAC: c.MAC, ClientID: c.ClientID, Hostname: inventory.Clean(c.Hostname, 255),
+			Address: addr, Subnet: c.Subnet, MAC: c.MAC, ClientID: c.ClientID, Hostname: inventory.Clean(c.Hostname, 255), Port: c.Port,
 			State: inventory.LeaseBound, IsBoot: c.IsBoot, StartsAt: now.UTC(), ExpiresAt: now.Add(promise.For).UTC(),
 		},
 	}
@@ -130,7 +137,7 @@ func (b *Book) Commit(l inventory.Lease) bool {
 		delete(p.byMAC, r.mac)
 	}
 	r.mac, r.state, r.isBoot = m, l.State, l.IsBoot
-	r.clientID, r.hostname = l.ClientID, l.Hostname
+	r.clientID, r.hostname, r.port = l.ClientID, l.Hostname, l.Port
 	r.starts, r.ends = l.StartsAt.UnixMilli(), l.ExpiresAt.UnixMilli()
 	p.byMAC[m] = r
 	p.enqueue(r)
@@ -146,7 +153,7 @@ func (b *Book) Abort(l inventory.Lease, now time.Time) {
 		return
 	}
 	if o := p.offered[toInt(l.Address)]; o != nil && o.mac == toMAC(l.MAC) {
-		o.isPending = false
+		o.isPending, o.at = false, now
 		o.unlink()
 		b.offers.append(o, now.Add(OfferFor))
 	}
@@ -230,6 +237,8 @@ func (b *Book) poolFor(c Client) (*pool, Reason) {
 		return nil, NoSubnet
 	case p.subnet.Mode == inventory.ModeOff:
 		return nil, IsOff
+	case p.subnet.Mode == inventory.ModeProxy:
+		return nil, IsProxy
 	}
 	return p, ""
 }

@@ -26,14 +26,20 @@ func (b *Book) Offer(c Client, wanted netip.Addr, now time.Time) (Offer, Reason)
 		return Offer{}, why
 	}
 	m := toMAC(c.MAC)
-	a, why := p.choose(c, m, wanted, now)
-	if why == Exhausted {
-		a, why = b.offers.giveWay(p, now)
+	a, why := uint32(0), p.refuseStranger(b.limits, c, m, now)
+	if why == "" {
+		a, why = p.choose(c, m, wanted, now)
+	}
+	if why == Exhausted || why == KeptForKnown {
+		if given, ok := b.offers.giveWay(p, now); ok {
+			a, why = given, ""
+		}
 	}
 	if why != "" {
 		return Offer{}, why
 	}
-	b.offers.hold(p, m, a, now)
+	o := b.offers.hold(p, c, m, a, now)
+	p.noteHolder(c, a, o.until)
 	return p.offer(c, m, a), ""
 }
 
@@ -81,6 +87,8 @@ type offer struct {
 	addr      uint32
 	until     time.Time
 	isPending bool
+	isKnown   bool // its client is no stranger: the offer gives way to nobody
+	at        time.Time
 
 	prev, next   *offer // in offerTable.ring
 	older, newer *offer // in pool.unclaimed; nil when not there
@@ -89,8 +97,10 @@ type offer struct {
 // offerTable holds the offers of all subnets in the order in which they end. It is bounded: a flood of invented
 // clients costs real ones an offer, not us our memory.
 type offerTable struct {
-	ring *offer // sentinel
-	n    int
+	rings [2]*offer // sentinels: of strangers, of known clients; each in order
+	n     int
+	// strangersFor is how long an offer to a stranger holds; 0 means OfferFor.
+	strangersFor time.Duration
 }
 
 func newRing() *offer {
@@ -99,10 +109,10 @@ func newRing() *offer {
 	return s
 }
 
-func newOfferTable() offerTable { return offerTable{ring: newRing()} }
+func newOfferTable() offerTable { return offerTable{rings: [2]*offer{newRing(), newRing()}} }
 
 // hold keeps an address for a client, in place of what was held for it before.
-func (t *offerTable) hold(p *pool, m mac, a uint32, now time.Time) *offer {
+func (t *offerTable) hold(p *pool, c Client, m mac, a uint32, now time.Time) *offer {
 	o := p.offerOf[m]
 	if o != nil && o.addr != a {
 		t.drop(o)
@@ -119,18 +129,31 @@ func (t *offerTable) hold(p *pool, m mac, a uint32, now time.Time) *offer {
 	} else {
 		o.unlink()
 	}
-	t.append(o, now.Add(OfferFor))
+	o.at, o.isKnown = now, c.IsKnown
+	held := OfferFor
+	if !o.isKnown && t.strangersFor > 0 {
+		held = t.strangersFor
+	}
+	t.append(o, now.Add(held))
 	return o
 }
 
 func (t *offerTable) append(o *offer, until time.Time) {
 	o.until = until
-	last := t.ring.prev
-	o.prev, o.next = last, t.ring
-	last.next, t.ring.prev = o, o
-	if !o.isPending && o.pool.isDynamic(o.addr) {
+	ring := t.ringOf(o)
+	last := ring.prev
+	o.prev, o.next = last, ring
+	last.next, ring.prev = o, o
+	if !o.isPending && !o.isKnown && o.pool.isDynamic(o.addr) {
 		o.pool.addUnclaimed(o)
 	}
+}
+
+func (t *offerTable) ringOf(o *offer) *offer {
+	if o.isKnown {
+		return t.rings[1]
+	}
+	return t.rings[0]
 }
 
 func (o *offer) unlink() {
@@ -155,13 +178,13 @@ func (p *pool) addUnclaimed(o *offer) {
 
 // giveWay takes an address of a subnet without free ones from the client that has longest had an offer and not asked
 // for it. So machines that do not exist cannot close a subnet by asking for all its addresses again and again.
-func (t *offerTable) giveWay(p *pool, now time.Time) (uint32, Reason) {
+func (t *offerTable) giveWay(p *pool, now time.Time) (uint32, bool) {
 	o := p.unclaimed.newer
-	if o == p.unclaimed || o.until.Sub(now) > OfferFor-unclaimedFor {
-		return 0, Exhausted
+	if o == p.unclaimed || now.Sub(o.at) < unclaimedFor {
+		return 0, false
 	}
 	t.remove(o)
-	return o.addr, ""
+	return o.addr, true
 }
 
 // drop ends an offer and makes its address available.
@@ -179,36 +202,50 @@ func (t *offerTable) remove(o *offer) {
 
 // expire ends the offers whose time is over.
 func (t *offerTable) expire(now time.Time) {
-	for o := t.ring.next; o != t.ring && !o.until.After(now); o = t.ring.next {
-		if o.isPending {
-			o.isPending = false // the caller forgot to say what became of it; nothing was promised
+	for _, ring := range t.rings {
+		for o := ring.next; o != ring && !o.until.After(now); o = ring.next {
+			if o.isPending {
+				o.isPending = false // the caller forgot to say what became of it; nothing was promised
+			}
+			t.drop(o)
 		}
-		t.drop(o)
 	}
 }
 
 // evict makes room for one offer. Those being stored go to the end instead.
 func (t *offerTable) evict(now time.Time) {
-	for range t.n {
-		o := t.ring.next
-		if !o.isPending {
-			t.drop(o)
+	for _, ring := range t.rings { // strangers first
+		for range t.n {
+			o := ring.next
+			if o == ring {
+				break
+			}
+			if !o.isPending {
+				t.drop(o)
+				return
+			}
+			o.unlink()
+			t.append(o, now.Add(pendingFor))
+		}
+	}
+	for _, ring := range t.rings {
+		if ring.next != ring {
+			t.drop(ring.next)
 			return
 		}
-		o.unlink()
-		t.append(o, now.Add(pendingFor))
 	}
-	t.drop(t.ring.next)
 }
 
 // forget ends the offers that match, without making their addresses available: the pools are being rebuilt.
 func (t *offerTable) forget(match func(*offer) bool) {
-	for o := t.ring.next; o != t.ring; {
-		next := o.next
-		if match(o) {
-			o.unlink()
-			t.n--
+	for _, ring := range t.rings {
+		for o := ring.next; o != ring; {
+			next := o.next
+			if match(o) {
+				o.unlink()
+				t.n--
+			}
+			o = next
 		}
-		o = next
 	}
 }

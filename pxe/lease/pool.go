@@ -68,6 +68,7 @@ type record struct {
 	mac                mac
 	state              inventory.LeaseState
 	clientID, hostname string
+	port               string
 	starts, ends       int64 // ms since 1970; ends is also when a quarantine is over, or when it was released
 }
 
@@ -83,7 +84,10 @@ type pool struct {
 	ranges   []span
 	excluded map[uint32]bool // gateway, servers, ourselves
 	reserved map[uint32]*inventory.Reservation
-	keys     map[string]*inventory.Reservation // by "m"+MAC, "c"+client id, "u"+UUID
+	keys     map[string]*inventory.Reservation // by "m"+MAC, "c"+client id, "u"+UUID, "p"+switch port
+	hasPorts bool                              // one of them is for a port
+	rangeN   int                               // addresses in ranges
+	held     *holders
 
 	byAddr  map[uint32]*record
 	byMAC   map[mac]*record // the record that a client gets again; quarantined ones are not here
@@ -107,10 +111,11 @@ func newPool(s inventory.Subnet, n Network) *pool {
 	p := &pool{
 		subnet: s, cidr: s.CIDR, excluded: map[uint32]bool{}, reserved: map[uint32]*inventory.Reservation{},
 		keys: map[string]*inventory.Reservation{}, byAddr: map[uint32]*record{}, byMAC: map[mac]*record{},
-		offered: map[uint32]*offer{}, offerOf: map[mac]*offer{}, unclaimed: newRing(), isUnused: map[uint32]bool{},
+		offered: map[uint32]*offer{}, offerOf: map[mac]*offer{}, unclaimed: newRing(), isUnused: map[uint32]bool{}, held: newHolders(),
 	}
 	for _, r := range s.Ranges {
 		p.ranges = append(p.ranges, span{toInt(r.First), toInt(r.Last)})
+		p.rangeN += int(toInt(r.Last)-toInt(r.First)) + 1
 	}
 	for _, list := range [][]netip.Addr{{s.Gateway}, s.DNS, s.NTP, n.Ours} {
 		for _, a := range list {
@@ -126,7 +131,8 @@ func newPool(s inventory.Subnet, n Network) *pool {
 		}
 		own := *r
 		p.reserved[toInt(r.Address)] = &own
-		for prefix, key := range map[string]string{"m": string(r.MAC), "c": r.ClientID, "u": r.UUID} {
+		p.hasPorts = p.hasPorts || r.Port != ""
+		for prefix, key := range map[string]string{"m": string(r.MAC), "c": r.ClientID, "u": r.UUID, "p": r.Port} {
 			if key != "" {
 				p.keys[prefix+key] = &own
 			}
@@ -137,6 +143,7 @@ func newPool(s inventory.Subnet, n Network) *pool {
 
 // inherit takes over the leases of the pool that p replaces.
 func (p *pool) inherit(old *pool) {
+	p.held = old.held
 	if old.cidr == p.cidr {
 		p.byAddr, p.byMAC = old.byAddr, old.byMAC
 		return
@@ -160,7 +167,7 @@ func (p *pool) load(l inventory.Lease) {
 	}
 	r := &record{
 		addr: toInt(l.Address), heapAt: -1, isBoot: l.IsBoot, mac: toMAC(l.MAC), state: l.State,
-		clientID: l.ClientID, hostname: l.Hostname, starts: l.StartsAt.UnixMilli(), ends: l.ExpiresAt.UnixMilli(),
+		clientID: l.ClientID, hostname: l.Hostname, port: l.Port, starts: l.StartsAt.UnixMilli(), ends: l.ExpiresAt.UnixMilli(),
 	}
 	p.byAddr[r.addr] = r
 	if r.state == inventory.LeaseDeclined || r.mac == 0 {
@@ -221,12 +228,35 @@ func (p *pool) reservation(c Client, m mac) *inventory.Reservation {
 	if r := p.keys["u"+c.UUID]; r != nil && c.UUID != "" && c.IsBoot {
 		return r
 	}
+	if r := p.portReservation(c, m); r != nil {
+		return r
+	}
 	if had := p.byMAC[m]; had != nil {
 		if r := p.reserved[had.addr]; r != nil && r.UUID != "" {
 			return r
 		}
 	}
 	return nil
+}
+
+// portReservation returns what is reserved for the switch port that a client is on. A machine that renews is heard
+// without its relay, and goes on with what it has.
+func (p *pool) portReservation(c Client, m mac) *inventory.Reservation {
+	if !p.hasPorts {
+		return nil
+	}
+	if c.Port == "" {
+		if had := p.byMAC[m]; had != nil {
+			if r := p.reserved[had.addr]; r != nil && r.Port != "" && (had.port == r.Port || inventory.PortCircuit(had.port) == r.Port) {
+				return r
+			}
+		}
+		return nil
+	}
+	if r := p.keys["p"+c.Port]; r != nil {
+		return r
+	}
+	return p.keys["p"+inventory.PortCircuit(c.Port)]
 }
 
 // refusal says why a client may not have an address, "" if it may.
@@ -355,7 +385,7 @@ func (p *pool) dequeue(r *record) {
 func (p *pool) lease(r *record) inventory.Lease {
 	return inventory.Lease{
 		Address: toAddr(r.addr), Subnet: p.subnet.Name, MAC: r.mac.inventory(), ClientID: r.clientID,
-		Hostname: r.hostname, State: r.state, IsBoot: r.isBoot, StartsAt: time.UnixMilli(r.starts).UTC(), ExpiresAt: time.UnixMilli(r.ends).UTC(),
+		Hostname: r.hostname, Port: r.port, State: r.state, IsBoot: r.isBoot, StartsAt: time.UnixMilli(r.starts).UTC(), ExpiresAt: time.UnixMilli(r.ends).UTC(),
 	}
 }
 

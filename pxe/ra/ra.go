@@ -1,6 +1,6 @@
-// Package ra owns the smallest answer to IPv6 router solicitations on boot interfaces, which spares booting iPXE its
-// wait for an IPv6 router that does not exist. It never offers a route, a prefix or DHCPv6: to every other machine the
-// answer means nothing.
+// Package ra owns the router advertisements on boot interfaces: the answers to solicitations, and what is said unasked
+// where there is an IPv6 subnet. Elsewhere it sends the smallest answer there is, which spares booting iPXE its wait for
+// an IPv6 router that does not exist, and means nothing to every other machine. It never routes.
 package ra
 
 import (
@@ -17,12 +17,16 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
+
+	"slipway.dev/slipway/inventory"
 )
 
 // Config is everything a Server needs.
 type Config struct {
 	Interfaces []string
-	Log        *slog.Logger
+	// Subnets returns the IPv6 subnets of an interface as they are now; nil: there are none.
+	Subnets func(iface string) []inventory.Subnet
+	Log     *slog.Logger
 }
 
 // Server answers router solicitations.
@@ -34,6 +38,9 @@ type Server struct {
 
 // New returns a Server; nothing is opened before Serve.
 func New(cfg Config) *Server {
+	if cfg.Subnets == nil {
+		cfg.Subnets = func(string) []inventory.Subnet { return nil }
+	}
 	return &Server{cfg: cfg, limit: rate.NewLimiter(500, 1000)}
 }
 
@@ -45,12 +52,6 @@ const (
 	lookEvery   = 2 * time.Second
 	retryAtMost = 30 * time.Second
 )
-
-// advertisement is a router advertisement without flags, lifetime and options (RFC 4861 section 4.2): it ends a
-// machine's search for a router and makes none of us. The kernel fills in the checksum.
-func advertisement() []byte {
-	return []byte{134, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-}
 
 func allNodes() netip.Addr { return netip.MustParseAddr("ff02::1") }
 
@@ -123,11 +124,13 @@ func (s *Server) answer(ctx context.Context, name string, started func()) error 
 		conn.Close()
 		return nil
 	})
-	g.Go(func() error { return s.read(conn, ifi) })
+	g.Go(func() error { return s.read(conn, ifi, own) })
 	g.Go(func() error {
 		t := time.NewTicker(lookEvery)
 		defer t.Stop()
+		var said spoken
 		for {
+			s.announce(conn, ifi, own, &said, time.Now())
 			select {
 			case <-gctx.Done():
 				return gctx.Err()
@@ -145,8 +148,39 @@ func (s *Server) answer(ctx context.Context, name string, started func()) error 
 	return g.Wait()
 }
 
-func (s *Server) read(conn *ipv6.PacketConn, ifi *net.Interface) error {
-	buf, advert := make([]byte, 1500), advertisement()
+// spoken is what was advertised last without being asked for.
+type spoken struct {
+	advert string
+	at     time.Time
+}
+
+// announce advertises unasked what there is beside the smallest advertisement: when it has changed, and again before
+// machines forget it.
+func (s *Server) announce(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr, said *spoken, now time.Time) {
+	subnets := s.cfg.Subnets(ifi.Name)
+	if len(subnets) == 0 && said.at.IsZero() {
+		return
+	}
+	advert := advertisement(subnets, ifi.HardwareAddr)
+	if string(advert) == said.advert && now.Sub(said.at) < againAfter || advert == nil {
+		return
+	}
+	if err := send(conn, ifi, own, advert, allNodes()); err != nil {
+		s.cfg.Log.Debug("router advertisement not sent", "iface", ifi.Name, "err", err)
+		return
+	}
+	*said = spoken{string(advert), now}
+}
+
+// send sends an advertisement from our link-local address: machines drop any other (RFC 4861 section 6.1.2). It is an
+// error while the kernel still looks whether that address is free.
+func send(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr, advert []byte, to netip.Addr) error {
+	_, err := conn.WriteTo(advert, &ipv6.ControlMessage{IfIndex: ifi.Index, Src: own.AsSlice()}, &net.IPAddr{IP: to.AsSlice(), Zone: ifi.Name})
+	return err
+}
+
+func (s *Server) read(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr) error {
+	buf := make([]byte, 1500)
 	for {
 		n, cm, peer, err := conn.ReadFrom(buf)
 		if err != nil {
@@ -161,7 +195,11 @@ func (s *Server) read(conn *ipv6.PacketConn, ifi *net.Interface) error {
 		if !ok || !s.limit.Allow() {
 			continue
 		}
-		if _, err := conn.WriteTo(advert, nil, &net.IPAddr{IP: to.AsSlice(), Zone: ifi.Name}); err != nil {
+		advert := advertisement(s.cfg.Subnets(ifi.Name), ifi.HardwareAddr)
+		if advert == nil {
+			continue
+		}
+		if err := send(conn, ifi, own, advert, to); err != nil {
 			s.cfg.Log.Debug("router advertisement not sent", "iface", ifi.Name, "addr", to, "err", err)
 		}
 	}

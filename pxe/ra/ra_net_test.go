@@ -45,7 +45,7 @@ func TestSolicitationsAreAnswered(t *testing.T) {
 	served := make(chan error, 1)
 	go inside(ours, served, func() error {
 		s := New(Config{Interfaces: []string{"srv0"}, Log: slog.New(slog.DiscardHandler)})
-		ifi, _, err := waitLinkLocal("srv0")
+		ifi, own, err := waitLinkLocal("srv0")
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func TestSolicitationsAreAnswered(t *testing.T) {
 		}
 		context.AfterFunc(ctx, func() { conn.Close() })
 		served <- nil
-		_ = s.read(conn, ifi)
+		_ = s.read(conn, ifi, own)
 		return nil
 	})
 	if err := <-served; err != nil {
@@ -135,7 +135,7 @@ func solicit(name string) error {
 		return fmt.Errorf("wait for an advertisement: %w", err)
 	}
 	clear(buf[2:4]) // the checksum; the kernel has checked it
-	if got, want := fmt.Sprintf("%x", buf[:n]), fmt.Sprintf("%x", advertisement()); got != want || cm.HopLimit != hopLimit {
+	if got, want := fmt.Sprintf("%x", buf[:n]), fmt.Sprintf("%x", advertisement(nil, nil)); got != want || cm.HopLimit != hopLimit {
 		return fmt.Errorf("got %s with hop limit %d, want %s with 255", got, cm.HopLimit, want)
 	}
 	if !cm.Dst.IsLinkLocalUnicast() {

@@ -45,7 +45,7 @@ func TestDestination(t *testing.T) {
 
 func TestAdvertisementIsTheSmallest(t *testing.T) {
 	want := []byte{134, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-	if diff := cmp.Diff(want, advertisement()); diff != "" {
+	if diff := cmp.Diff(want, advertisement(nil, nil)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -13,10 +13,10 @@ const (
 	badMode     outcome = "mode"
 	unknownName outcome = "unknown-name"
 	missing     outcome = "missing-loader"
-	notServed   outcome = "not-served" // to an address we do not serve, or to a broadcast address
-	duplicate   outcome = "duplicate"  // its transfer runs already
-	tooMany     outcome = "too-many"   // in all, or of that client
-	noSocket    outcome = "no-socket"
+	notServed   outcome = "not-served"  // to an address we do not serve, or to a broadcast address
+	duplicate   outcome = "duplicate"   // its transfer runs already
+	tooMany     outcome = "too-many"    // in all, or of that client
+	unavailable outcome = "unavailable" // its file could not be made or opened
 )
 
 // The outcomes of transfers.
@@ -24,6 +24,8 @@ const (
 	sent   outcome = "sent"
 	probed outcome = "probed" // the client wanted to know the size only
 	failed outcome = "failed"
+	// lastMissing: everything was sent, and the last block was not acknowledged. GRUB and U-Boot never do.
+	lastMissing outcome = "unconfirmed"
 )
 
 // Metrics are what the server counts; cmd registers it.
@@ -33,7 +35,9 @@ type Metrics struct {
 	Running   prometheus.GaugeFunc
 	Bytes     prometheus.Counter
 	Seconds   prometheus.Histogram // of transfers that arrived
-	Detours   prometheus.Counter   // transfers that leave from another address than was asked
+	Resent    prometheus.Counter   // blocks that were sent again
+	Strays    prometheus.Counter   // packets that belong to no transfer
+	Unsent    prometheus.Counter   // packets that the kernel did not take
 }
 
 func newMetrics(running func() int) *Metrics {
@@ -58,9 +62,17 @@ func newMetrics(running func() int) *Metrics {
 			Name: "slipway_tftp_transfer_seconds",
 			Help: "Time of the transfers that arrived.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
 		}),
-		Detours: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "slipway_tftp_detours_total",
-			Help: "Transfers that the kernel sends from another address than the client asked.",
+		Resent: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "slipway_tftp_resent_blocks_total",
+			Help: "Blocks that were sent more than once.",
+		}),
+		Strays: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "slipway_tftp_stray_packets_total",
+			Help: "Packets that belong to no transfer.",
+		}),
+		Unsent: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "slipway_tftp_unsent_packets_total",
+			Help: "Packets that the kernel did not take.",
 		}),
 	}
 }
@@ -80,5 +92,5 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) parts() []prometheus.Collector {
-	return []prometheus.Collector{m.Requests, m.Transfers, m.Running, m.Bytes, m.Seconds, m.Detours}
+	return []prometheus.Collector{m.Requests, m.Transfers, m.Running, m.Bytes, m.Seconds, m.Resent, m.Strays, m.Unsent}
 }

@@ -5,19 +5,25 @@ import (
 	"encoding/binary"
 	"strconv"
 	"strings"
+	"time"
 
+	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
 
 // Operation codes (RFC 1350 section 5).
 const (
-	opRead  = 1
-	opWrite = 2
-	opError = 5
+	opRead   = 1
+	opWrite  = 2
+	opData   = 3
+	opAck    = 4
+	opError  = 5
+	opOption = 6 // RFC 2347
 )
 
 // Error codes (RFC 1350 section 5, RFC 2347).
 const (
+	codeUndefined = 0
 	codeNotFound  = 1
 	codeForbidden = 2
 	codeIllegal   = 4
@@ -25,9 +31,11 @@ const (
 
 // request is a read request that we serve.
 type request struct {
-	name      string // of pxe's table
-	blockSize int    // what the client can take, 0 when it does not say
-	wantsSize bool   // it asks for tsize (RFC 2349)
+	name      string        // of pxe's table
+	blockSize int           // what the client can take, 0 when it does not say
+	wantsSize bool          // it asks for tsize (RFC 2349)
+	window    int           // blocks of a flight (RFC 7440), 0 when it does not say
+	timeout   time.Duration // RFC 2349; 0 when it does not say
 }
 
 // refusal is why a packet is not served.
@@ -35,20 +43,25 @@ type refusal struct {
 	why  outcome
 	code uint16 // 0: not answered at all
 	text string // for the machine's console; it never tells a path
+	name string // what was asked for, where that is no file of ours
 }
 
 const (
-	maxRequest  = 512 // RFC 2347: a request packet has at most 512 octets
-	maxName     = 128
-	minBlock    = 8     // RFC 2348
-	maxBlock    = 65464 // RFC 2348
-	plainBlock  = 512
-	sizeOption  = "tsize"
-	blockOption = "blksize"
+	maxRequest = 512 // RFC 2347: a request packet has at most 512 octets
+	maxName    = 128
+	minBlock   = 8     // RFC 2348
+	maxBlock   = 65464 // RFC 2348
+	plainBlock = 512
+	maxWindow  = 64 // flights that fit every machine's receive buffer
+	noSuchFile = "this server has no such boot file"
+
+	sizeOption    = "tsize"
+	blockOption   = "blksize"
+	windowOption  = "windowsize"
+	timeoutOption = "timeout"
 )
 
-// parseRequest reads a packet that came to the server's own port. It is the only look that anything has at what the
-// network sent: the transfer below gets a request that we wrote.
+// parseRequest reads a packet that came to the server's own port.
 func parseRequest(p []byte) (request, *refusal) {
 	if len(p) < 4 {
 		return request{}, &refusal{why: malformed}
@@ -70,7 +83,7 @@ func parseRequest(p []byte) (request, *refusal) {
 	}
 	name, ok := checkName(rawName)
 	if !ok {
-		return request{}, &refusal{why: unknownName, code: codeNotFound, text: "this server has no such boot file"}
+		return request{}, &refusal{why: unknownName, code: codeNotFound, text: noSuchFile, name: inventory.Clean(rawName, maxName)}
 	}
 	// netascii would change the bytes of a loader (RFC 764); mail is obsolete.
 	if !strings.EqualFold(mode, "octet") {
@@ -100,6 +113,14 @@ func (r *request) readOptions(rest []byte) {
 			}
 		case sizeOption:
 			r.wantsSize = true
+		case windowOption:
+			if n, err := strconv.ParseUint(value, 10, 16); err == nil && n > 0 && r.window == 0 {
+				r.window = int(min(n, maxWindow))
+			}
+		case timeoutOption:
+			if n, err := strconv.ParseUint(value, 10, 8); err == nil && n > 0 {
+				r.timeout = time.Duration(n) * time.Second
+			}
 		}
 	}
 }
@@ -114,27 +135,31 @@ func cutText(p []byte) (text string, rest []byte, ok bool) {
 }
 
 // checkName returns the name of pxe's table that a client means. One slash in front is taken off: iPXE and GRUB ask
-// for files beside the loader that way. Anything else that is not in the table letter by letter is no name.
+// for files beside the loader that way. Anything else that is neither in the table letter by letter nor made for machines is no name.
 func checkName(s string) (string, bool) {
-	if len(s) > maxName {
-		return "", false
-	}
 	s = strings.TrimPrefix(s, "/")
-	return s, pxe.IsLoader(s)
+	return s, len(s) <= maxName && pxe.IsLoader(s) || pxe.IsBootFile(s)
 }
 
-// write returns the request as the transfer below reads it, with blocks that fit the network.
-func (r *request) write(to []byte, fits int) int {
-	out := append(to[:0], 0, opRead)
-	out = appendText(out, r.name, "octet")
-	// The library knows no blocks below 512; without the option both sides use 512, which every client can.
-	if n := min(r.blockSize, max(fits, plainBlock)); n > plainBlock {
-		out = appendText(out, blockOption, strconv.Itoa(n))
+// answer returns the answer to the options that apply (RFC 2347), nil when there is none.
+func (r *request) answer(block int, size int64) []byte {
+	out := []byte{0, opOption}
+	if r.blockSize > 0 {
+		out = appendText(out, blockOption, strconv.Itoa(block))
 	}
 	if r.wantsSize {
-		out = appendText(out, sizeOption, "0")
+		out = appendText(out, sizeOption, strconv.FormatInt(size, 10))
 	}
-	return len(out)
+	if r.window > 0 {
+		out = appendText(out, windowOption, strconv.Itoa(r.window))
+	}
+	if r.timeout > 0 {
+		out = appendText(out, timeoutOption, strconv.Itoa(int(r.timeout/time.Second)))
+	}
+	if len(out) == 2 {
+		return nil
+	}
+	return out
 }
 
 func appendText(out []byte, texts ...string) []byte {
@@ -142,6 +167,14 @@ func appendText(out []byte, texts ...string) []byte {
 		out = append(append(out, s...), 0)
 	}
 	return out
+}
+
+// errorText is what an ERROR packet says: its text, or the meaning of its code where it has none.
+func errorText(code uint16, text string) string {
+	if text != "" {
+		return text
+	}
+	return "error " + strconv.Itoa(int(code))
 }
 
 // errorPacket returns an ERROR packet.

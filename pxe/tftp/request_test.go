@@ -3,6 +3,7 @@ package tftp
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +23,7 @@ func TestARequestIsServedOnlyForANameOfTheTable(t *testing.T) {
 		{what: "the plain request of an old ROM", packet: rrq("undionly.kpxe", "octet"), want: request{name: "undionly.kpxe"}},
 		{
 			what: "EDK2 with its options", packet: rrq("snponly.efi", "octet", "tsize", "0", "blksize", "1468", "windowsize", "4"),
-			want: request{name: "snponly.efi", blockSize: 1468, wantsSize: true},
+			want: request{name: "snponly.efi", blockSize: 1468, wantsSize: true, window: 4},
 		},
 		{what: "one slash in front", packet: rrq("/autoexec.ipxe", "octet"), want: request{name: "autoexec.ipxe"}},
 		{
@@ -82,23 +83,32 @@ func TestARequestIsServedOnlyForANameOfTheTable(t *testing.T) {
 	}
 }
 
-func TestTheRequestThatIsHandedOnFitsTheNetwork(t *testing.T) {
+func TestOptionsAreAnsweredAsTheyApply(t *testing.T) {
 	for _, c := range []struct {
 		what string
-		in   request
-		fits int
+		in   string
 		want string
 	}{
-		{"without options", request{name: "ipxe.efi"}, 1468, rrq("ipxe.efi", "octet")},
-		{"a block that fits", request{name: "ipxe.efi", blockSize: 1432, wantsSize: true}, 1468, rrq("ipxe.efi", "octet", "blksize", "1432", "tsize", "0")},
-		{"a block that would be cut into fragments", request{name: "ipxe.efi", blockSize: 65464}, 1468, rrq("ipxe.efi", "octet", "blksize", "1468")},
-		{"a block below 512", request{name: "ipxe.efi", blockSize: 128}, 1468, rrq("ipxe.efi", "octet")},
-		{"a tiny network", request{name: "ipxe.efi", blockSize: 1468}, 64, rrq("ipxe.efi", "octet")},
+		{"none", rrq("ipxe.efi", "octet"), ""},
+		{"one that is not known", rrq("ipxe.efi", "octet", "multicast", ""), ""},
+		{
+			"all, in any case", rrq("ipxe.efi", "octet", "TSIZE", "0", "BlkSize", "1432", "windowsize", "4", "timeout", "3"),
+			"blksize\x001432\x00tsize\x00999\x00windowsize\x004\x00timeout\x003\x00",
+		},
+		{"a window that no machine has room for", rrq("ipxe.efi", "octet", "windowsize", "65535"), "windowsize\x0064\x00"},
+		{"values outside of their range", rrq("ipxe.efi", "octet", "windowsize", "0", "timeout", "0", "timeout", "256", "blksize", "7", "windowsize", "65536"), ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			buf := make([]byte, 516)
-			if got := string(buf[:c.in.write(buf, c.fits)]); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			r, no := parseRequest([]byte(c.in))
+			if no != nil {
+				t.Fatal(no)
+			}
+			want := c.want
+			if want != "" {
+				want = "\x00\x06" + want
+			}
+			if got := string(r.answer(r.blockSize, 999)); got != want {
+				t.Errorf("got %q, want %q", got, want)
 			}
 		})
 	}
@@ -121,11 +131,8 @@ func FuzzParseRequest(f *testing.F) {
 		if !pxe.IsLoader(r.name) || r.blockSize < 0 || r.blockSize > maxBlock {
 			t.Fatalf("%q is served as %+v", p, r)
 		}
-		buf := make([]byte, 516)
-		n := r.write(buf, 1468)
-		again, no := parseRequest(buf[:n])
-		if no != nil || again.name != r.name || again.wantsSize != r.wantsSize || again.blockSize > 1468 {
-			t.Fatalf("%q is handed on as %q", p, buf[:n])
+		if r.window < 0 || r.window > maxWindow || r.timeout < 0 || r.timeout > 255*time.Second || len(r.answer(512, 1<<40)) > maxRequest {
+			t.Fatalf("%q is served as %+v", p, r)
 		}
 	})
 }

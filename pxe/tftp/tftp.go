@@ -1,19 +1,18 @@
 // Package tftp owns the TFTP door: it sends the boot loaders of pxe's table from memory, and to each machine its own
 // autoexec.ipxe, and tells how every transfer went. It never takes a file, never looks at a path, and decides nothing.
 //
-// The transfers are those of github.com/pin/tftp, which sees nothing that the network sent to our port: every packet
-// passes gate.ReadFrom, which refuses, limits and counts, and hands on a request written by us.
+// A gate reads requests and refuses what is not served; a desk sends the files of many machines through one socket; a
+// sender, which is pure, says which blocks to send when. See docs/decisions/0018 for why it is ours.
 package tftp
 
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
-	"sync"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -21,8 +20,6 @@ import (
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
-
-	pin "github.com/pin/tftp/v3"
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -44,6 +41,13 @@ type Loaders interface {
 	Find(name string) (images.Loader, bool)
 }
 
+// Files are what machines may ask for besides loaders and autoexec.ipxe.
+type Files interface {
+	// Open returns the file of that name as the machine at source gets it; base is the boot door's URL as the machine
+	// reaches it. NotFound is told to the machine as such.
+	Open(ctx context.Context, source netip.Addr, base, name string) (File, error)
+}
+
 // Config is everything a Server needs.
 type Config struct {
 	// Listen are the addresses to bind, usually with port 69. 0.0.0.0 and :: are bound each for its own family only: a
@@ -52,7 +56,8 @@ type Config struct {
 	Serves   func(local netip.Addr) bool // which of our addresses are served; nil: all
 	Boots    Boots
 	Loaders  Loaders
-	BootPort int // TCP port of the boot HTTP door, for the URLs in autoexec.ipxe
+	Files    Files // made for machines; nil: none
+	BootPort int   // TCP port of the boot HTTP door, for the URLs in autoexec.ipxe
 
 	Transfers int // at the same time; 0 means 2048
 	PerClient int // of one address; 0 means 16
@@ -68,19 +73,10 @@ type Server struct {
 	cfg     Config
 	gates   []*gate
 	running *running
-	detours *rate.Limiter // of warnings
+	refused *rate.Limiter // of refused names that are told on
 }
 
-const (
-	// resendAfter and tries replace the library's 5 s and 5: measured with 0.5 % loss, a MiB arrives in 0.7 s instead
-	// of 17. A machine that vanished is given up after 15 s.
-	resendAfter = 200 * time.Millisecond
-	tries       = 75
-	// stopFor is how long Serve waits for running transfers when it is told to stop. One whose machine has vanished
-	// may outlive it by the rest of its 15 s.
-	stopFor       = 3 * time.Second
-	receiveBuffer = 4 << 20 // a row of machines that is switched on asks within milliseconds
-)
+const receiveBuffer = 4 << 20 // a row of machines that is switched on asks within milliseconds
 
 // New returns a Server; nothing is opened before Listen.
 func New(cfg Config) *Server {
@@ -93,7 +89,7 @@ func New(cfg Config) *Server {
 	if cfg.Serves == nil {
 		cfg.Serves = func(netip.Addr) bool { return true }
 	}
-	s := &Server{cfg: cfg, running: newRunning(cfg.Transfers, cfg.PerClient), detours: rate.NewLimiter(rate.Every(time.Minute), 3)}
+	s := &Server{cfg: cfg, running: newRunning(cfg.Transfers, cfg.PerClient), refused: rate.NewLimiter(20, 100)}
 	s.Metrics = newMetrics(s.running.len)
 	return s
 }
@@ -104,7 +100,7 @@ func (s *Server) Listen() error {
 		g, err := s.open(a)
 		if err != nil {
 			for _, g := range s.gates {
-				g.conn.Close()
+				g.close()
 			}
 			s.gates = nil
 			return err
@@ -144,14 +140,37 @@ func (s *Server) open(a netip.AddrPort) (*gate, error) {
 		conn.Close()
 		return nil, listenError(a, err)
 	}
+	widen(conn)
+	for range min(runtime.GOMAXPROCS(0), mostDesks) {
+		d, err := openDesk(s, network, a.Addr())
+		if err != nil {
+			g.close()
+			return nil, listenError(a, err)
+		}
+		g.desks = append(g.desks, d)
+	}
+	return g, nil
+}
+
+// mostDesks bounds the sockets that files are sent through; more processors than these are never short.
+const mostDesks = 4
+
+// widen gives a socket room for the packets of many machines. The default works too, it only drops more.
+func widen(conn *net.UDPConn) {
 	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { // the default buffer works too, it only drops more
+		_ = raw.Control(func(fd uintptr) {
 			if syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUFFORCE, receiveBuffer) != nil {
 				_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, receiveBuffer)
 			}
 		})
 	}
-	return g, nil
+}
+
+func (g *gate) close() {
+	g.conn.Close()
+	for _, d := range g.desks {
+		d.close()
+	}
 }
 
 func listenError(a netip.AddrPort, err error) error {
@@ -180,33 +199,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		return nil
 	})
 	for _, g := range s.gates {
-		g.stop = ctx.Done()
-		server := pin.NewServer(func(_ string, to io.ReaderFrom) error { return s.send(ctx, to) }, nil)
-		server.SetTimeout(resendAfter)
-		server.SetRetries(tries)
-		server.SetBackoff(func(int) time.Duration { return 0 })
-		server.SetBlockSizeNegotiation(false) // the gate has fitted the block size to the interface
-		server.SetHook(g)
-		group.Go(func() error { return server.Serve(g) })
-		group.Go(func() error {
-			<-ctx.Done()
-			return stop(server)
-		})
+		group.Go(func() error { return g.serve(ctx) })
+		for _, d := range g.desks {
+			group.Go(func() error { return d.serve(ctx) })
+		}
 	}
 	return group.Wait()
-}
-
-// stop ends a server. Its transfers notice at their next block.
-func stop(server *pin.Server) error {
-	var done sync.WaitGroup
-	stopped := make(chan struct{})
-	done.Go(func() {
-		server.Shutdown()
-		close(stopped)
-	})
-	select {
-	case <-stopped:
-	case <-time.After(stopFor):
-	}
-	return nil
 }

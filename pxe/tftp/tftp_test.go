@@ -6,12 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -200,9 +200,9 @@ func TestARefusalSaysWhyWithoutPaths(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "code: 1") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	if e := b.wait(t); e.Name != "shimx64.efi" || e.Err == nil {
-		t.Errorf("a missing loader is told as %+v", e)
+		if e := b.wait(t); e.Name != name || e.Err == nil || !strings.Contains(e.Err.Error(), "installed") && name == "shimx64.efi" {
+			t.Errorf("a refused name is told as %+v", e)
+		}
 	}
 	c, _ := pin.NewClient(addr)
 	if _, err := c.Send("ipxe.efi", "octet"); err == nil || !strings.Contains(err.Error(), "code: 2") && !strings.Contains(err.Error(), "code=2") {
@@ -270,7 +270,7 @@ func TestAskingOnlyForTheSizeIsNoFailure(t *testing.T) {
 	m.send(rrq("snponly.efi", "octet", "tsize", "0", "blksize", "1468", "windowsize", "4"), m.to)
 	p := m.receive(5 * time.Second)
 	if got := string(p); !strings.HasPrefix(got, "\x00\x06") || !strings.Contains(got, "tsize\x00174001\x00") ||
-		!strings.Contains(got, "blksize\x001468\x00") || strings.Contains(got, "windowsize") {
+		!strings.Contains(got, "blksize\x001468\x00") || !strings.Contains(got, "windowsize\x004\x00") {
 		t.Fatalf("answered with %q", got)
 	}
 	m.send("\x00\x05\x00\x08User aborted the transfer\x00", m.peer)
@@ -404,7 +404,11 @@ func TestGarbageCostsNothing(t *testing.T) {
 	if got, err := fetch(addr, "ipxe.efi", nil); err != nil || len(got) != 1<<20 {
 		t.Fatalf("afterwards: %d bytes, %v", len(got), err)
 	}
-	if e := b.wait(t); e.Err != nil {
+	e := b.wait(t)
+	for e.Name != "ipxe.efi" {
+		e = b.wait(t) // refused names
+	}
+	if e.Err != nil {
 		t.Errorf("%+v", e)
 	}
 	m.waitIdle(s)
@@ -456,8 +460,17 @@ func TestStoppingEndsTransfers(t *testing.T) {
 	if m.receive(5*time.Second) == nil {
 		t.Fatal("no answer")
 	}
-	cancel()
 	m.send("\x00\x04\x00\x01", m.peer)
+	for {
+		p := m.receive(5 * time.Second)
+		if p == nil {
+			t.Fatal("no second block")
+		}
+		if binary.BigEndian.Uint16(p[2:]) == 2 {
+			break
+		}
+	}
+	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -466,13 +479,115 @@ func TestStoppingEndsTransfers(t *testing.T) {
 	}
 }
 
-func TestAReaderKnowsWhatTheMachineHas(t *testing.T) {
-	f := &file{data: make([]byte, 1000), read: func() {}, broken: func() error { return nil }}
-	block := make([]byte, 512)
-	if n, err := io.ReadFull(f, block); n != 512 || err != nil || f.acked != 0 {
-		t.Fatalf("first block: %d, %v, %d", n, err, f.acked)
+// receiveAll takes a file in windows, without the acknowledgement of the last block if it is told so.
+func (m *machine) receiveAll(window int, isRude bool) []byte {
+	m.t.Helper()
+	var got []byte
+	next := uint16(1)
+	for n := 0; ; {
+		p := m.receive(5 * time.Second)
+		if p == nil {
+			m.t.Fatalf("silence after %d bytes", len(got))
+		}
+		switch op, number := binary.BigEndian.Uint16(p), binary.BigEndian.Uint16(p[2:]); {
+		case op == opOption:
+			m.send("\x00\x04\x00\x00", m.peer)
+			continue
+		case op != opData:
+			m.t.Fatalf("%q", p)
+		case number != next:
+			continue
+		}
+		got = append(got, p[4:]...)
+		n++
+		isLast := len(p) < 4+1468
+		if isLast && isRude {
+			return got
+		}
+		if n == window || isLast {
+			n = 0
+			m.send("\x00\x04"+string(binary.BigEndian.AppendUint16(nil, next)), m.peer)
+		}
+		if isLast {
+			return got
+		}
+		next++
 	}
-	if n, err := io.ReadFull(f, block); n != 488 || !errors.Is(err, io.ErrUnexpectedEOF) || f.acked != 512 {
-		t.Fatalf("last block: %d, %v, %d", n, err, f.acked)
+}
+
+func TestAFileArrivesInWindows(t *testing.T) {
+	_, addr, b := start(t, nil)
+	for _, window := range []string{"1", "4", "16"} {
+		m := newMachine(t, addr)
+		m.send(rrq("ipxe.efi", "octet", "blksize", "1468", "windowsize", window), m.to)
+		n, _ := strconv.Atoi(window)
+		if got := m.receiveAll(n, false); !bytes.Equal(got, fileOf(1<<20)) {
+			t.Errorf("window %s: %d bytes", window, len(got))
+		}
+		if e := b.wait(t); e.Err != nil || e.Bytes != 1<<20 || e.Unconfirmed {
+			t.Errorf("window %s: %+v", window, e)
+		}
 	}
+}
+
+func TestALastBlockWithoutAcknowledgementIsNoFailure(t *testing.T) {
+	s, addr, b := start(t, nil)
+	m := newMachine(t, addr)
+	m.send(rrq("snponly.efi", "octet", "blksize", "1468", "tsize", "0"), m.to)
+	if got := m.receiveAll(1, true); len(got) != 174_001 {
+		t.Fatalf("%d bytes", len(got))
+	}
+	if e := b.wait(t); e.Err != nil || !e.Unconfirmed || e.Bytes != e.Size {
+		t.Errorf("%+v", e)
+	}
+	if n := counted(t, s.Metrics.Transfers.WithLabelValues(string(lastMissing))); n != 1 {
+		t.Errorf("%v counted", n)
+	}
+}
+
+func TestAMachineThatStartsAnewThroughTheSamePortIsServed(t *testing.T) {
+	_, addr, b := start(t, nil)
+	m := newMachine(t, addr)
+	m.send(rrq("snponly.efi", "octet", "blksize", "1468"), m.to)
+	m.receive(5 * time.Second)
+	m.send("\x00\x04\x00\x00", m.peer)
+	if m.receive(5*time.Second) == nil {
+		t.Fatal("no first block")
+	}
+	m.send(rrq("undionly.kpxe", "octet", "blksize", "1468"), m.to)
+	if e := b.wait(t); !errors.Is(e.Err, errAskedAnew) || e.Name != "snponly.efi" {
+		t.Errorf("the first ended as %+v", e)
+	}
+	if got := m.receiveAll(1, false); !bytes.Equal(got, fileOf(512*8)) {
+		t.Errorf("%d bytes of the second", len(got))
+	}
+}
+
+// brokenFile is damaged on disk.
+type brokenFile struct{ closed chan struct{} }
+
+func (brokenFile) ReadAt([]byte, int64) (int, error) {
+	return 0, errors.New("read /var/lib/x: input/output error")
+}
+func (brokenFile) Size() int64    { return 1000 }
+func (f brokenFile) Close() error { close(f.closed); return nil }
+
+func TestAFileThatCannotBeReadEndsWithAReasonAndNoPath(t *testing.T) {
+	closed := make(chan struct{})
+	s, addr, b := start(t, nil)
+	m := newMachine(t, addr)
+	client := m.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	g := s.gates[0]
+	g.start(&transfer{
+		request: request{name: "linux"}, client: client, to: net.UDPAddrFromAddrPort(client), local: netip.MustParseAddr("127.0.0.1"),
+		startedAt: time.Now(), desk: g.desks[0], file: brokenFile{closed},
+	}, 1468)
+	p := m.receive(5 * time.Second)
+	if len(p) < 4 || binary.BigEndian.Uint16(p) != opError || strings.Contains(string(p), "/") {
+		t.Errorf("answered with %q", p)
+	}
+	if e := b.wait(t); !errors.Is(e.Err, errUnreadable) {
+		t.Errorf("ended as %+v", e)
+	}
+	<-closed
 }

@@ -1,9 +1,9 @@
 package tftp
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -11,35 +11,79 @@ import (
 	"sync"
 	"time"
 
-	pin "github.com/pin/tftp/v3"
-
-	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
 
 const (
 	proto  = "tftp"
-	askFor = 5 * time.Second // how long autoexec.ipxe may take; the machine asks again meanwhile
-	// lastFor ends a transfer whose client acknowledges so slowly that it never gets anywhere.
+	askFor = 5 * time.Second // how long a file may take that is made for the machine; it asks again meanwhile
+	// lastFor, and a second for every slowest bytes, end a transfer whose client acknowledges so slowly that it never
+	// gets anywhere.
 	lastFor = 10 * time.Minute
+	slowest = 64 << 10
 )
 
 var (
 	errNotInstalled = errors.New("the loader is not installed on the boot server; its start-up log names the package")
 	errSilent       = errors.New("the machine stopped answering")
 	errStopping     = errors.New("the boot server is stopping")
-	errTooSlow      = errors.New("the transfer took longer than 10 minutes")
+	errTooSlow      = errors.New("the transfer took too long")
+	errAskedAnew    = errors.New("the machine asked for a file anew before it had this one")
+	errUnreadable   = errors.New("the boot server cannot read the file; its log says more")
 	errOurs         = errors.New("the boot server has an internal error; its log says more")
 )
+
+// File is what a transfer sends. Its size does not change.
+type File interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// Memory returns a file of bytes.
+func Memory(data []byte) File { return memory{bytes.NewReader(data)} }
+
+type memory struct{ *bytes.Reader }
+
+func (memory) Close() error { return nil }
 
 // transfer is a request on its way.
 type transfer struct {
 	request   request
-	loader    images.Loader // zero for autoexec.ipxe
 	client    netip.AddrPort
 	local     netip.Addr // our address that was asked
 	startedAt time.Time
+
+	// From here on it is the desk's.
+	desk   *desk
+	file   File
+	sender *sender
+	answer []byte       // to the options (RFC 2347); nil: there is none
+	to     *net.UDPAddr // the client
+	source []byte       // the control message that makes our address the sender
+	isRead bool         // the client has got the first block, or will
+}
+
+func (t *transfer) describe() pxe.Transfer {
+	d := pxe.Transfer{Source: t.client.Addr(), Proto: proto, Name: t.request.name, Size: t.file.Size()}
+	d.Block, d.Window, d.Resent = t.sender.block, int(t.sender.window), t.sender.resent
+	return d
+}
+
+// ending is how a transfer ended: well when err is nil.
+type ending struct {
+	err           error
+	isRefused     bool // the client sent the error
+	isUnconfirmed bool
+}
+
+// endOf is the end of a transfer that its client has left without a word.
+func endOf(s *sender, err error) ending {
+	if s.isHeard && s.next > s.last {
+		return ending{isUnconfirmed: true}
+	}
+	return ending{err: err}
 }
 
 // running are the transfers by client and port, so that a request that was sent twice is served once.
@@ -96,86 +140,50 @@ func (r *running) remove(t *transfer) {
 
 func (s *Server) count(o outcome) { s.Metrics.Requests.WithLabelValues(string(o)).Inc() }
 
-// send runs one transfer; the library calls it in a goroutine of its own. An error that it returns goes to the machine
-// as text.
-func (s *Server) send(ctx context.Context, to io.ReaderFrom) (err error) {
-	out := to.(pin.OutgoingTransfer)
-	peer := out.RemoteAddr()
-	client := netip.AddrPortFrom(peer.AddrPort().Addr().Unmap(), peer.AddrPort().Port())
-	t := s.running.find(client)
-	if t == nil {
-		return errOurs
-	}
-	defer s.running.remove(t)
+// content finds the file of a transfer. What is made for the machine takes time: it is called in a goroutine of its own.
+func (s *Server) content(ctx context.Context, t *transfer) (_ File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.cfg.Log.Error("tftp transfer panicked", "addr", client.String(), "err", p, "stack", string(debug.Stack()))
+			s.cfg.Log.Error("tftp transfer panicked", "addr", t.client.String(), "err", p, "stack", string(debug.Stack()))
 			err = errOurs
 		}
 	}()
-	data := t.loader.Data
-	if t.request.name == pxe.AutoexecName {
-		data = s.autoexec(ctx, t)
-	}
-	f := &file{data: data, read: func() { s.cfg.Boots.Transferring(s.describe(t, data)) }, broken: func() error {
-		if ctx.Err() != nil {
-			return errStopping
-		}
-		if s.cfg.Now().Sub(t.startedAt) > lastFor {
-			return errTooSlow
-		}
-		return nil
-	}}
-	out.SetSize(int64(len(data)))
-	_, err = to.ReadFrom(f)
-	s.finish(t, f, err)
-	return nil // the library has told the machine
-}
-
-func (s *Server) describe(t *transfer, data []byte) pxe.Transfer {
-	return pxe.Transfer{Source: t.client.Addr(), Proto: proto, Name: t.request.name, Size: int64(len(data))}
-}
-
-// autoexec returns the machine's own script, or one that says why there is none.
-func (s *Server) autoexec(ctx context.Context, t *transfer) []byte {
-	base := pxe.BaseURL(t.local, s.cfg.BootPort)
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	script, err := s.cfg.Boots.Ask(ctx, "", t.client.Addr(), base)
-	if err == nil {
-		return script
+	base := pxe.BaseURL(t.local, s.cfg.BootPort)
+	if t.request.name != pxe.AutoexecName {
+		return s.cfg.Files.Open(ctx, t.client.Addr(), base, t.request.name)
 	}
-	s.cfg.Log.Warn("no script for a machine", "addr", t.client.Addr().String(), "err", err)
-	return pxe.RefusalScript(base, "", "", err)
+	script, err := s.cfg.Boots.Ask(ctx, "", t.client.Addr(), base)
+	if err != nil {
+		s.cfg.Log.Warn("no script for a machine", "addr", t.client.Addr().String(), "err", err)
+		script = pxe.RefusalScript(base, "", "", err)
+	}
+	return Memory(script), nil
 }
 
 // finish tells how a transfer ended.
-func (s *Server) finish(t *transfer, f *file, err error) {
-	end := s.describe(t, f.data)
+func (s *Server) finish(t *transfer, e ending) {
+	s.running.remove(t)
+	t.file.Close()
+	end := t.describe()
 	end.Took = s.cfg.Now().Sub(t.startedAt)
-	if err == nil {
+	s.Metrics.Resent.Add(float64(end.Resent))
+	switch {
+	case e.isUnconfirmed:
+		end.Bytes, end.Unconfirmed = end.Size, true
+		s.end(lastMissing, end)
+	case e.err == nil:
 		end.Bytes = end.Size
 		s.Metrics.Seconds.Observe(end.Took.Seconds())
 		s.end(sent, end)
-		return
-	}
-	end.Bytes = int64(f.acked)
-	var timeout net.Error
-	isSilence := errors.As(err, &timeout)
-	if !f.isRead && t.request.wantsSize && !isSilence {
+	case e.isRefused && !t.isRead && t.request.wantsSize:
 		// EDK2 and others ask for the size first, break off with ERROR 8 when they have it, and ask again.
 		s.Metrics.Transfers.WithLabelValues(string(probed)).Inc()
-		return
+	default:
+		end.Bytes, end.Err = t.sender.has(), e.err
+		s.end(failed, end)
 	}
-	switch {
-	case f.err != nil:
-		end.Err = f.err
-	case isSilence:
-		end.Err = errSilent
-	default: // the machine's own words, from its ERROR packet
-		end.Err = fmt.Errorf("the machine broke off: %s", inventory.Clean(err.Error(), 200))
-	}
-	s.end(failed, end)
 }
 
 func (s *Server) end(o outcome, t pxe.Transfer) {
@@ -184,36 +192,17 @@ func (s *Server) end(o outcome, t pxe.Transfer) {
 	s.cfg.Boots.Transferred(t)
 }
 
-// file is what a transfer reads, one block at a time. That a block is read means that the machine has those before it.
-type file struct {
-	data   []byte
-	read   func()       // called at the first block
-	broken func() error // asked before each block
-
-	next   int
-	acked  int // bytes that the machine has
-	isRead bool
-	isFull bool // the last Read filled a whole block
-	err    error
-}
-
-// Read implements io.Reader.
-func (f *file) Read(p []byte) (int, error) {
-	if !f.isRead {
-		f.isRead = true
-		f.read()
+// refuse ends a transfer that has no content: the machine is told why.
+func (s *Server) refuse(g *gate, t *transfer, err error) {
+	s.running.remove(t)
+	code, text := uint16(codeUndefined), errOurs.Error()
+	var e *inventory.Error
+	if errors.As(err, &e) && e.Kind == inventory.NotFound {
+		code, text = codeNotFound, noSuchFile
+	} else {
+		s.cfg.Log.Warn("no file for a machine", "addr", t.client.Addr().String(), "file", t.request.name, "err", err)
 	}
-	if f.isFull {
-		f.acked = f.next
-	}
-	if f.err = f.broken(); f.err != nil {
-		return 0, f.err
-	}
-	if f.next == len(f.data) {
-		return 0, io.EOF
-	}
-	n := copy(p, f.data[f.next:])
-	f.next += n
-	f.isFull = n == len(p)
-	return n, nil
+	s.count(unavailable)
+	g.answer(errorPacket(code, text), t)
+	s.cfg.Boots.Transferred(pxe.Transfer{Source: t.client.Addr(), Proto: proto, Name: t.request.name, Err: err})
 }

@@ -22,7 +22,7 @@ const module = "slipway.dev/slipway"
 // floors says where each package lives; imports go down only. The longest matching prefix counts.
 var floors = map[string]int{
 	"inventory": 0, "migrations": 0, "agent/wire": 0,
-	"pxe": 1, "pxe/lease": 1, "inventory/transfer": 1, "secret": 1,
+	"pxe": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "inventory/transfer": 1, "secret": 1,
 	"machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/kubeadm/kubelet": 1, "autoinstall/installer": 1,
 	"ignition": 1, "cloudinit": 1, "autoinstall": 1, "kickstart": 1, "preseed": 1, "render": 1,
@@ -37,7 +37,7 @@ var floors = map[string]int{
 	"machine/wake": 3, "machine/want": 3, "machine/tell": 3, "machine/metal": 4,
 	"machine/kubeconfig": 3, "machine/attach": 4, "machine/local": 4,
 	"machine/join": 4, "machine/remote": 4, "machine/apply": 4, "machine/convert": 4, "machine/plugin": 4, "machine/incluster": 4,
-	"pxe/dhcp": 4, "pxe/ra": 4, "pxe/tftp": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4, "ui": 4,
+	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/tftp": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4, "ui": 4,
 	"cmd/slipway":       5,
 	"cmd/slipway-agent": 5,
 	"test":              6, "inventory/storetest": 6, "bmc/bmctest": 6, "bmc/redfish/redfishtest": 6, "bmc/ipmi/ipmitest": 6, "agent/disk/disktest": 6, "machine/remote/remotetest": 6,
@@ -45,6 +45,10 @@ var floors = map[string]int{
 
 // sameFloor lists the imports between neighbours that are allowed, and why.
 var sameFloor = map[string]string{
+	"pxe/trace -> pxe":                                        "packets are of classified clients",
+	"pxe/diagnosis -> pxe":                                    "reads what was decided",
+	"pxe/diagnosis -> pxe/lease":                              "reads why nothing was answered",
+	"pxe/diagnosis -> pxe/trace":                              "reads what was on the wire",
 	"pxe/lease -> pxe":                                        "leases are chosen for classified clients",
 	"ignition -> machineconfig":                               "a provisioner says the neutral model",
 	"cloudinit -> machineconfig":                              "a provisioner says the neutral model",
@@ -99,7 +103,7 @@ var owners = map[string][]string{
 	"github.com/pressly/goose":               {"inventory/sqlstore"},
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "cmd/slipway/simulate", "agent"},
 	"github.com/pin/tftp":                    {"pxe/tftp", "cmd/slipway/simulate"},
-	"github.com/mdlayher":                    {"pxe/dhcp", "pxe/ra", "cmd/slipway/simulate"},
+	"github.com/mdlayher":                    {"pxe/dhcp", "pxe/ra", "pxe/tap", "cmd/slipway/simulate"},
 	"github.com/vishvananda":                 {"cmd/slipway", "agent"},
 	"github.com/digitalocean/go-libvirt":     {"cmd/slipway/lab", "bmc/libvirt"},
 	"github.com/stmcginnis/gofish":           {"bmc/redfish"},
@@ -112,7 +116,7 @@ var owners = map[string][]string{
 	"github.com/google/uuid":                 {"cmd/slipway", "provision"},
 	"github.com/google/renameio":             {"images"},
 	"github.com/klauspost/compress":          {"images", "agent"},
-	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
 	"go.yaml.in/yaml":                        {"cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "autoinstall", "render", "kickstart", "preseed", "ignition", "machine/convert", "machine/apply", "machine/capi", "machine/want", "machine/metal"},
 	"github.com/coreos":                      {"ignition"},
 	"github.com/pmezard/go-difflib":          {"provision"},
@@ -121,11 +125,11 @@ var owners = map[string][]string{
 	"github.com/go-logr/logr":                {"machine/attach"},
 	"k8s.io":                                 {"machine"},
 	"sigs.k8s.io":                            {"machine"},
-	"golang.org/x/net":                       {"pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "cmd/slipway/simulate"},
-	"golang.org/x/sync":                      {"cmd/slipway", "machine/attach", "provision", "images", "inventory", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
-	"golang.org/x/sys":                       {"cmd/slipway", "cmd/slipway-agent", "agent", "bmc/ipmi", "bmc/scan", "bmc/wol", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "images"},
+	"golang.org/x/net":                       {"pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "cmd/slipway/simulate"},
+	"golang.org/x/sync":                      {"cmd/slipway", "machine/attach", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
+	"golang.org/x/sys":                       {"cmd/slipway", "cmd/slipway-agent", "agent", "bmc/ipmi", "bmc/scan", "bmc/wol", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "images"},
 	"golang.org/x/term":                      {"cmd/slipway"},
-	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
 }
 
 type file struct {

@@ -54,11 +54,17 @@ type Benchmark struct {
 // All lists the benchmarks in the order in which they run.
 func All() []Benchmark {
 	dhcp := []string{"ip", "taskset", "nice", "perfdhcp"}
+	tftp := []string{"ip", "taskset", "nice", "in.tftpd"}
 	config := []string{"ip", "taskset", "nice", "nginx"}
 	stream := []string{"bash", "curl", "dd", "qemu-img", "zstd"}
-	return []Benchmark{
+	return append([]Benchmark{
 		{Name: "dhcp-kea", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpBenchmark("dhcp-kea", keaServer, 1000, 16000, 500)},
 		{Name: "dhcp-dnsmasq", Programs: append(dhcp, "dnsmasq"), Run: dhcpBenchmark("dhcp-dnsmasq", dnsmasqServer, 100, 900, 50)},
+		{Name: "tftp-tftpd-hpa", Programs: tftp, Run: tftpBenchmark("tftp-tftpd-hpa")},
+		{Name: "tftp-window-4", Programs: tftp, Run: tftpBenchmark("tftp-window-4")},
+		{Name: "tftp-window-16", Programs: tftp, Run: tftpBenchmark("tftp-window-16")},
+		{Name: "tftp-1000", Programs: tftp, Run: tftpBenchmark("tftp-1000")},
+		{Name: "tftp-loss", Programs: tftp, Run: tftpBenchmark("tftp-loss")},
 		{Name: "boot-ovmf", Programs: []string{"ip", "dnsmasq", "qemu-system-x86_64"}, Run: bootOVMF},
 		{Name: "render-butane", Run: renderButane},
 		{Name: "render-flat", Run: renderFlat},
@@ -80,7 +86,7 @@ func All() []Benchmark {
 		{Name: "stream-qemu", Programs: stream, Run: streamBenchmark("stream-qemu", agentRaw, qemuImg, "qemu-img-local-file")},
 		{Name: "stream-wire", Programs: stream, Run: streamBenchmark("stream-wire", agentWire, wireAlone, "wire-2.5Gb/s")},
 		{Name: "stream-path", Programs: stream, Run: streamBenchmark("stream-path", agentRaw, pathAlone, "slower-of-loopback-and-disk")},
-	}
+	}, uiBenchmarks()...)
 }
 
 // Env is where benchmarks run.
@@ -94,6 +100,8 @@ type Env struct {
 	deliver *delivery          // latencies of documents in this run; nil until they are measured
 	kube    *kube              // with a Kubernetes control plane in this run; nil until it is measured
 	manager *manager           // the same with controllers in a process of their own
+	ui      *uiRun             // with a browser in this run; nil until it is measured
+	uiErr   error              // why it could not be
 	streams map[string]float64 // megabytes per second onto a disk, by way; nil until they are measured
 }
 
@@ -116,7 +124,7 @@ func (e *Env) freshDir(name string) (string, error) {
 var packages = map[string]string{
 	"ip": "iproute2", "taskset": "util-linux", "nice": "coreutils", "perfdhcp": "kea-admin", "kea-dhcp4": "kea-dhcp4-server",
 	"dnsmasq": "dnsmasq-base", "nginx": "nginx-light", "curl": "curl", "qemu-system-x86_64": "qemu-system-x86",
-	"bash": "bash", "dd": "coreutils", "qemu-img": "qemu-utils", "zstd": "zstd",
+	"in.tftpd": "tftpd-hpa", "bash": "bash", "dd": "coreutils", "qemu-img": "qemu-utils", "zstd": "zstd",
 }
 
 // Missing lists the Debian packages that a benchmark lacks on this machine.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,6 +43,10 @@ func TestBench(t *testing.T) {
 		}
 		e.say("== %s", b.Name)
 		f, err := b.Run(context.Background(), e)
+		if why := skipped(""); errors.As(err, &why) {
+			e.say("%s is skipped: it %s", b.Name, why)
+			continue
+		}
 		if err != nil {
 			t.Errorf("%s: %v", b.Name, err)
 			continue

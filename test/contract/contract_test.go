@@ -95,6 +95,7 @@ func everyLoader(t *testing.T, dir string) string {
 	folder := filepath.Join(dir, "loaders")
 	must(t, os.Mkdir(folder, 0o755))
 	for _, l := range pxe.Loaders() {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, l.Files[0])), 0o755))
 		must(t, os.WriteFile(filepath.Join(folder, l.Files[0]), []byte("loader "+l.Name), 0o644))
 	}
 	return folder

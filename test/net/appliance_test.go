@@ -175,7 +175,7 @@ func TestARackIsAcceptedInBulkAndByRuleAndBootsAcrossAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.good(a.boot(ctx, simulate.Config{Hosts: 8, Seed: 4, Expect: simulate.StageWaiting, Pace: 0}))
-	if _, err := a.api.Hosts.AcceptMany(ctx, client.AcceptRequest{All: true}, false); err != nil {
+	if _, err := a.api.Hosts.Bulk(ctx, client.BulkRequest{Verb: "accept", Selector: "state=discovered"}, false); err != nil {
 		t.Fatal(err)
 	}
 	a.process.kill(syscall.SIGKILL)

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +33,8 @@ type dhcpSetup struct {
 	Ours         []netip.Addr
 	ProbeFor     time.Duration
 	PerSource    int
+	Known        []string // MACs of known machines
+	IsLimited    bool     // strangers are, as in the program
 }
 
 // serveDHCP is the server under test: the real door on the real store, and a boot engine that says what it is asked.
@@ -53,6 +57,9 @@ func serveDHCP() error {
 	var leases []inventory.Lease
 	err = store.Read(ctx, func(tx inventory.Tx) (err error) {
 		network.Ours = in.Ours
+		if in.IsLimited {
+			network.Limits = lease.Limits{KeptPart: 8, PerPort: 32, OfferFor: 15 * time.Second}
+		}
 		if network.Subnets, err = tx.ListSubnets(); err != nil {
 			return err
 		}
@@ -67,6 +74,7 @@ func serveDHCP() error {
 	}
 	server := dhcp.New(dhcp.Config{
 		Interfaces: in.Interfaces, Book: lease.New(network, leases), Leases: shelf{store}, Boots: operator{},
+		Knows:    func(m [6]byte) bool { return slices.Contains(in.Known, net.HardwareAddr(m[:]).String()) },
 		ProbeFor: in.ProbeFor, PerSource: in.PerSource, Now: time.Now,
 		Log:        slog.New(slog.NewTextHandler(os.Stdout, nil)),
 		StoreState: func(err error) { fmt.Println("store state:", err) },
@@ -128,6 +136,14 @@ func (operator) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail 
 	fmt.Println("conflict", a, subnet, who, detail)
 }
 
+func (operator) Beside(c pxe.Client, isHeard bool) {
+	fmt.Println("beside", c.MAC, c.Address, isHeard)
+}
+
+func (operator) Foreign(f pxe.ForeignServer) {
+	fmt.Println("foreign", f.Subnet, f.Server, f.MAC, f.IsHeard, f.IsProxy)
+}
+
 func (operator) Exhausted(subnet string) { fmt.Println("exhausted", subnet) }
 
 // dhcpServer is a server under test in its namespace.
@@ -164,6 +180,19 @@ func (l *lab) serveOnly(ns string, setup dhcpSetup) *process {
 		l.t.Fatal(err)
 	}
 	return l.start(ns, []string{childEnv + "=dhcp"}, strings.NewReader(string(input)), exe)
+}
+
+// read looks into the server's database, as another process sees it.
+func (s *dhcpServer) read(fn func(inventory.Tx) error) {
+	s.lab.t.Helper()
+	store, err := sqlstore.Open(s.lab.t.Context(), sqlstore.Config{Path: s.setup.DB})
+	if err != nil {
+		s.lab.t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Read(s.lab.t.Context(), fn); err != nil {
+		s.lab.t.Fatal(err)
+	}
 }
 
 // lease reads a lease from the server's database, as another process sees it.

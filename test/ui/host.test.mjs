@@ -1,9 +1,9 @@
 // The page of a host: what is under way, what is late and why, what it is given and by whom, its console, and two people
 // at it at once. A real server, simulated machines, and the fake controllers that the server has for trying things out.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -19,7 +19,7 @@ before(async () => {
   await writeFile(join(files, 'vmlinuz'), randomBytes(200_000))
   await writeFile(join(files, 'initrd'), randomBytes(200_000))
   // A boot that stands still is noticed after seconds, not minutes.
-  await writeFile(join(files, 'slipway.yaml'), 'deadlines:\n  loader.started: 4s\n  dhcp.ack: 4s\n  dhcp.offer: 4s\n  dhcp.request: 4s\n')
+  await writeFile(join(files, 'slipway.yaml'), 'recordConsoles: true\ndeadlines:\n  loader.started: 4s\n  dhcp.ack: 4s\n  dhcp.offer: 4s\n  dhcp.request: 4s\n')
   rack = await Rack.start(`slipway-host-${process.pid % 10000}`, '--config', join(files, 'slipway.yaml'))
   const [cmd, args] = rack.inside('python3', '-m', 'http.server', '--bind', '127.0.0.1', '--directory', files, '8099')
   web = spawn(cmd, args, { stdio: 'ignore' })
@@ -117,6 +117,21 @@ test('a machine that stands still says so within its deadline, with causes', asy
   await sound(page, 'stuck')
   const said = await rack.cli('issue', 'list', '--host', stuck)
   assert.match(said, /boot-stalled/)
+
+  // What is likely the cause stands there with what was seen, and the packets themselves are a file.
+  const why = page.getByRole('region', { name: 'Why it does not boot' })
+  await why.getByRole('heading', { level: 3 }).first().waitFor()
+  const { causes } = await page.evaluate(async (h) => (await fetch(`/api/v1/hosts/${h}/diagnosis`)).json(), stuck)
+  assert.equal(causes[0].rank, 1)
+  await why.getByText(causes[0].sentence).first().waitFor()
+  await why.getByText(causes[0].hint).first().waitFor()
+  await why.getByRole('button', { name: /^What was seen \(\d+\)$/ }).first().click()
+  await why.getByText(causes[0].evidence[0].text).first().waitFor()
+  await sound(page, 'why')
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download pcap' }).click()])
+  assert.equal(file.suggestedFilename(), `${stuck}.pcap`)
+  const pcap = await readFile(await file.path())
+  assert.ok([0xa1b2c3d4, 0xa1b23c4d].includes(pcap.readUInt32LE(0)) && pcap.length > 24 + 16 + 240, `${pcap.length} bytes: ${pcap.subarray(0, 24).toString('hex')}`)
   assert.deepEqual(answered(page), [])
   await page.context().close()
 })
@@ -218,6 +233,64 @@ test('the console is live, shared, typed into and recorded; a controller that do
   await page.getByText(/^(Danger alert:)?\s*power: /).first().waitFor()
   await sound(page, 'deaf')
   assert.deepEqual(answered(page), [])
+  await page.context().close()
+})
+
+test('what a console says while something is done stands beside the step, and each moment is a link', async () => {
+  await rack.cli('image', 'import', 'agent-x86-64', '--kernel', join(files, 'vmlinuz'), '--initrd', join(files, 'initrd'), '--arg', 'slipway.session=${base}/boot/${session}')
+  await rack.cli('host', 'create', 'recorded', '--mac', '52:54:00:e0:00:05')
+  await rack.cli('host', 'bmc', 'recorded', '--driver', 'fake', '--system', 'recorded')
+  await rack.cli('host', 'inspect', 'recorded')
+  const log = async () => JSON.parse(await rack.cli('host', 'console', 'recorded', '--log', '-o', 'json'))
+  await until('the console is recorded', async () => (await log()).isOpen)
+  const page = await rack.page('/hosts/recorded?tab=console')
+  await page.getByRole('button', { name: 'Open console' }).click()
+  const line = page.getByRole('textbox', { name: 'Serial console of recorded' })
+  await page.getByText('What you type goes to the machine').waitFor()
+  await line.focus()
+  await page.keyboard.press('Enter')
+  await until('the console answers', async () => /recorded: power /.test(await line.inputValue()))
+
+  await page.getByRole('tab', { name: 'Timeline' }).click()
+  const done = page.getByRole('region', { name: 'Boots and operations' })
+  await done.getByRole('button', { name: /, running/ }).first().click()
+  const said = page.getByRole('region', { name: 'Console meanwhile' })
+  await said.getByText(/recorded: power /).first().waitFor()
+  await sound(page, 'console-beside')
+  await said.getByRole('link', { name: /On the Console tab|All \d+ lines/ }).click()
+  await page.waitForURL(/tab=console&from=/)
+  const lines = page.getByRole('region', { name: 'Recorded' })
+  await lines.getByText(/recorded: power /).first().waitFor()
+  await lines.getByRole('listitem').getByRole('link').first().click()
+  await page.waitForURL(/tab=console&from=[^&]+$/)
+  await page.reload()
+  await lines.getByText('Shown is what it said from').waitFor()
+  await lines.getByRole('listitem').filter({ hasText: 'recorded: power' }).first().waitFor()
+  await page.getByLabel('Search the recording').fill('POWER')
+  await lines.getByRole('listitem').filter({ hasText: 'recorded: power' }).first().waitFor()
+  await sound(page, 'console-moment')
+  await lines.getByRole('button', { name: 'All of it' }).click()
+  assert.match(await rack.cli('host', 'console', 'recorded', '--since', '1h'), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}recorded: power/m)
+  assert.deepEqual(answered(page), [])
+  await page.context().close()
+})
+
+test('the code on a sticker leads a phone to the page, and only the sticker is printed', async () => {
+  const page = await rack.page('/hosts/talks', { deviceScaleFactor: 3 })
+  await page.getByRole('button', { name: 'Actions' }).click()
+  await page.getByRole('menuitem', { name: 'Sticker with QR code' }).click()
+  const sticker = page.getByRole('img', { name: 'talks with a QR code of its page' })
+  await sticker.waitFor()
+  const picture = join(files, 'sticker.png')
+  await sticker.screenshot({ path: picture })
+  // zbar is a decoder that phones could use: it knows nothing of how we draw.
+  assert.equal(execFileSync('zbarimg', ['--quiet', '--raw', '-Sdisable', '-Sqrcode.enable', picture], { encoding: 'utf8' }).trim(), 'http://127.0.0.1:8067/hosts/talks')
+  await page.emulateMedia({ media: 'print' })
+  assert.equal(await sticker.isVisible(), true)
+  for (const name of ['Actions', 'Print', 'Close']) assert.equal(await page.getByRole('button', { name, exact: true }).first().isVisible(), false, `${name} is not printed`)
+  const paper = await page.pdf({ preferCSSPageSize: true })
+  assert.equal((paper.toString('latin1').match(/\/Type\s*\/Page\b/g) ?? []).length, 1, 'one page')
+  if (shots) await writeFile(join(shots, 'host-sticker.pdf'), paper)
   await page.context().close()
 })
 

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { faults, Rack } from './rack.mjs'
 
 let rack
 let subnet
+let rival // the address of another DHCP server
 const shots = process.env.SLIPWAY_SHOTS
 
 // noErrors holds that a page complained of nothing, but that axe was put into it.
@@ -12,6 +14,7 @@ const noErrors = (page) => assert.deepEqual(page.errors.filter((e) => !e.include
 before(async () => {
   rack = await Rack.start(`slipway-nets-${process.pid}`)
   subnet = JSON.parse(await rack.cli('subnet', 'list', '-o', 'json'))[0]
+  rival = subnet.cidr.replace(/\d+\/\d+$/, '250')
   await rack.machines(5, '--expect', 'waiting')
 })
 after(() => rack?.end())
@@ -128,3 +131,61 @@ for (const [colorScheme, width] of [
     await page.context().close()
   })
 }
+
+test('an IPv6 network says who makes the addresses, and keeps that when something else is changed', async () => {
+  const page = await rack.page('/networks')
+  await page.getByRole('button', { name: 'Add a subnet' }).click()
+  const form = page.getByRole('dialog')
+  await form.getByRole('textbox', { name: 'Name', exact: true }).fill('six')
+  assert.equal(await form.getByLabel('Addresses of machines').count(), 0)
+  await form.getByLabel('Network').fill('fd00:9::/64')
+  await form.getByLabel('Addresses of machines').selectOption('slaac')
+  await form.getByLabel('This server is advertised as the default router').check()
+  assert.deepEqual(await faults(page), [])
+  await form.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('link', { name: 'six' }).click()
+  await page.getByText('slaac: machines make their own addresses').waitFor()
+  await page.getByRole('button', { name: 'Edit' }).click()
+  await form.getByLabel('Domain').fill('six.example')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.waitFor({ state: 'detached' })
+  await page.getByText('six.example').first().waitFor()
+  const six = JSON.parse(await rack.cli('subnet', 'list', '-o', 'json')).find((s) => s.name === 'six')
+  assert.deepEqual([six.advertise, six.isRouter, six.domain], ['slaac', true, 'six.example'])
+  if (shots) await page.screenshot({ path: `${shots}/subnet-six.png`, fullPage: true })
+  await page.context().close()
+})
+
+test('in proxy mode, another DHCP server is found, and where it leads machines is asked', async () => {
+  await rack.cli('subnet', 'update', subnet.name, '--mode', 'proxy')
+  const page = await rack.page(`/networks/${subnet.name}?tab=others`)
+  await page.getByText('proxy: another server gives addresses, Slipway says what to boot').waitFor()
+  const panel = page.getByRole('tabpanel', { name: 'Another DHCP server' })
+  await panel.getByText('No other DHCP server was noticed here').waitFor()
+  const there = (...args) => ['netns', 'exec', `${rack.name}-cli`, ...args]
+  execFileSync('ip', there('ip', 'address', 'add', `${rival}/24`, 'dev', 'vc'))
+  const server = spawn('ip', there('dnsmasq', '--keep-in-foreground', '--conf-file=/dev/null', '--port=0', '--interface=vc', '--bind-interfaces', '--leasefile-ro', '--pid-file=', '--user=root', '--log-facility=-', '--no-ping', `--dhcp-range=${rival.replace(/\d+$/, '240')},${rival.replace(/\d+$/, '249')},2m`, '--dhcp-boot=their.0'), { stdio: ['ignore', 'pipe', 'pipe'] })
+  await new Promise((up, down) => {
+    let said = ''
+    const take = (chunk) => (said += chunk).includes('IP range') && up()
+    server.stdout.on('data', take)
+    server.stderr.on('data', take)
+    server.on('exit', () => down(new Error(said)))
+  })
+  try {
+    await panel.getByRole('button', { name: 'Ask where machines are led' }).click()
+    const led = panel.getByRole('grid', { name: 'Where machines are led' }).or(panel.getByRole('table', { name: 'Where machines are led' }))
+    await led.getByText(/^(to us|elsewhere|nowhere)$/).first().waitFor()
+    const other = panel.getByRole('grid', { name: 'Other DHCP servers' }).or(panel.getByRole('table', { name: 'Other DHCP servers' }))
+    await other.getByRole('row').filter({ hasText: rival }).getByText('its own answer').first().waitFor()
+    assert.deepEqual(await faults(page), [])
+    if (shots) await page.screenshot({ path: `${shots}/probe.png`, fullPage: true })
+    const lines = JSON.parse(await rack.cli('subnet', 'probe', subnet.name, '-o', 'json'))
+    for (const l of lines) await led.getByRole('row').filter({ hasText: l.detail }).first().waitFor()
+  } finally {
+    server.removeAllListeners('exit')
+    server.kill('SIGKILL')
+  }
+  noErrors(page)
+  await page.context().close()
+})

@@ -1,7 +1,7 @@
 // A real server, simulated machines and a real browser, in a network namespace of their own. Stories import it; nothing
 // in them is faked. Run: make test-ui
 import { execFile, execFileSync, spawn } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -84,30 +84,30 @@ export class Rack {
   async browser() {
     this.chromium ??= await chromium.launch({
       executablePath: join(root, 'test', 'ui', 'chromium.sh'),
-      env: { ...process.env, SLIPWAY_NETNS: `${this.name}-srv` },
+      env: { ...process.env, SLIPWAY_NETNS: this.name ? `${this.name}-srv` : '' },
       args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
     })
     return this.chromium
   }
 
   // page opens a page that is logged in.
-  async page(path = '/', { token = this.token, ...options } = {}) {
+  async page(path = '/', { token = this.token, login = { token }, ...options } = {}) {
     const browser = await this.browser()
-    const context = await browser.newContext({ baseURL: 'http://127.0.0.1:8067', viewport: { width: 1400, height: 900 }, ...options })
+    const context = await browser.newContext({ baseURL: this.url ?? 'http://127.0.0.1:8067', viewport: { width: 1400, height: 900 }, ...options })
     const page = await context.newPage()
     page.setDefaultTimeout(60_000)
     page.errors = []
     page.on('pageerror', (e) => page.errors.push(String(e)))
     page.on('console', (m) => m.type() === 'error' && page.errors.push(m.text()))
     await page.goto('/')
-    const said = await page.evaluate(async (token) => {
+    const said = await page.evaluate(async (login) => {
       const answer = await fetch('/api/v1/logins', {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify({ token }),
+        body: JSON.stringify(login),
       })
       return answer.ok ? '' : `${answer.status} ${await answer.text()}`
-    }, token)
+    }, login)
     if (said) throw new Error(`the login was refused: ${said}`)
     page.errors.length = 0 // the page has asked who is there before
     await page.goto(path)
@@ -132,14 +132,22 @@ export class Rack {
   }
 }
 
-// faults runs axe on a page and returns what is serious.
-export async function faults(page) {
-  await page.evaluate(require('node:fs').readFileSync(axePath, 'utf8')) // a script element is against the page's own policy
-  const { violations } = await page.evaluate(async () => {
+// faults runs axe on a page and returns what is serious; only: the rules that are looked at, all without.
+export async function faults(page, only) {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(readFileSync(axePath, 'utf8')) // a script element is against the page's own policy
+  const { violations } = await page.evaluate(async (only) => {
     // Colours that are still fading are nobody's colours.
     const fading = document.getAnimations().filter((a) => a.playState === 'running' && Number.isFinite(a.effect?.getComputedTiming().endTime))
     await Promise.allSettled(fading.map((a) => a.finished))
-    return window.axe.run()
-  })
+    return window.axe.run(only ? { runOnly: only } : {})
+  }, only)
   return violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(' ')}`)
+}
+
+// outletOptions are those of a controller that simulated machines have, for the driver webhook.
+export function outletOptions() {
+  return Object.entries({
+    'on.path': '/{{.System}}/on', 'off.path': '/{{.System}}/off', 'cycle.path': '/{{.System}}/cycle',
+    'status.path': '/{{.System}}/power', 'status.pointer': '/power', timeout: '5s', pause: '100ms',
+  }).flatMap(([k, v]) => ['--option', `${k}=${v}`])
 }

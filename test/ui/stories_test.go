@@ -30,6 +30,17 @@ func TestCatalogue(t *testing.T) { stories(long(t), "catalogue.test.mjs") }
 func TestAudit(t *testing.T)     { stories(long(t), "audit.test.mjs") }
 func TestSSO(t *testing.T)       { stories(long(t), "sso.test.mjs") }
 func TestTLS(t *testing.T)       { stories(long(t), "tls.test.mjs") }
+func TestPlaces(t *testing.T)    { stories(long(t), "places.test.mjs") }
+
+// TestLab is one machine with real firmware: a few minutes of emulation.
+func TestLab(t *testing.T) {
+	if os.Getenv("SLIPWAY_VM") == "" {
+		t.Skip("boots a virtual machine on libvirt: make test-ui")
+	}
+	stories(long(t), "lab.test.mjs")
+}
+func TestHostLife(t *testing.T) { stories(long(t), "hostlife.test.mjs") }
+func TestFaults(t *testing.T)   { stories(long(t), "faults.test.mjs") }
 
 // long skips stories in make test, which runs a few of them for its time; make test-ui runs all.
 func long(t *testing.T) *testing.T {

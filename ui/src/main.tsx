@@ -6,6 +6,7 @@ import { createRoot } from 'react-dom/client'
 import { BrowserRouter } from 'react-router'
 import { Problem } from './api/client'
 import { App } from './shell/App'
+import { loadAt } from './shell/places'
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -21,12 +22,15 @@ const theme = localStorage.getItem('slipway-theme')
 const isDark = theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches
 document.documentElement.classList.toggle('pf-v6-theme-dark', isDark)
 
-createRoot(document.getElementById('root') as HTMLElement).render(
-  <StrictMode>
-    <QueryClientProvider client={queries}>
-      <BrowserRouter>
-        <App />
-      </BrowserRouter>
-    </QueryClientProvider>
-  </StrictMode>,
+// The screen comes with the frame around it, not after it.
+void loadAt(location.pathname).finally(() =>
+  createRoot(document.getElementById('root') as HTMLElement).render(
+    <StrictMode>
+      <QueryClientProvider client={queries}>
+        <BrowserRouter>
+          <App />
+        </BrowserRouter>
+      </QueryClientProvider>
+    </StrictMode>,
+  ),
 )

@@ -14,7 +14,8 @@ type BulkRequest struct {
 	Hosts    []string `json:"hosts,omitempty"`
 	Selector string   `json:"selector,omitempty"`
 
-	On      *bool               `json:"on,omitempty"`      // maintain, protect, cordon, retain, adopt
+	On      *bool               `json:"on,omitempty"`      // maintain, protect, cordon, retain, adopt, locate
+	Force   bool                `json:"force,omitempty"`   // delete
 	Profile string              `json:"profile,omitempty"` // install
 	Action  string              `json:"action,omitempty"`  // power
 	Mode    inventory.CleanMode `json:"mode,omitempty"`    // clean

@@ -148,6 +148,15 @@ func IfVersion(v int64) Option {
 	return func(r *http.Request) { r.Header.Set("If-Match", fmt.Sprintf("%q", fmt.Sprint(v))) }
 }
 
+// Force makes a host be forgotten that something is under way with.
+func Force() Option {
+	return func(r *http.Request) {
+		q := r.URL.Query()
+		q.Set("force", "true")
+		r.URL.RawQuery = q.Encode()
+	}
+}
+
 // call sends in as JSON and reads the answer into out; either may be nil.
 func (c *Client) call(ctx context.Context, method, path string, q url.Values, in, out any, opts ...Option) error {
 	var body io.Reader

@@ -20,6 +20,7 @@ type HostPatch struct {
 	Profile      *string              `json:"profile,omitempty"`         // "" unpins
 	Revision     *int                 `json:"profileRevision,omitempty"` // 0 follows the newest
 	DiskBoot     *inventory.DiskBoot  `json:"diskBoot,omitempty"`        // "" asks the quirk table
+	Port         *string              `json:"port,omitempty"`            // CIRCUIT@SWITCH; "" unpins
 	IsAdopted    *bool                `json:"isAdopted,omitempty"`
 	IsCordoned   *bool                `json:"isCordoned,omitempty"`
 	IsRetained   *bool                `json:"isRetained,omitempty"`
@@ -90,36 +91,6 @@ func (h Hosts) Retain(ctx context.Context, host string, on bool) (inventory.Host
 // Protect keeps everything destructive away from a host, or ends that.
 func (h Hosts) Protect(ctx context.Context, host string, on bool) (inventory.Host, error) {
 	return h.verb(ctx, host, "protect", map[string]bool{"on": on})
-}
-
-// AcceptRequest says which discovered hosts to accept: those named, all, or those that a selector matches.
-type AcceptRequest struct {
-	Hosts    []string `json:"hosts,omitempty"`
-	All      bool     `json:"all,omitempty"`
-	Selector string   `json:"selector,omitempty"`
-}
-
-// AcceptResult says what became of each.
-type AcceptResult struct {
-	IsDryRun bool      `json:"isDryRun"`
-	Accepted []string  `json:"accepted"` // names
-	Skipped  []Skipped `json:"skipped,omitempty"`
-}
-
-// Skipped is a host that was left as it is, and why.
-type Skipped struct {
-	Host   string `json:"host"`
-	Reason string `json:"reason"`
-	Hint   string `json:"hint,omitempty"`
-}
-
-// AcceptMany accepts in bulk; with isDryRun it only says which hosts it would accept.
-func (h Hosts) AcceptMany(ctx context.Context, r AcceptRequest, isDryRun bool) (out AcceptResult, err error) {
-	q := url.Values{}
-	if isDryRun {
-		q.Set("dryRun", "true")
-	}
-	return out, h.c.call(ctx, http.MethodPost, "hosts/accept", q, r, &out)
 }
 
 // Explanation is what a host would boot now, and why.

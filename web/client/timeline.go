@@ -82,6 +82,23 @@ type ConsoleLog struct {
 	End    int64     `json:"end"`
 	At     time.Time `json:"at,omitzero"`
 	IsOpen bool      `json:"isOpen"`
+
+	Lines []ConsoleLine `json:"lines,omitempty"` // of ConsoleLines
+}
+
+// ConsoleLine is a line that a console said, and when.
+type ConsoleLine struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+// ConsoleLines returns the lines with a text, "" for all, that a host's serial console said from a time on.
+func (h Hosts) ConsoleLines(ctx context.Context, host, search string, since time.Time) (l ConsoleLog, err error) {
+	q := url.Values{"lines": {"true"}, "search": {search}}
+	if !since.IsZero() {
+		q.Set("since", since.Format(time.RFC3339Nano))
+	}
+	return l, h.c.call(ctx, http.MethodGet, h.at(host)+"/console/log", q, nil, &l)
 }
 
 // ConsoleLog returns what was recorded of a host's serial console without escape codes, or of it the lines with a text.

@@ -23,6 +23,7 @@ type Restored struct {
 	Manifest Manifest      `json:"manifest"`
 	Kept     string        `json:"kept,omitempty"` // where the database is that was there before
 	Missing  []ArtefactRef `json:"missing"`        // files of images that are not here
+	HeldN    int           `json:"heldN"`          // hosts put into maintenance, so that nothing goes on with them by itself
 	// HasKey says whether the key of the secrets is here, IsOtherKey that it is not the one that they were sealed with.
 	HasKey     bool `json:"hasKey"`
 	IsOtherKey bool `json:"isOtherKey"`
@@ -108,7 +109,7 @@ func Restore(ctx context.Context, r io.Reader, o Options) (out Restored, err err
 	if err := sqlstore.Check(ctx, path); err != nil {
 		return out, err
 	}
-	if out.Missing, err = upgrade(ctx, path, o.DataDir); err != nil {
+	if err := out.upgrade(ctx, path, o); err != nil {
 		return out, err
 	}
 	if out.Kept, err = place(path, target, o.Now); err != nil {
@@ -132,24 +133,29 @@ func unpack(r io.Reader, path string) (m Manifest, err error) {
 	return m, err
 }
 
-// upgrade brings the database up to date by opening it as a server does, and lists the files that its images lack.
-func upgrade(ctx context.Context, path, dataDir string) (missing []ArtefactRef, err error) {
+// upgrade brings the database up to date by opening it as a server does, holds its hosts, and lists the files that its
+// images lack.
+func (r *Restored) upgrade(ctx context.Context, path string, o Options) error {
 	s, err := sqlstore.Open(ctx, sqlstore.Config{Path: path})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	missing = []ArtefactRef{}
-	err = s.Read(ctx, func(tx inventory.Tx) error {
+	r.Missing = []ArtefactRef{}
+	err = s.Write(ctx, func(tx inventory.Tx) error {
 		all, err := tx.ListArtefacts(inventory.Page{})
+		if err != nil {
+			return err
+		}
 		for _, a := range all {
 			h := a.Digest.Hex()
-			if sizeOf(filepath.Join(dataDir, "artefacts", "sha256", h[:2], h)) != a.SizeBytes {
-				missing = append(missing, ArtefactRef{a.Digest, a.SizeBytes})
+			if sizeOf(filepath.Join(o.DataDir, "artefacts", "sha256", h[:2], h)) != a.SizeBytes {
+				r.Missing = append(r.Missing, ArtefactRef{a.Digest, a.SizeBytes})
 			}
 		}
+		r.HeldN, err = hold(tx, r.Manifest.At, o.Now)
 		return err
 	})
-	return missing, errors.Join(err, s.Close())
+	return errors.Join(err, s.Close())
 }
 
 // place puts the database where a server looks for it. One that is there, with the files beside it, gets another name, under

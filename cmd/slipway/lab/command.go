@@ -22,6 +22,7 @@ type UpCommand struct {
 	Machines int           `default:"3" help:"How many machines: BIOS and UEFI PXE, which are installed, and UEFI HTTP Boot, which runs in memory, in turn."`
 	Accel    string        `default:"auto" enum:"auto,kvm,tcg" help:"How processors are run: kvm, tcg (emulation), or auto to find out."`
 	Dir      string        `default:"${labdir}" help:"Folder of the lab; removed when it ends." placeholder:"DIR"`
+	ByHand   bool          `help:"Switch the machines on and leave them to you: nothing is named, accepted or installed. Not with --check."`
 	Check    bool          `help:"End when every machine has arrived, and the installed ones are wiped again, with seconds; exit 1 if one did not."`
 	Timeout  time.Duration `default:"15m" help:"How long --check waits."`
 }
@@ -32,9 +33,12 @@ func (c *UpCommand) Run() error {
 		return inventory.Errorf(inventory.Invalid, "a lab of %d machines is not possible", c.Machines).
 			WithHint("use 1 to 64; each takes up to %d MiB of memory", agentMiB)
 	}
+	if c.ByHand && c.Check {
+		return inventory.Errorf(inventory.Invalid, "a check does everything by itself").WithHint("leave out --by-hand or --check")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
-	return Up(ctx, UpConfig{IsCheck: c.Check, Timeout: c.Timeout, Config: Config{
+	return Up(ctx, UpConfig{IsByHand: c.ByHand, IsCheck: c.Check, Timeout: c.Timeout, Config: Config{
 		Out:        os.Stdout,
 		RackConfig: RackConfig{Dir: c.Dir, Accel: Accel(c.Accel), Specs: LifeSpecs(c.Machines)},
 	}})

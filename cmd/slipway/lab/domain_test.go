@@ -65,15 +65,15 @@ func TestNoTextBreaksOutOfADomain(t *testing.T) {
 	var domain struct {
 		Name   string `xml:"name"`
 		Serial string `xml:"sysinfo>system>entry"`
-		Source []struct {
-			Path string `xml:"path,attr"`
-		} `xml:"devices>serial>source"`
+		Log    []struct {
+			File string `xml:"file,attr"`
+		} `xml:"devices>serial>log"`
 	}
 	if err := xml.NewDecoder(strings.NewReader(got)).Decode(&domain); err != nil {
 		t.Fatalf("not XML: %v\n%s", err, got)
 	}
-	if domain.Name != s.Domain() || domain.Source[0].Path != "/tmp/a'b&<c>/"+s.Name+".console" {
-		t.Errorf("name %q, console %q", domain.Name, domain.Source[0].Path)
+	if domain.Name != s.Domain() || domain.Log[0].File != "/tmp/a'b&<c>/"+s.Name+".console" {
+		t.Errorf("name %q, console %q", domain.Name, domain.Log[0].File)
 	}
 }
 

@@ -18,8 +18,9 @@ import (
 // UpConfig says how to run a lab for a person, or as a check.
 type UpConfig struct {
 	Config
-	IsCheck bool          // end when every machine has arrived, with a report
-	Timeout time.Duration // how long a check waits for them
+	IsByHand bool          // machines are left to the person
+	IsCheck  bool          // end when every machine has arrived, with a report
+	Timeout  time.Duration // how long a check waits for them
 }
 
 // ErrNotArrived is what a check returns when a machine did not arrive; everything about it has been printed.
@@ -47,6 +48,9 @@ func Up(ctx context.Context, cfg UpConfig) (err error) {
 	say(cfg.Out, "\nAPI:       %s\nToken:     %s\nWithout:   export SLIPWAY_SERVER=%s\nConsoles:  %s/*.console\nLog:       %s\n",
 		url, orDash(token), l.Socket(), l.Rack.Dir(), l.server.logPath)
 	u := &upRun{cfg: cfg, lab: l, screen: newScreen(cfg.Out)}
+	if cfg.IsByHand {
+		u.introduce()
+	}
 	return u.run(ctx)
 }
 
@@ -83,7 +87,6 @@ func (u *upRun) run(ctx context.Context) error {
 			return err
 		}
 	}
-	u.draw()
 	err := u.watch(ctx)
 	if errors.Is(context.Cause(ctx), errServerEnded) {
 		return inventory.Errorf(inventory.Unavailable, "%w; the end of its log:\n%s", errServerEnded, u.lab.Log(15))
@@ -91,7 +94,21 @@ func (u *upRun) run(ctx context.Context) error {
 	return err
 }
 
+// introduce says what a person needs to take the machines.
+func (u *upRun) introduce() {
+	say(u.cfg.Out, "Controllers of the machines, driver libvirt, address %s:", u.lab.Rack.Controller())
+	for _, m := range u.lab.Rack.Machines() {
+		say(u.cfg.Out, "  %-12s %s  system %s", m.Name, m.MAC, m.Domain())
+	}
+	say(u.cfg.Out, "The machines are yours: accept them. The lab stays until Ctrl-C.")
+}
+
 func (u *upRun) watch(ctx context.Context) error {
+	if u.cfg.IsByHand {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	u.draw()
 	f := &follower{api: remote{u.lab.API, u.lab.Rack.Controller()}, board: u.board, reached: u.reached, changed: u.draw}
 	if u.cfg.IsCheck {
 		return u.check(ctx, f)

@@ -24,9 +24,10 @@ type Cmd struct {
 	Catalogue       string              `help:"File with more entries for the OS catalogue." placeholder:"FILE"`
 	Site            string              `help:"Name of this site, the first part of the provider ids of Kubernetes nodes (default: default)." placeholder:"NAME"`
 	Kubeconfig      string              `help:"Attach the cluster of this kubeconfig; it stays attached until it is detached." placeholder:"FILE"`
-	Mode            string              `help:"First start: mode of the interface's subnet: auto, full, reservations, off (default auto)." placeholder:"MODE"`
+	Mode            string              `help:"First start: mode of the interface's subnet: auto, full, reservations, proxy, off (default auto)." placeholder:"MODE"`
 	Range           string              `help:"First start: addresses to lease (default: the upper half of the network)." placeholder:"FIRST-LAST"`
 	Unknown         string              `help:"First start: what machines get that are not accepted: disk, wait, ignore (default disk)." placeholder:"POLICY"`
+	BootMenu        *inventory.Duration `help:"Show a menu at the consoles of accepted hosts for that long: own disk, rescue, memory test (default 0: none)." placeholder:"DURATION"`
 	NoAdvertise     bool                `help:"Leave IPv6 router solicitations unanswered."`
 	NoCheckConflict bool                `help:"Lease addresses without asking the network first."`
 	KeepHistory     *inventory.Duration `help:"How long events, ended boots and closed issues stay; 0 for ever (default 2160h)." placeholder:"DURATION"`
@@ -34,8 +35,17 @@ type Cmd struct {
 	LogFormat       string              `help:"text or json (default text)." placeholder:"FORMAT"`
 }
 
-// settings merges defaults, file and flags.
+// settings merges defaults, file and flags, and checks them.
 func (c *Cmd) settings(version string) (Config, error) {
+	cfg, err := c.merged(version)
+	if err != nil {
+		return cfg, err
+	}
+	return cfg, cfg.Validate()
+}
+
+// merged is settings whose interfaces need not be there.
+func (c *Cmd) merged(version string) (Config, error) {
 	cfg := Default()
 	cfg.Version = version
 	if c.Config != "" {
@@ -80,9 +90,12 @@ func (c *Cmd) settings(version string) (Config, error) {
 	if c.KeepHistory != nil {
 		cfg.KeepHistory = *c.KeepHistory
 	}
+	if c.BootMenu != nil {
+		cfg.BootMenu = *c.BootMenu
+	}
 	cfg.Advertise = cfg.Advertise && !c.NoAdvertise
 	cfg.CheckConflict = cfg.CheckConflict && !c.NoCheckConflict
-	return cfg, cfg.Validate()
+	return cfg, nil
 }
 
 // Serve runs the server until SIGINT or SIGTERM.

@@ -42,6 +42,7 @@ type Config struct {
 	Unknown string `yaml:"unknown"` // disk, wait or ignore
 
 	Advertise     bool               `yaml:"advertise"`     // answer router solicitations, which spares iPXE a wait of 16 s
+	BootMenu      inventory.Duration `yaml:"bootMenu"`      // how long people may choose at the consoles of accepted hosts; 0: no menu
 	CheckConflict bool               `yaml:"checkConflict"` // ask the network before an address is leased for the first time
 	KeepHistory   inventory.Duration `yaml:"keepHistory"`   // how long events, ended boots and closed issues stay; 0: for ever
 	// Deadlines replace how long steps of operations and boots may take before they count as late: netboot: 20m.
@@ -115,7 +116,7 @@ func (c *Config) badValue() (key string, row int, err error) {
 		key, flag, value string
 		allowed          []string
 	}{
-		{"mode", "--mode", c.Mode, []string{"auto", "full", "reservations", "off"}},
+		{"mode", "--mode", c.Mode, []string{"auto", "full", "reservations", "proxy", "off"}},
 		{"unknown", "--unknown", c.Unknown, []string{"disk", "wait", "ignore"}},
 		{"logLevel", "--log-level", c.LogLevel, []string{"debug", "info", "warn", "error"}},
 		{"logFormat", "--log-format", c.LogFormat, []string{"text", "json"}},
@@ -126,6 +127,9 @@ func (c *Config) badValue() (key string, row int, err error) {
 	}
 	if c.KeepHistory < 0 || c.KeepHistory > 0 && c.KeepHistory < inventory.Duration(time.Hour) {
 		return "keepHistory", 0, inventory.Errorf(inventory.Invalid, "--keep-history %s is shorter than an hour", c.KeepHistory).WithHint("use 0 to keep history for ever")
+	}
+	if c.BootMenu < 0 || c.BootMenu > 0 && c.BootMenu < inventory.Duration(time.Second) || c.BootMenu > inventory.Duration(10*time.Minute) {
+		return "bootMenu", 0, inventory.Errorf(inventory.Invalid, "--boot-menu %s is not between 1s and 10m", c.BootMenu).WithHint("use 0 for no menu")
 	}
 	for name, d := range c.Deadlines {
 		if !slices.Contains(provision.StepNames(), name) {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,38 +30,55 @@ const probeFor = 200 * time.Millisecond
 func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Context) error {
 	writable := prometheus.NewGauge(prometheus.GaugeOpts{Name: "slipway_serve_store_writable", Help: "1 while leases can be stored, 0 while they cannot and no address is acknowledged."})
 	writable.Set(1)
+	stored := func(err error) {
+		writable.Set(asFloat(err == nil))
+		a.alarms.noteLeases(err)
+	}
 	d := dhcp.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.book, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort,
-		ProbeFor: probeFor, StoreState: func(err error) { writable.Set(asFloat(err == nil)) }, Now: time.Now, Log: a.log,
+		ProbeFor: probeFor, StoreState: stored, Now: time.Now, Log: a.log,
 	}
 	ours := &own{interfaces: a.cfg.Interfaces}
 	if !a.cfg.CheckConflict {
 		d.ProbeFor = 0
 	}
+	d.Knows = a.networks.known.has
+	d.Unanswered = a.unanswered
 	dhcpDoor := dhcp.New(d)
+	a.dhcp = dhcpDoor
 	tftpDoor := tftp.New(tftp.Config{
-		Listen: []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), 69)}, Serves: ours.serves,
+		Listen: everywhere(69), Serves: ours.serves,
 		Boots: a.engine, Loaders: a.loaders, BootPort: a.cfg.BootPort, Now: time.Now, Log: a.log,
+		Files: &tftp.ForLoaders{Scripts: a.engine, Artefacts: a.cache, Log: a.log},
 	})
 	bootDoor := httpboot.New(httpboot.Config{
 		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(),
-		Listen: []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.cfg.BootPort))}, Serves: ours.serves,
+		Listen: everywhere(a.cfg.BootPort), Serves: ours.serves,
 		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: ours.admission, Now: time.Now, Log: a.log,
 	})
-	a.metrics.MustRegister(writable, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
+	dhcp6Door := a.dhcp6Door(stored)
+	tapDoor := a.tapDoor()
+	a.metrics.MustRegister(tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	all := map[string]func(context.Context) error{
-		"dhcp":       dhcpDoor.Serve,
-		"tftp":       tftpDoor.Serve,
-		"boot http":  bootDoor.Serve,
-		"admin door": func(ctx context.Context) error { return a.admin.Serve(ctx, tcp, socket) },
-		"image jobs": a.jobs.Serve,
-		"lease book": a.followNetworks,
-		"subnets":    a.lateSubnets,
-		"targets":    a.followTargets,
-		"samples":    a.sample,
+		"dhcp":               dhcpDoor.Serve,
+		"dhcpv6":             dhcp6Door.Serve,
+		"tftp":               tftpDoor.Serve,
+		"boot http":          bootDoor.Serve,
+		"admin door":         func(ctx context.Context) error { return a.admin.Serve(ctx, tcp, socket) },
+		"image jobs":         a.jobs.Serve,
+		"lease book":         a.followNetworks,
+		"known machines":     a.followKnown,
+		"other dhcp servers": a.watchForeign,
+		"subnets":            a.lateSubnets,
+		"targets":            a.followTargets,
+		"samples":            a.sample,
+		"record":             tapDoor.Serve,
+		"health":             a.watchHealth,
+		"alarms":             a.keepAlarms,
+		"artefacts":          a.watchArtefacts,
 	}
 	if a.cfg.Advertise {
-		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Log: a.log}).Serve
+		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Subnets: a.networks.subnets6, Log: a.log}).Serve
 	}
 	return all
 }
@@ -70,7 +88,7 @@ func (a *appliance) tlsListen() []netip.AddrPort {
 	if a.cfg.BootTLSPort == 0 {
 		return nil
 	}
-	return []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(a.cfg.BootTLSPort))}
+	return everywhere(a.cfg.BootTLSPort)
 }
 
 func (a *appliance) tlsConfig() *tls.Config {
@@ -96,7 +114,7 @@ func (o *own) find(a netip.Addr) string {
 	if now := time.Now(); now.Sub(o.at) > time.Second {
 		o.at, o.addrs = now, map[netip.Addr]string{}
 		for _, name := range o.interfaces {
-			for _, addr := range addressesOf([]string{name}) {
+			for _, addr := range slices.Concat(addressesOf([]string{name}), addresses6Of([]string{name})) {
 				o.addrs[addr] = name
 			}
 		}

@@ -10,23 +10,31 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/lease"
+	"slipway.dev/slipway/pxe/lease6"
 )
 
 // networks keeps the lease book as the inventory says it should be.
 type networks struct {
 	store    inventory.Store
 	book     *lease.Book
+	book6    *lease6.Book
+	six      atomic.Pointer[[]inventory.Subnet] // the IPv6 ones
+	known    *known
 	policies atomic.Pointer[map[string]inventory.UnknownPolicy] // by subnet
 	asOf     int64                                              // the newest event that the book knows of
 }
 
 // openNetworks reads subnets, reservations and leases into a new book.
 func openNetworks(ctx context.Context, store inventory.Store, interfaces []string) (*networks, error) {
-	n := &networks{store: store}
+	n := &networks{store: store, known: newKnown(store)}
 	var leases []inventory.Lease
 	var now lease.Network
+	var now6 lease6.Network
 	err := store.Read(ctx, func(tx inventory.Tx) (err error) {
-		if now, err = n.read(tx, interfaces); err != nil {
+		if err = n.known.load(tx); err != nil {
+			return err
+		}
+		if now, now6, err = n.read(tx, interfaces); err != nil {
 			return err
 		}
 		if n.asOf, err = tx.LastEventID(); err != nil {
@@ -38,26 +46,29 @@ func openNetworks(ctx context.Context, store inventory.Store, interfaces []strin
 	if err != nil {
 		return nil, fmt.Errorf("read networks: %w", err)
 	}
-	n.book = lease.New(now, leases)
+	n.book, n.book6 = lease.New(now, leases), lease6.New(now6, leases)
 	return n, nil
 }
 
-// read returns what the book is made of and remembers the subnets' policies.
-func (n *networks) read(tx inventory.Tx, interfaces []string) (lease.Network, error) {
+// read returns what the books are made of and remembers the subnets' policies.
+func (n *networks) read(tx inventory.Tx, interfaces []string) (four lease.Network, six lease6.Network, err error) {
 	subnets, err := tx.ListSubnets()
 	if err != nil {
-		return lease.Network{}, err
+		return four, six, err
 	}
 	reservations, err := tx.ListReservations("", inventory.Page{})
 	if err != nil {
-		return lease.Network{}, err
+		return four, six, err
 	}
 	policies := map[string]inventory.UnknownPolicy{}
 	for _, s := range subnets {
 		policies[s.Name] = s.Unknown
 	}
 	n.policies.Store(&policies)
-	return lease.Network{Subnets: subnets, Reservations: reservations, Ours: addressesOf(interfaces)}, nil
+	four, six = split(subnets, reservations, interfaces)
+	four.Limits, four.Knows = strangers, n.known.hasMAC
+	n.six.Store(&six.Subnets)
+	return four, six, nil
 }
 
 // policy says what machines that are not accepted get on a subnet.
@@ -76,16 +87,19 @@ func (n *networks) follow(ctx context.Context, interfaces []string, events <-cha
 		switch noun {
 		case "subnet", "reservation", "import":
 			var now lease.Network
+			var now6 lease6.Network
 			if err := n.store.Read(ctx, func(tx inventory.Tx) (err error) {
-				now, err = n.read(tx, interfaces)
+				now, now6, err = n.read(tx, interfaces)
 				return err
 			}); err != nil {
 				return fmt.Errorf("read networks: %w", err)
 			}
 			n.book.Reconfigure(now)
+			n.book6.Reconfigure(now6)
 		case "lease":
 			if a, err := netip.ParseAddr(name); err == nil {
 				n.book.Drop(a)
+				n.book6.Drop(a)
 			}
 		}
 	}

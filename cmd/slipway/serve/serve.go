@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,7 @@ import (
 
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/backup"
+	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
@@ -28,6 +30,8 @@ import (
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
+	"slipway.dev/slipway/pxe/dhcp6"
+	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/render"
 	"slipway.dev/slipway/ui"
 	"slipway.dev/slipway/web"
@@ -40,9 +44,13 @@ type appliance struct {
 	store     *sqlstore.Store
 	hub       *live.Hub
 	networks  *networks
+	dhcp      *dhcp.Server
+	dhcp6     *dhcp6.Server
+	duid      []byte // what DHCPv6 calls this server
 	loaders   *images.Loaders
 	cache     *images.Cache
 	jobs      *images.Jobs
+	record    *trace.Ring // what machines said on the wire
 	engine    *provision.Engine
 	bank      *fake.Bank // of simulated controllers
 	joiner    *join.Joiner
@@ -52,6 +60,8 @@ type appliance struct {
 	admin     *web.Server
 	metrics   *prometheus.Registry
 	samples   samples
+	alarms    *alarms                        // issues with the machine that this runs on
+	faults    atomic.Pointer[[]images.Fault] // of artefacts
 }
 
 // Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. Whatever makes it
@@ -71,7 +81,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer unlock()
-	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry()}
+	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
 	if a.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(cfg.DataDir, "slipway.db"), Log: a.log}); err != nil {
 		return err
 	}
@@ -95,6 +105,9 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	unserved, err := a.unserved(ctx)
 	if err != nil {
+		return err
+	}
+	if err := a.store.Read(ctx, a.alarms.load); err != nil {
 		return err
 	}
 	checks, others := a.selfCheck(ctx, unserved)
@@ -136,9 +149,14 @@ func (a *appliance) start(ctx context.Context) error {
 			confidential = &provision.Confidential{Port: a.cfg.BootTLSPort, CA: a.authority.pem}
 		}
 	}
+	a.duid = serverDUID(backup.Fingerprint(reportKey))
 	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Alarm: a.noteJoin, ServingCerts: true})
+	a.record = a.newRecord()
 	a.engine = provision.New(provision.Config{
-		Store: a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
+		Wire: a.record, Ours: a.ourAddresses, BootPort: a.cfg.BootPort,
+		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts},
+		BootMenu:   time.Duration(a.cfg.BootMenu),
+		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: neighbourOf,
 		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
@@ -161,7 +179,7 @@ func (a *appliance) start(ctx context.Context) error {
 	a.admin = web.New(web.Config{
 		TLS: a.tlsKeeper(), OIDC: provider,
 		Backups: backups{a.store, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
-		Store:   a.store, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
+		Store:   alarmed{a.store, a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
 		SelfCheck: func(ctx context.Context) []Check {
 			checks, _ := a.selfCheck(ctx, a.cfg.Interfaces)
 			if a.tls != nil {
@@ -172,7 +190,7 @@ func (a *appliance) start(ctx context.Context) error {
 			}
 			return append(checks, a.checkSubnets(ctx)...)
 		},
-		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(), BootPort: a.cfg.BootPort, Interfaces: a.interfaces,
+		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(), BootPort: a.cfg.BootPort, Interfaces: a.interfaces, Probe: a.probe, ForeignServers: a.foreignServers,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), Clusters: a, Appliance: here,
 	})
@@ -208,13 +226,10 @@ func (a *appliance) catalogue() (*images.Catalogue, error) {
 // selfCheck looks at what commonly stops a boot server, and asks on the interfaces of listenOn for other DHCP servers,
 // which takes two seconds; it returns those heard, by interface.
 func (a *appliance) selfCheck(ctx context.Context, listenOn []string) (checks []Check, others map[string][]netip.Addr) {
-	checks = []Check{checkDataDir(a.cfg.DataDir), checkClock(time.Now()), checkBuffers(), checkNeighbours()}
+	f := a.cfg.facts(nil)
+	checks = doctor.Judge(f)
 	others = map[string][]netip.Addr{}
 	for _, name := range a.cfg.Interfaces {
-		checks = append(checks, checkInterface(name))
-		if w, isNeeded := checkAdvertise(name); isNeeded && a.cfg.Advertise {
-			checks = append(checks, w)
-		}
 		if !slices.Contains(listenOn, name) {
 			continue
 		}
@@ -222,16 +237,13 @@ func (a *appliance) selfCheck(ctx context.Context, listenOn []string) (checks []
 		others[name] = heard
 		checks = append(checks, k)
 	}
-	return append(checks, checkLoaders(a.loaders)...), others
+	return append(checks, doctor.Loaders(a.loaders)...), others
 }
 
 // listen asks on an interface for other DHCP servers.
 func (a *appliance) listen(ctx context.Context, iface string) (Check, []netip.Addr) {
-	ours := addressesOf(a.cfg.Interfaces)
-	return checkOthers(ctx, iface, func(ctx context.Context, iface string) ([]netip.Addr, error) {
-		servers, err := dhcp.Foreign(ctx, iface, foreignWait)
-		return slices.DeleteFunc(servers, func(s netip.Addr) bool { return slices.Contains(ours, s) }), err
-	})
+	heard, err := a.cfg.foreign(ctx, iface)
+	return doctor.OtherServers(iface, heard, err), heard
 }
 
 // foreignWait is how long the self-check listens for other DHCP servers; those that ping first need over a second.

@@ -126,7 +126,7 @@ func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
 			})
 		}
 	}
-	return append(checks, a.checkReservations(ctx)...)
+	return slices.Concat(checks, a.checkSubnets6(), a.checkReservations(ctx), a.checkWays(ctx))
 }
 
 // checkReservations names reservations of our own addresses, which are never given to anybody.

@@ -239,7 +239,7 @@ func (a *agent) do(ctx context.Context, t agentwire.Task) agentwire.Report {
 	switch t.Kind {
 	case agentwire.Inspect:
 		err = a.rest(ctx, 2*time.Second)
-		hw := hardwareOf(a.id)
+		hw := a.hardware()
 		r.Hardware = &hw
 	case agentwire.BurnIn:
 		err = a.rest(ctx, 3*time.Second)
@@ -247,7 +247,7 @@ func (a *agent) do(ctx context.Context, t agentwire.Task) agentwire.Report {
 	case agentwire.Wipe:
 		a.disk = disk{}
 		if err = a.rest(ctx, 3*time.Second); err == nil {
-			r.Certificates = []inventory.WipeCertificate{{Disk: hardwareOf(a.id).Disks[0], Mode: t.Wipe.Mode, Method: "simulated"}}
+			r.Certificates = a.certificates(t.Wipe.Mode)
 			a.act("wiped", t.ID)
 		}
 	case agentwire.Write:
@@ -270,7 +270,10 @@ func (a *agent) write(ctx context.Context, t agentwire.Task) (*agentwire.WriteRe
 	}
 	a.disk = disk{}
 	a.enter(StageWriting)
-	out := &agentwire.WriteResult{Disk: hardwareOf(a.id).Disks[0], Digest: t.Write.Image.Digest}
+	out := &agentwire.WriteResult{Digest: t.Write.Image.Digest}
+	if disks := a.hardware().Disks; len(disks) > 0 {
+		out.Disk = disks[0]
+	}
 	if a.group.cfg.Download {
 		for out.ReadBytes < t.Write.Image.SizeBytes || out.ReadBytes == 0 {
 			n, err := a.download(ctx, t.Write.Image.URL, out.ReadBytes)
@@ -373,7 +376,7 @@ func (m *machine) fromDisk(ctx context.Context) (Stage, error) {
 	if err := m.rest(ctx, 5*time.Second); err != nil {
 		return "", err
 	}
-	if _, err := m.exchange(ctx, system(), "os "); err != nil {
+	if _, err := m.exchange(ctx, m.system(), "os "); err != nil {
 		return "", fmt.Errorf("the system on disk: %w", err)
 	}
 	if m.dice.happens(FaultNeverReport) {

@@ -67,6 +67,7 @@ type dialect struct {
 	timers    []time.Duration
 	offers    time.Duration // how long it collects offers
 	file      fileAsk
+	hostname  string // option 12
 }
 
 // fileAsk is how a program fetches its loader over TFTP.
@@ -155,11 +156,18 @@ func ipxe(efi bool) dialect {
 func system() dialect {
 	return dialect{
 		name: "OS", class: "udhcp 1.36.1", params: unhex("0103060c0f1c2a79"),
-		discover: []byte{optType, optClientID, optMaxSize, optClass, optParameters},
-		request:  []byte{optType, optClientID, optAddress, optServer, optMaxSize, optClass, optParameters},
+		discover: []byte{optType, optClientID, optMaxSize, optClass, optHostname, optParameters},
+		request:  []byte{optType, optClientID, optAddress, optServer, optMaxSize, optClass, optHostname, optParameters},
 		maxSize:  576, maxAsk: 576, minimum: 300,
 		timers: seconds(3, 3, 3, 10), offers: 0,
 	}
+}
+
+// system is the DHCP client of what runs on a machine.
+func (m *machine) system() dialect {
+	d := system()
+	d.hostname = m.refitted().Hostname
+	return d
 }
 
 // ask says what a packet is about besides the machine and the dialect.
@@ -216,6 +224,10 @@ func (d *dialect) value(code byte, id Identity, a ask, size uint16) []byte {
 		return addrBytes(a.server)
 	case optAddress:
 		return addrBytes(a.address)
+	case optHostname:
+		if d.hostname != "" {
+			return []byte(d.hostname)
+		}
 	}
 	return nil
 }

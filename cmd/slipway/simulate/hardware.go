@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"slipway.dev/slipway/inventory"
@@ -9,6 +10,66 @@ import (
 // HardwareOf is what the agent finds in the machine with this index: always the same.
 func HardwareOf(seed uint64, index int) inventory.Hardware {
 	return hardwareOf(NewIdentity(seed, index))
+}
+
+// refit is what somebody changed in a machine: its parts, over those that it was built with, and its system's name.
+type refit struct {
+	Hardware json.RawMessage `json:"hardware,omitempty"` // of inventory.Hardware; a list takes the place of the whole list
+	Hostname string          `json:"hostname,omitempty"` // that its system asks an address with
+}
+
+// refitMax bounds a refit; a report of our agent may be as long.
+const refitMax = 1 << 20
+
+// take reads a refit; what is no hardware is refused.
+func (o *outlet) take(body []byte) error {
+	var r refit
+	if err := json.Unmarshal(body, &r); err != nil {
+		return err
+	}
+	if r.Hardware != nil {
+		if err := json.Unmarshal(r.Hardware, new(inventory.Hardware)); err != nil {
+			return err
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refit = r
+	return nil
+}
+
+// refitted is what was changed last.
+func (m *machine) refitted() refit {
+	if m.outlet == nil {
+		return refit{}
+	}
+	m.outlet.mu.Lock()
+	defer m.outlet.mu.Unlock()
+	return m.outlet.refit
+}
+
+// hardware is what the machine is made of now.
+func (m *machine) hardware() inventory.Hardware {
+	hw := hardwareOf(m.id)
+	if r := m.refitted(); r.Hardware != nil {
+		_ = json.Unmarshal(r.Hardware, &hw) // it was read before
+	}
+	return hw
+}
+
+// says is the machine's identity with what its SMBIOS tables say now.
+func (m *machine) says() Identity {
+	id, s := m.id, m.hardware().System
+	id.Serial, id.Asset, id.Manufacturer, id.Product = s.Serial, s.AssetTag, s.Manufacturer, s.Product
+	return id
+}
+
+// certificates are those of a wipe of all disks.
+func (m *machine) certificates(mode inventory.CleanMode) (all []inventory.WipeCertificate) {
+	for _, d := range m.hardware().Disks {
+		all = append(all, inventory.WipeCertificate{Disk: d, Mode: mode, Method: "simulated", Bytes: d.SizeBytes, VerifiedN: 64, Seconds: 3})
+	}
+	return all
 }
 
 // MACText is the machine's address as people write it.

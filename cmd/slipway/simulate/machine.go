@@ -307,7 +307,7 @@ func (m *machine) fromIPXE(ctx context.Context, isEFI bool) (Stage, error) {
 	c := m.http("iPXE/1.0.0+git-20190125.36a4c85-5.1", false)
 	defer c.close()
 	v := &console{machine: m, http: c}
-	in := &interpreter{verbs: v, settings: newSettings(m.id, isEFI, m.address, b.server, b.ack.siaddr, file)}
+	in := &interpreter{verbs: v, settings: newSettings(m.says(), isEFI, m.address, b.server, b.ack.siaddr, file)}
 	first, err := v.fetch(ctx, file)
 	if err != nil {
 		return "", err
@@ -342,7 +342,7 @@ func (m *machine) after(ctx context.Context, e ending) (Stage, error) {
 	if err := m.rest(ctx, 5*time.Second); err != nil {
 		return "", err
 	}
-	if _, err := m.exchange(ctx, system(), "os "); err != nil {
+	if _, err := m.exchange(ctx, m.system(), "os "); err != nil {
 		return "", fmt.Errorf("the booted system: %w", err)
 	}
 	if session := argument(e.args, agentwire.ArgServer); session != "" {

@@ -36,6 +36,7 @@ type option struct {
 // The options this package looks at (RFC 2132, RFC 3004, RFC 4578, and iPXE's own 175).
 const (
 	optMask        = 1
+	optHostname    = 12
 	optAddress     = 50
 	optLeaseTime   = 51
 	optOverload    = 52

@@ -14,7 +14,8 @@ import (
 )
 
 // PowerConfig gives each machine a controller: one HTTP server for all of them, of the kind that Slipway's webhook
-// driver speaks to. GET /MAC/power answers {"power":"on"}; POST /MAC/on, /MAC/off and /MAC/cycle change it.
+// driver speaks to. GET /MAC/power answers {"power":"on"}; POST /MAC/on, /MAC/off and /MAC/cycle change it. PUT
+// /MAC/hardware changes what the machine is made of, as a person with a screwdriver does.
 type PowerConfig struct {
 	Listen    string // address of the HTTP server; "" for no controllers
 	Namespace string // network namespace that it listens in; "" for the current one
@@ -38,6 +39,7 @@ type outlet struct {
 	isOn    bool
 	changed chan struct{} // closed at each change
 	turns   int
+	refit   refit
 }
 
 func newOutlet(isOn bool) *outlet { return &outlet{isOn: isOn, changed: make(chan struct{})} }
@@ -103,6 +105,13 @@ func (g *group) servePower() (stop func(), err error) {
 func (c *controllers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mac, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	o := c.byMAC[mac]
+	if o != nil && what == "hardware" && r.Method == http.MethodPut {
+		body, err := io.ReadAll(io.LimitReader(r.Body, refitMax))
+		if err = errors.Join(err, o.take(body)); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+		return
+	}
 	isQuestion := what == "power"
 	if o == nil || isQuestion != (r.Method == http.MethodGet) || !isQuestion && r.Method != http.MethodPost {
 		http.NotFound(w, r)

@@ -37,7 +37,7 @@ test('the list is read once, page by page, and a change reads one host', async (
   rows.subscribe(() => said.push(rows.snapshot().rows.length))
   await vi.advanceTimersByTimeAsync(10)
   expect(rows.snapshot().isWhole).toBe(true)
-  expect(said).toEqual([200, 1200, 2200, 2500])
+  expect(said).toEqual([100, 2500]) // what comes within a moment is shown together
   const before = rows.snapshot().rows
   s.asked.length = 0
   s.hosts.set('id7', row(7, 2))
@@ -91,4 +91,30 @@ test('many hosts are read in parts', async () => {
   for (let i = 0; i < 450; i++) rows.take({ hostID: `id${i}`, kind: 'x' })
   await vi.advanceTimersByTimeAsync(300)
   expect(s.asked.length).toBe(3)
+})
+
+test('all are read once, when the stream is there', async () => {
+  const s = server(900)
+  let say = (_: 'live' | 'polling') => {}
+  const onLine = (fn: typeof say) => {
+    say = fn
+    return () => {}
+  }
+  const rows = new Rows({ ...live, line: 'connecting', onLine }, s.get)
+  rows.subscribe(() => {})
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(s.asked).toEqual([]) // what is read now may be old when events begin
+  say('live')
+  await vi.advanceTimersByTimeAsync(10)
+  expect(rows.snapshot().isWhole).toBe(true)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(s.asked.map((q) => q.limit)).toEqual([100, 400, 400])
+})
+
+test('a stream that does not begin keeps nobody from the hosts', async () => {
+  const s = server(3)
+  const rows = new Rows({ ...live, line: 'connecting' }, s.get)
+  rows.subscribe(() => {})
+  await vi.advanceTimersByTimeAsync(4000)
+  expect(rows.snapshot().isWhole).toBe(true)
 })

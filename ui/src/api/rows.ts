@@ -11,8 +11,14 @@ export interface HostRows {
   error?: unknown // why the rows may be old
 }
 
-// What is read at once: a page at first, a whole chunk of hosts by id later.
-const pageSize = 1000
+// What is read at once: what fits on a screen at first, then pages that the server answers within 50 ms at any time, and
+// hosts by id later.
+const firstSize = 100
+const pageSize = 400
+// sayEvery is how often those that are there already are shown while the rest is read.
+const sayEvery = 250
+// streamWait is how long the first stream may take to begin before all is read without it.
+const streamWait = 3000
 const idsAtOnce = 200
 // gatherFor is how long touched hosts are gathered at least; when the server takes longer to answer, four times as long
 // as that, so that a rack that boots never keeps it busy with us alone.
@@ -67,18 +73,22 @@ export class Rows {
   }
 
   private follow() {
-    if (this.live) {
-      this.unfollow.push(this.live.on((e) => this.take(e)))
-      this.unfollow.push(
-        this.live.onLine((l) => {
-          clearInterval(this.every)
-          if (l === 'live')
-            this.refresh() // what happened while there was no stream
-          else this.every = setInterval(this.refresh, this.byID.size > 2000 ? wholeEvery : 5000)
-        }),
-      )
-    }
-    void this.readAll()
+    if (!this.live) return // it is about to come
+    let first: ReturnType<typeof setTimeout> | undefined
+    this.unfollow.push(
+      this.live.on((e) => this.take(e)),
+      this.live.onLine((l) => {
+        clearTimeout(first)
+        clearInterval(this.every)
+        this.refresh() // what happened while there was no stream
+        if (l !== 'live') this.every = setInterval(this.refresh, this.byID.size > 2000 ? wholeEvery : 5000)
+      }),
+      () => clearTimeout(first),
+    )
+    void this.showEarly()
+    // All is read once the stream is there: what is read before may be old by then.
+    if (this.live.line === 'connecting') first = setTimeout(this.refresh, streamWait)
+    else void this.readAll()
   }
 
   // take notes whom an event concerns.
@@ -105,14 +115,18 @@ export class Rows {
     this.isReading = true
     try {
       const seen = new Set<string>()
+      let saidAt = Number.NEGATIVE_INFINITY
       for (let after = ''; ; ) {
-        const p = await this.page({ limit: after === '' ? 200 : pageSize, ...(after && { after }) })
+        const p = await this.page({ limit: after === '' ? firstSize : pageSize, ...(after && { after }) })
         for (const r of p.items) {
           seen.add(r.id)
           this.keep(r)
         }
         // Rows show as they come; those that were there before stay until all are known.
-        if (!this.state.isWhole && p.next) this.say({ rows: this.sorted() })
+        if (!this.state.isWhole && p.next && performance.now() - saidAt >= sayEvery) {
+          this.say({ rows: this.sorted() })
+          saidAt = performance.now()
+        }
         if (!p.next) break
         after = p.next
       }
@@ -127,6 +141,14 @@ export class Rows {
         void this.readAll()
       }
     }
+  }
+
+  // showEarly shows the first page as soon as it is there. It is read again with the others.
+  private async showEarly() {
+    const rows = (await early())?.items ?? []
+    if (this.state.rows.length > 0 || rows.length === 0) return
+    for (const r of rows) this.keep(r)
+    this.say({ rows: this.sorted() })
   }
 
   // keep stores a row, and says whether it is another than before.
@@ -182,6 +204,23 @@ export class Rows {
   private sorted() {
     return [...this.byID.values()].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
   }
+}
+
+type Page = { items: HostRow[]; next?: string }
+let asked: Promise<Page | undefined> | undefined
+
+// askEarly asks for the first page while the screen that shows it is still being made.
+export function askEarly() {
+  asked ??= fetch(`/api/v1/hostrows?limit=${firstSize}`)
+    .then((r) => (r.ok ? (r.json() as Promise<Page>) : undefined))
+    .catch(() => undefined)
+}
+
+// early takes what was asked for early, once.
+async function early(): Promise<Page | undefined> {
+  const page = asked
+  asked = undefined
+  return page
 }
 
 const kept = new WeakMap<object, Rows>()

@@ -28,16 +28,7 @@ export function Screen({
   }, [pathname])
   return (
     <PageSection>
-      <div
-        style={{
-          display: 'flex',
-          justifyContent: 'space-between',
-          alignItems: 'start',
-          gap: '1rem',
-          flexWrap: 'wrap',
-          marginBlockEnd: '1rem',
-        }}
-      >
+      <div className="screen-head">
         <div>
           <Title headingLevel="h1" tabIndex={-1}>
             {title}

@@ -115,9 +115,10 @@ export function VirtualTable<T>(p: Table<T>) {
 
   const tracks = [
     ...(onSelect ? ['2rem'] : []),
-    ...p.columns.map((c) => `minmax(${c.min ?? 8}rem, ${c.grow ?? 1}fr)`),
+    // Paper cannot be scrolled: all columns share its width.
+    ...p.columns.map((c) => (isPrinted ? `minmax(0, ${c.min ?? 8}fr)` : `minmax(${c.min ?? 8}rem, ${c.grow ?? 1}fr)`)),
   ].join(' ')
-  const least = p.columns.reduce((sum, c) => sum + (c.min ?? 8) + 0.75, onSelect ? 5 : 2)
+  const least = isPrinted ? 0 : p.columns.reduce((sum, c) => sum + (c.min ?? 8) + 0.75, onSelect ? 5 : 2)
   const items = isPrinted
     ? lines.slice(0, printMax).map((_, index) => ({ index, start: (index + 1) * rowHeight }))
     : virtual.getVirtualItems()

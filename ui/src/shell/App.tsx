@@ -1,9 +1,10 @@
-import { Spinner } from '@patternfly/react-core'
+import { FocusTrap, Spinner } from '@patternfly/react-core'
 import { useQueryClient } from '@tanstack/react-query'
-import { createContext, Suspense, useContext, useEffect, useState } from 'react'
+import { createContext, type ReactNode, Suspense, useContext, useEffect, useState } from 'react'
+import { createPortal } from 'react-dom'
 import { Route, Routes } from 'react-router'
 import { type Line, Live } from '../api/live'
-import { Nothing } from '../parts/Failure'
+import { Failure, Nothing } from '../parts/Failure'
 import { Screen } from '../parts/Screen'
 import { Frame } from './Frame'
 import { Login } from './Login'
@@ -20,8 +21,31 @@ export function useLine(): Line {
   return line
 }
 
+// Over hides the page and whatever dialog is open on it, and has the keyboard to itself.
+function Over({ children }: { children: ReactNode }) {
+  useEffect(() => {
+    document.body.classList.add('login-ended')
+    // A dialog that is open hides all that is beside it from screen readers, this too.
+    const over = document.querySelector('.login-over')
+    const show = () => over?.removeAttribute('aria-hidden')
+    show()
+    const watch = new MutationObserver(show)
+    if (over) watch.observe(over, { attributeFilter: ['aria-hidden'] })
+    return () => {
+      watch.disconnect()
+      document.body.classList.remove('login-ended')
+    }
+  }, [])
+  return createPortal(
+    <FocusTrap active className="login-over" tabIndex={-1} focusTrapOptions={{ fallbackFocus: '.login-over' }}>
+      {children}
+    </FocusTrap>,
+    document.body,
+  )
+}
+
 export function App() {
-  const { at, entered, again, leave } = useLogin()
+  const { at, entered, again, leave, notLeft, who } = useLogin()
   const isIn = at === 'in'
   const queries = useQueryClient()
   const [live, setLive] = useState<Live>()
@@ -33,10 +57,23 @@ export function App() {
     return () => l.end()
   }, [isIn, queries])
   if (at === 'unknown') return <Spinner aria-label="Loading" />
-  if (!isIn) return <Login at={at} entered={entered} again={again} />
+  // Behind a login that has ended the page stays as it is, with all that was typed, for whoever had it.
+  const isEnded = at === 'ended' && who !== ''
+  if (!isIn && !isEnded) return <Login at={at} entered={entered} again={again} />
   return (
-    <LiveContext value={live}>
+    <LiveContext value={live} key={who}>
+      {isEnded && (
+        <Over>
+          <Login at={at} entered={entered} again={again} />
+        </Over>
+      )}
       <Frame leave={() => void leave()}>
+        {notLeft !== undefined && (
+          <div role="alert" aria-label="Not logged out">
+            <Failure error={notLeft} again={() => void leave()} />
+            <p>You are still logged in.</p>
+          </div>
+        )}
         <Routes>
           {places.map((p) => (
             <Route

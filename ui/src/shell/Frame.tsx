@@ -17,12 +17,11 @@ import {
   SkipToContent,
 } from '@patternfly/react-core'
 import { BarsIcon } from '@patternfly/react-icons'
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { Link, useLocation, useNavigate } from 'react-router'
 import { useList } from '../api/queries'
 import { Bell, BellList, Toasts, useSeen } from './Bell'
 import { Boundary } from './Boundary'
-import { Help } from './Help'
 import { doingOf, isTyping } from './keys'
 import { LineStatus } from './LineStatus'
 import { linkOf, type Place, places } from './places'
@@ -30,6 +29,8 @@ import { Search } from './Search'
 import { Tray } from './Tray'
 import { Updated } from './Updated'
 import { UserMenu } from './UserMenu'
+
+const Help = lazy(async () => ({ default: (await import('./Help')).Help }))
 
 // gFor is how long a g waits for its letter.
 const gFor = 1_500
@@ -100,7 +101,7 @@ export function Frame({ leave, children }: { leave: () => void; children: ReactN
       <Boundary at={pathname}>{children}</Boundary>
       <Tray />
       <Toasts />
-      {isHelp && <Help close={() => setHelp(false)} />}
+      <Suspense>{isHelp && <Help close={() => setHelp(false)} />}</Suspense>
     </Page>
   )
 }

@@ -14,6 +14,8 @@ export function useLogin() {
   const queries = useQueryClient()
   const [at, setAt] = useState<Whereabouts>('unknown')
   const [tryN, setTryN] = useState(0)
+  const [who, setWho] = useState('') // had the page last; '' for nobody
+  const [notLeft, setNotLeft] = useState<unknown>()
   useEffect(() => {
     if (tryN < 0) return
     let isOver = false
@@ -22,6 +24,7 @@ export function useLogin() {
         if (isOver) return
         keepDraftsOf(me.name)
         queries.setQueryData(['me'], me)
+        setWho(me.name)
         setAt('in')
       },
       (err) => !isOver && setAt(err instanceof Problem && err.status === 401 ? 'out' : 'away'),
@@ -39,20 +42,34 @@ export function useLogin() {
   )
   return {
     at,
+    notLeft,
+    who,
     again: () => {
       setAt('unknown')
       setTryN((n) => n + 1)
     },
     entered: (me: Me) => {
       keepDraftsOf(me.name)
-      queries.clear() // another user may see other things
+      if (me.name === who) {
+        void queries.invalidateQueries()
+      } else {
+        queries.clear() // another user may see other things
+        setWho(me.name)
+      }
       queries.setQueryData(['me'], me)
       setAt('in')
     },
     leave: async () => {
-      await send({ method: 'DELETE', path: '/logins/current' }).catch(() => {})
+      setNotLeft(undefined)
+      try {
+        await send({ method: 'DELETE', path: '/logins/current' })
+      } catch (err) {
+        // The login still stands, and whoever sits here next would have it: it must not look as if it were gone.
+        if (!(err instanceof Problem) || err.status !== 401) return setNotLeft(err)
+      }
       keepDraftsOf()
       queries.clear()
+      setWho('')
       setAt('out')
     },
   }

@@ -1,4 +1,5 @@
-import { type ComponentType, type LazyExoticComponent, lazy } from 'react'
+import { type ComponentType, lazy, useState } from 'react'
+import { matchPath } from 'react-router'
 
 // Place is a screen: where it is, what it is called, and the key after g that goes there.
 export interface Place {
@@ -6,12 +7,24 @@ export interface Place {
   name: string // in the navigation; '' for pages that are reached from others
   key?: string
   group?: string
-  screen: LazyExoticComponent<ComponentType>
+  screen: ComponentType & { load: () => Promise<unknown> }
 }
 
-// A screen is loaded when it is first shown.
+// A screen is loaded when it is first shown, or when load is called. One that is there already is shown at once: what React
+// waits for is shown 300 ms after its placeholder at the earliest, however soon it comes.
 function screen<K extends string>(name: K, load: () => Promise<Record<K, ComponentType>>) {
-  return lazy(async () => ({ default: (await load())[name] }))
+  let is: ComponentType | undefined
+  const get = async () => {
+    is = (await load())[name]
+    return { default: is }
+  }
+  const Later = lazy(get)
+  // biome-ignore lint/correctness/noComponentHookFactories: one is made for each screen, when the program begins
+  function Either() {
+    const [Now] = useState<ComponentType>(() => is ?? Later)
+    return <Now />
+  }
+  return Object.assign(Either, { load: get })
 }
 
 // places are all screens, in the order of the navigation.
@@ -106,3 +119,9 @@ export const places: Place[] = [
 
 // linkOf is where the navigation goes.
 export const linkOf = (p: Place) => p.path.replace('/*', '')
+
+// loadAt loads the screen of a path; who shows it says why when that fails.
+export async function loadAt(pathname: string) {
+  const place = places.find((p) => matchPath(p.path, pathname))
+  await place?.screen.load().catch(() => {})
+}

@@ -76,7 +76,8 @@ export function Actions({ host }: { host: Host }) {
           </div>
         ))}
       </Dropdown>
-      {asked?.call && (
+      {asked?.key === 'delete' && <Forget host={host} verb={asked} close={close} done={() => void go('/hosts')} />}
+      {asked?.call && asked.key !== 'delete' && (
         <Ask
           title={`${asked.title}: ${host.name}?`}
           verb={asked.title}
@@ -85,7 +86,6 @@ export function Actions({ host }: { host: Host }) {
           {...(asked.warns && { warns: asked.warns })}
           {...(asked.typed && { typed: host.name })}
           close={close}
-          {...(asked.key === 'delete' && { done: () => void go('/hosts') })}
         />
       )}
       {asked?.key === 'install' && <Install host={host} close={close} />}
@@ -134,6 +134,30 @@ function Install({ host, close }: Form1) {
           ]}
         />
       </Form>
+    </Ask>
+  )
+}
+
+function Forget({ host, verb, close, done }: Form1 & { verb: Verb; done: () => void }) {
+  const [force, setForce] = useState(false)
+  return (
+    <Ask
+      title={`Forget ${host.name}?`}
+      verb="Forget"
+      warns={verb.warns}
+      typed={host.name}
+      call={{ method: 'DELETE', path: `/hosts/${encodeURIComponent(host.name)}${force ? '?force=true' : ''}` }}
+      cli={`slipway host delete ${host.name}${flags({ force })}`}
+      close={close}
+      done={done}
+    >
+      <Checkbox
+        id="forget-force"
+        label="Also while something is under way with it"
+        description="That is cancelled first. Without this it is refused then."
+        isChecked={force}
+        onChange={(_, on) => setForce(on)}
+      />
     </Ask>
   )
 }

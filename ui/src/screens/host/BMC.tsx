@@ -1,6 +1,6 @@
 import { Alert, Button, Label, Title } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { type Call, send } from '../../api/act'
 import { api, type Host, must, Problem, type Schemas } from '../../api/client'
@@ -274,7 +274,11 @@ function About({ of: b }: { of: Known }) {
 
 function Check({ name }: { name: string }) {
   const call: Call = { method: 'POST', path: `/hosts/${encodeURIComponent(name)}/bmc/check` }
-  const check = useMutation({ mutationFn: () => send<Schemas['BMCCheck']>(call) })
+  const queries = useQueryClient()
+  const check = useMutation({
+    mutationFn: () => send<Schemas['BMCCheck']>(call),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['hosts', name] }),
+  })
   return (
     <section aria-label="Check">
       <div className="host-events-head">

@@ -1,22 +1,12 @@
-import { Alert, Button, SearchInput, Title } from '@patternfly/react-core'
-import { useQuery } from '@tanstack/react-query'
+import { Alert, Button } from '@patternfly/react-core'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { send } from '../../api/act'
-import { api, type Host, headers, must, Problem, problemOf } from '../../api/client'
+import { type Host, headers, Problem, problemOf } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { Command } from '../../parts/Command'
-import { Failure, Loaded, Nothing } from '../../parts/Failure'
-import { useLater } from '../../parts/later'
-import { When } from '../../parts/When'
+import { Failure } from '../../parts/Failure'
 import { keyOf, Terminal } from './ansi'
-
-interface ConsoleLog {
-  text: string
-  begin: number
-  end: number
-  at?: string
-  isOpen: boolean
-}
+import { Recorded } from './Recorded'
 
 // Console shows the serial console of a host live, and what was recorded of it.
 export function Console({ host }: { host: Host }) {
@@ -166,73 +156,4 @@ async function follow(path: string, signal: AbortSignal, on: { opened: () => voi
         )
     }
   }
-}
-
-function Recorded({ name }: { name: string }) {
-  const [word, setWord] = useState('')
-  const late = useLater(word)
-  const log = useQuery({
-    queryKey: ['hosts', name, 'console', late],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(
-          `/api/v1/hosts/${encodeURIComponent(name)}/console/log`,
-          { params: { query: late ? { search: late } : {} } },
-        ),
-      )) as ConsoleLog,
-    refetchInterval: (q) => (q.state.data?.isOpen ? 3000 : false),
-  })
-  return (
-    <section aria-label="Recorded">
-      <div className="host-events-head">
-        <Title headingLevel="h2">Recorded</Title>
-        <SearchInput
-          aria-label="Search the recording"
-          placeholder="lines with …"
-          value={word}
-          onChange={(_, v) => setWord(v)}
-          onClear={() => setWord('')}
-        />
-        <Button variant="link" isInline onClick={() => void log.refetch()}>
-          Read again
-        </Button>
-      </div>
-      <Loaded query={log}>
-        {(l) =>
-          l.end === 0 ? (
-            <Nothing title="Nothing was recorded">
-              It is recorded while somebody looks at it, and while something is done with the host.
-            </Nothing>
-          ) : (
-            <>
-              <p>
-                {l.isOpen ? 'It is open, and recorded.' : 'It is not open.'} It last said something <When at={l.at} />.
-                {l.begin > 0 && ' Older text was dropped.'}
-              </p>
-              {late && l.text === '' ? (
-                <p>No line has that text.</p>
-              ) : (
-                <pre className="host-log mono" tabIndex={0}>
-                  {late ? l.text : screened(l.text)}
-                </pre>
-              )}
-            </>
-          )
-        }
-      </Loaded>
-      <Command
-        cli={`slipway host console ${name} --log${late ? ` --search '${late.replaceAll("'", `'\\''`)}'` : ''}`}
-        call={{
-          method: 'GET',
-          path: `/hosts/${encodeURIComponent(name)}/console/log${late ? `?search=${encodeURIComponent(late)}` : ''}`,
-        }}
-      />
-    </section>
-  )
-}
-
-function screened(text: string): string {
-  const t = new Terminal(20_000)
-  t.write(text)
-  return t.text()
 }

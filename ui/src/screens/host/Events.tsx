@@ -6,6 +6,7 @@ import { api, type Event, must } from '../../api/client'
 import { Command } from '../../parts/Command'
 import { Failure, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
+import { Said } from './Recorded'
 import { type Group, isOf, kinds, type Step, seconds } from './timeline'
 
 const perPage = 100
@@ -120,6 +121,7 @@ export function Events({
           <Row key={e.id} event={e} before={shown[i + 1]} isAt={e.id === at} />
         ))}
       </ol>
+      {of?.startedAt && <Said host={host} from={of.startedAt} {...(of.endedAt && { to: of.endedAt })} />}
       {events.hasNextPage && (!of || isWanted) && (
         <Button variant="secondary" isLoading={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>
           Older

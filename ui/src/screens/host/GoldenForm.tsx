@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import type { Host, Schemas } from '../../api/client'
 import { useOne } from '../../api/queries'
+import { flags, shell } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
 import { EditForm, TextField } from '../../parts/Fields'
 
@@ -35,6 +36,13 @@ export function GoldenForm({ host, close }: { host: Host; close: () => void }) {
           }),
         },
       }}
+      cli={`slipway golden create ${shell(name || 'NAME')}${flags({
+        selector: selector || 'SELECTOR',
+        disks: hw?.disks?.length,
+        dimms: hw?.dimms?.length,
+        ports: hw?.ports?.length,
+        ...(hw?.firmware.version && { firmware: `bios=${hw.firmware.version}` }),
+      })}`}
       close={close}
     >
       <p>

@@ -50,21 +50,23 @@ export function Host() {
     >
       <Loaded query={host}>
         {(h) => (
-          <Tabs
-            activeKey={tab}
-            onSelect={(_, k) => setParams({ tab: String(k) })}
-            aria-label="Parts of the host"
-            mountOnEnter
-            unmountOnExit
-          >
-            {tabs.map(([key, title, body]) => (
-              <Tab key={key} eventKey={key} title={<TabTitleText>{title}</TabTitleText>}>
-                <TabContentBody hasPadding className="host-part">
-                  {tab === key && body(h)}
-                </TabContentBody>
-              </Tab>
-            ))}
-          </Tabs>
+          <div className="host-tabs">
+            <Tabs
+              activeKey={tab}
+              onSelect={(_, k) => setParams({ tab: String(k) })}
+              aria-label="Parts of the host"
+              mountOnEnter
+              unmountOnExit
+            >
+              {tabs.map(([key, title, body]) => (
+                <Tab key={key} eventKey={key} title={<TabTitleText>{title}</TabTitleText>}>
+                  <TabContentBody hasPadding className="host-part">
+                    {tab === key && body(h)}
+                  </TabContentBody>
+                </Tab>
+              ))}
+            </Tabs>
+          </div>
         )}
       </Loaded>
     </Screen>

@@ -1,10 +1,10 @@
-import { Title } from '@patternfly/react-core'
+import { Alert, Title } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'react-router'
 import type { Host, Schemas } from '../../api/client'
 import { api, must } from '../../api/client'
 import { Command } from '../../parts/Command'
-import { Loaded, Nothing } from '../../parts/Failure'
+import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { Rows, useInspections } from './Hardware'
 
 async function listed<T>(path: string, query: Record<string, string> = {}): Promise<T[]> {
@@ -14,6 +14,13 @@ async function listed<T>(path: string, query: Record<string, string> = {}): Prom
     }),
   )) as { items: T[] | null }
   return page.items ?? []
+}
+
+// rackOf is the id of the rack that a host stands in, as the server has it: parts with a slash in between.
+function rackOf({ place: { site = '', row = '', rack = '' } }: Host): string {
+  const part = (s: string) => s.replaceAll('%', '%25').replaceAll('/', '%2F')
+  if (!rack) return ''
+  return site || row ? [site, row, rack].map(part).join('/') : part(rack)
 }
 
 // Network shows the ports of a host: who made them, what is at the other end, and which addresses they have.
@@ -28,12 +35,27 @@ export function Network({ host: h }: { host: Host }) {
     queryFn: async () =>
       (await listed<Schemas['Reservation']>('/api/v1/reservations')).filter((r) => r.mac && macs.includes(r.mac)),
   })
+  const cables = useQuery({
+    queryKey: ['hosts', h.name, 'cabling'],
+    queryFn: async () =>
+      (await must(
+        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)('/api/v1/cabling', {
+          params: { query: { host: h.name } },
+        }),
+      )) as Schemas['Cabling'],
+  })
+  const rack = rackOf(h)
   const found = useInspections(h.name).data?.[0]?.hardware
   const portOf = (mac: string) => found?.ports?.find((p) => p.mac === mac)
   const extra = (found?.ports ?? []).filter((p) => !macs.includes(p.mac))
   const speed = (mbps: number | undefined) => mbps && (mbps >= 1000 ? `${mbps / 1000} Gbit/s` : `${mbps} Mbit/s`)
   return (
     <>
+      {(cables.data?.faults ?? []).map((f) => (
+        <Alert key={f.detail} isInline variant="warning" component="h2" title={f.detail}>
+          {f.hint}
+        </Alert>
+      ))}
       <Rows
         label="Network ports"
         head={['Port', 'MAC', 'Card', 'Link', 'Switch', 'Switch port', 'VLAN', 'Addresses']}
@@ -54,6 +76,12 @@ export function Network({ host: h }: { host: Host }) {
           },
         )}
       />
+      {cables.error && <Failure error={cables.error} again={() => void cables.refetch()} />}
+      {rack && (
+        <p>
+          <Link to={`/racks?tab=cables&rack=${encodeURIComponent(rack)}`}>All cables of its rack</Link>
+        </p>
+      )}
       {!found && <p>Link, switch and VLAN are known once it was inspected: the agent listens for LLDP.</p>}
       <Title headingLevel="h2">Addresses</Title>
       <Loaded query={leases}>
@@ -88,7 +116,10 @@ export function Network({ host: h }: { host: Host }) {
       <p>
         <Link to="/networks">All networks</Link>
       </p>
-      <Command cli="slipway lease list" call={{ method: 'GET', path: `/leases?host=${encodeURIComponent(h.name)}` }} />
+      <Command
+        cli={`slipway lease list --host ${h.name}`}
+        call={{ method: 'GET', path: `/leases?host=${encodeURIComponent(h.name)}` }}
+      />
     </>
   )
 }

@@ -27,6 +27,8 @@ interface Certificate {
   error?: string
 }
 
+const isWell = (health: string | undefined) => !health || health === 'ok'
+
 // Storage shows the disks of a host, which of them is written to and why, and the wipes they went through.
 export function Storage({ host: h }: { host: Host }) {
   const disks = useOne<'hosts', HostDisks>('hosts', h.name, '/disks')
@@ -99,7 +101,9 @@ export function Storage({ host: h }: { host: Host }) {
                           .join(', ')}
                       </Td>
                       <Td dataLabel="On it">{x.contents || '–'}</Td>
-                      <Td dataLabel="Health">{x.health || '–'}</Td>
+                      <Td dataLabel="Health">
+                        {isWell(x.health) ? x.health || '–' : <Label color="red">{x.health}</Label>}
+                      </Td>
                     </Tr>
                   ))}
                 </Tbody>

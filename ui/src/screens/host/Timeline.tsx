@@ -9,6 +9,7 @@ import { Loaded, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
 import { IssueList } from '../Issues'
 import { Events } from './Events'
+import { Packets } from './Packets'
 import {
   barOf,
   type Expected,
@@ -20,6 +21,7 @@ import {
   type TimelinePage,
   tookOf,
 } from './timeline'
+import { WhyNot } from './WhyNot'
 
 // useNow ticks once a second while something on the page counts.
 function useNow(isOn: boolean): number {
@@ -74,6 +76,7 @@ export function Timeline({ host }: { host: Host }) {
         </section>
       )}
       {expects && <Expects of={expects} now={now} isSaid={issues.data?.some((i) => i.hint === expects.hint)} />}
+      <WhyNot host={host} />
       <div className="host-timeline">
         <section aria-label="Boots and operations">
           <Title headingLevel="h2">Boots and operations</Title>
@@ -114,6 +117,7 @@ export function Timeline({ host }: { host: Host }) {
             cli={`slipway host timeline ${host.name}`}
             call={{ method: 'GET', path: `/hosts/${encodeURIComponent(host.name)}/timeline` }}
           />
+          <Packets host={host} />
         </section>
         <Events host={host.name} group={chosen} step={step} clear={() => choose()} />
       </div>

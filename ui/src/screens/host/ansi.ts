@@ -1,3 +1,6 @@
+// turns are the characters that turn the direction of writing: with them "gpj.exe" reads as "exe.jpg".
+const turns = /\p{Bidi_Control}/u
+
 // Screen is a small terminal: it keeps lines, follows the escape codes that consoles of firmware and boot loaders use to
 // move and to clear, and leaves out colours and all else. It is bounded, for what it reads comes from a machine.
 export class Terminal {
@@ -46,7 +49,7 @@ export class Terminal {
       this.column = Math.max(0, this.column - 1)
     } else if (c === '\t') {
       this.column = Math.min(this.columns - 1, (Math.floor(this.column / 8) + 1) * 8)
-    } else if (c >= ' ' && c !== '\x7f') {
+    } else if (c >= ' ' && c !== '\x7f' && !turns.test(c)) {
       if (this.column >= this.columns) {
         this.column = 0
         this.down()

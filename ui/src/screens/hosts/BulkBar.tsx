@@ -9,7 +9,7 @@ import {
   ToolbarContent,
   ToolbarItem,
 } from '@patternfly/react-core'
-import { useState } from 'react'
+import { memo, useState } from 'react'
 import { mayNot, useMe } from '../../api/me'
 import type { HostRow } from '../../api/rows'
 import { BulkAsk } from './BulkAsk'
@@ -19,7 +19,7 @@ import { type Verb, verbs } from './verbs'
 const first = ['accept', 'inspect', 'install', 'power-on', 'power-off']
 
 // BulkBar is what can be done with the hosts that are selected. There is always one, so that the table does not jump.
-export function BulkBar({
+export const BulkBar = memo(function BulkBar({
   hosts,
   hidden,
   selector,
@@ -50,7 +50,11 @@ export function BulkBar({
   const more = verbs.filter((v) => !first.includes(v.key))
   return (
     <>
-      <Toolbar aria-label="Actions on the selected hosts" className="hosts-bar">
+      <Toolbar
+        aria-label="Actions on the selected hosts"
+        className="hosts-bar"
+        data-empty={hosts.length === 0 || undefined}
+      >
         <ToolbarContent>
           <ToolbarItem alignSelf="center">
             <span aria-live="polite">
@@ -104,4 +108,4 @@ export function BulkBar({
       {asked && <BulkAsk key={asked.verb.key} {...asked} selector={selector} close={() => ask(undefined)} />}
     </>
   )
-}
+})

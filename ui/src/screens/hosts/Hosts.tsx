@@ -1,7 +1,7 @@
 import { Button, ClipboardCopy, Spinner } from '@patternfly/react-core'
-import { useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react'
-import { useLocation, useNavigate, useSearchParams } from 'react-router'
-import { type HostRow, useRows } from '../../api/rows'
+import { memo, useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react'
+import { useNavigate, useSearchParams } from 'react-router'
+import { askEarly, type HostRow, useRows } from '../../api/rows'
 import { Failure, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { inOrder, type Sort, VirtualTable } from '../../parts/VirtualTable'
@@ -12,8 +12,11 @@ import { Facets } from './Facets'
 import { matches, parse, type Search, selectorOf, turned } from './filter'
 import { SearchBox } from './SearchBox'
 import { Tools } from './Tools'
+import { useTyped } from './typed'
 import { type Shown, Views } from './Views'
 import './hosts.css'
+
+askEarly()
 
 // Hosts is every machine that was heard of: searched, grouped, kept as views, and acted on many at once.
 export function Hosts() {
@@ -67,8 +70,11 @@ const sortOf = (text: string): Sort =>
 function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: boolean; url: URLState }) {
   const go = useNavigate()
   const [typed, type] = useTyped(url)
+  const [isUnfolded, unfold] = useState(false) // on small screens
   const read = useMemo(() => parse(typed), [typed])
   const found = useFound(rows, useDeferredValue(read))
+  const late = useDeferredValue(typed) // for what need not keep up with the keys
+  const isDrawn = useDeferredValue(true, false) // the table comes first
   const columns = useMemo(() => {
     const some = (url.columns ? url.columns.split(',') : usual).map(columnOf).filter((c) => c !== undefined)
     return some.length ? some : usual.map(columnOf).filter((c) => c !== undefined)
@@ -106,30 +112,31 @@ function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: bool
     return hosts.filter((h) => !there.has(h.id)).length
   }, [shown, hosts, selected])
   const selector = useMemo(
-    () => (hidden === 0 && hosts.length === found.length ? selectorOf(typed, rows) : undefined),
-    [hidden, hosts, found, typed, rows],
+    () => (hosts.length > 0 && hidden === 0 && hosts.length === found.length ? selectorOf(late, rows) : undefined),
+    [hidden, hosts, found, late, rows],
   )
-  const view: Shown = {
-    query: typed,
-    columns: url.columns ? url.columns.split(',') : [],
-    group: url.group,
-    sort: url.sort,
-  }
+  const view: Shown = useMemo(
+    () => ({ query: late, columns: url.columns ? url.columns.split(',') : [], group: url.group, sort: url.sort }),
+    [late, url.columns, url.group, url.sort],
+  )
   const set = url.set
+  const turn = useCallback((k: string, v: string) => type((old) => turned(old, k, v)), [type])
+  const clear = useCallback(() => select(new Set()), [])
   return (
     <div className="hosts">
-      <aside className="hosts-side" aria-label="Narrow down">
-        <Views
-          shown={view}
-          show={(v) =>
-            set({ q: v.query ?? '', columns: v.columns?.join(',') ?? '', group: v.group ?? '', sort: v.sort ?? '' })
-          }
-        />
-        <Facets
-          rows={useDeferredValue(found)}
-          search={typed}
-          turn={useCallback((k, v) => type((old) => turned(old, k, v)), [type])}
-        />
+      <aside className="hosts-side" aria-label="Narrow down" data-unfolded={isUnfolded || undefined}>
+        <Button
+          variant="link"
+          isInline
+          className="hosts-fold"
+          aria-expanded={isUnfolded}
+          onClick={() => unfold(!isUnfolded)}
+        >
+          <span aria-hidden>{isUnfolded ? '▾' : '▸'}</span> Views and counts
+        </Button>
+        <div className="hosts-folded">
+          {isDrawn && <Side view={view} set={set} found={found} search={late} turn={turn} />}
+        </div>
       </aside>
       <div>
         <SearchBox value={typed} change={type} rows={rows} read={read} />
@@ -137,9 +144,9 @@ function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: bool
           <span aria-live="polite">
             {found.length} of {rows.length} hosts{!isWhole && ', more are coming'}
           </span>
-          <Tools url={url} rows={shown} search={typed} all={rows} columns={columns} />
+          <Tools url={url} rows={shown} search={late} all={rows} columns={columns} />
         </div>
-        <BulkBar hosts={hosts} hidden={hidden} selector={selector} clear={() => select(new Set())} />
+        <BulkBar hosts={hosts} hidden={hidden} selector={selector} clear={clear} />
         <VirtualTable
           label="Hosts"
           columns={columns}
@@ -160,40 +167,41 @@ function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: bool
             </Button>
           </Nothing>
         )}
-        <Cli search={typed} rows={rows} />
+        {isDrawn && <Cli search={late} rows={rows} />}
       </div>
     </div>
   )
 }
 
+// Side is what narrows down: views that are kept, and counts.
+const Side = memo(function Side({
+  view,
+  set,
+  found,
+  search,
+  turn,
+}: {
+  view: Shown
+  set: URLState['set']
+  found: readonly HostRow[]
+  search: string
+  turn: (key: string, value: string) => void
+}) {
+  return (
+    <>
+      <Views
+        shown={view}
+        show={(v) =>
+          set({ q: v.query ?? '', columns: v.columns?.join(',') ?? '', group: v.group ?? '', sort: v.sort ?? '' })
+        }
+      />
+      <Facets rows={useDeferredValue(found)} search={search} turn={turn} />
+    </>
+  )
+})
+
 const keyOf = (h: HostRow) => h.id
 const nameOf = (h: HostRow) => h.name
-
-// useTyped is the search as it is typed; the address follows when nobody types for a moment. It follows late where there is
-// much to draw: an address that comes from here is not taken back into the box, or what was typed meanwhile would be lost.
-function useTyped(url: URLState): [string, (v: string | ((old: string) => string)) => void] {
-  const [typed, set] = useState(url.q)
-  const [seen, see] = useState(url.q)
-  const [sent, send] = useState<string[]>([url.q]) // the last is the newest
-  if (url.q !== seen) {
-    see(url.q)
-    const at = sent.lastIndexOf(url.q)
-    send(at >= 0 ? sent.slice(at) : [url.q])
-    if (at < 0) set(url.q) // a view, a link, the way back
-  }
-  const put = url.set
-  const { pathname } = useLocation()
-  useEffect(() => {
-    if (typed === sent.at(-1)) return
-    const timer = setTimeout(() => {
-      if (window.location.pathname !== pathname) return // somebody follows a link: the search must not call them back
-      send((old) => [...old, typed])
-      put({ q: typed })
-    }, 200)
-    return () => clearTimeout(timer)
-  }, [typed, sent, put, pathname])
-  return [typed, set]
-}
 
 // useFound gives the hosts that a search finds. A host that did not change is not looked at again, unless time itself
 // changes what is found.
@@ -235,7 +243,7 @@ function useSelected(
 }
 
 // Cli shows the command that lists the same hosts, where there is one.
-function Cli({ search, rows }: { search: string; rows: readonly HostRow[] }) {
+const Cli = memo(function Cli({ search, rows }: { search: string; rows: readonly HostRow[] }) {
   const selector = useMemo(() => selectorOf(search, rows), [search, rows])
   const cli =
     search.trim() === ''
@@ -254,4 +262,4 @@ function Cli({ search, rows }: { search: string; rows: readonly HostRow[] }) {
   ) : (
     <small className="hosts-tools">No one command of the CLI lists just these; the export has them.</small>
   )
-}
+})

@@ -10,7 +10,7 @@ import {
   ModalFooter,
   ModalHeader,
 } from '@patternfly/react-core'
-import { useMemo, useState } from 'react'
+import { memo, useMemo, useState } from 'react'
 import type { HostRow } from '../../api/rows'
 import type { Column } from '../../parts/VirtualTable'
 import { allColumns, csvOf, groupable, usual } from './columns'
@@ -25,7 +25,7 @@ interface Props {
 }
 
 // Tools are grouping, the choice of columns, and the export of what is shown.
-export function Tools({ url, rows, all, columns }: Props) {
+export const Tools = memo(function Tools({ url, rows, all, columns }: Props) {
   const [isChoosing, choose] = useState(false)
   return (
     <span className="hosts-top hosts-tools">
@@ -60,7 +60,7 @@ export function Tools({ url, rows, all, columns }: Props) {
       {isChoosing && <Columns url={url} all={all} chosen={columns.map((c) => c.key)} close={() => choose(false)} />}
     </span>
   )
-}
+})
 
 function Menu({ title, items }: { title: string; items: [string, () => void][] }) {
   const [isOpen, open] = useState(false)

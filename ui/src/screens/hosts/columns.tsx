@@ -1,7 +1,6 @@
-import { Label } from '@patternfly/react-core'
 import { Link } from 'react-router'
 import type { HostRow } from '../../api/rows'
-import { State } from '../../parts/State'
+import { State, Tag } from '../../parts/State'
 import type { Column } from '../../parts/VirtualTable'
 import { When } from '../../parts/When'
 import { keys, valuesOf } from './filter'
@@ -58,12 +57,13 @@ const all: Column<HostRow>[] = [
   {
     key: 'flag',
     name: 'Flags',
-    min: 5.5,
+    min: 5,
+    grow: 0.5,
     cell: (h) =>
       h.flags?.map((f) => (
-        <Label key={f} isCompact color={flagColours[f] ?? 'grey'}>
+        <Tag key={f} color={flagColours[f] ?? 'grey'}>
           {f}
-        </Label>
+        </Tag>
       )),
     sort: (h) => h.flags?.join() ?? '',
   },
@@ -71,6 +71,7 @@ const all: Column<HostRow>[] = [
     key: 'issue',
     name: 'Issues',
     min: 5,
+    grow: 0.5,
     cell: (h) =>
       h.issues?.length ? (
         <span title={h.issues.join(', ')}>
@@ -83,7 +84,7 @@ const all: Column<HostRow>[] = [
   {
     key: 'place',
     name: 'Place',
-    min: 5.5,
+    min: 10,
     cell: (h) => {
       const place = [h.place.site, h.place.row, h.place.rack, h.place.unit && `U${h.place.unit}`]
         .filter(Boolean)

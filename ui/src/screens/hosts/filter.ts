@@ -173,33 +173,16 @@ function checked(t: Term, value: string): Term | string {
   return t
 }
 
-const everywhere = [
-  'name',
-  'state',
-  'site',
-  'row',
-  'rack',
-  'mac',
-  'manufacturer',
-  'model',
-  'serial',
-  'asset',
-  'machine',
-  'ip',
-  'vendor',
-  'profile',
-  'pool',
-]
 const haystacks = new WeakMap<HostRow, string>()
 
 // haystack is all that a bare word is looked for in.
 function haystack(h: HostRow): string {
   let hay = haystacks.get(h)
   if (hay === undefined) {
-    hay = everywhere
-      .map((k) => [keys[k]?.of(h) ?? ''].flat().join('\n'))
-      .join('\n')
-      .toLowerCase()
+    const { place: p, macs } = h
+    const own = `${h.name}\n${h.state}\n${h.manufacturer ?? ''}\n${h.product ?? ''}\n${h.serial ?? ''}\n${h.assetTag ?? ''}\n${h.profile ?? ''}`
+    const around = `${p.site ?? ''}\n${p.row ?? ''}\n${p.rack ?? ''}\n${h.machine ?? ''}\n${h.pool ?? ''}\n${h.address ?? ''}\n${h.vendor ?? ''}`
+    hay = `${own}\n${around}\n${macs ? macs.join('\n') : ''}`.toLowerCase()
     haystacks.set(h, hay)
   }
   return hay

@@ -26,7 +26,7 @@ export interface Verb {
   flags: (g: Given) => string // of slipway host bulk
 }
 
-const flag = (verb: 'maintain' | 'protect' | 'cordon', on: boolean, title: string, group: string): Verb => ({
+const flag = (verb: 'maintain' | 'protect' | 'cordon' | 'locate', on: boolean, title: string, group: string): Verb => ({
   key: `${verb}-${on ? 'on' : 'off'}`,
   title,
   group,
@@ -34,7 +34,7 @@ const flag = (verb: 'maintain' | 'protect' | 'cordon', on: boolean, title: strin
   flags: () => (on ? '' : '--off'),
 })
 
-const power = (action: 'on' | 'off' | 'shutdown' | 'cycle', title: string, warns?: string): Verb => ({
+const power = (action: 'on' | 'off' | 'shutdown' | 'cycle' | 'reset', title: string, warns?: string): Verb => ({
   key: `power-${action}`,
   title,
   group: 'Power',
@@ -110,6 +110,9 @@ export const verbs: Verb[] = [
   power('shutdown', 'Shut down', 'What runs on these hosts ends.'),
   power('off', 'Switch off', 'What runs on these hosts stops at once.'),
   power('cycle', 'Power cycle', 'What runs on these hosts stops at once.'),
+  power('reset', 'Reset', 'What runs on these hosts starts anew at once.'),
+  flag('locate', true, 'Light the identify LED', 'Power'),
+  flag('locate', false, 'Switch the identify LED off', 'Power'),
   flag('maintain', true, 'Begin maintenance', 'Flags'),
   flag('maintain', false, 'End maintenance', 'Flags'),
   flag('protect', true, 'Protect', 'Flags'),

@@ -150,14 +150,18 @@ function Files({ image }: { image: Image }) {
               <Tr key={f.name}>
                 <Td dataLabel="Role">{f.role}</Td>
                 <Td dataLabel="Name">{f.name}</Td>
-                <Td dataLabel="Size">{a && bytesOf(a.sizeBytes)}</Td>
+                <Td dataLabel="Size" modifier="nowrap">
+                  {a && bytesOf(a.sizeBytes)}
+                </Td>
                 <Td dataLabel="SHA-256" className="digest">
                   {f.digest.replace('sha256:', '')}
                 </Td>
                 <Td dataLabel="From" className="digest">
                   {a?.source}
                 </Td>
-                <Td dataLabel="Arrived">{a && <When at={a.createdAt} />}</Td>
+                <Td dataLabel="Arrived" modifier="nowrap">
+                  {a && <When at={a.createdAt} />}
+                </Td>
               </Tr>
             )
           })}

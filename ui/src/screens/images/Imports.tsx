@@ -21,7 +21,7 @@ export function Imports() {
             </Title>
             <ul>
               {all.slice(0, 20).map((j) => (
-                <Import key={j.id} job={j} />
+                <Import key={j.id} job={j} isLast={all.find((x) => x.image === j.image) === j} />
               ))}
             </ul>
             {all.length > 20 && <small>and {all.length - 20} older ones</small>}
@@ -40,7 +40,8 @@ const steps: Record<string, string> = {
   store: 'storing',
 }
 
-function Import({ job: j }: { job: Job }) {
+// Import is one import. Trying again makes a new one: an older one of the same image is only what was.
+function Import({ job: j, isLast }: { job: Job; isLast: boolean }) {
   const act = useAct()
   const not = mayNot(useMe(), 'operator', '')
   const p = j.progress
@@ -68,7 +69,7 @@ function Import({ job: j }: { job: Job }) {
             Cancel
           </Button>
         )}
-        {j.state === 'failed' && (
+        {j.state === 'failed' && isLast && (
           <Button
             variant="link"
             isInline
@@ -78,6 +79,7 @@ function Import({ job: j }: { job: Job }) {
             Try again
           </Button>
         )}
+        {j.state === 'failed' && !isLast && <small>tried again since</small>}
         {not && <small>{not}</small>}
       </div>
       {j.state === 'running' && total > 0 && (

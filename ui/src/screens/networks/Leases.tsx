@@ -43,6 +43,12 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
       min: 9,
     },
     {
+      key: 'port',
+      name: 'Switch port',
+      cell: (l) => l.port ?? '',
+      sort: (l) => l.port ?? '',
+    },
+    {
       key: 'hostname',
       name: 'Calls itself',
       cell: (l) => l.hostname ?? '',

@@ -38,7 +38,14 @@ export const useNot = () => {
 const modes: Record<string, string> = {
   full: 'Slipway is the DHCP server',
   reservations: 'only reserved machines are answered',
+  proxy: 'another server gives addresses, Slipway says what to boot',
   off: 'nobody is answered',
+}
+
+const advertised: Record<string, string> = {
+  managed: 'managed: addresses come by DHCPv6',
+  slaac: 'slaac: machines make their own addresses',
+  off: 'off: another router advertises',
 }
 
 function All() {
@@ -235,6 +242,8 @@ function One() {
                   ['Routes', (s.routes ?? []).map((r) => `${r.to} via ${r.via}`).join(', ')],
                   ['Leases', `${s.leaseFor} for systems, ${s.bootLeaseFor} for firmware`],
                   ['Unknown machines', s.unknown],
+                  ['Advertised', s.advertise && advertised[s.advertise]],
+                  ['Default router', s.advertise && (s.isRouter ? 'this server' : 'another one')],
                 ]}
               />
               <p className="network-acts">

@@ -16,8 +16,12 @@ export function Reservations({ subnet }: { subnet: string }) {
   const not = useNot()
   const columns: Column<Reservation>[] = [
     { key: 'address', name: 'Address', cell: (r) => r.address },
-    { key: 'who', name: 'Machine', cell: (r) => r.mac ?? r.uuid ?? r.clientID ?? '', min: 14, grow: 2 },
-    { key: 'by', name: 'Known by', cell: (r) => (r.mac ? 'MAC' : r.uuid ? 'UUID' : 'client id') },
+    { key: 'who', name: 'Machine', cell: (r) => r.mac ?? r.uuid ?? r.clientID ?? r.port ?? '', min: 14, grow: 2 },
+    {
+      key: 'by',
+      name: 'Known by',
+      cell: (r) => (r.mac ? 'MAC' : r.uuid ? 'UUID' : r.port ? 'switch port' : 'client id'),
+    },
     { key: 'hostname', name: 'Is told to be', cell: (r) => r.hostname ?? '' },
     {
       key: 'do',
@@ -100,8 +104,8 @@ export function ReservationForm({
   close: () => void
 }) {
   const [address, setAddress] = useState(given.address ?? '')
-  const [by, setBy] = useState(given.uuid ? 'uuid' : given.clientID ? 'clientID' : 'mac')
-  const [who, setWho] = useState(given.mac ?? given.uuid ?? given.clientID ?? '')
+  const [by, setBy] = useState(given.uuid ? 'uuid' : given.clientID ? 'clientID' : given.port ? 'port' : 'mac')
+  const [who, setWho] = useState(given.mac ?? given.uuid ?? given.clientID ?? given.port ?? '')
   const [name, setName] = useState(given.hostname ?? '')
   const isStored = given.version !== undefined
   const body = { subnet, address, [by]: who.trim(), ...(name && { hostname: name }) }
@@ -127,10 +131,11 @@ export function ReservationForm({
           ['mac', 'its MAC'],
           ['uuid', 'its SMBIOS UUID'],
           ['clientID', 'its client id (option 61) in hex'],
+          ['port', 'its switch port, as leases show it'],
         ]}
       />
       <TextField
-        label={by === 'mac' ? 'MAC' : by === 'uuid' ? 'UUID' : 'Client id'}
+        label={by === 'mac' ? 'MAC' : by === 'uuid' ? 'UUID' : by === 'port' ? 'Switch port' : 'Client id'}
         value={who}
         set={setWho}
         field={by}

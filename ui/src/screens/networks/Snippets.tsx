@@ -7,6 +7,7 @@ import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Loaded } from '../../parts/Failure'
 import { ChoiceField } from '../../parts/Fields'
+import { Probe } from './Probe'
 import type { Snippet } from './words'
 
 // Snippets shows what another DHCP server is told, so that it leases addresses and machines boot from here.
@@ -26,6 +27,7 @@ export function Snippets({ subnet }: { subnet: string }) {
   })
   return (
     <>
+      <Probe subnet={subnet} />
       <p style={{ paddingBlock: '1rem' }}>
         Where another DHCP server has to stay, set this subnet to mode off or reservations, and tell that server to send
         machines here:

@@ -1,9 +1,10 @@
+import { Checkbox } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, must } from '../../api/client'
 import { flags, shell } from '../../parts/cli'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
-import { type Interface, rangesOf, type Subnet, wordsOf } from './words'
+import { type Interface, is6, rangesOf, type Subnet, wordsOf } from './words'
 
 // SubnetForm makes or changes a subnet. What is wrong with it is for the server to say, field by field.
 export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => void }) {
@@ -20,6 +21,9 @@ export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => vo
   const [leaseFor, setLeaseFor] = useState(subnet?.leaseFor ?? '24h')
   const [bootLeaseFor, setBootLeaseFor] = useState(subnet?.bootLeaseFor ?? '10m')
   const [unknown, setUnknown] = useState(subnet?.unknown ?? 'wait')
+  const [advertise, setAdvertise] = useState(subnet?.advertise ?? 'managed')
+  const [isRouter, setRouter] = useState(subnet?.isRouter ?? false)
+  const isIPv6 = is6(cidr)
   const interfaces = useQuery({
     queryKey: ['subnets', 'interfaces'],
     queryFn: async () =>
@@ -42,6 +46,7 @@ export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => vo
     leaseFor,
     bootLeaseFor,
     unknown,
+    ...(isIPv6 && { advertise, isRouter }),
   }
   const words = flags({
     cidr,
@@ -56,6 +61,7 @@ export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => vo
     'lease-for': leaseFor,
     'boot-lease-for': bootLeaseFor,
     unknown,
+    ...(isIPv6 && { advertise, router: isRouter }),
   })
   const choices = new Set(['', ...(iface ? [iface] : []), ...(interfaces.data?.items ?? []).map((i) => i.name)])
   return (
@@ -88,6 +94,7 @@ export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => vo
         choices={[
           ['full', 'full: Slipway is the DHCP server'],
           ['reservations', 'reservations: only reserved machines are answered, beside another server'],
+          ['proxy', 'proxy: another server gives addresses, Slipway says what to boot'],
           ['off', 'off: nobody is answered'],
         ]}
       />
@@ -99,6 +106,27 @@ export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => vo
         rows={2}
         help="What is leased to anyone: FIRST-LAST, one in a line"
       />
+      {isIPv6 && (
+        <>
+          <ChoiceField
+            label="Addresses of machines"
+            value={advertise}
+            set={setAdvertise}
+            field="advertise"
+            choices={[
+              ['managed', 'managed: DHCPv6 gives them, and this server advertises that'],
+              ['slaac', 'slaac: machines make their own, and DHCPv6 says what to boot'],
+              ['off', 'off: another router advertises, with the M or the O flag'],
+            ]}
+          />
+          <Checkbox
+            id="subnet-router"
+            label="This server is advertised as the default router"
+            isChecked={isRouter}
+            onChange={(_, is) => setRouter(is)}
+          />
+        </>
+      )}
       <TextField label="Gateway" value={gateway} set={setGateway} field="gateway" />
       <TextField label="Name servers" value={dns} set={setDNS} field="dns" help="with a space between" />
       <TextField label="Time servers" value={ntp} set={setNTP} field="ntp" />

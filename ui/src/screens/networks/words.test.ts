@@ -14,11 +14,14 @@ test.each([
 })
 
 test('addresses are ordered as numbers, and lists are read as people write them', () => {
-  expect(['10.0.0.10', '10.0.0.9', '9.255.0.0'].sort((a, b) => addressKey(a) - addressKey(b))).toEqual([
+  expect(['10.0.0.10', '10.0.0.9', '9.255.0.0'].sort((a, b) => (addressKey(a) < addressKey(b) ? -1 : 1))).toEqual([
     '9.255.0.0',
     '10.0.0.9',
     '10.0.0.10',
   ])
+  expect(
+    ['fd00::10', 'fd00::9', 'fd00:0:0:1::', '::1'].sort((a, b) => (addressKey(a) < addressKey(b) ? -1 : 1)),
+  ).toEqual(['::1', 'fd00::9', 'fd00::10', 'fd00:0:0:1::'])
   expect(wordsOf(' 1.1.1.1,  8.8.8.8\n')).toEqual(['1.1.1.1', '8.8.8.8'])
   expect(rangesOf('10.0.0.1-10.0.0.9\n10.0.0.20')).toEqual([
     { first: '10.0.0.1', last: '10.0.0.9' },

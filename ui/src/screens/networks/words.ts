@@ -13,6 +13,8 @@ export interface Subnet {
   leaseFor: string
   bootLeaseFor: string
   unknown: string
+  advertise?: string // of IPv6 subnets
+  isRouter?: boolean // of IPv6 subnets
   ranges?: { first: string; last: string }[] | null
   version: number
 }
@@ -23,6 +25,7 @@ export interface Lease {
   mac: string
   clientID?: string
   hostname?: string
+  port?: string
   state: string
   isBoot: boolean
   startsAt: string
@@ -35,6 +38,7 @@ export interface Reservation {
   mac?: string
   clientID?: string
   uuid?: string
+  port?: string
   hostname?: string
   version: number
 }
@@ -82,8 +86,22 @@ export function stateOf(l: Pick<Lease, 'state' | 'expiresAt'>, now = Date.now())
   return l.state
 }
 
-// addressKey orders addresses as numbers.
-export const addressKey = (a: string) => a.split('.').reduce((n, part) => n * 256 + Number(part), 0)
+// is6 says whether an address or a network is one of IPv6.
+export const is6 = (a: string) => a.includes(':')
+
+// addressKey orders addresses of one family as numbers: it is the number in hex, of one length.
+export function addressKey(a: string): string {
+  const hex = (part: string, base: number, length: number) =>
+    (Number.parseInt(part, base) || 0).toString(16).padStart(length, '0')
+  if (!is6(a))
+    return a
+      .split('.')
+      .map((part) => hex(part, 10, 2))
+      .join('')
+  const [head = [], tail = []] = a.split('::').map((half) => (half ? half.split(':') : []))
+  const zeros: string[] = Array(Math.max(0, 8 - head.length - tail.length)).fill('0')
+  return [...head, ...zeros, ...tail].map((part) => hex(part, 16, 4)).join('')
+}
 
 // wordsOf reads a list that is written with spaces, commas or line ends.
 export const wordsOf = (text: string) => text.split(/[\s,]+/).filter(Boolean)

@@ -78,9 +78,9 @@ export function OperationTable({ operations, label = 'Operations' }: { operation
       <Table aria-label={label} variant="compact">
         <Thead>
           <Tr>
-            <Th>Operation</Th>
+            <Th modifier="nowrap">Operation</Th>
             <Th>Host</Th>
-            <Th>Machine</Th>
+            <Th modifier="nowrap">Machine</Th>
             <Th width={20}>Step</Th>
             <Th>State</Th>
             <Th width={25}>Reason</Th>

@@ -6,6 +6,7 @@ import { Link, useSearchParams } from 'react-router'
 import { type Call, send } from '../../api/act'
 import { type Impact, type Layer, Problem } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
+import { usePage } from '../../api/page'
 import { useList, useOne } from '../../api/queries'
 import { Ask } from '../../parts/Ask'
 import { Diff } from '../../parts/Diff'
@@ -82,15 +83,20 @@ function LayerList() {
 }
 
 function NewLayer() {
-  const hosts = useList('hosts')
+  const hosts = usePage('hosts', {}, 1000)
+  const racks = useList('racks') // of all hosts
   const [scope, setScope] = useState('global')
   const [name, setName] = useState('')
   const [params, setParams] = useSearchParams()
   const known = [
     ...new Set(
-      (hosts.data ?? [])
-        .map((h) => (scope === 'site' ? h.place.site : scope === 'rack' ? h.place.rack : h.name))
-        .filter(Boolean),
+      (scope === 'host'
+        ? (hosts.data?.items ?? []).map((h) => h.name)
+        : [
+            ...(racks.data ?? []),
+            ...(hosts.data?.items ?? []).map((h) => ({ site: h.place.site, name: h.place.rack })),
+          ].map((r) => (scope === 'site' ? r.site : r.name))
+      ).filter(Boolean),
     ),
   ].slice(0, 1000)
   const key = scope === 'global' ? 'global' : name.trim() && `${scope}/${name.trim()}`

@@ -4,7 +4,8 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link, useSearchParams } from 'react-router'
 import { type Call, send } from '../../api/act'
 import type { Profile, Schemas } from '../../api/client'
-import { useList, useOne } from '../../api/queries'
+import { usePage } from '../../api/page'
+import { useOne } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { Unified } from '../../parts/Diff'
 import { Facts } from '../../parts/Facts'
@@ -17,7 +18,7 @@ type Preview = Schemas['Preview']
 // Hosts lists the hosts that a profile is for, and shows what one of them would be given.
 export function Hosts({ profile }: { profile: Profile }) {
   const names = useOne<'profiles', { items: string[] }>('profiles', profile.name, '/hosts')
-  const all = useList('hosts')
+  const all = usePage('hosts', {}, 1000)
   const [params, setParams] = useSearchParams()
   const chosen = params.get('host') ?? names.data?.items[0] ?? ''
   const choose = (host: string) => {
@@ -46,7 +47,7 @@ export function Hosts({ profile }: { profile: Profile }) {
               </p>
             )}
           </section>
-          {all.data?.length === 0 ? (
+          {all.data?.items.length === 0 ? (
             <Nothing title="There is no host to try it on">Hosts appear when they boot.</Nothing>
           ) : (
             <>
@@ -59,7 +60,7 @@ export function Hosts({ profile }: { profile: Profile }) {
                   autoComplete="off"
                 />
                 <datalist id="render-hosts">
-                  {(all.data ?? []).slice(0, 1000).map((h) => (
+                  {(all.data?.items ?? []).map((h) => (
                     <option key={h.id} value={h.name} />
                   ))}
                 </datalist>

@@ -93,12 +93,18 @@ export function Cabling({ racks }: { racks: Rack[] }) {
 const line = 20
 const width = 640
 
+// straighter has each end once in their natural order or its reverse: what is patched in order does not cross.
+function straighter(of: string[]): string[] {
+  const up = [...new Set(of)].sort(new Intl.Collator('en', { numeric: true }).compare)
+  const off = (ends: string[]) => of.reduce((n, e, i) => n + Math.abs(ends.indexOf(e) - i), 0)
+  const down = up.toReversed()
+  return off(down) < off(up) ? down : up
+}
+
 // Drawing shows hosts at the left and switches at the right; the table below says the same in words.
 function Drawing({ cables: { links, faults } }: { cables: Cables }) {
   const bad = new Set(faults.flatMap((f) => f.hosts))
-  const ends = [...new Set(links.map((l) => `${l.switch}\u0000${l.to}`))].sort(
-    new Intl.Collator('en', { numeric: true }).compare,
-  )
+  const ends = straighter(links.map((l) => `${l.switch}\u0000${l.to}`))
   const height = Math.max(links.length, ends.length) * line + 10
   const cut = (s: string, n: number) => (s.length > n ? `${s.slice(0, n - 1)}…` : s)
   return (

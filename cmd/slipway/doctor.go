@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+// serverAnswersIn is how long a server that runs may look itself over.
+const serverAnswersIn = 15 * time.Second
+
+type doctorCommand struct {
+	Config      string   `help:"YAML file of slipway serve." placeholder:"FILE"`
+	Interface   []string `help:"Interface on which machines boot; repeat for more (default: those of the server that runs)." placeholder:"NAME"`
+	DataDir     string   `help:"Data directory (default /var/lib/slipway)." placeholder:"DIR"`
+	AdminListen string   `help:"Address of the admin door." placeholder:"ADDR"`
+	BootPort    int      `help:"TCP port of the boot door." placeholder:"PORT"`
+	BootTLSPort int      `name:"boot-tls-port" help:"TCP port of the boot door over TLS." placeholder:"PORT"`
+	Loaders     []string `help:"Folder with boot loaders; repeat for more." placeholder:"DIR"`
+	Fix         bool     `help:"Raise limits of the kernel that are too low: socket buffers, neighbour table."`
+}
+
+// Help says where it looks.
+func (*doctorCommand) Help() string {
+	return "It looks at this machine: disk, database, clock, ports and who has them, interfaces, other DHCP servers, loaders, certificates. " +
+		"Beside a server that runs it looks with that server's flags, and adds what the server says of itself. Run it as root: it then names " +
+		"the programs that have ports. The exit status is 1 when something is wrong."
+}
+
+// Run looks, and mends what is safe to mend.
+func (c *doctorCommand) Run(s *session) error {
+	flags := serve.Cmd{
+		Config: c.Config, Interface: c.Interface, DataDir: c.DataDir, AdminListen: c.AdminListen, BootPort: c.BootPort,
+		BootTLSPort: c.BootTLSPort, Loaders: c.Loaders,
+	}
+	if c.Config == "" && len(c.Interface) == 0 {
+		if found, ok := runningFlags(c.DataDir); ok {
+			flags = found
+		}
+	}
+	if c.Fix {
+		if err := fixLimits(s); err != nil {
+			return err
+		}
+	}
+	cfg, checks, server, err := flags.Doctor(s.ctx, version)
+	if err != nil {
+		return err
+	}
+	if server != 0 {
+		checks = append(checks, serverChecks(s, filepath.Join(cfg.DataDir, "slipway.sock"), checks)...)
+	}
+	err = s.show(checks, func(t *tableWriter) {
+		t.row("STATUS", "CHECK", "DETAIL", "HINT")
+		for _, k := range checks {
+			t.row(k.Status, k.Name, k.Detail, k.Hint)
+		}
+	})
+	if err == nil && doctor.IsWrong(checks) {
+		return errSaid
+	}
+	return err
+}
+
+// serverChecks are those that only the server knows of.
+func serverChecks(s *session, socket string, known []doctor.Check) []doctor.Check {
+	ctx, cancel := context.WithTimeout(s.ctx, serverAnswersIn)
+	defer cancel()
+	said, err := func() (all []doctor.Check, err error) {
+		api, err := client.New(client.Config{Server: socket, Agent: "slipway/" + version})
+		if err != nil {
+			return nil, err
+		}
+		defer api.Close()
+		p, err := api.SelfCheck(ctx)
+		for _, k := range p.Items {
+			all = append(all, doctor.Check(k))
+		}
+		return all, err
+	}()
+	if err != nil {
+		return []doctor.Check{{Name: "server", Status: doctor.Failed, Detail: "runs, and does not answer: " + inventory.Clean(err.Error(), 200), Hint: "look at its log: journalctl -u slipway"}}
+	}
+	return slices.DeleteFunc(said, func(k doctor.Check) bool {
+		return slices.ContainsFunc(known, func(o doctor.Check) bool { return o.Name == k.Name })
+	})
+}
+
+// fixLimits raises limits and says how to keep them.
+func fixLimits(s *session) error {
+	made, err := doctor.Fix(doctor.Changes(doctor.ReadSysctl()))
+	for _, m := range made {
+		s.say("%s was %d and is %d", m.Name, m.From, m.To)
+	}
+	switch {
+	case err != nil:
+		return &inventory.Error{Kind: inventory.Forbidden, Msg: "cannot change the limits of the kernel: " + err.Error(), Hint: "run as root, on the machine itself and not in a container", Err: err}
+	case len(made) == 0:
+		s.say("there is nothing to raise")
+	default:
+		s.say("to keep that, put into %s:", doctor.KeepIn)
+		for _, m := range made {
+			s.say("%s", m.Line())
+		}
+	}
+	return nil
+}
+
+// runningFlags returns the flags of the slipway serve that uses a data directory.
+func runningFlags(dataDir string) (serve.Cmd, bool) {
+	if dataDir == "" {
+		dataDir = serve.Default().DataDir
+	}
+	pid := doctor.Holder(filepath.Join(dataDir, "lock"))
+	if pid == 0 {
+		return serve.Cmd{}, false
+	}
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	text, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+	args := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	if err != nil || len(args) < 2 {
+		return serve.Cmd{}, false
+	}
+	here, _ := os.Readlink(filepath.Join(proc, "cwd"))
+	return parseServe(args[1:], dataDir, here)
+}
+
+// parseServe reads the arguments of a slipway serve that was started in a folder; ok is false when it is another command.
+func parseServe(args []string, dataDir, here string) (out serve.Cmd, ok bool) {
+	defer func() {
+		if p := recover(); p != nil { // --help ends parsing so
+			if _, isExit := p.(exited); !isExit {
+				panic(p)
+			}
+			ok = false
+		}
+	}()
+	var c cli
+	parser, err := newParser(&c, io.Discard, io.Discard)
+	if err != nil {
+		return out, false
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil || parsed.Command() != "serve" {
+		return out, false
+	}
+	out = c.Serve.Cmd
+	out.DataDir = dataDir // as it is found from where we are
+	for _, path := range []*string{&out.Config, &out.Catalogue, &out.AdminTLSCert, &out.AdminTLSKey} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(here, *path)
+		}
+	}
+	for i, l := range out.Loaders {
+		if !filepath.IsAbs(l) {
+			out.Loaders[i] = filepath.Join(here, l)
+		}
+	}
+	return out, true
+}

@@ -1,0 +1,115 @@
+// Package doctor owns the checks of the machine that Slipway runs on: interfaces, ports, limits of the kernel, clock, disk,
+// database, loaders, certificates. It never changes anything but the few settings of Fix, and knows nothing of hosts.
+//
+// Start reading at Facts; the judges are pure, and read.go reads what they judge.
+package doctor
+
+import (
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/web"
+)
+
+// Check is one line: what was looked at, how it is, and what to do.
+type Check = web.Check
+
+// The statuses of a check.
+const (
+	OK      = "ok"
+	Warning = "warning"
+	Failed  = "error"
+)
+
+// Facts are what is judged, as they were read at one moment.
+type Facts struct {
+	Now        time.Time
+	IsRoot     bool
+	Interfaces []Interface // those that are to be served
+	Others     []string    // the names of all
+	Sysctl     map[string]int
+	Disk       Disk
+	Database   Database
+	Clock      Clock
+	Ports      []Port
+	Sockets    []Socket
+	ServerPID  int // of the server that uses the data directory; 0: none
+}
+
+// Interface is a network interface.
+type Interface struct {
+	Name         string
+	IsThere      bool
+	IsUp         bool
+	HasLink      bool
+	MTU          int
+	Prefixes     []netip.Prefix // its IPv4 addresses, without link-local ones
+	HasLinkLocal bool           // an IPv6 address that router advertisements are sent from
+}
+
+// Disk is the file system of the data directory.
+type Disk struct {
+	Dir        string
+	FreeBytes  uint64
+	FreeFileN  uint64 // files that can still be made
+	FileN      uint64 // files that there can be; 0 where there is no such limit
+	IsReadOnly bool
+	Err        error
+}
+
+// Database is the database file.
+type Database struct {
+	Path    string
+	IsThere bool
+	Err     error // why it cannot be opened for writing
+}
+
+// Clock is what the kernel says of the clock.
+type Clock struct {
+	IsKnown  bool
+	IsSynced bool // an NTP client keeps it
+}
+
+// Port is one that the server needs.
+type Port struct {
+	Proto      string // udp, tcp
+	Number     int
+	For        string     // what it serves: DHCP
+	Address    netip.Addr // invalid: all
+	Interfaces []string   // where sockets are bound to interfaces; else on all
+}
+
+// Socket is one that is open on this machine.
+type Socket struct {
+	Proto     string
+	Address   netip.Addr
+	Number    int
+	Interface string // to which it is bound, or ""
+	PID       int    // 0: not known
+	Program   string
+}
+
+// Judge returns all checks of what was read.
+func Judge(f *Facts) []Check {
+	checks := []Check{DataDir(f.Disk), JudgeDatabase(f.Database), JudgeClock(f.Now, f.Clock), Buffers(f.Sysctl, f.IsRoot), Neighbours(f.Sysctl), Forwarding(f.Sysctl)}
+	for _, i := range f.Interfaces {
+		checks = append(checks, JudgeInterface(i, f.Others))
+		if k, isNeeded := Advertise(i); isNeeded {
+			checks = append(checks, k)
+		}
+	}
+	for _, p := range f.Ports {
+		checks = append(checks, JudgePort(p, f.Sockets, f.ServerPID))
+	}
+	return checks
+}
+
+// IsWrong reports whether one of the checks is an error.
+func IsWrong(checks []Check) bool {
+	for _, k := range checks {
+		if k.Status == Failed {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func TestJudges(t *testing.T) {
+	up := Interface{Name: "eth1", IsThere: true, IsUp: true, HasLink: true, MTU: 1500, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}, HasLinkLocal: true}
+	with := func(alter func(*Interface)) Check {
+		i := up
+		alter(&i)
+		return JudgeInterface(i, []string{"eth0"})
+	}
+	disk := Disk{Dir: "/d", FreeBytes: 9 << 30, FreeFileN: 1000, FileN: 2000}
+	diskWith := func(alter func(*Disk)) Check {
+		d := disk
+		alter(&d)
+		return DataDir(d)
+	}
+	for name, tc := range map[string]struct {
+		got                  Check
+		status, detail, hint string
+	}{
+		"an interface that is up":        {with(func(*Interface) {}), OK, "10.0.0.1/24, MTU 1500", ""},
+		"one that is not there":          {with(func(i *Interface) { i.IsThere = false }), Failed, "does not exist", "eth0"},
+		"one without address":            {with(func(i *Interface) { i.Prefixes = nil }), Failed, "no IPv4 address", "ip addr add"},
+		"one that is down":               {with(func(i *Interface) { i.IsUp = false }), Failed, "is down", "ip link set eth1 up"},
+		"one without link":               {with(func(i *Interface) { i.HasLink = false }), Warning, "no link", "cable"},
+		"one with jumbo frames":          {with(func(i *Interface) { i.MTU = 9000 }), Warning, "MTU 9000", "mtu 1500"},
+		"one in a tunnel":                {with(func(i *Interface) { i.MTU = 1450 }), Warning, "MTU 1450", "blocks of 1418"},
+		"one too narrow to boot":         {with(func(i *Interface) { i.MTU = 576 }), Failed, "MTU 576", "mtu 1500"},
+		"a disk with room":               {diskWith(func(*Disk) {}), OK, "9216 MiB free", ""},
+		"one nearly full":                {diskWith(func(d *Disk) { d.FreeBytes = 500 << 20 }), Warning, "500 MiB", "image prune"},
+		"one that is full":               {diskWith(func(d *Disk) { d.FreeBytes = 15 << 20 }), Failed, "15 MiB", "leases cannot be stored"},
+		"one that takes no more files":   {diskWith(func(d *Disk) { d.FreeFileN = 3 }), Failed, "no more files", "remove some"},
+		"one that counts no files":       {diskWith(func(d *Disk) { d.FreeFileN, d.FileN = 0, 0 }), OK, "", ""},
+		"one that is read-only":          {diskWith(func(d *Disk) { d.IsReadOnly = true }), Failed, "read-only", "remount,rw"},
+		"a disk that is not there":       {diskWith(func(d *Disk) { d.Err = errors.New("no such folder") }), Failed, "no such folder", "--data-dir"},
+		"a database that is not there":   {JudgeDatabase(Database{Path: "/d/slipway.db"}), OK, "first slipway serve", ""},
+		"one that cannot be written":     {JudgeDatabase(Database{IsThere: true, Err: errors.New("permission denied")}), Failed, "permission denied", "chown"},
+		"a clock before our time":        {JudgeClock(now.AddDate(-30, 0, 0), Clock{}), Failed, "1996", "NTP"},
+		"one that nobody keeps":          {JudgeClock(now, Clock{IsKnown: true}), OK, "no NTP client", "chrony"},
+		"one that is kept":               {JudgeClock(now, Clock{IsKnown: true, IsSynced: true}), OK, "2026-11-22T12:00:00Z", ""},
+		"small buffers for a user":       {Buffers(map[string]int{rmemMax: 212992}, false), Warning, "212992", "4194304"},
+		"small buffers for root":         {Buffers(map[string]int{rmemMax: 212992}, true), OK, "privilege", ""},
+		"buffers that cannot be read":    {Buffers(nil, false), Warning, "cannot be read", ""},
+		"a small neighbour table":        {Neighbours(map[string]int{gcThresh3: 512}), Warning, "512", gcThresh3},
+		"a large one":                    {Neighbours(map[string]int{gcThresh3: 1024}), OK, "1024", ""},
+		"one of a container":             {Neighbours(nil), OK, "not readable", ""},
+		"forwarding on":                  {Forwarding(map[string]int{ipForward: 1}), OK, "on:", ""},
+		"forwarding off":                 {Forwarding(map[string]int{ipForward: 0}), OK, "off:", ""},
+		"a certificate for iPXE":         {certificate(x509.RSA, x509.SHA256WithRSA, 1), OK, "SHA256-RSA", ""},
+		"one with an elliptic key":       {certificate(x509.ECDSA, x509.ECDSAWithSHA256, 1), Failed, "ECDSA", "RSA"},
+		"one signed by SHA-1":            {certificate(x509.RSA, x509.SHA1WithRSA, 1), Failed, "SHA1", "RSA"},
+		"one that has run out":           {certificate(x509.RSA, x509.SHA256WithRSA, -1), Failed, "has run out", "renew"},
+		"no other DHCP server":           {OtherServers("eth1", nil, nil), OK, "none heard", ""},
+		"another one":                    {OtherServers("eth1", []netip.Addr{addr("10.0.0.2")}, nil), Warning, "10.0.0.2", "--mode full"},
+		"a network that cannot be asked": {OtherServers("eth1", nil, errors.New("not permitted")), Warning, "not permitted", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if k := tc.got; k.Status != tc.status || !strings.Contains(k.Detail, tc.detail) || !strings.Contains(k.Hint, tc.hint) || tc.hint == "" && k.Hint != "" && k.Status != Warning {
+				t.Errorf("got %+v, want %s, %q and %q", k, tc.status, tc.detail, tc.hint)
+			}
+		})
+	}
+}
+
+func certificate(key x509.PublicKeyAlgorithm, by x509.SignatureAlgorithm, years int) Check {
+	return Certificate("ca.crt", &x509.Certificate{PublicKeyAlgorithm: key, SignatureAlgorithm: by, NotBefore: now.AddDate(-5, 0, 0), NotAfter: now.AddDate(years, 0, 0)}, now)
+}
+
+func TestAPortThatAnotherProgramHasNamesIt(t *testing.T) {
+	dhcp := Port{Proto: "udp", Number: 67, For: "DHCP", Interfaces: []string{"eth1"}}
+	boot := Port{Proto: "tcp", Number: 80, For: "the boot door"}
+	admin := Port{Proto: "tcp", Number: 8067, For: "the admin door", Address: addr("127.0.0.1")}
+	dnsmasq := Socket{Proto: "udp", Address: addr("0.0.0.0"), Number: 67, PID: 7, Program: "dnsmasq"}
+	on := func(s Socket, iface string) Socket { s.Interface = iface; return s }
+	for name, tc := range map[string]struct {
+		port         Port
+		open         []Socket
+		server       int
+		status, says string
+	}{
+		"nobody has it":                    {dhcp, nil, 0, OK, "free"},
+		"it is taken on all interfaces":    {dhcp, []Socket{dnsmasq}, 0, Failed, "dnsmasq (pid 7)"},
+		"it is taken on ours":              {dhcp, []Socket{on(dnsmasq, "eth1")}, 0, Failed, "on eth1"},
+		"it is taken on another's":         {dhcp, []Socket{on(dnsmasq, "virbr0")}, 0, OK, "free"},
+		"its user is hidden":               {dhcp, []Socket{{Proto: "udp", Number: 67}}, 0, Failed, "another program"},
+		"it is a TCP port":                 {dhcp, []Socket{{Proto: "tcp", Number: 67, PID: 7}}, 0, OK, "free"},
+		"a web server on one address":      {boot, []Socket{{Proto: "tcp", Number: 80, Address: addr("127.0.0.1"), PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
+		"a web server on IPv6":             {boot, []Socket{{Proto: "tcp", Number: 80, Address: addr("::"), PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
+		"an admin port on another address": {admin, []Socket{{Proto: "tcp", Number: 8067, Address: addr("10.0.0.1"), PID: 8}}, 0, OK, "free"},
+		"it is ours":                       {dhcp, []Socket{{Proto: "udp", Number: 67, Interface: "eth1", PID: 9, Program: "slipway"}}, 9, OK, "slipway (pid 9)"},
+		"it is another slipway's":          {dhcp, []Socket{{Proto: "udp", Number: 67, Interface: "eth1", PID: 10, Program: "slipway"}}, 9, Failed, "slipway (pid 10)"},
+		"our server does not have it":      {dhcp, nil, 9, Warning, "does not listen"},
+		"ours has it and another one too":  {dhcp, []Socket{{Proto: "udp", Number: 67, Interface: "eth1", PID: 9}, on(dnsmasq, "eth1")}, 9, Failed, "dnsmasq"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if k := JudgePort(tc.port, tc.open, tc.server); k.Status != tc.status || !strings.Contains(k.Detail, tc.says) || k.Status == Failed && k.Hint == "" {
+				t.Errorf("got %+v", k)
+			}
+		})
+	}
+}
+
+func TestWays(t *testing.T) {
+	own := []netip.Addr{addr("10.0.0.1")}
+	if _, isNeeded := JudgeGateway("lab", own[0], own, map[string]int{ipForward: 1}); isNeeded {
+		t.Error("a gateway that routes is complained of")
+	}
+	if _, isNeeded := JudgeGateway("lab", addr("10.0.0.2"), own, map[string]int{ipForward: 0}); isNeeded {
+		t.Error("another's gateway is complained of")
+	}
+	if k, isNeeded := JudgeGateway("lab", own[0], own, map[string]int{ipForward: 0}); !isNeeded || k.Status != Warning {
+		t.Errorf("a gateway that does not route: %+v", k)
+	}
+	if _, isNeeded := JudgeRoute("far", netip.MustParsePrefix("10.2.0.0/24"), "eth0"); isNeeded {
+		t.Error("a network with a route is complained of")
+	}
+	if k, isNeeded := JudgeRoute("far", netip.MustParsePrefix("10.2.0.0/24"), ""); !isNeeded || k.Status != Failed || !strings.Contains(k.Hint, "ip route add 10.2.0.0/24") {
+		t.Errorf("a relay without a route: %+v", k)
+	}
+}
+
+func TestOnlyLimitsAreRaisedAndNoneIsLowered(t *testing.T) {
+	small := map[string]int{rmemMax: 212992, gcThresh1: 128, gcThresh2: 512, gcThresh3: 1000, ipForward: 0}
+	var names []string
+	for _, c := range Changes(small) {
+		if c.To <= c.From || c.From != small[c.Name] {
+			t.Errorf("%+v", c)
+		}
+		names = append(names, c.Line())
+	}
+	// The upper bound goes first: the kernel's table is never to have a lower bound above it.
+	if want := []string{rmemMax + " = 4194304", gcThresh3 + " = 4096", gcThresh2 + " = 2048", gcThresh1 + " = 1024"}; !slices.Equal(names, want) {
+		t.Errorf("got %q", names)
+	}
+	if all := Changes(map[string]int{rmemMax: 8 << 20, gcThresh1: 1, gcThresh2: 2, gcThresh3: 1024}); len(all) != 0 {
+		t.Errorf("what is enough is changed: %+v", all)
+	}
+	if all := Changes(nil); len(all) != 0 {
+		t.Errorf("what cannot be read is changed: %+v", all)
+	}
+}
+
+func TestTheTableOfSocketsIsRead(t *testing.T) {
+	table := "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" +
+		"  12: 0100007F:0045 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4711 2 0 0\n" +
+		"  13: 00000000000000000000000001000000:1F83 0000:0000 07 0:0 00:0 0 0 0 4712 2\n" +
+		"nonsense\n 14: XX:0045 0 07 0 0 0 0 0 1\n"
+	all := parseTable("udp", []byte(table))
+	want := []found{
+		{Socket{Proto: "udp", Address: addr("127.0.0.1"), Number: 69}, 4711},
+		{Socket{Proto: "udp", Address: addr("::1"), Number: 8067}, 4712},
+	}
+	if !slices.Equal(all, want) {
+		t.Errorf("got %+v", all)
+	}
+}
+
+func TestOurOwnSocketsAndLockAreFound(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f := Read([]string{"lo", "no-such"}, dir, []Port{{Proto: "tcp", Number: l.Addr().(*net.TCPAddr).Port, For: "the test"}})
+	if f.ServerPID != os.Getpid() {
+		t.Errorf("the lock is held by %d, not by us (%d)", f.ServerPID, os.Getpid())
+	}
+	checks := Judge(f)
+	at := func(name string) Check {
+		i := slices.IndexFunc(checks, func(k Check) bool { return strings.HasPrefix(k.Name, name) })
+		if i < 0 {
+			t.Fatalf("no %s in %+v", name, checks)
+		}
+		return checks[i]
+	}
+	if k := at("port tcp"); k.Status != OK || !strings.Contains(k.Detail, "by slipway") {
+		t.Errorf("%+v", k)
+	}
+	if k := at("interface no-such"); k.Status != Failed || !IsWrong(checks) {
+		t.Errorf("%+v", k)
+	}
+	if at("data directory").Status == "" || at("clock").Status != OK || at("database").Status != OK {
+		t.Errorf("%+v", checks)
+	}
+}

@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Read looks at this machine. Ports of other programs have names where the reader may see their files: as root.
+func Read(interfaces []string, dataDir string, ports []Port) *Facts {
+	f := &Facts{
+		Now: time.Now(), IsRoot: os.Geteuid() == 0, Others: InterfaceNames(), Sysctl: ReadSysctl(), Disk: ReadDisk(dataDir),
+		Database: readDatabase(filepath.Join(dataDir, "slipway.db")), Clock: ReadClock(), Ports: ports,
+	}
+	for _, name := range interfaces {
+		f.Interfaces = append(f.Interfaces, ReadInterface(name))
+	}
+	f.Sockets, f.ServerPID = readSockets(filepath.Join(dataDir, "lock"))
+	return f
+}
+
+// ReadInterface reads an interface.
+func ReadInterface(name string) Interface {
+	out := Interface{Name: name}
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return out
+	}
+	out.IsThere, out.MTU = true, i.MTU
+	out.IsUp, out.HasLink = i.Flags&net.FlagUp != 0, i.Flags&net.FlagRunning != 0
+	addrs, _ := i.Addrs() // one that went away meanwhile has none
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		switch {
+		case err != nil:
+		case p.Addr().Is6():
+			out.HasLinkLocal = out.HasLinkLocal || p.Addr().IsLinkLocalUnicast()
+		case !p.Addr().IsLinkLocalUnicast():
+			out.Prefixes = append(out.Prefixes, p)
+		}
+	}
+	return out
+}
+
+// InterfaceNames returns the names of all interfaces but loopback.
+func InterfaceNames() (names []string) {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback == 0 {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+// ReadSysctl reads the settings that are looked at; what cannot be read is left out.
+func ReadSysctl() map[string]int {
+	out := map[string]int{}
+	for _, name := range []string{rmemMax, gcThresh1, gcThresh2, gcThresh3, ipForward} {
+		text, err := os.ReadFile(sysctlPath(name))
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+func sysctlPath(name string) string {
+	return filepath.Join("/proc/sys", filepath.FromSlash(strings.ReplaceAll(name, ".", "/")))
+}
+
+// ReadDisk reads the file system of a folder.
+func ReadDisk(dir string) Disk {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return Disk{Dir: dir, Err: err}
+	}
+	return Disk{
+		Dir: dir, FreeBytes: st.Bavail * uint64(st.Bsize), FreeFileN: st.Ffree, FileN: st.Files, IsReadOnly: st.Flags&unix.ST_RDONLY != 0,
+	}
+}
+
+// readDatabase says whether the file could be opened for writing. It opens it without O_CREAT and writes nothing.
+func readDatabase(path string) Database {
+	d := Database{Path: path}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		d.IsThere, d.Err = true, err
+	default:
+		d.IsThere = true
+		_ = f.Close()
+	}
+	return d
+}
+
+// ReadClock asks the kernel whether an NTP client keeps the clock.
+func ReadClock() Clock {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	return Clock{IsKnown: err == nil, IsSynced: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+type hostExplain struct {
+	Host string `arg:"" help:"Name, id or MAC; also the MAC of a machine that is not listed."`
+	MAC  string `name:"mac" help:"Port to look at; without it the one that was heard last." placeholder:"MAC"`
+	Wire bool   `help:"Show the packets, too."`
+}
+
+// explained is what is known of a host's next boot and of its last.
+type explained struct {
+	*client.Explanation
+	Diagnosis client.Diagnosis `json:"diagnosis"`
+}
+
+// Run explains a host's next boot, and why the last one did not come off.
+func (c *hostExplain) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	var x explained
+	mac, isStranger, err := c.find(s, api)
+	switch {
+	case err != nil:
+		return err
+	case isStranger:
+		x.Diagnosis, err = api.DiagnoseStranger(s.ctx, mac)
+	default:
+		var e client.Explanation
+		if e, err = api.Hosts.Explain(s.ctx, c.Host); err != nil {
+			return err
+		}
+		x.Explanation = &e
+		x.Diagnosis, err = api.Hosts.Diagnose(s.ctx, c.Host, mac)
+	}
+	if err != nil {
+		return err
+	}
+	return s.show(x, func(t *tableWriter) { c.table(t, x) })
+}
+
+// find reads which port is meant, and whether the machine is no host.
+func (c *hostExplain) find(s *session, api *client.Client) (mac inventory.MAC, isStranger bool, err error) {
+	if c.MAC != "" {
+		mac, err = inventory.ParseMAC(c.MAC)
+		return mac, false, err
+	}
+	return strangerOr(s, api, c.Host)
+}
+
+// strangerOr returns the MAC that a name is when no host has it.
+func strangerOr(s *session, api *client.Client, ref string) (inventory.MAC, bool, error) {
+	mac, err := inventory.ParseMAC(ref)
+	if err != nil {
+		return "", false, nil // a name
+	}
+	_, err = api.Hosts.Get(s.ctx, ref)
+	var e *inventory.Error
+	if errors.As(err, &e) && e.Kind == inventory.NotFound {
+		return mac, true, nil
+	}
+	return mac, false, err
+}
+
+func (c *hostExplain) table(t *tableWriter, x explained) {
+	if e := x.Explanation; e != nil {
+		t.field("host", e.Host)
+		t.field("boots", e.Boot)
+		t.field("because", e.Reason)
+		t.field("hint", e.Hint)
+		t.field("profile", e.Profile)
+		t.field("image", e.Image)
+		t.field("loader", e.Loader)
+		t.field("way to disk", string(e.Disk))
+	}
+	d := x.Diagnosis
+	t.field("port", string(d.MAC))
+	t.field("last boot came to", d.Step)
+	t.field("expected next", d.Expects)
+	for _, cause := range d.Causes {
+		t.field("cause "+fmt.Sprint(cause.Rank), cause.Sentence+" ("+cause.Code+")")
+		t.field("  do", cause.Hint)
+		for _, e := range cause.Evidence {
+			line := e.Text
+			if !e.At.IsZero() {
+				line = e.At.Local().Format("15:04:05.000") + " " + line
+			}
+			t.field("  seen", line)
+		}
+	}
+	if len(d.Causes) == 0 {
+		t.field("causes", "none: nothing seen that would stop a boot")
+	}
+	if !c.Wire {
+		return
+	}
+	for _, p := range d.Packets {
+		way := "from it"
+		if p.IsOurs {
+			way = "from us"
+		}
+		t.field(p.At.Local().Format("15:04:05.000"), way+": "+p.Summary)
+	}
+}
+
+type hostPCAP struct {
+	Host string `arg:"" help:"Name, id or MAC; also the MAC of a machine that is not listed."`
+	File string `arg:"" optional:"" help:"File to write; without it, or with -, to the standard output."`
+	MAC  string `name:"mac" help:"Only this port." placeholder:"MAC"`
+}
+
+// Run writes a capture file.
+func (c *hostPCAP) Run(s *session) (err error) {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	var mac inventory.MAC
+	if c.MAC != "" {
+		if mac, err = inventory.ParseMAC(c.MAC); err != nil {
+			return err
+		}
+	}
+	port, isStranger, err := strangerOr(s, api, c.Host)
+	if err != nil {
+		return err
+	}
+	out := s.out
+	if c.File != "" && c.File != "-" {
+		f, err := os.OpenFile(c.File, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			return fmt.Errorf("write the capture: %w", err)
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		out = f
+	}
+	if isStranger {
+		return api.StrangerPackets(s.ctx, port, out)
+	}
+	return api.Hosts.Packets(s.ctx, c.Host, mac, io.Writer(out))
+}

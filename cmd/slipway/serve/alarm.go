@@ -1,0 +1,200 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// ownIssues are the types of issues that the server has with the machine it runs on. They open and close by watching.
+var ownIssues = []string{inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact}
+
+// firstAlarm is the first number of issues that are not stored yet. They come after all stored ones and are exact in JSON.
+const firstAlarm = 1 << 50
+
+// alarms are the issues that the server has with its machine. They are in memory first, and in the store as soon as it
+// takes them: a disk that is full keeps none of them from being seen.
+type alarms struct {
+	mu     sync.Mutex
+	open   []inventory.Issue // what is wrong now
+	stored map[string]bool   // keys of those that are open in the store
+	lost   error             // why leases could not be stored
+	stuck  error             // why the store took nothing at the last try
+	nextID int64
+}
+
+func newAlarms() *alarms { return &alarms{stored: map[string]bool{}, nextID: firstAlarm} }
+
+// load takes over what is open in the store since an earlier run; what is no longer wrong closes.
+func (s *alarms) load(tx inventory.Tx) error {
+	rows, err := tx.ListIssues(false, "")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range rows {
+		if slices.Contains(ownIssues, i.Type) {
+			s.stored[i.Key] = true
+		}
+	}
+	return err
+}
+
+// set says what is wrong now.
+func (s *alarms) set(found []inventory.Issue, now time.Time, log *slog.Logger) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range found {
+		f := &found[i]
+		f.SeenAt, f.SeenN = now, 1
+		at := slices.IndexFunc(s.open, func(was inventory.Issue) bool { return was.Key == f.Key })
+		if at >= 0 {
+			f.ID, f.OpenedAt, f.SeenN = s.open[at].ID, s.open[at].OpenedAt, s.open[at].SeenN+1
+			continue
+		}
+		f.ID, f.OpenedAt = s.nextID, now
+		s.nextID++
+		if !s.stored[f.Key] {
+			log.Warn("issue opened", "type", f.Type, "cause", f.Cause, "hint", f.Hint)
+		}
+	}
+	for _, was := range s.open {
+		if !slices.ContainsFunc(found, func(i inventory.Issue) bool { return i.Key == was.Key }) {
+			log.Info("issue closed", "type", was.Type, "cause", was.Cause)
+		}
+	}
+	s.open = found
+}
+
+// noteLeases remembers why leases cannot be stored; nil: they can.
+func (s *alarms) noteLeases(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = err
+}
+
+// noteStore remembers why the store takes nothing.
+func (s *alarms) noteStore(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stuck = err
+}
+
+// trouble is why the store cannot be written; nil: it can.
+func (s *alarms) trouble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stuck != nil {
+		return s.stuck
+	}
+	return s.lost
+}
+
+// pending returns what the store does not know yet.
+func (s *alarms) pending() (opened []inventory.Issue, closed []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range s.open {
+		if !s.stored[i.Key] {
+			opened = append(opened, i)
+		}
+	}
+	for key := range s.stored {
+		if !slices.ContainsFunc(s.open, func(i inventory.Issue) bool { return i.Key == key }) {
+			closed = append(closed, key)
+		}
+	}
+	slices.Sort(closed)
+	return opened, closed
+}
+
+// settle tells the store what it does not know yet, and asks it whether it takes anything at all.
+func (s *alarms) settle(ctx context.Context, store inventory.Store, now time.Time) error {
+	opened, closed := s.pending()
+	err := store.Write(ctx, func(tx inventory.Tx) error {
+		for _, i := range opened {
+			event := &inventory.Event{
+				At: now, Kind: inventory.EventIssueOpened, Detail: inventory.Clean(i.Type+": "+i.Cause, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint},
+			}
+			i.ID = 0
+			if _, err := tx.OpenIssue(&i, i.OpenedAt); err != nil {
+				return err
+			}
+			if err := tx.AddEvent(event); err != nil {
+				return err
+			}
+		}
+		for _, key := range closed {
+			was, err := tx.CloseIssue(key, now)
+			if err != nil {
+				return err
+			}
+			if !was {
+				continue
+			}
+			if err := tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventIssueClosed, Detail: key + ": it is right again", Data: map[string]any{"key": key}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stuck = err; err != nil {
+		return err
+	}
+	for _, i := range opened {
+		s.stored[i.Key] = true
+	}
+	for _, key := range closed {
+		delete(s.stored, key)
+	}
+	if len(opened)+len(closed) > 0 {
+		s.lost = nil // it has just taken something; the next lease says whether that goes for leases too
+	}
+	return nil
+}
+
+// alarmed is the store with the issues that it could not take yet.
+type alarmed struct {
+	inventory.Store
+	alarms *alarms
+}
+
+// Read implements inventory.Store.
+func (s alarmed) Read(ctx context.Context, fn func(inventory.Tx) error) error {
+	return s.Store.Read(ctx, func(tx inventory.Tx) error { return fn(alarmedTx{tx, s.alarms}) })
+}
+
+// alarmedTx lists them before the stored ones.
+type alarmedTx struct {
+	inventory.Tx
+	alarms *alarms
+}
+
+// ListIssues implements inventory.HistoryTx.
+func (t alarmedTx) ListIssues(all bool, host inventory.HostID) ([]inventory.Issue, error) {
+	rows, err := t.Tx.ListIssues(all, host)
+	if err != nil || host != "" {
+		return rows, err
+	}
+	opened, _ := t.alarms.pending()
+	opened = slices.DeleteFunc(opened, func(i inventory.Issue) bool { // stored since
+		return slices.ContainsFunc(rows, func(r inventory.Issue) bool { return r.Key == i.Key && r.ClosedAt.IsZero() })
+	})
+	slices.SortFunc(opened, func(a, b inventory.Issue) int { return int(b.ID - a.ID) })
+	return append(opened, rows...), nil
+}
+
+// FindIssue implements inventory.HistoryTx.
+func (t alarmedTx) FindIssue(id int64) (inventory.Issue, error) {
+	if id >= firstAlarm {
+		opened, _ := t.alarms.pending()
+		if at := slices.IndexFunc(opened, func(i inventory.Issue) bool { return i.ID == id }); at >= 0 {
+			return opened[at], nil
+		}
+	}
+	return t.Tx.FindIssue(id)
+}

@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/dhcp"
+	"slipway.dev/slipway/pxe/lease"
+)
+
+// strangers are the limits for machines that nobody has accepted: an eighth of each subnet's addresses is kept for
+// those that are known, a switch port has room for 32, and an offer holds for four tries of firmware.
+var strangers = lease.Limits{KeptPart: 8, PerPort: 32, OfferFor: 15 * time.Second}
+
+const (
+	probeWait      = 3 * time.Second // servers that ping first need over a second
+	foreignLookAt  = time.Minute     // how often the list of other servers is looked over for those that are gone
+	foreignAskEach = 10 * time.Minute
+)
+
+// probe asks a subnet's network for other DHCP servers, and says where they lead each kind of machine.
+func (a *appliance) probe(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error) {
+	setup, us, err := a.probeSetup(n, server)
+	if err != nil {
+		return nil, err
+	}
+	offers, err := a.dhcp.Probe(ctx, setup)
+	if err != nil {
+		return nil, err
+	}
+	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Us: addressesOf(a.cfg.Interfaces), Base: pxe.BaseURL(us, a.cfg.BootPort)}, offers), nil
+}
+
+// probeSetup finds the interface to ask on, and our address there. A network that is reached by relay only is asked for
+// at its server, as a relay agent.
+func (a *appliance) probeSetup(n inventory.Subnet, server netip.Addr) (setup dhcp.ProbeSetup, us netip.Addr, err error) {
+	for _, name := range a.cfg.Interfaces {
+		for _, own := range addressesOf([]string{name}) {
+			if n.CIDR.Contains(own) || n.Interface == name && !us.IsValid() {
+				setup.Interface, us = name, own
+			}
+			if server.IsValid() && !setup.Relay.IsValid() {
+				setup.Relay = own
+			}
+		}
+	}
+	setup.Wait, setup.Server = probeWait, server
+	switch {
+	case server.IsValid() && !setup.Relay.IsValid():
+		return setup, us, inventory.Errorf(inventory.Conflict, "none of the interfaces that machines are answered on has an address to ask %s from", server)
+	case !server.IsValid() && !us.IsValid():
+		return setup, us, inventory.Errorf(inventory.Conflict, "subnet %s is on no interface that machines are answered on", n.Name).
+			WithHint("name its DHCP server: slipway subnet probe %s --server ADDRESS", n.Name)
+	}
+	if server.IsValid() && us.IsValid() {
+		setup.Relay = us
+	} else if server.IsValid() {
+		us, setup.Link = setup.Relay, n.CIDR.Addr()
+	}
+	return setup, us, nil
+}
+
+// watchForeign closes the issues of other servers that are gone, and asks now and then for those that have been quiet:
+// who answers is heard.
+func (a *appliance) watchForeign(ctx context.Context) error {
+	tick := time.NewTicker(foreignLookAt)
+	defer tick.Stop()
+	for askedAt := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			a.engine.ForeignGone(a.dhcp.Foreigners())
+			if now.Sub(askedAt) >= foreignAskEach {
+				askedAt = now
+				a.askForeign(ctx)
+			}
+		}
+	}
+}
+
+// askForeign asks on the interfaces whose network is ours alone.
+func (a *appliance) askForeign(ctx context.Context) {
+	for _, name := range a.cfg.Interfaces {
+		n, ok := a.networks.book.SubnetFor(lease.Path{Interface: name, Local: addressesOf([]string{name})})
+		if !ok || n.Mode != inventory.ModeFull {
+			continue
+		}
+		if err := a.dhcp.Look(ctx, name, probeWait); err != nil && ctx.Err() == nil {
+			a.log.Warn("other dhcp servers not asked for", "iface", name, "err", err)
+		}
+	}
+}
+
+// foreignServers returns the other DHCP servers noticed on a subnet.
+func (a *appliance) foreignServers(subnet string) []pxe.ForeignServer {
+	return slices.DeleteFunc(a.dhcp.Foreigners(), func(f pxe.ForeignServer) bool { return f.Subnet != subnet })
+}
+
+func isNotFound(err error) bool {
+	var e *inventory.Error
+	return errors.As(err, &e) && e.Kind == inventory.NotFound
+}

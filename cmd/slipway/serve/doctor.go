@@ -1,0 +1,141 @@
+package serve
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/dhcp"
+)
+
+// Doctor looks at the machine as a server with these flags would use it, beside one that runs or without. It returns the
+// settings that it went by, and the process of the server that uses the data directory, 0 for none.
+func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []Check, server int, err error) {
+	if cfg, err = c.merged(version); err != nil {
+		return cfg, nil, 0, err
+	}
+	f := cfg.facts(cfg.ports())
+	checks = doctor.Judge(f)
+	if len(cfg.Interfaces) == 0 {
+		checks = append(checks, Check{Name: "interfaces", Status: warning, Detail: "none is named, so none was looked at", Hint: "--interface NAME, or --config FILE as slipway serve has them"})
+	}
+	loaders, err := images.LoadLoaders(cfg.Loaders)
+	if err != nil {
+		return cfg, nil, 0, err
+	}
+	checks = append(checks, doctor.Loaders(loaders)...)
+	if f.IsRoot && f.ServerPID == 0 { // a server that runs asks by itself
+		for _, i := range f.Interfaces {
+			if i.IsUp && len(i.Prefixes) > 0 {
+				heard, err := cfg.foreign(ctx, i.Name)
+				checks = append(checks, doctor.OtherServers(i.Name, heard, err))
+			}
+		}
+	}
+	return cfg, append(checks, cfg.checkAuthority(f.Now)...), f.ServerPID, nil
+}
+
+// facts reads the machine as this configuration would use it.
+func (c *Config) facts(ports []doctor.Port) *doctor.Facts {
+	f := doctor.Read(c.Interfaces, c.DataDir, ports)
+	if !c.Advertise { // then nobody misses the address that advertisements are sent from
+		for i := range f.Interfaces {
+			f.Interfaces[i].HasLinkLocal = true
+		}
+	}
+	return f
+}
+
+// ports are those that the doors need.
+func (c *Config) ports() []doctor.Port {
+	all := []doctor.Port{
+		{Proto: "udp", Number: 67, For: "DHCP", Interfaces: c.Interfaces},
+		{Proto: "udp", Number: 4011, For: "DHCP beside other servers", Interfaces: c.Interfaces},
+		{Proto: "udp", Number: 69, For: "TFTP"},
+		{Proto: "tcp", Number: c.BootPort, For: "the boot door"},
+	}
+	if c.BootTLSPort != 0 {
+		all = append(all, doctor.Port{Proto: "tcp", Number: c.BootTLSPort, For: "the boot door over TLS"})
+	}
+	if at, err := netip.ParseAddrPort(c.AdminListen); err == nil {
+		all = append(all, doctor.Port{Proto: "tcp", Number: int(at.Port()), For: "the admin door (--admin-listen)", Address: at.Addr()})
+	}
+	return all
+}
+
+// foreign asks on an interface for DHCP servers other than ourselves.
+func (c *Config) foreign(ctx context.Context, iface string) ([]netip.Addr, error) {
+	ours := addressesOf(c.Interfaces)
+	servers, err := dhcp.Foreign(ctx, iface, foreignWait)
+	return slices.DeleteFunc(servers, func(s netip.Addr) bool { return slices.Contains(ours, s) }), err
+}
+
+// checkAuthority says whether iPXE takes certificates of this site's authority, where the boot door speaks TLS.
+func (c *Config) checkAuthority(now time.Time) []Check {
+	text, err := os.ReadFile(filepath.Join(c.DataDir, caCert))
+	if c.BootTLSPort == 0 || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	block, _ := pem.Decode(text)
+	if err != nil || block == nil {
+		return []Check{{Name: "certificate " + caCert, Status: failed, Detail: "cannot be read", Hint: "put it back from a backup of the data directory"}}
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return []Check{{Name: "certificate " + caCert, Status: failed, Detail: err.Error(), Hint: "put it back from a backup of the data directory"}}
+	}
+	return []Check{doctor.Certificate(caCert, cert, now)}
+}
+
+// checkWays says which machines cannot be reached, or reach nothing: those behind relays without a route, and those whose
+// gateway is this server while it does not route.
+func (a *appliance) checkWays(ctx context.Context) (checks []Check) {
+	own, sysctl := addressesOf(a.cfg.Interfaces), doctor.ReadSysctl()
+	err := a.store.Read(ctx, func(tx inventory.Tx) error {
+		subnets, err := tx.ListSubnets()
+		for _, s := range subnets {
+			if !s.CIDR.Addr().Is4() || s.Mode == inventory.ModeOff {
+				continue
+			}
+			if k, isNeeded := doctor.JudgeGateway(s.Name, s.Gateway, own, sysctl); isNeeded {
+				checks = append(checks, k)
+			}
+			if s.Interface != "" || slices.ContainsFunc(own, s.CIDR.Contains) {
+				continue
+			}
+			if k, isNeeded := doctor.JudgeRoute(s.Name, s.CIDR, routeTo(s.CIDR.Addr().Next())); isNeeded {
+				checks = append(checks, k)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		checks = append(checks, Check{Name: "routes", Status: failed, Detail: "subnets cannot be read: " + err.Error()})
+	}
+	return checks
+}
+
+// routeTo returns through which interface packets to an address go, "" where there is no route.
+func routeTo(a netip.Addr) string {
+	routes, err := netlink.RouteGet(a.AsSlice())
+	if err != nil || len(routes) == 0 {
+		return ""
+	}
+	link, err := netlink.LinkByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return ""
+	}
+	return link.Attrs().Name
+}

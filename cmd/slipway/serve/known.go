@@ -1,0 +1,165 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/live"
+)
+
+// known are the MACs of accepted hosts and of reservations: machines that the limits for strangers do not hold for. It
+// is in memory because it is asked for every packet.
+type known struct {
+	store inventory.Store
+
+	mu       sync.RWMutex
+	macs     map[[6]byte]int // how many hosts and reservations have it
+	ofHost   map[inventory.HostID][][6]byte
+	reserved [][6]byte
+}
+
+func newKnown(store inventory.Store) *known {
+	return &known{store: store, macs: map[[6]byte]int{}, ofHost: map[inventory.HostID][][6]byte{}}
+}
+
+// has reports whether a MAC is known.
+func (k *known) has(mac [6]byte) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.macs[mac] > 0
+}
+
+func (k *known) hasMAC(m inventory.MAC) bool {
+	b, ok := macBytes(m)
+	return ok && k.has(b)
+}
+
+func macBytes(m inventory.MAC) (b [6]byte, ok bool) {
+	n, err := fmt.Sscanf(string(m), "%02x:%02x:%02x:%02x:%02x:%02x", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5])
+	return b, err == nil && n == 6
+}
+
+const knownPage = 1000
+
+// load reads all hosts and reservations.
+func (k *known) load(tx inventory.Tx) error {
+	for after := ""; ; {
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{After: after, Limit: knownPage})
+		if err != nil {
+			return err
+		}
+		for i := range hosts {
+			k.setHost(&hosts[i])
+		}
+		if len(hosts) < knownPage {
+			break
+		}
+		after = hosts[len(hosts)-1].Name
+	}
+	return k.loadReservations(tx)
+}
+
+func (k *known) loadReservations(tx inventory.Tx) error {
+	all, err := tx.ListReservations("", inventory.Page{})
+	if err != nil {
+		return err
+	}
+	var macs []inventory.MAC
+	for _, r := range all {
+		macs = append(macs, r.MAC)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reserved = k.replace(k.reserved, macs)
+	return nil
+}
+
+// setHost takes over what a host is now: one that nobody has accepted is a stranger.
+func (k *known) setHost(h *inventory.Host) {
+	var macs []inventory.MAC
+	if h.State != inventory.Discovered {
+		macs = h.MACs()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := k.replace(k.ofHost[h.ID], macs); now == nil {
+		delete(k.ofHost, h.ID)
+	} else {
+		k.ofHost[h.ID] = now
+	}
+}
+
+// replace counts MACs in place of others and returns them.
+func (k *known) replace(old [][6]byte, macs []inventory.MAC) (now [][6]byte) {
+	for _, b := range old {
+		if k.macs[b]--; k.macs[b] <= 0 {
+			delete(k.macs, b)
+		}
+	}
+	for _, m := range macs {
+		if b, ok := macBytes(m); ok {
+			k.macs[b]++
+			now = append(now, b)
+		}
+	}
+	return now
+}
+
+// hear takes over what an event says has changed.
+func (k *known) hear(ctx context.Context, e inventory.Event) error {
+	noun, _, _ := strings.Cut(e.Subject, "/")
+	switch {
+	case e.Kind == inventory.EventChanged && noun == "import":
+		return k.store.Read(ctx, k.load)
+	case e.Kind == inventory.EventChanged && noun == "reservation":
+		return k.store.Read(ctx, k.loadReservations)
+	case e.HostID == "":
+		return nil
+	}
+	switch e.Kind {
+	case inventory.EventHostDiscovered, inventory.EventHostChanged, inventory.EventHostDeleted, inventory.EventStateChanged, inventory.EventInspected:
+	default:
+		return nil
+	}
+	return k.store.Read(ctx, func(tx inventory.Tx) error {
+		h, err := tx.FindHost(e.HostID)
+		if isNotFound(err) {
+			k.setHost(&inventory.Host{ID: e.HostID, State: inventory.Discovered})
+			return nil
+		}
+		if err == nil {
+			k.setHost(&h)
+		}
+		return err
+	})
+}
+
+// followKnown keeps the known MACs as the inventory is.
+func (a *appliance) followKnown(ctx context.Context) error {
+	for ctx.Err() == nil {
+		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{})
+		if err != nil {
+			return err
+		}
+		// What changed before the subscription is read after it began, so that nothing falls between.
+		err = a.store.Read(ctx, a.networks.known.load)
+		stop := context.AfterFunc(ctx, cancel)
+		for e := range events {
+			if err == nil {
+				err = a.networks.known.hear(ctx, e)
+			}
+			if err != nil {
+				break
+			}
+		}
+		stop()
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			a.log.Error("known machines not read", "err", err)
+		}
+	}
+	return nil
+}

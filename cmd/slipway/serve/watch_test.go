@@ -1,0 +1,223 @@
+package serve
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/sqlstore"
+)
+
+func TestConditions(t *testing.T) {
+	well := health{
+		disk:       doctor.Disk{Dir: "/d", FreeBytes: 9 << 30},
+		interfaces: []doctor.Interface{{Name: "eth1", IsThere: true, IsUp: true, HasLink: true, MTU: 1500, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}},
+	}
+	for name, tc := range map[string]struct {
+		alter func(*health)
+		want  string // key, severity, and part of the cause
+	}{
+		"all is well":                 {func(*health) {}, ""},
+		"the disk has little room":    {func(h *health) { h.disk.FreeBytes = 200 << 20 }, "disk-full warning 200 MiB"},
+		"there is less than an image": {func(h *health) { h.disk.FreeBytes = 500 << 20 }, ""},
+		"the disk is full":            {func(h *health) { h.disk.FreeBytes = 0 }, "disk-full error 0 MiB"},
+		"the disk is read-only":       {func(h *health) { h.disk.IsReadOnly = true }, "disk-full error read-only"},
+		"the database is locked":      {func(h *health) { h.store = errLocked }, "store-unwritable error lock"},
+		"the clock was set":           {func(h *health) { h.leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
+		"the interface is gone":       {func(h *health) { h.interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
+		"the interface is down":       {func(h *health) { h.interfaces[0].IsUp = false }, "interface-unserved/eth1 error is down"},
+		"it has no address":           {func(h *health) { h.interfaces[0].Prefixes = nil }, "interface-unserved/eth1 error no IPv4 address"},
+		"it has one of no subnet":     {func(h *health) { h.unserved = []string{"eth1"} }, "interface-unserved/eth1 error 10.0.0.1/24, which is in no subnet"},
+		"it serves IPv6 only":         {func(h *health) { h.interfaces[0].Prefixes, h.only6 = nil, map[string]bool{"eth1": true} }, ""},
+		"it has no link":              {func(h *health) { h.interfaces[0].HasLink = false }, "interface-unserved/eth1 warning no link"},
+		"it has jumbo frames":         {func(h *health) { h.interfaces[0].MTU = 9000 }, ""},
+		"a file of an image is damaged": {func(h *health) {
+			h.faults = []images.Fault{{Digest: "sha256:ab", Problem: "damaged", Images: []string{"debian"}, Hint: "import"}}
+		}, "artefact-damaged/sha256:ab error debian"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := well
+			h.interfaces = slices.Clone(well.interfaces)
+			tc.alter(&h)
+			var got []string
+			for _, i := range conditions(&h) {
+				got = append(got, i.Key+" "+string(i.Severity)+" "+i.Cause)
+				if i.Hint == "" || !slices.Contains(ownIssues, i.Type) {
+					t.Errorf("%+v", i)
+				}
+			}
+			head, part, _ := cut2(tc.want)
+			if tc.want == "" && len(got) > 0 || tc.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], head) || !strings.Contains(got[0], part)) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// cut2 splits behind the second word.
+func cut2(s string) (head, rest string, ok bool) {
+	w := strings.SplitN(s, " ", 3)
+	if len(w) < 3 {
+		return s, "", false
+	}
+	return w[0] + " " + w[1], w[2], true
+}
+
+func TestAClockThatIsSetIsNoticed(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	var c clock
+	for i, step := range []struct {
+		wall, mono, want time.Duration
+	}{
+		{0, 0, 0},
+		{5 * time.Second, 5 * time.Second, 0},
+		{70 * time.Second, 10 * time.Second, 0}, // by 60 s is not more than a minute
+		{2*time.Hour + 70*time.Second, 10 * time.Second, 2 * time.Hour},
+		{2*time.Hour + 90*time.Second, 30 * time.Second, 2 * time.Hour}, // goes on
+		{90 * time.Second, 30 * time.Second, 0},                         // set back
+		{-time.Hour, 40 * time.Second, -time.Hour - 100*time.Second},
+		{0, time.Hour + 40*time.Second, 0}, // long ago
+	} {
+		if got := c.look(at.Add(step.wall), step.mono); got != step.want {
+			t.Errorf("look %d: %s, want %s", i, got, step.want)
+		}
+	}
+}
+
+func openAlarmed(t *testing.T, dir string) (*sqlstore.Store, alarmed) {
+	t.Helper()
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(dir, "slipway.db"), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, alarmed{s, newAlarms()}
+}
+
+func issuesOf(t *testing.T, s inventory.Store, all bool) (keys []string) {
+	t.Helper()
+	if err := s.Read(t.Context(), func(tx inventory.Tx) error {
+		rows, err := tx.ListIssues(all, "")
+		for _, i := range rows {
+			keys = append(keys, i.Key)
+			if found, err := tx.FindIssue(i.ID); err != nil || found.Key != i.Key {
+				t.Errorf("issue %d: %+v %v", i.ID, found, err)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// TestAFullDiskShowsAsAnIssueAndHeals fills a real file system under a real store.
+func TestAFullDiskShowsAsAnIssueAndHeals(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounts a small file system: needs root")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skipf("no file system can be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	store, s := openAlarmed(t, dir)
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	look := func() error {
+		s.alarms.set(conditions(&health{disk: doctor.Disk{Dir: dir, FreeBytes: doctor.ReadDisk(dir).FreeBytes << 8}, store: s.alarms.trouble()}), at, log)
+		return s.alarms.settle(t.Context(), store, at)
+	}
+	if err := look(); err != nil || len(issuesOf(t, s, false)) != 0 {
+		t.Fatalf("before: %v, %q", err, issuesOf(t, s, false))
+	}
+	ballast := filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err = nil; err == nil; {
+		_, err = f.Write(make([]byte, 64<<10))
+	}
+	f.Close()
+	if err := look(); err == nil {
+		t.Fatal("a full disk takes the issue")
+	}
+	_ = look() // now the store's own trouble is known
+	if got := issuesOf(t, s, false); !slices.Contains(got, inventory.IssueDisk) || !slices.Contains(got, inventory.IssueStore) {
+		t.Errorf("seen while the disk is full: %q", got)
+	}
+	if got := issuesOf(t, store, false); len(got) != 0 {
+		t.Errorf("stored on a full disk: %q", got)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := look(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := issuesOf(t, s, false); len(got) != 0 {
+		t.Errorf("open when there is room again: %q", got)
+	}
+}
+
+func TestIssuesOfTheMachineAreStoredOnceAndCloseAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	store, s := openAlarmed(t, dir)
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	bad := &health{disk: doctor.Disk{Dir: dir, FreeBytes: 9 << 30}, leap: time.Hour}
+	for range 3 {
+		s.alarms.set(conditions(bad), at, log)
+		if got := issuesOf(t, s, false); !slices.Equal(got, []string{inventory.IssueClock}) {
+			t.Fatalf("seen: %q", got)
+		}
+		if err := s.alarms.settle(t.Context(), store, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := issuesOf(t, store, true); !slices.Equal(got, []string{inventory.IssueClock}) {
+		t.Errorf("stored: %q", got)
+	}
+	again := alarmed{store, newAlarms()} // as a new process
+	if err := store.Read(t.Context(), again.alarms.load); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.alarms.settle(t.Context(), store, at); err != nil {
+		t.Fatal(err)
+	}
+	if got := issuesOf(t, again, false); len(got) != 0 {
+		t.Errorf("open after a restart: %q", got)
+	}
+}
+
+func TestLeasesThatCannotBeStoredAreTrouble(t *testing.T) {
+	store, s := openAlarmed(t, t.TempDir())
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	s.alarms.noteLeases(errors.New("disk I/O error"))
+	if err := s.alarms.settle(t.Context(), store, at); err != nil || s.alarms.trouble() == nil {
+		t.Fatalf("%v, trouble %v", err, s.alarms.trouble())
+	}
+	s.alarms.noteLeases(nil)
+	if err := s.alarms.trouble(); err != nil {
+		t.Error(err)
+	}
+}

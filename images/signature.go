@@ -1,0 +1,284 @@
+package images
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"debug/pe"
+	"encoding/asn1"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Bounds of what a signed file may hold; shim has two signatures, certificates have 2 KiB.
+const (
+	maxCertTable  = 256 << 10
+	maxSignatures = 16
+	maxHashed     = 256 << 20
+)
+
+var errNotPE = errors.New("it is no PE file")
+
+// Certificate table entries (PE format, "The Attribute Certificate Table").
+const (
+	certRevision2 = 0x0200
+	certPKCS7     = 0x0002
+)
+
+// signersOf returns who signed a PE file: the authors of its Authenticode signatures that are about its bytes. That
+// they are whom they say is for the firmware to check; we only tell in time what it will say. An unsigned file, and one
+// that was changed after it was signed, has none.
+func signersOf(f io.ReaderAt, size int64) ([]pxe.Signer, error) {
+	p, err := readPE(f, size)
+	if err != nil || p.certSize == 0 {
+		return nil, err
+	}
+	digest, err := p.digest(f)
+	if err != nil {
+		return nil, err
+	}
+	table := make([]byte, p.certSize)
+	if _, err := f.ReadAt(table, p.certAt); err != nil {
+		return nil, errNotPE
+	}
+	var out []pxe.Signer
+	for n := 0; len(table) >= 8 && n < maxSignatures; n++ {
+		length := int(binary.LittleEndian.Uint32(table))
+		if length < 8 || length > len(table) {
+			break
+		}
+		if binary.LittleEndian.Uint16(table[4:]) == certRevision2 && binary.LittleEndian.Uint16(table[6:]) == certPKCS7 {
+			if s, ok := signerOf(table[8:length], digest); ok && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+		table = table[min(len(table), (length+7)&^7):]
+	}
+	return out, nil
+}
+
+// peLayout is where a PE file has what is not signed.
+type peLayout struct {
+	checksumAt, entryAt int64 // the checksum, and the directory's entry of the certificate table
+	certAt, certSize    int64
+}
+
+func readPE(f io.ReaderAt, size int64) (p peLayout, err error) {
+	head := make([]byte, 4096)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return p, err
+	}
+	head = head[:n]
+	if len(head) < 64 || head[0] != 'M' || head[1] != 'Z' {
+		return p, errNotPE
+	}
+	at := int(binary.LittleEndian.Uint32(head[60:]))
+	if at < 0 || at > len(head)-256 || string(head[at:at+4]) != "PE\x00\x00" {
+		return p, errNotPE
+	}
+	optional := at + 24
+	directory := optional + 112
+	switch binary.LittleEndian.Uint16(head[optional:]) {
+	case 0x20b:
+	case 0x10b:
+		directory = optional + 96
+	default:
+		return p, errNotPE
+	}
+	p.checksumAt, p.entryAt = int64(optional+64), int64(directory+4*8)
+	if int(p.entryAt)+8 > len(head) || binary.LittleEndian.Uint32(head[directory-4:]) < 5 {
+		return p, errNotPE
+	}
+	p.certAt, p.certSize = int64(binary.LittleEndian.Uint32(head[p.entryAt:])), int64(binary.LittleEndian.Uint32(head[p.entryAt+4:]))
+	if p.certSize > maxCertTable || p.certSize > 0 && (p.certAt < p.entryAt+8 || p.certAt+p.certSize > size || p.certAt > maxHashed) {
+		return p, errNotPE
+	}
+	return p, nil
+}
+
+// digest is the Authenticode hash: of everything before the signatures but the two fields that signing changes.
+func (p peLayout) digest(f io.ReaderAt) ([]byte, error) {
+	h := sha256.New()
+	from := int64(0)
+	for _, gap := range [][2]int64{{p.checksumAt, 4}, {p.entryAt, 8}, {p.certAt, 0}} {
+		if _, err := io.Copy(h, io.NewSectionReader(f, from, gap[0]-from)); err != nil {
+			return nil, err
+		}
+		from = gap[0] + gap[1]
+	}
+	return h.Sum(nil), nil
+}
+
+type issuerAndSerial struct {
+	Issuer asn1.RawValue
+	Serial *big.Int
+}
+
+// signerOf reads a signature; ok is false when it is not about a file with that digest.
+func signerOf(der, digest []byte) (s pxe.Signer, ok bool) {
+	var outer struct {
+		Type asn1.ObjectIdentifier
+		Data asn1.RawValue
+	}
+	if _, err := asn1.Unmarshal(der, &outer); err != nil { // outer.Data is [0] around SignedData
+		return s, false
+	}
+	var data asn1.RawValue
+	if _, err := asn1.Unmarshal(outer.Data.Bytes, &data); err != nil {
+		return s, false
+	}
+	// SignedData (RFC 2315 section 9.1): version, algorithms, content, certificates [0], lists of revoked ones [1], signers.
+	var content, certs, signers asn1.RawValue
+	for rest, n := data.Bytes, 0; len(rest) > 0; n++ {
+		var field asn1.RawValue
+		var err error
+		if rest, err = asn1.Unmarshal(rest, &field); err != nil || n > 5 {
+			return s, false
+		}
+		switch {
+		case field.Class == asn1.ClassContextSpecific && field.Tag == 0:
+			certs = field
+		case field.Class == asn1.ClassUniversal && field.Tag == asn1.TagSequence:
+			content = field
+		case field.Class == asn1.ClassUniversal && field.Tag == asn1.TagSet:
+			signers = field // the last one
+		}
+	}
+	if !bytes.Contains(content.Bytes, digest) { // SpcIndirectDataContent ends in it
+		return s, false
+	}
+	var first asn1.RawValue
+	if _, err := asn1.Unmarshal(signers.Bytes, &first); err != nil {
+		return s, false
+	}
+	var signer struct {
+		Version int
+		ID      issuerAndSerial
+	}
+	certificates, err := x509.ParseCertificates(certs.Bytes)
+	if _, err2 := asn1.Unmarshal(firstOfSequence(first), &signer); err != nil || err2 != nil || len(certificates) > maxSignatures {
+		return s, false
+	}
+	for _, c := range certificates {
+		if c.SerialNumber.Cmp(signer.ID.Serial) == 0 && bytes.Equal(c.RawIssuer, signer.ID.Issuer.FullBytes) {
+			return pxe.Signer{Name: nameOf(c.Subject), Issuer: nameOf(c.Issuer)}, true
+		}
+	}
+	return s, false
+}
+
+// firstOfSequence cuts a SignerInfo after its first two fields, so that what follows need not be described.
+func firstOfSequence(v asn1.RawValue) []byte {
+	rest := v.Bytes
+	for range 2 {
+		var field asn1.RawValue
+		var err error
+		if rest, err = asn1.Unmarshal(rest, &field); err != nil {
+			return nil
+		}
+	}
+	out, err := asn1.Marshal(asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: v.Bytes[:len(v.Bytes)-len(rest)]})
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+func nameOf(n pkix.Name) string {
+	if n.CommonName != "" {
+		return inventory.Clean(n.CommonName, 120)
+	}
+	return inventory.Clean(n.String(), 120)
+}
+
+// shimTrusts returns the authorities that a shim was built to accept: its section .vendor_cert (shim's cert.S), which
+// holds a certificate, or a list of them (UEFI 32.4.1).
+func shimTrusts(data []byte) (names []string) {
+	f, err := pe.NewFile(bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	section := f.Section(".vendor_cert")
+	if section == nil {
+		return nil
+	}
+	b, err := section.Data()
+	if err != nil || len(b) < 16 {
+		return nil
+	}
+	size, at := uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[8:]))
+	if size == 0 || at+size > uint64(len(b)) {
+		return nil
+	}
+	b = b[at : at+size]
+	if c, err := x509.ParseCertificate(b); err == nil {
+		return []string{nameOf(c.Subject)}
+	}
+	for len(b) >= 28 {
+		list, header, each := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:])
+		if list < 28 || uint64(list) > uint64(len(b)) || each <= 16 || uint64(header) > uint64(list)-28 {
+			break
+		}
+		for rest := b[28+header : list]; uint64(len(rest)) >= uint64(each); rest = rest[each:] {
+			if c, err := x509.ParseCertificate(rest[16:each]); err == nil {
+				names = append(names, nameOf(c.Subject))
+			}
+		}
+		b = b[list:]
+	}
+	return names
+}
+
+// pemNames returns the names of the certificates in a PEM file.
+func pemNames(data []byte) (names []string, err error) {
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			return names, nil
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, errors.New("a certificate in it cannot be read")
+		}
+		names = append(names, nameOf(c.Subject))
+	}
+}
+
+// signatures remembers who signed which artefact: content never changes.
+type signatures struct {
+	byDigest map[inventory.Digest][]pxe.Signer
+}
+
+const maxRemembered = 1024
+
+// Signers returns who signed a kernel; ok is false when it is no PE file or cannot be read. A file is read once.
+func (c *Cache) Signers(d inventory.Digest) (signers []pxe.Signer, ok bool) {
+	c.signedMu.Lock()
+	defer c.signedMu.Unlock()
+	if s, ok := c.signed.byDigest[d]; ok {
+		return s, true
+	}
+	f, a, err := c.Open(d)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	if signers, err = signersOf(f, a.SizeBytes); err != nil {
+		return nil, false
+	}
+	if c.signed.byDigest == nil || len(c.signed.byDigest) >= maxRemembered {
+		c.signed.byDigest = map[inventory.Digest][]pxe.Signer{}
+	}
+	c.signed.byDigest[d] = signers
+	return signers, true
+}

@@ -1,0 +1,94 @@
+package images
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Watch looks after the files of artefacts while they are in use. It is for one goroutine.
+type Watch struct {
+	cache *Cache
+	seen  map[inventory.Digest]sighting
+}
+
+// sighting is how a file was when it was hashed last.
+type sighting struct {
+	size     int64 // -1: not there
+	at       time.Time
+	lookedAt time.Time
+	problem  string
+}
+
+// isAs reports whether a file still is as it was seen.
+func (s sighting) isAs(info os.FileInfo) bool {
+	if info == nil {
+		return s.size < 0
+	}
+	return s.size == info.Size() && s.at.Equal(info.ModTime())
+}
+
+// Watch returns a watch over the registered artefacts.
+func (c *Cache) Watch() *Watch {
+	return &Watch{cache: c, seen: map[inventory.Digest]sighting{}}
+}
+
+// Look returns the artefacts that images use and that are missing or damaged. It hashes files that have another size or
+// time than when they were hashed last, and of the others the one that was hashed longest ago, if that was before
+// olderThan: what a disk loses without a trace is found in time, and a look costs one file at most.
+func (w *Watch) Look(ctx context.Context, now, olderThan time.Time) ([]Fault, error) {
+	artefacts, users, err := w.cache.registered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var oldest *inventory.Artefact
+	seen := map[inventory.Digest]sighting{}
+	for i, a := range artefacts {
+		if len(users[a.Digest]) == 0 {
+			continue
+		}
+		old, known := w.seen[a.Digest]
+		info, _ := os.Stat(w.cache.path(a.Digest)) // why it cannot be read, examine says
+		if !known && info != nil && info.Size() == a.SizeBytes {
+			old, known = sighting{size: info.Size(), at: info.ModTime()}, true // it was right when it came; its turn comes
+		}
+		if known && old.isAs(info) {
+			seen[a.Digest] = old
+			if oldest == nil || old.lookedAt.Before(seen[oldest.Digest].lookedAt) {
+				oldest = &artefacts[i]
+			}
+			continue
+		}
+		if seen[a.Digest], err = w.hash(ctx, a, now); err != nil {
+			return nil, err
+		}
+	}
+	if oldest != nil && seen[oldest.Digest].lookedAt.Before(olderThan) {
+		if seen[oldest.Digest], err = w.hash(ctx, *oldest, now); err != nil {
+			return nil, err
+		}
+	}
+	w.seen = seen
+	return w.faults(artefacts, users), nil
+}
+
+// hash looks at one file.
+func (w *Watch) hash(ctx context.Context, a inventory.Artefact, now time.Time) (s sighting, err error) {
+	s = sighting{size: -1, lookedAt: now}
+	if info, err := os.Stat(w.cache.path(a.Digest)); err == nil {
+		s.size, s.at = info.Size(), info.ModTime()
+	}
+	s.problem, err = w.cache.examine(ctx, a)
+	return s, err
+}
+
+func (w *Watch) faults(artefacts []inventory.Artefact, users map[inventory.Digest][]string) (faults []Fault) {
+	for _, a := range artefacts {
+		if s := w.seen[a.Digest]; s.problem != "" {
+			faults = append(faults, Fault{Digest: a.Digest, Problem: s.problem, Images: users[a.Digest], Hint: "import the image again; it came from " + a.Source})
+		}
+	}
+	return faults
+}

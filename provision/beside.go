@@ -1,0 +1,136 @@
+package provision
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// vouchedFor is how long a boot keeps its address from a machine that only says that it was given it.
+const vouchedFor = time.Minute
+
+// Beside notes which address another server gave to a machine that boots through us: its requests come from there.
+// isHeard says that the server itself was heard to give it; what only the machine says takes no address away from
+// another boot that goes on.
+func (e *Engine) Beside(c pxe.Client, isHeard bool) {
+	s, isNew := e.sessions.bind(c.MAC, c.Address, isHeard)
+	if !isNew {
+		return
+	}
+	detail := c.Address.String() + " from another server, as the machine says"
+	if isHeard {
+		detail = c.Address.String() + " from another server"
+	}
+	e.recorder.take(note{session: s, event: inventory.Event{
+		At: e.cfg.Now(), Kind: inventory.EventDHCPBeside, SessionID: s.ID, MAC: s.MAC, HostID: s.HostID, Detail: detail,
+	}})
+}
+
+// bind gives the running session of a MAC its address; isNew is false when nothing changed.
+func (t *sessions) bind(m inventory.MAC, a netip.Addr, isSure bool) (s inventory.BootSession, isNew bool) {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	cur := t.byMAC[m]
+	if cur == nil || !cur.EndedAt.IsZero() || !a.IsValid() || a.IsUnspecified() || cur.Address == a {
+		return s, false
+	}
+	if other := t.byMAC[t.byAddr[a]]; other != nil && other.MAC != m && !isSure && other.EndedAt.IsZero() && now.Sub(other.LastAt) < vouchedFor {
+		return s, false
+	}
+	if t.byAddr[cur.Address] == m {
+		delete(t.byAddr, cur.Address)
+	}
+	cur.Address, t.byAddr[a] = a, m
+	return *cur, true
+}
+
+// sessionAt returns the session of the machine at an address: the one that was given it, else, on our own network, that
+// of the machine that the neighbour table has there. So a machine is found whose address is another server's.
+func (e *Engine) sessionAt(a netip.Addr) (inventory.BootSession, bool) {
+	if s, ok := e.sessions.at(a); ok || e.cfg.Neighbour == nil || !a.IsValid() {
+		return s, ok
+	}
+	mac, ok := e.cfg.Neighbour(a)
+	if !ok {
+		return inventory.BootSession{}, false
+	}
+	e.sessions.bind(mac, a, true)
+	return e.sessions.at(a)
+}
+
+// isNeighbour reports whether the neighbour table says that a host uses an address.
+func (e *Engine) isNeighbour(h *inventory.Host, a netip.Addr) bool {
+	if e.cfg.Neighbour == nil {
+		return false
+	}
+	mac, ok := e.cfg.Neighbour(a)
+	return ok && slices.Contains(h.MACs(), mac)
+}
+
+// isBeside reports whether another server gives the addresses of a subnet.
+func isBeside(tx inventory.Tx, subnet string) bool {
+	n, err := tx.FindSubnet(subnet)
+	return err == nil && n.Mode == inventory.ModeProxy
+}
+
+// Foreign notes another DHCP server. On a network that is ours it is an issue: an error when it was heard, a warning
+// when only a machine named it.
+func (e *Engine) Foreign(f pxe.ForeignServer) {
+	e.recorder.take(note{do: func(tx inventory.Tx) error {
+		n, err := tx.FindSubnet(f.Subnet)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		if n.Mode != inventory.ModeFull {
+			return nil // it is expected there
+		}
+		return e.openIssue(tx, foreignIssue(f))
+	}})
+}
+
+func foreignIssue(f pxe.ForeignServer) inventory.Issue {
+	i := inventory.Issue{
+		Key:  foreignKey(f),
+		Type: inventory.IssueForeignDHCP, Severity: inventory.SeverityError, Subnet: f.Subnet,
+		Cause: fmt.Sprintf("DHCP server %s (%s) answers on %s, where subnet %s is in mode full", f.Server, f.MAC, f.Interface, f.Subnet),
+		Hint:  fmt.Sprintf("find %s and switch it off, or let it give the addresses: slipway subnet update %s --mode proxy", f.MAC, f.Subnet),
+	}
+	switch {
+	case !f.IsHeard:
+		i.Severity = inventory.SeverityWarning
+		i.Cause = fmt.Sprintf("a machine on %s took an offer of DHCP server %s, which we have not heard ourselves", f.Interface, f.Server)
+		i.Hint = fmt.Sprintf("ask for it: slipway subnet probe %s", f.Subnet)
+	case f.IsProxy:
+		i.Cause = fmt.Sprintf("ProxyDHCP server %s (%s) names boot files on %s, where subnet %s is in mode full: machines may boot from it", f.Server, f.MAC, f.Interface, f.Subnet)
+		i.Hint = fmt.Sprintf("find %s and switch its network boot off", f.MAC)
+	}
+	return i
+}
+
+func foreignKey(f pxe.ForeignServer) string {
+	return inventory.IssueForeignDHCP + "/" + f.Interface + "/" + f.Server.String()
+}
+
+// ForeignGone closes the issues of servers that are no longer among those noticed.
+func (e *Engine) ForeignGone(now []pxe.ForeignServer) {
+	e.recorder.take(note{do: func(tx inventory.Tx) error {
+		open, err := tx.ListIssues(false, "")
+		if err != nil {
+			return err
+		}
+		for _, i := range open {
+			if i.Type != inventory.IssueForeignDHCP || slices.ContainsFunc(now, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key }) {
+				continue
+			}
+			if err := e.closeIssue(tx, i, "it has not been noticed for an hour"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}

@@ -1,0 +1,194 @@
+package provision
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// subnet stores the subnet of the machines in a mode.
+func (r *rack) subnet(mode inventory.SubnetMode) {
+	r.write(func(tx inventory.Tx) error {
+		return tx.CreateSubnet(&inventory.Subnet{
+			Name: "rack", CIDR: netip.MustParsePrefix("10.0.0.0/24"), Mode: mode, Unknown: inventory.UnknownDisk,
+			LeaseFor: inventory.Duration(time.Hour), BootLeaseFor: inventory.Duration(time.Hour),
+		}, r.clock)
+	})
+}
+
+// TestABootBesideAnotherServer has the machine's address come from elsewhere: its requests are still known as its own.
+func TestABootBesideAnotherServer(t *testing.T) {
+	r := newRack(t)
+	r.subnet(inventory.ModeProxy)
+	m, other := r.machine(1), r.machine(2)
+	theirs := netip.MustParseAddr("10.0.0.77")
+	heard := func(m *machine, s pxe.Stage) pxe.Reply {
+		c := m.at(s)
+		c.Address, c.IsProxy = netip.Addr{}, true
+		reply := r.engine.Offer(context.Background(), c, base)
+		r.engine.Note(context.Background(), c, inventory.EventDHCPDiscover, "")
+		r.settle()
+		return reply
+	}
+	if reply := heard(m, pxe.StageFirmware); reply.Class != "PXEClient" || reply.Next != netip.MustParseAddr("10.0.0.1") || reply.File == "" {
+		t.Errorf("the firmware is told %+v", reply)
+	}
+	said := m.at(pxe.StageFirmware)
+	said.Address, said.IsProxy = theirs, true
+	r.engine.Beside(said, false)
+	r.engine.Beside(said, false) // again, which is no news
+	r.settle()
+	if s, ok := r.engine.sessionAt(theirs); !ok || s.MAC != m.mac() {
+		t.Fatalf("who asks from %s is %+v", theirs, s)
+	}
+	s, _ := r.engine.sessions.of(m.mac())
+	if got := r.kinds(s.ID); !slices.Equal(got, []string{inventory.EventHostDiscovered, inventory.EventSessionStarted, inventory.EventDHCPDiscover, inventory.EventDHCPBeside}) &&
+		!slices.Contains(got, inventory.EventDHCPBeside) {
+		t.Errorf("the timeline has %v", got)
+	}
+	// Another machine's word takes the address away from nobody; what the server was heard to say does.
+	heard(other, pxe.StageFirmware)
+	claim := other.at(pxe.StageFirmware)
+	claim.Address = theirs
+	r.engine.Beside(claim, false)
+	if s, _ := r.engine.sessionAt(theirs); s.MAC != m.mac() {
+		t.Error("a claim took the address of a boot that goes on")
+	}
+	r.engine.Beside(claim, true)
+	if s, _ := r.engine.sessionAt(theirs); s.MAC != other.mac() {
+		t.Error("the server gave the address to the other machine, and it still counts as the first one's")
+	}
+	r.settle()
+}
+
+// TestTheNeighbourTableTellsWhoAsks knows a machine whose DHCP nobody heard by the MAC that has the address.
+func TestTheNeighbourTableTellsWhoAsks(t *testing.T) {
+	r := newRack(t)
+	m := r.machine(1)
+	at := netip.MustParseAddr("10.0.0.78")
+	r.engine.cfg.Neighbour = func(a netip.Addr) (inventory.MAC, bool) { return m.mac(), a == at }
+	if _, ok := r.engine.sessionAt(at); ok {
+		t.Error("a machine that does not boot has a session")
+	}
+	c := m.at(pxe.StageFirmware)
+	c.Address = netip.Addr{}
+	r.engine.Offer(context.Background(), c, base)
+	if s, ok := r.engine.sessionAt(at); !ok || s.MAC != m.mac() {
+		t.Errorf("who asks from %s is %+v", at, s)
+	}
+	r.settle()
+}
+
+func TestForeignServersAreIssues(t *testing.T) {
+	f := pxe.ForeignServer{Subnet: "rack", Interface: "eno2", Server: netip.MustParseAddr("10.0.0.9"), MAC: "52:54:00:aa:00:09"}
+	for _, c := range []struct {
+		name  string
+		mode  inventory.SubnetMode
+		heard bool
+		want  inventory.Severity
+	}{
+		{"heard on our network", inventory.ModeFull, true, inventory.SeverityError},
+		{"named by a machine", inventory.ModeFull, false, inventory.SeverityWarning},
+		{"beside us, as it should be", inventory.ModeProxy, true, ""},
+		{"where we serve reservations", inventory.ModeReservations, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRack(t)
+			r.subnet(c.mode)
+			f.IsHeard = c.heard
+			r.engine.Foreign(f)
+			r.settle()
+			issues := r.openIssues()
+			if c.want == "" {
+				if len(issues) != 0 {
+					t.Errorf("opened %+v", issues)
+				}
+				return
+			}
+			if len(issues) != 1 || issues[0].Severity != c.want || !strings.Contains(issues[0].Cause, "10.0.0.9") {
+				t.Fatalf("opened %+v", issues)
+			}
+			r.engine.ForeignGone([]pxe.ForeignServer{f})
+			r.settle()
+			if len(r.openIssues()) != 1 {
+				t.Error("closed although the server is there")
+			}
+			r.engine.ForeignGone(nil)
+			r.settle()
+			if len(r.openIssues()) != 0 {
+				t.Error("not closed when the server was gone")
+			}
+		})
+	}
+}
+
+// on is what DHCP tells of a machine on a switch port.
+func (m *machine) on(port string) pxe.Client {
+	c := m.at(pxe.StageFirmware)
+	c.Port, c.HasPort, c.Relay = port, true, netip.MustParseAddr("10.0.0.254")
+	return c
+}
+
+func TestAPlannedHostIsTheMachineOnItsPort(t *testing.T) {
+	r := newRack(t)
+	r.write(func(tx inventory.Tx) error {
+		return tx.CreateHost(&inventory.Host{
+			ID: "00000000-0000-7000-8000-00000000aaaa", Name: "db-7", State: inventory.Available, StateSinceAt: r.clock, Port: "5@sw1",
+		}, r.clock)
+	})
+	m := r.machine(1)
+	r.engine.Offer(context.Background(), m.on("5@sw1"), base)
+	r.settle()
+	if h := m.host(); h.Name != "db-7" || h.Facts[inventory.FactPort] != "5@sw1" || h.Facts[inventory.FactRelay] != "10.0.0.254" {
+		t.Errorf("the machine on the port is %+v", h)
+	}
+	other := r.machine(2) // another machine on the same port
+	r.engine.Offer(context.Background(), other.on("5@sw1"), base)
+	r.settle()
+	if h := other.host(); h.Name == "db-7" {
+		t.Error("a second machine became the host")
+	}
+	if i := r.openIssues(); len(i) != 1 || i[0].Type != inventory.IssueWrongPort || !strings.Contains(i[0].Cause, string(other.mac())) {
+		t.Errorf("issues %+v", i)
+	}
+}
+
+func TestAHostBootsOnItsPortOnly(t *testing.T) {
+	r := newRack(t)
+	r.image("live", false, "mac", 0)
+	m := r.machine(1)
+	m.boot()
+	m.accept()
+	_, err := r.engine.UpdateHost(context.Background(), func() inventory.Host { h := m.host(); h.Port = "5@sw1"; return h }(), "a test")
+	r.must(err)
+	script := func(port string) string {
+		r.clock = r.clock.Add(2 * time.Minute)
+		r.engine.Offer(context.Background(), m.on(port), base)
+		r.settle()
+		return m.script(m.dhcp(pxe.StageIPXE).File)
+	}
+	if got := script("5@sw1"); !strings.Contains(got, "image-live") && !strings.Contains(got, "linux") {
+		t.Errorf("on its port it is told:\n%s", got)
+	}
+	if got := script("6@sw1"); !strings.Contains(got, "pinned to port 5@sw1") {
+		t.Errorf("elsewhere it is told:\n%s", got)
+	}
+	isOpen := func() bool {
+		return slices.ContainsFunc(r.openIssues(), func(i inventory.Issue) bool { return i.Type == inventory.IssueWrongPort })
+	}
+	if !isOpen() {
+		t.Error("no issue that a machine with its MAC is elsewhere")
+	}
+	if got := script(""); !strings.Contains(got, "no switch port") {
+		t.Errorf("without any port it is told:\n%s", got)
+	}
+	if got := script("5@sw1"); strings.Contains(got, "pinned to port") || isOpen() {
+		t.Errorf("back on its port it is told:\n%s", got)
+	}
+}

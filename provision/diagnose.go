@@ -1,0 +1,239 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/diagnosis"
+	"slipway.dev/slipway/pxe/trace"
+)
+
+// Wire is the record of what machines said.
+type Wire interface {
+	Packets(mac inventory.MAC, since time.Time) []trace.Packet
+	Frames(mac inventory.MAC) []trace.Frame
+	Notes(mac inventory.MAC) []trace.Note
+}
+
+// Diagnosis is why a machine does not boot, as far as one can tell from here.
+type Diagnosis struct {
+	Host    string              `json:"host,omitempty" doc:"Name; absent for a machine that is not listed"`
+	MAC     inventory.MAC       `json:"mac" doc:"Of the port that it is about"`
+	Session inventory.SessionID `json:"session,omitempty" doc:"Its latest boot"`
+	Step    string              `json:"step,omitempty" doc:"How far that came"`
+	Expects string              `json:"expects,omitempty" doc:"What should happen next, in words"`
+	By      time.Time           `json:"by,omitzero" doc:"After that it is late"`
+	IsLate  bool                `json:"isLate"`
+	Causes  []diagnosis.Cause   `json:"causes" doc:"The likeliest first; none when nothing is wrong"`
+	Packets []PacketLine        `json:"packets" doc:"What was on the wire lately, oldest first"`
+}
+
+// PacketLine is a packet in one line.
+type PacketLine struct {
+	At       time.Time  `json:"at"`
+	IsOurs   bool       `json:"isOurs" doc:"True when this server sent it"`
+	Protocol trace.Kind `json:"protocol" enum:"dhcp,dhcpv6,tftp,tcp,icmp,router"`
+	Summary  string     `json:"summary"`
+}
+
+// Diagnose says why a machine does not boot. Host is "" for a machine that is not listed; mac names the port, "" takes
+// the one that was heard last.
+func (e *Engine) Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (d Diagnosis, err error) {
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		d, err = e.diagnose(tx, id, mac)
+		return err
+	})
+	return d, err
+}
+
+func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (Diagnosis, error) {
+	c := diagnosis.Case{Now: e.cfg.Now(), BootPort: e.cfg.BootPort}
+	if e.cfg.Ours != nil {
+		c.Ours = e.cfg.Ours()
+	}
+	var d Diagnosis
+	if id != "" {
+		h, err := tx.FindHost(id)
+		if err != nil {
+			return d, err
+		}
+		c.Host, d.Host = &h, h.Name
+		if mac == "" {
+			mac = e.heardPort(&h)
+		}
+		if err := e.hostFacts(tx, &c, mac); err != nil {
+			return d, err
+		}
+	}
+	d.MAC = mac
+	if e.cfg.Wire != nil && mac != "" {
+		c.Packets, c.Notes = e.cfg.Wire.Packets(mac, c.Now.Add(-recordFor)), e.cfg.Wire.Notes(mac)
+	}
+	if err := e.bootFacts(tx, &c, mac); err != nil {
+		return d, err
+	}
+	d.Session, d.Step = c.Session.ID, c.Session.Step
+	if next, waits := e.signOf(&c.Session); waits && c.Session.ID != "" {
+		d.Expects, d.By = next.expect, c.Session.LastAt.Add(next.within)
+		d.IsLate = c.Now.After(d.By)
+	}
+	d.Causes = append([]diagnosis.Cause{}, diagnosis.Explain(c)...)
+	if c.Host != nil {
+		for i := range d.Causes { // hints that hold a command are ready to be used
+			d.Causes[i].Hint = strings.ReplaceAll(d.Causes[i].Hint, " NAME", " "+c.Host.Name)
+		}
+	}
+	d.Packets = linesOf(c.Packets, c.Ours)
+	return d, nil
+}
+
+const (
+	recordFor   = 2 * time.Hour // how far back packets are looked at
+	mostPackets = 400           // how many of them are shown: the latest
+)
+
+func linesOf(packets []trace.Packet, ours []netip.Addr) []PacketLine {
+	out := []PacketLine{}
+	for _, p := range packets[max(0, len(packets)-mostPackets):] {
+		out = append(out, PacketLine{At: p.At, IsOurs: slices.Contains(ours, p.Src.Addr()), Protocol: p.Kind, Summary: p.String()})
+	}
+	return out
+}
+
+// heardPort is the port of a host that was heard last, or from which it boots.
+func (e *Engine) heardPort(h *inventory.Host) inventory.MAC {
+	if len(h.NICs) == 0 {
+		return ""
+	}
+	best, at := bootMAC(h), time.Time{}
+	for _, n := range h.NICs {
+		if s, ok := e.sessions.of(n.MAC); ok && s.LastAt.After(at) {
+			best, at = n.MAC, s.LastAt
+		}
+		if last := e.lastPacket(n.MAC); last.After(at) {
+			best, at = n.MAC, last
+		}
+	}
+	return best
+}
+
+func (e *Engine) lastPacket(mac inventory.MAC) time.Time {
+	if e.cfg.Wire == nil {
+		return time.Time{}
+	}
+	frames := e.cfg.Wire.Frames(mac)
+	if len(frames) == 0 {
+		return time.Time{}
+	}
+	return frames[len(frames)-1].At
+}
+
+// hostFacts adds what the inventory says of the host.
+func (e *Engine) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
+	h := c.Host
+	if c.Issues, err = tx.ListIssues(false, h.ID); err != nil {
+		return err
+	}
+	if op, err := tx.FindOpenOperation(h.ID); err == nil {
+		if op.Step == inventory.StepNetboot && op.State == inventory.OpRunning {
+			c.WantsNetboot, c.PowerOnAt = true, op.StepAt
+		}
+	} else if !isKind(err, inventory.NotFound) {
+		return err
+	}
+	for _, n := range h.NICs {
+		if at := e.lastPacket(n.MAC); n.MAC != mac && !at.IsZero() {
+			c.OtherPorts = append(c.OtherPorts, diagnosis.Port{MAC: n.MAC, LastAt: at})
+		}
+	}
+	return nil
+}
+
+// bootFacts adds the latest boot of the port, and what the host would boot now.
+func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
+	s, ok := e.sessions.of(mac)
+	if !ok && c.Host != nil {
+		last, err := tx.ListSessions(c.Host.ID, inventory.Page{Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(last) == 1 && last[0].MAC == mac {
+			s = last[0]
+		}
+	}
+	c.Session = s
+	if s.ID != "" {
+		if c.Events, err = tx.ListEvents(inventory.EventFilter{SessionID: s.ID}, 0, eventsLooked); err != nil {
+			return err
+		}
+	}
+	subnet := s.Subnet
+	if n := len(c.Notes); subnet == "" && n > 0 {
+		subnet = c.Notes[n-1].Subnet
+	}
+	if x, err := tx.FindSubnet(subnet); err == nil {
+		c.Subnet = &x
+	} else if !isKind(err, inventory.NotFound) {
+		return err
+	}
+	if c.Host == nil {
+		return nil
+	}
+	p, err := e.planFor(tx, c.Host, subnet)
+	if err != nil {
+		return err
+	}
+	c.Image = p.Image
+	client := pxe.Client{Stage: pxe.StageFirmware, MAC: mac, Arch: cmp.Or(s.Arch, c.Host.Arch), Firmware: cmp.Or(s.Firmware, c.Host.Firmware), Address: s.Address, Subnet: subnet}
+	if c.Decision = pxe.Decide(client, c.Host, p, c.Now); c.Decision.Boot == pxe.BootAgent && p.Work != nil {
+		c.Image = p.Work.Agent
+	}
+	return nil
+}
+
+// eventsLooked bounds the events of a boot that are read.
+const eventsLooked = 500
+
+// likeliest returns the first cause that stops a boot, ok is false when none is known.
+func (e *Engine) likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (cause diagnosis.Cause, ok bool) {
+	d, err := e.diagnose(tx, id, mac)
+	if err != nil {
+		e.cfg.Log.Warn("boot not diagnosed", "host", id, "err", err)
+		return diagnosis.Cause{}, false
+	}
+	if len(d.Causes) == 0 || d.Causes[0].Weight < stops {
+		return diagnosis.Cause{}, false
+	}
+	return d.Causes[0], true
+}
+
+// stops is the weight from which a cause stops a boot; those below make it slow.
+const stops = 30
+
+// Record returns the frames of a machine, oldest first.
+func (e *Engine) Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) (frames []trace.Frame, err error) {
+	if e.cfg.Wire == nil {
+		return nil, nil
+	}
+	if mac != "" || id == "" {
+		return e.cfg.Wire.Frames(mac), nil
+	}
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err := tx.FindHost(id)
+		if err != nil {
+			return err
+		}
+		for _, n := range h.NICs {
+			frames = append(frames, e.cfg.Wire.Frames(n.MAC)...)
+		}
+		return nil
+	})
+	slices.SortStableFunc(frames, func(a, b trace.Frame) int { return a.At.Compare(b.At) })
+	return frames, err
+}

@@ -1,0 +1,251 @@
+package pxe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Chain is a way from firmware to a kernel: what the firmware is given, and what that asks for next.
+type Chain string
+
+// The chains.
+const (
+	ChainIPXE     Chain = "ipxe"      // an iPXE that nobody signed, or that is signed with a key the firmware knows
+	ChainShimIPXE Chain = "shim-ipxe" // iPXE's signed shim, signed iPXE, autoexec.ipxe
+	ChainShimGRUB Chain = "shim-grub" // a distribution's signed shim, its signed GRUB, grub.cfg
+	ChainGRUB     Chain = "grub"      // GRUB without a shim
+	ChainPXELinux Chain = "pxelinux"  // U-Boot, which asks for pxelinux.cfg by itself
+)
+
+// What is known of Secure Boot on a host, as the fact inventory.FactSecureBoot.
+const (
+	SecureBootOn  = "on"
+	SecureBootOff = "off"
+)
+
+// Signer is who signed a PE file, and who signed for them: the common names of certificate and issuer.
+type Signer struct {
+	Name, Issuer string
+}
+
+// Loaded tells of the boot files that there are. Its functions may be nil: nothing is there, nothing is known.
+type Loaded struct {
+	Has func(name string) bool
+	// IsSigned reports whether somebody signed the file.
+	IsSigned func(name string) bool
+	// Trusts returns the authorities that a shim accepts besides the firmware's own.
+	Trusts func(name string) []string
+}
+
+func (l Loaded) has(name string) bool      { return l.Has != nil && l.Has(name) }
+func (l Loaded) isSigned(name string) bool { return l.IsSigned != nil && l.IsSigned(name) }
+
+func (l Loaded) trusts(name string) []string {
+	if l.Trusts == nil || !l.has(name) {
+		return nil
+	}
+	return l.Trusts(name)
+}
+
+// pair is a shim and the second stage that it asks for beside itself.
+type pair struct{ shim, second string }
+
+// shimPairs returns a distribution's shim with its GRUB for each folder of the table; the plain names come first.
+func shimPairs(a inventory.Arch) []pair {
+	end := map[inventory.Arch]string{inventory.X8664: "x64.efi", inventory.ARM64: "aa64.efi"}[a]
+	if end == "" {
+		return nil
+	}
+	all := []pair{{"shim" + end, "grub" + end}}
+	for _, folder := range vendorFolders() {
+		all = append(all, pair{folder + "/shim" + end, folder + "/grub" + end})
+	}
+	return all
+}
+
+// Question is what ChainFor chooses by.
+type Question struct {
+	Firmware   inventory.Firmware
+	Arch       inventory.Arch
+	IsHTTP     bool   // the firmware fetches URLs
+	IsUBoot    bool   // no firmware at all: U-Boot asks for pxelinux.cfg
+	SecureBoot string // SecureBootOn, SecureBootOff or "": not known
+	IsRefused  bool   // unsigned loaders were sent before, and nothing followed
+	Signers    []Signer
+	IsRead     bool // Signers are what the kernel's file says; false: there is no kernel, or nobody has read it
+	Loaded     Loaded
+}
+
+// Way is the answer of ChainFor. Without a Chain there is no way, and Reason and Hint say why.
+type Way struct {
+	Chain  Chain
+	Loader string
+	Reason string
+	Hint   string
+}
+
+// ChainFor chooses the chain. Without Secure Boot iPXE comes first, for its HTTP; a machine that is known to check
+// signatures gets signed files only, and of several shims the one that trusts who signed its kernel.
+func ChainFor(q Question) Way {
+	switch {
+	case q.IsUBoot:
+		return Way{Chain: ChainPXELinux}
+	case q.Firmware != inventory.UEFI && q.Firmware != inventory.UEFIHTTP || q.SecureBoot != SecureBootOn && !q.IsRefused:
+		if w := unsignedChain(q); w.Chain != "" {
+			return w
+		}
+		return Way{Reason: "no boot file", Hint: missingLoader(Candidates(q.Firmware, q.Arch))}
+	}
+	if w := signedChain(q); w.Chain != "" {
+		return w
+	}
+	if q.SecureBoot != SecureBootOn { // refused by whatever reason: better the same again than nothing
+		return unsignedChain(q)
+	}
+	if q.IsHTTP {
+		return Way{
+			Reason: "Secure Boot is on, and Debian's signed GRUB cannot go on over HTTP",
+			Hint:   "choose PXE over IPv4 in its firmware's boot order, or put iPXE's signed ipxe-shim" + archEnd(q.Arch) + " and ipxe.efi into a folder named with --loaders",
+		}
+	}
+	return Way{Reason: "Secure Boot is on, and there is no signed boot file for it", Hint: missingSigned(q.Arch)}
+}
+
+// unsignedChain is iPXE, or GRUB where there is no iPXE.
+func unsignedChain(q Question) Way {
+	for _, l := range Candidates(q.Firmware, q.Arch) {
+		if q.Loaded.has(l.Name) {
+			return Way{Chain: ChainIPXE, Loader: l.Name}
+		}
+	}
+	if q.Firmware != inventory.UEFI || q.IsHTTP {
+		return Way{}
+	}
+	for _, p := range shimPairs(q.Arch) {
+		if q.Loaded.has(p.second) {
+			return Way{Chain: ChainGRUB, Loader: p.second}
+		}
+	}
+	return Way{}
+}
+
+func signedChain(q Question) Way {
+	for _, p := range ipxePairs(q.Arch) {
+		if q.Loaded.has(p.shim) && q.Loaded.has(p.second) && q.Loaded.isSigned(p.second) {
+			return Way{Chain: ChainShimIPXE, Loader: p.shim}
+		}
+	}
+	var found []pair
+	for _, p := range shimPairs(q.Arch) {
+		if !q.IsHTTP && q.Loaded.has(p.shim) && q.Loaded.has(p.second) {
+			found = append(found, p)
+		}
+	}
+	for _, p := range found {
+		if q.IsRead && isTrusted(q.Signers, q.Loaded.trusts(p.shim)) {
+			return Way{Chain: ChainShimGRUB, Loader: p.shim}
+		}
+	}
+	if len(found) > 0 {
+		return Way{Chain: ChainShimGRUB, Loader: found[0].shim}
+	}
+	for _, l := range Candidates(q.Firmware, q.Arch) { // signed with a key of the site's own
+		if q.Loaded.has(l.Name) && q.Loaded.isSigned(l.Name) {
+			return Way{Chain: ChainIPXE, Loader: l.Name}
+		}
+	}
+	return Way{}
+}
+
+// ipxePairs are iPXE's signed shims; ipxe-shim loads ipxe.efi, snponly-shim loads snponly.efi.
+func ipxePairs(a inventory.Arch) []pair {
+	switch a {
+	case inventory.X8664:
+		return []pair{{"snponly-shimx64.efi", "snponly.efi"}, {"ipxe-shimx64.efi", "ipxe.efi"}}
+	case inventory.ARM64:
+		return []pair{{"snponly-shimaa64.efi", "snponly.efi"}, {"ipxe-shimaa64.efi", "ipxe.efi"}}
+	}
+	return nil
+}
+
+// isTrusted reports whether one of the authorities signed, or signed for one who did.
+func isTrusted(signers []Signer, authorities []string) bool {
+	return slices.ContainsFunc(signers, func(s Signer) bool {
+		return slices.Contains(authorities, s.Name) || slices.Contains(authorities, s.Issuer)
+	})
+}
+
+// authorities are all that any shim for that architecture accepts, and what the site has put beside them.
+func authorities(l Loaded, a inventory.Arch) (all []string) {
+	for _, p := range shimPairs(a) {
+		all = append(all, l.trusts(p.shim)...)
+	}
+	if l.Trusts != nil {
+		all = append(all, l.Trusts(TrustedName)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// untrusted says why a machine with Secure Boot on would refuse a kernel; "" when it would not, or nobody knows.
+func untrusted(q Question, image string) (reason, hint string) {
+	all := authorities(q.Loaded, q.Arch)
+	if q.SecureBoot != SecureBootOn || !q.IsRead || isTrusted(q.Signers, all) {
+		return "", ""
+	}
+	who := "nobody signed the kernel of image " + image
+	if len(q.Signers) > 0 {
+		who = fmt.Sprintf("the kernel of image %s is signed by %q, whom no shim here trusts", image, q.Signers[0].Name)
+	}
+	hint = "use an image whose kernel is signed, or switch Secure Boot off in its firmware's setup"
+	if len(all) > 0 {
+		hint = "use an image whose kernel is signed by " + strings.Join(all, " or ") + ", or switch Secure Boot off in its firmware's setup"
+	}
+	return "Secure Boot is on, and " + who, hint
+}
+
+func archEnd(a inventory.Arch) string {
+	if a == inventory.ARM64 {
+		return "aa64.efi"
+	}
+	return "x64.efi"
+}
+
+func missingSigned(a inventory.Arch) string {
+	p := shimPairs(a)
+	if len(p) == 0 {
+		return "switch Secure Boot off in its firmware's setup"
+	}
+	hint := "put " + p[0].shim + " and " + p[0].second + " into a folder named with --loaders"
+	if a == inventory.X8664 {
+		hint = "install Debian's packages shim-signed and grub-efi-amd64-signed, or " + hint
+	}
+	return hint
+}
+
+// chainOf is the chain that a loader begins, as far as its name tells.
+func chainOf(loader string) Chain {
+	switch base := loader[strings.LastIndexByte(loader, '/')+1:]; {
+	case strings.Contains(base, "-shim"):
+		return ChainShimIPXE
+	case strings.HasPrefix(base, "shim"):
+		return ChainShimGRUB
+	case strings.HasPrefix(base, "grub"):
+		return ChainGRUB
+	}
+	return ChainIPXE
+}
+
+// shimFor is the shim that iPXE has check an image's kernel, "" for none.
+func shimFor(in ScriptInput, i *inventory.Image) string {
+	q := asked{c: in.Client, h: in.Host, p: in.Plan}.question(i)
+	for _, p := range shimPairs(q.Arch) {
+		if q.IsRead && isTrusted(q.Signers, q.Loaded.trusts(p.shim)) {
+			return p.shim
+		}
+	}
+	return ""
+}

@@ -1,0 +1,136 @@
+package dhcp6
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// pending is a reply that may go out once its leases are on disk; without a packet nothing is sent.
+type pending struct {
+	leases []inventory.Lease
+	isNew  bool // they were chosen by Assign: Commit or Abort ends that
+	send   func()
+	kind   kind
+}
+
+// commits writes leases in groups: while one group goes to disk, the next gathers.
+type commits struct {
+	cfg     *Config
+	metrics *Metrics
+
+	mu      sync.Mutex
+	waiting []pending
+	woken   chan struct{}
+
+	failedAt time.Time
+}
+
+const (
+	commitTimeout = 10 * time.Second
+	waitingAtMost = 4096
+	reportEvery   = 10 * time.Second
+)
+
+// add queues leases; it reports false when too many wait.
+func (c *commits) add(p pending) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) >= waitingAtMost {
+		return false
+	}
+	c.waiting = append(c.waiting, p)
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// serve writes groups until ctx is done; what was promised before that is written and answered first.
+func (c *commits) serve(ctx context.Context) error {
+	for {
+		isLast := false
+		select {
+		case <-c.woken:
+		case <-ctx.Done():
+			isLast = true
+		}
+		c.flush(ctx)
+		if isLast {
+			return nil
+		}
+	}
+}
+
+func (c *commits) flush(ctx context.Context) {
+	c.mu.Lock()
+	group := c.waiting
+	c.waiting = nil
+	c.mu.Unlock()
+	if len(group) == 0 {
+		return
+	}
+	var leases []inventory.Lease
+	for _, p := range group {
+		leases = append(leases, p.leases...)
+	}
+	err := c.save(ctx, leases)
+	for _, p := range group {
+		mine := err
+		if err != nil && len(group) > 1 { // one of them may be what the store refuses: it costs only itself
+			mine = c.save(ctx, p.leases)
+		}
+		c.report(mine, len(p.leases))
+		c.finish(p, mine)
+	}
+}
+
+func (c *commits) save(ctx context.Context, leases []inventory.Lease) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	start := c.cfg.Now()
+	err := c.cfg.Leases.Save(ctx, leases)
+	c.metrics.Commit.Observe(c.cfg.Now().Sub(start).Seconds())
+	return err
+}
+
+func (c *commits) finish(p pending, err error) {
+	isOurs := true
+	for _, l := range p.leases {
+		switch {
+		case !p.isNew:
+		case err != nil:
+			c.cfg.Book.Abort(l)
+		default:
+			isOurs = c.cfg.Book.Commit(l) && isOurs
+		}
+	}
+	switch {
+	case p.send == nil:
+	case err != nil:
+		c.metrics.result(p.kind, failed)
+	case !isOurs:
+		c.metrics.result(p.kind, ignored)
+	default:
+		p.send()
+		c.metrics.result(p.kind, answered)
+	}
+}
+
+// report tells of a store that fails, once per reportEvery, and of its recovery.
+func (c *commits) report(err error, n int) {
+	now := c.cfg.Now()
+	switch {
+	case err == nil && !c.failedAt.IsZero():
+		c.failedAt = time.Time{}
+		c.cfg.Log.Info("IPv6 leases can be stored again")
+		c.cfg.StoreState(nil)
+	case err != nil && now.Sub(c.failedAt) >= reportEvery:
+		c.failedAt = now
+		c.cfg.Log.Error("IPv6 leases not stored, machines get no reply", "leases", n, "err", err)
+		c.cfg.StoreState(err)
+	}
+}

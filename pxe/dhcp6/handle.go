@@ -1,0 +1,272 @@
+package dhcp6
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/lease6"
+)
+
+// exchange is a message on its way to an answer.
+type exchange struct {
+	arrival
+	message
+	ias    []association
+	client pxe.Client
+	holder lease6.Client // of each association in turn: its IAID is filled in
+	server netip.Addr    // our address as the client reaches it; invalid when we have none
+	answer answer
+}
+
+// handle decides on one packet.
+func (s *Server) handle(ctx context.Context, a arrival) {
+	m, err := parse(a.packet)
+	if err != nil {
+		s.Metrics.drop(dropBroken)
+		s.cfg.Log.Debug("dhcpv6 message not read", "iface", a.port.link.name, "addr", a.source.String(), "err", err)
+		return
+	}
+	x := &exchange{arrival: a, message: m}
+	if why := x.check(); why != "" {
+		s.Metrics.drop(why)
+		return
+	}
+	if !s.locate(x) {
+		s.Metrics.result(x.kind, ignored)
+		return
+	}
+	if id, ok := x.options.find(optServerID); ok && string(id) != string(s.cfg.DUID) {
+		if x.kind == request { // it took the answer of another server
+			s.cfg.Foreign(x.holder.Subnet, a.port.link.name, id)
+		}
+		s.Metrics.result(x.kind, ignored)
+		return
+	}
+	if x.isUnicast() && x.kind != inform {
+		x.answer.kind, x.answer.hasCode, x.answer.status, x.answer.text = reply, true, useMulticast, "send it to all servers"
+		s.respond(x, refused)
+		return
+	}
+	s.dispatch(ctx, x)
+}
+
+func (s *Server) dispatch(ctx context.Context, x *exchange) {
+	switch x.kind {
+	case solicit:
+		s.solicit(ctx, x)
+	case request, renew, rebind:
+		s.extend(ctx, x)
+	case confirm:
+		s.confirm(x)
+	case release:
+		s.release(ctx, x)
+	case decline:
+		s.decline(ctx, x)
+	case inform:
+		s.inform(ctx, x)
+	default: // another server's
+		s.Metrics.result(x.kind, ignored)
+	}
+}
+
+func (x *exchange) isRelayed() bool { return len(x.hops) > 0 }
+
+// isUnicast reports whether a client wrote to us alone, which we have told no one to do (RFC 8415 section 18.4).
+func (x *exchange) isUnicast() bool {
+	return !x.isRelayed() && x.local.IsValid() && !x.local.IsMulticast()
+}
+
+// check refuses what RFC 8415 section 16 wants dropped.
+func (x *exchange) check() dropReason {
+	id, hasID := x.options.find(optClientID)
+	if hasID && (len(id) < 3 || len(id) > maxClientID) {
+		return dropBroken
+	}
+	hasServer := x.options.has(optServerID)
+	switch x.kind {
+	case solicit, confirm, rebind:
+		if !hasID || hasServer {
+			return dropBroken
+		}
+		if x.isUnicast() {
+			return dropUnicast
+		}
+	case request, renew, release, decline:
+		if !hasID || !hasServer {
+			return dropBroken
+		}
+	case inform:
+		if x.options.has(optIANA) || x.options.has(optIATA) || x.options.has(optIAPD) {
+			return dropBroken
+		}
+	}
+	return ""
+}
+
+// locate finds the subnet and fills in who asks; ok is false when the message is not ours to answer.
+func (s *Server) locate(x *exchange) (ok bool) {
+	path := lease6.Path{Interface: x.port.link.name, Local: x.port.link.addrs}
+	peer := x.source.Addr().WithZone("")
+	var seen, circuit []byte
+	device := ""
+	for i := len(x.hops) - 1; i >= 0; i-- { // from the client on: the first that says it counts
+		h := &x.hops[i]
+		if i == len(x.hops)-1 {
+			peer, seen, circuit = h.peer, h.options.get(optClientLL), h.options.get(optInterfaceID)
+			device = relayName(h)
+		}
+		if !path.Link.IsValid() && !h.link.IsUnspecified() && !h.link.IsLinkLocalUnicast() {
+			path.Link = h.link
+		}
+	}
+	subnet, ok := s.cfg.Book.SubnetFor(path)
+	if !ok || subnet.Mode == inventory.ModeOff {
+		return false
+	}
+	x.ias = x.associations()
+	for _, o := range x.options {
+		if (o.code == optIATA || o.code == optIAPD) && len(x.answer.refused) < iasAtMost {
+			x.answer.refused = append(x.answer.refused, o)
+		}
+	}
+	x.answer.subnet = &subnet
+	if x.server = x.port.link.addressIn(subnet.CIDR); !x.local.IsMulticast() && slices.Contains(x.port.link.addrs, x.local) {
+		x.server = x.local
+	}
+	x.client = pxe.Classify6(x.packet6(peer, seen))
+	x.client.Subnet, x.client.Server = subnet.Name, x.server
+	x.holder = lease6.Client{
+		Subnet: subnet.Name, DUID: hex.EncodeToString(x.options.get(optClientID)), MAC: x.client.MAC, UUID: x.client.UUID,
+		Port: inventory.PortName(circuit, device), Hostname: hostname(x.options.get(optFQDN)), IsBoot: x.client.Stage != pxe.StageOS,
+	}
+	return true
+}
+
+// relayName is what a relay calls itself or the client's line: its remote id (RFC 4649) without the enterprise number,
+// else its address.
+func relayName(h *hop) string {
+	if b := h.options.get(optRemoteID); len(b) > 4 {
+		return inventory.PortText(b[4:])
+	}
+	return h.link.String()
+}
+
+// packet6 collects what tells who the client is.
+func (x *exchange) packet6(peer netip.Addr, seen []byte) pxe.Packet6 {
+	p := pxe.Packet6{DUID: x.options.get(optClientID), Peer: peer, Link79: seen, User15: texts(x.options.get(optUserClass))}
+	for _, o := range x.options {
+		if o.code == optVendorClass && len(o.data) > 4 && len(p.Class16) < 16 {
+			p.Class16 = append(p.Class16, texts(o.data[4:])...)
+		}
+	}
+	for archs := x.options.get(optArch); len(archs) >= 2 && len(p.Arch61) < 16; archs = archs[2:] {
+		p.Arch61 = append(p.Arch61, binary.BigEndian.Uint16(archs))
+	}
+	return p
+}
+
+// hostname reads the name of a client's FQDN option (RFC 4704 section 4): flags, then labels.
+func hostname(b []byte) string {
+	if len(b) < 3 || int(b[1]) == 0 || b[1] > 63 || len(b) < 2+int(b[1]) {
+		return ""
+	}
+	return inventory.Clean(string(b[2:2+int(b[1])]), 63)
+}
+
+// of returns who asks for one of its associations.
+func (x *exchange) of(a association) lease6.Client {
+	c := x.holder
+	c.IAID = a.iaid
+	return c
+}
+
+// isWelcome keeps a flood of machines that nobody has heard of from the addresses.
+func (s *Server) isWelcome(x *exchange) bool {
+	for _, a := range x.ias {
+		if s.cfg.Book.IsKnown(x.of(a)) {
+			return true
+		}
+	}
+	return s.strangers.AllowN(s.cfg.Now(), 1)
+}
+
+// boot asks what the machine boots. Without a MAC it cannot be told from others, and without an address of ours it
+// could not fetch anything.
+func (s *Server) boot(ctx context.Context, x *exchange, heard string) {
+	for _, b := range x.answer.bindings {
+		if b.addr.IsValid() {
+			x.client.Address = b.addr
+			break
+		}
+	}
+	if x.client.Stage == pxe.StageOS {
+		return
+	}
+	if x.client.MAC == "" || !x.server.IsValid() {
+		if s.warnings.AllowN(s.cfg.Now(), 1) {
+			s.cfg.Log.Warn("a machine boots over IPv6 and gets nothing to boot", "iface", x.port.link.name, "subnet", x.client.Subnet,
+				"duid", x.client.ClientID, "reason", unbootable(x))
+		}
+		return
+	}
+	x.answer.boot = s.cfg.Boots.Offer(ctx, x.client, pxe.BaseURL(x.server, s.cfg.BootPort))
+	s.note(ctx, x, heard, fmt.Sprintf("DHCPv6 %s on %s", x.kind, x.port.link.name))
+}
+
+func unbootable(x *exchange) string {
+	if x.client.MAC == "" {
+		return "nothing tells its MAC: neither its address nor its DUID nor a relay's option 79"
+	}
+	return "the interface has no IPv6 address in the subnet"
+}
+
+func (s *Server) note(ctx context.Context, x *exchange, kind, detail string) {
+	if x.client.MAC != "" && s.notes.AllowN(s.cfg.Now(), 1) {
+		s.cfg.Boots.Note(ctx, x.client, kind, detail)
+	}
+}
+
+// exhausted tells that a subnet is full, now and then.
+func (s *Server) exhausted(subnet string) {
+	now := s.cfg.Now()
+	s.mu.Lock()
+	isTold := now.Sub(s.toldFull[subnet]) < reportEvery
+	if !isTold {
+		s.toldFull[subnet] = now
+	}
+	s.mu.Unlock()
+	if !isTold {
+		s.cfg.Log.Warn("no IPv6 address left", "subnet", subnet)
+		s.cfg.Boots.Exhausted(subnet)
+	}
+}
+
+// respond sends the answer of an exchange, to the client or back through the relays (RFC 8415 section 18.3.10).
+func (s *Server) respond(x *exchange, what result) {
+	b := x.answer.encode(&x.message, s.cfg.DUID)
+	to := netip.AddrPortFrom(x.source.Addr(), clientPort)
+	if x.isRelayed() {
+		b = envelope(b, x.hops)
+		to = netip.AddrPortFrom(x.source.Addr(), serverPort)
+		if x.hops[0].options.has(optRelayPort) {
+			to = x.source // RFC 8357 section 5
+		}
+	}
+	if len(b) > maxReply+hopsAtMost*relayHeader*2 {
+		s.Metrics.SendErrors.Inc()
+		return
+	}
+	if err := x.port.send(b, to, x.local); err != nil {
+		s.Metrics.SendErrors.Inc()
+		s.cfg.Log.Debug("dhcpv6 reply not sent", "iface", x.port.link.name, "addr", to.String(), "err", err)
+	}
+	if what != "" {
+		s.Metrics.result(x.kind, what)
+	}
+}

@@ -1,0 +1,75 @@
+package dhcp6
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"net/netip"
+	"time"
+)
+
+// sourceLimit counts messages per sender in a second in fixed memory: two rows of counters, of which the smaller one is
+// believed. A flood of invented senders costs no memory.
+type sourceLimit struct {
+	perSecond uint16
+	seed      maphash.Seed
+	second    int64
+	rows      [2][1 << 12]uint16
+}
+
+func newSourceLimit(perSecond int) *sourceLimit {
+	return &sourceLimit{perSecond: uint16(min(perSecond, 1<<16-1)), seed: maphash.MakeSeed()}
+}
+
+// allow counts a message and reports whether its sender stays within the limit.
+func (l *sourceLimit) allow(key netip.Addr, now time.Time) bool {
+	if s := now.Unix(); s != l.second {
+		l.second = s
+		l.rows = [2][1 << 12]uint16{}
+	}
+	raw := key.As16()
+	h := maphash.Bytes(l.seed, raw[:])
+	a, b := &l.rows[0][h%(1<<12)], &l.rows[1][(h>>32)%(1<<12)]
+	if min(*a, *b) >= l.perSecond {
+		return false
+	}
+	for _, n := range []*uint16{a, b} {
+		if *n < 1<<16-1 {
+			*n++
+		}
+	}
+	return true
+}
+
+// sourceKey is whom a message counts against: the machine itself, also behind relays.
+func sourceKey(packet []byte, source netip.Addr) netip.Addr {
+	for range hopsAtMost {
+		if len(packet) < relayHeader || kind(packet[0]) != relayForw {
+			break
+		}
+		source = netip.AddrFrom16([16]byte(packet[18:34]))
+		inner := relayed(packet[relayHeader:])
+		if inner == nil {
+			break
+		}
+		packet = inner
+	}
+	return source
+}
+
+// relayed finds the message in a relay's envelope without looking at the rest of it.
+func relayed(b []byte) []byte {
+	for range optionsMost {
+		if len(b) < 4 {
+			return nil
+		}
+		n := int(binary.BigEndian.Uint16(b[2:]))
+		switch {
+		case len(b) < 4+n:
+			return nil
+		case binary.BigEndian.Uint16(b) == optRelayMsg:
+			return b[4 : 4+n]
+		}
+		b = b[4+n:]
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package dhcp6
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// binding is what an association is answered with.
+type binding struct {
+	iaid   uint32
+	addr   netip.Addr // invalid when it gets none
+	valid  time.Duration
+	stale  []netip.Addr // what it has to stop using
+	status status       // why it gets none
+	text   string
+}
+
+// answer is a reply before it is encoded.
+type answer struct {
+	kind     kind
+	isRapid  bool
+	bindings []binding
+	// refused are the associations of kinds that we never give: temporary addresses and prefixes.
+	refused []option
+	status  status // of the message as a whole
+	text    string
+	hasCode bool
+	pref    bool
+	boot    pxe.Reply
+	subnet  *inventory.Subnet
+}
+
+// encode writes a reply without envelopes; duid is ours.
+func (a *answer) encode(m *message, duid []byte) []byte {
+	b := append(make([]byte, 0, 512), byte(a.kind), m.xid[0], m.xid[1], m.xid[2])
+	if id, ok := m.options.find(optClientID); ok {
+		b = appendOption(b, optClientID, id)
+	}
+	b = appendOption(b, optServerID, duid)
+	if a.pref {
+		b = appendOption(b, optPreference, []byte{255}) // the client need not wait for others (RFC 8415 section 18.2.1)
+	}
+	if a.isRapid {
+		b = appendOption(b, optRapid)
+	}
+	if a.hasCode {
+		b = appendStatus(b, a.status, a.text)
+	}
+	for i := range a.bindings {
+		b = a.bindings[i].append(b)
+	}
+	b = a.appendRefused(b)
+	return a.appendConfig(b, m)
+}
+
+// append writes an IA_NA.
+func (n *binding) append(b []byte) []byte {
+	body := binary.BigEndian.AppendUint32(nil, n.iaid)
+	seconds := uint32(n.valid / time.Second)
+	if !n.addr.IsValid() {
+		seconds = 0
+	}
+	body = binary.BigEndian.AppendUint32(body, seconds/2)   // T1
+	body = binary.BigEndian.AppendUint32(body, seconds/5*4) // T2
+	if n.addr.IsValid() {
+		body = appendAddress(body, n.addr, seconds)
+	}
+	for _, s := range n.stale {
+		body = appendAddress(body, s, 0)
+	}
+	if n.status != success {
+		body = appendStatus(body, n.status, n.text)
+	}
+	return appendOption(b, optIANA, body)
+}
+
+func appendAddress(b []byte, a netip.Addr, seconds uint32) []byte {
+	raw := a.As16()
+	times := binary.BigEndian.AppendUint32(nil, seconds)
+	return appendOption(b, optIAAddr, raw[:], times, times)
+}
+
+// appendRefused says of temporary addresses and prefixes that there are none.
+func (a *answer) appendRefused(b []byte) []byte {
+	for _, o := range a.refused {
+		switch {
+		case o.code == optIATA && len(o.data) >= 4:
+			b = appendOption(b, optIATA, o.data[:4], appendStatus(nil, noAddrs, "no temporary addresses here"))
+		case o.code == optIAPD && len(o.data) >= 12:
+			b = appendOption(b, optIAPD, o.data[:4], make([]byte, 8), appendStatus(nil, noPrefixAvail, "no prefixes are delegated here"))
+		}
+	}
+	return b
+}
+
+// appendConfig adds what does not depend on the address. What to boot goes only to who can boot; the rest to who asks
+// for it (option 6), and to who asks for nothing.
+func (a *answer) appendConfig(b []byte, m *message) []byte {
+	asked := m.options.get(optORO)
+	wants := func(code uint16) bool {
+		for rest := asked; len(rest) >= 2; rest = rest[2:] {
+			if binary.BigEndian.Uint16(rest) == code {
+				return true
+			}
+		}
+		return len(asked) == 0
+	}
+	if a.subnet == nil {
+		return b
+	}
+	if len(a.subnet.DNS) > 0 && wants(optDNS) {
+		b = appendOption(b, optDNS, addresses(a.subnet.DNS))
+	}
+	if labels := domainLabels(a.subnet.Domain); labels != nil && wants(optDomains) {
+		b = appendOption(b, optDomains, labels)
+	}
+	if len(a.subnet.NTP) > 0 && wants(optNTP) {
+		var servers []byte
+		for _, s := range a.subnet.NTP {
+			raw := s.As16()
+			servers = appendOption(servers, 1, raw[:]) // NTP_SUBOPTION_SRV_ADDR
+		}
+		b = appendOption(b, optNTP, servers)
+	}
+	if url := pxe.BootURL(a.boot); url != "" {
+		b = appendOption(b, optBootURL, []byte(url))
+		if a.boot.Class == "HTTPClient" { // UEFI ignores the answer otherwise (UEFI section 24.7.3.2)
+			class := binary.BigEndian.AppendUint32(nil, enterprisePX)
+			class = binary.BigEndian.AppendUint16(class, uint16(len(a.boot.Class)))
+			b = appendOption(b, optVendorClass, class, []byte(a.boot.Class))
+		}
+	}
+	return b
+}
+
+func addresses(list []netip.Addr) (b []byte) {
+	for _, a := range list {
+		raw := a.As16()
+		b = append(b, raw[:]...)
+	}
+	return b
+}

@@ -1,0 +1,317 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/lease"
+	"slipway.dev/slipway/pxe/trace"
+)
+
+// decisionRules are about what was decided here: nothing on the wire is at fault.
+func decisionRules() []Rule {
+	return []Rule{
+		{"boot-refused", "what it should boot cannot be given to it", "do what the reason says; the machine asks again by itself", (*story).bootRefused},
+		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept NAME", (*story).notAccepted},
+		{"parked", "the host is parked by the loop breaker: it was booted too often without arriving", "find out why from its earlier boots, then: slipway host release NAME", (*story).parked},
+		{"sent-to-disk", "it was told to boot its own disk, and nothing is to be booted over the network", "install it (slipway host install NAME), or give it a profile that matches", (*story).sentToDisk},
+		{"no-architecture", "the machine does not say what architecture it is, so it gets no boot loader", "give its subnet or host a quirk that names a loader, or update its firmware", (*story).noArchitecture},
+		{"unknown-architecture", "there is no boot loader for this kind of machine", "let it boot from its own disk, or put a loader for it into a folder named with --loaders", (*story).unknownArchitecture},
+	}
+}
+
+func (s *story) bootRefused() finding {
+	if !s.Decision.IsTrap {
+		return finding{}
+	}
+	return finding{weight: certain, sentence: s.Decision.Reason, hint: s.Decision.Hint, evidence: said("decided: %s", s.Decision.Reason)}
+}
+
+func (s *story) notAccepted() finding {
+	if s.Host == nil || s.Host.State != inventory.Discovered || s.Decision.Boot == pxe.BootImage || s.Decision.Boot == pxe.BootAgent || s.Decision.IsTrap {
+		return finding{}
+	}
+	w := strong
+	if !s.hasAskedScript() { // it has not come so far that it could matter
+		w = possible
+	}
+	return finding{weight: w, hint: "accept it: slipway host accept " + s.Host.Name, evidence: said("%s is %s", s.Host.Name, s.Host.State)}
+}
+
+func (s *story) parked() finding {
+	if s.Decision.Boot != pxe.BootPark {
+		return finding{}
+	}
+	return finding{weight: certain, evidence: said("decided: %s", s.Decision.Reason)}
+}
+
+func (s *story) sentToDisk() finding {
+	if s.Decision.Boot != pxe.BootDisk && s.Decision.Boot != pxe.BootIgnore || s.Decision.IsTrap || s.Host == nil || s.Host.State == inventory.Discovered || len(s.boot) == 0 {
+		return finding{}
+	}
+	return finding{weight: possible, evidence: said("decided: %s: %s", s.Decision.Boot, s.Decision.Reason)}
+}
+
+func (s *story) noArchitecture() finding {
+	asked := filter(s.discovers, func(p trace.Packet) bool {
+		return p.DHCP.Client.Stage == pxe.StageFirmware && p.DHCP.Client.ArchCode < 0 && p.DHCP.Client.Arch == ""
+	})
+	if len(asked) == 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(asked...)}
+}
+
+func (s *story) unknownArchitecture() finding {
+	asked := filter(s.discovers, func(p trace.Packet) bool {
+		c := p.DHCP.Client
+		return c.Stage == pxe.StageFirmware && c.ArchCode >= 0 && (c.Firmware == "" || c.Arch == "")
+	})
+	if len(asked) == 0 || slices.ContainsFunc(s.offers, func(p trace.Packet) bool { return p.DHCP.File != "" }) {
+		return finding{}
+	}
+	return finding{weight: strong, sentence: fmt.Sprintf("there is no boot loader for this kind of machine (option 93 is %d)", asked[0].DHCP.Client.ArchCode), evidence: seen(asked...)}
+}
+
+// silenceRules are about machines of which nothing, or too little, is heard.
+func silenceRules() []Rule {
+	return []Rule{
+		{"no-packet", "nothing was heard of it since it was switched on", "see that network boot is on for this port and stands first in its boot order, that its link is up, that its switch port is in the VLAN of a served subnet, and that a relay forwards to this server if a router lies between", (*story).noPacket},
+		{"other-port", "it boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set NAME)", (*story).otherPort},
+		{"disk-first", "an operating system came up instead of a network boot", "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device", (*story).diskFirst},
+		{"only-ipv6", "its firmware boots over IPv6 only, and nobody answers its DHCPv6", "switch on PXE over IPv4 in its firmware, or serve an IPv6 subnet there", (*story).onlySix},
+		{"slow-port", "its first packets were lost: the switch port was not forwarding yet when the firmware asked", "set the switch port to edge (portfast), and LACP to fall back to single links; firmware gives up after a minute", (*story).slowPort},
+		{"packets-dropped", "this server dropped its packets unanswered", "slipway_dhcp_drops_total counts them by reason", (*story).packetsDropped},
+		{"packets-malformed", "its DHCP packets are broken, and were dropped", "update the firmware of its network card, or of the relay between", (*story).packetsMalformed},
+	}
+}
+
+// powerOnWithin is when firmware has asked for an address after it was switched on: large servers test themselves for
+// minutes.
+const powerOnWithin = 3 * time.Minute
+
+func (s *story) noPacket() finding {
+	if s.PowerOnAt.IsZero() || s.Now.Sub(s.PowerOnAt) < powerOnWithin || s.last.After(s.PowerOnAt) || len(s.OtherPorts) > 0 {
+		return finding{}
+	}
+	e := []Evidence{{At: s.PowerOnAt, Text: "switched on"}}
+	if !s.last.IsZero() {
+		e = append(e, Evidence{At: s.last, Text: "the last packet of it came before that"})
+	}
+	return finding{weight: strong, evidence: join(e)}
+}
+
+func (s *story) otherPort() finding {
+	later := slices.DeleteFunc(slices.Clone(s.OtherPorts), func(p Port) bool {
+		return p.LastAt.Before(s.PowerOnAt) || !s.last.IsZero() && !p.LastAt.After(s.last.Add(2*time.Second))
+	})
+	if len(later) == 0 || !s.WantsNetboot {
+		return finding{}
+	}
+	return finding{weight: likely, sentence: fmt.Sprintf("it boots from another of its network ports, %s", later[0].MAC), evidence: []Evidence{{At: later[0].LastAt, Text: "a packet of " + string(later[0].MAC)}}}
+}
+
+func (s *story) diskFirst() finding {
+	systems := since(s.systems, s.PowerOnAt)
+	if !s.WantsNetboot || len(systems) == 0 || len(since(s.discovers, s.PowerOnAt)) > 0 || len(s.gets) > 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(systems...)}
+}
+
+func (s *story) onlySix() finding {
+	if len(s.solicits) < 2 || len(s.sixAnswers) > 0 || len(s.discovers) > 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(s.solicits...)}
+}
+
+// slowPort knows from "secs" of the first packet that came (RFC 2131 section 2): EDK2 counts true seconds, iPXE does not.
+func (s *story) slowPort() finding {
+	if len(s.discovers) == 0 {
+		return finding{}
+	}
+	first := s.discovers[0]
+	if first.DHCP.Client.Stage != pxe.StageFirmware || first.DHCP.Secs < 4 || first.DHCP.Secs > 120 {
+		return finding{}
+	}
+	w := slow
+	if first.DHCP.Secs >= 12 || s.quiet(20*time.Second) {
+		w = likely
+	}
+	return finding{
+		weight: w, evidence: seen(first),
+		sentence: fmt.Sprintf("its first packets were lost: the first that came was sent %d s after the machine began to ask", first.DHCP.Secs),
+	}
+}
+
+const droppedText = "a packet was dropped: "
+
+// malformed are the drop reasons that are the packet's own fault.
+var malformed = []string{"short", "too-long", "op", "hardware", "hops", "cookie", "options", "type", "chaddr", "giaddr", "codec"}
+
+// overload are those that are ours.
+var overload = []string{"source-limit", "queue-full", "stale", "probe-full", "boot-full", "store-full"}
+
+func (s *story) dropped(isMalformed bool) finding {
+	n := map[string]int{}
+	var e []Evidence
+	for _, d := range s.Notes {
+		if slices.Contains(malformed, d.Reason) == isMalformed && (isMalformed || slices.Contains(overload, d.Reason)) {
+			n[d.Reason]++
+			e = append(e, Evidence{At: d.At, Text: droppedText + d.Reason})
+		}
+	}
+	if len(n) == 0 || len(s.acks) > 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: e}
+}
+
+func (s *story) packetsMalformed() finding { return s.dropped(true) }
+
+func (s *story) packetsDropped() finding {
+	f := s.dropped(false)
+	if f.weight == 0 {
+		return f
+	}
+	switch reason := f.evidence[len(f.evidence)-1].Text[len(droppedText):]; reason {
+	case "source-limit":
+		f.sentence, f.hint = "it sends more packets than one machine may, and they are dropped", "its firmware or a loop in the network repeats packets: look for a loop between switch ports"
+	case "store-full":
+		f.sentence, f.hint = "leases wait for the disk, so packets are dropped", "look at the disk of this server: slow, full, or failing"
+	default:
+		f.hint = "too many machines boot at once, or this server is too slow; they ask again: slipway_dhcp_drops_total counts reason " + reason
+	}
+	return f
+}
+
+// addressRules are about DISCOVERs that we do not answer.
+func addressRules() []Rule {
+	return []Rule{
+		{"no-subnet", "no subnet is known where it asks, so it gets no address", "add the subnet: slipway subnet create", (*story).noSubnet},
+		{"relay-unknown", "its relay's address is in no known subnet, so it gets no address", "add the subnet behind that relay: slipway subnet create", (*story).relayUnknown},
+		{"subnet-off", "its subnet's mode is off: nothing is answered there", "slipway subnet update SUBNET --mode full, reservations or proxy", (*story).subnetOff},
+		{"no-reservation", "its subnet serves reservations only, and it has none", "slipway reservation create, or the mode full or proxy", (*story).noReservation},
+		{"no-free-address", "its subnet has no free address left", "add a range: slipway range add SUBNET FIRST-LAST", (*story).noFreeAddress},
+		{"kept-for-known", "it gets no address because it is not known: what is left is kept for known machines", "add it as a host (slipway host create), or raise the limit for unknown machines of its subnet", (*story).keptForKnown},
+		{"reserved-taken", "the address that is reserved for it is still in use by another machine", "free the address, or reserve another: slipway reservation list", (*story).reservedTaken},
+		{"unanswered", "its DISCOVERs get no answer from here", "see its timeline and this server's log: slipway host events NAME", (*story).unanswered},
+		{"no-address-server", "nobody gives it an address: in proxy mode another DHCP server has to, and none answers", "start the other DHCP server, or set this subnet's mode to full", (*story).noAddressServer},
+		{"ack-missing", "it took our offer, and got no ACK: leases cannot be stored", "look at this server's log and disk: slipway doctor", (*story).ackMissing},
+		{"nak-repeats", "it asks for an address that it may not have, again and again", "delete its lease (slipway lease delete), or let its operating system forget the address", (*story).nakRepeats},
+		{"address-in-use", "it refused the address because another machine uses it", "find the other machine; the address is set aside for now", (*story).addressInUse},
+	}
+}
+
+// why returns the latest note of this boot with one of the reasons.
+func (s *story) why(reasons ...lease.Reason) (trace.Note, bool) {
+	for _, n := range slices.Backward(s.Notes) {
+		isOld := len(s.boot) > 0 && n.At.Before(s.boot[0].At.Add(-time.Second))
+		if !isOld && slices.Contains(reasons, lease.Reason(n.Reason)) {
+			return n, true
+		}
+	}
+	return trace.Note{}, false
+}
+
+// because is what rules find that know a reason of the lease book.
+func (s *story) because(reasons ...lease.Reason) finding {
+	n, ok := s.why(reasons...)
+	if !ok || len(s.acks) > 0 || len(s.offers) > 0 && s.offers[len(s.offers)-1].At.After(n.At) {
+		return finding{}
+	}
+	e := []Evidence{{At: n.At, Text: "not answered: " + n.Reason}}
+	return finding{weight: certain, evidence: join(seen(s.discovers...), e)}
+}
+
+func (s *story) relay() (trace.Packet, bool) {
+	i := slices.IndexFunc(s.discovers, func(p trace.Packet) bool { return p.DHCP.Relay.IsValid() })
+	if i < 0 {
+		return trace.Packet{}, false
+	}
+	return s.discovers[i], true
+}
+
+func (s *story) noSubnet() finding {
+	if _, isRelayed := s.relay(); isRelayed {
+		return finding{}
+	}
+	return s.because(lease.NoSubnet)
+}
+
+func (s *story) relayUnknown() finding {
+	p, isRelayed := s.relay()
+	if !isRelayed {
+		return finding{}
+	}
+	f := s.because(lease.NoSubnet)
+	f.sentence = fmt.Sprintf("its relay's address %s is in no known subnet, so it gets no address", p.DHCP.Relay)
+	return f
+}
+
+func (s *story) subnetOff() finding { return s.because(lease.IsOff) }
+
+func (s *story) noReservation() finding { return s.because(lease.NoReservation) }
+
+func (s *story) noFreeAddress() finding { return s.because(lease.Exhausted) }
+
+func (s *story) keptForKnown() finding { return s.because(lease.KeptForKnown, lease.PortFull) }
+
+func (s *story) reservedTaken() finding { return s.because(lease.ReservedTaken) }
+
+// unanswered is for what no other rule knows: nothing of ours came back, and nobody said why.
+func (s *story) unanswered() finding {
+	isAsked := len(s.discovers) >= 2 || len(s.discovers) == 1 && s.quiet(5*time.Second)
+	if !isAsked || len(s.offers) > 0 || len(s.acks) > 0 {
+		return finding{}
+	}
+	f := finding{weight: possible, evidence: seen(s.discovers...)}
+	for _, n := range slices.Backward(s.Notes) {
+		isTold := slices.Contains(malformed, n.Reason) || slices.Contains(overload, n.Reason) || slices.Contains(answeredElsewhere, lease.Reason(n.Reason))
+		if isTold {
+			return finding{}
+		}
+		f.weight, f.sentence = strong, "its DISCOVERs get no answer from here: "+n.Reason
+		f.evidence = append(f.evidence, Evidence{At: n.At, Text: "not answered: " + n.Reason})
+		break
+	}
+	return f
+}
+
+// answeredElsewhere are the reasons that have rules of their own.
+var answeredElsewhere = []lease.Reason{lease.NoSubnet, lease.IsOff, lease.NoReservation, lease.Exhausted, lease.KeptForKnown, lease.PortFull, lease.ReservedTaken}
+
+func (s *story) noAddressServer() finding {
+	hasAddress := func(p trace.Packet) bool { return p.DHCP.Yours.IsValid() }
+	if s.mode() != inventory.ModeProxy || len(s.discovers) < 2 && !s.quiet(10*time.Second) || len(s.offers) == 0 ||
+		slices.ContainsFunc(s.foreign, hasAddress) || slices.ContainsFunc(s.offers, hasAddress) || len(s.requests) > 0 || len(s.asks) > 0 {
+		return finding{}
+	}
+	return finding{weight: likely, evidence: join(seen(s.discovers...), seen(s.offers...))}
+}
+
+func (s *story) ackMissing() finding {
+	ours := filter(s.requests, func(p trace.Packet) bool { return s.isOurs(p.DHCP.Server) })
+	if len(ours) < 2 && !(len(ours) == 1 && s.quiet(5*time.Second)) || len(s.acks) > 0 || len(s.naks) > 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(ours...)}
+}
+
+func (s *story) nakRepeats() finding {
+	if len(s.naks) < 2 || len(s.acks) > 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(s.naks...)}
+}
+
+func (s *story) addressInUse() finding {
+	if len(s.declines) == 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(s.declines...)}
+}

@@ -1,0 +1,54 @@
+package diagnosis
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of docs/diagnosis.md")
+
+const (
+	tableBegin = "<!-- rules: written by go test ./pxe/diagnosis -run Documented -update -->\n"
+	tableEnd   = "<!-- end of rules -->"
+)
+
+// The documentation lists each rule, with the anchor that its findings name.
+func TestEachRuleIsDocumented(t *testing.T) {
+	var b strings.Builder
+	codes := map[string]bool{}
+	for _, r := range Rules() {
+		if codes[r.Code] {
+			t.Errorf("two rules are called %s", r.Code)
+		}
+		codes[r.Code] = true
+		b.WriteString("\n### " + r.Code + "\n\n" + sentence(r.Title) + "\n*" + sentence(r.Hint) + "*\n")
+	}
+	b.WriteString("\n")
+	name := filepath.Join("..", "..", "docs", "diagnosis.md")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, hasBegin := strings.Cut(string(text), tableBegin)
+	was, after, hasEnd := strings.Cut(rest, tableEnd)
+	if !hasBegin || !hasEnd {
+		t.Fatal("no marks of the table in " + name)
+	}
+	if was == b.String() {
+		return
+	}
+	if !*update {
+		t.Fatal("the table of docs/diagnosis.md is not that of the rules; rewrite it with: go test ./pxe/diagnosis -run Documented -update")
+	}
+	if err := os.WriteFile(name, []byte(before+tableBegin+b.String()+tableEnd+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sentence(s string) string {
+	s = strings.ToUpper(s[:1]) + s[1:]
+	return strings.TrimSuffix(s, ".") + "."
+}

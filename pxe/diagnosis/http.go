@@ -1,0 +1,222 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/trace"
+)
+
+// scriptRules are about boot loaders that do not come to their script.
+func scriptRules() []Rule {
+	return []Rule{
+		{"ipxe-no-address", "the boot loader runs, and does not take an address", "its switch port goes down when the loader takes the card over: set the port to edge (portfast); or the loader's driver is at fault: try the other loader with a quirk", (*story).ipxeNoAddress},
+		{"proxy-wait", "iPXE waits three seconds for a proxy before it takes its address", "the server that gives the address can send option 175.176 with value 1; this server does so in mode full", (*story).proxyWait},
+		{"no-router", "iPXE waits for an IPv6 router advertisement, and nobody sends one", "let this server advertise on its interface (it does unless --advertise=false), or a router of yours", (*story).noRouter},
+		{"no-script", "iPXE has its address and does not ask for its script", "the URL that it was given cannot be reached from its subnet; its screen says the error", (*story).noScript},
+		{"http-closed", "HTTP to this server is refused", "see that this server runs and that its boot port is the one in the URL (--boot-port)", (*story).httpClosed},
+		{"http-blocked", "HTTP to this server is not answered", "a firewall drops TCP to the boot port", (*story).httpBlocked},
+		{"http-one-way", "our answers over TCP do not reach it", "see the way back: a firewall that keeps state on one way only, or a second router", (*story).httpOneWay},
+	}
+}
+
+func (s *story) ipxeNoAddress() finding {
+	asked := filter(s.discovers, func(p trace.Packet) bool { return p.DHCP.Client.Stage == pxe.StageIPXE })
+	taken := slices.ContainsFunc(s.requests, func(p trace.Packet) bool { return p.DHCP.Client.Stage == pxe.StageIPXE })
+	if len(asked) < 3 || taken || len(s.reads) == 0 && len(s.gets) == 0 {
+		return finding{}
+	}
+	return finding{weight: likely, evidence: seen(asked...)}
+}
+
+func (s *story) proxyWait() finding {
+	for i, p := range s.boot {
+		if p.DHCP == nil || p.DHCP.IsReply || p.DHCP.Type != 1 || p.DHCP.Client.Stage != pxe.StageIPXE {
+			continue
+		}
+		offer := slices.IndexFunc(s.boot[i:], func(o trace.Packet) bool {
+			return o.DHCP != nil && o.DHCP.Type == 2 && o.DHCP.Yours.IsValid()
+		})
+		request := slices.IndexFunc(s.boot[i:], func(r trace.Packet) bool { return r.DHCP != nil && r.DHCP.Type == 3 && !r.DHCP.IsReply })
+		if offer < 0 || request < 0 || s.boot[i+offer].DHCP.HasNoProxy {
+			return finding{}
+		}
+		if took := s.boot[i+request].At.Sub(s.boot[i+offer].At); took > 2500*time.Millisecond {
+			return finding{weight: slow, evidence: seen(s.boot[i+offer], s.boot[i+request])}
+		}
+		return finding{}
+	}
+	return finding{}
+}
+
+func (s *story) noRouter() finding {
+	x := s.ipxe()
+	if len(x) == 0 || len(s.adverts) > 0 {
+		return finding{}
+	}
+	asked := since(s.routers, x[0].At.Add(-20*time.Second))
+	if len(asked) < 3 {
+		return finding{}
+	}
+	return finding{weight: slow, evidence: seen(asked...)}
+}
+
+func (s *story) noScript() finding {
+	p, ok := s.grant()
+	if !ok || s.stage != pxe.StageIPXE || !strings.Contains(p.DHCP.File, "://") || hasName(p.DHCP.File) && !p.DHCP.HasDNS ||
+		len(since(s.syns, p.At)) > 0 || len(since(s.gets, p.At)) > 0 || s.Now.Sub(p.At) < 40*time.Second {
+		return finding{}
+	}
+	return finding{weight: likely, evidence: seen(p)}
+}
+
+// toUs returns the segments that were sent to the boot door.
+func (s *story) toUs(packets []trace.Packet) []trace.Packet {
+	return filter(packets, func(p trace.Packet) bool { return s.isOurs(p.Dst.Addr()) })
+}
+
+func (s *story) fromUs(packets []trace.Packet) []trace.Packet {
+	return filter(packets, func(p trace.Packet) bool { return s.isOurs(p.Src.Addr()) })
+}
+
+func (s *story) httpClosed() finding {
+	refused := filter(s.fromUs(s.resets), func(r trace.Packet) bool {
+		return !slices.ContainsFunc(s.synAcks, func(a trace.Packet) bool { return a.Src == r.Src && a.Dst == r.Dst })
+	})
+	if len(refused) == 0 {
+		return finding{}
+	}
+	return finding{weight: certain, evidence: join(seen(s.toUs(s.syns)...), seen(refused...))}
+}
+
+func (s *story) httpBlocked() finding {
+	asked := s.toUs(s.syns)
+	if len(asked) < 2 || len(s.synAcks) > 0 || len(s.resets) > 0 || len(s.gets) > 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(asked...)}
+}
+
+func (s *story) httpOneWay() finding {
+	if len(s.toUs(s.syns)) < 2 || len(s.fromUs(s.synAcks)) < 2 || len(s.gets) > 0 || len(s.alerts) > 0 || s.isTLS() {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: join(seen(s.syns...), seen(s.synAcks...))}
+}
+
+func (s *story) isTLS() bool {
+	return slices.ContainsFunc(s.boot, func(p trace.Packet) bool { return p.TCP != nil && p.TCP.IsHello })
+}
+
+// httpRules are about what HTTP and TLS said.
+func httpRules() []Rule {
+	return []Rule{
+		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script NAME)", (*story).httpNotFound},
+		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events NAME", (*story).httpRefused},
+		{"http-busy", "it is told to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", (*story).httpBusy},
+		{"http-redirect", "it was redirected, which boot firmware does not follow", "whatever stands between (a proxy, a load balancer) must answer itself", (*story).httpRedirect},
+		{"http-old-version", "a request or answer over HTTP/1.0 stands between firmware and server; firmware needs HTTP/1.1", "take the proxy between out of the way, or let it speak HTTP/1.1", (*story).httpOldVersion},
+		{"head-only", "its firmware asked for the size of the loader, and did not fetch it", "its firmware does not take plain HTTP (it may want HTTPS), or has no memory for the file: switch HTTP connections on in its firmware", (*story).headOnly},
+		{"tls-untrusted", "it does not trust this server's certificate", "give the boot loader this server's CA (slipway tls show), or boot over HTTP", (*story).tlsUntrusted},
+		{"tls-clock", "it takes this server's certificate as expired", "set the clock of the machine or of this server", (*story).tlsClock},
+		{"tls-no-common", "it and this server have no TLS version or cipher in common", "iPXE takes RSA certificates and TLS 1.2 at most, older builds less: slipway doctor", (*story).tlsNoCommon},
+	}
+}
+
+// statusOf returns the answers with a status in a range, with the request before each.
+func (s *story) statusOf(from, to int) (e []Evidence, last trace.Packet) {
+	for _, p := range s.fromUs(s.answers) {
+		if p.TCP.Status < from || p.TCP.Status > to {
+			continue
+		}
+		for _, q := range slices.Backward(s.gets) {
+			if q.Src == p.Dst && !q.At.After(p.At) {
+				e = append(e, seen(q)...)
+				break
+			}
+		}
+		e, last = append(e, seen(p)...), p
+	}
+	return e, last
+}
+
+// lastStatus is the status of the last answer.
+func (s *story) lastStatus() int {
+	p := final(s.fromUs(s.answers))
+	if p.TCP == nil {
+		return 0
+	}
+	return p.TCP.Status
+}
+
+func (s *story) httpStatus(from, to, weight int) finding {
+	e, p := s.statusOf(from, to)
+	if p.TCP == nil {
+		return finding{}
+	}
+	if s.lastStatus() != p.TCP.Status { // it went on after that
+		weight = slow
+	}
+	return finding{weight: weight, evidence: e}
+}
+
+func (s *story) httpNotFound() finding { return s.httpStatus(404, 404, strong) }
+
+func (s *story) httpRefused() finding {
+	f := s.httpStatus(400, 403, strong)
+	if e, ok := s.event(inventory.EventConfigRefused); ok && f.weight > 0 {
+		f.evidence = append(f.evidence, told(e)...)
+	}
+	return f
+}
+
+func (s *story) httpBusy() finding {
+	e, p := s.statusOf(503, 503)
+	if len(e) < 4 || s.lastStatus() != 503 {
+		return finding{}
+	}
+	return finding{weight: likely, sentence: fmt.Sprintf("it is told to come back in %d s, again and again", p.TCP.RetryAfter), evidence: e}
+}
+
+func (s *story) httpRedirect() finding {
+	moved := filter(s.answers, func(p trace.Packet) bool { return p.TCP.Status >= 300 && p.TCP.Status < 400 && p.TCP.Status != 304 })
+	if len(moved) == 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(moved...)}
+}
+
+func (s *story) httpOldVersion() finding {
+	old := filter(slices.Concat(s.gets, s.answers), func(p trace.Packet) bool { return p.TCP.Version == "HTTP/1.0" })
+	if len(old) == 0 || !s.client.IsHTTP() {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(old...)}
+}
+
+func (s *story) headOnly() finding {
+	heads := filter(s.gets, func(p trace.Packet) bool { return p.TCP.Method == "HEAD" })
+	if len(heads) == 0 || slices.ContainsFunc(s.gets, func(p trace.Packet) bool { return p.TCP.Method == "GET" }) || !s.quiet(15*time.Second) || s.lastStatus() != 200 {
+		return finding{}
+	}
+	return finding{weight: likely, evidence: join(seen(heads...), seen(s.answers...))}
+}
+
+// alert returns the TLS alerts with one of the descriptions (RFC 5246 section 7.2).
+func (s *story) alert(codes ...uint8) finding {
+	bad := filter(s.alerts, func(p trace.Packet) bool { return slices.Contains(codes, p.TCP.Alert) })
+	if len(bad) == 0 {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(bad...)}
+}
+
+func (s *story) tlsUntrusted() finding { return s.alert(42, 43, 44, 46, 48) }
+
+func (s *story) tlsClock() finding { return s.alert(45) }
+
+func (s *story) tlsNoCommon() finding { return s.alert(40, 70, 71, 112) }

@@ -1,0 +1,263 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/trace"
+)
+
+// offerRules are about offers that machines do not take, and what another server does to them.
+func offerRules() []Rule {
+	return []Rule{
+		{"other-server-won", "another DHCP server was taken instead of this one", "stop the other server on this network, or let this one serve in proxy mode: slipway subnet update SUBNET --mode proxy", (*story).otherServerWon},
+		{"other-boot-server", "another server on this network offers boot files, too, and firmware may prefer its offer", "stop the boot options (or the proxy) of the other server", (*story).otherBootServer},
+		{"offer-without-control", "the offer says PXEClient (option 60) without discovery control (option 43.6): firmware throws its boot file away and asks port 4011 instead", "take option 60 out of the other server's answers, or add option 43 with 06 01 08 ff", (*story).offerWithoutControl},
+		{"proxy-ignored", "this firmware ignores offers of a proxy: it took the other server's address, and did not ask port 4011", "set the subnet's mode to full or reservations, or boot it over UEFI HTTP", (*story).proxyIgnored},
+		{"pxe-port-closed", "it asks port 4011, and nobody answers there", "let UDP 4011 to this server through every firewall; in proxy mode this server must be the one that it asks", (*story).pxePortClosed},
+		{"proxy-without-server", "the proxy's offer names no server (siaddr is 0), so iPXE does not use it and asks port 4011 in vain", "have the proxy name its own address as next server", (*story).proxyWithoutServer},
+		{"proxy-wait-off", "the other DHCP server sends iPXE option 175.176 (no proxy DHCP), which makes iPXE ignore our proxy offer", "take option 175.176 out of the other server's answers", (*story).proxyWaitOff},
+		{"httpclient-missing", "the offer to an HTTP boot client does not say HTTPClient (option 60), so the firmware ignores it", "have the server that gives the boot file send option 60 HTTPClient with it", (*story).httpClientMissing},
+		{"offer-too-long", "our answer is longer than the machine can take", "give the subnet fewer DNS servers and routes, or the host a shorter name", (*story).offerTooLong},
+		{"no-way-back", "our answers do not come back to it through its relay", "see that this server has a route to the relay's address, and that no firewall between drops UDP 67", (*story).noWayBack},
+		{"offer-lost", "our offers do not reach it, or it does not take them", "look for DHCP snooping on its switch port (trust the port of this server), and for a VLAN that differs between the two ways", (*story).offerLost},
+		{"two-ports", "two of its ports ask at the same time, and each is a boot of its own", "switch on network boot for one port only", (*story).twoPorts},
+		{"shared-identity", "another host says that it has the same UUID or serial", "set right which is which: slipway issue list", (*story).sharedIdentity},
+	}
+}
+
+func (s *story) otherServerWon() finding {
+	if s.mode() == inventory.ModeProxy || len(s.acks) > 0 {
+		return finding{}
+	}
+	theirs := filter(s.requests, func(p trace.Packet) bool { return p.DHCP.Server.IsValid() && !s.isOurs(p.DHCP.Server) })
+	if len(theirs) == 0 {
+		return finding{}
+	}
+	who := theirs[0].DHCP.Server
+	return finding{
+		weight: strong, sentence: fmt.Sprintf("it took the address of another DHCP server, %s, instead of ours", who),
+		hint:     fmt.Sprintf("stop the DHCP server %s on this network, or let this one serve in proxy mode: slipway subnet update %s --mode proxy", who, s.subnetName()),
+		evidence: join(seen(s.offers...), seen(s.foreign...), seen(theirs...)),
+	}
+}
+
+func (s *story) subnetName() string {
+	if s.Subnet == nil {
+		return "SUBNET"
+	}
+	return s.Subnet.Name
+}
+
+func (s *story) otherBootServer() finding {
+	theirs := filter(s.foreign, func(p trace.Packet) bool {
+		return p.DHCP.File != "" || p.DHCP.HasControl || p.DHCP.HasMenu || p.DHCP.Class != ""
+	})
+	if len(theirs) == 0 || s.hasAskedScript() {
+		return finding{}
+	}
+	w := likely
+	if slices.ContainsFunc(theirs, func(p trace.Packet) bool { return p.DHCP.HasControl || p.DHCP.HasMenu }) {
+		w = strong // EDK2 ranks them before a plain offer
+	}
+	return finding{weight: w, sentence: fmt.Sprintf("another server, %s, offers boot files, too, and firmware may prefer its offer", theirs[0].DHCP.Server), evidence: seen(theirs...)}
+}
+
+func (s *story) offerWithoutControl() finding {
+	bad := filter(slices.Concat(s.offers, s.foreign), func(p trace.Packet) bool {
+		m := p.DHCP
+		return m.Class == "PXEClient" && !m.HasControl && !m.HasMenu && m.Yours.IsValid()
+	})
+	if len(bad) == 0 || len(s.asks) == 0 || s.client.Stage == pxe.StageIPXE || len(s.reads) > 0 {
+		return finding{}
+	}
+	return finding{weight: certain, evidence: join(seen(bad...), seen(s.asks...))}
+}
+
+func (s *story) proxyIgnored() finding {
+	ours := filter(s.offers, func(p trace.Packet) bool { return p.DHCP.Class == "PXEClient" && !p.DHCP.Yours.IsValid() })
+	if len(ours) == 0 || len(s.asks) > 0 || len(s.reads) > 0 || len(s.gets) > 0 || len(s.requests) == 0 || !s.quiet(10*time.Second) || s.stage != pxe.StageFirmware {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: join(seen(ours...), seen(s.requests...), seen(s.otherAcks...))}
+}
+
+func (s *story) pxePortClosed() finding {
+	refused := filter(s.unreachable, func(p trace.Packet) bool { return p.ICMP.Dst.Port() == 4011 })
+	if len(s.asks) < 2 && len(refused) == 0 || len(s.told4011) > 0 || len(s.reads) > 0 {
+		return finding{}
+	}
+	w := likely
+	if len(refused) > 0 {
+		w = strong
+	}
+	return finding{weight: w, sentence: fmt.Sprintf("it asks port 4011 of %s, and nobody answers there", s.asks[0].Dst.Addr()), evidence: join(seen(s.asks...), seen(refused...))}
+}
+
+func (s *story) proxyWithoutServer() finding {
+	bad := filter(slices.Concat(s.offers, s.foreign), func(p trace.Packet) bool {
+		m := p.DHCP
+		return m.Class == "PXEClient" && !m.Yours.IsValid() && !m.Next.IsValid() && !m.HasMenu
+	})
+	if len(bad) == 0 || len(s.asks) < 2 || s.stage != pxe.StageIPXE || len(s.gets) > 0 {
+		return finding{}
+	}
+	return finding{weight: certain, evidence: join(seen(bad...), seen(s.asks...))}
+}
+
+func (s *story) proxyWaitOff() finding {
+	theirs := filter(s.foreign, func(p trace.Packet) bool { return p.DHCP.HasNoProxy })
+	if s.mode() != inventory.ModeProxy || len(theirs) == 0 || s.stage != pxe.StageIPXE || s.hasAskedScript() {
+		return finding{}
+	}
+	return finding{weight: certain, evidence: seen(theirs...)}
+}
+
+func (s *story) httpClientMissing() finding {
+	if !s.client.IsHTTP() || len(s.gets) > 0 || len(s.syns) > 0 {
+		return finding{}
+	}
+	bad := filter(slices.Concat(s.offers, s.foreign), func(p trace.Packet) bool { return p.DHCP.File != "" && p.DHCP.Class != "HTTPClient" })
+	good := slices.ContainsFunc(slices.Concat(s.offers, s.foreign), func(p trace.Packet) bool { return p.DHCP.File != "" && p.DHCP.Class == "HTTPClient" })
+	if len(bad) == 0 || good {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: seen(bad...)}
+}
+
+func (s *story) offerTooLong() finding {
+	limit := 576 // RFC 2131 section 2
+	for _, p := range s.discovers {
+		limit = max(limit, p.DHCP.MaxSize)
+	}
+	long := filter(s.offers, func(p trace.Packet) bool { return p.DHCP.Size > limit })
+	if len(long) == 0 || len(s.requests) > 0 || len(s.discovers) < 2 {
+		return finding{}
+	}
+	return finding{weight: strong, sentence: fmt.Sprintf("our answer has %d bytes, and the machine takes %d", long[0].DHCP.Size, limit), evidence: seen(long...)}
+}
+
+// isDeaf reports whether offers went out, and the machine goes on asking and takes nobody's.
+func (s *story) isDeaf() bool {
+	return len(s.offers) > 0 && len(s.requests) == 0 && len(s.asks) == 0 && len(s.discovers) >= 2 && s.discovers[len(s.discovers)-1].At.After(s.offers[0].At)
+}
+
+func (s *story) noWayBack() finding {
+	p, isRelayed := s.relay()
+	if !isRelayed || !s.isDeaf() {
+		return finding{}
+	}
+	lost := filter(s.unreachable, func(u trace.Packet) bool { return u.ICMP.Dst.Addr() == p.DHCP.Relay })
+	return finding{weight: strong, sentence: fmt.Sprintf("our answers do not come back to it through its relay %s", p.DHCP.Relay), evidence: join(seen(s.discovers...), seen(s.offers...), seen(lost...))}
+}
+
+func (s *story) offerLost() finding {
+	_, isRelayed := s.relay()
+	isProxyOnly := !slices.ContainsFunc(s.offers, func(p trace.Packet) bool { return p.DHCP.Yours.IsValid() })
+	if isRelayed || !s.isDeaf() || isProxyOnly {
+		return finding{}
+	}
+	return finding{weight: likely, evidence: join(seen(s.discovers...), seen(s.offers...))}
+}
+
+func (s *story) twoPorts() finding {
+	if len(s.discovers) == 0 {
+		return finding{}
+	}
+	from, to := s.discovers[0].At.Add(-10*time.Second), s.discovers[len(s.discovers)-1].At.Add(10*time.Second)
+	for _, p := range s.OtherPorts {
+		if p.LastAt.After(from) && p.LastAt.Before(to) {
+			return finding{weight: slow, evidence: join(seen(s.discovers[0]), []Evidence{{At: p.LastAt, Text: "a packet of its port " + string(p.MAC)}})}
+		}
+	}
+	return finding{}
+}
+
+func (s *story) sharedIdentity() finding {
+	i := slices.IndexFunc(s.Issues, func(i inventory.Issue) bool { return i.Type == inventory.IssueIdentityConflict })
+	if i < 0 {
+		return finding{}
+	}
+	return finding{weight: possible, sentence: s.Issues[i].Cause, hint: s.Issues[i].Hint, evidence: []Evidence{{At: s.Issues[i].OpenedAt, Text: s.Issues[i].Cause}}}
+}
+
+// fetchRules are about machines that have an address and do not ask for their boot file here.
+func fetchRules() []Rule {
+	return []Rule{
+		{"no-boot-file", "the answer that it took names no boot file", "see what it would boot and why: slipway host explain NAME; in proxy mode our offer came too late or not at all", (*story).noBootFile},
+		{"other-next-server", "it asks another server for its files, because that server's answer named itself as next server", "take next-server and filename out of the other DHCP server's answers; scripts must hold whole URLs", (*story).otherNextServer},
+		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", (*story).noFetch},
+		{"name-in-url", "the URL that it should boot holds a name, and it was given no DNS server", "use an address in the URL, or give the subnet a DNS server", (*story).nameInURL},
+		{"file-unknown", "it asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", (*story).fileUnknown},
+	}
+}
+
+func (s *story) noBootFile() finding {
+	p, ok := s.grant()
+	if !ok || p.DHCP.File != "" || len(s.asks) > 0 || len(s.reads) > 0 || len(s.gets) > 0 || !s.quiet(5*time.Second) || s.stage == "" || s.stage == pxe.StageOS {
+		return finding{}
+	}
+	if slices.ContainsFunc(s.offers, func(o trace.Packet) bool { return !o.DHCP.Yours.IsValid() }) {
+		return finding{} // a proxy offer of ours names one, if need be on port 4011
+	}
+	w := likely
+	if s.Decision.Boot == pxe.BootImage || s.Decision.Boot == pxe.BootAgent {
+		w = strong
+	}
+	return finding{weight: w, evidence: seen(p)}
+}
+
+func (s *story) otherNextServer() finding {
+	theirs := filter(s.boot, func(p trace.Packet) bool {
+		isAsk := p.TFTP != nil && p.TFTP.Op == trace.RRQ || p.TCP != nil && p.TCP.IsSYN && !p.TCP.IsACK && (p.Dst.Port() == 80 || int(p.Dst.Port()) == s.BootPort)
+		return isAsk && p.Dst.Addr().IsValid() && !s.isOurs(p.Dst.Addr()) && !s.isOurs(p.Src.Addr())
+	})
+	if len(theirs) == 0 {
+		return finding{}
+	}
+	return finding{weight: certain, sentence: fmt.Sprintf("it asks %s for its files, which is not this server", theirs[0].Dst.Addr()), evidence: join(seen(s.foreign...), seen(theirs...))}
+}
+
+func (s *story) noFetch() finding {
+	p, ok := s.grant()
+	if !ok || !s.isOurs(p.DHCP.Server) || p.DHCP.File == "" || len(since(s.asks, p.At)) > 0 || len(since(s.reads, p.At)) > 0 || len(since(s.syns, p.At)) > 0 || len(since(s.gets, p.At)) > 0 || s.Now.Sub(p.At) < 20*time.Second || s.stage != pxe.StageFirmware {
+		return finding{}
+	}
+	f := finding{weight: likely, evidence: seen(p)}
+	if p.DHCP.Next.IsValid() && !s.isOurs(p.DHCP.Next) {
+		f.weight, f.sentence = certain, fmt.Sprintf("it was told to fetch its boot file from %s, which is not this server", p.DHCP.Next)
+	}
+	return f
+}
+
+func (s *story) nameInURL() finding {
+	p, ok := s.grant()
+	if !ok || p.DHCP.HasDNS || len(s.syns) > 0 || !hasName(p.DHCP.File) {
+		return finding{}
+	}
+	return finding{weight: certain, evidence: seen(p)}
+}
+
+func (s *story) fileUnknown() finding {
+	refused := filter(s.tftp, func(p trace.Packet) bool {
+		return p.TFTP.Op == trace.Error && p.TFTP.Code == 1 && s.isOurs(p.Src.Addr())
+	})
+	if len(refused) == 0 || len(s.reads) == 0 {
+		return finding{}
+	}
+	i := slices.IndexFunc(s.reads, func(p trace.Packet) bool {
+		return p.Src == refused[0].Dst && p.TFTP.Name != pxe.AutoexecName
+	})
+	if i < 0 {
+		return finding{} // iPXE's question for autoexec.ipxe has its answer elsewhere
+	}
+	name := s.reads[i].TFTP.Name
+	f := finding{weight: strong, sentence: fmt.Sprintf("it asks for the file %s, which is not here", name), evidence: join(seen(s.reads[i]), seen(refused[0]))}
+	if pxe.IsLoader(name) {
+		f.hint = "the loader is missing: install Debian's package ipxe, or put " + name + " into a folder named with --loaders"
+	}
+	return f
+}

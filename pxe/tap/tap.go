@@ -1,0 +1,139 @@
+// Package tap owns the ear on the boot interfaces: it hears the packets of boots, those of other servers included, and
+// hands them to the record. The kernel sorts out what is no part of a boot; file contents never come here. It never sends
+// anything, and never answers anybody.
+package tap
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/mdlayher/packet"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/pxe/trace"
+)
+
+// Config is everything a Server needs.
+type Config struct {
+	Interfaces []string
+	Ports      []int // TCP ports of the boot door
+	Record     func(trace.Frame)
+	// PerSecond bounds the frames that are looked at; 0 means 4000. Beyond it the kernel drops them before they cost
+	// anything: a record with gaps is worth more than a late answer.
+	PerSecond int
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Server hears boots.
+type Server struct {
+	Metrics *Metrics
+	cfg     Config
+}
+
+// Metrics count what was heard.
+type Metrics struct {
+	Frames  prometheus.Counter
+	Dropped prometheus.Counter
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(c chan<- *prometheus.Desc) { m.Frames.Describe(c); m.Dropped.Describe(c) }
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(c chan<- prometheus.Metric) { m.Frames.Collect(c); m.Dropped.Collect(c) }
+
+const (
+	perSecond   = 4000
+	burst       = 256 // frames between two looks at the clock
+	bufferSize  = 2048
+	socketBytes = 2 << 20
+	retryEvery  = 2 * time.Second
+)
+
+// New returns a Server; nothing is opened before Serve.
+func New(cfg Config) *Server {
+	if cfg.PerSecond == 0 {
+		cfg.PerSecond = perSecond
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "slipway_tap_" + name, Help: help})
+	}
+	return &Server{cfg: cfg, Metrics: &Metrics{
+		Frames:  counter("frames_total", "Frames of boots that were heard for the record."),
+		Dropped: counter("drops_total", "Frames of boots that the record missed because there were too many."),
+	}}
+}
+
+// Serve hears until ctx is done. An interface that is missing or down is waited for.
+func (s *Server) Serve(ctx context.Context) error {
+	var g errgroup.Group
+	for _, name := range s.cfg.Interfaces {
+		g.Go(func() error {
+			last := ""
+			for ctx.Err() == nil {
+				err := s.hear(ctx, name)
+				if err != nil && ctx.Err() == nil && err.Error() != last { // the same reason is told once
+					last = err.Error()
+					s.cfg.Log.Warn("packets not recorded, trying again", "iface", name, "err", err)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(retryEvery):
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// hear records an interface until it fails or ctx is done.
+func (s *Server) hear(ctx context.Context, name string) error {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return fmt.Errorf("find interface %s: %w", name, err)
+	}
+	filter, err := Filter(s.cfg.Ports)
+	if err != nil {
+		return err
+	}
+	conn, err := packet.Listen(ifi, packet.Raw, unix.ETH_P_ALL, &packet.Config{Filter: filter})
+	if err != nil {
+		return fmt.Errorf("open packet socket on %s: %w", name, err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBytes) })
+	}
+	buf := make([]byte, bufferSize)
+	for from, n := s.cfg.Now(), 0; ; n++ {
+		size, _, err := conn.ReadFrom(buf)
+		if err != nil {
+			return err
+		}
+		at := s.cfg.Now()
+		s.Metrics.Frames.Inc()
+		s.cfg.Record(trace.Frame{At: at, Bytes: buf[:size], Len: size})
+		if n < burst {
+			continue
+		}
+		if st, err := conn.Stats(); err == nil {
+			s.Metrics.Dropped.Add(float64(st.Drops))
+		}
+		if early := time.Duration(n)*time.Second/time.Duration(s.cfg.PerSecond) - at.Sub(from); early > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(early):
+			}
+		}
+		from, n = s.cfg.Now(), 0
+	}
+}

@@ -1,0 +1,193 @@
+package trace
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Message is a DHCPv4 message.
+type Message struct {
+	Type    uint8 // option 53
+	IsReply bool
+	MAC     inventory.MAC // the machine's: chaddr
+	Xid     uint32
+	Secs    uint16
+	Relay   netip.Addr // giaddr; invalid when there is none
+	Yours   netip.Addr // yiaddr; invalid when 0
+	Next    netip.Addr // siaddr, else option 66 if that is an address; invalid when neither is there
+	Server  netip.Addr // option 54
+	File    string     // option 67, else the header's field
+	Class   string     // option 60
+	// HasControl says that option 43 holds the discovery control of PXE (6), or a boot menu (9).
+	HasControl, HasMenu bool
+	HasNoProxy          bool // option 175.176: iPXE need not wait for a proxy
+	HasDNS              bool
+	MaxSize             int // option 57; 0 when absent
+	Size                int // of the message
+	Client              pxe.Client
+}
+
+const (
+	offOptions = 240
+	cookie     = 0x63825363
+)
+
+// The options that are read.
+const (
+	optDNS, optOverload, optType, optServer, optMaxSize = 6, 52, 53, 54, 57
+	optClass, optClientID, optNext, optFile             = 60, 61, 66, 67
+	optVendor, optUser, optArch, optUUID, optIPXE       = 43, 77, 93, 97, 175
+)
+
+// parseMessage reads a DHCP message; nil when it is none.
+func parseMessage(b []byte) *Message {
+	if len(b) < offOptions || binary.BigEndian.Uint32(b[236:]) != cookie || b[0] != 1 && b[0] != 2 || b[2] != 6 {
+		return nil
+	}
+	m := &Message{
+		IsReply: b[0] == 2, MAC: macOf(b[28:34]), Xid: binary.BigEndian.Uint32(b[4:]), Secs: binary.BigEndian.Uint16(b[8:]),
+		Yours: address(b[16:20]), Next: address(b[20:24]), Relay: address(b[24:28]), Size: len(b),
+	}
+	o := map[byte][]byte{}
+	readOptions(b[offOptions:], o)
+	overload := byte(0)
+	if v := o[optOverload]; len(v) == 1 {
+		overload = v[0]
+	}
+	if overload&1 != 0 {
+		readOptions(b[108:236], o)
+	} else {
+		m.File = text(b[108:236])
+	}
+	if overload&2 != 0 {
+		readOptions(b[44:108], o)
+	}
+	m.take(o)
+	return m
+}
+
+func (m *Message) take(o map[byte][]byte) {
+	if v := o[optType]; len(v) == 1 {
+		m.Type = v[0]
+	}
+	m.Server = address(o[optServer])
+	if v := text(o[optFile]); v != "" {
+		m.File = v
+	}
+	if a, err := netip.ParseAddr(text(o[optNext])); err == nil && !m.Next.IsValid() {
+		m.Next = a
+	}
+	m.Class = inventory.Clean(text(o[optClass]), 64)
+	_, m.HasControl = suboption(o[optVendor], 6)
+	_, m.HasMenu = suboption(o[optVendor], 9)
+	if v, ok := suboption(o[optIPXE], 176); ok {
+		m.HasNoProxy = len(v) == 1 && v[0] != 0
+	}
+	m.HasDNS = len(o[optDNS]) >= 4
+	if v := o[optMaxSize]; len(v) == 2 {
+		m.MaxSize = int(binary.BigEndian.Uint16(v))
+	}
+	if m.IsReply {
+		return
+	}
+	p := pxe.Packet{
+		Type: pxe.PacketType(m.Type), MAC: m.MAC, Xid: m.Xid, Secs: m.Secs, Class60: text(o[optClass]), UUID97: o[optUUID],
+		UserClass77: o[optUser], IPXE175: o[optIPXE], ClientID61: o[optClientID],
+	}
+	for v := o[optArch]; len(v) >= 2; v = v[2:] {
+		p.Arch93 = append(p.Arch93, binary.BigEndian.Uint16(v))
+	}
+	m.Client = pxe.Classify(p)
+}
+
+// readOptions adds options to o; those that come in parts are joined (RFC 3396). It stops at the first that does not fit.
+func readOptions(b []byte, o map[byte][]byte) {
+	for len(b) > 0 && b[0] != 255 {
+		if b[0] == 0 {
+			b = b[1:]
+			continue
+		}
+		if len(b) < 2 || len(b) < 2+int(b[1]) {
+			return
+		}
+		v := b[2 : 2+int(b[1])]
+		if was, ok := o[b[0]]; ok {
+			v = append(was[:len(was):len(was)], v...)
+		}
+		o[b[0]] = v
+		b = b[2+int(b[1]):]
+	}
+}
+
+// suboption finds an option within an option.
+func suboption(b []byte, code byte) ([]byte, bool) {
+	for len(b) >= 2 && b[0] != 255 {
+		if b[0] == 0 {
+			b = b[1:]
+			continue
+		}
+		n := 2 + int(b[1])
+		if len(b) < n {
+			return nil, false
+		}
+		if b[0] == code {
+			return b[2:n], true
+		}
+		b = b[n:]
+	}
+	return nil, false
+}
+
+// address returns the first address in an option; invalid when there is none, or it is 0.
+func address(b []byte) netip.Addr {
+	if len(b) < 4 {
+		return netip.Addr{}
+	}
+	a := netip.AddrFrom4([4]byte(b[:4]))
+	if a.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return a
+}
+
+// text is a text that may end with NUL.
+func text(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return inventory.Clean(s, 255)
+}
+
+// MessageSix is a DHCPv6 message.
+type MessageSix struct {
+	Type   uint8
+	IsBoot bool // it asks for a boot file: it says its architecture (RFC 5970 section 3.3)
+	HasURL bool // it names a boot file
+}
+
+// FromServer reports whether a server sent it.
+func (m *MessageSix) FromServer() bool {
+	return m.Type == 2 || m.Type == 7 || m.Type == 10 || m.Type == 13
+}
+
+func parseSix(b []byte) *MessageSix {
+	if len(b) < 4 || sixNames[b[0]] == "" {
+		return nil
+	}
+	m := &MessageSix{Type: b[0]}
+	if b[0] == 12 || b[0] == 13 {
+		return m
+	}
+	for b = b[4:]; len(b) >= 4; {
+		code, n := binary.BigEndian.Uint16(b), int(binary.BigEndian.Uint16(b[2:]))
+		m.IsBoot = m.IsBoot || code == 61
+		m.HasURL = m.HasURL || code == 59
+		if len(b) < 4+n {
+			break
+		}
+		b = b[4+n:]
+	}
+	return m
+}

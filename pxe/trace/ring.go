@@ -1,0 +1,264 @@
+package trace
+
+import (
+	"container/list"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Ring keeps the last frames of each machine in bounded memory: those of known machines in one part, those of recent
+// strangers in a smaller one, so that a flood of invented MACs costs no known machine its record. Its methods may be
+// called from many goroutines.
+type Ring struct {
+	mu        sync.Mutex
+	knows     func(inventory.MAC) bool
+	isOurs    func(netip.Addr) bool
+	known     shelf
+	strangers shelf
+	byAddr    map[netip.Addr]inventory.MAC
+}
+
+// Config is everything a Ring needs.
+type Config struct {
+	Knows func(inventory.MAC) bool // whether a MAC belongs to a host; nil: none does
+	// IsOurs reports whether an address is one of this server.
+	IsOurs func(netip.Addr) bool
+	// MaxBytes bounds the memory for known machines; 0 means 24 MiB. Strangers have a third of it beside.
+	MaxBytes int
+	// PerMachine bounds the frames of one machine; 0 means 400. The first of a boot are kept as long as the last.
+	PerMachine int
+}
+
+const (
+	maxBytes   = 24 << 20 // over 1,000 boots
+	perMachine = 400
+	perFrame   = 64 // what a frame costs beside its bytes
+	perTrack   = 512
+	maxAddrs   = 100_000
+)
+
+// shelf is a set of tracks with one budget; the longest silent makes room.
+type shelf struct {
+	tracks map[inventory.MAC]*list.Element
+	order  *list.List // of *track, the latest active first
+	bytes  int
+	limit  int
+	per    int
+}
+
+// track is the record of one machine.
+type track struct {
+	mac    inventory.MAC
+	frames []Frame
+	notes  []Note
+	bytes  int
+}
+
+// NewRing returns an empty Ring.
+func NewRing(cfg Config) *Ring {
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = maxBytes
+	}
+	if cfg.PerMachine == 0 {
+		cfg.PerMachine = perMachine
+	}
+	if cfg.Knows == nil {
+		cfg.Knows = func(inventory.MAC) bool { return false }
+	}
+	return &Ring{
+		knows: cfg.Knows, isOurs: cfg.IsOurs, known: newShelf(cfg.MaxBytes, cfg.PerMachine), strangers: newShelf(cfg.MaxBytes/3, cfg.PerMachine),
+		byAddr: map[netip.Addr]inventory.MAC{},
+	}
+}
+
+func newShelf(limit, per int) shelf {
+	return shelf{tracks: map[inventory.MAC]*list.Element{}, order: list.New(), limit: limit, per: per}
+}
+
+// Add keeps a frame with the machine that it is about; a frame about none is dropped. It keeps none of the bytes, and may
+// change them.
+func (r *Ring) Add(f Frame) {
+	p := Decode(f)
+	if p.Kind == Unknown {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	mac, ok := r.whose(&p)
+	if !ok {
+		return
+	}
+	f.Bytes = slices.Clone(scrub(f, &p).Bytes)
+	if !r.knows(mac) {
+		r.strangers.add(mac, f)
+		return
+	}
+	if t := r.strangers.take(mac); t != nil { // it has become a host
+		for _, was := range t.frames {
+			r.known.add(mac, was)
+		}
+		now := r.known.track(mac)
+		now.notes = append(now.notes, t.notes...)
+	}
+	r.known.add(mac, f)
+}
+
+// whose finds the machine that a packet is about, and learns addresses from DHCP.
+func (r *Ring) whose(p *Packet) (inventory.MAC, bool) {
+	switch {
+	case p.Kind == DHCPv4:
+		if m := p.DHCP; m.IsReply && m.Type == 5 && m.Yours.IsValid() {
+			if len(r.byAddr) >= maxAddrs {
+				clear(r.byAddr)
+			}
+			r.byAddr[m.Yours] = m.MAC
+		}
+		return p.DHCP.MAC, true
+	case p.Kind == ICMP:
+		for _, a := range []netip.Addr{p.ICMP.Src.Addr(), p.ICMP.Dst.Addr()} {
+			if mac, ok := r.byAddr[a]; ok {
+				return mac, true
+			}
+		}
+		return "", false
+	}
+	for _, a := range []netip.Addr{p.Src.Addr(), p.Dst.Addr()} {
+		if mac, ok := r.byAddr[a]; ok {
+			return mac, true
+		}
+	}
+	switch {
+	case p.Kind == Router && p.Router.IsAdvert && isGroup(p.To):
+		return "", false // to everybody
+	case r.isOurs != nil && r.isOurs(p.Dst.Addr()), isGroup(p.To):
+		return p.From, true
+	case r.isOurs != nil && r.isOurs(p.Src.Addr()):
+		return p.To, true
+	}
+	return p.From, p.Kind == DHCPv6 || p.Kind == Router
+}
+
+// isGroup reports whether a MAC is a broadcast or multicast address.
+func isGroup(m inventory.MAC) bool { return len(m) > 1 && slices.Contains([]byte("13579bdf"), m[1]) }
+
+// Frames returns what is kept of a machine, oldest first. The caller must not change the bytes.
+func (r *Ring) Frames(mac inventory.MAC) []Frame {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range []*shelf{&r.known, &r.strangers} {
+		if e := s.tracks[mac]; e != nil {
+			return slices.Clone(e.Value.(*track).frames)
+		}
+	}
+	return nil
+}
+
+// Packets returns what is kept of a machine since a time, oldest first.
+func (r *Ring) Packets(mac inventory.MAC, since time.Time) []Packet {
+	var out []Packet
+	for _, f := range r.Frames(mac) {
+		if !f.At.Before(since) {
+			out = append(out, Decode(f))
+		}
+	}
+	return out
+}
+
+// Bytes returns how much memory the record takes, about.
+func (r *Ring) Bytes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known.bytes + r.strangers.bytes
+}
+
+func (s *shelf) add(mac inventory.MAC, f Frame) {
+	t := s.track(mac)
+	t.frames = append(t.frames, f)
+	s.grow(t, len(f.Bytes)+perFrame)
+	for len(t.frames) > s.per {
+		s.grow(t, -len(t.frames[0].Bytes)-perFrame)
+		t.frames = slices.Delete(t.frames, 0, 1)
+	}
+	s.trim()
+}
+
+// track finds or begins the record of a machine, as the latest active one.
+func (s *shelf) track(mac inventory.MAC) *track {
+	e := s.tracks[mac]
+	if e == nil {
+		e = s.order.PushFront(&track{mac: mac, bytes: perTrack})
+		s.tracks[mac] = e
+		s.bytes += perTrack
+	}
+	s.order.MoveToFront(e)
+	return e.Value.(*track)
+}
+
+// trim makes room: the longest silent go.
+func (s *shelf) trim() {
+	for s.bytes > s.limit && s.order.Len() > 1 {
+		s.drop(s.order.Back())
+	}
+}
+
+func (s *shelf) grow(t *track, n int) { t.bytes, s.bytes = t.bytes+n, s.bytes+n }
+
+func (s *shelf) drop(e *list.Element) {
+	t := s.order.Remove(e).(*track)
+	delete(s.tracks, t.mac)
+	s.bytes -= t.bytes
+}
+
+// take removes and returns a track, nil when there is none.
+func (s *shelf) take(mac inventory.MAC) *track {
+	e := s.tracks[mac]
+	if e == nil {
+		return nil
+	}
+	s.drop(e)
+	return e.Value.(*track)
+}
+
+// Note is why a packet of a machine got no answer from us.
+type Note struct {
+	At     time.Time
+	Subnet string // "" when it is not known
+	Reason string // a lease.Reason, or the label of a drop counter
+}
+
+// notesKept is how many notes of one machine are kept.
+const notesKept = 16
+
+// Tell keeps a note with its machine.
+func (r *Ring) Tell(mac inventory.MAC, n Note) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.strangers
+	if r.knows(mac) {
+		s = &r.known
+	}
+	t := s.track(mac)
+	if len(t.notes) == notesKept {
+		t.notes = slices.Delete(t.notes, 0, 1)
+	} else {
+		s.grow(t, perFrame)
+	}
+	t.notes = append(t.notes, n)
+	s.trim()
+}
+
+// Notes returns the notes of a machine, oldest first.
+func (r *Ring) Notes(mac inventory.MAC) []Note {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range []*shelf{&r.known, &r.strangers} {
+		if e := s.tracks[mac]; e != nil {
+			return slices.Clone(e.Value.(*track).notes)
+		}
+	}
+	return nil
+}

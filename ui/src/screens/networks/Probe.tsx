@@ -1,0 +1,122 @@
+import { Button, Label } from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { api, must } from '../../api/client'
+import { Command } from '../../parts/Command'
+import { shell } from '../../parts/cli'
+import { Failure, Loaded } from '../../parts/Failure'
+import { When } from '../../parts/When'
+import { useNot } from './Networks'
+
+interface Line {
+  kind: string
+  leadsTo: 'us' | 'elsewhere' | 'nowhere'
+  detail: string
+  hint?: string
+}
+
+interface Server {
+  interface: string
+  server: string
+  mac?: string
+  isHeard: boolean
+  isProxy: boolean
+  lastAt: string
+}
+
+const kinds: Record<string, string> = {
+  bios: 'BIOS',
+  uefi: 'UEFI',
+  'uefi-http': 'UEFI HTTP Boot',
+  'uefi-arm64': 'UEFI, 64-bit ARM',
+  ipxe: 'iPXE',
+}
+
+const ends = { us: ['green', 'to us'], elsewhere: ['red', 'elsewhere'], nowhere: ['orange', 'nowhere'] } as const
+
+type Call = (path: string) => Promise<{ data?: unknown }>
+
+// Probe shows the other DHCP servers of a subnet, and asks them where they lead each kind of machine.
+export function Probe({ subnet }: { subnet: string }) {
+  const not = useNot()
+  const at = `/api/v1/subnets/${encodeURIComponent(subnet)}`
+  const servers = useQuery({
+    queryKey: ['subnets', subnet, '/foreign-servers'],
+    queryFn: async () => (await must((api.GET as Call)(`${at}/foreign-servers`))) as { items: Server[] },
+  })
+  const ask = useMutation({
+    mutationFn: async () => (await must((api.POST as Call)(`${at}/probe`))) as { items: Line[] },
+    onSettled: () => servers.refetch(),
+  })
+  return (
+    <>
+      <Loaded query={servers}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <p>No other DHCP server was noticed here in the last hour.</p>
+          ) : (
+            <Table aria-label="Other DHCP servers" variant="compact">
+              <Thead>
+                <Tr>
+                  <Th>Server</Th>
+                  <Th>MAC</Th>
+                  <Th>Interface</Th>
+                  <Th>Noticed by</Th>
+                  <Th>Last</Th>
+                </Tr>
+              </Thead>
+              <Tbody>
+                {items.map((s) => (
+                  <Tr key={`${s.interface} ${s.server} ${s.isHeard}`}>
+                    <Td dataLabel="Server">{s.server}</Td>
+                    <Td dataLabel="MAC">{s.mac ?? ''}</Td>
+                    <Td dataLabel="Interface">{s.interface}</Td>
+                    <Td dataLabel="Noticed by">{s.isHeard ? 'its own answer' : 'what a machine said'}</Td>
+                    <Td dataLabel="Last">
+                      <When at={s.lastAt} />
+                    </Td>
+                  </Tr>
+                ))}
+              </Tbody>
+            </Table>
+          )
+        }
+      </Loaded>
+      <Button
+        variant="secondary"
+        isLoading={ask.isPending}
+        isDisabled={ask.isPending || !!not}
+        onClick={() => ask.mutate()}
+      >
+        Ask where machines are led
+      </Button>
+      {ask.isError && <Failure error={ask.error} />}
+      {ask.data && (
+        <Table aria-label="Where machines are led" variant="compact">
+          <Thead>
+            <Tr>
+              <Th>Machines</Th>
+              <Th>Led</Th>
+              <Th>Why</Th>
+            </Tr>
+          </Thead>
+          <Tbody>
+            {ask.data.items.map((l) => (
+              <Tr key={l.kind}>
+                <Td dataLabel="Machines">{kinds[l.kind] ?? l.kind}</Td>
+                <Td dataLabel="Led">
+                  <Label color={ends[l.leadsTo][0]}>{ends[l.leadsTo][1]}</Label>
+                </Td>
+                <Td dataLabel="Why">
+                  {l.detail}
+                  {l.hint && <div>→ {l.hint}</div>}
+                </Td>
+              </Tr>
+            ))}
+          </Tbody>
+        </Table>
+      )}
+      <Command cli={`slipway subnet probe ${shell(subnet)}`} />
+    </>
+  )
+}

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// addBeside registers what is asked about networks that have other DHCP servers.
+func (s *Server) addBeside() {
+	register(s, operation{
+		method: http.MethodGet, path: "/subnets/{name}/foreign-servers", id: "list-foreign-servers", scope: ofNobody, tag: "subnets",
+		errors: []int{http.StatusNotFound}, summary: "List the other DHCP servers that were noticed on a subnet in the last hour",
+		about: "A server that was heard is there. One that only a machine named need not be.",
+	}, s.listForeign)
+	register(s, operation{
+		method: http.MethodPost, path: "/subnets/{name}/probe", id: "probe-subnet", needs: inventory.Operator, scope: ofNobody, tag: "subnets",
+		errors: []int{http.StatusNotFound, http.StatusConflict}, summary: "Ask the DHCP servers of a subnet what they tell machines that boot from the network",
+		about: "It asks as BIOS, UEFI, UEFI HTTP Boot, ARM and iPXE would, takes no address, and says where each kind is led. It takes three seconds.",
+	}, s.probe)
+}
+
+func modeWords() (words []string) {
+	for _, m := range inventory.SubnetModes() {
+		words = append(words, string(m))
+	}
+	return words
+}
+
+func (s *Server) findSubnet(ctx context.Context, name string) (n inventory.Subnet, err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		n, err = tx.FindSubnet(name)
+		return err
+	})
+	return n, err
+}
+
+func (s *Server) listForeign(ctx context.Context, in *nameInput) (*listed[pxe.ForeignServer], error) {
+	n, err := s.findSubnet(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	var all []pxe.ForeignServer
+	if s.cfg.ForeignServers != nil {
+		all = s.cfg.ForeignServers(n.Name)
+	}
+	return pageOf(all, len(all), func(f pxe.ForeignServer) string { return f.Server.String() }), nil
+}
+
+type probeInput struct {
+	NameRef
+	Server string `query:"server" maxLength:"64" doc:"Ask this DHCP server alone, as a relay agent does; for networks that are reached by relay only" example:"10.9.0.2"`
+}
+
+func (s *Server) probe(ctx context.Context, in *probeInput) (*listed[pxe.ProbeLine], error) {
+	var server netip.Addr
+	if in.Server != "" {
+		var err error
+		if server, err = netip.ParseAddr(in.Server); err != nil || !server.Is4() {
+			return nil, inventory.Errorf(inventory.Invalid, "%q is not an IPv4 address", inventory.Clean(in.Server, 64)).At("server")
+		}
+	}
+	n, err := s.findSubnet(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if s.cfg.Probe == nil {
+		return nil, inventory.Errorf(inventory.Conflict, "this server answers no DHCP")
+	}
+	lines, err := s.cfg.Probe(ctx, n, server)
+	return pageOf(lines, len(lines), func(l pxe.ProbeLine) string { return l.Kind }), err
+}

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Diagnosis is why a machine does not boot.
+type Diagnosis struct {
+	Host    string              `json:"host,omitempty"`
+	MAC     inventory.MAC       `json:"mac"`
+	Session inventory.SessionID `json:"session,omitempty"`
+	Step    string              `json:"step,omitempty"`
+	Expects string              `json:"expects,omitempty"`
+	By      time.Time           `json:"by,omitzero"`
+	IsLate  bool                `json:"isLate"`
+	Causes  []Cause             `json:"causes"` // the likeliest first; none when nothing is wrong
+	Packets []PacketLine        `json:"packets"`
+}
+
+// Cause is what may have stopped a boot.
+type Cause struct {
+	Code     string     `json:"code"`
+	Rank     int        `json:"rank"`
+	Sentence string     `json:"sentence"`
+	Hint     string     `json:"hint"`
+	Doc      string     `json:"doc"`
+	Evidence []Evidence `json:"evidence"`
+	Weight   int        `json:"weight"`
+}
+
+// Evidence is something that was seen.
+type Evidence struct {
+	At   time.Time `json:"at,omitzero"`
+	Text string    `json:"text"`
+}
+
+// PacketLine is a packet in one line.
+type PacketLine struct {
+	At       time.Time `json:"at"`
+	IsOurs   bool      `json:"isOurs"`
+	Protocol string    `json:"protocol"`
+	Summary  string    `json:"summary"`
+}
+
+// Diagnose says why a host does not boot. mac names one of its ports; "" takes the one that was heard last.
+func (h Hosts) Diagnose(ctx context.Context, host string, mac inventory.MAC) (d Diagnosis, err error) {
+	return d, h.c.call(ctx, http.MethodGet, h.at(host)+"/diagnosis", ofPort(mac), nil, &d)
+}
+
+// Packets writes the latest packets of a host's boots to w, as a capture file.
+func (h Hosts) Packets(ctx context.Context, host string, mac inventory.MAC, w io.Writer) error {
+	return h.c.copy(ctx, h.at(host)+"/packets", ofPort(mac), w)
+}
+
+// DiagnoseStranger says why a machine that is not listed does not boot.
+func (c *Client) DiagnoseStranger(ctx context.Context, mac inventory.MAC) (d Diagnosis, err error) {
+	return d, c.call(ctx, http.MethodGet, "strangers/"+url.PathEscape(string(mac))+"/diagnosis", nil, nil, &d)
+}
+
+// StrangerPackets writes the latest packets of a machine that is not listed to w, as a capture file.
+func (c *Client) StrangerPackets(ctx context.Context, mac inventory.MAC, w io.Writer) error {
+	return c.copy(ctx, "strangers/"+url.PathEscape(string(mac))+"/packets", nil, w)
+}
+
+func ofPort(mac inventory.MAC) url.Values {
+	if mac == "" {
+		return nil
+	}
+	return url.Values{"mac": {string(mac)}}
+}
+
+// copy writes the body of an answer to w.
+func (c *Client) copy(ctx context.Context, path string, query url.Values, w io.Writer) error {
+	res, err := c.send(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return err
+	}
+	defer drain(res.Body)
+	_, err = io.Copy(w, res.Body)
+	return err
+}

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/pxe/trace"
+)
+
+// Diagnoses is what can be asked about boots that do not come off.
+type Diagnoses interface {
+	// Diagnose says why a machine does not boot; id is "" for one that is not listed, mac "" for the port heard last.
+	Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (provision.Diagnosis, error)
+	// Record returns what was on the wire.
+	Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) ([]trace.Frame, error)
+}
+
+type portInput struct {
+	HostRef
+	MAC string `query:"mac" doc:"MAC of one of its ports; absent: the one that was heard last" maxLength:"64"`
+}
+
+type strangerInput struct {
+	MAC string `path:"mac" doc:"MAC of a machine that is not listed as a host" maxLength:"64"`
+}
+
+const packetsType = "application/vnd.tcpdump.pcap"
+
+// addDiagnoses registers why machines do not boot, and what was on the wire.
+func (s *Server) addDiagnoses() {
+	register(s, operation{
+		method: http.MethodGet, path: "/hosts/{host}/diagnosis", id: "diagnose-host", scope: ofPools, tag: "hosts",
+		summary: "Say why a host does not boot: ranked causes with what was seen, and its latest packets", errors: []int{http.StatusNotFound},
+	},
+		func(ctx context.Context, in *portInput) (*one[provision.Diagnosis], error) {
+			id, mac, err := s.port(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			d, err := s.cfg.Lifecycle.Diagnose(ctx, id, mac)
+			return &one[provision.Diagnosis]{Body: d}, err
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/hosts/{host}/packets", id: "packets-of-host", scope: ofPools, needs: inventory.Operator, tag: "hosts", plain: packetsType,
+		summary: "Download the latest packets of a host's boots as a capture file", errors: []int{http.StatusNotFound},
+		about: "The last packets of each port are kept in memory. File contents, configurations and keys are left out.",
+	},
+		func(ctx context.Context, in *portInput) (*textOutput, error) {
+			id, mac, err := s.port(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			return s.packets(ctx, id, mac)
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/strangers/{mac}/diagnosis", id: "diagnose-stranger", tag: "hosts",
+		summary: "Say why a machine that is not listed does not boot", errors: []int{http.StatusNotFound},
+	},
+		func(ctx context.Context, in *strangerInput) (*one[provision.Diagnosis], error) {
+			mac, err := s.stranger(ctx, in.MAC)
+			if err != nil {
+				return nil, err
+			}
+			d, err := s.cfg.Lifecycle.Diagnose(ctx, "", mac)
+			return &one[provision.Diagnosis]{Body: d}, err
+		})
+	register(s, operation{
+		method: http.MethodGet, path: "/strangers/{mac}/packets", id: "packets-of-stranger", needs: inventory.Operator, tag: "hosts", plain: packetsType,
+		summary: "Download the latest packets of a machine that is not listed", errors: []int{http.StatusNotFound},
+	},
+		func(ctx context.Context, in *strangerInput) (*textOutput, error) {
+			mac, err := s.stranger(ctx, in.MAC)
+			if err != nil {
+				return nil, err
+			}
+			return s.packets(ctx, "", mac)
+		})
+}
+
+// port finds the host, and the port of it that a request names.
+func (s *Server) port(ctx context.Context, in *portInput) (inventory.HostID, inventory.MAC, error) {
+	h, err := s.readHost(ctx, in.Host)
+	if err != nil || in.MAC == "" {
+		return h.ID, "", err
+	}
+	mac, err := inventory.ParseMAC(in.MAC)
+	if err != nil {
+		return "", "", err
+	}
+	if !slices.ContainsFunc(h.NICs, func(n inventory.NIC) bool { return n.MAC == mac }) {
+		return "", "", inventory.Errorf(inventory.NotFound, "host %s has no port %s", h.Name, mac).WithHint("slipway host show %s lists its ports", h.Name)
+	}
+	return h.ID, mac, nil
+}
+
+// stranger reads the MAC of a machine that is no host's.
+func (s *Server) stranger(ctx context.Context, text string) (inventory.MAC, error) {
+	mac, err := inventory.ParseMAC(text)
+	if err != nil {
+		return "", err
+	}
+	if h, err := s.readHost(ctx, string(mac)); err == nil {
+		return "", inventory.Errorf(inventory.NotFound, "%s is no stranger: it is a port of host %s", mac, h.Name).WithHint("slipway host explain %s", h.Name)
+	} else if !isKind(err, inventory.NotFound) {
+		return "", err
+	}
+	return mac, nil
+}
+
+func (s *Server) packets(ctx context.Context, id inventory.HostID, mac inventory.MAC) (*textOutput, error) {
+	frames, err := s.cfg.Lifecycle.Record(ctx, id, mac)
+	if err != nil {
+		return nil, err
+	}
+	return &textOutput{ContentType: packetsType, Body: trace.AppendPCAP(nil, frames)}, nil
+}
