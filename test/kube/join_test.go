@@ -161,6 +161,12 @@ func (l *lab) sawAlarm(kind join.AlarmKind, host inventory.HostID, target ...str
 	return fmt.Errorf("no alarm %s for host %q among %v", kind, host, l.alarms)
 }
 
+// waitAlarm waits for an alarm, which follows what the approver writes to the cluster.
+func (l *lab) waitAlarm(t *testing.T, kind join.AlarmKind, host inventory.HostID) {
+	t.Helper()
+	cluster.Until(t, 10*time.Second, "there is an alarm", func() error { return l.sawAlarm(kind, host) })
+}
+
 // host stores a new host.
 func (l *lab) host() *inventory.Host {
 	l.t.Helper()

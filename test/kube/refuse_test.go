@@ -136,7 +136,7 @@ func (l *lab) wrongName(t *testing.T) {
 	name, _, err := l.kubelet(c, other.Name).ask(t)
 	l.must(err)
 	l.wantDenied(name, `may only be "system:node:`+h.Name)
-	l.must(l.sawAlarm(join.AlarmRefused, h.ID))
+	l.waitAlarm(t, join.AlarmRefused, h.ID)
 	if _, err := l.kubelet(c, h.Name).enroll(t); err != nil {
 		t.Errorf("the right name: %v", err)
 	}
@@ -151,7 +151,7 @@ func (l *lab) secondUse(t *testing.T) {
 	name, _, err := l.kubelet(c, h.Name).ask(t)
 	l.must(err)
 	l.wantDenied(name, "used before")
-	l.must(l.sawAlarm(join.AlarmRefused, h.ID))
+	l.waitAlarm(t, join.AlarmRefused, h.ID)
 }
 
 func (l *lab) otherHost(t *testing.T) {
@@ -177,7 +177,7 @@ func (l *lab) otherSigner(t *testing.T) {
 	l.must(err)
 	name, _, err := csr.RequestCertificateWithContext(t.Context(), c, text, "", certsv1.KubeAPIServerClientSignerName, nil, clientUsages(), k.key)
 	l.must(err)
-	cluster.Until(t, 10*time.Second, "there is an alarm", func() error { return l.sawAlarm(join.AlarmRefused, h.ID) })
+	l.waitAlarm(t, join.AlarmRefused, h.ID)
 	if got := l.conditions(name); got != "" {
 		t.Errorf("conditions %s", got)
 	}

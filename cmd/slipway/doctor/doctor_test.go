@@ -65,7 +65,7 @@ func TestJudges(t *testing.T) {
 		"a certificate for iPXE":         {certificate(x509.RSA, x509.SHA256WithRSA, 1), OK, "SHA256-RSA", ""},
 		"one with an elliptic key":       {certificate(x509.ECDSA, x509.ECDSAWithSHA256, 1), Failed, "ECDSA", "RSA"},
 		"one signed by SHA-1":            {certificate(x509.RSA, x509.SHA1WithRSA, 1), Failed, "SHA1", "RSA"},
-		"one that has run out":           {certificate(x509.RSA, x509.SHA256WithRSA, -1), Failed, "has run out", "renew"},
+		"one that has run out":           {certificate(x509.RSA, x509.SHA256WithRSA, -1), Failed, "has run out", "start the server again"},
 		"no other DHCP server":           {OtherServers("eth1", nil, nil), OK, "none heard", ""},
 		"another one":                    {OtherServers("eth1", []netip.Addr{addr("10.0.0.2")}, nil), Warning, "10.0.0.2", "--mode full"},
 		"a network that cannot be asked": {OtherServers("eth1", nil, errors.New("not permitted")), Warning, "not permitted", ""},

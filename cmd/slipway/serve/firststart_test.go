@@ -60,7 +60,7 @@ func TestConfigurationErrorsNameFileLineAndHint(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"an unknown key", "interfaces: [lo]\nbootprot: 80\n", "slipway.yaml: line 2: field bootprot not found"},
 		{"a value of the wrong kind", "interfaces: [lo]\n\nbootPort: eighty\n", "slipway.yaml: line 3: cannot unmarshal !!str `eighty` into int"},
-		{"a word that is not known", "interfaces: [lo]\nmode: proxy\n", `slipway.yaml: line 2: --mode "proxy" is not known`},
+		{"a word that is not known", "interfaces: [lo]\nmode: mirror\n", `slipway.yaml: line 2: --mode "mirror" is not known`},
 		{"an unknown key of a quirk", "quirks:\n  - vendor: ACME\n    produkt: x\n", "slipway.yaml: line 3: field produkt not found"},
 		{"a quirk that cannot be", "quirks:\n  - vendor: ACME\n  - vendor: ACME\n    firmware: ufi\n", `slipway.yaml: line 3: quirk: "ufi" is not a firmware`},
 		{"broken YAML", "interfaces: [lo\n", "slipway.yaml: line 1: did not find expected ',' or ']'"},
@@ -93,7 +93,7 @@ func TestBadSettingsAreRefusedWithAHint(t *testing.T) {
 		{"an interface named twice", func(c *Config) { c.Interfaces = []string{"lo", "lo"} }, `interface "lo" is named twice`},
 		{"the loopback interface", func(*Config) {}, "no machine boots on \"lo\""},
 		{"a port beyond the last", func(c *Config) { c.BootPort = 99999 }, "is not between 1 and 65535"},
-		{"an unknown mode", func(c *Config) { c.Mode = "proxy" }, `--mode "proxy" is not known`},
+		{"an unknown mode", func(c *Config) { c.Mode = "mirror" }, `--mode "mirror" is not known`},
 		{"a reversed word for unknown machines", func(c *Config) { c.Unknown = "boot" }, `--unknown "boot" is not known`},
 		{"a range with one end", func(c *Config) { c.Range = "10.0.0.1" }, "is not a range"},
 		{"a certificate without its key", func(c *Config) { c.AdminTLSCert = "a.crt" }, "go together"},
@@ -134,7 +134,7 @@ func TestAStartThatFailsDoesNotUseUpTheToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer store.Close()
-			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry()}
+			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
 			if err := a.start(t.Context()); err == nil {
 				t.Fatal("it starts")
 			}
