@@ -52,9 +52,8 @@ test: build/testsum ## everything: test-unit, test-judges, test-kube, test-net, 
 	@for t in build test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
 	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-ui' >build/lane.log 2>&1 & lane=$$!; \
-	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges' || failed=1; \
+	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges test-vm' || failed=1; \
 	 wait $$lane || failed=1; cat build/lane.log; \
-	 $(MAKE) --no-print-directory lane STAGES='test-vm' || failed=1; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
 
 # lane runs stages one after the other. Two lanes fit two cores: one computes, the other mostly waits.

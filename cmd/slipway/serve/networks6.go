@@ -98,6 +98,9 @@ func (a *appliance) checkSubnets6() (checks []Check) {
 			})
 		}
 	}
+	if a.networks == nil {
+		return checks // the server has not opened its networks yet
+	}
 	for _, s := range *a.networks.six.Load() {
 		if s.Interface == "" || s.Mode == inventory.ModeOff || slices.ContainsFunc(addresses6Of([]string{s.Interface}), s.CIDR.Contains) {
 			continue
