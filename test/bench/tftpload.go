@@ -58,8 +58,8 @@ func (l *tftpLoad) run() (each []time.Duration, all time.Duration, err error) {
 		}
 	}()
 	began := time.Now()
-	for range l.clients {
-		c, err := l.ask()
+	for i := range l.clients {
+		c, err := l.ask(i)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -105,13 +105,17 @@ func (l *tftpLoad) run() (each []time.Duration, all time.Duration, err error) {
 	return each, time.Since(began), nil
 }
 
-// ask sends a client's request.
-func (l *tftpLoad) ask() (*tftpClient, error) {
+// ask sends the request of the client with that number, from an address of its own.
+func (l *tftpLoad) ask(i int) (*tftpClient, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket: %w", err)
 	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<20)
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{10, 99, byte(128 + i/250), byte(1 + i%250)}}); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("take a machine's address: %w", err)
+	}
 	c := &tftpClient{load: l, fd: fd, window: 1}
 	request := "\x00\x01" + l.file + "\x00octet\x00blksize\x00" + strconv.Itoa(tftpBlock) + "\x00"
 	if l.window > 0 {
