@@ -16,7 +16,7 @@ TALLY   := build/tally
 export CGO_ENABLED = 1
 export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 
-.PHONY: help build ui lab check generate fmt test lane test-unit test-judges test-kube kube-binaries test-net test-vm test-ui test-long pictures bench fuzz deps race clean
+.PHONY: help build ui lab check generate fmt test stories lane test-unit test-judges test-kube kube-binaries test-net test-vm test-ui test-long pictures bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -51,10 +51,16 @@ test: build/testsum ## everything: test-unit, test-judges, test-kube, test-net, 
 	@rm -f $(TALLY); mkdir -p build
 	@for t in build test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
+	@$(MAKE) --no-print-directory stories
 	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-ui' >build/lane.log 2>&1 & lane=$$!; \
 	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges test-vm' || failed=1; \
 	 wait $$lane || failed=1; cat build/lane.log; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
+
+# stories builds the web UI and the binary that holds it; test does so before its lanes, which compile what embeds it.
+stories:
+	@$(MAKE) --no-print-directory ui || echo 'the web UI was not built, see above; its stories are skipped'
+	@$(MAKE) --no-print-directory build
 
 # lane runs stages one after the other. Two lanes fit two cores: one computes, the other mostly waits.
 lane:
@@ -88,8 +94,7 @@ test-vm: build/testsum build ## real firmware boots on libvirt (root)
 
 test-ui: build/testsum ## stories of the web UI in Chromium against a real server (root; Node 20 and npm, else they are skipped)
 	@tools/deps.sh install test-ui; $(if $(STORIES),,tools/deps.sh install lab;) tools/parts.sh build oidc-provider
-	@$(MAKE) --no-print-directory ui || echo 'the web UI was not built, see above; its stories are skipped'
-	@$(MAKE) --no-print-directory build
+	@$(if $(STORIES),,$(MAKE) --no-print-directory stories)
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
 
 test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, an arm64 board, HTTP Boot over IPv6, Cluster API, ten minutes without an API server (root)

@@ -39,8 +39,9 @@ build() {
 	out=$PWD/build/parts/$1
 	# of the module and this row; whoever changes how things are built below changes the number
 	stamp=$( (find "tools/parts/$2" -type f | LC_ALL=C sort | xargs cat; echo "$line 1") | sha256sum)
-	[ -x "$out" ] && [ "$(cat "$out.stamp" 2>/dev/null)" = "$stamp" ] && return
 	mkdir -p build/parts
+	exec 9>"$out.lock" && flock 9 # two stages that need a part at once: one builds it
+	[ -x "$out" ] && [ "$(cat "$out.stamp" 2>/dev/null)" = "$stamp" ] && return
 	flags='-s -w'
 	cgo=0
 	case $2 in

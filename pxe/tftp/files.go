@@ -1,7 +1,6 @@
 package tftp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -201,5 +200,5 @@ func (f *ForLoaders) report(ctx context.Context, ask pxe.File, source netip.Addr
 	if err := f.Scripts.Report(ctx, ask.Session, source, "", r); err != nil {
 		return nil, err
 	}
-	return Memory(bytes.Clone([]byte("\n"))), nil
+	return Memory([]byte("\n")), nil
 }

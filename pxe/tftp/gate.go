@@ -134,12 +134,15 @@ var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 // admit finds a place for a transfer, and its file where that is in memory. Who gets no place is not answered:
 // firmware takes an ERROR for final, and asks again after silence.
 func (s *Server) admit(t *transfer) *refusal {
-	if l, ok := s.cfg.Loaders.Find(t.request.name); ok {
+	name := t.request.name
+	switch l, ok := s.cfg.Loaders.Find(name); {
+	case ok:
 		t.file = Memory(l.Data)
-	} else if pxe.IsLoader(t.request.name) && t.request.name != pxe.AutoexecName {
-		s.cfg.Boots.Transferred(pxe.Transfer{Source: t.client.Addr(), Proto: proto, Name: t.request.name, Err: errNotInstalled})
-		return &refusal{why: missing, code: codeNotFound, text: t.request.name + " is not installed on the boot server"}
-	} else if t.request.name != pxe.AutoexecName && s.cfg.Files == nil {
+	case name == pxe.AutoexecName: // made when it is asked for
+	case pxe.IsLoader(name):
+		s.cfg.Boots.Transferred(pxe.Transfer{Source: t.client.Addr(), Proto: proto, Name: name, Err: errNotInstalled})
+		return &refusal{why: missing, code: codeNotFound, text: name + " is not installed on the boot server"}
+	case s.cfg.Files == nil:
 		return &refusal{why: unknownName, code: codeNotFound, text: noSuchFile}
 	}
 	why := s.running.add(t)
