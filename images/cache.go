@@ -25,6 +25,7 @@ type Config struct {
 	Store     inventory.Store
 	Catalogue *Catalogue
 	Now       func() time.Time
+	Loaders   *Loaders // that there are; nil: none
 
 	HTTP       http.RoundTripper // a transport with proxy settings from the environment and timeouts for each step
 	MaxBytes   int64             // largest file: 20 GiB

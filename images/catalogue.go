@@ -55,7 +55,9 @@ type Entry struct {
 	// Parameters are the ${names} in the arguments that a profile must give.
 	Parameters []Parameter    `yaml:"parameters" json:"parameters,omitempty"`
 	Configs    []ConfigFormat `yaml:"configs" json:"configs,omitempty"`
-	Notes      string         `yaml:"notes" json:"notes,omitempty"`
+	// Chain is how it boots with Secure Boot on; nil: not known.
+	Chain *Chain `yaml:"chain" json:"chain,omitempty"`
+	Notes string `yaml:"notes" json:"notes,omitempty"`
 
 	// Origin is the file and line that the entry was read from.
 	Origin string `yaml:"-" json:"origin"`

@@ -55,6 +55,9 @@ func (e *Entry) check() error {
 	if err := e.checkConfigs(bad); err != nil {
 		return err
 	}
+	if err := e.Chain.check(e.OS, bad); err != nil {
+		return err
+	}
 	return e.checkExample(bad)
 }
 

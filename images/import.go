@@ -37,6 +37,9 @@ func (c *Cache) Import(ctx context.Context, r ImportRequest, progress func(Progr
 		p.image.Files = append(p.image.Files, inventory.ImageArtefact{Role: f.role, Name: f.name, Digest: a.Digest})
 	}
 	t.step(StepStore)
+	if line := c.chainLine(&p); line != "" {
+		t.note("%s", line)
+	}
 	return c.register(ctx, p.image, artefacts)
 }
 

@@ -66,6 +66,7 @@ type plan struct {
 	// isSumsOptional: a folder need not hold the list that its publisher has.
 	isSumsOptional bool
 	hint           string // what to do when a file is missing
+	chain          *Chain // of the catalogue's entry
 }
 
 // planned is one file of a plan.
@@ -130,7 +131,7 @@ func (c *Catalogue) plan(r ImportRequest) (plan, error) {
 		Name: r.Name, OS: r.OS, Release: r.Release, Arch: r.Arch,
 		KernelArgs: append(slices.Clone(x.kernelArgs), r.KernelArgs...), MemoryMiB: e.MemoryMiB, IsInstaller: e.IsInstaller,
 		Configs: e.imageConfigs(), ConfigArgs: x.configArgs,
-	}}
+	}, chain: e.Chain}
 	if len(r.Configs) > 0 {
 		p.image.Configs, p.image.ConfigArgs = r.Configs, r.ConfigArgs
 	}
@@ -163,6 +164,7 @@ func (r *ImportRequest) isDisk() bool {
 // network holds for it, but the formats of configuration that are placed on a disk.
 func (p *plan) beDisk(r ImportRequest) {
 	i := &p.image
+	p.chain = nil
 	i.KernelArgs, i.ConfigArgs, i.IsInstaller = r.KernelArgs, r.ConfigArgs, false
 	i.Remote, i.DiskBytes, i.DiskFormat, i.SeedLabel = r.Remote, r.DiskBytes, r.DiskFormat, r.SeedLabel
 	if r.MemoryMiB == 0 {

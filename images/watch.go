@@ -35,6 +35,19 @@ func (c *Cache) Watch() *Watch {
 	return &Watch{cache: c, seen: map[inventory.Digest]sighting{}}
 }
 
+// Glance returns how many artefacts images use, how many bytes these have, and which of them are missing or have another
+// size than they should. It hashes none but those.
+func (c *Cache) Glance(ctx context.Context) (n int, bytes int64, faults []Fault, err error) {
+	w := c.Watch()
+	if faults, err = w.Look(ctx, time.Time{}, time.Time{}); err != nil {
+		return 0, 0, nil, err
+	}
+	for _, s := range w.seen {
+		n, bytes = n+1, bytes+max(0, s.size)
+	}
+	return n, bytes, faults, nil
+}
+
 // Look returns the artefacts that images use and that are missing or damaged. It hashes files that have another size or
 // time than when they were hashed last, and of the others the one that was hashed longest ago, if that was before
 // olderThan: what a disk loses without a trace is found in time, and a look costs one file at most.

@@ -64,9 +64,18 @@ type BMC struct {
 	Firmware     string     `json:"firmware,omitempty"`
 	Capabilities []string   `json:"capabilities,omitempty"` // what it can do: power, boot, media, locate, sensors, log, users, console, inventory
 	CheckedAt    time.Time  `json:"checkedAt,omitzero"`
+	LastCheck    *LastCheck `json:"lastCheck,omitempty"` // the last that somebody asked for
 	CreatedAt    time.Time  `json:"createdAt"`
 	UpdatedAt    time.Time  `json:"updatedAt"`
 	Version      int64      `json:"version"`
+}
+
+// LastCheck is what came of a check of a controller.
+type LastCheck struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	IsGood bool      `json:"isGood"`
+	Detail string    `json:"detail"` // what it answered, or what was wrong
 }
 
 // Validate checks a BMC by itself; what the options mean is checked by its driver.

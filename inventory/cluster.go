@@ -62,14 +62,14 @@ var watchFilterRE = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-
 
 // Validate checks a cluster by itself.
 func (c *Cluster) Validate() error {
-	if err := CheckName("cluster", c.Name); err != nil {
+	if err := checkField("name", "cluster", c.Name); err != nil {
 		return err
 	}
 	if c.Kubeconfig == "" {
 		return Errorf(Invalid, "cluster %s names no secret with its kubeconfig", c.Name).
 			WithHint("attach it from the file: slipway cluster attach --kubeconfig FILE")
 	}
-	if err := CheckName("secret", c.Kubeconfig); err != nil {
+	if err := checkField("kubeconfig", "secret", c.Kubeconfig); err != nil {
 		return err
 	}
 	for i, m := range c.Modes {
@@ -84,7 +84,7 @@ func (c *Cluster) Validate() error {
 		return Errorf(Invalid, "cluster %s: at most 256 namespaces are allowed", c.Name).WithHint("leave them out to look at all")
 	}
 	for i, n := range c.Namespaces {
-		if err := CheckName("namespace", n); err != nil {
+		if err := checkField("namespaces", "namespace", n); err != nil {
 			return err
 		}
 		if slices.Contains(c.Namespaces[:i], n) {

@@ -190,7 +190,7 @@ type Secret struct {
 
 // Validate checks a secret by itself.
 func (s *Secret) Validate() error {
-	if err := CheckName("secret", s.Name); err != nil {
+	if err := checkField("name", "secret", s.Name); err != nil {
 		return err
 	}
 	if err := CheckText("secret "+s.Name+": owner", s.Owner, 1024); err != nil {
@@ -226,6 +226,10 @@ type JoinTarget struct {
 	ServiceCIDR  string     `json:"serviceCIDR,omitempty"`
 	// WorkerParallelism is how many workers may join at a time; 20 when 0.
 	WorkerParallelism int `json:"workerParallelism,omitempty"`
+	// IsInit lets the first control plane make the cluster: its authorities and an administrator's kubeconfig are made
+	// with the target. InitializedAt is when that cluster answered first; zero before.
+	IsInit        bool      `json:"isInit,omitempty"`
+	InitializedAt time.Time `json:"initializedAt,omitzero"`
 	// Owner is the object of an attached cluster that it is kept for; "" when a person made it.
 	Owner     string    `json:"owner,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
@@ -240,7 +244,7 @@ var (
 
 // Validate checks a join target by itself.
 func (t *JoinTarget) Validate() error {
-	if err := CheckName("target", t.Name); err != nil {
+	if err := checkField("name", "target", t.Name); err != nil {
 		return err
 	}
 	where := "target " + t.Name
@@ -264,6 +268,10 @@ func (t *JoinTarget) Validate() error {
 	}
 	if d := time.Duration(t.TokenFor); d != 0 && (d < time.Minute || d > 24*time.Hour) {
 		return Errorf(Invalid, "%s: a token that lives %s is of no use", where, t.TokenFor).WithHint("choose between 1m and 24h; 30m is usual")
+	}
+	if t.IsInit && (t.PKI == "" || t.Kubeconfig == "") {
+		return Errorf(Invalid, "%s: a cluster that is still to be made needs names for its authorities (pki) and its kubeconfig", where).
+			WithHint("apply a JoinTarget with init: true, which names them: slipway apply -f FILE")
 	}
 	if t.WorkerParallelism < 0 || t.WorkerParallelism > 10_000 {
 		return Errorf(Invalid, "%s: %d workers at a time", where, t.WorkerParallelism).WithHint("use 1 to 10000; 0 is 20")

@@ -119,10 +119,10 @@ type Port struct {
 	Neighbour *Neighbour `json:"neighbour,omitempty"`
 }
 
-// Heard is the ports of a host in its newest inspection and in the one before; each is absent when no port of it heard
-// anything by LLDP.
+// Heard is the ports of a host that heard anything by LLDP, in its newest inspection and in the one before: of each its
+// name, MAC, speed and neighbour.
 type Heard struct {
-	At     time.Time // of the newest
+	At     time.Time // of the newest; zero when none heard anything then
 	Now    []Port
 	Before []Port
 }
@@ -206,7 +206,7 @@ type Golden struct {
 
 // Validate checks golden hardware by itself.
 func (g *Golden) Validate() error {
-	if err := CheckName("golden", g.Name); err != nil {
+	if err := checkField("name", "golden", g.Name); err != nil {
 		return err
 	}
 	sel, err := ParseSelector(g.Selector)

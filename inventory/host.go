@@ -148,7 +148,7 @@ func (h *Host) MACs() []MAC {
 
 // Validate checks everything that can be checked without looking at other hosts.
 func (h *Host) Validate() error {
-	if err := CheckName("host", h.Name); err != nil {
+	if err := checkField("name", "host", h.Name); err != nil {
 		return err
 	}
 	if !slices.Contains(States(), h.State) {

@@ -98,7 +98,7 @@ var fileRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
 
 // Validate checks an image by itself.
 func (i *Image) Validate() error {
-	if err := CheckName("image", i.Name); err != nil {
+	if err := checkField("name", "image", i.Name); err != nil {
 		return err
 	}
 	kernels, disks, names := 0, 0, map[string]bool{}
@@ -256,7 +256,7 @@ var parameterRE = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}$`)
 
 // Validate checks a profile by itself.
 func (p *Profile) Validate() error {
-	if err := CheckName("profile", p.Name); err != nil {
+	if err := checkField("name", "profile", p.Name); err != nil {
 		return err
 	}
 	if p.Image == "" {

@@ -157,6 +157,15 @@ func CheckName(noun, name string) error {
 	return nil
 }
 
+// checkField is CheckName for a field of what is stored; the error names the field.
+func checkField(field, noun, name string) error {
+	var e *Error
+	if errors.As(CheckName(noun, name), &e) {
+		return e.At(field)
+	}
+	return nil
+}
+
 // CheckLabels accepts keys and values as Kubernetes does, so that labels can travel to nodes unchanged.
 func CheckLabels(labels map[string]string) error {
 	for k, v := range labels {

@@ -286,11 +286,11 @@ func (p Place) InDomain(domain string) bool {
 
 // Validate checks a machine by itself.
 func (m *Machine) Validate() error {
-	if err := CheckName("machine", m.Name); err != nil {
+	if err := checkField("name", "machine", m.Name); err != nil {
 		return err
 	}
 	if m.Hostname != "" {
-		if err := CheckName("host", strings.SplitN(m.Hostname, ".", 2)[0]); err != nil {
+		if err := checkField("hostname", "host", strings.SplitN(m.Hostname, ".", 2)[0]); err != nil {
 			return err
 		}
 	}
@@ -339,7 +339,7 @@ func checkHooks(where string, hooks []Hook) error {
 		if !slices.Contains(HookSteps(), h.Step) {
 			return Errorf(Invalid, "%s: %q is not a step that a hook can block", where, Clean(string(h.Step), 40)).WithHint("use one of %v", HookSteps())
 		}
-		if err := CheckName("hook", h.Owner); err != nil {
+		if err := checkField("hooks", "hook", h.Owner); err != nil {
 			return err
 		}
 		if key := string(h.Step) + "/" + h.Owner; seen[key] {
@@ -401,7 +401,7 @@ type Budget struct {
 
 // Validate checks a pool by itself.
 func (p *Pool) Validate() error {
-	if err := CheckName("pool", p.Name); err != nil {
+	if err := checkField("name", "pool", p.Name); err != nil {
 		return err
 	}
 	if _, err := ParseSelector(p.Selector); err != nil {

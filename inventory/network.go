@@ -84,7 +84,7 @@ func (s *Subnet) FillDefaults() {
 
 // Validate checks a subnet by itself; the store checks it against the others. Ranges are put in order.
 func (s *Subnet) Validate() error {
-	if err := CheckName("subnet", s.Name); err != nil {
+	if err := checkField("name", "subnet", s.Name); err != nil {
 		return err
 	}
 	if isDone, err := s.check6(); isDone || err != nil {
@@ -183,7 +183,7 @@ func (r *Reservation) Validate(s *Subnet) error {
 		}
 	}
 	if r.Hostname != "" {
-		if err := CheckName("host", r.Hostname); err != nil {
+		if err := checkField("hostname", "host", r.Hostname); err != nil {
 			return err
 		}
 	}

@@ -98,8 +98,9 @@ const (
 	EventStateChanged    = "state.changed"
 	EventCluster         = "cluster" // an attached cluster has another state: Subject is cluster/<name>
 	EventDHCPDecline     = "dhcp.decline"
-	EventDHCPRefused     = "dhcp.refused" // a limit for unknown machines left it without an address
-	EventDHCPBeside      = "dhcp.beside"  // another server gave it an address
+	EventDHCPRefused     = "dhcp.refused"    // a limit for unknown machines left it without an address
+	EventDHCPBeside      = "dhcp.beside"     // another server gave it an address
+	EventDHCPUnanswered  = "dhcp.unanswered" // it asks for an address, and is given none
 	EventDHCPRelease     = "dhcp.release"
 	EventConflict        = "address.conflict"
 	EventJoinRefused     = "join.refused" // a join token was used for something that it is not for
@@ -204,7 +205,7 @@ type AcceptRule struct {
 
 // Validate checks a rule by itself. A rule without a selector would accept nothing and is refused.
 func (r *AcceptRule) Validate() error {
-	if err := CheckName("acceptrule", r.Name); err != nil {
+	if err := checkField("name", "acceptrule", r.Name); err != nil {
 		return err
 	}
 	sel, err := ParseSelector(r.Selector)

@@ -267,7 +267,9 @@ type HardwareTx interface {
 	// FindInspection returns the n-th inspection of a host, or the newest for 0.
 	FindInspection(h HostID, n int) (Inspection, error)
 	ListInspections(h HostID, limit int) ([]Inspection, error) // newest first; 0 means all
-	SaveInspection(i *Inspection) error                        // fills in N
+	// LastInspection returns the number of the newest inspection of a host, 0 for none. It reads none of it.
+	LastInspection(h HostID) (n int, err error)
+	SaveInspection(i *Inspection) error // fills in N
 	// ListHeard returns what ports heard by LLDP, for each host that heard anything in its last two inspections.
 	ListHeard() (map[HostID]Heard, error)
 

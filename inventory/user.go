@@ -139,7 +139,7 @@ func (g Grants) Validate() error {
 			return Errorf(Invalid, "%q is not a role", Clean(string(x.Role), 40)).WithHint("use viewer, operator or admin")
 		}
 		if x.Pool != "" {
-			if err := CheckName("pool", x.Pool); err != nil {
+			if err := checkField("grants", "pool", x.Pool); err != nil {
 				return err
 			}
 		}
@@ -181,7 +181,7 @@ func (u *User) IsExternal() bool { return u.Issuer != "" }
 
 // Validate checks a user by itself.
 func (u *User) Validate() error {
-	if err := CheckName("user", u.Name); err != nil {
+	if err := checkField("name", "user", u.Name); err != nil {
 		return err
 	}
 	for field, text := range map[string]string{"displayName": u.DisplayName, "issuer": u.Issuer, "subject": u.Subject} {

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -242,4 +243,31 @@ func FuzzParseSelector(f *testing.F) {
 			t.Error("a selector without terms matches")
 		}
 	})
+}
+
+func TestAWrongNameIsSaidAtItsField(t *testing.T) {
+	const wrong = "Not A Name"
+	for _, c := range []struct {
+		noun, field string
+		err         error
+	}{
+		{"host", "name", (&Host{Name: wrong}).Validate()},
+		{"user", "name", (&User{Name: wrong}).Validate()},
+		{"image", "name", (&Image{Name: wrong}).Validate()},
+		{"profile", "name", (&Profile{Name: wrong}).Validate()},
+		{"subnet", "name", (&Subnet{Name: wrong}).Validate()},
+		{"accept rule", "name", (&AcceptRule{Name: wrong}).Validate()},
+		{"golden", "name", (&Golden{Name: wrong}).Validate()},
+		{"secret", "name", (&Secret{Name: wrong}).Validate()},
+		{"join target", "name", (&JoinTarget{Name: wrong}).Validate()},
+		{"machine", "name", (&Machine{Name: wrong}).Validate()},
+		{"pool", "name", (&Pool{Name: wrong}).Validate()},
+		{"cluster", "name", (&Cluster{Name: wrong}).Validate()},
+		{"pool of a grant", "grants", Grants{{Role: Viewer, Pool: wrong}}.Validate()},
+	} {
+		var e *Error
+		if !errors.As(c.err, &e) || e.Field != c.field || !strings.Contains(e.Msg, "is not a name") {
+			t.Errorf("%s: %+v, want one at field %s", c.noun, c.err, c.field)
+		}
+	}
 }

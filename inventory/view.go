@@ -14,6 +14,8 @@ type View struct {
 	Columns []string `json:"columns,omitempty" maxItems:"64" doc:"In their order; absent for the usual ones"`
 	Group   string   `json:"group,omitempty" maxLength:"64" doc:"Column that the hosts are grouped by"`
 	Sort    string   `json:"sort,omitempty" maxLength:"65" doc:"Column, with - before it for descending"`
+	// Pools narrow down who sees a shared view, because its name and query tell of what is in them.
+	Pools []string `json:"pools,omitempty" maxItems:"256" doc:"Of a shared view: only for those who have a role in one of these pools, or everywhere; absent for all"`
 
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -41,6 +43,17 @@ func (v *View) Validate() error {
 	}
 	if len(v.Columns) > 64 {
 		return Errorf(Invalid, "view %s has %d columns; at most 64 are allowed", v.Name, len(v.Columns))
+	}
+	if v.Owner != "" && len(v.Pools) > 0 {
+		return Errorf(Invalid, "view %s is a user's own and names pools", v.Name).At("pools").WithHint("only shared views are of pools: leave them out, or share it")
+	}
+	if len(v.Pools) > 256 {
+		return Errorf(Invalid, "view %s names %d pools; at most 256 are allowed", v.Name, len(v.Pools)).At("pools")
+	}
+	for _, p := range v.Pools {
+		if err := CheckName("pool", p); err != nil {
+			return err
+		}
 	}
 	for _, c := range v.Columns {
 		if err := CheckText("view: column", c, 280); err != nil {

@@ -76,10 +76,12 @@ type View struct {
 	Addresses  []string               `json:"addresses,omitempty"`  // of the host, from leases and its configuration; those of the boot first
 	Delivered  bool                   `json:"delivered"`            // the installed system of this claim has fetched its configuration
 	IsUp       bool                   `json:"isUp"`                 // it has reported up
-	Rejected   []Rejection            `json:"rejected,omitempty"`   // why hosts were not taken, most frequent first; while it has none
-	Code       string                 `json:"code,omitempty"`       // sums Rejected up: see package placement
-	Drain      *inventory.DrainState  `json:"drain,omitempty"`      // of the node that Operation empties, nil for none
-	Issues     []inventory.Issue      `json:"issues,omitempty"`     // open ones of the host, while Operation is there
+	// JoinFailure is why the latest installation under way did not become a node, with the end of the log; "" for nothing.
+	JoinFailure string                `json:"joinFailure,omitempty"`
+	Rejected    []Rejection           `json:"rejected,omitempty"` // why hosts were not taken, most frequent first; while it has none
+	Code        string                `json:"code,omitempty"`     // sums Rejected up: see package placement
+	Drain       *inventory.DrainState `json:"drain,omitempty"`    // of the node that Operation empties, nil for none
+	Issues      []inventory.Issue     `json:"issues,omitempty"`   // open ones of the host, while Operation is there
 }
 
 // Rejection counts the hosts that one cause keeps from a machine.

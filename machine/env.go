@@ -19,6 +19,9 @@ type Env struct {
 	Log         *slog.Logger
 }
 
+// LocalCluster stands in owners where objects of a cluster have its UID: what is wanted without Kubernetes.
+const LocalCluster = "local"
+
 // Owner names who wants a machine, for ever: an object that is created again under the same name is another owner.
 type Owner struct{ ClusterUID, Namespace, Kind, Name, UID string }
 

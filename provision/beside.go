@@ -89,34 +89,47 @@ func (e *Engine) Foreign(f pxe.ForeignServer) {
 		if n.Mode != inventory.ModeFull {
 			return nil // it is expected there
 		}
-		return e.openIssue(tx, foreignIssue(f))
+		return e.openIssue(tx, foreignIssue(f, e.cfg.Vendor(f.MAC)))
 	}})
 }
 
-func foreignIssue(f pxe.ForeignServer) inventory.Issue {
+// foreignIssue is the issue about another server; vendor made its network card, "" when not known.
+func foreignIssue(f pxe.ForeignServer, vendor string) inventory.Issue {
+	who := string(f.MAC)
+	if vendor != "" && f.MAC != "" {
+		who += ", " + vendor
+	}
 	i := inventory.Issue{
 		Key:  foreignKey(f),
 		Type: inventory.IssueForeignDHCP, Severity: inventory.SeverityError, Subnet: f.Subnet,
-		Cause: fmt.Sprintf("DHCP server %s (%s) answers on %s, where subnet %s is in mode full", f.Server, f.MAC, f.Interface, f.Subnet),
+		Cause: fmt.Sprintf("DHCP server %s (%s) answers on %s, where subnet %s is in mode full", f.Server, who, f.Interface, f.Subnet),
 		Hint:  fmt.Sprintf("find %s and switch it off, or let it give the addresses: slipway subnet update %s --mode proxy", f.MAC, f.Subnet),
 	}
 	switch {
+	case f.DUID != "" && f.IsHeard:
+		i.Cause = fmt.Sprintf("DHCPv6 server %s (%s) answers on %s, where subnet %s is in mode full", f.Server, f.Name(), f.Interface, f.Subnet)
+		i.Hint = fmt.Sprintf("switch it off, or let it give the addresses: slipway subnet update %s --mode off; see where it leads machines: slipway subnet probe %s", f.Subnet, f.Subnet)
+	case f.DUID != "":
+		i.Severity = inventory.SeverityWarning
+		i.Cause = fmt.Sprintf("a machine on %s took the answer of another DHCPv6 server, %s, which we have not heard ourselves", f.Interface, f.Name())
+		i.Hint = fmt.Sprintf("ask for it: slipway subnet probe %s", f.Subnet)
 	case !f.IsHeard:
 		i.Severity = inventory.SeverityWarning
 		i.Cause = fmt.Sprintf("a machine on %s took an offer of DHCP server %s, which we have not heard ourselves", f.Interface, f.Server)
 		i.Hint = fmt.Sprintf("ask for it: slipway subnet probe %s", f.Subnet)
 	case f.IsProxy:
-		i.Cause = fmt.Sprintf("ProxyDHCP server %s (%s) names boot files on %s, where subnet %s is in mode full: machines may boot from it", f.Server, f.MAC, f.Interface, f.Subnet)
+		i.Cause = fmt.Sprintf("ProxyDHCP server %s (%s) names boot files on %s, where subnet %s is in mode full: machines may boot from it", f.Server, who, f.Interface, f.Subnet)
 		i.Hint = fmt.Sprintf("find %s and switch its network boot off", f.MAC)
 	}
 	return i
 }
 
 func foreignKey(f pxe.ForeignServer) string {
-	return inventory.IssueForeignDHCP + "/" + f.Interface + "/" + f.Server.String()
+	return inventory.IssueForeignDHCP + "/" + f.Interface + "/" + f.Name()
 }
 
-// ForeignGone closes the issues of servers that are no longer among those noticed.
+// ForeignGone closes the issues of servers that are no longer among those noticed, and those on networks that are no
+// longer ours alone.
 func (e *Engine) ForeignGone(now []pxe.ForeignServer) {
 	e.recorder.take(note{do: func(tx inventory.Tx) error {
 		open, err := tx.ListIssues(false, "")
@@ -124,10 +137,21 @@ func (e *Engine) ForeignGone(now []pxe.ForeignServer) {
 			return err
 		}
 		for _, i := range open {
-			if i.Type != inventory.IssueForeignDHCP || slices.ContainsFunc(now, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key }) {
+			if i.Type != inventory.IssueForeignDHCP {
 				continue
 			}
-			if err := e.closeIssue(tx, i, "it has not been noticed for an hour"); err != nil {
+			why := "it has not been noticed for an hour"
+			if slices.ContainsFunc(now, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key }) {
+				n, err := tx.FindSubnet(i.Subnet)
+				if err != nil && !isKind(err, inventory.NotFound) {
+					return err
+				}
+				if err == nil && n.Mode == inventory.ModeFull {
+					continue
+				}
+				why = "the network is no longer in mode full"
+			}
+			if err := e.closeIssue(tx, i, why); err != nil {
 				return err
 			}
 		}

@@ -86,21 +86,28 @@ func TestTheNeighbourTableTellsWhoAsks(t *testing.T) {
 }
 
 func TestForeignServersAreIssues(t *testing.T) {
-	f := pxe.ForeignServer{Subnet: "rack", Interface: "eno2", Server: netip.MustParseAddr("10.0.0.9"), MAC: "52:54:00:aa:00:09"}
+	four := pxe.ForeignServer{Subnet: "rack", Interface: "eno2", Server: netip.MustParseAddr("10.0.0.9"), MAC: "52:54:00:aa:00:09"}
+	six := pxe.ForeignServer{Subnet: "rack", Interface: "eno2", Server: netip.MustParseAddr("fe80::9"), DUID: "0003000152540000aa09"}
 	for _, c := range []struct {
 		name  string
+		f     pxe.ForeignServer
 		mode  inventory.SubnetMode
 		heard bool
 		want  inventory.Severity
+		cause string
 	}{
-		{"heard on our network", inventory.ModeFull, true, inventory.SeverityError},
-		{"named by a machine", inventory.ModeFull, false, inventory.SeverityWarning},
-		{"beside us, as it should be", inventory.ModeProxy, true, ""},
-		{"where we serve reservations", inventory.ModeReservations, true, ""},
+		{"heard on our network", four, inventory.ModeFull, true, inventory.SeverityError, "10.0.0.9"},
+		{"named by a machine", four, inventory.ModeFull, false, inventory.SeverityWarning, "10.0.0.9"},
+		{"beside us, as it should be", four, inventory.ModeProxy, true, "", ""},
+		{"where we serve reservations", four, inventory.ModeReservations, true, "", ""},
+		{"DHCPv6, heard", six, inventory.ModeFull, true, inventory.SeverityError, "DHCPv6 server fe80::9 (DUID 0003000152540000aa09)"},
+		{"DHCPv6, named by a machine", six, inventory.ModeFull, false, inventory.SeverityWarning, "DUID 0003000152540000aa09"},
+		{"DHCPv6, where we serve reservations", six, inventory.ModeReservations, true, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRack(t)
 			r.subnet(c.mode)
+			f := c.f
 			f.IsHeard = c.heard
 			r.engine.Foreign(f)
 			r.settle()
@@ -111,8 +118,11 @@ func TestForeignServersAreIssues(t *testing.T) {
 				}
 				return
 			}
-			if len(issues) != 1 || issues[0].Severity != c.want || !strings.Contains(issues[0].Cause, "10.0.0.9") {
+			if len(issues) != 1 || issues[0].Severity != c.want || !strings.Contains(issues[0].Cause, c.cause) {
 				t.Fatalf("opened %+v", issues)
+			}
+			if c.heard && f.MAC != "" && !strings.Contains(issues[0].Cause, "52:54:00:aa:00:09, ACME") {
+				t.Errorf("nothing of the MAC and its vendor in %q", issues[0].Cause)
 			}
 			r.engine.ForeignGone([]pxe.ForeignServer{f})
 			r.settle()
@@ -125,6 +135,49 @@ func TestForeignServersAreIssues(t *testing.T) {
 				t.Error("not closed when the server was gone")
 			}
 		})
+	}
+}
+
+func TestAFullSubnetIsCalledFullWhileMachinesGoWithoutAddresses(t *testing.T) {
+	r := newRack(t)
+	for _, step := range []struct {
+		passes time.Duration
+		isFull bool // told again
+		want   int  // open issues
+	}{{0, true, 1}, {50 * time.Second, true, 1}, {50 * time.Second, false, 1}, {20 * time.Second, false, 0}, {time.Hour, true, 1}} {
+		r.clock = r.clock.Add(step.passes)
+		if step.isFull {
+			r.engine.Exhausted("lab")
+		}
+		r.settle()
+		if err := r.engine.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.openIssues(); len(got) != step.want {
+			t.Errorf("after %s: %+v", step.passes, got)
+		}
+	}
+}
+
+// A network that is given to the other server has no rogue any more.
+func TestAForeignServerIsNoneWhereItIsToServe(t *testing.T) {
+	r := newRack(t)
+	r.subnet(inventory.ModeFull)
+	f := pxe.ForeignServer{Subnet: "rack", Interface: "eno2", Server: netip.MustParseAddr("10.0.0.9"), MAC: "52:54:00:aa:00:09", IsHeard: true}
+	r.engine.Foreign(f)
+	r.settle()
+	r.write(func(tx inventory.Tx) error {
+		n, err := tx.FindSubnet("rack")
+		if err != nil {
+			return err
+		}
+		n.Mode = inventory.ModeProxy
+		return tx.UpdateSubnet(&n, r.clock)
+	})
+	r.engine.ForeignGone([]pxe.ForeignServer{f})
+	r.settle()
+	if open := r.openIssues(); len(open) != 0 {
+		t.Errorf("%+v", open)
 	}
 }
 
@@ -167,6 +220,9 @@ func TestAHostBootsOnItsPortOnly(t *testing.T) {
 	m.accept()
 	_, err := r.engine.UpdateHost(context.Background(), func() inventory.Host { h := m.host(); h.Port = "5@sw1"; return h }(), "a test")
 	r.must(err)
+	if open := r.stalledIssues(inventory.IssueWrongPort); len(open) != 1 || !strings.Contains(open[0].Cause, "no switch port") {
+		t.Errorf("pinned to a port that it was not heard on: %+v", open)
+	}
 	script := func(port string) string {
 		r.clock = r.clock.Add(2 * time.Minute)
 		r.engine.Offer(context.Background(), m.on(port), base)
@@ -190,5 +246,11 @@ func TestAHostBootsOnItsPortOnly(t *testing.T) {
 	}
 	if got := script("5@sw1"); strings.Contains(got, "pinned to port") || isOpen() {
 		t.Errorf("back on its port it is told:\n%s", got)
+	}
+	script("6@sw1")
+	h := m.host()
+	h.Port = "6@sw1"
+	if _, err := r.engine.UpdateHost(context.Background(), h, "a test"); err != nil || isOpen() {
+		t.Errorf("pinned anew to where it is, the issue is still open (%v)", err)
 	}
 }

@@ -195,9 +195,11 @@ func (e *Engine) WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc
 	return fn(p.driver, p.record)
 }
 
-// NotePower stores what the controller of a host said of its power when somebody else than the engine asked.
-func (e *Engine) NotePower(ctx context.Context, h inventory.Host, is inventory.PowerState) {
-	e.notePower(ctx, &h, powering{}, is, nil)
+// NoteCheck stores what a check of a host's controller has found when somebody else than the engine asked: its power, or why
+// that cannot be read, and all of it.
+func (e *Engine) NoteCheck(ctx context.Context, h inventory.Host, is inventory.PowerState, problem error, all inventory.LastCheck) {
+	all.At = e.cfg.Now()
+	e.notePower(ctx, &h, powering{}, is, problem, &all)
 }
 
 // RotateBMC gives the account of a host's controller a new random password.

@@ -60,11 +60,7 @@ func (j *job) isSilent() bool {
 }
 
 // bootGiven moves the operation on that waited for this boot.
-func (e *Engine) bootGiven(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, d pxe.Decision) error {
-	op, err := tx.FindOpenOperation(h.ID)
-	if err != nil {
-		return ignoreNotFound(err)
-	}
+func (e *Engine) bootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Operation, d pxe.Decision) error {
 	j, err := e.jobOf(tx, op)
 	if err != nil {
 		return err

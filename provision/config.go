@@ -98,6 +98,11 @@ func (c *renderings) put(h inventory.HostID, r *rendered) {
 // configOf renders what a host is given with a plan, nil when there is nothing to render. The error is one of the
 // store; what is wrong with the configuration is in the result.
 func (e *Engine) configOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (*rendered, error) {
+	return e.configAtHand(tx, h, p, boot, true)
+}
+
+// configAtHand is configOf, and errUnrendered for what is not at hand unless it may be rendered.
+func (e *Engine) configAtHand(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC, mayRender bool) (*rendered, error) {
 	if p.Problem != nil || p.Profile == nil || p.Image == nil || e.cfg.Renderer == nil {
 		return nil, nil
 	}
@@ -115,6 +120,9 @@ func (e *Engine) configOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot i
 	if r := e.rendered.get(h.ID, key); r != nil {
 		return r, nil
 	}
+	if !mayRender {
+		return nil, errUnrendered
+	}
 	r := &rendered{key: key, result: e.cfg.Renderer.Host(in), profile: p.Profile.Name, revision: p.Profile.Revision, image: p.Image.Name}
 	if in.Machine != nil && in.Machine.Secret == "" {
 		r.waitsFor = in.Machine.BootstrapFrom
@@ -123,13 +131,18 @@ func (e *Engine) configOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot i
 	return r, nil
 }
 
-// prepare renders what a machine is about to be given, so that the transaction that decides finds it made.
+// prepare renders what a machine is about to be given, so that the transaction that decides finds it made. What the machine
+// says of itself counts already.
 func (e *Engine) prepare(ctx context.Context, c pxe.Client) error {
 	return e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHostByMAC(c.MAC)
 		if err != nil || h.State == inventory.Discovered || h.State == inventory.Failed || h.InMaintenance || h.IsAdopted {
 			return ignoreNotFound(err)
 		}
+		if _, err := e.identify(tx, &h, c); err != nil && !isKind(err, inventory.Internal) { // what it would write is no matter here
+			return err
+		}
+		h.Facts = withSecureBoot(h.Facts, c.SecureBoot)
 		p, err := e.planFor(tx, &h, c.Subnet)
 		if err != nil {
 			return err
@@ -149,16 +162,25 @@ func ignoreNotFound(err error) error {
 // withConfig adds to a plan what the host is to become; what is wrong with that becomes the plan's Problem.
 func (e *Engine) withConfig(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (pxe.Plan, *rendered, error) {
 	r, err := e.configOf(tx, h, p, boot)
-	if err != nil || r == nil {
+	if err != nil {
 		return p, nil, err
+	}
+	p, r = given(h, p, r)
+	return p, r, nil
+}
+
+// given adds a rendering to a plan.
+func given(h *inventory.Host, p pxe.Plan, r *rendered) (pxe.Plan, *rendered) {
+	if r == nil {
+		return p, nil
 	}
 	if problem := r.err(); problem != nil {
 		problem.Hint = firstOf(problem.Hint, "see: slipway render "+h.Name)
 		p.Problem = problem
-		return p, nil, nil
+		return p, nil
 	}
 	p.Config = r.offer()
-	return p, r, nil
+	return p, r
 }
 
 // maxExtends bounds how deep profiles extend each other; the store refuses cycles, this a database edited by hand.

@@ -703,3 +703,43 @@ func TestAConfigurationIsFoundAsEC2LaysItOut(t *testing.T) {
 		t.Errorf("what is not there: %v", err)
 	}
 }
+
+// rendering counts the transactions in which a configuration was rendered.
+type rendering struct {
+	inventory.Store
+	now     func() *rendered
+	insideN int
+}
+
+func (s *rendering) Write(ctx context.Context, fn func(inventory.Tx) error) error {
+	before := s.now()
+	err := s.Store.Write(ctx, fn)
+	if s.now() != before {
+		s.insideN++
+	}
+	return err
+}
+
+func TestAConfigurationIsRenderedBeforeTheTransactionThatDecides(t *testing.T) {
+	r, _ := configRack(t)
+	r.configured("web", inventory.ImageConfig{Format: "cloud-init", Version: "24.4"}, inventory.Profile{Config: "host: {timezone: Etc/UTC}\n"})
+	m := r.machine(1)
+	m.boot()
+	m.accept()
+	id := m.host().ID
+	store := &rendering{Store: r.engine.cfg.Store, now: func() *rendered { return r.engine.rendered.byHost[id] }}
+	r.engine.cfg.Store = store
+	for range 2 {
+		before := store.now()
+		if script, _ := m.boot(); !strings.Contains(script, "config=") {
+			t.Fatalf("script:\n%s", script)
+		}
+		if store.now() == before {
+			t.Fatal("nothing was rendered")
+		}
+		m.uuid = "4c4c4544-0000-4000-8000-999999999999" // what it says of itself is part of the rendering
+	}
+	if store.insideN != 0 {
+		t.Errorf("%d transactions held up all others with a rendering", store.insideN)
+	}
+}

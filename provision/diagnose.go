@@ -3,6 +3,7 @@ package provision
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -79,9 +80,10 @@ func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 		return d, err
 	}
 	d.Session, d.Step = c.Session.ID, c.Session.Step
-	if next, waits := e.signOf(&c.Session); waits && c.Session.ID != "" {
-		d.Expects, d.By = next.expect, c.Session.LastAt.Add(next.within)
-		d.IsLate = c.Now.After(d.By)
+	if next, by, waits, err := e.owed(tx, &c.Session); err != nil {
+		return d, err
+	} else if waits && c.Session.ID != "" {
+		d.Expects, d.By, d.IsLate = next.expect, by, c.Now.After(by)
 	}
 	d.Causes = append([]diagnosis.Cause{}, diagnosis.Explain(c)...)
 	if c.Host != nil {
@@ -173,9 +175,15 @@ func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 			return err
 		}
 	}
+	for _, e := range c.Events { // the wire's own notes are gone after a restart
+		if fields, ok := e.Data.(map[string]any); ok && e.Kind == inventory.EventDHCPUnanswered {
+			c.Notes = append(c.Notes, trace.Note{At: e.At, Subnet: s.Subnet, Reason: fmt.Sprint(fields["reason"])})
+		}
+	}
+	slices.SortStableFunc(c.Notes, func(a, b trace.Note) int { return a.At.Compare(b.At) })
 	subnet := s.Subnet
-	if n := len(c.Notes); subnet == "" && n > 0 {
-		subnet = c.Notes[n-1].Subnet
+	for i := len(c.Notes) - 1; i >= 0 && subnet == ""; i-- {
+		subnet = c.Notes[i].Subnet
 	}
 	if x, err := tx.FindSubnet(subnet); err == nil {
 		c.Subnet = &x

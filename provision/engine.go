@@ -105,6 +105,7 @@ type Engine struct {
 	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed
 	stalled     stalled
+	silences    silences
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.

@@ -502,3 +502,52 @@ func (r *rack) hostN() (n int) {
 	}))
 	return n
 }
+
+// counted counts the transactions that write.
+type counted struct {
+	inventory.Store
+	writeN int
+}
+
+func (s *counted) Write(ctx context.Context, fn func(inventory.Tx) error) error {
+	s.writeN++
+	return s.Store.Write(ctx, fn)
+}
+
+func TestAMachineThatAsksTheSameAgainCostsNoWrite(t *testing.T) {
+	r := newRack(t)
+	r.image("live", false, "mac", 0)
+	m := r.machine(1)
+	_, s := m.boot()
+	store := &counted{Store: r.engine.cfg.Store}
+	r.engine.cfg.Store = store
+	ask := func() string { return m.script(base + "/boot/" + string(s) + "/ask") }
+	for range 3 {
+		r.clock = r.clock.Add(10 * time.Second)
+		if script := ask(); !strings.Contains(script, "not accepted") || store.writeN != 0 {
+			t.Fatalf("%d writes for:\n%s", store.writeN, script)
+		}
+	}
+	if got, ok := r.engine.sessions.of(m.mac()); !ok || !got.LastAt.Equal(r.clock) || got.Step != inventory.EventBootDecided {
+		t.Errorf("the boot in memory is %+v", got)
+	}
+	r.clock = r.clock.Add(seenEvery)
+	if ask(); store.writeN != 1 {
+		t.Errorf("%d writes when it was last seen a minute ago", store.writeN)
+	}
+	if got := r.session(s); !got.LastAt.Equal(r.clock) {
+		t.Errorf("the boot on disk is %+v", got)
+	}
+	m.accept()
+	before := store.writeN
+	if script := ask(); !strings.Contains(script, "kernel ") || store.writeN <= before {
+		t.Errorf("after it was accepted, %d writes for:\n%s", store.writeN-before, script)
+	}
+	if got := r.session(s); got.Boot != string(pxe.BootImage) {
+		t.Errorf("the boot on disk is %+v", got)
+	}
+	before = store.writeN
+	if script := ask(); !strings.Contains(script, "kernel ") || store.writeN != before {
+		t.Errorf("%d writes for the same image again:\n%s", store.writeN-before, script)
+	}
+}

@@ -1,13 +1,13 @@
 package provision
 
 import (
-	"context"
+	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -28,49 +28,128 @@ type Expected struct {
 type sign struct {
 	limit
 	hint string
+	// isRenewed: each sign of the machine begins the time anew. Without it only a further step does, because firmware that
+	// asks again and again comes no further.
+	isRenewed bool
+	// owes reports whether it is owed at all, where the session alone does not say so; nil: it is.
+	owes func(inventory.Tx, *inventory.BootSession) (bool, error)
 }
 
 // signs are the deadlines within a boot. Firmware and iPXE ask again for about a minute before they give up, so that is
 // how long most may take; what an operation waits for after them has its deadline there.
 var signs = map[string]sign{
-	inventory.EventSessionStarted: {limit{within: time.Minute, expect: "the machine takes the address that it is offered"}, noAddress},
-	inventory.EventDHCPDiscover:   {limit{within: time.Minute, expect: "the machine takes the address that it is offered"}, noAddress},
-	inventory.EventDHCPOffer:      {limit{within: time.Minute, expect: "the machine takes the address that it is offered"}, noAddress},
-	inventory.EventDHCPRequest:    {limit{within: time.Minute, expect: "the machine takes the address that it is offered"}, noAddress},
+	inventory.EventSessionStarted: isOffered,
+	inventory.EventDHCPDiscover:   isOffered,
+	inventory.EventDHCPOffer:      takesAddress,
+	inventory.EventDHCPRequest:    takesAddress,
 	inventory.EventDHCPAck: {
-		limit{within: time.Minute, expect: "the machine fetches a boot loader"},
-		"a firewall between here and the machine drops TFTP (UDP 69 and the ports after it) or HTTP; the firmware booted something else; or power failed",
+		limit: limit{within: time.Minute, expect: "the machine fetches a boot loader"},
+		hint:  "a firewall between here and the machine drops TFTP (UDP 69 and the ports after it) or HTTP; the firmware booted something else; or power failed",
 	},
 	inventory.EventLoaderStarted: {
-		limit{within: 2 * time.Minute, expect: "the machine has the whole boot loader"},
-		"packets get lost: look at the cable, the duplex and the MTU of its switch port; or power failed while the loader was sent",
+		limit: limit{within: 2 * time.Minute, expect: "the machine has the whole boot loader"},
+		hint:  "packets get lost: look at the cable, the duplex and the MTU of its switch port; or power failed while the loader was sent",
 	},
 	inventory.EventLoaderSent: {
-		limit{within: 90 * time.Second, expect: "the boot loader asks what to boot"},
-		"Secure Boot refuses the loader: its screen says so; the loader has no driver for this network card; or its switch port is slow to come up (spanning tree)",
+		limit: limit{within: 90 * time.Second, expect: "the boot loader asks what to boot"},
+		hint:  "Secure Boot refuses the loader: its screen says so; the loader has no driver for this network card; or its switch port is slow to come up (spanning tree)",
 	},
-	inventory.EventScriptAsked: {limit{within: 2 * time.Minute, expect: "the machine fetches what it boots"}, noFiles},
-	inventory.EventBootDecided: {limit{within: 2 * time.Minute, expect: "the machine fetches what it boots"}, noFiles},
+	inventory.EventScriptAsked: fetchesFiles,
+	inventory.EventBootDecided: fetchesFiles,
+	inventory.EventArtefactSent: {
+		limit: limit{within: 8 * time.Minute, expect: "what it fetched runs, and fetches its configuration or reports"},
+		hint:  "see its console: the kernel may have panicked, or lack the driver of its network card; the machine may have too little memory", isRenewed: true,
+		owes: owesRunning,
+	},
+	inventory.EventConfigSent: {
+		limit: limit{within: 25 * time.Minute, expect: "the system that it boots reports"},
+		hint:  "see its console; HTTP to this server may be blocked from there", isRenewed: true, owes: owesReport,
+	},
+	inventory.EventReported: {
+		limit: limit{within: 25 * time.Minute, expect: "what it boots reports again"},
+		hint:  "see its console; power may have failed", isRenewed: true,
+	},
 }
 
-const (
-	noAddress = "another DHCP server was quicker, see the rogue servers of its network; its switch port drops what we answer; or its firmware asks on several ports and took another"
-	noFiles   = "the machine ran out of memory, or HTTP to this server is blocked: its screen says which; or power failed"
+var (
+	isOffered = sign{
+		limit: limit{within: time.Minute, expect: "the machine is offered an address"},
+		hint:  "its timeline and slipway host explain say why it got none",
+	}
+	takesAddress = sign{
+		limit: limit{within: time.Minute, expect: "the machine takes the address that it is offered"},
+		hint:  "another DHCP server was quicker, see the rogue servers of its network; its switch port drops what we answer; or its firmware asks on several ports and took another",
+	}
+	fetchesFiles = sign{
+		limit: limit{within: 2 * time.Minute, expect: "the machine fetches what it boots"},
+		hint:  "the machine ran out of memory, or HTTP to this server is blocked: its screen says which; or power failed",
+	}
+	asksAgain = sign{
+		limit: limit{within: 2 * time.Minute, expect: "the machine asks again whether there is something to boot"},
+		hint:  "power failed, or somebody began another boot by hand", isRenewed: true,
+	}
 )
 
-// waitsFor is what follows in a boot, and whether anything does: a machine that was sent on to its own disk owes nothing.
+// waitsFor is what follows in a boot, and whether anything does: a machine that was sent on to its own disk owes nothing,
+// and what our agent does once it runs is its operation's.
 func waitsFor(s *inventory.BootSession) (sign, bool) {
 	if s.HostID == "" || !s.EndedAt.IsZero() {
 		return sign{}, false
 	}
-	switch pxe.Boot(s.Boot) {
-	case pxe.BootDisk, pxe.BootIgnore, pxe.BootPark:
+	switch boot := pxe.Boot(s.Boot); {
+	case boot == pxe.BootDisk, boot == pxe.BootIgnore, boot == pxe.BootPark:
 		return sign{}, false
-	case pxe.BootWait:
-		return sign{limit{within: 2 * time.Minute, expect: "the machine asks again whether there is something to boot"}, "power failed, or somebody began another boot by hand"}, true
+	case boot == pxe.BootWait:
+		return asksAgain, true
+	case boot == pxe.BootAgent && stepIndex(s.Step) > stepIndex(inventory.EventArtefactSent):
+		return sign{}, false
 	}
 	x, ok := signs[s.Step]
 	return x, ok
+}
+
+// owesRunning reports whether a machine that has files of what it boots owes a sign that they run: not all files came, it
+// is our agent, or it has a configuration to fetch. Whatever else an admin boots may be silent.
+func owesRunning(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
+	if s.Boot == string(pxe.BootAgent) || s.Config != "" {
+		return true, nil
+	}
+	i, err := tx.FindImage(s.Image)
+	if err != nil {
+		return false, ignoreNotFound(err)
+	}
+	events, err := tx.ListEvents(inventory.EventFilter{SessionID: s.ID}, 0, eventsLooked)
+	if err != nil {
+		return false, err
+	}
+	sent := map[string]bool{}
+	for _, e := range events {
+		if fields, ok := e.Data.(map[string]any); ok && e.Kind == inventory.EventArtefactSent {
+			sent[fmt.Sprint(fields["name"])] = true
+		}
+	}
+	return len(sent) < filesOf(&i), nil
+}
+
+// filesOf is how many files of an image a boot fetches.
+func filesOf(i *inventory.Image) (n int) {
+	for _, f := range i.Files {
+		if f.Role == inventory.RoleKernel || f.Role == inventory.RoleInitrd {
+			n++
+		}
+	}
+	return n
+}
+
+// owesReport reports whether the configuration of a boot makes what it boots report.
+func owesReport(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
+	r, err := tx.FindRendering(s.Config)
+	if err != nil {
+		return false, ignoreNotFound(err)
+	}
+	return slices.ContainsFunc(r.Documents, func(d inventory.RenderedDocument) bool {
+		return machineconfig.RefersTo(d.Text, "session://report")
+	}), nil
 }
 
 // StepNames lists the names that Config.Deadlines may have.
@@ -92,13 +171,31 @@ func (e *Engine) limitOf(s inventory.Step) limit {
 	return l
 }
 
-// signOf returns what follows in a boot, with the deadline that is configured here.
-func (e *Engine) signOf(s *inventory.BootSession) (sign, bool) {
-	x, ok := waitsFor(s)
-	if d := e.cfg.Deadlines[s.Step]; ok && d > 0 {
+// next returns what follows in a boot and until when, with the deadline that is configured here.
+func (e *Engine) next(s *inventory.BootSession, at step) (x sign, by time.Time, ok bool) {
+	if x, ok = waitsFor(s); !ok {
+		return sign{}, time.Time{}, false
+	}
+	if d := e.cfg.Deadlines[s.Step]; d > 0 {
 		x.within = d
 	}
-	return x, ok
+	from := s.LastAt
+	switch now := e.cfg.Now(); {
+	case at.isLoading(now):
+		from = now
+	case !x.isRenewed && !at.at.IsZero():
+		from = at.at
+	}
+	return x, from.Add(x.within), true
+}
+
+// owed is next, unless nothing is owed after all.
+func (e *Engine) owed(tx inventory.Tx, s *inventory.BootSession) (x sign, by time.Time, ok bool, err error) {
+	x, by, ok = e.next(s, e.sessions.stepOf(s))
+	if ok && x.owes != nil {
+		ok, err = x.owes(tx, s)
+	}
+	return x, by, ok && err == nil, err
 }
 
 // Way returns the steps of an operation in order, those that it has passed included.
@@ -118,16 +215,21 @@ func (e *Engine) Expects(tx inventory.Tx, h inventory.Host) (*Expected, error) {
 	}
 	for _, n := range h.NICs {
 		s, ok := e.sessions.of(n.MAC)
-		next, waits := e.signOf(&s)
-		if !ok || !waits || s.HostID != h.ID {
+		if !ok || s.HostID != h.ID {
 			continue
 		}
-		by := s.LastAt.Add(next.within)
+		next, by, waits, err := e.owed(tx, &s)
+		if err != nil {
+			return nil, err
+		}
+		if !waits {
+			continue
+		}
 		if x != nil && (!x.By.IsZero() && x.By.Before(by) || s.StartedAt.Before(x.Since) || s.Boot == string(pxe.BootWait)) {
 			continue
 		}
 		was := x
-		x = &Expected{What: next.expect, By: by, Since: s.LastAt, Step: s.Step, Hint: next.hint, Session: s.ID, Operation: s.Operation}
+		x = &Expected{What: next.expect, By: by, Since: by.Add(-next.within), Step: s.Step, Hint: next.hint, Session: s.ID, Operation: s.Operation}
 		if was != nil {
 			x.Operation, x.Reason = was.Operation, was.Reason
 		}
@@ -150,102 +252,4 @@ func (e *Engine) expectsOf(op *inventory.Operation, h *inventory.Host) *Expected
 		x.What = "step " + string(op.Step) + " is done"
 	}
 	return x
-}
-
-// stalled are the boots that stand still, each with its host: an issue is open for each.
-type stalled struct {
-	mu    sync.Mutex
-	boots map[inventory.SessionID]inventory.BootSession
-	known bool // what an engine before this one had left open was closed
-}
-
-// stallEvery is how often boots are looked over for those that stand still.
-const stallEvery = 2 * time.Second
-
-// watchBoots opens an issue for each boot whose next sign did not come in time, and closes it when it goes on or is over.
-func (e *Engine) watchBoots(ctx context.Context) error {
-	e.stalled.mu.Lock()
-	defer e.stalled.mu.Unlock()
-	still := e.sessions.standing(e.cfg.Now(), e.signOf)
-	var begun, over []inventory.BootSession
-	for id, s := range still {
-		if _, ok := e.stalled.boots[id]; !ok {
-			begun = append(begun, s)
-		}
-	}
-	hosts := map[inventory.HostID]bool{}
-	for _, s := range still {
-		hosts[s.HostID] = true
-	}
-	for id, s := range e.stalled.boots {
-		if _, ok := still[id]; !ok && !hosts[s.HostID] { // the issue is the host's: another of its ports may stand still
-			over = append(over, s)
-		}
-	}
-	if len(begun) == 0 && len(over) == 0 && e.stalled.known {
-		return nil
-	}
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		if !e.stalled.known {
-			if err := e.closeStalled(tx); err != nil {
-				return err
-			}
-		}
-		for _, s := range over {
-			if err := e.closeIssue(tx, stall(&s, sign{}), "the boot went on, or is over"); err != nil {
-				return err
-			}
-		}
-		for _, s := range begun {
-			next, _ := e.signOf(&s)
-			i := stall(&s, next)
-			if why, ok := e.likeliest(tx, s.HostID, s.MAC); ok {
-				i.Cause, i.Hint = i.Cause+". Likely: "+why.Sentence, why.Hint
-			}
-			if err := e.openIssue(tx, i); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		e.stalled.boots, e.stalled.known = still, true
-	}
-	return err
-}
-
-// closeStalled closes what was left open before a restart: whatever boots now is looked at anew.
-func (e *Engine) closeStalled(tx inventory.Tx) error {
-	open, err := tx.ListIssues(false, "")
-	for _, i := range open {
-		if i.Type != inventory.IssueStalled {
-			continue
-		}
-		if err := e.closeIssue(tx, i, "the server was restarted"); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-// stall is the issue that a boot stands still.
-func stall(s *inventory.BootSession, next sign) inventory.Issue {
-	return inventory.Issue{
-		Key: inventory.IssueStalled + "/" + string(s.HostID), Type: inventory.IssueStalled, Severity: inventory.SeverityWarning,
-		HostIDs: []inventory.HostID{s.HostID}, Subnet: s.Subnet, Hint: next.hint,
-		Cause: "its boot stands still after " + s.Step + ": for " + inventory.Duration(next.within).String() + " nothing came, expected that " + next.expect,
-	}
-}
-
-// standing returns the boots whose next sign is late.
-func (t *sessions) standing(now time.Time, signOf func(*inventory.BootSession) (sign, bool)) map[inventory.SessionID]inventory.BootSession {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	still := map[inventory.SessionID]inventory.BootSession{}
-	for _, s := range t.byMAC {
-		if next, waits := signOf(s); waits && now.Sub(s.LastAt) > next.within {
-			still[s.ID] = *s
-		}
-	}
-	return still
 }

@@ -75,7 +75,7 @@ func TestAMachineThatWasSentToItsDiskOwesNothing(t *testing.T) {
 }
 
 func TestDeadlinesAreThoseOfTheConfiguration(t *testing.T) {
-	e := &Engine{cfg: Config{Deadlines: map[string]time.Duration{"netboot": time.Second, inventory.EventDHCPAck: 2 * time.Second, "wipe": time.Minute}}}
+	e := &Engine{cfg: Config{Now: time.Now, Deadlines: map[string]time.Duration{"netboot": time.Second, inventory.EventDHCPAck: 2 * time.Second, "wipe": time.Minute}}}
 	if l := e.limitOf(inventory.StepNetboot); l.within != time.Second || l.expect == "" {
 		t.Errorf("netboot: %+v", l)
 	}
@@ -86,8 +86,8 @@ func TestDeadlinesAreThoseOfTheConfiguration(t *testing.T) {
 		t.Errorf("what waits for people has a deadline: %+v", l)
 	}
 	s := inventory.BootSession{HostID: "h", Step: inventory.EventDHCPAck}
-	if x, _ := e.signOf(&s); x.within != 2*time.Second {
-		t.Errorf("sign after the address: %+v", x)
+	if x, by, _ := e.next(&s, step{}); x.within != 2*time.Second || !by.Equal(s.LastAt.Add(2*time.Second)) {
+		t.Errorf("sign after the address: %+v by %s", x, by)
 	}
 	for _, name := range StepNames() {
 		if name == "" {

@@ -15,12 +15,21 @@ func (e *Engine) saidSecureBoot(tx inventory.Tx, h *inventory.Host, said string)
 	if said == "" || h.Facts[inventory.FactSecureBoot] == said {
 		return nil
 	}
-	h.Facts = maps.Clone(h.Facts)
-	if h.Facts == nil {
-		h.Facts = map[string]string{}
-	}
-	h.Facts[inventory.FactSecureBoot] = said
+	h.Facts = withSecureBoot(h.Facts, said)
 	return e.edit(tx, h, "Secure Boot is "+said+", as its boot loader says")
+}
+
+// withSecureBoot returns facts with what a boot loader said; "" says nothing.
+func withSecureBoot(old map[string]string, said string) map[string]string {
+	if said == "" {
+		return old
+	}
+	f := maps.Clone(old)
+	if f == nil {
+		f = map[string]string{}
+	}
+	f[inventory.FactSecureBoot] = said
+	return f
 }
 
 // secureBootOf is what an inspection says of Secure Boot; "" where the question makes no sense.

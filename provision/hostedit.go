@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
 
 // DeclareHost creates a host that has not been seen yet, from its MACs, or returns the one that has one of them. It is
@@ -98,6 +99,11 @@ func (e *Engine) EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host
 	if len(changes) == 0 {
 		*h = old
 		return nil
+	}
+	if old.Port != h.Port {
+		if err := e.judgePort(tx, h, pxe.Client{}); err != nil {
+			return err
+		}
 	}
 	e.hasFreed.Store(true) // machines that wait may have it now
 	return e.edit(tx, h, "host "+h.Name+" changed ("+strings.Join(changes, ", ")+") by "+by)

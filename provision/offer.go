@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -136,13 +137,19 @@ func (e *Engine) Note(_ context.Context, c pxe.Client, kind, detail string) {
 func (e *Engine) Transferring(t pxe.Transfer) {
 	kind := inventory.EventLoaderStarted
 	if !pxe.IsLoader(t.Name) || strings.HasPrefix(t.Name, "memtest.") {
-		return // artefacts come in many ranges; their end is enough
+		if s, ok := e.sessionAt(t.Source); ok && (t.Session == "" || t.Session == s.ID) {
+			e.sessions.loading(&s, t.Name)
+		}
+		return // artefacts come in many ranges; their end is enough for the timeline
 	}
 	e.transfer(t, kind, fmt.Sprintf("%s over %s", t.Name, t.Proto))
 }
 
 // Transferred notes how sending a boot file or artefact ended.
 func (e *Engine) Transferred(t pxe.Transfer) {
+	if s, ok := e.sessionAt(t.Source); ok {
+		e.sessions.loaded(&s, t.Name)
+	}
 	sent, failed := inventory.EventLoaderSent, inventory.EventLoaderFailed
 	if !pxe.IsLoader(t.Name) {
 		if t.Err != nil && t.Size == 0 && pxe.IsProbe(t.Name) {
@@ -202,4 +209,39 @@ func (e *Engine) Exhausted(subnet string) {
 			Hint: "add a range with: slipway range add " + subnet + " FIRST-LAST",
 		})
 	}})
+}
+
+// exhaustedFor is how long a subnet is called full after the last machine that got no address; while it is full, that is
+// told every 10 s.
+const exhaustedFor = time.Minute
+
+// endIssues closes the issues of subnets that have room again, or that nobody asks any more, and of hosts that were deleted.
+func (e *Engine) endIssues(tx inventory.Tx) error {
+	open, err := tx.ListIssues(false, "")
+	if err != nil {
+		return err
+	}
+	for _, i := range open {
+		why := ""
+		switch {
+		case i.Type == inventory.IssuePoolExhausted:
+			if e.cfg.Now().Sub(i.SeenAt) >= exhaustedFor {
+				why = "no machine has been left without an address for " + exhaustedFor.String()
+			}
+		case len(i.HostIDs) == 1:
+			_, err := tx.FindHost(i.HostIDs[0])
+			if isKind(err, inventory.NotFound) {
+				why = "its host was deleted"
+			} else if err != nil {
+				return err
+			}
+		}
+		if why == "" {
+			continue
+		}
+		if err := e.closeIssue(tx, i, why); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -208,14 +208,17 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 		if err != nil {
 			return err
 		}
-		if p, _, err = e.withConfig(tx, &h, p, firstMAC(&h)); err != nil {
-			return err
-		}
 		c := pxe.Client{Stage: pxe.StageFirmware, MAC: firstMAC(&h), Arch: h.Arch, Firmware: h.Firmware, Address: s.Address, Subnet: s.Subnet}
 		loader := pxe.Decide(c, &h, p, e.cfg.Now()).Loader
 		c.Stage = pxe.StageIPXE
 		c.Identity = &pxe.Identity{UUID: h.UUID, Serial: h.Serial, Manufacturer: h.Manufacturer, Product: h.Product, MemoryMiB: h.MemoryMiB}
 		d := pxe.Decide(c, &h, p, e.cfg.Now())
+		if d.Boot == pxe.BootImage {
+			if p, _, err = e.withConfig(tx, &h, p, firstMAC(&h)); err != nil {
+				return err
+			}
+			d = pxe.Decide(c, &h, p, e.cfg.Now())
+		}
 		script, _ := e.render(c, &h, p, d, s.ID, base)
 		x = Explanation{Host: h.Name, Boot: d.Boot, Disk: d.Disk, Loader: loader, Reason: d.Reason, Hint: d.Hint, Script: string(script)}
 		if p.Profile != nil {

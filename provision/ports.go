@@ -69,15 +69,17 @@ func (e *Engine) moved(tx inventory.Tx, id inventory.HostID, c pxe.Client) error
 	if err := tx.UpdateHost(&h, e.cfg.Now()); err != nil {
 		return fmt.Errorf("store port of %s: %w", h.Name, err)
 	}
-	issue := wrongPort(&h, c)
-	if problem := portProblem(&h); problem != nil {
+	return e.judgePort(tx, &h, c)
+}
+
+// judgePort opens or closes the issue that a host is not on the port that it is pinned to.
+func (e *Engine) judgePort(tx inventory.Tx, h *inventory.Host, c pxe.Client) error {
+	issue := wrongPort(h, c)
+	if problem := portProblem(h); problem != nil {
 		issue.Cause, issue.Hint = h.Name+": "+problem.Msg, problem.Hint
 		return e.openIssue(tx, issue)
 	}
-	if h.Port == "" {
-		return nil
-	}
-	return e.closeIssue(tx, issue, "it is on its port")
+	return e.closeIssue(tx, issue, "it is on its port, or pinned to none")
 }
 
 func wrongPort(h *inventory.Host, c pxe.Client) inventory.Issue {

@@ -125,13 +125,13 @@ func (e *Engine) readPower(ctx context.Context, h *inventory.Host, p powering) i
 	if err != nil {
 		is = inventory.PowerUnknown
 	}
-	e.notePower(ctx, h, p, is, err)
+	e.notePower(ctx, h, p, is, err, nil)
 	return is
 }
 
 // notePower stores what a controller answered, and opens or closes the issue that it does not. Only changes are written,
-// and a sign of life every few minutes.
-func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, is inventory.PowerState, problem error) {
+// a sign of life every few minutes, and a check that somebody asked for.
+func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, is inventory.PowerState, problem error, asked *inventory.LastCheck) {
 	now := e.cfg.Now()
 	isReachable := problem == nil
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
@@ -149,7 +149,7 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 				return err
 			}
 		}
-		if b.Power == is && b.IsReachable == isReachable && now.Sub(b.CheckedAt) < checkedEvery {
+		if asked == nil && b.Power == is && b.IsReachable == isReachable && now.Sub(b.CheckedAt) < checkedEvery {
 			return nil
 		}
 		if b.Power != is && is != inventory.PowerUnknown {
@@ -168,6 +168,9 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 		}
 		if p.driver != nil {
 			b.Capabilities = bmc.Capabilities(p.driver)
+		}
+		if asked != nil {
+			b.LastCheck = asked
 		}
 		return tx.SaveBMC(&b, now)
 	})

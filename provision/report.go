@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -16,6 +18,7 @@ import (
 // was installed may have an address of its own.
 func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r pxe.Report) error {
 	var after inventory.BootSession
+	r.Log = hideTokens(cleanLog(r.Log))
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		if e.isReportKey(id, key) {
 			source = netip.Addr{}
@@ -28,7 +31,7 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		s.LastAt, s.Step = now, inventory.EventReported
 		ev := inventory.Event{
 			At: now, Kind: inventory.EventReported, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
-			Detail: inventory.Clean(because(string(r.Step), r.Detail), 500), Data: map[string]any{"step": r.Step, "log": cleanLog(r.Log)},
+			Detail: inventory.Clean(because(string(r.Step), r.Detail), 500), Data: map[string]any{"step": r.Step, "log": r.Log},
 		}
 		if err := tx.AddEvent(&ev); err != nil {
 			return err
@@ -110,6 +113,10 @@ func (e *Engine) reportedTo(tx inventory.Tx, h *inventory.Host, s inventory.Boot
 	detail := inventory.Clean(r.Detail, 300)
 	switch {
 	case r.Step == pxe.ReportFailed:
+		if r.Part == pxe.PartBootstrap {
+			j.p.JoinFailure = joinFailure(detail, r.Log)
+			j.op.Params = j.p.encode()
+		}
 		return true, j.fail(failure{reason: "reported a failure: " + detail})
 	case r.Step == pxe.ReportProgress && op.Step == inventory.StepWrite:
 		j.op.Progress.Detail = detail
@@ -283,7 +290,7 @@ func because(what, why string) string {
 	return what + ": " + why
 }
 
-// Sweep ends the sessions that went silent, those of before a restart included.
+// Sweep ends the sessions that went silent, those of before a restart included, and issues that nothing else ends.
 func (e *Engine) Sweep(ctx context.Context) error {
 	for _, s := range e.sessions.silent() {
 		e.end(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
@@ -305,7 +312,7 @@ func (e *Engine) Sweep(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
+		return e.endIssues(tx)
 	})
 }
 
@@ -322,6 +329,30 @@ func (e *Engine) forget(ctx context.Context) error {
 		return err
 	})
 }
+
+// tailBytes bounds how much of a log stands in a reason.
+const tailBytes = 2000
+
+// joinFailure is what is told of a join that failed: in one line what did, and the end of its log below.
+func joinFailure(detail, log string) string {
+	log = strings.TrimSpace(log)
+	if n := len(log) - tailBytes; n > 0 {
+		log = log[n:]
+		if _, whole, ok := strings.Cut(log, "\n"); ok {
+			log = whole
+		}
+		log = strings.ToValidUTF8("...\n"+log, "")
+	}
+	if log == "" {
+		return detail
+	}
+	return detail + "\n" + log
+}
+
+// tokenRE finds bootstrap tokens in logs; what stands before the dot is public.
+var tokenRE = regexp.MustCompile(`\b([a-z0-9]{6})\.[a-z0-9]{16}\b`)
+
+func hideTokens(log string) string { return tokenRE.ReplaceAllString(log, "$1.****") }
 
 // cleanLog bounds the text of a report; line ends stay.
 func cleanLog(s string) string { return inventory.CleanLines(s, 64<<10) }

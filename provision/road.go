@@ -50,6 +50,8 @@ type Params struct {
 	Action     bmc.Action         `json:"action,omitempty"`   // of OpPower
 	// IsSilent says that the installed system does not report up: nothing is waited for after it was written.
 	IsSilent bool `json:"isSilent,omitempty"`
+	// JoinFailure is why the latest try did not become a node of its cluster, "" while none has failed so.
+	JoinFailure string `json:"joinFailure,omitempty"`
 	// Ladder are the rungs of a remediation that are left, the one under way first.
 	Ladder []Rung `json:"ladder,omitempty"`
 	// OldClaimID is the claim that a reinstallation ended; HasNode says that its node is emptied first.

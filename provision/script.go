@@ -3,6 +3,7 @@ package provision
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -22,106 +23,156 @@ func (e *Engine) Ask(_ context.Context, s inventory.SessionID, source netip.Addr
 
 // Script decides what the machine boots and returns it as a script. Everything that follows from the decision (the
 // host's new facts and state, the session, events, issues) is on disk before the script is returned, so that a killed
-// server knows what it has let loose.
+// server knows what it has let loose. A machine that asks again and changes nothing is answered without a write.
 func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Client, base string) ([]byte, error) {
-	if running, ok := e.sessionAt(c.Address); ok && c.MAC == "" {
+	running, ok := e.sessionAt(c.Address)
+	if ok && c.MAC == "" {
 		c.MAC = running.MAC
 	}
-	var (
-		out   []byte
-		after inventory.BootSession
-	)
-	if err := e.prepare(ctx, c); err != nil {
-		return nil, err
+	q := &question{Engine: e, id: id, c: c, base: base}
+	if s, ok := e.sessions.of(c.MAC); ok && s.ID == id && s.Boot != "" && e.cfg.Store.Read(ctx, q.answer) == nil {
+		e.sessions.put(q.after)
+		return q.script, nil
 	}
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		s, err := e.sessionFor(tx, id, c)
-		if err != nil {
-			return err
+	q.mayWrite = true
+	err := e.cfg.Store.Write(ctx, q.answer)
+	if errors.Is(err, errUnrendered) {
+		if err := e.prepare(ctx, q.c); err != nil {
+			return nil, err
 		}
-		c.MAC = s.MAC // what DHCP saw counts; a machine may report another card first
-		if c.Subnet = cmp.Or(c.Subnet, s.Subnet); c.Subnet == "" {
-			if c.Subnet, err = subnetOf(tx, c.Address); err != nil {
-				return err
-			}
-		}
-		if s.Firmware != "" {
-			c.Firmware = s.Firmware
-		}
-		if s.Arch != "" {
-			c.Arch = s.Arch
-		}
-		h, p, err := e.takeIn(tx, c)
-		if err != nil {
-			return err
-		}
-		s.HostID = h.ID
-		if err := e.saidSecureBoot(tx, &h, c.SecureBoot); err != nil {
-			return err
-		}
-		p, config, err := e.withConfig(tx, &h, p, c.MAC)
-		if err != nil {
-			return err
-		}
-		if config != nil {
-			e.confide(&p, config, c, base)
-		}
-		if p.Work != nil {
-			if p, err = e.bootsAgain(tx, &h, p, &s); err != nil {
-				return err
-			}
-		}
-		p = pxe.Chosen(c, &h, p)
-		d := pxe.Decide(c, &h, p, e.cfg.Now())
-		if d.Boot == pxe.BootImage {
-			if err := e.restrain(tx, &h, &s, p); err != nil {
-				return err
-			}
-			if p.Problem, err = e.awaited(tx, &h, config); err != nil {
-				return err
-			}
-			if p.Problem == nil {
-				if p.Problem, err = e.takeTurn(tx, &h, s.ID, config); err != nil {
-					return err
-				}
-			}
-			d = pxe.Decide(c, &h, p, e.cfg.Now())
-			d.IsTrap = d.IsTrap && !isAwaitedProblem(p)
-		}
-		if out, err = e.render(c, &h, p, d, s.ID, base); err != nil {
-			d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: messageOf(err), Hint: hintOf(err)}
-			if out, err = e.render(c, &h, p, d, s.ID, base); err != nil {
-				return err
-			}
-		}
-		if d.Boot == pxe.BootImage {
-			if err := e.noteRendering(tx, &h, &s, config); err != nil {
-				return err
-			}
-		}
-		if after, err = e.decided(tx, &h, s, p, d); err != nil {
-			return err
-		}
-		return e.bootGiven(tx, &h, after, d)
-	})
+		q.mayRender = true // what changes meanwhile is rendered at once
+		err = e.cfg.Store.Write(ctx, q.answer)
+	}
 	if err != nil {
 		return nil, err
 	}
-	e.sessions.put(after)
-	e.poke()
-	return out, nil
+	e.sessions.put(q.after)
+	if q.hasWork {
+		e.poke()
+	}
+	return q.script, nil
+}
+
+// question is one request for a script.
+type question struct {
+	*Engine
+	id   inventory.SessionID
+	c    pxe.Client
+	base string
+
+	mayWrite  bool // the answer is decided in a transaction that writes
+	mayRender bool // a configuration that is not at hand is rendered in the transaction
+
+	script  []byte
+	after   inventory.BootSession
+	hasWork bool // something is being done with the host
+}
+
+var (
+	errUnrendered = errors.New("the configuration is not rendered yet")
+	errWrites     = errors.New("the answer changes something")
+)
+
+// answer decides in one transaction. A question that may not write fails when there is anything to write.
+func (q *question) answer(tx inventory.Tx) error {
+	s, err := q.sessionFor(tx, q.id, q.c)
+	if err != nil {
+		return err
+	}
+	before := s
+	s = q.asked(s, q.c)
+	c := &q.c
+	c.MAC = s.MAC // what DHCP saw counts; a machine may report another card first
+	if c.Subnet = cmp.Or(c.Subnet, s.Subnet); c.Subnet == "" {
+		if c.Subnet, err = subnetOf(tx, c.Address); err != nil {
+			return err
+		}
+	}
+	if s.Firmware != "" {
+		c.Firmware = s.Firmware
+	}
+	if s.Arch != "" {
+		c.Arch = s.Arch
+	}
+	h, p, err := q.takeIn(tx, *c)
+	if err != nil {
+		return err
+	}
+	s.HostID = h.ID
+	if err := q.saidSecureBoot(tx, &h, c.SecureBoot); err != nil {
+		return err
+	}
+	if p.Work != nil {
+		if !q.mayWrite {
+			return errWrites // an operation may go on by what is asked
+		}
+		if p, err = q.bootsAgain(tx, &h, p, &s); err != nil {
+			return err
+		}
+	}
+	p = pxe.Chosen(*c, &h, p)
+	d := pxe.Decide(*c, &h, p, q.cfg.Now())
+	var config *rendered
+	if d.Boot == pxe.BootImage {
+		if d, p, config, err = q.image(tx, &h, &s, p); err != nil {
+			return err
+		}
+	}
+	if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
+		d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: messageOf(err), Hint: hintOf(err)}
+		if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
+			return err
+		}
+	}
+	if d.Boot == pxe.BootImage {
+		if err := q.noteRendering(tx, &h, &s, config); err != nil {
+			return err
+		}
+	}
+	return q.decided(tx, &h, before, s, p, d)
+}
+
+// image looks at a host that is about to get its image, for its configuration and for what speaks against the boot, and
+// decides again.
+func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, p pxe.Plan) (d pxe.Decision, _ pxe.Plan, config *rendered, err error) {
+	if config, err = q.configAtHand(tx, h, p, q.c.MAC, q.mayRender); err != nil {
+		return d, p, nil, err
+	}
+	if p, config = given(h, p, config); config != nil {
+		q.confide(&p, config, q.c, q.base)
+	}
+	if d = pxe.Decide(q.c, h, p, q.cfg.Now()); d.Boot != pxe.BootImage {
+		return d, p, config, nil
+	}
+	if err := q.restrain(tx, h, s, p); err != nil {
+		return d, p, config, err
+	}
+	if !q.mayWrite && config != nil && config.waitsFor != "" {
+		return d, p, config, errWrites // its bootstrap data are asked for
+	}
+	if p.Problem, err = q.awaited(tx, h, config); err != nil {
+		return d, p, config, err
+	}
+	if p.Problem == nil {
+		if p.Problem, err = q.takeTurn(tx, h, s.ID, config); err != nil {
+			return d, p, config, err
+		}
+	}
+	d = pxe.Decide(q.c, h, p, q.cfg.Now())
+	d.IsTrap = d.IsTrap && !isAwaitedProblem(p)
+	return d, p, config, nil
 }
 
 // sessionFor finds the session a script is asked for: by its id, else by MAC, else a new one. A server that was
 // killed may have lost the session of a boot it had not decided yet; the machine must not notice.
 func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Client) (inventory.BootSession, error) {
 	if s, ok := e.sessions.of(c.MAC); ok && s.ID == id {
-		return e.asked(s, c), nil
+		return s, nil
 	}
 	if id != "" {
 		s, err := tx.FindSession(id)
 		if err == nil && s.EndedAt.IsZero() {
-			return e.asked(s, c), nil
+			return s, nil
 		}
 		if err != nil && !isKind(err, inventory.NotFound) {
 			return s, fmt.Errorf("read boot session %s: %w", id, err)
@@ -298,43 +349,63 @@ func (e *Engine) breakLoop(tx inventory.Tx, h *inventory.Host, s *inventory.Boot
 	return e.move(tx, h, inventory.Fault, s.ID, cause)
 }
 
-// decided stores a decision: session, events, the host's new state, and the issues that open or close with it.
-func (e *Engine) decided(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, p pxe.Plan, d pxe.Decision) (inventory.BootSession, error) {
-	now := e.cfg.Now()
-	isRepeat := s.Boot == string(d.Boot) && s.Reason == d.Reason
-	s.Boot, s.Reason, s.Step, s.LastAt = string(d.Boot), d.Reason, inventory.EventBootDecided, now
+// decided stores a decision: session, events, the host's new state, and the issues that open or close with it. before is
+// the session as it was. A machine that waits asks every few seconds: the timeline says so once, and there is nothing to
+// store while nothing changes; its host's row says every minute that it is there.
+func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s inventory.BootSession, p pxe.Plan, d pxe.Decision) error {
+	s.Boot, s.Reason, s.Step, s.LastAt = string(d.Boot), d.Reason, inventory.EventBootDecided, q.cfg.Now()
 	if p.Profile != nil {
 		s.Profile, s.Image = p.Profile.Name, p.Image.Name
 	}
 	if d.Boot == pxe.BootAgent {
 		s.Profile, s.Image = "", p.Work.Agent.Name
 	}
-	if op, err := tx.FindOpenOperation(h.ID); err == nil {
+	op, err := tx.FindOpenOperation(h.ID)
+	if q.hasWork = err == nil; q.hasWork {
 		s.Operation = op.ID
+	} else if !isKind(err, inventory.NotFound) {
+		return fmt.Errorf("read what is done with %s: %w", h.Name, err)
+	}
+	isRepeat := before.Boot == s.Boot && before.Reason == s.Reason
+	q.after = s
+	if !q.mayWrite {
+		before.Step, before.LastAt = s.Step, s.LastAt
+		if before != s || d.IsTrap || q.hasWork {
+			return errWrites
+		}
+		return nil
 	}
 	if err := tx.SaveSession(s); err != nil {
-		return s, fmt.Errorf("store boot session: %w", err)
+		return fmt.Errorf("store boot session: %w", err)
 	}
-	// A machine that waits asks every few seconds: the timeline says so once.
 	if !isRepeat {
-		if err := e.noteDecision(tx, h, s, d); err != nil {
-			return s, err
+		if err := q.noteDecision(tx, h, s, d); err != nil {
+			return err
 		}
 	}
-	if d.Boot == pxe.BootImage {
-		if err := e.move(tx, h, inventory.Boot, s.ID, "booting image "+s.Image+" of profile "+s.Profile); err != nil {
-			return s, err
+	if reason := "booting image " + s.Image + " of profile " + s.Profile; d.Boot == pxe.BootImage && !isOn(h, inventory.Boot, reason) {
+		if err := q.move(tx, h, inventory.Boot, s.ID, reason); err != nil {
+			return err
 		}
 	}
 	refused := refusal(h.ID, s.Subnet, d)
 	if d.IsTrap {
-		if err := e.openIssue(tx, refused); err != nil {
-			return s, err
+		if err := q.openIssue(tx, refused); err != nil {
+			return err
 		}
-	} else if err := e.closeIssue(tx, refused, "the host boots again: "+d.Reason); err != nil {
-		return s, err
+	} else if err := q.closeIssue(tx, refused, "the host boots again: "+d.Reason); err != nil {
+		return err
 	}
-	return s, nil
+	if !q.hasWork {
+		return nil
+	}
+	return q.bootGiven(tx, h, op, d)
+}
+
+// isOn reports whether a trigger leaves a host as it is.
+func isOn(h *inventory.Host, on inventory.Trigger, reason string) bool {
+	to, err := h.State.Next(on)
+	return err == nil && to == h.State && h.StateReason == inventory.Clean(reason, 500)
 }
 
 // noteDecision adds a decision to the timeline and the log.

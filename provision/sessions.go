@@ -23,6 +23,17 @@ type sessions struct {
 	byAddr map[netip.Addr]inventory.MAC
 	owners map[inventory.MAC]owner
 	secure map[inventory.MAC]bool // whose iPXE speaks HTTPS, as its DHCP said
+	steps  map[inventory.MAC]step
+}
+
+// step is when a boot came to its step, and the file that it fetches since.
+type step struct {
+	name     string
+	session  inventory.SessionID
+	stage    pxe.Stage // of whom asked for an address last: iPXE comes further than the firmware before it
+	at       time.Time
+	file     string // "" when none is being sent
+	loadedAt time.Time
 }
 
 // owner is the host that a MAC belonged to when the store, or the discovery of it, said so.
@@ -47,7 +58,7 @@ const (
 func newSessions(now func() time.Time) *sessions {
 	return &sessions{
 		now: now, byMAC: map[inventory.MAC]*inventory.BootSession{}, byAddr: map[netip.Addr]inventory.MAC{},
-		owners: map[inventory.MAC]owner{}, secure: map[inventory.MAC]bool{},
+		owners: map[inventory.MAC]owner{}, secure: map[inventory.MAC]bool{}, steps: map[inventory.MAC]step{},
 	}
 }
 
@@ -104,7 +115,67 @@ func (t *sessions) heard(c pxe.Client, kind string) (s, replaced inventory.BootS
 		cur.Step = kind
 	}
 	t.learn(cur, c)
+	t.came(cur, c.Stage)
 	return *cur, replaced, isNew
+}
+
+// came takes note of when a session came to the step that it is at.
+func (t *sessions) came(s *inventory.BootSession, stage pxe.Stage) {
+	was := t.steps[s.MAC]
+	if stage == "" && was.session == s.ID {
+		stage = was.stage
+	}
+	if was.name != s.Step || was.session != s.ID || was.stage != stage {
+		t.steps[s.MAC] = step{name: s.Step, session: s.ID, stage: stage, at: t.now()}
+	}
+}
+
+// loadingFor bounds how long a file counts as being sent without a word of its end.
+const loadingFor = 20 * time.Minute
+
+// loading notes that a file is being sent in a session, and loaded that it is no more.
+func (t *sessions) loading(s *inventory.BootSession, file string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if was, ok := t.steps[s.MAC]; ok && was.session == s.ID {
+		was.file, was.loadedAt = file, t.now()
+		t.steps[s.MAC] = was
+	}
+}
+
+func (t *sessions) loaded(s *inventory.BootSession, file string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if was, ok := t.steps[s.MAC]; ok && was.file == file {
+		was.file = ""
+		t.steps[s.MAC] = was
+	}
+}
+
+// isLoading reports whether a file is being sent.
+func (x *step) isLoading(now time.Time) bool { return x.file != "" && now.Sub(x.loadedAt) < loadingFor }
+
+// stepOf returns when a session came to its step; its zero value is for one that is not known here.
+func (t *sessions) stepOf(s *inventory.BootSession) step {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.step(s)
+}
+
+func (t *sessions) step(s *inventory.BootSession) step {
+	if x := t.steps[s.MAC]; x.session == s.ID && x.name == s.Step {
+		return x
+	}
+	return step{}
+}
+
+// each calls fn for each session; fn must not keep what it is given, and must not call the sessions.
+func (t *sessions) each(fn func(s *inventory.BootSession, at step)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.byMAC {
+		fn(s, t.step(s))
+	}
 }
 
 // learn takes over what the packet tells about the machine; iPXE does not take the firmware's place.
@@ -134,6 +205,7 @@ func (t *sessions) put(s inventory.BootSession) {
 	}
 	t.makeRoom()
 	t.byMAC[s.MAC] = &s
+	t.came(&s, "")
 	if s.HostID != "" {
 		t.owners[s.MAC] = owner{s.HostID, t.now()}
 	}
@@ -238,6 +310,7 @@ func (t *sessions) drop(m inventory.MAC) {
 	delete(t.byMAC, m)
 	delete(t.owners, m)
 	delete(t.secure, m)
+	delete(t.steps, m)
 }
 
 func newSessionID() inventory.SessionID {

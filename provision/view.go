@@ -34,6 +34,7 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v kube.View, err er
 	v.Claim, v.ProviderID = &c, e.ProviderID(c)
 	if op, err := tx.FindOpenOperation(h.ID); err == nil {
 		v.Operation = &op
+		v.JoinFailure = paramsOf(&op).JoinFailure
 		if v.Issues, err = tx.ListIssues(false, h.ID); err != nil {
 			return v, fmt.Errorf("list issues of %s: %w", h.Name, err)
 		}

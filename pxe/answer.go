@@ -32,7 +32,7 @@ func Answer(c Client, d Decision, s inventory.SessionID, base string) Reply {
 			return Reply{Next: c.Server, File: URL(base, s, "ask"), Class: "PXEClient"}
 		}
 		return Reply{Next: c.Server, File: URL(base, s, "ask"), IPXE: append([]byte(nil), noProxyWait[:]...)}
-	case c.Stage == StageFirmware && d.Chain == ChainPXELinux: // U-Boot names its files itself, and asks siaddr for them
+	case c.Stage == StageFirmware && d.Chain == ChainPXELinux && d.Loader == "": // U-Boot names its files itself, and asks siaddr for them
 		return Reply{Next: c.Server}
 	case c.Stage != StageFirmware || d.Loader == "":
 		return Reply{}

@@ -17,7 +17,7 @@ const (
 	ChainShimIPXE Chain = "shim-ipxe" // iPXE's signed shim, signed iPXE, autoexec.ipxe
 	ChainShimGRUB Chain = "shim-grub" // a distribution's signed shim, its signed GRUB, grub.cfg
 	ChainGRUB     Chain = "grub"      // GRUB without a shim
-	ChainPXELinux Chain = "pxelinux"  // U-Boot, which asks for pxelinux.cfg by itself
+	ChainPXELinux Chain = "pxelinux"  // PXELINUX, or U-Boot, which needs no loader: both ask for pxelinux.cfg
 )
 
 // What is known of Secure Boot on a host, as the fact inventory.FactSecureBoot.
@@ -60,7 +60,7 @@ func shimPairs(a inventory.Arch) []pair {
 		return nil
 	}
 	all := []pair{{"shim" + end, "grub" + end}}
-	for _, folder := range vendorFolders() {
+	for _, folder := range VendorFolders() {
 		all = append(all, pair{folder + "/shim" + end, folder + "/grub" + end})
 	}
 	return all
@@ -114,12 +114,15 @@ func ChainFor(q Question) Way {
 	return Way{Reason: "Secure Boot is on, and there is no signed boot file for it", Hint: missingSigned(q.Arch)}
 }
 
-// unsignedChain is iPXE, or GRUB where there is no iPXE.
+// unsignedChain is iPXE, or where there is none GRUB under UEFI and PXELINUX under BIOS.
 func unsignedChain(q Question) Way {
 	for _, l := range Candidates(q.Firmware, q.Arch) {
 		if q.Loaded.has(l.Name) {
 			return Way{Chain: ChainIPXE, Loader: l.Name}
 		}
+	}
+	if q.Firmware == inventory.BIOS && q.Arch == inventory.X8664 && q.Loaded.has(PXELINUXName) && q.Loaded.has(ldlinuxName) {
+		return Way{Chain: ChainPXELinux, Loader: PXELINUXName}
 	}
 	if q.Firmware != inventory.UEFI || q.IsHTTP {
 		return Way{}
@@ -229,6 +232,8 @@ func missingSigned(a inventory.Arch) string {
 // chainOf is the chain that a loader begins, as far as its name tells.
 func chainOf(loader string) Chain {
 	switch base := loader[strings.LastIndexByte(loader, '/')+1:]; {
+	case base == PXELINUXName:
+		return ChainPXELinux
 	case strings.Contains(base, "-shim"):
 		return ChainShimIPXE
 	case strings.HasPrefix(base, "shim"):
@@ -237,6 +242,15 @@ func chainOf(loader string) Chain {
 		return ChainGRUB
 	}
 	return ChainIPXE
+}
+
+// usesShim reports whether iPXE is to have a shim check the kernel: where signatures are checked, or may be because
+// iPXE came by a signed chain. Older iPXE, which cannot, comes by no such chain.
+func usesShim(in ScriptInput, i *inventory.Image) bool {
+	a := asked{c: in.Client, h: in.Host, p: in.Plan}
+	q := a.question(i)
+	a.quirk = QuirkFor(in.Plan.Quirks, in.Host, q.Firmware)
+	return q.SecureBoot == SecureBootOn || q.SecureBoot == "" && a.withLoader(Decision{Boot: BootImage}).Chain == ChainShimIPXE
 }
 
 // shimFor is the shim that iPXE has check an image's kernel, "" for none.

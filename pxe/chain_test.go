@@ -63,6 +63,9 @@ func TestChainFor(t *testing.T) {
 		{"arm64 with nothing", Question{Arch: inventory.ARM64}, debian, " ", "snponly-arm64.efi"},
 		{"32 bits and Secure Boot", Question{Arch: inventory.I386, SecureBoot: SecureBootOn}, debian, " ", "switch Secure Boot off"},
 		{"U-Boot asks for its files itself", Question{IsUBoot: true, Arch: inventory.ARM64}, "", "pxelinux ", ""},
+		{"a BIOS without iPXE: PXELINUX", Question{Firmware: inventory.BIOS}, "pxelinux.0 ldlinux.c32", "pxelinux pxelinux.0", ""},
+		{"a BIOS with both: iPXE, for its HTTP", Question{Firmware: inventory.BIOS}, debian + " pxelinux.0 ldlinux.c32", "ipxe undionly.kpxe", ""},
+		{"PXELINUX without the rest of it", Question{Firmware: inventory.BIOS}, "pxelinux.0", " ", "undionly.kpxe"},
 		{"no firmware that we know", Question{Firmware: "none"}, debian, " ", "no network boot loader"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,6 +149,40 @@ func TestTheMenuIsOfferedToAcceptedHostsOnly(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if d := Decide(tt.c, tt.h, Chosen(tt.c, tt.h, tt.p), testNow); d.Boot != tt.want {
 				t.Errorf("got %s (%s), want %s", d.Boot, d.Reason, tt.want)
+			}
+		})
+	}
+}
+
+// TestSignedIPXEHasAShimCheckTheKernel holds for a machine of which nothing else is known than that it refused iPXE: older
+// iPXE, which came by no signed chain, knows no such command.
+func TestSignedIPXEHasAShimCheckTheKernel(t *testing.T) {
+	signed := "snponly.efi ipxe.efi* ipxe-shimx64.efi* shimx64.efi* grubx64.efi*"
+	for _, c := range []struct {
+		name, secure, loaded string
+		isRefused, want      bool
+	}{
+		{"Secure Boot is on", SecureBootOn, signed, false, true},
+		{"nothing is known, and iPXE was refused", "", signed, true, true},
+		{"nothing is known", "", signed, false, false},
+		{"Secure Boot is off", SecureBootOff, signed, true, false},
+		{"refused, and there is no signed iPXE", "", "snponly.efi", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := scriptCases()["image"]
+			in.Client.Stage, in.Client.SecureBoot = StageIPXE, c.secure
+			if c.isRefused {
+				in.Host.Facts = map[string]string{inventory.FactLoaderRefused: "snponly.efi"}
+			}
+			l := loadedWith(c.loaded)
+			in.Plan.Loaders = l.Has
+			in.Plan.Signatures = Signatures{
+				IsSigned: l.IsSigned, Trusts: func(string) []string { return []string{"CA"} },
+				OfKernel: func(inventory.Digest) ([]Signer, bool) { return []Signer{{Name: "x", Issuer: "CA"}}, true },
+			}
+			script, err := Script(in)
+			if err != nil || strings.Contains(string(script), "shim --timeout 15000 ") != c.want {
+				t.Errorf("a shim is wanted: %v; %v\n%s", c.want, err, script)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ type FileKind string
 const (
 	FileGRUB     FileKind = "grub.cfg"     // GRUB's first configuration
 	FileAsk      FileKind = "grub/ask"     // what GRUB is to do, with what it says of itself
-	FilePXELinux FileKind = "pxelinux.cfg" // what U-Boot is to do
+	FilePXELinux FileKind = "pxelinux.cfg" // what PXELINUX or U-Boot is to do
 	FileArtefact FileKind = "artefact"
 	FileArchive  FileKind = "config.cpio"
 	FileInitrds  FileKind = "initrds" // every initrd and the configuration as one, for who takes one only
@@ -88,7 +88,7 @@ func (f File) inSession(parts []string) (File, bool) {
 }
 
 // IsProbe reports whether a name is one that loaders look for whether it is there or not: shim its updates, GRUB its
-// lists of modules, and both GRUB and U-Boot their configuration under name after name.
+// lists of modules, and GRUB, PXELINUX and U-Boot their configuration under name after name.
 func IsProbe(name string) bool {
 	last := name[strings.LastIndexByte(name, '/')+1:]
 	return strings.HasPrefix(last, "revocations") && strings.HasSuffix(last, ".efi") || strings.HasPrefix(last, "shim_certificate") ||

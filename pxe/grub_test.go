@@ -161,6 +161,35 @@ func TestWhatUBootIsGiven(t *testing.T) {
 	}
 }
 
+// TestWhatPXELINUXIsGiven has a BIOS machine ask, which can wait and ask again.
+func TestWhatPXELINUXIsGiven(t *testing.T) {
+	for name, want := range map[string][]string{
+		"image": {"PROMPT 0\n", "  LINUX /boot/" + strings.Repeat("ef", 16) + "/artefact/", "  INITRD /boot/" + strings.Repeat("ef", 16) + "/initrds\n", "  APPEND console=ttyS0\n"},
+		"wait":  {"SAY Slipway: web1 waits: it's", "PROMPT 1\n", "TIMEOUT ", "  CONFIG pxelinux.cfg/01-52-54-00-aa-00-01\n"},
+		"park":  {"SAY Slipway: web1 is parked: ", "  CONFIG pxelinux.cfg/01-52-54-00-aa-00-01\n"},
+		"disk":  {"SAY Slipway: web1 boots from its own disk", "PROMPT 0\n", "  LOCALBOOT -1\n"},
+	} {
+		in, ok := scriptCases()[name]
+		if !ok {
+			t.Errorf("no case %s", name)
+			continue
+		}
+		in.Client.Stage, in.Client.Firmware = StagePXELinux, inventory.BIOS
+		if name == "image" {
+			in.Plan.Image.KernelArgs = []string{"console=ttyS0"}
+		}
+		script, err := Script(in)
+		for _, line := range want {
+			if err != nil || !strings.Contains(string(script), line) {
+				t.Errorf("%s has no %q: %v\n%s", name, line, err, script)
+			}
+		}
+		if strings.Contains(string(script), "MENU") {
+			t.Errorf("%s holds what PXELINUX shows nowhere:\n%s", name, script)
+		}
+	}
+}
+
 func TestNamesThatLoadersAskFor(t *testing.T) {
 	session := strings.Repeat("ef", 16)
 	hex := strings.Repeat("ab", 32)

@@ -55,6 +55,12 @@ func ParseIdentity(query map[string][]string) (Client, error) {
 	}
 	c.Arch, c.Firmware = platform(id)
 	c.Choice = ParseChoice(get("choice", 16))
+	switch get("secureboot", 8) { // the EFI variable, one byte in hex (UEFI 3.3)
+	case "01":
+		c.SecureBoot = SecureBootOn
+	case "00":
+		c.SecureBoot = SecureBootOff
+	}
 	c.UUID, c.IPXE.Version, c.IPXE.HasHTTP, c.Identity = id.UUID, id.Version, true, id
 	return c, nil
 }

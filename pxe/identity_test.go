@@ -97,3 +97,14 @@ func FuzzParseIdentity(f *testing.F) {
 		}
 	})
 }
+
+func TestIPXESaysWhetherSecureBootIsOn(t *testing.T) {
+	for query, want := range map[string]string{"secureboot=01": SecureBootOn, "secureboot=00": SecureBootOff, "secureboot=": "", "": "", "secureboot=on": ""} {
+		if c, err := ParseQuery("mac=52-54-00-aa-00-01&" + query); err != nil || c.SecureBoot != want {
+			t.Errorf("%q: %q, %v; want %q", query, c.SecureBoot, err, want)
+		}
+	}
+	if q := askQuery(); !strings.Contains(q, "&secureboot=${efi/SecureBoot:hexraw}&") {
+		t.Errorf("nobody asks: %s", q)
+	}
+}

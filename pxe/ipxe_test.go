@@ -67,7 +67,7 @@ func parseLine(line string) (out []command) {
 
 // ourVariables are the settings that our scripts may have iPXE replace.
 var ourVariables = strings.Fields(`uuid mac:hexhyp memsize serial:uristring asset:uristring manufacturer:uristring product:uristring
-	board-serial:uristring platform:uristring buildarch:uristring version:uristring cpumodel:uristring ip pause
+	board-serial:uristring platform:uristring buildarch:uristring version:uristring cpumodel:uristring ip pause efi/SecureBoot:hexraw
 	net0/mac:hexhyp net1/mac:hexhyp net2/mac:hexhyp net3/mac:hexhyp net4/mac:hexhyp net5/mac:hexhyp net6/mac:hexhyp net7/mac:hexhyp`)
 
 // checkScript fails the test unless a script uses the common verbs only, every goto has a label, all is ASCII, and

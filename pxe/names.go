@@ -15,6 +15,12 @@ const AutoexecName = "autoexec.ipxe"
 // signed by them count as trusted. It is never served.
 const TrustedName = "trusted.pem"
 
+// PXELINUX's own file, and the one that holds the rest of it.
+const (
+	PXELINUXName = "pxelinux.0"
+	ldlinuxName  = "ldlinux.c32"
+)
+
 // The media types of boot files. UEFI HTTP Boot goes by application/efi, else by the name's ending (UEFI 24.7).
 const (
 	typeEFI    = "application/efi"
@@ -40,14 +46,14 @@ type LoaderName struct {
 // ipxe.efi brings its own drivers for firmware whose driver is broken.
 func Loaders() []LoaderName { return append(plainLoaders(), vendorLoaders()...) }
 
-// vendorFolders are the folders of distributions whose shim and GRUB an admin may put beside Debian's: a kernel starts
+// VendorFolders are the folders of distributions whose shim and GRUB an admin may put beside Debian's: a kernel starts
 // only behind the shim of who signed it.
-func vendorFolders() []string {
+func VendorFolders() []string {
 	return []string{"almalinux", "fedora", "opensuse", "rocky", "ubuntu"}
 }
 
 func vendorLoaders() (rows []LoaderName) {
-	for _, folder := range vendorFolders() {
+	for _, folder := range VendorFolders() {
 		for _, name := range []string{"shimx64.efi", "grubx64.efi", "shimaa64.efi", "grubaa64.efi"} {
 			arch := inventory.X8664
 			if strings.Contains(name, "aa64") {
@@ -74,7 +80,7 @@ func plainLoaders() []LoaderName {
 		{
 			Name: "ipxe.efi", Firmware: inventory.UEFI, Arch: inventory.X8664, Type: typeEFI,
 			Files:  []string{"ipxe.efi", "x86_64/ipxe.efi", "bin-x86_64-efi/ipxe.efi"},
-			Debian: []string{"/usr/lib/ipxe/ipxe.efi", "/boot/ipxe.efi"}, Package: "ipxe",
+			Debian: []string{"/usr/lib/ipxe/ipxe.efi", "/usr/lib/ipxe/ipxe-amd64.efi", "/boot/ipxe.efi"}, Package: "ipxe",
 		},
 		{
 			Name: "snponly-i386.efi", Firmware: inventory.UEFI, Arch: inventory.I386, Type: typeEFI,
@@ -113,6 +119,15 @@ func plainLoaders() []LoaderName {
 			Name: "grubaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"grubaa64.efi"},
 			Debian:  []string{"/usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed", "/usr/lib/grub/arm64-efi/monolithic/grubnetaa64.efi"},
 			Package: "grub-efi-arm64-signed:arm64",
+		},
+		// PXELINUX, for BIOS machines that iPXE does not run on: it asks for ldlinux.c32, then for its pxelinux.cfg.
+		{
+			Name: PXELINUXName, Arch: inventory.X8664, Type: typeBinary, Files: []string{PXELINUXName},
+			Debian: []string{"/usr/lib/PXELINUX/pxelinux.0"}, Package: "pxelinux",
+		},
+		{
+			Name: ldlinuxName, Arch: inventory.X8664, Type: typeBinary, Files: []string{ldlinuxName, "bios/" + ldlinuxName},
+			Debian: []string{"/usr/lib/syslinux/modules/bios/ldlinux.c32"}, Package: "syslinux-common",
 		},
 		// The menu's test of the memory.
 		{

@@ -31,13 +31,13 @@ func ProbeKinds() []ProbeKind {
 // ProbeOffer is what a server offered to a kind of firmware.
 type ProbeOffer struct {
 	Kind        string     `json:"kind"`
-	Server      netip.Addr `json:"server"`
+	Server      netip.Addr `json:"server"`           // over IPv6 its link-local address
 	Address     netip.Addr `json:"address,omitzero"` // absent from a ProxyDHCP server
 	Next        netip.Addr `json:"next,omitzero"`    // next-server (siaddr)
-	File        string     `json:"file,omitempty"`
-	Class       string     `json:"class,omitempty"` // option 60
-	PXE         []byte     `json:"-"`               // option 43
-	NoProxyWait bool       `json:"noProxyWait"`     // option 175.176: iPXE then takes no ProxyDHCP offer
+	File        string     `json:"file,omitempty"`   // over IPv6 a URL
+	Class       string     `json:"class,omitempty"`  // option 60; over IPv6 the vendor class of enterprise 343
+	PXE         []byte     `json:"-"`                // option 43
+	NoProxyWait bool       `json:"noProxyWait"`      // option 175.176: iPXE then takes no ProxyDHCP offer
 }
 
 // Same reports whether two offers say the same but for the address.
@@ -77,12 +77,17 @@ type ProbeSubject struct {
 	Subnet inventory.Subnet
 	Us     []netip.Addr // our addresses there
 	Base   string       // our boot door
+	Asked  netip.Addr   // the only server that was asked, as its relay agent; invalid: all were
 }
 
 // JudgeProbe says for each kind of firmware whether the offers lead it to us, and what to change when they do not. Our
 // own answers are not among the offers: what we add is known from the subnet's mode.
 func JudgeProbe(p ProbeSubject, offers []ProbeOffer) (lines []ProbeLine) {
-	for _, k := range ProbeKinds() {
+	kinds, judge := ProbeKinds(), judge
+	if p.Subnet.Is6() {
+		kinds, judge = ProbeKinds6(), judge6
+	}
+	for _, k := range kinds {
 		line := ProbeLine{Kind: k.Name, Offers: []ProbeOffer{}}
 		for _, o := range offers {
 			if o.Kind == k.Name {
@@ -105,6 +110,9 @@ func judge(p ProbeSubject, k ProbeKind, offers []ProbeOffer) (to, detail, hint s
 		if o.File != "" || o.Class == "PXEClient" {
 			boots = append(boots, o)
 		}
+	}
+	if len(offers) == 0 && p.Asked.IsValid() {
+		return LeadsNowhere, p.Asked.String() + " does not answer us as a relay agent", "see that it serves " + p.Subnet.CIDR.String() + ", has a route back to us, and that UDP 67 passes both ways"
 	}
 	switch p.Subnet.Mode {
 	case inventory.ModeFull:
@@ -160,7 +168,7 @@ func judgeForeign(p ProbeSubject, k ProbeKind, gives []ProbeOffer) (to, detail, 
 	change := "configure it with: slipway subnet snippet " + p.Subnet.Name + " --for dnsmasq|kea|dhcpd|mikrotik|windows"
 	for _, o := range gives {
 		if leads, why := leadsToUs(p, k, o); !leads {
-			if o.File == "" && o.Next == (netip.Addr{}) {
+			if o.File == "" { // dnsmasq names itself as next-server even so
 				return LeadsNowhere, why, change
 			}
 			return LeadsAway, why, change

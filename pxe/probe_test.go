@@ -27,7 +27,7 @@ func TestJudgeProbe(t *testing.T) {
 		{"off, BIOS sent here", inventory.ModeOff, "bios", []ProbeOffer{{Server: them, Address: a, Next: us, File: "undionly.kpxe"}}, LeadsToUs, ""},
 		{"off, sent elsewhere", inventory.ModeOff, "uefi", []ProbeOffer{{Server: them, Address: a, Next: third, File: "snponly.efi"}}, LeadsAway, "10.0.0.3 we are 10.0.0.1"},
 		{"off, no next-server", inventory.ModeOff, "uefi", []ProbeOffer{{Server: them, Address: a, File: "snponly.efi"}}, LeadsAway, "no next-server"},
-		{"off, another file", inventory.ModeOff, "uefi", []ProbeOffer{{Server: them, Address: a, Next: us, File: "pxelinux.0"}}, LeadsAway, "none of ours"},
+		{"off, another file", inventory.ModeOff, "uefi", []ProbeOffer{{Server: them, Address: a, Next: us, File: "other.0"}}, LeadsAway, "none of ours"},
 		{"off, 60 without 43", inventory.ModeOff, "uefi", []ProbeOffer{{Server: them, Address: a, Next: us, File: "snponly.efi", Class: "PXEClient"}}, LeadsAway, "without 43.6=8"},
 		{"off, 60 with 43", inventory.ModeOff, "uefi", []ProbeOffer{{Server: them, Address: a, Next: us, File: "snponly.efi", Class: "PXEClient", PXE: skip}}, LeadsToUs, ""},
 		{"off, HTTP", inventory.ModeOff, "uefi-http", []ProbeOffer{{Server: them, Address: a, File: base + "/boot/snponly.efi", Class: "HTTPClient"}}, LeadsToUs, ""},
@@ -40,6 +40,7 @@ func TestJudgeProbe(t *testing.T) {
 		{"proxy, an address", inventory.ModeProxy, "uefi", []ProbeOffer{{Server: them, Address: a}}, LeadsToUs, "we what to boot"},
 		{"proxy, iPXE told to take no proxy", inventory.ModeProxy, "ipxe", []ProbeOffer{{Server: them, Address: a, NoProxyWait: true}}, LeadsAway, "175"},
 		{"proxy, another proxy with 43", inventory.ModeProxy, "uefi", []ProbeOffer{{Server: them, Address: a}, {Server: third, Next: third, File: "x.efi", Class: "PXEClient", PXE: skip}}, LeadsAway, "10.0.0.3 names a boot file"},
+		{"off, an address, and itself as next-server", inventory.ModeOff, "uefi", []ProbeOffer{{Server: them, Address: a, Next: them}}, LeadsNowhere, "names no boot file"},
 		{"full, alone", inventory.ModeFull, "uefi", nil, LeadsToUs, ""},
 		{"full, a rival", inventory.ModeFull, "uefi", []ProbeOffer{{Server: them, Address: a}}, LeadsAway, "10.0.0.2 gives addresses here too --mode proxy"},
 		{"full, a rival that boots", inventory.ModeFull, "bios", []ProbeOffer{{Server: them, File: "x", Class: "PXEClient"}}, LeadsAway, "names a boot file"},
@@ -65,5 +66,17 @@ func TestJudgeProbe(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server that was asked alone and says nothing is said to say nothing, whatever the network's mode.
+func TestAServerThatIsAskedAloneAndSilentIsNamed(t *testing.T) {
+	for _, mode := range []inventory.SubnetMode{inventory.ModeFull, inventory.ModeProxy, inventory.ModeOff} {
+		p := ProbeSubject{Subnet: inventory.Subnet{Name: "far", Mode: mode, CIDR: netip.MustParsePrefix("10.2.0.0/24")}, Asked: netip.MustParseAddr("10.0.0.9")}
+		for _, l := range JudgeProbe(p, nil) {
+			if l.LeadsTo != LeadsNowhere || !strings.Contains(l.Detail, "10.0.0.9 does not answer") || !strings.Contains(l.Hint, "10.2.0.0/24") {
+				t.Errorf("%s: %+v", mode, l)
+			}
+		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 	StageFirmware Stage = "firmware" // PXE or HTTP Boot firmware that wants a loader
 	StageIPXE     Stage = "ipxe"     // iPXE that wants a script
 	StageGRUB     Stage = "grub"     // GRUB that wants its configuration
-	StagePXELinux Stage = "pxelinux" // U-Boot, or PXELINUX, that wants its pxelinux.cfg
+	StagePXELinux Stage = "pxelinux" // U-Boot or PXELINUX that wants its pxelinux.cfg
 )
 
 // Client is what a packet or a script request tells about a machine. Every text in it comes from the network.
@@ -195,12 +195,21 @@ type Reply struct {
 type ForeignServer struct {
 	Subnet    string        `json:"subnet"`
 	Interface string        `json:"interface"`
-	Server    netip.Addr    `json:"server"`        // its server identifier (option 54)
-	MAC       inventory.MAC `json:"mac,omitempty"` // of the frame that its answer came in: its own, or its relay's
-	IsHeard   bool          `json:"isHeard"`       // it was heard itself; otherwise a machine named it, which proves nothing
-	IsProxy   bool          `json:"isProxy"`       // it gave no address, only boot options
+	Server    netip.Addr    `json:"server"`         // its server identifier (option 54); over IPv6 its link-local address, invalid until it is heard
+	DUID      string        `json:"duid,omitempty"` // what it calls itself in DHCPv6, in hex
+	MAC       inventory.MAC `json:"mac,omitempty"`  // of the frame that its answer came in: its own, or its relay's
+	IsHeard   bool          `json:"isHeard"`        // it was heard itself; otherwise a machine named it, which proves nothing
+	IsProxy   bool          `json:"isProxy"`        // it gave no address, only boot options
 	SinceAt   time.Time     `json:"sinceAt"`
 	LastAt    time.Time     `json:"lastAt"`
+}
+
+// Name is what tells a server from others: its DUID in DHCPv6, else its address.
+func (f *ForeignServer) Name() string {
+	if f.DUID != "" {
+		return "DUID " + f.DUID
+	}
+	return f.Server.String()
 }
 
 // Transfer is a boot file or artefact on its way to a machine, as the doors that send it report.
@@ -224,9 +233,13 @@ type Transfer struct {
 // Report is what a boot script or a booted system tells about itself.
 type Report struct {
 	Step   ReportStep
+	Part   string // what the machine was doing, where that matters: PartBootstrap
 	Detail string // one line for people
 	Log    string // more text, kept with the event
 }
+
+// PartBootstrap is the part of a first boot that makes the machine a node of a cluster.
+const PartBootstrap = "bootstrap"
 
 // ReportStep says how far the machine is.
 type ReportStep string

@@ -92,7 +92,7 @@ func askQuery() string {
 	for i := range maxNICs {
 		q = append(q, fmt.Sprintf("mac%d=${net%d/mac:hexhyp}", i, i))
 	}
-	q = append(q, "uuid=${uuid}", "memsize=${memsize}")
+	q = append(q, "uuid=${uuid}", "memsize=${memsize}", "secureboot=${efi/SecureBoot:hexraw}") // the last one iPXE 2.0 knows
 	for _, name := range []string{"platform", "buildarch", "version", "serial", "asset", "manufacturer", "product", "board-serial", "cpumodel"} {
 		q = append(q, name+"=${"+name+":uristring}")
 	}
@@ -199,7 +199,7 @@ func (s *script) image(i *inventory.Image, p *inventory.Profile) error {
 	for _, get := range initrds {
 		s.line("initrd", get, "|| goto failed")
 	}
-	if (asked{c: s.in.Client, h: s.in.Host, p: s.in.Plan}).question(i).SecureBoot == SecureBootOn { // iPXE 2.0: the distribution's shim checks the kernel
+	if usesShim(s.in, i) { // iPXE 2.0: the distribution's shim checks the kernel
 		if w := shimFor(s.in, i); w != "" {
 			s.line("shim --timeout 15000", URL(s.in.Base, s.in.Session, w), "|| goto failed")
 		}

@@ -167,7 +167,7 @@ func dhcpdSnippet(s inventory.Subnet, us netip.Addr, base string, kinds []sent) 
 	for _, k := range kinds {
 		var arches []string
 		for _, a := range k.arches {
-			arches = append(arches, fmt.Sprintf("option slipway-arch = %d", a))
+			arches = append(arches, fmt.Sprintf("option slipway-arch = %02x:%02x", a>>8, a&0xff)) // dhcpd compares options as bytes
 		}
 		fmt.Fprintf(&b, " elsif %s {\n", strings.Join(arches, " or "))
 		if k.url != "" {

@@ -31,6 +31,7 @@ test-kube           iproute2                           network namespaces
 test-kube           ipxe                               the boot files that are served
 test-net            iproute2                           network namespaces
 test-net            ipxe                               the boot files that are served
+test-net            isc-dhcp-server                    dhcpd, a DHCP server of others
 test-net            isc-dhcp-client                    dhclient, a real DHCP client
 test-net            udhcpc                             a real DHCP client
 test-net            dhcpcd-base                        a real DHCPv6 client
@@ -97,6 +98,7 @@ bench               zstd                               peer: zstd | dd
 bench               iproute2                           network namespaces
 bench               qemu-system-x86                    one machine to boot
 bench               ovmf                               its firmware
+bench               grub-efi-amd64-signed              a boot loader for it
 bench               ipxe                               boot loaders
 TABLE
 	lab_for_vm
@@ -110,6 +112,11 @@ test-vm             qemu-system-arm                    an emulated arm64 board
 test-vm             qemu-efi-aarch64                   its UEFI
 test-vm             grub-efi-amd64-signed              loader on the test disk
 test-vm             mmdebstrap                         makes the systems that are booted, from Debian's packages
+test-vm             pxelinux                           a boot loader for BIOS machines
+test-vm             syslinux-common                    the rest of it
+test-vm             u-boot-qemu                        the firmware of an emulated arm64 board
+test-vm             memtest86+                         the memory test of the boot menu
+test-vm             sbsigntool                         signs loaders for firmware with keys of the site's own
 test-vm             dnsmasq-base                       another DHCP server on the network
 test-vm             cpio                               packs them
 test-vm             zstd                               packs them

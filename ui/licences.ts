@@ -15,16 +15,18 @@ interface Licence {
 
 const textMax = 30_000
 
-// licenceOf names the usual licences by what their texts say.
+// licenceOf names the licences whose words are in a text.
 function licenceOf(text: string): string {
   const t = text.replaceAll(/\s+/g, ' ')
-  if (/Apache License,? Version 2\.0/i.test(t)) return 'Apache-2.0'
-  if (/Mozilla Public License,? v?(ersion )?2\.0/i.test(t)) return 'MPL-2.0'
-  if (/Permission is hereby granted, free of charge/i.test(t)) return 'MIT'
-  if (/Permission to use, copy, modify, and\/or distribute/i.test(t)) return 'ISC'
-  if (/Redistribution and use in source and binary forms/i.test(t))
-    return /Neither the name|may not be used to endorse/i.test(t) ? 'BSD-3-Clause' : 'BSD-2-Clause'
-  return 'see its text'
+  const is = [
+    /Apache License,? Version 2\.0/i.test(t) && 'Apache-2.0',
+    /Redistribution and use in source and binary forms/i.test(t) &&
+      (/be used to endorse/i.test(t) ? 'BSD-3-Clause' : 'BSD-2-Clause'),
+    /Permission to use, copy, modify, and\/or distribute/i.test(t) && 'ISC',
+    /Permission is hereby granted, free of charge/i.test(t) && 'MIT',
+    /Mozilla Public License,? v?(ersion )?2\.0/i.test(t) && 'MPL-2.0',
+  ].filter(Boolean)
+  return is.length > 0 ? is.join(' AND ') : 'see its text'
 }
 
 // goModules asks Go which modules are linked into the server, and reads their licences out of its module cache.
@@ -42,9 +44,11 @@ function goModules(root: string): Licence[] {
   )
   return [...new Set(list.split('\n').filter((l) => l !== ''))].sort().map((line) => {
     const [name = '', version = '', dir = ''] = line.split('\t')
-    const file = readdirSync(dir).find((f) => /^(licen[cs]e|copying)/i.test(f))
-    const text = file ? readFileSync(join(dir, file), 'utf8').slice(0, textMax) : ''
-    return { kind: 'Go', name, version, licence: text ? licenceOf(text) : 'no text with it', text }
+    const files = readdirSync(dir, { withFileTypes: true }).filter(
+      (f) => f.isFile() && /^(licen[cs]e|copying)/i.test(f.name),
+    )
+    const text = files.map((f) => readFileSync(join(dir, f.name), 'utf8')).join('\n')
+    return { kind: 'Go', name, version, licence: text ? licenceOf(text) : 'none with it', text: text.slice(0, textMax) }
   })
 }
 

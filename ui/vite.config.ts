@@ -1,6 +1,6 @@
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
-import { licences } from './licences'
+import { licences } from './licences.ts'
 
 // The server compresses and serves dist from inside the binary; nothing is loaded from anywhere else.
 export default defineConfig({

@@ -309,6 +309,16 @@ func TestATokenIsNeverMoreThanItsUser(t *testing.T) {
 	if got := r.via(ben, "GET", "/api/v1/me", "").status; got != 401 {
 		t.Errorf("the login of a disabled user: %d", got)
 	}
+	again := r.logIn("192.0.2.1", "ben", "correct horse ben")
+	if again.status != 401 || again.header.Get("Set-Cookie") != "" || !strings.Contains(again.body, "user ben is disabled") {
+		t.Errorf("a disabled user who logs in: %d %v %s", again.status, again.header["Set-Cookie"], again.body)
+	}
+	if guess := r.logIn("192.0.2.1", "ben", "wrong horse ben"); guess.status != 401 || strings.Contains(guess.body, "disabled") {
+		t.Errorf("who only guesses is told that the user is disabled: %d %s", guess.status, guess.body)
+	}
+	if byToken := r.via(nil, "POST", "/api/v1/logins", `{"token":"`+made.Secret+`"}`); byToken.status != 401 || byToken.header.Get("Set-Cookie") != "" {
+		t.Errorf("a login by the token of a disabled user: %d %s", byToken.status, byToken.body)
+	}
 	r.must(204, nil, "DELETE", "/api/v1/users/ben", "")
 	r.user("ben", inventory.Grant{Role: inventory.Operator})
 	if got := act(); got != 401 {

@@ -114,6 +114,7 @@ func TestAnUndoIsRefusedWithAReason(t *testing.T) {
 		{"a profile that has changed since", "PUT", "/profiles/worker", `{"image":"debian","priority":2}`, `PUT /profiles/worker {"image":"debian","priority":3}`, "changed since"},
 		{"a host whose field has changed since", "PATCH", "/hosts/r1-u01", `{"place":{"unit":3}}`, `PATCH /hosts/r1-u01 {"place":{"unit":4}}`, "place.unit"},
 		{"a host whose name is taken since", "DELETE", "/hosts/r2-u01", "", `POST /hosts {"name":"r2-u01","nics":[{"mac":"52:54:00:00:00:08"}]}`, "r2-u01"},
+		{"a profile that something else has changed since", "PUT", "/profiles/worker", `{"image":"debian","priority":7}`, "beside", "changed since"},
 		{"a pool that is deleted and made again", "POST", "/pools", `{"name":"tin"}`, `again`, "changed since"},
 		{"a subnet with reservations", "DELETE", "/subnets/lab", "", "", "reservations went"},
 	} {
@@ -125,6 +126,18 @@ func TestAnUndoIsRefusedWithAReason(t *testing.T) {
 				path, body, _ := strings.Cut(rest, " ")
 				if a := r.ask(method, "/api/v1"+path, body); a.status >= 300 {
 					t.Fatalf("%d %s", a.status, a.body)
+				}
+			} else if c.then == "beside" { // which the audit knows nothing of
+				err := r.store.Write(t.Context(), func(tx inventory.Tx) error {
+					p, err := tx.FindProfile("worker")
+					if err != nil {
+						return err
+					}
+					p.KernelArgs = []string{"quiet"}
+					return tx.UpdateProfile(&p, testStart)
+				})
+				if err != nil {
+					t.Fatal(err)
 				}
 			} else if c.then == "again" {
 				r.must(204, nil, "DELETE", "/api/v1/pools/tin", "")

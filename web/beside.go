@@ -19,7 +19,7 @@ func (s *Server) addBeside() {
 	register(s, operation{
 		method: http.MethodPost, path: "/subnets/{name}/probe", id: "probe-subnet", needs: inventory.Operator, scope: ofNobody, tag: "subnets",
 		errors: []int{http.StatusNotFound, http.StatusConflict}, summary: "Ask the DHCP servers of a subnet what they tell machines that boot from the network",
-		about: "It asks as BIOS, UEFI, UEFI HTTP Boot, ARM and iPXE would, takes no address, and says where each kind is led. It takes three seconds.",
+		about: "It asks as BIOS, UEFI, UEFI HTTP Boot, ARM and iPXE would, over IPv6 as those that boot over it, takes no address, and says where each kind is led. It takes three seconds.",
 	}, s.probe)
 }
 
@@ -47,7 +47,7 @@ func (s *Server) listForeign(ctx context.Context, in *nameInput) (*listed[pxe.Fo
 	if s.cfg.ForeignServers != nil {
 		all = s.cfg.ForeignServers(n.Name)
 	}
-	return pageOf(all, len(all), func(f pxe.ForeignServer) string { return f.Server.String() }), nil
+	return pageOf(all, len(all), func(f pxe.ForeignServer) string { return f.Name() }), nil
 }
 
 type probeInput struct {
@@ -59,13 +59,16 @@ func (s *Server) probe(ctx context.Context, in *probeInput) (*listed[pxe.ProbeLi
 	var server netip.Addr
 	if in.Server != "" {
 		var err error
-		if server, err = netip.ParseAddr(in.Server); err != nil || !server.Is4() {
-			return nil, inventory.Errorf(inventory.Invalid, "%q is not an IPv4 address", inventory.Clean(in.Server, 64)).At("server")
+		if server, err = netip.ParseAddr(in.Server); err != nil {
+			return nil, inventory.Errorf(inventory.Invalid, "%q is not an address", inventory.Clean(in.Server, 64)).At("server")
 		}
 	}
 	n, err := s.findSubnet(ctx, in.Name)
 	if err != nil {
 		return nil, err
+	}
+	if server.IsValid() && server.Is6() != n.Is6() {
+		return nil, inventory.Errorf(inventory.Invalid, "%s is not of the family of %s", server, n.CIDR).At("server")
 	}
 	if s.cfg.Probe == nil {
 		return nil, inventory.Errorf(inventory.Conflict, "this server answers no DHCP")

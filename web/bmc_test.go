@@ -87,6 +87,9 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	if !check.IsGood || check.Power == inventory.PowerUnknown || len(check.Results) != 2 || len(check.Capabilities) < 5 {
 		t.Errorf("check: %+v", check)
 	}
+	if l := r.bmcOf("r1-u01").LastCheck; l == nil || !l.IsGood || !l.At.Equal(r.now.Truncate(time.Millisecond)) || l.By == "" || !strings.Contains(l.Detail, "power is "+string(check.Power)+"; ") {
+		t.Errorf("what is kept of the check: %+v", l)
+	}
 	var boot BMCBoot
 	r.must(200, &boot, "POST", at+"/boot", `{"device":"pxe","mode":"uefi"}`)
 	if boot.Device != bmc.PXE || r.bank.Boot("a").Mode != inventory.UEFI {
@@ -159,6 +162,18 @@ func TestAControllerThatCannotSaysSo(t *testing.T) {
 	r.must(200, &check, "POST", "/api/v1/hosts/r1-u01/bmc/check", "")
 	if check.IsGood || check.Power != inventory.PowerUnknown || check.Results[0].Detail == "" {
 		t.Errorf("check: %+v", check)
+	}
+	b := r.bmcOf("r1-u01")
+	if l := b.LastCheck; l == nil || l.IsGood || l.Detail != check.Results[0].Detail || b.IsReachable || b.Reason != l.Detail || b.CheckedAt.IsZero() {
+		t.Errorf("what is kept of a check that failed: %+v, check %+v", b, l)
+	}
+	r.must(200, nil, "PUT", "/api/v1/hosts/r1-u01/bmc", `{"driver":"fake","system":"b"}`)
+	if l := r.bmcOf("r1-u01").LastCheck; l == nil {
+		t.Error("the check is forgotten by an edit of the same controller")
+	}
+	r.must(200, nil, "PUT", "/api/v1/hosts/r1-u01/bmc", `{"driver":"manual"}`)
+	if l := r.bmcOf("r1-u01").LastCheck; l != nil {
+		t.Errorf("the check of another controller is kept: %+v", l)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/bmc"
@@ -140,6 +141,7 @@ func (s *Server) note(ctx context.Context, h inventory.Host, detail string) erro
 
 func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], error) {
 	c := BMCCheck{Power: inventory.PowerUnknown, Capabilities: []string{}}
+	var problem error // why its power cannot be read
 	add := func(name, good string, err error) {
 		r := TargetCheckResult{Name: name, IsGood: err == nil, Detail: good}
 		var said *inventory.Error
@@ -158,9 +160,8 @@ func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], err
 	err = s.cfg.Lifecycle.WithBMC(ctx, h.ID, func(d bmc.Driver, _ inventory.BMC) error {
 		c.Capabilities = bmc.Capabilities(d)
 		is, err := d.Power(ctx)
-		if err == nil {
+		if problem = err; err == nil {
 			c.Power = is
-			s.cfg.Lifecycle.NotePower(ctx, h, is)
 		}
 		add("power", "power is "+string(is), err)
 		if users, ok := d.(bmc.UserManager); ok && err == nil {
@@ -169,13 +170,28 @@ func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], err
 		return nil
 	})
 	if err != nil {
+		problem = err
 		add("driver", "", err)
 	}
 	c.IsGood = true
 	for _, r := range c.Results {
 		c.IsGood = c.IsGood && r.IsGood
 	}
+	if !errors.Is(ctx.Err(), context.Canceled) { // else it says nothing of the controller
+		s.cfg.Lifecycle.NoteCheck(context.WithoutCancel(ctx), h, c.Power, problem, c.summary(by(ctx)))
+	}
 	return &one[BMCCheck]{Body: c}, nil
+}
+
+// summary is what is kept of a check: what is wrong, or else all that is good.
+func (c BMCCheck) summary(by string) inventory.LastCheck {
+	var words []string
+	for _, r := range c.Results {
+		if r.IsGood == c.IsGood {
+			words = append(words, r.Detail)
+		}
+	}
+	return inventory.LastCheck{By: by, IsGood: c.IsGood, Detail: inventory.Clean(strings.Join(words, "; "), 500)}
 }
 
 func (s *Server) bmcSensors(ctx context.Context, in *HostRef) (*one[BMCSensors], error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -122,6 +123,8 @@ type poolOfGrant struct {
 	isAll    bool // holds every host
 	selector inventory.Selector
 	matcher  *hardware.Matcher // nil when nothing is required
+	version  int64
+	since    int64 // when the pool was created, in milliseconds
 }
 
 // reach is how far a caller's roles go. It lives as long as one transaction.
@@ -132,10 +135,67 @@ type reach struct {
 	pools      []poolOfGrant
 	known      map[inventory.HostID]inventory.UserRole
 	machines   map[string]inventory.UserRole // by name
+	met        *met                          // nil in a write
+}
+
+// met remembers which hosts meet the requirements of which pools: an inspection is some ten kilobytes of JSON, too much to
+// read for each host of a list.
+type met struct {
+	mu sync.Mutex
+	of map[metKey]bool
+}
+
+// metKey is a host as it was, with its newest inspection, and a pool as it was.
+type metKey struct {
+	host                  inventory.HostID
+	hostVersion, hostAt   int64
+	inspection            int
+	pool                  string
+	poolVersion, poolFrom int64
+}
+
+// metMax bounds what is remembered; with more all is forgotten.
+const metMax = 100_000
+
+// meets reports whether a host meets the requirements of a pool.
+func (r *reach) meets(tx inventory.Tx, h *inventory.Host, p *poolOfGrant) (is bool, err error) {
+	n, err := tx.LastInspection(h.ID)
+	if err != nil {
+		return false, err
+	}
+	k := metKey{
+		host: h.ID, hostVersion: h.Version, hostAt: h.UpdatedAt.UnixMilli(), inspection: n, pool: p.name, poolVersion: p.version, poolFrom: p.since,
+	}
+	if r.met != nil {
+		r.met.mu.Lock()
+		is, ok := r.met.of[k]
+		r.met.mu.Unlock()
+		if ok {
+			return is, nil
+		}
+	}
+	var hw *inventory.Hardware
+	if n > 0 {
+		i, err := tx.FindInspection(h.ID, n)
+		if err != nil {
+			return false, err
+		}
+		hw = &i.Hardware
+	}
+	is, _ = p.matcher.Meets(hardware.NewSubject(h, hw))
+	if r.met != nil {
+		r.met.mu.Lock()
+		defer r.met.mu.Unlock()
+		if r.met.of == nil || len(r.met.of) >= metMax {
+			r.met.of = map[metKey]bool{}
+		}
+		r.met.of[k] = is
+	}
+	return is, nil
 }
 
 // reachOf works out how far the caller's roles go now.
-func reachOf(ctx context.Context, tx inventory.Tx) (*reach, error) {
+func reachOf(ctx context.Context, tx inventory.Tx, met *met) (*reach, error) {
 	c := callerOf(ctx)
 	needed, _ := ctx.Value(neededKey{}).(inventory.UserRole)
 	if needed == "" || needed == anybody {
@@ -143,7 +203,7 @@ func reachOf(ctx context.Context, tx inventory.Tx) (*reach, error) {
 	}
 	r := &reach{
 		caller: c, everywhere: c.grants.Everywhere(), needed: needed,
-		known: map[inventory.HostID]inventory.UserRole{}, machines: map[string]inventory.UserRole{},
+		known: map[inventory.HostID]inventory.UserRole{}, machines: map[string]inventory.UserRole{}, met: met,
 	}
 	for _, name := range c.grants.Pools() {
 		p, err := tx.FindPool(name)
@@ -155,7 +215,7 @@ func reachOf(ctx context.Context, tx inventory.Tx) (*reach, error) {
 		case err != nil:
 			return nil, err
 		}
-		g := poolOfGrant{name: name, role: c.grants.In(name), isAll: p.Selector == ""}
+		g := poolOfGrant{name: name, role: c.grants.In(name), isAll: p.Selector == "", version: p.Version, since: p.CreatedAt.UnixMilli()}
 		if g.selector, err = inventory.ParseSelector(p.Selector); err != nil {
 			return nil, err
 		}
@@ -176,23 +236,15 @@ func (r *reach) onHost(tx inventory.Tx, h *inventory.Host) (inventory.UserRole, 
 		return role, nil
 	}
 	best := r.everywhere
-	var subject *hardware.Subject
-	for _, p := range r.pools {
+	for i := range r.pools {
+		p := &r.pools[i]
 		if best.Allows(p.role) || !p.isAll && !p.selector.Matches(h) {
 			continue
 		}
 		if p.matcher != nil {
-			if subject == nil {
-				var hw *inventory.Hardware
-				switch i, err := tx.FindInspection(h.ID, 0); {
-				case err == nil:
-					hw = &i.Hardware
-				case !isKind(err, inventory.NotFound):
-					return "", err
-				}
-				subject = hardware.NewSubject(h, hw)
-			}
-			if ok, _ := p.matcher.Meets(subject); !ok {
+			if is, err := r.meets(tx, h, p); err != nil {
+				return "", err
+			} else if !is {
 				continue
 			}
 		}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -88,4 +89,73 @@ func TestOnesOwnTokensOnly(t *testing.T) {
 	}
 	r.mustAs(vera, 404, "DELETE", "/api/v1/tokens/of-nobody", "")
 	r.mustAs(vera, 204, "DELETE", "/api/v1/tokens/of-vera", "")
+}
+
+// TestAViewOfPoolsIsTheirs: what a shared view is called and looks for tells of its pools.
+func TestAViewOfPoolsIsTheirs(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"alpha","selector":"label:team=alpha"}`)
+	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"beta","selector":"label:team=beta"}`)
+	alpha := r.as("alpha", inventory.Grant{Role: inventory.Operator, Pool: "alpha"}, inventory.Grant{Role: inventory.Viewer, Pool: "beta"})
+	beta := r.as("beta", inventory.Grant{Role: inventory.Operator, Pool: "beta"})
+	all := r.as("all", inventory.Grant{Role: inventory.Operator})
+	looks := r.as("looks", inventory.Grant{Role: inventory.Viewer})
+	other := r.as("other", inventory.Grant{Role: inventory.Admin, Pool: "gamma"})
+	r.user("alma", inventory.Grant{Role: inventory.Operator})
+	put := func(name, more string) string { return `{"name":"` + name + `","isShared":true` + more + `}` }
+	for _, c := range []struct {
+		why          string
+		who          []string
+		method, path string
+		body         string
+		want         int
+	}{
+		{"of one's own pools", alpha, "PUT", "/views/mine", put("mine", `,"query":"name=alpha-1"`), 200},
+		{"of all", all, "PUT", "/views/ours", put("ours", ""), 200},
+		{"of both, by one who may in one", alpha, "PUT", "/views/both", put("both", `,"pools":["alpha","beta"]`), 403},
+		{"of both", all, "PUT", "/views/both", put("both", `,"pools":["beta","alpha","beta"]`), 200},
+		{"of all, changed by one of a pool", alpha, "PUT", "/views/ours", put("ours", `,"query":"x"`), 403},
+		{"of all, deleted by one of a pool", alpha, "DELETE", "/views/ours", "", 403},
+		{"of both, taken for oneself", alpha, "PUT", "/views/both", put("both", ""), 403},
+		{"of both, deleted by one of a pool", beta, "DELETE", "/views/both", "", 403},
+		{"a name that another pool has", beta, "PUT", "/views/mine", put("mine", ""), 409},
+		{"a view of another pool", beta, "GET", "/views/mine", "", 404},
+		{"a view of another pool deleted", beta, "DELETE", "/views/mine", "", 404},
+		{"who looks everywhere", looks, "GET", "/views/mine", "", 200},
+		{"who looks everywhere changes none", looks, "PUT", "/views/mine", put("mine", `,"query":"x"`), 403},
+		{"a view of the pool", alpha, "GET", "/views/mine", "", 200},
+		{"one's own names no pools", r.in("alma"), "PUT", "/views/hers", `{"name":"hers","isShared":false,"pools":["alpha"]}`, 422},
+		{"no name of a pool", all, "PUT", "/views/bad", put("bad", `,"pools":["No Pool"]`), 422},
+	} {
+		if a := r.via(c.who, c.method, "/api/v1"+c.path, c.body); a.status != c.want {
+			t.Errorf("%s: %d, want %d: %s", c.why, a.status, c.want, a.body)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		who  []string
+		want string
+	}{{"alpha", alpha, "both mine ours"}, {"beta", beta, "both ours"}, {"other", other, "ours"}, {"looks", looks, "both mine ours"}, {"all", all, "both mine ours"}} {
+		var list List[KeptView]
+		if err := json.Unmarshal([]byte(r.via(c.who, "GET", "/api/v1/views", "").body), &list); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, v := range list.Items {
+			names = append(names, v.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s sees %q, want %q", c.name, got, c.want)
+		}
+	}
+	var both KeptView
+	r.must(200, &both, "GET", "/api/v1/views/both", "")
+	if got := strings.Join(both.Pools, " "); got != "alpha beta" {
+		t.Errorf("pools of both: %q", got)
+	}
+	var open KeptView
+	r.must(200, &open, "PUT", "/api/v1/views/both", put("both", ""))
+	if len(open.Pools) != 0 {
+		t.Errorf("an admin who names no pools shares it with %v, not with all", open.Pools)
+	}
 }

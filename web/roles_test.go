@@ -28,6 +28,7 @@ func (r *rig) teams() {
 		r.must(200, nil, "PUT", "/api/v1/hosts/"+team+"-1/bmc", fmt.Sprintf(`{"driver":"fake","system":"%s-bmc","options":{"power":"off"}}`, team))
 		r.must(201, nil, "POST", "/api/v1/reservations", fmt.Sprintf(`{"subnet":"rack1","address":"10.0.0.%d","mac":"%s"}`, 10+i, mac))
 		r.must(200, nil, "PUT", "/api/v1/layers/host%2F"+team+"-1", fmt.Sprintf(`{"config":"files: [{path: /etc/%s-layer, text: x}]\n"}`, team))
+		r.must(200, nil, "PUT", "/api/v1/views/"+team+"-view", fmt.Sprintf(`{"name":"%[1]s-view","isShared":true,"pools":["%[1]s"],"query":"name=%[1]s-1"}`, team))
 		var h inventory.Host
 		r.must(200, &h, "GET", "/api/v1/hosts/"+team+"-1", "")
 		err := r.store.Write(r.t.Context(), func(tx inventory.Tx) error {
@@ -130,7 +131,7 @@ func (r *rig) address(route, team string) string {
 	path, method, _ := strings.Cut(route, " ")
 	name := "nothing"
 	for noun, of := range map[string]string{
-		"machines": team + "-m", "pools": team, "sessions": team + "-session", "subnets": "rack1", "images": "debian", "profiles": "worker",
+		"machines": team + "-m", "pools": team, "views": team + "-view", "sessions": team + "-session", "subnets": "rack1", "images": "debian", "profiles": "worker",
 		"layers": "host%2F" + team + "-1", "reservations": map[string]string{"alpha": "10.0.0.10", "beta": "10.0.0.11"}[team],
 		"leases": map[string]string{"alpha": "10.0.0.20", "beta": "10.0.0.21"}[team],
 	} {

@@ -9,26 +9,29 @@ import (
 
 // scopedStore shows each caller its part of the inventory. Handlers reach the store only through it, so that none of them
 // can forget to ask.
-type scopedStore struct{ inventory.Store }
+type scopedStore struct {
+	inventory.Store
+	met *met
+}
 
 // Read implements inventory.Store.
 func (s scopedStore) Read(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.Store.Read(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, fn) })
+	return s.Store.Read(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, s.met, fn) })
 }
 
-// Write implements inventory.Store.
+// Write implements inventory.Store. What it writes may be undone: nothing of it is remembered.
 func (s scopedStore) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.Store.Write(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, fn) })
+	return s.Store.Write(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, nil, fn) })
 }
 
 // scoped calls fn with what the caller may see and change. Who is admin everywhere, and what the server does by itself,
 // gets the transaction as it is.
-func scoped(ctx context.Context, tx inventory.Tx, fn func(inventory.Tx) error) error {
+func scoped(ctx context.Context, tx inventory.Tx, met *met, fn func(inventory.Tx) error) error {
 	c, isSomebody := ctx.Value(callerKey{}).(caller)
 	if !isSomebody || c.grants.Everywhere() == inventory.Admin {
 		return fn(tx)
 	}
-	r, err := reachOf(ctx, tx)
+	r, err := reachOf(ctx, tx, met)
 	if err != nil {
 		return err
 	}

@@ -195,6 +195,14 @@ func (t *scopedTx) FindInspection(h inventory.HostID, n int) (inventory.Inspecti
 	return t.Tx.FindInspection(h, n)
 }
 
+// LastInspection implements inventory.HardwareTx.
+func (t *scopedTx) LastInspection(h inventory.HostID) (int, error) {
+	if err := t.needHost(h); err != nil {
+		return 0, err
+	}
+	return t.Tx.LastInspection(h)
+}
+
 // ListInspections implements inventory.HardwareTx.
 func (t *scopedTx) ListInspections(h inventory.HostID, limit int) ([]inventory.Inspection, error) {
 	if err := t.needHost(h); err != nil {

@@ -37,7 +37,7 @@ var ownFields = map[string][]string{
 	"Rack":   {"id", "hostN", "faults", "createdAt", "updatedAt", "version"},
 	"Golden": {"createdAt", "updatedAt", "version"},
 	"SetBMC": {
-		"host", "hostID", "power", "powerAt", "isReachable", "reason", "vendor", "model", "firmware", "capabilities", "checkedAt", "createdAt",
+		"host", "hostID", "power", "powerAt", "isReachable", "reason", "vendor", "model", "firmware", "capabilities", "checkedAt", "lastCheck", "createdAt",
 		"updatedAt", "version",
 	},
 }

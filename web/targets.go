@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -41,7 +43,12 @@ func (s *Server) addTargets() {
 			if err := sameName("target", &in.Name, name); err != nil {
 				return err
 			}
+			if old == nil && (in.IsInit || !in.InitializedAt.IsZero()) {
+				return inventory.Errorf(inventory.Invalid, "a target whose cluster is still to be made is applied").
+					WithHint("slipway apply -f FILE, with a JoinTarget that has init: true")
+			}
 			if old != nil {
+				in.IsInit, in.InitializedAt = old.IsInit, old.InitializedAt
 				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
 			}
 			return in.Validate()
@@ -82,6 +89,11 @@ func (s *Server) addTargets() {
 			return &textOutput{ContentType: "application/yaml", Body: body}, nil
 		})
 	register(s, operation{
+		method: http.MethodPost, path: "/targets/{name}/kubeconfig", id: "issue-target-kubeconfig", needs: inventory.Admin, scope: ofNobody, tag: "targets",
+		summary: "Let whoever asks administer the cluster of a target", errors: []int{http.StatusNotFound, http.StatusConflict},
+		about: "Signed anew by the cluster's authorities, which Slipway has when it made the cluster, or when the target's pki names them. The cluster's audit log shows who asked.",
+	}, s.issueKubeconfig)
+	register(s, operation{
 		method: http.MethodGet, path: "/targets/{name}/tokens", id: "list-join-tokens", needs: inventory.Operator, tag: "targets",
 		summary: "List the bootstrap tokens that were minted for hosts, newest first", errors: []int{http.StatusNotFound},
 		about: "By their public halves.",
@@ -98,6 +110,42 @@ func (s *Server) addTargets() {
 			})
 			return &one[List[inventory.JoinToken]]{Body: out}, err
 		})
+}
+
+// The life of a kubeconfig that is issued.
+const (
+	accessFor  = 24 * time.Hour
+	accessMost = 10 * 365 * 24 * time.Hour
+)
+
+// issueInput says for how long.
+type issueInput struct {
+	NameRef
+	Body struct {
+		For inventory.Duration `json:"for,omitempty" doc:"How long it is good for; 24h when it is left out"`
+	}
+}
+
+// Kubeconfig lets somebody into a cluster: whoever reads it is its administrator.
+type Kubeconfig struct {
+	Kubeconfig string    `json:"kubeconfig"`
+	ExpiresAt  time.Time `json:"expiresAt"`
+}
+
+func (s *Server) issueKubeconfig(ctx context.Context, in *issueInput) (*one[Kubeconfig], error) {
+	if s.cfg.IssueKubeconfig == nil {
+		return nil, errNoClusters()
+	}
+	life := cmp.Or(time.Duration(in.Body.For), accessFor)
+	if life < time.Minute || life > accessMost {
+		return nil, inventory.Errorf(inventory.Invalid, "a kubeconfig for %s is of no use", inventory.Duration(life)).WithHint("choose between 1m and ten years")
+	}
+	until := s.cfg.Now().Add(life)
+	text, err := s.cfg.IssueKubeconfig(ctx, in.Name, "slipway:"+by(ctx), life)
+	if err != nil {
+		return nil, err
+	}
+	return &one[Kubeconfig]{Body: Kubeconfig{string(text), until}}, nil
 }
 
 func errNoClusters() error {

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -10,7 +11,7 @@ import (
 // KeptView is a view of the hosts with whether all share it.
 type KeptView struct {
 	inventory.View
-	IsShared bool `json:"isShared" doc:"For all, instead of for the user who stores it. Who comes in without being a user has shared views only."`
+	IsShared bool `json:"isShared" doc:"For others too, instead of for the user who stores it. Who comes in without being a user has shared views only."`
 }
 
 type putViewInput struct {
@@ -28,13 +29,15 @@ type viewInput struct {
 func (s *Server) addViews() {
 	register(s, operation{
 		method: http.MethodGet, path: "/views", id: "list-views", tag: "views", scope: ofNobody, summary: "List views of the hosts",
-		about: "The user's own, and those that all share, in order of their names.",
+		about: "The user's own and those that are shared, in order of their names. Of those of pools, the ones where the caller has a role.",
 	}, func(ctx context.Context, in *Page) (out *listed[KeptView], err error) {
 		err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 			all, err := tx.ListViews(callerOf(ctx).user)
-			rows := make([]KeptView, len(all))
-			for i, v := range all {
-				rows[i] = viewOf(v)
+			rows := []KeptView{}
+			for _, v := range all {
+				if seesView(ctx, v) {
+					rows = append(rows, viewOf(v))
+				}
 			}
 			out = cut(rows, *in, func(v KeptView) string { return v.Name + "\x01" + v.Owner })
 			return err
@@ -55,7 +58,8 @@ func (s *Server) addViews() {
 	register(s, operation{
 		method: http.MethodPut, path: "/views/{name}", id: "put-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
 		summary: "Keep a view of the hosts, whether it exists or not", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
-		about: "Whoever may look keeps views of their own; those that all share need the role operator.",
+		about: "Whoever may look keeps views of their own. Shared ones need the role operator: everywhere for those of all, else in " +
+			"each of the pools that they are of. An operator of pools who names none shares it in those.",
 	}, s.putView)
 	register(s, operation{
 		method: http.MethodDelete, path: "/views/{name}", id: "delete-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
@@ -66,7 +70,7 @@ func (s *Server) addViews() {
 			if err != nil {
 				return err
 			}
-			if err := mayShare(ctx, v.Owner); err != nil {
+			if err := mayShare(ctx, v); err != nil {
 				return err
 			}
 			if err := tx.DeleteView(v.Owner, v.Name); err != nil {
@@ -86,15 +90,56 @@ func findView(ctx context.Context, tx inventory.Tx, in *viewInput) (inventory.Vi
 			return v, err
 		}
 	}
-	return tx.FindView("", in.Name)
+	v, err := tx.FindView("", in.Name)
+	if err == nil && !seesView(ctx, v) {
+		return inventory.View{}, inventory.Errorf(inventory.NotFound, "there is no view %q", inventory.Clean(in.Name, 80)).
+			WithHint("or it is of pools in which you have no role")
+	}
+	return v, err
 }
 
-// mayShare refuses changes of shared views by those who only look.
-func mayShare(ctx context.Context, owner string) error {
-	if owner != "" || callerOf(ctx).role().Allows(inventory.Operator) {
+// seesView reports whether a view is the caller's to see: a shared one of pools tells of what is in them.
+func seesView(ctx context.Context, v inventory.View) bool {
+	grants := callerOf(ctx).grants
+	return v.Owner != "" || len(v.Pools) == 0 || grants.Everywhere() != "" ||
+		slices.ContainsFunc(v.Pools, func(pool string) bool { return grants.In(pool) != "" })
+}
+
+// mayShare refuses changes of shared views by those who are operator neither everywhere nor in all their pools.
+func mayShare(ctx context.Context, v inventory.View) error {
+	c := callerOf(ctx)
+	if v.Owner != "" || c.grants.Everywhere().Allows(inventory.Operator) {
 		return nil
 	}
-	return inventory.Errorf(inventory.Forbidden, "views that all share need the role operator").WithHint("keep it for yourself: isShared false")
+	if !c.role().Allows(inventory.Operator) {
+		return inventory.Errorf(inventory.Forbidden, "shared views need the role operator; you have %s", c.grants).WithHint("keep it for yourself: isShared false")
+	}
+	for _, pool := range v.Pools {
+		if !c.grants.In(pool).Allows(inventory.Operator) {
+			return inventory.Errorf(inventory.Forbidden, "a view of pool %s needs the role operator there; you have %s", pool, c.grants).
+				WithHint("name only pools in which you are operator, or keep it for yourself: isShared false")
+		}
+	}
+	if len(v.Pools) == 0 {
+		return inventory.Errorf(inventory.Forbidden, "view %s is shared by all: that needs the role operator everywhere; you have %s", v.Name, c.grants).
+			WithHint("keep it under another name, or for yourself: isShared false")
+	}
+	return nil
+}
+
+// ownPools returns the pools that a new view of the caller's is shared in when it names none: those of an operator of pools,
+// and none, which is all, of one everywhere.
+func ownPools(ctx context.Context) (pools []string) {
+	c := callerOf(ctx)
+	if c.grants.Everywhere().Allows(inventory.Operator) {
+		return nil
+	}
+	for _, pool := range c.grants.Pools() {
+		if c.grants.In(pool).Allows(inventory.Operator) {
+			pools = append(pools, pool)
+		}
+	}
+	return pools
 }
 
 // viewChanged adds the event for a shared view; a user's own is nobody else's business.
@@ -113,15 +158,23 @@ func (s *Server) putView(ctx context.Context, in *putViewInput) (*one[KeptView],
 	if v.Owner = callerOf(ctx).user; in.Body.IsShared {
 		v.Owner = ""
 	}
+	if slices.Sort(v.Pools); v.Owner == "" && len(v.Pools) == 0 {
+		v.Pools = ownPools(ctx)
+	}
+	v.Pools = slices.Compact(v.Pools)
 	if err := v.Validate(); err != nil {
 		return nil, err
 	}
-	if err := mayShare(ctx, v.Owner); err != nil {
+	if err := mayShare(ctx, v); err != nil {
 		return nil, err
 	}
 	err := s.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		old, err := tx.FindView(v.Owner, v.Name)
 		switch {
+		case err == nil && !seesView(ctx, old):
+			return inventory.Errorf(inventory.Conflict, "a shared view %s is kept in a pool in which you have no role", v.Name).WithHint("choose another name")
+		case err == nil && mayShare(ctx, old) != nil:
+			return mayShare(ctx, old)
 		case isKind(err, inventory.NotFound):
 			if err := (WriteOptions{IfMatch: in.IfMatch}).check("view", v.Name, 0); err != nil {
 				return err

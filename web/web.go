@@ -64,6 +64,8 @@ type Config struct {
 	// speaks to clusters.
 	CheckTarget func(ctx context.Context, t inventory.JoinTarget) TargetCheck
 	TargetRBAC  []byte
+	// IssueKubeconfig lets a user administer the cluster of a target whose authorities Slipway has; nil: nobody can.
+	IssueKubeconfig func(ctx context.Context, target, user string, life time.Duration) ([]byte, error)
 	// TargetNodesRBAC is what is added where Slipway looks after nodes too.
 	TargetNodesRBAC []byte
 	Clusters        Clusters // nil: no cluster can be attached
@@ -140,7 +142,7 @@ func New(cfg Config) *Server {
 	s.lines.s = s
 	s.keeper.strange = s.tokenRefused
 	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
-	s.cfg.Store = scopedStore{cfg.Store} // the keeper has the whole one
+	s.cfg.Store = scopedStore{cfg.Store, &met{}} // the keeper has the whole one
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
 	// Without this, whoever sends X-Forwarded-For chooses the address that is logged and rate limited.

@@ -15,15 +15,36 @@ with urllib.request.urlopen(sys.argv[1], timeout=30) as r, open(sys.argv[2], "wb
 	fi
 }
 
-# report STEP [DETAIL]: tells Slipway. A report that does not get through fails nothing.
+# upload URL FILE: sends a file.
+upload() {
+	if command -v curl >/dev/null; then
+		curl -fsS --connect-timeout 10 --data-binary @"$2" -o /dev/null "$1"
+	elif command -v wget >/dev/null; then
+		wget -q -T 30 -t 1 -O /dev/null --post-file="$2" "$1"
+	else
+		python3 -c 'import sys, urllib.request
+urllib.request.urlopen(sys.argv[1], data=open(sys.argv[2], "rb").read(), timeout=30).read()' "$1" "$2"
+	fi
+}
+
+# report STEP [DETAIL]: tells Slipway, with the end of the log of what joins the machine to something, if that has failed.
+# A report that does not get through fails nothing.
 report() {
 	[ -s "$dir/report-url" ] || return 0
 	url="$(cat "$dir/report-url")?step=$1"
 	if [ -n "${2:-}" ]; then
 		url="$url&detail=$(printf %s "$2" | tr -c 'A-Za-z0-9._-' '+')"
 	fi
+	if [ -e "$dir/bootstrap.log" ]; then
+		tail -c 8000 "$dir/bootstrap.log" >"$dir/bootstrap.tail"
+		url="$url&part=bootstrap"
+	fi
 	for pause in 1 2 4 8 0; do
-		download "$url" /dev/null && return 0
+		if [ -e "$dir/bootstrap.tail" ]; then
+			upload "$url" "$dir/bootstrap.tail" && return 0
+		else
+			download "$url" /dev/null && return 0
+		fi
 		sleep "$pause"
 	done
 	echo "slipway: the report of step $1 did not get through" >&2
@@ -60,7 +81,16 @@ activate() {
 	if [ -n "$ready" ] && [ -e "$ready" ]; then
 		return 0
 	fi
-	"$@"
+	rm -f "$dir/bootstrap.rc"
+	{
+		"$@" 2>&1
+		echo $? >"$dir/bootstrap.rc"
+	} | tee "$dir/bootstrap.log"
+	rc=$(cat "$dir/bootstrap.rc" || echo 1)
+	if [ "$rc" -eq 0 ]; then
+		rm -f "$dir/bootstrap.log"
+	fi
+	return "$rc"
 }
 
 # sentinel PATH: says to others that the activation has succeeded.

@@ -265,10 +265,11 @@ type hostDelete struct {
 
 // Run forgets hosts.
 func (c *hostDelete) Run(s *session) error {
-	if c.Force && !c.DryRun {
-		return s.each(c.Hosts, func(api *client.Client, name string) error { return api.Hosts.Delete(s.ctx, name, client.Force()) })
+	var opts []client.Option
+	if c.Force {
+		opts = append(opts, client.Force())
 	}
-	return remove(s, hosts, c.Hosts, c.DryRun)
+	return remove(s, hosts, c.Hosts, c.DryRun, opts...)
 }
 
 type hostAccept struct {

@@ -145,7 +145,10 @@ func (c *hostBMC) show(s *session, api *client.Client) error {
 		t.field("because", b.Reason)
 		t.field("controller", strings.Join(strings.Fields(b.Vendor+" "+b.Model+" "+b.Firmware), " "))
 		t.field("can", strings.Join(b.Capabilities, " "))
-		t.field("checked", timeText(b.CheckedAt))
+		t.field("asked", timeText(b.CheckedAt))
+		if l := b.LastCheck; l != nil {
+			t.field("checked", timeText(l.At)+" by "+l.By+", "+map[bool]string{true: "good", false: "not good"}[l.IsGood]+": "+l.Detail)
+		}
 	})
 }
 

@@ -86,7 +86,11 @@ func (c *hostExplain) table(t *tableWriter, x explained) {
 	d := x.Diagnosis
 	t.field("port", string(d.MAC))
 	t.field("last boot came to", d.Step)
-	t.field("expected next", d.Expects)
+	expects := d.Expects
+	if expects != "" && d.IsLate {
+		expects += ", late since " + d.By.Local().Format("15:04:05")
+	}
+	t.field("expected next", expects)
 	for _, cause := range d.Causes {
 		t.field("cause "+fmt.Sprint(cause.Rank), cause.Sentence+" ("+cause.Code+")")
 		t.field("  do", cause.Hint)
@@ -135,17 +139,46 @@ func (c *hostPCAP) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	out := s.out
-	if c.File != "" && c.File != "-" {
-		f, err := os.OpenFile(c.File, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			return fmt.Errorf("write the capture: %w", err)
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		out = f
-	}
+	out := captureFile{path: c.File, out: s.out}
+	defer func() { err = errors.Join(err, out.close()) }()
 	if isStranger {
-		return api.StrangerPackets(s.ctx, port, out)
+		err = api.StrangerPackets(s.ctx, port, &out)
+	} else {
+		err = api.Hosts.Packets(s.ctx, c.Host, mac, &out)
 	}
-	return api.Hosts.Packets(s.ctx, c.Host, mac, io.Writer(out))
+	if err == nil && out.size <= captureHead {
+		s.say("no packets of %s are kept: nothing was heard of it", c.Host)
+	}
+	return err
+}
+
+// captureHead is the size of a capture file without packets.
+const captureHead = 24
+
+// captureFile makes its file with the first bytes: a request that fails leaves nothing behind, and nothing overwritten.
+type captureFile struct {
+	path string // "" and "-": to out
+	out  io.Writer
+	file *os.File
+	size int
+}
+
+func (f *captureFile) Write(b []byte) (int, error) {
+	if f.file == nil && f.path != "" && f.path != "-" {
+		file, err := os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			return 0, fmt.Errorf("write the capture: %w", err)
+		}
+		f.file, f.out = file, file
+	}
+	n, err := f.out.Write(b)
+	f.size += n
+	return n, err
+}
+
+func (f *captureFile) close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
 }

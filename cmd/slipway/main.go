@@ -78,6 +78,7 @@ type cli struct {
 	Status     statusCommand     `cmd:"" help:"Show what the server is, how busy it is, and how many issues are open."`
 	Doctor     doctorCommand     `cmd:"" help:"Look at the machine that a server runs on, or is to run on, and say what to do."`
 	Selfcheck  selfcheckCommand  `cmd:"" help:"Have the server look itself over."`
+	About      aboutCommand      `cmd:"" help:"Say what this program is, what it is made of, and under which licences."`
 	Completion completionCommand `cmd:"" help:"Write a completion script for a shell."`
 	Version    versionCommand    `cmd:"" help:"Show the versions of this program and of the server."`
 }

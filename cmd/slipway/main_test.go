@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +34,7 @@ import (
 	"slipway.dev/slipway/render"
 	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/client"
 )
 
 func TestMain(m *testing.M) {
@@ -57,6 +61,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"discover": cmdDiscover, "boot": cmdBoot, "jsonhas": cmdJSONHas, "inspected": cmdInspected, "step": cmdStep, "finish": cmdFinish,
+			"leased": cmdLeased, "typed": cmdTyped,
 		},
 	})
 }
@@ -193,6 +198,40 @@ func cmdBoot(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return nil
 	}))
+}
+
+// cmdLeased stores a lease of a host: leased NAME ADDRESS SUBNET.
+func cmdLeased(ts *testscript.TestScript, _ bool, args []string) {
+	r := ts.Value(rigKey{}).(*rig)
+	ts.Check(r.store.Write(context.Background(), func(tx inventory.Tx) error {
+		h, err := tx.FindHostByName(args[0])
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		return tx.SaveLease(inventory.Lease{
+			Address: netip.MustParseAddr(args[1]), Subnet: args[2], MAC: h.NICs[0].MAC, State: inventory.LeaseBound, StartsAt: now, ExpiresAt: now.Add(time.Hour),
+		})
+	}))
+}
+
+// cmdTyped types a line into the console of a host, and waits until that has answered: typed NAME ANSWER.
+func cmdTyped(ts *testscript.TestScript, _ bool, args []string) {
+	api, err := client.New(client.Config{Server: ts.Value(rigKey{}).(*rig).socket})
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	line, err := api.Hosts.Console(ctx, args[0])
+	ts.Check(err)
+	defer func() { _ = line.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = line.Close() })()
+	_, err = io.WriteString(line, "hello\n")
+	ts.Check(err)
+	said, err := bufio.NewReader(line).ReadString('\n')
+	ts.Check(err)
+	if !strings.Contains(said, args[1]) {
+		ts.Fatalf("the console says %q", said)
+	}
 }
 
 // openBMC opens simulated controllers only.

@@ -1,5 +1,10 @@
 package main
 
+import (
+	"slices"
+	"strings"
+)
+
 type subnetProbe struct {
 	Subnet string `arg:""`
 	Ask    string `help:"Ask this DHCP server alone, as a relay agent; for networks that are reached by relay only." placeholder:"ADDR"`
@@ -17,6 +22,7 @@ func (c *subnetProbe) Run(s *session) error {
 	}
 	return s.show(p.Items, func(t *tableWriter) {
 		t.row("MACHINES", "LEADS TO", "SERVER", "FILE", "WHY")
+		var hints []string
 		for _, l := range p.Items {
 			server, file := "", ""
 			for _, o := range l.Offers {
@@ -25,9 +31,12 @@ func (c *subnetProbe) Run(s *session) error {
 				}
 			}
 			t.row(l.Kind, l.LeadsTo, server, file, l.Detail)
-			if l.Hint != "" {
-				t.row("", "", "", "", "→ "+l.Hint)
+			if l.Hint != "" && !slices.Contains(hints, l.Hint) {
+				hints = append(hints, l.Hint)
 			}
+		}
+		for _, hint := range hints { // most hold for several kinds
+			t.text("→ " + hint)
 		}
 	})
 }
@@ -49,7 +58,11 @@ func (c *subnetServers) Run(s *session) error {
 	return s.show(p.Items, func(t *tableWriter) {
 		t.row("SERVER", "MAC", "INTERFACE", "HEARD", "GIVES", "SINCE", "LAST")
 		for _, f := range p.Items {
-			t.row(f.Server.String(), string(f.MAC), f.Interface, either(f.IsHeard, "yes", "named by a machine"),
+			name := f.Server.String()
+			if f.DUID != "" {
+				name = strings.TrimPrefix(name+" DUID "+f.DUID, "invalid IP ")
+			}
+			t.row(name, string(f.MAC), f.Interface, either(f.IsHeard, "yes", "named by a machine"),
 				either(f.IsProxy, "boot options", "addresses"), timeText(f.SinceAt), timeText(f.LastAt))
 		}
 	})

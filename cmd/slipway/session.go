@@ -296,16 +296,16 @@ func valueText(v any) string {
 }
 
 // remove deletes things one by one, and goes on after one that fails.
-func remove[T any](s *session, noun func(*client.Client) client.Noun[T], names []string, isDryRun bool) error {
+func remove[T any](s *session, noun func(*client.Client) client.Noun[T], names []string, isDryRun bool, opts ...client.Option) error {
 	return s.each(names, func(c *client.Client, name string) error {
 		if isDryRun {
-			d, err := noun(c).Preview(s.ctx, "DELETE", name, nil)
+			d, err := noun(c).Preview(s.ctx, "DELETE", name, nil, opts...)
 			if err == nil {
 				s.say("%s would be deleted (%d fields)", name, len(d.Changes))
 			}
 			return err
 		}
-		return noun(c).Delete(s.ctx, name)
+		return noun(c).Delete(s.ctx, name, opts...)
 	})
 }
 

@@ -11,14 +11,15 @@ import (
 func targets(c *client.Client) client.Noun[inventory.JoinTarget] { return c.Targets }
 
 type targetCommand struct {
-	List   targetList   `cmd:"" help:"List the clusters that hosts may join."`
-	Show   targetShow   `cmd:"" help:"Show a target."`
-	Add    targetAdd    `cmd:"" help:"Add a cluster that hosts may join."`
-	Set    targetSet    `cmd:"" help:"Change a target; what is not given stays."`
-	Check  targetCheck  `cmd:"" help:"Look whether hosts can join a target."`
-	RBAC   targetRBAC   `cmd:"" name:"rbac" help:"Write what the cluster's administrator applies once, for kubectl."`
-	Tokens targetTokens `cmd:"" help:"List the bootstrap tokens that were minted for hosts."`
-	Delete targetDelete `cmd:"" help:"Delete targets that no profile names."`
+	List       targetList       `cmd:"" help:"List the clusters that hosts may join."`
+	Show       targetShow       `cmd:"" help:"Show a target."`
+	Add        targetAdd        `cmd:"" help:"Add a cluster that hosts may join."`
+	Set        targetSet        `cmd:"" help:"Change a target; what is not given stays."`
+	Check      targetCheck      `cmd:"" help:"Look whether hosts can join a target."`
+	RBAC       targetRBAC       `cmd:"" name:"rbac" help:"Write what the cluster's administrator applies once, for kubectl."`
+	Kubeconfig targetKubeconfig `cmd:"" help:"Write a kubeconfig for the cluster that Slipway has made, for kubectl."`
+	Tokens     targetTokens     `cmd:"" help:"List the bootstrap tokens that were minted for hosts."`
+	Delete     targetDelete     `cmd:"" help:"Delete targets that no profile names."`
 }
 
 type targetList struct{}
@@ -46,6 +47,9 @@ func (c *targetShow) Run(s *session) error {
 		t.field("certificate key", j.CertificateKey)
 		if j.TokenFor != 0 {
 			t.field("token for", j.TokenFor.String())
+		}
+		if j.IsInit {
+			t.field("cluster", madeText(j.InitializedAt))
 		}
 		t.field("vip", addrText(j.VIP))
 		t.field("vip interface", j.VIPInterface)
@@ -192,6 +196,31 @@ func (c *targetRBAC) Run(s *session) error {
 		return err
 	}
 	return writeText(s.out, string(text))
+}
+
+func madeText(at time.Time) string {
+	if at.IsZero() {
+		return "is still to be made, by its first control plane"
+	}
+	return "made " + at.Format(time.DateTime)
+}
+
+type targetKubeconfig struct {
+	Target string        `arg:""`
+	For    time.Duration `help:"How long it is good for." default:"24h" placeholder:"DURATION"`
+}
+
+// Run writes the kubeconfig.
+func (c *targetKubeconfig) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	k, err := api.IssueKubeconfig(s.ctx, c.Target, c.For)
+	if err != nil {
+		return err
+	}
+	return writeText(s.out, k.Kubeconfig)
 }
 
 type targetTokens struct {

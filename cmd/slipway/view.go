@@ -10,7 +10,7 @@ import (
 func views(c *client.Client) client.Noun[client.View] { return c.Views }
 
 type viewCommand struct {
-	List   viewList   `cmd:"" help:"List views of the hosts: your own, and those that all share."`
+	List   viewList   `cmd:"" help:"List views of the hosts: your own, and those that are shared with you."`
 	Show   viewShow   `cmd:"" help:"Show a view."`
 	Set    viewSet    `cmd:"" help:"Keep a view of the hosts, whether it exists or not."`
 	Delete viewDelete `cmd:"" help:"Delete views."`
@@ -24,6 +24,9 @@ func (*viewList) Run(s *session) error {
 		owner := v.Owner
 		if v.IsShared {
 			owner = "(shared)"
+		}
+		if len(v.Pools) > 0 {
+			owner = "(" + strings.Join(v.Pools, ",") + ")"
 		}
 		return []string{v.Name, owner, v.Query, v.Group, v.Sort, strings.Join(v.Columns, ",")}
 	})
@@ -39,6 +42,7 @@ func (c *viewShow) Run(s *session) error {
 		t.field("name", v.Name)
 		t.field("owner", v.Owner)
 		t.field("shared", yesNo(v.IsShared))
+		t.field("pools", strings.Join(v.Pools, ","))
 		t.field("query", v.Query)
 		t.field("columns", strings.Join(v.Columns, ","))
 		t.field("group", v.Group)
@@ -53,7 +57,8 @@ type viewSet struct {
 	Columns []string `help:"Columns, in their order." placeholder:"KEY,..."`
 	Group   string   `help:"Column to group by." placeholder:"KEY"`
 	Sort    string   `help:"Column to sort by, with - before it for descending." placeholder:"KEY"`
-	Shared  bool     `help:"For all, instead of for you. Over the socket views are always shared."`
+	Shared  bool     `help:"For others too, instead of for you. Over the socket views are always shared."`
+	Pools   []string `name:"pool" help:"Share it only with those who have a role in this pool; repeat for more. Without it with all; with those of your pools where you are operator in pools only." placeholder:"NAME"`
 }
 
 // Run keeps a view.
@@ -62,7 +67,7 @@ func (c *viewSet) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	v := client.View{View: inventory.View{Name: c.View, Query: c.Query, Columns: c.Columns, Group: c.Group, Sort: c.Sort}, IsShared: c.Shared}
+	v := client.View{View: inventory.View{Name: c.View, Query: c.Query, Columns: c.Columns, Group: c.Group, Sort: c.Sort, Pools: c.Pools}, IsShared: c.Shared || len(c.Pools) > 0}
 	stored, err := api.Views.Put(s.ctx, c.View, v)
 	if err != nil {
 		return err
@@ -72,7 +77,7 @@ func (c *viewSet) Run(s *session) error {
 
 type viewDelete struct {
 	Views  []string `arg:""`
-	Shared bool     `help:"The one that all share, where you have one of that name, too."`
+	Shared bool     `help:"The shared one, where you have one of that name, too."`
 }
 
 // Run deletes views.

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -35,7 +36,9 @@ func (t *tx) FindAcceptRule(name string) (inventory.AcceptRule, error) {
 
 // ListAcceptRules implements inventory.AccessTx.
 func (t *tx) ListAcceptRules() ([]inventory.AcceptRule, error) {
-	return list(t, readAcceptRule, listAcceptRulesSQL)
+	return setting(t, "accept rules", slices.Clone[[]inventory.AcceptRule], func() ([]inventory.AcceptRule, error) {
+		return list(t, readAcceptRule, listAcceptRulesSQL)
+	})
 }
 
 // CreateAcceptRule implements inventory.AccessTx.

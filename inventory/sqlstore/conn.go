@@ -23,10 +23,16 @@ const (
 // conn is a connection that keeps every statement it has prepared. One goroutine uses it at a time.
 type conn struct {
 	c     *sql.Conn
-	stmts map[string]*sql.Stmt
+	stmts map[string]*stmt
 }
 
-func newConn(c *sql.Conn) *conn { return &conn{c: c, stmts: map[string]*sql.Stmt{}} }
+// stmt is a prepared statement.
+type stmt struct {
+	*sql.Stmt
+	isSetting bool // it changes what settings keeps
+}
+
+func newConn(c *sql.Conn) *conn { return &conn{c: c, stmts: map[string]*stmt{}} }
 
 func (c *conn) close() error {
 	var errs []error
@@ -41,7 +47,7 @@ const maxStmts = 512
 
 // prepare returns the kept statement. Statements run with a background context: the driver would start a goroutine
 // for each to watch another one, and none of them runs long.
-func (c *conn) prepare(query string) (*sql.Stmt, error) {
+func (c *conn) prepare(query string) (*stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil
 	}
@@ -52,11 +58,13 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 			break
 		}
 	}
-	s, err := c.c.PrepareContext(context.Background(), query)
-	if err == nil {
-		c.stmts[query] = s
+	prepared, err := c.c.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	s := &stmt{prepared, changesSettings(query)}
+	c.stmts[query] = s
+	return s, nil
 }
 
 func (c *conn) run(query string, args ...any) (int64, error) {
@@ -73,11 +81,13 @@ func (c *conn) run(query string, args ...any) (int64, error) {
 
 // tx is what a caller's fn gets: a transaction, or its part of a shared one. conn is nil once fn has returned.
 type tx struct {
-	store  *Store
-	conn   *conn
-	isRead bool
-	eventN int   // events added
-	broken error // the database gave up on the whole transaction; nothing more can be done in it
+	store   *Store
+	conn    *conn
+	isRead  bool
+	began   uint64 // of a read: the count of settings before it began
+	hasRead bool   // it has its snapshot
+	eventN  int    // events added
+	broken  error  // the database gave up on the whole transaction; nothing more can be done in it
 }
 
 // run executes a statement and returns how many rows it changed.
@@ -85,8 +95,28 @@ func (t *tx) run(query string, args ...any) (int64, error) {
 	if err := t.usable(); err != nil {
 		return 0, err
 	}
-	n, err := t.conn.run(query, args...)
+	s, err := t.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, t.check(err)
+	}
+	n, err := r.RowsAffected()
 	return n, t.check(err)
+}
+
+// prepare returns a statement that is about to be run.
+func (t *tx) prepare(query string) (*stmt, error) {
+	s, err := t.conn.prepare(query)
+	if err != nil {
+		return nil, t.check(err)
+	}
+	if !t.isRead {
+		t.store.changing(s.isSetting)
+	}
+	return s, nil
 }
 
 // write is run for statements that change something.
@@ -105,11 +135,12 @@ func (t *tx) row(dest []any, query string, args ...any) (bool, error) {
 	if err := t.usable(); err != nil {
 		return false, err
 	}
-	s, err := t.conn.prepare(query)
+	s, err := t.prepare(query)
 	if err != nil {
-		return false, t.check(err)
+		return false, err
 	}
 	err = s.QueryRowContext(context.Background(), args...).Scan(dest...)
+	t.hasRead = true
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -121,9 +152,9 @@ func (t *tx) each(fn func(scan) error, query string, args ...any) error {
 	if err := t.usable(); err != nil {
 		return err
 	}
-	s, err := t.conn.prepare(query)
+	s, err := t.prepare(query)
 	if err != nil {
-		return t.check(err)
+		return err
 	}
 	rows, err := s.QueryContext(context.Background(), args...)
 	if err != nil {
@@ -135,6 +166,7 @@ func (t *tx) each(fn func(scan) error, query string, args ...any) error {
 			return t.check(err)
 		}
 	}
+	t.hasRead = true
 	return t.check(rows.Err())
 }
 

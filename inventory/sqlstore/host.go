@@ -24,6 +24,7 @@ identified_at, version`
 	findHostsByHintSQL = `SELECT ` + hostColumns + ` FROM hosts
 WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY name`
 	listPlacesSQL  = `SELECT id, name, site, row, rack, unit, place_height, place_face FROM hosts WHERE name > '' ORDER BY name`
+	hostKeysSQL    = `SELECT name, port, COALESCE(profile, ''), profile_revision, labels FROM hosts WHERE id = $1 AND version = $2`
 	hostVersionSQL = `SELECT version FROM hosts WHERE id = $1`
 	holderNameSQL  = `SELECT id FROM hosts WHERE name = $1`
 	holderMACSQL   = `SELECT hosts.id, hosts.name FROM nics JOIN hosts ON hosts.id = nics.host_id WHERE nics.mac = $1`
@@ -49,7 +50,6 @@ version = version + 1 WHERE id = $42 AND version = $43`
 	insertNICSQL  = `INSERT INTO nics (mac, host_id, position, name, vendor, is_boot) VALUES ($1, $2, $3, $4, $5, $6)`
 	deleteNICsSQL = `DELETE FROM nics WHERE host_id = $1`
 
-	hostLabelsSQL       = `SELECT key, value FROM host_labels WHERE host_id = $1`
 	insertHostLabelSQL  = `INSERT INTO host_labels (host_id, key, value) VALUES ($1, $2, $3)`
 	deleteHostLabelsSQL = `DELETE FROM host_labels WHERE host_id = $1`
 )
@@ -245,7 +245,7 @@ func (t *tx) attachNICs(hosts []inventory.Host) error {
 
 // CreateHost implements inventory.HostTx.
 func (t *tx) CreateHost(h *inventory.Host, now time.Time) error {
-	if err := t.checkHost(h); err != nil {
+	if err := t.checkHost(h, &inventory.Host{}); err != nil {
 		return err
 	}
 	now = stamp(now)
@@ -269,9 +269,22 @@ func (t *tx) CreateHost(h *inventory.Host, now time.Time) error {
 	return nil
 }
 
-// UpdateHost implements inventory.HostTx. NICs and labels, which seldom change, are written only if they did.
+// UpdateHost implements inventory.HostTx. What seldom changes, and others could have as well, is checked and written only
+// if it did.
 func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
-	if err := t.checkHost(h); err != nil {
+	var has inventory.Host
+	var labels string
+	found, err := t.row([]any{&has.Name, &has.Port, &has.Profile, &has.ProfileRevision, &labels}, hostKeysSQL, string(h.ID), h.Version)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return t.updated(0, nil, "host", string(h.ID), h.Version, hostVersionSQL, string(h.ID))
+	}
+	if has.NICs, err = t.hostNICs(h.ID); err != nil {
+		return err
+	}
+	if err := t.checkHost(h, &has); err != nil {
 		return err
 	}
 	now = stamp(now)
@@ -279,16 +292,26 @@ func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	args = append(args, ms(now), ms(h.LastSeenAt), ms(h.IdentifiedAt), string(h.ID), h.Version)
-	n, err := t.write(updateHostSQL, args...)
-	if err := t.updated(n, err, "host", string(h.ID), h.Version, hostVersionSQL, string(h.ID)); err != nil {
+	if _, err := t.write(updateHostSQL, append(args, ms(now), ms(h.LastSeenAt), ms(h.IdentifiedAt), string(h.ID), h.Version)...); err != nil {
 		return err
 	}
-	if err := t.updateNICs(h); err != nil {
-		return err
+	if !slices.Equal(has.NICs, h.NICs) {
+		if _, err := t.write(deleteNICsSQL, string(h.ID)); err != nil {
+			return err
+		}
+		if err := t.insertNICs(h); err != nil {
+			return err
+		}
 	}
-	if err := t.updateLabels(h); err != nil {
+	if text, err := jsonText(h.Labels); err != nil {
 		return err
+	} else if text != labels {
+		if _, err := t.write(deleteHostLabelsSQL, string(h.ID)); err != nil {
+			return err
+		}
+		if err := t.insertLabels(h); err != nil {
+			return err
+		}
 	}
 	h.UpdatedAt = now
 	h.Version++
@@ -311,19 +334,24 @@ func hostArgs(h *inventory.Host) ([]any, error) {
 	}, nil
 }
 
-// checkHost refuses a name or MAC that another host has, and a profile that does not exist, before anything is
-// written.
-func (t *tx) checkHost(h *inventory.Host) error {
+// checkHost refuses a name, MAC or port that another host has, and a profile that does not exist, before anything is
+// written. What the host has already is its own.
+func (t *tx) checkHost(h, has *inventory.Host) error {
 	var id inventory.HostID
 	var name string
-	found, err := t.row([]any{&id}, holderNameSQL, h.Name)
-	if err != nil {
-		return err
-	}
-	if found && id != h.ID {
-		return inventory.Errorf(inventory.Conflict, "the name %s belongs to host %s", h.Name, id).WithHint("choose another name")
+	if h.Name != has.Name {
+		found, err := t.row([]any{&id}, holderNameSQL, h.Name)
+		if err != nil {
+			return err
+		}
+		if found && id != h.ID {
+			return inventory.Errorf(inventory.Conflict, "the name %s belongs to host %s", h.Name, id).WithHint("choose another name")
+		}
 	}
 	for _, n := range h.NICs {
+		if slices.ContainsFunc(has.NICs, func(own inventory.NIC) bool { return own.MAC == n.MAC }) {
+			continue
+		}
 		found, err := t.row([]any{&id, &name}, holderMACSQL, string(n.MAC))
 		if err != nil {
 			return err
@@ -333,7 +361,7 @@ func (t *tx) checkHost(h *inventory.Host) error {
 				WithHint("a MAC identifies one host: take it away from %s first, or delete that host", name)
 		}
 	}
-	if h.Port != "" {
+	if h.Port != has.Port {
 		found, err := t.row([]any{&id, &name}, holderPortSQL, h.Port)
 		if err != nil {
 			return err
@@ -341,6 +369,9 @@ func (t *tx) checkHost(h *inventory.Host) error {
 		if found && id != h.ID {
 			return inventory.Errorf(inventory.Conflict, "port %s is that of host %s", h.Port, name).WithHint("one port, one host: take it away from %s first", name)
 		}
+	}
+	if h.Profile == has.Profile && h.ProfileRevision == has.ProfileRevision {
+		return nil
 	}
 	return t.checkPin(h)
 }
@@ -383,17 +414,6 @@ func (t *tx) insertNICs(h *inventory.Host) error {
 	return nil
 }
 
-func (t *tx) updateNICs(h *inventory.Host) error {
-	has, err := t.hostNICs(h.ID)
-	if err != nil || slices.Equal(has, h.NICs) {
-		return err
-	}
-	if _, err := t.write(deleteNICsSQL, string(h.ID)); err != nil {
-		return err
-	}
-	return t.insertNICs(h)
-}
-
 func (t *tx) insertLabels(h *inventory.Host) error {
 	for _, key := range slices.Sorted(maps.Keys(h.Labels)) {
 		if _, err := t.write(insertHostLabelSQL, string(h.ID), key, h.Labels[key]); err != nil {
@@ -401,23 +421,6 @@ func (t *tx) insertLabels(h *inventory.Host) error {
 		}
 	}
 	return nil
-}
-
-func (t *tx) updateLabels(h *inventory.Host) error {
-	has := map[string]string{}
-	err := t.each(func(s scan) error {
-		var key, value string
-		err := s(&key, &value)
-		has[key] = value
-		return err
-	}, hostLabelsSQL, string(h.ID))
-	if err != nil || maps.Equal(has, h.Labels) {
-		return err
-	}
-	if _, err := t.write(deleteHostLabelsSQL, string(h.ID)); err != nil {
-		return err
-	}
-	return t.insertLabels(h)
 }
 
 // DeleteHost implements inventory.HostTx. The host's layer, BMC and inspections go with it.

@@ -85,12 +85,14 @@ func readImage(s scan) (i inventory.Image, err error) {
 
 // FindImage implements inventory.ImageTx.
 func (t *tx) FindImage(name string) (inventory.Image, error) {
-	i, err := find(t, readImage, "image", name, findImageSQL, name)
-	if err != nil {
-		return inventory.Image{}, err
-	}
-	i.Files, err = t.imageFiles(name)
-	return i, err
+	return setting(t, "image/"+name, ownImage, func() (inventory.Image, error) {
+		i, err := find(t, readImage, "image", name, findImageSQL, name)
+		if err != nil {
+			return inventory.Image{}, err
+		}
+		i.Files, err = t.imageFiles(name)
+		return i, err
+	})
 }
 
 func (t *tx) imageFiles(image string) ([]inventory.ImageArtefact, error) {

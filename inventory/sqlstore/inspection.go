@@ -1,9 +1,7 @@
 package sqlstore
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -17,13 +15,12 @@ const (
 
 	findInspectionSQL  = `SELECT ` + inspectionColumns + ` FROM inspections WHERE host_id = $1 AND n = $2`
 	listInspectionsSQL = `SELECT ` + inspectionColumns + ` FROM inspections WHERE host_id = $1 ORDER BY n DESC LIMIT $2`
-	// The last numbers come from the primary key alone.
-	listHeardSQL = `SELECT i.host_id, l.n - i.n, i.at, i.hardware
-FROM (SELECT host_id, MAX(n) AS n FROM inspections GROUP BY host_id) AS l
-JOIN inspections AS i ON i.host_id = l.host_id AND i.n >= l.n - 1`
-	lastInspectionSQL = `SELECT COALESCE(MAX(n), 0) FROM inspections WHERE host_id = $1`
-	addInspectionSQL  = `INSERT INTO inspections (` + inspectionColumns + `, is_old) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)`
-	oldInspectionSQL  = `UPDATE inspections SET is_old = 1 WHERE host_id = $1 AND n = $2`
+	listHeardSQL       = `SELECT host_id, at, ports, before FROM heard WHERE ports <> '' OR before <> ''`
+	lastInspectionSQL  = `SELECT COALESCE(MAX(n), 0) FROM inspections WHERE host_id = $1`
+	addInspectionSQL   = `INSERT INTO inspections (` + inspectionColumns + `, is_old) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)`
+	oldInspectionSQL   = `UPDATE inspections SET is_old = 1 WHERE host_id = $1 AND n = $2`
+	heardAgainSQL      = `UPDATE heard SET before = ports, ports = $1, at = $2 WHERE host_id = $3`
+	heardFirstSQL      = `INSERT INTO heard (host_id, at, ports, before) VALUES ($1, $2, $3, '')`
 
 	forgetInspectionsSQL = `DELETE FROM inspections WHERE (host_id, n) IN (
 SELECT i.host_id, i.n FROM inspections AS i WHERE i.is_old = 1 AND i.at < $1 ORDER BY i.at LIMIT $2)`
@@ -48,24 +45,35 @@ func (t *tx) ListInspections(h inventory.HostID, n int) ([]inventory.Inspection,
 	return list(t, readInspection, listInspectionsSQL, string(h), limit(n))
 }
 
-// ListHeard implements inventory.HardwareTx.
+// LastInspection implements inventory.HardwareTx.
+func (t *tx) LastInspection(h inventory.HostID) (n int, err error) {
+	_, err = t.row([]any{&n}, lastInspectionSQL, string(h))
+	return n, err
+}
+
+// ListHeard implements inventory.HardwareTx. Cables are seldom moved: what was heard twice is read once.
 func (t *tx) ListHeard() (map[inventory.HostID]inventory.Heard, error) {
 	all := map[inventory.HostID]inventory.Heard{}
 	err := t.each(func(s scan) error {
 		var (
-			id    inventory.HostID
-			age   int
-			at    time.Time
-			ports []inventory.Port
+			id          inventory.HostID
+			h           inventory.Heard
+			now, before string
 		)
-		if err := s(&id, &age, timeColumn(&at), heardColumn(&ports)); err != nil || ports == nil {
+		if err := s(&id, timeColumn(&h.At), &now, &before); err != nil {
 			return err
 		}
-		h := all[id]
-		if age == 0 {
-			h.At, h.Now = at, ports
-		} else {
-			h.Before = ports
+		if now == "" {
+			h.At = time.Time{}
+		}
+		if err := jsonColumn(&h.Now)(now); err != nil {
+			return err
+		}
+		if h.Before = h.Now; before != now {
+			h.Before = nil
+			if err := jsonColumn(&h.Before)(before); err != nil {
+				return err
+			}
 		}
 		all[id] = h
 		return nil
@@ -73,20 +81,24 @@ func (t *tx) ListHeard() (map[inventory.HostID]inventory.Heard, error) {
 	return all, err
 }
 
-// heardColumn reads the ports of hardware that heard anything, and none of the rest: reading JSON is what a list of
-// cables costs. In a text of JSON each quote has a backslash before it, so that what looks like a key is one.
-func heardColumn(ports *[]inventory.Port) column {
-	return func(v any) error {
-		s, ok := v.(string)
-		if !ok {
-			return fmt.Errorf("JSON column holds %T", v)
+// saveHeard keeps what ports heard beside the inspection, so that a list of cables need not read that.
+func (t *tx) saveHeard(i *inventory.Inspection) error {
+	var heard []inventory.Port
+	for _, p := range i.Hardware.Ports {
+		if p.Neighbour != nil {
+			heard = append(heard, inventory.Port{Name: p.Name, MAC: p.MAC, SpeedMbps: p.SpeedMbps, Neighbour: p.Neighbour})
 		}
-		_, from, has := strings.Cut(s, `"ports":`)
-		if !has || !strings.Contains(from, `"neighbour":`) {
-			return nil
-		}
-		return json.NewDecoder(strings.NewReader(from)).Decode(ports)
 	}
+	text, err := jsonText(heard)
+	if err != nil {
+		return err
+	}
+	n, err := t.write(heardAgainSQL, text, ms(i.At), string(i.HostID))
+	if err != nil || n > 0 || text == "" {
+		return err
+	}
+	_, err = t.write(heardFirstSQL, string(i.HostID), ms(i.At), text)
+	return err
 }
 
 // SaveInspection implements inventory.HardwareTx.
@@ -98,8 +110,8 @@ func (t *tx) SaveInspection(i *inventory.Inspection) error {
 	if err != nil {
 		return err
 	}
-	var last int
-	if _, err := t.row([]any{&last}, lastInspectionSQL, string(i.HostID)); err != nil {
+	last, err := t.LastInspection(i.HostID)
+	if err != nil {
 		return err
 	}
 	_, err = t.write(addInspectionSQL, string(i.HostID), last+1, ms(i.At), texts[0], texts[1], texts[2], i.Golden, i.Operation)
@@ -107,8 +119,10 @@ func (t *tx) SaveInspection(i *inventory.Inspection) error {
 		return err
 	}
 	i.N = last + 1
-	_, err = t.write(oldInspectionSQL, string(i.HostID), i.N-keptInspections)
-	return err
+	if _, err = t.write(oldInspectionSQL, string(i.HostID), i.N-keptInspections); err != nil {
+		return err
+	}
+	return t.saveHeard(i)
 }
 
 // hasHost is NotFound when there is no such host.

@@ -11,6 +11,7 @@ const (
 
 	findLayerSQL    = `SELECT ` + layerColumns + ` FROM layers WHERE key = $1`
 	listLayersSQL   = `SELECT ` + layerColumns + ` FROM layers WHERE key > $1 ORDER BY key LIMIT $2`
+	layerKeysSQL    = `SELECT key FROM layers`
 	layerVersionSQL = `SELECT version FROM layers WHERE key = $1`
 	insertLayerSQL  = `INSERT INTO layers (key, scope, name, config, revision, created_at, updated_at, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 1)`
@@ -26,7 +27,28 @@ func readLayer(s scan) (l inventory.Layer, err error) {
 // FindLayer implements inventory.ConfigTx.
 func (t *tx) FindLayer(s inventory.Scope, name string) (inventory.Layer, error) {
 	key := (&inventory.Layer{Scope: s, Name: name}).Key()
-	return find(t, readLayer, "layer", key, findLayerSQL, key)
+	read := func() (inventory.Layer, error) { return find(t, readLayer, "layer", key, findLayerSQL, key) }
+	has, err := setting(t, "layers", ownSelf, t.layerKeys)
+	switch {
+	case err != nil:
+		return inventory.Layer{}, err
+	case !has[key]: // most hosts have none of their own
+		return inventory.Layer{}, absent("layer", key)
+	case s == inventory.ScopeHost:
+		return read()
+	}
+	return setting(t, "layer/"+key, ownSelf, read)
+}
+
+// layerKeys are the keys of all layers.
+func (t *tx) layerKeys() (map[string]bool, error) {
+	all := map[string]bool{}
+	return all, t.each(func(s scan) error {
+		var key string
+		err := s(&key)
+		all[key] = true
+		return err
+	}, layerKeysSQL)
 }
 
 // ListLayers implements inventory.ConfigTx.

@@ -1,7 +1,9 @@
 package sqlstore
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -29,7 +31,8 @@ updated_at = $7, version = version + 1 WHERE address = $8 AND version = $9`
 	findLeaseSQL    = `SELECT ` + leaseColumns + ` FROM leases WHERE address = $1`
 	listLeasesSQL   = `SELECT ` + leaseColumns + ` FROM leases WHERE address > $1 ORDER BY address LIMIT $2`
 	subnetLeasesSQL = `SELECT ` + leaseColumns + ` FROM leases WHERE subnet = $1 AND address > $2 ORDER BY address LIMIT $3`
-	macLeasesSQL    = `SELECT ` + leaseColumns + ` FROM leases WHERE mac = $1 ORDER BY starts_at DESC, address`
+	leaseOfSQL      = `SELECT ` + leaseColumns + ` FROM leases WHERE address = $1 AND mac = $2`
+	leaseMACsSQL    = `SELECT address, mac FROM leases`
 	saveLeaseSQL    = `INSERT INTO leases (` + leaseColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (address) DO UPDATE SET subnet = excluded.subnet, mac = excluded.mac, client_id = excluded.client_id,
 hostname = excluded.hostname, port = excluded.port, state = excluded.state, is_boot = excluded.is_boot, starts_at = excluded.starts_at,
@@ -234,10 +237,13 @@ func (t *tx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, err
 
 // ListLeasesOf implements inventory.NetworkTx.
 func (t *tx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
-	have, err := list(t, readLease, macLeasesSQL, string(mac))
+	have, err := t.leasesOf4(mac)
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(have, func(a, b inventory.Lease) int {
+		return cmp.Or(b.StartsAt.Compare(a.StartsAt), a.Address.Compare(b.Address))
+	})
 	return t.leasesOf6(have, mac)
 }
 
@@ -257,6 +263,9 @@ func (t *tx) SaveLease(l inventory.Lease) error {
 		if err := t.hasSubnet(l.Subnet); err != nil {
 			return err
 		}
+	}
+	if err == nil {
+		t.store.hints.add(l.MAC, address)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"testing"
@@ -218,6 +219,48 @@ func TestADatabaseOfTheFirstSchemaKeepsItsRows(t *testing.T) {
 		}
 		h.ProfileRevision = 1
 		return tx.UpdateHost(&h, at)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCablesOfEarlierInspectionsAreKept fills what hosts heard from the last two inspections of each.
+func TestCablesOfEarlierInspectionsAreKept(t *testing.T) {
+	inspection := func(host string, n int, hardware string) string {
+		return fmt.Sprintf(`INSERT INTO inspections (host_id, n, at, hardware, changes, faults, golden, operation, is_old)
+VALUES ('%s', %d, %d, '%s', '', '', '', '', 0)`, host, n, 1795000000123+n, hardware)
+	}
+	heard := func(port string) string {
+		return `{"source":"agent","ports":[{"name":"eno1","mac":"52:54:00:00:00:01","speedMbps":25000,"hasLink":true,"neighbour":{"chassis":"c","port":"` + port + `","vlan":7}},{"name":"eno2","mac":"52:54:00:00:00:02","hasLink":false}]}`
+	}
+	const silent = `{"source":"agent","ports":[{"name":"eno1","mac":"52:54:00:00:00:01","hasLink":true}]}`
+	rows := []string{
+		inspection("twice", 1, silent), inspection("twice", 2, heard("1")), inspection("twice", 3, heard("2")),
+		inspection("once", 1, heard("3")), inspection("before", 1, heard("4")), inspection("before", 2, silent),
+		inspection("never", 1, silent), inspection("never", 2, `{"source":"bmc"}`), inspection("empty", 1, ""),
+	}
+	for i, id := range []string{"twice", "once", "before", "never", "empty"} {
+		rows = append([]string{fmt.Sprintf(`INSERT INTO hosts (id, name, state, state_reason, state_since_at, in_maintenance, is_protected, is_adopted, uuid, serial,
+asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit, labels, facts, profile, profile_revision,
+disk_boot, is_armed, search_text, created_at, updated_at, last_seen_at, identified_at, version)
+VALUES ('%s', 'n%d', 'available', '', 0, 0, 0, 0, '', '', '', '', '', 'x86_64', 'uefi', 0, '', '', '', 0, '', '', NULL, 0, '', 0, '', 0, 0, 0, 0, 1)`, id, i)}, rows...)
+	}
+	s := openTest(t, databaseAt(t, 202611222126, rows...))
+	ports := func(port string) []inventory.Port {
+		return []inventory.Port{{Name: "eno1", MAC: "52:54:00:00:00:01", SpeedMbps: 25000, Neighbour: &inventory.Neighbour{Chassis: "c", Port: port, VLAN: 7}}}
+	}
+	err := s.Read(t.Context(), func(tx inventory.Tx) error {
+		got, err := tx.ListHeard()
+		want := map[inventory.HostID]inventory.Heard{
+			"twice":  {At: time.UnixMilli(1795000000126).UTC(), Now: ports("2"), Before: ports("1")},
+			"once":   {At: time.UnixMilli(1795000000124).UTC(), Now: ports("3")},
+			"before": {Before: ports("4")},
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("what was heard (-want +got):\n%s", d)
+		}
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

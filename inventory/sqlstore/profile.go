@@ -37,12 +37,20 @@ func readProfile(s scan) (p inventory.Profile, err error) {
 
 // FindProfile implements inventory.ImageTx.
 func (t *tx) FindProfile(name string) (inventory.Profile, error) {
-	return find(t, readProfile, "profile", name, findProfileSQL, name)
+	return setting(t, "profile/"+name, ownProfile, func() (inventory.Profile, error) {
+		return find(t, readProfile, "profile", name, findProfileSQL, name)
+	})
 }
 
 // ListProfiles implements inventory.ImageTx.
 func (t *tx) ListProfiles(p inventory.Page) ([]inventory.Profile, error) {
-	return list(t, readProfile, listProfilesSQL, p.After, limit(p.Limit))
+	read := func() ([]inventory.Profile, error) {
+		return list(t, readProfile, listProfilesSQL, p.After, limit(p.Limit))
+	}
+	if p != (inventory.Page{}) {
+		return read()
+	}
+	return setting(t, "profiles", ownProfiles, read)
 }
 
 // CreateProfile implements inventory.ImageTx.

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -26,10 +27,16 @@ func (t *tx) FindSecret(name string) (inventory.Secret, error) {
 
 // ListSecrets implements inventory.SecretTx.
 func (t *tx) ListSecrets(p inventory.Page) ([]inventory.Secret, error) {
-	return list(t, func(s scan) (x inventory.Secret, err error) {
-		err = s(&x.Name, &x.About, &x.Owner, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
-		return x, err
-	}, listSecretsSQL, p.After, limit(p.Limit))
+	read := func() ([]inventory.Secret, error) {
+		return list(t, func(s scan) (x inventory.Secret, err error) {
+			err = s(&x.Name, &x.About, &x.Owner, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
+			return x, err
+		}, listSecretsSQL, p.After, limit(p.Limit))
+	}
+	if p != (inventory.Page{}) {
+		return read()
+	}
+	return setting(t, "secrets", slices.Clone[[]inventory.Secret], read)
 }
 
 // CreateSecret implements inventory.SecretTx.

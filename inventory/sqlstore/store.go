@@ -48,6 +48,10 @@ type Store struct {
 	readers chan *conn
 	writer  *conn
 
+	settings   settings
+	isChanging bool // the writer's own: its transaction has changed settings
+	hints      *leaseHints
+
 	queue   chan *request
 	closing chan struct{} // closed by Close
 	stopped chan struct{} // closed when the writer has ended
@@ -77,6 +81,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, dir: filepath.Dir(cfg.Path),
 		readers: make(chan *conn, cfg.ReaderN),
+		hints:   newLeaseHints(),
 		queue:   make(chan *request, cfg.QueueN),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
@@ -115,6 +120,9 @@ func (s *Store) open(ctx context.Context) error {
 		return err
 	}
 	s.writer = newConn(c)
+	if err := s.readHints(); err != nil {
+		return err
+	}
 	if s.readDB, err = sql.Open("sqlite3", dsn(s.cfg.Path, "_query_only", "1")); err != nil {
 		return err
 	}
@@ -226,7 +234,7 @@ func (s *Store) Read(ctx context.Context, fn func(inventory.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return gaveUp(err)
 	}
-	t := &tx{store: s, conn: c, isRead: true}
+	t := &tx{store: s, conn: c, isRead: true, began: s.settings.count.Load()}
 	if _, err := t.run(beginRead); err != nil {
 		return err
 	}

@@ -61,6 +61,10 @@ func (t *tx) ranges(n *inventory.Subnet) ([]inventory.Range, error) {
 
 // ListSubnets implements inventory.NetworkTx.
 func (t *tx) ListSubnets() ([]inventory.Subnet, error) {
+	return setting(t, "subnets", ownSubnets, t.subnets)
+}
+
+func (t *tx) subnets() ([]inventory.Subnet, error) {
 	subnets, err := list(t, readSubnet, listSubnetsSQL)
 	if err != nil {
 		return nil, err

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	viewColumns = `name, owner, query, columns, group_by, sort_by, created_at, updated_at, version`
+	viewColumns = `name, owner, query, columns, group_by, sort_by, pools, created_at, updated_at, version`
 
 	findViewSQL    = `SELECT ` + viewColumns + ` FROM views WHERE owner = $1 AND name = $2`
 	listViewsSQL   = `SELECT ` + viewColumns + ` FROM views WHERE owner IN ('', $1) ORDER BY name, owner`
 	countViewsSQL  = `SELECT COUNT(*) FROM views WHERE owner = $1`
 	viewVersionSQL = `SELECT version FROM views WHERE owner = $1 AND name = $2`
-	insertViewSQL  = `INSERT INTO views (owner, name, query, columns, group_by, sort_by, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)`
-	updateViewSQL = `UPDATE views SET query = $1, columns = $2, group_by = $3, sort_by = $4, updated_at = $5, version = version + 1
-WHERE owner = $6 AND name = $7 AND version = $8`
+	insertViewSQL  = `INSERT INTO views (owner, name, query, columns, group_by, sort_by, pools, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
+	updateViewSQL = `UPDATE views SET query = $1, columns = $2, group_by = $3, sort_by = $4, pools = $5, updated_at = $6, version = version + 1
+WHERE owner = $7 AND name = $8 AND version = $9`
 	deleteViewSQL = `DELETE FROM views WHERE owner = $1 AND name = $2`
 )
 
 func readView(s scan) (v inventory.View, err error) {
-	err = s(&v.Name, &v.Owner, &v.Query, jsonColumn(&v.Columns), &v.Group, &v.Sort, timeColumn(&v.CreatedAt), timeColumn(&v.UpdatedAt), &v.Version)
+	err = s(&v.Name, &v.Owner, &v.Query, jsonColumn(&v.Columns), &v.Group, &v.Sort, jsonColumn(&v.Pools), timeColumn(&v.CreatedAt), timeColumn(&v.UpdatedAt), &v.Version)
 	return v, err
 }
 
@@ -52,12 +52,12 @@ func (t *tx) CreateView(v *inventory.View, now time.Time) error {
 	if err := inventory.CheckViews(n); err != nil {
 		return err
 	}
-	columns, err := jsonText(v.Columns)
+	texts, err := jsonTexts(v.Columns, v.Pools)
 	if err != nil {
 		return err
 	}
 	now = stamp(now)
-	if _, err := t.write(insertViewSQL, v.Owner, v.Name, v.Query, columns, v.Group, v.Sort, ms(now), ms(now)); err != nil {
+	if _, err := t.write(insertViewSQL, v.Owner, v.Name, v.Query, texts[0], v.Group, v.Sort, texts[1], ms(now), ms(now)); err != nil {
 		return err
 	}
 	v.CreatedAt, v.UpdatedAt, v.Version = now, now, 1
@@ -66,12 +66,12 @@ func (t *tx) CreateView(v *inventory.View, now time.Time) error {
 
 // UpdateView implements inventory.ViewTx.
 func (t *tx) UpdateView(v *inventory.View, now time.Time) error {
-	columns, err := jsonText(v.Columns)
+	texts, err := jsonTexts(v.Columns, v.Pools)
 	if err != nil {
 		return err
 	}
 	now = stamp(now)
-	n, err := t.write(updateViewSQL, v.Query, columns, v.Group, v.Sort, ms(now), v.Owner, v.Name, v.Version)
+	n, err := t.write(updateViewSQL, v.Query, texts[0], v.Group, v.Sort, texts[1], ms(now), v.Owner, v.Name, v.Version)
 	if err != nil {
 		return err
 	}
@@ -101,9 +101,7 @@ func extrasSQL(n int) string {
 		marks[i] = fmt.Sprintf("$%d", i+1)
 	}
 	return `SELECT hosts.id, COALESCE(bmcs.driver, ''), COALESCE(bmcs.power, ''), COALESCE(bmcs.is_reachable, 0),
-COALESCE((SELECT machines.pool FROM claims JOIN machines ON machines.uid = claims.machine_uid WHERE claims.host_id = hosts.id), ''),
-COALESCE((SELECT leases.address FROM nics JOIN leases ON leases.mac = nics.mac WHERE nics.host_id = hosts.id AND leases.state = 'bound'
-ORDER BY leases.starts_at DESC LIMIT 1), -1)
+COALESCE((SELECT machines.pool FROM claims JOIN machines ON machines.uid = claims.machine_uid WHERE claims.host_id = hosts.id), '')
 FROM hosts LEFT JOIN bmcs ON bmcs.host_id = hosts.id WHERE hosts.id IN (` + strings.Join(marks, ", ") + `)`
 }
 
@@ -121,24 +119,51 @@ func (t *tx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]inventory.
 		}
 		err := t.each(func(s scan) error {
 			var (
-				id      inventory.HostID
-				x       inventory.HostExtra
-				address int64
+				id inventory.HostID
+				x  inventory.HostExtra
 			)
-			if err := s(&id, &x.Driver, &x.Power, &x.IsReachable, &x.Pool, &address); err != nil {
-				return err
-			}
-			if address >= 0 {
-				if err := addressColumn(&x.Address)(address); err != nil {
-					return err
-				}
-			}
+			err := s(&id, &x.Driver, &x.Power, &x.IsReachable, &x.Pool)
 			all[id] = x
-			return nil
+			return err
 		}, extrasSQL(size), args...)
 		if err != nil {
 			return nil, err
 		}
+		if err := t.addAddresses(all, size, args); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
+}
+
+// addAddresses adds to each host the address of its latest lease that is bound.
+func (t *tx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size int, ids []any) error {
+	type card struct {
+		host inventory.HostID
+		mac  inventory.MAC
+	}
+	cards, err := list(t, func(s scan) (c card, err error) {
+		err = s(&c.host, &c.mac, new(any), new(any), new(any))
+		return c, err
+	}, nicsSQL(size), ids...)
+	if err != nil {
+		return err
+	}
+	latest := map[inventory.HostID]time.Time{}
+	for _, c := range cards {
+		leases, err := t.leasesOf4(c.mac)
+		if err != nil {
+			return err
+		}
+		for _, l := range leases {
+			if l.State != inventory.LeaseBound || !l.StartsAt.After(latest[c.host]) {
+				continue
+			}
+			latest[c.host] = l.StartsAt
+			x := all[c.host]
+			x.Address = l.Address
+			all[c.host] = x
+		}
+	}
+	return nil
 }

@@ -105,6 +105,7 @@ func (s *Store) commit(batch []*request) {
 		}
 		// An fn has ended this goroutine (runtime.Goexit, as testing.T.Fatal does): it must not take the store along.
 		_, _ = s.writer.run(rollback) // a failure shows at the next BEGIN
+		s.changed()
 		answer(live, inventory.Errorf(inventory.Internal, "a write beside this one ended its goroutine"))
 		go s.runWriter()
 	}()
@@ -134,6 +135,11 @@ func (s *Store) transact(live []*request) (eventN int, err error) {
 	if len(live) == 0 {
 		return 0, nil
 	}
+	if s.hints.isFull() {
+		if err := s.readHints(); err != nil {
+			return 0, s.fault(err, "read the leases")
+		}
+	}
 	if _, err := s.writer.run(beginWrite); err != nil {
 		return 0, s.fault(err, "begin a transaction")
 	}
@@ -141,6 +147,7 @@ func (s *Store) transact(live []*request) (eventN int, err error) {
 		if err != nil {
 			_, _ = s.writer.run(rollback) // SQLite may have done it already
 		}
+		s.changed()
 	}()
 	for _, r := range live {
 		n, err := s.apply(r)

@@ -27,6 +27,52 @@ func Inspection(n int) inventory.Inspection {
 	}
 }
 
+// heardPorts are the ports of Inspection(n) that heard anything, as a list of cables has them.
+func heardPorts(n int) []inventory.Port {
+	p := Inspection(n).Hardware.Ports[0]
+	return []inventory.Port{{Name: p.Name, MAC: p.MAC, Neighbour: p.Neighbour}}
+}
+
+// heardTwice follows what hosts hear from one inspection to the next.
+func heardTwice(t *testing.T, s inventory.Store) {
+	createHosts(t, s, Host(1))
+	silent := Inspection(1)
+	silent.Hardware.Ports[0].Neighbour = nil
+	moved := Inspection(1)
+	moved.Hardware.Ports[0].Neighbour = &inventory.Neighbour{Chassis: "sw2", Port: "8"}
+	moved.Hardware.Ports = append(moved.Hardware.Ports, inventory.Port{Name: "eno2"})
+	elsewhere := heardPorts(1)
+	elsewhere[0].Neighbour = moved.Hardware.Ports[0].Neighbour
+	for n, step := range []struct {
+		i           inventory.Inspection
+		now, before []inventory.Port
+	}{
+		{silent, nil, nil},
+		{Inspection(1), heardPorts(1), nil},
+		{Inspection(1), heardPorts(1), heardPorts(1)},
+		{moved, elsewhere, heardPorts(1)},
+		{silent, nil, elsewhere},
+		{silent, nil, nil},
+		{moved, elsewhere, nil},
+	} {
+		write(t, s, func(tx inventory.Tx) error { return tx.SaveInspection(&step.i) })
+		read(t, s, func(tx inventory.Tx) error {
+			all, err := tx.ListHeard()
+			got, ok := all[Host(1).ID]
+			same(t, fmt.Sprintf("whether anything was heard after %d", n+1), step.now != nil || step.before != nil, ok)
+			same(t, fmt.Sprintf("heard in inspection %d", n+1), step.now, got.Now)
+			same(t, fmt.Sprintf("heard before inspection %d", n+1), step.before, got.Before)
+			return err
+		})
+	}
+	write(t, s, func(tx inventory.Tx) error { return tx.DeleteHost(Host(1).ID) })
+	read(t, s, func(tx inventory.Tx) error {
+		all, err := tx.ListHeard()
+		same(t, "heard by a deleted host", 0, len(all))
+		return err
+	})
+}
+
 func inspections(t *testing.T, s inventory.Store) {
 	createHosts(t, s, Host(1), Host(2))
 	first, second, other := Inspection(1), Inspection(1), Inspection(2)
@@ -51,6 +97,13 @@ func inspections(t *testing.T, s inventory.Store) {
 				return err
 			}
 		}
+		for host, want := range map[inventory.HostID]int{Host(1).ID: 2, Host(2).ID: 1, "nobody": 0} {
+			n, err := tx.LastInspection(host)
+			same(t, "number of the newest inspection of "+string(host), want, n)
+			if err != nil {
+				return err
+			}
+		}
 		all, err := tx.ListInspections(Host(1).ID, 0)
 		same(t, "inspections", []inventory.Inspection{second, first}, all)
 		if err != nil {
@@ -62,8 +115,8 @@ func inspections(t *testing.T, s inventory.Store) {
 		}
 		at := Now.Truncate(time.Millisecond)
 		same(t, "what was heard", map[inventory.HostID]inventory.Heard{
-			Host(1).ID: {Before: first.Hardware.Ports}, // the newest heard nothing
-			Host(2).ID: {At: at, Now: other.Hardware.Ports},
+			Host(1).ID: {Before: heardPorts(1)}, // the newest heard nothing
+			Host(2).ID: {At: at, Now: heardPorts(2)},
 		}, heard)
 		all, err = tx.ListInspections(Host(1).ID, 1)
 		same(t, "newest inspection", []inventory.Inspection{second}, all)
@@ -142,6 +195,7 @@ func bmcs(t *testing.T, s inventory.Store) {
 		HostID: Host(1).ID, Driver: inventory.Redfish, Address: "https://10.0.0.1", Username: "admin", Sealed: []byte{0, 1, 2}, System: "1",
 		InsecureSkipVerify: true, Fingerprint: "aa", MAC: MAC(77), Options: map[string]string{"mode": "x"}, Power: inventory.PowerOn, PowerAt: at,
 		IsReachable: true, Reason: "why", Vendor: "Dell", Model: "iDRAC9", Firmware: "7.0", Capabilities: []string{"power", "boot"}, CheckedAt: at,
+		LastCheck: &inventory.LastCheck{At: at, By: "user anna", IsGood: true, Detail: "power is on"},
 	}
 	bare := inventory.BMC{HostID: Host(0).ID, Driver: inventory.Manual}
 	write(t, s, func(tx inventory.Tx) error {

@@ -66,6 +66,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"operations are due in order", dueOperations},
 		{"operations past their budget are counted", countOperations},
 		{"inspections are numbered", inspections},
+		{"what a host heard is kept from one inspection to the next", heardTwice},
 		{"reports are kept for ever", reports},
 		{"one controller powers one host", bmcs},
 		{"golden hardware is kept by name", goldens},

@@ -11,7 +11,7 @@ import (
 
 func views(t *testing.T, s inventory.Store) {
 	mine := inventory.View{Name: "Rack 3, failing", Owner: "anna", Query: "rack=R3 state=failed", Columns: []string{"name", "label:gpu"}, Group: "state", Sort: "-name"}
-	all := inventory.View{Name: "Rack 3, failing", Query: "rack=R3"}
+	all := inventory.View{Name: "Rack 3, failing", Query: "rack=R3", Pools: []string{"web", "db"}}
 	his := inventory.View{Name: "his", Owner: "bert"}
 	write(t, s, func(tx inventory.Tx) error {
 		for _, v := range []*inventory.View{&mine, &all, &his} {
@@ -42,7 +42,13 @@ func views(t *testing.T, s inventory.Store) {
 	expect(t, s.Write(t.Context(), func(tx inventory.Tx) error { return tx.UpdateView(&stale, Now) }), inventory.Conflict, "view")
 	write(t, s, func(tx inventory.Tx) error { return tx.DeleteView("anna", mine.Name) })
 	expect(t, s.Write(t.Context(), func(tx inventory.Tx) error { return tx.DeleteView("anna", mine.Name) }), inventory.NotFound, "view")
-	read(t, s, func(tx inventory.Tx) error { _, err := tx.FindView("", all.Name); return err })
+	all.Pools = nil
+	write(t, s, func(tx inventory.Tx) error { return tx.UpdateView(&all, Now.Add(time.Hour)) })
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindView("", all.Name)
+		same(t, "the view that all share", all, got)
+		return err
+	})
 	write(t, s, func(tx inventory.Tx) error {
 		for i := range 199 {
 			v := inventory.View{Name: fmt.Sprint("v", i)}

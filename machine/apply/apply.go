@@ -13,9 +13,6 @@ import (
 	"slipway.dev/slipway/machine/want"
 )
 
-// LocalCluster stands in owners where objects of a cluster have its UID: what is applied without Kubernetes.
-const LocalCluster = "local"
-
 // Op says what became of an object.
 type Op string
 
@@ -61,7 +58,7 @@ type run struct {
 
 // owner is whose things an object's are. A file has no UID: the same object applied again is the same owner.
 func (o *Object) owner() machine.Owner {
-	return machine.Owner{ClusterUID: LocalCluster, Namespace: o.Namespace, Kind: o.Kind, Name: o.Name, UID: "file"}
+	return machine.Owner{ClusterUID: machine.LocalCluster, Namespace: o.Namespace, Kind: o.Kind, Name: o.Name, UID: "file"}
 }
 
 // sorted returns objects in the order in which they are applied; one that stands twice is an error.
@@ -176,21 +173,28 @@ func (r *run) pool(ctx context.Context, o *Object, mp *v1alpha1.MetalPool, c *Ch
 }
 
 func (r *run) target(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c *Change) error {
-	if want.IsInit(jt) {
-		return &want.Invalid{Field: "spec.init", Msg: "a cluster is made by controllers, which see to it that machines come one after the other: attach any cluster with slipway cluster attach, and apply this there"}
-	}
 	t, err := want.JoinTarget(jt, o.owner())
 	if err != nil {
 		return err
+	}
+	t.IsInit = want.IsInit(jt)
+	if t.IsInit && jt.Spec.KubeconfigSecretRef != nil {
+		return &want.Invalid{Field: "spec.kubeconfigSecretRef", Msg: "a cluster that is still to be made has no kubeconfig yet: leave it out, and take it from slipway target kubeconfig " + t.Name}
 	}
 	stored, err := r.Appliance.FindTarget(ctx, t.Name)
 	switch {
 	case isKind(err, inventory.NotFound):
 		c.Op = Created
+		if t.IsInit {
+			c.Detail = "its authorities are made; when a control plane runs: slipway target kubeconfig " + t.Name
+		}
 	case err != nil:
 		return err
 	default:
-		t.CreatedAt, t.UpdatedAt, t.Version, t.CA = stored.CreatedAt, stored.UpdatedAt, stored.Version, stored.CA
+		t.CreatedAt, t.UpdatedAt, t.Version, t.CA, t.InitializedAt = stored.CreatedAt, stored.UpdatedAt, stored.Version, stored.CA, stored.InitializedAt
+		if t.IsInit && !stored.IsInit {
+			return &want.Invalid{Field: "spec.init", Msg: "target " + t.Name + " is a cluster that was there before: delete it first, or give this one another name"}
+		}
 		if c.Op = Changed; isSame(stored, t) {
 			c.Op = Unchanged
 		}
@@ -233,7 +237,7 @@ func (r *run) seal(ctx context.Context, o *Object, uses []want.SecretUse, c *Cha
 		}
 	}
 	if len(sealed) > 0 {
-		c.Detail = "Secret " + strings.Join(slices.Compact(sealed), ", ") + " sealed"
+		c.Detail = joined(c.Detail, "Secret "+strings.Join(slices.Compact(sealed), ", ")+" sealed")
 	}
 	return nil
 }

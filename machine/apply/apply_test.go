@@ -143,12 +143,20 @@ func TestAnAppliedFileIsInTheInventoryOnce(t *testing.T) {
 	}
 	shown, err := a.List(t.Context(), "", "")
 	if err != nil || len(shown) != 2 || shown[1].Name != "web-1" || shown[1].Phase == "" {
-		t.Errorf("shown: %+v, %v", shown, err)
+		t.Fatalf("shown: %+v, %v", shown, err)
+	}
+	mm, ok := shown[0].Object.(*v1alpha1.MetalMachine)
+	if !ok || mm.Name != "node-1" || mm.Spec.Bootstrap == nil || mm.Spec.Bootstrap.Join == nil {
+		t.Fatalf("shown: %+v", shown[0].Object)
+	}
+	s := mm.Spec
+	if s.Bootstrap.Join.TargetRef.Name != "lab" || len(s.Roles) != 1 || s.Roles[0] != v1alpha1.RoleNode || s.Versions.Kubelet != "v1.36.3" ||
+		s.Node.Labels["zone"] != "a" || len(s.Node.Taints) != 1 || s.Node.Taints[0] != (v1alpha1.NodeTaint{Key: "dedicated", Value: "db", Effect: "NoSchedule"}) {
+		t.Errorf("what it says of its node: %+v", s)
 	}
 }
 
-// What is applied without Kubernetes is stored as what a controller makes of the same object, but for its owner and what
-// controllers hold back.
+// What is applied without Kubernetes is stored as what a controller makes of the same object, but for its owner.
 func TestBothDoorsMeanTheSame(t *testing.T) {
 	r := remotetest.New(t)
 	if _, err := do(t, applier(r), rack); err != nil {
@@ -174,7 +182,7 @@ func TestBothDoorsMeanTheSame(t *testing.T) {
 		n++
 		options := want.Options{Owner: o.owner(), ReuseKey: mm.Namespace + "/" + mm.Name}
 		if want.IsNode(mm) {
-			options.Target = targets[mm.Spec.Bootstrap.Join.TargetRef.Name]
+			options.Target, options.IsHeld = targets[mm.Spec.Bootstrap.Join.TargetRef.Name], true
 		}
 		wanted, err := want.MetalMachine(mm, options)
 		if err != nil {
@@ -248,8 +256,8 @@ func TestWhatCannotBeAppliedSaysWhatToDo(t *testing.T) {
 		{"an image that is not there", strings.Replace(mm, "worker", "worker, version: nope", 1), "nope"},
 		{"a join target that is not there", mm + "  bootstrap: {join: {targetRef: {name: gone}}}\n", "there is no JoinTarget default/gone"},
 		{"a Secret that is not there", mm + "  users: [{name: a, passwordHashFrom: {name: s, key: k}}]\n", "Secret default/s is not in the files"},
-		{"bootstrap data of a controller", mm + "  bootstrap: {dataSecretName: x}\n", "slipway cluster attach"},
-		{"a cluster that is to be made", header + "kind: JoinTarget\nmetadata: {name: t}\nspec: {controlPlaneEndpoint: \"a:1\", init: true}\n", "slipway cluster attach"},
+		{"bootstrap data that are not there", mm + "  bootstrap: {dataSecretName: x}\n", "Secret default/x is not in the files"},
+		{"a cluster that is to be made, and has a kubeconfig", header + "kind: JoinTarget\nmetadata: {name: t}\nspec: {controlPlaneEndpoint: \"a:1\", init: true, kubeconfigSecretRef: {name: s, key: k}}\n", "slipway target kubeconfig default-t"},
 		{"a host that nobody has heard", header + "kind: MetalHost\nmetadata: {name: h}\nspec: {accepted: true}\n", "there is no host h"},
 		{"an object twice", mm + "---\n" + mm, "stands twice, first in f.yaml:1"},
 	} {

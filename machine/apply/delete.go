@@ -59,7 +59,11 @@ func (r *run) deleteMachine(ctx context.Context, o *Object, mm *v1alpha1.MetalMa
 	if _, err := r.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil && !isKind(err, inventory.NotFound) {
 		return err
 	}
-	return r.forget(ctx, o, want.MachineSecrets(mm, o.owner()))
+	uses := want.MachineSecrets(mm, o.owner())
+	if hasData(mm) {
+		uses = append(uses, want.SecretUse{Name: want.DataSecretName(o.owner(), want.DataFrom(mm))})
+	}
+	return r.forget(ctx, o, uses)
 }
 
 func (r *run) deleteTarget(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c *Change) error {
@@ -75,7 +79,11 @@ func (r *run) deleteTarget(ctx context.Context, o *Object, jt *v1alpha1.JoinTarg
 	if err := r.Appliance.DeleteTarget(ctx, name, o.owner().String()); err != nil {
 		return err
 	}
-	return r.forget(ctx, o, want.TargetSecrets(jt))
+	uses := want.TargetSecrets(jt)
+	if want.IsInit(jt) {
+		uses = append(uses, want.SecretUse{Name: want.PKIName(jt)}, want.SecretUse{Name: want.KubeconfigName(jt)})
+	}
+	return r.forget(ctx, o, uses)
 }
 
 func (r *run) forget(ctx context.Context, o *Object, uses []want.SecretUse) error {

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/machine/want"
+	"slipway.dev/slipway/machineconfig"
 )
 
 func isSame(a, b any) bool {
@@ -17,10 +19,11 @@ func isSame(a, b any) bool {
 
 // machine makes a machine or brings it up to date, as its update policy allows.
 func (r *run) machine(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, c *Change) error {
-	if b := mm.Spec.Bootstrap; b != nil && b.DataSecretName != "" {
-		return &want.Invalid{Field: "spec.bootstrap.dataSecretName", Msg: "bootstrap data are fetched by controllers when the machine boots: attach the cluster that has them with slipway cluster attach, and apply this there"}
+	// The server lets machines boot that depend on others or on data: see package solo.
+	options := want.Options{Owner: o.owner(), ReuseKey: mm.Namespace + "/" + mm.Name, IsHeld: want.IsNode(mm) || hasData(mm)}
+	if hasData(mm) {
+		options.BootstrapFrom = want.DataFrom(mm)
 	}
-	options := want.Options{Owner: o.owner(), ReuseKey: mm.Namespace + "/" + mm.Name}
 	if want.IsNode(mm) {
 		jt, err := r.targetOf(ctx, mm)
 		if err != nil {
@@ -49,6 +52,9 @@ func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, o
 	}
 	if !isNew {
 		options.Name = v.Machine.Name
+		if want.RoleOf(v.Machine.Config) == machineconfig.Init { // until its cluster is there
+			options.Role = machineconfig.Init
+		}
 	}
 	wanted, err := want.MetalMachine(mm, options)
 	if err != nil {
@@ -71,11 +77,59 @@ func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, o
 	if err := r.seal(ctx, o, want.MachineSecrets(mm, o.owner()), c); err != nil {
 		return err
 	}
+	data, err := r.sealData(ctx, o, mm, c)
+	if err != nil {
+		return err
+	}
 	if isNew {
 		c.Op = Created
-		return r.create(ctx, mm, wanted, c)
+		err = r.create(ctx, mm, &wanted, c)
+	} else {
+		wanted.Name = v.Machine.Name
+		err = r.update(ctx, mm, v.Machine, wanted, c)
 	}
-	return r.update(ctx, mm, v.Machine, wanted, c)
+	if err != nil || data == nil || r.DryRun {
+		return err
+	}
+	return r.Appliance.GiveBootstrap(ctx, wanted.Name, *data, true)
+}
+
+func hasData(mm *v1alpha1.MetalMachine) bool {
+	return mm.Spec.Bootstrap != nil && mm.Spec.Bootstrap.DataSecretName != ""
+}
+
+// sealData stores the Secret with a machine's bootstrap data, and returns them; nil for those that are stored already.
+func (r *run) sealData(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, c *Change) (*machine.Bootstrap, error) {
+	if !hasData(mm) {
+		return nil, nil
+	}
+	const field = "spec.bootstrap.dataSecretName"
+	secret, name := mm.Spec.Bootstrap.DataSecretName, want.DataSecretName(o.owner(), want.DataFrom(mm))
+	from := r.secrets[mm.Namespace+"/"+secret]
+	if from == nil {
+		has, err := r.HasSecret(ctx, name)
+		if err == nil && !has {
+			err = inventory.Errorf(inventory.Invalid, "%s: Secret %s/%s is not in the files", field, mm.Namespace, secret).
+				WithHint("add the Secret object, with the keys value and format, to the files")
+		}
+		return nil, err
+	}
+	if len(from.data["value"]) == 0 {
+		return nil, inventory.Errorf(inventory.Invalid, "%s: Secret %s/%s (%s:%d) has no key value", field, mm.Namespace, secret, from.File, from.Line)
+	}
+	text, err := want.WriteData(from.data)
+	if err != nil {
+		return nil, err
+	}
+	data, err := want.ReadData(text)
+	if err != nil {
+		return nil, err
+	}
+	c.Detail = joined(c.Detail, "Secret "+secret+" sealed")
+	if r.DryRun {
+		return &data, nil
+	}
+	return &data, r.Appliance.SaveSecret(ctx, name, o.owner().String(), text)
 }
 
 // targetOf returns the join target of a machine: from the files, or what the inventory has of one that was applied before.
@@ -96,21 +150,26 @@ func (r *run) targetOf(ctx context.Context, mm *v1alpha1.MetalMachine) (*v1alpha
 		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s has a static token, whose CA stands in its object alone", mm.Namespace, name).
 			WithHint("put the JoinTarget into the files")
 	}
+	if t.IsInit && t.InitializedAt.IsZero() && want.IsControlPlane(mm) {
+		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s is still to be made, and its clusterConfiguration stands in its object alone", mm.Namespace, name).
+			WithHint("put the JoinTarget into the files")
+	}
 	return targetObject(mm.Namespace, name, &t), nil
 }
 
-func (r *run) create(ctx context.Context, mm *v1alpha1.MetalMachine, wanted inventory.Machine, c *Change) error {
+func (r *run) create(ctx context.Context, mm *v1alpha1.MetalMachine, wanted *inventory.Machine, c *Change) error {
 	if r.DryRun {
 		return nil
 	}
-	m, err := r.Appliance.CreateMachine(ctx, wanted)
+	m, err := r.Appliance.CreateMachine(ctx, *wanted)
 	if isKind(err, inventory.Conflict) { // somebody else's machine has the name
 		wanted.Name = want.NameFor(mm.Namespace, mm.Name, wanted.Owner)
-		m, err = r.Appliance.CreateMachine(ctx, wanted)
+		m, err = r.Appliance.CreateMachine(ctx, *wanted)
 	}
 	if err != nil {
 		return err
 	}
+	wanted.Name = m.Name
 	c.Detail = joined(c.Detail, "machine "+m.Name)
 	return nil
 }

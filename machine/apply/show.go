@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/machine/tell"
 	"slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/machine/want"
+	"slipway.dev/slipway/machineconfig"
 )
 
 // Shown is an object as the inventory has it, with its status: what machines are told in a cluster, too.
@@ -22,12 +23,12 @@ type Shown struct {
 }
 
 // List returns the machines that were applied without Kubernetes, and with a name only that one. What of a machine stands
-// in its configuration (roles, files, users) is not turned back into fields.
+// in its configuration is turned back into fields for the node that it becomes, and not for files and users.
 func (a *Applier) List(ctx context.Context, namespace, name string) ([]Shown, error) {
-	prefix := machine.Owner{ClusterUID: LocalCluster, Namespace: namespace, Kind: v1alpha1.KindMetalMachine, Name: name, UID: ""}.String()
+	prefix := machine.Owner{ClusterUID: machine.LocalCluster, Namespace: namespace, Kind: v1alpha1.KindMetalMachine, Name: name, UID: ""}.String()
 	switch {
 	case namespace == "":
-		prefix = LocalCluster + "/"
+		prefix = machine.LocalCluster + "/"
 	case name == "":
 		prefix = strings.TrimSuffix(prefix, "//") + "/"
 	}
@@ -36,12 +37,17 @@ func (a *Applier) List(ctx context.Context, namespace, name string) ([]Shown, er
 		return nil, err
 	}
 	var all []Shown
+	turns := waits{appliance: a.Appliance, views: views, targets: map[string]*inventory.JoinTarget{}}
 	for i := range views {
 		owner, err := machine.ParseOwner(views[i].Machine.Owner)
 		if err != nil || owner.Kind != v1alpha1.KindMetalMachine || name != "" && owner.Name != name {
 			continue
 		}
-		all = append(all, show(owner, &views[i]))
+		held, err := turns.of(ctx, &views[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, show(owner, &views[i], held))
 	}
 	if name != "" && len(all) == 0 {
 		return nil, inventory.Errorf(inventory.NotFound, "there is no MetalMachine %s/%s that was applied here", namespace, inventory.Clean(name, 80)).
@@ -51,9 +57,49 @@ func (a *Applier) List(ctx context.Context, namespace, name string) ([]Shown, er
 	return all, nil
 }
 
-func show(owner machine.Owner, v *machine.View) Shown {
+// waits says why machines are held back.
+type waits struct {
+	appliance machine.Appliance
+	views     []machine.View
+	targets   map[string]*inventory.JoinTarget // nil for one that is not there
+}
+
+func (w *waits) of(ctx context.Context, v *machine.View) (b tell.Bootstrap, err error) {
 	m := &v.Machine
-	t := tell.Machine(tell.Facts{View: v, IsDeleting: !m.DeletedAt.IsZero()})
+	target := want.TargetOf(m.Config)
+	b = tell.Bootstrap{IsWanted: target != "" || m.BootstrapFrom != "", IsReady: !want.IsHeld(m)}
+	if target == "" || b.IsReady {
+		return b, nil
+	}
+	t, isKnown := w.targets[target]
+	if !isKnown {
+		found, err := w.appliance.FindTarget(ctx, target)
+		if err == nil {
+			t = &found
+		} else if !isKind(err, inventory.NotFound) {
+			return b, err
+		}
+		w.targets[target] = t
+	}
+	switch {
+	case t == nil:
+		b.Reason, b.Message = v1alpha1.ReasonWaitingForBootstrapData, "there is no target "+target+" any more"
+	case t.IsInit && t.InitializedAt.IsZero():
+		b.Reason, b.Message = v1alpha1.ReasonWaitingForControlPlaneInit, "the cluster is not made yet"
+		for i := range w.views {
+			if c := w.views[i].Machine.Config; want.TargetOf(c) == target && want.RoleOf(c) == machineconfig.Init {
+				b.Message = "machine " + w.views[i].Machine.Name + " makes the cluster; the others follow"
+			}
+		}
+	case m.HostID != "":
+		b.Reason, b.Message = v1alpha1.ReasonWaitingForTurn, "others join first: control planes one at a time, while all members of etcd are well"
+	}
+	return b, nil
+}
+
+func show(owner machine.Owner, v *machine.View, held tell.Bootstrap) Shown {
+	m := &v.Machine
+	t := tell.Machine(tell.Facts{View: v, IsDeleting: !m.DeletedAt.IsZero(), Bootstrap: held})
 	mm := &v1alpha1.MetalMachine{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.KindMetalMachine},
 		ObjectMeta: metav1.ObjectMeta{Name: owner.Name, Namespace: owner.Namespace, CreationTimestamp: metav1.NewTime(m.CreatedAt)},
@@ -65,6 +111,7 @@ func show(owner machine.Owner, v *machine.View) Shown {
 	if m.Placement.Host != "" || m.Pool != "" {
 		mm.Spec.Placement = &v1alpha1.Placement{HostName: m.Placement.Host, Pool: m.Pool}
 	}
+	node(mm, m)
 	mm.Status.Phase, mm.Status.Addresses = t.Phase, t.Addresses
 	mm.Status.FailureReason, mm.Status.FailureMessage = t.FailureReason, t.FailureMessage
 	if t.HostName != "" {
@@ -80,11 +127,36 @@ func show(owner machine.Owner, v *machine.View) Shown {
 	return s
 }
 
+// node fills in what an object says of the node that its machine becomes.
+func node(mm *v1alpha1.MetalMachine, m *inventory.Machine) {
+	if m.BootstrapFrom != "" {
+		mm.Spec.Bootstrap = &v1alpha1.Bootstrap{DataSecretName: m.BootstrapFrom[strings.LastIndexByte(m.BootstrapFrom, '/')+1:]}
+	}
+	n := want.NodeOf(m.Config)
+	if n == nil || n.Target == "" {
+		return
+	}
+	mm.Spec.Roles = []v1alpha1.MachineRole{v1alpha1.RoleNode}
+	if n.Role == machineconfig.ControlPlane || n.Role == machineconfig.Init {
+		mm.Spec.Roles = []v1alpha1.MachineRole{v1alpha1.RoleControlPlane}
+	}
+	mm.Spec.Bootstrap = &v1alpha1.Bootstrap{Join: &v1alpha1.Join{TargetRef: v1alpha1.TargetReference{Name: strings.TrimPrefix(n.Target, mm.Namespace+"-")}}}
+	if n.Version != "" {
+		mm.Spec.Versions.Kubelet = "v" + n.Version
+	}
+	mm.Spec.Node.Labels = n.Labels
+	for _, t := range n.Taints {
+		mm.Spec.Node.Taints = append(mm.Spec.Node.Taints, v1alpha1.NodeTaint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+	}
+}
+
 // targetObject is a join target of the inventory as far as machines that join it have to know.
 func targetObject(namespace, name string, t *inventory.JoinTarget) *v1alpha1.JoinTarget {
 	jt := &v1alpha1.JoinTarget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	jt.Spec.ControlPlaneEndpoint, jt.Spec.KubernetesVersion = t.Endpoint, t.Kubernetes
-	if t.Kubeconfig == want.KubeconfigName(jt) {
+	if t.IsInit {
+		jt.Spec.Init = &t.IsInit
+	} else if t.Kubeconfig == want.KubeconfigName(jt) {
 		jt.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeySelector{Name: name + "-kubeconfig", Key: "value"}
 	}
 	return jt

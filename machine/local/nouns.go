@@ -131,6 +131,11 @@ var targets = owned[inventory.JoinTarget]{
 		return tx.UpdateJoinTarget(t, now)
 	},
 	remove: func(tx inventory.Tx, name string) error { return tx.DeleteJoinTarget(name) },
+	keep: func(wanted, stored *inventory.JoinTarget) {
+		if wanted.InitializedAt.IsZero() { // a cluster that was made stays made
+			wanted.InitializedAt = stored.InitializedAt
+		}
+	},
 }
 
 // secrets compares values as they are in clear: each sealing looks different.
@@ -191,6 +196,11 @@ func (l *Local) ListPools(ctx context.Context) (all []inventory.Pool, err error)
 func (l *Local) SaveTarget(ctx context.Context, t inventory.JoinTarget) error {
 	if err := t.Validate(); err != nil {
 		return err
+	}
+	if t.IsInit {
+		if err := l.found(ctx, &t); err != nil {
+			return err
+		}
 	}
 	return save(ctx, l, targets, t)
 }

@@ -18,6 +18,7 @@ import (
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/node"
 	"slipway.dev/slipway/machine/tell"
+	"slipway.dev/slipway/machine/turn"
 	"slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/machine/want"
 	"slipway.dev/slipway/machineconfig"
@@ -207,7 +208,7 @@ func isTrue(t *v1alpha1.JoinTarget, kind string) bool {
 	return t != nil && apimeta.IsStatusConditionTrue(t.Status.Conditions, kind)
 }
 
-func (p *pass) slot(s stage) slot {
+func (p *pass) slot(s turn.Stage) slot {
 	return slot{
 		key: client.ObjectKeyFromObject(p.mm), target: targetKey(p.target), isPlane: want.IsControlPlane(p.mm),
 		stage: s, createdAt: p.mm.CreationTimestamp.Time,
@@ -223,19 +224,16 @@ func (r *machines) turn(ctx context.Context, p *pass) error {
 		return err
 	}
 	t := p.target
-	rules := rules{
-		workers: max(int(t.Spec.WorkerJoinParallelism), 1), isInit: want.IsInit(t), isInitialized: isTrue(t, v1alpha1.ControlPlaneInitialized),
+	rules := turn.Rules{
+		Workers: int(t.Spec.WorkerJoinParallelism), IsInit: want.IsInit(t), IsInitialized: isTrue(t, v1alpha1.ControlPlaneInitialized),
 	}
-	if t.Spec.WorkerJoinParallelism == 0 {
-		rules.workers = 20
-	}
-	if want.CanLookInto(t) && !isTrue(t, v1alpha1.Reachable) && (!rules.isInit || rules.isInitialized) {
+	if want.CanLookInto(t) && !isTrue(t, v1alpha1.Reachable) && (!rules.IsInit || rules.IsInitialized) {
 		message := "it has not been asked yet"
 		if c := apimeta.FindStatusCondition(t.Status.Conditions, v1alpha1.Reachable); c != nil && c.Message != "" {
 			message = c.Message
 		}
 		p.wait(v1alpha1.ReasonTokenMintFailed, "JoinTarget %s cannot be reached, so that no token can be made: %s", t.Name, message)
-		r.turns.note(p.owner.String(), p.slot(stageWaiting))
+		r.turns.note(p.owner.String(), p.slot(turn.Waiting))
 		return nil
 	}
 	if wait, err := r.quorum(ctx, p); err != nil || wait != "" {
@@ -243,18 +241,18 @@ func (r *machines) turn(ctx context.Context, p *pass) error {
 		p.facts.Waits, p.again = wait, unreachableAgain
 		return err
 	}
-	isFirst, wait, isInitMissing := r.turns.take(p.owner.String(), p.slot(stageReady), rules)
-	if wait != "" {
+	verdict := r.turns.take(p.owner.String(), p.slot(turn.Ready), rules)
+	if verdict.Wait != "" {
 		reason := v1alpha1.ReasonWaitingForTurn
-		if isInitMissing {
+		if verdict.IsInitMissing {
 			reason = v1alpha1.ReasonWaitingForControlPlaneInit
 		}
-		p.wait(reason, "%s", wait)
-		p.facts.Waits = wait
+		p.wait(reason, "%s", verdict.Wait)
+		p.facts.Waits = verdict.Wait
 		return nil
 	}
 	role := machineconfig.Role("")
-	if isFirst {
+	if verdict.IsFirst {
 		role = machineconfig.Init
 	} else if want.IsControlPlane(p.mm) {
 		role = machineconfig.ControlPlane
@@ -314,13 +312,13 @@ func (r *machines) seed(ctx context.Context) (map[string]slot, error) {
 		_, config := splitMarks(m.Config)
 		s := slot{
 			key: key, target: mm.Namespace + "/" + mm.Spec.Bootstrap.Join.TargetRef.Name, isPlane: want.IsControlPlane(&mm),
-			isFirst: want.RoleOf(config) == machineconfig.Init, stage: stageJoining, createdAt: mm.CreationTimestamp.Time,
+			isFirst: want.RoleOf(config) == machineconfig.Init, stage: turn.Joining, createdAt: mm.CreationTimestamp.Time,
 		}
 		switch {
 		case want.IsHeld(m):
-			s.stage = stageWaiting
+			s.stage = turn.Waiting
 		case apimeta.IsStatusConditionTrue(mm.Status.Conditions, v1alpha1.NodeJoined) || apimeta.IsStatusConditionTrue(mm.Status.Conditions, v1alpha1.Ready):
-			s.stage = stageDone
+			s.stage = turn.Done
 		}
 		all[m.Owner] = s
 	}
@@ -332,12 +330,12 @@ func (r *machines) noteTurn(p *pass) {
 	if p.target == nil || p.view == nil || p.facts.IsDeleting {
 		return
 	}
-	s := stageJoining
+	s := turn.Joining
 	switch {
 	case p.view.Machine.HostID == "" || want.IsHeld(&p.view.Machine):
-		s = stageWaiting
+		s = turn.Waiting
 	case p.facts.Node.IsJoined || p.facts.Node.IsLate, !p.facts.Node.IsWanted && p.view.IsUp:
-		s = stageDone
+		s = turn.Done
 	}
 	slot := p.slot(s)
 	_, config := splitMarks(p.view.Machine.Config)

@@ -1,17 +1,8 @@
 package metal
 
 import (
-	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"math/big"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -19,10 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"slipway.dev/slipway/machine/kubeconfig"
 	"slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/machine/want"
 	"slipway.dev/slipway/machineconfig/kubeadm"
@@ -31,11 +21,8 @@ import (
 // pkiKey is the key of the Secret of a new cluster that holds its authorities; the kubeconfig's is said by the target.
 const pkiKey = "pki"
 
-// How long the kubeconfig of a new cluster is good for, and how much slower than ours the cluster's clock may be.
-const (
-	kubeconfigFor = 10 * 365 * 24 * time.Hour
-	slowClock     = time.Hour
-)
+// kubeconfigFor is how long the kubeconfig of a new cluster is good for: as long as its authorities.
+const kubeconfigFor = 10 * 365 * 24 * time.Hour
 
 // makePKI makes the authorities of a cluster that is still to be made, and a kubeconfig for it, once: both stand in one
 // Secret beside the target, which is made in one piece. So nothing is lost whatever is interrupted, and people find the
@@ -63,7 +50,10 @@ func (r *targets) createPKI(ctx context.Context, jt *v1alpha1.JoinTarget, ref v1
 	if err != nil {
 		return nil, err
 	}
-	admin, err := newKubeconfig(jt, files, r.now())
+	admin, err := kubeconfig.Issue(kubeconfig.Access{
+		Cluster: jt.Name, Endpoint: jt.Spec.ControlPlaneEndpoint, CA: files["ca.crt"], Key: files["ca.key"],
+		User: "slipway", Groups: []string{"system:masters"}, For: kubeconfigFor,
+	}, r.now())
 	if err != nil {
 		return nil, err
 	}
@@ -87,56 +77,4 @@ func (r *targets) createPKI(ctx context.Context, jt *v1alpha1.JoinTarget, ref v1
 	}
 	r.events.Eventf(jt, nil, corev1.EventTypeNormal, "AuthoritiesMade", "Reconcile", "the authorities and a kubeconfig of the new cluster are in Secret %s", ref.Name)
 	return pki, nil
-}
-
-// newKubeconfig lets an administrator into the cluster of those authorities.
-func newKubeconfig(jt *v1alpha1.JoinTarget, files map[string]string, now time.Time) ([]byte, error) {
-	certBlock, _ := pem.Decode([]byte(files["ca.crt"]))
-	keyBlock, _ := pem.Decode([]byte(files["ca.key"]))
-	if certBlock == nil || keyBlock == nil {
-		return nil, errors.New("the new authorities are not PEM")
-	}
-	ca, err := x509.ParseCertificate(certBlock.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("read the new authority: %w", err)
-	}
-	caKey, err := x509.ParsePKCS1PrivateKey(keyBlock.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("read the key of the new authority: %w", err)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 63))
-	if err != nil {
-		return nil, fmt.Errorf("make a serial number: %w", err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: "slipway", Organization: []string{"system:masters"}},
-		NotBefore: now.Add(-slowClock).UTC(), NotAfter: now.Add(kubeconfigFor - 24*time.Hour).UTC(),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, ca, key.Public(), caKey)
-	if err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encode a key: %w", err)
-	}
-	text, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{jt.Name: {
-			Server: "https://" + jt.Spec.ControlPlaneEndpoint, CertificateAuthorityData: bytes.TrimSpace([]byte(files["ca.crt"])),
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"slipway": {
-			ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-			ClientKeyData:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
-		}},
-		Contexts:       map[string]*clientcmdapi.Context{jt.Name: {Cluster: jt.Name, AuthInfo: "slipway"}},
-		CurrentContext: jt.Name,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("write the kubeconfig: %w", err)
-	}
-	return text, nil
 }

@@ -3,7 +3,6 @@ package metal
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,16 +11,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-)
 
-// stage is how far a machine is on its way into its cluster.
-type stage uint8
-
-const (
-	stageWaiting stage = iota // is not ready, or has not had its turn
-	stageReady                // only waits for its turn
-	stageJoining              // was let go and has not joined
-	stageDone                 // has joined, or nobody waits for it any more
+	"slipway.dev/slipway/machine/turn"
 )
 
 // slot is a machine of a join target.
@@ -30,7 +21,7 @@ type slot struct {
 	target    string // <namespace>/<name>
 	isPlane   bool
 	isFirst   bool // makes the cluster
-	stage     stage
+	stage     turn.Stage
 	createdAt time.Time
 }
 
@@ -80,45 +71,28 @@ func (t *turns) start(ctx context.Context) error {
 	return nil
 }
 
-// rules are those of one join target.
-type rules struct {
-	workers       int  // that join at a time
-	isInit        bool // the first control plane makes the cluster
-	isInitialized bool
-}
-
-// take gives a machine that only waits for its turn that turn, or says who comes first. isFirst says that it makes the
-// cluster.
-func (t *turns) take(owner string, s slot, r rules) (isFirst bool, wait string, isInitMissing bool) {
+// take gives a machine that only waits for its turn that turn, or says who comes first.
+func (t *turns) take(owner string, s slot, r turn.Rules) turn.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.stage, s.isFirst = stageReady, t.slots[owner].isFirst
+	s.stage, s.isFirst = turn.Ready, t.slots[owner].isFirst
 	t.slots[owner] = s
-	joining, first := 0, ""
-	for o, other := range t.slots {
-		if other.target != s.target || o == owner {
-			continue
+	v := turn.Judge(s.machine(), func(yield func(turn.Machine) bool) {
+		for o, other := range t.slots {
+			if other.target == s.target && o != owner && !yield(other.machine()) {
+				return
+			}
 		}
-		if other.isFirst && other.stage != stageDone {
-			first = other.key.Name
-		}
-		if other.stage == stageJoining && other.isPlane == s.isPlane {
-			joining++
-		}
+	}, r)
+	if v.Wait == "" {
+		s.stage, s.isFirst = turn.Joining, v.IsFirst
+		t.slots[owner] = s
 	}
-	switch {
-	case r.isInit && !r.isInitialized && !s.isPlane:
-		return false, "workers wait until the control plane is initialized", true
-	case r.isInit && !r.isInitialized && first != "":
-		return false, "machine " + first + " makes the cluster; the others follow", true
-	case s.isPlane && joining > 0:
-		return false, "control planes join one at a time", false
-	case !s.isPlane && joining >= r.workers:
-		return false, fmt.Sprintf("%d workers join at a time", r.workers), false
-	}
-	s.stage, s.isFirst = stageJoining, r.isInit && !r.isInitialized
-	t.slots[owner] = s
-	return s.isFirst, "", false
+	return v
+}
+
+func (s *slot) machine() turn.Machine {
+	return turn.Machine{Name: s.key.Name, IsPlane: s.isPlane, IsFirst: s.isFirst, Stage: s.stage}
 }
 
 // note says how far a machine is, and wakes those that waited for it.
@@ -127,11 +101,11 @@ func (t *turns) note(owner string, s slot) {
 	defer t.mu.Unlock()
 	was, ok := t.slots[owner]
 	s.isFirst = s.isFirst || was.isFirst
-	if ok && s.stage == stageWaiting && was.stage == stageReady {
-		s.stage = stageReady
+	if ok && s.stage == turn.Waiting && was.stage == turn.Ready {
+		s.stage = turn.Ready
 	}
 	t.slots[owner] = s
-	if ok && was.stage == stageJoining && s.stage != stageJoining {
+	if ok && was.stage == turn.Joining && s.stage != turn.Joining {
 		t.wake(s.target)
 	}
 }
@@ -142,7 +116,7 @@ func (t *turns) forget(owner string) {
 	defer t.mu.Unlock()
 	if was, ok := t.slots[owner]; ok {
 		delete(t.slots, owner)
-		if was.stage == stageJoining || was.isFirst {
+		if was.stage == turn.Joining || was.isFirst {
 			t.wake(was.target)
 		}
 	}
@@ -156,7 +130,7 @@ func (t *turns) wake(target string) {
 	}
 	var ready []slot
 	for _, s := range t.slots {
-		if s.target == target && s.stage == stageReady {
+		if s.target == target && s.stage == turn.Ready {
 			ready = append(ready, s)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"slipway.dev/slipway/machine/turn"
 )
 
 // known are turns of a cluster without machines so far.
@@ -29,84 +31,84 @@ func plane(name string) slot {
 	return s
 }
 
-func at(s slot, st stage) slot {
+func at(s slot, st turn.Stage) slot {
 	s.stage = st
 	return s
 }
 
 func TestSoManyWorkersJoinAtATime(t *testing.T) {
 	x := known(t, nil)
-	r := rules{workers: 2}
+	r := turn.Rules{Workers: 2}
 	for i, want := range []bool{true, true, false} {
 		name := fmt.Sprint("w", i)
-		if _, wait, _ := x.take(name, worker(name), r); (wait == "") != want {
-			t.Errorf("%s: %q", name, wait)
+		if v := x.take(name, worker(name), r); (v.Wait == "") != want {
+			t.Errorf("%s: %q", name, v.Wait)
 		}
 	}
-	if _, wait, _ := x.take("w0", worker("w0"), r); wait != "" {
-		t.Errorf("one that has its turn loses it: %q", wait)
+	if v := x.take("w0", worker("w0"), r); v.Wait != "" {
+		t.Errorf("one that has its turn loses it: %q", v.Wait)
 	}
-	if _, wait, _ := x.take("p", plane("p"), r); wait != "" {
-		t.Errorf("a control plane waits for workers: %q", wait)
+	if v := x.take("p", plane("p"), r); v.Wait != "" {
+		t.Errorf("a control plane waits for workers: %q", v.Wait)
 	}
-	x.note("w1", at(worker("w1"), stageDone))
-	if _, wait, _ := x.take("w2", worker("w2"), r); wait != "" {
-		t.Errorf("the place of one that has joined stays taken: %q", wait)
+	x.note("w1", at(worker("w1"), turn.Done))
+	if v := x.take("w2", worker("w2"), r); v.Wait != "" {
+		t.Errorf("the place of one that has joined stays taken: %q", v.Wait)
 	}
 	x.forget("w2")
-	if _, wait, _ := x.take("w3", worker("w3"), r); wait != "" {
-		t.Errorf("the place of one that is gone stays taken: %q", wait)
+	if v := x.take("w3", worker("w3"), r); v.Wait != "" {
+		t.Errorf("the place of one that is gone stays taken: %q", v.Wait)
 	}
 }
 
 func TestOnlyOneMakesTheClusterAndTheOthersFollow(t *testing.T) {
 	x := known(t, nil)
-	r := rules{workers: 20, isInit: true}
-	if _, wait, isInit := x.take("w", worker("w"), r); wait == "" || !isInit {
-		t.Errorf("a worker joins what is not there: %q", wait)
+	r := turn.Rules{Workers: 20, IsInit: true}
+	if v := x.take("w", worker("w"), r); v.Wait == "" || !v.IsInitMissing {
+		t.Errorf("a worker joins what is not there: %q", v.Wait)
 	}
-	if isFirst, wait, _ := x.take("p1", plane("p1"), r); !isFirst || wait != "" {
-		t.Errorf("nobody makes the cluster: %q", wait)
+	if v := x.take("p1", plane("p1"), r); !v.IsFirst || v.Wait != "" {
+		t.Errorf("nobody makes the cluster: %q", v.Wait)
 	}
-	if isFirst, wait, isInit := x.take("p2", plane("p2"), r); isFirst || wait == "" || !isInit {
-		t.Errorf("two make the cluster: %q", wait)
+	if v := x.take("p2", plane("p2"), r); v.IsFirst || v.Wait == "" || !v.IsInitMissing {
+		t.Errorf("two make the cluster: %q", v.Wait)
 	}
-	x.note("p1", at(plane("p1"), stageWaiting)) // its host failed
-	if isFirst, wait, _ := x.take("p2", plane("p2"), r); isFirst || wait == "" {
-		t.Errorf("two make the cluster after a failure: %q", wait)
+	x.note("p1", at(plane("p1"), turn.Waiting)) // its host failed
+	if v := x.take("p2", plane("p2"), r); v.IsFirst || v.Wait == "" {
+		t.Errorf("two make the cluster after a failure: %q", v.Wait)
 	}
-	r.isInitialized = true
-	if _, wait, _ := x.take("w", worker("w"), r); wait != "" {
-		t.Errorf("a worker waits for what is there: %q", wait)
+	r.IsInitialized = true
+	if v := x.take("w", worker("w"), r); v.Wait != "" {
+		t.Errorf("a worker waits for what is there: %q", v.Wait)
 	}
-	x.note("p1", at(plane("p1"), stageJoining))
-	if _, wait, isInit := x.take("p2", plane("p2"), r); wait == "" || isInit {
-		t.Errorf("two control planes join at a time: %q", wait)
+	x.note("p1", at(plane("p1"), turn.Joining))
+	if v := x.take("p2", plane("p2"), r); v.Wait == "" || v.IsInitMissing {
+		t.Errorf("two control planes join at a time: %q", v.Wait)
 	}
-	x.note("p1", at(plane("p1"), stageDone))
-	if isFirst, wait, _ := x.take("p2", plane("p2"), r); isFirst || wait != "" {
-		t.Errorf("the next does not follow: %q", wait)
+	x.note("p1", at(plane("p1"), turn.Done))
+	if v := x.take("p2", plane("p2"), r); v.IsFirst || v.Wait != "" {
+		t.Errorf("the next does not follow: %q", v.Wait)
 	}
 }
 
 func TestTheFirstOneMayGoAndAnotherMakesTheCluster(t *testing.T) {
 	x := known(t, nil)
-	r := rules{workers: 20, isInit: true}
+	r := turn.Rules{Workers: 20, IsInit: true}
 	x.take("p1", plane("p1"), r)
 	x.forget("p1")
-	if isFirst, _, _ := x.take("p2", plane("p2"), r); !isFirst {
+	if v := x.take("p2", plane("p2"), r); !v.IsFirst {
 		t.Error("nobody makes the cluster any more")
 	}
 }
 
 func TestWhoJoinsIsKnownAfterARestart(t *testing.T) {
-	first := at(plane("p1"), stageJoining)
+	first := at(plane("p1"), turn.Joining)
 	first.isFirst = true
-	x := known(t, map[string]slot{"p1": first, "w1": at(worker("w1"), stageJoining)})
-	if isFirst, wait, _ := x.take("p2", plane("p2"), rules{workers: 1, isInit: true}); isFirst || wait == "" {
-		t.Errorf("two make the cluster: %q", wait)
+	x := known(t, map[string]slot{"p1": first, "w1": at(worker("w1"), turn.Joining)})
+	if v := x.take("p2", plane("p2"), turn.Rules{Workers: 1, IsInit: true}); v.IsFirst || v.Wait == "" {
+		t.Errorf("two make the cluster: %q", v.Wait)
 	}
-	if _, wait, _ := x.take("w2", worker("w2"), rules{workers: 1}); wait == "" {
+	if v := x.take("w2", worker("w2"), turn.Rules{Workers: 1}); v.Wait == "" {
 		t.Error("more workers join than may")
 	}
 }

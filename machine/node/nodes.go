@@ -76,6 +76,18 @@ func (n *Nodes) Forget(ctx context.Context, m inventory.Machine, h inventory.Hos
 	return c.Delete(ctx, n.identity(&m, &h))
 }
 
+// ControlPlane says how far the control plane of a target's cluster is.
+func (n *Nodes) ControlPlane(ctx context.Context, target string) (ControlPlane, error) {
+	c, why, err := n.connect(ctx, target)
+	if err != nil {
+		return ControlPlane{}, err
+	}
+	if c == nil {
+		return ControlPlane{}, inventory.Errorf(inventory.Unavailable, "%s", why)
+	}
+	return c.ControlPlane(ctx)
+}
+
 func (n *Nodes) identity(m *inventory.Machine, h *inventory.Host) Identity {
 	claim := inventory.Claim{ID: m.ClaimID}
 	id := Identity{Machine: m.Name, SystemUUID: h.UUID, Hostname: cmp.Or(m.Drain.Node, m.Hostname, m.Name)}

@@ -321,6 +321,8 @@ func (t *teller) joined() metav1.Condition {
 	switch {
 	case n.IsJoined:
 		return yes(kind, v1alpha1.ReasonJoined, "")
+	case t.f.View != nil && t.v.JoinFailure != "":
+		return no(kind, v1alpha1.ReasonJoinFailed, "its installation is tried again: "+t.v.JoinFailure)
 	case !t.isDelivered():
 		return no(kind, v1alpha1.ReasonWaitingForNode, "the machine is not installed yet")
 	case n.Reason == v1alpha1.ReasonWorkloadClusterUnreachable:

@@ -133,6 +133,17 @@ func RoleOf(text string) machineconfig.Role {
 	return ""
 }
 
+// NodeOf is what a machine's configuration says of the node that it becomes, nil when it becomes none.
+func NodeOf(text string) *machineconfig.BootstrapSpec { return parse(text).Bootstrap }
+
+// TargetOf is the join target that a machine's configuration names, "" for none.
+func TargetOf(text string) string {
+	if c := parse(text); c.Bootstrap != nil {
+		return c.Bootstrap.Target
+	}
+	return ""
+}
+
 // WithRole is a machine's configuration with another role in its cluster.
 func WithRole(text string, r machineconfig.Role) (string, error) {
 	c := parse(text)

@@ -97,7 +97,7 @@ func targetOptions(jt *v1alpha1.JoinTarget, role machineconfig.Role) (map[string
 		slices.Sort(hashes)
 		o["caCertHashes"] = strings.Join(hashes, ",")
 	}
-	if role == machineconfig.Init {
+	if IsInit(jt) && isPlane(role) { // whichever makes the cluster
 		c, err := clusterConfiguration(jt)
 		if err != nil {
 			return nil, err

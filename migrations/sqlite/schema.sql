@@ -82,7 +82,7 @@ CREATE TABLE bmcs (
   created_at           INTEGER NOT NULL,
   updated_at           INTEGER NOT NULL,
   version              INTEGER NOT NULL
-) STRICT;
+, last_check TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX bmcs_by_address ON bmcs (driver, address, system) WHERE driver <> 'wol' AND driver <> 'manual' AND (address <> '' OR system <> '');
 
@@ -138,7 +138,7 @@ CREATE TABLE events (
   data       TEXT    NOT NULL
 ) STRICT;
 
-CREATE INDEX events_by_host ON events (host_id, id);
+CREATE INDEX events_by_host ON events (host_id, id, kind);
 
 CREATE INDEX events_by_kind ON events (kind, id);
 
@@ -156,6 +156,13 @@ CREATE TABLE goldens (
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
   version      INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE heard (
+  host_id TEXT    NOT NULL PRIMARY KEY REFERENCES hosts (id) ON DELETE CASCADE,
+  at      INTEGER NOT NULL, -- of the newest inspection
+  ports   TEXT    NOT NULL, -- those that heard anything then, '' for none
+  before  TEXT    NOT NULL  -- those of the inspection before
 ) STRICT;
 
 CREATE TABLE host_labels (
@@ -297,7 +304,7 @@ CREATE TABLE join_targets (
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,
   version         INTEGER NOT NULL
-, worker_parallelism INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '') STRICT;
+, worker_parallelism INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '', is_init INTEGER NOT NULL DEFAULT 0, initialized_at INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE join_tokens (
   id         TEXT    NOT NULL PRIMARY KEY,
@@ -340,10 +347,6 @@ CREATE TABLE leases (
   starts_at  INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
 , port TEXT NOT NULL DEFAULT '') STRICT;
-
-CREATE INDEX leases_by_mac ON leases (mac);
-
-CREATE INDEX leases_by_subnet ON leases (subnet, address);
 
 CREATE TABLE leases6 (
   address    BLOB    NOT NULL PRIMARY KEY,
@@ -731,6 +734,6 @@ CREATE TABLE views (
   sort_by    TEXT    NOT NULL,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
-  version    INTEGER NOT NULL,
+  version    INTEGER NOT NULL, pools TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (owner, name)
 ) STRICT;

@@ -114,16 +114,15 @@ type relayedReply struct {
 }
 
 // relayed passes a packet on that is no question, while somebody waits for answers.
-func (p *probing) relayed(packet []byte, from net.Addr) {
+func (p *probing) relayed(packet []byte, from netip.Addr) {
 	p.mu.RLock()
 	isAsking := len(p.macs) > 0
 	p.mu.RUnlock()
-	a, ok := from.(*net.UDPAddr)
-	if !isAsking || !ok {
+	if !isAsking {
 		return
 	}
 	select {
-	case p.replies <- relayedReply{slices.Clone(packet), a.AddrPort().Addr().Unmap()}:
+	case p.replies <- relayedReply{slices.Clone(packet), from}:
 	default:
 	}
 }

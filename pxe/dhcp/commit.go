@@ -39,9 +39,11 @@ type commits struct {
 const (
 	commitTimeout = 10 * time.Second
 	// While machines ask faster than the disk answers, waiting a little makes larger groups, and one write for many is
-	// far cheaper than one for each. A machine alone never waits.
+	// far cheaper than one for each; while they come thick, a little longer. A machine alone never waits.
 	gatherFrom  = 2
 	gatherFor   = 500 * time.Microsecond
+	thickFrom   = 8
+	thickFor    = 2 * time.Millisecond
 	reportEvery = 10 * time.Second // how often a store that keeps failing is reported
 )
 
@@ -80,8 +82,12 @@ func (c *commits) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			isLast = true
 		}
-		if c.lastN >= gatherFrom && !isLast {
+		switch {
+		case isLast || c.lastN < gatherFrom:
+		case c.lastN < thickFrom:
 			time.Sleep(gatherFor)
+		default:
+			time.Sleep(thickFor)
 		}
 		group = c.flush(ctx, group, out)
 		if isLast {

@@ -22,8 +22,10 @@ type exchange struct {
 	subnet inventory.Subnet
 	answer answer
 	// lease has to be on disk before the answer goes out; nil when the answer promises nothing.
-	lease *inventory.Lease
-	tries int // addresses found in use for this query before
+	lease    *inventory.Lease
+	promised inventory.Lease // where lease points to
+	tries    int             // addresses found in use for this query before
+	isKept   bool            // somebody goes on with it after handle
 }
 
 // Why a packet that was looked at gets no answer, beside the reasons of package lease.
@@ -81,13 +83,21 @@ func (s *Server) take(batch []entry) []entry {
 // handle decides on one packet. What it promises goes through the commits, what boots through bootLoop, and the rest
 // into out.
 func (s *Server) handle(ctx context.Context, e *entry, out *outbox) {
-	q, err := decode(e.kind, e.packet, e.arrival)
-	s.queue.release(e.buf)
-	if err != nil {
-		s.Metrics.drop(dropCodec, 1)
-		return
+	x := s.spare
+	if s.spare = nil; x == nil {
+		x = &exchange{query: &query{}}
 	}
-	x := &exchange{query: q}
+	*x = exchange{query: x.query}
+	x.decode(e.kind, e.packet, e.arrival)
+	s.queue.release(e.buf)
+	s.answer(ctx, x, out)
+	if !x.isKept { // making another for each packet costs more than to answer it
+		s.spare = x
+	}
+}
+
+// answer decides on an exchange.
+func (s *Server) answer(ctx context.Context, x *exchange, out *outbox) {
 	if why := s.locate(x); why != "" {
 		s.unanswered(x, string(why))
 		return
@@ -95,20 +105,20 @@ func (s *Server) handle(ctx context.Context, e *entry, out *outbox) {
 	switch {
 	case x.isProxy():
 		s.beside(ctx, x, out)
-	case q.isPXE:
+	case x.isPXE:
 		s.bootServer(ctx, x, out)
-	case q.kind == discover:
+	case x.kind == discover:
 		s.discover(ctx, x, out)
-	case q.kind == request:
+	case x.kind == request:
 		s.request(ctx, x, out)
-	case q.kind == decline:
+	case x.kind == decline:
 		s.decline(ctx, x)
-	case q.kind == release:
+	case x.kind == release:
 		s.released(ctx, x)
-	case q.kind == inform:
+	case x.kind == inform:
 		s.inform(ctx, x, out)
 	default: // another server's
-		s.Metrics.result(q.kind, ignored)
+		s.Metrics.result(x.kind, ignored)
 	}
 }
 
@@ -152,7 +162,7 @@ func (s *Server) locate(x *exchange) (why lease.Reason) {
 // classify asks pxe who sent the packet; a packet without any option of a network boot need not be looked at.
 func (q *query) classify() pxe.Client {
 	class, archs := q.option(dhcpv4.OptionClassIdentifier), q.option(dhcpv4.OptionClientSystemArchitectureType)
-	user, ipxe := q.option(dhcpv4.OptionUserClassInformation), q.options[optEtherboot]
+	user, ipxe := q.option(dhcpv4.OptionUserClassInformation), q.optionOf(optEtherboot)
 	if class == nil && archs == nil && user == nil && ipxe == nil {
 		return pxe.Client{Stage: pxe.StageOS, MAC: q.addr(), ArchCode: -1, ClientID: q.clientID}
 	}
@@ -194,7 +204,7 @@ func (s *Server) probe(ctx context.Context, x *exchange, isFirstUse bool, now ti
 		s.finish(ctx, x, out)
 		return
 	}
-	if !s.probes.ask(x, now) {
+	if x.isKept = s.probes.ask(x, now); !x.isKept {
 		s.giveUp(x, dropProbes)
 	}
 }
@@ -225,7 +235,8 @@ func (s *Server) request(ctx context.Context, x *exchange, out *outbox) {
 	now := s.cfg.Now()
 	switch r := s.cfg.Book.Confirm(x.holder, state, addr, now); r.Verdict {
 	case lease.Ack:
-		x.lease = &r.Lease
+		x.promised = r.Lease
+		x.lease = &x.promised
 		x.answer.kind, x.answer.yours, x.answer.leaseFor, x.answer.hostname = ack, r.Lease.Address, r.For, r.Hostname
 		s.probe(ctx, x, r.IsFirstUse, now, out)
 	case lease.Nak:
@@ -356,7 +367,7 @@ func (s *Server) giveUp(x *exchange, why dropReason) {
 		s.cfg.Book.Abort(*x.lease, s.cfg.Now())
 	}
 	s.Metrics.drop(why, 1)
-	s.reasons.say(x.mac, Unanswered{At: x.at, Iface: x.port.link.name, Subnet: x.subnet.Name, Type: x.kind.String(), Reason: string(why)})
+	s.reasons.say(x.mac, Unanswered{At: x.at, Client: x.client, Iface: x.port.link.name, Type: x.kind.String(), Reason: string(why)})
 }
 
 // finish sends an answer, for a booting machine after asking what it boots.
@@ -369,9 +380,11 @@ func (s *Server) finish(ctx context.Context, x *exchange, out *outbox) {
 	if x.isKnown {
 		way = s.bootingKnown
 	}
+	x.isKept = true
 	select {
 	case way <- x:
 	default:
+		x.isKept = false
 		s.giveUp(x, dropBoots)
 	}
 }

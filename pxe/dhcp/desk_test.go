@@ -17,7 +17,6 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/mdlayher/packet"
-	"golang.org/x/net/ipv4"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -48,7 +47,7 @@ type wire struct {
 	mu   sync.Mutex
 	sent []reply
 	arps []netip.Addr
-	in   chan ipv4.Message // what ReadBatch returns
+	in   chan datagram // what read returns
 	arp  chan []byte
 	gone chan struct{}
 	once sync.Once
@@ -56,17 +55,19 @@ type wire struct {
 }
 
 func newWire() *wire {
-	return &wire{in: make(chan ipv4.Message, 1024), arp: make(chan []byte, 16), gone: make(chan struct{})}
+	return &wire{in: make(chan datagram, 1024), arp: make(chan []byte, 16), gone: make(chan struct{})}
 }
 
-func (w *wire) ReadBatch(ms []ipv4.Message, _ int) (int, error) {
+func (w *wire) read(ms []datagram) (int, error) {
 	select {
 	case <-w.gone:
 		return 0, net.ErrClosed
 	case m := <-w.in:
 		n := 0
 		for {
-			ms[n].N, ms[n].NN, ms[n].Addr, ms[n].Flags = copy(ms[n].Buffers[0], m.Buffers[0]), 0, m.Addr, m.Flags
+			room := ms[n].b
+			ms[n] = m
+			ms[n].b = room[:copy(room, m.b)]
 			if n++; n == len(ms) {
 				return n, nil
 			}
@@ -79,14 +80,14 @@ func (w *wire) ReadBatch(ms []ipv4.Message, _ int) (int, error) {
 	}
 }
 
-func (w *wire) WriteBatch(ms []ipv4.Message, _ int) (int, error) {
+func (w *wire) write(ms []datagram) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
-		return -1, w.fail
+		return 0, w.fail
 	}
 	for _, m := range ms {
-		w.keep(m.Addr.String(), m.Buffers[0])
+		w.keep(m.peer.String(), m.b)
 	}
 	return len(ms), nil
 }
@@ -107,7 +108,7 @@ func (w *wire) Close() error {
 // deafWire is the socket of port 4011: it sends, and nothing arrives.
 type deafWire struct{ *wire }
 
-func (w deafWire) ReadBatch([]ipv4.Message, int) (int, error) {
+func (w deafWire) read([]datagram) (int, error) {
 	<-w.gone
 	return 0, net.ErrClosed
 }
@@ -286,7 +287,7 @@ func testPort(w *wire) *port {
 func (d *desk) ask(packet []byte, to string) []reply {
 	d.t.Helper()
 	buf := d.queue.buffer()
-	m := ipv4.Message{N: copy(buf[:maxPacketSize], packet), Addr: &net.UDPAddr{IP: net.IP{10, 98, 0, 85}, Port: 4011}}
+	m := datagram{b: buf[:copy(buf[:maxPacketSize], packet)], peer: netip.MustParseAddrPort("10.98.0.85:4011")}
 	e, reason := d.port.receive(&m, buf, to == "pxe", d.now)
 	if reason != dropNone {
 		return nil

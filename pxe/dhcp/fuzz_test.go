@@ -26,6 +26,9 @@ func FuzzHandle(f *testing.F) {
 	f.Add(build(release, 1, ciaddr(ip("10.98.0.85"))), byte(1))
 	f.Add(build(decline, 1, nil, opt(50, 10, 98, 0, 85)), byte(0))
 	f.Fuzz(func(t *testing.T, b []byte, how byte) {
+		if k, packet, reason := normalise(room(b)); reason == dropNone {
+			judge(t, packet, queryOf(k, packet, arrival{}))
+		}
 		d := newDesk(t, withReservation(inventory.Reservation{Address: ip("10.98.0.20"), Subnet: "rack1", UUID: "4c4c4544-0042-3510-8054-b7c04f333232"}))
 		if how&4 != 0 {
 			d.cfg.ProbeFor = time.Second

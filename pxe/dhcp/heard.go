@@ -140,8 +140,11 @@ func (s *Server) overhear(p *port, frame []byte) {
 // foreign remembers another server, and tells of it now and then.
 func (s *Server) foreign(f pxe.ForeignServer) {
 	now := s.cfg.Now()
-	if s.foreigners.note(&f, now) {
+	if s.foreigners.Note(&f, now) {
 		s.Metrics.Foreign.WithLabelValues(f.Interface).Inc()
 		s.cfg.Boots.Foreign(f)
 	}
 }
+
+// Foreigners returns the other DHCP servers that were noticed in the last hour on the interfaces that are served.
+func (s *Server) Foreigners() []pxe.ForeignServer { return s.foreigners.List(s.cfg.Now()) }

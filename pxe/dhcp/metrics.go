@@ -1,6 +1,10 @@
 package dhcp
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Metrics are what the server counts. Its fields may be read at any time; cmd registers it.
 type Metrics struct {
@@ -13,6 +17,8 @@ type Metrics struct {
 	CommitSize prometheus.Histogram   // leases in a group
 	Foreign    *prometheus.CounterVec // by interface: other servers told of
 	Strangers  *prometheus.CounterVec // by subnet: unknown machines that a limit left without an address
+
+	results [inform + 1][len(results)]atomic.Pointer[prometheus.Counter] // of Packets, once used: to find one by its labels takes long
 }
 
 func newMetrics(queued func() int) *Metrics {
@@ -65,19 +71,29 @@ func (m *Metrics) drop(why dropReason, n int) {
 	}
 }
 
-// result is what became of a packet that was decided on; it is a metric's label.
-type result string
+// result is what became of a packet that was decided on; results has its label.
+type result uint8
 
 // The results.
 const (
-	answered result = "answered"
-	refused  result = "refused" // by NAK
-	ignored  result = "ignored" // not ours to answer, or nothing to answer
-	failed   result = "failed"  // its lease could not be stored
+	answered result = iota
+	refused         // by NAK
+	ignored         // not ours to answer, or nothing to answer
+	failed          // its lease could not be stored
 )
 
+var results = [...]string{answered: "answered", refused: "refused", ignored: "ignored", failed: "failed"}
+
+// result counts a packet of a type that normalise passes.
 func (m *Metrics) result(k kind, r result) {
-	m.Packets.WithLabelValues(k.String(), string(r)).Inc()
+	at := &m.results[k][r]
+	c := at.Load()
+	if c == nil {
+		one := m.Packets.WithLabelValues(k.String(), results[r])
+		c = &one
+		at.Store(c)
+	}
+	(*c).Inc()
 }
 
 func (m *Metrics) parts() []prometheus.Collector {

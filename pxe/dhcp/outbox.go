@@ -1,11 +1,8 @@
 package dhcp
 
 import (
-	"net"
 	"net/netip"
 	"sync"
-
-	"golang.org/x/net/ipv4"
 )
 
 // packetOut is an encoded reply on its way. It owns its buffer.
@@ -36,23 +33,14 @@ type outbox struct {
 	buffers *buffers
 	metrics *Metrics
 	waiting []packetOut
-	ms      []ipv4.Message
-	addrs   []net.UDPAddr
-	bufs    [][1][]byte
+	ms      []datagram
 	frame   []byte
 }
 
 const outboxSize = 64
 
 func newOutbox(b *buffers, m *Metrics) *outbox {
-	o := &outbox{
-		buffers: b, metrics: m, waiting: make([]packetOut, 0, outboxSize), ms: make([]ipv4.Message, 0, outboxSize),
-		addrs: make([]net.UDPAddr, outboxSize), bufs: make([][1][]byte, outboxSize),
-	}
-	for i := range o.addrs {
-		o.addrs[i].IP = make(net.IP, 4)
-	}
-	return o
+	return &outbox{buffers: b, metrics: m, waiting: make([]packetOut, 0, outboxSize), ms: make([]datagram, 0, outboxSize)}
 }
 
 // add queues a reply, and sends what waits when the box is full.
@@ -78,7 +66,7 @@ func (o *outbox) flush() {
 			if p.to.isFrame || p.port != first.port || p.isPXE != first.isPXE {
 				break
 			}
-			o.ms = append(o.ms, o.message(len(o.ms), p))
+			o.ms = append(o.ms, datagram{b: p.buf[:p.size], peer: p.to.to, local: p.from})
 		}
 		o.send(first)
 	}
@@ -89,14 +77,6 @@ func (o *outbox) flush() {
 	o.waiting = o.waiting[:0]
 }
 
-func (o *outbox) message(n int, p *packetOut) ipv4.Message {
-	to := p.to.to.Addr().As4()
-	copy(o.addrs[n].IP, to[:])
-	o.addrs[n].Port = int(p.to.to.Port())
-	o.bufs[n][0] = p.buf[:p.size]
-	return ipv4.Message{Buffers: o.bufs[n][:], Addr: &o.addrs[n], OOB: p.port.oob[p.from]}
-}
-
 // send writes the messages of one socket. The kernel stops at the first that it refuses: that one is given up, and
 // the rest goes on.
 func (o *outbox) send(first *packetOut) {
@@ -105,8 +85,7 @@ func (o *outbox) send(first *packetOut) {
 		socket = first.port.pxe
 	}
 	for rest := o.ms; len(rest) > 0; {
-		n, err := socket.WriteBatch(rest, 0)
-		n = max(n, 0) // it is -1 with some errors
+		n, err := socket.write(rest)
 		o.metrics.Sent.Add(float64(n))
 		if err != nil {
 			o.metrics.SendErrors.Inc()

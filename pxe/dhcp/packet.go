@@ -53,7 +53,6 @@ const (
 	dropType     dropReason = "type"
 	dropChaddr   dropReason = "chaddr"
 	dropGiaddr   dropReason = "giaddr"
-	dropCodec    dropReason = "codec"
 	dropSource   dropReason = "source-limit" // one MAC sends too much
 	dropReplaced dropReason = "replaced"     // by a newer packet of the same machine
 	dropFull     dropReason = "queue-full"
@@ -65,7 +64,7 @@ const (
 	dropHearsay  dropReason = "hearsay"    // too many answers of other servers
 )
 
-// normalise checks what the codec does not and makes of b what the codec can read: options that lie in file and
+// normalise checks a message and makes of b what decode can read: options that lie in file and
 // sname (RFC 2131 section 4.1, option 52) are moved behind the others, and a missing END is added. It may write into
 // b and behind it; b must have spareSize bytes of room. It returns the message type and the packet to decode.
 func normalise(b []byte) (kind, []byte, dropReason) {

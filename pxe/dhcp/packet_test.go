@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,9 +107,7 @@ func TestNormalise(t *testing.T) {
 				t.Fatalf("got %q, type %d; want %q, type %d", got, k, c.want, c.kind)
 			}
 			if got == dropNone {
-				if _, err := dhcpv4.FromBytes(b); err != nil {
-					t.Errorf("the codec refuses what passed: %v", err)
-				}
+				judge(t, b, queryOf(k, b, arrival{}))
 			}
 		})
 	}
@@ -181,10 +180,8 @@ func TestCapturedPacketsAreDecoded(t *testing.T) {
 			if reason != dropNone || k != c.kind {
 				t.Fatalf("type %s, dropped for %q", k, reason)
 			}
-			q, err := decode(k, b, arrival{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := queryOf(k, b, arrival{})
+			judge(t, b, q)
 			if got := string(q.option(dhcpv4.OptionClassIdentifier)); got != c.class {
 				t.Errorf("class %q", got)
 			}
@@ -197,6 +194,53 @@ func TestCapturedPacketsAreDecoded(t *testing.T) {
 			if q.addr() != "52:54:00:aa:00:01" {
 				t.Errorf("mac %s", q.addr())
 			}
+		})
+	}
+}
+
+// judge compares our reading of a message's options with that of the codec.
+func judge(t *testing.T, b []byte, q *query) {
+	t.Helper()
+	m, err := dhcpv4.FromBytes(b)
+	if err != nil {
+		t.Fatalf("the codec refuses what passed: %v", err)
+	}
+	for code := range 256 {
+		if want, got := m.Options[uint8(code)], q.optionOf(byte(code)); !bytes.Equal(want, got) {
+			t.Errorf("option %d is %x, and for the codec %x", code, got, want)
+		}
+	}
+	if mac := m.ClientHWAddr.String(); mac != string(q.addr()) {
+		t.Errorf("mac %s, and for the codec %s", q.addr(), mac)
+	}
+}
+
+func TestOptionsAreReadAsTheCodecReadsThem(t *testing.T) {
+	long := func(code byte, n int, c byte) []byte { return opt(code, bytes.Repeat([]byte{c}, n)...) }
+	var many, again [][]byte
+	for code := byte(1); code < 255; code++ {
+		if code != optType && code != optOverload {
+			many, again = append(many, opt(code, code)), append(again, opt(code, code, 0))
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		options [][]byte
+	}{
+		{"none", nil},
+		{"an empty one", [][]byte{opt(12), opt(60, 'a')}},
+		{"one in parts", [][]byte{long(77, 255, 'a'), opt(12, 'h'), long(77, 200, 'b'), long(77, 3, 'c')}},
+		{"an empty part", [][]byte{opt(77), opt(77, 1), opt(77), opt(77, 2)}},
+		{"more than are held at hand", many[:40]},
+		{"all there are, twice", slices.Concat(many, again)},
+		{"padding between", [][]byte{{0, 0}, opt(12, 'h'), {0}, opt(61, 1, 2, 3)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k, b, reason := normalise(build(discover, 1, nil, c.options...))
+			if reason != dropNone {
+				t.Fatal(reason)
+			}
+			judge(t, b, queryOf(k, b, arrival{}))
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"time"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
@@ -15,8 +17,15 @@ import (
 // pinger asks whether somebody uses an address that ARP does not reach, with an ICMP echo (RFC 792). Its socket hears
 // echo replies only.
 type pinger struct {
-	socket datagrams
+	socket pings
 	token  [tokenSize]byte // in every question; a reply without it answers another program, or nobody
+}
+
+// pings is an ICMP socket; *ipv4.PacketConn is one.
+type pings interface {
+	ReadBatch(ms []ipv4.Message, flags int) (int, error)
+	WriteBatch(ms []ipv4.Message, flags int) (int, error)
+	Close() error
 }
 
 const (
@@ -26,7 +35,7 @@ const (
 	tokenSize  = 16
 )
 
-func newPinger(socket datagrams) *pinger {
+func newPinger(socket pings) *pinger {
 	p := &pinger{socket: socket}
 	_, _ = rand.Read(p.token[:]) // never fails
 	return p
@@ -65,7 +74,7 @@ func parseEchoReply(b []byte, token [tokenSize]byte) (from netip.Addr, ok bool) 
 
 // openPing opens the socket for pings. It is bound to no interface: the routing table knows the way to a relay's
 // network.
-func openPing(ctx context.Context) (datagrams, error) {
+func openPing(ctx context.Context) (pings, error) {
 	var lc net.ListenConfig
 	conn, err := lc.ListenPacket(ctx, "ip4:icmp", "0.0.0.0")
 	if err != nil {
@@ -80,6 +89,38 @@ func openPing(ctx context.Context) (datagrams, error) {
 		return nil, fmt.Errorf("filter ICMP: %w", err)
 	}
 	return p, nil
+}
+
+// Ping asks addresses whether they are there, and returns those that answer within wait, in order.
+func Ping(ctx context.Context, all []netip.Addr, wait time.Duration) (there []netip.Addr, err error) {
+	socket, err := openPing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := newPinger(socket)
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { p.socket.Close() })
+	defer func() {
+		if stop() {
+			p.socket.Close()
+		}
+	}()
+	for _, a := range all {
+		p.ask(a)
+	}
+	ms := []ipv4.Message{{Buffers: [][]byte{make([]byte, 128)}}}
+	for len(there) < len(all) {
+		if _, err := p.socket.ReadBatch(ms, 0); err != nil {
+			break // the time is over
+		}
+		a, ok := parseEchoReply(ms[0].Buffers[0][:ms[0].N], p.token)
+		if ok && slices.Contains(all, a) && !slices.Contains(there, a) {
+			there = append(there, a)
+		}
+	}
+	slices.SortFunc(there, netip.Addr.Compare)
+	return there, nil
 }
 
 // openPinger makes pings possible. Without them machines behind relays are served all the same, and only their own

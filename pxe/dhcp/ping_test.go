@@ -74,7 +74,7 @@ func echoFrom(from string, token [tokenSize]byte) []byte {
 func runWithPing(t *testing.T, options ...deskOption) (*running, *pingWire) {
 	w := &pingWire{in: make(chan []byte, 16), gone: make(chan struct{})}
 	d := wired(t, append(options, withProbe(100*time.Millisecond))...)
-	d.Server.ping = func(context.Context) (datagrams, error) { return w, nil }
+	d.Server.ping = func(context.Context) (pings, error) { return w, nil }
 	return start(t, d), w
 }
 

@@ -8,23 +8,13 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/mdlayher/packet"
 	"golang.org/x/net/bpf"
-	"golang.org/x/net/ipv4"
-	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
 )
-
-// datagrams is a UDP socket that is read and written in batches; *ipv4.PacketConn is one.
-type datagrams interface {
-	ReadBatch(ms []ipv4.Message, flags int) (int, error)
-	WriteBatch(ms []ipv4.Message, flags int) (int, error)
-	Close() error
-}
 
 // frames is a socket for whole Ethernet frames; it reads ARP only. *packet.Conn is one.
 type frames interface {
@@ -39,8 +29,7 @@ type port struct {
 	dhcp  datagrams // UDP 67
 	pxe   datagrams // UDP 4011
 	raw   frames
-	heard frames                // answers of other servers; nil hears none
-	oob   map[netip.Addr][]byte // IP_PKTINFO that sets the source, by our address
+	heard frames // answers of other servers; nil hears none
 	limit *sourceLimit
 }
 
@@ -126,20 +115,17 @@ func notReady(name, what, hint string, args ...any) error {
 }
 
 // openPort opens the sockets of an interface.
-func openPort(ctx context.Context, name string) (*port, error) {
+func openPort(_ context.Context, name string) (*port, error) {
 	l, err := readLink(name)
 	if err != nil {
 		return nil, err
 	}
-	p := &port{link: l, oob: map[netip.Addr][]byte{}}
-	for _, own := range l.addrs {
-		p.oob[own] = (&ipv4.ControlMessage{Src: own.AsSlice()}).Marshal()
-	}
+	p := &port{link: l}
 	for _, s := range []struct {
 		port int
 		to   *datagrams
 	}{{serverPort, &p.dhcp}, {pxePort, &p.pxe}} {
-		conn, err := listenUDP(ctx, name, s.port)
+		conn, err := listenUDP(name, s.port)
 		if err != nil {
 			p.close()
 			return nil, err
@@ -177,49 +163,6 @@ func (p *port) close() {
 // receiveBuffer holds the first packets of some 10,000 machines that start at once.
 const receiveBuffer = 4 << 20
 
-// listenUDP opens a socket that hears one interface only. It sets neither SO_REUSEADDR nor SO_REUSEPORT: with them, two
-// servers would share the packets between them and nobody would be told.
-func listenUDP(ctx context.Context, name string, number int) (*ipv4.PacketConn, error) {
-	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		var err error
-		if e := c.Control(func(fd uintptr) { err = setOptions(int(fd), name) }); e != nil {
-			return e
-		}
-		return err
-	}}
-	conn, err := lc.ListenPacket(ctx, "udp4", fmt.Sprintf("0.0.0.0:%d", number))
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, portTaken(number)
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return nil, inventory.Errorf(inventory.Forbidden, "no permission to listen on UDP port %d of %s", number, name).
-			WithHint("run as root, or give the program CAP_NET_BIND_SERVICE, CAP_NET_RAW and CAP_NET_ADMIN")
-	case err != nil:
-		return nil, fmt.Errorf("listen on UDP port %d of %s: %w", number, name, err)
-	}
-	p := ipv4.NewPacketConn(conn)
-	if err := p.SetControlMessage(ipv4.FlagDst, true); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("ask for packet information on %s: %w", name, err)
-	}
-	return p, nil
-}
-
-func setOptions(fd int, name string) error {
-	if err := unix.BindToDevice(fd, name); err != nil {
-		return fmt.Errorf("bind to %s: %w", name, err)
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
-		return fmt.Errorf("allow broadcasts on %s: %w", name, err)
-	}
-	// FORCE passes net.core.rmem_max, which is smaller than one rack's burst by default; without CAP_NET_ADMIN the
-	// plain option gets what is allowed.
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
-		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
-	}
-	return nil
-}
-
 // listenARP opens the socket that carries frames to machines without an address, and hears ARP.
 func listenARP(name string) (*packet.Conn, error) {
 	ifi, err := net.InterfaceByName(name)
@@ -244,24 +187,20 @@ func listenARP(name string) (*packet.Conn, error) {
 }
 
 // receive checks a packet and makes an entry of it, which owns buf.
-func (p *port) receive(m *ipv4.Message, buf *[bufferSize]byte, isPXE bool, now time.Time) (entry, dropReason) {
-	if m.Flags&unix.MSG_TRUNC != 0 {
+func (p *port) receive(m *datagram, buf *[bufferSize]byte, isPXE bool, now time.Time) (entry, dropReason) {
+	if m.isCut {
 		return entry{}, dropTooLong
 	}
-	k, b, reason := normalise(buf[:m.N:bufferSize])
+	k, b, reason := normalise(buf[:len(m.b):bufferSize])
 	if reason != dropNone {
 		return entry{}, reason
 	}
 	if !p.limit.allow(hardwareAddr(b[offChaddr:]), now) {
 		return entry{}, dropSource
 	}
-	e := entry{arrival: arrival{port: p, isPXE: isPXE, at: now}, kind: k, buf: buf, packet: b}
-	if from, ok := m.Addr.(*net.UDPAddr); ok {
-		e.source = from.AddrPort()
-		e.source = netip.AddrPortFrom(e.source.Addr().Unmap(), e.source.Port())
-	}
-	if to := destinationOf(m.OOB[:m.NN]); p.link.has(to) {
-		e.local = to
+	e := entry{arrival: arrival{port: p, isPXE: isPXE, at: now, source: m.peer}, kind: k, buf: buf, packet: b}
+	if p.link.has(m.local) {
+		e.local = m.local
 	}
 	return e, dropNone
 }
@@ -270,13 +209,4 @@ func (p *port) receive(m *ipv4.Message, buf *[bufferSize]byte, isPXE bool, now t
 func (p *port) sendFrame(frame []byte, to hardwareAddr) error {
 	_, err := p.raw.WriteTo(frame, &packet.Addr{HardwareAddr: to[:]})
 	return err
-}
-
-// destinationOf reads IP_PKTINFO: the address a packet was sent to, or an invalid one for a broadcast.
-func destinationOf(oob []byte) netip.Addr {
-	const header, info = 16, 12 // struct cmsghdr, struct in_pktinfo
-	if len(oob) < header+info {
-		return netip.Addr{}
-	}
-	return address(oob[header+8 : header+info])
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease"
 )
 
@@ -137,7 +138,7 @@ func TestOtherServersAreHeard(t *testing.T) {
 			for mac := byte(1); mac < 9; mac++ {
 				d.hears(offer, mac, yiaddr(ip("10.98.0.85")), opt(54, 10, 98, 0, 2))
 			}
-			d.now = d.now.Add(foreignTellEvery)
+			d.now = d.now.Add(pxe.ForeignTellEvery)
 			d.hears(offer, 1, yiaddr(ip("10.98.0.85")), opt(54, 10, 98, 0, 2))
 		}, []string{"foreign rack1 10.98.0.2 02:00:00:00:00:09 heard=true proxy=false", "foreign rack1 10.98.0.2 02:00:00:00:00:09 heard=true proxy=false"}},
 		{
@@ -173,13 +174,13 @@ func TestTheTableOfOtherServersIsBounded(t *testing.T) {
 	}
 	d.hears(offer, 1, yiaddr(ip("10.98.0.85")), opt(54, 10, 98, 0, 2))
 	all := d.Foreigners()
-	if len(all) != foreignersAtMost {
+	if len(all) != pxe.ForeignersAtMost {
 		t.Errorf("%d servers are remembered", len(all))
 	}
 	if !all[0].IsHeard || all[0].Server != ip("10.98.0.2") || all[0].SinceAt != d.now {
 		t.Errorf("one that was heard found no room among those that were named: %+v", all[0])
 	}
-	d.now = d.now.Add(2 * foreignForgotten)
+	d.now = d.now.Add(2 * pxe.ForeignForgotten)
 	if all := d.Foreigners(); len(all) != 0 {
 		t.Errorf("%d servers are never forgotten", len(all))
 	}
@@ -201,7 +202,9 @@ func FuzzOverheard(f *testing.F) {
 func TestWhyAPacketStaysUnanswered(t *testing.T) {
 	told := func(t *testing.T, packet []byte, to string, more ...deskOption) (got []string) {
 		d := newDesk(t, append(more, withKnown(1), func(_ *lease.Network, c *Config) {
-			c.Unanswered = func(u Unanswered) { got = append(got, u.Type+" of "+string(u.MAC)+" in "+u.Subnet+": "+u.Reason) }
+			c.Unanswered = func(u Unanswered) {
+				got = append(got, u.Type+" of "+string(u.Client.MAC)+" in "+u.Client.Subnet+": "+u.Reason)
+			}
 		})...)
 		d.none(packet, to)
 		return got

@@ -34,10 +34,12 @@ func decoded(t testing.TB, packet []byte, a arrival) *query {
 	if reason != dropNone {
 		t.Fatal(reason)
 	}
-	q, err := decode(k, b, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return queryOf(k, b, a)
+}
+
+func queryOf(k kind, b []byte, a arrival) *query {
+	q := &query{}
+	q.decode(k, b, a)
 	return q
 }
 

@@ -42,7 +42,7 @@ type arrival struct {
 	isKnown bool // an accepted host, or a machine with a reservation
 }
 
-// query is a decoded DHCP message from a client. Its options alias the packet's buffer.
+// query is a decoded DHCP message from a client. It owns its bytes.
 type query struct {
 	arrival
 	kind        kind
@@ -51,7 +51,9 @@ type query struct {
 	ciaddr      netip.Addr // zero address when the client has none
 	giaddr      netip.Addr // zero address when not relayed
 	isBroadcast bool
-	options     dhcpv4.Options
+	bytes       []byte // of all options
+	options     []option
+	few         [16]option // where options lie when they are not more
 
 	wanted   netip.Addr // option 50; invalid when absent
 	server   netip.Addr // option 54; invalid when absent
@@ -68,25 +70,50 @@ type relayInfo struct {
 	isPortSet bool       // relay port (RFC 8357): answer to the port it sent from
 }
 
-// decode reads a packet that normalise has passed.
-func decode(k kind, b []byte, a arrival) (*query, error) {
-	m, err := dhcpv4.FromBytes(b)
-	if err != nil {
-		return nil, err
-	}
-	q := &query{arrival: a, kind: k, header: [offSname]byte(b), mac: hardwareAddr(b[offChaddr:]), options: m.Options}
+// decode reads a packet that normalise has passed. q is empty, or was and is not used any more.
+func (q *query) decode(k kind, b []byte, a arrival) {
+	*q = query{arrival: a, kind: k, header: [offSname]byte(b), mac: hardwareAddr(b[offChaddr:]), bytes: append(q.bytes[:0], b[offOptions:]...)}
+	q.options = appendOptions(q.few[:0], q.bytes)
 	q.ciaddr = netip.AddrFrom4([4]byte(b[offCiaddr:]))
 	q.giaddr = netip.AddrFrom4([4]byte(b[offGiaddr:]))
 	q.isBroadcast = b[offFlags]&0x80 != 0
-	q.wanted = address(m.Options[uint8(dhcpv4.OptionRequestedIPAddress)])
-	q.server = address(m.Options[uint8(dhcpv4.OptionServerIdentifier)])
-	if id := m.Options[uint8(dhcpv4.OptionClientIdentifier)]; len(id) > 1 {
+	q.wanted = address(q.option(dhcpv4.OptionRequestedIPAddress))
+	q.server = address(q.option(dhcpv4.OptionServerIdentifier))
+	if id := q.option(dhcpv4.OptionClientIdentifier); len(id) > 1 {
 		q.clientID = hex.EncodeToString(id[:min(len(id), maxClientID)])
 	}
-	if info := m.Options[uint8(dhcpv4.OptionRelayAgentInformation)]; info != nil {
+	if info := q.option(dhcpv4.OptionRelayAgentInformation); info != nil {
 		q.relay = parseRelayInfo(info)
 	}
-	return q, nil
+}
+
+// option is one option of a message.
+type option struct {
+	code  byte
+	value []byte
+}
+
+// appendOptions appends the options in b, which normalise has passed: those that come in parts are joined (RFC 3396). The
+// values alias b where they can.
+func appendOptions(all []option, b []byte) []option {
+	var at [256]uint8 // place of each code in all, from 1; there are at most 254 codes
+	for i := 0; i < len(b) && b[i] != optEnd; {
+		if b[i] == optPad {
+			i++
+			continue
+		}
+		code, n := b[i], int(b[i+1])
+		value := b[i+2 : i+2+n : i+2+n]
+		i += 2 + n
+		if j := at[code]; j > 0 {
+			o := &all[j-1]
+			o.value = append(o.value, value...)
+			continue
+		}
+		all = append(all, option{code, value})
+		at[code] = uint8(len(all))
+	}
+	return all
 }
 
 // maxClientID is how many bytes of a client id count; a DUID with its IAID (RFC 4361) has at most 135.
@@ -125,7 +152,17 @@ func parseRelayInfo(b []byte) (r relayInfo) {
 	return r
 }
 
-func (q *query) option(code dhcpv4.OptionCode) []byte { return q.options[code.Code()] }
+// option returns the value of an option; an option without one is as good as absent.
+func (q *query) option(code dhcpv4.OptionCode) []byte { return q.optionOf(code.Code()) }
+
+func (q *query) optionOf(code byte) []byte {
+	for i := range q.options {
+		if o := &q.options[i]; o.code == code && len(o.value) > 0 {
+			return o.value
+		}
+	}
+	return nil
+}
 
 // isRelayed reports whether a relay agent passed the packet on.
 func (q *query) isRelayed() bool { return !q.giaddr.IsUnspecified() }

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/ipv4"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
@@ -85,7 +84,7 @@ type Server struct {
 	cfg          Config
 	open         func(ctx context.Context, name string) (*port, error)
 	state        func(name string) (link, error)
-	ping         func(ctx context.Context) (datagrams, error)
+	ping         func(ctx context.Context) (pings, error)
 	queue        *queue
 	buffers      *buffers
 	commits      *commits
@@ -95,11 +94,13 @@ type Server struct {
 	notes        *rate.Limiter
 	reasons      *reasons
 	hearsay      *rate.Limiter
-	foreigners   foreigners
+	foreigners   pxe.Foreigners
 	probing      probing
 	serving      atomic.Int32
 
-	toldFull map[string]time.Time // by subnet, when it was last told to be full; of the deciding goroutine
+	// Of the deciding goroutine:
+	toldFull map[string]time.Time // by subnet, when it was last told to be full
+	spare    *exchange            // to be used for the next packet; nil when the last one is kept
 }
 
 const (
@@ -131,7 +132,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, open: openPort, state: readLink, ping: openPing, queue: newQueue(cfg.QueueN), buffers: newBuffers(),
 		booting: make(chan *exchange, bootsWaiting), bootingKnown: make(chan *exchange, bootsWaiting), notes: rate.NewLimiter(50, 500),
-		hearsay: rate.NewLimiter(200, 1000), foreigners: foreigners{all: map[foreignKey]*foreignEntry{}}, toldFull: map[string]time.Time{},
+		hearsay: rate.NewLimiter(200, 1000), toldFull: map[string]time.Time{},
 		probing: probing{replies: make(chan relayedReply, 64)},
 	}
 	s.Metrics = newMetrics(s.queue.len)
@@ -243,15 +244,17 @@ func (s *Server) readPort(ctx context.Context, p *port) error {
 
 // readPackets moves packets from a socket into the queue.
 func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
-	ms := make([]ipv4.Message, readBatch)
+	ms := make([]datagram, readBatch)
 	bufs := make([]*[bufferSize]byte, readBatch)
-	for i := range ms {
+	for i := range bufs {
 		bufs[i] = s.queue.buffer()
-		ms[i] = ipv4.Message{Buffers: [][]byte{bufs[i][:maxPacketSize]}, OOB: make([]byte, 64)}
 	}
 	batch := make([]entry, 0, readBatch)
 	for {
-		n, err := socket.ReadBatch(ms, 0)
+		for i := range ms {
+			ms[i].b = bufs[i][:maxPacketSize]
+		}
+		n, err := socket.read(ms)
 		if err != nil {
 			return err
 		}
@@ -262,7 +265,9 @@ func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
 			e, reason := p.receive(m, bufs[i], isPXE, now)
 			if reason != dropNone {
 				if reason == dropOp {
-					s.probing.relayed(bufs[i][:m.N], m.Addr)
+					s.probing.relayed(m.b, m.peer.Addr())
+				} else {
+					s.reasons.refused(m.b, p, reason, now)
 				}
 				s.Metrics.drop(reason, 1)
 				continue
@@ -275,7 +280,6 @@ func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
 			e.isKnown = s.cfg.Knows(mac)
 			batch = append(batch, e)
 			bufs[i] = s.queue.buffer()
-			m.Buffers[0] = bufs[i][:maxPacketSize]
 		}
 		replaced, full := s.queue.push(batch, s.reasons)
 		s.Metrics.drop(dropReplaced, replaced)

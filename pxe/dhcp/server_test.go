@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"golang.org/x/net/ipv4"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -37,7 +36,7 @@ func wired(t *testing.T, options ...deskOption) *desk {
 	d.cfg.Now = time.Now
 	d.Server.open = func(context.Context, string) (*port, error) { return d.port, nil }
 	d.Server.state = func(string) (link, error) { return d.port.link, nil }
-	d.Server.ping = func(context.Context) (datagrams, error) { return nil, errors.New("no permission") }
+	d.Server.ping = func(context.Context) (pings, error) { return nil, errors.New("no permission") }
 	return d
 }
 
@@ -52,7 +51,7 @@ func start(t *testing.T, d *desk) *running {
 // send puts packets on the wire and waits until the server has nothing left to do.
 func (r *running) send(packets ...[]byte) {
 	for _, p := range packets {
-		r.wire.in <- ipv4.Message{Buffers: [][]byte{p}, Addr: &net.UDPAddr{IP: net.IPv4zero, Port: clientPort}}
+		r.wire.in <- datagram{b: p, peer: netip.AddrPortFrom(netip.IPv4Unspecified(), clientPort)}
 	}
 	synctest.Wait()
 }
@@ -119,6 +118,34 @@ func TestUnderLoadAGroupGathersAWhile(t *testing.T) {
 		time.Sleep(gatherFor)
 		synctest.Wait()
 		if diff := cmp.Diff([]int{1, 2, 2, 1}, r.store.groups); diff != "" {
+			t.Error(diff)
+		}
+		_ = r.stop()
+	})
+}
+
+func TestWhileRequestsComeThickAGroupGathersLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t)
+		for mac := byte(1); mac <= 12; mac++ {
+			r.send(build(discover, mac, nil))
+		}
+		disk := make(chan struct{})
+		r.store.before = func() { <-disk }
+		r.send(requests(1, 1)...)
+		r.send(requests(2, 9)...)
+		close(disk)
+		synctest.Wait()
+		time.Sleep(thickFor)
+		synctest.Wait()
+		r.send(requests(10, 10)...)
+		time.Sleep(thickFor - time.Microsecond)
+		r.send(requests(11, 11)...)
+		time.Sleep(thickFor)
+		r.send(requests(12, 12)...)
+		time.Sleep(thickFor)
+		synctest.Wait()
+		if diff := cmp.Diff([]int{1, 8, 2, 1}, r.store.groups); diff != "" {
 			t.Error(diff)
 		}
 		_ = r.stop()

@@ -1,21 +1,25 @@
 package dhcp
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/lease"
 )
 
 // Unanswered says why a packet of a machine got no answer.
 type Unanswered struct {
 	At     time.Time
-	MAC    inventory.MAC
+	Client pxe.Client // its MAC alone when the packet was not looked at; the Subnet is "" when it was not found
 	Iface  string
-	Subnet string // "" when it was not looked for, or not found
-	Type   string // discover, request, inform
+	Type   string // discover, request, inform; "" when it cannot be told
 	Reason string // in words where it was decided on, else the label of the drop counter
+	// IsMeant: the machine is left to itself or to another server as the subnet or the decision on its boot says, so by
+	// itself nothing is wrong.
+	IsMeant bool
 }
 
 // Strangers are told of up to this rate: a flood of invented MACs costs the listener nothing.
@@ -39,11 +43,15 @@ func newReasons(cfg *Config) *reasons {
 }
 
 func (r *reasons) say(mac hardwareAddr, u Unanswered) {
-	if r == nil || !r.knows(mac) && !r.strangers.AllowN(u.At, 1) {
-		return
+	if r.wants(mac, u.At) {
+		u.Client.MAC = mac.inventory()
+		r.tell(u)
 	}
-	u.MAC = mac.inventory()
-	r.tell(u)
+}
+
+// wants reports whether one more packet of a machine is told of.
+func (r *reasons) wants(mac hardwareAddr, at time.Time) bool {
+	return r != nil && (r.knows(mac) || r.strangers.AllowN(at, 1))
 }
 
 // dropped tells of a packet that was not looked at.
@@ -54,10 +62,28 @@ func (r *reasons) dropped(e *entry, why dropReason) {
 	r.say(hardwareAddr(e.packet[offChaddr:]), Unanswered{At: e.at, Iface: e.port.link.name, Type: e.kind.String(), Reason: string(why)})
 }
 
+// refused tells of a packet that is none, or one too many of its machine.
+func (r *reasons) refused(b []byte, p *port, why dropReason, at time.Time) {
+	if r != nil && len(b) >= offOptions {
+		r.say(hardwareAddr(b[offChaddr:]), Unanswered{At: at, Iface: p.link.name, Reason: string(why)})
+	}
+}
+
+// meant are the reasons that are no fault.
+var meant = []string{tookAnother, nothingToBoot, string(lease.IsOff), string(lease.NoReservation)}
+
 // unanswered counts a packet that was looked at and gets no answer, and tells why.
 func (s *Server) unanswered(x *exchange, why string) {
 	s.Metrics.result(x.kind, ignored)
-	if why != "" {
-		s.reasons.say(x.mac, Unanswered{At: x.at, Iface: x.port.link.name, Subnet: x.subnet.Name, Type: x.kind.String(), Reason: why})
+	if why == "" || !s.reasons.wants(x.mac, x.at) {
+		return
 	}
+	c := x.client
+	if c.Stage == "" { // its subnet was not found
+		if c = x.classify(); x.isRelayed() {
+			c.Relay = x.giaddr
+		}
+	}
+	c.Subnet = x.subnet.Name
+	s.reasons.tell(Unanswered{At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why, IsMeant: slices.Contains(meant, why)})
 }

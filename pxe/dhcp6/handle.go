@@ -32,7 +32,14 @@ func (s *Server) handle(ctx context.Context, a arrival) {
 		s.cfg.Log.Debug("dhcpv6 message not read", "iface", a.port.link.name, "addr", a.source.String(), "err", err)
 		return
 	}
+	if m.kind == relayReply {
+		s.asking.relayed(a)
+		return
+	}
 	x := &exchange{arrival: a, message: m}
+	if s.asking.has(x.options.get(optClientID)) { // our own question to others
+		return
+	}
 	if why := x.check(); why != "" {
 		s.Metrics.drop(why)
 		return
@@ -43,7 +50,7 @@ func (s *Server) handle(ctx context.Context, a arrival) {
 	}
 	if id, ok := x.options.find(optServerID); ok && string(id) != string(s.cfg.DUID) {
 		if x.kind == request { // it took the answer of another server
-			s.cfg.Foreign(x.holder.Subnet, a.port.link.name, id)
+			s.foreign(pxe.ForeignServer{Subnet: x.holder.Subnet, Interface: a.port.link.name, DUID: duidText(id)})
 		}
 		s.Metrics.result(x.kind, ignored)
 		return

@@ -55,8 +55,8 @@ type Config struct {
 	PerSource int
 	// Strangers is how many machines per second that nobody has heard of may get an address; 0 means 50.
 	Strangers int
-	// Foreign is told when a client took the answer of another server; it may be nil. It must not block.
-	Foreign func(subnet, iface string, duid []byte)
+	// Foreign is told of other servers, now and then of one that goes on; it may be nil. It must not block.
+	Foreign func(pxe.ForeignServer)
 
 	StoreState func(err error) // as in package dhcp; may be nil
 	Now        func() time.Time
@@ -73,6 +73,8 @@ type Server struct {
 	strangers *rate.Limiter
 	notes     *rate.Limiter
 	warnings  *rate.Limiter
+	asking    asking
+	others    pxe.Foreigners
 	probing   chan struct{} // holds one for each probe that runs
 	probes    sync.WaitGroup
 
@@ -111,13 +113,14 @@ func New(cfg Config) *Server {
 		cfg.StoreState = func(error) {}
 	}
 	if cfg.Foreign == nil {
-		cfg.Foreign = func(string, string, []byte) {}
+		cfg.Foreign = func(pxe.ForeignServer) {}
 	}
 	s := &Server{
 		cfg: cfg, Metrics: newMetrics(), queue: make(chan arrival, queueSize), toldFull: map[string]time.Time{}, taken: map[string]bool{},
 		strangers: rate.NewLimiter(rate.Limit(cfg.Strangers), 10*cfg.Strangers), notes: rate.NewLimiter(50, 500),
 		warnings: rate.NewLimiter(rate.Every(10*time.Second), 5), probing: make(chan struct{}, probesAtMost),
 	}
+	s.asking.replies = make(chan relayedReply, probeAnswersAtMost)
 	s.commits = &commits{cfg: &s.cfg, metrics: s.Metrics, woken: make(chan struct{}, 1)}
 	return s
 }

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -83,6 +84,7 @@ func silenceRules() []Rule {
 		{"other-port", "it boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set NAME)", (*story).otherPort},
 		{"disk-first", "an operating system came up instead of a network boot", "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device", (*story).diskFirst},
 		{"only-ipv6", "its firmware boots over IPv6 only, and nobody answers its DHCPv6", "switch on PXE over IPv4 in its firmware, or serve an IPv6 subnet there", (*story).onlySix},
+		{"six-no-url", "DHCPv6 answers it, and names no boot file", "have the DHCPv6 server send option 59 (boot file URL), or serve the IPv6 subnet from here", (*story).sixNoURL},
 		{"slow-port", "its first packets were lost: the switch port was not forwarding yet when the firmware asked", "set the switch port to edge (portfast), and LACP to fall back to single links; firmware gives up after a minute", (*story).slowPort},
 		{"packets-dropped", "this server dropped its packets unanswered", "slipway_dhcp_drops_total counts them by reason", (*story).packetsDropped},
 		{"packets-malformed", "its DHCP packets are broken, and were dropped", "update the firmware of its network card, or of the relay between", (*story).packetsMalformed},
@@ -94,6 +96,9 @@ func silenceRules() []Rule {
 const powerOnWithin = 3 * time.Minute
 
 func (s *story) noPacket() finding {
+	if s.Host == nil && len(s.Packets) == 0 && len(s.Notes) == 0 {
+		return finding{weight: strong, sentence: "nothing was heard of it", evidence: said("no packet of it is in the record")}
+	}
 	if s.PowerOnAt.IsZero() || s.Now.Sub(s.PowerOnAt) < powerOnWithin || s.last.After(s.PowerOnAt) || len(s.OtherPorts) > 0 {
 		return finding{}
 	}
@@ -129,6 +134,13 @@ func (s *story) onlySix() finding {
 	return finding{weight: strong, evidence: seen(s.solicits...)}
 }
 
+func (s *story) sixNoURL() finding {
+	if len(s.solicits) == 0 || len(s.sixAnswers) == 0 || len(s.discovers) > 0 || slices.ContainsFunc(s.sixAnswers, func(p trace.Packet) bool { return p.Six.URL != "" }) {
+		return finding{}
+	}
+	return finding{weight: strong, evidence: join(seen(s.solicits...), seen(s.sixAnswers...))}
+}
+
 // slowPort knows from "secs" of the first packet that came (RFC 2131 section 2): EDK2 counts true seconds, iPXE does not.
 func (s *story) slowPort() finding {
 	if len(s.discovers) == 0 {
@@ -151,7 +163,7 @@ func (s *story) slowPort() finding {
 const droppedText = "a packet was dropped: "
 
 // malformed are the drop reasons that are the packet's own fault.
-var malformed = []string{"short", "too-long", "op", "hardware", "hops", "cookie", "options", "type", "chaddr", "giaddr", "codec"}
+var malformed = []string{"short", "too-long", "op", "hardware", "hops", "cookie", "options", "type", "chaddr", "giaddr"}
 
 // overload are those that are ours.
 var overload = []string{"source-limit", "queue-full", "stale", "probe-full", "boot-full", "store-full"}
@@ -194,6 +206,7 @@ func addressRules() []Rule {
 	return []Rule{
 		{"no-subnet", "no subnet is known where it asks, so it gets no address", "add the subnet: slipway subnet create", (*story).noSubnet},
 		{"relay-unknown", "its relay's address is in no known subnet, so it gets no address", "add the subnet behind that relay: slipway subnet create", (*story).relayUnknown},
+		{"link-selection", "its relay asks for an address of another network than its own (link selection, option 82.5)", "set the relay's link selection to the network that the machine is in, or add that subnet: slipway subnet create", (*story).linkSelection},
 		{"subnet-off", "its subnet's mode is off: nothing is answered there", "slipway subnet update SUBNET --mode full, reservations or proxy", (*story).subnetOff},
 		{"no-reservation", "its subnet serves reservations only, and it has none", "slipway reservation create, or the mode full or proxy", (*story).noReservation},
 		{"no-free-address", "its subnet has no free address left", "add a range: slipway range add SUBNET FIRST-LAST", (*story).noFreeAddress},
@@ -249,8 +262,31 @@ func (s *story) relayUnknown() finding {
 		return finding{}
 	}
 	f := s.because(lease.NoSubnet)
+	if p.DHCP.Link.IsValid() {
+		return finding{} // not the relay's address is looked at
+	}
 	f.sentence = fmt.Sprintf("its relay's address %s is in no known subnet, so it gets no address", p.DHCP.Relay)
 	return f
+}
+
+// linkSelection is for relays whose link selection names a network that is not known, or not the one that the machine is
+// in: it cannot use the address then.
+func (s *story) linkSelection() finding {
+	p, isRelayed := s.relay()
+	if !isRelayed || !p.DHCP.Link.IsValid() {
+		return finding{}
+	}
+	if f := s.because(lease.NoSubnet); f.weight > 0 {
+		f.sentence = fmt.Sprintf("its relay %s asks for an address of %s (link selection), which is in no known subnet", p.DHCP.Relay, p.DHCP.Link)
+		return f
+	}
+	if !s.isDeaf() && len(s.declines) == 0 || s.Subnet == nil || s.Subnet.CIDR.Contains(p.DHCP.Relay) {
+		return finding{}
+	}
+	return finding{
+		weight: likely, evidence: join(seen(s.discovers...), seen(s.offers...)),
+		sentence: fmt.Sprintf("its relay %s asks for an address of %s (link selection), another network than its own, and the machine does not take it", p.DHCP.Relay, p.DHCP.Link),
+	}
 }
 
 func (s *story) subnetOff() finding { return s.because(lease.IsOff) }
@@ -274,6 +310,9 @@ func (s *story) unanswered() finding {
 		isTold := slices.Contains(malformed, n.Reason) || slices.Contains(overload, n.Reason) || slices.Contains(answeredElsewhere, lease.Reason(n.Reason))
 		if isTold {
 			return finding{}
+		}
+		if strings.HasPrefix(n.Reason, trace.SameXid) {
+			continue
 		}
 		f.weight, f.sentence = strong, "its DISCOVERs get no answer from here: "+n.Reason
 		f.evidence = append(f.evidence, Evidence{At: n.At, Text: "not answered: " + n.Reason})
@@ -299,7 +338,13 @@ func (s *story) ackMissing() finding {
 	if len(ours) < 2 && !(len(ours) == 1 && s.quiet(5*time.Second)) || len(s.acks) > 0 || len(s.naks) > 0 {
 		return finding{}
 	}
-	return finding{weight: strong, evidence: seen(ours...)}
+	f := finding{weight: strong, evidence: seen(ours...)}
+	if len(s.offers) > 0 && !slices.ContainsFunc(s.offers, func(p trace.Packet) bool { return p.DHCP.Yours.IsValid() }) {
+		f.sentence = "it takes our offer of a boot file for one of an address: its firmware does not know a proxy"
+		f.hint = "set the subnet's mode to full, or to off with a snippet for the other server (slipway subnet snippet)"
+		f.evidence = join(seen(s.offers...), f.evidence)
+	}
+	return f
 }
 
 func (s *story) nakRepeats() finding {

@@ -92,7 +92,7 @@ const evidenceAtMost = 6
 
 // Rules returns the rules in the order of a boot.
 func Rules() []Rule {
-	return slices.Concat(decisionRules(), silenceRules(), addressRules(), offerRules(), fetchRules(), tftpRules(), loaderRules(), scriptRules(), httpRules(), systemRules(), loopRules())
+	return slices.Concat(decisionRules(), silenceRules(), addressRules(), offerRules(), identityRules(), fetchRules(), tftpRules(), loaderRules(), scriptRules(), httpRules(), systemRules(), loopRules())
 }
 
 // Explain ranks what may have stopped a boot, the likeliest first; nothing when nothing is wrong. It is total.

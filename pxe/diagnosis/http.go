@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ func scriptRules() []Rule {
 		{"no-script", "iPXE has its address and does not ask for its script", "the URL that it was given cannot be reached from its subnet; its screen says the error", (*story).noScript},
 		{"http-closed", "HTTP to this server is refused", "see that this server runs and that its boot port is the one in the URL (--boot-port)", (*story).httpClosed},
 		{"http-blocked", "HTTP to this server is not answered", "a firewall drops TCP to the boot port", (*story).httpBlocked},
+		{"router-managed", "a router says that addresses come from DHCPv6 (its M or O flag), and no DHCPv6 answers: iPXE waits for it", "take the flags out of the router's advertisements, or serve an IPv6 subnet there", (*story).routerManaged},
 		{"http-one-way", "our answers over TCP do not reach it", "see the way back: a firewall that keeps state on one way only, or a second router", (*story).httpOneWay},
 	}
 }
@@ -112,9 +114,51 @@ func (s *story) isTLS() bool {
 	return slices.ContainsFunc(s.boot, func(p trace.Packet) bool { return p.TCP != nil && p.TCP.IsHello })
 }
 
+// routerManaged knows from iPXE's own DHCPv6 that a router sets M or O: without them it does not ask.
+func (s *story) routerManaged() finding {
+	x := s.ipxe()
+	if len(x) == 0 || len(s.sixAnswers) > 0 {
+		return finding{}
+	}
+	asked := filter(since(s.boot, x[0].At), func(p trace.Packet) bool { return p.Six != nil && !p.Six.FromServer() })
+	if len(asked) < 2 {
+		return finding{}
+	}
+	return finding{weight: slow, evidence: seen(asked...)}
+}
+
+// httpLargeLost counts the heads of our answers on each connection: more than were asked for are repeats.
+func (s *story) httpLargeLost() finding {
+	type way struct{ from, to netip.AddrPort }
+	open := map[way]int{}
+	var again []trace.Packet
+	for _, p := range s.boot {
+		if p.TCP == nil {
+			continue
+		}
+		switch {
+		case p.TCP.IsSYN && !p.TCP.IsACK:
+			open[way{p.Dst, p.Src}] = 0
+		case p.TCP.Method != "":
+			open[way{p.Dst, p.Src}] = 0
+			again = slices.DeleteFunc(again, func(a trace.Packet) bool { return a.Dst == p.Src })
+		case p.TCP.Status != 0 && s.isOurs(p.Src.Addr()):
+			if open[way{p.Src, p.Dst}]++; open[way{p.Src, p.Dst}] > 1 {
+				again = append(again, p)
+			}
+		}
+	}
+	if len(again) < 2 {
+		return finding{}
+	}
+	tooBig := filter(s.unreachable, func(p trace.Packet) bool { return p.ICMP.Code == 4 })
+	return finding{weight: likely, evidence: join(seen(again...), seen(tooBig...))}
+}
+
 // httpRules are about what HTTP and TLS said.
 func httpRules() []Rule {
 	return []Rule{
+		{"http-large-lost", "our answers over HTTP are sent again and again: large packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way, and let ICMP \"too big\" pass (a tunnel or a VPN takes some of it)", (*story).httpLargeLost},
 		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script NAME)", (*story).httpNotFound},
 		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events NAME", (*story).httpRefused},
 		{"http-busy", "it is told to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", (*story).httpBusy},

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -20,6 +21,8 @@ func tftpRules() []Rule {
 		{"tftp-large-lost", "large TFTP packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way (a tunnel or a VLAN takes some of it)", (*story).tftpLargeLost},
 		{"probe-only", "it asked for the size of its boot file, and then not for the file", "its firmware has no room for the file, or is broken there: try the smaller loader, or UEFI HTTP boot; update the firmware", (*story).probeOnly},
 		{"transfer-stopped", "sending its boot file stopped half way", "packets get lost: look at the cable, the duplex and the errors of its switch port; or power failed", (*story).transferStopped},
+		{"small-blocks", "its boot loader fetches the next one in blocks of 512 bytes, as shim does", "it is only slow: let it boot over UEFI HTTP, where that counts", (*story).smallBlocks},
+		{"autoexec-waits", "iPXE asks for autoexec.ipxe and gets no answer, for which it waits half a minute", "the server that it asks (next-server) must answer TFTP, if only with an error", (*story).autoexecWaits},
 		{"transfer-lossy", "packets of its boot file get lost and are sent again", "look at the cable, the duplex and the errors of its switch port", (*story).transferLossy},
 	}
 }
@@ -129,6 +132,31 @@ func (s *story) transferLossy() finding {
 	return finding{weight: slow, sentence: fmt.Sprintf("%d packets of its boot file had to be sent again", number(bad[len(bad)-1].Data, "resent")), evidence: told(bad...)}
 }
 
+// smallBlocks looks at what comes after a shim: its second stage, the slower the longer the way.
+func (s *story) smallBlocks() finding {
+	i := slices.IndexFunc(s.reads, func(p trace.Packet) bool { return isShim(p.TFTP.Name) })
+	if i < 0 {
+		return finding{}
+	}
+	small := filter(s.reads[i+1:], func(p trace.Packet) bool {
+		return !isShim(p.TFTP.Name) && isLoaderFile(p.TFTP.Name) && p.TFTP.BlockSize() <= 512
+	})
+	if len(small) == 0 {
+		return finding{}
+	}
+	return finding{weight: slow, evidence: seen(s.reads[i], small[0])}
+}
+
+func isShim(name string) bool { return strings.Contains(name, "shim") && isLoaderFile(name) }
+
+func (s *story) autoexecWaits() finding {
+	deaf := filter(s.reads, func(p trace.Packet) bool { return p.TFTP.Name == pxe.AutoexecName && len(s.replies(p.Src)) == 0 })
+	if len(deaf) < 2 {
+		return finding{}
+	}
+	return finding{weight: slow, evidence: seen(deaf...)}
+}
+
 // number reads a field of an event's data, 0 when it is not there.
 func number(data any, name string) int {
 	fields, _ := data.(map[string]any)
@@ -147,6 +175,7 @@ func number(data any, name string) int {
 func loaderRules() []Rule {
 	return []Rule{
 		{"loader-wrong-kind", "the boot loader that it fetches is for another kind of machine", "see who names that file: another DHCP server, or a quirk that is not for it", (*story).loaderWrongKind},
+		{"secure-boot", "Secure Boot is on, and the boot loader that it fetches is not signed", "install Debian's packages shim-signed and grub-efi-amd64-signed, put iPXE's signed shim into a folder named with --loaders, or switch Secure Boot off", (*story).secureBoot},
 		{"loader-refused", "its firmware fetched the boot loader and refuses to start it", "with Secure Boot on, give it a signed loader or switch Secure Boot off; its screen says which", (*story).loaderRefused},
 		{"loader-silent", "the boot loader came whole, and nothing followed", "Secure Boot refuses the loader (its screen says so), or the loader has no driver for this network card: try the other loader with a quirk (ipxe.efi for snponly.efi)", (*story).loaderSilent},
 		{"loader-loop", "iPXE is given a boot loader again instead of a script", "the server that names the file must tell iPXE (option 77 or 175) from firmware", (*story).loaderLoop},
@@ -176,6 +205,34 @@ func baseFirmware(f inventory.Firmware) inventory.Firmware {
 		return inventory.UEFI
 	}
 	return f
+}
+
+// secureBoot knows from the host what its firmware does with what nobody signed: its agent, its BMC or GRUB said that
+// Secure Boot is on, or it has refused such a loader before.
+func (s *story) secureBoot() finding {
+	if s.Host == nil || len(s.ipxe()) > 0 || s.hasAskedScript() {
+		return finding{}
+	}
+	refused := s.Host.Facts[inventory.FactLoaderRefused]
+	for _, p := range s.reads {
+		l, ok := pxe.LoaderByName(p.TFTP.Name)
+		if !ok || l.Firmware != inventory.UEFI { // rows of a signed chain name no firmware: they are chosen otherwise
+			continue
+		}
+		switch {
+		case s.Host.Facts[inventory.FactSecureBoot] == pxe.SecureBootOn:
+			return finding{
+				weight: certain, evidence: join(seen(p), said("Secure Boot is on, as %s said of itself", s.Host.Name)),
+				sentence: fmt.Sprintf("Secure Boot is on, and the boot loader %s that it fetches is not signed", l.Name),
+			}
+		case refused != "":
+			return finding{
+				weight: strong, evidence: join(seen(p), said("it refused %s before", refused)),
+				sentence: fmt.Sprintf("it refused %s before, as with Secure Boot, and fetches %s, which is not signed either", refused, l.Name),
+			}
+		}
+	}
+	return finding{}
 }
 
 // hasLoaded reports whether an attempt fetched a loader and came no further.

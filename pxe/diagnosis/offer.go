@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -24,8 +25,7 @@ func offerRules() []Rule {
 		{"offer-too-long", "our answer is longer than the machine can take", "give the subnet fewer DNS servers and routes, or the host a shorter name", (*story).offerTooLong},
 		{"no-way-back", "our answers do not come back to it through its relay", "see that this server has a route to the relay's address, and that no firewall between drops UDP 67", (*story).noWayBack},
 		{"offer-lost", "our offers do not reach it, or it does not take them", "look for DHCP snooping on its switch port (trust the port of this server), and for a VLAN that differs between the two ways", (*story).offerLost},
-		{"two-ports", "two of its ports ask at the same time, and each is a boot of its own", "switch on network boot for one port only", (*story).twoPorts},
-		{"shared-identity", "another host says that it has the same UUID or serial", "set right which is which: slipway issue list", (*story).sharedIdentity},
+		{"forbidden", "a firewall or router refuses to pass packets on, and says so", "let DHCP (UDP 67), TFTP (UDP 69 and from 1024 on) and the boot port pass there", (*story).forbidden},
 	}
 }
 
@@ -163,25 +163,16 @@ func (s *story) offerLost() finding {
 	return finding{weight: likely, evidence: join(seen(s.discovers...), seen(s.offers...))}
 }
 
-func (s *story) twoPorts() finding {
-	if len(s.discovers) == 0 {
-		return finding{}
-	}
-	from, to := s.discovers[0].At.Add(-10*time.Second), s.discovers[len(s.discovers)-1].At.Add(10*time.Second)
-	for _, p := range s.OtherPorts {
-		if p.LastAt.After(from) && p.LastAt.Before(to) {
-			return finding{weight: slow, evidence: join(seen(s.discovers[0]), []Evidence{{At: p.LastAt, Text: "a packet of its port " + string(p.MAC)}})}
-		}
-	}
-	return finding{}
-}
+// prohibited are the ICMP codes of whoever does not pass a packet on by its rules (RFC 1122 section 3.2.2.1, RFC 1812
+// section 5.2.7.1).
+var prohibited = []uint8{9, 10, 13}
 
-func (s *story) sharedIdentity() finding {
-	i := slices.IndexFunc(s.Issues, func(i inventory.Issue) bool { return i.Type == inventory.IssueIdentityConflict })
-	if i < 0 {
+func (s *story) forbidden() finding {
+	bad := filter(s.unreachable, func(p trace.Packet) bool { return slices.Contains(prohibited, p.ICMP.Code) })
+	if len(bad) == 0 {
 		return finding{}
 	}
-	return finding{weight: possible, sentence: s.Issues[i].Cause, hint: s.Issues[i].Hint, evidence: []Evidence{{At: s.Issues[i].OpenedAt, Text: s.Issues[i].Cause}}}
+	return finding{weight: strong, sentence: fmt.Sprintf("a firewall or router, %s, refuses to pass packets for %s on", bad[0].Src.Addr(), bad[0].ICMP.Dst), evidence: seen(bad...)}
 }
 
 // fetchRules are about machines that have an address and do not ask for their boot file here.
@@ -189,6 +180,7 @@ func fetchRules() []Rule {
 	return []Rule{
 		{"no-boot-file", "the answer that it took names no boot file", "see what it would boot and why: slipway host explain NAME; in proxy mode our offer came too late or not at all", (*story).noBootFile},
 		{"other-next-server", "it asks another server for its files, because that server's answer named itself as next server", "take next-server and filename out of the other DHCP server's answers; scripts must hold whole URLs", (*story).otherNextServer},
+		{"file-garbled", "it asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", (*story).fileGarbled},
 		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", (*story).noFetch},
 		{"name-in-url", "the URL that it should boot holds a name, and it was given no DNS server", "use an address in the URL, or give the subnet a DNS server", (*story).nameInURL},
 		{"file-unknown", "it asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", (*story).fileUnknown},
@@ -219,6 +211,24 @@ func (s *story) otherNextServer() finding {
 		return finding{}
 	}
 	return finding{weight: certain, sentence: fmt.Sprintf("it asks %s for its files, which is not this server", theirs[0].Dst.Addr()), evidence: join(seen(s.foreign...), seen(theirs...))}
+}
+
+// fileGarbled knows firmware that reads the name over its end, or cuts it: one name is then the beginning of the other.
+func (s *story) fileGarbled() finding {
+	p, ok := s.grant()
+	if !ok || p.DHCP.File == "" || strings.Contains(p.DHCP.File, "://") {
+		return finding{}
+	}
+	given := p.DHCP.File
+	for _, r := range s.reads {
+		name := r.TFTP.Name
+		isLonger := strings.HasPrefix(name, given) && len(name) > len(given)
+		isShorter := strings.HasPrefix(given, name) && len(name) < len(given) && name != ""
+		if (isLonger || isShorter) && !pxe.IsLoader(name) {
+			return finding{weight: strong, sentence: fmt.Sprintf("it was given the boot file %q and asks for %q: its firmware cuts the name, or adds to it", given, name), evidence: seen(p, r)}
+		}
+	}
+	return finding{}
 }
 
 func (s *story) noFetch() finding {

@@ -14,6 +14,16 @@ func fetchTales() []tale {
 			normal(w, c)
 			w.tcpTo(5, other, true, syn, "")
 		}, but: normal, isInstead: true},
+		{
+			rule: "file-garbled", story: func(w *wire, _ *Case) {
+				w.address(0, bios, file("undionly.kpxe"))
+				w.read(1, 2000, "undionly.kpxe\xff")
+				w.tftp(1.1, false, 2000, 5, 1, "not here\x00")
+			}, but: func(w *wire, _ *Case) {
+				w.address(0, bios, file("undionly.kpxe"))
+				w.read(1, 2000, "undionly.kpxe")
+			}, isInstead: true, rank: 2,
+		},
 		{rule: "no-fetch", story: func(w *wire, _ *Case) { w.address(0, uefi, file(loader)) }, but: func(w *wire, _ *Case) { w.read(1, 2000, loader) }},
 		{rule: "name-in-url", story: func(w *wire, _ *Case) {
 			w.address(0, urlUEFI, raw(67, []byte("http://boot.example/x.efi")...), class("HTTPClient"))
@@ -65,6 +75,18 @@ func tftpTales() []tale {
 			c.event(1, inventory.EventLoaderStarted, loader+" over tftp")
 			c.event(20, inventory.EventLoaderFailed, loader+" over tftp stopped at 5000 of 100000 bytes")
 		}), but: func(_ *wire, c *Case) { c.event(25, inventory.EventLoaderSent, loader+" over tftp") }, rank: 2},
+		{rule: "small-blocks", story: both(begin, func(w *wire, _ *Case) {
+			w.read(1, 2000, "shimx64.efi", "blksize", "1468")
+			w.read(2, 2001, "grubx64.efi", "tsize", "0")
+		}), but: both(begin, func(w *wire, _ *Case) {
+			w.read(1, 2000, "shimx64.efi", "blksize", "1468")
+			w.read(2, 2001, "grubx64.efi", "blksize", "1468")
+		}), isInstead: true, rank: 3},
+		{rule: "autoexec-waits", story: func(w *wire, c *Case) {
+			normal(w, c)
+			w.read(3, 2005, pxe.AutoexecName)
+			w.read(3.5, 2005, pxe.AutoexecName)
+		}, but: func(w *wire, _ *Case) { w.tftp(3.6, false, 2005, 5, 1, "not here\x00") }},
 		{rule: "transfer-lossy", story: func(w *wire, c *Case) {
 			normal(w, c)
 			c.event(2, inventory.EventLoaderSent, loader+" over tftp", map[string]any{"resent": float64(120)})
@@ -89,6 +111,16 @@ func loaderTales() []tale {
 			w.address(0, bios, file("undionly.kpxe"))
 			w.read(1, 2000, "undionly.kpxe")
 		}, isInstead: true},
+		{
+			rule: "secure-boot", story: both(loaded, func(_ *wire, c *Case) {
+				c.Host.Facts = map[string]string{inventory.FactSecureBoot: pxe.SecureBootOn}
+			}), but: func(_ *wire, c *Case) { c.Host.Facts[inventory.FactSecureBoot] = pxe.SecureBootOff },
+		},
+		{
+			rule: "secure-boot", story: both(loaded, func(_ *wire, c *Case) {
+				c.Host.Facts = map[string]string{inventory.FactLoaderRefused: "ipxe.efi"}
+			}), but: func(w *wire, _ *Case) { w.discover(2, ipxe) },
+		},
 		{rule: "loader-refused", story: both(loaded, func(w *wire, _ *Case) { w.solicit(3); w.discover(20, uefi) }), but: func(w *wire, _ *Case) { w.discover(2, ipxe) }},
 		{rule: "loader-silent", story: loaded, but: func(w *wire, _ *Case) { w.address(4, ipxe, file("http://10.0.0.1/boot/ask")) }},
 		{rule: "loader-loop", story: both(loaded, func(w *wire, _ *Case) {
@@ -138,6 +170,14 @@ func scriptTales() []tale {
 			w.tcp(5.1, false, rst|ackFlag, "")
 		}), but: func(w *wire, _ *Case) { w.tcp(5.05, false, syn|ackFlag, "") }},
 		{rule: "http-blocked", story: both(toIPXE, answered, func(w *wire, _ *Case) { w.tcp(5, true, syn, ""); w.tcp(6, true, syn, "") }), but: func(w *wire, _ *Case) { w.tcp(6.1, false, syn|ackFlag, "") }},
+		{rule: "router-managed", story: func(w *wire, c *Case) {
+			toIPXE(w, c)
+			answered(w, c)
+			for i := range 3 {
+				w.solicit(5 + float64(i))
+			}
+			w.get(20, "/boot/ask", "200 OK")
+		}, but: func(w *wire, _ *Case) { w.advertise(5.1) }, rank: 2},
 		{rule: "http-one-way", story: both(toIPXE, answered, func(w *wire, _ *Case) {
 			for i := range 3 {
 				w.tcp(5+float64(i), true, syn, "")
@@ -167,6 +207,13 @@ func httpTales() []tale {
 	}
 	fine := func(w *wire, _ *Case) { w.get(60, "/boot/0123/d/sha256-x/kernel", "200 OK") }
 	return []tale{
+		{rule: "http-large-lost", story: func(w *wire, c *Case) {
+			normal(w, c)
+			w.get(10, "/boot/0123/d/sha256-x/kernel", "200 OK")
+			for i := range 3 {
+				w.tcp(11+float64(i), false, ackFlag, "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n")
+			}
+		}, but: func(w *wire, _ *Case) { w.get(60, "/boot/0123/d/sha256-x/kernel", "200 OK") }},
 		{rule: "http-not-found", story: again("404 Not Found"), but: normal, isInstead: true},
 		{rule: "http-refused", story: again("403 Forbidden"), but: again("404 Not Found"), isInstead: true},
 		{rule: "http-busy", story: again("503 Service Unavailable"), but: fine},

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"slipway.dev/slipway/inventory"
@@ -82,7 +83,7 @@ func both(fns ...func(*wire, *Case)) func(*wire, *Case) {
 
 func tales() []tale {
 	var all []tale
-	for _, some := range [][]tale{decisionTales(), silenceTales(), addressTales(), offerTales(), fetchTales(), tftpTales(), loaderTales(), scriptTales(), httpTales(), systemTales()} {
+	for _, some := range [][]tale{decisionTales(), silenceTales(), addressTales(), offerTales(), identityTales(), fetchTales(), tftpTales(), loaderTales(), scriptTales(), httpTales(), systemTales()} {
 		all = append(all, some...)
 	}
 	return all
@@ -198,10 +199,15 @@ func silenceTales() []tale {
 	isOn := func(_ *wire, c *Case) { c.PowerOnAt, c.WantsNetboot, c.Now = at(0), true, at(300) }
 	return []tale{
 		{rule: "no-packet", story: isOn, but: func(w *wire, _ *Case) { w.discover(20, uefi) }},
+		{rule: "no-packet", story: func(_ *wire, c *Case) { c.Host = nil }, but: func(w *wire, _ *Case) { w.discover(20, uefi) }},
 		{rule: "other-port", story: both(isOn, func(_ *wire, c *Case) {
 			c.OtherPorts = []Port{{MAC: "52:54:00:01:02:04", LastAt: at(60)}}
 		}), but: func(_ *wire, c *Case) { c.OtherPorts[0].LastAt = at(-60) }},
 		{rule: "disk-first", story: both(isOn, func(w *wire, c *Case) { w.discover(60, system) }), but: func(w *wire, _ *Case) { w.discover(20, uefi) }},
+		{rule: "six-no-url", story: func(w *wire, _ *Case) {
+			w.solicit(0)
+			w.six(.1, 17, udp(547, 546, []byte{2, 0, 0, 1, 0, 3, 0, 1, 'x'}))
+		}, but: func(w *wire, _ *Case) { w.advertise(4.1) }},
 		{rule: "only-ipv6", story: func(w *wire, _ *Case) { w.solicit(0); w.solicit(4) }, but: func(w *wire, _ *Case) { w.advertise(4.1) }},
 		{
 			rule: "slow-port", story: func(w *wire, _ *Case) { w.discover(28, uefi, secs(28)); w.offer(28.1, us) },
@@ -219,6 +225,17 @@ func addressTales() []tale {
 	return []tale{
 		{rule: "no-subnet", story: because(lease.NoSubnet), but: because(lease.NoSubnet, relay(router)), isInstead: true},
 		{rule: "relay-unknown", story: because(lease.NoSubnet, relay(router)), but: because(lease.NoSubnet), isInstead: true},
+		{
+			rule: "link-selection", story: because(lease.NoSubnet, relay(router), raw(82, 5, 4, 10, 9, 0, 0)),
+			but: because(lease.NoSubnet, relay(router)), isInstead: true,
+		},
+		{rule: "link-selection", story: func(w *wire, c *Case) {
+			c.Subnet.CIDR = netip.MustParsePrefix("10.9.0.0/16")
+			for i := range 3 {
+				w.discover(float64(i)*4, uefi, relay(router), raw(82, 5, 4, 10, 9, 0, 0))
+				w.offer(float64(i)*4+.1, us, file(loader), relay(router))
+			}
+		}, but: func(w *wire, _ *Case) { w.request(9, uefi, to(us), relay(router)) }, rank: 2},
 		{rule: "subnet-off", story: because(lease.IsOff), but: because(lease.NoSubnet), isInstead: true},
 		{rule: "no-reservation", story: because(lease.NoReservation), but: because(lease.IsOff), isInstead: true},
 		{rule: "no-free-address", story: because(lease.Exhausted), but: func(w *wire, _ *Case) { w.offer(8, us) }},
@@ -235,6 +252,14 @@ func addressTales() []tale {
 			w.request(4, uefi, to(us))
 			w.request(8, uefi, to(us))
 		}, but: func(w *wire, _ *Case) { w.ack(8.1, us, file(loader)) }},
+		{rule: "ack-missing", story: func(w *wire, c *Case) {
+			c.Subnet.Mode = inventory.ModeProxy
+			w.discover(0, uefi)
+			w.offer(.1, us, without(), class("PXEClient"), file(loader))
+			w.offer(.2, other)
+			w.request(4, uefi, to(us))
+			w.request(8, uefi, to(us))
+		}, but: func(w *wire, _ *Case) { w.ack(8.1, us) }},
 		{rule: "nak-repeats", story: func(w *wire, _ *Case) {
 			for i := range 3 {
 				w.request(float64(i), ipxe)
@@ -328,6 +353,21 @@ func offerTales() []tale {
 				w.offer(float64(i)*4+.1, us, file(loader))
 			}
 		}, but: func(w *wire, _ *Case) { w.request(9, uefi, to(us)) }},
+		{rule: "forbidden", story: func(w *wire, _ *Case) {
+			w.address(0, uefi, file(loader))
+			w.read(1, 2000, loader)
+			w.refused(1.1, 13, 69)
+		}, but: func(w *wire, _ *Case) {
+			w.address(0, uefi, file(loader))
+			w.read(1, 2000, loader)
+			w.refused(1.1, 3, 69)
+		}, isInstead: true},
+	}
+}
+
+func identityTales() []tale {
+	uuid := func(last byte) opt { return raw(97, append(make([]byte, 16), last)...) }
+	return []tale{
 		{rule: "two-ports", story: both(wasAsked(2, 4, uefi), func(_ *wire, c *Case) {
 			c.OtherPorts = []Port{{MAC: "52:54:00:01:02:04", LastAt: at(2)}}
 		}), but: func(_ *wire, c *Case) { c.OtherPorts[0].LastAt = at(-600) }, rank: 2},
@@ -335,5 +375,14 @@ func offerTales() []tale {
 			w.offer(.1, us, file(loader))
 			c.Issues = []inventory.Issue{{Type: inventory.IssueIdentityConflict, Cause: "r1-u01 and r1-u02 share a UUID", Hint: "look"}}
 		}), but: func(_ *wire, c *Case) { c.Issues = nil }},
+		{
+			rule: "same-mac", story: func(w *wire, _ *Case) { w.discover(0, uefi, uuid(1)); w.discover(2, uefi, uuid(2)) },
+			but: func(w *wire, _ *Case) { w.discover(0, uefi, uuid(1)); w.discover(2, uefi, uuid(1)) }, isInstead: true,
+		},
+		{rule: "same-xid", story: func(w *wire, c *Case) {
+			wasAsked(2, 4, uefi)(w, c)
+			w.offer(.1, us, file(loader))
+			noted(.1, c, lease.Reason(trace.SameXid+"52:54:00:01:02:04"))
+		}, but: func(_ *wire, c *Case) { c.Notes[0].At = at(-600) }, rank: 2},
 	}
 }

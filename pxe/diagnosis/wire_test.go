@@ -165,9 +165,12 @@ func (w *wire) tell4011(when float64, opts ...opt) {
 	w.add(when, false, 17, us, machine, udp(4011, 4011, w.message(dhcpv4.MessageTypeAck, true, []opt{to(us), without()}, opts)))
 }
 
-func (w *wire) unreachable(when float64, port uint16) {
+func (w *wire) unreachable(when float64, port uint16) { w.refused(when, 3, port) }
+
+// refused is an ICMP error with a code, about a packet to a port of ours.
+func (w *wire) refused(when float64, code byte, port uint16) {
 	b := make([]byte, 8+20+8)
-	b[0], b[1], b[8], b[17] = 3, 3, 0x45, 17
+	b[0], b[1], b[8], b[17] = 3, code, 0x45, 17
 	copy(b[20:], machine.AsSlice())
 	copy(b[24:], us.AsSlice())
 	binary.BigEndian.PutUint16(b[28:], 4011)

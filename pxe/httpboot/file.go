@@ -50,18 +50,17 @@ func (s *Server) sendArtefact(x *exchange) int {
 	if x.r.Method == http.MethodHead {
 		return s.sendFile(x, f, a.SizeBytes, a.Digest, typeOf(x.name))
 	}
-	line, boot := s.line(x.local), string(x.session)
+	boot := string(x.session)
 	if boot == "" {
 		boot = x.source.String()
 	}
-	wait, place := line.enter(boot, a.SizeBytes)
+	leave, wait, place := s.cfg.Admission.Enter(x.local, boot, a.SizeBytes)
 	if wait > 0 {
 		s.cfg.Log.Debug("download waits", "addr", x.source.String(), "boot", x.session, "place", place, "seconds", wait.Seconds())
 		return x.later(wait, fmt.Sprintf("too many machines load images now; this one is number %d in line", place),
 			fmt.Sprintf("ask again in %d s", int(wait/time.Second)))
 	}
-	start := s.cfg.Now()
-	defer func() { line.leave(boot, s.cfg.Now().Sub(start)) }()
+	defer leave()
 	return s.sendFile(x, f, a.SizeBytes, a.Digest, typeOf(x.name))
 }
 

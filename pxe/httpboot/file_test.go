@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"slipway.dev/slipway/pxe/admission"
 )
 
 func TestAnArtefactCanBeFetchedInParts(t *testing.T) {
@@ -128,12 +130,12 @@ func TestAMachineThatTakesNothingIsNotAReset(t *testing.T) {
 
 func TestMoreDownloadsThanTheLinkCarriesWait(t *testing.T) {
 	d := start(t, func(c *Config) {
-		c.Admission = func(local netip.Addr) Admission {
+		c.Admission = admission.New(func(local netip.Addr) admission.Rules {
 			if local != netip.MustParseAddr("127.0.0.1") {
 				t.Errorf("asked for the rules of %s", local)
 			}
-			return Admission{Downloads: 1}
-		}
+			return admission.Rules{Downloads: 1}
+		}, time.Now)
 	}).serve()
 	data := fileOf(32 << 20)
 	digest := d.files.add(t, data)
@@ -161,13 +163,13 @@ func TestMoreDownloadsThanTheLinkCarriesWait(t *testing.T) {
 	d.boots.wait(t)
 	conn.Close()
 	d.boots.wait(t)
-	for _, active := d.lineLengths(); active > 0; _, active = d.lineLengths() {
+	for _, active := d.cfg.Admission.Lengths(); active > 0; _, active = d.cfg.Admission.Lengths() {
 		time.Sleep(time.Millisecond)
 	}
 	if got := d.get("/boot/" + other + "/artefact/" + digest.Hex() + "/linux"); got.StatusCode != 200 || !bytes.Equal(got.body, data) {
 		t.Errorf("when its turn has come: %d", got.StatusCode)
 	}
-	if q, _ := d.lineLengths(); q != 0 {
+	if q, _ := d.cfg.Admission.Lengths(); q != 0 {
 		t.Errorf("%d still wait", q)
 	}
 }

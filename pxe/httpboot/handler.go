@@ -73,7 +73,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.Metrics.Requests.WithLabelValues(x.place.label(), strconv.Itoa(status)).Inc()
 		s.Metrics.Seconds.WithLabelValues(x.place.label()).Observe(s.cfg.Now().Sub(start).Seconds())
-		s.cfg.Log.Debug("boot request", "addr", x.source.String(), "boot", x.session, "op", r.Method, "path", inventory.Clean(r.URL.Path, 200), "status", status)
+		if s.cfg.Log.Enabled(r.Context(), slog.LevelDebug) {
+			s.cfg.Log.Debug("boot request", "addr", x.source.String(), "boot", x.session, "op", r.Method, "path", inventory.Clean(r.URL.Path, 200), "status", status)
+		}
 	}()
 	status = s.serve(x)
 }
@@ -152,10 +154,10 @@ func (s *Server) sendScript(x *exchange) int {
 	return http.StatusOK
 }
 
-// takeReport hands on what a machine tells about its boot: step and detail in the query, a log in the body.
+// takeReport hands on what a machine tells about its boot: step, part and detail in the query, a log in the body.
 func (s *Server) takeReport(x *exchange) int {
 	q := x.r.URL.Query()
-	rep := pxe.Report{Step: pxe.ReportStep(inventory.Clean(q.Get("step"), 40)), Detail: inventory.Clean(q.Get("detail"), 500)}
+	rep := pxe.Report{Step: pxe.ReportStep(inventory.Clean(q.Get("step"), 40)), Part: inventory.Clean(q.Get("part"), 40), Detail: inventory.Clean(q.Get("detail"), 500)}
 	if x.r.Method == http.MethodPost {
 		body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, maxReport))
 		var tooLarge *http.MaxBytesError

@@ -16,7 +16,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/admission"
 )
 
 // Boots knows what machines boot, and takes note of what they were sent and say. Its errors are *inventory.Error when
@@ -66,7 +66,7 @@ type Config struct {
 	Agents    Agents
 	Loaders   Loaders
 	Artefacts Artefacts
-	Admission func(local netip.Addr) Admission // rules for the link behind one of our addresses; nil: the defaults
+	Admission *admission.Lines // of downloads of artefacts; nil: lines of its own with the usual rules
 
 	Conns     int // connections at the same time; 0 means 8192
 	PerSource int // of one address; 0 means 128
@@ -84,9 +84,6 @@ type Server struct {
 	conns     *conns
 	progress  *progress
 	refusals  refusals
-
-	mu    sync.Mutex
-	lines map[netip.Addr]*line // by our address
 }
 
 const (
@@ -112,9 +109,9 @@ func New(cfg Config) *Server {
 		cfg.Serves = func(netip.Addr) bool { return true }
 	}
 	if cfg.Admission == nil {
-		cfg.Admission = func(netip.Addr) Admission { return Admission{} }
+		cfg.Admission = admission.New(nil, cfg.Now)
 	}
-	s := &Server{cfg: cfg, conns: newConns(cfg.Conns, cfg.PerSource), progress: newProgress(cfg.Now), lines: map[netip.Addr]*line{}}
+	s := &Server{cfg: cfg, conns: newConns(cfg.Conns, cfg.PerSource), progress: newProgress(cfg.Now)}
 	s.Metrics = newMetrics(s)
 	return s
 }
@@ -227,31 +224,5 @@ func (s *Server) sweep() {
 	for _, t := range s.progress.sweep() {
 		s.cfg.Boots.Transferred(t)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.lines {
-		l.sweep()
-	}
-}
-
-// line returns the queue in front of the link behind one of our addresses.
-func (s *Server) line(local netip.Addr) *line {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.lines[local]
-	if l == nil {
-		l = newLine(s.cfg.Admission(local), s.cfg.Now)
-		s.lines[local] = l
-	}
-	return l
-}
-
-func (s *Server) lineLengths() (queued, active int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.lines {
-		q, a := l.lengths()
-		queued, active = queued+q, active+a
-	}
-	return queued, active
+	s.cfg.Admission.Sweep()
 }

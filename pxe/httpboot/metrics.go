@@ -35,8 +35,8 @@ func newMetrics(s *Server) *Metrics {
 			Help: "Connections closed at once, by reason.",
 		}, []string{"reason"}),
 		Conns:  gauge("connections", "Open connections.", s.conns.len),
-		Queued: gauge("queued_boots", "Boots that wait until they may download.", func() int { n, _ := s.lineLengths(); return n }),
-		Active: gauge("running_downloads", "Downloads of artefacts that run.", func() int { _, n := s.lineLengths(); return n }),
+		Queued: gauge("queued_boots", "Boots that wait until they may download.", func() int { n, _ := s.cfg.Admission.Lengths(); return n }),
+		Active: gauge("running_downloads", "Downloads of artefacts that run.", func() int { _, n := s.cfg.Admission.Lengths(); return n }),
 	}
 }
 

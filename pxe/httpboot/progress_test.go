@@ -100,3 +100,11 @@ func TestFollowingFilesIsBounded(t *testing.T) {
 		t.Errorf("%d pieces are kept", len(f.have))
 	}
 }
+
+type clock struct{ t time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time { return c.t }
+
+func (c *clock) step(d time.Duration) { c.t = c.t.Add(d) }

@@ -55,7 +55,7 @@ func TestEveryURLOfABootIsUnderstood(t *testing.T) {
 		{"/boot/", route{}},
 		{"/boot/" + sid, route{}},
 		{"/Boot/ask", route{}},
-		{"/boot/pxelinux.0", route{}},
+		{"/boot/pxeboot.n12", route{}},
 		{"/boot/../boot/ask", route{}},
 		{"/boot/./ask", route{}},
 		{"/boot/%2e%2e/etc/passwd", route{}},

@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"testing"
@@ -65,4 +66,36 @@ func isWanted(p trace.Packet) bool {
 		return s.IsSYN || s.IsFIN || s.IsRST || s.Method != "" || s.Status != 0 || s.Alert != 0 || s.IsHello
 	}
 	return true
+}
+
+func dhcpFrame(src, dst int, mac [6]byte) []byte {
+	b := make([]byte, etherNet+20+8+240)
+	b[12], b[13], b[etherNet], b[etherNet+9] = 8, 0, 0x45, 17
+	binary.BigEndian.PutUint16(b[16:], uint16(len(b)-etherNet))
+	binary.BigEndian.PutUint16(b[etherNet+20:], uint16(src))
+	binary.BigEndian.PutUint16(b[etherNet+22:], uint16(dst))
+	copy(b[etherNet+20+8+28:], mac[:])
+	return b
+}
+
+func TestMachineOf(t *testing.T) {
+	mac := [6]byte{2, 0, 0, 0, 0, 1}
+	for _, ports := range [][2]int{{68, 67}, {67, 68}, {67, 67}} {
+		if got, ok := machineOf(dhcpFrame(ports[0], ports[1], mac)); !ok || got != mac {
+			t.Errorf("ports %v: %x, %v", ports, got, ok)
+		}
+	}
+	for name, frame := range map[string][]byte{"TFTP": dhcpFrame(2070, 69, mac), "port 4011": dhcpFrame(68, 4011, mac), "nothing": nil} {
+		if _, ok := machineOf(frame); ok {
+			t.Errorf("%s is taken for DHCP", name)
+		}
+	}
+	whole := dhcpFrame(68, 67, mac)
+	for n := range whole {
+		if _, ok := machineOf(whole[:n]); ok && n < etherNet+20+8+34 {
+			t.Errorf("a frame of %d bytes names its machine", n)
+		}
+	}
+	whole[etherNet] = 0x4f // options that the frame has no room for
+	machineOf(whole[:etherNet+20+8+34])
 }

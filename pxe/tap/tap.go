@@ -5,6 +5,7 @@ package tap
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/pxe/trace"
 )
@@ -23,6 +25,8 @@ type Config struct {
 	Interfaces []string
 	Ports      []int // TCP ports of the boot door
 	Record     func(trace.Frame)
+	// Knows reports whether a MAC is that of an accepted host: its frames go before those of strangers. Nil knows nobody.
+	Knows func(mac [6]byte) bool
 	// PerSecond bounds the frames that are looked at; 0 means 4000. Beyond it the kernel drops them before they cost
 	// anything: a record with gaps is worth more than a late answer.
 	PerSecond int
@@ -49,17 +53,23 @@ func (m *Metrics) Describe(c chan<- *prometheus.Desc) { m.Frames.Describe(c); m.
 func (m *Metrics) Collect(c chan<- prometheus.Metric) { m.Frames.Collect(c); m.Dropped.Collect(c) }
 
 const (
-	perSecond   = 4000
-	burst       = 256 // frames between two looks at the clock
-	bufferSize  = 2048
-	socketBytes = 2 << 20
-	retryEvery  = 2 * time.Second
+	perSecond = 4000
+	// What strangers say in DHCP is recorded up to a rate: a flood of invented machines is not worth its trace.
+	strangersPerSecond = 500
+	strangersBurst     = 4000
+	burst              = 256 // frames between two looks at the clock
+	bufferSize         = 2048
+	socketBytes        = 2 << 20
+	retryEvery         = 2 * time.Second
 )
 
 // New returns a Server; nothing is opened before Serve.
 func New(cfg Config) *Server {
 	if cfg.PerSecond == 0 {
 		cfg.PerSecond = perSecond
+	}
+	if cfg.Knows == nil {
+		cfg.Knows = func([6]byte) bool { return false }
 	}
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "slipway_tap_" + name, Help: help})
@@ -114,14 +124,19 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBytes) })
 	}
 	buf := make([]byte, bufferSize)
+	strangers := rate.NewLimiter(strangersPerSecond, strangersBurst)
 	for from, n := s.cfg.Now(), 0; ; n++ {
 		size, _, err := conn.ReadFrom(buf)
 		if err != nil {
 			return err
 		}
 		at := s.cfg.Now()
-		s.Metrics.Frames.Inc()
-		s.cfg.Record(trace.Frame{At: at, Bytes: buf[:size], Len: size})
+		if mac, ok := machineOf(buf[:size]); ok && !s.cfg.Knows(mac) && !strangers.AllowN(at, 1) {
+			s.Metrics.Dropped.Inc()
+		} else {
+			s.Metrics.Frames.Inc()
+			s.cfg.Record(trace.Frame{At: at, Bytes: buf[:size], Len: size})
+		}
 		if n < burst {
 			continue
 		}
@@ -136,4 +151,22 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		}
 		from, n = s.cfg.Now(), 0
 	}
+}
+
+// machineOf returns the machine that a DHCP message over IPv4 is from or for; ok is false for any other frame.
+func machineOf(frame []byte) (mac [6]byte, ok bool) {
+	const udp, chaddr = 17, 28
+	if len(frame) < etherNet+20 || binary.BigEndian.Uint16(frame[12:]) != unix.ETH_P_IP || frame[etherNet+9] != udp {
+		return mac, false
+	}
+	at := etherNet + int(frame[etherNet]&15)*4
+	if len(frame) < at+8+chaddr+6 {
+		return mac, false
+	}
+	b := frame[at:]
+	src, dst := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
+	if dst != 67 && dst != 68 || src != 67 && src != 68 {
+		return mac, false
+	}
+	return [6]byte(b[8+chaddr:]), true
 }

@@ -3,14 +3,18 @@ package tftp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
 	"net/url"
 	"os"
+	"sync"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/admission"
 )
 
 // Scripts knows what machines boot whose loader speaks TFTP only. Its errors are *inventory.Error when the machine's
@@ -34,7 +38,19 @@ type Artefacts interface {
 type ForLoaders struct {
 	Scripts   Scripts
 	Artefacts Artefacts
+	Admission *admission.Lines // of files of images
 	Log       *slog.Logger
+}
+
+// later is the error of a file that may not be loaded yet. The machine is not answered, since firmware takes an ERROR
+// for final; it asks again by itself and keeps its place.
+type later struct {
+	wait  time.Duration
+	place int
+}
+
+func (l *later) Error() string {
+	return fmt.Sprintf("too many machines load images now; this one is number %d in line, for about %s", l.place, l.wait)
 }
 
 // Open implements Files.
@@ -53,11 +69,13 @@ func (f *ForLoaders) Open(ctx context.Context, source netip.Addr, base, name str
 		c := pxe.Client{MAC: ask.MAC, ArchCode: -1}
 		return f.script(ctx, c, nil, pxe.StagePXELinux, source, base)
 	case pxe.FileArtefact:
-		return f.artefact(ctx, ask.Session, source, ask.Digest, ask.Name)
+		file, err := f.artefact(ctx, ask.Session, source, ask.Digest, ask.Name)
+		return f.admit(file, err, ask.Session, base)
 	case pxe.FileArchive:
 		return f.archive(ctx, ask.Session, source, base)
 	case pxe.FileInitrds:
-		return f.initrds(ctx, ask.Session, source, base)
+		file, err := f.initrds(ctx, ask.Session, source, base)
+		return f.admit(file, err, ask.Session, base)
 	}
 	return f.report(ctx, ask, source)
 }
@@ -106,6 +124,29 @@ type stored struct {
 
 // Size implements File.
 func (s stored) Size() int64 { return s.size }
+
+// admit lets a boot load a file of its image when the link has room; it leaves when the file is closed.
+func (f *ForLoaders) admit(file File, err error, s inventory.SessionID, base string) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	leave, wait, place := f.Admission.Enter(serverOf(base), string(s), file.Size())
+	if wait > 0 {
+		return nil, errors.Join(&later{wait, place}, file.Close())
+	}
+	return &admitted{file, sync.OnceFunc(leave)}, nil
+}
+
+type admitted struct {
+	File
+	leave func()
+}
+
+// Close implements File.
+func (a *admitted) Close() error {
+	a.leave()
+	return a.File.Close()
+}
 
 func (f *ForLoaders) archive(ctx context.Context, s inventory.SessionID, source netip.Addr, base string) (File, error) {
 	doc, err := f.Scripts.Document(ctx, pxe.ConfigRequest{Session: s, Source: source, Base: base, Name: pxe.ConfigArchive, Agent: "TFTP"})

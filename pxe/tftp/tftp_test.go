@@ -193,7 +193,7 @@ func TestEachMachineGetsItsOwnAutoexec(t *testing.T) {
 func TestARefusalSaysWhyWithoutPaths(t *testing.T) {
 	s, addr, b := start(t, nil)
 	for name, want := range map[string]string{
-		"pxelinux.0": "no such boot file", "../../etc/passwd": "no such boot file", "/etc/passwd": "no such boot file",
+		"pxeboot.n12": "no such boot file", "../../etc/passwd": "no such boot file", "/etc/passwd": "no such boot file",
 		"shimx64.efi": "shimx64.efi is not installed",
 	} {
 		_, err := fetch(addr, name, nil)

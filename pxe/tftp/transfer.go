@@ -192,17 +192,40 @@ func (s *Server) end(o outcome, t pxe.Transfer) {
 	s.cfg.Boots.Transferred(t)
 }
 
-// refuse ends a transfer that has no content: the machine is told why.
+// refuse ends a transfer that has no content: the machine is told why, unless it only has to wait.
 func (s *Server) refuse(g *gate, t *transfer, err error) {
 	s.running.remove(t)
-	code, text := uint16(codeUndefined), errOurs.Error()
-	var e *inventory.Error
-	if errors.As(err, &e) && e.Kind == inventory.NotFound {
-		code, text = codeNotFound, noSuchFile
-	} else {
+	if wait := (*later)(nil); errors.As(err, &wait) {
+		s.count(queued)
+		s.cfg.Log.Debug("download waits", "addr", t.client.Addr().String(), "place", wait.place, "seconds", wait.wait.Seconds())
+		return
+	}
+	if s.refused.Allow() { // some ask many times a second
 		s.cfg.Log.Warn("no file for a machine", "addr", t.client.Addr().String(), "file", t.request.name, "err", err)
 	}
 	s.count(unavailable)
-	g.answer(errorPacket(code, text), t)
+	g.answer(errorPacket(refusalOf(err)), t)
 	s.cfg.Boots.Transferred(pxe.Transfer{Source: t.client.Addr(), Proto: proto, Name: t.request.name, Err: err})
+}
+
+// maxErrorText bounds what an ERROR packet says: many consoles have lines of 80, and none shows pages.
+const maxErrorText = 240
+
+// refusalOf is the code of an error and what the machine's console shows of it: its words where they are for people.
+func refusalOf(err error) (code uint16, text string) {
+	var e *inventory.Error
+	if !errors.As(err, &e) || e.Kind == inventory.Internal {
+		return codeUndefined, errOurs.Error()
+	}
+	text = e.Msg
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	switch e.Kind {
+	case inventory.NotFound:
+		code = codeNotFound
+	case inventory.Forbidden, inventory.Unauthorized:
+		code = codeForbidden
+	}
+	return code, inventory.Clean(text, maxErrorText)
 }

@@ -17,6 +17,7 @@ type Message struct {
 	Xid     uint32
 	Secs    uint16
 	Relay   netip.Addr // giaddr; invalid when there is none
+	Link    netip.Addr // the network that a relay asks an address of (82.5, RFC 3527); invalid when it names none
 	Yours   netip.Addr // yiaddr; invalid when 0
 	Next    netip.Addr // siaddr, else option 66 if that is an address; invalid when neither is there
 	Server  netip.Addr // option 54
@@ -41,6 +42,7 @@ const (
 	optDNS, optOverload, optType, optServer, optMaxSize = 6, 52, 53, 54, 57
 	optClass, optClientID, optNext, optFile             = 60, 61, 66, 67
 	optVendor, optUser, optArch, optUUID, optIPXE       = 43, 77, 93, 97, 175
+	optRelay                                            = 82
 )
 
 // parseMessage reads a DHCP message; nil when it is none.
@@ -86,6 +88,9 @@ func (m *Message) take(o map[byte][]byte) {
 	_, m.HasMenu = suboption(o[optVendor], 9)
 	if v, ok := suboption(o[optIPXE], 176); ok {
 		m.HasNoProxy = len(v) == 1 && v[0] != 0
+	}
+	if v, ok := suboption(o[optRelay], 5); ok {
+		m.Link = address(v)
 	}
 	m.HasDNS = len(o[optDNS]) >= 4
 	if v := o[optMaxSize]; len(v) == 2 {
@@ -160,34 +165,80 @@ func text(b []byte) string {
 	return inventory.Clean(s, 255)
 }
 
-// MessageSix is a DHCPv6 message.
+// MessageSix is a DHCPv6 message, without the envelopes of relays.
 type MessageSix struct {
 	Type   uint8
-	IsBoot bool // it asks for a boot file: it says its architecture (RFC 5970 section 3.3)
-	HasURL bool // it names a boot file
+	IsBoot bool   // it asks for a boot file: it says its architecture (RFC 5970 section 3.3)
+	URL    string // of the boot file that it names, "" for none
+	// Relay is the address that the nearest relay has on the machine's network; invalid when there is no relay.
+	Relay netip.Addr
+	// MAC is the machine's as the nearest relay saw it; "" when there is none, or it does not tell.
+	MAC inventory.MAC
 }
+
+// The options of DHCPv6 that are read.
+const (
+	sixRelayMsg, sixURL, sixArch, sixLinkLayer = 9, 59, 61, 79
+	sixHeader, sixRelayHeader                  = 4, 34
+	relayForward, relayReply                   = 12, 13
+	hopsAtMost                                 = 9
+)
 
 // FromServer reports whether a server sent it.
 func (m *MessageSix) FromServer() bool {
-	return m.Type == 2 || m.Type == 7 || m.Type == 10 || m.Type == 13
+	return m.Type == 2 || m.Type == 7 || m.Type == 10 || m.Type == relayReply
 }
 
 func parseSix(b []byte) *MessageSix {
-	if len(b) < 4 || sixNames[b[0]] == "" {
+	if len(b) < sixHeader || sixNames[b[0]] == "" {
 		return nil
 	}
 	m := &MessageSix{Type: b[0]}
-	if b[0] == 12 || b[0] == 13 {
+	for n := 0; n < hopsAtMost && len(b) >= sixRelayHeader && (b[0] == relayForward || b[0] == relayReply); n++ {
+		o := optionsSix(b[sixRelayHeader:])
+		m.Relay = netip.AddrFrom16([16]byte(b[2:18]))
+		m.MAC = pxe.MAC6(pxe.Packet6{Peer: netip.AddrFrom16([16]byte(b[18:34])), Link79: o[sixLinkLayer]})
+		inner := o[sixRelayMsg]
+		if len(inner) < sixHeader || sixNames[inner[0]] == "" {
+			return m
+		}
+		m.Type, b = inner[0], inner
+	}
+	if b[0] == relayForward || b[0] == relayReply {
 		return m
 	}
-	for b = b[4:]; len(b) >= 4; {
+	o := optionsSix(b[sixHeader:])
+	_, m.IsBoot = o[sixArch]
+	m.URL = inventory.Clean(string(o[sixURL]), 255)
+	return m
+}
+
+// optionsSix reads options by code; of several the first. It stops at the first that does not fit.
+func optionsSix(b []byte) map[uint16][]byte {
+	o := map[uint16][]byte{}
+	for len(b) >= 4 {
 		code, n := binary.BigEndian.Uint16(b), int(binary.BigEndian.Uint16(b[2:]))
-		m.IsBoot = m.IsBoot || code == 61
-		m.HasURL = m.HasURL || code == 59
 		if len(b) < 4+n {
+			if _, ok := o[code]; !ok {
+				o[code] = nil // it is there, and the rest of the frame was not kept
+			}
 			break
+		}
+		if _, ok := o[code]; !ok {
+			o[code] = b[4 : 4+n]
 		}
 		b = b[4+n:]
 	}
-	return m
+	return o
+}
+
+func (m *MessageSix) line(p Packet) string {
+	line := "DHCPv6 " + sixNames[m.Type] + " from " + p.Src.Addr().String()
+	if m.URL != "" {
+		line += ", boot file " + m.URL
+	}
+	if m.Relay.IsValid() {
+		line += ", through relay " + m.Relay.String()
+	}
+	return line
 }

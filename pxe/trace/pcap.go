@@ -25,13 +25,19 @@ func AppendPCAP(b []byte, frames []Frame) []byte {
 	b = le.AppendUint32(b, pcapSnap)
 	b = le.AppendUint32(b, pcapEthernet)
 	for _, f := range frames {
-		b = le.AppendUint32(b, uint32(f.At.Unix()))
-		b = le.AppendUint32(b, uint32(f.At.Nanosecond()/1000))
-		b = le.AppendUint32(b, uint32(len(f.Bytes)))
-		b = le.AppendUint32(b, uint32(max(f.Len, len(f.Bytes))))
-		b = append(b, f.Bytes...)
+		b = AppendFrame(b, f)
 	}
 	return b
+}
+
+// AppendFrame appends a frame to a capture file.
+func AppendFrame(b []byte, f Frame) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint32(b, uint32(f.At.Unix()))
+	b = le.AppendUint32(b, uint32(f.At.Nanosecond()/1000))
+	b = le.AppendUint32(b, uint32(len(f.Bytes)))
+	b = le.AppendUint32(b, uint32(max(f.Len, len(f.Bytes))))
+	return append(b, f.Bytes...)
 }
 
 var errNoPCAP = errors.New("no capture file of Ethernet frames with times in microseconds")

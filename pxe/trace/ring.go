@@ -17,10 +17,23 @@ type Ring struct {
 	mu        sync.Mutex
 	knows     func(inventory.MAC) bool
 	isOurs    func(netip.Addr) bool
+	keep      func(f Frame, isKnown bool)
 	known     shelf
 	strangers shelf
 	byAddr    map[netip.Addr]inventory.MAC
+	byXid     map[uint32]asker
 }
+
+// asker is who used a transaction id last.
+type asker struct {
+	mac inventory.MAC
+	at  time.Time
+}
+
+const (
+	xidFor  = 30 * time.Second // how long a transaction id counts as in use
+	maxXids = 4096
+)
 
 // Config is everything a Ring needs.
 type Config struct {
@@ -29,6 +42,9 @@ type Config struct {
 	IsOurs func(netip.Addr) bool
 	// MaxBytes bounds the memory for known machines; 0 means 24 MiB. Strangers have a third of it beside.
 	MaxBytes int
+	// Keep is given each frame that is kept, to be kept elsewhere as well; it must not block, nor change the bytes. nil:
+	// nowhere. isKnown says that it is a known machine's.
+	Keep func(f Frame, isKnown bool)
 	// PerMachine bounds the frames of one machine; 0 means 400. The first of a boot are kept as long as the last.
 	PerMachine int
 }
@@ -70,8 +86,8 @@ func NewRing(cfg Config) *Ring {
 		cfg.Knows = func(inventory.MAC) bool { return false }
 	}
 	return &Ring{
-		knows: cfg.Knows, isOurs: cfg.IsOurs, known: newShelf(cfg.MaxBytes, cfg.PerMachine), strangers: newShelf(cfg.MaxBytes/3, cfg.PerMachine),
-		byAddr: map[netip.Addr]inventory.MAC{},
+		knows: cfg.Knows, isOurs: cfg.IsOurs, keep: cfg.Keep, known: newShelf(cfg.MaxBytes, cfg.PerMachine), strangers: newShelf(cfg.MaxBytes/3, cfg.PerMachine),
+		byAddr: map[netip.Addr]inventory.MAC{}, byXid: map[uint32]asker{},
 	}
 }
 
@@ -82,6 +98,13 @@ func newShelf(limit, per int) shelf {
 // Add keeps a frame with the machine that it is about; a frame about none is dropped. It keeps none of the bytes, and may
 // change them.
 func (r *Ring) Add(f Frame) {
+	r.add(f, r.keep)
+}
+
+// Restore is Add for a frame that was kept elsewhere.
+func (r *Ring) Restore(f Frame) { r.add(f, nil) }
+
+func (r *Ring) add(f Frame, keep func(Frame, bool)) {
 	p := Decode(f)
 	if p.Kind == Unknown {
 		return
@@ -92,8 +115,13 @@ func (r *Ring) Add(f Frame) {
 	if !ok {
 		return
 	}
+	r.share(&p)
 	f.Bytes = slices.Clone(scrub(f, &p).Bytes)
-	if !r.knows(mac) {
+	isKnown := r.knows(mac)
+	if keep != nil {
+		keep(f, isKnown)
+	}
+	if !isKnown {
 		r.strangers.add(mac, f)
 		return
 	}
@@ -107,6 +135,26 @@ func (r *Ring) Add(f Frame) {
 	r.known.add(mac, f)
 }
 
+// share takes note of two machines that ask with the same transaction id at the same time.
+func (r *Ring) share(p *Packet) {
+	if p.Kind != DHCPv4 || p.DHCP.IsReply {
+		return
+	}
+	m := p.DHCP
+	was, ok := r.byXid[m.Xid]
+	if ok && was.mac != m.MAC && p.At.Sub(was.at) < xidFor {
+		reason := SameXid + string(was.mac)
+		if notes := r.notes(m.MAC); !slices.ContainsFunc(notes, func(n Note) bool { return n.Reason == reason && p.At.Sub(n.At) < xidFor }) {
+			r.tell(m.MAC, Note{At: p.At, Reason: reason})
+			r.tell(was.mac, Note{At: p.At, Reason: SameXid + string(m.MAC)})
+		}
+	}
+	if len(r.byXid) >= maxXids {
+		clear(r.byXid)
+	}
+	r.byXid[m.Xid] = asker{m.MAC, p.At}
+}
+
 // whose finds the machine that a packet is about, and learns addresses from DHCP.
 func (r *Ring) whose(p *Packet) (inventory.MAC, bool) {
 	switch {
@@ -118,6 +166,10 @@ func (r *Ring) whose(p *Packet) (inventory.MAC, bool) {
 			r.byAddr[m.Yours] = m.MAC
 		}
 		return p.DHCP.MAC, true
+	case p.Kind == DHCPv6 && p.Six.Relay.IsValid(): // the frame's MACs are the relay's and ours
+		return p.Six.MAC, p.Six.MAC != ""
+	case p.Kind == DHCPv6 && p.Six.FromServer():
+		return p.To, !isGroup(p.To)
 	case p.Kind == ICMP:
 		for _, a := range []netip.Addr{p.ICMP.Src.Addr(), p.ICMP.Dst.Addr()} {
 			if mac, ok := r.byAddr[a]; ok {
@@ -233,10 +285,17 @@ type Note struct {
 // notesKept is how many notes of one machine are kept.
 const notesKept = 16
 
+// SameXid begins the reason of a note that another machine, whose MAC follows, asks with the same transaction id.
+const SameXid = "the same transaction id as "
+
 // Tell keeps a note with its machine.
 func (r *Ring) Tell(mac inventory.MAC, n Note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.tell(mac, n)
+}
+
+func (r *Ring) tell(mac inventory.MAC, n Note) {
 	s := &r.strangers
 	if r.knows(mac) {
 		s = &r.known
@@ -255,6 +314,10 @@ func (r *Ring) Tell(mac inventory.MAC, n Note) {
 func (r *Ring) Notes(mac inventory.MAC) []Note {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.notes(mac)
+}
+
+func (r *Ring) notes(mac inventory.MAC) []Note {
 	for _, s := range []*shelf{&r.known, &r.strangers} {
 		if e := s.tracks[mac]; e != nil {
 			return slices.Clone(e.Value.(*track).notes)

@@ -40,7 +40,7 @@ func parseTFTP(b []byte, isFirst bool) *TFTPPacket {
 		if len(f) < 2 {
 			return nil
 		}
-		t.Name, t.Options = inventory.Clean(f[0], 255), options(f[2:])
+		t.Name, t.Options = inventory.Clean(strings.ToValidUTF8(f[0], "\uFFFD"), 255), options(f[2:])
 	case isFirst:
 		return nil
 	case t.Op == OAck:

@@ -221,7 +221,7 @@ func (p Packet) String() string {
 	case DHCPv4:
 		return p.DHCP.line(p)
 	case DHCPv6:
-		return fmt.Sprintf("DHCPv6 %s from %s", sixNames[p.Six.Type], p.Src.Addr())
+		return p.Six.line(p)
 	case TFTP:
 		return p.TFTP.line(p)
 	case TCP:

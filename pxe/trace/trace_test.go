@@ -182,3 +182,62 @@ func FuzzParsePCAP(f *testing.F) {
 		_ = AppendPCAP(nil, frames)
 	})
 }
+
+// What is kept on disk is what is kept in memory: cut and blackened, and not once more when it comes back.
+func TestWhatIsKeptElsewhereComesBack(t *testing.T) {
+	var kept []Frame
+	isKnown := func(inventory.MAC) bool { return true }
+	r := NewRing(Config{Knows: isKnown, Keep: func(f Frame, known bool) {
+		if !known {
+			t.Error("a known machine's frame is kept as a stranger's")
+		}
+		kept = append(kept, f)
+	}})
+	b, err := os.ReadFile(filepath.Join("..", "testdata", "captures", "ipxe-rom-ra.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, err := ParsePCAP(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range frames {
+		r.Add(f)
+	}
+	const mac = "52:54:00:aa:00:01"
+	n := len(kept)
+	again := NewRing(Config{Knows: isKnown, Keep: func(f Frame, _ bool) { kept = append(kept, f) }})
+	for _, f := range kept[:n:n] {
+		again.Restore(f)
+	}
+	if want := len(r.Frames(mac)); want == 0 || len(again.Frames(mac)) != want || len(kept) != n {
+		t.Errorf("%d of %d frames came back; %d are kept, and were %d", len(again.Frames(mac)), want, len(kept), n)
+	}
+}
+
+func TestTwoMachinesWithOneTransactionID(t *testing.T) {
+	r := NewRing(Config{})
+	b, err := os.ReadFile(filepath.Join("..", "testdata", "captures", "ovmf-pxe-no-answer.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, err := ParsePCAP(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, twin := []byte{0x52, 0x54, 0, 0xaa, 0, 1}, []byte{0x52, 0x54, 0, 0xaa, 0, 2}
+	for _, f := range frames {
+		r.Add(f)
+	}
+	if notes := r.Notes("52:54:00:aa:00:01"); len(notes) != 0 {
+		t.Fatalf("alone: %+v", notes)
+	}
+	for _, f := range frames {
+		r.Add(Frame{At: f.At.Add(time.Second), Bytes: bytes.ReplaceAll(f.Bytes, own, twin), Len: f.Len})
+	}
+	for mac, other := range map[inventory.MAC]string{"52:54:00:aa:00:01": "52:54:00:aa:00:02", "52:54:00:aa:00:02": "52:54:00:aa:00:01"} {
+		if notes := r.Notes(mac); len(notes) == 0 || notes[0].Reason != SameXid+other {
+			t.Errorf("%s: %+v", mac, notes)
+		}
+	}
+}

@@ -22,7 +22,7 @@ const module = "slipway.dev/slipway"
 // floors says where each package lives; imports go down only. The longest matching prefix counts.
 var floors = map[string]int{
 	"inventory": 0, "migrations": 0, "agent/wire": 0,
-	"pxe": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "inventory/transfer": 1, "secret": 1,
+	"pxe": 1, "pxe/admission": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "inventory/transfer": 1, "secret": 1,
 	"machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/kubeadm/kubelet": 1, "autoinstall/installer": 1,
 	"ignition": 1, "cloudinit": 1, "autoinstall": 1, "kickstart": 1, "preseed": 1, "render": 1,
@@ -35,9 +35,9 @@ var floors = map[string]int{
 	"machine": 1, "machine/v1alpha1": 0, "machine/infra/v1alpha1": 0, "machine/manifests": 1,
 	"machine/node": 4, "machine/capi": 4,
 	"machine/wake": 3, "machine/want": 3, "machine/tell": 3, "machine/metal": 4,
-	"machine/kubeconfig": 3, "machine/attach": 4, "machine/local": 4,
+	"machine/kubeconfig": 3, "machine/turn": 3, "machine/solo": 4, "machine/attach": 4, "machine/local": 4,
 	"machine/join": 4, "machine/remote": 4, "machine/apply": 4, "machine/convert": 4, "machine/plugin": 4, "machine/incluster": 4,
-	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/tftp": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4, "ui": 4,
+	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4, "ui": 4,
 	"cmd/slipway":       5,
 	"cmd/slipway-agent": 5,
 	"test":              6, "inventory/storetest": 6, "bmc/bmctest": 6, "bmc/redfish/redfishtest": 6, "bmc/ipmi/ipmitest": 6, "agent/disk/disktest": 6, "machine/remote/remotetest": 6,
@@ -84,6 +84,7 @@ var sameFloor = map[string]string{
 	"machine/metal -> machine/node":                           "nodes of machines that join a target",
 	"machine/capi -> machine/node":                            "taints the node of a host that is off",
 	"machine/node -> machine/join":                            "says what a failed call to a cluster means",
+	"machine/solo -> machine/node":                            "asks how a control plane is",
 	"machine/incluster -> machine/attach":                     "the same manager, started inside the cluster",
 	"machine/remote -> web/client":                            "the appliance is reached through its API",
 	"bmc/scan -> bmc/ipmi":                                    "a scan asks as the driver does",
@@ -129,7 +130,7 @@ var owners = map[string][]string{
 	"golang.org/x/sync":                      {"cmd/slipway", "machine/attach", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
 	"golang.org/x/sys":                       {"cmd/slipway", "cmd/slipway-agent", "agent", "bmc/ipmi", "bmc/scan", "bmc/wol", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "images"},
 	"golang.org/x/term":                      {"cmd/slipway"},
-	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tftp", "pxe/httpboot", "web"},
+	"golang.org/x/time":                      {"provision", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
 }
 
 type file struct {

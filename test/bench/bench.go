@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -57,15 +58,22 @@ func All() []Benchmark {
 	tftp := []string{"ip", "taskset", "nice", "in.tftpd"}
 	config := []string{"ip", "taskset", "nice", "nginx"}
 	stream := []string{"bash", "curl", "dd", "qemu-img", "zstd"}
-	return append([]Benchmark{
+	return slices.Concat([]Benchmark{
 		{Name: "dhcp-kea", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpBenchmark("dhcp-kea", keaServer, 1000, 16000, 500)},
 		{Name: "dhcp-dnsmasq", Programs: append(dhcp, "dnsmasq"), Run: dhcpBenchmark("dhcp-dnsmasq", dnsmasqServer, 100, 900, 50)},
+		{Name: "dhcp-kea-cpu", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpCPU},
+		{Name: "dhcp-latency-offer", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpLatency("dhcp-latency-offer", 2, func(l latencies) float64 { return l.offer })},
+		{Name: "dhcp-latency-ack", Programs: append(dhcp, "kea-dhcp4"), Run: dhcpLatency("dhcp-latency-ack", 5, func(l latencies) float64 { return l.ack })},
+		{Name: "dhcp-10000", Programs: append(dhcp, "kea-dhcp4"), Run: avalanche},
+		{Name: "dhcp-overload", Programs: dhcp, Run: dhcpOverload(
+			Figure{Name: "dhcp-overload", Unit: "of-peak", Peer: 0.8, PeerName: "promised"}, func(o overloaded) float64 { return o.part })},
+		{Name: "dhcp-overload-memory", Programs: dhcp, Run: dhcpOverload(
+			Figure{Name: "dhcp-overload-memory", Unit: "MB", Peer: 64 * 1.048576, PeerName: "promised", IsCost: true}, func(o overloaded) float64 { return o.memory })},
 		{Name: "tftp-tftpd-hpa", Programs: tftp, Run: tftpBenchmark("tftp-tftpd-hpa")},
 		{Name: "tftp-window-4", Programs: tftp, Run: tftpBenchmark("tftp-window-4")},
 		{Name: "tftp-window-16", Programs: tftp, Run: tftpBenchmark("tftp-window-16")},
 		{Name: "tftp-1000", Programs: tftp, Run: tftpBenchmark("tftp-1000")},
 		{Name: "tftp-loss", Programs: tftp, Run: tftpBenchmark("tftp-loss")},
-		{Name: "boot-ovmf", Programs: []string{"ip", "dnsmasq", "qemu-system-x86_64"}, Run: bootOVMF},
 		{Name: "render-butane", Run: renderButane},
 		{Name: "render-flat", Run: renderFlat},
 		{Name: "config-nginx", Programs: config, Run: configBenchmark("config-nginx", func(d *delivery) (ours, peer float64) { return d.plain, d.nginxPlain })},
@@ -86,7 +94,7 @@ func All() []Benchmark {
 		{Name: "stream-qemu", Programs: stream, Run: streamBenchmark("stream-qemu", agentRaw, qemuImg, "qemu-img-local-file")},
 		{Name: "stream-wire", Programs: stream, Run: streamBenchmark("stream-wire", agentWire, wireAlone, "wire-2.5Gb/s")},
 		{Name: "stream-path", Programs: stream, Run: streamBenchmark("stream-path", agentRaw, pathAlone, "slower-of-loopback-and-disk")},
-	}, uiBenchmarks()...)
+	}, bootBenchmarks(), httpBenchmarks(), scriptBenchmarks(), uiBenchmarks())
 }
 
 // Env is where benchmarks run.
@@ -96,13 +104,20 @@ type Env struct {
 	Talk    io.Writer // what happens, for people
 	Quick   bool      // shorter and less exact
 
-	ourRate int                // highest DHCP rate of ours in this run; 0 until it is measured
-	deliver *delivery          // latencies of documents in this run; nil until they are measured
-	kube    *kube              // with a Kubernetes control plane in this run; nil until it is measured
-	manager *manager           // the same with controllers in a process of their own
-	ui      *uiRun             // with a browser in this run; nil until it is measured
-	uiErr   error              // why it could not be
-	streams map[string]float64 // megabytes per second onto a disk, by way; nil until they are measured
+	ourRate    int                // highest DHCP rate of ours in this run; 0 until it is measured
+	http       *httpFigures       // of image downloads in this run; nil until they are measured
+	httpErr    error              // why they could not be
+	boots      *bootFigures       // of a guest in this run; nil until they are measured
+	scripts    *scriptFigures     // of boot scripts in this run; nil until they are measured
+	scriptErr  error              // why they could not be
+	deliver    *delivery          // latencies of documents in this run; nil until they are measured
+	kube       *kube              // with a Kubernetes control plane in this run; nil until it is measured
+	manager    *manager           // the same with controllers in a process of their own
+	ui         *uiRun             // with a browser in this run; nil until it is measured
+	uiErr      error              // why it could not be
+	streams    map[string]float64 // megabytes per second onto a disk, by way; nil until they are measured
+	latency    *latencies         // of DHCP in this run; nil until they are measured
+	overloaded *overloaded        // by twice the load; nil until it is measured
 }
 
 // say tells people what happens; benchmarks take minutes.
@@ -135,8 +150,8 @@ func (b *Benchmark) Missing() []string {
 			out = append(out, packages[p])
 		}
 	}
-	if b.Name == "boot-ovmf" {
-		for file, pkg := range map[string]string{ovmfCode: "ovmf", loaderDir + "/ipxe.efi": "ipxe"} {
+	if strings.HasPrefix(b.Name, "boot-ovmf") {
+		for file, pkg := range map[string]string{ovmfCode: "ovmf", loaderDir + "/ipxe.efi": "ipxe", signedGRUB: "grub-efi-amd64-signed"} {
 			if _, err := os.Stat(file); err != nil {
 				out = append(out, pkg)
 			}

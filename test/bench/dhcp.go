@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,14 +140,11 @@ func dhcpBenchmark(name string, peer dhcpServer, low, high, step int) func(conte
 }
 
 func (e *Env) highestRate(ctx context.Context, s dhcpServer, b bisection) (int, error) {
-	n, err := simulate.NewNet("slipway-bench", netip.MustParsePrefix(serverAddress+"/8"))
+	n, err := dhcpNet(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer n.Close()
-	if err := run(ctx, "ip", "-n", n.Client, "addr", "add", clientAddress+"/8", "dev", n.ClientIf); err != nil {
-		return 0, err
-	}
 	return b.search(ctx, func(ctx context.Context, rate int) (point, error) {
 		p, err := e.point(ctx, n, s, rate, b.seconds)
 		if err == nil {
@@ -164,17 +160,7 @@ func (e *Env) highestRate(ctx context.Context, s dhcpServer, b bisection) (int, 
 
 // point starts a server with an empty store, runs the load, and stops the server.
 func (e *Env) point(ctx context.Context, n *simulate.Net, s dhcpServer, rate, seconds int) (point, error) {
-	dir, err := e.freshDir("dhcp")
-	if err != nil {
-		return point{}, err
-	}
-	argv, environment, err := s.setUp(dir)
-	if err != nil {
-		return point{}, fmt.Errorf("set up %s: %w", s.name, err)
-	}
-	cmd := pinned(ctx, serverCPU, n.Server, argv...)
-	cmd.Env = append(os.Environ(), environment...)
-	p, err := start(cmd, dir, 67)
+	p, err := e.begin(ctx, n, s)
 	if err != nil {
 		return point{}, err
 	}

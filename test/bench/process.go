@@ -117,6 +117,36 @@ func (p *process) cpuTime() time.Duration {
 	return time.Duration(user+system) * time.Second / 100 // USER_HZ is 100 on every Linux that Go supports
 }
 
+// cpuExact is the processor time of all threads of the process and its children, in nanoseconds and not in ticks.
+func (p *process) cpuExact() (sum time.Duration) {
+	pid := p.cmd.Process.Pid
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	var files []string
+	for _, id := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%s/task/*/schedstat", id))
+		files = append(files, threads...)
+	}
+	for _, f := range files {
+		b, _ := os.ReadFile(f) // a thread may end
+		on, _, _ := strings.Cut(string(b), " ")
+		n, _ := strconv.ParseInt(on, 10, 64)
+		sum += time.Duration(n)
+	}
+	return sum
+}
+
+// residentMB is the memory of the process, with what is mapped of its file.
+func (p *process) residentMB() float64 { return p.statusMB("VmRSS:") }
+
+// statusMB is a line of /proc/PID/status in megabytes.
+func (p *process) statusMB(key string) float64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(b), key)
+	text, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	kib, _ := strconv.ParseFloat(text, 64)
+	return kib * 1024 / 1e6
+}
+
 // receiveBufferFile is the default size of socket buffers. It is one value for the whole system.
 const receiveBufferFile = "/proc/sys/net/core/rmem_default"
 

@@ -18,6 +18,7 @@ const (
 	uiScroll   = 300.0  // ms from the first row to the last
 	uiFrames   = 1.0    // % of the frames that may be dropped at 100 changes a second: none that is seen
 	uiHeap     = 10.0   // MB that the page may grow by under these changes
+	uiServer   = 20.0   // MB that the server may grow by
 	uiTransfer = 600.0  // kB until the first rows are there, compressed
 	uiList     = 50.0   // ms of the list's pages, p99
 )
@@ -37,6 +38,7 @@ type uiRun struct {
 	Filter, End  float64 // ms
 	Quiet, Live  uiFramesOf
 	Heap         []float64 // MB, from the beginning of the changes to their end
+	Server       []float64 // MB of memory that is the server's own, at the same times
 	API          map[string]struct{ P50, P99 float64 }
 	Changes      struct{ PerSecond float64 }
 	Arrives      float64
@@ -94,7 +96,7 @@ func runUI(ctx context.Context, e *Env) (*uiRun, error) {
 	if err := json.Unmarshal(out.Bytes(), r); err != nil {
 		return nil, fmt.Errorf("read what %s found: %w", script, err)
 	}
-	if len(r.Heap) < 2 || r.First.Rows <= 0 {
+	if len(r.Heap) < 2 || len(r.Server) < 2 || r.First.Rows <= 0 {
 		return nil, errors.New("the script found nothing")
 	}
 	for name, page := range r.API {
@@ -117,6 +119,7 @@ func uiBenchmarks() []Benchmark {
 		one("ui-10k-scroll", "ms", uiScroll, func(r *uiRun) float64 { return r.End }),
 		one("ui-10k-frames", "%", uiFrames, func(r *uiRun) float64 { return r.Live.Dropped }),
 		one("ui-10k-heap", "MB", uiHeap, func(r *uiRun) float64 { return max(0, r.Heap[len(r.Heap)-1]-r.Heap[0]) }),
+		one("ui-10k-server", "MB", uiServer, func(r *uiRun) float64 { return max(0, r.Server[len(r.Server)-1]-r.Server[0]) }),
 		one("ui-10k-transfer", "kB", uiTransfer, func(r *uiRun) float64 { return max(r.First.KB, r.Overview.KB) }),
 		one("ui-10k-list", "ms-p99", uiList, func(r *uiRun) float64 { return r.WorstPerPage }),
 		{Name: "ui-events", Run: uiEvents},

@@ -92,6 +92,7 @@ type victim struct {
 	cmd    *exec.Cmd
 	log    *os.File
 	kills  int
+	flags  []string // more for slipway serve
 }
 
 func (v *victim) start() {
@@ -102,8 +103,10 @@ func (v *victim) start() {
 			v.t.Fatal(err)
 		}
 	}
-	v.cmd = v.net.Command(context.Background(), v.net.Server, v.binary, "serve", "--interface", v.net.ServerIf, "--data-dir", v.data,
-		"--mode", "full", "--range", leaseRange, "--log-level", "warn")
+	flags := append([]string{
+		"serve", "--interface", v.net.ServerIf, "--data-dir", v.data, "--mode", "full", "--range", leaseRange, "--log-level", "warn",
+	}, v.flags...)
+	v.cmd = v.net.Command(context.Background(), v.net.Server, v.binary, flags...)
 	v.cmd.Stdout, v.cmd.Stderr = v.log, v.log
 	if err := v.cmd.Start(); err != nil {
 		v.t.Fatal(err)
@@ -205,9 +208,12 @@ func (g *ledger) all() (out []simulate.Lease) {
 	return out
 }
 
-// build makes the program under test.
+// build makes the program under test, unless SLIPWAY_BIN names one.
 func build(t *testing.T) string {
 	t.Helper()
+	if bin := os.Getenv("SLIPWAY_BIN"); bin != "" {
+		return bin
+	}
 	out := filepath.Join(t.TempDir(), "slipway")
 	cmd := exec.Command("go", "build", "-tags", "netgo osusergo sqlite_omit_load_extension", "-o", out, "slipway.dev/slipway/cmd/slipway")
 	if b, err := cmd.CombinedOutput(); err != nil {

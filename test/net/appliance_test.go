@@ -49,6 +49,12 @@ type appliance struct {
 
 func newAppliance(t *testing.T, env ...string) *appliance {
 	t.Helper()
+	return newApplianceOn(t, func(string) {}, env...)
+}
+
+// newApplianceOn lets the test make the data directory.
+func newApplianceOn(t *testing.T, furnish func(dir string), env ...string) *appliance {
+	t.Helper()
 	l := newLab(t)
 	n, err := simulate.NewNet(l.prefix+"all", netip.MustParsePrefix("10.77.0.1/16"))
 	if err != nil {
@@ -56,6 +62,7 @@ func newAppliance(t *testing.T, env ...string) *appliance {
 	}
 	t.Cleanup(n.Close)
 	a := &appliance{lab: l, net: n, data: filepath.Join(l.dir, "data"), env: env}
+	furnish(a.data)
 	if a.api, err = client.New(client.Config{Server: filepath.Join(a.data, "slipway.sock")}); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/pxe/httpboot"
+	"slipway.dev/slipway/pxe/admission"
 )
 
 const (
@@ -177,7 +177,7 @@ func TestBootTFTPClients(t *testing.T) {
 		says string
 	}{
 		{"netascii, which would change the bytes", []string{"tftp", "-m", "netascii", "10.78.1.1", "-c", "get", "ipxe.efi", r.out("x")}, "octet mode only"},
-		{"an unknown name", []string{"tftp", "-m", "binary", "10.78.1.1", "-c", "get", "pxelinux.0", r.out("x")}, "no such boot file"},
+		{"an unknown name", []string{"tftp", "-m", "binary", "10.78.1.1", "-c", "get", "pxeboot.n12", r.out("x")}, "no such boot file"},
 		{"a path upwards", []string{"tftp", "-m", "binary", "10.78.1.1", "-c", "get", "../../../etc/passwd", r.out("x")}, "no such boot file"},
 		{"an absolute path", []string{"tftp", "-m", "binary", "10.78.1.1", "-c", "get", "/etc/passwd", r.out("x")}, "no such boot file"},
 		{"a backslash", []string{"tftp", "-m", "binary", "10.78.1.1", "-c", "get", `..\..\etc\passwd`, r.out("x")}, "no such boot file"},
@@ -198,7 +198,7 @@ func TestBootTFTPClients(t *testing.T) {
 }
 
 func TestBootFortyEightAtOnce(t *testing.T) {
-	r := newBootRack(newLab(t, "curl", "atftp"), bootSetup{Admission: httpboot.Admission{Downloads: 64}})
+	r := newBootRack(newLab(t, "curl", "atftp"), bootSetup{Admission: admission.Rules{Downloads: 64}})
 	loaders := loadersOfDebian(t)
 	data, url := r.artefact(8 << 20)
 	snp, _ := loaders.Find("snponly.efi")
@@ -242,7 +242,7 @@ func TestBootFortyEightAtOnce(t *testing.T) {
 
 // iPXE waits as long as Retry-After says and asks again, and takes whole seconds only; curl --retry does the same.
 func TestBootWaitsItsTurn(t *testing.T) {
-	r := newBootRack(newLab(t, "curl"), bootSetup{Admission: httpboot.Admission{Downloads: 1, BytesPerSecond: 40 << 20}})
+	r := newBootRack(newLab(t, "curl"), bootSetup{Admission: admission.Rules{Downloads: 1, BytesPerSecond: 40 << 20}})
 	data, url := r.artefact(40 << 20) // more than the buffers of both ends hold
 	slow := r.start(r.machine, nil, nil, "curl", "-sSf", "--limit-rate", "10M", "-o", r.out("slow"), "-w", "slow has it\n", url)
 	r.doors.waitFor("began http linux", 1)

@@ -18,6 +18,7 @@ import (
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/admission"
 	"slipway.dev/slipway/pxe/httpboot"
 	"slipway.dev/slipway/pxe/tftp"
 )
@@ -26,7 +27,7 @@ import (
 type bootSetup struct {
 	Artefacts string // folder of files named by their digest
 	Loaders   []string
-	Admission httpboot.Admission
+	Admission admission.Rules
 }
 
 // serveBoot runs the two doors that send files, with an engine that says what it is told.
@@ -48,7 +49,7 @@ func serveBoot() error {
 	})
 	web := httpboot.New(httpboot.Config{
 		Listen: []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:80")}, Boots: bootOperator{}, Loaders: loaders,
-		Artefacts: artefactFolder(in.Artefacts), Admission: func(netip.Addr) httpboot.Admission { return in.Admission }, Now: time.Now, Log: log,
+		Artefacts: artefactFolder(in.Artefacts), Admission: admission.New(func(netip.Addr) admission.Rules { return in.Admission }, time.Now), Now: time.Now, Log: log,
 	})
 	for _, listen := range []func() error{files.Listen, web.Listen} {
 		if err := listen(); err != nil {

@@ -13,7 +13,10 @@ import (
 )
 
 // dhclient6 starts ISC's client for IPv6; what it is told is printed.
-func (r *rack6) dhclient6(ns, id string, more ...string) *process {
+func (r *rack6) dhclient6(ns, id string) *process { return r.dhclient6With(ns, id, "") }
+
+// dhclient6With is dhclient6 with more lines of configuration.
+func (r *rack6) dhclient6With(ns, id, more string) *process {
 	r.t.Helper()
 	script := r.script(`echo "$reason ip=$new_ip6_address/$new_ip6_prefixlen old=$old_ip6_address dns=$new_dhcp6_name_servers domain=$new_dhcp6_domain_search life=$new_max_life url=$new_dhcp6_bootfile_url"
 case "$reason" in BOUND6|RENEW6|REBIND6) ip -6 addr replace $new_ip6_address/$new_ip6_prefixlen dev $interface;; DEPREF6|EXPIRE6|RELEASE6|STOP6) ip -6 addr del $old_ip6_address/128 dev $interface 2>/dev/null;; esac
@@ -24,11 +27,11 @@ exit 0
 option dhcp6.client-arch code 61 = unsigned integer 16;
 also request dhcp6.bootfile-url;
 `
-	if err := os.WriteFile(path+".conf", []byte(conf), 0o644); err != nil {
+	if err := os.WriteFile(path+".conf", []byte(conf+more), 0o644); err != nil {
 		r.t.Fatal(err)
 	}
 	args := []string{"dhclient", "-6", "-d", "-sf", script, "-cf", path + ".conf", "-lf", path + ".leases", "-pf", path + ".pid", "-D", "LL"}
-	return r.start(ns, nil, nil, append(append(args, more...), "eth0")...)
+	return r.start(ns, nil, nil, append(args, "eth0")...)
 }
 
 var boundRE = regexp.MustCompile(`BOUND6 ip=(fd77:1::1[0-9a-f]{3})/`)

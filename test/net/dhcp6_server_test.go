@@ -18,6 +18,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp6"
 	"slipway.dev/slipway/pxe/lease6"
 	"slipway.dev/slipway/pxe/ra"
@@ -59,26 +60,49 @@ func serveDHCP6() error {
 	door := dhcp6.New(dhcp6.Config{
 		Interfaces: in.Interfaces, Book: lease6.New(network, leases), Leases: shelf{store}, Boots: operator{}, BootPort: 80,
 		DUID: []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, 1}, ProbeFor: in.ProbeFor, PerSource: in.PerSource, Now: time.Now, Log: log,
-		Foreign:    func(subnet, _ string, duid []byte) { fmt.Printf("foreign6 %s %x\n", subnet, duid) },
+		Foreign:    func(f pxe.ForeignServer) { fmt.Println("foreign6", f.Subnet, f.DUID, f.Server, f.IsHeard) },
 		StoreState: func(err error) { fmt.Println("store state:", err) },
 	})
 	adverts := ra.New(ra.Config{Interfaces: in.Interfaces, Subnets: func(string) []inventory.Subnet { return network.Subnets }, Log: log})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return door.Serve(ctx) })
+	g.Go(func() error { return probeWhenTold(ctx, door, in.Interfaces[0]) })
 	g.Go(func() error { return adverts.Serve(ctx) })
 	return g.Wait()
+}
+
+// probeWhenTold asks for other servers at SIGUSR1, and prints what they say.
+func probeWhenTold(ctx context.Context, door *dhcp6.Server, iface string) error {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGUSR1)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-told:
+		}
+		offers, err := door.Probe(ctx, dhcp6.ProbeSetup{Interface: iface, Wait: 2 * time.Second})
+		if err != nil {
+			return err
+		}
+		for _, o := range offers {
+			fmt.Println("probed", o.Kind, o.Server, o.Address, o.File)
+		}
+		fmt.Printf("probe done, %d offers\n", len(offers))
+	}
 }
 
 // rack6 is a wire with our server, which has fd77:1::1 on srv0, and machines.
 type rack6 struct {
 	*lab
 	server string
+	wireIf string // the server's interface, a bridge that machines are plugged into
 }
 
 func newRack6(t *testing.T, programs ...string) *rack6 {
 	t.Helper()
 	l := newLab(t, programs...)
-	r := &rack6{lab: l, server: l.ns("srv")}
+	r := &rack6{lab: l, server: l.ns("srv"), wireIf: "srv0"}
 	l.in(r.server, "ip", "link", "add", "srv0", "type", "bridge")
 	l.in(r.server, "ip", "link", "set", "srv0", "up")
 	l.in(r.server, "ip", "addr", "add", "fd77:1::1/64", "dev", "srv0", "nodad")
@@ -94,7 +118,7 @@ func (r *rack6) machine(n int) string {
 	r.in(ns, "ip", "link", "set", "eth0", "address", mac6(n))
 	r.in(ns, "sysctl", "-qw", "net.ipv6.conf.eth0.accept_dad=0", "net.ipv6.conf.eth0.router_solicitations=0")
 	r.in(ns, "ip", "link", "set", "eth0", "up")
-	r.in(r.server, "ip", "link", "set", fmt.Sprintf("p%d", n), "master", "srv0")
+	r.in(r.server, "ip", "link", "set", fmt.Sprintf("p%d", n), "master", r.wireIf)
 	return ns
 }
 

@@ -22,7 +22,7 @@ import (
 
 // children are the programs that this test binary turns into when it starts itself inside a namespace.
 func children() map[string]func() error {
-	return map[string]func() error{"dhcp": serveDHCP, "dhcp6": serveDHCP6, "boot": serveBoot, "serve": serveAll, "flood": floodDHCP}
+	return map[string]func() error{"dhcp": serveDHCP, "dhcp6": serveDHCP6, "boot": serveBoot, "serve": serveAll, "flood": sendFlood, "doctor": runDoctor}
 }
 
 const childEnv = "SLIPWAY_NET_CHILD"

@@ -2,7 +2,9 @@ package net_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/netip"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -69,8 +71,14 @@ func TestSnippetsLeadHere(t *testing.T) {
 		{"kea", pxe.LeadsToUs, "10.77.1.2 sends it here", func() *process {
 			return l.kea(other, "10.77.1.0/24", "10.77.1.10-10.77.1.200", classesOf(t, snippet("kea")))
 		}},
+		{"dhcpd", pxe.LeadsToUs, "10.77.1.2 sends it here", func() *process { return l.dhcpd(other, snippet("dhcpd")) }},
+		{"no boot options", pxe.LeadsNowhere, "10.77.1.2 gives an address and names no boot file", func() *process { return l.dnsmasq(other, pool, "") }},
 		{"a boot server of its own", pxe.LeadsAway, "10.77.1.2", func() *process { return l.dnsmasq(other, pool, "dhcp-boot=pxelinux.0,,10.77.1.2\n") }},
 	} {
+		if _, err := exec.LookPath("dhcpd"); err != nil && c.name == "dhcpd" {
+			t.Log("dhcpd is not installed: its snippet is not tried")
+			continue
+		}
 		p := c.run()
 		lines, err := a.api.Probe(ctx, n.Name, "")
 		if err != nil {
@@ -85,5 +93,15 @@ func TestSnippetsLeadHere(t *testing.T) {
 				t.Errorf("%s: %s leads to %s: %s (%s); offered %+v", c.name, line.Kind, line.LeadsTo, line.Detail, line.Hint, line.Offers)
 			}
 		}
+	}
+	// A server that is asked alone and is not there, and an interface that is down, are said to be so.
+	lines, err := a.api.Probe(ctx, n.Name, "10.77.1.9")
+	if err != nil || len(lines.Items) == 0 || !strings.Contains(lines.Items[0].Detail, "10.77.1.9 does not answer") {
+		t.Errorf("%+v, %v", lines.Items, err)
+	}
+	l.in(srv, "ip", "link", "set", "vs", "down")
+	var problem *inventory.Error
+	if _, err := a.api.Probe(ctx, n.Name, ""); !errors.As(err, &problem) || problem.Kind != inventory.Unavailable || !strings.Contains(problem.Hint, "slipway subnet interfaces") {
+		t.Errorf("with the interface down: %v", err)
 	}
 }

@@ -73,12 +73,14 @@ func (l *lab) networkd(ns string) *process {
 	if err := os.WriteFile(filepath.Join(dir, "10-eth0.network"), []byte(text), 0o644); err != nil {
 		l.t.Fatal(err)
 	}
-	// With /sys read-only it waits for no udev, as in a container; /run is its own.
-	script := `mount -o remount,ro,bind /sys && mount -t tmpfs none /run && mkdir -p /run/systemd/network /run/systemd/netif/leases /run/systemd/netif/links /run/systemd/netif/lldp &&
-cp ` + dir + `/*.network /run/systemd/network/ && chmod -R a+rwX /run/systemd &&
-export SYSTEMD_LOG_TARGET=console SYSTEMD_LOG_LEVEL=debug SYSTEMD_NETLINK_DEBUG=0 && exec /lib/systemd/systemd-networkd`
-	return l.alone(ns, script)
+	return l.alone(ns, fmt.Sprintf(networkdScript, dir))
 }
+
+// networkdScript runs systemd-networkd with the configuration of a folder. With /sys read-only it waits for no udev, as in
+// a container; /run is its own.
+const networkdScript = `mount -o remount,ro,bind /sys && mount -t tmpfs none /run && mkdir -p /run/systemd/network /run/systemd/netif/leases /run/systemd/netif/links /run/systemd/netif/lldp &&
+cp %s/*.network /run/systemd/network/ && chmod -R a+rwX /run/systemd &&
+export SYSTEMD_LOG_TARGET=console SYSTEMD_LOG_LEVEL=debug SYSTEMD_NETLINK_DEBUG=0 && exec /lib/systemd/systemd-networkd`
 
 // alone runs a script with mounts and process numbers of its own. A client that gives up root loses the signal that
 // unshare --kill-child would send it, so the first process, and all others with it, is ended here.

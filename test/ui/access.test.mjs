@@ -118,6 +118,58 @@ test('a viewer sees and does not act; a user of a pool sees the pool', async () 
   await page.context().close()
 })
 
+test('what is for others is disabled and says for whom, as the server would', async () => {
+  const host = JSON.parse(await rack.cli('host', 'list', '-o', 'json'))[0].name
+  for (const [name, ...where] of [['olga'], ['otto', '--pool', 'mine']])
+    await rack.cli('user', 'create', name, '--role', 'operator', ...where, '--password-file', await rack.file(`correct horse ${name}`))
+  for (const [user, path, button, why] of [
+    ['olga', '/networks', 'Add a subnet', 'needs role admin everywhere; you are operator'],
+    ['olga', '/networks/vs?tab=reservations', 'Reserve an address', 'needs role admin; you are operator'],
+    ['olga', '/images', 'Prune', 'needs role admin everywhere; you are operator'],
+    ['olga', '/images', 'Verify', ''],
+    ['olga', '/racks', 'Describe a rack', ''],
+    ['olga', `/hosts/${host}?tab=bmc`, 'Name its controller', 'needs role admin; you are operator'],
+    ['otto', '/racks', 'Describe a rack', 'needs role operator everywhere; you are nobody there'],
+    ['otto', '/setup?step=image', 'Import an image', 'needs role operator everywhere; you are nobody there'],
+  ]) {
+    const page = await rack.page(path, { login: { user, password: `correct horse ${user}` } })
+    const b = page.getByRole('button', { name: button, exact: true })
+    await b.waitFor()
+    assert.equal(await b.getAttribute('aria-disabled'), why ? 'true' : null, `${user}: ${button}`)
+    if (why) {
+      await b.hover()
+      await page.getByTitle(why).or(page.getByRole('tooltip').getByText(why)).first().waitFor()
+    }
+    await page.context().close()
+  }
+  const page = await rack.page(`/hosts/${host}`, { login: { user: 'olga', password: 'correct horse olga' } })
+  await page.getByRole('button', { name: 'Actions' }).click()
+  assert.equal(await page.getByRole('menuitem', { name: /^Take its hardware as golden/ }).getAttribute('aria-disabled'), 'true')
+  assert.notEqual(await page.getByRole('menuitem', { name: /^Begin maintenance/ }).getAttribute('aria-disabled'), 'true')
+  await page.context().close()
+})
+
+test('a user whom somebody else changed while the form was open stays as that one said', async () => {
+  const page = await rack.page('/settings?tab=users', { login: { user: 'anna', password: 'correct horse anna' } })
+  await page.getByRole('button', { name: 'Change olga' }).click()
+  const form = page.getByRole('dialog')
+  await form.getByLabel('Full name').fill('Olga Orlowa')
+  await rack.cli('user', 'disable', 'olga')
+  await page.getByRole('row', { includeHidden: true }).filter({ hasText: 'olga' }).getByText('disabled').waitFor()
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText(/changed meanwhile/).first().waitFor()
+  assert.equal(JSON.parse(await rack.cli('user', 'list', '-o', 'json')).find((u) => u.name === 'olga').isDisabled, true)
+  await form.getByRole('button', { name: 'Cancel' }).click()
+  // A name that is none is said at its field.
+  await page.getByRole('button', { name: 'Add a user' }).click()
+  await form.getByRole('textbox', { name: 'Name', exact: true }).fill('Not A Name')
+  await form.getByLabel('Password').fill('correct horse none')
+  await form.getByRole('button', { name: 'Add', exact: true }).click()
+  await form.locator('[aria-invalid="true"]').first().waitFor()
+  assert.equal(await form.getByRole('textbox', { name: 'Name', exact: true }).getAttribute('aria-invalid'), 'true')
+  await page.context().close()
+})
+
 test('a token is made and shown once', async () => {
   const page = await anonymous()
   await page.goto('/settings?tab=tokens')

@@ -91,6 +91,12 @@ test('a wrong subnet says at the field what is wrong; a right one is stored, and
   if (shots) await page.screenshot({ path: `${shots}/subnet-form.png` })
   assert.deepEqual(await faults(page), [])
   await form.getByLabel('Gateway').fill('10.9.0.1')
+  for (const wrong of ['no range', '10.9.0.100-10.8.0.1']) {
+    await form.getByLabel('Ranges').fill(wrong)
+    await form.getByRole('button', { name: 'Save' }).click()
+    await form.locator('[aria-invalid="true"]').first().waitFor()
+    assert.equal(await form.getByLabel('Ranges').getAttribute('aria-invalid'), 'true', wrong)
+  }
   await form.getByLabel('Ranges').fill('10.9.0.100-10.9.0.199')
   await form.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('link', { name: 'dmz' }).click()
@@ -100,6 +106,21 @@ test('a wrong subnet says at the field what is wrong; a right one is stored, and
   await form.getByLabel('Type dmz to go on').fill('dmz')
   await form.getByRole('button', { name: 'Delete' }).click()
   await page.getByText('There is no such subnet').waitFor()
+  await page.context().close()
+})
+
+test('what somebody else changed while the form was open is not overwritten', async () => {
+  const page = await rack.page(`/networks/${subnet.name}`)
+  await page.getByRole('button', { name: 'Edit', exact: true }).click()
+  const form = page.getByRole('dialog')
+  await form.getByLabel('Domain').fill('mine.example')
+  await rack.cli('subnet', 'update', subnet.name, '--mtu', '1400')
+  await page.getByText('1400', { exact: true }).waitFor()
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText(/changed meanwhile/).first().waitFor()
+  assert.equal(await form.getByLabel('Domain').inputValue(), 'mine.example')
+  const stored = JSON.parse(await rack.cli('subnet', 'list', '-o', 'json')).find((s) => s.name === subnet.name)
+  assert.deepEqual([stored.mtu, stored.domain ?? ''], [1400, subnet.domain ?? ''])
   await page.context().close()
 })
 
@@ -153,6 +174,26 @@ test('an IPv6 network says who makes the addresses, and keeps that when somethin
   const six = JSON.parse(await rack.cli('subnet', 'list', '-o', 'json')).find((s) => s.name === 'six')
   assert.deepEqual([six.advertise, six.isRouter, six.domain], ['slaac', true, 'six.example'])
   if (shots) await page.screenshot({ path: `${shots}/subnet-six.png`, fullPage: true })
+  await page.context().close()
+})
+
+test('an address that a machine has found in use is a conflict, until somebody sets it free', async () => {
+  const lease = JSON.parse(await rack.cli('lease', 'list', '-o', 'json')).find((l) => l.state === 'bound')
+  const page = await rack.page(`/networks/${subnet.name}?tab=conflicts`)
+  await page.getByText('No address is in conflict').waitFor()
+  // The machine declines it, as RFC 2131 has it.
+  const declines = `import socket,sys
+s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.setsockopt(1,6,1); s.setsockopt(1,25,b'vc'); s.bind(('',68))
+ip=socket.inet_aton; mac=bytes.fromhex(sys.argv[1].replace(':',''))
+s.sendto(b'\\1\\1\\6\\0abcd'+bytes(20)+mac.ljust(16,b'\\0')+bytes(192)+b'\\x63\\x82\\x53\\x63\\x35\\1\\4\\x32\\4'+ip(sys.argv[2])+b'\\x36\\4'+ip('10.77.0.1')+b'\\xff',('255.255.255.255',67))`
+  execFileSync('ip', ['netns', 'exec', `${rack.name}-cli`, 'python3', '-c', declines, lease.mac, lease.address])
+  const row = page.getByRole('row').filter({ hasText: lease.address })
+  await row.getByText('conflict').waitFor()
+  await page.getByText(/1 in conflict/).first().waitFor()
+  assert.deepEqual(await faults(page), [])
+  await page.getByRole('button', { name: `Forget ${lease.address}` }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Forget' }).click()
+  await page.getByText('No address is in conflict').waitFor()
   await page.context().close()
 })
 

@@ -139,7 +139,7 @@ export async function faults(page, only) {
     // Colours that are still fading are nobody's colours.
     const fading = document.getAnimations().filter((a) => a.playState === 'running' && Number.isFinite(a.effect?.getComputedTiming().endTime))
     await Promise.allSettled(fading.map((a) => a.finished))
-    return window.axe.run(only ? { runOnly: only } : {})
+    return window.axe.run({ resultTypes: ['violations'], ...(only && { runOnly: only }) })
   }, only)
   return violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(' ')}`)
 }

@@ -3,7 +3,7 @@
 //
 // SLIPWAY_SCALE_HOSTS (10000), SLIPWAY_SCALE_RATE (100 changes a second) and SLIPWAY_SCALE_FOR (300 s of them) say
 // how much.
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { Agent, createServer, request } from 'node:http'
 import { join } from 'node:path'
 import { Rack } from './rack.mjs'
@@ -185,6 +185,12 @@ function changes(rack) {
   }
 }
 
+// own is the memory of the server that nobody shares with it, in MB.
+async function own(rack) {
+  const status = await readFile(`/proc/${rack.server.pid}/status`, 'utf8')
+  return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)[1]) / 1024
+}
+
 async function heap(cdp) {
   await cdp.send('HeapProfiler.collectGarbage')
   return (await cdp.send('Runtime.getHeapUsage')).usedSize / 2 ** 20
@@ -242,11 +248,13 @@ try {
   const run = changes(rack)
   await new Promise((r) => setTimeout(r, 5000))
   out.heap = [await heap(cdp)]
+  out.server = [await own(rack)]
   const frames = []
   for (let left = seconds; left > 0; left -= 30) {
     frames.push(...(await page.evaluate((ms) => window.scale.watch(ms), Math.min(left, 30) * 1000)))
     out.heap.push(await heap(cdp))
-    say('heap', out.heap.at(-1).toFixed(1), 'MB')
+    out.server.push(await own(rack))
+    say('heap', out.heap.at(-1).toFixed(1), 'MB, server', out.server.at(-1).toFixed(1), 'MB')
   }
   out.changes = run.stop()
   const of = (all) => {

@@ -48,6 +48,21 @@ test('machines that are switched on appear by themselves, and one is accepted wi
   await page.context().close()
 })
 
+test('the overview counts hosts by state and leads to them, and its plots are a table as well', async () => {
+  const page = await rack.page('/')
+  await page.getByRole('link', { name: '1 host available' }).waitFor()
+  await page.getByRole('region', { name: 'Failing now' }).getByText(/./).first().waitFor()
+  await page.getByRole('region', { name: 'Running operations' }).getByText('Nothing is being done').first().waitFor()
+  await page.getByRole('region', { name: 'Health of this server' }).getByText(/checks are good|boot loaders|images/).first().waitFor()
+  await page.getByRole('button', { name: 'The same as a table' }).click()
+  const row = page.getByRole('grid', { name: 'Throughput by minute' }).getByRole('row').nth(1)
+  await row.waitFor()
+  assert.match(await row.innerText(), /\/s/)
+  await page.getByRole('link', { name: '11 hosts discovered' }).click()
+  await page.getByText('11 of 12 hosts').waitFor()
+  await page.context().close()
+})
+
 test('a server that is killed is noticed, and the page goes on by itself', async () => {
   const page = await rack.page('/hosts')
   await page.getByText('live', { exact: true }).waitFor()

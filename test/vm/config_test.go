@@ -277,7 +277,7 @@ func (b becoming) boot(t *testing.T, l *lab.Lab, sshKey string) {
 	m := start(t, l, b.name)
 	began := time.Now()
 	var s inventory.BootSession
-	m.until("it reports up, or a failure", 10*time.Minute, func(ctx context.Context) bool {
+	m.until("it reports up, or a failure", 15*time.Minute, func(ctx context.Context) bool {
 		s, _ = m.session(ctx)
 		return s.Outcome != ""
 	})

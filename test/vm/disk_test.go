@@ -58,10 +58,15 @@ const (
 
 // uefiDisk is a disk with an EFI system partition, which holds Debian's GRUB and a configuration that says the marker.
 func uefiDisk(grub []byte) ([]byte, error) {
-	config := fmt.Sprintf("echo\necho '%s'\nsleep 300\n", marker)
-	esp, err := fat16(espStart, espSectors, dir{"EFI": dir{
-		"BOOT": dir{"BOOTX64.EFI": grub}, "DEBIAN": dir{"GRUB.CFG": []byte(config)},
-	}})
+	return efiDisk(dir{"BOOT": dir{"BOOTX64.EFI": grub}, "DEBIAN": dir{"GRUB.CFG": markerConfig()}})
+}
+
+// markerConfig has a disk's GRUB say the marker.
+func markerConfig() []byte { return fmt.Appendf(nil, "echo\necho '%s'\nsleep 300\n", marker) }
+
+// efiDisk is a disk with an EFI system partition, whose folder EFI holds that.
+func efiDisk(efi dir) ([]byte, error) {
+	esp, err := fat16(espStart, espSectors, dir{"EFI": efi})
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,11 @@ import (
 	"debug/pe"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -29,6 +31,7 @@ type stand struct {
 	port    string // the machine's end of the wire, a tap
 	serve   *exec.Cmd
 	api     *client.Client
+	sockets string // folder of the machine's serial port and QEMU's monitor: their paths may have 107 bytes
 }
 
 // stands counts them: each has a network namespace of its own.
@@ -60,7 +63,12 @@ func newStand(t *testing.T, flags ...string) *stand {
 func unplugged(t *testing.T, port string) *stand {
 	t.Helper()
 	needVM(t)
-	s := &stand{t: t, dir: t.TempDir(), ns: fmt.Sprintf("firm%d-%d", os.Getpid()%100000, stands.Add(1)), port: port}
+	sockets, err := os.MkdirTemp("", "stand")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
+	s := &stand{t: t, dir: t.TempDir(), sockets: sockets, ns: fmt.Sprintf("firm%d-%d", os.Getpid()%100000, stands.Add(1)), port: port}
 	s.run("ip", "netns", "add", s.ns)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", s.ns).Run() })
 	s.in("ip", "link", "set", "lo", "up")
@@ -135,7 +143,9 @@ func (s *stand) qemu(program string, args ...string) (cmd *exec.Cmd, console str
 	console = filepath.Join(s.dir, "console")
 	_ = os.Remove(console)
 	all := append([]string{
-		"netns", "exec", s.ns, program, "-nodefaults", "-no-user-config", "-display", "none", "-serial", "file:" + console,
+		"netns", "exec", s.ns, program, "-nodefaults", "-no-user-config", "-display", "none",
+		"-chardev", "socket,id=serial,server=on,wait=off,path=" + s.serial() + ",logfile=" + console, "-serial", "chardev:serial",
+		"-monitor", "unix:" + s.monitor() + ",server=on,wait=off",
 		"-netdev", "tap,id=n,ifname=" + s.port + ",script=no,downscript=no",
 		"-device", "virtio-rng-pci",
 	}, args...)
@@ -149,6 +159,108 @@ func (s *stand) qemu(program string, args ...string) (cmd *exec.Cmd, console str
 		}
 	})
 	return cmd, console
+}
+
+func (s *stand) serial() string  { return filepath.Join(s.sockets, "serial") }
+func (s *stand) monitor() string { return filepath.Join(s.sockets, "monitor") }
+
+// keys of a terminal.
+const (
+	keyDown  = "\x1b[B"
+	keyEnter = "\r"
+)
+
+// press types keys on the machine's serial console, slowly enough for firmware.
+func (s *stand) press(keys ...string) {
+	s.t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(s.t.Context(), "unix", s.serial())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, k := range keys {
+		if _, err := conn.Write([]byte(k)); err != nil {
+			s.t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// order has QEMU do something, and waits until it is done.
+func (s *stand) order(line string) {
+	s.t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(s.t.Context(), "unix", s.monitor())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	prompt := []byte("(qemu) ")
+	for i, text := range []string{"", line + "\n"} {
+		if _, err := conn.Write([]byte(text)); err != nil {
+			s.t.Fatal(err)
+		}
+		var got []byte
+		for one := make([]byte, 512); !bytes.HasSuffix(got, prompt); {
+			n, err := conn.Read(one)
+			if err != nil {
+				s.t.Fatalf("monitor after %d orders: %v: %s", i, err, got)
+			}
+			got = append(got, one[:n]...)
+		}
+	}
+}
+
+// screen returns what is on the machine's screen in text mode.
+func (s *stand) screen() string {
+	s.t.Helper()
+	path := filepath.Join(s.sockets, "screen")
+	s.order("pmemsave 0xb8000 4000 " + path)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var text []byte
+	for i := 0; i+1 < len(b); i += 2 {
+		text = append(text, b[i])
+	}
+	return string(text)
+}
+
+// blue returns how many of a hundred pixels of the machine's screen are the blue of a memory test.
+func (s *stand) blue() int {
+	s.t.Helper()
+	path := filepath.Join(s.sockets, "screen.ppm")
+	s.order("screendump " + path)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if parts := bytes.SplitN(b, []byte("\n"), 4); len(parts) == 4 { // P6, size, depth, pixels
+		b = parts[3]
+	}
+	n := 0
+	for i := 0; i+2 < len(b); i += 3 {
+		if b[i] < 32 && b[i+1] < 32 && b[i+2] > 128 {
+			n++
+		}
+	}
+	return 100 * n / max(1, len(b)/3)
+}
+
+// config writes a configuration file for the server.
+func config(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "slipway.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// drive is a disk of the machine, which it tries after its network card.
+func drive(path string) []string {
+	return []string{"-drive", "if=none,id=disk,format=raw,file=" + path, "-device", "virtio-blk-pci,drive=disk,bootindex=2"}
 }
 
 // nic is the machine's network card.
@@ -207,14 +319,17 @@ func (s *stand) until(what string, patience time.Duration, ok func(ctx context.C
 	}
 }
 
-// says waits for a text on the console.
+// says waits for a text on the console, whatever it is painted with.
 func (s *stand) says(console, text string, patience time.Duration) {
 	s.t.Helper()
 	s.until("the console says "+text, patience, func(context.Context) bool {
 		b, _ := os.ReadFile(console)
-		return bytes.Contains(b, []byte(text))
+		return bytes.Contains(escapes.ReplaceAll(b, nil), []byte(text))
 	})
 }
+
+// escapes are what a terminal does not show: colours and places (ECMA-48).
+var escapes = regexp.MustCompile(`\x1b\[[0-9;=?]*[A-Za-z]`)
 
 // event waits for an event of that kind of the machine whose detail has that text.
 func (s *stand) event(kind, text string, patience time.Duration) {
@@ -259,6 +374,14 @@ func (s *stand) host(profile string) {
 	if _, err := s.api.Hosts.Create(s.t.Context(), inventory.Host{
 		Name: "stand", State: inventory.Available, Profile: profile, NICs: []inventory.NIC{{MAC: standMAC}},
 	}); err != nil {
+		s.t.Fatal(explain(err))
+	}
+}
+
+// pin gives the machine, which is known, a profile.
+func (s *stand) pin(profile string) {
+	s.t.Helper()
+	if _, err := s.api.Hosts.Patch(s.t.Context(), string(standMAC), client.HostPatch{Profile: &profile}); err != nil {
 		s.t.Fatal(explain(err))
 	}
 }

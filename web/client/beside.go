@@ -15,7 +15,8 @@ import (
 type ForeignServer struct {
 	Subnet    string        `json:"subnet"`
 	Interface string        `json:"interface"`
-	Server    netip.Addr    `json:"server"`
+	Server    netip.Addr    `json:"server"`         // invalid for a DHCPv6 server that only a machine named
+	DUID      string        `json:"duid,omitempty"` // of DHCPv6
 	MAC       inventory.MAC `json:"mac,omitempty"`
 	IsHeard   bool          `json:"isHeard"`
 	IsProxy   bool          `json:"isProxy"` // it gave no address, only boot options

@@ -194,6 +194,20 @@ func (c *Client) TargetRBAC(ctx context.Context, name string, nodes bool) ([]byt
 	return b, nil
 }
 
+// Kubeconfig lets somebody into a cluster: whoever reads it is its administrator.
+type Kubeconfig struct {
+	Kubeconfig string    `json:"kubeconfig"`
+	ExpiresAt  time.Time `json:"expiresAt"`
+}
+
+// IssueKubeconfig lets who asks administer the cluster of a target; 0 is a day.
+func (c *Client) IssueKubeconfig(ctx context.Context, target string, life time.Duration) (k Kubeconfig, err error) {
+	in := struct {
+		For inventory.Duration `json:"for,omitempty"`
+	}{inventory.Duration(life)}
+	return k, c.call(ctx, http.MethodPost, c.Targets.at(target)+"/kubeconfig", nil, in, &k)
+}
+
 // JoinTokens returns the bootstrap tokens that were minted for a target, newest first.
 func (c *Client) JoinTokens(ctx context.Context, target string) (p Page[inventory.JoinToken], err error) {
 	return p, c.call(ctx, http.MethodGet, c.Targets.at(target)+"/tokens", nil, nil, &p)

@@ -126,11 +126,15 @@ type CatalogueEntry struct {
 	Vars        map[string]string         `json:"vars,omitempty"`
 	MemoryMiB   int                       `json:"memoryMiB,omitempty"`
 	IsInstaller bool                      `json:"isInstaller"`
-	Base        string                    `json:"base,omitempty"`
-	Sums        string                    `json:"sums,omitempty"`
-	Package     string                    `json:"package,omitempty"`
-	Folder      string                    `json:"folder,omitempty"`
-	Files       []struct {
+	Chain       *struct {
+		SignedBy []string `json:"signedBy"` // none: its kernels are not signed
+		Loaders  string   `json:"loaders,omitempty"`
+	} `json:"chain,omitempty"` // with Secure Boot on; nil: not known
+	Base    string `json:"base,omitempty"`
+	Sums    string `json:"sums,omitempty"`
+	Package string `json:"package,omitempty"`
+	Folder  string `json:"folder,omitempty"`
+	Files   []struct {
 		Role       inventory.Role `json:"role"`
 		Name       string         `json:"name"`
 		Paths      []string       `json:"paths"`

@@ -132,12 +132,12 @@ type Change struct {
 
 // Preview asks what a write would change, and changes nothing. The method is that of the write: POST (name is ""),
 // PUT, PATCH or DELETE (item is nil).
-func (n Noun[T]) Preview(ctx context.Context, method, name string, item any) (d Diff, err error) {
+func (n Noun[T]) Preview(ctx context.Context, method, name string, item any, opts ...Option) (d Diff, err error) {
 	path := n.path
 	if name != "" {
 		path = n.at(name)
 	}
-	return d, n.c.call(ctx, method, path, url.Values{"dryRun": {"true"}}, item, &d)
+	return d, n.c.call(ctx, method, path, url.Values{"dryRun": {"true"}}, item, &d, opts...)
 }
 
 func (n Noun[T]) at(name string) string { return n.path + "/" + url.PathEscape(name) }

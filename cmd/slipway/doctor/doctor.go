@@ -61,7 +61,11 @@ type Disk struct {
 type Database struct {
 	Path    string
 	IsThere bool
-	Err     error // why it cannot be opened for writing
+	Err     error // why it cannot be written
+	// WrittenAt is when it was written last.
+	WrittenAt time.Time
+	LockedBy  int    // the process that has kept it from being written for seconds, other than the server; 0: none
+	Locker    string // its program
 }
 
 // Clock is what the kernel says of the clock.
@@ -91,7 +95,7 @@ type Socket struct {
 
 // Judge returns all checks of what was read.
 func Judge(f *Facts) []Check {
-	checks := []Check{DataDir(f.Disk), JudgeDatabase(f.Database), JudgeClock(f.Now, f.Clock), Buffers(f.Sysctl, f.IsRoot), Neighbours(f.Sysctl), Forwarding(f.Sysctl)}
+	checks := []Check{DataDir(f.Disk), JudgeDatabase(f.Database), JudgeClock(f.Now, f.Clock, f.Database.WrittenAt), Buffers(f.Sysctl, f.IsRoot), Neighbours(f.Sysctl), Forwarding(f.Sysctl)}
 	for _, i := range f.Interfaces {
 		checks = append(checks, JudgeInterface(i, f.Others))
 		if k, isNeeded := Advertise(i); isNeeded {

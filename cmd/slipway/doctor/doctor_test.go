@@ -11,6 +11,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/images"
 )
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -50,10 +54,17 @@ func TestJudges(t *testing.T) {
 		"one that is read-only":          {diskWith(func(d *Disk) { d.IsReadOnly = true }), Failed, "read-only", "remount,rw"},
 		"a disk that is not there":       {diskWith(func(d *Disk) { d.Err = errors.New("no such folder") }), Failed, "no such folder", "--data-dir"},
 		"a database that is not there":   {JudgeDatabase(Database{Path: "/d/slipway.db"}), OK, "first slipway serve", ""},
-		"one that cannot be written":     {JudgeDatabase(Database{IsThere: true, Err: errors.New("permission denied")}), Failed, "permission denied", "chown"},
-		"a clock before our time":        {JudgeClock(now.AddDate(-30, 0, 0), Clock{}), Failed, "1996", "NTP"},
-		"one that nobody keeps":          {JudgeClock(now, Clock{IsKnown: true}), OK, "no NTP client", "chrony"},
-		"one that is kept":               {JudgeClock(now, Clock{IsKnown: true, IsSynced: true}), OK, "2026-11-22T12:00:00Z", ""},
+		"one that cannot be written":     {JudgeDatabase(Database{IsThere: true, Err: unix.EACCES}), Failed, "permission denied", "chown"},
+		"a clock before our time":        {JudgeClock(now.AddDate(-30, 0, 0), Clock{}, now), Failed, "1996", "NTP"},
+		"one that nobody keeps":          {JudgeClock(now, Clock{IsKnown: true}, now), OK, "no NTP client", "chrony"},
+		"one that went back":             {JudgeClock(now, Clock{}, now.Add(26*time.Hour)), Failed, "written 26h0m0s later", "NTP client"},
+		"a database on a broken disk":    {JudgeDatabase(Database{IsThere: true, Err: unix.EROFS}), Failed, "read-only file system", "findmnt"},
+		"one that is locked":             {JudgeDatabase(Database{IsThere: true, LockedBy: 77, Locker: "sqlite3"}), Failed, "sqlite3 (pid 77)", "kill 77"},
+		"a relay that answers":           {JudgeRelays("far", []netip.Addr{addr("10.2.0.1")}, []netip.Addr{addr("10.2.0.1")}), OK, "10.2.0.1", ""},
+		"one that does not":              {JudgeRelays("far", []netip.Addr{addr("10.2.0.1"), addr("10.2.0.2")}, []netip.Addr{addr("10.2.0.1")}), Warning, "10.2.0.2 answers no ping", "ip route get 10.2.0.2"},
+		"files as they were":             {Artefacts(3, 7<<20, nil), OK, "3 files of images, 7 MiB", ""},
+		"files that are not":             {Artefacts(3, 7, []images.Fault{{Problem: "missing", Images: []string{"debian"}, Hint: "import"}, {}}), Failed, "missing, which debian needs; and 1 more", "slipway image verify"},
+		"one that is kept":               {JudgeClock(now, Clock{IsKnown: true, IsSynced: true}, time.Time{}), OK, "2026-11-22T12:00:00Z", ""},
 		"small buffers for a user":       {Buffers(map[string]int{rmemMax: 212992}, false), Warning, "212992", "4194304"},
 		"small buffers for root":         {Buffers(map[string]int{rmemMax: 212992}, true), OK, "privilege", ""},
 		"buffers that cannot be read":    {Buffers(nil, false), Warning, "cannot be read", ""},

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"slices"
 	"strings"
@@ -104,18 +106,30 @@ func JudgeDatabase(d Database) Check {
 	switch {
 	case !d.IsThere:
 		k.Detail = d.Path + " is made by the first slipway serve"
+	case errors.Is(d.Err, fs.ErrPermission):
+		k.Status, k.Detail, k.Hint = Failed, d.Path+" cannot be written: "+d.Err.Error(), "run as the user that slipway serve runs as, or give that user the data directory: chown -R; lsattr shows whether it was made immutable"
 	case d.Err != nil:
-		k.Status, k.Detail, k.Hint = Failed, d.Path+" cannot be written: "+d.Err.Error(), "run as the user that slipway serve runs as, or give that user the data directory: chown -R"
+		k.Status, k.Detail, k.Hint = Failed, d.Path+" cannot be written: "+d.Err.Error(), "look at the file system that it is on: findmnt -T "+d.Path
+	case d.LockedBy != 0:
+		k.Status, k.Detail = Failed, fmt.Sprintf("%s is locked by %s (pid %d), so the server can write nothing", d.Path, d.Locker, d.LockedBy)
+		k.Hint = fmt.Sprintf("let that program finish its transaction, or stop it: kill %d", d.LockedBy)
 	}
 	return k
 }
 
-// JudgeClock says whether the clock can be right: leases and certificates depend on it.
-func JudgeClock(now time.Time, c Clock) Check {
+// clockSlack is how much later than now a file may have been written.
+const clockSlack = time.Minute
+
+// JudgeClock says whether the clock can be right: leases and certificates depend on it. writtenAt is when the database was
+// written last, zero where there is none.
+func JudgeClock(now time.Time, c Clock, writtenAt time.Time) Check {
 	k := Check{Name: "clock", Status: OK, Detail: now.UTC().Format(time.RFC3339)}
 	switch {
 	case now.Year() < 2026:
 		k.Status, k.Hint = Failed, "the clock is before this program was made: set it, or install an NTP client"
+	case writtenAt.Sub(now) > clockSlack:
+		k.Status, k.Detail = Failed, fmt.Sprintf("%s, and the database was written %s later, at %s", k.Detail, writtenAt.Sub(now).Round(time.Second), writtenAt.UTC().Format(time.RFC3339))
+		k.Hint = "the clock was set back, or the machine forgot it while it was off: set it, or install an NTP client; timedatectl shows who keeps it"
 	case c.IsKnown && !c.IsSynced:
 		k.Detail += ", kept by no NTP client"
 		k.Hint = "leases, tokens and certificates depend on it; for example: apt install chrony"
@@ -190,6 +204,37 @@ func JudgeRoute(subnet string, cidr netip.Prefix, via string) (k Check, isNeeded
 		Name: "relay of " + subnet, Status: Failed, Detail: "there is no route to " + cidr.String() + ": its relay agents hear no answer",
 		Hint: "ip route add " + cidr.String() + " via ROUTER",
 	}, true
+}
+
+// JudgeRelays says whether the relay agents of a network answer. Those that answer no pings may forward all the same.
+func JudgeRelays(subnet string, all, there []netip.Addr) Check {
+	k := Check{Name: "relay of " + subnet, Status: OK}
+	var silent []string
+	for _, a := range all {
+		if !slices.Contains(there, a) {
+			silent = append(silent, a.String())
+		}
+	}
+	if k.Detail = fmt.Sprintf("%v answers", there); len(silent) > 0 {
+		k.Status, k.Detail = Warning, strings.Join(silent, ", ")+" answers no ping"
+		k.Hint = "see that the router is up, and that its way back to this server is right: ip route get " + silent[0] + "; one that is told to answer no pings may be left so"
+	}
+	return k
+}
+
+// Artefacts says whether the files of images are as they were imported; bytes is what all of them have.
+func Artefacts(n int, bytes int64, faults []images.Fault) Check {
+	k := Check{Name: "artefacts", Status: OK, Detail: fmt.Sprintf("%d files of images, %d MiB", n, bytes>>20)}
+	if len(faults) == 0 {
+		return k
+	}
+	f := faults[0]
+	k.Status, k.Hint = Failed, f.Hint+"; slipway image verify looks at every byte"
+	k.Detail = fmt.Sprintf("%s is %s, which %s needs", f.Digest, f.Problem, strings.Join(f.Images, ", "))
+	if more := len(faults) - 1; more > 0 {
+		k.Detail += fmt.Sprintf("; and %d more", more)
+	}
+	return k
 }
 
 // JudgePort says whether a port is free, or the server's.

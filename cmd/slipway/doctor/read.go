@@ -91,17 +91,20 @@ func ReadDisk(dir string) Disk {
 	}
 }
 
-// readDatabase says whether the file could be opened for writing. It opens it without O_CREAT and writes nothing.
+// readDatabase says whether the file could be written, without opening it: closing a file gives up all locks that a
+// process has on it, and this may be the process that has the database open.
 func readDatabase(path string) Database {
 	d := Database{Path: path}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		d.IsThere, d.Err = true, err
-	default:
-		d.IsThere = true
-		_ = f.Close()
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d
+	}
+	d.IsThere = true
+	if d.Err = err; err == nil {
+		d.Err, d.WrittenAt = unix.Access(path, unix.W_OK), info.ModTime()
+	}
+	if wal, err := os.Stat(path + "-wal"); err == nil && wal.ModTime().After(d.WrittenAt) {
+		d.WrittenAt = wal.ModTime()
 	}
 	return d
 }

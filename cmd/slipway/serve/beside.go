@@ -25,15 +25,22 @@ const (
 
 // probe asks a subnet's network for other DHCP servers, and says where they lead each kind of machine.
 func (a *appliance) probe(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error) {
+	if n.Is6() {
+		return a.probe6(ctx, n, server)
+	}
 	setup, us, err := a.probeSetup(n, server)
 	if err != nil {
 		return nil, err
 	}
 	offers, err := a.dhcp.Probe(ctx, setup)
-	if err != nil {
+	var known *inventory.Error
+	switch {
+	case err != nil && ctx.Err() == nil && !errors.As(err, &known):
+		return nil, inventory.Errorf(inventory.Unavailable, "nothing can be asked: %v", err).WithHint("see whether the interface is up and has its address: slipway subnet interfaces")
+	case err != nil:
 		return nil, err
 	}
-	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Us: addressesOf(a.cfg.Interfaces), Base: pxe.BaseURL(us, a.cfg.BootPort)}, offers), nil
+	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Asked: server, Us: addressesOf(a.cfg.Interfaces), Base: pxe.BaseURL(us, a.cfg.BootPort)}, offers), nil
 }
 
 // probeSetup finds the interface to ask on, and our address there. A network that is reached by relay only is asked for
@@ -55,7 +62,7 @@ func (a *appliance) probeSetup(n inventory.Subnet, server netip.Addr) (setup dhc
 		return setup, us, inventory.Errorf(inventory.Conflict, "none of the interfaces that machines are answered on has an address to ask %s from", server)
 	case !server.IsValid() && !us.IsValid():
 		return setup, us, inventory.Errorf(inventory.Conflict, "subnet %s is on no interface that machines are answered on", n.Name).
-			WithHint("name its DHCP server: slipway subnet probe %s --server ADDRESS", n.Name)
+			WithHint("name its DHCP server: slipway subnet probe %s --ask ADDRESS", n.Name)
 	}
 	if server.IsValid() && us.IsValid() {
 		setup.Relay = us
@@ -75,7 +82,7 @@ func (a *appliance) watchForeign(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-tick.C:
-			a.engine.ForeignGone(a.dhcp.Foreigners())
+			a.engine.ForeignGone(append(a.dhcp.Foreigners(), a.dhcp6.Foreigners()...))
 			if now.Sub(askedAt) >= foreignAskEach {
 				askedAt = now
 				a.askForeign(ctx)
@@ -86,6 +93,7 @@ func (a *appliance) watchForeign(ctx context.Context) error {
 
 // askForeign asks on the interfaces whose network is ours alone.
 func (a *appliance) askForeign(ctx context.Context) {
+	a.askForeign6(ctx)
 	for _, name := range a.cfg.Interfaces {
 		n, ok := a.networks.book.SubnetFor(lease.Path{Interface: name, Local: addressesOf([]string{name})})
 		if !ok || n.Mode != inventory.ModeFull {
@@ -99,7 +107,7 @@ func (a *appliance) askForeign(ctx context.Context) {
 
 // foreignServers returns the other DHCP servers noticed on a subnet.
 func (a *appliance) foreignServers(subnet string) []pxe.ForeignServer {
-	return slices.DeleteFunc(a.dhcp.Foreigners(), func(f pxe.ForeignServer) bool { return f.Subnet != subnet })
+	return slices.DeleteFunc(append(a.dhcp.Foreigners(), a.dhcp6.Foreigners()...), func(f pxe.ForeignServer) bool { return f.Subnet != subnet })
 }
 
 func isNotFound(err error) bool {

@@ -27,6 +27,7 @@ func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []
 		return cfg, nil, 0, err
 	}
 	f := cfg.facts(cfg.ports())
+	f.Database.WaitLocker(f.ServerPID)
 	checks = doctor.Judge(f)
 	if len(cfg.Interfaces) == 0 {
 		checks = append(checks, Check{Name: "interfaces", Status: warning, Detail: "none is named, so none was looked at", Hint: "--interface NAME, or --config FILE as slipway serve has them"})
@@ -103,6 +104,8 @@ func (c *Config) checkAuthority(now time.Time) []Check {
 // gateway is this server while it does not route.
 func (a *appliance) checkWays(ctx context.Context) (checks []Check) {
 	own, sysctl := addressesOf(a.cfg.Interfaces), doctor.ReadSysctl()
+	var relayed []inventory.Subnet
+	var relays map[string][]netip.Addr
 	err := a.store.Read(ctx, func(tx inventory.Tx) error {
 		subnets, err := tx.ListSubnets()
 		for _, s := range subnets {
@@ -117,14 +120,89 @@ func (a *appliance) checkWays(ctx context.Context) (checks []Check) {
 			}
 			if k, isNeeded := doctor.JudgeRoute(s.Name, s.CIDR, routeTo(s.CIDR.Addr().Next())); isNeeded {
 				checks = append(checks, k)
+			} else {
+				relayed = append(relayed, s)
 			}
+		}
+		if err == nil && len(relayed) > 0 {
+			relays, err = relaysOf(tx, relayed)
 		}
 		return err
 	})
 	if err != nil {
 		checks = append(checks, Check{Name: "routes", Status: failed, Detail: "subnets cannot be read: " + err.Error()})
 	}
+	return append(checks, askRelays(ctx, relayed, relays)...)
+}
+
+// relaysOf returns the relay agents of subnets, by subnet: those that hosts have asked through, and where none has the
+// gateway, which most often is one.
+func relaysOf(tx inventory.Tx, subnets []inventory.Subnet) (map[string][]netip.Addr, error) {
+	out := map[string][]netip.Addr{}
+	for after := ""; ; {
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{After: after, Limit: knownPage})
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hosts {
+			relay, err := netip.ParseAddr(h.Facts[inventory.FactRelay])
+			at := slices.IndexFunc(subnets, func(s inventory.Subnet) bool { return err == nil && s.CIDR.Contains(relay) })
+			if at >= 0 && !slices.Contains(out[subnets[at].Name], relay) {
+				out[subnets[at].Name] = append(out[subnets[at].Name], relay)
+			}
+		}
+		if len(hosts) < knownPage {
+			break
+		}
+		after = hosts[len(hosts)-1].Name
+	}
+	for _, s := range subnets {
+		if len(out[s.Name]) == 0 && s.Gateway.IsValid() {
+			out[s.Name] = []netip.Addr{s.Gateway}
+		}
+	}
+	return out, nil
+}
+
+// pingFor is how long relay agents have to answer.
+const pingFor = time.Second
+
+func askRelays(ctx context.Context, subnets []inventory.Subnet, relays map[string][]netip.Addr) (checks []Check) {
+	var all []netip.Addr
+	for _, of := range relays {
+		all = append(all, of...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	there, err := dhcp.Ping(ctx, all, pingFor)
+	if err != nil {
+		return []Check{{Name: "relays", Status: warning, Detail: "could not be asked: " + err.Error()}}
+	}
+	for _, s := range subnets {
+		if of := relays[s.Name]; len(of) > 0 {
+			answered := slices.DeleteFunc(slices.Clone(of), func(a netip.Addr) bool { return !slices.Contains(there, a) })
+			checks = append(checks, doctor.JudgeRelays(s.Name, of, answered))
+		}
+	}
 	return checks
+}
+
+// checkArtefacts says whether the files of images are there: all that is known to be damaged, and those that went since
+// they were looked at last.
+func (a *appliance) checkArtefacts(ctx context.Context) Check {
+	n, bytes, faults, err := a.cache.Glance(ctx)
+	if err != nil {
+		return Check{Name: "artefacts", Status: failed, Detail: "cannot be looked at: " + err.Error()}
+	}
+	if known := a.faults.Load(); known != nil {
+		for _, f := range *known {
+			if !slices.ContainsFunc(faults, func(g images.Fault) bool { return g.Digest == f.Digest }) {
+				faults = append(faults, f)
+			}
+		}
+	}
+	return doctor.Artefacts(n, bytes, faults)
 }
 
 // routeTo returns through which interface packets to an address go, "" where there is no route.

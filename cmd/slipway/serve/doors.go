@@ -17,6 +17,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/pxe/admission"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/httpboot"
 	"slipway.dev/slipway/pxe/ra"
@@ -46,19 +47,21 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 	d.Unanswered = a.unanswered
 	dhcpDoor := dhcp.New(d)
 	a.dhcp = dhcpDoor
+	downloads := admission.New(ours.admission, time.Now) // whatever the protocol: they share the links
 	tftpDoor := tftp.New(tftp.Config{
 		Listen: everywhere(69), Serves: ours.serves,
 		Boots: a.engine, Loaders: a.loaders, BootPort: a.cfg.BootPort, Now: time.Now, Log: a.log,
-		Files: &tftp.ForLoaders{Scripts: a.engine, Artefacts: a.cache, Log: a.log},
+		Files: &tftp.ForLoaders{Scripts: a.engine, Artefacts: a.cache, Admission: downloads, Log: a.log},
 	})
 	bootDoor := httpboot.New(httpboot.Config{
 		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(),
 		Listen: everywhere(a.cfg.BootPort), Serves: ours.serves,
-		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: ours.admission, Now: time.Now, Log: a.log,
+		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: downloads, Now: time.Now, Log: a.log,
 	})
 	dhcp6Door := a.dhcp6Door(stored)
 	tapDoor := a.tapDoor()
 	a.metrics.MustRegister(tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
+	a.measureItself()
 	all := map[string]func(context.Context) error{
 		"dhcp":               dhcpDoor.Serve,
 		"dhcpv6":             dhcp6Door.Serve,
@@ -73,6 +76,7 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 		"targets":            a.followTargets,
 		"samples":            a.sample,
 		"record":             tapDoor.Serve,
+		"record on disk":     a.recordLogs.serve,
 		"health":             a.watchHealth,
 		"alarms":             a.keepAlarms,
 		"artefacts":          a.watchArtefacts,
@@ -126,13 +130,13 @@ func (o *own) serves(a netip.Addr) bool { return o.find(a) != "" }
 
 // admission returns the rules for downloads through the link with that address of ours: how many share it depends on
 // its speed, where the kernel knows one.
-func (o *own) admission(a netip.Addr) httpboot.Admission {
+func (o *own) admission(a netip.Addr) admission.Rules {
 	text, err := os.ReadFile(filepath.Join("/sys/class/net", o.find(a), "speed"))
 	megabits, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	if err != nil || megabits <= 0 {
-		return httpboot.Admission{}
+		return admission.Rules{}
 	}
-	return httpboot.Admission{BytesPerSecond: megabits * 1_000_000 / 8}
+	return admission.Rules{BytesPerSecond: megabits * 1_000_000 / 8}
 }
 
 // followNetworks keeps the lease book as the inventory is.

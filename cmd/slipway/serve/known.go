@@ -2,7 +2,7 @@ package serve
 
 import (
 	"context"
-	"fmt"
+	"encoding/hex"
 	"strings"
 	"sync"
 
@@ -37,9 +37,20 @@ func (k *known) hasMAC(m inventory.MAC) bool {
 	return ok && k.has(b)
 }
 
+// macBytes reads a MAC as the inventory writes it.
 func macBytes(m inventory.MAC) (b [6]byte, ok bool) {
-	n, err := fmt.Sscanf(string(m), "%02x:%02x:%02x:%02x:%02x:%02x", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5])
-	return b, err == nil && n == 6
+	if len(m) != 17 {
+		return b, false
+	}
+	for i := range b {
+		if i > 0 && m[3*i-1] != ':' {
+			return b, false
+		}
+		if _, err := hex.Decode(b[i:i+1], []byte(m[3*i:3*i+2])); err != nil {
+			return b, false
+		}
+	}
+	return b, true
 }
 
 const knownPage = 1000

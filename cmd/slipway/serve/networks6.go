@@ -10,7 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp6"
 	"slipway.dev/slipway/pxe/lease"
 	"slipway.dev/slipway/pxe/lease6"
@@ -79,13 +84,57 @@ func serverDUID(fingerprint string) []byte {
 func (a *appliance) dhcp6Door(storeState func(error)) *dhcp6.Server {
 	c := dhcp6.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.book6, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort, DUID: a.duid,
-		ProbeFor: probeFor, Foreign: a.engine.Foreign6, StoreState: storeState, Now: time.Now, Log: a.log,
+		ProbeFor: probeFor, Foreign: a.engine.Foreign, StoreState: storeState, Now: time.Now, Log: a.log,
 	}
 	if !a.cfg.CheckConflict {
 		c.ProbeFor = 0
 	}
 	a.dhcp6 = dhcp6.New(c)
 	return a.dhcp6
+}
+
+// probe6 is probe for an IPv6 network.
+func (a *appliance) probe6(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error) {
+	setup := dhcp6.ProbeSetup{Server: server, Link: n.CIDR.Addr().Next(), Wait: probeWait}
+	var us []netip.Addr
+	for _, name := range a.cfg.Interfaces {
+		ours := addresses6Of([]string{name})
+		isHere := n.Interface == name || slices.ContainsFunc(ours, n.CIDR.Contains)
+		if us = append(us, ours...); setup.Interface == "" && (isHere || server.IsValid() && len(ours) > 0) {
+			setup.Interface = name
+		}
+	}
+	if i := slices.IndexFunc(us, n.CIDR.Contains); i > 0 {
+		us[0], us[i] = us[i], us[0]
+	}
+	switch {
+	case setup.Interface == "" && server.IsValid():
+		return nil, inventory.Errorf(inventory.Conflict, "none of the interfaces that machines are answered on has an IPv6 address to ask %s from", server)
+	case setup.Interface == "":
+		return nil, inventory.Errorf(inventory.Conflict, "subnet %s is on no interface that machines are answered on", n.Name).
+			WithHint("name its DHCPv6 server: slipway subnet probe %s --ask ADDRESS", n.Name)
+	}
+	offers, err := a.dhcp6.Probe(ctx, setup)
+	if err != nil {
+		return nil, err
+	}
+	base := ""
+	if len(us) > 0 {
+		base = pxe.BaseURL(us[0], a.cfg.BootPort)
+	}
+	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Us: us, Base: base}, offers), nil
+}
+
+// askForeign6 asks for other DHCPv6 servers on the interfaces whose IPv6 network is ours alone.
+func (a *appliance) askForeign6(ctx context.Context) {
+	for _, name := range a.cfg.Interfaces {
+		if !slices.ContainsFunc(a.networks.subnets6(name), func(n inventory.Subnet) bool { return n.Mode == inventory.ModeFull }) {
+			continue
+		}
+		if err := a.dhcp6.Look(ctx, name, probeWait); err != nil && ctx.Err() == nil {
+			a.log.Warn("other dhcpv6 servers not asked for", "iface", name, "err", err)
+		}
+	}
 }
 
 // checkSubnets6 says which IPv6 subnets cannot boot anything: a machine fetches its loader from an address of ours.
@@ -101,6 +150,7 @@ func (a *appliance) checkSubnets6() (checks []Check) {
 	if a.networks == nil {
 		return checks // the server has not opened its networks yet
 	}
+	checks = append(checks, a.couldServe6()...)
 	for _, s := range *a.networks.six.Load() {
 		if s.Interface == "" || s.Mode == inventory.ModeOff || slices.ContainsFunc(addresses6Of([]string{s.Interface}), s.CIDR.Contains) {
 			continue
@@ -111,6 +161,64 @@ func (a *appliance) checkSubnets6() (checks []Check) {
 		})
 	}
 	return checks
+}
+
+// couldServe6 names the networks of the interfaces' IPv6 addresses that have no subnet. None is made by itself: an IPv6
+// subnet sends router advertisements, which change every machine on the wire, not only those that boot.
+func (a *appliance) couldServe6() (checks []Check) {
+	for _, name := range a.cfg.Interfaces {
+		p, found := staticIPv6(name)
+		if !found || slices.ContainsFunc(*a.networks.six.Load(), func(s inventory.Subnet) bool { return s.CIDR.Overlaps(p) }) {
+			continue
+		}
+		checks = append(checks, Check{
+			Name: "ipv6 " + name, Status: doctor.OK, Detail: fmt.Sprintf("has %s, and there is no IPv6 subnet: nothing is served over IPv6", p), Hint: first6(name, p),
+		})
+	}
+	return checks
+}
+
+// first6 is the command that makes a subnet of an interface's IPv6 network.
+func first6(iface string, own netip.Prefix) string {
+	line := fmt.Sprintf("to boot machines over IPv6: slipway subnet create %s-6 --cidr %s --interface %s", subnetName(iface), own.Masked(), iface)
+	if r, ok := highRange(own); ok {
+		line += fmt.Sprintf(" --range %s-%s", r.First, r.Last)
+	}
+	return line
+}
+
+// highRange is a range of up to 61,440 addresses of a network, from ::1000 on: low ones are what people give by hand.
+func highRange(own netip.Prefix) (r inventory.Range, ok bool) {
+	if own.Bits() > 112 {
+		return r, false
+	}
+	b := own.Masked().Addr().As16()
+	b[14], b[15] = 0x10, 0
+	r.First = netip.AddrFrom16(b)
+	b[14], b[15] = 0xff, 0xff
+	r.Last = netip.AddrFrom16(b)
+	return r, true
+}
+
+// staticIPv6 returns the first IPv6 address of an interface that somebody gave it: no address that follows from a router's
+// advertisement, and none of one machine only.
+func staticIPv6(iface string) (p netip.Prefix, ok bool) {
+	link, err := netlink.LinkByName(iface)
+	if err != nil {
+		return p, false
+	}
+	addrs, err := netlink.AddrList(link, netlink.FAMILY_V6)
+	if err != nil {
+		return p, false
+	}
+	for _, a := range addrs {
+		at, isValid := netip.AddrFromSlice(a.IP)
+		bits, _ := a.Mask.Size()
+		if isValid && at.IsGlobalUnicast() && a.Flags&unix.IFA_F_PERMANENT != 0 && bits >= 32 && bits <= 120 {
+			return netip.PrefixFrom(at, bits), true
+		}
+	}
+	return p, false
 }
 
 // hasIPv6 reports whether this machine has IPv6 at all: a kernel without it refuses to listen on it.

@@ -1,13 +1,18 @@
 package serve
 
 import (
+	"context"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"slipway.dev/slipway/pxe/dhcp"
+	"slipway.dev/slipway/pxe/record"
 	"slipway.dev/slipway/pxe/tap"
 	"slipway.dev/slipway/pxe/trace"
 )
@@ -19,7 +24,9 @@ func (a *appliance) newRecord() *trace.Ring {
 		at   time.Time
 		ours []netip.Addr
 	)
-	return trace.NewRing(trace.Config{
+	logs := a.openRecordLogs()
+	ring := trace.NewRing(trace.Config{
+		Keep:  logs.add,
 		Knows: a.networks.known.hasMAC,
 		IsOurs: func(x netip.Addr) bool { // an interface may get another address later
 			mu.Lock()
@@ -30,6 +37,63 @@ func (a *appliance) newRecord() *trace.Ring {
 			return slices.Contains(ours, x)
 		},
 	})
+	logs.each(ring.Restore)
+	a.recordLogs = logs
+	return ring
+}
+
+// recordLogs keep the record on disk: known machines and strangers apart, so that a flood of invented MACs costs no
+// known machine its record. Strangers are kept up to a rate.
+type recordLogs struct {
+	known, strangers *record.Log // nil when the data directory takes none
+}
+
+const (
+	recordKnownBytes     = 48 << 20
+	recordStrangersBytes = 16 << 20
+	recordStrangersRate  = 200 // frames a second
+)
+
+// openRecordLogs opens the logs under the data directory; without them the record is in memory alone.
+func (a *appliance) openRecordLogs() *recordLogs {
+	open := func(name string, limit int64, perSecond int) *record.Log {
+		l, err := record.OpenLog(record.LogConfig{Dir: filepath.Join(a.cfg.DataDir, "record"), Name: name, MaxBytes: limit, PerSecond: perSecond, Log: a.log})
+		if err != nil {
+			a.log.Warn("packets not kept on disk", "err", err)
+			return nil
+		}
+		return l
+	}
+	return &recordLogs{known: open("known", recordKnownBytes, 0), strangers: open("strangers", recordStrangersBytes, recordStrangersRate)}
+}
+
+func (x *recordLogs) add(f trace.Frame, isKnown bool) {
+	switch {
+	case isKnown && x.known != nil:
+		x.known.Add(f)
+	case !isKnown && x.strangers != nil:
+		x.strangers.Add(f)
+	}
+}
+
+func (x *recordLogs) each(fn func(trace.Frame)) {
+	for _, l := range []*record.Log{x.strangers, x.known} {
+		if l != nil {
+			l.Each(fn)
+		}
+	}
+}
+
+// serve writes the logs until ctx is done.
+func (x *recordLogs) serve(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, l := range []*record.Log{x.strangers, x.known} {
+		if l != nil {
+			g.Go(func() error { return l.Serve(ctx) })
+		}
+	}
+	<-ctx.Done()
+	return g.Wait()
 }
 
 // tapDoor hears the packets of boots for the record.
@@ -38,12 +102,15 @@ func (a *appliance) tapDoor() *tap.Server {
 	if a.cfg.BootTLSPort != 0 {
 		ports = append(ports, a.cfg.BootTLSPort)
 	}
-	return tap.New(tap.Config{Interfaces: a.cfg.Interfaces, Ports: ports, Record: a.record.Add, Now: time.Now, Log: a.log})
+	return tap.New(tap.Config{Interfaces: a.cfg.Interfaces, Ports: ports, Record: a.record.Add, Knows: a.networks.known.has, Now: time.Now, Log: a.log})
 }
 
 // unanswered keeps why a packet got no answer.
 func (a *appliance) unanswered(u dhcp.Unanswered) {
-	a.record.Tell(u.MAC, trace.Note{At: u.At, Subnet: u.Subnet, Reason: u.Reason})
+	a.record.Tell(u.Client.MAC, trace.Note{At: u.At, Subnet: u.Client.Subnet, Reason: u.Reason})
+	if u.Type == "discover" || u.Type == "" {
+		a.engine.Unanswered(u.Client, u.Iface, u.Reason, u.IsMeant)
+	}
 }
 
 // ourAddresses are the addresses of the boot interfaces, of both families.

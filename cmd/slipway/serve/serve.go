@@ -27,6 +27,7 @@ import (
 	"slipway.dev/slipway/machine/join"
 	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/machine/node"
+	"slipway.dev/slipway/machine/solo"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
@@ -39,29 +40,31 @@ import (
 
 // appliance is all the parts of a running server.
 type appliance struct {
-	cfg       Config
-	log       *slog.Logger
-	store     *sqlstore.Store
-	hub       *live.Hub
-	networks  *networks
-	dhcp      *dhcp.Server
-	dhcp6     *dhcp6.Server
-	duid      []byte // what DHCPv6 calls this server
-	loaders   *images.Loaders
-	cache     *images.Cache
-	jobs      *images.Jobs
-	record    *trace.Ring // what machines said on the wire
-	engine    *provision.Engine
-	bank      *fake.Bank // of simulated controllers
-	joiner    *join.Joiner
-	attacher  *attach.Attacher
-	authority *authority // nil where no door speaks TLS
-	tls       *adminTLS  // of the admin door; nil: it speaks without
-	admin     *web.Server
-	metrics   *prometheus.Registry
-	samples   samples
-	alarms    *alarms                        // issues with the machine that this runs on
-	faults    atomic.Pointer[[]images.Fault] // of artefacts
+	cfg        Config
+	log        *slog.Logger
+	store      *sqlstore.Store
+	hub        *live.Hub
+	networks   *networks
+	dhcp       *dhcp.Server
+	dhcp6      *dhcp6.Server
+	duid       []byte // what DHCPv6 calls this server
+	loaders    *images.Loaders
+	cache      *images.Cache
+	jobs       *images.Jobs
+	record     *trace.Ring // what machines said on the wire
+	recordLogs *recordLogs
+	engine     *provision.Engine
+	bank       *fake.Bank // of simulated controllers
+	joiner     *join.Joiner
+	keeper     *solo.Keeper
+	attacher   *attach.Attacher
+	authority  *authority // nil where no door speaks TLS
+	tls        *adminTLS  // of the admin door; nil: it speaks without
+	admin      *web.Server
+	metrics    *prometheus.Registry
+	samples    samples
+	alarms     *alarms                        // issues with the machine that this runs on
+	faults     atomic.Pointer[[]images.Fault] // of artefacts
 }
 
 // Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. Whatever makes it
@@ -122,7 +125,7 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.cache, err = images.New(images.Config{Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: catalogue, Now: time.Now}); err != nil {
+	if a.cache, err = images.New(images.Config{Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: catalogue, Now: time.Now, Loaders: a.loaders}); err != nil {
 		return err
 	}
 	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: catalogue.Check, Now: time.Now, Log: a.log})
@@ -151,6 +154,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.duid = serverDUID(backup.Fingerprint(reportKey))
 	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Alarm: a.noteJoin, ServingCerts: true})
+	nodes := node.New(node.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log})
 	a.record = a.newRecord()
 	a.engine = provision.New(provision.Config{
 		Wire: a.record, Ours: a.ourAddresses, BootPort: a.cfg.BootPort,
@@ -160,11 +164,12 @@ func (a *appliance) start(ctx context.Context) error {
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: neighbourOf,
 		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
-		Nodes: node.New(node.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log}),
+		Nodes: nodes,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	a.store.OnCommit(a.hub.Wake)
 	here := local.New(local.Config{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
+	a.keeper = solo.New(solo.Config{Appliance: here, Planes: nodes, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log})
 	a.openClusters(box, here)
 	if err := a.attachFile(ctx, box); err != nil {
 		return err
@@ -188,11 +193,11 @@ func (a *appliance) start(ctx context.Context) error {
 			if c, ok := a.admin.CheckOIDC(ctx); ok {
 				checks = append(checks, c)
 			}
-			return append(checks, a.checkSubnets(ctx)...)
+			return append(append(checks, a.checkArtefacts(ctx)), a.checkSubnets(ctx)...)
 		},
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(), BootPort: a.cfg.BootPort, Interfaces: a.interfaces, Probe: a.probe, ForeignServers: a.foreignServers,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
-		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), Clusters: a, Appliance: here,
+		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: here.IssueKubeconfig, Clusters: a, Appliance: here,
 	})
 	return nil
 }
@@ -277,6 +282,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind.Go(func() error { return a.hub.Serve(behindCtx) })
 	behind.Go(func() error { return a.joiner.Serve(behindCtx) })
 	behind.Go(func() error { return a.attacher.Serve(behindCtx) })
+	behind.Go(func() error { return a.keeper.Serve(behindCtx) })
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
 	for name, door := range a.doors(a.tls.wrap(tcp), socket) {

@@ -7,11 +7,22 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/web"
 )
+
+// measureItself registers what the process costs: memory, goroutines, threads, open files, CPU time.
+func (a *appliance) measureItself() {
+	a.metrics.MustRegister(
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory, collectors.MetricsGC)),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slipway_record_bytes", Help: "Memory of the packets that are kept for explaining boots."},
+			func() float64 { return float64(a.record.Bytes()) }),
+	)
+}
 
 // How often a sample is taken, and how many are kept: an hour.
 const (

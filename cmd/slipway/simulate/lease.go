@@ -121,8 +121,46 @@ func (m *machine) bind(b *bound) error {
 	if err := m.group.net.own(b.address); err != nil {
 		return err
 	}
-	m.address = b.address
+	m.address, m.lease = b.address, *b
 	return nil
+}
+
+// keep renews the lease of a machine that is up, as its operating system does, until ctx is done. When the server refuses
+// or does not answer, the machine asks for an address as at its start.
+func (m *machine) keep(ctx context.Context, every time.Duration) {
+	for sleep(ctx, m.spread(every)) == nil {
+		err := m.renew(ctx)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		m.group.stats.fail(m.id, "renewal: "+err.Error())
+		m.drop()
+		if _, err := m.exchange(ctx, m.system(), "os "); err != nil && ctx.Err() == nil {
+			m.group.stats.fail(m.id, "after a renewal that failed: "+err.Error())
+		}
+	}
+}
+
+// renew asks the server that gave the lease for it again (RFC 2131 section 4.4.5): unicast, with the address in ciaddr.
+func (m *machine) renew(ctx context.Context) error {
+	if !m.address.IsValid() {
+		return errNoOffer
+	}
+	mail, stop := m.group.net.listen(m.id.MAC)
+	defer stop()
+	d := m.system()
+	d.request = []byte{optType, optClientID, optMaxSize, optClass, optHostname, optParameters}
+	b := m.lease
+	a := ask{kind: typeRequest, xid: m.xid(d), current: m.address}
+	ack, err := m.askAt(ctx, d, a, mail, "renewal", &b.ack, func(r *reply) bool { return r.kind() == typeAck || r.kind() == typeNak })
+	switch {
+	case err != nil:
+		return orElse(err, errNoAck)
+	case ack.kind() == typeNak:
+		return errRefused
+	}
+	b.offer, b.ack = ack, ack
+	return m.bind(&b)
 }
 
 // drop gives up the machine's address, as power loss does: without a word to the server.
@@ -160,7 +198,7 @@ func (m *machine) collect(ctx context.Context, d dialect, offer *reply) error {
 func (m *machine) impatient(d dialect, a ask) {
 	a.kind, a.xid = typeRequest, a.xid^0xffffffff
 	a.address, a.server = netip.AddrFrom4([4]byte{192, 0, 2, 1}), netip.AddrFrom4([4]byte{192, 0, 2, 2})
-	_ = m.transmit(d.packet(m.id, a).marshal())
+	_ = m.transmit(d.packet(m.id, a).marshal(), nil)
 }
 
 var errSilence = errors.New("no answer")
@@ -168,13 +206,18 @@ var errSilence = errors.New("no answer")
 // ask sends a packet until the answer it wants comes, with the pauses of its program between. The time to the answer
 // counts from the first packet: that is what the machine lives through.
 func (m *machine) ask(ctx context.Context, d dialect, a ask, mail <-chan reply, step string, wanted func(*reply) bool) (reply, error) {
+	return m.askAt(ctx, d, a, mail, step, nil, wanted)
+}
+
+// askAt asks the server that an answer came from; nil: all.
+func (m *machine) askAt(ctx context.Context, d dialect, a ask, mail <-chan reply, step string, at *reply, wanted func(*reply) bool) (reply, error) {
 	first := time.Now()
 	for try, timer := range d.timers {
 		a.secs = d.secs(try, a.kind, first)
 		if try > 0 {
 			m.group.stats.retried(step)
 		}
-		if err := m.transmit(d.packet(m.id, a).marshal()); err != nil {
+		if err := m.transmit(d.packet(m.id, a).marshal(), at); err != nil {
 			return reply{}, err
 		}
 		deadline := time.NewTimer(m.timer(timer))
@@ -218,12 +261,15 @@ func (d *dialect) secs(try int, kind byte, first time.Time) uint16 {
 	return uint16(time.Since(first).Round(time.Second) / time.Second)
 }
 
-// transmit broadcasts a DHCP packet, with the faults of packets.
-func (m *machine) transmit(payload []byte) error {
+// transmit sends a DHCP packet, with the faults of packets: to the server that an answer came from, or to all.
+func (m *machine) transmit(payload []byte, at *reply) error {
 	d := datagram{
 		fromMAC: m.id.MAC, toMAC: broadcastMAC, payload: payload,
 		from: netip.AddrPortFrom(netip.IPv4Unspecified(), 68),
 		to:   netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), 67),
+	}
+	if at != nil {
+		d.toMAC, d.to, d.from = at.fromMAC, at.from, netip.AddrPortFrom(m.address, 68)
 	}
 	if m.dice.happens(FaultMalformed) {
 		bad := d

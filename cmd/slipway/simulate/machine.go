@@ -53,6 +53,7 @@ type machine struct {
 	stage    atomic.Value // Stage
 
 	address   netip.Addr // in use by the kernel
+	lease     bound      // that gave it
 	isSameXID bool
 	isSlow    bool
 	failAt    Stage // power fails when this stage begins; "" never
@@ -138,13 +139,17 @@ func (m *machine) rest(ctx context.Context, d time.Duration) error {
 	return sleep(ctx, time.Duration(float64(d)*m.group.cfg.Pace))
 }
 
+// spread keeps machines from doing the same at the same moment.
+func (m *machine) spread(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*m.dice.rand.Float64()))
+}
+
 // leastTimer keeps retransmissions apart at a pace of 0: a server under load is not helped by more packets.
 const leastTimer = 0.25
 
 // timer is a retransmission timer, scaled by the pace but never below a quarter, and spread a little.
 func (m *machine) timer(d time.Duration) time.Duration {
-	spread := 0.9 + 0.2*m.dice.rand.Float64()
-	return time.Duration(float64(d) * max(m.group.cfg.Pace, leastTimer) * spread)
+	return m.spread(time.Duration(float64(d) * max(m.group.cfg.Pace, leastTimer)))
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -205,7 +210,9 @@ func (m *machine) fetchLoader(ctx context.Context, d dialect, b bound, file stri
 		if !isURL {
 			return download{}, fmt.Errorf("HTTP Boot was given %q, which is no URL", file)
 		}
-		return m.http("UefiHttpBoot/1.0", true).fetch(ctx, file)
+		c := m.http("UefiHttpBoot/1.0", true)
+		defer c.close()
+		return c.fetch(ctx, file)
 	}
 	if isURL {
 		return download{}, fmt.Errorf("PXE firmware was given a URL: %s", withoutQuery(file))

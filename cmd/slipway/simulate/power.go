@@ -200,6 +200,9 @@ func (m *machine) run(ctx context.Context, changed <-chan struct{}) {
 			return
 		case err == nil && end != StageOff:
 			m.enter(end)
+			if every := m.group.cfg.RenewEvery; every > 0 && end == StageBooted {
+				m.keep(ctx, every)
+			}
 			<-ctx.Done()
 			return
 		case err == nil:

@@ -32,6 +32,8 @@ type Config struct {
 	// Power, with an address to listen on, gives the machines controllers: they are on when those say so, boot again
 	// whenever they are switched on, and the run ends with its timeout or context.
 	Power PowerConfig
+	// RenewEvery is how often machines with controllers that are up renew their leases; 0: never.
+	RenewEvery time.Duration
 	// Download makes our agent really fetch the images that it is told to write.
 	Download bool
 	// Acted, when set, is called for everything that an agent does; by many goroutines.

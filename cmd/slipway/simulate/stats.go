@@ -104,7 +104,7 @@ func (s *stats) sameFile(name string, digest [sha256.Size]byte) error {
 
 // stepOrder is the order of steps in a summary.
 var stepOrder = [...]string{
-	"offer", "ack", "loader", "ipxe offer", "ipxe ack", "router", "script", "file", "os offer", "os ack", "report",
+	"offer", "ack", "loader", "ipxe offer", "ipxe ack", "router", "script", "file", "os offer", "os ack", "report", "renewal",
 	"agent report", "agent inspect", "agent burn-in", "agent wipe", "agent write", "boot",
 }
 

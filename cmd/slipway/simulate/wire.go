@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/mdlayher/packet"
@@ -49,6 +50,7 @@ const mailboxDepth = 16
 type mailboxes struct {
 	mu      sync.Mutex
 	boxes   map[[6]byte]chan reply
+	card    [6]byte       // of the kernel, which answers ARP for all machines that have addresses
 	strange atomic.Uint64 // frames that are no DHCP reply
 	dropped atomic.Uint64 // replies that nobody waited for
 }
@@ -69,14 +71,15 @@ func (b *mailboxes) listen(mac [6]byte) (<-chan reply, func()) {
 	}
 }
 
-// deliver hands a datagram to the card it is for. A card takes frames sent to it and to all, nothing else.
+// deliver hands a datagram to the machine it is for. A machine takes frames sent to its own card, to the one that speaks
+// for it once it has an address, and to all, nothing else.
 func (b *mailboxes) deliver(d datagram, at time.Time) {
 	m, err := parseMessage(d.payload)
 	if err != nil || m.op != 2 {
 		b.strange.Add(1)
 		return
 	}
-	if d.toMAC != broadcastMAC && d.toMAC != m.chaddr {
+	if d.toMAC != broadcastMAC && d.toMAC != m.chaddr && d.toMAC != b.card {
 		b.dropped.Add(1)
 		return
 	}
@@ -127,6 +130,15 @@ func replyFilter() ([]bpf.RawInstruction, error) {
 	})
 }
 
+// shared lets several runs on one network hold port 68 together; programs other than this one still cannot.
+var shared = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+	var err error
+	if e := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }); e != nil {
+		return e
+	}
+	return err
+}}
+
 // receiveBuffer holds the answers to a thousand machines that ask at once.
 const receiveBuffer = 8 << 20
 
@@ -146,6 +158,9 @@ func openWire(iface, ns string) (_ *wire, err error) {
 		if w.iface, err = net.InterfaceByName(iface); err != nil {
 			return fmt.Errorf("interface %s: %w", iface, err)
 		}
+		if len(w.iface.HardwareAddr) == 6 {
+			w.card = [6]byte(w.iface.HardwareAddr)
+		}
 		filter, err := replyFilter()
 		if err != nil {
 			return fmt.Errorf("assemble the packet filter: %w", err)
@@ -162,7 +177,7 @@ func openWire(iface, ns string) (_ *wire, err error) {
 				_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer)
 			})
 		}
-		if w.guard, err = net.ListenPacket("udp4", ":68"); err != nil {
+		if w.guard, err = shared.ListenPacket(context.Background(), "udp4", ":68"); err != nil {
 			return fmt.Errorf("take port 68 (is another DHCP client running?): %w", err)
 		}
 		if w.names, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {

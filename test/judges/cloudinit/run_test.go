@@ -2,6 +2,7 @@ package cloudinit
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +23,7 @@ type machine struct {
 	dir     string
 	mu      sync.Mutex
 	reports []string
+	logs    []string // what came with them
 }
 
 func boot(t *testing.T, c *seedCase, edit func(script string) string) (*machine, error) {
@@ -37,7 +39,8 @@ func boot(t *testing.T, c *seedCase, edit func(script string) string) (*machine,
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.reports = append(m.reports, r.URL.RawQuery)
+		body, _ := io.ReadAll(r.Body)
+		m.reports, m.logs = append(m.reports, r.URL.RawQuery), append(m.logs, string(body))
 	}))
 	t.Cleanup(server.Close)
 	helper := filepath.Join(m.dir, "first-boot.sh")
@@ -110,7 +113,7 @@ func TestTheFirstBootRunsInOrderAndReports(t *testing.T) {
 func TestAFailedStepIsReportedAndEndsTheFirstBoot(t *testing.T) {
 	each(t, func(t *testing.T, r reader, cases []*seedCase) {
 		m, err := boot(t, find(t, cases, "own-bootstrap"), func(script string) string {
-			return strings.Replace(script, "echo activate", "exit 7; echo activate", 1)
+			return strings.Replace(script, "echo activate", "echo the cluster does not answer >&2; exit 7; echo activate", 1)
 		})
 		if err == nil {
 			t.Error("cloud-init sees no failure")
@@ -119,8 +122,11 @@ func TestAFailedStepIsReportedAndEndsTheFirstBoot(t *testing.T) {
 		if diff := cmp.Diff("first's\n", string(got)); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]string{"step=failed&detail=bootstrap+kubeadm++status+7"}, m.reports); diff != "" {
+		if diff := cmp.Diff([]string{"step=failed&detail=bootstrap+kubeadm++status+7&part=bootstrap"}, m.reports); diff != "" {
 			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"the cluster does not answer\n"}, m.logs); diff != "" {
+			t.Errorf("the end of its log: %s", diff)
 		}
 	})
 }

@@ -100,6 +100,14 @@ func (c *Cluster) Endpoint() string { return fmt.Sprintf("127.0.0.1:%d", c.apiPo
 // CA returns the certificate authority of the cluster, PEM.
 func (c *Cluster) CA() []byte { return c.pki.caPEM }
 
+// Authority is the certificate authority of the cluster with its key, PEM.
+func (c *Cluster) Authority() (cert, key []byte) {
+	c.t.Helper()
+	key, err := os.ReadFile(c.file("ca.key"))
+	must(c.t, err)
+	return c.pki.caPEM, key
+}
+
 // CAHash returns the hash of the certificate authority's public key as kubeadm writes it.
 func (c *Cluster) CAHash() string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(c.pki.ca.RawSubjectPublicKeyInfo))

@@ -1,10 +1,16 @@
 package contract
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
 	metalv1 "slipway.dev/slipway/machine/v1alpha1"
@@ -51,6 +57,11 @@ var templateRows = []row{
 // remedy makes a remediation as a MachineHealthCheck does.
 func (p *pair) remedy(steps ...infrav1.RemediationStep) *infrav1.SlipwayRemediation {
 	p.Helper()
+	return p.remedyAs(func(*infrav1.SlipwayRemediationSpec) {}, steps...)
+}
+
+func (p *pair) remedyAs(edit func(*infrav1.SlipwayRemediationSpec), steps ...infrav1.RemediationStep) *infrav1.SlipwayRemediation {
+	p.Helper()
 	r := &infrav1.SlipwayRemediation{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.ns, Name: p.m.Name, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
@@ -58,8 +69,23 @@ func (p *pair) remedy(steps ...infrav1.RemediationStep) *infrav1.SlipwayRemediat
 		},
 		Spec: infrav1.SlipwayRemediationSpec{Steps: steps, RetryLimit: 1, TimeoutSeconds: 3600},
 	}
+	edit(&r.Spec)
 	p.create(r)
 	return r
+}
+
+// later lets the time of a remediation pass: what it waits for began an hour ago.
+func (p *pair) later(r *infrav1.SlipwayRemediation) {
+	p.Helper()
+	past := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	p.edit(r, func() {
+		if r.Status.LastAttempt != nil {
+			r.Status.LastAttempt = &past
+		}
+		for i := range r.Status.Conditions {
+			r.Status.Conditions[i].LastTransitionTime = past
+		}
+	}, true)
 }
 
 var remediationRows = []row{
@@ -103,6 +129,65 @@ var remediationRows = []row{
 		if !p.robot().IsOn() {
 			s.Error("the host was switched off: that is for the deletion of the Machine")
 		}
+	}},
+	{name: "remediation: a step is tried as often as it says, and the last one ends it", hosts: 1, run: func(s *stage) {
+		p := s.whole("m", nil)
+		start := p.robot().Counts()
+		r := p.remedyAs(func(spec *infrav1.SlipwayRemediationSpec) { spec.RetryLimit = 2 }, infrav1.StepPowerCycle)
+		tried := func(n int) {
+			s.until(fmt.Sprintf("try %d", n), func() error {
+				s.get(r)
+				return is(r.Status.Step == infrav1.StepPowerCycle && int(r.Status.Retries) == n, "it says %+v", r.Status)
+			})
+			s.until("the host was off and is on again", func() error {
+				now := p.robot().Counts()
+				return is(now.Offs >= start.Offs+n && p.robot().IsOn(), "it was %+v and is %+v", start, now)
+			})
+		}
+		tried(1)
+		p.later(r)
+		tried(2)
+		was := p.robot().Counts()
+		p.later(r)
+		s.until("nothing is left to be tried", func() error {
+			s.get(r)
+			c := conditionOf(r.Status.Conditions, "Remediated")
+			return is(c.Status == metav1.ConditionFalse && c.Reason == "Exhausted", "it says %+v", c)
+		})
+		if now := p.robot().Counts(); now.Offs != was.Offs || now.Writes != was.Writes {
+			s.Errorf("something was done after the last try: it was %+v and is %+v", was, now)
+		}
+	}},
+	{name: "remediation: with outOfServiceTaint the node is out of service while its host is off, and only then", hosts: 1, run: func(s *stage) {
+		p := s.whole("m", nil)
+		n, _ := p.workload()
+		r := p.remedyAs(func(spec *infrav1.SlipwayRemediationSpec) { spec.OutOfServiceTaint = ptr(true) }, infrav1.StepPowerCycle)
+		isOut := func() bool {
+			s.get(n)
+			return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+				return t.Key == corev1.TaintNodeOutOfService && t.Value == "nodeshutdown" && t.Effect == corev1.TaintEffectNoExecute
+			})
+		}
+		s.until("its node is out of service", func() error { return is(isOut(), "it has the taints %+v", n.Spec.Taints) })
+		if p.robot().IsOn() {
+			s.Error("it is out of service while its host is on")
+		}
+		s.until("it says so", func() error {
+			s.get(r)
+			return is(conditionOf(r.Status.Conditions, "Fenced").Status == metav1.ConditionTrue, "it says %+v", r.Status)
+		})
+		p.later(r)
+		s.until("its host is on again", func() error { return is(p.robot().IsOn(), "it is off") })
+		if isOut() {
+			s.Error("its host is on while it is out of service")
+		}
+		if err := s.c.Delete(ctx, r); err != nil { // healthy again
+			s.Fatal(err)
+		}
+		s.until("the remediation is gone", func() error {
+			err := s.c.Get(ctx, client.ObjectKeyFromObject(r), r)
+			return is(apierrors.IsNotFound(err), "it is there: %v", err)
+		})
 	}},
 	{name: "remediation: paused does nothing", hosts: 1, run: func(s *stage) {
 		p := s.whole("m", nil)

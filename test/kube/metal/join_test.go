@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,6 +156,34 @@ func init() {
 		s.nodeGone(mm.Spec.Hostname)
 		s.hostIs(s.robots[0].ID(), inventory.Available)
 	}
+	all["a join that fails is told with the end of its log, and tried again"] = func(t *testing.T, r *rig.Rig) {
+		s := newStage(t, r, 1)
+		s.robots[0].Hold(rig.Up)
+		s.robots[0].FailJoin(1, "[preflight] Running pre-flight checks\nerror: the token abcdef.0123456789abcdef is not valid\n")
+		s.target()
+		s.machine("w", joins(v1alpha1.RoleNode), s.hostname("w"))
+		s.WaitFor(t, "the first try is written", func() error {
+			if n := s.robots[0].Counts().Writes; n < 1 {
+				return fmt.Errorf("%d writes", n)
+			}
+			return nil
+		})
+		s.robots[0].Hold(rig.Write) // of the second
+		s.robots[0].Go(rig.Up)
+		mm := s.is("w", v1alpha1.NodeJoined, metav1.ConditionFalse, v1alpha1.ReasonJoinFailed, "bootstrap kubeadm: status 1", "pre-flight checks", "abcdef.****")
+		if b, _ := json.Marshal(mm); strings.Contains(string(b)+s.History(500), "0123456789abcdef") {
+			t.Error("a token stands in the object or in an event")
+		}
+		s.robots[0].Go(rig.Write)
+		s.WaitFor(t, "it waits for its node", func() error {
+			if mm = s.get("w"); mm.Status.Phase != v1alpha1.PhaseJoining {
+				return fmt.Errorf("it is %s: %s", mm.Status.Phase, conditions(mm))
+			}
+			return nil
+		})
+		s.kubelet(mm.Spec.Hostname, mm.Spec.ProviderID)
+		s.ready("w")
+	}
 	all["a node with the provider id of another is explained and left alone"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 1)
 		s.target()
@@ -238,7 +267,10 @@ func init() {
 		}
 		// the cluster that is made is the test's own: so its kubeconfig is there before
 		s.secret("lab-kubeconfig", "value", string(s.Kubeconfig), "pki", string(text))
-		s.target(func(jt *v1alpha1.JoinTarget) { jt.Spec.KubeconfigSecretRef, jt.Spec.Init = nil, ptr(true) })
+		s.target(func(jt *v1alpha1.JoinTarget) {
+			jt.Spec.KubeconfigSecretRef, jt.Spec.Init = nil, ptr(true)
+			jt.Spec.ClusterConfiguration = &runtime.RawExtension{Raw: []byte(`{"clusterName":"rack","apiServer":{"certSANs":["lab.example"]}}`)}
+		})
 		for _, name := range []string{"cp1", "cp2", "cp3"} {
 			s.machine(name, joins(v1alpha1.RoleControlPlane), s.hostname(name))
 		}
@@ -260,7 +292,7 @@ func init() {
 			return now
 		}
 		first := next()
-		if doc := s.robotOf(first).Document("user-data"); !strings.Contains(doc, "ClusterConfiguration") {
+		if doc := s.robotOf(first).Document("user-data"); !strings.Contains(doc, "ClusterConfiguration") || !strings.Contains(doc, "clusterName: rack") || !strings.Contains(doc, "lab.example") {
 			t.Errorf("the first does not make the cluster:\n%s", doc)
 		}
 		for _, name := range planes {

@@ -35,6 +35,8 @@ import (
 	"slipway.dev/slipway/machine/attach"
 	"slipway.dev/slipway/machine/join"
 	"slipway.dev/slipway/machine/local"
+	"slipway.dev/slipway/machine/node"
+	"slipway.dev/slipway/machine/solo"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/test/kube/cluster"
@@ -236,9 +238,13 @@ func (r *Rig) startServer() {
 	r.engine.Store(engine)
 	r.hub.Store(hub)
 	r.local.Store(local.New(local.Config{Engine: engine, Store: r.Store, Events: hub, Secrets: r.box, Site: r.o.Site, By: "cluster test"}))
+	keeper := solo.New(solo.Config{
+		Appliance: r.local.Load(), Secrets: vault, Log: r.o.Log, Every: 200 * time.Millisecond,
+		Planes: node.New(node.Config{Store: r.Store, Secrets: vault, Site: r.o.Site, Log: r.o.Log}),
+	})
 	ctx, over := context.WithCancel(context.Background())
 	r.serving.Store(&ctx)
-	r.server = run(engine.Serve, hub.Serve, joiner.Serve, func(ctx context.Context) error { <-ctx.Done(); over(); return nil })
+	r.server = run(engine.Serve, hub.Serve, joiner.Serve, keeper.Serve, func(ctx context.Context) error { <-ctx.Done(); over(); return nil })
 }
 
 // StartControllers starts the controllers of Options.Setup, as an attached cluster has them.

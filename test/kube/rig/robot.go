@@ -46,6 +46,7 @@ type Robot struct {
 	disk   disk
 	held   map[Step]chan struct{}
 	faults map[Step][]wire.Report
+	joins  []pxe.Report // of first boots that fail
 	isMute bool
 	counts Counts
 }
@@ -131,6 +132,15 @@ func (b *Robot) Fail(s Step, n int, reason string) {
 	defer b.mu.Unlock()
 	for range n {
 		b.faults[s] = append(b.faults[s], wire.Report{State: wire.Failed, Error: reason})
+	}
+}
+
+// FailJoin makes the next n first boots report that joining the cluster failed, with that log.
+func (b *Robot) FailJoin(n int, log string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for range n {
+		b.joins = append(b.joins, pxe.Report{Step: pxe.ReportFailed, Part: pxe.PartBootstrap, Detail: "bootstrap kubeadm: status 1", Log: log})
 	}
 }
 
@@ -358,6 +368,18 @@ func isOver(err error) bool {
 	return k == inventory.Forbidden || k == inventory.NotFound
 }
 
+// firstBoot is what a first boot reports.
+func (b *Robot) firstBoot() pxe.Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.joins) == 0 {
+		return pxe.Report{Step: pxe.ReportUp, Detail: "Linux 6.1"}
+	}
+	r := b.joins[0]
+	b.joins = b.joins[1:]
+	return r
+}
+
 // stepOf says which step a task is.
 var stepOf = map[wire.Kind]Step{wire.Inspect: Inspect, wire.Write: Write, wire.Wipe: Wipe}
 
@@ -452,7 +474,7 @@ func (b *Robot) fromDisk(ctx context.Context) {
 		return
 	}
 	for !isMute && b.gate(ctx, Up) {
-		err := b.r.Engine().Report(ctx, d.session, b.Address(), d.key, pxe.Report{Step: pxe.ReportUp, Detail: "Linux 6.1"})
+		err := b.r.Engine().Report(ctx, d.session, b.Address(), d.key, b.firstBoot())
 		if err == nil {
 			b.count(func(c *Counts) { c.Ups++ })
 			break

@@ -6,6 +6,7 @@ import { Problem } from '../api/client'
 // Failure says what the server said: what is wrong, what to do, and the request's name in the log.
 export function Failure({ error, again }: { error: unknown; again?: () => void }) {
   const p = error instanceof Problem ? error : new Problem(0, 'Error', String(error))
+  const more = p.fields.filter((f) => f.message !== p.message)
   return (
     <Alert
       variant="danger"
@@ -20,7 +21,7 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
       }
     >
       {p.hint && <p>{p.hint}</p>}
-      {p.fields.map((f) => (
+      {more.map((f) => (
         <p key={f.location ?? f.message}>
           {f.location}: {f.message}
         </p>

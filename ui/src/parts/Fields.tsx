@@ -27,10 +27,14 @@ export function Refused({ error, children }: { error: unknown; children: ReactNo
   return <Refusal value={error}>{children}</Refusal>
 }
 
-// saidOf is what the server said of one field of a body.
+// saidOf is what the server said of one field of a body, or of something in it: ranges[0].first is said at ranges.
 export function saidOf(error: unknown, field: string): string | undefined {
-  if (!(error instanceof Problem)) return undefined
-  return error.fields.find((f) => f.location === `body.${field}` || f.location?.endsWith(`.${field}`))?.message
+  if (!(error instanceof Problem) || field === '') return undefined
+  const here = `.${field}`
+  return error.fields.find(({ location = '' }) => {
+    const at = location.indexOf(here)
+    return at >= 0 && /^$|^[.[]/.test(location.slice(at + here.length))
+  })?.message
 }
 
 interface Field {

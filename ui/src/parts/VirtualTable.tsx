@@ -41,6 +41,8 @@ interface Table<T> {
 }
 
 type Line<T> = { is: 'group'; group: string; n: number } | { is: 'row'; row: T; at: number }
+// Lines are what the table shows, made when they are looked at: of ten thousand rows a screen shows thirty.
+type Lines<T> = { length: number; at: (line: number) => Line<T> | undefined }
 
 const rowHeight = 40
 // printMax is how many rows are printed at most: a printer gets all rows, not only those in view.
@@ -98,11 +100,11 @@ export function VirtualTable<T>(p: Table<T>) {
   const page = () => Math.max(1, Math.floor((scroller.current?.clientHeight ?? 400) / rowHeight) - 2)
   const onKeyDown = (e: KeyboardEvent) => {
     if (e.target !== scroller.current || lines.length === 0) return
-    const line = lines[at]
+    const line = lines.at(at)
     const move = movesTo(e.key, at, lines.length, page())
     if (move !== undefined) {
       if (e.shiftKey && onSelect && anchor.current < 0 && line?.is === 'row') select(line.at, false)
-      const to = lines[go(move)]
+      const to = lines.at(go(move))
       if (e.shiftKey && to?.is === 'row') select(to.at, true)
     } else if (e.key === ' ' && line?.is === 'row' && onSelect) select(line.at, e.shiftKey)
     else if (e.key === 'a' && (e.ctrlKey || e.metaKey) && onSelect) onSelect(new Set(rows.map(keyOf)))
@@ -120,7 +122,10 @@ export function VirtualTable<T>(p: Table<T>) {
   ].join(' ')
   const least = isPrinted ? 0 : p.columns.reduce((sum, c) => sum + (c.min ?? 8) + 0.75, onSelect ? 5 : 2)
   const items = isPrinted
-    ? lines.slice(0, printMax).map((_, index) => ({ index, start: (index + 1) * rowHeight }))
+    ? Array.from({ length: Math.min(lines.length, printMax) }, (_, index) => ({
+        index,
+        start: (index + 1) * rowHeight,
+      }))
     : virtual.getVirtualItems()
   const total = isPrinted ? Math.min(lines.length, printMax) * rowHeight : virtual.getTotalSize()
   return (
@@ -141,7 +146,8 @@ export function VirtualTable<T>(p: Table<T>) {
       <Head {...p} tracks={tracks} least={least} />
       <div role="rowgroup" className="vt-body" style={{ height: total, minInlineSize: `${least}rem` }}>
         {items.map((v) => {
-          const line = lines[v.index] as Line<T>
+          const line = lines.at(v.index)
+          if (!line) return null // the rows are fewer since
           const place = {
             gridTemplateColumns: tracks,
             height: rowHeight,
@@ -308,8 +314,15 @@ const Row = memo(function Row(p: {
   )
 })
 
-function linesOf<T>(rows: readonly T[], groups: Groups<T> | undefined): Line<T>[] {
-  if (!groups) return rows.map((row, at) => ({ is: 'row', row, at }))
+function linesOf<T>(rows: readonly T[], groups: Groups<T> | undefined): Lines<T> {
+  if (!groups)
+    return {
+      length: rows.length,
+      at: (line) => {
+        const row = rows[line]
+        return row === undefined ? undefined : { is: 'row', row, at: line }
+      },
+    }
   const lines: Line<T>[] = []
   let heading: (Line<T> & { is: 'group' }) | undefined
   rows.forEach((row, at) => {
@@ -321,7 +334,7 @@ function linesOf<T>(rows: readonly T[], groups: Groups<T> | undefined): Line<T>[
     heading.n++
     if (!groups.closed.has(group)) lines.push({ is: 'row', row, at })
   })
-  return lines
+  return { length: lines.length, at: (line) => lines[line] }
 }
 
 // movesTo says which line a key goes to.

@@ -137,7 +137,7 @@ export function IssueList({ issues, at = 0 }: { issues: Issue[]; at?: number }) 
                 </span>
               ))}
               {(i.hostIDs ?? []).length > 20 && `and ${(i.hostIDs ?? []).length - 20} more hosts `}
-              {i.subnet && <Link to={`/networks?subnet=${encodeURIComponent(i.subnet)}`}>subnet {i.subnet}</Link>}
+              {i.subnet && <Link to={`/networks/${encodeURIComponent(i.subnet)}`}>subnet {i.subnet}</Link>}
             </p>
           </Alert>
         </StackItem>

@@ -89,7 +89,7 @@ function States({ all }: { all: readonly { state: string }[] }) {
             <Link
               to={`/hosts?q=state=${s}`}
               style={{ fontSize: '1.75rem' }}
-              aria-label={`${counts.get(s) ?? 0} hosts ${s}`}
+              aria-label={`${counts.get(s) ?? 0} ${counts.get(s) === 1 ? 'host' : 'hosts'} ${s}`}
             >
               {counts.get(s) ?? 0}
             </Link>

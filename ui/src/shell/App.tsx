@@ -2,14 +2,15 @@ import { FocusTrap, Spinner } from '@patternfly/react-core'
 import { useQueryClient } from '@tanstack/react-query'
 import { createContext, type ReactNode, Suspense, useContext, useEffect, useState } from 'react'
 import { createPortal } from 'react-dom'
-import { Route, Routes } from 'react-router'
+import { Route, Routes, useLocation } from 'react-router'
 import { type Line, Live } from '../api/live'
 import { Failure, Nothing } from '../parts/Failure'
 import { Screen } from '../parts/Screen'
 import { Frame } from './Frame'
-import { Login } from './Login'
+import { LoggedIn, Login } from './Login'
 import { useLogin } from './login'
 import { places } from './places'
+import { comesBack } from './tabs'
 
 const LiveContext = createContext<Live | undefined>(undefined)
 export const useLive = () => useContext(LiveContext)
@@ -48,6 +49,7 @@ export function App() {
   const { at, entered, again, leave, notLeft, who } = useLogin()
   const isIn = at === 'in'
   const queries = useQueryClient()
+  const { pathname } = useLocation()
   const [live, setLive] = useState<Live>()
   useEffect(() => {
     if (!isIn) return
@@ -60,6 +62,7 @@ export function App() {
   // Behind a login that has ended the page stays as it is, with all that was typed, for whoever had it.
   const isEnded = at === 'ended' && who !== ''
   if (!isIn && !isEnded) return <Login at={at} entered={entered} again={again} />
+  if (isIn && pathname === comesBack) return <LoggedIn />
   return (
     <LiveContext value={live} key={who}>
       {isEnded && (

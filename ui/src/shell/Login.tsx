@@ -1,10 +1,12 @@
 import { ActionGroup, Alert, Button, Form, FormGroup, LoginPage, Spinner, TextInput } from '@patternfly/react-core'
 import { type FormEvent, useEffect, useState } from 'react'
+import { Link } from 'react-router'
 import { send } from '../api/act'
 import { Problem } from '../api/client'
 import type { Me } from '../api/me'
 import { Failure } from '../parts/Failure'
 import type { Whereabouts } from './login'
+import { comesBack } from './tabs'
 
 interface Offers {
   password: boolean
@@ -57,9 +59,20 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
         <PasswordForm enter={enter} />
       )}
       {offers?.oidc && (
-        <Button variant="secondary" isBlock component="a" href={outTo(location)} style={{ marginBlock: '1rem' }}>
-          Log in with {offers.oidc.title}
-        </Button>
+        <>
+          <Button
+            variant="secondary"
+            isBlock
+            component="a"
+            href={outTo(at === 'ended' ? comesBack : location.pathname + location.search + location.hash)}
+            {...(at === 'ended' && { target: '_blank', rel: 'noreferrer' })}
+            style={{ marginBlock: '1rem' }}
+          >
+            Log in with {offers.oidc.title}
+            {at === 'ended' && ' in a new tab'}
+          </Button>
+          {at === 'ended' && <p>What you have typed stays here meanwhile.</p>}
+        </>
       )}
       {offers?.password && (
         <Button
@@ -83,8 +96,20 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
   )
 }
 
-// outTo is the way to the organisation's login, and from there back to the page that was asked for.
-const outTo = (at: Location) => `/api/v1/logins/oidc?back=${encodeURIComponent(at.pathname + at.search + at.hash)}`
+// outTo is the way to the organisation's login, and from there back to a page.
+const outTo = (back: string) => `/api/v1/logins/oidc?back=${encodeURIComponent(back)}`
+
+// LoggedIn is where a login ends that was begun in a tab of its own, so that the first one keeps what was typed.
+export function LoggedIn() {
+  return (
+    <LoginPage loginTitle="You are logged in">
+      <p>
+        Go back to the tab that you came from: it goes on where it was. This one can be closed, or{' '}
+        <Link to="/">used as another</Link>.
+      </p>
+    </LoginPage>
+  )
+}
 
 function Refused({ message, hint, requestID }: { message: string; hint?: string; requestID: string }) {
   return <Failure error={new Problem(0, 'Refused', message, hint, requestID)} />

@@ -4,6 +4,7 @@ import { send } from '../api/act'
 import { onOut, Problem } from '../api/client'
 import type { Me } from '../api/me'
 import { keepDraftsOf } from '../parts/drafts'
+import { onTold, tell } from './tabs'
 
 // Where somebody is: not known yet, in, out, or out because the login has ended.
 export type Whereabouts = 'unknown' | 'in' | 'out' | 'ended' | 'away'
@@ -26,6 +27,7 @@ export function useLogin() {
         queries.setQueryData(['me'], me)
         setWho(me.name)
         setAt('in')
+        tell() // a login at the organisation's own page ends with a page that is loaded
       },
       (err) => !isOver && setAt(err instanceof Problem && err.status === 401 ? 'out' : 'away'),
     )
@@ -40,6 +42,22 @@ export function useLogin() {
       }),
     [],
   )
+  const take = (me: Me) => {
+    keepDraftsOf(me.name)
+    if (me.name === who) {
+      if (at !== 'in') void queries.invalidateQueries()
+    } else {
+      queries.clear() // another user may see other things
+      setWho(me.name)
+    }
+    queries.setQueryData(['me'], me)
+    setAt('in')
+  }
+  useEffect(() =>
+    onTold(() => {
+      send<Me>({ method: 'GET', path: '/me' }).then(take, () => {}) // nobody is in: onOut has heard that
+    }),
+  )
   return {
     at,
     notLeft,
@@ -49,15 +67,8 @@ export function useLogin() {
       setTryN((n) => n + 1)
     },
     entered: (me: Me) => {
-      keepDraftsOf(me.name)
-      if (me.name === who) {
-        void queries.invalidateQueries()
-      } else {
-        queries.clear() // another user may see other things
-        setWho(me.name)
-      }
-      queries.setQueryData(['me'], me)
-      setAt('in')
+      take(me)
+      tell()
     },
     leave: async () => {
       setNotLeft(undefined)
@@ -71,6 +82,7 @@ export function useLogin() {
       queries.clear()
       setWho('')
       setAt('out')
+      tell()
     },
   }
 }

@@ -36,7 +36,7 @@ export function Actions({ host }: { host: Host }) {
   const go = useNavigate()
   const me = useMe()
   const bmc = useBMC(host.name)
-  const all = verbs(host, bmc, me && mayNot(me, 'operator'))
+  const all = verbs(host, bmc, me && mayNot(me, 'operator'), me && mayNot(me, 'admin', ''))
   const close = () => setAsked(undefined)
   return (
     <>

@@ -68,6 +68,7 @@ export function Address({ of: b }: { of: Pick<Known, 'driver' | 'address'> }) {
 }
 
 type Asked = 'set' | 'rotate' | 'delete' | 'boot' | 'media' | 'user' | 'clear'
+const forAdmins: Asked[] = ['set', 'rotate', 'delete', 'user']
 
 // BMC shows a host's controller, and what it can be asked and told.
 export function BMC({ host }: { host: Host }) {
@@ -75,6 +76,7 @@ export function BMC({ host }: { host: Host }) {
   const [asked, setAsked] = useState<Asked>()
   const me = useMe()
   const refused = me && mayNot(me, 'operator')
+  const notAdmin = me && mayNot(me, 'admin') // who holds its password holds the machine
   const close = () => setAsked(undefined)
   const at = `/hosts/${encodeURIComponent(host.name)}/bmc`
   return (
@@ -82,7 +84,9 @@ export function BMC({ host }: { host: Host }) {
       {(b) => {
         const can = (what: string) => !b?.capabilities || b.capabilities.includes(what)
         const button = (what: Asked, words: string, needs?: string) => {
-          const not = refused ?? (needs && !can(needs) ? `its controller (${b?.driver}) cannot` : undefined)
+          const not =
+            (forAdmins.includes(what) ? notAdmin : refused) ??
+            (needs && !can(needs) ? `its controller (${b?.driver}) cannot` : undefined)
           return (
             <Button
               variant="secondary"
@@ -265,7 +269,23 @@ function About({ of: b }: { of: Known }) {
               .map(([k, v]) => `${k}=${v}`)
               .join(', '),
           ],
-          ['Asked last', b.checkedAt && <When key="checked" at={b.checkedAt} />],
+          [
+            'Asked last',
+            b.checkedAt && (
+              <span key="asked">
+                <When at={b.checkedAt} />: {b.isReachable ? 'it answered' : 'no answer'}
+              </span>
+            ),
+          ],
+          [
+            'Checked last',
+            b.lastCheck && (
+              <span key="checked">
+                <When at={b.lastCheck.at} /> by {b.lastCheck.by}, {b.lastCheck.isGood ? 'good' : 'not good'}:{' '}
+                {b.lastCheck.detail}
+              </span>
+            ),
+          ],
         ]}
       />
     </>

@@ -23,8 +23,8 @@ export function GoldenForm({ host, close }: { host: Host; close: () => void }) {
       verb="Save"
       ready={name !== '' && selector !== '' && hw !== undefined}
       call={{
-        method: 'PUT',
-        path: `/goldens/${encodeURIComponent(name)}`,
+        method: 'POST',
+        path: '/goldens',
         body: {
           name,
           selector,

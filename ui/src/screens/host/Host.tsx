@@ -80,7 +80,7 @@ function Gone({ name }: { name: string }) {
       <Nothing title="There is no such host">
         <p>It was forgotten, or has another name now. If the machine boots, it is discovered again.</p>
         <p>
-          <Button variant="primary" component={(p) => <Link {...p} to={`/hosts?search=${encodeURIComponent(name)}`} />}>
+          <Button variant="primary" component={(p) => <Link {...p} to={`/hosts?q=${encodeURIComponent(name)}`} />}>
             All hosts
           </Button>
         </p>

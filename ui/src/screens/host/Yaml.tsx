@@ -1,13 +1,16 @@
 import { Alert, Button, CodeBlock, CodeBlockCode } from '@patternfly/react-core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { type Call, send } from '../../api/act'
 import { type Host, Problem } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { Command } from '../../parts/Command'
 import { Diff } from '../../parts/Diff'
+import { hasDraft } from '../../parts/drafts'
 import { Editor, type Mark } from '../../parts/Editor'
 import { Failure } from '../../parts/Failure'
+import { Unsaved } from '../../parts/Unsaved'
+import { useDraft } from '../../parts/useDraft'
 import { yamlOf } from './yaml'
 
 // said are the fields that an admin says; all else the machine or the engine does.
@@ -55,11 +58,13 @@ export function merge(base: Record<string, unknown>, mine: Record<string, unknow
   return { merged: out, both }
 }
 
+const draftOf = (h: Host) => `host/${h.id}`
+
 const json = (v: unknown) => `${JSON.stringify(v, null, 2)}\n`
 
 export function Yaml({ host }: { host: Host }) {
-  const [isEdited, setEdited] = useState(false)
   const me = useMe()
+  const [isEdited, setEdited] = useState(() => hasDraft(me?.name ?? '', draftOf(host)))
   const refused = me && mayNot(me, 'operator')
   if (isEdited) return <Edit host={host} close={() => setEdited(false)} />
   return (
@@ -85,37 +90,46 @@ export function Yaml({ host }: { host: Host }) {
 
 // Edit changes all that an admin says of a host at once. When somebody else was quicker, both changes are shown.
 function Edit({ host, close }: { host: Host; close: () => void }) {
-  const [base, setBase] = useState(host)
-  const [text, setText] = useState(() => json(editable(host)))
+  const stored = json(editable(host))
+  const d = useDraft<string>(draftOf(host), stored, host.version)
   const queries = useQueryClient()
-  const { body, mark } = read(text)
-  const call: Call = { method: 'PUT', path: `/hosts/${encodeURIComponent(base.name)}`, body, version: base.version }
+  const { body, mark } = read(d.draft)
+  const call: Call = { method: 'PUT', path: `/hosts/${encodeURIComponent(host.name)}`, body, version: d.version }
+  const leave = () => {
+    d.forget()
+    close()
+  }
   const save = useMutation({
     mutationFn: () => send(call),
     onSuccess: async () => {
       await queries.invalidateQueries()
-      close()
+      leave()
     },
     onError: (e) => {
       if (e instanceof Problem && e.status === 412) void queries.invalidateQueries({ queryKey: ['hosts', host.name] })
     },
   })
-  const isConflict = save.error instanceof Problem && save.error.status === 412
-  const isBehind = host.version !== base.version && json(editable(host)) !== json(editable(base))
+  // What the machine or the engine has changed is not among it, and nobody's choice.
+  const isOnlyNewer = d.isBehind && d.base === stored
+  useEffect(() => {
+    if (isOnlyNewer) d.rest(stored, host.version, d.draft)
+  })
+  const isBehind = d.isBehind && !isOnlyNewer
   const theirs = editable(host)
-  const joined = body && merge(editable(base), body, theirs)
+  const base = JSON.parse(d.base) as Record<string, unknown>
+  const joined = body && merge(base, body, theirs)
   const take = (v: Record<string, unknown>) => {
-    setBase(host)
-    setText(json(v))
+    d.rest(stored, host.version, json(v))
     save.reset()
   }
   return (
     <>
+      {d.isDirty && d.keptAt && <Unsaved since={d.keptAt} forget={leave} />}
       <p>JSON, which is YAML too. What the machine says of itself, its state and its flags are not among it.</p>
-      {(isBehind || isConflict) && (
+      {isBehind && (
         <Alert isInline variant="warning" component="h2" title="Somebody else has changed the host meanwhile">
           <p>What they changed:</p>
-          <Diff before={json(editable(base))} after={json(theirs)} label="What somebody else changed" />
+          <Diff before={d.base} after={stored} label="What somebody else changed" />
           {joined && joined.both.length > 0 && (
             <p>Both of you changed {joined.both.join(', ')}: after a merge, yours stands.</p>
           )}
@@ -132,8 +146,8 @@ function Edit({ host, close }: { host: Host; close: () => void }) {
           </p>
         </Alert>
       )}
-      <Editor label={`Host ${host.name}`} value={text} onChange={setText} marks={mark ? [mark] : []} rows={28} />
-      {save.error && !isConflict && <Failure error={save.error} />}
+      <Editor label={`Host ${host.name}`} value={d.draft} onChange={d.edit} marks={mark ? [mark] : []} rows={28} />
+      {save.error && !isBehind && <Failure error={save.error} />}
       <p className="host-buttons">
         <Button
           onClick={() => save.mutate()}
@@ -142,7 +156,7 @@ function Edit({ host, close }: { host: Host; close: () => void }) {
         >
           Save
         </Button>
-        <Button variant="link" onClick={close}>
+        <Button variant="link" onClick={leave}>
           Cancel
         </Button>
         {isBehind && 'Choose above what becomes of the other change.'}

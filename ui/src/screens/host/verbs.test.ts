@@ -45,4 +45,7 @@ test('whatever destroys asks for the name', () => {
 test('who may not act is told so at every action', () => {
   const all = verbs(host, null, 'needs role operator; you are viewer')
   expect(all.filter((v) => v.not === undefined).map((v) => v.key)).toEqual(['sticker'])
+  const some = verbs(host, null, undefined, 'needs role admin everywhere; you are operator')
+  expect(some.find((v) => v.key === 'golden')?.not).toMatch(/admin/)
+  expect(some.find((v) => v.key === 'inspect')?.not).toBeUndefined()
 })

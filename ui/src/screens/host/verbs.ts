@@ -29,8 +29,9 @@ const held = (h: About) =>
         ? `machine ${h.machine} has it`
         : undefined
 
-// verbs are all that can be done with a host; what cannot be done now says why.
-export function verbs(h: About, bmc: Controller, refused?: string): Verb[] {
+// verbs are all that can be done with a host; what cannot be done now says why. refused is why nothing may be done, notGolden
+// why it may not be made the measure of others.
+export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: string): Verb[] {
   const at = `/hosts/${encodeURIComponent(h.name)}`
   const post = (verb: string, body: unknown = {}): Call => ({ method: 'POST', path: `${at}/${verb}`, body })
   const isNew = h.state === 'discovered' ? 'accept it first' : undefined
@@ -151,7 +152,7 @@ export function verbs(h: About, bmc: Controller, refused?: string): Verb[] {
       why(isNew ?? (h.machine ? `machine ${h.machine} has it` : undefined)),
     ),
     { key: 'edit', title: 'Edit', about: 'more' },
-    { key: 'golden', title: 'Take its hardware as golden', about: 'more' },
+    { key: 'golden', title: 'Take its hardware as golden', about: 'more', ...why(notGolden) },
     { key: 'sticker', title: 'Sticker with QR code', about: 'more' },
     {
       key: 'delete',

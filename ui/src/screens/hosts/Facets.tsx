@@ -1,5 +1,5 @@
 import { ExpandableSection } from '@patternfly/react-core'
-import { memo, useMemo, useState } from 'react'
+import { createContext, memo, useContext, useMemo, useState } from 'react'
 import type { HostRow } from '../../api/rows'
 import { has, valuesOf } from './filter'
 
@@ -20,6 +20,10 @@ const facets: [string, string][] = [
 const shownAtFirst = 8
 const shownMax = 200
 
+// Counted are the hosts that are counted. Only facets that are open look at them: at a hundred changes a second the others are
+// not drawn anew.
+const Counted = createContext<readonly HostRow[]>([])
+
 // Facets counts what is found under each value, and turns a value into a part of the search.
 export const Facets = memo(function Facets({
   rows,
@@ -39,35 +43,42 @@ export const Facets = memo(function Facets({
       .map(([k]) => [`label:${k}`, `Label ${k}`] as [string, string])
   }, [rows])
   return (
-    <>
+    <Counted value={rows}>
       {[...facets, ...labels].map(([key, title]) => (
-        <Facet key={key} name={key} title={title} rows={rows} search={search} turn={turn} />
+        <Facet key={key} name={key} title={title} search={search} turn={turn} />
       ))}
-    </>
+    </Counted>
   )
 })
 
 interface One {
   name: string
   title: string
-  rows: readonly HostRow[]
   search: string
   turn: (key: string, value: string) => void
 }
 
 const openAtFirst = ['state', 'rack', 'issue']
 
-function Facet({ name, title, rows, search, turn }: One) {
-  const [isOpen, open] = useState(openAtFirst.includes(name))
+const Facet = memo(function Facet(p: One) {
+  const [isOpen, open] = useState(openAtFirst.includes(p.name))
+  return (
+    <ExpandableSection toggleText={p.title} isExpanded={isOpen} onToggle={(_, v) => open(v)} className="hosts-facet">
+      {isOpen && <Values {...p} />}
+    </ExpandableSection>
+  )
+})
+
+function Values({ name, title, search, turn }: One) {
+  const rows = useContext(Counted)
   const [isAll, all] = useState(false)
   const counts = useMemo(() => {
-    if (!isOpen) return []
     const n = new Map<string, number>()
     for (const h of rows) for (const v of valuesOf(h, name)) if (v) n.set(v, (n.get(v) ?? 0) + 1)
     return [...n].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
-  }, [rows, name, isOpen])
+  }, [rows, name])
   return (
-    <ExpandableSection toggleText={title} isExpanded={isOpen} onToggle={(_, v) => open(v)} className="hosts-facet">
+    <>
       {counts.length === 0 && <small>none</small>}
       <ul className="hosts-list" aria-label={title}>
         {counts.slice(0, isAll ? shownMax : shownAtFirst).map(([value, n]) => {
@@ -92,6 +103,6 @@ function Facet({ name, title, rows, search, turn }: One) {
           {isAll ? 'fewer' : `${counts.length - shownAtFirst} more`}
         </button>
       )}
-    </ExpandableSection>
+    </>
   )
 }

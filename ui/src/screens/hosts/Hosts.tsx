@@ -3,6 +3,7 @@ import { memo, useCallback, useDeferredValue, useEffect, useMemo, useState } fro
 import { useNavigate, useSearchParams } from 'react-router'
 import { askEarly, type HostRow, useRows } from '../../api/rows'
 import { Failure, Nothing } from '../../parts/Failure'
+import { useCalm, useLatest } from '../../parts/latest'
 import { Screen } from '../../parts/Screen'
 import { inOrder, type Sort, VirtualTable } from '../../parts/VirtualTable'
 import { useLive } from '../../shell/App'
@@ -115,10 +116,13 @@ function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: bool
     () => (hosts.length > 0 && hidden === 0 && hosts.length === found.length ? selectorOf(late, rows) : undefined),
     [hidden, hosts, found, late, rows],
   )
+  const cli = useMemo(() => cliOf(late, rows), [late, rows])
   const view: Shown = useMemo(
     () => ({ query: late, columns: url.columns ? url.columns.split(',') : [], group: url.group, sort: url.sort }),
     [late, url.columns, url.group, url.sort],
   )
+  const getRows = useLatest(rows)
+  const getShown = useLatest(shown)
   const set = url.set
   const turn = useCallback((k: string, v: string) => type((old) => turned(old, k, v)), [type])
   const clear = useCallback(() => select(new Set()), [])
@@ -139,12 +143,12 @@ function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: bool
         </div>
       </aside>
       <div>
-        <SearchBox value={typed} change={type} rows={rows} read={read} />
+        <SearchBox value={typed} change={type} rows={getRows} read={read} />
         <div className="hosts-top">
           <span aria-live="polite">
             {found.length} of {rows.length} hosts{!isWhole && ', more are coming'}
           </span>
-          <Tools url={url} rows={shown} search={late} all={rows} columns={columns} />
+          <Tools url={url} rows={getShown} all={getRows} columns={columns} />
         </div>
         <BulkBar hosts={hosts} hidden={hidden} selector={selector} clear={clear} />
         <VirtualTable
@@ -167,7 +171,7 @@ function Found({ rows, isWhole, url }: { rows: readonly HostRow[]; isWhole: bool
             </Button>
           </Nothing>
         )}
-        {isDrawn && <Cli search={late} rows={rows} />}
+        {isDrawn && <Cli cli={cli} />}
       </div>
     </div>
   )
@@ -187,21 +191,23 @@ const Side = memo(function Side({
   search: string
   turn: (key: string, value: string) => void
 }) {
+  const show = useCallback(
+    (v: Shown) =>
+      set({ q: v.query ?? '', columns: v.columns?.join(',') ?? '', group: v.group ?? '', sort: v.sort ?? '' }),
+    [set],
+  )
+  const counted = useCalm(useDeferredValue(found), useDeferredValue(search)) // the table comes first
   return (
     <>
-      <Views
-        shown={view}
-        show={(v) =>
-          set({ q: v.query ?? '', columns: v.columns?.join(',') ?? '', group: v.group ?? '', sort: v.sort ?? '' })
-        }
-      />
-      <Facets rows={useDeferredValue(found)} search={search} turn={turn} />
+      <Views shown={view} show={show} />
+      <Facets rows={counted} search={search} turn={turn} />
     </>
   )
 })
 
 const keyOf = (h: HostRow) => h.id
 const nameOf = (h: HostRow) => h.name
+const none: HostRow[] = []
 
 // useFound gives the hosts that a search finds. A host that did not change is not looked at again, unless time itself
 // changes what is found.
@@ -235,20 +241,22 @@ function useSelected(
   selected: ReadonlySet<string>,
   select: (s: ReadonlySet<string>) => void,
 ): HostRow[] {
-  const hosts = useMemo(() => (selected.size ? rows.filter((h) => selected.has(h.id)) : []), [rows, selected])
+  const hosts = useMemo(() => (selected.size ? rows.filter((h) => selected.has(h.id)) : none), [rows, selected])
   useEffect(() => {
     if (hosts.length < selected.size) select(new Set(hosts.map(keyOf)))
   }, [hosts, selected, select])
   return hosts
 }
 
+// cliOf is the command that lists the hosts of a search, undefined when there is none.
+function cliOf(search: string, rows: readonly HostRow[]): string | undefined {
+  if (search.trim() === '') return 'slipway host list'
+  const selector = selectorOf(search, rows)
+  return selector && `slipway host list --selector '${selector.replaceAll("'", `'\\''`)}'`
+}
+
 // Cli shows the command that lists the same hosts, where there is one.
-const Cli = memo(function Cli({ search, rows }: { search: string; rows: readonly HostRow[] }) {
-  const selector = useMemo(() => selectorOf(search, rows), [search, rows])
-  const cli =
-    search.trim() === ''
-      ? 'slipway host list'
-      : selector && `slipway host list --selector '${selector.replaceAll("'", `'\\''`)}'`
+const Cli = memo(function Cli({ cli }: { cli: string | undefined }) {
   return cli ? (
     <ClipboardCopy
       isReadOnly

@@ -1,10 +1,10 @@
 import { SearchInput } from '@patternfly/react-core'
-import { useId, useRef, useState } from 'react'
+import { memo, useId, useRef, useState } from 'react'
 import type { HostRow } from '../../api/rows'
 import { completions, type Search } from './filter'
 
 // SearchBox is the search with what the last word may become, and what is not understood.
-export function SearchBox({
+export const SearchBox = memo(function SearchBox({
   value,
   change,
   rows,
@@ -12,14 +12,14 @@ export function SearchBox({
 }: {
   value: string
   change: (v: string) => void
-  rows: readonly HostRow[]
+  rows: () => readonly HostRow[]
   read: Search
 }) {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
   const [isOpen, open] = useState(false)
   const [at, go] = useState(-1)
-  const words = isOpen ? completions(value, rows) : []
+  const words = isOpen ? completions(value, rows()) : []
   const take = (w: string) => {
     change(w)
     go(-1)
@@ -73,4 +73,4 @@ export function SearchBox({
       </p>
     </div>
   )
-}
+})

@@ -18,9 +18,8 @@ import type { URLState } from './Hosts'
 
 interface Props {
   url: URLState
-  rows: readonly HostRow[] // as shown
-  all: readonly HostRow[]
-  search: string
+  rows: () => readonly HostRow[] // as shown
+  all: () => readonly HostRow[]
   columns: Column<HostRow>[]
 }
 
@@ -49,12 +48,12 @@ export const Tools = memo(function Tools({ url, rows, all, columns }: Props) {
                 'hosts.csv',
                 'text/csv',
                 csvOf(
-                  rows,
+                  rows(),
                   columns.map((c) => c.key),
                 ),
               ),
           ],
-          ['JSON', () => save('hosts.json', 'application/json', JSON.stringify(rows, null, 2))],
+          ['JSON', () => save('hosts.json', 'application/json', JSON.stringify(rows(), null, 2))],
         ]}
       />
       {isChoosing && <Columns url={url} all={all} chosen={columns.map((c) => c.key)} close={() => choose(false)} />}
@@ -104,14 +103,14 @@ function Columns({
   close,
 }: {
   url: URLState
-  all: readonly HostRow[]
+  all: () => readonly HostRow[]
   chosen: string[]
   close: () => void
 }) {
   const [keys, setKeys] = useState(chosen)
   const known = useMemo(() => {
     const labels = new Set<string>()
-    for (const h of all) for (const k of Object.keys(h.labels ?? {})) labels.add(k)
+    for (const h of all()) for (const k of Object.keys(h.labels ?? {})) labels.add(k)
     return allColumns([...labels].sort().slice(0, 200))
   }, [all])
   const ordered = [

@@ -9,10 +9,10 @@ import {
   ModalHeader,
   TextInput,
 } from '@patternfly/react-core'
-import { useState } from 'react'
+import { memo, useState } from 'react'
 import { type Call, useAct } from '../../api/act'
 import type { Schemas } from '../../api/client'
-import { mayNot, useMe } from '../../api/me'
+import { type Me, may, mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
 import { Ask } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
@@ -26,7 +26,7 @@ const path = (v: Pick<View, 'name' | 'isShared'>) =>
 const quote = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`
 
 // Views are the views that are kept: a click shows one, and what is shown now can be kept as another.
-export function Views({ shown, show }: { shown: Shown; show: (v: Shown) => void }) {
+export const Views = memo(function Views({ shown, show }: { shown: Shown; show: (v: Shown) => void }) {
   const views = useList('views')
   const [isKeeping, keep] = useState(false)
   const [gone, setGone] = useState<View>()
@@ -48,7 +48,7 @@ export function Views({ shown, show }: { shown: Shown; show: (v: Shown) => void 
               aria-current={isShown(v, shown)}
               onClick={() => show(v)}
             >
-              {v.name} {v.isShared && <small>(shared)</small>}
+              {v.name} {v.isShared && <small>({v.pools?.length ? `of ${v.pools.join(', ')}` : 'shared'})</small>}
             </button>
             <Button variant="plain" size="sm" aria-label={`Delete view ${v.name}`} onClick={() => setGone(v)}>
               ×
@@ -72,7 +72,13 @@ export function Views({ shown, show }: { shown: Shown; show: (v: Shown) => void 
       )}
     </section>
   )
-}
+})
+
+// ownPools are those in which one shares who is operator in pools only; undefined for whoever shares with all.
+const ownPools = (me: Me | undefined) =>
+  !me || may(me, 'operator', '')
+    ? undefined
+    : [...new Set(me.grants.map((g) => g.pool ?? '').filter((p) => p && may(me, 'operator', p)))]
 
 const isShown = (v: View, s: Shown) =>
   (v.query ?? '') === (s.query ?? '') && (v.group ?? '') === (s.group ?? '') && (v.sort ?? '') === (s.sort ?? '')
@@ -83,11 +89,20 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
   const notShare = me ? mayNot(me, 'operator') : undefined
   const [name, setName] = useState('')
   const [isShared, share] = useState(!isUser)
+  const [only, setOnly] = useState('')
+  const mine = ownPools(me)
+  const pools = mine ? [] : [...new Set(only.split(/[\s,]+/).filter(Boolean))]
+  const known = useList('pools')
   const act = useAct(close)
   const call: Call = {
     method: 'PUT',
     path: `/views/${encodeURIComponent(name.trim())}`,
-    body: { name: name.trim(), isShared, ...Object.fromEntries(Object.entries(shown).filter(([, v]) => v?.length)) },
+    body: {
+      name: name.trim(),
+      isShared,
+      ...(isShared && pools.length > 0 && { pools }),
+      ...Object.fromEntries(Object.entries(shown).filter(([, v]) => v?.length)),
+    },
   }
   const cli = [
     `slipway view set ${quote(name.trim())}`,
@@ -96,6 +111,7 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
     shown.group && `--group ${shown.group}`,
     shown.sort && `--sort=${shown.sort}`,
     isShared && '--shared',
+    ...(isShared ? pools.map((p) => `--pool ${p}`) : []),
   ]
     .filter(Boolean)
     .join(' ')
@@ -114,12 +130,29 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
           </FormGroup>
           <Checkbox
             id="view-shared"
-            label="For all who use this server"
+            label={mine ? `For all who have a role in ${mine.join(', ')}` : 'For others, too'}
             description={!isUser ? 'You did not log in as a user: your views are always shared.' : notShare}
             isChecked={isShared}
             isDisabled={!isUser || Boolean(notShare)}
             onChange={(_, v) => share(v)}
           />
+          {isShared && !mine && (
+            <FormGroup label="Only for those with a role in these pools" fieldId="view-pools">
+              <TextInput
+                id="view-pools"
+                value={only}
+                onChange={(_, v) => setOnly(v)}
+                list="view-pool-names"
+                placeholder="none named: for all"
+                autoComplete="off"
+              />
+              <datalist id="view-pool-names">
+                {(known.data ?? []).map((p) => (
+                  <option key={p.name} value={p.name} />
+                ))}
+              </datalist>
+            </FormGroup>
+          )}
         </Form>
         {act.error && <Failure error={act.error} />}
         <Command cli={cli} call={call} />

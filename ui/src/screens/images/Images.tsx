@@ -48,7 +48,9 @@ export function kindOf(i: Image): string {
 function ImageList() {
   const images = useList('images')
   const [params, setParams] = useSearchParams()
-  const not = mayNot(useMe(), 'operator', '')
+  const me = useMe()
+  const not = mayNot(me, 'operator', '')
+  const notPrune = mayNot(me, 'admin', '')
   const show = params.get('do')
   const go = (what: string) => {
     const next = new URLSearchParams(params)
@@ -56,7 +58,7 @@ function ImageList() {
     else next.delete('do')
     setParams(next)
   }
-  const button = (what: string, label: string, variant: 'primary' | 'secondary') => {
+  const button = (what: string, label: string, variant: 'primary' | 'secondary', not?: string) => {
     const b = (
       <Button variant={variant} isAriaDisabled={not !== undefined} onClick={() => go(what)}>
         {label}
@@ -70,9 +72,9 @@ function ImageList() {
       about="What hosts boot, or what is written to their disks. Every file is kept once, by its SHA-256."
       actions={
         <div className="import-head">
-          {button('import', 'Import an image', 'primary')}
-          {button('verify', 'Verify', 'secondary')}
-          {button('prune', 'Prune', 'secondary')}
+          {button('import', 'Import an image', 'primary', not)}
+          {button('verify', 'Verify', 'secondary', not)}
+          {button('prune', 'Prune', 'secondary', notPrune)}
         </div>
       }
     >
@@ -94,7 +96,7 @@ function ImageList() {
       </Loaded>
       {show === 'import' && !not && <ImportForm close={() => go('')} />}
       {show === 'verify' && !not && <Verify close={() => go('')} />}
-      {show === 'prune' && !not && <Prune close={() => go('')} />}
+      {show === 'prune' && !notPrune && <Prune close={() => go('')} />}
     </Screen>
   )
 }

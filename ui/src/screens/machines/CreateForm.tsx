@@ -146,6 +146,7 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
         />
         <TextField
           label="Failure domain"
+          field="failureDomain"
           value={w.domain}
           set={set('domain')}
           help="A site, row or rack; with prefer: before it, if possible"
@@ -159,6 +160,7 @@ function Fields({ w, change }: { w: Wanted; change: (f: Partial<Wanted>) => void
         />
         <TextField
           label="Revision of the profile"
+          field="profileRevision"
           type="number"
           value={w.revision}
           set={set('revision')}

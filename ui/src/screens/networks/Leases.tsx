@@ -9,7 +9,7 @@ import { Loaded, Nothing } from '../../parts/Failure'
 import { type Column, type Sort, VirtualTable } from '../../parts/VirtualTable'
 import { When } from '../../parts/When'
 import { useLive } from '../../shell/App'
-import { StateOfLease, useNot } from './Networks'
+import { StateOfLease, useNotHere } from './Networks'
 import { ReservationForm } from './Reservations'
 import { addressKey, hostname, type Lease, stateOf } from './words'
 
@@ -22,7 +22,7 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
   const [sort, setSort] = useState<Sort>({ key: 'address' })
   const [reserved, reserve] = useState<Lease>()
   const [forgotten, forget] = useState<Lease>()
-  const not = useNot()
+  const not = useNotHere()
   const owner = useMemo(() => {
     const m = new Map<string, string>()
     for (const h of hosts) for (const mac of h.macs ?? []) m.set(mac, h.name)

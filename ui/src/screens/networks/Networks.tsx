@@ -18,7 +18,7 @@ import { Reservations } from './Reservations'
 import { Snippets } from './Snippets'
 import { SubnetForm } from './SubnetForm'
 import { UseBars } from './UseBars'
-import type { Interface, Subnet } from './words'
+import { type Interface, modes, type Subnet } from './words'
 import './networks.css'
 
 export function Networks() {
@@ -30,16 +30,16 @@ export function Networks() {
   )
 }
 
+// useNot says why a subnet may not be changed: it is everybody's.
 export const useNot = () => {
   const me = useMe()
-  return me ? mayNot(me, 'operator') : undefined
+  return me ? mayNot(me, 'admin', '') : undefined
 }
 
-const modes: Record<string, string> = {
-  full: 'Slipway is the DHCP server',
-  reservations: 'only reserved machines are answered',
-  proxy: 'another server gives addresses, Slipway says what to boot',
-  off: 'nobody is answered',
+// useNotHere says why an address may not be reserved or forgotten: it is that of a host, which may be in a pool.
+export const useNotHere = () => {
+  const me = useMe()
+  return me ? mayNot(me, 'admin') : undefined
 }
 
 const advertised: Record<string, string> = {

@@ -2,11 +2,11 @@ import { Button, Label } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { api, must } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
 import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Failure, Loaded } from '../../parts/Failure'
 import { When } from '../../parts/When'
-import { useNot } from './Networks'
 
 interface Line {
   kind: string
@@ -18,6 +18,7 @@ interface Line {
 interface Server {
   interface: string
   server: string
+  duid?: string
   mac?: string
   isHeard: boolean
   isProxy: boolean
@@ -38,7 +39,8 @@ type Call = (path: string) => Promise<{ data?: unknown }>
 
 // Probe shows the other DHCP servers of a subnet, and asks them where they lead each kind of machine.
 export function Probe({ subnet }: { subnet: string }) {
-  const not = useNot()
+  const me = useMe()
+  const not = me && mayNot(me, 'operator', '')
   const at = `/api/v1/subnets/${encodeURIComponent(subnet)}`
   const servers = useQuery({
     queryKey: ['subnets', subnet, '/foreign-servers'],
@@ -67,8 +69,8 @@ export function Probe({ subnet }: { subnet: string }) {
               </Thead>
               <Tbody>
                 {items.map((s) => (
-                  <Tr key={`${s.interface} ${s.server} ${s.isHeard}`}>
-                    <Td dataLabel="Server">{s.server}</Td>
+                  <Tr key={`${s.interface} ${s.server} ${s.duid} ${s.isHeard}`}>
+                    <Td dataLabel="Server">{s.duid ? `${s.server} DUID ${s.duid}` : s.server}</Td>
                     <Td dataLabel="MAC">{s.mac ?? ''}</Td>
                     <Td dataLabel="Interface">{s.interface}</Td>
                     <Td dataLabel="Noticed by">{s.isHeard ? 'its own answer' : 'what a machine said'}</Td>
@@ -85,8 +87,10 @@ export function Probe({ subnet }: { subnet: string }) {
       <Button
         variant="secondary"
         isLoading={ask.isPending}
-        isDisabled={ask.isPending || !!not}
-        onClick={() => ask.mutate()}
+        isDisabled={ask.isPending}
+        isAriaDisabled={!!not}
+        title={not}
+        onClick={() => not || ask.mutate()}
       >
         Ask where machines are led
       </Button>

@@ -6,14 +6,14 @@ import { flags, shell } from '../../parts/cli'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
 import { type Column, VirtualTable } from '../../parts/VirtualTable'
-import { useNot } from './Networks'
+import { useNotHere } from './Networks'
 import type { Reservation } from './words'
 
 export function Reservations({ subnet }: { subnet: string }) {
   const list = useList('reservations', { subnet })
   const [edited, edit] = useState<Partial<Reservation>>()
   const [gone, remove] = useState<Reservation>()
-  const not = useNot()
+  const not = useNotHere()
   const columns: Column<Reservation>[] = [
     { key: 'address', name: 'Address', cell: (r) => r.address },
     { key: 'who', name: 'Machine', cell: (r) => r.mac ?? r.uuid ?? r.clientID ?? r.port ?? '', min: 14, grow: 2 },

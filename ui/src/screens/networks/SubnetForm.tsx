@@ -4,10 +4,11 @@ import { useState } from 'react'
 import { api, must } from '../../api/client'
 import { flags, shell } from '../../parts/cli'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
-import { type Interface, is6, rangesOf, type Subnet, wordsOf } from './words'
+import { choicesOf, type Interface, is6, modes, rangesOf, type Subnet, unknowns, wordsOf } from './words'
 
 // SubnetForm makes or changes a subnet. What is wrong with it is for the server to say, field by field.
-export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => void }) {
+export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () => void }) {
+  const [subnet] = useState(now) // as it was seen; a change meanwhile is refused, not overwritten
   const [name, setName] = useState(subnet?.name ?? '')
   const [cidr, setCIDR] = useState(subnet?.cidr ?? '')
   const [iface, setInterface] = useState(subnet?.interface ?? '')
@@ -86,18 +87,7 @@ export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => vo
         field="interface"
         choices={[...choices].map((c) => [c, c || 'none: reached by relay only'])}
       />
-      <ChoiceField
-        label="Mode"
-        value={mode}
-        set={setMode}
-        field="mode"
-        choices={[
-          ['full', 'full: Slipway is the DHCP server'],
-          ['reservations', 'reservations: only reserved machines are answered, beside another server'],
-          ['proxy', 'proxy: another server gives addresses, Slipway says what to boot'],
-          ['off', 'off: nobody is answered'],
-        ]}
-      />
+      <ChoiceField label="Mode" value={mode} set={setMode} field="mode" choices={choicesOf(modes)} />
       <LongField
         label="Ranges"
         value={ranges}
@@ -139,11 +129,7 @@ export function SubnetForm({ subnet, close }: { subnet?: Subnet; close: () => vo
         value={unknown}
         set={setUnknown}
         field="unknown"
-        choices={[
-          ['wait', 'wait: are held until they are accepted'],
-          ['disk', 'disk: boot their own disk'],
-          ['ignore', 'ignore: get an address, and no boot'],
-        ]}
+        choices={choicesOf(unknowns)}
       />
     </EditForm>
   )

@@ -78,6 +78,25 @@ export interface Snippet {
   note?: string
 }
 
+// modes say who answers machines on a network.
+export const modes: Record<string, string> = {
+  full: 'Slipway is the DHCP server',
+  reservations: 'only reserved machines are answered, beside another server',
+  proxy: 'another server gives addresses, Slipway says what to boot',
+  off: 'nobody is answered',
+}
+
+// unknowns say what becomes of machines that nobody has accepted.
+export const unknowns: Record<string, string> = {
+  wait: 'are held until they are accepted',
+  disk: 'boot their own disk',
+  ignore: 'get an address, and no boot',
+}
+
+// choicesOf are the entries of a list to choose from: the word, and what it means.
+export const choicesOf = (all: Record<string, string>) =>
+  Object.entries(all).map(([word, about]): [string, string] => [word, `${word}: ${about}`])
+
 // stateOf is the state of a lease for people: a bound one that has run out is expired.
 export function stateOf(l: Pick<Lease, 'state' | 'expiresAt'>, now = Date.now()): string {
   const isOver = Date.parse(l.expiresAt) < now

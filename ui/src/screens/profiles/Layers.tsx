@@ -6,18 +6,20 @@ import { Link, useSearchParams } from 'react-router'
 import { type Call, send } from '../../api/act'
 import { type Impact, type Layer, Problem } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
-import { usePage } from '../../api/page'
 import { useList, useOne } from '../../api/queries'
 import { Ask } from '../../parts/Ask'
 import { Diff } from '../../parts/Diff'
 import { Editor } from '../../parts/Editor'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
+import { HostNames } from '../../parts/HostNames'
+import { Unsaved } from '../../parts/Unsaved'
+import { useDraft } from '../../parts/useDraft'
 import { When } from '../../parts/When'
-import { useCheck, useDraft } from './check'
+import { useCheck } from './check'
 import { marksOf } from './draft'
 import { Elsewhere, ImpactView } from './Impact'
 import { Revisions } from './Revisions'
-import { Meeting, Save, Unsaved } from './Save'
+import { Meeting, Save } from './Save'
 
 export const keyOf = (l: Pick<Layer, 'scope' | 'name'>) => (l.scope === 'global' ? 'global' : `${l.scope}/${l.name}`)
 
@@ -83,22 +85,11 @@ function LayerList() {
 }
 
 function NewLayer() {
-  const hosts = usePage('hosts', {}, 1000)
-  const racks = useList('racks') // of all hosts
+  const racks = useList('racks') // also those that are there because a host is placed in them
   const [scope, setScope] = useState('global')
   const [name, setName] = useState('')
   const [params, setParams] = useSearchParams()
-  const known = [
-    ...new Set(
-      (scope === 'host'
-        ? (hosts.data?.items ?? []).map((h) => h.name)
-        : [
-            ...(racks.data ?? []),
-            ...(hosts.data?.items ?? []).map((h) => ({ site: h.place.site, name: h.place.rack })),
-          ].map((r) => (scope === 'site' ? r.site : r.name))
-      ).filter(Boolean),
-    ),
-  ].slice(0, 1000)
+  const places = [...new Set((racks.data ?? []).map((r) => (scope === 'site' ? r.site : r.name)).filter(Boolean))]
   const key = scope === 'global' ? 'global' : name.trim() && `${scope}/${name.trim()}`
   return (
     <Form
@@ -125,11 +116,15 @@ function NewLayer() {
             autoComplete="off"
             className="revision-pick"
           />
-          <datalist id="layer-names">
-            {known.map((n) => (
-              <option key={n} value={n} />
-            ))}
-          </datalist>
+          {scope === 'host' ? (
+            <HostNames id="layer-names" typed={name} />
+          ) : (
+            <datalist id="layer-names">
+              {places.slice(0, 1000).map((n) => (
+                <option key={n} value={n} />
+              ))}
+            </datalist>
+          )}
         </>
       )}
       <Button type="submit" variant="secondary" isDisabled={!key}>

@@ -15,12 +15,14 @@ import { mayNot, useMe } from '../../api/me'
 import { Diff } from '../../parts/Diff'
 import { Editor } from '../../parts/Editor'
 import { Failure } from '../../parts/Failure'
+import { Unsaved } from '../../parts/Unsaved'
+import { useDraft } from '../../parts/useDraft'
 import { Capabilities } from './Capabilities'
-import { useCheck, useDraft } from './check'
+import { useCheck } from './check'
 import { blank, changed, commandOf, type Draft, draftOf, marksOf, merged, sentOf, words } from './draft'
 import { documentFormats, Field, Fields } from './Fields'
 import { Elsewhere, ImpactView } from './Impact'
-import { Meeting, Save, Unsaved } from './Save'
+import { Meeting, Save } from './Save'
 
 interface Edited {
   stored?: Profile // none for one that is new

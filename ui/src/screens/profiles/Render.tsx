@@ -10,6 +10,7 @@ import { Command } from '../../parts/Command'
 import { Unified } from '../../parts/Diff'
 import { Facts } from '../../parts/Facts'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
+import { HostNames } from '../../parts/HostNames'
 import { useLater } from '../../parts/later'
 import { draftOf, sentOf } from './draft'
 
@@ -18,7 +19,7 @@ type Preview = Schemas['Preview']
 // Hosts lists the hosts that a profile is for, and shows what one of them would be given.
 export function Hosts({ profile }: { profile: Profile }) {
   const names = useOne<'profiles', { items: string[] }>('profiles', profile.name, '/hosts')
-  const all = usePage('hosts', {}, 1000)
+  const any = usePage('hosts', {}, 1)
   const [params, setParams] = useSearchParams()
   const chosen = params.get('host') ?? names.data?.items[0] ?? ''
   const choose = (host: string) => {
@@ -47,7 +48,7 @@ export function Hosts({ profile }: { profile: Profile }) {
               </p>
             )}
           </section>
-          {all.data?.items.length === 0 ? (
+          {any.data?.items.length === 0 ? (
             <Nothing title="There is no host to try it on">Hosts appear when they boot.</Nothing>
           ) : (
             <>
@@ -59,11 +60,7 @@ export function Hosts({ profile }: { profile: Profile }) {
                   onChange={(_, v) => choose(v)}
                   autoComplete="off"
                 />
-                <datalist id="render-hosts">
-                  {(all.data?.items ?? []).map((h) => (
-                    <option key={h.id} value={h.name} />
-                  ))}
-                </datalist>
+                <HostNames id="render-hosts" typed={chosen} />
               </FormGroup>
               {chosen && <Rendered host={chosen} profile={profile} />}
             </>

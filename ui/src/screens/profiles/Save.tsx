@@ -4,7 +4,6 @@ import { type Call, useAct } from '../../api/act'
 import { type Impact, Problem } from '../../api/client'
 import { Command } from '../../parts/Command'
 import { Failure } from '../../parts/Failure'
-import { When } from '../../parts/When'
 import { ImpactView } from './Impact'
 
 interface Saved<T> {
@@ -96,24 +95,6 @@ export function Meeting({ what, changes, clashes, both, mine, theirs }: Met) {
       <p>What they changed:</p>
       {changes}
       <p>Nothing is saved by choosing: you go on editing.</p>
-    </Alert>
-  )
-}
-
-// Unsaved says that what is shown was typed earlier and is not saved.
-export function Unsaved({ since, forget }: { since: string; forget: () => void }) {
-  return (
-    <Alert
-      variant="info"
-      isInline
-      title="These changes are not saved"
-      actionLinks={
-        <Button variant="link" isInline onClick={forget}>
-          Throw them away
-        </Button>
-      }
-    >
-      They were kept in this tab, from <When at={since} />, until you log out.
     </Alert>
   )
 }

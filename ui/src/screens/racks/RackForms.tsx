@@ -8,12 +8,12 @@ import { flags, shell } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
 import { idOf, type Rack } from './layout'
-import { mayNotNow } from './Racks'
+import { mayNotDescribe } from './Racks'
 
 // RackHead names a rack and says what can be done with it.
 export function RackHead({ rack, hostN }: { rack: Rack; hostN: number }) {
   const [asked, ask] = useState<'edit' | 'delete'>()
-  const not = mayNotNow(useMe())
+  const not = mayNotDescribe(useMe())
   const save = useMutation({ mutationFn: () => download(rack) })
   return (
     <>
@@ -104,7 +104,8 @@ export function cablesOf(text: string): { cables?: Rack['cables']; wrong?: strin
 }
 
 // EditRack says how a rack is.
-export function EditRack({ rack, close }: { rack?: Rack; close: () => void }) {
+export function EditRack({ rack: now, close }: { rack?: Rack; close: () => void }) {
+  const [rack] = useState(now) // as it was seen; a change meanwhile is refused, not overwritten
   const [name, setName] = useState(rack?.name ?? '')
   const [site, setSite] = useState(rack?.site ?? '')
   const [row, setRow] = useState(rack?.row ?? '')
@@ -121,8 +122,7 @@ export function EditRack({ rack, close }: { rack?: Rack; close: () => void }) {
       close={close}
       ready={name !== '' && !read.wrong}
       call={{
-        method: 'PUT',
-        path: `/racks/${encodeURIComponent(id)}`,
+        ...(rack ? { method: 'PUT', path: `/racks/${encodeURIComponent(id)}` } : { method: 'POST', path: '/racks' }),
         body: { site, row, name, height: Number(height), numbering, notes, cables: read.cables ?? [] },
         ...(rack && rack.version > 0 && { version: rack.version }),
       }}

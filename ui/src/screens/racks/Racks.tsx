@@ -49,9 +49,9 @@ export function Racks() {
         <span className="rack-off-paper">
           <Button
             variant="secondary"
-            isAriaDisabled={!!mayNotNow(me)}
-            title={mayNotNow(me)}
-            onClick={() => mayNotNow(me) || setNew(true)}
+            isAriaDisabled={!!mayNotDescribe(me)}
+            title={mayNotDescribe(me)}
+            onClick={() => mayNotDescribe(me) || setNew(true)}
           >
             Describe a rack
           </Button>
@@ -75,6 +75,9 @@ export function Racks() {
 
 // mayNotNow says why nothing may be moved; who is asking is not known while that loads, and then the server says it.
 export const mayNotNow = (me: ReturnType<typeof useMe>) => (me ? mayNot(me, 'operator') : undefined)
+
+// mayNotDescribe says why a rack itself may not be changed: hosts of several pools may stand in it.
+export const mayNotDescribe = (me: ReturnType<typeof useMe>) => (me ? mayNot(me, 'operator', '') : undefined)
 
 function Room({ hosts, racks }: { hosts: readonly Host[]; racks: Rack[] }) {
   const [params, setParams] = useSearchParams()

@@ -125,7 +125,8 @@ function pick(all: AcceptRule[], name: string): { rule?: AcceptRule } {
   return rule ? { rule } : {}
 }
 
-function EditRule({ rule, close }: { rule?: AcceptRule; close: () => void }) {
+function EditRule({ rule: now, close }: { rule?: AcceptRule; close: () => void }) {
+  const [rule] = useState(now) // as it was seen; a change meanwhile is refused, not overwritten
   const [name, setName] = useState(rule?.name ?? '')
   const [selector, setSelector] = useState(rule?.selector ?? '')
   const act = useAct(close)

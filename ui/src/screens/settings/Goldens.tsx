@@ -152,7 +152,8 @@ export function musts(g: Golden): string {
   )
 }
 
-function EditGolden({ golden: old, close }: { golden?: Golden; close: () => void }) {
+function EditGolden({ golden, close }: { golden?: Golden; close: () => void }) {
+  const [old] = useState(golden) // as it was seen; a change meanwhile is refused, not overwritten
   const [f, setF] = useState(() => ({
     name: old?.name ?? '',
     selector: old?.selector ?? '',

@@ -98,7 +98,9 @@ export function Secrets() {
           )
         }
       </Loaded>
-      {set !== null && !not && <SetSecret name={set} close={() => open(undefined)} />}
+      {set !== null && !not && (
+        <SetSecret name={set} known={(secrets.data ?? []).map((s) => s.name)} close={() => open(undefined)} />
+      )}
       {goes && (
         <Ask
           title={`Delete secret ${goes.name}?`}
@@ -176,7 +178,7 @@ function User({ of }: { of: string }) {
 }
 
 // SetSecret takes a value and forgets it: it is in no address, no storage of the browser, and no command that is shown.
-function SetSecret({ name: old, close }: { name: string; close: () => void }) {
+function SetSecret({ name: old, known, close }: { name: string; known: string[]; close: () => void }) {
   const [name, setName] = useState(old)
   const [value, setValue] = useState('')
   const [about, setAbout] = useState('')
@@ -201,7 +203,13 @@ function SetSecret({ name: old, close }: { name: string; close: () => void }) {
     // Of a value of one line, the line end is not part.
     if (isText) setValue(/^[^\n]*\r?\n$/.test(text) ? text.trimEnd() : text)
   }
-  const lacks = !name.trim() ? 'it has no name' : !value ? 'it has no value' : ''
+  const lacks = !name.trim()
+    ? 'it has no name'
+    : !old && known.includes(name.trim())
+      ? 'there is a secret of that name: replace its value in its row'
+      : !value
+        ? 'it has no value'
+        : ''
   return (
     <Modal isOpen variant="small" onClose={close} aria-labelledby="secret-title">
       <ModalHeader labelId="secret-title" title={old ? `Replace the value of ${old}` : 'Store a secret'} />

@@ -22,6 +22,7 @@ import { useList } from '../../api/queries'
 import { Ask } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
+import { Refused, TextField } from '../../parts/Fields'
 import { When } from '../../parts/When'
 import { GrantLabels, GrantsField } from './Grants'
 
@@ -216,7 +217,8 @@ export function weak(password: string): string | undefined {
   return [...password].length < 10 ? 'it needs at least 10 characters' : undefined
 }
 
-function EditUser({ user, close }: { user: User | undefined; close: () => void }) {
+function EditUser({ user: now, close }: { user: User | undefined; close: () => void }) {
+  const [user] = useState(now) // as it was seen; a change meanwhile is refused, not overwritten
   const [name, setName] = useState(user?.name ?? '')
   const [displayName, setDisplayName] = useState(user?.displayName ?? '')
   const [grants, setGrants] = useState<Grant[]>((user?.grants as Grant[] | undefined) ?? [{ role: 'viewer' }])
@@ -253,34 +255,23 @@ function EditUser({ user, close }: { user: User | undefined; close: () => void }
     <Modal isOpen variant="medium" onClose={close} aria-labelledby="user-title">
       <ModalHeader labelId="user-title" title={user ? `Change user ${user.name}` : 'Add a user'} />
       <ModalBody tabIndex={0}>
-        <Form onSubmit={(e) => e.preventDefault()}>
-          {!user && (
-            <FormGroup label="Name" fieldId="user-name" isRequired>
-              <TextInput
-                id="user-name"
-                value={name}
-                onChange={(_, v) => setName(v)}
-                autoComplete="off"
-                isDisabled={isMade}
-              />
-            </FormGroup>
-          )}
-          <FormGroup label="Full name" fieldId="user-full">
-            <TextInput id="user-full" value={displayName} onChange={(_, v) => setDisplayName(v)} autoComplete="off" />
-          </FormGroup>
-          {!user && (
-            <FormGroup label="Password" fieldId="user-password" isRequired>
-              <TextInput
-                id="user-password"
+        <Refused error={error}>
+          <Form onSubmit={(e) => e.preventDefault()}>
+            {!user && <TextField label="Name" value={name} set={setName} field="name" isRequired isDisabled={isMade} />}
+            <TextField label="Full name" value={displayName} set={setDisplayName} field="displayName" />
+            {!user && (
+              <TextField
+                label="Password"
                 type="password"
                 value={password}
-                onChange={(_, v) => setPassword(v)}
-                autoComplete="new-password"
+                set={setPassword}
+                field="password"
+                isRequired
               />
-            </FormGroup>
-          )}
-          <GrantsField value={grants} onChange={setGrants} />
-        </Form>
+            )}
+            <GrantsField value={grants} onChange={setGrants} />
+          </Form>
+        </Refused>
         {isMade && error !== undefined && (
           <Alert variant="info" isInline title="The user is there, but has no password yet." />
         )}

@@ -10,6 +10,7 @@ import { flags } from '../../parts/cli'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
 import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
+import { choicesOf, modes, unknowns } from '../networks/words'
 import { nameOf, suggest } from './steps'
 
 interface Interface {
@@ -95,7 +96,7 @@ function Served({ iface: i }: { iface: Interface }) {
             ],
             ['Other DHCP servers', heard && heard.detail + (heard.hint ? `. ${heard.hint}` : '')],
             ['Machines boot from', i.bootURL],
-            ['Subnet', i.subnet && <Link to={`/networks?subnet=${encodeURIComponent(i.subnet)}`}>{i.subnet}</Link>],
+            ['Subnet', i.subnet && <Link to={`/networks/${encodeURIComponent(i.subnet)}`}>{i.subnet}</Link>],
           ]}
         />
         {i.subnet ? (
@@ -125,11 +126,6 @@ function SubnetFacts({ name }: { name: string }) {
     queryKey: ['subnets', name, ''],
     queryFn: async () => (await get(`/api/v1/subnets/${encodeURIComponent(name)}`)) as Schemas['Subnet'],
   })
-  const modes: Record<string, string> = {
-    full: 'full: it is the DHCP server there',
-    reservations: 'reservations: only machines with a reservation are answered',
-    off: 'off: nobody is answered',
-  }
   return (
     <Loaded query={subnet}>
       {(s) => (
@@ -137,12 +133,12 @@ function SubnetFacts({ name }: { name: string }) {
           <Facts
             rows={[
               ['Network', s.cidr],
-              ['Mode', modes[s.mode ?? ''] ?? s.mode],
+              ['Mode', `${s.mode}: ${modes[s.mode ?? '']}`],
               ['Addresses to lease', (s.ranges ?? []).map((r) => `${r.first} to ${r.last}`).join(', ') || 'none'],
-              ['Machines that are not accepted', s.unknown],
+              ['Machines that are not accepted', `${s.unknown}: ${unknowns[s.unknown ?? '']}`],
             ]}
           />
-          <Link to={`/networks?subnet=${encodeURIComponent(name)}`}>Change it under Networks</Link>
+          <Link to={`/networks/${encodeURIComponent(name)}`}>Change it under Networks</Link>
         </>
       )}
     </Loaded>
@@ -163,7 +159,7 @@ function SubnetForm({
   const wise = suggest(own)
   const [name, setName] = useState(nameOf(iface))
   const [cidr, setCIDR] = useState(wise?.cidr ?? '')
-  const [mode, setMode] = useState(isShared ? 'reservations' : 'full')
+  const [mode, setMode] = useState(isShared ? 'proxy' : 'full')
   const [first, setFirst] = useState(wise?.first ?? '')
   const [last, setLast] = useState(wise?.last ?? '')
   const [unknown, setUnknown] = useState('disk')
@@ -184,23 +180,19 @@ function SubnetForm({
         field="mode"
         value={mode}
         set={setMode}
-        choices={[
-          ['full', 'full: Slipway is the DHCP server'],
-          ['reservations', 'reservations: only machines with a reservation are answered'],
-          ['off', 'off: nobody is answered'],
-        ]}
+        choices={choicesOf(modes)}
         help={
           isShared
-            ? 'Another DHCP server was heard: two full ones on a network fight.'
+            ? 'Another DHCP server was heard: two full ones on a network fight. As proxy, it stays as it is.'
             : 'No other DHCP server was heard.'
         }
       />
       {mode === 'full' && (
         <>
-          <TextField label="Lease from" field="ranges[0].first" value={first} set={setFirst} />
+          <TextField label="Lease from" field="ranges" value={first} set={setFirst} />
           <TextField
             label="to"
-            field="ranges[0].last"
+            field="ranges"
             value={last}
             set={setLast}
             help="The upper half of the network is suggested."
@@ -212,11 +204,7 @@ function SubnetForm({
         field="unknown"
         value={unknown}
         set={setUnknown}
-        choices={[
-          ['disk', 'disk: they start from their own disk'],
-          ['wait', 'wait: they wait to be accepted'],
-          ['ignore', 'ignore: they are not answered'],
-        ]}
+        choices={choicesOf(unknowns)}
         help="None of them is ever written to."
       />
     </EditForm>

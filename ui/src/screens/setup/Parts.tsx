@@ -121,7 +121,7 @@ export function ImageStep() {
   const images = useList('images')
   const imports = useImports()
   const me = useMe()
-  const why = me && mayNot(me, 'operator')
+  const why = me && mayNot(me, 'operator', '')
   const [isAsked, setAsked] = useState(false)
   const running = (imports.data ?? []).filter((j) => !isEnded(j))
   return (

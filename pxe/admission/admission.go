@@ -1,23 +1,26 @@
-package httpboot
+// Package admission owns who may load files of images, over whatever protocol: as many at a time as a link carries with
+// enough for each, the oldest boot first. It never sends anything.
+package admission
 
 import (
 	"cmp"
 	"hash/fnv"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 )
 
-// Admission bounds how many artefacts leave through one of our addresses at once, so that those who load have enough
-// of the link to finish. The rest are told when to come again, the oldest boot first.
-type Admission struct {
+// Rules bound how many artefacts leave through one of our addresses at once, so that those who load have enough of the
+// link to finish.
+type Rules struct {
 	Downloads      int   // at most so many at once; 0 means 256
 	BytesPerSecond int64 // of the link; 0 when not known: then Downloads alone counts
 	Floor          int64 // bytes per second that each download should get at least; 0 means 5 MB/s
 }
 
 // slots returns how many downloads may run at once.
-func (a Admission) slots() int {
+func (a Rules) slots() int {
 	n := cmp.Or(a.Downloads, 256)
 	if a.BytesPerSecond > 0 {
 		n = min(n, max(1, int(a.BytesPerSecond/cmp.Or(a.Floor, 5_000_000))))
@@ -25,10 +28,69 @@ func (a Admission) slots() int {
 	return n
 }
 
+// Lines are the queues in front of the links behind our addresses.
+type Lines struct {
+	rules func(local netip.Addr) Rules
+	now   func() time.Time
+
+	mu    sync.Mutex
+	lines map[netip.Addr]*line // by our address
+}
+
+// New returns empty lines; rules tells those of the link behind one of our addresses, nil: the defaults.
+func New(rules func(local netip.Addr) Rules, now func() time.Time) *Lines {
+	if rules == nil {
+		rules = func(netip.Addr) Rules { return Rules{} }
+	}
+	return &Lines{rules: rules, now: now, lines: map[netip.Addr]*line{}}
+}
+
+// Enter lets a boot load so many bytes from one of our addresses, or says how long it has to wait and which place it
+// has in the line; it keeps that for as long as it comes back. Who was let in, with a wait of 0, calls leave, once.
+func (l *Lines) Enter(local netip.Addr, boot string, size int64) (leave func(), wait time.Duration, place int) {
+	one := l.of(local)
+	if wait, place = one.enter(boot, size); wait > 0 {
+		return nil, wait, place
+	}
+	since := l.now()
+	return func() { one.leave(boot, l.now().Sub(since)) }, 0, 0
+}
+
+func (l *Lines) of(local netip.Addr) *line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.lines[local]
+	if one == nil {
+		one = newLine(l.rules(local), l.now)
+		l.lines[local] = one
+	}
+	return one
+}
+
+// Sweep forgets boots that neither load nor wait any more.
+func (l *Lines) Sweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range l.lines {
+		one.sweep()
+	}
+}
+
+// Lengths returns how many boots wait, and how many downloads run.
+func (l *Lines) Lengths() (queued, active int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range l.lines {
+		q, a := one.lengths()
+		queued, active = queued+q, active+a
+	}
+	return queued, active
+}
+
 // line is the queue in front of one link. A machine in it holds no connection: it has been told to ask again, and
 // keeps its place until it is overdue.
 type line struct {
-	rules Admission
+	rules Rules
 	now   func() time.Time
 
 	mu      sync.Mutex
@@ -55,7 +117,7 @@ const (
 	maxWaiters  = 16384
 )
 
-func newLine(rules Admission, now func() time.Time) *line {
+func newLine(rules Rules, now func() time.Time) *line {
 	return &line{rules: rules, now: now, boots: map[string]*waiter{}, perBoot: 5 * time.Second}
 }
 

@@ -1,4 +1,4 @@
-package httpboot
+package admission
 
 import (
 	"fmt"
@@ -17,14 +17,14 @@ func (c *clock) step(d time.Duration) { c.t = c.t.Add(d) }
 func TestTheLinkDecidesHowManyDownloadAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		what  string
-		rules Admission
+		rules Rules
 		want  int
 	}{
-		{"nothing known", Admission{}, 256},
-		{"1 Gb/s with the usual floor", Admission{BytesPerSecond: 125_000_000}, 25},
-		{"10 Gb/s with 20 MB/s each", Admission{BytesPerSecond: 1_250_000_000, Floor: 20_000_000}, 62},
-		{"a link below the floor serves one at a time", Admission{BytesPerSecond: 1_000_000}, 1},
-		{"fewer by choice", Admission{Downloads: 4, BytesPerSecond: 125_000_000}, 4},
+		{"nothing known", Rules{}, 256},
+		{"1 Gb/s with the usual floor", Rules{BytesPerSecond: 125_000_000}, 25},
+		{"10 Gb/s with 20 MB/s each", Rules{BytesPerSecond: 1_250_000_000, Floor: 20_000_000}, 62},
+		{"a link below the floor serves one at a time", Rules{BytesPerSecond: 1_000_000}, 1},
+		{"fewer by choice", Rules{Downloads: 4, BytesPerSecond: 125_000_000}, 4},
 	} {
 		if got := c.rules.slots(); got != c.want {
 			t.Errorf("%s: %d, want %d", c.what, got, c.want)
@@ -34,7 +34,7 @@ func TestTheLinkDecidesHowManyDownloadAtOnce(t *testing.T) {
 
 func TestTheOldestBootIsNextInLine(t *testing.T) {
 	clk := newClock()
-	l := newLine(Admission{Downloads: 1, BytesPerSecond: 10_000_000}, clk.now)
+	l := newLine(Rules{Downloads: 1, BytesPerSecond: 10_000_000}, clk.now)
 	const size = 40_000_000 // 4 s
 	enter := func(boot string) int { _, place := l.enter(boot, size); return place }
 
@@ -71,7 +71,7 @@ func TestTheOldestBootIsNextInLine(t *testing.T) {
 
 func TestWaitsAreWholeSecondsThatGrowWithTheLine(t *testing.T) {
 	clk := newClock()
-	l := newLine(Admission{Downloads: 2, BytesPerSecond: 100_000_000}, clk.now)
+	l := newLine(Rules{Downloads: 2, BytesPerSecond: 100_000_000}, clk.now)
 	const size = 100_000_000 // 2 s each when two share the link
 	seen := map[time.Duration]bool{}
 	var first, last time.Duration
@@ -104,7 +104,7 @@ func TestWaitsAreWholeSecondsThatGrowWithTheLine(t *testing.T) {
 
 func TestALineForgetsThoseThatAreGone(t *testing.T) {
 	clk := newClock()
-	l := newLine(Admission{Downloads: 1}, clk.now)
+	l := newLine(Rules{Downloads: 1}, clk.now)
 	for i := range 100 {
 		l.enter(fmt.Sprint(i), 1)
 	}
@@ -126,7 +126,7 @@ func TestALineForgetsThoseThatAreGone(t *testing.T) {
 
 func TestEverybodyGetsThroughTheLine(t *testing.T) {
 	clk := newClock()
-	rules := Admission{Downloads: 4, BytesPerSecond: 125_000_000}
+	rules := Rules{Downloads: 4, BytesPerSecond: 125_000_000}
 	l := newLine(rules, clk.now)
 	const size, boots = 125_000_000, 48 // 12 s of link time in all, 4 s each
 	next := make([]time.Time, boots)

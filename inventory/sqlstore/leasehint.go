@@ -1,0 +1,102 @@
+package sqlstore
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// leaseHints say on which IPv4 addresses a network card may have leases. They stand in for an index by MAC: MACs come in
+// no order, so with an index each lease changes a page of its own, and to write, sync and copy back that page costs more
+// than all the rest of the lease. A hint may be stale, and is checked against the row; none is ever missing.
+type leaseHints struct {
+	mu      sync.RWMutex
+	seed    maphash.Seed
+	latest  map[uint64]uint32   // address by the hash of a MAC
+	earlier map[uint64][]uint32 // others that it has had
+	n       int
+	limit   int // how many hints there may be before they are read anew from the leases
+}
+
+const spareHints = 1 << 16
+
+func newLeaseHints() *leaseHints {
+	return &leaseHints{seed: maphash.MakeSeed(), latest: map[uint64]uint32{}, earlier: map[uint64][]uint32{}, limit: spareHints}
+}
+
+// add says that a network card may have a lease on an address.
+func (h *leaseHints) add(mac inventory.MAC, a int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key, address := maphash.String(h.seed, string(mac)), uint32(a)
+	had, is := h.latest[key]
+	if is && had == address {
+		return
+	}
+	h.latest[key] = address
+	others := h.earlier[key]
+	if at := slices.Index(others, address); at >= 0 { // it has come back
+		others[at] = had
+		return
+	}
+	if is {
+		h.earlier[key] = append(others, had)
+	}
+	h.n++
+}
+
+// of returns the addresses on which a network card may have leases.
+func (h *leaseHints) of(mac inventory.MAC) []uint32 {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	key := maphash.String(h.seed, string(mac))
+	a, is := h.latest[key]
+	if !is {
+		return nil
+	}
+	return append([]uint32{a}, h.earlier[key]...)
+}
+
+func (h *leaseHints) isFull() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.n >= h.limit
+}
+
+// readHints makes the hints anew from the leases. It must run between two transactions of the writer: what is undone
+// later must not count.
+func (s *Store) readHints() error {
+	fresh := newLeaseHints()
+	t := &tx{store: s, conn: s.writer, isRead: true}
+	err := t.each(func(scan scan) error {
+		var (
+			address int64
+			mac     inventory.MAC
+		)
+		err := scan(&address, &mac)
+		fresh.add(mac, address)
+		return err
+	}, leaseMACsSQL)
+	if err != nil {
+		return err
+	}
+	h := s.hints
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seed, h.latest, h.earlier, h.n, h.limit = fresh.seed, fresh.latest, fresh.earlier, fresh.n, 2*fresh.n+spareHints
+	return nil
+}
+
+// leasesOf4 returns the IPv4 leases of a network card, in no order.
+func (t *tx) leasesOf4(mac inventory.MAC) (all []inventory.Lease, err error) {
+	for _, a := range t.store.hints.of(mac) {
+		some, err := list(t, readLease, leaseOfSQL, int64(a), string(mac))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}

@@ -1,0 +1,168 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
+	for query, want := range map[string]bool{
+		insertProfileSQL: true, updateProfileSQL: true, deleteProfileSQL: true, insertImageSQL: true, insertImageFileSQL: true,
+		deleteImageFilesSQL: true, insertLayerSQL: true, updateLayerSQL: true, deleteLayerSQL: true, insertSubnetSQL: true, insertRangeSQL: true,
+		insertRange6SQL: true, deleteRangesSQL: true, insertAcceptRuleSQL: true, insertSecretSQL: true, updateSecretSQL: true,
+		insertJoinTargetSQL: true, deleteJoinTargetSQL: true,
+		findProfileSQL: false, listSubnetsSQL: false, addEventSQL: false, saveSessionSQL: false, updateHostSQL: false, deleteHostSQL: false,
+		saveLeaseSQL: false, saveJoinTokenSQL: false, beginWrite: false, commit: false,
+	} {
+		if got := changesSettings(query); got != want {
+			t.Errorf("%t: %.60s", got, query)
+		}
+	}
+}
+
+func settingsStore(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	must(t, s.Write(t.Context(), func(tx inventory.Tx) error {
+		if err := tx.CreateImage(&inventory.Image{Name: "a", Arch: inventory.X8664, KernelArgs: []string{"quiet"}}, time.Now()); err != nil {
+			return err
+		}
+		return tx.CreateProfile(&inventory.Profile{Name: "p", Image: "a", Parameters: map[string]string{"n": "0"}}, time.Now())
+	}))
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func setN(tx inventory.Tx, n int) error {
+	p, err := tx.FindProfile("p")
+	if err != nil {
+		return err
+	}
+	p.Parameters = map[string]string{"n": fmt.Sprint(n)}
+	if err := tx.UpdateProfile(&p, time.Now()); err != nil {
+		return err
+	}
+	return tx.SaveSession(inventory.BootSession{ID: "s", Reason: fmt.Sprint(n)}) // what no memory keeps
+}
+
+func TestWhatIsReadOfSettingsIsTheCallersOwn(t *testing.T) {
+	s := settingsStore(t)
+	for range 2 {
+		must(t, s.Write(t.Context(), func(tx inventory.Tx) error {
+			p, err := tx.FindProfile("p")
+			if err != nil || p.Parameters["n"] != "0" {
+				t.Errorf("%v, %v", p.Parameters, err)
+			}
+			p.Parameters["n"] = "spoilt"
+			all, err := tx.ListProfiles(inventory.Page{})
+			if err != nil || all[0].Parameters["n"] != "0" {
+				t.Errorf("%v, %v", all, err)
+			}
+			all[0].Parameters["n"] = "spoilt"
+			i, err := tx.FindImage("a")
+			if err != nil || !slices.Equal(i.KernelArgs, []string{"quiet"}) {
+				t.Errorf("%v, %v", i.KernelArgs, err)
+			}
+			i.KernelArgs[0] = "spoilt"
+			return nil
+		}))
+	}
+	if len(s.settings.kept) != 3 {
+		t.Errorf("%d things are kept", len(s.settings.kept))
+	}
+}
+
+func TestAChangeOfSettingsIsSeenAtOnceAndOneThatIsUndoneNever(t *testing.T) {
+	s := settingsStore(t)
+	read := func(tx inventory.Tx) string {
+		p, err := tx.FindProfile("p")
+		must(t, err)
+		return p.Parameters["n"]
+	}
+	failed := errors.New("on purpose")
+	err := s.Write(t.Context(), func(tx inventory.Tx) error {
+		read(tx)
+		must(t, setN(tx, 1))
+		if got := read(tx); got != "1" {
+			t.Errorf("its own change reads %s", got)
+		}
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	must(t, s.Write(t.Context(), func(tx inventory.Tx) error {
+		if got := read(tx); got != "0" {
+			t.Errorf("an undone change reads %s", got)
+		}
+		if _, err := tx.FindProfile("q"); !isKind(err, inventory.NotFound) {
+			t.Error(err)
+		}
+		return nil
+	}))
+	must(t, s.Write(t.Context(), func(tx inventory.Tx) error {
+		return tx.CreateProfile(&inventory.Profile{Name: "q", Image: "a"}, time.Now())
+	}))
+	must(t, s.Read(t.Context(), func(tx inventory.Tx) error {
+		_, err := tx.FindProfile("q")
+		return err
+	}))
+}
+
+// TestAReadSeesOneStateOfSettingsAndTheRest changes a profile and a session together while many read both.
+func TestAReadSeesOneStateOfSettingsAndTheRest(t *testing.T) {
+	s := settingsStore(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for i := range 4 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				err := s.Read(ctx, func(tx inventory.Tx) error {
+					var profile, session string
+					look := []func() error{
+						func() error { p, err := tx.FindProfile("p"); profile = p.Parameters["n"]; return err },
+						func() error { b, err := tx.FindSession("s"); session = b.Reason; return err },
+					}
+					if i%2 == 1 {
+						slices.Reverse(look)
+					}
+					for _, l := range look {
+						if err := l(); err != nil {
+							return nil // not there yet
+						}
+					}
+					if profile != session {
+						t.Errorf("profile %s beside session %s", profile, session)
+					}
+					return nil
+				})
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for n := range 300 {
+		must(t, s.Write(t.Context(), func(tx inventory.Tx) error { return setN(tx, n) }))
+	}
+	stop()
+	readers.Wait()
+}

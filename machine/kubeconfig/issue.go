@@ -1,0 +1,103 @@
+package kubeconfig
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// slowClock is how much slower than ours a cluster's clock may be.
+const slowClock = time.Hour
+
+// Access is whom a kubeconfig lets into which cluster, and for how long.
+type Access struct {
+	Cluster  string // what it is called in the file
+	Endpoint string // host:port of its API server
+	CA, Key  string // the cluster's authority and its key, PEM
+	User     string // who it is to the cluster, and in its audit log
+	Groups   []string
+	For      time.Duration
+}
+
+// Issue makes a key and a certificate for it, signed by the cluster's authority, and returns a kubeconfig with both.
+func Issue(a Access, now time.Time) ([]byte, error) {
+	certBlock, _ := pem.Decode([]byte(a.CA))
+	keyBlock, _ := pem.Decode([]byte(a.Key))
+	if certBlock == nil || keyBlock == nil {
+		return nil, errors.New("the authority of the cluster is not PEM")
+	}
+	ca, err := x509.ParseCertificate(certBlock.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority of the cluster: %w", err)
+	}
+	caKey, err := parseKey(keyBlock)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 63))
+	if err != nil {
+		return nil, fmt.Errorf("make a serial number: %w", err)
+	}
+	until := now.Add(a.For)
+	if until.After(ca.NotAfter) {
+		until = ca.NotAfter
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: a.User, Organization: a.Groups},
+		NotBefore: now.Add(-slowClock).UTC(), NotAfter: until.UTC(),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, ca, key.Public(), caKey)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode a key: %w", err)
+	}
+	text, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{a.Cluster: {
+			Server: "https://" + a.Endpoint, CertificateAuthorityData: bytes.TrimSpace([]byte(a.CA)),
+		}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{a.User: {
+			ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			ClientKeyData:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		}},
+		Contexts:       map[string]*clientcmdapi.Context{a.Cluster: {Cluster: a.Cluster, AuthInfo: a.User}},
+		CurrentContext: a.Cluster,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return text, nil
+}
+
+// parseKey reads a private key in one of the forms in which kubeadm and openssl write it.
+func parseKey(b *pem.Block) (key any, err error) {
+	switch b.Type {
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(b.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(b.Bytes)
+	default:
+		key, err = x509.ParsePKCS8PrivateKey(b.Bytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the key of the cluster's authority: %w", err)
+	}
+	return key, nil
+}

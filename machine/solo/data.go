@@ -1,0 +1,51 @@
+package solo
+
+import (
+	"context"
+	"fmt"
+
+	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/want"
+)
+
+// lend looks whether a machine could boot with its bootstrap data, lets it boot then, and hands them over when its boot
+// asks for them.
+func (k *Keeper) lend(ctx context.Context, v *machine.View) error {
+	m := &v.Machine
+	k.mu.Lock()
+	isAsked := k.asked[m.Name]
+	k.mu.Unlock()
+	isHeld := want.IsHeld(m) && m.HostID != ""
+	if !isAsked && !isHeld {
+		return nil
+	}
+	owner, err := machine.ParseOwner(m.Owner)
+	if err != nil {
+		return err
+	}
+	text, err := k.cfg.Secrets.Open(ctx, want.DataSecretName(owner, m.BootstrapFrom))
+	if isConflict(err) {
+		k.say(m, "its bootstrap data are not stored: apply the Secret that it names again")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the bootstrap data of %s: %w", m.Name, err)
+	}
+	data, err := want.ReadData(text)
+	if err != nil {
+		return fmt.Errorf("bootstrap data of %s: %w", m.Name, err)
+	}
+	err = k.cfg.Appliance.GiveBootstrap(ctx, m.Name, data, !isAsked)
+	if reason := machine.BootstrapReason(err); reason != "" {
+		k.say(m, reason+": "+err.Error())
+		err = nil
+	} else if err == nil && isHeld {
+		err = k.let(ctx, v, "")
+	}
+	if err == nil && isAsked {
+		k.mu.Lock()
+		delete(k.asked, m.Name)
+		k.mu.Unlock()
+	}
+	return err
+}

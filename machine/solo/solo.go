@@ -1,0 +1,202 @@
+// Package solo looks after machines that are wanted without Kubernetes, by `slipway apply`: it lets those that become
+// nodes boot when it is their turn, says which control plane makes the cluster, notices when that is there, and hands over
+// bootstrap data from the appliance's own secrets. It is to files what machine/metal is to objects of a cluster, and like
+// that it allocates and boots nothing itself. It keeps nothing that matters: all is read from the appliance at each look.
+//
+// Start reading at Keeper.Serve.
+package solo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/node"
+	"slipway.dev/slipway/machine/want"
+)
+
+// Planes asks the clusters of join targets how their control planes are.
+type Planes interface {
+	ControlPlane(ctx context.Context, target string) (node.ControlPlane, error)
+}
+
+// Secrets opens what is stored under a name.
+type Secrets interface {
+	Open(ctx context.Context, name string) ([]byte, error)
+}
+
+// Config is what a Keeper needs; Now, Log and Every have defaults.
+type Config struct {
+	Appliance machine.Appliance
+	Planes    Planes
+	Secrets   Secrets
+	Now       func() time.Time
+	Log       *slog.Logger
+	// Every is how often a cluster is asked that is just being made, or that keeps machines waiting; 5 s when 0.
+	Every time.Duration
+}
+
+// Keeper looks after the machines.
+type Keeper struct {
+	cfg  Config
+	wake chan struct{}
+
+	mu    sync.Mutex
+	asked map[string]bool   // machines whose boot waits for their bootstrap data
+	said  map[string]string // what was logged last of a machine
+}
+
+// New returns a Keeper.
+func New(cfg Config) *Keeper {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Every = cmp.Or(cfg.Every, 5*time.Second)
+	return &Keeper{cfg: cfg, wake: make(chan struct{}, 1), asked: map[string]bool{}, said: map[string]string{}}
+}
+
+const (
+	// rest is the least pause between two looks. A look at very many machines takes longer, and is followed by ten times as
+	// long a pause as it took.
+	rest = 200 * time.Millisecond
+	// watchAgain is the pause before a broken stream of events is watched again.
+	watchAgain = time.Second
+)
+
+// Serve looks after the machines until ctx ends. It sleeps while nothing happens to them.
+func (k *Keeper) Serve(ctx context.Context) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { k.watch(ctx) })
+	for {
+		began := time.Now()
+		isBusy, err := k.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			k.cfg.Log.Warn("machines without Kubernetes not looked after", "err", err)
+		}
+		pause := max(rest, 10*time.Since(began))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		var tick <-chan time.Time
+		if isBusy || err != nil {
+			tick = time.After(k.cfg.Every)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.wake:
+		case <-tick:
+		}
+	}
+}
+
+func (k *Keeper) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := k.cfg.Appliance.Watch(ctx, k.hear); err != nil && ctx.Err() == nil {
+			k.cfg.Log.Info("event stream of the appliance ended", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchAgain):
+		}
+	}
+}
+
+// hear takes an event; those that say nothing of our machines wake nobody.
+func (k *Keeper) hear(ev inventory.Event) {
+	if !isOurs(ev) {
+		return
+	}
+	if ev.Kind == inventory.EventBootstrapWanted {
+		k.mu.Lock()
+		k.asked[strings.TrimPrefix(ev.Subject, "machine/")] = true
+		k.mu.Unlock()
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func isOurs(ev inventory.Event) bool {
+	kind, _, _ := strings.Cut(ev.Subject, "/")
+	if ev.Kind == "" || ev.Kind == inventory.EventChanged && (kind == "target" || kind == "secret") {
+		return true
+	}
+	data, _ := ev.Data.(map[string]any)
+	owner, _ := data["owner"].(string)
+	return strings.HasPrefix(owner, machine.LocalCluster+"/")
+}
+
+// look looks at all machines once. It is busy while something has to be asked again that no event tells of.
+func (k *Keeper) look(ctx context.Context) (isBusy bool, err error) {
+	views, err := k.cfg.Appliance.ListMachines(ctx, machine.LocalCluster+"/")
+	if err != nil {
+		return false, err
+	}
+	k.forget(views)
+	byTarget := map[string][]*machine.View{}
+	var errs []error
+	for i := range views {
+		v := &views[i]
+		target := want.TargetOf(v.Machine.Config)
+		switch {
+		case !v.Machine.DeletedAt.IsZero():
+		case v.Machine.BootstrapFrom != "":
+			errs = append(errs, k.lend(ctx, v))
+		case target != "":
+			byTarget[target] = append(byTarget[target], v)
+		case want.IsHeld(&v.Machine) && v.Machine.HostID != "":
+			errs = append(errs, k.let(ctx, v, ""))
+		}
+	}
+	for name, members := range byTarget {
+		slices.SortFunc(members, func(a, b *machine.View) int {
+			return cmp.Or(a.Machine.CreatedAt.Compare(b.Machine.CreatedAt), cmp.Compare(a.Machine.Name, b.Machine.Name))
+		})
+		again, err := k.tend(ctx, name, members)
+		isBusy = isBusy || again
+		errs = append(errs, err)
+	}
+	return isBusy, errors.Join(errs...)
+}
+
+// forget drops what was logged of machines that are gone.
+func (k *Keeper) forget(views []machine.View) {
+	uids := map[string]bool{}
+	for i := range views {
+		uids[views[i].Machine.UID] = true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.said, func(uid, _ string) bool { return !uids[uid] })
+}
+
+// say logs what is new about a machine.
+func (k *Keeper) say(m *inventory.Machine, text string) {
+	k.mu.Lock()
+	isNew := k.said[m.UID] != text
+	k.said[m.UID] = text
+	k.mu.Unlock()
+	if isNew && text != "" {
+		k.cfg.Log.Info("machine waits", "machine", m.Name, "reason", text)
+	}
+}
+
+// isConflict reports whether somebody else has changed a thing meanwhile: its event leads to another look.
+func isConflict(err error) bool {
+	var e *inventory.Error
+	return errors.As(err, &e) && (e.Kind == inventory.Conflict || e.Kind == inventory.NotFound)
+}

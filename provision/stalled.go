@@ -1,0 +1,219 @@
+package provision
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// stalled are the hosts whose boot stands still: an issue is open for each.
+type stalled struct {
+	mu    sync.Mutex
+	hosts map[inventory.HostID]stalledBoot
+	known bool // what an engine before this one left open was read
+}
+
+// stalledBoot is the boot as it was when it stood still.
+type stalledBoot struct {
+	boot      inventory.BootSession
+	stage     pxe.Stage
+	at        time.Time
+	told      inventory.SessionID // the latest boot that stood still, which the issue is about
+	toldStep  string
+	toldAt    time.Time
+	isExcused bool // nothing was owed after all: no issue is open
+}
+
+const (
+	// stallEvery is how often boots are looked over for those that stand still.
+	stallEvery = 2 * time.Second
+	// tellEvery bounds how often the issue of a host is told anew, whose ports may stand still in turns.
+	tellEvery = time.Minute
+	// stalledFor is how long an issue stays open of a machine of which nothing more is heard.
+	stalledFor = 24 * time.Hour
+)
+
+// watchBoots opens an issue for each host whose boot stands still because its next sign did not come in time, and closes
+// it when the host comes further, in that boot or a later one.
+func (e *Engine) watchBoots(ctx context.Context) error {
+	e.stalled.mu.Lock()
+	defer e.stalled.mu.Unlock()
+	if !e.stalled.known {
+		if err := e.recallStalled(ctx); err != nil {
+			return err
+		}
+	}
+	if err := e.hearSilences(ctx); err != nil {
+		return err
+	}
+	now := e.cfg.Now()
+	begun, running := e.lateBoots(now)
+	over := map[inventory.HostID]string{}
+	for id, was := range e.stalled.hosts {
+		if why := wentOn(&was, running[id], now); why != "" {
+			over[id] = why
+		}
+	}
+	if len(begun) == 0 && len(over) == 0 {
+		return nil
+	}
+	excused := map[inventory.HostID]bool{}
+	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		for id, why := range over {
+			was := e.stalled.hosts[id]
+			if err := e.closeIssue(tx, stall(&was.boot, sign{}), why); err != nil {
+				return err
+			}
+		}
+		for id, s := range begun {
+			if over[id] != "" {
+				continue // it came further, and is looked at anew
+			}
+			owes, err := e.openStalled(tx, s.BootSession)
+			if err != nil {
+				return err
+			}
+			excused[s.HostID] = !owes
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for id := range over {
+		delete(e.stalled.hosts, id)
+		delete(begun, id)
+	}
+	for _, s := range begun {
+		was, isAgain := e.stalled.hosts[s.HostID]
+		if !isAgain {
+			was = stalledBoot{boot: s.BootSession, stage: s.stage, at: now, isExcused: excused[s.HostID]}
+		}
+		was.told, was.toldStep, was.toldAt = s.ID, s.Step, now
+		e.stalled.hosts[s.HostID] = was
+	}
+	return nil
+}
+
+// running is a boot with the stage that it is in.
+type running struct {
+	inventory.BootSession
+	stage pxe.Stage
+}
+
+// lateBoots returns a boot of each host whose next sign is late, and all boots of the hosts that stand still already. A
+// later boot that stands still as well makes the issue its own: the cause may be another now.
+func (e *Engine) lateBoots(now time.Time) (late map[inventory.HostID]running, still map[inventory.HostID][]running) {
+	late, still = map[inventory.HostID]running{}, map[inventory.HostID][]running{}
+	e.sessions.each(func(s *inventory.BootSession, at step) {
+		if s.HostID == "" {
+			return
+		}
+		if was, ok := e.stalled.hosts[s.HostID]; ok {
+			still[s.HostID] = append(still[s.HostID], running{*s, at.stage})
+			isTold := s.ID == was.told && s.Step == was.toldStep || !s.LastAt.After(was.boot.LastAt)
+			if isTold || now.Sub(was.toldAt) < tellEvery {
+				return
+			}
+		}
+		if _, by, waits := e.next(s, at); waits && now.After(by) {
+			late[s.HostID] = running{*s, at.stage}
+		}
+	})
+	return late, still
+}
+
+// openStalled opens the issue of a boot that stands still, unless nothing is owed.
+func (e *Engine) openStalled(tx inventory.Tx, s inventory.BootSession) (owes bool, err error) {
+	next, _, owes, err := e.owed(tx, &s)
+	if err != nil || !owes {
+		return false, err
+	}
+	if _, err := tx.FindHost(s.HostID); err != nil {
+		return false, ignoreNotFound(err)
+	}
+	i := stall(&s, next)
+	if why, ok := e.likeliest(tx, s.HostID, s.MAC); ok {
+		i.Cause, i.Hint = i.Cause+". Likely: "+why.Sentence, why.Hint
+	}
+	return true, e.openIssue(tx, i)
+}
+
+// wentOn says why the boot of a host stands still no more, "" while it does. boots are those of the host now: an
+// attempt that comes no further than the one that stood still changes nothing.
+func wentOn(was *stalledBoot, boots []running, now time.Time) string {
+	isHere := false
+	for _, s := range boots {
+		isHere = isHere || s.ID == was.boot.ID && s.EndedAt.IsZero()
+		if !s.LastAt.After(was.boot.LastAt) {
+			continue
+		}
+		isOther := s.ID != was.boot.ID || s.Boot != was.boot.Boot
+		switch boot := pxe.Boot(s.Boot); {
+		case stepIndex(s.Step) > stepIndex(was.boot.Step):
+			return "the boot went on to " + s.Step
+		case isOther && (boot == pxe.BootDisk || boot == pxe.BootIgnore || boot == pxe.BootPark):
+			return "nothing is to be booted over the network any more: " + s.Reason
+		case was.boot.Boot == string(pxe.BootWait):
+			return "it asks again"
+		case s.ID == was.boot.ID && s.stage == pxe.StageIPXE && was.stage != pxe.StageIPXE:
+			return "its boot loader asks for an address"
+		case !isOther && signs[s.Step].isRenewed:
+			return "the boot went on"
+		}
+	}
+	switch {
+	case !isHere && (was.boot.Boot == string(pxe.BootWait) || was.isExcused):
+		return "the boot is over"
+	case now.Sub(was.at) > stalledFor:
+		return "nothing more was heard of it for a day"
+	}
+	return ""
+}
+
+// recallStalled reads which issues an engine before this one left open: they are closed when their hosts come further.
+func (e *Engine) recallStalled(ctx context.Context) error {
+	hosts := map[inventory.HostID]stalledBoot{}
+	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		clear(hosts)
+		open, err := tx.ListIssues(false, "")
+		if err != nil {
+			return err
+		}
+		for _, i := range open {
+			if i.Type != inventory.IssueStalled {
+				continue
+			}
+			var last []inventory.BootSession
+			if len(i.HostIDs) == 1 {
+				if last, err = tx.ListSessions(i.HostIDs[0], inventory.Page{Limit: 1}); err != nil {
+					return err
+				}
+			}
+			if len(last) == 0 {
+				if err := e.closeIssue(tx, i, "the server was restarted"); err != nil {
+					return err
+				}
+				continue
+			}
+			hosts[last[0].HostID] = stalledBoot{boot: last[0], told: last[0].ID, toldStep: last[0].Step, at: i.OpenedAt}
+		}
+		return nil
+	})
+	if err == nil {
+		e.stalled.hosts, e.stalled.known = hosts, true
+	}
+	return err
+}
+
+// stall is the issue that a boot stands still.
+func stall(s *inventory.BootSession, next sign) inventory.Issue {
+	return inventory.Issue{
+		Key: inventory.IssueStalled + "/" + string(s.HostID), Type: inventory.IssueStalled, Severity: inventory.SeverityWarning,
+		HostIDs: []inventory.HostID{s.HostID}, Subnet: s.Subnet, Hint: next.hint,
+		Cause: "its boot stands still after " + s.Step + ": for " + inventory.Duration(next.within).String() + " nothing came, expected that " + next.expect,
+	}
+}

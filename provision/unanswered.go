@@ -1,0 +1,281 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// silences are the machines whose DISCOVERs we leave unanswered. They are bounded: the longest silent makes room.
+type silences struct {
+	mu    sync.Mutex
+	byMAC map[inventory.MAC]*silence
+	told  map[string]int // the issues about strangers that are open, by key, with how many they name; of the look alone
+}
+
+// silence is a machine that asks in vain.
+type silence struct {
+	client          pxe.Client
+	place, reason   string
+	isMeant, isNew  bool
+	n               int // DISCOVERs of this attempt
+	firstAt, lastAt time.Time
+	hasHost         bool
+	notedIn         inventory.SessionID // whose timeline says so, with notedWhy
+	notedWhy        string
+}
+
+const (
+	maxSilences = 4096
+	// strangersAskFor is for how long a machine that is not listed may ask in vain before an issue says so.
+	strangersAskFor = time.Minute
+	// strangersGoneAfter is when such a machine counts as gone.
+	strangersGoneAfter = 10 * time.Minute
+	strangersNamed     = 5 // in one issue
+	maxCrowds          = 50
+)
+
+// Unanswered notes that a DISCOVER of a machine was not answered, and why. The client's stage is "" when the packet was
+// not looked at. isMeant says that this is as the subnet is configured. It never waits.
+func (e *Engine) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
+	if c.MAC == "" || c.Stage == pxe.StageOS {
+		return
+	}
+	place := iface
+	if c.Relay.IsValid() {
+		place = "relay " + c.Relay.String()
+	}
+	e.silences.add(c, place, reason, isMeant, e.cfg.Now())
+}
+
+func (t *silences) add(c pxe.Client, place, reason string, isMeant bool, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byMAC == nil {
+		t.byMAC = map[inventory.MAC]*silence{}
+	}
+	s := t.byMAC[c.MAC]
+	if s == nil || now.Sub(s.lastAt) > strangersGoneAfter {
+		if s == nil && len(t.byMAC) >= maxSilences {
+			t.makeRoom()
+		}
+		s = &silence{firstAt: now}
+		t.byMAC[c.MAC] = s
+	}
+	s.client, s.place, s.reason, s.isMeant, s.isNew, s.lastAt = c, place, reason, isMeant, true, now
+	s.n++
+}
+
+func (t *silences) makeRoom() {
+	var oldest inventory.MAC
+	for m, s := range t.byMAC {
+		if oldest == "" || s.lastAt.Before(t.byMAC[oldest].lastAt) {
+			oldest = m
+		}
+	}
+	delete(t.byMAC, oldest)
+}
+
+// take returns the machines that asked since the last look, and forgets those that are gone or got an answer.
+func (t *silences) take(now time.Time, isAnswered func(m inventory.MAC, since time.Time) bool) (fresh []silence) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for m, s := range t.byMAC {
+		if now.Sub(s.lastAt) > strangersGoneAfter || isAnswered(m, s.lastAt) {
+			delete(t.byMAC, m)
+		} else if s.isNew {
+			s.isNew = false
+			fresh = append(fresh, *s)
+		}
+	}
+	slices.SortFunc(fresh, func(a, b silence) int { return a.lastAt.Compare(b.lastAt) })
+	return fresh
+}
+
+// isAnswered reports whether a machine came further since it asked in vain.
+func (e *Engine) isAnswered(m inventory.MAC, since time.Time) bool {
+	s, ok := e.sessions.of(m)
+	return ok && s.LastAt.After(since) && stepIndex(s.Step) > stepIndex(inventory.EventDHCPDiscover)
+}
+
+// change lets fn change what is kept of a machine.
+func (t *silences) change(m inventory.MAC, fn func(*silence)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.byMAC[m]; s != nil {
+		fn(s)
+	}
+}
+
+// hearSilences begins the boots of hosts that ask in vain, so that their deadlines and timelines are those of any boot,
+// and opens and closes the issues about machines that are not listed.
+func (e *Engine) hearSilences(ctx context.Context) error {
+	now := e.cfg.Now()
+	fresh := e.silences.take(now, e.isAnswered)
+	for i := range fresh {
+		s := &fresh[i]
+		host, isOwed, err := e.whoAsks(ctx, s)
+		if err != nil {
+			return err
+		}
+		e.silences.change(s.client.MAC, func(kept *silence) { kept.hasHost = host != "" })
+		if isOwed {
+			e.asksInVain(s)
+		}
+	}
+	return e.tellOfStrangers(ctx)
+}
+
+// whoAsks finds the host of a machine that asks in vain, and says whether it is owed an answer: always, unless that it
+// gets none is meant, or the packet may be one of an operating system: then only what is to boot from us is.
+func (e *Engine) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, isOwed bool, err error) {
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		k, err := e.known(tx, s.client.MAC, s.client.Subnet)
+		if err != nil || k.host == nil {
+			return err
+		}
+		id, isOwed = k.host.ID, true
+		if s.isMeant || s.client.Stage == "" {
+			c := s.client
+			c.Stage, c.Arch, c.Firmware = pxe.StageFirmware, cmp.Or(c.Arch, k.host.Arch), cmp.Or(c.Firmware, k.host.Firmware)
+			boot := pxe.Decide(c, k.host, k.plan, e.cfg.Now()).Boot
+			isOwed = boot == pxe.BootImage || boot == pxe.BootAgent
+		}
+		return nil
+	})
+	return id, isOwed, err
+}
+
+// asksInVain moves the boot of a host that asks in vain, with a line in its timeline once per boot and reason.
+func (e *Engine) asksInVain(s *silence) {
+	b := e.heard(s.client, inventory.EventDHCPDiscover)
+	if b.ID == s.notedIn && s.reason == s.notedWhy || stepIndex(b.Step) > stepIndex(inventory.EventDHCPDiscover) {
+		return
+	}
+	e.silences.change(s.client.MAC, func(kept *silence) { kept.notedIn, kept.notedWhy = b.ID, s.reason })
+	e.recorder.take(note{session: b, event: inventory.Event{
+		At: s.lastAt, Kind: inventory.EventDHCPUnanswered, SessionID: b.ID, MAC: b.MAC, HostID: b.HostID,
+		Subject: subjectOf(s.client.Subnet), Detail: inventory.Clean("on "+s.place+": "+s.reason, 300),
+		Data: map[string]any{"reason": s.reason},
+	}})
+	e.cfg.Log.Warn("asks for an address in vain", "mac", b.MAC, "place", s.place, "reason", s.reason)
+}
+
+func subjectOf(subnet string) string {
+	if subnet == "" {
+		return ""
+	}
+	return "subnet/" + subnet
+}
+
+// crowd is the strangers that ask in vain at one place for one reason.
+type crowd struct {
+	subnet, place, reason string
+	macs                  []inventory.MAC
+}
+
+func (c *crowd) key() string { return inventory.IssueStalled + "/" + c.place + "/" + c.reason }
+
+// issue is what a crowd comes to.
+func (c *crowd) issue() inventory.Issue {
+	slices.Sort(c.macs)
+	var names []string
+	for _, m := range c.macs[:min(len(c.macs), strangersNamed)] {
+		names = append(names, string(m))
+	}
+	who := "the machine " + names[0] + ", which is not listed, asks"
+	if n := len(c.macs); n > 1 {
+		who = fmt.Sprintf("%d machines that are not listed ask", n)
+	}
+	cause := fmt.Sprintf("%s on %s for an address in vain: %s", who, c.place, c.reason)
+	if len(c.macs) > 1 {
+		cause += " (" + strings.Join(names, ", ")
+		if len(c.macs) > len(names) {
+			cause += ", ..."
+		}
+		cause += ")"
+	}
+	return inventory.Issue{
+		Key: c.key(), Type: inventory.IssueStalled, Severity: inventory.SeverityWarning, Subnet: c.subnet, Cause: cause,
+		Hint: "slipway host explain " + names[0],
+	}
+}
+
+// crowds gathers the strangers that have asked in vain for so long that somebody should know, by their issues' keys.
+func (t *silences) crowds() map[string]*crowd {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := map[string]*crowd{}
+	for m, s := range t.byMAC {
+		if s.hasHost || s.isNew || s.isMeant || s.client.Stage == "" || s.n < 2 || s.lastAt.Sub(s.firstAt) < strangersAskFor {
+			continue
+		}
+		x := &crowd{subnet: s.client.Subnet, place: s.place, reason: s.reason}
+		if was := all[x.key()]; was != nil {
+			x = was
+		} else if len(all) == maxCrowds {
+			continue
+		}
+		x.macs = append(x.macs, m)
+		all[x.key()] = x
+	}
+	return all
+}
+
+// tellOfStrangers opens an issue for each place and reason at which machines that are not listed ask in vain, and closes
+// it when they are gone, listed or answered.
+func (e *Engine) tellOfStrangers(ctx context.Context) error {
+	all := e.silences.crowds()
+	var news []*crowd
+	for key, c := range all {
+		if len(c.macs) > e.silences.told[key] {
+			news = append(news, c)
+		}
+	}
+	var over []string
+	for key := range e.silences.told {
+		if all[key] == nil {
+			over = append(over, key)
+		}
+	}
+	if len(news) == 0 && len(over) == 0 {
+		return nil
+	}
+	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		for _, c := range news {
+			i := c.issue()
+			if why, ok := e.likeliest(tx, "", c.macs[0]); ok {
+				i.Hint = why.Hint + "; " + i.Hint
+			}
+			if err := e.openIssue(tx, i); err != nil {
+				return err
+			}
+		}
+		for _, key := range over {
+			if err := e.closeIssue(tx, inventory.Issue{Key: key, Type: inventory.IssueStalled}, "they are gone, listed or answered"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if e.silences.told == nil {
+		e.silences.told = map[string]int{}
+	}
+	for _, c := range news {
+		e.silences.told[c.key()] = len(c.macs)
+	}
+	for _, key := range over {
+		delete(e.silences.told, key)
+	}
+	return nil
+}

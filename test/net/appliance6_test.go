@@ -1,0 +1,164 @@
+package net_test
+
+import (
+	"bytes"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
+
+	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/trace"
+	"slipway.dev/slipway/web/client"
+)
+
+// newAppliance6 is a whole server whose interface vs has an address of each family, on a wire with machines.
+func newAppliance6(t *testing.T, programs ...string) (*appliance, *rack6) {
+	t.Helper()
+	r := newRack6(t, programs...)
+	r.in(r.server, "ip", "link", "set", "srv0", "down")
+	r.in(r.server, "ip", "link", "set", "srv0", "name", "vs")
+	r.wireIf = "vs"
+	r.in(r.server, "ip", "link", "set", "vs", "up")
+	r.in(r.server, "ip", "addr", "add", "10.77.1.1/24", "dev", "vs")
+	r.in(r.server, "ip", "addr", "replace", "fd77:1::1/64", "dev", "vs", "nodad")
+	a := &appliance{lab: r.lab, net: &simulate.Net{Server: r.server, ServerIf: "vs", Address: netip.MustParsePrefix("10.77.1.1/24")}, data: filepath.Join(r.dir, "data")}
+	var err error
+	if a.api, err = client.New(client.Config{Server: filepath.Join(a.data, "slipway.sock")}); err != nil {
+		t.Fatal(err)
+	}
+	return a, r
+}
+
+// check returns a line of the self-check; ok is false when it has none of that name.
+func (a *appliance) check(name string) (k client.Check, ok bool) {
+	a.lab.t.Helper()
+	page, err := a.api.SelfCheck(a.lab.t.Context())
+	if err != nil {
+		a.lab.t.Fatal(err)
+	}
+	for _, k := range page.Items {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return k, false
+}
+
+// six makes the IPv6 subnet that the self-check's hint names.
+func (a *appliance) six(hint string) {
+	a.lab.t.Helper()
+	_, line, _ := strings.Cut(hint, "slipway subnet create ")
+	w := strings.Fields(line)
+	if len(w) != 7 || w[1] != "--cidr" || w[3] != "--interface" || w[5] != "--range" {
+		a.lab.t.Fatalf("the hint is %q", hint)
+	}
+	first, last, _ := strings.Cut(w[6], "-")
+	n := inventory.Subnet{
+		Name: w[0], CIDR: prefix(w[2]), Interface: w[4], Unknown: inventory.UnknownWait,
+		Ranges: []inventory.Range{{First: addr(first), Last: addr(last)}},
+	}
+	n.FillDefaults()
+	if _, err := a.api.Subnets.Create(a.lab.t.Context(), n); err != nil {
+		a.lab.t.Fatal(err)
+	}
+}
+
+// TestADHCPv6ServerOnThisMachine has another program hold UDP port 547: a warning while there is no IPv6 subnet, which goes
+// once the port is free, and a refusal to start when there is one.
+func TestADHCPv6ServerOnThisMachine(t *testing.T) {
+	a, r := newAppliance6(t, "dnsmasq")
+	const taken = "dhcpv6 vs"
+	other := r.lab.dnsmasq6(r.server, "dhcp-range=fd77:9::8000,fd77:9::8fff,64,1h\n")
+	a.start()
+	a.process.waitFor("dhcpv6 not answered on interface ... UDP port 547 of vs is taken by another DHCPv6 server", 1)
+	if k, _ := a.check(taken); k.Status != "warning" || !strings.Contains(k.Detail, "UDP port 547 is taken") || !strings.Contains(k.Hint, "ss -lunp") {
+		t.Errorf("the self-check says %+v", k)
+	}
+	other.kill(syscall.SIGKILL)
+	a.process.waitFor("answering dhcpv6", 1)
+	if k, ok := a.check(taken); ok {
+		t.Errorf("the port is free, and the self-check says %+v", k)
+	}
+	k, ok := a.check("ipv6 vs")
+	if !ok || k.Status != "ok" || !strings.Contains(k.Detail, "fd77:1::1/64, and there is no IPv6 subnet") {
+		t.Fatalf("of an IPv6 address without a subnet the self-check says %+v", k)
+	}
+	a.six(k.Hint)
+	for range 50 {
+		if k, ok = a.check("ipv6 vs"); !ok {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if ok {
+		t.Errorf("there is an IPv6 subnet, and the self-check says %+v", k)
+	}
+	a.process.kill(syscall.SIGTERM)
+
+	r.lab.dnsmasq6(r.server, "dhcp-range=fd77:9::8000,fd77:9::8fff,64,1h\n")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.process = a.lab.start(a.net.Server, []string{childEnv + "=serve", dataEnv + "=" + a.data}, nil, self)
+	a.process.waitFor("error dhcpv6: UDP port 547 of vs is taken by another DHCPv6 server", 1)
+}
+
+// TestTheWireOfIPv6IsRecorded boots as firmware does over DHCPv6: its packets and our answers are in its capture.
+func TestTheWireOfIPv6IsRecorded(t *testing.T) {
+	a, r := newAppliance6(t)
+	a.start()
+	k, _ := a.check("ipv6 vs")
+	a.six(k.Hint)
+	m := r.machine(1)
+	c := r.client6(m, 1)
+	boots := func(m dhcpv6.DHCPv6) { m.AddOption(dhcpv6.OptClientArchType(iana.EFI_X86_64)) }
+	var offer *dhcpv6.Message
+	for range 10 { // the book follows a new subnet a moment later
+		if offer = c.ask(c.message(dhcpv6.MessageTypeSolicit, nil, []string{}, boots)); offer != nil {
+			break
+		}
+	}
+	if offer == nil || offer.Options.BootFileURL() != "tftp://[fd77:1::1]/snponly.efi" {
+		t.Fatalf("a SOLICIT is answered %s", told(offer))
+	}
+	at := offer.Options.OneIANA().Options.OneAddress().IPv6Addr.String()
+	if got := told(c.ask(c.message(dhcpv6.MessageTypeRequest, offer.Options.ServerID(), []string{at}, boots))); got != "REPLY "+at+"/600" {
+		t.Fatalf("a REQUEST is answered %s", got)
+	}
+	var text strings.Builder
+	for range 50 {
+		var b bytes.Buffer
+		text.Reset()
+		if err := a.api.Hosts.Packets(t.Context(), mac6(1), "", &b); err == nil {
+			frames, err := trace.ParsePCAP(b.Bytes())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range frames {
+				text.WriteString(trace.Decode(f).String() + "\n")
+			}
+		}
+		if strings.Contains(text.String(), "REPLY") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	for _, want := range []string{"DHCPv6 SOLICIT from fe80::5054:ff:fe77:1", "DHCPv6 ADVERTISE", "boot file tftp://[fd77:1::1]/snponly.efi", "DHCPv6 REQUEST", "DHCPv6 REPLY"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the capture has no %q:\n%s", want, text.String())
+		}
+	}
+	d, err := a.api.Hosts.Diagnose(t.Context(), mac6(1), "")
+	if err != nil || len(d.Packets) < 4 {
+		t.Errorf("the diagnosis shows %d packets, %v", len(d.Packets), err)
+	}
+}
