@@ -50,24 +50,34 @@ const (
 	refusalsAmong = 8
 )
 
-// loaderRefused reports whether the latest boots of a machine, the newest first, all ended after their loader was sent,
-// before that had asked for anything: Secure Boot refuses it, or it does not work there. A boot that ended before its
-// loader was there says nothing of it: firmware goes on to its next boot option, and is switched off there.
-func loaderRefused(latest []inventory.BootSession) bool {
+// try is a boot with the loader that its firmware was sent, "" for none.
+type try struct {
+	inventory.BootSession
+	loader string
+}
+
+// loaderRefused returns the loader behind which the latest boots of a machine, the newest first, all ended before it had
+// asked for anything: Secure Boot refuses it, or it does not work there. A boot that ended before its loader was there says
+// nothing of it: firmware goes on to its next boot option, and is switched off there.
+func loaderRefused(latest []try) (loader string, isRefused bool) {
 	n := 0
 	for _, s := range latest {
 		switch {
 		case s.Outcome != inventory.OutcomeAbandoned || s.Firmware == inventory.BIOS:
-			return false
+			return "", false
 		case s.Step == inventory.EventLoaderSent:
+			if n > 0 && s.loader != loader {
+				return "", false
+			}
+			loader = s.loader
 			if n++; n == refusalsN {
-				return true
+				return loader, true
 			}
 		case !endedBeforeLoader(s.Step):
-			return false
+			return "", false
 		}
 	}
-	return false
+	return "", false
 }
 
 // endedBeforeLoader reports whether a boot that came this far did not have its loader yet.
@@ -80,36 +90,103 @@ func endedBeforeLoader(step string) bool {
 	return false
 }
 
-// learnRefusal looks after a boot that ended behind its loader whether that is refused. If so, the host gets a signed
-// chain from now on, where there is one.
-func (e *Engine) learnRefusal(tx inventory.Tx, s *inventory.BootSession) error {
-	if s.Step != inventory.EventLoaderSent || s.Outcome != inventory.OutcomeAbandoned || s.HostID == "" {
-		return nil
+// Verdicts on the unsigned loader of a host.
+type verdict int
+
+const (
+	asBefore verdict = iota
+	isRefused
+	isNoBetter // the signed chain is refused as well: it was not Secure Boot, and the two are tried in turn
+	worksAfterAll
+)
+
+// judgeLoader says what the latest boots of a machine, the newest first, mean for a host of which these facts are known, and
+// by which loader. unsigned and signed are those that it gets by either chain. That Secure Boot was off may have changed since
+// somebody said so; only "on" counts here.
+func judgeLoader(latest []try, facts map[string]string, unsigned, signed string) (v verdict, by string) {
+	if len(latest) == 0 || facts[inventory.FactSecureBoot] == pxe.SecureBootOn {
+		return asBefore, ""
 	}
-	latest, err := tx.ListSessions(s.HostID, inventory.Page{Limit: refusalsAmong})
-	if err != nil || !loaderRefused(latest) {
-		return err
+	refused := facts[inventory.FactLoaderRefused]
+	if latest[0].loader == refused && refused != "" && stepIndex(latest[0].Step) > stepIndex(inventory.EventLoaderSent) {
+		return worksAfterAll, refused
+	}
+	switch loader, ok := loaderRefused(latest); {
+	case !ok || loader == refused:
+	case refused != "":
+		return isNoBetter, loader
+	case loader == unsigned && signed != "" && signed != unsigned: // else there is nothing else to try
+		return isRefused, loader
+	}
+	return asBefore, ""
+}
+
+// learnLoader looks after a boot whether the unsigned loader of its host is refused. If so, the host gets a signed chain from
+// now on, where there is one, until that turns out to be no better.
+func (e *Engine) learnLoader(tx inventory.Tx, s *inventory.BootSession) error {
+	if s.HostID == "" || s.Firmware == inventory.BIOS || stepIndex(s.Step) < stepIndex(inventory.EventLoaderSent) {
+		return nil
 	}
 	h, err := tx.FindHost(s.HostID)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	if h.Facts[inventory.FactLoaderRefused] != "" || h.Facts[inventory.FactSecureBoot] == pxe.SecureBootOn {
+	refused := h.Facts[inventory.FactLoaderRefused]
+	if s.Step != inventory.EventLoaderSent && refused == "" {
 		return nil
 	}
-	p := e.emptyPlan(s.Subnet)
-	was := pxe.ChainFor(pxe.Question{Firmware: s.Firmware, Arch: s.Arch, Loaded: loadedOf(p)})
-	now := pxe.ChainFor(pxe.Question{Firmware: s.Firmware, Arch: s.Arch, IsRefused: true, Loaded: loadedOf(p)})
-	if now.Loader == "" || now.Loader == was.Loader {
-		return nil // nothing else to try: the issue of the stalled boot says what may be wrong
+	latest, err := latestTries(tx, s.HostID)
+	if err != nil {
+		return err
 	}
+	p := e.emptyPlan(s.Subnet)
+	was := pxe.ChainFor(pxe.Question{Firmware: s.Firmware, Arch: s.Arch, Loaded: loadedOf(p)}).Loader
+	signed := pxe.ChainFor(pxe.Question{Firmware: s.Firmware, Arch: s.Arch, IsRefused: true, Loaded: loadedOf(p)}).Loader
+	v, by := judgeLoader(latest, h.Facts, was, signed)
+	detail, said := "", "boot loader refused"
+	switch v {
+	case asBefore:
+		return nil
+	case isRefused:
+		refused, detail = by, fmt.Sprintf("%s was sent %d times and nothing followed, as with Secure Boot: from now on it gets the signed %s", by, refusalsN, signed)
+	case isNoBetter:
+		refused, detail = "", fmt.Sprintf("%s was sent %d times and nothing followed either: from now on it gets %s again", by, refusalsN, was)
+	case worksAfterAll:
+		refused, detail, said = "", by+" works after all: from now on it gets that again", "boot loader works after all"
+	}
+	e.cfg.Log.Info(said, "host", h.Name, "mac", s.MAC, "loader", by)
 	h.Facts = maps.Clone(h.Facts)
 	if h.Facts == nil {
 		h.Facts = map[string]string{}
 	}
-	h.Facts[inventory.FactLoaderRefused] = was.Loader
-	e.cfg.Log.Info("boot loader refused", "host", h.Name, "mac", s.MAC, "loader", was.Loader, "next", now.Loader)
-	return e.edit(tx, &h, fmt.Sprintf("%s was sent %d times and nothing followed, as with Secure Boot: from now on it gets the signed %s", was.Loader, refusalsN, now.Loader))
+	h.Facts[inventory.FactLoaderRefused] = refused
+	if refused == "" {
+		delete(h.Facts, inventory.FactLoaderRefused)
+	}
+	return e.edit(tx, &h, detail)
+}
+
+// latestTries returns the latest boots of a host, the newest first, with the loaders that they were sent.
+func latestTries(tx inventory.Tx, id inventory.HostID) ([]try, error) {
+	sessions, err := tx.ListSessions(id, inventory.Page{Limit: refusalsAmong})
+	if err != nil {
+		return nil, err
+	}
+	var all []try
+	for _, s := range sessions {
+		t := try{BootSession: s}
+		sent, err := tx.ListEvents(inventory.EventFilter{SessionID: s.ID, Kind: inventory.EventLoaderSent}, 0, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(sent) > 0 {
+			if fields, ok := sent[0].Data.(map[string]any); ok {
+				t.loader = fmt.Sprint(fields["name"])
+			}
+		}
+		all = append(all, t)
+	}
+	return all, nil
 }
 
 func loadedOf(p pxe.Plan) pxe.Loaded {

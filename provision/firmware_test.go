@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,30 +52,140 @@ func TestALoaderThatIsRefusedTwiceIsReplacedByASignedOne(t *testing.T) {
 }
 
 func TestRefusalsAreCountedPastBootsThatEndedBeforeTheirLoader(t *testing.T) {
-	boot := func(step string, o inventory.Outcome) inventory.BootSession {
-		return inventory.BootSession{Step: step, Outcome: o, Firmware: inventory.UEFI}
+	boot := func(step string, o inventory.Outcome) try {
+		return try{inventory.BootSession{Step: step, Outcome: o, Firmware: inventory.UEFI}, "snponly.efi"}
 	}
 	refused := boot(inventory.EventLoaderSent, inventory.OutcomeAbandoned)
 	cut := boot(inventory.EventDHCPOffer, inventory.OutcomeAbandoned) // HTTP Boot, the firmware's next try, as the machine was reset
-	bios := refused
-	bios.Firmware = inventory.BIOS
+	cut.loader = ""
+	bios, other := refused, refused
+	bios.Firmware, other.loader = inventory.BIOS, "shimx64.efi"
 	for i, c := range []struct {
-		latest []inventory.BootSession
+		latest []try
 		want   bool
 	}{
 		{nil, false},
-		{[]inventory.BootSession{refused}, false},
-		{[]inventory.BootSession{refused, refused}, true},
-		{[]inventory.BootSession{refused, cut, refused}, true},
-		{[]inventory.BootSession{cut, refused, cut, cut, refused, cut}, true},
-		{[]inventory.BootSession{cut, cut, cut}, false},
-		{[]inventory.BootSession{refused, boot(inventory.EventScriptAsked, inventory.OutcomeAbandoned), refused}, false},
-		{[]inventory.BootSession{refused, boot(inventory.EventReported, inventory.OutcomeArrived), refused}, false},
-		{[]inventory.BootSession{bios, bios}, false},
+		{[]try{refused}, false},
+		{[]try{refused, refused}, true},
+		{[]try{refused, cut, refused}, true},
+		{[]try{cut, refused, cut, cut, refused, cut}, true},
+		{[]try{cut, cut, cut}, false},
+		{[]try{refused, other}, false},
+		{[]try{refused, other, other}, false},
+		{[]try{refused, boot(inventory.EventScriptAsked, inventory.OutcomeAbandoned), refused}, false},
+		{[]try{refused, boot(inventory.EventReported, inventory.OutcomeArrived), refused}, false},
+		{[]try{bios, bios}, false},
 	} {
-		if got := loaderRefused(c.latest); got != c.want {
+		if _, got := loaderRefused(c.latest); got != c.want {
 			t.Errorf("case %d: refused %t, want %t", i, got, c.want)
 		}
+	}
+}
+
+func TestARefusalIsLearntAndForgottenByWhatFollowsOnEitherLoader(t *testing.T) {
+	const plain, shim = "snponly.efi", "shimx64.efi"
+	sent := func(loader string) try {
+		return try{inventory.BootSession{Step: inventory.EventLoaderSent, Outcome: inventory.OutcomeAbandoned, Firmware: inventory.UEFI}, loader}
+	}
+	asked := func(loader string) try {
+		return try{inventory.BootSession{Step: inventory.EventScriptAsked, Outcome: inventory.OutcomeAbandoned, Firmware: inventory.UEFI}, loader}
+	}
+	on, off := pxe.SecureBootOn, pxe.SecureBootOff
+	for _, c := range []struct {
+		name            string
+		refused, secure string // what is known of the host
+		latest          []try
+		signed          string
+		want            verdict
+	}{
+		{"nothing was booted", plain, "", nil, shim, asBefore},
+		{"once is not enough", "", "", []try{sent(plain)}, shim, asBefore},
+		{"twice is a refusal", "", "", []try{sent(plain), sent(plain)}, shim, isRefused},
+		{"no other loader is there", "", "", []try{sent(plain), sent(plain)}, "", asBefore},
+		{"the other loader is the same", "", "", []try{sent(plain), sent(plain)}, plain, asBefore},
+		{"off may have been long ago", "", off, []try{sent(plain), sent(plain)}, shim, isRefused},
+		{"on needs no refusal", "", on, []try{sent(plain), sent(plain)}, shim, asBefore},
+		{"a loader of a quirk", "", "", []try{sent("own.efi"), sent("own.efi")}, shim, asBefore},
+		{"an offer from before the refusal", plain, "", []try{sent(plain), sent(plain), sent(plain)}, shim, asBefore},
+		{"the signed one is tried once", plain, "", []try{sent(shim), sent(plain), sent(plain)}, shim, asBefore},
+		{"the signed one is no better", plain, "", []try{sent(shim), sent(shim), sent(plain)}, shim, isNoBetter},
+		{"the signed one is no better, and Secure Boot was off", plain, off, []try{sent(shim), sent(shim)}, shim, isNoBetter},
+		{"with Secure Boot on there is no way back", plain, on, []try{sent(shim), sent(shim)}, shim, asBefore},
+		{"an offer from before it was forgotten", "", "", []try{sent(shim), sent(shim), sent(shim)}, shim, asBefore},
+		{"the plain one is tried once more", "", "", []try{sent(plain), sent(shim), sent(shim)}, shim, asBefore},
+		{"the plain one is refused again", "", "", []try{sent(plain), sent(plain), sent(shim), sent(shim)}, shim, isRefused},
+		{"the signed one works", plain, "", []try{asked(shim), sent(shim)}, shim, asBefore},
+		{"the signed one worked between", plain, "", []try{sent(shim), asked(shim), sent(shim)}, shim, asBefore},
+		{"the refused one works", plain, "", []try{asked(plain), sent(plain)}, shim, worksAfterAll},
+		{"the refused one works, and Secure Boot was off", plain, off, []try{asked(plain)}, shim, worksAfterAll},
+		{"what was not refused works", "", "", []try{asked(plain)}, shim, asBefore},
+		{"iPXE of its own works", plain, "", []try{asked("")}, shim, asBefore},
+	} {
+		facts := map[string]string{inventory.FactLoaderRefused: c.refused, inventory.FactSecureBoot: c.secure}
+		if got, by := judgeLoader(c.latest, facts, plain, c.signed); got != c.want || (by == "") != (got == asBefore) {
+			t.Errorf("%s: %d by %q, want %d", c.name, got, by, c.want)
+		}
+	}
+}
+
+// In a flood iPXE gets no offer in time: neither loader is to blame, and the machine is never sent one of them for ever.
+func TestNeitherLoaderIsSentForEver(t *testing.T) {
+	r := newRack(t)
+	r.image("live", false, "mac", 0)
+	m := r.machine(1)
+	m.boot()
+	m.accept()
+	count := map[string]int{}
+	for range 20 {
+		count[m.refuse()]++
+	}
+	if count["snponly.efi"] < 8 || count["shimx64.efi"] < 8 {
+		t.Errorf("in turn: %v", count)
+	}
+	told := m.events(inventory.EventHostChanged)
+	if !slices.Contains(told, "shimx64.efi was sent 2 times and nothing followed either: from now on it gets snponly.efi again") {
+		t.Errorf("the timeline says %q", told)
+	}
+	for m.host().Facts[inventory.FactLoaderRefused] == "" {
+		m.refuse()
+	}
+	r.write(func(tx inventory.Tx) error {
+		h := m.host()
+		h.Facts[inventory.FactSecureBoot] = pxe.SecureBootOn
+		return tx.UpdateHost(&h, r.clock)
+	})
+	m.refuse()
+	for range 5 {
+		if got := m.refuse(); got != "shimx64.efi" {
+			t.Errorf("with Secure Boot on it was offered %s", got)
+		}
+	}
+}
+
+func TestALoaderThatWorksAfterAllIsSentAgain(t *testing.T) {
+	r := newRack(t)
+	r.image("live", false, "mac", 0)
+	m := r.machine(1)
+	m.boot()
+	m.accept()
+	for m.host().Facts[inventory.FactLoaderRefused] == "" {
+		m.refuse()
+	}
+	r.clock = r.clock.Add(2 * time.Minute)
+	m.dhcp(pxe.StageFirmware) // what it is offered it does not take: it fetches the other one by itself
+	r.engine.Transferred(pxe.Transfer{Source: m.address(), Proto: "tftp", Name: "snponly.efi", Bytes: 5, Size: 5})
+	s := m.script(m.dhcp(pxe.StageIPXE).File)
+	if !strings.HasPrefix(s, "#!ipxe") {
+		t.Fatal(s)
+	}
+	if got := m.refuse(); got != "shimx64.efi" { // offered as the boot before it ends
+		t.Errorf("offered %s", got)
+	}
+	if got := m.host().Facts[inventory.FactLoaderRefused]; got != "" {
+		t.Errorf("still refused: %s", got)
+	}
+	if told := m.events(inventory.EventHostChanged); !slices.Contains(told, "snponly.efi works after all: from now on it gets that again") {
+		t.Errorf("the timeline says %q", told)
 	}
 }
 

@@ -273,7 +273,7 @@ func (e *Engine) endIn(tx inventory.Tx, s *inventory.BootSession, outcome invent
 	if err := tx.SaveSession(*s); err != nil {
 		return fmt.Errorf("store boot session: %w", err)
 	}
-	if err := e.learnRefusal(tx, s); err != nil {
+	if err := e.learnLoader(tx, s); err != nil {
 		return err
 	}
 	return tx.AddEvent(&inventory.Event{
