@@ -1,6 +1,7 @@
 package net_test
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -83,7 +84,7 @@ func (a *appliance) start() {
 // boot lets machines boot until they are where they should be.
 func (a *appliance) boot(ctx context.Context, cfg simulate.Config) simulate.Result {
 	a.lab.t.Helper()
-	cfg.Interface, cfg.Namespace, cfg.Timeout = a.net.ClientIf, a.net.Client, 60*time.Second
+	cfg.Interface, cfg.Namespace, cfg.Timeout = a.net.ClientIf, a.net.Client, cmp.Or(cfg.Timeout, 60*time.Second)
 	if cfg.Firmware == nil {
 		cfg.Firmware = simulate.Firmwares()
 	}

@@ -36,7 +36,7 @@ type fault struct {
 var faults = []fault{
 	{"another process locks the database", inventory.IssueStore, "lock", "fuser", true, (*sufferer).lockDatabase},
 	{"the database is read-only", inventory.IssueStore, "cannot be written", "data directory", true, (*sufferer).makeDatabaseImmutable},
-	{"the disk is full", inventory.IssueDisk, "0 MiB free", "free some", false, (*sufferer).fillDisk},
+	{"the disk is full", inventory.IssueDisk, " MiB free", "free some", false, (*sufferer).fillDisk},
 	{"the clock is set ahead", inventory.IssueClock, "2h0m0s", "timedatectl", false, func(s *sufferer) func() { return s.setClock(2 * time.Hour) }},
 	{"the clock is set back", inventory.IssueClock, "-26h0m0s", "timedatectl", false, func(s *sufferer) func() { return s.setClock(-26 * time.Hour) }},
 	{"the interface is down", inventory.IssueInterface, "is down", "ip link set vs up", false, (*sufferer).linkDown},

@@ -28,6 +28,7 @@ const (
 	floodEnv  = "SLIPWAY_NET_FLOOD"
 	floodRate = 100_000 // packets a second, as far as one processor makes them
 	floodN    = 256     // in one system call
+	floodNice = 10      // whoever floods has a machine of their own: here they take what other tests leave of the processor
 )
 
 // floods are what is sent, by name: frames that are altered before each is sent.
@@ -48,7 +49,7 @@ func TestKnownMachinesBootInFloods(t *testing.T) {
 	if _, err := a.api.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac"}); err != nil {
 		t.Fatal(err)
 	}
-	known := simulate.Config{Hosts: 8, Seed: 21, Expect: simulate.StageBooted}
+	known := simulate.Config{Hosts: 8, Seed: 21, Expect: simulate.StageBooted, Timeout: 3 * time.Minute}
 	stranger := known
 	stranger.Expect = simulate.StageWaiting
 	a.good(a.boot(ctx, stranger))
@@ -157,6 +158,7 @@ func sendFlood() error {
 	var last unix.CPUSet // the last processor is the flood's; the server may use all others by itself
 	last.Set(runtime.NumCPU() - 1)
 	_ = unix.SchedSetaffinity(0, &last)
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, floodNice)
 	vc, err := net.InterfaceByName("vc")
 	if err != nil {
 		return err

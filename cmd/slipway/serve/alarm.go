@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,14 +21,14 @@ const firstAlarm = 1 << 50
 // takes them: a disk that is full keeps none of them from being seen.
 type alarms struct {
 	mu     sync.Mutex
-	open   []inventory.Issue // what is wrong now
-	stored map[string]bool   // keys of those that are open in the store
-	lost   error             // why leases could not be stored
-	stuck  error             // why the store took nothing at the last try
+	open   []inventory.Issue          // what is wrong now
+	stored map[string]inventory.Issue // those that are open in the store, as it has them
+	lost   error                      // why leases could not be stored
+	stuck  error                      // why the store took nothing at the last try
 	nextID int64
 }
 
-func newAlarms() *alarms { return &alarms{stored: map[string]bool{}, nextID: firstAlarm} }
+func newAlarms() *alarms { return &alarms{stored: map[string]inventory.Issue{}, nextID: firstAlarm} }
 
 // load takes over what is open in the store since an earlier run; what is no longer wrong closes.
 func (s *alarms) load(tx inventory.Tx) error {
@@ -36,7 +37,7 @@ func (s *alarms) load(tx inventory.Tx) error {
 	defer s.mu.Unlock()
 	for _, i := range rows {
 		if slices.Contains(ownIssues, i.Type) {
-			s.stored[i.Key] = true
+			s.stored[i.Key] = i
 		}
 	}
 	return err
@@ -52,11 +53,14 @@ func (s *alarms) set(found []inventory.Issue, now time.Time, log *slog.Logger) {
 		at := slices.IndexFunc(s.open, func(was inventory.Issue) bool { return was.Key == f.Key })
 		if at >= 0 {
 			f.ID, f.OpenedAt, f.SeenN = s.open[at].ID, s.open[at].OpenedAt, s.open[at].SeenN+1
+			if wording(f) != wording(&s.open[at]) {
+				log.Warn("issue changed", "type", f.Type, "cause", f.Cause, "hint", f.Hint)
+			}
 			continue
 		}
 		f.ID, f.OpenedAt = s.nextID, now
 		s.nextID++
-		if !s.stored[f.Key] {
+		if _, isStored := s.stored[f.Key]; !isStored {
 			log.Warn("issue opened", "type", f.Type, "cause", f.Cause, "hint", f.Hint)
 		}
 	}
@@ -66,6 +70,16 @@ func (s *alarms) set(found []inventory.Issue, now time.Time, log *slog.Logger) {
 		}
 	}
 	s.open = found
+}
+
+// wording is what an issue says without its numbers, which change at every look at a disk that fills.
+func wording(i *inventory.Issue) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, i.Cause+"\n"+i.Hint)
 }
 
 // noteLeases remembers why leases cannot be stored; nil: they can.
@@ -92,12 +106,12 @@ func (s *alarms) trouble() error {
 	return s.lost
 }
 
-// pending returns what the store does not know yet.
+// pending returns what the store does not know yet, or knows with an older cause.
 func (s *alarms) pending() (opened []inventory.Issue, closed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.open {
-		if !s.stored[i.Key] {
+		if was, isStored := s.stored[i.Key]; !isStored || was.Cause != i.Cause || was.Hint != i.Hint || was.Severity != i.Severity {
 			opened = append(opened, i)
 		}
 	}
@@ -119,8 +133,12 @@ func (s *alarms) settle(ctx context.Context, store inventory.Store, now time.Tim
 				At: now, Kind: inventory.EventIssueOpened, Detail: inventory.Clean(i.Type+": "+i.Cause, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint},
 			}
 			i.ID = 0
-			if _, err := tx.OpenIssue(&i, i.OpenedAt); err != nil {
+			isNew, err := tx.OpenIssue(&i, i.OpenedAt)
+			if err != nil {
 				return err
+			}
+			if !isNew {
+				continue
 			}
 			if err := tx.AddEvent(event); err != nil {
 				return err
@@ -146,7 +164,7 @@ func (s *alarms) settle(ctx context.Context, store inventory.Store, now time.Tim
 		return err
 	}
 	for _, i := range opened {
-		s.stored[i.Key] = true
+		s.stored[i.Key] = i
 	}
 	for _, key := range closed {
 		delete(s.stored, key)
@@ -181,8 +199,12 @@ func (t alarmedTx) ListIssues(all bool, host inventory.HostID) ([]inventory.Issu
 		return rows, err
 	}
 	opened, _ := t.alarms.pending()
-	opened = slices.DeleteFunc(opened, func(i inventory.Issue) bool { // stored since
-		return slices.ContainsFunc(rows, func(r inventory.Issue) bool { return r.Key == i.Key && r.ClosedAt.IsZero() })
+	opened = slices.DeleteFunc(opened, func(i inventory.Issue) bool { // stored, maybe with an older cause
+		at := slices.IndexFunc(rows, func(r inventory.Issue) bool { return r.Key == i.Key && r.ClosedAt.IsZero() })
+		if at >= 0 {
+			rows[at].Cause, rows[at].Hint, rows[at].Severity = i.Cause, i.Hint, i.Severity
+		}
+		return at >= 0
 	})
 	slices.SortFunc(opened, func(a, b inventory.Issue) int { return int(b.ID - a.ID) })
 	return append(opened, rows...), nil
@@ -196,5 +218,13 @@ func (t alarmedTx) FindIssue(id int64) (inventory.Issue, error) {
 			return opened[at], nil
 		}
 	}
-	return t.Tx.FindIssue(id)
+	i, err := t.Tx.FindIssue(id)
+	if err != nil || !i.ClosedAt.IsZero() {
+		return i, err
+	}
+	opened, _ := t.alarms.pending()
+	if at := slices.IndexFunc(opened, func(o inventory.Issue) bool { return o.Key == i.Key }); at >= 0 {
+		i.Cause, i.Hint, i.Severity = opened[at].Cause, opened[at].Hint, opened[at].Severity
+	}
+	return i, nil
 }

@@ -221,3 +221,59 @@ func TestLeasesThatCannotBeStoredAreTrouble(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAnIssueSaysWhatIsWrongNow(t *testing.T) {
+	store, s := openAlarmed(t, t.TempDir())
+	var said strings.Builder
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	read := func(from inventory.Store) (found inventory.Issue) {
+		t.Helper()
+		if err := from.Read(t.Context(), func(tx inventory.Tx) error {
+			rows, err := tx.ListIssues(true, "")
+			if err != nil || len(rows) != 1 {
+				t.Fatalf("%v, %d issues: %+v", err, len(rows), rows)
+			}
+			found, err = tx.FindIssue(rows[0].ID)
+			if err == nil && found.Cause != rows[0].Cause {
+				t.Errorf("one read says %q, the other %q", found.Cause, rows[0].Cause)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	for _, c := range []struct {
+		cause string
+		lines int // of the log, in sum
+	}{
+		{"nobody is answered on interface vs: is down", 1},
+		{"nobody is answered on interface vs: is down", 1},
+		{"nobody is answered on interface vs: 3 addresses are missing", 2},
+		{"nobody is answered on interface vs: 2 addresses are missing", 2},
+	} {
+		s.alarms.set([]inventory.Issue{{Key: "interface-unserved/vs", Type: inventory.IssueInterface, Severity: inventory.SeverityError, Cause: c.cause, Hint: "look"}}, at, log)
+		if got := read(s); got.Cause != c.cause {
+			t.Errorf("shown: %q, want %q", got.Cause, c.cause)
+		}
+		if err := s.alarms.settle(t.Context(), store, at); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(store); got.Cause != c.cause {
+			t.Errorf("stored: %q, want %q", got.Cause, c.cause)
+		}
+		if got := strings.Count(said.String(), "\n"); got != c.lines {
+			t.Errorf("after %q the log has %d lines, want %d:\n%s", c.cause, got, c.lines, said.String())
+		}
+	}
+	if err := store.Read(t.Context(), func(tx inventory.Tx) error {
+		events, err := tx.ListEvents(inventory.EventFilter{Kind: inventory.EventIssueOpened}, 0, 0)
+		if len(events) != 1 {
+			t.Errorf("%d events, want 1: it is the same issue", len(events))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
