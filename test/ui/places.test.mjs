@@ -1,5 +1,5 @@
 // Every screen there is, with believable content: no serious fault for those who cannot see or point, in light and in dark
-// colours; nothing wider than a small screen; a key that leads there; times that say their UTC.
+// colours; nothing wider than a small screen or than half a desk's; a key that leads there; times that say their UTC.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { demo, known } from './demo.mjs'
@@ -52,9 +52,11 @@ test('no part of any screen has a serious fault, in light or dark colours, or is
     await page.evaluate(() => document.documentElement.classList.add('pf-v6-theme-dark'))
     for (const f of await faults(page, ['color-contrast'])) wrong.push(`${path} in dark colours: ${f}`)
     lap('dark')
-    await page.setViewportSize({ width: 400, height: 800 })
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
-    if (wide > 0) wrong.push(`${path} is ${wide} pixels too wide`)
+    for (const width of [800, 400]) {
+      await page.setViewportSize({ width, height: 800 })
+      const wide = await page.evaluate(() => Math.max(...[document.documentElement, document.querySelector('main')].map((e) => e.scrollWidth - e.clientWidth)))
+      if (wide > 0) wrong.push(`${path} is ${wide} pixels too wide for ${width}`)
+    }
     lap('narrow')
     if (process.env.SLIPWAY_DEMO_TELLS) console.error(path, JSON.stringify(took, (_, v) => (typeof v === 'number' ? Math.round(v) : v)))
   }
