@@ -93,7 +93,12 @@ type Hook struct {
 	Owner string   `json:"owner"` // who acknowledges, such as storage-team
 	// AckedAt is when it was acknowledged; it blocks while zero.
 	AckedAt time.Time `json:"ackedAt,omitzero"`
+	// Reason is why it is not acknowledged yet, as its owner says.
+	Reason string `json:"reason,omitempty"`
 }
+
+// ReasonAtMost bounds the reason of a hook, in bytes.
+const ReasonAtMost = 300
 
 // HookStep is a step that a hook can block.
 type HookStep string

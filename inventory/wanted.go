@@ -88,14 +88,14 @@ func (m *Machine) TakeWanted(in Machine) {
 	m.Hooks = KeepAcks(m.Hooks, in.Hooks)
 }
 
-// KeepAcks returns hooks with the acknowledgements of those that were there.
+// KeepAcks returns hooks with the acknowledgements and reasons of those that were there.
 func KeepAcks(old, hooks []Hook) []Hook {
 	out := slices.Clone(hooks)
 	for i, h := range out {
-		out[i].AckedAt = time.Time{}
+		out[i].AckedAt, out[i].Reason = time.Time{}, ""
 		for _, o := range old {
 			if o.Step == h.Step && o.Owner == h.Owner {
-				out[i].AckedAt = o.AckedAt
+				out[i].AckedAt, out[i].Reason = o.AckedAt, o.Reason
 			}
 		}
 	}

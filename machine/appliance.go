@@ -43,6 +43,8 @@ type Machines interface {
 	UpdateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error)
 	DeleteMachine(ctx context.Context, name string, force bool) (inventory.Machine, error)
 	AckHook(ctx context.Context, name string, step inventory.HookStep, owner string) (inventory.Machine, error)
+	// HoldHook says why a hook is not acknowledged yet. The same reason again changes nothing.
+	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error)
 	Reinstall(ctx context.Context, name string) (inventory.Machine, error)
 	// Remediate tries the steps power-cycle, reinstall, replace in the given order.
 	Remediate(ctx context.Context, name string, steps []string) (inventory.Machine, error)

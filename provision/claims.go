@@ -182,7 +182,8 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 	for _, h := range m.Hooks {
 		if h.Step == inventory.PreClaim && h.AckedAt.IsZero() {
 			m.NextAt = now.Add(placeEvery)
-			return e.waits(tx, &m, fmt.Sprintf("hook %s of %s is not acknowledged", h.Step, h.Owner), fmt.Sprintf("slipway machine ack %s %s %s", m.Name, h.Step, h.Owner))
+			reason, hint := hookWait(&m, h)
+			return e.waits(tx, &m, reason, hint)
 		}
 	}
 	e.rejections.put(m.UID, choice)

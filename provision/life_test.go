@@ -138,6 +138,37 @@ func TestHooksBlockEachStepUntilAcknowledged(t *testing.T) {
 	}
 }
 
+func TestAHookSaysWhyItIsNotAcknowledgedYet(t *testing.T) {
+	l := newLife(t)
+	l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1", Hooks: []inventory.Hook{{Step: inventory.PreBoot, Owner: "cluster"}}})
+	hold := func(reason string) inventory.Machine {
+		t.Helper()
+		m, err := l.engine.HoldHook(t.Context(), "web-1", inventory.PreBoot, "cluster", reason)
+		l.must(err)
+		return m
+	}
+	for _, reason := range []string{"another one joins", "two others join"} {
+		first := hold(reason)
+		if again := hold(reason); again.Version != first.Version {
+			t.Errorf("%q twice was stored twice", reason)
+		}
+		l.until(reason, func() bool {
+			m, ok := l.find("web-1")
+			return ok && strings.HasPrefix(m.Reason, reason) && strings.Contains(m.Hint, "slipway machine ack web-1 pre-boot cluster")
+		})
+	}
+	m, err := l.engine.AckHook(t.Context(), "web-1", inventory.PreBoot, "cluster", "a test")
+	l.must(err)
+	if late := hold("still not"); late.Version != m.Version || late.Hooks[0].Reason != "" {
+		t.Errorf("after it was acknowledged it says %q", late.Hooks[0].Reason)
+	}
+	if _, err := l.engine.HoldHook(t.Context(), "web-1", inventory.PreDrain, "cluster", "x"); !isKind(err, inventory.NotFound) {
+		t.Errorf("a hook that is not there: %v", err)
+	}
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+}
+
 func TestNothingIsDestroyedOnAProtectedHost(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)

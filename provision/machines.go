@@ -15,7 +15,7 @@ import (
 func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, by string) (inventory.Machine, error) {
 	m.UID, m.Phase, m.Reason, m.HostID, m.ClaimID = e.cfg.NewULID(), inventory.MachinePending, "waits for a host", "", ""
 	for i := range m.Hooks {
-		m.Hooks[i].AckedAt = time.Time{}
+		m.Hooks[i].AckedAt, m.Hooks[i].Reason = time.Time{}, ""
 	}
 	m.Hint, m.AttemptN, m.Avoid, m.DeletedAt, m.IsForced, m.NextAt = "", 0, nil, time.Time{}, false, e.cfg.Now()
 	if err := m.Validate(); err != nil {
@@ -265,12 +265,12 @@ func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookSt
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
-		i := slices.IndexFunc(m.Hooks, func(h inventory.Hook) bool { return h.Step == step && h.Owner == owner })
-		if i < 0 {
-			return inventory.Errorf(inventory.NotFound, "machine %s has no hook %s of %s", m.Name, inventory.Clean(string(step), 40), inventory.Clean(owner, 64))
+		i, err := findHook(&m, step, owner)
+		if err != nil {
+			return err
 		}
 		if m.Hooks[i].AckedAt.IsZero() {
-			m.Hooks[i].AckedAt = e.cfg.Now()
+			m.Hooks[i].AckedAt, m.Hooks[i].Reason = e.cfg.Now(), ""
 		}
 		if err := e.saveMachine(tx, &m, fmt.Sprintf("hook %s of %s acknowledged by %s", step, owner, by)); err != nil {
 			return err
@@ -279,6 +279,46 @@ func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookSt
 	})
 	e.poke()
 	return m, err
+}
+
+// HoldHook says why a hook is not acknowledged yet: whoever looks at the machine, its host or its operation reads it there.
+// One that is acknowledged says no more.
+func (e *Engine) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (m inventory.Machine, err error) {
+	reason = inventory.Clean(reason, inventory.ReasonAtMost)
+	err = e.write(ctx, func(tx inventory.Tx) error {
+		if m, err = tx.FindMachine(name); err != nil {
+			return err
+		}
+		i, err := findHook(&m, step, owner)
+		if err != nil || !m.Hooks[i].AckedAt.IsZero() || m.Hooks[i].Reason == reason {
+			return err
+		}
+		m.Hooks[i].Reason = reason
+		text, _ := hookWait(&m, m.Hooks[i])
+		if err := e.saveMachine(tx, &m, text); err != nil {
+			return err
+		}
+		return e.wakeOperation(tx, m.HostID)
+	})
+	e.poke()
+	return m, err
+}
+
+func findHook(m *inventory.Machine, step inventory.HookStep, owner string) (int, error) {
+	i := slices.IndexFunc(m.Hooks, func(h inventory.Hook) bool { return h.Step == step && h.Owner == owner })
+	if i < 0 {
+		return i, inventory.Errorf(inventory.NotFound, "machine %s has no hook %s of %s", m.Name, inventory.Clean(string(step), 40), inventory.Clean(owner, 64))
+	}
+	return i, nil
+}
+
+// hookWait says what a hook keeps a machine waiting for, and what to do.
+func hookWait(m *inventory.Machine, h inventory.Hook) (reason, hint string) {
+	hint = fmt.Sprintf("slipway machine ack %s %s %s", m.Name, h.Step, h.Owner)
+	if h.Reason == "" {
+		return fmt.Sprintf("hook %s of %s is not acknowledged", h.Step, h.Owner), hint
+	}
+	return h.Reason + " (hook " + string(h.Step) + " of " + h.Owner + ")", "it goes on when " + h.Owner + " acknowledges; not to wait for that: " + hint
 }
 
 // wakeOperation makes a waiting operation look again.

@@ -230,8 +230,8 @@ func (j *job) areHooksDone() (bool, error) {
 	step := hookOf[j.op.Step]
 	for _, h := range m.Hooks {
 		if h.Step == step && h.AckedAt.IsZero() {
-			return false, j.wait(fmt.Sprintf("hook %s of %s is not acknowledged", step, h.Owner),
-				fmt.Sprintf("slipway machine ack %s %s %s", m.Name, step, h.Owner), 0)
+			reason, hint := hookWait(m, h)
+			return false, j.wait(reason, hint, 0)
 		}
 	}
 	return true, nil

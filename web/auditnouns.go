@@ -109,6 +109,7 @@ func (in *cleanInput) asked() string {
 func (in *powerInput) asked() string   { return string(in.Body.Action) }
 func (in *confirmInput) asked() string { return "seen to be " + string(in.Body.State) }
 func (in *ackInput) asked() string     { return string(in.Body.Step) + " of " + in.Body.Owner }
+func (in *holdInput) asked() string    { return string(in.Body.Step) + " of " + in.Body.Owner }
 func (in *scanInput) asked() string    { return in.Body.Range }
 func (in *mediaInput) asked() string   { return in.Body.URL }
 func (in *bootInput) asked() string    { return string(in.Body.Device) }

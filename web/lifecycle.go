@@ -46,6 +46,7 @@ type Machines interface {
 	DeleteMachine(ctx context.Context, name string, force bool, by string) (inventory.Machine, error)
 	AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, by string) (inventory.Machine, error)
 	AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (inventory.Machine, error)
+	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error)
 	RetryMachine(ctx context.Context, name, by string) (inventory.Machine, error)
 	Reinstall(ctx context.Context, name, by string) (inventory.Machine, error)
 	Remediate(ctx context.Context, name string, ladder []provision.Rung, by string) (inventory.Machine, error)

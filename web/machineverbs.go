@@ -16,6 +16,15 @@ type ackInput struct {
 	}
 }
 
+type holdInput struct {
+	NameRef
+	Body struct {
+		Step   inventory.HookStep `json:"step" enum:"pre-claim,pre-boot,post-join,pre-drain,pre-fence,pre-clean,pre-release"`
+		Owner  string             `json:"owner" maxLength:"63"`
+		Reason string             `json:"reason" doc:"Why it is not acknowledged yet" maxLength:"300"`
+	}
+}
+
 type remediateInput struct {
 	NameRef
 	Body struct {
@@ -47,6 +56,9 @@ func (s *Server) addMachineVerbs() {
 	})
 	addMachineVerb(s, "ack", "Acknowledge a hook, so that the step it blocks goes on", func(ctx context.Context, in *ackInput) (inventory.Machine, error) {
 		return life.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner, by(ctx))
+	})
+	addMachineVerb(s, "hold", "Say why a hook is not acknowledged yet", func(ctx context.Context, in *holdInput) (inventory.Machine, error) {
+		return life.HoldHook(ctx, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason)
 	})
 	register(s, operation{
 		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", scope: ofPools, tag: "machines", status: http.StatusCreated, isEngines: true,

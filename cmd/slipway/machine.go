@@ -24,6 +24,7 @@ type machineCommand struct {
 	Retry     machineRetry     `cmd:"" help:"Let machines that have failed look for a host again."`
 	Remediate machineRemediate `cmd:"" help:"Get a machine going again: power cycle, reinstall, replace."`
 	Ack       machineAck       `cmd:"" help:"Acknowledge a hook, so that the step it blocks goes on."`
+	Hold      machineHold      `cmd:"" help:"Say why a hook is not acknowledged yet."`
 	Adopt     machineAdopt     `cmd:"" help:"Make a machine of a server that runs already; nothing is started on it."`
 	Events    machineEvents    `cmd:"" help:"Show what has happened to a machine, with -f what happens."`
 }
@@ -100,6 +101,9 @@ func (c *machineShow) Run(s *session) error {
 		t.field("release after", string(m.ReleaseAfter))
 		for _, h := range m.Hooks {
 			text := "not acknowledged"
+			if h.Reason != "" {
+				text += ": " + h.Reason
+			}
 			if !h.AckedAt.IsZero() {
 				text = "acknowledged " + timeText(h.AckedAt)
 			}

@@ -254,6 +254,26 @@ func (c *machineAck) Run(s *session) error {
 	return s.stored(m)
 }
 
+type machineHold struct {
+	Machine string `arg:""`
+	Step    string `arg:"" enum:"pre-claim,pre-boot,post-join,pre-drain,pre-fence,pre-clean,pre-release" help:"pre-claim, pre-boot, post-join, pre-drain, pre-fence, pre-clean or pre-release."`
+	Owner   string `arg:"" help:"Who acknowledges."`
+	Reason  string `arg:"" help:"Why it is not acknowledged yet."`
+}
+
+// Run says why a hook is not acknowledged yet.
+func (c *machineHold) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	m, err := api.Machines.Hold(s.ctx, c.Machine, inventory.HookStep(c.Step), c.Owner, c.Reason)
+	if err != nil {
+		return err
+	}
+	return s.stored(m)
+}
+
 type machineAdopt struct {
 	Name    string `arg:"" help:"Its name, a DNS label."`
 	Host    string `required:"" help:"The adopted host that it runs on." placeholder:"HOST"`

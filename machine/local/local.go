@@ -21,6 +21,7 @@ type Engine interface {
 	UpdateMachine(ctx context.Context, m inventory.Machine, by string) (inventory.Machine, error)
 	DeleteMachine(ctx context.Context, name string, force bool, by string) (inventory.Machine, error)
 	AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (inventory.Machine, error)
+	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error)
 	Reinstall(ctx context.Context, name, by string) (inventory.Machine, error)
 	Remediate(ctx context.Context, name string, ladder []provision.Rung, by string) (inventory.Machine, error)
 	RetryMachine(ctx context.Context, name, by string) (inventory.Machine, error)
@@ -179,6 +180,11 @@ func (l *Local) DeleteMachine(ctx context.Context, name string, force bool) (inv
 // AckHook implements machine.Machines.
 func (l *Local) AckHook(ctx context.Context, name string, step inventory.HookStep, owner string) (inventory.Machine, error) {
 	return l.cfg.Engine.AckHook(ctx, name, step, owner, l.cfg.By)
+}
+
+// HoldHook implements machine.Machines.
+func (l *Local) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error) {
+	return l.cfg.Engine.HoldHook(ctx, name, step, owner, reason)
 }
 
 // Reinstall implements machine.Machines.

@@ -181,6 +181,11 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	if err := r.bootstrap(ctx, p); err != nil {
 		return err
 	}
+	if b := &p.facts.Bootstrap; p.view != nil && b.Reason != "" {
+		if err := want.Hold(ctx, r.env.Appliance, &p.view.Machine, b.Message); err != nil {
+			return err
+		}
+	}
 	err = r.observe(ctx, p)
 	r.noteTurn(p)
 	return errors.Join(err, r.report(ctx, p))

@@ -69,6 +69,11 @@ func (a *Appliance) AckHook(ctx context.Context, name string, step inventory.Hoo
 	return a.api.Machines.Ack(ctx, name, step, owner)
 }
 
+// HoldHook says why a hook is not acknowledged yet.
+func (a *Appliance) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error) {
+	return a.api.Machines.Hold(ctx, name, step, owner, reason)
+}
+
 // Reinstall installs a machine anew on its host.
 func (a *Appliance) Reinstall(ctx context.Context, name string) (inventory.Machine, error) {
 	return a.api.Machines.Reinstall(ctx, name)

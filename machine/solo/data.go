@@ -25,8 +25,7 @@ func (k *Keeper) lend(ctx context.Context, v *machine.View) error {
 	}
 	text, err := k.cfg.Secrets.Open(ctx, want.DataSecretName(owner, m.BootstrapFrom))
 	if isConflict(err) {
-		k.say(m, "its bootstrap data are not stored: apply the Secret that it names again")
-		return nil
+		return k.hold(ctx, v, "its bootstrap data are not stored: apply the Secret that it names again")
 	}
 	if err != nil {
 		return fmt.Errorf("open the bootstrap data of %s: %w", m.Name, err)
@@ -37,8 +36,7 @@ func (k *Keeper) lend(ctx context.Context, v *machine.View) error {
 	}
 	err = k.cfg.Appliance.GiveBootstrap(ctx, m.Name, data, !isAsked)
 	if reason := machine.BootstrapReason(err); reason != "" {
-		k.say(m, reason+": "+err.Error())
-		err = nil
+		err = k.hold(ctx, v, reason+": "+err.Error())
 	} else if err == nil && isHeld {
 		err = k.let(ctx, v, "")
 	}

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -50,8 +49,7 @@ type Keeper struct {
 	wake chan struct{}
 
 	mu    sync.Mutex
-	asked map[string]bool   // machines whose boot waits for their bootstrap data
-	said  map[string]string // what was logged last of a machine
+	asked map[string]bool // machines whose boot waits for their bootstrap data
 }
 
 // New returns a Keeper.
@@ -61,7 +59,7 @@ func New(cfg Config) *Keeper {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.Every = cmp.Or(cfg.Every, 5*time.Second)
-	return &Keeper{cfg: cfg, wake: make(chan struct{}, 1), asked: map[string]bool{}, said: map[string]string{}}
+	return &Keeper{cfg: cfg, wake: make(chan struct{}, 1), asked: map[string]bool{}}
 }
 
 const (
@@ -146,7 +144,6 @@ func (k *Keeper) look(ctx context.Context) (isBusy bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	k.forget(views)
 	byTarget := map[string][]*machine.View{}
 	var errs []error
 	for i := range views {
@@ -171,28 +168,6 @@ func (k *Keeper) look(ctx context.Context) (isBusy bool, err error) {
 		errs = append(errs, err)
 	}
 	return isBusy, errors.Join(errs...)
-}
-
-// forget drops what was logged of machines that are gone.
-func (k *Keeper) forget(views []machine.View) {
-	uids := map[string]bool{}
-	for i := range views {
-		uids[views[i].Machine.UID] = true
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	maps.DeleteFunc(k.said, func(uid, _ string) bool { return !uids[uid] })
-}
-
-// say logs what is new about a machine.
-func (k *Keeper) say(m *inventory.Machine, text string) {
-	k.mu.Lock()
-	isNew := k.said[m.UID] != text
-	k.said[m.UID] = text
-	k.mu.Unlock()
-	if isNew && text != "" {
-		k.cfg.Log.Info("machine waits", "machine", m.Name, "reason", text)
-	}
 }
 
 // isConflict reports whether somebody else has changed a thing meanwhile: its event leads to another look.

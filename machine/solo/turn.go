@@ -2,7 +2,9 @@ package solo
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"slipway.dev/slipway/inventory"
@@ -16,7 +18,12 @@ import (
 func (k *Keeper) tend(ctx context.Context, name string, members []*machine.View) (isBusy bool, err error) {
 	t, err := k.cfg.Appliance.FindTarget(ctx, name)
 	if isConflict(err) {
-		return false, nil // its machines wait until it is applied
+		for _, v := range members {
+			if err := k.hold(ctx, v, "join target "+name+" is not there: apply it"); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
 	}
 	if err != nil {
 		return false, err
@@ -50,8 +57,10 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*machine.View)
 		}
 		if isPlane(v) && t.IsInit && !isMaking { // the account of another cluster need not be allowed to ask
 			if wait := k.quorum(ctx, name); wait != "" {
-				k.say(&v.Machine, wait)
 				isBusy = true
+				if err := k.hold(ctx, v, wait); err != nil {
+					return isBusy, err
+				}
 				continue
 			}
 		}
@@ -62,7 +71,10 @@ func (k *Keeper) tend(ctx context.Context, name string, members []*machine.View)
 				}
 			}
 		}, rules)
-		if k.say(&v.Machine, verdict.Wait); verdict.Wait != "" {
+		if verdict.Wait != "" {
+			if err := k.hold(ctx, v, verdict.Wait); err != nil {
+				return isBusy, err
+			}
 			continue
 		}
 		role := machineconfig.Role("")
@@ -115,6 +127,10 @@ func (k *Keeper) quorum(ctx context.Context, target string) (wait string) {
 	plane, err := k.cfg.Planes.ControlPlane(ctx, target)
 	switch {
 	case err != nil:
+		var op *net.OpError // whose text has a port that is another each time
+		if errors.As(err, &op) {
+			err = op.Err
+		}
 		return "the cluster cannot be asked how its etcd is: " + err.Error()
 	case plane.Healthy < plane.Members:
 		return fmt.Sprintf("%d of %d members of etcd are well: another control plane joins when all are", plane.Healthy, plane.Members)
@@ -130,6 +146,18 @@ func (k *Keeper) let(ctx context.Context, v *machine.View, role machineconfig.Ro
 	_, err := k.cfg.Appliance.AckHook(ctx, v.Machine.Name, inventory.PreBoot, want.HoldOwner)
 	if err != nil && !isConflict(err) {
 		return fmt.Errorf("let %s boot: %w", v.Machine.Name, err)
+	}
+	return nil
+}
+
+// hold says on a machine, its host and its operation why it may not boot yet. One that boots already has no such place.
+func (k *Keeper) hold(ctx context.Context, v *machine.View, why string) error {
+	if !want.IsHeld(&v.Machine) {
+		k.cfg.Log.Warn("its boot waits", "machine", v.Machine.Name, "reason", why)
+		return nil
+	}
+	if err := want.Hold(ctx, k.cfg.Appliance, &v.Machine, why); !isConflict(err) {
+		return err
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package want
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +54,26 @@ func IsHeld(m *inventory.Machine) bool {
 	})
 }
 
+// Holder is who keeps the reasons of hooks; every machine.Appliance does.
+type Holder interface {
+	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error)
+}
+
+// Hold says where everybody who looks at a machine reads it why the controller's hook keeps it from its first boot. Where
+// that stands already, or the machine is not held or has no host to boot, nothing is asked of anybody.
+func Hold(ctx context.Context, by Holder, m *inventory.Machine, why string) error {
+	why = inventory.Clean(why, inventory.ReasonAtMost)
+	for _, h := range m.Hooks {
+		if h.Step != inventory.PreBoot || h.Owner != HoldOwner || !h.AckedAt.IsZero() || h.Reason == why || m.HostID == "" {
+			continue
+		}
+		if _, err := by.HoldHook(ctx, m.Name, h.Step, h.Owner, why); err != nil {
+			return fmt.Errorf("say why %s waits: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
 // mergeHooks is what is wanted with what was acknowledged. Hooks of others, such as those that were set by REST, are not
 // ours to remove once they are acknowledged.
 func mergeHooks(stored, wanted []inventory.Hook) []inventory.Hook {
@@ -60,7 +81,7 @@ func mergeHooks(stored, wanted []inventory.Hook) []inventory.Hook {
 	for i := range merged {
 		for _, s := range stored {
 			if s.Step == merged[i].Step && s.Owner == merged[i].Owner {
-				merged[i].AckedAt = s.AckedAt
+				merged[i].AckedAt, merged[i].Reason = s.AckedAt, s.Reason
 			}
 		}
 	}

@@ -50,6 +50,11 @@ func (m Machines) Ack(ctx context.Context, name string, step inventory.HookStep,
 	return m.verb(ctx, name, "ack", map[string]any{"step": step, "owner": owner})
 }
 
+// Hold says why a hook is not acknowledged yet.
+func (m Machines) Hold(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error) {
+	return m.verb(ctx, name, "hold", map[string]any{"step": step, "owner": owner, "reason": reason})
+}
+
 // Adopt makes a machine of an adopted host.
 func (m Machines) Adopt(ctx context.Context, want inventory.Machine, host string) (stored inventory.Machine, err error) {
 	in := struct {

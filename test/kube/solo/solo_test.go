@@ -212,6 +212,9 @@ func TestAClusterIsMadeFromFilesAlone(t *testing.T) {
 			if got := s.reason(name); got != v1alpha1.ReasonWaitingForControlPlaneInit {
 				return fmt.Errorf("%s waits for %q", name, got)
 			}
+			if got := s.view(name).Machine.Reason; !strings.Contains(got, "control plane is initialized") && !strings.Contains(got, first+" makes the cluster") {
+				return fmt.Errorf("%s itself says %q", name, got)
+			}
 		}
 		return nil
 	}
@@ -242,6 +245,9 @@ func TestAClusterIsMadeFromFilesAlone(t *testing.T) {
 	}
 	if err := s.held(last[0]); err != nil {
 		t.Errorf("two control planes join at a time: %v", err)
+	}
+	if !strings.Contains(s.History(500), "control planes join one at a time") {
+		t.Error("the timeline does not say why the third waits")
 	}
 	s.next([]string{"w"}) // workers join beside control planes
 	if c := s.view(first).Machine.Config; want.RoleOf(c) != machineconfig.ControlPlane {

@@ -178,13 +178,16 @@ function Hooks({ machine: m }: { machine: Machine }) {
                     {h.ackedAt ? (
                       <When at={h.ackedAt} />
                     ) : (
-                      <button
-                        type="button"
-                        className="pf-v6-c-button pf-m-link pf-m-inline"
-                        onClick={() => setAcked({ step: h.step, owner: h.owner })}
-                      >
-                        Acknowledge
-                      </button>
+                      <>
+                        <button
+                          type="button"
+                          className="pf-v6-c-button pf-m-link pf-m-inline"
+                          onClick={() => setAcked({ step: h.step, owner: h.owner })}
+                        >
+                          Acknowledge
+                        </button>
+                        {h.reason && <div>Not yet: {h.reason}</div>}
+                      </>
                     )}
                   </Td>
                 </Tr>
