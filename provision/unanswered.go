@@ -13,7 +13,7 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// silences are the machines whose DISCOVERs we leave unanswered. They are bounded: the longest silent makes room.
+// silences are the machines whose DISCOVERs and SOLICITs lead to no address. They are bounded: the longest silent makes room.
 type silences struct {
 	mu    sync.Mutex
 	byMAC map[inventory.MAC]*silence
@@ -40,9 +40,11 @@ const (
 	strangersGoneAfter = 10 * time.Minute
 	strangersNamed     = 5 // in one issue
 	maxCrowds          = 50
+	// triesNextFor is how long after a boot a question where nothing is served belongs to that.
+	triesNextFor = 10 * time.Minute
 )
 
-// Unanswered notes that a DISCOVER of a machine was not answered, and why. The client's stage is "" when the packet was
+// Unanswered notes that a DISCOVER or SOLICIT of a machine led to no address, and why. The client's stage is "" when the packet was
 // not looked at. isMeant says that this is as the subnet is configured. It never waits.
 func (e *Engine) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
 	if c.MAC == "" || c.Stage == pxe.StageOS {
@@ -155,6 +157,10 @@ func (e *Engine) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, 
 
 // asksInVain moves the boot of a host that asks in vain, with a line in its timeline once per boot and reason.
 func (e *Engine) asksInVain(s *silence) {
+	was, ok := e.sessions.of(s.client.MAC)
+	if hasBooted := ok && stepIndex(was.Step) > stepIndex(inventory.EventDHCPDiscover); hasBooted && s.isMeant && s.lastAt.Sub(was.LastAt) < triesNextFor {
+		return // its firmware goes on to its next way to boot, such as IPv6 after IPv4: what counts is where the first led
+	}
 	b := e.heard(s.client, inventory.EventDHCPDiscover)
 	if b.ID == s.notedIn && s.reason == s.notedWhy || stepIndex(b.Step) > stepIndex(inventory.EventDHCPDiscover) {
 		return

@@ -67,7 +67,7 @@ func parseLine(line string) (out []command) {
 
 // ourVariables are the settings that our scripts may have iPXE replace.
 var ourVariables = strings.Fields(`uuid mac:hexhyp memsize serial:uristring asset:uristring manufacturer:uristring product:uristring
-	board-serial:uristring platform:uristring buildarch:uristring version:uristring cpumodel:uristring ip pause efi/SecureBoot:hexraw
+	board-serial:uristring platform:uristring buildarch:uristring version:uristring cpumodel:uristring ip pause choice efi/SecureBoot:hexraw
 	net0/mac:hexhyp net1/mac:hexhyp net2/mac:hexhyp net3/mac:hexhyp net4/mac:hexhyp net5/mac:hexhyp net6/mac:hexhyp net7/mac:hexhyp`)
 
 // checkScript fails the test unless a script uses the common verbs only, every goto has a label, all is ASCII, and
@@ -90,7 +90,7 @@ func checkScript(t testing.TB, text string) (shape []string) {
 		if !slices.Contains(verbs, verb) {
 			t.Errorf("verb %q", verb)
 		}
-		if verb == "goto" {
+		if verb == "item" || verb == "goto" && c.words[1] != "${choice}" { // which is an item's
 			jumps[c.words[1]] = true
 		}
 		if len(c.words) > 1 && verb == "echo" && strings.HasPrefix(c.words[1], "-") {

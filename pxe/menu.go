@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -93,7 +92,7 @@ func (s *script) menu() {
 	for _, item := range menuItems(s.in) {
 		s.line("item", string(item.choice), quote(item.text))
 	}
-	s.line("choose --default", string(ChoiceContinue), "--timeout", fmt.Sprint(s.in.Decision.Again/time.Millisecond), "choice || goto continue")
+	s.line("choose --default", string(ChoiceContinue), "--timeout", fmt.Sprint(s.in.Decision.Again.Milliseconds()), "choice || goto continue")
 	s.line("goto ${choice}")
 	for _, item := range menuItems(s.in) {
 		if item.choice == ChoiceContinue {

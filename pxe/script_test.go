@@ -55,6 +55,13 @@ func configured(c Client, o ConfigOffer) ScriptInput {
 	return in
 }
 
+// withMenu offers all that a menu can.
+func withMenu(in ScriptInput) ScriptInput {
+	in.Plan.Rescue = &inventory.Image{Name: "agent-x86-64"}
+	in.Plan.Loaders = func(string) bool { return true }
+	return in
+}
+
 func TestScripts(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -69,6 +76,7 @@ func TestScripts(t *testing.T) {
 		{"park", input(asking(uefi()), Decision{Boot: BootPark, Reason: "quarantined: 5 boots in vain", Hint: "slipway host release web1", Again: ParkFor})},
 		{"disk-exit", input(asking(uefi()), Decision{Boot: BootDisk, Disk: inventory.DiskExit, Reason: "installed: it boots from its own disk"})},
 		{"disk-sanboot", input(asking(bios()), Decision{Boot: BootDisk, Disk: inventory.DiskSanboot, Reason: "not accepted: it boots from its own disk"})},
+		{"menu", withMenu(input(asking(uefi()), Decision{Boot: BootMenu, Reason: "boot menu", Again: 2 * time.Minute}))},
 		{"ignore", input(asking(uefi()), Decision{Boot: BootIgnore, Reason: "the subnet ignores such machines"})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

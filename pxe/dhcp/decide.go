@@ -367,7 +367,7 @@ func (s *Server) giveUp(x *exchange, why dropReason) {
 		s.cfg.Book.Abort(*x.lease, s.cfg.Now())
 	}
 	s.Metrics.drop(why, 1)
-	s.reasons.say(x.mac, Unanswered{At: x.at, Client: x.client, Iface: x.port.link.name, Type: x.kind.String(), Reason: string(why)})
+	s.reasons.say(x.mac, pxe.Unanswered{At: x.at, Client: x.client, Iface: x.port.link.name, Type: x.kind.String(), Reason: string(why)})
 }
 
 // finish sends an answer, for a booting machine after asking what it boots.

@@ -202,7 +202,7 @@ func FuzzOverheard(f *testing.F) {
 func TestWhyAPacketStaysUnanswered(t *testing.T) {
 	told := func(t *testing.T, packet []byte, to string, more ...deskOption) (got []string) {
 		d := newDesk(t, append(more, withKnown(1), func(_ *lease.Network, c *Config) {
-			c.Unanswered = func(u Unanswered) {
+			c.Unanswered = func(u pxe.Unanswered) {
 				got = append(got, u.Type+" of "+string(u.Client.MAC)+" in "+u.Client.Subnet+": "+u.Reason)
 			}
 		})...)
@@ -229,7 +229,7 @@ func TestWhyAPacketStaysUnanswered(t *testing.T) {
 		})
 	}
 	n := 0
-	d := newDesk(t, withMode(inventory.ModeOff), withKnown(1), func(_ *lease.Network, c *Config) { c.Unanswered = func(Unanswered) { n++ } })
+	d := newDesk(t, withMode(inventory.ModeOff), withKnown(1), func(_ *lease.Network, c *Config) { c.Unanswered = func(pxe.Unanswered) { n++ } })
 	for range 5000 { // a flood of strangers in one second
 		d.none(build(discover, 2, nil), "")
 		d.now = d.now.Add(1)

@@ -69,7 +69,7 @@ type Config struct {
 	StoreState func(err error)
 	// Unanswered is told why packets of known machines got no answer, and of strangers' up to a rate. It is called from
 	// many goroutines and must not block; nil is told nothing.
-	Unanswered func(Unanswered)
+	Unanswered func(pxe.Unanswered)
 	// Knows reports whether a MAC is that of an accepted host or has a reservation: such machines go first, and limits
 	// for strangers do not hold for them. It is asked for every packet; nil knows nobody.
 	Knows func(mac [6]byte) bool

@@ -10,18 +10,6 @@ import (
 	"slipway.dev/slipway/pxe/lease"
 )
 
-// Unanswered says why a packet of a machine got no answer.
-type Unanswered struct {
-	At     time.Time
-	Client pxe.Client // its MAC alone when the packet was not looked at; the Subnet is "" when it was not found
-	Iface  string
-	Type   string // discover, request, inform; "" when it cannot be told
-	Reason string // in words where it was decided on, else the label of the drop counter
-	// IsMeant: the machine is left to itself or to another server as the subnet or the decision on its boot says, so by
-	// itself nothing is wrong.
-	IsMeant bool
-}
-
 // Strangers are told of up to this rate: a flood of invented MACs costs the listener nothing.
 const (
 	strangersPerSecond = 50
@@ -30,7 +18,7 @@ const (
 
 // reasons tells why packets got no answer; a nil one costs a comparison.
 type reasons struct {
-	tell      func(Unanswered)
+	tell      func(pxe.Unanswered)
 	knows     func(mac [6]byte) bool
 	strangers *rate.Limiter
 }
@@ -42,7 +30,7 @@ func newReasons(cfg *Config) *reasons {
 	return &reasons{tell: cfg.Unanswered, knows: cfg.Knows, strangers: rate.NewLimiter(strangersPerSecond, strangersBurst)}
 }
 
-func (r *reasons) say(mac hardwareAddr, u Unanswered) {
+func (r *reasons) say(mac hardwareAddr, u pxe.Unanswered) {
 	if r.wants(mac, u.At) {
 		u.Client.MAC = mac.inventory()
 		r.tell(u)
@@ -59,13 +47,13 @@ func (r *reasons) dropped(e *entry, why dropReason) {
 	if r == nil || e.port == nil || len(e.packet) < offOptions {
 		return
 	}
-	r.say(hardwareAddr(e.packet[offChaddr:]), Unanswered{At: e.at, Iface: e.port.link.name, Type: e.kind.String(), Reason: string(why)})
+	r.say(hardwareAddr(e.packet[offChaddr:]), pxe.Unanswered{At: e.at, Iface: e.port.link.name, Type: e.kind.String(), Reason: string(why)})
 }
 
 // refused tells of a packet that is none, or one too many of its machine.
 func (r *reasons) refused(b []byte, p *port, why dropReason, at time.Time) {
 	if r != nil && len(b) >= offOptions {
-		r.say(hardwareAddr(b[offChaddr:]), Unanswered{At: at, Iface: p.link.name, Reason: string(why)})
+		r.say(hardwareAddr(b[offChaddr:]), pxe.Unanswered{At: at, Iface: p.link.name, Reason: string(why)})
 	}
 }
 
@@ -85,5 +73,5 @@ func (s *Server) unanswered(x *exchange, why string) {
 		}
 	}
 	c.Subnet = x.subnet.Name
-	s.reasons.tell(Unanswered{At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why, IsMeant: slices.Contains(meant, why)})
+	s.reasons.tell(pxe.Unanswered{At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why, IsMeant: slices.Contains(meant, why)})
 }

@@ -19,6 +19,7 @@ func isSilent(why lease6.Reason) bool {
 // solicit offers addresses, or gives them at once to who asks for that (RFC 8415 sections 18.3.1 and 18.3.9).
 func (s *Server) solicit(ctx context.Context, x *exchange) {
 	if !s.isWelcome(x) {
+		s.unanswered(x, "too many machines that nobody has heard of ask at once")
 		s.Metrics.drop(dropStranger)
 		return
 	}
@@ -71,6 +72,7 @@ func (s *Server) refuse(x *exchange, why lease6.Reason) {
 	if why == lease6.Exhausted {
 		s.exhausted(x.client.Subnet)
 	}
+	s.unanswered(x, string(why))
 	if isSilent(why) || len(x.ias) == 0 && len(x.answer.refused) == 0 {
 		s.Metrics.result(x.kind, ignored)
 		return
@@ -183,6 +185,7 @@ func (s *Server) nothing(x *exchange, why lease6.Reason) {
 		s.refuse(x, why)
 		return
 	}
+	s.unanswered(x, string(why))
 	switch {
 	case why == lease6.Exhausted:
 		s.exhausted(x.client.Subnet)

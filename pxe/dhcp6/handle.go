@@ -44,7 +44,10 @@ func (s *Server) handle(ctx context.Context, a arrival) {
 		s.Metrics.drop(why)
 		return
 	}
-	if !s.locate(x) {
+	if why := s.locate(x); why != "" {
+		if !x.options.has(optServerID) {
+			s.unanswered(x, string(why))
+		}
 		s.Metrics.result(x.kind, ignored)
 		return
 	}
@@ -116,8 +119,8 @@ func (x *exchange) check() dropReason {
 	return ""
 }
 
-// locate finds the subnet and fills in who asks; ok is false when the message is not ours to answer.
-func (s *Server) locate(x *exchange) (ok bool) {
+// locate finds the subnet and fills in who asks; it says why when the message is not ours to answer.
+func (s *Server) locate(x *exchange) lease6.Reason {
 	path := lease6.Path{Interface: x.port.link.name, Local: x.port.link.addrs}
 	peer := x.source.Addr().WithZone("")
 	var seen, circuit []byte
@@ -132,9 +135,13 @@ func (s *Server) locate(x *exchange) (ok bool) {
 			path.Link = h.link
 		}
 	}
+	x.client = pxe.Classify6(x.packet6(peer, seen))
 	subnet, ok := s.cfg.Book.SubnetFor(path)
-	if !ok || subnet.Mode == inventory.ModeOff {
-		return false
+	if !ok {
+		return lease6.NoSubnet
+	}
+	if x.client.Subnet = subnet.Name; subnet.Mode == inventory.ModeOff {
+		return lease6.IsOff
 	}
 	x.ias = x.associations()
 	for _, o := range x.options {
@@ -146,13 +153,12 @@ func (s *Server) locate(x *exchange) (ok bool) {
 	if x.server = x.port.link.addressIn(subnet.CIDR); !x.local.IsMulticast() && slices.Contains(x.port.link.addrs, x.local) {
 		x.server = x.local
 	}
-	x.client = pxe.Classify6(x.packet6(peer, seen))
-	x.client.Subnet, x.client.Server = subnet.Name, x.server
+	x.client.Server = x.server
 	x.holder = lease6.Client{
 		Subnet: subnet.Name, DUID: hex.EncodeToString(x.options.get(optClientID)), MAC: x.client.MAC, UUID: x.client.UUID,
 		Port: inventory.PortName(circuit, device), Hostname: hostname(x.options.get(optFQDN)), IsBoot: x.client.Stage != pxe.StageOS,
 	}
-	return true
+	return ""
 }
 
 // relayName is what a relay calls itself or the client's line: its remote id (RFC 4649) without the enterprise number,
@@ -216,6 +222,7 @@ func (s *Server) boot(ctx context.Context, x *exchange, heard string) {
 		return
 	}
 	if x.client.MAC == "" || !x.server.IsValid() {
+		s.unanswered(x, unbootable(x))
 		if s.warnings.AllowN(s.cfg.Now(), 1) {
 			s.cfg.Log.Warn("a machine boots over IPv6 and gets nothing to boot", "iface", x.port.link.name, "subnet", x.client.Subnet,
 				"duid", x.client.ClientID, "reason", unbootable(x))

@@ -57,6 +57,10 @@ type Config struct {
 	Strangers int
 	// Foreign is told of other servers, now and then of one that goes on; it may be nil. It must not block.
 	Foreign func(pxe.ForeignServer)
+	// Unanswered is told why messages of booting machines lead to no address: of those that Knows, which may be nil, and of
+	// strangers up to a rate. It must not block; nil tells nobody.
+	Unanswered func(pxe.Unanswered)
+	Knows      func(inventory.MAC) bool
 
 	StoreState func(err error) // as in package dhcp; may be nil
 	Now        func() time.Time
@@ -72,6 +76,7 @@ type Server struct {
 	queue     chan arrival
 	strangers *rate.Limiter
 	notes     *rate.Limiter
+	reasons   *rate.Limiter // of strangers that are told of as unanswered
 	warnings  *rate.Limiter
 	asking    asking
 	others    pxe.Foreigners
@@ -117,7 +122,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, Metrics: newMetrics(), queue: make(chan arrival, queueSize), toldFull: map[string]time.Time{}, taken: map[string]bool{},
-		strangers: rate.NewLimiter(rate.Limit(cfg.Strangers), 10*cfg.Strangers), notes: rate.NewLimiter(50, 500),
+		strangers: rate.NewLimiter(rate.Limit(cfg.Strangers), 10*cfg.Strangers), notes: rate.NewLimiter(50, 500), reasons: rate.NewLimiter(50, 500),
 		warnings: rate.NewLimiter(rate.Every(10*time.Second), 5), probing: make(chan struct{}, probesAtMost),
 	}
 	s.asking.replies = make(chan relayedReply, probeAnswersAtMost)

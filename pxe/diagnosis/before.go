@@ -85,6 +85,8 @@ func silenceRules() []Rule {
 		{"disk-first", "an operating system came up instead of a network boot", "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device", (*story).diskFirst},
 		{"only-ipv6", "its firmware boots over IPv6 only, and nobody answers its DHCPv6", "switch on PXE over IPv4 in its firmware, or serve an IPv6 subnet there", (*story).onlySix},
 		{"six-no-url", "DHCPv6 answers it, and names no boot file", "have the DHCPv6 server send option 59 (boot file URL), or serve the IPv6 subnet from here", (*story).sixNoURL},
+		{"six-refused", "DHCPv6 refuses it an address", "see its timeline and this server's log: slipway host events NAME", (*story).sixRefused},
+		{"six-not-taken", "it does not take the address that DHCPv6 offers it", "see which DHCPv6 servers answer there (slipway subnet probe), and that its switch port passes our answers on", (*story).sixNotTaken},
 		{"slow-port", "its first packets were lost: the switch port was not forwarding yet when the firmware asked", "set the switch port to edge (portfast), and LACP to fall back to single links; firmware gives up after a minute", (*story).slowPort},
 		{"packets-dropped", "this server dropped its packets unanswered", "slipway_dhcp_drops_total counts them by reason", (*story).packetsDropped},
 		{"packets-malformed", "its DHCP packets are broken, and were dropped", "update the firmware of its network card, or of the relay between", (*story).packetsMalformed},
@@ -131,7 +133,11 @@ func (s *story) onlySix() finding {
 	if len(s.solicits) < 2 || len(s.sixAnswers) > 0 || len(s.discovers) > 0 {
 		return finding{}
 	}
-	return finding{weight: strong, evidence: seen(s.solicits...)}
+	w := strong
+	if len(s.Notes) > 0 { // which say more
+		w = likely
+	}
+	return finding{weight: w, evidence: seen(s.solicits...)}
 }
 
 func (s *story) sixNoURL() finding {
@@ -139,6 +145,45 @@ func (s *story) sixNoURL() finding {
 		return finding{}
 	}
 	return finding{weight: strong, evidence: join(seen(s.solicits...), seen(s.sixAnswers...))}
+}
+
+// sixHints are what to do about a status of DHCPv6.
+var sixHints = map[string]string{
+	"NoAddrsAvail": "add a range, or free addresses of machines that are gone: slipway range add SUBNET FIRST-LAST",
+	"NoBinding":    "it prolongs an address that this server did not give: switch it off and on, so that it asks anew",
+	"NotOnLink":    "it asks for an address of another network: switch it off and on, and see that its port is in the VLAN that it should be in",
+	"UseMulticast": "its firmware writes to one server alone, which no server here has allowed: update it",
+}
+
+// sixRefused is for servers that answer, and give no address (RFC 8415 section 18.3).
+func (s *story) sixRefused() finding {
+	refused := filter(s.sixAnswers, func(p trace.Packet) bool { return p.Six.Status != 0 })
+	if len(refused) == 0 || slices.ContainsFunc(since(s.sixAnswers, final(refused).At), func(p trace.Packet) bool { return p.Six.HasAddress }) {
+		return finding{}
+	}
+	p := final(refused)
+	f := finding{weight: strong, hint: sixHints[p.Six.StatusName()], evidence: join(seen(s.solicits...), seen(refused...))}
+	who := "the DHCPv6 server " + p.Src.Addr().String()
+	if s.isOurs(p.Src.Addr()) {
+		f.weight, who = certain, "our DHCPv6"
+	} else if p.Six.Status == 2 {
+		f.hint = "look at the ranges of that server, or serve the IPv6 subnet from here"
+	}
+	f.sentence = fmt.Sprintf("%s refuses it an address: %s", who, p.Six.StatusName())
+	if p.Six.StatusText != "" {
+		f.sentence += ", " + p.Six.StatusText
+	}
+	return f
+}
+
+// sixNotTaken is for machines that go on soliciting after they were offered an address.
+func (s *story) sixNotTaken() finding {
+	offered := slices.IndexFunc(s.sixAnswers, func(p trace.Packet) bool { return p.Six.Type == 2 && p.Six.HasAddress })
+	isTaken := slices.ContainsFunc(s.solicits, func(p trace.Packet) bool { return p.Six.Type == 3 })
+	if offered < 0 || isTaken || len(since(s.solicits, s.sixAnswers[offered].At)) == 0 {
+		return finding{}
+	}
+	return finding{weight: likely, evidence: join(seen(s.solicits...), seen(s.sixAnswers[offered:]...))}
 }
 
 // slowPort knows from "secs" of the first packet that came (RFC 2131 section 2): EDK2 counts true seconds, iPXE does not.
@@ -212,7 +257,7 @@ func addressRules() []Rule {
 		{"no-free-address", "its subnet has no free address left", "add a range: slipway range add SUBNET FIRST-LAST", (*story).noFreeAddress},
 		{"kept-for-known", "it gets no address because it is not known: what is left is kept for known machines", "add it as a host (slipway host create), or raise the limit for unknown machines of its subnet", (*story).keptForKnown},
 		{"reserved-taken", "the address that is reserved for it is still in use by another machine", "free the address, or reserve another: slipway reservation list", (*story).reservedTaken},
-		{"unanswered", "its DISCOVERs get no answer from here", "see its timeline and this server's log: slipway host events NAME", (*story).unanswered},
+		{"unanswered", "its questions for an address get no answer from here", "see its timeline and this server's log: slipway host events NAME", (*story).unanswered},
 		{"no-address-server", "nobody gives it an address: in proxy mode another DHCP server has to, and none answers", "start the other DHCP server, or set this subnet's mode to full", (*story).noAddressServer},
 		{"ack-missing", "it took our offer, and got no ACK: leases cannot be stored", "look at this server's log and disk: slipway doctor", (*story).ackMissing},
 		{"nak-repeats", "it asks for an address that it may not have, again and again", "delete its lease (slipway lease delete), or let its operating system forget the address", (*story).nakRepeats},
@@ -237,8 +282,11 @@ func (s *story) because(reasons ...lease.Reason) finding {
 	if !ok || len(s.acks) > 0 || len(s.offers) > 0 && s.offers[len(s.offers)-1].At.After(n.At) {
 		return finding{}
 	}
+	if slices.ContainsFunc(since(s.sixAnswers, n.At), func(p trace.Packet) bool { return p.Six.HasAddress }) {
+		return finding{}
+	}
 	e := []Evidence{{At: n.At, Text: "not answered: " + n.Reason}}
-	return finding{weight: certain, evidence: join(seen(s.discovers...), e)}
+	return finding{weight: certain, evidence: join(seen(s.discovers...), seen(s.solicits...), e)}
 }
 
 func (s *story) relay() (trace.Packet, bool) {
@@ -301,11 +349,12 @@ func (s *story) reservedTaken() finding { return s.because(lease.ReservedTaken) 
 
 // unanswered is for what no other rule knows: nothing of ours came back, and nobody said why.
 func (s *story) unanswered() finding {
-	isAsked := len(s.discovers) >= 2 || len(s.discovers) == 1 && s.quiet(5*time.Second)
-	if !isAsked || len(s.offers) > 0 || len(s.acks) > 0 {
+	asked := slices.Concat(s.discovers, s.solicits)
+	isAsked := len(asked) >= 2 || len(asked) == 1 && s.quiet(5*time.Second)
+	if !isAsked || len(s.offers) > 0 || len(s.acks) > 0 || len(s.sixAnswers) > 0 {
 		return finding{}
 	}
-	f := finding{weight: possible, evidence: seen(s.discovers...)}
+	f := finding{weight: possible, evidence: seen(asked...)}
 	for _, n := range slices.Backward(s.Notes) {
 		isTold := slices.Contains(malformed, n.Reason) || slices.Contains(overload, n.Reason) || slices.Contains(answeredElsewhere, lease.Reason(n.Reason))
 		if isTold {
@@ -314,9 +363,12 @@ func (s *story) unanswered() finding {
 		if strings.HasPrefix(n.Reason, trace.SameXid) {
 			continue
 		}
-		f.weight, f.sentence = strong, "its DISCOVERs get no answer from here: "+n.Reason
+		f.weight, f.sentence = strong, "its questions for an address get no answer from here: "+n.Reason
 		f.evidence = append(f.evidence, Evidence{At: n.At, Text: "not answered: " + n.Reason})
-		break
+		return f
+	}
+	if len(s.discovers) == 0 {
+		return finding{} // nobody answers there over IPv6, and that is a rule of its own
 	}
 	return f
 }

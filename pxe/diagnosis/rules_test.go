@@ -209,6 +209,27 @@ func silenceTales() []tale {
 			w.six(.1, 17, udp(547, 546, []byte{2, 0, 0, 1, 0, 3, 0, 1, 'x'}))
 		}, but: func(w *wire, _ *Case) { w.advertise(4.1) }},
 		{rule: "only-ipv6", story: func(w *wire, _ *Case) { w.solicit(0); w.solicit(4) }, but: func(w *wire, _ *Case) { w.advertise(4.1) }},
+		{rule: "six-refused", story: func(w *wire, _ *Case) {
+			w.solicit(0)
+			w.sixSays(.1, 2, 2, "no address is left")
+		}, but: func(w *wire, _ *Case) { w.sixSays(4.1, 2, 0, "") }},
+		{rule: "six-refused", story: func(w *wire, c *Case) { // in a REPLY, on the wire of another server
+			w.solicit(0)
+			w.sixSays(.1, 2, 0, "")
+			w.sixRequest(.2)
+			w.sixSays(.3, 7, 4, "it asks for an address of another network")
+		}, but: func(w *wire, _ *Case) { w.sixSays(1, 7, 0, "") }},
+		{rule: "six-not-taken", story: func(w *wire, _ *Case) {
+			w.solicit(0)
+			w.sixSays(.1, 2, 0, "")
+			w.solicit(4)
+		}, but: func(w *wire, _ *Case) { w.sixRequest(5) }},
+		{rule: "no-subnet", story: func(w *wire, c *Case) { w.solicit(0); w.solicit(4); noted(4, c, lease.NoSubnet) }, but: func(w *wire, _ *Case) { w.sixSays(5, 2, 0, "") }},
+		{rule: "unanswered", story: func(w *wire, c *Case) {
+			w.solicit(0)
+			w.solicit(4)
+			noted(4, c, "the interface has no IPv6 address in the subnet")
+		}, but: func(w *wire, _ *Case) { w.sixSays(5, 2, 0, "") }},
 		{
 			rule: "slow-port", story: func(w *wire, _ *Case) { w.discover(28, uefi, secs(28)); w.offer(28.1, us) },
 			but: func(w *wire, _ *Case) { w.discover(0, uefi) },

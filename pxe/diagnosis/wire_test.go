@@ -234,6 +234,21 @@ func (w *wire) advertise(when float64) {
 	w.six(when, 17, udp(547, 546, []byte{2, 0, 0, 1, 0, 59, 0, 1, 'x'}))
 }
 
+// sixSays is an answer of a DHCPv6 server: an address when status is 0, else why there is none.
+func (w *wire) sixSays(when float64, kind byte, status byte, text string) {
+	inner := append([]byte{0, 13, 0, byte(2 + len(text)), 0, status}, text...)
+	if status == 0 {
+		inner = append([]byte{0, 5, 0, 24}, make([]byte, 24)...)
+	}
+	m := append([]byte{kind, 0, 0, 1, 0, 3, 0, byte(12 + len(inner))}, make([]byte, 12)...)
+	w.six(when, 17, udp(547, 546, append(append(m, inner...), 0, 59, 0, 1, 'x')))
+}
+
+// sixRequest is a REQUEST of a boot.
+func (w *wire) sixRequest(when float64) {
+	w.six(when, 17, udp(546, 547, []byte{3, 0, 0, 1, 0, 61, 0, 2, 0, 7}))
+}
+
 func (w *wire) solicitRouter(when float64) { w.six(when, 58, make133()) }
 
 func make133() []byte { b := make([]byte, 16); b[0] = 133; return b }

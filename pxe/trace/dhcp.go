@@ -2,6 +2,7 @@ package trace
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -170,6 +171,11 @@ type MessageSix struct {
 	Type   uint8
 	IsBoot bool   // it asks for a boot file: it says its architecture (RFC 5970 section 3.3)
 	URL    string // of the boot file that it names, "" for none
+	// HasAddress: it names an address, in an answer one that is given. Status is why a server gives none (RFC 8415 section
+	// 21.13), 0 for nothing.
+	HasAddress bool
+	Status     uint16
+	StatusText string
 	// Relay is the address that the nearest relay has on the machine's network; invalid when there is no relay.
 	Relay netip.Addr
 	// MAC is the machine's as the nearest relay saw it; "" when there is none, or it does not tell.
@@ -179,7 +185,8 @@ type MessageSix struct {
 // The options of DHCPv6 that are read.
 const (
 	sixRelayMsg, sixURL, sixArch, sixLinkLayer = 9, 59, 61, 79
-	sixHeader, sixRelayHeader                  = 4, 34
+	sixIANA, sixAddress, sixStatus             = 3, 5, 13
+	sixHeader, sixRelayHeader, sixIANAHeader   = 4, 34, 12
 	relayForward, relayReply                   = 12, 13
 	hopsAtMost                                 = 9
 )
@@ -210,7 +217,31 @@ func parseSix(b []byte) *MessageSix {
 	o := optionsSix(b[sixHeader:])
 	_, m.IsBoot = o[sixArch]
 	m.URL = inventory.Clean(string(o[sixURL]), 255)
+	m.status(o)
+	if ia := o[sixIANA]; len(ia) >= sixIANAHeader {
+		inner := optionsSix(ia[sixIANAHeader:])
+		_, m.HasAddress = inner[sixAddress]
+		m.status(inner)
+	}
 	return m
+}
+
+// status takes over the status among options, if it is one of a failure.
+func (m *MessageSix) status(o map[uint16][]byte) {
+	if b := o[sixStatus]; len(b) >= 2 && binary.BigEndian.Uint16(b) != 0 {
+		m.Status, m.StatusText = binary.BigEndian.Uint16(b), inventory.Clean(string(b[2:]), 255)
+	}
+}
+
+// statusNames are those of RFC 8415 section 21.13.
+var statusNames = map[uint16]string{1: "UnspecFail", 2: "NoAddrsAvail", 3: "NoBinding", 4: "NotOnLink", 5: "UseMulticast"}
+
+// StatusName is the name of the status, "" for none.
+func (m *MessageSix) StatusName() string {
+	if name := statusNames[m.Status]; name != "" || m.Status == 0 {
+		return name
+	}
+	return fmt.Sprintf("status %d", m.Status)
 }
 
 // optionsSix reads options by code; of several the first. It stops at the first that does not fit.
@@ -236,6 +267,12 @@ func (m *MessageSix) line(p Packet) string {
 	line := "DHCPv6 " + sixNames[m.Type] + " from " + p.Src.Addr().String()
 	if m.URL != "" {
 		line += ", boot file " + m.URL
+	}
+	if m.Status != 0 {
+		line += ", " + m.StatusName()
+		if m.StatusText != "" {
+			line += ": " + m.StatusText
+		}
 	}
 	if m.Relay.IsValid() {
 		line += ", through relay " + m.Relay.String()

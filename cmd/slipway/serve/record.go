@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"slipway.dev/slipway/pxe/dhcp"
+	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/record"
 	"slipway.dev/slipway/pxe/tap"
 	"slipway.dev/slipway/pxe/trace"
@@ -106,9 +106,9 @@ func (a *appliance) tapDoor() *tap.Server {
 }
 
 // unanswered keeps why a packet got no answer.
-func (a *appliance) unanswered(u dhcp.Unanswered) {
+func (a *appliance) unanswered(u pxe.Unanswered) {
 	a.record.Tell(u.Client.MAC, trace.Note{At: u.At, Subnet: u.Client.Subnet, Reason: u.Reason})
-	if u.Type == "discover" || u.Type == "" {
+	if u.Type == "discover" || u.Type == "solicit" || u.Type == "" {
 		a.engine.Unanswered(u.Client, u.Iface, u.Reason, u.IsMeant)
 	}
 }

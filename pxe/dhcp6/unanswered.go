@@ -1,0 +1,30 @@
+package dhcp6
+
+import (
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/lease6"
+)
+
+// isMeant reports whether a reason is no fault. That a link is in no subnet is none: its IPv6 is not served from here. A relay was
+// told to send its machines here.
+func isMeant(x *exchange, why string) bool {
+	return why == string(lease6.NoSubnet) && !x.isRelayed() || slices.Contains([]string{string(lease6.IsOff), string(lease6.NoReservation)}, why)
+}
+
+// unanswered tells why a message of a booting machine leads to no address, or to none that it can boot from. Strangers are told
+// of up to a rate: a flood of invented MACs costs the listener nothing.
+func (s *Server) unanswered(x *exchange, why string) {
+	c := x.client
+	if s.cfg.Unanswered == nil || why == "" || c.MAC == "" || c.Stage == pxe.StageOS || !s.knows(c.MAC) && !s.reasons.AllowN(x.at, 1) {
+		return
+	}
+	if x.isRelayed() {
+		c.Relay = x.hops[len(x.hops)-1].link
+	}
+	s.cfg.Unanswered(pxe.Unanswered{At: x.at, Client: c, Iface: x.port.link.name, Type: x.kind.String(), Reason: why, IsMeant: isMeant(x, why)})
+}
+
+func (s *Server) knows(m inventory.MAC) bool { return s.cfg.Knows != nil && s.cfg.Knows(m) }
