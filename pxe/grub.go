@@ -188,6 +188,8 @@ func (g *grub) report(step ReportStep, detail string) {
 
 // disk hands over to the machine's own disk. `exit` alone would end in the firmware's menu on some machines, which take
 // it for a boot that is over: so the disk's own loaders are tried first, those of distributions before the removable one.
+// With Secure Boot, Debian's GRUB tells a loader that it was started from the device in root, whatever device its name has,
+// and a shim looks for its second stage there.
 func (g *grub) disk() {
 	g.say(g.in.hostName() + " boots from its own disk")
 	g.why()
@@ -201,7 +203,7 @@ func (g *grub) disk() {
 		strings.ToUpper(strings.TrimSuffix(end, ".efi")) + ".EFI; do")
 	g.line("  set slipway_disk=")
 	g.line("  if search --no-floppy --set=slipway_disk --file $slipway_loader; then")
-	g.line(`    if [ -n "$slipway_disk" ]; then if chainloader ($slipway_disk)$slipway_loader; then boot; fi; fi`)
+	g.line(`    if [ -n "$slipway_disk" ]; then set root=$slipway_disk; if chainloader $slipway_loader; then boot; fi; fi`)
 	g.line("  fi")
 	g.line("done")
 	g.say("no loader is on its disks; leaving the network boot")

@@ -9,7 +9,8 @@ import (
 )
 
 // pxelinuxPC is a PC with BIOS that starts our pxelinux.0: QEMU's network cards have iPXE in their ROM, which would boot by
-// itself, so that an iPXE that is told to take the place of a plain ROM hands over.
+// itself, so that an iPXE that is told to take the place of a plain ROM hands over, and with it the boot file that such a
+// ROM is offered: PXELINUX looks for all its files beside that.
 func pxelinuxPC(t *testing.T) []string {
 	t.Helper()
 	const ipxe = "/usr/lib/ipxe/ipxe.lkrn"
@@ -20,7 +21,7 @@ func pxelinuxPC(t *testing.T) []string {
 	}
 	return append([]string{
 		"-machine", "pc,accel=tcg,graphics=off", "-m", "512", "-smbios", "type=1,manufacturer=QEMU,product=Stand,serial=STAND-1",
-		"-kernel", ipxe, "-append", "dhcp && chain tftp://10.77.0.1/pxelinux.0",
+		"-kernel", ipxe, "-append", "dhcp && set net0.dhcp/filename pxelinux.0 && chain tftp://10.77.0.1/pxelinux.0",
 	}, nic()...)
 }
 

@@ -164,11 +164,7 @@ func (s *stand) qemu(program string, args ...string) (cmd *exec.Cmd, console str
 func (s *stand) serial() string  { return filepath.Join(s.sockets, "serial") }
 func (s *stand) monitor() string { return filepath.Join(s.sockets, "monitor") }
 
-// keys of a terminal.
-const (
-	keyDown  = "\x1b[B"
-	keyEnter = "\r"
-)
+const keyEnter = "\r" // of a terminal
 
 // press types keys on the machine's serial console, slowly enough for firmware.
 func (s *stand) press(keys ...string) {
@@ -215,7 +211,7 @@ func (s *stand) order(line string) {
 func (s *stand) screen() string {
 	s.t.Helper()
 	path := filepath.Join(s.sockets, "screen")
-	s.order("pmemsave 0xb8000 4000 " + path)
+	s.order(`pmemsave 0xb8000 4000 "` + path + `"`) // unquoted, the slash divides
 	b, err := os.ReadFile(path)
 	if err != nil {
 		s.t.Fatal(err)
