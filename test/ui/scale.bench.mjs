@@ -196,6 +196,16 @@ async function heap(cdp) {
   return (await cdp.send('Runtime.getHeapUsage')).usedSize / 2 ** 20
 }
 
+// busy gives how long the page has run scripts so far, and all it has done, in milliseconds.
+async function busy(cdp) {
+  const { metrics } = await cdp.send('Performance.getMetrics')
+  const of = (name) => 1000 * metrics.find((m) => m.name === name).value
+  return { at: performance.now(), script: of('ScriptDuration'), task: of('TaskDuration') }
+}
+
+// perSecond is what was done in each second from one reading of busy to another.
+const perSecond = (a, b) => ({ script: ((b.script - a.script) * 1000) / (b.at - a.at), task: ((b.task - a.task) * 1000) / (b.at - a.at) })
+
 // api measures the list, beside a plain loop of Node that hands out the same bytes on a socket.
 async function api(rack) {
   const page = await ask(rack, 'GET', '/hostrows?limit=100')
@@ -238,32 +248,37 @@ try {
   const cdp = await page.context().newCDPSession(page)
   await cdp.send('HeapProfiler.enable')
   await cdp.send('Network.enable')
+  await cdp.send('Performance.enable')
   out.overview = await overview(page, cdp)
   out.first = await first(page, cdp)
   say('first', JSON.stringify(out.first))
   out.filter = await filter(page)
   out.end = await end(page)
   say('filter', out.filter, 'end', out.end)
+  const rest = [await busy(cdp)]
   const quiet = await page.evaluate(() => window.scale.watch(3000))
+  rest.push(await busy(cdp))
   const run = changes(rack)
   await new Promise((r) => setTimeout(r, 5000))
   out.heap = [await heap(cdp)]
   out.server = [await own(rack)]
   const frames = []
+  const before = await busy(cdp)
   for (let left = seconds; left > 0; left -= 30) {
     frames.push(...(await page.evaluate((ms) => window.scale.watch(ms), Math.min(left, 30) * 1000)))
     out.heap.push(await heap(cdp))
     out.server.push(await own(rack))
     say('heap', out.heap.at(-1).toFixed(1), 'MB, server', out.server.at(-1).toFixed(1), 'MB')
   }
+  const after = await busy(cdp)
   out.changes = run.stop()
   const of = (all) => {
     const s = [...all].sort((a, b) => a - b)
     const dropped = s.reduce((n, ms) => n + Math.max(0, Math.round(ms / frameFor) - 1), 0)
     return { n: s.length, p50: rank(s, 0.5), p99: rank(s, 0.99), most: s.at(-1), dropped: (100 * dropped) / (s.length + dropped) }
   }
-  out.quiet = of(quiet)
-  out.live = of(frames)
+  out.quiet = { ...of(quiet), msPerSecond: perSecond(...rest) }
+  out.live = { ...of(frames), msPerSecond: perSecond(before, after) }
   // What is shown is what the server has: the last change of a host that is in view arrives.
   await ask(rack, 'PATCH', '/hosts/host-00000', { assetTag: 'the-last-one' })
   const began = performance.now()

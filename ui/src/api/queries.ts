@@ -19,8 +19,12 @@ async function all<T>(path: string, query: Query = {}): Promise<T[]> {
   }
 }
 
+// listKey is where a list is kept.
+export const listKey = (noun: keyof Nouns, query: Query = {}) => [noun, 'list', query]
+
+// useList gives a list. Who takes nothing of it while drawing is drawn with every step of every request.
 export function useList<N extends keyof Nouns>(noun: N, query: Query = {}) {
-  return useQuery({ queryKey: [noun, 'list', query], queryFn: () => all<Nouns[N]>(`/api/v1/${noun}`, query) })
+  return useQuery({ queryKey: listKey(noun, query), queryFn: () => all<Nouns[N]>(`/api/v1/${noun}`, query) })
 }
 
 export function useOne<N extends keyof Nouns, T = Nouns[N]>(noun: N, name: string, part = '') {

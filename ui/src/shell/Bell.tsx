@@ -11,21 +11,27 @@ import {
   NotificationDrawerListItemBody,
   NotificationDrawerListItemHeader,
 } from '@patternfly/react-core'
+import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { useNavigate } from 'react-router'
-import { useList } from '../api/queries'
+import type { Nouns } from '../api/client'
+import { listKey, useList } from '../api/queries'
 import { When } from '../parts/When'
 import { useLive } from './App'
 
 const key = 'slipway-issues-seen'
 const toastsMax = 3
 
-// useSeen remembers in this browser up to which issue one has looked.
+// useSeen remembers in this browser up to which issue one has looked. It asks for the issues only when one has: the whole page
+// is in who uses it, and should not be drawn with each answer.
 export function useSeen() {
+  const queries = useQueryClient()
   const [seen, setSeen] = useState(() => Number(localStorage.getItem(key) ?? 0))
   return {
     seen,
-    see: (id: number) => {
+    see: () => {
+      const open = queries.getQueryData<Nouns['issues'][]>(listKey('issues')) ?? []
+      const id = Math.max(seen, ...open.map((i) => i.id))
       localStorage.setItem(key, String(id))
       setSeen(id)
     },

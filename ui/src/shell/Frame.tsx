@@ -19,7 +19,6 @@ import {
 import { BarsIcon } from '@patternfly/react-icons'
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { Link, useLocation, useNavigate } from 'react-router'
-import { useList } from '../api/queries'
 import { Bell, BellList, Toasts, useSeen } from './Bell'
 import { Boundary } from './Boundary'
 import { doingOf, isTyping } from './keys'
@@ -41,13 +40,12 @@ export function Frame({ leave, children }: { leave: () => void; children: ReactN
   const [isHelp, setHelp] = useState(false)
   const [isBell, setBell] = useState(false)
   const { seen, see } = useSeen()
-  const issues = useList('issues')
   useKeys(
     () => search.current?.focus(),
     () => setHelp(true),
   )
   const turnBell = () => {
-    if (isBell) see(Math.max(seen, ...(issues.data ?? []).map((i) => i.id)))
+    if (isBell) see()
     setBell(!isBell)
   }
   return (
