@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -13,19 +14,21 @@ import (
 )
 
 const (
-	// giveBackAfter is when the manager has started, and giveBackEvery how often it gives back after that.
-	giveBackAfter = time.Minute
+	// giveBackAfter is when a server or a manager has started, and giveBackEvery how often it gives back after that.
+	giveBackAfter = 20 * time.Second
 	giveBackEvery = 5 * time.Minute
 )
 
-// giveBackPages gives back what giveBack does until ctx ends. A kernel that does not let it costs memory and nothing else.
-func giveBackPages(ctx context.Context) {
+// giveBackMemory gives back what the start took, and later what a rush took, until ctx ends: memory that the collector has
+// freed, and what giveBack does. A kernel that does not let it costs memory and nothing else.
+func giveBackMemory(ctx context.Context) {
 	for wait := giveBackAfter; ; wait = giveBackEvery {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
+		debug.FreeOSMemory()
 		if giveBack() != nil {
 			return
 		}

@@ -87,7 +87,10 @@ type cli struct {
 type serveCommand struct{ serve.Cmd }
 
 // Run serves until it is told to stop.
-func (c *serveCommand) Run() error { return c.Serve(version) }
+func (c *serveCommand) Run() error {
+	go giveBackMemory(context.Background()) // ends with the program
+	return c.Serve(version)
+}
 
 func main() {
 	if isPlugin(os.Args[0]) {

@@ -42,7 +42,7 @@ func (c *managerCommand) Run(s *session) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(frugal)
 	}
-	go giveBackPages(s.ctx)
+	go giveBackMemory(s.ctx)
 	if s.globals.Server == "" {
 		return usage("such as --server http://10.0.0.1:8067 or SLIPWAY_SERVER", "the manager needs the address of the Slipway server")
 	}

@@ -135,6 +135,9 @@ func (p *process) cpuExact() (sum time.Duration) {
 	return sum
 }
 
+// ownMB is the memory of the process that nobody else can use: not what is mapped of its file.
+func (p *process) ownMB() float64 { return p.statusMB("RssAnon:") }
+
 // residentMB is the memory of the process, with what is mapped of its file.
 func (p *process) residentMB() float64 { return p.statusMB("VmRSS:") }
 

@@ -31,11 +31,14 @@ const (
 	scriptIdleEach = 20 * time.Millisecond
 )
 
+// scriptSettles is how long a server has to have run when its memory is looked at: it gives back what its start took.
+const scriptSettles = 25 * time.Second
+
 // scriptFigures is what one run measures.
 type scriptFigures struct {
 	rate           float64 // boots decided per second, one processor for the server
 	idleMS, busyMS float64 // 99th percentiles from the request for the decision to its last byte
-	idleMB         float64 // resident, after the start with scriptSmall hosts
+	idleMB         float64 // the server's own memory, after the start with scriptSmall hosts
 	fleetMB        float64 // how much more with scriptFleet hosts that have all booted
 	cpuUS, smallUS float64 // processor time of the server for a boot of a known host, with both inventories
 }
@@ -122,8 +125,8 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 		return nil, err
 	}
 	defer p.stop()
-	time.Sleep(5 * time.Second) // what a start leaves behind is collected
-	got = &scriptRun{startMB: p.residentMB()}
+	time.Sleep(scriptSettles) // what a start leaves behind is given back
+	got = &scriptRun{startMB: p.ownMB()}
 	r := &scriptRig{env: e, net: n, server: p}
 	// Once without being counted: every host has told what it is, and its configuration has been rendered.
 	if _, err := r.round(ctx, known, scriptClients, 0); err != nil {
@@ -159,8 +162,8 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 		e.say("%d hosts, a third strangers, one every %s: %s", hosts, scriptIdleEach, r.last)
 	}
 	time.Sleep(5 * time.Second)
-	got.endMB = p.residentMB()
-	e.say("%d hosts: resident %.1f MB after the start, %.1f MB now, of that the process's own %.1f MB", hosts, got.startMB, got.endMB, p.statusMB("RssAnon:"))
+	got.endMB = p.ownMB()
+	e.say("%d hosts: %.1f MB of its own after the start, %.1f MB now, and %.1f MB with what is mapped of its file", hosts, got.startMB, got.endMB, p.residentMB())
 	return got, nil
 }
 
