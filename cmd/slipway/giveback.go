@@ -16,7 +16,7 @@ import (
 const (
 	// giveBackAfter is when a server or a manager has started, and giveBackEvery how often it gives back after that.
 	giveBackAfter = 20 * time.Second
-	giveBackEvery = 5 * time.Minute
+	giveBackEvery = time.Minute
 )
 
 // giveBackMemory gives back what the start took, and later what a rush took, until ctx ends: memory that the collector has

@@ -31,8 +31,11 @@ const (
 	scriptIdleEach = 20 * time.Millisecond
 )
 
-// scriptSettles is how long a server has to have run when its memory is looked at: it gives back what its start took.
-const scriptSettles = 25 * time.Second
+// A server has given back what its start took after scriptSettles, and what a rush took after scriptRests.
+const (
+	scriptSettles = 25 * time.Second
+	scriptRests   = 65 * time.Second
+)
 
 // scriptFigures is what one run measures.
 type scriptFigures struct {
@@ -161,7 +164,7 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 		got.idleMS = append(got.idleMS, percentile(o.tookMS, .99))
 		e.say("%d hosts, a third strangers, one every %s: %s", hosts, scriptIdleEach, r.last)
 	}
-	time.Sleep(5 * time.Second)
+	time.Sleep(scriptRests)
 	got.endMB = p.ownMB()
 	e.say("%d hosts: %.1f MB of its own after the start, %.1f MB now, and %.1f MB with what is mapped of its file", hosts, got.startMB, got.endMB, p.residentMB())
 	return got, nil
