@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -244,13 +245,19 @@ func Until(t testing.TB, limit time.Duration, what string, try func() error) {
 	}
 }
 
-// freePort returns a port of loopback that nothing has at the moment.
+// freePort returns a port of loopback that nothing has at the moment. It is below those that the kernel gives to outgoing
+// connections (net.ipv4.ip_local_port_range begins at 32768): none of those takes it before a program listens there.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, n = 20000, 12000
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(n))); err == nil {
+			defer l.Close()
+			return l.Addr().(*net.TCPAddr).Port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal(err)
+	return 0
 }
