@@ -131,6 +131,18 @@ func TestAViewOfPoolsIsTheirs(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", c.why, a.status, c.want, a.body)
 		}
 	}
+	for _, c := range []struct{ why, pools, want string }{
+		{"no pools named", "", "alpha beta"},
+		{"others named", `,"pools":["alpha"]`, "alpha"},
+		{"none named again", "", "alpha"},
+		{"all named", `,"pools":[]`, ""},
+		{"two named", `,"pools":["alpha","beta"]`, "alpha beta"},
+	} {
+		var v KeptView
+		if r.must(200, &v, "PUT", "/api/v1/views/both", put("both", c.pools+`,"query":"`+c.why+`"`)); strings.Join(v.Pools, " ") != c.want {
+			t.Errorf("%s: it is of pools %q, want %q", c.why, v.Pools, c.want)
+		}
+	}
 	for _, c := range []struct {
 		name string
 		who  []string
@@ -152,10 +164,5 @@ func TestAViewOfPoolsIsTheirs(t *testing.T) {
 	r.must(200, &both, "GET", "/api/v1/views/both", "")
 	if got := strings.Join(both.Pools, " "); got != "alpha beta" {
 		t.Errorf("pools of both: %q", got)
-	}
-	var open KeptView
-	r.must(200, &open, "PUT", "/api/v1/views/both", put("both", ""))
-	if len(open.Pools) != 0 {
-		t.Errorf("an admin who names no pools shares it with %v, not with all", open.Pools)
 	}
 }

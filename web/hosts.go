@@ -61,6 +61,10 @@ func (s *Server) addHosts() {
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 	register(s, operation{
+		method: http.MethodGet, path: "/hosts/{host}/role", id: "get-host-role", scope: ofPools, tag: "hosts", summary: "Say which role I have on a host",
+		about: "The highest in the pools that hold it; where a machine has it, that in the machine's pool.", errors: []int{http.StatusNotFound},
+	}, s.roleOnHost)
+	register(s, operation{
 		method: http.MethodPost, path: "/hosts", id: "create-host", scope: ofPools, tag: "hosts", summary: "Add a host", dry: true,
 		result: inventory.Host{}, status: http.StatusCreated, errors: []int{http.StatusConflict, http.StatusNotFound},
 		about: "A host that a person adds counts as accepted.",
@@ -121,6 +125,32 @@ func (s *Server) readHost(ctx context.Context, ref string) (h inventory.Host, er
 		return err
 	})
 	return h, err
+}
+
+// HostRole is what the caller may do with a host.
+type HostRole struct {
+	Role inventory.UserRole `json:"role"`
+}
+
+func (s *Server) roleOnHost(ctx context.Context, in *HostRef) (*one[HostRole], error) {
+	out := &one[HostRole]{}
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, err := findHost(tx, in.Host)
+		if err != nil {
+			return err
+		}
+		if t, isScoped := tx.(*scopedTx); isScoped {
+			out.Body.Role, err = t.reach.onHost(t.Tx, &h)
+			return err
+		}
+		r, err := reachOf(ctx, tx, nil)
+		if err != nil {
+			return err
+		}
+		out.Body.Role, err = r.onHost(tx, &h)
+		return err
+	})
+	return out, err
 }
 
 type putHostInput struct {

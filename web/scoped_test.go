@@ -143,6 +143,41 @@ var passedOn = map[string]string{
 	"of views, which ask by themselves, and of rows whose hosts were found": "HostExtras FindView ListViews CreateView UpdateView DeleteView",
 }
 
+// TestARoleIsThatInTheHostsPool: what the server says of a role on a host is what it does.
+func TestARoleIsThatInTheHostsPool(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	in := func(role inventory.UserRole, pool string) inventory.Grant {
+		return inventory.Grant{Role: role, Pool: pool}
+	}
+	for name, c := range map[string]struct {
+		grants      []inventory.Grant
+		alpha, beta string
+	}{
+		"of one":              {[]inventory.Grant{in("operator", "alpha")}, "operator", ""},
+		"looks everywhere":    {[]inventory.Grant{in("viewer", ""), in("operator", "alpha")}, "operator", "viewer"},
+		"of both":             {[]inventory.Grant{in("viewer", "alpha"), in("admin", "beta")}, "viewer", "admin"},
+		"everywhere":          {[]inventory.Grant{in("operator", "")}, "operator", "operator"},
+		"more in one":         {[]inventory.Grant{in("operator", ""), in("admin", "beta")}, "operator", "admin"},
+		"admin of all":        {[]inventory.Grant{in("admin", "")}, "admin", "admin"},
+		"of one that is gone": {[]inventory.Grant{in("viewer", ""), in("admin", "gamma")}, "viewer", "viewer"},
+	} {
+		who := r.as(strings.ReplaceAll(name, " ", "-"), c.grants...)
+		for host, want := range map[string]string{"alpha-1": c.alpha, "beta-1": c.beta} {
+			var has HostRole
+			a := r.via(who, "GET", "/api/v1/hosts/"+host+"/role", "")
+			_ = json.Unmarshal([]byte(a.body), &has)
+			if string(has.Role) != want || (a.status == http.StatusOK) != (want != "") {
+				t.Errorf("%s on %s: %d %q, want %q", name, host, a.status, has.Role, want)
+			}
+			may := r.via(who, "POST", "/api/v1/hosts/"+host+"/cordon", `{"on":true}`).status < 400
+			if may != has.Role.Allows(inventory.Operator) {
+				t.Errorf("%s on %s: acts %v, and is told %q", name, host, may, has.Role)
+			}
+		}
+	}
+}
+
 func TestTheScopedStoreKnowsEveryMethod(t *testing.T) {
 	var known []string
 	for _, names := range passedOn {

@@ -59,7 +59,8 @@ func (s *Server) addViews() {
 		method: http.MethodPut, path: "/views/{name}", id: "put-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
 		summary: "Keep a view of the hosts, whether it exists or not", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
 		about: "Whoever may look keeps views of their own. Shared ones need the role operator: everywhere for those of all, else in " +
-			"each of the pools that they are of. An operator of pools who names none shares it in those.",
+			"each of the pools that they are of. An operator of pools who names none shares it in those. A view that is there keeps its " +
+			"pools where none are named; an empty list shares it with all.",
 	}, s.putView)
 	register(s, operation{
 		method: http.MethodDelete, path: "/views/{name}", id: "delete-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
@@ -190,6 +191,9 @@ func (s *Server) putView(ctx context.Context, in *putViewInput) (*one[KeptView],
 			return err
 		}
 		v.CreatedAt, v.UpdatedAt, v.Version = old.CreatedAt, old.UpdatedAt, old.Version
+		if in.Body.Pools == nil {
+			v.Pools = old.Pools // who changes what is searched for has not said that others may read it
+		}
 		if len(diff(old, v)) == 0 {
 			return nil
 		}

@@ -58,7 +58,7 @@ type viewSet struct {
 	Group   string   `help:"Column to group by." placeholder:"KEY"`
 	Sort    string   `help:"Column to sort by, with - before it for descending." placeholder:"KEY"`
 	Shared  bool     `help:"For others too, instead of for you. Over the socket views are always shared."`
-	Pools   []string `name:"pool" help:"Share it only with those who have a role in this pool; repeat for more. Without it with all; with those of your pools where you are operator in pools only." placeholder:"NAME"`
+	Pools   []string `name:"pool" help:"Share it only with those who have a role in this pool; repeat for more. Without it a view that is there keeps its pools, and a new one is for all; for those of your pools where you are operator in pools only." placeholder:"NAME"`
 }
 
 // Run keeps a view.

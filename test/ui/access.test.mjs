@@ -118,6 +118,26 @@ test('a viewer sees and does not act; a user of a pool sees the pool', async () 
   await page.context().close()
 })
 
+test('an operator of one pool is told at the hosts of another why not', async () => {
+  const hosts = JSON.parse(await rack.cli('host', 'list', '-o', 'json'))
+  const [mine, other] = (hosts.items ?? hosts).map((h) => h.name) // the pool has the first, see above
+  await rack.cli('user', 'create', 'cleo', '--role', 'viewer', '--password-file', await rack.file('correct horse cleo'))
+  await rack.cli('user', 'grant', 'cleo', 'operator', '--pool', 'mine')
+  const page = await rack.page(`/hosts/${other}`, { login: { user: 'cleo', password: 'correct horse cleo' } })
+  const maintain = async (why) => {
+    await page.getByRole('button', { name: 'Actions' }).click()
+    const item = page.getByRole('menuitem', { name: 'Begin maintenance' })
+    await item.filter({ hasText: why }).waitFor()
+    const isDisabled = (await item.getAttribute('aria-disabled')) === 'true'
+    await page.keyboard.press('Escape')
+    return isDisabled
+  }
+  assert.equal(await maintain('needs role operator in the pool of this host; you are viewer there'), true)
+  await page.goto(`/hosts/${mine}`)
+  assert.equal(await maintain(/^Begin maintenance$/), false)
+  await page.context().close()
+})
+
 test('what is for others is disabled and says for whom, as the server would', async () => {
   const host = JSON.parse(await rack.cli('host', 'list', '-o', 'json'))[0].name
   for (const [name, ...where] of [['olga'], ['otto', '--pool', 'mine']])

@@ -53,3 +53,25 @@ export function mayNot(me: Me | undefined, role: Role, pool?: string): string | 
   const where = pool === undefined ? '' : pool === '' ? ' everywhere' : ` in pool ${pool}`
   return `needs role ${role}${where}; you are ${has ?? 'nobody there'}`
 }
+
+// mayNotOn says why an action on a host is not offered to who has that role on it; undefined when it is. Until the server has
+// said which role that is, nothing is offered that a role everywhere does not allow.
+export function mayNotOn(me: Me | undefined, needs: Role, has: Role | undefined): string | undefined {
+  if (may(me, needs, '')) return undefined
+  if (!may(me, needs)) return mayNot(me, needs)
+  if (has === undefined) return 'it is being asked whether you may'
+  return rank(has) >= rank(needs) ? undefined : `needs role ${needs} in the pool of this host; you are ${has} there`
+}
+
+// useMayNotOn says the same of a host. Which pool holds it is for the server to say: pools choose by what it is made of, and who
+// has it is for the pool of its machine.
+export function useMayNotOn(host: string): (needs: Role) => string | undefined {
+  const me = useMe()
+  const role = useQuery({
+    queryKey: ['hosts', host, 'role'],
+    queryFn: async () =>
+      (await must(api.GET('/api/v1/hosts/{host}/role', { params: { path: { host } } }))) as { role: Role },
+    enabled: me?.grants.some((g) => g.pool) ?? false,
+  }).data?.role
+  return (needs) => me && mayNotOn(me, needs, role)
+}

@@ -12,7 +12,7 @@ import { useState } from 'react'
 import { useNavigate } from 'react-router'
 import type { Call } from '../../api/act'
 import type { Host } from '../../api/client'
-import { mayNot, useMe } from '../../api/me'
+import { mayNot, useMayNotOn, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
 import { Ask } from '../../parts/Ask'
 import { flags } from '../../parts/cli'
@@ -36,7 +36,7 @@ export function Actions({ host }: { host: Host }) {
   const go = useNavigate()
   const me = useMe()
   const bmc = useBMC(host.name)
-  const all = verbs(host, bmc, me && mayNot(me, 'operator'), me && mayNot(me, 'admin', ''))
+  const all = verbs(host, bmc, useMayNotOn(host.name)('operator'), me && mayNot(me, 'admin', ''))
   const close = () => setAsked(undefined)
   return (
     <>

@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { type Call, send } from '../../api/act'
 import { api, type Host, must, Problem, type Schemas } from '../../api/client'
-import { mayNot, useMe } from '../../api/me'
+import { useMayNotOn } from '../../api/me'
 import { Ask } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
@@ -74,9 +74,9 @@ const forAdmins: Asked[] = ['set', 'rotate', 'delete', 'user']
 export function BMC({ host }: { host: Host }) {
   const controller = useController(host.name)
   const [asked, setAsked] = useState<Asked>()
-  const me = useMe()
-  const refused = me && mayNot(me, 'operator')
-  const notAdmin = me && mayNot(me, 'admin') // who holds its password holds the machine
+  const mayNot = useMayNotOn(host.name)
+  const refused = mayNot('operator')
+  const notAdmin = mayNot('admin') // who holds its password holds the machine
   const close = () => setAsked(undefined)
   const at = `/hosts/${encodeURIComponent(host.name)}/bmc`
   return (

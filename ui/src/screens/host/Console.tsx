@@ -2,7 +2,7 @@ import { Alert, Button } from '@patternfly/react-core'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { send } from '../../api/act'
 import { type Host, headers, Problem, problemOf } from '../../api/client'
-import { mayNot, useMe } from '../../api/me'
+import { useMayNotOn } from '../../api/me'
 import { Command } from '../../parts/Command'
 import { Failure } from '../../parts/Failure'
 import { keyOf, Terminal } from './ansi'
@@ -11,8 +11,7 @@ import { Recorded } from './Recorded'
 // Console shows the serial console of a host live, and what was recorded of it.
 export function Console({ host }: { host: Host }) {
   const [isOpen, setOpen] = useState(false)
-  const me = useMe()
-  const refused = me && mayNot(me, 'operator')
+  const refused = useMayNotOn(host.name)('operator')
   return (
     <>
       {isOpen ? (

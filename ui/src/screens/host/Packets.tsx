@@ -1,12 +1,11 @@
 import { Button, Title } from '@patternfly/react-core'
 import type { Host } from '../../api/client'
-import { mayNot, useMe } from '../../api/me'
+import { useMayNotOn } from '../../api/me'
 import { Command } from '../../parts/Command'
 
 // Packets gives out what was on the wire at a host's latest boots, as a file for Wireshark.
 export function Packets({ host }: { host: Host }) {
-  const me = useMe()
-  const not = me && mayNot(me, 'operator')
+  const not = useMayNotOn(host.name)('operator')
   const path = `/hosts/${encodeURIComponent(host.name)}/packets`
   return (
     <section aria-label="Packets" className="host-packets">

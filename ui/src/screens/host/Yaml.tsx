@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { type Call, send } from '../../api/act'
 import { type Host, Problem } from '../../api/client'
-import { mayNot, useMe } from '../../api/me'
+import { useMayNotOn, useMe } from '../../api/me'
 import { Command } from '../../parts/Command'
 import { Diff } from '../../parts/Diff'
 import { hasDraft } from '../../parts/drafts'
@@ -64,8 +64,9 @@ const json = (v: unknown) => `${JSON.stringify(v, null, 2)}\n`
 
 export function Yaml({ host }: { host: Host }) {
   const me = useMe()
+  const mayNot = useMayNotOn(host.name)
   const [isEdited, setEdited] = useState(() => hasDraft(me?.name ?? '', draftOf(host)))
-  const refused = me && mayNot(me, 'operator')
+  const refused = mayNot('operator')
   if (isEdited) return <Edit host={host} close={() => setEdited(false)} />
   return (
     <>

@@ -93,6 +93,7 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
   const mine = ownPools(me)
   const pools = mine ? [] : [...new Set(only.split(/[\s,]+/).filter(Boolean))]
   const known = useList('pools')
+  const kept = useList('views').data?.find((v) => v.isShared && v.name === name.trim())?.pools
   const act = useAct(close)
   const call: Call = {
     method: 'PUT',
@@ -143,7 +144,7 @@ function Keep({ shown, close }: { shown: Shown; close: () => void }) {
                 value={only}
                 onChange={(_, v) => setOnly(v)}
                 list="view-pool-names"
-                placeholder="none named: for all"
+                placeholder={kept?.length ? `none named: for ${kept.join(', ')}, as before` : 'none named: for all'}
                 autoComplete="off"
               />
               <datalist id="view-pool-names">

@@ -11,7 +11,7 @@ import {
 import { type FormEvent, useState } from 'react'
 import { Link } from 'react-router'
 import { type Call, useAct } from '../../api/act'
-import { useMe } from '../../api/me'
+import { useMayNotOn } from '../../api/me'
 import { Command } from '../../parts/Command'
 import { flags, shell } from '../../parts/cli'
 import { Facts } from '../../parts/Facts'
@@ -20,7 +20,6 @@ import { ChoiceField, Refused, TextField } from '../../parts/Fields'
 import { State } from '../../parts/State'
 import { When } from '../../parts/When'
 import { drop, type Host, heightOf, idOf, type Rack, rackOf } from './layout'
-import { mayNotNow } from './Racks'
 
 interface Props {
   host: Host
@@ -74,7 +73,7 @@ function PlaceForm({ host, racks, hosts }: Omit<Props, 'close'>) {
   const [face, setFace] = useState<string>(p.face ?? '')
   const [seen, setSeen] = useState(host.version)
   const act = useAct<{ version: number }>((h) => setSeen(h.version))
-  const not = mayNotNow(useMe())
+  const not = useMayNotOn(host.name)('operator')
   // A height that nobody has said is 0, and stays so when nobody says another.
   const high = Number(height) === heightOf(host) ? (p.height ?? 0) : Number(height)
   const place = { site, row, rack, unit: Number(unit), height: high, face }
