@@ -212,3 +212,33 @@ func TestAnEndpointForwardsToControlPlanesThatAnswer(t *testing.T) {
 		t.Error("the port is still served")
 	}
 }
+
+func TestANodeIsOutOfServiceOnceForEachAttempt(t *testing.T) {
+	at := func(s int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 11, 23, 12, 0, s, 0, time.UTC))
+	}
+	attempted := func(s int) *metav1.Time { a := at(s); return &a }
+	for _, c := range []struct {
+		name   string
+		fenced metav1.ConditionStatus // since second 10
+		last   *metav1.Time
+		want   bool
+	}{
+		{"never", "", nil, false},
+		{"it is now", metav1.ConditionTrue, nil, false},
+		{"it was, for the first attempt, which was refused", metav1.ConditionFalse, nil, true},
+		{"it was, for the attempt before", metav1.ConditionFalse, attempted(10), false},
+		{"it was again since", metav1.ConditionFalse, attempted(9), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sr := &infrav1.SlipwayRemediation{}
+			sr.Status.LastAttempt = c.last
+			if c.fenced != "" {
+				sr.Status.Conditions = []metav1.Condition{{Type: conditionFenced, Status: c.fenced, LastTransitionTime: at(10)}}
+			}
+			if got := hasFenced(sr); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -224,6 +224,9 @@ func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation
 		}
 		return 0, r.tell(ctx, sr, metav1.Condition{Type: conditionFenced, Status: metav1.ConditionFalse, Reason: "InService"})
 	}
+	if hasFenced(sr) {
+		return 0, nil
+	}
 	before := sr.DeepCopy()
 	if controllerutil.AddFinalizer(sr, finalizerRemediation) {
 		if err := r.client.Patch(ctx, sr, client.MergeFrom(before), client.FieldOwner(ManagerRemediation)); err != nil {
@@ -248,6 +251,17 @@ func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation
 	}
 	err = r.tell(ctx, sr, metav1.Condition{Type: conditionFenced, Status: metav1.ConditionTrue, Reason: "OutOfService", Message: "the host is off and its node out of service"})
 	return taintFor, err
+}
+
+// hasFenced reports whether the node was out of service for the attempt that is being made. One that was refused because
+// something else is done with the host is the same attempt still: the node stays in service until it can be made.
+func hasFenced(sr *infrav1.SlipwayRemediation) bool {
+	for _, c := range sr.Status.Conditions {
+		if c.Type == conditionFenced && c.Status == metav1.ConditionFalse {
+			return sr.Status.LastAttempt == nil || c.LastTransitionTime.After(sr.Status.LastAttempt.Time)
+		}
+	}
+	return false
 }
 
 func transition(cs []metav1.Condition, kind string) time.Time {
