@@ -312,7 +312,7 @@ func (s *story) loaderLoop() finding {
 		switch {
 		case m != nil && !m.IsReply && m.Client.Stage == pxe.StageIPXE && first.IsZero():
 			first = p.At
-		case !first.IsZero() && p.TFTP != nil && p.TFTP.Op == trace.RRQ && p.TFTP.Name != pxe.AutoexecName && isLoaderFile(p.TFTP.Name):
+		case !first.IsZero() && p.TFTP != nil && isLoaderFile(p.TFTP.Name):
 			bad = append(bad, p)
 		}
 	}

@@ -387,7 +387,6 @@ func offerTales() []tale {
 }
 
 func identityTales() []tale {
-	uuid := func(last byte) opt { return raw(97, append(make([]byte, 16), last)...) }
 	return []tale{
 		{rule: "two-ports", story: both(wasAsked(2, 4, uefi), func(_ *wire, c *Case) {
 			c.OtherPorts = []Port{{MAC: "52:54:00:01:02:04", LastAt: at(2)}}

@@ -93,6 +93,8 @@ func file(s string) opt {
 
 func relay(a netip.Addr) opt { return func(d *dhcpv4.DHCPv4) { d.GatewayIPAddr = a.AsSlice() } }
 
+func uuid(last byte) opt { return raw(97, append(make([]byte, 16), last)...) }
+
 func secs(n uint16) opt { return func(d *dhcpv4.DHCPv4) { d.NumSeconds = n } }
 
 func to(a netip.Addr) opt { return raw(54, a.AsSlice()...) }

@@ -1,0 +1,123 @@
+package diagnosis
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/lease"
+)
+
+// TestNearMisses tells stories in which all of a rule's conditions hold but one.
+func TestNearMisses(t *testing.T) {
+	url := raw(67, []byte("http://10.0.0.9/x.efi")...)
+	plain := func(w *wire, _ *Case) {
+		w.discover(0, urlUEFI)
+		w.offer(.1, other, url)
+		w.discover(4, urlUEFI)
+	}
+	asks4011 := func(n int, who []opt, opts ...opt) func(*wire, *Case) {
+		return func(w *wire, c *Case) {
+			c.Subnet.Mode = inventory.ModeProxy
+			w.discover(0, who)
+			if opts != nil {
+				w.offer(.1, other, opts...)
+			}
+			for i := range n {
+				w.ask4011(1+float64(i), who, us)
+				w.tell4011(1.1+float64(i), file("x.ipxe"))
+			}
+		}
+	}
+	script := raw(67, []byte("x.ipxe")...)
+	image := func(w *wire, c *Case) { normal(w, c); decided(4.3, c, pxe.BootImage); c.Now = at(400) }
+	kernel := func(_ *wire, c *Case) { sent(6, c, "kernel") }
+	iPXE := func(w *wire, c *Case) {
+		w.address(0, uefi, file(loader))
+		w.read(1, 2000, loader)
+		c.event(1.5, inventory.EventLoaderSent, loader+" over tftp")
+		w.address(4, ipxe, file(loader))
+	}
+	for _, x := range []struct {
+		rule, why string
+		story     func(w *wire, c *Case)
+	}{
+		{"httpclient-missing", "it fetches it all the same", both(plain, func(w *wire, _ *Case) { w.tcp(5, true, ackFlag, "GET /x.efi HTTP/1.1\r\n\r\n") })},
+		{"httpclient-missing", "it connects all the same", both(plain, func(w *wire, _ *Case) { w.tcp(5, true, syn, "") })},
+		{"httpclient-missing", "no offer names a file", func(w *wire, _ *Case) { w.discover(0, urlUEFI); w.offer(.1, other) }},
+		{"httpclient-missing", "it is no HTTP boot client", func(w *wire, _ *Case) { w.discover(0, uefi); w.offer(.1, other, url) }},
+
+		{"proxy-without-server", "the offer is no proxy's", asks4011(4, ipxe, without(), script)},
+		{"proxy-without-server", "the offer has an address", asks4011(4, ipxe, class("PXEClient"), script)},
+		{"proxy-without-server", "the offer names a server", asks4011(4, ipxe, without(), class("PXEClient"), file("x.ipxe"))},
+		{"proxy-without-server", "the offer has a menu", asks4011(4, ipxe, without(), class("PXEClient"), script, raw(43, 9, 1, 0))},
+		{"proxy-without-server", "there is no offer", asks4011(4, ipxe)},
+		{"proxy-without-server", "it asks once", asks4011(1, ipxe, without(), class("PXEClient"), script)},
+		{"proxy-without-server", "it is firmware", asks4011(4, uefi, without(), class("PXEClient"), script)},
+
+		{"no-initrd", "nothing was given to it", both(normal, kernel, func(_ *wire, c *Case) {
+			decided(4.3, c, pxe.BootImage)
+			c.Events = nil
+			sent(6, c, "kernel")
+			c.Now = at(400)
+		})},
+		{"no-initrd", "the next file broke off", both(image, kernel, func(_ *wire, c *Case) { c.event(9, inventory.EventArtefactFailed, "initrd stopped") })},
+		{"no-initrd", "what it boots has reported", both(image, kernel, func(_ *wire, c *Case) { c.event(30, inventory.EventReported, "up") })},
+		{"no-initrd", "the kernel came just now", both(image, func(_ *wire, c *Case) { sent(350, c, "kernel") })},
+
+		{"loader-loop", "iPXE looks for its script", both(iPXE, func(w *wire, _ *Case) { w.read(5, 2002, pxe.AutoexecName) })},
+		{"loader-loop", "it fetches something else", both(iPXE, func(w *wire, _ *Case) { w.read(5, 2002, "linux") })},
+
+		{"no-reservation", "it has an address by now", both(because(lease.NoReservation), func(w *wire, _ *Case) { w.ack(8, us) })},
+		{"kept-for-known", "it has an address by now", both(because(lease.KeptForKnown), func(w *wire, _ *Case) { w.ack(8, us) })},
+
+		{"same-mac", "one packet says no UUID", func(w *wire, _ *Case) { w.discover(0, uefi, uuid(1)); w.discover(2, uefi) }},
+		{"same-mac", "that was long ago", func(w *wire, c *Case) {
+			w.discover(0, uefi, uuid(1))
+			w.discover(3600, uefi, uuid(2))
+			c.Now = at(3660)
+		}},
+		{"same-mac", "a server answers with another", func(w *wire, _ *Case) { w.discover(0, uefi, uuid(1)); w.offer(.1, us, uuid(2)) }},
+	} {
+		t.Run(x.rule+", but "+x.why, func(t *testing.T) {
+			if causes := Explain(tell(t, x.story)); len(causes) > 0 {
+				if _, ok := find(causes, x.rule); ok {
+					t.Errorf("found: %s", codes(causes))
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsSaidOfARefusalOfDHCPv6(t *testing.T) {
+	for _, x := range []struct {
+		name     string
+		isOurs   bool
+		status   byte
+		text     string
+		sentence string
+		hint     string
+		weight   int
+	}{
+		{"ours is full", true, 2, "no address is left", "our DHCPv6 refuses it an address: NoAddrsAvail, no address is left", "slipway range add", certain},
+		{"another's is full", false, 2, "", "the DHCPv6 server fe80::1 refuses it an address: NoAddrsAvail", "ranges of that server", strong},
+		{"another network", true, 4, "", "our DHCPv6 refuses it an address: NotOnLink", "VLAN", certain},
+		{"another network, another server", false, 4, "", "the DHCPv6 server fe80::1 refuses it an address: NotOnLink", "VLAN", strong},
+		{"a status that nobody knows", true, 77, "", "our DHCPv6 refuses it an address: status 77", "this server's log", certain},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c, ok := find(Explain(tell(t, func(w *wire, c *Case) {
+				if x.isOurs {
+					c.Ours = append(c.Ours, netip.MustParseAddr("fe80::1"))
+				}
+				w.solicit(0)
+				w.sixSays(.1, 2, x.status, x.text)
+			})), "six-refused")
+			if !ok || c.Sentence != x.sentence || !strings.Contains(c.Hint, x.hint) || c.Weight != x.weight {
+				t.Errorf("%+v, want %q", c, x.sentence)
+			}
+		})
+	}
+}
