@@ -306,13 +306,13 @@ func (s *story) loaderSilent() finding {
 
 func (s *story) loaderLoop() finding {
 	var bad []trace.Packet
-	first := time.Time{}
+	hasIPXE := false
 	for _, p := range s.boot {
 		m := p.DHCP
 		switch {
-		case m != nil && !m.IsReply && m.Client.Stage == pxe.StageIPXE && first.IsZero():
-			first = p.At
-		case !first.IsZero() && p.TFTP != nil && isLoaderFile(p.TFTP.Name):
+		case m != nil && !m.IsReply && m.Client.Stage == pxe.StageIPXE:
+			hasIPXE = true
+		case hasIPXE && p.TFTP != nil && isLoaderFile(p.TFTP.Name):
 			bad = append(bad, p)
 		}
 	}

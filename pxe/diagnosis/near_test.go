@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease"
+	"slipway.dev/slipway/pxe/trace"
 )
 
 // TestNearMisses tells stories in which all of a rule's conditions hold but one.
@@ -73,6 +74,10 @@ func TestNearMisses(t *testing.T) {
 		{"no-reservation", "it has an address by now", both(because(lease.NoReservation), func(w *wire, _ *Case) { w.ack(8, us) })},
 		{"kept-for-known", "it has an address by now", both(because(lease.KeptForKnown), func(w *wire, _ *Case) { w.ack(8, us) })},
 
+		{"unanswered", "it asked just now", both(wasAsked(1, 4, uefi), func(_ *wire, c *Case) { c.Now = at(2) })},
+		{"unanswered", "it has an address by now", both(wasAsked(2, 4, uefi), func(w *wire, _ *Case) { w.ack(8, us) })},
+		{"unanswered", "it solicits, and nobody says why", func(w *wire, _ *Case) { w.solicit(0); w.solicit(4) }},
+
 		{"same-mac", "one packet says no UUID", func(w *wire, _ *Case) { w.discover(0, uefi, uuid(1)); w.discover(2, uefi) }},
 		{"same-mac", "that was long ago", func(w *wire, c *Case) {
 			w.discover(0, uefi, uuid(1))
@@ -88,6 +93,15 @@ func TestNearMisses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheSameTransactionIDIsNoReasonForSilence(t *testing.T) {
+	c, ok := find(Explain(tell(t, both(wasAsked(2, 4, uefi), func(_ *wire, c *Case) {
+		noted(.1, c, lease.Reason(trace.SameXid+"52:54:00:01:02:04"))
+	}))), "unanswered")
+	if !ok || c.Weight != possible || strings.Contains(c.Sentence, trace.SameXid) {
+		t.Errorf("%+v", c)
 	}
 }
 

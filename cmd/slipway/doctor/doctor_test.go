@@ -56,6 +56,8 @@ func TestJudges(t *testing.T) {
 		"a database that is not there":   {JudgeDatabase(Database{Path: "/d/slipway.db"}), OK, "first slipway serve", ""},
 		"one that cannot be written":     {JudgeDatabase(Database{IsThere: true, Err: unix.EACCES}), Failed, "permission denied", "chown"},
 		"a clock before our time":        {JudgeClock(now.AddDate(-30, 0, 0), Clock{}, now), Failed, "1996", "NTP"},
+		"one before our time, at first":  {JudgeClock(now.AddDate(-30, 0, 0), Clock{}, time.Time{}), Failed, "1996", "before this program"},
+		"one of which nobody can tell":   {JudgeClock(now, Clock{}, time.Time{}), OK, "2026", ""},
 		"one that nobody keeps":          {JudgeClock(now, Clock{IsKnown: true}, now), OK, "no NTP client", "chrony"},
 		"one that went back":             {JudgeClock(now, Clock{}, now.Add(26*time.Hour)), Failed, "written 26h0m0s later", "NTP client"},
 		"a database on a broken disk":    {JudgeDatabase(Database{IsThere: true, Err: unix.EROFS}), Failed, "read-only file system", "findmnt"},
@@ -76,6 +78,8 @@ func TestJudges(t *testing.T) {
 		"a certificate for iPXE":         {certificate(x509.RSA, x509.SHA256WithRSA, 1), OK, "SHA256-RSA", ""},
 		"one with an elliptic key":       {certificate(x509.ECDSA, x509.ECDSAWithSHA256, 1), Failed, "ECDSA", "RSA"},
 		"one signed by SHA-1":            {certificate(x509.RSA, x509.SHA1WithRSA, 1), Failed, "SHA1", "RSA"},
+		"an elliptic key, signed by RSA": {certificate(x509.ECDSA, x509.SHA256WithRSA, 1), Failed, "key of kind ECDSA", "RSA"},
+		"one that is not valid yet":      {Certificate("ca.crt", &x509.Certificate{PublicKeyAlgorithm: x509.RSA, SignatureAlgorithm: x509.SHA256WithRSA, NotBefore: now.AddDate(0, 0, 1), NotAfter: now.AddDate(1, 0, 0)}, now), Failed, "not valid before", "clock"},
 		"one that has run out":           {certificate(x509.RSA, x509.SHA256WithRSA, -1), Failed, "has run out", "start the server again"},
 		"no other DHCP server":           {OtherServers("eth1", nil, nil), OK, "none heard", ""},
 		"another one":                    {OtherServers("eth1", []netip.Addr{addr("10.0.0.2")}, nil), Warning, "10.0.0.2", "--mode full"},
@@ -134,6 +138,9 @@ func TestWays(t *testing.T) {
 	}
 	if _, isNeeded := JudgeGateway("lab", addr("10.0.0.2"), own, map[string]int{ipForward: 0}); isNeeded {
 		t.Error("another's gateway is complained of")
+	}
+	if _, isNeeded := JudgeGateway("lab", own[0], own, nil); isNeeded {
+		t.Error("a gateway of which nobody can tell is complained of")
 	}
 	if k, isNeeded := JudgeGateway("lab", own[0], own, map[string]int{ipForward: 0}); !isNeeded || k.Status != Warning {
 		t.Errorf("a gateway that does not route: %+v", k)

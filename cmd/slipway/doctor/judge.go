@@ -185,7 +185,7 @@ func Forwarding(sysctl map[string]int) Check {
 // JudgeGateway says whether machines that are sent through this server get further.
 func JudgeGateway(subnet string, gateway netip.Addr, own []netip.Addr, sysctl map[string]int) (k Check, isNeeded bool) {
 	n, isKnown := sysctl[ipForward]
-	if !gateway.IsValid() || !slices.Contains(own, gateway) || !isKnown || n != 0 {
+	if !slices.Contains(own, gateway) || !isKnown || n != 0 {
 		return k, false
 	}
 	return Check{
