@@ -1,4 +1,5 @@
-// What the program is made of, and under which licences: the npm packages in the pages, and the Go modules in the server.
+// What the program is made of, and under which licences: the npm packages in the pages, and the Go modules in the server
+// and in the agent.
 // The build writes it to licences.json beside the pages, for Settings > About.
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -29,7 +30,7 @@ function licenceOf(text: string): string {
   return is.length > 0 ? is.join(' AND ') : 'see its text'
 }
 
-// goModules asks Go which modules are linked into the server, and reads their licences out of its module cache.
+// goModules asks Go which modules are linked into the server and the agent, and reads their licences out of its module cache.
 function goModules(root: string): Licence[] {
   const list = execFileSync(
     'go',
@@ -39,6 +40,7 @@ function goModules(root: string): Licence[] {
       '-f',
       '{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}',
       './cmd/slipway',
+      './cmd/slipway-agent',
     ],
     { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 },
   )

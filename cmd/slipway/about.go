@@ -91,7 +91,7 @@ func (s *session) licenceTexts(parts []part) error {
 	return nil
 }
 
-// builtParts lists the parts of this program: its modules, as the build noted them, and what the build of the web UI took in.
+// builtParts lists the parts of this program: its modules, as the build noted them, and what the build of the web UI collected.
 func builtParts() ([]part, error) {
 	collected, err := collectedParts(ui.Files())
 	if err != nil {
@@ -108,14 +108,25 @@ func builtParts() ([]part, error) {
 			URL: "https://pkg.go.dev/" + m.Path + "@" + m.Version, text: textOf(collected, m.Path),
 		})
 	}
+	return withCollected(parts, collected), nil
+}
+
+// withCollected adds to the modules of this program the other parts of what is shipped: npm packages, and the modules of
+// slipway-agent, a program of its own that hosts are given.
+func withCollected(parts, collected []part) []part {
 	for _, p := range collected {
-		if p.Kind == "npm" {
+		switch {
+		case p.Kind == "npm":
 			p.URL = "https://www.npmjs.com/package/" + p.Name + "/v/" + p.Version
-			parts = append(parts, p)
+		case slices.ContainsFunc(parts, func(q part) bool { return q.Name == p.Name }):
+			continue
+		default:
+			p.URL = "https://pkg.go.dev/" + p.Name + "@" + p.Version
 		}
+		parts = append(parts, p)
 	}
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
-	return parts, nil
+	return parts
 }
 
 // collectedParts reads what the build of the web UI has collected; nothing where it was not built.

@@ -11,8 +11,9 @@ const ownLicence = "Apache-2.0"
 // noLicence marks modules that come without a text of one.
 const noLicence = "none with it"
 
-// licencesOf lists the modules in this program by their licences, as SPDX writes those: the texts that the modules come with
-// say so, which TestEveryModuleHasItsLicence compares. The texts are not in this tree; the build of the web UI takes them along.
+// licencesOf lists the modules in this program and in slipway-agent by their licences, as SPDX writes those: the texts that the
+// modules come with say so, which TestEveryModuleHasItsLicence compares. The texts are not in this tree; the build of the web UI
+// takes them along.
 var licencesOf = map[string]string{
 	"Apache-2.0": `
 cel.dev/expr
@@ -27,6 +28,7 @@ github.com/coreos/ignition
 github.com/coreos/ignition/v2
 github.com/coreos/vcontext
 github.com/digitalocean/go-libvirt
+github.com/docker/cli
 github.com/go-jose/go-jose/v4
 github.com/go-logr/logr
 github.com/go-openapi/jsonpointer
@@ -45,11 +47,14 @@ github.com/go-openapi/swag/typeutils
 github.com/go-openapi/swag/yamlutils
 github.com/google/btree
 github.com/google/gnostic-models
+github.com/google/go-containerregistry
 github.com/google/renameio/v2
 github.com/moby/term
 github.com/modern-go/concurrent
 github.com/modern-go/reflect2
 github.com/oklog/ulid/v2
+github.com/opencontainers/go-digest
+github.com/opencontainers/image-spec
 github.com/prometheus/client_golang
 github.com/prometheus/client_model
 github.com/prometheus/common
@@ -136,6 +141,7 @@ github.com/blang/semver/v4
 github.com/cespare/xxhash/v2
 github.com/clipperhouse/uax29/v2
 github.com/danielgtaylor/huma/v2
+github.com/docker/docker-credential-helpers
 github.com/emicklei/go-restful/v3
 github.com/exponent-io/jsonpath
 github.com/fatih/color
@@ -162,6 +168,7 @@ github.com/olekukonko/tablewriter
 github.com/peterbourgon/diskv
 github.com/pressly/goose/v3
 github.com/rivo/uniseg
+github.com/sirupsen/logrus
 github.com/stretchr/testify
 github.com/valyala/bytebufferpool
 github.com/valyala/fasttemplate

@@ -26,7 +26,7 @@ var licenceFileRE = regexp.MustCompile(`(?i)^(licen[cs]e|copying)`)
 // TestEveryModuleHasItsLicence compares the table with the texts in the module cache. A module that is new needs its line, and
 // one that is gone must go.
 func TestEveryModuleHasItsLicence(t *testing.T) {
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}`, ".")
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}`, ".", "../slipway-agent")
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
@@ -103,6 +103,10 @@ func TestPartsOfTheUIAreTakenFromItsBuild(t *testing.T) {
 		`[{"kind":"Go","name":"example.org/a","version":"v1.0.0","licence":"MIT","text":"do"},{"kind":"npm","name":"b","version":"2.0.0","licence":"0BSD","text":""}]`)}})
 	if err != nil || len(parts) != 2 || parts[1].Licence != "0BSD" || textOf(parts, "example.org/a") != "do" || textOf(parts, "b") != "" {
 		t.Errorf("%+v, %v", parts, err)
+	}
+	all := withCollected([]part{{Kind: "Go", Name: "example.org/a", Version: "v1.0.0"}}, append(parts, part{Kind: "Go", Name: "example.org/agents", Version: "v2.0.0"}))
+	if len(all) != 3 || all[1].URL != "https://pkg.go.dev/example.org/agents@v2.0.0" || !strings.HasSuffix(all[2].URL, "/b/v/2.0.0") {
+		t.Errorf("with those of the agent: %+v", all)
 	}
 	if parts, err := collectedParts(fstest.MapFS{}); err != nil || parts != nil {
 		t.Errorf("without a UI: %+v, %v", parts, err)
