@@ -43,8 +43,8 @@ func (d *day) rest() state {
 		}
 	}
 	least.rows = d.rows()
-	_ = filepath.WalkDir(d.victim.data, func(_ string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() {
+	_ = filepath.WalkDir(d.victim.data, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && filepath.Base(filepath.Dir(path)) != "record" { // which has its own bound
 			least.files++
 			if info, err := e.Info(); err == nil {
 				least.bytes += info.Size()
@@ -117,7 +117,7 @@ var bounds = []struct {
 	{"go_goroutines", 6, 0},
 	{"go_threads", 6, 0},
 	{"process_open_fds", 5, 0},
-	{"heap in use", 1 << 20, 0.1},
+	{"heap in use", 1 << 20, 0.05},
 	{"process_resident_memory_bytes", 16 << 20, 0.1},
 }
 
@@ -125,6 +125,12 @@ var bounds = []struct {
 var growing = map[string]string{
 	"audit":     "what people did is kept for ever",
 	"revisions": "profiles keep what they were",
+	"reports":   "what was wiped and installed is kept for ever",
+}
+
+// full are tables that grow until they hold that much.
+var full = map[string]int{
+	"leases": 510, // one for each address of soakRange
 }
 
 // judge compares two states.
@@ -144,7 +150,7 @@ func (d *day) judge(before, after state) {
 	for _, name := range slices.Sorted(maps.Keys(after.rows)) {
 		was, is := before.rows[name], after.rows[name]
 		fmt.Fprintf(&said, "\nrows of %-24s %12d %12d", name, was, is)
-		if is > was+was/2+50 && growing[name] == "" {
+		if is > max(was+was/2+50, full[name]) && growing[name] == "" {
 			d.t.Errorf("the table %s has grown from %d to %d rows", name, was, is)
 		}
 	}
