@@ -81,6 +81,9 @@ func TestAMachineIsChangedOnlyAsItWasRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if m, err = a.HoldHook(ctx, m.Name, inventory.PreBoot, "kubernetes", "another one joins"); err != nil || m.Hooks[0].Reason != "another one joins" {
+			t.Fatalf("%+v, %v", m.Hooks, err)
+		}
 		if m, err = a.AckHook(ctx, m.Name, inventory.PreBoot, "kubernetes"); err != nil {
 			t.Fatal(err)
 		}
