@@ -197,7 +197,8 @@ func TestDataThatAreLostOnTheWayAreAskedForAgain(t *testing.T) {
 func TestBootstrapDataThatCannotBeUsedAreRefusedWithTheReason(t *testing.T) {
 	l := newLife(t)
 	l.configured("live", inventory.ImageConfig{Format: "ignition", Version: "3.4.0"}, inventory.Profile{})
-	for n, profile := range []string{"debian12", "live"} { // none has a host: they are checked all the same
+	l.configured("talos", inventory.ImageConfig{Format: "talos", Version: "1.13"}, inventory.Profile{Config: "bootstrap: {kind: talos}\nphoneHome: {enabled: false}\n"})
+	for n, profile := range []string{"debian12", "live", "talos"} { // none has a host: they are checked all the same
 		l.create(inventory.Machine{Name: fmt.Sprintf("m%d", n), Profile: profile, BootstrapFrom: "lab/ns/x"})
 	}
 	for _, c := range []struct {
@@ -211,6 +212,9 @@ func TestBootstrapDataThatCannotBeUsedAreRefusedWithTheReason(t *testing.T) {
 		{"a value of a machine that this has not", "m1", "## template: jinja\n#cloud-config\nruncmd:\n- echo {{ ds.meta_data.region }} " + canary + "\n", "", "UnsupportedDirective"},
 		{"what is right", "m1", "#cloud-config\nruncmd:\n- echo " + canary + "\n", "", ""},
 		{"what asks for the provider id", "m0", bootstrap, "", ""},
+		{"a machine configuration of Talos", "m2", "version: v1alpha1\nmachine: {type: worker, token: " + canary + "}\ncluster: {controlPlane: {endpoint: \"https://10.0.0.1:6443\"}}\n", "", ""},
+		{"a cloud-config for Talos", "m2", "#cloud-config\nruncmd:\n- echo " + canary + "\n", "", "InvalidBootstrapData"},
+		{"a machine configuration of Talos for an image with cloud-init", "m0", "version: v1alpha1\nmachine: {type: worker, token: " + canary + "}\n", "", "UnsupportedFormat"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, check := range []bool{true, false} {

@@ -18,6 +18,7 @@ import (
 	"slipway.dev/slipway/machineconfig/capisecret"
 	"slipway.dev/slipway/machineconfig/kubeadm"
 	"slipway.dev/slipway/machineconfig/osadapter"
+	"slipway.dev/slipway/machineconfig/talos"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/render"
 )
@@ -65,8 +66,9 @@ func newLife(t *testing.T) *life {
 	l.rack = newRack(t)
 	l.open = l.bank.Open
 	l.renderer = render.New(render.Parts{
-		Provisioners: []machineconfig.Provisioner{cloudinit.New(), ignition.New()}, Bootstrappers: []machineconfig.Bootstrapper{capisecret.New(), kubeadm.New()},
-		Adapt: osadapter.Apply,
+		Provisioners:  []machineconfig.Provisioner{cloudinit.New(), ignition.New(), talos.NewProvisioner()},
+		Bootstrappers: []machineconfig.Bootstrapper{capisecret.New(), kubeadm.New(), talos.New()},
+		Adapt:         osadapter.Apply,
 	})
 	l.restart()
 	l.agentImage()
