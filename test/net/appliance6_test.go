@@ -162,3 +162,39 @@ func TestTheWireOfIPv6IsRecorded(t *testing.T) {
 		t.Errorf("the diagnosis shows %d packets, %v", len(d.Packets), err)
 	}
 }
+
+// TestASolicitInVainIsToldOf lets a host boot over IPv6 in a subnet that is full: its timeline and its explanation say why.
+func TestASolicitInVainIsToldOf(t *testing.T) {
+	a, r := newAppliance6(t)
+	a.start()
+	k, _ := a.check("ipv6 vs")
+	name, _, _ := strings.Cut(k.Hint, " --range")
+	a.six(name + " --range fd77:1::1000-fd77:1::1000")
+	if _, err := a.api.Reservations.Create(t.Context(), inventory.Reservation{Address: addr("fd77:1::1000"), MAC: inventory.MAC(mac6(99))}); err != nil {
+		t.Fatal(err)
+	}
+	mac := mac6(1)
+	if _, err := a.api.Hosts.Create(t.Context(), inventory.Host{Name: "six", State: inventory.Available, NICs: []inventory.NIC{{MAC: inventory.MAC(mac)}}}); err != nil {
+		t.Fatal(err)
+	}
+	c := r.client6(r.machine(1), 1)
+	boots := func(m dhcpv6.DHCPv6) { m.AddOption(dhcpv6.OptClientArchType(iana.EFI_X86_64)) }
+	for range 50 {
+		c.ask(c.message(dhcpv6.MessageTypeSolicit, nil, []string{}, boots))
+		page, err := a.api.Events(t.Context(), client.EventQuery{Host: mac, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page.Items {
+			if e.Kind == inventory.EventDHCPUnanswered && e.Detail == "on vs: no address is left in the subnet's ranges" {
+				d, err := a.api.Hosts.Diagnose(t.Context(), mac, "")
+				if err != nil || len(d.Causes) == 0 || d.Causes[0].Code != "six-refused" && d.Causes[0].Code != "no-free-address" {
+					t.Errorf("the diagnosis is %+v, %v", d.Causes, err)
+				}
+				return
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("the timeline does not say that it asks in vain")
+}
