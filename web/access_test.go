@@ -329,3 +329,26 @@ func TestATokenIsNeverMoreThanItsUser(t *testing.T) {
 		t.Errorf("tokens of others: %+v", all)
 	}
 }
+
+// TestALoginIsNeverMoreThanItsUser: a login that is still there, as after a restore of the database, is not one of a user who is
+// disabled in it.
+func TestALoginIsNeverMoreThanItsUser(t *testing.T) {
+	r := newRig(t, nil)
+	r.user("ben", inventory.Grant{Role: inventory.Operator})
+	ben := r.in("ben")
+	r.mustAs(ben, 200, "GET", "/api/v1/me", "")
+	err := r.store.Write(t.Context(), func(tx inventory.Tx) error {
+		u, err := tx.FindUser("ben")
+		if err != nil {
+			return err
+		}
+		u.IsDisabled = true
+		return tx.UpdateUser(&u, testStart)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.via(ben, "GET", "/api/v1/me", ""); got.status != 401 || !strings.Contains(got.body, "user ben is disabled") {
+		t.Errorf("the login of a user who is disabled since: %d %s", got.status, got.body)
+	}
+}

@@ -44,7 +44,9 @@ export function About() {
   const [part, setPart] = useState('')
   return (
     <>
-      <Title headingLevel="h2">This Slipway</Title>
+      <Title headingLevel="h2" style={{ marginBlockEnd: '0.5rem' }}>
+        This Slipway
+      </Title>
       <Loaded query={about}>
         {(a) => (
           <Facts
@@ -102,7 +104,7 @@ function Parts({ all }: { all: Licence[] }) {
             <Tr key={`${l.kind} ${l.name} ${l.version}`}>
               <Td dataLabel="Part">{l.name}</Td>
               <Td dataLabel="Version">{l.version}</Td>
-              <Td dataLabel="For">{l.kind === 'Go' ? 'the server' : 'this page'}</Td>
+              <Td dataLabel="For">{l.kind === 'Go' ? 'the server and the agent' : 'this page'}</Td>
               <Td dataLabel="Licence">{l.text ? <LicenceText licence={l} /> : l.licence}</Td>
             </Tr>
           ))}

@@ -28,7 +28,9 @@ export function Backup() {
   })
   return (
     <>
-      <Title headingLevel="h2">Take a backup</Title>
+      <Title headingLevel="h2" style={{ marginBlockEnd: '0.5rem' }}>
+        Take a backup
+      </Title>
       <Loaded query={status}>
         {(s) => (
           <>

@@ -89,9 +89,14 @@ export function Setup() {
           <Body />
         </div>
       </section>
-      <Button variant="secondary" onClick={() => show(at - 1)} isDisabled={at === 0}>
+      <Button
+        variant="secondary"
+        onClick={() => show(at - 1)}
+        isDisabled={at === 0}
+        style={{ marginInlineEnd: '0.5rem' }}
+      >
         Back
-      </Button>{' '}
+      </Button>
       {at < steps.length - 1 ? (
         <Button onClick={() => show(at + 1)}>Next: {steps[at + 1]?.[1]}</Button>
       ) : (
