@@ -379,3 +379,20 @@ func TestALayerThatHostsNeedIsNotDeleted(t *testing.T) {
 	r.must(200, nil, "PUT", "/api/v1/profiles/worker", `{"image":"debian","selector":"rack=r1","config":""}`)
 	r.must(204, nil, "DELETE", "/api/v1/layers/global", "")
 }
+
+func TestAProfileIsForThoseItSelectsAndThoseWhoseMachineNamesIt(t *testing.T) {
+	r := newRig(t, nil)
+	r.seed()
+	hosts := func() string {
+		var l List[string]
+		r.must(200, &l, "GET", "/api/v1/profiles/worker/hosts", "")
+		return strings.Join(l.Items, " ")
+	}
+	if got := hosts(); got != "r1-u01" {
+		t.Errorf("by its selector: %q", got)
+	}
+	r.adopted()
+	if got := hosts(); got != "r1-u01 r2-u01" {
+		t.Errorf("with the host of a machine: %q", got)
+	}
+}

@@ -114,8 +114,19 @@ func (s *Server) hostsOfProfile(ctx context.Context, in *nameInput) (*one[List[s
 		if err != nil {
 			return err
 		}
+		machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+		if err != nil {
+			return err
+		}
+		pinned := map[string]string{} // by machine
+		for i := range machines {
+			pinned[machines[i].Name] = machines[i].Profile
+		}
 		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
 		for i := range hosts {
+			if name, ok := pinned[hosts[i].Machine]; ok { // a claimed host becomes what its machine says
+				hosts[i].Profile = name
+			}
 			if p, problem := provision.SelectProfile(&hosts[i], profiles); problem == nil && p.Name == in.Name {
 				out.Items = append(out.Items, hosts[i].Name)
 			}
