@@ -90,6 +90,12 @@ func TestControllersAreAskedAndTold(t *testing.T) {
 	if l := r.bmcOf("r1-u01").LastCheck; l == nil || !l.IsGood || !l.At.Equal(r.now.Truncate(time.Millisecond)) || l.By == "" || !strings.Contains(l.Detail, "power is "+string(check.Power)+"; ") {
 		t.Errorf("what is kept of the check: %+v", l)
 	}
+	r.account = inventory.Errorf(inventory.Unauthorized, "ann is no administrator")
+	r.must(200, &check, "POST", at+"/check", "")
+	if last := check.Results[len(check.Results)-1]; check.IsGood || last.Name != "account" || last.IsGood || !strings.Contains(last.Detail, "no administrator") {
+		t.Errorf("check with the account of a plain user: %+v", check)
+	}
+	r.account = nil
 	var boot BMCBoot
 	r.must(200, &boot, "POST", at+"/boot", `{"device":"pxe","mode":"uefi"}`)
 	if boot.Device != bmc.PXE || r.bank.Boot("a").Mode != inventory.UEFI {

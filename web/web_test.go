@@ -41,14 +41,15 @@ var testStart = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // rig is a server with a real store and engine behind it, and a clock that the test moves.
 type rig struct {
-	t     *testing.T
-	store *sqlstore.Store
-	srv   *Server
-	hub   *live.Hub
-	jobs  *fakeJobs
-	log   *lockedBuffer
-	box   *secret.Box
-	bank  *fake.Bank
+	t       *testing.T
+	store   *sqlstore.Store
+	srv     *Server
+	hub     *live.Hub
+	jobs    *fakeJobs
+	log     *lockedBuffer
+	box     *secret.Box
+	bank    *fake.Bank
+	account error // what simulated controllers say of the account
 
 	engine    *provision.Engine
 	under     *switched // the engine's store
@@ -163,8 +164,21 @@ func (r *rig) open(t bmc.Target) (bmc.Driver, error) {
 	case inventory.WoL:
 		return wol.Opener(wol.Options{})(t)
 	}
-	return r.bank.Open(t)
+	d, err := r.bank.Open(t)
+	if err == nil && r.account != nil {
+		return plainUser{d, d.(bmc.UserManager), r.account}, nil
+	}
+	return d, err
 }
+
+// plainUser is a controller whose account is no administrator's.
+type plainUser struct {
+	bmc.Driver
+	bmc.UserManager
+	why error
+}
+
+func (p plainUser) CheckCredentials(context.Context) error { return p.why }
 
 // lockedBuffer is a log that may be read while it is written.
 type lockedBuffer struct {
