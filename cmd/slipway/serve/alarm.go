@@ -23,12 +23,15 @@ type alarms struct {
 	mu     sync.Mutex
 	open   []inventory.Issue          // what is wrong now
 	stored map[string]inventory.Issue // those that are open in the store, as it has them
+	old    map[string]bool            // keys of those that are from an earlier run, until the first look
 	lost   error                      // why leases could not be stored
 	stuck  error                      // why the store took nothing at the last try
 	nextID int64
 }
 
-func newAlarms() *alarms { return &alarms{stored: map[string]inventory.Issue{}, nextID: firstAlarm} }
+func newAlarms() *alarms {
+	return &alarms{stored: map[string]inventory.Issue{}, old: map[string]bool{}, nextID: firstAlarm}
+}
 
 // load takes over what is open in the store since an earlier run; what is no longer wrong closes.
 func (s *alarms) load(tx inventory.Tx) error {
@@ -37,7 +40,7 @@ func (s *alarms) load(tx inventory.Tx) error {
 	defer s.mu.Unlock()
 	for _, i := range rows {
 		if slices.Contains(ownIssues, i.Type) {
-			s.stored[i.Key] = i
+			s.stored[i.Key], s.old[i.Key] = i, true
 		}
 	}
 	return err
@@ -60,7 +63,7 @@ func (s *alarms) set(found []inventory.Issue, now time.Time, log *slog.Logger) {
 		}
 		f.ID, f.OpenedAt = s.nextID, now
 		s.nextID++
-		if _, isStored := s.stored[f.Key]; !isStored {
+		if !s.old[f.Key] {
 			log.Warn("issue opened", "type", f.Type, "cause", f.Cause, "hint", f.Hint)
 		}
 	}
@@ -69,7 +72,7 @@ func (s *alarms) set(found []inventory.Issue, now time.Time, log *slog.Logger) {
 			log.Info("issue closed", "type", was.Type, "cause", was.Cause)
 		}
 	}
-	s.open = found
+	s.open, s.old = found, nil
 }
 
 // wording is what an issue says without its numbers, which change at every look at a disk that fills.

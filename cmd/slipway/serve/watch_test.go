@@ -222,6 +222,42 @@ func TestLeasesThatCannotBeStoredAreTrouble(t *testing.T) {
 	}
 }
 
+func TestAnIssueThatComesBackBeforeItsEndIsStoredIsSaidAgain(t *testing.T) {
+	store, s := openAlarmed(t, t.TempDir())
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	look := func(s alarmed, is bool) (said string) {
+		var b strings.Builder
+		var all []inventory.Issue
+		if is {
+			all = []inventory.Issue{{Key: "interface-unserved/vs", Type: inventory.IssueInterface, Severity: inventory.SeverityError, Cause: "it is down"}}
+		}
+		s.alarms.set(all, at, slog.New(slog.NewTextHandler(&b, nil)))
+		return b.String()
+	}
+	settle := func(s alarmed) {
+		t.Helper()
+		if err := s.alarms.settle(t.Context(), store, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := look(s, true)
+	settle(s)
+	ended, again := look(s, false), look(s, true)
+	if settle(s); !strings.Contains(first, "issue opened") || !strings.Contains(ended, "issue closed") || !strings.Contains(again, "issue opened") {
+		t.Errorf("the log says %q, %q, %q", first, ended, again)
+	}
+	if got := issuesOf(t, store, false); len(got) != 1 {
+		t.Errorf("open in the store: %q", got)
+	}
+	next := alarmed{store, newAlarms()} // as a new process, which says nothing of what its log has already
+	if err := store.Read(t.Context(), next.alarms.load); err != nil {
+		t.Fatal(err)
+	}
+	if said := look(next, true); said != "" {
+		t.Errorf("after a restart: %q", said)
+	}
+}
+
 func TestAnIssueSaysWhatIsWrongNow(t *testing.T) {
 	store, s := openAlarmed(t, t.TempDir())
 	var said strings.Builder
