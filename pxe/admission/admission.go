@@ -114,7 +114,7 @@ const (
 	longestWait = 30 * time.Second
 	grace       = 10 * time.Second // how late a machine may come back to its place
 	forgetAfter = 30 * time.Minute
-	maxWaiters  = 16384
+	maxWaiters  = 16384 // boots that are remembered
 )
 
 func newLine(rules Rules, now func() time.Time) *line {
@@ -131,7 +131,10 @@ func (l *line) enter(boot string, size int64) (wait time.Duration, place int) {
 	w := l.boots[boot]
 	if w == nil {
 		if len(l.boots) >= maxWaiters {
-			return longestWait, maxWaiters
+			l.forget(func(w *waiter) bool { return now.Sub(w.lastAt) > grace }) // their age would only count for a next file
+		}
+		if len(l.boots) >= maxWaiters {
+			return longestWait, len(l.queue) + 1
 		}
 		w = &waiter{boot: boot, firstAt: now}
 		l.boots[boot] = w
@@ -200,8 +203,16 @@ func (l *line) sweep() {
 	defer l.mu.Unlock()
 	now := l.now()
 	l.dropOverdue(now)
+	l.forget(func(w *waiter) bool { return now.Sub(w.lastAt) > forgetAfter })
+}
+
+// forget drops boots that neither load nor stand in the queue, and are old.
+func (l *line) forget(isOld func(*waiter) bool) {
 	for name, w := range l.boots {
-		if w.activeN == 0 && now.Sub(w.lastAt) > forgetAfter {
+		if w.activeN > 0 || !isOld(w) {
+			continue
+		}
+		if _, isQueued := slices.BinarySearchFunc(l.queue, w, byAge); !isQueued {
 			delete(l.boots, name)
 		}
 	}

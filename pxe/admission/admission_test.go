@@ -124,6 +124,47 @@ func TestALineForgetsThoseThatAreGone(t *testing.T) {
 	}
 }
 
+func TestBootsThatHaveLoadedKeepNobodyOut(t *testing.T) {
+	clk := newClock()
+	l := newLine(Rules{Downloads: 2}, clk.now)
+	for i := range 3 * maxWaiters {
+		boot := fmt.Sprint(i)
+		if wait, place := l.enter(boot, 1); wait != 0 {
+			t.Fatalf("boot %d waits %s at place %d, and nobody loads", i, wait, place)
+		}
+		l.leave(boot, time.Millisecond)
+		clk.step(2 * time.Millisecond)
+	}
+	if len(l.boots) > maxWaiters {
+		t.Errorf("%d boots are remembered", len(l.boots))
+	}
+	if wait, _ := l.enter("loads", 1); wait != 0 {
+		t.Fatal("it waits")
+	}
+	if _, place := l.enter("loads too", 1); place != 0 {
+		t.Fatal("the second waits")
+	}
+	if _, place := l.enter("waits", 1); place != 1 {
+		t.Fatalf("the third has place %d", place)
+	}
+	clk.step(grace + time.Second/2) // they load on, and it is still in the line
+	for i := range 2 * maxWaiters {
+		boot := fmt.Sprint("x", i)
+		l.boots[boot] = &waiter{boot: boot}
+		if len(l.boots) >= maxWaiters {
+			break
+		}
+	}
+	if _, place := l.enter("next", 1); place != 2 {
+		t.Errorf("behind the one that waits it has place %d, want 2", place)
+	}
+	for _, boot := range []string{"loads", "loads too", "waits"} {
+		if l.boots[boot] == nil {
+			t.Errorf("%q is forgotten", boot)
+		}
+	}
+}
+
 func TestEverybodyGetsThroughTheLine(t *testing.T) {
 	clk := newClock()
 	rules := Rules{Downloads: 4, BytesPerSecond: 125_000_000}

@@ -102,6 +102,9 @@ while True:
     try: s=socket.create_connection(('127.0.0.1',8067))
     except OSError: c.close(); continue
     live+= [c,s]
+    if deaf[0]: # told so since it was taken
+        for x in (c,s): x.close()
+        continue
     for p in ((c,s),(s,c)): threading.Thread(target=pump,args=p,daemon=True).start()
 `
   const [cmd, args] = rack.inside('python3', '-c', source)
