@@ -30,8 +30,8 @@ type Figure struct {
 func (f Figure) Line() string {
 	ratio := 0.0
 	switch {
-	case f.IsCost && f.Ours > 0:
-		ratio = f.Peer / f.Ours
+	case f.IsCost && f.Ours >= 0:
+		ratio = f.Peer / max(f.Ours, 0.01) // nothing at all is as good as what is printed as 0.01
 	case !f.IsCost && f.Peer > 0:
 		ratio = f.Ours / f.Peer
 	}

@@ -108,6 +108,10 @@ func TestFigureLines(t *testing.T) {
 			Figure{Name: "boot-ovmf", Ours: 5, Peer: 25, IsCost: true, Unit: "s", PeerName: "dnsmasq"},
 			"bench boot-ovmf ours=5.00 peer=25.00 ratio=5.00 unit=s peer_name=dnsmasq",
 		},
+		{
+			Figure{Name: "ui-10k-heap", Peer: 10, IsCost: true, Unit: "MB", PeerName: "promised"},
+			"bench ui-10k-heap ours=0.00 peer=10.00 ratio=1000.00 unit=MB peer_name=promised",
+		},
 		{Figure{Name: "x", Peer: 25, Unit: "s", PeerName: "y"}, "bench x ours=0.00 peer=25.00 ratio=0.00 unit=s peer_name=y"},
 	} {
 		if got := c.figure.Line(); got != c.want {
