@@ -214,10 +214,7 @@ func TestAPlannedHostIsTheMachineOnItsPort(t *testing.T) {
 
 func TestAHostBootsOnItsPortOnly(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	_, err := r.engine.UpdateHost(context.Background(), func() inventory.Host { h := m.host(); h.Port = "5@sw1"; return h }(), "a test")
 	r.must(err)
 	if open := r.stalledIssues(inventory.IssueWrongPort); len(open) != 1 || !strings.Contains(open[0].Cause, "no switch port") {

@@ -64,10 +64,7 @@ func TestALiveBootFromFirstPacketToArrival(t *testing.T) {
 
 func TestABootContinuesAfterTheServerWasKilled(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	_, s := m.boot()
 	r.restart()
 	digest := inventory.Digest("sha256:" + strings.Repeat("04", 32))
@@ -97,10 +94,7 @@ func TestABootWhoseSessionWasLostGetsANewOne(t *testing.T) {
 
 func TestTheLoopBreakerQuarantinesAndAReleaseStartsAfresh(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	for i := range defaultBreaker.Boots {
 		if script, _ := m.boot(); !strings.Contains(script, "kernel ") {
 			t.Fatalf("boot %d got no image:\n%s", i+1, script)
@@ -130,10 +124,7 @@ func TestTheLoopBreakerQuarantinesAndAReleaseStartsAfresh(t *testing.T) {
 
 func TestBootsThatArriveAreNoLoop(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	for range 3 * defaultBreaker.Boots {
 		script, s := m.boot()
 		if !strings.Contains(script, "kernel ") {
@@ -315,10 +306,7 @@ func TestAnInstallerThatDoesNotReportRunsOnce(t *testing.T) {
 
 func TestAFailureReportQuarantines(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	_, s := m.boot()
 	r.must(m.report(s, pxe.ReportFailed))
 	if h := m.host(); h.State != inventory.Failed || !strings.Contains(h.StateReason, "Linux 6.1") {

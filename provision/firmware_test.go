@@ -23,10 +23,7 @@ func (m *machine) refuse() (offered string) {
 
 func TestALoaderThatIsRefusedTwiceIsReplacedByASignedOne(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	for i, want := range []string{"snponly.efi", "snponly.efi", "snponly.efi", "shimx64.efi", "shimx64.efi"} {
 		// The third DISCOVER ends the second boot; its OFFER may still name the old loader.
 		if got := m.refuse(); got != want && i != 2 {
@@ -131,10 +128,7 @@ func TestARefusalIsLearntAndForgottenByWhatFollowsOnEitherLoader(t *testing.T) {
 // In a flood iPXE gets no offer in time: neither loader is to blame, and the machine is never sent one of them for ever.
 func TestNeitherLoaderIsSentForEver(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	count := map[string]int{}
 	for range 20 {
 		count[m.refuse()]++
@@ -164,10 +158,7 @@ func TestNeitherLoaderIsSentForEver(t *testing.T) {
 
 func TestALoaderThatWorksAfterAllIsSentAgain(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	for m.host().Facts[inventory.FactLoaderRefused] == "" {
 		m.refuse()
 	}
@@ -191,10 +182,7 @@ func TestALoaderThatWorksAfterAllIsSentAgain(t *testing.T) {
 
 func TestOneRefusalBetweenBootsThatGoOnChangesNothing(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	for range 3 {
 		m.refuse()
 		_, s := m.boot()
@@ -207,10 +195,7 @@ func TestOneRefusalBetweenBootsThatGoOnChangesNothing(t *testing.T) {
 
 func TestGRUBTellsOfSecureBootAndGetsItsOwnWords(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	r.clock = r.clock.Add(2 * time.Minute)
 	m.dhcp(pxe.StageFirmware)
 	c, err := pxe.ParseAsk("mac=" + string(m.mac()) + "&cpu=x86_64&platform=efi&lockdown=y&serial=SN7")

@@ -117,6 +117,15 @@ func (r *rack) machine(n int) *machine {
 	return &machine{r: r, n: n, uuid: fmt.Sprintf("4c4c4544-0000-4000-8000-%012d", n)}
 }
 
+// accepted is a machine that was discovered and accepted, in a rack whose machines boot the image live.
+func (r *rack) accepted() *machine {
+	r.image("live", false, "mac", 0)
+	m := r.machine(1)
+	m.boot()
+	m.accept()
+	return m
+}
+
 func (m *machine) mac() inventory.MAC { return inventory.MAC(fmt.Sprintf("52:54:00:aa:00:%02x", m.n)) }
 
 func (m *machine) address() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + m.n)}) }

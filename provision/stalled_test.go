@@ -184,10 +184,7 @@ func TestEachStepOfABootHasADeadline(t *testing.T) {
 // What was sent keeps a boot going: a large file takes longer than a deadline.
 func TestABootThatIsBeingSentAFileDoesNotStandStill(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	m.boot()
 	r.engine.Transferring(pxe.Transfer{Source: m.address(), Proto: "http", Name: "linux"})
 	r.clock = r.clock.Add(10 * time.Minute)
@@ -203,10 +200,7 @@ func TestABootThatIsBeingSentAFileDoesNotStandStill(t *testing.T) {
 // Firmware that asks again and again comes no further: one issue, from the first minute until it comes further.
 func TestFirmwareThatAsksForEverStandsStill(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	r.clock = r.clock.Add(time.Hour)
 	for range 10 { // EDK2: four DISCOVERs, a minute of other protocols, and again
 		for _, wait := range []time.Duration{0, 4, 8, 16, 62} {
@@ -231,10 +225,7 @@ func TestFirmwareThatAsksForEverStandsStill(t *testing.T) {
 // An issue outlives the silence of its machine and a restart of the server, and closes when the machine comes further.
 func TestAStalledBootIsRememberedUntilTheMachineComesFurther(t *testing.T) {
 	r := newRack(t)
-	r.image("live", false, "mac", 0)
-	m := r.machine(1)
-	m.boot()
-	m.accept()
+	m := r.accepted()
 	r.clock = r.clock.Add(time.Hour)
 	m.dhcp(pxe.StageFirmware)
 	r.clock = r.clock.Add(2 * time.Minute)

@@ -55,6 +55,28 @@ test('two machines are wanted at once, and say what they wait for', async () => 
   await page.getByRole('list', { name: 'From machine to node' }).waitFor()
 })
 
+test('whoever holds a machine by a hook says why on its page, and then lets it go', async () => {
+  await rack.cli('machine', 'create', 'held', '--profile', 'debian12', '--hook', 'pre-claim:storage')
+  const before = page.url()
+  await page.goto('/machines/held')
+  const hooks = page.getByRole('grid', { name: 'Hooks' })
+  await hooks.getByRole('button', { name: 'Say why not yet' }).click()
+  const ask = dialog('Say why pre-claim of held waits')
+  await ask.getByLabel('Why it is not acknowledged yet').fill("the <b>array's</b> firmware")
+  await ask.getByRole('button', { name: 'The same as a command' }).click()
+  const typed = await ask.getByRole('textbox', { name: 'Command line' }).inputValue()
+  assert.equal(typed, `slipway machine hold held pre-claim storage 'the <b>array'\\''s</b> firmware'`)
+  await ask.getByRole('button', { name: 'Say it' }).click()
+  await ask.waitFor({ state: 'detached' })
+  await hooks.getByText("Not yet: the <b>array's</b> firmware").waitFor()
+  await page.getByText("the <b>array's</b> firmware (hook pre-claim of storage)").first().waitFor()
+  await hooks.getByRole('button', { name: 'Acknowledge' }).click()
+  await dialog('Acknowledge pre-claim of held?').getByRole('button', { name: 'Acknowledge' }).click()
+  await hooks.getByRole('button', { name: 'Acknowledge' }).waitFor({ state: 'detached' })
+  await rack.cli('machine', 'delete', 'held')
+  await page.goto(before)
+})
+
 test('hosts come, and a machine is installed while one watches', { timeout: 300_000 }, async () => {
   void rack.machines(hostsN, '--firmware', 'uefi', '--power', outlets, '--power-netns', `${rack.name}-srv`, '--download', '--timeout', '20m')
   const macs = ['18:66:da:01:00:00', '94:40:c9:01:00:01', '0c:c4:7a:01:00:02'].slice(0, hostsN)

@@ -3,30 +3,19 @@ package metal_test
 import (
 	"context"
 	"testing"
-	"time"
 
-	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"slipway.dev/slipway/machine/metal"
 	"slipway.dev/slipway/machine/v1alpha1"
-	"slipway.dev/slipway/machineconfig/kubeadm"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
 func TestAControlPlaneWaitsForTheMembersOfEtcd(t *testing.T) {
 	r := rig.New(t, rig.Options{Setup: []rig.Setup{metal.Setup}, Nodes: drains})
 	s := newStage(t, r, 1)
-	pki, err := kubeadm.NewPKI(time.Now(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := yaml.Marshal(pki)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.secret("lab-kubeconfig", "value", string(s.Kubeconfig), "pki", string(text))
+	s.access()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kubeadm-config"}, Data: map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.3\n"}}
 	etcd := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-cp1", Labels: map[string]string{"component": "etcd", "tier": "control-plane"}}}
 	etcd.Spec.Containers = []corev1.Container{{Name: "etcd", Image: "x"}}

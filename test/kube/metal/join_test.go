@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
@@ -257,16 +256,7 @@ func init() {
 	}
 	all["the first control plane makes the cluster, the others follow one by one, and workers after it"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 4)
-		pki, err := kubeadm.NewPKI(time.Now(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := yaml.Marshal(pki)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// the cluster that is made is the test's own: so its kubeconfig is there before
-		s.secret("lab-kubeconfig", "value", string(s.Kubeconfig), "pki", string(text))
+		s.access() // the cluster that is made is the test's own: so its kubeconfig is there before
 		s.target(func(jt *v1alpha1.JoinTarget) {
 			jt.Spec.KubeconfigSecretRef, jt.Spec.Init = nil, ptr(true)
 			jt.Spec.ClusterConfiguration = &runtime.RawExtension{Raw: []byte(`{"clusterName":"rack","apiServer":{"certSANs":["lab.example"]}}`)}

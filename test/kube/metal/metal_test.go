@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +24,7 @@ import (
 	"slipway.dev/slipway/machine/metal"
 	"slipway.dev/slipway/machine/node"
 	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/machineconfig/kubeadm"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/test/kube/rig"
 )
@@ -241,6 +244,20 @@ func (s *stage) patchSecret(name, key, value string) {
 	if err := s.Client.Patch(context.Background(), o, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// access makes the Secret by which the test's own cluster is joined, with authorities.
+func (s *stage) access() {
+	s.t.Helper()
+	pki, err := kubeadm.NewPKI(time.Now(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text, err := yaml.Marshal(pki)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.secret("lab-kubeconfig", "value", string(s.Kubeconfig), "pki", string(text))
 }
 
 // secretsNamed are the inventory's secrets of this stage whose names begin so.

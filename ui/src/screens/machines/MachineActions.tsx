@@ -1,10 +1,19 @@
-import { Checkbox, Dropdown, DropdownItem, DropdownList, MenuToggle, Radio } from '@patternfly/react-core'
+import {
+  Checkbox,
+  Dropdown,
+  DropdownItem,
+  DropdownList,
+  FormGroup,
+  MenuToggle,
+  Radio,
+  TextInput,
+} from '@patternfly/react-core'
 import { useState } from 'react'
 import { useNavigate } from 'react-router'
 import type { Machine } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { Ask } from '../../parts/Ask'
-import { flags } from '../../parts/cli'
+import { flags, shell } from '../../parts/cli'
 import { EditMachine } from './EditMachine'
 
 type Verb = 'reinstall' | 'remediate' | 'retry' | 'edit' | 'delete'
@@ -168,16 +177,34 @@ function Delete({ machine: m, close }: { machine: Machine; close: () => void }) 
   )
 }
 
-// AckHook lets the step go on that waits for an owner.
-export function AckHook({
-  machine,
-  hook,
-  close,
-}: {
+// HookOf is a hook of a machine, and how to be done with it.
+interface HookOf {
   machine: string
   hook: { step: string; owner: string }
   close: () => void
-}) {
+}
+
+// HoldHook says on the machine why a hook is not acknowledged yet.
+export function HoldHook({ machine, hook, close }: HookOf) {
+  const [reason, setReason] = useState('')
+  return (
+    <Ask
+      title={`Say why ${hook.step} of ${machine} waits`}
+      verb="Say it"
+      call={{ method: 'POST', path: `/machines/${encodeURIComponent(machine)}/hold`, body: { ...hook, reason } }}
+      cli={`slipway machine hold ${machine} ${hook.step} ${hook.owner} ${shell(reason)}`}
+      close={close}
+    >
+      <p>The machine, its operation and its timeline show it until the hook is acknowledged. An empty text takes it back.</p>
+      <FormGroup label="Why it is not acknowledged yet" fieldId="hold-reason">
+        <TextInput id="hold-reason" value={reason} maxLength={300} onChange={(_, v) => setReason(v)} />
+      </FormGroup>
+    </Ask>
+  )
+}
+
+// AckHook lets the step go on that waits for an owner.
+export function AckHook({ machine, hook, close }: HookOf) {
   return (
     <Ask
       title={`Acknowledge ${hook.step} of ${machine}?`}

@@ -14,7 +14,7 @@ import { State } from '../../parts/State'
 import { When } from '../../parts/When'
 import { IssueList } from '../Issues'
 import { OperationTable } from '../operations/OperationTable'
-import { AckHook, MachineActions } from './MachineActions'
+import { AckHook, HoldHook, MachineActions } from './MachineActions'
 
 // MachinePage is one machine: what is wanted, what it has, and what is done for it.
 export function MachinePage() {
@@ -154,6 +154,7 @@ function WantedCard({ machine: m }: { machine: Machine }) {
 
 function Hooks({ machine: m }: { machine: Machine }) {
   const [acked, setAcked] = useState<{ step: string; owner: string }>()
+  const [held, setHeld] = useState<{ step: string; owner: string }>()
   return (
     <Card>
       <CardTitle component="h2">Hooks</CardTitle>
@@ -187,6 +188,13 @@ function Hooks({ machine: m }: { machine: Machine }) {
                           Acknowledge
                         </button>
                         {h.reason && <div>Not yet: {h.reason}</div>}
+                        <button
+                          type="button"
+                          className="pf-v6-c-button pf-m-link pf-m-inline"
+                          onClick={() => setHeld({ step: h.step, owner: h.owner })}
+                        >
+                          Say why not yet
+                        </button>
                       </>
                     )}
                   </Td>
@@ -195,6 +203,7 @@ function Hooks({ machine: m }: { machine: Machine }) {
             </Tbody>
           </Table>
         )}
+        {held && <HoldHook machine={m.name} hook={held} close={() => setHeld(undefined)} />}
         {acked && <AckHook machine={m.name} hook={acked} close={() => setAcked(undefined)} />}
       </CardBody>
     </Card>
