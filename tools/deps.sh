@@ -117,6 +117,7 @@ test-vm             syslinux-common                    the rest of it
 test-vm             u-boot-qemu                        the firmware of an emulated arm64 board
 test-vm             memtest86+                         the memory test of the boot menu
 test-vm             sbsigntool                         signs loaders for firmware with keys of the site's own
+test-vm             udhcpc                             a DHCP client on a VLAN, under Debian's kernel
 test-vm             dnsmasq-base                       another DHCP server on the network
 test-vm             cpio                               packs them
 test-vm             zstd                               packs them
