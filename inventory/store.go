@@ -167,6 +167,8 @@ type ConfigTx interface {
 	FindRendering(d Digest) (Rendering, error)
 	// ListRenderings returns what a host was given, latest first, at most limit; 0 means all.
 	ListRenderings(host HostID, limit int) ([]Rendering, error)
+	// HasRendering reports whether SaveRendering has kept one for a host.
+	HasRendering(host HostID, d Digest) (bool, error)
 	// SaveRendering keeps a rendering; one that is kept already for that host only becomes its latest.
 	SaveRendering(r Rendering) error
 }

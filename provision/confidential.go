@@ -35,26 +35,17 @@ func (c *Confidential) base(plain string) string {
 // loader that speaks HTTPS fetches the initrd itself, if it was built to trust our CA. Ignition can be told by a first
 // stage, which holds no secret, whom to trust and where the rest is.
 func (e *Engine) confide(p *pxe.Plan, r *rendered, c pxe.Client, base string) {
-	if e.cfg.Confidential == nil || !r.hasSecret() {
+	if e.cfg.Confidential == nil || !r.hasSecret {
 		return
 	}
 	switch {
 	case p.Config.HasInitrd && e.sessions.speaksTLS(c.MAC):
 		p.Config.Base = e.cfg.Confidential.base(base)
-	case r.result.Format == "ignition":
+	case r.format == "ignition":
 	default:
 		p.Problem = inventory.Errorf(inventory.Conflict, "this site sends secrets over TLS only, and the boot loader of this machine does not speak it").
 			WithHint("give it an iPXE with HTTPS that trusts our CA, see docs/secrets.md; or take the secrets out of profile %s", r.profile)
 	}
-}
-
-func (r *rendered) hasSecret() bool {
-	for _, d := range r.result.Documents {
-		if d.IsSecret {
-			return true
-		}
-	}
-	return false
 }
 
 // isStaged reports whether a request gets the first stage instead of the document: it is not for the open wire.

@@ -8,35 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/render"
 )
-
-// rendered is what a host would be given, and what that was made from.
-type rendered struct {
-	key      string // over everything that it depends on
-	result   render.Result
-	profile  string
-	revision int
-	image    string
-	// waitsFor says where the bootstrap data come from that are not here yet, "" for none.
-	waitsFor string
-}
-
-// err says why nothing can be given, nil if something can.
-func (r *rendered) err() *inventory.Error {
-	err := r.result.Findings.Err()
-	if err == nil {
-		return nil
-	}
-	e := inventory.Errorf(inventory.Invalid, "the configuration of profile %s cannot be rendered: %s", r.profile, messageOf(err))
-	e.Err = err
-	return e.WithHint("%s", firstOf(hintOf(err), "slipway render shows it all"))
-}
 
 func firstOf(texts ...string) string {
 	for _, t := range texts {
@@ -47,54 +24,6 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// offer is what a boot script has to know of a rendering.
-func (r *rendered) offer() *pxe.ConfigOffer {
-	o := &pxe.ConfigOffer{Args: r.result.Args}
-	for _, d := range r.result.Documents {
-		o.HasInitrd = o.HasInitrd || d.Path != ""
-	}
-	if len(r.result.Documents) == 1 { // several are fetched from the folder that they share
-		o.Name = r.result.Documents[0].Name
-	}
-	return o
-}
-
-// stored is the rendering as it is kept.
-func (r *rendered) stored(h inventory.HostID, e *Engine) inventory.Rendering {
-	return inventory.Rendering{
-		Digest: r.result.Digest, HostID: h, Profile: r.profile, Revision: r.revision, Image: r.image, Format: r.result.Format,
-		Documents: r.result.Documents, Args: r.result.Args, CreatedAt: e.cfg.Now(),
-	}
-}
-
-// renderings remembers the latest rendering of each host, so that it is made before the transaction that decides a
-// boot, and not twice.
-type renderings struct {
-	mu     sync.Mutex
-	byHost map[inventory.HostID]*rendered
-}
-
-// maxRendered bounds the memory; a rendering has some 10 KB.
-const maxRendered = 20_000
-
-func (c *renderings) get(h inventory.HostID, key string) *rendered {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r := c.byHost[h]; r != nil && r.key == key {
-		return r
-	}
-	return nil
-}
-
-func (c *renderings) put(h inventory.HostID, r *rendered) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byHost == nil || len(c.byHost) >= maxRendered {
-		c.byHost = map[inventory.HostID]*rendered{}
-	}
-	c.byHost[h] = r
-}
-
 // configOf renders what a host is given with a plan, nil when there is nothing to render. The error is one of the
 // store; what is wrong with the configuration is in the result.
 func (e *Engine) configOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (*rendered, error) {
@@ -103,32 +32,42 @@ func (e *Engine) configOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot i
 
 // configAtHand is configOf, and errUnrendered for what is not at hand unless it may be rendered.
 func (e *Engine) configAtHand(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC, mayRender bool) (*rendered, error) {
-	if p.Problem != nil || p.Profile == nil || p.Image == nil || e.cfg.Renderer == nil {
-		return nil, nil
+	in, err := e.wanted(tx, h, p, boot)
+	if err != nil || in == nil {
+		return nil, err
 	}
-	in, err := e.inputs(tx, h, p, boot)
+	key, err := keyOf(tx, *in)
 	if err != nil {
 		return nil, err
 	}
-	if !in.IsWanted() {
-		return nil, nil
+	r, isWhole := e.rendered.get(h.ID, key)
+	if r != nil && !isWhole && r.digest != "" {
+		if isWhole, err = tx.HasRendering(h.ID, r.digest); err != nil {
+			return nil, fmt.Errorf("find rendering of %s: %w", h.Name, err)
+		}
 	}
-	key, err := keyOf(tx, in)
-	if err != nil {
-		return nil, err
-	}
-	if r := e.rendered.get(h.ID, key); r != nil {
+	if r != nil && (isWhole || r.digest == "") {
 		return r, nil
 	}
 	if !mayRender {
 		return nil, errUnrendered
 	}
-	r := &rendered{key: key, result: e.cfg.Renderer.Host(in), profile: p.Profile.Name, revision: p.Profile.Revision, image: p.Image.Name}
-	if in.Machine != nil && in.Machine.Secret == "" {
-		r.waitsFor = in.Machine.BootstrapFrom
-	}
+	res := e.cfg.Renderer.Host(*in)
+	r = newRendered(key, in, &res)
 	e.rendered.put(h.ID, r)
 	return r, nil
+}
+
+// wanted is what the configuration of a host with a plan is rendered from, nil when there is nothing to render.
+func (e *Engine) wanted(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (*render.Input, error) {
+	if p.Problem != nil || p.Profile == nil || p.Image == nil || e.cfg.Renderer == nil {
+		return nil, nil
+	}
+	in, err := e.inputs(tx, h, p, boot)
+	if err != nil || !in.IsWanted() {
+		return nil, err
+	}
+	return &in, nil
 }
 
 // prepare renders what a machine is about to be given, so that the transaction that decides finds it made. What the machine
@@ -174,9 +113,10 @@ func given(h *inventory.Host, p pxe.Plan, r *rendered) (pxe.Plan, *rendered) {
 	if r == nil {
 		return p, nil
 	}
-	if problem := r.err(); problem != nil {
+	if r.problem != nil {
+		problem := *r.problem
 		problem.Hint = firstOf(problem.Hint, "see: slipway render "+h.Name)
-		p.Problem = problem
+		p.Problem = &problem
 		return p, nil
 	}
 	p.Config = r.offer()
@@ -290,13 +230,13 @@ func (e *Engine) openSecret(tx inventory.Tx, name string) ([]byte, error) {
 
 // noteRendering keeps what a session was given; a repeat of it costs nothing.
 func (e *Engine) noteRendering(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, r *rendered) error {
-	if r == nil || s.Config == r.result.Digest {
+	if r == nil || s.Config == r.digest {
 		return nil
 	}
-	if err := tx.SaveRendering(r.stored(h.ID, e)); err != nil {
+	if err := tx.SaveRendering(r.stored(h.ID, e.cfg.Now())); err != nil {
 		return fmt.Errorf("store rendering for %s: %w", h.Name, err)
 	}
-	s.Config = r.result.Digest
+	s.Config = r.digest
 	return nil
 }
 

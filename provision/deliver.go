@@ -173,21 +173,16 @@ func (e *Engine) inTime(tx inventory.Tx, d *delivery) error {
 
 // ownAddresses returns the addresses that the configuration itself gives the host: some tools set them before they
 // fetch the rest of it.
-func (e *Engine) ownAddresses(tx inventory.Tx, d *delivery) (own []netip.Addr, err error) {
+func (e *Engine) ownAddresses(tx inventory.Tx, d *delivery) ([]netip.Addr, error) {
 	p, err := e.planFor(tx, &d.host, d.session.Subnet)
 	if err != nil {
 		return nil, err
 	}
 	r, err := e.configOf(tx, &d.host, p, d.session.MAC)
-	if err != nil || r == nil || r.result.Digest != d.session.Config || r.result.Config == nil {
+	if err != nil || r == nil || r.digest != d.session.Config {
 		return nil, err
 	}
-	for _, text := range r.result.Config.Network.Addresses() {
-		if a, err := netip.ParsePrefix(text); err == nil {
-			own = append(own, a.Addr())
-		}
-	}
-	return own, nil
+	return r.addresses, nil
 }
 
 func (d *delivery) names() string {

@@ -104,16 +104,17 @@ func (e *Engine) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Previe
 		Host: h.Name, Profile: p.Profile.Name, Revision: p.Profile.Revision, Image: p.Image.Name, OS: p.Image.OS, Release: p.Image.Release,
 		Documents: []inventory.RenderedDocument{}, Findings: machineconfig.Report{},
 	}
-	r, err := e.configOf(tx, h, p, bootMAC(h))
-	if err != nil || r == nil {
+	in, err := e.wanted(tx, h, p, bootMAC(h))
+	if err != nil || in == nil {
 		return v, err
 	}
-	v.Format, v.Tool, v.Digest, v.Args = r.result.Format, r.result.Target.Tool, r.result.Digest, r.result.Args
-	v.Findings, v.References = append(v.Findings, r.result.Findings...), r.result.References
-	v.Documents = append(v.Documents, redacted(r.result.Documents)...)
-	if r.result.Config != nil {
-		v.Provenance = r.result.Config.Provenance
-		if v.Config, err = r.result.Config.Lines(); err != nil {
+	r := e.cfg.Renderer.Host(*in)
+	v.Format, v.Tool, v.Digest, v.Args = r.Format, r.Target.Tool, r.Digest, r.Args
+	v.Findings, v.References = append(v.Findings, r.Findings...), r.References
+	v.Documents = append(v.Documents, redacted(r.Documents)...)
+	if r.Config != nil {
+		v.Provenance = r.Config.Provenance
+		if v.Config, err = r.Config.Lines(); err != nil {
 			return v, err
 		}
 	}

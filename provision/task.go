@@ -11,7 +11,6 @@ import (
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -292,7 +291,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 	t.Write = &wire.WriteTask{
 		Image: file, Root: j.root(), Keep: j.keep(), KernelArgs: plan.Profile.KernelArgs, BootEntry: wire.NetworkFirst, BootMAC: s.MAC,
 	}
-	j.p.IsSilent = !reportsUp(config)
+	j.p.IsSilent = config == nil || !config.reportsUp
 	if config != nil {
 		t.Write.Seed = seedOf(config, plan.Image, s.ID, base)
 		if err := j.e.noteRendering(j.tx, &j.host, &s, config); err != nil {
@@ -351,35 +350,27 @@ func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, base 
 	return f, nil
 }
 
-// reportsUp reports whether what is rendered has the installed system report up.
-func reportsUp(r *rendered) bool {
-	if r == nil {
-		return false
-	}
-	return slices.ContainsFunc(r.result.Documents, func(d inventory.RenderedDocument) bool { return machineconfig.RefersTo(d.Text, "session://report") })
-}
-
 // noCloud are the documents that cloud-init looks for in a seed on a disk.
 var noCloud = []string{"user-data", "meta-data", "network-config", "vendor-data"}
 
 // seedOf says where the agent places the documents of a configuration.
 func seedOf(r *rendered, i *inventory.Image, s inventory.SessionID, base string) wire.Seed {
 	seed := wire.Seed{Kind: wire.SeedFiles, Label: i.SeedLabel, Documents: map[string]string{}}
-	switch r.result.Format {
+	switch r.format {
 	case "cloud-init":
 		seed.Kind = wire.SeedNoCloud
 	case "ignition":
 		seed.Kind = wire.SeedIgnition
 	}
-	for _, d := range r.result.Documents {
-		name := d.Name
+	for _, own := range r.names {
+		name := own
 		switch {
 		case seed.Kind == wire.SeedIgnition:
 			name = "config.ign"
 		case seed.Kind == wire.SeedNoCloud && !slices.Contains(noCloud, name):
 			continue // of EC2's tree, which is for those who fetch it
 		}
-		seed.Documents[name] = pxe.ConfigURL(base, s, d.Name)
+		seed.Documents[name] = pxe.ConfigURL(base, s, own)
 	}
 	return seed
 }

@@ -11,15 +11,14 @@ import (
 // survive anything else. A host takes its turn when its boot is decided. It ends when the host reports up, is released
 // or deleted; the turn to be the first stays with the host that made the cluster.
 func turnsOf(r *rendered) (names []string) {
-	if r == nil || r.result.Config == nil || r.result.Config.Bootstrap == nil || r.result.Config.Bootstrap.Target == "" {
+	if r == nil || r.target == "" {
 		return nil
 	}
-	spec := r.result.Config.Bootstrap
-	switch spec.Role {
+	switch r.role {
 	case machineconfig.Init:
-		return []string{initTurn + spec.Target, planeTurn + spec.Target}
+		return []string{initTurn + r.target, planeTurn + r.target}
 	case machineconfig.ControlPlane:
-		return []string{planeTurn + spec.Target}
+		return []string{planeTurn + r.target}
 	}
 	return nil
 }
@@ -45,10 +44,10 @@ func (e *Engine) takeTurn(tx inventory.Tx, h *inventory.Host, s inventory.Sessio
 			holder = other.Name
 		}
 		if name == names[0] && len(names) == 2 {
-			return inventory.Errorf(inventory.Conflict, "%s is the first control plane of %s already", holder, r.result.Config.Bootstrap.Target).
+			return inventory.Errorf(inventory.Conflict, "%s is the first control plane of %s already", holder, r.target).
 				WithHint("join it as another with role: control-plane, or release that host"), nil
 		}
-		return inventory.Errorf(inventory.Unavailable, "%s is joining %s as control plane; they come one at a time", holder, r.result.Config.Bootstrap.Target).
+		return inventory.Errorf(inventory.Unavailable, "%s is joining %s as control plane; they come one at a time", holder, r.target).
 			WithHint("this host follows by itself; if the other is stuck: slipway host release %s", holder), nil
 	}
 	for _, name := range names {

@@ -121,7 +121,9 @@ func (e *Engine) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.
 		add(s.Address)
 	}
 	for _, a := range e.rendered.addresses(h.ID) {
-		add(a)
+		if !a.IsLoopback() {
+			add(a)
+		}
 	}
 	for _, l := range leases {
 		add(l.Address)
@@ -130,22 +132,6 @@ func (e *Engine) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.
 		add(s.Address)
 	}
 	return all, nil
-}
-
-// addresses returns those that the latest rendering gives a host.
-func (c *renderings) addresses(h inventory.HostID) (all []netip.Addr) {
-	c.mu.Lock()
-	r := c.byHost[h]
-	c.mu.Unlock()
-	if r == nil || r.result.Config == nil {
-		return nil
-	}
-	for _, text := range r.result.Config.Network.Addresses() {
-		if p, err := netip.ParsePrefix(text); err == nil && !p.Addr().IsLoopback() {
-			all = append(all, p.Addr())
-		}
-	}
-	return all
 }
 
 // PoolCount counts the accepted hosts that a pool's selector matches.

@@ -135,7 +135,7 @@ var passedOn = map[string]string{
 		"CreateJoinTarget UpdateJoinTarget DeleteJoinTarget CreatePool UpdatePool DeletePool CreateGolden UpdateGolden DeleteGolden CreateCluster UpdateCluster DeleteCluster " +
 		"CreateAcceptRule UpdateAcceptRule DeleteAcceptRule CreateUser UpdateUser DeleteUser CreateRack UpdateRack DeleteRack",
 	"reads that need the role everywhere": "FindSecret ListSecrets ListJoinTokens FindCluster ListClusters FindAcceptRule ListAcceptRules FindUser FindUserBySubject ListUsers",
-	"of the engine, or behind a thing that was found": "SaveLease SaveRendering FindJoinToken FindJoinTokenOf SaveJoinToken FindDelivery SaveDelivery FindLock ListLocks SaveLock DeleteLock " +
+	"of the engine, or behind a thing that was found": "SaveLease HasRendering SaveRendering FindJoinToken FindJoinTokenOf SaveJoinToken FindDelivery SaveDelivery FindLock ListLocks SaveLock DeleteLock " +
 		"ListDueMachines CreateClaim DeleteClaim ListDueOperations NextDueAt CountOpenOperations CreateOperation UpdateOperation SaveInspection SaveReport SaveBMC DeleteBMC " +
 		"FindOpenSession ListOpenSessions SaveSession AddEvent LastEventID ForgetHistory OpenIssue CloseIssue NoteCluster",
 	"of the keeper, or of a token that ListTokens has told":                 "FindToken FindTokenByHash CreateToken TouchToken DeleteToken NoteLogin FindLoginByHash ListLogins CreateLogin TouchLogin DeleteLogin ForgetLogins",

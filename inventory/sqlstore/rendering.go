@@ -9,6 +9,7 @@ const (
 
 	findRenderingSQL   = `SELECT ` + renderingColumns + ` FROM renderings WHERE digest = $1 ORDER BY created_at DESC, host_id LIMIT 1`
 	listRenderingsSQL  = `SELECT ` + renderingColumns + ` FROM renderings WHERE host_id = $1 ORDER BY position DESC LIMIT $2`
+	hasRenderingSQL    = `SELECT 1 FROM renderings WHERE digest = $1 AND host_id = $2`
 	lastRenderingSQL   = `SELECT COALESCE(MAX(position), 0) FROM renderings WHERE host_id = $1`
 	insertRenderingSQL = `INSERT INTO renderings (digest, host_id, profile, revision, image, format, documents, args, created_at, position)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (digest, host_id) DO UPDATE SET position = excluded.position`
@@ -34,6 +35,12 @@ func (t *tx) FindRendering(d inventory.Digest) (inventory.Rendering, error) {
 // ListRenderings implements inventory.ConfigTx.
 func (t *tx) ListRenderings(host inventory.HostID, n int) ([]inventory.Rendering, error) {
 	return list(t, readRendering, listRenderingsSQL, string(host), limit(n))
+}
+
+// HasRendering implements inventory.ConfigTx.
+func (t *tx) HasRendering(host inventory.HostID, d inventory.Digest) (bool, error) {
+	var one int
+	return t.row([]any{&one}, hasRenderingSQL, string(d), string(host))
 }
 
 // SaveRendering implements inventory.ConfigTx.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -281,6 +282,17 @@ func renderings(t *testing.T, s inventory.Store) {
 	same(t, "renderings after the first came again", []inventory.Rendering{one, two}, list("h1", 0))
 	same(t, "the latest rendering", []inventory.Rendering{one}, list("h1", 1))
 	same(t, "those of another host", []inventory.Rendering{other}, list("h2", 0))
+	for _, c := range []struct {
+		host inventory.HostID
+		n    int
+		want bool
+	}{{"h1", 1, true}, {"h1", 2, true}, {"h2", 1, true}, {"h2", 2, false}, {"h3", 1, false}, {"h1", 3, false}} {
+		read(t, s, func(tx inventory.Tx) error {
+			got, err := tx.HasRendering(c.host, digest(c.n))
+			same(t, fmt.Sprintf("host %s has rendering %d", c.host, c.n), c.want, got)
+			return err
+		})
+	}
 	read(t, s, func(tx inventory.Tx) error {
 		got, err := tx.FindRendering(digest(2))
 		same(t, "a rendering by digest", two, got)
