@@ -1,0 +1,71 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+func TestDocumentsThatAreAtHandNoMoreAreRenderedAgainUnlessTheStoreHasThem(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		isKept bool
+		want   string
+	}{{"the store has them from the boot before", true, "Etc/UTC"}, {"no boot was given them yet", false, "Europe/Rome"}} {
+		t.Run(c.name, func(t *testing.T) {
+			r, _ := configRack(t)
+			r.configured("web", inventory.ImageConfig{Format: "cloud-init", Version: "24.4"}, inventory.Profile{Config: "host: {timezone: Etc/UTC}\n"})
+			m := r.machine(1)
+			m.boot()
+			m.accept()
+			m.boot()
+			if !c.isKept {
+				r.write(func(tx inventory.Tx) error {
+					p, err := tx.FindProfile("web")
+					if err != nil {
+						return err
+					}
+					p.Config = "host: {timezone: Europe/Rome}\n"
+					return tx.UpdateProfile(&p, r.clock)
+				})
+				client := m.at(pxe.StageIPXE)
+				client.Identity = &pxe.Identity{UUID: m.uuid, Serial: "SN1", Manufacturer: "ACME", Product: "R640", MemoryMiB: 4096}
+				r.must(r.engine.prepare(context.Background(), client))
+			}
+			now := func() *rendered { return r.engine.rendered.byHost[m.host().ID] }
+			before := now()
+			for i := range maxDocuments { // others boot
+				r.engine.rendered.put(inventory.HostID(fmt.Sprint("other", i)), &rendered{key: "k", digest: "sha256:1", documents: []inventory.RenderedDocument{{Name: "user-data"}}})
+			}
+			script, s := m.boot()
+			if !strings.Contains(script, "config=") {
+				t.Fatalf("script:\n%s", script)
+			}
+			if isSame := now() == before; isSame != c.isKept {
+				t.Errorf("not rendered again: %v, want %v", isSame, c.isKept)
+			}
+			if text, err := m.ask(s, "user-data"); err != nil || !strings.Contains(text, c.want) {
+				t.Errorf("%q %v", text, err)
+			}
+		})
+	}
+}
+
+func TestRenderingsAreRememberedInBoundedMemory(t *testing.T) {
+	var c renderings
+	for i := range 2 * maxRendered {
+		c.put(inventory.HostID(fmt.Sprint(i)), &rendered{key: "k", documents: []inventory.RenderedDocument{}})
+		if len(c.byHost) > maxRendered || len(c.documents) > maxDocuments {
+			t.Fatalf("%d renderings, the documents of %d", len(c.byHost), len(c.documents))
+		}
+	}
+	for _, r := range c.byHost {
+		if r.documents != nil {
+			t.Fatal("documents are kept beside those that are bounded")
+		}
+	}
+}
