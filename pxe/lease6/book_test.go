@@ -178,6 +178,8 @@ func TestSubnetFor(t *testing.T) {
 	}{
 		{Path{Interface: "eth0"}, "six"},
 		{Path{Interface: "eth1"}, ""},
+		{Path{Interface: "eth1", Local: []netip.Addr{at("fd00:1::1")}}, ""}, // it is served elsewhere
+		{Path{}, ""},
 		{Path{Interface: "eth1", Local: []netip.Addr{at("fd00:2::1")}}, "far"},
 		{Path{Interface: "eth0", Link: at("fd00:2::9")}, "far"},
 		{Path{Interface: "eth0", Link: at("fd00:3::9")}, ""},

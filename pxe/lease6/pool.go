@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"time"
@@ -201,7 +202,7 @@ func (p *pool) isDynamic(a netip.Addr) bool {
 // reservation returns what is reserved for a client: by switch port before MAC before DUID before UUID.
 func (p *pool) reservation(c Client) *inventory.Reservation {
 	for _, k := range []string{"p" + c.Port, "m" + string(c.MAC), "c" + c.DUID, "u" + c.UUID} {
-		if r := p.keys[k]; r != nil && len(k) > 1 {
+		if r := p.keys[k]; r != nil { // there is none without a value
 			return r
 		}
 	}
@@ -236,7 +237,7 @@ func (p *pool) refusal(c Client, a netip.Addr, now time.Time) Reason {
 			return TakenByAnother
 		}
 	}
-	if o := p.offered[a]; o != nil && o.key != c.key() && o.until.After(now) {
+	if o := p.offered[a]; o != nil && o.key != c.key() {
 		return TakenByAnother
 	}
 	if p.reserved[a] != nil {
@@ -351,8 +352,8 @@ func (p *pool) at(n uint64) netip.Addr {
 // sizeOf is how many addresses are in a range, at most the largest number.
 func sizeOf(r inventory.Range) uint64 {
 	first, last := r.First.As16(), r.Last.As16()
-	hi := binary.BigEndian.Uint64(last[:8]) - binary.BigEndian.Uint64(first[:8])
-	lo := binary.BigEndian.Uint64(last[8:]) - binary.BigEndian.Uint64(first[8:])
+	lo, borrow := bits.Sub64(binary.BigEndian.Uint64(last[8:]), binary.BigEndian.Uint64(first[8:]), 0)
+	hi, _ := bits.Sub64(binary.BigEndian.Uint64(last[:8]), binary.BigEndian.Uint64(first[:8]), borrow)
 	if hi != 0 || lo == math.MaxUint64 {
 		return math.MaxUint64
 	}

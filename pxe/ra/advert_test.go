@@ -1,9 +1,11 @@
 package ra
 
 import (
+	"bytes"
 	"encoding/hex"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"slipway.dev/slipway/inventory"
@@ -18,6 +20,7 @@ func TestAdvertisement(t *testing.T) {
 		return []inventory.Subnet{s}
 	}
 	const link, lifetimes, prefix = "0101525400010203", "00278d0000093a8000000000", "fd000001000000000000000000000000"
+	dns := []netip.Addr{netip.MustParseAddr("fd00:1::")}
 	for _, c := range []struct {
 		name    string
 		subnets []inventory.Subnet
@@ -29,9 +32,20 @@ func TestAdvertisement(t *testing.T) {
 		{"slaac", with(func(s *inventory.Subnet) { s.Advertise = inventory.AdvertiseSLAAC }), "86000000404000000000000000000000" + link + "030440c0" + lifetimes + prefix},
 		{"the router, and its MTU", with(func(s *inventory.Subnet) { s.IsRouter, s.MTU = true, 1400 }), "8600000040c007080000000000000000" + "0501000000000578" + link + "03044080" + lifetimes + prefix},
 		{"another router's", with(func(s *inventory.Subnet) { s.Advertise = inventory.AdvertiseOff }), ""},
+		{"slaac, DHCPv6 off", with(func(s *inventory.Subnet) { s.Advertise, s.Mode = inventory.AdvertiseSLAAC, inventory.ModeOff }), "86000000400000000000000000000000" + link + "030440c0" + lifetimes + prefix},
+		{"slaac with a name server", with(func(s *inventory.Subnet) { s.Advertise, s.DNS = inventory.AdvertiseSLAAC, dns }), "86000000404000000000000000000000" + link + "030440c0" + lifetimes + prefix + "1903000000000258" + prefix},
+		{"a name server that DHCPv6 tells of", with(func(s *inventory.Subnet) { s.DNS = dns }), "8600000040c000000000000000000000" + link + "03044080" + lifetimes + prefix},
+		{
+			"several: one makes us the router, the smallest MTU counts, another router's is left out", append(append(with(func(s *inventory.Subnet) { s.IsRouter, s.MTU = true, 1400 }), with(func(s *inventory.Subnet) { s.MTU = 1500 })...), append(with(func(*inventory.Subnet) {}), with(func(s *inventory.Subnet) { s.Advertise = inventory.AdvertiseOff })...)...),
+			"8600000040c007080000000000000000" + "0501000000000578" + link + strings.Repeat("03044080"+lifetimes+prefix, 3),
+		},
 	} {
 		if got := hex.EncodeToString(advertisement(c.subnets, own)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
+	}
+	want, _ := hex.DecodeString("8600000040c000000000000000000000" + "03044080" + lifetimes + prefix)
+	if got := advertisement([]inventory.Subnet{six}, make(net.HardwareAddr, 8)); !bytes.Equal(got, want) { // InfiniBand has no such option
+		t.Errorf("without a MAC: %x", got)
 	}
 }

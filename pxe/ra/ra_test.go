@@ -27,6 +27,7 @@ func TestDestination(t *testing.T) {
 		{"an unknown code is dropped", []byte{133, 1, 0, 0, 0, 0, 0, 0}, 255, machine, ""},
 		{"a short packet is dropped", solicit[:7], 255, machine, ""},
 		{"an option of length 0 is dropped", append(append([]byte(nil), solicit...), 1, 0, 0, 0, 0, 0, 0, 0), 255, machine, ""},
+		{"an option without a length is dropped", append(append([]byte(nil), solicit...), 1), 255, machine, ""},
 		{"an option over the edge is dropped", append(append([]byte(nil), solicit...), 1, 2, 0, 0, 0, 0, 0, 0), 255, machine, ""},
 		{"a link-layer address from nobody is dropped", withSource, 255, netip.IPv6Unspecified(), ""},
 	} {
