@@ -42,7 +42,7 @@ type scriptFigures struct {
 	rate           float64 // boots decided per second, one processor for the server
 	idleMS, busyMS float64 // 99th percentiles from the request for the decision to its last byte
 	idleMB         float64 // the server's own memory, after the start with scriptSmall hosts
-	fleetMB        float64 // how much more with scriptFleet hosts that have all booted
+	fleetMB        float64 // how much more each 10,000 hosts cost, when there was as much to do with scriptSmall
 	cpuUS, smallUS float64 // processor time of the server for a boot of a known host, with both inventories
 }
 
@@ -99,7 +99,10 @@ func (e *Env) measureScripts(ctx context.Context) (*scriptFigures, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%d hosts: %w", scriptFleet, err)
 	}
-	s.fleetMB, s.cpuUS = large.endMB-small.startMB, median(large.knownUS)
+	more := large.endMB - small.endMB
+	s.fleetMB, s.cpuUS = more/float64(large.hostN-small.hostN)*10_000, median(large.knownUS)
+	e.say("%d hosts: %.1f MB more than with %d after its boots, %.1f MB more than with %d after the start", large.hostN, more, small.hostN,
+		large.endMB-small.startMB, small.hostN)
 	s.rate, s.busyMS, s.idleMS = median(large.rates), median(large.busyMS), median(large.idleMS)
 	return s, nil
 }
@@ -107,6 +110,7 @@ func (e *Env) measureScripts(ctx context.Context) (*scriptFigures, error) {
 // scriptRun is what one inventory gave, each a value of each round.
 type scriptRun struct {
 	startMB, endMB float64
+	hostN          int // at the end: strangers have become hosts
 	knownUS        []float64
 	rates          []float64
 	busyMS, idleMS []float64
@@ -165,7 +169,7 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 		e.say("%d hosts, a third strangers, one every %s: %s", hosts, scriptIdleEach, r.last)
 	}
 	time.Sleep(scriptRests)
-	got.endMB = p.ownMB()
+	got.endMB, got.hostN = p.ownMB(), hosts+r.strange
 	e.say("%d hosts: %.1f MB of its own after the start, %.1f MB now, and %.1f MB with what is mapped of its file", hosts, got.startMB, got.endMB, p.residentMB())
 	return got, nil
 }
