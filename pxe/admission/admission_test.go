@@ -200,3 +200,76 @@ func TestEverybodyGetsThroughTheLine(t *testing.T) {
 		t.Logf("48 machines took %s; the link alone needs 48 s", took)
 	}
 }
+
+func TestHowLongToWait(t *testing.T) {
+	wait := func(rules Rules, boot string, place int, took ...time.Duration) time.Duration {
+		l := newLine(rules, newClock().now)
+		for _, d := range took {
+			l.enter("before", 1)
+			l.leave("before", d)
+		}
+		return l.waitFor(boot, place, 50_000_000)
+	}
+	two := Rules{Downloads: 2, BytesPerSecond: 10_000_000} // 10 s each
+	if one := wait(two, "a", 1); wait(two, "a", 2) != one || wait(two, "a", 3) != one+10*time.Second {
+		t.Errorf("two at a time wait %s and %s, those after them %s", one, wait(two, "a", 2), wait(two, "a", 3))
+	}
+	if got, usual := wait(Rules{Downloads: 1}, "a", 1, 20*time.Second, 20*time.Second, 20*time.Second, 20*time.Second), wait(Rules{Downloads: 1}, "a", 1); got <= usual {
+		t.Errorf("on a link of unknown speed: %s after slow downloads, %s before", got, usual)
+	}
+	seen := map[time.Duration]bool{}
+	for i := range 100 {
+		seen[wait(two, fmt.Sprint(i), 1)] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("machines at the same place come back at %d different times, want 4", len(seen))
+	}
+}
+
+func TestHowLongABootIsRemembered(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		play func(l *line, clk *clock) bool
+		want bool
+	}{
+		{"it was late, and is still before those that came after it", func(l *line, clk *clock) bool {
+			l.enter("loads", 1)
+			l.enter("late", 1)
+			clk.step(longestWait + 2*grace)
+			l.enter("new", 1)
+			l.sweep()
+			_, place := l.enter("late", 1)
+			return place == 1
+		}, true},
+		{"it loaded for long, and comes for its next file", func(l *line, clk *clock) bool {
+			l.enter("loads", 1)
+			clk.step(forgetAfter + time.Minute)
+			l.leave("loads", forgetAfter)
+			l.sweep()
+			return l.boots["loads"] != nil
+		}, true},
+		{"it has loaded just now, and the line is full", func(l *line, clk *clock) bool {
+			for i := range maxWaiters {
+				l.enter(fmt.Sprint(i), 1)
+				l.leave(fmt.Sprint(i), time.Second)
+			}
+			clk.step(grace)
+			l.enter("new", 1)
+			return l.boots["1"] != nil
+		}, true},
+		{"that was a while ago", func(l *line, clk *clock) bool {
+			for i := range maxWaiters {
+				l.enter(fmt.Sprint(i), 1)
+				l.leave(fmt.Sprint(i), time.Second)
+			}
+			clk.step(grace + time.Second)
+			l.enter("new", 1)
+			return l.boots["1"] != nil
+		}, false},
+	} {
+		clk := newClock()
+		if got := c.play(newLine(Rules{Downloads: 1}, clk.now), clk); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -78,6 +78,38 @@ func dhcpFrame(src, dst int, mac [6]byte) []byte {
 	return b
 }
 
+// TestFilterOfFramesThatNoCaptureHas has what the captures lack.
+func TestFilterOfFramesThatNoCaptureHas(t *testing.T) {
+	vm, err := bpf.NewVM(instructions([]int{8000}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	segment := func(payload ...byte) []byte {
+		b := append(dhcpFrame(8000, 50000, [6]byte{})[:etherNet+20+20], payload...)
+		b[etherNet+9], b[etherNet+20+12], b[etherNet+20+13] = 6, 0x50, 0x18
+		return b
+	}
+	fragment := dhcpFrame(68, 67, [6]byte{})
+	fragment[21] = 8
+	for _, c := range []struct {
+		name  string
+		frame []byte
+		want  bool
+	}{
+		{"DHCP", dhcpFrame(68, 67, [6]byte{}), true},
+		{"a later fragment", fragment, false},
+		{"what a PXE server on port 4011 answers", dhcpFrame(4011, 50000, [6]byte{}), true},
+		{"a TLS alert", segment(0x15, 3, 3, 0, 2, 2, 40), true},
+		{"a ClientHello", segment(0x16, 3, 1, 2, 0, 1, 0), true},
+		{"a ServerHello", segment(0x16, 3, 3, 2, 0, 2, 0), false},
+		{"content", segment(0x17, 3, 3, 2, 0, 2, 0), false},
+	} {
+		if n, err := vm.Run(c.frame); err != nil || n > 0 != c.want {
+			t.Errorf("%s: %d, %v, want it %v", c.name, n, err, c.want)
+		}
+	}
+}
+
 func TestMachineOf(t *testing.T) {
 	mac := [6]byte{2, 0, 0, 0, 0, 1}
 	for _, ports := range [][2]int{{68, 67}, {67, 68}, {67, 67}} {
@@ -85,7 +117,21 @@ func TestMachineOf(t *testing.T) {
 			t.Errorf("ports %v: %x, %v", ports, got, ok)
 		}
 	}
-	for name, frame := range map[string][]byte{"TFTP": dhcpFrame(2070, 69, mac), "port 4011": dhcpFrame(68, 4011, mac), "nothing": nil} {
+	with := func(at int, b byte) []byte {
+		frame := dhcpFrame(68, 67, mac)
+		frame[at] = b
+		return frame
+	}
+	long := dhcpFrame(68, 67, mac) // four bytes of IP options
+	long = append(append(append([]byte(nil), long[:etherNet+20]...), 1, 1, 1, 1), long[etherNet+20:]...)
+	long[etherNet] = 0x46
+	if got, ok := machineOf(long); !ok || got != mac {
+		t.Errorf("behind IP options: %x, %v", got, ok)
+	}
+	for name, frame := range map[string][]byte{
+		"TFTP": dhcpFrame(2070, 69, mac), "port 4011": dhcpFrame(68, 4011, mac), "nothing": nil, "TCP": with(etherNet+9, 6), "no IP": with(13, 6),
+		"to port 67 from elsewhere": dhcpFrame(2070, 67, mac), "from port 67 to elsewhere": dhcpFrame(67, 2070, mac),
+	} {
 		if _, ok := machineOf(frame); ok {
 			t.Errorf("%s is taken for DHCP", name)
 		}
