@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -47,5 +48,32 @@ func TestAdvertisement(t *testing.T) {
 	want, _ := hex.DecodeString("8600000040c000000000000000000000" + "03044080" + lifetimes + prefix)
 	if got := advertisement([]inventory.Subnet{six}, make(net.HardwareAddr, 8)); !bytes.Equal(got, want) { // InfiniBand has no such option
 		t.Errorf("without a MAC: %x", got)
+	}
+}
+
+func TestWhatIsAdvertisedUnasked(t *testing.T) {
+	six := []inventory.Subnet{{CIDR: netip.MustParsePrefix("fd00:1::/64"), Mode: inventory.ModeFull, Advertise: inventory.AdvertiseManaged}}
+	off := []inventory.Subnet{{Advertise: inventory.AdvertiseOff}}
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	said := func(subnets []inventory.Subnet) spoken { return spoken{string(advertisement(subnets, nil)), at} }
+	for _, c := range []struct {
+		name    string
+		said    spoken
+		subnets []inventory.Subnet
+		after   time.Duration
+		want    []inventory.Subnet // whose advertisement
+		isDue   bool
+	}{
+		{"a subnet", spoken{}, six, 0, six, true},
+		{"the same a while later", said(six), six, againAfter - time.Second, nil, false},
+		{"and before it is forgotten", said(six), six, againAfter, six, true},
+		{"no subnet, and there was none", spoken{}, nil, 0, nil, false},
+		{"the subnet is gone: machines hear of it", said(six), nil, time.Second, nil, true},
+		{"another router says it all", said(six), off, time.Second, nil, false},
+	} {
+		got := c.said.next(c.subnets, nil, at.Add(c.after))
+		if c.isDue != (got != nil) || c.isDue && !bytes.Equal(got, advertisement(c.want, nil)) {
+			t.Errorf("%s: %x", c.name, got)
+		}
 	}
 }

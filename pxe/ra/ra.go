@@ -154,15 +154,23 @@ type spoken struct {
 	at     time.Time
 }
 
-// announce advertises unasked what there is beside the smallest advertisement: when it has changed, and again before
-// machines forget it.
-func (s *Server) announce(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr, said *spoken, now time.Time) {
-	subnets := s.cfg.Subnets(ifi.Name)
+// next is what to advertise unasked, nil for nothing: what there is beside the smallest advertisement, when it has
+// changed, and again before machines forget it.
+func (said *spoken) next(subnets []inventory.Subnet, own net.HardwareAddr, now time.Time) []byte {
 	if len(subnets) == 0 && said.at.IsZero() {
-		return
+		return nil
 	}
-	advert := advertisement(subnets, ifi.HardwareAddr)
-	if string(advert) == said.advert && now.Sub(said.at) < againAfter || advert == nil {
+	advert := advertisement(subnets, own)
+	if string(advert) == said.advert && now.Sub(said.at) < againAfter {
+		return nil
+	}
+	return advert
+}
+
+// announce advertises unasked what is due.
+func (s *Server) announce(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr, said *spoken, now time.Time) {
+	advert := said.next(s.cfg.Subnets(ifi.Name), ifi.HardwareAddr, now)
+	if advert == nil {
 		return
 	}
 	if err := send(conn, ifi, own, advert, allNodes()); err != nil {
