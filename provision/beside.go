@@ -128,9 +128,9 @@ func foreignKey(f pxe.ForeignServer) string {
 	return inventory.IssueForeignDHCP + "/" + f.Interface + "/" + f.Name()
 }
 
-// ForeignGone closes the issues of servers that are no longer among those noticed, and those on networks that are no
-// longer ours alone.
-func (e *Engine) ForeignGone(now []pxe.ForeignServer) {
+// ForeignGone closes the issues of servers that are not among those noticed in the last hour, once that long was listened,
+// and those on networks that are no longer ours alone.
+func (e *Engine) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration) {
 	e.recorder.take(note{do: func(tx inventory.Tx) error {
 		open, err := tx.ListIssues(false, "")
 		if err != nil {
@@ -141,7 +141,8 @@ func (e *Engine) ForeignGone(now []pxe.ForeignServer) {
 				continue
 			}
 			why := "it has not been noticed for an hour"
-			if slices.ContainsFunc(now, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key }) {
+			isNoticed := slices.ContainsFunc(noticed, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key })
+			if isNoticed || listened < pxe.ForeignForgotten {
 				n, err := tx.FindSubnet(i.Subnet)
 				if err != nil && !isKind(err, inventory.NotFound) {
 					return err

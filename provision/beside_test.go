@@ -88,6 +88,8 @@ func TestTheNeighbourTableTellsWhoAsks(t *testing.T) {
 func TestForeignServersAreIssues(t *testing.T) {
 	four := pxe.ForeignServer{Subnet: "rack", Interface: "eno2", Server: netip.MustParseAddr("10.0.0.9"), MAC: "52:54:00:aa:00:09"}
 	six := pxe.ForeignServer{Subnet: "rack", Interface: "eno2", Server: netip.MustParseAddr("fe80::9"), DUID: "0003000152540000aa09"}
+	proxy := four
+	proxy.IsProxy = true
 	for _, c := range []struct {
 		name  string
 		f     pxe.ForeignServer
@@ -97,6 +99,7 @@ func TestForeignServersAreIssues(t *testing.T) {
 		cause string
 	}{
 		{"heard on our network", four, inventory.ModeFull, true, inventory.SeverityError, "10.0.0.9"},
+		{"a proxy, heard", proxy, inventory.ModeFull, true, inventory.SeverityError, "ProxyDHCP server 10.0.0.9 (52:54:00:aa:00:09, ACME) names boot files on eno2"},
 		{"named by a machine", four, inventory.ModeFull, false, inventory.SeverityWarning, "10.0.0.9"},
 		{"beside us, as it should be", four, inventory.ModeProxy, true, "", ""},
 		{"where we serve reservations", four, inventory.ModeReservations, true, "", ""},
@@ -124,12 +127,13 @@ func TestForeignServersAreIssues(t *testing.T) {
 			if c.heard && f.MAC != "" && !strings.Contains(issues[0].Cause, "52:54:00:aa:00:09, ACME") {
 				t.Errorf("nothing of the MAC and its vendor in %q", issues[0].Cause)
 			}
-			r.engine.ForeignGone([]pxe.ForeignServer{f})
+			r.engine.ForeignGone([]pxe.ForeignServer{f}, 2*time.Hour)
+			r.engine.ForeignGone(nil, time.Hour-time.Second)
 			r.settle()
 			if len(r.openIssues()) != 1 {
-				t.Error("closed although the server is there")
+				t.Error("closed although the server is there, or nobody knows after a restart")
 			}
-			r.engine.ForeignGone(nil)
+			r.engine.ForeignGone(nil, time.Hour)
 			r.settle()
 			if len(r.openIssues()) != 0 {
 				t.Error("not closed when the server was gone")
@@ -174,7 +178,7 @@ func TestAForeignServerIsNoneWhereItIsToServe(t *testing.T) {
 		n.Mode = inventory.ModeProxy
 		return tx.UpdateSubnet(&n, r.clock)
 	})
-	r.engine.ForeignGone([]pxe.ForeignServer{f})
+	r.engine.ForeignGone([]pxe.ForeignServer{f}, time.Minute)
 	r.settle()
 	if open := r.openIssues(); len(open) != 0 {
 		t.Errorf("%+v", open)

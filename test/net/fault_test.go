@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,10 +18,22 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
-// sufferer is an appliance whose clock goes ten times as fast while the test waits for something.
+// sufferer is an appliance whose clock goes faster while the test waits for something.
 type sufferer struct {
 	*appliance
 	clock *clock.Clock
+	pace  time.Duration // passes in each fifth of a second
+}
+
+// takeClock has a pace of the server's clock; a test that cannot is skipped.
+func (s *sufferer) takeClock(t *testing.T, pace time.Duration) {
+	t.Helper()
+	c, err := clock.Take(s.process.cmd.Process.Pid)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	s.clock, s.pace = c, pace
 }
 
 // fault is something that breaks under a running server, and is mended.
@@ -60,11 +73,7 @@ func TestFaultsAreIssuesAndPassWithoutARestart(t *testing.T) {
 	if _, err := s.api.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "mac"}); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if s.clock, err = clock.Take(s.process.cmd.Process.Pid); err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { s.clock.Close() })
+	s.takeClock(t, 2*time.Second)
 	bootsAll := func() {
 		t.Helper()
 		s.good(s.boot(ctx, simulate.Config{Hosts: 3, Seed: 7, Expect: simulate.StageBooted}))
@@ -113,12 +122,42 @@ func (s *sufferer) awaitIssue(t *testing.T, f *fault, isOpen bool) {
 		if found == isOpen {
 			return
 		}
-		time.Sleep(200 * time.Millisecond)
-		if err := s.clock.Pass(2 * time.Second); err != nil {
-			t.Fatal(err)
-		}
+		s.passes(t)
 	}
 	t.Fatalf("want %s open: %v; there is: %q", f.issue, isOpen, seen)
+}
+
+func (s *sufferer) passes(t *testing.T) {
+	t.Helper()
+	time.Sleep(200 * time.Millisecond)
+	if err := s.clock.Pass(s.pace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestARogueServerIsAnIssueUntilItIsGone lets another DHCP server answer on a network that is ours, on which nobody boots.
+func TestARogueServerIsAnIssueUntilItIsGone(t *testing.T) {
+	s := &sufferer{appliance: newAppliance(t)}
+	if _, err := exec.LookPath("dnsmasq"); err != nil {
+		t.Skip("needs dnsmasq; run: apt-get install dnsmasq-base")
+	}
+	s.takeClock(t, time.Minute)
+	s.lab.in(s.net.Client, "ip", "addr", "add", "10.77.0.9/16", "dev", "vc")
+	rogue := s.lab.dnsmasq(s.net.Client, "10.77.0.10,10.77.0.20,255.255.0.0,1h", "")
+	f := &fault{issue: inventory.IssueForeignDHCP, cause: "DHCP server 10.77.0.9 (", hint: "slipway subnet update"}
+	s.awaitIssue(t, f, true)
+	s.process.kill(syscall.SIGKILL)
+	s.start()
+	s.takeClock(t, time.Minute)
+	rogue.kill(syscall.SIGTERM)
+	for range 5 { // five minutes, in which a server that has just started has heard nothing of the other
+		s.passes(t)
+	}
+	s.awaitIssue(t, f, true)
+	if said := grep(s.process.text(), "issue closed"); said != "" {
+		t.Error(said)
+	}
+	s.awaitIssue(t, f, false)
 }
 
 // asks has new machines ask for two seconds. No lease is acknowledged that is not stored: a full disk may still take one

@@ -77,12 +77,13 @@ func (a *appliance) probeSetup(n inventory.Subnet, server netip.Addr) (setup dhc
 func (a *appliance) watchForeign(ctx context.Context) error {
 	tick := time.NewTicker(foreignLookAt)
 	defer tick.Stop()
-	for askedAt := time.Now(); ; {
+	began := time.Now()
+	for askedAt := began; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case now := <-tick.C:
-			a.engine.ForeignGone(append(a.dhcp.Foreigners(), a.dhcp6.Foreigners()...))
+			a.engine.ForeignGone(append(a.dhcp.Foreigners(), a.dhcp6.Foreigners()...), now.Sub(began))
 			if now.Sub(askedAt) >= foreignAskEach {
 				askedAt = now
 				a.askForeign(ctx)
