@@ -2,6 +2,7 @@ package provision
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,9 +94,10 @@ type renderings struct {
 	mu        sync.Mutex
 	byHost    map[inventory.HostID]*rendered
 	documents map[inventory.HostID][]inventory.RenderedDocument
+	names     []string // of the latest rendering, whose documents mostly have the names of the next one's
 }
 
-// The memory is bounded: a rendering has some 500 bytes, its documents have some 10 KB.
+// The memory is bounded: a rendering has some 1 KB, its documents have some 10 KB.
 const (
 	maxRendered  = 20_000
 	maxDocuments = 500
@@ -125,6 +127,10 @@ func (c *renderings) put(h inventory.HostID, r *rendered) {
 	}
 	kept := *r
 	kept.documents = nil
+	if !slices.Equal(c.names, r.names) {
+		c.names = slices.Clip(r.names)
+	}
+	kept.names = c.names
 	c.byHost[h], c.documents[h] = &kept, r.documents
 }
 
