@@ -132,6 +132,9 @@ func TestWhatARestartTakesOver(t *testing.T) {
 	if len(open) != 1 || open[0].HostIDs[0] != m.host().ID || open[0].SeenN != 1 {
 		t.Errorf("after the restart: %+v", open)
 	}
+	if was := r.engine.stalled.hosts[m.host().ID]; was.told != was.boot.ID || was.toldStep != inventory.EventDHCPAck { // it is not told anew
+		t.Errorf("taken over: %+v", was)
+	}
 	if n := len(r.stalledIssues(inventory.IssueWrongPort)); n != 1 {
 		t.Error("an issue of another kind is closed by the restart")
 	}

@@ -238,6 +238,7 @@ func TestHowLongABootIsRemembered(t *testing.T) {
 			clk.step(longestWait + 2*grace)
 			l.enter("new", 1)
 			l.sweep()
+			clk.step(time.Second)
 			_, place := l.enter("late", 1)
 			return place == 1
 		}, true},

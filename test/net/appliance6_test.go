@@ -71,6 +71,21 @@ func (a *appliance) six(hint string) {
 	}
 }
 
+// TestAnIPv6AddressThatGoesIsAnIssue takes the interface its address of an IPv6 subnet, and gives it back.
+func TestAnIPv6AddressThatGoesIsAnIssue(t *testing.T) {
+	a, r := newAppliance6(t)
+	a.start()
+	k, ok := a.check("ipv6 vs")
+	if !ok {
+		t.Fatal("the self-check says nothing of the IPv6 address")
+	}
+	a.six(k.Hint)
+	r.in(r.server, "ip", "addr", "del", "fd77:1::1/64", "dev", "vs")
+	a.process.waitFor("issue opened ... interface-unserved ... no address in fd77:1::/64 ... ip addr add fd77:1::1/64 dev vs", 1)
+	r.in(r.server, "ip", "addr", "add", "fd77:1::1/64", "dev", "vs", "nodad")
+	a.process.waitFor("issue closed ... interface-unserved", 1)
+}
+
 // TestADHCPv6ServerOnThisMachine has another program hold UDP port 547: a warning while there is no IPv6 subnet, which goes
 // once the port is free, and a refusal to start when there is one.
 func TestADHCPv6ServerOnThisMachine(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -35,8 +36,9 @@ type health struct {
 	store      error         // why nothing can be stored
 	leap       time.Duration // by which the clock was set
 	interfaces []doctor.Interface
-	only6      map[string]bool // interfaces that have subnets of IPv6
-	unserved   []string        // interfaces without a subnet
+	only6      map[string]bool    // interfaces that have subnets of IPv6
+	unserved   []string           // interfaces without a subnet
+	missing6   []inventory.Subnet // of IPv6, in which their interface has no address
 	faults     []images.Fault
 }
 
@@ -92,6 +94,15 @@ func interfaceIssues(h *health) (all []inventory.Issue) {
 			Key: inventory.IssueInterface + "/" + i.Name, Type: inventory.IssueInterface, Severity: severity,
 			Cause: "nobody is answered on interface " + i.Name + ": " + k.Detail, Hint: k.Hint,
 		})
+	}
+	for _, s := range h.missing6 {
+		if slices.ContainsFunc(h.interfaces, func(i doctor.Interface) bool { return i.Name == s.Interface && i.IsThere && i.IsUp }) {
+			all = append(all, inventory.Issue{
+				Key: inventory.IssueInterface + "/" + s.Interface + "/" + s.Name, Type: inventory.IssueInterface, Severity: inventory.SeverityError,
+				Cause: "nobody boots over IPv6 on interface " + s.Interface + ": it has no address in " + s.CIDR.String() + ", subnet " + s.Name,
+				Hint:  "give it its address back, or one such as this: ip addr add " + netip.PrefixFrom(s.CIDR.Masked().Addr().Next(), s.CIDR.Bits()).String() + " dev " + s.Interface,
+			})
+		}
 	}
 	return all
 }
@@ -155,6 +166,9 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *health {
 	if six := a.networks.six.Load(); six != nil {
 		for _, s := range *six {
 			h.only6[s.Interface] = true
+			if s.Mode != inventory.ModeOff && slices.Contains(a.cfg.Interfaces, s.Interface) && !slices.ContainsFunc(addresses6Of([]string{s.Interface}), s.CIDR.Contains) {
+				h.missing6 = append(h.missing6, s)
+			}
 		}
 	}
 	if names, err := a.withoutSubnet(ctx); err == nil {

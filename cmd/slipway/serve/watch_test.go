@@ -25,6 +25,7 @@ func TestConditions(t *testing.T) {
 		disk:       doctor.Disk{Dir: "/d", FreeBytes: 9 << 30},
 		interfaces: []doctor.Interface{{Name: "eth1", IsThere: true, IsUp: true, HasLink: true, MTU: 1500, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}},
 	}
+	six := []inventory.Subnet{{Name: "six", CIDR: netip.MustParsePrefix("fd00:1::/64"), Interface: "eth1"}}
 	for name, tc := range map[string]struct {
 		alter func(*health)
 		want  string // key, severity, and part of the cause
@@ -41,6 +42,9 @@ func TestConditions(t *testing.T) {
 		"it has no address":           {func(h *health) { h.interfaces[0].Prefixes = nil }, "interface-unserved/eth1 error no IPv4 address"},
 		"it has one of no subnet":     {func(h *health) { h.unserved = []string{"eth1"} }, "interface-unserved/eth1 error 10.0.0.1/24, which is in no subnet"},
 		"it serves IPv6 only":         {func(h *health) { h.interfaces[0].Prefixes, h.only6 = nil, map[string]bool{"eth1": true} }, ""},
+		"it has no IPv6 address":      {func(h *health) { h.missing6 = six }, "interface-unserved/eth1/six error no address in fd00:1::/64"},
+		"nor is it up":                {func(h *health) { h.missing6, h.interfaces[0].IsUp = six, false }, "interface-unserved/eth1 error is down"},
+		"nor is it there":             {func(h *health) { h.missing6, h.interfaces[0].IsThere = six, false }, "interface-unserved/eth1 error does not exist"},
 		"it has no link":              {func(h *health) { h.interfaces[0].HasLink = false }, "interface-unserved/eth1 warning no link"},
 		"it has jumbo frames":         {func(h *health) { h.interfaces[0].MTU = 9000 }, ""},
 		"a file of an image is damaged": {func(h *health) {
