@@ -46,8 +46,10 @@ func signersOf(f io.ReaderAt, size int64) ([]pxe.Signer, error) {
 		return nil, err
 	}
 	table := make([]byte, p.certSize)
-	if _, err := f.ReadAt(table, p.certAt); err != nil {
+	if _, err := f.ReadAt(table, p.certAt); errors.Is(err, io.EOF) {
 		return nil, errNotPE
+	} else if err != nil {
+		return nil, err
 	}
 	var out []pxe.Signer
 	for n := 0; len(table) >= 8 && n < maxSignatures; n++ {
@@ -254,9 +256,14 @@ func pemNames(data []byte) (names []string, err error) {
 	}
 }
 
-// signatures remembers who signed which artefact: content never changes.
+// signatures remembers who signed which artefact, and which is no PE file: content never changes.
 type signatures struct {
-	byDigest map[inventory.Digest][]pxe.Signer
+	byDigest map[inventory.Digest]signature
+}
+
+type signature struct {
+	signers []pxe.Signer
+	isPE    bool
 }
 
 const maxRemembered = 1024
@@ -266,19 +273,21 @@ func (c *Cache) Signers(d inventory.Digest) (signers []pxe.Signer, ok bool) {
 	c.signedMu.Lock()
 	defer c.signedMu.Unlock()
 	if s, ok := c.signed.byDigest[d]; ok {
-		return s, true
+		return s.signers, s.isPE
 	}
 	f, a, err := c.Open(d)
 	if err != nil {
 		return nil, false
 	}
 	defer f.Close()
-	if signers, err = signersOf(f, a.SizeBytes); err != nil {
+	signers, err = signersOf(f, a.SizeBytes)
+	ok = err == nil
+	if !ok && !errors.Is(err, errNotPE) {
 		return nil, false
 	}
 	if c.signed.byDigest == nil || len(c.signed.byDigest) >= maxRemembered {
-		c.signed.byDigest = map[inventory.Digest][]pxe.Signer{}
+		c.signed.byDigest = map[inventory.Digest]signature{}
 	}
-	c.signed.byDigest[d] = signers
-	return signers, true
+	c.signed.byDigest[d] = signature{signers, ok}
+	return signers, ok
 }

@@ -26,6 +26,7 @@ type Config struct {
 	SlowFor  time.Duration // a subscriber that takes no event for so long is cut: 30 s
 	RetryFor time.Duration // wait after a failed read: 1 s
 	PollFor  time.Duration // it looks by itself so often, should a wake-up be lost: 30 s
+	PauseFor time.Duration // it looks no more often, however many commits there are: 50 ms
 }
 
 // Hub hands committed events to subscribers. Its memory is bounded: who is too slow for the newest RingN events reads
@@ -54,6 +55,7 @@ func New(cfg Config) *Hub {
 	cfg.SlowFor = cmp.Or(cfg.SlowFor, 30*time.Second)
 	cfg.RetryFor = cmp.Or(cfg.RetryFor, time.Second)
 	cfg.PollFor = cmp.Or(cfg.PollFor, 30*time.Second)
+	cfg.PauseFor = cmp.Or(cfg.PauseFor, 50*time.Millisecond)
 	return &Hub{cfg: cfg, wake: make(chan struct{}, 1), ring: newRing(cfg.RingN), changed: make(chan struct{})}
 }
 
@@ -73,13 +75,8 @@ func (h *Hub) Serve(ctx context.Context) error {
 			h.cfg.Log.Warn("events not read", "err", err)
 			wait = h.cfg.RetryFor
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-h.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep(ctx, h.cfg.PauseFor, nil)
+		sleep(ctx, wait, h.wake)
 	}
 	h.mu.Lock()
 	h.isOver = true
@@ -87,6 +84,17 @@ func (h *Hub) Serve(ctx context.Context) error {
 	h.mu.Unlock()
 	h.readers.Wait()
 	return nil
+}
+
+// sleep waits so long, or until it is woken.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+	}
 }
 
 // tell wakes the subscriptions. The caller holds mu.

@@ -93,8 +93,9 @@ func start(t *testing.T, cfg Config) (h *Hub, stop func()) {
 	}
 }
 
-// take reads what is there without waiting for more.
+// take reads what is there, and what the hub has not looked at since its last pause.
 func take(events <-chan inventory.Event) (ids []int64, isOpen bool) {
+	time.Sleep(100 * time.Millisecond)
 	for {
 		synctest.Wait()
 		select {
@@ -371,4 +372,39 @@ func TestManyReadersUnderConcurrentCommits(t *testing.T) {
 			t.Errorf("reader %d got %d events that differ from the %d committed", i, len(got), len(want))
 		}
 	}
+}
+
+// However many commits there are, the store is asked for events only so often; the first after a rest is heard at once.
+func TestManyCommitsAreReadTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{}
+		h, stop := start(t, Config{Store: j, PauseFor: 50 * time.Millisecond})
+		defer stop()
+		time.Sleep(time.Second)
+		events, cancel, err := h.Subscribe(FromNow, inventory.EventFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cancel()
+		synctest.Wait()
+		j.commit(1)
+		h.Wake()
+		synctest.Wait()
+		if len(events) != 1 {
+			t.Fatal("the first event after a rest was not heard at once")
+		}
+		<-events
+		before := j.reads
+		for range 1000 {
+			j.commit(1)
+			h.Wake()
+			time.Sleep(time.Millisecond)
+			for len(events) > 0 {
+				<-events
+			}
+		}
+		if n := j.reads - before; n > 21 {
+			t.Errorf("a second of commits was read %d times, want every 50 ms", n)
+		}
+	})
 }

@@ -92,19 +92,24 @@ type tx struct {
 
 // run executes a statement and returns how many rows it changed.
 func (t *tx) run(query string, args ...any) (int64, error) {
-	if err := t.usable(); err != nil {
-		return 0, err
-	}
-	s, err := t.prepare(query)
+	r, err := t.exec(query, args)
 	if err != nil {
 		return 0, err
-	}
-	r, err := s.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, t.check(err)
 	}
 	n, err := r.RowsAffected()
 	return n, t.check(err)
+}
+
+func (t *tx) exec(query string, args []any) (sql.Result, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	s, err := t.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.ExecContext(context.Background(), args...)
+	return r, t.check(err)
 }
 
 // prepare returns a statement that is about to be run.
@@ -125,6 +130,19 @@ func (t *tx) write(query string, args ...any) (int64, error) {
 		return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
 	}
 	return t.run(query, args...)
+}
+
+// insert adds a row and returns its id.
+func (t *tx) insert(query string, args ...any) (id int64, err error) {
+	if t.isRead {
+		return 0, inventory.Errorf(inventory.Internal, "a Read must not write")
+	}
+	r, err := t.exec(query, args)
+	if err != nil {
+		return 0, err
+	}
+	id, err = r.LastInsertId()
+	return id, t.check(err)
 }
 
 // scan copies the columns of a row, as sql.Rows.Scan does.

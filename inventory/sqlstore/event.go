@@ -13,7 +13,7 @@ import (
 const (
 	eventColumns = `id, at, kind, host_id, session_id, mac, subject, detail, data`
 	addEventSQL  = `INSERT INTO events (at, kind, host_id, session_id, mac, subject, detail, data)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	lastEventIDSQL = `SELECT COALESCE(MAX(id), 0) FROM events`
 	nextKindSQL    = `SELECT kind FROM events WHERE kind > $1 ORDER BY kind LIMIT 1`
 
@@ -49,22 +49,15 @@ func readEvent(s scan) (e inventory.Event, err error) {
 
 // AddEvent implements inventory.HistoryTx.
 func (t *tx) AddEvent(e *inventory.Event) error {
-	if t.isRead {
-		return inventory.Errorf(inventory.Internal, "a Read must not write")
-	}
 	data, err := jsonText(e.Data)
 	if err != nil {
 		return err
 	}
-	found, err := t.row([]any{&e.ID}, addEventSQL, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC),
-		e.Subject, e.Detail, data)
-	if err == nil && !found {
-		return fmt.Errorf("add event %s: no id came back", e.Kind)
+	if e.ID, err = t.insert(addEventSQL, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, data); err != nil {
+		return err
 	}
-	if err == nil {
-		t.eventN++
-	}
-	return err
+	t.eventN++
+	return nil
 }
 
 // ListEvents implements inventory.HistoryTx. Of a part of the kinds, each kind is read by itself and what is wanted of them

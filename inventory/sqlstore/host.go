@@ -23,27 +23,15 @@ identified_at, version`
 	findHostByPortSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE port = $1 AND port <> ''`
 	findHostsByHintSQL = `SELECT ` + hostColumns + ` FROM hosts
 WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY name`
-	listPlacesSQL  = `SELECT id, name, site, row, rack, unit, place_height, place_face FROM hosts WHERE name > '' ORDER BY name`
-	hostKeysSQL    = `SELECT name, port, COALESCE(profile, ''), profile_revision, labels FROM hosts WHERE id = $1 AND version = $2`
+	listPlacesSQL = `SELECT id, name, site, row, rack, unit, place_height, place_face FROM hosts WHERE name > '' ORDER BY name`
+	hostKeysSQL   = `SELECT name, state, port, COALESCE(profile, ''), profile_revision, uuid, serial, rack, labels FROM hosts
+WHERE id = $1 AND version = $2`
 	hostVersionSQL = `SELECT version FROM hosts WHERE id = $1`
 	holderNameSQL  = `SELECT id FROM hosts WHERE name = $1`
 	holderMACSQL   = `SELECT hosts.id, hosts.name FROM nics JOIN hosts ON hosts.id = nics.host_id WHERE nics.mac = $1`
 	holderPortSQL  = `SELECT id, name FROM hosts WHERE port = $1 AND port <> ''`
 	hasProfileSQL  = `SELECT name FROM profiles WHERE name = $1`
 
-	insertHostSQL = `INSERT INTO hosts (id, name, state, state_reason, state_since_at, in_maintenance, is_protected,
-is_adopted, uuid, serial, asset_tag, manufacturer, product, arch, firmware, memory_mib, site, row, rack, unit,
-labels, facts, profile, profile_revision, disk_boot, is_armed, taints, root_disk, keep_disks, is_dirty, failure_n,
-reuse_key, freed_at, search_text, is_cordoned, is_retained, place_height, place_face, port, created_at, updated_at, last_seen_at, identified_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-$21, $22, NULLIF($23, ''), $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, 1)`
-	updateHostSQL = `UPDATE hosts SET name = $1, state = $2, state_reason = $3, state_since_at = $4, in_maintenance = $5,
-is_protected = $6, is_adopted = $7, uuid = $8, serial = $9, asset_tag = $10, manufacturer = $11, product = $12,
-arch = $13, firmware = $14, memory_mib = $15, site = $16, row = $17, rack = $18, unit = $19, labels = $20, facts = $21,
-profile = NULLIF($22, ''), profile_revision = $23, disk_boot = $24, is_armed = $25, taints = $26, root_disk = $27,
-keep_disks = $28, is_dirty = $29, failure_n = $30, reuse_key = $31, freed_at = $32, search_text = $33, is_cordoned = $34,
-is_retained = $35, place_height = $36, place_face = $37, port = $38, updated_at = $39, last_seen_at = $40, identified_at = $41,
-version = version + 1 WHERE id = $42 AND version = $43`
 	deleteHostSQL = `DELETE FROM hosts WHERE id = $1`
 
 	hostNICsSQL   = `SELECT mac, name, vendor, is_boot FROM nics WHERE host_id = $1 ORDER BY position`
@@ -274,7 +262,8 @@ func (t *tx) CreateHost(h *inventory.Host, now time.Time) error {
 func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
 	var has inventory.Host
 	var labels string
-	found, err := t.row([]any{&has.Name, &has.Port, &has.Profile, &has.ProfileRevision, &labels}, hostKeysSQL, string(h.ID), h.Version)
+	found, err := t.row([]any{&has.Name, &has.State, &has.Port, &has.Profile, &has.ProfileRevision, &has.UUID, &has.Serial, &has.Place.Rack, &labels},
+		hostKeysSQL, string(h.ID), h.Version)
 	if err != nil {
 		return err
 	}
@@ -292,7 +281,15 @@ func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.write(updateHostSQL, append(args, ms(now), ms(h.LastSeenAt), ms(h.IdentifiedAt), string(h.ID), h.Version)...); err != nil {
+	update := &updateHostRow
+	switch {
+	case h.Name != has.Name || h.Port != has.Port || h.Profile != has.Profile || h.UUID != has.UUID || h.Serial != has.Serial || h.Place.Rack != has.Place.Rack:
+		update = &updateHostKeys
+	case h.State != has.State:
+		update = &updateHostState
+	}
+	args = append(args, ms(now), ms(h.LastSeenAt), ms(h.IdentifiedAt), string(h.ID), h.Version)
+	if _, err := t.write(update.query, update.args(args)...); err != nil {
 		return err
 	}
 	if !slices.Equal(has.NICs, h.NICs) {
@@ -318,7 +315,7 @@ func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
 	return nil
 }
 
-// hostArgs returns the arguments that insert and update share, in the order of the columns from name to port.
+// hostArgs returns the arguments that insert and update share, in the order of hostFields.
 func hostArgs(h *inventory.Host) ([]any, error) {
 	texts, err := jsonTexts(h.Labels, h.Facts, h.Taints, h.RootDisk, h.KeepDisks)
 	if err != nil {

@@ -10,7 +10,7 @@ const (
 	findRenderingSQL   = `SELECT ` + renderingColumns + ` FROM renderings WHERE digest = $1 ORDER BY created_at DESC, host_id LIMIT 1`
 	listRenderingsSQL  = `SELECT ` + renderingColumns + ` FROM renderings WHERE host_id = $1 ORDER BY position DESC LIMIT $2`
 	hasRenderingSQL    = `SELECT 1 FROM renderings WHERE digest = $1 AND host_id = $2`
-	lastRenderingSQL   = `SELECT COALESCE(MAX(position), 0) FROM renderings WHERE host_id = $1`
+	lastRenderingSQL   = `SELECT digest, position FROM renderings WHERE host_id = $1 ORDER BY position DESC LIMIT 1`
 	insertRenderingSQL = `INSERT INTO renderings (digest, host_id, profile, revision, image, format, documents, args, created_at, position)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (digest, host_id) DO UPDATE SET position = excluded.position`
 
@@ -43,22 +43,22 @@ func (t *tx) HasRendering(host inventory.HostID, d inventory.Digest) (bool, erro
 	return t.row([]any{&one}, hasRenderingSQL, string(d), string(host))
 }
 
-// SaveRendering implements inventory.ConfigTx.
+// SaveRendering implements inventory.ConfigTx. What is the newest already stays as it is.
 func (t *tx) SaveRendering(r inventory.Rendering) error {
-	documents, err := jsonText(r.Documents)
-	if err != nil {
-		return err
-	}
-	args, err := jsonText(r.Args)
-	if err != nil {
-		return err
-	}
+	var newest string
 	var last int64
-	if _, err := t.row([]any{&last}, lastRenderingSQL, string(r.HostID)); err != nil {
+	if _, err := t.row([]any{&newest, &last}, lastRenderingSQL, string(r.HostID)); err != nil {
+		return err
+	}
+	if newest == string(r.Digest) {
+		return nil
+	}
+	texts, err := jsonTexts(r.Documents, r.Args)
+	if err != nil {
 		return err
 	}
 	_, err = t.write(insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
-		documents, args, ms(r.CreatedAt), last+1)
+		texts[0], texts[1], ms(r.CreatedAt), last+1)
 	return err
 }
 

@@ -19,7 +19,7 @@ func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 		deleteImageFilesSQL: true, insertLayerSQL: true, updateLayerSQL: true, deleteLayerSQL: true, insertSubnetSQL: true, insertRangeSQL: true,
 		insertRange6SQL: true, deleteRangesSQL: true, insertAcceptRuleSQL: true, insertSecretSQL: true, updateSecretSQL: true,
 		insertJoinTargetSQL: true, deleteJoinTargetSQL: true,
-		findProfileSQL: false, listSubnetsSQL: false, addEventSQL: false, saveSessionSQL: false, updateHostSQL: false, deleteHostSQL: false,
+		findProfileSQL: false, listSubnetsSQL: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
 		saveLeaseSQL: false, saveJoinTokenSQL: false, beginWrite: false, commit: false,
 	} {
 		if got := changesSettings(query); got != want {

@@ -167,6 +167,48 @@ func hostVersions(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.NotFound, "host", func(tx inventory.Tx) error { return tx.UpdateHost(&gone, later) })
 }
 
+// hostFields changes one field after another: each is written, and what finds the host by it finds it.
+func hostFields(t *testing.T, s inventory.Store) {
+	h := Host(1)
+	createHosts(t, s, h)
+	write(t, s, func(tx inventory.Tx) error { return createImage(tx, "debian-12", "web") })
+	h.Version, h.CreatedAt = 1, Now.Truncate(time.Millisecond)
+	for _, tc := range []struct {
+		name   string
+		change func()
+		filter inventory.HostFilter
+	}{
+		{"name", func() { h.Name = "renamed" }, inventory.HostFilter{Search: "renamed"}},
+		{"state", func() { h.State = inventory.Failed }, inventory.HostFilter{State: inventory.Failed}},
+		{"uuid", func() { h.UUID = "4c4c4544-0000-4000-8000-00000000abcd" }, inventory.HostFilter{Search: "8000-00000000abcd"}},
+		{"serial", func() { h.Serial = "other-7" }, inventory.HostFilter{Search: "other-7"}},
+		{"rack", func() { h.Place.Rack = "r77" }, inventory.HostFilter{Rack: "r77"}},
+		{"profile", func() { h.Profile = "web" }, inventory.HostFilter{}},
+		{"no profile", func() { h.Profile = "" }, inventory.HostFilter{}},
+		{"port", func() { h.Port = "5@sw1" }, inventory.HostFilter{}},
+		{"memory", func() { h.MemoryMiB++ }, inventory.HostFilter{}},
+		{"reason", func() { h.StateReason = "for no reason" }, inventory.HostFilter{}},
+	} {
+		tc.change()
+		write(t, s, func(tx inventory.Tx) error { return tx.UpdateHost(&h, Now) })
+		read(t, s, func(tx inventory.Tx) error {
+			got, err := tx.ListHosts(tc.filter, inventory.Page{})
+			same(t, "hosts after a change of "+tc.name, []inventory.Host{h}, got)
+			return err
+		})
+	}
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindHostsByHint(h.UUID, "")
+		same(t, "hosts with that UUID", []string{"renamed"}, names(got))
+		if err != nil {
+			return err
+		}
+		byPort, err := tx.FindHostByPort("5@sw1")
+		same(t, "host at that port", h.ID, byPort.ID)
+		return err
+	})
+}
+
 func hostNICsAndLabels(t *testing.T, s inventory.Store) {
 	createHosts(t, s, Host(1))
 	h := Host(1)

@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"a host is found by name, MAC and hint", hostLookups},
 		{"a host name or MAC belongs to one host", hostConflicts},
 		{"an update needs the stored version", hostVersions},
+		{"each field of a host is written when it changes", hostFields},
 		{"an update rewrites NICs and labels", hostNICsAndLabels},
 		{"hosts are filtered, paged and counted", hostLists},
 		{"a pinned profile must exist and cannot be deleted", pinnedProfile},

@@ -37,6 +37,13 @@ func (k *known) hasMAC(m inventory.MAC) bool {
 	return ok && k.has(b)
 }
 
+// hasHost reports whether a host is known to be accepted.
+func (k *known) hasHost(id inventory.HostID) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.ofHost[id] != nil
+}
+
 // macBytes reads a MAC as the inventory writes it.
 func macBytes(m inventory.MAC) (b [6]byte, ok bool) {
 	if len(m) != 17 {
@@ -131,7 +138,11 @@ func (k *known) hear(ctx context.Context, e inventory.Event) error {
 		return nil
 	}
 	switch e.Kind {
-	case inventory.EventHostDiscovered, inventory.EventHostChanged, inventory.EventHostDeleted, inventory.EventStateChanged, inventory.EventInspected:
+	case inventory.EventHostChanged, inventory.EventHostDeleted, inventory.EventInspected:
+	case inventory.EventStateChanged:
+		if k.hasHost(e.HostID) { // it is accepted, which no state takes back
+			return nil
+		}
 	default:
 		return nil
 	}
