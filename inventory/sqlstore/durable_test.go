@@ -211,6 +211,33 @@ func TestOnCommitWakesAfterEventsOnly(t *testing.T) {
 	}
 }
 
+// The write-ahead log grows to its bound, which spares the disk, and not beyond.
+func TestTheWriteAheadLogIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slipway.db")
+	s := openTest(t, path)
+	for range 40 {
+		err := s.Write(t.Context(), func(tx inventory.Tx) error {
+			for range 1000 {
+				ev := inventory.Event{At: storetest.Now, Kind: inventory.EventBootDecided, Detail: strings.Repeat("x", 1000)}
+				if err := tx.AddEvent(&ev); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mib := info.Size() >> 20; mib < 12 || mib > 24 {
+		t.Errorf("the write-ahead log has %d MiB after 40 MiB of events, want about 16", mib)
+	}
+}
+
 func TestAWriteThatEndsItsGoroutineDoesNotStopTheStore(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
 	err := s.Write(t.Context(), func(tx inventory.Tx) error {
