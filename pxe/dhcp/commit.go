@@ -39,12 +39,11 @@ type commits struct {
 const (
 	commitTimeout = 10 * time.Second
 	// While machines ask faster than the disk answers, waiting a little makes larger groups, and one write for many is
-	// far cheaper than one for each; while they come thick, a little longer. A machine alone never waits.
-	gatherFrom  = 2
-	gatherFor   = 500 * time.Microsecond
-	thickFrom   = 8
-	thickFor    = 2 * time.Millisecond
-	reportEvery = 10 * time.Second // how often a store that keeps failing is reported
+	// far cheaper than one for each: the more came together before, the longer. A machine alone never waits.
+	gatherFrom   = 2
+	gatherEach   = 250 * time.Microsecond
+	gatherAtMost = 4 * time.Millisecond
+	reportEvery  = 10 * time.Second // how often a store that keeps failing is reported
 )
 
 // add queues a change; it reports false when too many wait, so that memory stays bounded while the disk is slow.
@@ -82,12 +81,8 @@ func (c *commits) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			isLast = true
 		}
-		switch {
-		case isLast || c.lastN < gatherFrom:
-		case c.lastN < thickFrom:
-			time.Sleep(gatherFor)
-		default:
-			time.Sleep(thickFor)
+		if !isLast && c.lastN >= gatherFrom {
+			time.Sleep(min(time.Duration(c.lastN)*gatherEach, gatherAtMost))
 		}
 		group = c.flush(ctx, group, out)
 		if isLast {

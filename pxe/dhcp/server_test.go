@@ -99,6 +99,7 @@ func TestLeasesAreWrittenInGroups(t *testing.T) {
 func TestUnderLoadAGroupGathersAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t)
+		const gatherFor = 2 * gatherEach // after a group of two
 		for mac := byte(1); mac <= 6; mac++ {
 			r.send(build(discover, mac, nil))
 		}
@@ -127,6 +128,7 @@ func TestUnderLoadAGroupGathersAWhile(t *testing.T) {
 func TestWhileRequestsComeThickAGroupGathersLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t)
+		const thickFor = 8 * gatherEach // after a group of eight
 		for mac := byte(1); mac <= 12; mac++ {
 			r.send(build(discover, mac, nil))
 		}

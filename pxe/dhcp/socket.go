@@ -3,9 +3,7 @@ package dhcp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/ear"
 )
 
 // datagram is a UDP message over IPv4 that was read, or is to be sent.
@@ -35,16 +34,9 @@ type datagrams interface {
 }
 
 // udpSocket is a UDP socket of one interface.
-//
-// The runtime watches every socket of its own for readability and writability, and is woken for each packet that comes
-// and for each that has left. At thousands per second that costs more than the packets. So this socket is watched by an
-// epoll instance of its own, for one packet and only while the reader waits; the runtime watches that.
 type udpSocket struct {
-	mu   sync.RWMutex // held while fd is in use; Close takes it alone
-	fd   int          // -1 after Close
-	poll *os.File
-	wait syscall.RawConn // of poll
-	in   *mmsgs          // the reader's
+	*ear.Ear
+	in   *mmsgs // the reader's
 	pace pace
 	out  sync.Pool // *mmsgs of writers
 }
@@ -98,47 +90,23 @@ func setOptions(fd int, name string) error {
 
 // newUDPSocket takes a socket that does not block; on an error it is the caller's to close.
 func newUDPSocket(fd int) (*udpSocket, error) {
-	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	e, err := ear.New(fd)
 	if err != nil {
-		return nil, fmt.Errorf("make an epoll instance: %w", err)
+		return nil, err
 	}
-	_ = unix.SetNonblock(poll, true)
-	s := &udpSocket{fd: fd, poll: os.NewFile(uintptr(poll), "epoll"), in: newMmsgs()}
+	s := &udpSocket{Ear: e, in: newMmsgs()}
 	s.out.New = func() any { return newMmsgs() }
-	// Nothing is watched before the reader waits.
-	if err := unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLONESHOT}); err != nil {
-		s.poll.Close()
-		return nil, fmt.Errorf("watch a socket: %w", err)
-	}
-	if s.wait, err = s.poll.SyscallConn(); err != nil {
-		s.poll.Close()
-		return nil, fmt.Errorf("watch a socket: %w", err)
-	}
 	return s, nil
-}
-
-// Close ends a read that waits.
-func (s *udpSocket) Close() error {
-	err := s.poll.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fd >= 0 {
-		err = errors.Join(err, unix.Close(s.fd))
-		s.fd = -1
-	}
-	return err
 }
 
 // read implements datagrams. While packets come thick it lets them gather for a moment between two reads.
 func (s *udpSocket) read(ms []datagram) (int, error) {
-	if s.pace.isThick {
-		time.Sleep(gatherPackets)
-	}
+	time.Sleep(s.pace.gather())
 	for {
 		n, err := s.receive(ms)
 		switch err {
 		case nil:
-			s.pace.add(n, time.Now())
+			s.pace.add(n, min(len(ms), maxMessages), time.Now())
 			return n, nil
 		case unix.EINTR:
 			continue
@@ -147,7 +115,7 @@ func (s *udpSocket) read(ms []datagram) (int, error) {
 			return 0, err
 		}
 		s.pace = pace{}
-		if err := s.waitForPacket(); err != nil {
+		if err := s.Wait(); err != nil {
 			return 0, err
 		}
 	}
@@ -155,17 +123,12 @@ func (s *udpSocket) read(ms []datagram) (int, error) {
 
 // receive reads what is there.
 func (s *udpSocket) receive(ms []datagram) (int, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.fd < 0 {
-		return 0, net.ErrClosed
-	}
 	h := s.in
 	n := min(len(ms), maxMessages)
 	for i := range n {
 		h.toRead(i, ms[i].b)
 	}
-	got, err := h.call(unix.SYS_RECVMMSG, s.fd, n)
+	got, err := s.Use(func(fd int) (int, error) { return h.call(unix.SYS_RECVMMSG, fd, n) })
 	if err != nil {
 		return 0, err
 	}
@@ -175,38 +138,11 @@ func (s *udpSocket) receive(ms []datagram) (int, error) {
 	return got, nil
 }
 
-// waitForPacket returns when there is something to read, if only an error, or the socket was closed.
-func (s *udpSocket) waitForPacket() error {
-	s.mu.RLock()
-	if s.fd < 0 {
-		s.mu.RUnlock()
-		return net.ErrClosed
-	}
-	var arm error
-	err := s.wait.Control(func(poll uintptr) {
-		arm = unix.EpollCtl(int(poll), unix.EPOLL_CTL_MOD, s.fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT})
-	})
-	s.mu.RUnlock()
-	if err = errors.Join(err, arm); err != nil {
-		return err
-	}
-	return s.wait.Read(func(poll uintptr) bool {
-		var events [1]unix.EpollEvent
-		n, err := unix.EpollWait(int(poll), events[:], 0)
-		return n > 0 || err != nil && err != unix.EINTR
-	})
-}
-
 // write implements datagrams.
 func (s *udpSocket) write(ms []datagram) (int, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.fd < 0 {
-		return 0, net.ErrClosed
-	}
 	h := s.out.Get().(*mmsgs)
 	defer s.out.Put(h)
-	return h.send(s.fd, h.toWrite(ms))
+	return s.Use(func(fd int) (int, error) { return h.send(fd, h.toWrite(ms)) })
 }
 
 // pace tells whether packets come so thick that it pays to let them gather.
@@ -214,17 +150,18 @@ type pace struct {
 	n       int
 	since   time.Time
 	isThick bool
+	isFull  bool // more may wait than were read
 }
 
 const (
-	// gatherPackets is how long packets gather between two reads; an idle runtime makes a millisecond of it.
-	gatherPackets = 500 * time.Microsecond
+	gatherPackets = 2 * time.Millisecond
 	paceN         = 64
 	thickWithin   = 8 * time.Millisecond // paceN packets in less are 8,000 per second
 )
 
-// add takes note of packets that were read.
-func (p *pace) add(n int, now time.Time) {
+// add takes note of packets that were read, where there was room for so many.
+func (p *pace) add(n, room int, now time.Time) {
+	p.isFull = n == room
 	if p.n == 0 && p.since.IsZero() {
 		p.since = now
 	}
@@ -232,6 +169,14 @@ func (p *pace) add(n int, now time.Time) {
 		p.isThick = now.Sub(p.since) < thickWithin*time.Duration(p.n)/paceN
 		p.n, p.since = 0, now
 	}
+}
+
+// gather is how long packets gather before the next read.
+func (p *pace) gather() time.Duration {
+	if p.isThick && !p.isFull {
+		return gatherPackets
+	}
+	return 0
 }
 
 // maxMessages is how many messages one system call moves.

@@ -21,8 +21,11 @@ func loopback(t *testing.T) (*udpSocket, *net.UDPConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	own, err := unix.Getsockname(s.fd)
-	if err != nil {
+	var own unix.Sockaddr
+	if _, err := s.Use(func(fd int) (_ int, err error) {
+		own, err = unix.Getsockname(fd)
+		return 0, err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own.(*unix.SockaddrInet4).Port})
@@ -176,7 +179,7 @@ func TestPace(t *testing.T) {
 	at := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	every := func(p *pace, n, each int, gap time.Duration) {
 		for range n {
-			p.add(each, at)
+			p.add(each, 64, at)
 			at = at.Add(gap)
 		}
 	}
@@ -192,5 +195,11 @@ func TestPace(t *testing.T) {
 	}
 	if every(&p, 20, 16, time.Millisecond); !p.isThick {
 		t.Error("16 packets each millisecond are not thick")
+	}
+	if p.gather() == 0 {
+		t.Error("thick packets are not let gather")
+	}
+	if p.add(64, 64, at); p.gather() != 0 {
+		t.Error("packets that had no room wait for others")
 	}
 }

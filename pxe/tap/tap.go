@@ -6,17 +6,19 @@ package tap
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"time"
 
-	"github.com/mdlayher/packet"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"slipway.dev/slipway/pxe/ear"
 	"slipway.dev/slipway/pxe/trace"
 )
 
@@ -113,21 +115,25 @@ func (s *Server) hear(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := packet.Listen(ifi, packet.Raw, unix.ETH_P_ALL, &packet.Config{Filter: filter})
+	socket, err := listen(ifi.Index, filter)
 	if err != nil {
 		return fmt.Errorf("open packet socket on %s: %w", name, err)
 	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer socket.Close()
+	stop := context.AfterFunc(ctx, func() { socket.Close() })
 	defer stop()
-	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBytes) })
-	}
 	buf := make([]byte, bufferSize)
 	strangers := rate.NewLimiter(strangersPerSecond, strangersBurst)
 	for from, n := s.cfg.Now(), 0; ; n++ {
-		size, _, err := conn.ReadFrom(buf)
-		if err != nil {
+		size, err := socket.Use(func(fd int) (int, error) { return unix.Read(fd, buf) })
+		switch {
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+			if err := socket.Wait(); err != nil {
+				return err
+			}
+			n--
+			continue
+		case err != nil:
 			return err
 		}
 		at := s.cfg.Now()
@@ -140,8 +146,8 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		if n < burst {
 			continue
 		}
-		if st, err := conn.Stats(); err == nil {
-			s.Metrics.Dropped.Add(float64(st.Drops))
+		if drops, err := socket.Use(dropsOf); err == nil {
+			s.Metrics.Dropped.Add(float64(drops))
 		}
 		if early := time.Duration(n)*time.Second/time.Duration(s.cfg.PerSecond) - at.Sub(from); early > 0 {
 			select {
@@ -151,6 +157,44 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		}
 		from, n = s.cfg.Now(), 0
 	}
+}
+
+// listen opens a socket for all frames of an interface that the filter lets through.
+func listen(ifindex int, filter []bpf.RawInstruction) (*ear.Ear, error) {
+	// Without a protocol it hears nothing before it is bound, and so nothing that the filter has not seen.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBytes)
+	code := make([]unix.SockFilter, len(filter))
+	for i, f := range filter {
+		code[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
+	}
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: everyProtocol, Ifindex: ifindex})
+	}
+	var e *ear.Ear
+	if err == nil {
+		e, err = ear.New(fd)
+	}
+	if err != nil {
+		unix.Close(fd)
+	}
+	return e, err
+}
+
+// everyProtocol is ETH_P_ALL in network byte order.
+var everyProtocol = binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
+
+// dropsOf returns how many frames a socket had no room for since it was asked last.
+func dropsOf(fd int) (int, error) {
+	st, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return 0, err
+	}
+	return int(st.Drops), nil
 }
 
 // machineOf returns the machine that a DHCP message over IPv4 is from or for; ok is false for any other frame.
