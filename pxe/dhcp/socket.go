@@ -114,7 +114,7 @@ func (s *udpSocket) read(ms []datagram) (int, error) {
 		default:
 			return 0, err
 		}
-		s.pace = pace{}
+		s.pace.none()
 		if err := s.Wait(); err != nil {
 			return 0, err
 		}
@@ -168,6 +168,13 @@ func (p *pace) add(n, room int, now time.Time) {
 	if p.n += n; p.n >= paceN {
 		p.isThick = now.Sub(p.since) < thickWithin*time.Duration(p.n)/paceN
 		p.n, p.since = 0, now
+	}
+}
+
+// none takes note of a read that found nothing. Before packets gather, most reads find the one that came, and then none.
+func (p *pace) none() {
+	if p.isThick {
+		*p = pace{}
 	}
 }
 

@@ -202,4 +202,15 @@ func TestPace(t *testing.T) {
 	if p.add(64, 64, at); p.gather() != 0 {
 		t.Error("packets that had no room wait for others")
 	}
+	if p.none(); p.isThick {
+		t.Error("no packets are thick")
+	}
+	for range 64 {
+		p.none()
+		p.add(1, 64, at)
+		at = at.Add(100 * time.Microsecond)
+	}
+	if !p.isThick {
+		t.Error("10,000 packets a second are not thick when each is read alone")
+	}
 }
