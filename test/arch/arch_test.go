@@ -104,7 +104,7 @@ var owners = map[string][]string{
 	"github.com/pressly/goose":               {"inventory/sqlstore"},
 	"github.com/insomniacslk/dhcp":           {"pxe/dhcp", "cmd/slipway/simulate", "agent"},
 	"github.com/pin/tftp":                    {"pxe/tftp", "cmd/slipway/simulate"},
-	"github.com/mdlayher":                    {"pxe/dhcp", "pxe/ra", "pxe/tap", "cmd/slipway/simulate"},
+	"github.com/mdlayher":                    {"pxe/dhcp", "pxe/ra", "cmd/slipway/simulate"},
 	"github.com/vishvananda":                 {"cmd/slipway", "agent"},
 	"github.com/digitalocean/go-libvirt":     {"cmd/slipway/lab", "bmc/libvirt"},
 	"github.com/stmcginnis/gofish":           {"bmc/redfish"},
