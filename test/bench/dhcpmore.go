@@ -189,7 +189,7 @@ func (e *Env) overload(ctx context.Context) (o overloaded, err error) {
 	}
 	var peak, atPeak []float64
 	for range 3 {
-		got, memory, err := once(surge{flight: 256, during: during})
+		got, memory, err := once(surge{flight: 2048, during: during})
 		if err != nil {
 			return o, err
 		}
