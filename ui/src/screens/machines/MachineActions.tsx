@@ -195,7 +195,9 @@ export function HoldHook({ machine, hook, close }: HookOf) {
       cli={`slipway machine hold ${machine} ${hook.step} ${hook.owner} ${shell(reason)}`}
       close={close}
     >
-      <p>The machine, its operation and its timeline show it until the hook is acknowledged. An empty text takes it back.</p>
+      <p>
+        The machine, its operation and its timeline show it until the hook is acknowledged. An empty text takes it back.
+      </p>
       <FormGroup label="Why it is not acknowledged yet" fieldId="hold-reason">
         <TextInput id="hold-reason" value={reason} maxLength={300} onChange={(_, v) => setReason(v)} />
       </FormGroup>
