@@ -76,22 +76,38 @@ type MAC string
 
 // ParseMAC reads a six-byte MAC in any usual spelling: colons, dashes, Cisco dots or bare digits, any case.
 func ParseMAC(s string) (MAC, error) {
-	digits := strings.ToLower(strings.NewReplacer(":", "", "-", "", ".", "").Replace(s))
-	if len(digits) != 12 || strings.Trim(digits, "0123456789abcdef") != "" {
-		return "", Errorf(Invalid, "%q is not a MAC address", s).WithHint("write it as 52:54:00:aa:00:01")
-	}
-	var b strings.Builder
-	for i := 0; i < 12; i += 2 {
-		if i > 0 {
-			b.WriteByte(':')
+	b, digitN := make([]byte, 0, len("52:54:00:aa:00:01")), 0
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c == ':' || c == '-' || c == '.':
+			continue
+		case c >= 'A' && c <= 'F':
+			c += 'a' - 'A'
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return "", notMAC(s)
 		}
-		b.WriteString(digits[i : i+2])
+		if digitN == 12 {
+			return "", notMAC(s)
+		}
+		if digitN > 0 && digitN%2 == 0 {
+			b = append(b, ':')
+		}
+		b = append(b, c)
+		digitN++
 	}
-	m := MAC(b.String())
+	if digitN != 12 {
+		return "", notMAC(s)
+	}
+	m := MAC(b)
 	if m == "00:00:00:00:00:00" || m == "ff:ff:ff:ff:ff:ff" {
 		return "", Errorf(Invalid, "%s belongs to no machine", m)
 	}
 	return m, nil
+}
+
+func notMAC(s string) error {
+	return Errorf(Invalid, "%q is not a MAC address", s).WithHint("write it as 52:54:00:aa:00:01")
 }
 
 // Hyphens returns the MAC as iPXE's ${mac:hexhyp} and BOOTIF spell it: 52-54-00-aa-00-01.

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -46,12 +45,12 @@ VALUES (2, 1, 'x', '', '', '', '', '', '', '', '', '', 0, 'after', 0, 0, '', '',
 		`INSERT OR REPLACE INTO audit ` + row,
 		`INSERT INTO audit ` + row + ` ON CONFLICT (id) DO UPDATE SET detail = 'after'`,
 	} {
-		if _, err := s.writer.c.ExecContext(context.Background(), sql); err == nil || !strings.Contains(err.Error(), "append-only") {
+		if _, err := s.writer.run(sql); err == nil || !strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: got %v", sql, err)
 		}
 	}
 	var n int
-	if err := s.writer.c.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM audit WHERE detail = 'before'`).Scan(&n); err != nil || n != 3 {
+	if err := s.writer.value(&n, `SELECT COUNT(*) FROM audit WHERE detail = 'before'`); err != nil || n != 3 {
 		t.Errorf("%d of 3 entries are as they were (%v)", n, err)
 	}
 }

@@ -2,8 +2,12 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"io"
+
+	"github.com/mattn/go-sqlite3"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -18,21 +22,33 @@ const (
 	rollbackOne  = `ROLLBACK TO one`
 	releasePoint = `RELEASE one`
 	backupSQL    = `VACUUM INTO $1`
+	takeSnapshot = `PRAGMA schema_version` // the least that makes a Read see what it will see to its end
 )
 
-// conn is a connection that keeps every statement it has prepared. One goroutine uses it at a time.
+// conn is a connection of the driver that keeps every statement it has prepared. One goroutine uses it at a time.
+//
+// It goes to the driver without database/sql, whose pool, locks and conversions cost a boot a tenth of its time.
 type conn struct {
-	c     *sql.Conn
+	c     *sqlite3.SQLiteConn
 	stmts map[string]*stmt
 }
 
 // stmt is a prepared statement.
 type stmt struct {
-	*sql.Stmt
-	isSetting bool // it changes what settings keeps
+	*sqlite3.SQLiteStmt
+	isSetting bool                // it changes what settings keeps
+	args      []driver.NamedValue // of one run; the driver copies what they hold
+	columns   []driver.Value      // of one row
 }
 
-func newConn(c *sql.Conn) *conn { return &conn{c: c, stmts: map[string]*stmt{}} }
+// dial opens a connection.
+func dial(dsn string) (*conn, error) {
+	c, err := new(sqlite3.SQLiteDriver).Open(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c: c.(*sqlite3.SQLiteConn), stmts: map[string]*stmt{}}, nil
+}
 
 func (c *conn) close() error {
 	var errs []error
@@ -45,8 +61,6 @@ func (c *conn) close() error {
 // maxStmts bounds the kept statements. Those of this package are fewer; the bound is for combinations of filters.
 const maxStmts = 512
 
-// prepare returns the kept statement. Statements run with a background context: the driver would start a goroutine
-// for each to watch another one, and none of them runs long.
 func (c *conn) prepare(query string) (*stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil
@@ -58,11 +72,14 @@ func (c *conn) prepare(query string) (*stmt, error) {
 			break
 		}
 	}
-	prepared, err := c.c.PrepareContext(context.Background(), query)
+	prepared, err := c.c.Prepare(query)
 	if err != nil {
 		return nil, err
 	}
-	s := &stmt{prepared, changesSettings(query)}
+	s := &stmt{SQLiteStmt: prepared.(*sqlite3.SQLiteStmt), isSetting: changesSettings(query)}
+	if n := s.NumInput(); n > 0 {
+		s.args = make([]driver.NamedValue, n)
+	}
 	c.stmts[query] = s
 	return s, nil
 }
@@ -72,11 +89,70 @@ func (c *conn) run(query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := s.ExecContext(context.Background(), args...)
+	r, err := s.exec(args)
 	if err != nil {
 		return 0, err
 	}
 	return r.RowsAffected()
+}
+
+// with is what a run of the statement is given.
+func (s *stmt) with(args []any) ([]driver.NamedValue, error) {
+	if len(args) != len(s.args) {
+		return nil, fmt.Errorf("a statement with %d parameters was given %d arguments", len(s.args), len(args))
+	}
+	for i, a := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+		s.args[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return s.args, nil
+}
+
+// exec and each run statements with a background context: the driver would start a goroutine for each to watch another
+// one, and none of them runs long.
+func (s *stmt) exec(args []any) (driver.Result, error) {
+	with, err := s.with(args)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(with)
+	return s.ExecContext(context.Background(), with)
+}
+
+// each calls fn for every row that the statement finds, until there is none or fn fails.
+func (s *stmt) each(args []any, fn func(scan) error) (err error) {
+	with, err := s.with(args)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(context.Background(), with)
+	clear(with)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := rows.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if s.columns == nil {
+		s.columns = make([]driver.Value, len(rows.Columns()))
+	}
+	defer clear(s.columns)
+	read := func(dest ...any) error { return scanColumns(dest, s.columns) }
+	for {
+		if err := rows.Next(s.columns); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := fn(read); err != nil {
+			return err
+		}
+	}
 }
 
 // tx is what a caller's fn gets: a transaction, or its part of a shared one. conn is nil once fn has returned.
@@ -84,10 +160,11 @@ type tx struct {
 	store   *Store
 	conn    *conn
 	isRead  bool
-	began   uint64 // of a read: the count of settings before it began
-	hasRead bool   // it has its snapshot
-	eventN  int    // events added
-	broken  error  // the database gave up on the whole transaction; nothing more can be done in it
+	began   uint64           // of a read: the count of settings before it began
+	hasRead bool             // it has its snapshot
+	eventN  int              // events added
+	idle    inventory.HostID // nothing was being done with this host when it was looked for
+	broken  error            // the database gave up on the whole transaction; nothing more can be done in it
 }
 
 // run executes a statement and returns how many rows it changed.
@@ -100,7 +177,7 @@ func (t *tx) run(query string, args ...any) (int64, error) {
 	return n, t.check(err)
 }
 
-func (t *tx) exec(query string, args []any) (sql.Result, error) {
+func (t *tx) exec(query string, args []any) (driver.Result, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
@@ -108,7 +185,7 @@ func (t *tx) exec(query string, args []any) (sql.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.ExecContext(context.Background(), args...)
+	r, err := s.exec(args)
 	return r, t.check(err)
 }
 
@@ -145,24 +222,22 @@ func (t *tx) insert(query string, args ...any) (id int64, err error) {
 	return id, t.check(err)
 }
 
-// scan copies the columns of a row, as sql.Rows.Scan does.
+// scan copies the columns of a row to where they belong.
 type scan func(dest ...any) error
 
+// errEnough ends a query whose first row is all that is wanted.
+var errEnough = errors.New("one row is enough")
+
 // row runs a query for one row and reports whether there was one.
-func (t *tx) row(dest []any, query string, args ...any) (bool, error) {
-	if err := t.usable(); err != nil {
-		return false, err
-	}
-	s, err := t.prepare(query)
-	if err != nil {
-		return false, err
-	}
-	err = s.QueryRowContext(context.Background(), args...).Scan(dest...)
-	t.hasRead = true
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, t.check(err)
+func (t *tx) row(dest []any, query string, args ...any) (found bool, err error) {
+	err = t.each(func(s scan) error {
+		if err := s(dest...); err != nil {
+			return err
+		}
+		found = true
+		return errEnough
+	}, query, args...)
+	return found, err
 }
 
 // each runs a query and calls fn for every row.
@@ -174,18 +249,12 @@ func (t *tx) each(fn func(scan) error, query string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	rows, err := s.QueryContext(context.Background(), args...)
-	if err != nil {
-		return t.check(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows.Scan); err != nil {
-			return t.check(err)
-		}
-	}
+	err = s.each(args, fn)
 	t.hasRead = true
-	return t.check(rows.Err())
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return t.check(err)
 }
 
 // list collects the rows of a query.
@@ -207,7 +276,9 @@ func find[T any](t *tx, read func(scan) (T, error), noun, key, query string, arg
 	found := false
 	err = t.each(func(s scan) (err error) {
 		found = true
-		v, err = read(s)
+		if v, err = read(s); err == nil {
+			err = errEnough
+		}
 		return err
 	}, query, args...)
 	if err == nil && !found {

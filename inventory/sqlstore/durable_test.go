@@ -90,7 +90,7 @@ func TestNoAcknowledgedLeaseIsLostToKill9(t *testing.T) {
 			t.Errorf("round %d: %v", round, err)
 		}
 		var verdict string
-		if err := s.writer.c.QueryRowContext(t.Context(), `PRAGMA integrity_check`).Scan(&verdict); err != nil || verdict != "ok" {
+		if err := s.writer.value(&verdict, `PRAGMA integrity_check`); err != nil || verdict != "ok" {
 			t.Errorf("round %d: integrity check says %q, %v", round, verdict, err)
 		}
 		if err := s.Close(); err != nil {
@@ -291,7 +291,7 @@ func TestAFullDiskFailsTheWriteAndTheStoreGoesOn(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
 	limitPages := func(n int) {
 		var now int
-		if err := s.writer.c.QueryRowContext(t.Context(), fmt.Sprintf(`PRAGMA max_page_count = %d`, n)).Scan(&now); err != nil {
+		if err := s.writer.value(&now, fmt.Sprintf(`PRAGMA max_page_count = %d`, n)); err != nil {
 			t.Fatal(err)
 		}
 	}

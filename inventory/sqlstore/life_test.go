@@ -50,30 +50,6 @@ func TestTheEngineReadsOnlyWhatItGets(t *testing.T) {
 	}
 }
 
-// planOf returns how SQLite would run a statement.
-func planOf(t *testing.T, s *Store, query string) string {
-	t.Helper()
-	args := make([]any, strings.Count(query, "$"))
-	for i := range args {
-		args[i] = "1"
-	}
-	rows, err := s.writer.c.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+query, args...)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, query)
-	}
-	defer rows.Close()
-	var plan strings.Builder
-	for rows.Next() {
-		var id, parent, unused int
-		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			t.Fatal(err)
-		}
-		plan.WriteString(detail + "\n")
-	}
-	return plan.String()
-}
-
 // busyHost names a host with an open operation: history has no foreign keys, so that it need not be there.
 func busyHost(n int) inventory.HostID { return inventory.HostID(fmt.Sprintf("busy-%06d", n)) }
 

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,7 +48,15 @@ func (t *tx) FindOperation(id string) (inventory.Operation, error) {
 
 // FindOpenOperation implements inventory.OperationTx.
 func (t *tx) FindOpenOperation(h inventory.HostID) (inventory.Operation, error) {
-	return find(t, readOperation, "operation", "under way on host "+string(h), findOpenOperationSQL, string(h))
+	noun, key := "operation", "under way on host "+string(h)
+	if t.idle == h && h != "" {
+		return inventory.Operation{}, absent(noun, key)
+	}
+	o, err := find(t, readOperation, noun, key, findOpenOperationSQL, string(h))
+	if said, ok := errors.AsType[*inventory.Error](err); ok && said.Kind == inventory.NotFound {
+		t.idle = h
+	}
+	return o, err
 }
 
 // ListOperations implements inventory.OperationTx.
@@ -163,6 +172,7 @@ func (t *tx) CreateOperation(o *inventory.Operation, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	t.idle = ""
 	if _, err := t.write(insertOperationSQL, append([]any{o.ID}, args...)...); err != nil {
 		return err
 	}
@@ -178,6 +188,7 @@ func (t *tx) UpdateOperation(o *inventory.Operation, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	t.idle = ""
 	n, err := t.write(updateOperationSQL, append(args, o.ID, o.Version)...)
 	if err := t.updated(n, err, "operation", o.ID, o.Version, operationVersionSQL, o.ID); err != nil {
 		return err

@@ -1,11 +1,13 @@
 package sqlstore
 
 import (
+	"database/sql/driver"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/netip"
+	"reflect"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -25,8 +27,52 @@ func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond
 // column reads a column of the database into a value of ours.
 type column func(v any) error
 
-// Scan implements sql.Scanner.
-func (c column) Scan(v any) error { return c(v) }
+// scanColumns copies the columns of a row: a column takes any, all others what they are kept as.
+func scanColumns(dest []any, columns []driver.Value) error {
+	if len(dest) != len(columns) {
+		return fmt.Errorf("a row of %d columns is read as %d", len(columns), len(dest))
+	}
+	for i, d := range dest {
+		if err := scanColumn(d, columns[i]); err != nil {
+			return fmt.Errorf("column %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+func scanColumn(dest any, v driver.Value) error {
+	switch d := dest.(type) {
+	case column:
+		return d(v)
+	case *[]byte:
+		b, ok := v.([]byte)
+		if *d = b; !ok {
+			return fmt.Errorf("it holds %T, not bytes", v)
+		}
+		return nil
+	case *any:
+		*d = v
+		return nil
+	}
+	d := reflect.ValueOf(dest).Elem()
+	switch v := v.(type) {
+	case string:
+		if d.Kind() == reflect.String {
+			d.SetString(v)
+			return nil
+		}
+	case int64:
+		switch d.Kind() {
+		case reflect.Bool:
+			d.SetBool(v != 0)
+			return nil
+		case reflect.Int, reflect.Int64:
+			d.SetInt(v)
+			return nil
+		}
+	}
+	return fmt.Errorf("it holds %T, not %s", v, d.Kind())
+}
 
 func timeColumn(t *time.Time) column {
 	return func(v any) error {

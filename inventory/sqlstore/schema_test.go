@@ -34,18 +34,15 @@ func TestMigrationsBuildTheGoldenSchema(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "slipway.db"))
 	var got strings.Builder
 	got.WriteString("-- The schema after all migrations. Written by: go test ./inventory/sqlstore -run GoldenSchema -update\n")
-	rows, err := s.writer.c.QueryContext(t.Context(), `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' AND tbl_name NOT LIKE 'goose_%'
+	err := s.writer.query(func(row scan) error {
+		var sql string
+		err := row(&sql)
+		got.WriteString("\n" + sql + ";\n")
+		return err
+	}, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' AND tbl_name NOT LIKE 'goose_%'
 ORDER BY tbl_name, type DESC, name`)
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var sql string
-		if err := rows.Scan(&sql); err != nil {
-			t.Fatal(err)
-		}
-		got.WriteString("\n" + sql + ";\n")
 	}
 	if *update {
 		if err := os.WriteFile(goldenSchema, []byte(got.String()), 0o644); err != nil {
@@ -175,7 +172,7 @@ func TestEveryStatementFitsTheSchema(t *testing.T) {
 		t.Fatalf("found only %d statements", len(all))
 	}
 	for name, sql := range all {
-		if _, err := s.writer.c.PrepareContext(t.Context(), sql); err != nil {
+		if _, err := s.writer.prepare(sql); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, sql)
 		}
 	}
@@ -220,26 +217,11 @@ func TestLookupsUseIndexes(t *testing.T) {
 		if allowed[name] || strings.HasPrefix(name, "count of ") { // counting is reading
 			continue
 		}
-		args := make([]any, strings.Count(sql, "$"))
-		for i := range args {
-			args[i] = "1"
-		}
-		rows, err := s.writer.c.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+sql, args...)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-				t.Error(err)
-			}
+		for detail := range strings.Lines(planOf(t, s, sql)) {
 			if strings.HasPrefix(detail, "SCAN") && !strings.Contains(detail, "CONSTANT ROW") {
 				t.Errorf("%s: %s\n%s", name, detail, sql)
 			}
 		}
-		rows.Close()
 	}
 }
 
@@ -249,7 +231,7 @@ func TestADatabaseOfANewerSlipwayIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.writer.c.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (299901010000, 1)`); err != nil {
+	if _, err := s.writer.run(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (299901010000, 1)`); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

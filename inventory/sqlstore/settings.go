@@ -93,8 +93,13 @@ func setting[T any](t *tx, key string, own func(T) T, read func() (T, error)) (T
 // A Read has its snapshot from its first statement on: nothing has changed between that and now, if nothing has since it
 // began.
 func (t *tx) settingsCount() (count uint64, ok bool) {
+	if t.isRead && !t.hasRead {
+		if _, err := t.row([]any{new(int64)}, takeSnapshot); err != nil {
+			return 0, false
+		}
+	}
 	count = t.store.settings.count.Load()
-	if t.isRead && (!t.hasRead || count != t.began) {
+	if t.isRead && count != t.began {
 		return 0, false
 	}
 	return count, count%2 == 0

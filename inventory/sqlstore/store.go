@@ -43,8 +43,6 @@ type Config struct {
 type Store struct {
 	cfg     Config
 	dir     string
-	db      *sql.DB // one connection, the writer's
-	readDB  *sql.DB
 	readers chan *conn
 	writer  *conn
 
@@ -108,34 +106,24 @@ func (s *Store) open(ctx context.Context) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if s.db, err = sql.Open("sqlite3", dsn(s.cfg.Path, "_txlock", "immediate", "_cache_size", "-16000")); err != nil {
-		return err
-	}
-	s.db.SetMaxOpenConns(1)
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
-	c, err := s.db.Conn(ctx)
-	if err != nil {
+	if s.writer, err = dial(dsn(s.cfg.Path, "_cache_size", "-16000")); err != nil {
 		return err
 	}
-	s.writer = newConn(c)
 	if _, err := s.writer.run(fmt.Sprintf(`PRAGMA wal_autocheckpoint = %d`, checkpointPages)); err != nil {
 		return err
 	}
 	if err := s.readHints(); err != nil {
 		return err
 	}
-	if s.readDB, err = sql.Open("sqlite3", dsn(s.cfg.Path, "_query_only", "1")); err != nil {
-		return err
-	}
-	s.readDB.SetMaxOpenConns(s.cfg.ReaderN)
 	for range s.cfg.ReaderN {
-		c, err := s.readDB.Conn(ctx)
+		c, err := dial(dsn(s.cfg.Path, "_query_only", "1"))
 		if err != nil {
 			return err
 		}
-		s.readers <- newConn(c)
+		s.readers <- c
 	}
 	return nil
 }
@@ -164,7 +152,13 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, s.db, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(s.cfg.Log))
+	db, err := sql.Open("sqlite3", dsn(s.cfg.Path, "_txlock", "immediate"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(s.cfg.Log))
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
@@ -196,17 +190,12 @@ func (s *Store) Close() error {
 
 func (s *Store) closeConns() error {
 	var errs []error
-	if s.writer != nil {
-		errs = append(errs, s.writer.close())
-		s.writer = nil
-	}
 	for range len(s.readers) {
 		errs = append(errs, (<-s.readers).close())
 	}
-	for _, db := range []*sql.DB{s.readDB, s.db} { // the writer last: it empties the write-ahead log
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
+	if s.writer != nil { // the last one: it empties the write-ahead log
+		errs = append(errs, s.writer.close())
+		s.writer = nil
 	}
 	return errors.Join(errs...)
 }
