@@ -302,7 +302,7 @@ type HistoryTx interface {
 	// ListOpenSessions returns those without outcome whose last event is older than before.
 	ListOpenSessions(before time.Time) ([]BootSession, error)
 	SaveSession(s BootSession) error // creates or overwrites
-	AddEvent(e *Event) error         // fills in ID; Data comes back as JSON decodes it
+	AddEvent(events ...*Event) error // fills in ID; Data comes back as JSON decodes it
 	// ListEvents returns events with an id above after, oldest first unless the filter has a Before, at most limit; 0 means all.
 	ListEvents(f EventFilter, after int64, limit int) ([]Event, error)
 	// LastEventID returns the id of the newest event, 0 if there is none.

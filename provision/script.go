@@ -15,7 +15,8 @@ import (
 // Ask returns the small script that makes iPXE report what the machine is and fetch its decision. The session may be
 // "": a machine that found the script by itself is known by the MAC that it reports.
 func (e *Engine) Ask(_ context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error) {
-	if running, ok := e.sessionAt(source); s == "" && ok {
+	if s == "" {
+		running, _ := e.sessionAt(source)
 		s = running.ID
 	}
 	return pxe.AskScript(base, s), nil
@@ -25,8 +26,8 @@ func (e *Engine) Ask(_ context.Context, s inventory.SessionID, source netip.Addr
 // host's new facts and state, the session, events, issues) is on disk before the script is returned, so that a killed
 // server knows what it has let loose. A machine that asks again and changes nothing is answered without a write.
 func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Client, base string) ([]byte, error) {
-	running, ok := e.sessionAt(c.Address)
-	if ok && c.MAC == "" {
+	if c.MAC == "" {
+		running, _ := e.sessionAt(c.Address)
 		c.MAC = running.MAC
 	}
 	q := &question{Engine: e, id: id, c: c, base: base}
@@ -410,16 +411,17 @@ func isOn(h *inventory.Host, on inventory.Trigger, reason string) bool {
 
 // noteDecision adds a decision to the timeline and the log.
 func (e *Engine) noteDecision(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, d pxe.Decision) error {
-	for _, ev := range []inventory.Event{
+	events := []*inventory.Event{
 		{Kind: inventory.EventScriptAsked, Detail: fmt.Sprintf("%s %s, serial %s", h.Manufacturer, h.Product, h.Serial)},
 		{Kind: inventory.EventBootDecided, Detail: decisionLine(d), Data: map[string]any{
 			"boot": d.Boot, "reason": d.Reason, "hint": d.Hint, "profile": s.Profile, "image": s.Image,
 		}},
-	} {
+	}
+	for _, ev := range events {
 		ev.At, ev.HostID, ev.SessionID, ev.MAC = s.LastAt, h.ID, s.ID, s.MAC
-		if err := tx.AddEvent(&ev); err != nil {
-			return err
-		}
+	}
+	if err := tx.AddEvent(events...); err != nil {
+		return err
 	}
 	e.cfg.Log.Info("boot decided", "host", h.Name, "mac", s.MAC, "boot", s.ID, "decision", d.Boot, "reason", d.Reason)
 	return nil

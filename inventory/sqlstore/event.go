@@ -11,9 +11,7 @@ import (
 )
 
 const (
-	eventColumns = `id, at, kind, host_id, session_id, mac, subject, detail, data`
-	addEventSQL  = `INSERT INTO events (at, kind, host_id, session_id, mac, subject, detail, data)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	eventColumns   = `id, at, kind, host_id, session_id, mac, subject, detail, data`
 	lastEventIDSQL = `SELECT COALESCE(MAX(id), 0) FROM events`
 	nextKindSQL    = `SELECT kind FROM events WHERE kind > $1 ORDER BY kind LIMIT 1`
 
@@ -47,16 +45,42 @@ func readEvent(s scan) (e inventory.Event, err error) {
 	return e, err
 }
 
+// addEventsSQL adds n events.
+func addEventsSQL(n int) string {
+	rows := make([]string, n)
+	for i := range rows {
+		at := i * 8
+		rows[i] = fmt.Sprintf("($%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d)", at+1, at+2, at+3, at+4, at+5, at+6, at+7, at+8)
+	}
+	return `INSERT INTO events (at, kind, host_id, session_id, mac, subject, detail, data) VALUES ` + strings.Join(rows, ", ")
+}
+
+var addEventSQL, addTwoEventsSQL = addEventsSQL(1), addEventsSQL(2)
+
 // AddEvent implements inventory.HistoryTx.
-func (t *tx) AddEvent(e *inventory.Event) error {
-	data, err := jsonText(e.Data)
-	if err != nil {
-		return err
+func (t *tx) AddEvent(events ...*inventory.Event) error {
+	for pair := range slices.Chunk(events, 2) {
+		args := make([]any, 0, 16)
+		for _, e := range pair {
+			data, err := jsonText(e.Data)
+			if err != nil {
+				return err
+			}
+			args = append(args, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, data)
+		}
+		query := addEventSQL
+		if len(pair) == 2 {
+			query = addTwoEventsSQL
+		}
+		last, err := t.insert(query, args...)
+		if err != nil {
+			return err
+		}
+		for i, e := range pair { // rows get their ids as they come
+			e.ID = last - int64(len(pair)-1-i)
+		}
+		t.eventN += len(pair)
 	}
-	if e.ID, err = t.insert(addEventSQL, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, data); err != nil {
-		return err
-	}
-	t.eventN++
 	return nil
 }
 

@@ -150,11 +150,17 @@ func (s *Store) transact(live []*request) (eventN int, err error) {
 		s.changed()
 	}()
 	for _, r := range live {
-		n, err := s.apply(r)
+		n, err := s.apply(r, len(live) == 1)
 		if err != nil {
 			return 0, err
 		}
 		eventN += n
+	}
+	if len(live) == 1 && live[0].err != nil {
+		if _, err := s.writer.run(rollback); err != nil {
+			return 0, s.fault(err, "undo a write")
+		}
+		return 0, nil
 	}
 	if _, err := s.writer.run(commit); err != nil {
 		return 0, s.fault(err, "commit")
@@ -162,17 +168,22 @@ func (s *Store) transact(live []*request) (eventN int, err error) {
 	return eventN, nil
 }
 
-// apply runs one request between savepoints. Its own failure goes into r.err and undoes what it did; the error
-// returned means that the transaction is lost for everybody.
-func (s *Store) apply(r *request) (eventN int, err error) {
-	if _, err := s.writer.run(savepoint); err != nil {
-		return 0, s.fault(err, "begin a write")
+// apply runs one request between savepoints, which one that is alone in its transaction needs none of. Its own failure goes
+// into r.err and undoes what it did; the error returned means that the transaction is lost for everybody.
+func (s *Store) apply(r *request, isAlone bool) (eventN int, err error) {
+	if !isAlone {
+		if _, err := s.writer.run(savepoint); err != nil {
+			return 0, s.fault(err, "begin a write")
+		}
 	}
 	t := &tx{store: s, conn: s.writer}
 	r.err = guard(r.fn, t)
 	t.conn = nil
 	if t.broken != nil {
 		return 0, t.broken
+	}
+	if isAlone {
+		return t.eventN, nil
 	}
 	if r.err != nil {
 		t.eventN = 0
