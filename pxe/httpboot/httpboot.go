@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -123,7 +124,8 @@ func (s *Server) Listen() error {
 		if a.Addr().Is6() {
 			network = "tcp6"
 		}
-		l, err := net.ListenTCP(network, net.TCPAddrFromAddrPort(a))
+		lc := net.ListenConfig{Control: keepAlive, KeepAlive: -1} // what is set on the listener, its connections inherit
+		bound, err := lc.Listen(context.Background(), network, a.String())
 		if err != nil {
 			for _, l := range s.listeners {
 				l.Close()
@@ -132,10 +134,23 @@ func (s *Server) Listen() error {
 			return listenError(a, err)
 		}
 		s.listeners = append(s.listeners, &listener{
-			TCPListener: l, server: s, out: func(c *net.TCPConn) io.ReaderFrom { return c }, isTLS: i >= len(s.cfg.Listen),
+			TCPListener: bound.(*net.TCPListener), server: s, out: func(c *net.TCPConn) io.ReaderFrom { return c }, isTLS: i >= len(s.cfg.Listen),
 		})
 	}
 	return nil
+}
+
+// keepAlive has the connections of a listener asked for a sign of life, as often as those of Go are, once for them all.
+func keepAlive(_, _ string, c syscall.RawConn) (err error) {
+	failed := c.Control(func(fd uintptr) {
+		err = errors.Join(
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1),
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15),
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15),
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9),
+		)
+	})
+	return errors.Join(failed, err)
 }
 
 // Addrs returns what is bound, with the real port where 0 was asked for.

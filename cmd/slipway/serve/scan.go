@@ -24,7 +24,7 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 	}
 	isWanted := func(d inventory.BMCDriver) bool { return len(drivers) == 0 || slices.Contains(drivers, string(d)) }
 	cfg := scan.Config{Range: r, SkipIPMI: !isWanted(inventory.IPMI), Parallel: 1024, Rate: 1000, Timeout: scanTimeout, MAC: func(addr netip.Addr) inventory.MAC {
-		mac, _ := neighbourOf(addr)
+		mac, _ := a.neighbours.of(addr)
 		return mac
 	}}
 	if isWanted(inventory.Redfish) {

@@ -53,6 +53,7 @@ type appliance struct {
 	jobs       *images.Jobs
 	record     *trace.Ring // what machines said on the wire
 	recordLogs *recordLogs
+	neighbours *neighbours
 	engine     *provision.Engine
 	bank       *fake.Bank // of simulated controllers
 	joiner     *join.Joiner
@@ -156,13 +157,16 @@ func (a *appliance) start(ctx context.Context) error {
 	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Alarm: a.noteJoin, ServingCerts: true})
 	nodes := node.New(node.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log})
 	a.record = a.newRecord()
+	if a.neighbours, err = newNeighbours(); err != nil {
+		return err
+	}
 	a.engine = provision.New(provision.Config{
 		Wire: a.record, Ours: a.ourAddresses, BootPort: a.cfg.BootPort,
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
 		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), Deadlines: deadlines(a.cfg.Deadlines),
-		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: neighbourOf,
+		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.of,
 		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
 		Nodes: nodes,
 	})
