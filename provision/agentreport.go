@@ -16,11 +16,12 @@ import (
 // AgentReport takes what our agent tells. A report about a task that is not the current one is taken note of, and moves
 // nothing: it was repeated, or comes late.
 func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source netip.Addr, r wire.Report) error {
+	count := e.agents.count()
 	s, h, err := e.agentOf(ctx, id, source)
 	if err != nil {
 		return err
 	}
-	isHere := e.agents.heard(h.ID, s.ID, e.cfg.Now())
+	isHere := e.agents.heard(h.ID, s.ID, e.cfg.Now(), count)
 	s.LastAt = e.cfg.Now()
 	switch r.State {
 	case wire.Hello:

@@ -12,8 +12,9 @@ import (
 type agents struct {
 	mu      sync.Mutex
 	byHost  map[inventory.HostID]presence
-	left    map[inventory.HostID]inventory.SessionID // the boot of the agent that was there last and cannot run any more
-	resting map[inventory.HostID]bool                // true: to be off
+	left    map[inventory.HostID]parting
+	resting map[inventory.HostID]bool // true: to be off
+	partN   int64
 }
 
 type presence struct {
@@ -21,15 +22,29 @@ type presence struct {
 	at      time.Time
 }
 
+// parting is when a machine was restarted or switched off last, counted by partings, and the boot of the agent that was
+// heard on it before and cannot run any more.
+type parting struct {
+	session inventory.SessionID
+	n       int64
+}
+
 // hereFor is how long after its last word an agent counts as running: it asks every wire.TaskWait, and reports in between.
 const hereFor = 60 * time.Second
 
-// heard notes a word of an agent. It is false for one whose machine was restarted or switched off meanwhile: its last
-// report, or a request that was held, says nothing about what runs now.
-func (a *agents) heard(h inventory.HostID, s inventory.SessionID, now time.Time) bool {
+// count is how many partings there were so far. A request takes it as it comes in.
+func (a *agents) count() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.left[h] == s {
+	return a.partN
+}
+
+// heard notes a word of an agent, whose request came in at that count. It is false for one whose machine was restarted or
+// switched off meanwhile: its last report, or a request that was held, says nothing about what runs now.
+func (a *agents) heard(h inventory.HostID, s inventory.SessionID, now time.Time, count int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last := a.left[h]; last.session == s || last.n > count {
 		return false
 	}
 	if a.byHost == nil {
@@ -55,12 +70,15 @@ func (a *agents) isHere(h inventory.HostID, now time.Time) bool {
 func (a *agents) forget(h inventory.HostID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p, ok := a.byHost[h]; ok {
-		if a.left == nil || len(a.left) > 1<<16 {
-			a.left = map[inventory.HostID]inventory.SessionID{}
-		}
-		a.left[h] = p.session
+	if a.left == nil || len(a.left) > 1<<16 {
+		a.left = map[inventory.HostID]parting{}
 	}
+	a.partN++
+	last := parting{a.left[h].session, a.partN}
+	if p, ok := a.byHost[h]; ok {
+		last.session = p.session
+	}
+	a.left[h] = last
 	delete(a.byHost, h)
 }
 

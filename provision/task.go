@@ -66,6 +66,7 @@ const taskPause = 200 * time.Millisecond
 
 // agentTask looks once. What it hands out is on disk before the agent learns of it.
 func (e *Engine) agentTask(ctx context.Context, id inventory.SessionID, source netip.Addr, version int, base string) (wire.Task, error) {
+	count := e.agents.count()
 	s, h, err := e.agentOf(ctx, id, source)
 	if err != nil {
 		return wire.Task{}, err
@@ -74,7 +75,7 @@ func (e *Engine) agentTask(ctx context.Context, id inventory.SessionID, source n
 		e.end(s, inventory.OutcomeArrived, "our agent has nothing more to do")
 		return restTask(s.ID, isOff), nil
 	}
-	if !e.agents.heard(h.ID, s.ID, e.cfg.Now()) {
+	if !e.agents.heard(h.ID, s.ID, e.cfg.Now(), count) {
 		return wire.Task{Kind: wire.Wait, Reason: "this boot is over"}, nil
 	}
 	op, err := e.openOperation(ctx, h.ID)
