@@ -65,6 +65,7 @@ type machines struct {
 	passed map[string]string                         // by owner: which bootstrap data were found usable
 	sealed map[string]string                         // by name of a secret in the inventory: version that was sealed
 	told   map[string]string                         // by owner and what it is about: what was said in an event
+	young  map[string]bool                           // owners that we made a machine for, and whose object has no claim yet
 }
 
 // pass is one look at one MetalMachine.
@@ -97,6 +98,7 @@ func setupMachines(mgr manager.Manager, env machine.Env, feed *wake.Feed, nodes 
 		passed: map[string]string{},
 		sealed: map[string]string{},
 		told:   map[string]string{},
+		young:  map[string]bool{},
 	}
 	r.turns = newTurns(r.seed)
 	if err := indexMachines(mgr); err != nil {
@@ -287,6 +289,9 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 		r.tellf(p.mm, corev1.EventTypeNormal, v1alpha1.ReasonClaimed, note, p.view.Host.Name)
 		p.isClaimed = true
 	}
+	r.mu.Lock()
+	delete(r.young, p.owner.String())
+	r.mu.Unlock()
 	return r.writeVersions(ctx, p)
 }
 

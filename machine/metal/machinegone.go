@@ -115,6 +115,7 @@ func (r *machines) forget(key types.NamespacedName, owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.passed, owner)
+	delete(r.young, owner)
 	delete(r.asked, key)
 	for k := range r.told {
 		if strings.HasPrefix(k, owner+"\x00") {
@@ -136,6 +137,9 @@ func (r *machines) forget(key types.NamespacedName, owner string) {
 // orphans looks after machines whose object was taken away without us, because somebody removed its finalizer. One that
 // has no host is forgotten. One that has keeps it and runs on: nobody asked for its end, so nothing is fenced or wiped,
 // and nobody else is given its host. It is taken over by an object with its claimID, or deleted in Slipway.
+//
+// A young one goes like any that is deleted: its object never had its claim, so it was not moved. The API server takes an
+// object away for good if its deletion has begun when we add the finalizer.
 func (r *machines) orphans(ctx context.Context, key types.NamespacedName, owner string) error {
 	prefix := machine.Owner{ClusterUID: r.env.ClusterUID, Namespace: key.Namespace, Kind: v1alpha1.KindMetalMachine, Name: key.Name}.String()
 	views, err := r.env.Appliance.ListMachines(ctx, prefix)
@@ -148,10 +152,14 @@ func (r *machines) orphans(ctx context.Context, key types.NamespacedName, owner 
 			continue
 		}
 		r.turns.forget(m.Owner)
-		if m.HostID == "" {
+		r.mu.Lock()
+		isYoung := r.young[m.Owner]
+		r.mu.Unlock()
+		if m.HostID == "" || isYoung {
 			if _, err := r.env.Appliance.DeleteMachine(ctx, m.Name, false); err != nil && !isKind(err, inventory.NotFound) {
 				return fmt.Errorf("delete machine %s, whose object is gone: %w", m.Name, err)
 			}
+			r.forget(key, m.Owner)
 			continue
 		}
 		r.mu.Lock()

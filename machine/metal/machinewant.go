@@ -148,6 +148,9 @@ func messageOf(err error) string {
 // create makes the machine. Its name may be taken by another owner's: then it gets one that nobody else can have.
 func (r *machines) create(ctx context.Context, p *pass) error {
 	p.wanted.Config = withMarks(p.wanted.Config, marks{at: p.mm.Annotations[v1alpha1.AnnotationReprovisionAt], rebooted: p.mm.Annotations[v1alpha1.AnnotationRebootAt]})
+	r.mu.Lock()
+	r.young[p.owner.String()] = true
+	r.mu.Unlock()
 	_, err := r.env.Appliance.CreateMachine(ctx, p.wanted)
 	if isKind(err, inventory.Conflict) {
 		p.wanted.Name = want.NameFor(p.mm.Namespace, p.mm.Name, string(p.mm.UID))

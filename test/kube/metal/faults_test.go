@@ -2,7 +2,11 @@ package metal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,6 +154,28 @@ func init() {
 		s.is("web", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonInsufficientResources)
 		s.delete("web")
 		s.gone("web")
+	}
+	all["an object that is deleted while it gets its finalizer leaves no machine behind"] = func(t *testing.T, r *rig.Rig) {
+		s := newStage(t, r, 1)
+		var once sync.Once
+		r.After(func(k rig.Call, q *http.Request) { // the API server does that to a deletion that has begun before
+			if k.Verb == "patch" && strings.HasSuffix(q.URL.Path, "/"+s.ns+"/metalmachines/web") {
+				once.Do(func() { s.strip("web") })
+			}
+		})
+		t.Cleanup(func() { r.After(nil) })
+		s.machine("web")
+		s.WaitFor(t, "its machine came and went", func() error {
+			if text := r.History(500); !strings.Contains(text, "machine/"+s.ns+"-web gone: ") {
+				return errors.New("it did not")
+			}
+			return nil
+		})
+		s.gone("web")
+		s.hostIs(s.robots[0].ID(), inventory.Available)
+		if err := s.hasEvent("Orphaned"); err == nil {
+			t.Error("somebody is told that it runs on")
+		}
 	}
 	all["a machine that is paused without a host claims none until the pause ends"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 0)

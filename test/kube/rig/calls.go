@@ -64,6 +64,7 @@ func (c Calls) String() string {
 type counter struct {
 	mu    sync.Mutex
 	calls Calls
+	after func(Call, *http.Request)
 }
 
 func (c *counter) read() Calls {
@@ -88,15 +89,22 @@ func (r roundTripper) WrappedRoundTripper() http.RoundTripper { return r.RoundTr
 
 // RoundTrip implements http.RoundTripper.
 func (r roundTripper) RoundTrip(q *http.Request) (*http.Response, error) {
-	if k, ok := callOf(q); ok {
-		r.counter.mu.Lock()
-		if r.counter.calls == nil {
-			r.counter.calls = Calls{}
-		}
-		r.counter.calls[k]++
-		r.counter.mu.Unlock()
+	k, ok := callOf(q)
+	if !ok {
+		return r.RoundTripper.RoundTrip(q)
 	}
-	return r.RoundTripper.RoundTrip(q)
+	r.counter.mu.Lock()
+	if r.counter.calls == nil {
+		r.counter.calls = Calls{}
+	}
+	r.counter.calls[k]++
+	after := r.counter.after
+	r.counter.mu.Unlock()
+	answer, err := r.RoundTripper.RoundTrip(q)
+	if after != nil {
+		after(k, q)
+	}
+	return answer, err
 }
 
 // callOf reads /api/v1/..., /apis/group/version/[namespaces/name/]resource[/name[/subresource]]; ok is false for what is

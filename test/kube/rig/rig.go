@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -325,6 +326,13 @@ func (r *Rig) Appliance() machine.Appliance { return r.local.Load() }
 
 // Calls returns how often the controllers have called the API server since the rig was made.
 func (r *Rig) Calls() Calls { return r.calls.read() }
+
+// After has fn called behind each call of the controllers to the API server, before they read its answer; nil ends that.
+func (r *Rig) After(fn func(Call, *http.Request)) {
+	r.calls.mu.Lock()
+	defer r.calls.mu.Unlock()
+	r.calls.after = fn
+}
 
 // Namespace makes a namespace for a test, which goes with it.
 func (r *Rig) Namespace(t testing.TB, labels ...string) string {
