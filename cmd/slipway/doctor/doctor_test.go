@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/pxe"
 )
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -45,11 +46,14 @@ func TestJudges(t *testing.T) {
 		"one without link":               {with(func(i *Interface) { i.HasLink = false }), Warning, "no link", "cable"},
 		"one with jumbo frames":          {with(func(i *Interface) { i.MTU = 9000 }), Warning, "MTU 9000", "mtu 1500"},
 		"one in a tunnel":                {with(func(i *Interface) { i.MTU = 1450 }), Warning, "MTU 1450", "blocks of 1418"},
+		"one of the least MTU":           {with(func(i *Interface) { i.MTU = leastMTU }), Warning, "MTU 1280", "blocks of 1248"},
 		"one too narrow to boot":         {with(func(i *Interface) { i.MTU = 576 }), Failed, "MTU 576", "mtu 1500"},
 		"a disk with room":               {diskWith(func(*Disk) {}), OK, "9216 MiB free", ""},
 		"one nearly full":                {diskWith(func(d *Disk) { d.FreeBytes = 500 << 20 }), Warning, "500 MiB", "image prune"},
 		"one that is full":               {diskWith(func(d *Disk) { d.FreeBytes = 15 << 20 }), Failed, "15 MiB", "leases cannot be stored"},
 		"one that takes no more files":   {diskWith(func(d *Disk) { d.FreeFileN = 3 }), Failed, "no more files", "remove some"},
+		"one with just enough":           {diskWith(func(d *Disk) { d.FreeBytes = enoughBytes }), OK, "1024 MiB", ""},
+		"one with just room for leases":  {diskWith(func(d *Disk) { d.FreeBytes, d.FreeFileN = leastBytes, leastFiles }), Warning, "16 MiB", "image prune"},
 		"one that counts no files":       {diskWith(func(d *Disk) { d.FreeFileN, d.FileN = 0, 0 }), OK, "", ""},
 		"one that is read-only":          {diskWith(func(d *Disk) { d.IsReadOnly = true }), Failed, "read-only", "remount,rw"},
 		"a disk that is not there":       {diskWith(func(d *Disk) { d.Err = errors.New("no such folder") }), Failed, "no such folder", "--data-dir"},
@@ -60,14 +64,17 @@ func TestJudges(t *testing.T) {
 		"one of which nobody can tell":   {JudgeClock(now, Clock{}, time.Time{}), OK, "2026", ""},
 		"one that nobody keeps":          {JudgeClock(now, Clock{IsKnown: true}, now), OK, "no NTP client", "chrony"},
 		"one that went back":             {JudgeClock(now, Clock{}, now.Add(26*time.Hour)), Failed, "written 26h0m0s later", "NTP client"},
+		"one a little later":             {JudgeClock(now, Clock{}, now.Add(clockSlack)), OK, "2026-11-22T12:00:00Z", ""},
 		"a database on a broken disk":    {JudgeDatabase(Database{IsThere: true, Err: unix.EROFS}), Failed, "read-only file system", "findmnt"},
 		"one that is locked":             {JudgeDatabase(Database{IsThere: true, LockedBy: 77, Locker: "sqlite3"}), Failed, "sqlite3 (pid 77)", "kill 77"},
 		"a relay that answers":           {JudgeRelays("far", []netip.Addr{addr("10.2.0.1")}, []netip.Addr{addr("10.2.0.1")}), OK, "10.2.0.1", ""},
 		"one that does not":              {JudgeRelays("far", []netip.Addr{addr("10.2.0.1"), addr("10.2.0.2")}, []netip.Addr{addr("10.2.0.1")}), Warning, "10.2.0.2 answers no ping", "ip route get 10.2.0.2"},
 		"files as they were":             {Artefacts(3, 7<<20, nil), OK, "3 files of images, 7 MiB", ""},
+		"one file that is not":           {Artefacts(3, 7, []images.Fault{{Problem: "missing", Images: []string{"debian"}, Hint: "import"}}), Failed, "missing, which debian needs", "import; slipway image verify"},
 		"files that are not":             {Artefacts(3, 7, []images.Fault{{Problem: "missing", Images: []string{"debian"}, Hint: "import"}, {}}), Failed, "missing, which debian needs; and 1 more", "slipway image verify"},
 		"one that is kept":               {JudgeClock(now, Clock{IsKnown: true, IsSynced: true}, time.Time{}), OK, "2026-11-22T12:00:00Z", ""},
 		"small buffers for a user":       {Buffers(map[string]int{rmemMax: 212992}, false), Warning, "212992", "4194304"},
+		"buffers of a rack for a user":   {Buffers(map[string]int{rmemMax: enoughBuffer}, false), OK, "4194304", ""},
 		"small buffers for root":         {Buffers(map[string]int{rmemMax: 212992}, true), OK, "privilege", ""},
 		"buffers that cannot be read":    {Buffers(nil, false), Warning, "cannot be read", ""},
 		"a small neighbour table":        {Neighbours(map[string]int{gcThresh3: 512}), Warning, "512", gcThresh3},
@@ -101,6 +108,7 @@ func TestAPortThatAnotherProgramHasNamesIt(t *testing.T) {
 	dhcp := Port{Proto: "udp", Number: 67, For: "DHCP", Interfaces: []string{"eth1"}}
 	boot := Port{Proto: "tcp", Number: 80, For: "the boot door"}
 	admin := Port{Proto: "tcp", Number: 8067, For: "the admin door", Address: addr("127.0.0.1")}
+	wide := Port{Proto: "tcp", Number: 8067, For: "the admin door", Address: addr("0.0.0.0")}
 	dnsmasq := Socket{Proto: "udp", Address: addr("0.0.0.0"), Number: 67, PID: 7, Program: "dnsmasq"}
 	on := func(s Socket, iface string) Socket { s.Interface = iface; return s }
 	for name, tc := range map[string]struct {
@@ -117,17 +125,86 @@ func TestAPortThatAnotherProgramHasNamesIt(t *testing.T) {
 		"it is a TCP port":                 {dhcp, []Socket{{Proto: "tcp", Number: 67, PID: 7}}, 0, OK, "free"},
 		"a web server on one address":      {boot, []Socket{{Proto: "tcp", Number: 80, Address: addr("127.0.0.1"), PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
 		"a web server on IPv6":             {boot, []Socket{{Proto: "tcp", Number: 80, Address: addr("::"), PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
+		"a web server with TLS":            {Port{Proto: "tcp", Number: 443, For: "the boot door over TLS"}, []Socket{{Proto: "tcp", Number: 443, PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
 		"an admin port on another address": {admin, []Socket{{Proto: "tcp", Number: 8067, Address: addr("10.0.0.1"), PID: 8}}, 0, OK, "free"},
+		"an admin port on its address":     {admin, []Socket{{Proto: "tcp", Number: 8067, Address: addr("127.0.0.1"), PID: 8}}, 0, Failed, "pid 8"},
+		"an admin port, as IPv6 writes it": {admin, []Socket{{Proto: "tcp", Number: 8067, Address: addr("::ffff:127.0.0.1"), PID: 8}}, 0, Failed, "pid 8"},
+		"an admin port on all addresses":   {admin, []Socket{{Proto: "tcp", Number: 8067, Address: addr("0.0.0.0"), PID: 8}}, 0, Failed, "pid 8"},
+		"an admin port on any address":     {admin, []Socket{{Proto: "tcp", Number: 8067, PID: 8}}, 0, Failed, "pid 8"},
+		"a port for all addresses":         {wide, []Socket{{Proto: "tcp", Number: 8067, Address: addr("10.0.0.1"), PID: 8}}, 0, Failed, "pid 8"},
+		"a port for all interfaces":        {admin, []Socket{{Proto: "tcp", Number: 8067, Interface: "virbr0", PID: 8}}, 0, Failed, "on virbr0"},
 		"it is ours":                       {dhcp, []Socket{{Proto: "udp", Number: 67, Interface: "eth1", PID: 9, Program: "slipway"}}, 9, OK, "slipway (pid 9)"},
 		"it is another slipway's":          {dhcp, []Socket{{Proto: "udp", Number: 67, Interface: "eth1", PID: 10, Program: "slipway"}}, 9, Failed, "slipway (pid 10)"},
 		"our server does not have it":      {dhcp, nil, 9, Warning, "does not listen"},
 		"ours has it and another one too":  {dhcp, []Socket{{Proto: "udp", Number: 67, Interface: "eth1", PID: 9}, on(dnsmasq, "eth1")}, 9, Failed, "dnsmasq"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if k := JudgePort(tc.port, tc.open, tc.server); k.Status != tc.status || !strings.Contains(k.Detail, tc.says) || k.Status == Failed && k.Hint == "" {
+			k := JudgePort(tc.port, tc.open, tc.server)
+			if k.Status != tc.status || !strings.Contains(k.Detail, tc.says) || k.Status == Failed && k.Hint == "" {
 				t.Errorf("got %+v", k)
 			}
+			if canMove := strings.Contains(tc.port.For, "boot door"); k.Status == Failed && strings.Contains(k.Hint, "--boot-port") != canMove {
+				t.Errorf("hint %q", k.Hint)
+			}
 		})
+	}
+}
+
+func TestAnInterfaceWithoutLinkLocalAddressIsSaid(t *testing.T) {
+	for name, tc := range map[string]struct {
+		i    Interface
+		want bool
+	}{
+		"it has one":      {Interface{Name: "eth1", IsThere: true, HasLinkLocal: true}, false},
+		"it has none":     {Interface{Name: "eth1", IsThere: true}, true},
+		"it is not there": {Interface{Name: "eth1"}, false}, // which is said elsewhere
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := Judge(&Facts{Now: now, Interfaces: []Interface{tc.i}})
+			at := slices.IndexFunc(all, func(k Check) bool { return k.Name == "IPv6 on eth1" })
+			if at >= 0 != tc.want || at >= 0 && (all[at].Status != Warning || !strings.Contains(all[at].Hint, "net.ipv6.conf.eth1.disable_ipv6=0")) {
+				t.Errorf("%+v", all)
+			}
+		})
+	}
+}
+
+func TestWarningsAreNotWrong(t *testing.T) {
+	if IsWrong([]Check{{Status: OK}, {Status: Warning}}) || !IsWrong([]Check{{Status: OK}, {Status: Failed}, {Status: OK}}) {
+		t.Error("errors, and only they, are wrong")
+	}
+}
+
+func TestMissingLoadersThatMostRacksNeedAreWarnings(t *testing.T) {
+	broken, good := t.TempDir(), t.TempDir()
+	row, _ := pxe.LoaderByName("memtest.efi")
+	for dir, text := range map[string]string{broken: "", good: "a program"} {
+		if err := os.WriteFile(filepath.Join(dir, row.Files[0]), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaders, err := images.LoadLoaders([]string{broken, good})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := Loaders(loaders)
+	if checks[0].Name != "boot loaders" || checks[0].Status != OK {
+		t.Errorf("%+v", checks[0])
+	}
+	if !slices.ContainsFunc(loaders.Problems(), func(p images.LoaderProblem) bool { return !p.IsMissing }) {
+		t.Errorf("a file that cannot be used: %+v", loaders.Problems())
+	}
+	for _, p := range loaders.Problems() {
+		row, _ := pxe.LoaderByName(p.Name)
+		at := slices.IndexFunc(checks, func(k Check) bool { return k.Name == "loader "+p.Name })
+		isSaid, isNamed := at >= 0, slices.Contains(strings.Fields(checks[0].Hint), p.Name)
+		isNeeded := row.Package != "" && row.Firmware != ""
+		if want := isNeeded || !p.IsMissing; isSaid != want || want && (checks[at].Status != Warning || checks[at].Hint == "") {
+			t.Errorf("%+v: said %t, want %t", p, isSaid, want)
+		}
+		if want := p.IsMissing && !isNeeded && !strings.Contains(p.Name, "/"); isNamed != want {
+			t.Errorf("%+v: named %t, want %t", p, isNamed, want)
+		}
 	}
 }
 
@@ -168,6 +245,12 @@ func TestOnlyLimitsAreRaisedAndNoneIsLowered(t *testing.T) {
 	}
 	if all := Changes(map[string]int{rmemMax: 8 << 20, gcThresh1: 1, gcThresh2: 2, gcThresh3: 1024}); len(all) != 0 {
 		t.Errorf("what is enough is changed: %+v", all)
+	}
+	if all := Changes(map[string]int{rmemMax: 1, gcThresh1: 1, gcThresh2: 2, gcThresh3: 1024}); len(all) != 1 || all[0].Name != rmemMax {
+		t.Errorf("a large table of neighbours keeps buffers small, or is changed: %+v", all)
+	}
+	if all := Changes(map[string]int{rmemMax: enoughBuffer, gcThresh1: 1024, gcThresh2: 2048, gcThresh3: 1000}); len(all) != 1 || all[0].Name != gcThresh3 {
+		t.Errorf("what is as it should be is changed: %+v", all)
 	}
 	if all := Changes(nil); len(all) != 0 {
 		t.Errorf("what cannot be read is changed: %+v", all)
