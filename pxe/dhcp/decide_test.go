@@ -91,9 +91,10 @@ func TestOneBadLeaseCostsOnlyItself(t *testing.T) {
 	}
 	good := yours(d.one(build(discover, 2, nil), "", offer))
 	for mac, a := range map[byte]netip.Addr{1: bad, 2: good} {
-		e := entry{kind: request, buf: d.queue.buffer()}
+		e := entry{kind: request}
+		buf := new([bufferSize]byte)
 		e.port = d.port
-		_, e.packet, _ = normalise(e.buf[:copy(e.buf[:], build(request, mac, nil, opt(50, a.AsSlice()...), opt(54, 10, 98, 0, 1)))])
+		_, e.packet, _ = normalise(buf[:copy(buf[:], build(request, mac, nil, opt(50, a.AsSlice()...), opt(54, 10, 98, 0, 1)))])
 		d.handle(t.Context(), &e, d.out)
 	}
 	before := len(d.wire.sent)

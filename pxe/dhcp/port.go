@@ -186,7 +186,7 @@ func listenARP(name string) (*packet.Conn, error) {
 	return conn, nil
 }
 
-// receive checks a packet and makes an entry of it, which owns buf.
+// receive checks a packet and makes an entry of it, whose bytes are those of buf.
 func (p *port) receive(m *datagram, buf *[bufferSize]byte, isPXE bool, now time.Time) (entry, dropReason) {
 	if m.isCut {
 		return entry{}, dropTooLong
@@ -198,7 +198,7 @@ func (p *port) receive(m *datagram, buf *[bufferSize]byte, isPXE bool, now time.
 	if !p.limit.allow(hardwareAddr(b[offChaddr:]), now) {
 		return entry{}, dropSource
 	}
-	e := entry{arrival: arrival{port: p, isPXE: isPXE, at: now, source: m.peer}, kind: k, buf: buf, packet: b}
+	e := entry{arrival: arrival{port: p, isPXE: isPXE, at: now, source: m.peer}, kind: k, packet: b}
 	if p.link.has(m.local) {
 		e.local = m.local
 	}

@@ -1,17 +1,21 @@
 package dhcp
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
 
-// entry is a packet that waits to be looked at. It owns its buffer.
+// entry is a packet that waits to be looked at.
 type entry struct {
 	arrival
 	kind   kind
-	buf    *[bufferSize]byte
-	packet []byte // in buf, as normalise left it
+	packet []byte          // as normalise left it
+	buf    *[keptSize]byte // that holds it; nil: it has bytes of its own, or those that it was read into
 }
+
+// keptSize is what nearly all packets fit into: what waits takes as much memory as it says, and not as it could.
+const keptSize = 512
 
 // key is what makes two waiting packets the same question: the newer one replaces the older.
 type key struct {
@@ -45,16 +49,29 @@ type lane struct {
 
 func newQueue(size int) *queue {
 	q := &queue{woken: make(chan struct{}, 1)}
-	q.free.New = func() any { return new([bufferSize]byte) }
+	q.free.New = func() any { return new([keptSize]byte) }
 	for i := range q.lanes {
 		q.lanes[i] = lane{ring: make([]entry, size), index: make(map[key]uint64, size)}
 	}
 	return q
 }
 
-func (q *queue) buffer() *[bufferSize]byte { return q.free.Get().(*[bufferSize]byte) }
+// keep copies a packet out of what it was read into.
+func (q *queue) keep(e *entry) {
+	if len(e.packet) > keptSize {
+		e.packet = slices.Clone(e.packet)
+		return
+	}
+	e.buf = q.free.Get().(*[keptSize]byte)
+	e.packet = e.buf[:copy(e.buf[:], e.packet)]
+}
 
-func (q *queue) release(b *[bufferSize]byte) { q.free.Put(b) }
+// release takes the buffer of a packet that nobody looks at any more.
+func (q *queue) release(b *[keptSize]byte) {
+	if b != nil {
+		q.free.Put(b)
+	}
+}
 
 // push adds packets and reports how many replaced an older one and how many found the lane full.
 func (q *queue) push(batch []entry, why *reasons) (replaced, full int) {
@@ -94,7 +111,7 @@ func (q *queue) wake() {
 	}
 }
 
-func (l *lane) push(e *entry) (old *[bufferSize]byte, isSame, ok bool) {
+func (l *lane) push(e *entry) (old *[keptSize]byte, isSame, ok bool) {
 	k := e.key()
 	if seq, found := l.index[k]; found {
 		slot := &l.ring[seq%uint64(len(l.ring))]

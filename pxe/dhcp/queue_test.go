@@ -9,9 +9,25 @@ import (
 )
 
 func waiting(q *queue, k kind, mac byte, xid byte, at time.Time) entry {
-	buf := q.buffer()
-	n := copy(buf[:], build(k, mac, func(b []byte) { b[4] = xid }))
-	return entry{arrival: arrival{at: at}, kind: k, buf: buf, packet: buf[:n]}
+	e := entry{arrival: arrival{at: at}, kind: k, packet: build(k, mac, func(b []byte) { b[4] = xid })}
+	q.keep(&e)
+	return e
+}
+
+// What waits is not touched by the packets that are read after it, however long it is.
+func TestAWaitingPacketHasItsOwnBytes(t *testing.T) {
+	q := newQueue(4)
+	for _, n := range []int{offOptions, keptSize, keptSize + 1, maxPacketSize} {
+		read := make([]byte, n)
+		read[n-1] = 1
+		e := entry{packet: read}
+		q.keep(&e)
+		read[n-1] = 2
+		if len(e.packet) != n || e.packet[n-1] != 1 {
+			t.Errorf("%d bytes: %d are kept, the last is %d", n, len(e.packet), e.packet[len(e.packet)-1])
+		}
+		q.release(e.buf)
+	}
 }
 
 func show(batch []entry) (out []string) {

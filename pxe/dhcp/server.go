@@ -245,10 +245,7 @@ func (s *Server) readPort(ctx context.Context, p *port) error {
 // readPackets moves packets from a socket into the queue.
 func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
 	ms := make([]datagram, readBatch)
-	bufs := make([]*[bufferSize]byte, readBatch)
-	for i := range bufs {
-		bufs[i] = s.queue.buffer()
-	}
+	bufs := make([][bufferSize]byte, readBatch)
 	batch := make([]entry, 0, readBatch)
 	for {
 		for i := range ms {
@@ -262,7 +259,7 @@ func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
 		batch = batch[:0]
 		for i := range ms[:n] {
 			m := &ms[i]
-			e, reason := p.receive(m, bufs[i], isPXE, now)
+			e, reason := p.receive(m, &bufs[i], isPXE, now)
 			if reason != dropNone {
 				if reason == dropOp {
 					s.probing.relayed(m.b, m.peer.Addr())
@@ -278,8 +275,8 @@ func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
 				continue
 			}
 			e.isKnown = s.cfg.Knows(mac)
+			s.queue.keep(&e)
 			batch = append(batch, e)
-			bufs[i] = s.queue.buffer()
 		}
 		replaced, full := s.queue.push(batch, s.reasons)
 		s.Metrics.drop(dropReplaced, replaced)
