@@ -47,7 +47,7 @@ type ProbeSetup struct {
 	// Server is asked as by a relay agent at Relay, an address of ours on the interface, for machines of the network
 	// Link (RFC 3527); invalid asks everyone by broadcast, as a machine on the wire does.
 	Server, Relay, Link netip.Addr
-	Wait                time.Duration // for answers, to all questions together
+	Wait                time.Duration // for answers, and after each for the next: dnsmasq pings an address for every question
 }
 
 // Probe asks a network's DHCP servers what each kind of firmware would be told, and returns every offer. It takes none
@@ -72,10 +72,13 @@ func (s *Server) Probe(ctx context.Context, setup ProbeSetup) (offers []pxe.Prob
 		}
 		asked[m.TransactionID] = k.Name
 	}
-	ctx, cancel := context.WithTimeout(ctx, setup.Wait)
+	ctx, cancel := context.WithTimeout(ctx, probeWaits*setup.Wait)
 	defer cancel()
+	silence := time.AfterFunc(setup.Wait, cancel)
+	defer silence.Stop()
+	more := func() { silence.Reset(setup.Wait) }
 	if setup.Server.IsValid() {
-		return s.relayedOffers(ctx, asked), nil
+		return s.relayedOffers(ctx, asked, more), nil
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -88,20 +91,24 @@ func (s *Server) Probe(ctx context.Context, setup ProbeSetup) (offers []pxe.Prob
 			break
 		}
 		a, _ := from.(*net.UDPAddr)
-		list.add(buf[:n], a.AddrPort().Addr().Unmap(), asked)
+		if list.add(buf[:n], a.AddrPort().Addr().Unmap(), asked) {
+			more()
+		}
 	}
 	return list, nil
 }
 
 // relayedOffers takes what servers send to the relay agent that we are for this question: it comes in on the port of
 // the door.
-func (s *Server) relayedOffers(ctx context.Context, asked map[dhcpv4.TransactionID]string) (list offerList) {
+func (s *Server) relayedOffers(ctx context.Context, asked map[dhcpv4.TransactionID]string, more func()) (list offerList) {
 	for len(list) < probeOffersAtMost {
 		select {
 		case <-ctx.Done():
 			return list
 		case b := <-s.probing.replies:
-			list.add(b.packet, b.from, asked)
+			if list.add(b.packet, b.from, asked) {
+				more()
+			}
 		}
 	}
 	return list
@@ -127,26 +134,31 @@ func (p *probing) relayed(packet []byte, from netip.Addr) {
 	}
 }
 
-const probeOffersAtMost = 256
+const (
+	probeOffersAtMost = 256
+	probeWaits        = 10 // in which all answers have to come
+)
 
 // offerList are offers, each once.
 type offerList []pxe.ProbeOffer
 
-// add takes a packet in if it is an offer to one of our questions.
-func (l *offerList) add(packet []byte, from netip.Addr, asked map[dhcpv4.TransactionID]string) {
+// add takes a packet in if it is an offer to one of our questions, and reports whether it is a new one.
+func (l *offerList) add(packet []byte, from netip.Addr, asked map[dhcpv4.TransactionID]string) bool {
 	m, err := dhcpv4.FromBytes(packet)
 	if err != nil || m.OpCode != dhcpv4.OpcodeBootReply || m.MessageType() != dhcpv4.MessageTypeOffer {
-		return
+		return false
 	}
 	kind, ok := asked[m.TransactionID]
 	if !ok {
-		return
+		return false
 	}
 	o := probeOffer(m, from)
 	o.Kind = kind
-	if !slices.ContainsFunc(*l, func(other pxe.ProbeOffer) bool { return other.Same(&o) }) {
-		*l = append(*l, o)
+	if slices.ContainsFunc(*l, func(other pxe.ProbeOffer) bool { return other.Same(&o) }) {
+		return false
 	}
+	*l = append(*l, o)
+	return true
 }
 
 // probeOffer reads what matters for a boot out of an offer.

@@ -16,6 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// AnswersWithin is how long other DHCP servers are waited for: dnsmasq pings an address for three seconds before it offers it.
+const AnswersWithin = 4 * time.Second
+
 // Foreign asks an interface's network for an address, as a client that does not exist, and returns the DHCP servers
 // that offer one within wait. It takes no address: what it was offered expires unrequested.
 func Foreign(ctx context.Context, iface string, wait time.Duration) ([]netip.Addr, error) {

@@ -34,8 +34,14 @@ var others = []other{
 
 func (l *lab) dnsmasq(ns, rng, more string) *process {
 	l.t.Helper()
+	return l.pingingDnsmasq(ns, rng, "no-ping\n"+more)
+}
+
+// pingingDnsmasq is one that pings an address for three seconds before it offers it, as it does unless it is told not to.
+func (l *lab) pingingDnsmasq(ns, rng, more string) *process {
+	l.t.Helper()
 	conf := filepath.Join(l.t.TempDir(), "dnsmasq.conf")
-	if err := os.WriteFile(conf, []byte("port=0\nno-ping\nlog-dhcp\nuser=root\npid-file=\nlog-facility=-\ndhcp-leasefile="+conf+".leases\ndhcp-range="+rng+"\n"+more), 0o644); err != nil {
+	if err := os.WriteFile(conf, []byte("port=0\nlog-dhcp\nuser=root\npid-file=\nlog-facility=-\ndhcp-leasefile="+conf+".leases\ndhcp-range="+rng+"\n"+more), 0o644); err != nil {
 		l.t.Fatal(err)
 	}
 	p := l.start(ns, nil, nil, "dnsmasq", "-k", "--conf-file="+conf)

@@ -68,6 +68,7 @@ func TestSnippetsLeadHere(t *testing.T) {
 		run               func() *process
 	}{
 		{"dnsmasq", pxe.LeadsToUs, "10.77.1.2 sends it here", func() *process { return l.dnsmasq(other, pool, snippet("dnsmasq")) }},
+		{"dnsmasq that pings first", pxe.LeadsToUs, "10.77.1.2 sends it here", func() *process { return l.pingingDnsmasq(other, pool, snippet("dnsmasq")) }},
 		{"kea", pxe.LeadsToUs, "10.77.1.2 sends it here", func() *process {
 			return l.kea(other, "10.77.1.0/24", "10.77.1.10-10.77.1.200", classesOf(t, snippet("kea")))
 		}},

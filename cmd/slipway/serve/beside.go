@@ -18,8 +18,7 @@ import (
 var strangers = lease.Limits{KeptPart: 8, PerPort: 32, OfferFor: 15 * time.Second}
 
 const (
-	probeWait      = 3 * time.Second // servers that ping first need over a second
-	foreignLookAt  = time.Minute     // how often the list of other servers is looked over for those that are gone
+	foreignLookAt  = time.Minute // how often the list of other servers is looked over for those that are gone
 	foreignAskEach = 10 * time.Minute
 )
 
@@ -56,7 +55,7 @@ func (a *appliance) probeSetup(n inventory.Subnet, server netip.Addr) (setup dhc
 			}
 		}
 	}
-	setup.Wait, setup.Server = probeWait, server
+	setup.Wait, setup.Server = dhcp.AnswersWithin, server
 	switch {
 	case server.IsValid() && !setup.Relay.IsValid():
 		return setup, us, inventory.Errorf(inventory.Conflict, "none of the interfaces that machines are answered on has an address to ask %s from", server)
@@ -100,7 +99,7 @@ func (a *appliance) askForeign(ctx context.Context) {
 		if !ok || n.Mode != inventory.ModeFull {
 			continue
 		}
-		if err := a.dhcp.Look(ctx, name, probeWait); err != nil && ctx.Err() == nil {
+		if err := a.dhcp.Look(ctx, name, dhcp.AnswersWithin); err != nil && ctx.Err() == nil {
 			a.log.Warn("other dhcp servers not asked for", "iface", name, "err", err)
 		}
 	}

@@ -79,7 +79,7 @@ func (c *Config) ports() []doctor.Port {
 // foreign asks on an interface for DHCP servers other than ourselves.
 func (c *Config) foreign(ctx context.Context, iface string) ([]netip.Addr, error) {
 	ours := addressesOf(c.Interfaces)
-	servers, err := dhcp.Foreign(ctx, iface, foreignWait)
+	servers, err := dhcp.Foreign(ctx, iface, dhcp.AnswersWithin)
 	return slices.DeleteFunc(servers, func(s netip.Addr) bool { return slices.Contains(ours, s) }), err
 }
 

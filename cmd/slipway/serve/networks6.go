@@ -16,6 +16,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/dhcp6"
 	"slipway.dev/slipway/pxe/lease"
 	"slipway.dev/slipway/pxe/lease6"
@@ -96,7 +97,7 @@ func (a *appliance) dhcp6Door(storeState func(error)) *dhcp6.Server {
 
 // probe6 is probe for an IPv6 network.
 func (a *appliance) probe6(ctx context.Context, n inventory.Subnet, server netip.Addr) ([]pxe.ProbeLine, error) {
-	setup := dhcp6.ProbeSetup{Server: server, Link: n.CIDR.Addr().Next(), Wait: probeWait}
+	setup := dhcp6.ProbeSetup{Server: server, Link: n.CIDR.Addr().Next(), Wait: dhcp.AnswersWithin}
 	var us []netip.Addr
 	for _, name := range a.cfg.Interfaces {
 		ours := addresses6Of([]string{name})
@@ -132,7 +133,7 @@ func (a *appliance) askForeign6(ctx context.Context) {
 		if !slices.ContainsFunc(a.networks.subnets6(name), func(n inventory.Subnet) bool { return n.Mode == inventory.ModeFull }) {
 			continue
 		}
-		if err := a.dhcp6.Look(ctx, name, probeWait); err != nil && ctx.Err() == nil {
+		if err := a.dhcp6.Look(ctx, name, dhcp.AnswersWithin); err != nil && ctx.Err() == nil {
 			a.log.Warn("other dhcpv6 servers not asked for", "iface", name, "err", err)
 		}
 	}

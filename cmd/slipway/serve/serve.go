@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -233,20 +233,21 @@ func (a *appliance) catalogue() (*images.Catalogue, error) {
 }
 
 // selfCheck looks at what commonly stops a boot server, and asks on the interfaces of listenOn for other DHCP servers,
-// which takes two seconds; it returns those heard, by interface.
+// on all of them at once; it returns those heard, by interface.
 func (a *appliance) selfCheck(ctx context.Context, listenOn []string) (checks []Check, others map[string][]netip.Addr) {
 	f := a.cfg.facts(nil)
 	checks = doctor.Judge(f)
-	others = map[string][]netip.Addr{}
-	for _, name := range a.cfg.Interfaces {
-		if !slices.Contains(listenOn, name) {
-			continue
-		}
-		k, heard := a.listen(ctx, name)
-		others[name] = heard
-		checks = append(checks, k)
+	said, heard := make([]Check, len(listenOn)), make([][]netip.Addr, len(listenOn))
+	var all sync.WaitGroup
+	for i, name := range listenOn {
+		all.Go(func() { said[i], heard[i] = a.listen(ctx, name) })
 	}
-	return append(checks, doctor.Loaders(a.loaders)...), others
+	all.Wait()
+	others = map[string][]netip.Addr{}
+	for i, name := range listenOn {
+		others[name] = heard[i]
+	}
+	return append(append(checks, said...), doctor.Loaders(a.loaders)...), others
 }
 
 // listen asks on an interface for other DHCP servers.
@@ -254,9 +255,6 @@ func (a *appliance) listen(ctx context.Context, iface string) (Check, []netip.Ad
 	heard, err := a.cfg.foreign(ctx, iface)
 	return doctor.OtherServers(iface, heard, err), heard
 }
-
-// foreignWait is how long the self-check listens for other DHCP servers; those that ping first need over a second.
-const foreignWait = 2 * time.Second
 
 // printStart tells the person at the terminal what a start found; the token is shown this once.
 func (a *appliance) printStart(checks []Check, secret string) {
