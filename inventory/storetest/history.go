@@ -177,6 +177,51 @@ func sessions(t *testing.T, s inventory.Store) {
 	})
 }
 
+// sessionFields saves a session again and again, each time with one more field of another value.
+func sessionFields(t *testing.T, s inventory.Store) {
+	b := session(1, "h1")
+	later := b.LastAt.Add(time.Minute)
+	for field, change := range []func(){
+		func() {}, func() { b.HostID = "h2" }, func() { b.MAC = MAC(2) }, func() { b.Address = netip.MustParseAddr("10.1.1.2") },
+		func() { b.Arch = inventory.ARM64 }, func() { b.Firmware = inventory.BIOS }, func() { b.Subnet = "rack2" }, func() { b.Boot = "disk" },
+		func() { b.Reason = "installed" }, func() { b.Profile = "other" }, func() { b.Image = "debian-13" }, func() { b.Config = digest(9) },
+		func() { b.Operation = "02OP" }, func() { b.Step = inventory.EventBootDecided }, func() { b.LastAt = later },
+		func() { b.Outcome = inventory.OutcomeDisk }, func() { b.EndedAt = later }, func() { b.StartedAt = b.StartedAt.Add(-time.Minute) },
+	} {
+		change()
+		write(t, s, func(tx inventory.Tx) error { return tx.SaveSession(b) })
+		read(t, s, func(tx inventory.Tx) error {
+			got, err := tx.FindSession(b.ID)
+			same(t, fmt.Sprintf("session after change %d", field), b, got)
+			return err
+		})
+	}
+}
+
+// eventIDs adds events alone and together: each is told its own id.
+func eventIDs(t *testing.T, s inventory.Store) {
+	var all []*inventory.Event
+	for n := range 6 {
+		e := event("server", "", "")
+		e.Detail = fmt.Sprint("number ", n)
+		all = append(all, e)
+	}
+	write(t, s, func(tx inventory.Tx) error {
+		if err := tx.AddEvent(all[0]); err != nil {
+			return err
+		}
+		return tx.AddEvent(all[1:]...)
+	})
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.ListEvents(inventory.EventFilter{}, all[0].ID-1, 100)
+		for i, e := range got {
+			same(t, "id and text of an event", fmt.Sprint(all[i].ID, all[i].Detail), fmt.Sprint(e.ID, e.Detail))
+		}
+		same(t, "events", len(all), len(got))
+		return err
+	})
+}
+
 func sessionLists(t *testing.T, s inventory.Store) {
 	write(t, s, func(tx inventory.Tx) error {
 		for n := range 20 {

@@ -117,6 +117,29 @@ func oneOperation(t *testing.T, s inventory.Store) {
 		}
 		return tx.UpdateOperation(&second, Now)
 	})
+	// What is being done with a host is known at once to the transaction that began it, or took it up again.
+	write(t, s, func(tx inventory.Tx) error {
+		o := Operation(50)
+		o.HostID = "begun"
+		for _, begin := range []func() error{
+			func() error { return tx.CreateOperation(&o, Now) },
+			func() error { o.State = inventory.OpRunning; return tx.UpdateOperation(&o, Now) },
+		} {
+			_, err := tx.FindOpenOperation(o.HostID)
+			expect(t, err, inventory.NotFound, "operation")
+			if err := begin(); err != nil {
+				return err
+			}
+			if _, err := tx.FindOpenOperation(o.HostID); err != nil {
+				return err
+			}
+			o.State = inventory.OpDone
+			if err := tx.UpdateOperation(&o, Now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	var won atomic.Int32
 	var all sync.WaitGroup
 	for n := range 20 {
