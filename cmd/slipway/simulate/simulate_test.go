@@ -262,7 +262,7 @@ func TestWhatServersDoWrongIsFound(t *testing.T) {
 			c.break_(s)
 			s.mu.Unlock()
 			cfg := toyConfig(1)
-			cfg.Firmware, cfg.Timeout = []Firmware{c.firmware}, 2*time.Second
+			cfg.Firmware, cfg.Timeout = []Firmware{c.firmware}, 6*time.Second
 			r := ran(t, cfg, s)
 			if r.IsGood() || len(r.Failures) == 0 || !strings.Contains(summaryOf(t, r), c.want) {
 				t.Errorf("want a failure with %q, got: %s", c.want, summaryOf(t, r))
