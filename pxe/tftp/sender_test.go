@@ -94,6 +94,26 @@ func TestFlightsFollowAcknowledgements(t *testing.T) {
 			{14 * time.Second, -1, flight{1, 2}, goesOn},
 			{1100 * ms, -1, none, silent},
 		}},
+		{"what came after a second copy says nothing of the round trip", 5000, request{}, false, flight{1, 2}, []step{
+			{200 * ms, -1, flight{1, 2}, goesOn},
+			{ms, 1, flight{2, 3}, goesOn},
+			{100 * ms, -1, none, goesOn},
+		}},
+		{"nor does what came of a part of a window", 5000, request{window: 4}, false, flight{1, 5}, []step{
+			{ms, 2, flight{3, 7}, goesOn},
+			{100 * ms, -1, none, goesOn},
+		}},
+		{"a client that says that it has nothing of the first window", 5000, request{window: 4}, false, flight{1, 5}, []step{
+			{20 * ms, 0, flight{1, 5}, goesOn},
+		}},
+		{"one that acknowledges before the options were", 5000, request{window: 4}, true, flight{0, 1}, []step{
+			{20 * ms, 65535, none, goesOn},
+			{ms, 0, flight{1, 5}, goesOn},
+		}},
+		{"a client that is silent for just as long as is waited", 10, request{}, false, flight{1, 2}, []step{
+			{14 * time.Second, -1, flight{1, 2}, goesOn},
+			{giveUp - 14*time.Second, -1, none, silent},
+		}},
 		{"a file of nothing", 0, request{}, false, flight{1, 2}, []step{{ms, 1, none, arrived}}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
