@@ -40,6 +40,8 @@ const (
 	strangersGoneAfter = 10 * time.Minute
 	strangersNamed     = 5 // in one issue
 	maxCrowds          = 50
+	// goesOnWithin is how soon a machine that got an answer by one way is done with what it asked by another.
+	goesOnWithin = 10 * time.Second
 	// triesNextFor is how long after a boot a question where nothing is served belongs to that.
 	triesNextFor = 10 * time.Minute
 )
@@ -104,7 +106,7 @@ func (t *silences) take(now time.Time, isAnswered func(m inventory.MAC, since ti
 // isAnswered reports whether a machine came further since it asked in vain.
 func (e *Engine) isAnswered(m inventory.MAC, since time.Time) bool {
 	s, ok := e.sessions.of(m)
-	return ok && s.LastAt.After(since) && stepIndex(s.Step) > stepIndex(inventory.EventDHCPDiscover)
+	return ok && e.sessions.stepOf(&s).at.After(since) && stepIndex(s.Step) > stepIndex(inventory.EventDHCPDiscover)
 }
 
 // change lets fn change what is kept of a machine.
@@ -162,7 +164,10 @@ func (e *Engine) asksInVain(s *silence) {
 		return // its firmware goes on to its next way to boot, such as IPv6 after IPv4: what counts is where the first led
 	}
 	b := e.heard(s.client, inventory.EventDHCPDiscover)
-	if b.ID == s.notedIn && s.reason == s.notedWhy || stepIndex(b.Step) > stepIndex(inventory.EventDHCPDiscover) {
+	if hasGoneOn := stepIndex(b.Step) > stepIndex(inventory.EventDHCPDiscover); hasGoneOn && s.lastAt.Sub(e.sessions.stepOf(&b).at) < goesOnWithin {
+		return // an answer came by another way
+	}
+	if b.ID == s.notedIn && s.reason == s.notedWhy {
 		return
 	}
 	e.silences.change(s.client.MAC, func(kept *silence) { kept.notedIn, kept.notedWhy = b.ID, s.reason })

@@ -56,6 +56,29 @@ func TestAHostThatAsksInVainHasItInItsTimeline(t *testing.T) {
 	}
 }
 
+// A machine whose offer is not to be had any more, because somebody reserved the address, asks on in the same boot.
+func TestAHostThatAsksInVainAfterAnOfferHasItInItsTimeline(t *testing.T) {
+	r := newRack(t)
+	r.image("live", false, "mac", 0)
+	m := r.known(1)
+	m.seek()
+	m.hear(inventory.EventDHCPOffer)
+	for range 4 { // by another way at the same time
+		m.vain(lease.NoSubnet)
+		r.look()
+	}
+	if told := m.events(inventory.EventDHCPUnanswered); len(told) != 0 {
+		t.Errorf("it was offered an address, and the timeline has %q", told)
+	}
+	m.asksInVain(lease.Exhausted)
+	if told := m.events(inventory.EventDHCPUnanswered); len(told) != 2 || !strings.Contains(told[0], string(lease.Exhausted)) {
+		t.Errorf("the timeline has %q, want one line of each attempt", told)
+	}
+	if open := r.stalledIssues(inventory.IssueStalled); len(open) != 1 {
+		t.Errorf("issues %+v", open)
+	}
+}
+
 // Where a subnet is left to another server, only a host that is to boot from us is owed an answer.
 func TestSilenceThatIsMeantIsNoFault(t *testing.T) {
 	for _, reason := range []lease.Reason{lease.IsOff, lease.NoReservation} {

@@ -429,6 +429,13 @@ func (b *Book) check(t interface{ Fatalf(string, ...any) }) {
 		n -= len(p.offered)
 		p.checkUnclaimed(t)
 	}
+	for _, ring := range b.offers.rings {
+		for o := ring.next; o != ring && o.next != ring; o = o.next {
+			if o.next.until.Before(o.until) {
+				t.Fatalf("the offer of %s stands behind one that ends later", toAddr(o.next.addr))
+			}
+		}
+	}
 	if n != 0 {
 		t.Fatalf("%d offers are in the ring and in no pool", n)
 	}

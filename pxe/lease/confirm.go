@@ -98,9 +98,9 @@ func (b *Book) Confirm(c Client, s State, addr netip.Addr, now time.Time) Result
 	hadOffer := p.offered[a] != nil
 	o := b.offers.hold(p, c, m, a, now)
 	p.noteHolder(c, a, o.until)
-	o.isPending = true
 	o.unlink()
-	b.offers.append(o, now.Add(pendingFor))
+	o.isPending = true
+	b.offers.append(o, now)
 	return Result{
 		Verdict: Ack, For: promise.For, Hostname: promise.Hostname, IsFirstUse: promise.IsFirstUse && !hadOffer,
 		Lease: inventory.Lease{
@@ -153,9 +153,9 @@ func (b *Book) Abort(l inventory.Lease, now time.Time) {
 		return
 	}
 	if o := p.offered[toInt(l.Address)]; o != nil && o.mac == toMAC(l.MAC) {
-		o.isPending, o.at = false, now
 		o.unlink()
-		b.offers.append(o, now.Add(OfferFor))
+		o.isPending, o.at = false, now
+		b.offers.append(o, now)
 	}
 }
 

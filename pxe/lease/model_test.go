@@ -28,6 +28,8 @@ func TestModel(t *testing.T) {
 		s.Ranges = []inventory.Range{{First: addr("10.0.0.10"), Last: addr("10.0.0.13")}, {First: addr("10.0.0.20"), Last: addr("10.0.0.22")}}
 		reserved := map[netip.Addr]inventory.MAC{}
 		x := newTable(nil, s)
+		x.net.Limits = Limits{KeptPart: 7, OfferFor: 15 * time.Second}
+		x.restart()
 		m := model{map[netip.Addr]time.Time{}, map[netip.Addr]inventory.MAC{}, map[inventory.MAC]netip.Addr{}, map[netip.Addr]time.Time{}}
 		pick := rapid.IntRange(0, 9)
 		address := rapid.Custom(func(t *rapid.T) netip.Addr {
@@ -46,7 +48,7 @@ func TestModel(t *testing.T) {
 			if o := m.owner[l.Address]; o != "" && o != c.MAC && m.had[o] == l.Address {
 				delete(m.had, o)
 			}
-			m.owner[l.Address], m.until[l.Address], m.had[c.MAC] = c.MAC, l.ExpiresAt, l.Address
+			m.owner[l.Address], m.until[l.Address], m.had[c.MAC] = c.MAC, l.ExpiresAt.Truncate(time.Millisecond), l.Address
 			x.now = x.now.Add(time.Millisecond) // so that after a restart the newest of a machine's leases is known
 		}
 		confirm := func(t *rapid.T, c Client, st State, a netip.Addr) {
@@ -62,13 +64,13 @@ func TestModel(t *testing.T) {
 				x.now = x.now.Add(time.Millisecond)
 				x.restart()
 				if m.owner[r.Lease.Address] == c.MAC {
-					m.until[r.Lease.Address] = r.Lease.ExpiresAt
+					m.until[r.Lease.Address] = r.Lease.ExpiresAt.Truncate(time.Millisecond)
 				}
 				m.had = map[inventory.MAC]netip.Addr{}
 			case "declined":
 				if l, ok := x.book.Decline(c, r.Lease.Address, x.now); ok {
 					x.store(l)
-					m.shut[l.Address] = l.ExpiresAt
+					m.shut[l.Address] = l.ExpiresAt.Truncate(time.Millisecond)
 					delete(m.until, l.Address)
 					delete(m.had, c.MAC)
 				}
@@ -85,7 +87,7 @@ func TestModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"discover": func(t *rapid.T) {
 				c := client(pick.Draw(t, "client"))
-				c.IsBoot = rapid.Bool().Draw(t, "boot")
+				c.IsBoot, c.IsKnown = rapid.Bool().Draw(t, "boot"), rapid.Bool().Draw(t, "known")
 				wanted := address.Draw(t, "wanted")
 				o, why := x.book.Offer(c, wanted, x.now)
 				if why != "" {
@@ -119,7 +121,7 @@ func TestModel(t *testing.T) {
 				c := client(pick.Draw(t, "client"))
 				if l, ok := x.book.Decline(c, address.Draw(t, "addr"), x.now); ok {
 					x.store(l)
-					m.shut[l.Address] = l.ExpiresAt
+					m.shut[l.Address] = l.ExpiresAt.Truncate(time.Millisecond)
 					delete(m.until, l.Address)
 					delete(m.had, c.MAC)
 				}
@@ -131,11 +133,15 @@ func TestModel(t *testing.T) {
 						t.Fatalf("a probe closed %s, which %s has", l.Address, m.owner[l.Address])
 					}
 					x.store(l)
-					m.shut[l.Address] = l.ExpiresAt
+					m.shut[l.Address] = l.ExpiresAt.Truncate(time.Millisecond)
 				}
 			},
 			"wait": func(t *rapid.T) {
 				x.now = x.now.Add(time.Duration(rapid.IntRange(1, 30*3600).Draw(t, "seconds")) * time.Second)
+			},
+			"wait a little": func(t *rapid.T) { // offers end at times that are finer than those of leases
+				coarse := rapid.SampledFrom([]time.Duration{0, 5 * time.Second, 15*time.Second - 2*time.Microsecond}).Draw(t, "time")
+				x.now = x.now.Add(coarse + time.Duration(rapid.IntRange(1, 999).Draw(t, "microseconds"))*time.Microsecond)
 			},
 			"reserve": func(t *rapid.T) {
 				a, n := address.Draw(t, "addr"), pick.Draw(t, "client")

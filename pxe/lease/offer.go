@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 )
@@ -97,7 +98,9 @@ type offer struct {
 // offerTable holds the offers of all subnets in the order in which they end. It is bounded: a flood of invented
 // clients costs real ones an offer, not us our memory.
 type offerTable struct {
-	rings [2]*offer // sentinels: of strangers, of known clients; each in order
+	// rings are sentinels: of strangers, of known clients, and of what is being stored. All of a ring hold for the same
+	// time, so that each is in order; who stands in an earlier one makes room first.
+	rings [3]*offer
 	n     int
 	// strangersFor is how long an offer to a stranger holds; 0 means OfferFor.
 	strangersFor time.Duration
@@ -109,7 +112,9 @@ func newRing() *offer {
 	return s
 }
 
-func newOfferTable() offerTable { return offerTable{rings: [2]*offer{newRing(), newRing()}} }
+func newOfferTable() offerTable {
+	return offerTable{rings: [3]*offer{newRing(), newRing(), newRing()}}
+}
 
 // hold keeps an address for a client, in place of what was held for it before.
 func (t *offerTable) hold(p *pool, c Client, m mac, a uint32, now time.Time) *offer {
@@ -120,7 +125,7 @@ func (t *offerTable) hold(p *pool, c Client, m mac, a uint32, now time.Time) *of
 	}
 	if o == nil {
 		for t.n >= maxOffers {
-			t.evict(now)
+			t.evict()
 		}
 		o = &offer{pool: p, mac: m, addr: a}
 		p.offered[a], p.offerOf[m] = o, o
@@ -130,30 +135,26 @@ func (t *offerTable) hold(p *pool, c Client, m mac, a uint32, now time.Time) *of
 		o.unlink()
 	}
 	o.at, o.isKnown = now, c.IsKnown
-	held := OfferFor
-	if !o.isKnown && t.strangersFor > 0 {
-		held = t.strangersFor
-	}
-	t.append(o, now.Add(held))
+	t.append(o, now)
 	return o
 }
 
-func (t *offerTable) append(o *offer, until time.Time) {
-	o.until = until
-	ring := t.ringOf(o)
+// append puts an offer that holds from now on behind those of its kind.
+func (t *offerTable) append(o *offer, now time.Time) {
+	ring, held := t.rings[0], cmp.Or(t.strangersFor, OfferFor)
+	switch {
+	case o.isPending:
+		ring, held = t.rings[2], pendingFor
+	case o.isKnown:
+		ring, held = t.rings[1], OfferFor
+	}
+	o.until = now.Add(held)
 	last := ring.prev
 	o.prev, o.next = last, ring
 	last.next, ring.prev = o, o
 	if !o.isPending && !o.isKnown && o.pool.isDynamic(o.addr) {
 		o.pool.addUnclaimed(o)
 	}
-}
-
-func (t *offerTable) ringOf(o *offer) *offer {
-	if o.isKnown {
-		return t.rings[1]
-	}
-	return t.rings[0]
 }
 
 func (o *offer) unlink() {
@@ -212,22 +213,8 @@ func (t *offerTable) expire(now time.Time) {
 	}
 }
 
-// evict makes room for one offer. Those being stored go to the end instead.
-func (t *offerTable) evict(now time.Time) {
-	for _, ring := range t.rings { // strangers first
-		for range t.n {
-			o := ring.next
-			if o == ring {
-				break
-			}
-			if !o.isPending {
-				t.drop(o)
-				return
-			}
-			o.unlink()
-			t.append(o, now.Add(pendingFor))
-		}
-	}
+// evict makes room for one offer.
+func (t *offerTable) evict() {
 	for _, ring := range t.rings {
 		if ring.next != ring {
 			t.drop(ring.next)

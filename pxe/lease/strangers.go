@@ -64,21 +64,21 @@ func (h *holders) remove(a uint32) {
 }
 
 // sweepHolders forgets the addresses that strangers hold no more. Each is looked at when the time that was first known
-// for it is over.
+// for it is over, and so at most once: what it holds then is kept only if that ends in a later millisecond.
 func (p *pool) sweepHolders(now time.Time) {
-	h := p.held
-	for len(h.byTime) > 0 && h.byTime[0].ends <= now.UnixMilli() {
-		a := h.byTime[0].addr
-		_, is := h.ports[a]
-		r, o := p.byAddr[a], p.offered[a]
-		switch {
-		case is && o != nil && !o.isKnown && o.until.After(now):
-			h.byTime[0].ends = o.until.UnixMilli()
+	h, ms := p.held, now.UnixMilli()
+	for len(h.byTime) > 0 && h.byTime[0].ends <= ms {
+		a, ends := h.byTime[0].addr, int64(0)
+		if o := p.offered[a]; o != nil && !o.isKnown {
+			ends = o.until.UnixMilli()
+		}
+		if r := p.byAddr[a]; r != nil && r.isHeld(now) {
+			ends = max(ends, r.ends)
+		}
+		if _, is := h.ports[a]; is && ends > ms {
+			h.byTime[0].ends = ends
 			heap.Fix(&h.byTime, 0)
-		case is && r != nil && r.isHeld(now):
-			h.byTime[0].ends = r.ends
-			heap.Fix(&h.byTime, 0)
-		default:
+		} else {
 			h.remove(a)
 			heap.Pop(&h.byTime)
 		}

@@ -130,3 +130,27 @@ func TestStrangersPerSwitchPort(t *testing.T) {
 		t.Errorf("when the offers have ended: %q", why)
 	}
 }
+
+// TestStrangersAskWithinTheMillisecondInWhichAnOfferEnds asks just before an offer ends: times of offers are finer than
+// the milliseconds in which holders are swept.
+func TestStrangersAskWithinTheMillisecondInWhichAnOfferEnds(t *testing.T) {
+	x := wide(t)
+	for n := range 2 {
+		if _, why := x.book.Offer(client(n), netip.Addr{}, x.now.Add(700*time.Microsecond)); why != "" {
+			t.Fatal(n, why)
+		}
+	}
+	answered := make(chan Reason, 1)
+	go func() {
+		_, why := x.book.Offer(client(2), netip.Addr{}, x.now.Add(15*time.Second+200*time.Microsecond))
+		answered <- why
+	}()
+	select {
+	case why := <-answered:
+		if why != "" {
+			t.Error(why)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no answer: the holders are swept for ever")
+	}
+}

@@ -192,7 +192,16 @@ func TestASolicitInVainIsToldOf(t *testing.T) {
 	if _, err := a.api.Hosts.Create(t.Context(), inventory.Host{Name: "six", State: inventory.Available, NICs: []inventory.NIC{{MAC: inventory.MAC(mac)}}}); err != nil {
 		t.Fatal(err)
 	}
-	c := r.client6(r.machine(1), 1)
+	m := r.machine(1)
+	other := r.client6(m, 2)
+	for range 50 { // the address is reserved a moment later
+		if !strings.Contains(told(other.ask(other.message(dhcpv6.MessageTypeSolicit, nil, []string{}))), "fd77:1::1000") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	_ = other.conn.Close() // there is one port 546
+	c := r.client6(m, 1)
 	boots := func(m dhcpv6.DHCPv6) { m.AddOption(dhcpv6.OptClientArchType(iana.EFI_X86_64)) }
 	for range 50 {
 		c.ask(c.message(dhcpv6.MessageTypeSolicit, nil, []string{}, boots))
