@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/simulate"
@@ -161,11 +163,11 @@ func withClientBuffer(cmd *exec.Cmd) (out []byte, err error) {
 
 // overloaded is what a server does at twice the load that it can carry.
 type overloaded struct {
-	part   float64 // of its peak, at the worst
-	memory float64 // MB more than at its peak, at the most
+	worst, median float64 // part of its peak
+	memory        float64 // MB more than at its peak, at the most
 }
 
-// overload measures a server's peak, and then what is left of it at twice the load.
+// overload measures, again and again, a server's peak and then what is left of it at twice the load.
 func (e *Env) overload(ctx context.Context) (o overloaded, err error) {
 	n, err := dhcpNet(ctx)
 	if err != nil {
@@ -187,33 +189,30 @@ func (e *Env) overload(ctx context.Context) (o overloaded, err error) {
 		}
 		return got, p.statusMB("VmHWM:"), nil
 	}
-	var peak, atPeak []float64
-	for range 3 {
-		got, memory, err := once(surge{flight: 2048, during: during})
+	var parts []float64
+	o.memory = math.Inf(-1)
+	for range runs { // the machine is not as fast in one minute as in another
+		peak, atPeak, err := once(surge{flight: 2048, during: during})
 		if err != nil {
 			return o, err
 		}
-		e.say("as many as it can: %.0f/s, %.0f MB", got.goodput(), memory)
-		peak, atPeak = append(peak, got.goodput()), append(atPeak, memory)
-	}
-	top := median(peak)
-	if top == 0 {
-		return o, errors.New("no client got an address")
-	}
-	o.part = 1e9
-	for range runs {
+		top := peak.goodput()
+		if top == 0 {
+			return o, errors.New("no client got an address")
+		}
 		got, memory, err := once(surge{rate: int(2 * top), during: during})
 		if err != nil {
 			return o, err
 		}
 		offered := float64(got.sent) / got.took.Seconds()
-		e.say("offered %.0f/s: %.0f/s, %.0f MB", offered, got.goodput(), memory)
+		e.say("as many as it can: %.0f/s, %.0f MB; offered %.0f/s: %.0f/s, %.0f MB; %.2f", top, atPeak, offered, got.goodput(), memory, got.goodput()/top)
 		if offered < 1.9*top {
 			return o, fmt.Errorf("the load fell behind: %.0f/s of %.0f/s", offered, 2*top)
 		}
-		o.part = min(o.part, got.goodput()/top)
-		o.memory = max(o.memory, memory-median(atPeak))
+		parts = append(parts, got.goodput()/top)
+		o.memory = max(o.memory, memory-atPeak)
 	}
+	o.worst, o.median = slices.Min(parts), median(parts)
 	return o, nil
 }
 

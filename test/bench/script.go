@@ -29,7 +29,7 @@ const (
 	scriptFleetMB  = 40.0
 	scriptClients  = 64   // machines that boot at a time, as fast as the server can
 	scriptCrowd    = 1000 // machines that may be booting at a time while scriptRate is asked for
-	scriptsOfBoot  = 2  // the one that makes iPXE say what machine it is, and the decision
+	scriptsOfBoot  = 2    // the one that makes iPXE say what machine it is, and the decision
 	scriptIdleEach = 20 * time.Millisecond
 )
 
@@ -41,7 +41,7 @@ const (
 
 // scriptFigures is what one run measures.
 type scriptFigures struct {
-	rate           float64 // scripts per second, one processor for the server
+	rate float64 // scripts per second, one processor for the server
 	// 99th percentiles from the request for the decision to its last byte: with hardly any load, and with scriptRate.
 	idleMS, busyMS float64
 	idleMB         float64 // the server's own memory, after the start with scriptSmall hosts
