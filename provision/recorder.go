@@ -16,6 +16,7 @@ type recorder struct {
 	log    *slog.Logger
 	notes  chan note
 	hostOf func(inventory.MAC) inventory.HostID
+	batch  []note // of serve, to be used again
 	noted  atomic.Uint64
 	lost   atomic.Uint64
 }
@@ -63,18 +64,19 @@ func (r *recorder) serve(ctx context.Context) error {
 	}
 }
 
-// more adds to the first note what waits behind it.
+// more adds to the first note what waits behind it; what it returns holds until it is called again.
 func (r *recorder) more(first note) []note {
-	batch := []note{first}
-	for len(batch) < notesPerWrite {
+	clear(r.batch)
+	r.batch = append(r.batch[:0], first)
+	for len(r.batch) < notesPerWrite {
 		select {
 		case n := <-r.notes:
-			batch = append(batch, n)
+			r.batch = append(r.batch, n)
 		default:
-			return batch
+			return r.batch
 		}
 	}
-	return batch
+	return r.batch
 }
 
 // write commits a batch at once; if that fails, each note by itself, so that one bad note costs only itself.

@@ -89,8 +89,8 @@ func glob(pattern, text string) bool {
 	if pattern == "" {
 		return true
 	}
-	flat := strings.NewReplacer("/", "\x01")
-	ok, err := path.Match(flat.Replace(strings.ToLower(pattern)), flat.Replace(strings.ToLower(text)))
+	flat := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "/", "\x01") }
+	ok, err := path.Match(flat(pattern), flat(text))
 	return ok && err == nil
 }
 

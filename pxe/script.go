@@ -87,7 +87,7 @@ func (s *script) chain(address string) {
 // through uristring, which escapes what would end the URL. iPXE decodes and encodes it once more before it sends it,
 // and then & stands bare in a serial number (proven). So what matters comes first: of a key that stands twice the
 // first one counts, and no text from SMBIOS can take the place of a MAC.
-func askQuery() string {
+var askQuery = func() string {
 	q := []string{"mac=${mac:hexhyp}"}
 	for i := range maxNICs {
 		q = append(q, fmt.Sprintf("mac%d=${net%d/mac:hexhyp}", i, i))
@@ -97,7 +97,7 @@ func askQuery() string {
 		q = append(q, name+"=${"+name+":uristring}")
 	}
 	return strings.Join(q, "&")
-}
+}()
 
 // AskScript makes iPXE report what the machine is and run the script it is answered with. It is what DHCP names to
 // iPXE, and what iPXE 2.0 finds as autoexec.ipxe; the latter may not have an address yet. `dhcp` would wait up to 16 s
@@ -111,7 +111,7 @@ func AskScript(base string, session inventory.SessionID) []byte {
 		s.line("isset ${ip} || ifconf -c dhcp ||")
 	}
 	s.say("asking " + cleanURL(base) + " what to boot")
-	s.chain(URL(base, session, "script") + "?" + askQuery())
+	s.chain(URL(base, session, "script") + "?" + askQuery)
 	return []byte(s.String())
 }
 

