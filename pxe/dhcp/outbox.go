@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"net/netip"
+	"runtime"
 	"sync"
 )
 
@@ -43,11 +44,13 @@ func newOutbox(b *buffers, m *Metrics) *outbox {
 	return &outbox{buffers: b, metrics: m, waiting: make([]packetOut, 0, outboxSize), ms: make([]datagram, 0, outboxSize)}
 }
 
-// add queues a reply, and sends what waits when the box is full.
+// add queues a reply, and sends what waits when the box is full. On one processor the sockets' readers get their turn then:
+// what the kernel has no room for it drops, a machine's REQUEST like a stranger's DISCOVER.
 func (o *outbox) add(p packetOut) {
 	o.waiting = append(o.waiting, p)
 	if len(o.waiting) == outboxSize {
 		o.flush()
+		runtime.Gosched()
 	}
 }
 
