@@ -37,6 +37,9 @@ func (r *ring) after(id int64, limit int, f inventory.EventFilter) (events []inv
 			low = mid + 1
 		}
 	}
+	if f == (inventory.EventFilter{}) {
+		events = make([]inventory.Event, 0, min(limit, r.n-low))
+	}
 	for i := low; i < min(r.n, low+limit); i++ {
 		e := &r.events[(r.head+i)%len(r.events)]
 		if next = e.ID; Matches(f, *e) {

@@ -140,7 +140,7 @@ func (s *Store) open(ctx context.Context) error {
 // power cut.
 func dsn(path string, more ...string) string {
 	q := url.Values{
-		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_foreign_keys": {"1"}, "_busy_timeout": {"5000"},
+		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_foreign_keys": {"1"}, "_busy_timeout": {"5000"}, "_mutex": {"no"},
 	}
 	for i := 0; i < len(more); i += 2 {
 		q.Set(more[i], more[i+1])
