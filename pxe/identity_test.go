@@ -104,7 +104,7 @@ func TestIPXESaysWhetherSecureBootIsOn(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", query, c.SecureBoot, err, want)
 		}
 	}
-	if q := askQuery; !strings.Contains(q, "&secureboot=${efi/SecureBoot:hexraw}&") {
-		t.Errorf("nobody asks: %s", q)
+	if !strings.Contains(askQuery, "&secureboot=${efi/SecureBoot:hexraw}&") {
+		t.Errorf("nobody asks: %s", askQuery)
 	}
 }

@@ -49,14 +49,14 @@ func (s *Store) keepLog() {
 		select {
 		case <-s.closing:
 			return
-		case <-s.keeper.woken:
+		case <-s.keeper.woken: // and nothing yet: who was answered by the commit goes first
 		}
-		s.tellLog(s.shorten())
 		select {
 		case <-s.closing:
 			return
 		case <-time.After(checkpointEvery):
 		}
+		s.tellLog(s.shorten())
 	}
 }
 

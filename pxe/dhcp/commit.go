@@ -29,6 +29,7 @@ type commits struct {
 	waiting []pending
 	limit   int
 	woken   chan struct{}
+	hold    func(bool) // called with true when half of the room is taken, and with false when there is room again
 
 	leases   []inventory.Lease // of the group being written
 	lastN    int               // size of the group before
@@ -60,6 +61,9 @@ func (c *commits) add(p pending, isKnown bool) bool {
 	}
 	c.waiting = append(c.waiting, p)
 	isFirst := len(c.waiting) == 1
+	if len(c.waiting) == c.limit/2 {
+		c.hold(true)
+	}
 	c.mu.Unlock()
 	if isFirst {
 		select {
@@ -96,6 +100,7 @@ func (c *commits) flush(ctx context.Context, spare []pending, out *outbox) []pen
 	c.mu.Lock()
 	group := c.waiting
 	c.waiting = spare[:0]
+	c.hold(false)
 	c.mu.Unlock()
 	if len(group) == 0 {
 		return group

@@ -3,6 +3,7 @@ package dhcp
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,9 +35,28 @@ func (e *entry) key() key {
 // more than a DISCOVER, because it finishes an exchange that has already cost us.
 type queue struct {
 	mu    sync.Mutex
-	lanes [3]lane // known, other, discover
+	lanes [3]lane
 	woken chan struct{}
+	held  atomic.Bool // DISCOVERs of strangers wait, whatever else does
 	free  sync.Pool
+}
+
+// The lanes.
+const (
+	ofKnown = iota
+	ofOthers
+	ofDiscovers
+)
+
+// lane is which one a packet waits in.
+func (e *entry) lane() int {
+	switch {
+	case e.isKnown:
+		return ofKnown
+	case e.kind == discover:
+		return ofDiscovers
+	}
+	return ofOthers
 }
 
 // lane is a ring of entries with an index by key.
@@ -80,14 +100,7 @@ func (q *queue) push(batch []entry, why *reasons) (replaced, full int) {
 	}
 	q.mu.Lock()
 	for i := range batch {
-		l := &q.lanes[1]
-		switch {
-		case batch[i].isKnown:
-			l = &q.lanes[0]
-		case batch[i].kind == discover:
-			l = &q.lanes[2]
-		}
-		old, isSame, ok := l.push(&batch[i])
+		old, isSame, ok := q.lanes[batch[i].lane()].push(&batch[i])
 		switch {
 		case !ok:
 			full++
@@ -101,6 +114,23 @@ func (q *queue) push(batch []entry, why *reasons) (replaced, full int) {
 	q.mu.Unlock()
 	q.wake()
 	return replaced, full
+}
+
+// isFlooded reports whether no more DISCOVERs of strangers can wait. Under overload most of what comes is one more, which is
+// then dropped before it costs as much as one that is kept.
+func (q *queue) isFlooded() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := &q.lanes[ofDiscovers]
+	return l.len() == len(l.ring)
+}
+
+// hold has the DISCOVERs of strangers wait, or no longer: an offer whose REQUEST there is no room for has cost as much as an
+// exchange, and was in vain.
+func (q *queue) hold(isHeld bool) {
+	if q.held.Swap(isHeld) && !isHeld {
+		q.wake()
+	}
 }
 
 // wake has the server look at the queue.
@@ -143,10 +173,14 @@ func (l *lane) len() int { return int(l.next - l.first) }
 func (q *queue) take(batch []entry, limit int, since time.Time, why *reasons) (taken []entry, stale int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	last := min(limit/4, q.lanes[2].len())
-	middle := min(limit/4, q.lanes[1].len())
-	for i, room := range [3]int{limit - middle - last, limit - last, limit} {
-		l := &q.lanes[i]
+	lanes, last := q.lanes[:], min(limit/4, q.lanes[ofDiscovers].len())
+	if q.held.Load() {
+		lanes, last = lanes[:ofDiscovers], 0
+	}
+	middle := min(limit/4, q.lanes[ofOthers].len())
+	rooms := [3]int{limit - middle - last, limit - last, limit}
+	for i := range lanes {
+		l, room := &lanes[i], rooms[i]
 		for l.len() > 0 && len(batch) < room {
 			e := l.pop()
 			if e.at.Before(since) {
@@ -165,5 +199,5 @@ func (q *queue) take(batch []entry, limit int, since time.Time, why *reasons) (t
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.lanes[0].len() + q.lanes[1].len() + q.lanes[2].len()
+	return q.lanes[ofKnown].len() + q.lanes[ofOthers].len() + q.lanes[ofDiscovers].len()
 }

@@ -2,10 +2,13 @@ package dhcp
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"slipway.dev/slipway/inventory"
 )
 
 func waiting(q *queue, k kind, mac byte, xid byte, at time.Time) entry {
@@ -118,5 +121,57 @@ func TestOneSourceCannotFlood(t *testing.T) {
 	}
 	if !l.allow(loud, now.Add(time.Second)) {
 		t.Error("the next second starts anew")
+	}
+}
+
+// While there is no room for REQUESTs, no stranger is offered anything; everything else is looked at, and DISCOVERs are as
+// soon as there is room again.
+func TestDiscoversOfStrangersAreHeldWhileNothingCanBePromised(t *testing.T) {
+	now := time.Now()
+	q := newQueue(16)
+	known := waiting(q, discover, 1, 1, now)
+	known.isKnown = true
+	q.push([]entry{known, waiting(q, discover, 2, 1, now), waiting(q, request, 3, 1, now)}, nil)
+	<-q.woken
+	q.hold(true)
+	batch, _ := q.take(nil, 16, now.Add(-time.Second), nil)
+	if diff := cmp.Diff([]string{"discover 1 xid 1", "request 3 xid 1"}, show(batch)); diff != "" {
+		t.Error("taken while they are held:", diff)
+	}
+	q.hold(true)
+	if len(q.woken) != 0 {
+		t.Error("woken while they are held")
+	}
+	q.hold(false)
+	if len(q.woken) != 1 {
+		t.Error("not woken when they are held no longer")
+	}
+	batch, _ = q.take(nil, 16, now.Add(-time.Second), nil)
+	if diff := cmp.Diff([]string{"discover 2 xid 1"}, show(batch)); diff != "" {
+		t.Error("taken after that:", diff)
+	}
+}
+
+func TestPromisesThatWaitHoldDiscovers(t *testing.T) {
+	var held []bool
+	s := &shelf{leases: map[netip.Addr]inventory.Lease{}}
+	c := &commits{
+		cfg: &Config{Leases: s, Now: time.Now}, metrics: newMetrics(func() int { return 0 }), limit: 8, woken: make(chan struct{}, 1),
+		hold: func(is bool) { held = append(held, is) },
+	}
+	for range 3 {
+		c.add(pending{}, false)
+	}
+	if len(held) != 0 {
+		t.Errorf("held with three of eight: %v", held)
+	}
+	c.add(pending{}, false)
+	c.add(pending{}, false)
+	if diff := cmp.Diff([]bool{true}, held); diff != "" {
+		t.Error("with half of what there is room for:", diff)
+	}
+	c.flush(t.Context(), nil, newOutbox(newBuffers(), c.metrics))
+	if diff := cmp.Diff([]bool{true, false}, held); diff != "" {
+		t.Error("when they are written:", diff)
 	}
 }

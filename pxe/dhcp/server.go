@@ -137,7 +137,7 @@ func New(cfg Config) *Server {
 	}
 	s.Metrics = newMetrics(s.queue.len)
 	s.reasons = newReasons(&s.cfg)
-	s.commits = &commits{cfg: &s.cfg, metrics: s.Metrics, buffers: s.buffers, limit: cfg.QueueN, woken: make(chan struct{}, 1)}
+	s.commits = &commits{cfg: &s.cfg, metrics: s.Metrics, buffers: s.buffers, limit: cfg.QueueN, woken: make(chan struct{}, 1), hold: s.queue.hold}
 	s.probes = newProbes(cfg.ProbeFor, cfg.PingFor)
 	return s
 }
@@ -257,6 +257,7 @@ func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
 		}
 		now := s.cfg.Now()
 		batch = batch[:0]
+		isFlooded, flooded := s.queue.isFlooded(), 0
 		for i := range ms[:n] {
 			m := &ms[i]
 			e, reason := p.receive(m, &bufs[i], isPXE, now)
@@ -274,12 +275,16 @@ func (s *Server) readPackets(p *port, socket datagrams, isPXE bool) error {
 				s.Metrics.drop(dropProbing, 1)
 				continue
 			}
-			e.isKnown = s.cfg.Knows(mac)
+			if e.isKnown = s.cfg.Knows(mac); isFlooded && e.lane() == ofDiscovers {
+				s.reasons.dropped(&e, dropFull)
+				flooded++
+				continue
+			}
 			s.queue.keep(&e)
 			batch = append(batch, e)
 		}
 		replaced, full := s.queue.push(batch, s.reasons)
 		s.Metrics.drop(dropReplaced, replaced)
-		s.Metrics.drop(dropFull, full)
+		s.Metrics.drop(dropFull, full+flooded)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/lease"
 )
 
 // running is a server that serves a port without sockets, in a bubble of its own time.
@@ -325,6 +327,42 @@ func TestAFloodIsBounded(t *testing.T) {
 			t.Error("a quiet machine was not served beside the loud one")
 		}
 		_ = r.stop()
+	})
+}
+
+// While more DISCOVERs of strangers wait than there is room for, one more of them is dropped as it is read. What known
+// machines send, and what ends an exchange, waits as before.
+func TestWhatIsTooMuchOfAFloodIsDroppedAsItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []pxe.Unanswered
+		d := wired(t, withQueue(4), withKnown(9), func(_ *lease.Network, c *Config) {
+			c.Unanswered = func(u pxe.Unanswered) { told = append(told, u) }
+		})
+		r := &running{d, nil}
+		go func() { _ = d.readPackets(d.port, d.wire, false) }() // and nobody decides
+		for _, step := range []struct {
+			about          string
+			packet         []byte
+			waiting, drops int
+		}{
+			{"there is room for four", build(discover, 1, nil), 1, 0},
+			{"", build(discover, 2, nil), 2, 0},
+			{"", build(discover, 3, nil), 3, 0},
+			{"", build(discover, 4, nil), 4, 0},
+			{"one more stranger", build(discover, 5, nil), 4, 1},
+			{"one that waits already", build(discover, 1, nil), 4, 2},
+			{"a REQUEST", build(request, 5, nil), 5, 2},
+			{"a known machine", build(discover, 9, nil), 6, 2},
+		} {
+			r.send(step.packet)
+			if drops := count(d.Metrics.Drops.WithLabelValues(string(dropFull))); d.queue.len() != step.waiting || int(drops) != step.drops {
+				t.Errorf("%s: %d wait and %v were dropped, want %d and %d", step.about, d.queue.len(), drops, step.waiting, step.drops)
+			}
+		}
+		if len(told) != 2 || told[0].Reason != string(dropFull) || told[0].Client.MAC != "52:54:00:aa:00:05" {
+			t.Errorf("told %+v, want the two that were dropped", told)
+		}
+		_ = d.wire.Close()
 	})
 }
 

@@ -44,10 +44,13 @@ func (r *reasons) wants(mac hardwareAddr, at time.Time) bool {
 
 // dropped tells of a packet that was not looked at.
 func (r *reasons) dropped(e *entry, why dropReason) {
-	if r == nil || e.port == nil || len(e.packet) < offOptions {
+	if r == nil || e.port == nil || len(e.packet) < offOptions || !e.isKnown && !r.strangers.AllowN(e.at, 1) {
 		return
 	}
-	r.say(hardwareAddr(e.packet[offChaddr:]), pxe.Unanswered{At: e.at, Iface: e.port.link.name, Type: e.kind.String(), Reason: string(why)})
+	r.tell(pxe.Unanswered{
+		At: e.at, Client: pxe.Client{MAC: hardwareAddr(e.packet[offChaddr:]).inventory()},
+		Iface: e.port.link.name, Type: e.kind.String(), Reason: string(why),
+	})
 }
 
 // refused tells of a packet that is none, or one too many of its machine.

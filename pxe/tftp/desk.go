@@ -9,10 +9,12 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -30,6 +32,8 @@ type desk struct {
 	server  *Server
 	conn    *net.UDPConn
 	packets batchConn
+	raw     syscall.RawConn // of conn
+	skip    int             // the reader's own: so many reads do not look
 
 	mu        sync.Mutex
 	transfers map[netip.AddrPort]*transfer
@@ -52,8 +56,13 @@ func openDesk(s *Server, network string, a netip.Addr) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("use the socket of transfers: %w", err)
+	}
 	widen(conn)
-	d := &desk{server: s, conn: conn, transfers: map[netip.AddrPort]*transfer{}, spare: make([]ipv4.Message, batch)}
+	d := &desk{server: s, conn: conn, raw: raw, transfers: map[netip.AddrPort]*transfer{}, spare: make([]ipv4.Message, batch)}
 	for i := range d.spare {
 		d.spare[i].Buffers = [][]byte{nil}
 	}
@@ -120,7 +129,7 @@ func (d *desk) serve(ctx context.Context) error {
 		in[i].Buffers = [][]byte{make([]byte, maxRequest)}
 	}
 	for {
-		n, err := d.packets.ReadBatch(in, 0)
+		n, err := d.read(in)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
@@ -130,6 +139,36 @@ func (d *desk) serve(ctx context.Context) error {
 		}
 		d.turn(in[:max(n, 0)])
 	}
+}
+
+// To be woken takes tens of microseconds, which is longer than a machine nearby takes for its acknowledgement: without
+// windows, that is most of the time of a transfer. So the socket is looked at for as long before its reader sleeps, and where
+// that was in vain, not again for a while.
+const (
+	looks    = 64
+	skipping = 32 // reads
+)
+
+// read waits for packets.
+func (d *desk) read(in []ipv4.Message) (int, error) {
+	if d.skip > 0 {
+		d.skip--
+	} else if !d.look() {
+		d.skip = skipping
+	}
+	return d.packets.ReadBatch(in, 0)
+}
+
+// look reports whether a packet has come within some 50 us.
+func (d *desk) look() (isThere bool) {
+	_ = d.raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //#nosec G115 -- a descriptor
+		for n := 0; n < looks && !isThere; n++ {
+			ready, _ := unix.Poll(fds, 0)
+			isThere = ready > 0
+		}
+	})
+	return isThere
 }
 
 // turn handles the packets of one read, and what is overdue.

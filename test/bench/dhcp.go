@@ -126,7 +126,7 @@ func dhcpBenchmark(name string, peer dhcpServer, low, high, step int) func(conte
 			return f, nil
 		}
 		if e.ourRate == 0 { // once for all peers of a run
-			b.low, b.high, b.step = 1000, 20000, 500
+			b.low, b.high, b.step = 1000, 40000, 500
 			if e.Quick {
 				b.step = 1000
 			}
