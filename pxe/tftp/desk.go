@@ -141,11 +141,11 @@ func (d *desk) serve(ctx context.Context) error {
 	}
 }
 
-// To be woken takes tens of microseconds, which is longer than a machine nearby takes for its acknowledgement: without
-// windows, that is most of the time of a transfer. So the socket is looked at for as long before its reader sleeps, and where
-// that was in vain, not again for a while.
+// To be woken takes tens of microseconds, as long as a machine nearby takes for its acknowledgement: without windows, that is
+// half of the time of a transfer. So the socket is looked at for a moment before its reader sleeps, and where that was in vain,
+// not again for a while.
 const (
-	looks    = 64
+	looks    = 256
 	skipping = 32 // reads
 )
 
@@ -159,7 +159,7 @@ func (d *desk) read(in []ipv4.Message) (int, error) {
 	return d.packets.ReadBatch(in, 0)
 }
 
-// look reports whether a packet has come within some 50 us.
+// look reports whether a packet has come within some 100 us.
 func (d *desk) look() (isThere bool) {
 	_ = d.raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //#nosec G115 -- a descriptor
