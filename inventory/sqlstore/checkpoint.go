@@ -19,7 +19,7 @@ const (
 	checkpointEvery = 20 * time.Millisecond // how often the log is looked at while there are commits
 )
 
-// The modes of a checkpoint. Neither waits for anybody, nor has anybody wait for it.
+// The modes of a checkpoint. Neither waits for a lock, nor keeps one that others wait for; the disk they share with all.
 const (
 	lookAtLog = `PRAGMA wal_checkpoint(NOOP)`
 	copyLog   = `PRAGMA wal_checkpoint(PASSIVE)`
