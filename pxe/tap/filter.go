@@ -79,6 +79,8 @@ const (
 	snap      = 1600
 	etherNet  = 14
 	headerSix = etherNet + 40
+	// largest is what a packet with the head of an answer may have: net/http flushes it from a buffer of 4 KiB.
+	largest = 4096 + headerSix + 120
 )
 
 func instructions(ports []int) []bpf.Instruction {
@@ -122,13 +124,21 @@ func instructions(ports []int) []bpf.Instruction {
 	p.when(bpf.JumpGreaterThan, 2, "drop", "accept")
 
 	p.label("tcp")
-	for _, off := range []uint32{etherNet + 2, etherNet} {
-		p.add(bpf.LoadIndirect{Off: off, Size: 2})
+	for _, side := range []struct {
+		off uint32
+		is  string
+	}{{etherNet, "answer"}, {etherNet + 2, "boot"}} {
+		p.add(bpf.LoadIndirect{Off: side.off, Size: 2})
 		for _, n := range ports {
-			p.or("boot", uint32(n))
+			p.or(side.is, uint32(n))
 		}
 	}
 	p.always("drop")
+	p.label("answer") // most are pieces of files: their contents are in no cache, and to look at them costs a wait for memory
+	p.add(bpf.LoadExtension{Num: bpf.ExtLen})
+	p.when(bpf.JumpGreaterThan, largest, "", "boot")
+	p.add(bpf.LoadIndirect{Off: etherNet + 13, Size: 1})
+	p.when(bpf.JumpBitsSet, 7, "accept", "drop")
 	p.label("boot")
 	p.add(bpf.LoadIndirect{Off: etherNet + 13, Size: 1})
 	p.when(bpf.JumpBitsSet, 7, "accept", "") // FIN, SYN, RST

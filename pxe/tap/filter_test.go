@@ -89,6 +89,12 @@ func TestFilterOfFramesThatNoCaptureHas(t *testing.T) {
 		b[etherNet+9], b[etherNet+20+12], b[etherNet+20+13] = 6, 0x50, 0x18
 		return b
 	}
+	long := func(head string, n int) []byte { return segment(append([]byte(head), make([]byte, n-len(head))...)...) }
+	last := long("content", 64<<10)
+	last[etherNet+20+13] |= 1
+	request := long("POST /report", 64<<10)
+	binary.BigEndian.PutUint16(request[etherNet+20:], 50000)
+	binary.BigEndian.PutUint16(request[etherNet+22:], 8000)
 	fragment := dhcpFrame(68, 67, [6]byte{})
 	fragment[21] = 8
 	for _, c := range []struct {
@@ -102,6 +108,10 @@ func TestFilterOfFramesThatNoCaptureHas(t *testing.T) {
 		{"a TLS alert", segment(0x15, 3, 3, 0, 2, 2, 40), true},
 		{"a ClientHello", segment(0x16, 3, 1, 2, 0, 1, 0), true},
 		{"a ServerHello", segment(0x16, 3, 3, 2, 0, 2, 0), false},
+		{"an answer that begins with 4 KiB", long("HTTP/1.1 200 OK", 4096), true},
+		{"a large piece of a file that begins as an answer does", long("HTTP/1.1 200 OK", 5000), false},
+		{"the large last piece of a file", last, true},
+		{"a request that came in large pieces", request, true},
 		{"content", segment(0x17, 3, 3, 2, 0, 2, 0), false},
 	} {
 		if n, err := vm.Run(c.frame); err != nil || n > 0 != c.want {
