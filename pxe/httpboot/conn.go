@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listener accepts connections within limits. Its connections keep the ReadFrom of *net.TCPConn, which a limiting
-// listener of a library would hide: without it every byte of an image is copied through this process.
+// listener accepts connections within limits. Its connections have a ReadFrom, which a limiting listener of a library
+// would hide: without it every byte of an image is copied through this process.
 type listener struct {
 	*net.TCPListener
 	server *Server
 	isTLS  bool
-	out    func(*net.TCPConn) io.ReaderFrom // what sends files: the connection; tests look at what it is given
+	send   func(to *net.TCPConn, f *os.File, n int64) (sent int64, err error) // sendByKernel; tests look at what it is given
 }
 
 // Accept implements net.Listener. Who is over a limit is told to come again, and closed.
@@ -43,26 +43,24 @@ func (l *listener) Accept() (net.Conn, error) {
 			tcp.Close()
 			continue
 		}
-		return &conn{TCPConn: tcp, out: l.out(tcp), release: sync.OnceFunc(func() { l.server.conns.remove(source.Addr()) })}, nil
+		return &conn{TCPConn: tcp, send: l.send, release: sync.OnceFunc(func() { l.server.conns.remove(source.Addr()) })}, nil
 	}
 }
 
 const tooManyConns = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: text/plain\r\n" +
 	"Content-Length: 41\r\n\r\ntoo many connections; asking again helps\n"
 
-// conn is a connection on which the machine may be slow, but not stand still: each piece has a deadline of its own.
+// conn is a connection on which the machine may be slow, but not stand still.
 type conn struct {
 	*net.TCPConn
-	out     io.ReaderFrom // the same connection
+	send    func(to *net.TCPConn, f *os.File, n int64) (sent int64, err error)
 	release func()
 	broken  atomic.Pointer[error] // the first failure to write
 }
 
-const (
-	// stallFor and piece make the slowest download that is kept 17 kB/s.
-	stallFor = time.Minute
-	piece    = 1 << 20
-)
+// stallFor is how long a machine may take nothing. The kernel's buffer of a connection has room again when a third of it
+// is free, so the slowest download that is kept is some kB/s.
+const stallFor = time.Minute
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
@@ -73,27 +71,18 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, c.failed(err)
 }
 
-// ReadFrom implements io.ReaderFrom: net/http calls it with the rest of a file, and the kernel sends it (sendfile).
+// ReadFrom implements io.ReaderFrom: net/http calls it with the rest of a file, and the kernel sends it.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
-	rest, ok := r.(*io.LimitedReader)
-	if !ok {
-		n, err := c.out.ReadFrom(r)
-		return n, c.failed(err)
-	}
-	var sent int64
-	for rest.N > 0 {
-		if err := c.SetWriteDeadline(time.Now().Add(stallFor)); err != nil {
-			return sent, c.failed(err)
-		}
-		want := min(rest.N, piece)
-		n, err := c.out.ReadFrom(&io.LimitedReader{R: rest.R, N: want})
-		sent += n
-		rest.N -= n
-		if err != nil || n < want {
-			return sent, c.failed(err)
+	if rest, ok := r.(*io.LimitedReader); ok {
+		if f, ok := rest.R.(*os.File); ok {
+			n, err := c.send(c.TCPConn, f, rest.N)
+			rest.N -= n
+			if n > 0 || !isUnsupported(err) {
+				return n, c.failed(err)
+			}
 		}
 	}
-	return sent, nil
+	return io.Copy(struct{ io.Writer }{c}, r)
 }
 
 // failed remembers why the connection cannot be written to: net/http keeps it from the handler.

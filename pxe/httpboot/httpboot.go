@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -134,7 +133,7 @@ func (s *Server) Listen() error {
 			return listenError(a, err)
 		}
 		s.listeners = append(s.listeners, &listener{
-			TCPListener: bound.(*net.TCPListener), server: s, out: func(c *net.TCPConn) io.ReaderFrom { return c }, isTLS: i >= len(s.cfg.Listen),
+			TCPListener: bound.(*net.TCPListener), server: s, send: sendByKernel, isTLS: i >= len(s.cfg.Listen),
 		})
 	}
 	return nil

@@ -81,6 +81,9 @@ const (
 	headerSix = etherNet + 40
 	// largest is what a packet with the head of an answer may have: net/http flushes it from a buffer of 4 KiB.
 	largest = 4096 + headerSix + 120
+	// whole is what a frame of a network card that cannot cut has at least, as any link of IPv6 carries it: only the last
+	// of those that make up a head has PSH.
+	whole = etherNet + 1280
 )
 
 func instructions(ports []int) []bpf.Instruction {
@@ -136,12 +139,18 @@ func instructions(ports []int) []bpf.Instruction {
 	p.always("drop")
 	p.label("answer") // most are pieces of files: their contents are in no cache, and to look at them costs a wait for memory
 	p.add(bpf.LoadExtension{Num: bpf.ExtLen})
-	p.when(bpf.JumpGreaterThan, largest, "", "boot")
+	p.when(bpf.JumpGreaterThan, largest, "large", "")
+	p.when(bpf.JumpGreaterOrEqual, whole, "boot", "")
+	p.add(bpf.LoadIndirect{Off: etherNet + 13, Size: 1})
+	p.when(bpf.JumpBitsSet, 7, "accept", "")      // FIN, SYN, RST
+	p.when(bpf.JumpBitsSet, 8, "payload", "drop") // no PSH: what the window left room for
+	p.label("large")
 	p.add(bpf.LoadIndirect{Off: etherNet + 13, Size: 1})
 	p.when(bpf.JumpBitsSet, 7, "accept", "drop")
 	p.label("boot")
 	p.add(bpf.LoadIndirect{Off: etherNet + 13, Size: 1})
 	p.when(bpf.JumpBitsSet, 7, "accept", "") // FIN, SYN, RST
+	p.label("payload")
 	p.add(bpf.LoadIndirect{Off: etherNet + 12, Size: 1}, bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: 2}, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0x3c})
 	p.add(bpf.ALUOpX{Op: bpf.ALUOpAdd}, bpf.TAX{}) // X: where the payload is
 	p.add(bpf.LoadIndirect{Off: etherNet, Size: 4})

@@ -90,6 +90,11 @@ func TestFilterOfFramesThatNoCaptureHas(t *testing.T) {
 		return b
 	}
 	long := func(head string, n int) []byte { return segment(append([]byte(head), make([]byte, n-len(head))...)...) }
+	unpushed := func(head string, n int) []byte {
+		b := long(head, n)
+		b[etherNet+20+13] = 0x10
+		return b
+	}
 	last := long("content", 64<<10)
 	last[etherNet+20+13] |= 1
 	request := long("POST /report", 64<<10)
@@ -111,6 +116,8 @@ func TestFilterOfFramesThatNoCaptureHas(t *testing.T) {
 		{"an answer that begins with 4 KiB", long("HTTP/1.1 200 OK", 4096), true},
 		{"a large piece of a file that begins as an answer does", long("HTTP/1.1 200 OK", 5000), false},
 		{"the large last piece of a file", last, true},
+		{"what the window left room for, as an answer begins", unpushed("HTTP/1.1 200 OK", 376), false},
+		{"the first whole segment of a head that the kernel had to cut", unpushed("HTTP/1.1 200 OK", 1240), true},
 		{"a request that came in large pieces", request, true},
 		{"content", segment(0x17, 3, 3, 2, 0, 2, 0), false},
 	} {
