@@ -63,6 +63,9 @@ const (
 	bufferSize         = 2048
 	socketBytes        = 2 << 20
 	retryEvery         = 2 * time.Second
+	// gatherFor is how long frames wait for others: the record is in no hurry, and who boots is answered meanwhile.
+	gatherFor   = 5 * time.Millisecond
+	controlSize = 64 // of the kernel's time of a frame
 )
 
 // New returns a Server; nothing is opened before Serve.
@@ -122,21 +125,29 @@ func (s *Server) hear(ctx context.Context, name string) error {
 	defer socket.Close()
 	stop := context.AfterFunc(ctx, func() { socket.Close() })
 	defer stop()
-	buf := make([]byte, bufferSize)
+	buf, control := make([]byte, bufferSize), make([]byte, controlSize)
 	strangers := rate.NewLimiter(strangersPerSecond, strangersBurst)
 	for from, n := s.cfg.Now(), 0; ; n++ {
-		size, err := socket.Use(func(fd int) (int, error) { return unix.Read(fd, buf) })
+		var at time.Time
+		size, err := socket.Use(func(fd int) (int, error) {
+			size, stamped, _, _, err := unix.Recvmsg(fd, buf, control, 0)
+			at = stampOf(control[:stamped])
+			return size, err
+		})
 		switch {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 			if err := socket.Wait(); err != nil {
 				return err
 			}
+			time.Sleep(gatherFor)
 			n--
 			continue
 		case err != nil:
 			return err
 		}
-		at := s.cfg.Now()
+		if at.IsZero() {
+			at = s.cfg.Now()
+		}
 		if mac, ok := machineOf(buf[:size]); ok && !s.cfg.Knows(mac) && !strangers.AllowN(at, 1) {
 			s.Metrics.Dropped.Inc()
 		} else {
@@ -149,7 +160,7 @@ func (s *Server) hear(ctx context.Context, name string) error {
 		if drops, err := socket.Use(dropsOf); err == nil {
 			s.Metrics.Dropped.Add(float64(drops))
 		}
-		if early := time.Duration(n)*time.Second/time.Duration(s.cfg.PerSecond) - at.Sub(from); early > 0 {
+		if early := time.Duration(n)*time.Second/time.Duration(s.cfg.PerSecond) - s.cfg.Now().Sub(from); early > 0 {
 			select {
 			case <-ctx.Done():
 			case <-time.After(early):
@@ -167,6 +178,7 @@ func listen(ifindex int, filter []bpf.RawInstruction) (*ear.Ear, error) {
 		return nil, err
 	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBytes)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	code := make([]unix.SockFilter, len(filter))
 	for i, f := range filter {
 		code[i] = unix.SockFilter{Code: f.Op, Jt: f.Jt, Jf: f.Jf, K: f.K}
@@ -195,6 +207,23 @@ func dropsOf(fd int) (int, error) {
 		return 0, err
 	}
 	return int(st.Drops), nil
+}
+
+// stampOf returns when the kernel saw a frame, or zero where it did not say.
+func stampOf(control []byte) time.Time {
+	if len(control) < unix.SizeofCmsghdr {
+		return time.Time{}
+	}
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return time.Time{}
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= 16 {
+			return time.Unix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:])))
+		}
+	}
+	return time.Time{}
 }
 
 // machineOf returns the machine that a DHCP message over IPv4 is from or for; ok is false for any other frame.
