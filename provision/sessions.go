@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -172,10 +173,25 @@ func (t *sessions) step(s *inventory.BootSession) step {
 
 // each calls fn for each session; fn must not keep what it is given, and must not call the sessions.
 func (t *sessions) each(fn func(s *inventory.BootSession, at step)) {
+	t.walk(func(_ inventory.MAC, s *inventory.BootSession) { fn(s, t.step(s)) })
+}
+
+// walkSteps is after how many sessions a walk lets others in: some 30 us.
+const walkSteps = 64
+
+// walk calls fn, which may drop the session, for each session. A machine that boots meanwhile waits for a few of them and
+// not for all, so what fn sees is not of one moment.
+func (t *sessions) walk(fn func(m inventory.MAC, s *inventory.BootSession)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, s := range t.byMAC {
-		fn(s, t.step(s))
+	n := 0
+	for m, s := range t.byMAC {
+		fn(m, s)
+		if n++; n%walkSteps == 0 {
+			t.mu.Unlock()
+			runtime.Gosched()
+			t.mu.Lock()
+		}
 	}
 }
 
@@ -273,9 +289,7 @@ func (t *sessions) setHost(id inventory.HostID, macs ...inventory.MAC) {
 // silent removes and returns the sessions that have been without a sign for too long.
 func (t *sessions) silent() (gone []inventory.BootSession) {
 	now := t.now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for m, s := range t.byMAC {
+	t.walk(func(m inventory.MAC, s *inventory.BootSession) {
 		patience := silentFor
 		if s.Boot == string(pxe.BootDisk) || s.Boot == string(pxe.BootIgnore) {
 			patience = goneWithin
@@ -286,7 +300,7 @@ func (t *sessions) silent() (gone []inventory.BootSession) {
 			}
 			t.drop(m)
 		}
-	}
+	})
 	return gone
 }
 
