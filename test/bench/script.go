@@ -33,10 +33,11 @@ const (
 	scriptIdleEach = 20 * time.Millisecond
 )
 
-// A server has given back what its start took after scriptSettles, and what a rush took after scriptRests.
+// A server has given back what its start took after scriptSettles, and what a rush took after scriptRests: its boots end when
+// nothing was heard of them for two minutes, and memory is given back every minute.
 const (
 	scriptSettles = 25 * time.Second
-	scriptRests   = 65 * time.Second
+	scriptRests   = 200 * time.Second
 	scriptCalms   = 10 * time.Second // after which what was noted of first boots is written
 )
 
