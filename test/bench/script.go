@@ -33,12 +33,10 @@ const (
 	scriptIdleEach = 20 * time.Millisecond
 )
 
-// A server has given back what its start took after scriptSettles, and what a rush took after scriptRests: its boots end when
-// nothing was heard of them for two minutes, and memory is given back every minute.
+// A server has given back what its start took after scriptSettles, and what a rush took after scriptRests.
 const (
 	scriptSettles = 25 * time.Second
-	scriptRests   = 200 * time.Second
-	scriptCalms   = 10 * time.Second // after which what was noted of first boots is written
+	scriptRests   = 65 * time.Second
 )
 
 // scriptFigures is what one run measures.
@@ -146,11 +144,6 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 		return nil, fmt.Errorf("first boots: %w", err)
 	}
 	e.say("%d hosts, first boots: %s", hosts, r.last)
-	if hosts != scriptSmall {
-		if got.idleMS, err = r.idle(ctx, known[:300]); err != nil {
-			return nil, err
-		}
-	}
 	for range e.repeats() {
 		// A small inventory boots often enough to say something about processor time.
 		var cpu time.Duration
@@ -179,26 +172,16 @@ func (e *Env) scriptRun(ctx context.Context, n *simulate.Net, hosts int) (got *s
 		}
 		got.busyMS = append(got.busyMS, percentile(o.tookMS, .99))
 		e.say("%d hosts, a third strangers, one every %s: %s", hosts, each, r.last)
+		if o, err = r.round(ctx, r.withStrangers(known[:300]), 1, scriptIdleEach); err != nil {
+			return nil, err
+		}
+		got.idleMS = append(got.idleMS, percentile(o.tookMS, .99))
+		e.say("%d hosts, a third strangers, one every %s: %s", hosts, scriptIdleEach, r.last)
 	}
 	time.Sleep(scriptRests)
 	got.endMB, got.hostN = p.ownMB(), hosts+r.strange
 	e.say("%d hosts: %.1f MB of its own after the start, %.1f MB now, and %.1f MB with what is mapped of its file", hosts, got.startMB, got.endMB, p.residentMB())
 	return got, nil
-}
-
-// idle returns the 99th percentile of each of some rounds with hardly any load. It is for before the rushes: two minutes
-// after each, the server ends the boots of which nothing more was heard.
-func (r *scriptRig) idle(ctx context.Context, known []scriptMachine) (tookMS []float64, err error) {
-	time.Sleep(scriptCalms)
-	for range r.env.repeats() {
-		o, err := r.round(ctx, r.withStrangers(known), 1, scriptIdleEach)
-		if err != nil {
-			return nil, err
-		}
-		tookMS = append(tookMS, percentile(o.tookMS, .99))
-		r.env.say("a third strangers, one every %s: %s", scriptIdleEach, r.last)
-	}
-	return tookMS, nil
 }
 
 // bootKind is what a machine is there for, and so what its decision has to be.
