@@ -42,11 +42,10 @@ func (t *sessions) bind(m inventory.MAC, a netip.Addr, isSure bool) (s inventory
 	if other := t.byMAC[t.byAddr[a]]; other != nil && other.MAC != m && !isSure && other.EndedAt.IsZero() && now.Sub(other.LastAt) < vouchedFor {
 		return s, false
 	}
-	if t.byAddr[cur.Address] == m {
-		delete(t.byAddr, cur.Address)
-	}
-	cur.Address, t.byAddr[a] = a, m
-	return *cur, true
+	was := cur.Address
+	cur.Address = a
+	t.atAddress(cur, was)
+	return cur.BootSession, true
 }
 
 // sessionAt returns the session of the machine at an address: the one that was given it, else, on our own network, that

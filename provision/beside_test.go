@@ -94,9 +94,9 @@ func TestWhoHasAnAddressFromElsewhere(t *testing.T) {
 		"a free one, and the other has its own": {func(s *sessions) { s.byAddr[at("10.0.0.1")] = two }, at("10.0.0.3"), true, true, "221"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSessions(func() time.Time { return now })
+			s := newSessions(func() time.Time { return now }, noDeadline)
 			for mac, a := range map[inventory.MAC]netip.Addr{one: at("10.0.0.1"), two: at("10.0.0.2")} {
-				s.byMAC[mac], s.byAddr[a] = &inventory.BootSession{MAC: mac, Address: a, LastAt: now}, mac
+				s.put(inventory.BootSession{MAC: mac, Address: a, LastAt: now})
 			}
 			if c.alter != nil {
 				c.alter(s)
@@ -210,7 +210,7 @@ func TestAFullSubnetIsCalledFullWhileMachinesGoWithoutAddresses(t *testing.T) {
 			r.engine.Exhausted("lab")
 		}
 		r.settle()
-		if err := r.engine.Sweep(t.Context()); err != nil {
+		if err := sweep(r.engine); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.openIssues(); len(got) != step.want {

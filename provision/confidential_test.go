@@ -47,7 +47,7 @@ func TestAConfidentialSiteSendsSecretsOverTLSOnly(t *testing.T) {
 			r.configured("live", c.format, inventory.Profile{Config: c.config, Isolated: c.isolated})
 			m := r.machine(1)
 			m.arrive()
-			r.engine.sessions.secure[m.mac()] = c.speaksTLS
+			r.engine.sessions.byMAC[m.mac()].isSecure = c.speaksTLS
 			session, _ := r.engine.sessions.of(m.mac())
 			script := m.script(base + "/boot/" + string(session.ID) + "/script")
 			s := session.ID

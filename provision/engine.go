@@ -117,17 +117,20 @@ func New(cfg Config) *Engine {
 		cfg.InstallsPerHour = maxInstalls
 	}
 	e := &Engine{
-		cfg:      cfg,
-		sessions: newSessions(cfg.Now),
+		cfg: cfg,
 		// A row of racks at once is listed with its first packets; a flood of invented MACs fills neither disk nor list.
 		newHosts: rate.NewLimiter(50, 1000),
 		poked:    make(chan struct{}, 1),
 	}
+	e.sessions = newSessions(cfg.Now, func(s *inventory.BootSession, at step) (time.Time, bool) {
+		_, by, waits := e.next(s, at)
+		return by, waits
+	})
 	e.recorder = newRecorder(cfg.Store, cfg.Log, e.sessions.hostOf)
 	return e
 }
 
-// sweepEvery is how often sessions are looked over for those that went silent.
+// sweepEvery is how often what the store has is looked over for what is over.
 const sweepEvery = 15 * time.Second
 
 // Serve drives operations, writes what the doors note and ends boot sessions that went silent, until ctx is done; what
@@ -138,35 +141,38 @@ func (e *Engine) Serve(ctx context.Context) error {
 	g.Go(func() error { return e.drive(gctx) })
 	g.Go(func() error { return e.poll(gctx) })
 	g.Go(func() error {
-		t := time.NewTicker(stallEvery)
-		defer t.Stop()
-		for {
-			select {
-			case <-gctx.Done():
-				return nil
-			case <-t.C:
-				if err := e.watchBoots(gctx); err != nil && gctx.Err() == nil {
-					e.cfg.Log.Warn("boots not looked over", "err", err)
-				}
+		wait := lookEvery
+		for isAfter(gctx, wait) {
+			hasMore, err := e.watchBoots(gctx)
+			if err != nil && gctx.Err() == nil {
+				e.cfg.Log.Warn("boots not looked over", "err", err)
+			}
+			if wait = lookEvery; hasMore {
+				wait = lookOnAfter
 			}
 		}
+		return nil
 	})
 	g.Go(func() error {
-		t := time.NewTicker(sweepEvery)
-		defer t.Stop()
-		for {
-			select {
-			case <-gctx.Done():
-				return nil
-			case <-t.C:
-				e.bootstraps.sweep(e.cfg.Now())
-				if err := errors.Join(e.Sweep(gctx), e.forget(gctx)); err != nil {
-					e.cfg.Log.Warn("history not tidied up", "err", err)
-				}
+		for isAfter(gctx, sweepEvery) {
+			e.bootstraps.sweep(e.cfg.Now())
+			if err := errors.Join(e.Sweep(gctx), e.forget(gctx)); err != nil && gctx.Err() == nil {
+				e.cfg.Log.Warn("history not tidied up", "err", err)
 			}
 		}
+		return nil
 	})
 	return g.Wait()
+}
+
+// isAfter waits, and reports false when ctx ended before.
+func isAfter(ctx context.Context, wait time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(wait):
+		return true
+	}
 }
 
 // NotedN and LostN count the notes taken and those dropped because the store could not keep up.

@@ -325,7 +325,7 @@ func TestSilentSessionsEnd(t *testing.T) {
 	r.restart() // the second session is known to the store only
 	m.dhcp(pxe.StageOS)
 	r.clock = r.clock.Add(silentFor + time.Second)
-	r.must(r.engine.Sweep(context.Background()))
+	r.must(sweep(r.engine))
 	r.settle()
 	for _, id := range []inventory.SessionID{s, lost} {
 		if got := r.session(id); got.Outcome == "" || got.EndedAt.IsZero() {
@@ -338,7 +338,7 @@ func TestOldHistoryIsForgotten(t *testing.T) {
 	r := newRack(t)
 	_, old := r.machine(1).boot()
 	r.clock = r.clock.Add(24 * time.Hour)
-	r.must(r.engine.Sweep(context.Background()))
+	r.must(sweep(r.engine))
 	r.settle()
 	_, recent := r.machine(2).boot()
 	r.engine.cfg.KeepHistory = 12 * time.Hour

@@ -31,7 +31,7 @@ func TestABootThatStandsStillOpensAnIssueUntilItGoesOn(t *testing.T) {
 	m.accept()
 	r.clock = r.clock.Add(time.Hour)
 	m.dhcp(pxe.StageFirmware) // a new boot: it has its address, and fetches no loader
-	look := func() { r.must(r.engine.watchBoots(context.Background())) }
+	look := func() { r.must(watch(r.engine)) }
 	look()
 	if open := r.stalledIssues(inventory.IssueStalled); len(open) != 0 {
 		t.Fatalf("before its deadline: %+v", open)

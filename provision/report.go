@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -290,44 +291,72 @@ func because(what, why string) string {
 	return what + ": " + why
 }
 
-// Sweep ends the sessions that went silent, those of before a restart included, and issues that nothing else ends.
+// Sweep ends the sessions that only the store has, those of before a restart, and issues that nothing else ends.
 func (e *Engine) Sweep(ctx context.Context) error {
-	for _, s := range e.sessions.silent() {
-		e.end(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
+	var old []inventory.BootSession
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		old, err = tx.ListOpenSessions(e.cfg.Now().Add(-silentFor))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read open boot sessions: %w", err)
 	}
-	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		old, err := tx.ListOpenSessions(e.cfg.Now().Add(-silentFor))
-		if err != nil {
+	old = slices.DeleteFunc(old, func(s inventory.BootSession) bool {
+		cur, ok := e.sessions.of(s.MAC)
+		return ok && cur.ID == s.ID
+	})
+	for some := range slices.Chunk(old, takeAtOnce) {
+		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.endOld(tx, some) }); err != nil {
 			return err
 		}
-		for i := range old {
-			if cur, ok := e.sessions.of(old[i].MAC); ok && cur.ID == old[i].ID {
-				continue
-			}
-			outcome, why := inventory.OutcomeAbandoned, "no sign of it since "+old[i].Step
-			if isWorkDone(tx, &old[i]) {
-				outcome, why = inventory.OutcomeArrived, "our agent has done its work"
-			}
-			if err := e.endIn(tx, &old[i], outcome, why); err != nil {
-				return err
-			}
-		}
-		return e.endIssues(tx)
-	})
+	}
+	return e.cfg.Store.Write(ctx, e.endIssues)
 }
 
-// forgetAtOnce bounds what one sweep deletes, so that no lease waits long behind it.
-const forgetAtOnce = 2000
+// endOld ends sessions that nobody has gone on with since they were read.
+func (e *Engine) endOld(tx inventory.Tx, old []inventory.BootSession) error {
+	for i := range old {
+		s, err := tx.FindSession(old[i].ID)
+		if isKind(err, inventory.NotFound) || err == nil && (!s.EndedAt.IsZero() || s.LastAt.After(old[i].LastAt)) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read boot session %s: %w", old[i].ID, err)
+		}
+		outcome, why := inventory.OutcomeAbandoned, "no sign of it since "+s.Step
+		if isWorkDone(tx, &s) {
+			outcome, why = inventory.OutcomeArrived, "our agent has done its work"
+		}
+		if err := e.endIn(tx, &s, outcome, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// History is deleted in bites, so that no lease waits long behind one.
+const (
+	forgetAtOnce  = 25
+	forgetPerTime = 2000
+	forgetOnAfter = 100 * time.Millisecond
+)
 
 // forget deletes history that is older than the configuration wants.
 func (e *Engine) forget(ctx context.Context) error {
 	if e.cfg.KeepHistory == 0 {
 		return nil
 	}
-	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		_, err := tx.ForgetHistory(e.cfg.Now().Add(-e.cfg.KeepHistory), forgetAtOnce)
-		return err
-	})
+	for done := 0; done < forgetPerTime; {
+		n := 0
+		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) (err error) {
+			n, err = tx.ForgetHistory(e.cfg.Now().Add(-e.cfg.KeepHistory), forgetAtOnce)
+			return err
+		})
+		if done += n; err != nil || n < forgetAtOnce || !isAfter(ctx, forgetOnAfter) {
+			return err
+		}
+	}
+	return nil
 }
 
 // tailBytes bounds how much of a log stands in a reason.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/netip"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -20,12 +19,23 @@ import (
 type sessions struct {
 	now func() time.Time
 	mu  sync.Mutex
-	// byMAC is bounded: beyond maxSessions the longest silent one makes room.
-	byMAC  map[inventory.MAC]*inventory.BootSession
+	// byMAC is bounded: beyond maxSessions one that has long been silent makes room.
+	byMAC  map[inventory.MAC]*entry
 	byAddr map[netip.Addr]inventory.MAC
+	byHost map[inventory.HostID][]*entry
 	owners map[inventory.MAC]owner
-	secure map[inventory.MAC]bool // whose iPXE speaks HTTPS, as its DHCP said
-	steps  map[inventory.MAC]step
+	agenda agenda
+	// deadline is until when something more should be heard in a session, if anything has to be.
+	deadline func(s *inventory.BootSession, at step) (by time.Time, waits bool)
+}
+
+// entry is what is known of the boots of a MAC.
+type entry struct {
+	inventory.BootSession
+	at       step
+	isSecure bool      // its iPXE speaks HTTPS, as its DHCP said
+	due      time.Time // when it is to be looked at
+	index    int       // in the agenda
 }
 
 // step is when a boot came to its step, and the file that it fetches since.
@@ -57,10 +67,10 @@ const (
 	discoveredWithin = 5 * time.Second
 )
 
-func newSessions(now func() time.Time) *sessions {
+func newSessions(now func() time.Time, deadline func(*inventory.BootSession, step) (time.Time, bool)) *sessions {
 	return &sessions{
-		now: now, byMAC: map[inventory.MAC]*inventory.BootSession{}, byAddr: map[netip.Addr]inventory.MAC{},
-		owners: map[inventory.MAC]owner{}, secure: map[inventory.MAC]bool{}, steps: map[inventory.MAC]step{},
+		now: now, deadline: deadline, byMAC: map[inventory.MAC]*entry{}, byAddr: map[netip.Addr]inventory.MAC{},
+		byHost: map[inventory.HostID][]*entry{}, owners: map[inventory.MAC]owner{},
 	}
 }
 
@@ -96,39 +106,76 @@ func (t *sessions) heard(c pxe.Client, kind string) (s, replaced inventory.BootS
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	cur := t.byMAC[c.MAC]
-	if cur == nil || isNewBoot(cur, c, kind, now) {
-		if cur != nil && cur.EndedAt.IsZero() {
-			replaced = *cur
+	x := t.byMAC[c.MAC]
+	if x == nil || isNewBoot(&x.BootSession, c, kind, now) {
+		if x != nil && x.EndedAt.IsZero() {
+			replaced = x.BootSession
 		}
-		t.makeRoom()
-		cur = &inventory.BootSession{
-			ID: newSessionID(now), MAC: c.MAC, HostID: t.owners[c.MAC].host, StartedAt: now,
-			Step: inventory.EventSessionStarted,
-		}
-		t.byMAC[c.MAC] = cur
+		x = t.set(inventory.BootSession{
+			ID: newSessionID(now), MAC: c.MAC, HostID: t.owners[c.MAC].host, StartedAt: now, Step: inventory.EventSessionStarted,
+		})
 		isNew = true
 	}
-	cur.LastAt = now
+	x.LastAt = now
 	if c.Stage == pxe.StageIPXE && c.Identity == nil {
-		t.secure[c.MAC] = c.IPXE.HasHTTPS
+		x.isSecure = c.IPXE.HasHTTPS
 	}
-	if stepIndex(kind) > stepIndex(cur.Step) {
-		cur.Step = kind
+	if stepIndex(kind) > stepIndex(x.Step) {
+		x.Step = kind
 	}
-	t.learn(cur, c)
-	t.came(cur, c.Stage)
-	return *cur, replaced, isNew
+	t.learn(x, c)
+	x.came(c.Stage, now)
+	t.plan(x)
+	return x.BootSession, replaced, isNew
+}
+
+// set makes s the session of its MAC.
+func (t *sessions) set(s inventory.BootSession) *entry {
+	x := t.byMAC[s.MAC]
+	if x == nil {
+		t.makeRoom()
+		x = &entry{index: -1}
+		t.byMAC[s.MAC] = x
+	}
+	was := x.BootSession
+	x.BootSession = s
+	t.ofHost(x, was.HostID)
+	t.atAddress(x, was.Address)
+	return x
+}
+
+// ofHost and atAddress keep the indexes after a session has got another host, or address, than it had.
+func (t *sessions) ofHost(x *entry, was inventory.HostID) {
+	if was == x.HostID {
+		return
+	}
+	if rest := slices.DeleteFunc(t.byHost[was], func(o *entry) bool { return o == x }); len(rest) > 0 {
+		t.byHost[was] = rest
+	} else {
+		delete(t.byHost, was)
+	}
+	if x.HostID != "" {
+		t.byHost[x.HostID] = append(t.byHost[x.HostID], x)
+	}
+}
+
+func (t *sessions) atAddress(x *entry, was netip.Addr) {
+	if was != x.Address && t.byAddr[was] == x.MAC {
+		delete(t.byAddr, was)
+	}
+	if x.Address.IsValid() {
+		t.byAddr[x.Address] = x.MAC
+	}
 }
 
 // came takes note of when a session came to the step that it is at.
-func (t *sessions) came(s *inventory.BootSession, stage pxe.Stage) {
-	was := t.steps[s.MAC]
-	if stage == "" && was.session == s.ID {
-		stage = was.stage
+func (x *entry) came(stage pxe.Stage, now time.Time) {
+	isSame := x.at.session == x.ID
+	if stage == "" && isSame {
+		stage = x.at.stage
 	}
-	if was.name != s.Step || was.session != s.ID || was.stage != stage {
-		t.steps[s.MAC] = step{name: s.Step, session: s.ID, stage: stage, at: t.now()}
+	if !isSame || x.at.name != x.Step || x.at.stage != stage {
+		x.at = step{name: x.Step, session: x.ID, stage: stage, at: now}
 	}
 }
 
@@ -139,18 +186,18 @@ const loadingFor = 20 * time.Minute
 func (t *sessions) loading(s *inventory.BootSession, file string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if was, ok := t.steps[s.MAC]; ok && was.session == s.ID {
-		was.file, was.loadedAt = file, t.now()
-		t.steps[s.MAC] = was
+	if x := t.byMAC[s.MAC]; x != nil && x.at.session == s.ID {
+		x.at.file, x.at.loadedAt = file, t.now()
+		t.plan(x)
 	}
 }
 
 func (t *sessions) loaded(s *inventory.BootSession, file string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if was, ok := t.steps[s.MAC]; ok && was.file == file {
-		was.file = ""
-		t.steps[s.MAC] = was
+	if x := t.byMAC[s.MAC]; x != nil && x.at.file == file {
+		x.at.file = ""
+		t.plan(x)
 	}
 }
 
@@ -161,55 +208,27 @@ func (x *step) isLoading(now time.Time) bool { return x.file != "" && now.Sub(x.
 func (t *sessions) stepOf(s *inventory.BootSession) step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.step(s)
-}
-
-func (t *sessions) step(s *inventory.BootSession) step {
-	if x := t.steps[s.MAC]; x.session == s.ID && x.name == s.Step {
-		return x
+	if x := t.byMAC[s.MAC]; x != nil && x.at.session == s.ID && x.at.name == s.Step {
+		return x.at
 	}
 	return step{}
 }
 
-// each calls fn for each session; fn must not keep what it is given, and must not call the sessions.
-func (t *sessions) each(fn func(s *inventory.BootSession, at step)) {
-	t.walk(func(_ inventory.MAC, s *inventory.BootSession) { fn(s, t.step(s)) })
-}
-
-// walkSteps is after how many sessions a walk lets others in: some 30 us.
-const walkSteps = 64
-
-// walk calls fn, which may drop the session, for each session. A machine that boots meanwhile waits for a few of them and
-// not for all, so what fn sees is not of one moment.
-func (t *sessions) walk(fn func(m inventory.MAC, s *inventory.BootSession)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := 0
-	for m, s := range t.byMAC {
-		fn(m, s)
-		if n++; n%walkSteps == 0 {
-			t.mu.Unlock()
-			runtime.Gosched()
-			t.mu.Lock()
-		}
-	}
-}
-
 // learn takes over what the packet tells about the machine; iPXE does not take the firmware's place.
-func (t *sessions) learn(s *inventory.BootSession, c pxe.Client) {
-	if c.Arch != "" && (c.Stage == pxe.StageFirmware || s.Arch == "") {
-		s.Arch = c.Arch
+func (t *sessions) learn(x *entry, c pxe.Client) {
+	if c.Arch != "" && (c.Stage == pxe.StageFirmware || x.Arch == "") {
+		x.Arch = c.Arch
 	}
-	if c.Firmware != "" && (c.Stage == pxe.StageFirmware || s.Firmware == "") {
-		s.Firmware = c.Firmware
+	if c.Firmware != "" && (c.Stage == pxe.StageFirmware || x.Firmware == "") {
+		x.Firmware = c.Firmware
 	}
 	if c.Subnet != "" {
-		s.Subnet = c.Subnet
+		x.Subnet = c.Subnet
 	}
-	if c.Address.IsValid() && !c.Address.IsUnspecified() && s.Address != c.Address {
-		delete(t.byAddr, s.Address)
-		s.Address = c.Address
-		t.byAddr[c.Address] = s.MAC
+	if c.Address.IsValid() && !c.Address.IsUnspecified() {
+		was := x.Address
+		x.Address = c.Address
+		t.atAddress(x, was)
 	}
 }
 
@@ -217,17 +236,15 @@ func (t *sessions) learn(s *inventory.BootSession, c pxe.Client) {
 func (t *sessions) put(s inventory.BootSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if cur := t.byMAC[s.MAC]; cur != nil && cur.ID != s.ID && cur.StartedAt.After(s.StartedAt) {
+	if x := t.byMAC[s.MAC]; x != nil && x.ID != s.ID && x.StartedAt.After(s.StartedAt) {
 		return
 	}
-	t.makeRoom()
-	t.byMAC[s.MAC] = &s
-	t.came(&s, "")
+	now := t.now()
+	x := t.set(s)
+	x.came("", now)
+	t.plan(x)
 	if s.HostID != "" {
-		t.owners[s.MAC] = owner{s.HostID, t.now()}
-	}
-	if s.Address.IsValid() {
-		t.byAddr[s.Address] = s.MAC
+		t.owners[s.MAC] = owner{s.HostID, now}
 	}
 }
 
@@ -235,8 +252,8 @@ func (t *sessions) put(s inventory.BootSession) {
 func (t *sessions) at(a netip.Addr) (inventory.BootSession, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.byMAC[t.byAddr[a]]; s != nil {
-		return *s, true
+	if x := t.byMAC[t.byAddr[a]]; x != nil {
+		return x.BootSession, true
 	}
 	return inventory.BootSession{}, false
 }
@@ -245,15 +262,16 @@ func (t *sessions) at(a netip.Addr) (inventory.BootSession, bool) {
 func (t *sessions) speaksTLS(m inventory.MAC) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.secure[m]
+	x := t.byMAC[m]
+	return x != nil && x.isSecure
 }
 
 // of returns the running session of a MAC.
 func (t *sessions) of(m inventory.MAC) (inventory.BootSession, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.byMAC[m]; s != nil {
-		return *s, true
+	if x := t.byMAC[m]; x != nil {
+		return x.BootSession, true
 	}
 	return inventory.BootSession{}, false
 }
@@ -280,52 +298,55 @@ func (t *sessions) setHost(id inventory.HostID, macs ...inventory.MAC) {
 	defer t.mu.Unlock()
 	for _, m := range macs {
 		t.owners[m] = owner{id, t.now()}
-		if s := t.byMAC[m]; s != nil {
-			s.HostID = id
+		if x := t.byMAC[m]; x != nil {
+			was := x.HostID
+			x.HostID = id
+			t.ofHost(x, was)
+			t.plan(x)
 		}
 	}
 }
 
-// silent removes and returns the sessions that have been without a sign for too long.
-func (t *sessions) silent() (gone []inventory.BootSession) {
-	now := t.now()
-	t.walk(func(m inventory.MAC, s *inventory.BootSession) {
-		patience := silentFor
-		if s.Boot == string(pxe.BootDisk) || s.Boot == string(pxe.BootIgnore) {
-			patience = goneWithin
-		}
-		if now.Sub(s.LastAt) > patience {
-			if s.EndedAt.IsZero() {
-				gone = append(gone, *s)
-			}
-			t.drop(m)
-		}
-	})
-	return gone
+// boots returns the sessions of a host's MACs.
+func (t *sessions) boots(h inventory.HostID) (all []running) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.byHost[h] {
+		all = append(all, running{x.BootSession, x.at.stage})
+	}
+	return all
 }
 
-// makeRoom drops the longest silent session when there are too many.
+// roomAmong is among how many sessions the longest silent one makes room: to look at all for each new one would let a flood
+// stop everybody.
+const roomAmong = 64
+
+// makeRoom drops a session when there are too many.
 func (t *sessions) makeRoom() {
 	if len(t.byMAC) < maxSessions {
 		return
 	}
-	var oldest inventory.MAC
-	for m, s := range t.byMAC {
-		if oldest == "" || s.LastAt.Before(t.byMAC[oldest].LastAt) {
-			oldest = m
+	var oldest *entry
+	n := 0
+	for _, x := range t.byMAC { // in an order that nobody outside can know
+		if oldest == nil || x.LastAt.Before(oldest.LastAt) {
+			oldest = x
+		}
+		if n++; n == roomAmong {
+			break
 		}
 	}
 	t.drop(oldest)
 }
 
-func (t *sessions) drop(m inventory.MAC) {
-	if s := t.byMAC[m]; s != nil && t.byAddr[s.Address] == m {
-		delete(t.byAddr, s.Address)
-	}
-	delete(t.byMAC, m)
-	delete(t.owners, m)
-	delete(t.secure, m)
-	delete(t.steps, m)
+func (t *sessions) drop(x *entry) {
+	delete(t.byMAC, x.MAC)
+	delete(t.owners, x.MAC)
+	was, host := x.Address, x.HostID
+	x.Address, x.HostID = netip.Addr{}, ""
+	t.atAddress(x, was)
+	t.ofHost(x, host)
+	t.agenda.remove(x)
 }
 
 // newSessionID returns 128 bits: the seconds of now, and 96 that nobody can guess. Boots of a time stand together in the

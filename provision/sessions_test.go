@@ -2,11 +2,11 @@ package provision
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
 
 // Ids of boots stand in the store in the order of their time, and tell nobody what another one is.
@@ -28,28 +28,143 @@ func TestIDsOfSessionsSortByTimeAndCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// A machine that boots while all sessions are looked over does not wait for the last of them.
-func TestAWalkLetsOthersIn(t *testing.T) {
-	all := newSessions(time.Now)
-	const n = 10 * walkSteps
-	for i := range n {
-		all.put(inventory.BootSession{ID: "x", MAC: inventory.MAC(fmt.Sprintf("52:54:00:00:%02x:%02x", i>>8, i&0xff))})
-	}
-	var entered atomic.Bool
-	seen, without := 0, 0
-	all.each(func(*inventory.BootSession, step) {
-		if seen++; seen == 1 {
-			go func() {
-				all.of("52:54:00:00:00:00")
-				entered.Store(true)
-			}()
-		}
-		if !entered.Load() {
-			without++
-		}
-		time.Sleep(50 * time.Microsecond)
+func noDeadline(*inventory.BootSession, step) (time.Time, bool) { return time.Time{}, false }
+
+func nthMAC(n int) inventory.MAC {
+	return inventory.MAC(fmt.Sprintf("52:54:00:%02x:%02x:%02x", n>>16, n>>8&0xff, n&0xff))
+}
+
+// A look takes so many of the sessions that are due and no others, whatever changed since they were put on the agenda.
+func TestALookTakesWhatIsDue(t *testing.T) {
+	clock := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
+	start := clock
+	all := newSessions(func() time.Time { return clock }, func(s *inventory.BootSession, at step) (time.Time, bool) {
+		return at.at.Add(time.Minute), s.Step == inventory.EventDHCPOffer
 	})
-	if seen != n || without > n/2 {
-		t.Errorf("of %d sessions %d were seen, %d before another was let in", n, seen, without)
+	heard := func(n int, boot pxe.Boot, kind string) inventory.BootSession {
+		s, _, _ := all.heard(pxe.Client{MAC: nthMAC(n), Stage: pxe.StageFirmware}, kind)
+		if s.Boot = string(boot); boot != "" {
+			all.put(s)
+		}
+		return s
+	}
+	look := func(when time.Duration, wantLate, wantSilent, wantLeft int) {
+		t.Helper()
+		clock = start.Add(when)
+		late, silent := 0, 0
+		for {
+			l, s, hasMore := all.take()
+			if late, silent = late+len(l), silent+len(s); len(l)+len(s) > takeAtMost || when < goneWithin && len(l)+len(s) > takeAtOnce {
+				t.Fatalf("%d and %d at once", len(l), len(s))
+			}
+			if !hasMore {
+				break
+			}
+		}
+		if late != wantLate || silent != wantSilent || len(all.byMAC) != wantLeft || len(all.agenda) != wantLeft {
+			t.Errorf("after %s: %d late, %d silent, %d left, %d on the agenda; want %d, %d and %d", when, late, silent, len(all.byMAC), len(all.agenda),
+				wantLate, wantSilent, wantLeft)
+		}
+	}
+	for n := range 10 {
+		heard(n, pxe.BootDisk, inventory.EventScriptAsked)
+		heard(100+n, "", inventory.EventDHCPOffer)
+		heard(200+n, pxe.BootImage, inventory.EventArtefactSent)
+	}
+	look(time.Minute, 0, 0, 30)
+	look(time.Minute+1, 10, 0, 30) // their next sign did not come
+	look(time.Minute+2, 0, 0, 30)  // told once
+	heard(0, "", inventory.EventDHCPAck)
+	look(goneWithin+1, 0, 9, 21) // gone to their disks, but for one that was heard again
+	heard(100, "", inventory.EventDHCPAck)
+	all.lookAgain(nthMAC(101), clock)
+	look(goneWithin+2, 1, 0, 21) // looked at again, because somebody wants it
+	look(silentFor+1, 0, 20, 1)
+	ended := heard(0, "", inventory.EventDHCPAck)
+	ended.EndedAt = clock
+	all.put(ended)
+	look(3*silentFor, 0, 1, 0) // nothing is told of one that has ended
+	if len(all.byHost) != 0 || len(all.byAddr) != 0 || len(all.owners) != 0 {
+		t.Errorf("left: %v, %v, %v", all.byHost, all.byAddr, all.owners)
+	}
+}
+
+// While a file is being sent nothing is late, and when it has been sent for too long the deadline counts from before.
+func TestNothingIsLateWhileAFileIsSent(t *testing.T) {
+	clock := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
+	r := newSessions(func() time.Time { return clock }, nil)
+	e := &Engine{sessions: r, cfg: Config{Now: func() time.Time { return clock }}}
+	r.deadline = func(s *inventory.BootSession, at step) (time.Time, bool) {
+		_, by, waits := e.next(s, at)
+		return by, waits
+	}
+	s, _, _ := r.heard(pxe.Client{MAC: nthMAC(1), Stage: pxe.StageFirmware}, inventory.EventDHCPDiscover)
+	r.setHost("h1", s.MAC)
+	s, _, _ = r.heard(pxe.Client{MAC: s.MAC}, inventory.EventLoaderStarted)
+	r.loading(&s, "ipxe.efi")
+	late := func() bool {
+		l, _, _ := r.take()
+		return len(l) == 1
+	}
+	for range 4 {
+		if clock = clock.Add(loadingFor / 5); late() {
+			t.Fatalf("late at %s while its loader is sent", clock)
+		}
+	}
+	if clock = clock.Add(loadingFor/5 + 1); !late() {
+		t.Error("not late although nobody sends it anything")
+	}
+	r.loading(&s, "ipxe.efi")
+	r.loaded(&s, "ipxe.efi")
+	if clock = clock.Add(1); !late() {
+		t.Error("not late although the file ended")
+	}
+}
+
+// The sessions of a host are found whatever MAC it boots from, and are not those of the host that had the MAC before.
+func TestSessionsAreFoundByHost(t *testing.T) {
+	all := newSessions(time.Now, noDeadline)
+	for n := range 3 {
+		all.heard(pxe.Client{MAC: nthMAC(n)}, inventory.EventDHCPDiscover)
+	}
+	boots := func(h inventory.HostID) (macs string) {
+		for _, s := range all.boots(h) {
+			macs += string(s.MAC[len(s.MAC)-1:])
+		}
+		return macs
+	}
+	all.setHost("a", nthMAC(0), nthMAC(1))
+	all.setHost("b", nthMAC(2))
+	if got := boots("a") + "," + boots("b"); got != "01,2" {
+		t.Errorf("boots %s", got)
+	}
+	all.setHost("b", nthMAC(1))
+	all.heard(pxe.Client{MAC: nthMAC(1)}, inventory.EventDHCPOffer)
+	if got := boots("a") + "," + boots("b"); got != "0,21" {
+		t.Errorf("boots %s", got)
+	}
+}
+
+// When there is no room for one more session, one that has long been silent is forgotten, and one of now is not.
+func TestAFullListForgetsWhoIsSilent(t *testing.T) {
+	clock := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
+	all := newSessions(func() time.Time { return clock }, noDeadline)
+	for n := range maxSessions {
+		if n == maxSessions/2 {
+			clock = clock.Add(time.Minute)
+		}
+		all.heard(pxe.Client{MAC: nthMAC(n)}, inventory.EventDHCPDiscover)
+	}
+	for n := range 1000 {
+		all.heard(pxe.Client{MAC: nthMAC(maxSessions + n)}, inventory.EventDHCPDiscover)
+	}
+	old := 0
+	for n := range maxSessions / 2 {
+		if _, ok := all.of(nthMAC(n)); ok {
+			old++
+		}
+	}
+	if len(all.byMAC) != maxSessions || len(all.agenda) != maxSessions || old != maxSessions/2-1000 {
+		t.Errorf("%d sessions, %d on the agenda, %d of the silent half; want %d and %d", len(all.byMAC), len(all.agenda), old, maxSessions, maxSessions/2-1000)
 	}
 }

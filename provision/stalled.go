@@ -28,8 +28,10 @@ type stalledBoot struct {
 }
 
 const (
-	// stallEvery is how often boots are looked over for those that stand still.
-	stallEvery = 2 * time.Second
+	// lookEvery is how often boots are looked over for those that stand still or went silent, and lookOnAfter how soon the
+	// look goes on when more are due.
+	lookEvery   = 2 * time.Second
+	lookOnAfter = 25 * time.Millisecond
 	// tellEvery bounds how often the issue of a host is told anew, whose ports may stand still in turns.
 	tellEvery = time.Minute
 	// stalledFor is how long an issue stays open of a machine of which nothing more is heard.
@@ -37,26 +39,60 @@ const (
 )
 
 // watchBoots opens an issue for each host whose boot stands still because its next sign did not come in time, and closes
-// it when the host comes further, in that boot or a later one.
-func (e *Engine) watchBoots(ctx context.Context) error {
+// it when the host comes further, in that boot or a later one. It ends the boots that went silent. More boots are due after
+// that when hasMore.
+func (e *Engine) watchBoots(ctx context.Context) (hasMore bool, err error) {
 	e.stalled.mu.Lock()
 	defer e.stalled.mu.Unlock()
 	if !e.stalled.known {
 		if err := e.recallStalled(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := e.hearSilences(ctx); err != nil {
-		return err
+		return false, err
 	}
 	now := e.cfg.Now()
-	begun, running := e.lateBoots(now)
+	late, silent, hasMore := e.sessions.take()
 	over := map[inventory.HostID]string{}
 	for id, was := range e.stalled.hosts {
-		if why := wentOn(&was, running[id], now); why != "" {
+		if why := wentOn(&was, e.sessions.boots(id), now); why != "" {
 			over[id] = why
 		}
 	}
+	for _, s := range silent {
+		e.end(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
+	}
+	if err := e.tellStalled(ctx, e.stalledAnew(late, now), over, now); err != nil {
+		for _, s := range late {
+			e.sessions.lookAgain(s.MAC, now)
+		}
+		return false, err
+	}
+	return hasMore, nil
+}
+
+// stalledAnew returns the boots that are late and that nobody was told of, by host. A later boot that stands still as well
+// makes the issue its own: the cause may be another now.
+func (e *Engine) stalledAnew(late []running, now time.Time) map[inventory.HostID]running {
+	begun := map[inventory.HostID]running{}
+	for _, s := range late {
+		was, ok := e.stalled.hosts[s.HostID]
+		switch {
+		case ok && (s.ID == was.told && s.Step == was.toldStep || !s.LastAt.After(was.boot.LastAt)):
+		case ok && now.Sub(was.toldAt) < tellEvery:
+			e.sessions.lookAgain(s.MAC, was.toldAt.Add(tellEvery))
+		case begun[s.HostID].ID != "":
+			e.sessions.lookAgain(s.MAC, now.Add(tellEvery))
+		default:
+			begun[s.HostID] = s
+		}
+	}
+	return begun
+}
+
+// tellStalled opens the issues of the boots that have begun to stand still, and closes those that are over.
+func (e *Engine) tellStalled(ctx context.Context, begun map[inventory.HostID]running, over map[inventory.HostID]string, now time.Time) error {
 	if len(begun) == 0 && len(over) == 0 {
 		return nil
 	}
@@ -86,6 +122,9 @@ func (e *Engine) watchBoots(ctx context.Context) error {
 	for id := range over {
 		delete(e.stalled.hosts, id)
 		delete(begun, id)
+		for _, s := range e.sessions.boots(id) {
+			e.sessions.lookAgain(s.MAC, now)
+		}
 	}
 	for _, s := range begun {
 		was, isAgain := e.stalled.hosts[s.HostID]
@@ -102,28 +141,6 @@ func (e *Engine) watchBoots(ctx context.Context) error {
 type running struct {
 	inventory.BootSession
 	stage pxe.Stage
-}
-
-// lateBoots returns a boot of each host whose next sign is late, and all boots of the hosts that stand still already. A
-// later boot that stands still as well makes the issue its own: the cause may be another now.
-func (e *Engine) lateBoots(now time.Time) (late map[inventory.HostID]running, still map[inventory.HostID][]running) {
-	late, still = map[inventory.HostID]running{}, map[inventory.HostID][]running{}
-	e.sessions.each(func(s *inventory.BootSession, at step) {
-		if s.HostID == "" {
-			return
-		}
-		if was, ok := e.stalled.hosts[s.HostID]; ok {
-			still[s.HostID] = append(still[s.HostID], running{*s, at.stage})
-			isTold := s.ID == was.told && s.Step == was.toldStep || !s.LastAt.After(was.boot.LastAt)
-			if isTold || now.Sub(was.toldAt) < tellEvery {
-				return
-			}
-		}
-		if _, by, waits := e.next(s, at); waits && now.After(by) {
-			late[s.HostID] = running{*s, at.stage}
-		}
-	})
-	return late, still
 }
 
 // openStalled opens the issue of a boot that stands still, unless nothing is owed.

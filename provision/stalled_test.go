@@ -18,8 +18,25 @@ import (
 func (r *rack) look() {
 	r.t.Helper()
 	r.settle()
-	r.must(r.engine.watchBoots(context.Background()))
+	r.must(watch(r.engine))
 	r.settle()
+}
+
+// watch looks over all boots that are due.
+func watch(e *Engine) error {
+	for {
+		if hasMore, err := e.watchBoots(context.Background()); err != nil || !hasMore {
+			return err
+		}
+	}
+}
+
+// sweep ends what is over, in memory and in the store.
+func sweep(e *Engine) error {
+	if err := watch(e); err != nil {
+		return err
+	}
+	return e.Sweep(context.Background())
 }
 
 // leg is a stretch of a boot, and what has to follow it.
@@ -231,7 +248,7 @@ func TestAStalledBootIsRememberedUntilTheMachineComesFurther(t *testing.T) {
 	r.clock = r.clock.Add(2 * time.Minute)
 	r.look()
 	r.clock = r.clock.Add(silentFor)
-	r.must(r.engine.Sweep(context.Background()))
+	r.must(sweep(r.engine))
 	r.look()
 	if len(r.stalledIssues(inventory.IssueStalled)) != 1 {
 		t.Fatal("the issue closed because the machine is silent")
@@ -252,7 +269,7 @@ func TestAStalledBootIsRememberedUntilTheMachineComesFurther(t *testing.T) {
 	r.clock = r.clock.Add(2 * time.Minute)
 	r.look()
 	r.clock = r.clock.Add(stalledFor + time.Second)
-	r.must(r.engine.Sweep(context.Background()))
+	r.must(sweep(r.engine))
 	if r.look(); len(r.stalledIssues(inventory.IssueStalled)) != 0 {
 		t.Error("open a day after the last sign")
 	}

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +41,7 @@ func TestABootThatOwesNothingDoesNotStandStill(t *testing.T) {
 		}
 	}
 	r.clock = r.clock.Add(silentFor)
-	r.must(r.engine.Sweep(context.Background()))
+	r.must(sweep(r.engine))
 	if r.look(); len(r.engine.stalled.hosts) != 0 {
 		t.Errorf("remembered after its boot: %+v", r.engine.stalled.hosts)
 	}

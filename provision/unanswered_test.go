@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,7 +32,7 @@ func (r *rack) known(n int) *machine {
 	m.boot()
 	m.accept()
 	r.clock = r.clock.Add(time.Hour)
-	r.must(r.engine.Sweep(context.Background()))
+	r.must(sweep(r.engine))
 	r.look()
 	return m
 }
@@ -141,7 +140,7 @@ func TestStrangersThatAskAgainAndAgainAreOneIssue(t *testing.T) {
 		t.Errorf("after it was answered: %+v", stalled())
 	}
 	r.clock = r.clock.Add(time.Hour)
-	r.must(r.engine.Sweep(context.Background()))
+	r.must(sweep(r.engine))
 	if r.look(); len(stalled()) != 0 {
 		t.Errorf("after they went: %+v", stalled())
 	}

@@ -193,7 +193,7 @@ func (w *walk) pass(d time.Duration) {
 	for rec := w.engine.recorder; len(rec.notes) > 0; {
 		rec.write(context.Background(), rec.more(<-rec.notes))
 	}
-	if err := w.engine.Sweep(context.Background()); err != nil {
+	if err := sweep(w.engine); err != nil {
 		w.told("sweep", err)
 	}
 }

@@ -10,11 +10,13 @@ const (
 	sessionColumns = `id, host_id, mac, address, arch, firmware, subnet, boot, reason, profile, image, config, step, outcome,
 started_at, last_at, ended_at, operation`
 
-	findSessionSQL      = `SELECT ` + sessionColumns + ` FROM sessions WHERE id = $1`
-	findOpenSessionSQL  = `SELECT ` + sessionColumns + ` FROM sessions WHERE mac = $1 AND outcome = '' ORDER BY started_at DESC, id DESC LIMIT 1`
-	listSessionsSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE (started_at, id) < ($1, $2) ORDER BY started_at DESC, id DESC LIMIT $3`
-	hostSessionsSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE host_id = $1 AND (started_at, id) < ($2, $3) ORDER BY started_at DESC, id DESC LIMIT $4`
-	listOpenSessionsSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE outcome = '' AND last_at < $1 ORDER BY last_at, id`
+	findSessionSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE id = $1`
+	findOpenSessionSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE mac = $1 AND outcome = '' ORDER BY started_at DESC, id DESC LIMIT 1`
+	listSessionsSQL    = `SELECT ` + sessionColumns + ` FROM sessions WHERE (started_at, id) < ($1, $2) ORDER BY started_at DESC, id DESC LIMIT $3`
+	hostSessionsSQL    = `SELECT ` + sessionColumns + ` FROM sessions WHERE host_id = $1 AND (started_at, id) < ($2, $3) ORDER BY started_at DESC, id DESC LIMIT $4`
+	// The index of the open ones has when they began, before anything else of them: only rows of old ones are read. The plus
+	// keeps SQLite from the index of all by when they began.
+	listOpenSessionsSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE outcome = '' AND +started_at < $1 AND last_at < $2 ORDER BY last_at, id`
 
 	// SQLite writes an index anew for each of its columns that a statement names. A boot that goes on keeps what the
 	// indexes of its session have, but for the configuration that it is given once.
@@ -69,7 +71,7 @@ func (t *tx) ListSessions(host inventory.HostID, p inventory.Page) ([]inventory.
 
 // ListOpenSessions implements inventory.HistoryTx.
 func (t *tx) ListOpenSessions(before time.Time) ([]inventory.BootSession, error) {
-	return list(t, readSession, listOpenSessionsSQL, ms(before))
+	return list(t, readSession, listOpenSessionsSQL, ms(before), ms(before))
 }
 
 // SaveSession implements inventory.HistoryTx.
