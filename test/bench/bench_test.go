@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -165,6 +166,14 @@ func TestPerfdhcpOutputIsRead(t *testing.T) {
 	}
 	if p.sent != 3.5 || p.done != 3.5 || p.lost != 0 || p.offerMS < 1.15 || p.offerMS > 1.17 || p.ackMS < 4.22 || p.ackMS > 4.24 {
 		t.Errorf("read %+v", p)
+	}
+	bare, _, _ := bytes.Cut(out, []byte("***Timestamps"))
+	if q, err := parsePerfdhcp(bare, 2); err != nil || q.sent != p.sent || q.done != p.done || q.offerMS != 0 || q.ackMS != 0 {
+		t.Errorf("without times read %+v, %v", q, err)
+	}
+	lost := bytes.Replace(bare, []byte("received packets: 7\ndrops: 0\ndrops ratio: 0.000"), []byte("received packets: 6\ndrops: 1\ndrops ratio: 14.286"), 1)
+	if q, err := parsePerfdhcp(lost, 2); err != nil || q.done != 3 || q.lost < 0.14 || q.lost > 0.15 {
+		t.Errorf("with a loss read %+v, %v", q, err)
 	}
 	if _, err := parsePerfdhcp([]byte("perfdhcp: no such interface"), 2); err == nil {
 		t.Error("an error message was read as a result")

@@ -146,7 +146,7 @@ func (e *Env) highestRate(ctx context.Context, s dhcpServer, b bisection) (int, 
 	}
 	defer n.Close()
 	return b.search(ctx, func(ctx context.Context, rate int) (point, error) {
-		p, err := e.point(ctx, n, s, rate, b.seconds)
+		p, err := e.point(ctx, n, s, rate, b.seconds, false)
 		if err == nil {
 			note := ""
 			if p.isClientLimited() {
@@ -159,14 +159,14 @@ func (e *Env) highestRate(ctx context.Context, s dhcpServer, b bisection) (int, 
 }
 
 // point starts a server with an empty store, runs the load, and stops the server.
-func (e *Env) point(ctx context.Context, n *simulate.Net, s dhcpServer, rate, seconds int) (point, error) {
+func (e *Env) point(ctx context.Context, n *simulate.Net, s dhcpServer, rate, seconds int, isTimed bool) (point, error) {
 	p, err := e.begin(ctx, n, s)
 	if err != nil {
 		return point{}, err
 	}
 	defer p.stop()
 	before := p.cpuTime()
-	got, err := perfdhcp(ctx, n.Client, rate, seconds)
+	got, err := perfdhcp(ctx, n.Client, rate, seconds, isTimed)
 	if err != nil {
 		return point{}, errors.Join(err, errors.New(p.tail()))
 	}

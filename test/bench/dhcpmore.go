@@ -79,7 +79,7 @@ func dhcpCPU(ctx context.Context, e *Env) (f Figure, err error) {
 	f = Figure{Name: "dhcp-kea-cpu", Unit: "us", PeerName: keaServer.name, IsCost: true}
 	f.Ours, f.Peer, err = e.byTurns(ctx, keaServer, 5, func(n *simulate.Net, s dhcpServer) (float64, error) {
 		for range slowRunsMax {
-			p, err := e.point(ctx, n, s, rate, seconds)
+			p, err := e.point(ctx, n, s, rate, seconds, true)
 			if err != nil {
 				return 0, err
 			}
@@ -106,7 +106,7 @@ func dhcpLatency(name string, promised float64, pick func(latencies) float64) fu
 		if e.latency == nil {
 			var offers, acks []float64
 			_, _, err := e.byTurns(ctx, keaServer, 5, func(n *simulate.Net, s dhcpServer) (float64, error) {
-				p, err := e.point(ctx, n, s, 2000, 6)
+				p, err := e.point(ctx, n, s, 2000, 6, true)
 				if err != nil {
 					return 0, err
 				}
