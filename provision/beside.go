@@ -42,9 +42,8 @@ func (t *sessions) bind(m inventory.MAC, a netip.Addr, isSure bool) (s inventory
 	if other := t.byMAC[t.byAddr[a]]; other != nil && other.MAC != m && !isSure && other.EndedAt.IsZero() && now.Sub(other.LastAt) < vouchedFor {
 		return s, false
 	}
-	was := cur.Address
 	cur.Address = a
-	t.atAddress(cur, was)
+	t.atAddress(cur)
 	return cur.BootSession, true
 }
 

@@ -33,9 +33,10 @@ type sessions struct {
 type entry struct {
 	inventory.BootSession
 	at       step
-	isSecure bool      // its iPXE speaks HTTPS, as its DHCP said
-	due      time.Time // when it is to be looked at
-	index    int       // in the agenda
+	address  netip.Addr // that it is found by: of the boot before until this one has one
+	isSecure bool       // its iPXE speaks HTTPS, as its DHCP said
+	due      time.Time  // when it is to be looked at
+	index    int        // in the agenda
 }
 
 // step is when a boot came to its step, and the file that it fetches since.
@@ -137,14 +138,14 @@ func (t *sessions) set(s inventory.BootSession) *entry {
 		x = &entry{index: -1}
 		t.byMAC[s.MAC] = x
 	}
-	was := x.BootSession
+	was := x.HostID
 	x.BootSession = s
-	t.ofHost(x, was.HostID)
-	t.atAddress(x, was.Address)
+	t.ofHost(x, was)
+	t.atAddress(x)
 	return x
 }
 
-// ofHost and atAddress keep the indexes after a session has got another host, or address, than it had.
+// ofHost keeps the index after a session has got another host than it had, and atAddress after it has got an address.
 func (t *sessions) ofHost(x *entry, was inventory.HostID) {
 	if was == x.HostID {
 		return
@@ -159,13 +160,15 @@ func (t *sessions) ofHost(x *entry, was inventory.HostID) {
 	}
 }
 
-func (t *sessions) atAddress(x *entry, was netip.Addr) {
-	if was != x.Address && t.byAddr[was] == x.MAC {
-		delete(t.byAddr, was)
+func (t *sessions) atAddress(x *entry) {
+	if !x.Address.IsValid() {
+		return
 	}
-	if x.Address.IsValid() {
-		t.byAddr[x.Address] = x.MAC
+	if x.address != x.Address && t.byAddr[x.address] == x.MAC {
+		delete(t.byAddr, x.address)
 	}
+	x.address = x.Address
+	t.byAddr[x.address] = x.MAC
 }
 
 // came takes note of when a session came to the step that it is at.
@@ -226,9 +229,8 @@ func (t *sessions) learn(x *entry, c pxe.Client) {
 		x.Subnet = c.Subnet
 	}
 	if c.Address.IsValid() && !c.Address.IsUnspecified() {
-		was := x.Address
 		x.Address = c.Address
-		t.atAddress(x, was)
+		t.atAddress(x)
 	}
 }
 
@@ -342,10 +344,12 @@ func (t *sessions) makeRoom() {
 func (t *sessions) drop(x *entry) {
 	delete(t.byMAC, x.MAC)
 	delete(t.owners, x.MAC)
-	was, host := x.Address, x.HostID
-	x.Address, x.HostID = netip.Addr{}, ""
-	t.atAddress(x, was)
-	t.ofHost(x, host)
+	if t.byAddr[x.address] == x.MAC {
+		delete(t.byAddr, x.address)
+	}
+	was := x.HostID
+	x.HostID = ""
+	t.ofHost(x, was)
 	t.agenda.remove(x)
 }
 

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -142,6 +143,37 @@ func TestSessionsAreFoundByHost(t *testing.T) {
 	all.heard(pxe.Client{MAC: nthMAC(1)}, inventory.EventDHCPOffer)
 	if got := boots("a") + "," + boots("b"); got != "0,21" {
 		t.Errorf("boots %s", got)
+	}
+}
+
+// A machine that boots again is found by the address that it had until it has another; then another may have that.
+func TestSessionsAreFoundByAddress(t *testing.T) {
+	all := newSessions(time.Now, noDeadline)
+	first, second := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	heard := func(n int, a netip.Addr, kind string) inventory.SessionID {
+		s, _, _ := all.heard(pxe.Client{MAC: nthMAC(n), Stage: pxe.StageFirmware, Address: a}, kind)
+		return s.ID
+	}
+	whose := func(a netip.Addr) inventory.SessionID {
+		s, _ := all.at(a)
+		return s.ID
+	}
+	heard(1, first, inventory.EventLoaderSent)
+	again := heard(1, netip.Addr{}, inventory.EventDHCPDiscover)
+	if whose(first) != again {
+		t.Error("not found by its address after it began anew")
+	}
+	heard(1, second, inventory.EventDHCPAck)
+	if whose(second) != again || whose(first) != "" {
+		t.Error("found by an address that it has no more, or not by the one that it has")
+	}
+	other := heard(2, second, inventory.EventDHCPAck)
+	all.drop(all.byMAC[nthMAC(1)])
+	if whose(second) != other {
+		t.Error("the end of a boot takes the address of another")
+	}
+	if all.drop(all.byMAC[nthMAC(2)]); len(all.byAddr) != 0 {
+		t.Errorf("left: %v", all.byAddr)
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/render"
 	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
@@ -61,7 +62,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"discover": cmdDiscover, "boot": cmdBoot, "jsonhas": cmdJSONHas, "inspected": cmdInspected, "step": cmdStep, "finish": cmdFinish,
-			"leased": cmdLeased, "typed": cmdTyped,
+			"leased": cmdLeased, "typed": cmdTyped, "onwire": cmdOnWire,
 		},
 	})
 }
@@ -71,6 +72,7 @@ type rigKey struct{}
 // rig is a server without doors for machines.
 type rig struct {
 	store  *sqlstore.Store
+	wire   *trace.Ring
 	bank   *fake.Bank
 	socket string
 	cancel context.CancelFunc
@@ -81,7 +83,7 @@ type rig struct {
 
 func startRig(dir string) (*rig, error) {
 	log := slog.New(slog.DiscardHandler)
-	r := &rig{socket: filepath.Join(dir, "s.sock")}
+	r := &rig{socket: filepath.Join(dir, "s.sock"), wire: trace.NewRing(trace.Config{IsOurs: func(a netip.Addr) bool { return a == rigAddress }})}
 	store, err := sqlstore.Open(context.Background(), sqlstore.Config{Path: filepath.Join(dir, "slipway.db")})
 	if err != nil {
 		return nil, err
@@ -101,6 +103,7 @@ func startRig(dir string) (*rig, error) {
 		Renderer: render.New(serve.Parts()), Secrets: box,
 		Store: store, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(),
 		Vendor: func(inventory.MAC) string { return "" }, Policy: func(string) inventory.UnknownPolicy { return inventory.UnknownDisk },
+		Wire: r.wire, Ours: func() []netip.Addr { return []netip.Addr{rigAddress} }, BootPort: 8000,
 		NewID: newID, Now: time.Now, Log: log,
 	})
 	catalogue, err := images.BuiltinCatalogue()
@@ -124,6 +127,10 @@ func startRig(dir string) (*rig, error) {
 		Configs:   engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {
 			return web.TargetCheck{Target: t.Name, Results: []web.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
+		},
+		Probe: r.probe,
+		Interfaces: func() []web.Interface {
+			return []web.Interface{{Name: "eno1", IsUp: true, IsServed: true, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}
 		},
 		NewHostID: newID, BootBase: "http://10.0.0.1", Version: "test", Now: time.Now, Log: log,
 	})
