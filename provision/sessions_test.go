@@ -90,6 +90,31 @@ func TestALookTakesWhatIsDue(t *testing.T) {
 	}
 }
 
+// Boots that only have more time than was thought are passed over in bites: who boots meanwhile waits for one of them.
+func TestALookPassesOverBootsInBites(t *testing.T) {
+	clock := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
+	all := newSessions(func() time.Time { return clock }, func(s *inventory.BootSession, at step) (time.Time, bool) {
+		return at.at.Add(time.Minute), s.Step == inventory.EventDHCPOffer
+	})
+	for n := range 3 * passAtOnce {
+		all.heard(pxe.Client{MAC: nthMAC(n)}, inventory.EventDHCPOffer)
+		all.heard(pxe.Client{MAC: nthMAC(n)}, inventory.EventDHCPAck)
+	}
+	clock = clock.Add(time.Minute + 1)
+	for look := 1; ; look++ {
+		late, silent, hasMore := all.take()
+		if len(late)+len(silent) > 0 {
+			t.Fatalf("%d late, %d silent", len(late), len(silent))
+		}
+		if !hasMore {
+			if look != 3 {
+				t.Errorf("%d looks, want 3", look)
+			}
+			return
+		}
+	}
+}
+
 // While a file is being sent nothing is late, and when it has been sent for too long the deadline counts from before.
 func TestNothingIsLateWhileAFileIsSent(t *testing.T) {
 	clock := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
@@ -107,12 +132,12 @@ func TestNothingIsLateWhileAFileIsSent(t *testing.T) {
 		l, _, _ := r.take()
 		return len(l) == 1
 	}
-	for range 4 {
-		if clock = clock.Add(loadingFor / 5); late() {
+	for _, passes := range []time.Duration{loadingFor / 2, loadingFor/2 - time.Second} {
+		if clock = clock.Add(passes); late() {
 			t.Fatalf("late at %s while its loader is sent", clock)
 		}
 	}
-	if clock = clock.Add(loadingFor/5 + 1); !late() {
+	if clock = clock.Add(time.Second + 1); !late() {
 		t.Error("not late although nobody sends it anything")
 	}
 	r.loading(&s, "ipxe.efi")
