@@ -77,6 +77,9 @@ func perfdhcp(ctx context.Context, ns string, rate, seconds int, isTimed bool) (
 	if err != nil {
 		return point{}, fmt.Errorf("perfdhcp at %d/s: %w", rate, err)
 	}
+	if isTimed && p.ackMS == 0 {
+		return point{}, fmt.Errorf("perfdhcp at %d/s printed no times", rate)
+	}
 	p.offered = rate
 	return p, nil
 }
