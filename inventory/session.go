@@ -76,6 +76,7 @@ const (
 	EventArtefactFailed = "artefact.failed"
 	EventConfigSent     = "config.sent"
 	EventConfigRefused  = "config.refused"
+	EventSessionRefused = "session.refused" // somebody used the URL of a boot who is not its machine
 	EventReported       = "boot.reported"
 	EventAgentStarted   = "agent.started" // our agent runs
 	EventAgentReported  = "agent.reported"
@@ -158,6 +159,7 @@ const (
 	IssueCluster           = "cluster-unreachable" // an attached cluster does not answer, or its controllers cannot run
 	IssueJoinRefused       = "join-refused"        // a join token was used for something that it is not for
 	IssueSecretRefused     = "secret-refused"      // somebody asked for a host's secrets who may not have them
+	IssueSessionRefused    = "session-refused"     // somebody used the URL of a host's boot who is not that host
 	IssueBootLoop          = "boot-loop"           // too many boots without an arrival
 	IssueTransferFailed    = "transfer-failed"     // a loader or artefact did not arrive
 	IssueNameTaken         = "hostname-taken"      // a machine uses another host's name

@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cloudinit"
+	"slipway.dev/slipway/identity"
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
@@ -116,14 +118,30 @@ func (e *Engine) fetched(s inventory.BootSession) inventory.BootSession {
 }
 
 // find reads what a request is about: its session, which must be a running boot of an image with a configuration, its
-// host and the documents.
+// host and the documents. Whoever is not the machine of that boot learns nothing but that.
 func (e *Engine) find(tx inventory.Tx, d *delivery) (err error) {
-	if d.session, err = e.running(tx, d.Session, netip.Addr{}); err != nil {
+	if d.session, err = e.sessionOf(tx, d.Session, d.Source); err != nil {
 		return err
 	}
 	if d.host, err = tx.FindHost(d.session.HostID); err != nil {
 		return fmt.Errorf("read host of boot session %s: %w", d.Session, err)
 	}
+	way, refusal := e.admit(tx, &d.session, d.Source, "")
+	d.isOwn = way == identity.ByConfig
+	if err := cmp.Or(refusal, e.findDocuments(tx, d)); refusal != nil || err != nil {
+		return err
+	}
+	switch s := d.session; {
+	case !s.EndedAt.IsZero():
+		return inventory.Errorf(inventory.Forbidden, "this boot has ended: %s", s.Outcome).WithHint("boot the machine again")
+	case e.cfg.Now().Sub(s.LastAt) > armedFor:
+		return inventory.Errorf(inventory.Forbidden, "this boot has been silent for over %s", inventory.Duration(armedFor)).WithHint("boot the machine again")
+	}
+	return nil
+}
+
+// findDocuments reads the documents that a request is about.
+func (e *Engine) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 	if d.session.Boot != string(pxe.BootImage) && d.session.Boot != string(pxe.BootAgent) {
 		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", d.session.Boot, d.session.Reason)
 	}
@@ -146,40 +164,18 @@ func (e *Engine) find(tx inventory.Tx, d *delivery) (err error) {
 			d.docs = append(d.docs, doc)
 		}
 	}
-	return e.inTime(tx, d)
+	return nil
 }
 
-// inTime refuses what comes after the boot, or from another machine.
-func (e *Engine) inTime(tx inventory.Tx, d *delivery) error {
-	s := d.session
-	switch {
-	case !s.EndedAt.IsZero():
-		return inventory.Errorf(inventory.Forbidden, "this boot has ended: %s", s.Outcome).WithHint("boot the machine again")
-	case e.cfg.Now().Sub(s.LastAt) > armedFor:
-		return inventory.Errorf(inventory.Forbidden, "this boot has been silent for over %s", inventory.Duration(armedFor)).WithHint("boot the machine again")
-	case !s.Address.IsValid() || s.Address == d.Source:
-		return nil
-	}
-	own, err := e.ownAddresses(tx, d)
-	if err != nil {
-		return err
-	}
-	if d.isOwn = slices.Contains(own, d.Source); d.isOwn {
-		return nil
-	}
-	return inventory.Errorf(inventory.Forbidden, "boot session %s belongs to the machine at %s, not to %s", s.ID, s.Address, d.Source).
-		WithHint("only %s itself may fetch its configuration, from the address that our DHCP gave it", d.host.Name)
-}
-
-// ownAddresses returns the addresses that the configuration itself gives the host: some tools set them before they
-// fetch the rest of it.
-func (e *Engine) ownAddresses(tx inventory.Tx, d *delivery) ([]netip.Addr, error) {
-	p, err := e.planFor(tx, &d.host, d.session.Subnet)
+// configuredAddresses returns the addresses that the configuration of a boot gives the host itself: some tools set them
+// before they fetch the rest of it.
+func (e *Engine) configuredAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) ([]netip.Addr, error) {
+	p, err := e.planFor(tx, h, s.Subnet)
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.configOf(tx, &d.host, p, d.session.MAC)
-	if err != nil || r == nil || r.digest != d.session.Config {
+	r, err := e.configOf(tx, h, p, s.MAC)
+	if err != nil || r == nil || r.digest != s.Config {
 		return nil, err
 	}
 	return r.addresses, nil
@@ -288,22 +284,31 @@ func (e *Engine) stranger(tx inventory.Tx, d *delivery) error {
 // refuse notes why a document was not given. A request that met the rules for secrets opens an issue and ends the
 // tokens of the boot.
 func (e *Engine) refuse(ctx context.Context, d *delivery, err error) error {
-	isAlarm := isKind(err, inventory.Forbidden) && d.hasSecret()
+	isAlarm, isStranger := isKind(err, inventory.Forbidden) && d.hasSecret(), errors.Is(err, errStranger)
+	kind := inventory.EventConfigRefused
+	if isStranger { // the boot itself goes on, and nothing is wrong with it
+		kind = inventory.EventSessionRefused
+	}
 	ev := inventory.Event{
-		At: e.cfg.Now(), Kind: inventory.EventConfigRefused, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
+		At: e.cfg.Now(), Kind: kind, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
 		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, messageOf(err)), 500),
 		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": hintOf(err)},
 	}
 	if d.host.ID != "" && e.refusals.first(string(d.session.ID)+d.Source.String()+messageOf(err), e.cfg.Now()) {
 		e.cfg.Log.Warn("configuration refused", "host", d.host.Name, "boot", d.session.ID, "addr", d.Source.String(), "err", err)
 		e.recorder.take(note{event: ev, do: func(tx inventory.Tx) error {
-			if !isAlarm {
-				return nil
+			switch {
+			case isAlarm:
+				return e.openIssue(tx, secretRefused(d.host.ID, messageOf(err), hintOf(err)))
+			case isStranger:
+				issue := sessionRefused(d.host.ID)
+				issue.Cause = messageOf(err)
+				return e.openIssue(tx, issue)
 			}
-			return e.openIssue(tx, secretRefused(d.host.ID, messageOf(err), hintOf(err)))
+			return nil
 		}})
 	}
-	if isAlarm && e.cfg.Join != nil {
+	if isAlarm && !isStranger && e.cfg.Join != nil { // nobody ends a machine's tokens from another address
 		if err := e.cfg.Join.Revoke(ctx, d.session.ID); err != nil {
 			e.cfg.Log.Warn("join tokens not revoked", "boot", d.session.ID, "err", err)
 		}

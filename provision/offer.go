@@ -228,6 +228,8 @@ func (e *Engine) endIssues(tx inventory.Tx) error {
 			if e.cfg.Now().Sub(i.SeenAt) >= exhaustedFor {
 				why = "no machine has been left without an address for " + exhaustedFor.String()
 			}
+		case i.Type == inventory.IssueSessionRefused && e.cfg.Now().Sub(i.SeenAt) >= strangerForgotten:
+			why = "nobody else has used the URLs of its boots for " + strangerForgotten.String()
 		case len(i.HostIDs) == 1:
 			_, err := tx.FindHost(i.HostIDs[0])
 			if isKind(err, inventory.NotFound) {

@@ -21,10 +21,7 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 	var after inventory.BootSession
 	r.Log = hideTokens(cleanLog(r.Log))
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		if e.isReportKey(id, key) {
-			source = netip.Addr{}
-		}
-		s, err := e.running(tx, id, source)
+		s, err := e.admitted(tx, id, source, key, "report")
 		if err != nil {
 			return err
 		}
@@ -152,30 +149,12 @@ func (e *Engine) closeReported(tx inventory.Tx, s inventory.BootSession, r pxe.R
 	return s, e.endIn(tx, &s, outcome, inventory.Clean(r.Detail, 400))
 }
 
-// running finds a session for a request under its URL and checks that it comes from the machine it belongs to; an
-// invalid source is not checked.
-func (e *Engine) running(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
-	s, ok := e.sessions.at(source)
-	if !ok || s.ID != id {
-		var err error
-		if s, err = tx.FindSession(id); isKind(err, inventory.NotFound) {
-			return s, inventory.Errorf(inventory.NotFound, "no boot session %.32s", id).WithHint("boot the machine again: the server does not know this boot")
-		} else if err != nil {
-			return s, fmt.Errorf("read boot session %s: %w", id, err)
-		}
-	}
-	if source.IsValid() && s.Address.IsValid() && s.Address != source {
-		return s, inventory.Errorf(inventory.Forbidden, "boot session %s belongs to the machine at %s, not to %s", s.ID, s.Address, source)
-	}
-	return s, nil
-}
-
 // Artefact returns the digest of what a machine fetches as d/name in that session; its decision must be an image that
 // has it. A name of the image goes before the digest: some installers (kiwi's) make up the addresses of the files
 // beside an image by changing the name at the end of its URL.
 func (e *Engine) Artefact(ctx context.Context, id inventory.SessionID, source netip.Addr, d inventory.Digest, name string) (inventory.Digest, error) {
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		s, err := e.running(tx, id, source)
+		s, err := e.admitted(tx, id, source, "", "artefact")
 		if err != nil {
 			return err
 		}

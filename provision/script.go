@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -14,12 +13,16 @@ import (
 
 // Ask returns the small script that makes iPXE report what the machine is and fetch its decision. The session may be
 // "": a machine that found the script by itself is known by the MAC that it reports.
-func (e *Engine) Ask(_ context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error) {
-	if s == "" {
-		running, _ := e.sessionAt(source)
-		s = running.ID
+func (e *Engine) Ask(ctx context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error) {
+	running, _ := e.sessionAt(source)
+	if s == "" || s == running.ID {
+		return pxe.AskScript(base, running.ID), nil
 	}
-	return pxe.AskScript(base, s), nil
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		_, err := e.admitted(tx, s, source, "", "ask")
+		return ignoreNotFound(err) // of a boot that was lost the script begins another
+	})
+	return pxe.AskScript(base, s), err
 }
 
 // Script decides what the machine boots and returns it as a script. Everything that follows from the decision (the
@@ -167,16 +170,19 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 // sessionFor finds the session a script is asked for: by its id, else by MAC, else a new one. A server that was
 // killed may have lost the session of a boot it had not decided yet; the machine must not notice.
 func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Client) (inventory.BootSession, error) {
-	if s, ok := e.sessions.of(c.MAC); ok && s.ID == id {
+	if s, ok := e.sessions.of(c.MAC); ok && s.ID == id && s.Address == c.Address {
 		return s, nil
 	}
 	if id != "" {
-		s, err := tx.FindSession(id)
+		s, err := e.admitted(tx, id, c.Address, "", "script")
+		if err != nil && !isKind(err, inventory.NotFound) {
+			return s, err
+		}
+		if live, ok := e.sessions.of(s.MAC); err == nil && ok && live.ID == id {
+			return live, nil // it is further than what is on disk
+		}
 		if err == nil && s.EndedAt.IsZero() {
 			return s, nil
-		}
-		if err != nil && !isKind(err, inventory.NotFound) {
-			return s, fmt.Errorf("read boot session %s: %w", id, err)
 		}
 		if err == nil && c.MAC == "" {
 			c.MAC = s.MAC
@@ -194,35 +200,6 @@ func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Clien
 		e.end(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
 	}
 	return s, nil
-}
-
-// checkSource refuses a request that names a host by its MAC alone and comes from an address that our DHCP gave to
-// another machine, or while it gave that host another one: nobody may take a boot over, and report on it, who does not
-// know its session.
-func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
-	h, err := tx.FindHostByMAC(c.MAC)
-	if isKind(err, inventory.NotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read host of %s: %w", c.MAC, err)
-	}
-	l, err := tx.FindLease(c.Address)
-	if err != nil && !isKind(err, inventory.NotFound) {
-		return fmt.Errorf("read lease of %s: %w", c.Address, err)
-	}
-	isLeased := err == nil && l.State == inventory.LeaseBound && e.cfg.Now().Before(l.ExpiresAt)
-	cur, isRunning := e.sessions.of(c.MAC)
-	switch {
-	case isLeased && slices.Contains(h.MACs(), l.MAC):
-		return nil
-	case !isLeased && isBeside(tx, c.Subnet) && e.isNeighbour(&h, c.Address):
-		return nil // another server gave it the address, and our own network says that the host has it
-	case isLeased, isRunning && cur.Subnet != "" && cur.Address.IsValid() && cur.Address != c.Address:
-		return inventory.Errorf(inventory.Forbidden, "%s is not the address of %s", c.Address, h.Name).
-			WithHint("let it ask DHCP for its address and boot from there")
-	}
-	return nil
 }
 
 // subnetOf returns the name of the subnet that an address is in, "" for none: a machine that found us without our

@@ -114,7 +114,7 @@ func isArrival(s inventory.Step) bool {
 // agentOf finds the session and host of an agent's request, and checks that it comes from that machine.
 func (e *Engine) agentOf(ctx context.Context, id inventory.SessionID, source netip.Addr) (s inventory.BootSession, h inventory.Host, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		if s, err = e.running(tx, id, source); err != nil {
+		if s, err = e.admitted(tx, id, source, "", "agent"); err != nil {
 			return err
 		}
 		if s.Boot != string(pxe.BootAgent) {

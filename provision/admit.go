@@ -1,0 +1,199 @@
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"slipway.dev/slipway/identity"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// errStranger marks a refusal of somebody who is not the machine whose boot the URL names.
+var errStranger = errors.New("not the machine of this boot")
+
+// sessionOf returns the boot that a URL names, as memory has it or else the store.
+func (e *Engine) sessionOf(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
+	if s, ok := e.sessions.at(source); ok && s.ID == id {
+		return s, nil
+	}
+	s, err := tx.FindSession(id)
+	if isKind(err, inventory.NotFound) {
+		return s, inventory.Errorf(inventory.NotFound, "no boot session %.32s", id).WithHint("boot the machine again: the server does not know this boot")
+	}
+	if err != nil {
+		return s, fmt.Errorf("read boot session %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// admitted returns the boot that a URL names for a request that belongs to it, with the address that it has by now.
+// Every place under that URL asks here, and identity.WayOf alone decides. Whoever is refused changes nothing; the refusal is
+// an event, and an issue of the host.
+func (e *Engine) admitted(tx inventory.Tx, id inventory.SessionID, source netip.Addr, key, what string) (inventory.BootSession, error) {
+	s, err := e.sessionOf(tx, id, source)
+	if err != nil {
+		return s, err
+	}
+	way, err := e.admit(tx, &s, source, key)
+	if err != nil {
+		e.noteStranger(s, source, what, err)
+		return s, err
+	}
+	if way == identity.ByLease || way == identity.ByNeighbour || way == identity.AsFirst {
+		s.Address = source
+		e.sessions.bindTo(s.MAC, s.ID, source)
+	}
+	return s, nil
+}
+
+// admit judges a request under the URL of a boot.
+func (e *Engine) admit(tx inventory.Tx, s *inventory.BootSession, source netip.Addr, key string) (identity.Way, error) {
+	if e.isReportKey(s.ID, key) {
+		return identity.ByKey, nil
+	}
+	if s.Address.IsValid() && s.Address == source {
+		return identity.ByAddress, nil
+	}
+	h, err := hostOfSession(tx, s)
+	if err != nil {
+		return "", err
+	}
+	b := identity.Boot{Address: s.Address, Ports: append(h.MACs(), s.MAC)}
+	c, err := e.callerAt(tx, source)
+	if err != nil {
+		return "", err
+	}
+	if s.Config != "" && h.ID != "" && c.Lessee == "" {
+		if c.Configured, err = e.configuredAddresses(tx, &h, s); err != nil {
+			return "", err
+		}
+	}
+	way, why := identity.WayOf(b, c)
+	if way != "" {
+		return way, nil
+	}
+	return "", strangerTo(s, source, why)
+}
+
+func strangerTo(s *inventory.BootSession, source netip.Addr, why string) error {
+	err := inventory.Errorf(inventory.Forbidden, "boot session %s belongs to the machine at %s, not to %s: %s", s.ID, s.Address, source, why).
+		WithHint("let the machine ask our DHCP for its address, and boot it again")
+	err.Err = errStranger
+	return err
+}
+
+// callerAt reads what is known of an address.
+func (e *Engine) callerAt(tx inventory.Tx, source netip.Addr) (identity.Caller, error) {
+	c := identity.Caller{Source: source}
+	if !source.IsValid() {
+		return c, nil
+	}
+	l, err := tx.FindLease(source)
+	if err != nil && !isKind(err, inventory.NotFound) {
+		return c, fmt.Errorf("read lease of %s: %w", source, err)
+	}
+	if err == nil && l.State == inventory.LeaseBound && e.cfg.Now().Before(l.ExpiresAt) {
+		c.Lessee = l.MAC
+	}
+	if e.cfg.Neighbour != nil {
+		c.Neighbour, _ = e.cfg.Neighbour(source)
+	}
+	return c, nil
+}
+
+// hostOfSession returns the host of a boot; its zero value is for a machine that is no host yet.
+func hostOfSession(tx inventory.Tx, s *inventory.BootSession) (h inventory.Host, err error) {
+	if s.HostID != "" {
+		h, err = tx.FindHost(s.HostID)
+	}
+	if s.HostID == "" || isKind(err, inventory.NotFound) {
+		h, err = tx.FindHostByMAC(s.MAC)
+	}
+	if err = ignoreNotFound(err); err != nil {
+		return h, fmt.Errorf("read host of boot session %s: %w", s.ID, err)
+	}
+	return h, nil
+}
+
+// noteStranger notes that somebody used the URL of a boot that is another machine's: once a minute for each boot, however
+// many addresses ask.
+func (e *Engine) noteStranger(s inventory.BootSession, source netip.Addr, what string, err error) {
+	if !errors.Is(err, errStranger) || !e.refusals.first("stranger "+string(s.ID)+string(s.MAC), e.cfg.Now()) {
+		return
+	}
+	e.cfg.Log.Warn("boot request of a stranger refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
+	id := s.HostID
+	if id == "" {
+		id = e.sessions.hostOf(s.MAC)
+	}
+	e.recorder.take(note{
+		event: inventory.Event{
+			At: e.cfg.Now(), Kind: inventory.EventSessionRefused, HostID: id, SessionID: s.ID, MAC: s.MAC,
+			Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", what, source, messageOf(err)), 500),
+			Data:   map[string]any{"source": source, "place": what, "hint": hintOf(err)},
+		},
+		do: func(tx inventory.Tx) error {
+			h, found := tx.FindHost(id)
+			if found != nil || h.State == inventory.Discovered {
+				return ignoreNotFound(found)
+			}
+			issue := sessionRefused(h.ID)
+			issue.Cause = inventory.Clean(fmt.Sprintf("%s used the URL of a boot of %s (%s): %s", source, h.Name, what, messageOf(err)), 500)
+			return e.openIssue(tx, issue)
+		},
+	})
+}
+
+// sessionRefused is the issue that somebody used the URL of a host's boot who is not that host.
+func sessionRefused(id inventory.HostID) inventory.Issue {
+	return inventory.Issue{
+		Key: inventory.IssueSessionRefused + "/" + string(id), Type: inventory.IssueSessionRefused, Severity: inventory.SeverityWarning,
+		HostIDs: []inventory.HostID{id},
+		Hint:    "find out who has that address: somebody reads the boot network, or another DHCP server gave the machine an address that we do not know",
+	}
+}
+
+// strangerForgotten is how long after its last request the issue about a stranger stays open.
+const strangerForgotten = 24 * time.Hour
+
+// checkSource is the same rule for a request that names a host by its MAC alone: nobody may take a boot over, and report on
+// it, who does not know its session.
+func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
+	h, err := tx.FindHostByMAC(c.MAC)
+	if isKind(err, inventory.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read host of %s: %w", c.MAC, err)
+	}
+	cur, isRunning := e.sessions.of(c.MAC)
+	b := identity.Boot{Ports: h.MACs()}
+	if isRunning && cur.Subnet != "" {
+		b.Address = cur.Address
+	}
+	caller, err := e.callerAt(tx, c.Address)
+	if err != nil || !c.Address.IsValid() && !b.Address.IsValid() {
+		return err
+	}
+	if way, why := identity.WayOf(b, caller); way == "" {
+		err := inventory.Errorf(inventory.Forbidden, "%s is not the address of %s: %s", c.Address, h.Name, why).
+			WithHint("let it ask DHCP for its address and boot from there")
+		err.Err = errStranger
+		e.noteStranger(inventory.BootSession{ID: cur.ID, HostID: h.ID, MAC: c.MAC}, c.Address, "script", err)
+		return err
+	}
+	return nil
+}
+
+// bindTo gives a boot that still runs the address that its machine has by now.
+func (t *sessions) bindTo(m inventory.MAC, id inventory.SessionID, a netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.byMAC[m]; x != nil && x.ID == id && x.Address != a {
+		x.Address = a
+		t.atAddress(x)
+	}
+}
