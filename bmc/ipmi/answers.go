@@ -50,12 +50,17 @@ const (
 // Completion codes that the driver treats in their own way (IPMI 2.0, table 5-2).
 const (
 	codeBusy         = 0xc0
+	codeUnknown      = 0xc1 // command
+	codeUnknownHere  = 0xc2
 	codeReservation  = 0xc5
 	codeTooMuch      = 0xca // bytes asked for
 	codeLength       = 0xc7
 	codeFieldRange   = 0xc8
 	codeNotPresent   = 0xcb
 	codeField        = 0xcc
+	codeTimeout      = 0xc3
+	codeNoAnswer     = 0xce
+	codeUpdating     = 0xd0
 	codeInit         = 0xd2
 	codeNotPermitted = 0xd4
 	codeState        = 0xd5
@@ -70,6 +75,12 @@ func (e codeError) Error() string {
 		return fmt.Sprintf("%s (0x%02X)", a.text, byte(e))
 	}
 	return fmt.Sprintf("completion code 0x%02X", byte(e))
+}
+
+// isBusy reports whether a controller that is busy or starting refuses for now.
+func isBusy(err error) bool {
+	c := codeOf(err)
+	return c == codeBusy || c == codeInit || c == codeTimeout || c == codeNoAnswer || c == codeUpdating
 }
 
 // codeOf returns the completion code behind an error, 0 for none.
@@ -158,7 +169,7 @@ func statusReason(l login, s statusError) *inventory.Error {
 	case s >= 0x0c && s <= 0x0f:
 		e.Kind = inventory.Unauthorized
 		e.Hint = "check user name and password, and that the user is enabled for IPMI on the LAN channel"
-	case isCipherRefusal(byte(s)):
+	case isCipherRefusal(s):
 		e.Kind = inventory.Invalid
 		e.Hint = "turn on cipher suite 17 or 3 in the controller's settings"
 	case s == 0x01 || s == 0x0b:

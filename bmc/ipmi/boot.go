@@ -120,11 +120,11 @@ func (d *driver) wantsUEFI(ctx context.Context, m inventory.Firmware) (bool, err
 	return now[0]&flagUEFI != 0, nil
 }
 
-// confirmBoot reads the flags back. A controller that cannot return them is believed.
+// confirmBoot reads the flags back. Only a controller that has no way to return them is believed; one that is busy is not.
 func (d *driver) confirmBoot(ctx context.Context, want bmc.Device, f [2]byte) error {
 	got, err := d.flags(ctx)
 	if err != nil {
-		if codeOf(err) != 0 {
+		if c := codeOf(err); c == codeNoParam || c == codeUnknown || c == codeUnknownHere {
 			return nil
 		}
 		return err

@@ -155,7 +155,7 @@ func (d *driver) do(ctx context.Context, doing string, netFn, cmd byte, data ...
 		return nil, inventory.Errorf(inventory.Internal, "%s: the driver was closed", doing)
 	}
 	got, err := d.try(ctx, netFn, cmd, data)
-	for n := 0; n < 3 && (codeOf(err) == codeBusy || codeOf(err) == codeInit); n++ {
+	for n := 0; n < 3 && isBusy(err); n++ {
 		if pause(ctx, d.busyWait) != nil {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -91,6 +92,7 @@ type session struct {
 	seq           uint32
 	rqSeq         byte
 	tries         int
+	tag           byte // of the message of the handshake that was sent last
 }
 
 // statusError is a refusal during the handshake (IPMI 2.0, table 13-15).
@@ -103,47 +105,79 @@ func (e statusError) Error() string {
 	return "a status that IPMI does not define"
 }
 
-// open makes a session. It tries the ciphers in order and goes on to the next only when the controller has no use for
-// one: a wrong password is never tried twice, because controllers lock accounts.
+// open makes a session. It begins with the cipher suite that the controller took last, and goes on to the next only when the
+// controller has no use for one: a wrong password is never tried twice, because controllers lock accounts. A refusal may
+// come from a controller that is busy or starting: everything is asked once more before it counts.
 func (l login) open(ctx context.Context) (*session, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "udp", l.address)
-	if err != nil {
-		return nil, l.explain(err)
-	}
-	for i, id := range l.ciphers {
-		s := &session{link: link{conn: conn, wait: l.wait}, tries: l.tries}
-		err = s.shake(ctx, l, suites[id])
-		if err == nil {
-			if err = s.raise(ctx, l.level); err == nil {
+	order, hasWorked := taken.order(l.address, l.ciphers)
+	var err error
+	for round := range 2 {
+		if round > 0 && pause(ctx, l.wait) != nil {
+			break
+		}
+		for _, id := range order {
+			var s *session
+			if s, err = l.enter(ctx, suites[id]); err == nil {
+				taken.note(l.address, id)
 				return s, nil
 			}
-			s.close()
-			return nil, l.explain(err)
+			if !isCipherRefusal(err) {
+				break
+			}
 		}
-		var refused statusError
-		if i+1 == len(l.ciphers) || !errors.As(err, &refused) || !isCipherRefusal(byte(refused)) {
+		if !isCipherRefusal(err) && !errors.Is(err, errDisturbed) {
 			break
 		}
 	}
-	conn.Close()
+	if hasWorked && isCipherRefusal(err) {
+		return nil, &inventory.Error{
+			Kind: inventory.Unavailable, Err: err, Msg: "the IPMI controller at " + l.address + " refuses the cipher suite that it took before: " + err.Error(),
+			Hint: "it may be busy or starting; if it stays so, turn on cipher suite 17 or 3 in the controller's settings",
+		}
+	}
 	return nil, l.explain(err)
 }
 
-// isCipherRefusal reports whether another cipher suite may do: no such algorithm, or no such combination.
-func isCipherRefusal(status byte) bool {
-	return slices.Contains([]byte{0x04, 0x05, 0x06, 0x07, 0x10, 0x11, 0x12}, status)
+// enter opens a session with one cipher suite, on a socket of its own: a late answer about another suite, or of another
+// session, cannot come there.
+func (l login) enter(ctx context.Context, su suite) (*session, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "udp", l.address)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{link: link{conn: conn, wait: l.wait}, tries: l.tries}
+	if err := s.shake(ctx, l, su); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	if err := s.raise(ctx, l.level); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
 }
+
+// isCipherRefusal reports whether another cipher suite may do: no such algorithm, or no such combination.
+func isCipherRefusal(err error) bool {
+	var status statusError
+	return errors.As(err, &status) && slices.Contains([]byte{0x04, 0x05, 0x06, 0x07, 0x10, 0x11, 0x12}, byte(status))
+}
+
+// errDisturbed says that a message of the handshake was sent more than once and then refused: the controller may have taken
+// the first, and its answer was lost.
+var errDisturbed = errors.New("the handshake was disturbed")
 
 // errPassword says that the controller computed another code than we did.
 var errPassword = errors.New("the controller knows another password")
 
 // shake is Open Session and RAKP messages 1 to 4 (IPMI 2.0, 13.17 to 13.24).
 func (s *session) shake(ctx context.Context, l login, su suite) error {
-	var random [4 + 16]byte
+	var random [4 + 16 + 1]byte
 	rand.Read(random[:])
+	s.tag = random[len(random)-1]
 	s.local = binary.LittleEndian.Uint32(random[:]) | 1 // never 0
-	ours := random[4:]
+	ours := random[4:20]
 
 	open := binary.LittleEndian.AppendUint32([]byte{0, 0, 0, 0}, s.local)
 	open = append(open, 0, 0, 0, 8, su.auth, 0, 0, 0, 1, 0, 0, 8, su.integrity, 0, 0, 0, 2, 0, 0, 8, 1, 0, 0, 0)
@@ -169,7 +203,8 @@ func (s *session) shake(ctx context.Context, l login, su suite) error {
 	copy(secret, l.password)
 	if !hmac.Equal(got[40:40+hashN], su.mac(secret, localID, remoteID, ours, theirs, guid, who)) {
 		// Message 3 with a status tells the controller that it may forget the session.
-		s.conn.Write(plain(payloadRAKP3, slices.Concat([]byte{0, 0x0f, 0, 0}, remoteID)))
+		s.tag++
+		s.conn.Write(plain(payloadRAKP3, slices.Concat([]byte{s.tag, 0x0f, 0, 0}, remoteID)))
 		return errPassword
 	}
 
@@ -185,12 +220,20 @@ func (s *session) shake(ctx context.Context, l login, su suite) error {
 	return nil
 }
 
-// step sends one message of the handshake and returns the body of its answer, which has at least n bytes.
+// step sends one message of the handshake and returns the body of its answer, which has at least n bytes. The first byte
+// of the message is its tag, which its answer repeats: whatever has another tag answers another question.
 func (s *session) step(ctx context.Context, ask, answer byte, body []byte, n int) ([]byte, error) {
+	s.tag++
+	body[0] = s.tag
 	var got []byte
-	err := s.ask(ctx, s.tries, func() []byte { return plain(ask, body) }, func(b []byte) bool {
+	sentN := 0
+	build := func() []byte {
+		sentN++
+		return plain(ask, body)
+	}
+	err := s.ask(ctx, s.tries, build, func(b []byte) bool {
 		p, err := parsePacket(b, 0)
-		if err != nil || p.payload != answer || p.encrypted || len(p.body) < 2 || p.body[0] != 0 {
+		if err != nil || p.payload != answer || p.encrypted || len(p.body) < 2 || p.body[0] != s.tag {
 			return false
 		}
 		if isRefusal := p.body[1] != 0; !isRefusal && len(p.body) < n {
@@ -206,17 +249,24 @@ func (s *session) step(ctx context.Context, ask, answer byte, body []byte, n int
 	if err != nil {
 		return nil, err
 	}
-	if got[1] != 0 {
-		return nil, statusError(got[1])
+	if got[1] == 0 {
+		return got, nil
 	}
-	return got, nil
+	refused := statusError(got[1])
+	if sentN > 1 && slices.Contains([]statusError{0x02, 0x08, 0x0f}, refused) {
+		return nil, fmt.Errorf("%w: %w", errDisturbed, refused)
+	}
+	return nil, refused
 }
 
 // raise takes the privileges that the login asked for; a session starts with those of a user.
 func (s *session) raise(ctx context.Context, level byte) error {
+	const noSuchLevel, aboveLimit = 0x80, 0x81
 	_, err := s.call(ctx, s.tries, netApp, cmdSetLevel, level)
-	var refused codeError
-	if errors.As(err, &refused) {
+	for n := 0; n < 3 && isBusy(err) && pause(ctx, s.wait/2) == nil; n++ {
+		_, err = s.call(ctx, s.tries, netApp, cmdSetLevel, level)
+	}
+	if slices.Contains([]byte{noSuchLevel, aboveLimit, codeNotPermitted, codeField}, codeOf(err)) {
 		return statusError(0x0a)
 	}
 	return err
@@ -265,7 +315,15 @@ func (s *session) close() {
 // explain says in words why no session came to be, and what to do.
 func (l login) explain(err error) error {
 	var status statusError
+	var code codeError
 	switch {
+	case errors.As(err, &code):
+		return reason(l.address, "open a session", code)
+	case errors.Is(err, errDisturbed):
+		return &inventory.Error{
+			Kind: inventory.Unavailable, Err: err, Msg: "the IPMI controller at " + l.address + " opens no session: packets were lost on the way",
+			Hint: "try again; if it stays so, look at the network to the controller",
+		}
 	case errors.Is(err, errPassword):
 		return &inventory.Error{
 			Kind: inventory.Unauthorized, Err: err, Msg: "the IPMI controller at " + l.address + " knows user " + inventory.Clean(l.user, 16) + " with another password, or not at all",
