@@ -46,6 +46,9 @@ type BMC struct {
 	Address  string `json:"address,omitempty"`
 	Username string `json:"username,omitempty"`
 	Sealed   []byte `json:"-"` // its password, sealed; package secret has the key
+	// Others are passwords that the same account had or is to get, newest first. None is thrown away before another one is
+	// known to let us in.
+	Others []OtherPassword `json:"-"`
 	// System names which machine behind the address it is: a Redfish system's id, a libvirt domain. "" when there is one.
 	System string `json:"system,omitempty"`
 	// InsecureSkipVerify accepts any certificate; Fingerprint (hex SHA-256 of the certificate) is the better way.
@@ -68,6 +71,16 @@ type BMC struct {
 	CreatedAt    time.Time  `json:"createdAt"`
 	UpdatedAt    time.Time  `json:"updatedAt"`
 	Version      int64      `json:"version"`
+}
+
+// OtherPassword is a password that the account of a controller may have instead of the one in use.
+type OtherPassword struct {
+	Sealed []byte    `json:"sealed"`
+	At     time.Time `json:"at"` // when it came here
+	// IsNext says that the controller was told to take it, and has not let us in with it yet.
+	IsNext bool `json:"isNext,omitempty"`
+	// IsRefused says that the controller refused it when it was tried last.
+	IsRefused bool `json:"isRefused,omitempty"`
 }
 
 // LastCheck is what came of a check of a controller.

@@ -1,10 +1,8 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
@@ -52,13 +50,21 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 		case b.Version == 0:
 			b.Version = old.Version
 		}
+		isSame := old.Address == b.Address && old.Driver == b.Driver && old.Username == b.Username
 		switch {
 		case password != "":
 			if b.Sealed, err = e.cfg.Sealer.Seal(bmcSecret(b.HostID), []byte(password)); err != nil {
 				return err
 			}
-		case old.Address == b.Address && old.Driver == b.Driver && old.Username == b.Username:
+		case isSame:
 			b.Sealed = old.Sealed
+		}
+		b.Others = nil
+		if isSame {
+			b.Others = old.Others
+		}
+		if isSame && password != "" && len(old.Sealed) > 0 { // kept until the new one has let us in
+			b.Others = keepOther(b.Others, inventory.OtherPassword{Sealed: old.Sealed, At: e.cfg.Now()})
 		}
 		b.Power, b.IsReachable, b.Reason = inventory.PowerUnknown, false, "not asked yet"
 		if err := tx.SaveBMC(&b, e.cfg.Now()); err != nil {
@@ -70,6 +76,7 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 		return e.wakeOperation(tx, b.HostID) // it waits for a person to switch the host, who is not needed any more
 	})
 	if err == nil {
+		e.logins.Forget(b.HostID)
 		e.polls.soon(b.HostID)
 		e.poke()
 	}
@@ -94,6 +101,9 @@ func (e *Engine) Power(ctx context.Context, id inventory.HostID, a bmc.Action, b
 		}
 		return err
 	})
+	if err == nil {
+		e.logins.Forget(id)
+	}
 	return op, err
 }
 
@@ -202,78 +212,6 @@ func (e *Engine) NoteCheck(ctx context.Context, h inventory.Host, is inventory.P
 	e.notePower(ctx, &h, powering{}, is, problem, &all)
 }
 
-// RotateBMC gives the account of a host's controller a new random password.
-func (e *Engine) RotateBMC(ctx context.Context, id inventory.HostID, by string) (op inventory.Operation, err error) {
-	_, err = e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
-		j, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpRotate, By: by}, Params{})
-		if err == nil {
-			op = j.op
-		}
-		return err
-	})
-	return op, err
-}
-
-// rotate sets a new password. It is stored with the operation, sealed, before the controller learns of it: after a crash
-// in between the controller is asked which of the two it knows.
-func (e *Engine) rotate(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
-	if p.err != nil || p.driver == nil {
-		return false, cmp.Or(p.err, error(inventory.Errorf(inventory.Invalid, "host %s has no controller", h.Name)))
-	}
-	users, ok := p.driver.(bmc.UserManager)
-	if !ok {
-		return false, inventory.Errorf(inventory.Invalid, "the controller of %s cannot change passwords", h.Name)
-	}
-	sealed, password, err := e.nextPassword(ctx, op, h)
-	if err != nil {
-		return false, err
-	}
-	if !e.isKnown(ctx, h, p.record, password) {
-		if err := users.SetPassword(ctx, p.record.Username, password); err != nil {
-			return false, err
-		}
-	}
-	return true, e.cfg.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error {
-		b, err := tx.FindBMC(h.ID)
-		if err != nil {
-			return err
-		}
-		b.Sealed = sealed
-		return tx.SaveBMC(&b, e.cfg.Now())
-	})
-}
-
-// nextPassword returns the password that the operation has drawn, or draws and stores it.
-func (e *Engine) nextPassword(ctx context.Context, op inventory.Operation, h *inventory.Host) (sealed []byte, password string, err error) {
-	if len(op.Result) > 0 && json.Unmarshal(op.Result, &sealed) == nil {
-		plain, err := e.cfg.Secrets.Open(bmcSecret(h.ID), sealed)
-		return sealed, string(plain), err
-	}
-	if password, err = newPassword(); err != nil {
-		return nil, "", err
-	}
-	if sealed, err = e.cfg.Sealer.Seal(bmcSecret(h.ID), []byte(password)); err != nil {
-		return nil, "", err
-	}
-	return sealed, password, e.withJob(ctx, op.ID, func(j *job) error {
-		if j.op.Result, err = json.Marshal(sealed); err != nil {
-			return err
-		}
-		return j.tx.UpdateOperation(&j.op, e.cfg.Now())
-	})
-}
-
-// isKnown reports whether a controller lets the account in with that password.
-func (e *Engine) isKnown(ctx context.Context, h *inventory.Host, b inventory.BMC, password string) bool {
-	d, err := e.cfg.OpenBMC(bmc.Target{BMC: b, Password: password, HostName: h.Name, HostMACs: h.MACs()})
-	if err != nil {
-		return false
-	}
-	defer func() { _ = d.Close() }()
-	users, ok := d.(bmc.UserManager)
-	return ok && users.CheckCredentials(ctx) == nil
-}
-
 // newPassword draws 16 characters, which is as long as IPMI 1.5 passwords may be; two of them meet the rules that
 // some vendors have.
 func newPassword() (string, error) {
@@ -353,7 +291,7 @@ func (e *Engine) pollOnce(ctx context.Context, slots chan struct{}, workers *syn
 		}
 		for _, b := range page {
 			after = string(b.HostID)
-			if b.Driver == inventory.Manual || e.busy.has(b.HostID) || !e.polls.isDue(b.HostID, e.cfg.Now()) {
+			if b.Driver == inventory.Manual || e.busy.has(b.HostID) || e.logins.Held(&b, e.cfg.Now()) != nil || !e.polls.isDue(b.HostID, e.cfg.Now()) {
 				continue
 			}
 			select {
@@ -373,8 +311,8 @@ func (e *Engine) pollOnce(ctx context.Context, slots chan struct{}, workers *syn
 				if err != nil {
 					return
 				}
-				defer p.close()
-				e.readPower(octx, &h, p)
+				e.readPower(octx, &h, &p)
+				p.close()
 			})
 		}
 	}

@@ -49,6 +49,13 @@ func (j *job) connect() (stop bool, err error) {
 	if err = ignoreNotFound(err); err != nil {
 		return true, fmt.Errorf("read controller of %s: %w", j.host.Name, err)
 	}
+	isSame := b.Driver == inventory.IPMI && b.Address == facts.Address && b.Username == j.p.BMCUser
+	switch {
+	case !isSame:
+		b.Others = nil
+	case len(b.Sealed) > 0: // kept until the new one has let us in
+		b.Others = keepOther(b.Others, inventory.OtherPassword{Sealed: b.Sealed, At: j.e.cfg.Now()})
+	}
 	b.HostID, b.Driver, b.Address, b.Username, b.MAC = j.host.ID, inventory.IPMI, facts.Address, j.p.BMCUser, facts.MAC
 	b.System, b.Options, b.Power, b.IsReachable, b.Reason = "", nil, inventory.PowerUnknown, false, "not asked yet"
 	if err := json.Unmarshal(j.op.Result, &b.Sealed); err != nil {

@@ -238,7 +238,12 @@ func (e *Engine) order(ctx context.Context, op inventory.Operation, h inventory.
 	if err != nil {
 		return err
 	}
-	defer p.close()
+	defer func() { p.close() }()
+	held := e.logins.Held(&p.record, e.cfg.Now())
+	if held != nil { // each wrong login brings the account nearer to being locked
+		p.close()
+		p.driver, p.err = nil, held
+	}
 	var done bool
 	var problem error
 	wait := 10 * time.Minute
@@ -257,8 +262,11 @@ func (e *Engine) order(ctx context.Context, op inventory.Operation, h inventory.
 	if ctx.Err() != nil {
 		return nil // the server stops; the operation is still due when it starts again
 	}
-	if p.driver != nil || p.err != nil {
-		e.readPower(ctx, &h, p)
+	if held == nil && (p.driver != nil || p.err != nil) {
+		was := p.driver
+		if e.readPower(ctx, &h, &p); p.driver != was && bmc.KindOf(problem) == inventory.Unauthorized {
+			problem = inventory.Errorf(inventory.Unavailable, "the controller refused the password in use, and knows another one that was kept; that is used now")
+		}
 	}
 	return e.withJob(ctx, op.ID, func(j *job) error {
 		if j.op.Step != op.Step || j.op.AttemptN != op.AttemptN {

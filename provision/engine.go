@@ -99,6 +99,7 @@ type Engine struct {
 	busy        busy
 	inspections inspections
 	polls       polls
+	logins      bmc.Refusals // that controllers refused
 	tasks       waiters
 	poked       chan struct{}
 	rejections  rejections

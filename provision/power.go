@@ -36,18 +36,12 @@ func (e *Engine) openPower(ctx context.Context, h *inventory.Host) (p powering, 
 	if err != nil || p.record.HostID == "" || e.cfg.OpenBMC == nil {
 		return p, err
 	}
-	t := bmc.Target{BMC: p.record, HostName: h.Name, HostMACs: h.MACs()}
-	if len(p.record.Sealed) > 0 {
-		password, err := e.cfg.Secrets.Open(bmcSecret(h.ID), p.record.Sealed)
-		if err != nil {
-			p.err = err
-			return p, nil
-		}
-		t.Password = string(password)
-	}
-	p.driver, p.err = e.cfg.OpenBMC(t)
-	if p.err != nil {
+	if p.driver, p.err = e.openWith(h, p.record); p.err != nil {
 		p.driver = nil
+		return p, nil
+	}
+	if isUnsettled(&p.record) {
+		p = e.settle(ctx, h, p, false)
 	}
 	return p, nil
 }
@@ -116,16 +110,23 @@ func (e *Engine) restart(ctx context.Context, p powering, b bmc.Boot) error {
 	return e.converge(ctx, p, bmc.On, inventory.PowerOn)
 }
 
-// readPower asks a controller for the power state and notes the answer. It returns unknown when it cannot be read.
-func (e *Engine) readPower(ctx context.Context, h *inventory.Host, p powering) inventory.PowerState {
+// readPower asks a controller for the power state and notes the answer. It returns unknown when it cannot be read. One that
+// refuses the password in use is tried with the others that are kept.
+func (e *Engine) readPower(ctx context.Context, h *inventory.Host, p *powering) inventory.PowerState {
 	is, err := inventory.PowerUnknown, p.err
 	if p.driver != nil {
 		is, err = p.driver.Power(ctx)
 	}
+	if bmc.KindOf(err) == inventory.Unauthorized && p.driver != nil && len(p.record.Others) > 0 {
+		was := p.driver
+		if *p = e.settle(ctx, h, *p, true); p.driver != was {
+			is, err = p.driver.Power(ctx)
+		}
+	}
 	if err != nil {
 		is = inventory.PowerUnknown
 	}
-	e.notePower(ctx, h, p, is, err, nil)
+	e.notePower(ctx, h, *p, is, err, nil)
 	return is
 }
 
@@ -139,7 +140,11 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 		if err != nil {
 			return ignoreNotFound(err)
 		}
+		e.logins.Note(&b, problem, now)
 		issue := unreachable(h, problem)
+		if again := e.logins.Again(&b, now); again != "" {
+			issue.Hint += "; " + again
+		}
 		if problem == nil {
 			if err := e.closeIssue(tx, issue, "the controller answers"); err != nil {
 				return err

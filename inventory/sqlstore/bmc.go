@@ -8,7 +8,7 @@ import (
 
 const (
 	bmcColumns = `host_id, driver, address, username, sealed, system, insecure_skip_verify, fingerprint, mac, options, power,
-power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, last_check, created_at, updated_at, version`
+power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, last_check, created_at, updated_at, version, others`
 
 	findBMCSQL    = `SELECT ` + bmcColumns + ` FROM bmcs WHERE host_id = $1`
 	listBMCsSQL   = `SELECT ` + bmcColumns + ` FROM bmcs WHERE host_id > $1 ORDER BY host_id LIMIT $2`
@@ -18,18 +18,18 @@ WHERE bmcs.driver = $1 AND bmcs.address = $2 AND bmcs.system = $3 AND bmcs.drive
 AND (bmcs.address <> '' OR bmcs.system <> '')`
 	insertBMCSQL = `INSERT INTO bmcs (host_id, driver, address, username, sealed, system, insecure_skip_verify, fingerprint, mac,
 options, power, power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, last_check, created_at, updated_at,
-version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, 1)`
+others, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, 1)`
 	updateBMCSQL = `UPDATE bmcs SET driver = $1, address = $2, username = $3, sealed = $4, system = $5, insecure_skip_verify = $6,
 fingerprint = $7, mac = $8, options = $9, power = $10, power_at = $11, is_reachable = $12, reason = $13, vendor = $14, model = $15,
-firmware = $16, capabilities = $17, checked_at = $18, last_check = $19, updated_at = $20, version = version + 1
-WHERE host_id = $21 AND version = $22`
+firmware = $16, capabilities = $17, checked_at = $18, last_check = $19, updated_at = $20, others = $21, version = version + 1
+WHERE host_id = $22 AND version = $23`
 	deleteBMCSQL = `DELETE FROM bmcs WHERE host_id = $1`
 )
 
 func readBMC(s scan) (b inventory.BMC, err error) {
 	err = s(&b.HostID, &b.Driver, &b.Address, &b.Username, &b.Sealed, &b.System, &b.InsecureSkipVerify, &b.Fingerprint, &b.MAC,
 		jsonColumn(&b.Options), &b.Power, timeColumn(&b.PowerAt), &b.IsReachable, &b.Reason, &b.Vendor, &b.Model, &b.Firmware,
-		jsonColumn(&b.Capabilities), timeColumn(&b.CheckedAt), jsonColumn(&b.LastCheck), timeColumn(&b.CreatedAt), timeColumn(&b.UpdatedAt), &b.Version)
+		jsonColumn(&b.Capabilities), timeColumn(&b.CheckedAt), jsonColumn(&b.LastCheck), timeColumn(&b.CreatedAt), timeColumn(&b.UpdatedAt), &b.Version, jsonColumn(&b.Others))
 	return b, err
 }
 
@@ -48,7 +48,7 @@ func (t *tx) SaveBMC(b *inventory.BMC, now time.Time) error {
 	if err := t.checkBMC(b); err != nil {
 		return err
 	}
-	texts, err := jsonTexts(b.Options, b.Capabilities, b.LastCheck)
+	texts, err := jsonTexts(b.Options, b.Capabilities, b.LastCheck, b.Others)
 	if err != nil {
 		return err
 	}
@@ -61,12 +61,12 @@ func (t *tx) SaveBMC(b *inventory.BMC, now time.Time) error {
 	}
 	if b.Version == 0 {
 		args = append([]any{id}, args...)
-		if _, err := t.write(insertBMCSQL, append(args, ms(now), ms(now))...); err != nil {
+		if _, err := t.write(insertBMCSQL, append(args, ms(now), ms(now), texts[3])...); err != nil {
 			return err
 		}
 		b.CreatedAt = now
 	} else {
-		n, err := t.write(updateBMCSQL, append(args, ms(now), id, b.Version)...)
+		n, err := t.write(updateBMCSQL, append(args, ms(now), texts[3], id, b.Version)...)
 		if err := t.updated(n, err, "bmc", "of host "+id, b.Version, bmcVersionSQL, id); err != nil {
 			return err
 		}

@@ -196,6 +196,7 @@ func bmcs(t *testing.T, s inventory.Store) {
 		InsecureSkipVerify: true, Fingerprint: "aa", MAC: MAC(77), Options: map[string]string{"mode": "x"}, Power: inventory.PowerOn, PowerAt: at,
 		IsReachable: true, Reason: "why", Vendor: "Dell", Model: "iDRAC9", Firmware: "7.0", Capabilities: []string{"power", "boot"}, CheckedAt: at,
 		LastCheck: &inventory.LastCheck{At: at, By: "user anna", IsGood: true, Detail: "power is on"},
+		Others:    []inventory.OtherPassword{{Sealed: []byte{9, 8}, At: at, IsNext: true}},
 	}
 	bare := inventory.BMC{HostID: Host(0).ID, Driver: inventory.Manual}
 	write(t, s, func(tx inventory.Tx) error {
@@ -208,6 +209,7 @@ func bmcs(t *testing.T, s inventory.Store) {
 		t.Errorf("create filled in version %d, createdAt %v, updatedAt %v", b.Version, b.CreatedAt, b.UpdatedAt)
 	}
 	b.Power, b.Sealed, b.Options = inventory.PowerOff, []byte{3}, nil
+	b.Others = append(b.Others, inventory.OtherPassword{Sealed: []byte{7}, At: at, IsRefused: true})
 	write(t, s, func(tx inventory.Tx) error { return tx.SaveBMC(&b, Now.Add(time.Minute)) })
 	same(t, "version after an update", int64(2), b.Version)
 	read(t, s, func(tx inventory.Tx) error {

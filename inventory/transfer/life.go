@@ -147,7 +147,7 @@ func (c Change) applyLife(tx inventory.Tx, now time.Time) error {
 			return err
 		}
 		if controller(old) != controller(b) || old.Username != b.Username { // a password goes to nobody else
-			b.Sealed = nil
+			b.Sealed, b.Others = nil, nil
 		}
 	}
 	return tx.SaveBMC(&b, now)

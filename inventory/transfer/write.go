@@ -42,7 +42,7 @@ func Export(c Current) Document {
 		d.Goldens = append(d.Goldens, wholeRow(g, goldenFields()))
 	}
 	for _, b := range namedBMCs(c) {
-		b.Sealed = nil
+		b.Sealed, b.Others = nil, nil
 		d.BMCs = append(d.BMCs, wholeRow(b, bmcFields()))
 	}
 	return d

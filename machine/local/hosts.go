@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
@@ -160,10 +161,14 @@ func isSameBMC(a, b *inventory.BMC) bool {
 		a.InsecureSkipVerify == b.InsecureSkipVerify && a.Fingerprint == b.Fingerprint && a.MAC == b.MAC && maps.Equal(a.Options, b.Options)
 }
 
-// isPassword reports whether a controller has that password. It is sealed under the name that the engine gives it.
+// isPassword reports whether a controller has that password, or refused it since another one that was kept lets us in. They
+// are sealed under the name that the engine gives them.
 func (l *Local) isPassword(b *inventory.BMC, password string) bool {
-	plain, err := l.cfg.Secrets.Open("bmc/"+string(b.HostID), b.Sealed)
-	return err == nil && string(plain) == password
+	is := func(sealed []byte) bool {
+		plain, err := l.cfg.Secrets.Open("bmc/"+string(b.HostID), sealed)
+		return err == nil && string(plain) == password
+	}
+	return is(b.Sealed) || slices.ContainsFunc(b.Others, func(o inventory.OtherPassword) bool { return o.IsRefused && is(o.Sealed) })
 }
 
 // Power implements machine.Hosts.

@@ -82,7 +82,7 @@ CREATE TABLE bmcs (
   created_at           INTEGER NOT NULL,
   updated_at           INTEGER NOT NULL,
   version              INTEGER NOT NULL
-, last_check TEXT NOT NULL DEFAULT '') STRICT;
+, last_check TEXT NOT NULL DEFAULT '', others TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX bmcs_by_address ON bmcs (driver, address, system) WHERE driver <> 'wol' AND driver <> 'manual' AND (address <> '' OR system <> '');
 
