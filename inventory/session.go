@@ -183,6 +183,7 @@ const (
 	IssueClock             = "clock-jumped"       // the clock was set by more than a minute
 	IssueInterface         = "interface-unserved" // nobody is answered on a boot interface: down, without address or subnet
 	IssueArtefact          = "artefact-damaged"   // a file of an image is missing or not what it was
+	IssueFiles             = "files-exhausted"    // the server cannot open another file: no file descriptor is left
 )
 
 // Token lets a program or person into the API. Only a SHA-256 of its secret is stored.

@@ -47,6 +47,12 @@ func (t *sessions) bind(m inventory.MAC, a netip.Addr, isSure bool) (s inventory
 	return cur.BootSession, true
 }
 
+// BootsAt returns the MAC of the machine that boots at an address.
+func (e *Engine) BootsAt(a netip.Addr) (inventory.MAC, bool) {
+	s, ok := e.sessions.at(a)
+	return s.MAC, ok
+}
+
 // sessionAt returns the session of the machine at an address: the one that was given it, else, on our own network, that
 // of the machine that the neighbour table has there. So a machine is found whose address is another server's.
 func (e *Engine) sessionAt(a netip.Addr) (inventory.BootSession, bool) {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -60,6 +61,7 @@ func admitLocal(next http.Handler) http.Handler {
 		if name == "" {
 			name = "somebody"
 		}
+		door.Trust(r.Context())
 		c := caller{name: name + " (local)", isLocal: true, via: viaSocket, grants: inventory.AdminEverywhere()}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 	})
@@ -152,6 +154,9 @@ func (k *keeper) guard(next http.Handler) http.Handler {
 			}
 			writeProblem(w, r, k.log, err)
 			return
+		}
+		if c.via != "" {
+			door.Trust(r.Context()) // strangers do not take its place any more
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 	})

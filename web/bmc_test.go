@@ -258,11 +258,11 @@ func TestTheSerialConsoleIsAConnectionOfItsOwn(t *testing.T) {
 		}
 	}
 	_ = c.Close()
-	r.until("the console is closed behind a client that went", func() bool { return r.srv.consolesN.Load() == 0 })
+	r.until("the console is closed behind a client that went", func() bool { return r.srv.consolesN.len() == 0 })
 	_, br, _ = dialConsole(t, addr, token, "r1-u01")
 	stop() // waits for consoles
-	if rest, _ := io.ReadAll(br); len(rest) > 0 || r.srv.consolesN.Load() != 0 {
-		t.Errorf("after the server has ended the console says %q, %d open", rest, r.srv.consolesN.Load())
+	if rest, _ := io.ReadAll(br); len(rest) > 0 || r.srv.consolesN.len() != 0 {
+		t.Errorf("after the server has ended the console says %q, %d open", rest, r.srv.consolesN.len())
 	}
 	if !strings.Contains(r.ask("GET", "/api/v1/events?kind=bmc", "").body, "serial console opened") {
 		t.Error("the timeline does not say who opened the console")

@@ -18,8 +18,11 @@ import (
 // the console says and what is typed, as they are. The protocol's name is the whole agreement.
 const consoleProtocol = "slipway-console"
 
-// consolesMax bounds how many consoles are open at the same time.
-const consolesMax = 64
+// Consoles that are open at the same time, of all callers and of each.
+const (
+	consolesMax  = 64
+	consolesEach = 24
+)
 
 // console gives a client the serial console of a host, until either of them goes or the server stops.
 func (s *Server) console(c echo.Context) error {
@@ -28,11 +31,11 @@ func (s *Server) console(c echo.Context) error {
 		return &statusError{status: http.StatusUpgradeRequired, err: inventory.Errorf(inventory.Invalid, "a console needs a connection of its own").
 			WithHint("ask by HTTP/1.1 with Connection: Upgrade and Upgrade: %s; slipway host console does", consoleProtocol)}
 	}
-	if s.consolesN.Add(1) > consolesMax {
-		s.consolesN.Add(-1)
-		return tooManyConsoles()
+	back, err := s.consolesN.take(r.Context())
+	if err != nil {
+		return err
 	}
-	defer s.consolesN.Add(-1)
+	defer back()
 	s.consoles.Add(1)
 	defer s.consoles.Done()
 	ctx, cancel := context.WithCancel(r.Context())

@@ -127,9 +127,9 @@ func (s *Server) followConsole(ctx context.Context, in *HostRef) (*huma.StreamRe
 	if err != nil {
 		return nil, err
 	}
-	if s.consolesN.Add(1) > consolesMax {
-		s.consolesN.Add(-1)
-		return nil, tooManyConsoles()
+	back, err := s.consolesN.take(ctx)
+	if err != nil {
+		return nil, err
 	}
 	past, _ := s.lines.recorded(h.ID)
 	opening, cancel := context.WithTimeout(ctx, controllerFor)
@@ -144,11 +144,11 @@ func (s *Server) followConsole(ctx context.Context, in *HostRef) (*huma.StreamRe
 		}
 	}
 	if err != nil {
-		s.consolesN.Add(-1)
+		back()
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		defer s.consolesN.Add(-1)
+		defer back()
 		defer func() { _ = line.Close() }()
 		s.streamConsole(hc, past.text[max(0, len(past.text)-historyBytes):], line)
 	}}, nil
@@ -188,10 +188,6 @@ func (s *Server) streamConsole(hc huma.Context, past []byte, line *listener) {
 			say(b)
 		}
 	}
-}
-
-func tooManyConsoles() error {
-	return inventory.Errorf(inventory.Unavailable, "%d consoles are open already", consolesMax).WithHint("close one")
 }
 
 // recordFor keeps consoles open while something is done with their hosts, so that what the machine said is there when it

@@ -48,11 +48,17 @@ func (s *Server) addEvents() {
 			f.Before = in.Before
 			return s.listEvents(ctx, f, after, in.Limit)
 		}
-		events, cancel, err := s.cfg.Events.Subscribe(after, f)
+		back, err := s.streams.take(ctx)
 		if err != nil {
 			return nil, err
 		}
+		events, cancel, err := s.cfg.Events.Subscribe(after, f)
+		if err != nil {
+			back()
+			return nil, err
+		}
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
+			defer back()
 			defer cancel()
 			s.stream(ctx, events, after)
 		}}, nil

@@ -6,7 +6,10 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"net/netip"
+	"runtime"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
@@ -27,8 +30,8 @@ const (
 	hashThreadsMax   = 16
 	hashBytesMax     = 64
 
-	hashersMax   = 2  // hashes at once,
-	hashersQueue = 16 // and so many that wait for their turn
+	hashersQueue = 16 // hashes that wait for their turn,
+	hashersEach  = 4  // and those of one source, at work or waiting: one cannot keep the others from logging in
 
 	passwordMin = 10
 	passwordMax = 256
@@ -86,12 +89,18 @@ func (p phc) derive(password string) []byte {
 type hashers struct {
 	turns chan struct{}
 	queue chan struct{}
+
+	mu sync.Mutex
+	of map[netip.Addr]int // at work or waiting, by source
 	// decoy is what the password of nobody is compared with, so that an unknown user takes as long as a known one.
 	decoy phc
 }
 
+// hashersMax is how many hashes run at once: a flood of logins leaves at least half of the processors to the other doors.
+func hashersMax() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), 4) }
+
 func newHashers() *hashers {
-	h := &hashers{turns: make(chan struct{}, hashersMax), queue: make(chan struct{}, hashersQueue+hashersMax)}
+	h := &hashers{turns: make(chan struct{}, hashersMax()), queue: make(chan struct{}, hashersQueue+hashersMax()), of: map[netip.Addr]int{}}
 	h.decoy = phc{memoryKiB: hashMemoryKiB, time: hashTime, threads: 1, salt: make([]byte, saltBytes), hash: make([]byte, hashBytes)}
 	_, _ = rand.Read(h.decoy.salt) // never fails
 	_, _ = rand.Read(h.decoy.hash)
@@ -100,18 +109,48 @@ func newHashers() *hashers {
 
 // turn waits for a turn; the caller gives it back.
 func (h *hashers) turn(ctx context.Context) (back func(), err error) {
+	leave, ok := h.enter(sourceKey(callerOf(ctx).source))
+	if !ok {
+		return nil, tooManyLogins()
+	}
 	select {
 	case h.queue <- struct{}{}:
 	default:
-		return nil, inventory.Errorf(inventory.Unavailable, "too many logins at once").WithHint("try it again in a moment")
+		leave()
+		return nil, tooManyLogins()
 	}
 	select {
 	case h.turns <- struct{}{}:
-		return func() { <-h.turns; <-h.queue }, nil
+		return func() { <-h.turns; <-h.queue; leave() }, nil
 	case <-ctx.Done():
 		<-h.queue
+		leave()
 		return nil, ctx.Err()
 	}
+}
+
+func tooManyLogins() error {
+	return inventory.Errorf(inventory.Unavailable, "too many logins at once").WithHint("try it again in a moment")
+}
+
+// enter counts a hash for its source; those who come through the Unix socket have none, and are not counted.
+func (h *hashers) enter(source netip.Addr) (leave func(), ok bool) {
+	if !source.IsValid() {
+		return func() {}, true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of[source] >= hashersEach {
+		return nil, false
+	}
+	h.of[source]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.of[source]--; h.of[source] == 0 {
+			delete(h.of, source)
+		}
+	}, true
 }
 
 // hash makes the PHC string of a new password.

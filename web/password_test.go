@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/hex"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,7 +50,7 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 	var wg sync.WaitGroup
 	var refused, turns atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
-	for range hashersMax {
+	for range hashersMax() {
 		back, err := h.turn(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +75,51 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 	cancel()
 	wg.Wait()
 	if refused.Load() != 5 || turns.Load() != 0 {
-		t.Errorf("%d refused, %d had a turn beside %d others", refused.Load(), turns.Load(), hashersMax)
+		t.Errorf("%d refused, %d had a turn beside %d others", refused.Load(), turns.Load(), hashersMax())
+	}
+}
+
+func TestOneSourceDoesNotKeepOthersFromLoggingIn(t *testing.T) {
+	h := newHashers()
+	from := func(a string) context.Context {
+		return context.WithValue(t.Context(), callerKey{}, caller{source: netip.MustParseAddr(a)})
+	}
+	var backs []func()
+	flood, cancel := context.WithCancel(from("10.0.0.1"))
+	var wg sync.WaitGroup
+	for range hashersMax() {
+		back, err := h.turn(flood)
+		if err != nil {
+			t.Fatal(err)
+		}
+		backs = append(backs, back)
+	}
+	var refused atomic.Int32
+	for range 2 * hashersQueue {
+		wg.Go(func() {
+			if _, err := h.turn(flood); isKind(err, inventory.Unavailable) {
+				refused.Add(1)
+			}
+		})
+	}
+	for deadline := time.Now().Add(time.Minute); int(refused.Load()) < 2*hashersQueue-(hashersEach-hashersMax()) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	wg.Wait()
+	for _, back := range backs {
+		back()
+	}
+	back, err := h.turn(from("10.0.0.2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back()
+	if len(h.of) != 0 {
+		t.Errorf("%v are still counted", h.of)
+	}
+	if want := 2*hashersQueue - (hashersEach - hashersMax()); int(refused.Load()) != want {
+		t.Errorf("%d of the flood refused, want %d", refused.Load(), want)
 	}
 }
 

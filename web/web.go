@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,6 +22,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -121,7 +121,8 @@ type Server struct {
 	backing   sync.Mutex // held while a backup is taken
 	scanning  sync.Mutex // held while a scan runs
 	consoles  sync.WaitGroup
-	consolesN atomic.Int32
+	consolesN *shares
+	streams   *shares
 	pace      pace
 	lines     lines
 	sso       *sso // nil: there is no provider of identities
@@ -140,6 +141,7 @@ func New(cfg Config) *Server {
 		trails: newTrails(), operations: map[string]operation{}, undoers: map[string]undoer{},
 	}
 	s.lines.s = s
+	s.consolesN, s.streams = newShares("consoles", consolesMax, consolesEach), newShares("event streams", streamsMax, streamsEach)
 	s.keeper.strange = s.tokenRefused
 	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
 	s.cfg.Store = scopedStore{cfg.Store, &met{}} // the keeper has the whole one
@@ -229,8 +231,8 @@ func (s *Server) SocketHandler() http.Handler { return s.chain(admitLocal(s.rout
 
 // limits of a connection.
 const (
-	headerFor   = 10 * time.Second
-	idleFor     = 2 * time.Minute
+	headerFor   = 5 * time.Second
+	idleFor     = time.Minute
 	headerBytes = 32 << 10
 	stopFor     = 5 * time.Second
 	scanFor     = 10 * time.Minute
@@ -242,20 +244,20 @@ const (
 func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 	g, gctx := errgroup.WithContext(ctx)
 	var servers []*http.Server
-	for _, door := range []struct {
+	for _, at := range []struct {
 		listener net.Listener
 		handler  http.Handler
 	}{{tcp, s.Handler()}, {socket, s.SocketHandler()}} {
-		if door.listener == nil {
+		if at.listener == nil {
 			continue
 		}
 		srv := &http.Server{
-			Handler: door.handler, ReadHeaderTimeout: headerFor, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
+			Handler: door.Handler(at.handler), ReadHeaderTimeout: headerFor, IdleTimeout: idleFor, MaxHeaderBytes: headerBytes,
 			ConnContext: rememberPeer, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
 		}
 		servers = append(servers, srv)
 		g.Go(func() error {
-			if err := srv.Serve(door.listener); !errors.Is(err, http.ErrServerClosed) {
+			if err := srv.Serve(at.listener); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil
@@ -323,8 +325,12 @@ func Spec() ([]byte, error) {
 // peerKey is where the connection's other end is kept in a request's context.
 type peerKey struct{}
 
-// rememberPeer notes who is at the other end of a Unix socket.
+// rememberPeer notes who is at the other end of a Unix socket, and the connection's place at its door.
 func rememberPeer(ctx context.Context, c net.Conn) context.Context {
+	ctx = door.Context(ctx, c)
+	if placed, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = placed.NetConn()
+	}
 	if u, ok := c.(*net.UnixConn); ok {
 		return context.WithValue(ctx, peerKey{}, peerOf(u))
 	}

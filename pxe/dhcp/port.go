@@ -13,6 +13,7 @@ import (
 	"github.com/mdlayher/packet"
 	"golang.org/x/net/bpf"
 
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -67,6 +68,9 @@ var errNotReady = errors.New("interface not ready")
 // readLink reads an interface's state. An interface that cannot serve yet gives an error that wraps errNotReady.
 func readLink(name string) (link, error) {
 	ifi, err := net.InterfaceByName(name)
+	if door.IsOutOfFiles(err) {
+		return link{}, unseen(name, err)
+	}
 	if err != nil {
 		var names []string
 		all, _ := net.Interfaces()
@@ -105,6 +109,14 @@ func readLink(name string) (link, error) {
 		return l, notReady(name, "has no IPv4 address", "ip address add 10.0.0.1/24 dev %s", name)
 	}
 	return l, nil
+}
+
+// unseen is the error that an interface could not be looked at, which says nothing of how it is.
+func unseen(name string, err error) error {
+	return &inventory.Error{
+		Kind: inventory.Unavailable, Msg: "interface " + name + " cannot be looked at: no file descriptor is left",
+		Hint: "ls -l /proc/$(pidof slipway)/fd shows what is open; LimitNOFILE= of the systemd unit raises the limit", Err: err,
+	}
 }
 
 func notReady(name, what, hint string, args ...any) error {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease"
@@ -234,7 +235,7 @@ func (s *Server) readPort(ctx context.Context, p *port) error {
 				return gctx.Err()
 			case <-t.C:
 			}
-			if l, err := s.state(p.link.name); err != nil || !l.equal(p.link) {
+			if l, err := s.state(p.link.name); !door.IsOutOfFiles(err) && (err != nil || !l.equal(p.link)) {
 				return errors.Join(errChanged, err)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease6"
@@ -238,7 +239,7 @@ func (s *Server) readPort(ctx context.Context, p *port) error {
 				return gctx.Err()
 			case <-t.C:
 			}
-			if l, err := readLink(p.link.name); err != nil || !l.equal(p.link) {
+			if l, err := readLink(p.link.name); !door.IsOutOfFiles(err) && (err != nil || !l.equal(p.link)) {
 				return errors.Join(errChanged, err)
 			}
 		}

@@ -6,12 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/door"
 )
 
 // listener accepts connections within limits. Its connections have a ReadFrom, which a limiting listener of a library
@@ -19,6 +20,7 @@ import (
 type listener struct {
 	*net.TCPListener
 	server *Server
+	door   *door.Door
 	isTLS  bool
 	send   func(to *net.TCPConn, f *os.File, n int64) (sent int64, err error) // sendByKernel; tests look at what it is given
 }
@@ -28,6 +30,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	for {
 		tcp, err := l.AcceptTCP()
 		if err != nil {
+			l.door.NoteAccept(err)
 			return nil, err
 		}
 		source := addrOf(tcp.RemoteAddr())
@@ -36,26 +39,34 @@ func (l *listener) Accept() (net.Conn, error) {
 			tcp.Close()
 			continue
 		}
-		if !l.server.conns.add(source.Addr()) {
+		c := &conn{TCPConn: tcp, send: l.send}
+		if c.place = l.door.Enter(source.Addr(), tcp); c.place == nil {
 			l.server.Metrics.Refused.WithLabelValues("connections").Inc()
-			_ = tcp.SetWriteDeadline(time.Now().Add(time.Second)) // fits into the empty send buffer
-			_, _ = io.WriteString(tcp, tooManyConns)
-			tcp.Close()
+			l.refuse(tcp)
 			continue
 		}
-		return &conn{TCPConn: tcp, send: l.send, release: sync.OnceFunc(func() { l.server.conns.remove(source.Addr()) })}, nil
+		return c, nil
 	}
 }
 
-const tooManyConns = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: text/plain\r\n" +
-	"Content-Length: 41\r\n\r\ntoo many connections; asking again helps\n"
+// comeAgainFor is when a machine that finds the door full is to ask again.
+const comeAgainFor = 5 * time.Second
+
+// refuse turns a connection away. Over TLS there are no words before a handshake.
+func (l *listener) refuse(c net.Conn) {
+	if l.isTLS {
+		door.Shut(c)
+		return
+	}
+	door.TurnAway(comeAgainFor)(c)
+}
 
 // conn is a connection on which the machine may be slow, but not stand still.
 type conn struct {
 	*net.TCPConn
-	send    func(to *net.TCPConn, f *os.File, n int64) (sent int64, err error)
-	release func()
-	broken  atomic.Pointer[error] // the first failure to write
+	send   func(to *net.TCPConn, f *os.File, n int64) (sent int64, err error)
+	place  *door.Place
+	broken atomic.Pointer[error] // the first failure to write
 }
 
 // stallFor is how long a machine may take nothing. The kernel's buffer of a connection has room again when a third of it
@@ -139,48 +150,12 @@ func (c *conn) unread() (n int64, isOpen bool, err error) {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.release()
+	c.place.Leave()
 	return c.TCPConn.Close()
 }
 
-// conns counts open connections, in all and of each machine.
-type conns struct {
-	limit, perSource int
-
-	mu       sync.Mutex
-	n        int
-	ofSource map[netip.Addr]int
-}
-
-func newConns(limit, perSource int) *conns {
-	return &conns{limit: limit, perSource: perSource, ofSource: map[netip.Addr]int{}}
-}
-
-func (c *conns) len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n
-}
-
-func (c *conns) add(source netip.Addr) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n >= c.limit || c.ofSource[source] >= c.perSource {
-		return false
-	}
-	c.n++
-	c.ofSource[source]++
-	return true
-}
-
-func (c *conns) remove(source netip.Addr) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n--
-	if c.ofSource[source]--; c.ofSource[source] == 0 {
-		delete(c.ofSource, source)
-	}
-}
+// Place implements door.Placed.
+func (c *conn) Place() *door.Place { return c.place }
 
 // addrOf returns a TCP address without IPv4-in-IPv6 and zone.
 func addrOf(a net.Addr) netip.AddrPort {

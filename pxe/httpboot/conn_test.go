@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"slipway.dev/slipway/door"
 )
 
 // net/http hands an *os.File inside one io.LimitedReader to a connection that has ReadFrom, and copies everything else.
@@ -62,8 +64,8 @@ func TestFilesAreCopiedWhereTheKernelCannot(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreLimited(t *testing.T) {
-	d := start(t, func(c *Config) { c.PerSource = 2 }).serve()
+func TestTheLongestIdleConnectionOfAnAddressMakesRoom(t *testing.T) {
+	d := start(t, func(c *Config) { c.Door = door.New(door.Config{All: 8, PerSource: 2}) }).serve()
 	open := func() net.Conn {
 		conn, err := net.Dial("tcp", d.addr)
 		if err != nil {
@@ -73,32 +75,19 @@ func TestConnectionsAreLimited(t *testing.T) {
 		return conn
 	}
 	first, second := open(), open()
-	for d.conns.len() < 2 {
+	for d.cfg.Door.Len() < 2 {
 		time.Sleep(time.Millisecond)
 	}
 	third := open()
-	if got, _ := io.ReadAll(third); !strings.Contains(string(got), "503 Service Unavailable") || !strings.HasSuffix(string(got), "asking again helps\n") {
-		t.Errorf("a third connection is answered with %q", got)
+	_ = first.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, err := first.Read(make([]byte, 1)); n != 0 || err == nil || os.IsTimeout(err) {
+		t.Errorf("the first idle connection is still there: read %d, %v", n, err)
 	}
-	first.Close()
-	for d.conns.len() > 1 {
-		time.Sleep(time.Millisecond)
-	}
-	fmt.Fprintf(second, "HEAD /boot/snponly.efi HTTP/1.1\r\nHost: x\r\n\r\n")
-	again := open()
-	fmt.Fprintf(again, "HEAD /boot/snponly.efi HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	if got, _ := io.ReadAll(again); !strings.HasPrefix(string(got), "HTTP/1.1 200 OK") {
-		t.Errorf("after one has closed: %q", got)
-	}
-	c := newConns(2, 5)
-	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	if !c.add(a) || !c.add(b) || c.add(a) {
-		t.Error("the limit of all connections does not hold")
-	}
-	c.remove(a)
-	c.remove(b)
-	if c.len() != 0 || len(c.ofSource) != 0 {
-		t.Errorf("%d connections, %d sources left", c.len(), len(c.ofSource))
+	for _, conn := range []net.Conn{second, third} {
+		fmt.Fprintf(conn, "HEAD /boot/snponly.efi HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		if got, _ := io.ReadAll(conn); !strings.HasPrefix(string(got), "HTTP/1.1 200 OK") {
+			t.Errorf("another connection is answered with %q", got)
+		}
 	}
 }
 
@@ -178,10 +167,10 @@ func TestGarbageCostsNothing(t *testing.T) {
 	if got := d.get("/boot/snponly.efi"); got.StatusCode != 200 {
 		t.Fatalf("afterwards: %d", got.StatusCode)
 	}
-	for end := time.Now().Add(10 * time.Second); d.conns.len() > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Second); d.cfg.Door.Len() > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if n := d.conns.len(); n > 0 {
+	if n := d.cfg.Door.Len(); n > 0 {
 		t.Errorf("%d connections are still counted", n)
 	}
 	runtime.GC()

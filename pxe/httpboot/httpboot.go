@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -68,8 +69,8 @@ type Config struct {
 	Artefacts Artefacts
 	Admission *admission.Lines // of downloads of artefacts; nil: lines of its own with the usual rules
 
-	Conns     int // connections at the same time; 0 means 8192
-	PerSource int // of one address; 0 means 128
+	Door    *door.Door // bounds the connections; nil: a door of its own with 8,192, and 128 of one address
+	DoorTLS *door.Door // and those over TLS
 
 	Now func() time.Time
 	Log *slog.Logger
@@ -81,17 +82,19 @@ type Server struct {
 
 	cfg       Config
 	listeners []*listener
-	conns     *conns
 	progress  *progress
 	refusals  refusals
 }
 
+// PerSource is how many connections one address has at the most.
+const PerSource = 128
+
 const (
 	proto = "http"
 
-	headerFor  = 10 * time.Second  // for a request's header
-	requestFor = 30 * time.Second  // and with its body
-	idleFor    = 120 * time.Second // iPXE keeps a connection that long
+	headerFor  = 5 * time.Second  // for a request's header
+	requestFor = 30 * time.Second // and with its body
+	idleFor    = 30 * time.Second // iPXE keeps a connection for 10 s
 	maxHeader  = 16 << 10
 	stopFor    = 3 * time.Second
 	sweepEvery = 30 * time.Second
@@ -99,11 +102,10 @@ const (
 
 // New returns a Server; nothing is opened before Listen.
 func New(cfg Config) *Server {
-	if cfg.Conns == 0 {
-		cfg.Conns = 8192
-	}
-	if cfg.PerSource == 0 {
-		cfg.PerSource = 128
+	for _, d := range []**door.Door{&cfg.Door, &cfg.DoorTLS} {
+		if *d == nil {
+			*d = door.New(door.Config{All: 8192, PerSource: PerSource})
+		}
 	}
 	if cfg.Serves == nil {
 		cfg.Serves = func(netip.Addr) bool { return true }
@@ -111,7 +113,7 @@ func New(cfg Config) *Server {
 	if cfg.Admission == nil {
 		cfg.Admission = admission.New(nil, cfg.Now)
 	}
-	s := &Server{cfg: cfg, conns: newConns(cfg.Conns, cfg.PerSource), progress: newProgress(cfg.Now)}
+	s := &Server{cfg: cfg, progress: newProgress(cfg.Now)}
 	s.Metrics = newMetrics(s)
 	return s
 }
@@ -132,9 +134,11 @@ func (s *Server) Listen() error {
 			s.listeners = nil
 			return listenError(a, err)
 		}
-		s.listeners = append(s.listeners, &listener{
-			TCPListener: bound.(*net.TCPListener), server: s, send: sendByKernel, isTLS: i >= len(s.cfg.Listen),
-		})
+		l := &listener{TCPListener: bound.(*net.TCPListener), server: s, door: s.cfg.Door, send: sendByKernel}
+		if i >= len(s.cfg.Listen) {
+			l.isTLS, l.door = true, s.cfg.DoorTLS
+		}
+		s.listeners = append(s.listeners, l)
 	}
 	return nil
 }
@@ -185,14 +189,14 @@ func (s *Server) Serve(ctx context.Context) error {
 		}
 	}
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerFor, ReadTimeout: requestFor, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
+		Handler: door.Handler(s), ReadHeaderTimeout: headerFor, ReadTimeout: requestFor, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if secure, ok := c.(*tls.Conn); ok {
 				c = secure.NetConn()
 			}
-			return context.WithValue(ctx, connKey{}, c)
+			return door.Context(context.WithValue(ctx, connKey{}, c), c)
 		},
 	}
 	group, ctx := errgroup.WithContext(ctx)

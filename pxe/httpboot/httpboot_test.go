@@ -135,8 +135,8 @@ func fileOf(n int) []byte {
 	return b
 }
 
-// door is a running server with what it runs on.
-type door struct {
+// testDoor is a running server with what it runs on.
+type testDoor struct {
 	*Server
 	boots *boots
 	files folder
@@ -144,9 +144,9 @@ type door struct {
 	t     *testing.T
 }
 
-func start(t *testing.T, change func(*Config)) *door {
+func start(t *testing.T, change func(*Config)) *testDoor {
 	t.Helper()
-	d := &door{boots: &boots{ended: make(chan pxe.Transfer, 1000)}, files: folder(t.TempDir()), t: t}
+	d := &testDoor{boots: &boots{ended: make(chan pxe.Transfer, 1000)}, files: folder(t.TempDir()), t: t}
 	snp := fileOf(174_001)
 	cfg := Config{
 		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, Boots: d.boots, Artefacts: d.files,
@@ -165,7 +165,7 @@ func start(t *testing.T, change func(*Config)) *door {
 }
 
 // serve runs the door until the end of the test.
-func (d *door) serve() *door {
+func (d *testDoor) serve() *testDoor {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.Serve(ctx) }()
@@ -184,7 +184,7 @@ type answer struct {
 	body []byte
 }
 
-func (d *door) do(method, path string, header map[string]string, body string) answer {
+func (d *testDoor) do(method, path string, header map[string]string, body string) answer {
 	d.t.Helper()
 	req, err := http.NewRequest(method, "http://"+d.addr+path, strings.NewReader(body))
 	if err != nil {
@@ -212,7 +212,7 @@ func (d *door) do(method, path string, header map[string]string, body string) an
 	return answer{res, got}
 }
 
-func (d *door) get(path string) answer { d.t.Helper(); return d.do(http.MethodGet, path, nil, "") }
+func (d *testDoor) get(path string) answer { d.t.Helper(); return d.do(http.MethodGet, path, nil, "") }
 
 func TestALoaderComesAsFirmwareWantsIt(t *testing.T) {
 	d := start(t, nil).serve()

@@ -34,7 +34,7 @@ func newMetrics(s *Server) *Metrics {
 			Name: "slipway_httpboot_refused_connections_total",
 			Help: "Connections closed at once, by reason.",
 		}, []string{"reason"}),
-		Conns:  gauge("connections", "Open connections.", s.conns.len),
+		Conns:  gauge("connections", "Open connections.", func() int { return s.cfg.Door.Len() + s.cfg.DoorTLS.Len() }),
 		Queued: gauge("queued_boots", "Boots that wait until they may download.", func() int { n, _ := s.cfg.Admission.Lengths(); return n }),
 		Active: gauge("running_downloads", "Downloads of artefacts that run.", func() int { _, n := s.cfg.Admission.Lengths(); return n }),
 	}

@@ -145,6 +145,26 @@ func (b *Book) Find(subnet string, a netip.Addr) (inventory.Lease, bool) {
 	return p.lease(r), true
 }
 
+// Holder returns who holds an address now, by its lease or its reservation. It costs the same with however many addresses.
+func (b *Book) Holder(a netip.Addr) (inventory.MAC, bool) {
+	if !a.Is4() {
+		return "", false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.subnets {
+		if !s.CIDR.Contains(a) {
+			continue
+		}
+		p := b.pools[s.Name]
+		if r := p.byAddr[toInt(a)]; r != nil {
+			l := p.lease(r)
+			return l.MAC, l.State == inventory.LeaseBound
+		}
+	}
+	return "", false
+}
+
 // Counts says how full a subnet is.
 type Counts struct {
 	RangeN    int `json:"rangeN"` // addresses in ranges, less those nobody may have

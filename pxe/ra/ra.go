@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -137,6 +138,9 @@ func (s *Server) answer(ctx context.Context, name string, started func()) error 
 			case <-t.C:
 			}
 			now, addr, err := linkLocal(name)
+			if door.IsOutOfFiles(err) {
+				continue // which says nothing of the interface
+			}
 			if err != nil {
 				return err
 			}

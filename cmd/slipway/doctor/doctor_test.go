@@ -41,6 +41,7 @@ func TestJudges(t *testing.T) {
 	}{
 		"an interface that is up":        {with(func(*Interface) {}), OK, "10.0.0.1/24, MTU 1500", ""},
 		"one that is not there":          {with(func(i *Interface) { i.IsThere = false }), Failed, "does not exist", "eth0"},
+		"one that cannot be read":        {with(func(i *Interface) { i.IsThere, i.Err = false, unix.EMFILE }), Warning, "too many open files", "again"},
 		"one without address":            {with(func(i *Interface) { i.Prefixes = nil }), Failed, "no IPv4 address", "ip addr add"},
 		"one that is down":               {with(func(i *Interface) { i.IsUp = false }), Failed, "is down", "ip link set eth1 up"},
 		"one without link":               {with(func(i *Interface) { i.HasLink = false }), Warning, "no link", "cable"},

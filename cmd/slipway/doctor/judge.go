@@ -39,6 +39,8 @@ const (
 func JudgeInterface(i Interface, others []string) Check {
 	k := Check{Name: "interface " + i.Name, Status: OK}
 	switch {
+	case i.Err != nil:
+		k.Status, k.Detail, k.Hint = Warning, "could not be looked at: "+i.Err.Error(), "it may be well: look again in a moment"
 	case !i.IsThere:
 		k.Status, k.Detail, k.Hint = Failed, "does not exist", "this machine has: "+strings.Join(others, " ")
 	case len(i.Prefixes) == 0:

@@ -31,12 +31,13 @@ func Read(interfaces []string, dataDir string, ports []Port) *Facts {
 func ReadInterface(name string) Interface {
 	out := Interface{Name: name}
 	i, err := net.InterfaceByName(name)
-	if err != nil {
+	if out.Err = unasked(err); err != nil {
 		return out
 	}
 	out.IsThere, out.MTU = true, i.MTU
 	out.IsUp, out.HasLink = i.Flags&net.FlagUp != 0, i.Flags&net.FlagRunning != 0
-	addrs, _ := i.Addrs() // one that went away meanwhile has none
+	addrs, err := i.Addrs() // one that went away meanwhile has none
+	out.Err = unasked(err)
 	for _, a := range addrs {
 		p, err := netip.ParsePrefix(a.String())
 		switch {
@@ -48,6 +49,15 @@ func ReadInterface(name string) Interface {
 		}
 	}
 	return out
+}
+
+// unasked returns why the kernel could not be asked about an interface: what it answered is no such error.
+func unasked(err error) error {
+	var no unix.Errno
+	if errors.As(err, &no) && no != unix.ENODEV && no != unix.ENXIO {
+		return no
+	}
+	return nil
 }
 
 // InterfaceNames returns the names of all interfaces but loopback.

@@ -54,12 +54,13 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 		Files: &tftp.ForLoaders{Scripts: a.engine, Artefacts: a.cache, Admission: downloads, Log: a.log},
 	})
 	bootDoor := httpboot.New(httpboot.Config{
-		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(),
+		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(), Door: a.gates.boot, DoorTLS: a.gates.bootTLS,
 		Listen: everywhere(a.cfg.BootPort), Serves: ours.serves,
 		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: downloads, Now: time.Now, Log: a.log,
 	})
 	dhcp6Door := a.dhcp6Door(stored)
 	tapDoor := a.tapDoor()
+	a.metrics.MustRegister(a.gates.metrics()...)
 	a.metrics.MustRegister(tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	a.measureItself()
 	all := map[string]func(context.Context) error{

@@ -4,11 +4,44 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web"
 )
+
+// remembered are the addresses that interfaces had when they could be looked at last.
+var remembered struct {
+	sync.Mutex
+	of map[string][]netip.Prefix
+}
+
+// prefixesOf returns the addresses of an interface with their networks. While no file descriptor is left to ask with, they are
+// those of before: that nobody could ask does not mean that they are gone.
+func prefixesOf(name string) (all []netip.Prefix) {
+	i, err := net.InterfaceByName(name)
+	var addrs []net.Addr
+	if err == nil {
+		addrs, err = i.Addrs()
+	}
+	remembered.Lock()
+	defer remembered.Unlock()
+	if door.IsOutOfFiles(err) {
+		return remembered.of[name]
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			all = append(all, p)
+		}
+	}
+	if remembered.of == nil {
+		remembered.of = map[string][]netip.Prefix{}
+	}
+	remembered.of[name] = all
+	return all
+}
 
 // interfaces lists the machine's network interfaces, those that are served and those that could be.
 func (a *appliance) interfaces() []web.Interface {

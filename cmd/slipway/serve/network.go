@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -121,13 +120,8 @@ func (n *networks) Save(ctx context.Context, leases []inventory.Lease) error {
 // addressesOf returns all IPv4 addresses of the interfaces.
 func addressesOf(interfaces []string) (ours []netip.Addr) {
 	for _, name := range interfaces {
-		i, err := net.InterfaceByName(name)
-		if err != nil {
-			continue
-		}
-		addrs, _ := i.Addrs()
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+		for _, p := range prefixesOf(name) {
+			if p.Addr().Is4() {
 				ours = append(ours, p.Addr())
 			}
 		}

@@ -47,13 +47,8 @@ func split(subnets []inventory.Subnet, reservations []inventory.Reservation, int
 // addresses6Of returns all IPv6 addresses of the interfaces but the link-local ones.
 func addresses6Of(interfaces []string) (ours []netip.Addr) {
 	for _, name := range interfaces {
-		i, err := net.InterfaceByName(name)
-		if err != nil {
-			continue
-		}
-		addrs, _ := i.Addrs()
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && !p.Addr().IsLinkLocalUnicast() {
+		for _, p := range prefixesOf(name) {
+			if p.Addr().Is6() && !p.Addr().IsLinkLocalUnicast() {
 				ours = append(ours, p.Addr())
 			}
 		}

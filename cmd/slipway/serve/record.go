@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -116,15 +115,8 @@ func (a *appliance) unanswered(u pxe.Unanswered) {
 // ourAddresses are the addresses of the boot interfaces, of both families.
 func (a *appliance) ourAddresses() (all []netip.Addr) {
 	for _, name := range a.cfg.Interfaces {
-		i, err := net.InterfaceByName(name)
-		if err != nil {
-			continue
-		}
-		addrs, _ := i.Addrs()
-		for _, x := range addrs {
-			if p, err := netip.ParsePrefix(x.String()); err == nil {
-				all = append(all, p.Addr().Unmap())
-			}
+		for _, p := range prefixesOf(name) {
+			all = append(all, p.Addr().Unmap())
 		}
 	}
 	return all

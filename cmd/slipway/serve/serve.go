@@ -19,6 +19,7 @@ import (
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
@@ -64,6 +65,7 @@ type appliance struct {
 	admin      *web.Server
 	metrics    *prometheus.Registry
 	samples    samples
+	gates      *gates
 	alarms     *alarms                        // issues with the machine that this runs on
 	faults     atomic.Pointer[[]images.Fault] // of artefacts
 }
@@ -86,6 +88,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer unlock()
 	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
+	a.gates = newGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt)
 	if a.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(cfg.DataDir, "slipway.db"), Log: a.log}); err != nil {
 		return err
 	}
@@ -287,9 +290,9 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind.Go(func() error { return a.keeper.Serve(behindCtx) })
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
-	for name, door := range a.doors(a.tls.wrap(tcp), socket) {
+	for name, open := range a.doors(a.tls.wrap(a.gates.atAdmin(tcp, a.tls != nil)), a.gates.atSocket(socket)) {
 		doors.Go(func() error {
-			if err := door(doorsCtx); err != nil {
+			if err := open(doorsCtx); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil

@@ -40,6 +40,7 @@ type health struct {
 	unserved   []string           // interfaces without a subnet
 	missing6   []inventory.Subnet // of IPv6, in which their interface has no address
 	faults     []images.Fault
+	files      filesOpen
 }
 
 // conditions returns the issues of what was found.
@@ -65,13 +66,15 @@ func conditions(h *health) (all []inventory.Issue) {
 			Hint:  "timedatectl shows who keeps it; set back, or right for an hour, this closes",
 		})
 	}
-	return slices.Concat(all, interfaceIssues(h), artefactIssues(h.faults))
+	return slices.Concat(all, filesIssues(h.files), interfaceIssues(h), artefactIssues(h.faults))
 }
 
 func interfaceIssues(h *health) (all []inventory.Issue) {
 	for _, i := range h.interfaces {
 		k := doctor.JudgeInterface(i, nil)
 		switch {
+		case i.Err != nil:
+			continue // nothing is known of it
 		case !i.IsThere:
 			k.Hint = "make it again, or serve others: slipway serve --interface NAME"
 		case !i.IsUp:
@@ -174,6 +177,7 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *health {
 	if names, err := a.withoutSubnet(ctx); err == nil {
 		h.unserved = names
 	}
+	h.files = a.gates.look(time.Now())
 	if faults := a.faults.Load(); faults != nil {
 		h.faults = *faults
 	}

@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"slipway.dev/slipway/door"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/httpboot"
+)
+
+// gates are the doors that connections come in by, each with a budget of its own: a flood at one closes no other.
+type gates struct {
+	budget                       door.Budget
+	boot, bootTLS, admin, socket *door.Door
+	files                        *door.Files // nil: they cannot be counted
+}
+
+const (
+	// keptPart is the part of the connections of a door, as one of so many, that only known hosts and callers get.
+	keptPart = 4
+	// adminEach is how many connections one address has at the admin door; on loopback, where proxies are, there is no such limit.
+	adminEach = 64
+	// filesTight is from which part of its descriptors on a process is short of them, as eighths.
+	filesTight = 7
+	// filesToldFor is how long it is said that a door found no descriptor left.
+	filesToldFor = 5 * time.Minute
+	adminAgainIn = 5 * time.Second
+)
+
+// newGates divides what this process may open among the doors. isKnown says whether an address is that of an accepted host.
+func newGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool) *gates {
+	g := &gates{budget: door.Share(limit, hasBootTLS)}
+	boot := door.Config{All: g.budget.Boot, PerSource: min(httpboot.PerSource, g.budget.Boot), KnownPart: keptPart, Knows: isKnown}
+	g.boot = door.New(boot)
+	if boot.All = g.budget.BootTLS; hasBootTLS {
+		boot.PerSource = min(boot.PerSource, boot.All)
+		g.bootTLS = door.New(boot)
+	}
+	g.admin = door.New(door.Config{All: g.budget.Admin, PerSource: adminEach, KnownPart: keptPart, Unlimited: netip.Addr.IsLoopback})
+	g.socket = door.New(door.Config{All: g.budget.Socket})
+	g.files, _ = door.OpenFiles()
+	return g
+}
+
+// atAdmin lets connections to the admin door in; over TLS those that are turned away are told nothing.
+func (g *gates) atAdmin(l net.Listener, isTLS bool) net.Listener {
+	if isTLS {
+		return g.admin.Listen(l, door.Shut)
+	}
+	return g.admin.Listen(l, door.TurnAway(adminAgainIn))
+}
+
+func (g *gates) atSocket(l net.Listener) net.Listener {
+	return g.socket.Listen(l, door.TurnAway(adminAgainIn))
+}
+
+// filesOpen is how many files this process has open.
+type filesOpen struct {
+	n, limit int
+	at       time.Time // when a door found no descriptor left
+	now      time.Time
+}
+
+func (g *gates) look(now time.Time) filesOpen {
+	f := filesOpen{limit: g.budget.Limit, at: door.OutOfFilesAt(), now: now}
+	if g.files != nil {
+		f.n, _ = g.files.Count()
+	}
+	return f
+}
+
+// filesIssues is the issue that descriptors are short.
+func filesIssues(f filesOpen) []inventory.Issue {
+	wasOut := !f.at.IsZero() && f.now.Sub(f.at) < filesToldFor
+	if !wasOut && (f.limit == 0 || f.n*8 < f.limit*filesTight) {
+		return nil
+	}
+	i := inventory.Issue{
+		Key: inventory.IssueFiles, Type: inventory.IssueFiles, Severity: inventory.SeverityWarning,
+		Cause: fmt.Sprintf("the server has %d of at most %d files open", f.n, f.limit),
+		Hint:  "ss -tnp shows who is connected; raise the limit: LimitNOFILE=65536 in the systemd unit, or ulimit -n",
+	}
+	if wasOut {
+		i.Severity = inventory.SeverityError
+		i.Cause += fmt.Sprintf(", and none was left for a new connection at %s: idle connections were closed", f.at.UTC().Format(time.TimeOnly))
+	}
+	return []inventory.Issue{i}
+}
+
+// metrics counts the connections of each door.
+func (g *gates) metrics() []prometheus.Collector {
+	var all []prometheus.Collector
+	for name, d := range map[string]*door.Door{"boot": g.boot, "boot-tls": g.bootTLS, "admin": g.admin, "socket": g.socket} {
+		if d == nil {
+			continue
+		}
+		labels := prometheus.Labels{"door": name}
+		all = append(all,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slipway_door_connections", Help: "Open connections.", ConstLabels: labels}, func() float64 { return float64(d.Len()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "slipway_door_evicted_total", Help: "Connections that were closed to make room for another.", ConstLabels: labels}, func() float64 { n, _ := d.Counts(); return float64(n) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "slipway_door_refused_total", Help: "Connections that were not let in.", ConstLabels: labels}, func() float64 { _, n := d.Counts(); return float64(n) }),
+		)
+	}
+	return all
+}
+
+// isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
+func (a *appliance) isKnownAt(at netip.Addr) bool {
+	if mac, ok := a.networks.book.Holder(at); ok && a.networks.known.hasMAC(mac) {
+		return true
+	}
+	mac, ok := a.engine.BootsAt(at)
+	return ok && a.networks.known.hasMAC(mac)
+}

@@ -1,0 +1,57 @@
+package web
+
+import (
+	"context"
+	"sync"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// shares bound what lasts for as long as a caller likes, of all callers and of each: one of them cannot take it from the others.
+type shares struct {
+	what      string
+	all, each int
+
+	mu sync.Mutex
+	n  int
+	of map[string]int
+}
+
+// Event streams that are open at the same time, of all callers and of each. The hub has room for more: the server listens, too.
+const (
+	streamsMax  = 512
+	streamsEach = 64
+)
+
+func newShares(what string, all, each int) *shares {
+	return &shares{what: what, all: all, each: each, of: map[string]int{}}
+}
+
+func (s *shares) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+// take gives the caller one more, until back is called.
+func (s *shares) take(ctx context.Context) (back func(), err error) {
+	who := callerOf(ctx).name
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.of[who] >= s.each:
+		return nil, inventory.Errorf(inventory.Unavailable, "%s has %d %s open already", who, s.each, s.what).WithHint("close one")
+	case s.n >= s.all:
+		return nil, inventory.Errorf(inventory.Unavailable, "%d %s are open already", s.all, s.what).WithHint("close one")
+	}
+	s.of[who]++
+	s.n++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.n--
+		if s.of[who]--; s.of[who] == 0 {
+			delete(s.of, who)
+		}
+	}), nil
+}

@@ -1,0 +1,38 @@
+package web
+
+import (
+	"context"
+	"testing"
+
+	"slipway.dev/slipway/inventory"
+)
+
+func TestOneCallerDoesNotTakeAllStreams(t *testing.T) {
+	s := newShares("event streams", 5, 3)
+	as := func(name string) context.Context {
+		return context.WithValue(t.Context(), callerKey{}, caller{name: name})
+	}
+	var backs []func()
+	for n := range 4 {
+		back, err := s.take(as("token greedy"))
+		if (err == nil) != (n < 3) || err != nil && !isKind(err, inventory.Unavailable) {
+			t.Fatalf("stream %d: %v", n, err)
+		}
+		if err == nil {
+			backs = append(backs, back)
+		}
+	}
+	for range 2 {
+		if _, err := s.take(as("user ann")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.take(as("user bob")); err == nil {
+		t.Error("more streams than there may be of all")
+	}
+	backs[0]()
+	backs[0]()
+	if _, err := s.take(as("user bob")); err != nil || s.len() != 5 {
+		t.Errorf("%d streams, %v", s.len(), err)
+	}
+}
