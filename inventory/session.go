@@ -183,6 +183,7 @@ const (
 	IssueClock             = "clock-jumped"       // the clock was set by more than a minute
 	IssueInterface         = "interface-unserved" // nobody is answered on a boot interface: down, without address or subnet
 	IssueArtefact          = "artefact-damaged"   // a file of an image is missing or not what it was
+	IssueShed              = "events-shed"        // events and reports were not stored: a flood, or a disk that is nearly full
 	IssueFiles             = "files-exhausted"    // the server cannot open another file: no file descriptor is left
 )
 

@@ -21,13 +21,16 @@ func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source
 	if err != nil {
 		return err
 	}
+	if !e.pays(s.ID, s.MAC, "", 2, len(r.Detail)+len(r.Error)) {
+		return overBudget()
+	}
 	isHere := e.agents.heard(h.ID, s.ID, e.cfg.Now(), count)
 	s.LastAt = e.cfg.Now()
 	switch r.State {
 	case wire.Hello:
 		return e.agentHello(ctx, s, h, r)
 	case wire.Log:
-		e.noteAgent(s, inventory.EventAgentLog, firstOf(r.Detail, lastLine(r.Log)), map[string]any{"log": cleanLog(r.Log)})
+		e.noteAgent(s, inventory.EventAgentLog, firstOf(r.Detail, lastLine(r.Log)), e.keptLog(map[string]any{}, h.ID, s.MAC, cleanLog(r.Log)))
 		return nil
 	case wire.Running, wire.Done, wire.Failed:
 		if !isHere { // its machine was restarted or switched off meanwhile
@@ -123,7 +126,7 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 		if err := j.keepCertificates(r); err != nil {
 			return err
 		}
-		j.e.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, map[string]any{"hint": inventory.Clean(r.Hint, 300), "log": cleanLog(r.Log)})
+		j.e.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, j.e.keptLog(map[string]any{"hint": inventory.Clean(r.Hint, 300)}, j.host.ID, s.MAC, cleanLog(r.Log)))
 		return j.fail(failure{
 			reason: inventory.Clean(firstOf(r.Error, "the agent gave no reason"), 400), hint: inventory.Clean(r.Hint, 300),
 			isLasting: r.IsLasting, isImage: r.Blame == wire.BlameImage,

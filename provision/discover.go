@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -29,7 +28,7 @@ func (e *Engine) discover(c pxe.Client) {
 func (e *Engine) newHost(c pxe.Client) inventory.Host {
 	now := e.cfg.Now()
 	return inventory.Host{
-		ID: e.cfg.NewID(), Name: "host-" + strings.ReplaceAll(string(c.MAC), ":", ""), State: inventory.Discovered, StateSinceAt: now,
+		ID: e.cfg.NewID(), Name: nameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
 		StateReason: "heard for the first time; not accepted yet", Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
 		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true}}, Facts: withPort(nil, c),
 	}
@@ -163,7 +162,11 @@ func facts(old map[string]string, id *pxe.Identity) map[string]string {
 
 // addNIC adds a MAC that the machine reported, unless another host owns it.
 func (e *Engine) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) error {
-	if slices.Contains(h.MACs(), m) || len(h.NICs) >= 64 {
+	most := 64
+	if h.State == inventory.Discovered {
+		most = strangerNICs
+	}
+	if slices.Contains(h.MACs(), m) || len(h.NICs) >= most {
 		return nil
 	}
 	owner, err := tx.FindHostByMAC(m)

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"slipway.dev/slipway/allowance"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -72,6 +73,13 @@ type Config struct {
 	BootPort int
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
 	KeepHistory time.Duration
+	// Knows says whether a MAC belongs to an accepted host or a reservation; what others may make the server store is bounded.
+	// nil: everybody is known.
+	Knows func(inventory.MAC) bool
+	// Logs keep the logs that machines send; nil: they are in the events.
+	Logs Logs
+	// KeepStrangers is how long a host stays that was heard, that nobody has accepted, and that is silent; 0 means for ever.
+	KeepStrangers time.Duration
 }
 
 // Breaker is the loop breaker: a host whose image was handed out Boots times Within that time without ever reporting
@@ -107,6 +115,11 @@ type Engine struct {
 	hasFreed    atomic.Bool // a host has become available since machines were placed
 	stalled     stalled
 	silences    silences
+	budget      *allowance.Book
+	shed        shedding
+	crowds      crowds
+	strangerN   atomic.Int64 // hosts that nobody has accepted, about
+	expiredAt   time.Time    // the sweep's own
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -122,12 +135,14 @@ func New(cfg Config) *Engine {
 		// A row of racks at once is listed with its first packets; a flood of invented MACs fills neither disk nor list.
 		newHosts: rate.NewLimiter(50, 1000),
 		poked:    make(chan struct{}, 1),
+		budget:   allowance.New(allowance.Default()),
 	}
 	e.sessions = newSessions(cfg.Now, func(s *inventory.BootSession, at step) (time.Time, bool) {
 		_, by, waits := e.next(s, at)
 		return by, waits
 	})
 	e.recorder = newRecorder(cfg.Store, cfg.Log, e.sessions.hostOf)
+	e.recorder.may = e.mayStore
 	return e
 }
 
@@ -157,7 +172,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 	g.Go(func() error {
 		for isAfter(gctx, sweepEvery) {
 			e.bootstraps.sweep(e.cfg.Now())
-			if err := errors.Join(e.Sweep(gctx), e.forget(gctx)); err != nil && gctx.Err() == nil {
+			if err := errors.Join(e.Sweep(gctx), e.forget(gctx), e.expireStrangers(gctx)); err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("history not tidied up", "err", err)
 			}
 		}

@@ -37,6 +37,10 @@ func (e *Engine) move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 // openIssue opens an issue, with its event when it was not open yet.
 func (e *Engine) openIssue(tx inventory.Tx, i inventory.Issue) error {
 	now := e.cfg.Now()
+	i, isTold, err := e.gather(tx, i)
+	if err != nil || isTold {
+		return err
+	}
 	opened, err := tx.OpenIssue(&i, now)
 	if err != nil {
 		return fmt.Errorf("open issue %s: %w", i.Key, err)
@@ -51,6 +55,10 @@ func (e *Engine) openIssue(tx inventory.Tx, i inventory.Issue) error {
 // closeIssue closes the issue with that key, with its event, if it is open.
 func (e *Engine) closeIssue(tx inventory.Tx, i inventory.Issue, why string) error {
 	closed, err := tx.CloseIssue(i.Key, e.cfg.Now())
+	if key := e.ungather(&i); err == nil && !closed && key != "" {
+		i.Key = key
+		closed, err = tx.CloseIssue(key, e.cfg.Now())
+	}
 	if err != nil || !closed {
 		return err
 	}

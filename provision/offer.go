@@ -31,7 +31,7 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	}
 	d := pxe.Decide(c, known.host, known.plan, e.cfg.Now())
 	if known.host == nil && e.sessions.hostOf(c.MAC) == "" {
-		if !e.newHosts.Allow() {
+		if !e.mayDiscover(c) {
 			// Too many strangers at once to note each packet. A real machine comes back for its script and is listed
 			// then; an invented MAC leaves nothing behind.
 			return pxe.Answer(c, d, "", base)
@@ -215,6 +215,16 @@ func (e *Engine) Exhausted(subnet string) {
 // told every 10 s.
 const exhaustedFor = time.Minute
 
+// areGone reports whether all of some hosts were deleted.
+func areGone(tx inventory.Tx, ids []inventory.HostID) (bool, error) {
+	for _, id := range ids {
+		if _, err := tx.FindHost(id); !isKind(err, inventory.NotFound) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // endIssues closes the issues of subnets that have room again, or that nobody asks any more, and of hosts that were deleted.
 func (e *Engine) endIssues(tx inventory.Tx) error {
 	open, err := tx.ListIssues(false, "")
@@ -230,12 +240,13 @@ func (e *Engine) endIssues(tx inventory.Tx) error {
 			}
 		case i.Type == inventory.IssueSessionRefused && e.cfg.Now().Sub(i.SeenAt) >= strangerForgotten:
 			why = "nobody else has used the URLs of its boots for " + strangerForgotten.String()
-		case len(i.HostIDs) == 1:
-			_, err := tx.FindHost(i.HostIDs[0])
-			if isKind(err, inventory.NotFound) {
-				why = "its host was deleted"
-			} else if err != nil {
+		case len(i.HostIDs) == 1 || len(i.HostIDs) > 0 && strings.Contains(i.Key, ofStrangersKey):
+			isGone, err := areGone(tx, i.HostIDs)
+			if err != nil {
 				return err
+			}
+			if isGone {
+				why = "its host was deleted"
 			}
 		}
 		if why == "" {

@@ -16,7 +16,8 @@ type recorder struct {
 	log    *slog.Logger
 	notes  chan note
 	hostOf func(inventory.MAC) inventory.HostID
-	batch  []note // of serve, to be used again
+	may    func(*note) bool // nil: everything is stored
+	batch  []note           // of serve, to be used again
 	noted  atomic.Uint64
 	lost   atomic.Uint64
 }
@@ -39,6 +40,9 @@ func newRecorder(store inventory.Store, log *slog.Logger, hostOf func(inventory.
 
 // take queues a note, or counts it as lost when the queue is full.
 func (r *recorder) take(n note) {
+	if r.may != nil && !r.may(&n) {
+		return
+	}
 	select {
 	case r.notes <- n:
 		r.noted.Add(1)

@@ -19,8 +19,11 @@ import (
 // was installed may have an address of its own.
 func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r pxe.Report) error {
 	var after inventory.BootSession
-	r.Log = hideTokens(cleanLog(r.Log))
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	data, err := e.takeLog(ctx, id, source, key, &r)
+	if err != nil {
+		return err
+	}
+	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		s, err := e.admitted(tx, id, source, key, "report")
 		if err != nil {
 			return err
@@ -29,7 +32,7 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		s.LastAt, s.Step = now, inventory.EventReported
 		ev := inventory.Event{
 			At: now, Kind: inventory.EventReported, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
-			Detail: inventory.Clean(because(string(r.Step), r.Detail), 500), Data: map[string]any{"step": r.Step, "log": r.Log},
+			Detail: inventory.Clean(because(string(r.Step), r.Detail), 500), Data: data,
 		}
 		if err := tx.AddEvent(&ev); err != nil {
 			return err
@@ -42,6 +45,23 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		e.poke()
 	}
 	return err
+}
+
+// takeLog checks that a machine may report, takes that from its budget, and keeps its log. It returns what the event says.
+func (e *Engine) takeLog(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r *pxe.Report) (map[string]any, error) {
+	r.Log = hideTokens(cleanLog(r.Log))
+	var s inventory.BootSession
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		s, err = e.admitted(tx, id, source, key, "report")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !e.pays(s.ID, s.MAC, "", 2, len(r.Detail)) {
+		return nil, overBudget()
+	}
+	return e.keptLog(map[string]any{"step": r.Step}, s.HostID, s.MAC, r.Log), nil
 }
 
 // reported applies a report to its session and host.

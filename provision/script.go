@@ -39,6 +39,9 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 		return q.script, nil
 	}
 	q.mayWrite = true
+	if e.isStranger(c.MAC) && !e.pays(id, c.MAC, c.Port, 2, 0) {
+		return nil, overBudget()
+	}
 	err := e.cfg.Store.Write(ctx, q.answer)
 	if errors.Is(err, errUnrendered) {
 		if err := e.prepare(ctx, q.c); err != nil {
@@ -234,6 +237,10 @@ func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client) (inventory.Host, pxe.Plan
 	h, err := tx.FindHostByMAC(c.MAC)
 	switch {
 	case isKind(err, inventory.NotFound):
+		if e.sessions.hostOf(c.MAC) == "" && !e.mayAdd(c) {
+			return h, pxe.Plan{}, inventory.Errorf(inventory.Unavailable, "too many machines that nobody knows were heard at once: this one is not listed yet").
+				WithHint("it is listed when it asks again in some minutes; or add it: slipway host create --mac %s", c.MAC)
+		}
 		h = e.newHost(c)
 		if _, err := e.identify(tx, &h, c); err != nil {
 			return h, pxe.Plan{}, err

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -205,7 +206,7 @@ func (e *Engine) recallStalled(ctx context.Context) error {
 				continue
 			}
 			var last []inventory.BootSession
-			if len(i.HostIDs) == 1 {
+			if len(i.HostIDs) == 1 && !strings.Contains(i.Key, ofStrangersKey) {
 				if last, err = tx.ListSessions(i.HostIDs[0], inventory.Page{Limit: 1}); err != nil {
 					return err
 				}

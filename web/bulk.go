@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,6 +20,9 @@ type BulkRequest struct {
 	Verb     string   `json:"verb" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,clean,release,set,locate,delete"`
 	Hosts    []string `json:"hosts,omitempty" doc:"Names, ids or MACs" maxItems:"10000"`
 	Selector string   `json:"selector,omitempty" doc:"Those that it matches, instead of hosts" maxLength:"1024"`
+	// Strangers are chosen by what they are.
+	Strangers bool               `json:"strangers,omitempty" doc:"delete: the hosts that were heard and that nobody has accepted or said anything of, instead of hosts"`
+	SilentFor inventory.Duration `json:"silentFor,omitempty" doc:"strangers: only those that have been silent for so long"`
 
 	On      *bool                    `json:"on,omitempty" doc:"maintain, protect, cordon, retain, adopt, locate: false ends it"`
 	Force   bool                     `json:"force,omitempty" doc:"delete: also what something is under way with; that is cancelled"`
@@ -54,6 +58,9 @@ type bulkInput struct {
 
 func (in *bulkInput) asked() string {
 	which := strings.Join(in.Body.Hosts, " ")
+	if in.Body.Strangers {
+		which = "strangers"
+	}
 	if in.Body.Selector != "" {
 		which = "selector " + in.Body.Selector
 	}
@@ -128,6 +135,9 @@ func (r *BulkRequest) check() error {
 		return inventory.Errorf(inventory.Invalid, "%s needs %s", r.Verb, field).WithHint("give %s in the body", field)
 	}
 	switch {
+	case r.Strangers && (r.Verb != "delete" || len(r.Hosts) > 0 || r.Selector != ""):
+		return inventory.Errorf(inventory.Invalid, "strangers can only be deleted, and are not named").WithHint("give strangers with the verb delete, and neither hosts nor a selector")
+	case r.Strangers:
 	case (len(r.Hosts) > 0) == (r.Selector != ""):
 		return inventory.Errorf(inventory.Invalid, "say which hosts, in one way").WithHint("give hosts or a selector")
 	case r.Verb == "power" && r.Action == "":
@@ -153,6 +163,15 @@ func (s *Server) bulkHosts(ctx context.Context, r BulkRequest) (items []BulkItem
 		items, hosts = []BulkItem{}, nil
 		add := func(h inventory.Host) {
 			items, hosts = append(items, BulkItem{Host: h.Name, ID: h.ID}), append(hosts, h)
+		}
+		if r.Strangers {
+			all, err := tx.ListHosts(inventory.HostFilter{State: inventory.Discovered}, inventory.Page{})
+			for i := range all {
+				if provision.IsUntouchedStranger(&all[i]) && s.cfg.Now().Sub(all[i].LastSeenAt) >= time.Duration(r.SilentFor) {
+					add(all[i])
+				}
+			}
+			return err
 		}
 		if r.Selector != "" {
 			sel, err := inventory.ParseSelector(r.Selector)

@@ -110,6 +110,7 @@ func (s *Server) listEvents(ctx context.Context, f inventory.EventFilter, after 
 	if err != nil {
 		return nil, err
 	}
+	s.fillLogs(rows)
 	page := pageOf(rows, limit, func(e inventory.Event) string { return strconv.FormatInt(e.ID, 10) })
 	// Packets are noted behind their answers, so ids may lag by a moment; a page reads in the order it happened.
 	slices.SortStableFunc(page.Body.Items, func(a, b inventory.Event) int {
@@ -126,6 +127,29 @@ func (s *Server) listEvents(ctx context.Context, f inventory.EventFilter, after 
 		ctx.SetHeader("Content-Type", "application/json")
 		_, _ = ctx.BodyWriter().Write(b)
 	}}, nil
+}
+
+// logsAtMost bounds the logs in one page of events; the rest of them is had with a smaller page.
+const logsAtMost = 4 << 20
+
+// fillLogs puts the logs that events refer to into them.
+func (s *Server) fillLogs(rows []inventory.Event) {
+	if s.cfg.Logs == nil {
+		return
+	}
+	for i, room := 0, logsAtMost; i < len(rows) && room > 0; i++ {
+		data, _ := rows[i].Data.(map[string]any)
+		ref, _ := data["logRef"].(string)
+		if ref == "" {
+			continue
+		}
+		if text, ok := s.cfg.Logs.Text(ref); ok {
+			data["log"] = text
+			room -= len(text)
+		} else {
+			data["logGone"] = true // newer ones have taken its room
+		}
+	}
 }
 
 // stream sends events until the client goes, is too slow, or the server stops. A cut client comes back with the last

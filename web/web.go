@@ -49,6 +49,11 @@ type Events interface {
 	Subscribe(after int64, f inventory.EventFilter) (<-chan inventory.Event, func(), error)
 }
 
+// Logs are what machines logged, by what an event says of it.
+type Logs interface {
+	Text(ref string) (string, bool)
+}
+
 // Config is everything a Server needs.
 type Config struct {
 	Store     inventory.Store
@@ -70,6 +75,7 @@ type Config struct {
 	TargetNodesRBAC []byte
 	Clusters        Clusters // nil: no cluster can be attached
 	Backups         Backups  // nil: no backup can be taken
+	Logs            Logs     // of machines; nil: they are in the events
 	SelfCheck       func(ctx context.Context) []Check
 	// Scan looks for controllers in a range of addresses, of at most 65,536; nil: nobody looks.
 	Scan    func(ctx context.Context, rng string, drivers []string) ([]FoundBMC, error)

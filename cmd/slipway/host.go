@@ -13,10 +13,12 @@ import (
 
 // hostCommand is slipway host. A host is named by its name, its id or one of its MACs.
 type hostCommand struct {
-	List     hostList     `cmd:"" help:"List hosts, those that nobody has accepted among them."`
-	Show     hostShow     `cmd:"" help:"Show a host."`
-	Create   hostCreate   `cmd:"" help:"Add a host that has not been heard yet."`
-	Delete   hostDelete   `cmd:"" help:"Forget hosts."`
+	List            hostList            `cmd:"" help:"List hosts, those that nobody has accepted among them."`
+	Show            hostShow            `cmd:"" help:"Show a host."`
+	Create          hostCreate          `cmd:"" help:"Add a host that has not been heard yet."`
+	Delete          hostDelete          `cmd:"" help:"Forget hosts."`
+	ForgetStrangers hostForgetStrangers `cmd:"" help:"Forget the hosts that were heard and that nobody has accepted or said anything of."`
+
 	Bulk     hostBulk     `cmd:"" help:"Do something to many hosts: by name or by selector, first with --dry-run."`
 	Accept   hostAccept   `cmd:"" help:"Accept discovered hosts: by name, all, or by selector."`
 	Label    hostLabel    `cmd:"" help:"Set or remove labels: KEY=VALUE sets, KEY- removes."`

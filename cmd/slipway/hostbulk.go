@@ -55,6 +55,32 @@ func (c *hostBulk) Run(s *session) error {
 	return err
 }
 
+type hostForgetStrangers struct {
+	SilentFor time.Duration `help:"Only those that have been silent for so long." placeholder:"DURATION"`
+	DryRun    bool          `help:"Only say which hosts would be forgotten."`
+}
+
+// Run forgets the hosts that nobody has accepted.
+func (c *hostForgetStrangers) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	out, err := api.Hosts.Bulk(s.ctx, client.BulkRequest{Verb: "delete", Strangers: true, SilentFor: inventory.Duration(c.SilentFor)}, c.DryRun)
+	if err != nil {
+		return err
+	}
+	done := "forgotten"
+	if out.IsDryRun {
+		done = "would be forgotten"
+	}
+	err = s.showBulk(out, done)
+	if s.globals.Output == "table" {
+		s.say("%d hosts %s, %d stay", out.ActsN, done, out.SkipsN)
+	}
+	return err
+}
+
 // showBulk shows what became of each host; done is what is said of those that were acted on. Skipped ones are a failure.
 func (s *session) showBulk(out client.BulkResult, done string) error {
 	err := s.show(out, func(t *tableWriter) {

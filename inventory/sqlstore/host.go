@@ -22,7 +22,7 @@ identified_at, version`
 	findHostByMACSQL   = `SELECT ` + hostColumns + ` FROM hosts WHERE id = (SELECT host_id FROM nics WHERE mac = $1)`
 	findHostByPortSQL  = `SELECT ` + hostColumns + ` FROM hosts WHERE port = $1 AND port <> ''`
 	findHostsByHintSQL = `SELECT ` + hostColumns + ` FROM hosts
-WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY name`
+WHERE (uuid = $1 AND uuid <> '') OR (serial = $2 AND serial <> '') ORDER BY state = 'discovered', name LIMIT 64`
 	listPlacesSQL = `SELECT id, name, site, row, rack, unit, place_height, place_face FROM hosts WHERE name > '' ORDER BY name`
 	hostKeysSQL   = `SELECT name, state, port, COALESCE(profile, ''), profile_revision, uuid, serial, rack, labels FROM hosts
 WHERE id = $1 AND version = $2`

@@ -14,6 +14,9 @@ type BulkRequest struct {
 	Hosts    []string `json:"hosts,omitempty"`
 	Selector string   `json:"selector,omitempty"`
 
+	Strangers bool               `json:"strangers,omitempty"` // delete
+	SilentFor inventory.Duration `json:"silentFor,omitempty"` // strangers
+
 	On      *bool               `json:"on,omitempty"`      // maintain, protect, cordon, retain, adopt, locate
 	Force   bool                `json:"force,omitempty"`   // delete
 	Profile string              `json:"profile,omitempty"` // install

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 // ownIssues are the types of issues that the server has with the machine it runs on. They open and close by watching.
-var ownIssues = []string{inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact, inventory.IssueFiles}
+var ownIssues = []string{inventory.IssueDisk, inventory.IssueStore, inventory.IssueClock, inventory.IssueInterface, inventory.IssueArtefact, inventory.IssueFiles, inventory.IssueShed}
 
 // firstAlarm is the first number of issues that are not stored yet. They come after all stored ones and are exact in JSON.
 const firstAlarm = 1 << 50
@@ -27,6 +28,8 @@ type alarms struct {
 	lost   error                      // why leases could not be stored
 	stuck  error                      // why the store took nothing at the last try
 	nextID int64
+	shed   provision.Shed // as of the last look
+	shedAt time.Time      // when it was more than before
 }
 
 func newAlarms() *alarms {
@@ -107,6 +110,19 @@ func (s *alarms) trouble() error {
 		return s.stuck
 	}
 	return s.lost
+}
+
+// noteShed remembers how much was not stored, and when that last became more. Notes that found no room are told by metrics.
+func (s *alarms) noteShed(shed provision.Shed, now time.Time) (provision.Shed, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if shed != s.shed {
+		s.shed, s.shedAt = shed, now
+	}
+	if !s.shedAt.IsZero() && now.Sub(s.shedAt) >= shedToldFor {
+		return shed, time.Time{}
+	}
+	return shed, s.shedAt
 }
 
 // pending returns what the store does not know yet, or knows with an older cause.

@@ -30,6 +30,7 @@ type Cmd struct {
 	BootMenu        *inventory.Duration `help:"Show a menu at the consoles of accepted hosts for that long: own disk, rescue, memory test (default 0: none)." placeholder:"DURATION"`
 	NoAdvertise     bool                `help:"Leave IPv6 router solicitations unanswered."`
 	NoCheckConflict bool                `help:"Lease addresses without asking the network first."`
+	KeepStrangers   *inventory.Duration `help:"How long a host stays that was heard, that nobody has accepted, and that is silent; 0 for ever (default 168h)." placeholder:"DURATION"`
 	KeepHistory     *inventory.Duration `help:"How long events, ended boots and closed issues stay; 0 for ever (default 2160h)." placeholder:"DURATION"`
 	LogLevel        string              `help:"debug, info, warn or error (default info)." placeholder:"LEVEL"`
 	LogFormat       string              `help:"text or json (default text)." placeholder:"FORMAT"`
@@ -89,6 +90,9 @@ func (c *Cmd) merged(version string) (Config, error) {
 	cfg.Confidential = cfg.Confidential || c.Confidential
 	if c.KeepHistory != nil {
 		cfg.KeepHistory = *c.KeepHistory
+	}
+	if c.KeepStrangers != nil {
+		cfg.KeepStrangers = *c.KeepStrangers
 	}
 	if c.BootMenu != nil {
 		cfg.BootMenu = *c.BootMenu

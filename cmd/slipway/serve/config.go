@@ -45,6 +45,7 @@ type Config struct {
 	BootMenu      inventory.Duration `yaml:"bootMenu"`      // how long people may choose at the consoles of accepted hosts; 0: no menu
 	CheckConflict bool               `yaml:"checkConflict"` // ask the network before an address is leased for the first time
 	KeepHistory   inventory.Duration `yaml:"keepHistory"`   // how long events, ended boots and closed issues stay; 0: for ever
+	KeepStrangers inventory.Duration `yaml:"keepStrangers"` // how long hosts stay that nobody has accepted and that are silent; 0: for ever
 	// Deadlines replace how long steps of operations and boots may take before they count as late: netboot: 20m.
 	Deadlines      map[string]inventory.Duration `yaml:"deadlines"`
 	RecordConsoles bool                          `yaml:"recordConsoles"` // keep serial consoles open while something is done with their hosts
@@ -70,7 +71,7 @@ type Quirk struct {
 func Default() Config {
 	return Config{
 		DataDir: "/var/lib/slipway", AdminListen: "127.0.0.1:8067", BootPort: 80, Mode: "auto", Unknown: string(inventory.UnknownDisk),
-		Advertise: true, CheckConflict: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
+		Advertise: true, CheckConflict: true, KeepHistory: inventory.Duration(90 * 24 * time.Hour), KeepStrangers: inventory.Duration(7 * 24 * time.Hour), LogLevel: "info", LogFormat: "text", Out: os.Stdout, LogTo: os.Stderr,
 	}
 }
 
@@ -127,6 +128,9 @@ func (c *Config) badValue() (key string, row int, err error) {
 	}
 	if c.KeepHistory < 0 || c.KeepHistory > 0 && c.KeepHistory < inventory.Duration(time.Hour) {
 		return "keepHistory", 0, inventory.Errorf(inventory.Invalid, "--keep-history %s is shorter than an hour", c.KeepHistory).WithHint("use 0 to keep history for ever")
+	}
+	if c.KeepStrangers < 0 || c.KeepStrangers > 0 && c.KeepStrangers < inventory.Duration(time.Minute) {
+		return "keepStrangers", 0, inventory.Errorf(inventory.Invalid, "--keep-strangers %s is shorter than a minute", c.KeepStrangers).WithHint("use 0 to keep them for ever")
 	}
 	if c.BootMenu < 0 || c.BootMenu > 0 && c.BootMenu < inventory.Duration(time.Second) || c.BootMenu > inventory.Duration(10*time.Minute) {
 		return "bootMenu", 0, inventory.Errorf(inventory.Invalid, "--boot-menu %s is not between 1s and 10m", c.BootMenu).WithHint("use 0 for no menu")

@@ -34,6 +34,9 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 	stored := func(err error) {
 		writable.Set(asFloat(err == nil))
 		a.alarms.noteLeases(err)
+		if isDiskFull(err) {
+			a.reserve.release()
+		}
 	}
 	d := dhcp.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.book, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort,

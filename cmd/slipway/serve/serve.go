@@ -24,6 +24,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/logbook"
 	"slipway.dev/slipway/machine/attach"
 	"slipway.dev/slipway/machine/join"
 	"slipway.dev/slipway/machine/local"
@@ -54,6 +55,8 @@ type appliance struct {
 	jobs       *images.Jobs
 	record     *trace.Ring // what machines said on the wire
 	recordLogs *recordLogs
+	logs       *logbook.Book // of machines
+	reserve    *reserve      // on the disk
 	neighbours *neighbours
 	engine     *provision.Engine
 	bank       *fake.Bank // of simulated controllers
@@ -88,6 +91,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer unlock()
 	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
+	a.reserve = openReserve(cfg.DataDir, a.log)
 	a.gates = newGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt)
 	if a.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(cfg.DataDir, "slipway.db"), Log: a.log}); err != nil {
 		return err
@@ -160,6 +164,9 @@ func (a *appliance) start(ctx context.Context) error {
 	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Alarm: a.noteJoin, ServingCerts: true})
 	nodes := node.New(node.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log})
 	a.record = a.newRecord()
+	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
+		return err
+	}
 	if a.neighbours, err = newNeighbours(); err != nil {
 		return err
 	}
@@ -168,10 +175,10 @@ func (a *appliance) start(ctx context.Context) error {
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
 		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
-		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), Deadlines: deadlines(a.cfg.Deadlines),
+		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.of,
 		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
-		Nodes: nodes,
+		Nodes: nodes, Knows: a.networks.known.hasMAC, Logs: a.logs,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	a.store.OnCommit(a.hub.Wake)
@@ -204,6 +211,7 @@ func (a *appliance) start(ctx context.Context) error {
 		},
 		Metrics: promhttp.HandlerFor(a.metrics, promhttp.HandlerOpts{}), Samples: a.samples.list, UI: ui.Files(), RecordConsoles: a.cfg.RecordConsoles, NewHostID: newHostID, Vendor: vendorOf, BootBase: a.bootBase(), BootPort: a.cfg.BootPort, Interfaces: a.interfaces, Probe: a.probe, ForeignServers: a.foreignServers,
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
+		Logs: a.logs,
 		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: here.IssueKubeconfig, Clusters: a, Appliance: here,
 	})
 	return nil

@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 const (
@@ -41,6 +42,9 @@ type health struct {
 	missing6   []inventory.Subnet // of IPv6, in which their interface has no address
 	faults     []images.Fault
 	files      filesOpen
+	reserve    int64 // bytes of the reserve on the disk that were given up; 0: it is there
+	shed       provision.Shed
+	shedAt     time.Time // when that was more than before; zero: not lately
 }
 
 // conditions returns the issues of what was found.
@@ -49,6 +53,10 @@ func conditions(h *health) (all []inventory.Issue) {
 		i := inventory.Issue{Key: inventory.IssueDisk, Type: inventory.IssueDisk, Severity: inventory.SeverityWarning, Cause: "data directory " + k.Detail, Hint: k.Hint}
 		if k.Status == doctor.Failed {
 			i.Severity = inventory.SeverityError
+		}
+		if h.reserve > 0 {
+			i.Severity = inventory.SeverityError
+			i.Cause += fmt.Sprintf("; the reserve of %d MiB was given up, so that leases are still stored; events are not", h.reserve>>20)
 		}
 		all = append(all, i)
 	}
@@ -66,7 +74,7 @@ func conditions(h *health) (all []inventory.Issue) {
 			Hint:  "timedatectl shows who keeps it; set back, or right for an hour, this closes",
 		})
 	}
-	return slices.Concat(all, filesIssues(h.files), interfaceIssues(h), artefactIssues(h.faults))
+	return slices.Concat(all, shedIssues(h), filesIssues(h.files), interfaceIssues(h), artefactIssues(h.faults))
 }
 
 func interfaceIssues(h *health) (all []inventory.Issue) {
@@ -178,6 +186,10 @@ func (a *appliance) look(ctx context.Context, leap time.Duration) *health {
 		h.unserved = names
 	}
 	h.files = a.gates.look(time.Now())
+	isTight := a.reserve.keep(h.disk)
+	a.engine.DiskIsTight(isTight)
+	h.reserve = a.reserve.givenUp()
+	h.shed, h.shedAt = a.alarms.noteShed(a.engine.Shed(), time.Now())
 	if faults := a.faults.Load(); faults != nil {
 		h.faults = *faults
 	}

@@ -1,0 +1,162 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/inventory"
+)
+
+// reserve is a file that takes room on the disk of the database. It is deleted when the disk is nearly full, so that leases are
+// still stored, and made again when there is room.
+type reserve struct {
+	path string
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	bytes  int64 // how large it is, or was; 0: there never was one
+	isHeld bool
+}
+
+const (
+	reserveBytes = 64 << 20
+	reserveLeast = 1 << 20
+	// reservePart is the part of the free room, as one of so many, that the reserve takes at the most.
+	reservePart = 8
+	shedToldFor = 10 * time.Minute
+)
+
+// openReserve makes the reserve, or takes over that of an earlier run. A disk without room has none.
+func openReserve(dir string, log *slog.Logger) *reserve {
+	r := &reserve{path: filepath.Join(dir, "reserve"), log: log}
+	if info, err := os.Stat(r.path); err == nil && info.Size() >= reserveLeast {
+		r.bytes, r.isHeld = info.Size(), true
+		return r
+	}
+	disk := doctor.ReadDisk(dir)
+	r.take(min(int64(min(disk.FreeBytes, 1<<50))/reservePart, reserveBytes)) //#nosec G115 -- at most 1 << 50
+	return r
+}
+
+// take makes the file.
+func (r *reserve) take(bytes int64) {
+	if bytes < reserveLeast {
+		return
+	}
+	r.bytes = bytes
+	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err == nil {
+		err = errors.Join(fill(f, bytes), f.Close())
+	}
+	if err != nil {
+		_ = os.Remove(r.path)
+		r.log.Warn("no reserve on the disk", "bytes", bytes, "err", err)
+		return
+	}
+	r.isHeld = true
+}
+
+// fill takes the room of a file from the disk.
+func fill(f *os.File, bytes int64) error {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, bytes) //#nosec G115 -- a descriptor
+	if !errors.Is(err, unix.EOPNOTSUPP) {
+		return err
+	}
+	zeros := make([]byte, 1<<20)
+	for ; bytes > 0; bytes -= int64(len(zeros)) {
+		if _, err := f.Write(zeros[:min(int64(len(zeros)), bytes)]); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+// keep gives the reserve up on a disk that is nearly full, and makes it again when there is room. It reports whether room is short,
+// so that nothing but leases and states may be stored.
+func (r *reserve) keep(disk doctor.Disk) (isTight bool) {
+	if disk.Err != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	free := int64(min(disk.FreeBytes, 1<<50)) //#nosec G115 -- at most 1 << 50
+	switch {
+	case r.bytes == 0:
+		return free < reserveLeast
+	case r.isHeld && free < r.bytes/4:
+		r.giveUp()
+	case !r.isHeld && free > 3*r.bytes:
+		r.take(r.bytes)
+	}
+	return !r.isHeld || free < r.bytes/2
+}
+
+// release gives the reserve up at once: the disk has just refused a lease.
+func (r *reserve) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.giveUp()
+}
+
+func (r *reserve) giveUp() {
+	if !r.isHeld {
+		return
+	}
+	r.isHeld = false
+	if err := os.Remove(r.path); err != nil {
+		r.log.Error("reserve on the disk not given up", "err", err)
+		return
+	}
+	r.log.Warn("the disk is nearly full: its reserve was given up, so that leases are still stored", "bytes", r.bytes)
+}
+
+// givenUp returns how large the reserve was that was given up; 0 when it is there.
+func (r *reserve) givenUp() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isHeld {
+		return 0
+	}
+	return r.bytes
+}
+
+// isDiskFull reports whether the store could not write because the disk is full.
+func isDiskFull(err error) bool {
+	var e *inventory.Error
+	return errors.As(err, &e) && e.Kind == inventory.Unavailable && strings.Contains(e.Msg, "is full")
+}
+
+// shedIssues is the issue that something was not stored.
+func shedIssues(h *health) []inventory.Issue {
+	if h.shedAt.IsZero() {
+		return nil
+	}
+	var what []string
+	for _, s := range []struct {
+		n    uint64
+		what string
+	}{
+		{h.shed.OverBudget, "events and reports of machines that sent more than is kept of one"},
+		{h.shed.HostN, "machines that nobody has accepted, which are not listed"},
+		{h.shed.DiskFull, "events, because the disk is nearly full"},
+		{h.shed.QueueFull, "events, because the disk was too slow"},
+	} {
+		if s.n > 0 {
+			what = append(what, fmt.Sprintf("%d %s", s.n, s.what))
+		}
+	}
+	return []inventory.Issue{{
+		Key: inventory.IssueShed, Type: inventory.IssueShed, Severity: inventory.SeverityWarning,
+		Cause: "not stored since the start: " + strings.Join(what, "; "),
+		Hint:  "leases and what is done with hosts are stored all the same; slipway host list --state discovered shows machines that flood, and option 82 their switch ports",
+	}}
+}

@@ -1,0 +1,344 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"slipway.dev/slipway/allowance"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// Logs keep what machines log, beside the database.
+type Logs interface {
+	// Add keeps the text of a host's log, or of a stranger's without one, and returns what it is found by.
+	Add(host, text string) (ref string, err error)
+}
+
+const (
+	// strangersAtMost is how many hosts that nobody has accepted are listed.
+	strangersAtMost = 20_000
+	// strangersRestFor is how long one of too many was silent at least before it is forgotten.
+	strangersRestFor = 10 * time.Minute
+	expireEvery      = time.Minute
+	// rowBytes is about what a row costs beside its text.
+	rowBytes = 250
+	// hostRows is about what a new host costs: its row, its card, its session and their events.
+	hostRows = 8
+	// strangerNICs is how many cards a host that nobody has accepted has: it is believed only as far as that.
+	strangerNICs = 16
+)
+
+// Shed counts what was not stored, because whoever sent it had spent their budget, or the disk is nearly full.
+type Shed struct {
+	OverBudget uint64 // events and reports of machines
+	DiskFull   uint64 // events
+	HostN      uint64 // machines that were not listed
+	QueueFull  uint64 // events, because the store did not keep up
+}
+
+// shedding counts what is shed.
+type shedding struct {
+	isTight                    atomic.Bool
+	overBudget, diskFull, host atomic.Uint64
+}
+
+// Shed returns what was not stored since the start.
+func (e *Engine) Shed() Shed {
+	return Shed{OverBudget: e.shed.overBudget.Load(), DiskFull: e.shed.diskFull.Load(), HostN: e.shed.host.Load(), QueueFull: e.recorder.lost.Load()}
+}
+
+// DiskIsTight says whether the disk is nearly full: then no events are stored, so that leases still are.
+func (e *Engine) DiskIsTight(is bool) { e.shed.isTight.Store(is) }
+
+// isStranger reports whether a MAC belongs to no accepted host. Without Knows nobody is a stranger.
+func (e *Engine) isStranger(m inventory.MAC) bool { return e.cfg.Knows != nil && !e.cfg.Knows(m) }
+
+// pays takes rows and bytes from the budget of a machine; it reports false when that has spent its own.
+func (e *Engine) pays(s inventory.SessionID, m inventory.MAC, port string, rows, bytes int) bool {
+	if e.cfg.Knows == nil {
+		return true
+	}
+	who := allowance.Who{Session: string(s), MAC: string(m), Port: port, IsKnown: e.cfg.Knows(m)}
+	if e.budget.Spend(e.cfg.Now(), who, rows, rows*rowBytes+bytes) {
+		return true
+	}
+	e.shed.overBudget.Add(1)
+	return false
+}
+
+// mayStore decides whether a note of the recorder is stored. What changes a host always is.
+func (e *Engine) mayStore(n *note) bool {
+	if n.do != nil {
+		return true
+	}
+	if e.shed.isTight.Load() {
+		e.shed.diskFull.Add(1)
+		return false
+	}
+	mac := n.event.MAC
+	return mac == "" || !e.isStranger(mac) || e.pays(n.event.SessionID, mac, "", 1, len(n.event.Detail))
+}
+
+// overBudget is the answer to a machine that has made the server store too much.
+func overBudget() error {
+	return inventory.Errorf(inventory.Unavailable, "this machine has sent more than is kept of one").WithHint("it is heard again in some minutes")
+}
+
+// mayAdd reports whether one more machine that nobody knows is listed.
+func (e *Engine) mayAdd(c pxe.Client) bool {
+	if e.cfg.Knows == nil {
+		return true
+	}
+	ok := !e.shed.isTight.Load() && e.strangerN.Load() < strangersAtMost && e.newHosts.Allow() && e.pays("", c.MAC, c.Port, hostRows, 0)
+	if !ok {
+		e.shed.host.Add(1)
+		return false
+	}
+	e.strangerN.Add(1)
+	return true
+}
+
+// mayDiscover is mayAdd for a packet, where a limit holds for everybody.
+func (e *Engine) mayDiscover(c pxe.Client) bool {
+	if e.cfg.Knows == nil {
+		return e.newHosts.Allow()
+	}
+	return e.mayAdd(c)
+}
+
+// keptLog puts the text of a log where logs are kept, and returns what the event says of it.
+func (e *Engine) keptLog(data map[string]any, host inventory.HostID, m inventory.MAC, log string) map[string]any {
+	if e.cfg.Logs == nil || log == "" {
+		data["log"] = log
+		return data
+	}
+	data["logBytes"] = len(log)
+	ring := string(host)
+	if e.isStranger(m) {
+		ring = ""
+	}
+	if e.shed.isTight.Load() {
+		return data
+	}
+	ref, err := e.cfg.Logs.Add(ring, log)
+	if err != nil {
+		e.cfg.Log.Warn("log of a machine not kept", "mac", m, "err", err)
+		return data
+	}
+	data["logRef"] = ref
+	return data
+}
+
+// expireStrangers forgets hosts that were heard, that nobody has accepted or said anything of, and that have been silent for long;
+// and the longest silent while there are too many.
+func (e *Engine) expireStrangers(ctx context.Context) error {
+	now := e.cfg.Now()
+	if e.cfg.KeepStrangers == 0 || now.Sub(e.expiredAt) < expireEvery {
+		return nil
+	}
+	e.expiredAt = now
+	var old, resting []inventory.Host
+	n := 0
+	for after := ""; ; {
+		var page []inventory.Host
+		err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			page, err = tx.ListHosts(inventory.HostFilter{State: inventory.Discovered}, inventory.Page{After: after, Limit: 500})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("read strangers: %w", err)
+		}
+		for i := range page {
+			h := &page[i]
+			switch silent := now.Sub(h.LastSeenAt); {
+			case !IsUntouchedStranger(h):
+				continue
+			case silent >= e.cfg.KeepStrangers:
+				old = append(old, *h)
+			case silent >= strangersRestFor:
+				resting = append(resting, *h)
+			}
+			n++
+		}
+		if len(page) < 500 {
+			break
+		}
+		after = page[len(page)-1].Name
+	}
+	why := "not accepted, and silent for " + inventory.Duration(e.cfg.KeepStrangers).String()
+	if most := strangersAtMost * 9 / 10; n-len(old) > most {
+		slices.SortFunc(resting, func(a, b inventory.Host) int { return a.LastSeenAt.Compare(b.LastSeenAt) })
+		old, why = append(old, resting[:min(len(resting), n-len(old)-most)]...), "not accepted, silent, and one of too many"
+	}
+	gone, err := e.forgetStrangers(ctx, old, why)
+	e.strangerN.Store(int64(n - gone))
+	return err
+}
+
+// IsUntouchedStranger reports whether a host is one that was heard and that no person has said anything of.
+func IsUntouchedStranger(h *inventory.Host) bool {
+	return h.State == inventory.Discovered && !h.LastSeenAt.IsZero() && len(h.NICs) > 0 && isNamedByMAC(h) &&
+		len(h.Labels) == 0 && h.Profile == "" && h.Port == "" && h.DiskBoot == "" && h.Place == (inventory.Place{}) && len(h.Taints) == 0 &&
+		len(h.KeepDisks) == 0 && h.RootDisk == (inventory.DiskHint{}) && h.ClaimID == "" && !h.IsArmed &&
+		!h.InMaintenance && !h.IsProtected && !h.IsAdopted && !h.IsCordoned && !h.IsRetained
+}
+
+func isNamedByMAC(h *inventory.Host) bool {
+	return slices.ContainsFunc(h.NICs, func(n inventory.NIC) bool { return h.Name == nameOf(n.MAC) })
+}
+
+func nameOf(m inventory.MAC) string { return "host-" + strings.ReplaceAll(string(m), ":", "") }
+
+// forgetStrangers deletes hosts, each unless something has changed since it was read.
+func (e *Engine) forgetStrangers(ctx context.Context, all []inventory.Host, why string) (n int, err error) {
+	for some := range slices.Chunk(all, forgetAtOnce) {
+		gone := 0
+		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+			gone = 0
+			for i := range some {
+				h, err := tx.FindHost(some[i].ID)
+				if err == nil {
+					_, err = tx.FindBMC(h.ID)
+					if isKind(err, inventory.NotFound) && IsUntouchedStranger(&h) && h.LastSeenAt.Equal(some[i].LastSeenAt) {
+						err = e.forgetStranger(tx, &h, why)
+						gone++
+					}
+				}
+				if err != nil && !isKind(err, inventory.NotFound) {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return n, fmt.Errorf("forget strangers: %w", err)
+		}
+		n += gone
+		if !isAfter(ctx, forgetOnAfter/10) {
+			break
+		}
+	}
+	return n, nil
+}
+
+func (e *Engine) forgetStranger(tx inventory.Tx, h *inventory.Host, why string) error {
+	if err := tx.DeleteHost(h.ID); err != nil {
+		return err
+	}
+	return tx.AddEvent(&inventory.Event{
+		At: e.cfg.Now(), Kind: inventory.EventHostDeleted, HostID: h.ID, Subject: "host/" + h.Name, Detail: "host " + h.Name + " forgotten: " + why,
+	})
+}
+
+// crowds are the issues about machines that nobody has accepted: one for each network, kind and cause.
+type crowds struct {
+	mu    sync.Mutex
+	byKey map[string]*gathering
+}
+
+// gathering is the strangers of one issue.
+type gathering struct {
+	hosts  map[inventory.HostID]bool
+	first  []inventory.HostID // that the issue names
+	toldAt time.Time
+}
+
+const (
+	gatheringNames  = 8
+	gatheringHosts  = 50_000
+	gatheringsMost  = 256
+	gatheringsEvery = time.Minute
+	ofStrangersKey  = "/strangers/"
+)
+
+// gather makes the issue of a host that nobody has accepted one with those of others. isTold says that the issue was told of lately
+// and need not be again.
+func (e *Engine) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, isTold bool, err error) {
+	var accepted, strange []inventory.HostID
+	for _, id := range i.HostIDs {
+		h, err := tx.FindHost(id)
+		switch {
+		case isKind(err, inventory.NotFound), err == nil && h.State != inventory.Discovered:
+			accepted = append(accepted, id)
+		case err != nil:
+			return i, false, fmt.Errorf("read host of an issue: %w", err)
+		default:
+			strange = append(strange, id)
+		}
+	}
+	if len(strange) == 0 {
+		return i, false, nil
+	}
+	e.crowds.mu.Lock()
+	defer e.crowds.mu.Unlock()
+	if e.crowds.byKey == nil {
+		e.crowds.byKey = map[string]*gathering{}
+	}
+	key := i.Type + ofStrangersKey + i.Subnet + "/" + causeOf(&i)
+	if len(accepted) > 0 {
+		key = i.Type + ofStrangersKey + string(accepted[0])
+	}
+	if e.crowds.byKey[key] == nil && len(e.crowds.byKey) >= gatheringsMost {
+		key = i.Type + ofStrangersKey + i.Subnet
+	}
+	g := e.crowds.byKey[key]
+	if g == nil {
+		g = &gathering{hosts: map[inventory.HostID]bool{}}
+		e.crowds.byKey[key] = g
+	}
+	now, isNew := e.cfg.Now(), false
+	for _, id := range strange {
+		if !g.hosts[id] && len(g.hosts) < gatheringHosts {
+			g.hosts[id], isNew = true, true
+			if len(g.first) < gatheringNames {
+				g.first = append(g.first, id)
+			}
+		}
+	}
+	isTold = !g.toldAt.IsZero() && now.Sub(g.toldAt) < gatheringsEvery && (len(g.hosts) > gatheringNames || !isNew)
+	if !isTold {
+		g.toldAt = now
+	}
+	i.Key, i.HostIDs = key, append(accepted, g.first...)
+	if n := len(g.hosts); n > 1 {
+		i.Cause = fmt.Sprintf("%d machines that nobody has accepted, the latest: %s", n, i.Cause)
+		i.Hint = firstOf(i.Hint, "look at one") + "; those that are no machines of yours: slipway host forget-strangers"
+	}
+	return i, isTold, nil
+}
+
+// causeOf is what the issues of several machines have in common.
+func causeOf(i *inventory.Issue) string {
+	cause, _, _ := strings.Cut(i.Cause, ":")
+	words := strings.Fields(cause)
+	words = slices.DeleteFunc(words, func(w string) bool { return strings.ContainsAny(w, "0123456789") })
+	if i.Type == inventory.IssueIdentityConflict {
+		return ""
+	}
+	return inventory.Clean(strings.Join(words, "-"), 80)
+}
+
+// ungather takes a host out of the issue that it shares with others. key is that of the issue when nobody is left in it.
+func (e *Engine) ungather(i *inventory.Issue) (key string) {
+	if len(i.HostIDs) != 1 {
+		return ""
+	}
+	e.crowds.mu.Lock()
+	defer e.crowds.mu.Unlock()
+	for k, g := range e.crowds.byKey {
+		if strings.HasPrefix(k, i.Type+ofStrangersKey) && g.hosts[i.HostIDs[0]] {
+			delete(g.hosts, i.HostIDs[0])
+			if len(g.hosts) == 0 {
+				delete(e.crowds.byKey, k)
+				return k
+			}
+		}
+	}
+	return ""
+}
