@@ -24,12 +24,15 @@ func (e *Engine) discover(c pxe.Client) {
 	}})
 }
 
+// heardFirst is why a host is in state discovered that nobody has said anything of.
+const heardFirst = "heard for the first time; not accepted yet"
+
 // newHost is the host that one packet of an unknown machine tells about.
 func (e *Engine) newHost(c pxe.Client) inventory.Host {
 	now := e.cfg.Now()
 	return inventory.Host{
 		ID: e.cfg.NewID(), Name: nameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
-		StateReason: "heard for the first time; not accepted yet", Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
+		StateReason: heardFirst, Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
 		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true}}, Facts: withPort(nil, c),
 	}
 }

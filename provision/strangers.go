@@ -82,7 +82,7 @@ func (e *Engine) mayStore(n *note) bool {
 		return false
 	}
 	mac := n.event.MAC
-	return mac == "" || !e.isStranger(mac) || e.pays(n.event.SessionID, mac, "", 1, len(n.event.Detail))
+	return mac == "" || e.pays(n.event.SessionID, mac, "", 1, len(n.event.Detail))
 }
 
 // overBudget is the answer to a machine that has made the server store too much.
@@ -183,7 +183,7 @@ func (e *Engine) expireStrangers(ctx context.Context) error {
 
 // IsUntouchedStranger reports whether a host is one that was heard and that no person has said anything of.
 func IsUntouchedStranger(h *inventory.Host) bool {
-	return h.State == inventory.Discovered && !h.LastSeenAt.IsZero() && len(h.NICs) > 0 && isNamedByMAC(h) &&
+	return h.State == inventory.Discovered && h.StateReason == heardFirst && !h.LastSeenAt.IsZero() && len(h.NICs) > 0 && isNamedByMAC(h) &&
 		len(h.Labels) == 0 && h.Profile == "" && h.Port == "" && h.DiskBoot == "" && h.Place == (inventory.Place{}) && len(h.Taints) == 0 &&
 		len(h.KeepDisks) == 0 && h.RootDisk == (inventory.DiskHint{}) && h.ClaimID == "" && !h.IsArmed &&
 		!h.InMaintenance && !h.IsProtected && !h.IsAdopted && !h.IsCordoned && !h.IsRetained
