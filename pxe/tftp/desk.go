@@ -105,6 +105,13 @@ func (d *desk) hasBegun(t *transfer) bool {
 	return d.transfers[t.client] == t && t.sender.isHeard
 }
 
+// isSilent reports whether the client of a transfer has acknowledged nothing.
+func (d *desk) isSilent(t *transfer) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.transfers[t.client] == t && !t.sender.isHeard
+}
+
 // arm sets when the socket wakes its reader without a packet. Who adds a transfer and who reads both come here with mu
 // held, so that no transfer is left waiting behind a reader that sleeps.
 func (d *desk) arm(now time.Time) {

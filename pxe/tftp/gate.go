@@ -146,6 +146,11 @@ func (s *Server) admit(t *transfer) *refusal {
 		return &refusal{why: unknownName, code: codeNotFound, text: noSuchFile}
 	}
 	why := s.running.add(t)
+	if why == isFull {
+		if why = tooMany; s.makeRoom(t.startedAt) {
+			why = s.running.add(t)
+		}
+	}
 	if why == duplicate {
 		if old := s.running.find(t.client); old != nil && old.desk.hasBegun(old) {
 			old.desk.drop(old)

@@ -16,6 +16,7 @@ const (
 	notServed   outcome = "not-served"  // to an address we do not serve, or to a broadcast address
 	duplicate   outcome = "duplicate"   // its transfer runs already
 	tooMany     outcome = "too-many"    // in all, or of that client
+	isFull      outcome = "full"        // there are too many in all, unless one makes room; never counted
 	queued      outcome = "queued"      // the link carries no further download of an image: the machine asks again
 	unavailable outcome = "unavailable" // its file could not be made or opened
 )

@@ -61,6 +61,8 @@ type Config struct {
 
 	Transfers int // at the same time; 0 means 2048
 	PerClient int // of one address; 0 means 16
+	// Knows says whether an address is that of an accepted host: a quarter of the transfers is kept for these. nil: there is no such part.
+	Knows func(netip.Addr) bool
 
 	Now func() time.Time
 	Log *slog.Logger
@@ -89,7 +91,7 @@ func New(cfg Config) *Server {
 	if cfg.Serves == nil {
 		cfg.Serves = func(netip.Addr) bool { return true }
 	}
-	s := &Server{cfg: cfg, running: newRunning(cfg.Transfers, cfg.PerClient), refused: rate.NewLimiter(20, 100)}
+	s := &Server{cfg: cfg, running: newRunning(cfg.Transfers, cfg.PerClient, cfg.Knows), refused: rate.NewLimiter(20, 100)}
 	s.Metrics = newMetrics(s.running.len)
 	return s
 }

@@ -370,12 +370,58 @@ func TestTransfersAreLimited(t *testing.T) {
 	if _, err := fetch(addr, "undionly.kpxe", nil); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	r := newRunning(2, 3)
-	for i, want := range []outcome{accepted, accepted, tooMany} {
+	r := newRunning(2, 3, nil)
+	for i, want := range []outcome{accepted, accepted, isFull} {
 		client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1000)
 		if got := r.add(&transfer{client: client}); got != want {
 			t.Errorf("client %d: %s, want %s", i, got, want)
 		}
+	}
+}
+
+func TestInventedAddressesDoNotCloseTheDoor(t *testing.T) {
+	isKnown := func(a netip.Addr) bool { return a == netip.MustParseAddr("10.9.9.9") }
+	r := newRunning(8, 3, isKnown)
+	for n := range 20 {
+		client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), 1000)
+		want := accepted
+		if n >= 6 {
+			want = isFull
+		}
+		if got := r.add(&transfer{client: client}); got != want {
+			t.Errorf("stranger %d: %s, want %s", n, got, want)
+		}
+	}
+	for n := range 3 {
+		client := netip.AddrPortFrom(netip.MustParseAddr("10.9.9.9"), uint16(1000+n))
+		want := accepted
+		if n == 2 {
+			want = isFull
+		}
+		if got := r.add(&transfer{client: client}); got != want {
+			t.Errorf("transfer %d of a known host: %s, want %s", n, got, want)
+		}
+	}
+	if len(r.oldest()) != 6 {
+		t.Errorf("%d strangers", len(r.oldest()))
+	}
+	r.remove(r.oldest()[0])
+	if got := r.add(&transfer{client: netip.MustParseAddrPort("10.1.1.1:5")}); got != accepted {
+		t.Errorf("after one has left: %s", got)
+	}
+}
+
+// A client that never says a word, as one whose address is invented, makes room after two seconds.
+func TestASilentTransferMakesRoom(t *testing.T) {
+	_, addr, _ := start(t, func(c *Config) { c.Transfers, c.Knows = 1, func(netip.Addr) bool { return false } })
+	silent := newMachine(t, addr)
+	silent.send(rrq("undionly.kpxe", "octet"), silent.to)
+	if p := silent.receive(5 * time.Second); len(p) != 516 {
+		t.Fatalf("%d bytes", len(p))
+	}
+	time.Sleep(silentFor + 100*time.Millisecond)
+	if _, err := fetch(addr, "undionly.kpxe", nil); err != nil {
+		t.Errorf("the next machine: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package tftp
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"errors"
 	"io"
@@ -54,6 +55,7 @@ type transfer struct {
 	client    netip.AddrPort
 	local     netip.Addr // our address that was asked
 	startedAt time.Time
+	place     *list.Element // among those of strangers
 
 	// From here on it is the desk's.
 	desk   *desk
@@ -91,13 +93,24 @@ type running struct {
 	mu        sync.Mutex
 	limit     int
 	perClient int
+	knows     func(netip.Addr) bool // who is a known host; nil: there are no strangers
 	byPort    map[netip.AddrPort]*transfer
 	ofClient  map[netip.Addr]int
+	strangers list.List // of *transfer, the oldest first
 }
 
-func newRunning(limit, perClient int) *running {
-	return &running{limit: limit, perClient: perClient, byPort: map[netip.AddrPort]*transfer{}, ofClient: map[netip.Addr]int{}}
+func newRunning(limit, perClient int, knows func(netip.Addr) bool) *running {
+	return &running{limit: limit, perClient: perClient, knows: knows, byPort: map[netip.AddrPort]*transfer{}, ofClient: map[netip.Addr]int{}}
 }
+
+const (
+	// keptPart is the part of the transfers, as one of so many, that strangers never have.
+	keptPart = 4
+	// silentFor is after which time a transfer makes room whose client has acknowledged nothing: its address may be invented.
+	silentFor = 2 * time.Second
+	// silentLook is among how many of the oldest such a transfer is looked for.
+	silentLook = 16
+)
 
 func (r *running) len() int {
 	r.mu.Lock()
@@ -112,12 +125,40 @@ func (r *running) add(t *transfer) outcome {
 	if r.byPort[t.client] != nil {
 		return duplicate
 	}
-	if len(r.byPort) >= r.limit || r.ofClient[t.client.Addr()] >= r.perClient {
+	isStranger := r.knows != nil && !r.knows(t.client.Addr())
+	switch {
+	case r.ofClient[t.client.Addr()] >= r.perClient:
 		return tooMany
+	case len(r.byPort) >= r.limit, isStranger && r.strangers.Len() >= r.limit-r.limit/keptPart:
+		return isFull
+	}
+	if isStranger {
+		t.place = r.strangers.PushBack(t)
 	}
 	r.byPort[t.client] = t
 	r.ofClient[t.client.Addr()]++
 	return accepted
+}
+
+// oldest returns some of the transfers that strangers have had for longest.
+func (r *running) oldest() (some []*transfer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for e := r.strangers.Front(); e != nil && len(some) < silentLook; e = e.Next() {
+		some = append(some, e.Value.(*transfer))
+	}
+	return some
+}
+
+// makeRoom ends a transfer whose client has not said a word, if there is one.
+func (s *Server) makeRoom(now time.Time) bool {
+	for _, t := range s.running.oldest() {
+		if now.Sub(t.startedAt) >= silentFor && t.desk.isSilent(t) {
+			t.desk.drop(t)
+			return true
+		}
+	}
+	return false
 }
 
 func (r *running) find(client netip.AddrPort) *transfer {
@@ -133,6 +174,10 @@ func (r *running) remove(t *transfer) {
 		return
 	}
 	delete(r.byPort, t.client)
+	if t.place != nil {
+		r.strangers.Remove(t.place)
+		t.place = nil
+	}
 	if r.ofClient[t.client.Addr()]--; r.ofClient[t.client.Addr()] == 0 {
 		delete(r.ofClient, t.client.Addr())
 	}

@@ -53,7 +53,7 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 	downloads := admission.New(ours.admission, time.Now) // whatever the protocol: they share the links
 	tftpDoor := tftp.New(tftp.Config{
 		Listen: everywhere(69), Serves: ours.serves,
-		Boots: a.engine, Loaders: a.loaders, BootPort: a.cfg.BootPort, Now: time.Now, Log: a.log,
+		Boots: a.engine, Loaders: a.loaders, BootPort: a.cfg.BootPort, Knows: a.isKnownAt, Now: time.Now, Log: a.log,
 		Files: &tftp.ForLoaders{Scripts: a.engine, Artefacts: a.cache, Admission: downloads, Log: a.log},
 	})
 	bootDoor := httpboot.New(httpboot.Config{
