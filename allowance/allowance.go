@@ -22,14 +22,14 @@ type Plan struct {
 	KnownSession, KnownMAC        Limits
 }
 
-// Default fits racks: a boot of a machine takes some 15 rows.
+// Default fits 10,000 machines that are switched on for the first time: a machine that is listed and boots takes some 25 rows.
 func Default() Plan {
 	kib, mib := 1024.0, 1024.0*1024
 	return Plan{
 		Session:      Limits{Rate{300, 180}, Rate{256 * kib, 64 * kib}},
 		MAC:          Limits{Rate{600, 360}, Rate{512 * kib, 128 * kib}},
 		Port:         Limits{Rate{4000, 1800}, Rate{4 * mib, mib}},
-		Strangers:    Limits{Rate{30_000, 7200}, Rate{16 * mib, 4 * mib}},
+		Strangers:    Limits{Rate{300_000, 7200}, Rate{128 * mib, 4 * mib}},
 		KnownSession: Limits{Rate{2000, 3600}, Rate{4 * mib, 4 * mib}},
 		KnownMAC:     Limits{Rate{6000, 3600}, Rate{16 * mib, 8 * mib}},
 	}

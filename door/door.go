@@ -82,7 +82,7 @@ type Place struct {
 
 // sourceOf counts an IPv6 network as one source: whoever has one address of it has them all.
 func sourceOf(a netip.Addr) netip.Addr {
-	if a.Is6() && !a.Is4In6() {
+	if a.Is6() && !a.Is4In6() && !a.IsLoopback() {
 		if p, err := a.Prefix(64); err == nil {
 			return p.Addr()
 		}

@@ -95,7 +95,7 @@ func (e *Engine) mayAdd(c pxe.Client) bool {
 	if e.cfg.Knows == nil {
 		return true
 	}
-	ok := !e.shed.isTight.Load() && e.strangerN.Load() < strangersAtMost && e.newHosts.Allow() && e.pays("", c.MAC, c.Port, hostRows, 0)
+	ok := !e.shed.isTight.Load() && e.strangerN.Load() < strangersAtMost && e.pays("", c.MAC, c.Port, hostRows, 0)
 	if !ok {
 		e.shed.host.Add(1)
 		return false
@@ -104,13 +104,8 @@ func (e *Engine) mayAdd(c pxe.Client) bool {
 	return true
 }
 
-// mayDiscover is mayAdd for a packet, where a limit holds for everybody.
-func (e *Engine) mayDiscover(c pxe.Client) bool {
-	if e.cfg.Knows == nil {
-		return e.newHosts.Allow()
-	}
-	return e.mayAdd(c)
-}
+// mayDiscover is mayAdd for a packet, whose sender may be invented.
+func (e *Engine) mayDiscover(c pxe.Client) bool { return e.newHosts.Allow() && e.mayAdd(c) }
 
 // keptLog puts the text of a log where logs are kept, and returns what the event says of it.
 func (e *Engine) keptLog(data map[string]any, host inventory.HostID, m inventory.MAC, log string) map[string]any {
@@ -139,7 +134,7 @@ func (e *Engine) keptLog(data map[string]any, host inventory.HostID, m inventory
 // and the longest silent while there are too many.
 func (e *Engine) expireStrangers(ctx context.Context) error {
 	now := e.cfg.Now()
-	if e.cfg.KeepStrangers == 0 || now.Sub(e.expiredAt) < expireEvery {
+	if e.cfg.Knows == nil && e.cfg.KeepStrangers == 0 || now.Sub(e.expiredAt) < expireEvery {
 		return nil
 	}
 	e.expiredAt = now
@@ -159,7 +154,7 @@ func (e *Engine) expireStrangers(ctx context.Context) error {
 			switch silent := now.Sub(h.LastSeenAt); {
 			case !IsUntouchedStranger(h):
 				continue
-			case silent >= e.cfg.KeepStrangers:
+			case e.cfg.KeepStrangers > 0 && silent >= e.cfg.KeepStrangers:
 				old = append(old, *h)
 			case silent >= strangersRestFor:
 				resting = append(resting, *h)

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -110,7 +108,7 @@ func TestAStrangerThatReportsForEverIsHeardWithinItsBudget(t *testing.T) {
 func TestMachinesThatNobodyKnowsAreListedWithinALimitWhateverDoorTheyComeBy(t *testing.T) {
 	r := newRack(t)
 	r.strangersOnly()
-	r.engine.newHosts = rate.NewLimiter(0, 20)
+	r.engine.strangerN.Store(strangersAtMost - 20)
 	refused := 0
 	for n := range 50 {
 		c := r.machine(n).at(pxe.StageIPXE)
