@@ -58,7 +58,7 @@ type Boot struct {
 // Driver powers one machine. Each method is one attempt, ends with ctx, is safe to repeat, and fails with an
 // *inventory.Error: Unavailable when trying again may help (unreachable, busy, 5xx), Unauthorized for credentials,
 // Invalid for what the controller will never do, NotFound when the machine is not behind it. Hint says what to do.
-// Messages never hold passwords.
+// Messages never hold passwords. A reading of many parts returns what can be read, and says by Omit what it left out.
 type Driver interface {
 	// Power reads the power state.
 	Power(ctx context.Context) (inventory.PowerState, error)
@@ -135,7 +135,7 @@ type InventoryReader interface {
 type User struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
-	Role    string `json:"role"` // administrator, operator, user, none
+	Role    string `json:"role"` // administrator, operator, user, none; unknown when the controller does not tell
 	Enabled bool   `json:"enabled"`
 }
 
@@ -144,12 +144,23 @@ type UserManager interface {
 	Users(ctx context.Context) ([]User, error)
 	// CheckCredentials fails with Unauthorized when the target's user and password do not let in an administrator.
 	CheckCredentials(ctx context.Context) error
-	// SetPassword gives an existing account a new password. When it is the target's own account, the caller uses the new
+	// SetPassword gives an existing account a new password, and looks whether it is in force. When it is the target's own account, the caller uses the new
 	// one from then on.
 	SetPassword(ctx context.Context, user, password string) error
 	// CreateUser adds an administrator.
 	CreateUser(ctx context.Context, user, password string) error
 	DeleteUser(ctx context.Context, user string) error
+}
+
+// ControllerResetter restarts the controller itself; the machine goes on as it is. The controller is away for some minutes.
+type ControllerResetter interface {
+	ResetController(ctx context.Context) error
+}
+
+// Asker finds out what its controller can do, instead of what its protocol could.
+type Asker interface {
+	// Can returns capabilities as inventory.BMC.Capabilities names them. What the controller does not tell counts as there.
+	Can(ctx context.Context) ([]string, error)
 }
 
 // Console opens the serial console; closing it ends the session. Another session may be thrown out.
@@ -166,6 +177,7 @@ func Capabilities(d Driver) []string {
 	for name, ok := range map[string]bool{
 		"boot": is[Booter](d), "media": is[MediaMounter](d), "locate": is[Locator](d), "sensors": is[SensorReader](d),
 		"log": is[LogReader](d), "inventory": is[InventoryReader](d), "users": is[UserManager](d), "console": is[Console](d),
+		"reset": is[ControllerResetter](d),
 	} {
 		if ok {
 			names = append(names, name)
@@ -173,6 +185,20 @@ func Capabilities(d Driver) []string {
 	}
 	slices.Sort(names[1:])
 	return names
+}
+
+// Can asks a controller what it can do; a driver that cannot ask answers for its protocol.
+func Can(ctx context.Context, d Driver) ([]string, error) {
+	asker, ok := d.(Asker)
+	if !ok {
+		return Capabilities(d), nil
+	}
+	names, err := asker.Can(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	return append([]string{"power"}, slices.DeleteFunc(names, func(n string) bool { return n == "power" })...), nil
 }
 
 func is[T any](d Driver) bool { _, ok := d.(T); return ok }

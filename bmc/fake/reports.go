@@ -63,6 +63,12 @@ func (d *driver) ClearLog(ctx context.Context) error {
 	return nil
 }
 
+// ResetController restarts the controller, which loses nothing by it.
+func (d *driver) ResetController(ctx context.Context) error {
+	_, err := d.call(ctx)
+	return err
+}
+
 // Inventory tells of a small server.
 func (d *driver) Inventory(ctx context.Context) (bmc.Inventory, error) {
 	if _, err := d.call(ctx); err != nil {

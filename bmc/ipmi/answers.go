@@ -24,6 +24,7 @@ const (
 	cmdSensorReading = 0x2d
 
 	cmdDeviceID          = 0x01
+	cmdColdReset         = 0x02
 	cmdSystemGUID        = 0x37
 	cmdSetLevel          = 0x3b
 	cmdCloseSession      = 0x3c
@@ -35,11 +36,13 @@ const (
 	cmdActivatePayload   = 0x48
 	cmdDeactivatePayload = 0x49
 	cmdSetPayloadAccess  = 0x4c
+	cmdPayloadSupport    = 0x4e
 
 	cmdFRUInfo    = 0x10
 	cmdReadFRU    = 0x11
 	cmdReserveSDR = 0x22
 	cmdGetSDR     = 0x23
+	cmdSELInfo    = 0x40
 	cmdReserveSEL = 0x42
 	cmdGetSEL     = 0x43
 	cmdClearSEL   = 0x47

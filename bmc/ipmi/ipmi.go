@@ -38,6 +38,7 @@ type driver struct {
 	busyWait time.Duration // before a busy controller is asked again
 	vendor   atomic.Uint32 // IANA number, once known
 	isClosed bool
+	refused  error        // why the login was refused: it is not tried again with the same password
 	usedN    atomic.Int64 // sessions opened, for tests
 }
 
@@ -50,7 +51,10 @@ var (
 	_ bmc.InventoryReader = (*driver)(nil)
 	_ bmc.UserManager     = (*driver)(nil)
 	_ bmc.Console         = (*driver)(nil)
-	_ bmc.Opener          = Open
+
+	_ bmc.ControllerResetter = (*driver)(nil)
+	_ bmc.Asker              = (*driver)(nil)
+	_ bmc.Opener             = Open
 )
 
 // Open makes a driver for a target; it does not connect. Options: cipher (17 or 3; otherwise 17, then 3), port (623) and
@@ -189,8 +193,14 @@ func (d *driver) try(ctx context.Context, netFn, cmd byte, data []byte) ([]byte,
 			return nil, d.explain(err)
 		}
 	}
+	if d.refused != nil { // each wrong password brings the account nearer to being locked
+		return nil, d.refused
+	}
 	s, err := d.open(ctx)
 	if err != nil {
+		if bmc.KindOf(err) == inventory.Unauthorized {
+			d.refused = err
+		}
 		return nil, err
 	}
 	d.s = s

@@ -13,11 +13,13 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-const readLog = "read the event log"
+const (
+	readLog    = "read the event log"
+	readLogFor = 45 * time.Second
+)
 
 // Log implements bmc.LogReader.
 func (d *driver) Log(ctx context.Context, limit int) ([]bmc.LogEntry, error) {
-	limit = min(limit, maxSEL)
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -28,41 +30,65 @@ func (d *driver) Log(ctx context.Context, limit int) ([]bmc.LogEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Records are linked forward only. Most controllers number them one by one: then only the last ones are read.
+	total, err := d.entryCount(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Records are linked forward only. Most controllers number them one by one: then only the last ones are read. Where that
+	// gives too few, all are read, and the newest kept.
 	start := uint16(0)
 	if last := int(binary.LittleEndian.Uint16(raw)); last > limit {
 		start = uint16(last - limit + 1)
 	}
-	all, err := d.entries(ctx, start)
-	if codeOf(err) == codeNotPresent && start != 0 {
-		all, err = d.entries(ctx, 0)
+	all, n, err := d.entries(ctx, start, limit)
+	if start != 0 && (codeOf(err) == codeNotPresent || err == nil && len(all) < min(limit, total)) {
+		all, n, err = d.entries(ctx, 0, limit)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(all) > limit {
-		all = all[len(all)-limit:]
+	if total = max(total, n); total > len(all) {
+		bmc.Omit(ctx, "%d of %d entries of the log are not shown: older ones", total-len(all), total)
 	}
 	slices.Reverse(all)
 	return all, nil
 }
 
-// entries reads from a record to the end.
-func (d *driver) entries(ctx context.Context, id uint16) ([]bmc.LogEntry, error) {
-	var all []bmc.LogEntry
-	for seen := map[uint16]bool{}; id != lastRecord && !seen[id] && len(all) < maxSEL; {
+// entryCount is how many entries the log has; 0 when the controller does not tell.
+func (d *driver) entryCount(ctx context.Context) (int, error) {
+	got, err := d.do(ctx, readLog, netStorage, cmdSELInfo)
+	if codeOf(err) != 0 || err == nil && len(got) < 3 {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(binary.LittleEndian.Uint16(got[1:])), nil
+}
+
+// entries reads from a record to the end, and keeps the last ones; n is how many it read.
+func (d *driver) entries(ctx context.Context, id uint16, limit int) (all []bmc.LogEntry, n int, err error) {
+	end := time.Now().Add(readLogFor)
+	for seen := map[uint16]bool{}; id != lastRecord && !seen[id]; {
+		if time.Now().After(end) {
+			bmc.Omit(ctx, "the log is too long to be read to its end: newer entries may be missing; clear the log")
+			break
+		}
 		seen[id] = true
 		raw, next, err := d.entry(ctx, id)
-		if codeOf(err) == codeNotPresent && len(all) > 0 {
+		if codeOf(err) == codeNotPresent && n > 0 {
 			break // cleared meanwhile
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		all = append(all, logEntry(raw))
+		n++
+		if all = append(all, logEntry(raw)); len(all) > limit {
+			all = all[1:]
+		}
 		id = next
 	}
-	return all, nil
+	return all, n, nil
 }
 
 func (d *driver) entry(ctx context.Context, id uint16) (raw []byte, next uint16, err error) {

@@ -13,7 +13,6 @@ import (
 // Bounds of what a controller may make us read.
 const (
 	maxSDR      = 1024
-	maxSEL      = 8192
 	maxFRU      = 4096
 	maxChunk    = 32 // bytes of a record or FRU in one answer that every controller can give
 	lastRecord  = 0xffff

@@ -156,7 +156,7 @@ func (d *driver) adopt(ctx context.Context, password string) error {
 	select {
 	case d.lock <- struct{}{}:
 		defer d.free()
-		d.password = password
+		d.password, d.refused = password, nil
 		d.drop()
 		return nil
 	case <-ctx.Done():
@@ -225,8 +225,9 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) error {
 		}
 		if err = d.furnish(ctx, u.id, password); err != nil {
 			d.clear(context.WithoutCancel(ctx), u.id) // the first error says more
+			return err
 		}
-		return err
+		return d.confirmUser(ctx, user, true)
 	}
 	return inventory.Errorf(inventory.Invalid, "the IPMI controller at %s has no room for another user", d.address).
 		WithHint("delete one that is not needed")
@@ -280,7 +281,25 @@ func (d *driver) DeleteUser(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	return d.clear(ctx, u.id)
+	if err := d.clear(ctx, u.id); err != nil {
+		return err
+	}
+	return d.confirmUser(ctx, user, false)
+}
+
+// confirmUser reads back whether a user is there, as an administrator, or not there any more.
+func (d *driver) confirmUser(ctx context.Context, user string, isThere bool) error {
+	u, err := d.find(ctx, user)
+	switch {
+	case err != nil && bmc.KindOf(err) != inventory.NotFound:
+		return err
+	case (err == nil) != isThere:
+		return inventory.Errorf(inventory.Unavailable, "the IPMI controller at %s took the order to change the user %s, but did not carry it out", d.address, inventory.Clean(user, maxUserN))
+	case isThere && u.level != levelAdministrator:
+		return inventory.Errorf(inventory.Invalid, "the IPMI controller at %s made the user %s, but not an administrator", d.address, inventory.Clean(user, maxUserN)).
+			WithHint("change it on the controller's own pages")
+	}
+	return nil
 }
 
 // clear shuts a user out first, so that what fails later leaves nobody with access.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/stmcginnis/gofish/schemas"
 
@@ -16,6 +17,48 @@ import (
 var sources = map[bmc.Device]schemas.BootSource{
 	bmc.None: schemas.NoneBootSource, bmc.PXE: schemas.PxeBootSource, bmc.HTTP: schemas.UefiHTTPBootSource,
 	bmc.Disk: schemas.HddBootSource, bmc.Virtual: schemas.CdBootSource, bmc.Setup: schemas.BiosSetupBootSource,
+}
+
+// spellings are other words for the sources, folded, that controllers use in place of the standard's.
+var spellings = map[bmc.Device][]string{
+	bmc.Virtual: {"cddvd", "dvd", "cdrom", "dvdrom", "opticaldrive", "virtualcd", "usbcd"},
+	bmc.PXE:     {"network", "pxeboot"},
+	bmc.Disk:    {"hd", "harddisk", "harddrive", "disk"},
+	bmc.HTTP:    {"http", "uefihttpboot", "httpboot"},
+	bmc.Setup:   {"setup", "biossettings", "uefisetup"},
+}
+
+// fold is a word without case, blanks and signs.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r = unicode.ToLower(r); unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// deviceOf is the device that a source means, in whatever spelling.
+func deviceOf(target string) (bmc.Device, bool) {
+	word := fold(target)
+	for device, source := range sources {
+		if word == fold(string(source)) || slices.Contains(spellings[device], word) {
+			return device, true
+		}
+	}
+	return "", false
+}
+
+// spell finds the word for a device among those that a controller takes: the standard's first, then others.
+func spell(device bmc.Device, allowed []string) (string, bool) {
+	for _, word := range append([]string{fold(string(sources[device]))}, spellings[device]...) {
+		for _, a := range allowed {
+			if fold(a) == word {
+				return a, true
+			}
+		}
+	}
+	return "", false
 }
 
 // Boot reads the override that is in force. A source that has no name among our devices is told in Redfish's word, in
@@ -30,7 +73,7 @@ func (d *driver) Boot(ctx context.Context) (_ bmc.Boot, err error) {
 }
 
 func bootOf(b *bootSettings) bmc.Boot {
-	none := b.Target == "" || b.Target == string(schemas.NoneBootSource) || b.Enabled == "" || b.Enabled == string(schemas.DisabledBootSourceOverrideEnabled)
+	none := b.Target == "" || strings.EqualFold(b.Target, string(schemas.NoneBootSource)) || b.Enabled == "" || b.Enabled == string(schemas.DisabledBootSourceOverrideEnabled)
 	if none {
 		return bmc.Boot{Device: bmc.None}
 	}
@@ -38,10 +81,8 @@ func bootOf(b *bootSettings) bmc.Boot {
 		Device: bmc.Device(strings.ToLower(inventory.Clean(b.Target, 40))), Mode: modeOf(b.Mode),
 		IsPersistent: b.Enabled == string(schemas.ContinuousBootSourceOverrideEnabled),
 	}
-	for device, source := range sources {
-		if b.Target == string(source) {
-			is.Device = device
-		}
+	if device, ok := deviceOf(b.Target); ok {
+		is.Device = device
 	}
 	if b.Target == string(schemas.UefiTargetBootSource) && isHTTPPath(b.UefiTarget) {
 		is.Device = bmc.HTTP
@@ -167,7 +208,7 @@ func (o *override) isIn(b *bootSettings) bool {
 	if o.enabled == "" { // not sent, because the controller sets it itself
 		isEnabled = bootOf(b).Device != bmc.None
 	}
-	return b.Target == o.target && isEnabled &&
+	return strings.EqualFold(b.Target, o.target) && isEnabled &&
 		(o.mode == "" || b.Mode == nil || *b.Mode == o.mode) &&
 		(o.uri == "" || b.HTTPBootURI != nil && *b.HTTPBootURI == o.uri) &&
 		(o.path == "" || b.UefiTarget == o.path)
@@ -210,6 +251,9 @@ func (d *driver) planTarget(ctx context.Context, s *system, b bmc.Boot, o *overr
 	if s.Boot.Target == "" && len(allowed) == 0 && s.Boot.Enabled == "" {
 		return inventory.Errorf(inventory.Invalid, "the controller at %s has no boot override", d.host()).
 			WithHint("set the boot order in the machine's firmware: network first")
+	}
+	if word, ok := spell(b.Device, allowed); ok {
+		o.target = word
 	}
 	if len(allowed) == 0 || slices.Contains(allowed, o.target) {
 		if b.Device == bmc.HTTP && b.URI != "" && s.Boot.hasURI {
@@ -271,7 +315,7 @@ func (d *driver) notAllowed(what string, allowed []string) error {
 
 // httpOption finds a boot option of the firmware that boots by HTTP, IPv4 before IPv6.
 func (d *driver) httpOption(ctx context.Context, ref string) (string, error) {
-	docs, err := d.members(ctx, ref, 64)
+	docs, err := d.members(ctx, ref)
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +22,8 @@ import (
 
 const (
 	maxBody    = 4 << 20 // bytes of one answer
-	maxMembers = 512     // of one collection
-	maxPages   = 20      // of one collection
+	maxMembers = 1024    // of one collection, unless it is a log
+	maxPages   = 200     // of one collection, unless it is a log
 	rootPath   = "/redfish/v1/"
 )
 
@@ -45,6 +46,7 @@ type connection struct {
 	token    string
 	logout   string // the session's own path
 	isBasic  bool   // there are no sessions
+	refused  error  // why the login was refused: it is not tried again with the same password
 	service  *serviceRoot
 }
 
@@ -74,7 +76,7 @@ func (c *connection) setPassword(password string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.guard(c.password)
-	c.password = password
+	c.password, c.refused = password, nil
 }
 
 // guard keeps texts out of errors that are neither the password nor the token in use: those before them, and passwords
@@ -91,6 +93,33 @@ func (c *connection) guard(secrets ...string) {
 // basic is user and password as basic authentication sends them. The caller holds the lock.
 func (c *connection) basic() string {
 	return base64.StdEncoding.EncodeToString([]byte(c.user + ":" + c.password))
+}
+
+// as is another connection to the same service, for another account.
+func (c *connection) as(user, password string) *connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &connection{
+		user: user, password: password, auth: c.auth, http: c.http, timeout: c.timeout, base: c.base, service: c.service, isBasic: c.isBasic,
+		slots: make(chan struct{}, 2), login: make(chan struct{}, 1),
+	}
+}
+
+// start is a document that needs a login.
+func (c *connection) start() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.service != nil && c.service.Systems.ID != "" {
+		return c.service.Systems.ID
+	}
+	return rootPath + "Systems"
+}
+
+// isRefused reports whether the login was refused, and not only what was asked for then.
+func (c *connection) isRefused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused != nil
 }
 
 // host is how errors name the controller.
@@ -154,9 +183,12 @@ func (c *connection) try(ctx context.Context, method, ref string, body any, head
 			h = http.Header{}
 		}
 		c.authorize(h, token)
-		a, err := c.send(ctx, method, ref, raw, h)
+		a, err := c.patiently(ctx, method, ref, raw, h)
 		if err != nil {
 			return nil, err
+		}
+		if a.status == http.StatusUnauthorized && token == "" && c.user != "" {
+			c.refuse(c.fault(a, "log in"))
 		}
 		if a.status != http.StatusUnauthorized || token == "" || fresh || isRetry {
 			return a, nil
@@ -174,9 +206,19 @@ func (c *connection) root(ctx context.Context) (*serviceRoot, error) {
 	if known != nil {
 		return known, nil
 	}
-	a, err := c.send(ctx, http.MethodGet, rootPath, nil, nil)
+	a, err := c.patiently(ctx, http.MethodGet, rootPath, nil, nil)
 	if err != nil {
 		return nil, err
+	}
+	if a.status == http.StatusUnauthorized && c.user != "" { // the standard has it open to all; some do not
+		h := http.Header{}
+		c.authorize(h, "")
+		if a, err = c.send(ctx, http.MethodGet, rootPath, nil, h); err != nil {
+			return nil, err
+		}
+		if a.status == http.StatusUnauthorized {
+			c.refuse(c.fault(a, "log in"))
+		}
 	}
 	if a.status >= 300 {
 		e := c.fault(a, "show its service root")
@@ -243,6 +285,29 @@ func (c *connection) send(ctx context.Context, method, ref string, body []byte, 
 		c.mu.Unlock()
 	}
 	return a, nil
+}
+
+// patiently is send, and once more where a reading was refused only because the controller is busy for some seconds.
+func (c *connection) patiently(ctx context.Context, method, ref string, body []byte, header http.Header) (*answer, error) {
+	a, err := c.send(ctx, method, ref, body, header.Clone())
+	if err != nil || method != http.MethodGet || a.status != http.StatusTooManyRequests && a.status != http.StatusServiceUnavailable {
+		return a, err
+	}
+	n, convErr := strconv.Atoi(a.header.Get("Retry-After"))
+	if convErr != nil || n < 0 || n > 10 || says(messages(a.body), noSession...) {
+		return a, nil
+	}
+	if err := sleep(ctx, time.Duration(n)*time.Second); err != nil {
+		return a, nil
+	}
+	return c.send(ctx, method, ref, body, header)
+}
+
+// refuse remembers that the login was refused.
+func (c *connection) refuse(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = why
 }
 
 // acquire takes a place, or gives up with ctx.
@@ -346,9 +411,9 @@ func (c *connection) links(ctx context.Context, ref string) ([]string, error) {
 	return refs, nil
 }
 
-// members returns the documents of a collection, in one request where the service can expand. At most limit; those that
-// cannot be read are left out, for controllers list what they do not have.
-func (c *connection) members(ctx context.Context, ref string, limit int) ([]json.RawMessage, error) {
+// members returns the documents of a collection, in one request where the service can expand. Those that cannot be read are
+// left out, for controllers list what they do not have.
+func (c *connection) members(ctx context.Context, ref string) ([]json.RawMessage, error) {
 	if ref == "" {
 		return nil, nil
 	}
@@ -366,37 +431,67 @@ func (c *connection) members(ctx context.Context, ref string, limit int) ([]json
 		}
 	}
 	var docs []json.RawMessage
-	for _, m := range raw[:min(len(raw), limit)] {
-		var keys map[string]json.RawMessage
-		if decode(m, &keys) != nil {
-			continue
-		}
-		if len(keys) > 1 {
-			docs = append(docs, m)
-			continue
-		}
-		var l link
-		_ = decode(m, &l)
-		var doc json.RawMessage
-		switch err := c.read(ctx, l.ID, &doc); {
-		case err == nil:
-			docs = append(docs, doc)
-		case ctx.Err() != nil || bmc.KindOf(err) == inventory.Unauthorized:
+	for _, m := range raw {
+		doc, err := c.member(ctx, m)
+		if err != nil {
 			return nil, err
+		}
+		if doc != nil {
+			docs = append(docs, doc)
 		}
 	}
 	return docs, nil
 }
 
+// member returns the document of a member, which may be only a link to it; nil for what cannot be read.
+func (c *connection) member(ctx context.Context, m json.RawMessage) (json.RawMessage, error) {
+	var keys map[string]json.RawMessage
+	if decode(m, &keys) != nil {
+		return nil, nil
+	}
+	if len(keys) > 1 {
+		return m, nil
+	}
+	var l link
+	_ = decode(m, &l)
+	var doc json.RawMessage
+	return doc, c.omit(ctx, l.ID, c.read(ctx, l.ID, &doc))
+}
+
+// omit says that a part could not be read, and returns only what ends the whole reading.
+func (c *connection) omit(ctx context.Context, ref string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil || bmc.KindOf(err) == inventory.Unauthorized {
+		return err
+	}
+	why := err.Error()
+	var e *inventory.Error
+	if errors.As(err, &e) {
+		why = e.Msg
+	}
+	bmc.Omit(ctx, "%s: %s", clean(ref), c.hide(why))
+	return nil
+}
+
 // pages returns the members of a collection as they stand in its pages.
 func (c *connection) pages(ctx context.Context, ref string) ([]json.RawMessage, error) {
 	var all []json.RawMessage
-	for n := 0; ref != "" && n < maxPages && len(all) < maxMembers; n++ {
+	first, count := ref, 0
+	for seen := map[string]bool{}; ref != "" && !seen[ref] && len(seen) < maxPages && len(all) < maxMembers; {
+		seen[ref] = true
 		var page collection
 		if err := c.read(ctx, ref, &page); err != nil {
-			return nil, err
+			if len(seen) > 1 {
+				err = c.omit(ctx, ref, err)
+			}
+			return all, err
 		}
-		all, ref = append(all, page.Members...), page.Next
+		all, ref, count = append(all, page.Members...), page.Next, max(count, int(page.Count))
+	}
+	if n := max(count, len(all)); n > min(len(all), maxMembers) {
+		bmc.Omit(ctx, "%s: %d of its %d members were not read", clean(first), n-min(len(all), maxMembers), n)
 	}
 	return all[:min(len(all), maxMembers)], nil
 }

@@ -328,6 +328,7 @@ func TestNoErrorTellsAPassword(t *testing.T) {
 				_, err := d.Power(t.Context())
 				tell("login", err)
 				s.Script()
+				d = drive(t, to) // a refused login is not repeated
 			}
 			_, err := d.Power(t.Context())
 			ok(t, err)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"path"
+	"strconv"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -20,6 +22,14 @@ type action struct {
 	Target     string   `json:"target"`
 	ActionInfo string   `json:"@Redfish.ActionInfo"`
 	ResetTypes []string `json:"ResetType@Redfish.AllowableValues"`
+	Protocols  []string `json:"TransferProtocolType@Redfish.AllowableValues"`
+}
+
+// parameter is one of an action, as its ActionInfo tells.
+type parameter struct {
+	Name            string
+	Required        bool
+	AllowableValues []string
 }
 
 // status is how well something is.
@@ -44,7 +54,8 @@ type serviceRoot struct {
 	Oem            map[string]json.RawMessage
 
 	ProtocolFeaturesSupported struct {
-		ExpandQuery struct{ NoLinks bool }
+		ExpandQuery  struct{ NoLinks bool }
+		TopSkipQuery bool
 	}
 }
 
@@ -71,12 +82,12 @@ type system struct {
 	IndicatorLED            *string
 
 	ProcessorSummary struct {
-		Count                 int
-		CoreCount             int
-		LogicalProcessorCount int
+		Count                 number
+		CoreCount             number
+		LogicalProcessorCount number
 		Model                 string
 	}
-	MemorySummary      struct{ TotalSystemMemoryGiB float64 }
+	MemorySummary      struct{ TotalSystemMemoryGiB number }
 	TrustedModules     []trustedModule
 	Processors         link
 	Memory             link
@@ -139,12 +150,30 @@ type manager struct {
 	EthernetInterfaces link
 	LogServices        link
 	VirtualMedia       link
+	Actions            struct {
+		Reset action `json:"#Manager.Reset"`
+	}
 }
 
 // collection is a page of links to documents, or of the documents themselves where $expand is known.
 type collection struct {
 	Members []json.RawMessage
 	Next    string `json:"Members@odata.nextLink"`
+	Count   number `json:"Members@odata.count"`
+}
+
+// number is a number, which some controllers write as text.
+type number float64
+
+// UnmarshalJSON implements json.Unmarshaler. What is no number is 0.
+func (n *number) UnmarshalJSON(raw []byte) error {
+	text := strings.TrimSpace(strings.Trim(string(raw), `"`))
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		v = 0
+	}
+	*n = number(v)
+	return nil
 }
 
 // decode reads a document. Properties of the wrong type stay empty: controllers write "" for numbers that they do not

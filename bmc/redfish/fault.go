@@ -20,6 +20,7 @@ import (
 type message struct {
 	MessageID string `json:"MessageId"`
 	Message   string
+	Args      []string `json:"MessageArgs"`
 }
 
 // messages returns what a body complains about; iLO sends ids without words.
@@ -35,7 +36,7 @@ func messages(body []byte) []message {
 		return nil
 	}
 	if len(doc.Error.Info) == 0 && doc.Error.Code+doc.Error.Message != "" {
-		return []message{{doc.Error.Code, doc.Error.Message}}
+		return []message{{MessageID: doc.Error.Code, Message: doc.Error.Message}}
 	}
 	return doc.Error.Info[:min(len(doc.Error.Info), 8)]
 }

@@ -3,7 +3,6 @@ package redfish
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -127,7 +126,7 @@ func FuzzDocument(f *testing.F) {
 			}
 		}
 		_ = says(messages(raw), notNow...)
-		for _, e := range newest([]json.RawMessage{raw}, 3) {
+		for _, e := range newest([]timed{entryOf(raw)}, 3) {
 			if _, err := time.Parse(time.RFC3339, e.At); e.At != "" && err != nil {
 				t.Errorf("time %q", e.At)
 			}

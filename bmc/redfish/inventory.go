@@ -29,8 +29,8 @@ func (d *driver) Inventory(ctx context.Context) (_ bmc.Inventory, err error) {
 		},
 		Firmware: inventory.FirmwareInfo{Version: clean(s.BiosVersion), Kind: modeOf(s.Boot.Mode)},
 		CPU: inventory.CPU{
-			Model: clean(s.ProcessorSummary.Model), Sockets: s.ProcessorSummary.Count, Cores: s.ProcessorSummary.CoreCount,
-			Threads: s.ProcessorSummary.LogicalProcessorCount,
+			Model: clean(s.ProcessorSummary.Model), Sockets: bounded(s.ProcessorSummary.Count, 1<<10),
+			Cores: bounded(s.ProcessorSummary.CoreCount, 1<<16), Threads: bounded(s.ProcessorSummary.LogicalProcessorCount, 1<<16),
 		},
 		MemoryBytes: gib(s.MemorySummary.TotalSystemMemoryGiB),
 		BMC:         &inventory.BMCFacts{Firmware: clean(id.firmware), Vendor: clean(id.vendor)},
@@ -40,10 +40,18 @@ func (d *driver) Inventory(ctx context.Context) (_ bmc.Inventory, err error) {
 			h.TPM = &inventory.TPM{Version: clean(version)}
 		}
 	}
-	for _, part := range []func(context.Context, *system, *inventory.Hardware) error{
-		d.addProcessors, d.addMemory, d.addDisks, d.addPorts, d.addSecureBoot, d.addManagerPort,
+	for _, part := range []struct {
+		name string
+		read func(context.Context, *system, *inventory.Hardware) error
+	}{
+		{"processors", d.addProcessors},
+		{"memory", d.addMemory},
+		{"disks", d.addDisks},
+		{"network ports", d.addPorts},
+		{"Secure Boot", d.addSecureBoot},
+		{"the controller's own port", d.addManagerPort},
 	} {
-		if err := part(ctx, s, &h); err != nil && (ctx.Err() != nil || bmc.KindOf(err) == inventory.Unauthorized) {
+		if err := d.omit(ctx, part.name, part.read(ctx, s, &h)); err != nil {
 			return bmc.Inventory{}, err
 		}
 	}
@@ -51,8 +59,8 @@ func (d *driver) Inventory(ctx context.Context) (_ bmc.Inventory, err error) {
 }
 
 // each calls fn with every document of a collection that can be read.
-func each[T any](ctx context.Context, d *driver, ref string, limit int, fn func(*T)) error {
-	docs, err := d.members(ctx, ref, limit)
+func each[T any](ctx context.Context, d *driver, ref string, fn func(*T)) error {
+	docs, err := d.members(ctx, ref)
 	for _, doc := range docs {
 		v := new(T)
 		if decode(doc, v) == nil {
@@ -68,15 +76,15 @@ type processor struct {
 	Model                 string
 	ProcessorArchitecture string
 	InstructionSet        string
-	MaxSpeedMHz           float64
-	TotalCores            int
-	TotalThreads          int
+	MaxSpeedMHz           number
+	TotalCores            number
+	TotalThreads          number
 	Status                status
 }
 
 func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hardware) error {
 	var sum inventory.CPU
-	err := each(ctx, d, s.Processors.ID, 64, func(p *processor) {
+	err := each(ctx, d, s.Processors.ID, func(p *processor) {
 		if p.Status.State == "Absent" || p.ProcessorType != "" && p.ProcessorType != "CPU" {
 			if p.ProcessorType == "GPU" && p.Status.State != "Absent" {
 				h.Accelerators = append(h.Accelerators, inventory.PCIDevice{Vendor: clean(p.Manufacturer), Model: clean(p.Model)})
@@ -84,8 +92,8 @@ func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hard
 			return
 		}
 		sum.Sockets++
-		sum.Cores += bounded(float64(p.TotalCores), 1<<16)
-		sum.Threads += bounded(float64(p.TotalThreads), 1<<16)
+		sum.Cores += bounded(p.TotalCores, 1<<16)
+		sum.Threads += bounded(p.TotalThreads, 1<<16)
 		sum.Model, sum.Vendor, sum.MHz = clean(p.Model), clean(p.Manufacturer), bounded(p.MaxSpeedMHz, 1<<20)
 		switch arch := p.ProcessorArchitecture + " " + p.InstructionSet; {
 		case strings.Contains(arch, "x86-64"), strings.Contains(arch, "x86"):
@@ -108,13 +116,13 @@ func (d *driver) addProcessors(ctx context.Context, s *system, h *inventory.Hard
 
 func (d *driver) addMemory(ctx context.Context, s *system, h *inventory.Hardware) error {
 	var total int64
-	err := each(ctx, d, s.Memory.ID, 128, func(m *struct {
+	err := each(ctx, d, s.Memory.ID, func(m *struct {
 		ID                string `json:"Id"`
 		Name              string
 		DeviceLocator     string
-		CapacityMiB       float64
+		CapacityMiB       number
 		MemoryDeviceType  string
-		OperatingSpeedMhz float64
+		OperatingSpeedMhz number
 		Manufacturer      string
 		PartNumber        string
 		SerialNumber      string
@@ -143,7 +151,7 @@ func (d *driver) addMemory(ctx context.Context, s *system, h *inventory.Hardware
 
 func (d *driver) addDisks(ctx context.Context, s *system, h *inventory.Hardware) error {
 	var drives []string
-	err := each(ctx, d, s.Storage.ID, 32, func(c *struct{ Drives []link }) {
+	err := each(ctx, d, s.Storage.ID, func(c *struct{ Drives []link }) {
 		for _, l := range c.Drives {
 			drives = append(drives, l.ID)
 		}
@@ -151,15 +159,16 @@ func (d *driver) addDisks(ctx context.Context, s *system, h *inventory.Hardware)
 	if err != nil {
 		return err
 	}
-	for _, ref := range drives[:min(len(drives), 128)] {
+	if len(drives) > maxMembers {
+		bmc.Omit(ctx, "disks: %d of %d were not read", len(drives)-maxMembers, len(drives))
+	}
+	for _, ref := range drives[:min(len(drives), maxMembers)] {
 		var v disk
-		if err := d.read(ctx, ref, &v); err != nil {
-			if ctx.Err() != nil || bmc.KindOf(err) == inventory.Unauthorized {
-				return err
-			}
-			continue
+		err := d.read(ctx, ref, &v)
+		if fatal := d.omit(ctx, ref, err); fatal != nil {
+			return fatal
 		}
-		if v.Status.State != "Absent" {
+		if err == nil && v.Status.State != "Absent" {
 			h.Disks = append(h.Disks, v.facts())
 		}
 	}
@@ -175,8 +184,8 @@ type disk struct {
 	Revision       string
 	Protocol       string
 	MediaType      string
-	CapacityBytes  float64
-	BlockSizeBytes float64
+	CapacityBytes  number
+	BlockSizeBytes number
 	Identifiers    []struct{ DurableName, DurableNameFormat string }
 	Status         status
 }
@@ -204,9 +213,9 @@ type port struct {
 	Name                string
 	MACAddress          string
 	PermanentMACAddress string
-	SpeedMbps           float64
+	SpeedMbps           number
 	LinkStatus          string
-	MTUSize             float64
+	MTUSize             number
 	IPv4Addresses       []struct{ Address, AddressOrigin string }
 	VLAN                struct {
 		VLANEnable bool
@@ -224,7 +233,7 @@ func (p *port) mac() inventory.MAC {
 }
 
 func (d *driver) addPorts(ctx context.Context, s *system, h *inventory.Hardware) error {
-	return each(ctx, d, s.EthernetInterfaces.ID, 64, func(p *port) {
+	return each(ctx, d, s.EthernetInterfaces.ID, func(p *port) {
 		if p.mac() == "" {
 			return
 		}
@@ -256,7 +265,7 @@ func (d *driver) addManagerPort(ctx context.Context, s *system, h *inventory.Har
 	if err != nil {
 		return err
 	}
-	return each(ctx, d, m.EthernetInterfaces.ID, 8, func(p *port) {
+	return each(ctx, d, m.EthernetInterfaces.ID, func(p *port) {
 		if h.BMC.Address != "" || p.mac() == "" {
 			return
 		}
@@ -271,15 +280,15 @@ func (d *driver) addManagerPort(ctx context.Context, s *system, h *inventory.Har
 }
 
 // gib turns GiB, which controllers round to quarters at best, into bytes.
-func gib(n float64) int64 {
+func gib(n number) int64 {
 	if !(n > 0) || n > 1<<24 {
 		return 0
 	}
-	return int64(math.Round(n * 1024 * 1024 * 1024))
+	return int64(math.Round(float64(n) * 1024 * 1024 * 1024))
 }
 
 // bounded keeps a number that came from outside in its range; nonsense becomes 0.
-func bounded(n, most float64) int {
+func bounded(n, most number) int {
 	if !(n > 0) || n > most {
 		return 0
 	}

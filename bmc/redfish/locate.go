@@ -5,6 +5,7 @@ import (
 
 	"github.com/stmcginnis/gofish/schemas"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -35,6 +36,33 @@ func (l *led) body(on bool) map[string]any {
 	return map[string]any{"IndicatorLED": schemas.BlinkingIndicatorLED}
 }
 
+// isLit says whether the light is on.
+func (l *led) isLit() bool {
+	if l.LocationIndicatorActive != nil {
+		return *l.LocationIndicatorActive
+	}
+	return l.IndicatorLED != nil && *l.IndicatorLED != "" && *l.IndicatorLED != string(schemas.OffIndicatorLED)
+}
+
+// confirmLED waits until the controller says that the light is as wanted.
+func (d *driver) confirmLED(ctx context.Context, ref string, on bool) error {
+	for n := 0; ; n++ {
+		var l led
+		if err := d.read(ctx, ref, &l); err != nil {
+			return err
+		}
+		if l.isLit() == on {
+			return nil
+		}
+		if n+1 >= d.looks {
+			return inventory.Errorf(inventory.Unavailable, "the controller at %s took the order for the identify LED, but shows it as it was", d.host())
+		}
+		if err := d.sleep(ctx, d.every); err != nil {
+			return d.unreached(ctx, err)
+		}
+	}
+}
+
 // Locate lights the identify LED of the system, or of its first chassis that has one.
 func (d *driver) Locate(ctx context.Context, on bool) (err error) {
 	defer d.safe(&err)
@@ -46,14 +74,25 @@ func (d *driver) Locate(ctx context.Context, on bool) (err error) {
 	for _, l := range s.Links.Chassis {
 		refs = append(refs, l.ID)
 	}
-	for _, ref := range refs[:min(len(refs), 4)] {
+	var unread error
+	for _, ref := range refs[:min(len(refs), maxMembers)] {
 		var l led
 		if err := d.read(ctx, ref, &l); err != nil {
-			return err
+			if fatal := d.omit(ctx, ref, err); fatal != nil {
+				return fatal
+			}
+			unread = err
+			continue
 		}
 		if body := l.body(on); body != nil {
-			return d.patch(ctx, ref, body, "set the identify LED")
+			if err := d.patch(ctx, ref, body, "set the identify LED"); err != nil {
+				return err
+			}
+			return d.confirmLED(ctx, ref, on)
 		}
+	}
+	if unread != nil && bmc.KindOf(unread) != inventory.NotFound {
+		return unread // it may have one
 	}
 	return inventory.Errorf(inventory.Invalid, "the controller at %s has no identify LED", d.host())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,17 +32,22 @@ func (d *driver) eventLog(ctx context.Context) (*logService, error) {
 		return nil, err
 	}
 	refs := []string{s.LogServices.ID}
-	if m, err := d.manager(ctx, s); err == nil {
+	m, first := d.manager(ctx, s)
+	if fatal := d.omit(ctx, "the controller's own document", first); fatal != nil {
+		return nil, fatal
+	}
+	if first == nil {
 		refs = append(refs, m.LogServices.ID)
-	} else if bmc.KindOf(err) != inventory.NotFound {
-		return nil, err
 	}
 	var best *logService
 	bestRank := len(logNames) + 1
 	for _, ref := range refs {
-		docs, err := d.members(ctx, ref, 16)
-		if err != nil {
-			return nil, err
+		docs, err := d.members(ctx, ref)
+		if fatal := d.omit(ctx, ref, err); fatal != nil {
+			return nil, fatal
+		}
+		if err != nil && (first == nil || bmc.KindOf(first) == inventory.NotFound) {
+			first = err
 		}
 		for _, doc := range docs {
 			l := &logService{}
@@ -52,6 +58,9 @@ func (d *driver) eventLog(ctx context.Context) (*logService, error) {
 				best, bestRank = l, r
 			}
 		}
+	}
+	if best == nil && first != nil && bmc.KindOf(first) != inventory.NotFound {
+		return nil, first // there may be one
 	}
 	if best == nil {
 		return nil, inventory.Errorf(inventory.Invalid, "the controller at %s has no event log", d.host())
@@ -70,48 +79,206 @@ func (l *logService) rank() int {
 	return len(logNames)
 }
 
-// Log reads the newest entries. Controllers sort as they like, so all pages are read, and sorted by their time.
+// Bounds of one reading of a log.
+const (
+	logFor        = 45 * time.Second
+	maxLogPages   = 2000
+	maxLogSingles = 512 // entries that take one request each
+)
+
+// Log reads the newest entries, and says how many it left out. Controllers sort as they like, so that all pages are read;
+// only the newest entries are kept.
 func (d *driver) Log(ctx context.Context, limit int) (_ []bmc.LogEntry, err error) {
 	defer d.safe(&err)
 	l, err := d.eventLog(ctx)
 	if err != nil || limit <= 0 {
 		return nil, err
 	}
-	docs, err := d.members(ctx, l.Entries.ID, maxMembers)
+	all, total, err := d.entries(ctx, l.Entries.ID, limit)
 	if err != nil {
 		return nil, err
 	}
-	return newest(docs, limit), nil
+	entries := newest(all, limit)
+	if n := total - len(entries); n > 0 {
+		bmc.Omit(ctx, "%d of %d entries of the log are not shown: older ones", n, total)
+	}
+	return entries, nil
 }
 
-// newest turns documents into entries. Those without a time come last, in the order of the controller.
-func newest(docs []json.RawMessage, limit int) []bmc.LogEntry {
-	type timed struct {
-		bmc.LogEntry
-		at time.Time
+// timed is an entry with its time, which is zero where the controller has none.
+type timed struct {
+	bmc.LogEntry
+	at time.Time
+}
+
+// entries reads a log, and how many entries it has. It returns at least the newest, limit of them, where it could read to
+// the end.
+func (d *driver) entries(ctx context.Context, ref string, limit int) (all []timed, total int, err error) {
+	root, err := d.root(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
-	var all []timed
-	for _, doc := range docs {
-		var e struct {
-			ID       string `json:"Id"`
-			Created  string
-			Severity string
-			Message  string
-			Name     string
+	if root.ProtocolFeaturesSupported.ExpandQuery.NoLinks && !strings.Contains(ref, "?") {
+		if all, total, err = d.entryPages(ctx, ref+"?$expand=.", limit); err == nil && total > 0 {
+			return all, total, nil // what is promised is not always kept
 		}
-		if decode(doc, &e) != nil {
+	}
+	return d.entryPages(ctx, ref, limit)
+}
+
+func (d *driver) entryPages(ctx context.Context, ref string, limit int) (all []timed, total int, err error) {
+	var (
+		links []json.RawMessage
+		readN int
+		seen  = map[string]bool{}
+		end   = time.Now().Add(logFor)
+	)
+	for ref != "" && !seen[ref] {
+		if len(seen) >= maxLogPages || time.Now().After(end) {
+			bmc.Omit(ctx, "the log is too long to be read to its end: newer entries may be missing; clear the log")
+			break
+		}
+		seen[ref] = true
+		var page collection
+		if err := d.read(ctx, ref, &page); err != nil {
+			if len(seen) == 1 {
+				return nil, 0, err
+			}
+			if err := d.omit(ctx, ref, err); err != nil {
+				return nil, 0, err
+			}
+			bmc.Omit(ctx, "the log was not read to its end: newer entries may be missing")
+			break
+		}
+		total, readN = max(total, int(page.Count)), readN+len(page.Members)
+		some, rest := entriesOf(page.Members)
+		all, links, ref = append(all, some...), append(links, rest...), page.Next
+		if len(all) > 4*limit {
+			all = sorted(all)[:limit]
+		}
+	}
+	more, err := d.singles(ctx, links, limit)
+	return append(all, more...), max(total, readN), err
+}
+
+// entriesOf takes the entries out of a page, and the links to those that are documents of their own.
+func entriesOf(members []json.RawMessage) (all []timed, links []json.RawMessage) {
+	for _, m := range members {
+		var keys map[string]json.RawMessage
+		if decode(m, &keys) != nil {
 			continue
 		}
-		t := timed{LogEntry: bmc.LogEntry{ID: clean(e.ID), Severity: severity(e.Severity), Message: inventory.Clean(e.Message, 500)}}
-		if t.Message == "" {
-			t.Message = clean(e.Name)
+		if _, hasID := keys["@odata.id"]; hasID && len(keys) == 1 {
+			links = append(links, m)
+			continue
 		}
-		if at, err := time.Parse(time.RFC3339, e.Created); err == nil && at.UTC().Year() > 0 && at.UTC().Year() < 10000 {
-			t.at, t.At = at, at.UTC().Format(time.RFC3339)
-		}
-		all = append(all, t)
+		all = append(all, entryOf(m))
 	}
-	slices.SortStableFunc(all, func(a, b timed) int { return b.at.Compare(a.at) })
+	return all, links
+}
+
+// singles reads entries that take one request each: from the end of the list that has the newer ones, as many as are wanted.
+func (d *driver) singles(ctx context.Context, links []json.RawMessage, limit int) (all []timed, err error) {
+	if n := min(limit, maxLogSingles); len(links) > n {
+		ends := []timed{}
+		for _, m := range []json.RawMessage{links[0], links[len(links)-1]} {
+			doc, err := d.member(ctx, m)
+			if err != nil {
+				return nil, err
+			}
+			if doc != nil {
+				ends = append(ends, entryOf(doc))
+			}
+		}
+		if len(ends) == 2 && isNewer(ends[0], ends[1]) {
+			links = links[:n]
+		} else {
+			links = links[len(links)-n:]
+		}
+	}
+	for _, m := range links {
+		doc, err := d.member(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if doc != nil {
+			all = append(all, entryOf(doc))
+		}
+	}
+	return all, nil
+}
+
+// entryOf puts an entry into our words. A time that cannot be read is told as it was found.
+func entryOf(doc json.RawMessage) timed {
+	var e struct {
+		ID       string `json:"Id"`
+		Created  string
+		Severity string
+		Message  string
+		Name     string
+	}
+	_ = decode(doc, &e)
+	t := timed{LogEntry: bmc.LogEntry{ID: clean(e.ID), Severity: severity(e.Severity), Message: inventory.Clean(e.Message, 500)}}
+	if t.Message == "" {
+		t.Message = clean(e.Name)
+	}
+	at, ok := timeOf(e.Created)
+	switch found := clean(e.Created); {
+	case ok:
+		t.at, t.At = at, at.UTC().Format(time.RFC3339)
+	case found != "" && !strings.HasPrefix(found, "0000-00-00"):
+		t.Message = "[" + inventory.Clean(found, 40) + "] " + t.Message
+	}
+	return t
+}
+
+// timeLayouts are how controllers write a time, beside RFC 3339. One without a zone counts as UTC.
+var timeLayouts = []string{
+	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00",
+	"2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006/01/02 15:04:05", "2006/01/02 15:04",
+	time.RFC1123, time.RFC1123Z, time.RFC850, time.ANSIC, time.UnixDate, "Jan _2 15:04:05 2006", "Jan 2, 2006 15:04:05", "2 Jan 2006 15:04:05",
+	"Mon Jan _2 2006 15:04:05", "01/02/2006 15:04:05", "20060102T150405Z0700", "20060102150405",
+}
+
+// timeOf reads a time as it is found.
+func timeOf(text string) (time.Time, bool) {
+	text = strings.Join(strings.Fields(text), " ")
+	for _, layout := range timeLayouts {
+		at, err := time.Parse(layout, text)
+		if err == nil && at.UTC().Year() > 1 && at.UTC().Year() < 10000 {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// isNewer reports whether a was logged after b: by their times, or by their numbers where the controller has no clock.
+func isNewer(a, b timed) bool {
+	if !a.at.IsZero() || !b.at.IsZero() {
+		return a.at.After(b.at)
+	}
+	m, err := strconv.Atoi(a.ID)
+	n, err2 := strconv.Atoi(b.ID)
+	return err == nil && err2 == nil && m > n
+}
+
+// sorted puts the newest in front. Those without a time come last, by their numbers.
+func sorted(all []timed) []timed {
+	slices.SortStableFunc(all, func(a, b timed) int {
+		switch {
+		case isNewer(a, b):
+			return -1
+		case isNewer(b, a):
+			return 1
+		}
+		return 0
+	})
+	return all
+}
+
+// newest returns the newest entries.
+func newest(all []timed, limit int) []bmc.LogEntry {
+	all = sorted(all)
 	entries := make([]bmc.LogEntry, 0, min(limit, len(all)))
 	for _, t := range all[:min(limit, len(all))] {
 		entries = append(entries, t.LogEntry)
@@ -141,6 +308,26 @@ func (d *driver) ClearLog(ctx context.Context) (err error) {
 	if l.Actions.Clear.Target == "" {
 		return inventory.Errorf(inventory.Invalid, "the controller at %s does not let its event log be cleared", d.host())
 	}
-	_, err = d.post(ctx, l.Actions.Clear.Target, struct{}{}, "clear the event log")
-	return err
+	_, before, err := d.entries(ctx, l.Entries.ID, 1)
+	if err != nil {
+		return err
+	}
+	if _, err = d.post(ctx, l.Actions.Clear.Target, struct{}{}, "clear the event log"); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		_, after, err := d.entries(ctx, l.Entries.ID, 1)
+		if err != nil {
+			return err
+		}
+		if after < before || after <= 1 { // clearing it may be an event
+			return nil
+		}
+		if n+1 >= d.looks {
+			return inventory.Errorf(inventory.Unavailable, "the controller at %s took the order to clear its event log, but that still has %d entries", d.host(), after)
+		}
+		if err := d.sleep(ctx, d.every); err != nil {
+			return d.unreached(ctx, err)
+		}
+	}
 }

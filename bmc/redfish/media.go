@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -31,6 +32,12 @@ func (v *slot) image(how behaviour) string {
 	return *v.Image
 }
 
+// isDisc reports whether a drive takes images of discs, in whatever words: CD, DVD, CD/DVD.
+func (v *slot) isDisc(how behaviour) bool {
+	isDisc := slices.ContainsFunc(v.MediaTypes, func(t string) bool { d, ok := deviceOf(t); return ok && d == bmc.Virtual })
+	return isDisc || how.mediaSlot != "" || len(v.MediaTypes) == 0 && strings.HasPrefix(strings.ToUpper(v.ID), "CD")
+}
+
 // drive finds the virtual CD drive, in the system or in its manager: version 1.13 of the schema moved it.
 func (d *driver) drive(ctx context.Context) (*slot, behaviour, error) {
 	s, err := d.system(ctx)
@@ -41,27 +48,31 @@ func (d *driver) drive(ctx context.Context) (*slot, behaviour, error) {
 	if err != nil {
 		return nil, how, err
 	}
-	ref := s.VirtualMedia.ID
-	if ref == "" {
-		m, err := d.manager(ctx, s)
+	refs := []string{s.VirtualMedia.ID}
+	m, unread := d.manager(ctx, s)
+	if fatal := d.omit(ctx, "the controller's own document", unread); fatal != nil {
+		return nil, how, fatal
+	}
+	if unread == nil {
+		refs = append(refs, m.VirtualMedia.ID)
+	}
+	for _, ref := range refs {
+		docs, err := d.members(ctx, ref)
+		if fatal := d.omit(ctx, ref, err); fatal != nil {
+			return nil, how, fatal
+		}
 		if err != nil {
-			return nil, how, err
+			unread = err
 		}
-		ref = m.VirtualMedia.ID
+		for _, doc := range docs {
+			v := &slot{}
+			if decode(doc, v) == nil && v.Path != "" && strings.HasPrefix(v.ID, how.mediaSlot) && v.isDisc(how) {
+				return v, how, nil
+			}
+		}
 	}
-	docs, err := d.members(ctx, ref, 32)
-	if err != nil {
-		return nil, how, err
-	}
-	for _, doc := range docs {
-		v := &slot{}
-		if decode(doc, v) != nil || v.Path == "" || !strings.HasPrefix(v.ID, how.mediaSlot) {
-			continue
-		}
-		isDisc := slices.ContainsFunc(v.MediaTypes, func(t string) bool { return t == "CD" || t == "DVD" })
-		if isDisc || how.mediaSlot != "" || len(v.MediaTypes) == 0 && strings.HasPrefix(strings.ToUpper(v.ID), "CD") {
-			return v, how, nil
-		}
+	if unread != nil && bmc.KindOf(unread) != inventory.NotFound {
+		return nil, how, unread // it may have one
 	}
 	return nil, how, inventory.Errorf(inventory.Invalid, "the controller at %s has no virtual CD drive", d.host()).WithHint("some vendors sell it as an option")
 }
@@ -96,14 +107,10 @@ func (d *driver) InsertMedia(ctx context.Context, image string) (err error) {
 			return err
 		}
 	}
-	body := map[string]any{"Image": image, "Inserted": true, "WriteProtected": true}
-	if target := v.Actions.Insert.Target; target != "" {
-		if how.imageOnly {
-			body = map[string]any{"Image": image}
-		}
-		_, err = d.post(ctx, target, body, "insert an image")
+	if v.Actions.Insert.Target != "" {
+		err = d.insert(ctx, v, u)
 	} else {
-		err = d.patch(ctx, v.Path, body, "insert an image")
+		err = d.patch(ctx, v.Path, map[string]any{"Image": image, "Inserted": true, "WriteProtected": true}, "insert an image")
 	}
 	if err != nil {
 		return err

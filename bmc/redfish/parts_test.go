@@ -1,7 +1,6 @@
 package redfish
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -32,7 +31,7 @@ func TestTheInventoryIsToldInOurWords(t *testing.T) {
 			},
 			Disks: []inventory.Disk{
 				{Name: "Disk 0", Vendor: "Samsung", Model: "PM9A3", Serial: "S64G0001", Firmware: "GDC5", WWN: "36344730", Transport: "nvme", SizeBytes: 1920383410176, SectorBytes: 512, Health: "ok"},
-				{Name: "Disk 1", Model: "ST8000", Transport: "sata", IsRotational: true, Health: "warning"},
+				{Name: "Disk 1", Model: "ST8000", Transport: "sata", IsRotational: true, SizeBytes: 8001563222016, Health: "warning"},
 			},
 			Ports: []inventory.Port{{Name: "NIC.1", MAC: "52:54:00:aa:00:01", SpeedMbps: 25000, HasLink: true, MTU: 1500}},
 			TPM:   &inventory.TPM{Version: "2.0"},
@@ -169,21 +168,21 @@ func TestACollectionIsBounded(t *testing.T) {
 	s.Script(redfishtest.Fault{Path: "/Entries", Do: redfishtest.Body(page)})
 	got, err := d.Log(t.Context(), 1<<20)
 	ok(t, err)
-	if len(got) != maxMembers {
-		t.Errorf("%d entries, want %d", len(got), maxMembers)
+	if len(got) != 100 { // the page that leads to itself is read once
+		t.Errorf("%d entries, want 100", len(got))
 	}
 	empty := `{"Members":[],"Members@odata.nextLink":"/redfish/v1/Managers/iDRAC.Embedded.1/LogServices/Sel/Entries"}`
 	s.Script(redfishtest.Fault{Path: "/Entries", Do: redfishtest.Body(empty)})
 	before := len(s.Requests())
 	_, err = d.Log(t.Context(), 10)
 	ok(t, err)
-	if n := len(s.Requests()) - before; n > maxPages+8 {
+	if n := len(s.Requests()) - before; n > 10 {
 		t.Errorf("%d requests for pages in a circle", n)
 	}
 }
 
 func TestNewestTakesWhatItIsGiven(t *testing.T) {
-	docs := []json.RawMessage{[]byte(`{"Id":5,"Message":"\u0007bell","Created":"tomorrow"}`), []byte(`[]`), []byte(`{"Created":"2026-01-01T00:00:00Z","Name":"n"}`)}
+	docs := []timed{entryOf([]byte(`{"Id":5,"Message":"\u0007bell","Created":"tomorrow"}`)), entryOf([]byte(`{"Created":"2026-01-01T00:00:00Z","Name":"n"}`))}
 	want := []bmc.LogEntry{{At: "2026-01-01T00:00:00Z", Message: "n"}}
 	if diff := cmp.Diff(want, newest(docs, 1)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -23,6 +23,18 @@ func (d *driver) Power(ctx context.Context) (_ inventory.PowerState, err error) 
 	return powerOf(s.PowerState), nil
 }
 
+// powerWord writes a power state as the standard does, however the controller spells it.
+func powerWord(state string) string {
+	for _, s := range []schemas.PowerState{
+		schemas.OnPowerState, schemas.OffPowerState, schemas.PausedPowerState, schemas.PoweringOnPowerState, schemas.PoweringOffPowerState,
+	} {
+		if fold(state) == fold(string(s)) {
+			return string(s)
+		}
+	}
+	return state
+}
+
 func powerOf(state string) inventory.PowerState {
 	switch schemas.PowerState(state) {
 	case schemas.OnPowerState, schemas.PausedPowerState:
@@ -167,12 +179,7 @@ func (d *driver) resetTypes(ctx context.Context, s *system) ([]string, error) {
 	if len(reset.ResetTypes) > 0 || reset.ActionInfo == "" {
 		return reset.ResetTypes, nil
 	}
-	var info struct {
-		Parameters []struct {
-			Name            string
-			AllowableValues []string
-		}
-	}
+	var info struct{ Parameters []parameter }
 	if err := d.read(ctx, reset.ActionInfo, &info); err != nil {
 		if bmc.KindOf(err) == inventory.NotFound {
 			return nil, nil

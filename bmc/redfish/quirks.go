@@ -23,7 +23,6 @@ type behaviour struct {
 	clearTarget     string // target to send with Disabled, instead of None
 	omitsOnceInUEFI bool   // BootSourceOverrideEnabled is not sent for one boot in UEFI mode
 	bootInSettings  bool   // the override is written to the system's settings object
-	imageOnly       bool   // InsertMedia takes an Image and nothing else
 	keepsImageName  bool   // an ejected drive still names its image; ConnectedVia says that it is empty
 	mediaSlot       string // only drives whose id begins so take a URL
 	firstFreeSlot   int    // accounts are fixed slots; those below this number are not to be used
@@ -50,12 +49,6 @@ var quirks = []quirk{
 		apply:   func(b *behaviour) { b.modeAlways = true },
 	},
 	{
-		name: "supermicro-media", vendor: "Supermicro",
-		symptom: "InsertMedia with Inserted or WriteProtected answers 400: not in the list of valid properties",
-		source:  "https://github.com/ansible-collections/community.general/pull/4839",
-		apply:   func(b *behaviour) { b.imageOnly = true },
-	},
-	{
 		name: "supermicro-ejected", vendor: "Supermicro",
 		symptom: "an ejected drive still shows its image; only ConnectedVia says NotConnected",
 		source:  "https://github.com/ansible-collections/community.general/pull/12537",
@@ -72,12 +65,6 @@ var quirks = []quirk{
 		symptom: "Disabled with target None is refused: BootSourceOverrideEnabled cannot be set while the target is None",
 		source:  "https://github.com/ironcore-dev/metal-operator/pull/998",
 		apply:   func(b *behaviour) { b.clearTarget = "Pxe" },
-	},
-	{
-		name: "ilo4-media", vendor: "HPE", model: `(?i)ilo ?4`,
-		symptom: "InsertMedia takes the Image only",
-		source:  "https://github.com/ansible-collections/community.general/pull/4839",
-		apply:   func(b *behaviour) { b.imageOnly = true },
 	},
 	{
 		name: "idrac8-once", vendor: "Dell", firmware: `^2\.`,

@@ -25,8 +25,6 @@ func TestEveryQuirkIsNeededByAController(t *testing.T) {
 		}
 		return d.EjectMedia(t.Context())
 	}
-	ilo4 := redfishtest.ILO
-	ilo4.ControllerModel, ilo4.Firmware, ilo4.ImageOnly = "iLO 4", "iLO 4 v2.82", true
 	reserved := redfishtest.IDRAC
 	ejected := redfishtest.Supermicro
 	ejected.ImageOnly = false
@@ -37,7 +35,6 @@ func TestEveryQuirkIsNeededByAController(t *testing.T) {
 		lax func(*driver) bool
 	}{
 		"supermicro-mode":    {dialect: redfishtest.Supermicro, try: pxe},
-		"supermicro-media":   {dialect: redfishtest.Supermicro, try: insert},
 		"supermicro-ejected": {dialect: ejected, try: eject},
 		"ilo-mode": {dialect: redfishtest.ILO, try: func(d *driver) error {
 			err := d.SetBoot(t.Context(), bmc.Boot{Device: bmc.PXE, Mode: inventory.BIOS})
@@ -47,7 +44,6 @@ func TestEveryQuirkIsNeededByAController(t *testing.T) {
 			return err
 		}},
 		"ilo-clear":    {dialect: redfishtest.ILO, try: clear},
-		"ilo4-media":   {dialect: ilo4, try: insert},
 		"idrac8-once":  {dialect: redfishtest.IDRAC8, try: pxe},
 		"idrac-slots":  {dialect: reserved, try: func(d *driver) error { return d.CreateUser(t.Context(), "new", "Abc-123-xyz-9") }, lax: usedSlot1},
 		"xcc-media":    {dialect: redfishtest.XCC, try: insert},

@@ -43,6 +43,9 @@ var (
 	_ bmc.LogReader       = (*driver)(nil)
 	_ bmc.InventoryReader = (*driver)(nil)
 	_ bmc.UserManager     = (*driver)(nil)
+
+	_ bmc.ControllerResetter = (*driver)(nil)
+	_ bmc.Asker              = (*driver)(nil)
 )
 
 // Open makes a driver for the system that a target names. It checks the target and connects to nothing.
@@ -105,7 +108,7 @@ func (d *driver) system(ctx context.Context) (*system, error) {
 		}
 		return nil, err
 	}
-	s.ID = path
+	s.ID, s.PowerState = path, powerWord(s.PowerState)
 	d.mu.Lock()
 	d.path = path
 	d.mu.Unlock()
@@ -130,6 +133,7 @@ func (d *driver) findSystem(ctx context.Context) (string, error) {
 		return paths[0], nil
 	}
 	var names []string
+	var unread error
 	for _, path := range paths {
 		id := lastSegment(path)
 		if d.want != "" && id == d.want {
@@ -144,13 +148,20 @@ func (d *driver) findSystem(ctx context.Context) (string, error) {
 	for _, path := range paths {
 		var s system
 		if err := d.read(ctx, path, &s); err != nil {
-			return "", err
+			if fatal := d.omit(ctx, path, err); fatal != nil {
+				return "", fatal
+			}
+			unread = err
+			continue
 		}
 		for _, name := range []string{s.UUID, s.SerialNumber, s.HostName, s.Name} {
 			if name != "" && strings.EqualFold(name, d.want) {
 				return path, nil
 			}
 		}
+	}
+	if unread != nil && bmc.KindOf(unread) != inventory.NotFound {
+		return "", unread // it may be that one
 	}
 	return "", inventory.Errorf(inventory.NotFound, "the controller at %s has no system %q", d.host(), inventory.Clean(d.want, 80)).
 		WithHint("it has: %s", inventory.Clean(strings.Join(names, ", "), 400))

@@ -2,6 +2,7 @@ package redfish
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"slipway.dev/slipway/bmc"
@@ -13,16 +14,16 @@ type reading struct {
 	Name   string
 	Status status
 
-	ReadingCelsius *float64
-	Reading        *float64
+	ReadingCelsius *number
+	Reading        *number
 	ReadingUnits   string
 	ReadingType    string
-	ReadingVolts   *float64
+	ReadingVolts   *number
 	FanName        string
 
-	PowerConsumedWatts   *float64
-	LastPowerOutputWatts *float64
-	PowerInputWatts      *float64
+	PowerConsumedWatts   *number
+	LastPowerOutputWatts *number
+	PowerInputWatts      *number
 }
 
 // Health is what the controller sums up of the machine.
@@ -55,6 +56,34 @@ func (d *driver) Sensors(ctx context.Context) (_ []bmc.Sensor, err error) {
 	if err != nil {
 		return nil, err
 	}
+	chassis, err := d.chassis(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	chassis = slices.CompactFunc(chassis, func(a, b link) bool { return strings.TrimRight(a.ID, "/") == strings.TrimRight(b.ID, "/") })
+	if len(chassis) > maxMembers {
+		bmc.Omit(ctx, "chassis: %d of %d were not read", len(chassis)-maxMembers, len(chassis))
+	}
+	var all []bmc.Sensor
+	var first error
+	for _, c := range chassis[:min(len(chassis), maxMembers)] {
+		some, err := d.chassisSensors(ctx, c.ID)
+		all = append(all, some...)
+		if fatal := d.omit(ctx, c.ID, err); fatal != nil {
+			return nil, fatal
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if len(all) == 0 {
+		return nil, first
+	}
+	return all, nil
+}
+
+// chassis are those that the system is in; all of the service where it does not say.
+func (d *driver) chassis(ctx context.Context, s *system) ([]link, error) {
 	chassis := s.Links.Chassis
 	if len(chassis) == 0 {
 		root, err := d.root(ctx)
@@ -72,44 +101,33 @@ func (d *driver) Sensors(ctx context.Context) (_ []bmc.Sensor, err error) {
 			chassis = append(chassis, link{path})
 		}
 	}
-	var all []bmc.Sensor
-	for _, c := range chassis[:min(len(chassis), 8)] {
-		some, err := d.chassisSensors(ctx, c.ID)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
+	return chassis, nil
 }
 
+// chassisSensors reads one chassis. A part that fails ends no other.
 func (d *driver) chassisSensors(ctx context.Context, ref string) ([]bmc.Sensor, error) {
 	var chassis struct{ Thermal, Power, Sensors link }
 	if err := d.read(ctx, ref, &chassis); err != nil {
 		return nil, err
 	}
 	var all []bmc.Sensor
-	if chassis.Thermal.ID != "" {
-		var doc struct{ Temperatures, Fans []reading }
-		if err := d.readPart(ctx, chassis.Thermal.ID, &doc); err != nil {
-			return nil, err
-		}
-		all = add(all, "temperature", doc.Temperatures)
-		all = add(all, "fan", doc.Fans)
+	var thermal struct{ Temperatures, Fans []reading }
+	if err := d.readPart(ctx, chassis.Thermal.ID, &thermal); err != nil {
+		return nil, err
 	}
-	if chassis.Power.ID != "" {
-		var doc struct{ Voltages, PowerControl, PowerSupplies []reading }
-		if err := d.readPart(ctx, chassis.Power.ID, &doc); err != nil {
-			return nil, err
-		}
-		all = add(all, "voltage", doc.Voltages)
-		all = add(all, "power", doc.PowerControl)
-		all = add(all, "power", doc.PowerSupplies)
+	all = add(all, "temperature", thermal.Temperatures)
+	all = add(all, "fan", thermal.Fans)
+	var power struct{ Voltages, PowerControl, PowerSupplies []reading }
+	if err := d.readPart(ctx, chassis.Power.ID, &power); err != nil {
+		return nil, err
 	}
+	all = add(all, "voltage", power.Voltages)
+	all = add(all, "power", power.PowerControl)
+	all = add(all, "power", power.PowerSupplies)
 	if len(all) > 0 || chassis.Sensors.ID == "" {
 		return all, nil
 	}
-	docs, err := d.members(ctx, chassis.Sensors.ID, 256)
+	docs, err := d.members(ctx, chassis.Sensors.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -124,15 +142,15 @@ func (d *driver) chassisSensors(ctx context.Context, ref string) ([]bmc.Sensor, 
 
 // readPart reads a document that may be missing although there is a link to it.
 func (d *driver) readPart(ctx context.Context, ref string, into any) error {
-	if err := d.read(ctx, ref, into); err != nil && bmc.KindOf(err) != inventory.NotFound {
-		return err
+	if ref == "" {
+		return nil
 	}
-	return nil
+	return d.omit(ctx, ref, d.read(ctx, ref, into))
 }
 
 // add appends readings as sensors; those without a name are left out.
 func add(all []bmc.Sensor, kind string, readings []reading) []bmc.Sensor {
-	for _, r := range readings[:min(len(readings), 256)] {
+	for _, r := range readings {
 		s := r.sensor(kind)
 		if s.Name != "" {
 			all = append(all, s)
@@ -146,9 +164,9 @@ func (r *reading) sensor(kind string) bmc.Sensor {
 	if s.Name == "" {
 		s.Name = clean(r.FanName) // Redfish 1.0 calls it so
 	}
-	var value *float64
+	var value *number
 	for _, v := range []struct {
-		value *float64
+		value *number
 		unit  string
 	}{
 		{r.ReadingCelsius, "Cel"},
@@ -166,7 +184,7 @@ func (r *reading) sensor(kind string) bmc.Sensor {
 	if value == nil || strings.EqualFold(r.Status.State, "Absent") {
 		return s
 	}
-	s.Value = *value
+	s.Value = float64(*value)
 	switch r.Status.Health {
 	case "Warning":
 		s.Status = "warning"

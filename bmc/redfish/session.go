@@ -13,14 +13,17 @@ import (
 // enter returns the session's token, "" for basic authentication or no user at all. It logs in when there is no session;
 // fresh says that it just did, and that trying once more is of no use.
 func (c *connection) enter(ctx context.Context) (token string, fresh bool, err error) {
-	if token, done := c.entered(); done {
-		return token, false, nil
+	c.mu.Lock()
+	refused := c.refused
+	c.mu.Unlock()
+	if refused != nil { // each wrong password brings the account nearer to being locked
+		return "", false, refused
 	}
 	if err := acquire(ctx, c.login); err != nil {
 		return "", false, c.unreached(ctx, err)
 	}
 	defer func() { <-c.login }()
-	if token, done := c.entered(); done { // another call was faster
+	if token, done := c.entered(); done { // there is one, or another call was faster
 		return token, false, nil
 	}
 	if err := c.newSession(ctx); err != nil {
@@ -80,10 +83,21 @@ func (c *connection) newSession(ctx context.Context) error {
 	case c.auth == "" && (a.status < 300 || a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotImplemented):
 		c.goBasic()
 		return nil
+	case c.auth == "" && isNoLogin(a):
+		c.goBasic()
+		return nil
 	case a.status < 300:
 		return c.garbled(ref)
 	}
-	return c.fault(a, "open a session")
+	e := c.fault(a, "open a session")
+	if e.Kind != inventory.Unauthorized {
+		return e
+	}
+	if c.auth == "" {
+		e = e.WithHint("check the BMC's user name and password; if they are right, the controller may refuse sessions only: set the option auth=basic")
+	}
+	c.refuse(e)
+	return e
 }
 
 // samePath drops scheme and host from where a session is: behind an address translation it names an inner host.
@@ -93,6 +107,15 @@ func samePath(ref string) string {
 		return ""
 	}
 	return u.EscapedPath()
+}
+
+// isNoLogin reports whether a session was refused for another reason than its user and password.
+func isNoLogin(a *answer) bool {
+	all := messages(a.body)
+	if says(all, badLogin...) || says(all, "PasswordChangeRequired") || says(all, notNow...) {
+		return false
+	}
+	return a.status == http.StatusForbidden || a.status == http.StatusBadRequest
 }
 
 func (c *connection) goBasic() {
@@ -137,7 +160,7 @@ func (c *connection) endSession(ctx context.Context) error {
 	c.mu.Lock()
 	token, ref := c.token, c.logout
 	c.guard(token)
-	c.token, c.logout, c.isBasic = "", "", false
+	c.token, c.logout, c.isBasic, c.refused = "", "", false, nil
 	c.mu.Unlock()
 	if token == "" || ref == "" {
 		return nil

@@ -16,6 +16,9 @@ type account struct {
 	UserName string
 	RoleID   string `json:"RoleId"`
 	Enabled  bool
+	Links    struct{ Role link }
+
+	service string // where the account service is
 }
 
 // accounts reads all accounts, empty slots too, and where they are.
@@ -31,13 +34,13 @@ func (d *driver) accounts(ctx context.Context) ([]account, string, error) {
 	if err := d.read(ctx, root.AccountService.ID, &service); err != nil {
 		return nil, "", err
 	}
-	docs, err := d.members(ctx, service.Accounts.ID, 256)
+	docs, err := d.members(ctx, service.Accounts.ID)
 	if err != nil {
 		return nil, "", err
 	}
 	var all []account
 	for _, doc := range docs {
-		var a account
+		a := account{service: root.AccountService.ID}
 		if decode(doc, &a) == nil && a.Path != "" {
 			all = append(all, a)
 		}
@@ -67,24 +70,18 @@ func (d *driver) Users(ctx context.Context) (_ []bmc.User, err error) {
 		return nil, err
 	}
 	var users []bmc.User
-	for _, a := range all {
-		if a.UserName != "" {
-			users = append(users, bmc.User{ID: clean(a.ID), Name: clean(a.UserName), Role: roleOf(a.RoleID), Enabled: a.Enabled})
+	for i := range all {
+		a := &all[i]
+		if a.UserName == "" {
+			continue
 		}
+		role, err := d.roleOf(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		users = append(users, bmc.User{ID: clean(a.ID), Name: clean(a.UserName), Role: role, Enabled: a.Enabled})
 	}
 	return users, nil
-}
-
-func roleOf(id string) string {
-	switch id {
-	case "Administrator":
-		return "administrator"
-	case "Operator":
-		return "operator"
-	case "ReadOnly":
-		return "user"
-	}
-	return "none"
 }
 
 // CheckCredentials logs in anew and looks at the account's role. An account that is not listed comes from a directory;
@@ -99,16 +96,23 @@ func (d *driver) CheckCredentials(ctx context.Context) (err error) {
 		return err
 	}
 	others := 0
-	for _, a := range all {
-		switch {
-		case a.UserName == d.user && roleOf(a.RoleID) == "administrator":
-			return nil
-		case a.UserName == d.user:
-			return inventory.Errorf(inventory.Unauthorized, "%s is no administrator of the controller at %s, but %q", d.name(), d.host(), clean(a.RoleID)).
-				WithHint("give the account the role Administrator")
-		case a.UserName != "":
-			others++
+	for i := range all {
+		a := &all[i]
+		if a.UserName != d.user {
+			if a.UserName != "" {
+				others++
+			}
+			continue
 		}
+		role, err := d.roleOf(ctx, a)
+		if err != nil {
+			return err
+		}
+		if role == "administrator" || role == roleUnknown { // what is not told is no reason to refuse
+			return nil
+		}
+		return inventory.Errorf(inventory.Unauthorized, "%s is no administrator of the controller at %s, but %q", d.name(), d.host(), clean(a.RoleID)).
+			WithHint("give the account a role with the privileges ConfigureUsers and ConfigureManager, such as Administrator")
 	}
 	if others == 0 {
 		return inventory.Errorf(inventory.Unauthorized, "the controller at %s shows no accounts to %s", d.host(), d.name()).WithHint("use an account that is an administrator")
@@ -127,10 +131,44 @@ func (d *driver) SetPassword(ctx context.Context, user, password string) (err er
 	if err := d.patch(ctx, a.Path, map[string]any{"Password": password}, "change a password"); err != nil {
 		return err
 	}
+	if !a.Enabled && user != d.user {
+		return nil // it cannot log in, whatever its password is
+	}
+	if err := d.prove(ctx, user, password); err != nil {
+		return err
+	}
 	if user == d.user {
 		d.setPassword(password)
 	}
 	return nil
+}
+
+// prove logs in as an account, in a connection of its own: that a controller has taken a password does not count. It tries
+// twice at most, for more wrong passwords would lock the account.
+func (d *driver) prove(ctx context.Context, user, password string) error {
+	c := d.as(user, password)
+	for n := range 2 {
+		if n > 0 {
+			if err := d.sleep(ctx, d.every); err != nil {
+				return d.unreached(ctx, err)
+			}
+		}
+		_, _, err := c.enter(ctx)
+		if err == nil {
+			_, err = c.do(ctx, http.MethodGet, c.start(), nil, nil, "show its systems")
+		}
+		isIn := err == nil || bmc.KindOf(err) == inventory.Unauthorized && !c.isRefused()
+		_ = c.endSession(ctx)
+		if isIn {
+			return nil // it let us in; what it shows is another matter
+		}
+		if bmc.KindOf(err) != inventory.Unauthorized {
+			return err
+		}
+		c.setPassword(password)
+	}
+	return inventory.Errorf(inventory.Invalid, "the controller at %s took the password of user %q, but does not let it in with it", d.host(), inventory.Clean(user, 40)).
+		WithHint("the password may break the controller's own rules; its pages may say more")
 }
 
 // CreateUser adds an administrator: as a new account, or in the first free slot where accounts are slots.
@@ -149,9 +187,20 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) (err err
 			return inventory.Errorf(inventory.Conflict, "the controller at %s has an account %q already", d.host(), user)
 		}
 	}
-	body := map[string]any{"UserName": user, "Password": password, "RoleId": "Administrator", "Enabled": true}
+	root, err := d.root(ctx)
+	if err != nil {
+		return err
+	}
+	role, err := d.adminRole(ctx, root.AccountService.ID)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"UserName": user, "Password": password, "RoleId": role, "Enabled": true}
 	ans, err := d.post(ctx, ref, body, "create an account")
-	if err == nil || ans == nil || ans.status != http.StatusMethodNotAllowed && ans.status != http.StatusNotImplemented && ans.status != http.StatusNotFound {
+	if err == nil {
+		return d.confirmUser(ctx, user, password)
+	}
+	if ans == nil || ans.status != http.StatusMethodNotAllowed && ans.status != http.StatusNotImplemented && ans.status != http.StatusNotFound {
 		return err
 	}
 	s, err := d.system(ctx)
@@ -165,10 +214,58 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) (err err
 	for _, a := range all {
 		n, _ := strconv.Atoi(a.ID)
 		if a.UserName == "" && (how.firstFreeSlot == 0 || n >= how.firstFreeSlot) {
-			return d.patch(ctx, a.Path, body, "create an account")
+			if err := d.patch(ctx, a.Path, body, "create an account"); err != nil {
+				return err
+			}
+			return d.confirmUser(ctx, user, password)
 		}
 	}
 	return inventory.Errorf(inventory.Conflict, "the controller at %s has no free account", d.host()).WithHint("delete one that is not used")
+}
+
+// confirmUser looks whether an account is there, is an administrator, and is let in.
+func (d *driver) confirmUser(ctx context.Context, user, password string) error {
+	for n := 0; ; n++ {
+		a, err := d.account(ctx, user)
+		switch {
+		case err == nil:
+			role, err := d.roleOf(ctx, a)
+			if err != nil {
+				return err
+			}
+			if role != "administrator" && role != roleUnknown || !a.Enabled {
+				return inventory.Errorf(inventory.Invalid, "the controller at %s made the account %q, but as %q, enabled %v", d.host(), user, clean(a.RoleID), a.Enabled).
+					WithHint("change it on the controller's own pages")
+			}
+			return d.prove(ctx, user, password)
+		case bmc.KindOf(err) != inventory.NotFound:
+			return err
+		case n+1 >= d.looks:
+			return inventory.Errorf(inventory.Unavailable, "the controller at %s took the order to make the account %q, but does not have it", d.host(), user)
+		}
+		if err := d.sleep(ctx, d.every); err != nil {
+			return d.unreached(ctx, err)
+		}
+	}
+}
+
+// confirmGone looks whether an account is not there any more.
+func (d *driver) confirmGone(ctx context.Context, user string) error {
+	for n := 0; ; n++ {
+		_, err := d.account(ctx, user)
+		if bmc.KindOf(err) == inventory.NotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n+1 >= d.looks {
+			return inventory.Errorf(inventory.Unavailable, "the controller at %s took the order to delete the account %q, but still has it", d.host(), inventory.Clean(user, 40))
+		}
+		if err := d.sleep(ctx, d.every); err != nil {
+			return d.unreached(ctx, err)
+		}
+	}
 }
 
 // DeleteUser removes an account, or empties its slot.
@@ -182,14 +279,20 @@ func (d *driver) DeleteUser(ctx context.Context, user string) (err error) {
 		return err
 	}
 	ans, err := d.do(ctx, http.MethodDelete, a.Path, nil, nil, "delete an account")
-	if err == nil || ans == nil || ans.status != http.StatusMethodNotAllowed && ans.status != http.StatusNotImplemented {
+	if err == nil {
+		return d.confirmGone(ctx, user)
+	}
+	if ans == nil || ans.status != http.StatusMethodNotAllowed && ans.status != http.StatusNotImplemented {
 		return err
 	}
 	// iDRAC wants it disabled before it loses its name.
 	if err := d.patch(ctx, a.Path, map[string]any{"Enabled": false, "RoleId": "None"}, "disable an account"); err != nil {
 		return err
 	}
-	return d.patch(ctx, a.Path, map[string]any{"UserName": ""}, "empty an account")
+	if err := d.patch(ctx, a.Path, map[string]any{"UserName": ""}, "empty an account"); err != nil {
+		return err
+	}
+	return d.confirmGone(ctx, user)
 }
 
 // keepSecret makes sure that no error tells a password that is about to be set: controllers repeat what they refuse.

@@ -1,0 +1,117 @@
+package redfish
+
+import (
+	"context"
+	"slices"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// Can asks the controller what it can do: the standard lets it leave out almost everything.
+func (d *driver) Can(ctx context.Context) (_ []string, err error) {
+	defer d.safe(&err)
+	s, err := d.system(ctx)
+	if err != nil {
+		return nil, err
+	}
+	can := []string{"inventory"}
+	if s.Boot.Target != "" || s.Boot.Enabled != "" || len(s.Boot.Targets) > 0 {
+		can = append(can, "boot")
+	}
+	for _, part := range []struct {
+		name string
+		look func() error
+	}{
+		{"media", func() error { _, _, err := d.drive(ctx); return err }},
+		{"log", func() error { _, err := d.eventLog(ctx); return err }},
+		{"users", func() error { _, _, err := d.accounts(ctx); return err }},
+		{"sensors", func() error { return d.lookForSensors(ctx, s) }},
+		{"locate", func() error { return d.lookForLED(ctx, s) }},
+		{"reset", func() error { _, _, err := d.managerReset(ctx, s); return err }},
+	} {
+		switch err := part.look(); {
+		case err == nil:
+			can = append(can, part.name)
+		case ctx.Err() != nil || d.isRefused():
+			return nil, err
+		case bmc.KindOf(err) == inventory.Unavailable:
+			can = append(can, part.name) // it does not tell now; that is no no
+		}
+	}
+	return can, nil
+}
+
+var errNone = inventory.Errorf(inventory.NotFound, "the controller has none")
+
+func (d *driver) lookForSensors(ctx context.Context, s *system) error {
+	chassis, err := d.chassis(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, l := range chassis {
+		var c struct{ Thermal, Power, Sensors link }
+		if d.read(ctx, l.ID, &c) == nil && c.Thermal.ID+c.Power.ID+c.Sensors.ID != "" {
+			return nil
+		}
+	}
+	return errNone
+}
+
+func (d *driver) lookForLED(ctx context.Context, s *system) error {
+	if (&led{LocationIndicatorActive: s.LocationIndicatorActive, IndicatorLED: s.IndicatorLED}).body(true) != nil {
+		return nil
+	}
+	for _, c := range s.Links.Chassis {
+		var l led
+		if d.read(ctx, c.ID, &l) == nil && l.body(true) != nil {
+			return nil
+		}
+	}
+	return errNone
+}
+
+// managerReset finds how the controller itself is restarted: where to send which reset type.
+func (d *driver) managerReset(ctx context.Context, s *system) (target, kind string, err error) {
+	m, err := d.manager(ctx, s)
+	if err != nil {
+		return "", "", err
+	}
+	reset := m.Actions.Reset
+	none := inventory.Errorf(inventory.Invalid, "the controller at %s does not offer to restart itself", d.host()).WithHint("restart it on its own pages, or take its power away")
+	if reset.Target == "" {
+		return "", "", none
+	}
+	types := reset.ResetTypes
+	if len(types) == 0 {
+		known, err := d.parameters(ctx, reset)
+		if err != nil {
+			return "", "", err
+		}
+		types = allowed("ResetType", nil, known)
+	}
+	if len(types) == 0 {
+		return reset.Target, "GracefulRestart", nil
+	}
+	for _, kind := range []string{"GracefulRestart", "ForceRestart"} {
+		if slices.Contains(types, kind) {
+			return reset.Target, kind, nil
+		}
+	}
+	return "", "", none
+}
+
+// ResetController restarts the controller itself.
+func (d *driver) ResetController(ctx context.Context) (err error) {
+	defer d.safe(&err)
+	s, err := d.system(ctx)
+	if err != nil {
+		return err
+	}
+	target, kind, err := d.managerReset(ctx, s)
+	if err != nil {
+		return err
+	}
+	_, err = d.post(ctx, target, map[string]string{"ResetType": kind}, "restart itself")
+	return err
+}
