@@ -9,7 +9,7 @@ NAME    ?= .
 GO      := go
 ROOT    := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env "PATH=$$PATH")
 # Packages whose tests need neither root nor a network.
-UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/ui)
+UNIT     = $$($(GO) list ./... | grep -v -e /test/net -e /test/attack -e /test/vm -e /test/chaos -e /test/bench -e /test/judges -e /test/kube -e /test/ui)
 TALLY   := build/tally
 
 # The same flags everywhere, so that SQLite is compiled once.
@@ -19,7 +19,7 @@ export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 # the time stamp of the log. Nobody reads its account of memory.
 export CGO_CFLAGS  = -O2 -g -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0
 
-.PHONY: help build ui lab check generate fmt test stories lane test-unit test-judges test-kube kube-binaries test-net test-vm test-ui test-long pictures bench fuzz deps race clean
+.PHONY: help build ui lab check generate fmt test stories lane test-unit test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -50,12 +50,12 @@ generate: ## what controller-gen makes of the custom resources: deep copies, CRD
 fmt: ## format all Go files
 	cd tools && $(GO) tool gofumpt -w $$(git -C .. ls-files '*.go' | sed 's|^|../|')
 
-test: build/testsum ## everything: test-unit, test-judges, test-kube, test-net, test-ui, test-vm
+test: build/testsum ## everything: test-unit, test-judges, test-kube, test-net, test-attack, test-ui, test-vm
 	@rm -f $(TALLY); mkdir -p build
 	@for t in build test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
 	@$(MAKE) --no-print-directory stories
-	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-ui' >build/lane.log 2>&1 & lane=$$!; \
+	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-attack test-ui' >build/lane.log 2>&1 & lane=$$!; \
 	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges test-vm' || failed=1; \
 	 wait $$lane || failed=1; cat build/lane.log; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
@@ -90,6 +90,10 @@ kube-binaries: ## Kubernetes and Cluster API as the tests need them, built once 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
 	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 30m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
+
+test-attack: build/testsum ## attacks on a running server in network namespaces (root)
+	@tools/deps.sh install build; tools/deps.sh install test-attack
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -timeout 20m -run '$(RUN)' ./test/attack
 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm

@@ -55,6 +55,9 @@ test-net            shim-signed                        boot files that are serve
 test-net            grub-efi-amd64-signed              boot files that are served
 test-kube           iproute2                           the rack of the walk-throughs in namespaces
 test-kube           ipxe                               boot files that are served to it
+test-attack         iproute2                           network namespaces
+test-attack         ipxe                               the boot files that are served
+test-attack         curl                               a real HTTP client
 test-judges         ignition                           Ignition's parser and engine
 test-judges         libblkid-dev                       the newer engine is C in part
 test-judges         pkg-config                         finds libblkid

@@ -3,8 +3,6 @@ package net_test
 import (
 	"bytes"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/trace"
+	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -23,26 +22,22 @@ import (
 func newAppliance6(t *testing.T, programs ...string) (*appliance, *rack6) {
 	t.Helper()
 	r := newRack6(t, programs...)
-	r.in(r.server, "ip", "link", "set", "srv0", "down")
-	r.in(r.server, "ip", "link", "set", "srv0", "name", "vs")
+	r.In(r.server, "ip", "link", "set", "srv0", "down")
+	r.In(r.server, "ip", "link", "set", "srv0", "name", "vs")
 	r.wireIf = "vs"
-	r.in(r.server, "ip", "link", "set", "vs", "up")
-	r.in(r.server, "ip", "addr", "add", "10.77.1.1/24", "dev", "vs")
-	r.in(r.server, "ip", "addr", "replace", "fd77:1::1/64", "dev", "vs", "nodad")
-	a := &appliance{lab: r.lab, net: &simulate.Net{Server: r.server, ServerIf: "vs", Address: netip.MustParsePrefix("10.77.1.1/24")}, data: filepath.Join(r.dir, "data")}
-	var err error
-	if a.api, err = client.New(client.Config{Server: filepath.Join(a.data, "slipway.sock")}); err != nil {
-		t.Fatal(err)
-	}
+	r.In(r.server, "ip", "link", "set", "vs", "up")
+	r.In(r.server, "ip", "addr", "add", "10.77.1.1/24", "dev", "vs")
+	r.In(r.server, "ip", "addr", "replace", "fd77:1::1/64", "dev", "vs", "nodad")
+	a := &appliance{netlab.NewApplianceOn(r.Lab, &simulate.Net{Server: r.server, ServerIf: "vs", Address: netip.MustParsePrefix("10.77.1.1/24")}), r.lab}
 	return a, r
 }
 
 // check returns a line of the self-check; ok is false when it has none of that name.
 func (a *appliance) check(name string) (k client.Check, ok bool) {
-	a.lab.t.Helper()
-	page, err := a.api.SelfCheck(a.lab.t.Context())
+	a.lab.T.Helper()
+	page, err := a.API.SelfCheck(a.lab.T.Context())
 	if err != nil {
-		a.lab.t.Fatal(err)
+		a.lab.T.Fatal(err)
 	}
 	for _, k := range page.Items {
 		if k.Name == name {
@@ -54,11 +49,11 @@ func (a *appliance) check(name string) (k client.Check, ok bool) {
 
 // six makes the IPv6 subnet that the self-check's hint names.
 func (a *appliance) six(hint string) {
-	a.lab.t.Helper()
+	a.lab.T.Helper()
 	_, line, _ := strings.Cut(hint, "slipway subnet create ")
 	w := strings.Fields(line)
 	if len(w) != 7 || w[1] != "--cidr" || w[3] != "--interface" || w[5] != "--range" {
-		a.lab.t.Fatalf("the hint is %q", hint)
+		a.lab.T.Fatalf("the hint is %q", hint)
 	}
 	first, last, _ := strings.Cut(w[6], "-")
 	n := inventory.Subnet{
@@ -66,24 +61,24 @@ func (a *appliance) six(hint string) {
 		Ranges: []inventory.Range{{First: addr(first), Last: addr(last)}},
 	}
 	n.FillDefaults()
-	if _, err := a.api.Subnets.Create(a.lab.t.Context(), n); err != nil {
-		a.lab.t.Fatal(err)
+	if _, err := a.API.Subnets.Create(a.lab.T.Context(), n); err != nil {
+		a.lab.T.Fatal(err)
 	}
 }
 
 // TestAnIPv6AddressThatGoesIsAnIssue takes the interface its address of an IPv6 subnet, and gives it back.
 func TestAnIPv6AddressThatGoesIsAnIssue(t *testing.T) {
 	a, r := newAppliance6(t)
-	a.start()
+	a.Start()
 	k, ok := a.check("ipv6 vs")
 	if !ok {
 		t.Fatal("the self-check says nothing of the IPv6 address")
 	}
 	a.six(k.Hint)
-	r.in(r.server, "ip", "addr", "del", "fd77:1::1/64", "dev", "vs")
-	a.process.waitFor("issue opened ... interface-unserved ... no address in fd77:1::/64 ... ip addr add fd77:1::1/64 dev vs", 1)
-	r.in(r.server, "ip", "addr", "add", "fd77:1::1/64", "dev", "vs", "nodad")
-	a.process.waitFor("issue closed ... interface-unserved", 1)
+	r.In(r.server, "ip", "addr", "del", "fd77:1::1/64", "dev", "vs")
+	a.Process.WaitFor("issue opened ... interface-unserved ... no address in fd77:1::/64 ... ip addr add fd77:1::1/64 dev vs", 1)
+	r.In(r.server, "ip", "addr", "add", "fd77:1::1/64", "dev", "vs", "nodad")
+	a.Process.WaitFor("issue closed ... interface-unserved", 1)
 }
 
 // TestADHCPv6ServerOnThisMachine has another program hold UDP port 547: a warning while there is no IPv6 subnet, which goes
@@ -92,13 +87,13 @@ func TestADHCPv6ServerOnThisMachine(t *testing.T) {
 	a, r := newAppliance6(t, "dnsmasq")
 	const taken = "dhcpv6 vs"
 	other := r.lab.dnsmasq6(r.server, "dhcp-range=fd77:9::8000,fd77:9::8fff,64,1h\n")
-	a.start()
-	a.process.waitFor("dhcpv6 not answered on interface ... UDP port 547 of vs is taken by another DHCPv6 server", 1)
+	a.Start()
+	a.Process.WaitFor("dhcpv6 not answered on interface ... UDP port 547 of vs is taken by another DHCPv6 server", 1)
 	if k, _ := a.check(taken); k.Status != "warning" || !strings.Contains(k.Detail, "UDP port 547 is taken") || !strings.Contains(k.Hint, "ss -lunp") {
 		t.Errorf("the self-check says %+v", k)
 	}
-	other.kill(syscall.SIGKILL)
-	a.process.waitFor("answering dhcpv6", 1)
+	other.Kill(syscall.SIGKILL)
+	a.Process.WaitFor("answering dhcpv6", 1)
 	if k, ok := a.check(taken); ok {
 		t.Errorf("the port is free, and the self-check says %+v", k)
 	}
@@ -116,21 +111,17 @@ func TestADHCPv6ServerOnThisMachine(t *testing.T) {
 	if ok {
 		t.Errorf("there is an IPv6 subnet, and the self-check says %+v", k)
 	}
-	a.process.kill(syscall.SIGTERM)
+	a.Process.Kill(syscall.SIGTERM)
 
 	r.lab.dnsmasq6(r.server, "dhcp-range=fd77:9::8000,fd77:9::8fff,64,1h\n")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.process = a.lab.start(a.net.Server, []string{childEnv + "=serve", dataEnv + "=" + a.data}, nil, self)
-	a.process.waitFor("error dhcpv6: UDP port 547 of vs is taken by another DHCPv6 server", 1)
+	a.Launch()
+	a.Process.WaitFor("error dhcpv6: UDP port 547 of vs is taken by another DHCPv6 server", 1)
 }
 
 // TestTheWireOfIPv6IsRecorded boots as firmware does over DHCPv6: its packets and our answers are in its capture.
 func TestTheWireOfIPv6IsRecorded(t *testing.T) {
 	a, r := newAppliance6(t)
-	a.start()
+	a.Start()
 	k, _ := a.check("ipv6 vs")
 	a.six(k.Hint)
 	m := r.machine(1)
@@ -153,7 +144,7 @@ func TestTheWireOfIPv6IsRecorded(t *testing.T) {
 	for range 50 {
 		var b bytes.Buffer
 		text.Reset()
-		if err := a.api.Hosts.Packets(t.Context(), mac6(1), "", &b); err == nil {
+		if err := a.API.Hosts.Packets(t.Context(), mac6(1), "", &b); err == nil {
 			frames, err := trace.ParsePCAP(b.Bytes())
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +163,7 @@ func TestTheWireOfIPv6IsRecorded(t *testing.T) {
 			t.Errorf("the capture has no %q:\n%s", want, text.String())
 		}
 	}
-	d, err := a.api.Hosts.Diagnose(t.Context(), mac6(1), "")
+	d, err := a.API.Hosts.Diagnose(t.Context(), mac6(1), "")
 	if err != nil || len(d.Packets) < 4 {
 		t.Errorf("the diagnosis shows %d packets, %v", len(d.Packets), err)
 	}
@@ -181,15 +172,15 @@ func TestTheWireOfIPv6IsRecorded(t *testing.T) {
 // TestASolicitInVainIsToldOf lets a host boot over IPv6 in a subnet that is full: its timeline and its explanation say why.
 func TestASolicitInVainIsToldOf(t *testing.T) {
 	a, r := newAppliance6(t)
-	a.start()
+	a.Start()
 	k, _ := a.check("ipv6 vs")
 	name, _, _ := strings.Cut(k.Hint, " --range")
 	a.six(name + " --range fd77:1::1000-fd77:1::1000")
-	if _, err := a.api.Reservations.Create(t.Context(), inventory.Reservation{Address: addr("fd77:1::1000"), MAC: inventory.MAC(mac6(99))}); err != nil {
+	if _, err := a.API.Reservations.Create(t.Context(), inventory.Reservation{Address: addr("fd77:1::1000"), MAC: inventory.MAC(mac6(99))}); err != nil {
 		t.Fatal(err)
 	}
 	mac := mac6(1)
-	if _, err := a.api.Hosts.Create(t.Context(), inventory.Host{Name: "six", State: inventory.Available, NICs: []inventory.NIC{{MAC: inventory.MAC(mac)}}}); err != nil {
+	if _, err := a.API.Hosts.Create(t.Context(), inventory.Host{Name: "six", State: inventory.Available, NICs: []inventory.NIC{{MAC: inventory.MAC(mac)}}}); err != nil {
 		t.Fatal(err)
 	}
 	m := r.machine(1)
@@ -205,13 +196,13 @@ func TestASolicitInVainIsToldOf(t *testing.T) {
 	boots := func(m dhcpv6.DHCPv6) { m.AddOption(dhcpv6.OptClientArchType(iana.EFI_X86_64)) }
 	for range 50 {
 		c.ask(c.message(dhcpv6.MessageTypeSolicit, nil, []string{}, boots))
-		page, err := a.api.Events(t.Context(), client.EventQuery{Host: mac, Limit: 100})
+		page, err := a.API.Events(t.Context(), client.EventQuery{Host: mac, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range page.Items {
 			if e.Kind == inventory.EventDHCPUnanswered && e.Detail == "on vs: no address is left in the subnet's ranges" {
-				d, err := a.api.Hosts.Diagnose(t.Context(), mac, "")
+				d, err := a.API.Hosts.Diagnose(t.Context(), mac, "")
 				if err != nil || len(d.Causes) == 0 || d.Causes[0].Code != "six-refused" && d.Causes[0].Code != "no-free-address" {
 					t.Errorf("the diagnosis is %+v, %v", d.Causes, err)
 				}

@@ -22,70 +22,68 @@ func TestARestoredServerWorks(t *testing.T) {
 	ctx := t.Context()
 	value, hash, password := canary, "$6$"+canary+"$x", "correct horse anna"
 	for name, v := range map[string]*string{"token": &value, "admin-hash": &hash} {
-		if _, err := a.api.SetSecret(ctx, name, client.SecretInput{Value: v}); err != nil {
+		if _, err := a.API.SetSecret(ctx, name, client.SecretInput{Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a.importLive()
-	if _, err := a.api.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac", Config: secretConfig, Isolated: true}); err != nil {
+	a.ImportLive()
+	if _, err := a.API.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac", Config: secretConfig, Isolated: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.api.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "manufacturer"}); err != nil {
+	if _, err := a.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "manufacturer"}); err != nil {
 		t.Fatal(err)
 	}
 	rack := simulate.Config{Hosts: 3, Seed: 8, Expect: simulate.StageBooted}
-	a.good(a.boot(ctx, rack))
+	a.Good(a.Boot(ctx, rack))
 	// A person is waited for: an operation that is open in the backup.
-	if _, err := a.api.Hosts.Create(ctx, inventory.Host{Name: "spare", NICs: []inventory.NIC{{MAC: "52:54:00:99:00:01"}}}); err != nil {
+	if _, err := a.API.Hosts.Create(ctx, inventory.Host{Name: "spare", NICs: []inventory.NIC{{MAC: "52:54:00:99:00:01"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.api.Hosts.SetBMC(ctx, "spare", client.SetBMC{Driver: inventory.Manual}); err != nil {
+	if _, err := a.API.Hosts.SetBMC(ctx, "spare", client.SetBMC{Driver: inventory.Manual}); err != nil {
 		t.Fatal(err)
 	}
-	op, err := a.api.Hosts.Power(ctx, "spare", "off")
+	op, err := a.API.Hosts.Power(ctx, "spare", "off")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.api.Users.Create(ctx, inventory.User{Name: "anna", Grants: inventory.AdminEverywhere()}); err != nil {
+	if _, err := a.API.Users.Create(ctx, inventory.User{Name: "anna", Grants: inventory.AdminEverywhere()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.api.SetPassword(ctx, "anna", password); err != nil {
+	if err := a.API.SetPassword(ctx, "anna", password); err != nil {
 		t.Fatal(err)
 	}
-	was := a.hosts()
-	_, rest, _ := strings.Cut(a.process.text(), "admin token, shown only now: ")
+	was := a.Hosts()
+	_, rest, _ := strings.Cut(a.Process.Text(), "admin token, shown only now: ")
 	token, _, _ := strings.Cut(rest, "\n")
 
 	var file bytes.Buffer
-	if err := a.api.Backup(ctx, &file); err != nil {
+	if err := a.API.Backup(ctx, &file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()), a.data, true); err == nil || !strings.Contains(err.Error(), "uses the data directory") {
+	if _, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()), a.Data, true); err == nil || !strings.Contains(err.Error(), "uses the data directory") {
 		t.Errorf("under a running server: %v", err)
 	}
-	a.process.kill(syscall.SIGKILL)
+	a.Process.Kill(syscall.SIGKILL)
 
-	lost := a.data
-	a.data = filepath.Join(a.lab.dir, "restored")
-	if _, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()[:file.Len()/2]), a.data, false); err == nil || !strings.Contains(err.Error(), "no whole backup") {
+	lost := a.Data
+	a.Data = filepath.Join(a.lab.Dir, "restored")
+	if _, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()[:file.Len()/2]), a.Data, false); err == nil || !strings.Contains(err.Error(), "no whole backup") {
 		t.Errorf("half a backup: %v", err)
 	}
 	for _, name := range []string{"secret.key", "artefacts"} { // what is in no backup
-		a.lab.must("cp", "-a", filepath.Join(lost, name), filepath.Join(a.data, name))
+		a.lab.Must("cp", "-a", filepath.Join(lost, name), filepath.Join(a.Data, name))
 	}
-	out, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()), a.data, false)
+	out, err := serve.Restore(ctx, bytes.NewReader(file.Bytes()), a.Data, false)
 	if err != nil || !out.HasKey || out.IsOtherKey || len(out.Missing) != 0 || out.HeldN != 1 || out.Manifest.SecretN != 2 {
 		t.Fatalf("restored %+v: %v", out, err)
 	}
 	if err := os.RemoveAll(lost); err != nil {
 		t.Fatal(err)
 	}
-	if a.api, err = client.New(client.Config{Server: filepath.Join(a.data, "slipway.sock")}); err != nil {
-		t.Fatal(err)
-	}
-	a.start()
-	a.good(a.boot(ctx, rack)) // their documents have the secrets: without them a machine is not booted
-	now := a.hosts()
+	a.Connect()
+	a.Start()
+	a.Good(a.Boot(ctx, rack)) // their documents have the secrets: without them a machine is not booted
+	now := a.Hosts()
 	if len(now) != len(was) {
 		t.Fatalf("%d hosts, want %d", len(now), len(was))
 	}
@@ -94,11 +92,11 @@ func TestARestoredServerWorks(t *testing.T) {
 			t.Errorf("host %+v was %+v", h, was[i])
 		}
 	}
-	if o, err := a.api.Operations.Get(ctx, op.ID); err != nil || !o.IsOpen() || !strings.Contains(o.Reason, "maintenance") && o.Step != op.Step {
+	if o, err := a.API.Operations.Get(ctx, op.ID); err != nil || !o.IsOpen() || !strings.Contains(o.Reason, "maintenance") && o.Step != op.Step {
 		t.Errorf("the operation is %+v, %v", o, err)
 	}
 	code := func(args ...string) string {
-		return a.lab.in(a.net.Server, append([]string{"curl", "-s", "-o", "/dev/null", "-w", "%{http_code}"}, args...)...)
+		return a.lab.In(a.Net.Server, append([]string{"curl", "-s", "-o", "/dev/null", "-w", "%{http_code}"}, args...)...)
 	}
 	const base = "http://127.0.0.1:8067/api/v1/"
 	if got := code("-H", "Authorization: Bearer "+token, base+"hosts"); got != "200" {
@@ -109,7 +107,7 @@ func TestARestoredServerWorks(t *testing.T) {
 			t.Errorf("a login is answered %s, want %s", got, want)
 		}
 	}
-	if strings.Contains(a.process.text(), "admin token") {
+	if strings.Contains(a.Process.Text(), "admin token") {
 		t.Error("a restored server takes itself for a new one")
 	}
 	if time.Since(out.Manifest.At) > time.Hour {

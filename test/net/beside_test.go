@@ -33,26 +33,26 @@ var others = []other{
 }
 
 func (l *lab) dnsmasq(ns, rng, more string) *process {
-	l.t.Helper()
+	l.T.Helper()
 	return l.pingingDnsmasq(ns, rng, "no-ping\n"+more)
 }
 
 // pingingDnsmasq is one that pings an address for three seconds before it offers it, as it does unless it is told not to.
 func (l *lab) pingingDnsmasq(ns, rng, more string) *process {
-	l.t.Helper()
-	conf := filepath.Join(l.t.TempDir(), "dnsmasq.conf")
+	l.T.Helper()
+	conf := filepath.Join(l.T.TempDir(), "dnsmasq.conf")
 	if err := os.WriteFile(conf, []byte("port=0\nlog-dhcp\nuser=root\npid-file=\nlog-facility=-\ndhcp-leasefile="+conf+".leases\ndhcp-range="+rng+"\n"+more), 0o644); err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	p := l.start(ns, nil, nil, "dnsmasq", "-k", "--conf-file="+conf)
-	p.waitFor("DHCP, IP range", 1)
+	p := l.Start(ns, nil, nil, "dnsmasq", "-k", "--conf-file="+conf)
+	p.WaitFor("DHCP, IP range", 1)
 	return p
 }
 
 // kea runs Kea without a control socket; classes is a list of client classes in JSON, or "".
 func (l *lab) kea(ns, cidr, pool, classes string) *process {
-	l.t.Helper()
-	dir := l.t.TempDir()
+	l.T.Helper()
+	dir := l.T.TempDir()
 	if classes != "" {
 		classes = `"client-classes": ` + classes + ", "
 	}
@@ -61,24 +61,24 @@ func (l *lab) kea(ns, cidr, pool, classes string) *process {
  "loggers": [{"name": "kea-dhcp4", "severity": "INFO", "output_options": [{"output": "stdout"}]}]}}`
 	path := filepath.Join(dir, "kea.json")
 	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	p := l.start(ns, []string{"KEA_PIDFILE_DIR=" + dir, "KEA_LOCKFILE_DIR=" + dir}, nil, "kea-dhcp4", "-c", path)
-	p.waitFor("DHCP4_STARTED", 1)
+	p := l.Start(ns, []string{"KEA_PIDFILE_DIR=" + dir, "KEA_LOCKFILE_DIR=" + dir}, nil, "kea-dhcp4", "-c", path)
+	p.WaitFor("DHCP4_STARTED", 1)
 	return p
 }
 
 // dhcpd runs ISC's server; more stands outside of its subnet.
 func (l *lab) dhcpd(ns, more string) *process {
-	l.t.Helper()
-	dir := l.t.TempDir()
+	l.T.Helper()
+	dir := l.T.TempDir()
 	conf, leases := filepath.Join(dir, "dhcpd.conf"), filepath.Join(dir, "dhcpd.leases")
 	text := "authoritative;\nsubnet 10.77.1.0 netmask 255.255.255.0 { range 10.77.1.10 10.77.1.200; }\n" + more
 	if err := errors.Join(os.WriteFile(conf, []byte(text), 0o644), os.WriteFile(leases, nil, 0o644)); err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	p := l.start(ns, nil, nil, "dhcpd", "-4", "-f", "-d", "--no-pid", "-cf", conf, "-lf", leases, "eth0")
-	p.waitFor("Server starting service", 1)
+	p := l.Start(ns, nil, nil, "dhcpd", "-4", "-f", "-d", "--no-pid", "-cf", conf, "-lf", leases, "eth0")
+	p.WaitFor("Server starting service", 1)
 	return p
 }
 
@@ -117,14 +117,14 @@ func TestProxyBesideAnotherServer(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			r := newRack(t, o.name, "udhcpc", "dhclient", "dhcpcd", "unshare", "perfdhcp")
 			ns := r.machine(9)
-			r.in(ns, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
+			r.In(ns, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
 			o.run(r.lab, ns, "")
 			setup := r.setup()
 			setup.Subnets[0].Mode, setup.Subnets[0].Ranges = inventory.ModeProxy, nil
 			s := r.serve(r.server, setup)
 
 			m := r.machine(1)
-			conn := r.socket(m, "eth0", 68)
+			conn := r.Socket(m, "eth0", 68)
 			all := offers(t, conn, firmware(t, mac(1), "PXEClient:Arch:00007:UNDI:003000", 7))
 			theirs, ours := all["10.77.1.2"], all["10.77.1.1"]
 			if theirs == nil || ours == nil {
@@ -134,7 +134,7 @@ func TestProxyBesideAnotherServer(t *testing.T) {
 				t.Errorf("theirs: %s\nours: %s", theirs.Summary(), ours.Summary())
 			}
 			if o.isHeard {
-				s.waitFor("foreign rack1 10.77.1.2 "+mac(9)+" true false", 1)
+				s.WaitFor("foreign rack1 10.77.1.2 "+mac(9)+" true false", 1)
 			}
 
 			take := message(t, dhcpv4.MessageTypeRequest, mac(1), dhcpv4.WithBroadcast(true), dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(theirs.YourIPAddr)),
@@ -142,16 +142,16 @@ func TestProxyBesideAnotherServer(t *testing.T) {
 			if ask(t, conn, "255.255.255.255:67", take, dhcpv4.MessageTypeAck) == nil {
 				t.Fatal("the other server does not acknowledge")
 			}
-			s.waitFor("beside "+mac(1)+" "+theirs.YourIPAddr.String()+" false", 1) // the machine says so
+			s.WaitFor("beside "+mac(1)+" "+theirs.YourIPAddr.String()+" false", 1) // the machine says so
 			if o.isHeard {
-				s.waitFor("beside "+mac(1)+" "+theirs.YourIPAddr.String()+" true", 1) // the server was heard
+				s.WaitFor("beside "+mac(1)+" "+theirs.YourIPAddr.String()+" true", 1) // the server was heard
 			} else {
-				s.waitFor("foreign rack1 10.77.1.2  false false", 1) // the machine named it
+				s.WaitFor("foreign rack1 10.77.1.2  false false", 1) // the machine named it
 			}
 			conn.Close()
 
 			c := r.udhcpc(m, "-q", "-n") // an operating system gets its address from the other server, and nothing from us
-			c.waitFor("server=10.77.1.2", 1)
+			c.WaitFor("server=10.77.1.2", 1)
 			r.takesFromOther(10)
 			if leases := s.bound(); len(leases) != 0 {
 				t.Errorf("we leased %v", leases)
@@ -163,7 +163,7 @@ func TestProxyBesideAnotherServer(t *testing.T) {
 // takesFromOther lets the clients of operating systems, and a load of machines, get their addresses from 10.77.1.2; n is
 // the first machine that is free.
 func (r *rack) takesFromOther(n int) {
-	r.t.Helper()
+	r.T.Helper()
 	type client struct {
 		says string
 		run  func(ns string) *process
@@ -177,13 +177,13 @@ func (r *rack) takesFromOther(n int) {
 		running[c.run(r.machine(n+i))] = c.says
 	}
 	for p, what := range running {
-		p.waitFor(what, 1)
+		p.WaitFor(what, 1)
 	}
 	ns := r.machine(n + 9)
-	r.in(ns, "ip", "addr", "add", "10.77.1.250/24", "dev", "eth0")
-	out, err := r.try(30*time.Second, "ip", "netns", "exec", ns, "perfdhcp", "-4", "-r", "5", "-R", "4", "-p", "2", "-B", "-l", "eth0")
+	r.In(ns, "ip", "addr", "add", "10.77.1.250/24", "dev", "eth0")
+	out, err := r.Try(30*time.Second, "ip", "netns", "exec", ns, "perfdhcp", "-4", "-r", "5", "-R", "4", "-p", "2", "-B", "-l", "eth0")
 	if _, acks, _ := strings.Cut(out, "REQUEST-ACK"); !strings.Contains(acks, "drops: 0") || strings.Contains(acks, "received packets: 0") || err != nil {
-		r.t.Errorf("perfdhcp: %v\n%s", err, lastLines(out, 40))
+		r.T.Errorf("perfdhcp: %v\n%s", err, lastLines(out, 40))
 	}
 }
 
@@ -192,15 +192,15 @@ func TestAForeignServerIsNoticed(t *testing.T) {
 	r := newRack(t, "dnsmasq", "udhcpc")
 	s := r.serve(r.server, r.setup())
 	ns := r.machine(9)
-	r.in(ns, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
+	r.In(ns, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
 	r.lab.dnsmasq(ns, "10.77.1.10,10.77.1.20,255.255.255.0,1h", "")
-	conn := r.socket(r.machine(1), "eth0", 68)
+	conn := r.Socket(r.machine(1), "eth0", 68)
 	if all := offers(t, conn, message(t, dhcpv4.MessageTypeDiscover, mac(1), dhcpv4.WithBroadcast(true))); len(all) != 2 {
 		t.Fatalf("offers of %v", all)
 	}
-	s.waitFor("foreign rack1 10.77.1.2 "+mac(9)+" true false", 1)
-	if strings.Contains(s.text(), "foreign rack1 10.77.1.1") {
-		t.Errorf("we take ourselves for another server:\n%s", s.text())
+	s.WaitFor("foreign rack1 10.77.1.2 "+mac(9)+" true false", 1)
+	if strings.Contains(s.Text(), "foreign rack1 10.77.1.1") {
+		t.Errorf("we take ourselves for another server:\n%s", s.Text())
 	}
 }
 

@@ -33,29 +33,29 @@ const (
 
 // artefact puts a file of random bytes into the server's folder and returns it with its URL.
 func (r *bootRack) artefact(size int) (data []byte, url string) {
-	r.t.Helper()
+	r.T.Helper()
 	data = make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{byte(size)}).Read(data)
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:])
 	if err := os.WriteFile(filepath.Join(r.artefacts, name), data, 0o644); err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	return data, bootBase + "/boot/" + bootID + "/artefact/" + name + "/linux"
 }
 
 // out names a file for a client to write to.
-func (r *bootRack) out(name string) string { return filepath.Join(r.dir, name) }
+func (r *bootRack) out(name string) string { return filepath.Join(r.Dir, name) }
 
 func (r *bootRack) same(file string, want []byte) {
-	r.t.Helper()
+	r.T.Helper()
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-		r.t.Errorf("%s: %d of %d bytes, %v", filepath.Base(file), len(got), len(want), err)
+		r.T.Errorf("%s: %d of %d bytes, %v", filepath.Base(file), len(got), len(want), err)
 	}
 }
 
 func (r *bootRack) curl(args ...string) (string, error) {
-	return r.try(60*time.Second, "ip", append([]string{"netns", "exec", r.machine, "curl", "-sS"}, args...)...)
+	return r.Try(60*time.Second, "ip", append([]string{"netns", "exec", r.machine, "curl", "-sS"}, args...)...)
 }
 
 func loadersOfDebian(t *testing.T) *images.Loaders {
@@ -88,11 +88,11 @@ func TestBootContract(t *testing.T) {
 				t.Errorf("http: %v\n%s", err, head)
 			}
 			r.same(byHTTP, want.Data)
-			r.in(r.machine, "atftp", "--get", "--remote-file", row.Name, "--local-file", byTFTP, "--option", "blksize 1468", "10.78.1.1")
+			r.In(r.machine, "atftp", "--get", "--remote-file", row.Name, "--local-file", byTFTP, "--option", "blksize 1468", "10.78.1.1")
 			r.same(byTFTP, want.Data)
 		})
 	}
-	r.in(r.machine, "atftp", "--get", "--remote-file", "autoexec.ipxe", "--local-file", r.out("autoexec"), "10.78.1.1")
+	r.In(r.machine, "atftp", "--get", "--remote-file", "autoexec.ipxe", "--local-file", r.out("autoexec"), "10.78.1.1")
 	r.same(r.out("autoexec"), []byte("#!ipxe\necho ask  10.78.1.10 "+bootBase+"\n"))
 	if got, err := r.curl("-f", bootBase+"/boot/autoexec.ipxe"); err != nil || got != "#!ipxe\necho ask  10.78.1.10 "+bootBase+"\n" {
 		t.Errorf("%q, %v", got, err)
@@ -117,12 +117,12 @@ func TestBootCurl(t *testing.T) {
 	if out, err := r.curl("-f", "-o", r.out("all"), "--limit-rate", "4M", "--max-time", "1", url); err == nil {
 		t.Errorf("curl was to give up: %s", out)
 	}
-	r.doors.waitFor("ended http linux 10.78.1.10 ... /67108864 err=the machine closed the connection", 1)
+	r.doors.WaitFor("ended http linux 10.78.1.10 ... /67108864 err=the machine closed the connection", 1)
 	if out, err := r.curl("-f", "-o", r.out("all"), "-C", "-", url); err != nil {
 		t.Errorf("resume: %v %s", err, out)
 	}
 	r.same(r.out("all"), data)
-	r.doors.waitFor("ended http linux 10.78.1.10 67108864/67108864 err=<nil>", 1)
+	r.doors.WaitFor("ended http linux 10.78.1.10 67108864/67108864 err=<nil>", 1)
 
 	for _, path := range []string{
 		"/../../etc/passwd", "/boot/../../../etc/passwd", "/boot/%2e%2e/%2e%2e/etc/passwd", "/boot/..%2f..%2fetc%2fpasswd",
@@ -148,7 +148,7 @@ func TestBootCurl(t *testing.T) {
 	if got, err := r.curl("-f", "--data-binary", "line one\nline two", bootBase+"/boot/"+bootID+"/report?step=failed&detail=no+disk"); err != nil || got != "reported\n" {
 		t.Errorf("report: %v %q", err, got)
 	}
-	r.doors.waitFor(`report `+bootID+` 10.78.1.10 failed "no disk" "line one\nline two"`, 1)
+	r.doors.WaitFor(`report `+bootID+` 10.78.1.10 failed "no disk" "line one\nline two"`, 1)
 	if got, err := r.curl("-f", bootBase+"/boot/script?mac=52:54:00:aa:00:01"); err != nil || got != "#!ipxe\necho script  52:54:00:aa:00:01 10.78.1.10 "+bootBase+"\n" {
 		t.Errorf("script: %v %q", err, got)
 	}
@@ -159,11 +159,11 @@ func TestBootTFTPClients(t *testing.T) {
 	loaders := loadersOfDebian(t)
 	want, _ := loaders.Find("ipxe.efi")
 
-	r.in(r.machine, "tftp", "-m", "binary", "10.78.1.1", "-c", "get", "ipxe.efi", r.out("hpa"))
+	r.In(r.machine, "tftp", "-m", "binary", "10.78.1.1", "-c", "get", "ipxe.efi", r.out("hpa"))
 	r.same(r.out("hpa"), want.Data)
-	r.doors.waitFor(fmt.Sprintf("ended tftp ipxe.efi 10.78.1.10 %d/%[1]d err=<nil>", len(want.Data)), 1)
+	r.doors.WaitFor(fmt.Sprintf("ended tftp ipxe.efi 10.78.1.10 %d/%[1]d err=<nil>", len(want.Data)), 1)
 	for _, option := range []string{"blksize 512", "blksize 1432", "blksize 1468", "blksize 65464", "tsize 0", "timeout 2"} {
-		r.in(r.machine, "atftp", "--get", "--remote-file", "/ipxe.efi", "--local-file", r.out("atftp"), "--option", option, "10.78.1.1")
+		r.In(r.machine, "atftp", "--get", "--remote-file", "/ipxe.efi", "--local-file", r.out("atftp"), "--option", option, "10.78.1.1")
 		r.same(r.out("atftp"), want.Data)
 	}
 	if _, err := r.curl("-f", "--tftp-blksize", "1024", "-o", r.out("curl"), "tftp://10.78.1.1/ipxe.efi"); err != nil {
@@ -184,7 +184,7 @@ func TestBootTFTPClients(t *testing.T) {
 		{"writing", []string{"tftp", "-m", "binary", "10.78.1.1", "-c", "put", "/etc/hostname", "ipxe.efi"}, "takes none"},
 	} {
 		start := time.Now()
-		out, _ := r.try(30*time.Second, "ip", append([]string{"netns", "exec", r.machine}, c.args...)...)
+		out, _ := r.Try(30*time.Second, "ip", append([]string{"netns", "exec", r.machine}, c.args...)...)
 		if !strings.Contains(out, c.says) || strings.Contains(out, "/usr/lib") {
 			t.Errorf("%s: %s", c.what, out)
 		}
@@ -219,7 +219,7 @@ func TestBootFortyEightAtOnce(t *testing.T) {
 			if ctx.Err() != nil {
 				return nil
 			}
-			out, err := r.try(60*time.Second, "ip", "netns", "exec", r.machine, "atftp", "--get", "--remote-file", "snponly.efi",
+			out, err := r.Try(60*time.Second, "ip", "netns", "exec", r.machine, "atftp", "--get", "--remote-file", "snponly.efi",
 				"--local-file", r.out(fmt.Sprint("tftp", i)), "--option", "blksize 1468", "10.78.1.1")
 			if err != nil {
 				return fmt.Errorf("atftp %d: %w %s", i, err, out)
@@ -234,9 +234,9 @@ func TestBootFortyEightAtOnce(t *testing.T) {
 		r.same(r.out(fmt.Sprint("http", i)), data)
 		r.same(r.out(fmt.Sprint("tftp", i)), snp.Data)
 	}
-	r.doors.waitFor("ended http linux 10.78.1.10 8388608/8388608 err=<nil>", n)
-	if strings.Contains(r.doors.text(), "panicked") {
-		t.Error(r.doors.text())
+	r.doors.WaitFor("ended http linux 10.78.1.10 8388608/8388608 err=<nil>", n)
+	if strings.Contains(r.doors.Text(), "panicked") {
+		t.Error(r.doors.Text())
 	}
 }
 
@@ -244,21 +244,21 @@ func TestBootFortyEightAtOnce(t *testing.T) {
 func TestBootWaitsItsTurn(t *testing.T) {
 	r := newBootRack(newLab(t, "curl"), bootSetup{Admission: admission.Rules{Downloads: 1, BytesPerSecond: 40 << 20}})
 	data, url := r.artefact(40 << 20) // more than the buffers of both ends hold
-	slow := r.start(r.machine, nil, nil, "curl", "-sSf", "--limit-rate", "10M", "-o", r.out("slow"), "-w", "slow has it\n", url)
-	r.doors.waitFor("began http linux", 1)
+	slow := r.Start(r.machine, nil, nil, "curl", "-sSf", "--limit-rate", "10M", "-o", r.out("slow"), "-w", "slow has it\n", url)
+	r.doors.WaitFor("began http linux", 1)
 	head, err := r.curl("-f", "-D", "-", "--retry", "20", "-o", r.out("next"), strings.Replace(url, bootID, strings.Repeat("f", 32), 1))
 	if err != nil || !regexp.MustCompile(`(?s)503 Service Unavailable.*Retry-After: [1-9][0-9]*\r\n.*200 OK`).MatchString(head) {
 		t.Errorf("%v\n%s", err, head)
 	}
 	r.same(r.out("next"), data)
-	slow.waitFor("slow has it", 1)
+	slow.WaitFor("slow has it", 1)
 	r.same(r.out("slow"), data)
 }
 
 // Sendfile is what keeps a row of machines from costing us processor time; see httpboot's own test for how it is lost.
 func TestBootSendfileReachesTheKernel(t *testing.T) {
 	l := newLab(t, "curl", "strace")
-	trace := filepath.Join(l.dir, "trace")
+	trace := filepath.Join(l.Dir, "trace")
 	r := newBootRack(l, bootSetup{}, "strace", "-f", "-qq", "-e", "trace=sendfile", "-e", "signal=none", "-o", trace)
 	data, url := r.artefact(64 << 20)
 	if out, err := r.curl("-f", "-o", r.out("file"), url); err != nil {
@@ -266,7 +266,7 @@ func TestBootSendfileReachesTheKernel(t *testing.T) {
 	}
 	r.same(r.out("file"), data)
 	// strace passes no signal on: the traced process is stopped by itself, and strace ends with it.
-	strace := r.doors.cmd.Process.Pid
+	strace := r.doors.Cmd.Process.Pid
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", strace))
 	if err != nil {
 		t.Fatal(err)
@@ -278,8 +278,8 @@ func TestBootSendfileReachesTheKernel(t *testing.T) {
 		}
 		_ = syscall.Kill(pid, syscall.SIGTERM)
 	}
-	<-r.doors.done
-	r.doors.done <- nil
+	<-r.doors.Done
+	r.doors.Done <- nil
 	text, err := os.ReadFile(trace)
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestBootSlowRequests(t *testing.T) {
 	r := newBootRack(newLab(t, "curl"), bootSetup{})
 	loadersOfDebian(t)
 	var slow []net.Conn
-	r.inside(r.machine, func() error {
+	r.Inside(r.machine, func() error {
 		for range 60 {
 			conn, err := net.Dial("tcp", "10.78.1.1:80")
 			if err != nil {

@@ -21,6 +21,7 @@ import (
 	"slipway.dev/slipway/pxe/admission"
 	"slipway.dev/slipway/pxe/httpboot"
 	"slipway.dev/slipway/pxe/tftp"
+	"slipway.dev/slipway/test/netlab"
 )
 
 // bootSetup is what the boot doors under test are told, as JSON on their standard input.
@@ -116,21 +117,21 @@ type bootRack struct {
 }
 
 func newBootRack(l *lab, in bootSetup, wrap ...string) *bootRack {
-	l.t.Helper()
-	r := &bootRack{lab: l, server: l.ns("boot"), machine: l.ns("machine"), artefacts: l.t.TempDir()}
-	l.wire(r.server, "srv0", r.machine, "eth0")
-	l.in(r.server, "ip", "addr", "add", "10.78.1.1/24", "dev", "srv0")
-	l.in(r.machine, "ip", "addr", "add", "10.78.1.10/24", "dev", "eth0")
+	l.T.Helper()
+	r := &bootRack{lab: l, server: l.NS("boot"), machine: l.NS("machine"), artefacts: l.T.TempDir()}
+	l.Wire(r.server, "srv0", r.machine, "eth0")
+	l.In(r.server, "ip", "addr", "add", "10.78.1.1/24", "dev", "srv0")
+	l.In(r.machine, "ip", "addr", "add", "10.78.1.10/24", "dev", "eth0")
 	in.Artefacts = r.artefacts
 	input, err := json.Marshal(in)
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	r.doors = l.start(r.server, []string{childEnv + "=boot"}, strings.NewReader(string(input)), append(wrap, exe)...)
-	r.doors.waitFor("serving boots", 1)
+	r.doors = l.Start(r.server, []string{netlab.Child("boot")}, strings.NewReader(string(input)), append(wrap, exe)...)
+	r.doors.WaitFor("serving boots", 1)
 	return r
 }

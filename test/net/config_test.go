@@ -34,35 +34,35 @@ func TestASecretStandsNowhereButInTheDeliveredDocument(t *testing.T) {
 	ctx := t.Context()
 	value, hash := canary, "$6$"+canary+"$x"
 	for name, v := range map[string]*string{"token": &value, "admin-hash": &hash} {
-		if _, err := a.api.SetSecret(ctx, name, client.SecretInput{Value: v}); err != nil {
+		if _, err := a.API.SetSecret(ctx, name, client.SecretInput{Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a.importLive()
-	image, err := a.api.Images.Get(ctx, "live")
+	a.ImportLive()
+	image, err := a.API.Images.Get(ctx, "live")
 	if err != nil || len(image.Configs) != 2 {
 		t.Fatalf("image %+v: %v", image, err)
 	}
 	// All simulated machines are behind one network card, which level L1 takes for theft: see the next test.
 	profile := inventory.Profile{Name: "live", Image: "live", Selector: "mac", Config: secretConfig, Isolated: true}
-	if _, err := a.api.Profiles.Create(ctx, profile); err != nil {
+	if _, err := a.API.Profiles.Create(ctx, profile); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.api.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "manufacturer"}); err != nil {
+	if _, err := a.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "manufacturer"}); err != nil {
 		t.Fatal(err)
 	}
-	r := a.boot(ctx, simulate.Config{Hosts: 4, Seed: 8, Expect: simulate.StageBooted})
-	a.good(r)
+	r := a.Boot(ctx, simulate.Config{Hosts: 4, Seed: 8, Expect: simulate.StageBooted})
+	a.Good(r)
 
-	shown := map[string]string{"the server's log": a.process.text()}
+	shown := map[string]string{"the server's log": a.Process.Text()}
 	for _, path := range []string{
 		"/hosts", "/events?limit=1000", "/issues", "/sessions", "/profiles", "/secrets", "/images", "/profiles/live/revisions",
-		"/hosts/" + a.hosts()[0].Name + "/render", "/hosts/" + a.hosts()[0].Name + "/renderings", "/export", "/openapi.json",
+		"/hosts/" + a.Hosts()[0].Name + "/render", "/hosts/" + a.Hosts()[0].Name + "/renderings", "/export", "/openapi.json",
 	} {
-		shown[path] = a.lab.in(a.net.Server, "curl", "-s", "--unix-socket", filepath.Join(a.data, "slipway.sock"), "http://slipway/api/v1"+path)
+		shown[path] = a.lab.In(a.Net.Server, "curl", "-s", "--unix-socket", filepath.Join(a.Data, "slipway.sock"), "http://slipway/api/v1"+path)
 	}
-	if !strings.Contains(shown["/hosts/"+a.hosts()[0].Name+"/render"], "secret://token") {
-		t.Errorf("the preview does not show what is needed: %.300s", shown["/hosts/"+a.hosts()[0].Name+"/render"])
+	if !strings.Contains(shown["/hosts/"+a.Hosts()[0].Name+"/render"], "secret://token") {
+		t.Errorf("the preview does not show what is needed: %.300s", shown["/hosts/"+a.Hosts()[0].Name+"/render"])
 	}
 	if !strings.Contains(shown["/events?limit=1000"], inventory.EventConfigSent) {
 		t.Error("no configuration was sent: this test has nothing to find")
@@ -72,8 +72,8 @@ func TestASecretStandsNowhereButInTheDeliveredDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown["command lines and environments"] = string(processes)
-	a.process.kill(15)
-	err = filepath.WalkDir(a.data, func(path string, d os.DirEntry, err error) error {
+	a.Process.Kill(15)
+	err = filepath.WalkDir(a.Data, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			b, err := os.ReadFile(path)
 			shown["file "+path] = string(b)
@@ -94,7 +94,7 @@ func TestASecretStandsNowhereButInTheDeliveredDocument(t *testing.T) {
 			}
 		}
 	}
-	if len(shown) < 16 || !bytes.HasPrefix([]byte(shown["file "+filepath.Join(a.data, "slipway.db")]), []byte("SQLite format 3")) {
+	if len(shown) < 16 || !bytes.HasPrefix([]byte(shown["file "+filepath.Join(a.Data, "slipway.db")]), []byte("SQLite format 3")) {
 		t.Errorf("only %d places were searched", len(shown))
 	}
 }
@@ -103,15 +103,15 @@ func TestTheNetworkTellsWhoAsksForSecrets(t *testing.T) {
 	a := newAppliance(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	value := canary
-	if _, err := a.api.SetSecret(ctx, "token", client.SecretInput{Value: &value}); err != nil {
+	if _, err := a.API.SetSecret(ctx, "token", client.SecretInput{Value: &value}); err != nil {
 		t.Fatal(err)
 	}
-	a.importLive()
+	a.ImportLive()
 	profile := inventory.Profile{Name: "live", Image: "live", Selector: "mac", Config: "files: [{path: /etc/token, secret: secret://token}]"}
-	if _, err := a.api.Profiles.Create(ctx, profile); err != nil {
+	if _, err := a.API.Profiles.Create(ctx, profile); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.api.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "manufacturer"}); err != nil {
+	if _, err := a.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "manufacturer"}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
@@ -119,12 +119,12 @@ func TestTheNetworkTellsWhoAsksForSecrets(t *testing.T) {
 		defer close(done)
 		// What becomes of them does not matter: they ask from addresses of theirs with a network card that is none of theirs.
 		_, _ = simulate.Run(ctx, simulate.Config{
-			Interface: a.net.ClientIf, Namespace: a.net.Client, Hosts: 1, Seed: 9, Expect: simulate.StageBooted, Firmware: simulate.Firmwares(), Timeout: time.Minute,
+			Interface: a.Net.ClientIf, Namespace: a.Net.Client, Hosts: 1, Seed: 9, Expect: simulate.StageBooted, Firmware: simulate.Firmwares(), Timeout: time.Minute,
 		})
 	}()
 	defer func() { cancel(); <-done }()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		issues, err := a.api.Issues.List(ctx, client.Query{})
+		issues, err := a.API.Issues.List(ctx, client.Query{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestTheNetworkTellsWhoAsksForSecrets(t *testing.T) {
 			}
 		}
 	}
-	t.Errorf("no issue; the server said:\n%s", a.process.text())
+	t.Errorf("no issue; the server said:\n%s", a.Process.Text())
 }
 
 // ignitionEngine is Debian's, from its package ignition.
@@ -151,41 +151,41 @@ func TestIgnitionFetchesItsSecrets(t *testing.T) {
 			}
 			ctx := t.Context()
 			value := canary
-			if _, err := a.api.SetSecret(ctx, "token", client.SecretInput{Value: &value}); err != nil {
+			if _, err := a.API.SetSecret(ctx, "token", client.SecretInput{Value: &value}); err != nil {
 				t.Fatal(err)
 			}
-			a.importLive(inventory.ImageConfig{Format: "ignition", Version: "3.3.0"})
+			a.ImportLive(inventory.ImageConfig{Format: "ignition", Version: "3.3.0"})
 			profile := inventory.Profile{Name: "live", Image: "live", Selector: "mac", Config: "files: [{path: /etc/token, mode: '0600', secret: secret://token}]"}
-			if _, err := a.api.Profiles.Create(ctx, profile); err != nil {
+			if _, err := a.API.Profiles.Create(ctx, profile); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.api.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "manufacturer"}); err != nil {
+			if _, err := a.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "manufacturer"}); err != nil {
 				t.Fatal(err)
 			}
-			m := a.net.Client
-			a.lab.in(m, "udhcpc", "-i", a.net.ClientIf, "-f", "-q", "-n", "-t", "5", "-T", "2", "-s", a.lab.script(udhcpcScript))
-			mac := strings.TrimSpace(a.lab.in(m, "cat", "/sys/class/net/"+a.net.ClientIf+"/address"))
-			script := a.lab.in(m, "curl", "-s", "http://10.77.0.1/boot/script?manufacturer=ACME&mac="+strings.ReplaceAll(mac, ":", "-"))
+			m := a.Net.Client
+			a.lab.In(m, "udhcpc", "-i", a.Net.ClientIf, "-f", "-q", "-n", "-t", "5", "-T", "2", "-s", a.lab.script(udhcpcScript))
+			mac := strings.TrimSpace(a.lab.In(m, "cat", "/sys/class/net/"+a.Net.ClientIf+"/address"))
+			script := a.lab.In(m, "curl", "-s", "http://10.77.0.1/boot/script?manufacturer=ACME&mac="+strings.ReplaceAll(mac, ":", "-"))
 			_, rest, ok := strings.Cut(script, "config=")
 			if !ok {
 				t.Fatalf("script:\n%s", script)
 			}
 			url := strings.Fields(rest)[0]
-			plain := a.lab.in(m, "curl", "-s", url)
+			plain := a.lab.In(m, "curl", "-s", url)
 			if isTold := strings.Contains(plain, canary); isTold != (env == nil) {
 				t.Errorf("over HTTP comes: %s", plain)
 			}
-			cache := filepath.Join(a.lab.dir, "ignition.cache")
-			first := filepath.Join(a.lab.dir, "first.ign")
+			cache := filepath.Join(a.lab.Dir, "ignition.cache")
+			first := filepath.Join(a.lab.Dir, "first.ign")
 			err := os.WriteFile(first, []byte(`{"ignition":{"version":"3.3.0","config":{"replace":{"source":"`+url+`"}}}}`), 0o600)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := a.lab.try(60*time.Second, "ip", "netns", "exec", m, "env", "IGNITION_CONFIG_FILE="+first, ignitionEngine,
-				"-platform", "file", "-root", filepath.Join(a.lab.dir, "root"), "-log-to-stdout", "-config-cache", cache,
-				"-neednet", filepath.Join(a.lab.dir, "neednet"), "-stage", "fetch")
+			out, err := a.lab.Try(60*time.Second, "ip", "netns", "exec", m, "env", "IGNITION_CONFIG_FILE="+first, ignitionEngine,
+				"-platform", "file", "-root", filepath.Join(a.lab.Dir, "root"), "-log-to-stdout", "-config-cache", cache,
+				"-neednet", filepath.Join(a.lab.Dir, "neednet"), "-stage", "fetch")
 			if err != nil {
-				t.Fatalf("%v\n%s\nthe server said:\n%s", err, out, a.process.text())
+				t.Fatalf("%v\n%s\nthe server said:\n%s", err, out, a.Process.Text())
 			}
 			got, err := os.ReadFile(cache)
 			if err != nil || !strings.Contains(string(got), canary) {

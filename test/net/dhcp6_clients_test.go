@@ -17,21 +17,21 @@ func (r *rack6) dhclient6(ns, id string) *process { return r.dhclient6With(ns, i
 
 // dhclient6With is dhclient6 with more lines of configuration.
 func (r *rack6) dhclient6With(ns, id, more string) *process {
-	r.t.Helper()
+	r.T.Helper()
 	script := r.script(`echo "$reason ip=$new_ip6_address/$new_ip6_prefixlen old=$old_ip6_address dns=$new_dhcp6_name_servers domain=$new_dhcp6_domain_search life=$new_max_life url=$new_dhcp6_bootfile_url"
 case "$reason" in BOUND6|RENEW6|REBIND6) ip -6 addr replace $new_ip6_address/$new_ip6_prefixlen dev $interface;; DEPREF6|EXPIRE6|RELEASE6|STOP6) ip -6 addr del $old_ip6_address/128 dev $interface 2>/dev/null;; esac
 exit 0
 `)
-	path := filepath.Join(r.dir, id)
+	path := filepath.Join(r.Dir, id)
 	conf := `option dhcp6.bootfile-url code 59 = text;
 option dhcp6.client-arch code 61 = unsigned integer 16;
 also request dhcp6.bootfile-url;
 `
 	if err := os.WriteFile(path+".conf", []byte(conf+more), 0o644); err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	args := []string{"dhclient", "-6", "-d", "-sf", script, "-cf", path + ".conf", "-lf", path + ".leases", "-pf", path + ".pid", "-D", "LL"}
-	return r.start(ns, nil, nil, append(args, "eth0")...)
+	return r.Start(ns, nil, nil, append(args, "eth0")...)
 }
 
 var boundRE = regexp.MustCompile(`BOUND6 ip=(fd77:1::1[0-9a-f]{3})/`)
@@ -43,23 +43,23 @@ func TestDhclient6(t *testing.T) {
 	s := r.serve(setup)
 	m := r.machine(1)
 	c := r.dhclient6(m, "one")
-	c.waitFor("BOUND6 ip=fd77:1::1 ... dns=fd77:1::53 domain=lab.example. life=3600", 1)
-	addr := boundRE.FindStringSubmatch(c.text())[1]
+	c.WaitFor("BOUND6 ip=fd77:1::1 ... dns=fd77:1::53 domain=lab.example. life=3600", 1)
+	addr := boundRE.FindStringSubmatch(c.Text())[1]
 	l, ok := s.lease(addr)
 	if !ok || l.State != inventory.LeaseBound || string(l.MAC) != mac6(1) || l.ClientID != "00030001"+"525400770001" || l.IsBoot {
 		t.Errorf("the store has %+v", l)
 	}
-	c.kill(syscall.SIGKILL)
+	c.Kill(syscall.SIGKILL)
 
 	// Killed and started again, it goes on with its address, and so does the server.
-	s.kill(syscall.SIGKILL)
+	s.Kill(syscall.SIGKILL)
 	s = r.serve(setup)
 	c = r.dhclient6(m, "one")
-	c.waitFor("ip="+addr+"/", 1)
-	c.kill(syscall.SIGKILL)
+	c.WaitFor("ip="+addr+"/", 1)
+	c.Kill(syscall.SIGKILL)
 
-	out, err := r.try(20*time.Second, "ip", "netns", "exec", m, "dhclient", "-6", "-r", "-cf", filepath.Join(r.dir, "one.conf"),
-		"-lf", filepath.Join(r.dir, "one.leases"), "-pf", filepath.Join(r.dir, "one.pid"), "-D", "LL", "-sf", "/bin/true", "eth0")
+	out, err := r.Try(20*time.Second, "ip", "netns", "exec", m, "dhclient", "-6", "-r", "-cf", filepath.Join(r.Dir, "one.conf"),
+		"-lf", filepath.Join(r.Dir, "one.leases"), "-pf", filepath.Join(r.Dir, "one.pid"), "-D", "LL", "-sf", "/bin/true", "eth0")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -72,8 +72,8 @@ func TestTwoClients6AndAReservation(t *testing.T) {
 	setup.Reservations = []inventory.Reservation{{Address: netip.MustParseAddr("fd77:1::77"), Subnet: "six", MAC: inventory.MAC(mac6(2))}}
 	s := r.serve(setup)
 	one, two := r.dhclient6(r.machine(1), "one"), r.dhclient6(r.machine(2), "two")
-	one.waitFor("BOUND6 ip=fd77:1::1", 1)
-	two.waitFor("BOUND6 ip=fd77:1::77/", 1)
+	one.WaitFor("BOUND6 ip=fd77:1::1", 1)
+	two.WaitFor("BOUND6 ip=fd77:1::77/", 1)
 	if l, ok := s.lease("fd77:1::77"); !ok || string(l.MAC) != mac6(2) {
 		t.Errorf("the store has %+v", l)
 	}
@@ -87,17 +87,17 @@ func TestAnIPv6AddressInUseIsNotOffered(t *testing.T) {
 	setup.ProbeFor = 300 * time.Millisecond
 	setup.Subnets[0].Ranges = []inventory.Range{{First: at("fd77:1::1000"), Last: at("fd77:1::1001")}}
 	squatter := r.machine(9)
-	r.in(squatter, "ip", "addr", "add", "fd77:1::1000/64", "dev", "eth0", "nodad")
+	r.In(squatter, "ip", "addr", "add", "fd77:1::1000/64", "dev", "eth0", "nodad")
 	s := r.serve(setup)
 	a, b := r.dhclient6(r.machine(1), "one"), r.dhclient6(r.machine(2), "two")
-	s.waitFor("conflict fd77:1::1000 six", 1)
+	s.WaitFor("conflict fd77:1::1000 six", 1)
 	s.waitState("fd77:1::1000", inventory.LeaseDeclined)
 	deadline := time.Now().Add(20 * time.Second)
-	for !boundRE.MatchString(a.text()+b.text()) && time.Now().Before(deadline) {
+	for !boundRE.MatchString(a.Text()+b.Text()) && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond)
 	}
-	if m := boundRE.FindStringSubmatch(a.text() + b.text()); m == nil || m[1] != "fd77:1::1001" {
-		t.Errorf("nobody has the free address:\n%s\n%s", a.text(), b.text())
+	if m := boundRE.FindStringSubmatch(a.Text() + b.Text()); m == nil || m[1] != "fd77:1::1001" {
+		t.Errorf("nobody has the free address:\n%s\n%s", a.Text(), b.Text())
 	}
 }
 
@@ -106,7 +106,7 @@ func TestRdisc6(t *testing.T) {
 	r := newRack6(t, "rdisc6")
 	r.serve(r.setup())
 	m := r.machine(1)
-	out, _ := r.try(20*time.Second, "ip", "netns", "exec", m, "rdisc6", "-1", "-r", "5", "-w", "2000", "eth0")
+	out, _ := r.Try(20*time.Second, "ip", "netns", "exec", m, "rdisc6", "-1", "-r", "5", "-w", "2000", "eth0")
 	for _, want := range []string{
 		`Stateful address conf\.\s*:\s*Yes`, `Stateful other conf\.\s*:\s*Yes`, `Router lifetime\s*:\s*0 `, `Prefix\s*:\s*fd77:1::/64`,
 		`On-link\s*:\s*Yes`, `Autonomous address conf\.:\s*No`,
@@ -123,19 +123,19 @@ func TestDhcpcd6(t *testing.T) {
 	s := r.serve(r.setup())
 	m := r.machine(1)
 	for range 100 { // our advertisements leave from our link-local address, once the kernel has found it free
-		if r.in(r.server, "ip", "-6", "addr", "show", "dev", "srv0", "tentative") == "" {
+		if r.In(r.server, "ip", "-6", "addr", "show", "dev", "srv0", "tentative") == "" {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	conf := filepath.Join(r.dir, "dhcpcd.conf")
+	conf := filepath.Join(r.Dir, "dhcpcd.conf")
 	if err := os.WriteFile(conf, []byte("ipv6only\nnoipv4ll\nipv6rs\nduid ll\nnohook resolv.conf, hostname, timesyncd\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	c := r.alone(m, "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/dhcpcd && exec dhcpcd -6 -B -1 -d -f "+conf+" --noconfigure eth0")
-	c.waitFor("Router Advertisement from fe80::", 1)
-	c.waitFor("REPLY6 received", 1)
-	if len(regexp.MustCompile("note dhcp").FindAllString(s.text(), -1)) != 0 {
-		t.Errorf("an operating system stands in a timeline: %s", s.text())
+	c.WaitFor("Router Advertisement from fe80::", 1)
+	c.WaitFor("REPLY6 received", 1)
+	if len(regexp.MustCompile("note dhcp").FindAllString(s.Text(), -1)) != 0 {
+		t.Errorf("an operating system stands in a timeline: %s", s.Text())
 	}
 }

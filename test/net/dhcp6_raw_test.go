@@ -28,11 +28,11 @@ type client6 struct {
 
 // client6 opens the client's port of machine n in its namespace.
 func (r *rack6) client6(ns string, n int) *client6 {
-	r.t.Helper()
+	r.T.Helper()
 	hw, _ := net.ParseMAC(mac6(n))
-	c := &client6{t: r.t, duid: &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: hw}, iaid: [4]byte{0, 0, 0, byte(n)}}
-	c.zone = strings.TrimSpace(r.in(ns, "cat", "/sys/class/net/eth0/ifindex"))
-	r.inside(ns, func() (err error) {
+	c := &client6{t: r.T, duid: &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: hw}, iaid: [4]byte{0, 0, 0, byte(n)}}
+	c.zone = strings.TrimSpace(r.In(ns, "cat", "/sys/class/net/eth0/ifindex"))
+	r.Inside(ns, func() (err error) {
 		lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 			var err error
 			if e := raw.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "eth0") }); e != nil {
@@ -43,7 +43,7 @@ func (r *rack6) client6(ns string, n int) *client6 {
 		c.conn, err = lc.ListenPacket(context.Background(), "udp6", "[::]:546")
 		return err
 	})
-	r.t.Cleanup(func() { c.conn.Close() })
+	r.T.Cleanup(func() { c.conn.Close() })
 	return c
 }
 
@@ -149,7 +149,7 @@ func TestMessagesOfDHCPv6(t *testing.T) {
 	another := &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: net.HardwareAddr{2, 0, 0, 0, 0, 99}}
 	const elsewhere = "fd99::1"
 	first, _ := s.lease(addr)
-	r.in(m, "ip", "addr", "add", addr+"/64", "dev", "eth0", "nodad")
+	r.In(m, "ip", "addr", "add", addr+"/64", "dev", "eth0", "nodad")
 
 	for _, x := range []struct {
 		name string
@@ -182,7 +182,7 @@ func TestMessagesOfDHCPv6(t *testing.T) {
 			t.Errorf("INFORMATION-REQUEST is told %s", got.Summary())
 		}
 	}
-	s.waitFor("foreign6 six 00030001"+"020000000063", 1) // who asked for another server's address said so
+	s.WaitFor("foreign6 six 00030001"+"020000000063", 1) // who asked for another server's address said so
 	if l, _ := s.lease(addr); !l.ExpiresAt.After(first.ExpiresAt) {
 		t.Errorf("the lease was not prolonged: %s, then %s", first.ExpiresAt, l.ExpiresAt)
 	}
@@ -204,7 +204,7 @@ func TestMessagesOfDHCPv6(t *testing.T) {
 		t.Errorf("DECLINE is answered %s", got)
 	}
 	s.waitState(addr, inventory.LeaseDeclined)
-	s.waitFor("conflict "+addr+" six "+mac6(1), 1)
+	s.WaitFor("conflict "+addr+" six "+mac6(1), 1)
 	if again, _ := c.begin(); again == addr {
 		t.Errorf("it gets %s again, which it declined", again)
 	}
@@ -216,18 +216,18 @@ func TestOtherDHCPv6ServersAreAsked(t *testing.T) {
 	r := newRack6(t, "dnsmasq")
 	s := r.serve(r.setup())
 	ns := r.machine(9)
-	r.in(ns, "ip", "addr", "add", "fd77:1::2/64", "dev", "eth0", "nodad")
+	r.In(ns, "ip", "addr", "add", "fd77:1::2/64", "dev", "eth0", "nodad")
 	r.lab.dnsmasq6(ns, "dhcp-range=fd77:1::8000,fd77:1::8fff,64,1h\ndhcp-option=option6:bootfile-url,tftp://[fd77:1::1]/snponly.efi\n")
-	if err := s.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+	if err := s.Cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"uefi", "uefi-http", "uefi-arm64", "ipxe"} {
-		s.waitFor("probed "+kind+" fe80::5054:ff:fe77:9 fd77:1::8 ... tftp://[fd77:1::1]/snponly.efi", 1)
+		s.WaitFor("probed "+kind+" fe80::5054:ff:fe77:9 fd77:1::8 ... tftp://[fd77:1::1]/snponly.efi", 1)
 	}
-	s.waitFor("foreign6 six ... fe80::5054:ff:fe77:9 true", 1)
-	s.waitFor("probe done, 4 offers", 1)
-	if strings.Contains(s.text(), "note ") {
-		t.Errorf("our own question is taken for a machine's:\n%s", s.text())
+	s.WaitFor("foreign6 six ... fe80::5054:ff:fe77:9 true", 1)
+	s.WaitFor("probe done, 4 offers", 1)
+	if strings.Contains(s.Text(), "note ") {
+		t.Errorf("our own question is taken for a machine's:\n%s", s.Text())
 	}
 	s.read(func(tx inventory.Tx) error {
 		leases, err := tx.ListLeases("", inventory.Page{})
@@ -240,9 +240,9 @@ func TestOtherDHCPv6ServersAreAsked(t *testing.T) {
 
 // dnsmasq6 runs a DHCPv6 server.
 func (l *lab) dnsmasq6(ns, more string) *process {
-	l.t.Helper()
-	conf := l.script("port=0\nlog-dhcp\nuser=root\npid-file=\nlog-facility=-\ndhcp-leasefile=" + l.t.TempDir() + "/leases\n" + more)
-	p := l.start(ns, nil, nil, "dnsmasq", "-k", "--conf-file="+conf)
-	p.waitFor("DHCPv6", 1)
+	l.T.Helper()
+	conf := l.script("port=0\nlog-dhcp\nuser=root\npid-file=\nlog-facility=-\ndhcp-leasefile=" + l.T.TempDir() + "/leases\n" + more)
+	p := l.Start(ns, nil, nil, "dnsmasq", "-k", "--conf-file="+conf)
+	p.WaitFor("DHCPv6", 1)
 	return p
 }

@@ -22,6 +22,7 @@ import (
 	"slipway.dev/slipway/pxe/dhcp6"
 	"slipway.dev/slipway/pxe/lease6"
 	"slipway.dev/slipway/pxe/ra"
+	"slipway.dev/slipway/test/netlab"
 )
 
 // serveDHCP6 is the server under test: the real DHCPv6 and router advertisement doors on the real store.
@@ -102,23 +103,23 @@ type rack6 struct {
 func newRack6(t *testing.T, programs ...string) *rack6 {
 	t.Helper()
 	l := newLab(t, programs...)
-	r := &rack6{lab: l, server: l.ns("srv"), wireIf: "srv0"}
-	l.in(r.server, "ip", "link", "add", "srv0", "type", "bridge")
-	l.in(r.server, "ip", "link", "set", "srv0", "up")
-	l.in(r.server, "ip", "addr", "add", "fd77:1::1/64", "dev", "srv0", "nodad")
+	r := &rack6{lab: l, server: l.NS("srv"), wireIf: "srv0"}
+	l.In(r.server, "ip", "link", "add", "srv0", "type", "bridge")
+	l.In(r.server, "ip", "link", "set", "srv0", "up")
+	l.In(r.server, "ip", "addr", "add", "fd77:1::1/64", "dev", "srv0", "nodad")
 	return r
 }
 
 // machine makes a namespace with an eth0 on the wire, with the MAC 52:54:00:77:00:<n>.
 func (r *rack6) machine(n int) string {
-	r.t.Helper()
-	ns := r.ns(fmt.Sprintf("m%d", n))
-	r.wire(r.server, fmt.Sprintf("p%d", n), ns, "eth0")
-	r.in(ns, "ip", "link", "set", "eth0", "down")
-	r.in(ns, "ip", "link", "set", "eth0", "address", mac6(n))
-	r.in(ns, "sysctl", "-qw", "net.ipv6.conf.eth0.accept_dad=0", "net.ipv6.conf.eth0.router_solicitations=0")
-	r.in(ns, "ip", "link", "set", "eth0", "up")
-	r.in(r.server, "ip", "link", "set", fmt.Sprintf("p%d", n), "master", r.wireIf)
+	r.T.Helper()
+	ns := r.NS(fmt.Sprintf("m%d", n))
+	r.Wire(r.server, fmt.Sprintf("p%d", n), ns, "eth0")
+	r.In(ns, "ip", "link", "set", "eth0", "down")
+	r.In(ns, "ip", "link", "set", "eth0", "address", mac6(n))
+	r.In(ns, "sysctl", "-qw", "net.ipv6.conf.eth0.accept_dad=0", "net.ipv6.conf.eth0.router_solicitations=0")
+	r.In(ns, "ip", "link", "set", "eth0", "up")
+	r.In(r.server, "ip", "link", "set", fmt.Sprintf("p%d", n), "master", r.wireIf)
 	return ns
 }
 
@@ -127,7 +128,7 @@ func mac6(n int) string { return fmt.Sprintf("52:54:00:77:00:%02x", n) }
 func (r *rack6) setup() dhcpSetup {
 	at := netip.MustParseAddr
 	return dhcpSetup{
-		DB: filepath.Join(r.dir, "slipway.db"), Interfaces: []string{"srv0"}, Ours: []netip.Addr{at("fd77:1::1")},
+		DB: filepath.Join(r.Dir, "slipway.db"), Interfaces: []string{"srv0"}, Ours: []netip.Addr{at("fd77:1::1")},
 		Subnets: []inventory.Subnet{{
 			Name: "six", CIDR: netip.MustParsePrefix("fd77:1::/64"), Interface: "srv0", Mode: inventory.ModeFull, Unknown: inventory.UnknownDisk,
 			DNS: []netip.Addr{at("fd77:1::53")}, Domain: "lab.example", LeaseFor: inventory.Duration(time.Hour), BootLeaseFor: inventory.Duration(10 * time.Minute),
@@ -138,18 +139,18 @@ func (r *rack6) setup() dhcpSetup {
 
 // serve starts the server and waits until it answers.
 func (r *rack6) serve(setup dhcpSetup) *dhcpServer {
-	r.t.Helper()
+	r.T.Helper()
 	s := &dhcpServer{lab: r.lab, ns: r.server, setup: setup}
 	input, err := json.Marshal(setup)
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
-	s.process = r.start(r.server, []string{childEnv + "=dhcp6"}, strings.NewReader(string(input)), exe)
-	s.waitFor("answering dhcpv6", 1)
-	s.waitFor("answering router solicitations", 1)
+	s.process = r.Start(r.server, []string{netlab.Child("dhcp6")}, strings.NewReader(string(input)), exe)
+	s.WaitFor("answering dhcpv6", 1)
+	s.WaitFor("answering router solicitations", 1)
 	return s
 }

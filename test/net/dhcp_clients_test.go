@@ -16,13 +16,13 @@ import (
 
 // script writes a program that a DHCP client runs for every change; it prints what it was told.
 func (l *lab) script(lines string) string {
-	l.t.Helper()
-	path := filepath.Join(l.dir, fmt.Sprintf("script-%08x", crc32.ChecksumIEEE([]byte(lines))))
+	l.T.Helper()
+	path := filepath.Join(l.Dir, fmt.Sprintf("script-%08x", crc32.ChecksumIEEE([]byte(lines))))
 	if _, err := os.Stat(path); err == nil {
 		return path // another client may be running it at this moment
 	}
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+lines), 0o755); err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	return path
 }
@@ -36,37 +36,37 @@ echo "$1 ip=$ip mask=$mask router=$router dns=$dns domain=$domain lease=$lease s
 `
 
 func (r *rack) udhcpc(ns string, more ...string) *process {
-	r.t.Helper()
+	r.T.Helper()
 	args := append([]string{"udhcpc", "-i", "eth0", "-f", "-t", "5", "-T", "2", "-A", "2", "-s", r.script(udhcpcScript)}, more...)
-	return r.start(ns, nil, nil, args...)
+	return r.Start(ns, nil, nil, args...)
 }
 
 func TestUdhcpc(t *testing.T) {
 	r := newRack(t, "udhcpc", "tcpdump")
 	s := r.serve(r.server, r.setup())
 	m := r.machine(1)
-	dump := r.start(r.server, nil, nil, "tcpdump", "-lnei", "srv0", "udp port 68")
-	dump.waitFor("listening on", 1)
+	dump := r.Start(r.server, nil, nil, "tcpdump", "-lnei", "srv0", "udp port 68")
+	dump.WaitFor("listening on", 1)
 
 	c := r.udhcpc(m, "-R")
-	c.waitFor("bound ip=10.77.1.100 mask=24 router=10.77.1.1 dns=10.77.1.1 domain=lab.example lease=3600 server=10.77.1.1", 1)
+	c.WaitFor("bound ip=10.77.1.100 mask=24 router=10.77.1.1 dns=10.77.1.1 domain=lab.example lease=3600 server=10.77.1.1", 1)
 	if l, ok := s.lease("10.77.1.100"); !ok || l.State != inventory.LeaseBound || string(l.MAC) != mac(1) {
 		t.Errorf("the store has %+v", l)
 	}
-	dump.waitFor("> "+mac(1)+", ... : 10.77.1.1.67 > 10.77.1.100.68", 2) // OFFER, ACK
+	dump.WaitFor("> "+mac(1)+", ... : 10.77.1.1.67 > 10.77.1.100.68", 2) // OFFER, ACK
 
-	_ = c.cmd.Process.Signal(syscall.SIGUSR1) // renew: unicast to the server
-	c.waitFor("renew ip=10.77.1.100", 1)
-	dump.waitFor("10.77.1.100.68 > 10.77.1.1.67", 1)
+	_ = c.Cmd.Process.Signal(syscall.SIGUSR1) // renew: unicast to the server
+	c.WaitFor("renew ip=10.77.1.100", 1)
+	dump.WaitFor("10.77.1.100.68 > 10.77.1.1.67", 1)
 
-	_ = c.cmd.Process.Signal(syscall.SIGUSR2) // release
-	c.waitFor("deconfig", 2)
-	s.waitFor("note dhcp.release "+mac(1), 1)
-	c.kill(syscall.SIGTERM)
+	_ = c.Cmd.Process.Signal(syscall.SIGUSR2) // release
+	c.WaitFor("deconfig", 2)
+	s.WaitFor("note dhcp.release "+mac(1), 1)
+	c.Kill(syscall.SIGTERM)
 
 	c = r.udhcpc(m, "-B") // wants broadcasts
-	c.waitFor("bound ip=10.77.1.100", 1)
-	dump.waitFor("> ff:ff:ff:ff:ff:ff, ... : 10.77.1.1.67 > 255.255.255.255.68", 2)
+	c.WaitFor("bound ip=10.77.1.100", 1)
+	dump.WaitFor("> ff:ff:ff:ff:ff:ff, ... : 10.77.1.1.67 > 255.255.255.255.68", 2)
 }
 
 func TestTwentyMachinesAtOnce(t *testing.T) {
@@ -81,8 +81,8 @@ func TestTwentyMachinesAtOnce(t *testing.T) {
 	seen := map[string]int{}
 	address := regexp.MustCompile(`bound ip=(\S+)`)
 	for n, c := range clients {
-		c.waitFor("bound ip=10.77.1.", 1)
-		a := address.FindStringSubmatch(c.text())[1]
+		c.WaitFor("bound ip=10.77.1.", 1)
+		a := address.FindStringSubmatch(c.Text())[1]
 		if other, twice := seen[a]; twice {
 			t.Errorf("machines %d and %d both have %s", other, n, a)
 		}
@@ -91,17 +91,17 @@ func TestTwentyMachinesAtOnce(t *testing.T) {
 }
 
 func (r *rack) dhclient(ns, id string, conf string, more ...string) *process {
-	r.t.Helper()
+	r.T.Helper()
 	script := r.script(`echo "$reason ip=$new_ip_address mask=$new_subnet_mask routers=$new_routers lease=$new_dhcp_lease_time server=$new_dhcp_server_identifier mtu=$new_interface_mtu"
 case "$reason" in BOUND|RENEW|REBIND|REBOOT) ip addr flush dev $interface; ip addr add $new_ip_address/24 dev $interface;; esac
 exit 0
 `)
-	path := filepath.Join(r.dir, id)
+	path := filepath.Join(r.Dir, id)
 	if err := os.WriteFile(path+".conf", []byte("timeout 20;\nretry 5;\ninitial-interval 1;\n"+conf), 0o644); err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	args := []string{"dhclient", "-4", "-d", "-sf", script, "-cf", path + ".conf", "-lf", path + ".leases", "-pf", path + ".pid"}
-	return r.start(ns, nil, nil, append(append(args, more...), "eth0")...)
+	return r.Start(ns, nil, nil, append(append(args, more...), "eth0")...)
 }
 
 func TestDhclient(t *testing.T) {
@@ -111,17 +111,17 @@ func TestDhclient(t *testing.T) {
 	s := r.serve(r.server, setup)
 	m := r.machine(1)
 	c := r.dhclient(m, "c", "request subnet-mask, routers, interface-mtu;\n")
-	c.waitFor("BOUND ip=10.77.1.100 mask=255.255.255.0 routers=10.77.1.1 lease=3600 server=10.77.1.1 mtu=1400", 1)
-	c.waitFor("bound to 10.77.1.100", 1) // only now has it written the lease down
-	c.kill(syscall.SIGTERM)
+	c.WaitFor("BOUND ip=10.77.1.100 mask=255.255.255.0 routers=10.77.1.1 lease=3600 server=10.77.1.1 mtu=1400", 1)
+	c.WaitFor("bound to 10.77.1.100", 1) // only now has it written the lease down
+	c.Kill(syscall.SIGTERM)
 
 	c = r.dhclient(m, "c", "") // it remembers its lease and goes on with it
-	c.waitFor("DHCPREQUEST for 10.77.1.100 on eth0 to 255.255.255.255", 1)
-	c.waitFor("REBOOT ip=10.77.1.100", 1)
-	c.kill(syscall.SIGTERM)
+	c.WaitFor("DHCPREQUEST for 10.77.1.100 on eth0 to 255.255.255.255", 1)
+	c.WaitFor("REBOOT ip=10.77.1.100", 1)
+	c.Kill(syscall.SIGTERM)
 
-	r.start(m, nil, nil, "dhclient", "-4", "-d", "-r", "-sf", "/bin/true", "-lf", r.dir+"/c.leases", "-pf", r.dir+"/c.pid", "eth0")
-	s.waitFor("note dhcp.release "+mac(1), 1)
+	r.Start(m, nil, nil, "dhclient", "-4", "-d", "-r", "-sf", "/bin/true", "-lf", r.Dir+"/c.leases", "-pf", r.Dir+"/c.pid", "eth0")
+	s.WaitFor("note dhcp.release "+mac(1), 1)
 	s.waitState("10.77.1.100", inventory.LeaseReleased)
 }
 
@@ -141,22 +141,22 @@ func TestDhclientComesFromAnotherNetwork(t *testing.T) {
   expire 2 2037/01/01 00:00:00;
 }
 `
-	if err := os.WriteFile(filepath.Join(r.dir, "c.leases"), []byte(old), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(r.Dir, "c.leases"), []byte(old), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	c := r.dhclient(m, "c", "")
-	c.waitFor("DHCPREQUEST for 192.168.33.7", 1)
-	c.waitFor("DHCPNAK from 10.77.1.1", 1)
-	c.waitFor("BOUND ip=10.77.1.100", 1)
-	s.waitFor("note dhcp.nak "+mac(1)+" it asks for an address of another network", 1)
+	c.WaitFor("DHCPREQUEST for 192.168.33.7", 1)
+	c.WaitFor("DHCPNAK from 10.77.1.1", 1)
+	c.WaitFor("BOUND ip=10.77.1.100", 1)
+	s.WaitFor("note dhcp.nak "+mac(1)+" it asks for an address of another network", 1)
 }
 
 func TestReservationsAndSeveralInterfaces(t *testing.T) {
 	r := newRack(t, "udhcpc")
-	other := r.ns("other")
-	r.wire(r.server, "srv1", other, "eth0")
-	r.in(other, "ip", "link", "set", "eth0", "address", mac(2))
-	r.in(r.server, "ip", "addr", "add", "10.77.2.1/24", "dev", "srv1")
+	other := r.NS("other")
+	r.Wire(r.server, "srv1", other, "eth0")
+	r.In(other, "ip", "link", "set", "eth0", "address", mac(2))
+	r.In(r.server, "ip", "addr", "add", "10.77.2.1/24", "dev", "srv1")
 	setup := r.setup()
 	setup.Interfaces = append(setup.Interfaces, "srv1")
 	only := rackNet(2, "srv1")
@@ -166,9 +166,9 @@ func TestReservationsAndSeveralInterfaces(t *testing.T) {
 	setup.Reservations = []inventory.Reservation{reserved}
 	r.serve(r.server, setup)
 
-	r.udhcpc(r.machine(1), "-q").waitFor("bound ip=10.77.1.2 ", 1)
-	r.udhcpc(r.machine(3), "-q").waitFor("bound ip=10.77.1.100", 1)
-	out, err := r.try(20*time.Second, "ip", "netns", "exec", other, "udhcpc", "-i", "eth0", "-n", "-q", "-t", "2", "-T", "1", "-s", "/bin/true")
+	r.udhcpc(r.machine(1), "-q").WaitFor("bound ip=10.77.1.2 ", 1)
+	r.udhcpc(r.machine(3), "-q").WaitFor("bound ip=10.77.1.100", 1)
+	out, err := r.Try(20*time.Second, "ip", "netns", "exec", other, "udhcpc", "-i", "eth0", "-n", "-q", "-t", "2", "-T", "1", "-s", "/bin/true")
 	if err == nil {
 		t.Errorf("a machine without reservation was served in mode reservations:\n%s", out)
 	}
@@ -177,52 +177,52 @@ func TestReservationsAndSeveralInterfaces(t *testing.T) {
 func TestAnAddressInUseIsNotOffered(t *testing.T) {
 	r := newRack(t, "udhcpc")
 	squatter := r.machine(9)
-	r.in(squatter, "ip", "addr", "add", "10.77.1.100/24", "dev", "eth0")
+	r.In(squatter, "ip", "addr", "add", "10.77.1.100/24", "dev", "eth0")
 	setup := r.setup()
 	setup.ProbeFor = 200 * time.Millisecond
 	s := r.serve(r.server, setup)
 	c := r.udhcpc(r.machine(1))
-	c.waitFor("bound ip=10.77.1.101", 1)
-	s.waitFor("conflict 10.77.1.100 rack1 "+mac(9)+" 10.77.1.100 is used by "+mac(9), 1)
+	c.WaitFor("bound ip=10.77.1.101", 1)
+	s.WaitFor("conflict 10.77.1.100 rack1 "+mac(9)+" 10.77.1.100 is used by "+mac(9), 1)
 	s.waitState("10.77.1.100", inventory.LeaseDeclined)
 }
 
 func TestAClientThatFindsItsAddressInUseDeclinesIt(t *testing.T) {
 	r := newRack(t, "udhcpc")
 	squatter := r.machine(9)
-	r.in(squatter, "ip", "addr", "add", "10.77.1.100/24", "dev", "eth0")
+	r.In(squatter, "ip", "addr", "add", "10.77.1.100/24", "dev", "eth0")
 	s := r.serve(r.server, r.setup()) // without our own probe
 	c := r.udhcpc(r.machine(1), "-a500")
-	s.waitFor("note dhcp.decline "+mac(1), 1)
-	c.waitFor("bound ip=10.77.1.101", 1)
+	s.WaitFor("note dhcp.decline "+mac(1), 1)
+	c.WaitFor("bound ip=10.77.1.101", 1)
 	s.waitState("10.77.1.100", inventory.LeaseDeclined)
 }
 
 func TestAnotherServerOnTheHostIsNamed(t *testing.T) {
 	r := newRack(t, "dnsmasq")
-	d := r.start(r.server, nil, nil, "dnsmasq", "-k", "--conf-file=/dev/null", "--port=0", "--dhcp-range=10.77.1.10,10.77.1.20", "--log-dhcp",
-		"--log-facility=-", "--user=root", "--pid-file=", "--dhcp-leasefile="+r.dir+"/dnsmasq.leases")
-	d.waitFor("DHCP, IP range", 1)
+	d := r.Start(r.server, nil, nil, "dnsmasq", "-k", "--conf-file=/dev/null", "--port=0", "--dhcp-range=10.77.1.10,10.77.1.20", "--log-dhcp",
+		"--log-facility=-", "--user=root", "--pid-file=", "--dhcp-leasefile="+r.Dir+"/dnsmasq.leases")
+	d.WaitFor("DHCP, IP range", 1)
 	s := r.serveOnly(r.server, r.setup())
-	s.waitFor(fmt.Sprintf("error UDP port 67 is taken by dnsmasq (process %d): another DHCP server runs here", d.cmd.Process.Pid), 1)
+	s.WaitFor(fmt.Sprintf("error UDP port 67 is taken by dnsmasq (process %d): another DHCP server runs here", d.Cmd.Process.Pid), 1)
 }
 
 func TestAnInterfaceThatGoesAndComesBack(t *testing.T) {
 	r := newRack(t, "udhcpc")
 	s := r.serve(r.server, r.setup())
 	m := r.machine(1)
-	r.in(r.server, "ip", "link", "set", "srv0", "down")
-	s.waitFor("is down", 1)
-	r.in(r.server, "ip", "link", "set", "srv0", "up")
-	s.waitFor("answering dhcp", 2)
-	r.udhcpc(m, "-q").waitFor("bound ip=10.77.1.100", 1)
+	r.In(r.server, "ip", "link", "set", "srv0", "down")
+	s.WaitFor("is down", 1)
+	r.In(r.server, "ip", "link", "set", "srv0", "up")
+	s.WaitFor("answering dhcp", 2)
+	r.udhcpc(m, "-q").WaitFor("bound ip=10.77.1.100", 1)
 
-	r.in(r.server, "ip", "link", "del", "srv0")
-	s.waitFor("there is no network interface srv0", 1)
+	r.In(r.server, "ip", "link", "del", "srv0")
+	s.WaitFor("there is no network interface srv0", 1)
 	r.plug(r.server, "srv0")
-	r.in(r.server, "ip", "addr", "add", "10.77.1.1/24", "dev", "srv0")
-	s.waitFor("answering dhcp", 3)
-	r.udhcpc(m, "-q").waitFor("bound ip=10.77.1.100", 1)
+	r.In(r.server, "ip", "addr", "add", "10.77.1.1/24", "dev", "srv0")
+	s.WaitFor("answering dhcp", 3)
+	r.udhcpc(m, "-q").WaitFor("bound ip=10.77.1.100", 1)
 }
 
 // TestAcknowledgedMeansOnDisk kills the server without warning while machines ask it as fast as it answers: every
@@ -231,23 +231,23 @@ func TestAcknowledgedMeansOnDisk(t *testing.T) {
 	r := newRack(t, "perfdhcp", "tcpdump")
 	setup := r.setup()
 	setup.Subnets[0].CIDR, setup.Subnets[0].Ranges[0] = prefix("10.77.0.0/16"), inventory.Range{First: addr("10.77.2.0"), Last: addr("10.77.250.255")}
-	r.in(r.server, "ip", "addr", "replace", "10.77.1.1/16", "dev", "srv0")
+	r.In(r.server, "ip", "addr", "replace", "10.77.1.1/16", "dev", "srv0")
 	s := r.serve(r.server, setup)
-	m := r.ns("relay")
+	m := r.NS("relay")
 	r.plug(m, "eth0")
-	r.in(m, "ip", "addr", "add", "10.77.1.254/16", "dev", "eth0")
+	r.In(m, "ip", "addr", "add", "10.77.1.254/16", "dev", "eth0")
 	// What the kill leaves on the wire counts: whoever saw an ACK must find the lease.
-	dump := r.start(m, nil, nil, "tcpdump", "-lnvi", "eth0", "-s", "400", "-B", "16384", "udp src port 67 and src host 10.77.1.1")
-	dump.waitFor("listening on", 1)
-	load := r.start(m, nil, nil, "perfdhcp", "-4", "-r", "1500", "-R", "60000", "-p", "6", "-l", "10.77.1.254", "10.77.1.1")
+	dump := r.Start(m, nil, nil, "tcpdump", "-lnvi", "eth0", "-s", "400", "-B", "16384", "udp src port 67 and src host 10.77.1.1")
+	dump.WaitFor("listening on", 1)
+	load := r.Start(m, nil, nil, "perfdhcp", "-4", "-r", "1500", "-R", "60000", "-p", "6", "-l", "10.77.1.254", "10.77.1.1")
 	time.Sleep(2 * time.Second)
-	s.kill(syscall.SIGKILL)
-	load.kill(syscall.SIGTERM)
-	dump.kill(syscall.SIGTERM)
+	s.Kill(syscall.SIGKILL)
+	load.Kill(syscall.SIGTERM)
+	dump.Kill(syscall.SIGTERM)
 
-	acked := acknowledged(dump.text())
+	acked := acknowledged(dump.Text())
 	if len(acked) < 500 {
-		t.Fatalf("only %d acknowledgements seen:\n%s", len(acked), load.text())
+		t.Fatalf("only %d acknowledgements seen:\n%s", len(acked), load.Text())
 	}
 	stored := s.bound()
 	for a := range acked {

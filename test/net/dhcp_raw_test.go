@@ -17,14 +17,14 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 // bound returns the addresses that the database holds as leased.
 func (s *dhcpServer) bound() map[string]bool {
-	s.lab.t.Helper()
-	store, err := sqlstore.Open(s.lab.t.Context(), sqlstore.Config{Path: s.setup.DB})
+	s.lab.T.Helper()
+	store, err := sqlstore.Open(s.lab.T.Context(), sqlstore.Config{Path: s.setup.DB})
 	if err != nil {
-		s.lab.t.Fatal(err)
+		s.lab.T.Fatal(err)
 	}
 	defer store.Close()
 	found := map[string]bool{}
-	err = store.Read(s.lab.t.Context(), func(tx inventory.Tx) error {
+	err = store.Read(s.lab.T.Context(), func(tx inventory.Tx) error {
 		leases, err := tx.ListLeases("", inventory.Page{})
 		for _, l := range leases {
 			found[l.Address.String()] = l.State == inventory.LeaseBound
@@ -32,7 +32,7 @@ func (s *dhcpServer) bound() map[string]bool {
 		return err
 	})
 	if err != nil {
-		s.lab.t.Fatal(err)
+		s.lab.T.Fatal(err)
 	}
 	return found
 }
@@ -81,7 +81,7 @@ func TestStatesOfARequest(t *testing.T) {
 	setup.PerSource = 1000
 	s := r.serve(r.server, setup)
 	m := r.machine(1)
-	conn := r.socket(m, "eth0", 68)
+	conn := r.Socket(m, "eth0", 68)
 	const everyone = "255.255.255.255:67"
 
 	offer := ask(t, conn, everyone, message(t, dhcpv4.MessageTypeDiscover, mac(1), dhcpv4.WithBroadcast(true)), dhcpv4.MessageTypeOffer)
@@ -94,7 +94,7 @@ func TestStatesOfARequest(t *testing.T) {
 		t.Fatal("no acknowledgement")
 	}
 	first, _ := s.lease("10.77.1.100")
-	r.in(m, "ip", "addr", "add", "10.77.1.100/24", "dev", "eth0")
+	r.In(m, "ip", "addr", "add", "10.77.1.100/24", "dev", "eth0")
 
 	for _, c := range []struct {
 		name string
@@ -141,8 +141,8 @@ func TestBootFileOnPort4011(t *testing.T) {
 	r := newRack(t)
 	r.serve(r.server, r.setup())
 	m := r.machine(1)
-	r.in(m, "ip", "addr", "add", "10.77.1.100/24", "dev", "eth0")
-	conn := r.socket(m, "eth0", 4011)
+	r.In(m, "ip", "addr", "add", "10.77.1.100/24", "dev", "eth0")
+	conn := r.Socket(m, "eth0", 4011)
 	boot := message(t, dhcpv4.MessageTypeRequest, mac(1), dhcpv4.WithClientIP(net.IPv4(10, 77, 1, 100)),
 		dhcpv4.WithOption(dhcpv4.OptClassIdentifier("PXEClient:Arch:00007:UNDI:003000")), dhcpv4.WithGeneric(dhcpv4.OptionClientSystemArchitectureType, []byte{0, 7}))
 	got := ask(t, conn, "10.77.1.1:4011", boot, dhcpv4.MessageTypeAck)

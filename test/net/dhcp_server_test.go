@@ -22,6 +22,7 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/lease"
+	"slipway.dev/slipway/test/netlab"
 )
 
 // dhcpSetup is what a DHCP server under test is told, as JSON on its standard input.
@@ -156,54 +157,54 @@ type dhcpServer struct {
 
 // serve starts the server and waits until it answers on every interface.
 func (l *lab) serve(ns string, setup dhcpSetup) *dhcpServer {
-	l.t.Helper()
+	l.T.Helper()
 	s := &dhcpServer{lab: l, ns: ns, setup: setup}
 	s.begin()
 	return s
 }
 
 func (s *dhcpServer) begin() {
-	s.lab.t.Helper()
+	s.lab.T.Helper()
 	s.process = s.lab.serveOnly(s.ns, s.setup)
-	s.waitFor("answering dhcp", len(s.setup.Interfaces))
+	s.WaitFor("answering dhcp", len(s.setup.Interfaces))
 }
 
 // serveOnly starts the server and does not wait.
 func (l *lab) serveOnly(ns string, setup dhcpSetup) *process {
-	l.t.Helper()
+	l.T.Helper()
 	input, err := json.Marshal(setup)
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	return l.start(ns, []string{childEnv + "=dhcp"}, strings.NewReader(string(input)), exe)
+	return l.Start(ns, []string{netlab.Child("dhcp")}, strings.NewReader(string(input)), exe)
 }
 
 // read looks into the server's database, as another process sees it.
 func (s *dhcpServer) read(fn func(inventory.Tx) error) {
-	s.lab.t.Helper()
-	store, err := sqlstore.Open(s.lab.t.Context(), sqlstore.Config{Path: s.setup.DB})
+	s.lab.T.Helper()
+	store, err := sqlstore.Open(s.lab.T.Context(), sqlstore.Config{Path: s.setup.DB})
 	if err != nil {
-		s.lab.t.Fatal(err)
+		s.lab.T.Fatal(err)
 	}
 	defer store.Close()
-	if err := store.Read(s.lab.t.Context(), fn); err != nil {
-		s.lab.t.Fatal(err)
+	if err := store.Read(s.lab.T.Context(), fn); err != nil {
+		s.lab.T.Fatal(err)
 	}
 }
 
 // lease reads a lease from the server's database, as another process sees it.
 func (s *dhcpServer) lease(addr string) (found inventory.Lease, ok bool) {
-	s.lab.t.Helper()
-	store, err := sqlstore.Open(s.lab.t.Context(), sqlstore.Config{Path: s.setup.DB})
+	s.lab.T.Helper()
+	store, err := sqlstore.Open(s.lab.T.Context(), sqlstore.Config{Path: s.setup.DB})
 	if err != nil {
-		s.lab.t.Fatal(err)
+		s.lab.T.Fatal(err)
 	}
 	defer store.Close()
-	err = store.Read(s.lab.t.Context(), func(tx inventory.Tx) (err error) {
+	err = store.Read(s.lab.T.Context(), func(tx inventory.Tx) (err error) {
 		found, err = tx.FindLease(netip.MustParseAddr(addr))
 		return err
 	})
@@ -212,14 +213,14 @@ func (s *dhcpServer) lease(addr string) (found inventory.Lease, ok bool) {
 		return found, false
 	}
 	if err != nil {
-		s.lab.t.Fatal(err)
+		s.lab.T.Fatal(err)
 	}
 	return found, true
 }
 
 // waitState waits until the database holds a lease in that state: what no client waits for is stored a little later.
 func (s *dhcpServer) waitState(addr string, want inventory.LeaseState) {
-	s.lab.t.Helper()
+	s.lab.T.Helper()
 	var l inventory.Lease
 	for range 100 {
 		if l, _ = s.lease(addr); l.State == want {
@@ -227,7 +228,7 @@ func (s *dhcpServer) waitState(addr string, want inventory.LeaseState) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	s.lab.t.Errorf("the store has %+v, want it %s", l, want)
+	s.lab.T.Errorf("the store has %+v, want it %s", l, want)
 }
 
 // rackNet is a subnet for tests, 10.77.<n>.0/24 with the range .100 to .199.
@@ -251,29 +252,29 @@ type rack struct {
 
 func newRack(t *testing.T, programs ...string) *rack {
 	l := newLab(t, programs...)
-	r := &rack{lab: l, server: l.ns("srv"), sw: l.ns("sw")}
-	l.in(r.sw, "ip", "link", "add", "br0", "type", "bridge")
-	l.in(r.sw, "ip", "link", "set", "br0", "up")
+	r := &rack{lab: l, server: l.NS("srv"), sw: l.NS("sw")}
+	l.In(r.sw, "ip", "link", "add", "br0", "type", "bridge")
+	l.In(r.sw, "ip", "link", "set", "br0", "up")
 	r.plug(r.server, "srv0")
-	l.in(r.server, "ip", "addr", "add", "10.77.1.1/24", "dev", "srv0")
+	l.In(r.server, "ip", "addr", "add", "10.77.1.1/24", "dev", "srv0")
 	return r
 }
 
 // plug puts an interface of a namespace on the switch.
 func (r *rack) plug(ns, iface string) {
-	r.t.Helper()
+	r.T.Helper()
 	r.n++
 	end := fmt.Sprintf("p%d", r.n)
-	r.wire(ns, iface, r.sw, end)
-	r.in(r.sw, "ip", "link", "set", end, "master", "br0")
+	r.Wire(ns, iface, r.sw, end)
+	r.In(r.sw, "ip", "link", "set", end, "master", "br0")
 }
 
 // machine makes a namespace with the interface eth0 and the MAC 02:00:00:00:00:<n>.
 func (r *rack) machine(n int) string {
-	r.t.Helper()
-	ns := r.ns(fmt.Sprintf("m%d", n))
+	r.T.Helper()
+	ns := r.NS(fmt.Sprintf("m%d", n))
 	r.plug(ns, "eth0")
-	r.in(ns, "ip", "link", "set", "eth0", "address", mac(n))
+	r.In(ns, "ip", "link", "set", "eth0", "address", mac(n))
 	return ns
 }
 
@@ -282,6 +283,6 @@ func mac(n int) string { return fmt.Sprintf("02:00:00:00:00:%02x", n) }
 func (r *rack) setup() dhcpSetup {
 	return dhcpSetup{
 		Interfaces: []string{"srv0"}, Subnets: []inventory.Subnet{rackNet(1, "srv0")},
-		Ours: []netip.Addr{netip.MustParseAddr("10.77.1.1")}, DB: filepath.Join(r.dir, "slipway.db"),
+		Ours: []netip.Addr{netip.MustParseAddr("10.77.1.1")}, DB: filepath.Join(r.Dir, "slipway.db"),
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/test/netlab"
 )
 
 const fixEnv = "SLIPWAY_NET_FIX"
@@ -78,11 +79,11 @@ func (p *patient) look(name string) doctor.Check {
 	self := selfPath(p.t)
 	if p.user != "" { // go test keeps its own to whoever runs it
 		self = filepath.Join(p.t.TempDir(), "doctor")
-		p.rack.must("cp", selfPath(p.t), self)
+		p.rack.Must("cp", selfPath(p.t), self)
 	}
 	args = append(args, self)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env, cmd.Stdin, cmd.Stderr = append(append(os.Environ(), childEnv+"=doctor"), p.env...), strings.NewReader(string(input)), os.Stderr
+	cmd.Env, cmd.Stdin, cmd.Stderr = append(append(os.Environ(), netlab.Child("doctor")), p.env...), strings.NewReader(string(input)), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		p.t.Fatalf("%v\n%s", err, out)
@@ -101,7 +102,7 @@ func (p *patient) look(name string) doctor.Check {
 }
 
 // ip configures the patient.
-func (p *patient) ip(args ...string) { p.in(p.ns, append([]string{"ip"}, args...)...) }
+func (p *patient) ip(args ...string) { p.In(p.ns, append([]string{"ip"}, args...)...) }
 
 func (p *patient) must(err error) {
 	p.t.Helper()
@@ -113,8 +114,8 @@ func (p *patient) must(err error) {
 // disk mounts something as the data directory.
 func (p *patient) disk(options string) {
 	p.t.Helper()
-	p.rack.must("mount", "-t", "tmpfs", "-o", options, "none", p.flags.DataDir)
-	p.t.Cleanup(func() { p.rack.must("umount", p.flags.DataDir) })
+	p.rack.Must("mount", "-t", "tmpfs", "-o", options, "none", p.flags.DataDir)
+	p.t.Cleanup(func() { p.rack.Must("umount", p.flags.DataDir) })
 }
 
 // store makes the database, as a server that has ended leaves it; isOpen keeps it open, as one that runs does.
@@ -164,7 +165,7 @@ func TestTheDoctorSeesWhatIsWrong(t *testing.T) {
 		t.Skip("needs the boot loaders; run: apt-get install ipxe")
 	}
 	beside := r.machine(9) // where another DHCP server may run
-	r.in(beside, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
+	r.In(beside, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
 	for i, c := range []struct {
 		check        string
 		do           func(p *patient)
@@ -173,15 +174,15 @@ func TestTheDoctorSeesWhatIsWrong(t *testing.T) {
 	}{
 		{"interface eth0", func(p *patient) { p.ip("addr", "flush", "dev", "eth0", "scope", "global") }, doctor.Failed, "no IPv4 address", "ip addr add"},
 		{"interface eth0", func(p *patient) { p.ip("link", "set", "eth0", "down") }, doctor.Failed, "is down", "ip link set eth0 up"},
-		{"interface eth0", func(p *patient) { p.in(p.sw, "ip", "link", "set", fmt.Sprintf("p%d", p.n), "down") }, doctor.Warning, "no link", "cable"},
+		{"interface eth0", func(p *patient) { p.In(p.sw, "ip", "link", "set", fmt.Sprintf("p%d", p.n), "down") }, doctor.Warning, "no link", "cable"},
 		{"interface eth0", func(p *patient) { p.ip("link", "set", "eth0", "name", "eth7") }, doctor.Failed, "does not exist", "eth7"},
 		{"interface eth0", func(p *patient) { p.ip("link", "set", "eth0", "mtu", "1450") }, doctor.Warning, "MTU 1450", "blocks of 1418"},
 		{"interface eth0", func(p *patient) { p.ip("link", "set", "eth0", "mtu", "9000") }, doctor.Warning, "MTU 9000", "mtu 1500"},
 		{"interface eth0", func(p *patient) { p.ip("link", "set", "eth0", "mtu", "576") }, doctor.Failed, "MTU 576", "mtu 1500"},
 		{"interface eth0", func(*patient) {}, doctor.OK, "MTU 1500", ""},
-		{"IPv6 on eth0", func(p *patient) { p.in(p.ns, "sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=1") }, doctor.Warning, "no link-local", "disable_ipv6=0"},
-		{"IP forwarding", func(p *patient) { p.in(p.ns, "sysctl", "-qw", "net.ipv4.ip_forward=1") }, doctor.OK, "on:", ""},
-		{"IP forwarding", func(p *patient) { p.in(p.ns, "sysctl", "-qw", "net.ipv4.ip_forward=0") }, doctor.OK, "off:", ""},
+		{"IPv6 on eth0", func(p *patient) { p.In(p.ns, "sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=1") }, doctor.Warning, "no link-local", "disable_ipv6=0"},
+		{"IP forwarding", func(p *patient) { p.In(p.ns, "sysctl", "-qw", "net.ipv4.ip_forward=1") }, doctor.OK, "on:", ""},
+		{"IP forwarding", func(p *patient) { p.In(p.ns, "sysctl", "-qw", "net.ipv4.ip_forward=0") }, doctor.OK, "off:", ""},
 		{"other DHCP on eth0", func(p *patient) { p.dnsmasq(beside, "10.77.1.10,10.77.1.20,255.255.255.0,1h", "") }, doctor.Warning, "10.77.1.2", "--mode full"},
 		{"other DHCP on eth0", func(*patient) {}, doctor.OK, "none heard", ""},
 		{"port udp 67", func(p *patient) { p.dnsmasq(p.ns, "10.77.1.10,10.77.1.20,255.255.255.0,1h", "") }, doctor.Failed, "dnsmasq (pid ", "systemctl status"},
@@ -199,8 +200,8 @@ func TestTheDoctorSeesWhatIsWrong(t *testing.T) {
 		{"database", func(p *patient) { p.store(true) }, doctor.OK, "slipway.db", ""},
 		{"database", func(p *patient) {
 			path := p.store(false)
-			p.rack.must("chattr", "+i", path)
-			p.t.Cleanup(func() { p.rack.must("chattr", "-i", path) })
+			p.rack.Must("chattr", "+i", path)
+			p.t.Cleanup(func() { p.rack.Must("chattr", "-i", path) })
 		}, doctor.Failed, "not permitted", "lsattr"},
 		{"database", func(p *patient) {
 			db, err := sql.Open("sqlite3", "file:"+p.store(true))
@@ -241,8 +242,8 @@ func TestTheDoctorSeesWhatIsWrong(t *testing.T) {
 			p.must(os.Chmod(filepath.Dir(p.flags.DataDir), 0o755))
 			p.ip("addr", "add", fmt.Sprintf("10.77.1.%d/24", 30+i), "dev", "eth0")
 			ns := p.ns
-			t.Cleanup(func() { r.must("ip", "netns", "del", ns) })
-			p.rack = &rack{lab: &lab{t: t, prefix: r.prefix, dir: r.dir}, server: r.server, sw: r.sw, n: r.n}
+			t.Cleanup(func() { r.Must("ip", "netns", "del", ns) })
+			p.rack = &rack{lab: r.lab.of(t), server: r.server, sw: r.sw, n: r.n}
 			c.do(p)
 			if k := p.look(c.check); k.Status != c.status || !strings.Contains(k.Detail, c.detail) || !strings.Contains(k.Hint, c.hint) || c.status != doctor.OK && c.hint != "" && k.Hint == "" {
 				t.Errorf("got %+v, want %s, %q and %q", k, c.status, c.detail, c.hint)
@@ -257,7 +258,7 @@ func TestTheServerSeesRelaysAndArtefacts(t *testing.T) {
 	ctx := t.Context()
 	look := func(name string) (found doctor.Check) {
 		t.Helper()
-		p, err := a.api.SelfCheck(ctx)
+		p, err := a.API.SelfCheck(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +275,7 @@ func TestTheServerSeesRelaysAndArtefacts(t *testing.T) {
 			t.Errorf("got %+v, want %s, %q and %q", k, status, detail, hint)
 		}
 	}
-	a.importLive()
+	a.ImportLive()
 	is(look("artefacts"), doctor.OK, "2 files", "")
 	s := &sufferer{appliance: a}
 	undo := s.lose()
@@ -283,13 +284,13 @@ func TestTheServerSeesRelaysAndArtefacts(t *testing.T) {
 	is(look("artefacts"), doctor.OK, "2 files", "")
 
 	gateway := netip.MustParseAddr("10.88.0.1")
-	if _, err := a.api.Subnets.Create(ctx, inventory.Subnet{Name: "far", CIDR: netip.MustParsePrefix("10.88.0.0/24"), Mode: inventory.ModeFull, Gateway: gateway, Unknown: inventory.UnknownDisk}); err != nil {
+	if _, err := a.API.Subnets.Create(ctx, inventory.Subnet{Name: "far", CIDR: netip.MustParsePrefix("10.88.0.0/24"), Mode: inventory.ModeFull, Gateway: gateway, Unknown: inventory.UnknownDisk}); err != nil {
 		t.Fatal(err)
 	}
 	is(look("relay of far"), doctor.Failed, "no route to 10.88.0.0/24", "ip route add 10.88.0.0/24")
 	s.ip("route", "add", "10.88.0.0/24", "dev", "vs")
 	is(look("relay of far"), doctor.Warning, "10.88.0.1 answers no ping", "ip route get 10.88.0.1")
-	a.lab.in(a.net.Client, "ip", "addr", "add", "10.88.0.1/32", "dev", "lo")
+	a.lab.In(a.Net.Client, "ip", "addr", "add", "10.88.0.1/32", "dev", "lo")
 	is(look("relay of far"), doctor.OK, "10.88.0.1", "")
 }
 
@@ -297,15 +298,15 @@ func TestTheServerSeesRelaysAndArtefacts(t *testing.T) {
 // server's locks must keep that from taking the write-ahead log away, with everything that comes afterwards.
 func TestOthersMayReadTheDatabaseBesideTheServer(t *testing.T) {
 	a := newAppliance(t)
-	if _, err := a.api.SelfCheck(t.Context()); err != nil { // looks at the database's file, too
+	if _, err := a.API.SelfCheck(t.Context()); err != nil { // looks at the database's file, too
 		t.Fatal(err)
 	}
-	wal := filepath.Join(a.data, "slipway.db-wal")
+	wal := filepath.Join(a.Data, "slipway.db-wal")
 	before, err := os.Stat(wal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.lab.must("sqlite3", filepath.Join(a.data, "slipway.db"), "SELECT COUNT(*) FROM subnets")
+	a.lab.Must("sqlite3", filepath.Join(a.Data, "slipway.db"), "SELECT COUNT(*) FROM subnets")
 	after, err := os.Stat(wal)
 	if err != nil || !os.SameFile(before, after) {
 		t.Fatalf("the write-ahead log that the server writes is not there any more: %v", err)

@@ -11,8 +11,8 @@ import (
 
 // doctorIn lets the doctor look at a namespace with the ports that DHCP needs there.
 func doctorIn(l *lab, ns, iface string) (checks map[string]doctor.Check) {
-	l.inside(ns, func() error {
-		f := doctor.Read([]string{iface}, l.dir, []doctor.Port{
+	l.Inside(ns, func() error {
+		f := doctor.Read([]string{iface}, l.Dir, []doctor.Port{
 			{Proto: "udp", Number: 67, For: "DHCP", Interfaces: []string{iface}},
 			{Proto: "udp", Number: 69, For: "TFTP"},
 		})
@@ -29,7 +29,7 @@ func doctorIn(l *lab, ns, iface string) (checks map[string]doctor.Check) {
 func TestTheDoctorNamesTheProgramThatHasThePort(t *testing.T) {
 	r := newRack(t, "dnsmasq")
 	ns := r.machine(9)
-	r.in(ns, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
+	r.In(ns, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
 	if k := doctorIn(r.lab, ns, "eth0")["port udp 67"]; k.Status != doctor.OK {
 		t.Errorf("nobody has the port: %+v", k)
 	}
@@ -51,7 +51,7 @@ func TestTheDoctorNamesTheProgramThatHasThePort(t *testing.T) {
 	if k := checks["interface eth0"]; k.Status != doctor.OK {
 		t.Errorf("%+v", k)
 	}
-	r.in(ns, "ip", "link", "set", "eth0", "down")
+	r.In(ns, "ip", "link", "set", "eth0", "down")
 	if k := doctorIn(r.lab, ns, "eth0")["interface eth0"]; k.Status != doctor.Failed || !strings.Contains(k.Hint, "ip link set eth0 up") {
 		t.Errorf("an interface that is down: %+v", k)
 	}
@@ -62,16 +62,16 @@ func TestTheDoctorNamesTheProgramThatHasThePort(t *testing.T) {
 func TestAnInterfaceThatGoesAndComesBackIsAnIssueMeanwhile(t *testing.T) {
 	a := newAppliance(t)
 	const opened, closed = "issue opened ... interface-unserved", "issue closed ... interface-unserved"
-	a.lab.in(a.net.Server, "ip", "link", "set", "vs", "down")
-	a.process.waitFor(opened+" ... is down", 1)
-	a.lab.in(a.net.Server, "ip", "link", "set", "vs", "up")
-	a.process.waitFor(closed, 1)
-	a.lab.in(a.net.Server, "ip", "addr", "flush", "dev", "vs")
-	a.process.waitFor(opened+" ... no IPv4 address", 1)
-	a.lab.in(a.net.Server, "ip", "addr", "add", "10.99.0.1/24", "dev", "vs")
-	a.process.waitFor("issue changed ... interface-unserved ... 10.99.0.1/24, which is in no subnet", 1)
-	a.lab.in(a.net.Server, "ip", "addr", "flush", "dev", "vs")
-	a.lab.in(a.net.Server, "ip", "addr", "add", "10.77.0.7/16", "dev", "vs")
-	a.process.waitFor(closed, 2)
-	a.process.waitFor("answering dhcp ... vs addr=10.77.0.7", 1)
+	a.lab.In(a.Net.Server, "ip", "link", "set", "vs", "down")
+	a.Process.WaitFor(opened+" ... is down", 1)
+	a.lab.In(a.Net.Server, "ip", "link", "set", "vs", "up")
+	a.Process.WaitFor(closed, 1)
+	a.lab.In(a.Net.Server, "ip", "addr", "flush", "dev", "vs")
+	a.Process.WaitFor(opened+" ... no IPv4 address", 1)
+	a.lab.In(a.Net.Server, "ip", "addr", "add", "10.99.0.1/24", "dev", "vs")
+	a.Process.WaitFor("issue changed ... interface-unserved ... 10.99.0.1/24, which is in no subnet", 1)
+	a.lab.In(a.Net.Server, "ip", "addr", "flush", "dev", "vs")
+	a.lab.In(a.Net.Server, "ip", "addr", "add", "10.77.0.7/16", "dev", "vs")
+	a.Process.WaitFor(closed, 2)
+	a.Process.WaitFor("answering dhcp ... vs addr=10.77.0.7", 1)
 }

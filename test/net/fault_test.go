@@ -28,7 +28,7 @@ type sufferer struct {
 // takeClock has a pace of the server's clock; a test that cannot is skipped.
 func (s *sufferer) takeClock(t *testing.T, pace time.Duration) {
 	t.Helper()
-	c, err := clock.Take(s.process.cmd.Process.Pid)
+	c, err := clock.Take(s.Process.Cmd.Process.Pid)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -66,17 +66,17 @@ var faults = []fault{
 func TestFaultsAreIssuesAndPassWithoutARestart(t *testing.T) {
 	s := &sufferer{appliance: newApplianceOn(t, func(dir string) { mountDisk(t, dir) })}
 	ctx := t.Context()
-	s.importLive()
-	if _, err := s.api.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac"}); err != nil {
+	s.ImportLive()
+	if _, err := s.API.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.api.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "mac"}); err != nil {
+	if _, err := s.API.AcceptRules.Create(ctx, inventory.AcceptRule{Name: "all", Selector: "mac"}); err != nil {
 		t.Fatal(err)
 	}
 	s.takeClock(t, 2*time.Second)
 	bootsAll := func() {
 		t.Helper()
-		s.good(s.boot(ctx, simulate.Config{Hosts: 3, Seed: 7, Expect: simulate.StageBooted}))
+		s.Good(s.Boot(ctx, simulate.Config{Hosts: 3, Seed: 7, Expect: simulate.StageBooted}))
 	}
 	bootsAll()
 	opened, closed := map[string]int{}, map[string]int{}
@@ -86,7 +86,7 @@ func TestFaultsAreIssuesAndPassWithoutARestart(t *testing.T) {
 			t.Cleanup(func() { undo() })
 			s.awaitIssue(t, &f, true)
 			opened[f.issue]++
-			s.process.waitFor("issue opened ... "+f.issue, opened[f.issue])
+			s.Process.WaitFor("issue opened ... "+f.issue, opened[f.issue])
 			if f.issue == inventory.IssueStore || f.issue == inventory.IssueDisk {
 				s.asks(t, f.isDeaf)
 			}
@@ -94,10 +94,10 @@ func TestFaultsAreIssuesAndPassWithoutARestart(t *testing.T) {
 			undo = func() {}
 			s.awaitIssue(t, &f, false)
 			closed[f.issue]++
-			s.process.waitFor("issue closed ... "+f.issue, closed[f.issue])
+			s.Process.WaitFor("issue closed ... "+f.issue, closed[f.issue])
 		})
 		if !ok {
-			t.Fatalf("the server said at last:\n%s", lastLines(s.process.text(), 40))
+			t.Fatalf("the server said at last:\n%s", lastLines(s.Process.Text(), 40))
 		}
 		bootsAll()
 	}
@@ -110,7 +110,7 @@ func (s *sufferer) awaitIssue(t *testing.T, f *fault, isOpen bool) {
 	for range 200 {
 		seen = nil
 		found := false
-		for i, err := range s.api.Issues.All(t.Context(), client.Query{}) {
+		for i, err := range s.API.Issues.All(t.Context(), client.Query{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,19 +142,19 @@ func TestARogueServerIsAnIssueUntilItIsGone(t *testing.T) {
 		t.Skip("needs dnsmasq; run: apt-get install dnsmasq-base")
 	}
 	s.takeClock(t, time.Minute)
-	s.lab.in(s.net.Client, "ip", "addr", "add", "10.77.0.9/16", "dev", "vc")
-	rogue := s.lab.dnsmasq(s.net.Client, "10.77.0.10,10.77.0.20,255.255.0.0,1h", "")
+	s.lab.In(s.Net.Client, "ip", "addr", "add", "10.77.0.9/16", "dev", "vc")
+	rogue := s.lab.dnsmasq(s.Net.Client, "10.77.0.10,10.77.0.20,255.255.0.0,1h", "")
 	f := &fault{issue: inventory.IssueForeignDHCP, cause: "DHCP server 10.77.0.9 (", hint: "slipway subnet update"}
 	s.awaitIssue(t, f, true)
-	s.process.kill(syscall.SIGKILL)
-	s.start()
+	s.Process.Kill(syscall.SIGKILL)
+	s.Start()
 	s.takeClock(t, time.Minute)
-	rogue.kill(syscall.SIGTERM)
+	rogue.Kill(syscall.SIGTERM)
 	for range 5 { // five minutes, in which a server that has just started has heard nothing of the other
 		s.passes(t)
 	}
 	s.awaitIssue(t, f, true)
-	if said := grep(s.process.text(), "issue closed"); said != "" {
+	if said := grep(s.Process.Text(), "issue closed"); said != "" {
 		t.Error(said)
 	}
 	s.awaitIssue(t, f, false)
@@ -167,7 +167,7 @@ func (s *sufferer) asks(t *testing.T, isNoneTold bool) {
 	var mu sync.Mutex
 	var told []simulate.Lease
 	if _, err := simulate.Run(t.Context(), simulate.Config{
-		Interface: s.net.ClientIf, Namespace: s.net.Client, Hosts: 2, Seed: 8, Firmware: simulate.Firmwares(), Expect: simulate.StageBooted,
+		Interface: s.Net.ClientIf, Namespace: s.Net.Client, Hosts: 2, Seed: 8, Firmware: simulate.Firmwares(), Expect: simulate.StageBooted,
 		Timeout: 2 * time.Second, Acknowledged: func(l simulate.Lease) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -177,7 +177,7 @@ func (s *sufferer) asks(t *testing.T, isNoneTold bool) {
 		t.Fatal(err)
 	}
 	for _, l := range told {
-		kept, err := s.api.Leases.Get(t.Context(), l.Address.String())
+		kept, err := s.API.Leases.Get(t.Context(), l.Address.String())
 		if err != nil || string(kept.MAC) != l.MAC {
 			t.Errorf("%s was told that it has %s, which is not stored: %+v %v", l.MAC, l.Address, kept, err)
 		}
@@ -217,14 +217,14 @@ func errorsOf(all ...error) error {
 
 // must stops the test when a fault cannot be made or mended.
 func (s *sufferer) must(err error) {
-	s.lab.t.Helper()
+	s.lab.T.Helper()
 	if err != nil {
-		s.lab.t.Fatal(err)
+		s.lab.T.Fatal(err)
 	}
 }
 
 func (s *sufferer) lockDatabase() func() {
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.data, "slipway.db")+"?_busy_timeout=5000")
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.Data, "slipway.db")+"?_busy_timeout=5000")
 	s.must(err)
 	conn, err := db.Conn(context.Background())
 	s.must(err)
@@ -237,14 +237,14 @@ func (s *sufferer) lockDatabase() func() {
 }
 
 func (s *sufferer) makeDatabaseImmutable() func() {
-	files, err := filepath.Glob(filepath.Join(s.data, "slipway.db*"))
+	files, err := filepath.Glob(filepath.Join(s.Data, "slipway.db*"))
 	s.must(err)
-	s.lab.must("chattr", append([]string{"+i"}, files...)...)
-	return func() { s.lab.must("chattr", append([]string{"-i"}, files...)...) }
+	s.lab.Must("chattr", append([]string{"+i"}, files...)...)
+	return func() { s.lab.Must("chattr", append([]string{"-i"}, files...)...) }
 }
 
 func (s *sufferer) fillDisk() func() {
-	ballast := filepath.Join(s.data, "ballast")
+	ballast := filepath.Join(s.Data, "ballast")
 	f, err := os.Create(ballast)
 	s.must(err)
 	for b := make([]byte, 16<<20); err == nil; { // to the last byte: fallocate(1) leaves some
@@ -259,7 +259,7 @@ func (s *sufferer) setClock(by time.Duration) func() {
 	return func() { s.must(s.clock.Set(-by)) }
 }
 
-func (s *sufferer) ip(args ...string) { s.lab.in(s.net.Server, append([]string{"ip"}, args...)...) }
+func (s *sufferer) ip(args ...string) { s.lab.In(s.Net.Server, append([]string{"ip"}, args...)...) }
 
 func (s *sufferer) linkDown() func() {
 	s.ip("link", "set", "vs", "down")
@@ -291,15 +291,15 @@ func (s *sufferer) rename() func() {
 func (s *sufferer) unplug() func() {
 	s.ip("link", "del", "vs")
 	return func() {
-		s.lab.wire(s.net.Server, "vs", s.net.Client, "vc")
+		s.lab.Wire(s.Net.Server, "vs", s.Net.Client, "vc")
 		s.ip("addr", "add", "10.77.0.1/16", "dev", "vs")
-		s.lab.in(s.net.Client, "ip", "route", "add", "10.77.0.0/16", "dev", "vc")
+		s.lab.In(s.Net.Client, "ip", "route", "add", "10.77.0.0/16", "dev", "vc")
 	}
 }
 
 // artefact is the largest file of the image.
 func (s *sufferer) artefact() (path string, content []byte) {
-	files, err := filepath.Glob(filepath.Join(s.data, "artefacts", "sha256", "*", "*"))
+	files, err := filepath.Glob(filepath.Join(s.Data, "artefacts", "sha256", "*", "*"))
 	s.must(err)
 	for _, f := range files {
 		b, err := os.ReadFile(f)

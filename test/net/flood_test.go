@@ -21,6 +21,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -45,25 +46,25 @@ var floods = map[string]func(frame []byte, n int) []byte{
 func TestKnownMachinesBootInFloods(t *testing.T) {
 	a := newAppliance(t)
 	ctx := t.Context()
-	a.importLive()
-	if _, err := a.api.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac"}); err != nil {
+	a.ImportLive()
+	if _, err := a.API.Profiles.Create(ctx, inventory.Profile{Name: "live", Image: "live", Selector: "mac"}); err != nil {
 		t.Fatal(err)
 	}
 	known := simulate.Config{Hosts: 8, Seed: 21, Expect: simulate.StageBooted, Timeout: 3 * time.Minute}
 	stranger := known
 	stranger.Expect = simulate.StageWaiting
-	a.good(a.boot(ctx, stranger))
-	if _, err := a.api.Hosts.Bulk(ctx, client.BulkRequest{Verb: "accept", Selector: "state=discovered"}, false); err != nil {
+	a.Good(a.Boot(ctx, stranger))
+	if _, err := a.API.Hosts.Bulk(ctx, client.BulkRequest{Verb: "accept", Selector: "state=discovered"}, false); err != nil {
 		t.Fatal(err)
 	}
-	a.good(a.boot(ctx, known))
+	a.Good(a.Boot(ctx, known))
 	before := a.memory(t)
 	for _, name := range []string{"discovers", "garbage", "tftp reads", "solicits", "connections"} {
 		t.Run(name, func(t *testing.T) {
 			stop := a.flood(t, name)
 			var said strings.Builder
 			for until := time.Now().Add(floodFor); time.Now().Before(until) && !t.Failed(); {
-				r := a.boot(ctx, known)
+				r := a.Boot(ctx, known)
 				said.Reset()
 				_ = r.WriteSummary(&said)
 				if !r.IsGood() {
@@ -76,7 +77,7 @@ func TestKnownMachinesBootInFloods(t *testing.T) {
 				t.Errorf("the server took %d MiB before, and takes %d MiB", before>>20, now>>20)
 			}
 			for seed, until := uint64(seeds[name]), time.Now().Add(endings[name]); ; seed++ {
-				a.good(a.boot(ctx, simulate.Config{Hosts: 2, Seed: seed, Expect: simulate.StageWaiting}))
+				a.Good(a.Boot(ctx, simulate.Config{Hosts: 2, Seed: seed, Expect: simulate.StageWaiting}))
 				if time.Now().After(until) {
 					break
 				}
@@ -102,7 +103,7 @@ const (
 // memory is the most that the server has taken so far.
 func (a *appliance) memory(t *testing.T) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.process.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.Process.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,25 +125,25 @@ func (a *appliance) flood(t *testing.T, name string) (stop func()) {
 		return a.holdConnections(t)
 	}
 	received := func() int {
-		n, _ := strconv.Atoi(a.lab.in(a.net.Server, "sh", "-c", "cat /sys/class/net/vs/statistics/rx_packets | tr -d '\\n'"))
+		n, _ := strconv.Atoi(a.lab.In(a.Net.Server, "sh", "-c", "cat /sys/class/net/vs/statistics/rx_packets | tr -d '\\n'"))
 		return n
 	}
-	p := a.lab.start(a.net.Client, []string{childEnv + "=flood", floodEnv + "=" + name}, nil, selfPath(t))
-	p.waitFor("flooding", 1)
+	p := a.lab.Start(a.Net.Client, []string{netlab.Child("flood"), floodEnv + "=" + name}, nil, selfPath(t))
+	p.WaitFor("flooding", 1)
 	first, began := received(), time.Now()
 	return func() {
 		rate := float64(received()-first) / time.Since(began).Seconds()
-		p.kill(syscall.SIGTERM)
-		t.Logf("%.0f packets a second came to the server's interface; sent: %s", rate, lastLines(p.text(), 1))
+		p.Kill(syscall.SIGTERM)
+		t.Logf("%.0f packets a second came to the server's interface; sent: %s", rate, lastLines(p.Text(), 1))
 	}
 }
 
 // holdConnections opens connections to the boot door from one machine and says half a sentence on each.
 func (a *appliance) holdConnections(t *testing.T) (stop func()) {
 	t.Helper()
-	a.lab.in(a.net.Client, "ip", "addr", "add", "10.77.200.1/32", "dev", "lo")
+	a.lab.In(a.Net.Client, "ip", "addr", "add", "10.77.200.1/32", "dev", "lo")
 	var open []net.Conn
-	a.lab.inside(a.net.Client, func() error {
+	a.lab.Inside(a.Net.Client, func() error {
 		d := net.Dialer{Timeout: 2 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(10, 77, 200, 1)}}
 		for range 3000 {
 			conn, err := d.Dial("tcp4", "10.77.0.1:80")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/netip"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -35,28 +35,24 @@ func classesOf(t *testing.T, snippet string) string {
 // tell machines: all are led here. A server with another boot file is said to lead elsewhere.
 func TestSnippetsLeadHere(t *testing.T) {
 	l := newLab(t, "dnsmasq", "kea-dhcp4")
-	srv, other := l.ns("srv"), l.ns("other")
-	l.wire(srv, "vs", other, "eth0")
-	l.in(srv, "ip", "addr", "add", "10.77.1.1/24", "dev", "vs")
-	l.in(other, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
-	a := &appliance{lab: l, net: &simulate.Net{Server: srv, ServerIf: "vs", Address: netip.MustParsePrefix("10.77.1.1/24")}, data: filepath.Join(l.dir, "data")}
-	var err error
-	if a.api, err = client.New(client.Config{Server: filepath.Join(a.data, "slipway.sock")}); err != nil {
-		t.Fatal(err)
-	}
-	a.start()
+	srv, other := l.NS("srv"), l.NS("other")
+	l.Wire(srv, "vs", other, "eth0")
+	l.In(srv, "ip", "addr", "add", "10.77.1.1/24", "dev", "vs")
+	l.In(other, "ip", "addr", "add", "10.77.1.2/24", "dev", "eth0")
+	a := &appliance{netlab.NewApplianceOn(l.Lab, &simulate.Net{Server: srv, ServerIf: "vs", Address: netip.MustParsePrefix("10.77.1.1/24")}), l}
+	a.Start()
 	ctx := t.Context()
-	subnets, err := a.api.Subnets.List(ctx, client.Query{})
+	subnets, err := a.API.Subnets.List(ctx, client.Query{})
 	if err != nil || len(subnets.Items) != 1 {
 		t.Fatalf("%+v, %v", subnets, err)
 	}
 	n := subnets.Items[0]
 	n.Mode = inventory.ModeOff
-	if _, err := a.api.Subnets.Put(ctx, n.Name, n); err != nil {
+	if _, err := a.API.Subnets.Put(ctx, n.Name, n); err != nil {
 		t.Fatal(err)
 	}
 	snippet := func(server string) string {
-		p, err := a.api.Snippets(ctx, n.Name, server)
+		p, err := a.API.Snippets(ctx, n.Name, server)
 		if err != nil || len(p.Items) != 1 {
 			t.Fatalf("%s: %+v, %v", server, p, err)
 		}
@@ -81,11 +77,11 @@ func TestSnippetsLeadHere(t *testing.T) {
 			continue
 		}
 		p := c.run()
-		lines, err := a.api.Probe(ctx, n.Name, "")
+		lines, err := a.API.Probe(ctx, n.Name, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.kill(syscall.SIGKILL)
+		p.Kill(syscall.SIGKILL)
 		if len(lines.Items) != len(pxe.ProbeKinds()) {
 			t.Errorf("%s: %+v", c.name, lines.Items)
 		}
@@ -96,13 +92,13 @@ func TestSnippetsLeadHere(t *testing.T) {
 		}
 	}
 	// A server that is asked alone and is not there, and an interface that is down, are said to be so.
-	lines, err := a.api.Probe(ctx, n.Name, "10.77.1.9")
+	lines, err := a.API.Probe(ctx, n.Name, "10.77.1.9")
 	if err != nil || len(lines.Items) == 0 || !strings.Contains(lines.Items[0].Detail, "10.77.1.9 does not answer") {
 		t.Errorf("%+v, %v", lines.Items, err)
 	}
-	l.in(srv, "ip", "link", "set", "vs", "down")
+	l.In(srv, "ip", "link", "set", "vs", "down")
 	var problem *inventory.Error
-	if _, err := a.api.Probe(ctx, n.Name, ""); !errors.As(err, &problem) || problem.Kind != inventory.Unavailable || !strings.Contains(problem.Hint, "slipway subnet interfaces") {
+	if _, err := a.API.Probe(ctx, n.Name, ""); !errors.As(err, &problem) || problem.Kind != inventory.Unavailable || !strings.Contains(problem.Hint, "slipway subnet interfaces") {
 		t.Errorf("with the interface down: %v", err)
 	}
 }

@@ -18,39 +18,39 @@ type relayed6 struct {
 // newRelayed6 makes the networks; with isTwice there are two relays in a row, with fd77:3::/64 between them.
 func newRelayed6(t *testing.T, isTwice bool, programs ...string) *relayed6 {
 	r := newRack6(t, append(programs, "sysctl")...)
-	x := &relayed6{rack6: r, relay: r.ns("relay")}
+	x := &relayed6{rack6: r, relay: r.NS("relay")}
 	x.near = x.relay
-	r.wire(r.server, "prelay", x.relay, "eth0")
-	r.in(r.server, "ip", "link", "set", "prelay", "master", "srv0")
-	r.in(x.relay, "ip", "addr", "add", "fd77:1::254/64", "dev", "eth0", "nodad")
-	r.in(x.relay, "sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
-	r.in(r.server, "ip", "route", "add", "fd77:2::/64", "via", "fd77:1::254")
+	r.Wire(r.server, "prelay", x.relay, "eth0")
+	r.In(r.server, "ip", "link", "set", "prelay", "master", "srv0")
+	r.In(x.relay, "ip", "addr", "add", "fd77:1::254/64", "dev", "eth0", "nodad")
+	r.In(x.relay, "sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+	r.In(r.server, "ip", "route", "add", "fd77:2::/64", "via", "fd77:1::254")
 	if isTwice {
-		x.near = r.ns("near")
-		r.wire(x.relay, "eth1", x.near, "eth0")
-		r.in(x.relay, "ip", "addr", "add", "fd77:3::1/64", "dev", "eth1", "nodad")
-		r.in(x.near, "ip", "addr", "add", "fd77:3::2/64", "dev", "eth0", "nodad")
-		r.in(x.near, "sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
-		r.in(x.relay, "ip", "route", "add", "fd77:2::/64", "via", "fd77:3::2")
-		r.in(x.near, "ip", "route", "add", "default", "via", "fd77:3::1")
-		r.in(r.server, "ip", "route", "add", "fd77:3::/64", "via", "fd77:1::254")
+		x.near = r.NS("near")
+		r.Wire(x.relay, "eth1", x.near, "eth0")
+		r.In(x.relay, "ip", "addr", "add", "fd77:3::1/64", "dev", "eth1", "nodad")
+		r.In(x.near, "ip", "addr", "add", "fd77:3::2/64", "dev", "eth0", "nodad")
+		r.In(x.near, "sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+		r.In(x.relay, "ip", "route", "add", "fd77:2::/64", "via", "fd77:3::2")
+		r.In(x.near, "ip", "route", "add", "default", "via", "fd77:3::1")
+		r.In(r.server, "ip", "route", "add", "fd77:3::/64", "via", "fd77:1::254")
 	}
-	r.in(x.near, "ip", "link", "add", "eth1", "type", "bridge", "mcast_snooping", "0")
-	r.in(x.near, "ip", "link", "set", "eth1", "up")
-	r.in(x.near, "ip", "addr", "add", "fd77:2::1/64", "dev", "eth1", "nodad")
+	r.In(x.near, "ip", "link", "add", "eth1", "type", "bridge", "mcast_snooping", "0")
+	r.In(x.near, "ip", "link", "set", "eth1", "up")
+	r.In(x.near, "ip", "addr", "add", "fd77:2::1/64", "dev", "eth1", "nodad")
 	return x
 }
 
 // far makes a namespace behind the relays with the interface eth0.
 func (x *relayed6) far(n int) string {
-	x.t.Helper()
-	ns, end := x.ns("f"+string(rune('0'+n))), "q"+string(rune('0'+n))
-	x.wire(x.near, end, ns, "eth0")
-	x.in(ns, "ip", "link", "set", "eth0", "down")
-	x.in(ns, "ip", "link", "set", "eth0", "address", mac6(n))
-	x.in(ns, "sysctl", "-qw", "net.ipv6.conf.eth0.accept_dad=0", "net.ipv6.conf.eth0.router_solicitations=0")
-	x.in(ns, "ip", "link", "set", "eth0", "up")
-	x.in(x.near, "ip", "link", "set", end, "master", "eth1")
+	x.T.Helper()
+	ns, end := x.NS("f"+string(rune('0'+n))), "q"+string(rune('0'+n))
+	x.Wire(x.near, end, ns, "eth0")
+	x.In(ns, "ip", "link", "set", "eth0", "down")
+	x.In(ns, "ip", "link", "set", "eth0", "address", mac6(n))
+	x.In(ns, "sysctl", "-qw", "net.ipv6.conf.eth0.accept_dad=0", "net.ipv6.conf.eth0.router_solicitations=0")
+	x.In(ns, "ip", "link", "set", "eth0", "up")
+	x.In(x.near, "ip", "link", "set", end, "master", "eth1")
 	return ns
 }
 
@@ -74,17 +74,17 @@ func TestDHCPv6ThroughRelays(t *testing.T) {
 		start   func(x *relayed6) []*process
 	}{
 		{"dhcrelay", "@fd77:2::1", false, func(x *relayed6) []*process {
-			return []*process{x.start(x.relay, nil, nil, "dhcrelay", "-6", "-d", "-I", "-l", "eth1", "-u", "fd77:1::1%eth0")}
+			return []*process{x.Start(x.relay, nil, nil, "dhcrelay", "-6", "-d", "-I", "-l", "eth1", "-u", "fd77:1::1%eth0")}
 		}},
 		{"dnsmasq", "", false, func(x *relayed6) []*process {
-			p := x.start(x.relay, nil, nil, "dnsmasq", "-k", "--conf-file=/dev/null", "--port=0", "--dhcp-relay=fd77:2::1,fd77:1::1", "--log-facility=-", "--log-dhcp", "--user=root", "--pid-file=")
-			p.waitFor("DHCP relay", 1)
+			p := x.Start(x.relay, nil, nil, "dnsmasq", "-k", "--conf-file=/dev/null", "--port=0", "--dhcp-relay=fd77:2::1,fd77:1::1", "--log-facility=-", "--log-dhcp", "--user=root", "--pid-file=")
+			p.WaitFor("DHCP relay", 1)
 			return []*process{p}
 		}},
 		{"dhcrelay twice", "@fd77:2::1", true, func(x *relayed6) []*process {
 			return []*process{
-				x.start(x.relay, nil, nil, "dhcrelay", "-6", "-d", "-I", "-l", "eth1", "-u", "fd77:1::1%eth0"),
-				x.start(x.near, nil, nil, "dhcrelay", "-6", "-d", "-I", "-l", "eth1", "-u", "fd77:3::1%eth0"),
+				x.Start(x.relay, nil, nil, "dhcrelay", "-6", "-d", "-I", "-l", "eth1", "-u", "fd77:1::1%eth0"),
+				x.Start(x.near, nil, nil, "dhcrelay", "-6", "-d", "-I", "-l", "eth1", "-u", "fd77:3::1%eth0"),
 			}
 		}},
 	} {
@@ -95,16 +95,16 @@ func TestDHCPv6ThroughRelays(t *testing.T) {
 			t.Cleanup(func() {
 				for _, p := range relays {
 					if t.Failed() {
-						t.Logf("relay:\n%s", p.text())
+						t.Logf("relay:\n%s", p.Text())
 					}
 				}
 				if t.Failed() {
-					t.Logf("server:\n%s", s.text())
+					t.Logf("server:\n%s", s.Text())
 				}
 			})
 			firmware := x.dhclient6With(x.far(1), "one", "send dhcp6.client-arch 7;\n")
-			firmware.waitFor("BOUND6 ip=fd77:2::1", 1)
-			firmware.waitFor("url=tftp://[fd77:1::1]/snponly.efi", 1)
+			firmware.WaitFor("BOUND6 ip=fd77:2::1", 1)
+			firmware.WaitFor("url=tftp://[fd77:1::1]/snponly.efi", 1)
 			l := s.leaseOf(mac6(1))
 			if l.Subnet != "far" || l.State != inventory.LeaseBound || !strings.HasSuffix(l.Port, c.port) || (l.Port == "") != (c.port == "") || !l.IsBoot {
 				t.Errorf("the store has %+v, want it of port ...%s", l, c.port)

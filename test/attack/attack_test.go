@@ -1,0 +1,50 @@
+// Package attack_test owns the red-team suite: each test attacks a running appliance in network namespaces, as somebody
+// would who has little: a place on the boot network, the session of a machine, or a role in one pool. An attack ends in a
+// refusal with a reason, an event or issue that names it, and a neighbour that goes on unharmed. The tests need root and
+// are switched on by SLIPWAY_NET=1, as make test-attack does; nothing they send leaves the namespaces.
+package attack_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/serve"
+	"slipway.dev/slipway/test/netlab"
+)
+
+// children are the programs that this test binary turns into when it starts itself inside a namespace.
+func children() map[string]func() error {
+	return map[string]func() error{"serve": serveAll}
+}
+
+func TestMain(m *testing.M) { netlab.Main(m, children()) }
+
+// tlsEnv is set for a server whose boot door sends secrets over TLS only.
+const tlsEnv = "SLIPWAY_ATTACK_TLS"
+
+func serveAll() error {
+	return netlab.Serve(func(cfg *serve.Config) {
+		if os.Getenv(tlsEnv) != "" {
+			cfg.BootTLSPort, cfg.Confidential = 8443, true
+		}
+	})
+}
+
+const requestLimit = 10 * time.Second
+
+// victim is the appliance under attack. Its machines and the attacker sit in the namespace Net.Client; the attacker has the
+// address 10.77.255.250 there, which our DHCP gave to nobody.
+func victim(t *testing.T, env ...string) *netlab.Appliance {
+	t.Helper()
+	a := netlab.NewAppliance(netlab.New(t, "make test-attack", "curl"), nil, env...)
+	a.Lab.In(a.Net.Client, "ip", "addr", "add", "10.77.255.250/16", "dev", a.Net.ClientIf)
+	return a
+}
+
+// status asks for a URL from the attacker's namespace, and returns the HTTP status, 000 when nobody answers.
+func status(a *netlab.Appliance, args ...string) string {
+	out, _ := a.Lab.Try(requestLimit, "ip", append([]string{"netns", "exec", a.Net.Client, "curl", "-s", "-m", "5", "-o", "/dev/null", "-w", "%{http_code}"}, args...)...)
+	return strings.TrimSpace(out)
+}
