@@ -207,8 +207,14 @@ func (e *Engine) WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc
 
 // NoteCheck stores what a check of a host's controller has found when somebody else than the engine asked: its power, or why
 // that cannot be read, and all of it.
-func (e *Engine) NoteCheck(ctx context.Context, h inventory.Host, is inventory.PowerState, problem error, all inventory.LastCheck) {
+func (e *Engine) NoteCheck(ctx context.Context, h inventory.Host, is inventory.PowerState, problem error, can []string, all inventory.LastCheck) {
 	all.At = e.cfg.Now()
+	if can != nil {
+		err := e.editBMC(ctx, h.ID, func(b *inventory.BMC) { b.Capabilities = can })
+		if err != nil {
+			e.cfg.Log.Warn("what a controller can do is not stored", "host", h.Name, "err", err)
+		}
+	}
 	e.notePower(ctx, &h, powering{}, is, problem, &all)
 }
 

@@ -171,8 +171,8 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 		if problem != nil {
 			b.Reason = messageOf(problem)
 		}
-		if p.driver != nil {
-			b.Capabilities = bmc.Capabilities(p.driver)
+		if p.driver != nil && len(b.Capabilities) == 0 {
+			b.Capabilities = bmc.Capabilities(p.driver) // what its protocol can; a check asks the controller itself
 		}
 		if asked != nil {
 			b.LastCheck = asked

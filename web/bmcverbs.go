@@ -22,8 +22,15 @@ type BMCCheck struct {
 
 // BMCSensors are the readings of a controller.
 type BMCSensors struct {
-	Health string       `json:"health,omitempty" doc:"As the controller sums it up: ok, warning or critical"`
-	Items  []bmc.Sensor `json:"items"`
+	Health  string       `json:"health,omitempty" doc:"As the controller sums it up: ok, warning or critical"`
+	Items   []bmc.Sensor `json:"items"`
+	LeftOut []string     `json:"leftOut,omitempty" doc:"What could not be read, and why"`
+}
+
+// BMCLog is the event log of a controller, newest first.
+type BMCLog struct {
+	Items   []bmc.LogEntry `json:"items"`
+	LeftOut []string       `json:"leftOut,omitempty" doc:"How many entries are not shown, and what could not be read"`
 }
 
 // BMCInventory is what a controller tells of the machine without booting it.
@@ -32,6 +39,7 @@ type BMCInventory struct {
 	Vendor   string             `json:"vendor,omitempty" doc:"Of the controller"`
 	Model    string             `json:"model,omitempty" doc:"Of the controller"`
 	Firmware string             `json:"firmware,omitempty" doc:"Of the controller"`
+	LeftOut  []string           `json:"leftOut,omitempty" doc:"What could not be read, and why"`
 }
 
 // BMCBoot is an override of the boot order, for the next boot unless IsPersistent.
@@ -86,6 +94,7 @@ func (s *Server) addBMCVerbs() {
 	addBMCVerb(s, http.MethodPost, "/media", "set-bmc-media", "Put an image into the virtual drive of a host, or eject it", s.setBMCMedia)
 	addBMCVerb(s, http.MethodGet, "/boot", "get-bmc-boot", "Show the override of a host's boot order", s.bmcBoot)
 	addBMCVerb(s, http.MethodPost, "/boot", "set-bmc-boot", "Override a host's boot order", s.setBMCBoot)
+	addBMCVerb(s, http.MethodPost, "/reset", "reset-bmc", "Restart a host's controller itself; the machine goes on as it is", s.resetBMC)
 	addBMCVerb(s, http.MethodPost, "/rotate", "rotate-bmc", "Give the account of a host's controller a new random password", s.rotateBMC)
 }
 
@@ -98,11 +107,11 @@ func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler f
 	switch id {
 	case "list-bmc-users":
 		o.needs = inventory.Operator
-	case "set-bmc-user", "rotate-bmc":
+	case "set-bmc-user", "rotate-bmc", "reset-bmc":
 		o.needs = inventory.Admin
 	}
 	switch {
-	case method == http.MethodDelete:
+	case method == http.MethodDelete, id == "reset-bmc":
 		o.status = http.StatusNoContent
 	case id == "rotate-bmc":
 		o.status, o.isEngines = http.StatusAccepted, true
@@ -141,7 +150,10 @@ func (s *Server) note(ctx context.Context, h inventory.Host, detail string) erro
 
 func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], error) {
 	c := BMCCheck{Power: inventory.PowerUnknown, Capabilities: []string{}}
-	var problem error // why its power cannot be read
+	var (
+		problem error    // why its power cannot be read
+		asked   []string // what it says that it can do
+	)
 	add := func(name, good string, err error) {
 		r := TargetCheckResult{Name: name, IsGood: err == nil, Detail: good}
 		var said *inventory.Error
@@ -162,6 +174,12 @@ func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], err
 		is, err := d.Power(ctx)
 		if problem = err; err == nil {
 			c.Power = is
+			can, err := bmc.Can(ctx, d)
+			if err == nil {
+				c.Capabilities, asked = can, can
+			} else {
+				add("can", "", err)
+			}
 		}
 		add("power", "power is "+string(is), err)
 		if users, ok := d.(bmc.UserManager); ok && err == nil {
@@ -178,7 +196,7 @@ func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], err
 		c.IsGood = c.IsGood && r.IsGood
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // else it says nothing of the controller
-		s.cfg.Lifecycle.NoteCheck(context.WithoutCancel(ctx), h, c.Power, problem, c.summary(by(ctx)))
+		s.cfg.Lifecycle.NoteCheck(context.WithoutCancel(ctx), h, c.Power, problem, asked, c.summary(by(ctx)))
 	}
 	return &one[BMCCheck]{Body: c}, nil
 }
@@ -197,25 +215,27 @@ func (c BMCCheck) summary(by string) inventory.LastCheck {
 func (s *Server) bmcSensors(ctx context.Context, in *HostRef) (*one[BMCSensors], error) {
 	out := BMCSensors{Items: []bmc.Sensor{}}
 	err := withBMC(ctx, s, in.Host, "has no sensors", func(_ inventory.Host, d bmc.SensorReader, _ inventory.BMC) error {
-		all, err := d.Sensors(ctx)
+		noted, omitted := bmc.NoteOmissions(ctx)
+		all, err := d.Sensors(noted)
 		if err != nil {
 			return err
 		}
-		out.Items = append(out.Items, all...)
+		out.Items, out.LeftOut = append(out.Items, all...), omitted.Texts()
 		out.Health, err = d.Health(ctx)
 		return err
 	})
 	return &one[BMCSensors]{Body: out}, err
 }
 
-func (s *Server) bmcLog(ctx context.Context, in *logInput) (*one[List[bmc.LogEntry]], error) {
-	out := List[bmc.LogEntry]{Items: []bmc.LogEntry{}}
+func (s *Server) bmcLog(ctx context.Context, in *logInput) (*one[BMCLog], error) {
+	out := BMCLog{Items: []bmc.LogEntry{}}
 	err := withBMC(ctx, s, in.Host, "keeps no event log", func(_ inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
-		all, err := d.Log(ctx, in.Limit)
-		out.Items = append(out.Items, all...)
+		noted, omitted := bmc.NoteOmissions(ctx)
+		all, err := d.Log(noted, in.Limit)
+		out.Items, out.LeftOut = append(out.Items, all...), omitted.Texts()
 		return err
 	})
-	return &one[List[bmc.LogEntry]]{Body: out}, err
+	return &one[BMCLog]{Body: out}, err
 }
 
 func (s *Server) clearBMCLog(ctx context.Context, in *HostRef) (*struct{}, error) {
@@ -233,8 +253,9 @@ func (s *Server) clearBMCLog(ctx context.Context, in *HostRef) (*struct{}, error
 func (s *Server) bmcInventory(ctx context.Context, in *HostRef) (*one[BMCInventory], error) {
 	var out BMCInventory
 	err := withBMC(ctx, s, in.Host, "tells nothing of the machine", func(_ inventory.Host, d bmc.InventoryReader, _ inventory.BMC) error {
-		i, err := d.Inventory(ctx)
-		out = BMCInventory(i)
+		noted, omitted := bmc.NoteOmissions(ctx)
+		i, err := d.Inventory(noted)
+		out = BMCInventory{Hardware: i.Hardware, Vendor: i.Vendor, Model: i.Model, Firmware: i.Firmware, LeftOut: omitted.Texts()}
 		return err
 	})
 	return &one[BMCInventory]{Body: out}, err
@@ -367,6 +388,19 @@ func (s *Server) setBMCBoot(ctx context.Context, in *bootInput) (*one[BMCBoot], 
 		return err
 	})
 	return &one[BMCBoot]{Body: out}, err
+}
+
+// resetBMC restarts the controller itself. That it was told so is all that is known: it is away for some minutes.
+func (s *Server) resetBMC(ctx context.Context, in *HostRef) (*struct{}, error) {
+	return nil, withBMC(ctx, s, in.Host, "cannot be restarted by us", func(h inventory.Host, d bmc.ControllerResetter, _ inventory.BMC) error {
+		if err := s.begun(ctx); err != nil {
+			return err
+		}
+		if err := d.ResetController(ctx); err != nil {
+			return err
+		}
+		return s.note(ctx, h, "controller told to restart itself")
+	})
 }
 
 func (s *Server) rotateBMC(ctx context.Context, in *HostRef) (*one[inventory.Operation], error) {

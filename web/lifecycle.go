@@ -58,7 +58,7 @@ type Controllers interface {
 	Power(ctx context.Context, id inventory.HostID, a bmc.Action, by string) (inventory.Operation, error)
 	ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, by string) (inventory.Host, error)
 	RotateBMC(ctx context.Context, id inventory.HostID, by string) (inventory.Operation, error)
-	// NoteCheck stores what a check of a host's controller has found: its power, or why that cannot be read, and all of it.
-	NoteCheck(ctx context.Context, h inventory.Host, is inventory.PowerState, problem error, all inventory.LastCheck)
+	// NoteCheck stores what a check of a host's controller has found: its power, or why that cannot be read, what the controller says that it can do (nil when it was not asked), and all of it.
+	NoteCheck(ctx context.Context, h inventory.Host, is inventory.PowerState, problem error, can []string, all inventory.LastCheck)
 	WithBMC(ctx context.Context, id inventory.HostID, fn func(d bmc.Driver, b inventory.BMC) error) error
 }

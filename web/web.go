@@ -242,7 +242,7 @@ const (
 	headerBytes = 32 << 10
 	stopFor     = 5 * time.Second
 	scanFor     = 10 * time.Minute
-	scanMax     = 65_536 // controllers of one scan
+	scanMax     = 2 * 65_536 // controllers of one scan: both kinds at each address
 )
 
 // Serve answers requests from both listeners, either of which may be nil, until ctx is done. Requests under way get

@@ -17,6 +17,7 @@ type bmcCommand struct {
 	Set     hostBMC       `cmd:"" help:"Say how a host is powered, or show it."`
 	Check   hostBMCCheck  `cmd:"" help:"Look whether a host's controller does what is needed."`
 	Rotate  hostBMCRotate `cmd:"" help:"Give the account of a host's controller a new random password."`
+	Reset   bmcReset      `cmd:"" help:"Restart a host's controller itself; the machine goes on as it is."`
 	Sensors hostSensors   `cmd:"" help:"Show what a host's controller measures."`
 	Log     hostBMCLog    `cmd:"" help:"Show the event log of a host's controller."`
 	Users   hostBMCUsers  `cmd:"" help:"List or change the accounts of a host's controller."`
@@ -61,6 +62,23 @@ func (c *bmcScan) Run(s *session) error {
 		s.say("%d found", len(found.Items))
 	}
 	return err
+}
+
+type bmcReset struct {
+	Host string `arg:""`
+}
+
+// Run restarts a controller.
+func (c *bmcReset) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	if err := api.Hosts.ResetBMC(s.ctx, c.Host); err != nil {
+		return err
+	}
+	s.say("the controller was told to restart; it is away for some minutes. slipway bmc check %s shows when it answers", c.Host)
+	return nil
 }
 
 type bmcBoot struct {

@@ -166,6 +166,7 @@ func (c *hostSensors) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	defer s.sayLeftOut(x.LeftOut)
 	return s.show(x, func(t *tableWriter) {
 		t.row("STATUS", "SENSOR", "KIND", "VALUE")
 		for _, r := range x.Items {
@@ -175,6 +176,13 @@ func (c *hostSensors) Run(s *session) error {
 			t.row(x.Health, "health, as the controller sums it up")
 		}
 	})
+}
+
+// sayLeftOut says beside the answer what is not in it.
+func (s *session) sayLeftOut(texts []string) {
+	for _, text := range texts {
+		s.say("left out: %s", text)
+	}
 }
 
 type hostBMCLog struct {
@@ -196,6 +204,7 @@ func (c *hostBMCLog) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	defer s.sayLeftOut(list.LeftOut)
 	return s.show(list.Items, func(t *tableWriter) {
 		t.row("ID", "AT", "SEVERITY", "MESSAGE")
 		for _, e := range list.Items {

@@ -37,8 +37,15 @@ type BMCSensor struct {
 
 // BMCSensors are the readings of a controller, and the health that it sums up.
 type BMCSensors struct {
-	Health string      `json:"health,omitempty"`
-	Items  []BMCSensor `json:"items"`
+	Health  string      `json:"health,omitempty"`
+	Items   []BMCSensor `json:"items"`
+	LeftOut []string    `json:"leftOut,omitempty"`
+}
+
+// BMCLog is the event log of a controller, and what of it is not shown.
+type BMCLog struct {
+	Items   []BMCLogEntry `json:"items"`
+	LeftOut []string      `json:"leftOut,omitempty"`
 }
 
 // BMCLogEntry is one line of a controller's event log.
@@ -106,8 +113,13 @@ func (h Hosts) Sensors(ctx context.Context, host string) (x BMCSensors, err erro
 }
 
 // BMCLog returns the event log of a host's controller, newest first.
-func (h Hosts) BMCLog(ctx context.Context, host string, limit int) (p Page[BMCLogEntry], err error) {
+func (h Hosts) BMCLog(ctx context.Context, host string, limit int) (p BMCLog, err error) {
 	return p, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc/log", url.Values{"limit": {strconv.Itoa(limit)}}, nil, &p)
+}
+
+// ResetBMC restarts a host's controller itself.
+func (h Hosts) ResetBMC(ctx context.Context, host string) error {
+	return h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/reset", nil, nil, nil)
 }
 
 // ClearBMCLog empties the event log of a host's controller.

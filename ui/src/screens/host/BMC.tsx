@@ -113,6 +113,7 @@ export function BMC({ host }: { host: Host }) {
               {b && (
                 <>
                   {button('rotate', 'New password', 'users')}
+                  {button('reset', 'Restart the controller', 'reset')}
                   {button('boot', 'Boot override', 'boot')}
                   {button('media', 'Virtual drive', 'media')}
                   {button('user', 'Accounts', 'users')}
@@ -139,8 +140,9 @@ export function BMC({ host }: { host: Host }) {
                   not={can('log') ? undefined : 'its controller keeps none'}
                   cli={`slipway bmc log ${host.name}`}
                 >
-                  {(l: { items: Schemas['LogEntry'][] }) => (
+                  {(l: { items: Schemas['LogEntry'][]; leftOut?: string[] }) => (
                     <>
+                      <LeftOut of={l.leftOut} />
                       <Entries of={l.items} />
                       {button('clear', 'Clear the log', 'log')}
                     </>
@@ -194,6 +196,17 @@ export function BMC({ host }: { host: Host }) {
                 close={close}
               >
                 It is random, sealed, and known to nobody.
+              </Ask>
+            )}
+            {asked === 'reset' && (
+              <Ask
+                title={`Restart the controller of ${host.name}?`}
+                verb="Restart it"
+                call={{ method: 'POST', path: `${at}/reset` }}
+                cli={`slipway bmc reset ${host.name}`}
+                close={close}
+              >
+                The machine goes on as it is. Its controller is away for some minutes.
               </Ask>
             )}
             {asked === 'clear' && (
@@ -379,10 +392,23 @@ function Asking<T>({
 
 const colours: Record<string, 'green' | 'orange' | 'red'> = { ok: 'green', warning: 'orange', critical: 'red' }
 
+/** What an answer of a controller does not have in it. */
+function LeftOut({ of }: { of: string[] | undefined }) {
+  if (!of?.length) return null
+  return (
+    <ul aria-label="Left out">
+      {of.map((text) => (
+        <li key={text}>Left out: {text}</li>
+      ))}
+    </ul>
+  )
+}
+
 function Sensors({ of }: { of: Schemas['BMCSensors'] }) {
   return (
     <>
       {of.health && <p>The controller says: {of.health}</p>}
+      <LeftOut of={of.leftOut} />
       <Table aria-label="Sensors" variant="compact">
         <Thead>
           <Tr>
@@ -393,7 +419,7 @@ function Sensors({ of }: { of: Schemas['BMCSensors'] }) {
           </Tr>
         </Thead>
         <Tbody>
-          {of.items.slice(0, 1000).map((s, i) => (
+          {of.items.map((s, i) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: controllers give two sensors one name
             <Tr key={i}>
               <Td dataLabel="Sensor">{s.name}</Td>
