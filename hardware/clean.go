@@ -11,14 +11,18 @@ const (
 	textLimit     = 256
 	contentsLimit = 512
 	listLimit     = 64 // of lists that have no bound of their own
-	// sizeLimit bounds sizes in bytes: 9 PB, which JSON readers can hold exactly and which 256 disks cannot overflow.
+	// sizeLimit bounds sizes in bytes: 9 PB, which JSON readers can hold exactly and which 1024 disks cannot overflow.
 	sizeLimit  = 1<<53 - 1
 	countLimit = 1<<31 - 1
 )
 
+// MaxDisks bounds the disks of one host. A machine with more is refused and not cut: a disk that nobody knows is never
+// wiped.
+const MaxDisks = 1024
+
 // lists bounds the lists by the name of their field.
 var lists = map[string]int{
-	"DIMMs": 256, "Disks": 256, "Ports": 128, "Accelerators": 128, "PCI": 1024, "Flags": 256, "BootOrder": 128, "Erases": 16,
+	"DIMMs": 256, "Disks": MaxDisks, "MissingDisks": MaxDisks, "Ports": 128, "Accelerators": 128, "PCI": 1024, "Flags": 256, "BootOrder": 128, "Erases": 16,
 }
 
 // Clean makes what a machine reported fit to store: texts lose control characters and are cut, lists are cut, numbers are

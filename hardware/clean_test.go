@@ -109,6 +109,7 @@ func TestListsAreBounded(t *testing.T) {
 	var hw inventory.Hardware
 	fill(reflect.ValueOf(&hw).Elem(), 3)
 	hw.Disks = make([]inventory.Disk, 5000)
+	hw.MissingDisks = make([]inventory.Disk, 5000)
 	hw.Disks[255].Erases = make([]string, 999)
 	hw.Ports, hw.DIMMs, hw.PCI = make([]inventory.Port, 5000), make([]inventory.DIMM, 5000), make([]inventory.PCIDevice, 5000)
 	hw.Ports[0].Addresses = make([]string, 999)
@@ -117,17 +118,20 @@ func TestListsAreBounded(t *testing.T) {
 	Clean(&hw)
 	got := []int{
 		len(hw.Disks), len(hw.Disks[255].Erases), len(hw.Ports), len(hw.Ports[0].Addresses), len(hw.DIMMs), len(hw.PCI),
-		len(hw.CPU.Flags), len(hw.Firmware.BootOrder), len(hw.Accelerators),
+		len(hw.CPU.Flags), len(hw.Firmware.BootOrder), len(hw.Accelerators), len(hw.MissingDisks),
 	}
-	if d := cmp.Diff([]int{256, 16, 128, 64, 256, 1024, 256, 128, 128}, got); d != "" {
+	if d := cmp.Diff([]int{MaxDisks, 16, 128, 64, 256, 1024, 256, 128, 128, MaxDisks}, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
 
 func TestSizesCannotOverflowASum(t *testing.T) {
-	hw := inventory.Hardware{Disks: make([]inventory.Disk, 256), DIMMs: make([]inventory.DIMM, 256)}
+	hw := inventory.Hardware{Disks: make([]inventory.Disk, MaxDisks), DIMMs: make([]inventory.DIMM, 256)}
 	for i := range hw.Disks {
-		hw.Disks[i].SizeBytes, hw.DIMMs[i].SizeBytes = 1<<63-1, 1<<63-1
+		hw.Disks[i].SizeBytes = 1<<63 - 1
+	}
+	for i := range hw.DIMMs {
+		hw.DIMMs[i].SizeBytes = 1<<63 - 1
 	}
 	Clean(&hw)
 	if s := Summary(&hw); s == "" || strings.Contains(s, "-") {

@@ -11,18 +11,21 @@ type Hardware struct {
 	CollectedAt time.Time `json:"collectedAt"`
 	Source      string    `json:"source"` // agent or bmc
 
-	System       System       `json:"system"`
-	Firmware     FirmwareInfo `json:"firmware"`
-	CPU          CPU          `json:"cpu"`
-	MemoryBytes  int64        `json:"memoryBytes"`
-	DIMMs        []DIMM       `json:"dimms,omitempty"`
-	Disks        []Disk       `json:"disks,omitempty"`
-	Ports        []Port       `json:"ports,omitempty"` // network ports, in the kernel's order
-	Accelerators []PCIDevice  `json:"accelerators,omitempty"`
-	PCI          []PCIDevice  `json:"pci,omitempty"`
-	TPM          *TPM         `json:"tpm,omitempty"`
-	BMC          *BMCFacts    `json:"bmc,omitempty"`
-	Kernel       string       `json:"kernel,omitempty"` // of the agent that looked
+	System      System       `json:"system"`
+	Firmware    FirmwareInfo `json:"firmware"`
+	CPU         CPU          `json:"cpu"`
+	MemoryBytes int64        `json:"memoryBytes"`
+	DIMMs       []DIMM       `json:"dimms,omitempty"`
+	Disks       []Disk       `json:"disks,omitempty"`
+	// MissingDisks are those that earlier inspections found and this one did not. A wipe needs a certificate of each, unless it
+	// is one of the disks to keep.
+	MissingDisks []Disk      `json:"missingDisks,omitempty"`
+	Ports        []Port      `json:"ports,omitempty"` // network ports, in the kernel's order
+	Accelerators []PCIDevice `json:"accelerators,omitempty"`
+	PCI          []PCIDevice `json:"pci,omitempty"`
+	TPM          *TPM        `json:"tpm,omitempty"`
+	BMC          *BMCFacts   `json:"bmc,omitempty"`
+	Kernel       string      `json:"kernel,omitempty"` // of the agent that looked
 }
 
 // System is what SMBIOS says of the whole machine.

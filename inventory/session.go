@@ -27,6 +27,8 @@ type BootSession struct {
 	Config    Digest `json:"config,omitempty"`    // of the Rendering it was given
 	Operation string `json:"operation,omitempty"` // that this boot is a step of
 
+	MachineUUID string `json:"machineUUID,omitempty"` // as our agent read it from the machine in this boot
+
 	Step      string    `json:"step"` // how far it got: the kind of its latest event that is a step
 	Outcome   Outcome   `json:"outcome,omitempty"`
 	StartedAt time.Time `json:"startedAt"`
@@ -78,9 +80,11 @@ const (
 	EventConfigRefused  = "config.refused"
 	EventSessionRefused = "session.refused" // somebody used the URL of a boot who is not its machine
 	EventReported       = "boot.reported"
-	EventAgentStarted   = "agent.started" // our agent runs
+	EventReportRefused  = "boot.report-refused" // a boot told what it was not decided to do, or what is long over
+	EventAgentStarted   = "agent.started"       // our agent runs
 	EventAgentReported  = "agent.reported"
 	EventAgentLog       = "agent.log"
+	EventAgentRefused   = "agent.refused" // somebody spoke as our agent who is not the agent of that boot
 	EventSessionEnded   = "session.ended"
 
 	EventHostDiscovered = "host.discovered"
@@ -176,6 +180,7 @@ const (
 	IssueBootOrder         = "boot-order"    // the machine boots its old system instead of the network
 	IssueReplaced          = "host-replaced" // another machine has one of its NICs
 	IssueBurnIn            = "burn-in-failed"
+	IssueDiskMissing       = "disk-missing"       // an earlier inspection found a disk that is gone
 	IssueInstallLoop       = "install-loop"       // too many installations in too short a time
 	IssueStalled           = "boot-stalled"       // a boot stands still: its next sign did not come in time
 	IssueDisk              = "disk-full"          // the data directory has no room

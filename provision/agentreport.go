@@ -11,13 +11,14 @@ import (
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/proof"
 )
 
-// AgentReport takes what our agent tells. A report about a task that is not the current one is taken note of, and moves
-// nothing: it was repeated, or comes late.
-func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source netip.Addr, r wire.Report) error {
+// AgentReport takes what our agent tells. A report about a task that is not the current one, or that another boot was told
+// to do, is taken note of, and moves nothing: it was repeated, or comes late.
+func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r wire.Report) error {
 	count := e.agents.count()
-	s, h, err := e.agentOf(ctx, id, source)
+	s, h, err := e.agentOf(ctx, id, source, key)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source
 	operation, _, _ := strings.Cut(r.Task, ".")
 	isCurrent := false
 	err = e.withJob(ctx, operation, func(j *job) error {
-		isCurrent = j.host.ID == h.ID && r.Task == fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN) && j.op.Task == string(j.op.Step)
+		isCurrent = j.host.ID == h.ID && r.Task == fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN) && j.op.Task == string(j.op.Step) && j.p.Boot == s.ID
 		if !isCurrent {
 			return nil
 		}
@@ -75,39 +76,47 @@ func (e *Engine) noteAgent(s inventory.BootSession, kind, detail string, data ma
 // agentHello notes that the agent runs, and looks whether this is the machine that we think it is.
 func (e *Engine) agentHello(ctx context.Context, s inventory.BootSession, h inventory.Host, r wire.Report) error {
 	detail, data := "our agent runs", map[string]any{}
+	var said inventory.System
 	if a := r.Agent; a != nil {
 		detail = fmt.Sprintf("our agent %s runs on Linux %s, %.1f s after the kernel started", inventory.Clean(a.Build, 60), inventory.Clean(a.Kernel, 60), a.Uptime)
 		data["uptime"] = a.Uptime
+		said.UUID, said.Serial = strings.ToLower(inventory.Clean(a.UUID, 64)), inventory.Clean(a.Serial, 100)
 	}
+	s.MachineUUID = said.UUID
 	e.noteAgent(s, inventory.EventAgentStarted, detail, data)
-	if r.Agent == nil {
-		return nil
-	}
-	return e.checkIdentity(ctx, &h, r.Agent.UUID)
+	return e.checkIdentity(ctx, &h, s, said)
 }
 
 // checkIdentity opens an issue when the machine that booted with a host's MAC is not the one that was inspected: its
-// network card, or the whole machine, was replaced. Nothing destructive happens until a person has looked.
-func (e *Engine) checkIdentity(ctx context.Context, h *inventory.Host, uuid string) error {
-	uuid = strings.ToLower(inventory.Clean(uuid, 64))
+// network card, or the whole machine, was replaced. Nothing destructive happens until a person has looked. A machine that
+// does not say who it is closes no issue.
+func (e *Engine) checkIdentity(ctx context.Context, h *inventory.Host, s inventory.BootSession, said inventory.System) error {
 	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		if err := tx.SaveSession(s); err != nil {
+			return fmt.Errorf("store boot session: %w", err)
+		}
 		last, err := tx.FindInspection(h.ID, 0)
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		known := strings.ToLower(last.Hardware.System.UUID)
-		issue := replaced(h, known, uuid)
-		if known == "" || uuid == "" || known == uuid {
-			return e.closeIssue(tx, issue, "the machine is the one that was inspected")
+		known := last.Hardware.System
+		if why := proof.OtherMachine(inventory.System{UUID: known.UUID}, said); why != "" && known.UUID != "" {
+			return e.openIssue(tx, replaced(h, why))
 		}
-		return e.openIssue(tx, issue)
+		if why := proof.OtherMachine(known, said); why != "" && said.Serial != "" {
+			return e.openIssue(tx, replaced(h, why))
+		}
+		if known.UUID == "" || known.Serial != "" && said.Serial == "" {
+			return nil
+		}
+		return e.closeIssue(tx, replaced(h, ""), "the machine is the one that was inspected")
 	})
 }
 
-func replaced(h *inventory.Host, known, now string) inventory.Issue {
+func replaced(h *inventory.Host, why string) inventory.Issue {
 	return inventory.Issue{
 		Key: inventory.IssueReplaced + "/" + string(h.ID), Type: inventory.IssueReplaced, Severity: inventory.SeverityError, HostIDs: []inventory.HostID{h.ID},
-		Cause: fmt.Sprintf("the machine that boots as %s has the UUID %s, and the one that was inspected had %s", h.Name, now, known),
+		Cause: fmt.Sprintf("another machine boots as %s: %s", h.Name, why),
 		Hint:  "if it was replaced, look at it anew: slipway host inspect " + h.Name,
 	}
 }
@@ -120,8 +129,9 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 		return j.progress(s, r)
 	case wire.Failed:
 		if j.op.Step == inventory.StepBurnIn && r.BurnIn != nil {
-			_, err := j.burntIn(r.BurnIn)
-			return err
+			if stop, err := j.burntIn(r.BurnIn); err != nil || stop {
+				return err
+			}
 		}
 		if err := j.keepCertificates(r); err != nil {
 			return err
@@ -150,17 +160,11 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 			return err
 		}
 	case inventory.StepWipe:
-		if err := j.keepCertificates(r); err != nil {
+		if stop, err := j.wiped(r); err != nil || stop {
 			return err
 		}
-		if why := unclean(r.Certificates); why != "" {
-			return j.fail(failure{reason: why, hint: "replace the disk, or keep it out of the way: slipway host set " + j.host.Name + " --keep-disk serial=SERIAL"})
-		}
 	case inventory.StepWrite:
-		if r.Write == nil || !r.Write.IsWritten {
-			return j.fail(failure{reason: "the agent says done, and not that the image is written"})
-		}
-		if err := j.keepReport(inventory.ReportInstall, installed{Write: *r.Write, Image: j.p.Image, Profile: j.p.Profile, Revision: j.p.Revision, IsSilent: j.p.IsSilent}); err != nil {
+		if stop, err := j.written(r); err != nil || stop {
 			return err
 		}
 	case inventory.StepReboot:
@@ -232,8 +236,8 @@ func (j *job) keepCertificates(r wire.Report) error {
 	if len(r.Certificates) == 0 || j.op.Step != inventory.StepWipe {
 		return nil
 	}
-	if len(r.Certificates) > 256 {
-		r.Certificates = r.Certificates[:256]
+	if len(r.Certificates) > hardware.MaxDisks {
+		r.Certificates = r.Certificates[:hardware.MaxDisks]
 	}
 	for i := range r.Certificates {
 		cleanCertificate(&r.Certificates[i])
@@ -249,22 +253,13 @@ func (j *job) keepCertificates(r wire.Report) error {
 
 // cleanCertificate makes what a machine wrote fit to store.
 func cleanCertificate(c *inventory.WipeCertificate) {
-	hw := inventory.Hardware{Disks: []inventory.Disk{c.Disk}}
-	hardware.Clean(&hw)
-	if len(hw.Disks) == 1 {
-		c.Disk = hw.Disks[0]
-	}
+	cleanDisk(&c.Disk)
 	c.Method, c.StartedAt, c.Error = inventory.Clean(c.Method, 40), inventory.Clean(c.StartedAt, 40), inventory.Clean(c.Error, 300)
 	c.Mode = inventory.CleanMode(inventory.Clean(string(c.Mode), 20))
 }
 
-// unclean says which disk is not clean, "" when all are.
-func unclean(all []inventory.WipeCertificate) string {
-	for _, c := range all {
-		isForeign := c.Disk.IsReadOnly && (c.Disk.IsRemovable || c.Disk.Transport == "usb") // such as a controller's virtual drive
-		if c.Error != "" && !isForeign {
-			return fmt.Sprintf("disk %s (serial %s) is not clean: %s", c.Disk.Name, c.Disk.Serial, c.Error)
-		}
-	}
-	return ""
+func cleanDisk(d *inventory.Disk) {
+	hw := inventory.Hardware{Disks: []inventory.Disk{*d}}
+	hardware.Clean(&hw)
+	*d = hw.Disks[0]
 }

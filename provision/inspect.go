@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/proof"
 )
 
 // InspectRequest is what a person wants looked at.
@@ -49,7 +50,7 @@ func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequ
 
 // acceptReplacement forgets by what a host was known, if another machine has taken its place.
 func (e *Engine) acceptReplacement(tx inventory.Tx, h *inventory.Host, by string) (bool, error) {
-	closed, err := tx.CloseIssue(replaced(h, "", "").Key, e.cfg.Now())
+	closed, err := tx.CloseIssue(replaced(h, "").Key, e.cfg.Now())
 	if err != nil || !closed {
 		return false, err
 	}
@@ -57,19 +58,40 @@ func (e *Engine) acceptReplacement(tx inventory.Tx, h *inventory.Host, by string
 	if err != nil {
 		return false, fmt.Errorf("read inspection of %s: %w", h.Name, err)
 	}
-	last.Hardware.System.UUID, last.At = "", e.cfg.Now()
+	last = inventory.Inspection{HostID: h.ID, At: e.cfg.Now(), Hardware: inventory.Hardware{Source: sourceReplaced}}
 	if err := tx.SaveInspection(&last); err != nil {
 		return false, err
 	}
 	op, err := tx.FindOpenOperation(h.ID)
 	if err == nil {
-		op.NextAt = e.cfg.Now()
-		err = tx.UpdateOperation(&op, e.cfg.Now())
+		err = e.goOnReplaced(tx, op)
 	}
 	if err = ignoreNotFound(err); err != nil {
 		return false, err
 	}
 	return true, e.edit(tx, h, "the machine in its place is accepted by "+by)
+}
+
+// sourceReplaced marks an inspection of a machine that nobody has looked at yet: another one stands in its place. Which disks
+// it has is not known.
+const sourceReplaced = "replaced"
+
+// goOnReplaced goes on with what waited for a person to accept another machine. A wipe looks first which disks that one has.
+func (e *Engine) goOnReplaced(tx inventory.Tx, op inventory.Operation) error {
+	j, err := e.jobOf(tx, op)
+	if err != nil {
+		return err
+	}
+	if op.Kind == inventory.OpRelease || op.Kind == inventory.OpClean {
+		j.p.MustInspect = true
+		j.op.Params = j.p.encode()
+		if op.Step == inventory.StepWipe {
+			j.op.Step = inventory.StepNetboot
+			return j.forward()
+		}
+	}
+	j.op.NextAt = e.cfg.Now()
+	return tx.UpdateOperation(&j.op, e.cfg.Now())
 }
 
 // startInspection begins to look at a host's hardware.
@@ -121,6 +143,13 @@ func (e *Engine) inspectAccepted(tx inventory.Tx, h *inventory.Host, by string) 
 
 // inspected takes the hardware that the agent found; stop says that the operation has ended with it.
 func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err error) {
+	if len(hw.Disks) > hardware.MaxDisks {
+		return true, j.giveUp(failure{
+			reason: fmt.Sprintf("it has %d disks, and an inspection holds %d", len(hw.Disks), hardware.MaxDisks), isLasting: true,
+			hint: "a disk that is not in the inspection would never be wiped: split the shelf into several hosts",
+		})
+	}
+	hw.MissingDisks = nil
 	hardware.Clean(&hw)
 	hw.CollectedAt, hw.Source = now, "agent"
 	i := inventory.Inspection{HostID: j.host.ID, At: now, Hardware: hw, Operation: j.op.ID}
@@ -129,7 +158,11 @@ func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err er
 		return false, fmt.Errorf("read inspection of %s: %w", j.host.Name, err)
 	}
 	if err == nil {
+		if why := proof.OtherMachine(last.Hardware.System, hw.System); why != "" {
+			return true, j.isReplaced(why)
+		}
 		i.Changes = hardware.Diff(last.Hardware, hw)
+		i.Hardware.MissingDisks = proof.Missing(last.Hardware, hw)
 	}
 	if err := j.learn(hw); err != nil {
 		return false, err
@@ -214,6 +247,10 @@ func (j *job) hardwareIssues(i *inventory.Inspection) error {
 		kind, cause, hint string
 		isOpen            bool
 	}{
+		{
+			inventory.IssueDiskMissing, sayMissing(i.Hardware.MissingDisks), "put it back, or say that it is gone for good: slipway host set " + j.host.Name + " --keep-disk serial=SERIAL",
+			len(proof.Owed(inventory.Hardware{MissingDisks: i.Hardware.MissingDisks}, j.host.KeepDisks)) > 0,
+		},
 		{inventory.IssueGolden, fmt.Sprintf("not as golden hardware %s says: %s", i.Golden, joinFew(i.Faults)), "slipway host hardware " + j.host.Name, len(i.Faults) > 0},
 		{inventory.IssueDriver, fmt.Sprintf("the agent has no driver for %s", joinFew(missing)), "make the agent image with that driver: slipway agent-image build --help", len(missing) > 0},
 		{inventory.IssueHardware, fmt.Sprintf("%d changes since the inspection before", len(i.Changes)), "slipway host hardware " + j.host.Name + " --diff", len(i.Changes) > 0},
@@ -261,6 +298,11 @@ func (j *job) burntIn(b *inventory.BurnIn) (stop bool, err error) {
 	}
 	if err := j.keepReport(inventory.ReportBurnIn, b); err != nil {
 		return true, err
+	}
+	if len(failed) == 0 {
+		if failed, err = j.untested(b); err != nil {
+			return true, err
+		}
 	}
 	issue := j.issue(inventory.IssueBurnIn, inventory.SeverityError, "burn-in failed: "+joinFew(failed), "slipway host report "+j.host.Name)
 	if len(failed) == 0 {

@@ -50,6 +50,13 @@ func (e *Engine) jobOf(tx inventory.Tx, op inventory.Operation) (*job, error) {
 // start begins an operation on a host. It is a Conflict that names what is being done with the host already.
 func (e *Engine) start(tx inventory.Tx, h *inventory.Host, op inventory.Operation, p Params) (*job, error) {
 	now := e.cfg.Now()
+	if op.Kind == inventory.OpRelease || op.Kind == inventory.OpClean {
+		hw, err := (&job{e: e, tx: tx, host: *h}).knownHardware()
+		if err != nil {
+			return nil, err
+		}
+		p.MustInspect = hw == nil
+	}
 	op.ID, op.HostID, op.Params, op.State, op.AttemptN = e.cfg.NewULID(), h.ID, p.encode(), inventory.OpRunning, 1
 	op.StartedAt, op.StepAt = now, now
 	if err := tx.CreateOperation(&op, now); err != nil {
@@ -188,6 +195,8 @@ func (j *job) save() error {
 func (j *job) newTask() {
 	j.op.TaskN++
 	j.op.Task = string(j.op.Step)
+	j.p.Boot = "" // until it is handed out
+	j.op.Params = j.p.encode()
 }
 
 // note adds a line to the timeline.

@@ -50,7 +50,7 @@ func newRack(t *testing.T) *rack {
 func (r *rack) restart() {
 	r.engine = New(Config{
 		Store: r.store, Loaders: func(string) bool { return true }, Quirks: pxe.BuiltinQuirks(),
-		Vendor: func(inventory.MAC) string { return "ACME" },
+		Vendor: func(inventory.MAC) string { return "ACME" }, ReportKey: []byte("the key of a rack's reports"),
 		Policy: func(string) inventory.UnknownPolicy { return r.policy },
 		NewID: func() inventory.HostID {
 			r.ids++

@@ -18,7 +18,7 @@ import (
 // believed from the address that our DHCP gave the machine in that session, and with the session's key from any: what
 // was installed may have an address of its own.
 func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, r pxe.Report) error {
-	var after inventory.BootSession
+	var after, told inventory.BootSession
 	data, err := e.takeLog(ctx, id, source, key, &r)
 	if err != nil {
 		return err
@@ -37,9 +37,15 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		if err := tx.AddEvent(&ev); err != nil {
 			return err
 		}
+		told = s
 		after, err = e.reported(tx, s, r)
 		return err
 	})
+	if isKind(err, inventory.Forbidden) && told.ID != "" && e.refusals.first("report "+string(told.ID)+string(r.Step), e.cfg.Now()) {
+		e.recorder.take(note{session: told, event: inventory.Event{
+			At: e.cfg.Now(), Kind: inventory.EventReportRefused, HostID: told.HostID, SessionID: told.ID, MAC: told.MAC, Detail: messageOf(err), Data: map[string]any{"step": r.Step},
+		}})
+	}
 	if err == nil {
 		e.sessions.put(after)
 		e.poke()
@@ -69,6 +75,9 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 	h, err := tx.FindHost(s.HostID)
 	if err != nil {
 		return s, fmt.Errorf("read host of boot session %s: %w", s.ID, err)
+	}
+	if err := takesReport(tx, &h, &s, r.Step); err != nil {
+		return s, err
 	}
 	if taken, err := e.reportedTo(tx, &h, s, r); err != nil {
 		return s, err
@@ -141,10 +150,10 @@ func (e *Engine) reportedTo(tx inventory.Tx, h *inventory.Host, s inventory.Boot
 		j.op.DeadlineAt = e.cfg.Now().Add(e.limitOf(op.Step).within)
 		j.op.NextAt = j.op.DeadlineAt
 		return true, tx.UpdateOperation(&j.op, e.cfg.Now())
-	case r.Step == pxe.ReportInstalled && (op.Step == inventory.StepWrite || op.Step == inventory.StepNetboot):
+	case r.Step == pxe.ReportInstalled && j.p.Road == RoadInstaller && (op.Step == inventory.StepWrite || op.Step == inventory.StepNetboot):
 		j.op.Step = inventory.StepWrite
 		return true, j.forward()
-	case r.Step == pxe.ReportUp && (op.Step == inventory.StepFirstBoot || op.Step == inventory.StepReboot || op.Step == inventory.StepWrite || op.Step == inventory.StepNetboot):
+	case r.Step == pxe.ReportUp && (op.Step == inventory.StepFirstBoot || op.Step == inventory.StepReboot || j.isBeforeUp()):
 		j.op.Step = inventory.StepFirstBoot
 		if err := j.forward(); err != nil {
 			return true, err
@@ -152,6 +161,12 @@ func (e *Engine) reportedTo(tx inventory.Tx, h *inventory.Host, s inventory.Boot
 		return true, e.endTurns(tx, h.ID, false)
 	}
 	return r.Step != pxe.ReportDisk, nil
+}
+
+// isBeforeUp reports whether a system may come up before its installation was reported: an installer may say nothing of
+// itself, and what runs from the network is not installed. What our agent writes it reports.
+func (j *job) isBeforeUp() bool {
+	return j.p.Road != RoadDisk && (j.op.Step == inventory.StepWrite || j.op.Step == inventory.StepNetboot)
 }
 
 // closeReported ends the session of a report that an operation has taken.

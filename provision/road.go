@@ -46,8 +46,15 @@ type Params struct {
 	MayRestart bool               `json:"mayRestart,omitempty"`
 	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
 	MayWrite   bool               `json:"mayWrite,omitempty"` // the burn-in may overwrite disks
-	BMCUser    string             `json:"bmcUser,omitempty"`  // the agent makes that account on the controller
-	Action     bmc.Action         `json:"action,omitempty"`   // of OpPower
+	// MustInspect says that nobody knows the disks of the machine: it is inspected before it is wiped.
+	MustInspect bool `json:"mustInspect,omitempty"`
+	// Boot is the boot whose agent was told to do the current task; no other may report on it. Digest and HasSeed are what it
+	// was told to write.
+	Boot    inventory.SessionID `json:"boot,omitempty"`
+	Digest  string              `json:"digest,omitempty"`
+	HasSeed bool                `json:"hasSeed,omitempty"`
+	BMCUser string              `json:"bmcUser,omitempty"` // the agent makes that account on the controller
+	Action  bmc.Action          `json:"action,omitempty"`  // of OpPower
 	// IsSilent says that the installed system does not report up: nothing is waited for after it was written.
 	IsSilent bool `json:"isSilent,omitempty"`
 	// JoinFailure is why the latest try did not become a node of its cluster, "" while none has failed so.
@@ -91,9 +98,12 @@ func (p Params) encode() json.RawMessage {
 // steps returns the way of an operation: its steps in order.
 func steps(kind inventory.OperationKind, p Params) []inventory.Step {
 	way := wayOf(kind, p.Road)
+	if i := slices.Index(way, inventory.StepWipe); i >= 0 && p.MustInspect {
+		way = slices.Insert(way, i, inventory.StepInspect)
+	}
 	if p.Clean == inventory.CleanNone { // nothing to boot our agent for
 		way = slices.DeleteFunc(way, func(s inventory.Step) bool {
-			return s == inventory.StepPower || s == inventory.StepNetboot || s == inventory.StepWipe
+			return s == inventory.StepPower || s == inventory.StepNetboot || s == inventory.StepInspect || s == inventory.StepWipe
 		})
 	}
 	if kind == inventory.OpReinstall && !p.HasNode {

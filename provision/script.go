@@ -413,5 +413,9 @@ func (e *Engine) noteDecision(tx inventory.Tx, h *inventory.Host, s inventory.Bo
 
 // render writes a decision as a script.
 func (e *Engine) render(c pxe.Client, h *inventory.Host, p pxe.Plan, d pxe.Decision, s inventory.SessionID, base string) ([]byte, error) {
-	return pxe.Script(pxe.ScriptInput{Client: c, Host: h, Plan: p, Decision: d, Session: s, Base: base})
+	in := pxe.ScriptInput{Client: c, Host: h, Plan: p, Decision: d, Session: s, Base: base}
+	if d.Boot == pxe.BootAgent {
+		in.AgentKey = e.agentKey(s)
+	}
+	return pxe.Script(in)
 }

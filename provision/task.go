@@ -40,12 +40,12 @@ func (w *waiters) wake() {
 
 // AgentTask returns what the agent of a boot is to do, and holds the request while that is nothing, up to wire.TaskWait.
 // base is our boot server as the machine reaches it.
-func (e *Engine) AgentTask(ctx context.Context, id inventory.SessionID, source netip.Addr, version int, base string) (wire.Task, error) {
+func (e *Engine) AgentTask(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, version int, base string) (wire.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, wire.TaskWait)
 	defer cancel()
 	for {
 		woken := e.tasks.wait()
-		t, err := e.agentTask(ctx, id, source, version, base)
+		t, err := e.agentTask(ctx, id, source, key, version, base)
 		if err != nil || t.Kind != wire.Wait {
 			return t, err
 		}
@@ -65,9 +65,9 @@ func (e *Engine) AgentTask(ctx context.Context, id inventory.SessionID, source n
 const taskPause = 200 * time.Millisecond
 
 // agentTask looks once. What it hands out is on disk before the agent learns of it.
-func (e *Engine) agentTask(ctx context.Context, id inventory.SessionID, source netip.Addr, version int, base string) (wire.Task, error) {
+func (e *Engine) agentTask(ctx context.Context, id inventory.SessionID, source netip.Addr, key string, version int, base string) (wire.Task, error) {
 	count := e.agents.count()
-	s, h, err := e.agentOf(ctx, id, source)
+	s, h, err := e.agentOf(ctx, id, source, key)
 	if err != nil {
 		return wire.Task{}, err
 	}
@@ -111,14 +111,18 @@ func isArrival(s inventory.Step) bool {
 	return s == inventory.StepPower || s == inventory.StepNetboot || s == inventory.StepFence
 }
 
-// agentOf finds the session and host of an agent's request, and checks that it comes from that machine.
-func (e *Engine) agentOf(ctx context.Context, id inventory.SessionID, source netip.Addr) (s inventory.BootSession, h inventory.Host, err error) {
+// agentOf finds the session and host of an agent's request, and checks that it comes from that machine and has the key of
+// that boot.
+func (e *Engine) agentOf(ctx context.Context, id inventory.SessionID, source netip.Addr, key string) (s inventory.BootSession, h inventory.Host, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		if s, err = e.admitted(tx, id, source, "", "agent"); err != nil {
 			return err
 		}
 		if s.Boot != string(pxe.BootAgent) {
 			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason).WithHint("boot the machine again")
+		}
+		if !e.isAgentKey(s.ID, key) {
+			return e.keyless(s, source, key)
 		}
 		h, err = tx.FindHost(s.HostID)
 		return err
@@ -127,6 +131,24 @@ func (e *Engine) agentOf(ctx context.Context, id inventory.SessionID, source net
 		err = inventory.Errorf(inventory.Forbidden, "this boot has ended: %s", s.Outcome).WithHint("boot the machine again")
 	}
 	return s, h, err
+}
+
+// keyless refuses a request of an agent without the key of its boot, and notes it once a minute for a boot: it comes from a
+// program that knows no more than the boot's id.
+func (e *Engine) keyless(s inventory.BootSession, source netip.Addr, key string) error {
+	what := "without the key of this boot"
+	if key != "" {
+		what = "with a key that is not the key of this boot"
+	}
+	if e.refusals.first("agent "+string(s.ID), e.cfg.Now()) {
+		e.cfg.Log.Warn("agent request refused: "+what, "boot", s.ID, "mac", s.MAC, "addr", source.String())
+		e.recorder.take(note{session: s, event: inventory.Event{
+			At: e.cfg.Now(), Kind: inventory.EventAgentRefused, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
+			Detail: "somebody at " + source.String() + " spoke as our agent " + what, Data: map[string]any{"source": source.String()},
+		}})
+	}
+	return inventory.Errorf(inventory.Forbidden, "only the agent of this boot may ask and report here, and the request came %s", what).
+		WithHint("the agent's kernel argument %s has the key; boot the machine again", wire.ArgServer)
 }
 
 func (e *Engine) openOperation(ctx context.Context, h inventory.HostID) (op inventory.Operation, err error) {
@@ -166,8 +188,12 @@ func (e *Engine) handOut(ctx context.Context, op inventory.Operation, s inventor
 		if err != nil {
 			return err
 		}
-		t, err = j.task(s, base)
-		return err
+		if t, err = j.task(s, base); err != nil || t.Kind == wire.Wait || j.p.Boot == s.ID {
+			return err
+		}
+		j.p.Boot = s.ID
+		j.op.Params = j.p.encode()
+		return tx.UpdateOperation(&j.op, e.cfg.Now())
 	})
 	return t, err
 }
@@ -190,10 +216,14 @@ func (j *job) task(s inventory.BootSession, base string) (wire.Task, error) {
 		t.Kind = wire.BMCUser
 		t.BMCUser = &wire.BMCUserTask{Name: j.p.BMCUser, Password: password}
 	case inventory.StepBurnIn:
+		if why := j.forbids(&s); why != "" && j.p.MayWrite {
+			idle.Reason = why
+			return idle, j.wait(why, "slipway host show "+j.host.Name, 0)
+		}
 		t.Kind = wire.BurnIn
 		t.BurnIn = &wire.BurnInTask{ForSeconds: int(time.Duration(j.p.BurnInFor).Seconds()), MayWrite: j.p.MayWrite}
 	case inventory.StepWipe:
-		if why := j.forbids(); why != "" {
+		if why := j.forbids(&s); why != "" {
 			idle.Reason = why
 			return idle, j.wait(why, "slipway host protect "+j.host.Name+" --off", 0)
 		}
@@ -212,8 +242,8 @@ func (j *job) task(s inventory.BootSession, base string) (wire.Task, error) {
 	return t, nil
 }
 
-// forbids says why nothing may be destroyed on this host now, "" when it may.
-func (j *job) forbids() string {
+// forbids says why nothing may be destroyed on this host now by the agent of a boot, "" when it may.
+func (j *job) forbids(s *inventory.BootSession) string {
 	switch {
 	case j.host.InMaintenance:
 		return "the host is in maintenance"
@@ -237,7 +267,11 @@ func (j *job) forbids() string {
 			return i.Cause
 		}
 	}
-	return ""
+	why, err := j.otherMachine(s)
+	if err != nil {
+		return "the inspection of the host cannot be read"
+	}
+	return why
 }
 
 func (j *job) keep() []inventory.DiskHint {
@@ -246,7 +280,7 @@ func (j *job) keep() []inventory.DiskHint {
 
 // writeTask renders what the host is to become, and says what is written where.
 func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string) (wire.Task, error) {
-	if why := j.forbids(); why != "" {
+	if why := j.forbids(&s); why != "" {
 		idle.Reason = why
 		return idle, j.wait(why, "slipway host show "+j.host.Name, 0)
 	}
@@ -293,8 +327,13 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 		Image: file, Root: j.root(), Keep: j.keep(), KernelArgs: plan.Profile.KernelArgs, BootEntry: wire.NetworkFirst, BootMAC: s.MAC,
 	}
 	j.p.IsSilent = config == nil || !config.reportsUp
+	j.p.Digest, j.p.HasSeed = file.Digest, false
+	if plan.Image.Remote != "" {
+		j.p.Digest = "" // it may name a manifest, and the agent tells the digest of a layer that the manifest names
+	}
 	if config != nil {
 		t.Write.Seed = seedOf(config, plan.Image, s.ID, base)
+		j.p.HasSeed = len(t.Write.Seed.Documents) > 0
 		if err := j.e.noteRendering(j.tx, &j.host, &s, config); err != nil {
 			return idle, err
 		}

@@ -264,7 +264,7 @@ func (b *body) ask(s pxe.Stage) pxe.Reply {
 // say sends a report of the agent.
 func (w *walk) say(b *body, r wire.Report) {
 	r.Version = wire.Version
-	if err := w.engine.AgentReport(context.Background(), b.session, b.address(), r); err != nil {
+	if err := w.engine.AgentReport(context.Background(), b.session, b.address(), w.engine.agentKey(b.session), r); err != nil {
 		w.told(fmt.Sprintf("%s reports %s of %s", b.name, r.State, r.Task), err)
 	}
 }
@@ -281,7 +281,7 @@ func (w *walk) work(b *body) {
 		}
 		return
 	}
-	t, err := w.engine.agentTask(context.Background(), b.session, b.address(), wire.Version, base)
+	t, err := w.engine.agentTask(context.Background(), b.session, b.address(), w.engine.agentKey(b.session), wire.Version, base)
 	if err != nil {
 		w.told(b.name+" asks for a task", err)
 		b.runs, b.session = "", "" // as our agent does: it restarts
@@ -316,7 +316,7 @@ func (w *walk) work(b *body) {
 		b.lateIn, b.late = 4, func() {
 			r.Version = wire.Version
 			w.note("%s reports late %s of %s", b.name, r.State, r.Task)
-			if err := w.engine.AgentReport(context.Background(), session, b.address(), r); err != nil {
+			if err := w.engine.AgentReport(context.Background(), session, b.address(), w.engine.agentKey(session), r); err != nil {
 				w.told(b.name+" reports late", err)
 			}
 		}
@@ -345,7 +345,7 @@ func (w *walk) finishTask(b *body, t wire.Task, r *wire.Report) {
 			m, _ := w.machineNamed(h.Machine)
 			b.owner = m.UID
 		}
-		r.Write = &wire.WriteResult{Disk: hw.Disks[0], IsWritten: true, IsSeeded: true}
+		r.Write = &wire.WriteResult{Disk: hw.Disks[0], Digest: t.Write.Image.Digest, IsWritten: true, IsSeeded: true}
 	}
 }
 

@@ -39,7 +39,10 @@ func (v variables) lookup(name string) (string, bool) {
 		return URL(in.Base, in.Session, "report"), true
 	case "server":
 		return addrText(in.Client.Server), true
-	case "session":
+	case "session": // our agent gets the key of this boot with it, and nothing else does
+		if in.AgentKey != "" {
+			return cleanURL(string(in.Session) + "/" + in.AgentKey), true
+		}
 		return cleanURL(string(in.Session)), true
 	}
 	if file, ok := strings.CutPrefix(name, "file:"); ok {
@@ -131,6 +134,9 @@ func CheckArgs(i *inventory.Image, p *inventory.Profile) error {
 		Client:  Client{MAC: "52:54:00:ff:ff:ff", Address: longest, Server: longest},
 		Host:    &inventory.Host{Name: strings.Repeat("n", 63)},
 		Session: inventory.SessionID(strings.Repeat("f", 32)), Base: "http://255.255.255.255:65535",
+	}
+	if i.Name == inventory.AgentImage(i.Arch) {
+		in.AgentKey = strings.Repeat("f", 32)
 	}
 	if _, err := (variables{in: in, image: i}).arguments(p); err != nil {
 		return err

@@ -17,6 +17,7 @@ type ScriptInput struct {
 	Decision Decision
 	Session  inventory.SessionID
 	Base     string // our boot server as that machine reaches it, such as http://10.0.0.1
+	AgentKey string // for BootAgent: what proves that a report is of this boot's agent
 }
 
 func (in ScriptInput) hostName() string {

@@ -16,7 +16,7 @@ var notDisks = []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd", "
 // Disks lists the disks. Their names are the kernel's of this boot.
 func (s *Source) Disks(ctx context.Context) (disks []inventory.Disk) {
 	for _, name := range s.list("sys/block") {
-		if ctx.Err() != nil || len(disks) == maxDisks {
+		if ctx.Err() != nil || len(disks) > MaxDisks {
 			break
 		}
 		if d, ok := s.disk(name); ok {

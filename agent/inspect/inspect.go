@@ -19,10 +19,13 @@ import (
 // Bounds on what one machine may have; what is more is left out.
 const (
 	maxPCI   = 1024
-	maxDisks = 256
 	maxPorts = 128
 	maxText  = 128
 )
+
+// MaxDisks is how many disks a machine may have. Of more one is listed beyond it, so that nobody takes a part for the whole: a
+// disk that nobody knows is never wiped.
+const MaxDisks = 1024
 
 // Devices is what needs a system call instead of a file. A method that has nothing to say returns an error.
 type Devices interface {
@@ -179,10 +182,11 @@ func clean(text string) string {
 	return inventory.Clean(text, maxText)
 }
 
-// Identity returns what tells this machine from others, as fast as that can be had: its UUID and the MACs of its ports.
-func (s *Source) Identity() (uuid string, macs []inventory.MAC) {
+// Identity returns what tells this machine from others, as fast as that can be had: its UUID and serial number, and the
+// MACs of its ports.
+func (s *Source) Identity() (system inventory.System, macs []inventory.MAC) {
 	for _, p := range s.ports() {
 		macs = append(macs, p.MAC)
 	}
-	return s.dmi().system.UUID, macs
+	return s.dmi().system, macs
 }

@@ -1,6 +1,7 @@
 // Package wire owns the words that our agent and the boot door exchange: JSON over HTTP, below the URL of one boot
 // session. It never reads or writes a socket.
 //
+// <session> ends with the key of that boot, which only the script that starts the agent has.
 // The agent asks for a Task (GET <session>/agent/task?version=N, which waits up to TaskWait), does it, and tells how it
 // goes with Reports (POST <session>/agent/report). Tasks are safe to repeat: after a restart of either side the same
 // task, by its ID, is handed out again, and the agent answers for one it has finished with the result it has.
@@ -29,7 +30,7 @@ const (
 
 // Kernel arguments that the agent reads.
 const (
-	ArgServer = "slipway.session" // URL of the boot session, without a slash at the end
+	ArgServer = "slipway.session" // URL of the boot session with the key of its agent, without a slash at the end
 	ArgDebug  = "slipway.debug"   // "shell": a shell on the console; only if the admin turned that on
 	ArgDriver = "slipway.driver"  // module to load for a class or id: network=ixgbe, 8086:1572=i40e; may repeat
 	ArgMAC    = "BOOTIF"          // 01-<mac> of the port it booted from
@@ -200,6 +201,7 @@ type AgentInfo struct {
 	Build   string          `json:"build"`
 	Kernel  string          `json:"kernel"`
 	UUID    string          `json:"uuid,omitempty"`
+	Serial  string          `json:"serial,omitempty"` // of the machine
 	MACs    []inventory.MAC `json:"macs,omitempty"`
 	Uptime  float64         `json:"uptime"` // seconds since the kernel started
 	IsDebug bool            `json:"isDebug,omitempty"`

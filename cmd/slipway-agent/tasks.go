@@ -75,7 +75,11 @@ func (m *machine) afterDrivers(handler agent.Handler) agent.Handler {
 func (m *machine) disks(ctx context.Context) ([]inventory.Disk, error) {
 	s, done := m.source()
 	defer done()
-	return s.Disks(ctx), ctx.Err()
+	all := s.Disks(ctx)
+	if len(all) > inspect.MaxDisks {
+		return nil, inventory.Errorf(inventory.Invalid, "the machine has more than %d disks", inspect.MaxDisks)
+	}
+	return all, ctx.Err()
 }
 
 // zeroed remembers the disks that were wiped to zeroes since this machine started, so that what is written next need not
@@ -120,8 +124,8 @@ func (m *machine) source() (s *inspect.Source, done func()) {
 func (m *machine) info() wire.AgentInfo {
 	s, done := m.source()
 	defer done()
-	uuid, macs := s.Identity()
-	return wire.AgentInfo{Build: version, Kernel: host.Release(), UUID: uuid, MACs: macs, Uptime: host.Uptime().Seconds(), IsDebug: m.args.HasShell}
+	system, macs := s.Identity()
+	return wire.AgentInfo{Build: version, Kernel: host.Release(), UUID: system.UUID, Serial: system.Serial, MACs: macs, Uptime: host.Uptime().Seconds(), IsDebug: m.args.HasShell}
 }
 
 func (m *machine) inspect(ctx context.Context, _ wire.Task, say agent.Progress) (wire.Report, error) {

@@ -125,7 +125,7 @@ func session(n int, host inventory.HostID) inventory.BootSession {
 	return inventory.BootSession{
 		ID: inventory.SessionID(fmt.Sprintf("%032x", 1000-n)), HostID: host, MAC: MAC(1), Address: netip.MustParseAddr("10.1.1.1"),
 		Arch: inventory.X8664, Firmware: inventory.UEFI, Subnet: "rack1", Boot: "image", Reason: "profile debian matches",
-		Profile: "debian", Image: "debian-12", Config: digest(7), Operation: "01OP", Step: inventory.EventDHCPAck, StartedAt: at, LastAt: at,
+		Profile: "debian", Image: "debian-12", Config: digest(7), Operation: "01OP", MachineUUID: "4c4c4544-0000-4000-8000-000000000001", Step: inventory.EventDHCPAck, StartedAt: at, LastAt: at,
 	}
 }
 

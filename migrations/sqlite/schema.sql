@@ -662,7 +662,7 @@ CREATE TABLE sessions (
   started_at INTEGER NOT NULL,
   last_at    INTEGER NOT NULL,
   ended_at   INTEGER NOT NULL
-, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '') STRICT;
+, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '', machine_uuid TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX sessions_by_config ON sessions (config) WHERE config <> '';
 

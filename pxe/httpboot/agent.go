@@ -13,13 +13,14 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Agents gives our RAM-disk agents their work, and takes what they tell. Its errors are *inventory.Error when the
+// Agents gives our RAM-disk agents their work, and takes what they tell. A request has the key of its boot, "" for none: only
+// the script that starts the agent names it. Its errors are *inventory.Error when the
 // machine's console may show them.
 type Agents interface {
 	// AgentTask returns what the agent is to do, and waits up to wire.TaskWait while that is nothing. version is that of
 	// the protocol that the agent speaks.
-	AgentTask(ctx context.Context, s inventory.SessionID, source netip.Addr, version int, base string) (wire.Task, error)
-	AgentReport(ctx context.Context, s inventory.SessionID, source netip.Addr, r wire.Report) error
+	AgentTask(ctx context.Context, s inventory.SessionID, source netip.Addr, key string, version int, base string) (wire.Task, error)
+	AgentReport(ctx context.Context, s inventory.SessionID, source netip.Addr, key string, r wire.Report) error
 }
 
 // sendTask answers an agent that asks for work.
@@ -30,7 +31,7 @@ func (s *Server) sendTask(x *exchange) int {
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), wire.TaskWait+answerFor)
 	defer cancel()
-	t, err := s.cfg.Agents.AgentTask(ctx, x.session, x.source, version, x.base)
+	t, err := s.cfg.Agents.AgentTask(ctx, x.session, x.source, x.key, version, x.base)
 	if err != nil {
 		return s.refuse(x, err)
 	}
@@ -63,7 +64,7 @@ func (s *Server) takeAgentReport(x *exchange) int {
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), answerFor)
 	defer cancel()
-	if err := s.cfg.Agents.AgentReport(ctx, x.session, x.source, r); err != nil {
+	if err := s.cfg.Agents.AgentReport(ctx, x.session, x.source, x.key, r); err != nil {
 		return s.refuse(x, err)
 	}
 	return x.text(http.StatusOK, "reported", "")

@@ -74,10 +74,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.Metrics.Requests.WithLabelValues(x.place.label(), strconv.Itoa(status)).Inc()
 		s.Metrics.Seconds.WithLabelValues(x.place.label()).Observe(s.cfg.Now().Sub(start).Seconds())
 		if s.cfg.Log.Enabled(r.Context(), slog.LevelDebug) {
-			s.cfg.Log.Debug("boot request", "addr", x.source.String(), "boot", x.session, "op", r.Method, "path", inventory.Clean(r.URL.Path, 200), "status", status)
+			s.cfg.Log.Debug("boot request", "addr", x.source.String(), "boot", x.session, "op", r.Method, "path", x.pathForLog(), "status", status)
 		}
 	}()
 	status = s.serve(x)
+}
+
+// pathForLog is what was asked for, without the key that proves who asks.
+func (x *exchange) pathForLog() string {
+	path := x.r.URL.Path
+	if x.key != "" {
+		path = strings.ReplaceAll(path, x.key, "KEY")
+	}
+	return inventory.Clean(path, 200)
 }
 
 func (p place) label() string {

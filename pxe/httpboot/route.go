@@ -31,7 +31,7 @@ type route struct {
 	place   place
 	session inventory.SessionID // "" in URLs without one
 	name    string              // of a loader, artefact or document
-	key     string              // of a report
+	key     string              // of a report, or of the boot's agent
 	digest  inventory.Digest
 }
 
@@ -88,6 +88,10 @@ func parsePath(escaped string) route {
 			r.place, r.name = loader, string(full)
 		}
 	case 3:
+		if full := place(parts[1] + "/" + parts[2]); r.session != "" && isSession(parts[0]) && (full == task || full == told) {
+			r.place, r.key, r.name = full, parts[0], parts[2]
+			return r
+		}
 		d, err := inventory.ParseDigest(parts[1])
 		if parts[0] != string(artefact) || err != nil || d.Hex() != parts[1] {
 			return route{}

@@ -36,6 +36,9 @@ func TestEveryURLOfABootIsUnderstood(t *testing.T) {
 		{"/boot/" + sid + "/artefact/" + hex + "/with+plus_and-1.2", route{place: artefact, session: sid, name: "with+plus_and-1.2", digest: d}},
 
 		{"/boot/" + sid + "/report/0123", route{place: report, session: sid, name: "report", key: "0123"}},
+		{"/boot/" + sid + "/" + sid + "/agent/task", route{place: task, session: sid, name: "task", key: sid}},
+		{"/boot/" + sid + "/" + sid + "/agent/report", route{place: told, session: sid, name: "report", key: sid}},
+		{"/boot/" + sid + "/agent/report", route{place: told, session: sid, name: "report"}},
 		{"/boot/" + sid + "/config/user-data", route{place: document, session: sid, name: "user-data"}},
 		{"/boot/" + sid + "/config/", route{place: document, session: sid}},
 		{"/boot/" + sid + "/config", route{place: document, session: sid}},

@@ -67,7 +67,7 @@ func (m *machine) runAgent(ctx context.Context, session string) (Stage, error) {
 	defer c.close()
 	a := &agent{machine: m, http: c, session: strings.TrimSuffix(session, "/")}
 	m.enter(StageAgent)
-	hello := agentwire.Report{State: agentwire.Hello, Agent: &agentwire.AgentInfo{Build: "simulated", Kernel: "6.12", UUID: uuidText(m.id.UUID), Uptime: 1}}
+	hello := agentwire.Report{State: agentwire.Hello, Agent: &agentwire.AgentInfo{Build: "simulated", Kernel: "6.12", UUID: m.hardware().System.UUID, Serial: m.hardware().System.Serial, Uptime: 1}}
 	if err := a.report(ctx, hello); err != nil {
 		return a.left(err)
 	}
@@ -242,12 +242,11 @@ func (a *agent) do(ctx context.Context, t agentwire.Task) agentwire.Report {
 		hw := a.hardware()
 		r.Hardware = &hw
 	case agentwire.BurnIn:
-		err = a.rest(ctx, 3*time.Second)
-		r.BurnIn = &inventory.BurnIn{}
+		r.BurnIn, err = a.burnIn(ctx, t.BurnIn)
 	case agentwire.Wipe:
 		a.disk = disk{}
 		if err = a.rest(ctx, 3*time.Second); err == nil {
-			r.Certificates = a.certificates(t.Wipe.Mode)
+			r.Certificates = a.certificates(t.Wipe)
 			a.act("wiped", t.ID)
 		}
 	case agentwire.Write:
@@ -261,6 +260,28 @@ func (a *agent) do(ctx context.Context, t agentwire.Task) agentwire.Report {
 		return agentwire.Report{Task: t.ID, State: agentwire.Failed, Error: inventory.Clean(err.Error(), 300)}
 	}
 	return r
+}
+
+// burnIn takes as long as it is asked for, at any pace: the server measures that.
+func (a *agent) burnIn(ctx context.Context, t *agentwire.BurnInTask) (*inventory.BurnIn, error) {
+	if t == nil {
+		return nil, errors.New("the task does not say how long")
+	}
+	hw := a.hardware()
+	names := []string{"cpu", "memory"}
+	for _, d := range hw.Disks {
+		names = append(names, "disk "+d.Name)
+	}
+	for _, p := range hw.Ports {
+		if p.HasLink {
+			names = append(names, "port "+string(p.MAC))
+		}
+	}
+	out := &inventory.BurnIn{ForSeconds: t.ForSeconds}
+	for _, n := range names {
+		out.Tests = append(out.Tests, inventory.BurnInTest{Name: n, Passed: true, Detail: "simulated", Seconds: float64(t.ForSeconds)})
+	}
+	return out, sleep(ctx, time.Duration(t.ForSeconds)*time.Second)
 }
 
 // write fetches an image and forgets it, and keeps where the system that it holds is to report.

@@ -3,7 +3,9 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	agentwire "slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -65,9 +67,13 @@ func (m *machine) says() Identity {
 }
 
 // certificates are those of a wipe of all disks.
-func (m *machine) certificates(mode inventory.CleanMode) (all []inventory.WipeCertificate) {
+func (m *machine) certificates(t *agentwire.WipeTask) (all []inventory.WipeCertificate) {
 	for _, d := range m.hardware().Disks {
-		all = append(all, inventory.WipeCertificate{Disk: d, Mode: mode, Method: "simulated", Bytes: d.SizeBytes, VerifiedN: 64, Seconds: 3})
+		if slices.ContainsFunc(t.Keep, func(h inventory.DiskHint) bool { return h.Matches(d) }) {
+			all = append(all, inventory.WipeCertificate{Disk: d, Mode: t.Mode, Method: "kept", IsKept: true})
+			continue
+		}
+		all = append(all, inventory.WipeCertificate{Disk: d, Mode: t.Mode, Method: "simulated", Bytes: d.SizeBytes, VerifiedN: 64, Seconds: 3})
 	}
 	return all
 }

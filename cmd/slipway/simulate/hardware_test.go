@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	agentwire "slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -39,7 +40,7 @@ func TestAMachineIsRefittedByOrder(t *testing.T) {
 	if p := d.packet(m.id, ask{kind: typeDiscover}); string(p.option(optHostname)) != "<b>" {
 		t.Errorf("its system says %q", p.option(optHostname))
 	}
-	if all := m.certificates(inventory.CleanQuick); len(all) != 1 || all[0].Disk.Serial != "NEW" {
+	if all := m.certificates(&agentwire.WipeTask{Mode: inventory.CleanQuick}); len(all) != 1 || all[0].Disk.Serial != "NEW" {
 		t.Errorf("wiped it certifies %+v", all)
 	}
 }

@@ -258,7 +258,7 @@ func (b *Robot) run(ctx context.Context) {
 		b.count(func(c *Counts) { c.Boots++ })
 		switch {
 		case strings.Contains(script, "slipway.session="):
-			b.agent(ctx, id)
+			b.agent(ctx, id, agentKeyIn(script))
 		case strings.Contains(script, "kernel "):
 			b.live(ctx, id)
 		case strings.Contains(script, "waits"), strings.Contains(script, "parked"):
@@ -306,6 +306,13 @@ func sessionIn(url string) inventory.SessionID {
 	return ""
 }
 
+// agentKeyIn finds the key that the script of a boot gives its agent.
+func agentKeyIn(script string) string {
+	_, rest, _ := strings.Cut(script, "slipway.session=")
+	word, _, _ := strings.Cut(rest, " ")
+	return word[strings.LastIndexByte(word, '/')+1:]
+}
+
 func (b *Robot) hardware() inventory.Hardware {
 	return inventory.Hardware{
 		Source: "agent", System: inventory.System{UUID: b.uuid, Serial: fmt.Sprintf("SN%d", b.n), Manufacturer: "ACME", Product: "R640"},
@@ -317,10 +324,10 @@ func (b *Robot) hardware() inventory.Hardware {
 }
 
 // agent is our agent, until it leaves or its boot is over.
-func (b *Robot) agent(ctx context.Context, id inventory.SessionID) {
+func (b *Robot) agent(ctx context.Context, id inventory.SessionID, key string) {
 	report := func(rep wire.Report) error {
 		rep.Version = wire.Version
-		return b.r.Engine().AgentReport(ctx, id, b.Address(), rep)
+		return b.r.Engine().AgentReport(ctx, id, b.Address(), key, rep)
 	}
 	if report(wire.Report{State: wire.Hello, Agent: &wire.AgentInfo{Build: "rig", UUID: b.uuid, Uptime: 1}}) != nil {
 		sleep(ctx, pause)
@@ -328,7 +335,7 @@ func (b *Robot) agent(ctx context.Context, id inventory.SessionID) {
 	}
 	var last wire.Report // of the task that was done last: asked again, it is reported again
 	for ctx.Err() == nil {
-		t, err := b.task(ctx, id)
+		t, err := b.task(ctx, id, key)
 		switch {
 		case err != nil && isOver(err):
 			sleep(ctx, pause)
@@ -354,12 +361,12 @@ func (b *Robot) agent(ctx context.Context, id inventory.SessionID) {
 }
 
 // task asks for a task; it waits no longer than the server lives.
-func (b *Robot) task(ctx context.Context, id inventory.SessionID) (wire.Task, error) {
+func (b *Robot) task(ctx context.Context, id inventory.SessionID, key string) (wire.Task, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e, serving := b.r.Engine(), b.r.serving.Load()
 	defer context.AfterFunc(*serving, cancel)()
-	return e.AgentTask(ctx, id, b.Address(), wire.Version, boot)
+	return e.AgentTask(ctx, id, b.Address(), key, wire.Version, boot)
 }
 
 // isOver reports whether the server does not know this boot any more.

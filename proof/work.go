@@ -1,0 +1,121 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Unclean says what is missing before a host counts as wiped, a line for each disk; nothing when each owed disk has a
+// certificate of its own, of the mode that was asked for and without an error. isFinal says that another try would show
+// the same: a certificate is missing, or is not of what was asked for.
+func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.DiskHint, certificates []inventory.WipeCertificate) (faults []string, isFinal bool) {
+	taken := make([]bool, len(certificates))
+	for _, d := range owed {
+		i := find(d, certificates, taken, func(c inventory.WipeCertificate) inventory.Disk { return c.Disk })
+		if i < 0 {
+			faults, isFinal = append(faults, NameOf(d)+" has no certificate"), true
+			continue
+		}
+		taken[i] = true
+		c := certificates[i]
+		switch {
+		case c.Error != "":
+			faults = append(faults, fmt.Sprintf("%s is not clean: %s", NameOf(d), c.Error))
+		case c.IsKept || c.Method == "kept":
+			faults, isFinal = append(faults, NameOf(d)+" was kept, and is not one of the disks to keep"), true
+		case c.Mode != mode:
+			faults, isFinal = append(faults, fmt.Sprintf("%s was wiped with mode %s, and %s was asked for", NameOf(d), firstOf(string(c.Mode), "unknown"), mode)), true
+		case c.Method == "none" && mode != inventory.CleanNone:
+			faults, isFinal = append(faults, NameOf(d)+" was not wiped"), true
+		}
+	}
+	for i, c := range certificates { // a disk that came after the inspection
+		if !taken[i] && c.Error != "" && !isForeign(c.Disk) && !isKept(c.Disk, keep) {
+			faults = append(faults, fmt.Sprintf("%s is not clean: %s", NameOf(c.Disk), c.Error))
+		}
+	}
+	return faults, isFinal
+}
+
+// Untested says what a burn-in lacks that is said to have passed: each part that the inspection found must have been under
+// load for as long as was asked for, which cannot be longer than has passed here since.
+func Untested(b inventory.BurnIn, asked, passed time.Duration, hw inventory.Hardware) (faults []string) {
+	if passed < asked-asked/20 {
+		faults = append(faults, fmt.Sprintf("it was asked for %s, and is reported after %s", inventory.Duration(asked), inventory.Duration(passed.Round(time.Second))))
+	}
+	if time.Duration(b.ForSeconds)*time.Second < asked {
+		faults = append(faults, fmt.Sprintf("it was asked for %s, and lasted %d s", inventory.Duration(asked), b.ForSeconds))
+	}
+	seen := map[string]bool{}
+	diskN := 0
+	for _, t := range b.Tests {
+		if strings.HasPrefix(t.Name, "disk ") && !seen[t.Name] {
+			diskN++
+		}
+		seen[t.Name] = true
+		if least := asked.Seconds() * 0.9; t.Passed && t.Seconds < least {
+			faults = append(faults, fmt.Sprintf("test %s ran for %.0f s", t.Name, t.Seconds))
+		}
+	}
+	for _, name := range []string{"cpu", "memory"} {
+		if !seen[name] {
+			faults = append(faults, "test "+name+" is missing")
+		}
+	}
+	if diskN < len(hw.Disks) { // their names may be others than when they were inspected
+		faults = append(faults, fmt.Sprintf("%d of %d disks were tested", diskN, len(hw.Disks)))
+	}
+	for _, p := range hw.Ports {
+		if p.HasLink && p.MAC != "" && !seen["port "+string(p.MAC)] {
+			faults = append(faults, fmt.Sprintf("port %s was not tested", p.MAC))
+		}
+	}
+	return faults
+}
+
+// Written is what an agent says that it wrote.
+type Written struct {
+	Disk     inventory.Disk
+	Digest   string
+	IsSeeded bool
+}
+
+// Unwritten says what is missing before an image counts as written, "" when nothing is: the image is the one that was asked
+// for, its configuration is placed, and the disk is one that the host has and that is not kept. A host that was never
+// inspected may have any disk. Without a digest that was asked for, the agent must have one that it checked.
+func Unwritten(w Written, digest string, hasSeed bool, hw *inventory.Hardware, keep []inventory.DiskHint) string {
+	switch {
+	case digest == "" && !strings.HasPrefix(w.Digest, "sha256:"):
+		return "the agent does not say the digest of the image that was written"
+	case digest != "" && !equal(w.Digest, digest):
+		return fmt.Sprintf("the image that was written has the digest %s, and %s was asked for", firstOf(w.Digest, "unknown"), digest)
+	case hasSeed && !w.IsSeeded:
+		return "the image is written, and its configuration is not"
+	case isKept(w.Disk, keep):
+		return NameOf(w.Disk) + " was written, and is to be kept"
+	case hw != nil && !slices.ContainsFunc(hw.Disks, func(d inventory.Disk) bool { return isSame(d, w.Disk) }):
+		return NameOf(w.Disk) + " was written, and the inspection of this host has no such disk"
+	}
+	return ""
+}
+
+// OtherMachine says why a machine is not the one that was inspected, "" when it is, or when nothing of that one is known
+// that could tell them apart. A machine that does not say what is known of it is another one.
+func OtherMachine(known, said inventory.System) string {
+	was, is := strings.ToLower(strings.TrimSpace(known.UUID)), strings.ToLower(strings.TrimSpace(said.UUID))
+	switch {
+	case was != "" && is == "":
+		return "it does not say its UUID, and the machine that was inspected had " + was
+	case was != is && was != "":
+		return fmt.Sprintf("it has the UUID %s, and the machine that was inspected had %s", is, was)
+	case known.Serial != "" && said.Serial != "" && !equal(known.Serial, said.Serial):
+		return fmt.Sprintf("it has the serial number %s, and the machine that was inspected had %s", said.Serial, known.Serial)
+	case was == "" && known.Serial != "" && said.Serial == "":
+		return "it does not say its serial number, and the machine that was inspected had " + known.Serial
+	}
+	return ""
+}
