@@ -84,6 +84,7 @@ func (j *job) giveUp(f failure) error {
 	case inventory.OpInstall, inventory.OpReinstall:
 		return j.installFailed(f)
 	case inventory.OpRelease, inventory.OpClean:
+		j.host.IsDirty = j.host.IsDirty || j.p.Clean != inventory.CleanNone // half wiped is not clean, whatever was on it before
 		if err := j.quarantine(inventory.IssueWipe, f); err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 		clean = inventory.CleanNone
 	}
 	_, err = e.start(tx, &h, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by}, Params{
-		Clean: clean, Keep: m.KeepDisks, IsGone: true, ReleaseAfter: m.ReleaseAfter, MayRestart: true,
+		Clean: clean, StaysDirty: clean == inventory.CleanNone && pool.Clean != inventory.CleanNone, Keep: m.KeepDisks, IsGone: true, ReleaseAfter: m.ReleaseAfter, MayRestart: true,
 		Road: e.roadOfMachine(tx, m),
 	})
 	return err

@@ -327,7 +327,7 @@ func (j *job) settle() error {
 			}
 			return j.moveIf(inventory.Fault, "retained: its disks are as its machine left them; look at them, then clean it or release it")
 		}
-		j.host.IsDirty = false
+		j.host.IsDirty = j.p.StaysDirty
 		if isReplaced := j.op.MachineUID != "" && !j.p.IsGone; isReplaced {
 			if err := j.freed(); err != nil {
 				return err
@@ -335,7 +335,11 @@ func (j *job) settle() error {
 			return j.moveIf(inventory.Fault, "its machine took another host: look at it before it is used again")
 		}
 		j.host.FailureN = 0
-		if err := j.moveIf(inventory.Cleaned, "clean: "+string(firstOf(string(j.p.Clean), string(inventory.CleanQuick)))); err != nil {
+		why := "clean: "
+		if j.p.StaysDirty {
+			why = "its machine left its disks as they are, so no other takes it before it is wiped: "
+		}
+		if err := j.moveIf(inventory.Cleaned, why+string(firstOf(string(j.p.Clean), string(inventory.CleanQuick)))); err != nil {
 			return err
 		}
 		return j.freed()

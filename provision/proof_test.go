@@ -53,6 +53,28 @@ func TestAHostWhoseWipeIsNotProvenIsQuarantined(t *testing.T) {
 	}
 }
 
+func TestADiskThatAMachineLeavesAsItIsGoesToNoOtherMachine(t *testing.T) {
+	for _, byPool := range []bool{false, true} {
+		l := newLife(t)
+		s := l.add("a", true)
+		m := inventory.Machine{Name: "web-1", Clean: inventory.CleanNone}
+		if byPool {
+			m.Clean = ""
+			l.write(func(tx inventory.Tx) error {
+				return tx.CreatePool(&inventory.Pool{Name: inventory.DefaultPool, Clean: inventory.CleanNone}, l.clock)
+			})
+		}
+		l.create(m)
+		l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+		_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+		l.must(err)
+		l.until("it is available", l.hostIs(s, inventory.Available))
+		if h := s.host(); h.IsDirty == byPool || s.wipes != 0 {
+			t.Errorf("the pool says so: %v; dirty %v, wiped %d times", byPool, h.IsDirty, s.wipes)
+		}
+	}
+}
+
 func TestOnlyTheAgentOfABootMayAskAndReport(t *testing.T) {
 	l, s := ranAndGoes(t)
 	l.until("the agent is there", func() bool { return s.session != "" && s.host().State == inventory.Cleaning })

@@ -42,6 +42,9 @@ type Params struct {
 	// Clean and Keep are how disks are wiped.
 	Clean inventory.CleanMode  `json:"clean,omitempty"`
 	Keep  []inventory.DiskHint `json:"keep,omitempty"`
+	// StaysDirty says that nothing is wiped because the machine said so, not its pool: no other machine takes the host before it
+	// is wiped.
+	StaysDirty bool `json:"staysDirty,omitempty"`
 	// MayRestart allows a running machine to be restarted; else the operation waits for its next boot.
 	MayRestart bool               `json:"mayRestart,omitempty"`
 	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
