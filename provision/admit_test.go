@@ -42,8 +42,8 @@ func places(e *Engine, s inventory.SessionID, mac inventory.MAC, from netip.Addr
 			_, err := e.Document(ctx, pxe.ConfigRequest{Session: s, Source: from, Base: base})
 			return err
 		},
-		"agent's task":   func() error { _, err := e.AgentTask(ctx, s, from, wire.Version, base); return err },
-		"agent's report": func() error { return e.AgentReport(ctx, s, from, wire.Report{State: wire.Hello}) },
+		"agent's task":   func() error { _, err := e.AgentTask(ctx, s, from, e.agentKey(s), wire.Version, base); return err },
+		"agent's report": func() error { return e.AgentReport(ctx, s, from, e.agentKey(s), wire.Report{State: wire.Hello}) },
 	}
 }
 

@@ -126,6 +126,9 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 		if op.ClaimID != h.ClaimID || isOfAgent && op.Kind != inventory.OpInstall && op.Kind != inventory.OpReinstall {
 			return old
 		}
+		if isOfAgent && op.IsOpen() && !isAfterAgent(&op) {
+			return inventory.Errorf(inventory.Forbidden, "our agent has not written the system yet, so none can report %s", step)
+		}
 		return nil
 	}
 	if h.ClaimID != "" {

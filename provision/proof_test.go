@@ -280,7 +280,9 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 	if err := say(s.session, "", pxe.ReportInstalled); !isKind(err, inventory.Forbidden) {
 		t.Errorf("installed: %v", err)
 	}
-	_ = say(s.session, l.engine.reportKey(s.session), pxe.ReportUp)
+	if err := say(s.session, l.engine.reportKey(s.session), pxe.ReportUp); !isKind(err, inventory.Forbidden) {
+		t.Errorf("up before anything is written: %v", err)
+	}
 	if !at(inventory.StepWrite)() {
 		t.Fatalf("what nobody has written moved it to %s", op.Step)
 	}

@@ -232,3 +232,26 @@ func FuzzScript(f *testing.F) {
 		}
 	})
 }
+
+// Somebody who only saw the address of a boot cannot speak as its agent.
+func TestOnlyTheScriptThatStartsTheAgentHasItsKey(t *testing.T) {
+	const key = "ffeeddccbbaa99887766554433221100"
+	c := Client{Stage: StageIPXE, MAC: "52:54:00:aa:00:01", Firmware: inventory.UEFI, Arch: inventory.X8664}
+	for _, d := range []Decision{{Boot: BootAgent}, {Boot: BootWait}, {Boot: BootDisk}, {Boot: BootPark}} {
+		in := input(c, d)
+		agent := *in.Plan.Image
+		agent.KernelArgs = []string{"slipway.session=${base}/boot/${session}"}
+		in.Plan.Work = &Work{Boot: BootAgent, Agent: &agent}
+		if in.AgentKey = key; d.Boot != BootAgent {
+			in.AgentKey = ""
+		}
+		text, err := Script(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		word := "slipway.session=http://10.0.0.1/boot/" + string(testSession) + "/" + key
+		if has := strings.Contains(string(text), word); has != (d.Boot == BootAgent) || strings.Count(string(text), key) > 1 {
+			t.Errorf("%s:\n%s", d.Boot, text)
+		}
+	}
+}

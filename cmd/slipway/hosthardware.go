@@ -71,6 +71,9 @@ func hardwareTable(t *tableWriter, i *inventory.Inspection) {
 		t.field("disk", join(d.Name, hardware.Bytes(d.SizeBytes), d.Transport, d.Vendor, d.Model)+prefixed(", serial ", d.Serial)+prefixed(", wwn ", d.WWN)+
 			prefixed(", firmware ", d.Firmware)+prefixed(", ", d.Contents)+prefixed(", health ", d.Health))
 	}
+	for _, d := range hw.MissingDisks {
+		t.field("missing disk", join(d.Name, hardware.Bytes(d.SizeBytes), d.Model)+prefixed(", serial ", d.Serial)+prefixed(", wwn ", d.WWN))
+	}
 	for _, p := range hw.Ports {
 		link := "no link"
 		if p.HasLink {
