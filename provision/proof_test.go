@@ -53,6 +53,23 @@ func TestAHostWhoseWipeIsNotProvenIsQuarantined(t *testing.T) {
 	}
 }
 
+// A line of the agent's log may be read before its hello, and be stored after it.
+func TestWhatAnAgentSaidOfItsMachineOutlivesALateReport(t *testing.T) {
+	l, s := ranAndGoes(t)
+	l.until("the agent is there", func() bool { return s.session != "" && s.host().State == inventory.Cleaning })
+	late := l.session(s.session)
+	late.MachineUUID = ""
+	l.engine.sessions.put(late)
+	l.write(func(tx inventory.Tx) error { return tx.SaveSession(late) })
+	if now, _ := l.engine.sessions.of(s.mac()); now.MachineUUID != s.machine.uuid {
+		t.Errorf("in memory it is %q", now.MachineUUID)
+	}
+	if now := l.session(s.session); now.MachineUUID != s.machine.uuid {
+		t.Errorf("in the store it is %q", now.MachineUUID)
+	}
+	l.until("it is wiped", l.hostIs(s, inventory.Available))
+}
+
 func TestADiskThatAMachineLeavesAsItIsGoesToNoOtherMachine(t *testing.T) {
 	for _, byPool := range []bool{false, true} {
 		l := newLife(t)

@@ -241,6 +241,9 @@ func (t *sessions) put(s inventory.BootSession) {
 	if x := t.byMAC[s.MAC]; x != nil && x.ID != s.ID && x.StartedAt.After(s.StartedAt) {
 		return
 	}
+	if x := t.byMAC[s.MAC]; x != nil && x.ID == s.ID && s.MachineUUID == "" { // s was read before the agent said it
+		s.MachineUUID = x.MachineUUID
+	}
 	now := t.now()
 	x := t.set(s)
 	x.came("", now)

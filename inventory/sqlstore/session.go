@@ -24,8 +24,9 @@ started_at, last_at, ended_at, operation, machine_uuid`
 WHERE config = $14 AND id = $15 AND host_id = $16 AND mac = $17 AND outcome = $18 AND started_at = $19`
 	giveConfigSQL = `UPDATE sessions SET ` + sessionProgress + `, config = $14
 WHERE id = $15 AND host_id = $16 AND mac = $17 AND outcome = $18 AND started_at = $19`
+	// The UUID that an agent has said stays: whoever stores a session may have read it before that.
 	sessionProgress = `address = $1, arch = $2, firmware = $3, subnet = $4, boot = $5, reason = $6, profile = $7, image = $8,
-step = $9, last_at = $10, ended_at = $11, operation = $12, machine_uuid = $13`
+step = $9, last_at = $10, ended_at = $11, operation = $12, machine_uuid = COALESCE(NULLIF($13, ''), machine_uuid)`
 
 	saveSessionSQL = `INSERT INTO sessions (` + sessionColumns + `)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
@@ -33,7 +34,7 @@ ON CONFLICT (id) DO UPDATE SET host_id = excluded.host_id, mac = excluded.mac, a
 arch = excluded.arch, firmware = excluded.firmware, subnet = excluded.subnet, boot = excluded.boot,
 reason = excluded.reason, profile = excluded.profile, image = excluded.image, config = excluded.config, step = excluded.step,
 outcome = excluded.outcome, started_at = excluded.started_at, last_at = excluded.last_at, ended_at = excluded.ended_at,
-operation = excluded.operation, machine_uuid = excluded.machine_uuid`
+operation = excluded.operation, machine_uuid = COALESCE(NULLIF(excluded.machine_uuid, ''), machine_uuid)`
 )
 
 func readSession(s scan) (b inventory.BootSession, err error) {
