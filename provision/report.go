@@ -28,6 +28,7 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		if err != nil {
 			return err
 		}
+		told = s
 		now := e.cfg.Now()
 		s.LastAt, s.Step = now, inventory.EventReported
 		ev := inventory.Event{
@@ -37,7 +38,6 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		if err := tx.AddEvent(&ev); err != nil {
 			return err
 		}
-		told = s
 		after, err = e.reported(tx, s, r)
 		return err
 	})
