@@ -383,10 +383,12 @@ type AccessTx interface {
 
 // AuditTx keeps what was asked for. Nothing of it is ever changed or deleted.
 type AuditTx interface {
-	AddAudit(a *Audit) error // fills in ID
+	AddAudit(a *Audit) error // fills in ID and Hash
 	FindAudit(id int64) (Audit, error)
 	// ListAudits returns what was asked for, latest first, without Before and After; the Page's key is the id.
 	ListAudits(f AuditFilter, p Page) ([]Audit, error)
+	// WalkAudits returns whole entries in their order, those after an id.
+	WalkAudits(after int64, limit int) ([]Audit, error)
 }
 
 // ViewTx reads and writes views of the hosts, and what a list of hosts says beside each.

@@ -8,18 +8,19 @@ import (
 )
 
 const (
-	auditColumns = `id, at, actor, role, via, source, request_id, operation, noun, name, host_id, change, status, detail, version, undo_of, fixed`
-	addAuditSQL  = `INSERT INTO audit (at, actor, role, via, source, request_id, operation, noun, name, host_id, change, status, detail,
-version, undo_of, fixed, before, after)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
-	findAuditSQL = `SELECT ` + auditColumns + `, before, after FROM audit WHERE id = $1`
+	auditColumns = `id, at, actor, role, via, source, request_id, operation, noun, name, host_id, change, status, detail, version, undo_of, fixed, hash`
+	addAuditSQL  = `INSERT INTO audit (` + auditColumns + `, before, after)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+	findAuditSQL  = `SELECT ` + auditColumns + `, before, after FROM audit WHERE id = $1`
+	walkAuditsSQL = `SELECT ` + auditColumns + `, before, after FROM audit WHERE id > $1 ORDER BY id LIMIT $2`
+	lastAuditSQL  = `SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1`
 )
 
 // auditDest are the columns that lists have, too.
 func auditDest(a *inventory.Audit) []any {
 	return []any{
 		&a.ID, timeColumn(&a.At), &a.Actor, &a.Role, &a.Via, &a.Source, &a.RequestID, &a.Operation, &a.Noun, &a.Name, &a.HostID,
-		&a.Change, &a.Status, &a.Detail, &a.Version, &a.UndoOf, &a.Fixed,
+		&a.Change, &a.Status, &a.Detail, &a.Version, &a.UndoOf, &a.Fixed, &a.Hash,
 	}
 }
 
@@ -43,10 +44,39 @@ func (t *tx) AddAudit(a *inventory.Audit) error {
 	if err != nil {
 		return err
 	}
-	a.At = stamp(a.At)
-	a.ID, err = t.insert(addAuditSQL, ms(a.At), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name,
-		string(a.HostID), string(a.Change), a.Status, a.Detail, a.Version, a.UndoOf, a.Fixed, before, after)
+	last, hash, err := t.lastAudit()
+	if err != nil {
+		return err
+	}
+	a.At, a.ID = stamp(a.At), last+1
+	a.Hash = a.HashAfter(hash)
+	_, err = t.write(addAuditSQL, a.ID, ms(a.At), a.Actor, a.Role, a.Via, a.Source, a.RequestID, a.Operation, a.Noun, a.Name,
+		string(a.HostID), string(a.Change), a.Status, a.Detail, a.Version, a.UndoOf, a.Fixed, a.Hash, before, after)
 	return err
+}
+
+// lastAudit returns the newest entry and the hash of the chain there. Entries of versions without the chain have none: what they
+// would have goes into that of the first that has.
+func (t *tx) lastAudit() (id int64, hash string, err error) {
+	found, err := t.row([]any{&id, &hash}, lastAuditSQL)
+	if err != nil || !found || hash != "" {
+		return id, hash, err
+	}
+	for after := int64(0); after < id; {
+		some, err := t.WalkAudits(after, 20) // each may hold megabytes
+		if err != nil || len(some) == 0 {
+			return id, hash, err
+		}
+		for i := range some {
+			after, hash = some[i].ID, some[i].HashAfter(hash)
+		}
+	}
+	return id, hash, nil
+}
+
+// WalkAudits implements inventory.AuditTx.
+func (t *tx) WalkAudits(after int64, n int) ([]inventory.Audit, error) {
+	return list(t, readAudit, walkAuditsSQL, after, limit(n))
 }
 
 // FindAudit implements inventory.AuditTx.

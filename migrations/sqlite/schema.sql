@@ -47,7 +47,7 @@ CREATE TABLE audit (
   fixed      TEXT    NOT NULL,
   before     TEXT    NOT NULL,
   after      TEXT    NOT NULL
-) STRICT;
+, hash TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX audit_by_actor ON audit (actor, id);
 
