@@ -2,7 +2,6 @@ package door
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -86,13 +85,16 @@ type placeKey struct{}
 
 // Context returns ctx with the place of a connection. It is for http.Server.ConnContext.
 func Context(ctx context.Context, c net.Conn) context.Context {
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
+	for {
+		if placed, ok := c.(Placed); ok {
+			return context.WithValue(ctx, placeKey{}, placed.Place())
+		}
+		around, ok := c.(interface{ NetConn() net.Conn }) // TLS, or the PROXY protocol
+		if !ok {
+			return ctx
+		}
+		c = around.NetConn()
 	}
-	if placed, ok := c.(Placed); ok {
-		return context.WithValue(ctx, placeKey{}, placed.Place())
-	}
-	return ctx
 }
 
 func placeOf(ctx context.Context) *Place {

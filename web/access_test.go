@@ -66,7 +66,7 @@ func TestALoginIsACookie(t *testing.T) {
 	if strings.Contains(cookie, "Secure") {
 		t.Error("the cookie would never come back without TLS")
 	}
-	if c := cookieOf("x", true, 1); !c.Secure {
+	if c := r.srv.cookieOf("x", true, 1); !c.Secure {
 		t.Error("the cookie would come back without TLS")
 	}
 	who := []string{"Cookie", strings.SplitN(cookie, ";", 2)[0]}
@@ -171,21 +171,21 @@ func TestWrongPasswordsTellNothingAndAreSlowedDown(t *testing.T) {
 	if wrong.status != 401 || unknown.status != 401 || pw.Detail != pu.Detail || pw.Hint != pu.Hint {
 		t.Errorf("a wrong password gets %v, an unknown user %v", pw, pu)
 	}
-	// By name, from many addresses, whether there is such a user or not.
+	// By name and address, whether there is such a user or not.
 	for _, name := range []string{"anna", "nobody"} {
 		last := answer{}
-		for i := range passwordBurst + 1 {
-			last = r.logIn(fmt.Sprintf("198.51.100.%d", i), name, "wrong password")
+		for range passwordBurst + 1 {
+			last = r.logIn("198.51.100."+map[string]string{"anna": "1", "nobody": "2"}[name], name, "wrong password")
 		}
 		if last.status != 429 || last.header.Get("Retry-After") == "" || !strings.Contains(last.problem(t).Detail, "this user") {
 			t.Errorf("%s: try %d got %d %s", name, passwordBurst+1, last.status, last.body)
 		}
 	}
-	if a := r.logIn("192.0.2.77", "anna", "correct horse anna"); a.status != 429 {
-		t.Errorf("the right one, while it is slowed down: %d", a.status)
+	if a := r.logIn("198.51.100.1", "anna", "correct horse anna"); a.status != 429 {
+		t.Errorf("the right one from the same address, while it is slowed down: %d", a.status)
 	}
 	r.pass(passwordEvery + time.Second)
-	if a := r.logIn("192.0.2.77", "anna", "correct horse anna"); a.status != 201 {
+	if a := r.logIn("198.51.100.1", "anna", "correct horse anna"); a.status != 201 {
 		t.Errorf("the right one after the wait: %d %s", a.status, a.body)
 	}
 	// By address, with many names.
@@ -201,6 +201,82 @@ func TestWrongPasswordsTellNothingAndAreSlowedDown(t *testing.T) {
 	}
 	if n := len(r.srv.keeper.names.failAt); n > triedMax {
 		t.Errorf("%d names remembered", n)
+	}
+}
+
+// TestWrongPasswordsOfStrangersKeepNobodyOut: neither from other addresses, nor from the same one where the browser is known.
+func TestWrongPasswordsOfStrangersKeepNobodyOut(t *testing.T) {
+	r := newRig(t, nil)
+	r.user("anna", adminEverywhere)
+	r.user("ben", adminEverywhere)
+	first := r.logIn("192.0.2.1", "anna", "correct horse anna")
+	known := []string{"Cookie", cookieIn(first, knownCookie)}
+	for i := range 3 * passwordBurst { // from many addresses, and from the one that anna has, too
+		r.logIn(fmt.Sprintf("198.51.100.%d", i), "anna", "wrong password")
+		r.logIn("192.0.2.1", "anna", "wrong password")
+	}
+	if a := r.logIn("203.0.113.1", "anna", "correct horse anna"); a.status != 201 {
+		t.Errorf("the right one from another address: %d %s", a.status, a.body)
+	}
+	if a := r.logIn("192.0.2.1", "anna", "correct horse anna"); a.status != 429 {
+		t.Errorf("an unknown browser at the address of the guesser: %d", a.status)
+	}
+	if a := r.logIn("192.0.2.1", "anna", "correct horse anna", known...); a.status != 201 {
+		t.Errorf("the known browser at the address of the guesser: %d %s", a.status, a.body)
+	}
+	// A known browser of one user guesses no other's password, and not for ever its own.
+	for range passwordBurst + 1 {
+		r.logIn("203.0.113.7", "ben", "wrong password", known...)
+	}
+	if a := r.logIn("203.0.113.7", "ben", "correct horse ben", known...); a.status != 429 {
+		t.Errorf("the browser of anna guesses the password of ben: %d", a.status)
+	}
+	for range passwordBurst + 1 {
+		r.logIn("203.0.113.8", "anna", "wrong password", known...)
+	}
+	if a := r.logIn("203.0.113.9", "anna", "correct horse anna", known...); a.status != 429 {
+		t.Errorf("a known browser guesses without end: %d", a.status)
+	}
+	forged := []string{"Cookie", knownCookie + "=" + newSeal(nil).sign("known browser", browser{ID: "x", Users: map[string]string{"ben": "2026-11-21"}})}
+	if a := r.logIn("203.0.113.7", "ben", "correct horse ben", forged...); a.status != 429 {
+		t.Errorf("a forged cookie of a known browser: %d", a.status)
+	}
+	again := r.srv.keeper.browser(strings.TrimPrefix(known[1], knownCookie+"="))
+	if r.pass(knownFor + 48*time.Hour); !again.knows("anna") || r.srv.keeper.browser(strings.TrimPrefix(known[1], knownCookie+"=")).knows("anna") {
+		t.Error("a browser is known for ever, or not at all")
+	}
+}
+
+// cookieIn returns NAME=VALUE of a cookie that an answer sets.
+func cookieIn(a answer, name string) string {
+	for _, c := range a.header.Values("Set-Cookie") {
+		if strings.HasPrefix(c, name+"=") {
+			return strings.SplitN(c, ";", 2)[0]
+		}
+	}
+	return ""
+}
+
+// TestAFloodOfLoginsLeavesATurnForKnownBrowsers: hashes are computed a few at a time.
+func TestAFloodOfLoginsLeavesATurnForKnownBrowsers(t *testing.T) {
+	r := newRig(t, nil)
+	r.user("anna", adminEverywhere)
+	known := []string{"Cookie", cookieIn(r.logIn("192.0.2.1", "anna", "correct horse anna"), knownCookie)}
+	for range hashersMax() {
+		back, err := r.srv.keeper.hashes.turn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer back()
+	}
+	for range hashersQueue {
+		r.srv.keeper.hashes.queue <- struct{}{}
+	}
+	if a := r.logIn("192.0.2.2", "anna", "correct horse anna"); a.status != 503 {
+		t.Errorf("a stranger in the flood: %d", a.status)
+	}
+	if a := r.logIn("192.0.2.2", "anna", "correct horse anna", known...); a.status != 201 {
+		t.Errorf("a known browser in the flood: %d %s", a.status, a.body)
 	}
 }
 
@@ -222,6 +298,9 @@ func TestPasswords(t *testing.T) {
 		{"with a wrong old one", "ben", `{"password":"a new long one","old":"wrong"}`, ben, 403},
 		{"a short one", "ben", `{"password":"short","old":"correct horse ben"}`, ben, 422},
 		{"all the same", "ben", `{"password":"aaaaaaaaaaaaa","old":"correct horse ben"}`, ben, 422},
+		{"a common one", "ben", `{"password":"P@ssw0rd2026!","old":"correct horse ben"}`, ben, 422},
+		{"the name with a year", "ben", `{"password":"Ben2026Ben2026","old":"correct horse ben"}`, ben, 422},
+		{"a common one by an admin", "ben", `{"password":"slipway-2026"}`, anna, 422},
 		{"own", "ben", `{"password":"a new long one","old":"correct horse ben"}`, ben, 204},
 		{"by an admin", "ben", `{"password":"one by the admin"}`, anna, 204},
 		{"of nobody", "carl", `{"password":"a new long one"}`, anna, 404},

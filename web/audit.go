@@ -333,20 +333,26 @@ type trails struct {
 	same   map[string][sha256.Size]byte // by noun and name: what a controller asked for last
 
 	strangers *rate.Limiter // of those who did not say who they are, all together
+	refusals  *rate.Limiter // of those who did, all together
 }
 
 const (
-	trailsMax      = 4096            // actors and things remembered; when there are more, all are forgotten
-	refusedEvery   = time.Second     // one refusal for each actor is written per second,
-	refusedBurst   = 200             // and so many at once;
+	trailsMax      = 4096             // actors and things remembered; when there are more, all are forgotten
+	refusedEvery   = time.Minute      // one refusal for each actor is written per minute,
+	refusedBurst   = 200              // and so many at once;
+	refusalsEvery  = 30 * time.Second // and fewer of all actors together: whoever makes a thousand tokens fills no disk
+	refusalsBurst  = 2000
 	strangeEvery   = 5 * time.Second // of those who did not say who they are, fewer from each address (of IPv6, each /64),
 	strangeBurst   = 20
-	strangersEvery = 10 * time.Second // and fewer from all together: whoever has a million addresses fills no disk
+	strangersEvery = 2 * time.Minute // and fewer from all together: whoever has a million addresses fills none either
 	strangersBurst = 500
 )
 
 func newTrails() *trails {
-	return &trails{tries: map[string]*rate.Limiter{}, unsaid: map[string]int{}, same: map[string][sha256.Size]byte{}, strangers: rate.NewLimiter(rate.Every(strangersEvery), strangersBurst)}
+	return &trails{
+		tries: map[string]*rate.Limiter{}, unsaid: map[string]int{}, same: map[string][sha256.Size]byte{},
+		strangers: rate.NewLimiter(rate.Every(strangersEvery), strangersBurst), refusals: rate.NewLimiter(rate.Every(refusalsEvery), refusalsBurst),
+	}
 }
 
 // admits reports whether a row is to be written. Someone who may not do a thing can ask for it a thousand times a second, and
@@ -379,7 +385,11 @@ func (k *trails) admits(r *inventory.Audit, now time.Time, asked [sha256.Size]by
 		l = rate.NewLimiter(rate.Every(every), burst)
 		k.tries[who] = l
 	}
-	if !l.AllowN(now, 1) || r.Via == "none" && !k.strangers.AllowN(now, 1) {
+	all := k.refusals
+	if r.Via == "none" {
+		all = k.strangers
+	}
+	if !l.AllowN(now, 1) || !all.AllowN(now, 1) {
 		k.unsaid[who]++
 		return false
 	}

@@ -65,6 +65,7 @@ func (s *Server) addAudit() {
 			"that the thing has changed since, or why that edit cannot be undone.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	}, s.undo)
+	s.addAuditChain()
 	s.addUndoers()
 }
 

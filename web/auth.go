@@ -16,6 +16,7 @@ import (
 
 	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/proxy"
 )
 
 // caller is who sent a request.
@@ -28,7 +29,7 @@ type caller struct {
 	login   string // the login's id; "" without one
 	grants  inventory.Grants
 	source  netip.Addr // zero for the socket
-	secure  bool       // came through TLS
+	secure  bool       // the client's own connection is encrypted
 	// again asks anew who it is, for what goes on for long; nil where nothing can change.
 	again func(ctx context.Context) (caller, error)
 }
@@ -92,19 +93,25 @@ type keeper struct {
 	now    func() time.Time
 	log    *slog.Logger
 	origin *http.CrossOriginProtection
-	hashes *hashers
+	hashes *hashers // of strangers,
+	inner  *hashers // and of known browsers and those who are logged in: no flood of strangers takes their turn
+	seal   *seal    // signs the cookies of known browsers
+	where  proxy.Trusted
 	// strange is told of a request whose token was not good; c names the token if that is known.
 	strange func(r *http.Request, c caller, err error)
 
-	sources *tries[netip.Addr] // failed tries by address
-	names   *tries[string]     // failed passwords by user, known or not
+	sources   *tries[netip.Addr] // failed tries by address
+	names     *tries[string]     // failed passwords by user, known or not, and address or known browser
+	providers *tries[netip.Addr] // failed logins at the identity provider by address
 }
 
 const (
 	failureEvery  = time.Second     // one failed try per source and second,
 	failureBurst  = 20              // and so many at once
-	passwordEvery = 5 * time.Second // the same per name of a user
+	passwordEvery = 5 * time.Second // the same per name of a user and source
 	passwordBurst = 10
+	providerEvery = 100 * time.Millisecond // the same of logins at the identity provider per source
+	providerBurst = 200
 	triedMax      = 4096        // sources and names remembered
 	touchEvery    = time.Minute // how often a last use is written down
 	secretMax     = 512         // longest token that is looked up
@@ -114,10 +121,13 @@ const (
 	loginFor    = 7 * 24 * time.Hour // and any at this age
 )
 
-func newKeeper(store inventory.Store, now func() time.Time, log *slog.Logger) *keeper {
+func newKeeper(cfg Config) *keeper {
 	return &keeper{
-		store: store, now: now, log: log, origin: http.NewCrossOriginProtection(), hashes: newHashers(),
-		sources: newTries[netip.Addr](now, failureEvery, failureBurst), names: newTries[string](now, passwordEvery, passwordBurst),
+		store: cfg.Store, now: cfg.Now, log: cfg.Log, origin: http.NewCrossOriginProtection(),
+		hashes: newHashers(hashersMax()), inner: newHashers(1), seal: newSeal(cfg.Key), where: cfg.Proxies,
+		sources:   newTries[netip.Addr](cfg.Now, failureEvery, failureBurst),
+		names:     newTries[string](cfg.Now, passwordEvery, passwordBurst),
+		providers: newTries[netip.Addr](cfg.Now, providerEvery, providerBurst),
 	}
 }
 
@@ -128,20 +138,15 @@ func HashToken(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// openPath is what a load balancer asks.
-const openPath = "/healthz"
-
 // isOpen reports whether a request needs nobody to be logged in.
 func isOpen(r *http.Request) bool {
 	switch r.URL.Path {
-	case openPath:
-		return true
 	case "/api/v1/logins":
 		return r.Method == http.MethodPost
 	case "/api/v1/logins/offers", ssoPath, ssoPath + "/callback":
 		return r.Method == http.MethodGet
 	}
-	return false
+	return isProbe(r.URL.Path)
 }
 
 // guard passes on requests of whom it knows.
@@ -164,16 +169,17 @@ func (k *keeper) guard(next http.Handler) http.Handler {
 
 // admit finds out who sent a request.
 func (k *keeper) admit(r *http.Request) (c caller, err error) {
-	if isOpen(r) {
+	from := k.where.Of(r)
+	switch {
+	case isOpen(r):
 		// A login must not be made from the page of another site either: its user would work as somebody else.
-		return caller{source: sourceOf(r), secure: r.TLS != nil}, k.sameOrigin(r)
-	}
-	if r.Header.Get("Authorization") != "" {
-		c, err = k.admitToken(r)
-	} else {
+		err = k.sameOrigin(r)
+	case r.Header.Get("Authorization") != "":
+		c, err = k.admitToken(r, from.Addr)
+	default:
 		c, err = k.admitCookie(r)
 	}
-	c.source, c.secure = sourceOf(r), r.TLS != nil
+	c.source, c.secure = from.Addr, from.IsTLS
 	return c, err
 }
 
@@ -194,20 +200,27 @@ func (k *keeper) sameOrigin(r *http.Request) error {
 	return nil
 }
 
-func (k *keeper) admitToken(r *http.Request) (c caller, err error) {
-	if err := k.sources.allowed(sourceKey(sourceOf(r)), "too many wrong tokens and passwords from this address"); err != nil {
-		return c, err
-	}
+// admitToken looks the token up first: a good one passes, whatever others have tried from its address.
+func (k *keeper) admitToken(r *http.Request, source netip.Addr) (c caller, err error) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		secret = ""
 	}
 	c, err = k.byToken(r.Context(), strings.TrimSpace(secret))
-	if isKind(err, inventory.Unauthorized) {
-		k.sources.failed(sourceKey(sourceOf(r)))
-	}
 	c.again = func(ctx context.Context) (caller, error) { return k.byToken(ctx, strings.TrimSpace(secret)) }
-	return c, err
+	return c, k.countToken(source, err)
+}
+
+// countToken counts a token that is not good, and answers one too many from an address with when to try again.
+func (k *keeper) countToken(source netip.Addr, err error) error {
+	if !isKind(err, inventory.Unauthorized) {
+		return err
+	}
+	if late := k.sources.allowed(sourceKey(source), "too many wrong tokens and passwords from this address"); late != nil {
+		return late
+	}
+	k.sources.failed(sourceKey(source))
+	return err
 }
 
 // byToken finds the caller who has a token's secret.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/proxy"
 )
 
 var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
@@ -142,15 +143,62 @@ func TestGuessingIsSlowedDownPerAddress(t *testing.T) {
 	if got := from("192.0.2.2:1000", made.Secret, ""); got != 200 {
 		t.Errorf("another address: %d", got)
 	}
-	r.pass(5 * time.Second)
 	if got := from("192.0.2.1:1000", made.Secret, ""); got != 200 {
-		t.Errorf("the address after a while, with a good token: %d", got)
+		t.Errorf("a good token from the address of the guesses: %d", got)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", "/api/v1/logins", strings.NewReader(`{"token":"`+made.Secret+`"}`))
+	req.RemoteAddr = "192.0.2.1:1000"
+	req.Header.Set("Content-Type", "application/json")
+	if a := serveOnce(r.srv.Handler(), req); a.status != 201 {
+		t.Errorf("a login with a good token from the address of the guesses: %d %s", a.status, a.body)
+	}
+	if got := from("192.0.2.1:1000", "guess", ""); got != 429 {
+		t.Errorf("one more guess after that: %d", got)
 	}
 	for i := range triedMax + 10 {
 		r.srv.keeper.sources.failed(netipFrom(i))
 	}
 	if n := len(r.srv.keeper.sources.failAt); n > triedMax {
 		t.Errorf("%d addresses remembered", n)
+	}
+}
+
+// TestATrustedProxyNamesTheClient: guesses count for the client behind it, and cookies are as its outside is.
+func TestATrustedProxyNamesTheClient(t *testing.T) {
+	trusted, err := proxy.Parse([]string{"10.0.0.5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(c *Config) { c.Proxies = trusted })
+	r.user("anna", adminEverywhere)
+	via := []string{"X-Forwarded-For", "198.51.100.1", "X-Forwarded-Proto", "https"}
+	for range failureBurst + 1 {
+		r.logIn("10.0.0.5", "anna", "wrong password", via...)
+	}
+	if a := r.logIn("10.0.0.5", "anna", "correct horse anna", via...); a.status != 429 {
+		t.Errorf("the guesser: %d", a.status)
+	}
+	via[1] = "198.51.100.2"
+	a := r.logIn("10.0.0.5", "anna", "correct horse anna", via...)
+	if a.status != 201 {
+		t.Fatalf("another client behind the same proxy: %d %s", a.status, a.body)
+	}
+	for _, c := range a.header.Values("Set-Cookie") {
+		if !strings.Contains(c, "; Secure") {
+			t.Errorf("a cookie that goes over plain HTTP: %s", c)
+		}
+	}
+	who := []string{"Cookie", cookieIn(a, loginCookie)}
+	if list := r.via(who, "GET", "/api/v1/logins", ""); !strings.Contains(list.body, `"source":"198.51.100.2"`) {
+		t.Errorf("logins: %s", list.body)
+	}
+	if out := r.via(append(via, who...), "DELETE", "/api/v1/logins/current", ""); !strings.Contains(out.header.Get("Set-Cookie"), "slipway-login=") {
+		t.Errorf("log out: %v", out.header)
+	}
+	outside := newRig(t, func(c *Config) { c.ExternalURL = "https://slipway.example" })
+	outside.user("anna", adminEverywhere)
+	if a := outside.logIn("10.0.0.5", "anna", "correct horse anna"); !strings.Contains(a.header.Get("Set-Cookie"), "; Secure") {
+		t.Errorf("the external URL is https, and the cookie %q", a.header.Get("Set-Cookie"))
 	}
 }
 

@@ -41,6 +41,7 @@ type offersInput struct {
 
 type loginInput struct {
 	UserAgent string `header:"User-Agent" maxLength:"4096"`
+	Known     string `cookie:"slipway-known"`
 	Body      struct {
 		User     string `json:"user,omitempty" maxLength:"255"`
 		Password string `json:"password,omitempty" maxLength:"1024"`
@@ -49,7 +50,7 @@ type loginInput struct {
 }
 
 type loginOutput struct {
-	SetCookie http.Cookie `header:"Set-Cookie"`
+	SetCookie []http.Cookie `header:"Set-Cookie"`
 	Body      Me
 }
 
@@ -127,21 +128,17 @@ func (s *Server) logIn(ctx context.Context, in *loginInput) (*loginOutput, error
 	if byPassword == byToken {
 		return nil, inventory.Errorf(inventory.Invalid, "say who you are in one way").WithHint("give user and password, or a token")
 	}
-	if err := s.keeper.sources.allowed(sourceKey(c.source), "too many wrong tokens and passwords from this address"); err != nil {
-		return nil, err
-	}
+	browser := s.keeper.browser(in.Known)
 	var who caller
 	var err error
 	if byToken {
 		who, err = s.keeper.byToken(ctx, strings.TrimSpace(in.Body.Token))
+		err = s.keeper.countToken(c.source, err)
 		l.Token = who.token
 	} else {
 		trailOf(ctx).about("login", inventory.Clean(in.Body.User, 63))
-		who, err = s.keeper.byPassword(ctx, in.Body.User, in.Body.Password)
+		who, err = s.keeper.byPassword(ctx, browser, in.Body.User, in.Body.Password)
 		l.User = who.user
-	}
-	if isKind(err, inventory.Unauthorized) {
-		s.keeper.sources.failed(sourceKey(c.source))
 	}
 	if err != nil {
 		return nil, err
@@ -153,19 +150,37 @@ func (s *Server) logIn(ctx context.Context, in *loginInput) (*loginOutput, error
 	}
 	who.via, who.login = viaLogin, l.ID
 	me, err := s.me(ctx, who)
-	return &loginOutput{SetCookie: cookieOf(secret, c.secure, int(loginFor.Seconds())), Body: me}, err
+	cookies := []http.Cookie{s.cookieOf(secret, c.secure, int(loginFor.Seconds()))}
+	if who.user != "" {
+		cookies = append(cookies, s.knownCookie(browser, who.user, c.secure))
+	}
+	return &loginOutput{SetCookie: cookies, Body: me}, err
 }
 
 // cookieOf is the cookie of a login. Lax keeps it from requests that other sites make, and lets links into Slipway work.
-func cookieOf(secret string, isSecure bool, seconds int) http.Cookie {
-	return http.Cookie{Name: loginCookie, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: isSecure, SameSite: http.SameSiteLaxMode}
+func (s *Server) cookieOf(secret string, isSecure bool, seconds int) http.Cookie {
+	return http.Cookie{Name: loginCookie, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: s.isOutsideSecure(isSecure), SameSite: http.SameSiteLaxMode}
+}
+
+// isOutsideSecure reports whether a browser reaches Slipway over https: by its own connection, or because the settings say so
+// of the address that browsers use.
+func (s *Server) isOutsideSecure(isSecure bool) bool {
+	return isSecure || strings.HasPrefix(s.cfg.ExternalURL, "https://")
 }
 
 // byPassword finds the user with a name and a password. Whether there is such a user shows neither in the answer nor in how
-// long it takes.
-func (k *keeper) byPassword(ctx context.Context, name, password string) (c caller, err error) {
+// long it takes. Wrong ones are counted by address, and by user and address; a browser in which the user has logged in before is
+// counted by itself, so that strangers keep nobody out.
+func (k *keeper) byPassword(ctx context.Context, b browser, name, password string) (c caller, err error) {
 	name = strings.ToLower(strings.TrimSpace(inventory.Clean(name, 63)))
-	if err := k.names.allowed(name, "too many wrong passwords for this user"); err != nil {
+	source := sourceKey(callerOf(ctx).source)
+	hashes, isKnown, key := k.hashes, b.knows(name), name+" from "+source.String()
+	if isKnown {
+		hashes, key = k.inner, name+" browser "+b.ID
+	} else if err := k.sources.allowed(source, "too many wrong tokens and passwords from this address"); err != nil {
+		return c, err
+	}
+	if err := k.names.allowed(key, "too many wrong passwords for this user"); err != nil {
 		return c, err
 	}
 	var u inventory.User
@@ -176,12 +191,15 @@ func (k *keeper) byPassword(ctx context.Context, name, password string) (c calle
 	if err != nil && !isKind(err, inventory.NotFound) {
 		return c, err
 	}
-	isRight, err := k.hashes.matches(ctx, u.PasswordHash, password)
+	isRight, err := hashes.matches(ctx, u.PasswordHash, password)
 	if err != nil {
 		return c, err
 	}
 	if !isRight {
-		k.names.failed(name)
+		k.names.failed(key)
+		if !isKnown {
+			k.sources.failed(source)
+		}
 		return c, inventory.Errorf(inventory.Unauthorized, "there is no such user, or the password is another").
 			WithHint("an admin can set a new password on the server: slipway user password NAME")
 	}
@@ -277,11 +295,11 @@ type logOutOutput struct {
 }
 
 // ended is the answer after a login has ended: the browser forgets its cookie if that was its own.
-func ended(ctx context.Context, isOwn bool) *logOutOutput {
+func (s *Server) ended(ctx context.Context, isOwn bool) *logOutOutput {
 	if !isOwn {
 		return &logOutOutput{}
 	}
-	return &logOutOutput{SetCookie: []http.Cookie{cookieOf("", callerOf(ctx).secure, -1)}}
+	return &logOutOutput{SetCookie: []http.Cookie{s.cookieOf("", callerOf(ctx).secure, -1)}}
 }
 
 func (s *Server) logOut(ctx context.Context, in *nameInput) (*logOutOutput, error) {
@@ -306,7 +324,7 @@ func (s *Server) logOut(ctx context.Context, in *nameInput) (*logOutOutput, erro
 	if err != nil {
 		return nil, err
 	}
-	return ended(ctx, id == c.login), nil
+	return s.ended(ctx, id == c.login), nil
 }
 
 func ownsLogin(c caller, l inventory.Login) bool {
@@ -334,7 +352,7 @@ func (s *Server) logOutEverywhere(ctx context.Context, in *logOutInput) (*logOut
 	if err != nil {
 		return nil, err
 	}
-	return ended(ctx, isOwn), nil
+	return s.ended(ctx, isOwn), nil
 }
 
 // endLogins ends logins, but the one to keep; hit is whether that with the id own was among them.

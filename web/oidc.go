@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -108,7 +107,7 @@ type sso struct {
 	client *http.Client
 	now    func() time.Time
 	log    *slog.Logger
-	key    []byte // signs cookies, until the next start
+	seal   *seal // signs cookies, until the next start
 
 	asking chan struct{} // held by the one who asks the provider
 	mu     sync.Mutex
@@ -123,8 +122,7 @@ func newSSO(o *OIDC, now func() time.Time, log *slog.Logger) *sso {
 	if o == nil {
 		return nil
 	}
-	p := &sso{OIDC: *o, now: now, log: log, key: make([]byte, 32), asking: make(chan struct{}, 1), used: map[string]time.Time{}}
-	_, _ = rand.Read(p.key)             // never fails
+	p := &sso{OIDC: *o, now: now, log: log, seal: newSeal(nil), asking: make(chan struct{}, 1), used: map[string]time.Time{}}
 	p.own, _ = url.Parse(o.ExternalURL) // Validate has looked
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: ssoAnswerIn}).DialContext, ForceAttemptHTTP2: true,

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,6 +45,7 @@ type ssoEndInput struct {
 	Error  string `query:"error" doc:"Why the provider does not log somebody in"`
 	About  string `query:"error_description"`
 	Begun  string `cookie:"slipway-sso"`
+	Known  string `cookie:"slipway-known"`
 	Accept string `header:"Accept"`
 	Agent  string `header:"User-Agent"`
 }
@@ -89,25 +89,6 @@ func (b begun) part(what string) string {
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-// sign makes a cookie's value that only this server can make.
-func (p *sso) sign(what string, v any) string {
-	text, _ := json.Marshal(v) // of texts and times
-	return base64.RawURLEncoding.EncodeToString(append(p.mac(what, text), text...))
-}
-
-func (p *sso) mac(what string, text []byte) []byte {
-	m := hmac.New(sha256.New, p.key)
-	m.Write([]byte(what + "\x00"))
-	m.Write(text)
-	return m.Sum(nil)
-}
-
-// signed reads what sign has made.
-func (p *sso) signed(what, value string, v any) bool {
-	raw, err := base64.RawURLEncoding.DecodeString(value)
-	return err == nil && len(raw) > sha256.Size && hmac.Equal(raw[:sha256.Size], p.mac(what, raw[sha256.Size:])) && json.Unmarshal(raw[sha256.Size:], v) == nil
-}
-
 // cookie is one that comes back from the provider's page: Lax lets it, where a link is followed.
 func (p *sso) cookie(ctx context.Context, name, value, path string, seconds int) http.Cookie {
 	isSecure := callerOf(ctx).secure || p.own.Scheme == "https"
@@ -144,7 +125,7 @@ func (s *Server) beginOIDC(ctx context.Context, in *ssoBeginInput) (*ssoOutput, 
 	to := p.oauth(at).AuthCodeURL(b.part("state"), oauth2.S256ChallengeOption(b.part("verifier")), oauth2.SetAuthURLParam("nonce", b.part("nonce")))
 	return &ssoOutput{
 		Location: to, CacheControl: "no-store",
-		SetCookie: []http.Cookie{p.cookie(ctx, ssoCookie, p.sign("begun", b), ssoPath, int(ssoFor.Seconds()))},
+		SetCookie: []http.Cookie{p.cookie(ctx, ssoCookie, p.seal.sign("begun", b), ssoPath, int(ssoFor.Seconds()))},
 	}, nil
 }
 
@@ -154,11 +135,11 @@ func (s *Server) endOIDC(ctx context.Context, in *ssoEndInput) (*ssoOutput, erro
 		return nil, errNoOIDC()
 	}
 	var b begun
-	isOurs := p.signed("begun", in.Begun, &b)
+	isOurs := p.seal.signed("begun", in.Begun, &b)
 	who, u, err := s.comeBack(ctx, in, b, isOurs)
 	if err != nil {
 		if isKind(err, inventory.Unauthorized) || isKind(err, inventory.Invalid) {
-			s.keeper.sources.failed(sourceKey(c.source))
+			s.keeper.providers.failed(sourceKey(c.source))
 		}
 		return s.ssoRefused(ctx, in.Accept, cmp.Or(b.Back, "/"), err)
 	}
@@ -175,7 +156,7 @@ func (s *Server) endOIDC(ctx context.Context, in *ssoEndInput) (*ssoOutput, erro
 	return &ssoOutput{
 		Location: landing(b.Back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
-			cookieOf(secret, c.secure || p.own.Scheme == "https", int(loginFor.Seconds())),
+			s.cookieOf(secret, c.secure, int(loginFor.Seconds())), s.knownCookie(s.keeper.browser(in.Known), u.Name, c.secure),
 			p.cookie(ctx, ssoCookie, "", ssoPath, -1), p.cookie(ctx, refusedCookie, "", ssoPathOfOffers, -1),
 		},
 	}, nil
@@ -184,8 +165,10 @@ func (s *Server) endOIDC(ctx context.Context, in *ssoEndInput) (*ssoOutput, erro
 // comeBack finds out who has come back from the provider, and makes that one's user ready.
 func (s *Server) comeBack(ctx context.Context, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
 	p := s.sso
-	if err := s.keeper.sources.allowed(sourceKey(callerOf(ctx).source), "too many logins that did not work from this address"); err != nil {
-		return who, u, err
+	if isNew := s.keeper.browser(in.Known).isNew(); isNew { // a browser in which somebody has logged in before passes
+		if err := s.keeper.providers.allowed(sourceKey(callerOf(ctx).source), "too many logins that did not work from this address"); err != nil {
+			return who, u, err
+		}
 	}
 	age := p.now().Sub(b.At)
 	if !isOurs || !hmac.Equal([]byte(in.State), []byte(b.part("state"))) || age > ssoFor || age < -ssoSkew || p.wasUsed(in.State) {
@@ -319,7 +302,7 @@ func (s *Server) ssoRefused(ctx context.Context, accept, back string, err error)
 		Location: landing(back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
 			s.sso.cookie(ctx, ssoCookie, "", ssoPath, -1),
-			s.sso.cookie(ctx, refusedCookie, s.sso.sign("refused", why), ssoPathOfOffers, 60),
+			s.sso.cookie(ctx, refusedCookie, s.sso.seal.sign("refused", why), ssoPathOfOffers, 60),
 		},
 	}, nil
 }
@@ -331,7 +314,7 @@ func (p *sso) offer(refused string) *OIDCOffer {
 	}
 	o := &OIDCOffer{Title: p.Title}
 	var why Refusal
-	if p.signed("refused", refused, &why) {
+	if p.seal.signed("refused", refused, &why) {
 		o.Refused = &why
 	}
 	return o

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/weak"
 )
 
 // Cost of hashing a password (RFC 9106 section 4: with this much memory few passes are enough), and the bounds of what
@@ -96,11 +97,12 @@ type hashers struct {
 	decoy phc
 }
 
-// hashersMax is how many hashes run at once: a flood of logins leaves at least half of the processors to the other doors.
+// hashersMax is how many hashes of strangers run at once: a flood of logins leaves at least half of the processors to the other doors.
 func hashersMax() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), 4) }
 
-func newHashers() *hashers {
-	h := &hashers{turns: make(chan struct{}, hashersMax()), queue: make(chan struct{}, hashersQueue+hashersMax()), of: map[netip.Addr]int{}}
+// newHashers returns what runs n hashes at once.
+func newHashers(n int) *hashers {
+	h := &hashers{turns: make(chan struct{}, n), queue: make(chan struct{}, hashersQueue+n), of: map[netip.Addr]int{}}
 	h.decoy = phc{memoryKiB: hashMemoryKiB, time: hashTime, threads: 1, salt: make([]byte, saltBytes), hash: make([]byte, hashBytes)}
 	_, _ = rand.Read(h.decoy.salt) // never fails
 	_, _ = rand.Read(h.decoy.hash)
@@ -187,10 +189,10 @@ func (h *hashers) matches(ctx context.Context, stored, password string) (bool, e
 	return subtle.ConstantTimeCompare(p.derive(password), p.hash) == 1 && isReal, nil
 }
 
-// checkPassword refuses what is no password for a user.
-func checkPassword(user, password string) error {
+// checkPassword refuses what is no password for a user, or one of the first that anybody would try.
+func checkPassword(user inventory.User, password string) error {
 	invalid := func(format string, args ...any) error {
-		return inventory.Errorf(inventory.Invalid, format, args...).WithHint("a few words in a row are easy to remember and hard to guess")
+		return inventory.Errorf(inventory.Invalid, format, args...).WithHint("a few words in a row that do not belong together are easy to remember and hard to guess")
 	}
 	switch {
 	case !utf8.ValidString(password) || strings.ContainsRune(password, 0):
@@ -199,8 +201,9 @@ func checkPassword(user, password string) error {
 		return invalid("the password has fewer than %d characters", passwordMin)
 	case len(password) > passwordMax:
 		return invalid("the password is longer than %d bytes", passwordMax)
-	case strings.EqualFold(password, user) || strings.Count(password, password[:1]) == len(password):
-		return invalid("the password is the first that anybody would try")
+	}
+	if why := weak.Reason(password, user.Name, user.DisplayName); why != "" {
+		return invalid("the password is too easy to guess: %s", why)
 	}
 	return nil
 }

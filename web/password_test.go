@@ -19,7 +19,7 @@ func TestAHashOfTheReferenceImplementationIsKnown(t *testing.T) {
 	if got := hex.EncodeToString(p.derive("password")); got != "09316115d5cf24ed5a15a31a3ba326e5cf32edc24702987c02b6566f61913cf7" {
 		t.Errorf("got %s", got)
 	}
-	h := newHashers()
+	h := newHashers(hashersMax())
 	ok, err := h.matches(t.Context(), "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password")
 	if !ok || err != nil {
 		t.Errorf("a PHC string of the reference implementation: %v, %v", ok, err)
@@ -27,7 +27,7 @@ func TestAHashOfTheReferenceImplementationIsKnown(t *testing.T) {
 }
 
 func TestAPasswordMatchesItsHashOnly(t *testing.T) {
-	h := newHashers()
+	h := newHashers(hashersMax())
 	stored, err := h.hash(t.Context(), "correct horse")
 	if err != nil || !strings.HasPrefix(stored, "$argon2id$v=19$m=65536,t=2,p=1$") {
 		t.Fatalf("%q, %v", stored, err)
@@ -46,7 +46,7 @@ func TestAPasswordMatchesItsHashOnly(t *testing.T) {
 }
 
 func TestHashesWaitForTheirTurn(t *testing.T) {
-	h := newHashers()
+	h := newHashers(hashersMax())
 	var wg sync.WaitGroup
 	var refused, turns atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 }
 
 func TestOneSourceDoesNotKeepOthersFromLoggingIn(t *testing.T) {
-	h := newHashers()
+	h := newHashers(hashersMax())
 	from := func(a string) context.Context {
 		return context.WithValue(t.Context(), callerKey{}, caller{source: netip.MustParseAddr(a)})
 	}

@@ -118,7 +118,7 @@ func (r *rig) routes() (all []string) {
 			}
 		}
 	}
-	all = append(all, "/metrics GET", "/healthz GET", "/api/v1/openapi.yaml GET", "/api/v1/hosts/{host}/bmc/console GET")
+	all = append(all, "/metrics GET", "/healthz GET", "/readyz GET", "/api/v1/openapi.yaml GET", "/api/v1/hosts/{host}/bmc/console GET")
 	// What deletes comes last, so that there is something for the others to find.
 	slices.SortFunc(all, func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(a, " DELETE"), strings.Count(b, " DELETE")), cmp.Compare(a, b))

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/xml"
 	"fmt"
@@ -17,14 +18,14 @@ import (
 
 type stickerInput struct {
 	HostRef
-	Base string `query:"base" doc:"Address of the web UI that the code leads to, such as https://slipway.example; the one that is asked when absent" maxLength:"255"`
+	Base string `query:"base" doc:"Address of the web UI that the code leads to, such as https://slipway.example; externalURL of the settings, or the one that is asked, when absent" maxLength:"255"`
 	host string
 }
 
-// Resolve implements huma.Resolver: the address that was asked for is the one that people use.
+// Resolve implements huma.Resolver: without an external URL, the address that was asked for is the one that people use.
 func (in *stickerInput) Resolve(c huma.Context) []error {
 	scheme := "http"
-	if c.TLS() != nil {
+	if c.TLS() != nil || callerOf(c.Context()).secure {
 		scheme = "https"
 	}
 	in.host = scheme + "://" + c.Host()
@@ -42,10 +43,7 @@ func (s *Server) addStickers() {
 			if err != nil {
 				return nil, err
 			}
-			base := in.Base
-			if base == "" {
-				base = in.host
-			}
+			base := cmp.Or(in.Base, s.cfg.ExternalURL, in.host)
 			if err := checkURL("base", base); err != nil {
 				return nil, err
 			}

@@ -12,7 +12,8 @@ import (
 )
 
 // tries counts failed tries, and refuses more for a while when there were too many. It remembers a bounded number of those
-// who try; when there are more, the ones that have waited long enough are forgotten, and if there are none, all.
+// who try; when there are more, the ones that have waited long enough are forgotten, and if there are none, any one: whoever
+// comes from many addresses wins no new tries at the others.
 type tries[K comparable] struct {
 	now   func() time.Time
 	every time.Duration
@@ -67,8 +68,11 @@ func (t *tries[K]) forget() {
 			delete(t.failAt, key)
 		}
 	}
-	if len(t.failAt) >= triedMax {
-		clear(t.failAt)
+	for key := range t.failAt {
+		if len(t.failAt) < triedMax {
+			return
+		}
+		delete(t.failAt, key)
 	}
 }
 

@@ -101,6 +101,9 @@ func (s *Server) ui(next http.Handler) http.Handler {
 	})
 }
 
+// isOfAPI reports whether a path is none of a page of the UI, however it is written: //api/v1/hosts and /API/v1/hosts are no
+// pages either, and get the API's answer that there is nothing.
 func isOfAPI(p string) bool {
-	return strings.HasPrefix(p, "/api/") || p == openPath || p == "/metrics"
+	p = strings.ToLower(path.Clean("/" + strings.ReplaceAll(p, `\`, "/")))
+	return p == "/api" || strings.HasPrefix(p, "/api/") || isProbe(p) || p == "/metrics"
 }

@@ -119,7 +119,7 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 		return nil, inventory.Errorf(inventory.Conflict, "user %s logs in elsewhere: %s vouches", stored.Name, inventory.Clean(stored.Issuer, 80)).
 			WithHint("change the password there")
 	}
-	if err := checkPassword(stored.Name, in.Body.Password); err != nil {
+	if err := checkPassword(stored, in.Body.Password); err != nil {
 		return nil, err
 	}
 	if isOwn && stored.HasPassword {
@@ -130,7 +130,7 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 	if in.DryRun {
 		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true}}, nil
 	}
-	hash, err := s.keeper.hashes.hash(ctx, in.Body.Password)
+	hash, err := s.keeper.inner.hash(ctx, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
@@ -156,15 +156,17 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 	})
 }
 
-// checkOld refuses a change of one's own password without the old one, and counts wrong ones like logins.
+// checkOld refuses a change of one's own password without the old one. Wrong ones are counted by login: whoever has got hold of
+// one does not guess on, and nobody else is kept from it.
 func (k *keeper) checkOld(ctx context.Context, u inventory.User, old string) error {
-	if err := k.names.allowed(u.Name, "too many wrong passwords for this user"); err != nil {
+	key := u.Name + " login " + callerOf(ctx).login
+	if err := k.names.allowed(key, "too many wrong passwords for this user"); err != nil {
 		return err
 	}
-	isRight, err := k.hashes.matches(ctx, u.PasswordHash, old)
+	isRight, err := k.inner.matches(ctx, u.PasswordHash, old)
 	if err != nil || isRight {
 		return err
 	}
-	k.names.failed(u.Name)
+	k.names.failed(key)
 	return inventory.Errorf(inventory.Forbidden, "the old password is another").WithHint("an admin can set a new one: slipway user password %s", u.Name)
 }

@@ -26,6 +26,7 @@ import (
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/web/proxy"
 )
 
 // Jobs is the image imports.
@@ -83,6 +84,14 @@ type Config struct {
 	Metrics http.Handler // what /metrics answers; nil: there is none
 	UI      fs.FS        // the web UI as it was built; nil: there is none
 	OIDC    *OIDC        // nil: people log in with passwords
+	// Proxies stand in front of the admin door, and are believed where a request comes from.
+	Proxies proxy.Trusted
+	// ExternalURL is the address by which browsers reach the admin door, such as https://slipway.example.org; "": not said.
+	ExternalURL string
+	// KnowsHost reports whether a name is one of the admin door's, beside its addresses; nil: any is.
+	KnowsHost func(name string) bool
+	Ready     func() []ReadyPart // of the doors; nil: only the admin door is known
+	Key       []byte             // signs cookies that outlive a start; nil: one that is drawn for this start
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
 	Samples func(step time.Duration) []Sample
 
@@ -143,7 +152,7 @@ func New(cfg Config) *Server {
 		cfg.WriteFor = 10 * time.Second
 	}
 	s := &Server{
-		cfg: cfg, closing: make(chan struct{}), keeper: newKeeper(cfg.Store, cfg.Now, cfg.Log),
+		cfg: cfg, closing: make(chan struct{}), keeper: newKeeper(cfg),
 		trails: newTrails(), operations: map[string]operation{}, undoers: map[string]undoer{},
 	}
 	s.lines.s = s
@@ -153,7 +162,7 @@ func New(cfg Config) *Server {
 	s.cfg.Store = scopedStore{cfg.Store, &met{}} // the keeper has the whole one
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
-	// Without this, whoever sends X-Forwarded-For chooses the address that is logged and rate limited.
+	// Without this, whoever sends X-Forwarded-For chooses an address: only the keeper asks whom to believe.
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.routeError(c.Response(), c.Request(), err) }
 	api := apiConfig(cfg.Version)
@@ -163,7 +172,9 @@ func New(cfg Config) *Server {
 	finishSpec(s.api.OpenAPI())
 	s.spec, s.specErr = s.api.OpenAPI().YAML()
 	loosen(s.api.OpenAPI())
-	e.GET("/healthz", echo.WrapHandler(http.HandlerFunc(s.healthz)))
+	e.GET(livePath, echo.WrapHandler(http.HandlerFunc(s.healthz)))
+	e.GET(readyPath, echo.WrapHandler(http.HandlerFunc(s.readyz)))
+	e.GET(readyPath+"/:door", echo.WrapHandler(http.HandlerFunc(s.readyz)))
 	e.GET("/api/v1/hosts/:host/bmc/console", s.guarded(operation{needs: inventory.Operator, scope: ofPools}, s.console))
 	e.GET("/api/v1/openapi.yaml", s.guarded(operation{needs: anybody}, echo.WrapHandler(http.HandlerFunc(s.openapi))))
 	if cfg.Metrics != nil {
@@ -230,7 +241,9 @@ func (s *Server) addAll() {
 }
 
 // Handler returns the API for requests that need a token.
-func (s *Server) Handler() http.Handler { return s.chain(s.ui(compressed(s.keeper.guard(s.router)))) }
+func (s *Server) Handler() http.Handler {
+	return s.chain(s.named(s.ui(compressed(s.keeper.guard(s.router)))))
+}
 
 // SocketHandler returns the API for requests over the Unix socket, which need none.
 func (s *Server) SocketHandler() http.Handler { return s.chain(admitLocal(s.router)) }
@@ -295,24 +308,6 @@ func (s *Server) Serve(ctx context.Context, tcp, socket net.Listener) error {
 	return g.Wait()
 }
 
-// healthz says whether the server can do its work: that is, reach its database.
-func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		_, err := tx.LastEventID()
-		return err
-	})
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if err != nil {
-		s.cfg.Log.Warn("not healthy", "err", err)
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, "the database cannot be read\n")
-		return
-	}
-	_, _ = io.WriteString(w, "ok\n")
-}
-
 func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
 	if s.specErr != nil {
 		writeProblem(w, r, s.cfg.Log, s.specErr)
@@ -341,10 +336,4 @@ func rememberPeer(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, peerKey{}, peerOf(u))
 	}
 	return ctx
-}
-
-// sourceOf is the address a request came from; the zero address for a socket.
-func sourceOf(r *http.Request) netip.Addr {
-	ap, _ := netip.ParseAddrPort(r.RemoteAddr)
-	return ap.Addr().Unmap()
 }

@@ -12,6 +12,9 @@ type auditCommand struct {
 	List auditList `cmd:"" help:"List what was asked of the server, latest first."`
 	Show auditShow `cmd:"" help:"Show an entry with what it changed."`
 	Undo auditUndo `cmd:"" help:"Take back an edit, if nothing has changed since."`
+
+	Verify auditVerify `cmd:"" help:"Look whether an entry was changed or taken out since it was written."`
+	Export auditExport `cmd:"" help:"Write all entries, oldest first, one JSON document a line."`
 }
 
 type auditList struct {

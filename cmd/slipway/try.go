@@ -150,7 +150,7 @@ func (c *tryCommand) furnish(ctx context.Context, api *client.Client, dir string
 	if err := tryImages(ctx, api, dir); err != nil {
 		return err
 	}
-	s.say("open http://%s with the token above; commands: SLIPWAY_SERVER=%s slipway host list", c.Listen, filepath.Join(dir, "slipway.sock"))
+	s.say("open http://%s with the token in %s; commands: SLIPWAY_SERVER=%s slipway host list", c.Listen, filepath.Join(dir, "admin.token"), filepath.Join(dir, "slipway.sock"))
 	s.say("Ctrl-C ends it and takes everything away")
 	placed := map[inventory.HostID]bool{}
 	for len(placed) < c.Hosts && ctx.Err() == nil {

@@ -47,23 +47,58 @@ func newApplianceOn(t *testing.T, furnish func(dir string), env ...string) *appl
 	return &appliance{netlab.NewAppliance(l.Lab, furnish, env...), l}
 }
 
-func TestTheTokenIsShownOnceAndOpensTheDoor(t *testing.T) {
-	a := newAppliance(t)
-	_, rest, found := strings.Cut(a.Process.Text(), "admin token, shown only now: ")
-	if !found {
-		t.Fatalf("no token in:\n%s", a.Process.Text())
+// firstToken reads the token of the first start, as root does.
+func (a *appliance) firstToken() string {
+	a.Lab.T.Helper()
+	b, err := os.ReadFile(filepath.Join(a.Data, "admin.token"))
+	if err != nil {
+		a.Lab.T.Fatal(err)
 	}
-	token, _, _ := strings.Cut(rest, "\n")
-	for auth, want := range map[string]int{"Bearer " + token: http.StatusOK, "Bearer " + token + "x": http.StatusUnauthorized, "": http.StatusUnauthorized} {
-		code := a.lab.In(a.Net.Server, "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Authorization: "+auth, "http://127.0.0.1:8067/api/v1/hosts")
-		if code != strconv.Itoa(want) {
-			t.Errorf("Authorization %.20q is answered %s, want %d", auth, code, want)
+	return strings.TrimSpace(string(b))
+}
+
+func TestTheFirstTokenLiesInAFileAndOpensTheDoor(t *testing.T) {
+	a := newAppliance(t)
+	token := a.firstToken()
+	for path, want := range map[string]os.FileMode{a.Data: 0o700, filepath.Join(a.Data, "admin.token"): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, want %v: %v", path, info.Mode(), want, err)
 		}
 	}
+	if strings.Contains(a.Process.Text(), token) || !strings.Contains(a.Process.Text(), "admin.token") {
+		t.Errorf("the log has the token, or not where it is:\n%s", a.Process.Text())
+	}
+	code := func(args ...string) string {
+		return a.lab.In(a.Net.Server, append([]string{"curl", "-s", "-o", "/dev/null", "-w", "%{http_code}"}, args...)...)
+	}
+	const hosts = "http://127.0.0.1:8067/api/v1/hosts"
+	for range 30 { // none of which keeps the right one out
+		code("-H", "Authorization: Bearer "+token+"x", hosts)
+	}
+	for auth, want := range map[string]int{"Bearer " + token: http.StatusOK, "": http.StatusUnauthorized} {
+		if got := code("-H", "Authorization: "+auth, hosts); got != strconv.Itoa(want) {
+			t.Errorf("Authorization %.20q is answered %s, want %d", auth, got, want)
+		}
+	}
+	if got := code("-H", "Authorization: Bearer "+token, "-H", "Host: evil.example", hosts); got != "421" {
+		t.Errorf("another name is answered %s", got)
+	}
+	if got := code("http://127.0.0.1:8067/readyz/dhcp"); got != "200" {
+		t.Errorf("DHCP is ready: %s", got)
+	}
+	if got := code("--path-as-is", "http://127.0.0.1:8067//api/v1/hosts"); got == "200" {
+		t.Errorf("//api is answered %s", got)
+	}
 	a.Process.Kill(syscall.SIGTERM)
+	if err := os.Chmod(a.Data, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	a.Start()
-	if strings.Contains(a.Process.Text(), "admin token") {
-		t.Error("the second start shows a token again")
+	if strings.Contains(a.Process.Text(), "admin.token") {
+		t.Error("the second start makes a token again")
+	}
+	if info, err := os.Stat(a.Data); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the data directory stays open: %v, %v", info.Mode(), err)
 	}
 }
 

@@ -53,8 +53,7 @@ func TestARestoredServerWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := a.Hosts()
-	_, rest, _ := strings.Cut(a.Process.Text(), "admin token, shown only now: ")
-	token, _, _ := strings.Cut(rest, "\n")
+	token := a.firstToken()
 
 	var file bytes.Buffer
 	if err := a.API.Backup(ctx, &file); err != nil {

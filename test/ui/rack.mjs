@@ -2,7 +2,7 @@
 // in them is faked. Run: make test-ui
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -49,7 +49,8 @@ export class Rack {
       this.server.stderr.on('data', take)
       this.server.on('exit', (code) => failed(new Error(`the server ended with ${code}:\n${said}`)))
     })
-    this.token ??= /slipway_[0-9a-f]+/.exec(said)?.[0]
+    if (/slipway_[0-9a-f]{64}/.test(said)) throw new Error('the server says its token')
+    this.token ??= (await readFile(join(this.data, 'admin.token'), 'utf8')).trim()
   }
 
   // kill ends the server without a chance to tidy up.

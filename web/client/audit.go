@@ -64,6 +64,20 @@ func (c *Client) AuditEntry(ctx context.Context, id int64) (e AuditEntry, err er
 	return e, c.call(ctx, http.MethodGet, fmt.Sprintf("audit/%d", id), nil, nil, &e)
 }
 
+// AuditExport returns a page of whole entries, oldest first, those after an id.
+func (c *Client) AuditExport(ctx context.Context, after int64) (p Page[inventory.Audit], err error) {
+	return p, c.call(ctx, http.MethodGet, "audit/export", url.Values{"after": {fmt.Sprint(after)}}, nil, &p)
+}
+
+// AuditChain looks whether an entry of the audit was changed or taken out. Noted is a hash that the chain had before, "" for none.
+func (c *Client) AuditChain(ctx context.Context, noted string) (a inventory.AuditChain, err error) {
+	v := url.Values{}
+	if noted != "" {
+		v.Set("noted", noted)
+	}
+	return a, c.call(ctx, http.MethodGet, "audit/chain", v, nil, &a)
+}
+
 // Undo takes back the edit of an entry, and returns the entry that this is.
 func (c *Client) Undo(ctx context.Context, id int64) (a inventory.Audit, err error) {
 	return a, c.call(ctx, http.MethodPost, fmt.Sprintf("audit/%d/undo", id), nil, nil, &a)

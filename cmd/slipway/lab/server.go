@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -92,12 +92,10 @@ func (s *server) socket() string { return filepath.Join(s.dataDir, "slipway.sock
 // url is the API's address for the user.
 func (s *server) url() string { return "http://" + s.admin.String() }
 
-var tokenRE = regexp.MustCompile(`slipway_[0-9a-f]{64}`)
-
-// token is the admin token that the server printed at its first start, "" if it did not.
+// token is the admin token that the server made at its first start, "" when it has ended.
 func (s *server) token() string {
-	b, _ := os.ReadFile(s.logPath)
-	return string(tokenRE.Find(b))
+	b, _ := os.ReadFile(filepath.Join(s.dataDir, "admin.token"))
+	return strings.TrimSpace(string(b))
 }
 
 func (s *server) await(ctx context.Context) error {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/backup"
-	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web"
 )
 
@@ -38,8 +37,8 @@ func (b backups) BackupSpace() (databaseBytes, freeBytes int64, err error) {
 
 // Restore is "slipway restore": it puts a backup into a data directory that no server uses.
 func Restore(ctx context.Context, r io.Reader, dataDir string, force bool) (out backup.Restored, err error) {
-	if err := os.MkdirAll(dataDir, 0o750); err != nil {
-		return out, inventory.Errorf(inventory.Invalid, "cannot make the data directory: %v", err).WithHint("run it as root, or choose another with --data-dir")
+	if err := makeDataDir(dataDir); err != nil {
+		return out, err
 	}
 	unlock, err := lockDataDir(dataDir)
 	if err != nil {

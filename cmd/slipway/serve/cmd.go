@@ -17,6 +17,8 @@ type Cmd struct {
 	AdminListen     string              `help:"Address of the admin door (default 127.0.0.1:8067), or fd:N; beyond loopback it speaks TLS." placeholder:"ADDR"`
 	AdminTLSCert    string              `name:"admin-tls-cert" help:"Certificate of the admin door, a PEM file (default: signed by this site's own authority, beyond loopback)." placeholder:"FILE"`
 	AdminTLSKey     string              `name:"admin-tls-key" help:"Its key." placeholder:"FILE"`
+	TrustedProxy    []string            `help:"Address or network of a proxy in front of the admin door that is believed where requests come from; repeat for more." placeholder:"ADDR"`
+	AdminHost       []string            `help:"One more name by which people ask for the admin door; repeat for more." placeholder:"NAME"`
 	BootPort        int                 `help:"TCP port of the boot door (default 80)." placeholder:"PORT"`
 	BootTLSPort     int                 `name:"boot-tls-port" help:"TCP port of the boot door over TLS, with this site's own CA (default none)." placeholder:"PORT"`
 	Confidential    bool                `help:"Send secrets over TLS only; needs --boot-tls-port."`
@@ -77,6 +79,12 @@ func (c *Cmd) merged(version string) (Config, error) {
 	}
 	if len(c.Interface) > 0 {
 		cfg.Interfaces = c.Interface
+	}
+	if len(c.TrustedProxy) > 0 {
+		cfg.TrustedProxies = c.TrustedProxy
+	}
+	if len(c.AdminHost) > 0 {
+		cfg.AdminHosts = c.AdminHost
 	}
 	if len(c.Loaders) > 0 {
 		cfg.Loaders = c.Loaders

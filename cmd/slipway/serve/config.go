@@ -26,15 +26,19 @@ type Config struct {
 	AdminTLSCert string   `yaml:"adminTLSCert"` // certificate of the admin door, a PEM file; empty: by the site's own authority, where TLS is needed
 	AdminTLSKey  string   `yaml:"adminTLSKey"`  // its key
 	ExternalURL  string   `yaml:"externalURL"`  // of the admin door, as browsers reach it
-	OIDC         *OIDC    `yaml:"oidc"`         // by which people log in; nil: passwords and tokens
-	BootPort     int      `yaml:"bootPort"`     // TCP port of the boot door on the provisioning addresses
-	BootTLSPort  int      `yaml:"bootTLSPort"`  // and of the same over TLS; 0: none
-	Confidential bool     `yaml:"confidential"` // send secrets over TLS only
-	Loaders      []string `yaml:"loaders"`      // folders with boot loaders that win over the installed packages
-	Quirks       []Quirk  `yaml:"quirks"`       // rows that win over the built-in quirk table
-	Catalogue    string   `yaml:"catalogue"`    // file with more entries for the OS catalogue
-	Site         string   `yaml:"site"`         // first part of the provider ids of Kubernetes nodes; empty: default
-	Kubeconfig   string   `yaml:"kubeconfig"`   // of a cluster that is attached at the start
+	// TrustedProxies stand in front of the admin door, and are believed where a request comes from: addresses or networks.
+	TrustedProxies     []string `yaml:"trustedProxies"`
+	AdminProxyProtocol bool     `yaml:"adminProxyProtocol"` // their connections begin with a header of the PROXY protocol
+	AdminHosts         []string `yaml:"adminHosts"`         // more names by which people ask for the admin door; *.example.org
+	OIDC               *OIDC    `yaml:"oidc"`               // by which people log in; nil: passwords and tokens
+	BootPort           int      `yaml:"bootPort"`           // TCP port of the boot door on the provisioning addresses
+	BootTLSPort        int      `yaml:"bootTLSPort"`        // and of the same over TLS; 0: none
+	Confidential       bool     `yaml:"confidential"`       // send secrets over TLS only
+	Loaders            []string `yaml:"loaders"`            // folders with boot loaders that win over the installed packages
+	Quirks             []Quirk  `yaml:"quirks"`             // rows that win over the built-in quirk table
+	Catalogue          string   `yaml:"catalogue"`          // file with more entries for the OS catalogue
+	Site               string   `yaml:"site"`               // first part of the provider ids of Kubernetes nodes; empty: default
+	Kubeconfig         string   `yaml:"kubeconfig"`         // of a cluster that is attached at the start
 
 	// What the first start writes for an interface whose network has no subnet yet.
 	Mode    string `yaml:"mode"`    // auto, full, reservations or off
@@ -53,7 +57,7 @@ type Config struct {
 	LogFormat      string                        `yaml:"logFormat"` // text or json
 
 	Version string    `yaml:"-"`
-	Out     io.Writer `yaml:"-"` // where the first start prints the admin token and the self-check
+	Out     io.Writer `yaml:"-"` // where a start prints the self-check
 	LogTo   io.Writer `yaml:"-"`
 }
 
@@ -160,6 +164,9 @@ func (c *Config) badValue() (key string, row int, err error) {
 	}
 	if (c.AdminTLSCert == "") != (c.AdminTLSKey == "") {
 		return "adminTLSCert", 0, inventory.Errorf(inventory.Invalid, "a certificate and its key go together").WithHint("give both --admin-tls-cert and --admin-tls-key")
+	}
+	if key, row, err := c.badOutside(); err != nil {
+		return key, row, err
 	}
 	if _, err := c.oidc(); err != nil {
 		return "oidc", 0, err

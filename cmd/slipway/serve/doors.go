@@ -83,6 +83,7 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 		"record on disk":     a.recordLogs.serve,
 		"health":             a.watchHealth,
 		"alarms":             a.keepAlarms,
+		"first token":        a.dropFirstToken,
 		"artefacts":          a.watchArtefacts,
 	}
 	if a.cfg.Advertise {

@@ -1,18 +1,22 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/web"
 )
 
 func TestFirstSubnet(t *testing.T) {
@@ -97,6 +101,10 @@ func TestBadSettingsAreRefusedWithAHint(t *testing.T) {
 		{"a reversed word for unknown machines", func(c *Config) { c.Unknown = "boot" }, `--unknown "boot" is not known`},
 		{"a range with one end", func(c *Config) { c.Range = "10.0.0.1" }, "is not a range"},
 		{"a certificate without its key", func(c *Config) { c.AdminTLSCert = "a.crt" }, "go together"},
+		{"a proxy without address", func(c *Config) { c.TrustedProxies = []string{"proxy.example"} }, "neither an address nor a network"},
+		{"a proxy that is everybody", func(c *Config) { c.TrustedProxies = []string{"0.0.0.0/0"} }, "trusts everybody"},
+		{"PROXY protocol of anybody", func(c *Config) { c.AdminProxyProtocol = true }, "needs trustedProxies"},
+		{"an external URL with a path", func(c *Config) { c.ExternalURL = "https://example.org/slipway" }, "is no address without a path"},
 		{"an admin door without port", func(c *Config) { c.AdminListen = "127.0.0.1" }, "is not an address with a port"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -134,12 +142,16 @@ func TestAStartThatFailsDoesNotUseUpTheToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer store.Close()
+			c.DataDir = t.TempDir()
 			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
 			if err := a.start(t.Context()); err == nil {
 				t.Fatal("it starts")
 			}
 			if err := store.Read(t.Context(), func(tx inventory.Tx) error {
 				tokens, err := tx.ListTokens()
+				if _, statErr := os.Stat(filepath.Join(c.DataDir, firstTokenFile)); statErr == nil {
+					t.Error("there is a file of a token")
+				}
 				if len(tokens) != 0 || strings.Contains(out.String(), "token") {
 					t.Errorf("there is a token %v; shown: %s", tokens, out.String())
 				}
@@ -170,6 +182,73 @@ func TestSettingsForAFirstStartThatComeTooLateAreNoticed(t *testing.T) {
 		c := Default()
 		if tc.edit(&c); c.wantsOther(has) != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, !tc.want, tc.want)
+		}
+	}
+}
+
+func TestTheFirstTokenLiesInAFileForADay(t *testing.T) {
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	dir, now := t.TempDir(), time.Now()
+	if err := os.WriteFile(filepath.Join(dir, firstTokenFile), []byte("left by somebody"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path, err := firstToken(t.Context(), store, dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	info, statErr := os.Stat(path)
+	if err != nil || statErr != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v, mode %v", err, statErr, info.Mode())
+	}
+	if err := store.Read(t.Context(), func(tx inventory.Tx) error {
+		k, err := tx.FindTokenByHash(web.HashToken(strings.TrimSpace(string(text))))
+		if err != nil || k.Grants.Everywhere() != inventory.Admin || k.ExpiresAt.Sub(now).Round(time.Minute) != firstTokenFor {
+			t.Errorf("token %+v, %v", k, err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := firstToken(t.Context(), store, dir, now); again != "" || err != nil {
+		t.Errorf("a second start makes another: %q, %v", again, err)
+	}
+	if err := store.Write(t.Context(), func(tx inventory.Tx) error { return tx.DeleteToken(firstTokenName) }); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	a := &appliance{cfg: Config{DataDir: dir}, store: store, log: slog.New(slog.DiscardHandler)}
+	go func() { ended <- a.dropFirstToken(ctx) }()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(path); err != nil {
+			break
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file stays when its token is gone")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheDataDirectoryIsForNobodyElse(t *testing.T) {
+	made, old := filepath.Join(t.TempDir(), "a", "b"), filepath.Join(t.TempDir(), "old")
+	if err := os.Mkdir(old, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{made, old} {
+		if err := makeDataDir(dir); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", dir, info.Mode(), err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/httpboot"
+	"slipway.dev/slipway/web/proxy"
 )
 
 // gates are the doors that connections come in by, each with a budget of its own: a flood at one closes no other.
@@ -23,7 +24,7 @@ type gates struct {
 const (
 	// keptPart is the part of the connections of a door, as one of so many, that only known hosts and callers get.
 	keptPart = 4
-	// adminEach is how many connections one address has at the admin door; on loopback, where proxies are, there is no such limit.
+	// adminEach is how many connections one address has at the admin door; on loopback and for trusted proxies there is no such limit.
 	adminEach = 64
 	// filesTight is from which part of its descriptors on a process is short of them, as eighths.
 	filesTight = 7
@@ -33,7 +34,7 @@ const (
 )
 
 // newGates divides what this process may open among the doors. isKnown says whether an address is that of an accepted host.
-func newGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool) *gates {
+func newGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies proxy.Trusted) *gates {
 	g := &gates{budget: door.Share(limit, hasBootTLS)}
 	boot := door.Config{All: g.budget.Boot, PerSource: min(httpboot.PerSource, g.budget.Boot), KnownPart: keptPart, Knows: isKnown}
 	g.boot = door.New(boot)
@@ -41,7 +42,9 @@ func newGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool) *gates 
 		boot.PerSource = min(boot.PerSource, boot.All)
 		g.bootTLS = door.New(boot)
 	}
-	g.admin = door.New(door.Config{All: g.budget.Admin, PerSource: adminEach, KnownPart: keptPart, Unlimited: netip.Addr.IsLoopback})
+	g.admin = door.New(door.Config{All: g.budget.Admin, PerSource: adminEach, KnownPart: keptPart, Unlimited: func(a netip.Addr) bool {
+		return a.IsLoopback() || proxies.Has(a) // whoever is behind it shares the address
+	}})
 	g.socket = door.New(door.Config{All: g.budget.Socket})
 	g.files, _ = door.OpenFiles()
 	return g

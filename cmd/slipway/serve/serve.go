@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,11 +79,8 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(cfg.DataDir, 0o750); err != nil {
-		return &inventory.Error{
-			Kind: inventory.Invalid, Msg: "cannot make the data directory: " + err.Error(),
-			Hint: "choose another with --data-dir, or run as root",
-		}
+	if err := makeDataDir(cfg.DataDir); err != nil {
+		return err
 	}
 	unlock, err := lockDataDir(cfg.DataDir)
 	if err != nil {
@@ -92,7 +89,7 @@ func Run(ctx context.Context, cfg Config) error {
 	defer unlock()
 	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
 	a.reserve = openReserve(cfg.DataDir, a.log)
-	a.gates = newGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt)
+	a.gates = newGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt, cfg.proxies())
 	if a.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(cfg.DataDir, "slipway.db"), Log: a.log}); err != nil {
 		return err
 	}
@@ -145,12 +142,12 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Only now that nothing stands in the way any more: a token that is made is shown.
-	secret, err := ensureToken(ctx, a.store, time.Now())
+	// Only now that nothing stands in the way any more: its day begins.
+	tokenFile, err := firstToken(ctx, a.store, a.cfg.DataDir, time.Now())
 	if err != nil {
 		return fmt.Errorf("make the first token: %w", err)
 	}
-	a.printStart(append(checks, made...), secret)
+	a.printStart(append(checks, made...), tokenFile)
 	var confidential *provision.Confidential
 	if a.cfg.BootTLSPort != 0 {
 		if _, err = a.siteAuthority(); err != nil {
@@ -196,7 +193,8 @@ func (a *appliance) start(ctx context.Context) error {
 		return err
 	}
 	a.admin = web.New(web.Config{
-		TLS: a.tlsKeeper(), OIDC: provider,
+		TLS: a.tlsKeeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.knowsHost,
+		Ready: a.ready, Key: keyFor("cookies of the admin door", reportKey),
 		Backups: backups{a.store, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
 		Store:   alarmed{a.store, a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
 		SelfCheck: func(ctx context.Context) []Check {
@@ -267,12 +265,12 @@ func (a *appliance) listen(ctx context.Context, iface string) (Check, []netip.Ad
 	return doctor.OtherServers(iface, heard, err), heard
 }
 
-// printStart tells the person at the terminal what a start found; the token is shown this once.
-func (a *appliance) printStart(checks []Check, secret string) {
+// printStart tells the person at the terminal what a start found, and where the first token lies.
+func (a *appliance) printStart(checks []Check, tokenFile string) {
 	fmt.Fprintf(a.cfg.Out, "slipway %s, data in %s\n", a.cfg.Version, a.cfg.DataDir)
 	printChecks(a.cfg, checks)
-	if secret != "" {
-		fmt.Fprintf(a.cfg.Out, "\nadmin token, shown only now: %s\nIt lets you in at first. Make a user for each person: slipway user create NAME --role admin\n\n", secret)
+	if tokenFile != "" {
+		fmt.Fprintf(a.cfg.Out, "\nadmin token in %s, good for a day: sudo cat %s\nIt lets you in at first. Make a user for each person: sudo slipway user create NAME --role admin\n\n", tokenFile, tokenFile)
 	}
 }
 
@@ -298,7 +296,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind.Go(func() error { return a.keeper.Serve(behindCtx) })
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
-	for name, open := range a.doors(a.tls.wrap(a.gates.atAdmin(tcp, a.tls != nil)), a.gates.atSocket(socket)) {
+	for name, open := range a.doors(a.tls.wrap(a.cfg.behindProxy(a.gates.atAdmin(tcp, a.tls != nil))), a.gates.atSocket(socket)) {
 		doors.Go(func() error {
 			if err := open(doorsCtx); err != nil {
 				return fmt.Errorf("%s: %w", name, err)

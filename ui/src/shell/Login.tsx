@@ -88,8 +88,9 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
       )}
       {offers?.password === false && !offers.oidc && (
         <p style={{ marginBlockStart: '1rem' }}>
-          There is no user yet. The server printed a token when it was started for the first time; it lets you in to
-          make the first user.
+          There is no user yet. The server put a token into the file admin.token of its data directory when it was started
+          for the first time; for a day it lets you in to make the first user. On the server: sudo slipway user create
+          NAME --role admin.
         </p>
       )}
     </LoginPage>

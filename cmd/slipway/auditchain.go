@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+
+	"slipway.dev/slipway/inventory"
+)
+
+type auditVerify struct {
+	Noted string `help:"Head that an earlier run printed: it must still be in the chain." placeholder:"HASH"`
+}
+
+// Run looks at the chain of the audit. A broken one is an error.
+func (c *auditVerify) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	a, err := api.AuditChain(s.ctx, c.Noted)
+	if err != nil {
+		return err
+	}
+	if err := s.show(a, func(t *tableWriter) {
+		t.field("entries", fmt.Sprint(a.EntryN))
+		if a.UnhashedN > 0 {
+			t.field("of versions without hashes", fmt.Sprint(a.UnhashedN))
+		}
+		t.field("newest", fmt.Sprint(a.HeadID))
+		t.field("head", a.Head)
+	}); err != nil {
+		return err
+	}
+	if !a.IsWhole {
+		return inventory.Errorf(inventory.Conflict, "the audit is not as it was written: %s", a.Reason).
+			WithHint("compare with an export or a backup: slipway audit show %d", max(a.BrokenID, 1))
+	}
+	s.say("no entry was changed or taken out; note the head elsewhere, and give it next time with --noted")
+	return nil
+}
+
+type auditExport struct {
+	After int64 `help:"Only entries after this id." placeholder:"ID"`
+}
+
+// Run writes entries as JSON lines.
+func (c *auditExport) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	for after := c.After; ; {
+		page, err := api.AuditExport(s.ctx, after)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if err := writeJSON(s.out, page.Items[i], false); err != nil {
+				return err
+			}
+			after = page.Items[i].ID
+		}
+		if page.Next == "" {
+			return nil
+		}
+	}
+}

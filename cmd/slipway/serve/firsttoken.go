@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	firstTokenFile = "admin.token" // in the data directory
+	firstTokenName = "admin"
+	firstTokenFor  = 24 * time.Hour
+)
+
+// firstToken makes the admin token of a first start, and returns the file that it lies in, "" when there are tokens already. It
+// ends after a day, and is in no log: journals are read by many and sent far away.
+func firstToken(ctx context.Context, store inventory.Store, dataDir string, now time.Time) (path string, err error) {
+	err = store.Write(ctx, func(tx inventory.Tx) error {
+		path = ""
+		tokens, err := tx.ListTokens()
+		if err != nil || len(tokens) > 0 {
+			return err
+		}
+		b := make([]byte, 32)
+		_, _ = rand.Read(b) // never fails
+		secret := "slipway_" + hex.EncodeToString(b)
+		sum := sha256.Sum256([]byte(secret))
+		path = filepath.Join(dataDir, firstTokenFile)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(f, secret)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		return tx.CreateToken(&inventory.Token{Name: firstTokenName, Hash: hex.EncodeToString(sum[:]), Grants: inventory.AdminEverywhere(), ExpiresAt: now.Add(firstTokenFor)}, now)
+	})
+	if err != nil && path != "" {
+		_ = os.Remove(path) // it opens nothing
+	}
+	return path, err
+}
+
+// dropFirstToken removes the file of the first token when that has ended or is gone, and waits for that.
+func (a *appliance) dropFirstToken(ctx context.Context) error {
+	path := filepath.Join(a.cfg.DataDir, firstTokenFile)
+	for {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			<-ctx.Done()
+			return nil
+		}
+		var isOver bool
+		err := a.store.Read(ctx, func(tx inventory.Tx) error {
+			t, err := tx.FindToken(firstTokenName)
+			var why *inventory.Error
+			if errors.As(err, &why) && why.Kind == inventory.NotFound {
+				isOver = true
+				return nil
+			}
+			isOver = err == nil && !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt)
+			return err
+		})
+		if err == nil && isOver {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				a.log.Warn("file of the first token not removed", "path", path, "err", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Minute):
+		}
+	}
+}
+
+// makeDataDir makes the data directory, which nobody else may look into; one of an earlier version is tightened.
+func makeDataDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &inventory.Error{
+			Kind: inventory.Invalid, Msg: "cannot make the data directory: " + err.Error(),
+			Hint: "choose another with --data-dir, or run as root",
+		}
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return &inventory.Error{
+			Kind: inventory.Invalid, Msg: fmt.Sprintf("others can look into the data directory %s (mode %04o), and that cannot be changed: %s", dir, info.Mode().Perm(), err),
+			Hint: "chmod 0700 " + dir,
+		}
+	}
+	return nil
+}

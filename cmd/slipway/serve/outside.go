@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/x509"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/proxy"
+)
+
+// badOutside checks what the settings say of the way from browsers to the admin door.
+func (c *Config) badOutside() (key string, row int, err error) {
+	for i, text := range c.TrustedProxies {
+		if _, err := proxy.Parse([]string{text}); err != nil {
+			return "trustedProxies", i, err
+		}
+	}
+	if c.AdminProxyProtocol && len(c.TrustedProxies) == 0 {
+		return "adminProxyProtocol", 0, inventory.Errorf(inventory.Invalid, "adminProxyProtocol needs trustedProxies: from everybody else no header is read").
+			WithHint("trustedProxies: [10.0.0.5]")
+	}
+	for i, name := range c.AdminHosts {
+		if err := inventory.CheckName("name of the admin door", strings.TrimPrefix(name, "*.")); err != nil {
+			return "adminHosts", i, err
+		}
+	}
+	if c.ExternalURL == "" {
+		return "", 0, nil
+	}
+	own, err := url.Parse(c.ExternalURL)
+	if err != nil || own.Host == "" || own.Scheme != "https" && own.Scheme != "http" || strings.Trim(own.Path, "/") != "" || own.RawQuery != "" || own.Fragment != "" || own.User != nil {
+		return "externalURL", 0, inventory.Errorf(inventory.Invalid, "externalURL %q is no address without a path", inventory.Clean(c.ExternalURL, 200)).WithHint("externalURL: https://slipway.example.org")
+	}
+	return "", 0, nil
+}
+
+// behindProxy has the admin door read the headers of the PROXY protocol, where the settings say so.
+func (c *Config) behindProxy(l net.Listener) net.Listener {
+	if !c.AdminProxyProtocol {
+		return l
+	}
+	return proxy.Listen(l, c.proxies())
+}
+
+// proxies are the trusted ones; the settings have been checked.
+func (c *Config) proxies() proxy.Trusted {
+	t, _ := proxy.Parse(c.TrustedProxies)
+	return t
+}
+
+// knowsHost reports whether a name is one of the admin door's: this machine's own, that of the external URL, one of adminHosts,
+// or one that its certificate is for.
+func (a *appliance) knowsHost(name string) bool {
+	own, _ := os.Hostname()
+	outside, _ := url.Parse(a.cfg.ExternalURL)
+	for _, known := range append([]string{own, outside.Hostname()}, a.cfg.AdminHosts...) {
+		if known = strings.ToLower(known); known != "" && isNamed(known, name) {
+			return true
+		}
+	}
+	if a.tls == nil {
+		return false
+	}
+	for _, known := range a.tls.TLSState().Names {
+		if isNamed(strings.ToLower(known), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNamed compares a name with one that may begin with *. and then stands for one label more, as in certificates.
+func isNamed(pattern, name string) bool {
+	return (&x509.Certificate{DNSNames: []string{pattern}}).VerifyHostname(name) == nil
+}
+
+// keyFor derives a key for one purpose from one that is kept.
+func keyFor(purpose string, key []byte) []byte {
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(purpose))
+	return m.Sum(nil)
+}

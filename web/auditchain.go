@@ -1,0 +1,48 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"slipway.dev/slipway/inventory"
+)
+
+type chainInput struct {
+	Noted string `query:"noted" doc:"A hash that the chain had at an earlier time" pattern:"^[0-9a-f]{64}$"`
+}
+
+type auditExportInput struct {
+	After int64 `query:"after" doc:"Only entries after this id" minimum:"0"`
+}
+
+// exportStep is how many entries one request gets; each may hold megabytes.
+const exportStep = 20
+
+// addAuditChain registers what keeps the audit honest: a look at the chain of its hashes, and an export.
+func (s *Server) addAuditChain() {
+	register(s, operation{
+		method: http.MethodGet, path: "/audit/chain", id: "check-audit", tag: "audit", needs: inventory.Admin, within: checkFor,
+		summary: "Look whether an entry of the audit was changed, taken out or put in",
+		about: "Every entry has the hash of itself and of the one before. Whoever can write the database can also write the chain anew: note " +
+			"the head elsewhere now and then, and ask whether it is still in the chain.",
+	}, func(ctx context.Context, in *chainInput) (*one[inventory.AuditChain], error) {
+		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return s.walkAudits(ctx, after) })
+		return &one[inventory.AuditChain]{Body: c}, err
+	})
+	register(s, operation{
+		method: http.MethodGet, path: "/audit/export", id: "export-audit", tag: "audit", needs: inventory.Admin,
+		summary: "List whole entries of the audit, oldest first, with what they changed and their hashes",
+	}, func(ctx context.Context, in *auditExportInput) (*listed[inventory.Audit], error) {
+		rows, err := s.walkAudits(ctx, in.After)
+		return pageOf(rows, exportStep-1, auditKey), err
+	})
+}
+
+// walkAudits reads a few entries in a transaction of their own: nothing of them changes meanwhile.
+func (s *Server) walkAudits(ctx context.Context, after int64) (rows []inventory.Audit, err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		rows, err = tx.WalkAudits(after, exportStep)
+		return err
+	})
+	return rows, err
+}

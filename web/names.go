@@ -1,0 +1,39 @@
+package web
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/proxy"
+)
+
+// named refuses requests for a name that is not Slipway's: a page of another site can have its own name lead here (DNS
+// rebinding), and its scripts would then be of one origin with Slipway. An address is no name. It also has browsers come by
+// https only, where the outside is https.
+func (s *Server) named(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.isOutsideSecure(s.keeper.where.Of(r).IsTLS) {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		host := proxy.HostOf(r.Host)
+		if !isProbe(r.URL.Path) && !s.isOurName(host) {
+			e := inventory.Errorf(inventory.Forbidden, "this server is not known as %q", inventory.Clean(host, 80)).
+				WithHint("use its address, or have an admin add the name to adminHosts in its configuration")
+			writeProblem(w, r, s.cfg.Log, &statusError{status: http.StatusMisdirectedRequest, err: e})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isOurName reports whether a host of a request is an address, this machine itself, or a name that the settings know. A
+// request without any, of a program that speaks HTTP/1.0, comes from no browser.
+func (s *Server) isOurName(host string) bool {
+	if s.cfg.KnowsHost == nil || host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil || s.cfg.KnowsHost(host)
+}

@@ -1,0 +1,89 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// What load balancers and monitoring ask without a login: whether the process lives, and whether each door can do its work.
+const (
+	livePath  = "/healthz"
+	readyPath = "/readyz"
+)
+
+// isProbe reports whether a path is one of these.
+func isProbe(path string) bool {
+	return path == livePath || path == readyPath || strings.HasPrefix(path, readyPath+"/")
+}
+
+// ReadyPart is a door or what all doors need, and whether it can do its work.
+type ReadyPart struct {
+	Name    string `json:"name"`
+	IsReady bool   `json:"isReady"`
+	Reason  string `json:"reason,omitempty"` // why not
+}
+
+// Readiness is whether the server can do its work.
+type Readiness struct {
+	IsReady bool        `json:"isReady"`
+	Parts   []ReadyPart `json:"parts"`
+}
+
+// canRead reports whether the database can be read.
+func (s *Server) canRead(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		_, err := tx.LastEventID()
+		return err
+	})
+}
+
+// healthz says whether the process lives and reaches its database: what a restart may mend. Whether it can do its work is for
+// readyz to say.
+func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err := s.canRead(r.Context()); err != nil {
+		s.cfg.Log.Warn("not healthy", "err", err)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "the database cannot be read\n")
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// readyz says of all doors, or of the one that the path names, whether they can do their work, and why not.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	all := []ReadyPart{{Name: "admin", IsReady: true}}
+	if s.cfg.Ready != nil {
+		all = s.cfg.Ready()
+	}
+	if err := s.canRead(r.Context()); err != nil {
+		s.cfg.Log.Warn("not ready", "err", err)
+		const why = "the database cannot be read"
+		all = append(all, ReadyPart{Name: "reads", Reason: why})
+	}
+	_, name, isOne := strings.Cut(strings.TrimPrefix(r.URL.Path, readyPath), "/")
+	out := Readiness{IsReady: true, Parts: []ReadyPart{}}
+	for _, p := range all {
+		if !isOne || p.Name == name {
+			out.Parts = append(out.Parts, p)
+			out.IsReady = out.IsReady && p.IsReady
+		}
+	}
+	if len(out.Parts) == 0 {
+		writeProblem(w, r, s.cfg.Log, inventory.Errorf(inventory.NotFound, "there is no door %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", readyPath))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if !out.IsReady {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(out) // the client is gone if this fails
+}
