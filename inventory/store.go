@@ -375,6 +375,8 @@ type AccessTx interface {
 	FindLoginByHash(hash string) (Login, error)
 	ListLogins(f LoginFilter) ([]Login, error) // newest first
 	CreateLogin(l *Login, now time.Time) error
+	// SaveFactors stores the sealed second factors of a user, nil for none. The user's version stays.
+	SaveFactors(user string, sealed []byte) error
 	TouchLogin(id string, now time.Time) error
 	DeleteLogin(id string) error
 	// ForgetLogins deletes up to limit logins that have expired, or were last seen before idle.

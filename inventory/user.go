@@ -167,6 +167,10 @@ type User struct {
 	HasPassword  bool   `json:"hasPassword,omitempty" readOnly:"true"`
 	Grants       Grants `json:"grants"`
 	IsDisabled   bool   `json:"isDisabled,omitempty" doc:"Comes in no more, and neither do the user's tokens"`
+	// NeedsSecondFactor asks for one of this user, whatever the settings say of the role.
+	NeedsSecondFactor bool   `json:"needsSecondFactor,omitempty" doc:"Has to set up a second factor before anything else"`
+	HasSecondFactor   bool   `json:"hasSecondFactor,omitempty" readOnly:"true"`
+	SealedFactors     []byte `json:"-"` // second factors, sealed; SaveFactors writes them
 	// Issuer and Subject name the user at a provider of identities, both or neither.
 	Issuer    string    `json:"issuer,omitempty" doc:"The provider that vouches for the user, where that is not a password here"`
 	Subject   string    `json:"subject,omitempty" doc:"The user's name at that provider"`

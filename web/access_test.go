@@ -25,7 +25,13 @@ func (r *rig) user(name string, grants ...inventory.Grant) {
 // logIn tries to log in from an address.
 func (r *rig) logIn(from, name, password string, headers ...string) answer {
 	r.t.Helper()
-	b, err := json.Marshal(map[string]string{"user": name, "password": password})
+	return r.logInWith(from, map[string]string{"user": name, "password": password}, headers...)
+}
+
+// logInWith tries to log in from an address with whatever is given.
+func (r *rig) logInWith(from string, with map[string]string, headers ...string) answer {
+	r.t.Helper()
+	b, err := json.Marshal(with)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -28,8 +28,10 @@ type caller struct {
 	token   string // the token's name; "" without one
 	login   string // the login's id; "" without one
 	grants  inventory.Grants
-	source  netip.Addr // zero for the socket
-	secure  bool       // the client's own connection is encrypted
+	// mustSetUp: a second factor comes before anything else; until then there are no grants.
+	mustSetUp bool
+	source    netip.Addr // zero for the socket
+	secure    bool       // the client's own connection is encrypted
 	// again asks anew who it is, for what goes on for long; nil where nothing can change.
 	again func(ctx context.Context) (caller, error)
 }
@@ -97,6 +99,9 @@ type keeper struct {
 	inner  *hashers // and of known browsers and those who are logged in: no flood of strangers takes their turn
 	seal   *seal    // signs the cookies of known browsers
 	where  proxy.Trusted
+	box    Sealer // of second factors; nil: none can be kept
+	// factorFrom is the least role that needs a second factor, "" for none.
+	factorFrom inventory.UserRole
 	// strange is told of a request whose token was not good; c names the token if that is known.
 	strange func(r *http.Request, c caller, err error)
 
@@ -125,6 +130,7 @@ func newKeeper(cfg Config) *keeper {
 	return &keeper{
 		store: cfg.Store, now: cfg.Now, log: cfg.Log, origin: http.NewCrossOriginProtection(),
 		hashes: newHashers(hashersMax()), inner: newHashers(1), seal: newSeal(cfg.Key), where: cfg.Proxies,
+		box: cfg.Secrets, factorFrom: cfg.FactorFrom,
 		sources:   newTries[netip.Addr](cfg.Now, failureEvery, failureBurst),
 		names:     newTries[string](cfg.Now, passwordEvery, passwordBurst),
 		providers: newTries[netip.Addr](cfg.Now, providerEvery, providerBurst),
@@ -328,7 +334,18 @@ func (k *keeper) loggedIn(tx inventory.Tx, l inventory.Login) (c caller, err err
 	if u.IsDisabled {
 		return c, errDisabled(u.Name)
 	}
-	return caller{name: "user " + u.Name, via: viaLogin, user: u.Name, login: l.ID, grants: u.Grants}, nil
+	c = k.as(&u)
+	c.via, c.login = viaLogin, l.ID
+	return c, nil
+}
+
+// as is a user who has come in with a password, or by a provider of identities.
+func (k *keeper) as(u *inventory.User) caller {
+	c := caller{name: "user " + u.Name, user: u.Name, grants: u.Grants}
+	if k.mustSetUp(u) {
+		c.grants, c.mustSetUp = nil, true
+	}
+	return c
 }
 
 func (k *keeper) isStale(at time.Time) bool { return k.now().Sub(at) >= touchEvery }

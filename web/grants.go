@@ -93,6 +93,10 @@ func (s *Server) permits(ctx context.Context, o operation, host inventory.HostID
 
 // refused says which role is missing, and who can give it.
 func refused(c caller, needed inventory.UserRole, where string, has inventory.UserRole) error {
+	if c.mustSetUp {
+		return inventory.Errorf(inventory.Forbidden, "user %s has to set up a second factor first", c.user).
+			WithHint("under Settings, Account, or on the server: slipway user second-factor set %s", c.user)
+	}
 	is := "you have none"
 	if has != "" {
 		is = "you are " + string(has)

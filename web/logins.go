@@ -13,14 +13,16 @@ import (
 
 // Me is who sent the request, and what that one may do.
 type Me struct {
-	Name        string           `json:"name" doc:"user NAME, token NAME, or NAME (local) for the Unix socket"`
-	User        string           `json:"user,omitempty" doc:"The user's name; absent for a token of nobody and for the socket"`
-	DisplayName string           `json:"displayName,omitempty"`
-	HasPassword bool             `json:"hasPassword,omitempty" doc:"The user logs in with a password here"`
-	Via         string           `json:"via" enum:"login,token,socket"`
-	Login       string           `json:"login,omitempty" doc:"Id of this login"`
-	Grants      inventory.Grants `json:"grants"`
-	NeedsSetup  bool             `json:"needsSetup" doc:"There is no user yet: make one"`
+	Name            string           `json:"name" doc:"user NAME, token NAME, or NAME (local) for the Unix socket"`
+	User            string           `json:"user,omitempty" doc:"The user's name; absent for a token of nobody and for the socket"`
+	DisplayName     string           `json:"displayName,omitempty"`
+	HasPassword     bool             `json:"hasPassword,omitempty" doc:"The user logs in with a password here"`
+	HasSecondFactor bool             `json:"hasSecondFactor,omitempty"`
+	MustSetUp       bool             `json:"mustSetUpSecondFactor,omitempty" doc:"Before anything else"`
+	Via             string           `json:"via" enum:"login,token,socket"`
+	Login           string           `json:"login,omitempty" doc:"Id of this login"`
+	Grants          inventory.Grants `json:"grants"`
+	NeedsSetup      bool             `json:"needsSetup" doc:"There is no user yet: make one"`
 }
 
 // Offers are the ways to log in.
@@ -45,6 +47,7 @@ type loginInput struct {
 	Body      struct {
 		User     string `json:"user,omitempty" maxLength:"255"`
 		Password string `json:"password,omitempty" maxLength:"1024"`
+		Code     string `json:"code,omitempty" maxLength:"64" doc:"Of the authenticator app, or a recovery code, where the user has a second factor"`
 		Token    string `json:"token,omitempty" maxLength:"512" doc:"The secret of a token, instead of user and password"`
 	}
 }
@@ -88,7 +91,7 @@ func (s *Server) addLogins() {
 
 // me describes a caller.
 func (s *Server) me(ctx context.Context, c caller) (Me, error) {
-	me := Me{Name: c.name, User: c.user, Via: c.via, Login: c.login, Grants: c.grants}
+	me := Me{Name: c.name, User: c.user, Via: c.via, Login: c.login, Grants: c.grants, MustSetUp: c.mustSetUp}
 	if me.Grants == nil {
 		me.Grants = inventory.Grants{}
 	}
@@ -102,7 +105,7 @@ func (s *Server) me(ctx context.Context, c caller) (Me, error) {
 			return nil
 		}
 		u, err := tx.FindUser(c.user)
-		me.DisplayName, me.HasPassword = u.DisplayName, u.HasPassword
+		me.DisplayName, me.HasPassword, me.HasSecondFactor = u.DisplayName, u.HasPassword, u.HasSecondFactor
 		return err
 	})
 	return me, err
@@ -137,7 +140,7 @@ func (s *Server) logIn(ctx context.Context, in *loginInput) (*loginOutput, error
 		l.Token = who.token
 	} else {
 		trailOf(ctx).about("login", inventory.Clean(in.Body.User, 63))
-		who, err = s.keeper.byPassword(ctx, browser, in.Body.User, in.Body.Password)
+		who, err = s.keeper.byPassword(ctx, browser, in.Body.User, in.Body.Password, in.Body.Code)
 		l.User = who.user
 	}
 	if err != nil {
@@ -171,7 +174,7 @@ func (s *Server) isOutsideSecure(isSecure bool) bool {
 // byPassword finds the user with a name and a password. Whether there is such a user shows neither in the answer nor in how
 // long it takes. Wrong ones are counted by address, and by user and address; a browser in which the user has logged in before is
 // counted by itself, so that strangers keep nobody out.
-func (k *keeper) byPassword(ctx context.Context, b browser, name, password string) (c caller, err error) {
+func (k *keeper) byPassword(ctx context.Context, b browser, name, password, code string) (c caller, err error) {
 	name = strings.ToLower(strings.TrimSpace(inventory.Clean(name, 63)))
 	source := sourceKey(callerOf(ctx).source)
 	hashes, isKnown, key := k.hashes, b.knows(name), name+" from "+source.String()
@@ -206,7 +209,24 @@ func (k *keeper) byPassword(ctx context.Context, b browser, name, password strin
 	if u.IsDisabled { // who knows the password may know this too
 		return c, errDisabled(u.Name)
 	}
-	return caller{name: "user " + u.Name, user: u.Name, grants: u.Grants}, nil
+	if u.HasSecondFactor {
+		err = k.secondFactor(ctx, b, &u, code)
+	}
+	return k.as(&u), err
+}
+
+// secondFactor asks for a code of a user who has given the right password.
+func (k *keeper) secondFactor(ctx context.Context, b browser, u *inventory.User, code string) error {
+	from := "from anywhere"
+	if b.knows(u.Name) {
+		from = "browser " + b.ID
+	}
+	if code == "" {
+		e := inventory.Errorf(inventory.Unauthorized, "user %s has a second factor", u.Name).WithHint("give the code that the authenticator app shows, or a recovery code")
+		e.Field = "code"
+		return e
+	}
+	return k.useCode(ctx, u.Name, from, code)
 }
 
 // loginsMax is how many logins a user or token has; the oldest ends for one more.

@@ -35,6 +35,7 @@ type TLSState struct {
 	NotAfter    time.Time `json:"notAfter,omitzero"`
 	Fingerprint string    `json:"fingerprint,omitempty" doc:"SHA-256 of the certificate in hex; of the authority's where from is site"`
 	CA          string    `json:"ca,omitempty" doc:"The authority's certificate, PEM, where from is site; clients trust it with --ca-file"`
+	IsPrepared  bool      `json:"isPrepared,omitempty" doc:"The authority that comes after is made; ca has it, too"`
 	Refused     string    `json:"refused,omitempty" doc:"Why the newest files are not in force"`
 }
 
@@ -74,6 +75,26 @@ func (s *Server) addTLS() {
 			return nil, errNoTLS()
 		}
 		return nil, s.cfg.TLS.DropTLS()
+	})
+}
+
+// addAuthorities registers the rotation of this site's own authorities.
+func (s *Server) addAuthorities() {
+	register(s, operation{
+		method: http.MethodPost, path: "/tls/authority", id: "rotate-authority", tag: "tls", summary: "Replace this site's own authority of a door", needs: inventory.Admin,
+		about:  "In two steps: first the one that comes after is made, and clients are told of it; with isFinish it is in force, and the one before is thrown away.",
+		errors: []int{http.StatusConflict}, status: http.StatusNoContent,
+	}, func(_ context.Context, in *struct {
+		Body struct {
+			Door     string `json:"door" enum:"admin,boot"`
+			IsFinish bool   `json:"isFinish,omitempty" doc:"Put it in force"`
+		}
+	},
+	) (*struct{}, error) {
+		if s.cfg.RotateAuthority == nil {
+			return nil, errNoTLS()
+		}
+		return nil, s.cfg.RotateAuthority(in.Body.Door, in.Body.IsFinish)
 	})
 }
 

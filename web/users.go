@@ -18,9 +18,10 @@ func (s *Server) addUsers() {
 			if err := sameName("user", &in.Name, name); err != nil {
 				return err
 			}
-			in.PasswordHash, in.HasPassword = "", false
+			in.PasswordHash, in.HasPassword, in.HasSecondFactor, in.SealedFactors = "", false, false, nil
 			if old != nil {
 				in.PasswordHash, in.HasPassword, in.LoginAt = old.PasswordHash, old.HasPassword, old.LoginAt
+				in.HasSecondFactor, in.SealedFactors = old.HasSecondFactor, old.SealedFactors
 				in.CreatedAt, in.UpdatedAt, in.Version = old.CreatedAt, old.UpdatedAt, old.Version
 			}
 			if in.Grants == nil {

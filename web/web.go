@@ -90,8 +90,12 @@ type Config struct {
 	ExternalURL string
 	// KnowsHost reports whether a name is one of the admin door's, beside its addresses; nil: any is.
 	KnowsHost func(name string) bool
-	Ready     func() []ReadyPart // of the doors; nil: only the admin door is known
-	Key       []byte             // signs cookies that outlive a start; nil: one that is drawn for this start
+	// RotateAuthority prepares the authority that comes after that of a door, admin or boot, or puts it in force; nil: there is none.
+	RotateAuthority func(door string, isFinish bool) error
+	// FactorFrom is the least role whose users need a second factor beside their password, "" for none.
+	FactorFrom inventory.UserRole
+	Ready      func() []ReadyPart // of the doors; nil: only the admin door is known
+	Key        []byte             // signs cookies that outlive a start; nil: one that is drawn for this start
 	// Samples returns how busy the server was, as averages over step; nil: no samples are taken.
 	Samples func(step time.Duration) []Sample
 
@@ -229,6 +233,7 @@ func (s *Server) addAll() {
 	s.addAcceptRules()
 	s.addTokens()
 	s.addUsers()
+	s.addFactors()
 	s.addLogins()
 	s.addOIDC()
 	s.addTransfer()
@@ -236,6 +241,7 @@ func (s *Server) addAll() {
 	s.addBackup()
 	s.addAppliance()
 	s.addTLS()
+	s.addAuthorities()
 	s.addSystem()
 	s.addStats()
 }

@@ -16,6 +16,8 @@ type tlsCommand struct {
 	Show tlsShow `cmd:"" help:"Show the certificate of the admin door."`
 	Set  tlsSet  `cmd:"" help:"Give the admin door a certificate; it is in force for the next connection."`
 	Drop tlsDrop `cmd:"" help:"Take the certificate away that was set; this site's own authority signs again."`
+
+	Rotate tlsRotate `cmd:"" help:"Replace this site's own authority of a door, in two steps."`
 }
 
 type tlsShow struct {
@@ -100,6 +102,33 @@ func (*tlsDrop) Run(s *session) error {
 		return err
 	}
 	return api.DropTLS(s.ctx)
+}
+
+type tlsRotate struct {
+	Door   string `enum:"admin,boot" default:"admin" help:"admin or boot."`
+	Finish bool   `help:"Put the one in force that was made before."`
+}
+
+// Run makes the authority that comes after, or puts it in force.
+func (c *tlsRotate) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	if err := api.RotateAuthority(s.ctx, c.Door, c.Finish); err != nil {
+		return err
+	}
+	switch {
+	case c.Finish && c.Door == "boot":
+		s.say("the new authority signs for the boot door; restart the server, so that new boots are told of it")
+	case c.Finish:
+		s.say("the new authority signs for the admin door")
+	case c.Door == "boot":
+		s.say("the new authority is next-ca.crt in the data directory: build boot loaders that trust both, then: slipway tls rotate --door boot --finish")
+	default:
+		s.say("slipway tls show --ca prints both authorities: have clients trust both, then: slipway tls rotate --finish")
+	}
+	return nil
 }
 
 // trusting is how to speak to a server with https whose certificate an authority of its own signed; nil for the usual

@@ -22,6 +22,8 @@ type userCommand struct {
 	Disable  userDisable  `cmd:"" help:"Keep a user out, with the user's tokens."`
 	Enable   userEnable   `cmd:"" help:"Let a user in again."`
 	Delete   userDelete   `cmd:"" help:"Delete users, with their tokens."`
+
+	SecondFactor userFactor `cmd:"" help:"Authenticator apps beside the password."`
 }
 
 type userList struct{}
@@ -54,6 +56,7 @@ func (c *userShow) Run(s *session) error {
 		t.field("full name", u.DisplayName)
 		t.field("grants", u.Grants.String())
 		t.field("state", userState(u))
+		t.field("second factor", factorState(u))
 		t.field("issuer", u.Issuer)
 		t.field("subject", u.Subject)
 		t.field("last login", timeText(u.LoginAt))

@@ -7,23 +7,25 @@ import (
 )
 
 const (
-	userColumns = `name, display_name, password_hash, grants, is_disabled, issuer, subject, login_at, created_at, updated_at, version`
+	userColumns = `name, display_name, password_hash, grants, is_disabled, issuer, subject, login_at, created_at, updated_at, version, needs_factor, factors`
 
 	findUserSQL          = `SELECT ` + userColumns + ` FROM users WHERE name = $1`
 	findUserBySubjectSQL = `SELECT ` + userColumns + ` FROM users WHERE issuer = $1 AND subject = $2 AND issuer <> ''`
 	listUsersSQL         = `SELECT ` + userColumns + ` FROM users WHERE name > $1 ORDER BY name LIMIT $2`
 	userVersionSQL       = `SELECT version FROM users WHERE name = $1`
-	insertUserSQL        = `INSERT INTO users (` + userColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 1)`
-	updateUserSQL        = `UPDATE users SET display_name = $1, password_hash = $2, grants = $3, is_disabled = $4, issuer = $5, subject = $6,
-updated_at = $7, version = version + 1 WHERE name = $8 AND version = $9`
-	noteLoginSQL  = `UPDATE users SET login_at = $1 WHERE name = $2`
-	deleteUserSQL = `DELETE FROM users WHERE name = $1`
+	insertUserSQL        = `INSERT INTO users (name, display_name, password_hash, grants, is_disabled, issuer, subject, needs_factor, login_at,
+created_at, updated_at, version, factors) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, 1, x'')`
+	updateUserSQL = `UPDATE users SET display_name = $1, password_hash = $2, grants = $3, is_disabled = $4, issuer = $5, subject = $6,
+needs_factor = $7, updated_at = $8, version = version + 1 WHERE name = $9 AND version = $10`
+	saveFactorsSQL = `UPDATE users SET factors = $1 WHERE name = $2`
+	noteLoginSQL   = `UPDATE users SET login_at = $1 WHERE name = $2`
+	deleteUserSQL  = `DELETE FROM users WHERE name = $1`
 )
 
 func readUser(s scan) (u inventory.User, err error) {
 	err = s(&u.Name, &u.DisplayName, &u.PasswordHash, jsonColumn(&u.Grants), &u.IsDisabled, &u.Issuer, &u.Subject,
-		timeColumn(&u.LoginAt), timeColumn(&u.CreatedAt), timeColumn(&u.UpdatedAt), &u.Version)
-	u.HasPassword = u.PasswordHash != ""
+		timeColumn(&u.LoginAt), timeColumn(&u.CreatedAt), timeColumn(&u.UpdatedAt), &u.Version, &u.NeedsSecondFactor, &u.SealedFactors)
+	u.HasPassword, u.HasSecondFactor = u.PasswordHash != "", len(u.SealedFactors) > 0
 	if u.Grants == nil {
 		u.Grants = inventory.Grants{}
 	}
@@ -66,6 +68,7 @@ func (t *tx) CreateUser(u *inventory.User, now time.Time) error {
 		return err
 	}
 	u.LoginAt, u.CreatedAt, u.UpdatedAt, u.Version = time.Time{}, now, now, 1
+	u.SealedFactors, u.HasSecondFactor = nil, false
 	u.HasPassword = u.PasswordHash != ""
 	return nil
 }
@@ -111,7 +114,13 @@ func userArgs(u *inventory.User) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{u.DisplayName, u.PasswordHash, grants, u.IsDisabled, u.Issuer, u.Subject}, nil
+	return []any{u.DisplayName, u.PasswordHash, grants, u.IsDisabled, u.Issuer, u.Subject, u.NeedsSecondFactor}, nil
+}
+
+// SaveFactors implements inventory.AccessTx.
+func (t *tx) SaveFactors(user string, sealed []byte) error {
+	n, err := t.write(saveFactorsSQL, blob(sealed), user)
+	return changed(n, err, "user", user)
 }
 
 // NoteLogin implements inventory.AccessTx.

@@ -721,7 +721,7 @@ CREATE TABLE users (
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL,
   version       INTEGER NOT NULL
-) STRICT;
+, needs_factor INTEGER NOT NULL DEFAULT 0, factors BLOB NOT NULL DEFAULT x'') STRICT;
 
 CREATE UNIQUE INDEX users_by_subject ON users (issuer, subject) WHERE issuer <> '';
 

@@ -17,6 +17,7 @@ type TLS struct {
 	NotAfter    time.Time `json:"notAfter,omitzero"`
 	Fingerprint string    `json:"fingerprint,omitempty"` // SHA-256 in hex
 	CA          string    `json:"ca,omitempty"`          // PEM
+	IsPrepared  bool      `json:"isPrepared,omitempty"`  // CA has the authority that comes after, too
 	Refused     string    `json:"refused,omitempty"`
 }
 
@@ -34,4 +35,9 @@ func (c *Client) SetTLS(ctx context.Context, certificate, key string) (t TLS, er
 // DropTLS takes an uploaded certificate away.
 func (c *Client) DropTLS(ctx context.Context) error {
 	return c.call(ctx, http.MethodDelete, "tls", nil, nil, nil)
+}
+
+// RotateAuthority makes the authority that comes after that of a door, admin or boot, or puts it in force.
+func (c *Client) RotateAuthority(ctx context.Context, door string, isFinish bool) error {
+	return c.call(ctx, http.MethodPost, "tls/authority", nil, map[string]any{"door": door, "isFinish": isFinish}, nil)
 }

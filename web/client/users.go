@@ -30,6 +30,36 @@ func (c *Client) SetPassword(ctx context.Context, user, password string) error {
 	return c.call(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/password", nil, in, nil)
 }
 
+// SecondFactor is what a new authenticator app needs.
+type SecondFactor struct {
+	Secret string `json:"secret"`
+	URL    string `json:"url"`
+	Ticket string `json:"ticket"`
+}
+
+// BeginSecondFactor begins to set up an authenticator app for a user.
+func (c *Client) BeginSecondFactor(ctx context.Context, user string) (f SecondFactor, err error) {
+	return f, c.call(ctx, http.MethodPost, "users/"+url.PathEscape(user)+"/second-factor", nil, nil, &f)
+}
+
+// SetSecondFactor sets it up by its first code, and returns recovery codes.
+func (c *Client) SetSecondFactor(ctx context.Context, user, ticket, code string) (codes []string, err error) {
+	in := struct {
+		Ticket string `json:"ticket"`
+		Code   string `json:"code"`
+	}{ticket, code}
+	var out struct {
+		Codes []string `json:"codes"`
+	}
+	err = c.call(ctx, http.MethodPut, "users/"+url.PathEscape(user)+"/second-factor", nil, in, &out)
+	return out.Codes, err
+}
+
+// RemoveSecondFactor takes a user's second factor away.
+func (c *Client) RemoveSecondFactor(ctx context.Context, user string) error {
+	return c.call(ctx, http.MethodDelete, "users/"+url.PathEscape(user)+"/second-factor", nil, nil, nil)
+}
+
 // Me is who the client is, and what that one may do.
 type Me struct {
 	Name       string           `json:"name"`

@@ -52,7 +52,7 @@ func (a *appliance) openAdminTLS() (*adminTLS, error) {
 	if c.AdminTLSCert == "" && !beyondLoopback(c.AdminListen) {
 		return nil, nil
 	}
-	site, err := a.siteAuthority()
+	site, err := openAuthority(c.DataDir, adminCA, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +69,13 @@ func (a *appliance) openAdminTLS() (*adminTLS, error) {
 	return t, nil
 }
 
-// siteAuthority opens the site's own authority, once.
-func (a *appliance) siteAuthority() (*authority, error) {
+// bootAuthority opens the authority of the boot door, once.
+func (a *appliance) bootAuthority() (*authority, error) {
 	if a.authority != nil {
 		return a.authority, nil
 	}
 	var err error
-	a.authority, err = openAuthority(a.cfg.DataDir, time.Now())
+	a.authority, err = openAuthority(a.cfg.DataDir, bootCA, time.Now())
 	return a.authority, err
 }
 
@@ -103,7 +103,7 @@ func (a *appliance) adminURL(at net.Addr) string {
 	}
 	s := a.tls.TLSState()
 	if s.From == web.TLSSite {
-		return fmt.Sprintf("https://%s (its authority is %s, SHA-256 %s)", at, filepath.Join(a.cfg.DataDir, caCert), s.Fingerprint)
+		return fmt.Sprintf("https://%s (its authority is %s, SHA-256 %s)", at, filepath.Join(a.cfg.DataDir, adminCA.cert), s.Fingerprint)
 	}
 	return "https://" + at.String()
 }
@@ -205,11 +205,12 @@ func (t *adminTLS) TLSState() web.TLSState {
 	defer t.mu.Unlock()
 	t.look()
 	s := web.TLSState{IsOn: true, From: t.from, Refused: t.refused}
-	leaf := t.site.cert
+	leaf, trusted, isPrepared := t.site.trusted()
+	s.IsPrepared = isPrepared
 	if t.current != nil {
 		leaf = t.current.Leaf
 	} else {
-		s.CA = string(t.site.pem)
+		s.CA = string(trusted)
 	}
 	sum := sha256.Sum256(leaf.Raw)
 	s.Fingerprint = hex.EncodeToString(sum[:])

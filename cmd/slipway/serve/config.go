@@ -30,6 +30,7 @@ type Config struct {
 	TrustedProxies     []string `yaml:"trustedProxies"`
 	AdminProxyProtocol bool     `yaml:"adminProxyProtocol"` // their connections begin with a header of the PROXY protocol
 	AdminHosts         []string `yaml:"adminHosts"`         // more names by which people ask for the admin door; *.example.org
+	SecondFactor       string   `yaml:"secondFactor"`       // least role whose users need one beside the password: viewer, operator, admin; empty: none
 	OIDC               *OIDC    `yaml:"oidc"`               // by which people log in; nil: passwords and tokens
 	BootPort           int      `yaml:"bootPort"`           // TCP port of the boot door on the provisioning addresses
 	BootTLSPort        int      `yaml:"bootTLSPort"`        // and of the same over TLS; 0: none
@@ -125,6 +126,7 @@ func (c *Config) badValue() (key string, row int, err error) {
 		{"unknown", "--unknown", c.Unknown, []string{"disk", "wait", "ignore"}},
 		{"logLevel", "--log-level", c.LogLevel, []string{"debug", "info", "warn", "error"}},
 		{"logFormat", "--log-format", c.LogFormat, []string{"text", "json"}},
+		{"secondFactor", "secondFactor", c.SecondFactor, []string{"", "viewer", "operator", "admin"}},
 	} {
 		if !slices.Contains(s.allowed, s.value) {
 			return s.key, 0, inventory.Errorf(inventory.Invalid, "%s %q is not known", s.flag, s.value).WithHint("use one of: %s", strings.Join(s.allowed, " "))

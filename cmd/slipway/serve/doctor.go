@@ -85,19 +85,19 @@ func (c *Config) foreign(ctx context.Context, iface string) ([]netip.Addr, error
 
 // checkAuthority says whether iPXE takes certificates of this site's authority, where the boot door speaks TLS.
 func (c *Config) checkAuthority(now time.Time) []Check {
-	text, err := os.ReadFile(filepath.Join(c.DataDir, caCert))
+	text, err := os.ReadFile(filepath.Join(c.DataDir, bootCA.cert))
 	if c.BootTLSPort == 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	block, _ := pem.Decode(text)
 	if err != nil || block == nil {
-		return []Check{{Name: "certificate " + caCert, Status: failed, Detail: "cannot be read", Hint: "put it back from a backup of the data directory"}}
+		return []Check{{Name: "certificate " + bootCA.cert, Status: failed, Detail: "cannot be read", Hint: "put it back from a backup of the data directory"}}
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return []Check{{Name: "certificate " + caCert, Status: failed, Detail: err.Error(), Hint: "put it back from a backup of the data directory"}}
+		return []Check{{Name: "certificate " + bootCA.cert, Status: failed, Detail: err.Error(), Hint: "put it back from a backup of the data directory"}}
 	}
-	return []Check{doctor.Certificate(caCert, cert, now)}
+	return []Check{doctor.Certificate(bootCA.cert, cert, now)}
 }
 
 // checkWays says which machines cannot be reached, or reach nothing: those behind relays without a route, and those whose

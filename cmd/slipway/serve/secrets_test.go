@@ -1,6 +1,9 @@
 package serve
 
 import (
+	"bytes"
+	"crypto/x509"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -72,15 +75,68 @@ func TestTheKeyOfTheSecretsIsKeptAndGuarded(t *testing.T) {
 func TestTheAuthorityOutlivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
-	first, err := openAuthority(dir, now)
+	first, err := openAuthority(dir, bootCA, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := openAuthority(dir, now)
+	second, err := openAuthority(dir, bootCA, now)
 	if err != nil || string(second.pem) != string(first.pem) {
 		t.Errorf("another authority after a restart: %v", err)
 	}
-	if _, err := openAuthority(dir, now.Add(caFor+time.Hour)); err == nil {
+	if _, err := openAuthority(dir, bootCA, now.Add(caFor+time.Hour)); err == nil {
 		t.Error("an authority that has ended is used")
+	}
+}
+
+// TestAnAuthorityIsReplacedWithoutASurprise: clients are told of the one that comes after before it signs anything, and the doors do
+// not share one.
+func TestAnAuthorityIsReplacedWithoutASurprise(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	admin, err := openAuthority(dir, adminCA, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot, err := openAuthority(dir, bootCA, now)
+	if err != nil || bytes.Equal(boot.cert.Raw, admin.cert.Raw) {
+		t.Fatalf("the doors share an authority, or %v", err)
+	}
+	if err := admin.rotate(now); err == nil {
+		t.Error("it is replaced by one that nobody was told of")
+	}
+	for range 2 { // the second makes no other
+		if err := admin.prepare(now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, both, isPrepared := admin.trusted()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(both) || !isPrepared || bytes.Count(both, []byte("BEGIN CERTIFICATE")) != 2 {
+		t.Fatalf("clients are told of %s", both)
+	}
+	signs := func(when string) {
+		t.Helper()
+		c, err := admin.issue(netip.MustParseAddr("10.0.0.1"), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Leaf.Verify(x509.VerifyOptions{Roots: roots}); err != nil {
+			t.Errorf("%s: whoever trusts both does not trust what it signs: %v", when, err)
+		}
+	}
+	signs("before")
+	if err := admin.rotate(now); err != nil {
+		t.Fatal(err)
+	}
+	signs("after")
+	fresh, text, isPrepared := admin.trusted()
+	if bytes.Equal(fresh.Raw, old.Raw) || isPrepared || bytes.Count(text, []byte("BEGIN CERTIFICATE")) != 1 {
+		t.Error("the old one is still there")
+	}
+	again, err := openAuthority(dir, adminCA, now)
+	if err != nil || !bytes.Equal(again.cert.Raw, fresh.Raw) {
+		t.Errorf("after a restart it is another: %v", err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, adminCA.key)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key: %v, %v", info.Mode(), err)
 	}
 }

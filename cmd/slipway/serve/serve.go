@@ -63,7 +63,7 @@ type appliance struct {
 	joiner     *join.Joiner
 	keeper     *solo.Keeper
 	attacher   *attach.Attacher
-	authority  *authority // nil where no door speaks TLS
+	authority  *authority // of the boot door; nil where it speaks without TLS
 	tls        *adminTLS  // of the admin door; nil: it speaks without
 	admin      *web.Server
 	metrics    *prometheus.Registry
@@ -150,7 +150,7 @@ func (a *appliance) start(ctx context.Context) error {
 	a.printStart(append(checks, made...), tokenFile)
 	var confidential *provision.Confidential
 	if a.cfg.BootTLSPort != 0 {
-		if _, err = a.siteAuthority(); err != nil {
+		if _, err = a.bootAuthority(); err != nil {
 			return err
 		}
 		if a.cfg.Confidential {
@@ -194,7 +194,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.admin = web.New(web.Config{
 		TLS: a.tlsKeeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.knowsHost,
-		Ready: a.ready, Key: keyFor("cookies of the admin door", reportKey),
+		RotateAuthority: a.rotateAuthority, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.ready, Key: keyFor("cookies of the admin door", reportKey),
 		Backups: backups{a.store, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
 		Store:   alarmed{a.store, a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
 		SelfCheck: func(ctx context.Context) []Check {

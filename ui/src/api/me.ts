@@ -18,6 +18,8 @@ export interface Me {
   grants: Grant[]
   needsSetup: boolean // there is no user yet
   hasPassword?: boolean
+  hasSecondFactor?: boolean
+  mustSetUpSecondFactor?: boolean // before anything else
 }
 
 // useMe gives who is logged in; undefined until the server has said it.

@@ -56,7 +56,7 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
       ) : isToken ? (
         <TokenForm enter={enter} />
       ) : (
-        <PasswordForm enter={enter} />
+        <PasswordForm enter={enter} asksCode={asksCode(error)} />
       )}
       {offers?.oidc && (
         <>
@@ -88,9 +88,9 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
       )}
       {offers?.password === false && !offers.oidc && (
         <p style={{ marginBlockStart: '1rem' }}>
-          There is no user yet. The server put a token into the file admin.token of its data directory when it was started
-          for the first time; for a day it lets you in to make the first user. On the server: sudo slipway user create
-          NAME --role admin.
+          There is no user yet. The server put a token into the file admin.token of its data directory when it was
+          started for the first time; for a day it lets you in to make the first user. On the server: sudo slipway user
+          create NAME --role admin.
         </p>
       )}
     </LoginPage>
@@ -155,10 +155,20 @@ function TokenForm({ enter }: { enter: Enter }) {
   )
 }
 
-function PasswordForm({ enter }: { enter: Enter }) {
+// asksCode says whether the server has refused a login for want of a code of the second factor.
+const asksCode = (error: unknown) => error instanceof Problem && error.fields.some((f) => f.location === 'body.code')
+
+function PasswordForm({ enter, asksCode }: { enter: Enter; asksCode: boolean }) {
+  const [code, setCode] = useState('')
+  const [withCode, setWithCode] = useState(false)
+  if (asksCode && !withCode) setWithCode(true)
   const [user, setUser] = useState('')
   const [password, setPassword] = useState('')
-  const { isBusy, submit } = useSubmit(enter, () => ({ user: user.trim(), password }))
+  const { isBusy, submit } = useSubmit(enter, () => ({
+    user: user.trim(),
+    password,
+    ...(withCode && { code: code.trim() }),
+  }))
   return (
     <Form onSubmit={submit}>
       <FormGroup label="User" fieldId="user" isRequired>
@@ -174,6 +184,11 @@ function PasswordForm({ enter }: { enter: Enter }) {
           isRequired
         />
       </FormGroup>
+      {withCode && (
+        <FormGroup label="Code of the app, or a recovery code" fieldId="code" isRequired>
+          <TextInput id="code" autoComplete="one-time-code" value={code} onChange={(_, v) => setCode(v)} isRequired />
+        </FormGroup>
+      )}
       <ActionGroup>
         <Button type="submit" isDisabled={user.trim() === '' || password === '' || isBusy} isLoading={isBusy}>
           Log in

@@ -19,6 +19,7 @@ import { Ask } from '../../parts/Ask'
 import { Failure, Loaded } from '../../parts/Failure'
 import { When } from '../../parts/When'
 import { GrantLabels } from './Grants'
+import { SecondFactor } from './SecondFactor'
 import { weak } from './Users'
 
 // Account is who is logged in: what that one may do, the password, and where else.
@@ -48,6 +49,14 @@ export function Account() {
           <CardTitle component="h2">Password</CardTitle>
           <CardBody>
             <Password me={me} user={me.user} />
+          </CardBody>
+        </Card>
+      )}
+      {me.user && me.hasPassword && (
+        <Card>
+          <CardTitle component="h2">Second factor</CardTitle>
+          <CardBody>
+            <SecondFactor me={me} user={me.user} />
           </CardBody>
         </Card>
       )}

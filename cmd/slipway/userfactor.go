@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+type userFactor struct {
+	Set     userFactorSet     `cmd:"" help:"Set up an authenticator app for a user, by its first code."`
+	Remove  userFactorRemove  `cmd:"" help:"Take a user's second factor away, such as when the app is lost."`
+	Require userFactorRequire `cmd:"" help:"Have a user set up a second factor before anything else."`
+}
+
+// factorState is a user's second factor, in a word.
+func factorState(u inventory.User) string {
+	switch {
+	case u.HasSecondFactor:
+		return "authenticator app"
+	case u.NeedsSecondFactor:
+		return "has to be set up"
+	}
+	return "none"
+}
+
+type userFactorSet struct {
+	User string `arg:""`
+}
+
+// Run shows the secret to the person at the terminal, and asks for the first code. The recovery codes are the only thing on standard
+// output.
+func (c *userFactorSet) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	f, err := api.BeginSecondFactor(s.ctx, c.User)
+	if err != nil {
+		return err
+	}
+	s.say("put this into the authenticator app of user %s: %s", c.User, f.Secret)
+	s.say("or as an address: %s", f.URL)
+	code, err := s.readSecret("code that the app shows now", "-")
+	if err != nil {
+		return err
+	}
+	codes, err := api.SetSecondFactor(s.ctx, c.User, f.Ticket, strings.TrimSpace(code))
+	if err != nil {
+		return err
+	}
+	s.say("user %s has a second factor; these recovery codes are shown this once, and each is good once in place of a code:", c.User)
+	_, err = fmt.Fprintln(s.out, strings.Join(codes, "\n"))
+	return err
+}
+
+type userFactorRemove struct {
+	User string `arg:""`
+}
+
+// Run takes a second factor away.
+func (c *userFactorRemove) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	return api.RemoveSecondFactor(s.ctx, c.User)
+}
+
+type userFactorRequire struct {
+	User string `arg:""`
+	Off  bool   `help:"No longer."`
+}
+
+// Run asks for a second factor of a user.
+func (c *userFactorRequire) Run(s *session) error {
+	return s.changeUser(c.User, func(u *inventory.User) { u.NeedsSecondFactor = !c.Off })
+}

@@ -1,0 +1,242 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/totp"
+)
+
+// Opener opens what a Sealer has sealed.
+type Opener interface {
+	Open(name string, sealed []byte) ([]byte, error)
+}
+
+// factors are what a user has beside the password, as they are sealed in the inventory.
+type factors struct {
+	Secret   string   `json:"secret,omitempty"`   // of the authenticator app
+	Used     int64    `json:"used,omitempty"`     // the last step whose code was used
+	Recovery []string `json:"recovery,omitempty"` // hashes of codes that are left
+}
+
+// SecondFactor is what a new authenticator app needs.
+type SecondFactor struct {
+	Secret string `json:"secret" doc:"For apps in which it is typed in"`
+	URL    string `json:"url" doc:"What apps read from a QR code" example:"otpauth://totp/Slipway:anna?secret=..."`
+	Ticket string `json:"ticket" doc:"Goes back with the first code"`
+}
+
+// RecoveryCodes are shown once.
+type RecoveryCodes struct {
+	Codes []string `json:"codes" doc:"Each lets the user in once, in place of a code of the app"`
+}
+
+type factorBegin struct {
+	NameRef
+}
+
+type factorConfirm struct {
+	NameRef
+	Body struct {
+		Ticket   string `json:"ticket" maxLength:"2048"`
+		Code     string `json:"code" maxLength:"16" doc:"The code that the app shows now"`
+		Password string `json:"password,omitempty" maxLength:"1024" doc:"One's own password, for one's own second factor"`
+	}
+}
+
+type factorRemove struct {
+	NameRef
+	Code string `query:"code" maxLength:"64" doc:"A code of the app or a recovery code, for one's own"`
+}
+
+// ticket is a secret that waits for its first code. The client keeps it, signed: a stranger fills no memory here.
+type ticket struct {
+	User   string    `json:"u"`
+	Secret string    `json:"s"`
+	At     time.Time `json:"t"`
+}
+
+const ticketFor = 15 * time.Minute
+
+// addFactors registers the operations on second factors. A user sets up the own one; an admin may set up and take away anybody's.
+func (s *Server) addFactors() {
+	register(s, operation{
+		method: http.MethodPost, path: "/users/{name}/second-factor", id: "begin-second-factor", tag: "users", needs: anybody,
+		summary: "Begin to set up an authenticator app (TOTP, RFC 6238)", about: "Nothing is stored yet: the first code does that.",
+		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	}, s.beginFactor)
+	register(s, operation{
+		method: http.MethodPut, path: "/users/{name}/second-factor", id: "put-second-factor", tag: "users", needs: anybody,
+		summary: "Set up an authenticator app by its first code", about: "Replaces the one before. The answer has recovery codes, once. The user's other logins end.",
+		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	}, s.putFactor)
+	register(s, operation{
+		method: http.MethodDelete, path: "/users/{name}/second-factor", id: "delete-second-factor", tag: "users", needs: anybody,
+		summary: "Take a second factor away", about: "One's own needs a code; an admin may take anybody's.", status: http.StatusNoContent,
+		errors: []int{http.StatusForbidden, http.StatusNotFound},
+	}, s.deleteFactor)
+}
+
+// ofUser finds the user whose second factor is meant, and whether it is the caller's own.
+func (s *Server) ofUser(ctx context.Context, name string) (u inventory.User, isOwn bool, err error) {
+	c := callerOf(ctx)
+	isOwn = c.user == name && c.token == ""
+	if !isOwn && c.grants.Everywhere() != inventory.Admin {
+		return u, false, inventory.Errorf(inventory.Forbidden, "only an admin changes the second factor of another").WithHint("log in as %s, with a password", inventory.Clean(name, 63))
+	}
+	err = s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+		u, err = tx.FindUser(name)
+		return err
+	})
+	if err == nil && u.IsExternal() {
+		err = inventory.Errorf(inventory.Conflict, "user %s logs in elsewhere: %s vouches", u.Name, inventory.Clean(u.Issuer, 80)).WithHint("a second factor is set up there")
+	}
+	return u, isOwn, err
+}
+
+func (s *Server) beginFactor(ctx context.Context, in *factorBegin) (*one[SecondFactor], error) {
+	u, _, err := s.ofUser(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: s.cfg.Now()}
+	trailOf(ctx).fix("nothing is stored yet")
+	return &one[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: s.keeper.seal.sign("second factor", t)}}, nil
+}
+
+func (s *Server) putFactor(ctx context.Context, in *factorConfirm) (*one[RecoveryCodes], error) {
+	u, isOwn, err := s.ofUser(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	var t ticket
+	if !s.keeper.seal.signed("second factor", in.Body.Ticket, &t) || t.User != u.Name {
+		return nil, inventory.Errorf(inventory.Invalid, "the ticket is not of this user").WithHint("begin again: POST /api/v1/users/%s/second-factor", u.Name)
+	}
+	if age := s.cfg.Now().Sub(t.At); age < 0 || age > ticketFor {
+		return nil, inventory.Errorf(inventory.Invalid, "it was begun more than %d minutes ago", int(ticketFor.Minutes())).WithHint("begin again")
+	}
+	if isOwn && u.HasPassword {
+		if err := s.keeper.checkOld(ctx, u, in.Body.Password); err != nil {
+			return nil, err
+		}
+	}
+	at, isRight := totp.Check(t.Secret, in.Body.Code, s.cfg.Now(), 0)
+	if !isRight {
+		return nil, inventory.Errorf(inventory.Invalid, "the code is not the one that the app should show now").WithHint("compare the clock of the app's device with that of the server: %s", s.cfg.Now().UTC().Format(time.TimeOnly+" MST"))
+	}
+	codes, hashes := totp.NewRecovery()
+	c := callerOf(ctx)
+	err = s.write(ctx, false, func(tx inventory.Tx) error {
+		if err := s.keeper.saveFactors(tx, u.Name, factors{Secret: t.Secret, Used: at, Recovery: hashes}); err != nil {
+			return err
+		}
+		edited(ctx, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": true}, u.Version)
+		trailOf(ctx).fix("second factors are not kept")
+		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.login, ""); err != nil {
+			return err
+		}
+		return s.changed(ctx, tx, "user/"+u.Name, "second factor of user "+u.Name+" set up")
+	})
+	return &one[RecoveryCodes]{Body: RecoveryCodes{Codes: codes}}, err
+}
+
+func (s *Server) deleteFactor(ctx context.Context, in *factorRemove) (*struct{}, error) {
+	u, isOwn, err := s.ofUser(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !u.HasSecondFactor {
+		return nil, inventory.Errorf(inventory.NotFound, "user %s has no second factor", u.Name).WithHint("slipway user list shows who has one")
+	}
+	if isOwn {
+		if err := s.keeper.useCode(ctx, u.Name, "login "+callerOf(ctx).login, in.Code); isKind(err, inventory.Unauthorized) {
+			return nil, inventory.Errorf(inventory.Forbidden, "the code is wrong, was used before, or is no longer good").WithHint("give the next code of the app, or a recovery code")
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return nil, s.write(ctx, false, func(tx inventory.Tx) error {
+		if err := tx.SaveFactors(u.Name, nil); err != nil {
+			return err
+		}
+		edited(ctx, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": true}, map[string]bool{"hasSecondFactor": false}, u.Version)
+		trailOf(ctx).fix("second factors are not kept")
+		return s.changed(ctx, tx, "user/"+u.Name, "second factor of user "+u.Name+" taken away")
+	})
+}
+
+// sealedAs is the name under which the factors of a user are sealed; none of a stored secret has a slash at its start.
+func sealedAs(user string) string { return "/second factor/" + user }
+
+func (k *keeper) saveFactors(tx inventory.Tx, user string, f factors) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	if k.box == nil {
+		return errNoKey()
+	}
+	sealed, err := k.box.Seal(sealedAs(user), text)
+	if err != nil {
+		return err
+	}
+	return tx.SaveFactors(user, sealed)
+}
+
+func errNoKey() error {
+	return inventory.Errorf(inventory.Unavailable, "this server has no key to keep a second factor with").WithHint("start it with its secret.key")
+}
+
+// useCode checks a code of the app or a recovery code, and uses it up. Wrong ones are counted by user, from all addresses together:
+// who gets here knows the password. A known browser is counted by itself.
+func (k *keeper) useCode(ctx context.Context, user, from, code string) error {
+	key := user + " code " + from
+	if err := k.names.allowed(key, "too many wrong codes for this user"); err != nil {
+		return err
+	}
+	box, canOpen := k.box.(Opener)
+	if !canOpen {
+		return errNoKey()
+	}
+	isRight := false
+	err := k.store.Write(ctx, func(tx inventory.Tx) error {
+		isRight = false
+		u, err := tx.FindUser(user)
+		if err != nil {
+			return err
+		}
+		var f factors
+		text, err := box.Open(sealedAs(user), u.SealedFactors)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &f); err != nil {
+			return err
+		}
+		at, ok := totp.Check(f.Secret, code, k.now(), f.Used)
+		if ok {
+			f.Used = at
+		} else if f.Recovery, ok = totp.UseRecovery(f.Recovery, code); !ok {
+			return nil
+		}
+		isRight = true
+		return k.saveFactors(tx, user, f)
+	})
+	if err != nil || isRight {
+		return err
+	}
+	k.names.failed(key)
+	e := inventory.Errorf(inventory.Unauthorized, "the code is wrong, was used before, or is no longer good").
+		WithHint("wait for the next code of the app, or give a recovery code; an admin can take the second factor away: slipway user second-factor remove %s", user)
+	e.Field = "code"
+	return e
+}
+
+// mustSetUp reports whether a user has to set up a second factor before anything else: the settings or an admin ask for it.
+func (k *keeper) mustSetUp(u *inventory.User) bool {
+	return u.HasPassword && !u.IsExternal() && !u.HasSecondFactor && (u.NeedsSecondFactor || k.factorFrom != "" && u.Grants.Highest().Allows(k.factorFrom))
+}
