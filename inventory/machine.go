@@ -164,6 +164,9 @@ type Placement struct {
 	ReuseKey string `json:"reuseKey,omitempty"` // the machine's name when empty
 	// NotPools are pools whose hosts it may not have, not even as the host that it names.
 	NotPools []string `json:"notPools,omitempty"`
+	// OnlyPools are the pools of which its host must be in one; empty asks for none. Unlike Pool they bind a host that is
+	// named, too.
+	OnlyPools []string `json:"onlyPools,omitempty"`
 }
 
 // Reuse says how much a machine wants the host it had.
@@ -251,7 +254,10 @@ func (p *Placement) Validate() error {
 	if len(p.NotPools) > 256 {
 		return Errorf(Invalid, "at most 256 pools may be left out")
 	}
-	for _, name := range p.NotPools {
+	if len(p.OnlyPools) > 64 {
+		return Errorf(Invalid, "at most 64 pools may be named of which a host must be in one")
+	}
+	for _, name := range slices.Concat(p.NotPools, p.OnlyPools) {
 		if err := CheckName("pool", name); err != nil {
 			return err
 		}

@@ -101,6 +101,7 @@ const (
 	// EventBootstrapWanted: a machine is booting and its bootstrap data are not here. Subject is machine/<name>.
 	EventBootstrapWanted = "bootstrap.wanted"
 	EventStateChanged    = "state.changed"
+	EventTakeRefused     = "machine.takeover-refused" // somebody tried to take a machine over by its claim
 	EventCluster         = "cluster" // an attached cluster has another state: Subject is cluster/<name>
 	EventDHCPDecline     = "dhcp.decline"
 	EventDHCPRefused     = "dhcp.refused"    // a limit for unknown machines left it without an address

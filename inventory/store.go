@@ -339,6 +339,13 @@ type ClusterTx interface {
 	// NoteCluster stores what became of a cluster, from State to SeenAt. That is no new version.
 	NoteCluster(c *Cluster) error
 	DeleteCluster(name string) error
+
+	// FindClusterAccess returns what an admin lets a cluster do, by its UID; nothing but the UID when no admin has said
+	// anything.
+	FindClusterAccess(uid string) (ClusterAccess, error)
+	ListClusterAccess() ([]ClusterAccess, error) // ordered by UID
+	// SaveClusterAccess stores it; saying nothing deletes it.
+	SaveClusterAccess(a *ClusterAccess, now time.Time) error
 }
 
 // LoginFilter narrows a list of logins; empty fields do not.

@@ -35,6 +35,9 @@ type Machines interface {
 	ListMachines(ctx context.Context, prefix string) ([]View, error)
 	// FindClaim returns the machine that holds a claim.
 	FindClaim(ctx context.Context, id inventory.ClaimID) (View, error)
+	// Takeable returns the machine that holds a claim when HandOver would give it to owner. It is Forbidden when it would
+	// not, which is told in the timeline: to know a claim proves nothing.
+	Takeable(ctx context.Context, id inventory.ClaimID, owner string) (View, error)
 
 	// CreateMachine is idempotent by Owner. A Conflict means that another machine has the name.
 	CreateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error)
@@ -49,8 +52,8 @@ type Machines interface {
 	// Remediate tries the steps power-cycle, reinstall, replace in the given order.
 	Remediate(ctx context.Context, name string, steps []string) (inventory.Machine, error)
 	RetryMachine(ctx context.Context, name string) (inventory.Machine, error)
-	// HandOver makes owner the owner of the machine that holds a claim: its old owner moved to another cluster. Nothing
-	// happens on the host.
+	// HandOver makes owner the owner of the machine that holds a claim: its old owner was made again, or moved to another
+	// cluster. It is Forbidden unless MayTake lets it. Nothing happens on the host.
 	HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error)
 
 	// GiveBootstrap hands over the bootstrap data of a machine whose BootstrapFrom is set, when an event of kind
@@ -137,6 +140,8 @@ type Nouns interface {
 	InitHolder(ctx context.Context, target string) (machine string, err error)
 	FindProfile(ctx context.Context, name string) (inventory.Profile, error)
 	FindImage(ctx context.Context, name string) (inventory.Image, error)
+	// ClusterAccess returns what an admin lets a cluster do, by its UID.
+	ClusterAccess(ctx context.Context, uid string) (inventory.ClusterAccess, error)
 }
 
 // PoolCount counts the hosts of a pool.

@@ -22,6 +22,8 @@ type shape struct {
 	poolName   string
 	pool       []*memo // selector and requirements of the pool
 	barred     []bar
+	walls      []bar // pools of which a host must be in one, when isWalled
+	isWalled   bool
 	filters    []*memo // selector and requirements of the machine
 	disk       *memo   // nil when nothing is written to a disk
 	preferred  []preference
@@ -52,7 +54,7 @@ func (y *yard) shapeOf(d *Demand) (*shape, error) {
 	p := d.Machine.Placement
 	p.Reuse, p.ReuseKey, p.FailureDomain = "", "", "" // see query
 	key, err := json.Marshal([]any{
-		p, d.Pool.Name, d.Pool.Selector, d.Pool.Requirements, d.Pool.MinSpare, d.Barred, d.IsInspectionNeeded, d.Machine.RootDisk, d.Machine.KeepDisks,
+		p, d.Pool.Name, d.Pool.Selector, d.Pool.Requirements, d.Pool.MinSpare, d.Barred, d.Walls, d.IsWalled, d.IsInspectionNeeded, d.Machine.RootDisk, d.Machine.KeepDisks,
 		d.Image.Arch, d.Image.MemoryMiB, d.Image.DiskBytes, d.Image.IsDisk(), d.Image.IsInstaller,
 	})
 	if err != nil {
@@ -93,6 +95,14 @@ func (y *yard) newShape(d *Demand) (*shape, error) {
 			return nil, err
 		}
 		s.barred = append(s.barred, b)
+	}
+	s.isWalled = d.IsWalled
+	for i := range d.Walls {
+		b, err := y.bar(&d.Walls[i])
+		if err != nil {
+			return nil, err
+		}
+		s.walls = append(s.walls, b)
 	}
 	if s.isPinned {
 		return s, nil
@@ -217,6 +227,11 @@ func base(c *Candidate) *cause {
 	return nil
 }
 
+// outsideWalls keeps the hosts out of a machine whose cluster is kept to pools.
+var outsideWalls = &cause{
+	phrase: "is in none of the pools that the machine's cluster may use", hint: "see which they are: slipway cluster access NAME", isOutside: true,
+}
+
 // judge returns what keeps a host from machines of this shape, nil for nothing. The cheap questions come first.
 func (s *shape) judge(e *entry) *cause {
 	if c := all(s.pool, e); c != nil {
@@ -226,6 +241,9 @@ func (s *shape) judge(e *entry) *cause {
 		if all(b.pool, e) == nil {
 			return b.no
 		}
+	}
+	if s.isWalled && !slices.ContainsFunc(s.walls, func(b bar) bool { return all(b.pool, e) == nil }) {
+		return outsideWalls
 	}
 	switch {
 	case e.base != nil:

@@ -31,6 +31,9 @@ type Demand struct {
 	Image   inventory.Image // that it is installed from, or boots
 	Now     time.Time
 	Barred  []inventory.Pool // whose hosts the machine may not have
+	// Walls are the pools of which the host must be in one, when IsWalled: without any no host serves.
+	Walls    []inventory.Pool
+	IsWalled bool
 	// IsInspectionNeeded keeps hosts out that were never inspected.
 	IsInspectionNeeded bool
 }

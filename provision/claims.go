@@ -116,17 +116,30 @@ func (e *Engine) demands(tx inventory.Tx, due []inventory.Machine, now time.Time
 			_, err := tx.FindImage(inventory.AgentImage(image.Arch))
 			agents[image.Arch] = err == nil
 		}
-		var barred []inventory.Pool
-		for _, not := range m.Placement.NotPools {
-			if p, err := tx.FindPool(not); err == nil { // one that is gone bars nothing
-				barred = append(barred, p)
-			} else if !isKind(err, inventory.NotFound) {
-				return nil, fmt.Errorf("read pool %s: %w", not, err)
-			}
+		barred, err := existing(tx, m.Placement.NotPools) // one that is gone bars nothing
+		if err != nil {
+			return nil, err
+		}
+		walls, err := existing(tx, m.Placement.OnlyPools)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, placement.Demand{
-			Machine: m, Pool: pools[name], Image: image, Now: now, Barred: barred, IsInspectionNeeded: agents[image.Arch],
+			Machine: m, Pool: pools[name], Image: image, Now: now, Barred: barred, Walls: walls, IsWalled: len(m.Placement.OnlyPools) > 0,
+			IsInspectionNeeded: agents[image.Arch],
 		})
+	}
+	return all, nil
+}
+
+// existing reads the pools that there are of some.
+func existing(tx inventory.Tx, names []string) (all []inventory.Pool, err error) {
+	for _, name := range names {
+		if p, err := tx.FindPool(name); err == nil {
+			all = append(all, p)
+		} else if !isKind(err, inventory.NotFound) {
+			return nil, fmt.Errorf("read pool %s: %w", name, err)
+		}
 	}
 	return all, nil
 }

@@ -111,6 +111,7 @@ type Engine struct {
 	tasks       waiters
 	poked       chan struct{}
 	rejections  rejections
+	takes       takeRefusals
 	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed
 	stalled     stalled

@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machineconfig"
 )
 
@@ -143,7 +144,8 @@ func (e *Engine) imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Ima
 	return i, nil
 }
 
-// HandOver makes owner the owner of the machine that holds a claim. Nothing happens on its host.
+// HandOver makes owner the owner of the machine that holds a claim, where machine.MayTake lets it. Nothing happens on
+// its host. A refusal is told in the timeline.
 func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by string) (m inventory.Machine, err error) {
 	if owner == "" {
 		return m, inventory.Errorf(inventory.Invalid, "a machine is handed over to somebody").WithHint("name its new owner")
@@ -159,6 +161,9 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by s
 		if !m.DeletedAt.IsZero() {
 			return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", m.Name).WithHint("wait until it is gone, and make another")
 		}
+		if err := mayTake(tx, &m, owner); err != nil {
+			return err
+		}
 		old := m.Owner
 		m.Owner = owner
 		if err := m.Validate(); err != nil {
@@ -166,8 +171,60 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by s
 		}
 		return e.saveMachine(tx, &m, fmt.Sprintf("handed over from %q to %q by %s", old, owner, by))
 	})
+	if isKind(err, inventory.Forbidden) {
+		e.refuseTake(ctx, &m, owner, err, by)
+		return inventory.Machine{}, err
+	}
 	e.poke()
 	return m, err
+}
+
+// Takeable returns the machine that holds a claim when HandOver would give it to owner, and refuses as HandOver does.
+func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner, by string) (m inventory.Machine, err error) {
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		c, err := tx.FindClaim(id)
+		if err != nil {
+			return err
+		}
+		if m, err = tx.FindMachineByUID(c.MachineUID); err != nil {
+			return err
+		}
+		return mayTake(tx, &m, owner)
+	})
+	if isKind(err, inventory.Forbidden) {
+		e.refuseTake(ctx, &m, owner, err, by)
+	}
+	if err != nil {
+		return inventory.Machine{}, err
+	}
+	return m, nil
+}
+
+// mayTake asks what an admin lets the cluster of owner take.
+func mayTake(tx inventory.Tx, m *inventory.Machine, owner string) error {
+	access, err := tx.FindClusterAccess(machine.ClusterOf(owner))
+	if err != nil {
+		return fmt.Errorf("read what a cluster may take: %w", err)
+	}
+	return machine.MayTake(m.Owner, owner, access)
+}
+
+// refuseTake puts a takeover that was refused into the timeline of the machine's host, once for each who tries.
+func (e *Engine) refuseTake(ctx context.Context, m *inventory.Machine, owner string, why error, by string) {
+	if !e.takes.isNew(string(m.ClaimID)+" "+owner, e.cfg.Now()) {
+		return
+	}
+	e.cfg.Log.Warn("takeover of a machine refused", "machine", m.Name, "owner", m.Owner, "taker", owner, "err", why)
+	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		return tx.AddEvent(&inventory.Event{
+			At: e.cfg.Now(), Kind: inventory.EventTakeRefused, HostID: m.HostID, Subject: "machine/" + m.Name,
+			Detail: inventory.Clean(fmt.Sprintf("%s tried to take over machine %s of %q by its claim, by %s: %v", owner, m.Name, m.Owner, by, why), 500),
+			Data:   map[string]any{"machine": m.Name, "claim": m.ClaimID, "taker": owner},
+		})
+	})
+	if err != nil {
+		e.cfg.Log.Warn("refused takeover not stored", "machine", m.Name, "err", err)
+	}
 }
 
 // unsaid are fields that change with every write and say nothing.

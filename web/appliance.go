@@ -17,6 +17,7 @@ type Appliance interface {
 	FindMachine(ctx context.Context, owner string) (machine.View, error)
 	ListMachines(ctx context.Context, prefix string) ([]machine.View, error)
 	FindClaim(ctx context.Context, id inventory.ClaimID) (machine.View, error)
+	Takeable(ctx context.Context, id inventory.ClaimID, owner string) (machine.View, error)
 	UpdateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error)
 	HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error)
 	GiveBootstrap(ctx context.Context, name string, data machine.Bootstrap, check bool) error
@@ -150,6 +151,10 @@ func (s *Server) addApplianceMachines() {
 	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(ctx context.Context, a Appliance, in *nameInput) (machine.View, error) {
 		return a.FindClaim(ctx, inventory.ClaimID(in.Name))
 	})
+	question(s, http.MethodGet, "/claims/{name}/takeable", "get-takeable", "Show the machine that holds a claim, when an owner may take it over",
+		func(ctx context.Context, a Appliance, in *ownedRef) (machine.View, error) {
+			return a.Takeable(ctx, inventory.ClaimID(in.Name), in.Owner)
+		})
 	question(s, http.MethodPost, "/claims/{name}/handover", "hand-over-claim", "Give the machine that holds a claim to another owner; nothing happens on its host",
 		func(ctx context.Context, a Appliance, in *bodied[handOver]) (inventory.Machine, error) {
 			return a.HandOver(ctx, inventory.ClaimID(in.Name), in.Body.Owner)

@@ -227,6 +227,7 @@ func (s *Server) addAll() {
 	s.addSecrets()
 	s.addTargets()
 	s.addClusters()
+	s.addClusterAccess()
 	s.addSessions()
 	s.addEvents()
 	s.addIssues()

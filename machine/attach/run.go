@@ -30,6 +30,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/bounds"
 	metal "slipway.dev/slipway/machine/v1alpha1"
 )
 
@@ -162,7 +163,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	env := machine.Env{
-		Appliance: o.Appliance, Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log,
+		Appliance: bounds.Of(o.Appliance, uid, namespacesOf(mgr.GetAPIReader(), o.Namespaces)), Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log,
 	}
 	for _, s := range o.Sets {
 		if err := s.Setup(mgr, env); err != nil {
@@ -192,6 +193,33 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		})
 	}
 	return mgr.Start(ctx)
+}
+
+// namespacesOf reads the labels of the namespaces that are looked at.
+func namespacesOf(c client.Reader, names []string) bounds.Namespaces {
+	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
+	return func(ctx context.Context) (all []map[string]string, err error) {
+		ctx, cancel := context.WithTimeout(ctx, callFor)
+		defer cancel()
+		if len(names) == 0 {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+			err := c.List(ctx, list)
+			for i := range list.Items {
+				all = append(all, list.Items[i].Labels)
+			}
+			return all, err
+		}
+		for _, name := range names {
+			n := &metav1.PartialObjectMetadata{}
+			n.SetGroupVersionKind(kind)
+			if err := c.Get(ctx, client.ObjectKey{Name: name}, n); client.IgnoreNotFound(err) != nil {
+				return nil, err
+			}
+			all = append(all, n.Labels)
+		}
+		return all, nil
+	}
 }
 
 // elect has the manager hold a lease.

@@ -228,7 +228,11 @@ func (r *machines) update(ctx context.Context, p *pass, wanted inventory.Machine
 // adopt takes over the machine whose claim the object names: the object was moved here, or made again.
 func (r *machines) adopt(ctx context.Context, p *pass) error {
 	id := inventory.ClaimID(p.sm.Spec.ClaimID)
-	v, err := r.env.Appliance.FindClaim(ctx, id)
+	v, err := r.env.Appliance.Takeable(ctx, id, p.owner)
+	if isKind(err, inventory.Forbidden) {
+		p.facts.Invalid = refused(err)
+		return nil
+	}
 	if isKind(err, inventory.NotFound) {
 		p.waiting = &metav1.Condition{
 			Reason: metalv1.ReasonHostMissing, Message: "claim " + p.sm.Spec.ClaimID + " does not exist any more: its host was released or removed",
@@ -244,7 +248,12 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 		}
 		return err
 	}
-	if _, err := r.env.Appliance.HandOver(ctx, id, p.owner); err != nil {
+	_, err = r.env.Appliance.HandOver(ctx, id, p.owner)
+	if isKind(err, inventory.Forbidden) {
+		p.facts.Invalid = refused(err)
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("take over claim %s: %w", id, err)
 	}
 	r.log.Info("machine taken over", "machine", v.Machine.Name, "from", v.Machine.Owner, "to", p.owner)
@@ -255,9 +264,27 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	return r.request(ctx, p)
 }
 
-// mayAdopt says why an object must not take over a machine, "" when it may: an owner in this cluster that still exists
-// keeps it, and a host that the namespace may not use is not got by knowing its claim.
+// refused says that the appliance does not give a machine away.
+func refused(err error) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	msg := e.Msg
+	if e.Hint != "" {
+		msg += "; " + e.Hint
+	}
+	return &want.Invalid{Field: "spec.claimID", Msg: msg}
+}
+
+// mayAdopt says why an object must not take over a machine that the appliance would give it, "" when it may: an owner in
+// this cluster that still exists keeps it, a host that the namespace may not use is not got by knowing its claim, and a
+// provider id that is not the machine's could not be written after. Whether the owner exists is asked of the API server:
+// a cache may not have it yet.
 func (r *machines) mayAdopt(ctx context.Context, p *pass, v *machine.View) (why string, err error) {
+	if id := p.sm.Spec.ProviderID; id != "" && id != v.ProviderID {
+		return "spec.providerID is not that of the claim: leave it out, and Slipway writes it", nil
+	}
 	if !v.Machine.DeletedAt.IsZero() {
 		return "the machine of this claim is being deleted", nil
 	}
@@ -276,7 +303,7 @@ func (r *machines) mayAdopt(ctx context.Context, p *pass, v *machine.View) (why 
 	if o.Kind != kindMachine {
 		was = &metalv1.MetalMachine{}
 	}
-	got, err := find(ctx, client.Reader(r.client), o.Namespace, o.Name, was)
+	got, err := find(ctx, r.direct, o.Namespace, o.Name, was)
 	if err != nil {
 		return "", err
 	}

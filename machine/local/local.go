@@ -26,6 +26,7 @@ type Engine interface {
 	Remediate(ctx context.Context, name string, ladder []provision.Rung, by string) (inventory.Machine, error)
 	RetryMachine(ctx context.Context, name, by string) (inventory.Machine, error)
 	HandOver(ctx context.Context, id inventory.ClaimID, owner, by string) (inventory.Machine, error)
+	Takeable(ctx context.Context, id inventory.ClaimID, owner, by string) (inventory.Machine, error)
 	GiveBootstrap(ctx context.Context, name string, value []byte, format string, check bool) error
 	View(tx inventory.Tx, m inventory.Machine) (machine.View, error)
 
@@ -140,6 +141,15 @@ func (l *Local) FindClaim(ctx context.Context, id inventory.ClaimID) (machine.Vi
 		}
 		return tx.FindMachineByUID(c.MachineUID)
 	})
+}
+
+// Takeable implements machine.Machines.
+func (l *Local) Takeable(ctx context.Context, id inventory.ClaimID, owner string) (machine.View, error) {
+	m, err := l.cfg.Engine.Takeable(ctx, id, owner, l.cfg.By)
+	if err != nil {
+		return machine.View{}, err
+	}
+	return l.view(ctx, func(tx inventory.Tx) (inventory.Machine, error) { return tx.FindMachineByUID(m.UID) })
 }
 
 // ListMachines implements machine.Machines.

@@ -263,6 +263,11 @@ func (l *Local) FindImage(ctx context.Context, name string) (inventory.Image, er
 	return read(ctx, l, func(tx inventory.Tx) (inventory.Image, error) { return tx.FindImage(name) })
 }
 
+// ClusterAccess implements machine.Nouns.
+func (l *Local) ClusterAccess(ctx context.Context, uid string) (inventory.ClusterAccess, error) {
+	return read(ctx, l, func(tx inventory.Tx) (inventory.ClusterAccess, error) { return tx.FindClusterAccess(uid) })
+}
+
 func read[T any](ctx context.Context, l *Local, find func(inventory.Tx) (T, error)) (x T, err error) {
 	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		x, err = find(tx)

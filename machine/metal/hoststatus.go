@@ -174,6 +174,9 @@ func unavailable(h *inventory.Host) (reason, message string) {
 	case h.State == inventory.Discovered:
 		return "NotAccepted", ""
 	case h.ClaimID != "":
+		if h.Machine == "" {
+			return "Claimed", "a machine of another cluster has it"
+		}
 		return "Claimed", "machine " + h.Machine + " has it"
 	case h.State != inventory.Available:
 		return string(phases[h.State]), h.StateReason
@@ -237,6 +240,9 @@ func claimOf(v *machine.HostView, clusterUID string) *v1alpha1.HostClaim {
 		return nil
 	}
 	c := &v1alpha1.HostClaim{ID: string(v.Host.ClaimID), Kind: "Machine", Name: v.Host.Machine}
+	if v.Host.ClaimID == machine.HiddenClaim {
+		c.ID = ""
+	}
 	if v.Machine == nil {
 		return c
 	}

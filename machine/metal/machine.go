@@ -52,6 +52,7 @@ type machines struct {
 	env    machine.Env
 	feed   *wake.Feed
 	client client.Client // reads from the cache, but for Secrets
+	direct client.Reader // asks the API server, where a cache that is late would do harm
 	events events.EventRecorder
 	log    *slog.Logger
 	nodes  *node.Set
@@ -90,7 +91,7 @@ func setupMachines(mgr manager.Manager, env machine.Env, feed *wake.Feed, nodes 
 		log = slog.New(slog.DiscardHandler)
 	}
 	r := &machines{
-		env: env, feed: feed, client: mgr.GetClient(), events: mgr.GetEventRecorder("slipway"), log: log.With("cluster", env.Cluster), nodes: nodes,
+		env: env, feed: feed, client: mgr.GetClient(), direct: mgr.GetAPIReader(), events: mgr.GetEventRecorder("slipway"), log: log.With("cluster", env.Cluster), nodes: nodes,
 		now:    time.Now,
 		names:  map[string]types.NamespacedName{},
 		hosts:  map[inventory.HostID]types.NamespacedName{},

@@ -277,12 +277,22 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 		p.facts.NoHostReason, p.facts.NoHost = v1alpha1.ReasonHostMissing, fmt.Sprintf(format, args...)
 		return nil
 	}
-	v, err := r.env.Appliance.FindClaim(ctx, id)
+	v, err := r.env.Appliance.Takeable(ctx, id, p.owner.String())
+	if isKind(err, inventory.Forbidden) {
+		return missing("%s", messageOf(err))
+	}
 	if isKind(err, inventory.NotFound) {
 		return missing("claim %s is gone: its machine was deleted in Slipway; delete this object too, or create it without claimID and providerID", id)
 	}
 	if err != nil {
 		return fmt.Errorf("read claim %s: %w", id, err)
+	}
+	if p.mm.Spec.ProviderID != "" && p.mm.Spec.ProviderID != v.ProviderID {
+		p.facts.Invalid = errors.New("spec.providerID is not that of claim " + string(id) + ": leave it out, and Slipway writes it")
+		return nil
+	}
+	if !v.Machine.DeletedAt.IsZero() {
+		return missing("the machine of claim %s is being deleted", id)
 	}
 	if text := v.Machine.Owner; text != "" {
 		old, err := machine.ParseOwner(text)
@@ -293,7 +303,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 			return missing("claim %s belongs to the %s %s in namespace %s", id, old.Kind, old.Name, old.Namespace)
 		case old.ClusterUID == r.env.ClusterUID:
 			var other v1alpha1.MetalMachine
-			err := r.client.Get(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, &other)
+			err := r.direct.Get(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, &other)
 			if err == nil && string(other.UID) == old.UID {
 				return missing("claim %s belongs to the MetalMachine %s", id, old.Name)
 			}
@@ -302,14 +312,27 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 			}
 		}
 	}
-	if _, err := r.env.Appliance.HandOver(ctx, id, p.owner.String()); err != nil {
-		return fmt.Errorf("take over claim %s: %w", id, err)
+	if isHandedOver, err := r.handOver(ctx, p, id); err != nil || !isHandedOver {
+		return err
 	}
 	r.tellf(p.mm, corev1.EventTypeNormal, "Adopted", "took over machine %s with host %s", v.Machine.Name, v.Machine.HostID)
 	if err := r.look(ctx, p); err != nil || p.view == nil {
 		return err
 	}
 	return r.request(ctx, p)
+}
+
+// handOver asks for the machine of a claim. Between the look and this somebody may have taken the grant away.
+func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) (bool, error) {
+	_, err := r.env.Appliance.HandOver(ctx, id, p.owner.String())
+	if isKind(err, inventory.Forbidden) {
+		p.facts.NoHostReason, p.facts.NoHost = v1alpha1.ReasonHostMissing, messageOf(err)
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("take over claim %s: %w", id, err)
+	}
+	return true, nil
 }
 
 // tenancy finds the pools that the namespace may not use, and tells when the machine's own is one of them.

@@ -256,11 +256,10 @@ const (
 
 // HostClaim says what has a host.
 type HostClaim struct {
-	// id of the claim.
-	// +required
-	// +kubebuilder:validation:MinLength=1
+	// id of the claim; left out when the machine is not of this cluster.
+	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	ID string `json:"id"`
+	ID string `json:"id,omitempty"`
 	// kind of the object; Machine for one of Slipway's own.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

@@ -41,8 +41,10 @@ func Frozen(stored, wanted inventory.Machine) error {
 	if stored.HostID == "" {
 		return nil
 	}
+	placement := stored.Placement
+	placement.OnlyPools = wanted.Placement.OnlyPools // an admin says them, no object
 	switch {
-	case !same(stored.Placement, wanted.Placement) || stored.Pool != wanted.Pool:
+	case !same(placement, wanted.Placement) || stored.Pool != wanted.Pool:
 		return invalid("spec.placement", "cannot be changed once a host is claimed: delete the machine and create it again")
 	case stored.Hostname != wanted.Hostname:
 		return invalid("spec.hostname", "cannot be changed once a host is claimed: delete the machine and create it again")

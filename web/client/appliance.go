@@ -44,6 +44,16 @@ func (a Appliance) FindClaim(ctx context.Context, id inventory.ClaimID) (v machi
 	return v, a.c.call(ctx, http.MethodGet, a.at("claims", string(id)), nil, nil, &v)
 }
 
+// Takeable returns the machine that holds a claim when owner may take it over.
+func (a Appliance) Takeable(ctx context.Context, id inventory.ClaimID, owner string) (v machine.View, err error) {
+	return v, a.c.call(ctx, http.MethodGet, a.at("claims", string(id))+"/takeable", url.Values{"owner": {owner}}, nil, &v)
+}
+
+// ClusterAccess returns what an admin lets a cluster do, by its name or UID.
+func (a Appliance) ClusterAccess(ctx context.Context, uid string) (x inventory.ClusterAccess, err error) {
+	return x, a.c.call(ctx, http.MethodGet, "clusters/"+url.PathEscape(uid)+"/access", nil, nil, &x)
+}
+
 // UpdateMachine changes what is wanted of a machine.
 func (a Appliance) UpdateMachine(ctx context.Context, m inventory.Machine) (stored inventory.Machine, err error) {
 	return stored, a.c.call(ctx, http.MethodPut, a.at("machines", m.Name), nil, m, &stored)

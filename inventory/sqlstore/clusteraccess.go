@@ -1,0 +1,51 @@
+package sqlstore
+
+import (
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	accessColumns = `uid, takes_from, pools, updated_at`
+
+	findAccessSQL = `SELECT ` + accessColumns + ` FROM cluster_access WHERE uid = $1`
+	listAccessSQL = `SELECT ` + accessColumns + ` FROM cluster_access ORDER BY uid`
+	saveAccessSQL = `INSERT INTO cluster_access (` + accessColumns + `) VALUES ($1, $2, $3, $4)
+ON CONFLICT (uid) DO UPDATE SET takes_from = excluded.takes_from, pools = excluded.pools, updated_at = excluded.updated_at`
+	deleteAccessSQL = `DELETE FROM cluster_access WHERE uid = $1`
+)
+
+func readAccess(s scan) (a inventory.ClusterAccess, err error) {
+	err = s(&a.UID, jsonColumn(&a.TakesFrom), jsonColumn(&a.Pools), timeColumn(&a.UpdatedAt))
+	return a, err
+}
+
+// FindClusterAccess implements inventory.ClusterTx.
+func (t *tx) FindClusterAccess(uid string) (inventory.ClusterAccess, error) {
+	all, err := list(t, readAccess, findAccessSQL, uid)
+	if err != nil || len(all) == 0 {
+		return inventory.ClusterAccess{UID: uid}, err
+	}
+	return all[0], nil
+}
+
+// ListClusterAccess implements inventory.ClusterTx.
+func (t *tx) ListClusterAccess() ([]inventory.ClusterAccess, error) {
+	return list(t, readAccess, listAccessSQL)
+}
+
+// SaveClusterAccess implements inventory.ClusterTx.
+func (t *tx) SaveClusterAccess(a *inventory.ClusterAccess, now time.Time) error {
+	a.UpdatedAt = stamp(now)
+	if a.IsZero() {
+		_, err := t.write(deleteAccessSQL, a.UID)
+		return err
+	}
+	texts, err := jsonTexts(a.TakesFrom, a.Pools)
+	if err != nil {
+		return err
+	}
+	_, err = t.write(saveAccessSQL, a.UID, texts[0], texts[1], ms(a.UpdatedAt))
+	return err
+}

@@ -1,0 +1,272 @@
+// Package bounds keeps the controllers of one cluster to what is its own: whatever objects in the cluster say, it sees,
+// changes and ends only its own machines, pools, join targets and secrets, and the hosts that it may use. It stands
+// between controllers and the appliance, decides by the owner that is stored with each thing, and believes no name, id or
+// claim that an object holds.
+//
+// Start reading at Of; rule.go has who may do what with a host.
+package bounds
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/want"
+)
+
+// freshFor is how long is believed what was read of pools, namespaces and grants: a walk over all hosts reads them once.
+const freshFor = 2 * time.Second
+
+// Namespaces returns the labels of the namespaces of a cluster that its controllers look at.
+type Namespaces func(ctx context.Context) ([]map[string]string, error)
+
+// Appliance is an appliance as one cluster may use it.
+type Appliance struct {
+	machine.Appliance
+	uid        string
+	namespaces Namespaces
+
+	mu     sync.Mutex
+	known  *rule
+	readAt time.Time
+	owners map[string]string // by name of a machine: the object of the cluster that it was last seen with
+}
+
+var _ machine.Appliance = (*Appliance)(nil)
+
+// Of returns the appliance as the cluster with a UID may use it. Without namespaces every namespace is one without labels.
+func Of(a machine.Appliance, uid string, namespaces Namespaces) *Appliance {
+	return &Appliance{Appliance: a, uid: uid, namespaces: namespaces, owners: map[string]string{}}
+}
+
+func (a *Appliance) isOwn(owner string) bool { return machine.IsOf(owner, a.uid) }
+
+// own refuses an owner that is no object of the cluster.
+func (a *Appliance) own(owner string) error {
+	if !a.isOwn(owner) {
+		return inventory.Errorf(inventory.Forbidden, "%q is no object of this cluster", inventory.Clean(owner, 120))
+	}
+	return nil
+}
+
+// FindMachine implements machine.Machines.
+func (a *Appliance) FindMachine(ctx context.Context, owner string) (machine.View, error) {
+	if err := a.own(owner); err != nil {
+		return machine.View{}, err
+	}
+	v, err := a.Appliance.FindMachine(ctx, owner)
+	if err == nil {
+		a.remember(&v.Machine)
+	}
+	return v, err
+}
+
+// ListMachines implements machine.Machines: those of the cluster, whatever prefix is asked for.
+func (a *Appliance) ListMachines(ctx context.Context, prefix string) (own []machine.View, err error) {
+	all, err := a.Appliance.ListMachines(ctx, prefix)
+	for i := range all {
+		if a.isOwn(all[i].Machine.Owner) {
+			a.remember(&all[i].Machine)
+			own = append(own, all[i])
+		}
+	}
+	return own, err
+}
+
+// FindClaim implements machine.Machines. A claim of another cluster is as one that does not exist.
+func (a *Appliance) FindClaim(ctx context.Context, id inventory.ClaimID) (machine.View, error) {
+	v, err := a.Appliance.FindClaim(ctx, id)
+	if err == nil && !a.isOwn(v.Machine.Owner) {
+		return machine.View{}, inventory.Errorf(inventory.NotFound, "there is no claim %s", inventory.Clean(string(id), 64))
+	}
+	return v, err
+}
+
+// Takeable implements machine.Machines.
+func (a *Appliance) Takeable(ctx context.Context, id inventory.ClaimID, owner string) (machine.View, error) {
+	if err := a.own(owner); err != nil {
+		return machine.View{}, err
+	}
+	v, err := a.Appliance.Takeable(ctx, id, owner)
+	if err != nil || v.Host == nil || a.isOwn(v.Machine.Owner) {
+		return v, err
+	}
+	r, err := a.rule(ctx)
+	if err != nil {
+		return machine.View{}, err
+	}
+	if !r.sees(&machine.HostView{Host: *v.Host, Machine: &v.Machine}) {
+		return machine.View{}, inventory.Errorf(inventory.Forbidden, "the host of the claim is in no pool that this cluster may use").
+			WithHint("an admin of Slipway says which it may use: slipway cluster access NAME --pool POOL")
+	}
+	return v, nil
+}
+
+// HandOver implements machine.Machines.
+func (a *Appliance) HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error) {
+	if _, err := a.Takeable(ctx, id, owner); err != nil {
+		return inventory.Machine{}, err
+	}
+	m, err := a.Appliance.HandOver(ctx, id, owner)
+	if err == nil {
+		a.remember(&m)
+	}
+	return m, err
+}
+
+// CreateMachine implements machine.Machines.
+func (a *Appliance) CreateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error) {
+	if err := a.own(m.Owner); err != nil {
+		return m, err
+	}
+	if err := a.mayWant(ctx, &m); err != nil {
+		return m, err
+	}
+	made, err := a.Appliance.CreateMachine(ctx, m)
+	if err == nil {
+		a.remember(&made)
+	}
+	return made, err
+}
+
+// UpdateMachine implements machine.Machines.
+func (a *Appliance) UpdateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error) {
+	if err := a.own(m.Owner); err != nil { // the engine compares it with the owner that is stored
+		return m, err
+	}
+	if err := a.mayWant(ctx, &m); err != nil {
+		return m, err
+	}
+	return a.Appliance.UpdateMachine(ctx, m)
+}
+
+// mayWant refuses a machine that uses what is not its cluster's: pools, and the join targets that it names in its
+// configuration or would be drained with. A machine that waits for a host is kept to the cluster's pools.
+func (a *Appliance) mayWant(ctx context.Context, m *inventory.Machine) error {
+	for _, name := range []string{want.TargetOf(m.Config), m.Drain.Target} {
+		if name == "" {
+			continue
+		}
+		if err := a.mayJoin(ctx, name, m.Owner); err != nil {
+			return err
+		}
+	}
+	if m.HostID != "" {
+		return nil
+	}
+	r, err := a.rule(ctx)
+	if err != nil {
+		return err
+	}
+	return r.keep(m)
+}
+
+// mayJoin refuses a join target that no object of the machine's own namespace stands for: tokens of its cluster are made
+// for who joins, and nodes are drained there.
+func (a *Appliance) mayJoin(ctx context.Context, name, owner string) error {
+	t, err := a.Appliance.FindTarget(ctx, name)
+	if err != nil {
+		return err
+	}
+	theirs, errTheirs := machine.ParseOwner(t.Owner)
+	ours, errOurs := machine.ParseOwner(owner)
+	if errTheirs != nil || errOurs != nil || theirs.ClusterUID != ours.ClusterUID || theirs.Namespace != ours.Namespace {
+		return inventory.Errorf(inventory.Invalid, "join target %s is not of this machine's namespace", inventory.Clean(name, 80)).
+			WithHint("name a JoinTarget of the namespace in spec.bootstrap.join.targetRef")
+	}
+	return nil
+}
+
+// named runs something with a machine that is the cluster's own.
+func (a *Appliance) named(ctx context.Context, name string, do func() (inventory.Machine, error)) (inventory.Machine, error) {
+	if err := a.mayName(ctx, name); err != nil {
+		return inventory.Machine{}, err
+	}
+	return do()
+}
+
+// mayName refuses a machine that is not the cluster's at this moment: names come back with other owners.
+func (a *Appliance) mayName(ctx context.Context, name string) error {
+	owner := a.ownerOf(name)
+	if owner == "" {
+		if _, err := a.ListMachines(ctx, a.uid+"/"); err != nil {
+			return err
+		}
+		owner = a.ownerOf(name)
+	}
+	if owner != "" {
+		v, err := a.Appliance.FindMachine(ctx, owner)
+		if err == nil && v.Machine.Name == name {
+			return nil
+		}
+		a.forget(name)
+		var e *inventory.Error
+		if err != nil && !(errors.As(err, &e) && e.Kind == inventory.NotFound) {
+			return err
+		}
+	}
+	return inventory.Errorf(inventory.NotFound, "this cluster has no machine %s", inventory.Clean(name, 80))
+}
+
+func (a *Appliance) remember(m *inventory.Machine) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.owners[m.Name] = m.Owner
+}
+
+func (a *Appliance) ownerOf(name string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owners[name]
+}
+
+func (a *Appliance) forget(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.owners, name)
+}
+
+// DeleteMachine implements machine.Machines.
+func (a *Appliance) DeleteMachine(ctx context.Context, name string, force bool) (inventory.Machine, error) {
+	m, err := a.named(ctx, name, func() (inventory.Machine, error) { return a.Appliance.DeleteMachine(ctx, name, force) })
+	if err == nil {
+		a.forget(name) // found again by its owner, as long as it is there
+	}
+	return m, err
+}
+
+// AckHook implements machine.Machines.
+func (a *Appliance) AckHook(ctx context.Context, name string, step inventory.HookStep, owner string) (inventory.Machine, error) {
+	return a.named(ctx, name, func() (inventory.Machine, error) { return a.Appliance.AckHook(ctx, name, step, owner) })
+}
+
+// HoldHook implements machine.Machines.
+func (a *Appliance) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error) {
+	return a.named(ctx, name, func() (inventory.Machine, error) { return a.Appliance.HoldHook(ctx, name, step, owner, reason) })
+}
+
+// Reinstall implements machine.Machines.
+func (a *Appliance) Reinstall(ctx context.Context, name string) (inventory.Machine, error) {
+	return a.named(ctx, name, func() (inventory.Machine, error) { return a.Appliance.Reinstall(ctx, name) })
+}
+
+// Remediate implements machine.Machines.
+func (a *Appliance) Remediate(ctx context.Context, name string, steps []string) (inventory.Machine, error) {
+	return a.named(ctx, name, func() (inventory.Machine, error) { return a.Appliance.Remediate(ctx, name, steps) })
+}
+
+// RetryMachine implements machine.Machines.
+func (a *Appliance) RetryMachine(ctx context.Context, name string) (inventory.Machine, error) {
+	return a.named(ctx, name, func() (inventory.Machine, error) { return a.Appliance.RetryMachine(ctx, name) })
+}
+
+// GiveBootstrap implements machine.Machines.
+func (a *Appliance) GiveBootstrap(ctx context.Context, name string, data machine.Bootstrap, check bool) error {
+	if err := a.mayName(ctx, name); err != nil {
+		return err
+	}
+	return a.Appliance.GiveBootstrap(ctx, name, data, check)
+}

@@ -1,0 +1,126 @@
+package bounds
+
+import (
+	"context"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+)
+
+// FindHost implements machine.Hosts. A host that the cluster may not see is as one that does not exist.
+func (a *Appliance) FindHost(ctx context.Context, id inventory.HostID) (machine.HostView, error) {
+	r, err := a.rule(ctx)
+	if err != nil {
+		return machine.HostView{}, err
+	}
+	v, err := a.Appliance.FindHost(ctx, id)
+	if err != nil {
+		return v, err
+	}
+	if !r.sees(&v) {
+		return machine.HostView{}, noHost(id)
+	}
+	return r.shown(v), nil
+}
+
+// EachHost implements machine.Hosts: those that the cluster may see.
+func (a *Appliance) EachHost(ctx context.Context, fn func(machine.HostView) error) error {
+	r, err := a.rule(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Appliance.EachHost(ctx, func(v machine.HostView) error {
+		if !r.sees(&v) {
+			return nil
+		}
+		return fn(r.shown(v))
+	})
+}
+
+// mayChange refuses a host that the cluster may not change. Pools and machines are read anew: what is destroyed by a
+// wrong answer does not come back.
+func (a *Appliance) mayChange(ctx context.Context, id inventory.HostID) error {
+	r, err := a.rule(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := a.Appliance.FindHost(ctx, id)
+	if err != nil {
+		return err
+	}
+	return r.refuses(&v)
+}
+
+// DeclareHost implements machine.Hosts. Whoever names the MAC of a host that the cluster may not change gets no hold of it.
+func (a *Appliance) DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
+	r, err := a.rule(ctx)
+	if err != nil {
+		return h, err
+	}
+	if err := r.refuses(&machine.HostView{Host: h}); err != nil {
+		return h, inventory.Errorf(inventory.Invalid, "host %s as it is declared is in no pool that this cluster may use", h.Name).
+			WithHint("label it as one of its pools asks; slipway cluster access NAME shows which they are")
+	}
+	stored, err := a.Appliance.DeclareHost(ctx, h)
+	if err != nil {
+		return stored, err
+	}
+	v, err := a.Appliance.FindHost(ctx, stored.ID)
+	if err != nil {
+		return stored, err
+	}
+	if r.refuses(&v) != nil {
+		return inventory.Host{}, inventory.Errorf(inventory.Conflict, "one of these MACs is of a host that this cluster may not change").
+			WithHint("an admin of Slipway sees whose it is: slipway host list")
+	}
+	return stored, nil
+}
+
+// UpdateHost implements machine.Hosts.
+func (a *Appliance) UpdateHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
+	if err := a.mayChange(ctx, h.ID); err != nil {
+		return h, err
+	}
+	return a.Appliance.UpdateHost(ctx, h)
+}
+
+// Accept implements machine.Hosts.
+func (a *Appliance) Accept(ctx context.Context, id inventory.HostID) error {
+	if err := a.mayChange(ctx, id); err != nil {
+		return err
+	}
+	return a.Appliance.Accept(ctx, id)
+}
+
+// Maintain implements machine.Hosts.
+func (a *Appliance) Maintain(ctx context.Context, id inventory.HostID, on bool) error {
+	if err := a.mayChange(ctx, id); err != nil {
+		return err
+	}
+	return a.Appliance.Maintain(ctx, id, on)
+}
+
+// Protect implements machine.Hosts.
+func (a *Appliance) Protect(ctx context.Context, id inventory.HostID, on bool) error {
+	if err := a.mayChange(ctx, id); err != nil {
+		return err
+	}
+	return a.Appliance.Protect(ctx, id, on)
+}
+
+// SaveBMC implements machine.Hosts.
+func (a *Appliance) SaveBMC(ctx context.Context, b inventory.BMC, password string) error {
+	if err := a.mayChange(ctx, b.HostID); err != nil {
+		return err
+	}
+	return a.Appliance.SaveBMC(ctx, b, password)
+}
+
+// Power implements machine.Hosts.
+func (a *Appliance) Power(ctx context.Context, id inventory.HostID, action bmc.Action) error {
+	if err := a.mayChange(ctx, id); err != nil {
+		return err
+	}
+	return a.Appliance.Power(ctx, id, action)
+}

@@ -1,0 +1,89 @@
+package bounds
+
+import (
+	"context"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+)
+
+// SavePool implements machine.Nouns. A cluster that is kept to pools makes none: one of its own could hold the hosts of
+// others.
+func (a *Appliance) SavePool(ctx context.Context, p inventory.Pool) error {
+	if err := a.own(p.Owner); err != nil {
+		return err
+	}
+	r, err := a.rule(ctx)
+	if err != nil {
+		return err
+	}
+	if len(r.only) > 0 {
+		return inventory.Errorf(inventory.Invalid, "this cluster is kept to pools that an admin of Slipway named, and makes none of its own").
+			WithHint("use one of them, or have the pool made in Slipway: slipway pool create; slipway cluster access NAME shows which it may use")
+	}
+	return a.Appliance.SavePool(ctx, p)
+}
+
+// DeletePool implements machine.Nouns.
+func (a *Appliance) DeletePool(ctx context.Context, name, owner string) error {
+	if err := a.own(owner); err != nil {
+		return err
+	}
+	return a.Appliance.DeletePool(ctx, name, owner)
+}
+
+// SaveTarget implements machine.Nouns.
+func (a *Appliance) SaveTarget(ctx context.Context, t inventory.JoinTarget) error {
+	if err := a.own(t.Owner); err != nil {
+		return err
+	}
+	return a.Appliance.SaveTarget(ctx, t)
+}
+
+// FindTarget implements machine.Nouns. A target of another cluster is as one that does not exist.
+func (a *Appliance) FindTarget(ctx context.Context, name string) (inventory.JoinTarget, error) {
+	t, err := a.Appliance.FindTarget(ctx, name)
+	if err == nil && !a.isOwn(t.Owner) {
+		return inventory.JoinTarget{}, inventory.Errorf(inventory.NotFound, "there is no join target %s", inventory.Clean(name, 80))
+	}
+	return t, err
+}
+
+// DeleteTarget implements machine.Nouns.
+func (a *Appliance) DeleteTarget(ctx context.Context, name, owner string) error {
+	if err := a.own(owner); err != nil {
+		return err
+	}
+	return a.Appliance.DeleteTarget(ctx, name, owner)
+}
+
+// InitHolder implements machine.Nouns.
+func (a *Appliance) InitHolder(ctx context.Context, target string) (string, error) {
+	if _, err := a.FindTarget(ctx, target); err != nil {
+		return "", err
+	}
+	return a.Appliance.InitHolder(ctx, target)
+}
+
+// SaveSecret implements machine.Nouns.
+func (a *Appliance) SaveSecret(ctx context.Context, name, owner string, value []byte) error {
+	if err := a.own(owner); err != nil {
+		return err
+	}
+	return a.Appliance.SaveSecret(ctx, name, owner, value)
+}
+
+// DeleteSecret implements machine.Nouns.
+func (a *Appliance) DeleteSecret(ctx context.Context, name, owner string) error {
+	if err := a.own(owner); err != nil {
+		return err
+	}
+	return a.Appliance.DeleteSecret(ctx, name, owner)
+}
+
+// ClusterAccess implements machine.Nouns: the cluster's own.
+func (a *Appliance) ClusterAccess(ctx context.Context, _ string) (inventory.ClusterAccess, error) {
+	return a.Appliance.ClusterAccess(ctx, a.uid)
+}
+
+var _ machine.Nouns = (*Appliance)(nil)

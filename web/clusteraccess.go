@@ -1,0 +1,135 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// PutClusterAccess is what an admin lets a cluster do beyond its own machines.
+type PutClusterAccess struct {
+	TakesFrom []string `json:"takesFrom" doc:"Clusters whose machines it may take over by their claims: names of attached clusters, UIDs of clusters, or local for machines that people made" maxItems:"64"`
+	Pools     []string `json:"pools" doc:"Pools whose hosts it sees, uses and changes; empty means all. A cluster that is kept to pools makes no MetalPools" maxItems:"64"`
+}
+
+type putClusterAccessInput struct {
+	NameRef
+	Body PutClusterAccess
+}
+
+// addClusterAccess registers what an admin lets clusters do.
+func (s *Server) addClusterAccess() {
+	errs := []int{http.StatusNotFound, http.StatusConflict}
+	register(s, operation{
+		method: http.MethodGet, path: "/clusters/{name}/access", id: "get-cluster-access", tag: "clusters", errors: errs,
+		summary: "Show which machines a cluster may take over, and which pools it may use",
+		about:   "The name is that of an attached cluster, or the UID of any cluster.",
+	}, func(ctx context.Context, in *nameInput) (*one[inventory.ClusterAccess], error) {
+		var a inventory.ClusterAccess
+		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+			uid, err := uidOfCluster(tx, in.Name)
+			if err == nil {
+				a, err = tx.FindClusterAccess(uid)
+			}
+			return err
+		})
+		a.TakesFrom, a.Pools = orEmpty(a.TakesFrom), orEmpty(a.Pools)
+		return &one[inventory.ClusterAccess]{Body: a}, err
+	})
+	register(s, operation{
+		method: http.MethodPut, path: "/clusters/{name}/access", id: "put-cluster-access", needs: inventory.Admin, tag: "clusters", errors: errs,
+		summary: "Say which machines a cluster may take over, and which pools it may use",
+		about:   "The name is that of an attached cluster, or the UID of any cluster: it is the UID of the namespace kube-system.",
+	}, s.putClusterAccess)
+}
+
+func (s *Server) putClusterAccess(ctx context.Context, in *putClusterAccessInput) (*one[inventory.ClusterAccess], error) {
+	var was, a inventory.ClusterAccess
+	err := s.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		uid, err := uidOfCluster(tx, in.Name)
+		if err != nil {
+			return err
+		}
+		if was, err = tx.FindClusterAccess(uid); err != nil {
+			return err
+		}
+		a = inventory.ClusterAccess{UID: uid, Pools: unique(in.Body.Pools)}
+		for _, from := range unique(in.Body.TakesFrom) {
+			if from != inventory.FromPeople {
+				if from, err = uidOfCluster(tx, from); err != nil {
+					return err
+				}
+			}
+			a.TakesFrom = append(a.TakesFrom, from)
+		}
+		a.TakesFrom = unique(a.TakesFrom)
+		if err := a.Validate(); err != nil {
+			return err
+		}
+		for _, name := range a.Pools {
+			if _, err := tx.FindPool(name); err != nil {
+				return err
+			}
+		}
+		if err := tx.SaveClusterAccess(&a, s.cfg.Now()); err != nil {
+			return err
+		}
+		detail := "cluster " + in.Name + " may take machines from " + orNobody(a.TakesFrom) + ", and use " + orAllPools(a.Pools) + ", said by " + by(ctx)
+		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventChanged, Subject: "cluster/" + in.Name, Detail: inventory.Clean(detail, 500)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	edited(ctx, "cluster access", in.Name, inventory.AuditUpdate, was, a, 0)
+	trailOf(ctx).fix("say it again: slipway cluster access")
+	a.TakesFrom, a.Pools = orEmpty(a.TakesFrom), orEmpty(a.Pools)
+	return &one[inventory.ClusterAccess]{Body: a}, nil
+}
+
+// uidOfCluster is the UID of an attached cluster, or the text itself when it is a UID.
+func uidOfCluster(tx inventory.Tx, name string) (string, error) {
+	c, err := tx.FindCluster(name)
+	switch {
+	case err == nil && c.UID == "":
+		return "", inventory.Errorf(inventory.Conflict, "cluster %s has not answered yet, so its UID is not known", name).
+			WithHint("wait until it is attached: slipway cluster show %s", name)
+	case err == nil:
+		return c.UID, nil
+	case isKind(err, inventory.NotFound) && strings.Count(name, "-") >= 4 && len(name) == 36:
+		return name, nil
+	case isKind(err, inventory.NotFound):
+		return "", inventory.Errorf(inventory.NotFound, "no cluster %s is attached", inventory.Clean(name, 80)).
+			WithHint("list them with: slipway cluster list; or name a cluster by its UID: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
+	}
+	return "", err
+}
+
+func unique(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func orEmpty(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}
+
+func orNobody(names []string) string {
+	if len(names) == 0 {
+		return "nobody"
+	}
+	return strings.Join(names, ", ")
+}
+
+func orAllPools(names []string) string {
+	if len(names) == 0 {
+		return "all pools"
+	}
+	return "pools " + strings.Join(names, ", ")
+}
