@@ -102,7 +102,7 @@ const (
 	EventBootstrapWanted = "bootstrap.wanted"
 	EventStateChanged    = "state.changed"
 	EventTakeRefused     = "machine.takeover-refused" // somebody tried to take a machine over by its claim
-	EventCluster         = "cluster" // an attached cluster has another state: Subject is cluster/<name>
+	EventCluster         = "cluster"                  // an attached cluster has another state: Subject is cluster/<name>
 	EventDHCPDecline     = "dhcp.decline"
 	EventDHCPRefused     = "dhcp.refused"    // a limit for unknown machines left it without an address
 	EventDHCPBeside      = "dhcp.beside"     // another server gave it an address

@@ -17,6 +17,7 @@ type clusterCommand struct {
 	Show   clusterShow   `cmd:"" help:"Show an attached cluster."`
 	Attach clusterAttach `cmd:"" help:"Attach a cluster: its custom resources say what is wanted from now on. Again: change how it is attached."`
 	Check  clusterCheck  `cmd:"" help:"Look over an attached cluster, or one that could be."`
+	Access clusterAccess `cmd:"" help:"Show or say from which clusters one may take machines over, and which pools it may use."`
 	Detach clusterDetach `cmd:"" help:"Detach clusters; every server runs on."`
 }
 
@@ -176,13 +177,16 @@ func (c *clusterAttach) wait(s *session, api *client.Client, stored inventory.Cl
 // showCheck shows what was found of a cluster; anything that is not good is a failure.
 func (s *session) showCheck(k client.ClusterCheck) error {
 	err := s.show(k, func(t *tableWriter) {
-		t.row("STATUS", "CHECK", "DETAIL", "HINT")
+		t.row("STATUS", "CHECK", "DETAIL")
 		for _, r := range k.Results {
 			status := "ok"
 			if !r.IsGood {
 				status = "error"
 			}
-			t.row(status, r.Name, r.Detail, r.Hint)
+			t.row(status, r.Name, r.Detail)
+			if r.Hint != "" { // on a line of its own: beside a long detail it would stand far to the right
+				t.row("", "", "hint: "+r.Hint)
+			}
 		}
 	})
 	if err == nil && !k.IsGood {

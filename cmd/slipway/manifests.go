@@ -5,11 +5,24 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine/manifests"
 )
+
+// releaseName is how clusterctl calls the directory of a release.
+var releaseName = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
+
+// releaseOf is the version that a repository is written for: clusterctl takes it from the name of the directory and
+// refuses metadata of another series, such as those of a build without a tag.
+func releaseOf(dir, version string) string {
+	if abs, err := filepath.Abs(dir); err == nil && releaseName.MatchString(filepath.Base(abs)) {
+		return filepath.Base(abs)
+	}
+	return version
+}
 
 // manifestsCommand writes what Slipway puts into a cluster. It asks no server.
 type manifestsCommand struct {
@@ -31,7 +44,7 @@ func (c *manifestsCommand) Run(s *session) error {
 	if c.Image == "" {
 		return usage("such as --image registry.example.com/slipway:"+version, "--dir needs the container image that the cluster runs the controllers from")
 	}
-	files, err := manifests.Files(manifests.Release{Version: version, Image: c.Image})
+	files, err := manifests.Files(manifests.Release{Version: releaseOf(c.Dir, version), Image: c.Image})
 	if err != nil {
 		return err
 	}

@@ -60,3 +60,28 @@ func clusters(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.NotFound, "cluster mgmt", func(tx inventory.Tx) error { return tx.NoteCluster(&c) })
 	write(t, s, func(tx inventory.Tx) error { return errors.Join(tx.DeleteCluster("bare"), tx.DeleteSecret("admin")) })
 }
+
+func clusterAccess(t *testing.T, s inventory.Store) {
+	a := inventory.ClusterAccess{UID: "u-b", TakesFrom: []string{"u-a", inventory.FromPeople}, Pools: []string{"gold"}}
+	read(t, s, func(tx inventory.Tx) error {
+		none, err := tx.FindClusterAccess("u-b")
+		same(t, "access that nobody has given", inventory.ClusterAccess{UID: "u-b"}, none)
+		return err
+	})
+	write(t, s, func(tx inventory.Tx) error { return tx.SaveClusterAccess(&a, Now) })
+	a.Pools = nil
+	write(t, s, func(tx inventory.Tx) error { return tx.SaveClusterAccess(&a, Now) })
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindClusterAccess("u-b")
+		same(t, "access", a, got)
+		return err
+	})
+	write(t, s, func(tx inventory.Tx) error { return tx.SaveClusterAccess(&inventory.ClusterAccess{UID: "u-b"}, Now) })
+	read(t, s, func(tx inventory.Tx) error {
+		all, err := tx.ListClusterAccess()
+		if len(all) > 0 {
+			t.Errorf("nothing was said, and stored is %+v", all)
+		}
+		return err
+	})
+}

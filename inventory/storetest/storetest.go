@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"a secret comes back sealed, and is not listed", secrets},
 		{"a join target holds its secrets", joinTargets},
 		{"a cluster holds its kubeconfig, and its state is no version", clusters},
+		{"what a cluster may do is kept by its UID", clusterAccess},
 		{"a join token is found by its session and state", joinTokens},
 		{"deliveries and locks are overwritten", deliveriesAndLocks},
 		{"a machine comes back as it was stored", machineRoundTrip},

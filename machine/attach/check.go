@@ -48,8 +48,15 @@ func (k *Checked) bad(name string, err error) {
 
 // Check looks whether a cluster can be attached, and changes nothing there. text is its kubeconfig; the one that is
 // stored when nil.
-func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) Checked {
-	k := Checked{Cluster: c.Name}
+func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) (k Checked) {
+	k.Cluster = c.Name
+	if text != nil { // it is not attached: a command that names it would find no cluster
+		defer func() {
+			for i := range k.Results {
+				k.Results[i].Hint = strings.ReplaceAll(k.Results[i].Hint, "slipway cluster check "+c.Name, "slipway cluster check --kubeconfig FILE")
+			}
+		}()
+	}
 	var (
 		p   *peer
 		err error

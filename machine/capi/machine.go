@@ -53,7 +53,11 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if sm == nil {
+	if sm == nil { // a cache that is late or narrow must not end a machine
+		there, err := find(ctx, r.direct, req.Namespace, req.Name, &infrav1.SlipwayMachine{})
+		if err != nil || there != nil {
+			return reconcile.Result{}, err
+		}
 		return reconcile.Result{}, r.gone(ctx, req.NamespacedName, "")
 	}
 	if !r.isOurs(sm) {
@@ -105,7 +109,8 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 			return err
 		}
 	}
-	return r.report(ctx, p)
+	err := r.observe(ctx, p)
+	return errors.Join(err, r.report(ctx, p))
 }
 
 // finalize keeps an object until its host is released.

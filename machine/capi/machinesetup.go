@@ -76,6 +76,7 @@ func setupMachines(mgr manager.Manager, k *kit) error {
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesRawSource(wake.On(k.feed, 20*time.Millisecond, r.ofEvent)).
 		WatchesRawSource(wake.Once(k.feed, r.all)).
+		WatchesRawSource(k.nodes.Source(r.ofNode)).
 		WithOptions(options(8)).
 		Complete(r)
 }

@@ -3,9 +3,14 @@
 package kubeconfig
 
 import (
+	"bytes"
+	"regexp"
+	"unicode/utf8"
+
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -18,9 +23,12 @@ const flatten = "print a complete one with: kubectl config view --raw --minify -
 // kubeconfig and goes to no one.
 func Parse(what string, text []byte) (*rest.Config, error) {
 	bad := inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what)
+	if why := notKubeconfig(text); why != "" {
+		return nil, inventory.Errorf(inventory.Invalid, "%s %s", what, why).WithHint(flatten)
+	}
 	raw, err := clientcmd.Load(text)
 	if err != nil {
-		return nil, bad.WithHint(flatten)
+		return nil, inventory.Errorf(inventory.Invalid, "%s is YAML, but its fields are not those of a kubeconfig", what).WithHint(flatten)
 	}
 	context, ok := raw.Contexts[raw.CurrentContext]
 	if !ok {
@@ -48,6 +56,30 @@ func Parse(what string, text []byte) (*rest.Config, error) {
 	return cfg, nil
 }
 
+// notKubeconfig says what a text is that is no kubeconfig at all, "" for one that may be. It quotes nothing of the text.
+func notKubeconfig(text []byte) string {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return "is empty"
+	}
+	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
+		return "is no text"
+	}
+	var fields any
+	if err := yaml.Unmarshal(text, &fields); err != nil {
+		if line := lineOf.FindString(err.Error()); line != "" {
+			return "is broken YAML (" + line + ")"
+		}
+		return "is broken YAML"
+	}
+	m, ok := fields.(map[string]any)
+	if !ok || m["clusters"] == nil && m["contexts"] == nil && m["users"] == nil {
+		return "is no kubeconfig: it has no clusters, contexts and users"
+	}
+	return ""
+}
+
+var lineOf = regexp.MustCompile(`line [0-9]+`)
+
 // unsafe says what keeps a kubeconfig from being used, "" if nothing does.
 func unsafe(user *clientcmdapi.AuthInfo, server *clientcmdapi.Cluster) string {
 	switch {
@@ -55,7 +87,9 @@ func unsafe(user *clientcmdapi.AuthInfo, server *clientcmdapi.Cluster) string {
 		return "its user logs in by running a program; use one with a client certificate or token"
 	case user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" || server.CertificateAuthority != "":
 		return "it names files; print one that holds them with: kubectl config view --raw --minify --flatten"
-	case server.InsecureSkipTLSVerify || len(server.CertificateAuthorityData) == 0:
+	case server.InsecureSkipTLSVerify:
+		return "it says insecure-skip-tls-verify, with which anybody could answer for the cluster; put certificate-authority-data into its cluster instead"
+	case len(server.CertificateAuthorityData) == 0:
 		return "it does not say which certificate authority to trust; put certificate-authority-data into its cluster"
 	}
 	return ""

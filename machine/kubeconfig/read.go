@@ -29,6 +29,9 @@ func Complete(raw []byte) (name string, text []byte, err error) {
 
 func complete(raw []byte, dir, what string) (string, []byte, error) {
 	bad := inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what)
+	if why := notKubeconfig(raw); why != "" {
+		return "", nil, inventory.Errorf(inventory.Invalid, "%s %s", what, why).WithHint("print one with: kubectl config view --raw --minify --flatten")
+	}
 	c, err := clientcmd.Load(raw)
 	if err != nil || len(c.Contexts) == 0 {
 		return "", nil, bad.WithHint("print one with: kubectl config view --raw --minify --flatten")

@@ -1,17 +1,21 @@
 package metal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -45,6 +49,7 @@ const (
 const (
 	byInventoryID = "spec.inventoryID"
 	byCredentials = "spec.power.credentialsRef"
+	byBootMAC     = "spec.bootMACs"
 )
 
 // hostKey names what is looked at: a row of the inventory, or an object that has none yet.
@@ -57,9 +62,14 @@ type hostKey struct {
 type hosts struct {
 	env    machine.Env
 	client client.Client
+	direct client.Reader // asks the API server, where a cache that is late would do harm
+	events events.EventRecorder
 	cache  client.Reader // of the metadata of Secrets
 	log    *slog.Logger
 	now    func() time.Time
+
+	mu        sync.Mutex
+	declarers map[v1alpha1.MAC]string // by MAC: the object that declared it first
 }
 
 // setupHosts adds the controller of MetalHosts to a manager.
@@ -68,7 +78,7 @@ func setupHosts(mgr manager.Manager, env machine.Env, feed *wake.Feed) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	r := &hosts{env: env, client: mgr.GetClient(), cache: mgr.GetCache(), log: log.With("cluster", env.Cluster), now: time.Now}
+	r := &hosts{env: env, client: mgr.GetClient(), direct: mgr.GetAPIReader(), events: mgr.GetEventRecorder("slipway"), cache: mgr.GetCache(), log: log.With("cluster", env.Cluster), now: time.Now, declarers: map[v1alpha1.MAC]string{}}
 	if err := indexHosts(mgr); err != nil {
 		return err
 	}
@@ -88,18 +98,24 @@ func setupHosts(mgr manager.Manager, env machine.Env, feed *wake.Feed) error {
 }
 
 func indexHosts(mgr manager.Manager) error {
-	for name, value := range map[string]func(*v1alpha1.MetalHost) string{
-		byInventoryID: func(mh *v1alpha1.MetalHost) string { return mh.Spec.InventoryID },
-		byCredentials: func(mh *v1alpha1.MetalHost) string {
+	for name, values := range map[string]func(*v1alpha1.MetalHost) []string{
+		byInventoryID: func(mh *v1alpha1.MetalHost) []string { return []string{mh.Spec.InventoryID} },
+		byCredentials: func(mh *v1alpha1.MetalHost) []string {
 			if mh.Spec.Power == nil || mh.Spec.Power.CredentialsRef == nil {
-				return ""
+				return nil
 			}
-			return mh.Spec.Power.CredentialsRef.Namespace + "/" + mh.Spec.Power.CredentialsRef.Name
+			return []string{mh.Spec.Power.CredentialsRef.Namespace + "/" + mh.Spec.Power.CredentialsRef.Name}
+		},
+		byBootMAC: func(mh *v1alpha1.MetalHost) (macs []string) {
+			for _, mac := range mh.Spec.BootMACs {
+				macs = append(macs, string(mac))
+			}
+			return macs
 		},
 	} {
 		err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.MetalHost{}, name, func(o client.Object) []string {
-			if mh, ok := o.(*v1alpha1.MetalHost); ok && value(mh) != "" {
-				return []string{value(mh)}
+			if mh, ok := o.(*v1alpha1.MetalHost); ok {
+				return slices.DeleteFunc(values(mh), func(v string) bool { return v == "" })
 			}
 			return nil
 		})
@@ -201,8 +217,8 @@ func isKind(err error, k inventory.Kind) bool {
 // show makes the object of a row what it should be, after taking over what was said in it.
 func (r *hosts) show(ctx context.Context, id inventory.HostID) error {
 	v, err := r.env.Appliance.FindHost(ctx, id)
-	if isKind(err, inventory.NotFound) {
-		return r.drop(ctx, id)
+	if isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden) { // it is gone, or not this cluster's to see
+		return r.drop(ctx, id, err)
 	}
 	if err != nil {
 		return fmt.Errorf("read host %s: %w", id, err)
@@ -251,7 +267,7 @@ func (r *hosts) object(ctx context.Context, h *inventory.Host) (*v1alpha1.MetalH
 	}
 	for i := range list.Items {
 		if o := &list.Items[i]; o.Name != h.Name {
-			if err := r.remove(ctx, o); err != nil {
+			if err := r.retire(ctx, o, "the host is called "+h.Name+" in Slipway now, and MetalHost "+h.Name+" says what this one said"); err != nil {
 				return nil, err
 			}
 		}
@@ -306,10 +322,9 @@ func (r *hosts) declare(ctx context.Context, name string) (again time.Duration, 
 	}
 	h, err := r.declared(ctx, &mh)
 	switch {
-	case isKind(err, inventory.Conflict):
-		return undeclaredAgain, r.tell(ctx, &mh, undeclared(&mh, err, r.now()))
-	case isKind(err, inventory.Invalid), want.IsInvalid(err):
-		return 0, r.tell(ctx, &mh, undeclared(&mh, err, r.now()))
+	case isKind(err, inventory.Conflict), isKind(err, inventory.Invalid), isKind(err, inventory.Forbidden), want.IsInvalid(err):
+		r.warn(&mh, string(v1alpha1.FailureInvalidConfiguration), messageOf(err))
+		return undeclaredAgain, r.tell(ctx, &mh, undeclared(&mh, err, r.now())) // what is in the way may go
 	case err != nil:
 		return 0, fmt.Errorf("declare host %s: %w", name, err)
 	}
@@ -327,35 +342,132 @@ func (r *hosts) declared(ctx context.Context, mh *v1alpha1.MetalHost) (inventory
 	if len(in.NICs) == 0 {
 		return in, &want.Invalid{Field: "spec.bootMACs", Msg: "no host has this name: name the MAC that it boots from"}
 	}
+	if other, err := r.other(ctx, mh); err != nil || other != "" {
+		return in, cmp.Or(err, alike(other))
+	}
 	h, err := r.env.Appliance.DeclareHost(ctx, in)
 	if err != nil || h.Name == mh.Name {
 		return h, err
 	}
-	var others v1alpha1.MetalHostList
-	if err := r.client.List(ctx, &others, client.MatchingFields{byInventoryID: string(h.ID)}); err != nil {
+	var bound v1alpha1.MetalHostList
+	if err := r.client.List(ctx, &bound, client.MatchingFields{byInventoryID: string(h.ID)}); err != nil {
 		return h, fmt.Errorf("list MetalHosts of host %s: %w", h.Name, err)
 	}
-	for i := range others.Items {
-		if o := &others.Items[i]; len(o.Spec.BootMACs) > 0 || h.ClaimID != "" {
-			return h, &want.Invalid{Field: "spec.bootMACs", Msg: "MetalHost " + o.Name + " is this host already"}
+	for i := range bound.Items {
+		if o := &bound.Items[i]; o.Name != mh.Name && (len(o.Spec.BootMACs) > 0 || h.ClaimID != "") {
+			return h, alike(o.Name)
 		}
 	}
 	h.Name = mh.Name // it was discovered before it was declared, and has a name that nobody gave it
 	return r.env.Appliance.UpdateHost(ctx, h)
 }
 
-// drop removes the objects of a row that is gone.
-func (r *hosts) drop(ctx context.Context, id inventory.HostID) error {
+func alike(other string) error {
+	if other == "" {
+		return nil
+	}
+	return &want.Invalid{Field: "spec.bootMACs", Msg: "MetalHost " + other + " declares one of these MACs, and is this host: two objects cannot be one host; take the MAC out of one, or delete one"}
+}
+
+// other names another object that declares a MAC of this one, "" for none. The first that was looked at has it: that is
+// remembered here, because a cache does not have yet what was applied in the same instant. Whether the other is still
+// there, and still says so, is asked of the API server.
+func (r *hosts) other(ctx context.Context, mh *v1alpha1.MetalHost) (string, error) {
+	for _, mac := range mh.Spec.BootMACs {
+		r.mu.Lock()
+		first := r.declarers[mac]
+		r.mu.Unlock()
+		candidates := []string{first}
+		var known v1alpha1.MetalHostList
+		if err := r.client.List(ctx, &known, client.MatchingFields{byBootMAC: string(mac)}); err != nil {
+			return "", fmt.Errorf("list MetalHosts with MAC %s: %w", mac, err)
+		}
+		for i := range known.Items {
+			if known.Items[i].Spec.InventoryID != "" {
+				candidates = append(candidates, known.Items[i].Name)
+			}
+		}
+		for _, name := range candidates {
+			if name == "" || name == mh.Name {
+				continue
+			}
+			var o v1alpha1.MetalHost
+			err := r.direct.Get(ctx, client.ObjectKey{Name: name}, &o)
+			if err == nil && o.DeletionTimestamp.IsZero() && slices.Contains(o.Spec.BootMACs, mac) {
+				return name, nil
+			}
+			if client.IgnoreNotFound(err) != nil {
+				return "", fmt.Errorf("read MetalHost %s: %w", name, err)
+			}
+		}
+		r.mu.Lock()
+		isFirst := r.declarers[mac] == first // nobody was faster
+		if isFirst {
+			r.declarers[mac] = mh.Name
+		}
+		first = r.declarers[mac]
+		r.mu.Unlock()
+		if !isFirst && first != mh.Name {
+			return first, nil
+		}
+	}
+	return "", nil
+}
+
+// drop ends the objects of a row that is gone, or that this cluster may not see. One that somebody has applied stays, and
+// says why it shows nothing.
+func (r *hosts) drop(ctx context.Context, id inventory.HostID, why error) error {
 	var list v1alpha1.MetalHostList
 	if err := r.client.List(ctx, &list, client.MatchingFields{byInventoryID: string(id)}); err != nil {
 		return fmt.Errorf("list MetalHosts of host %s: %w", id, err)
 	}
 	for i := range list.Items {
-		if err := r.remove(ctx, &list.Items[i]); err != nil {
+		o := list.Items[i].DeepCopy()
+		if len(o.Spec.BootMACs) == 0 || !o.DeletionTimestamp.IsZero() {
+			if err := r.remove(ctx, o); err != nil {
+				return err
+			}
+			continue
+		}
+		text := "the host is not in Slipway any more; delete this object, and apply it again without spec.inventoryID to declare a new host"
+		if isKind(why, inventory.Forbidden) {
+			text = messageOf(why)
+		}
+		if err := r.tellGone(ctx, o, text); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tellGone says in an object that it shows no host, once.
+func (r *hosts) tellGone(ctx context.Context, mh *v1alpha1.MetalHost, text string) error {
+	if err := r.release(ctx, mh); err != nil {
+		return err
+	}
+	s := v1alpha1.MetalHostStatus{Conditions: slices.Clone(mh.Status.Conditions), ObservedGeneration: mh.Generation}
+	setCondition(&s.Conditions, mh.Generation, r.now(), v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonHostMissing, text)
+	setCondition(&s.Conditions, mh.Generation, r.now(), v1alpha1.Available, metav1.ConditionFalse, v1alpha1.ReasonHostMissing, "")
+	r.warn(mh, v1alpha1.ReasonHostMissing, text)
+	return r.tell(ctx, mh, s)
+}
+
+// warn puts what keeps an object from being a host into an event, when its condition does not say it yet.
+func (r *hosts) warn(mh *v1alpha1.MetalHost, reason, text string) {
+	if was := apimeta.FindStatusCondition(mh.Status.Conditions, v1alpha1.Ready); was != nil && was.Reason == reason && was.Message == inventory.Clean(text, 1024) {
+		return
+	}
+	r.log.Warn("MetalHost is no host", "object", mh.Name, "reason", reason, "why", text)
+	r.events.Eventf(mh, nil, corev1.EventTypeWarning, reason, "Reconcile", "%s", inventory.Clean(text, maxNote))
+}
+
+// retire deletes an object that another one has taken the place of, and says so where people look.
+func (r *hosts) retire(ctx context.Context, mh *v1alpha1.MetalHost, why string) error {
+	if len(mh.Spec.BootMACs) > 0 && mh.DeletionTimestamp.IsZero() {
+		r.log.Info("MetalHost deleted", "object", mh.Name, "why", why)
+		r.events.Eventf(mh, nil, corev1.EventTypeNormal, "Renamed", "Reconcile", "%s", inventory.Clean(why, maxNote))
+	}
+	return r.remove(ctx, mh)
 }
 
 // remove deletes an object that shows nothing any more.

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -127,6 +128,10 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	var mm v1alpha1.MetalMachine
 	err := r.client.Get(ctx, req.NamespacedName, &mm)
 	if apierrors.IsNotFound(err) {
+		var there v1alpha1.MetalMachine // the cache has objects with our watch filter only
+		if err := r.direct.Get(ctx, req.NamespacedName, &there); !apierrors.IsNotFound(err) {
+			return reconcile.Result{}, err
+		}
 		return reconcile.Result{}, r.orphans(ctx, req.NamespacedName, "")
 	}
 	if err != nil {
@@ -262,9 +267,18 @@ func (r *machines) pause(ctx context.Context, p *pass, by string) error {
 			}
 		}
 	}
-	cs, isNew := tell.Pause(p.mm.Status.Conditions, true, "annotation "+by, p.mm.Generation, r.now())
-	if !isNew {
+	text, phase := "annotation "+by, p.mm.Status.Phase
+	if p.facts.IsDeleting {
+		text += "; the machine is being deleted, which goes on when the annotation is removed"
+		phase = v1alpha1.PhaseDeleting
+	}
+	cs, isNew := tell.Pause(p.mm.Status.Conditions, true, text, p.mm.Generation, r.now())
+	if !isNew && phase == p.mm.Status.Phase {
 		return nil
+	}
+	if phase != p.mm.Status.Phase {
+		at := metav1.NewTime(r.now().Truncate(time.Second))
+		p.mm.Status.Phase, p.mm.Status.LastUpdated = phase, &at
 	}
 	p.mm.Status.Conditions = cs
 	return r.writeStatus(ctx, p.mm)

@@ -334,3 +334,29 @@ func TestAHeartbeatIsNoNews(t *testing.T) {
 		t.Error("another message was not taken for news")
 	}
 }
+
+func TestWhatSomebodyElseHadSetIsLeftAtTheFirstLook(t *testing.T) {
+	n := &corev1.Node{}
+	n.Name = "web-1"
+	n.Labels = map[string]string{"team": "theirs", "zone": "z"}
+	n.Annotations = map[string]string{"note": "theirs"}
+	n.Spec.Taints = []corev1.Taint{{Key: "for", Value: "theirs", Effect: corev1.TaintEffectNoSchedule}}
+	c := plan(n, "slipway://lab/h/c", Wanted{
+		Labels: map[string]string{"team": "ours", "zone": "z", "rack": "r"}, Annotations: map[string]string{"note": "ours"},
+		Taints: []corev1.Taint{{Key: "for", Value: "ours", Effect: corev1.TaintEffectNoSchedule}},
+	})
+	if len(c.refused) != 3 {
+		t.Errorf("refused: %q, want the label, the annotation and the taint", c.refused)
+	}
+	labels, _ := c.metadata["labels"].(map[string]any)
+	if len(labels) != 1 || labels["rack"] != "r" {
+		t.Errorf("labels are written: %v, want rack only", labels)
+	}
+	annotations, _ := c.metadata["annotations"].(map[string]any)
+	if _, isWritten := annotations["note"]; isWritten || annotations[AnnotationOwned] != `{"labels":["rack","zone"]}` {
+		t.Errorf("annotations are written: %v", annotations)
+	}
+	if taints, isWritten := c.spec["taints"]; isWritten {
+		t.Errorf("taints are written: %v", taints)
+	}
+}

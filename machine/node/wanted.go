@@ -52,7 +52,8 @@ func (c *change) patch(resourceVersion string) ([]byte, error) {
 
 // plan compares a node with what is wanted. What is missing is put there, what was ours and is not wanted any more is
 // taken away, and what others hold with another value stays theirs. A node on which we have never written anything has
-// registered with what its machine's configuration says: what is wanted of that is ours from the start.
+// registered with what its machine's configuration says: what is wanted of that, with the same value, is ours from the
+// start. Another value was set by somebody else.
 func plan(n *corev1.Node, providerID string, w Wanted) change {
 	var before owned
 	note, isKnown := n.Annotations[AnnotationOwned]
@@ -97,7 +98,7 @@ func (c *change) pairs(what string, have, want map[string]string, ours []string,
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		v := want[k]
 		now, isThere := have[k]
-		isOurs := slices.Contains(ours, k) || isNew
+		isOurs := slices.Contains(ours, k) || isNew && now == v
 		switch {
 		case isReserved(k):
 			if !isThere || now != v {
@@ -155,8 +156,9 @@ func (c *change) taints(have, want []corev1.Taint, ours []string, isNew bool, ow
 	for _, t := range have {
 		key := taintKey(&t)
 		there[key] = true
-		isOurs := slices.Contains(ours, key) || isNew && !isInstallers(&t)
-		switch w := wanted[key]; {
+		w := wanted[key]
+		isOurs := slices.Contains(ours, key) || isNew && !isInstallers(&t) && w != nil && w.Value == t.Value
+		switch {
 		case w == nil && slices.Contains(ours, key):
 			isChanged = true
 			continue

@@ -438,7 +438,11 @@ func (t *teller) ready(told Told, cs []metav1.Condition) metav1.Condition {
 		return no(kind, string(told.FailureReason), told.FailureMessage)
 	}
 	if t.f.IsDeleting {
-		return no(kind, v1alpha1.ReasonDeleting, "the machine is being deleted")
+		text := "the machine is being deleted"
+		if op := t.v.Operation; op != nil && op.Kind == inventory.OpRelease && op.Reason != "" {
+			text += "; " + string(op.Step) + ": " + sentence(op.Reason, op.Hint)
+		}
+		return no(kind, v1alpha1.ReasonDeleting, text)
 	}
 	for _, c := range cs {
 		if c.Status != metav1.ConditionTrue {

@@ -94,6 +94,13 @@ CREATE TABLE claims (
   created_at  INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE cluster_access (
+  uid        TEXT    NOT NULL PRIMARY KEY,
+  takes_from TEXT    NOT NULL,
+  pools      TEXT    NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE clusters (
   name         TEXT    NOT NULL PRIMARY KEY,
   kubeconfig   TEXT    NOT NULL REFERENCES secrets (name),

@@ -45,6 +45,12 @@ func (c Clusters) CheckKubeconfig(ctx context.Context, want inventory.Cluster, k
 	return k, c.c.call(ctx, http.MethodPost, "clusters/check", nil, in, &k)
 }
 
+// SetAccess says what a cluster, by its name or UID, may do beyond its own machines.
+func (c Clusters) SetAccess(ctx context.Context, name string, a inventory.ClusterAccess) (stored inventory.ClusterAccess, err error) {
+	in := map[string][]string{"takesFrom": append([]string{}, a.TakesFrom...), "pools": append([]string{}, a.Pools...)}
+	return stored, c.c.call(ctx, http.MethodPut, c.at(name)+"/access", nil, in, &stored)
+}
+
 // Detach ends the controllers of a cluster and forgets it; every server runs on. With purge the kinds are taken away as
 // well; with force a cluster is forgotten that does not answer.
 func (c Clusters) Detach(ctx context.Context, name string, purge, force bool) error {
