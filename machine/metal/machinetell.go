@@ -160,7 +160,7 @@ func (r *machines) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now 
 			}
 		}
 		if op.Reason != "" && op.Step != inventory.StepDrain { // such as a controller that does not answer
-			d.BlockedBy = append(d.BlockedBy, inventory.Clean(string(op.Step)+": "+op.Reason, 256))
+			d.BlockedBy = append(d.BlockedBy, inventory.Clean(string(op.Step)+": "+op.Reason, 500))
 		}
 		if drain := p.view.Drain; drain != nil && !drain.IsDone && op.Step == inventory.StepDrain {
 			d.BlockedBy = append(d.BlockedBy, drain.BlockedBy...)
