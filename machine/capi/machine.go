@@ -45,7 +45,11 @@ type pass struct {
 	facts tell.Facts
 	// waiting overrides why no host is claimed.
 	waiting *metav1.Condition
+	again   time.Duration // when to look again, 0 when an event tells
 }
+
+// takeAgain is when a claim is asked for again that was refused: an admin may have granted it.
+const takeAgain = 30 * time.Second
 
 // Reconcile implements reconcile.Reconciler.
 func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -80,7 +84,8 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	case p.Machine == nil || p.Cluster == nil:
 		return reconcile.Result{}, nil // Cluster API has not put its owner in yet, or it is gone
 	}
-	return reconcile.Result{}, r.run(ctx, p)
+	err = r.run(ctx, p)
+	return reconcile.Result{RequeueAfter: p.again}, err
 }
 
 // run brings a machine to be what its object says.
@@ -235,7 +240,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	id := inventory.ClaimID(p.sm.Spec.ClaimID)
 	v, err := r.env.Appliance.Takeable(ctx, id, p.owner)
 	if isKind(err, inventory.Forbidden) {
-		p.facts.Invalid = refused(err)
+		p.facts.Invalid, p.again = refused(err), takeAgain
 		return nil
 	}
 	if isKind(err, inventory.NotFound) {
@@ -255,7 +260,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	}
 	_, err = r.env.Appliance.HandOver(ctx, id, p.owner)
 	if isKind(err, inventory.Forbidden) {
-		p.facts.Invalid = refused(err)
+		p.facts.Invalid, p.again = refused(err), takeAgain
 		return nil
 	}
 	if err != nil {

@@ -268,6 +268,9 @@ func (r *machines) again(ctx context.Context, p *pass, now marks) error {
 	return r.look(ctx, p)
 }
 
+// takeAgain is when a claim is asked for again that was refused: an admin may have granted it.
+const takeAgain = 30 * time.Second
+
 // adopt takes over the machine that holds the object's claim: the object was made again, or moved here from another
 // cluster. Nothing happens on the host. Nobody takes a machine from an object that is still there, nor from another
 // namespace.
@@ -279,6 +282,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	}
 	v, err := r.env.Appliance.Takeable(ctx, id, p.owner.String())
 	if isKind(err, inventory.Forbidden) {
+		p.again = takeAgain
 		return missing("%s", messageOf(err))
 	}
 	if isKind(err, inventory.NotFound) {

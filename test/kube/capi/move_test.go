@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +42,8 @@ func (s *stage) second() *stage {
 	other := &stage{t: s.t, Rig: s.Rig, memory: s.memory, config: s.config, others: []*stage{s}}
 	other.Client, err = client.New(cfg, client.Options{Scheme: s.Client.Scheme()})
 	s.must(err)
+	other.grant(s)
+	s.grant(other)
 	other.stack = stock.Start(s.t, control)
 	run, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -58,6 +61,19 @@ func (s *stage) second() *stage {
 	})
 	s.others = append(s.others, other)
 	return other
+}
+
+// grant lets a management cluster take over machines of another one, as slipway cluster access does.
+func (s *stage) grant(from *stage) {
+	s.t.Helper()
+	uid := func(s *stage) string {
+		ns := &metav1.PartialObjectMetadata{}
+		ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+		s.must(s.Client.Get(s.t.Context(), client.ObjectKey{Name: "kube-system"}, ns))
+		return string(ns.UID)
+	}
+	access := inventory.ClusterAccess{UID: uid(s), TakesFrom: []string{uid(from)}}
+	s.must(s.Store.Write(s.t.Context(), func(tx inventory.Tx) error { return tx.SaveClusterAccess(&access, s.Now()) }))
 }
 
 // at is a workload cluster as another management cluster has it.

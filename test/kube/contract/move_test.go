@@ -1,6 +1,7 @@
 package contract
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -170,7 +171,7 @@ var moveRows = []row{
 			s.Error("deleting the thief switched the host off")
 		}
 	}},
-	{name: "adoption: a server of nobody becomes a Machine by its claim, untouched", hosts: 1, run: func(s *stage) {
+	{name: "adoption: a server that people made becomes a Machine by its claim, untouched, when an admin has granted that", hosts: 1, run: func(s *stage) {
 		made, err := s.r.Engine().CreateMachine(ctx, inventory.Machine{Name: "plain-" + s.ns, Profile: rig.DiskProfile, Placement: inventory.Placement{Selector: "for=" + s.ns}}, "test")
 		if err != nil {
 			s.Fatal(err)
@@ -181,6 +182,14 @@ var moveRows = []row{
 				return is(err == nil && made.Phase == inventory.MachineRunning, "it is %s: %v", made.Phase, err)
 			})
 		})
+		kubeSystem := &corev1.Namespace{}
+		if err := s.c.Get(ctx, client.ObjectKey{Name: "kube-system"}, kubeSystem); err != nil {
+			s.Fatal(err)
+		}
+		grant := inventory.ClusterAccess{UID: string(kubeSystem.UID), TakesFrom: []string{inventory.FromPeople}}
+		if err := s.r.Store.Write(ctx, func(tx inventory.Tx) error { return tx.SaveClusterAccess(&grant, s.r.Now()) }); err != nil {
+			s.Fatal(err)
+		}
 		counts := s.robots[0].Counts()
 		claim := inventory.Claim{ID: made.ClaimID}
 		p := s.add("m", func(_ *clusterMachine, sm *slipwayMachine) {

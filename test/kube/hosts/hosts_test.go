@@ -131,6 +131,7 @@ func TestMetalHosts(t *testing.T) {
 		{"a host is declared before its first boot", declared},
 		{"a host that was discovered under another name is declared", declaredLate},
 		{"a declaration that cannot be met says why", declaredBadly},
+		{"two objects with one MAC both stay, and one says that the other has it", declaredTwice},
 		{"how a host is powered comes with a Secret that is shown nowhere", powered},
 		{"a power that no operator named is shown, and never written over", powerShown},
 	} {
