@@ -108,6 +108,12 @@ func TestAMachineIsHandedOverByItsClaim(t *testing.T) {
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	m, _ := l.find("web-1")
 	writes := s.writes
+	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/web/u", "a test"); !isKind(err, inventory.Forbidden) {
+		t.Errorf("a claim alone moved the machine to another cluster: %v", err)
+	}
+	l.write(func(tx inventory.Tx) error {
+		return tx.SaveClusterAccess(&inventory.ClusterAccess{UID: "new", TakesFrom: []string{"old"}}, l.clock)
+	})
 	for range 2 { // again is harmless
 		got, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/web/u", "a test")
 		if err != nil || got.Owner != "new/n/K/web/u" || got.ClaimID != m.ClaimID {
@@ -128,8 +134,8 @@ func TestAMachineIsHandedOverByItsClaim(t *testing.T) {
 		t.Errorf("nobody: %v", err)
 	}
 	l.add("b", true)
-	l.create(inventory.Machine{Name: "web-2", Owner: "other"})
-	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "other", "a test"); !isKind(err, inventory.Conflict) {
+	l.create(inventory.Machine{Name: "web-2", Owner: "new/n/K/other/u"})
+	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/other/u", "a test"); !isKind(err, inventory.Conflict) {
 		t.Errorf("somebody who has a machine: %v", err)
 	}
 }
