@@ -9,7 +9,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
+	kube "slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machineconfig"
 )
 
@@ -144,7 +144,7 @@ func (e *Engine) imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Ima
 	return i, nil
 }
 
-// HandOver makes owner the owner of the machine that holds a claim, where machine.MayTake lets it. Nothing happens on
+// HandOver makes owner the owner of the machine that holds a claim, where kube.MayTake lets it. Nothing happens on
 // its host. A refusal is told in the timeline.
 func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by string) (m inventory.Machine, err error) {
 	if owner == "" {
@@ -202,11 +202,11 @@ func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner, by s
 
 // mayTake asks what an admin lets the cluster of owner take.
 func mayTake(tx inventory.Tx, m *inventory.Machine, owner string) error {
-	access, err := tx.FindClusterAccess(machine.ClusterOf(owner))
+	access, err := tx.FindClusterAccess(kube.ClusterOf(owner))
 	if err != nil {
 		return fmt.Errorf("read what a cluster may take: %w", err)
 	}
-	return machine.MayTake(m.Owner, owner, access)
+	return kube.MayTake(m.Owner, owner, access)
 }
 
 // refuseTake puts a takeover that was refused into the timeline of the machine's host, once for each who tries.
