@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -25,7 +26,8 @@ type Config struct {
 	Store     inventory.Store
 	Catalogue *Catalogue
 	Now       func() time.Time
-	Loaders   *Loaders // that there are; nil: none
+	Loaders   *Loaders       // that there are; nil: none
+	Egress    *egress.Policy // which addresses may be fetched from; nil: all
 
 	HTTP       http.RoundTripper // a transport with proxy settings from the environment and timeouts for each step
 	MaxBytes   int64             // largest file: 20 GiB
@@ -53,7 +55,7 @@ type Cache struct {
 // New opens the artefact folder.
 func New(cfg Config) (*Cache, error) {
 	if cfg.HTTP == nil {
-		cfg.HTTP = newTransport()
+		cfg.HTTP = newTransport(cfg.Egress)
 	}
 	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, 20<<30)
 	cfg.StallFor = cmp.Or(cfg.StallFor, time.Minute)

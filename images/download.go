@@ -236,7 +236,7 @@ func (d *download) once(ctx context.Context) (int64, error) {
 	before := d.bytes
 	err = d.copy(resp.Body)
 	if err == nil && d.mark.TotalBytes > 0 && d.bytes != d.mark.TotalBytes {
-		err = requestError(resp.Request.URL, io.ErrUnexpectedEOF, false)
+		err = brokenError(resp.Request.URL, io.ErrUnexpectedEOF, false)
 	}
 	return d.bytes - before, err
 }

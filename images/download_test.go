@@ -88,7 +88,7 @@ func (m *mirror) cutAfter(w http.ResponseWriter, r *http.Request, n int) {
 
 // kernelOf asks for the mirror's file as a custom image.
 func (m *mirror) kernel(want inventory.Digest) ImportRequest {
-	return ImportRequest{Name: "x", Files: []ImportFile{{Role: "kernel", Source: m.URL + "/linux", SHA256: want}}}
+	return ImportRequest{Name: "x", IsAdmin: true, Files: []ImportFile{{Role: "kernel", Source: m.URL + "/linux", SHA256: want}}}
 }
 
 func TestDownloadsOfAwkwardServers(t *testing.T) {

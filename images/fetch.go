@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,21 +12,21 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
-// newTransport returns a transport whose every step has an end. The stall timer of a download covers the body.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+// newTransport returns a way whose every step has an end, to what the policy allows. The stall timer of a download covers
+// the body.
+func newTransport(p *egress.Policy) http.RoundTripper {
+	return p.Transport(&http.Transport{
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
 		IdleConnTimeout:       30 * time.Second,
 		ForceAttemptHTTP2:     true,
 		// Sums are of the bytes as published, so nothing may unpack them on the way.
 		DisableCompression: true,
-	}
+	}, nil)
 }
 
 const maxRedirects = 5
@@ -148,7 +147,7 @@ func (c *Cache) get(ctx context.Context, rawURL string, header http.Header) (*ht
 	if err != nil {
 		stalled := errors.Is(context.Cause(ctx), errStalled)
 		done()
-		return nil, requestError(req.URL, err, stalled)
+		return nil, unreachedError(req.URL, err, stalled)
 	}
 	resp.Body = &stallReader{body: resp.Body, ctx: ctx, timer: stall, after: c.cfg.StallFor, done: done, from: req.URL}
 	return resp, nil
@@ -173,7 +172,7 @@ func (r *stallReader) Read(p []byte) (int, error) {
 		r.timer.Reset(r.after)
 	}
 	if err != nil && err != io.EOF {
-		return n, requestError(r.from, err, errors.Is(context.Cause(r.ctx), errStalled))
+		return n, brokenError(r.from, err, errors.Is(context.Cause(r.ctx), errStalled))
 	}
 	return n, err
 }
@@ -183,35 +182,6 @@ func (r *stallReader) Close() error {
 	err := r.body.Close()
 	r.done()
 	return err
-}
-
-// requestError says what went wrong between us and the server; it is worth another attempt unless it is certain.
-func requestError(u *url.URL, err error, stalled bool) error {
-	var mine *inventory.Error
-	if errors.As(err, &mine) {
-		return mine
-	}
-	e := &inventory.Error{Kind: inventory.Unavailable, Err: err}
-	var dns *net.DNSError
-	var inner *url.Error
-	if errors.As(err, &inner) {
-		err = inner.Err // without the URL, which may hold a password
-	}
-	switch {
-	case stalled:
-		e.Msg = fmt.Sprintf("%s sends nothing more", redact(u))
-		e.Hint = "the server or the way to it is stuck; import again later, it goes on where it stopped"
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		e.Msg = fmt.Sprintf("%s was cut off", redact(u))
-		e.Hint = "import again: it goes on where it stopped"
-	case errors.As(err, &dns):
-		e.Msg = fmt.Sprintf("the name %s cannot be resolved", dns.Name)
-		e.Hint = "check the address, the server's DNS, and whether it needs a proxy (HTTPS_PROXY in its environment)"
-	default:
-		e.Msg = fmt.Sprintf("%s cannot be fetched: %v", redact(u), err)
-		e.Hint = "check the address, and whether the server needs a proxy (HTTPS_PROXY in its environment)"
-	}
-	return tryAgain{e}
 }
 
 // statusError says what a refusing answer means. NotFound is kept apart because another place may have the file.

@@ -17,6 +17,11 @@ import (
 // kept, and the next import of the same addresses goes on from there. Importing the same again changes nothing;
 // other content under the same name updates the image. progress is called often, from this goroutine; it may be nil.
 func (c *Cache) Import(ctx context.Context, r ImportRequest, progress func(Progress)) (inventory.Image, error) {
+	img, err := c.bringImage(ctx, r, progress)
+	return img, told(err, r.IsAdmin)
+}
+
+func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(Progress)) (inventory.Image, error) {
 	p, err := c.cfg.Catalogue.plan(r)
 	if err != nil {
 		return inventory.Image{}, err
@@ -331,15 +336,4 @@ func redactIfURL(s string) string {
 		return redactString(s)
 	}
 	return s
-}
-
-// explain puts words in front of an error's message.
-func explain(err error, words string) error {
-	var e *inventory.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	c := *e
-	c.Msg = words + c.Msg
-	return &c
 }

@@ -151,8 +151,8 @@ func (j *Jobs) Start(r ImportRequest) (Job, error) {
 	return n.Job, nil
 }
 
-// Retry starts a job that failed once more, as a new one. allowLocal says what it does in a request.
-func (j *Jobs) Retry(id string, allowLocal bool) (Job, error) {
+// Retry starts a job that failed once more, as a new one. allowLocal and isAdmin are those of the caller, as in a request.
+func (j *Jobs) Retry(id string, allowLocal, isAdmin bool) (Job, error) {
 	x, err := j.find(id)
 	if err != nil {
 		return Job{}, err
@@ -163,7 +163,7 @@ func (j *Jobs) Retry(id string, allowLocal bool) (Job, error) {
 	if state != JobFailed {
 		return Job{}, inventory.Errorf(inventory.Conflict, "import %s is %s", id, state).WithHint("only an import that failed is tried again")
 	}
-	r.AllowLocal = allowLocal
+	r.AllowLocal, r.IsAdmin = allowLocal, isAdmin
 	return j.Start(r)
 }
 

@@ -47,6 +47,8 @@ type ImportRequest struct {
 	// AllowLocal lets the request name files of this machine. It is for those who come through the unix socket, whose
 	// access to files is their own affair; a request cannot ask for it.
 	AllowLocal bool `json:"-"`
+	// IsAdmin tells the caller why a server could not be reached; others are only told that it could not.
+	IsAdmin bool `json:"-"`
 }
 
 // ImportFile is a file named by the request itself.

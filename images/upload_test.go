@@ -91,19 +91,19 @@ func TestAnImportThatFailedIsTriedAgain(t *testing.T) {
 		defer b.serve(t)()
 		j := b.start(t, "debian")
 		b.wantState(t, j.ID, JobRunning)
-		if _, err := b.Retry(j.ID, false); err == nil {
+		if _, err := b.Retry(j.ID, false, false); err == nil {
 			t.Error("one that runs is started again")
 		}
 		b.release <- errors.New("no luck")
 		b.wantState(t, j.ID, JobFailed)
-		again, err := b.Retry(j.ID, false)
+		again, err := b.Retry(j.ID, false, false)
 		if err != nil || again.ID == j.ID || again.Image != "debian" {
 			t.Fatalf("%+v %v", again, err)
 		}
 		b.wantState(t, again.ID, JobRunning)
 		b.release <- nil
 		b.wantState(t, again.ID, JobDone)
-		if _, err := b.Retry("nope", false); err == nil {
+		if _, err := b.Retry("nope", false, false); err == nil {
 			t.Error("an unknown one is started")
 		}
 	})

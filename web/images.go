@@ -130,6 +130,11 @@ func compareText(a, b string) int {
 	return 0
 }
 
+// isAdminEverywhere reports whether the caller is an admin everywhere.
+func isAdminEverywhere(ctx context.Context) bool {
+	return callerOf(ctx).grants.Everywhere().Allows(inventory.Admin)
+}
+
 type importInput struct {
 	Body images.ImportRequest
 }
@@ -151,7 +156,7 @@ func (s *Server) addImports() {
 	},
 		func(ctx context.Context, in *importInput) (*one[images.Job], error) {
 			r := in.Body
-			r.AllowLocal = callerOf(ctx).isLocal
+			r.AllowLocal, r.IsAdmin = callerOf(ctx).isLocal, isAdminEverywhere(ctx)
 			j, err := s.cfg.Jobs.Start(r)
 			return &one[images.Job]{Body: j}, err
 		})
@@ -176,7 +181,7 @@ func (s *Server) addImports() {
 			ID string `path:"id" maxLength:"64"`
 		},
 		) (*one[images.Job], error) {
-			j, err := s.cfg.Jobs.Retry(in.ID, callerOf(ctx).isLocal)
+			j, err := s.cfg.Jobs.Retry(in.ID, callerOf(ctx).isLocal, isAdminEverywhere(ctx))
 			return &one[images.Job]{Body: j}, err
 		})
 	register(s, operation{

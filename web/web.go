@@ -35,7 +35,7 @@ type Jobs interface {
 	List() []images.Job
 	Next(ctx context.Context, id string, revision int64) (images.Job, error)
 	Cancel(id string) error
-	Retry(id string, allowLocal bool) (images.Job, error)
+	Retry(id string, allowLocal, isAdmin bool) (images.Job, error)
 }
 
 // Artefacts looks after the artefact folder.

@@ -232,7 +232,7 @@ func (f *fakeJobs) Next(ctx context.Context, id string, revision int64) (images.
 
 func (f *fakeJobs) Cancel(string) error { return nil }
 
-func (f *fakeJobs) Retry(id string, allowLocal bool) (images.Job, error) {
+func (f *fakeJobs) Retry(id string, allowLocal, isAdmin bool) (images.Job, error) {
 	if id != "job1" {
 		return images.Job{}, inventory.Errorf(inventory.NotFound, "there is no import job %q", id)
 	}
