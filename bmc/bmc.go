@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -20,6 +21,7 @@ type Target struct {
 	// HostMACs are the ports of the machine itself, which Wake-on-LAN needs.
 	HostMACs []inventory.MAC
 	HostName string
+	Egress   *egress.Policy // which addresses may be connected to; nil: all
 }
 
 // Action is a change of power.

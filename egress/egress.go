@@ -7,9 +7,12 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -72,6 +75,15 @@ func (e *Refused) Error() string {
 
 // AllowHint says to an admin how to open an address.
 const AllowHint = "if this is meant, add its network to egress: allow: in the server's configuration, or start the server with --egress-allow"
+
+// Explain returns the error for an admin when err is a refusal of the policy, nil otherwise. what begins its message.
+func Explain(what string, err error) error {
+	var r *Refused
+	if !errors.As(err, &r) {
+		return nil
+	}
+	return &inventory.Error{Kind: inventory.Invalid, Msg: what + ": " + r.Error(), Hint: AllowHint, Err: err}
+}
 
 // Check refuses an address that must not be connected to, with a *Refused.
 func (p *Policy) Check(at netip.AddrPort) error {
@@ -143,6 +155,33 @@ func (p *Policy) Dialer(timeout time.Duration) *net.Dialer {
 // DialContext connects as Dialer does, in at most 10 s.
 func (p *Policy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return p.Dialer(10*time.Second).DialContext(ctx, network, address)
+}
+
+// DialCluster connects as DialContext does, and to the proxies of the environment wherever they are: the libraries of
+// Kubernetes choose between the two themselves. It is for addresses that admins name.
+func (p *Policy) DialCluster(ctx context.Context, network, address string) (net.Conn, error) {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+		if isProxy(os.Getenv(name), address) {
+			return (*Policy)(nil).DialContext(ctx, network, address)
+		}
+	}
+	return p.DialContext(ctx, network, address)
+}
+
+// isProxy reports whether a setting of the environment names the proxy at an address.
+func isProxy(setting, address string) bool {
+	if setting != "" && !strings.Contains(setting, "://") {
+		setting = "http://" + setting
+	}
+	u, err := url.Parse(setting)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443", "socks5": "1080"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port) == address
 }
 
 // interfaceAddrs are the addresses of this machine as they are now.

@@ -133,7 +133,11 @@ func (d *download) run(ctx context.Context) (inventory.Digest, error) {
 }
 
 func wrongSum(what string, want, got inventory.Digest) error {
-	return inventory.Errorf(inventory.Invalid, "%s has the wrong checksum: expected %s, got %s", what, want.Hex(), got.Hex()).
+	return wrongHex(what, want.Hex(), got.Hex())
+}
+
+func wrongHex(what, want, got string) error {
+	return inventory.Errorf(inventory.Invalid, "%s has the wrong checksum: expected %s, got %s", what, want, got).
 		WithHint("nothing was imported; either it was damaged or replaced on the way, or the checksum belongs to another version")
 }
 

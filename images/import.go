@@ -1,7 +1,10 @@
 package images
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha512"
+	"encoding/hex"
 	"errors"
 	"io"
 	"os"
@@ -38,8 +41,14 @@ func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(P
 			return inventory.Image{}, err
 		}
 		defer c.unpin(a.Digest)
+		if err := c.checkSHA512(ctx, f, a.Digest, t); err != nil {
+			return inventory.Image{}, err
+		}
 		artefacts = append(artefacts, a)
 		p.image.Files = append(p.image.Files, inventory.ImageArtefact{Role: f.role, Name: f.name, Digest: a.Digest})
+	}
+	if err := c.fit(&p); err != nil {
+		return inventory.Image{}, err
 	}
 	t.step(StepStore)
 	if line := c.chainLine(&p); line != "" {
@@ -48,10 +57,10 @@ func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(P
 	return c.register(ctx, p.image, artefacts)
 }
 
-// resolve reads the checksum list, if any file needs it, and with it fills in what files should be.
+// resolve reads the checksum list, if any file needs it or the request names it, and with it fills in what files should be.
 func (c *Cache) resolve(ctx context.Context, p *plan, t *tracker) error {
 	var sums Sums
-	if p.sums != "" && slices.ContainsFunc(p.files, func(f planned) bool { return f.listed != isNoneOfList && f.want == "" }) {
+	if p.sums != "" && (p.isSumsAsked || slices.ContainsFunc(p.files, func(f planned) bool { return f.listed != isNoneOfList && f.want == "" })) {
 		text, err := c.fetchText(ctx, p.sums, maxSumsBytes, t.note)
 		var e *inventory.Error
 		switch {
@@ -65,15 +74,44 @@ func (c *Cache) resolve(ctx context.Context, p *plan, t *tracker) error {
 		}
 	}
 	for i := range p.files {
-		if err := resolveFile(&p.files[i], sums); err != nil {
+		if err := c.nameUploaded(ctx, &p.files[i]); err != nil {
+			return err
+		}
+	}
+	if sum, ok := sums.Alone(); ok {
+		if len(p.files) != 1 {
+			return inventory.Errorf(inventory.Invalid, "%s: the checksum list has one sum and no file name, and the image has %d files", redactIfURL(p.sums), len(p.files)).
+				WithHint("name a list with the names of the files, or give each sum with --sha256 FILE=HEX")
+		}
+		sums.byPath = map[string]Sum{p.files[0].sources[0].path: sum}
+	}
+	for i := range p.files {
+		if err := resolveFile(&p.files[i], sums, p.isSumsAsked); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// nameUploaded finds what an uploaded file was called, which is the name that a checksum list has.
+func (c *Cache) nameUploaded(ctx context.Context, f *planned) error {
+	if f.listed == isNoneOfList || !f.sources[0].isHere {
+		return nil
+	}
+	return c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		a, err := tx.FindArtefact(f.want)
+		if name, ok := strings.CutPrefix(a.Source, uploadPrefix); err == nil && ok {
+			f.sources[0].path = name
+		}
+		if isNotFound(err) {
+			return nil // obtain says so
+		}
+		return err
+	})
+}
+
 // resolveFile replaces patterns in the sources of a file and finds its sum.
-func resolveFile(f *planned, sums Sums) error {
+func resolveFile(f *planned, sums Sums, isAsked bool) error {
 	var sources []source
 	for _, s := range f.sources {
 		switch {
@@ -98,22 +136,56 @@ func resolveFile(f *planned, sums Sums) error {
 			WithHint("give the file itself, by address or path")
 	}
 	f.sources = sources
-	if f.want != "" || f.listed == isNoneOfList || sums.byPath == nil {
+	if f.listed == isNoneOfList || sums.byPath == nil {
 		return nil
 	}
 	for _, s := range sources {
-		d, ok, err := sums.Find(s.path)
+		sum, ok, err := sums.Find(s.path)
 		if err != nil {
 			return err
 		}
 		if ok {
-			f.want = d
-			return nil
+			return f.take(sum)
 		}
 	}
-	if f.listed == mustBeListed {
+	if f.listed == mustBeListed && (isAsked || f.want == "") {
 		return inventory.Errorf(inventory.Invalid, "the checksum list does not name %s", sources[0].path).
-			WithHint("give the sum of the file itself, or a list that has it")
+			WithHint("give a list that has it, or the sum of the file itself with --sha256 in place of the list")
+	}
+	return nil
+}
+
+// take notes what a list says of a file. It must agree with what is known already.
+func (f *planned) take(sum Sum) error {
+	if f.want != "" && sum.SHA256 != "" && f.want != sum.SHA256 {
+		return inventory.Errorf(inventory.Invalid, "%s has two sums: the checksum list says %s, the request %s", f.name, sum.SHA256.Hex(), f.want.Hex()).
+			WithHint("nothing was imported; the list and the file are of different versions")
+	}
+	f.want, f.sha512 = cmp.Or(sum.SHA256, f.want), sum.SHA512
+	return nil
+}
+
+// checkSHA512 reads a file again and compares the sum that only a list of SHA-512 sums has.
+func (c *Cache) checkSHA512(ctx context.Context, f planned, d inventory.Digest, t *tracker) error {
+	if f.sha512 == "" {
+		return nil
+	}
+	file, a, err := c.Open(d)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	t.step(StepCheck)
+	t.at(0, a.SizeBytes, "")
+	h := sha512.New()
+	if _, _, err := hashAll(ctx, io.TeeReader(file, h), t.copied); err != nil {
+		if ctx.Err() != nil {
+			return stopped(ctx)
+		}
+		return diskError("read the file", err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != f.sha512 {
+		return wrongHex(redactIfURL(f.sources[0].at), f.sha512, got)
 	}
 	return nil
 }

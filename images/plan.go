@@ -23,7 +23,7 @@ type ImportRequest struct {
 	// From is where the catalogue's files are looked for: an http(s) address in place of the entry's base, a folder,
 	// or "package"; "" is the entry's own base.
 	From string `json:"from,omitempty"`
-	// Sums is the URL or path of a list of SHA-256 sums, in place of the entry's own. Each file must be in it.
+	// Sums is the URL or path of a list of SHA-256 or SHA-512 sums, in place of the entry's own. Each file must be in it.
 	Sums string `json:"sums,omitempty"`
 	// Files adds to the entry's files, or replaces those with the same name.
 	Files []ImportFile `json:"files,omitempty"`
@@ -67,8 +67,12 @@ type plan struct {
 	sums  string // URL or path of the checksum list, "" for none
 	// isSumsOptional: a folder need not hold the list that its publisher has.
 	isSumsOptional bool
-	hint           string // what to do when a file is missing
-	chain          *Chain // of the catalogue's entry
+	// isSumsAsked: the request names the list, so that every file must be in it, whatever else is known of the file.
+	isSumsAsked bool
+	hint        string // what to do when a file is missing
+	chain       *Chain // of the catalogue's entry
+	// isFormatGuessed: the content of the disk image says how it is packed.
+	isFormatGuessed bool
 }
 
 // planned is one file of a plan.
@@ -77,6 +81,7 @@ type planned struct {
 	name    string
 	sources []source // tried in order
 	want    inventory.Digest
+	sha512  string // hex, when a list has it
 	listed  listed
 }
 
@@ -145,6 +150,9 @@ func (c *Catalogue) plan(r ImportRequest) (plan, error) {
 	}
 	if r.isDisk() {
 		p.beDisk(r)
+		if err := p.chooseSums(r, expansion{}); err != nil {
+			return plan{}, err
+		}
 	} else {
 		r.Files = named(r.Files, e.Files)
 		if err := p.addCatalogueFiles(r, &e, x); err != nil {
@@ -176,6 +184,7 @@ func (p *plan) beDisk(r ImportRequest) {
 	for n := range i.Configs {
 		i.Configs[n].InitrdPath = ""
 	}
+	p.isFormatGuessed = r.DiskFormat == "" && r.Remote == ""
 	for n, f := range r.Files {
 		name := baseName(f)
 		if isDigest(f.Source) && f.Name != "" {
@@ -248,8 +257,12 @@ func (p *plan) addCatalogueFiles(r ImportRequest, e *Entry, x expansion) error {
 
 // chooseSums picks the checksum list.
 func (p *plan) chooseSums(r ImportRequest, x expansion) error {
+	if r.Sums != "" && r.Remote != "" {
+		return inventory.Errorf(inventory.Invalid, "a checksum list says nothing of %s, which agents fetch themselves", inventory.Clean(r.Remote, 120)).
+			WithHint("leave --sums out: agents compare it with the digest in its address")
+	}
 	if r.Sums != "" {
-		p.sums = r.Sums
+		p.sums, p.isSumsAsked = r.Sums, true
 		_, err := checkSource(r.Sums, r.AllowLocal)
 		return err
 	}
@@ -295,10 +308,11 @@ func (p *plan) addOwnFiles(r ImportRequest) error {
 				return inventory.Errorf(inventory.Invalid, "%s is not what was to come: its sum is %s", inventory.Clean(f.Name, 80), f.Source).
 					WithHint("it should be %s; choose the right file", inventory.Clean(string(f.SHA256), 80))
 			}
-			p.files = append(p.files, planned{
-				role: f.Role, name: f.Name, want: inventory.Digest(f.Source), listed: isNoneOfList,
-				sources: []source{{at: f.Source, path: f.Name, isHere: true}},
-			})
+			n := planned{role: f.Role, name: f.Name, want: inventory.Digest(f.Source), sources: []source{{at: f.Source, path: f.Name, isHere: true}}}
+			if r.Sums == "" {
+				n.listed = isNoneOfList
+			}
+			p.files = append(p.files, n)
 			continue
 		}
 		isPath, err := checkSource(f.Source, r.AllowLocal)
@@ -384,7 +398,19 @@ func baseName(f ImportFile) string {
 	if isDigest(f.Source) {
 		return string(f.Role) + "-" + inventory.Digest(f.Source).Hex()[:12]
 	}
-	return path.Base(sourcePath(f.Source))
+	return fileName(path.Base(sourcePath(f.Source)))
+}
+
+// fileName makes a name that an image may give a file: without spaces, and what else a boot script could not hold.
+func fileName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("._+-", r)) {
+			return r
+		}
+		return '-'
+	}, s)
+	s = strings.TrimLeft(s, "._+-")
+	return s[max(0, len(s)-128):]
 }
 
 // isDigest reports whether a source is an artefact that is here already.

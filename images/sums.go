@@ -3,7 +3,9 @@ package images
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,80 +15,141 @@ import (
 // maxSumsBytes bounds a checksum list; Debian's has 80,000 bytes.
 const maxSumsBytes = 8 << 20
 
-// Sums is a list of SHA-256 sums by path.
-type Sums struct {
-	byPath map[string]inventory.Digest
+// Sum is what a list says of a file: either sum, or both.
+type Sum struct {
+	SHA256 inventory.Digest // "" when the list has none
+	SHA512 string           // hex, "" when the list has none
 }
 
-// ParseSums reads what sha256sum writes ("<hex>  <path>", "<hex> *<path>"), its BSD form ("SHA256 (<path>) = <hex>")
-// and the checksums of a .treeinfo ("<path> = sha256:<hex>"). Lines in other forms are passed over, because lists
-// carry comments, signatures and sums of other kinds. A list without any sum is an error, and so are two for a path.
+// Sums is a list of SHA-256 and SHA-512 sums by path.
+type Sums struct {
+	byPath map[string]Sum
+	// bare are sums without a name, as in FILE.sha256: they are about the only file there is.
+	bare []Sum
+}
+
+// ParseSums reads what sha256sum and sha512sum write ("<hex>  <path>", "<hex> *<path>"), their BSD form ("SHA256 (<path>) =
+// <hex>"), that of openssl ("SHA2-256(<path>)= <hex>"), the checksums of a .treeinfo ("<path> = sha256:<hex>"), and a sum
+// alone. Lines in other forms are passed over, because lists carry comments, signatures and sums of other kinds. A list
+// without any sum is an error, and so are two of a kind for a path.
 func ParseSums(text []byte) (Sums, error) {
-	s := Sums{byPath: map[string]inventory.Digest{}}
-	lines := bufio.NewScanner(bytes.NewReader(text))
+	s := Sums{byPath: map[string]Sum{}}
+	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	lines.Buffer(make([]byte, 0, 4096), 64<<10)
+	isWeak := false
 	for lines.Scan() {
 		name, hex, ok := sumLine(strings.TrimRight(lines.Text(), "\r"))
 		if !ok {
 			continue
 		}
-		d, err := inventory.ParseDigest(hex)
-		if err != nil {
+		sum, ok := readSum(hex)
+		if !ok {
+			isWeak = isWeak || isHex(hex, 32) || isHex(hex, 40)
+			continue
+		}
+		if name == "" || name == "-" {
+			s.bare = append(s.bare, sum)
 			continue
 		}
 		name = path.Clean(strings.TrimPrefix(name, "./"))
-		if old, ok := s.byPath[name]; ok && old != d {
+		old := s.byPath[name]
+		if old.SHA256 != "" && sum.SHA256 != "" && old.SHA256 != sum.SHA256 || old.SHA512 != "" && sum.SHA512 != "" && old.SHA512 != sum.SHA512 {
 			return Sums{}, inventory.Errorf(inventory.Invalid, "the checksum list has two sums for %q", inventory.Clean(name, 200))
 		}
-		s.byPath[name] = d
+		s.byPath[name] = Sum{SHA256: cmp.Or(sum.SHA256, old.SHA256), SHA512: cmp.Or(sum.SHA512, old.SHA512)}
 	}
-	if err := lines.Err(); err != nil {
+	switch {
+	case lines.Err() != nil:
 		return Sums{}, inventory.Errorf(inventory.Invalid, "the checksum list has a line of more than 64 KiB")
+	case len(s.byPath)+len(s.bare) > 0:
+		return s, nil
+	case kindOf(text, nil).isNothing:
+		return Sums{}, inventory.Errorf(inventory.Invalid, "the checksum list is %s", kindOf(text, nil).name).WithHint("%s", pageWay)
+	case isWeak:
+		return Sums{}, inventory.Errorf(inventory.Invalid, "the checksum list has MD5 or SHA-1 sums only, which can be forged").
+			WithHint("name a list of SHA-256 or SHA-512 sums, or give the file's own sum with --sha256")
 	}
-	if len(s.byPath) == 0 {
-		return Sums{}, inventory.Errorf(inventory.Invalid, "the checksum list holds no SHA-256 sum").
-			WithHint("it should have lines of 64 hex digits, two spaces and a file name")
-	}
-	return s, nil
+	return Sums{}, inventory.Errorf(inventory.Invalid, "the checksum list holds no SHA-256 or SHA-512 sum").
+		WithHint("it should have lines of 64 or 128 hex digits, two spaces and a file name")
 }
 
-// sumLine splits a line into path and sum.
+func isHex(s string, n int) bool {
+	return len(s) == n && strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+// readSum reads a sum by its length.
+func readSum(hex string) (Sum, bool) {
+	switch {
+	case isHex(hex, 64):
+		return Sum{SHA256: inventory.Digest("sha256:" + strings.ToLower(hex))}, true
+	case isHex(hex, 128):
+		return Sum{SHA512: strings.ToLower(hex)}, true
+	}
+	return Sum{}, false
+}
+
+// bsdRE is the BSD form and that of openssl; a name may hold brackets.
+var bsdRE = regexp.MustCompile(`^(?:SHA2?-?(?:256|512)) ?\((.+)\) ?= ?([0-9A-Fa-f]+)$`)
+
+// sumLine splits a line into path and sum; the path is empty when the sum stands alone.
 func sumLine(line string) (name, hex string, ok bool) {
-	if rest, found := strings.CutPrefix(line, "SHA256 ("); found {
-		name, hex, ok = strings.Cut(rest, ") = ")
-		return name, strings.TrimSpace(hex), ok && name != ""
+	if m := bsdRE.FindStringSubmatch(strings.TrimRight(line, " \t")); m != nil {
+		return m[1], m[2], true
 	}
-	if name, hex, ok = strings.Cut(line, "= sha256:"); ok {
-		name = strings.TrimSpace(name)
-		return name, strings.TrimSpace(hex), name != ""
+	for _, kind := range []string{"= sha256:", "= sha512:"} {
+		if name, hex, ok = strings.Cut(line, kind); ok {
+			name = strings.TrimSpace(name)
+			return name, strings.TrimSpace(hex), name != ""
+		}
 	}
-	if len(line) < 67 || line[64] != ' ' || line[65] != ' ' && line[65] != '*' {
+	isEscaped := strings.HasPrefix(line, "\\") // of GNU, when the name has a backslash or a line end
+	line = strings.TrimPrefix(line, "\\")
+	n := len(line) - len(strings.TrimLeft(line, "0123456789abcdefABCDEF"))
+	hex, name = line[:n], line[n:]
+	if n < 32 || name != "" && name[0] != ' ' && name[0] != '\t' {
 		return "", "", false
 	}
-	return line[66:], line[:64], true
+	switch {
+	case strings.HasPrefix(name, "  "), strings.HasPrefix(name, " *"):
+		name = name[2:]
+	default:
+		name = strings.TrimSpace(name)
+	}
+	if isEscaped {
+		name = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r").Replace(name)
+	}
+	return name, hex, true
+}
+
+// Alone returns the sum of a list that holds one sum and no name.
+func (s Sums) Alone() (Sum, bool) {
+	if len(s.byPath) == 0 && len(s.bare) == 1 {
+		return s.bare[0], true
+	}
+	return Sum{}, false
 }
 
 // Find returns the sum for a path. The list may have been made in a folder above or below the one that the path
 // counts from, so the one may be the end of the other; the longest agreement wins, and it must be unambiguous.
-func (s Sums) Find(name string) (inventory.Digest, bool, error) {
+func (s Sums) Find(name string) (Sum, bool, error) {
 	name = path.Clean(strings.TrimPrefix(name, "./"))
 	if d, ok := s.byPath[name]; ok {
 		return d, true, nil
 	}
-	best, found := 0, map[inventory.Digest][]string{}
+	best, found := 0, map[Sum][]string{}
 	for p, d := range s.byPath {
 		n := agreement(p, name)
 		if n == 0 || n < best {
 			continue
 		}
 		if n > best {
-			best, found = n, map[inventory.Digest][]string{}
+			best, found = n, map[Sum][]string{}
 		}
 		found[d] = append(found[d], p)
 	}
 	switch len(found) {
 	case 0:
-		return "", false, nil
+		return Sum{}, false, nil
 	case 1:
 		for d := range found {
 			return d, true, nil
@@ -97,7 +160,7 @@ func (s Sums) Find(name string) (inventory.Digest, bool, error) {
 		paths = append(paths, p...)
 	}
 	slices.Sort(paths)
-	return "", false, inventory.Errorf(inventory.Invalid, "the checksum list has different sums that could be for %s: %s", name,
+	return Sum{}, false, inventory.Errorf(inventory.Invalid, "the checksum list has different sums that could be for %s: %s", name,
 		inventory.Clean(strings.Join(paths[:min(len(paths), 5)], ", "), 500)).WithHint("give the file's own sum with --sha256")
 }
 

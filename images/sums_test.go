@@ -31,6 +31,15 @@ func TestParseSumsReadsTheFormsThatPublishersUse(t *testing.T) {
 		"the same content at many places": {sumA + "  a/linux\n" + sumA + "  b/linux\n", "linux", sumA},
 		"the same line twice":             {sumA + "  linux\n" + sumA + "  linux\n", "linux", sumA},
 		"a name that merely ends alike":   {sumA + "  vmlinux\n", "linux", ""},
+		"BSD with brackets in the name":   {"SHA256 (images/linux (1).img) = " + sumA + "\n", "images/linux (1).img", sumA},
+		"openssl dgst":                    {"SHA256(linux)= " + sumA + "\n", "linux", sumA},
+		"openssl 3 dgst":                  {"SHA2-256(linux)= " + sumA + "\n", "linux", sumA},
+		"one space":                       {sumA + " linux\n", "linux", sumA},
+		"a tab":                           {sumA + "\tlinux\n", "linux", sumA},
+		"a binary with spaces":            {sumA + " *my disk.img\n", "my disk.img", sumA},
+		"a name that begins with a space": {sumA + "   linux\n", " linux", sumA},
+		"a name with a backslash":         {`\` + sumA + `  a\\b` + "\n", `a\b`, sumA},
+		"with a byte order mark":          {"\ufeff" + sumA + "  linux\n", "linux", sumA},
 		"a folder that merely ends alike": {sumA + "  xnetboot/linux\n", "netboot/linux", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +48,7 @@ func TestParseSumsReadsTheFormsThatPublishersUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			d, ok, err := s.Find(c.path)
-			if err != nil || ok != (c.want != "") || ok && d.Hex() != c.want {
+			if err != nil || ok != (c.want != "") || ok && d.SHA256.Hex() != c.want {
 				t.Errorf("got %s %v %v, want %s", d, ok, err, c.want)
 			}
 		})
@@ -82,26 +91,28 @@ func TestNewerComparesTheNumbersInNames(t *testing.T) {
 func FuzzParseSums(f *testing.F) {
 	f.Add([]byte(sumA+"  linux\n"+sumB+" *a/b\n"), "linux")
 	f.Add([]byte("SHA256 (x) = "+sumA), "y/x")
+	f.Add([]byte("SHA512 (x) = "+sumA+sumB+"\n"+sumA), "y/x")
+	f.Add([]byte(`\\`+sumA+`  a\\b`), "y/x")
 	f.Add([]byte("x = sha256:"+sumA+"\n= sha256:"), "../x")
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
 		s, err := ParseSums(text)
 		if err != nil {
 			return
 		}
-		if len(s.byPath) == 0 {
+		if len(s.byPath)+len(s.bare) == 0 {
 			t.Fatal("an empty list was accepted")
 		}
 		for p, d := range s.byPath {
 			if got, ok, err := s.Find(p); !ok || err != nil || got != d {
 				t.Fatalf("%q is not found under its own name: %v %v", p, ok, err)
 			}
-			if _, err := inventory.ParseDigest(string(d)); err != nil {
+			if _, err := inventory.ParseDigest(string(d.SHA256)); (err != nil || d.SHA256 == "") && !isHex(d.SHA512, 128) {
 				t.Fatal(err)
 			}
 		}
 		d, ok, err := s.Find(name)
-		if ok && (err != nil || d == "") {
-			t.Fatalf("found %q as %q, %v", name, d, err)
+		if ok && (err != nil || d == Sum{}) {
+			t.Fatalf("found %q as %v, %v", name, d, err)
 		}
 		s.Match(name)
 	})

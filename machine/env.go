@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+
+	"slipway.dev/slipway/egress"
 )
 
 // Env is what every set of controllers is given for one attached cluster.
@@ -17,6 +19,7 @@ type Env struct {
 	// WatchFilter narrows to objects with the label cluster.x-k8s.io/watch-filter of that value; all when empty.
 	WatchFilter string
 	Log         *slog.Logger
+	Egress      *egress.Policy // which addresses may be connected to for objects of the cluster; nil: all
 }
 
 // LocalCluster stands in owners where objects of a cluster have its UID: what is wanted without Kubernetes.

@@ -20,6 +20,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -34,8 +35,9 @@ type OIDC struct {
 	GroupsClaim  string   // the groups: a list of texts, or one text
 	// Groups are the roles of those in a group. Who is in none of them stays out.
 	Groups      map[string]inventory.Grants
-	ExternalURL string // of Slipway, as browsers reach it: https://slipway.example.org
-	CA          []byte // PEM of who vouches for the provider's certificate; nil: those of the system
+	ExternalURL string         // of Slipway, as browsers reach it: https://slipway.example.org
+	Egress      *egress.Policy // where the provider may be; nil: anywhere
+	CA          []byte         // PEM of who vouches for the provider's certificate; nil: those of the system
 }
 
 // Validate checks the settings by themselves.
@@ -125,15 +127,15 @@ func newSSO(o *OIDC, now func() time.Time, log *slog.Logger) *sso {
 	p := &sso{OIDC: *o, now: now, log: log, seal: newSeal(nil), asking: make(chan struct{}, 1), used: map[string]time.Time{}}
 	p.own, _ = url.Parse(o.ExternalURL) // Validate has looked
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: ssoAnswerIn}).DialContext, ForceAttemptHTTP2: true,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConns: 4, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
+		ForceAttemptHTTP2: true,
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConns: 4, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
 	}
 	if o.CA != nil {
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(o.CA)
 	}
 	p.client = &http.Client{
-		Transport: careful{transport}, Timeout: ssoAnswerIn,
+		Transport: careful{o.Egress.Transport(transport, nil)}, Timeout: ssoAnswerIn,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the provider answers with a redirect") },
 	}
 	return p

@@ -26,6 +26,8 @@ const (
 	ReportEvery = 2 * time.Second
 	// MaxReport bounds a report in bytes.
 	MaxReport = 1 << 20
+	// MaxZstdWindow bounds the memory that unpacking takes: zstd --long=28. An import refuses what has more.
+	MaxZstdWindow = 256 << 20
 )
 
 // Kernel arguments that the agent reads.

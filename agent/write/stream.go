@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 
+	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -116,7 +117,7 @@ func unpacked(r io.Reader, format string) (io.Reader, func(), error) {
 		z, err := gzip.NewReader(r)
 		return z, none, err
 	case "raw.zst":
-		z, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(512<<20), zstd.WithDecoderMaxWindow(256<<20))
+		z, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(512<<20), zstd.WithDecoderMaxWindow(wire.MaxZstdWindow))
 		if err != nil {
 			return nil, none, err
 		}

@@ -63,7 +63,7 @@ func Open(t bmc.Target) (bmc.Driver, error) {
 	d := &driver{
 		lock: make(chan struct{}, 1), keep: 15 * time.Second, busyWait: 500 * time.Millisecond,
 		login: login{
-			user: t.Username, password: t.Password, level: levelAdministrator, ciphers: []int{17, 3},
+			egress: t.Egress, user: t.Username, password: t.Password, level: levelAdministrator, ciphers: []int{17, 3},
 			wait: time.Second, tries: 5,
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -71,6 +72,7 @@ func (l *link) ask(ctx context.Context, tries int, build func() []byte, accept f
 // login is what opens a session.
 type login struct {
 	address        string // host:port
+	egress         *egress.Policy
 	user, password string
 	level          byte
 	ciphers        []int         // in order of preference
@@ -141,8 +143,7 @@ func (l login) open(ctx context.Context) (*session, error) {
 // enter opens a session with one cipher suite, on a socket of its own: a late answer about another suite, or of another
 // session, cannot come there.
 func (l login) enter(ctx context.Context, su suite) (*session, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "udp", l.address)
+	conn, err := l.egress.Dialer(0).DialContext(ctx, "udp", l.address)
 	if err != nil {
 		return nil, err
 	}
@@ -316,6 +317,9 @@ func (s *session) close() {
 func (l login) explain(err error) error {
 	var status statusError
 	var code codeError
+	if refused := egress.Explain("the IPMI controller at "+l.address+" is not asked", err); refused != nil {
+		return refused
+	}
 	switch {
 	case errors.As(err, &code):
 		return reason(l.address, "open a session", code)

@@ -7,6 +7,7 @@ import (
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -20,6 +21,7 @@ type endpoint struct {
 	network   string
 	addresses []string // the first that takes a connection is used
 	uri       golibvirt.ConnectURI
+	egress    *egress.Policy
 }
 
 // parseAddress reads a libvirt URI.

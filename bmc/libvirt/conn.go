@@ -11,6 +11,7 @@ import (
 	golibvirt "github.com/digitalocean/go-libvirt"
 	"github.com/digitalocean/go-libvirt/socket/dialers"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -173,13 +174,16 @@ func connect(ctx context.Context, at endpoint, wrap func(*framed) net.Conn) (*go
 	var raw net.Conn
 	err := errors.New("no address")
 	for _, address := range at.addresses {
-		if raw, err = (&net.Dialer{}).DialContext(ctx, at.network, address); err == nil {
+		if raw, err = at.egress.Dialer(0).DialContext(ctx, at.network, address); err == nil {
 			break
 		}
 	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, nil, late(ctx)
+		}
+		if refused := egress.Explain("libvirt is not asked", err); refused != nil {
+			return nil, nil, refused
 		}
 		return nil, nil, inventory.Errorf(inventory.Unavailable, "no libvirt daemon takes connections at %s: %s", inventory.Clean(at.addresses[0], 200), reason(err)).
 			WithHint("is libvirtd running, and may this user open its socket (group libvirt)?")

@@ -36,6 +36,7 @@ func Open(t bmc.Target) (bmc.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	at.egress = t.Egress
 	if t.System == "" {
 		return nil, inventory.Errorf(inventory.Invalid, "bmc: libvirt needs the name or UUID of the domain as system").WithHint("virsh list --all shows the domains")
 	}

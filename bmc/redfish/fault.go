@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -134,7 +135,10 @@ func (c *connection) unreached(ctx context.Context, err error) *inventory.Error 
 		pin       *pinError
 		record    tls.RecordHeaderError
 	)
+	var refused *egress.Refused
 	switch {
+	case errors.As(err, &refused):
+		return inventory.Errorf(inventory.Invalid, "the controller at %s is not asked: %s", c.host(), refused).WithHint(egress.AllowHint)
 	case errors.As(err, &elsewhere):
 		return inventory.Errorf(inventory.Invalid, "the controller at %s redirects %s", c.host(), elsewhere.Error()).WithHint("use the address of the controller itself")
 	case errors.As(err, &pin):

@@ -5,12 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"time"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -27,12 +27,12 @@ type Found struct {
 
 // ProbeClient returns a client for Probe: it accepts every certificate, for there is nothing to compare it with yet,
 // and nothing secret is sent.
-func ProbeClient(timeout time.Duration) *http.Client {
+func ProbeClient(timeout time.Duration, policy *egress.Policy) *http.Client {
 	return &http.Client{
 		Timeout: timeout, CheckRedirect: sameHost,
 		Transport: &http.Transport{
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
-			DialContext:       (&net.Dialer{Timeout: timeout}).DialContext,
+			DialContext:       policy.Dialer(timeout).DialContext,
 			DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
 		},
 	}

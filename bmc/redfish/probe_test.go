@@ -27,7 +27,7 @@ func addrOf(t *testing.T, address string) netip.AddrPort {
 func TestAProbeTellsWhoAnswers(t *testing.T) {
 	s := redfishtest.New(redfishtest.Options{Dialect: redfishtest.IDRAC})
 	srv := s.StartTLS(t)
-	got, err := Probe(t.Context(), addrOf(t, srv.URL), ProbeClient(5*time.Second))
+	got, err := Probe(t.Context(), addrOf(t, srv.URL), ProbeClient(5*time.Second, nil))
 	ok(t, err)
 	want := Found{
 		Address: srv.URL, Vendor: "Dell", Product: "Integrated Dell Remote Access Controller", Name: "Root Service",
@@ -66,15 +66,15 @@ func TestAProbeOfSomethingElse(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			srv := httptest.NewTLSServer(tc.h)
 			defer srv.Close()
-			_, err := Probe(t.Context(), addrOf(t, srv.URL), ProbeClient(5*time.Second))
+			_, err := Probe(t.Context(), addrOf(t, srv.URL), ProbeClient(5*time.Second, nil))
 			is(t, err, tc.kind)
 		})
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	_, err := Probe(t.Context(), addrOf(t, plain.URL), ProbeClient(5*time.Second))
+	_, err := Probe(t.Context(), addrOf(t, plain.URL), ProbeClient(5*time.Second, nil))
 	is(t, err, inventory.NotFound)
-	_, err = Probe(t.Context(), netip.MustParseAddrPort("127.0.0.1:1"), ProbeClient(5*time.Second))
+	_, err = Probe(t.Context(), netip.MustParseAddrPort("127.0.0.1:1"), ProbeClient(5*time.Second, nil))
 	is(t, err, inventory.Unavailable)
 }
 

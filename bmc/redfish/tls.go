@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -33,7 +32,7 @@ func newTransport(t bmc.Target) (*http.Transport, error) {
 	}
 	return &http.Transport{
 		TLSClientConfig:        conf,
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:            t.Egress.DialContext,
 		TLSHandshakeTimeout:    15 * time.Second, // a controller without a crypto engine takes seconds
 		MaxConnsPerHost:        2,
 		IdleConnTimeout:        30 * time.Second,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc/ipmi"
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -33,12 +34,13 @@ type Probe func(ctx context.Context, addr netip.Addr) (Found, error)
 // Config says where and how a scan looks. Zero values take the defaults in brackets.
 type Config struct {
 	Range    Range
-	IPMIPort uint16        // [623]
-	SkipIPMI bool          // to look for Redfish only
-	Redfish  Probe         // nil looks for IPMI only
-	Parallel int           // addresses at once [128]
-	Rate     int           // addresses begun in a second [500]
-	Timeout  time.Duration // for each address [2 s]
+	IPMIPort uint16         // [623]
+	SkipIPMI bool           // to look for Redfish only
+	Redfish  Probe          // nil looks for IPMI only
+	Egress   *egress.Policy // addresses that it refuses are passed over; nil: none are
+	Parallel int            // addresses at once [128]
+	Rate     int            // addresses begun in a second [500]
+	Timeout  time.Duration  // for each address [2 s]
 	// MAC finds the link address of a neighbour, such as in the kernel's table, "" for none; nil never does.
 	MAC func(netip.Addr) inventory.MAC
 }
@@ -123,6 +125,9 @@ func Scan(ctx context.Context, c Config, each func(Found)) (doneN int, err error
 
 // look asks one address by both protocols at once.
 func (c *Config) look(ctx context.Context, addr netip.Addr, report func(Found)) {
+	if c.Egress.Check(netip.AddrPortFrom(addr, 0)) != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	var wg sync.WaitGroup

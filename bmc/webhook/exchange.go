@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -122,6 +123,9 @@ func (c *call) judge(res *http.Response) error {
 // unanswered says why there is no answer. The URL stays out of it: it may hold what is nobody's business.
 func (d *driver) unanswered(ctx context.Context, c *call, err error) error {
 	var cert *tls.CertificateVerificationError
+	if refused := egress.Explain("the webhook is not called", err); refused != nil {
+		return refused
+	}
 	switch {
 	case ctx.Err() != nil:
 		return inventory.Errorf(inventory.Unavailable, "the webhook does not answer the call %s in time", c.name).WithHint("is the device overloaded? the option timeout allows it more")

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -204,7 +203,7 @@ func client(t bmc.Target) (*http.Client, error) {
 	}
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext:     (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+			DialContext:     t.Egress.DialContext,
 			TLSClientConfig: conf, MaxIdleConns: 1, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -53,11 +54,12 @@ type driver struct {
 	o       Options
 	b       inventory.BMC
 	to      netip.AddrPort
+	egress  *egress.Policy
 	packets [][]byte
 }
 
 func open(o Options, t bmc.Target) (bmc.Driver, error) {
-	d := &driver{o: o, b: t.BMC}
+	d := &driver{o: o, b: t.BMC, egress: t.Egress}
 	port, password := uint16(defaultPort), t.Password
 	for key, v := range t.Options {
 		switch key {
@@ -152,6 +154,9 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 		return inventory.Errorf(inventory.Invalid, "Wake-on-LAN can switch a machine on, and not do %q", inventory.Clean(string(a), 40)).
 			WithHint("switch it off by hand, or give it another driver")
 	}
+	if err := d.mayReach(); err != nil {
+		return err
+	}
 	for n := range repeats {
 		if n > 0 {
 			t := time.NewTimer(gap)
@@ -172,6 +177,14 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 		}
 	}
 	return nil
+}
+
+// mayReach refuses what the policy refuses, but for the addresses of everybody on a network, which magic packets are for.
+func (d *driver) mayReach() error {
+	if d.to.Addr().IsMulticast() || d.to.Addr() == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return nil
+	}
+	return egress.Explain("no magic packet is sent", d.egress.Check(d.to))
 }
 
 // Close ends nothing.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,12 +85,13 @@ type imageImport struct {
 	Release    string            `help:"Release of the operating system." placeholder:"RELEASE"`
 	Arch       string            `help:"x86_64 or arm64 (default x86_64)." placeholder:"ARCH"`
 	From       string            `help:"Where the files are: a URL, a folder of the server, or 'package' for its Debian package." placeholder:"WHERE"`
-	Sums       string            `help:"URL or file with SHA-256 sums." placeholder:"WHERE"`
+	Sums       string            `help:"URL or file with SHA-256 or SHA-512 sums; every file must be in it." placeholder:"WHERE"`
+	SHA256     []string          `name:"sha256" help:"SHA-256 sum of a file that is named here: HEX, or FILE=HEX when there are several; repeat for more." placeholder:"[FILE=]HEX" sep:"none"`
 	Kernel     string            `help:"URL or file of the kernel." placeholder:"WHERE"`
 	Initrd     []string          `help:"URL or file of an initrd; repeat for more." placeholder:"WHERE"`
 	Rootfs     []string          `help:"URL or file that the system fetches itself." placeholder:"WHERE"`
 	Disk       string            `help:"URL or file of a disk image, which our agent writes to a host's disk: raw, raw.gz, raw.zst, raw.xz or qcow2." placeholder:"WHERE"`
-	DiskFormat string            `help:"How the disk image is packed; its name tells without this." placeholder:"FORMAT"`
+	DiskFormat string            `help:"How the disk image is packed; its content tells without this." placeholder:"FORMAT"`
 	DiskBytes  string            `help:"How large it is unpacked, such as 10Gi; needed only where its file does not tell." placeholder:"SIZE"`
 	Remote     string            `help:"Disk image that agents fetch themselves: oci://REGISTRY/REPOSITORY@sha256:HEX." placeholder:"WHERE"`
 	SeedLabel  string            `help:"Label of the file system on the disk image that gets the configuration; the agent finds it without this." placeholder:"LABEL"`
@@ -139,6 +141,9 @@ func (c *imageImport) request() (client.ImportRequest, error) {
 			r.Files = append(r.Files, client.ImportFile{Role: f.role, Source: source})
 		}
 	}
+	if err := c.giveSums(r.Files); err != nil {
+		return r, err
+	}
 	if r.From != "" && r.From != images.FromPackage {
 		if r.From, err = absolute(r.From); err != nil {
 			return r, err
@@ -148,6 +153,29 @@ func (c *imageImport) request() (client.ImportRequest, error) {
 		r.Sums, err = absolute(r.Sums)
 	}
 	return r, err
+}
+
+// giveSums gives files the sums of --sha256.
+func (c *imageImport) giveSums(files []client.ImportFile) error {
+	for _, text := range c.SHA256 {
+		name, sum, isNamed := strings.Cut(text, "=")
+		if !isNamed {
+			name, sum = "", text
+		}
+		d, err := inventory.ParseDigest(sum)
+		if err != nil {
+			return usage("it has 64 hex digits: sha256sum FILE", "--sha256 %q is no SHA-256 sum", text)
+		}
+		n := slices.IndexFunc(files, func(f client.ImportFile) bool { return isNamed && path.Base(f.Source) == name })
+		if !isNamed && len(files) == 1 {
+			n = 0
+		}
+		if n < 0 {
+			return usage("write --sha256 FILE=HEX with the name of a file as --kernel, --initrd, --rootfs, --iso or --disk gives it", "--sha256 %q belongs to no file, or to several", text)
+		}
+		files[n].SHA256 = d
+	}
+	return nil
 }
 
 // disk adds what is said of a disk image.

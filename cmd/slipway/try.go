@@ -121,7 +121,7 @@ func (c *tryCommand) server(ctx context.Context, n *simulate.Net, dir string, do
 		return nil, fmt.Errorf("hand over the admin door: %w", err)
 	}
 	defer f.Close()
-	cmd := n.Command(ctx, n.Server, self, "serve", "--interface", n.ServerIf, "--data-dir", dir, "--admin-listen", "fd:3", "--mode", "full", "--unknown", "wait", "--log-level", "warn")
+	cmd := n.Command(ctx, n.Server, self, "serve", "--interface", n.ServerIf, "--data-dir", dir, "--admin-listen", "fd:3", "--mode", "full", "--unknown", "wait", "--log-level", "warn", "--egress-allow", "127.0.0.0/8")
 	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = []*os.File{f}, out, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 15 * time.Second

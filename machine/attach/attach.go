@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
 )
@@ -43,7 +44,8 @@ type Config struct {
 	// Identity tells this appliance from others that attach the same cluster. It stays the same over restarts, so that
 	// they need not wait for a lease of their own to end.
 	Identity string
-	Version  string // of this program: what a newer one has installed is left as it is
+	Egress   *egress.Policy // which addresses clusters may be at; nil: anywhere
+	Version  string         // of this program: what a newer one has installed is left as it is
 	Now      func() time.Time
 	Log      *slog.Logger
 	// Pause is before a cluster is tried again that does not answer, at first; it doubles up to 30 times that. 1 s when 0.

@@ -64,7 +64,7 @@ func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) 
 	if text == nil {
 		p, err = a.connect(ctx, c)
 	} else {
-		p, err = open(c.Name, "the kubeconfig of cluster "+c.Name, text)
+		p, err = a.open(c.Name, "the kubeconfig of cluster "+c.Name, text)
 	}
 	if err != nil {
 		k.bad("kubeconfig", err)

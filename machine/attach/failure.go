@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -48,7 +49,10 @@ func describe(cluster string, err error) *inventory.Error {
 	)
 	renew := "give it the kubeconfig that the cluster has now: slipway cluster attach --name " + cluster + " --kubeconfig FILE"
 	check := "check that its API server runs and that Slipway reaches it: slipway cluster check " + cluster
+	var refused *egress.Refused
 	switch {
+	case errors.As(err, &refused):
+		return inventory.Errorf(inventory.Invalid, "cluster %s is not asked: %s", cluster, refused).WithHint(egress.AllowHint)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return inventory.Errorf(inventory.Invalid, "cluster %s: a certificate is valid from %s to %s, and that is not now", cluster,
 			invalid.Cert.NotBefore.UTC().Format(time.DateTime), invalid.Cert.NotAfter.UTC().Format(time.DateTime)).

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/bounds"
@@ -57,6 +58,7 @@ type Options struct {
 	Lease          Lease
 	OnElected      func() // called once the controllers may run
 	Log            *slog.Logger
+	Egress         *egress.Policy
 	// Health is the address that answers /healthz and /readyz; "" for none.
 	Health string
 }
@@ -163,7 +165,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	env := machine.Env{
-		Appliance: bounds.Of(o.Appliance, uid, namespacesOf(mgr.GetAPIReader(), o.Namespaces)), Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log,
+		Appliance: bounds.Of(o.Appliance, uid, namespacesOf(mgr.GetAPIReader(), o.Namespaces)), Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log, Egress: o.Egress,
 	}
 	for _, s := range o.Sets {
 		if err := s.Setup(mgr, env); err != nil {

@@ -40,13 +40,14 @@ type peer struct {
 }
 
 // open reads a kubeconfig and makes the clients. It opens no connection yet.
-func open(name, what string, text []byte) (*peer, error) {
+func (a *Attacher) open(name, what string, text []byte) (*peer, error) {
 	cfg, err := kubeconfig.Parse(what, text)
 	if err != nil {
 		return nil, err
 	}
 	// Many machines at once are many small requests; the API server has limits of its own that are fairer than ours.
 	cfg.QPS, cfg.Burst = 500, 1000
+	cfg.Dial = a.cfg.Egress.DialCluster
 	return newPeer(name, cfg)
 }
 
@@ -113,7 +114,7 @@ func (a *Attacher) connect(ctx context.Context, c inventory.Cluster) (*peer, err
 	if err != nil {
 		return nil, err
 	}
-	return open(c.Name, "secret "+c.Kubeconfig+" of cluster "+c.Name, text)
+	return a.open(c.Name, "secret "+c.Kubeconfig+" of cluster "+c.Name, text)
 }
 
 // session attaches a cluster and runs its controllers until ctx ends or something breaks. up is called when they run.

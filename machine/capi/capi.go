@@ -101,7 +101,7 @@ func (k *kit) start(mgr manager.Manager) (err error) {
 	if k.feed, err = wake.Add(mgr, k.env); err != nil {
 		return err
 	}
-	k.nodes = node.NewSet(k.log)
+	k.nodes = node.NewSet(k.log, k.env.Egress)
 	if err := mgr.Add(k.nodes); err != nil {
 		return err
 	}

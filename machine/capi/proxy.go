@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"slipway.dev/slipway/egress"
 	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
 	metalv1 "slipway.dev/slipway/machine/v1alpha1"
 )
@@ -117,7 +118,7 @@ func (ps *proxies) set(name types.NamespacedName, f *forward) error {
 		if err != nil {
 			return err
 		}
-		p = &proxy{port: f.port, listener: l, resting: map[string]time.Time{}, open: map[net.Conn]bool{}}
+		p = &proxy{egress: ps.kit.env.Egress, port: f.port, listener: l, resting: map[string]time.Time{}, open: map[net.Conn]bool{}}
 		ps.running[name] = p
 		ps.serving.Go(p.serve)
 		ps.kit.log.Info("endpoint served", "object", name.String(), "port", f.port)
@@ -130,6 +131,7 @@ func (ps *proxies) set(name types.NamespacedName, f *forward) error {
 
 // proxy forwards the connections to one port.
 type proxy struct {
+	egress   *egress.Policy
 	port     int
 	listener net.Listener
 	piping   sync.WaitGroup
@@ -210,7 +212,7 @@ func (p *proxy) pipe(client net.Conn) {
 // dial connects to the next control plane that answers. Those that did not answer a moment ago come last.
 func (p *proxy) dial() net.Conn {
 	for _, address := range p.order(time.Now()) {
-		c, err := net.DialTimeout("tcp", address, dialTimeout)
+		c, err := p.egress.Dialer(dialTimeout).Dial("tcp", address)
 		p.mu.Lock()
 		if err != nil {
 			p.resting[address] = time.Now().Add(restFor)

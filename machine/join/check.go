@@ -18,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -70,7 +71,7 @@ func (j *Joiner) Check(ctx context.Context, target inventory.JoinTarget) Checkup
 	} else {
 		j.checkCluster(ctx, &target, &r)
 	}
-	checkEndpoint(ctx, &target, &r)
+	j.checkEndpoint(ctx, &target, &r)
 	return r
 }
 
@@ -211,7 +212,7 @@ func contains(have, want []rbacv1.Subject) bool {
 }
 
 // checkEndpoint speaks TLS with the server that nodes will speak to, and trusts only what they will trust.
-func checkEndpoint(ctx context.Context, target *inventory.JoinTarget, r *Checkup) {
+func (j *Joiner) checkEndpoint(ctx context.Context, target *inventory.JoinTarget, r *Checkup) {
 	if target.Endpoint == "" {
 		return
 	}
@@ -230,10 +231,13 @@ func checkEndpoint(ctx context.Context, target *inventory.JoinTarget, r *Checkup
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	conn, err := (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", target.Endpoint)
+	conn, err := (&tls.Dialer{NetDialer: j.cfg.Egress.Dialer(0), Config: cfg}).DialContext(ctx, "tcp", target.Endpoint)
 	if err != nil {
 		e := tlsFailure(target.Name, err)
-		if e == nil {
+		var refused *egress.Refused
+		if errors.As(err, &refused) {
+			e = inventory.Errorf(inventory.Invalid, "endpoint %s of target %s is not asked: %s", target.Endpoint, target.Name, refused).WithHint(egress.AllowHint)
+		} else if e == nil {
 			e = inventory.Errorf(inventory.Unavailable, "endpoint %s of target %s cannot be reached", target.Endpoint, target.Name).
 				WithHint("nodes must reach it; from here it may be firewalled")
 		} else {

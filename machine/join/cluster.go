@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine/kubeconfig"
 )
@@ -58,7 +59,7 @@ func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cl
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCluster(target, plain, j.cfg.Now)
+	c, err := newCluster(target, plain, j.cfg.Now, j.cfg.Egress)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +70,12 @@ func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cl
 }
 
 // newCluster reads a kubeconfig and makes the clients.
-func newCluster(target *inventory.JoinTarget, text []byte, now func() time.Time) (*cluster, error) {
+func newCluster(target *inventory.JoinTarget, text []byte, now func() time.Time, policy *egress.Policy) (*cluster, error) {
 	cfg, err := restConfig(target, text)
 	if err != nil {
 		return nil, err
 	}
+	cfg.Dial = policy.DialCluster
 	c := &cluster{target: target.Name, ca: cfg.CAData, skew: new(atomic.Int64)}
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &clockReader{rt, now, c.skew} })
 	scheme := runtime.NewScheme()

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -20,6 +21,10 @@ func failure(target, action string, err error) *inventory.Error {
 	var e *inventory.Error
 	if errors.As(err, &e) {
 		return e
+	}
+	var refused *egress.Refused
+	if errors.As(err, &refused) {
+		return &inventory.Error{Kind: inventory.Invalid, Msg: "cluster " + target + " is not asked: " + refused.Error(), Hint: egress.AllowHint, Err: err}
 	}
 	if e := tlsFailure(target, err); e != nil {
 		e.Err = err

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -39,7 +40,8 @@ type Secrets interface {
 type Config struct {
 	Store   inventory.Store
 	Secrets Secrets
-	Rand    io.Reader // crypto/rand when nil
+	Rand    io.Reader      // crypto/rand when nil
+	Egress  *egress.Policy // which addresses clusters may be at; nil: anywhere
 	Now     func() time.Time
 	Log     *slog.Logger
 	// Alarm hears of what an admin should know; it must not block. Nil drops it.

@@ -25,7 +25,7 @@ func Setup(mgr manager.Manager, env machine.Env) error {
 	if err := setupPools(mgr, env, feed); err != nil {
 		return err
 	}
-	nodes := node.NewSet(env.Log)
+	nodes := node.NewSet(env.Log, env.Egress)
 	if err := mgr.Add(nodes); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine/join"
 	"slipway.dev/slipway/machine/kubeconfig"
@@ -42,12 +43,13 @@ type Cluster struct {
 }
 
 // open makes a cluster from a kubeconfig that holds its credentials itself. It opens no connection. wrap sees every call.
-func open(name, what string, text []byte, now func() time.Time, wrap func(http.RoundTripper) http.RoundTripper) (*Cluster, error) {
+func open(name, what string, text []byte, now func() time.Time, policy *egress.Policy, wrap func(http.RoundTripper) http.RoundTripper) (*Cluster, error) {
 	cfg, err := kubeconfig.Parse(what, text)
 	if err != nil {
 		return nil, err
 	}
 	cfg.AcceptContentTypes, cfg.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
+	cfg.Dial = policy.DialCluster
 	if wrap != nil {
 		cfg.Wrap(wrap)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -20,7 +21,8 @@ type Secrets interface {
 type Config struct {
 	Store   inventory.Store
 	Secrets Secrets
-	Site    string // first part of provider ids
+	Egress  *egress.Policy // which addresses clusters may be at; nil: anywhere
+	Site    string         // first part of provider ids
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -128,7 +130,7 @@ func (n *Nodes) connect(ctx context.Context, target string) (c *Cluster, why str
 	if err != nil {
 		return nil, "", err
 	}
-	c, err = open(target, "target "+target+": secret "+t.Kubeconfig, plain, n.cfg.Now, nil)
+	c, err = open(target, "target "+target+": secret "+t.Kubeconfig, plain, n.cfg.Now, n.cfg.Egress, nil)
 	if err != nil {
 		return nil, "", err
 	}

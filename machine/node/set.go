@@ -11,12 +11,15 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"slipway.dev/slipway/egress"
 )
 
 // Set holds the workload clusters that the controllers of one manager look at. Each is watched on its own: one that cannot
 // be reached holds up none of the others.
 type Set struct {
-	log *slog.Logger
+	log    *slog.Logger
+	egress *egress.Policy
 	// patience is how long a cluster may fail before it counts as unreachable.
 	patience time.Duration
 
@@ -34,9 +37,9 @@ type member struct {
 	stop    context.CancelFunc // nil until it runs
 }
 
-// NewSet returns an empty set. It runs as part of a manager.
-func NewSet(log *slog.Logger) *Set {
-	return &Set{log: cmp.Or(log, slog.New(slog.DiscardHandler)), patience: 10 * time.Second, clusters: map[string]*member{}}
+// NewSet returns an empty set, whose clusters may be where the policy allows. It runs as part of a manager.
+func NewSet(log *slog.Logger, policy *egress.Policy) *Set {
+	return &Set{egress: policy, log: cmp.Or(log, slog.New(slog.DiscardHandler)), patience: 10 * time.Second, clusters: map[string]*member{}}
 }
 
 // Start watches the clusters of the set until ctx ends.
@@ -76,7 +79,7 @@ func (s *Set) Cluster(ctx context.Context, key, version string, load func(contex
 		return nil, err
 	}
 	w := newWatch(s.patience, s.log.With("cluster", key))
-	c, err := open(key, "the kubeconfig of cluster "+key, text, time.Now, func(rt http.RoundTripper) http.RoundTripper { return &listener{rt, w} })
+	c, err := open(key, "the kubeconfig of cluster "+key, text, time.Now, s.egress, func(rt http.RoundTripper) http.RoundTripper { return &listener{rt, w} })
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func install48(ctx context.Context, e *Env) (f Figure, err error) {
 	if err := connectMachines(ctx, n, dir, nil); err != nil {
 		return f, err
 	}
-	cmd := pinned(ctx, bothCPUs, n.Server, e.Slipway, "serve", "--interface", "vs", "--data-dir", dir, "--mode", "full", "--range", "10.2.0.10-10.2.0.200", "--log-level", "warn")
+	cmd := pinned(ctx, bothCPUs, n.Server, e.Slipway, "serve", "--interface", "vs", "--data-dir", dir, "--mode", "full", "--range", "10.2.0.10-10.2.0.200", "--log-level", "warn", "--egress-allow", "127.0.0.0/8")
 	p, err := startWhen(cmd, dir, fmt.Sprintf("TCP port %d", slipwayPort), func(pid int) bool { return hasTCPPort(pid, slipwayPort) })
 	if err != nil {
 		return f, err

@@ -104,7 +104,7 @@ func (v *victim) start() {
 		}
 	}
 	flags := append([]string{
-		"serve", "--interface", v.net.ServerIf, "--data-dir", v.data, "--mode", "full", "--range", leaseRange, "--log-level", "warn",
+		"serve", "--interface", v.net.ServerIf, "--data-dir", v.data, "--mode", "full", "--range", leaseRange, "--log-level", "warn", "--egress-allow", "127.0.0.0/8",
 	}, v.flags...)
 	v.cmd = v.net.Command(context.Background(), v.net.Server, v.binary, flags...)
 	v.cmd.Stdout, v.cmd.Stderr = v.log, v.log

@@ -37,7 +37,7 @@ export class Rack {
   }
 
   async serve() {
-    const [cmd, args] = this.inside(slipway, 'serve', '--interface', 'vs', '--data-dir', this.data, '--mode', 'full', '--unknown', 'wait', ...(this.flags ?? []))
+    const [cmd, args] = this.inside(slipway, 'serve', '--interface', 'vs', '--data-dir', this.data, '--mode', 'full', '--unknown', 'wait', '--egress-allow', '127.0.0.0/8', ...(this.flags ?? []))
     this.server = spawn(cmd, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
     await new Promise((ready, failed) => {

@@ -49,7 +49,8 @@ func startServer(ctx context.Context, r *Rack, executable string) (*server, erro
 	}
 	defer out.Close()
 	s.cmd = exec.Command(executable, "serve", "--interface", r.Interface(), "--data-dir", s.dataDir,
-		"--admin-listen", "fd:3", "--mode", "full", "--unknown", string(inventory.UnknownWait))
+		"--admin-listen", "fd:3", "--mode", "full", "--unknown", string(inventory.UnknownWait),
+		"--egress-allow", "127.0.0.0/8") // the libvirt that runs the rack, and controllers of tests
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.ExtraFiles = []*os.File{door}
 	s.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true} // Ctrl-C reaches the lab, which stops it in its turn

@@ -33,7 +33,7 @@ func Sets() []attach.Set {
 func (a *appliance) openClusters(box *secret.Box, appliance machine.Appliance) {
 	attach.RouteLogs(a.log)
 	a.attacher = attach.New(attach.Config{
-		Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Appliance: appliance, Sets: Sets(), Identity: identity(a.cfg.DataDir),
+		Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Appliance: appliance, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 	})
 }

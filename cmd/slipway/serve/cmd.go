@@ -26,6 +26,7 @@ type Cmd struct {
 	Catalogue       string              `help:"File with more entries for the OS catalogue." placeholder:"FILE"`
 	Site            string              `help:"Name of this site, the first part of the provider ids of Kubernetes nodes (default: default)." placeholder:"NAME"`
 	Kubeconfig      string              `help:"Attach the cluster of this kubeconfig; it stays attached until it is detached." placeholder:"FILE"`
+	EgressAllow     []string            `help:"Network that imports, controllers, webhooks and clusters may be in though it is refused otherwise, such as 127.0.0.0/8; repeat for more." placeholder:"CIDR"`
 	Mode            string              `help:"First start: mode of the interface's subnet: auto, full, reservations, proxy, off (default auto)." placeholder:"MODE"`
 	Range           string              `help:"First start: addresses to lease (default: the upper half of the network)." placeholder:"FIRST-LAST"`
 	Unknown         string              `help:"First start: what machines get that are not accepted: disk, wait, ignore (default disk)." placeholder:"POLICY"`
@@ -85,6 +86,9 @@ func (c *Cmd) merged(version string) (Config, error) {
 	}
 	if len(c.AdminHost) > 0 {
 		cfg.AdminHosts = c.AdminHost
+	}
+	if len(c.EgressAllow) > 0 {
+		cfg.Egress.Allow = c.EgressAllow
 	}
 	if len(c.Loaders) > 0 {
 		cfg.Loaders = c.Loaders

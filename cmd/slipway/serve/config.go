@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
@@ -40,6 +41,7 @@ type Config struct {
 	Catalogue          string   `yaml:"catalogue"`          // file with more entries for the OS catalogue
 	Site               string   `yaml:"site"`               // first part of the provider ids of Kubernetes nodes; empty: default
 	Kubeconfig         string   `yaml:"kubeconfig"`         // of a cluster that is attached at the start
+	Egress             Egress   `yaml:"egress"`             // which addresses the server connects to on behalf of others
 
 	// What the first start writes for an interface whose network has no subnet yet.
 	Mode    string `yaml:"mode"`    // auto, full, reservations or off
@@ -172,6 +174,9 @@ func (c *Config) badValue() (key string, row int, err error) {
 	}
 	if _, err := c.oidc(); err != nil {
 		return "oidc", 0, err
+	}
+	if _, err := egress.ParseAllow(c.Egress.Allow); err != nil {
+		return "egress", 0, err
 	}
 	for i := range c.Quirks {
 		if _, err := c.Quirks[i].row(); err != nil {

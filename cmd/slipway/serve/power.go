@@ -14,6 +14,7 @@ import (
 	"slipway.dev/slipway/bmc/redfish"
 	"slipway.dev/slipway/bmc/webhook"
 	"slipway.dev/slipway/bmc/wol"
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -34,14 +35,15 @@ func (a *appliance) drivers() map[inventory.BMCDriver]bmc.Opener {
 	}
 }
 
-// openBMC opens the driver that a host's BMC names.
-func openBMC(drivers map[inventory.BMCDriver]bmc.Opener) bmc.Opener {
+// openBMC opens the driver that a host's BMC names, which connects only to what the policy allows.
+func openBMC(drivers map[inventory.BMCDriver]bmc.Opener, policy *egress.Policy) bmc.Opener {
 	return func(t bmc.Target) (bmc.Driver, error) {
 		open, ok := drivers[t.Driver]
 		if !ok {
 			return nil, inventory.Errorf(inventory.Invalid, "%q is not a way to power a host", inventory.Clean(string(t.Driver), 40)).
 				WithHint("use one of %v", inventory.BMCDrivers())
 		}
+		t.Egress = policy
 		return open(t)
 	}
 }

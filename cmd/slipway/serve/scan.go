@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/bmc/redfish"
 	"slipway.dev/slipway/bmc/scan"
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web"
 )
@@ -22,13 +23,16 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 	if err != nil {
 		return nil, err
 	}
+	if err := a.mayScan(r); err != nil {
+		return nil, err
+	}
 	isWanted := func(d inventory.BMCDriver) bool { return len(drivers) == 0 || slices.Contains(drivers, string(d)) }
-	cfg := scan.Config{Range: r, SkipIPMI: !isWanted(inventory.IPMI), Parallel: 1024, Rate: 1000, Timeout: scanTimeout, MAC: func(addr netip.Addr) inventory.MAC {
+	cfg := scan.Config{Range: r, Egress: a.egress, SkipIPMI: !isWanted(inventory.IPMI), Parallel: 1024, Rate: 1000, Timeout: scanTimeout, MAC: func(addr netip.Addr) inventory.MAC {
 		mac, _ := a.neighbours.of(addr)
 		return mac
 	}}
 	if isWanted(inventory.Redfish) {
-		cfg.Redfish = redfishProbe
+		cfg.Redfish = a.redfishProbe
 	}
 	var (
 		mu    sync.Mutex
@@ -45,9 +49,24 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 	return found, err
 }
 
+// mayScan refuses a range of which the egress policy allows no address.
+func (a *appliance) mayScan(r scan.Range) error {
+	var first error
+	for addr := range r.All() {
+		err := a.egress.Check(netip.AddrPortFrom(addr, 0))
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return egress.Explain("nothing in the range may be asked", first)
+}
+
 // redfishProbe asks an address for Redfish on the port that services are on.
-func redfishProbe(ctx context.Context, addr netip.Addr) (scan.Found, error) {
-	f, err := redfish.Probe(ctx, netip.AddrPortFrom(addr, 443), redfish.ProbeClient(scanTimeout))
+func (a *appliance) redfishProbe(ctx context.Context, addr netip.Addr) (scan.Found, error) {
+	f, err := redfish.Probe(ctx, netip.AddrPortFrom(addr, 443), redfish.ProbeClient(scanTimeout, a.egress))
 	return scan.Found{
 		Address: f.Address, Vendor: f.Vendor, Product: f.Product, Name: f.Name, UUID: f.UUID, Version: f.Version, Fingerprint: f.Fingerprint,
 	}, err

@@ -20,6 +20,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/door"
+	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
@@ -66,6 +67,8 @@ type appliance struct {
 	authority  *authority // of the boot door; nil where it speaks without TLS
 	tls        *adminTLS  // of the admin door; nil: it speaks without
 	admin      *web.Server
+	egress     *egress.Policy // which addresses are connected to on behalf of others
+	adminPort  atomic.Uint32  // of the admin door, once it is open
 	metrics    *prometheus.Registry
 	samples    samples
 	gates      *gates
@@ -90,6 +93,9 @@ func Run(ctx context.Context, cfg Config) error {
 	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
 	a.reserve = openReserve(cfg.DataDir, a.log)
 	a.gates = newGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt, cfg.proxies())
+	if a.egress, err = a.egressPolicy(); err != nil {
+		return err
+	}
 	if a.store, err = sqlstore.Open(ctx, sqlstore.Config{Path: filepath.Join(cfg.DataDir, "slipway.db"), Log: a.log}); err != nil {
 		return err
 	}
@@ -130,7 +136,7 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.cache, err = images.New(images.Config{Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: catalogue, Now: time.Now, Loaders: a.loaders}); err != nil {
+	if a.cache, err = images.New(images.Config{Dir: filepath.Join(a.cfg.DataDir, "artefacts"), Store: a.store, Catalogue: catalogue, Now: time.Now, Loaders: a.loaders, Egress: a.egress}); err != nil {
 		return err
 	}
 	a.jobs = images.NewJobs(images.JobsConfig{Import: a.cache.Import, Check: catalogue.Check, Now: time.Now, Log: a.log})
@@ -158,8 +164,8 @@ func (a *appliance) start(ctx context.Context) error {
 		}
 	}
 	a.duid = serverDUID(backup.Fingerprint(reportKey))
-	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Alarm: a.noteJoin, ServingCerts: true})
-	nodes := node.New(node.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log})
+	a.joiner = join.New(join.Config{Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log, Egress: a.egress, Alarm: a.noteJoin, ServingCerts: true})
+	nodes := node.New(node.Config{Egress: a.egress, Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Site: a.cfg.Site, Now: time.Now, Log: a.log})
 	a.record = a.newRecord()
 	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
 		return err
@@ -174,7 +180,7 @@ func (a *appliance) start(ctx context.Context) error {
 		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
 		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.of,
-		Confidential: confidential, OpenBMC: openBMC(a.drivers()), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
+		Confidential: confidential, OpenBMC: openBMC(a.drivers(), a.egress), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
 		Nodes: nodes, Knows: a.networks.known.hasMAC, Logs: a.logs,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
@@ -191,6 +197,9 @@ func (a *appliance) start(ctx context.Context) error {
 	provider, err := a.cfg.oidc()
 	if err != nil {
 		return err
+	}
+	if provider != nil {
+		provider.Egress = a.egress
 	}
 	a.admin = web.New(web.Config{
 		TLS: a.tlsKeeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.knowsHost,
@@ -280,6 +289,9 @@ func (a *appliance) serve(ctx context.Context) error {
 	tcp, err := listenAdmin(ctx, a.cfg.AdminListen)
 	if err != nil {
 		return err
+	}
+	if at, err := netip.ParseAddrPort(tcp.Addr().String()); err == nil {
+		a.adminPort.Store(uint32(at.Port()))
 	}
 	socket, err := web.ListenSocket(filepath.Join(a.cfg.DataDir, socketName))
 	if err != nil {

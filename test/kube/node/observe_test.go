@@ -35,7 +35,7 @@ type watcher struct {
 
 func (l *lab) watch() *watcher {
 	l.t.Helper()
-	w := &watcher{Set: node.NewSet(slog.New(slog.NewTextHandler(l.t.Output(), nil))), l: l, woken: map[string]int{}}
+	w := &watcher{Set: node.NewSet(slog.New(slog.NewTextHandler(l.t.Output(), nil)), nil), l: l, woken: map[string]int{}}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	l.must(w.Source(func(key string, n *node.Node) []reconcile.Request {
 		name := key
@@ -315,7 +315,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1", certificate-authority-data: eA==}}]
 users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true, interactiveMode: Never}}}]
 `)
-	_, err := node.NewSet(nil).Cluster(t.Context(), "lab", "1", func(context.Context) ([]byte, error) { return text, nil })
+	_, err := node.NewSet(nil, nil).Cluster(t.Context(), "lab", "1", func(context.Context) ([]byte, error) { return text, nil })
 	if err == nil {
 		t.Fatal("a kubeconfig that runs a program was taken")
 	}

@@ -125,7 +125,7 @@ func (s *stage) programs() {
 	s.must(os.WriteFile(filepath.Join(s.home, ".kube", "config"), s.kube.Admin(), 0o600))
 	s.must(os.Mkdir(bin, 0o700))
 	s.must(os.WriteFile(filepath.Join(bin, "slipway"), fmt.Appendf(nil,
-		"#!/bin/sh\nif [ \"$1\" = serve ]; then shift; exec %[1]s serve --data-dir %[2]s/data --log-level warn \"$@\" 2>>%[2]s/log; fi\nexec %[1]s \"$@\"\n", program, data), 0o700))
+		"#!/bin/sh\nif [ \"$1\" = serve ]; then shift; exec %[1]s serve --data-dir %[2]s/data --log-level warn --egress-allow 127.0.0.0/8 --egress-allow 10.0.0.0/8 \"$@\" 2>>%[2]s/log; fi\nexec %[1]s \"$@\"\n", program, data), 0o700))
 	s.must(os.Symlink(program, filepath.Join(bin, "kubectl-slipway")))
 	for _, name := range []string{"kubectl", "clusterctl"} {
 		s.must(os.Symlink(cluster.Part(s.t, name), filepath.Join(bin, name)))

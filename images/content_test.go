@@ -1,0 +1,228 @@
+package images
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// qcow2Image is an empty disk of 1 MiB; alter changes its header.
+func qcow2Image(alter func(b []byte)) []byte {
+	b := make([]byte, 3<<16)
+	copy(b, "QFI\xfb")
+	binary.BigEndian.PutUint32(b[4:], 3)
+	binary.BigEndian.PutUint32(b[20:], 16)
+	binary.BigEndian.PutUint64(b[24:], 1<<20)
+	binary.BigEndian.PutUint32(b[36:], 1)
+	binary.BigEndian.PutUint64(b[40:], 1<<16)
+	binary.BigEndian.PutUint64(b[48:], 2<<16)
+	binary.BigEndian.PutUint32(b[56:], 1)
+	binary.BigEndian.PutUint32(b[96:], 4)
+	binary.BigEndian.PutUint32(b[100:], 104)
+	if alter != nil {
+		alter(b)
+	}
+	return b
+}
+
+func rawDisk() []byte {
+	b := bytes.Repeat([]byte("a disk "), 20_000)
+	b[510], b[511] = 0x55, 0xaa
+	return b
+}
+
+func at(n int, s string) []byte {
+	return append(bytes.Repeat([]byte{0}, n), s+strings.Repeat("\x00", 600)...)
+}
+
+func gzipped(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Write(b)
+	w.Close()
+	return out.Bytes()
+}
+
+func zstded(b []byte, o ...zstd.EOption) []byte {
+	w, err := zstd.NewWriter(nil, o...)
+	if err != nil {
+		panic(err)
+	}
+	return w.EncodeAll(b, nil)
+}
+
+func xzed(b []byte) []byte {
+	var out bytes.Buffer
+	w, _ := xz.NewWriter(&out)
+	w.Write(b)
+	w.Close()
+	return out.Bytes()
+}
+
+// longZstd is the head of what zstd --long=31 writes.
+func longZstd() []byte {
+	return append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, (31 - 10) << 3, 1, 0, 0}, make([]byte, 100)...)
+}
+
+func TestADiskImageIsKnownByItsContent(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		content []byte
+		format  string // "" when it is refused
+		said    string // in the error or its hint
+	}{
+		{"jammy-server-cloudimg-amd64.img", qcow2Image(nil), "qcow2", ""}, // Ubuntu's name
+		{"disk.raw", qcow2Image(nil), "qcow2", ""},
+		{"disk.img", rawDisk(), "raw", ""},
+		{"disk.qcow2", rawDisk(), "raw", ""},
+		{"disk.img", gzipped(rawDisk()), "raw.gz", ""},
+		{"disk.img", xzed(rawDisk()), "raw.xz", ""},
+		{"disk", zstded(rawDisk()), "raw.zst", ""},
+		{"disk.gz", rawDisk(), "raw", ""},
+		{"backing.qcow2", qcow2Image(func(b []byte) { binary.BigEndian.PutUint64(b[8:], 500); binary.BigEndian.PutUint32(b[16:], 9) }), "", "difference to another file"},
+		{"snapshots.img", qcow2Image(func(b []byte) { binary.BigEndian.PutUint32(b[60:], 2) }), "", "2 snapshots inside"},
+		{"secret.img", qcow2Image(func(b []byte) { binary.BigEndian.PutUint32(b[32:], 1) }), "", "encrypted"},
+		{"external.img", qcow2Image(func(b []byte) { binary.BigEndian.PutUint64(b[72:], 4) }), "", "another file"},
+		{"cut.img", qcow2Image(nil)[:1<<16], "", ""},
+		{"long.zst", longZstd(), "", "--long"},
+		{"disk.vmdk", at(0, "KDMV"), "", "qemu-img convert"},
+		{"disk.img", at(0, "# Disk DescriptorFile\nversion=1\n"), "", "VMDK"},
+		{"disk.vhd", at(0, "conectix"), "", "VHD"},
+		{"fixed.vhd", append(rawDisk(), append([]byte("conectix"), make([]byte, 504)...)...), "", "VHD"},
+		{"disk.img", at(0, "vhdxfile"), "", "VHDX"},
+		{"disk.vdi", at(64, "\x7f\x10\xda\xbe"), "", "VDI"},
+		{"disk.bz2", at(0, "BZh91AY&SY"), "", "bunzip2"},
+		{"disk.tar", at(257, "ustar"), "", "tar -xf"},
+		{"disk.tar.gz", gzipped(at(257, "ustar")), "", "tar -xf"},
+		{"disk.img.gz", gzipped(qcow2Image(nil)), "", "inside is a qcow2 disk"},
+		{"disk.qcow2.xz", xzed(qcow2Image(nil)), "", "inside is a qcow2 disk"},
+		{"disk.vmdk.zst", zstded(at(0, "KDMV")), "", "qemu-img convert"},
+		{"disk.zip", at(0, "PK\x03\x04"), "", "unzip"},
+		{"debian.iso", at(32769, "CD001"), "", "--iso"},
+		{"disk.img", []byte("<!DOCTYPE html>\n<html><body>Log in</body></html>"), "", "web page"},
+		{"disk.img", []byte("\xef\xbb\xbf \r\n<HTML>"), "", "web page"},
+		{"disk.img", []byte("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>"), "", "XML"},
+		{"disk.img", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:1\n"), "", "Git LFS"},
+		{"disk.gz", append(gzipped(rawDisk())[:30], 1, 2, 3), "", ""},
+	} {
+		f := newFixture(t)
+		path := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(path, c.content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		img, err := f.Import(t.Context(), ImportRequest{Name: "x", AllowLocal: true, Files: []ImportFile{{Role: inventory.RoleDisk, Source: path}}}, nil)
+		var e *inventory.Error
+		switch {
+		case c.format != "" && (err != nil || img.DiskFormat != c.format):
+			t.Errorf("%s: stored as %q, %v; want %s", c.name, img.DiskFormat, err, c.format)
+		case c.format == "" && (!errors.As(err, &e) || !strings.Contains(e.Msg+" "+e.Hint, c.said) || e.Hint == ""):
+			t.Errorf("%s: stored as %q, %v; want an error with %q", c.name, img.DiskFormat, err, c.said)
+		}
+		if c.format == "" && len(f.store.images) > 0 {
+			t.Errorf("%s: it is refused, and there", c.name)
+		}
+	}
+}
+
+func TestAFormatThatIsAskedForMustBeThatOfTheContent(t *testing.T) {
+	f := newFixture(t)
+	path := filepath.Join(t.TempDir(), "disk.img")
+	os.WriteFile(path, qcow2Image(nil), 0o644)
+	_, err := f.Import(t.Context(), ImportRequest{Name: "x", AllowLocal: true, DiskFormat: "raw", Files: []ImportFile{{Role: inventory.RoleDisk, Source: path}}}, nil)
+	wantError(t, err, inventory.Invalid, "qcow2 by its content, and not raw")
+}
+
+func TestAPageIsNoKernel(t *testing.T) {
+	f := newFixture(t)
+	for name, content := range map[string][]byte{"linux": []byte("<html>404</html>"), "linux.iso": at(32769, "CD001"), "linux.qcow2": qcow2Image(nil)} {
+		path := filepath.Join(t.TempDir(), name)
+		os.WriteFile(path, content, 0o644)
+		if _, err := f.Import(t.Context(), ImportRequest{Name: "x", AllowLocal: true, Files: []ImportFile{{Role: inventory.RoleKernel, Source: path}}}, nil); err == nil {
+			t.Errorf("%s is taken for a kernel", name)
+		}
+	}
+}
+
+func TestACheckThatIsAskedForIsMade(t *testing.T) {
+	disk := rawDisk()
+	sum := sha512.Sum512(disk)
+	right256, right512 := strings.TrimPrefix(string(sumOf(disk)), "sha256:"), hex.EncodeToString(sum[:])
+	wrong256, wrong512 := strings.Repeat("0", 64), strings.Repeat("0", 128)
+	for name, c := range map[string]struct {
+		list string
+		said string // "" when it is imported
+	}{
+		"right":                      {right256 + "  my disk.img\n", ""},
+		"right, a binary":            {right256 + " *my disk.img\n", ""},
+		"right, BSD":                 {"SHA256 (my disk.img) = " + right256 + "\n", ""},
+		"right, alone":               {right256 + "\n", ""},
+		"right, from standard input": {right256 + "  -\n", ""},
+		"right SHA-512":              {right512 + "  my disk.img\n", ""},
+		"right SHA-512, BSD":         {"SHA512 (my disk.img) = " + right512 + "\n", ""},
+		"right SHA-512, alone":       {right512 + "\n", ""},
+		"right, both":                {right256 + "  my disk.img\n" + right512 + "  my disk.img\n", ""},
+		"wrong":                      {wrong256 + "  my disk.img\n", "wrong checksum"},
+		"wrong SHA-512":              {wrong512 + "  my disk.img\n", "wrong checksum"},
+		"wrong SHA-512, alone":       {wrong512 + "\n", "wrong checksum"},
+		"right SHA-256, wrong 512":   {right256 + "  my disk.img\n" + wrong512 + "  my disk.img\n", "wrong checksum"},
+		"not in the list":            {right256 + "  other.img\n", "does not name "},
+		"MD5":                        {strings.Repeat("a", 32) + "  my disk.img\n", "MD5"},
+		"a page":                     {"<html><a href=x>SHA256SUMS</a></html>", "web page"},
+		"two sums and no name":       {right256 + "\n" + wrong256 + "\n", "does not name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			dir := t.TempDir()
+			path, list := filepath.Join(dir, "my disk.img"), filepath.Join(dir, "sums list")
+			os.WriteFile(path, disk, 0o644)
+			os.WriteFile(list, []byte(c.list), 0o644)
+			a, err := f.Take(t.Context(), bytes.NewReader(disk), "my disk.img", -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, source := range []string{path, string(a.Digest)} {
+				img, err := f.Import(t.Context(), ImportRequest{Name: "x", AllowLocal: true, Sums: list, Files: []ImportFile{{Role: inventory.RoleDisk, Source: source}}}, nil)
+				var e *inventory.Error
+				if c.said == "" && err != nil {
+					t.Errorf("%s: %v", source, err)
+				}
+				if c.said != "" && (!errors.As(err, &e) || !strings.Contains(e.Msg, c.said) && !strings.Contains(e.Msg, "two sums") && !strings.Contains(e.Msg, "has one sum")) {
+					t.Errorf("%s: imported as %v, %v; want %q", source, img.Files, err, c.said)
+				}
+			}
+		})
+	}
+}
+
+func TestAListOfNothingThatIsCheckedIsRefused(t *testing.T) {
+	f := newFixture(t)
+	_, err := f.Import(t.Context(), ImportRequest{Name: "x", Sums: "https://files.example/SHA256SUMS", Remote: "oci://r.example/x@sha256:" + strings.Repeat("0", 64)}, nil)
+	wantError(t, err, inventory.Invalid, "says nothing of")
+}
+
+func FuzzFits(f *testing.F) {
+	for _, b := range [][]byte{qcow2Image(nil), gzipped(rawDisk()[:600]), longZstd(), xzed([]byte("x")), at(257, "ustar"), []byte("<html>")} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, role := range []inventory.Role{inventory.RoleDisk, inventory.RoleKernel} {
+			format, err := fits(role, "x", bytes.NewReader(b), int64(len(b)))
+			var e *inventory.Error
+			if err != nil && (!errors.As(err, &e) || e.Msg == "") || err == nil && role == inventory.RoleDisk && format == "" {
+				t.Fatalf("%v is no reason", err)
+			}
+		}
+	})
+}
