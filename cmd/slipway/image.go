@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,29 +152,6 @@ func (c *imageImport) request() (client.ImportRequest, error) {
 		r.Sums, err = absolute(r.Sums)
 	}
 	return r, err
-}
-
-// giveSums gives files the sums of --sha256.
-func (c *imageImport) giveSums(files []client.ImportFile) error {
-	for _, text := range c.SHA256 {
-		name, sum, isNamed := strings.Cut(text, "=")
-		if !isNamed {
-			name, sum = "", text
-		}
-		d, err := inventory.ParseDigest(sum)
-		if err != nil {
-			return usage("it has 64 hex digits: sha256sum FILE", "--sha256 %q is no SHA-256 sum", text)
-		}
-		n := slices.IndexFunc(files, func(f client.ImportFile) bool { return isNamed && path.Base(f.Source) == name })
-		if !isNamed && len(files) == 1 {
-			n = 0
-		}
-		if n < 0 {
-			return usage("write --sha256 FILE=HEX with the name of a file as --kernel, --initrd, --rootfs, --iso or --disk gives it", "--sha256 %q belongs to no file, or to several", text)
-		}
-		files[n].SHA256 = d
-	}
-	return nil
 }
 
 // disk adds what is said of a disk image.
