@@ -112,6 +112,7 @@ type NIC struct {
 	Name   string `json:"name,omitempty"`   // as the OS or firmware names it
 	Vendor string `json:"vendor,omitempty"` // from the MAC's prefix
 	IsBoot bool   `json:"isBoot"`           // the port it last booted from
+	Port   string `json:"port,omitempty"`   // switch port that it belongs to, learned from relays; see PortName
 }
 
 // Place is where a host stands. Unit is the lowest number of the rack units it fills; 0 is unknown. Height is how many

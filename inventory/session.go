@@ -18,6 +18,8 @@ type BootSession struct {
 	Arch     Arch       `json:"arch,omitempty"`
 	Firmware Firmware   `json:"firmware,omitempty"`
 	Subnet   string     `json:"subnet,omitempty"`
+	Port     string     `json:"port,omitempty"`  // switch port that a relay named; see PortName
+	Proof    Proof      `json:"proof,omitempty"` // that the machine is the host
 
 	Boot    string `json:"boot"`   // the decision: image, disk, wait, park or ignore
 	Reason  string `json:"reason"` // why, in words for the admin
@@ -46,6 +48,20 @@ const (
 	OutcomeRefused   Outcome = "refused"   // told why not, and did not come back
 	OutcomeAbandoned Outcome = "abandoned" // went silent, or a newer boot replaced it
 	OutcomeFailed    Outcome = "failed"    // reported a failure
+)
+
+// Proof is what shows that a machine that boots under the MAC of a running host is that host. It is empty where there is
+// nothing to prove, because no system of the host runs. A proof that is bound to the machine's TPM would stand above all of
+// these.
+type Proof string
+
+// The proofs.
+const (
+	ProofNone   Proof = "none"   // nothing shows it: the boot is given no secrets, and what it reports changes nothing
+	ProofOrder  Proof = "order"  // an operation or a person had the host boot
+	ProofPower  Proof = "power"  // its controller saw that it was off or restarted
+	ProofPort   Proof = "port"   // it is on the switch port of that MAC
+	ProofPerson Proof = "person" // a person says so
 )
 
 // Event is a fact that happened. Events are only ever added; the timeline of a host is its events.
@@ -90,6 +106,7 @@ const (
 	EventHostDiscovered = "host.discovered"
 	EventHostChanged    = "host.changed"
 	EventHostDeleted    = "host.deleted"
+	EventHostConfirmed  = "host.confirmed" // a person says that a machine is the host
 	EventClaimed        = "host.claimed"
 	EventFreed          = "host.freed"
 	EventInspected      = "host.inspected"
@@ -164,6 +181,7 @@ const (
 	IssueCluster           = "cluster-unreachable" // an attached cluster does not answer, or its controllers cannot run
 	IssueJoinRefused       = "join-refused"        // a join token was used for something that it is not for
 	IssueSecretRefused     = "secret-refused"      // somebody asked for a host's secrets who may not have them
+	IssueUnconfirmed       = "boot-unconfirmed"    // nothing shows that a machine that boots as a running host is that host
 	IssueSessionRefused    = "session-refused"     // somebody used the URL of a host's boot who is not that host
 	IssueBootLoop          = "boot-loop"           // too many boots without an arrival
 	IssueTransferFailed    = "transfer-failed"     // a loader or artefact did not arrive

@@ -54,6 +54,8 @@ type HostTx interface {
 	FindHostByMAC(mac MAC) (Host, error)
 	// FindHostByPort finds the host that is pinned to a switch port; see PortName.
 	FindHostByPort(port string) (Host, error)
+	// IsPortShared reports whether NICs of other hosts belong to a switch port.
+	IsPortShared(port string, h HostID) (bool, error)
 	// FindHostsByHint returns the hosts with that UUID or serial; an empty hint matches none.
 	FindHostsByHint(uuid, serial string) ([]Host, error)
 	// ListHosts returns hosts ordered by name, which is also the Page's key.

@@ -129,6 +129,9 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 			return err
 		}
 		e.agents.forget(h.ID)
+		if is == inventory.PowerOff && !isTrial(ctx) {
+			e.switchedOff(h.ID, now)
+		}
 		op, err := tx.FindOpenOperation(h.ID)
 		if err != nil {
 			return ignoreNotFound(err)

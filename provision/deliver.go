@@ -210,6 +210,10 @@ func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 	if d.isolated {
 		return nil, nil
 	}
+	if d.session.Proof == inventory.ProofNone {
+		return inventory.Errorf(inventory.Forbidden, "nothing shows that this boot is one of %s", d.host.Name).
+			WithHint("when it is: slipway host confirm %s", d.host.Name), nil
+	}
 	now := e.cfg.Now()
 	stranger := e.stranger(tx, d)
 	for _, doc := range d.docs {

@@ -33,7 +33,7 @@ func (e *Engine) newHost(c pxe.Client) inventory.Host {
 	return inventory.Host{
 		ID: e.cfg.NewID(), Name: nameOf(c.MAC), State: inventory.Discovered, StateSinceAt: now,
 		StateReason: heardFirst, Arch: c.Arch, Firmware: c.Firmware, UUID: c.UUID, LastSeenAt: now,
-		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true}}, Facts: withPort(nil, c),
+		NICs: []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true, Port: accessPort(c.Port)}}, Facts: withPort(nil, c),
 	}
 }
 

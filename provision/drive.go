@@ -307,7 +307,7 @@ func (e *Engine) fence(ctx context.Context, op inventory.Operation, h *inventory
 	if err := e.converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
 		return false, err
 	}
-	e.agents.forget(h.ID)
+	e.switchedOff(h.ID, e.cfg.Now())
 	return true, nil
 }
 
@@ -342,7 +342,7 @@ func (e *Engine) switchOn(ctx context.Context, op inventory.Operation, h *invent
 			}
 		}
 	}
-	e.agents.forget(h.ID)
+	e.switchedOff(h.ID, e.cfg.Now())
 	return true, e.bootFromNetwork(ctx, p, h)
 }
 
@@ -359,7 +359,7 @@ func (e *Engine) rest(ctx context.Context, op inventory.Operation, h *inventory.
 		e.cfg.Log.Warn("host not switched off", "host", h.Name, "err", err) // it is clean all the same, and waits
 		return true, nil
 	}
-	e.agents.forget(h.ID)
+	e.switchedOff(h.ID, e.cfg.Now())
 	return true, nil
 }
 
@@ -397,18 +397,20 @@ func (e *Engine) set(ctx context.Context, op inventory.Operation, h *inventory.H
 			task: fmt.Sprintf("switch %s %s (%s)", placeOf(h), want, a), hint: fmt.Sprintf("slipway host power %s --confirm %s", h.Name, want),
 		}
 	case a == bmc.Cycle || a == bmc.Reset:
+		began := e.cfg.Now()
 		if err := p.driver.SetPower(ctx, a); err != nil {
 			return false, err
 		}
-		e.agents.forget(h.ID)
+		e.switchedOff(h.ID, began)
 		return true, e.converge(ctx, p, bmc.On, inventory.PowerOn)
 	case p.record.Driver == inventory.WoL:
 		return true, p.driver.SetPower(ctx, a)
 	}
-	if want == inventory.PowerOff {
-		e.agents.forget(h.ID)
+	if err := e.converge(ctx, p, a, want); err != nil || want != inventory.PowerOff {
+		return true, err
 	}
-	return true, e.converge(ctx, p, a, want)
+	e.switchedOff(h.ID, e.cfg.Now())
+	return true, nil
 }
 
 // placeOf says which machine it is, for somebody who walks there.

@@ -121,6 +121,7 @@ type Engine struct {
 	crowds      crowds
 	strangerN   atomic.Int64 // hosts that nobody has accepted, about
 	expiredAt   time.Time    // the sweep's own
+	glances     glances
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -137,6 +138,7 @@ func New(cfg Config) *Engine {
 		newHosts: rate.NewLimiter(50, 1000),
 		poked:    make(chan struct{}, 1),
 		budget:   allowance.New(allowance.Default()),
+		glances:  glances{wanted: make(chan inventory.HostID, glancesWaiting)},
 	}
 	e.sessions = newSessions(cfg.Now, func(s *inventory.BootSession, at step) (time.Time, bool) {
 		_, by, waits := e.next(s, at)
@@ -157,6 +159,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 	g.Go(func() error { return e.recorder.serve(gctx) })
 	g.Go(func() error { return e.drive(gctx) })
 	g.Go(func() error { return e.poll(gctx) })
+	g.Go(func() error { return e.glance(gctx) })
 	g.Go(func() error {
 		wait := lookEvery
 		for isAfter(gctx, wait) {

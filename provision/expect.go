@@ -192,6 +192,9 @@ func (e *Engine) next(s *inventory.BootSession, at step) (x sign, by time.Time, 
 // owed is next, unless nothing is owed after all.
 func (e *Engine) owed(tx inventory.Tx, s *inventory.BootSession) (x sign, by time.Time, ok bool, err error) {
 	x, by, ok = e.next(s, e.sessions.stepOf(s))
+	if stored, err := tx.FindSession(s.ID); ok && err == nil && !stored.EndedAt.IsZero() {
+		return x, by, false, nil // its power went off, say, and it has not been heard since
+	}
 	if ok && x.owes != nil {
 		ok, err = x.owes(tx, s)
 	}

@@ -74,6 +74,7 @@ func (j *job) giveUp(f failure) error {
 	if err := j.tx.UpdateOperation(&j.op, now); err != nil {
 		return fmt.Errorf("store operation %s: %w", j.op.ID, err)
 	}
+	j.endBootsOf()
 	j.host.IsArmed = false
 	switch j.op.Kind {
 	case inventory.OpInspect:

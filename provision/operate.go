@@ -303,6 +303,7 @@ func (j *job) finish() error {
 	if err := j.tx.UpdateOperation(&j.op, now); err != nil {
 		return fmt.Errorf("store operation %s: %w", j.op.ID, err)
 	}
+	j.endBootsOf()
 	return j.settle()
 }
 
@@ -370,6 +371,7 @@ func (j *job) cancel(why string) error {
 	if j.op.Step == inventory.StepReboot { // its agent was told to leave
 		j.e.agents.forget(j.host.ID)
 	}
+	j.endBootsOf()
 	if j.host.IsArmed {
 		j.host.IsArmed = false
 		if err := j.storeHost(); err != nil {

@@ -113,6 +113,7 @@ func (e *Engine) restart(ctx context.Context, p powering, b bmc.Boot) error {
 // readPower asks a controller for the power state and notes the answer. It returns unknown when it cannot be read. One that
 // refuses the password in use is tried with the others that are kept.
 func (e *Engine) readPower(ctx context.Context, h *inventory.Host, p *powering) inventory.PowerState {
+	asked := e.cfg.Now()
 	is, err := inventory.PowerUnknown, p.err
 	if p.driver != nil {
 		is, err = p.driver.Power(ctx)
@@ -127,6 +128,9 @@ func (e *Engine) readPower(ctx context.Context, h *inventory.Host, p *powering) 
 		is = inventory.PowerUnknown
 	}
 	e.notePower(ctx, h, *p, is, err, nil)
+	if is == inventory.PowerOff {
+		e.foundOff(h.ID, asked)
+	}
 	return is
 }
 

@@ -145,7 +145,7 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 		return fmt.Errorf("read boots of %s: %w", h.Name, err)
 	}
 	for _, o := range latest {
-		if o.ID != s.ID && o.Boot == string(pxe.BootImage) && o.StartedAt.After(s.StartedAt) {
+		if o.ID != s.ID && o.Boot == string(pxe.BootImage) && o.Proof != inventory.ProofNone && o.StartedAt.After(s.StartedAt) {
 			return old
 		}
 	}

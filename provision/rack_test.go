@@ -111,6 +111,7 @@ type machine struct {
 	r    *rack
 	n    int
 	uuid string
+	port string // that its relay names
 }
 
 func (r *rack) machine(n int) *machine {
@@ -134,6 +135,7 @@ func (m *machine) at(s pxe.Stage) pxe.Client {
 	return pxe.Client{
 		Stage: s, MAC: m.mac(), Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: 7, UUID: m.uuid,
 		Class: "PXEClient:Arch:00007:UNDI:003000", Address: m.address(), Subnet: "rack", Server: netip.MustParseAddr("10.0.0.1"),
+		HasPort: m.port != "", Port: m.port,
 	}
 }
 

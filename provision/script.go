@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"slipway.dev/slipway/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -101,11 +102,11 @@ func (q *question) answer(tx inventory.Tx) error {
 	if s.Arch != "" {
 		c.Arch = s.Arch
 	}
-	h, p, err := q.takeIn(tx, *c)
+	h, p, v, err := q.takeIn(tx, *c, &s)
 	if err != nil {
 		return err
 	}
-	s.HostID = h.ID
+	s.HostID, s.Proof = h.ID, v.Proof
 	if err := q.saidSecureBoot(tx, &h, c.SecureBoot); err != nil {
 		return err
 	}
@@ -113,17 +114,22 @@ func (q *question) answer(tx inventory.Tx) error {
 		if !q.mayWrite {
 			return errWrites // an operation may go on by what is asked
 		}
-		if p, err = q.bootsAgain(tx, &h, p, &s); err != nil {
-			return err
+		if v.Proof != inventory.ProofNone { // what somebody else boots moves no operation
+			if p, err = q.bootsAgain(tx, &h, p, &s); err != nil {
+				return err
+			}
 		}
 	}
 	p = pxe.Chosen(*c, &h, p)
 	d := pxe.Decide(*c, &h, p, q.cfg.Now())
 	var config *rendered
 	if d.Boot == pxe.BootImage {
-		if d, p, config, err = q.image(tx, &h, &s, p); err != nil {
+		if d, p, config, err = q.image(tx, &h, &s, p, v); err != nil {
 			return err
 		}
+	}
+	if d.Boot == pxe.BootAgent && v.Doubt != "" {
+		d = held(&h, v)
 	}
 	if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
 		d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: messageOf(err), Hint: hintOf(err)}
@@ -141,9 +147,12 @@ func (q *question) answer(tx inventory.Tx) error {
 
 // image looks at a host that is about to get its image, for its configuration and for what speaks against the boot, and
 // decides again.
-func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, p pxe.Plan) (d pxe.Decision, _ pxe.Plan, config *rendered, err error) {
+func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, p pxe.Plan, v identity.Verdict) (d pxe.Decision, _ pxe.Plan, config *rendered, err error) {
 	if config, err = q.configAtHand(tx, h, p, q.c.MAC, q.mayRender); err != nil {
 		return d, p, nil, err
+	}
+	if isHeld(v, config) {
+		return held(h, v), p, nil, nil
 	}
 	if p, config = given(h, p, config); config != nil {
 		q.confide(&p, config, q.c, q.base)
@@ -151,8 +160,10 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 	if d = pxe.Decide(q.c, h, p, q.cfg.Now()); d.Boot != pxe.BootImage {
 		return d, p, config, nil
 	}
-	if err := q.restrain(tx, h, s, p); err != nil {
-		return d, p, config, err
+	if v.Proof != inventory.ProofNone {
+		if err := q.restrain(tx, h, s, p); err != nil {
+			return d, p, config, err
+		}
 	}
 	if !q.mayWrite && config != nil && config.waitsFor != "" {
 		return d, p, config, errWrites // its bootstrap data are asked for
@@ -232,44 +243,58 @@ func (e *Engine) asked(s inventory.BootSession, c pxe.Client) inventory.BootSess
 	return s
 }
 
-// takeIn finds or adds the host of a client, with what it says of itself, and returns it with its plan.
-func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client) (inventory.Host, pxe.Plan, error) {
-	h, err := tx.FindHostByMAC(c.MAC)
+// takeIn finds or adds the host of a client, with what it says of itself, and returns it with its plan, and whether the
+// client is that host. What a machine says that may be another one is not taken over.
+func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client, s *inventory.BootSession) (h inventory.Host, p pxe.Plan, v identity.Verdict, err error) {
+	h, err = tx.FindHostByMAC(c.MAC)
 	switch {
 	case isKind(err, inventory.NotFound):
 		if e.sessions.hostOf(c.MAC) == "" && !e.mayAdd(c) {
-			return h, pxe.Plan{}, inventory.Errorf(inventory.Unavailable, "too many machines that nobody knows were heard at once: this one is not listed yet").
+			return h, p, v, inventory.Errorf(inventory.Unavailable, "too many machines that nobody knows were heard at once: this one is not listed yet").
 				WithHint("it is listed when it asks again in some minutes; or add it: slipway host create --mac %s", c.MAC)
 		}
 		h = e.newHost(c)
 		if _, err := e.identify(tx, &h, c); err != nil {
-			return h, pxe.Plan{}, err
+			return h, p, v, err
 		}
 		if err := e.addHost(tx, &h, c); err != nil {
-			return h, pxe.Plan{}, err
+			return h, p, v, err
 		}
 	case err != nil:
-		return h, pxe.Plan{}, fmt.Errorf("read host of %s: %w", c.MAC, err)
+		return h, p, v, fmt.Errorf("read host of %s: %w", c.MAC, err)
 	default:
-		changed, err := e.identify(tx, &h, c)
-		if err != nil {
-			return h, pxe.Plan{}, err
+		if v, err = e.judge(tx, &h, s, c); err != nil {
+			return h, p, v, err
 		}
-		if changed {
-			if err := tx.UpdateHost(&h, e.cfg.Now()); err != nil {
-				return h, pxe.Plan{}, fmt.Errorf("store host %s: %w", h.Name, err)
-			}
-			if err := e.checkHints(tx, &h); err != nil {
-				return h, pxe.Plan{}, err
-			}
+		if err := e.recognise(tx, &h, s, c, v); err != nil {
+			return h, p, v, err
 		}
 		if err := e.acceptByRule(tx, &h); err != nil {
-			return h, pxe.Plan{}, err
+			return h, p, v, err
 		}
 	}
 	e.sessions.setHost(h.ID, h.MACs()...)
-	p, err := e.planFor(tx, &h, c.Subnet)
-	return h, p, err
+	p, err = e.planFor(tx, &h, c.Subnet)
+	return h, p, v, err
+}
+
+// recognise stores that a host was seen, and what it says of itself.
+func (e *Engine) recognise(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, c pxe.Client, v identity.Verdict) error {
+	if v.Proof == inventory.ProofNone {
+		e.seen(h)
+		return nil
+	}
+	changed, err := e.identify(tx, h, c)
+	if err != nil {
+		return err
+	}
+	if hasLearned := learnPort(h, c.MAC, s.Port); !changed && !hasLearned {
+		return nil
+	}
+	if err := tx.UpdateHost(h, e.cfg.Now()); err != nil {
+		return fmt.Errorf("store host %s: %w", h.Name, err)
+	}
+	return e.checkHints(tx, h)
 }
 
 // restrain looks at a host that is about to get its image for what speaks against one more boot of it, and changes the
@@ -345,11 +370,13 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 	if d.Boot == pxe.BootAgent {
 		s.Profile, s.Image = "", p.Work.Agent.Name
 	}
+	isProven := s.Proof != inventory.ProofNone
 	op, err := tx.FindOpenOperation(h.ID)
-	if q.hasWork = err == nil; q.hasWork {
-		s.Operation = op.ID
-	} else if !isKind(err, inventory.NotFound) {
+	if err != nil && !isKind(err, inventory.NotFound) {
 		return fmt.Errorf("read what is done with %s: %w", h.Name, err)
+	}
+	if q.hasWork = err == nil && isProven; q.hasWork {
+		s.Operation = op.ID
 	}
 	isRepeat := before.Boot == s.Boot && before.Reason == s.Reason
 	q.after = s
@@ -368,10 +395,16 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 			return err
 		}
 	}
-	if reason := "booting image " + s.Image + " of profile " + s.Profile; d.Boot == pxe.BootImage && !isOn(h, inventory.Boot, reason) {
+	if reason := "booting image " + s.Image + " of profile " + s.Profile; d.Boot == pxe.BootImage && isProven && !isOn(h, inventory.Boot, reason) {
 		if err := q.move(tx, h, inventory.Boot, s.ID, reason); err != nil {
 			return err
 		}
+	}
+	if isProven {
+		q.begins(&s)
+	}
+	if err := q.noteProof(tx, h, &before, &s, d); err != nil {
+		return err
 	}
 	refused := refusal(h.ID, s.Subnet, d)
 	if d.IsTrap {

@@ -228,6 +228,9 @@ func (t *sessions) learn(x *entry, c pxe.Client) {
 	if c.Subnet != "" {
 		x.Subnet = c.Subnet
 	}
+	if c.Port != "" {
+		x.Port = inventory.Clean(c.Port, 1024)
+	}
 	if c.Address.IsValid() && !c.Address.IsUnspecified() {
 		x.Address = c.Address
 		t.atAddress(x)

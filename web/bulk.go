@@ -17,7 +17,7 @@ import (
 
 // BulkRequest says what to do, and with which hosts. The fields after selector are those of the verb.
 type BulkRequest struct {
-	Verb     string   `json:"verb" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,clean,release,set,locate,delete"`
+	Verb     string   `json:"verb" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,confirm,clean,release,set,locate,delete"`
 	Hosts    []string `json:"hosts,omitempty" doc:"Names, ids or MACs" maxItems:"10000"`
 	Selector string   `json:"selector,omitempty" doc:"Those that it matches, instead of hosts" maxLength:"1024"`
 	// Strangers are chosen by what they are.
@@ -258,6 +258,8 @@ func (s *Server) actOn(ctx context.Context, in *bulkInput, h *inventory.Host) (e
 		_, err = life.Retain(ctx, h.ID, on, who)
 	case "adopt":
 		_, err = life.Adopt(ctx, h.ID, on, who)
+	case "confirm":
+		_, err = life.Confirm(ctx, h.ID, who)
 	case "clean":
 		_, err = life.CleanHost(ctx, h.ID, r.Mode, who)
 	case "release":

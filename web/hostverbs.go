@@ -62,6 +62,9 @@ func (s *Server) addHostVerbs() {
 	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
 		return life.Adopt(ctx, id, in.Body.On, by(ctx))
 	})
+	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
+		return life.Confirm(ctx, id, by(ctx))
+	})
 	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
 		return life.Inspect(ctx, id, in.Body, by(ctx))
 	})

@@ -29,6 +29,7 @@ type Hosts interface {
 	Cordon(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
 	Protect(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
 	Adopt(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
+	Confirm(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
 	Inspect(ctx context.Context, id inventory.HostID, r provision.InspectRequest, by string) (inventory.Host, error)
 	CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, by string) (inventory.Host, error)
 	Expects(tx inventory.Tx, h inventory.Host) (*provision.Expected, error)

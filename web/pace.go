@@ -97,7 +97,7 @@ func samples(tx inventory.Tx, h inventory.Host, g *group) (map[string][]float64,
 			return nil, err
 		}
 		for _, s := range steps {
-			if s.State == "done" && s.TryN == 0 {
+			if s.State == "done" && s.TryN == 0 && s.Step != waits.step && !s.hasWaited {
 				out[s.Step] = append(out[s.Step], s.EndedAt.Sub(s.StartedAt).Seconds())
 			}
 		}

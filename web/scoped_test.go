@@ -137,7 +137,7 @@ var passedOn = map[string]string{
 	"reads that need the role everywhere": "FindSecret ListSecrets ListJoinTokens FindCluster ListClusters FindAcceptRule ListAcceptRules FindUser FindUserBySubject ListUsers",
 	"of the engine, or behind a thing that was found": "SaveLease HasRendering SaveRendering FindJoinToken FindJoinTokenOf SaveJoinToken FindDelivery SaveDelivery FindLock ListLocks SaveLock DeleteLock " +
 		"ListDueMachines CreateClaim DeleteClaim ListDueOperations NextDueAt CountOpenOperations CreateOperation UpdateOperation SaveInspection SaveReport SaveBMC DeleteBMC " +
-		"FindOpenSession ListOpenSessions SaveSession AddEvent LastEventID ForgetHistory OpenIssue CloseIssue NoteCluster",
+		"IsPortShared FindOpenSession ListOpenSessions SaveSession AddEvent LastEventID ForgetHistory OpenIssue CloseIssue NoteCluster",
 	"of the keeper, or of a token that ListTokens has told":                 "FindToken FindTokenByHash CreateToken TouchToken DeleteToken NoteLogin FindLoginByHash ListLogins CreateLogin TouchLogin DeleteLogin ForgetLogins",
 	"of the audit, which asks by itself":                                    "AddAudit FindAudit ListAudits",
 	"of views, which ask by themselves, and of rows whose hosts were found": "HostExtras FindView ListViews CreateView UpdateView DeleteView",

@@ -85,9 +85,10 @@ func words() map[string][]string {
 		"Subnet.mode":    modeWords(),
 		"Subnet.unknown": {string(inventory.UnknownDisk), string(inventory.UnknownWait), string(inventory.UnknownIgnore)},
 		"Image.arch":     arch, "Lease.state": {"bound", "released", "declined"}, "Issue.severity": {"warning", "error"},
-		"Problem.kind": {"invalid", "not-found", "conflict", "unauthorized", "forbidden", "unavailable", "internal"},
-		"Job.state":    {"waiting", "running", "done", "failed"},
-		"Layer.scope":  {string(inventory.ScopeGlobal), string(inventory.ScopeSite), string(inventory.ScopeRack), string(inventory.ScopeHost)},
+		"BootSession.proof": {"", string(inventory.ProofNone), string(inventory.ProofOrder), string(inventory.ProofPower), string(inventory.ProofPort), string(inventory.ProofPerson)},
+		"Problem.kind":      {"invalid", "not-found", "conflict", "unauthorized", "forbidden", "unavailable", "internal"},
+		"Job.state":         {"waiting", "running", "done", "failed"},
+		"Layer.scope":       {string(inventory.ScopeGlobal), string(inventory.ScopeSite), string(inventory.ScopeRack), string(inventory.ScopeHost)},
 		"JoinToken.state": {
 			string(inventory.TokenMinted), string(inventory.TokenSpent), string(inventory.TokenJoined), string(inventory.TokenRevoked),
 		},

@@ -22,11 +22,57 @@ type phase struct {
 var phases = []phase{
 	{step: "address", title: "gets an address", ends: []string{inventory.EventDHCPAck}, fails: []string{inventory.EventDHCPNak}, isFirst: true},
 	{step: "loader", title: "fetches a boot loader", ends: []string{inventory.EventLoaderSent}, fails: []string{inventory.EventLoaderFailed}},
-	{step: "decision", title: "is told what to boot", ends: []string{inventory.EventBootDecided}},
+	{step: "decision", title: "is told what to boot", ends: []string{inventory.EventBootDecided}, isFirst: true},
+	waits,
 	{step: "system", title: "fetches kernel and RAM disk", ends: []string{inventory.EventArtefactSent}, fails: []string{inventory.EventArtefactFailed}},
 	{step: "configuration", title: "fetches its configuration", ends: []string{inventory.EventConfigSent}, fails: []string{inventory.EventConfigRefused}},
 	{step: "agent", title: "our agent starts", ends: []string{inventory.EventAgentStarted}, isFirst: true},
 	{step: "report", title: "reports up", ends: []string{inventory.EventReported}},
+}
+
+// waits is the time in which a machine is told to wait, and asks again and again: for a person most of all. It is no boot
+// time, and nobody's usual time.
+var waits = phase{step: "wait", title: "waits"}
+
+// ofWaiting finds the waiting among the events of a boot: from the first time that it was told to wait until it was told
+// something else.
+func ofWaiting(b *inventory.BootSession, events []inventory.Event) (s TimelineStep, seen bool) {
+	s = TimelineStep{Step: waits.step, Title: waits.title, State: "running"}
+	for _, e := range events {
+		if e.Kind != inventory.EventBootDecided {
+			continue
+		}
+		boot := pxe.Boot(dataText(e, "boot"))
+		isWait := boot == pxe.BootWait || boot == pxe.BootMenu
+		switch {
+		case isWait && !seen:
+			s.StartedAt, seen = e.At, true
+			fallthrough
+		case isWait:
+			s.Detail, s.EventID = e.Detail, e.ID
+		case seen:
+			s.State, s.EndedAt = "done", e.At
+			return s, true
+		}
+	}
+	if seen && !b.EndedAt.IsZero() {
+		s.State, s.EndedAt = "done", b.EndedAt
+	}
+	return s, seen
+}
+
+// waitedIn is how long a boot waited, so far or in all.
+func waitedIn(steps []TimelineStep, now time.Time) (seconds float64) {
+	for _, s := range steps {
+		if s.Step == waits.step {
+			end := s.EndedAt
+			if end.IsZero() {
+				end = now
+			}
+			seconds += max(0, end.Sub(s.StartedAt).Seconds())
+		}
+	}
+	return seconds
 }
 
 // wantedPhases are those that a boot should pass through, by what was decided.
@@ -61,6 +107,12 @@ func bootSteps(b inventory.BootSession, events []inventory.Event) []TimelineStep
 	began := b.StartedAt
 	for _, p := range phases {
 		s, seen := p.of(events)
+		if p.step == waits.step {
+			if s, seen = ofWaiting(&b, events); seen {
+				steps, began = append(steps, s), s.EndedAt
+			}
+			continue
+		}
 		if !seen && (!slices.Contains(want, p.step) || isPassed(p, events)) {
 			continue
 		}
@@ -130,12 +182,13 @@ func operationSteps(o inventory.Operation, way []inventory.Step, events []invent
 		if name == lastStep(steps) {
 			last := &steps[len(steps)-1]
 			last.Detail, last.EventID = operationDetail(e), e.ID
+			last.hasWaited = last.hasWaited || isWaiting(e)
 			continue
 		}
 		if n := len(steps); n > 0 {
 			steps[n-1].EndedAt, steps[n-1].State = e.At, "done"
 		}
-		steps = append(steps, TimelineStep{Step: name, Title: strings.ReplaceAll(name, "-", " "), State: "running", StartedAt: e.At, Detail: operationDetail(e), EventID: e.ID})
+		steps = append(steps, TimelineStep{Step: name, Title: strings.ReplaceAll(name, "-", " "), State: "running", StartedAt: e.At, Detail: operationDetail(e), EventID: e.ID, hasWaited: isWaiting(e)})
 	}
 	if n := len(steps); n > 0 && !o.IsOpen() {
 		last := &steps[n-1]
@@ -157,6 +210,9 @@ func operationSteps(o inventory.Operation, way []inventory.Step, events []invent
 	}
 	return steps
 }
+
+// isWaiting reports whether an event says that its operation waits.
+func isWaiting(e inventory.Event) bool { return dataText(e, "state") == string(inventory.OpWaiting) }
 
 func lastStep(steps []TimelineStep) string {
 	if len(steps) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/pxe"
 )
 
 // Timeline is what was done with a host, in boots and operations, and what should happen next.
@@ -36,6 +37,8 @@ type TimelineGroup struct {
 	MAC       inventory.MAC  `json:"mac,omitempty"`
 	StartedAt time.Time      `json:"startedAt"`
 	EndedAt   time.Time      `json:"endedAt,omitzero"`
+	Waited    float64        `json:"waitedSeconds,omitempty" doc:"Of that time, how long the machine was told to wait, for a person most of all: it is no boot time"`
+	Proof     string         `json:"proof,omitempty" doc:"What shows that the machine of a boot is the host; none: nothing does"`
 	Steps     []TimelineStep `json:"steps"`
 }
 
@@ -51,6 +54,8 @@ type TimelineStep struct {
 	Detail    string    `json:"detail,omitempty" doc:"What was heard of it last"`
 	EventID   int64     `json:"eventID,omitempty" doc:"The event that ended it, or the latest of it"`
 	TryN      int       `json:"tryN,omitempty" doc:"How often it was begun, where that is more than once"`
+
+	hasWaited bool // in an operation, for a person or a budget: its time is nobody's usual one
 }
 
 type timelineInput struct {
@@ -149,8 +154,12 @@ func bootGroup(b inventory.BootSession) TimelineGroup {
 	if b.Boot != "" {
 		title += ": " + b.Boot
 	}
+	state := cmp.Or(string(b.Outcome), "running")
+	if b.Outcome == "" && b.Boot == string(pxe.BootWait) {
+		state = "waiting"
+	}
 	return TimelineGroup{
-		Kind: "boot", ID: string(b.ID), Title: title, State: cmp.Or(string(b.Outcome), "running"), Reason: b.Reason, Image: b.Image, Operation: b.Operation,
+		Kind: "boot", ID: string(b.ID), Title: title, State: state, Proof: string(b.Proof), Reason: b.Reason, Image: b.Image, Operation: b.Operation,
 		MAC: b.MAC, StartedAt: b.StartedAt, EndedAt: b.EndedAt,
 	}
 }
@@ -180,6 +189,9 @@ func (s *Server) fillGroup(tx inventory.Tx, h inventory.Host, g *group) error {
 		steps[i].Usual, steps[i].SampleN = u.seconds, u.n
 	}
 	g.Steps = steps
+	if g.Kind == "boot" {
+		g.Waited = waitedIn(steps, s.cfg.Now())
+	}
 	return nil
 }
 

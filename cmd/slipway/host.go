@@ -31,6 +31,7 @@ type hostCommand struct {
 	Cordon   hostCordon   `cmd:"" help:"Keep machines from claiming hosts, or with --off end that. All else goes on."`
 	Retain   hostRetain   `cmd:"" help:"Leave the disks of hosts as they are when their machines go, or with --off end that."`
 	Protect  hostProtect  `cmd:"" help:"Keep everything destructive away from hosts, or with --off end that."`
+	Confirm  hostConfirm  `cmd:"" help:"Say that the machines that boot as these hosts are these hosts, or that their next boots are."`
 	Explain  hostExplain  `cmd:"" help:"Say what a host would boot now, and why; and when it does not boot, the likeliest causes."`
 	PCAP     hostPCAP     `cmd:"" name:"pcap" help:"Write the latest packets of a host's boots as a capture file, for tcpdump and Wireshark."`
 	Script   hostScript   `cmd:"" help:"Show the boot script that a host would get now."`

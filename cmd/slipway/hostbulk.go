@@ -9,7 +9,7 @@ import (
 )
 
 type hostBulk struct {
-	Verb     string   `arg:"" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,clean,release,set,locate,delete" help:"accept, inspect, install, power, maintain, protect, cordon, retain, adopt, clean, release, set, locate or delete."`
+	Verb     string   `arg:"" enum:"accept,inspect,install,power,maintain,protect,cordon,retain,adopt,confirm,clean,release,set,locate,delete" help:"accept, inspect, install, power, maintain, protect, cordon, retain, adopt, confirm, clean, release, set, locate or delete."`
 	Hosts    []string `arg:"" optional:""`
 	Selector string   `short:"l" help:"Those that the selector matches, instead of names." placeholder:"SELECTOR"`
 

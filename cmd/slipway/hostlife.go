@@ -137,6 +137,15 @@ func (c *hostRelease) Run(s *session) error {
 	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Release(s.ctx, name) })
 }
 
+type hostConfirm struct {
+	Hosts []string `arg:""`
+}
+
+// Run takes a person's word for who boots.
+func (c *hostConfirm) Run(s *session) error {
+	return s.eachHost(c.Hosts, func(h client.Hosts, name string) (inventory.Host, error) { return h.Confirm(s.ctx, name) })
+}
+
 type hostMaintain struct {
 	Hosts []string `arg:""`
 	Off   bool     `help:"End it."`

@@ -34,8 +34,9 @@ WHERE id = $1 AND version = $2`
 
 	deleteHostSQL = `DELETE FROM hosts WHERE id = $1`
 
-	hostNICsSQL   = `SELECT mac, name, vendor, is_boot FROM nics WHERE host_id = $1 ORDER BY position`
-	insertNICSQL  = `INSERT INTO nics (mac, host_id, position, name, vendor, is_boot) VALUES ($1, $2, $3, $4, $5, $6)`
+	hostNICsSQL   = `SELECT mac, name, vendor, is_boot, port FROM nics WHERE host_id = $1 ORDER BY position`
+	insertNICSQL  = `INSERT INTO nics (mac, host_id, position, name, vendor, is_boot, port) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	sharedPortSQL = `SELECT mac FROM nics WHERE port = $1 AND port <> '' AND host_id <> $2 LIMIT 1`
 	deleteNICsSQL = `DELETE FROM nics WHERE host_id = $1`
 
 	insertHostLabelSQL  = `INSERT INTO host_labels (host_id, key, value) VALUES ($1, $2, $3)`
@@ -83,9 +84,15 @@ func (t *tx) findHost(query, key string) (inventory.Host, error) {
 
 func (t *tx) hostNICs(id inventory.HostID) ([]inventory.NIC, error) {
 	return list(t, func(s scan) (n inventory.NIC, err error) {
-		err = s(&n.MAC, &n.Name, &n.Vendor, &n.IsBoot)
+		err = s(&n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port)
 		return n, err
 	}, hostNICsSQL, string(id))
+}
+
+// IsPortShared implements inventory.HostTx.
+func (t *tx) IsPortShared(port string, h inventory.HostID) (bool, error) {
+	var mac string
+	return t.row([]any{&mac}, sharedPortSQL, port, string(h))
 }
 
 // FindHostsByHint implements inventory.HostTx.
@@ -195,7 +202,7 @@ func nicsSQL(n int) string {
 	for i := range marks {
 		marks[i] = fmt.Sprintf("$%d", i+1)
 	}
-	return `SELECT host_id, mac, name, vendor, is_boot FROM nics WHERE host_id IN (` + strings.Join(marks, ", ") +
+	return `SELECT host_id, mac, name, vendor, is_boot, port FROM nics WHERE host_id IN (` + strings.Join(marks, ", ") +
 		`) ORDER BY host_id, position`
 }
 
@@ -218,7 +225,7 @@ func (t *tx) attachNICs(hosts []inventory.Host) error {
 		err := t.each(func(s scan) error {
 			var id inventory.HostID
 			var n inventory.NIC
-			if err := s(&id, &n.MAC, &n.Name, &n.Vendor, &n.IsBoot); err != nil {
+			if err := s(&id, &n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port); err != nil {
 				return err
 			}
 			at[id].NICs = append(at[id].NICs, n)
@@ -404,7 +411,7 @@ func (t *tx) checkPin(h *inventory.Host) error {
 
 func (t *tx) insertNICs(h *inventory.Host) error {
 	for i, n := range h.NICs {
-		if _, err := t.write(insertNICSQL, string(n.MAC), string(h.ID), i, n.Name, n.Vendor, bit(n.IsBoot)); err != nil {
+		if _, err := t.write(insertNICSQL, string(n.MAC), string(h.ID), i, n.Name, n.Vendor, bit(n.IsBoot), n.Port); err != nil {
 			return err
 		}
 	}

@@ -143,7 +143,7 @@ func (t *tx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size int
 		mac  inventory.MAC
 	}
 	cards, err := list(t, func(s scan) (c card, err error) {
-		err = s(&c.host, &c.mac, new(any), new(any), new(any))
+		err = s(&c.host, &c.mac, new(any), new(any), new(any), new(any))
 		return c, err
 	}, nicsSQL(size), ids...)
 	if err != nil {

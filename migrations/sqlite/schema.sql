@@ -447,9 +447,11 @@ CREATE TABLE nics (
   name     TEXT    NOT NULL,
   vendor   TEXT    NOT NULL,
   is_boot  INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, port TEXT NOT NULL DEFAULT '') STRICT, WITHOUT ROWID;
 
 CREATE INDEX nics_by_host ON nics (host_id, position);
+
+CREATE INDEX nics_by_port ON nics (port) WHERE port <> '';
 
 CREATE TABLE operations (
   id          TEXT    NOT NULL PRIMARY KEY,
@@ -669,7 +671,7 @@ CREATE TABLE sessions (
   started_at INTEGER NOT NULL,
   last_at    INTEGER NOT NULL,
   ended_at   INTEGER NOT NULL
-, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '', machine_uuid TEXT NOT NULL DEFAULT '') STRICT;
+, config TEXT NOT NULL DEFAULT '', operation TEXT NOT NULL DEFAULT '', machine_uuid TEXT NOT NULL DEFAULT '', port TEXT NOT NULL DEFAULT '', proof TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX sessions_by_config ON sessions (config) WHERE config <> '';
 

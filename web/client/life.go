@@ -160,6 +160,11 @@ func (h Hosts) Clean(ctx context.Context, host string, mode inventory.CleanMode)
 	return h.verb(ctx, host, "clean", map[string]any{"mode": mode})
 }
 
+// Confirm says that the machine that boots as a host is that host, or that its next boot is.
+func (h Hosts) Confirm(ctx context.Context, host string) (inventory.Host, error) {
+	return h.verb(ctx, host, "confirm", nil)
+}
+
 // Adopt says that a server runs already, or ends that.
 func (h Hosts) Adopt(ctx context.Context, host string, on bool) (inventory.Host, error) {
 	return h.verb(ctx, host, "adopt", map[string]bool{"on": on})

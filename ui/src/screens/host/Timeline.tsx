@@ -12,6 +12,7 @@ import { Events } from './Events'
 import { Packets } from './Packets'
 import {
   barOf,
+  bootTimeOf,
   type Expected,
   type Group,
   isSlow,
@@ -198,7 +199,7 @@ function GroupCard({
 }: Choosing & { group: Group; isFirst: boolean; isChosen: boolean; step: string | undefined }) {
   const [open, setOpen] = useState<boolean>()
   const isOpen = open ?? (isFirst || isChosen || !g.endedAt)
-  const took = tookOf(g, more.now)
+  const took = g.kind === 'boot' && g.state === 'waiting' ? undefined : bootTimeOf(g, more.now)
   const id = `group-${g.id}`
   return (
     <section className="host-group" data-chosen={isChosen || undefined} aria-labelledby={id}>

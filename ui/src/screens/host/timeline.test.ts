@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { barOf, type Group, isOf, isSlow, leftOf, type Step, seconds, tookOf } from './timeline'
+import { barOf, bootTimeOf, type Group, isOf, isSlow, leftOf, type Step, seconds, tookOf } from './timeline'
 
 const at = (s: number) => new Date(1_700_000_000_000 + s * 1000).toISOString()
 const now = 1_700_000_000_000 + 100_000
@@ -46,6 +46,13 @@ test('a bar stands where its step does, never outside of the group', () => {
 test('a boot that waits for hours does not make its steps thin', () => {
   const waits = { ...group, steps: [step(0, 2), step(2, 10)] }
   expect(barOf(step(2, 10), waits, now)).toEqual({ left: 20, width: 80 })
+})
+
+test('waiting is no boot time', () => {
+  const g = { startedAt: '2026-11-26T10:00:00Z', endedAt: '2026-11-26T11:00:00Z' }
+  expect(bootTimeOf(g, 0)).toBe(3600)
+  expect(bootTimeOf({ ...g, waitedSeconds: 3540 }, 0)).toBe(60)
+  expect(bootTimeOf({ ...g, waitedSeconds: 4000 }, 0)).toBe(0)
 })
 
 test('slow is twice as long as usual, once that is known', () => {

@@ -28,6 +28,8 @@ export interface Group {
   mac?: string
   startedAt: string
   endedAt?: string
+  waitedSeconds?: number // while the machine was told to wait: that is no boot time
+  proof?: string
   steps: Step[]
 }
 
@@ -57,6 +59,12 @@ export function tookOf(s: { startedAt?: string; endedAt?: string }, now: number)
   if (Number.isNaN(begin)) return undefined
   const end = s.endedAt ? ms(s.endedAt) : now
   return Math.max(0, (end - begin) / 1000)
+}
+
+// bootTimeOf is how long a boot or an operation took, less the time that its machine was told to wait.
+export function bootTimeOf(g: Pick<Group, 'startedAt' | 'endedAt' | 'waitedSeconds'>, now: number): number | undefined {
+  const took = tookOf(g, now)
+  return took === undefined ? undefined : Math.max(0, took - (g.waitedSeconds ?? 0))
 }
 
 // seconds writes a duration as people read it.

@@ -98,6 +98,14 @@ export const verbs: Verb[] = [
     flags: () => '',
   },
   {
+    key: 'confirm',
+    title: 'Confirm boots',
+    group: 'Life',
+    warns: 'The machines that boot as these hosts now, or next within an hour, are given their secrets.',
+    body: () => ({ verb: 'confirm' }),
+    flags: () => '',
+  },
+  {
     key: 'clean',
     title: 'Clean',
     group: 'Life',

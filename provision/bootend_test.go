@@ -1,0 +1,117 @@
+package provision
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+)
+
+// booting is a machine whose live boot has had its script, with a controller that says what power points to.
+func booting(t *testing.T) (r *rack, m *machine, s inventory.SessionID, power *inventory.PowerState) {
+	t.Helper()
+	r = newRack(t)
+	m = r.accepted()
+	is := inventory.PowerOn
+	r.engine.cfg.OpenBMC = func(bmc.Target) (bmc.Driver, error) { return says{&is}, nil }
+	r.write(func(tx inventory.Tx) error {
+		return tx.SaveBMC(&inventory.BMC{HostID: m.host().ID, Driver: inventory.Redfish, Address: "https://10.9.9.9"}, r.clock)
+	})
+	_, s = m.boot()
+	return r, m, s, &is
+}
+
+// wantEnded expects that a boot is over, in the store and for those who look at what runs.
+func (r *rack) wantEnded(m *machine, s inventory.SessionID, is bool) {
+	r.t.Helper()
+	r.settle()
+	if got := r.session(s); got.EndedAt.IsZero() == is {
+		r.t.Errorf("the boot has ended at %s with %q, want an end: %v", got.EndedAt, got.Outcome, is)
+	}
+	if live, ok := r.engine.sessions.of(m.mac()); ok && live.ID == s && live.EndedAt.IsZero() == is {
+		r.t.Errorf("among those that run the boot has ended at %s, want an end: %v", live.EndedAt, is)
+	}
+}
+
+func TestABootEndsWhenItsControllerSaysThatThePowerIsOff(t *testing.T) {
+	r, m, s, power := booting(t)
+	id := m.host().ID
+	*power = inventory.PowerOff
+	r.engine.powerNow(context.Background(), id)
+	r.wantEnded(m, s, false) // it was heard a moment ago: controllers are late
+	r.clock = r.clock.Add(2 * time.Minute)
+	*power = inventory.PowerUnknown
+	r.engine.powerNow(context.Background(), id)
+	r.wantEnded(m, s, false)
+	*power = inventory.PowerOff
+	r.engine.powerNow(context.Background(), id)
+	r.wantEnded(m, s, true)
+	if got := r.session(s); got.EndedAt.Sub(got.StartedAt) > 3*time.Minute {
+		t.Errorf("it took until %s", got.EndedAt)
+	}
+}
+
+func TestABootEndsWhenAPersonSaysThatThePowerIsOff(t *testing.T) {
+	r := newRack(t)
+	m := r.accepted()
+	_, s := m.boot()
+	r.clock = r.clock.Add(time.Second)
+	_, err := r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOn, "alice")
+	r.must(err)
+	r.wantEnded(m, s, false)
+	_, err = r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOff, "alice")
+	r.must(err)
+	r.wantEnded(m, s, true)
+}
+
+func TestABootEndsWhenTheHostBootsFromAnotherPort(t *testing.T) {
+	r := newRack(t)
+	m, second := r.accepted(), r.machine(2)
+	r.write(func(tx inventory.Tx) error {
+		h, err := tx.FindHostByMAC(m.mac())
+		if err != nil {
+			return err
+		}
+		h.NICs = append(h.NICs, inventory.NIC{MAC: second.mac()})
+		return tx.UpdateHost(&h, r.clock)
+	})
+	_, s := m.boot()
+	second.uuid = m.uuid
+	_, again := second.boot()
+	r.wantEnded(m, s, true)
+	r.wantEnded(second, again, false)
+}
+
+func TestABootEndsWithItsOperation(t *testing.T) {
+	r, m, s, _ := booting(t)
+	r.write(func(tx inventory.Tx) error {
+		op := inventory.Operation{
+			ID: "01K00000000000000000000078", HostID: m.host().ID, Kind: inventory.OpInstall, State: inventory.OpRunning, Step: inventory.StepFirstBoot,
+			Params: Params{Road: RoadLive}.encode(), StartedAt: r.clock,
+		}
+		return tx.CreateOperation(&op, r.clock)
+	})
+	live, _ := r.engine.sessions.of(m.mac())
+	live.Operation = "01K00000000000000000000078"
+	r.engine.sessions.put(live)
+	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
+	r.must(r.engine.withJob(context.Background(), live.Operation, func(j *job) error { return j.finish() }))
+	r.wantEnded(m, s, true)
+	if got := r.session(s); got.Outcome != inventory.OutcomeArrived {
+		t.Errorf("outcome %s", got.Outcome)
+	}
+}
+
+func TestThePowerOfAHostEndsNoBootOfAnotherMachine(t *testing.T) {
+	r, m := up(t, noSecret, "")
+	script, s := m.boot()
+	if !strings.Contains(script, "kernel ") {
+		t.Fatal(script)
+	}
+	r.clock = r.clock.Add(5 * time.Minute)
+	r.engine.foundOff(m.host().ID, r.clock)
+	r.wantEnded(m, s, false)
+}

@@ -1,0 +1,325 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/identity"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+const (
+	// confirmedFor is how long a person's word counts for the next boot of a host.
+	confirmedFor = time.Hour
+	// restartedFor is how long after a restart that was ordered the boot that it begins counts as ordered.
+	restartedFor = 30 * time.Minute
+	// startsOverWithin is how long after its last sign a boot that never reported up may be repeated: firmware, installers and
+	// first boots fail and begin anew. After that its system counts as running, because not all systems report.
+	startsOverWithin = 15 * time.Minute
+	// sessionsLooked and powersLooked bound how far back a host's boots and changes of power are looked at.
+	sessionsLooked = 8
+	powersLooked   = 20
+)
+
+// judge says whether a machine that boots under a host's MAC is that host. What it needs is read only for a host whose
+// system runs, or that is on another switch port.
+func (e *Engine) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, c pxe.Client) (v identity.Verdict, err error) {
+	ev := identity.Evidence{
+		IsConfirmed: s.Proof == inventory.ProofPerson, IsSettled: isSettled(h), Heard: s.Port,
+		Known: identity.Machine{UUID: h.UUID, Serial: h.Serial}, Said: identity.Machine{UUID: c.UUID},
+	}
+	if c.Identity != nil {
+		ev.Said = identity.Machine{UUID: c.Identity.UUID, Serial: c.Identity.Serial}
+	}
+	for _, n := range h.NICs {
+		if n.MAC == c.MAC {
+			ev.Learned = n.Port
+		}
+	}
+	op, err := tx.FindOpenOperation(h.ID)
+	if err != nil && !isKind(err, inventory.NotFound) {
+		return v, fmt.Errorf("read what is done with %s: %w", h.Name, err)
+	}
+	if ev.IsRunning, err = e.runsOn(tx, h, s, &op); err != nil {
+		return v, err
+	}
+	isMoved := identity.HasMoved(ev.Learned, ev.Heard) && ev.IsSettled
+	if ev.IsConfirmed || !ev.IsRunning && !isMoved {
+		return identity.Judge(ev), nil
+	}
+	if !isMoved && s.Proof != "" && s.Proof != inventory.ProofNone {
+		return identity.Verdict{Proof: s.Proof}, nil // it was proven when this boot began
+	}
+	if err := e.weigh(tx, h, s, &op, &ev); err != nil {
+		return v, err
+	}
+	v = identity.Judge(ev)
+	if v.IsOpen {
+		e.glances.want(h.ID, s.ID, e.cfg.Now())
+	}
+	if v.Proof == inventory.ProofNone && v.Doubt == "" {
+		if p, problem, err := e.profileOf(tx, h); err != nil || problem == nil && p.Isolated {
+			return identity.Verdict{}, err // level L0 asks nobody who it is
+		}
+	}
+	return v, nil
+}
+
+// isSettled reports whether a host has a system or a machine: then it does not wander to other switch ports.
+func isSettled(h *inventory.Host) bool {
+	switch h.State {
+	case inventory.Installing, inventory.Active, inventory.Releasing, inventory.Cleaning:
+		return true
+	}
+	return h.ClaimID != ""
+}
+
+// isRunningAt reports whether the system of a host runs on while an operation is at a step.
+func isRunningAt(s inventory.Step) bool {
+	switch s {
+	case inventory.StepPreDrain, inventory.StepDrain, inventory.StepPreFence, inventory.StepPostJoin:
+		return true
+	}
+	return false
+}
+
+// runsOn reports whether a system of the host runs as far as is known: it reported up, or, outside of an operation, it was
+// given its secrets in an earlier boot, a while ago.
+func (e *Engine) runsOn(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation) (bool, error) {
+	switch {
+	case h.State == inventory.Active:
+		return true, nil
+	case op.ID != "":
+		return isRunningAt(op.Step), nil
+	case h.State != inventory.Installing:
+		return false, nil
+	}
+	latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: sessionsLooked})
+	if err != nil {
+		return false, fmt.Errorf("read boots of %s: %w", h.Name, err)
+	}
+	for _, old := range latest {
+		isPast := old.ID != s.ID && !old.LastAt.Before(h.StateSinceAt) && s.StartedAt.Sub(old.LastAt) > startsOverWithin
+		isGiven := isPast && old.Config != "" && stepIndex(old.Step) >= stepIndex(inventory.EventConfigSent)
+		if !isGiven {
+			continue
+		}
+		r, err := tx.FindRendering(old.Config)
+		if err != nil && !isKind(err, inventory.NotFound) {
+			return false, fmt.Errorf("read rendering of boot session %s: %w", old.ID, err)
+		}
+		if slices.ContainsFunc(r.Documents, func(d inventory.RenderedDocument) bool { return d.IsSecret }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// weigh adds to what is known of a boot all that may prove it.
+func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation, ev *identity.Evidence) (err error) {
+	if ev.IsConfirmed, err = e.isConfirmed(tx, h, s); err != nil {
+		return err
+	}
+	if ev.IsOrdered, err = e.isOrdered(tx, h, op); err != nil {
+		return err
+	}
+	if ev.Heard != "" {
+		if ev.IsShared, err = tx.IsPortShared(ev.Heard, h.ID); err != nil {
+			return fmt.Errorf("find who is on port %s: %w", ev.Heard, err)
+		}
+		last, err := tx.FindInspection(h.ID, 0)
+		if err != nil && !isKind(err, inventory.NotFound) {
+			return fmt.Errorf("read inspection of %s: %w", h.Name, err)
+		}
+		for _, p := range last.Hardware.Ports {
+			if p.MAC == s.MAC {
+				ev.Neighbour = p.Neighbour
+			}
+		}
+	}
+	b, err := tx.FindBMC(h.ID)
+	if err != nil && !isKind(err, inventory.NotFound) {
+		return fmt.Errorf("read controller of %s: %w", h.Name, err)
+	}
+	ev.HasController = err == nil && e.cfg.OpenBMC != nil && b.Driver != inventory.Manual && b.Driver != inventory.WoL
+	ev.Power = e.glances.of(h.ID, s.ID, e.cfg.Now())
+	ev.WasOff, err = wasOff(tx, h, &b)
+	return err
+}
+
+// isConfirmed reports whether a person said beforehand that the next boot of a host is its own. The word counts once.
+func (e *Engine) isConfirmed(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) (bool, error) {
+	if s.Proof == inventory.ProofPerson {
+		return true, nil
+	}
+	words, err := tx.ListEvents(inventory.EventFilter{HostID: h.ID, Kind: inventory.EventHostConfirmed, Before: math.MaxInt64}, 0, 1)
+	if err != nil || len(words) == 0 || words[0].SessionID != "" || e.cfg.Now().Sub(words[0].At) > confirmedFor || s.StartedAt.Before(words[0].At) {
+		return false, err
+	}
+	latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: sessionsLooked})
+	if err != nil {
+		return false, fmt.Errorf("read boots of %s: %w", h.Name, err)
+	}
+	isUsed := slices.ContainsFunc(latest, func(o inventory.BootSession) bool {
+		return o.ID != s.ID && o.Proof == inventory.ProofPerson && !o.StartedAt.Before(words[0].At)
+	})
+	return !isUsed, nil
+}
+
+// isOrdered reports whether somebody has the host boot: an operation, a restart a moment ago, or an installer that may run.
+func (e *Engine) isOrdered(tx inventory.Tx, h *inventory.Host, op *inventory.Operation) (bool, error) {
+	if h.IsArmed || op.ID != "" && op.Kind != inventory.OpRotate && !isRunningAt(op.Step) {
+		return true, nil
+	}
+	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: h.ID, Kind: inventory.OpPower}, inventory.Page{Limit: 3})
+	if err != nil {
+		return false, fmt.Errorf("read operations of %s: %w", h.Name, err)
+	}
+	return slices.ContainsFunc(ops, func(o inventory.Operation) bool {
+		a := paramsOf(&o).Action
+		isStart := a == bmc.On || a == bmc.Cycle || a == bmc.Reset
+		return isStart && o.State == inventory.OpDone && !o.EndedAt.Before(h.StateSinceAt) && e.cfg.Now().Sub(o.EndedAt) < restartedFor
+	}), nil
+}
+
+// wasOff reports whether the host was seen off, by its controller or by a person, since its state began.
+func wasOff(tx inventory.Tx, h *inventory.Host, b *inventory.BMC) (bool, error) {
+	if b.Power == inventory.PowerOff && b.PowerAt.After(h.StateSinceAt) {
+		return true, nil
+	}
+	changes, err := tx.ListEvents(inventory.EventFilter{HostID: h.ID, Kind: inventory.EventPower, Before: math.MaxInt64}, 0, powersLooked)
+	if err != nil {
+		return false, fmt.Errorf("read power of %s: %w", h.Name, err)
+	}
+	return slices.ContainsFunc(changes, func(x inventory.Event) bool {
+		fields, _ := x.Data.(map[string]any)
+		return x.At.After(h.StateSinceAt) && fmt.Sprint(fields["to"]) == string(inventory.PowerOff)
+	}), nil
+}
+
+// accessPort returns a relay's words when they name one port of a switch, else "".
+func accessPort(heard string) string {
+	if !identity.IsAccess(heard) {
+		return ""
+	}
+	return inventory.Clean(heard, 1024)
+}
+
+// learnPort takes over the switch port of a NIC; it is false when there is nothing new.
+func learnPort(h *inventory.Host, mac inventory.MAC, heard string) bool {
+	port := accessPort(heard)
+	for i := range h.NICs {
+		if n := &h.NICs[i]; n.MAC == mac && port != "" && n.Port != port {
+			n.Port = port
+			return true
+		}
+	}
+	return false
+}
+
+// isHeld reports whether a boot that nothing proves waits. One that would be given no secrets goes on.
+func isHeld(v identity.Verdict, config *rendered) bool {
+	return v.Proof == inventory.ProofNone && (v.Doubt != "" || config != nil && config.hasSecret)
+}
+
+// held is the decision for such a boot: it waits in its boot loader, and asks again.
+func held(h *inventory.Host, v identity.Verdict) pxe.Decision {
+	return pxe.Decision{Boot: pxe.BootWait, Again: pxe.AskAgain, Reason: unproven(h, v), Hint: confirmHint(h)}
+}
+
+// unproven says why a boot does not count as one of the host.
+func unproven(h *inventory.Host, v identity.Verdict) string {
+	why := "nothing shows that this machine is " + h.Name
+	switch {
+	case v.Doubt != "":
+		why = "this machine may not be " + h.Name + ": " + v.Doubt
+	case v.IsOpen:
+		why = "the controller of " + h.Name + " is asked whether it was restarted"
+	}
+	if h.State == inventory.Active {
+		return fmt.Sprintf("%s runs, nobody ordered this boot, and %s", h.Name, why)
+	}
+	return why
+}
+
+func confirmHint(h *inventory.Host) string {
+	return "if it is " + h.Name + ": slipway host confirm " + h.Name
+}
+
+// noteProof opens the issue about a boot that nothing proves, and closes it when the same boot is proven after all.
+func (q *question) noteProof(tx inventory.Tx, h *inventory.Host, before, s *inventory.BootSession, d pxe.Decision) error {
+	issue := unconfirmed(h)
+	switch {
+	case s.Proof != inventory.ProofNone && before.Proof == inventory.ProofNone:
+		return q.closeIssue(tx, issue, "the boot is one of the host: "+string(s.Proof))
+	case s.Proof != inventory.ProofNone || d.Boot == pxe.BootDisk || d.Boot == pxe.BootIgnore:
+		return nil
+	}
+	issue.Cause = inventory.Clean(fmt.Sprintf("a machine boots as %s, and nothing shows that it is %s: it is given no secrets", h.Name, h.Name), 500)
+	if d.Boot == pxe.BootWait {
+		issue.Severity, issue.Cause = inventory.SeverityError, inventory.Clean(d.Reason, 500)
+	}
+	if s.Port != "" {
+		issue.Cause += "; it is on switch port " + inventory.Clean(s.Port, 200)
+	}
+	return q.openIssue(tx, issue)
+}
+
+// unconfirmed is the issue that nothing shows that a machine that boots as a host is that host.
+func unconfirmed(h *inventory.Host) inventory.Issue {
+	return inventory.Issue{
+		Key: inventory.IssueUnconfirmed + "/" + string(h.ID), Type: inventory.IssueUnconfirmed, Severity: inventory.SeverityWarning,
+		HostIDs: []inventory.HostID{h.ID}, Hint: confirmHint(h) + "; else find the other machine: it has the MAC of " + h.Name,
+	}
+}
+
+// Confirm takes a person's word that the machine that boots as a host is that host. With no such boot under way the word
+// counts for the next one, for an hour.
+func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {
+	var proven inventory.BootSession
+	h, err := e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if h.State == inventory.Discovered {
+			return inventory.Errorf(inventory.Conflict, "host %s is not accepted", h.Name).WithHint("slipway host accept %s", h.Name)
+		}
+		ev := inventory.Event{At: e.cfg.Now(), Kind: inventory.EventHostConfirmed, HostID: h.ID, Detail: by + " says that the next machine that boots as " + h.Name + " is " + h.Name, Data: map[string]any{"by": by}}
+		latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: 1})
+		if err != nil {
+			return fmt.Errorf("read boots of %s: %w", h.Name, err)
+		}
+		if len(latest) == 1 && latest[0].EndedAt.IsZero() && latest[0].Proof == inventory.ProofNone {
+			proven = latest[0]
+			proven.Proof = inventory.ProofPerson
+			if err := tx.SaveSession(proven); err != nil {
+				return fmt.Errorf("store boot session: %w", err)
+			}
+			ev.SessionID, ev.MAC, ev.Detail = proven.ID, proven.MAC, by+" says that the machine that boots as "+h.Name+" is "+h.Name
+		}
+		if err := tx.AddEvent(&ev); err != nil {
+			return err
+		}
+		for _, i := range []inventory.Issue{unconfirmed(h), sessionRefused(h.ID)} {
+			if err := e.closeIssue(tx, i, "confirmed by "+by); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && proven.ID != "" && !isTrial(ctx) {
+		e.sessions.prove(proven.MAC, proven.ID)
+	}
+	return h, err
+}
+
+// prove takes a person's word for a boot that goes on.
+func (t *sessions) prove(m inventory.MAC, id inventory.SessionID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.byMAC[m]; x != nil && x.ID == id {
+		x.Proof = inventory.ProofPerson
+	}
+}

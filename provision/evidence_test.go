@@ -1,0 +1,312 @@
+package provision
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
+)
+
+// up is a machine whose live system, with or without secrets, has reported up.
+func up(t *testing.T, config string, at string) (*rack, *machine) {
+	t.Helper()
+	r, _ := configRack(t)
+	r.secret("token", canary)
+	r.secret("admin-hash", "$6$salt$hash")
+	r.configured("live", inventory.ImageConfig{Format: "cloud-init", Version: "22.4.2"}, inventory.Profile{Config: config})
+	m := r.machine(1)
+	m.port = at
+	_, s := m.arrive()
+	if _, err := m.ask(s, "user-data"); err != nil {
+		t.Fatal(err)
+	}
+	r.must(m.report(s, pxe.ReportUp))
+	if h := m.host(); h.State != inventory.Active {
+		t.Fatalf("the host is %s", h.State)
+	}
+	r.clock = r.clock.Add(time.Hour)
+	return r, m
+}
+
+const noSecret = "host: {timezone: Europe/Berlin}"
+
+// wantHeld expects that a boot got nothing, and says so.
+func (m *machine) wantHeld(script string, s inventory.SessionID) {
+	m.r.t.Helper()
+	m.r.settle()
+	if strings.Contains(script, "kernel ") || !strings.Contains(script, "slipway host confirm "+m.host().Name) {
+		m.r.t.Errorf("script:\n%s", script)
+	}
+	if got, err := m.ask(s, "user-data"); err == nil || strings.Contains(got, canary) {
+		m.r.t.Errorf("its secrets were given: %v", err)
+	}
+	if h := m.host(); h.State != inventory.Active {
+		m.r.t.Errorf("the host is %s", h.State)
+	}
+	m.wantUnconfirmed(true)
+}
+
+func (m *machine) wantUnconfirmed(is bool) {
+	m.r.t.Helper()
+	has := false
+	for _, i := range m.r.openIssues() {
+		has = has || i.Type == inventory.IssueUnconfirmed && i.HostIDs[0] == m.host().ID && i.Hint != ""
+	}
+	if has != is {
+		m.r.t.Errorf("issue %s is open: %v; %+v", inventory.IssueUnconfirmed, has, m.r.openIssues())
+	}
+}
+
+// wantGiven expects that a boot counts as one of the host.
+func (m *machine) wantGiven(script string, s inventory.SessionID, proof inventory.Proof) {
+	m.r.t.Helper()
+	if got := m.r.session(s); !strings.Contains(script, "kernel ") || got.Proof != proof {
+		m.r.t.Errorf("proof %q, want %q; script:\n%s", got.Proof, proof, script)
+	}
+	if _, err := m.ask(s, "user-data"); err != nil {
+		m.r.t.Error(err)
+	}
+	if h := m.host(); h.State != inventory.Installing {
+		m.r.t.Errorf("the host is %s", h.State)
+	}
+}
+
+func TestASecondMachineWithTheMACOfARunningHostGetsNoSecrets(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	m.uuid = "deadbeef-0000-4000-8000-000000000001"
+	before := m.host()
+	script, s := m.boot()
+	m.wantHeld(script, s)
+	r.must(m.report(s, pxe.ReportFailed)) // what it reports is noted, and no more
+	m.wantHeld(script, s)
+	if h := m.host(); h.UUID != before.UUID || h.Serial != before.Serial {
+		t.Errorf("the host says by now that it is %s", h.UUID)
+	}
+	script, s = m.boot()
+	m.wantHeld(script, s)
+	if open := r.openIssues(); open[0].Severity != inventory.SeverityError || !strings.Contains(open[0].Cause, m.uuid) {
+		t.Errorf("issues %+v", open)
+	}
+}
+
+func TestAPersonConfirmsThatARebootIsTheHosts(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	script, s := m.boot()
+	m.wantHeld(script, s)
+	_, err := r.engine.Confirm(context.Background(), m.host().ID, "alice")
+	r.must(err)
+	m.wantUnconfirmed(false)
+	m.wantGiven(m.script(base+"/boot/"+string(s)+"/ask"), s, inventory.ProofPerson)
+	r.must(m.report(s, pxe.ReportUp))
+	r.clock = r.clock.Add(time.Minute)
+	script, s = m.boot() // the word counted for that boot alone
+	m.wantHeld(script, s)
+}
+
+func TestAConfirmationBeforehandCountsForOneBootWithinAnHour(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	confirm := func() {
+		_, err := r.engine.Confirm(context.Background(), m.host().ID, "alice")
+		r.must(err)
+	}
+	confirm()
+	script, s := m.boot()
+	m.wantGiven(script, s, inventory.ProofPerson)
+	r.must(m.report(s, pxe.ReportUp))
+	script, s = m.boot()
+	m.wantHeld(script, s)
+	r.clock = r.clock.Add(time.Hour)
+	script, s = m.boot()
+	m.wantHeld(script, s)
+	confirm() // of the boot that waits
+	m.wantGiven(m.script(base+"/boot/"+string(s)+"/ask"), s, inventory.ProofPerson)
+	r.must(m.report(s, pxe.ReportUp))
+	r.clock = r.clock.Add(time.Minute)
+	confirm()
+	r.clock = r.clock.Add(confirmedFor)
+	script, s = m.boot()
+	m.wantHeld(script, s)
+}
+
+func TestARunningHostWithoutSecretsBootsOnAndStaysActive(t *testing.T) {
+	r, m := up(t, noSecret, "")
+	script, s := m.boot()
+	if !strings.Contains(script, "kernel ") {
+		t.Fatalf("script:\n%s", script)
+	}
+	if _, err := m.ask(s, "user-data"); err != nil {
+		t.Error(err)
+	}
+	m.wantUnconfirmed(true)
+	r.must(m.report(s, pxe.ReportFailed))
+	if h := m.host(); h.State != inventory.Active {
+		t.Errorf("the host is %s", h.State)
+	}
+}
+
+func TestTheSwitchPortShowsThatARebootIsTheHosts(t *testing.T) {
+	r, m := up(t, withSecret, "ge-0/0/5@rack7")
+	if h := m.host(); h.NICs[0].Port != "ge-0/0/5@rack7" {
+		t.Fatalf("its port is %q", h.NICs[0].Port)
+	}
+	script, s := m.boot()
+	m.wantGiven(script, s, inventory.ProofPort)
+	r.must(m.report(s, pxe.ReportUp))
+	m.wantUnconfirmed(false)
+	m.port = "ge-0/0/9@rack7"
+	script, s = m.boot()
+	m.wantHeld(script, s)
+	if h := m.host(); h.NICs[0].Port != "ge-0/0/5@rack7" {
+		t.Errorf("the port was learned anew: %q", h.NICs[0].Port)
+	}
+	_, err := r.engine.Confirm(context.Background(), m.host().ID, "alice")
+	r.must(err)
+	m.wantGiven(m.script(base+"/boot/"+string(s)+"/ask"), s, inventory.ProofPerson)
+	if h := m.host(); h.NICs[0].Port != "ge-0/0/9@rack7" {
+		t.Errorf("a person has confirmed the new port, and it is %q", h.NICs[0].Port)
+	}
+}
+
+func TestAnotherSwitchPortIsRefusedWithoutSecretsToo(t *testing.T) {
+	r, m := up(t, noSecret, "ge-0/0/5@rack7")
+	m.port = "ge-0/0/9@rack7"
+	script, s := m.boot()
+	m.wantHeld(script, s)
+	m.port = "ge-0/0/5@rack7"
+	if script, _ := m.boot(); !strings.Contains(script, "kernel ") {
+		t.Errorf("the host itself on its port:\n%s", script)
+	}
+	_ = r
+}
+
+func TestAPortThatHostsShareShowsNothing(t *testing.T) {
+	r, m := up(t, withSecret, "ge-0/0/5@rack7")
+	other := r.machine(2)
+	other.port = m.port
+	other.boot()
+	script, s := m.boot()
+	m.wantHeld(script, s)
+}
+
+func TestAControllerShowsThatAHostWasOff(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	power := inventory.PowerOn
+	r.engine.cfg.OpenBMC = func(bmc.Target) (bmc.Driver, error) { return says{&power}, nil }
+	r.write(func(tx inventory.Tx) error {
+		return tx.SaveBMC(&inventory.BMC{HostID: m.host().ID, Driver: inventory.Redfish, Address: "https://10.9.9.9"}, r.clock)
+	})
+	answer := func(s inventory.SessionID) string {
+		r.t.Helper()
+		select {
+		case id := <-r.engine.glances.wanted:
+			r.engine.glances.answered(id, r.engine.powerNow(context.Background(), id))
+		default:
+			t.Error("its controller is not asked")
+		}
+		return m.script(base + "/boot/" + string(s) + "/ask")
+	}
+	script, s := m.boot()
+	m.wantHeld(script, s)
+	if !strings.Contains(script, "controller") {
+		t.Errorf("script:\n%s", script)
+	}
+	m.wantHeld(answer(s), s) // it is on, as ever: that shows nothing
+
+	power = inventory.PowerOff
+	script, s = m.boot()
+	m.wantHeld(script, s)
+	if script = answer(s); !strings.Contains(script, "is off") {
+		t.Errorf("a machine that boots while the host is off:\n%s", script)
+	}
+	m.wantHeld(script, s)
+
+	power = inventory.PowerOn // somebody has pressed its button
+	_, s = m.boot()
+	m.wantGiven(answer(s), s, inventory.ProofPower)
+	m.wantUnconfirmed(false)
+}
+
+// says is a controller that only tells the power.
+type says struct{ is *inventory.PowerState }
+
+func (s says) Power(context.Context) (inventory.PowerState, error) { return *s.is, nil }
+func (s says) SetPower(context.Context, bmc.Action) error          { return nil }
+func (s says) Close() error                                        { return nil }
+
+func TestARestartThatWasOrderedNeedsNoOtherProof(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	r.write(func(tx inventory.Tx) error {
+		op := inventory.Operation{
+			ID: "01K00000000000000000000077", HostID: m.host().ID, Kind: inventory.OpPower, State: inventory.OpDone, Step: inventory.StepSet,
+			Params: Params{Action: bmc.Cycle}.encode(), StartedAt: r.clock, EndedAt: r.clock,
+		}
+		return tx.CreateOperation(&op, r.clock)
+	})
+	script, s := m.boot()
+	m.wantGiven(script, s, inventory.ProofOrder)
+	r.must(m.report(s, pxe.ReportUp))
+	script, s = m.boot()
+	m.wantHeld(script, s)
+}
+
+func TestAnIsolatedNetworkAsksNobodyWhoItIs(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	r.write(func(tx inventory.Tx) error {
+		p, err := tx.FindProfile("live")
+		if err != nil {
+			return err
+		}
+		p.Isolated = true
+		return tx.UpdateProfile(&p, r.clock)
+	})
+	script, s := m.boot()
+	m.wantGiven(script, s, "")
+	m.wantUnconfirmed(false)
+}
+
+func TestASystemThatNeverReportsRunsAllTheSame(t *testing.T) {
+	r, _ := configRack(t)
+	r.secret("token", canary)
+	r.secret("admin-hash", "$6$salt$hash")
+	r.configured("live", inventory.ImageConfig{Format: "cloud-init", Version: "22.4.2"}, inventory.Profile{Config: withSecret})
+	m := r.machine(1)
+	_, s := m.arrive()
+	if _, err := m.ask(s, "user-data"); err != nil {
+		t.Fatal(err)
+	}
+	if script, s := m.boot(); !strings.Contains(script, "kernel ") { // it starts over at once
+		t.Errorf("script of %s:\n%s", s, script)
+	}
+	r.clock = r.clock.Add(time.Hour)
+	script, s := m.boot()
+	if strings.Contains(script, "kernel ") {
+		t.Errorf("script:\n%s", script)
+	}
+	if _, err := m.ask(s, "user-data"); err == nil {
+		t.Error("an hour later anybody with its MAC is given its secrets")
+	}
+	m.wantUnconfirmed(true)
+}
+
+func TestADiskThatBootsIsNoAlarm(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, "a test")
+	r.must(err)
+	if script, _ := m.boot(); strings.Contains(script, "kernel ") {
+		t.Errorf("script:\n%s", script)
+	}
+	m.wantUnconfirmed(false)
+}
+
+func TestOnlyAnAcceptedHostIsConfirmed(t *testing.T) {
+	r := newRack(t)
+	m := r.machine(1)
+	m.boot()
+	if _, err := r.engine.Confirm(context.Background(), m.host().ID, "alice"); !isKind(err, inventory.Conflict) || hintOf(err) == "" {
+		t.Errorf("a stranger is confirmed: %v", err)
+	}
+}
