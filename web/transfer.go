@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -18,10 +19,12 @@ type exportInput struct {
 }
 
 type fileInput struct {
-	DryRun  bool   `query:"dryRun" doc:"Check the file and show what it would change, but change nothing"`
-	Format  string `query:"format" default:"yaml" enum:"csv,yaml"`
-	File    string `query:"file" default:"input" doc:"Name of the file, for errors" maxLength:"255"`
-	RawBody []byte `contentType:"text/plain" doc:"The file: CSV of hosts, subnets or reservations by its header row, or YAML of any nouns"`
+	DryRun  bool     `query:"dryRun" doc:"Check the file and show what it would change, but change nothing"`
+	Format  string   `query:"format" default:"yaml" enum:"csv,yaml"`
+	Preset  string   `query:"preset" enum:",netbox,maas,ansible,device42" doc:"Of a CSV file: the program whose export it is. Columns that mean nothing to us are left out, and named in the answer"`
+	Map     []string `query:"map,explode" maxItems:"200" doc:"Of a CSV file: COLUMN=FIELD for a column with another heading, such as hostname=name, COLUMN=label:KEY, or COLUMN= to leave it out"`
+	File    string   `query:"file" default:"input" doc:"Name of the file, for errors" maxLength:"255"`
+	RawBody []byte   `contentType:"text/plain" doc:"The file: CSV of hosts, subnets or reservations by its header row, or YAML of any nouns"`
 }
 
 // FileImport says what the import of a file changed, or with dryRun would change.
@@ -29,6 +32,7 @@ type FileImport struct {
 	IsDryRun   bool              `json:"isDryRun"`
 	Changes    []transfer.Change `json:"changes" doc:"What is new or different; the rest is counted"`
 	UnchangedN int               `json:"unchangedN"`
+	Ignored    []string          `json:"ignored,omitempty" doc:"Columns of the file that were left out"`
 }
 
 // addTransfer registers the export and import of files.
@@ -90,7 +94,11 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 	name := inventory.Clean(in.File, 255)
 	read := transfer.ReadYAML
 	if in.Format == "csv" {
-		read = transfer.ReadCSV
+		read = func(name string, r io.Reader) (transfer.Document, error) {
+			return transfer.ReadSheet(name, r, transfer.Sheet{Preset: in.Preset, Map: in.Map})
+		}
+	} else if in.Preset != "" || len(in.Map) > 0 {
+		return nil, inventory.Errorf(inventory.Invalid, "presets and mappings are of the columns of a CSV file").WithHint("leave them out for YAML, or say format csv")
 	}
 	doc, err := read(name, bytes.NewReader(in.RawBody))
 	if err != nil {
@@ -116,7 +124,7 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 	if err != nil {
 		return nil, err
 	}
-	out := FileImport{IsDryRun: in.DryRun, Changes: changesOf(d), UnchangedN: d.CountN(transfer.OpUnchanged)}
+	out := FileImport{IsDryRun: in.DryRun, Changes: changesOf(d), UnchangedN: d.CountN(transfer.OpUnchanged), Ignored: doc.Ignored}
 	return &one[FileImport]{Body: out}, nil
 }
 

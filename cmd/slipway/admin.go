@@ -126,9 +126,11 @@ type acceptruleDelete struct {
 func (c *acceptruleDelete) Run(s *session) error { return remove(s, acceptrules, c.Rules, c.DryRun) }
 
 type importCommand struct {
-	File   string `arg:"" help:"CSV or YAML; - is standard input."`
-	Format string `help:"csv or yaml (default: by the file's name)." placeholder:"FORMAT"`
-	DryRun bool   `help:"Only show what would change."`
+	File   string   `arg:"" help:"CSV or YAML; - is standard input."`
+	Format string   `help:"csv or yaml (default: by the file's name)." placeholder:"FORMAT"`
+	Preset string   `help:"Program that wrote the CSV file: netbox, maas, ansible or device42." placeholder:"PROGRAM"`
+	Map    []string `help:"Field of a column that has another heading, such as hostname=name, COLUMN=label:KEY, or COLUMN= to leave it out; repeat for more." placeholder:"COLUMN=FIELD" sep:"none"`
+	DryRun bool     `help:"Only show what would change."`
 }
 
 // Run imports a file: all of it or nothing.
@@ -153,7 +155,7 @@ func (c *importCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	out, err := api.ImportFile(s.ctx, format, filepath.Base(c.File), in, c.DryRun)
+	out, err := api.ImportFile(s.ctx, format, filepath.Base(c.File), in, client.Sheet{Preset: c.Preset, Map: c.Map}, c.DryRun)
 	if err != nil {
 		return s.inFiles(err, nil)
 	}
@@ -171,6 +173,9 @@ func (c *importCommand) Run(s *session) error {
 	d.Changes = append(d.Changes, unchanged(out.UnchangedN)...)
 	if _, err := io.WriteString(s.out, plainLines(d.String())); err != nil {
 		return err
+	}
+	if len(out.Ignored) > 0 {
+		s.say("columns left out: %s", strings.Join(out.Ignored, ", "))
 	}
 	if out.IsDryRun {
 		s.say("this was a dry run: nothing was changed")

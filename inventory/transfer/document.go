@@ -36,6 +36,7 @@ type Document struct {
 	Secrets      []Row[inventory.Secret] // names only, never values
 	Pools        []Row[inventory.Pool]
 	Goldens      []Row[inventory.Golden]
+	Ignored      []string             // headings of a table that were left out
 	BMCs         []Row[inventory.BMC] // with the name of the host as its id; never passwords
 }
 

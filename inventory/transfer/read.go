@@ -20,15 +20,25 @@ import (
 // ReadCSV reads hosts, subnets or reservations: whichever the header row shows, subnets by their column cidr,
 // reservations by their column address. Name stands in error messages. The error is Invalid and lists everything that
 // is wrong, with line numbers.
-func ReadCSV(name string, r io.Reader) (Document, error) {
+func ReadCSV(name string, r io.Reader) (Document, error) { return ReadSheet(name, r, Sheet{}) }
+
+// ReadSheet reads a table as spreadsheet programs and other inventories write it: UTF-8 or UTF-16, with commas, semicolons,
+// tabs or bars, with blank rows, and with the headings that s says.
+func ReadSheet(name string, r io.Reader, s Sheet) (Document, error) {
 	b, err := readLimited(name, r, maxCSVBytes)
 	if err != nil {
 		return Document{}, err
 	}
 	p := &problems{file: name}
-	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
-	in.ReuseRecord = true
-	header, err := in.Read()
+	if b, err = decodeText(b); err != nil {
+		p.add(name, 0, err)
+		return Document{}, p.err()
+	}
+	separator, b := separatorOf(b)
+	in := csv.NewReader(bytes.NewReader(b))
+	in.ReuseRecord, in.Comma, in.FieldsPerRecord = true, separator, -1
+	rows := &rowReader{in: in}
+	header, err := rows.read()
 	if err != nil {
 		p.addCSV(err)
 		return Document{}, p.err()
@@ -37,18 +47,19 @@ func ReadCSV(name string, r io.Reader) (Document, error) {
 		header[i] = strings.TrimSpace(header[i])
 	}
 	header = slices.Clone(header)
-	if len(header) == 1 && strings.Contains(header[0], ";") {
-		p.add(name, 1, inventory.Errorf(inventory.Invalid, "the columns are separated by semicolons").WithHint("export the file with commas"))
-		return Document{}, p.err()
+	rows.n = len(header)
+	has := func(field string) bool {
+		return slices.ContainsFunc(header, func(h string) bool { return heading(h) == field }) ||
+			slices.ContainsFunc(s.Map, func(m string) bool { return strings.HasSuffix(m, "="+field) })
 	}
 	var d Document
 	switch {
-	case slices.Contains(header, "address"):
-		d.Reservations = readTable(p, in, header, reservationFields(), newReservation)
-	case slices.Contains(header, "cidr"):
-		d.Subnets = readTable(p, in, header, subnetFields(), newSubnet)
+	case s.Preset == "" && has("address"):
+		d.Reservations = readTable(p, rows, header, reservationFields(), newReservation, s, &d)
+	case s.Preset == "" && has("cidr"):
+		d.Subnets = readTable(p, rows, header, subnetFields(), newSubnet, s, &d)
 	default:
-		d.Hosts = readTable(p, in, header, hostFields(), newHost)
+		d.Hosts = readTable(p, rows, header, hostFields(), newHost, s, &d)
 	}
 	d.check(p)
 	if err := p.err(); err != nil {
@@ -72,21 +83,14 @@ func (p *problems) addCSV(err error) {
 }
 
 // readTable reads the rows below the header.
-func readTable[T any](p *problems, in *csv.Reader, header []string, all []field[T], empty func() T) (rows []Row[T]) {
-	columns := make([]field[T], len(header))
-	for i, name := range header {
-		var err error
-		if columns[i], err = lookup(all, name); err != nil {
-			p.add(p.file, 1, err)
-		} else if slices.Contains(header[:i], name) {
-			p.add(p.file, 1, inventory.Errorf(inventory.Invalid, "column %s is there twice", name))
-		}
-	}
+func readTable[T any](p *problems, in *rowReader, header []string, all []field[T], empty func() T, s Sheet, d *Document) (rows []Row[T]) {
+	first, _ := in.in.FieldPos(0)
+	columns := columnsOf(p, first, header, all, s, d)
 	if len(p.list) > 0 { // without its columns, no row can be read
 		return nil
 	}
 	for !p.full() {
-		cells, err := in.Read()
+		cells, err := in.read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -97,26 +101,52 @@ func readTable[T any](p *problems, in *csv.Reader, header []string, all []field[
 			}
 			break // after a broken quote nothing is what it seems
 		}
-		line, _ := in.FieldPos(0)
+		line, _ := in.in.FieldPos(0)
 		if len(rows) == maxRows {
 			p.add(p.file, line, inventory.Errorf(inventory.Invalid, "more than %d rows", maxRows).WithHint("split the file"))
 			break
 		}
 		row := Row[T]{Value: empty(), File: p.file, Line: line}
-		for i, f := range columns {
-			texts := one(strings.TrimSpace(cells[i]))
-			if f.kind == asList || f.kind == asPairs {
-				texts = strings.Fields(cells[i])
-			}
-			if err := assign(&row, f, texts); err != nil {
-				at, _ := in.FieldPos(i)
-				row.isBroken = true
-				p.add(p.file, at, fieldError(f.name, err))
-			}
-		}
+		readRow(p, &row, in, header, columns, cells, s)
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// readRow sets the fields of a row. Columns that are labels come together.
+func readRow[T any](p *problems, row *Row[T], in *rowReader, header []string, columns []column[T], cells []string, s Sheet) {
+	fail := func(i int, name string, err error) {
+		at, _ := in.in.FieldPos(i)
+		row.isBroken = true
+		p.add(p.file, at, fieldError(name, err))
+	}
+	areLabels := slices.ContainsFunc(columns, func(c column[T]) bool { return c.label != "" })
+	labelsAt, labels := -1, []string(nil)
+	for i, c := range columns {
+		cell := cells[i]
+		switch {
+		case c.isOut && header[i] == "" && strings.TrimSpace(cell) != "":
+			fail(i, fmt.Sprintf("column %d", i+1), inventory.Errorf(inventory.Invalid, "it has no heading and holds %q", clip(cell)).WithHint("give the column a heading, or empty it"))
+		case c.isOut:
+		case c.label != "":
+			if v := labelOf(s.tidy("", cell)); v != "" {
+				labels = append(labels, c.label+"="+v)
+			}
+			labelsAt = i
+		case c.field.name == "labels" && areLabels:
+			labels, labelsAt = append(labels, c.texts(cell)...), i
+		default:
+			if err := assign(row, c.field, c.texts(s.tidy(c.field.name, cell))); err != nil {
+				fail(i, c.field.name, err)
+			}
+		}
+	}
+	if labelsAt < 0 {
+		return
+	}
+	if err := assign(row, columns[labelsAt].field, labels); err != nil {
+		fail(labelsAt, "labels", err)
+	}
 }
 
 // fieldError puts the field's name in front of what is wrong with it.

@@ -51,6 +51,7 @@ type FileImport struct {
 	IsDryRun   bool         `json:"isDryRun"`
 	Changes    []FileChange `json:"changes"`
 	UnchangedN int          `json:"unchangedN"`
+	Ignored    []string     `json:"ignored,omitempty"` // columns that were left out
 }
 
 // FileChange is one thing that an import of a file changes.
@@ -69,10 +70,19 @@ type FieldChange struct {
 	After  string `json:"after"`
 }
 
+// Sheet says what the columns of a CSV file are: by the program that wrote it, and one by one as COLUMN=FIELD.
+type Sheet struct {
+	Preset string
+	Map    []string
+}
+
 // ImportFile reads hosts, subnets and reservations from a file in csv or yaml, in one transaction: all of it or
 // nothing. The name is for errors, which give the line.
-func (c *Client) ImportFile(ctx context.Context, format, name string, file io.Reader, isDryRun bool) (out FileImport, err error) {
-	q := url.Values{"format": {format}, "file": {name}}
+func (c *Client) ImportFile(ctx context.Context, format, name string, file io.Reader, s Sheet, isDryRun bool) (out FileImport, err error) {
+	q := url.Values{"format": {format}, "file": {name}, "map": s.Map}
+	if s.Preset != "" {
+		q.Set("preset", s.Preset)
+	}
 	if isDryRun {
 		q.Set("dryRun", "true")
 	}
