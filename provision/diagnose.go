@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -86,11 +85,6 @@ func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 		d.Expects, d.By, d.IsLate = next.expect, by, c.Now.After(by)
 	}
 	d.Causes = append([]diagnosis.Cause{}, diagnosis.Explain(c)...)
-	if c.Host != nil {
-		for i := range d.Causes { // hints that hold a command are ready to be used
-			d.Causes[i].Hint = strings.ReplaceAll(d.Causes[i].Hint, " NAME", " "+c.Host.Name)
-		}
-	}
 	d.Packets = linesOf(c.Packets, c.Ours)
 	return d, nil
 }

@@ -16,9 +16,9 @@ import (
 func decisionRules() []Rule {
 	return []Rule{
 		{"boot-refused", "what it should boot cannot be given to it", "do what the reason says; the machine asks again by itself", (*story).bootRefused},
-		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept NAME", (*story).notAccepted},
-		{"parked", "the host is parked by the loop breaker: it was booted too often without arriving", "find out why from its earlier boots, then: slipway host release NAME", (*story).parked},
-		{"sent-to-disk", "it was told to boot its own disk, and nothing is to be booted over the network", "install it (slipway host install NAME), or give it a profile that matches", (*story).sentToDisk},
+		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept HOST", (*story).notAccepted},
+		{"parked", "the host is parked by the loop breaker: it was booted too often without arriving", "find out why from its earlier boots, then: slipway host release HOST", (*story).parked},
+		{"sent-to-disk", "it was told to boot its own disk, and nothing is to be booted over the network", "install it (slipway host install HOST), or give it a profile that matches", (*story).sentToDisk},
 		{"no-architecture", "the machine does not say what architecture it is, so it gets no boot loader", "give its subnet or host a quirk that names a loader, or update its firmware", (*story).noArchitecture},
 		{"unknown-architecture", "there is no boot loader for this kind of machine", "let it boot from its own disk, or put a loader for it into a folder named with --loaders", (*story).unknownArchitecture},
 	}
@@ -81,11 +81,11 @@ func (s *story) unknownArchitecture() finding {
 func silenceRules() []Rule {
 	return []Rule{
 		{"no-packet", "nothing was heard of it since it was switched on", "see that network boot is on for this port and stands first in its boot order, that its link is up, that its switch port is in the VLAN of a served subnet, and that a relay forwards to this server if a router lies between", (*story).noPacket},
-		{"other-port", "it boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set NAME)", (*story).otherPort},
+		{"other-port", "it boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set HOST)", (*story).otherPort},
 		{"disk-first", "an operating system came up instead of a network boot", "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device", (*story).diskFirst},
 		{"only-ipv6", "its firmware boots over IPv6 only, and nobody answers its DHCPv6", "switch on PXE over IPv4 in its firmware, or serve an IPv6 subnet there", (*story).onlySix},
 		{"six-no-url", "DHCPv6 answers it, and names no boot file", "have the DHCPv6 server send option 59 (boot file URL), or serve the IPv6 subnet from here", (*story).sixNoURL},
-		{"six-refused", "DHCPv6 refuses it an address", "see its timeline and this server's log: slipway host events NAME", (*story).sixRefused},
+		{"six-refused", "DHCPv6 refuses it an address", "see its timeline and this server's log: slipway host events HOST", (*story).sixRefused},
 		{"six-not-taken", "it does not take the address that DHCPv6 offers it", "see which DHCPv6 servers answer there (slipway subnet probe), and that its switch port passes our answers on", (*story).sixNotTaken},
 		{"slow-port", "its first packets were lost: the switch port was not forwarding yet when the firmware asked", "set the switch port to edge (portfast), and LACP to fall back to single links; firmware gives up after a minute", (*story).slowPort},
 		{"packets-dropped", "this server dropped its packets unanswered", "slipway_dhcp_drops_total counts them by reason", (*story).packetsDropped},
@@ -257,7 +257,7 @@ func addressRules() []Rule {
 		{"no-free-address", "its subnet has no free address left", "add a range: slipway range add SUBNET FIRST-LAST", (*story).noFreeAddress},
 		{"kept-for-known", "it gets no address because it is not known: what is left is kept for known machines", "add it as a host (slipway host create), or raise the limit for unknown machines of its subnet", (*story).keptForKnown},
 		{"reserved-taken", "the address that is reserved for it is still in use by another machine", "free the address, or reserve another: slipway reservation list", (*story).reservedTaken},
-		{"unanswered", "its questions for an address get no answer from here", "see its timeline and this server's log: slipway host events NAME", (*story).unanswered},
+		{"unanswered", "its questions for an address get no answer from here", "see its timeline and this server's log: slipway host events HOST", (*story).unanswered},
 		{"no-address-server", "nobody gives it an address: in proxy mode another DHCP server has to, and none answers", "start the other DHCP server, or set this subnet's mode to full", (*story).noAddressServer},
 		{"ack-missing", "it took our offer, and got no ACK: leases cannot be stored", "look at this server's log and disk: slipway doctor", (*story).ackMissing},
 		{"nak-repeats", "it asks for an address that it may not have, again and again", "delete its lease (slipway lease delete), or let its operating system forget the address", (*story).nakRepeats},

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -111,7 +112,7 @@ func Explain(c Case) []Cause {
 			f.evidence = append(f.evidence[:2:2], f.evidence[len(f.evidence)-evidenceAtMost+2:]...)
 		}
 		causes = append(causes, Cause{
-			Code: r.Code, Sentence: cmp.Or(f.sentence, r.Title), Hint: cmp.Or(f.hint, r.Hint), Doc: "diagnosis.md#" + r.Code,
+			Code: r.Code, Sentence: cmp.Or(f.sentence, r.Title), Hint: cmp.Or(f.hint, c.named(r.Hint)), Doc: "diagnosis.md#" + r.Code,
 			Evidence: append([]Evidence{}, f.evidence...), Weight: f.weight,
 		})
 	}
@@ -120,6 +121,18 @@ func Explain(c Case) []Cause {
 		causes[i].Rank = i + 1
 	}
 	return causes
+}
+
+// named puts the names of the case into a rule's hint, so that a command in it is ready to be used. What a case does not know
+// stays a word in capitals.
+func (c *Case) named(hint string) string {
+	if c.Host != nil {
+		hint = strings.ReplaceAll(hint, " HOST", " "+c.Host.Name)
+	}
+	if c.Subnet != nil {
+		hint = strings.ReplaceAll(hint, " SUBNET", " "+c.Subnet.Name)
+	}
+	return hint
 }
 
 // seen makes evidence of packets.

@@ -159,8 +159,8 @@ func (s *story) httpLargeLost() finding {
 func httpRules() []Rule {
 	return []Rule{
 		{"http-large-lost", "our answers over HTTP are sent again and again: large packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way, and let ICMP \"too big\" pass (a tunnel or a VPN takes some of it)", (*story).httpLargeLost},
-		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script NAME)", (*story).httpNotFound},
-		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events NAME", (*story).httpRefused},
+		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script HOST)", (*story).httpNotFound},
+		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events HOST", (*story).httpRefused},
 		{"http-busy", "it is told to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", (*story).httpBusy},
 		{"http-redirect", "it was redirected, which boot firmware does not follow", "whatever stands between (a proxy, a load balancer) must answer itself", (*story).httpRedirect},
 		{"http-old-version", "a request or answer over HTTP/1.0 stands between firmware and server; firmware needs HTTP/1.1", "take the proxy between out of the way, or let it speak HTTP/1.1", (*story).httpOldVersion},

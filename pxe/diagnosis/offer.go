@@ -178,7 +178,7 @@ func (s *story) forbidden() finding {
 // fetchRules are about machines that have an address and do not ask for their boot file here.
 func fetchRules() []Rule {
 	return []Rule{
-		{"no-boot-file", "the answer that it took names no boot file", "see what it would boot and why: slipway host explain NAME; in proxy mode our offer came too late or not at all", (*story).noBootFile},
+		{"no-boot-file", "the answer that it took names no boot file", "see what it would boot and why: slipway host explain HOST; in proxy mode our offer came too late or not at all", (*story).noBootFile},
 		{"other-next-server", "it asks another server for its files, because that server's answer named itself as next server", "take next-server and filename out of the other DHCP server's answers; scripts must hold whole URLs", (*story).otherNextServer},
 		{"file-garbled", "it asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", (*story).fileGarbled},
 		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", (*story).noFetch},

@@ -211,7 +211,7 @@ func httpTales() []tale {
 			normal(w, c)
 			w.get(10, "/boot/0123/d/sha256-x/kernel", "200 OK")
 			for i := range 3 {
-				w.tcp(11+float64(i), false, ackFlag, "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n")
+				w.tcp(11+float64(i), false, ackFlag, "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n"+strings.Repeat("x", 1400))
 			}
 		}, but: func(w *wire, _ *Case) { w.get(60, "/boot/0123/d/sha256-x/kernel", "200 OK") }},
 		{rule: "http-not-found", story: again("404 Not Found"), but: normal, isInstead: true},

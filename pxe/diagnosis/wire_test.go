@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/tap"
 	"slipway.dev/slipway/pxe/trace"
 )
 
@@ -57,6 +59,13 @@ func (w *wire) six(when float64, proto byte, payload []byte) {
 	f := make([]byte, 14+40)
 	copy(f, []byte{0x33, 0x33, 0, 0, 0, 1})
 	copy(f[6:], mac)
+	switch isServer := proto == 17 && binary.BigEndian.Uint16(payload) == 547; {
+	case isServer:
+		copy(f, mac)
+		copy(f[6:], ourMAC)
+	case proto == 58 && payload[0] == 134: // to all nodes
+		copy(f[6:], ourMAC)
+	}
 	binary.BigEndian.PutUint16(f[12:], 0x86dd)
 	f[14] = 0x60
 	binary.BigEndian.PutUint16(f[18:], uint16(len(payload)))
@@ -193,6 +202,8 @@ func (w *wire) tftp(when float64, isFromMachine bool, port uint16, op byte, n by
 	}
 	if isFromMachine {
 		w.add(when, true, 17, machine, us, udp(port, 40000, b))
+	} else if op == 5 { // a refusal comes from the port that was asked
+		w.add(when, false, 17, us, machine, udp(69, port, b))
 	} else {
 		w.add(when, false, 17, us, machine, udp(40000, port, b))
 	}
@@ -203,7 +214,7 @@ func (w *wire) tcp(when float64, isFromMachine bool, flags byte, payload string)
 }
 
 const (
-	syn, rst, ackFlag = 2, 4, 16
+	syn, rst, push, ackFlag = 2, 4, 8, 16
 )
 
 func (w *wire) tcpTo(when float64, server netip.Addr, isFromMachine bool, flags byte, payload string) {
@@ -215,6 +226,9 @@ func (w *wire) tcpTo(when float64, server netip.Addr, isFromMachine bool, flags 
 	binary.BigEndian.PutUint16(b, from)
 	binary.BigEndian.PutUint16(b[2:], into)
 	b[12], b[13] = 0x50, flags
+	if payload != "" && len(payload) < 1400 { // the last segment of what one side has to say
+		b[13] |= push
+	}
 	w.add(when, isFromMachine, 6, src, dst, append(b, payload...))
 }
 
@@ -281,10 +295,24 @@ func tell(t testing.TB, fn func(w *wire, c *Case)) Case {
 	w := &wire{t: t}
 	fn(w, &c)
 	slices.SortStableFunc(w.frames, func(a, b trace.Frame) int { return a.At.Compare(b.At) })
-	for _, f := range w.frames {
-		c.Packets = append(c.Packets, trace.Decode(f))
-	}
+	c.Packets = heard(t, w.frames, c.BootPort)
 	return c
+}
+
+// heard is what the record has of a machine: what the ear's filter lets through, as the ring keeps it.
+func heard(t testing.TB, frames []trace.Frame, bootPort int) []trace.Packet {
+	t.Helper()
+	hears, err := tap.Hears([]int{bootPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := trace.NewRing(trace.Config{IsOurs: func(a netip.Addr) bool { return a == us }})
+	for _, f := range frames {
+		if hears(f.Bytes) {
+			r.Add(f)
+		}
+	}
+	return r.Packets(inventory.MAC(net.HardwareAddr(mac).String()), time.Time{})
 }
 
 // find returns a cause by its code.

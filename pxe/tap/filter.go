@@ -17,6 +17,18 @@ func Filter(ports []int) ([]bpf.RawInstruction, error) {
 	return raw, nil
 }
 
+// Hears returns the filter as a function, which says of a frame what the kernel would: for those who replay frames.
+func Hears(ports []int) (func(frame []byte) bool, error) {
+	vm, err := bpf.NewVM(instructions(ports))
+	if err != nil {
+		return nil, fmt.Errorf("run packet filter: %w", err)
+	}
+	return func(frame []byte) bool {
+		n, err := vm.Run(frame)
+		return err == nil && n > 0
+	}, nil
+}
+
 // program is a filter being written. Jumps name labels; accept and drop are at its end.
 type program struct {
 	code   []bpf.Instruction
@@ -117,7 +129,9 @@ func instructions(ports []int) []bpf.Instruction {
 	p.when(bpf.JumpGreaterOrEqual, 1024, "", "drop")
 	p.add(bpf.LoadIndirect{Off: etherNet, Size: 2})
 	p.or("accept", 67, 68, 4011, 546, 547)
+	p.or("tftp", 69) // what refuses a request comes from the port that was asked, before a transfer has one of its own
 	p.when(bpf.JumpGreaterOrEqual, 1024, "", "drop")
+	p.label("tftp")
 	p.add(bpf.LoadIndirect{Off: etherNet + 8, Size: 2}) // TFTP's operation
 	p.or("accept", 5, 6)
 	p.when(bpf.JumpEqual, 3, "block", "")

@@ -101,6 +101,11 @@ func TestFilterOfFramesThatNoCaptureHas(t *testing.T) {
 	binary.BigEndian.PutUint16(request[etherNet+20:], 50000)
 	binary.BigEndian.PutUint16(request[etherNet+22:], 8000)
 	fragment := dhcpFrame(68, 67, [6]byte{})
+	tftp := func(port int, op, n byte) []byte {
+		b := dhcpFrame(port, 2070, [6]byte{})
+		copy(b[etherNet+28:], []byte{0, op, 0, n})
+		return b
+	}
 	fragment[21] = 8
 	for _, c := range []struct {
 		name  string
@@ -110,6 +115,9 @@ func TestFilterOfFramesThatNoCaptureHas(t *testing.T) {
 		{"DHCP", dhcpFrame(68, 67, [6]byte{}), true},
 		{"a later fragment", fragment, false},
 		{"what a PXE server on port 4011 answers", dhcpFrame(4011, 50000, [6]byte{}), true},
+		{"a refusal of a file, from the port that was asked", tftp(69, 5, 1), true},
+		{"a large block from the port that was asked", tftp(69, 3, 9), false},
+		{"the same from another service", tftp(53, 5, 1), false},
 		{"a TLS alert", segment(0x15, 3, 3, 0, 2, 2, 40), true},
 		{"a ClientHello", segment(0x16, 3, 1, 2, 0, 1, 0), true},
 		{"a ServerHello", segment(0x16, 3, 3, 2, 0, 2, 0), false},

@@ -14,14 +14,15 @@ import (
 // strangers in a smaller one, so that a flood of invented MACs costs no known machine its record. Its methods may be
 // called from many goroutines.
 type Ring struct {
-	mu        sync.Mutex
-	knows     func(inventory.MAC) bool
-	isOurs    func(netip.Addr) bool
-	keep      func(f Frame, isKnown bool)
-	known     shelf
-	strangers shelf
-	byAddr    map[netip.Addr]inventory.MAC
-	byXid     map[uint32]asker
+	mu         sync.Mutex
+	knows      func(inventory.MAC) bool
+	isOurs     func(netip.Addr) bool
+	keep       func(f Frame, isKnown bool)
+	known      shelf
+	strangers  shelf
+	byAddr     map[netip.Addr]inventory.MAC
+	byXid      map[uint32]asker
+	soliciting map[inventory.MAC]time.Time // who asked for a router, and when last
 }
 
 // asker is who used a transaction id last.
@@ -33,6 +34,10 @@ type asker struct {
 const (
 	xidFor  = 30 * time.Second // how long a transaction id counts as in use
 	maxXids = 4096
+	// solicitFor is how long a machine counts as asking for a router; maxSoliciting bounds how many an advertisement to all
+	// is kept with.
+	solicitFor    = 30 * time.Second
+	maxSoliciting = 64
 )
 
 // Config is everything a Ring needs.
@@ -88,6 +93,7 @@ func NewRing(cfg Config) *Ring {
 	return &Ring{
 		knows: cfg.Knows, isOurs: cfg.IsOurs, keep: cfg.Keep, known: newShelf(cfg.MaxBytes, cfg.PerMachine), strangers: newShelf(cfg.MaxBytes/3, cfg.PerMachine),
 		byAddr: map[netip.Addr]inventory.MAC{}, byXid: map[uint32]asker{},
+		soliciting: map[inventory.MAC]time.Time{},
 	}
 }
 
@@ -111,12 +117,34 @@ func (r *Ring) add(f Frame, keep func(Frame, bool)) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if p.Kind == Router && p.Router.IsAdvert && isGroup(p.To) { // to everybody: it answers all that have asked
+		f.Bytes = slices.Clone(scrub(f, &p).Bytes)
+		for mac, at := range r.soliciting {
+			if p.At.Sub(at) > solicitFor {
+				delete(r.soliciting, mac)
+			} else {
+				r.put(mac, f, keep)
+			}
+		}
+		return
+	}
 	mac, ok := r.whose(&p)
 	if !ok {
 		return
 	}
 	r.share(&p)
+	if p.Kind == Router && !p.Router.IsAdvert {
+		if len(r.soliciting) >= maxSoliciting {
+			clear(r.soliciting)
+		}
+		r.soliciting[mac] = p.At
+	}
 	f.Bytes = slices.Clone(scrub(f, &p).Bytes)
+	r.put(mac, f, keep)
+}
+
+// put keeps a frame with a machine.
+func (r *Ring) put(mac inventory.MAC, f Frame, keep func(Frame, bool)) {
 	isKnown := r.knows(mac)
 	if keep != nil {
 		keep(f, isKnown)
@@ -184,8 +212,6 @@ func (r *Ring) whose(p *Packet) (inventory.MAC, bool) {
 		}
 	}
 	switch {
-	case p.Kind == Router && p.Router.IsAdvert && isGroup(p.To):
-		return "", false // to everybody
 	case r.isOurs != nil && r.isOurs(p.Dst.Addr()), isGroup(p.To):
 		return p.From, true
 	case r.isOurs != nil && r.isOurs(p.Src.Addr()):

@@ -181,7 +181,7 @@ func (p *Packet) datagram(b []byte) {
 		if m := parseSix(b); m != nil {
 			p.Kind, p.Six = DHCPv6, m
 		}
-	case dst == portTFTP, src >= 1024 && dst >= 1024:
+	case dst == portTFTP, (src == portTFTP || src >= 1024) && dst >= 1024: // a refusal comes from the port that was asked
 		if t := parseTFTP(b, dst == portTFTP); t != nil {
 			p.Kind, p.TFTP = TFTP, t
 		}
