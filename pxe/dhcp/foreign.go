@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -76,5 +77,9 @@ func clientSocket(ctx context.Context, iface string) (net.PacketConn, error) {
 		})
 		return errors.Join(err, opt)
 	}}
-	return lc.ListenPacket(ctx, "udp4", ":68")
+	conn, err := lc.ListenPacket(ctx, "udp4", ":68")
+	if owners := ownersOf(clientPort); errors.Is(err, syscall.EADDRINUSE) && len(owners) > 0 {
+		return nil, fmt.Errorf("UDP port %d is taken by %s: %w", clientPort, strings.Join(owners, " and "), err)
+	}
+	return conn, err
 }

@@ -175,6 +175,20 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(err, commits.Wait())
 }
 
+// CanListen reports what would end Serve at once on one of the interfaces: another server has the port, or the right to
+// open it is missing. It opens the ports for a moment and answers nobody.
+func (s *Server) CanListen(ctx context.Context) error {
+	for _, name := range s.cfg.Interfaces {
+		p, err := s.open(ctx, name)
+		if err == nil {
+			p.close()
+		} else if !isPassing(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 // servePort keeps an interface served, however often it goes and comes back.
 func (s *Server) servePort(ctx context.Context, name string) error {
 	wait, wasServed := time.Second, false

@@ -43,6 +43,8 @@ func JudgeInterface(i Interface, others []string) Check {
 		k.Status, k.Detail, k.Hint = Warning, "could not be looked at: "+i.Err.Error(), "it may be well: look again in a moment"
 	case !i.IsThere:
 		k.Status, k.Detail, k.Hint = Failed, "does not exist", "this machine has: "+strings.Join(others, " ")
+	case len(i.Prefixes) == 0 && !i.IsUp:
+		k.Status, k.Detail, k.Hint = Failed, "is down, and has no IPv4 address", fmt.Sprintf("ip link set %s up, and give it an address, for example: ip addr add 10.0.0.1/24 dev %s", i.Name, i.Name)
 	case len(i.Prefixes) == 0:
 		k.Status, k.Detail = Failed, "has no IPv4 address"
 		k.Hint = "give it one, for example: ip addr add 10.0.0.1/24 dev " + i.Name
@@ -332,8 +334,9 @@ func Loaders(l *images.Loaders) []Check {
 func OtherServers(name string, heard []netip.Addr, err error) Check {
 	k := Check{Name: "other DHCP on " + name, Status: OK, Detail: "none heard"}
 	switch {
-	case err != nil:
-		k.Status, k.Detail = Warning, "could not be asked: "+err.Error()
+	case err != nil && len(heard) == 0:
+		k.Status, k.Detail = Warning, "nobody knows whether there are others, because the network could not be asked: "+err.Error()
+		k.Hint = "a start without a subnet there chooses mode reservations, never full, and asks again at the next start"
 	case len(heard) > 0:
 		k.Status, k.Detail = Warning, fmt.Sprintf("%v answered a DISCOVER", heard)
 		k.Hint = "two full servers on one network fight; Slipway answers only reservations there until you say --mode full"

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -11,10 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/pxe/admission"
@@ -27,8 +30,8 @@ import (
 // probeFor is how long a never used address is asked for on the wire: ARP answers come within milliseconds.
 const probeFor = 200 * time.Millisecond
 
-// doors returns everything that answers somebody, by name.
-func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Context) error {
+// doors returns everything that answers somebody, by name. Its ports are open then: one that another program has is an error.
+func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[string]func(context.Context) error, error) {
 	writable := prometheus.NewGauge(prometheus.GaugeOpts{Name: "slipway_serve_store_writable", Help: "1 while leases can be stored, 0 while they cannot and no address is acknowledged."})
 	writable.Set(1)
 	stored := func(err error) {
@@ -61,6 +64,15 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 		Listen: everywhere(a.cfg.BootPort), Serves: ours.serves,
 		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: downloads, Now: time.Now, Log: a.log,
 	})
+	if err := bootDoor.Listen(); err != nil {
+		return nil, a.cfg.named(err, "tcp")
+	}
+	if err := tftpDoor.Listen(); err != nil {
+		return nil, a.cfg.named(err, "udp")
+	}
+	if err := dhcpDoor.CanListen(ctx); err != nil {
+		return nil, err
+	}
 	dhcp6Door := a.dhcp6Door(stored)
 	tapDoor := a.tapDoor()
 	a.metrics.MustRegister(a.gates.metrics()...)
@@ -89,7 +101,21 @@ func (a *appliance) doors(tcp, socket net.Listener) map[string]func(context.Cont
 	if a.cfg.Advertise {
 		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Subnets: a.networks.subnets6, Log: a.log}).Serve
 	}
-	return all
+	return all, nil
+}
+
+// named says of a port that is taken which program has it.
+func (c *Config) named(err error, proto string) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	f := c.facts(c.ports())
+	for _, p := range f.Ports {
+		if k := doctor.JudgePort(p, f.Sockets, os.Getpid()); p.Proto == proto && k.Status == failed {
+			return &inventory.Error{Kind: inventory.Conflict, Msg: k.Name + " is " + k.Detail, Hint: k.Hint, Err: err}
+		}
+	}
+	return err
 }
 
 // tlsListen is where the boot door speaks TLS; nowhere unless the configuration names a port.

@@ -3,10 +3,13 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,13 +20,14 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/web"
+	"slipway.dev/slipway/web/proxy"
 )
 
 func TestFirstSubnet(t *testing.T) {
-	foreign := []netip.Addr{netip.MustParseAddr("10.0.0.2")}
+	foreign := asked{servers: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
 	for _, tc := range []struct {
 		name, own, mode, ranged string
-		others                  []netip.Addr
+		others                  asked
 		want                    inventory.SubnetMode
 		first, last             string
 	}{
@@ -32,6 +36,10 @@ func TestFirstSubnet(t *testing.T) {
 		{name: "our own address at the start of the half is left out", own: "10.0.0.128/24", mode: "auto", want: "full", first: "10.0.0.129", last: "10.0.0.254"},
 		{name: "our own address in the half takes the larger part", own: "10.0.0.240/24", mode: "full", want: "full", first: "10.0.0.128", last: "10.0.0.239"},
 		{name: "a network with another server is left to it", own: "10.0.0.1/24", mode: "auto", others: foreign, want: "reservations"},
+		{name: "a network that could not be asked may have another server", own: "10.0.0.1/24", mode: "auto", others: asked{err: errors.New("not permitted")}, want: "reservations"},
+		{name: "half an answer is enough to know of another server", own: "10.0.0.1/24", mode: "auto", others: asked{servers: foreign.servers, err: errors.New("cut off")}, want: "reservations"},
+		{name: "one that was not asked is not taken for a quiet one", own: "10.0.0.1/24", mode: "auto", others: notAsked, want: "reservations"},
+		{name: "the admin can insist without an answer", own: "10.0.0.1/24", mode: "full", others: notAsked, want: "full", first: "10.0.0.128", last: "10.0.0.254"},
 		{name: "the admin can insist", own: "10.0.0.1/24", mode: "full", others: foreign, want: "full", first: "10.0.0.128", last: "10.0.0.254"},
 		{name: "a range can be given", own: "10.0.0.1/8", mode: "auto", ranged: "10.1.0.0-10.90.255.255", want: "full", first: "10.1.0.0", last: "10.90.255.255"},
 		{name: "two addresses make no range", own: "10.0.0.1/30", mode: "auto", want: "full"},
@@ -123,39 +131,71 @@ func TestBadSettingsAreRefusedWithAHint(t *testing.T) {
 	}
 }
 
-func TestAStartThatFailsDoesNotUseUpTheToken(t *testing.T) {
+// takenPort is a TCP port that another program has, and its process.
+func takenPort(t *testing.T) (port, pid int) {
+	t.Helper()
+	taken, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := taken.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "600")
+	cmd.ExtraFiles = []*os.File{f}
+	if err := errors.Join(cmd.Start(), f.Close(), taken.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	return taken.Addr().(*net.TCPAddr).Port, cmd.Process.Pid
+}
+
+func TestAStartThatFailsLeavesNoSubnetAndUsesUpNoToken(t *testing.T) {
+	port, holder := takenPort(t)
 	for _, tc := range []struct {
 		name string
 		edit func(*Config)
+		says string
 	}{
-		{"a range outside of the network", func(c *Config) { c.Mode, c.Range = "full", "10.0.0.1-10.0.0.2" }},
-		{"a loader folder that is not there", func(c *Config) { c.Loaders = []string{"/nonexistent"} }},
-		{"a catalogue that is not there", func(c *Config) { c.Catalogue = "/nonexistent" }},
+		{"a range outside of the network", func(c *Config) { c.Range = "10.0.0.1-10.0.0.2" }, "10.0.0.1"},
+		{"a loader folder that is not there", func(c *Config) { c.Loaders = []string{"/nonexistent"} }, "/nonexistent"},
+		{"a catalogue that is not there", func(c *Config) { c.Catalogue = "/nonexistent" }, "/nonexistent"},
+		{"a boot port that another program has", func(c *Config) { c.BootPort = port }, fmt.Sprintf("sleep (pid %d)", holder)},
+		{"an admin port that another program has", func(c *Config) { c.AdminListen = fmt.Sprintf("127.0.0.1:%d", port) }, fmt.Sprintf("sleep (pid %d)", holder)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out strings.Builder
 			c := Default()
-			c.Interfaces, c.Mode, c.Out, c.LogTo = []string{"lo"}, "off", &out, io.Discard
+			c.Interfaces, c.Mode, c.Out, c.LogTo = []string{"lo"}, "full", &out, io.Discard
+			c.DataDir, c.AdminListen = t.TempDir(), "127.0.0.1:0"
 			tc.edit(&c)
 			store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "slipway.db")})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer store.Close()
-			c.DataDir = t.TempDir()
-			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
-			if err := a.start(t.Context()); err == nil {
-				t.Fatal("it starts")
+			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: newAlarms(), reserve: openReserve(c.DataDir, newLog(c))}
+			a.gates = newGates(1024, false, a.isKnownAt, proxy.Trusted{})
+			err = a.start(t.Context())
+			if err == nil && c.Range != "" {
+				err = a.settle(t.Context())
+			} else if err == nil {
+				err = a.serve(t.Context())
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Fatalf("it starts, or says %v", err)
 			}
 			if err := store.Read(t.Context(), func(tx inventory.Tx) error {
 				tokens, err := tx.ListTokens()
+				subnets, err1 := tx.ListSubnets()
 				if _, statErr := os.Stat(filepath.Join(c.DataDir, firstTokenFile)); statErr == nil {
 					t.Error("there is a file of a token")
 				}
-				if len(tokens) != 0 || strings.Contains(out.String(), "token") {
-					t.Errorf("there is a token %v; shown: %s", tokens, out.String())
+				if len(tokens) != 0 || len(subnets) != 0 || strings.Contains(out.String(), "token") {
+					t.Errorf("there is a token %v or a subnet %v; shown: %s", tokens, subnets, out.String())
 				}
-				return err
+				return errors.Join(err, err1)
 			}); err != nil {
 				t.Fatal(err)
 			}

@@ -85,16 +85,9 @@ func (n *networks) follow(ctx context.Context, interfaces []string, events <-cha
 		noun, name, _ := strings.Cut(e.Subject, "/")
 		switch noun {
 		case "subnet", "reservation", "import":
-			var now lease.Network
-			var now6 lease6.Network
-			if err := n.store.Read(ctx, func(tx inventory.Tx) (err error) {
-				now, now6, err = n.read(tx, interfaces)
+			if err := n.reread(ctx, interfaces); err != nil {
 				return err
-			}); err != nil {
-				return fmt.Errorf("read networks: %w", err)
 			}
-			n.book.Reconfigure(now)
-			n.book6.Reconfigure(now6)
 		case "lease":
 			if a, err := netip.ParseAddr(name); err == nil {
 				n.book.Drop(a)
@@ -102,6 +95,21 @@ func (n *networks) follow(ctx context.Context, interfaces []string, events <-cha
 			}
 		}
 	}
+	return nil
+}
+
+// reread puts the subnets and reservations in force that are stored now.
+func (n *networks) reread(ctx context.Context, interfaces []string) error {
+	var now lease.Network
+	var now6 lease6.Network
+	if err := n.store.Read(ctx, func(tx inventory.Tx) (err error) {
+		now, now6, err = n.read(tx, interfaces)
+		return err
+	}); err != nil {
+		return fmt.Errorf("read networks: %w", err)
+	}
+	n.book.Reconfigure(now)
+	n.book6.Reconfigure(now6)
 	return nil
 }
 

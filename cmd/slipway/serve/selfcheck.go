@@ -2,8 +2,6 @@ package serve
 
 import (
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -29,17 +27,6 @@ func printChecks(c Config, checks []Check) {
 			fmt.Fprintf(c.Out, "%-8s %-22s → %s\n", "", "", k.Hint)
 		}
 	}
-}
-
-// firstIPv4 returns the first IPv4 address of an interface with its network length.
-func firstIPv4(i *net.Interface) (netip.Prefix, bool) {
-	addrs, _ := i.Addrs()
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLinkLocalUnicast() {
-			return p, true
-		}
-	}
-	return netip.Prefix{}, false
 }
 
 // lockDataDir makes sure that one process at a time uses a data directory; the lock goes with the process.

@@ -2,10 +2,12 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,6 +76,9 @@ type appliance struct {
 	gates      *gates
 	alarms     *alarms                        // issues with the machine that this runs on
 	faults     atomic.Pointer[[]images.Fault] // of artefacts
+
+	checks []Check          // of the start
+	others map[string]asked // DHCP servers that the start heard, by interface
 }
 
 // Run is "slipway serve": it opens the data directory, checks itself, and serves until ctx is done. Whatever makes it
@@ -111,7 +116,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return a.serve(ctx)
 }
 
-// start does everything that comes before the doors open: first-start rows, self-check, parts.
+// start does everything that comes before the doors open: self-check, parts. What a first start leaves behind comes after
+// the doors are open, see settle.
 func (a *appliance) start(ctx context.Context) error {
 	var err error
 	if a.loaders, err = images.LoadLoaders(a.cfg.Loaders); err != nil {
@@ -124,11 +130,7 @@ func (a *appliance) start(ctx context.Context) error {
 	if err := a.store.Read(ctx, a.alarms.load); err != nil {
 		return err
 	}
-	checks, others := a.selfCheck(ctx, unserved)
-	made, err := a.firstSubnets(ctx, others)
-	if err != nil {
-		return err
-	}
+	a.checks, a.others = a.selfCheck(ctx, unserved)
 	if a.networks, err = openNetworks(ctx, a.store, a.cfg.Interfaces); err != nil {
 		return err
 	}
@@ -148,12 +150,6 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Only now that nothing stands in the way any more: its day begins.
-	tokenFile, err := firstToken(ctx, a.store, a.cfg.DataDir, time.Now())
-	if err != nil {
-		return fmt.Errorf("make the first token: %w", err)
-	}
-	a.printStart(append(checks, made...), tokenFile)
 	var confidential *provision.Confidential
 	if a.cfg.BootTLSPort != 0 {
 		if _, err = a.bootAuthority(); err != nil {
@@ -250,28 +246,40 @@ func (a *appliance) catalogue() (*images.Catalogue, error) {
 	return images.LoadCatalogue([]string{a.cfg.Catalogue})
 }
 
-// selfCheck looks at what commonly stops a boot server, and asks on the interfaces of listenOn for other DHCP servers,
-// on all of them at once; it returns those heard, by interface.
-func (a *appliance) selfCheck(ctx context.Context, listenOn []string) (checks []Check, others map[string][]netip.Addr) {
-	f := a.cfg.facts(nil)
-	checks = doctor.Judge(f)
-	said, heard := make([]Check, len(listenOn)), make([][]netip.Addr, len(listenOn))
+// selfCheck looks at what commonly stops a boot server, and asks on the interfaces of askOn for other DHCP servers, on all
+// of them at once; it returns what came of that, by interface.
+func (a *appliance) selfCheck(ctx context.Context, askOn []string) (checks []Check, others map[string]asked) {
+	checks = doctor.Judge(a.cfg.facts(nil))
+	answers := make([]asked, len(askOn))
 	var all sync.WaitGroup
-	for i, name := range listenOn {
-		all.Go(func() { said[i], heard[i] = a.listen(ctx, name) })
+	for i, name := range askOn {
+		all.Go(func() { answers[i] = a.ask(ctx, name) })
 	}
 	all.Wait()
-	others = map[string][]netip.Addr{}
-	for i, name := range listenOn {
-		others[name] = heard[i]
+	others = map[string]asked{}
+	for i, name := range askOn {
+		others[name] = answers[i]
+		checks = append(checks, doctor.OtherServers(name, answers[i].servers, answers[i].err))
 	}
-	return append(append(checks, said...), doctor.Loaders(a.loaders)...), others
+	return append(checks, doctor.Loaders(a.loaders)...), others
 }
 
-// listen asks on an interface for other DHCP servers.
-func (a *appliance) listen(ctx context.Context, iface string) (Check, []netip.Addr) {
-	heard, err := a.cfg.foreign(ctx, iface)
-	return doctor.OtherServers(iface, heard, err), heard
+// settle writes what a first start leaves behind. It comes last: a start that fails at any check or port leaves no subnet and
+// uses up no token, so that the next one decides anew.
+func (a *appliance) settle(ctx context.Context) error {
+	made, err := a.firstSubnets(ctx, a.others)
+	if err != nil {
+		return err
+	}
+	if err := a.networks.reread(ctx, a.cfg.Interfaces); err != nil {
+		return err
+	}
+	tokenFile, err := firstToken(ctx, a.store, a.cfg.DataDir, time.Now()) // its day begins now that nothing stands in the way
+	if err != nil {
+		return fmt.Errorf("make the first token: %w", err)
+	}
+	a.printStart(slices.Concat(a.checks, made, a.checkSubnets(ctx)), tokenFile)
+	return nil
 }
 
 // printStart tells the person at the terminal what a start found, and where the first token lies.
@@ -288,7 +296,7 @@ func (a *appliance) printStart(checks []Check, tokenFile string) {
 func (a *appliance) serve(ctx context.Context) error {
 	tcp, err := listenAdmin(ctx, a.cfg.AdminListen)
 	if err != nil {
-		return err
+		return a.cfg.named(err, "tcp")
 	}
 	if at, err := netip.ParseAddrPort(tcp.Addr().String()); err == nil {
 		a.adminPort.Store(uint32(at.Port()))
@@ -296,6 +304,13 @@ func (a *appliance) serve(ctx context.Context) error {
 	socket, err := web.ListenSocket(filepath.Join(a.cfg.DataDir, socketName))
 	if err != nil {
 		return err
+	}
+	all, err := a.doors(ctx, a.tls.wrap(a.cfg.behindProxy(a.gates.atAdmin(tcp, a.tls != nil))), a.gates.atSocket(socket))
+	if err == nil {
+		err = a.settle(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, tcp.Close(), socket.Close())
 	}
 	fmt.Fprintf(a.cfg.Out, "API on %s and on %s\n", a.adminURL(tcp.Addr()), socket.Addr())
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
@@ -308,7 +323,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	behind.Go(func() error { return a.keeper.Serve(behindCtx) })
 
 	doors, doorsCtx := errgroup.WithContext(ctx)
-	for name, open := range a.doors(a.tls.wrap(a.cfg.behindProxy(a.gates.atAdmin(tcp, a.tls != nil))), a.gates.atSocket(socket)) {
+	for name, open := range all {
 		doors.Go(func() error {
 			if err := open(doorsCtx); err != nil {
 				return fmt.Errorf("%s: %w", name, err)

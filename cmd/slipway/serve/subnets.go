@@ -3,22 +3,39 @@ package serve
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/inventory"
 )
 
-// unserved returns the interfaces whose network has no subnet yet: on these a first start decides by itself, and has
-// to know whether another DHCP server is there. Elsewhere a start does not wait for that.
+// unserved returns the interfaces on which a start asks for other DHCP servers, because it decides by itself on the mode of
+// their subnet: those without a subnet, and those whose network could not be asked so far. Elsewhere a start does not wait
+// for that.
 func (a *appliance) unserved(ctx context.Context) (names []string, err error) {
-	if a.cfg.Mode != "auto" {
+	if a.cfg.Mode != modeAuto {
 		return nil, nil
 	}
-	return a.withoutSubnet(ctx)
+	if names, err = a.withoutSubnet(ctx); err != nil {
+		return nil, err
+	}
+	known, err := readUnasked(a.cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	err = a.store.Read(ctx, func(tx inventory.Tx) error {
+		subnets, err := tx.ListSubnets()
+		for _, s := range subnets {
+			if known.has(s) && slices.Contains(a.cfg.Interfaces, s.Interface) && !slices.Contains(names, s.Interface) {
+				names = append(names, s.Interface)
+			}
+		}
+		return err
+	})
+	return names, err
 }
 
 // withoutSubnet returns the interfaces that have an address or none, but no subnet for it.
@@ -38,22 +55,64 @@ func (a *appliance) withoutSubnet(ctx context.Context) (names []string, err erro
 	return names, err
 }
 
-// firstSubnets writes the subnets of a first start.
-func (a *appliance) firstSubnets(ctx context.Context, others map[string][]netip.Addr) (checks []Check, err error) {
+// firstSubnets writes the subnets of a first start, and says how it went.
+func (a *appliance) firstSubnets(ctx context.Context, others map[string]asked) (checks []Check, err error) {
+	answer := func(name string) asked {
+		if a, wasAsked := others[name]; wasAsked {
+			return a
+		}
+		return notAsked
+	}
+	missing, err := a.withoutSubnet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range missing { // one that cannot be made leaves none of the others behind
+		if i := doctor.ReadInterface(name); len(i.Prefixes) > 0 {
+			if _, err := a.cfg.firstSubnet(name, i.Prefixes[0], answer(name)); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for _, name := range a.cfg.Interfaces {
-		made, kept, err := ensureSubnet(ctx, a.store, a.cfg, name, others[name], time.Now())
+		of, err := a.subnetOf(ctx, doctor.ReadInterface(name), answer(name))
 		if err != nil {
 			return nil, err
 		}
-		if made != nil {
-			checks = append(checks, Check{Name: "subnet " + made.Name, Status: ok, Detail: "made: " + describeSubnet(*made)})
+		checks = append(checks, of...)
+	}
+	return checks, nil
+}
+
+// subnetOf makes the subnet of an interface where it has none, and settles the mode of one that was made without an answer.
+func (a *appliance) subnetOf(ctx context.Context, i doctor.Interface, others asked) (checks []Check, err error) {
+	made, kept, err := ensureSubnet(ctx, a.store, a.cfg, i, others, time.Now())
+	switch {
+	case err != nil:
+		return nil, err
+	case made != nil:
+		k := Check{Name: "subnet " + made.Name, Status: ok, Detail: "made: " + describeSubnet(*made)}
+		if a.cfg.Mode == modeAuto && others.err != nil {
+			k.Status = warning
+			k.Detail += "; it is not mode full, because the network could not be asked for other DHCP servers: " + others.err.Error()
+			k.Hint = "the next start asks again; if there is no other: slipway subnet update " + made.Name + " --mode full, then: slipway range add"
+			err = noteUnasked(a.cfg.DataDir, *made, true)
 		}
-		if kept != nil && a.cfg.wantsOther(*kept) {
-			checks = append(checks, Check{
-				Name: "subnet " + kept.Name, Status: ok, Detail: "stays as it is: " + describeSubnet(*kept),
-				Hint: "--mode, --range and --unknown are for the first start; now: slipway subnet update " + kept.Name,
-			})
-		}
+		return append(checks, k), err
+	case kept == nil || kept.Interface != i.Name || len(i.Prefixes) == 0:
+		return nil, nil
+	}
+	now, err := a.settleMode(ctx, *kept, i.Prefixes[0], others)
+	if err != nil {
+		return nil, err
+	}
+	if now.Mode != kept.Mode {
+		checks = append(checks, Check{Name: "subnet " + now.Name, Status: ok, Detail: "its network was asked now, and no other DHCP server answered: " + describeSubnet(now)})
+	} else if a.cfg.wantsOther(now) {
+		checks = append(checks, Check{
+			Name: "subnet " + now.Name, Status: ok, Detail: "stays as it is: " + describeSubnet(now),
+			Hint: "--mode, --range and --unknown are for the first start; now: slipway subnet update " + now.Name,
+		})
 	}
 	return checks, nil
 }
@@ -66,17 +125,13 @@ func describeSubnet(s inventory.Subnet) string {
 	return line + ", unaccepted machines: " + string(s.Unknown)
 }
 
-// ensureSubnet writes the subnet of an interface's network when the store has none for it. It returns what it wrote, or
-// else the subnet that was there already.
-func ensureSubnet(ctx context.Context, store inventory.Store, c Config, iface string, others []netip.Addr, now time.Time) (made, kept *inventory.Subnet, err error) {
-	i, err := net.InterfaceByName(iface)
-	if err != nil {
-		return nil, nil, fmt.Errorf("interface %s: %w", iface, err)
-	}
-	own, found := firstIPv4(i)
-	if !found {
+// ensureSubnet writes the subnet of an interface's network when the store has none for it and the interface is ready. It
+// returns what it wrote, or else the subnet that was there already.
+func ensureSubnet(ctx context.Context, store inventory.Store, c Config, i doctor.Interface, others asked, now time.Time) (made, kept *inventory.Subnet, err error) {
+	if len(i.Prefixes) == 0 {
 		return nil, nil, nil // the self-check has said so
 	}
+	iface, own := i.Name, i.Prefixes[0]
 	err = store.Write(ctx, func(tx inventory.Tx) error {
 		subnets, err := tx.ListSubnets()
 		if err != nil {
@@ -87,6 +142,9 @@ func ensureSubnet(ctx context.Context, store inventory.Store, c Config, iface st
 				kept = &s
 				return nil
 			}
+		}
+		if !c.isReady(i) {
+			return nil
 		}
 		s, err := c.firstSubnet(iface, own, others)
 		if err != nil {
@@ -105,7 +163,7 @@ func ensureSubnet(ctx context.Context, store inventory.Store, c Config, iface st
 
 // wantsOther reports whether the settings for a first start ask for something else than the subnet that is there.
 func (c *Config) wantsOther(s inventory.Subnet) bool {
-	if c.Mode != "auto" && c.Mode != string(s.Mode) || c.Unknown != string(inventory.UnknownDisk) && c.Unknown != string(s.Unknown) {
+	if c.Mode != modeAuto && c.Mode != string(s.Mode) || c.Unknown != string(inventory.UnknownDisk) && c.Unknown != string(s.Unknown) {
 		return true
 	}
 	r, err := parseRange(c.Range)
@@ -115,6 +173,13 @@ func (c *Config) wantsOther(s inventory.Subnet) bool {
 // checkSubnets says on which interfaces nobody is answered because no subnet is there.
 func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
 	names, err := a.withoutSubnet(ctx)
+	if err == nil {
+		err = a.store.Read(ctx, func(tx inventory.Tx) error {
+			subnets, err := tx.ListSubnets()
+			checks = sharedNetworks(a.cfg.Interfaces, func(name string) []netip.Addr { return addressesOf([]string{name}) }, subnets)
+			return err
+		})
+	}
 	if err != nil {
 		return []Check{{Name: "subnets", Status: failed, Detail: "cannot be read: " + err.Error()}}
 	}
@@ -148,10 +213,9 @@ func (a *appliance) checkReservations(ctx context.Context) (checks []Check) {
 	return checks
 }
 
-// lateSubnets does what the start does for interfaces that had no address yet: at boot, the network is often ready
-// after us.
+// lateSubnets does what the start does for interfaces that were not ready yet: at boot, the network is often ready after us.
 func (a *appliance) lateSubnets(ctx context.Context) error {
-	waiting := slices.DeleteFunc(slices.Clone(a.cfg.Interfaces), func(name string) bool { return len(addressesOf([]string{name})) > 0 })
+	waiting := slices.DeleteFunc(slices.Clone(a.cfg.Interfaces), func(name string) bool { return a.cfg.isReady(doctor.ReadInterface(name)) })
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for len(waiting) > 0 {
@@ -165,38 +229,36 @@ func (a *appliance) lateSubnets(ctx context.Context) error {
 	return nil
 }
 
-// lateSubnet makes the subnet of an interface once it has an address, and reports whether that is settled.
+// lateSubnet makes the subnet of an interface once it is ready, and reports whether that is settled.
 func (a *appliance) lateSubnet(ctx context.Context, name string) (settled bool) {
-	if len(addressesOf([]string{name})) == 0 {
+	i := doctor.ReadInterface(name)
+	if !a.cfg.isReady(i) {
 		return false
 	}
-	var heard []netip.Addr
-	if unserved, err := a.unserved(ctx); err == nil && slices.Contains(unserved, name) {
-		_, heard = a.listen(ctx, name)
+	answer := notAsked
+	unserved, err := a.unserved(ctx)
+	if err != nil {
+		answer.err = err
+	} else if slices.Contains(unserved, name) {
+		answer = a.ask(ctx, name)
 	}
-	made, _, err := ensureSubnet(ctx, a.store, a.cfg, name, heard, time.Now())
+	checks, err := a.subnetOf(ctx, i, answer)
 	if err != nil {
 		a.log.Error("subnet not made", "iface", name, "err", err)
 		return true // the self-check goes on saying so
 	}
-	if made != nil {
-		a.log.Info("subnet made", "iface", name, "subnet", describeSubnet(*made))
+	for _, k := range checks {
+		a.log.Info(k.Name, "iface", name, "is", k.Detail, "hint", k.Hint)
 	}
 	return true
 }
 
 // firstSubnet is the subnet that a first start writes for an interface with that address: the upper half of the
-// network is the range, unless another server leases addresses there already.
-func (c *Config) firstSubnet(iface string, own netip.Prefix, others []netip.Addr) (inventory.Subnet, error) {
+// network is the range, unless another server leases addresses there already or nobody knows whether one does.
+func (c *Config) firstSubnet(iface string, own netip.Prefix, others asked) (inventory.Subnet, error) {
 	s := inventory.Subnet{
-		Name: subnetName(iface), CIDR: own.Masked(), Interface: iface, Mode: inventory.SubnetMode(c.Mode), Unknown: inventory.UnknownPolicy(c.Unknown),
+		Name: subnetName(iface), CIDR: own.Masked(), Interface: iface, Mode: c.modeOf(others), Unknown: inventory.UnknownPolicy(c.Unknown),
 		LeaseFor: inventory.Duration(24 * time.Hour), BootLeaseFor: inventory.Duration(10 * time.Minute),
-	}
-	if c.Mode == "auto" {
-		s.Mode = inventory.ModeFull
-		if len(others) > 0 {
-			s.Mode = inventory.ModeReservations
-		}
 	}
 	if s.Mode != inventory.ModeFull {
 		return s, s.Validate()

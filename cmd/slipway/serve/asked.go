@@ -1,0 +1,177 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/inventory"
+)
+
+// asked is what became of the question for other DHCP servers in the network of an interface. With an error nobody knows
+// whether there are others.
+type asked struct {
+	servers []netip.Addr
+	err     error
+}
+
+// notAsked is the answer for an interface that nothing was asked on.
+var notAsked = asked{err: errors.New("nothing was asked there yet")}
+
+// ask asks on an interface for other DHCP servers. Through an interface without link the question goes nowhere, so its
+// silence means nothing.
+func (a *appliance) ask(ctx context.Context, iface string) asked {
+	if err := linkFault(doctor.ReadInterface(iface)); err != nil {
+		return asked{err: err}
+	}
+	servers, err := a.cfg.foreign(ctx, iface)
+	return asked{servers, err}
+}
+
+// linkFault says why nothing can be asked on an interface, nil when something can.
+func linkFault(i doctor.Interface) error {
+	switch {
+	case i.Err != nil:
+		return i.Err
+	case !i.IsThere:
+		return fmt.Errorf("%s does not exist", i.Name)
+	case !i.IsUp:
+		return fmt.Errorf("%s is down", i.Name)
+	case !i.HasLink:
+		return fmt.Errorf("%s has no link", i.Name)
+	}
+	return nil
+}
+
+// isReady reports whether the subnet of an interface can be made now: it has an address and, where a start decides on the
+// mode by itself, a link to ask on.
+func (c *Config) isReady(i doctor.Interface) bool {
+	return len(i.Prefixes) > 0 && (c.Mode != modeAuto || linkFault(i) == nil)
+}
+
+// modeOf is the mode that a start chooses: full only where it asked for other DHCP servers and heard none.
+func (c *Config) modeOf(others asked) inventory.SubnetMode {
+	switch {
+	case c.Mode != modeAuto:
+		return inventory.SubnetMode(c.Mode)
+	case others.err != nil || len(others.servers) > 0:
+		return inventory.ModeReservations
+	}
+	return inventory.ModeFull
+}
+
+const (
+	modeAuto = "auto"
+	// unaskedFile lists the subnets whose network could not be asked for other DHCP servers.
+	unaskedFile = "unasked.json"
+)
+
+// unasked are the subnets that a start made without an answer, by name, with the time when each was made. The next start
+// asks again, unless somebody has changed the subnet since.
+type unasked map[string]time.Time
+
+// has reports whether a subnet is still as a start made it without an answer.
+func (u unasked) has(s inventory.Subnet) bool {
+	at, isListed := u[s.Name]
+	return isListed && at.Equal(s.CreatedAt) && s.Version == 1 && s.Mode == inventory.ModeReservations
+}
+
+func readUnasked(dir string) (unasked, error) {
+	all := unasked{}
+	text, err := os.ReadFile(filepath.Join(dir, unaskedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return unasked{}, fmt.Errorf("read which networks could not be asked for other DHCP servers: %w", err)
+	}
+	return all, nil
+}
+
+// noteUnasked remembers that the network of a subnet could not be asked for other DHCP servers, or that it was.
+func noteUnasked(dir string, s inventory.Subnet, isUnasked bool) error {
+	all, err := readUnasked(dir)
+	if err != nil {
+		return err
+	}
+	if _, isListed := all[s.Name]; !isUnasked && !isListed {
+		return nil
+	}
+	delete(all, s.Name)
+	if isUnasked {
+		all[s.Name] = s.CreatedAt
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, unaskedFile)
+	if err = os.WriteFile(path+".new", text, 0o600); err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("note that the network of subnet %s could not be asked for other DHCP servers: %w", s.Name, err)
+	}
+	return nil
+}
+
+// settleMode changes a subnet that was made without an answer, now that its network has answered. It returns the subnet as
+// it is.
+func (a *appliance) settleMode(ctx context.Context, s inventory.Subnet, own netip.Prefix, others asked) (inventory.Subnet, error) {
+	known, err := readUnasked(a.cfg.DataDir)
+	if err != nil || !known.has(s) || others.err != nil || a.cfg.Mode != modeAuto {
+		return s, err
+	}
+	if len(others.servers) == 0 {
+		now, err := a.cfg.firstSubnet(s.Interface, own, others)
+		if err != nil {
+			return s, err
+		}
+		was := s
+		s.Mode, s.Ranges = now.Mode, now.Ranges
+		if err = a.store.Write(ctx, func(tx inventory.Tx) error {
+			at := time.Now()
+			if err := tx.UpdateSubnet(&s, at); err != nil {
+				return err
+			}
+			return tx.AddEvent(&inventory.Event{
+				At: at, Kind: inventory.EventChanged, Subject: "subnet/" + s.Name,
+				Detail: fmt.Sprintf("subnet %s has mode %s instead of %s: its network was asked, and no other DHCP server answered", s.Name, s.Mode, was.Mode),
+			})
+		}); err != nil {
+			return was, err
+		}
+	}
+	return s, noteUnasked(a.cfg.DataDir, s, false)
+}
+
+// sharedNetworks says which interfaces are in a network that is served on another one: a subnet belongs to one interface,
+// and nobody is answered on the rest.
+func sharedNetworks(interfaces []string, addrs func(name string) []netip.Addr, subnets []inventory.Subnet) (checks []Check) {
+	for _, name := range interfaces {
+		for _, own := range addrs(name) {
+			at := slices.IndexFunc(subnets, func(s inventory.Subnet) bool { return s.CIDR.Contains(own) })
+			if at < 0 || subnets[at].Interface == "" || subnets[at].Interface == name {
+				continue
+			}
+			s := subnets[at]
+			checks = append(checks, Check{
+				Name: "network of " + name, Status: failed,
+				Detail: fmt.Sprintf("its address %s is in subnet %s, which is served on %s: no machine is answered on %s", own, s.Name, s.Interface, name),
+				Hint:   fmt.Sprintf("leave --interface %s out, or give %s an address of another network; to serve the subnet there: slipway subnet update %s --interface %s", name, name, s.Name, name),
+			})
+		}
+	}
+	return checks
+}
