@@ -124,6 +124,7 @@ func (r *Ring) add(f Frame, keep func(Frame, bool)) {
 				delete(r.soliciting, mac)
 			} else {
 				r.put(mac, f, keep)
+				keep = nil // once is enough: read back, it comes to all that have asked
 			}
 		}
 		return
