@@ -192,7 +192,11 @@ func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 		return err
 	}
 	c.Image = p.Image
-	client := pxe.Client{Stage: pxe.StageFirmware, MAC: mac, Arch: cmp.Or(s.Arch, c.Host.Arch), Firmware: cmp.Or(s.Firmware, c.Host.Firmware), Address: s.Address, Subnet: subnet}
+	client := pxe.Client{Stage: pxe.StageFirmware, MAC: mac, Arch: cmp.Or(s.Arch, c.Host.Arch), Firmware: cmp.Or(s.Firmware, c.Host.Firmware)}
+	if heard, ok := diagnosis.Firmware(c.Packets); ok { // what it said of itself goes before what is remembered
+		client = heard
+	}
+	client.Address, client.Subnet = s.Address, subnet
 	if c.Decision = pxe.Decide(client, c.Host, p, c.Now); c.Decision.Boot == pxe.BootAgent && p.Work != nil {
 		c.Image = p.Work.Agent
 	}

@@ -133,7 +133,7 @@ func (m *machine) address() netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0
 
 func (m *machine) at(s pxe.Stage) pxe.Client {
 	return pxe.Client{
-		Stage: s, MAC: m.mac(), Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: 7, UUID: m.uuid,
+		Stage: s, MAC: m.mac(), Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: pxe.Arch93(7), UUID: m.uuid,
 		Class: "PXEClient:Arch:00007:UNDI:003000", Address: m.address(), Subnet: "rack", Server: netip.MustParseAddr("10.0.0.1"),
 		HasPort: m.port != "", Port: m.port,
 	}

@@ -38,7 +38,7 @@ func (m *machine) solicits(ring *trace.Ring, why lease6.Reason, isMeant bool) {
 		last = f.At
 		f.At, f.Bytes = m.r.clock, bytes.ReplaceAll(f.Bytes, []byte{0x52, 0x54, 0, 0xaa, 0, 1}, own)
 		ring.Add(f)
-		c := pxe.Client{Stage: pxe.StageFirmware, MAC: m.mac(), Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: 7, Subnet: "six"}
+		c := pxe.Client{Stage: pxe.StageFirmware, MAC: m.mac(), Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: pxe.Arch93(7), Subnet: "six"}
 		ring.Tell(c.MAC, trace.Note{At: m.r.clock, Subnet: c.Subnet, Reason: string(why)})
 		m.r.engine.Unanswered(c, "eth1", string(why), isMeant)
 		m.r.look()

@@ -36,7 +36,7 @@ func TestAnswer(t *testing.T) {
 		{"disk without an offer is nothing for iPXE", ipxe(uefi()), Decision{Boot: BootDisk, Disk: inventory.DiskNoOffer}, Reply{}},
 		{"ignore is nothing", ipxe(uefi()), Decision{Boot: BootIgnore}, Reply{}},
 		{"firmware without a loader gets nothing", uefi(), Decision{Boot: BootImage}, Reply{}},
-		{"an operating system gets nothing", Client{Stage: StageOS, ArchCode: -1}, image, Reply{}},
+		{"an operating system gets nothing", Client{Stage: StageOS}, image, Reply{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.c.Server = us

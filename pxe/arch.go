@@ -1,6 +1,12 @@
 package pxe
 
-import "slipway.dev/slipway/inventory"
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"slipway.dev/slipway/inventory"
+)
 
 // Architecture is a row of the table of client architectures: what option 93 says and what that machine can boot.
 type Architecture struct {
@@ -9,6 +15,32 @@ type Architecture struct {
 	Arch     inventory.Arch
 	Firmware inventory.Firmware // "" when we have no way to boot it
 	IsHTTP   bool               // boots a URL instead of a file name
+}
+
+// ArchCode is a code of option 93, or that none was told, which is its zero value: 0 is a code, too.
+type ArchCode struct {
+	code   uint16
+	isTold bool
+}
+
+// Arch93 is a code that was told.
+func Arch93(code uint16) ArchCode { return ArchCode{code, true} }
+
+// IsTold reports whether there is a code.
+func (c ArchCode) IsTold() bool { return c.isTold }
+
+// Is reports whether one of the codes was told.
+func (c ArchCode) Is(codes ...uint16) bool { return c.isTold && slices.Contains(codes, c.code) }
+
+// Equal reports whether both are the same.
+func (c ArchCode) Equal(d ArchCode) bool { return c == d }
+
+// String says the code, or that there is none.
+func (c ArchCode) String() string {
+	if !c.isTold {
+		return "not told"
+	}
+	return strconv.Itoa(int(c.code))
 }
 
 // Architectures returns IANA's "Processor Architecture Types" as far as they exist. RFC 4578 and its erratum disagree
@@ -67,20 +99,36 @@ func Architectures() []Architecture {
 // The table is ordered by code without gaps, so that a packet costs one index.
 var architectures = Architectures()
 
-func architectureOf(code int) (Architecture, bool) {
-	if code < 0 || code >= len(architectures) {
+func architectureOf(c ArchCode) (Architecture, bool) {
+	if !c.isTold || int(c.code) >= len(architectures) {
 		return Architecture{}, false
 	}
-	return architectures[code], true
+	return architectures[c.code], true
 }
 
 // machineWords says in words what kind of machine it is, for reasons.
 func (c Client) machineWords() string {
+	if c.IsRaspberryPi {
+		return "a Raspberry Pi"
+	}
 	if row, ok := architectureOf(c.ArchCode); ok {
 		return row.Name
 	}
+	for _, row := range architectures { // from the inventory: the same words as from the packet
+		if row.Firmware != "" && row.Arch == c.Arch && row.Firmware == plainFirmware(c.Firmware) && row.IsHTTP == (c.Firmware == inventory.UEFIHTTP) {
+			return row.Name
+		}
+	}
 	if c.Arch != "" || c.Firmware != "" {
-		return string(c.Arch) + " " + string(c.Firmware)
+		return strings.TrimSpace(string(c.Arch) + " " + string(c.Firmware))
 	}
 	return "this kind of machine"
+}
+
+// plainFirmware takes UEFI HTTP boot as UEFI.
+func plainFirmware(f inventory.Firmware) inventory.Firmware {
+	if f == inventory.UEFIHTTP {
+		return inventory.UEFI
+	}
+	return f
 }

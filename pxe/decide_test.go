@@ -16,18 +16,18 @@ func allLoaders(string) bool { return true }
 
 // The clients that ask in the tests below.
 func uefi() Client {
-	return Client{Stage: StageFirmware, MAC: "52:54:00:aa:00:01", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: 7, Class: "PXEClient:Arch:00007"}
+	return Client{Stage: StageFirmware, MAC: "52:54:00:aa:00:01", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: Arch93(7), Class: "PXEClient:Arch:00007"}
 }
 
 func uefiHTTP() Client {
 	c := uefi()
-	c.Firmware, c.ArchCode, c.Class = inventory.UEFIHTTP, 16, "HTTPClient:Arch:00016"
+	c.Firmware, c.ArchCode, c.Class = inventory.UEFIHTTP, Arch93(16), "HTTPClient:Arch:00016"
 	return c
 }
 
 func bios() Client {
 	c := uefi()
-	c.Firmware, c.ArchCode, c.Class = inventory.BIOS, 0, "PXEClient:Arch:00000"
+	c.Firmware, c.ArchCode, c.Class = inventory.BIOS, Arch93(0), "PXEClient:Arch:00000"
 	return c
 }
 
@@ -97,7 +97,7 @@ func TestDecide(t *testing.T) {
 		return func(p *Plan) { p.Problem = inventory.Errorf(k, "%s", msg).WithHint("do this") }
 	}
 	arm64 := uefi()
-	arm64.Arch, arm64.ArchCode = inventory.ARM64, 11
+	arm64.Arch, arm64.ArchCode = inventory.ARM64, Arch93(11)
 	small := asking(uefi())
 	small.Identity = &Identity{MemoryMiB: 512}
 	almost := asking(uefi())
@@ -110,7 +110,7 @@ func TestDecide(t *testing.T) {
 		want string // boot, disk way, loader, T for a trap
 		why  string // part of reason or hint
 	}{
-		{"an operating system is left alone", Client{Stage: StageOS, ArchCode: -1}, host(), plan(live), "ignore", "operating system"},
+		{"an operating system is left alone", Client{Stage: StageOS}, host(), plan(live), "ignore", "operating system"},
 
 		{"a machine nobody knows is identified once, then boots from disk", uefi(), nil, plan(), "disk exit snponly.efi", "host accept 52:54:00:aa:00:01"},
 		{"a discovered host that has told what it is boots from disk at once", uefi(), host(state(inventory.Discovered)), plan(), "disk exit snponly.efi", "host accept web1"},
@@ -171,8 +171,8 @@ func TestDecide(t *testing.T) {
 		{"without snponly.efi it is ipxe.efi", uefi(), host(), plan(live, only("ipxe.efi ")), "image ipxe.efi", ""},
 		{"without any loader an image is refused", uefi(), host(), plan(live, none), "ignore T", "package ipxe"},
 		{"without an arm64 loader the hint names the file", arm64, host(), plan(live, only("undionly.kpxe")), "ignore T", "snponly-arm64.efi"},
-		{"firmware we cannot boot is refused", Client{Stage: StageFirmware, ArchCode: 12, Arch: inventory.ARM64}, host(), plan(live, func(p *Plan) { p.Image.Arch = inventory.ARM64 }), "ignore T", "PowerPC"},
-		{"U-Boot gets no file, and asks for its own", Client{Stage: StageFirmware, ArchCode: 22, Arch: inventory.ARM64}, host(), plan(live, func(p *Plan) { p.Image.Arch = inventory.ARM64 }), "image", ""},
+		{"firmware we cannot boot is refused", Client{Stage: StageFirmware, ArchCode: Arch93(12), Arch: inventory.ARM64}, host(), plan(live, func(p *Plan) { p.Image.Arch = inventory.ARM64 }), "ignore T", "PowerPC"},
+		{"U-Boot gets no file, and asks for its own", Client{Stage: StageFirmware, ArchCode: Arch93(22), Arch: inventory.ARM64}, host(), plan(live, func(p *Plan) { p.Image.Arch = inventory.ARM64 }), "image", ""},
 		{"a plan without loaders has none", uefi(), host(), plan(live, func(p *Plan) { p.Loaders = nil }), "ignore T", "no boot file"},
 
 		{"a host's own way to disk counts before the quirk table", asking(bios()), host(adopted, func(h *inventory.Host) { h.DiskBoot = inventory.DiskExit }), plan(), "disk exit", ""},
@@ -235,8 +235,8 @@ func TestDecideKeepsItsPromises(t *testing.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		c := rapid.SampledFrom([]Client{
 			uefi(), uefiHTTP(), bios(), ipxe(uefi()), ipxe(bios()), asking(uefi()), asking(bios()),
-			{Stage: StageOS, ArchCode: -1},
-			{Stage: StageFirmware, ArchCode: 22},
+			{Stage: StageOS},
+			{Stage: StageFirmware, ArchCode: Arch93(22)},
 		}).Draw(t, "client")
 		h := host(state(rapid.SampledFrom(append(inventory.States(), "other")).Draw(t, "state")), func(h *inventory.Host) {
 			h.InMaintenance, h.IsAdopted, h.IsProtected, h.IsArmed = flag("maintenance"), flag("adopted"), flag("protected"), flag("armed")

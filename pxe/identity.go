@@ -30,7 +30,7 @@ func ParseIdentity(query map[string][]string) (Client, error) {
 		}
 		return ""
 	}
-	c := Client{Stage: StageIPXE, ArchCode: -1}
+	c := Client{Stage: StageIPXE}
 	if text := get("mac", 64); text != "" {
 		mac, err := inventory.ParseMAC(text)
 		if err != nil {

@@ -20,7 +20,7 @@ func TestParseIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Client{
-		Stage: StageIPXE, MAC: "52:54:00:aa:00:01", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: -1,
+		Stage: StageIPXE, MAC: "52:54:00:aa:00:01", Arch: inventory.X8664, Firmware: inventory.UEFI,
 		UUID: "4c4c4544-0042-3510-8054-b7c04f333232", IPXE: IPXE{Version: "1.0.0+git", HasHTTP: true},
 		Identity: &Identity{
 			UUID: "4c4c4544-0042-3510-8054-b7c04f333232", Serial: "SN42", AssetTag: "RACK7-U12", Manufacturer: "ACME",

@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"bytes"
 	"encoding/hex"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ type Packet struct {
 	UUID97      []byte   // client machine identifier: type 0, then 16 bytes
 	UserClass77 []byte   // RFC 3004: a list of length-prefixed texts; iPXE sends the bare text
 	IPXE175     []byte   // iPXE's encapsulated options
+	Vendor43    []byte   // PXE's options, or those of the vendor class
 	ClientID61  []byte
 	Hostname12  string
 	Params55    []byte
@@ -42,24 +44,27 @@ type Packet struct {
 // Classify says who sent a packet. It is total: whatever the packet holds, there is an answer, and what it does not
 // understand counts as an operating system, which gets no boot options.
 func Classify(p Packet) Client {
-	c := Client{Stage: StageOS, MAC: p.MAC, ArchCode: -1, UUID: uuidFromOption(p.UUID97), Class: inventory.Clean(p.Class60, 128)}
+	c := Client{Stage: StageOS, MAC: p.MAC, UUID: uuidFromOption(p.UUID97), Class: inventory.Clean(p.Class60, 128)}
 	if len(p.ClientID61) > 1 {
 		c.ClientID = hex.EncodeToString(p.ClientID61[:min(len(p.ClientID61), 255)])
 	}
 	isHTTP, isPXE := strings.HasPrefix(c.Class, "HTTPClient"), strings.HasPrefix(c.Class, "PXEClient")
 	row, known := architecture(p.Arch93, c.Class)
 	if known {
-		c.ArchCode, c.Arch, c.Firmware = row.Code, row.Arch, row.Firmware
+		c.ArchCode, c.Arch, c.Firmware = Arch93(uint16(row.Code)), row.Arch, row.Firmware
 		isHTTP = isHTTP || row.IsHTTP && !isPXE
 	} else if len(p.Arch93) > 0 {
-		c.ArchCode = int(p.Arch93[0])
+		c.ArchCode = Arch93(p.Arch93[0])
 	}
-	if isRaspberryPi(p.MAC) && c.ArchCode == 0 {
-		c.Arch, c.Firmware = inventory.ARM64, "" // says BIOS, cannot run its loaders
+	if isRaspberryPi(p) && !isIPXE(p) && (c.ArchCode.Is(0, 41) || !c.ArchCode.IsTold()) {
+		c.Arch, c.Firmware, c.IsRaspberryPi = inventory.ARM64, "", true // says BIOS, cannot run its loaders
 	}
 	switch {
 	case isIPXE(p):
 		c.Stage, c.IPXE = StageIPXE, parseIPXE(p.IPXE175)
+		if isGPXE(p) || len(p.IPXE175) > 0 && !c.IPXE.HasHTTP {
+			c.Stage, c.IPXE.IsOld = StageFirmware, true // it cannot fetch our scripts, or read them: it gets a loader that can
+		}
 	case isHTTP:
 		c.Stage = StageFirmware
 		if c.Firmware == inventory.UEFI {
@@ -82,24 +87,27 @@ func (c Client) IsHTTP() bool {
 
 // IsUBoot reports whether the client is U-Boot, which boots what pxelinux.cfg says.
 func (c Client) IsUBoot() bool {
-	return c.Stage == StageFirmware && (c.ArchCode >= 21 && c.ArchCode <= 22 || strings.HasPrefix(c.Class, "U-Boot"))
+	return c.Stage == StageFirmware && (c.ArchCode.Is(21, 22) || strings.HasPrefix(c.Class, "U-Boot"))
 }
 
 // architecture finds the first architecture that the table knows: in option 93, else in the class, whose third field
 // repeats it (PXEClient:Arch:00007:UNDI:003000; PXE 2.1 section 2.2.1).
 func architecture(codes []uint16, class string) (Architecture, bool) {
 	for _, code := range codes {
-		if row, ok := architectureOf(int(code)); ok {
+		if row, ok := architectureOf(Arch93(code)); ok {
 			return row, true
 		}
 	}
 	if f := strings.Split(class, ":"); len(codes) == 0 && len(f) > 2 && f[1] == "Arch" {
 		if code, err := strconv.ParseUint(f[2], 10, 16); err == nil {
-			return architectureOf(int(code))
+			return architectureOf(Arch93(uint16(code)))
 		}
 	}
 	return Architecture{}, false
 }
+
+// isGPXE recognises iPXE's forerunner, which has the same option and knows only scripts that begin with #!gpxe.
+func isGPXE(p Packet) bool { return bytes.Contains(p.UserClass77, []byte("gPXE")) }
 
 // isIPXE recognises iPXE by its own option, or by its user class in either spelling.
 func isIPXE(p Packet) bool {

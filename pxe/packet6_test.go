@@ -23,41 +23,41 @@ func TestClassify6(t *testing.T) {
 		{
 			"EDK2 PXE: DUID-UUID in SMBIOS order",
 			Packet6{DUID: unhex(uuid), Peer: ll, Class16: []string{"PXEClient:Arch:00007:UNDI:003000"}, Arch61: []uint16{7}},
-			Client{Stage: StageFirmware, MAC: "52:54:00:12:34:56", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: 7, UUID: "00112233-4455-6677-8899-aabbccddeeff", ClientID: uuid, Class: "PXEClient:Arch:00007:UNDI:003000"},
+			Client{Stage: StageFirmware, MAC: "52:54:00:12:34:56", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: Arch93(7), UUID: "00112233-4455-6677-8899-aabbccddeeff", ClientID: uuid, Class: "PXEClient:Arch:00007:UNDI:003000"},
 		},
 		{
 			"EDK2 HTTP",
 			Packet6{Peer: ll, Class16: []string{"HTTPClient:Arch:00016:UNDI:003000"}, Arch61: []uint16{16}},
-			Client{Stage: StageFirmware, MAC: "52:54:00:12:34:56", Arch: inventory.X8664, Firmware: inventory.UEFIHTTP, ArchCode: 16, Class: "HTTPClient:Arch:00016:UNDI:003000"},
+			Client{Stage: StageFirmware, MAC: "52:54:00:12:34:56", Arch: inventory.X8664, Firmware: inventory.UEFIHTTP, ArchCode: Arch93(16), Class: "HTTPClient:Arch:00016:UNDI:003000"},
 		},
 		{
 			"iPXE: network order",
 			Packet6{DUID: unhex(uuid), Peer: ll, User15: []string{"iPXE"}, Arch61: []uint16{7}, Class16: []string{"PXEClient:Arch:00007:UNDI:003010"}},
-			Client{Stage: StageIPXE, MAC: "52:54:00:12:34:56", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: 7, UUID: "33221100-5544-7766-8899-aabbccddeeff", ClientID: uuid, Class: "PXEClient:Arch:00007:UNDI:003010", IPXE: IPXE{HasHTTP: true}},
+			Client{Stage: StageIPXE, MAC: "52:54:00:12:34:56", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: Arch93(7), UUID: "33221100-5544-7766-8899-aabbccddeeff", ClientID: uuid, Class: "PXEClient:Arch:00007:UNDI:003010", IPXE: IPXE{HasHTTP: true}},
 		},
 		{
 			"OS: DUID-LLT, an address that tells nothing",
 			Packet6{DUID: unhex("000100012a2b2c2d525400abcdef"), Peer: private},
-			Client{Stage: StageOS, MAC: "52:54:00:ab:cd:ef", ArchCode: -1, ClientID: "000100012a2b2c2d525400abcdef"},
+			Client{Stage: StageOS, MAC: "52:54:00:ab:cd:ef", ClientID: "000100012a2b2c2d525400abcdef"},
 		},
 		{
 			"DUID-LL",
 			Packet6{DUID: unhex("00030001525400abcdef"), Peer: private},
-			Client{Stage: StageOS, MAC: "52:54:00:ab:cd:ef", ArchCode: -1, ClientID: "00030001525400abcdef"},
+			Client{Stage: StageOS, MAC: "52:54:00:ab:cd:ef", ClientID: "00030001525400abcdef"},
 		},
 		{
 			"the port before the DUID",
 			Packet6{DUID: unhex("00030001525400abcdef"), Peer: ll},
-			Client{Stage: StageOS, MAC: "52:54:00:12:34:56", ArchCode: -1, ClientID: "00030001525400abcdef"},
+			Client{Stage: StageOS, MAC: "52:54:00:12:34:56", ClientID: "00030001525400abcdef"},
 		},
 		{
 			"what the relay saw before both",
 			Packet6{DUID: unhex("00030001525400abcdef"), Peer: ll, Link79: unhex("0001525400777777")},
-			Client{Stage: StageOS, MAC: "52:54:00:77:77:77", ArchCode: -1, ClientID: "00030001525400abcdef"},
+			Client{Stage: StageOS, MAC: "52:54:00:77:77:77", ClientID: "00030001525400abcdef"},
 		},
-		{"DUID-EN and nothing else", Packet6{DUID: unhex("00020000ab1101020304"), Peer: private}, Client{Stage: StageOS, ArchCode: -1, ClientID: "00020000ab1101020304"}},
-		{"InfiniBand in 79, a group's MAC in the DUID", Packet6{DUID: unhex("00030001ff5400abcdef"), Link79: unhex("0020525400777777")}, Client{Stage: StageOS, ArchCode: -1, ClientID: "00030001ff5400abcdef"}},
-		{"nothing at all", Packet6{}, Client{Stage: StageOS, ArchCode: -1}},
+		{"DUID-EN and nothing else", Packet6{DUID: unhex("00020000ab1101020304"), Peer: private}, Client{Stage: StageOS, ClientID: "00020000ab1101020304"}},
+		{"InfiniBand in 79, a group's MAC in the DUID", Packet6{DUID: unhex("00030001ff5400abcdef"), Link79: unhex("0020525400777777")}, Client{Stage: StageOS, ClientID: "00030001ff5400abcdef"}},
+		{"nothing at all", Packet6{}, Client{Stage: StageOS}},
 	}
 	for _, c := range cases {
 		if got := Classify6(c.in); got != c.want {

@@ -51,6 +51,8 @@ func (p *Packet) set(code byte, value []byte) {
 		p.Type = PacketType(value[0])
 	case 55:
 		p.Params55 = value
+	case 43:
+		p.Vendor43 = value
 	case 60:
 		p.Class60 = string(value)
 	case 61:
@@ -76,21 +78,21 @@ func TestClassifyCaptures(t *testing.T) {
 		edit func(*Client)
 	}{
 		{"ovmf-pxe-discover", func(c *Client) {
-			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageFirmware, inventory.X8664, inventory.UEFI, 7, "PXEClient:Arch:00007:UNDI:003000"
+			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageFirmware, inventory.X8664, inventory.UEFI, Arch93(7), "PXEClient:Arch:00007:UNDI:003000"
 		}},
 		{"ovmf-http-discover", func(c *Client) {
-			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageFirmware, inventory.X8664, inventory.UEFIHTTP, 16, "HTTPClient:Arch:00016:UNDI:003000"
+			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageFirmware, inventory.X8664, inventory.UEFIHTTP, Arch93(16), "HTTPClient:Arch:00016:UNDI:003000"
 		}},
 		{"snponly-efi-discover", func(c *Client) {
-			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.UEFI, 7, "PXEClient:Arch:00007:UNDI:003010"
+			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.UEFI, Arch93(7), "PXEClient:Arch:00007:UNDI:003010"
 			c.ClientID, c.IPXE = "01525400aa0001", IPXE{Version: "1.0.0", HasHTTP: true}
 		}},
 		{"ipxe-efi-discover", func(c *Client) {
-			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.UEFI, 7, "PXEClient:Arch:00007:UNDI:003010"
+			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.UEFI, Arch93(7), "PXEClient:Arch:00007:UNDI:003010"
 			c.ClientID, c.IPXE = "01525400aa0001", IPXE{Version: "1.0.0", HasHTTP: true}
 		}},
 		{"ipxe-rom-bios-discover", func(c *Client) {
-			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.BIOS, 0, "PXEClient:Arch:00000:UNDI:002001"
+			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.BIOS, Arch93(0), "PXEClient:Arch:00000:UNDI:002001"
 			c.ClientID, c.IPXE = "01525400aa0001", IPXE{Version: "1.0.0", HasHTTP: true}
 		}},
 	} {
@@ -204,4 +206,61 @@ func FuzzClassify(f *testing.F) {
 			t.Errorf("iPXE was told to load %q", r.File)
 		}
 	})
+}
+
+// Small packets as people met them in the field.
+func TestClassifyWhatTheFieldSends(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		edit  func(*Packet)
+		check func(Client) bool
+	}{
+		{"pi5-discover", nil, func(c Client) bool {
+			return c.IsRaspberryPi && c.Firmware == "" && c.machineWords() == "a Raspberry Pi"
+		}},
+		{"pi5-discover", func(p *Packet) { p.MAC = "00:11:22:33:44:55" }, func(c Client) bool { return c.IsRaspberryPi }},                                                // a newer block: the UUID says it
+		{"pi5-discover", func(p *Packet) { p.MAC, p.UUID97 = "00:11:22:33:44:55", nil }, func(c Client) bool { return !c.IsRaspberryPi }},                                // no sign
+		{"pi5-discover", func(p *Packet) { p.MAC, p.UUID97, p.Class60 = "00:11:22:33:44:55", nil, "Raspberry Pi Boot" }, func(c Client) bool { return c.IsRaspberryPi }}, // the class says it
+		{"pi5-discover", func(p *Packet) { p.Arch93 = []uint16{11} }, func(c Client) bool { return !c.IsRaspberryPi && c.Firmware == inventory.UEFI }},                   // with UEFI of its own
+		{"arm64-discover", nil, func(c Client) bool { return c.Arch == inventory.ARM64 && c.machineWords() == "ARM UEFI, 64 bit" }},
+		{"ipxe-rom-without-http-discover", nil, func(c Client) bool { return c.Stage == StageFirmware && c.IPXE.IsOld && c.Firmware == inventory.BIOS }},
+		{"ipxe-rom-without-http-discover", func(p *Packet) { p.IPXE175 = []byte{0x13, 1, 1} }, func(c Client) bool { return c.Stage == StageIPXE }},
+		{"ipxe-rom-without-http-discover", func(p *Packet) { p.IPXE175, p.UserClass77 = []byte{0x13, 1, 1}, []byte("gPXE") }, func(c Client) bool { return c.Stage == StageFirmware }},
+	} {
+		p := readPacket(t, tt.name)
+		if tt.edit != nil {
+			tt.edit(&p)
+		}
+		if c := Classify(p); !tt.check(c) {
+			t.Errorf("%s: %+v, %s", tt.name, c, c.machineWords())
+		}
+	}
+}
+
+func TestIPXEWithoutHTTPIsGivenALoaderOverTFTPAndNoURL(t *testing.T) {
+	c := Classify(readPacket(t, "ipxe-rom-without-http-discover"))
+	d := Decide(c, host(), plan(live), testNow)
+	if r := Answer(c, d, "", "http://10.0.0.1"); r.File != "undionly.kpxe" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The same machine is named the same, by its packet and by what is remembered of it.
+func TestAMachineIsNamedTheSameWithoutItsPacket(t *testing.T) {
+	for _, row := range Architectures() {
+		if row.Firmware == "" {
+			continue
+		}
+		heard := Classify(Packet{MAC: "52:54:00:aa:00:01", Class60: "PXEClient", Arch93: []uint16{uint16(row.Code)}})
+		kept := Client{Stage: StageFirmware, Arch: heard.Arch, Firmware: heard.Firmware}
+		if row.Code == 9 || row.Code == 17 || row.IsHTTP { // other words for the same machine
+			continue
+		}
+		if got := kept.machineWords(); got != heard.machineWords() {
+			t.Errorf("%q without its packet, %q with it", got, heard.machineWords())
+		}
+	}
+	if got := (Client{}).machineWords(); got != "this kind of machine" {
+		t.Errorf("of nothing it says %q", got)
+	}
 }

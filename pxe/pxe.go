@@ -30,11 +30,13 @@ type Client struct {
 	MAC      inventory.MAC
 	Arch     inventory.Arch // "" when not told
 	Firmware inventory.Firmware
-	ArchCode int    // option 93, -1 when absent
+	ArchCode ArchCode
 	UUID     string // option 97 or iPXE's ${uuid}, lower case
 	ClientID string // option 61 in hex
 	Class    string // option 60
 	IPXE     IPXE   // what iPXE can do; zero for others
+
+	IsRaspberryPi bool // whatever it says of its architecture
 
 	Address netip.Addr // what it has, or is being given
 	Subnet  string     // the subnet it is in
@@ -56,6 +58,7 @@ type IPXE struct {
 	Version  string // such as 1.0.0; from option 175.235
 	HasHTTP  bool
 	HasHTTPS bool
+	IsOld    bool // it has no HTTP, or is gPXE: it is given a loader over TFTP, as firmware is
 }
 
 // Identity is what a machine says of itself when it asks for its script. The fields are hints and are cleaned.

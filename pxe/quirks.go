@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"bytes"
 	"path"
 	"strings"
 
@@ -111,15 +112,27 @@ func QuirkFor(quirks []Quirk, h *inventory.Host, f inventory.Firmware) (sum Quir
 	return sum
 }
 
-// isRaspberryPi recognises the boards by their maker's address blocks: their boot ROM says architecture 0 (BIOS), and
-// a Raspberry Pi 5 hangs in an x86 loader's prompt (tinkerbell/tinkerbell#443).
-func isRaspberryPi(m inventory.MAC) bool {
-	if len(m) < 8 {
+// isRaspberryPi recognises the boards: their boot ROM says architecture 0 (BIOS), and a Raspberry Pi 5 hangs in an x86
+// loader's prompt (tinkerbell/tinkerbell#443). Two signs need no list of their maker's address blocks: the ROM writes the
+// text RPi and the model into its UUID (option 97), and names Raspberry in its vendor class or its vendor's options.
+func isRaspberryPi(p Packet) bool {
+	if len(p.UUID97) == 17 && isRPiText(p.UUID97[1:]) {
+		return true
+	}
+	if strings.Contains(p.Class60, "Raspberry") || bytes.Contains(p.Vendor43, []byte("Raspberry")) {
+		return true
+	}
+	if len(p.MAC) < 8 {
 		return false
 	}
-	switch m[:8] {
-	case "28:cd:c1", "2c:cf:67", "b8:27:eb", "d8:3a:dd", "dc:a6:32", "e4:5f:01":
+	switch p.MAC[:8] {
+	case "28:cd:c1", "2c:cf:67", "88:a2:9e", "b8:27:eb", "d8:3a:dd", "dc:a6:32", "e4:5f:01":
 		return true
 	}
 	return false
+}
+
+// isRPiText reports whether a UUID begins with the text that the ROM writes: RPi and the model's digit, in either order of bytes.
+func isRPiText(u []byte) bool {
+	return string(u[:3]) == "RPi" || string(u[1:4]) == "iPR" && u[0] >= '0' && u[0] <= '9'
 }

@@ -1,6 +1,12 @@
 package pxe
 
-import "time"
+import (
+	"net"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
 
 // Unanswered says why a packet of a machine got no answer, or of DHCPv6 one without an address.
 type Unanswered struct {
@@ -12,4 +18,25 @@ type Unanswered struct {
 	// IsMeant: the machine is left to itself or to another server as the subnet or the decision on its boot says, so by
 	// itself nothing is wrong.
 	IsMeant bool
+}
+
+// Why packets get no answer that are sound, and of a kind that is not supported. Log, issues and explain say it in these words.
+const (
+	NoInfiniBand = "DHCP over InfiniBand (RFC 4390) is not supported"
+	NoBOOTP      = "plain BOOTP is not supported, only DHCP is"
+	NoEthernet   = "DHCP over a network that is not Ethernet is not supported"
+)
+
+// InfiniBandMAC is the MAC by which a port of InfiniBand is listed, whose packets have none: the client id (option 61, RFC
+// 4390) ends with the port's GUID, in which makers put their MAC around two bytes. "" when it has no GUID.
+func InfiniBandMAC(clientID []byte) inventory.MAC {
+	if len(clientID) < 9 {
+		return ""
+	}
+	g := clientID[len(clientID)-8:]
+	m := net.HardwareAddr{g[0], g[1], g[2], g[5], g[6], g[7]}
+	if m[0]&1 != 0 || slices.Max(m) == 0 {
+		return ""
+	}
+	return inventory.MAC(m.String())
 }

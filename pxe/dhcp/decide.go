@@ -164,12 +164,12 @@ func (q *query) classify() pxe.Client {
 	class, archs := q.option(dhcpv4.OptionClassIdentifier), q.option(dhcpv4.OptionClientSystemArchitectureType)
 	user, ipxe := q.option(dhcpv4.OptionUserClassInformation), q.optionOf(optEtherboot)
 	if class == nil && archs == nil && user == nil && ipxe == nil {
-		return pxe.Client{Stage: pxe.StageOS, MAC: q.addr(), ArchCode: -1, ClientID: q.clientID}
+		return pxe.Client{Stage: pxe.StageOS, MAC: q.addr(), ClientID: q.clientID}
 	}
 	p := pxe.Packet{
 		Type: pxe.PacketType(q.kind), MAC: q.addr(), Xid: binary.BigEndian.Uint32(q.header[4:]),
 		Secs: binary.BigEndian.Uint16(q.header[8:]), IsBroadcast: q.isBroadcast, Class60: string(class),
-		UUID97: q.option(dhcpv4.OptionClientMachineIdentifier), UserClass77: user, IPXE175: ipxe,
+		Vendor43: q.option(dhcpv4.OptionVendorSpecificInformation), UUID97: q.option(dhcpv4.OptionClientMachineIdentifier), UserClass77: user, IPXE175: ipxe,
 		ClientID61: q.option(dhcpv4.OptionClientIdentifier), Hostname12: string(q.option(dhcpv4.OptionHostName)),
 		Params55: q.option(dhcpv4.OptionParameterRequestList),
 	}

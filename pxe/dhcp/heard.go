@@ -125,7 +125,7 @@ func (s *Server) overhear(p *port, frame []byte) {
 	}
 	if r.kind == ack && r.yours.IsValid() && subnet.Mode == inventory.ModeProxy {
 		s.cfg.Boots.Beside(pxe.Client{
-			Stage: pxe.StageOS, MAC: r.mac.inventory(), ArchCode: -1, Address: r.yours, Subnet: subnet.Name, IsProxy: true,
+			Stage: pxe.StageOS, MAC: r.mac.inventory(), Address: r.yours, Subnet: subnet.Name, IsProxy: true,
 		}, true)
 	}
 	if r.kind == nak {

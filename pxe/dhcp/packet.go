@@ -26,6 +26,12 @@ const (
 	bufferSize = maxPacketSize + spareSize
 )
 
+// Kinds of hardware (IANA's table for ARP).
+const (
+	hardwareInfiniBand = 32
+	lastHardware       = 38
+)
+
 const (
 	magicCookie = 0x63825363
 	optPad      = 0
@@ -62,6 +68,11 @@ const (
 	dropCommits  dropReason = "store-full" // too many leases wait for the disk
 	dropProbing  dropReason = "own-probe"  // our own question to other servers
 	dropHearsay  dropReason = "hearsay"    // too many answers of other servers
+
+	// Sound packets of a kind that is not supported.
+	dropInfiniBand dropReason = "infiniband"
+	dropBOOTP      dropReason = "bootp"
+	dropNoEthernet dropReason = "no-ethernet"
 )
 
 // normalise checks a message and makes of b what decode can read: options that lie in file and
@@ -100,7 +111,10 @@ func normalise(b []byte) (kind, []byte, dropReason) {
 		b = append(b, field[:n]...)
 		clear(b[part.from:part.to])
 	}
-	if found.kind < 1 || found.kind > 8 {
+	if found.kind == 0 {
+		return 0, nil, dropBOOTP
+	}
+	if found.kind > 8 {
 		return 0, nil, dropType
 	}
 	return found.kind, append(b, optEnd), dropNone
@@ -111,10 +125,16 @@ func checkHeader(b []byte) dropReason {
 	switch {
 	case b[0] != byte(dhcpv4.OpcodeBootRequest):
 		return dropOp
+	case b[1] == hardwareInfiniBand && (b[2] == 0 || b[2] == 20):
+		return dropInfiniBand
+	case b[1] > 1 && b[1] <= lastHardware:
+		return dropNoEthernet
 	case b[1] != 1 || b[2] != 6:
 		return dropHardware
 	case b[offHops] > maxHops:
 		return dropHops
+	case isZero(b[offCookie : offCookie+4]): // RFC 951: no vendor's information
+		return dropBOOTP
 	case binary.BigEndian.Uint32(b[offCookie:]) != magicCookie:
 		return dropCookie
 	case chaddr[0]&1 != 0 || slices.Max(chaddr) == 0: // a group address or nobody's

@@ -8,8 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
 
 // captured reads a packet that real firmware sent, from testdata; it has room behind it as a receive buffer has.
@@ -86,7 +90,10 @@ func TestNormalise(t *testing.T) {
 		{"a packet without options is short", with(func(b []byte) []byte { return b[:offOptions-1] }), dropShort, 0},
 		{"a packet of more than 2048 bytes is too long", room(make([]byte, maxPacketSize+1)), dropTooLong, 0},
 		{"a BOOTREPLY is another server's", set(0, 2), dropOp, 0},
-		{"another hardware type is dropped", set(1, 6), dropHardware, 0},
+		{"another network than Ethernet is not supported", set(1, 6), dropNoEthernet, 0},
+		{"a hardware type that is none is dropped", set(1, 255), dropHardware, 0},
+		{"InfiniBand is not supported", captured(t, "ipoib-discover"), dropInfiniBand, 0},
+		{"BOOTP without vendor information is not supported", set(offCookie, 0, 0, 0, 0), dropBOOTP, 0},
 		{"hlen 0 is dropped", set(2, 0), dropHardware, 0},
 		{"hlen 255 is dropped", set(2, 255), dropHardware, 0},
 		{"more than 16 hops is a loop", set(offHops, 17), dropHops, 0},
@@ -98,7 +105,7 @@ func TestNormalise(t *testing.T) {
 		{"an option over the edge is dropped", with(func(b []byte) []byte { return append(b[:len(b)-1], 60, 200, 'P') }), dropOptions, 0},
 		{"an option without length is dropped", with(func(b []byte) []byte { return append(b[:len(b)-1], 60) }), dropOptions, 0},
 		{"a message type of two bytes is dropped", with(func(b []byte) []byte { return append(b[:offOptions], 53, 2, 1, 1, 255) }), dropOptions, 0},
-		{"a packet without message type is BOOTP", with(func(b []byte) []byte { return append(b[:offOptions], 255) }), dropType, 0},
+		{"a packet without message type is BOOTP", with(func(b []byte) []byte { return append(b[:offOptions], 255) }), dropBOOTP, 0},
 		{"a lease query is not ours", set(offOptions+2, 10), dropType, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,5 +249,26 @@ func TestOptionsAreReadAsTheCodecReadsThem(t *testing.T) {
 			}
 			judge(t, b, queryOf(k, b, arrival{}))
 		})
+	}
+}
+
+func TestWhatIsNotSupportedIsSaidInWordsAndOfTheRightMachine(t *testing.T) {
+	bootp := build(discover, 1, nil)
+	bootp = room(append(bootp[:offOptions], 255))
+	for name, tt := range map[string]struct {
+		packet []byte
+		mac    inventory.MAC
+		reason string
+	}{
+		"InfiniBand":  {captured(t, "ipoib-discover"), "f4:52:14:7a:12:34", pxe.NoInfiniBand},
+		"plain BOOTP": {bootp, hardwareAddr(bootp[offChaddr:]).inventory(), pxe.NoBOOTP},
+	} {
+		var told []pxe.Unanswered
+		r := newReasons(&Config{Unanswered: func(u pxe.Unanswered) { told = append(told, u) }, Knows: func([6]byte) bool { return true }})
+		_, _, why := normalise(bytes.Clone(tt.packet)[:len(tt.packet):len(tt.packet)])
+		r.refused(tt.packet, &port{link: link{name: "eth1"}}, why, time.Now())
+		if len(told) != 1 || told[0].Client.MAC != tt.mac || told[0].Reason != tt.reason || told[0].Client.Stage != pxe.StageFirmware {
+			t.Errorf("%s: %+v", name, told)
+		}
 	}
 }

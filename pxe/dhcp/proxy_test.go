@@ -16,7 +16,7 @@ import (
 var (
 	asUEFI = [][]byte{opt(60, []byte("PXEClient:Arch:00007:UNDI:003000")...), opt(93, 0, 7), opt(97, make([]byte, 17)...)}
 	asHTTP = [][]byte{opt(60, []byte("HTTPClient:Arch:00016:UNDI:003000")...), opt(93, 0, 16)}
-	asIPXE = [][]byte{opt(60, []byte("PXEClient:Arch:00007:UNDI:003010")...), opt(93, 0, 7), opt(77, []byte("iPXE")...), opt(175, 0xeb, 3, 1, 21, 1)}
+	asIPXE = [][]byte{opt(60, []byte("PXEClient:Arch:00007:UNDI:003010")...), opt(93, 0, 7), opt(77, []byte("iPXE")...), opt(175, 0x13, 1, 1, 0xeb, 3, 1, 21, 1)}
 )
 
 func TestAProxyOffersABootFileAndNoAddress(t *testing.T) {

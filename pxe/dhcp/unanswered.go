@@ -1,9 +1,12 @@
 package dhcp
 
 import (
+	"bytes"
+	"net"
 	"slices"
 	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/pxe"
@@ -55,9 +58,49 @@ func (r *reasons) dropped(e *entry, why dropReason) {
 
 // refused tells of a packet that is none, or one too many of its machine.
 func (r *reasons) refused(b []byte, p *port, why dropReason, at time.Time) {
-	if r != nil && len(b) >= offOptions {
-		r.say(hardwareAddr(b[offChaddr:]), pxe.Unanswered{At: at, Iface: p.link.name, Reason: string(why)})
+	if r == nil || len(b) < offOptions {
+		return
 	}
+	u := pxe.Unanswered{At: at, Iface: p.link.name, Reason: string(why)}
+	if words := unsupported[why]; words != "" {
+		u.Reason, u.Client.Stage = words, stageOf(b)
+	}
+	mac := hardwareAddr(b[offChaddr:])
+	if why == dropInfiniBand {
+		text, _ := net.ParseMAC(string(pxe.InfiniBandMAC(clientIDOf(b))))
+		if len(text) != len(mac) {
+			return
+		}
+		mac = hardwareAddr(text)
+	}
+	r.say(mac, u)
+}
+
+// unsupported says in words why sound packets are dropped.
+var unsupported = map[dropReason]string{dropInfiniBand: pxe.NoInfiniBand, dropBOOTP: pxe.NoBOOTP, dropNoEthernet: pxe.NoEthernet}
+
+// stageOf says of a packet that is not looked at whether a network boot sent it: firmware names itself, and only boot ROMs
+// speak BOOTP.
+func stageOf(b []byte) pxe.Stage {
+	options := b[offOptions:]
+	found, _, isSound := scanOptions(options, true)
+	if isSound && found.kind == 0 || bytes.Contains(options, []byte("PXEClient")) || bytes.Contains(options, []byte("HTTPClient")) || bytes.Contains(options, []byte("iPXE")) {
+		return pxe.StageFirmware
+	}
+	return pxe.StageOS
+}
+
+// clientIDOf returns option 61 of a packet that is not looked at.
+func clientIDOf(b []byte) []byte {
+	options := b[offOptions:]
+	if _, end, isSound := scanOptions(options, true); isSound {
+		for _, o := range appendOptions(nil, options[:end]) {
+			if o.code == dhcpv4.OptionClientIdentifier.Code() {
+				return o.value
+			}
+		}
+	}
+	return nil
 }
 
 // meant are the reasons that are no fault.

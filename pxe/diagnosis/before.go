@@ -58,7 +58,7 @@ func (s *story) sentToDisk() finding {
 
 func (s *story) noArchitecture() finding {
 	asked := filter(s.discovers, func(p trace.Packet) bool {
-		return p.DHCP.Client.Stage == pxe.StageFirmware && p.DHCP.Client.ArchCode < 0 && p.DHCP.Client.Arch == ""
+		return p.DHCP.Client.Stage == pxe.StageFirmware && !p.DHCP.Client.ArchCode.IsTold() && p.DHCP.Client.Arch == ""
 	})
 	if len(asked) == 0 {
 		return finding{}
@@ -69,12 +69,12 @@ func (s *story) noArchitecture() finding {
 func (s *story) unknownArchitecture() finding {
 	asked := filter(s.discovers, func(p trace.Packet) bool {
 		c := p.DHCP.Client
-		return c.Stage == pxe.StageFirmware && c.ArchCode >= 0 && (c.Firmware == "" || c.Arch == "")
+		return c.Stage == pxe.StageFirmware && c.ArchCode.IsTold() && (c.Firmware == "" || c.Arch == "")
 	})
 	if len(asked) == 0 || slices.ContainsFunc(s.offers, func(p trace.Packet) bool { return p.DHCP.File != "" }) {
 		return finding{}
 	}
-	return finding{weight: strong, sentence: fmt.Sprintf("there is no boot loader for this kind of machine (option 93 is %d)", asked[0].DHCP.Client.ArchCode), evidence: seen(asked...)}
+	return finding{weight: strong, sentence: fmt.Sprintf("there is no boot loader for this kind of machine (option 93 is %s)", asked[0].DHCP.Client.ArchCode), evidence: seen(asked...)}
 }
 
 // silenceRules are about machines of which nothing, or too little, is heard.
@@ -89,6 +89,7 @@ func silenceRules() []Rule {
 		{"six-not-taken", "it does not take the address that DHCPv6 offers it", "see which DHCPv6 servers answer there (slipway subnet probe), and that its switch port passes our answers on", (*story).sixNotTaken},
 		{"slow-port", "its first packets were lost: the switch port was not forwarding yet when the firmware asked", "set the switch port to edge (portfast), and LACP to fall back to single links; firmware gives up after a minute", (*story).slowPort},
 		{"packets-dropped", "this server dropped its packets unanswered", "slipway_dhcp_drops_total counts them by reason", (*story).packetsDropped},
+		{"not-supported", "it speaks a kind of DHCP that is not supported here", "boot it over an Ethernet port, with firmware that speaks DHCP (PXE or UEFI)", (*story).notSupported},
 		{"packets-malformed", "its DHCP packets are broken, and were dropped", "update the firmware of its network card, or of the relay between", (*story).packetsMalformed},
 	}
 }
@@ -226,6 +227,21 @@ func (s *story) dropped(isMalformed bool) finding {
 		return finding{}
 	}
 	return finding{weight: strong, evidence: e}
+}
+
+// notSupported knows sound packets that nobody here answers, by the reason's own words.
+func (s *story) notSupported() finding {
+	hints := map[string]string{
+		pxe.NoInfiniBand: "boot it from an Ethernet port, or switch its InfiniBand port to Ethernet (VPI cards: mlxconfig set LINK_TYPE_P1=2)",
+		pxe.NoBOOTP:      "switch its firmware or boot ROM from BOOTP to DHCP or PXE, or boot it with iPXE from a medium",
+		pxe.NoEthernet:   "boot it from an Ethernet port",
+	}
+	for _, n := range slices.Backward(s.Notes) {
+		if hint := hints[n.Reason]; hint != "" && len(s.acks) == 0 {
+			return finding{weight: certain, sentence: n.Reason, hint: hint, evidence: []Evidence{{At: n.At, Text: droppedText + n.Reason}}}
+		}
+	}
+	return finding{}
 }
 
 func (s *story) packetsMalformed() finding { return s.dropped(true) }

@@ -237,6 +237,8 @@ func silenceTales() []tale {
 		{rule: "packets-dropped", story: both(wasAsked(2, 4, uefi), func(_ *wire, c *Case) {
 			noted(0, c, "source-limit")
 		}), but: func(_ *wire, c *Case) { c.Notes = nil; noted(0, c, "replaced") }},
+		{rule: "not-supported", story: func(_ *wire, c *Case) { noted(0, c, pxe.NoInfiniBand) }, but: func(_ *wire, c *Case) { c.Notes = nil; noted(0, c, "hardware") }},
+		{rule: "not-supported", story: func(w *wire, c *Case) { w.discover(0, bios); noted(4, c, pxe.NoBOOTP) }, but: func(w *wire, _ *Case) { w.address(5, bios) }},
 		{rule: "packets-malformed", story: func(_ *wire, c *Case) { noted(0, c, "cookie"); noted(4, c, "cookie") }, but: func(_ *wire, c *Case) { c.Notes = nil; noted(0, c, "stale") }},
 	}
 }

@@ -264,3 +264,13 @@ func hasName(file string) bool {
 	_, err = netip.ParseAddr(u.Hostname())
 	return err != nil
 }
+
+// Firmware returns what a machine's firmware said of itself last.
+func Firmware(packets []trace.Packet) (c pxe.Client, ok bool) {
+	for _, p := range slices.Backward(packets) {
+		if p.DHCP != nil && !p.DHCP.IsReply && p.DHCP.Client.Stage == pxe.StageFirmware {
+			return p.DHCP.Client, true
+		}
+	}
+	return pxe.Client{}, false
+}

@@ -66,7 +66,7 @@ func (f *ForLoaders) Open(ctx context.Context, source netip.Addr, base, name str
 		c, err := pxe.ParseAsk(ask.Query)
 		return f.script(ctx, c, err, pxe.StageGRUB, source, base)
 	case pxe.FilePXELinux:
-		c := pxe.Client{MAC: ask.MAC, ArchCode: -1}
+		c := pxe.Client{MAC: ask.MAC}
 		return f.script(ctx, c, nil, pxe.StagePXELinux, source, base)
 	case pxe.FileArtefact:
 		file, err := f.artefact(ctx, ask.Session, source, ask.Digest, ask.Name)

@@ -31,11 +31,14 @@ type Message struct {
 	MaxSize             int // option 57; 0 when absent
 	Size                int // of the message
 	Client              pxe.Client
+	IsInfiniBand        bool // MAC is out of the GUID of its port
 }
 
 const (
 	offOptions = 240
 	cookie     = 0x63825363
+
+	hardwareInfiniBand = 32
 )
 
 // The options that are read.
@@ -48,7 +51,7 @@ const (
 
 // parseMessage reads a DHCP message; nil when it is none.
 func parseMessage(b []byte) *Message {
-	if len(b) < offOptions || binary.BigEndian.Uint32(b[236:]) != cookie || b[0] != 1 && b[0] != 2 || b[2] != 6 {
+	if len(b) < offOptions || binary.BigEndian.Uint32(b[236:]) != cookie || b[0] != 1 && b[0] != 2 || b[2] != 6 && b[1] != hardwareInfiniBand {
 		return nil
 	}
 	m := &Message{
@@ -68,6 +71,12 @@ func parseMessage(b []byte) *Message {
 	}
 	if overload&2 != 0 {
 		readOptions(b[44:108], o)
+	}
+	if b[1] == hardwareInfiniBand { // its packets have no MAC
+		if m.MAC = pxe.InfiniBandMAC(o[optClientID]); m.MAC == "" {
+			return nil
+		}
+		m.IsInfiniBand = true
 	}
 	m.take(o)
 	return m
@@ -101,7 +110,7 @@ func (m *Message) take(o map[byte][]byte) {
 		return
 	}
 	p := pxe.Packet{
-		Type: pxe.PacketType(m.Type), MAC: m.MAC, Xid: m.Xid, Secs: m.Secs, Class60: text(o[optClass]), UUID97: o[optUUID],
+		Type: pxe.PacketType(m.Type), MAC: m.MAC, Xid: m.Xid, Secs: m.Secs, Class60: text(o[optClass]), UUID97: o[optUUID], Vendor43: o[optVendor],
 		UserClass77: o[optUser], IPXE175: o[optIPXE], ClientID61: o[optClientID],
 	}
 	for v := o[optArch]; len(v) >= 2; v = v[2:] {

@@ -230,7 +230,7 @@ var sessionRE = regexp.MustCompile(`/boot/([0-9a-f]{32})/config/`)
 func bootOne(ctx context.Context, fl *fleet, e scripts, i int) (boot, error) {
 	h := &fl.hosts[i]
 	c := pxe.Client{
-		Stage: pxe.StageIPXE, MAC: h.NICs[0].MAC, Arch: h.Arch, Firmware: h.Firmware, ArchCode: 7, UUID: h.UUID,
+		Stage: pxe.StageIPXE, MAC: h.NICs[0].MAC, Arch: h.Arch, Firmware: h.Firmware, ArchCode: pxe.Arch93(7), UUID: h.UUID,
 		Address: address(i), Subnet: fleetSubnet, Server: netip.MustParseAddr(serverAddress),
 		Identity: &pxe.Identity{UUID: h.UUID, Serial: h.Serial, Manufacturer: h.Manufacturer, Product: h.Product, MemoryMiB: h.MemoryMiB},
 	}

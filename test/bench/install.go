@@ -191,7 +191,7 @@ var bootRE = regexp.MustCompile(`/boot/([0-9a-f]{32})/artefact/`)
 func (i *installation) bootOne(ctx context.Context, s *site, n int) (boot, error) {
 	h := fleetHost(n, time.Now())
 	c := pxe.Client{
-		Stage: pxe.StageIPXE, MAC: h.NICs[0].MAC, Arch: h.Arch, Firmware: h.Firmware, ArchCode: 7, UUID: h.UUID,
+		Stage: pxe.StageIPXE, MAC: h.NICs[0].MAC, Arch: h.Arch, Firmware: h.Firmware, ArchCode: pxe.Arch93(7), UUID: h.UUID,
 		Address: address(n + 1), Server: netip.MustParseAddr(serverAddress),
 		Identity: &pxe.Identity{UUID: h.UUID, Serial: h.Serial, Manufacturer: h.Manufacturer, Product: h.Product, MemoryMiB: h.MemoryMiB},
 	}

@@ -294,7 +294,7 @@ func (b *Robot) boot(ctx context.Context) (script string, id inventory.SessionID
 
 func (b *Robot) at(s pxe.Stage) pxe.Client {
 	return pxe.Client{
-		Stage: s, MAC: b.mac, Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: 7, UUID: b.uuid,
+		Stage: s, MAC: b.mac, Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: pxe.Arch93(7), UUID: b.uuid,
 		Class: "PXEClient:Arch:00007:UNDI:003000", Address: b.Address(), Subnet: "rack", Server: netip.MustParseAddr("10.0.0.1"),
 	}
 }
