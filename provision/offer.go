@@ -30,6 +30,12 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 		}
 	}
 	d := pxe.Decide(c, known.host, known.plan, e.cfg.Now())
+	if e.loadsAgain(c) && d.Loader != "" {
+		d = pxe.Decision{
+			Boot: pxe.BootIgnore, IsTrap: true, Reason: "it was sent " + d.Loader + ", and what runs now has no HTTP either: it would load that again for ever",
+			Hint: "put an iPXE with HTTP into the folder of --loaders, or take " + d.Loader + " out of it: Debian's package ipxe has HTTP",
+		}
+	}
 	if known.host == nil && e.sessions.hostOf(c.MAC) == "" {
 		if !e.mayDiscover(c) {
 			// Too many strangers at once to note each packet. A real machine comes back for its script and is listed
@@ -46,6 +52,15 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 		e.decidedEarly(c, s, d)
 	}
 	return pxe.Answer(c, d, s.ID, base)
+}
+
+// loadsAgainWithin is how soon a loader that was sent asks for an address; firmware that starts over needs longer.
+const loadsAgainWithin = 20 * time.Second
+
+// loadsAgain reports whether an iPXE without HTTP asks that was loaded from here a moment before: a loader is given once.
+func (e *Engine) loadsAgain(c pxe.Client) bool {
+	s, ok := e.sessions.of(c.MAC)
+	return c.IPXE.IsOld && ok && s.Step == inventory.EventLoaderSent && e.cfg.Now().Sub(s.LastAt) < loadsAgainWithin
 }
 
 // isFinal reports whether a decision made for DHCP is the last word: the machine gets no loader and asks no more.

@@ -43,6 +43,9 @@ type Loaded struct {
 func (l Loaded) has(name string) bool      { return l.Has != nil && l.Has(name) }
 func (l Loaded) isSigned(name string) bool { return l.IsSigned != nil && l.IsSigned(name) }
 
+// isUnsigned reports whether a file is there and nobody signed it.
+func (l Loaded) isUnsigned(name string) bool { return l.has(name) && !l.isSigned(name) }
+
 func (l Loaded) trusts(name string) []string {
 	if l.Trusts == nil || !l.has(name) {
 		return nil
@@ -137,7 +140,7 @@ func unsignedChain(q Question) Way {
 
 func signedChain(q Question) Way {
 	for _, p := range ipxePairs(q.Arch) {
-		if q.Loaded.has(p.shim) && q.Loaded.has(p.second) && q.Loaded.isSigned(p.second) {
+		if q.Loaded.has(p.shim) && q.Loaded.has(p.second) && !slices.ContainsFunc(p.asksFor(), q.Loaded.isUnsigned) {
 			return Way{Chain: ChainShimIPXE, Loader: p.shim}
 		}
 	}
@@ -163,13 +166,21 @@ func signedChain(q Question) Way {
 	return Way{}
 }
 
-// ipxePairs are iPXE's signed shims; ipxe-shim loads ipxe.efi, snponly-shim loads snponly.efi.
+// asksFor are the names that one of iPXE's shims may ask for: of snponly-shimx64.efi, releases differ.
+func (p pair) asksFor() []string {
+	if strings.HasPrefix(p.shim, "snponly") {
+		return []string{p.second, "snponly.efi"}
+	}
+	return []string{p.second}
+}
+
+// ipxePairs are iPXE's signed shims, with the second stage that each asks for: snponly-shimx64.efi, too, asks for ipxe.efi.
 func ipxePairs(a inventory.Arch) []pair {
 	switch a {
 	case inventory.X8664:
-		return []pair{{"snponly-shimx64.efi", "snponly.efi"}, {"ipxe-shimx64.efi", "ipxe.efi"}}
+		return []pair{{"snponly-shimx64.efi", "ipxe.efi"}, {"ipxe-shimx64.efi", "ipxe.efi"}}
 	case inventory.ARM64:
-		return []pair{{"snponly-shimaa64.efi", "snponly.efi"}, {"ipxe-shimaa64.efi", "ipxe.efi"}}
+		return []pair{{"snponly-shimaa64.efi", "ipxe.efi"}, {"ipxe-shimaa64.efi", "ipxe.efi"}}
 	}
 	return nil
 }

@@ -241,11 +241,13 @@ func (a asked) withLoader(d Decision) Decision {
 		return d
 	}
 	has := func(name string) bool { return a.p.Loaders != nil && a.p.Loaders(name) }
-	if a.quirk.Loader != "" && has(a.quirk.Loader) {
+	q := a.question(a.image(d))
+	isRefused := q.SecureBoot == SecureBootOn && q.Firmware != inventory.BIOS && q.Loaded.isUnsigned(a.quirk.Loader) // a quirk signs nothing
+	if a.quirk.Loader != "" && has(a.quirk.Loader) && !isRefused {
 		d.Loader, d.Chain = a.quirk.Loader, chainOf(a.quirk.Loader)
 		return d
 	}
-	w := ChainFor(a.question(a.image(d)))
+	w := ChainFor(q)
 	if w.Chain != "" {
 		d.Loader, d.Chain = w.Loader, w.Chain
 		return d

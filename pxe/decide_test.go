@@ -185,6 +185,15 @@ func TestDecide(t *testing.T) {
 			}), "disk exit snponly.efi", "",
 		},
 		{
+			"a quirk gives no unsigned loader to a host with Secure Boot on", uefi(), host(func(h *inventory.Host) {
+				h.Product, h.Facts = "R640", map[string]string{inventory.FactSecureBoot: SecureBootOn}
+			}), plan(live, func(p *Plan) {
+				l := loadedWith("snponly.efi ipxe.efi shimx64.efi* grubx64.efi*")
+				p.Loaders, p.Signatures = l.Has, Signatures{IsSigned: l.IsSigned}
+				p.Quirks = append(p.Quirks, Quirk{Product: "R6*", Loader: "ipxe.efi"})
+			}), "image shimx64.efi", "",
+		},
+		{
 			"an admin's quirk changes the loader", uefi(), host(func(h *inventory.Host) { h.Product = "R640" }),
 			plan(live, func(p *Plan) { p.Quirks = append(p.Quirks, Quirk{Product: "R6*", Loader: "ipxe.efi"}) }), "image ipxe.efi", "",
 		},
