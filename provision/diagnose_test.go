@@ -105,3 +105,58 @@ func TestTheIssueOfAStalledBootNamesItsCause(t *testing.T) {
 		t.Errorf("%+v", open)
 	}
 }
+
+func TestIPXEWithoutHTTPIsGivenALoaderOnceAndThenToldWhy(t *testing.T) {
+	r := newRack(t)
+	m := r.accepted()
+	r.clock = r.clock.Add(time.Hour)
+	ask := func() string {
+		c := m.at(pxe.StageFirmware)
+		c.IPXE.IsOld = true
+		ctx := context.Background()
+		r.engine.Offer(ctx, c, base)
+		r.engine.Note(ctx, c, inventory.EventDHCPDiscover, "")
+		return r.engine.Offer(ctx, c, base).File // the REQUEST after the DISCOVER
+	}
+	if got := ask(); got != "snponly.efi" {
+		t.Fatalf("at first it is given %q", got)
+	}
+	r.engine.Transferring(pxe.Transfer{Source: m.address(), Proto: "tftp", Name: "snponly.efi"})
+	r.engine.Transferred(pxe.Transfer{Source: m.address(), Proto: "tftp", Name: "snponly.efi", Bytes: 5, Size: 5})
+	r.settle()
+	r.clock = r.clock.Add(3 * time.Second)
+	if got := ask(); got != "" {
+		t.Errorf("what was loaded has no HTTP either, and it is given %q again", got)
+	}
+	r.settle()
+	s, _ := r.engine.sessions.of(m.mac())
+	if !strings.Contains(s.Reason, "no HTTP either") {
+		t.Errorf("the boot says %q", s.Reason)
+	}
+	r.clock = r.clock.Add(time.Minute)
+	if got := ask(); got != "snponly.efi" {
+		t.Errorf("after a restart it is given %q", got)
+	}
+}
+
+func TestADiagnosisNamesTheMachineAsItsBootDid(t *testing.T) {
+	r := newRack(t)
+	m := r.accepted()
+	r.engine.cfg.Loaders = func(name string) bool { return !strings.Contains(name, "arm64") && !strings.Contains(name, "aa64") }
+	h := m.host()
+	r.write(func(tx inventory.Tx) error {
+		h.Arch, h.Firmware = inventory.ARM64, inventory.UEFI
+		return tx.UpdateHost(&h, r.clock)
+	})
+	r.clock = r.clock.Add(time.Hour)
+	c := m.at(pxe.StageFirmware)
+	c.Arch, c.ArchCode, c.Class = inventory.ARM64, pxe.Arch93(11), "PXEClient:Arch:00011:UNDI:003016"
+	r.engine.Offer(context.Background(), c, base)
+	r.settle()
+	s, _ := r.engine.sessions.of(m.mac())
+	d, err := r.engine.Diagnose(context.Background(), h.ID, "")
+	r.must(err)
+	if !strings.Contains(s.Reason, "ARM UEFI, 64 bit") || len(d.Causes) == 0 || d.Causes[0].Sentence != s.Reason {
+		t.Errorf("the boot says %q, its diagnosis %+v", s.Reason, d.Causes)
+	}
+}

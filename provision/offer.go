@@ -32,7 +32,7 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	d := pxe.Decide(c, known.host, known.plan, e.cfg.Now())
 	if e.loadsAgain(c) && d.Loader != "" {
 		d = pxe.Decision{
-			Boot: pxe.BootIgnore, IsTrap: true, Reason: "it was sent " + d.Loader + ", and what runs now has no HTTP either: it would load that again for ever",
+			Boot: pxe.BootIgnore, IsTrap: true, Reason: "it was sent " + d.Loader + loadedForNothing,
 			Hint: "put an iPXE with HTTP into the folder of --loaders, or take " + d.Loader + " out of it: Debian's package ipxe has HTTP",
 		}
 	}
@@ -50,17 +50,24 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 	s := e.heard(c, inventory.EventDHCPDiscover)
 	if isFinal(d) && (s.Boot != string(d.Boot) || s.Reason != d.Reason) {
 		e.decidedEarly(c, s, d)
+	} else if strings.HasSuffix(s.Reason, loadedForNothing) && !isFinal(d) { // it started over
+		s.Boot, s.Reason = "", ""
+		e.sessions.put(s)
 	}
 	return pxe.Answer(c, d, s.ID, base)
 }
 
 // loadsAgainWithin is how soon a loader that was sent asks for an address; firmware that starts over needs longer.
-const loadsAgainWithin = 20 * time.Second
+const (
+	loadsAgainWithin = 20 * time.Second
+	loadedForNothing = ", and what runs now has no HTTP either: it would load that again for ever"
+)
 
 // loadsAgain reports whether an iPXE without HTTP asks that was loaded from here a moment before: a loader is given once.
 func (e *Engine) loadsAgain(c pxe.Client) bool {
 	s, ok := e.sessions.of(c.MAC)
-	return c.IPXE.IsOld && ok && s.Step == inventory.EventLoaderSent && e.cfg.Now().Sub(s.LastAt) < loadsAgainWithin
+	wasSent := s.Step == inventory.EventLoaderSent || strings.HasSuffix(s.Reason, loadedForNothing) // and was told so
+	return c.IPXE.IsOld && ok && wasSent && e.cfg.Now().Sub(s.LastAt) < loadsAgainWithin
 }
 
 // isFinal reports whether a decision made for DHCP is the last word: the machine gets no loader and asks no more.

@@ -30,6 +30,12 @@ func fetchTales() []tale {
 		}, but: func(w *wire, _ *Case) {
 			w.ack(1, us, raw(67, []byte("http://boot.example/x.efi")...), class("HTTPClient"), raw(6, 10, 0, 0, 1))
 		}},
+		{rule: "shim-garbled", story: func(w *wire, _ *Case) {
+			w.address(0, uefi, file("shimx64.efi"))
+			w.read(1, 2000, "shimx64.efi")
+			w.read(2, 2001, "Onboard NIC (IPV4)")
+			w.tftp(2.1, false, 2001, 5, 1, "not here\x00")
+		}, but: func(w *wire, _ *Case) { w.read(3, 2002, "grubx64.efi") }},
 		{rule: "file-unknown", story: func(w *wire, _ *Case) {
 			w.address(0, bios, file("pxelinux.0"))
 			w.read(1, 2000, "pxelinux.0")
