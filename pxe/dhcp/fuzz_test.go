@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
 
 // FuzzHandle puts any bytes through the server: it never panics, and what it answers is well formed. wire.keep parses
@@ -28,6 +29,9 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, how byte) {
 		if k, packet, reason := normalise(room(b)); reason == dropNone {
 			judge(t, packet, queryOf(k, packet, arrival{}))
+		} else {
+			r := newReasons(&Config{Unanswered: func(pxe.Unanswered) {}, Knows: func([6]byte) bool { return true }})
+			r.refused(b, &port{}, reason, time.Time{})
 		}
 		d := newDesk(t, withReservation(inventory.Reservation{Address: ip("10.98.0.20"), Subnet: "rack1", UUID: "4c4c4544-0042-3510-8054-b7c04f333232"}))
 		if how&4 != 0 {
