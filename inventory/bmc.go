@@ -136,3 +136,7 @@ func (b *BMC) Validate() error {
 	}
 	return nil
 }
+
+// IsSecretOption reports whether an option of a BMC may hold a secret, and is stored sealed: the headers of a webhook, a
+// SecureOn password.
+func IsSecretOption(key string) bool { return strings.HasPrefix(key, "header.") || key == "secureon" }

@@ -36,13 +36,21 @@ func Scopes() []Scope { return []Scope{ScopeGlobal, ScopeSite, ScopeRack, ScopeH
 // Layer is configuration shared by the hosts of a scope, written as package machineconfig reads it. The layer of a host
 // goes with its host.
 type Layer struct {
-	Scope     Scope     `json:"scope"`
-	Name      string    `json:"name,omitempty"` // site, rack, or host id; "" for global
-	Config    string    `json:"config"`         // YAML
-	Revision  int       `json:"revision"`       // counts its changes of text from 1
+	Scope    Scope  `json:"scope"`
+	Name     string `json:"name,omitempty"` // site, rack, or host id; "" for global
+	Config   string `json:"config"`         // YAML
+	Revision int    `json:"revision"`       // counts its changes of text from 1
+	Saved
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	Version   int64     `json:"version"`
+}
+
+// Saved says who saved a thing last that may name secrets. Only the server fills it in.
+type Saved struct {
+	SavedBy string `json:"savedBy,omitempty" readOnly:"true" doc:"Who saved it last"`
+	// SavedByAdmin says that this was an admin everywhere: what it names counts as an admin's word.
+	SavedByAdmin bool `json:"savedByAdmin,omitempty" readOnly:"true" doc:"Whoever saved it was admin everywhere, so that it may name secrets without consumers"`
 }
 
 // Key names a layer in one word: global, site/<name>, rack/<name> or host/<id>.
@@ -150,7 +158,9 @@ type Rendering struct {
 	Format    string             `json:"format"` // of the provisioner: ignition, cloud-init, ...
 	Documents []RenderedDocument `json:"documents"`
 	// Args are what the configuration adds to the kernel's arguments.
-	Args      []string  `json:"args,omitempty"`
+	Args []string `json:"args,omitempty"`
+	// Uses say which part of the configuration names each secret and join target: it is asked again when they are delivered.
+	Uses      []Use     `json:"uses,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 }
 
@@ -179,9 +189,11 @@ type Delivery struct {
 // Secret is a value that profiles and join targets refer to as secret://name. Only its sealed form is stored; package
 // secret has the key.
 type Secret struct {
-	Name      string    `json:"name"`
-	About     string    `json:"about,omitempty"` // what it is for, in the admin's words
-	Owner     string    `json:"owner,omitempty"` // object of an attached cluster that it is kept for; "" when a person made it
+	Name  string `json:"name"`
+	About string `json:"about,omitempty"` // what it is for, in the admin's words
+	Owner string `json:"owner,omitempty"` // object of an attached cluster that it is kept for; "" when a person made it
+	// Consumers are those that it is for.
+	Consumers Consumers `json:"consumers,omitzero"`
 	Sealed    []byte    `json:"-"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -194,6 +206,9 @@ func (s *Secret) Validate() error {
 		return err
 	}
 	if err := CheckText("secret "+s.Name+": owner", s.Owner, 1024); err != nil {
+		return err
+	}
+	if err := s.Consumers.validate("secret " + s.Name); err != nil {
 		return err
 	}
 	return CheckText("secret "+s.Name+": about", s.About, 255)
@@ -230,6 +245,8 @@ type JoinTarget struct {
 	// with the target. InitializedAt is when that cluster answered first; zero before.
 	IsInit        bool      `json:"isInit,omitempty"`
 	InitializedAt time.Time `json:"initializedAt,omitzero"`
+	// Consumers are those whose machines may join it.
+	Consumers Consumers `json:"consumers,omitzero"`
 	// Owner is the object of an attached cluster that it is kept for; "" when a person made it.
 	Owner     string    `json:"owner,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
@@ -278,6 +295,12 @@ func (t *JoinTarget) Validate() error {
 	}
 	if err := CheckText(where+": owner", t.Owner, 1024); err != nil {
 		return err
+	}
+	if err := t.Consumers.validate(where); err != nil {
+		return err
+	}
+	if len(t.Consumers.Targets) > 0 {
+		return Errorf(Invalid, "%s: a join target is for pools and profiles, not for another target", where)
 	}
 	if t.VIPInterface != "" && !interfaceRE.MatchString(t.VIPInterface) {
 		return Errorf(Invalid, "%s: %q is not a network interface", where, Clean(t.VIPInterface, 40))

@@ -246,6 +246,7 @@ type Profile struct {
 	// Isolated opts out of the rules that guard secrets on the boot network, for labs: level L0 of docs/secrets.md.
 	Isolated bool `json:"isolated,omitempty"`
 	Revision int  `json:"revision"` // counts its changes of content from 1
+	Saved
 
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`

@@ -49,6 +49,8 @@ type Machine struct {
 	// Drain says how the Kubernetes node on it is emptied before its host is fenced.
 	Drain Drain `json:"drain,omitzero"`
 
+	Saved
+
 	// What became of it.
 	HostID    HostID       `json:"hostID,omitempty"`
 	ClaimID   ClaimID      `json:"claimID,omitempty"`

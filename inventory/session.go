@@ -94,14 +94,16 @@ const (
 	EventArtefactFailed = "artefact.failed"
 	EventConfigSent     = "config.sent"
 	EventConfigRefused  = "config.refused"
-	EventSessionRefused = "session.refused" // somebody used the URL of a boot who is not its machine
-	EventReported       = "boot.reported"
-	EventReportRefused  = "boot.report-refused" // a boot told what it was not decided to do, or what is long over
-	EventAgentStarted   = "agent.started"       // our agent runs
-	EventAgentReported  = "agent.reported"
-	EventAgentLog       = "agent.log"
-	EventAgentRefused   = "agent.refused" // somebody spoke as our agent who is not the agent of that boot
-	EventSessionEnded   = "session.ended"
+	// EventReferenceRefused: somebody saved what names a secret or join target that is not for it.
+	EventReferenceRefused = "reference.refused"
+	EventSessionRefused   = "session.refused" // somebody used the URL of a boot who is not its machine
+	EventReported         = "boot.reported"
+	EventReportRefused    = "boot.report-refused" // a boot told what it was not decided to do, or what is long over
+	EventAgentStarted     = "agent.started"       // our agent runs
+	EventAgentReported    = "agent.reported"
+	EventAgentLog         = "agent.log"
+	EventAgentRefused     = "agent.refused" // somebody spoke as our agent who is not the agent of that boot
+	EventSessionEnded     = "session.ended"
 
 	EventHostDiscovered = "host.discovered"
 	EventHostChanged    = "host.changed"

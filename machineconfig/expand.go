@@ -54,8 +54,8 @@ type HostVars struct {
 func NewVars(h *inventory.Host, p *inventory.Profile, release string) Vars {
 	v := Vars{
 		Host: HostVars{
-			ID: string(h.ID), Name: h.Name, UUID: h.UUID, Serial: h.Serial, AssetTag: h.AssetTag,
-			Manufacturer: h.Manufacturer, Product: h.Product, Arch: string(h.Arch),
+			ID: string(h.ID), Name: h.Name, UUID: h.UUID, Serial: unmarked(h.Serial), AssetTag: unmarked(h.AssetTag),
+			Manufacturer: unmarked(h.Manufacturer), Product: unmarked(h.Product), Arch: string(h.Arch),
 			BootMAC: string(bootMAC(h, "")), Labels: copyMap(h.Labels), Facts: copyMap(h.Facts), Place: h.Place,
 		},
 		Release: release, Parameters: map[string]string{},
@@ -70,15 +70,20 @@ func NewVars(h *inventory.Host, p *inventory.Profile, release string) Vars {
 }
 
 func copyMap(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[unmarked(k)] = unmarked(v)
 	}
-	return maps.Clone(m)
+	return out
 }
+
+// unmarked spoils what looks like the marker of a secret: data must not get at one that the text around it asks for.
+func unmarked(s string) string { return strings.ReplaceAll(s, markerStart, markerStart+"!") }
 
 // Expand replaces the templates in the contents of files, units and drop-ins and in shell commands by what they say
 // for v. A text without {{ stays as it is, and so does one with an error.
-func Expand(c *Config, v Vars) Report {
+// It returns the secrets that the templates ask for, by the paths of the texts.
+func Expand(c *Config, v Vars) ([]Named, Report) {
 	x := newExpander(v)
 	for i := range c.Files {
 		f := &c.Files[i]
@@ -100,7 +105,7 @@ func Expand(c *Config, v Vars) Report {
 		}
 		x.in(c, &cmd.Shell, "/commands", key, "shell")
 	}
-	return x.report
+	return x.named, x.report
 }
 
 // in expands one text of a configuration in place.
@@ -115,22 +120,32 @@ func (x *expander) in(c *Config, text *string, list, key, field string) {
 		f.Source, f.Hint = (&sources{provenance: c.Provenance}).of(path), err.hint
 		return
 	}
+	x.note(path)
 	*text = out
 }
 
+// note keeps which secrets the text at a path has asked for.
+func (x *expander) note(path string) {
+	for _, ref := range slices.Sorted(maps.Keys(x.asked)) {
+		x.named = append(x.named, Named{Path: path, Ref: ref, IsComputed: x.asked[ref]})
+	}
+}
+
 // ExpandText expands a profile's raw document. Name stands in the findings' Source, such as "document:4:1".
-func ExpandText(name, text string, v Vars) (string, Report) {
+// It returns the secrets that the document asks for.
+func ExpandText(name, text string, v Vars) (string, []Named, Report) {
 	x := newExpander(v)
 	out, err := x.expand(text)
 	if err == nil {
-		return out, nil
+		x.note("")
+		return out, x.named, nil
 	}
 	f := x.report.Errorf("", "template", "%s", err.msg)
 	f.Source, f.Hint = name, err.hint
 	if err.line > 0 {
 		f.Source = fmt.Sprintf("%s:%d:%d", name, err.line, err.col)
 	}
-	return "", x.report
+	return "", nil, x.report
 }
 
 // templateError is an error in a template.
@@ -152,7 +167,8 @@ func (e *templateError) where() string {
 type expander struct {
 	vars   Vars
 	report Report
-	asked  map[string]bool // references that templates asked for
+	asked  map[string]bool // references that the text at work has asked for, and whether their names were computed
+	named  []Named         // those of all texts
 	rounds int             // of loops
 	work   int             // bytes
 	funcs  template.FuncMap
@@ -166,6 +182,7 @@ func newExpander(v Vars) *expander {
 
 func (x *expander) expand(text string) (string, *templateError) {
 	out := text
+	clear(x.asked) // a marker that another text asked for is none of this one's
 	if strings.Contains(text, "{{") {
 		if len(text) > maxTemplateBytes {
 			return "", &templateError{msg: fmt.Sprintf("the template has %d bytes; at most %d are allowed", len(text), maxTemplateBytes)}
@@ -198,7 +215,7 @@ func (x *expander) checkMarkers(out string) *templateError {
 		return nil
 	}
 	for _, ref := range References([]byte(out)) {
-		if !x.asked[ref] {
+		if _, isAsked := x.asked[ref]; !isAsked {
 			return &templateError{msg: "the text names the secret value " + shown(ref) + " by its marker", hint: `write {{ secret "name" }}`}
 		}
 	}

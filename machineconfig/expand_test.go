@@ -47,7 +47,7 @@ func TestTemplatesSay(t *testing.T) {
 		{"comments and trimmed blanks", "a {{- /* hello */ -}} b", "ab"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, r := ExpandText("document", c.text, exampleVars())
+			got, _, r := ExpandText("document", c.text, exampleVars())
 			if len(r) > 0 || got != c.want {
 				t.Errorf("%q, %v; want %q", got, r, c.want)
 			}
@@ -111,7 +111,7 @@ func TestTemplatesAreRefused(t *testing.T) {
 		{"an index beyond the list", `{{ index .Host.MACs 5 }}`, "document:1:4", "index out of range", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, r := ExpandText("document", c.text, exampleVars())
+			got, _, r := ExpandText("document", c.text, exampleVars())
 			if got != "" || len(r) != 1 {
 				t.Fatalf("%q, %v; want one finding", got, r)
 			}
@@ -164,7 +164,7 @@ func TestTemplateBombsEndSoon(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			start := cpu(t)
-			out, r := ExpandText("document", c.text, many)
+			out, _, r := ExpandText("document", c.text, many)
 			d := cpu(t) - start
 			t.Logf("%s, %d bytes", d, len(out))
 			if d > 250*time.Millisecond { // 50 ms on a machine that has nothing else to do, and without the race detector
@@ -198,7 +198,7 @@ units: [{name: a.service, contents: '{{ .Profile }}', dropIns: [{name: b.conf, c
 commands: [{shell: '{{ .Profile }}'}, {argv: ['{{ .Profile }}']}]
 users: [{name: a, gecos: '{{ .Profile }}'}]
 `)
-	if r := Expand(c, exampleVars()); len(r) > 0 {
+	if _, r := Expand(c, exampleVars()); len(r) > 0 {
 		t.Fatal(r)
 	}
 	for what, got := range map[string]string{"file": c.Files[0].Text, "unit": c.Units[0].Contents, "drop-in": c.Units[0].DropIns[0].Contents, "shell": c.Commands[0].Shell} {
@@ -215,7 +215,7 @@ users: [{name: a, gecos: '{{ .Profile }}'}]
 
 func TestExpandNamesPlaceAndLayer(t *testing.T) {
 	c := merged(t, "files:\n- path: /etc/a\n  text: |\n    one\n    two {{ .Nope }}\ncommands:\n- shell: '{{ nope }}'\nunits:\n- {name: a.service, dropIns: [{name: b.conf, contents: '{{ .Host.Nope }}'}]}")
-	r := Expand(c, exampleVars())
+	_, r := Expand(c, exampleVars())
 	want := []string{
 		"layer 1:3: /files/~1etc~1a/text: line 2, column 8 of the text: there is no .Nope",
 		"layer 1:9: /units/a.service/dropIns/b.conf/contents: line 1, column 9 of the text: there is no .Host.Nope",
@@ -240,7 +240,7 @@ func TestTextsShareTheirBounds(t *testing.T) {
 	for i := range 100 {
 		c.Files = append(c.Files, File{Path: fmt.Sprintf("/f%d", i), Content: Content{Text: "{{range .Host.MACs}}" + strings.Repeat("{{range $.Host.MACs}}{{end}}", 90) + "{{end}}"}})
 	}
-	if r := Expand(c, exampleVars()); !r.HasErrors() || !strings.Contains(r[0].Message, "rounds") {
+	if _, r := Expand(c, exampleVars()); !r.HasErrors() || !strings.Contains(r[0].Message, "rounds") {
 		t.Errorf("findings %v; want that the loops take too many rounds", r)
 	}
 }
@@ -249,15 +249,15 @@ func TestTextsShareTheirBounds(t *testing.T) {
 func TestFactsCannotAskForSecrets(t *testing.T) {
 	v := exampleVars()
 	v.Host.Facts["evil"] = Late("secret://root-password")
-	if _, r := ExpandText("document", "{{ .Host.Facts.evil }}", v); !r.HasErrors() {
+	if _, _, r := ExpandText("document", "{{ .Host.Facts.evil }}", v); !r.HasErrors() {
 		t.Error("a fact asked for a secret")
 	}
 	v.Host.Facts["evil"] = `{{ secret "root-password" }}`
-	if out, r := ExpandText("document", "{{ .Host.Facts.evil }}", v); r.HasErrors() || HasLate(out) {
+	if out, _, r := ExpandText("document", "{{ .Host.Facts.evil }}", v); r.HasErrors() || HasLate(out) {
 		t.Errorf("%q, %v; want the fact as it is", out, r)
 	}
 	c := &Config{Files: []File{{Path: "/a", Content: Content{Text: Late("secret://x")}}}}
-	if r := Expand(c, v); !r.HasErrors() {
+	if _, r := Expand(c, v); !r.HasErrors() {
 		t.Error("a marker in a text without a template passed")
 	}
 }

@@ -30,7 +30,8 @@ func isFunction(name string) bool {
 func (x *expander) functions() template.FuncMap {
 	return template.FuncMap{
 		stepName:    x.round,
-		"secret":    x.secret,
+		"secret":    func(name string) (string, error) { return x.secret(name, false) },
+		computed:    func(name string) (string, error) { return x.secret(name, true) },
 		"default":   func(or, s any) any { return defaultTo(or, s) },
 		"eq":        x.eq,
 		"ne":        func(a, b any) (bool, error) { is, err := x.eq(a, b); return !is, err },
@@ -76,13 +77,14 @@ func (x *expander) round() (string, error) {
 	return "", nil
 }
 
-// secret returns the marker of a secret, which is replaced by its value when the machine fetches the document.
-func (x *expander) secret(name string) (string, error) {
+// secret returns the marker of a secret, which is replaced by its value when the machine fetches the document. A name that
+// is computed is the word of whoever wrote what the template reads, not of the template's author.
+func (x *expander) secret(name string, isComputed bool) (string, error) {
 	if !isSecretName(name) {
 		return "", &templateError{msg: shown(name) + " is not the name of a secret", hint: "use 1 to 63 of a-z, 0-9 and -, without secret://"}
 	}
 	ref := "secret://" + name
-	x.asked[ref] = true
+	x.asked[ref] = x.asked[ref] || isComputed
 	return Late(ref), nil
 }
 

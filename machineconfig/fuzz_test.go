@@ -39,7 +39,8 @@ func FuzzLayers(f *testing.F) {
 		build := func() (*Config, Report) {
 			c, r := Merge(a, b, a)
 			Fill(c, &inventory.Host{Name: "node-1", NICs: []inventory.NIC{{MAC: "52:54:00:12:34:56"}}}, "")
-			r = append(r, Expand(c, exampleVars())...)
+			_, expanded := Expand(c, exampleVars())
+			r = append(r, expanded...)
 			return c, append(r, Validate(c)...)
 		}
 		c, r := build()
@@ -75,7 +76,7 @@ func FuzzTemplates(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		start := time.Now()
-		out, r := ExpandText("document", text, exampleVars())
+		out, _, r := ExpandText("document", text, exampleVars())
 		if d := time.Since(start); d > 5*time.Second {
 			t.Errorf("took %s", d)
 		}

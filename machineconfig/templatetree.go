@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -9,6 +10,9 @@ import (
 
 // stepName is the function that counts the rounds of loops; templates cannot call it.
 const stepName = "slipwayRound"
+
+// computed is the function that stands for secret where its name is no text in quotes; templates cannot call it.
+const computed = "slipwaySecret"
 
 // checkTree refuses what templates may not do and makes every loop count its rounds.
 func (x *expander) checkTree(t *template.Template) *templateError {
@@ -33,6 +37,8 @@ type treeWalker struct {
 	step parse.Node
 	n    int
 	err  *templateError
+	// names are those of secrets that stand in quotes.
+	names []string
 }
 
 func (w *treeWalker) refuse(n parse.Node, hint, format string, args ...any) {
@@ -65,8 +71,9 @@ func (w *treeWalker) walk(n parse.Node, loops int) {
 		w.walk(n.Pipe, loops)
 	case *parse.PipeNode:
 		if n != nil {
-			for _, c := range n.Cmds {
+			for i, c := range n.Cmds {
 				w.walk(c, loops)
+				w.name(n.Cmds[:i], c)
 			}
 		}
 	case *parse.CommandNode:
@@ -87,6 +94,27 @@ func (w *treeWalker) walk(n parse.Node, loops int) {
 		w.loop(n, loops)
 	case *parse.TemplateNode:
 		w.refuse(n, "", "template is not allowed: a text is one template")
+	}
+}
+
+// name notes the name of a secret that a command asks for. One that is not a text in quotes is computed.
+func (w *treeWalker) name(before []*parse.CommandNode, c *parse.CommandNode) {
+	id, ok := c.Args[0].(*parse.IdentifierNode)
+	if !ok || id.Ident != "secret" || w.err != nil {
+		return
+	}
+	args := slices.Clone(c.Args[1:])
+	if len(before) > 0 {
+		args = append(args, before[len(before)-1].Args...)
+	}
+	if len(args) == 1 {
+		if text, isText := args[0].(*parse.StringNode); isText {
+			w.names = append(w.names, text.Text)
+			return
+		}
+	}
+	if len(args) > 0 {
+		id.Ident = computed
 	}
 }
 

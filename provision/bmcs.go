@@ -31,7 +31,11 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 		if err != nil {
 			return b, err
 		}
-		d, err := e.cfg.OpenBMC(bmc.Target{BMC: b, Password: password, HostName: h.Name, HostMACs: h.MACs()})
+		opened, err := e.openedOptions(b)
+		if err != nil {
+			return b, err
+		}
+		d, err := e.cfg.OpenBMC(bmc.Target{BMC: opened, Password: password, HostName: h.Name, HostMACs: h.MACs()})
 		if err != nil {
 			return b, err
 		}
@@ -65,6 +69,9 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 		}
 		if isSame && password != "" && len(old.Sealed) > 0 { // kept until the new one has let us in
 			b.Others = keepOther(b.Others, inventory.OtherPassword{Sealed: old.Sealed, At: e.cfg.Now()})
+		}
+		if err := e.sealOptions(&b); err != nil {
+			return err
 		}
 		b.Power, b.IsReachable, b.Reason = inventory.PowerUnknown, false, "not asked yet"
 		if err := tx.SaveBMC(&b, e.cfg.Now()); err != nil {

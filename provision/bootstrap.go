@@ -234,7 +234,7 @@ func (e *Engine) machineOf(tx inventory.Tx, h *inventory.Host, in *render.Input)
 	if err != nil {
 		return fmt.Errorf("read machine of %s: %w", h.Name, err)
 	}
-	in.Machine = &render.Machine{Origin: originOf(&m), Config: m.Config, Zone: h.Place.Domain(), BootstrapFrom: m.BootstrapFrom}
+	in.Machine = &render.Machine{Origin: originOf(&m), Config: m.Config, SavedByAdmin: m.SavedByAdmin, Zone: h.Place.Domain(), BootstrapFrom: m.BootstrapFrom}
 	_, in.Machine.Domain, _ = strings.Cut(m.Hostname, ".")
 	in.Machine.Labels = map[string]string{labelPrefix + "machine": m.Name, labelPrefix + "host": h.Name, labelPrefix + "pool": poolName(m.Pool)}
 	if domain := labelValue(h.Place.Domain()); domain != "" {

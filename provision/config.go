@@ -137,6 +137,7 @@ func (e *Engine) inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inv
 		Target:    tx.FindJoinTarget,
 		HasSecret: func(name string) bool { _, err := tx.FindSecret(name); return err == nil },
 		Secret:    func(name string) ([]byte, error) { return e.openSecret(tx, name) },
+		MayUse:    mayUse(tx, h),
 	}
 	for parent := p.Profile.Extends; parent != ""; {
 		if len(in.Profiles) > maxExtends {
@@ -208,6 +209,11 @@ func keyOf(tx inventory.Tx, in render.Input) (string, error) {
 	for _, t := range targets {
 		key = append(key, t.Name, t.Version)
 	}
+	place, err := placeKey(tx, h)
+	if err != nil {
+		return "", err
+	}
+	key = append(key, place)
 	b, err := json.Marshal(key)
 	if err != nil {
 		return "", fmt.Errorf("encode what a rendering depends on: %w", err)

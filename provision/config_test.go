@@ -98,6 +98,7 @@ func (r *rack) configured(name string, c inventory.ImageConfig, profile inventor
 			return err
 		}
 		p, err := tx.FindProfile(name)
+		profile.SavedByAdmin = true
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"slipway.dev/slipway/cloudinit"
@@ -54,10 +53,28 @@ type delivery struct {
 	isolated  bool                         // nothing guards its secrets
 	neighbour inventory.MAC                // who uses Source on our own network, "" when the kernel does not know
 	isOwn     bool                         // it comes from an address that the configuration gives the host
+	secrets   []string                     // names of what the documents hold
 }
 
 func (d *delivery) hasSecret() bool {
 	return slices.ContainsFunc(d.docs, func(r inventory.RenderedDocument) bool { return r.IsSecret })
+}
+
+// withSecrets names the secrets in the documents, for the timeline.
+func (d *delivery) withSecrets() string {
+	if len(d.secrets) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(d.secrets, ", ")
+}
+
+// told is what the event of a delivery says for programs.
+func (d *delivery) told(size int) map[string]any {
+	data := map[string]any{"document": d.Name, "bytes": size, "digest": d.rendering.Digest, "source": d.Source, "agent": d.Agent}
+	if len(d.secrets) > 0 {
+		data["secrets"] = d.secrets
+	}
+	return data
 }
 
 // Document returns a document of what the session was given to become, with its late values in place. Whatever speaks
@@ -68,7 +85,7 @@ func (e *Engine) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigD
 		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
 	}
 	if d.Name == "" {
-		return pxe.ConfigDocument{ContentType: "text/plain; charset=utf-8", Data: []byte(d.names() + "\n")}, nil
+		return pxe.ConfigDocument{ContentType: "text/plain; charset=utf-8", Data: []byte(strings.Join(e.listed(ctx, &d), "\n") + "\n")}, nil
 	}
 	if len(d.docs) == 0 {
 		return pxe.ConfigDocument{}, e.refuse(ctx, &d, inventory.Errorf(inventory.NotFound, "there is no document %q", inventory.Clean(r.Name, 80)).
@@ -77,16 +94,8 @@ func (e *Engine) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigD
 	if err := d.readable(); err != nil {
 		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
 	}
-	if d.hasSecret() && !r.IsPeek && !e.isStaged(&d) {
-		if e.cfg.Neighbour != nil { // before the transaction, which others wait for
-			d.neighbour, _ = e.cfg.Neighbour(d.Source)
-		}
-		var refusal error // not the transaction's: what it notes stays
-		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) (err error) {
-			refusal, err = e.guard(tx, &d)
-			return err
-		})
-		if err = cmp.Or(err, refusal); err != nil {
+	if d.hasSecret() && !e.isStaged(&d) {
+		if err := e.allowed(ctx, &d); err != nil {
 			return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
 		}
 	}
@@ -97,8 +106,8 @@ func (e *Engine) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigD
 	if !r.IsPeek {
 		e.recorder.take(note{session: e.fetched(d.session), event: inventory.Event{
 			At: e.cfg.Now(), Kind: inventory.EventConfigSent, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
-			Detail: inventory.Clean(fmt.Sprintf("%s, %d bytes, to %s %s", r.Name, len(out.Data), r.Source, r.Agent), 300),
-			Data:   map[string]any{"document": r.Name, "bytes": len(out.Data), "digest": d.rendering.Digest, "source": r.Source, "agent": r.Agent},
+			Detail: inventory.Clean(fmt.Sprintf("%s, %d bytes%s, to %s %s", r.Name, len(out.Data), d.withSecrets(), r.Source, r.Agent), 300),
+			Data:   d.told(len(out.Data)),
 		}})
 	}
 	return out, nil
@@ -150,7 +159,7 @@ func (e *Engine) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 		return fmt.Errorf("read rendering of boot session %s: %w", d.Session, err)
 	}
 	if p, err := tx.FindProfile(d.rendering.Profile); err == nil {
-		d.isolated = p.Isolated
+		d.isolated = p.Isolated && p.SavedByAdmin // the guard is for an admin to lift
 	}
 	name := d.Name
 	if rest, ok := strings.CutPrefix(name, ec2Folder); ok {
@@ -207,15 +216,16 @@ func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 	if e.cfg.Confidential != nil && !d.IsTLS {
 		return inventory.Errorf(inventory.Forbidden, "this site sends secrets over TLS only").WithHint("boot the machine again: its script knows the way"), nil
 	}
-	if d.isolated {
-		return nil, nil
-	}
-	if d.session.Proof == inventory.ProofNone {
+	if !d.isolated && d.session.Proof == inventory.ProofNone {
 		return inventory.Errorf(inventory.Forbidden, "nothing shows that this boot is one of %s", d.host.Name).
 			WithHint("when it is: slipway host confirm %s", d.host.Name), nil
 	}
 	now := e.cfg.Now()
-	stranger := e.stranger(tx, d)
+	var stranger error
+	if !d.isolated {
+		stranger = e.stranger(tx, d)
+	}
+	isNew := false
 	for _, doc := range d.docs {
 		if !doc.IsSecret {
 			continue
@@ -226,6 +236,7 @@ func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 			return nil, fmt.Errorf("read delivery of %s: %w", doc.Name, err)
 		}
 		switch {
+		case d.isolated && !isFirst:
 		case given.IsBurnt:
 			return inventory.Errorf(inventory.Forbidden, "%s was asked for by somebody else; it is given out no more", doc.Name).
 				WithHint("look at issue secret-refused of %s, then boot the machine again", d.host.Name), nil
@@ -238,10 +249,14 @@ func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 			}
 			return stranger, nil
 		case isFirst:
+			isNew = true
 			given = inventory.Delivery{SessionID: d.session.ID, Document: doc.Name, Source: d.Source, FirstAt: now}
 		case now.Sub(given.FirstAt) > againFor:
 			return inventory.Errorf(inventory.Forbidden, "%s was given out %s ago; it is given out once", doc.Name, inventory.Duration(now.Sub(given.FirstAt).Round(time.Second))).
 				WithHint("boot the machine again for another one"), nil
+		}
+		if d.IsPeek { // it learns the length, and is given nothing
+			continue
 		}
 		given.FetchN++
 		given.LastAt = now
@@ -249,7 +264,10 @@ func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 			return nil, fmt.Errorf("store delivery of %s: %w", doc.Name, err)
 		}
 	}
-	return nil, nil
+	if d.IsPeek || !isNew {
+		return nil, nil
+	}
+	return nil, e.noteDelivery(tx, d)
 }
 
 // stranger says why a request for secrets cannot come from the host: our DHCP gave the address to no port of it, or
@@ -420,59 +438,4 @@ func (e *Engine) joinValue(ctx context.Context, d *delivery, name, what string) 
 		return []byte(id), nil
 	}
 	return nil, inventory.Errorf(inventory.Internal, "a join target has no %s", inventory.Clean(what, 80))
-}
-
-// refusals remembers what was refused lately: a tool that asks again every few seconds is noted once a minute.
-type refusals struct {
-	mu   sync.Mutex
-	seen map[string]time.Time
-}
-
-const (
-	refusedAgain = time.Minute
-	maxRefusals  = 10_000
-)
-
-// first reports whether that refusal is worth a note.
-func (r *refusals) first(what string, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now.Sub(r.seen[what]) < refusedAgain {
-		return false
-	}
-	if r.seen == nil || len(r.seen) >= maxRefusals {
-		r.seen = map[string]time.Time{}
-	}
-	r.seen[what] = now
-	return true
-}
-
-// delivered remembers renderings that are being fetched: a machine asks for several documents of one, and a digest
-// stands for the same bytes for ever.
-type delivered struct {
-	mu       sync.Mutex
-	byDigest map[inventory.Digest]inventory.Rendering
-}
-
-// maxDelivered bounds the memory; a rendering has some 10 KB.
-const maxDelivered = 2000
-
-func (c *delivered) find(tx inventory.Tx, d inventory.Digest) (inventory.Rendering, error) {
-	c.mu.Lock()
-	r, ok := c.byDigest[d]
-	c.mu.Unlock()
-	if ok {
-		return r, nil
-	}
-	r, err := tx.FindRendering(d)
-	if err != nil {
-		return r, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byDigest == nil || len(c.byDigest) >= maxDelivered {
-		c.byDigest = map[inventory.Digest]inventory.Rendering{}
-	}
-	c.byDigest[d] = r
-	return r, nil
 }

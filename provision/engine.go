@@ -155,6 +155,9 @@ const sweepEvery = 15 * time.Second
 // Serve drives operations, writes what the doors note and ends boot sessions that went silent, until ctx is done; what
 // was noted before that is written first.
 func (e *Engine) Serve(ctx context.Context) error {
+	if err := e.sealOldOptions(ctx); err != nil && ctx.Err() == nil {
+		e.cfg.Log.Warn("options of controllers not sealed", "err", err)
+	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.recorder.serve(gctx) })
 	g.Go(func() error { return e.drive(gctx) })

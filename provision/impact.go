@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/reference"
 	"slipway.dev/slipway/render"
 )
 
@@ -167,7 +168,12 @@ func (e *Engine) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex
 	if err != nil || !in.IsWanted() {
 		return nil, nil, err
 	}
-	target, secret, has := in.Target, in.Secret, in.HasSecret
+	target, secret, has, may := in.Target, in.Secret, in.HasSecret, in.MayUse
+	in.MayUse = func(u inventory.Use) error {
+		locked.Lock()
+		defer locked.Unlock()
+		return may(u)
+	}
 	in.Target = func(name string) (inventory.JoinTarget, error) {
 		locked.Lock()
 		defer locked.Unlock()
@@ -243,6 +249,7 @@ func (e *Engine) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact
 		if err != nil || !in.IsWanted() {
 			return err
 		}
+		in.MayUse = func(u inventory.Use) error { return reference.Check(tx, u, reference.Place{IsAnywhere: true}) }
 		i.Findings = append(i.Findings, e.cfg.Renderer.Host(in).Findings...)
 		return nil
 	})

@@ -223,6 +223,10 @@ func isUnsettled(b *inventory.BMC) bool {
 
 // openWith opens a driver with the password of a record.
 func (e *Engine) openWith(h *inventory.Host, b inventory.BMC) (bmc.Driver, error) {
+	b, err := e.openedOptions(b)
+	if err != nil {
+		return nil, err
+	}
 	t := bmc.Target{BMC: b, HostName: h.Name, HostMACs: h.MACs()}
 	if len(b.Sealed) > 0 {
 		password, err := e.cfg.Secrets.Open(bmcSecret(h.ID), b.Sealed)

@@ -34,6 +34,8 @@ type rendered struct {
 	target    string       // that it joins, "" for none
 	addresses []netip.Addr // that it gives the host itself
 
+	uses []inventory.Use // which parts of the configuration name what stands in the documents
+
 	// documents are nil in what was kept for long: the store has them.
 	documents []inventory.RenderedDocument
 }
@@ -42,7 +44,7 @@ func newRendered(key string, in *render.Input, res *render.Result) *rendered {
 	own := &in.Profiles[len(in.Profiles)-1]
 	r := &rendered{
 		key: key, profile: own.Name, revision: own.Revision, image: in.Image.Name,
-		format: res.Format, digest: res.Digest, args: res.Args, documents: res.Documents,
+		format: res.Format, digest: res.Digest, args: res.Args, documents: res.Documents, uses: res.Uses,
 	}
 	if err := res.Findings.Err(); err != nil {
 		r.problem = inventory.Errorf(inventory.Invalid, "the configuration of profile %s cannot be rendered: %s", r.profile, messageOf(err))
@@ -84,7 +86,7 @@ func (r *rendered) offer() *pxe.ConfigOffer {
 func (r *rendered) stored(h inventory.HostID, now time.Time) inventory.Rendering {
 	return inventory.Rendering{
 		Digest: r.digest, HostID: h, Profile: r.profile, Revision: r.revision, Image: r.image, Format: r.format,
-		Documents: r.documents, Args: r.args, CreatedAt: now,
+		Documents: r.documents, Args: r.args, Uses: r.uses, CreatedAt: now,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/reference"
 )
 
 // UpdateMachine stores what is wanted of a machine; what became of it stays. It is a Conflict when m.Version is not the
@@ -31,6 +32,11 @@ func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, by stri
 		}
 		stored = old
 		stored.TakeWanted(m)
+		same := old
+		same.Hooks, same.Drain = stored.Hooks, stored.Drain
+		if len(changedFields(same, stored)) > 0 {
+			stored.Saved = m.Saved
+		}
 		return e.EditMachine(tx, old, &stored, by)
 	})
 	e.poke()
@@ -119,7 +125,7 @@ func (e *Engine) checkWanted(tx inventory.Tx, m *inventory.Machine) error {
 	if _, findings := machineconfig.Parse(m.Config, originOf(m)); findings.HasErrors() {
 		return findings.Err()
 	}
-	return nil
+	return reference.Machine(tx, m)
 }
 
 // originOf names a machine's own layer in findings and provenance.

@@ -187,7 +187,7 @@ func TestAMachinesOwnConfigurationIsTheNarrowestLayer(t *testing.T) {
 	})
 	l.target(t)
 	l.create(inventory.Machine{
-		Name: "web-1", Hostname: "node-1.example.com", KernelArgs: []string{"nosmt"},
+		Name: "web-1", Hostname: "node-1.example.com", KernelArgs: []string{"nosmt"}, Saved: inventory.Saved{SavedByAdmin: true},
 		Config: "host: {locale: C}\nbootstrap: {kind: kubeadm, target: prod, install: none, labels: {metal.slipway.dev/pool: mine}}\n",
 	})
 	l.until("it has a host", func() bool { m, _ := l.find("web-1"); return m.HostID != "" })

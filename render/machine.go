@@ -11,6 +11,8 @@ import (
 type Machine struct {
 	// Origin names its own layer, the narrowest of all, and Config is the text of that.
 	Origin, Config string
+	// SavedByAdmin says that an admin saved the machine.
+	SavedByAdmin bool
 	// Domain is what follows the short name in its host name; it fills in where no layer gives one.
 	Domain string
 	// ProviderID, Labels and Zone are what its Kubernetes node gets where no layer says anything else.

@@ -54,6 +54,8 @@ type Input struct {
 	// Secret returns the value of a secret; HasSecret reports whether there is one.
 	Secret    func(name string) ([]byte, error)
 	HasSecret func(name string) bool
+	// MayUse says why a part of the configuration may not name what it names; nil allows everything.
+	MayUse func(inventory.Use) error
 	// Generation changes the instance id, so that a first boot happens again.
 	Generation string
 }
@@ -78,7 +80,8 @@ type Result struct {
 	Target     machineconfig.Target
 	Documents  []inventory.RenderedDocument
 	Args       []string
-	References []string // late values in the documents
+	References []string        // late values in the documents
+	Uses       []inventory.Use // which parts of the configuration name them
 	Digest     inventory.Digest
 	Findings   machineconfig.Report
 }
@@ -94,7 +97,7 @@ func (r *Renderer) Host(in Input) Result {
 	res.Target = machineconfig.Target{
 		OS: in.Image.OS, Release: in.Image.Release, Arch: in.Image.Arch, Tool: format.Version, InitrdPath: format.InitrdPath,
 	}
-	c, findings := r.config(&in)
+	c, uses, findings := r.config(&in)
 	res.Config = c
 	res.Findings = append(res.Findings, findings...)
 	if res.Findings.HasErrors() {
@@ -103,7 +106,10 @@ func (r *Renderer) Host(in Input) Result {
 	if on := c.PhoneHome.Enabled; on == nil && prov.Capabilities(res.Target)["/phoneHome"].Support == machineconfig.Unsupported {
 		c.PhoneHome.URL = "" // nobody asked for it
 	}
-	findings = r.bootstrap(&in, prov.Kind(), res.Target, c)
+	if res.Findings = append(res.Findings, in.mayUse(c, uses)...); res.Findings.HasErrors() {
+		return res
+	}
+	target, findings := r.bootstrap(&in, prov.Kind(), res.Target, c)
 	findings.Locate(c)
 	res.Findings = append(res.Findings, findings...)
 	res.Findings = append(res.Findings, machineconfig.Validate(c)...)
@@ -120,7 +126,8 @@ func (r *Renderer) Host(in Input) Result {
 		}
 		return res
 	}
-	res.fill(out)
+	res.fill(out, uses, target)
+	res.Findings = append(append(res.Findings, in.mayUse(c, res.Uses)...), in.untraced(&res)...)
 	res.Findings = append(res.Findings, r.secrets(&in, c, res.References)...)
 	if res.Findings.HasErrors() {
 		res.Documents = nil
@@ -175,16 +182,25 @@ func (r *Renderer) choose(in *Input, findings *machineconfig.Report) (machinecon
 
 // document returns the narrowest document of the profiles.
 func document(profiles []inventory.Profile) *inventory.Document {
-	for _, p := range slices.Backward(profiles) {
-		if p.Document != nil {
-			return p.Document
+	if p := documented(profiles); p != nil {
+		return p.Document
+	}
+	return nil
+}
+
+// documented returns the narrowest of the profiles that has a document, nil for none.
+func documented(profiles []inventory.Profile) *inventory.Profile {
+	for i := range slices.Backward(profiles) {
+		if profiles[i].Document != nil {
+			return &profiles[i]
 		}
 	}
 	return nil
 }
 
 // config merges the layers and profiles of a host and fills in what the inventory knows.
-func (r *Renderer) config(in *Input) (*machineconfig.Config, machineconfig.Report) {
+// It returns what the configuration names, too.
+func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, machineconfig.Report) {
 	var report machineconfig.Report
 	var layers []*machineconfig.Layer
 	add := func(origin, text string) {
@@ -196,7 +212,7 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, machineconfig.Repor
 	}
 	for _, l := range in.Layers {
 		if l.Scope != inventory.ScopeHost {
-			add("layer "+l.Key(), l.Config)
+			add(originOf(in, l), l.Config)
 		}
 	}
 	for _, p := range in.Profiles {
@@ -204,35 +220,40 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, machineconfig.Repor
 	}
 	for _, l := range in.Layers {
 		if l.Scope == inventory.ScopeHost {
-			add("host "+in.Host.Name, l.Config)
+			add(originOf(in, l), l.Config)
 		}
 	}
 	if in.Machine != nil {
 		add(in.Machine.Origin, in.Machine.Config)
 	}
 	if report.HasErrors() {
-		return nil, report
+		return nil, nil, report
 	}
 	c, findings := machineconfig.Merge(layers...)
 	if report = append(report, findings...); report.HasErrors() {
-		return nil, report
+		return nil, nil, report
 	}
 	if in.Machine != nil {
 		in.Machine.apply(in, c, &report)
 	}
 	machineconfig.Fill(c, in.Host, in.BootMAC)
 	vars := r.vars(in)
-	report = append(report, machineconfig.Expand(c, vars)...)
-	if doc := document(in.Profiles); doc != nil {
-		text, findings := machineconfig.ExpandText("document", doc.Text, vars)
-		report = append(report, findings...)
+	named, findings := machineconfig.Expand(c, vars)
+	report = append(report, findings...)
+	named = append(named, c.Names()...)
+	owner := ""
+	if p := documented(in.Profiles); p != nil {
+		doc := p.Document
+		owner = "profile " + p.Name
+		text, asked, findings := machineconfig.ExpandText("document", doc.Text, vars)
+		report, named = append(report, findings...), append(named, asked...)
 		c.Document = &machineconfig.Passthrough{Format: string(doc.Format), Data: []byte(text)}
 	}
 	if c.PhoneHome.Enabled == nil || *c.PhoneHome.Enabled {
 		c.PhoneHome.URL = machineconfig.Late("session://report")
 	}
 	c.Host.InstanceID = instanceID(in)
-	return c, report
+	return c, in.uses(c, named, owner), report
 }
 
 func (r *Renderer) vars(in *Input) machineconfig.Vars {
@@ -250,11 +271,11 @@ func instanceID(in *Input) string {
 	return "i-" + hex.EncodeToString(sum[:8])
 }
 
-// bootstrap asks the bootstrapper for its part and meets what it requires.
-func (r *Renderer) bootstrap(in *Input, format string, t machineconfig.Target, c *machineconfig.Config) (report machineconfig.Report) {
+// bootstrap asks the bootstrapper for its part and meets what it requires. It returns the join target, nil for none.
+func (r *Renderer) bootstrap(in *Input, format string, t machineconfig.Target, c *machineconfig.Config) (target *inventory.JoinTarget, report machineconfig.Report) {
 	spec := c.Bootstrap
 	if spec == nil {
-		return nil
+		return nil, nil
 	}
 	i := slices.IndexFunc(r.parts.Bootstrappers, func(b machineconfig.Bootstrapper) bool { return b.Kind() == spec.Kind })
 	if i < 0 {
@@ -263,20 +284,20 @@ func (r *Renderer) bootstrap(in *Input, format string, t machineconfig.Target, c
 			kinds = append(kinds, b.Kind())
 		}
 		report.Errorf("/bootstrap/kind", "unknown", "no bootstrapper is called %q", inventory.Clean(spec.Kind, 40)).Hint = "use one of " + strings.Join(kinds, ", ")
-		return report
+		return nil, report
 	}
 	input := machineconfig.BootstrapInput{Config: c, Spec: *spec, OS: t, Format: format}
 	if spec.Target != "" {
-		target, err := in.Target(spec.Target)
+		found, err := in.Target(spec.Target)
 		if err != nil {
-			return append(report, finding("/bootstrap/target", err))
+			return nil, append(report, finding("/bootstrap/target", err))
 		}
-		input.Target = &target
+		target, input.Target = &found, &found
 	}
 	if spec.Secret != "" && in.HasSecret(secretName(spec.Secret)) {
 		value, err := in.Secret(secretName(spec.Secret))
 		if err != nil {
-			return append(report, finding("/bootstrap/secret", err))
+			return target, append(report, finding("/bootstrap/secret", err))
 		}
 		input.Secret = value
 	}
@@ -285,13 +306,13 @@ func (r *Renderer) bootstrap(in *Input, format string, t machineconfig.Target, c
 	}
 	a, req, err := r.parts.Bootstrappers[i].Emit(input)
 	if err != nil {
-		return append(report, finding("/bootstrap", err))
+		return target, append(report, finding("/bootstrap", err))
 	}
 	c.Activation = a
 	if a != nil && a.Native == nil && r.parts.Adapt != nil {
 		report = append(report, r.parts.Adapt(t, req, spec.Install, c)...)
 	}
-	return report
+	return target, report
 }
 
 // finding says an error of a part as a finding.
@@ -321,8 +342,8 @@ func secretName(ref string) string {
 	return name
 }
 
-// fill takes over what a provisioner has rendered.
-func (res *Result) fill(out *machineconfig.Rendered) {
+// fill takes over what a provisioner has rendered, with the uses of what stands in it.
+func (res *Result) fill(out *machineconfig.Rendered, uses []inventory.Use, target *inventory.JoinTarget) {
 	for _, d := range out.Documents {
 		refs := machineconfig.References(d.Data)
 		res.References = append(res.References, refs...)
@@ -333,12 +354,17 @@ func (res *Result) fill(out *machineconfig.Rendered) {
 	}
 	slices.Sort(res.References)
 	res.References = slices.Compact(res.References)
+	if target != nil {
+		uses = append(uses, ofTarget(target, res.References)...)
+	}
+	res.Uses = sorted(uses)
 	res.Args = out.Args
 	b, err := json.Marshal(struct {
 		Format    string
 		Documents []inventory.RenderedDocument
 		Args      []string
-	}{res.Format, res.Documents, res.Args})
+		Uses      []inventory.Use `json:",omitempty"`
+	}{res.Format, res.Documents, res.Args, res.Uses})
 	if err != nil {
 		panic(fmt.Sprintf("strings always marshal: %v", err))
 	}

@@ -26,8 +26,8 @@ type SetBMC struct {
 // hidden stands for the value of an option that is not told; sent back, it leaves the value as it is.
 const hidden = "(hidden)"
 
-// isSecretOption reports whether an option of a BMC may hold a secret: the headers of a webhook, a SecureOn password.
-func isSecretOption(key string) bool { return strings.HasPrefix(key, "header.") || key == "secureon" }
+// isSecretOption reports whether an option of a BMC may hold a secret.
+func isSecretOption(key string) bool { return inventory.IsSecretOption(key) }
 
 // hostBMC returns a BMC as it may be told.
 func hostBMC(host string, b inventory.BMC) HostBMC {

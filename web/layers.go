@@ -136,7 +136,9 @@ func prepareLayer(tx inventory.Tx, in *inventory.Layer, key string, old *invento
 		return err
 	}
 	*in = shown(tx, l)
+	in.Saved = inventory.Saved{}
 	if old != nil {
+		in.Saved = old.Saved
 		in.CreatedAt, in.UpdatedAt, in.Version, in.Revision = old.CreatedAt, old.UpdatedAt, old.Version, old.Revision
 	}
 	return nil
@@ -176,7 +178,11 @@ func (s *Server) vetLayerGone(ctx context.Context, l *inventory.Layer) (*provisi
 
 func (s *Server) checkLayer(ctx context.Context, in *checkInput[inventory.Layer]) (*one[provision.Impact], error) {
 	l := in.Body
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return prepareLayer(tx, &l, in.Name, nil) })
+	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		err := prepareLayer(tx, &l, in.Name, nil)
+		signed(ctx, &l)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/provision"
 )
 
@@ -87,7 +89,14 @@ func (s *Server) createMachine(ctx context.Context, in *createInput[inventory.Ma
 func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryRun bool, status int) (*written, error) {
 	want := inventory.Machine{Name: in.Name, Owner: in.Owner}
 	want.TakeWanted(in)
+	want.Saved = savedBy(ctx)
+	if in.Owner != "" && !strings.HasPrefix(in.Owner, machine.LocalCluster+"/") {
+		want.Saved = inventory.Saved{SavedBy: "kubernetes"} // its object is the word of whoever may write there
+	}
 	isThere := false
+	if in.Owner != "" && !savedBy(ctx).SavedByAdmin {
+		return nil, inventory.Errorf(inventory.Forbidden, "only an admin everywhere names the owner of a machine").WithHint("leave out owner")
+	}
 	err := s.write(ctx, true, func(tx inventory.Tx) error {
 		if err := mayPlace(tx, &want); err != nil {
 			return err
@@ -194,6 +203,7 @@ func (s *Server) editMachine(ctx context.Context, o WriteOptions, name string, e
 		if err := edit(&m); err != nil {
 			return err
 		}
+		signMachine(ctx, old, &m)
 		if err := s.cfg.Lifecycle.EditMachine(tx, old, &m, by(ctx)); err != nil || m.Version == old.Version {
 			return err
 		}

@@ -92,6 +92,7 @@ func (s *Server) adoptMachine(ctx context.Context, in *adoptMachineInput) (*one[
 	if err := s.mayPlace(ctx, &want); err != nil {
 		return nil, err
 	}
+	want.Saved = savedBy(ctx)
 	m, err := s.cfg.Lifecycle.AdoptMachine(ctx, want, h.ID, by(ctx))
 	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
 }

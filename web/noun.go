@@ -188,12 +188,13 @@ func (n noun[T]) vetted(ctx context.Context, s *Server, in T, name string, o Wri
 		if err := n.prepare(tx, &item, name, old); err != nil {
 			return err
 		}
-		isIdle = old != nil && len(diff(stored, item)) == 0
+		isIdle = old != nil && len(diff(stored, item)) == 0 && !isTakenOver(ctx, stored)
 		return nil
 	})
 	if err != nil || isIdle {
 		return nil, err
 	}
+	signed(ctx, &item)
 	return n.vet(ctx, &item)
 }
 
@@ -233,7 +234,7 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 			return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
 		}
 		changes := diff(stored, item)
-		if len(changes) == 0 {
+		if len(changes) == 0 && !isTakenOver(ctx, stored) {
 			item = stored
 			return nil
 		}

@@ -36,7 +36,9 @@ func (s *Server) profiles() noun[inventory.Profile] {
 			if err := sameName("profile", &in.Name, name); err != nil {
 				return err
 			}
+			in.Saved = inventory.Saved{}
 			if old != nil {
+				in.Saved = old.Saved
 				in.CreatedAt, in.UpdatedAt, in.Version, in.Revision = old.CreatedAt, old.UpdatedAt, old.Version, old.Revision
 			}
 			if err := in.Validate(); err != nil {
@@ -81,7 +83,9 @@ func (s *Server) checkProfile(ctx context.Context, in *checkInput[inventory.Prof
 		if stored, err := n.find(tx, in.Name); err == nil {
 			old = &stored
 		}
-		return n.prepare(tx, &p, in.Name, old)
+		err := n.prepare(tx, &p, in.Name, old)
+		signed(ctx, &p)
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -21,14 +21,21 @@ func (s scopedStore) Read(ctx context.Context, fn func(inventory.Tx) error) erro
 
 // Write implements inventory.Store. What it writes may be undone: nothing of it is remembered.
 func (s scopedStore) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.Store.Write(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, nil, fn) })
+	err := s.Store.Write(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, nil, fn) })
+	if err != nil {
+		s.noteRefused(ctx, err)
+	}
+	return err
 }
 
-// scoped calls fn with what the caller may see and change. Who is admin everywhere, and what the server does by itself,
-// gets the transaction as it is.
+// scoped calls fn with what the caller may see and change. What the server does by itself gets the transaction as it is.
 func scoped(ctx context.Context, tx inventory.Tx, met *met, fn func(inventory.Tx) error) error {
 	c, isSomebody := ctx.Value(callerKey{}).(caller)
-	if !isSomebody || c.grants.Everywhere() == inventory.Admin {
+	if !isSomebody {
+		return fn(tx)
+	}
+	tx = authored{tx, savedBy(ctx)}
+	if c.grants.Everywhere() == inventory.Admin {
 		return fn(tx)
 	}
 	r, err := reachOf(ctx, tx, met)
@@ -232,12 +239,19 @@ func (t *scopedTx) CreateHost(h *inventory.Host, now time.Time) error {
 	if !role.Allows(t.reach.needed) {
 		return outside(t.reach, "host "+h.Name)
 	}
+	if err := t.mayJoinPools(nil, h); err != nil {
+		return err
+	}
 	return t.Tx.CreateHost(h, now)
 }
 
 // UpdateHost implements inventory.HostTx: the host must be in one of the caller's pools, before and after.
 func (t *scopedTx) UpdateHost(h *inventory.Host, now time.Time) error {
-	if err := t.needHost(h.ID); err != nil {
+	old, err := t.FindHost(h.ID)
+	if err != nil {
+		return err
+	}
+	if err := t.mayJoinPools(&old, h); err != nil {
 		return err
 	}
 	delete(t.reach.known, h.ID)

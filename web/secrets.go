@@ -20,12 +20,14 @@ type Sealer interface {
 type SecretInput struct {
 	Value *string `json:"value,omitempty" writeOnly:"true" doc:"The secret itself, as text; left out, it stays as it is" maxLength:"1048576"`
 	About *string `json:"about,omitempty" doc:"What it is for; left out, that stays" maxLength:"255"`
+	// Consumers replace those that it has.
+	Consumers *inventory.Consumers `json:"consumers,omitempty" doc:"Whom it is for; left out, that stays. Without any, only what an admin has saved may name it"`
 }
 
 // SecretUses says what keeps a secret from being deleted.
 type SecretUses struct {
 	Name   string   `json:"name"`
-	UsedBy []string `json:"usedBy" doc:"Profiles, layers, targets and clusters that name it, such as profile web"`
+	UsedBy []string `json:"usedBy" doc:"Profiles, layers, machines, targets and clusters that name it, such as profile web"`
 }
 
 type putSecretInput struct {
@@ -90,6 +92,7 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 			return inventory.Errorf(inventory.Invalid, "secret %s has no value yet", in.Name).WithHint("give its value")
 		}
 		set(&x.About, in.Body.About)
+		set(&x.Consumers, in.Body.Consumers)
 		if sealed != nil {
 			x.Sealed = sealed
 		}
@@ -104,14 +107,14 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 			edited(ctx, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
 			trailOf(ctx).say("value set")
 			return s.changed(ctx, tx, "secret/"+x.Name, "secret "+x.Name+" created")
-		case sealed == nil && x.About == old.About:
+		case sealed == nil && len(diff(*old, x)) == 0:
 			return nil
 		}
 		if err := tx.UpdateSecret(&x, s.cfg.Now()); err != nil {
 			return err
 		}
 		edited(ctx, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)
-		what := "about"
+		what := fieldNames(diff(*old, x))
 		if sealed != nil {
 			what = "value"
 			trailOf(ctx).say("value set")
@@ -193,7 +196,7 @@ func (s *Server) secretUses(ctx context.Context, in *nameInput) (*one[SecretUses
 	return &one[SecretUses]{Body: out}, err
 }
 
-// usersOf lists the profiles and layers in whose text something is found.
+// usersOf lists the profiles, machines and layers in whose text something is found.
 func usersOf(tx inventory.Tx, re *regexp.Regexp) (users []string, err error) {
 	profiles, err := tx.ListProfiles(inventory.Page{})
 	if err != nil {
@@ -202,6 +205,15 @@ func usersOf(tx inventory.Tx, re *regexp.Regexp) (users []string, err error) {
 	for _, p := range profiles {
 		if re.MatchString(p.Config) || p.Document != nil && re.MatchString(p.Document.Text) {
 			users = append(users, "profile "+p.Name)
+		}
+	}
+	machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range machines {
+		if re.MatchString(machines[i].Config) {
+			users = append(users, "machine "+machines[i].Name)
 		}
 	}
 	layers, err := tx.ListLayers(inventory.Page{})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
@@ -11,6 +12,8 @@ func secrets(c *client.Client) client.Noun[inventory.Secret] { return c.Secrets 
 
 type secretCommand struct {
 	List     secretList     `cmd:"" help:"List secrets: their names, never their values."`
+	Show     secretShow     `cmd:"" help:"Show whom a secret is for, and what it is for; never its value."`
+	For      secretFor      `cmd:"" help:"Say whom a secret is for."`
 	Set      secretSet      `cmd:"" help:"Store a secret from a file or standard input, whether it exists or not."`
 	Describe secretDescribe `cmd:"" help:"Say what a secret is for."`
 	Uses     secretUses     `cmd:"" help:"List what uses a secret."`
@@ -21,17 +24,18 @@ type secretList struct{}
 
 // Run lists secrets.
 func (*secretList) Run(s *session) error {
-	return showList(s, secrets, client.Query{}, 0, []string{"NAME", "ABOUT", "CHANGED", "VERSION"}, func(x inventory.Secret) []string {
-		return []string{x.Name, x.About, timeText(x.UpdatedAt), fmt.Sprint(x.Version)}
+	return showList(s, secrets, client.Query{}, 0, []string{"NAME", "FOR", "ABOUT", "CHANGED", "VERSION"}, func(x inventory.Secret) []string {
+		return []string{x.Name, strings.Join(x.Consumers.Texts(), " "), x.About, timeText(x.UpdatedAt), fmt.Sprint(x.Version)}
 	})
 }
 
 // secretSet has no flag for the value: a command line is seen by everybody on the machine, and kept by shells.
 type secretSet struct {
-	Secret string  `arg:"" help:"Its name, a DNS label."`
-	File   string  `default:"-" help:"File with the value; - is standard input, or a question at a terminal." placeholder:"FILE"`
-	About  *string `help:"What it is for." placeholder:"TEXT"`
-	DryRun bool    `help:"Only show what would change."`
+	Secret string   `arg:"" help:"Its name, a DNS label."`
+	File   string   `default:"-" help:"File with the value; - is standard input, or a question at a terminal." placeholder:"FILE"`
+	About  *string  `help:"What it is for." placeholder:"TEXT"`
+	For    []string `help:"Whom it is for: pool:NAME, profile:NAME or target:NAME. It may be given several times; without it that stays." placeholder:"CONSUMER"`
+	DryRun bool     `help:"Only show what would change."`
 }
 
 // Run stores a secret.
@@ -45,6 +49,13 @@ func (c *secretSet) Run(s *session) error {
 		return err
 	}
 	in := client.SecretInput{Value: &value, About: c.About}
+	if len(c.For) > 0 {
+		consumers, err := inventory.ParseConsumers(c.For)
+		if err != nil {
+			return err
+		}
+		in.Consumers = &consumers
+	}
 	if c.DryRun {
 		return s.preview(api.Secrets.Preview(s.ctx, "PUT", c.Secret, in))
 	}
@@ -67,6 +78,56 @@ func (c *secretDescribe) Run(s *session) error {
 		return err
 	}
 	stored, err := api.SetSecret(s.ctx, c.Secret, client.SecretInput{About: &c.About})
+	if err != nil {
+		return err
+	}
+	return s.stored(stored)
+}
+
+type secretShow struct {
+	Secret string `arg:""`
+}
+
+// Run shows what is known of a secret but its value.
+func (c *secretShow) Run(s *session) error {
+	return showOne(s, secrets, c.Secret, func(t *tableWriter, x inventory.Secret) {
+		t.field("name", x.Name)
+		t.field("about", x.About)
+		t.field("for", orAdmins(x.Consumers))
+		t.field("kept for", x.Owner)
+		t.field("changed", timeText(x.UpdatedAt))
+	})
+}
+
+// orAdmins says whom something is for.
+func orAdmins(c inventory.Consumers) string {
+	if c.IsZero() {
+		return "configurations that an admin has saved"
+	}
+	return strings.Join(c.Texts(), " ")
+}
+
+// secretFor has its consumers as arguments, so that taking the last away has to be said.
+type secretFor struct {
+	Secret    string   `arg:""`
+	Consumers []string `arg:"" optional:"" help:"pool:NAME, profile:NAME or target:NAME; these replace those that it has."`
+	Admins    bool     `help:"For nobody by name: only configurations that an admin has saved may name it."`
+}
+
+// Run says whom a secret is for.
+func (c *secretFor) Run(s *session) error {
+	if c.Admins == (len(c.Consumers) > 0) {
+		return usage("write pool:NAME, profile:NAME or target:NAME", "say whom the secret is for, or --admins")
+	}
+	consumers, err := inventory.ParseConsumers(c.Consumers)
+	if err != nil {
+		return err
+	}
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	stored, err := api.SetSecret(s.ctx, c.Secret, client.SecretInput{Consumers: &consumers})
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ func (c *targetShow) Run(s *session) error {
 		t.field("token", j.Token)
 		t.field("pki", j.PKI)
 		t.field("certificate key", j.CertificateKey)
+		t.field("for", orAdmins(j.Consumers))
 		if j.TokenFor != 0 {
 			t.field("token for", j.TokenFor.String())
 		}
@@ -76,6 +77,7 @@ type targetFlags struct {
 	VIPImage       *string        `name:"vip-image" help:"Container image of the pod that announces it." placeholder:"IMAGE"`
 	PodCIDR        *string        `name:"pod-cidr" help:"Network of pods, for a new cluster." placeholder:"CIDR"`
 	ServiceCIDR    *string        `name:"service-cidr" help:"Network of services, for a new cluster." placeholder:"CIDR"`
+	For            []string       `help:"Whose machines may join: pool:NAME or profile:NAME. These replace those that it has; none allows only what an admin has saved." placeholder:"CONSUMER"`
 	DryRun         bool           `help:"Only show what would change."`
 }
 
@@ -90,6 +92,14 @@ func (f *targetFlags) apply(s *session, t *inventory.JoinTarget) error {
 	set(&t.VIPImage, f.VIPImage)
 	set(&t.PodCIDR, f.PodCIDR)
 	set(&t.ServiceCIDR, f.ServiceCIDR)
+	if len(f.For) == 1 && f.For[0] == "none" {
+		t.Consumers = inventory.Consumers{}
+	} else if len(f.For) > 0 {
+		var err error
+		if t.Consumers, err = inventory.ParseConsumers(f.For); err != nil {
+			return err
+		}
+	}
 	if f.VIP != nil {
 		t.VIP = netip.Addr{}
 		if *f.VIP != "" {

@@ -11,18 +11,19 @@ import (
 const (
 	joinTargetColumns = `name, endpoint, kubernetes, ca, COALESCE(kubeconfig, ''), COALESCE(token, ''), COALESCE(pki, ''),
 COALESCE(certificate_key, ''), token_for, vip, vip_interface, vip_image, pod_cidr, service_cidr, worker_parallelism, owner,
-is_init, initialized_at, created_at, updated_at, version`
+is_init, initialized_at, consumers, created_at, updated_at, version`
 
 	findJoinTargetSQL    = `SELECT ` + joinTargetColumns + ` FROM join_targets WHERE name = $1`
 	listJoinTargetsSQL   = `SELECT ` + joinTargetColumns + ` FROM join_targets WHERE name > $1 ORDER BY name LIMIT $2`
 	joinTargetVersionSQL = `SELECT version FROM join_targets WHERE name = $1`
 	insertJoinTargetSQL  = `INSERT INTO join_targets (name, endpoint, kubernetes, ca, kubeconfig, token, pki, certificate_key,
-token_for, vip, vip_interface, vip_image, pod_cidr, service_cidr, worker_parallelism, owner, is_init, initialized_at, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, NULLIF($5, ''), NULLIF($6, ''), NULLIF($7, ''), NULLIF($8, ''), $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 1)`
+token_for, vip, vip_interface, vip_image, pod_cidr, service_cidr, worker_parallelism, owner, is_init, initialized_at,
+consumers, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, NULLIF($5, ''), NULLIF($6, ''), NULLIF($7, ''), NULLIF($8, ''), $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, 1)`
 	updateJoinTargetSQL = `UPDATE join_targets SET endpoint = $1, kubernetes = $2, ca = $3, kubeconfig = NULLIF($4, ''),
 token = NULLIF($5, ''), pki = NULLIF($6, ''), certificate_key = NULLIF($7, ''), token_for = $8, vip = $9, vip_interface = $10,
 vip_image = $11, pod_cidr = $12, service_cidr = $13, worker_parallelism = $14, owner = $15, is_init = $16,
-initialized_at = $17, updated_at = $18, version = version + 1 WHERE name = $19 AND version = $20`
+initialized_at = $17, consumers = $18, updated_at = $19, version = version + 1 WHERE name = $20 AND version = $21`
 	deleteJoinTargetSQL = `DELETE FROM join_targets WHERE name = $1`
 
 	joinTokenColumns = `id, target, host_id, session_id, node_name, sealed, state, csr, created_at, expires_at`
@@ -41,7 +42,7 @@ created_at = excluded.created_at, expires_at = excluded.expires_at`
 func readJoinTarget(s scan) (j inventory.JoinTarget, err error) {
 	err = s(&j.Name, &j.Endpoint, &j.Kubernetes, &j.CA, &j.Kubeconfig, &j.Token, &j.PKI, &j.CertificateKey,
 		durationColumn(&j.TokenFor), textColumn(&j.VIP), &j.VIPInterface, &j.VIPImage, &j.PodCIDR, &j.ServiceCIDR,
-		&j.WorkerParallelism, &j.Owner, &j.IsInit, timeColumn(&j.InitializedAt), timeColumn(&j.CreatedAt), timeColumn(&j.UpdatedAt), &j.Version)
+		&j.WorkerParallelism, &j.Owner, &j.IsInit, timeColumn(&j.InitializedAt), jsonColumn(&j.Consumers), timeColumn(&j.CreatedAt), timeColumn(&j.UpdatedAt), &j.Version)
 	return j, err
 }
 
@@ -117,10 +118,14 @@ func (t *tx) joinTargetArgs(j *inventory.JoinTarget) ([]any, error) {
 				WithHint("store it first: slipway secret set %s", u.secret)
 		}
 	}
+	consumers, err := jsonText(j.Consumers)
+	if err != nil {
+		return nil, err
+	}
 	return []any{
 		j.Endpoint, j.Kubernetes, j.CA, j.Kubeconfig, j.Token, j.PKI, j.CertificateKey, durationMS(j.TokenFor),
 		addressText(j.VIP), j.VIPInterface, j.VIPImage, j.PodCIDR, j.ServiceCIDR,
-		j.WorkerParallelism, j.Owner, bit(j.IsInit), ms(j.InitializedAt),
+		j.WorkerParallelism, j.Owner, bit(j.IsInit), ms(j.InitializedAt), consumers,
 	}, nil
 }
 

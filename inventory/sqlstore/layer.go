@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	layerColumns = `scope, name, config, revision, created_at, updated_at, version`
+	layerColumns = `scope, name, config, revision, saved_by, saved_by_admin, created_at, updated_at, version`
 
 	findLayerSQL    = `SELECT ` + layerColumns + ` FROM layers WHERE key = $1`
 	listLayersSQL   = `SELECT ` + layerColumns + ` FROM layers WHERE key > $1 ORDER BY key LIMIT $2`
 	layerKeysSQL    = `SELECT key FROM layers`
 	layerVersionSQL = `SELECT version FROM layers WHERE key = $1`
-	insertLayerSQL  = `INSERT INTO layers (key, scope, name, config, revision, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 1)`
-	updateLayerSQL = `UPDATE layers SET config = $1, revision = $2, updated_at = $3, version = version + 1 WHERE key = $4 AND version = $5`
+	insertLayerSQL  = `INSERT INTO layers (key, scope, name, config, revision, saved_by, saved_by_admin, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
+	updateLayerSQL = `UPDATE layers SET config = $1, revision = $2, saved_by = $3, saved_by_admin = $4, updated_at = $5, version = version + 1
+WHERE key = $6 AND version = $7`
 	deleteLayerSQL = `DELETE FROM layers WHERE key = $1`
 )
 
 func readLayer(s scan) (l inventory.Layer, err error) {
-	err = s(&l.Scope, &l.Name, &l.Config, &l.Revision, timeColumn(&l.CreatedAt), timeColumn(&l.UpdatedAt), &l.Version)
+	err = s(&l.Scope, &l.Name, &l.Config, &l.Revision, &l.SavedBy, &l.SavedByAdmin, timeColumn(&l.CreatedAt), timeColumn(&l.UpdatedAt), &l.Version)
 	return l, err
 }
 
@@ -78,7 +79,8 @@ func (t *tx) CreateLayer(l *inventory.Layer, now time.Time) error {
 	if err := t.reviseLayer(&next); err != nil {
 		return err
 	}
-	_, err := t.write(insertLayerSQL, next.Key(), string(next.Scope), next.Name, next.Config, next.Revision, ms(now), ms(now))
+	_, err := t.write(insertLayerSQL, next.Key(), string(next.Scope), next.Name, next.Config, next.Revision,
+		next.SavedBy, bit(next.SavedByAdmin), ms(now), ms(now))
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,7 @@ func (t *tx) UpdateLayer(l *inventory.Layer, now time.Time) error {
 	if err := t.reviseLayer(&next); err != nil {
 		return err
 	}
-	n, err := t.write(updateLayerSQL, next.Config, next.Revision, ms(now), l.Key(), l.Version)
+	n, err := t.write(updateLayerSQL, next.Config, next.Revision, next.SavedBy, bit(next.SavedByAdmin), ms(now), l.Key(), l.Version)
 	if err := t.updated(n, err, "layer", l.Key(), l.Version, layerVersionSQL, l.Key()); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 const (
 	profileColumns = `name, image, selector, priority, kernel_args, parameters, COALESCE(extends, ''), config, document,
-format, accepts, isolated, revision, created_at, updated_at, version`
+format, accepts, isolated, revision, saved_by, saved_by_admin, created_at, updated_at, version`
 
 	findProfileSQL     = `SELECT ` + profileColumns + ` FROM profiles WHERE name = $1`
 	listProfilesSQL    = `SELECT ` + profileColumns + ` FROM profiles WHERE name > $1 ORDER BY name LIMIT $2`
@@ -20,18 +20,18 @@ format, accepts, isolated, revision, created_at, updated_at, version`
 	profileMachineSQL  = `SELECT name FROM machines WHERE profile = $1 ORDER BY name LIMIT 1`
 	profileExtenderSQL = `SELECT name FROM profiles WHERE extends = $1 ORDER BY name LIMIT 1`
 	insertProfileSQL   = `INSERT INTO profiles (name, image, selector, priority, kernel_args, parameters, extends, config, document,
-format, accepts, isolated, revision, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13, $14, $15, 1)`
+format, accepts, isolated, revision, saved_by, saved_by_admin, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1)`
 	updateProfileSQL = `UPDATE profiles SET image = $1, selector = $2, priority = $3, kernel_args = $4, parameters = $5,
 extends = NULLIF($6, ''), config = $7, document = $8, format = $9, accepts = $10, isolated = $11, revision = $12,
-updated_at = $13, version = version + 1 WHERE name = $14 AND version = $15`
+saved_by = $13, saved_by_admin = $14, updated_at = $15, version = version + 1 WHERE name = $16 AND version = $17`
 	deleteProfileSQL = `DELETE FROM profiles WHERE name = $1`
 )
 
 func readProfile(s scan) (p inventory.Profile, err error) {
 	err = s(&p.Name, &p.Image, &p.Selector, &p.Priority, jsonColumn(&p.KernelArgs), jsonColumn(&p.Parameters), &p.Extends,
 		&p.Config, jsonColumn(&p.Document), &p.Format, jsonColumn(&p.Accepts), &p.Isolated, &p.Revision,
-		timeColumn(&p.CreatedAt), timeColumn(&p.UpdatedAt), &p.Version)
+		&p.SavedBy, &p.SavedByAdmin, timeColumn(&p.CreatedAt), timeColumn(&p.UpdatedAt), &p.Version)
 	return p, err
 }
 
@@ -125,7 +125,7 @@ func (t *tx) profileArgs(p *inventory.Profile) ([]any, error) {
 		}
 		texts = append(texts, text)
 	}
-	return append(args, texts[0], texts[1], p.Extends, p.Config, texts[2], p.Format, texts[3], bit(p.Isolated), p.Revision), nil
+	return append(args, texts[0], texts[1], p.Extends, p.Config, texts[2], p.Format, texts[3], bit(p.Isolated), p.Revision, p.SavedBy, bit(p.SavedByAdmin)), nil
 }
 
 // checkParents refuses a profile that extends one that is not stored, or that comes back to itself.

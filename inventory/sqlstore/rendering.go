@@ -5,14 +5,14 @@ import (
 )
 
 const (
-	renderingColumns = `digest, host_id, profile, revision, image, format, documents, args, created_at`
+	renderingColumns = `digest, host_id, profile, revision, image, format, documents, args, uses, created_at`
 
 	findRenderingSQL   = `SELECT ` + renderingColumns + ` FROM renderings WHERE digest = $1 ORDER BY created_at DESC, host_id LIMIT 1`
 	listRenderingsSQL  = `SELECT ` + renderingColumns + ` FROM renderings WHERE host_id = $1 ORDER BY position DESC LIMIT $2`
 	hasRenderingSQL    = `SELECT 1 FROM renderings WHERE digest = $1 AND host_id = $2`
 	lastRenderingSQL   = `SELECT digest, position FROM renderings WHERE host_id = $1 ORDER BY position DESC LIMIT 1`
-	insertRenderingSQL = `INSERT INTO renderings (digest, host_id, profile, revision, image, format, documents, args, created_at, position)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (digest, host_id) DO UPDATE SET position = excluded.position`
+	insertRenderingSQL = `INSERT INTO renderings (digest, host_id, profile, revision, image, format, documents, args, uses, created_at, position)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (digest, host_id) DO UPDATE SET position = excluded.position`
 
 	findDeliverySQL = `SELECT session_id, document, source, fetch_n, first_at, last_at, is_burnt FROM deliveries
 WHERE session_id = $1 AND document = $2`
@@ -22,7 +22,7 @@ fetch_n = excluded.fetch_n, first_at = excluded.first_at, last_at = excluded.las
 )
 
 func readRendering(s scan) (r inventory.Rendering, err error) {
-	err = s(&r.Digest, &r.HostID, &r.Profile, &r.Revision, &r.Image, &r.Format, jsonColumn(&r.Documents), jsonColumn(&r.Args),
+	err = s(&r.Digest, &r.HostID, &r.Profile, &r.Revision, &r.Image, &r.Format, jsonColumn(&r.Documents), jsonColumn(&r.Args), jsonColumn(&r.Uses),
 		timeColumn(&r.CreatedAt))
 	return r, err
 }
@@ -53,12 +53,12 @@ func (t *tx) SaveRendering(r inventory.Rendering) error {
 	if newest == string(r.Digest) {
 		return nil
 	}
-	texts, err := jsonTexts(r.Documents, r.Args)
+	texts, err := jsonTexts(r.Documents, r.Args, r.Uses)
 	if err != nil {
 		return err
 	}
 	_, err = t.write(insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
-		texts[0], texts[1], ms(r.CreatedAt), last+1)
+		texts[0], texts[1], texts[2], ms(r.CreatedAt), last+1)
 	return err
 }
 

@@ -39,7 +39,7 @@ func (t *tx) ListRevisions(k inventory.RevisionKind, name string, before, n int)
 // reviseProfile adds p as a revision, unless its content is that of the newest one, and fills in the number.
 func (t *tx) reviseProfile(p *inventory.Profile) error {
 	return revise(t, inventory.RevisionOfProfile, p.Name, p, p.UpdatedAt, &p.Revision, func(p inventory.Profile) inventory.Profile {
-		p.Revision, p.Version, p.CreatedAt, p.UpdatedAt = 0, 0, time.Time{}, time.Time{}
+		p.Revision, p.Version, p.CreatedAt, p.UpdatedAt, p.SavedBy = 0, 0, time.Time{}, time.Time{}, ""
 		return p
 	})
 }
@@ -47,7 +47,7 @@ func (t *tx) reviseProfile(p *inventory.Profile) error {
 // reviseLayer does the same for a layer.
 func (t *tx) reviseLayer(l *inventory.Layer) error {
 	return revise(t, inventory.RevisionOfLayer, l.Key(), l, l.UpdatedAt, &l.Revision, func(l inventory.Layer) inventory.Layer {
-		l.Revision, l.Version, l.CreatedAt, l.UpdatedAt = 0, 0, time.Time{}, time.Time{}
+		l.Revision, l.Version, l.CreatedAt, l.UpdatedAt, l.SavedBy = 0, 0, time.Time{}, time.Time{}, ""
 		return l
 	})
 }

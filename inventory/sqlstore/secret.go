@@ -8,19 +8,20 @@ import (
 )
 
 const (
-	findSecretSQL    = `SELECT name, about, owner, sealed, created_at, updated_at, version FROM secrets WHERE name = $1`
-	listSecretsSQL   = `SELECT name, about, owner, created_at, updated_at, version FROM secrets WHERE name > $1 ORDER BY name LIMIT $2`
+	findSecretSQL    = `SELECT name, about, owner, consumers, sealed, created_at, updated_at, version FROM secrets WHERE name = $1`
+	listSecretsSQL   = `SELECT name, about, owner, consumers, created_at, updated_at, version FROM secrets WHERE name > $1 ORDER BY name LIMIT $2`
 	secretVersionSQL = `SELECT version FROM secrets WHERE name = $1`
 	secretUserSQL    = `SELECT name FROM join_targets WHERE $1 IN (kubeconfig, token, pki, certificate_key) ORDER BY name LIMIT 1`
-	insertSecretSQL  = `INSERT INTO secrets (name, about, owner, sealed, created_at, updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, 1)`
-	updateSecretSQL  = `UPDATE secrets SET about = $1, owner = $2, sealed = $3, updated_at = $4, version = version + 1 WHERE name = $5 AND version = $6`
-	deleteSecretSQL  = `DELETE FROM secrets WHERE name = $1`
+	insertSecretSQL  = `INSERT INTO secrets (name, about, owner, consumers, sealed, created_at, updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, $7, 1)`
+	updateSecretSQL  = `UPDATE secrets SET about = $1, owner = $2, consumers = $3, sealed = $4, updated_at = $5, version = version + 1
+WHERE name = $6 AND version = $7`
+	deleteSecretSQL = `DELETE FROM secrets WHERE name = $1`
 )
 
 // FindSecret implements inventory.SecretTx.
 func (t *tx) FindSecret(name string) (inventory.Secret, error) {
 	return find(t, func(s scan) (x inventory.Secret, err error) {
-		err = s(&x.Name, &x.About, &x.Owner, &x.Sealed, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
+		err = s(&x.Name, &x.About, &x.Owner, jsonColumn(&x.Consumers), &x.Sealed, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
 		return x, err
 	}, "secret", name, findSecretSQL, name)
 }
@@ -29,7 +30,7 @@ func (t *tx) FindSecret(name string) (inventory.Secret, error) {
 func (t *tx) ListSecrets(p inventory.Page) ([]inventory.Secret, error) {
 	read := func() ([]inventory.Secret, error) {
 		return list(t, func(s scan) (x inventory.Secret, err error) {
-			err = s(&x.Name, &x.About, &x.Owner, timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
+			err = s(&x.Name, &x.About, &x.Owner, jsonColumn(&x.Consumers), timeColumn(&x.CreatedAt), timeColumn(&x.UpdatedAt), &x.Version)
 			return x, err
 		}, listSecretsSQL, p.After, limit(p.Limit))
 	}
@@ -47,8 +48,12 @@ func (t *tx) CreateSecret(s *inventory.Secret, now time.Time) error {
 	} else if found {
 		return taken("secret", s.Name)
 	}
+	consumers, err := jsonText(s.Consumers)
+	if err != nil {
+		return err
+	}
 	now = stamp(now)
-	if _, err := t.write(insertSecretSQL, s.Name, s.About, s.Owner, blob(s.Sealed), ms(now), ms(now)); err != nil {
+	if _, err := t.write(insertSecretSQL, s.Name, s.About, s.Owner, consumers, blob(s.Sealed), ms(now), ms(now)); err != nil {
 		return err
 	}
 	s.CreatedAt, s.UpdatedAt, s.Version = now, now, 1
@@ -57,8 +62,12 @@ func (t *tx) CreateSecret(s *inventory.Secret, now time.Time) error {
 
 // UpdateSecret implements inventory.SecretTx.
 func (t *tx) UpdateSecret(s *inventory.Secret, now time.Time) error {
+	consumers, err := jsonText(s.Consumers)
+	if err != nil {
+		return err
+	}
 	now = stamp(now)
-	n, err := t.write(updateSecretSQL, s.About, s.Owner, blob(s.Sealed), ms(now), s.Name, s.Version)
+	n, err := t.write(updateSecretSQL, s.About, s.Owner, consumers, blob(s.Sealed), ms(now), s.Name, s.Version)
 	if err := t.updated(n, err, "secret", s.Name, s.Version, secretVersionSQL, s.Name); err != nil {
 		return err
 	}

@@ -150,6 +150,7 @@ func targetFields() []field[inventory.JoinTarget] {
 		textField("podCIDR", func(t *target) *string { return &t.PodCIDR }, plain("podCIDR")),
 		textField("serviceCIDR", func(t *target) *string { return &t.ServiceCIDR }, plain("serviceCIDR")),
 		numberField("workerParallelism", func(t *target) *int { return &t.WorkerParallelism }),
+		consumersField(func(t *target) *inventory.Consumers { return &t.Consumers }),
 		blockField("ca", func(t *target) *string { return &t.CA }),
 	}
 }
@@ -168,6 +169,19 @@ func secretFields() []field[inventory.Secret] {
 	return []field[secret]{
 		keeping(textField("name", func(s *secret) *string { return &s.Name }, named("secret"))),
 		textField("about", func(s *secret) *string { return &s.About }, plain("about")),
+		consumersField(func(s *secret) *inventory.Consumers { return &s.Consumers }),
+	}
+}
+
+// consumersField is whom a secret or join target is for: pool:web, profile:debian.
+func consumersField[T any](at func(*T) *inventory.Consumers) field[T] {
+	return field[T]{
+		name: "consumers", kind: asList,
+		get: func(v *T) []string { return at(v).Texts() },
+		set: func(v *T, texts []string) (err error) {
+			*at(v), err = inventory.ParseConsumers(texts)
+			return err
+		},
 	}
 }
 

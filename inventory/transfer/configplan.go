@@ -174,7 +174,7 @@ func (c Change) applyConfig(tx inventory.Tx, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		s.About = c.secret.About
+		s.About, s.Consumers = c.secret.About, c.secret.Consumers
 		return tx.UpdateSecret(&s, now)
 	}
 	l := *c.layer

@@ -117,6 +117,9 @@ func (j *Joiner) record(ctx context.Context, target *inventory.JoinTarget, h *in
 		if err != nil {
 			return err
 		}
+		if err := checkJoined(tx, target.Name, h.ID, nodeName); err != nil {
+			return err
+		}
 		for _, t := range open {
 			switch {
 			case t.HostID != h.ID:
@@ -187,6 +190,29 @@ func checkRival(tx inventory.Tx, t inventory.JoinToken, nodeName string, now tim
 	}
 	return inventory.Errorf(inventory.Conflict, "host %s is joining %s as node %s", other.Name, t.Target, nodeName).
 		WithHint("give one of the hosts another name, or release the other: slipway host release %s", other.Name)
+}
+
+// checkJoined refuses the name of a node that another host has joined with and still is: whoever asks would become it.
+func checkJoined(tx inventory.Tx, target string, h inventory.HostID, nodeName string) error {
+	joined, err := tx.ListJoinTokens(target, inventory.TokenJoined)
+	if err != nil {
+		return err
+	}
+	for _, t := range joined {
+		if t.HostID == h || t.NodeName != nodeName {
+			continue
+		}
+		other, err := tx.FindHost(t.HostID)
+		if kindOf(err) == inventory.NotFound {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return inventory.Errorf(inventory.Conflict, "host %s is node %s of %s already", other.Name, nodeName, target).
+			WithHint("give this host another name, or release the other: slipway host release %s", other.Name)
+	}
+	return nil
 }
 
 // disown closes a token whose id turned out to be somebody else's in the cluster: its Secret is not ours to delete.

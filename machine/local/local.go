@@ -174,11 +174,13 @@ func (l *Local) ListMachines(ctx context.Context, prefix string) (views []machin
 
 // CreateMachine implements machine.Machines.
 func (l *Local) CreateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error) {
+	m.Saved = inventory.Saved{SavedBy: l.cfg.By} // an object is the word of whoever may write it, not of an admin here
 	return l.cfg.Engine.CreateMachine(ctx, m, l.cfg.By)
 }
 
 // UpdateMachine implements machine.Machines.
 func (l *Local) UpdateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error) {
+	m.Saved = inventory.Saved{SavedBy: l.cfg.By}
 	return l.cfg.Engine.UpdateMachine(ctx, m, l.cfg.By)
 }
 

@@ -132,7 +132,8 @@ var targets = owned[inventory.JoinTarget]{
 	},
 	remove: func(tx inventory.Tx, name string) error { return tx.DeleteJoinTarget(name) },
 	keep: func(wanted, stored *inventory.JoinTarget) {
-		if wanted.InitializedAt.IsZero() { // a cluster that was made stays made
+		wanted.Consumers = stored.Consumers // an admin's word
+		if wanted.InitializedAt.IsZero() {  // a cluster that was made stays made
 			wanted.InitializedAt = stored.InitializedAt
 		}
 	},
@@ -149,7 +150,9 @@ func (l *Local) secrets(value []byte) owned[inventory.Secret] {
 		create:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.CreateSecret(s, now) },
 		update:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.UpdateSecret(s, now) },
 		remove:  func(tx inventory.Tx, name string) error { return tx.DeleteSecret(name) },
-		keep:    func(wanted, stored *inventory.Secret) { wanted.About = stored.About },
+		keep: func(wanted, stored *inventory.Secret) {
+			wanted.About, wanted.Consumers = stored.About, stored.Consumers
+		},
 		isSame: func(stored, _ *inventory.Secret) bool {
 			plain, err := l.cfg.Secrets.Open(stored.Name, stored.Sealed)
 			return err == nil && bytes.Equal(plain, value)
@@ -197,12 +200,35 @@ func (l *Local) SaveTarget(ctx context.Context, t inventory.JoinTarget) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
+	if err := l.ownSecrets(ctx, &t); err != nil {
+		return err
+	}
 	if t.IsInit {
 		if err := l.found(ctx, &t); err != nil {
 			return err
 		}
 	}
 	return save(ctx, l, targets, t)
+}
+
+// ownSecrets refuses a target that names the secret of somebody else: an object would get at what its namespace may not see.
+func (l *Local) ownSecrets(ctx context.Context, t *inventory.JoinTarget) error {
+	return l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		for _, name := range []string{t.Kubeconfig, t.Token, t.PKI, t.CertificateKey} {
+			if name == "" {
+				continue
+			}
+			s, err := tx.FindSecret(name)
+			switch {
+			case isKind(err, inventory.NotFound):
+			case err != nil:
+				return err
+			case s.Owner != t.Owner:
+				return foreign("secret", name, s.Owner)
+			}
+		}
+		return nil
+	})
 }
 
 // FindTarget implements machine.Nouns.

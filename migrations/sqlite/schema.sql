@@ -311,7 +311,7 @@ CREATE TABLE join_targets (
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,
   version         INTEGER NOT NULL
-, worker_parallelism INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '', is_init INTEGER NOT NULL DEFAULT 0, initialized_at INTEGER NOT NULL DEFAULT 0) STRICT;
+, worker_parallelism INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '', is_init INTEGER NOT NULL DEFAULT 0, initialized_at INTEGER NOT NULL DEFAULT 0, consumers TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE join_tokens (
   id         TEXT    NOT NULL PRIMARY KEY,
@@ -341,7 +341,7 @@ CREATE TABLE layers (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   version    INTEGER NOT NULL
-) STRICT;
+, saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE leases (
   address    INTEGER NOT NULL PRIMARY KEY,
@@ -426,7 +426,7 @@ CREATE TABLE machines (
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
   version          INTEGER NOT NULL
-, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '') STRICT;
+, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '', saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE INDEX machines_by_image ON machines (image) WHERE image IS NOT NULL;
 
@@ -528,7 +528,7 @@ CREATE TABLE profiles (
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL,
   version     INTEGER NOT NULL
-, extends TEXT REFERENCES profiles (name), config TEXT NOT NULL DEFAULT '', document TEXT NOT NULL DEFAULT '', format TEXT NOT NULL DEFAULT '', accepts TEXT NOT NULL DEFAULT '', isolated INTEGER NOT NULL DEFAULT 0, revision INTEGER NOT NULL DEFAULT 1) STRICT;
+, extends TEXT REFERENCES profiles (name), config TEXT NOT NULL DEFAULT '', document TEXT NOT NULL DEFAULT '', format TEXT NOT NULL DEFAULT '', accepts TEXT NOT NULL DEFAULT '', isolated INTEGER NOT NULL DEFAULT 0, revision INTEGER NOT NULL DEFAULT 1, saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE INDEX profiles_by_extends ON profiles (extends);
 
@@ -572,7 +572,7 @@ CREATE TABLE renderings (
   format     TEXT    NOT NULL,
   documents  TEXT    NOT NULL,
   args       TEXT    NOT NULL,
-  created_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, uses TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (digest, host_id)
 ) STRICT;
 
@@ -652,7 +652,7 @@ CREATE TABLE secrets (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   version    INTEGER NOT NULL
-, owner TEXT NOT NULL DEFAULT '') STRICT;
+, owner TEXT NOT NULL DEFAULT '', consumers TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE sessions (
   id         TEXT    NOT NULL PRIMARY KEY,

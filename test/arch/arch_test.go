@@ -27,6 +27,7 @@ var floors = map[string]int{
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/kubeadm/kubelet": 1, "autoinstall/installer": 1,
 	"ignition": 1, "cloudinit": 1, "autoinstall": 1, "kickstart": 1, "preseed": 1, "render": 1,
 	"hardware": 1, "identity": 1, "placement": 1, "acceptance": 1, "proof": 1, "bmc": 1,
+	"reference":          2,
 	"inventory/sqlstore": 2,
 	"bmc/redfish":        2, "bmc/ipmi": 2, "bmc/libvirt": 2, "bmc/wol": 2, "bmc/webhook": 2, "bmc/manual": 2, "bmc/fake": 2, "bmc/scan": 2,
 	"agent": 2, "agent/host": 2, "agent/inspect": 2, "agent/burn": 2, "agent/disk": 2, "agent/wipe": 2, "agent/write": 2, "agent/efi": 2, "agent/seed": 2, "agent/kexec": 2, "agent/disk/fat": 2, "agent/write/fetch": 2, "agent/write/qcow2": 1,

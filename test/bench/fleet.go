@@ -120,6 +120,7 @@ func (f *fleet) fill(tx inventory.Tx, n int, now time.Time) error {
 	for _, l := range []inventory.Layer{
 		{Scope: inventory.ScopeGlobal, Config: fleetGlobal}, {Scope: inventory.ScopeSite, Name: "north", Config: fleetSite},
 	} {
+		l.SavedByAdmin = true
 		if err := tx.CreateLayer(&l, now); err != nil {
 			return err
 		}

@@ -75,7 +75,8 @@ func Build(name string, layers ...string) (*machineconfig.Config, error) {
 		return nil, fmt.Errorf("case %s: %s", name, r[0])
 	}
 	machineconfig.Fill(c, Host(), "")
-	r = append(machineconfig.Expand(c, Vars()), machineconfig.Validate(c)...)
+	_, r = machineconfig.Expand(c, Vars())
+	r = append(r, machineconfig.Validate(c)...)
 	if len(r) > 0 {
 		return nil, fmt.Errorf("case %s: %s", name, r[0])
 	}

@@ -139,6 +139,8 @@ func (n Configs[T]) Check(ctx context.Context, name string, item T) (i Impact, e
 type SecretInput struct {
 	Value *string `json:"value,omitempty"`
 	About *string `json:"about,omitempty"`
+	// Consumers replace those that it has.
+	Consumers *inventory.Consumers `json:"consumers,omitempty"`
 }
 
 // SetSecret stores a secret, whether it exists or not. Its value never comes back.

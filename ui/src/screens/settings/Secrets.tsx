@@ -169,7 +169,9 @@ function User({ of }: { of: string }) {
       ? `/profiles/${name}`
       : noun === 'layer'
         ? `/profiles?tab=layers&layer=${encodeURIComponent(name)}`
-        : '/clusters'
+        : noun === 'machine'
+          ? `/machines/${encodeURIComponent(name)}`
+          : '/clusters'
   return (
     <div>
       {noun} <Link to={to}>{name}</Link>

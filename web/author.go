@@ -1,0 +1,138 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/reference"
+)
+
+// savedBy says who saves something now.
+func savedBy(ctx context.Context) inventory.Saved {
+	c := callerOf(ctx)
+	return inventory.Saved{SavedBy: c.name, SavedByAdmin: c.grants.Everywhere() == inventory.Admin}
+}
+
+// authored is a transaction that writes down who saves what may name secrets, and refuses names that are not for whoever
+// saves them. Handlers, imports and undoing reach the store only through it.
+type authored struct {
+	inventory.Tx
+	saved inventory.Saved
+}
+
+// CreateProfile implements inventory.ImageTx.
+func (t authored) CreateProfile(p *inventory.Profile, now time.Time) error {
+	p.Saved = t.saved
+	if err := reference.Profile(t.Tx, p); err != nil {
+		return err
+	}
+	return t.Tx.CreateProfile(p, now)
+}
+
+// UpdateProfile implements inventory.ImageTx.
+func (t authored) UpdateProfile(p *inventory.Profile, now time.Time) error {
+	p.Saved = t.saved
+	if err := reference.Profile(t.Tx, p); err != nil {
+		return err
+	}
+	return t.Tx.UpdateProfile(p, now)
+}
+
+// CreateLayer implements inventory.ConfigTx.
+func (t authored) CreateLayer(l *inventory.Layer, now time.Time) error {
+	l.Saved = t.saved
+	if err := reference.Layer(t.Tx, l); err != nil {
+		return err
+	}
+	return t.Tx.CreateLayer(l, now)
+}
+
+// UpdateLayer implements inventory.ConfigTx.
+func (t authored) UpdateLayer(l *inventory.Layer, now time.Time) error {
+	l.Saved = t.saved
+	if err := reference.Layer(t.Tx, l); err != nil {
+		return err
+	}
+	return t.Tx.UpdateLayer(l, now)
+}
+
+// signed writes into a profile or layer who saves it, before it is looked at.
+func signed(ctx context.Context, item any) {
+	switch x := item.(type) {
+	case *inventory.Profile:
+		x.Saved = savedBy(ctx)
+	case *inventory.Layer:
+		x.Saved = savedBy(ctx)
+	}
+}
+
+// isTakenOver reports whether an admin saves, as it is, what no admin has saved: it then counts as an admin's word.
+func isTakenOver(ctx context.Context, stored any) bool {
+	if !savedBy(ctx).SavedByAdmin {
+		return false
+	}
+	switch x := stored.(type) {
+	case inventory.Profile:
+		return !x.SavedByAdmin
+	case inventory.Layer:
+		return !x.SavedByAdmin
+	}
+	return false
+}
+
+// signMachine writes down who has changed what a machine is to become. Hooks and the way its node is emptied are no part of
+// that.
+func signMachine(ctx context.Context, old inventory.Machine, m *inventory.Machine) {
+	same := old
+	same.Hooks, same.Drain = m.Hooks, m.Drain
+	if s := savedBy(ctx); len(diff(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && len(diff(old, *m)) == 0 {
+		m.Saved = s
+	}
+}
+
+// mayJoinPools refuses that a caller whose roles are in pools moves a host into another pool: what that pool's hosts are
+// given would be given to this one.
+func (t *scopedTx) mayJoinPools(before, after *inventory.Host) error {
+	var was []string
+	if before != nil {
+		var err error
+		if was, err = reference.PoolsOf(t.Tx, before); err != nil {
+			return err
+		}
+	}
+	is, err := reference.PoolsOf(t.Tx, after)
+	if err != nil {
+		return err
+	}
+	for _, name := range is {
+		if name == inventory.DefaultPool || slices.Contains(was, name) || t.reach.caller.grants.In(name).Allows(t.reach.needed) {
+			continue
+		}
+		if p, err := t.Tx.FindPool(name); err == nil && p.Selector == "" && p.Requirements.IsZero() {
+			continue // it holds every host
+		}
+		return inventory.Errorf(inventory.Forbidden, "host %s would then be in another pool, where you do not have role %s", inventory.Clean(after.Name, 80), t.reach.needed).
+			WithHint("your roles: %s", t.reach.caller.grants)
+	}
+	return nil
+}
+
+// noteRefused puts the refusal of a name into the timeline: the transaction that it was in is taken back.
+func (s scopedStore) noteRefused(ctx context.Context, err error) {
+	var no *reference.Refusal
+	if !errors.As(err, &no) {
+		return
+	}
+	c := callerOf(ctx)
+	_ = s.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error { // the audit has the refusal, too
+		return tx.AddEvent(&inventory.Event{
+			At: time.Now(), Kind: inventory.EventReferenceRefused, Subject: no.Use.Noun + "/" + no.Use.Name,
+			Detail: inventory.Clean("refused to "+cmp.Or(c.name, "somebody")+": "+no.Err.Msg, 500),
+			Data:   map[string]any{"ref": no.Use.Ref, "hint": no.Err.Hint},
+		})
+	})
+}
