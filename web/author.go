@@ -89,7 +89,7 @@ func isTakenOver(ctx context.Context, stored any) bool {
 func signMachine(ctx context.Context, old inventory.Machine, m *inventory.Machine) {
 	same := old
 	same.Hooks, same.Drain = m.Hooks, m.Drain
-	if s := savedBy(ctx); len(diff(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && len(diff(old, *m)) == 0 {
+	if s := savedBy(ctx); len(diff(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(diff(old, *m)) == 0 {
 		m.Saved = s
 	}
 }

@@ -28,7 +28,7 @@ type Difference struct {
 }
 
 // bookkeeping are fields that change with every write and say nothing.
-var bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "revision"}
+var bookkeeping = []string{"createdAt", "updatedAt", "version", "stateSinceAt", "revision", "savedBy", "savedByAdmin"}
 
 // diff compares two things by their JSON; nil stands for none. Lists count as one value.
 func diff(before, after any) []Difference {
