@@ -14,8 +14,6 @@ import (
 
 const jinjaHeader = "## template: jinja"
 
-var usersRE = regexp.MustCompile(`(?m)^["']?users["']?\s*:`)
-
 var jinjaRE = regexp.MustCompile(`(?i)^##\s*template:\s*jinja\s*(\r?\n|$)`)
 
 // document returns the part that holds the profile's own document, nil if it has none. It checks the bootstrap secret's
@@ -38,10 +36,13 @@ func (w *render) document() *part {
 			Hint = "choose an image that reads it, or write the document as cloud-config"
 		return nil
 	}
-	isJinja := d.Jinja || jinjaRE.Match(d.Data)
 	body, findings := CheckDocument(tool(w.t), d.Data)
 	w.r = append(w.r, findings...)
-	w.documentHasUsers = usersRE.MatchString(body)
+	isJinja := d.Jinja || jinjaRE.MatchString(body)
+	if !findings.HasErrors() {
+		text, line, _, _ := split(strings.ReplaceAll(string(d.Data), "\r\n", "\n"))
+		w.compare(text, line-1)
+	}
 	if isJinja && !jinjaRE.MatchString(body) {
 		body = jinjaHeader + "\n" + body
 	}
@@ -56,17 +57,30 @@ func CheckDocument(version string, data []byte) (string, machineconfig.Report) {
 		f := r.Errorf("", code, "%s", message)
 		f.Source, f.Hint = fmt.Sprintf("document:%d:%d", line, column), hint
 	}
-	text := strings.ReplaceAll(string(data), "\r\n", "\n")
+	if strings.HasPrefix(string(data), "\x1f\x8b") {
+		_, line, wrong, hint := split(string(data))
+		fail(line, 1, "header", wrong, hint)
+		return "", r
+	}
+	if line, column, what, hint := machineconfig.TextFault(string(data)); line > 0 {
+		fail(line, column, "encoding", what, hint)
+		return "", r
+	}
+	text, line, wrong, hint := split(strings.ReplaceAll(string(data), "\r\n", "\n"))
+	if wrong != "" {
+		fail(line, 1, "header", wrong, hint)
+		return text, r
+	}
 	isJinja := jinjaRE.MatchString(text)
-	body, line := text, 1
+	body := text
 	if isJinja {
 		_, body, _ = strings.Cut(text, "\n")
-		line = 2
-	}
-	if head, _, _ := strings.Cut(body, "\n"); strings.TrimSpace(head) != "#cloud-config" {
-		fail(line, 1, "header", "does not begin with #cloud-config, so that cloud-init would take it for something else",
-			"make #cloud-config the first line, or the second after ## template: jinja")
-		return text, r
+		var skipped int
+		body, skipped, wrong, hint = split(body)
+		if line += skipped; wrong != "" || !isConfig(body) {
+			fail(line, 1, "header", or(wrong, "is a template of a template"), or(hint, needsHeader))
+			return text, r
+		}
 	}
 	parse := body
 	if isJinja {
@@ -75,6 +89,10 @@ func CheckDocument(version string, data []byte) (string, machineconfig.Report) {
 				"give the secret in a file of the profile's configuration")
 		}
 		parse = blankJinja(body)
+	}
+	if second := machineconfig.SecondDocument(parse); second > 0 {
+		fail(second+line-1, 1, "second-document", "begins a second YAML document, and cloud-init refuses both", "put both into one document, without ---")
+		return text, r
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(parse), &doc); err != nil {
@@ -94,6 +112,7 @@ func CheckDocument(version string, data []byte) (string, machineconfig.Report) {
 		return text, r
 	}
 	checkKeys(version, root, line-1, fail)
+	checkMerge(root, line-1, fail)
 	if isJinja || !machineconfig.HasLate(text) {
 		return text, r
 	}
@@ -179,5 +198,12 @@ func yamlError(err error) (line int, msg string) {
 	}
 	return 1, msg
 }
+
+// isConfig reports whether a text is what cloud-init takes for a cloud-config.
+func isConfig(body string) bool {
+	return strings.HasPrefix(strings.ToLower(body[:min(len(body), len(configStart))]), configStart)
+}
+
+const configStart = "#cloud-config"
 
 func clip(s string) string { return inventory.Clean(s, 60) }

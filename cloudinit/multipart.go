@@ -25,18 +25,8 @@ const mergeHeader = "list(append)+dict(no_replace,recurse_list)+str()"
 func (w *render) ours() (first, second object) {
 	first = append(first, w.keys...)
 	first = first.with("bootcmd", w.bootcmd).with("groups", w.groups)
-	// Without users the image's own default user is not made either. An empty mapping says that to every version
-	// without a complaint of its schema, but does not merge with a list that another part brings.
-	var users any = w.users
-	if len(w.users) == 0 {
-		users = object{}
-		if w.prelude() != nil {
-			users = list{}
-		}
-	}
-	if len(w.users) > 0 || !w.documentHasUsers {
-		first = append(first, entry{"users", users})
-	}
+	// Silence keeps the image's own default user: only a configuration that names users says who has an account.
+	first = first.with("users", w.withDefault(w.users))
 	first = first.with("write_files", w.files)
 	if w.prelude() == nil {
 		return first.with("runcmd", append(append(list{}, w.steps...), w.after...)), nil
@@ -51,8 +41,8 @@ func (w *render) prelude() *machineconfig.Passthrough {
 	return w.c.Activation.Prelude
 }
 
-// assemble puts the parts together in the order in which cloud-init merges them: the profile's own document, ours, the
-// bootstrap secret, and what comes after the bootstrap.
+// assemble puts the parts together in the order in which cloud-init merges them: ours, the profile's own document, the
+// bootstrap secret, and what comes after the bootstrap. See precedence.go.
 func (w *render) assemble(document *part) []byte {
 	first, second := w.ours()
 	prelude := w.prelude()
@@ -60,16 +50,26 @@ func (w *render) assemble(document *part) []byte {
 		return append([]byte(header), block(first)...)
 	}
 	var parts []part
-	if document != nil {
-		parts = append(parts, *document)
+	own := func(name string, how list, keys object) {
+		body := block(append(object{{"merge_how", how}}, keys...))
+		parts = append(parts, part{contentType: mimeType(false), name: name, body: header + ascii(string(body))})
 	}
-	merge := object{{"merge_how", mergeOurs}}
-	parts = append(parts, part{contentType: mimeType(false), name: "slipway.yaml", body: header + ascii(string(block(append(merge, first...))))})
+	if document == nil {
+		own("slipway.yaml", mergeOurs, first)
+	} else {
+		before, last := w.aroundDocument(first)
+		own("slipway.yaml", mergeOurs, before)
+		document.merge = mergeDocument
+		parts = append(parts, *document)
+		if len(last) > 0 {
+			own("slipway-last.yaml", mergeLast, last)
+		}
+	}
 	if prelude != nil {
 		parts = append(parts, part{contentType: mimeType(prelude.Jinja), name: "bootstrap.yaml", merge: mergeHeader, body: string(prelude.Data)})
 	}
 	if len(second) > 0 {
-		parts = append(parts, part{contentType: mimeType(false), name: "slipway-after.yaml", body: header + ascii(string(block(append(merge, second...))))})
+		own("slipway-after.yaml", mergeOurs, second)
 	}
 	return multipart(parts)
 }

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"strconv"
 
+	"go.yaml.in/yaml/v3"
+
 	"slipway.dev/slipway/machineconfig"
 )
 
@@ -28,7 +30,8 @@ type render struct {
 	after   list // runcmd after the activation
 	install []string
 
-	documentHasUsers bool // the profile's own document says who has an account
+	documentUsers      *yaml.Node // what the profile's own document says under users, nil for nothing
+	documentHasDefault bool       // it speaks of the image's default user
 }
 
 // UserData returns what a NoCloud seed says under user-data: one cloud-config, or several as a multipart message when

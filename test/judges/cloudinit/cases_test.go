@@ -77,6 +77,25 @@ func ownCases(t *testing.T) []*seedCase {
 			Commands: []machineconfig.Command{{Shell: "echo ours"}},
 			Files:    []machineconfig.File{{Path: "/etc/ours", Content: machineconfig.Content{Text: "ours"}}},
 		}},
+		{name: "own-silence", config: &machineconfig.Config{Host: host, Document: cloudConfig("#cloud-config\n" +
+			"ssh_authorized_keys: [ssh-ed25519 AAAA ops@example.com]\npassword: \"$6$a$b\"\nchpasswd: {expire: false}\nssh_pwauth: true\n")}},
+		{name: "own-default-user", config: &machineconfig.Config{
+			Host: host, Users: []machineconfig.User{{Name: "alice", SSHKeys: []string{"ssh-ed25519 AAAA"}}},
+			Document: cloudConfig("\n#cloud-config for all\npassword: \"$6$a$b\"\n"),
+		}},
+		{name: "own-precedence", config: &machineconfig.Config{
+			Host:     machineconfig.HostIdentity{InstanceID: "i-1", Hostname: "node-1", Timezone: "UTC", Locale: "en_US.UTF-8"},
+			Users:    []machineconfig.User{{Name: "ops", Shell: "/bin/bash", Sudo: "ALL=(ALL) NOPASSWD:ALL"}},
+			Commands: []machineconfig.Command{{Shell: "echo ours"}},
+			Time:     machineconfig.Time{NTPServers: []string{"ntp.ours.example"}},
+			Document: cloudConfig("#cloud-config\nhostname: doc-name\nfqdn: doc-name.example\npreserve_hostname: true\ntimezone: Europe/Berlin\n" +
+				"locale: de_DE.UTF-8\nmanage_etc_hosts: true\nruncmd: [echo theirs]\nntp: {enabled: false, servers: [ntp.theirs.example], ntp_client: chrony}\nusers:\n- name: ops\n" +
+				"  shell: /bin/sh\n  lock_passwd: false\n  ssh_authorized_keys: [ssh-ed25519 AAAA doc]\n- name: other\n"),
+		}},
+		{name: "own-template", config: &machineconfig.Config{
+			Host:     host,
+			Document: cloudConfig("\n## template: jinja\n#cloud-config\nhostname: doc-name\nfinal_message: '{{ v1.local_hostname }}'\n"),
+		}},
 		{name: "own-network", config: &machineconfig.Config{Host: host, Network: fullNetwork()}},
 		{name: "own-software", config: &machineconfig.Config{
 			Host: host,
@@ -115,6 +134,10 @@ func ownCases(t *testing.T) []*seedCase {
 			Files: []machineconfig.File{{Path: "/srv/late", Content: machineconfig.Content{Text: "x"}}},
 		}},
 	}
+}
+
+func cloudConfig(text string) *machineconfig.Passthrough {
+	return &machineconfig.Passthrough{Format: "cloud-config", Data: []byte(text)}
 }
 
 func fullNetwork() machineconfig.Network {

@@ -127,8 +127,10 @@ def convert(cases):
 
 
 def users(config):
-    """Returns the accounts that cloud-init would make."""
+    """Returns the accounts that cloud-init would make in an image whose own configuration asks for its default user."""
     from cloudinit.distros import ug_util
+
+    config = util.mergemanydict([config, {"users": ["default"]}])
 
     distro = mock.Mock(default_user={"name": "image-default"}, get_default_user=lambda: {"name": "image-default"})
     found, groups = ug_util.normalize_users_groups(config, distro)
