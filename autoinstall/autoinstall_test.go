@@ -185,7 +185,12 @@ func TestOwnDocument(t *testing.T) {
 		"autoinstall: 1":                                            "document:1:1 start with autoinstall:",
 		"autoinstall:\n\tx":                                         "document:2:1 check the indentation around that line",
 		"a: &a [*a]":                                                "document:1:1 write it out, with fewer levels",
-		"autoinstall:\n  version: 1\n  interactive-sections: ['*']": "document:2:3 take interactive-sections out",
+		"autoinstall:\n  version: 1\n  interactive-sections: ['*']": "document:3:3 take interactive-sections out",
+		"#cloud-config\nautoinstall:\n  version: 1\n  identity: {hostname: x, username: u, password: \"$6$a$b\"}\n  storage:\n    layout: {name: lvm}\n  interactive-sections: [network]\n": "document:7:3 take interactive-sections out",
+		"autoinstall:\n  version: 1\n  late-commands:\n    - echo note: done > /target/etc/x\n":                                                                                             "document:4:7 put the command in quotes",
+		"autoinstall:\n  version: 1\n  early-commands: [[a, {b: c}]]\n":                                                                                                                     "document:3:24 put the word in quotes",
+		"autoinstall:\n  version: 1\n  identity: {hostname: x, username: u}\n":                                                                                                              "document:3:13 add it, or leave identity out and write user-data",
+		"autoinstall:\n  version: 1\n---\nautoinstall: {}\n":                                                                                                                                "document:3:1 put both into one document, without ---",
 		"": "document:1:1 start with autoinstall:",
 		"autoinstall: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "": "document:1:1 write it out, with fewer levels",
 	} {
@@ -194,6 +199,33 @@ func TestOwnDocument(t *testing.T) {
 		if r != nil || !report.HasErrors() || report[0].Source+" "+report[0].Hint != want {
 			t.Errorf("%q: %+v", bad, report)
 		}
+	}
+}
+
+func TestTheHostsNameWinsOverTheAutoinstallDocument(t *testing.T) {
+	const secret = `password: "$6$a$b"`
+	for name, c := range map[string]struct{ doc, want, source string }{
+		"identity":             {"identity: {hostname: doc, username: u, " + secret + "}", "hostname: node-1", "document:3:24"},
+		"identity without one": {"identity: {username: u, " + secret + "}", "hostname: node-1", ""},
+		"user-data":            {"user-data: {fqdn: a.b, hostname: doc}", "hostname: node-1", "document:3:36"},
+		"neither":              {"interactive-sections: []", "hostname: node-1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, report := New().Render(noble, &machineconfig.Config{
+				Host:     machineconfig.HostIdentity{Hostname: "node-1"},
+				Document: &machineconfig.Passthrough{Format: "autoinstall", Data: []byte("autoinstall:\n  version: 1\n  " + c.doc + "\n")},
+			})
+			if r == nil {
+				t.Fatal(report)
+			}
+			text := string(r.Documents[0].Data)
+			if strings.Count(text, "hostname:") != 1 || !strings.Contains(text, c.want) {
+				t.Error(text)
+			}
+			if (len(report) > 0) != (c.source != "") || len(report) > 0 && (report[0].Source != c.source || report[0].Code != "overridden") {
+				t.Errorf("found %v", report)
+			}
+		})
 	}
 }
 

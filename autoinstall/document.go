@@ -34,6 +34,10 @@ const maxDepth = 64
 // document checks a profile's own autoinstall document and adds what Slipway needs to know of it: the host name, if the
 // document has neither identity nor user-data with one, and the reports. The rest of the configuration is not added.
 func (w *writer) document(text []byte) []byte {
+	if line := machineconfig.SecondDocument(string(text)); line > 0 {
+		w.failAt(line, 1, "second-document", "begins a second YAML document, which the installer does not read", "put both into one document, without ---")
+		return nil
+	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		w.failAt(yamlLine(err), 1, "yaml", "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), "check the indentation around that line")
@@ -111,12 +115,54 @@ func isPlain(n *yaml.Node, depth int) bool {
 }
 
 func find(n *yaml.Node, key string) *yaml.Node {
+	_, v := entryOf(n, key)
+	return v
+}
+
+// entryOf returns a key of a mapping with its value, nil for none.
+func entryOf(n *yaml.Node, key string) (k, v *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return n.Content[i+1]
+			return n.Content[i], n.Content[i+1]
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// checkCommands reports commands that YAML takes for something else than text or a list of words.
+func (w *writer) checkCommands(auto *yaml.Node) {
+	for _, key := range []string{"early-commands", "late-commands", "error-commands"} {
+		list := find(auto, key)
+		if list == nil || list.Kind != yaml.SequenceNode {
+			continue
+		}
+		for _, c := range list.Content {
+			if c.Kind == yaml.MappingNode {
+				w.failAt(c.Line, c.Column, "bad-type", fmt.Sprintf("a command of %s is a mapping, because of the colon in it", key), "put the command in quotes")
+			}
+			for _, word := range c.Content {
+				if c.Kind == yaml.SequenceNode && word.Kind != yaml.ScalarNode {
+					w.failAt(word.Line, word.Column, "bad-type", fmt.Sprintf("a command of %s has a word that is no text", key), "put the word in quotes")
+				}
+			}
+		}
+	}
+}
+
+// checkIdentity reports what the installer wants of an identity. The host name is the host's own: see setHostname.
+func (w *writer) checkIdentity(auto *yaml.Node) {
+	id := find(auto, "identity")
+	if id == nil || id.Kind != yaml.MappingNode {
+		return
+	}
+	for _, key := range []string{"username", "password"} {
+		if find(id, key) == nil {
+			w.failAt(id.Line, id.Column, "missing", "has an identity without "+key, "add it, or leave identity out and write user-data")
+		}
+	}
+	if find(id, "hostname") == nil && w.c.Host.Hostname == "" {
+		w.failAt(id.Line, id.Column, "missing", "has an identity without hostname", "add it")
+	}
 }
 
 // checkKeys reports what the installer would pass over in silence.
@@ -138,9 +184,11 @@ func (w *writer) checkKeys(auto *yaml.Node) {
 	if v := find(auto, "version"); v == nil || v.Value != "1" {
 		w.failAt(auto.Line, auto.Column, "missing", "has no version: 1", "add it")
 	}
-	if find(auto, "interactive-sections") != nil {
-		w.failAt(auto.Line, auto.Column, "interactive", "has interactive sections, which nobody answers", "take interactive-sections out")
+	if k, v := entryOf(auto, "interactive-sections"); v != nil && len(v.Content) > 0 {
+		w.failAt(k.Line, k.Column, "interactive", "has interactive sections, which nobody answers", "take interactive-sections out")
 	}
+	w.checkCommands(auto)
+	w.checkIdentity(auto)
 }
 
 var kindNames = map[yaml.Kind]string{yaml.ScalarNode: "single value", yaml.SequenceNode: "list", yaml.MappingNode: "mapping"}
@@ -173,21 +221,41 @@ func nearest(word string) string {
 
 // addTo adds the host name and the reports.
 func (w *writer) addTo(auto *yaml.Node) {
-	user := find(auto, "user-data")
-	if h := w.c.Host; h.Hostname != "" && find(auto, "identity") == nil {
-		if user == nil {
-			user = &yaml.Node{Kind: yaml.MappingNode}
-			auto.Content = append(auto.Content, tree("user-data"), user)
-		}
-		if user.Kind == yaml.MappingNode && find(user, "hostname") == nil {
-			user.Content = append(user.Content, tree("hostname"), tree(h.Hostname))
-		}
-	}
+	w.setHostname(auto)
 	if u := installer.ReportURL(w.c, "installed"); u != "" {
 		appendTo(auto, "late-commands", curl(u))
 	}
 	if u := installer.ReportURL(w.c, "failed"); u != "" {
 		appendTo(auto, "error-commands", curl(u+"&detail=subiquity"))
+	}
+}
+
+// setHostname names the machine: what is said of one host wins over the document, which speaks of all of its profile.
+func (w *writer) setHostname(auto *yaml.Node) {
+	name := w.c.Host.Hostname
+	if name == "" {
+		return
+	}
+	for _, section := range []string{"identity", "user-data"} {
+		n := find(auto, section)
+		if n == nil || n.Kind != yaml.MappingNode {
+			continue
+		}
+		own := find(n, "hostname")
+		switch {
+		case own == nil:
+			n.Content = append(n.Content, tree("hostname"), tree(name))
+		case own.Value != name:
+			f := w.report.Warnf("/document", "overridden", "says hostname, and %q of this host wins", name)
+			f.Source, f.Hint = fmt.Sprintf("document:%d:%d", own.Line, own.Column), "take it out of the document"
+			*own = *tree(name)
+		}
+		if section == "identity" {
+			return // user-data beside it is merged under it by the installer
+		}
+	}
+	if find(auto, "identity") == nil && find(auto, "user-data") == nil {
+		auto.Content = append(auto.Content, tree("user-data"), tree(object{}.with("hostname", name)))
 	}
 }
 

@@ -2,6 +2,7 @@ package kickstart
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ var commands = strings.Fields(`
 // file has none, and the reports. Everything else stays as it is written; the rest of the configuration is not added.
 func (w *writer) mergeDocument(text string) string {
 	seen := w.checkDocument(text)
+	text = w.setHostname(text)
 	var b strings.Builder
 	b.WriteString(strings.TrimRight(text, "\n") + "\n")
 	if !seen["network --hostname"] && w.c.Host.Hostname != "" {
@@ -34,6 +36,35 @@ func (w *writer) mergeDocument(text string) string {
 	reports(&b, w.c)
 	for _, u := range w.ignored() {
 		w.report.Warnf(u, "ignored", "is not added to the profile's own kickstart file").Hint = "write it in the file, or leave the document out"
+	}
+	return b.String()
+}
+
+var hostnameRE = regexp.MustCompile(`(--hostname[ =])("[^"]*"|'[^']*'|[^\s"']+)`)
+
+// setHostname puts the host's own name where the file says one: what is said of one host wins over the document, which
+// speaks of all hosts of its profile. Anaconda takes the first name that it reads.
+func (w *writer) setHostname(text string) string {
+	name := w.c.Host.FQDN()
+	if w.c.Host.Hostname == "" {
+		return text
+	}
+	var b strings.Builder
+	isSection, n := false, 0
+	for line := range strings.Lines(text) {
+		n++
+		words := strings.Fields(line)
+		if len(words) > 0 && (slices.Contains(sections, words[0]) || words[0] == "%end") {
+			isSection = words[0] != "%end"
+		}
+		if at := hostnameRE.FindStringSubmatchIndex(line); at != nil && !isSection && words[0] == "network" {
+			if own := strings.Trim(line[at[4]:at[5]], `"'`); own != name {
+				f := w.report.Warnf("/document", "overridden", "says --hostname, and %q of this host wins", name)
+				f.Source, f.Hint = fmt.Sprintf("document:%d:%d", n, at[0]+1), "take it out of the document"
+				line = line[:at[0]] + strings.TrimPrefix(w.option("/host/hostname", "hostname", name), " ") + line[at[1]:]
+			}
+		}
+		b.WriteString(line)
 	}
 	return b.String()
 }

@@ -236,6 +236,24 @@ func TestOwnDocument(t *testing.T) {
 	}
 }
 
+func TestTheHostsNameWinsOverTheKickstartFile(t *testing.T) {
+	const doc = "network --bootproto=dhcp --hostname=doc.example --activate\nnetwork --hostname \"x\"\n%pre\nnetwork --hostname=script\n%end\n"
+	r, report := New().Render(rocky9, &machineconfig.Config{
+		Host:     machineconfig.HostIdentity{Hostname: "node-1"},
+		Document: &machineconfig.Passthrough{Format: "kickstart", Data: []byte(doc)},
+	})
+	if r == nil {
+		t.Fatal(report)
+	}
+	const want = "network --bootproto=dhcp --hostname=node-1 --activate\nnetwork --hostname=node-1\n%pre\nnetwork --hostname=script\n%end\n"
+	if text := string(r.Documents[0].Data); !strings.HasPrefix(text, want) {
+		t.Errorf("got %q", text)
+	}
+	if len(report) != 2 || report[0].Source != "document:1:26" || report[0].Code != "overridden" || report[1].Source != "document:2:9" {
+		t.Errorf("found %v", report)
+	}
+}
+
 func FuzzDocument(f *testing.F) {
 	f.Add("lang x\n%post\n%end\n")
 	f.Fuzz(func(t *testing.T, doc string) {

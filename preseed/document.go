@@ -2,10 +2,12 @@ package preseed
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/machineconfig"
 )
 
 // types are those of debconf's questions.
@@ -15,21 +17,22 @@ var types = []string{"string", "password", "boolean", "select", "multiselect", "
 // has none, and the report, after the file's own late command. The rest of the configuration is not added.
 func (w *writer) document(text string) {
 	own := w.check(text)
-	var late []string
+	late := ""
 	for _, l := range logical(text) {
-		if q := strings.Fields(l.text); len(q) > 3 && q[1] == "preseed/late_command" {
-			_, command, _ := strings.Cut(l.text, "preseed/late_command")
-			_, command, _ = strings.Cut(strings.TrimSpace(command), " ")
-			late = []string{strings.TrimSpace(command)} // the last one counts, as for the installer
-			continue
+		question, value := questionOf(l.text)
+		switch {
+		case question == "preseed/late_command":
+			late = value // the last one counts, as for the installer
+		case w.isOverridden(l, question, value):
+		default:
+			w.lines = append(w.lines, l.raw)
 		}
-		w.lines = append(w.lines, l.raw)
 	}
 	w.comment("Added by Slipway")
-	if h := w.c.Host; h.Hostname != "" && !own["netcfg/get_hostname"] && !own["netcfg/hostname"] {
+	if h := w.c.Host; h.Hostname != "" {
 		w.answer("/host/hostname", "netcfg/get_hostname", "string", h.Hostname)
 		w.answer("/host/hostname", "netcfg/hostname", "string", h.Hostname)
-		if h.Domain != "" && !own["netcfg/get_domain"] {
+		if h.Domain != "" {
 			w.answer("/host/domain", "netcfg/get_domain", "string", h.Domain)
 		}
 	}
@@ -37,16 +40,46 @@ func (w *writer) document(text string) {
 		w.answer("", "finish-install/reboot_in_progress", "note", "")
 	}
 	if u := installer.ReportURL(w.c, "installed"); u != "" {
-		if len(late) > 0 {
-			late[0] = "{ " + strings.TrimRight(late[0], "; ") + "; }"
+		if late != "" {
+			// A shell of its own, as the installer would run it: whatever ends the command ends nothing of ours.
+			late = "sh -c " + machineconfig.ShellWord(late)
+			w.late = append(w.late, late)
 		}
-		late = append(late, "{ wget -q -O /dev/null '"+u+"' || true; }")
+		w.late = append(w.late, "{ wget -q -O /dev/null "+machineconfig.ShellWord(u)+" || true; }")
+	} else if late != "" {
+		w.late = append(w.late, late)
 	}
-	w.late = late
 	w.lateCommand()
 	for _, p := range installer.Ignored(w.c) {
 		w.report.Warnf(p, "ignored", "is not added to the profile's own preseed file").Hint = "write it in the file, or leave the document out"
 	}
+}
+
+var answerRE = regexp.MustCompile(`^\s*\S+\s+(\S+)\s+\S+(?:\s+(.*))?$`)
+
+// questionOf returns which question a line answers, and the answer; blanks and tabs part the words alike.
+func questionOf(text string) (question, value string) {
+	m := answerRE.FindStringSubmatch(text)
+	if m == nil || strings.HasPrefix(strings.TrimSpace(text), "#") {
+		return "", ""
+	}
+	return m[1], strings.TrimSpace(m[2])
+}
+
+// isOverridden reports whether what is said of this host stands in place of an answer of the document, which speaks of
+// all hosts of its profile.
+func (w *writer) isOverridden(l line, question, value string) bool {
+	want := map[string]string{
+		"netcfg/get_hostname": w.c.Host.Hostname, "netcfg/hostname": w.c.Host.Hostname, "netcfg/get_domain": w.c.Host.Domain,
+	}[question]
+	if w.c.Host.Hostname == "" || want == "" {
+		return false
+	}
+	if value != want {
+		f := w.report.Warnf("/document", "overridden", "says %s, and %q of this host wins", question, want)
+		f.Source, f.Hint = fmt.Sprintf("document:%d:1", l.n), "take it out of the document"
+	}
+	return true
 }
 
 // line is a line of a preseed file, with those that continue it.
@@ -108,14 +141,16 @@ func (w *writer) check(text string) map[string]bool {
 			fail("short-line", shape, "has %d words; an answer has an owner, a question and a type", len(words))
 		case strings.HasPrefix(words[0], "#"):
 			fail("indented-comment", "write # at the start of the line", "is a comment that does not start its line, which the installer takes for an answer")
-		case !strings.Contains(words[1], "/"):
-			fail("bad-question", shape, "%q is not the name of a question", cut(words[1]))
 		case !slices.Contains(types, words[2]):
 			fail("bad-type", "use one of "+strings.Join(types, " "), "%q is not a type of debconf", cut(words[2]))
 		case words[2] == "boolean" && (len(words) != 4 || words[3] != "true" && words[3] != "false"):
 			fail("bad-boolean", "write true or false", "is a boolean that is neither true nor false")
 		default:
 			own[words[1]] = true
+			if !strings.Contains(words[1], "/") {
+				f := w.report.Warnf("/document", "odd-question", "%q has no slash, as nearly every question has", cut(words[1]))
+				f.Source, f.Hint = fmt.Sprintf("document:%d:1", l.n), shape
+			}
 			if strings.Contains(l.text, `\n`) {
 				f := w.report.Warnf("/document", "line-break", `holds \n, of which the installer makes a line break: it will see the first line only`)
 				f.Source, f.Hint = fmt.Sprintf("document:%d:1", l.n), "use several commands, such as echo, instead"

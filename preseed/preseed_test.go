@@ -3,6 +3,9 @@ package preseed
 import (
 	"flag"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,19 +202,93 @@ func TestOwnDocument(t *testing.T) {
 	}
 	golden(t, "document", text(r))
 	for bad, source := range map[string]string{
-		"d-i time/zone":                              "document:1:1",
-		"\n\nd-i timezone string x":                  "document:3:1",
-		"d-i a/b strin x":                            "document:1:1",
-		"d-i a/b boolean yes":                        "document:1:1",
-		" # comment of mine":                         "document:1:1",
-		"d-i a/b string c\nd-i c/d string e \\":      "document:2:1",
-		"d-i a/b string \\\n# x\n\n c\nd-i c string": "document:5:1",
+		"d-i time/zone":                               "document:1:1",
+		"\n\nd-i time/zone strin x":                   "document:3:1",
+		"d-i a/b strin x":                             "document:1:1",
+		"d-i a/b boolean yes":                         "document:1:1",
+		" # comment of mine":                          "document:1:1",
+		"d-i a/b string c\nd-i c/d string e \\":       "document:2:1",
+		"d-i a/b string \\\n# x\n\n c\nd-i c/d text1": "document:5:1",
 	} {
 		c.Document.Data = []byte(bad)
 		r, report := New().Render(withInitrd, c)
 		if r != nil || !report.HasErrors() || report[0].Source != source || report[0].Hint == "" {
 			t.Errorf("%q: %+v", bad, report)
 		}
+	}
+}
+
+// TestALateCommandRunsAsItIsWritten runs the composed command as the installer does: sh -c.
+func TestALateCommandRunsAsItIsWritten(t *testing.T) {
+	for name, c := range map[string]struct{ line, want string }{
+		"tabs":               {"d-i\tpreseed/late_command\tstring\tin-target systemctl enable ssh; in-target touch /etc/done", "in-target systemctl enable ssh\nin-target touch /etc/done\nwget\n"},
+		"blanks and tabs":    {"d-i  preseed/late_command \t string \t in-target a", "in-target a\nwget\n"},
+		"in the background":  {"d-i preseed/late_command string in-target touch /etc/done; true &", "in-target touch /etc/done\nwget\n"},
+		"a comment":          {"d-i preseed/late_command string in-target a # all of it", "in-target a\nwget\n"},
+		"a semicolon":        {"d-i preseed/late_command string in-target a;", "in-target a\nwget\n"},
+		"quotes":             {`d-i preseed/late_command string in-target "it's" '$x'`, "in-target it's $x\nwget\n"},
+		"its own end":        {"d-i preseed/late_command string in-target a; exit 0", "in-target a\nwget\n"},
+		"a failure":          {"d-i preseed/late_command string in-target a; false", "in-target a\n"},
+		"an or":              {"d-i preseed/late_command string false || in-target a", "in-target a\nwget\n"},
+		"over several lines": {"d-i preseed/late_command string in-target a; \\\n  in-target b", "in-target a\nin-target b\nwget\n"},
+		"nothing":            {"d-i preseed/late_command string", "wget\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, report := New().Render(withInitrd, &machineconfig.Config{
+				PhoneHome: full().PhoneHome, Document: &machineconfig.Passthrough{Format: "preseed", Data: []byte(c.line + "\n")},
+			})
+			if r == nil {
+				t.Fatal(report)
+			}
+			data, err := machineconfig.Inject(r.Documents[0].Data, func(string) ([]byte, error) { return []byte("http://192.0.2.1/it's"), nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := ""
+			for _, l := range logical(string(data)) {
+				if q, v := questionOf(l.text); q == "preseed/late_command" {
+					command = v
+				}
+			}
+			log := filepath.Join(t.TempDir(), "log")
+			shell := t.TempDir()
+			for name, does := range map[string]string{"in-target": `echo "in-target $*" >>"$LOG"`, "wget": `echo wget >>"$LOG"`} {
+				if err := os.WriteFile(filepath.Join(shell, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if out, err := exec.Command("sh", "-n", "-c", command).CombinedOutput(); err != nil {
+				t.Fatalf("%q is no shell: %s", command, out)
+			}
+			cmd := exec.Command("sh", "-c", command)
+			cmd.Env = append(os.Environ(), "LOG="+log, "PATH="+shell+":"+os.Getenv("PATH"))
+			_ = cmd.Run() // a failure is one of the cases
+			if got, _ := os.ReadFile(log); string(got) != c.want {
+				t.Errorf("%q does %q, want %q", command, got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheHostsNameWinsOverThePreseedFile(t *testing.T) {
+	r, report := New().Render(withInitrd, &machineconfig.Config{
+		Host:     machineconfig.HostIdentity{Hostname: "node-1"},
+		Document: &machineconfig.Passthrough{Format: "preseed", Data: []byte("# mine\nd-i\tnetcfg/hostname\tstring\tdoc-name\nd-i netcfg/get_domain string example\nd-i odd string x\n")},
+	})
+	if r == nil {
+		t.Fatal(report)
+	}
+	text := string(r.Documents[0].Data)
+	if strings.Contains(text, "doc-name") || !strings.Contains(text, "netcfg/hostname string node-1\n") || !strings.Contains(text, "netcfg/get_domain string example\n") {
+		t.Error(text)
+	}
+	var got []string
+	for _, f := range report {
+		got = append(got, f.Code+" "+f.Source)
+	}
+	slices.Sort(got)
+	if want := []string{"odd-question document:4:1", "overridden document:2:1"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
 	}
 }
 

@@ -245,6 +245,10 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 	if p := documented(in.Profiles); p != nil {
 		doc := p.Document
 		owner = "profile " + p.Name
+		if line, column, what, hint := machineconfig.TextFault(doc.Text); line > 0 {
+			f := report.Errorf("/document", "encoding", "%s", what)
+			f.Source, f.Hint = fmt.Sprintf("document:%d:%d", line, column), hint
+		}
 		text, asked, findings := machineconfig.ExpandText("document", doc.Text, vars)
 		report, named = append(report, findings...), append(named, asked...)
 		c.Document = &machineconfig.Passthrough{Format: string(doc.Format), Data: []byte(text)}

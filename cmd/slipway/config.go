@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -74,6 +75,12 @@ func (s *session) readText(path string) (string, error) {
 	}
 	if len(b) > maxText {
 		return "", inventory.Errorf(inventory.Invalid, "%s is larger than %d bytes", path, maxText)
+	}
+	if strings.HasPrefix(string(b), "\x1f\x8b") {
+		return "", inventory.Errorf(inventory.Invalid, "%s is compressed with gzip", path).WithHint("unpack it first: gunzip FILE")
+	}
+	if line, column, what, hint := machineconfig.TextFault(string(b)); line > 0 {
+		return "", inventory.Errorf(inventory.Invalid, "%s:%d:%d: %s", path, line, column, what).WithHint("%s", hint)
 	}
 	return string(b), nil
 }
