@@ -7,6 +7,7 @@ package attack_test
 import (
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,12 +22,25 @@ func children() map[string]func() error {
 
 func TestMain(m *testing.M) { netlab.Main(m, children()) }
 
-// tlsEnv is set for a server whose boot door sends secrets over TLS only.
-const tlsEnv = "SLIPWAY_ATTACK_TLS"
+const (
+	tlsEnv   = "SLIPWAY_ATTACK_TLS=1"   // the boot door sends secrets over TLS only
+	filesEnv = "SLIPWAY_ATTACK_FILES=1" // the server may open 4,096 files, as on many systems
+)
+
+// has reports whether the test started this server with a setting.
+func has(setting string) bool {
+	name, value, _ := strings.Cut(setting, "=")
+	return os.Getenv(name) == value
+}
 
 func serveAll() error {
+	if has(filesEnv) {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 4096, Max: 4096}); err != nil {
+			return err
+		}
+	}
 	return netlab.Serve(func(cfg *serve.Config) {
-		if os.Getenv(tlsEnv) != "" {
+		if has(tlsEnv) {
 			cfg.BootTLSPort, cfg.Confidential = 8443, true
 		}
 	})

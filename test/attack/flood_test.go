@@ -1,0 +1,148 @@
+package attack_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/test/netlab"
+	"slipway.dev/slipway/web/client"
+)
+
+// flood opens connections from a namespace that say nothing, one for each address of from, until they are n.
+func flood(a *netlab.Appliance, ns, at string, from []string, n int) (open []net.Conn) {
+	a.Lab.T.Helper()
+	a.Lab.Inside(ns, func() error {
+		for i := range n {
+			d := net.Dialer{Timeout: 2 * time.Second}
+			if len(from) > 0 {
+				d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from[i%len(from)])}
+			}
+			c, err := d.Dial("tcp", at)
+			if err != nil {
+				continue // whoever is flooded may well refuse
+			}
+			open = append(open, c)
+		}
+		return nil
+	})
+	a.Lab.T.Cleanup(func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	})
+	return open
+}
+
+// boots lets a machine boot beside an attack: it is the unharmed neighbour.
+func boots(a *netlab.Appliance, seed uint64) {
+	a.Lab.T.Helper()
+	a.Good(a.Boot(context.Background(), simulate.Config{Hosts: 3, Seed: seed, Expect: simulate.StageWaiting}))
+}
+
+// said reports whether an open issue of a type says some words.
+func said(a *netlab.Appliance, kind, words string) bool {
+	for i, err := range a.API.Issues.All(a.Lab.T.Context(), client.Query{}) {
+		if err != nil {
+			a.Lab.T.Fatal(err)
+		}
+		if i.Type == kind && strings.Contains(i.Cause, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAFloodOfIdleConnectionsAtTheAdminDoorHarmsNobody(t *testing.T) {
+	a := victim(t, filesEnv)
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil || l.Max < 8192 {
+		t.Skip("this process may not open enough files")
+	}
+	open := flood(a, a.Net.Server, "127.0.0.1:8067", nil, 6000)
+	if len(open) < 3000 {
+		t.Fatalf("only %d connections were made", len(open))
+	}
+	for seed, until := uint64(1), time.Now().Add(20*time.Second); time.Now().Before(until); seed++ {
+		boots(a, seed) // the server looks at its interfaces every few seconds, for which it opens files
+	}
+	if said(a, inventory.IssueInterface, "") {
+		t.Error("an interface is said to be missing")
+	}
+	code := a.Lab.In(a.Net.Server, "curl", "-s", "-m", "5", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:8067/healthz")
+	if code != "200" {
+		t.Errorf("the admin door answers %s beside the flood", code)
+	}
+}
+
+func TestNinetyAddressesDoNotCloseTheBootDoor(t *testing.T) {
+	a := victim(t, filesEnv)
+	var from []string
+	for n := range 90 {
+		ip := fmt.Sprintf("10.77.200.%d", n+10)
+		a.Lab.In(a.Net.Client, "ip", "address", "add", ip+"/16", "dev", a.Net.ClientIf)
+		from = append(from, ip)
+	}
+	flood(a, a.Net.Client, "10.77.0.1:80", from, 9000)
+	if code := status(a, "http://10.77.0.1/boot/script?mac=52:54:00:00:00:01"); code == "000" {
+		t.Error("the boot door answers another address nothing beside the flood")
+	}
+	boots(a, 2)
+}
+
+func TestAStrangerThatReportsForEverFillsNoDatabase(t *testing.T) {
+	a := victim(t)
+	boots(a, 3)
+	var s inventory.BootSession
+	for one, err := range a.API.Sessions.All(t.Context(), client.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = one
+	}
+	a.Lab.In(a.Net.Client, "ip", "address", "add", s.Address.String()+"/16", "dev", a.Net.ClientIf)
+	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: dialer(a, s.Address)}}
+	refused := 0
+	for range 600 {
+		r, err := c.Post("http://10.77.0.1/boot/"+string(s.ID)+"/report?step=progress", "text/plain", strings.NewReader(strings.Repeat("x", 60<<10)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+		if r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") != "" {
+			refused++
+		}
+	}
+	if refused < 300 {
+		t.Errorf("%d of 600 reports were refused", refused)
+	}
+	for range 20 {
+		if said(a, inventory.IssueShed, "events and reports") {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	t.Error("no issue says that something was not stored")
+}
+
+// dialer dials from an address of the attacker's namespace.
+func dialer(a *netlab.Appliance, from netip.Addr) func(ctx context.Context, network, to string) (net.Conn, error) {
+	return func(ctx context.Context, network, to string) (c net.Conn, err error) {
+		a.Lab.Inside(a.Net.Client, func() error {
+			d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+			c, err = d.DialContext(ctx, network, to)
+			return err
+		})
+		return c, err
+	}
+}
