@@ -25,7 +25,7 @@ func TestAFileThatIsSentIsImportedByItsDigest(t *testing.T) {
 	f.wantArtefact(t, disk)
 	r := ImportRequest{Name: "mine", Files: []ImportFile{{Role: inventory.RoleDisk, Name: "my.qcow2", Source: string(a.Digest)}}}
 	i, err := f.Import(t.Context(), r, nil)
-	if err != nil || i.DiskFormat != "qcow2" || len(i.Files) != 1 || i.Files[0].Digest != a.Digest {
+	if err != nil || i.DiskFormat != "raw" || len(i.Files) != 1 || i.Files[0].Digest != a.Digest {
 		t.Fatalf("%+v %v", i, err)
 	}
 	if i, err = f.Import(t.Context(), ImportRequest{Name: "nameless", Files: []ImportFile{{Role: inventory.RoleDisk, Source: string(a.Digest)}}}, nil); err != nil {

@@ -132,14 +132,15 @@ var passedOn = map[string]string{
 		"FindGolden ListGoldens FindJoinTarget ListJoinTargets",
 	"writes of what needs the role everywhere": "CreateSubnet UpdateSubnet DeleteSubnet CreateReservation UpdateReservation DeleteReservation DeleteLease SaveArtefact DeleteArtefact " +
 		"CreateImage UpdateImage DeleteImage CreateProfile UpdateProfile DeleteProfile CreateLayer UpdateLayer DeleteLayer CreateSecret UpdateSecret DeleteSecret " +
-		"CreateJoinTarget UpdateJoinTarget DeleteJoinTarget CreatePool UpdatePool DeletePool CreateGolden UpdateGolden DeleteGolden CreateCluster UpdateCluster DeleteCluster " +
+		"CreateJoinTarget UpdateJoinTarget DeleteJoinTarget CreatePool UpdatePool DeletePool CreateGolden UpdateGolden DeleteGolden CreateCluster UpdateCluster DeleteCluster SaveClusterAccess " +
 		"CreateAcceptRule UpdateAcceptRule DeleteAcceptRule CreateUser UpdateUser DeleteUser CreateRack UpdateRack DeleteRack",
-	"reads that need the role everywhere": "FindSecret ListSecrets ListJoinTokens FindCluster ListClusters FindAcceptRule ListAcceptRules FindUser FindUserBySubject ListUsers",
+	"reads that need the role everywhere": "FindSecret ListSecrets ListJoinTokens FindCluster ListClusters FindAcceptRule ListAcceptRules FindUser FindUserBySubject ListUsers FindClusterAccess ListClusterAccess",
 	"of the engine, or behind a thing that was found": "SaveLease HasRendering SaveRendering FindJoinToken FindJoinTokenOf SaveJoinToken FindDelivery SaveDelivery FindLock ListLocks SaveLock DeleteLock " +
 		"ListDueMachines CreateClaim DeleteClaim ListDueOperations NextDueAt CountOpenOperations CreateOperation UpdateOperation SaveInspection SaveReport SaveBMC DeleteBMC " +
 		"IsPortShared FindOpenSession ListOpenSessions SaveSession AddEvent LastEventID ForgetHistory OpenIssue CloseIssue NoteCluster",
 	"of the keeper, or of a token that ListTokens has told":                 "FindToken FindTokenByHash CreateToken TouchToken DeleteToken NoteLogin FindLoginByHash ListLogins CreateLogin TouchLogin DeleteLogin ForgetLogins",
-	"of the audit, which asks by itself":                                    "AddAudit FindAudit ListAudits",
+	"of the audit, which asks by itself":                                    "AddAudit FindAudit ListAudits WalkAudits",
+	"of one's own second factor":                                            "SaveFactors",
 	"of views, which ask by themselves, and of rows whose hosts were found": "HostExtras FindView ListViews CreateView UpdateView DeleteView",
 }
 

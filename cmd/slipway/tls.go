@@ -126,7 +126,7 @@ func (c *tlsRotate) Run(s *session) error {
 	case c.Door == "boot":
 		s.say("the new authority is next-ca.crt in the data directory: build boot loaders that trust both, then: slipway tls rotate --door boot --finish")
 	default:
-		s.say("slipway tls show --ca prints both authorities: have clients trust both, then: slipway tls rotate --finish")
+		s.say("have clients trust both authorities, which these print: `slipway tls show --ca`; then: `slipway tls rotate --finish`")
 	}
 	return nil
 }

@@ -207,7 +207,8 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"forgetEventsSQL": true, "forgetSessionsSQL": true, "forgetIssuesSQL": true, // a bounded piece from the old end
 		"listJoinTargetsSQL": true, "secretUserSQL": true, "deleteSecretSQL": true, "listJoinTokensSQL": true, "listLocksSQL": true,
 		"listPoolsSQL": true, "listClustersSQL": true, "listGoldensSQL": true,
-		"listHeardSQL": true,
+		"listHeardSQL": true, "listAccessSQL": true,
+		"lastAuditSQL": true, // one row, from the end
 		"listRacksSQL": true, "listLoginsSQL": true, "forgetLoginsSQL": true,
 		"layerKeysSQL": true, // read once and kept: see settings
 		// Only what is open is in the index that they read; whoever has a bound asks by kind.

@@ -222,7 +222,7 @@ func TestMintFailures(t *testing.T) {
 		}, inventory.Unavailable, "NTP"},
 
 		{"a kubeconfig that is garbage", func(l *lab) { l.setSecret("kubeconfig", []byte("{{{")) }, inventory.Invalid, "--flatten"},
-		{"a kubeconfig that is empty", func(l *lab) { l.setSecret("kubeconfig", nil) }, inventory.Invalid, "current-context"},
+		{"a kubeconfig that is empty", func(l *lab) { l.setSecret("kubeconfig", nil) }, inventory.Invalid, "is empty"},
 		{"no current context", config(func(c *clientcmdapi.Config) { c.CurrentContext = "" }), inventory.Invalid, "current-context"},
 		{"a context without its user", config(func(c *clientcmdapi.Config) { delete(c.AuthInfos, "u") }), inventory.Invalid, "does not hold"},
 		{"a user that runs a program", user(func(u *clientcmdapi.AuthInfo) {
