@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -173,8 +174,7 @@ func TestReviewOfNamesThatAreInUse(t *testing.T) {
 		old  inventory.JoinToken
 		want string
 	}{
-		{"no node, and another host had the name", nil, old("host-2", inventory.TokenJoined, "u"), "Approved"},
-		{"a dead node of another host", &dead, old("host-2", inventory.TokenJoined, "u"), "Denied"},
+		{"no node, and another host had the name until its release", nil, old("host-2", inventory.TokenRevoked, "u"), "Approved"},
 		{"a dead node of a host that is gone", &dead, old("host-9", inventory.TokenJoined, "u"), "Approved"},
 		{"a dead node of another host that was released", &dead, old("host-2", inventory.TokenRevoked, "u"), "Approved"},
 		{"a live node of another host that was released", &alive, old("host-2", inventory.TokenRevoked, "u"), "Denied"},
@@ -348,5 +348,28 @@ func TestSweepLeavesWhatWasRevokedMeanwhile(t *testing.T) {
 	l.sweep(t.Context(), c, &tgt)
 	if got := l.token(token).State; got != inventory.TokenRevoked {
 		t.Errorf("token is %s", got)
+	}
+}
+
+// TestAHostGetsNoTokenForTheNameOfAnotherHostsNode asks for a name that another host joined with and was not released from,
+// whether its node is dead or somebody has deleted it: that host may come back as the same node.
+func TestAHostGetsNoTokenForTheNameOfAnotherHostsNode(t *testing.T) {
+	for name, node := range map[string]*corev1.Node{"no node": nil, "a dead node": {}} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			old := inventory.JoinToken{
+				ID: "old000", Target: "prod", HostID: "host-2", NodeName: "web-1", State: inventory.TokenJoined, CSR: "u", Sealed: []byte("x"),
+				CreatedAt: l.clock().Add(-time.Hour), ExpiresAt: l.clock().Add(-time.Minute),
+			}
+			l.write(func(tx inventory.Tx) error { return tx.SaveJoinToken(old) })
+			if node != nil {
+				l.api.nodes["web-1"] = *node
+			}
+			_, err := l.Mint(t.Context(), target(), host(1), "0011223344", "web-1")
+			var e *inventory.Error
+			if !errors.As(err, &e) || e.Kind != inventory.Conflict || !strings.Contains(e.Hint, "slipway host release") {
+				t.Errorf("got %v, want a conflict that names the way out", err)
+			}
+		})
 	}
 }
