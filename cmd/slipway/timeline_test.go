@@ -160,7 +160,7 @@ func TestHintsNameCommandsThatExist(t *testing.T) {
 		}
 	}
 	said := regexp.MustCompile("slipway ([a-z]+) ([a-z][a-z0-9-]*)([^\"`';|\n]*)")
-	flag := regexp.MustCompile(`(^| )(--[a-z][a-z-]*)`)
+	flag := regexp.MustCompile(`(^| )(--[a-z][a-z0-9-]*)`)
 	n := 0
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
