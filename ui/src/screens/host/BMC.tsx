@@ -67,7 +67,7 @@ export function Address({ of: b }: { of: Pick<Known, 'driver' | 'address'> }) {
   )
 }
 
-type Asked = 'set' | 'rotate' | 'delete' | 'boot' | 'media' | 'user' | 'clear'
+type Asked = 'set' | 'rotate' | 'reset' | 'delete' | 'boot' | 'media' | 'user' | 'clear'
 const forAdmins: Asked[] = ['set', 'rotate', 'delete', 'user']
 
 // BMC shows a host's controller, and what it can be asked and told.
