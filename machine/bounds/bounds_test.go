@@ -211,6 +211,9 @@ func TestHostsOfAnotherClusterAreShownWithoutClaimsAndNotChanged(t *testing.T) {
 		"power": func() error { return b.Power(t.Context(), h.ID, "off") },
 		"declare": func() error {
 			_, err := b.DeclareHost(t.Context(), inventory.Host{Name: "mine", NICs: h.NICs})
+			if err == nil || !strings.Contains(err.Error(), "a-1") {
+				t.Errorf("B sees the host, and is not told that the MAC is of it: %v", err)
+			}
 			return err
 		},
 	} {
@@ -247,6 +250,10 @@ func TestAClusterIsKeptToItsPools(t *testing.T) {
 	}
 	if err := b.Protect(t.Context(), two.ID, false); err != nil {
 		t.Errorf("host of its own pool: %v", err)
+	}
+	declared := inventory.Host{Name: "c-1", NICs: one.NICs, Place: inventory.Place{Rack: "rack-2"}}
+	if _, err := b.DeclareHost(t.Context(), declared); kindOf(err) != inventory.Conflict || strings.Contains(err.Error(), "a-1") {
+		t.Errorf("the MAC of a host that B does not see: %v", err)
 	}
 	if err := b.SavePool(t.Context(), inventory.Pool{Name: "all", Owner: owner(uidB, "", "all")}); kindOf(err) != inventory.Invalid {
 		t.Errorf("a pool of its own: %v", err)

@@ -70,11 +70,15 @@ func (a *Appliance) DeclareHost(ctx context.Context, h inventory.Host) (inventor
 	if err != nil {
 		return stored, err
 	}
-	if r.refuses(&v) != nil {
-		return inventory.Host{}, inventory.Errorf(inventory.Conflict, "one of these MACs is of a host that this cluster may not change").
-			WithHint("an admin of Slipway sees whose it is: slipway host list")
+	if r.refuses(&v) == nil {
+		return stored, nil
 	}
-	return stored, nil
+	whose := "a host that this cluster may not see"
+	if r.sees(&v) {
+		whose = "host " + v.Host.Name + ", which this cluster may not change"
+	}
+	return inventory.Host{}, inventory.Errorf(inventory.Conflict, "one of these MACs is of %s", whose).
+		WithHint("an admin of Slipway sees who uses it: slipway host list")
 }
 
 // UpdateHost implements machine.Hosts.

@@ -330,7 +330,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) (bool, error) {
 	_, err := r.env.Appliance.HandOver(ctx, id, p.owner.String())
 	if isKind(err, inventory.Forbidden) {
-		p.facts.NoHostReason, p.facts.NoHost = v1alpha1.ReasonHostMissing, messageOf(err)
+		p.facts.NoHostReason, p.facts.NoHost, p.again = v1alpha1.ReasonHostMissing, messageOf(err), takeAgain
 		return false, nil
 	}
 	if err != nil {

@@ -1,7 +1,6 @@
 package contract
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -182,14 +181,7 @@ var moveRows = []row{
 				return is(err == nil && made.Phase == inventory.MachineRunning, "it is %s: %v", made.Phase, err)
 			})
 		})
-		kubeSystem := &corev1.Namespace{}
-		if err := s.c.Get(ctx, client.ObjectKey{Name: "kube-system"}, kubeSystem); err != nil {
-			s.Fatal(err)
-		}
-		grant := inventory.ClusterAccess{UID: string(kubeSystem.UID), TakesFrom: []string{inventory.FromPeople}}
-		if err := s.r.Store.Write(ctx, func(tx inventory.Tx) error { return tx.SaveClusterAccess(&grant, s.r.Now()) }); err != nil {
-			s.Fatal(err)
-		}
+		s.grant(inventory.FromPeople)
 		counts := s.robots[0].Counts()
 		claim := inventory.Claim{ID: made.ClaimID}
 		p := s.add("m", func(_ *clusterMachine, sm *slipwayMachine) {

@@ -56,6 +56,24 @@ func second(t *testing.T, r *rig.Rig) client.Client {
 	return c
 }
 
+// grant lets the cluster of a stage take over machines of others, as slipway cluster access does.
+func (s *stage) grant(from ...string) {
+	s.Helper()
+	access := inventory.ClusterAccess{UID: s.clusterUID(), TakesFrom: from}
+	if err := s.r.Store.Write(ctx, func(tx inventory.Tx) error { return tx.SaveClusterAccess(&access, s.r.Now()) }); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) clusterUID() string {
+	s.Helper()
+	kubeSystem := &corev1.Namespace{}
+	if err := s.c.Get(ctx, client.ObjectKey{Name: "kube-system"}, kubeSystem); err != nil {
+		s.Fatal(err)
+	}
+	return string(kubeSystem.UID)
+}
+
 // copied makes an object of another cluster again, as clusterctl move does: with its spec, without its status.
 func copied[T client.Object](s *stage, o T, owner *metav1.OwnerReference) T {
 	s.Helper()
@@ -103,6 +121,8 @@ func TestMachinesMoveBetweenAttachedClustersUntouched(t *testing.T) {
 	a.lift(waiting)
 	b.pause(false)
 	b.provisioned()
+	running2.untilIs(metalv1.Stalled, metav1.ConditionTrue, string(metalv1.FailureInvalidConfiguration)) // nobody granted it
+	b.grant(a.clusterUID())
 	running2.untilProvisioned()
 	running2.untilIs(metalv1.Ready, metav1.ConditionTrue, "")
 	if got := running2.robot().Counts(); got != counts {

@@ -115,9 +115,7 @@ func reason(mh *v1alpha1.MetalHost, kind string) string {
 }
 
 func TestMetalHosts(t *testing.T) {
-	s := newSite(t, 12)
-	t.Cleanup(func() {}) // subtests end before the rig does
-	for i, c := range []struct {
+	cases := []struct {
 		name string
 		run  func(*testing.T, site, *rig.Robot)
 	}{
@@ -134,7 +132,10 @@ func TestMetalHosts(t *testing.T) {
 		{"two objects with one MAC both stay, and one says that the other has it", declaredTwice},
 		{"how a host is powered comes with a Secret that is shown nowhere", powered},
 		{"a power that no operator named is shown, and never written over", powerShown},
-	} {
+	}
+	s := newSite(t, len(cases))
+	t.Cleanup(func() {}) // subtests end before the rig does
+	for i, c := range cases {
 		robot := s.Machine(i)
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
