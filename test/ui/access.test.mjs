@@ -27,7 +27,7 @@ const logIn = async (page, user, password) => {
   await page.getByRole('button', { name: 'Log in' }).click()
 }
 
-test('the printed token lets one in, to make the first user', async () => {
+test('the first admin token lets one in, to make the first user', async () => {
   const page = await anonymous()
   await page.goto('/settings?tab=users')
   await page.getByText('There is no user yet').waitFor()

@@ -75,8 +75,8 @@ export function AccountStep() {
     <Refused error={work.error}>
       <Form onSubmit={make}>
         <Content component="p">
-          So far there is only the token that the first start has printed. Make a user for yourself; more can be made
-          under Settings.
+          So far there is only the token of the first start, which ends after a day. Make a user for yourself; more can
+          be made under Settings.
         </Content>
         <TextField label="Name" field="name" value={name} set={setName} isRequired />
         <TextField
