@@ -159,7 +159,7 @@ func (r *machines) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now 
 				d.BlockedBy = append(d.BlockedBy, v1alpha1.HookAnnotation(string(h.Step), h.Owner))
 			}
 		}
-		if op.Reason != "" && op.Step != inventory.StepDrain { // such as a controller that does not answer
+		if op.Reason != "" && op.Step != inventory.StepDrain && len(d.BlockedBy) == 0 { // such as a controller that does not answer
 			d.BlockedBy = append(d.BlockedBy, inventory.Clean(string(op.Step)+": "+op.Reason, 500))
 		}
 		if drain := p.view.Drain; drain != nil && !drain.IsDone && op.Step == inventory.StepDrain {

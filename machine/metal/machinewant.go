@@ -18,6 +18,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/tell"
 	"slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/machine/want"
 	"slipway.dev/slipway/machineconfig"
@@ -111,12 +112,25 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 		return err
 	}
 	p.wanted = wanted
+	return r.save(ctx, p)
+}
+
+// save stores the machine. The appliance takes none that names a secret which is not there, so its Secrets come first.
+func (r *machines) save(ctx context.Context, p *pass) (err error) {
+	if needsHold(p.mm) && (p.view == nil || !tell.Machine(p.facts).IsProvisioned) {
+		if err := r.seal(ctx, p); err != nil || p.facts.Invalid != nil || p.facts.Bootstrap.Reason != "" {
+			return err
+		}
+	}
 	if p.view == nil {
 		err = r.create(ctx, p)
 	} else {
 		err = r.update(ctx, p)
 	}
-	if want.IsInvalid(err) {
+	if isKind(err, inventory.Forbidden) { // an admin may say that what it names is for this machine
+		p.again = takeAgain
+	}
+	if want.IsInvalid(err) || isKind(err, inventory.Forbidden) {
 		p.facts.Invalid = errors.New(messageOf(err))
 		return nil
 	}

@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,13 +65,7 @@ func (s *stage) second() *stage {
 // grant lets a management cluster take over machines of another one, as slipway cluster access does.
 func (s *stage) grant(from *stage) {
 	s.t.Helper()
-	uid := func(s *stage) string {
-		ns := &metav1.PartialObjectMetadata{}
-		ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-		s.must(s.Client.Get(s.t.Context(), client.ObjectKey{Name: "kube-system"}, ns))
-		return string(ns.UID)
-	}
-	access := inventory.ClusterAccess{UID: uid(s), TakesFrom: []string{uid(from)}}
+	access := inventory.ClusterAccess{UID: s.uid(), TakesFrom: []string{from.uid()}}
 	s.must(s.Store.Write(s.t.Context(), func(tx inventory.Tx) error { return tx.SaveClusterAccess(&access, s.Now()) }))
 }
 

@@ -246,7 +246,7 @@ func init() {
 			mm.Spec.ClaimID, mm.Spec.ProviderID = was.Spec.ClaimID, was.Spec.ProviderID
 		}
 		thief.machine("web", steal)
-		thief.is("web", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonHostMissing, "belongs to")
+		thief.is("web", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonHostMissing, "of another namespace") // whose it is does not concern it
 		s.machine("web2", steal)
 		s.is("web2", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonHostMissing, "belongs to")
 		for _, x := range []*stage{thief, s} {
