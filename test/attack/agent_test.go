@@ -52,7 +52,8 @@ func TestAForgedReportOfAnAgentIsNotBelieved(t *testing.T) {
 		}
 		for _, key := range []string{"", "/" + strings.Repeat("ab", 16)} {
 			url := "http://10.77.0.1/boot/" + string(s.ID) + key + "/agent/report"
-			if code, text := ask(a, a.Net.Client, s.Address.String(), url, "", string(body)); code != 403 || !strings.Contains(text, "key of this boot") {
+			code, text := ask(a, a.Net.Client, s.Address.String(), url, "", string(body))
+			if code != 403 || !strings.Contains(text, "key of this boot") {
 				t.Errorf("a forged report %s with the key %q: %d %s", r.State, key, code, text)
 			}
 		}

@@ -16,7 +16,8 @@ func TestAnImportReachesNothingOfTheServers(t *testing.T) {
 	operator := as(a, "operator", inventory.Grant{Role: inventory.Operator})
 	answers := map[string][]string{}
 	for _, at := range []string{
-		"http://127.0.0.1:8067/", "http://127.0.0.1:1/", "http://169.254.169.254/", "http://[::ffff:127.0.0.1]/", "http://[::ffff:127.0.0.1]:8067/",
+		"http://127.0.0.1:8067/", "http://127.0.0.1:1/", "http://169.254.169.254/", "http://[::ffff:127.0.0.1]/",
+		"http://[::ffff:127.0.0.1]:8067/",
 		"http://10.77.0.1/", "http://localhost:8067/", "http://0.0.0.0:8067/", "http://[::1]:8067/", "http://2130706433:8067/",
 	} {
 		r := client.ImportRequest{Name: "stolen", Files: []client.ImportFile{
