@@ -67,15 +67,6 @@ func (e *Engine) sessionAt(a netip.Addr) (inventory.BootSession, bool) {
 	return e.sessions.at(a)
 }
 
-// isNeighbour reports whether the neighbour table says that a host uses an address.
-func (e *Engine) isNeighbour(h *inventory.Host, a netip.Addr) bool {
-	if e.cfg.Neighbour == nil {
-		return false
-	}
-	mac, ok := e.cfg.Neighbour(a)
-	return ok && slices.Contains(h.MACs(), mac)
-}
-
 // isBeside reports whether another server gives the addresses of a subnet.
 func isBeside(tx inventory.Tx, subnet string) bool {
 	n, err := tx.FindSubnet(subnet)
