@@ -58,7 +58,7 @@ func (l *life) node(d inventory.Drain) (*server, inventory.Machine, *cluster) {
 	l.restart()
 	s := l.add("a", true)
 	d.Target = "prod"
-	l.create(inventory.Machine{Name: "web-1", Hostname: "node-1.example.com", Drain: d})
+	l.create(inventory.Machine{Name: "web-1", Hostname: "node-1.example.com", Drain: d, Saved: inventory.Saved{SavedByAdmin: true}})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	m, _ := l.find("web-1")
 	return s, m, c
