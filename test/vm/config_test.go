@@ -359,7 +359,7 @@ func (b becoming) askAgain(t *testing.T, l *lab.Lab, m machine, s inventory.Boot
 		t.Errorf("%s: %s answers %d once more: %.200s", b.name, address, status, body)
 	}
 	m.until("the refusal is in its timeline", 10*time.Second, func(context.Context) bool {
-		return detailOf(m.events(s.ID), inventory.EventConfigRefused) != ""
+		return detailOf(m.events(s.ID), inventory.EventSessionRefused) != ""
 	})
 	m.until("the refusal is an issue", 10*time.Second, func(ctx context.Context) bool {
 		page, err := l.API.Issues.List(ctx, client.Query{Host: string(m.MAC)})
