@@ -77,7 +77,7 @@ func (c *bmcReset) Run(s *session) error {
 	if err := api.Hosts.ResetBMC(s.ctx, c.Host); err != nil {
 		return err
 	}
-	s.say("the controller was told to restart; it is away for some minutes. slipway bmc check %s shows when it answers", c.Host)
+	s.say("the controller restarts; it does not answer for some minutes. slipway bmc check %s shows when it answers again", c.Host)
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (s *alarms) trouble() error {
 	return s.lost
 }
 
-// noteShed remembers how much was not stored, and when that last became more. Notes that found no room are told by metrics.
+// noteShed remembers how much was not stored, and when that last became more. Metrics count notes that found no room.
 func (s *alarms) noteShed(shed provision.Shed, now time.Time) (provision.Shed, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

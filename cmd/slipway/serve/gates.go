@@ -50,7 +50,7 @@ func newGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies
 	return g
 }
 
-// atAdmin lets connections to the admin door in; over TLS those that are turned away are told nothing.
+// atAdmin lets connections to the admin door in; over TLS a refused connection is closed without an answer.
 func (g *gates) atAdmin(l net.Listener, isTLS bool) net.Listener {
 	if isTLS {
 		return g.admin.Listen(l, door.Shut)
