@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// mostOmitted bounds what is told of a reading; the rest is counted.
+// mostOmitted bounds how many omissions of a reading are listed; the rest is counted.
 const mostOmitted = 20
 
 // Omissions are what a reading left out, in words for people: parts that could not be read, and ends of lists. One part

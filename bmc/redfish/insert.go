@@ -52,7 +52,7 @@ func (d *driver) parameters(ctx context.Context, a action) ([]parameter, error) 
 		if ctx.Err() != nil || bmc.KindOf(err) == inventory.Unauthorized {
 			return nil, err
 		}
-		return nil, nil // its refusal will say what it wants
+		return nil, nil // the words of its refusal name the missing argument
 	}
 	return info.Parameters, nil
 }

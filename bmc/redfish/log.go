@@ -208,7 +208,7 @@ func (d *driver) singles(ctx context.Context, links []json.RawMessage, limit int
 	return all, nil
 }
 
-// entryOf puts an entry into our words. A time that cannot be read is told as it was found.
+// entryOf converts a log entry. A time that cannot be parsed is kept as text.
 func entryOf(doc json.RawMessage) timed {
 	var e struct {
 		ID       string `json:"Id"`
