@@ -44,6 +44,8 @@ type Interface struct {
 type L3 struct {
 	MTU       int      `yaml:"mtu,omitempty" json:"mtu,omitempty"`
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitempty"` // with prefix length
+	// FromSubnets are subnets of which the machine gets one address each, kept for it as long as it lives.
+	FromSubnets []string `yaml:"fromSubnets,omitempty" json:"fromSubnets,omitempty"`
 	DHCP4     bool     `yaml:"dhcp4,omitempty" json:"dhcp4,omitempty"`
 	DHCP6     bool     `yaml:"dhcp6,omitempty" json:"dhcp6,omitempty"`
 	AcceptRA  *bool    `yaml:"acceptRA,omitempty" json:"acceptRA,omitempty"`

@@ -56,6 +56,8 @@ type Input struct {
 	HasSecret func(name string) bool
 	// MayUse says why a part of the configuration may not name what it names; nil allows everything.
 	MayUse func(inventory.Use) error
+	// Address returns the address that is kept for the machine in a subnet; nil knows none.
+	Address machineconfig.AddressOf
 	// Generation changes the instance id, so that a first boot happens again.
 	Generation string
 }
@@ -198,6 +200,13 @@ func documented(profiles []inventory.Profile) *inventory.Profile {
 	return nil
 }
 
+// Config returns what the layers and profiles of a host say, without making documents of it; nil with errors that leave
+// nothing of it.
+func (r *Renderer) Config(in Input) (*machineconfig.Config, machineconfig.Report) {
+	c, _, report := r.config(&in)
+	return c, report
+}
+
 // config merges the layers and profiles of a host and fills in what the inventory knows.
 // It returns what the configuration names, too.
 func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, machineconfig.Report) {
@@ -237,6 +246,7 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 		in.Machine.apply(in, c, &report)
 	}
 	machineconfig.Fill(c, in.Host, in.BootMAC)
+	report = append(report, machineconfig.FillAddresses(c, in.Address)...)
 	vars := r.vars(in)
 	named, findings := machineconfig.Expand(c, vars)
 	report = append(report, findings...)
@@ -266,7 +276,7 @@ func (r *Renderer) vars(in *Input) machineconfig.Vars {
 	for _, wider := range in.Profiles {
 		maps.Copy(p.Parameters, wider.Parameters)
 	}
-	return machineconfig.NewVars(in.Host, &p, in.Image.Release)
+	return machineconfig.NewVars(in.Host, &p, in.Image.Release).WithAddresses(in.Address)
 }
 
 // instanceID names one life of a machine for its first-boot tools.
