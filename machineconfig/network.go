@@ -46,13 +46,13 @@ type L3 struct {
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitempty"` // with prefix length
 	// FromSubnets are subnets of which the machine gets one address each, kept for it as long as it lives.
 	FromSubnets []string `yaml:"fromSubnets,omitempty" json:"fromSubnets,omitempty"`
-	DHCP4     bool     `yaml:"dhcp4,omitempty" json:"dhcp4,omitempty"`
-	DHCP6     bool     `yaml:"dhcp6,omitempty" json:"dhcp6,omitempty"`
-	AcceptRA  *bool    `yaml:"acceptRA,omitempty" json:"acceptRA,omitempty"`
-	Routes    []Route  `yaml:"routes,omitempty" json:"routes,omitempty"`
-	DNS       []string `yaml:"dns,omitempty" json:"dns,omitempty"`
-	Search    []string `yaml:"search,omitempty" json:"search,omitempty"`
-	Optional  bool     `yaml:"optional,omitempty" json:"optional,omitempty"` // the boot does not wait for it
+	DHCP4       bool     `yaml:"dhcp4,omitempty" json:"dhcp4,omitempty"`
+	DHCP6       bool     `yaml:"dhcp6,omitempty" json:"dhcp6,omitempty"`
+	AcceptRA    *bool    `yaml:"acceptRA,omitempty" json:"acceptRA,omitempty"`
+	Routes      []Route  `yaml:"routes,omitempty" json:"routes,omitempty"`
+	DNS         []string `yaml:"dns,omitempty" json:"dns,omitempty"`
+	Search      []string `yaml:"search,omitempty" json:"search,omitempty"`
+	Optional    bool     `yaml:"optional,omitempty" json:"optional,omitempty"` // the boot does not wait for it
 }
 
 // Route is a route. To is a prefix; the default routes are 0.0.0.0/0 and ::/0.

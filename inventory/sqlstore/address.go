@@ -14,14 +14,14 @@ const (
 a.is_fixed, a.note, a.created_at FROM allocations AS a LEFT JOIN machines AS m ON m.uid = a.machine_uid
 LEFT JOIN hosts AS h ON h.id = COALESCE(a.host_id, m.host_id)`
 
-	findAllocationSQL       = allocationSelect + ` WHERE a.address = $1`
-	listAllocationsSQL      = allocationSelect + ` ORDER BY a.address`
-	subnetAllocationsSQL    = allocationSelect + ` WHERE a.subnet = $1 ORDER BY a.address`
-	machineAllocationsSQL   = allocationSelect + ` WHERE a.machine_uid = $1 ORDER BY a.address`
-	hostAllocationsSQL      = allocationSelect + ` WHERE a.host_id = $1 ORDER BY a.address`
-	insertAllocationSQL     = `INSERT INTO allocations (address, subnet, machine_uid, host_id, is_fixed, note, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	deleteAllocationSQL     = `DELETE FROM allocations WHERE address = $1`
-	leaveAllocationsSQL     = `UPDATE allocations SET machine_uid = NULL, host_id = $1, note = $2 WHERE machine_uid = $3`
+	findAllocationSQL     = allocationSelect + ` WHERE a.address = $1`
+	listAllocationsSQL    = allocationSelect + ` ORDER BY a.address`
+	subnetAllocationsSQL  = allocationSelect + ` WHERE a.subnet = $1 ORDER BY a.address`
+	machineAllocationsSQL = allocationSelect + ` WHERE a.machine_uid = $1 ORDER BY a.address`
+	hostAllocationsSQL    = allocationSelect + ` WHERE a.host_id = $1 ORDER BY a.address`
+	insertAllocationSQL   = `INSERT INTO allocations (address, subnet, machine_uid, host_id, is_fixed, note, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	deleteAllocationSQL   = `DELETE FROM allocations WHERE address = $1`
+	leaveAllocationsSQL   = `UPDATE allocations SET machine_uid = NULL, host_id = $1, note = $2 WHERE machine_uid = $3`
 
 	holdingSelect = `SELECT x.kind, x.value, COALESCE(x.machine_uid, ''), COALESCE(m.name, ''), COALESCE(h.id, ''), COALESCE(h.name, ''), x.domain, x.subnet,
 x.path, x.source FROM holdings AS x LEFT JOIN machines AS m ON m.uid = x.machine_uid LEFT JOIN hosts AS h ON h.id = COALESCE(x.host_id, m.host_id)`
