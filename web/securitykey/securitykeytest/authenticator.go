@@ -34,8 +34,8 @@ func New(origin string) *Authenticator {
 
 // options are those parts of what a site asks that a key needs.
 type options struct {
-	Challenge string             `json:"challenge"`
-	RPID      string             `json:"rpId"`
+	Challenge string              `json:"challenge"`
+	RPID      string              `json:"rpId"`
 	RP        struct{ ID string } `json:"rp"`
 }
 
