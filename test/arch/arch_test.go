@@ -121,7 +121,7 @@ var owners = map[string][]string{
 	"github.com/oklog/ulid":                  {"cmd/slipway"},
 	"github.com/gopacket/gopacket":           {"cmd/slipway/serve"},
 	"github.com/google/uuid":                 {"cmd/slipway", "provision"},
-	"github.com/go-webauthn/webauthn":        {"web"},
+	"github.com/go-webauthn/webauthn":        {"web/securitykey"},
 	"github.com/google/renameio":             {"images"},
 	"github.com/klauspost/compress":          {"images", "agent"},
 	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
