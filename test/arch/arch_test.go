@@ -42,7 +42,7 @@ var floors = map[string]int{
 	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4, "ui": 4,
 	"cmd/slipway":       5,
 	"cmd/slipway-agent": 5,
-	"test":              6, "inventory/storetest": 6, "bmc/bmctest": 6, "bmc/redfish/redfishtest": 6, "bmc/ipmi/ipmitest": 6, "agent/disk/disktest": 6, "machine/remote/remotetest": 6,
+	"test":              6, "inventory/storetest": 6, "bmc/bmctest": 6, "bmc/redfish/redfishtest": 6, "bmc/ipmi/ipmitest": 6, "agent/disk/disktest": 6, "machine/remote/remotetest": 6, "web/securitykey/securitykeytest": 6,
 }
 
 // sameFloor lists the imports between neighbours that are allowed, and why.
