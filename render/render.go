@@ -121,6 +121,7 @@ func (r *Renderer) Host(in Input) Result {
 	}
 	out, findings := prov.Render(res.Target, c)
 	findings.Locate(c)
+	overrule(c, findings)
 	res.Findings = append(res.Findings, findings...)
 	if out == nil || res.Findings.HasErrors() {
 		if !res.Findings.HasErrors() {
@@ -259,8 +260,14 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 			f := report.Errorf("/document", "encoding", "%s", what)
 			f.Source, f.Hint = fmt.Sprintf("document:%d:%d", line, column), hint
 		}
+		if before, _, ok := strings.Cut(doc.Text, "\ufffd"); ok {
+			f := report.Warnf("/document", "encoding", "holds U+FFFD, which stands where something could not read a byte of the file")
+			f.Source = fmt.Sprintf("document:%d:%d", 1+strings.Count(before, "\n"), 1+len([]rune(before[strings.LastIndexByte(before, '\n')+1:])))
+			f.Hint = "save the file as UTF-8 and give it again"
+		}
 		text, asked, findings := machineconfig.ExpandText("document", doc.Text, vars)
 		report, named = append(report, findings...), append(named, asked...)
+		explain(c, p, text)
 		c.Document = &machineconfig.Passthrough{Format: string(doc.Format), Data: []byte(text)}
 	}
 	if c.PhoneHome.Enabled == nil || *c.PhoneHome.Enabled {

@@ -21,9 +21,9 @@ const module = "slipway.dev/slipway"
 
 // floors says where each package lives; imports go down only. The longest matching prefix counts.
 var floors = map[string]int{
-	"inventory": 0, "migrations": 0, "agent/wire": 0, "egress": 0, "docschema": 0,
+	"inventory": 0, "migrations": 0, "agent/wire": 0, "egress": 0,
 	"pxe": 1, "pxe/admission": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "inventory/transfer": 1, "secret": 1,
-	"machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
+	"docschema": 1, "machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/kubeadm/kubelet": 1, "autoinstall/installer": 1,
 	"ignition": 1, "cloudinit": 1, "autoinstall": 1, "kickstart": 1, "preseed": 1, "render": 1,
 	"hardware": 1, "identity": 1, "placement": 1, "acceptance": 1, "proof": 1, "bmc": 1,
@@ -57,6 +57,9 @@ var sameFloor = map[string]string{
 	"autoinstall -> machineconfig":                            "a provisioner says the neutral model",
 	"kickstart -> machineconfig":                              "a provisioner says the neutral model",
 	"preseed -> machineconfig":                                "a provisioner says the neutral model",
+	"cloudinit -> docschema":                                  "its table of a cloud-config",
+	"autoinstall -> docschema":                                "its table of an autoinstall document",
+	"kickstart -> docschema":                                  "finds the word that was meant",
 	"autoinstall -> cloudinit":                                "what it installs is finished by cloud-init",
 	"kickstart -> cloudinit":                                  "what it installs may be finished by cloud-init",
 	"preseed -> cloudinit":                                    "what it installs is finished by cloud-init",
@@ -125,7 +128,7 @@ var owners = map[string][]string{
 	"github.com/google/renameio":             {"images"},
 	"github.com/klauspost/compress":          {"images", "agent"},
 	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
-	"go.yaml.in/yaml":                        {"cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "autoinstall", "render", "kickstart", "preseed", "ignition", "machine/convert", "machine/apply", "machine/capi", "machine/want", "machine/metal"},
+	"go.yaml.in/yaml":                        {"docschema", "cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "autoinstall", "render", "kickstart", "preseed", "ignition", "machine/convert", "machine/apply", "machine/capi", "machine/want", "machine/metal"},
 	"github.com/coreos":                      {"ignition"},
 	"github.com/pmezard/go-difflib":          {"provision"},
 	"rsc.io/qr":                              {"web"},
