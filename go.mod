@@ -3,6 +3,7 @@ module slipway.dev/slipway
 go 1.26.1
 
 require (
+	github.com/ProtonMail/go-crypto v1.4.1
 	github.com/alecthomas/kong v1.17.0
 	github.com/bougou/go-ipmi v0.9.1
 	github.com/coreos/go-oidc/v3 v3.21.0
@@ -119,6 +120,7 @@ require (
 	github.com/coreos/ignition v0.35.0
 	github.com/coreos/vcontext v0.0.0-20230201181013-d72178a18687
 	github.com/cosi-project/runtime v1.14.1 // indirect
+	github.com/cloudflare/circl v1.6.3 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect

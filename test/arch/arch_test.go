@@ -126,6 +126,7 @@ var owners = map[string][]string{
 	"github.com/google/uuid":                 {"cmd/slipway", "provision"},
 	"github.com/go-webauthn/webauthn":        {"web/securitykey"},
 	"github.com/google/renameio":             {"images"},
+	"github.com/ProtonMail/go-crypto":        {"images"},
 	"github.com/klauspost/compress":          {"images", "agent"},
 	"github.com/prometheus/client_golang":    {"cmd/slipway", "provision", "images", "inventory", "pxe/dhcp", "pxe/dhcp6", "pxe/ra", "pxe/tap", "pxe/tftp", "pxe/httpboot", "web"},
 	"go.yaml.in/yaml":                        {"docschema", "cmd/slipway", "inventory/transfer", "images", "web", "machineconfig", "cloudinit", "autoinstall", "render", "kickstart", "preseed", "ignition", "machine/convert", "machine/apply", "machine/capi", "machine/want", "machine/metal"},
