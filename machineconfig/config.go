@@ -5,24 +5,32 @@
 // Start reading at Config, then Merge (layers to one Config), then the two seams in seams.go.
 package machineconfig
 
+import "strings"
+
 // Config is what should be true of one machine's OS on its first boot. Its keys in YAML and JSON are the same.
 type Config struct {
-	Host       HostIdentity `yaml:"host,omitempty" json:"host,omitzero"`
-	Boot       Boot         `yaml:"boot,omitempty" json:"boot,omitzero"`
-	Network    Network      `yaml:"network,omitempty" json:"network,omitzero"`
-	Storage    Storage      `yaml:"storage,omitempty" json:"storage,omitzero"`
-	Users      []User       `yaml:"users,omitempty" json:"users,omitempty"`
-	Groups     []Group      `yaml:"groups,omitempty" json:"groups,omitempty"`
-	Files      []File       `yaml:"files,omitempty" json:"files,omitempty"`
-	Dirs       []Directory  `yaml:"directories,omitempty" json:"directories,omitempty"`
-	Links      []Link       `yaml:"links,omitempty" json:"links,omitempty"`
-	Units      []Unit       `yaml:"units,omitempty" json:"units,omitempty"`
-	Kernel     Kernel       `yaml:"kernel,omitempty" json:"kernel,omitzero"`
-	Time       Time         `yaml:"time,omitempty" json:"time,omitzero"`
-	Packages   Packages     `yaml:"packages,omitempty" json:"packages,omitzero"`
-	Extensions []Extension  `yaml:"extensions,omitempty" json:"extensions,omitempty"`
-	Trust      Trust        `yaml:"trust,omitempty" json:"trust,omitzero"`
-	Commands   []Command    `yaml:"commands,omitempty" json:"commands,omitempty"`
+	Host    HostIdentity `yaml:"host,omitempty" json:"host,omitzero"`
+	Boot    Boot         `yaml:"boot,omitempty" json:"boot,omitzero"`
+	Network Network      `yaml:"network,omitempty" json:"network,omitzero"`
+	Storage Storage      `yaml:"storage,omitempty" json:"storage,omitzero"`
+	Users   []User       `yaml:"users,omitempty" json:"users,omitempty"`
+	Groups  []Group      `yaml:"groups,omitempty" json:"groups,omitempty"`
+	// DefaultUser is the account that the image brings; nil leaves it as the format has it.
+	DefaultUser *DefaultUser `yaml:"defaultUser,omitempty" json:"defaultUser,omitempty"`
+	SSHD        SSHD         `yaml:"sshd,omitempty" json:"sshd,omitzero"`
+	Firewall    Firewall     `yaml:"firewall,omitempty" json:"firewall,omitzero"`
+	SELinux     SELinux      `yaml:"selinux,omitempty" json:"selinux,omitempty"`
+	Files       []File       `yaml:"files,omitempty" json:"files,omitempty"`
+	Dirs        []Directory  `yaml:"directories,omitempty" json:"directories,omitempty"`
+	Links       []Link       `yaml:"links,omitempty" json:"links,omitempty"`
+	Units       []Unit       `yaml:"units,omitempty" json:"units,omitempty"`
+	Kernel      Kernel       `yaml:"kernel,omitempty" json:"kernel,omitzero"`
+	Time        Time         `yaml:"time,omitempty" json:"time,omitzero"`
+	Packages    Packages     `yaml:"packages,omitempty" json:"packages,omitzero"`
+	Extensions  []Extension  `yaml:"extensions,omitempty" json:"extensions,omitempty"`
+	Trust       Trust        `yaml:"trust,omitempty" json:"trust,omitzero"`
+	Commands    []Command    `yaml:"commands,omitempty" json:"commands,omitempty"`
+	Scripts     []Script     `yaml:"scripts,omitempty" json:"scripts,omitempty"`
 	// Bootstrap asks a bootstrapper to make the machine part of something; nil asks none.
 	Bootstrap *BootstrapSpec `yaml:"bootstrap,omitempty" json:"bootstrap,omitempty"`
 	PhoneHome PhoneHome      `yaml:"phoneHome,omitempty" json:"phoneHome,omitzero"`
@@ -45,6 +53,8 @@ type HostIdentity struct {
 	Locale     string `yaml:"locale,omitempty" json:"locale,omitempty"`
 	Keymap     string `yaml:"keymap,omitempty" json:"keymap,omitempty"`
 	Timezone   string `yaml:"timezone,omitempty" json:"timezone,omitempty"`
+	// MetaData are more names of ds.meta_data for templates of cloud-init (jinja); the values are templates themselves.
+	MetaData map[string]string `yaml:"metaData,omitempty" json:"metaData,omitempty"`
 }
 
 // FQDN is the host name with its domain, or the bare host name.
@@ -70,6 +80,16 @@ const (
 	PowerOff PowerAfter = "poweroff"
 )
 
+// Choose says which of the disks that match is taken; the first one when empty.
+type Choose string
+
+// The ways to choose among disks. The fastest is an NVMe disk, else one that does not rotate; the largest of these.
+const (
+	Largest  Choose = "largest"
+	Smallest Choose = "smallest"
+	Fastest  Choose = "fastest"
+)
+
 // DeviceSelector chooses a disk. Path is a device path; the others are matched by tools that can.
 type DeviceSelector struct {
 	Path       string `yaml:"path,omitempty" json:"path,omitempty"`
@@ -79,6 +99,7 @@ type DeviceSelector struct {
 	MinGiB     int    `yaml:"minGiB,omitempty" json:"minGiB,omitempty"`
 	MaxGiB     int    `yaml:"maxGiB,omitempty" json:"maxGiB,omitempty"`
 	Rotational *bool  `yaml:"rotational,omitempty" json:"rotational,omitempty"`
+	Choose     Choose `yaml:"choose,omitempty" json:"choose,omitempty"`
 }
 
 // Content is what a file holds: exactly one of its fields is set. Text may be a template and may hold markers of late
@@ -177,23 +198,6 @@ type Time struct {
 	Enabled    *bool    `yaml:"enabled,omitempty" json:"enabled,omitempty"` // true when nil and servers are given
 }
 
-// Packages are the OS's own packages.
-type Packages struct {
-	Repos   []Repo   `yaml:"repos,omitempty" json:"repos,omitempty"`
-	Install []string `yaml:"install,omitempty" json:"install,omitempty"`
-	Hold    []string `yaml:"hold,omitempty" json:"hold,omitempty"` // not upgraded by themselves
-	Update  bool     `yaml:"update,omitempty" json:"update,omitempty"`
-}
-
-// Repo is a package repository. Suite and Components are for apt: suite / for a flat one.
-type Repo struct {
-	ID         string   `yaml:"id" json:"id"`
-	URL        string   `yaml:"url" json:"url"`
-	Suite      string   `yaml:"suite,omitempty" json:"suite,omitempty"`
-	Components []string `yaml:"components,omitempty" json:"components,omitempty"`
-	Key        string   `yaml:"key,omitempty" json:"key,omitempty"` // armoured signing key, or its https URL
-}
-
 // Extension adds binaries to an OS that has no packages.
 type Extension struct {
 	Name   string `yaml:"name" json:"name"`
@@ -215,24 +219,6 @@ const (
 type Trust struct {
 	CAs []string `yaml:"cas,omitempty" json:"cas,omitempty"` // PEM certificates
 }
-
-// Command runs something. Shell and Argv exclude each other.
-type Command struct {
-	Name  string   `yaml:"name,omitempty" json:"name,omitempty"` // key for overriding layers; commands without one add up
-	Phase Phase    `yaml:"phase,omitempty" json:"phase,omitempty"`
-	Shell string   `yaml:"shell,omitempty" json:"shell,omitempty"` // may be a template
-	Argv  []string `yaml:"argv,omitempty" json:"argv,omitempty"`
-}
-
-// Phase says when a command runs; first-boot when empty.
-type Phase string
-
-// The phases of commands. Within one they run in the order they are written, the wider layer's first.
-const (
-	FirstBoot     Phase = "first-boot"     // once, on the first boot, before the bootstrapper's activation
-	PostBootstrap Phase = "post-bootstrap" // once, after the activation
-	EveryBoot     Phase = "every-boot"     // early on every boot
-)
 
 // PhoneHome makes the machine report to Slipway; on when Enabled is nil.
 type PhoneHome struct {
@@ -264,7 +250,24 @@ type BootstrapSpec struct {
 	// SecretFormat is the format key of a Cluster API bootstrap secret: cloud-config (when empty) or ignition.
 	SecretFormat string `yaml:"secretFormat,omitempty" json:"secretFormat,omitempty"`
 	// Options are a bootstrapper's own settings, by the names in its documentation.
-	Options map[string]string `yaml:"options,omitempty" json:"options,omitempty"`
+	// A list is kept as its items, each with a line end behind it: see Options.List.
+	Options Options `yaml:"options,omitempty" json:"options,omitempty"`
+}
+
+// Options are settings of a bootstrapper.
+type Options map[string]string
+
+// OptionList splits the value of an option into its items: the lines of one that was written as a list, or else the
+// parts between commas.
+func OptionList(value string) []string {
+	if strings.HasSuffix(value, "\n") {
+		return strings.Split(strings.TrimSuffix(value, "\n"), "\n")
+	}
+	items := strings.Split(value, ",")
+	for i := range items {
+		items[i] = strings.TrimSpace(items[i])
+	}
+	return items
 }
 
 // Role is what a machine is in a cluster.

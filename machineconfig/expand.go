@@ -37,8 +37,6 @@ type Vars struct {
 	Parameters map[string]string
 	Profile    string // its name
 	Release    string // of the OS
-
-	addresses AddressOf
 }
 
 // HostVars is the host as templates see it.
@@ -82,12 +80,11 @@ func copyMap(m map[string]string) map[string]string {
 // unmarked spoils what looks like the marker of a secret: data must not get at one that the text around it asks for.
 func unmarked(s string) string { return strings.ReplaceAll(s, markerStart, markerStart+"!") }
 
-// Expand replaces the templates in the contents of files, units and drop-ins, in shell commands, names and addresses by
-// what they say for v. A text without {{ stays as it is, and so does one with an error.
+// Expand replaces the templates in the contents of files, units and drop-ins, in commands, scripts and metadata by what they say
+// for v. A text without {{ stays as it is, and so does one with an error.
 // It returns the secrets that the templates ask for, by the paths of the texts.
 func Expand(c *Config, v Vars) ([]Named, Report) {
 	x := newExpander(v)
-	x.expandAddresses(c)
 	for i := range c.Files {
 		f := &c.Files[i]
 		x.in(c, &f.Text, "/files", f.Path, "text")
@@ -108,15 +105,27 @@ func Expand(c *Config, v Vars) ([]Named, Report) {
 		}
 		x.in(c, &cmd.Shell, "/commands", key, "shell")
 	}
+	for i := range c.Scripts {
+		x.in(c, &c.Scripts[i].Text, "/scripts", c.Scripts[i].Name, "text")
+	}
+	for _, k := range sortedKeys(c.Host.MetaData) {
+		v := c.Host.MetaData[k]
+		x.at(c, &v, pointer("/host/metaData", k))
+		c.Host.MetaData[k] = v
+	}
 	return x.named, x.report
 }
 
 // in expands one text of a configuration in place.
 func (x *expander) in(c *Config, text *string, list, key, field string) {
+	x.at(c, text, pointer(pointer(list, key), field))
+}
+
+// at expands the text at a path in place.
+func (x *expander) at(c *Config, text *string, path string) {
 	if !strings.Contains(*text, "{{") && !strings.Contains(*text, markerStart) {
 		return
 	}
-	path := pointer(pointer(list, key), field)
 	out, err := x.expand(*text)
 	if err != nil {
 		f := x.report.Errorf(path, "template", "%s", err.where()+err.msg)
@@ -329,9 +338,6 @@ func noField(name, typ string) (msg, hint string) {
 		}
 		var known []string
 		for i := range t.NumField() {
-			if !t.Field(i).IsExported() {
-				continue
-			}
 			known = append(known, prefix+"."+t.Field(i).Name)
 		}
 		hint = "there are " + strings.Join(known, ", ")

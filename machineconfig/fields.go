@@ -59,6 +59,12 @@ var fields = []field{
 	{"/host/keymap", "keyboard", func(c *Config, at func(...any)) { when(c.Host.Keymap != "")(at) }},
 	{"/host/timezone", "time zone", func(c *Config, at func(...any)) { when(c.Host.Timezone != "")(at) }},
 	{"/boot/rootDevice", "disk to install to", func(c *Config, at func(...any)) { when(c.Boot.RootDevice != DeviceSelector{})(at) }},
+	{"/host/metaData", "more names of ds.meta_data", func(c *Config, at func(...any)) {
+		for _, k := range sortedKeys(c.Host.MetaData) {
+			at(k)
+		}
+	}},
+	{"/boot/choose", "disk as the largest, smallest or fastest", usesChoice},
 	{"/boot/powerAfter", "power after the installation", func(c *Config, at func(...any)) { when(c.Boot.PowerAfter != "")(at) }},
 	{"/network/interfaces", "interfaces", func(c *Config, at func(...any)) {
 		all(c.Network.Interfaces, func(i Interface) string { return i.Name }, nil)(at)
@@ -71,6 +77,19 @@ var fields = []field{
 	}},
 	{"/network/bridges", "bridges", func(c *Config, at func(...any)) {
 		all(c.Network.Bridges, func(b Bridge) string { return b.Name }, nil)(at)
+	}},
+	{"/network/match", "interfaces by a glob of names, driver or link", usesMatch},
+	{"/network/dhcp", "what is taken of DHCP, and link-local addresses", usesDHCP},
+	{"/network/rules", "policy routes: rules, and tables of routes", usesRules},
+	{"/network/wakeOnLAN", "wake-on-LAN", func(c *Config, at func(...any)) {
+		for _, i := range c.Network.Interfaces {
+			if i.WakeOnLAN != nil {
+				at(exact(pointer("/network/interfaces", i.Name) + "/wakeOnLAN"))
+			}
+		}
+	}},
+	{"/network/wireguards", "tunnels of WireGuard", func(c *Config, at func(...any)) {
+		all(c.Network.WireGuards, func(w WireGuard) string { return w.Name }, nil)(at)
 	}},
 	{"/network/dns", "DNS servers and search domains of the whole machine", func(c *Config, at func(...any)) {
 		when(len(c.Network.DNS)+len(c.Network.Search) > 0)(at)
@@ -91,6 +110,19 @@ var fields = []field{
 	{"/storage/filesystems", "file systems and mounts", func(c *Config, at func(...any)) {
 		all(c.Storage.Filesystems, func(f Filesystem) string { return f.Device }, nil)(at)
 	}},
+	{"/storage/keep", "partitions and file systems that are kept", usesKeep},
+	{"/storage/percent", "volumes of LVM in per cent", usesVolumes("percent", func(l LogicalVolume) bool { return l.Percent > 0 })},
+	{"/storage/thin", "thin pools of LVM", usesVolumes("thin", func(l LogicalVolume) bool { return l.Thin || l.Pool != "" })},
+	{"/storage/subvolumes", "subvolumes of btrfs", func(c *Config, at func(...any)) {
+		for _, f := range c.Storage.Filesystems {
+			if len(f.Subvolumes) > 0 {
+				at(exact(pointer("/storage/filesystems", f.Device) + "/subvolumes"))
+			}
+		}
+	}},
+	{"/storage/mounts", "mounts of NFS, CIFS, tmpfs and file systems that are there", func(c *Config, at func(...any)) {
+		all(c.Storage.Mounts, func(m Mount) string { return m.MountPoint }, nil)(at)
+	}},
 	{"/users", "users", func(c *Config, at func(...any)) { all(c.Users, userKey, nil)(at) }},
 	{"/users/passwordHash", "passwords", func(c *Config, at func(...any)) {
 		all(c.Users, userKey, func(u User) bool { return u.PasswordHash != "" || u.LockPassword != nil })(at)
@@ -104,6 +136,10 @@ var fields = []field{
 	{"/groups", "groups", func(c *Config, at func(...any)) {
 		all(c.Groups, func(g Group) string { return g.Name }, nil)(at)
 	}},
+	{"/defaultUser", "the image's default user", func(c *Config, at func(...any)) { when(c.DefaultUser != nil)(at) }},
+	{"/sshd", "settings of the SSH server", func(c *Config, at func(...any)) { when(!c.SSHD.IsZero())(at) }},
+	{"/firewall", "firewall", func(c *Config, at func(...any)) { when(!c.Firewall.IsZero())(at) }},
+	{"/selinux", "mode of SELinux", func(c *Config, at func(...any)) { when(c.SELinux != "")(at) }},
 	{"/files", "files", func(c *Config, at func(...any)) { all(c.Files, fileKey, nil)(at) }},
 	{"/files/append", "files that are added to", func(c *Config, at func(...any)) {
 		all(c.Files, fileKey, func(f File) bool { return f.Append })(at)
@@ -126,6 +162,15 @@ var fields = []field{
 		all(c.Packages.Repos, func(r Repo) string { return r.ID }, nil)(at)
 	}},
 	{"/packages/install", "packages", func(c *Config, at func(...any)) { when(len(c.Packages.Install) > 0)(at) }},
+	{"/packages/groups", "groups of packages", func(c *Config, at func(...any)) { when(len(c.Packages.Groups) > 0)(at) }},
+	{"/packages/remove", "packages that are removed", func(c *Config, at func(...any)) { when(len(c.Packages.Remove) > 0)(at) }},
+	{"/packages/pins", "versions that packages are pinned to", func(c *Config, at func(...any)) {
+		all(c.Packages.Pins, func(p Pin) string { return p.Name }, nil)(at)
+	}},
+	{"/packages/snaps", "snaps", func(c *Config, at func(...any)) {
+		all(c.Packages.Snaps, func(s Snap) string { return s.Name }, nil)(at)
+	}},
+	{"/packages/proxy", "proxy that packages are fetched through", func(c *Config, at func(...any)) { when(c.Packages.Proxy != "")(at) }},
 	{"/packages/hold", "packages that are held back", func(c *Config, at func(...any)) { when(len(c.Packages.Hold) > 0)(at) }},
 	{"/packages/update", "updates on the first boot", func(c *Config, at func(...any)) { when(c.Packages.Update)(at) }},
 	{"/extensions", "system extensions", func(c *Config, at func(...any)) {
@@ -135,6 +180,11 @@ var fields = []field{
 	{"/commands/first-boot", "commands on the first boot", commandsIn(FirstBoot)},
 	{"/commands/post-bootstrap", "commands after the bootstrap", commandsIn(PostBootstrap)},
 	{"/commands/every-boot", "commands on every boot", commandsIn(EveryBoot)},
+	{"/scripts/early", "scripts when the installer starts", scriptsAt(Early)},
+	{"/scripts/partitioning", "scripts before the disks are partitioned", scriptsAt(Partitioning)},
+	{"/scripts/chroot", "scripts of the installer in the installed system", scriptsAt(Chroot)},
+	{"/scripts/late", "scripts in the installer, after the installation", scriptsAt(LateStage)},
+	{"/scripts/error", "scripts when the installation has failed", scriptsAt(OnError)},
 	{"/bootstrap", "bootstrap: files and one command", func(c *Config, at func(...any)) {
 		when(c.Activation != nil && c.Activation.Native == nil && c.Activation.Prelude == nil)(at)
 	}},
@@ -174,6 +224,12 @@ func Uses(c *Config) []Use {
 	for _, f := range fields {
 		f.used(c, func(key ...any) {
 			p := f.path
+			if len(key) == 1 {
+				if whole, ok := key[0].(exact); ok {
+					out = append(out, Use{Field: f.path, Path: string(whole)})
+					return
+				}
+			}
 			for _, k := range key {
 				p += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(k))
 			}

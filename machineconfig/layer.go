@@ -81,29 +81,34 @@ func pointer(path, key string) string {
 	return path + "/" + key
 }
 
-// itemKey is the key of an item by the values of its key fields: routes 0.0.0.0/0 and 0.0.0.0/0@100 (metric), taints
-// key:effect, all others the one field.
+// itemKey is the key of an item by the values of its key fields: routes 0.0.0.0/0, 0.0.0.0/0@100 (metric) and
+// 0.0.0.0/0@100#200 (table), taints key:effect, all others the one field.
 func itemKey(keys []string, value func(name string) string) string {
 	key := value(keys[0])
-	if len(keys) == 1 {
-		return key
+	for _, k := range keys[1:] {
+		v := value(k)
+		switch {
+		case k == "metric" && v != "" && v != "0":
+			key += "@" + v
+		case k == "table" && v != "" && v != "0":
+			key += "#" + v
+		case k == "effect":
+			key += ":" + v
+		}
 	}
-	second := value(keys[1])
-	switch {
-	case keys[1] != "metric":
-		return key + ":" + second
-	case second == "" || second == "0":
-		return key
-	}
-	return key + "@" + second
+	return key
 }
 
 // routeKey and taintKey name a route and a taint in paths.
 func routeKey(r Route) string {
-	if r.Metric == 0 {
-		return r.To
+	key := r.To
+	if r.Metric != 0 {
+		key += "@" + strconv.Itoa(r.Metric)
 	}
-	return r.To + "@" + strconv.Itoa(r.Metric)
+	if r.Table != 0 {
+		key += "#" + strconv.Itoa(r.Table)
+	}
+	return key
 }
 
 func taintKey(t Taint) string { return t.Key + ":" + t.Effect }

@@ -32,6 +32,19 @@ func (c *Config) Names() (all []Named) {
 	for _, l := range c.Storage.LUKS {
 		add(pointer("/storage/luks", l.Name)+"/key", l.Key)
 	}
+	if d := c.DefaultUser; d != nil {
+		add("/defaultUser/passwordHash", d.PasswordHash)
+	}
+	for _, m := range c.Storage.Mounts {
+		add(pointer("/storage/mounts", m.MountPoint)+"/password", m.Password)
+	}
+	for _, w := range c.Network.WireGuards {
+		at := pointer("/network/wireguards", w.Name)
+		add(at+"/privateKey", w.PrivateKey)
+		for _, p := range w.Peers {
+			add(pointer(at+"/peers", p.PublicKey)+"/presharedKey", p.PresharedKey)
+		}
+	}
 	b := c.Bootstrap
 	if b == nil {
 		return all
@@ -91,6 +104,12 @@ func NamesIn(text string) []Named {
 	}
 	for _, cmd := range c.Commands {
 		in("/commands", cmd.Shell)
+	}
+	for _, script := range c.Scripts {
+		in(pointer("/scripts", script.Name)+"/text", script.Text)
+	}
+	for _, k := range sortedKeys(c.Host.MetaData) {
+		in(pointer("/host/metaData", k), c.Host.MetaData[k])
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,6 +113,12 @@ func (p *parser) textMap(y *yaml.Node, n *node, path string) *node {
 		if p.objectOp(n, k, v, path) {
 			return
 		}
+		if n.shape.typ == reflect.TypeFor[Options]() && v.Kind == yaml.SequenceNode {
+			v = p.optionList(v, pointer(path, k.Value))
+		}
+		if v == nil {
+			return
+		}
 		c := p.mapValue(v, n.shape.elem, pointer(path, k.Value))
 		if c == nil {
 			return
@@ -121,6 +128,30 @@ func (p *parser) textMap(y *yaml.Node, n *node, path string) *node {
 	})
 	slices.SortFunc(n.pairs, comparePairs)
 	return n
+}
+
+// optionList makes one text of a list of texts, as OptionList reads it; nil if it is none.
+func (p *parser) optionList(y *yaml.Node, path string) *yaml.Node {
+	out := *y
+	out.Kind, out.Tag, out.Style, out.Content = yaml.ScalarNode, "!!str", yaml.DoubleQuotedStyle, nil
+	if !p.isPlain(y, path) {
+		return nil
+	}
+	for i, item := range y.Content {
+		at := pointer(path, strconv.Itoa(i))
+		switch {
+		case item.Kind != yaml.ScalarNode || item.Tag == "!!null":
+			p.errorf(item, at, "wrong-type", "must be a text").Hint = "a list of an option holds texts"
+			return nil
+		case !p.isPlain(item, at):
+			return nil
+		case strings.Contains(item.Value, "\n"):
+			p.errorf(item, at, "invalid", "holds a line end").Hint = "write each item on one line"
+			return nil
+		}
+		out.Value += item.Value + "\n"
+	}
+	return &out
 }
 
 // mapValue reads a value of a map of texts: there true is as good as "true".
@@ -201,6 +232,9 @@ func (p *parser) setKey(c *node, y *yaml.Node, s *shape, path string) bool {
 		switch {
 		case f.shape.kind == intKind && v != nil:
 			return strconv.Itoa(v.num)
+		case f.shape.kind == intKind && name == s.keys[0]:
+			missing = name
+			return ""
 		case f.shape.kind == intKind:
 			return ""
 		case v == nil || v.text == "" || v.op != opMerge:

@@ -72,7 +72,10 @@ var listKeys = map[reflect.Type][]string{
 	reflect.TypeFor[Bond]():          {"name"},
 	reflect.TypeFor[VLAN]():          {"name"},
 	reflect.TypeFor[Bridge]():        {"name"},
-	reflect.TypeFor[Route]():         {"to", "metric"},
+	reflect.TypeFor[WireGuard]():     {"name"},
+	reflect.TypeFor[Peer]():          {"publicKey"},
+	reflect.TypeFor[Route]():         {"to", "metric", "table"},
+	reflect.TypeFor[Rule]():          {"priority"},
 	reflect.TypeFor[Disk]():          {"name"},
 	reflect.TypeFor[Partition]():     {"label"},
 	reflect.TypeFor[RAID]():          {"name"},
@@ -81,6 +84,8 @@ var listKeys = map[reflect.Type][]string{
 	reflect.TypeFor[VolumeGroup]():   {"name"},
 	reflect.TypeFor[LogicalVolume](): {"name"},
 	reflect.TypeFor[Filesystem]():    {"device"},
+	reflect.TypeFor[Subvolume]():     {"name"},
+	reflect.TypeFor[Mount]():         {"mountPoint"},
 	reflect.TypeFor[User]():          {"name"},
 	reflect.TypeFor[Group]():         {"name"},
 	reflect.TypeFor[File]():          {"path"},
@@ -89,6 +94,9 @@ var listKeys = map[reflect.Type][]string{
 	reflect.TypeFor[Unit]():          {"name"},
 	reflect.TypeFor[DropIn]():        {"name"},
 	reflect.TypeFor[Repo]():          {"id"},
+	reflect.TypeFor[Pin]():           {"name"},
+	reflect.TypeFor[Snap]():          {"name"},
+	reflect.TypeFor[Script]():        {"name"},
 	reflect.TypeFor[Extension]():     {"name"},
 	reflect.TypeFor[Command]():       {"name"},
 	reflect.TypeFor[Taint]():         {"key", "effect"},
@@ -99,10 +107,12 @@ var groups = map[reflect.Type][]string{
 	reflect.TypeFor[File]():      {"text", "base64", "secret", "remote"},
 	reflect.TypeFor[Command]():   {"shell", "argv"},
 	reflect.TypeFor[Extension](): {"url", "sha256"},
+	// A size in one unit drops what a wider layer says in the other.
+	reflect.TypeFor[LogicalVolume](): {"sizeMiB", "percent"},
 }
 
 // wholes are objects that are one value.
-var wholes = []reflect.Type{reflect.TypeFor[DeviceSelector](), reflect.TypeFor[Remote]()}
+var wholes = []reflect.Type{reflect.TypeFor[DeviceSelector](), reflect.TypeFor[Remote](), reflect.TypeFor[PortMatch]()}
 
 // words are lists in which order and repetition count, so that a narrower layer replaces them.
 var words = map[reflect.Type]string{

@@ -9,6 +9,7 @@ type Storage struct {
 	LUKS        []LUKS        `yaml:"luks,omitempty" json:"luks,omitempty"`
 	LVM         []VolumeGroup `yaml:"lvm,omitempty" json:"lvm,omitempty"`
 	Filesystems []Filesystem  `yaml:"filesystems,omitempty" json:"filesystems,omitempty"`
+	Mounts      []Mount       `yaml:"mounts,omitempty" json:"mounts,omitempty"`
 }
 
 // Disk is a disk with its partition table (GPT). Name is what others refer to it by when it has no partitions.
@@ -28,6 +29,8 @@ type Partition struct {
 	StartMiB  int    `yaml:"startMiB,omitempty" json:"startMiB,omitempty"`
 	SizeMiB   int    `yaml:"sizeMiB,omitempty" json:"sizeMiB,omitempty"` // 0 is the rest of the disk
 	WipeEntry bool   `yaml:"wipeEntry,omitempty" json:"wipeEntry,omitempty"`
+	// Keep says that the partition is there, found by its label, and stays with what is on it.
+	Keep bool `yaml:"keep,omitempty" json:"keep,omitempty"`
 }
 
 // RAID is a Linux software RAID. Devices are labels of partitions, names of disks, or paths.
@@ -65,6 +68,9 @@ type VolumeGroup struct {
 type LogicalVolume struct {
 	Name    string `yaml:"name" json:"name"`
 	SizeMiB int    `yaml:"sizeMiB,omitempty" json:"sizeMiB,omitempty"` // 0 is the rest of the group
+	Percent int    `yaml:"percent,omitempty" json:"percent,omitempty"` // of the group, instead of SizeMiB
+	Thin    bool   `yaml:"thin,omitempty" json:"thin,omitempty"`       // it is a thin pool, which holds no file system
+	Pool    string `yaml:"pool,omitempty" json:"pool,omitempty"`       // thin pool of the group that it is taken from
 }
 
 // Filesystem is a file system and where it is mounted. Device is a label of a partition, the name of a RAID or LUKS
@@ -78,4 +84,42 @@ type Filesystem struct {
 	Options      []string `yaml:"options,omitempty" json:"options,omitempty"` // of mkfs
 	MountOptions []string `yaml:"mountOptions,omitempty" json:"mountOptions,omitempty"`
 	Wipe         bool     `yaml:"wipe,omitempty" json:"wipe,omitempty"`
+	// Keep says that the file system is there and is mounted as it is.
+	Keep bool `yaml:"keep,omitempty" json:"keep,omitempty"`
+	// Subvolumes are of btrfs.
+	Subvolumes []Subvolume `yaml:"subvolumes,omitempty" json:"subvolumes,omitempty"`
 }
+
+// Subvolume is a subvolume of btrfs and where it is mounted.
+type Subvolume struct {
+	Name         string   `yaml:"name" json:"name"`
+	MountPoint   string   `yaml:"mountPoint,omitempty" json:"mountPoint,omitempty"`
+	MountOptions []string `yaml:"mountOptions,omitempty" json:"mountOptions,omitempty"`
+}
+
+// Mount is a line of fstab(5) for what is there already: a share of NFS or CIFS, tmpfs, a file system that is not made
+// here.
+type Mount struct {
+	MountPoint string    `yaml:"mountPoint" json:"mountPoint"`
+	Source     string    `yaml:"source" json:"source"` // server:/path, //server/share, LABEL=x, UUID=x, a path; tmpfs for tmpfs
+	Type       MountType `yaml:"type" json:"type"`
+	Options    []string  `yaml:"options,omitempty" json:"options,omitempty"`   // of the mount, x-systemd. ones too; defaults when empty
+	Username   string    `yaml:"username,omitempty" json:"username,omitempty"` // of CIFS
+	Domain     string    `yaml:"domain,omitempty" json:"domain,omitempty"`     // of CIFS
+	Password   string    `yaml:"password,omitempty" json:"password,omitempty"` // of CIFS: secret://NAME
+}
+
+// MountType is the type of a file system that is mounted.
+type MountType string
+
+// The types of mounts. Auto lets the kernel look.
+const (
+	NFS   MountType = "nfs"
+	NFS4  MountType = "nfs4"
+	CIFS  MountType = "cifs"
+	Tmpfs MountType = "tmpfs"
+	Auto  MountType = "auto"
+)
+
+// IsNetwork reports whether the mount needs the network.
+func (t MountType) IsNetwork() bool { return t == NFS || t == NFS4 || t == CIFS }

@@ -35,6 +35,7 @@ func (v *checker) all() {
 	v.network()
 	v.storage()
 	v.accounts()
+	v.access()
 	v.tree()
 	v.units()
 	v.kernel()
@@ -42,6 +43,7 @@ func (v *checker) all() {
 	v.software()
 	v.trust()
 	v.commands()
+	v.scripts()
 	v.bootstrap()
 }
 
@@ -221,6 +223,7 @@ var limits = []struct {
 	{"/network/bonds", 64, func(c *Config) int { return len(c.Network.Bonds) }},
 	{"/network/vlans", 1024, func(c *Config) int { return len(c.Network.VLANs) }},
 	{"/network/bridges", 256, func(c *Config) int { return len(c.Network.Bridges) }},
+	{"/network/wireguards", 64, func(c *Config) int { return len(c.Network.WireGuards) }},
 	{"/network/dns", 16, func(c *Config) int { return len(c.Network.DNS) }},
 	{"/network/search", 32, func(c *Config) int { return len(c.Network.Search) }},
 	{"/storage/disks", 256, func(c *Config) int { return len(c.Storage.Disks) }},
@@ -228,6 +231,19 @@ var limits = []struct {
 	{"/storage/luks", 256, func(c *Config) int { return len(c.Storage.LUKS) }},
 	{"/storage/lvm", 64, func(c *Config) int { return len(c.Storage.LVM) }},
 	{"/storage/filesystems", 256, func(c *Config) int { return len(c.Storage.Filesystems) }},
+	{"/storage/mounts", 256, func(c *Config) int { return len(c.Storage.Mounts) }},
+	{"/scripts", 256, func(c *Config) int { return len(c.Scripts) }},
+	{"/host/metaData", 256, func(c *Config) int { return len(c.Host.MetaData) }},
+	{"/sshd/ports", 16, func(c *Config) int { return len(c.SSHD.Ports) }},
+	{"/sshd/settings", 256, func(c *Config) int { return len(c.SSHD.Settings) }},
+	{"/sshd/allowUsers", 256, func(c *Config) int { return len(c.SSHD.AllowUsers) }},
+	{"/sshd/allowGroups", 256, func(c *Config) int { return len(c.SSHD.AllowGroups) }},
+	{"/firewall/services", 256, func(c *Config) int { return len(c.Firewall.Services) }},
+	{"/firewall/ports", 1024, func(c *Config) int { return len(c.Firewall.Ports) }},
+	{"/packages/groups", 256, func(c *Config) int { return len(c.Packages.Groups) }},
+	{"/packages/remove", 1024, func(c *Config) int { return len(c.Packages.Remove) }},
+	{"/packages/pins", 1024, func(c *Config) int { return len(c.Packages.Pins) }},
+	{"/packages/snaps", 256, func(c *Config) int { return len(c.Packages.Snaps) }},
 	{"/kernel/args", 256, func(c *Config) int { return len(c.Kernel.Args) }},
 	{"/kernel/removeArgs", 256, func(c *Config) int { return len(c.Kernel.RemoveArgs) }},
 	{"/kernel/modules", 256, func(c *Config) int { return len(c.Kernel.Modules) }},
@@ -289,6 +305,7 @@ func (v *checker) host() {
 			v.match(f.path, f.s, f.re, f.what, f.hint)
 		}
 	}
+	v.metaData()
 	if h.MachineID != "" && strings.Trim(h.MachineID, "0") == "" {
 		v.invalid("/host/machineID", "leave it out to let the machine draw one", "is zero")
 	}
@@ -308,6 +325,10 @@ func (v *checker) device(p string, d DeviceSelector) {
 	}
 	for name, s := range map[string]string{"serial": d.Serial, "wwn": d.WWN, "model": d.Model} {
 		v.oneLine(pointer(p, name), s, 255)
+	}
+	if d.Choose != "" && v.oneOf(pointer(p, "choose"), string(d.Choose), string(Largest), string(Smallest), string(Fastest)) &&
+		(d.Path != "" || d.Serial != "" || d.WWN != "") {
+		v.r.Errorf(pointer(p, "choose"), "conflict", "chooses among disks, and path, serial or wwn names one").Hint = "remove one of them"
 	}
 	switch {
 	case d.MinGiB < 0 || d.MaxGiB < 0:

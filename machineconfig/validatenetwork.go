@@ -22,6 +22,8 @@ type link struct {
 	path string
 	l3   L3
 	user string // bond or bridge that it is a member of
+
+	isPattern bool // it stands for the ports that match
 }
 
 // wires checks how links hang together.
@@ -38,6 +40,7 @@ func (v *checker) network() {
 	w := &wires{checker: v, links: map[string]*link{}, addrs: map[netip.Addr]string{}, defaults: map[string]string{}}
 	for _, i := range n.Interfaces {
 		w.add("interfaces", i.Name, i.L3)
+		w.links[i.Name].isPattern = i.Match != PortMatch{}
 	}
 	for _, b := range n.Bonds {
 		w.add("bonds", b.Name, b.L3)
@@ -48,10 +51,16 @@ func (v *checker) network() {
 	for _, b := range n.Bridges {
 		w.add("bridges", b.Name, b.L3)
 	}
+	for _, g := range n.WireGuards {
+		w.add("wireguards", g.Name, g.L3)
+	}
 	w.macs()
 	w.bonds()
 	w.vlans()
 	w.bridges()
+	w.matches()
+	w.wireguards()
+	w.rules()
 	for _, l := range w.order {
 		w.l3(l)
 	}
@@ -66,7 +75,7 @@ func (w *wires) add(kind, name string, l3 L3) {
 	}
 	w.match(l.path, name, ifnameRE, "the name of an interface", hint)
 	if w.links[name] != nil {
-		w.r.Errorf(l.path, "duplicate", "has the name of another interface").Hint = "names are unique among interfaces, bonds, vlans and bridges"
+		w.r.Errorf(l.path, "duplicate", "has the name of another interface").Hint = "names are unique among interfaces, bonds, vlans, bridges and wireguards"
 		return
 	}
 	w.links[name] = l
@@ -112,6 +121,7 @@ func (w *wires) bonds() {
 		if b.MIIMonMS < 0 || b.MIIMonMS > 60000 {
 			w.invalid(pointer(at, "miiMonMS"), "100 is usual", "%d is not a time in ms up to 60000", b.MIIMonMS)
 		}
+		w.bondWatch(at, b)
 		if b.LACPRate != "" && w.oneOf(pointer(at, "lacpRate"), b.LACPRate, "slow", "fast") && b.Mode != "802.3ad" {
 			w.r.Errorf(pointer(at, "lacpRate"), "conflict", "has a meaning in mode 802.3ad only")
 		}
@@ -179,6 +189,10 @@ func (w *wires) vlans() {
 			if near := w.near(l.Parent, w.names()); near != "" {
 				f.Hint = near
 			}
+		case parent.kind == "wireguards":
+			w.r.Errorf(pointer(at, "parent"), "reference", "%s is a tunnel of WireGuard, which carries no VLANs", shown(l.Parent)).Hint = "use an interface, bond or bridge"
+		case parent.isPattern:
+			w.r.Errorf(pointer(at, "parent"), "reference", "%s stands for every port that matches", shown(l.Parent)).Hint = "name one port, by its name or MAC"
 		case parent.kind == "vlans":
 			w.r.Errorf(pointer(at, "parent"), "reference", "%s is a VLAN itself", shown(l.Parent)).Hint = "use an interface, bond or bridge"
 		case l.MTU > 0 && parent.l3.MTU > 0 && l.MTU > parent.l3.MTU:
@@ -227,6 +241,7 @@ func (w *wires) l3(l *link) {
 		w.route(l, pointer(pointer(l.path, "routes"), routeKey(r)), r, prefixes)
 	}
 	w.duplicates(pointer(l.path, "routes"), keys)
+	w.dhcp(l)
 	w.servers(l.path, c.DNS, c.Search)
 }
 
@@ -286,11 +301,14 @@ func (w *wires) route(l *link, at string, r Route, prefixes []netip.Prefix) {
 	if r.Metric < 0 || r.Metric > 1<<31-1 {
 		w.invalid(pointer(at, "metric"), "", "%d is not between 0 and 2147483647", r.Metric)
 	}
-	w.gateway(l, pointer(at, "via"), r, to, prefixes)
+	w.table(pointer(at, "table"), r.Table)
+	if l.kind != "wireguards" || r.Via != "" { // a tunnel has no gateways
+		w.gateway(l, pointer(at, "via"), r, to, prefixes)
+	}
 	if to.Bits() > 0 {
 		return
 	}
-	key := strconv.FormatBool(to.Addr().Is4()) + strconv.Itoa(r.Metric)
+	key := strconv.FormatBool(to.Addr().Is4()) + strconv.Itoa(r.Metric) + "#" + strconv.Itoa(r.Table)
 	if other := w.defaults[key]; other != "" {
 		w.r.Warnf(at, "two-defaults", "is a second default route with the metric %d; the other is %s", r.Metric, other).
 			Hint = "give one of them another metric"

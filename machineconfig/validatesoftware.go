@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,6 +27,7 @@ func (v *checker) software() {
 	for i, name := range p.Hold {
 		v.match("/packages/hold/"+strconv.Itoa(i), name, packageRE, "the name of a package", "write one package per item")
 	}
+	v.packages()
 	var ids []string
 	for i := range p.Repos {
 		r := &p.Repos[i]
@@ -40,6 +42,50 @@ func (v *checker) software() {
 		v.extension(pointer("/extensions", e.Name), e)
 	}
 	v.duplicates("/extensions", ids)
+}
+
+var (
+	groupRE   = regexp.MustCompile(`^\^?[A-Za-z0-9][A-Za-z0-9+._:-]{0,127}$`)
+	pinRE     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+.:~_-]{0,127}\*?$`)
+	snapRE    = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+	channelRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}(/[A-Za-z0-9._-]{1,60}){0,2}$`)
+)
+
+// packages checks groups, removals, pins, snaps and the proxy.
+func (v *checker) packages() {
+	p := v.c.Packages
+	for i, g := range p.Groups {
+		v.match("/packages/groups/"+strconv.Itoa(i), g, groupRE, "a group of packages", "write its id, such as core, or ^minimal-environment for an environment")
+	}
+	for i, name := range p.Remove {
+		at := "/packages/remove/" + strconv.Itoa(i)
+		v.match(at, name, packageRE, "the name of a package", "write one package per item")
+		if slices.Contains(p.Install, name) {
+			v.r.Errorf(at, "conflict", "%s is installed and removed", shown(name))
+		}
+	}
+	var names []string
+	for _, pin := range p.Pins {
+		at := pointer("/packages/pins", pin.Name)
+		names = append(names, pin.Name)
+		v.match(at, pin.Name, packageRE, "the name of a package", "")
+		v.match(pointer(at, "version"), pin.Version, pinRE, "a version", "write it as 1.2.3-4, for apt 1.2.* too")
+		if pin.Priority < -32768 || pin.Priority > 32767 {
+			v.invalid(pointer(at, "priority"), "1001 downgrades too", "%d is not a priority of apt", pin.Priority)
+		}
+	}
+	v.duplicates("/packages/pins", names)
+	names = nil
+	for _, s := range p.Snaps {
+		at := pointer("/packages/snaps", s.Name)
+		names = append(names, s.Name)
+		v.match(at, s.Name, snapRE, "the name of a snap", "")
+		v.form(pointer(at, "channel"), s.Channel, channelRE, "a channel", "write it as latest/stable")
+	}
+	v.duplicates("/packages/snaps", names)
+	if p.Proxy != "" {
+		v.webURL("/packages/proxy", p.Proxy)
+	}
 }
 
 func (v *checker) repo(at string, r *Repo) {

@@ -49,7 +49,9 @@ func (v *checker) storage() {
 	for i := range s.LVM {
 		g := &s.LVM[i]
 		for _, l := range g.LVs {
-			d.below[g.Name+"/"+l.Name] = g.Devices
+			if !l.Thin {
+				d.below[g.Name+"/"+l.Name] = g.Devices
+			}
 		}
 	}
 	d.raids(s)
@@ -118,7 +120,8 @@ func (d *volumes) partitions(at string, disk *Disk) {
 		guids[strings.ToLower(p.GUID)] = p.Label
 		d.size(pointer(pat, "startMiB"), p.StartMiB)
 		d.size(pointer(pat, "sizeMiB"), p.SizeMiB)
-		if p.SizeMiB == 0 && i != len(disk.Partitions)-1 {
+		d.keptPartition(pat, disk, p)
+		if p.SizeMiB == 0 && i != lastNew(disk) && !p.Keep {
 			d.r.Errorf(pointer(pat, "sizeMiB"), "rest-not-last", "takes the rest of the disk, but partitions follow").Hint = "give it a size, or put it last"
 		}
 		if p.StartMiB > 0 && p.StartMiB < after {
@@ -130,6 +133,16 @@ func (d *volumes) partitions(at string, disk *Disk) {
 			after += p.SizeMiB
 		}
 	}
+}
+
+// lastNew is the last partition that is made.
+func lastNew(disk *Disk) int {
+	for i := len(disk.Partitions) - 1; i >= 0; i-- {
+		if !disk.Partitions[i].Keep {
+			return i
+		}
+	}
+	return -1
 }
 
 func (d *volumes) size(at string, mib int) {
@@ -218,17 +231,19 @@ func (d *volumes) lvm(s *Storage) {
 			d.use(at+"/devices/"+strconv.Itoa(j), at, name)
 		}
 		var names []string
+		percent := 0
 		d.atMost(pointer(at, "lvs"), len(g.LVs), 256)
 		for j, l := range g.LVs {
 			p := pointer(pointer(at, "lvs"), l.Name)
 			names = append(names, l.Name)
 			d.match(p, l.Name, volumeRE, "the name of a volume", volumeHint)
-			d.size(pointer(p, "sizeMiB"), l.SizeMiB)
-			if l.SizeMiB == 0 && j != len(g.LVs)-1 {
-				d.r.Errorf(pointer(p, "sizeMiB"), "rest-not-last", "takes the rest of the group, but volumes follow").Hint = "give it a size, or put it last"
-			}
+			d.volume(p, g, &l, j == lastOfGroup(g))
+			percent += l.Percent
 		}
 		d.duplicates(pointer(at, "lvs"), names)
+		if percent > 100 {
+			d.r.Errorf(pointer(at, "lvs"), "too-large", "take %d per cent of the group", percent).Hint = "let the sum be 100 at most"
+		}
 	}
 	d.duplicates("/storage/lvm", groups)
 }
@@ -261,6 +276,8 @@ func (d *volumes) filesystems(s *Storage) {
 		for j, o := range f.MountOptions {
 			d.match(at+"/mountOptions/"+strconv.Itoa(j), o, mountWordRE, "a mount option", "write one option per item")
 		}
+		d.kept(at, s, f)
+		d.subvolumes(at, f, mounts)
 		if f.MountPoint == "" {
 			continue
 		}
@@ -272,6 +289,7 @@ func (d *volumes) filesystems(s *Storage) {
 		}
 		mounts[f.MountPoint] = f.Device
 	}
+	d.mounted(s, mounts)
 }
 
 // cycles finds devices that are made of themselves.

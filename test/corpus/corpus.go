@@ -60,6 +60,20 @@ func All() ([]Case, error) {
 	return cases, nil
 }
 
+// Config is the configuration of one case; an unknown name is a mistake of a test.
+func Config(name string) *machineconfig.Config {
+	cases, err := All()
+	if err != nil {
+		panic(err)
+	}
+	for _, c := range cases {
+		if c.Name == name {
+			return c.Config
+		}
+	}
+	panic("there is no case " + name)
+}
+
 // Build makes the configuration of Host from layers, as the appliance does. Warnings are errors.
 func Build(name string, layers ...string) (*machineconfig.Config, error) {
 	var parsed []*machineconfig.Layer
