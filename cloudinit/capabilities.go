@@ -2,6 +2,8 @@ package cloudinit
 
 import "slipway.dev/slipway/machineconfig"
 
+var noInstaller = machineconfig.NotCarried("nothing is installed: the image runs as it is; use commands, or an image with an installer")
+
 // cells are the capability table for the newest version; Capabilities changes what a target does otherwise.
 var cells = machineconfig.Capabilities{
 	"/host/hostname":           {Support: machineconfig.Lossless},
@@ -16,6 +18,13 @@ var cells = machineconfig.Capabilities{
 	"/network/bonds":           {Support: machineconfig.Lossless},
 	"/network/vlans":           {Support: machineconfig.Lossless},
 	"/network/bridges":         {Support: machineconfig.Lossless},
+	"/host/metaData":           {Support: machineconfig.Lossless},
+	"/boot/choose":             {Support: machineconfig.Unsupported, Note: "nothing is installed, and disks are found by path: use autoinstall, kickstart or preseed"},
+	"/network/match":           {Support: machineconfig.Lossless, Note: "ports with a link are those that match; none is waited for"},
+	"/network/dhcp":            {Support: machineconfig.Lossless},
+	"/network/rules":           {Support: machineconfig.Lossless},
+	"/network/wakeOnLAN":       {Support: machineconfig.Lossless},
+	"/network/wireguards":      {Support: machineconfig.Emulated, Note: "a file of wg-quick that root alone reads, and its unit"},
 	"/network/dns":             {Support: machineconfig.Lossless, Note: "given to every interface that has an address"},
 	"/storage/layout":          {Support: machineconfig.Unsupported, Note: "the system runs from its root disk already: install with autoinstall, kickstart or preseed"},
 	"/storage/disks":           {Support: machineconfig.Emulated, Note: "sfdisk before the mounts; disks given by path, and never the one that the system runs from"},
@@ -23,6 +32,15 @@ var cells = machineconfig.Capabilities{
 	"/storage/luks":            {Support: machineconfig.Unsupported, Note: "cloud-init has no encryption: use ignition, or an installer"},
 	"/storage/lvm":             {Support: machineconfig.Unsupported, Note: "cloud-init has no LVM: use storage.disks with partitions, or an installer"},
 	"/storage/filesystems":     {Support: machineconfig.Emulated, Note: "mkfs before the mounts; never the root file system"},
+	"/storage/keep":            {Support: machineconfig.Lossless},
+	"/storage/percent":         {Support: machineconfig.Unsupported, Note: "cloud-init has no LVM: install with autoinstall or kickstart"},
+	"/storage/thin":            {Support: machineconfig.Unsupported, Note: "cloud-init has no LVM: install with kickstart"},
+	"/storage/subvolumes":      {Support: machineconfig.Emulated, Note: "made before the mounts"},
+	"/storage/mounts":          {Support: machineconfig.Emulated, Note: "lines of fstab, mounted before the first-boot commands; a password in a file that root alone reads"},
+	"/defaultUser":             {Support: machineconfig.Lossless},
+	"/sshd":                    {Support: machineconfig.Emulated, Note: "a file in /etc/ssh/sshd_config.d; the server is restarted on the first boot"},
+	"/firewall":                {Support: machineconfig.Emulated, Note: "firewalld, or ufw on Debian and Ubuntu, before the first-boot commands"},
+	"/selinux":                 {Support: machineconfig.Emulated, Note: "/etc/selinux/config and setenforce; a system without SELinux is relabelled at its next boot"},
 	"/users":                   {Support: machineconfig.Lossless},
 	"/users/passwordHash":      {Support: machineconfig.Lossless},
 	"/users/sudo":              {Support: machineconfig.Lossless},
@@ -42,6 +60,11 @@ var cells = machineconfig.Capabilities{
 	"/time":                    {Support: machineconfig.Lossless},
 	"/packages/repos":          {Support: machineconfig.Lossless},
 	"/packages/install":        {Support: machineconfig.Lossless},
+	"/packages/groups":         {Support: machineconfig.Emulated, Note: "tasks of apt, groups of dnf or patterns of zypper, before the first-boot commands"},
+	"/packages/remove":         {Support: machineconfig.Emulated, Note: "before the first-boot commands"},
+	"/packages/pins":           {Support: machineconfig.Emulated, Note: "preferences of apt; elsewhere installed and locked before the first-boot commands"},
+	"/packages/snaps":          {Support: machineconfig.Emulated, Note: "snap install before the first-boot commands"},
+	"/packages/proxy":          {Support: machineconfig.Emulated, Note: "a file of the package manager"},
 	"/packages/hold":           {Support: machineconfig.Emulated, Note: "apt-mark hold, dnf versionlock or zypper addlock"},
 	"/packages/update":         {Support: machineconfig.Lossless},
 	"/extensions":              {Support: machineconfig.Emulated, Note: "sysext images only, fetched and checked before the first-boot commands"},
@@ -49,6 +72,11 @@ var cells = machineconfig.Capabilities{
 	"/commands/first-boot":     {Support: machineconfig.Lossless},
 	"/commands/post-bootstrap": {Support: machineconfig.Lossless},
 	"/commands/every-boot":     {Support: machineconfig.Lossless},
+	"/scripts/early":           noInstaller,
+	"/scripts/partitioning":    noInstaller,
+	"/scripts/chroot":          noInstaller,
+	"/scripts/late":            noInstaller,
+	"/scripts/error":           noInstaller,
 	"/bootstrap":               {Support: machineconfig.Lossless},
 	"/bootstrap/native":        {Support: machineconfig.Unsupported, Note: "boot an image that reads the document, such as Talos"},
 	"/bootstrap/prelude":       {Support: machineconfig.Lossless},
@@ -68,6 +96,19 @@ func (*Provisioner) Capabilities(t machineconfig.Target) machineconfig.Capabilit
 				Note:    "in the kernel's arguments, since cloud-init fetches a network-config from 24.3 on; about 1,000 bytes at most",
 			}
 		}
+	}
+	if rendererOf(t.OS) != "netplan" {
+		for _, path := range []string{"/network/match", "/network/dhcp", "/network/rules", "/network/wakeOnLAN"} {
+			out[path] = machineconfig.NotCarried("cloud-init says it to netplan only: use an image of Debian or Ubuntu, install with kickstart, or write NetworkManager's own files under files")
+		}
+	}
+	if f := familyOf(t.OS); f == apt {
+		out["/selinux"] = machineconfig.NotCarried("Debian and Ubuntu have AppArmor instead")
+	} else {
+		out["/packages/snaps"] = machineconfig.NotCarried("snapd is not among the packages of this OS")
+	}
+	if familyOf(t.OS) == none {
+		out["/packages/proxy"] = machineconfig.NotCarried("the package manager of this OS is not known: write its own file under files")
 	}
 	if rendererOf(t.OS) == "networkd" && !has(t, networkdVirtual) {
 		for _, path := range []string{"/network/bonds", "/network/vlans", "/network/bridges"} {

@@ -234,6 +234,39 @@ func sample(row string) (*machineconfig.Config, string) {
 	take("/host/keymap", "layout: de", func() { c.Host.Keymap = "de" })
 	take("/host/timezone", "timezone: Europe/Berlin", func() { c.Host.Timezone = "Europe/Berlin" })
 	take("/boot/rootDevice", "", func() { c.Boot.RootDevice.Path = "/dev/vda" })
+	of := func(name string) func() {
+		return func() { c = corpus.Config(name) }
+	}
+	script := func(stage machineconfig.Stage) func() {
+		return func() { c.Scripts = []machineconfig.Script{{Name: "x", Stage: stage, Text: "true"}} }
+	}
+	pkg := func(set func(p *machineconfig.Packages)) func() { return func() { set(&c.Packages) } }
+	take("/host/metaData", "bmh_name: node-1", of("metadata"))
+	take("/boot/choose", "", of("root-device-choose"))
+	take("/network/match", "driver: \"ixgbe\"", of("network-match"))
+	take("/network/dhcp", "route-metric: 50", of("network-dhcp-overrides"))
+	take("/network/rules", "routing-policy:", of("network-rules"))
+	take("/network/wakeOnLAN", "wakeonlan: true", of("network-wake"))
+	take("/network/wireguards", "/etc/wireguard/wg0.conf", of("network-wireguard"))
+	take("/storage/keep", `["/dev/disk/by-partlabel/data", "/srv", "xfs", "noatime,`, of("storage-keep-data"))
+	take("/storage/percent", "", of("storage-lvm-percent"))
+	take("/storage/thin", "", of("storage-lvm-thin"))
+	take("/storage/subvolumes", `"subvol=@home,compress=zstd,nofail,`, of("storage-subvolumes"))
+	take("/storage/mounts", "//files/scan /srv/scan cifs credentials=/etc/slipway/mounts/srv-scan.credentials,uid=1000 0 0", of("mounts"))
+	take("/defaultUser", "- default\n", of("default-user"))
+	take("/sshd", "PermitRootLogin prohibit-password", of("sshd"))
+	take("/firewall", "port:30000-32767/udp", of("firewall"))
+	take("/selinux", `"selinux", "permissive"`, of("selinux"))
+	take("/packages/groups", `"groups", "standard"`, pkg(func(p *machineconfig.Packages) { p.Groups = []string{"standard"} }))
+	take("/packages/remove", `"remove", "ed"`, pkg(func(p *machineconfig.Packages) { p.Remove = []string{"ed"} }))
+	take("/packages/pins", "1.2-3", pkg(func(p *machineconfig.Packages) { p.Pins = []machineconfig.Pin{{Name: "ed", Version: "1.2-3"}} }))
+	take("/packages/snaps", `"snaps", "lxd", "5.21/stable", "strict", "kubectl", "", "classic"`, of("packages-snaps"))
+	take("/packages/proxy", "http://proxy.example.com:3128", pkg(func(p *machineconfig.Packages) { p.Proxy = "http://proxy.example.com:3128" }))
+	take("/scripts/early", "", script(machineconfig.Early))
+	take("/scripts/partitioning", "", script(machineconfig.Partitioning))
+	take("/scripts/chroot", "", script(machineconfig.Chroot))
+	take("/scripts/late", "", script(machineconfig.LateStage))
+	take("/scripts/error", "", script(machineconfig.OnError))
 	take("/boot/powerAfter", "", func() { c.Boot.PowerAfter = machineconfig.PowerOff })
 	take("/network/interfaces", `"192.0.2.2/24"`, func() { c.Network.Interfaces = f.Network.Interfaces })
 	take("/network/bonds", "mii-monitor-interval: \"100\"", func() { c.Network.Bonds = f.Network.Bonds })

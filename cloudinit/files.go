@@ -3,6 +3,7 @@ package cloudinit
 import (
 	"encoding/base64"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -98,8 +99,11 @@ func (w *render) isLate(p string) bool {
 	if strings.HasPrefix(p, "/tmp/") {
 		return true
 	}
+	below := func(mountPoint string) bool {
+		return mountPoint != "" && strings.HasPrefix(p, strings.TrimSuffix(mountPoint, "/")+"/")
+	}
 	for _, f := range w.c.Storage.Filesystems {
-		if f.MountPoint != "" && strings.HasPrefix(p, strings.TrimSuffix(f.MountPoint, "/")+"/") {
+		if below(f.MountPoint) || slices.ContainsFunc(f.Subvolumes, func(s machineconfig.Subvolume) bool { return below(s.MountPoint) }) {
 			return true
 		}
 	}

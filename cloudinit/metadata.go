@@ -1,6 +1,8 @@
 package cloudinit
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
@@ -16,6 +18,9 @@ func metaData(c *machineconfig.Config) object {
 	o := object{{"instance-id", instanceID(c)}}
 	// The short name, since templates make the node's name of it; the whole one is in user-data.
 	o = o.with("local-hostname", c.Host.Hostname).with("hostname", c.Host.Hostname)
+	for _, k := range slices.Sorted(maps.Keys(c.Host.MetaData)) {
+		o = append(o, entry{k, c.Host.MetaData[k]})
+	}
 	if !needsJinja(c) && c.Bootstrap == nil && c.Host.MachineID == "" {
 		return o
 	}

@@ -40,7 +40,7 @@ func networkArg(t machineconfig.Target, c *machineconfig.Config) string {
 func networkV2(t machineconfig.Target, c *machineconfig.Config) (object, machineconfig.Report) {
 	n := c.Network
 	var r machineconfig.Report
-	if len(n.Interfaces)+len(n.Bonds)+len(n.VLANs)+len(n.Bridges) == 0 {
+	if !n.HasLinks() {
 		if len(n.DNS)+len(n.Search) > 0 {
 			r.Errorf("/network/dns", "not-expressible", "names DNS servers for no interface, which cloud-init cannot say").
 				Hint = "name the interfaces under network.interfaces, or give the servers by DHCP"
@@ -120,6 +120,20 @@ func (w *networkWriter) ethernet(i machineconfig.Interface) object {
 		// The id is the name: some renderers name a bond's members by the one, some by the other.
 		o = object{{"match", object{{"macaddress", quoted(strings.ToLower(i.MAC))}}}, {"set-name", i.Name}}
 	}
+	if m := i.Match; m != (machineconfig.PortMatch{}) {
+		match := object{}
+		if m.Glob() != "" {
+			match = append(match, entry{"name", quoted(m.Glob())})
+		}
+		if m.Driver != "" {
+			match = append(match, entry{"driver", quoted(m.Driver)})
+		}
+		o = append(o, entry{"match", match})
+		i.Optional = i.Optional || m.Link // a port without a link is not waited for
+	}
+	if i.WakeOnLAN != nil {
+		o = append(o, entry{"wakeonlan", *i.WakeOnLAN})
+	}
 	return w.l3(o, i.L3, w.isMember(i.Name))
 }
 
@@ -147,6 +161,19 @@ func (w *networkWriter) bond(b machineconfig.Bond) object {
 	if b.MIIMonMS > 0 {
 		p = append(p, entry{"mii-monitor-interval", quoted(strconv.Itoa(b.MIIMonMS))}) // the schema wants a string
 	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"up-delay", b.UpDelayMS}, {"down-delay", b.DownDelayMS}, {"arp-interval", b.ARPIntervalMS}} {
+		if n.value > 0 {
+			p = append(p, entry{n.key, quoted(strconv.Itoa(n.value))})
+		}
+	}
+	p = p.with("arp-ip-targets", quotedList(b.ARPTargets))
+	if b.MinLinks > 0 {
+		p = append(p, entry{"min-links", b.MinLinks})
+	}
+	p = p.with("primary-reselect-policy", b.PrimaryReselect)
 	p = p.with("lacp-rate", b.LACPRate).with("transmit-hash-policy", b.HashPolicy).with("primary", b.Primary)
 	o := object{{"interfaces", strs(b.Members)}}.with("parameters", p)
 	return w.l3(o, b.L3, w.isMember(b.Name))
@@ -177,6 +204,7 @@ func (w *networkWriter) l3(o object, l machineconfig.L3, isMember bool) object {
 	if l.AcceptRA != nil {
 		o = append(o, entry{"accept-ra", *l.AcceptRA})
 	}
+	o = dhcpV2(o, l)
 	var addresses, routes list
 	for _, a := range l.Addresses {
 		addresses = append(addresses, quoted(a))
@@ -184,7 +212,7 @@ func (w *networkWriter) l3(o object, l machineconfig.L3, isMember bool) object {
 	for _, route := range l.Routes {
 		routes = append(routes, routeV2(route))
 	}
-	o = o.with("addresses", addresses).with("routes", routes)
+	o = o.with("addresses", addresses).with("routes", routes).with("routing-policy", rulesV2(l.Rules))
 	dns, search := l.DNS, l.Search
 	if !isMember && (l.DHCP4 || l.DHCP6 || len(l.Addresses) > 0) {
 		dns, search = union(w.global.DNS, dns), union(w.global.Search, search)
@@ -212,7 +240,61 @@ func routeV2(route machineconfig.Route) object {
 	if route.OnLink {
 		o = append(o, entry{"on-link", true})
 	}
+	if route.Table > 0 {
+		o = append(o, entry{"table", route.Table})
+	}
 	return o
+}
+
+// dhcpV2 says what is taken of DHCP, and link-local addresses. netplan wants the same for both families.
+func dhcpV2(o object, l machineconfig.L3) object {
+	d := l.DHCP
+	if d.Identifier != "" {
+		o = append(o, entry{"dhcp-identifier", d.Identifier})
+	}
+	overrides := object{}
+	if d.UseDNS != nil {
+		overrides = append(overrides, entry{"use-dns", *d.UseDNS})
+	}
+	if d.UseRoutes != nil {
+		overrides = append(overrides, entry{"use-routes", *d.UseRoutes})
+	}
+	if d.RouteMetric > 0 {
+		overrides = append(overrides, entry{"route-metric", d.RouteMetric})
+	}
+	if l.DHCP4 {
+		o = o.with("dhcp4-overrides", overrides)
+	}
+	if l.DHCP6 {
+		o = o.with("dhcp6-overrides", overrides)
+	}
+	switch l.LinkLocal {
+	case "none":
+		o = append(o, entry{"link-local", list{}})
+	case "both":
+		o = append(o, entry{"link-local", list{"ipv4", "ipv6"}})
+	case "ipv4", "ipv6":
+		o = append(o, entry{"link-local", list{l.LinkLocal}})
+	}
+	return o
+}
+
+func rulesV2(rules []machineconfig.Rule) list {
+	var out list
+	for _, r := range rules {
+		o := object{}
+		if r.From != "" {
+			o = append(o, entry{"from", quoted(r.From)})
+		}
+		if r.To != "" {
+			o = append(o, entry{"to", quoted(r.To)})
+		}
+		if r.Mark > 0 {
+			o = append(o, entry{"mark", r.Mark})
+		}
+		out = append(out, append(o, entry{"table", r.Table}, entry{"priority", r.Priority}))
+	}
+	return out
 }
 
 // declareMembers adds an entry for each interface that is used and not configured: netplan wants it declared.

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"slipway.dev/slipway/machineconfig"
 )
 
 // The rule of precedence, the same for every format: a profile's own document is the widest of all that is said of a
@@ -193,8 +195,15 @@ func scalarText(v any) string {
 	}
 }
 
-// withDefault puts the image's default user before ours when the document speaks of it and has no list of users.
+// withDefault puts the image's default user before ours when a layer says that it is kept, or when the document speaks of
+// it and has no list of users.
 func (w *render) withDefault(users list) list {
+	switch d := w.c.DefaultUser; {
+	case d != nil && d.State != machineconfig.RemoveUser:
+		return append(list{"default"}, users...)
+	case d != nil:
+		return users
+	}
 	if len(users) == 0 || w.documentUsers != nil || !w.documentHasDefault {
 		return users
 	}

@@ -5,42 +5,32 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/plain"
 )
 
 // family is how an OS installs packages.
-type family string
+type family = plain.Family
 
 const (
-	apt    family = "apt"
-	yum    family = "yum"
-	zypper family = "zypper"
-	none   family = ""
+	apt    = plain.Apt
+	yum    = plain.Dnf
+	zypper = plain.Zypper
+	none   = plain.None
 )
 
-// oses says of an OS of the catalogue how it installs packages and which program configures its network. One that is
-// not here has apt or yum by what its repositories look like.
-var oses = map[string]struct {
-	family   family
-	renderer string
-}{
-	"debian":      {apt, "netplan"},
-	"ubuntu":      {apt, "netplan"},
-	"rhel":        {yum, "sysconfig"},
-	"centos":      {yum, "sysconfig"},
-	"almalinux":   {yum, "sysconfig"},
-	"alma":        {yum, "sysconfig"},
-	"rocky":       {yum, "sysconfig"},
-	"oraclelinux": {yum, "sysconfig"},
-	"fedora":      {yum, "network-manager"},
-	"amazon":      {yum, "networkd"},
-	"photon":      {yum, "networkd"},
-	"azurelinux":  {yum, "networkd"},
-	"opensuse":    {zypper, "sysconfig"},
-	"sles":        {zypper, "sysconfig"},
+// renderers are the programs that configure the network of an OS of the catalogue.
+var renderers = map[string]string{
+	"debian": "netplan", "ubuntu": "netplan",
+	"rhel": "sysconfig", "centos": "sysconfig", "almalinux": "sysconfig", "alma": "sysconfig", "rocky": "sysconfig", "oraclelinux": "sysconfig",
+	"fedora": "network-manager",
+	"amazon": "networkd", "photon": "networkd", "azurelinux": "networkd",
+	"opensuse": "sysconfig", "sles": "sysconfig",
 }
 
-func familyOf(os string) family   { return oses[os].family }
-func rendererOf(os string) string { return oses[os].renderer }
+func familyOf(os string) family   { return plain.FamilyOf(os) }
+func rendererOf(os string) string { return renderers[os] }
+
+// family is that of the OS. One that is not known has apt or yum by what its repositories look like.
 func (w *render) family() family {
 	f := familyOf(w.t.OS)
 	for _, r := range w.c.Packages.Repos {

@@ -37,6 +37,10 @@ func (w *render) storage() {
 		if !ok {
 			continue
 		}
+		if f.Keep {
+			w.keepFilesystem(f, device, &mounts)
+			continue
+		}
 		args := append(argv{"cloud-init-per", "instance", "slipway-format-" + slug(device), "sh", "-c", formatScript, "format", device, keepOrWipe(f.Wipe), f.Format}, mkfs(f)...)
 		w.bootcmd = append(w.bootcmd, args)
 		switch {
@@ -47,8 +51,56 @@ func (w *render) storage() {
 			mounts = append(mounts, argv{device, f.MountPoint, f.Format, strings.Join(options, ","), "0", "2"})
 			w.step("mount of "+f.MountPoint, "run", "mountpoint", "-q", f.MountPoint)
 		}
+		w.subvolumes(f, device, &mounts)
 	}
 	w.set("mounts", mounts)
+}
+
+// keepFilesystem mounts a file system as it is. cloud-init leaves it out, with a word in its log, where it is not there.
+func (w *render) keepFilesystem(f machineconfig.Filesystem, device string, mounts *list) {
+	switch {
+	case f.Format == "swap":
+		*mounts = append(*mounts, argv{device, "none", "swap", "sw", "0", "0"})
+	case f.MountPoint != "":
+		options := append(append([]string{}, f.MountOptions...), "nofail", "x-systemd.device-timeout=30s")
+		*mounts = append(*mounts, argv{device, f.MountPoint, f.Format, strings.Join(options, ","), "0", "2"})
+		w.step("mount of "+f.MountPoint, "run", "mountpoint", "-q", f.MountPoint)
+	}
+	w.subvolumes(f, device, mounts)
+}
+
+// subvolumeScript makes subvolumes of btrfs that are not there yet: DEVICE NAME...
+const subvolumeScript = `device=$1
+shift
+dir=$(mktemp -d) && mount -t btrfs -o subvolid=5 "$device" "$dir" || exit 1
+rc=0
+for name; do
+	[ -e "$dir/$name" ] || { mkdir -p "$(dirname "$dir/$name")" && btrfs subvolume create "$dir/$name"; } || rc=1
+done
+umount "$dir" && rmdir "$dir"
+exit "$rc"
+`
+
+func (w *render) subvolumes(f machineconfig.Filesystem, device string, mounts *list) {
+	if len(f.Subvolumes) == 0 {
+		return
+	}
+	args := argv{"cloud-init-per", "instance", "slipway-subvolumes-" + slug(device), "sh", "-c", subvolumeScript, "subvolumes", device}
+	for _, s := range f.Subvolumes {
+		args = append(args, s.Name)
+		switch s.MountPoint {
+		case "":
+			continue
+		case "/":
+			w.r.Errorf(pointer("storage", "filesystems", f.Device, "subvolumes", s.Name), "not-expressible", "is the root file system, from which the system runs already").
+				Hint = "install with kickstart to choose it"
+		}
+		options := append([]string{"subvol=" + s.Name}, s.MountOptions...)
+		options = append(options, "nofail", "x-systemd.device-timeout=30s")
+		*mounts = append(*mounts, argv{device, s.MountPoint, "btrfs", strings.Join(options, ","), "0", "0"})
+		w.step("mount of "+s.MountPoint, "run", "mountpoint", "-q", s.MountPoint)
+	}
+	w.bootcmd = append(w.bootcmd, args)
 }
 
 func keepOrWipe(wipe bool) string {
@@ -73,6 +125,7 @@ func (w *render) disk(d machineconfig.Disk) {
 	var table strings.Builder
 	table.WriteString("label: gpt\nunit: sectors\n")
 	var labels []string
+	kept := 0
 	for _, p := range d.Partitions {
 		if p.WipeEntry && !d.WipeTable {
 			w.r.Errorf(at, "not-expressible", "wipes the entry of partition %s alone, which cloud-init cannot do", p.Label).
@@ -81,11 +134,18 @@ func (w *render) disk(d machineconfig.Disk) {
 		if strings.ContainsAny(p.Label, "\"\n\\") {
 			w.r.Errorf(at, "illegal-label", "has a partition whose label %q has a quote, a backslash or a line end", p.Label).Hint = "use letters, digits and dashes"
 		}
+		if p.Keep {
+			kept++
+		}
 		table.WriteString(sfdiskLine(p))
 		labels = append(labels, p.Label)
 	}
-	if len(d.Partitions) == 0 && !d.WipeTable {
-		return
+	if kept > 0 && kept < len(d.Partitions) {
+		w.r.Errorf(at, "not-expressible", "has partitions that are kept and others that are made, which cloud-init cannot do on one disk").
+			Hint = "keep all of them, or install with autoinstall or kickstart"
+	}
+	if len(d.Partitions) == kept && !d.WipeTable {
+		return // nothing is made
 	}
 	args := argv{"cloud-init-per", "instance", "slipway-disk-" + slug(d.Name), "sh", "-c", partitionScript, "partition", d.Device.Path, keepOrWipe(d.WipeTable), table.String()}
 	w.bootcmd = append(w.bootcmd, append(args, labels...))

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/plain"
 )
 
 // runDir holds what the first boot needs and nothing later does.
@@ -37,7 +38,8 @@ type render struct {
 // UserData returns what a NoCloud seed says under user-data: one cloud-config, or several as a multipart message when
 // the configuration brings a document of its own or a bootstrap secret.
 func UserData(t machineconfig.Target, c *machineconfig.Config) ([]byte, machineconfig.Report) {
-	w := &render{t: t, c: c}
+	c, r := plain.Say(t, c, plainly...)
+	w := &render{t: t, c: c, r: r}
 	w.host()
 	w.accounts()
 	w.writeFiles()
@@ -60,6 +62,12 @@ func UserData(t machineconfig.Target, c *machineconfig.Config) ([]byte, machinec
 		return nil, w.r
 	}
 	return out, w.r
+}
+
+// plainly are the rows of the capability table that cloud-init has no words for.
+var plainly = []string{
+	"/packages/proxy", "/packages/pins", "/packages/groups", "/packages/remove", "/packages/snaps", "/storage/mounts", "/network/wireguards",
+	"/sshd", "/selinux", "/firewall",
 }
 
 // maxUserData is the most that a machine is given to parse.
@@ -125,12 +133,45 @@ func (w *render) accounts() {
 		}
 		w.bootcmd = append(w.bootcmd, args) // cloud-init's own groups have no number
 	}
+	w.defaultUser()
+	if root := w.c.SSHD.PermitRootLogin; root != "" {
+		w.keys = append(w.keys, entry{"disable_root", root == "no"})
+	}
 	for _, u := range w.c.Users {
 		w.users = append(w.users, user(u))
-		if u.Name == "root" && len(u.SSHKeys) > 0 {
+		if u.Name == "root" && len(u.SSHKeys) > 0 && w.c.SSHD.PermitRootLogin == "" {
 			w.keys = append(w.keys, entry{"disable_root", false})
 		}
 	}
+}
+
+// defaultUser says what becomes of the account that the image brings; withDefault names it among the users. A list of users
+// without it leaves it out.
+func (w *render) defaultUser() {
+	d := w.c.DefaultUser
+	switch {
+	case d == nil:
+		return
+	case d.State == machineconfig.RemoveUser:
+		if len(w.c.Users) == 0 {
+			w.keys = append(w.keys, entry{"users", list{}})
+		}
+		return
+	}
+	o := object{}.with("name", d.Name).with("gecos", d.Gecos).with("shell", d.Shell).with("groups", strs(d.Groups))
+	hash := d.PasswordHash
+	if machineconfig.IsSecretRef(hash) {
+		hash = machineconfig.Late(hash)
+	}
+	if hash != "" {
+		o = append(o, entry{"hashed_passwd", quoted(hash)})
+	}
+	if d.LockPassword != nil {
+		o = append(o, entry{"lock_passwd", *d.LockPassword})
+	} else if hash != "" {
+		o = append(o, entry{"lock_passwd", false})
+	}
+	w.set("user", o.with("sudo", d.Sudo).with("ssh_authorized_keys", strs(d.SSHKeys)))
 }
 
 func user(u machineconfig.User) object {
