@@ -94,6 +94,7 @@ type passwdUser struct {
 	Groups       []string `json:"groups,omitempty"`
 	Shell        string   `json:"shell,omitempty"`
 	System       *bool    `json:"system,omitempty"`
+	ShouldExist  *bool    `json:"should_exist,omitempty"`
 }
 
 type passwdGroup struct {

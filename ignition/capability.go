@@ -13,6 +13,8 @@ const (
 	unsupported = machineconfig.Unsupported
 )
 
+const noInstaller = "Ignition is no installer: use commands, or an OS with an installer"
+
 const useExtensions = "Ignition installs no packages: use extensions, or an image that has them"
 
 // table says what Ignition carries on all systems; the variants differ in what follows.
@@ -24,11 +26,18 @@ var table = machineconfig.Capabilities{
 	"/host/keymap":             {Support: emulated, Note: "as a file"},
 	"/host/timezone":           {Support: emulated, Note: "as the link /etc/localtime"},
 	"/boot/rootDevice":         {Support: emulated, Note: "the disk of storage.disks that name no device; the image's installer has an argument of its own"},
+	"/host/metaData":           {Support: emulated, Note: "filled into the bootstrap secret"},
+	"/boot/choose":             {Support: unsupported, Note: "Ignition finds a disk by its path or WWN only: give path: /dev/disk/by-id/..."},
 	"/boot/powerAfter":         {Support: lossy, Note: "Ignition installs nothing, so nothing follows"},
 	"/network/interfaces":      {Support: emulated, Note: "as files of systemd-networkd or NetworkManager; the initramfs uses DHCP or kernel arguments"},
 	"/network/bonds":           {Support: emulated, Note: "as files of systemd-networkd or NetworkManager"},
 	"/network/vlans":           {Support: emulated, Note: "as files of systemd-networkd or NetworkManager"},
 	"/network/bridges":         {Support: emulated, Note: "as files of systemd-networkd or NetworkManager"},
+	"/network/match":           {Support: emulated, Note: "as files of systemd-networkd or NetworkManager; ports with a link are those that match and get an address"},
+	"/network/dhcp":            {Support: emulated, Note: "as files of systemd-networkd or NetworkManager"},
+	"/network/rules":           {Support: emulated, Note: "as files of systemd-networkd or NetworkManager"},
+	"/network/wakeOnLAN":       {Support: emulated, Note: "as a file of systemd.link"},
+	"/network/wireguards":      {Support: emulated, Note: "as files of systemd-networkd or NetworkManager that root alone reads"},
 	"/network/dns":             {Support: emulated, Note: "as files of systemd-resolved or NetworkManager"},
 	"/storage/layout":          {Support: unsupported, Note: "Ignition has no ready-made layouts: the image brings one; describe others with storage.disks"},
 	"/storage/disks":           {Support: lossless},
@@ -36,6 +45,15 @@ var table = machineconfig.Capabilities{
 	"/storage/luks":            {Support: lossless},
 	"/storage/lvm":             {Support: unsupported, Note: "Ignition has no LVM: use storage.filesystems on partitions, or an OS with an installer"},
 	"/storage/filesystems":     {Support: lossless},
+	"/storage/keep":            {Support: lossless, Note: "a partition is found by its label; Ignition makes one that is not there"},
+	"/storage/percent":         {Support: unsupported, Note: "Ignition has no LVM: use storage.filesystems on partitions, or an OS with an installer"},
+	"/storage/thin":            {Support: unsupported, Note: "Ignition has no LVM: use storage.filesystems on partitions, or an OS with an installer"},
+	"/storage/subvolumes":      {Support: emulated, Note: "made by a unit before local file systems are mounted"},
+	"/storage/mounts":          {Support: emulated, Note: "lines of fstab; a password in a file that root alone reads"},
+	"/defaultUser":             {Support: lossless, Note: "the user core"},
+	"/sshd":                    {Support: emulated, Note: "a file in /etc/ssh/sshd_config.d; the server is restarted on the first boot"},
+	"/firewall":                {Support: emulated, Note: "rules of nftables and a unit"},
+	"/selinux":                 {Support: emulated, Note: "/etc/selinux/config, by a first-boot command"},
 	"/users":                   {Support: lossless},
 	"/users/passwordHash":      {Support: lossless, Note: "lockPassword: false lets sshd ask for it, by a drop-in"},
 	"/users/sudo":              {Support: emulated, Note: "in /etc/sudoers.d"},
@@ -55,6 +73,11 @@ var table = machineconfig.Capabilities{
 	"/time":                    {Support: emulated, Note: "as files of chrony or systemd-timesyncd"},
 	"/packages/repos":          {Support: unsupported, Note: useExtensions},
 	"/packages/install":        {Support: unsupported, Note: useExtensions},
+	"/packages/groups":         {Support: unsupported, Note: useExtensions},
+	"/packages/remove":         {Support: unsupported, Note: useExtensions},
+	"/packages/pins":           {Support: unsupported, Note: useExtensions},
+	"/packages/snaps":          {Support: unsupported, Note: useExtensions},
+	"/packages/proxy":          {Support: unsupported, Note: useExtensions},
 	"/packages/hold":           {Support: unsupported, Note: useExtensions},
 	"/packages/update":         {Support: unsupported, Note: "Ignition updates nothing: the OS does that by itself, or boot a newer image"},
 	"/extensions":              {Support: emulated, Note: "sysext as files and links; rpm-ostree and bootc by a unit that reboots"},
@@ -62,6 +85,11 @@ var table = machineconfig.Capabilities{
 	"/commands/first-boot":     {Support: emulated, Note: "by a oneshot unit"},
 	"/commands/post-bootstrap": {Support: emulated, Note: "by a oneshot unit"},
 	"/commands/every-boot":     {Support: emulated, Note: "by a oneshot unit before the network is up"},
+	"/scripts/early":           {Support: unsupported, Note: noInstaller},
+	"/scripts/partitioning":    {Support: unsupported, Note: noInstaller},
+	"/scripts/chroot":          {Support: unsupported, Note: noInstaller},
+	"/scripts/late":            {Support: unsupported, Note: noInstaller},
+	"/scripts/error":           {Support: unsupported, Note: noInstaller},
 	"/bootstrap":               {Support: emulated, Note: "by a oneshot unit"},
 	"/bootstrap/native":        {Support: unsupported, Note: "a Talos document is read by Talos only"},
 	"/bootstrap/prelude":       {Support: lossless, Note: "an Ignition document, merged over the others"},
@@ -79,17 +107,19 @@ var differences = map[string]machineconfig.Capabilities{
 		"/storage/luks": {Support: lossless, Note: "with a key only: Flatcar has no clevis, so neither tpm2 nor tang"},
 	},
 	variantOpenShift: {
-		"/groups":            {Support: unsupported, Note: ownedByOpenShift + ": use the user core"},
-		"/users":             {Support: emulated, Note: "only core: " + ownedByOpenShift},
-		"/files/append":      {Support: unsupported, Note: ownedByOpenShift + ": write the whole file"},
-		"/files/remote":      {Support: unsupported, Note: ownedByOpenShift + ": give the content as text"},
-		"/directories":       {Support: emulated, Note: "by systemd-tmpfiles"},
-		"/links":             {Support: emulated, Note: "symbolic ones by systemd-tmpfiles"},
-		"/kernel/args":       {Support: unsupported, Note: ownedByOpenShift + ": set them in a MachineConfig"},
-		"/kernel/removeArgs": {Support: unsupported, Note: ownedByOpenShift + ": set them in a MachineConfig"},
-		"/host/timezone":     {Support: emulated, Note: "by systemd-tmpfiles"},
-		"/extensions":        {Support: emulated, Note: "rpm-ostree and bootc by a unit that reboots; no sysext"},
-		"/bootstrap/prelude": {Support: lossless, Note: "an Ignition document, merged over the others"},
+		"/storage/subvolumes": {Support: unsupported, Note: "RHCOS has no btrfs: use xfs or ext4"},
+		"/storage/mounts":     {Support: unsupported, Note: ownedByOpenShift + ": write a .mount unit under units"},
+		"/groups":             {Support: unsupported, Note: ownedByOpenShift + ": use the user core"},
+		"/users":              {Support: emulated, Note: "only core: " + ownedByOpenShift},
+		"/files/append":       {Support: unsupported, Note: ownedByOpenShift + ": write the whole file"},
+		"/files/remote":       {Support: unsupported, Note: ownedByOpenShift + ": give the content as text"},
+		"/directories":        {Support: emulated, Note: "by systemd-tmpfiles"},
+		"/links":              {Support: emulated, Note: "symbolic ones by systemd-tmpfiles"},
+		"/kernel/args":        {Support: unsupported, Note: ownedByOpenShift + ": set them in a MachineConfig"},
+		"/kernel/removeArgs":  {Support: unsupported, Note: ownedByOpenShift + ": set them in a MachineConfig"},
+		"/host/timezone":      {Support: emulated, Note: "by systemd-tmpfiles"},
+		"/extensions":         {Support: emulated, Note: "rpm-ostree and bootc by a unit that reboots; no sysext"},
+		"/bootstrap/prelude":  {Support: lossless, Note: "an Ignition document, merged over the others"},
 	},
 	variantR4E:  edge,
 	variantFIoT: edge,
@@ -100,6 +130,8 @@ var edge = machineconfig.Capabilities{
 	"/storage/raids":       {Support: unsupported, Note: ownedByEdge},
 	"/storage/luks":        {Support: unsupported, Note: ownedByEdge},
 	"/storage/filesystems": {Support: unsupported, Note: ownedByEdge},
+	"/storage/keep":        {Support: unsupported, Note: ownedByEdge},
+	"/storage/subvolumes":  {Support: unsupported, Note: ownedByEdge},
 	"/boot/rootDevice":     {Support: lossy, Note: ownedByEdge},
 	"/kernel/args":         {Support: unsupported, Note: ownedByEdge},
 	"/kernel/removeArgs":   {Support: unsupported, Note: ownedByEdge},
@@ -114,6 +146,9 @@ var since = map[string]string{
 func (*Provisioner) Capabilities(t machineconfig.Target) machineconfig.Capabilities {
 	f := familyOf(t.OS)
 	cells := maps.Clone(table)
+	if f.caDir == debian.caDir {
+		cells["/selinux"] = machineconfig.Capability{Support: unsupported, Note: "the OS has AppArmor instead"}
+	}
 	maps.Copy(cells, differences[f.variant])
 	at, err := editionFor(f.variant, t.Tool)
 	if err != nil {

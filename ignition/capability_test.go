@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/test/corpus"
 )
 
 // proofs say for each field a configuration that uses it and what must then stand in the document or the arguments.
@@ -27,6 +28,14 @@ func proofs() map[string]struct {
 	command := func(p machineconfig.Phase) machineconfig.Config {
 		return machineconfig.Config{Commands: []machineconfig.Command{{Phase: p, Shell: "run-proof"}}}
 	}
+	of := func(name string) machineconfig.Config {
+		c := *corpus.Config(name)
+		c.Host.Hostname = ""
+		return c
+	}
+	script := func(s machineconfig.Stage) machineconfig.Config {
+		return machineconfig.Config{Scripts: []machineconfig.Script{{Name: "x", Stage: s, Text: "true"}}}
+	}
 	net := func(n machineconfig.Network) machineconfig.Config { return machineconfig.Config{Network: n} }
 	storage := func(s machineconfig.Storage) machineconfig.Config { return machineconfig.Config{Storage: s} }
 	sda := machineconfig.DeviceSelector{Path: "/dev/proof"}
@@ -41,17 +50,43 @@ func proofs() map[string]struct {
 			machineconfig.Config{Boot: machineconfig.Boot{RootDevice: sda}, Storage: machineconfig.Storage{Disks: []machineconfig.Disk{{Name: "r", WipeTable: true}}}},
 			[]string{`"device":"/dev/proof"`},
 		},
-		"/boot/powerAfter":    {machineconfig.Config{Boot: machineconfig.Boot{PowerAfter: machineconfig.PowerOff}}, nil},
-		"/network/interfaces": {net(machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "lan", MAC: "52:54:00:00:00:01", L3: machineconfig.L3{Addresses: []string{"192.0.2.7/24"}}}}}), []string{"192.0.2.7/24", "PermanentMACAddress=52:54:00:00:00:01\n\n[Link]\nName=lan"}},
-		"/network/bonds":      {net(machineconfig.Network{Bonds: []machineconfig.Bond{{Name: "bond7", Mode: "802.3ad", Members: []string{"a"}, HashPolicy: "layer3+4"}}}), []string{"802.3ad", "layer3+4", "bond7"}},
-		"/network/vlans":      {net(machineconfig.Network{VLANs: []machineconfig.VLAN{{Name: "v7", Parent: "lan", ID: 77}}}), []string{"d=77\n", "v7"}},
-		"/network/bridges":    {net(machineconfig.Network{Bridges: []machineconfig.Bridge{{Name: "br7", Members: []string{"a"}}}}), []string{"bridge", "br7"}},
-		"/network/dns":        {net(machineconfig.Network{DNS: []string{"192.0.2.53"}, Search: []string{"proof.example"}}), []string{"192.0.2.53", "proof.example"}},
-		"/storage/layout":     {storage(machineconfig.Storage{Layout: "lvm"}), nil},
-		"/storage/disks":      {storage(machineconfig.Storage{Disks: []machineconfig.Disk{{Name: "a", Device: sda, Partitions: []machineconfig.Partition{{Label: "proof", SizeMiB: 77}}}}}), []string{`"/dev/proof"`, `"label":"proof"`, `"sizeMiB":77`}},
-		"/storage/raids":      {storage(machineconfig.Storage{RAIDs: []machineconfig.RAID{{Name: "md7", Level: "raid1", Devices: []string{"/dev/x", "p"}}}}), []string{`"raid1"`, `"md7"`, "/dev/disk/by-partlabel/p"}},
-		"/storage/luks":       {storage(machineconfig.Storage{LUKS: []machineconfig.LUKS{{Name: "c7", Device: "/dev/x", Key: "secret://k"}}}), []string{`"c7"`, machineconfig.LateIn("secret://k", machineconfig.Percent)}},
-		"/storage/lvm":        {storage(machineconfig.Storage{LVM: []machineconfig.VolumeGroup{{Name: "vg"}}}), nil},
+		"/host/metaData":        {of("metadata"), nil}, // filled in by package capisecret
+		"/boot/choose":          {of("root-device-choose"), nil},
+		"/network/match":        {of("network-match"), []string{"en*", "ixgbe"}},
+		"/network/dhcp":         {of("network-dhcp-overrides"), []string{"50\n", "mac\n"}},
+		"/network/rules":        {of("network-rules"), []string{"192.0.2.10/32", "2001:db8:1::/48", "100", "200"}},
+		"/network/wakeOnLAN":    {of("network-wake"), []string{"WakeOnLan=magic\n", "WakeOnLan=off\n"}},
+		"/network/wireguards":   {of("network-wireguard"), []string{"RlBLZ0RZNNyXMTlGnRCo1Bnn0LhFcWCrCnHbUTJgQlE=", machineconfig.LateIn("secret://wg0", machineconfig.Percent), "vpn.example.com:51820"}},
+		"/storage/keep":         {of("storage-keep-data"), []string{`"label":"data"`, "Where=/srv", "noatime"}},
+		"/storage/percent":      {of("storage-lvm-percent"), nil},
+		"/storage/thin":         {of("storage-lvm-thin"), nil},
+		"/storage/subvolumes":   {of("storage-subvolumes"), []string{"slipway-subvolumes-data.service", "'@home' 'snapshots'", "subvol=@home,compress=zstd", "srv-home.mount", `dev-disk-by\\x2dpartlabel-data.device`}},
+		"/storage/mounts":       {of("mounts"), []string{"nas.example.com:/export/home /srv/home nfs vers=4.2,nofail,x-systemd.automount 0 0", "credentials=/etc/slipway/mounts/srv-scan.credentials", machineconfig.LateIn("secret://scan", machineconfig.Percent), "tmpfs /var/cache/build tmpfs size=4G,mode=1777 0 0"}},
+		"/defaultUser":          {machineconfig.Config{DefaultUser: &machineconfig.DefaultUser{SSHKeys: []string{"ssh-ed25519 proof"}}}, []string{`"name":"core"`, "ssh-ed25519 proof"}},
+		"/sshd":                 {of("sshd"), []string{"/etc/ssh/sshd_config.d/05-slipway.conf", "Port 2222\n", "PermitRootLogin prohibit-password\n", "X11Forwarding no\n"}},
+		"/firewall":             {of("firewall"), []string{"slipway-firewall.service", "tcp dport 443 accept", "udp dport 30000-32767 accept", "policy drop"}},
+		"/selinux":              {of("selinux"), []string{"'permissive'"}},
+		"/packages/groups":      {machineconfig.Config{Packages: machineconfig.Packages{Groups: []string{"x"}}}, nil},
+		"/packages/remove":      {machineconfig.Config{Packages: machineconfig.Packages{Remove: []string{"x"}}}, nil},
+		"/packages/pins":        {machineconfig.Config{Packages: machineconfig.Packages{Pins: []machineconfig.Pin{{Name: "x", Version: "1"}}}}, nil},
+		"/packages/snaps":       {of("packages-snaps"), nil},
+		"/packages/proxy":       {machineconfig.Config{Packages: machineconfig.Packages{Proxy: "http://x"}}, nil},
+		"/scripts/early":        {script(machineconfig.Early), nil},
+		"/scripts/partitioning": {script(machineconfig.Partitioning), nil},
+		"/scripts/chroot":       {script(machineconfig.Chroot), nil},
+		"/scripts/late":         {script(machineconfig.LateStage), nil},
+		"/scripts/error":        {script(machineconfig.OnError), nil},
+		"/boot/powerAfter":      {machineconfig.Config{Boot: machineconfig.Boot{PowerAfter: machineconfig.PowerOff}}, nil},
+		"/network/interfaces":   {net(machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "lan", MAC: "52:54:00:00:00:01", L3: machineconfig.L3{Addresses: []string{"192.0.2.7/24"}}}}}), []string{"192.0.2.7/24", "PermanentMACAddress=52:54:00:00:00:01\n\n[Link]\nName=lan"}},
+		"/network/bonds":        {net(machineconfig.Network{Bonds: []machineconfig.Bond{{Name: "bond7", Mode: "802.3ad", Members: []string{"a"}, HashPolicy: "layer3+4"}}}), []string{"802.3ad", "layer3+4", "bond7"}},
+		"/network/vlans":        {net(machineconfig.Network{VLANs: []machineconfig.VLAN{{Name: "v7", Parent: "lan", ID: 77}}}), []string{"d=77\n", "v7"}},
+		"/network/bridges":      {net(machineconfig.Network{Bridges: []machineconfig.Bridge{{Name: "br7", Members: []string{"a"}}}}), []string{"bridge", "br7"}},
+		"/network/dns":          {net(machineconfig.Network{DNS: []string{"192.0.2.53"}, Search: []string{"proof.example"}}), []string{"192.0.2.53", "proof.example"}},
+		"/storage/layout":       {storage(machineconfig.Storage{Layout: "lvm"}), nil},
+		"/storage/disks":        {storage(machineconfig.Storage{Disks: []machineconfig.Disk{{Name: "a", Device: sda, Partitions: []machineconfig.Partition{{Label: "proof", SizeMiB: 77}}}}}), []string{`"/dev/proof"`, `"label":"proof"`, `"sizeMiB":77`}},
+		"/storage/raids":        {storage(machineconfig.Storage{RAIDs: []machineconfig.RAID{{Name: "md7", Level: "raid1", Devices: []string{"/dev/x", "p"}}}}), []string{`"raid1"`, `"md7"`, "/dev/disk/by-partlabel/p"}},
+		"/storage/luks":         {storage(machineconfig.Storage{LUKS: []machineconfig.LUKS{{Name: "c7", Device: "/dev/x", Key: "secret://k"}}}), []string{`"c7"`, machineconfig.LateIn("secret://k", machineconfig.Percent)}},
+		"/storage/lvm":          {storage(machineconfig.Storage{LVM: []machineconfig.VolumeGroup{{Name: "vg"}}}), nil},
 		"/storage/filesystems": {
 			storage(machineconfig.Storage{Filesystems: []machineconfig.Filesystem{{Device: "/dev/x", Format: "xfs", MountPoint: "/var/proof", Label: "l7"}}}),
 			[]string{`"xfs"`, `"l7"`, "Where=/var/proof"},

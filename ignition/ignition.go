@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/plain"
 )
 
 // ContentType is what documents are served as.
@@ -43,6 +44,7 @@ func (p *Provisioner) Render(t machineconfig.Target, c *machineconfig.Config) (*
 	if !ok {
 		return nil, r.report
 	}
+	r.say()
 	for _, part := range []func(){
 		r.files, r.links, r.users, r.units, r.identity, r.kernel, r.clock, r.trust, r.extensions, r.network, r.storage,
 		r.bootstrap, r.commands, r.finish, r.phoneHome, r.prelude, r.volatile,
@@ -60,6 +62,20 @@ func (p *Provisioner) Render(t machineconfig.Target, c *machineconfig.Config) (*
 	}, r.report
 }
 
+// say puts what Ignition has no words for into files, units and commands.
+func (r *rendering) say() {
+	rows := []string{"/storage/mounts", "/sshd"}
+	if !r.os.isOneOf(variantFCOS) || r.os.caDir != debian.caDir { // Debian's have AppArmor
+		rows = append(rows, "/selinux")
+	}
+	var findings machineconfig.Report
+	install := r.c.Packages.Install
+	r.c, r.report = plain.Say(r.t, r.c, rows...)
+	r.c.Packages.Install = install // images bring what they need
+	r.c, findings = plain.Nftables(r.t, r.c)
+	r.report = append(r.report, findings...)
+}
+
 // rendering collects what one Config becomes.
 type rendering struct {
 	own string // what our units, scripts and files are called after
@@ -75,7 +91,6 @@ type rendering struct {
 	stages [2]stage          // volatile files: the admin's, and the bootstrapper's
 	steps  []string          // our units, in the order in which they run
 	args   []string
-	places []place // the texts of the profile's own document
 	report machineconfig.Report
 }
 

@@ -7,13 +7,16 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/plain"
 )
 
 // keyfile writes NetworkManager's connection of a link, nm-settings-keyfile(5).
 func (r *rendering) keyfile(p *port) {
 	var b strings.Builder
 	b.WriteString("[connection]\nid=" + p.name + "\ntype=" + p.kind + "\n")
-	if p.mac == "" { // with a MAC address it is found by that, renamed or not
+	if p.match != (machineconfig.PortMatch{}) {
+		b.WriteString(plain.KeyfileMany)
+	} else if p.mac == "" { // with a MAC address it is found by that, renamed or not
 		b.WriteString("interface-name=" + p.name + "\n")
 	}
 	if p.master != "" {
@@ -23,7 +26,8 @@ func (r *rendering) keyfile(p *port) {
 		}
 		b.WriteString("master=" + p.master + "\nslave-type=" + kind + "\n")
 	}
-	if p.mac != "" || p.l3.MTU > 0 {
+	wake := plain.KeyfileWake(p.wol)
+	if p.mac != "" || p.l3.MTU > 0 && p.tunnel == nil || wake != "" {
 		b.WriteString("\n[ethernet]\n")
 		if p.mac != "" {
 			b.WriteString("mac-address=" + strings.ToUpper(p.mac) + "\n")
@@ -31,7 +35,9 @@ func (r *rendering) keyfile(p *port) {
 		if p.l3.MTU > 0 {
 			b.WriteString("mtu=" + strconv.Itoa(p.l3.MTU) + "\n")
 		}
+		b.WriteString(wake)
 	}
+	b.WriteString(plain.KeyfileMatch(p.match))
 	r.keyfileKind(&b, p)
 	if p.master == "" || hasAddress(p.l3) {
 		r.keyfileIP(&b, p, false)
@@ -56,6 +62,11 @@ func (r *rendering) keyfileKind(b *strings.Builder, p *port) {
 		if p.bond.Primary != "" {
 			b.WriteString("primary=" + r.line(p.from, p.bond.Primary) + "\n")
 		}
+		for _, o := range plain.BondOptions(*p.bond) {
+			b.WriteString(r.line(p.from, o) + "\n")
+		}
+	case "wireguard":
+		b.WriteString(plain.KeyfileTunnel(*p.tunnel))
 	case "bridge":
 		b.WriteString("\n[bridge]\n")
 		if p.stp != nil {
@@ -75,6 +86,9 @@ func (r *rendering) keyfileIP(b *strings.Builder, p *port, v6 bool) {
 	section, method := "ipv4", method4(p.l3, addrs)
 	if v6 {
 		section, method = "ipv6", method6(p.l3, addrs)
+		if plain.KeyfileHasNoIPv6(p.l3) {
+			method = "disabled"
+		}
 	}
 	fmt.Fprintf(b, "\n[%s]\nmethod=%s\n", section, method)
 	for i, a := range addrs {
@@ -88,6 +102,10 @@ func (r *rendering) keyfileIP(b *strings.Builder, p *port, v6 bool) {
 		n++
 		b.WriteString(r.keyfileRoute(n, route, v6, p.from))
 	}
+	if method == "disabled" && v6 {
+		return
+	}
+	b.WriteString(plain.KeyfileIP(p.l3, v6))
 	if method == "disabled" || method == "link-local" {
 		return
 	}
@@ -143,9 +161,5 @@ func (r *rendering) keyfileRoute(n int, route machineconfig.Route, v6 bool, from
 	if route.Metric > 0 {
 		text += "," + strconv.Itoa(route.Metric)
 	}
-	text += "\n"
-	if route.OnLink {
-		text += fmt.Sprintf("route%d_options=onlink=true\n", n)
-	}
-	return text
+	return text + "\n" + plain.KeyfileRouteOptions(n, route)
 }

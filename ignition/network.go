@@ -20,6 +20,10 @@ type port struct {
 	stp              *bool
 	vlans            []string // VLANs on it
 	l3               machineconfig.L3
+
+	match  machineconfig.PortMatch
+	wol    *bool
+	tunnel *machineconfig.WireGuard
 }
 
 // ports lists all links: those that the configuration names, then members and parents that it only refers to.
@@ -31,7 +35,7 @@ func (r *rendering) ports() []*port {
 	}
 	n := r.c.Network
 	for _, i := range n.Interfaces {
-		add(&port{name: i.Name, kind: "ethernet", mac: i.MAC, l3: i.L3, from: pointer("network", "interfaces", i.Name)})
+		add(&port{name: i.Name, kind: "ethernet", mac: i.MAC, match: i.Match, wol: i.WakeOnLAN, l3: i.L3, from: pointer("network", "interfaces", i.Name)})
 	}
 	for _, b := range n.Bonds {
 		add(&port{name: b.Name, kind: "bond", bond: &b, l3: b.L3, from: pointer("network", "bonds", b.Name)})
@@ -41,6 +45,9 @@ func (r *rendering) ports() []*port {
 	}
 	for _, v := range n.VLANs {
 		add(&port{name: v.Name, kind: "vlan", parent: v.Parent, id: v.ID, l3: v.L3, from: pointer("network", "vlans", v.Name)})
+	}
+	for _, g := range n.WireGuards {
+		add(&port{name: g.Name, kind: "wireguard", tunnel: &g, l3: g.L3, from: pointer("network", "wireguards", g.Name)})
 	}
 	find := func(name, from string) *port {
 		if i := slices.IndexFunc(list, func(p *port) bool { return p.name == name }); i >= 0 {
@@ -79,9 +86,8 @@ func (r *rendering) network() {
 			r.report.Errorf(p.from, "unknown-mac", "the port that the machine boots from is not known").Hint = "boot the machine once, or give the MAC address"
 			continue
 		}
-		if p.mac != "" {
-			r.text("/etc/systemd/network/10-"+r.own+"-"+p.name+".link", 0,
-				"[Match]\nPermanentMACAddress="+r.line(p.from, strings.ToLower(p.mac))+"\n\n[Link]\nName="+p.name+"\n", p.from)
+		if text := linkFile(p); text != "" {
+			r.text("/etc/systemd/network/10-"+r.own+"-"+p.name+".link", 0, text, p.from)
 		}
 		if r.os.isNM {
 			r.keyfile(p)
@@ -90,10 +96,63 @@ func (r *rendering) network() {
 		}
 	}
 	r.dns(ports)
+	r.waitForAny(ports)
 	if !r.os.isNM && len(ports) > 0 && !r.os.isOneOf(variantFlatcar) {
 		r.osUnit("systemd-networkd.service", true, "/network/interfaces")
 		r.osUnit("systemd-resolved.service", true, "/network/interfaces")
 	}
+}
+
+// linkFile is what udev does with a port: its name, and what wakes it. "" for nothing.
+func linkFile(p *port) string {
+	match, link := "", ""
+	switch {
+	case p.mac != "":
+		match = "PermanentMACAddress=" + strings.ToLower(p.mac) + "\n"
+		link = "Name=" + p.name + "\n"
+	case p.match != (machineconfig.PortMatch{}):
+		match = matchLines(p.match, "OriginalName")
+	default:
+		match = "OriginalName=" + p.name + "\n"
+	}
+	if p.wol != nil {
+		link += "WakeOnLan=" + map[bool]string{true: "magic", false: "off"}[*p.wol] + "\n"
+		if p.mac == "" { // the policies of systemd's own file, which this one takes the place of
+			link = "NamePolicy=keep kernel database onboard slot path\nMACAddressPolicy=persistent\n" + link
+		}
+	}
+	if link == "" {
+		return ""
+	}
+	return "[Match]\n" + match + "\n[Link]\n" + link
+}
+
+// matchLines are the lines of a section Match of systemd.
+func matchLines(m machineconfig.PortMatch, name string) string {
+	text := ""
+	if m.Glob() != "" {
+		text += name + "=" + m.Glob() + "\n"
+	}
+	if m.Driver != "" {
+		text += "Driver=" + m.Driver + "\n"
+	}
+	return text
+}
+
+// waitForAny lets the boot go on as soon as one port is online, where an interface stands for several.
+func (r *rendering) waitForAny(ports []*port) {
+	const name = "systemd-networkd-wait-online.service"
+	if r.os.isNM || !slices.ContainsFunc(ports, func(p *port) bool { return p.match != (machineconfig.PortMatch{}) }) {
+		return
+	}
+	for _, u := range r.c.Units {
+		if u.Name == name {
+			return
+		}
+	}
+	r.unitFrom(unit{Name: name, DropIns: []dropIn{{
+		Name: "10-" + r.own + ".conf", Contents: "[Service]\nExecStart=\nExecStart=/usr/lib/systemd/systemd-networkd-wait-online --any\n",
+	}}}, "/network/interfaces")
 }
 
 // dns writes servers and search domains of the whole machine. NetworkManager has none besides those of connections,

@@ -170,6 +170,8 @@ func (r *rendering) filesystem(f machineconfig.Filesystem) {
 	switch {
 	case f.Format == "swap":
 		out.WithMountUnit = ref(true)
+	case len(f.Subvolumes) > 0:
+		r.subvolumes(f, out.Device)
 	case f.MountPoint != "" && f.MountPoint != "none":
 		out.Path = f.MountPoint
 		// The OS mounts its root by itself.

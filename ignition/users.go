@@ -21,6 +21,7 @@ func (r *rendering) users() {
 		r.from["passwd.groups."+strconv.Itoa(len(r.b.Passwd.Groups))] = pointer("groups", g.Name)
 		r.b.Passwd.Groups = append(r.b.Passwd.Groups, passwdGroup{Name: g.Name, GID: g.GID, System: isTrue(g.System)})
 	}
+	r.defaultUser()
 	for _, u := range r.c.Users {
 		r.user(u)
 		if u.PasswordHash != "" && u.LockPassword != nil && !*u.LockPassword {
@@ -33,6 +34,36 @@ func (r *rendering) users() {
 		r.text("/etc/ssh/sshd_config.d/10-"+r.own+".conf", 0o600,
 			"Match User "+strings.Join(withPassword, ",")+"\n\tPasswordAuthentication yes\n", "/users")
 	}
+}
+
+// defaultUser changes the user core, or takes it away.
+func (r *rendering) defaultUser() {
+	d := r.c.DefaultUser
+	const from = "/defaultUser"
+	switch {
+	case d == nil:
+		return
+	case slices.ContainsFunc(r.c.Users, func(u machineconfig.User) bool { return u.Name == core }):
+		r.report.Errorf(from, "duplicate", "is the user core, which is one of users too").Hint = "say it in one place"
+		return
+	case d.Name != "" && d.Name != core:
+		r.notExpressible(from+"/name", "the image's user is core, which Ignition cannot rename: remove it, and add another user")
+		return
+	case d.State == machineconfig.RemoveUser && r.os.isOneOf(variantOpenShift):
+		r.notExpressible(from, "on RHCOS a document can change the SSH keys and the password of the user core only")
+		return
+	case d.State == machineconfig.RemoveUser && Compare(r.at.spec, "3.2.0") < 0:
+		r.notExpressible(from, "to remove a user needs spec 3.2, this image reads "+r.at.spec)
+		return
+	case d.State == machineconfig.RemoveUser:
+		r.from["passwd.users."+strconv.Itoa(len(r.b.Passwd.Users))] = from
+		r.b.Passwd.Users = append(r.b.Passwd.Users, passwdUser{Name: core, ShouldExist: ref(false)})
+		return
+	}
+	r.user(machineconfig.User{
+		Name: core, Gecos: d.Gecos, Shell: d.Shell, Groups: d.Groups, PasswordHash: d.PasswordHash, LockPassword: d.LockPassword, Sudo: d.Sudo,
+		SSHKeys: d.SSHKeys,
+	})
 }
 
 func isTrue(b bool) *bool {

@@ -164,6 +164,9 @@ func metaOf(in machineconfig.BootstrapInput) map[string]string {
 		h := in.Config.Host
 		meta["local_hostname"], meta["hostname"] = h.Hostname, h.Hostname
 		meta["instance_id"], meta["machine_id"] = h.InstanceID, h.MachineID
+		for k, v := range h.MetaData {
+			meta[strings.ReplaceAll(k, "-", "_")] = v
+		}
 	}
 	return meta
 }

@@ -24,7 +24,7 @@ var (
 	// metaRE is an expression that only cloud-init's metadata can answer; others in a file may be any tool's own.
 	metaRE = regexp.MustCompile(`(?s)\{\{-?\s*(?:ds\.meta_data\b|v1\.).*?\}\}`)
 	// nameRE takes an expression apart: v1.NAME, ds.meta_data.NAME, ds.meta_data["NAME"], or a bare NAME.
-	nameRE = regexp.MustCompile(`^\{\{-?\s*(?:(ds\.meta_data\.|v1\.)?([a-z_]+)|(ds\.meta_data)\[(?:"([a-z_-]+)"|'([a-z_-]+)')\])\s*-?\}\}$`)
+	nameRE = regexp.MustCompile(`^\{\{-?\s*(?:(ds\.meta_data\.|v1\.)?([A-Za-z_][A-Za-z0-9_]*)|(ds\.meta_data)\[(?:"([A-Za-z0-9_-]+)"|'([A-Za-z0-9_-]+)')\])\s*-?\}\}$`)
 )
 
 // machineNames are cloud-init's own v1 variables, besides those that we answer. Only the machine knows them.
