@@ -31,6 +31,7 @@ type writer struct {
 
 	early, late []string // commands of the installer's shell
 	finds       []string // lines of shell that look for disks
+	keeps       bool     // a partition is kept, whose place the machine knows
 	hasChoice   bool     // some storage actions are for one kind of firmware only
 	documents   []machineconfig.Document
 }
@@ -89,15 +90,23 @@ func (w *writer) sections() []byte {
 		zone = "Etc/UTC"
 	}
 	auto = auto.with("timezone", zone)
-	if !c.Network.IsZero() {
+	if p := c.Packages.Proxy; p != "" {
+		auto = auto.with("proxy", p)
+	}
+	if n := c.Network; n.HasLinks() || len(n.DNS)+len(n.Search) > 0 {
 		auto = auto.with("network", w.network())
 	}
 	auto = auto.with("storage", w.storage())
-	auto = auto.with("ssh", object{}.with("install-server", true).with("allow-pw", false))
+	password := c.SSHD.PasswordAuthentication
+	auto = auto.with("ssh", object{}.with("install-server", true).with("allow-pw", password != nil && *password))
 	auto = w.software(auto)
 	auto = auto.with("user-data", w.guest())
 	w.kernel()
+	w.early = append(w.early, w.scripts(machineconfig.Early)...)
 	w.edit()
+	w.early = append(w.early, w.scripts(machineconfig.Partitioning)...)
+	w.late = append(w.late, w.scripts(machineconfig.Chroot)...)
+	w.late = append(w.late, w.scripts(machineconfig.LateStage)...)
 	auto = w.reports(auto)
 	if c.Boot.PowerAfter == machineconfig.PowerOff {
 		auto = auto.with("shutdown", "poweroff")
@@ -126,7 +135,10 @@ func (w *writer) software(auto object) object {
 	if mirror != nil {
 		auto = auto.with("apt", object{}.with("mirror-selection", object{}.with("primary", list{object{}.with("uri", mirror.URL)})).with("geoip", false))
 	}
-	if len(rest) == 0 && len(p.Install) > 0 {
+	if len(p.Snaps) > 0 {
+		auto = auto.with("snaps", snaps(p.Snaps))
+	}
+	if len(rest)+len(p.Pins) == 0 && len(p.Install) > 0 {
 		var names list
 		for _, n := range p.Install {
 			names = append(names, n)
@@ -134,6 +146,21 @@ func (w *writer) software(auto object) object {
 		auto = auto.with("packages", names)
 	}
 	return auto.with("updates", "security")
+}
+
+func snaps(all []machineconfig.Snap) list {
+	var out list
+	for _, s := range all {
+		o := object{}.with("name", s.Name)
+		if s.Channel != "" {
+			o = o.with("channel", s.Channel)
+		}
+		if s.Classic {
+			o = o.with("classic", true)
+		}
+		out = append(out, o)
+	}
+	return out
 }
 
 // kernel sets the arguments of the installed kernel.
@@ -164,8 +191,12 @@ func (w *writer) reports(auto object) object {
 	if len(w.late) > 0 {
 		auto = auto.with("late-commands", lines(w.late))
 	}
+	failed := w.scripts(machineconfig.OnError)
 	if u := installer.ReportURL(w.c, "failed"); u != "" {
-		auto = auto.with("error-commands", lines([]string{curl(u + "&detail=subiquity")}))
+		failed = append(failed, curl(u+"&detail=subiquity"))
+	}
+	if len(failed) > 0 {
+		auto = auto.with("error-commands", lines(failed))
 	}
 	return auto
 }

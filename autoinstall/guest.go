@@ -14,9 +14,10 @@ import (
 func (w *writer) guest() any {
 	g := installer.Guest(w.c)
 	_, g.Packages.Repos = installer.SplitMirror(w.t.OS, g.Packages.Repos)
-	if len(g.Packages.Repos) == 0 {
+	if len(g.Packages.Repos)+len(g.Packages.Pins) == 0 {
 		g.Packages.Install = nil
 	}
+	g.Packages.Snaps, g.Packages.Proxy = nil, "" // the installer's own
 	g = installer.WithEveryBootUnit(g)
 	target := installer.GuestTarget(w.t)
 	user, report := cloudinit.UserData(target, g)

@@ -64,7 +64,7 @@ const (
 // edit is the early command that puts what only the machine knows into the document that the installer has read: the
 // disks that were looked for, and the partition that the firmware boots from.
 func (w *writer) edit() {
-	if len(w.finds) == 0 && !w.hasChoice {
+	if len(w.finds) == 0 && !w.hasChoice && !w.keeps {
 		return
 	}
 	script := append([]string{}, w.finds...)
@@ -80,6 +80,16 @@ with open(sys.argv[1]) as f:
 disks = dict(pair.split("=", 1) for pair in os.environ["SLIPWAY_DISKS"].split())
 uefi = os.path.isdir("/sys/firmware/efi")
 other = "` + ifBIOS + `" if uefi else "` + ifUEFI + `"
+def kept(action):
+    label = action.pop("slipway_keep", None)
+    if label:
+        part = os.path.basename(os.path.realpath("/dev/disk/by-partlabel/" + label))
+        def read(name):
+            with open("/sys/class/block/" + part + "/" + name) as f:
+                return int(f.read())
+        action["number"], action["size"], action["offset"] = read("partition"), read("size") * 512, read("start") * 512
+for action in doc.get("autoinstall", doc)["storage"].get("config", []):
+    kept(action)
 def edit(v):
     if isinstance(v, dict):
         return {k: edit(x) for k, x in v.items()}
@@ -217,7 +227,8 @@ func (a *actions) disk(d *machineconfig.Disk, i int) {
 	}
 	// Only this is wiped: curtin clears what it is told to and the disks that it partitions anew.
 	var wipe any
-	if d.WipeTable || boots || len(d.Partitions) == 0 {
+	keeps := slices.ContainsFunc(d.Partitions, func(p machineconfig.Partition) bool { return p.Keep })
+	if d.WipeTable || boots && !keeps || len(d.Partitions) == 0 {
 		wipe = "superblock-recursive"
 	}
 	table := any("gpt")
@@ -227,6 +238,8 @@ func (a *actions) disk(d *machineconfig.Disk, i int) {
 	preserve := any(nil)
 	if wipe == nil {
 		preserve = true
+	}
+	if wipe == nil && !keeps {
 		w.report.Warnf(installer.Pointer("storage", "disks", d.Name), "keeps-table", "keeps its partition table, so it must have one already").
 			Hint = "set wipeTable: true for a disk that is new or may be emptied"
 	}
@@ -244,7 +257,7 @@ func (a *actions) disk(d *machineconfig.Disk, i int) {
 		for used[next] {
 			next++
 		}
-		if p.Number == 0 {
+		if p.Number == 0 && !p.Keep {
 			p.Number = next
 			used[next] = true
 		}
@@ -266,6 +279,12 @@ func (a *actions) firmware(disk string) {
 
 func (a *actions) partition(p machineconfig.Partition, disk string, n int) {
 	id := fmt.Sprintf("%s-part-%d", disk, n+1)
+	if p.Keep { // an early command adds where it is
+		a.w.keeps = true
+		a.add("partition", id, field{"device", disk}, field{"preserve", true}, field{"slipway_keep", p.Label})
+		a.ids[p.Label] = id
+		return
+	}
 	size := any(-1)
 	if p.SizeMiB > 0 {
 		size = int64(p.SizeMiB) << 20
@@ -336,6 +355,8 @@ func (a *actions) group(v machineconfig.VolumeGroup) {
 		size := any(-1)
 		if lv.SizeMiB > 0 {
 			size = fmt.Sprintf("%dM", lv.SizeMiB)
+		} else if lv.Percent > 0 {
+			size = fmt.Sprintf("%d%%", lv.Percent)
 		}
 		name := v.Name + "/" + lv.Name
 		a.ids[name] = a.add("lvm_partition", "lv-"+safe(v.Name)+"-"+safe(lv.Name), field{"name", lv.Name}, field{"volgroup", id}, field{"size", size}, field{"wipe", "superblock"})
@@ -360,7 +381,14 @@ func (a *actions) filesystem(f machineconfig.Filesystem, i int) {
 		}
 		extra = l
 	}
-	a.add("format", id, field{"volume", a.id(f.Device, at)}, field{"fstype", format}, field{"label", f.Label}, field{"uuid", f.UUID}, field{"extra_options", extra})
+	var preserve any
+	if f.Keep {
+		preserve = true
+	}
+	if len(f.Subvolumes) > 0 {
+		a.w.subvolumes(f)
+	}
+	a.add("format", id, field{"volume", a.id(f.Device, at)}, field{"preserve", preserve}, field{"fstype", format}, field{"label", f.Label}, field{"uuid", f.UUID}, field{"extra_options", extra})
 	if f.MountPoint == "" && f.Format != "swap" {
 		return
 	}

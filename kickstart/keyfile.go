@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/autoinstall/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/plain"
 )
 
 const keyfileFolder = "/etc/NetworkManager/system-connections/"
@@ -17,7 +18,14 @@ const keyfileFolder = "/etc/NetworkManager/system-connections/"
 func (w *writer) keyfiles() {
 	n := &w.c.Network
 	w.postLine("rm -f " + keyfileFolder + "*.nmconnection /etc/sysconfig/network-scripts/ifcfg-[!l]*")
-	if len(n.Interfaces)+len(n.Bonds)+len(n.VLANs)+len(n.Bridges) == 0 {
+	for i := range n.WireGuards {
+		g := &n.WireGuards[i]
+		k := &keyfile{id: g.Name, kind: "wireguard", device: g.Name, more: plain.KeyfileTunnel(*g)}
+		l := g.L3
+		l.MTU = 0 // stands in its own section
+		w.keyfile(installer.Pointer("network", "wireguards", g.Name), k, &l)
+	}
+	if !n.HasLinks() {
 		k := &keyfile{id: "slipway-any", kind: "ethernet", extra: []string{"multi-connect=3", "autoconnect-priority=-100"}}
 		w.keyfile("/network/dns", k, &machineconfig.L3{DHCP4: true, DHCP6: true})
 		return
@@ -34,11 +42,18 @@ func (w *writer) keyfiles() {
 			k.own = append(k.own, "mac-address="+strings.ToUpper(i.MAC))
 			w.rename(i)
 		}
+		if i.Match != (machineconfig.PortMatch{}) {
+			k.device, k.more = "", plain.KeyfileMatch(i.Match)
+			k.extra = append(k.extra, strings.TrimSpace(plain.KeyfileMany))
+		}
+		if wake := plain.KeyfileWake(i.WakeOnLAN); wake != "" {
+			k.own = append(k.own, strings.TrimSpace(wake))
+		}
 		w.enslave(k)
 		w.keyfile(at, k, &i.L3)
 	}
 	for _, b := range n.Bonds {
-		k := &keyfile{id: b.Name, kind: "bond", device: b.Name, section: "bond", own: strings.Split(bondOptions(b), ",")}
+		k := &keyfile{id: b.Name, kind: "bond", device: b.Name, section: "bond", own: bondOptions(b)}
 		w.enslave(k)
 		w.keyfile(installer.Pointer("network", "bonds", b.Name), k, &b.L3)
 		w.ports(b.Members)
@@ -66,17 +81,18 @@ type keyfile struct {
 	own              []string // lines of that
 	master           string
 	masterKind       string
+	more             string // further sections, with a blank line before each
 }
 
 // enslave finds what a link is a port of.
 func (w *writer) enslave(k *keyfile) {
 	for _, b := range w.c.Network.Bonds {
-		if slices.Contains(b.Members, k.device) {
+		if slices.Contains(b.Members, k.id) {
 			k.master, k.masterKind = b.Name, "bond"
 		}
 	}
 	for _, b := range w.c.Network.Bridges {
-		if slices.Contains(b.Members, k.device) {
+		if slices.Contains(b.Members, k.id) {
 			k.master, k.masterKind = b.Name, "bridge"
 		}
 	}
@@ -86,7 +102,7 @@ func (w *writer) enslave(k *keyfile) {
 func (w *writer) ports(members []string) {
 	n := &w.c.Network
 	known := map[string]bool{}
-	links(n, func(_, name string, _ *machineconfig.L3) { known[name] = true })
+	n.Links(func(_, name string, _ *machineconfig.L3) { known[name] = true })
 	for _, m := range members {
 		if !known[m] {
 			k := &keyfile{id: m, kind: "ethernet", device: m}
@@ -124,6 +140,7 @@ func (w *writer) keyfile(at string, k *keyfile, l *machineconfig.L3) {
 	if k.section != "" {
 		b.WriteString("\n[" + k.section + "]\n" + strings.Join(k.own, "\n") + "\n")
 	}
+	b.WriteString(k.more)
 	if k.master == "" {
 		w.family(&b, "ipv4", l)
 		w.family(&b, "ipv6", l)
@@ -141,7 +158,11 @@ func (w *writer) family(b *strings.Builder, name string, l *machineconfig.L3) {
 	if name == "ipv6" {
 		own, dhcp = v6, l.DHCP6
 	}
-	fmt.Fprintf(b, "\n[%s]\nmethod=%s\n", name, method(name, own, dhcp, l.AcceptRA))
+	how := method(name, own, dhcp, l.AcceptRA)
+	if name == "ipv6" && plain.KeyfileHasNoIPv6(*l) {
+		how = "disabled"
+	}
+	fmt.Fprintf(b, "\n[%s]\nmethod=%s\n", name, how)
 	for i, p := range own {
 		fmt.Fprintf(b, "address%d=%s\n", i+1, p)
 	}
@@ -163,11 +184,12 @@ func (w *writer) family(b *strings.Builder, name string, l *machineconfig.L3) {
 		if r.Metric != 0 {
 			fmt.Fprintf(b, ",%d", r.Metric)
 		}
-		b.WriteString("\n")
-		if r.OnLink {
-			fmt.Fprintf(b, "route%d_options=onlink=true\n", i)
-		}
+		b.WriteString("\n" + plain.KeyfileRouteOptions(i, r))
 	}
+	if how == "disabled" && name == "ipv6" {
+		return
+	}
+	b.WriteString(plain.KeyfileIP(*l, name == "ipv6"))
 	w.names(b, name, l)
 	if l.Optional {
 		b.WriteString("may-fail=true\n")

@@ -7,6 +7,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/plain"
 )
 
 // Provisioner renders kickstart files.
@@ -31,6 +32,7 @@ type writer struct {
 
 	commands []string // lines before the sections
 	pre      []string // lines of %pre
+	args     []string // of the installer's kernel
 	packages []string
 	post     []string // lines of %post, in the installed system
 	tmpfiles []string // lines of tmpfiles.d that put staged files in their place
@@ -43,9 +45,11 @@ func (p *Provisioner) Render(t machineconfig.Target, c *machineconfig.Config) (*
 	if d := c.Document; d != nil && d.Format == string(inventory.DocKickstart) {
 		text = w.mergeDocument(string(d.Data))
 	} else {
+		w.c, w.report = plain.Say(t, c, "/packages/proxy", "/packages/pins", "/storage/mounts", "/sshd")
 		w.base()
 		w.network()
 		w.accounts()
+		w.protection()
 		w.bootloader()
 		w.storage()
 		w.software()
@@ -56,7 +60,7 @@ func (p *Provisioner) Render(t machineconfig.Target, c *machineconfig.Config) (*
 		return nil, w.report
 	}
 	doc := machineconfig.Document{Name: "ks.cfg", ContentType: "text/plain; charset=utf-8", Data: []byte(text), Path: t.InitrdPath}
-	return &machineconfig.Rendered{Documents: []machineconfig.Document{doc}}, w.report
+	return &machineconfig.Rendered{Documents: []machineconfig.Document{doc}, Args: w.args}, w.report
 }
 
 // command adds a line to the command section.
@@ -75,9 +79,11 @@ func (w *writer) String() string {
 	if len(w.packages) > 0 {
 		section(&b, "%packages", w.packages)
 	}
+	w.scripts(&b, machineconfig.Early)
 	if len(w.pre) > 0 {
 		section(&b, "%pre --interpreter=/bin/bash --erroronfail", w.pre)
 	}
+	w.scripts(&b, machineconfig.Partitioning)
 	w.sections(&b)
 	return b.String()
 }
@@ -87,6 +93,9 @@ func (w *writer) sections(b *strings.Builder) {
 	if len(w.post) > 0 {
 		section(b, "%post --interpreter=/bin/bash --erroronfail", append([]string{"set -euo pipefail", "umask 022"}, w.post...))
 	}
+	w.scripts(b, machineconfig.Chroot)
+	w.scripts(b, machineconfig.LateStage)
+	w.scripts(b, machineconfig.OnError)
 	reports(b, w.c)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/autoinstall/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/plain"
 )
 
 // network says how the machine is connected: as network commands where these can, which is what people expect in a
@@ -20,7 +21,7 @@ func (w *writer) network() {
 		host = w.option("/host/hostname", "hostname", fqdn)
 	}
 	switch {
-	case len(n.Interfaces)+len(n.Bonds)+len(n.VLANs)+len(n.Bridges)+len(n.Search) == 0:
+	case !n.HasLinks() && len(n.WireGuards)+len(n.Search) == 0:
 		w.command("network --bootproto=dhcp --device=link --activate --onboot=yes" + host + w.resolvers(n.DNS))
 	case w.isSimple():
 		w.simple()
@@ -37,40 +38,31 @@ func (w *writer) resolvers(servers []string) string {
 	return w.option("/network/dns", "nameserver", strings.Join(servers, ","))
 }
 
-// links calls f for everything that carries addresses.
-func links(n *machineconfig.Network, f func(kind, name string, l *machineconfig.L3)) {
-	for i := range n.Interfaces {
-		f("interfaces", n.Interfaces[i].Name, &n.Interfaces[i].L3)
-	}
-	for i := range n.Bonds {
-		f("bonds", n.Bonds[i].Name, &n.Bonds[i].L3)
-	}
-	for i := range n.VLANs {
-		f("vlans", n.VLANs[i].Name, &n.VLANs[i].L3)
-	}
-	for i := range n.Bridges {
-		f("bridges", n.Bridges[i].Name, &n.Bridges[i].L3)
-	}
-}
-
 // isSimple reports whether network commands can say everything: one address of each family, no route but the default
 // ones, and no port that has to be renamed.
 func (w *writer) isSimple() bool {
 	n := &w.c.Network
-	simple := len(n.Search) == 0 // only newer releases have an option for it
-	links(n, func(_, _ string, l *machineconfig.L3) {
+	simple := len(n.Search)+len(n.WireGuards) == 0 // only newer releases have an option for search domains
+	n.Links(func(_, _ string, l *machineconfig.L3) {
 		v4, v6 := families(l.Addresses)
 		if len(v4) > 1 || len(v6) > 1 || l.Optional || l.AcceptRA != nil || len(l.Search) > 0 || l.DHCP4 && len(v4) > 0 || l.DHCP6 && len(v6) > 0 {
 			simple = false
 		}
+		if l.DHCP != (machineconfig.DHCP{}) || l.LinkLocal != "" || len(l.Rules) > 0 {
+			simple = false
+		}
 		for _, r := range l.Routes {
-			if r.To != "0.0.0.0/0" && r.To != "::/0" || r.Metric != 0 || r.OnLink || r.Via == "" {
+			if r.To != "0.0.0.0/0" && r.To != "::/0" || r.Metric != 0 || r.Table != 0 || r.OnLink || r.Via == "" {
 				simple = false
 			}
 		}
 	})
 	for _, i := range n.Interfaces {
-		simple = simple && (i.MAC == "" || !w.isUsed(i.Name))
+		simple = simple && (i.MAC == "" || !w.isUsed(i.Name)) && i.WakeOnLAN == nil
+		simple = simple && (i.Match == machineconfig.PortMatch{} || i.Match == machineconfig.PortMatch{Link: true} && len(n.Interfaces) == 1)
+	}
+	for _, b := range n.Bonds {
+		simple = simple && len(b.ARPTargets) < 2 // whose commas part the options
 	}
 	for _, b := range n.Bridges {
 		// A port that belongs to a bridge is known to Anaconda only when it is a plain interface.
@@ -118,6 +110,9 @@ func (w *writer) simple() {
 		device := w.option(at, "device", i.Name)
 		switch i.MAC {
 		case "":
+			if i.Match.Link {
+				device = " --device=link"
+			}
 		case "boot":
 			device = " --device=bootif"
 		default:
@@ -129,7 +124,7 @@ func (w *writer) simple() {
 	for _, b := range n.Bonds {
 		at := installer.Pointer("network", "bonds", b.Name)
 		w.command("network" + w.option(at, "device", b.Name) + w.option(at, "bondslaves", strings.Join(b.Members, ",")) +
-			w.option(at, "bondopts", bondOptions(b)) + w.l3(at, &b.L3))
+			w.option(at, "bondopts", strings.Join(bondOptions(b), ",")) + w.l3(at, &b.L3))
 	}
 	for _, b := range n.Bridges {
 		at := installer.Pointer("network", "bridges", b.Name)
@@ -145,7 +140,7 @@ func (w *writer) simple() {
 	}
 }
 
-func bondOptions(b machineconfig.Bond) string {
+func bondOptions(b machineconfig.Bond) []string {
 	opts := []string{"mode=" + b.Mode}
 	for _, o := range []struct{ name, value string }{
 		{"miimon", number(b.MIIMonMS)}, {"lacp_rate", b.LACPRate}, {"xmit_hash_policy", b.HashPolicy}, {"primary", b.Primary},
@@ -154,7 +149,7 @@ func bondOptions(b machineconfig.Bond) string {
 			opts = append(opts, o.name+"="+o.value)
 		}
 	}
-	return strings.Join(opts, ",")
+	return append(opts, plain.BondOptions(b)...)
 }
 
 func number(n int) string {

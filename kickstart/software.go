@@ -20,12 +20,21 @@ func (w *writer) software() {
 	}
 	mirror, rest := installer.SplitMirror(w.t.OS, p.Repos)
 	if mirror != nil {
-		w.command("url" + w.option(installer.Pointer("packages", "repos", mirror.ID), "url", mirror.URL))
+		w.command("url" + w.option(installer.Pointer("packages", "repos", mirror.ID), "url", mirror.URL) + w.option("/packages/proxy", "proxy", p.Proxy))
+	}
+	if p.Proxy != "" { // what the image's arguments name is fetched through it as well
+		w.args = append(w.args, "inst.proxy="+p.Proxy)
 	}
 	for _, r := range rest {
 		w.repo(r)
 	}
 	w.packages = []string{"@^minimal-environment"}
+	if slices.ContainsFunc(p.Groups, func(g string) bool { return strings.HasPrefix(g, "^") }) {
+		w.packages = nil // an installation has one environment
+	}
+	for _, g := range p.Groups {
+		w.packages = append(w.packages, "@"+g)
+	}
 	install := slices.Clone(p.Install)
 	if w.c.Activation != nil && w.c.Activation.Prelude != nil && !slices.Contains(install, "cloud-init") {
 		install = append(install, "cloud-init")
@@ -36,6 +45,9 @@ func (w *writer) software() {
 			continue
 		}
 		w.packages = append(w.packages, name)
+	}
+	for _, name := range p.Remove {
+		w.packages = append(w.packages, "-"+name)
 	}
 	for _, e := range w.c.Extensions {
 		w.sysext(e)
@@ -86,7 +98,7 @@ var idRE = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 func (w *writer) repo(r machineconfig.Repo) {
 	at := installer.Pointer("packages", "repos", r.ID)
 	id := idRE.ReplaceAllString(r.ID, "-")
-	w.command("repo" + w.option(at, "name", id) + w.option(at+"/url", "baseurl", r.URL))
+	w.command("repo" + w.option(at, "name", id) + w.option(at+"/url", "baseurl", r.URL) + w.option("/packages/proxy", "proxy", w.c.Packages.Proxy))
 	if installer.HasControl(r.URL) {
 		return
 	}

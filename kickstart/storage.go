@@ -24,6 +24,10 @@ type plan struct {
 	w     *writer
 	picks []pick
 	lines []string
+
+	hasESP bool     // the first partition that UEFI boots from has been said
+	more   int      // further ones
+	last   []string // lines after those of partitions and volumes
 }
 
 // pick is a disk that %pre looks for. Its placeholder stands in the commands until then.
@@ -122,7 +126,8 @@ func (p *plan) custom() {
 		if d.Device == (machineconfig.DeviceSelector{}) || d.Device == p.w.c.Boot.RootDevice || boot == "" {
 			boot = dev
 		}
-		if d.WipeTable || len(d.Partitions) == 0 || boot == dev {
+		keeps := slices.ContainsFunc(d.Partitions, func(p machineconfig.Partition) bool { return p.Keep })
+		if d.WipeTable || len(d.Partitions) == 0 || boot == dev && !keeps {
 			wiped = append(wiped, dev)
 		}
 		for _, part := range d.Partitions {
@@ -142,6 +147,7 @@ func (p *plan) custom() {
 	for _, v := range s.LVM {
 		p.group(v)
 	}
+	p.lines = append(p.lines, p.last...)
 	p.leftovers()
 	p.boot(boot)
 }
@@ -167,10 +173,19 @@ func (p *plan) disk(d *machineconfig.Disk, dev string) {
 		case part.GUID != "":
 			p.cannot(at+"/guid", "a partition's GUID", "leave it out")
 		}
+		if part.Keep {
+			p.keep(part, at)
+			continue
+		}
 		size := "--size=1 --grow"
 		if part.SizeMiB > 0 {
 			size = "--size=" + strconv.Itoa(part.SizeMiB)
 		}
+		if strings.ToLower(part.TypeGUID) == espGUID && p.hasESP {
+			p.secondESP(dev, size)
+			continue
+		}
+		p.hasESP = p.hasESP || strings.ToLower(part.TypeGUID) == espGUID
 		use := p.use(part.Label, at)
 		if strings.ToLower(part.TypeGUID) == biosBootGUID {
 			use = "biosboot --fstype=biosboot"
@@ -211,6 +226,10 @@ func (p *plan) use(ref, at string) string {
 		}
 	}
 	for _, f := range s.Filesystems {
+		if f.Device == ref && len(f.Subvolumes) > 0 {
+			p.subvolumes(f)
+			return "btrfs." + safe(ref) + options
+		}
 		if f.Device == ref {
 			return p.mount(f) + options
 		}
@@ -297,8 +316,18 @@ func (p *plan) group(v machineconfig.VolumeGroup) {
 	for _, lv := range v.LVs {
 		at := at + installer.Pointer("lvs", lv.Name)
 		size := "--size=1 --grow"
-		if lv.SizeMiB > 0 {
+		switch {
+		case lv.SizeMiB > 0:
 			size = "--size=" + strconv.Itoa(lv.SizeMiB)
+		case lv.Percent > 0:
+			size = fmt.Sprintf("--percent=%d --grow", lv.Percent)
+		}
+		if lv.Thin {
+			p.add("logvol none --vgname=%s --name=%s --thinpool %s", p.w.word(at, v.Name), p.w.word(at, lv.Name), size)
+			continue
+		}
+		if lv.Pool != "" {
+			size = "--thin" + p.w.option(at+"/pool", "poolname", lv.Pool) + " " + size
 		}
 		p.add("logvol %s --vgname=%s --name=%s %s", p.use(v.Name+"/"+lv.Name, at), p.w.word(at, v.Name), p.w.word(at, lv.Name), size)
 	}

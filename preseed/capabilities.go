@@ -11,6 +11,9 @@ func (*Provisioner) Capabilities(machineconfig.Target) machineconfig.Capabilitie
 	return maps.Clone(capabilities)
 }
 
+// netplan is for what the files of ifupdown cannot say.
+const netplan = "by the installed system's cloud-init, with netplan and systemd-networkd instead of ifupdown"
+
 const guest = "by the installed system's cloud-init, from a NoCloud seed"
 
 var capabilities = machineconfig.Capabilities{
@@ -21,6 +24,32 @@ var capabilities = machineconfig.Capabilities{
 	"/host/keymap":             machineconfig.Carried(),
 	"/host/timezone":           machineconfig.Carried(),
 	"/boot/rootDevice":         machineconfig.Carried(),
+	"/host/metaData":           machineconfig.EmulatedBy(guest),
+	"/boot/choose":             machineconfig.EmulatedBy("looked for in partman/early_command"),
+	"/network/match":           machineconfig.EmulatedBy(netplan),
+	"/network/dhcp":            machineconfig.EmulatedBy(netplan),
+	"/network/rules":           machineconfig.EmulatedBy(netplan),
+	"/network/wakeOnLAN":       machineconfig.EmulatedBy(netplan),
+	"/network/wireguards":      machineconfig.EmulatedBy(guest),
+	"/storage/keep":            machineconfig.NotCarried("a recipe of partman takes the whole disk: use autoinstall or kickstart"),
+	"/storage/percent":         machineconfig.NotCarried("a recipe of partman has no per cent of a group: give sizeMiB"),
+	"/storage/thin":            machineconfig.NotCarried("partman makes no thin pools: use plain volumes, or kickstart"),
+	"/storage/subvolumes":      machineconfig.NotCarried("partman makes no subvolumes but its own: make them in a first-boot command"),
+	"/storage/mounts":          machineconfig.EmulatedBy(guest),
+	"/defaultUser":             machineconfig.EmulatedBy(guest),
+	"/sshd":                    machineconfig.EmulatedBy(guest),
+	"/firewall":                machineconfig.EmulatedBy("ufw, " + guest),
+	"/selinux":                 machineconfig.NotCarried("Debian has AppArmor instead"),
+	"/packages/groups":         machineconfig.Carried(),
+	"/packages/remove":         machineconfig.EmulatedBy(guest),
+	"/packages/pins":           machineconfig.EmulatedBy("preferences of apt, " + guest),
+	"/packages/snaps":          machineconfig.EmulatedBy(guest),
+	"/packages/proxy":          machineconfig.Carried(),
+	"/scripts/early":           machineconfig.Carried(),
+	"/scripts/partitioning":    machineconfig.Carried(),
+	"/scripts/chroot":          machineconfig.EmulatedBy("late_command with in-target"),
+	"/scripts/late":            machineconfig.Carried(),
+	"/scripts/error":           machineconfig.NotCarried("Debian's installer runs nothing when it fails: it asks"),
 	"/boot/powerAfter":         machineconfig.Carried(),
 	"/network/interfaces":      machineconfig.EmulatedBy(guest),
 	"/network/bonds":           machineconfig.EmulatedBy(guest),

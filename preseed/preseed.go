@@ -52,6 +52,7 @@ func (p *Provisioner) Render(t machineconfig.Target, c *machineconfig.Config) (*
 		w.seed()
 		w.software()
 		w.boot()
+		w.earlyScripts()
 		w.finish()
 	}
 	if w.report.HasErrors() {
@@ -151,6 +152,8 @@ func (w *writer) finish() {
 			"echo "+machineconfig.ShellWord(installer.GrubWithout(remove))+" > /target/etc/default/grub.d/99-slipway.cfg",
 			"in-target update-grub")
 	}
+	w.late = append(w.late, w.scripts(machineconfig.Chroot)...)
+	w.late = append(w.late, w.scripts(machineconfig.LateStage)...)
 	if u := installer.ReportURL(w.c, "installed"); u != "" {
 		// A report that is lost fails nothing.
 		w.late = append(w.late, "{ wget -q -O /dev/null "+machineconfig.ShellWord(u)+" || true; }")

@@ -16,9 +16,10 @@ const seedFolder = "/slipway-seed/"
 func (w *writer) seed() {
 	g := installer.Guest(w.c)
 	_, g.Packages.Repos = installer.SplitMirror(w.t.OS, g.Packages.Repos)
-	if !w.hasRepos() {
+	if !w.leavesPackages() {
 		g.Packages.Install = nil
 	}
+	g.Packages.Groups, g.Packages.Proxy = nil, "" // the installer's own
 	if !w.needed(g) {
 		return
 	}
@@ -30,12 +31,16 @@ func (w *writer) seed() {
 	w.plant("user-data", user)
 	w.plant("meta-data", cloudinit.MetaData(g))
 	config := "echo 'datasource_list: [ NoCloud ]'"
-	if n := w.c.Network; n.IsZero() {
+	if n := w.c.Network; !n.HasLinks() && len(n.DNS)+len(n.Search) == 0 {
 		config += "; echo 'network: {config: disabled}'"
 	} else {
 		network, report := cloudinit.NetworkConfig(target, g)
 		w.report = append(w.report, report...)
 		w.plant("network-config", network)
+		if w.needsNetplan() {
+			config += "; echo 'system_info: {network: {renderers: [netplan]}}'"
+			w.packages = append(w.packages, "netplan.io", "systemd-resolved")
+		}
 		for _, p := range []struct {
 			name  string
 			isFor int
@@ -47,6 +52,13 @@ func (w *writer) seed() {
 		w.late = append(w.late, "{ echo 'auto lo'; echo 'iface lo inet loopback'; echo 'source /etc/network/interfaces.d/*'; } > /target/etc/network/interfaces")
 	}
 	w.late = append(w.late, "{ "+config+"; } > /target/etc/cloud/cloud.cfg.d/99-slipway.cfg")
+}
+
+// needsNetplan reports whether the network has something that the files of ifupdown cannot say.
+func (w *writer) needsNetplan() bool {
+	return slices.ContainsFunc(machineconfig.Uses(w.c), func(u machineconfig.Use) bool {
+		return slices.Contains([]string{"/network/match", "/network/dhcp", "/network/rules", "/network/wakeOnLAN"}, u.Field)
+	})
 }
 
 // answered are the rows of the capability table that the installer has questions for in full.

@@ -28,7 +28,7 @@ func (w *writer) mirror() {
 	w.answer("", "mirror/protocol", "select", protocol)
 	w.answer(at, "mirror/"+protocol+"/hostname", "string", host)
 	w.answer(at, "mirror/"+protocol+"/directory", "string", dir)
-	w.answer("", "mirror/"+protocol+"/proxy", "string", "")
+	w.answer("/packages/proxy", "mirror/"+protocol+"/proxy", "string", w.c.Packages.Proxy)
 	if suite != "" {
 		w.answer(at+"/suite", "mirror/suite", "string", suite)
 	}
@@ -41,12 +41,12 @@ func (w *writer) software() {
 	w.answer("", "apt-setup/cdrom/set-first", "boolean", "false")
 	w.answer("", "apt-setup/non-free-firmware", "boolean", "true")
 	w.answer("", "apt-setup/disable-cdrom-entries", "boolean", "true")
-	w.answerOf("tasksel", "", "tasksel/first", "multiselect", "standard, ssh-server")
+	w.answerOf("tasksel", "", "tasksel/first", "multiselect", strings.Join(append([]string{"standard", "ssh-server"}, w.c.Packages.Groups...), ", "))
 	w.answer("", "pkgsel/upgrade", "select", map[bool]string{true: "full-upgrade", false: "none"}[w.c.Packages.Update])
 	w.answer("", "pkgsel/update-policy", "select", "none")
 	w.answerOf("popularity-contest", "", "popularity-contest/participate", "boolean", "false")
 	include := slices.Clone(w.packages)
-	if !w.hasRepos() {
+	if !w.leavesPackages() {
 		for _, p := range w.c.Packages.Install {
 			if p == "" || strings.ContainsAny(p, " \t\n\\") {
 				w.report.Errorf("/packages/install", "bad-name", "%q is not the name of a package", p).Hint = "write one package in each item"
@@ -60,7 +60,9 @@ func (w *writer) software() {
 	}
 }
 
-func (w *writer) hasRepos() bool {
+// leavesPackages reports whether the configuration's packages are cloud-init's: the installer knows no other repositories
+// and no pins.
+func (w *writer) leavesPackages() bool {
 	_, rest := installer.SplitMirror(w.t.OS, w.c.Packages.Repos)
-	return len(rest) > 0
+	return len(rest)+len(w.c.Packages.Pins) > 0
 }

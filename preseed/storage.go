@@ -98,6 +98,12 @@ func (w *writer) pick(sel machineconfig.DeviceSelector, recipe string) {
 			`debconf-set partman-auto/expert_recipe "$(debconf-get partman-auto/expert_recipe | sed "s/`+bootPart+`/$b/")"`,
 		)
 	}
+	for _, l := range w.scripts(machineconfig.Partitioning) {
+		if len(lines) > 0 {
+			lines[len(lines)-1] += ";"
+		}
+		lines = append(lines, l)
+	}
 	if len(lines) > 0 {
 		w.script("partman/early_command", lines)
 	}

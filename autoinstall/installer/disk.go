@@ -12,10 +12,12 @@ func IsPath(s machineconfig.DeviceSelector) bool {
 	return s.Path != "" && s == machineconfig.DeviceSelector{Path: s.Path}
 }
 
-// Pick is a function of a POSIX shell: slipway_disk SERIAL WWN MODEL MINGIB MAXGIB ROTATIONAL PATH prints the device of
-// the first disk that is not removable and matches every argument that is not empty; it fails if there is none. It
-// needs udevadm, and works with the shell of Debian's installer. Its lines may be joined by blanks.
+// Pick is a function of a POSIX shell: slipway_disk SERIAL WWN MODEL MINGIB MAXGIB ROTATIONAL PATH CHOOSE prints the device
+// of a disk that is not removable and matches every argument that is not empty; it fails if there is none. It takes the
+// first, or the largest, smallest or fastest: an NVMe disk, else one that does not rotate, the largest of these. It needs
+// udevadm, and works with the shell of Debian's installer. Its lines may be joined by blanks.
 const Pick = `slipway_disk() {
+best=""; most=0;
 for s in /sys/block/*; do
 d="${s##*/}";
 case "$d" in loop*|ram*|zram*|sr*|fd*|md*|dm-*|nbd*) continue;; esac;
@@ -30,9 +32,17 @@ if test -n "$4"; then test "$n" -ge "$(($4 * 2097152))" || continue; fi;
 if test -n "$5"; then test "$n" -le "$(($5 * 2097152))" || continue; fi;
 if test -n "$6"; then test "$(cat "$s/queue/rotational")" = "$6" || continue; fi;
 if test -n "$7"; then test "$(readlink -f "$7")" = "/dev/$d" || continue; fi;
-echo "/dev/$d"; return 0;
+case "$8" in
+"") best="$d"; break;;
+largest) v="$n";;
+smallest) v="$((4611686018427387904 - n))";;
+*) v="$n";
+if test "$(cat "$s/queue/rotational")" = 0; then v="$((v + 1152921504606846976))"; fi;
+case "$d" in nvme*) v="$((v + 1152921504606846976))";; esac;;
+esac;
+if test "$v" -gt "$most"; then most="$v"; best="$d"; fi;
 done;
-return 1; }`
+test -n "$best" && echo "/dev/$best"; }`
 
 // PickCall is the call of Pick for a selector.
 func PickCall(s machineconfig.DeviceSelector) string {
@@ -46,7 +56,7 @@ func PickCall(s machineconfig.DeviceSelector) string {
 		}
 		return strconv.Itoa(n)
 	}
-	return "slipway_disk " + Words([]string{s.Serial, s.WWN, s.Model, number(s.MinGiB), number(s.MaxGiB), rotational, s.Path})
+	return "slipway_disk " + Words([]string{s.Serial, s.WWN, s.Model, number(s.MinGiB), number(s.MaxGiB), rotational, s.Path, string(s.Choose)})
 }
 
 // Describe says a selector for people.
@@ -65,6 +75,9 @@ func Describe(s machineconfig.DeviceSelector) string {
 	}
 	if s.Rotational != nil {
 		parts = append(parts, map[bool]string{true: "rotational", false: "not rotational"}[*s.Rotational])
+	}
+	if s.Choose != "" {
+		parts = append(parts, "the "+string(s.Choose))
 	}
 	if parts == nil {
 		return "the first one"

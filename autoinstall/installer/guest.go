@@ -43,7 +43,8 @@ func GuestTarget(t machineconfig.Target) machineconfig.Target {
 // admin's own document.
 func Guest(c *machineconfig.Config) *machineconfig.Config {
 	g := *c
-	g.Boot, g.Storage, g.Document = machineconfig.Boot{}, machineconfig.Storage{}, nil
+	g.Boot, g.Storage, g.Document = machineconfig.Boot{}, machineconfig.Storage{Mounts: c.Storage.Mounts}, nil
+	g.Scripts = nil
 	g.Kernel.Args, g.Kernel.RemoveArgs = nil, nil
 	g.Host.Locale, g.Host.Keymap, g.Host.Timezone = "", "", ""
 	return &g
@@ -108,16 +109,11 @@ ExecStart=/bin/bash ` + EveryBootScript + `
 WantedBy=basic.target
 `
 
-// Script says commands as a script of bash that ends at the first that fails. Of several, each runs in a shell of its own, so
-// that what one says cannot end or swallow the next.
+// Script says commands as a script of bash that ends at the first that fails.
 func Script(cmds []machineconfig.Command) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\nset -e\n")
 	for _, c := range cmds {
-		if len(cmds) > 1 && len(c.Argv) == 0 {
-			b.WriteString(machineconfig.ShellBlock(c.Shell))
-			continue
-		}
 		b.WriteString(CommandText(c))
 	}
 	return b.String()
