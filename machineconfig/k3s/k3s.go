@@ -5,8 +5,9 @@
 //
 //	binarySHA256   checksum of the k3s binary; without it the image has to have k3s (install: none)
 //	binaryURL      where the machine fetches it; the release on GitHub when empty
-//	config.NAME    any setting of k3s's config.yaml, such as config.flannel-backend: none; commas make a list for
-//	               settings that k3s repeats (disable, tls-san, kube-apiserver-arg, ...)
+//	NAME           a setting of k3s's config.yaml, such as flannel-backend: none or disable: [traefik, servicelb]; commas
+//	               make a list for settings that k3s repeats (disable, tls-san, kube-apiserver-arg, ...)
+//	config.NAME    any setting, one that Slipway does not know too
 //	token          name of the secret with the token, for specifications without secret and targets without token
 //
 // Options that begin with install. belong to package osadapter.
@@ -153,6 +154,8 @@ func read(in machineconfig.BootstrapInput) (*plan, error) {
 	for k, v := range in.Spec.Options {
 		name, isConfig := strings.CutPrefix(k, "config.")
 		switch {
+		case slices.Contains(settings, k):
+			p.extra[k] = v
 		case isConfig && settingRE.MatchString(name) && !slices.Contains(ours, name):
 			p.extra[name] = v
 		case isConfig:
@@ -162,7 +165,7 @@ func read(in machineconfig.BootstrapInput) (*plan, error) {
 			p.token = v
 		case !slices.Contains([]string{"binarySHA256", "binaryURL", "token"}, k) && !strings.HasPrefix(k, "install."):
 			return nil, inventory.Errorf(inventory.Invalid, "/bootstrap/options/%s: k3s has no such option", inventory.Clean(k, 60)).
-				WithHint("it has binarySHA256, binaryURL, token and config.NAME")
+				WithHint("it has binarySHA256, binaryURL, token and the settings of k3s's config.yaml by their names; one that is newer than Slipway as config.NAME")
 		}
 	}
 	if err := p.readTarget(); err != nil {
@@ -199,10 +202,24 @@ var (
 		"container-runtime-endpoint",
 	}
 	// lists are settings that k3s repeats.
-	lists = []string{
-		"disable", "tls-san", "kube-apiserver-arg", "kube-controller-manager-arg", "kube-scheduler-arg", "kube-proxy-arg",
-		"etcd-arg", "cluster-dns", "node-external-ip",
-	}
+	lists = strings.Fields(`disable tls-san kube-apiserver-arg kube-controller-manager-arg kube-cloud-controller-manager-arg kube-scheduler-arg
+		kube-proxy-arg etcd-arg cluster-dns node-external-ip cluster-cidr service-cidr node-internal-dns node-external-dns kubelet-arg`)
+	// settings are those of k3s server and k3s agent, besides ours.
+	settings = strings.Fields(`advertise-address advertise-port agent-token agent-token-file airgap-extra-registry bind-address cluster-cidr
+		cluster-dns cluster-domain cluster-reset-restore-path datastore-cafile datastore-certfile datastore-endpoint datastore-keyfile
+		data-dir debug default-local-storage-path default-runtime disable disable-agent disable-apiserver disable-apiserver-lb
+		disable-cloud-controller disable-controller-manager disable-default-registry-endpoint disable-etcd disable-helm-controller
+		disable-kube-proxy disable-network-policy disable-scheduler docker egress-selector-mode embedded-registry enable-pprof
+		etcd-arg etcd-disable-snapshots etcd-expose-metrics etcd-s3 etcd-s3-bucket etcd-s3-endpoint etcd-s3-folder etcd-s3-region
+		etcd-s3-skip-ssl-verify etcd-s3-timeout etcd-snapshot-compress etcd-snapshot-dir etcd-snapshot-name etcd-snapshot-retention
+		etcd-snapshot-schedule-cron flannel-backend flannel-conf flannel-cni-conf flannel-external-ip flannel-iface flannel-ipv6-masq
+		helm-job-image https-listen-port image-credential-provider-bin-dir image-credential-provider-config image-service-endpoint
+		kine-tls kube-apiserver-arg kube-cloud-controller-manager-arg kube-controller-manager-arg kube-proxy-arg kube-scheduler-arg
+		kubelet-certificate-renewal-warning-days lb-server-port log multi-cluster-cidr node-external-dns node-external-ip
+		node-internal-dns nonroot-devices pause-image prefer-bundled-bin private-registry protect-kernel-defaults
+		resolv-conf rootless secrets-encryption secrets-encryption-provider selinux service-cidr service-node-port-range
+		servicelb-namespace snapshotter supervisor-metrics system-default-registry tls-san tls-san-security v vmodule vpn-auth
+		vpn-auth-file with-node-id write-kubeconfig write-kubeconfig-group write-kubeconfig-mode`)
 )
 
 // readBinary finds out where k3s comes from.
@@ -249,8 +266,8 @@ func (p *plan) readBinary() error {
 func (p *plan) config() (string, error) {
 	c := map[string]any{"node-name": p.node.Name}
 	for k, v := range p.extra {
-		if slices.Contains(lists, k) {
-			c[k] = strings.Split(v, ",")
+		if items := machineconfig.OptionList(v); slices.Contains(lists, k) || strings.HasSuffix(v, "\n") {
+			c[k] = items
 		} else {
 			c[k] = v
 		}

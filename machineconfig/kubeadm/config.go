@@ -26,6 +26,7 @@ type (
 		Discovery        discovery         `yaml:"discovery"`
 		ControlPlane     *joinControlPlane `yaml:"controlPlane,omitempty"`
 		SkipPhases       []string          `yaml:"skipPhases,omitempty"`
+		Patches          *patches          `yaml:"patches,omitempty"`
 	}
 	initConfiguration struct {
 		typeMeta         `yaml:",inline"`
@@ -34,16 +35,26 @@ type (
 		LocalAPIEndpoint localEndpoint    `yaml:"localAPIEndpoint"`
 		CertificateKey   late             `yaml:"certificateKey,omitempty"`
 		SkipPhases       []string         `yaml:"skipPhases,omitempty"`
+		Patches          *patches         `yaml:"patches,omitempty"`
 	}
 	clusterConfiguration struct {
 		typeMeta             `yaml:",inline"`
-		ClusterName          string      `yaml:"clusterName,omitempty"`
-		KubernetesVersion    string      `yaml:"kubernetesVersion"`
-		ControlPlaneEndpoint string      `yaml:"controlPlaneEndpoint"`
-		ImageRepository      string      `yaml:"imageRepository,omitempty"`
-		Networking           *networking `yaml:"networking,omitempty"`
-		APIServer            *component  `yaml:"apiServer,omitempty"`
-		ControllerManager    *component  `yaml:"controllerManager,omitempty"`
+		ClusterName          string          `yaml:"clusterName,omitempty"`
+		KubernetesVersion    string          `yaml:"kubernetesVersion"`
+		ControlPlaneEndpoint string          `yaml:"controlPlaneEndpoint"`
+		ImageRepository      string          `yaml:"imageRepository,omitempty"`
+		Networking           *networking     `yaml:"networking,omitempty"`
+		APIServer            *component      `yaml:"apiServer,omitempty"`
+		ControllerManager    *component      `yaml:"controllerManager,omitempty"`
+		Scheduler            *component      `yaml:"scheduler,omitempty"`
+		Etcd                 *etcd           `yaml:"etcd,omitempty"`
+		FeatureGates         map[string]bool `yaml:"featureGates,omitempty"`
+	}
+	etcd struct {
+		Local component `yaml:"local"`
+	}
+	patches struct {
+		Directory string `yaml:"directory"`
 	}
 	kubeletConfiguration struct {
 		typeMeta           `yaml:",inline"`
@@ -197,7 +208,7 @@ func (p *plan) config() (string, error) {
 }
 
 func (p *plan) join() joinConfiguration {
-	j := joinConfiguration{typeMeta: p.meta("JoinConfiguration"), NodeRegistration: p.registration(), SkipPhases: p.o.skipPhases}
+	j := joinConfiguration{typeMeta: p.meta("JoinConfiguration"), NodeRegistration: p.registration(), SkipPhases: p.o.skipPhases, Patches: p.patches()}
 	if p.discovery == discoveryFile {
 		j.Discovery = discovery{File: &fileDiscovery{discoverPath}, TLSBootstrapToken: p.token()}
 	} else {
@@ -224,8 +235,32 @@ func (p *plan) init() initConfiguration {
 	return initConfiguration{
 		typeMeta: p.meta("InitConfiguration"), NodeRegistration: p.registration(), LocalAPIEndpoint: p.localEndpoint(),
 		BootstrapTokens: []bootstrapToken{{TTL: "1m0s", Description: "made by kubeadm init, used by nobody"}},
-		CertificateKey:  lateSecret(p.target.CertificateKey), SkipPhases: p.o.skipPhases,
+		CertificateKey:  lateSecret(p.target.CertificateKey), SkipPhases: p.o.skipPhases, Patches: p.patches(),
 	}
+}
+
+func (p *plan) patches() *patches {
+	if p.o.patches == "" {
+		return nil
+	}
+	return &patches{Directory: p.o.patches}
+}
+
+// component says what is set of one; nil for nothing.
+func (p *plan) component(name string, sans []string, more map[string]string) *component {
+	args := maps.Clone(p.o.args[name])
+	if args == nil {
+		args = map[string]string{}
+	}
+	for k, v := range more {
+		if _, isSet := args[k]; !isSet {
+			args[k] = v
+		}
+	}
+	if len(args)+len(sans) == 0 {
+		return nil
+	}
+	return &component{CertSANs: sans, ExtraArgs: p.extraArgs(args)}
 }
 
 func (p *plan) cluster() clusterConfiguration {
@@ -240,13 +275,18 @@ func (p *plan) cluster() clusterConfiguration {
 	if p.target.VIP.IsValid() && p.target.VIP.String() != p.host {
 		sans = append(sans, p.target.VIP.String())
 	}
-	if len(sans) > 0 {
-		c.APIServer = &component{CertSANs: sans}
-	}
+	c.APIServer = p.component("apiServer", sans, nil)
+	var manager map[string]string
 	if p.isFlatcar() {
 		// kubeadm mounts the default of this folder into the pod, and Flatcar's /usr is read-only.
-		c.ControllerManager = &component{ExtraArgs: p.extraArgs(map[string]string{"flex-volume-plugin-dir": p.node.Args["volume-plugin-dir"]})}
+		manager = map[string]string{"flex-volume-plugin-dir": p.node.Args["volume-plugin-dir"]}
 	}
+	c.ControllerManager = p.component("controllerManager", nil, manager)
+	c.Scheduler = p.component("scheduler", nil, nil)
+	if local := p.component("etcd", nil, nil); local != nil {
+		c.Etcd = &etcd{Local: *local}
+	}
+	c.FeatureGates = p.o.gates
 	return c
 }
 

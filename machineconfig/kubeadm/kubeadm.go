@@ -11,6 +11,8 @@
 //
 // # Options
 //
+// A value may be a list of YAML where commas are allowed.
+//
 //	advertiseAddress        address that a control plane's API server tells others; the first of nodeIP when empty
 //	bindPort                port of a control plane's API server, 6443
 //	caCertHashes            sha256:... of the cluster's CA, with commas, for targets without CA
@@ -19,6 +21,12 @@
 //	discovery               file or token; file when the target has a CA
 //	dnsDomain               domain of services (init)
 //	ignorePreflightErrors   names of kubeadm's checks, with commas
+//	featureGates            of kubeadm, as NAME=true, with commas (init); those of a component are among its arguments
+//	patches                 folder with patches of kubeadm's manifests, such as /etc/kubernetes/patches: write them as files
+//	apiServer.ARG           argument of the API server, without --, such as apiServer.audit-log-maxage: 30 (init)
+//	controllerManager.ARG   argument of the controller manager (init)
+//	scheduler.ARG           argument of the scheduler (init)
+//	etcd.ARG                argument of etcd (init)
 //	imageRepository         where control plane images come from (init)
 //	serverTLSBootstrap      true: kubelets ask the cluster for their serving certificates (init)
 //	skipPhases              phases of kubeadm that are left out, with commas

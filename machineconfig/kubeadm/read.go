@@ -58,13 +58,45 @@ type options struct {
 	bindPort, tries                                    int
 	hashes, certSANs, ignore, skipPhases               []string
 	skipCA, serverTLS                                  bool
+	patches                                            string
+	gates                                              map[string]bool
+	args                                               map[string]map[string]string // of a component
 }
 
 var (
-	hashRE  = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	wordRE  = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,253}$`)
-	checkRE = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,128}$`)
+	hashRE   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	wordRE   = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,253}$`)
+	checkRE  = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,128}$`)
+	gateRE   = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,127})=(true|false)$`)
+	folderRE = regexp.MustCompile(`^/[A-Za-z0-9._/-]{1,253}$`)
+	argRE    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,127}$`)
 )
+
+// components are those whose arguments can be set.
+var components = []string{"apiServer", "controllerManager", "etcd", "scheduler"}
+
+// readArgument reads an option such as apiServer.audit-log-maxage; ok is false for other options.
+func (o *options) readArgument(k, v string) (ok bool, err error) {
+	component, arg, ok := strings.Cut(k, ".")
+	if !ok || !slices.Contains(components, component) {
+		return false, nil
+	}
+	if !argRE.MatchString(arg) {
+		return true, fmt.Errorf("%q is not an argument: write it without --, as audit-log-maxage", arg)
+	}
+	v = strings.Join(machineconfig.OptionList(v), ",")
+	if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return true, fmt.Errorf("%q holds a control character", v)
+	}
+	if o.args == nil {
+		o.args = map[string]map[string]string{}
+	}
+	if o.args[component] == nil {
+		o.args[component] = map[string]string{}
+	}
+	o.args[component][arg] = v
+	return true, nil
+}
 
 // readers read each option.
 var readers = map[string]func(o *options, v string) error{
@@ -81,7 +113,19 @@ var readers = map[string]func(o *options, v string) error{
 		o.ignore, err = words(v, checkRE)
 		return err
 	},
-	"skipPhases":      func(o *options, v string) (err error) { o.skipPhases, err = words(v, checkRE); return err },
+	"skipPhases": func(o *options, v string) (err error) { o.skipPhases, err = words(v, checkRE); return err },
+	"patches":    func(o *options, v string) error { o.patches = v; return match(v, folderRE) },
+	"featureGates": func(o *options, v string) error {
+		o.gates = map[string]bool{}
+		for _, item := range machineconfig.OptionList(v) {
+			m := gateRE.FindStringSubmatch(item)
+			if m == nil {
+				return fmt.Errorf("%q is not like NAME=true", item)
+			}
+			o.gates[m[1]] = m[2] == "true"
+		}
+		return nil
+	},
 	"clusterName":     func(o *options, v string) error { o.clusterName = v; return match(v, wordRE) },
 	"dnsDomain":       func(o *options, v string) error { o.dnsDomain = v; return match(v, wordRE) },
 	"imageRepository": func(o *options, v string) error { o.imageRepository = v; return match(v, wordRE) },
@@ -112,9 +156,8 @@ func match(v string, re *regexp.Regexp) error {
 }
 
 func words(v string, re *regexp.Regexp) ([]string, error) {
-	all := strings.Split(v, ",")
+	all := machineconfig.OptionList(v)
 	for i := range all {
-		all[i] = strings.TrimSpace(all[i])
 		if err := match(all[i], re); err != nil {
 			return nil, err
 		}
@@ -128,10 +171,16 @@ func readOptions(all map[string]string) (options, error) {
 		if strings.HasPrefix(k, "install.") {
 			continue
 		}
+		if ok, err := o.readArgument(k, all[k]); ok {
+			if err != nil {
+				return o, inventory.Errorf(inventory.Invalid, "/bootstrap/options/%s: %v", inventory.Clean(k, 60), err)
+			}
+			continue
+		}
 		read, ok := readers[k]
 		if !ok {
 			return o, inventory.Errorf(inventory.Invalid, "/bootstrap/options/%s: kubeadm has no such option", inventory.Clean(k, 60)).
-				WithHint("it has %s", strings.Join(slices.Sorted(maps.Keys(readers)), ", "))
+				WithHint("it has %s, and %s.ARGUMENT", strings.Join(slices.Sorted(maps.Keys(readers)), ", "), strings.Join(components, ".ARGUMENT, "))
 		}
 		if err := read(&o, all[k]); err != nil {
 			return o, inventory.Errorf(inventory.Invalid, "/bootstrap/options/%s: %v", k, err)

@@ -147,7 +147,7 @@ func (p *plan) readOptions(all map[string]string) error {
 		case "channel":
 			p.channel, ok = v, channelRE.MatchString(v)
 		case "addons":
-			p.addons = strings.Split(v, ",")
+			p.addons = machineconfig.OptionList(v)
 			ok = !slices.ContainsFunc(p.addons, func(a string) bool { return !channelRE.MatchString(a) })
 		case "joinPort":
 			port, ok = number(v, 65535)
