@@ -33,6 +33,10 @@ func (p *patcher) network() {
 		l3(v.L3)
 		p.vlan(v)
 	}
+	for _, g := range n.WireGuards {
+		l3(g.L3)
+		p.wireguard(g)
+	}
 	p.resolvers(unique(dns), unique(search))
 }
 
@@ -70,6 +74,9 @@ func (p *patcher) mac(name string) string {
 func (p *patcher) device(name string) *yaml.Node {
 	all := p.at(yaml.SequenceNode, "machine", "network", "interfaces")
 	mac := p.mac(name)
+	if m := p.match(name); m != (machineconfig.PortMatch{}) {
+		return p.matched(all, name, m)
+	}
 	if mac == "boot" {
 		f := p.r.Errorf("/network/interfaces/"+name+"/mac", "not-expressible", "Talos cannot tell which port it booted from")
 		f.Hint = "write the port's MAC"
@@ -97,7 +104,19 @@ func (p *patcher) l3(d *yaml.Node, l machineconfig.L3, name, at string, isNamed 
 	}
 	put(d, "dhcp", boolean(l.DHCP4 || l.DHCP6))
 	if l.DHCP6 || l.DHCP4 {
-		put(d, "dhcpOptions", object("ipv4", boolean(l.DHCP4), "ipv6", boolean(l.DHCP6)))
+		options := object("ipv4", boolean(l.DHCP4), "ipv6", boolean(l.DHCP6))
+		if l.DHCP.RouteMetric > 0 {
+			put(options, "routeMetric", integer(l.DHCP.RouteMetric))
+		}
+		put(d, "dhcpOptions", options)
+	}
+	for key, isSet := range map[string]bool{"useDNS": l.DHCP.UseDNS != nil, "useRoutes": l.DHCP.UseRoutes != nil, "identifier": l.DHCP.Identifier != ""} {
+		if isSet {
+			p.r.Errorf(at+"/dhcp/"+key, "not-expressible", "Talos takes all that DHCP says").Hint = "leave it out, or write a document of Talos"
+		}
+	}
+	if l.LinkLocal != "" {
+		p.r.Errorf(at+"/linkLocal", "not-expressible", "Talos has no choice of link-local addresses").Hint = "leave it out"
 	}
 	if l.AcceptRA != nil && !*l.AcceptRA {
 		if isNamed {
@@ -164,8 +183,21 @@ func (p *patcher) bond(b machineconfig.Bond) {
 		p.r.Errorf(at+"/primary", "not-expressible", "Talos names the primary member of a bond, and keeps its own names for interfaces found by MAC").
 			Hint = "find the members by name"
 	}
-	if b.MIIMonMS > 0 {
-		put(n, "miimon", integer(b.MIIMonMS))
+	for _, f := range []struct {
+		key   string
+		value int
+	}{
+		{"miimon", b.MIIMonMS}, {"updelay", b.UpDelayMS}, {"downdelay", b.DownDelayMS}, {"arpInterval", b.ARPIntervalMS}, {"minLinks", b.MinLinks},
+	} {
+		if f.value > 0 {
+			put(n, f.key, integer(f.value))
+		}
+	}
+	if b.PrimaryReselect != "" {
+		put(n, "primaryReselect", text(b.PrimaryReselect))
+	}
+	if len(b.ARPTargets) > 0 {
+		put(n, "arpIPTarget", texts(b.ARPTargets))
 	}
 	d := p.device(b.Name)
 	put(d, "bond", n)
