@@ -437,3 +437,17 @@ func TestALoginIsNeverMoreThanItsUser(t *testing.T) {
 		t.Errorf("the login of a user who is disabled since: %d %s", got.status, got.body)
 	}
 }
+
+func TestAPasswordIsOfferedHoweverManyUsersComeFromElsewhere(t *testing.T) {
+	r := newRig(t, nil)
+	for i := range 101 {
+		u := inventory.User{Name: fmt.Sprintf("a%03d", i), Issuer: "https://idp.example.org", Subject: fmt.Sprint(i), Grants: inventory.Grants{}}
+		if err := r.store.Write(t.Context(), func(tx inventory.Tx) error { return tx.CreateUser(&u, r.clock()) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.user("zoe", adminEverywhere)
+	if a := r.send("192.0.2.1", "GET", "/api/v1/logins/offers", nil); !strings.Contains(a.body, `"password":true`) {
+		t.Errorf("offers: %s", a.body)
+	}
+}

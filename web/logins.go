@@ -114,7 +114,7 @@ func (s *Server) me(ctx context.Context, c caller) (Me, error) {
 func (s *Server) offers(ctx context.Context, in *offersInput) (*one[Offers], error) {
 	out := Offers{OIDC: s.sso.offer(in.Refused)}
 	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
-		users, err := tx.ListUsers(inventory.Page{Limit: 100})
+		users, err := tx.ListUsers(inventory.Page{})
 		out.Password = slices.ContainsFunc(users, func(u inventory.User) bool { return u.HasPassword })
 		return err
 	})

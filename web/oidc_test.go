@@ -421,6 +421,16 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%s: %q %+v %v", claim, got, who, err)
 		}
 	}
+	// Groups that are left out are not the same as none: roles would be missing without a word.
+	many := make([]any, groupsMax+1)
+	for what, said := range map[string]map[string]any{
+		"at another place": {"preferred_username": "ann", "_claim_names": map[string]any{"groups": "src1"}},
+		"too many":         {"preferred_username": "ann", "groups": many},
+	} {
+		if who, err := identityOf(OIDC{NameClaim: "preferred_username", GroupsClaim: "groups"}, "s", said); !isKind(err, inventory.Forbidden) {
+			t.Errorf("groups %s: %+v, %v", what, who, err)
+		}
+	}
 	if _, err := identityOf(OIDC{NameClaim: "n"}, "s", map[string]any{"n": 7.0}); err == nil {
 		t.Error("somebody without a name is taken")
 	}

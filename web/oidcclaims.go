@@ -37,12 +37,21 @@ func identityOf(o OIDC, subject string, said map[string]any) (identity, error) {
 		return who, inventory.Errorf(inventory.Forbidden, "%s does not say your name: the claim %s is missing, or nothing of it can be a name here", o.Title, o.NameClaim).
 			WithHint("an admin sets oidc.nameClaim, or adds a scope to oidc.scopes")
 	}
-	v, _ := claim(said, o.GroupsClaim)
+	v, has := claim(said, o.GroupsClaim)
+	if elsewhere, ok := said["_claim_names"].(map[string]any); ok && !has && elsewhere[o.GroupsClaim] != nil {
+		// OpenID Connect Core 1.0, 5.6.2: the claim is at another place. Microsoft Entra does so for more than 200 groups.
+		return who, inventory.Errorf(inventory.Forbidden, "%s does not say your groups: you are in more than it sends", o.Title).
+			WithHint("an admin has the provider send only the groups that are assigned to Slipway, or application roles with oidc.groupsClaim: roles")
+	}
 	switch v := v.(type) {
 	case string:
 		who.groups = []string{v}
 	case []any:
-		for _, g := range v[:min(len(v), groupsMax)] {
+		if len(v) > groupsMax {
+			return who, inventory.Errorf(inventory.Forbidden, "%s names %d groups of yours; at most %d are read", o.Title, len(v), groupsMax).
+				WithHint("an admin has the provider send only the groups that are assigned to Slipway")
+		}
+		for _, g := range v {
 			if text, ok := g.(string); ok {
 				who.groups = append(who.groups, text)
 			}

@@ -105,7 +105,7 @@ func (s *Server) addTargets() {
 					return err
 				}
 				rows, err := tx.ListJoinTokens(in.Name)
-				out.Items = append(out.Items, rows[:min(len(rows), 1000)]...)
+				out.Items = append(out.Items, rows...)
 				return err
 			})
 			return &one[List[inventory.JoinToken]]{Body: out}, err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -101,9 +100,9 @@ type clusterAttach struct {
 func (s *session) readKubeconfig(path string) (name, text string, err error) {
 	var b []byte
 	if path == "-" {
-		var raw []byte
-		if raw, err = io.ReadAll(io.LimitReader(s.in, maxText)); err == nil {
-			name, b, err = kubeconfig.Complete(raw)
+		var raw string
+		if raw, err = s.readText(path); err == nil {
+			name, b, err = kubeconfig.Complete([]byte(raw))
 		}
 	} else {
 		name, b, err = kubeconfig.Read(path)

@@ -14,6 +14,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+// maxFile bounds a configuration file; a shorter part of a longer one could mean something else.
+const maxFile = 1 << 20
+
 // ReadFile reads the YAML file into c. An unknown key is an error that names file and line.
 func (c *Config) ReadFile(path string) error {
 	f, err := os.Open(path)
@@ -24,9 +27,12 @@ func (c *Config) ReadFile(path string) error {
 		}
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(text) > maxFile {
+		return inventory.Errorf(inventory.Invalid, "%s is larger than 1 MiB", filepath.Base(path)).WithHint("the keys are listed in docs/configuration.md")
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)

@@ -75,6 +75,7 @@ func TestConfigurationErrorsNameFileLineAndHint(t *testing.T) {
 		{"a word that is not known", "interfaces: [lo]\nmode: mirror\n", `slipway.yaml: line 2: --mode "mirror" is not known`},
 		{"an unknown key of a quirk", "quirks:\n  - vendor: ACME\n    produkt: x\n", "slipway.yaml: line 3: field produkt not found"},
 		{"a quirk that cannot be", "quirks:\n  - vendor: ACME\n  - vendor: ACME\n    firmware: ufi\n", `slipway.yaml: line 3: quirk: "ufi" is not a firmware`},
+		{"a file that would be cut", "interfaces: [lo]\n" + strings.Repeat("# "+strings.Repeat("x", 1022)+"\n", 1024) + "mode: full\n", "slipway.yaml is larger than 1 MiB"},
 		{"broken YAML", "interfaces: [lo\n", "slipway.yaml: line 1: did not find expected ',' or ']'"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -119,6 +119,12 @@ func interfaceIssues(h *health) (all []inventory.Issue) {
 }
 
 func artefactIssues(faults []images.Fault) (all []inventory.Issue) {
+	if more := len(faults) - faultsAtMost; more > 0 {
+		all = append(all, inventory.Issue{
+			Key: inventory.IssueArtefact + "/more", Type: inventory.IssueArtefact, Severity: inventory.SeverityError,
+			Cause: fmt.Sprintf("%d more artefacts are missing or damaged: the disk of the artefact folder may be failing", more), Hint: "slipway artefact verify lists all of them",
+		})
+	}
 	for _, f := range faults[:min(len(faults), faultsAtMost)] {
 		all = append(all, inventory.Issue{
 			Key: inventory.IssueArtefact + "/" + string(f.Digest), Type: inventory.IssueArtefact, Severity: inventory.SeverityError,

@@ -79,6 +79,17 @@ func cut2(s string) (head, rest string, ok bool) {
 	return w[0] + " " + w[1], w[2], true
 }
 
+func TestManyDamagedArtefactsAreCounted(t *testing.T) {
+	all := artefactIssues(make([]images.Fault, faultsAtMost))
+	if len(all) != faultsAtMost {
+		t.Errorf("%d issues of %d faults", len(all), faultsAtMost)
+	}
+	all = artefactIssues(make([]images.Fault, faultsAtMost+7))
+	if len(all) != faultsAtMost+1 || !strings.Contains(all[0].Cause, "7 more artefacts") {
+		t.Errorf("%d issues, the first: %+v", len(all), all[0])
+	}
+}
+
 func TestAClockThatIsSetIsNoticed(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var c clock
