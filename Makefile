@@ -18,6 +18,8 @@ export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 # SQLite syncs with fdatasync(2) where it is told that there is one: with fsync(2) each commit waits for the disk once more, for
 # the time stamp of the log. Nobody reads its account of memory.
 export CGO_CFLAGS  = -O2 -g -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0
+# make check vets all packages: go test need not do so once more. Without debug data some 200 test binaries are linked in half the time.
+GOTEST = $(GO) test -vet=off -ldflags=-w
 
 .PHONY: help build ui lab check generate fmt test stories lane test-unit test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
 
@@ -74,38 +76,38 @@ build/testsum: tools/testsum/main.go
 
 test-unit: build/testsum ## no root, no network, under a minute
 	@tools/deps.sh install build
-	@build/testsum -again -tally $(TALLY) $(GO) test -json -run '$(RUN)' $(UNIT)
+	@build/testsum -again -tally $(TALLY) $(GOTEST) -json -run '$(RUN)' $(UNIT)
 
 test-judges: build/testsum ## other people's programs judge what is rendered (root)
 	@tools/deps.sh install build; tools/deps.sh install test-judges; tools/parts.sh build kubeadm ignition ignition-validate capi-secrets
-	@$(ROOT) env SLIPWAY_JUDGES=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 2 -timeout 30m -run '$(RUN)' ./test/judges/...
+	@$(ROOT) env SLIPWAY_JUDGES=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 2 -timeout 30m -run '$(RUN)' ./test/judges/...
 
 test-kube: build/testsum ## custom resources, nodes and tokens against a real API server and stock Cluster API (root)
 	@tools/deps.sh install build; tools/deps.sh install test-kube; $(MAKE) --no-print-directory kube-binaries
-	@$(ROOT) env SLIPWAY_KUBE=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/kube/...
+	@$(ROOT) env SLIPWAY_KUBE=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 20m -run '$(RUN)' ./test/kube/...
 
 kube-binaries: ## Kubernetes and Cluster API as the tests need them, built once from their Go modules into build/parts
 	@tools/parts.sh build etcd kube-apiserver kube-controller-manager kubeadm kubectl capi-core capi-cabpk capi-kcp clusterctl capi-manifests cert-manager-crds capi-inmemory
 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
-	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 30m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 30m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
 
 test-attack: build/testsum ## attacks on a running server in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-attack
-	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -timeout 20m -run '$(RUN)' ./test/attack
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -timeout 20m -run '$(RUN)' ./test/attack
 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@tools/arm64.sh >/dev/null || echo "Debian's arm64 packages were not fetched; the tests on an arm64 board are skipped"
-	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
+	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
 
 test-ui: build/testsum ## stories of the web UI in Chromium against a real server (root; Node 20 and npm, else they are skipped)
 	@tools/deps.sh install test-ui; $(if $(STORIES),,tools/deps.sh install lab;) tools/parts.sh build oidc-provider
 	@$(if $(STORIES),,$(MAKE) --no-print-directory stories)
-	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GO) test -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
+	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
 
-LONG = build/testsum $(if $(filter .,$(RUN)),,-part) -tally $(TALLY)-long $(GO) test -json -count=1 -p 1
+LONG = build/testsum $(if $(filter .,$(RUN)),,-part) -tally $(TALLY)-long $(GOTEST) -json -count=1 -p 1
 test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, the boot menu, PXELINUX, U-Boot, signed iPXE, HTTP Boot over IPv6, Cluster API, ten minutes without an API server, a day of a rack (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@rm -f $(TALLY)-long
