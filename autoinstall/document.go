@@ -31,6 +31,9 @@ var keys = map[string]yaml.Kind{
 // maxDepth bounds how deep a document may be nested.
 const maxDepth = 64
 
+// maxNodes bounds how large aliases may make a document.
+const maxNodes = 100_000
+
 // document checks a profile's own autoinstall document and adds what Slipway needs to know of it: the host name, if the
 // document has neither identity nor user-data with one, and the reports. The rest of the configuration is not added.
 func (w *writer) document(text []byte) []byte {
@@ -43,8 +46,12 @@ func (w *writer) document(text []byte) []byte {
 		w.failAt(yamlLine(err), 1, "yaml", "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), "check the indentation around that line")
 		return nil
 	}
-	if !isPlain(&doc, 0) {
-		w.failAt(1, 1, "not-plain", "is nested too deep, or uses aliases or keys that are no words", "write it out, with fewer levels")
+	if key := oddKey(&doc, 0); key != nil {
+		w.failAt(key.Line, key.Column, "not-plain", "has a list or mapping as a key", "write a word as the key")
+		return nil
+	}
+	if at := tooLarge(&doc); at != nil {
+		w.failAt(at.Line, at.Column, "not-plain", "is nested too deep, or grows too large when its aliases are read", "write it out, with fewer levels")
 		return nil
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
@@ -101,17 +108,44 @@ func yamlLine(err error) int {
 	return 1
 }
 
-// isPlain reports whether a tree has no aliases, no mapping or list as a key, and is not too deep to walk.
-func isPlain(n *yaml.Node, depth int) bool {
-	if depth > maxDepth || n.Kind == yaml.AliasNode {
-		return false
+// tooLarge returns the node at which a tree is too deep to walk, or has grown too large by its aliases; nil for none.
+func tooLarge(n *yaml.Node) *yaml.Node {
+	visits := 0
+	var walk func(n *yaml.Node, depth int) *yaml.Node
+	walk = func(n *yaml.Node, depth int) *yaml.Node {
+		if visits++; depth > maxDepth || visits > maxNodes {
+			return n
+		}
+		if n.Kind == yaml.AliasNode {
+			if at := walk(n.Alias, depth+1); at != nil {
+				return n // the alias is what the user can take out
+			}
+			return nil
+		}
+		for _, c := range n.Content {
+			if at := walk(c, depth+1); at != nil {
+				return at
+			}
+		}
+		return nil
 	}
+	return walk(n, 0)
+}
+
+// oddKey returns a key that is no text, nil for none.
+func oddKey(n *yaml.Node, depth int) *yaml.Node {
 	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Kind != yaml.ScalarNode || !isPlain(c, depth+1) {
-			return false
+		if n.Kind == yaml.MappingNode && i%2 == 0 && resolved(c).Kind != yaml.ScalarNode {
+			return c
+		}
+		if depth > maxDepth {
+			return nil // tooLarge says so
+		}
+		if key := oddKey(c, depth+1); key != nil {
+			return key
 		}
 	}
-	return true
+	return nil
 }
 
 func find(n *yaml.Node, key string) *yaml.Node {
@@ -119,14 +153,44 @@ func find(n *yaml.Node, key string) *yaml.Node {
 	return v
 }
 
-// entryOf returns a key of a mapping with its value, nil for none.
+// entryOf returns a key of a mapping with its value, nil for none. An alias is what it stands for.
 func entryOf(n *yaml.Node, key string) (k, v *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return n.Content[i], n.Content[i+1]
+			return n.Content[i], resolved(n.Content[i+1])
 		}
 	}
 	return nil, nil
+}
+
+func resolved(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode && n.Alias != nil {
+		return n.Alias
+	}
+	return n
+}
+
+// writable returns the value of a key for a change: what an alias stands for is copied first, for it stands elsewhere too.
+func writable(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != key {
+			continue
+		}
+		if n.Content[i+1].Kind == yaml.AliasNode {
+			n.Content[i+1] = copied(n.Content[i+1].Alias)
+		}
+		return n.Content[i+1]
+	}
+	return nil
+}
+
+func copied(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Anchor, c.Content = "", nil
+	for _, item := range n.Content {
+		c.Content = append(c.Content, copied(item))
+	}
+	return &c
 }
 
 // checkCommands reports commands that YAML takes for something else than text or a list of words.
@@ -136,12 +200,13 @@ func (w *writer) checkCommands(auto *yaml.Node) {
 		if list == nil || list.Kind != yaml.SequenceNode {
 			continue
 		}
-		for _, c := range list.Content {
+		for _, at := range list.Content {
+			c := resolved(at)
 			if c.Kind == yaml.MappingNode {
-				w.failAt(c.Line, c.Column, "bad-type", fmt.Sprintf("a command of %s is a mapping, because of the colon in it", key), "put the command in quotes")
+				w.failAt(at.Line, at.Column, "bad-type", fmt.Sprintf("a command of %s is a mapping, because of the colon in it", key), "put the command in quotes")
 			}
 			for _, word := range c.Content {
-				if c.Kind == yaml.SequenceNode && word.Kind != yaml.ScalarNode {
+				if c.Kind == yaml.SequenceNode && resolved(word).Kind != yaml.ScalarNode {
 					w.failAt(word.Line, word.Column, "bad-type", fmt.Sprintf("a command of %s has a word that is no text", key), "put the word in quotes")
 				}
 			}
@@ -169,7 +234,10 @@ func (w *writer) checkIdentity(auto *yaml.Node) {
 func (w *writer) checkKeys(auto *yaml.Node) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(auto.Content); i += 2 {
-		k, v := auto.Content[i], auto.Content[i+1]
+		k, v := auto.Content[i], resolved(auto.Content[i+1])
+		if k.Value == "<<" {
+			continue
+		}
 		kind, ok := keys[k.Value]
 		switch {
 		case seen[k.Value]:
@@ -177,7 +245,8 @@ func (w *writer) checkKeys(auto *yaml.Node) {
 		case !ok:
 			w.failAt(k.Line, k.Column, "unknown-key", fmt.Sprintf("%q is not a key of autoinstall", cut(k.Value)), nearest(k.Value))
 		case v.Kind != kind && v.Tag != "!!null":
-			w.failAt(v.Line, v.Column, "bad-type", fmt.Sprintf("%q is not a %s", k.Value, kindNames[kind]), "see the reference of autoinstall")
+			at := auto.Content[i+1]
+			w.failAt(at.Line, at.Column, "bad-type", fmt.Sprintf("%q is not a %s", k.Value, kindNames[kind]), "see the reference of autoinstall")
 		}
 		seen[k.Value] = true
 	}
@@ -189,6 +258,7 @@ func (w *writer) checkKeys(auto *yaml.Node) {
 	}
 	w.checkCommands(auto)
 	w.checkIdentity(auto)
+	w.checkSchema(auto)
 }
 
 var kindNames = map[yaml.Kind]string{yaml.ScalarNode: "single value", yaml.SequenceNode: "list", yaml.MappingNode: "mapping"}
@@ -237,7 +307,7 @@ func (w *writer) setHostname(auto *yaml.Node) {
 		return
 	}
 	for _, section := range []string{"identity", "user-data"} {
-		n := find(auto, section)
+		n := writable(auto, section)
 		if n == nil || n.Kind != yaml.MappingNode {
 			continue
 		}
@@ -260,7 +330,7 @@ func (w *writer) setHostname(auto *yaml.Node) {
 }
 
 func appendTo(auto *yaml.Node, key, command string) {
-	v := find(auto, key)
+	v := writable(auto, key)
 	if v == nil {
 		v = &yaml.Node{Kind: yaml.SequenceNode}
 		auto.Content = append(auto.Content, tree(key), v)
@@ -276,7 +346,7 @@ func quoteLate(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && machineconfig.HasLate(n.Value) {
 		n.Value, n.Style = machineconfig.Retag(n.Value, machineconfig.JSONString), yaml.DoubleQuotedStyle
 	}
-	for _, c := range n.Content {
+	for _, c := range n.Content { // what an alias stands for is in its own place
 		quoteLate(c)
 	}
 }

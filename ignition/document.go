@@ -118,7 +118,7 @@ func (r *rendering) mergeDocument(d *machineconfig.Passthrough, child []byte) []
 		r.report.Errorf("/document", "not-expressible", "Ignition spec %s cannot be merged", spec)
 		return nil
 	}
-	parent, err := r.withoutShadowed(parent)
+	parent, err := r.withoutShadowed(parent, child)
 	if err == nil {
 		parent, err = merge(parent, child)
 	}
@@ -141,6 +141,11 @@ func (r *rendering) readDocument(d *machineconfig.Passthrough) []byte {
 	var err error
 	switch inventory.DocumentFormat(d.Format) {
 	case inventory.DocButane:
+		if line := machineconfig.SecondDocument(string(d.Data)); line > 0 {
+			f := r.report.Errorf("/document", "second-document", "begins a second YAML document, which Butane does not read")
+			f.Source, f.Hint = fmt.Sprintf("document:%d:1", line), "put both into one document, without ---"
+			return nil
+		}
 		data, rpt, err = translate(data)
 	case inventory.DocIgnition:
 		if strings.HasPrefix(SpecOf(data), "2.") {
@@ -171,58 +176,6 @@ func (r *rendering) readDocument(d *machineconfig.Passthrough) []byte {
 	}
 	r.checkRemotes(data)
 	return data
-}
-
-// checkRemotes refuses merged or replacing documents that anybody between us and the machine could change.
-func (r *rendering) checkRemotes(doc []byte) {
-	type remote struct {
-		Source       string       `json:"source"`
-		Verification verification `json:"verification"`
-	}
-	var d struct {
-		Ignition struct {
-			Config struct {
-				Merge   []remote `json:"merge"`
-				Replace remote   `json:"replace"`
-			} `json:"config"`
-		} `json:"ignition"`
-	}
-	if err := json.Unmarshal(doc, &d); err != nil {
-		r.report.Errorf("/document", "invalid", "%v", err)
-		return
-	}
-	for _, m := range append(d.Ignition.Config.Merge, d.Ignition.Config.Replace) {
-		if m.Source == "" || strings.HasPrefix(m.Source, "data:") || strings.HasPrefix(m.Source, lateOrigin) || m.Verification.Hash != "" {
-			continue
-		}
-		f := r.report.Errorf("/document", "unverified", "merges %s without a checksum", inventory.Clean(m.Source, 200))
-		f.Source, f.Hint = "document:1:1", "add verification.hash: sha256-..., or put the content into this document"
-	}
-}
-
-// withoutShadowed drops the files, directories and links of the admin's document that ours replace: Ignition would
-// merge them field by field, and a compression or checksum of theirs would stay on our content.
-func (r *rendering) withoutShadowed(parent []byte) ([]byte, error) {
-	doc, err := decode(parent)
-	if err != nil {
-		return nil, err
-	}
-	storage, _ := doc["storage"].(map[string]any)
-	for _, key := range []string{"files", "directories", "links"} {
-		list, _ := storage[key].([]any)
-		kept := make([]any, 0, len(list))
-		for _, item := range list {
-			n, _ := item.(map[string]any)
-			p, _ := n["path"].(string)
-			if _, ours := r.taken[p]; !ours {
-				kept = append(kept, item)
-			}
-		}
-		if list != nil {
-			storage[key] = kept
-		}
-	}
-	return json.Marshal(doc)
 }
 
 func decode(doc []byte) (map[string]any, error) {

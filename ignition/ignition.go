@@ -91,6 +91,7 @@ type rendering struct {
 	stages [2]stage          // volatile files: the admin's, and the bootstrapper's
 	steps  []string          // our units, in the order in which they run
 	args   []string
+	places []place // the texts of the profile's own document
 	report machineconfig.Report
 }
 

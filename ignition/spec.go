@@ -236,6 +236,7 @@ func addEntries(out *machineconfig.Report, rpt report.Report, place func(string)
 			msg = at + ": " + msg
 		}
 		f := out.Errorf(path, "ignition-"+e.Kind.String(), "%s", msg)
+		ownWords(f)
 		if isOwn && e.Marker.StartP != nil && e.Marker.StartP.Line > 0 {
 			f.Source = fmt.Sprintf("document:%d:%d", e.Marker.StartP.Line, e.Marker.StartP.Column)
 		}

@@ -16,7 +16,8 @@ func (r *rendering) identity() {
 	if h.Hostname != "" {
 		r.text("/etc/hostname", 0, r.line("/host/hostname", h.Hostname)+"\n", "/host/hostname")
 	}
-	if h.Domain != "" && h.Hostname != "" {
+	isHosts := func(f machineconfig.File) bool { return f.Path == "/etc/hosts" }
+	if h.Domain != "" && h.Hostname != "" && !slices.ContainsFunc(r.c.Files, isHosts) {
 		r.text("/etc/hosts", 0, "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 "+
 			r.line("/host/domain", h.FQDN()+" "+h.Hostname)+"\n", "/host/domain")
 	}

@@ -54,7 +54,7 @@ func (r *rendering) service(name, contents, from string) {
 // script starts a shell script of ours.
 func script(about string) string { return "#!/bin/bash\n# " + about + "\nset -e\n" }
 
-// commandLines says commands as lines of a script.
+// commandLines says commands as lines of a script, which goes on after them: each runs in a shell of its own.
 func (r *rendering) commandLines(phase machineconfig.Phase) string {
 	var b strings.Builder
 	for _, c := range r.c.Commands {
@@ -68,7 +68,7 @@ func (r *rendering) commandLines(phase machineconfig.Phase) string {
 			b.WriteString(shellLine(c.Argv) + "\n")
 			continue
 		}
-		b.WriteString(strings.TrimRight(c.Shell, "\n") + "\n")
+		b.WriteString(machineconfig.ShellBlock(c.Shell))
 	}
 	return b.String()
 }

@@ -44,6 +44,9 @@ func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(P
 		if err := c.checkSHA512(ctx, f, a.Digest, t); err != nil {
 			return inventory.Image{}, err
 		}
+		if err := c.checkFile(ctx, &p, f, a.Digest, t); err != nil {
+			return inventory.Image{}, err
+		}
 		artefacts = append(artefacts, a)
 		p.image.Files = append(p.image.Files, inventory.ImageArtefact{Role: f.role, Name: f.name, Digest: a.Digest})
 	}
@@ -68,6 +71,9 @@ func (c *Cache) resolve(ctx context.Context, p *plan, t *tracker) error {
 		case err != nil:
 			return explain(err, "checksum list: ")
 		default:
+			if text, err = c.signedList(ctx, p, text, t); err != nil {
+				return err
+			}
 			if sums, err = ParseSums(text); err != nil {
 				return explain(err, redactIfURL(p.sums)+": ")
 			}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ProtonMail/go-crypto/openpgp"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -25,6 +27,11 @@ type ImportRequest struct {
 	From string `json:"from,omitempty"`
 	// Sums is the URL or path of a list of SHA-256 or SHA-512 sums, in place of the entry's own. Each file must be in it.
 	Sums string `json:"sums,omitempty"`
+	// SignatureKey is the publisher's OpenPGP public key, armoured. The checksum list must be signed by it, or without a list the
+	// image's only file. Each file must then be in the list. Signature is the URL or path of the signature; "" looks into the list,
+	// which may carry it, and beside it for .gpg, .sign, .asc and .sig.
+	SignatureKey string `json:"signatureKey,omitempty"`
+	Signature    string `json:"signature,omitempty"`
 	// Files adds to the entry's files, or replaces those with the same name.
 	Files []ImportFile `json:"files,omitempty"`
 	// KernelArgs come after the entry's own.
@@ -69,8 +76,11 @@ type plan struct {
 	isSumsOptional bool
 	// isSumsAsked: the request names the list, so that every file must be in it, whatever else is known of the file.
 	isSumsAsked bool
-	hint        string // what to do when a file is missing
-	chain       *Chain // of the catalogue's entry
+	// key has signed the list, or the only file; nil asks for no signature. signature says where that is, "" beside what it is of.
+	key       openpgp.EntityList
+	signature string
+	hint      string // what to do when a file is missing
+	chain     *Chain // of the catalogue's entry
 	// isFormatGuessed: the content of the disk image says how it is packed.
 	isFormatGuessed bool
 }
@@ -162,7 +172,36 @@ func (c *Catalogue) plan(r ImportRequest) (plan, error) {
 	if err := p.addOwnFiles(r); err != nil {
 		return plan{}, err
 	}
+	if err := p.askSignature(r); err != nil {
+		return plan{}, err
+	}
 	return p, p.check()
+}
+
+// mustList reports whether the request wants each file to be in a checksum list.
+func (r *ImportRequest) mustList() bool { return r.Sums != "" || r.SignatureKey != "" }
+
+// askSignature reads the key that the list, or the image's only file, must be signed with.
+func (p *plan) askSignature(r ImportRequest) (err error) {
+	switch {
+	case r.SignatureKey == "" && r.Signature == "":
+		return nil
+	case r.SignatureKey == "":
+		return inventory.Errorf(inventory.Invalid, "there is a signature, and no key to check it with").WithHint("give the publisher's public key with --signature-key FILE")
+	case r.Remote != "":
+		return inventory.Errorf(inventory.Invalid, "a signature says nothing of %s, which agents fetch themselves", inventory.Clean(r.Remote, 120)).
+			WithHint("leave --signature-key out: agents compare it with the digest in its address")
+	case p.sums == "" && len(p.files) != 1:
+		return inventory.Errorf(inventory.Invalid, "the image has %d files, and no checksum list that could be signed", len(p.files)).WithHint("name the list with --sums WHERE")
+	}
+	if r.Signature != "" {
+		if _, err := checkSource(r.Signature, r.AllowLocal); err != nil {
+			return err
+		}
+	}
+	p.isSumsAsked, p.isSumsOptional, p.signature = p.sums != "", false, r.Signature
+	p.key, err = keysOf(r.SignatureKey)
+	return err
 }
 
 // isDisk reports whether a disk image is imported.
@@ -234,7 +273,7 @@ func (p *plan) addCatalogueFiles(r ImportRequest, e *Entry, x expansion) error {
 			return err.WithHint("%s", e.Notes)
 		}
 		n := planned{role: f.Role, name: f.Name}
-		if r.Sums == "" && (f.IsUnlisted || isPath) {
+		if !r.mustList() && (f.IsUnlisted || isPath) {
 			n.listed = mayBeUnlisted
 		}
 		for _, rel := range x.paths[f.Name] {
@@ -309,7 +348,7 @@ func (p *plan) addOwnFiles(r ImportRequest) error {
 					WithHint("it should be %s; choose the right file", inventory.Clean(string(f.SHA256), 80))
 			}
 			n := planned{role: f.Role, name: f.Name, want: inventory.Digest(f.Source), sources: []source{{at: f.Source, path: f.Name, isHere: true}}}
-			if r.Sums == "" {
+			if !r.mustList() {
 				n.listed = isNoneOfList
 			}
 			p.files = append(p.files, n)
@@ -320,7 +359,7 @@ func (p *plan) addOwnFiles(r ImportRequest) error {
 			return err
 		}
 		n := planned{role: f.Role, name: f.Name, sources: []source{{at: f.Source, path: sourcePath(f.Source), isPath: isPath}}}
-		if r.Sums == "" {
+		if !r.mustList() {
 			n.listed = isNoneOfList
 		}
 		if f.SHA256 != "" {

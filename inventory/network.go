@@ -49,6 +49,8 @@ type Subnet struct {
 	BootLeaseFor Duration      `json:"bootLeaseFor"` // for firmware and boot loaders
 	Unknown      UnknownPolicy `json:"unknown"`
 	Ranges       []Range       `json:"ranges,omitempty"`
+	// StaticRanges are the addresses that machines are given for good, which DHCP never leases.
+	StaticRanges []Range `json:"staticRanges,omitempty" doc:"Addresses that machines are given for as long as they live, one each; DHCP never leases them"`
 
 	Advertise Advertise `json:"advertise,omitempty"` // of an IPv6 subnet: managed, slaac or off
 	IsRouter  bool      `json:"isRouter,omitempty"`  // of an IPv6 subnet: this server is advertised as default router
@@ -133,16 +135,34 @@ func (s *Subnet) Validate() error {
 			return Errorf(Invalid, "subnet %s: a lease of %s is not between 1m and one year", s.Name, d).At([]string{"leaseFor", "bootLeaseFor"}[i])
 		}
 	}
-	slices.SortFunc(s.Ranges, compareRange)
-	for i, r := range s.Ranges {
-		if !addrIn(s.CIDR, r.First) || !addrIn(s.CIDR, r.Last) || r.Last.Less(r.First) {
-			return Errorf(Invalid, "subnet %s: %s to %s is not a range inside %s", s.Name, r.First, r.Last, s.CIDR).At("ranges").
-				WithHint("write it as FIRST-LAST, both inside the network, the lower one first")
+	return s.checkRanges("both inside the network, the lower one first", func(a netip.Addr) bool { return addrIn(s.CIDR, a) })
+}
+
+// checkRanges puts the ranges in order, and refuses those that are not inside or overlap, be they leased or static.
+func (s *Subnet) checkRanges(hint string, isInside func(netip.Addr) bool) error {
+	for _, l := range []struct {
+		field string
+		list  []Range
+	}{{"ranges", s.Ranges}, {"staticRanges", s.StaticRanges}} {
+		slices.SortFunc(l.list, compareRange)
+		for i, r := range l.list {
+			if !isInside(r.First) || !isInside(r.Last) || r.Last.Less(r.First) {
+				return Errorf(Invalid, "subnet %s: %s to %s is not a range inside %s", s.Name, r.First, r.Last, s.CIDR).At(l.field).
+					WithHint("write it as FIRST-LAST, %s", hint)
+			}
+			if i > 0 && l.list[i-1].Last.Compare(r.First) >= 0 {
+				return Errorf(Invalid, "subnet %s: ranges %s-%s and %s-%s overlap", s.Name,
+					l.list[i-1].First, l.list[i-1].Last, r.First, r.Last).At(l.field).
+					WithHint("join them to one, or move one of them")
+			}
 		}
-		if i > 0 && s.Ranges[i-1].Last.Compare(r.First) >= 0 {
-			return Errorf(Invalid, "subnet %s: ranges %s-%s and %s-%s overlap", s.Name,
-				s.Ranges[i-1].First, s.Ranges[i-1].Last, r.First, r.Last).At("ranges").
-				WithHint("join them to one, or move one of them")
+	}
+	for _, r := range s.Ranges {
+		for _, f := range s.StaticRanges {
+			if r.First.Compare(f.Last) <= 0 && f.First.Compare(r.Last) <= 0 {
+				return Errorf(Invalid, "subnet %s: the static range %s-%s overlaps the range %s-%s, which DHCP leases", s.Name,
+					f.First, f.Last, r.First, r.Last).At("staticRanges").WithHint("an address is either leased or static: move one of the two")
+			}
 		}
 	}
 	return nil

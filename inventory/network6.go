@@ -107,18 +107,8 @@ func (s *Subnet) checkLeaseTimes() error {
 }
 
 func (s *Subnet) checkRanges6() error {
-	slices.SortFunc(s.Ranges, compareRange)
-	for i, r := range s.Ranges {
-		if !hostIn6(s.CIDR, r.First) || !hostIn6(s.CIDR, r.Last) || r.Last.Less(r.First) {
-			return Errorf(Invalid, "subnet %s: %s to %s is not a range inside %s", s.Name, r.First, r.Last, s.CIDR).At("ranges").
-				WithHint("write it as FIRST-LAST, both inside the network, the lower one first; the lowest address of all is the routers'")
-		}
-		if i > 0 && s.Ranges[i-1].Last.Compare(r.First) >= 0 {
-			return Errorf(Invalid, "subnet %s: ranges %s-%s and %s-%s overlap", s.Name,
-				s.Ranges[i-1].First, s.Ranges[i-1].Last, r.First, r.Last).At("ranges").WithHint("join them to one, or move one of them")
-		}
-	}
-	return nil
+	return s.checkRanges("both inside the network, the lower one first; the lowest address of all is the routers'",
+		func(a netip.Addr) bool { return hostIn6(s.CIDR, a) })
 }
 
 // hostIn6 reports whether a may be a machine's address in an IPv6 network: its lowest is every router's (RFC 4291

@@ -174,6 +174,7 @@ type Issue struct {
 const (
 	IssueIdentityConflict  = "identity-conflict"   // two hosts share a UUID or serial
 	IssueAddressConflict   = "address-conflict"    // somebody else answers for one of our addresses
+	IssueTwice             = "held-twice"          // two machines have one address or name, or a machine has one of the network's
 	IssueForeignDHCP       = "foreign-dhcp"        // another DHCP server answers on a network that is ours
 	IssueWrongPort         = "wrong-port"          // a machine is on another switch port than it is pinned to
 	IssuePoolExhausted     = "pool-exhausted"      // no address left to lease

@@ -27,6 +27,7 @@ type Store interface {
 type Tx interface {
 	HostTx
 	NetworkTx
+	AddressTx
 	ImageTx
 	ConfigTx
 	SecretTx
@@ -98,16 +99,18 @@ type HostFilter struct {
 type NetworkTx interface {
 	FindSubnet(name string) (Subnet, error)
 	ListSubnets() ([]Subnet, error)
-	// CreateSubnet and UpdateSubnet refuse a network that overlaps another, with a Conflict that names it.
+	// CreateSubnet and UpdateSubnet refuse a network that overlaps another, with a Conflict that names it, and UpdateSubnet what
+	// does not leave machines their addresses.
 	CreateSubnet(s *Subnet, now time.Time) error
 	UpdateSubnet(s *Subnet, now time.Time) error
-	// DeleteSubnet takes ranges, reservations and leases with it.
+	// DeleteSubnet takes ranges, reservations and leases with it. It is a Conflict while an address of it is kept for a machine.
 	DeleteSubnet(name string) error
 
 	FindReservation(a netip.Addr) (Reservation, error)
 	// ListReservations returns those of a subnet, or all for "", ordered by address; the Page's key is the address.
 	ListReservations(subnet string, p Page) ([]Reservation, error)
-	// CreateReservation and UpdateReservation refuse a machine that has another address in the subnet.
+	// CreateReservation and UpdateReservation refuse a machine that has another address in the subnet, and CreateReservation an
+	// address that is kept for a machine.
 	CreateReservation(r *Reservation, now time.Time) error
 	UpdateReservation(r *Reservation, now time.Time) error
 	DeleteReservation(a netip.Addr) error

@@ -3,22 +3,12 @@ package kickstart
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/docschema"
+	"slipway.dev/slipway/machineconfig"
 )
-
-// sections are those that Anaconda knows; each ends with %end.
-var sections = []string{"%packages", "%pre", "%pre-install", "%post", "%onerror", "%traceback", "%addon", "%anaconda", "%certificate"}
-
-// commands are those that Anaconda knows, over all releases from Enterprise Linux 8 and Fedora 38.
-var commands = strings.Fields(`
-	auth authconfig authselect autopart autostep bootc bootloader btrfs cdrom clearpart cmdline driverdisk eula fcoe
-	firewall firstboot graphical group halt harddrive hmc ignoredisk install iscsi iscsiname keyboard lang liveimg logging
-	logvol mediacheck method module mount multipath network nfs nvdimm ostreecontainer ostreesetup part partition poweroff
-	raid rdp realm reboot repo reqpart rescue rhsm rootpw selinux services shutdown skipx snapshot sshkey sshpw syspurpose
-	text timesource timezone updates url user vnc volgroup xconfig zerombr zfcp zipl`)
 
 // mergeDocument checks a profile's own kickstart file and adds what Slipway needs to know of it: the host name, if the
 // file has none, and the reports. Everything else stays as it is written; the rest of the configuration is not added.
@@ -54,7 +44,7 @@ func (w *writer) setHostname(text string) string {
 	for line := range strings.Lines(text) {
 		n++
 		words := strings.Fields(line)
-		if len(words) > 0 && (slices.Contains(sections, words[0]) || words[0] == "%end") {
+		if len(words) > 0 && (table[words[0]] != nil && words[0][0] == '%' || words[0] == "%end") {
 			isSection = words[0] != "%end"
 		}
 		if at := hostnameRE.FindStringSubmatchIndex(line); at != nil && !isSection && words[0] == "network" {
@@ -69,47 +59,148 @@ func (w *writer) setHostname(text string) string {
 	return b.String()
 }
 
-// checkDocument reports what Anaconda would refuse, with the line, and returns the commands that were seen.
+// checkDocument reports what Anaconda of this release would refuse, with the place, and returns the commands that were seen.
 func (w *writer) checkDocument(text string) map[string]bool {
-	seen := map[string]bool{}
-	section, opened, n := "", 0, 0
-	at := func(line int, code, hint, format string, args ...any) {
-		f := w.report.Errorf("/document", code, format, args...)
-		f.Source, f.Hint = fmt.Sprintf("document:%d:1", line), hint
+	c := &checker{w: w, at: releaseOf(w.t.OS, w.release()), seen: map[string]bool{}}
+	for _, l := range linesOf(text) {
+		c.line(l)
 	}
-	for line := range strings.Lines(text) {
-		n++
-		words := strings.Fields(line)
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+	if c.section != "" {
+		c.fail(c.opened, 1, "unclosed", "write %end after its last line", "%s has no %%end", c.section)
+	}
+	return c.seen
+}
+
+// checker goes through a file.
+type checker struct {
+	w       *writer
+	at      release
+	seen    map[string]bool
+	section string // that is open
+	opened  int    // the line of its header
+}
+
+func (c *checker) fail(line, column int, code, hint, format string, args ...any) {
+	f := c.w.report.Errorf("/document", code, format, args...)
+	f.Source, f.Hint = fmt.Sprintf("document:%d:%d", line, column), hint
+}
+
+func (c *checker) warn(line, column int, code, hint, format string, args ...any) {
+	c.fail(line, column, code, hint, format, args...)
+	c.w.report[len(c.w.report)-1].Severity = machineconfig.SeverityWarning
+}
+
+// os names what reads the file, for people.
+func (c *checker) os() string {
+	if c.at.isFedora {
+		return fmt.Sprintf("Fedora %d", c.at.n)
+	}
+	return fmt.Sprintf("Enterprise Linux %d", c.at.n)
+}
+
+func (c *checker) line(l line) {
+	head := l.head
+	isSection := strings.HasPrefix(head, "%") && table[head] != nil
+	switch {
+	case head == "" || strings.HasPrefix(head, "#"):
+	case head == "%end" && c.section == "":
+		c.fail(l.n, 1, "unbalanced", "take it out, or write the section before it", "%%end closes no section")
+	case head == "%end":
+		c.section = ""
+	case isSection:
+		if c.section != "" {
+			c.fail(c.opened, 1, "unclosed", "write %end after its last line", "%s has no %%end before the next section", c.section)
+		}
+		c.section, c.opened = head, l.n
+		c.command(l)
+	case c.section != "" || head == "%include" || head == "%ksappend":
+	case strings.HasPrefix(head, "%"):
+		c.fail(l.n, 1, "unknown-section", "use one of "+strings.Join(names(c.at, true), " "), "%s is not a section of kickstart", cut(head))
+	default:
+		c.command(l)
+	}
+}
+
+// command checks a command, or the header of a section, with its options.
+func (c *checker) command(l line) {
+	words, open := l.words()
+	if l.isContinued() {
+		c.fail(l.n, len([]rune(strings.TrimRight(l.raw, "\r\n"))), "continued", "write the whole command on one line", "a backslash at the end of a line continues nothing in a kickstart file")
+		return
+	}
+	if open != nil {
+		c.fail(open.line, open.column, "open-quote", "write the other quote", "a quote begins here that is not closed")
+		return
+	}
+	if len(words) == 0 {
+		return
+	}
+	name := words[0].text
+	known := table[name]
+	switch {
+	case known == nil:
+		c.fail(words[0].line, words[0].column, "unknown-command", nearest(name, names(c.at, false)), "%s is not a command of kickstart", cut(name))
+		return
+	case !known.in.has(c.at):
+		c.fail(words[0].line, words[0].column, "other-release", "take it out, or write what took its place", "%s does not know the command %s", c.os(), cut(name))
+		return
+	case known.passed.has(c.at):
+		c.warn(words[0].line, words[0].column, "deprecated", "take it out", "%s passes over the command %s, or soon will", c.os(), name)
+	}
+	c.seen[name] = true
+	given := c.options(known, words[1:])
+	for _, o := range known.options {
+		if o.isNeeded && o.in.has(c.at) && !given[o.name] && !known.takesAll {
+			c.fail(words[0].line, words[0].column, "missing", "add --"+o.name+"=", "%s lacks --%s", name, o.name)
+		}
+	}
+	if given["hostname"] {
+		c.seen[name+" --hostname"] = true
+	}
+}
+
+// options checks the options of a command, and returns those that are given.
+func (c *checker) options(known *command, words []word) map[string]bool {
+	given := map[string]bool{}
+	for i := 0; i < len(words); i++ {
+		at := words[i]
+		text, isOption := strings.CutPrefix(at.text, "--")
+		if !isOption || text == "" || known.takesAll {
 			continue
 		}
-		first := words[0]
+		name, _, hasValue := strings.Cut(text, "=")
+		o := known.find(name, c.at)
 		switch {
-		case first == "%end" && section == "":
-			at(n, "unbalanced", "take it out, or write the section before it", "%%end closes no section")
-		case first == "%end":
-			section = ""
-		case slices.Contains(sections, first):
-			if section != "" {
-				at(opened, "unclosed", "write %end after its last line", "%s has no %%end before the next section", section)
+		case o == nil:
+			c.fail(at.line, at.column, "unknown-option", nearest("--"+name, c.known(known)), "--%s is no option of %s", cut(name), known.name)
+			continue
+		case !o.in.has(c.at):
+			c.fail(at.line, at.column, "other-release", "take it out", "%s does not know the option --%s of %s", c.os(), o.name, known.name)
+		case o.passed.has(c.at):
+			c.warn(at.line, at.column, "deprecated", "take it out", "%s passes over the option --%s of %s, or soon will", c.os(), o.name, known.name)
+		case hasValue && !o.hasValue:
+			c.fail(at.line, at.column, "bad-value", "write --"+o.name+" alone", "--%s of %s takes no value", o.name, known.name)
+		}
+		given[o.name] = true
+		if o.hasValue && !hasValue {
+			if i+1 == len(words) || strings.HasPrefix(words[i+1].text, "--") {
+				c.fail(at.line, at.column, "bad-value", "write --"+o.name+"=VALUE", "--%s of %s has no value", o.name, known.name)
+				continue
 			}
-			section, opened = first, n
-		case section != "" || first == "%include" || first == "%ksappend":
-		case strings.HasPrefix(first, "%"):
-			at(n, "unknown-section", "use one of "+strings.Join(sections, " "), "%s is not a section of kickstart", cut(first))
-		case !slices.Contains(commands, first):
-			at(n, "unknown-command", nearest(first, commands), "%s is not a command of kickstart", cut(first))
-		default:
-			seen[first] = true
-			if strings.Contains(line, "--hostname") {
-				seen[first+" --hostname"] = true
-			}
+			i++
 		}
 	}
-	if section != "" {
-		at(opened, "unclosed", "write %end after its last line", "%s has no %%end", section)
+	return given
+}
+
+// known returns the options of a command that this release knows.
+func (c *checker) known(k *command) (out []string) {
+	for _, o := range k.options {
+		if o.in.has(c.at) {
+			out = append(out, "--"+o.name)
+		}
 	}
-	return seen
+	return out
 }
 
 func cut(s string) string {
@@ -121,16 +212,13 @@ func cut(s string) string {
 
 // nearest is a hint that names a known word which differs in one or two letters.
 func nearest(word string, known []string) string {
-	best, distance := "", 3
-	for _, k := range known {
-		if d := installer.Distance(word, k, distance); d < distance {
-			best, distance = k, d
-		}
+	if best := docschema.Nearest(word, known); best != "" {
+		return "did you mean " + best + "?"
 	}
-	if best == "" {
-		return "see the list of commands in the documentation of kickstart"
+	if strings.HasPrefix(word, "--") && len(known) > 0 && len(known) <= 12 {
+		return "its options are " + strings.Join(known, " ")
 	}
-	return "did you mean " + best + "?"
+	return "see the list of commands in the documentation of kickstart"
 }
 
 // ignored are the parts of the configuration that stand beside the document and are not added to it.

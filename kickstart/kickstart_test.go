@@ -226,12 +226,77 @@ func TestOwnDocument(t *testing.T) {
 		"%post\necho":              "document:1:1 write %end after its last line",
 		"%post\n%packages\n%end\n": "document:1:1 write %end after its last line",
 		"\n%end":                   "document:2:1 take it out, or write the section before it",
-		"%pots\n":                  "document:1:1 use one of " + strings.Join(sections, " "),
+		"%pots\n":                  "document:1:1 use one of " + strings.Join(names(release{n: 9}, true), " "),
 	} {
 		c.Document.Data = []byte(bad)
 		r, report := New().Render(rocky9, c)
 		if r != nil || !report.HasErrors() || report[0].Source+" "+report[0].Hint != want {
 			t.Errorf("%q: %+v", bad, report)
+		}
+	}
+}
+
+// TestAFileIsReadAsItsReleaseReadsIt has the commands and options that came and went.
+func TestAFileIsReadAsItsReleaseReadsIt(t *testing.T) {
+	on := func(os, release string) machineconfig.Target {
+		return machineconfig.Target{OS: os, Release: release, Arch: inventory.X8664}
+	}
+	el7, el8, el9, el10, f41 := on("centos", "7.9"), on("rocky", "8"), on("rhel", "9.4"), on("almalinux", "10"), on("fedora", "41")
+	for _, c := range []struct {
+		on                       machineconfig.Target
+		line, source, code, hint string
+	}{
+		{el7, "install", "", "", ""},
+		{el8, "install", "1:1", "deprecated", "take it out"},
+		{el9, "install", "1:1", "other-release", "take it out"},
+		{el10, "install", "1:1", "other-release", ""},
+		{f41, "install", "1:1", "other-release", ""},
+		{el9, "part / --fstype=xfs --sise=1024", "1:21", "unknown-option", "did you mean --size?"},
+		{el9, "part / --fstype xfs --siez 1024", "1:21", "unknown-option", "did you mean --size?"},
+		{el9, "%packages --nobase\n%end", "1:11", "unknown-option,other-release", ""},
+		{el7, "%packages --nobase\n%end", "1:11", "deprecated", ""},
+		{el9, "auth --enableshadow", "", "", ""},
+		{el10, "auth --enableshadow", "1:1", "other-release", ""},
+		{el10, "timezone UTC --isUtc", "1:14", "other-release", ""},
+		{el8, "timezone UTC --isUtc --ntpservers=a,b", "", "", ""},
+		{f41, "timezone UTC --ntpservers=a", "1:14", "deprecated", ""},
+		{el8, "timesource --ntp-server=a", "1:1", "other-release", ""},
+		{el9, "timesource --ntp-server=a --nts", "", "", ""},
+		{el10, "vnc --host=a", "1:1", "deprecated", ""},
+		{el9, "rdp --password=a", "1:1", "other-release", ""},
+		{el10, "rdp --password=a", "", "", ""},
+		{el9, "btrfs none --data=0 a", "1:1", "deprecated", ""},
+		{el9, "rhsm --organization=1 --activation-key=k --flatpak-registry-url=x", "1:42", "other-release", ""},
+		{f41, "rhsm --organization=1 --activation-key=k", "1:1", "other-release", ""},
+		{el9, "user --groups=wheel", "1:1", "missing", "add --name="},
+		{el9, "user --name", "1:6", "bad-value", "--name=VALUE"},
+		{el9, "user --name --lock", "1:6", "bad-value", "--name=VALUE"},
+		{el9, "rootpw --lock=yes", "1:8", "bad-value", "alone"},
+		{el9, "network --bootproto=dhcp --hostn=x", "", "", ""}, // the beginning of one option is that option
+		{el9, "part / --p=x", "1:8", "unknown-option", ""},      // of several it is none
+		{el9, "repo --name='a b' --baseurl=http://x/ # --bogus", "", "", ""},
+		{el9, "lang 'en_US.UTF-8", "1:6", "open-quote", ""},
+		{el9, "part / \\\n  --size=1", "1:8", "continued", "one line"},
+		{el9, "%post --nochroot --erroronfial\n%end", "1:18", "unknown-option", "--erroronfail"},
+		{el9, "%pre --nochroot\n%end", "1:6", "unknown-option", ""},
+		{el9, "%addon com_redhat_kdump --enable --reserve-mb=auto\n%end", "", "", ""},
+		{el9, "realm join --computer-ou=x example.org", "", "", ""},
+		{el9, "  lang  en_US.UTF-8   --addsuport=de", "1:23", "unknown-option", "--addsupport"},
+		{el7, "sshkey --username=a k", "1:1", "other-release", ""},
+		{on("oraclelinux", "9"), "install", "1:1", "other-release", ""},
+		{on("rocky", "11"), "auth x", "1:1", "other-release", ""},
+	} {
+		r, report := New().Render(c.on, &machineconfig.Config{Document: &machineconfig.Passthrough{Format: "kickstart", Data: []byte(c.line + "\n")}})
+		if c.code == "" && c.source == "" {
+			if r == nil || len(report) > 0 {
+				t.Errorf("%s, %q: %v", c.on, c.line, report)
+			}
+			continue
+		}
+		if len(report) == 0 || report[0].Source != "document:"+c.source || !strings.Contains(c.code, report[0].Code) || !strings.Contains(report[0].Hint, c.hint) {
+			t.Errorf("%s, %q: %+v", c.on, c.line, report)
+		} else if isWarning := c.code == "deprecated"; isWarning != (r != nil) {
+			t.Errorf("%s, %q: rendered %v", c.on, c.line, r != nil)
 		}
 	}
 }

@@ -37,6 +37,8 @@ type Vars struct {
 	Parameters map[string]string
 	Profile    string // its name
 	Release    string // of the OS
+
+	addresses AddressOf
 }
 
 // HostVars is the host as templates see it.
@@ -80,11 +82,12 @@ func copyMap(m map[string]string) map[string]string {
 // unmarked spoils what looks like the marker of a secret: data must not get at one that the text around it asks for.
 func unmarked(s string) string { return strings.ReplaceAll(s, markerStart, markerStart+"!") }
 
-// Expand replaces the templates in the contents of files, units and drop-ins, in commands, scripts and metadata by what they say
-// for v. A text without {{ stays as it is, and so does one with an error.
+// Expand replaces the templates in the contents of files, units and drop-ins, in commands, scripts, metadata, names and
+// addresses by what they say for v. A text without {{ stays as it is, and so does one with an error.
 // It returns the secrets that the templates ask for, by the paths of the texts.
 func Expand(c *Config, v Vars) ([]Named, Report) {
 	x := newExpander(v)
+	x.expandAddresses(c)
 	for i := range c.Files {
 		f := &c.Files[i]
 		x.in(c, &f.Text, "/files", f.Path, "text")
@@ -338,6 +341,9 @@ func noField(name, typ string) (msg, hint string) {
 		}
 		var known []string
 		for i := range t.NumField() {
+			if !t.Field(i).IsExported() {
+				continue
+			}
 			known = append(known, prefix+"."+t.Field(i).Name)
 		}
 		hint = "there are " + strings.Join(known, ", ")

@@ -201,12 +201,12 @@ users: [{name: a, gecos: '{{ .Profile }}'}]
 	if _, r := Expand(c, exampleVars()); len(r) > 0 {
 		t.Fatal(r)
 	}
-	for what, got := range map[string]string{"file": c.Files[0].Text, "unit": c.Units[0].Contents, "drop-in": c.Units[0].DropIns[0].Contents, "shell": c.Commands[0].Shell} {
+	for what, got := range map[string]string{"file": c.Files[0].Text, "unit": c.Units[0].Contents, "drop-in": c.Units[0].DropIns[0].Contents, "shell": c.Commands[0].Shell, "host name": c.Host.Hostname} {
 		if got != "web" {
 			t.Errorf("%s is %q; want it expanded", what, got)
 		}
 	}
-	for what, got := range map[string]string{"host name": c.Host.Hostname, "path": c.Files[1].Path[1:] + " .Profile }}", "base64": c.Files[2].Base64, "argv": c.Commands[1].Argv[0], "gecos": c.Users[0].Gecos} {
+	for what, got := range map[string]string{"path": c.Files[1].Path[1:] + " .Profile }}", "base64": c.Files[2].Base64, "argv": c.Commands[1].Argv[0], "gecos": c.Users[0].Gecos} {
 		if got != "{{ .Profile }}" {
 			t.Errorf("%s is %q; want it as it was", what, got)
 		}

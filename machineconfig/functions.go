@@ -14,7 +14,7 @@ import (
 
 // functionList names all functions, sorted.
 var functionList = []string{
-	"and", "b64enc", "bits", "contains", "default", "eq", "ge", "gt", "hasPrefix", "hasSuffix", "indent", "index", "ip",
+	"address", "and", "b64enc", "bits", "contains", "default", "eq", "ge", "gt", "hasPrefix", "hasSuffix", "indent", "index", "ip",
 	"join", "le", "len", "lower", "lt", "ne", "network", "not", "nth", "or", "printf", "quote", "replace", "secret", "split",
 	"trim", "upper",
 }
@@ -30,6 +30,7 @@ func isFunction(name string) bool {
 func (x *expander) functions() template.FuncMap {
 	return template.FuncMap{
 		stepName:    x.round,
+		"address":   x.address,
 		"secret":    func(name string) (string, error) { return x.secret(name, false) },
 		computed:    func(name string) (string, error) { return x.secret(name, true) },
 		"default":   func(or, s any) any { return defaultTo(or, s) },

@@ -90,14 +90,16 @@ func (m PortMatch) Glob() string {
 type L3 struct {
 	MTU       int      `yaml:"mtu,omitempty" json:"mtu,omitempty"`
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitempty"` // with prefix length
-	DHCP4     bool     `yaml:"dhcp4,omitempty" json:"dhcp4,omitempty"`
-	DHCP6     bool     `yaml:"dhcp6,omitempty" json:"dhcp6,omitempty"`
-	AcceptRA  *bool    `yaml:"acceptRA,omitempty" json:"acceptRA,omitempty"`
-	Routes    []Route  `yaml:"routes,omitempty" json:"routes,omitempty"`
-	DNS       []string `yaml:"dns,omitempty" json:"dns,omitempty"`
-	Search    []string `yaml:"search,omitempty" json:"search,omitempty"`
-	Optional  bool     `yaml:"optional,omitempty" json:"optional,omitempty"` // the boot does not wait for it
-	DHCP      DHCP     `yaml:"dhcp,omitempty" json:"dhcp,omitzero"`
+	// FromSubnets are subnets of which the machine gets one address each, kept for it as long as it lives.
+	FromSubnets []string `yaml:"fromSubnets,omitempty" json:"fromSubnets,omitempty"`
+	DHCP4       bool     `yaml:"dhcp4,omitempty" json:"dhcp4,omitempty"`
+	DHCP6       bool     `yaml:"dhcp6,omitempty" json:"dhcp6,omitempty"`
+	AcceptRA    *bool    `yaml:"acceptRA,omitempty" json:"acceptRA,omitempty"`
+	Routes      []Route  `yaml:"routes,omitempty" json:"routes,omitempty"`
+	DNS         []string `yaml:"dns,omitempty" json:"dns,omitempty"`
+	Search      []string `yaml:"search,omitempty" json:"search,omitempty"`
+	Optional    bool     `yaml:"optional,omitempty" json:"optional,omitempty"` // the boot does not wait for it
+	DHCP        DHCP     `yaml:"dhcp,omitempty" json:"dhcp,omitzero"`
 	// LinkLocal says which link-local addresses it takes: none, ipv4, ipv6 or both; the OS's default when empty.
 	LinkLocal string `yaml:"linkLocal,omitempty" json:"linkLocal,omitempty"`
 	Rules     []Rule `yaml:"rules,omitempty" json:"rules,omitempty"`

@@ -56,6 +56,8 @@ type Input struct {
 	HasSecret func(name string) bool
 	// MayUse says why a part of the configuration may not name what it names; nil allows everything.
 	MayUse func(inventory.Use) error
+	// Address returns the address that is kept for the machine in a subnet; nil knows none.
+	Address machineconfig.AddressOf
 	// Generation changes the instance id, so that a first boot happens again.
 	Generation string
 }
@@ -119,6 +121,7 @@ func (r *Renderer) Host(in Input) Result {
 	}
 	out, findings := prov.Render(res.Target, c)
 	findings.Locate(c)
+	overrule(c, findings)
 	res.Findings = append(res.Findings, findings...)
 	if out == nil || res.Findings.HasErrors() {
 		if !res.Findings.HasErrors() {
@@ -198,6 +201,13 @@ func documented(profiles []inventory.Profile) *inventory.Profile {
 	return nil
 }
 
+// Config returns what the layers and profiles of a host say, without making documents of it; nil with errors that leave
+// nothing of it.
+func (r *Renderer) Config(in Input) (*machineconfig.Config, machineconfig.Report) {
+	c, _, report := r.config(&in)
+	return c, report
+}
+
 // config merges the layers and profiles of a host and fills in what the inventory knows.
 // It returns what the configuration names, too.
 func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, machineconfig.Report) {
@@ -237,6 +247,7 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 		in.Machine.apply(in, c, &report)
 	}
 	machineconfig.Fill(c, in.Host, in.BootMAC)
+	report = append(report, machineconfig.FillAddresses(c, in.Address)...)
 	vars := r.vars(in)
 	named, findings := machineconfig.Expand(c, vars)
 	report = append(report, findings...)
@@ -249,8 +260,14 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 			f := report.Errorf("/document", "encoding", "%s", what)
 			f.Source, f.Hint = fmt.Sprintf("document:%d:%d", line, column), hint
 		}
+		if before, _, ok := strings.Cut(doc.Text, "\ufffd"); ok {
+			f := report.Warnf("/document", "encoding", "holds U+FFFD, which stands where something could not read a byte of the file")
+			f.Source = fmt.Sprintf("document:%d:%d", 1+strings.Count(before, "\n"), 1+len([]rune(before[strings.LastIndexByte(before, '\n')+1:])))
+			f.Hint = "save the file as UTF-8 and give it again"
+		}
 		text, asked, findings := machineconfig.ExpandText("document", doc.Text, vars)
 		report, named = append(report, findings...), append(named, asked...)
+		explain(c, p, text)
 		c.Document = &machineconfig.Passthrough{Format: string(doc.Format), Data: []byte(text)}
 	}
 	if c.PhoneHome.Enabled == nil || *c.PhoneHome.Enabled {
@@ -266,7 +283,7 @@ func (r *Renderer) vars(in *Input) machineconfig.Vars {
 	for _, wider := range in.Profiles {
 		maps.Copy(p.Parameters, wider.Parameters)
 	}
-	return machineconfig.NewVars(in.Host, &p, in.Image.Release)
+	return machineconfig.NewVars(in.Host, &p, in.Image.Release).WithAddresses(in.Address)
 }
 
 // instanceID names one life of a machine for its first-boot tools.

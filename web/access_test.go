@@ -31,11 +31,17 @@ func (r *rig) logIn(from, name, password string, headers ...string) answer {
 // logInWith tries to log in from an address with whatever is given.
 func (r *rig) logInWith(from string, with map[string]string, headers ...string) answer {
 	r.t.Helper()
+	return r.send(from, "POST", "/api/v1/logins", with, headers...)
+}
+
+// send sends a request from an address.
+func (r *rig) send(from, method, path string, with any, headers ...string) answer {
+	r.t.Helper()
 	b, err := json.Marshal(with)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(r.t.Context(), "POST", "http://slipway.example/api/v1/logins", strings.NewReader(string(b)))
+	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://slipway.example"+path, strings.NewReader(string(b)))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func HashToken(secret string) string {
 // isOpen reports whether a request needs nobody to be logged in.
 func isOpen(r *http.Request) bool {
 	switch r.URL.Path {
-	case "/api/v1/logins":
+	case "/api/v1/logins", "/api/v1/logins/security-key":
 		return r.Method == http.MethodPost
 	case "/api/v1/logins/offers", ssoPath, ssoPath + "/callback":
 		return r.Method == http.MethodGet

@@ -31,7 +31,7 @@ func (r *rig) operations() (all [][2]string) {
 		}
 	}
 	all = slices.DeleteFunc(all, func(op [2]string) bool { // whoever logs in is nobody yet
-		return op == [2]string{"POST", "/api/v1/logins"} || op[0] == "GET" && slices.Contains([]string{"/api/v1/logins/offers", "/api/v1/logins/oidc", "/api/v1/logins/oidc/callback"}, op[1])
+		return op == [2]string{"POST", "/api/v1/logins"} || op == [2]string{"POST", "/api/v1/logins/security-key"} || op[0] == "GET" && slices.Contains([]string{"/api/v1/logins/offers", "/api/v1/logins/oidc", "/api/v1/logins/oidc/callback"}, op[1])
 	})
 	return append(all, [][2]string{{"GET", "/metrics"}, {"GET", "/api/v1/openapi.yaml"}, {"POST", "/"}, {"GET", "/api/v1/nothing"}, {"OPTIONS", "/api/v1/hosts"}}...)
 }

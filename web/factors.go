@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/securitykey"
 	"slipway.dev/slipway/web/totp"
 )
 
@@ -17,9 +19,33 @@ type Opener interface {
 
 // factors are what a user has beside the password, as they are sealed in the inventory.
 type factors struct {
-	Secret   string   `json:"secret,omitempty"`   // of the authenticator app
-	Used     int64    `json:"used,omitempty"`     // the last step whose code was used
-	Recovery []string `json:"recovery,omitempty"` // hashes of codes that are left
+	Secret   string            `json:"secret,omitempty"`   // of the authenticator app; "" without one
+	Used     int64             `json:"used,omitempty"`     // the last step whose code was used
+	Recovery []string          `json:"recovery,omitempty"` // hashes of codes that are left
+	Keys     []securitykey.Key `json:"keys,omitempty"`
+	Answered []answered        `json:"answered,omitempty"` // challenges that a key has signed, for as long as their tickets are good
+}
+
+// isNone reports whether nothing is left to log in with beside the password.
+func (f *factors) isNone() bool { return f.Secret == "" && len(f.Keys) == 0 }
+
+// useCode checks a code of the app, else a recovery code, and uses it up.
+func (f *factors) useCode(code string, now time.Time) (isRight bool) {
+	if f.Secret != "" {
+		if at, ok := totp.Check(f.Secret, code, now, f.Used); ok {
+			f.Used = at
+			return true
+		}
+	}
+	f.Recovery, isRight = totp.UseRecovery(f.Recovery, code)
+	return isRight
+}
+
+// SecondFactors says what a user has beside the password.
+type SecondFactors struct {
+	App           bool          `json:"app" doc:"An authenticator app is set up"`
+	SecurityKeys  []SecurityKey `json:"securityKeys"`
+	RecoveryCodes int           `json:"recoveryCodes" doc:"How many are left"`
 }
 
 // SecondFactor is what a new authenticator app needs.
@@ -50,6 +76,7 @@ type factorConfirm struct {
 type factorRemove struct {
 	NameRef
 	Code string `query:"code" maxLength:"64" doc:"A code of the app or a recovery code, for one's own"`
+	Key  string `query:"key" maxLength:"63" doc:"Only the security key with this name; without it all: the app, each key, and the recovery codes"`
 }
 
 // ticket is a secret that waits for its first code. The client keeps it, signed: a stranger fills no memory here.
@@ -63,6 +90,10 @@ const ticketFor = 15 * time.Minute
 
 // addFactors registers the operations on second factors. A user sets up the own one; an admin may set up and take away anybody's.
 func (s *Server) addFactors() {
+	register(s, operation{
+		method: http.MethodGet, path: "/users/{name}/second-factor", id: "get-second-factor", tag: "users", needs: anybody,
+		summary: "Say which second factors a user has", errors: []int{http.StatusForbidden, http.StatusNotFound},
+	}, s.getFactors)
 	register(s, operation{
 		method: http.MethodPost, path: "/users/{name}/second-factor", id: "begin-second-factor", tag: "users", needs: anybody,
 		summary: "Begin to set up an authenticator app (TOTP, RFC 6238)", about: "Nothing is stored yet: the first code does that.",
@@ -78,6 +109,7 @@ func (s *Server) addFactors() {
 		summary: "Take a second factor away", about: "One's own needs a code; an admin may take anybody's.", status: http.StatusNoContent,
 		errors: []int{http.StatusForbidden, http.StatusNotFound},
 	}, s.deleteFactor)
+	s.addSecurityKeys()
 }
 
 // ofUser finds the user whose second factor is meant, and whether it is the caller's own.
@@ -124,22 +156,19 @@ func (s *Server) putFactor(ctx context.Context, in *factorConfirm) (*one[Recover
 			return nil, err
 		}
 	}
-	at, isRight := totp.Check(t.Secret, in.Body.Code, s.cfg.Now(), 0)
+	at, isRight := totp.Check(t.Secret, in.Body.Code, s.cfg.Now(), 0) // the secret is never empty: the ticket is ours
 	if !isRight {
 		return nil, inventory.Errorf(inventory.Invalid, "the code is not the one that the app should show now").WithHint("compare the clock of the app's device with that of the server: %s", s.cfg.Now().UTC().Format(time.TimeOnly+" MST"))
 	}
 	codes, hashes := totp.NewRecovery()
 	c := callerOf(ctx)
 	err = s.write(ctx, false, func(tx inventory.Tx) error {
-		if err := s.keeper.saveFactors(tx, u.Name, factors{Secret: t.Secret, Used: at, Recovery: hashes}); err != nil {
+		u, f, err := s.keeper.factorsOf(tx, u.Name)
+		if err != nil {
 			return err
 		}
-		edited(ctx, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": true}, u.Version)
-		trailOf(ctx).fix("second factors are not kept")
-		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.login, ""); err != nil {
-			return err
-		}
-		return s.changed(ctx, tx, "user/"+u.Name, "second factor of user "+u.Name+" set up")
+		f.Secret, f.Used, f.Recovery = t.Secret, at, hashes
+		return s.factorSet(ctx, tx, &u, f, c.login, "second factor of user "+u.Name+" set up")
 	})
 	return &one[RecoveryCodes]{Body: RecoveryCodes{Codes: codes}}, err
 }
@@ -160,19 +189,79 @@ func (s *Server) deleteFactor(ctx context.Context, in *factorRemove) (*struct{},
 		}
 	}
 	return nil, s.write(ctx, false, func(tx inventory.Tx) error {
-		if err := tx.SaveFactors(u.Name, nil); err != nil {
+		u, f, err := s.keeper.factorsOf(tx, u.Name)
+		what := "second factor of user " + u.Name + " taken away"
+		switch {
+		case err != nil && (isOwn || in.Key != ""): // an admin takes away what cannot be opened, too
+			return err
+		case in.Key != "":
+			n := len(f.Keys)
+			f.Keys = slices.DeleteFunc(f.Keys, func(k securitykey.Key) bool { return k.Name == in.Key })
+			if len(f.Keys) == n {
+				return inventory.Errorf(inventory.NotFound, "user %s has no security key %q", u.Name, inventory.Clean(in.Key, 63))
+			}
+			what = "security key " + in.Key + " of user " + u.Name + " taken away"
+		default:
+			f = factors{}
+		}
+		return s.factorSet(ctx, tx, &u, f, "", what)
+	})
+}
+
+// factorSet stores the second factors of a user after a change. With login set, the user's other logins end.
+func (s *Server) factorSet(ctx context.Context, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
+	if err := s.keeper.saveFactors(tx, u.Name, f); err != nil {
+		return err
+	}
+	edited(ctx, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": !f.isNone()}, u.Version)
+	trailOf(ctx).fix("second factors are not kept")
+	if login != "" {
+		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, login, ""); err != nil {
 			return err
 		}
-		edited(ctx, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": true}, map[string]bool{"hasSecondFactor": false}, u.Version)
-		trailOf(ctx).fix("second factors are not kept")
-		return s.changed(ctx, tx, "user/"+u.Name, "second factor of user "+u.Name+" taken away")
+	}
+	return s.changed(ctx, tx, "user/"+u.Name, what)
+}
+
+func (s *Server) getFactors(ctx context.Context, in *factorBegin) (*one[SecondFactors], error) {
+	if _, _, err := s.ofUser(ctx, in.Name); err != nil {
+		return nil, err
+	}
+	out := SecondFactors{SecurityKeys: []SecurityKey{}}
+	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+		_, f, err := s.keeper.factorsOf(tx, in.Name)
+		out.App, out.RecoveryCodes = f.Secret != "", len(f.Recovery)
+		for _, k := range f.Keys {
+			out.SecurityKeys = append(out.SecurityKeys, SecurityKey{Name: k.Name, Site: k.Site, AddedAt: k.AddedAt, UsedAt: k.UsedAt})
+		}
+		return err
 	})
+	return &one[SecondFactors]{Body: out}, err
 }
 
 // sealedAs is the name under which the factors of a user are sealed; none of a stored secret has a slash at its start.
 func sealedAs(user string) string { return "/second factor/" + user }
 
+// factorsOf opens the second factors of a user.
+func (k *keeper) factorsOf(tx inventory.Tx, name string) (u inventory.User, f factors, err error) {
+	if u, err = tx.FindUser(name); err != nil || !u.HasSecondFactor {
+		return u, f, err
+	}
+	box, canOpen := k.box.(Opener)
+	if !canOpen {
+		return u, f, errNoKey()
+	}
+	text, err := box.Open(sealedAs(name), u.SealedFactors)
+	if err != nil {
+		return u, f, err
+	}
+	return u, f, json.Unmarshal(text, &f)
+}
+
 func (k *keeper) saveFactors(tx inventory.Tx, user string, f factors) error {
+	if f.isNone() {
+		return tx.SaveFactors(user, nil) // recovery codes alone are no second factor
+	}
 	text, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -191,49 +280,44 @@ func errNoKey() error {
 	return inventory.Errorf(inventory.Unavailable, "this server has no key to keep a second factor with").WithHint("start it with its secret.key")
 }
 
-// useCode checks a code of the app or a recovery code, and uses it up. Wrong ones are counted by user, from all addresses together:
-// who gets here knows the password. A known browser is counted by itself.
+// useCode checks a code of the app or a recovery code, and uses it up.
 func (k *keeper) useCode(ctx context.Context, user, from, code string) error {
+	e := inventory.Errorf(inventory.Unauthorized, "the code is wrong, was used before, or is no longer good").
+		WithHint("wait for the next code of the app, or give a recovery code; an admin can take the second factor away: slipway user second-factor remove %s", user)
+	e.Field = "code"
+	return k.useFactor(ctx, user, from, func(f *factors) error {
+		if !f.useCode(code, k.now()) {
+			return e
+		}
+		return nil
+	})
+}
+
+// useFactor has use check a second factor, and stores what is left of it. Failures are counted by user, from all addresses
+// together: whoever gets here knows the password. A known browser is counted by itself.
+func (k *keeper) useFactor(ctx context.Context, user, from string, use func(f *factors) error) error {
 	key := user + " code " + from
 	if err := k.names.allowed(key, "too many wrong codes for this user"); err != nil {
 		return err
 	}
-	box, canOpen := k.box.(Opener)
-	if !canOpen {
-		return errNoKey()
-	}
-	isRight := false
+	var refused error
 	err := k.store.Write(ctx, func(tx inventory.Tx) error {
-		isRight = false
-		u, err := tx.FindUser(user)
+		_, f, err := k.factorsOf(tx, user)
 		if err != nil {
 			return err
 		}
-		var f factors
-		text, err := box.Open(sealedAs(user), u.SealedFactors)
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(text, &f); err != nil {
-			return err
-		}
-		at, ok := totp.Check(f.Secret, code, k.now(), f.Used)
-		if ok {
-			f.Used = at
-		} else if f.Recovery, ok = totp.UseRecovery(f.Recovery, code); !ok {
+		if refused = use(&f); refused != nil {
 			return nil
 		}
-		isRight = true
 		return k.saveFactors(tx, user, f)
 	})
-	if err != nil || isRight {
+	if err != nil {
 		return err
 	}
-	k.names.failed(key)
-	e := inventory.Errorf(inventory.Unauthorized, "the code is wrong, was used before, or is no longer good").
-		WithHint("wait for the next code of the app, or give a recovery code; an admin can take the second factor away: slipway user second-factor remove %s", user)
-	e.Field = "code"
-	return e
+	if isKind(refused, inventory.Unauthorized) {
+		k.names.failed(key)
+	}
+	return refused
 }
 
 // mustSetUp reports whether a user has to set up a second factor before anything else: the settings or an admin ask for it.

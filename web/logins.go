@@ -49,7 +49,10 @@ type loginInput struct {
 		Password string `json:"password,omitempty" maxLength:"1024"`
 		Code     string `json:"code,omitempty" maxLength:"64" doc:"Of the authenticator app, or a recovery code, where the user has a second factor"`
 		Token    string `json:"token,omitempty" maxLength:"512" doc:"The secret of a token, instead of user and password"`
+		// SecurityKey takes the place of the code.
+		SecurityKey *KeyAnswer `json:"securityKey,omitempty" doc:"The answer of a security key, instead of a code"`
 	}
+	Origin string `header:"Origin" maxLength:"512"`
 }
 
 type loginOutput struct {
@@ -140,7 +143,7 @@ func (s *Server) logIn(ctx context.Context, in *loginInput) (*loginOutput, error
 		l.Token = who.token
 	} else {
 		trailOf(ctx).about("login", inventory.Clean(in.Body.User, 63))
-		who, err = s.keeper.byPassword(ctx, browser, in.Body.User, in.Body.Password, in.Body.Code)
+		who, err = s.keeper.byPassword(ctx, browser, in)
 		l.User = who.user
 	}
 	if err != nil {
@@ -171,62 +174,74 @@ func (s *Server) isOutsideSecure(isSecure bool) bool {
 	return isSecure || strings.HasPrefix(s.cfg.ExternalURL, "https://")
 }
 
-// byPassword finds the user with a name and a password. Whether there is such a user shows neither in the answer nor in how
+// byPassword finds the user with a name, a password, and a second factor where the user has one.
+func (k *keeper) byPassword(ctx context.Context, b browser, in *loginInput) (c caller, err error) {
+	u, err := k.withPassword(ctx, b, in.Body.User, in.Body.Password)
+	if err == nil && u.HasSecondFactor {
+		err = k.secondFactor(ctx, b, &u, in)
+	}
+	if err != nil {
+		return c, err
+	}
+	return k.as(&u), nil
+}
+
+// withPassword finds the user with a name and a password. Whether there is such a user shows neither in the answer nor in how
 // long it takes. Wrong ones are counted by address, and by user and address; a browser in which the user has logged in before is
 // counted by itself, so that strangers keep nobody out.
-func (k *keeper) byPassword(ctx context.Context, b browser, name, password, code string) (c caller, err error) {
+func (k *keeper) withPassword(ctx context.Context, b browser, name, password string) (u inventory.User, err error) {
 	name = strings.ToLower(strings.TrimSpace(inventory.Clean(name, 63)))
 	source := sourceKey(callerOf(ctx).source)
 	hashes, isKnown, key := k.hashes, b.knows(name), name+" from "+source.String()
 	if isKnown {
 		hashes, key = k.inner, name+" browser "+b.ID
 	} else if err := k.sources.allowed(source, "too many wrong tokens and passwords from this address"); err != nil {
-		return c, err
+		return u, err
 	}
 	if err := k.names.allowed(key, "too many wrong passwords for this user"); err != nil {
-		return c, err
+		return u, err
 	}
-	var u inventory.User
 	err = k.store.Read(ctx, func(tx inventory.Tx) error {
 		u, err = tx.FindUser(name)
 		return err
 	})
 	if err != nil && !isKind(err, inventory.NotFound) {
-		return c, err
+		return u, err
 	}
 	isRight, err := hashes.matches(ctx, u.PasswordHash, password)
 	if err != nil {
-		return c, err
+		return u, err
 	}
 	if !isRight {
 		k.names.failed(key)
 		if !isKnown {
 			k.sources.failed(source)
 		}
-		return c, inventory.Errorf(inventory.Unauthorized, "there is no such user, or the password is another").
+		return inventory.User{}, inventory.Errorf(inventory.Unauthorized, "there is no such user, or the password is another").
 			WithHint("an admin can set a new password on the server: slipway user password NAME")
 	}
 	if u.IsDisabled { // who knows the password may know this too
-		return c, errDisabled(u.Name)
+		return u, errDisabled(u.Name)
 	}
-	if u.HasSecondFactor {
-		err = k.secondFactor(ctx, b, &u, code)
-	}
-	return k.as(&u), err
+	return u, nil
 }
 
-// secondFactor asks for a code of a user who has given the right password.
-func (k *keeper) secondFactor(ctx context.Context, b browser, u *inventory.User, code string) error {
+// secondFactor asks a user who has given the right password for a code, or for the answer of a security key.
+func (k *keeper) secondFactor(ctx context.Context, b browser, u *inventory.User, in *loginInput) error {
 	from := "from anywhere"
 	if b.knows(u.Name) {
 		from = "browser " + b.ID
 	}
-	if code == "" {
-		e := inventory.Errorf(inventory.Unauthorized, "user %s has a second factor", u.Name).WithHint("give the code that the authenticator app shows, or a recovery code")
+	if in.Body.SecurityKey != nil {
+		return k.useKey(ctx, u.Name, from, in.Origin, in.Body.SecurityKey)
+	}
+	if in.Body.Code == "" {
+		e := inventory.Errorf(inventory.Unauthorized, "user %s has a second factor", u.Name).
+			WithHint("give the code that the authenticator app shows, or a recovery code, or use the security key in a browser")
 		e.Field = "code"
 		return e
 	}
-	return k.useCode(ctx, u.Name, from, code)
+	return k.useCode(ctx, u.Name, from, in.Body.Code)
 }
 
 // loginsMax is how many logins a user or token has; the oldest ends for one more.

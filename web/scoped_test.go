@@ -137,7 +137,8 @@ var passedOn = map[string]string{
 	"reads that need the role everywhere": "FindSecret ListSecrets ListJoinTokens FindCluster ListClusters FindAcceptRule ListAcceptRules FindUser FindUserBySubject ListUsers FindClusterAccess ListClusterAccess",
 	"of the engine, or behind a thing that was found": "SaveLease HasRendering SaveRendering FindJoinToken FindJoinTokenOf SaveJoinToken FindDelivery SaveDelivery FindLock ListLocks SaveLock DeleteLock " +
 		"ListDueMachines CreateClaim DeleteClaim ListDueOperations NextDueAt CountOpenOperations CreateOperation UpdateOperation SaveInspection SaveReport SaveBMC DeleteBMC " +
-		"IsPortShared FindOpenSession ListOpenSessions SaveSession AddEvent LastEventID ForgetHistory OpenIssue CloseIssue NoteCluster",
+		"IsPortShared FindOpenSession ListOpenSessions SaveSession AddEvent LastEventID ForgetHistory OpenIssue CloseIssue NoteCluster " +
+		"CreateAllocation DeleteAllocation LeaveAllocations SaveHoldings",
 	"of the keeper, or of a token that ListTokens has told":                 "FindToken FindTokenByHash CreateToken TouchToken DeleteToken NoteLogin FindLoginByHash ListLogins CreateLogin TouchLogin DeleteLogin ForgetLogins",
 	"of the audit, which asks by itself":                                    "AddAudit FindAudit ListAudits WalkAudits",
 	"of one's own second factor":                                            "SaveFactors",

@@ -385,3 +385,62 @@ func (t *scopedTx) ListRacks() ([]inventory.Rack, error) {
 func (t *scopedTx) ListTokens() ([]inventory.Token, error) {
 	return tokensOf(t.Tx, t.reach.caller.user)
 }
+
+// seesHolder reports whether the caller sees who has an address or a name.
+func (t *scopedTx) seesHolder(h inventory.Holder) (bool, error) {
+	if h.MachineUID == "" {
+		return t.seesHost(h.HostID)
+	}
+	_, err := t.FindMachineByUID(h.MachineUID)
+	if isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// FindAllocation implements inventory.AddressTx.
+func (t *scopedTx) FindAllocation(a netip.Addr) (inventory.Allocation, error) {
+	got, err := t.Tx.FindAllocation(a)
+	if err != nil {
+		return got, err
+	}
+	if ok, err := t.seesHolder(got.Holder); err != nil || !ok {
+		return inventory.Allocation{}, orGone(err, t.gone("address", a.String()))
+	}
+	return got, nil
+}
+
+// ListAllocations implements inventory.AddressTx.
+func (t *scopedTx) ListAllocations(f inventory.AddressFilter) ([]inventory.Allocation, error) {
+	all, err := t.Tx.ListAllocations(f)
+	if err != nil {
+		return nil, err
+	}
+	return kept(all, func(a inventory.Allocation) (bool, error) { return t.seesHolder(a.Holder) })
+}
+
+// ListHoldings implements inventory.AddressTx.
+func (t *scopedTx) ListHoldings(f inventory.AddressFilter) ([]inventory.Holding, error) {
+	return t.seenHoldings(t.Tx.ListHoldings(f))
+}
+
+// FindHoldings implements inventory.AddressTx.
+func (t *scopedTx) FindHoldings(k inventory.HoldingKind, value string) ([]inventory.Holding, error) {
+	return t.seenHoldings(t.Tx.FindHoldings(k, value))
+}
+
+// ListHeldTwice implements inventory.AddressTx.
+func (t *scopedTx) ListHeldTwice() ([]inventory.Holding, error) {
+	return t.seenHoldings(t.Tx.ListHeldTwice())
+}
+
+func (t *scopedTx) seenHoldings(all []inventory.Holding, err error) ([]inventory.Holding, error) {
+	if err != nil {
+		return nil, err
+	}
+	return kept(all, func(h inventory.Holding) (bool, error) { return t.seesHolder(h.Holder) })
+}
+
+// Whole is the transaction without the caller's limits: whether an address is free does not depend on who asks. Nothing of
+// it may be told to the caller.
+func (t *scopedTx) Whole() inventory.Tx { return t.Tx }

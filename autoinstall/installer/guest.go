@@ -109,11 +109,16 @@ ExecStart=/bin/bash ` + EveryBootScript + `
 WantedBy=basic.target
 `
 
-// Script says commands as a script of bash that ends at the first that fails.
+// Script says commands as a script of bash that ends at the first that fails. Of several, each runs in a shell of its own, so
+// that what one says cannot end or swallow the next.
 func Script(cmds []machineconfig.Command) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\nset -e\n")
 	for _, c := range cmds {
+		if len(cmds) > 1 && len(c.Argv) == 0 {
+			b.WriteString(machineconfig.ShellBlock(c.Shell))
+			continue
+		}
 		b.WriteString(CommandText(c))
 	}
 	return b.String()

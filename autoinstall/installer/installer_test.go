@@ -120,3 +120,31 @@ func TestReportURL(t *testing.T) {
 		}
 	}
 }
+
+// TestEachCommandRunsAsItIsWritten runs scripts of several commands, of which one could end or swallow the others.
+func TestEachCommandRunsAsItIsWritten(t *testing.T) {
+	for _, odd := range []string{
+		"exit 0", "echo odd # comment", "cd /proc", "echo 'a\nb'", "sleep 0 &", "set +e; false; true", "cat <<EOF\nx\nEOF", "return 0 2>/dev/null || true", "trap 'echo trapped' EXIT",
+		"echo a \\", "exec true", "echo(){ :; }; echo gone", "if true; then echo b; fi", "\n\n", "echo ')'", "shopt -s extglob",
+	} {
+		script := Script([]machineconfig.Command{{Shell: "echo first"}, {Shell: odd}, {Argv: []string{"echo", "la$t", "it's"}}})
+		file := t.TempDir() + "/s"
+		if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("bash", "-n", file).CombinedOutput(); err != nil {
+			t.Errorf("%q: bash -n: %s", odd, out)
+		}
+		out, err := exec.Command("bash", file).CombinedOutput()
+		if text := string(out); err != nil || !strings.HasPrefix(text, "first\n") || !strings.HasSuffix(text, "la$t it's\n") {
+			t.Errorf("%q: %v: %s", odd, err, out)
+		}
+	}
+	for _, bad := range []string{"false", "echo 'open", "exit 3", "false\ntrue", "if true; then"} {
+		script := Script([]machineconfig.Command{{Shell: bad}, {Shell: "echo more"}})
+		out, err := exec.Command("bash", "-c", script).CombinedOutput()
+		if err == nil || strings.Contains(string(out), "more\n") {
+			t.Errorf("%q: it went on: %s", bad, out)
+		}
+	}
+}

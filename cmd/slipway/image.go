@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
@@ -79,29 +77,32 @@ func (c *imageShow) Run(s *session) error {
 }
 
 type imageImport struct {
-	Name       string            `arg:"" help:"Name of the image, such as debian-12."`
-	OS         string            `name:"os" help:"Operating system of the catalogue; without it, --kernel names your own." placeholder:"OS"`
-	Release    string            `help:"Release of the operating system." placeholder:"RELEASE"`
-	Arch       string            `help:"x86_64 or arm64 (default x86_64)." placeholder:"ARCH"`
-	From       string            `help:"Where the files are: a URL, a folder of the server, or 'package' for its Debian package." placeholder:"WHERE"`
-	Sums       string            `help:"URL or file with SHA-256 or SHA-512 sums; every file must be in it." placeholder:"WHERE"`
-	SHA256     []string          `name:"sha256" help:"SHA-256 sum of a file that is named here: HEX, or FILE=HEX when there are several; repeat for more." placeholder:"[FILE=]HEX" sep:"none"`
-	Kernel     string            `help:"URL or file of the kernel." placeholder:"WHERE"`
-	Initrd     []string          `help:"URL or file of an initrd; repeat for more." placeholder:"WHERE"`
-	Rootfs     []string          `help:"URL or file that the system fetches itself." placeholder:"WHERE"`
-	Disk       string            `help:"URL or file of a disk image, which our agent writes to a host's disk: raw, raw.gz, raw.zst, raw.xz or qcow2." placeholder:"WHERE"`
-	DiskFormat string            `help:"How the disk image is packed; its content tells without this." placeholder:"FORMAT"`
-	DiskBytes  string            `help:"How large it is unpacked, such as 10Gi; needed only where its file does not tell." placeholder:"SIZE"`
-	Remote     string            `help:"Disk image that agents fetch themselves: oci://REGISTRY/REPOSITORY@sha256:HEX." placeholder:"WHERE"`
-	SeedLabel  string            `help:"Label of the file system on the disk image that gets the configuration; the agent finds it without this." placeholder:"LABEL"`
-	ISO        []string          `name:"iso" help:"URL or file of an ISO that the system fetches itself." placeholder:"WHERE"`
-	Arg        []string          `help:"Kernel argument; repeat for more." placeholder:"ARG" sep:"none"`
-	Config     []string          `help:"Format of configuration that your own image reads, and by which version: ignition=3.4.0, or ignition=3.4.0:/config.ign where it stands in the initrd; repeat for more." placeholder:"FORMAT=VERSION" sep:"none"`
-	ConfigArg  []string          `help:"Kernel argument for a configuration, such as ignition.config.url=$${config}; repeat for more." placeholder:"ARG" sep:"none"`
-	Set        map[string]string `help:"Value of a catalogue variable, NAME=VALUE." placeholder:"NAME=VALUE" mapsep:"none"`
-	MemoryMiB  int               `name:"memory-mib" help:"Least memory in MiB." placeholder:"N"`
-	Installer  *bool             `negatable:"" help:"Whether booting it may overwrite a disk."`
-	Detach     bool              `help:"Do not wait for it."`
+	Name    string `arg:"" help:"Name of the image, such as debian-12."`
+	OS      string `name:"os" help:"Operating system of the catalogue; without it, --kernel names your own." placeholder:"OS"`
+	Release string `help:"Release of the operating system." placeholder:"RELEASE"`
+	Arch    string `help:"x86_64 or arm64 (default x86_64)." placeholder:"ARCH"`
+	From    string `help:"Where the files are: a URL, a folder of the server, or 'package' for its Debian package." placeholder:"WHERE"`
+	Sums    string `help:"URL or file with SHA-256 or SHA-512 sums; every file must be in it." placeholder:"WHERE"`
+	// Signature needs SignatureKey.
+	SignatureKey string            `help:"File with the publisher's OpenPGP public key, armoured or binary: it must have signed the list of sums, or without a list the only file." placeholder:"FILE"`
+	Signature    string            `help:"URL or file with the signature; without it, it is looked for in the list, and beside it with .gpg, .sign, .asc and .sig." placeholder:"WHERE"`
+	SHA256       []string          `name:"sha256" help:"SHA-256 sum of a file that is named here: HEX, or FILE=HEX when there are several; repeat for more." placeholder:"[FILE=]HEX" sep:"none"`
+	Kernel       string            `help:"URL or file of the kernel." placeholder:"WHERE"`
+	Initrd       []string          `help:"URL or file of an initrd; repeat for more." placeholder:"WHERE"`
+	Rootfs       []string          `help:"URL or file that the system fetches itself." placeholder:"WHERE"`
+	Disk         string            `help:"URL or file of a disk image, which our agent writes to a host's disk: raw, raw.gz, raw.zst, raw.xz or qcow2." placeholder:"WHERE"`
+	DiskFormat   string            `help:"How the disk image is packed; its content tells without this." placeholder:"FORMAT"`
+	DiskBytes    string            `help:"How large it is unpacked, such as 10Gi; needed only where its file does not tell." placeholder:"SIZE"`
+	Remote       string            `help:"Disk image that agents fetch themselves: oci://REGISTRY/REPOSITORY@sha256:HEX." placeholder:"WHERE"`
+	SeedLabel    string            `help:"Label of the file system on the disk image that gets the configuration; the agent finds it without this." placeholder:"LABEL"`
+	ISO          []string          `name:"iso" help:"URL or file of an ISO that the system fetches itself." placeholder:"WHERE"`
+	Arg          []string          `help:"Kernel argument; repeat for more." placeholder:"ARG" sep:"none"`
+	Config       []string          `help:"Format of configuration that your own image reads, and by which version: ignition=3.4.0, or ignition=3.4.0:/config.ign where it stands in the initrd; repeat for more." placeholder:"FORMAT=VERSION" sep:"none"`
+	ConfigArg    []string          `help:"Kernel argument for a configuration, such as ignition.config.url=$${config}; repeat for more." placeholder:"ARG" sep:"none"`
+	Set          map[string]string `help:"Value of a catalogue variable, NAME=VALUE." placeholder:"NAME=VALUE" mapsep:"none"`
+	MemoryMiB    int               `name:"memory-mib" help:"Least memory in MiB." placeholder:"N"`
+	Installer    *bool             `negatable:"" help:"Whether booting it may overwrite a disk."`
+	Detach       bool              `help:"Do not wait for it."`
 }
 
 // request turns the flags into a request; paths become absolute, because the server has another working directory.
@@ -149,9 +150,29 @@ func (c *imageImport) request() (client.ImportRequest, error) {
 		}
 	}
 	if r.Sums != "" {
-		r.Sums, err = absolute(r.Sums)
+		if r.Sums, err = absolute(r.Sums); err != nil {
+			return r, err
+		}
 	}
-	return r, err
+	return r, c.sign(&r)
+}
+
+// sign adds what is said of a signature.
+func (c *imageImport) sign(r *client.ImportRequest) (err error) {
+	if c.Signature != "" {
+		if r.Signature, err = absolute(c.Signature); err != nil {
+			return err
+		}
+	}
+	if c.SignatureKey == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(c.SignatureKey)
+	if err != nil {
+		return inventory.Errorf(inventory.Invalid, "cannot read the key of the signature: %v", err)
+	}
+	r.SignatureKey, err = images.ArmourKey(raw)
+	return err
 }
 
 // disk adds what is said of a disk image.
@@ -235,54 +256,6 @@ func (s *session) importImage(r client.ImportRequest) (job client.Job, err error
 	}
 	s.say("image %s imported", job.Image)
 	return job, nil
-}
-
-// bar shows the progress of an import: one line that moves on a terminal, elsewhere a line per step.
-type bar struct {
-	s      *session
-	isLive bool
-	last   string
-}
-
-func newBar(s *session) *bar { return &bar{s: s, isLive: s.isTerminal()} }
-
-func (b *bar) show(j client.Job) {
-	if j.IsEnded() {
-		return
-	}
-	p := images.Progress{
-		Step: images.Step(j.Progress.Step), File: j.Progress.File, FileN: j.Progress.FileN, FilesN: j.Progress.FilesN,
-		Source: j.Progress.Source, Bytes: j.Progress.Bytes, TotalBytes: j.Progress.TotalBytes, BytesPerSecond: j.Progress.BytesPerSecond, Note: j.Progress.Note,
-	}
-	if j.State == "waiting" {
-		p.Note = "waiting for another import"
-	}
-	if !b.isLive {
-		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", p.Step, p.File, p.Note))
-		if line != b.last && line != "" {
-			b.s.say("%s", line)
-			b.last = line
-		}
-		return
-	}
-	width := 80
-	if f, ok := b.s.err.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 10 {
-			width = w - 1
-		}
-	}
-	line := images.Bar(p, width)
-	if p.Note != "" && p.Note != b.last {
-		fmt.Fprintf(b.s.err, "\r\x1b[K%s\n", plain(p.Note))
-		b.last = p.Note
-	}
-	fmt.Fprintf(b.s.err, "\r\x1b[K%s", plain(line))
-}
-
-func (b *bar) end() {
-	if b.isLive {
-		fmt.Fprint(b.s.err, "\r\x1b[K")
-	}
 }
 
 type imageImports struct{}

@@ -85,6 +85,9 @@ func (c *subnetShow) Run(s *session) error {
 		for _, r := range n.Ranges {
 			t.field("range", r.First.String()+"-"+r.Last.String())
 		}
+		for _, r := range n.StaticRanges {
+			t.field("static range", r.First.String()+"-"+r.Last.String())
+		}
 	})
 }
 
@@ -99,6 +102,7 @@ type subnetFlags struct {
 	MTU          *int           `name:"mtu" help:"Largest packet." placeholder:"N"`
 	Route        []string       `help:"A static route, CIDR=ROUTER; repeat for more." placeholder:"CIDR=ADDR"`
 	Range        []string       `help:"Addresses to lease, FIRST-LAST; repeat for more." placeholder:"RANGE"`
+	StaticRange  []string       `help:"Addresses that machines get for good, FIRST-LAST; repeat for more, empty for none." placeholder:"RANGE"`
 	LeaseFor     *time.Duration `help:"How long operating systems keep an address (default 24h)." placeholder:"DURATION"`
 	BootLeaseFor *time.Duration `help:"How long firmware keeps an address (default 10m)." placeholder:"DURATION"`
 	Unknown      *string        `help:"What machines get that nobody has accepted: disk, wait or ignore (default disk)." placeholder:"POLICY"`
@@ -164,15 +168,23 @@ func (f *subnetFlags) applyLists(n *inventory.Subnet) error {
 		}
 		n.Routes = append(n.Routes, inventory.Route{To: p, Via: a})
 	}
-	if f.Range != nil {
-		n.Ranges = nil
-	}
-	for _, text := range f.Range {
-		r, err := parseRange(text)
-		if err != nil {
-			return err
+	for _, l := range []struct {
+		texts []string
+		to    *[]inventory.Range
+	}{{f.Range, &n.Ranges}, {f.StaticRange, &n.StaticRanges}} {
+		if l.texts != nil {
+			*l.to = nil
 		}
-		n.Ranges = append(n.Ranges, r)
+		for _, text := range l.texts {
+			if text == "" {
+				continue
+			}
+			r, err := parseRange(text)
+			if err != nil {
+				return err
+			}
+			*l.to = append(*l.to, r)
+		}
 	}
 	return nil
 }

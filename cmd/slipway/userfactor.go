@@ -8,8 +8,9 @@ import (
 )
 
 type userFactor struct {
-	Set     userFactorSet     `cmd:"" help:"Set up an authenticator app for a user, by its first code."`
-	Remove  userFactorRemove  `cmd:"" help:"Take a user's second factor away, such as when the app is lost."`
+	Show    userFactorShow    `cmd:"" help:"Show which second factors a user has."`
+	Set     userFactorSet     `cmd:"" help:"Set up an authenticator app for a user, by its first code. Security keys are registered in a browser."`
+	Remove  userFactorRemove  `cmd:"" help:"Take a user's second factors away, such as when the app or a security key is lost."`
 	Require userFactorRequire `cmd:"" help:"Have a user set up a second factor before anything else."`
 }
 
@@ -17,11 +18,39 @@ type userFactor struct {
 func factorState(u inventory.User) string {
 	switch {
 	case u.HasSecondFactor:
-		return "authenticator app"
+		return "set up"
 	case u.NeedsSecondFactor:
 		return "has to be set up"
 	}
 	return "none"
+}
+
+type userFactorShow struct {
+	User string `arg:""`
+}
+
+// Run shows the second factors of a user.
+func (c *userFactorShow) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	f, err := api.SecondFactors(s.ctx, c.User)
+	if err != nil {
+		return err
+	}
+	return s.show(f, func(t *tableWriter) {
+		t.row("FACTOR", "SITE", "ADDED", "USED")
+		if f.App {
+			t.row("authenticator app", "", "", "")
+		}
+		for _, k := range f.SecurityKeys {
+			t.row("security key "+k.Name, k.Site, timeText(k.AddedAt), timeText(k.UsedAt))
+		}
+		if f.App || len(f.SecurityKeys) > 0 {
+			t.row(fmt.Sprintf("%d recovery codes", f.RecoveryCodes), "", "", "")
+		}
+	})
 }
 
 type userFactorSet struct {
@@ -56,15 +85,16 @@ func (c *userFactorSet) Run(s *session) error {
 
 type userFactorRemove struct {
 	User string `arg:""`
+	Key  string `help:"Only the security key with this name."`
 }
 
-// Run takes a second factor away.
+// Run takes second factors away.
 func (c *userFactorRemove) Run(s *session) error {
 	api, err := s.client()
 	if err != nil {
 		return err
 	}
-	return api.RemoveSecondFactor(s.ctx, c.User)
+	return api.RemoveSecondFactor(s.ctx, c.User, c.Key)
 }
 
 type userFactorRequire struct {

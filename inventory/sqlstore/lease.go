@@ -93,6 +93,12 @@ func addressAfter(p inventory.Page) (int64, error) {
 
 // CreateReservation implements inventory.NetworkTx.
 func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
+	if kept, err := t.FindAllocation(r.Address); err == nil {
+		return inventory.Errorf(inventory.Conflict, "address %s is kept for %s", r.Address, kept.Holder).
+			WithHint("choose another address, or one outside of the static ranges of subnet %s", kept.Subnet)
+	} else if !isKind(err, inventory.NotFound) {
+		return err
+	}
 	if is6(r.Address) {
 		return t.createReservation6(r, now)
 	}

@@ -207,7 +207,8 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"forgetEventsSQL": true, "forgetSessionsSQL": true, "forgetIssuesSQL": true, // a bounded piece from the old end
 		"listJoinTargetsSQL": true, "secretUserSQL": true, "deleteSecretSQL": true, "listJoinTokensSQL": true, "listLocksSQL": true,
 		"listPoolsSQL": true, "listClustersSQL": true, "listGoldensSQL": true,
-		"listHeardSQL": true, "listAccessSQL": true,
+		"listHeardSQL": true, "listAccessSQL": true, "listAllocationsSQL": true, "listHoldingsSQL": true, "heldTwiceSQL": true,
+		"allocationSelect": true, "holdingSelect": true, // how others begin
 		"lastAuditSQL": true, // one row, from the end
 		"listRacksSQL": true, "listLoginsSQL": true, "forgetLoginsSQL": true,
 		"layerKeysSQL": true, // read once and kept: see settings

@@ -149,6 +149,7 @@ func ownSubnets(all []inventory.Subnet) []inventory.Subnet {
 	for i := range all {
 		n := &all[i]
 		n.DNS, n.NTP, n.Routes, n.Ranges = slices.Clone(n.DNS), slices.Clone(n.NTP), slices.Clone(n.Routes), slices.Clone(n.Ranges)
+		n.StaticRanges = slices.Clone(n.StaticRanges)
 	}
 	return all
 }

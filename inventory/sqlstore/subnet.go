@@ -11,7 +11,7 @@ import (
 
 const (
 	subnetColumns = `name, cidr, interface, mode, gateway, dns, ntp, domain, mtu, routes, lease_for, boot_lease_for,
-unknown, advertise, is_router, created_at, updated_at, version`
+unknown, advertise, is_router, static_ranges, created_at, updated_at, version`
 
 	findSubnetSQL    = `SELECT ` + subnetColumns + ` FROM subnets WHERE name = $1`
 	listSubnetsSQL   = `SELECT ` + subnetColumns + ` FROM subnets ORDER BY name`
@@ -19,11 +19,12 @@ unknown, advertise, is_router, created_at, updated_at, version`
 	overlapSQL       = `SELECT name, cidr FROM subnets
 WHERE first_address <= $1 AND last_address >= $2 AND name <> $3 ORDER BY name LIMIT 1`
 	insertSubnetSQL = `INSERT INTO subnets (name, cidr, first_address, last_address, interface, mode, gateway, dns, ntp,
-domain, mtu, routes, lease_for, boot_lease_for, unknown, advertise, is_router, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 1)`
+domain, mtu, routes, lease_for, boot_lease_for, unknown, advertise, is_router, static_ranges, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 1)`
 	updateSubnetSQL = `UPDATE subnets SET cidr = $1, first_address = $2, last_address = $3, interface = $4, mode = $5,
 gateway = $6, dns = $7, ntp = $8, domain = $9, mtu = $10, routes = $11, lease_for = $12, boot_lease_for = $13,
-unknown = $14, advertise = $15, is_router = $16, updated_at = $17, version = version + 1 WHERE name = $18 AND version = $19`
+unknown = $14, advertise = $15, is_router = $16, static_ranges = $17, updated_at = $18, version = version + 1
+WHERE name = $19 AND version = $20`
 	deleteSubnetSQL = `DELETE FROM subnets WHERE name = $1`
 
 	rangesSQL       = `SELECT first, last FROM ranges WHERE subnet = $1 ORDER BY first`
@@ -35,7 +36,8 @@ unknown = $14, advertise = $15, is_router = $16, updated_at = $17, version = ver
 func readSubnet(s scan) (n inventory.Subnet, err error) {
 	err = s(&n.Name, textColumn(&n.CIDR), &n.Interface, &n.Mode, textColumn(&n.Gateway), jsonColumn(&n.DNS),
 		jsonColumn(&n.NTP), &n.Domain, &n.MTU, jsonColumn(&n.Routes), durationColumn(&n.LeaseFor),
-		durationColumn(&n.BootLeaseFor), &n.Unknown, &n.Advertise, &n.IsRouter, timeColumn(&n.CreatedAt), timeColumn(&n.UpdatedAt), &n.Version)
+		durationColumn(&n.BootLeaseFor), &n.Unknown, &n.Advertise, &n.IsRouter, jsonColumn(&n.StaticRanges),
+		timeColumn(&n.CreatedAt), timeColumn(&n.UpdatedAt), &n.Version)
 	return n, err
 }
 
@@ -113,6 +115,9 @@ func (t *tx) CreateSubnet(n *inventory.Subnet, now time.Time) error {
 
 // UpdateSubnet implements inventory.NetworkTx.
 func (t *tx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
+	if err := t.keepsAddresses(n); err != nil {
+		return err
+	}
 	args, err := t.subnetArgs(n)
 	if err != nil {
 		return err
@@ -142,7 +147,7 @@ func (t *tx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
 }
 
 // subnetArgs refuses a network that overlaps another, and returns the arguments that insert and update share, in the
-// order of the columns from cidr to is_router.
+// order of the columns from cidr to static_ranges.
 func (t *tx) subnetArgs(n *inventory.Subnet) ([]any, error) {
 	first, last, err := bounds(n.CIDR)
 	if err != nil {
@@ -161,15 +166,15 @@ func (t *tx) subnetArgs(n *inventory.Subnet) ([]any, error) {
 		return nil, inventory.Errorf(inventory.Conflict, "subnet %s (%s) overlaps subnet %s (%s)", n.Name, n.CIDR, name, cidr).
 			WithHint("one address belongs to one subnet: change one of the two networks")
 	}
-	var texts [3]string
-	for i, v := range []any{n.DNS, n.NTP, n.Routes} {
+	var texts [4]string
+	for i, v := range []any{n.DNS, n.NTP, n.Routes, n.StaticRanges} {
 		if texts[i], err = jsonText(v); err != nil {
 			return nil, err
 		}
 	}
 	return []any{
 		n.CIDR.String(), first, last, n.Interface, string(n.Mode), addressText(n.Gateway), texts[0], texts[1], n.Domain,
-		n.MTU, texts[2], durationMS(n.LeaseFor), durationMS(n.BootLeaseFor), string(n.Unknown), string(n.Advertise), bit(n.IsRouter),
+		n.MTU, texts[2], durationMS(n.LeaseFor), durationMS(n.BootLeaseFor), string(n.Unknown), string(n.Advertise), bit(n.IsRouter), texts[3],
 	}, nil
 }
 
@@ -208,6 +213,12 @@ func (t *tx) insertRanges(n *inventory.Subnet) error {
 
 // DeleteSubnet implements inventory.NetworkTx.
 func (t *tx) DeleteSubnet(name string) error {
+	if kept, err := t.ListAllocations(inventory.AddressFilter{Subnet: name}); err != nil {
+		return err
+	} else if len(kept) > 0 {
+		return inventory.Errorf(inventory.Conflict, "subnet %s: %d addresses are kept for machines, %s for %s", name, len(kept), kept[0].Address, kept[0].Holder).
+			WithHint("list them with: slipway address list --subnet %s", name)
+	}
 	n, err := t.write(deleteSubnetSQL, name)
 	return changed(n, err, "subnet", name)
 }

@@ -38,6 +38,8 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"reservations belong to one machine per subnet", reservations},
 		{"leases overwrite each other", leases},
 		{"networks of both families beside each other", networks6},
+		{"an address is kept for one machine", allocations},
+		{"what machines hold is found by its value", holdings},
 		{"racks are kept by site, row and name", racks},
 		{"a deleted subnet takes everything in it along", subnetDelete},
 		{"artefacts, images and profiles hold each other", images},
@@ -175,6 +177,7 @@ func Subnet(name string, n byte) inventory.Subnet {
 		Routes:   []inventory.Route{{To: netip.MustParsePrefix("192.168.0.0/16"), Via: at(0, 9)}},
 		LeaseFor: inventory.Duration(24 * time.Hour), BootLeaseFor: inventory.Duration(10 * time.Minute),
 		Unknown: inventory.UnknownDisk, Ranges: []inventory.Range{{First: at(1, 0), Last: at(200, 255)}},
+		StaticRanges: []inventory.Range{{First: at(201, 0), Last: at(201, 255)}},
 	}
 }
 

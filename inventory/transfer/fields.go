@@ -121,6 +121,7 @@ func subnetFields() []field[inventory.Subnet] {
 		keeping(parsedField("bootLeaseFor", func(n *subnet) *inventory.Duration { return &n.BootLeaseFor }, parseDuration, writeDuration)),
 		keeping(textField("unknown", func(n *subnet) *inventory.UnknownPolicy { return &n.Unknown }, nil)),
 		inOrder(listField("ranges", func(n *subnet) *[]inventory.Range { return &n.Ranges }, parseRange, writeRange)),
+		inOrder(listField("staticRanges", func(n *subnet) *[]inventory.Range { return &n.StaticRanges }, parseRange, writeRange)),
 		textField("advertise", func(n *subnet) *inventory.Advertise { return &n.Advertise }, nil),
 		flagField("isRouter", func(n *subnet) *bool { return &n.IsRouter }),
 	}
@@ -131,7 +132,9 @@ func inOrder(f field[inventory.Subnet]) field[inventory.Subnet] {
 	set := f.set
 	f.set = func(n *inventory.Subnet, texts []string) error {
 		err := set(n, texts)
-		slices.SortFunc(n.Ranges, func(a, b inventory.Range) int { return a.First.Compare(b.First) })
+		for _, ranges := range [][]inventory.Range{n.Ranges, n.StaticRanges} {
+			slices.SortFunc(ranges, func(a, b inventory.Range) int { return a.First.Compare(b.First) })
+		}
 		return err
 	}
 	return f

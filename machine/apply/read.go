@@ -25,6 +25,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine/manifests"
 	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/machineconfig"
 )
 
 // MaxBytes is the most that one file may hold.
@@ -76,6 +77,9 @@ func Read(name, namespace string, in io.Reader) ([]Object, error) {
 	}
 	if len(text) > MaxBytes {
 		return nil, inventory.Errorf(inventory.Invalid, "%s is larger than %d MiB", name, MaxBytes>>20)
+	}
+	if line, column, what, hint := machineconfig.TextFault(string(text)); line > 0 {
+		return nil, Errors{fmt.Sprintf("%s:%d:%d: %s: %s", name, line, column, what, hint)}
 	}
 	r := reader{file: name, namespace: namespace}
 	dec := yaml.NewDecoder(bytes.NewReader(text))

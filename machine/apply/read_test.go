@@ -47,6 +47,7 @@ func TestWhatIsWrongWithAFileIsSaidWithItsLine(t *testing.T) {
 	machine := header + "kind: MetalMachine\nmetadata: {name: a}\nspec:\n  os: {profile: p}\n"
 	for _, tc := range []struct{ name, in, want string }{
 		{"no YAML", "a: [", "f.yaml: line 1"},
+		{"a byte in Latin-1", header + "kind: MetalMachine\nmetadata: {name: caf\xe9}\n", "f.yaml:3:21: has a byte that is not UTF-8"},
 		{"a text", "hello\n", "f.yaml:1: an object is expected here"},
 		{"a key twice", header + "kind: A\nkind: B\n", "f.yaml:1: a key stands twice"},
 		{"another kind", "apiVersion: v1\nkind: Pod\n", `f.yaml:1: "v1" "Pod" is not a kind that is applied`},

@@ -20,6 +20,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/machineconfig"
 )
 
 // Options say what the old objects do not.
@@ -58,6 +59,9 @@ func Read(name string, in io.Reader, o Options) (*Result, error) {
 	}
 	if len(text) > MaxBytes {
 		return nil, inventory.Errorf(inventory.Invalid, "%s is larger than %d MiB", name, MaxBytes>>20).WithHint("convert it in parts")
+	}
+	if line, column, what, hint := machineconfig.TextFault(string(text)); line > 0 {
+		return nil, inventory.Errorf(inventory.Invalid, "%s:%d:%d: %s", name, line, column, what).WithHint("%s", hint)
 	}
 	r := &Result{}
 	c := &converter{options: o, bmcs: map[string]connection{}, hostNames: map[string]bool{}}

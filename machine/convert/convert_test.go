@@ -64,6 +64,7 @@ func TestOldObjectsBecomeOurs(t *testing.T) {
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
 		{"no YAML", "a: [", "is not YAML"},
+		{"a byte in Latin-1", "a: b\nc: caf\xe9\n", "f.yaml:2:7: has a byte that is not UTF-8"},
 		{"a list of texts", "- a\n- b\n", "line 1: an object is expected"},
 		{"no kind", "\n\nmetadata: {name: a}\n", "line 3: the object has no apiVersion and kind"},
 		{"a key twice", "kind: A\napiVersion: v1\nkind: B\n", "a field has the wrong type"},

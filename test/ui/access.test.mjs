@@ -90,6 +90,44 @@ test('the password is changed with the old one only', async () => {
   await page.context().close()
 })
 
+test('a security key is registered, and a login asks for it', async () => {
+  // Browsers offer keys only with TLS, or under the name of the machine itself.
+  const page = await anonymous({ baseURL: 'http://localhost:8067' })
+  const devices = await page.context().newCDPSession(page)
+  await devices.send('WebAuthn.enable')
+  await devices.send('WebAuthn.addVirtualAuthenticator', {
+    options: { protocol: 'ctap2', transport: 'usb', hasResidentKey: false, hasUserVerification: false, isUserVerified: false },
+  })
+  await rack.cli('user', 'create', 'dora', '--role', 'viewer', '--password-file', await rack.file('correct horse dora'))
+  await page.goto('/settings?tab=account')
+  await logIn(page, 'dora', 'correct horse dora')
+  await page.getByRole('button', { name: 'Register a security key' }).click()
+  await page.getByLabel('Name of the key').fill('work')
+  await page.getByLabel('Your password').fill('correct horse dora')
+  await page.getByRole('button', { name: 'Register', exact: true }).click()
+  await page.getByText('Keep these recovery codes').waitFor()
+  const codes = (await page.locator('pre').innerText()).split('\n')
+  assert.equal(codes.length, 10)
+  await page.getByRole('grid', { name: 'Security keys' }).getByText('localhost').waitFor()
+  await shots(page, 'security-key')
+  assert.deepEqual(await faults(page), [])
+  await page.evaluate(() => fetch('/api/v1/logins/current', { method: 'DELETE' }))
+  await page.reload()
+  await logIn(page, 'dora', 'correct horse dora')
+  await page.getByText('user dora has a second factor').waitFor()
+  await shots(page, 'login-security-key')
+  assert.deepEqual(await faults(page), [])
+  await page.getByRole('button', { name: 'Use a security key' }).click()
+  await page.getByText('You are user dora').waitFor()
+  assert.match(await rack.cli('user', 'second-factor', 'show', 'dora'), /security key work +localhost.*\n10 recovery codes/)
+  // The key is lost: a recovery code takes it away.
+  await page.getByLabel('Take away').selectOption('work')
+  await page.getByLabel('Code of the app, or a recovery code').fill(codes[0])
+  await page.getByRole('button', { name: 'Take away' }).click()
+  await page.getByRole('grid', { name: 'Security keys' }).waitFor({ state: 'detached' })
+  await page.context().close()
+})
+
 test('a viewer sees and does not act; a user of a pool sees the pool', async () => {
   const hosts = JSON.parse(await rack.cli('host', 'list', '-o', 'json'))
   const [mine, other] = (hosts.items ?? hosts).map((h) => h.name)

@@ -15,14 +15,18 @@ import (
 // ImportRequest says which image to import under which name. OS and Release choose an entry of the catalogue; without
 // an OS the files are given. Paths are those of the server and work through its socket only.
 type ImportRequest struct {
-	Name       string         `json:"name"`
-	OS         string         `json:"os,omitempty"`
-	Release    string         `json:"release,omitempty"`
-	Arch       inventory.Arch `json:"arch,omitempty"`
-	From       string         `json:"from,omitempty"` // http(s) address, folder, or "package"
-	Sums       string         `json:"sums,omitempty"` // URL or path of a list of SHA-256 sums
-	Files      []ImportFile   `json:"files,omitempty"`
-	KernelArgs []string       `json:"kernelArgs,omitempty"`
+	Name    string         `json:"name"`
+	OS      string         `json:"os,omitempty"`
+	Release string         `json:"release,omitempty"`
+	Arch    inventory.Arch `json:"arch,omitempty"`
+	From    string         `json:"from,omitempty"` // http(s) address, folder, or "package"
+	Sums    string         `json:"sums,omitempty"` // URL or path of a list of SHA-256 or SHA-512 sums
+	// SignatureKey is an armoured OpenPGP public key that must have signed the list, or the image's only file; Signature says where
+	// the signature is, "" beside what it is of.
+	SignatureKey string       `json:"signatureKey,omitempty"`
+	Signature    string       `json:"signature,omitempty"`
+	Files        []ImportFile `json:"files,omitempty"`
+	KernelArgs   []string     `json:"kernelArgs,omitempty"`
 	// Configs are the formats of configuration that the image reads, ConfigArgs the arguments for them.
 	Configs     []inventory.ImageConfig `json:"configs,omitempty"`
 	ConfigArgs  []string                `json:"configArgs,omitempty"`

@@ -55,9 +55,33 @@ func (c *Client) SetSecondFactor(ctx context.Context, user, ticket, code string)
 	return out.Codes, err
 }
 
-// RemoveSecondFactor takes a user's second factor away.
-func (c *Client) RemoveSecondFactor(ctx context.Context, user string) error {
-	return c.call(ctx, http.MethodDelete, "users/"+url.PathEscape(user)+"/second-factor", nil, nil, nil)
+// SecondFactors are what a user has beside the password.
+type SecondFactors struct {
+	App           bool          `json:"app"`
+	SecurityKeys  []SecurityKey `json:"securityKeys"`
+	RecoveryCodes int           `json:"recoveryCodes"`
+}
+
+// SecurityKey is a security key or passkey of a user.
+type SecurityKey struct {
+	Name    string    `json:"name"`
+	Site    string    `json:"site"`
+	AddedAt time.Time `json:"addedAt"`
+	UsedAt  time.Time `json:"usedAt,omitzero"`
+}
+
+// SecondFactors says which second factors a user has.
+func (c *Client) SecondFactors(ctx context.Context, user string) (f SecondFactors, err error) {
+	return f, c.call(ctx, http.MethodGet, "users/"+url.PathEscape(user)+"/second-factor", nil, nil, &f)
+}
+
+// RemoveSecondFactor takes a user's security key away, or without its name all second factors.
+func (c *Client) RemoveSecondFactor(ctx context.Context, user, key string) error {
+	q := url.Values{}
+	if key != "" {
+		q.Set("key", key)
+	}
+	return c.call(ctx, http.MethodDelete, "users/"+url.PathEscape(user)+"/second-factor", q, nil, nil)
 }
 
 // Me is who the client is, and what that one may do.

@@ -4,6 +4,7 @@ import { Link } from 'react-router'
 import { send } from '../api/act'
 import { Problem } from '../api/client'
 import type { Me } from '../api/me'
+import { askKey, canUseKeys, type KeyAnswer } from '../api/securityKey'
 import { Failure } from '../parts/Failure'
 import type { Whereabouts } from './login'
 import { comesBack } from './tabs'
@@ -28,7 +29,7 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
       </LoginPage>
     )
   const isToken = byToken ?? offers?.password === false
-  const enter = async (body: Record<string, string>) => {
+  const enter: Enter = async (body) => {
     setError(undefined)
     try {
       entered(await send<Me>({ method: 'POST', path: '/logins', body }))
@@ -56,7 +57,7 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
       ) : isToken ? (
         <TokenForm enter={enter} />
       ) : (
-        <PasswordForm enter={enter} asksCode={asksCode(error)} />
+        <PasswordForm enter={enter} asksCode={asksCode(error)} failed={setError} />
       )}
       {offers?.oidc && (
         <>
@@ -116,7 +117,7 @@ function Refused({ message, hint, requestID }: { message: string; hint?: string;
   return <Failure error={new Problem(0, 'Refused', message, hint, requestID)} />
 }
 
-type Enter = (body: Record<string, string>) => Promise<void>
+type Enter = (body: Record<string, string | KeyAnswer>) => Promise<void>
 
 function useSubmit(enter: Enter, body: () => Record<string, string>) {
   const [isBusy, setBusy] = useState(false)
@@ -158,17 +159,29 @@ function TokenForm({ enter }: { enter: Enter }) {
 // asksCode says whether the server has refused a login for want of a code of the second factor.
 const asksCode = (error: unknown) => error instanceof Problem && error.fields.some((f) => f.location === 'body.code')
 
-function PasswordForm({ enter, asksCode }: { enter: Enter; asksCode: boolean }) {
+function PasswordForm({
+  enter,
+  asksCode,
+  failed,
+}: {
+  enter: Enter
+  asksCode: boolean
+  failed: (err: unknown) => void
+}) {
   const [code, setCode] = useState('')
   const [withCode, setWithCode] = useState(false)
   if (asksCode && !withCode) setWithCode(true)
   const [user, setUser] = useState('')
   const [password, setPassword] = useState('')
-  const { isBusy, submit } = useSubmit(enter, () => ({
-    user: user.trim(),
-    password,
-    ...(withCode && { code: code.trim() }),
-  }))
+  const who = { user: user.trim(), password }
+  const { isBusy, submit } = useSubmit(enter, () => ({ ...who, ...(withCode && { code: code.trim() }) }))
+  const byKey = async () => {
+    try {
+      await enter({ ...who, securityKey: await askKey(who.user, password) })
+    } catch (err) {
+      failed(err)
+    }
+  }
   return (
     <Form onSubmit={submit}>
       <FormGroup label="User" fieldId="user" isRequired>
@@ -184,6 +197,11 @@ function PasswordForm({ enter, asksCode }: { enter: Enter; asksCode: boolean }) 
           isRequired
         />
       </FormGroup>
+      {withCode && canUseKeys() && (
+        <Button variant="secondary" isBlock isDisabled={password === ''} onClick={() => void byKey()}>
+          Use a security key
+        </Button>
+      )}
       {withCode && (
         <FormGroup label="Code of the app, or a recovery code" fieldId="code" isRequired>
           <TextInput id="code" autoComplete="one-time-code" value={code} onChange={(_, v) => setCode(v)} isRequired />

@@ -13,6 +13,7 @@ import { Command } from '../../parts/Command'
 import { flags } from '../../parts/cli'
 import { Screen } from '../../parts/Screen'
 import { AuditTable } from './AuditTable'
+import { Chain } from './Chain'
 import { EntryPage } from './EntryPage'
 import { sinceOf, spans } from './words'
 
@@ -84,6 +85,7 @@ function AuditList() {
         </ToolbarContent>
       </Toolbar>
       <AuditTable query={query} />
+      <Chain />
       <Command
         cli={`slipway audit list${flags({ ...Object.fromEntries([...texts, 'outcome'].map((k) => [k, get(k)])), since: hours[span] })}`}
       />

@@ -6,12 +6,15 @@ import {
   CardTitle,
   Checkbox,
   Content,
+  FormGroup,
   Label,
   type LabelProps,
+  TextInput,
 } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'react-router'
+import { send } from '../../api/act'
 import { api, type Cluster, must, type Schemas } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
@@ -69,6 +72,12 @@ export function Attached() {
 function One({ cluster: c, why }: { cluster: Cluster; why: string | undefined }) {
   const [isChecked, setChecked] = useState(false)
   const [isDetaching, setDetaching] = useState(false)
+  const [isGranting, setGranting] = useState(false)
+  const access = useQuery({
+    queryKey: ['clusters', 'access', c.name],
+    queryFn: () => send<Access>({ method: 'GET', path: `/clusters/${encodeURIComponent(c.name)}/access` }),
+    enabled: why === undefined,
+  })
   const [colour, glyph] = looks[c.state] ?? ['grey', '·']
   return (
     <Card style={{ marginBlockEnd: '1rem' }} component="section" aria-label={`Cluster ${c.name}`}>
@@ -78,6 +87,14 @@ function One({ cluster: c, why }: { cluster: Cluster; why: string | undefined })
             <>
               <Button variant="secondary" onClick={() => setChecked(true)}>
                 Look it over
+              </Button>
+              <Button
+                variant="secondary"
+                isAriaDisabled={why !== undefined}
+                title={why ?? ''}
+                onClick={() => !why && setGranting(true)}
+              >
+                Access
               </Button>
               <Button
                 variant="secondary"
@@ -113,6 +130,11 @@ function One({ cluster: c, why }: { cluster: Cluster; why: string | undefined })
             ['Namespaces', c.namespaces?.join(', ') || 'all'],
             ['Watch filter', c.watchFilter],
             [
+              'Hosts',
+              access.data && (access.data.pools?.length ? `of ${access.data.pools.join(', ')}` : 'of all pools'),
+            ],
+            ['Takes machines over from', access.data && (access.data.takesFrom?.join(', ') || 'no other cluster')],
+            [
               'Kubeconfig',
               <Link key="k" to="/settings?tab=secrets">
                 secret {c.kubeconfig}
@@ -121,9 +143,46 @@ function One({ cluster: c, why }: { cluster: Cluster; why: string | undefined })
           ]}
         />
         {isChecked && <Check name={c.name} />}
+        {isGranting && access.data && <Grant cluster={c} access={access.data} close={() => setGranting(false)} />}
         {isDetaching && <Detach cluster={c} close={() => setDetaching(false)} />}
       </CardBody>
     </Card>
+  )
+}
+
+type Access = Schemas['ClusterAccess']
+
+const words = (text: string) => text.split(/[\s,]+/).filter(Boolean)
+
+// Grant says which hosts a cluster may use, and from which clusters it may take machines over.
+function Grant({ cluster: c, access, close }: { cluster: Cluster; access: Access; close: () => void }) {
+  const [pools, setPools] = useState((access.pools ?? []).join(' '))
+  const [from, setFrom] = useState((access.takesFrom ?? []).join(' '))
+  const body = { pools: words(pools), takesFrom: words(from) }
+  const cli = flags({
+    pool: body.pools,
+    'all-pools': body.pools.length === 0,
+    'take-from': body.takesFrom,
+    'no-take': body.takesFrom.length === 0,
+  })
+  return (
+    <Ask
+      title={`What may ${c.name} do?`}
+      verb="Save"
+      call={{ method: 'PUT', path: `/clusters/${encodeURIComponent(c.name)}/access`, body }}
+      cli={`slipway cluster access ${c.name}${cli}`}
+      close={close}
+    >
+      <FormGroup label="Pools whose hosts it sees, uses and changes" fieldId="access-pools">
+        <TextInput id="access-pools" value={pools} onChange={(_, v) => setPools(v)} placeholder="all pools" />
+      </FormGroup>
+      <FormGroup label="Clusters whose machines it may take over" fieldId="access-from">
+        <TextInput id="access-from" value={from} onChange={(_, v) => setFrom(v)} placeholder="none" />
+        <small>
+          As clusterctl move needs it. Write local for machines that people made. A claim id alone is never enough.
+        </small>
+      </FormGroup>
+    </Ask>
   )
 }
 

@@ -107,6 +107,7 @@ export function ImportForm({ close }: { close: () => void }) {
               ]}
             />
           )}
+          {w.kind !== 'oci' && <Checked w={w} set={set} />}
           {w.kind !== 'catalogue' && <Reads w={w} set={set} />}
           {w.kind !== 'catalogue' && <Arch w={w} set={set} archs={['x86_64', 'arm64']} />}
           <Text
@@ -250,12 +251,6 @@ function OwnKernel({ w, set }: Part) {
     <>
       <FileField label="Kernel" source={w.kernel} change={(kernel) => set({ kernel })} />
       <FileField label="Initrd" isOptional source={w.initrd} change={(initrd) => set({ initrd })} />
-      <Text
-        label="List of SHA-256 sums"
-        value={w.sums}
-        change={(sums) => set({ sums })}
-        help="Address of a SHA256SUMS file. With it, each file must be in it and fit."
-      />
       <FormGroup label="Kernel arguments" fieldId="import-args">
         <TextArea
           id="import-args"
@@ -273,6 +268,37 @@ function OwnKernel({ w, set }: Part) {
         isChecked={w.isInstaller}
         onChange={(_, v) => set({ isInstaller: v })}
       />
+    </>
+  )
+}
+
+// Checked asks what the files are compared with.
+function Checked({ w, set }: Part) {
+  return (
+    <>
+      <Text
+        label="List of checksums"
+        value={w.sums}
+        change={(sums) => set({ sums })}
+        help={
+          w.kind === 'catalogue'
+            ? "Address of a list in place of the publisher's own."
+            : 'Address of a list of SHA-256 or SHA-512 sums. With it, each file must be in it and fit.'
+        }
+      />
+      <FormGroup label="Key of the publisher" fieldId="import-key">
+        <TextArea
+          id="import-key"
+          value={w.signatureKey}
+          onChange={(_, v) => set({ signatureKey: v })}
+          rows={2}
+          resizeOrientation="vertical"
+          placeholder="-----BEGIN PGP PUBLIC KEY BLOCK-----"
+        />
+        <Help>
+          With it, the list must be signed, or without a list the only file. The signature is looked for beside it.
+        </Help>
+      </FormGroup>
     </>
   )
 }

@@ -19,6 +19,7 @@ export interface Wanted {
   place: 'publisher' | 'package' | 'mirror'
   mirror: string
   sums: string
+  signatureKey: string
   kernel: Source
   initrd: Source
   disk: Source
@@ -41,6 +42,7 @@ export const nothing: Wanted = {
   place: 'publisher',
   mirror: '',
   sums: '',
+  signatureKey: '',
   kernel: { at: '' },
   initrd: { at: '' },
   disk: { at: '' },
@@ -98,6 +100,7 @@ export function requestOf(w: Wanted): ImportRequest {
     if (w.place === 'mirror') r.from = w.mirror.trim()
   }
   if (w.sums.trim() && w.kind !== 'oci') r.sums = w.sums.trim()
+  if (w.signatureKey.trim() && w.kind !== 'oci') r.signatureKey = w.signatureKey.trim()
   if (w.kind === 'kernel') {
     r.files = [fileOf('kernel', w.kernel), ...(w.initrd.at.trim() ? [fileOf('initrd', w.initrd)] : [])]
     r.isInstaller = w.isInstaller
@@ -126,6 +129,7 @@ export function commandOf(r: ImportRequest): string {
   if (r.arch !== 'x86_64') flag('arch', r.arch)
   flag('from', r.from)
   flag('sums', r.sums)
+  flag('signature-key', r.signatureKey && 'FILE')
   for (const f of r.files ?? []) flag(f.role, f.source)
   flag('remote', r.remote)
   flag('disk-format', r.diskFormat)

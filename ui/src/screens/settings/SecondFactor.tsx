@@ -1,9 +1,22 @@
-import { ActionGroup, Alert, Button, Form, FormGroup, TextInput } from '@patternfly/react-core'
-import { useQueryClient } from '@tanstack/react-query'
+import {
+  ActionGroup,
+  Alert,
+  Button,
+  Form,
+  FormGroup,
+  FormSelect,
+  FormSelectOption,
+  TextInput,
+} from '@patternfly/react-core'
+import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { send } from '../../api/act'
+import type { Schemas } from '../../api/client'
 import type { Me } from '../../api/me'
-import { Failure } from '../../parts/Failure'
+import { canUseKeys, createKey } from '../../api/securityKey'
+import { Failure, Loaded } from '../../parts/Failure'
+import { When } from '../../parts/When'
 
 interface Begun {
   secret: string
@@ -11,21 +24,27 @@ interface Begun {
   ticket: string
 }
 
-// SecondFactor sets up an authenticator app beside the password, or takes it away.
+// SecondFactor sets up an authenticator app or security keys beside the password, or takes them away.
 export function SecondFactor({ me, user }: { me: Me; user: string }) {
   const queries = useQueryClient()
   const [begun, setBegun] = useState<Begun>()
   const [code, setCode] = useState('')
   const [password, setPassword] = useState('')
   const [codes, setCodes] = useState<string[]>()
+  const [lost, setLost] = useState('') // name of a key, or all
   const [error, setError] = useState<unknown>()
   const path = `/users/${encodeURIComponent(user)}/second-factor`
+  const factors = useQuery({
+    queryKey: ['second-factor', user],
+    queryFn: () => send<Schemas['SecondFactors']>({ method: 'GET', path }),
+  })
   const act = async (what: () => Promise<unknown>) => {
     setError(undefined)
     try {
       await what()
       setCode('')
       await queries.invalidateQueries({ queryKey: ['me'] })
+      await queries.invalidateQueries({ queryKey: ['second-factor', user] })
     } catch (err) {
       setError(err)
     }
@@ -42,7 +61,8 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
   const remove = (e: FormEvent) => {
     e.preventDefault()
     void act(async () => {
-      await send({ method: 'DELETE', path: `${path}?code=${encodeURIComponent(code.trim())}` })
+      await send({ method: 'DELETE', path: `${path}?${new URLSearchParams({ code: code.trim(), key: lost })}` })
+      setLost('')
       setCodes(undefined)
     })
   }
@@ -63,7 +83,7 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
           title="The second factor is set up. Keep these recovery codes; they are shown this once."
         >
           <pre>{codes.join('\n')}</pre>
-          <p>Each is good once, in place of a code of the app. Your other logins have ended.</p>
+          <p>Each is good once, in place of a code or a key. Your other logins have ended.</p>
         </Alert>
       )}
       {begun ? (
@@ -94,21 +114,116 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
             variant="secondary"
             onClick={() => void act(async () => setBegun(await send<Begun>({ method: 'POST', path })))}
           >
-            {me.hasSecondFactor ? 'Set up another app in its place' : 'Set up an authenticator app'}
+            {factors.data?.app ? 'Set up another app in its place' : 'Set up an authenticator app'}
           </Button>
         </div>
       )}
+      <Loaded query={factors}>{(f) => <Keys keys={f.securityKeys ?? []} />}</Loaded>
+      <AddKey
+        add={(name, password) =>
+          act(async () => {
+            const body = { ...(await createKey(user)), password }
+            const keyPath = `/users/${encodeURIComponent(user)}/security-keys/${encodeURIComponent(name)}`
+            const made = (await send<{ codes: string[] | null }>({ method: 'PUT', path: keyPath, body })).codes ?? []
+            if (made.length > 0) setCodes(made)
+          })
+        }
+      />
       {me.hasSecondFactor && !begun && (
         <Form onSubmit={remove} isWidthLimited>
+          <FormGroup label="Take away" fieldId="factor-lost">
+            <FormSelect id="factor-lost" value={lost} onChange={(_, v) => setLost(v)}>
+              <FormSelectOption value="" label="All second factors" />
+              {(factors.data?.securityKeys ?? []).map((k) => (
+                <FormSelectOption key={k.name} value={k.name} label={`Security key ${k.name}`} />
+              ))}
+            </FormSelect>
+          </FormGroup>
           {codeField('Code of the app, or a recovery code')}
           <ActionGroup>
             <Button type="submit" variant="danger" isDisabled={code === ''}>
-              Take the second factor away
+              Take away
             </Button>
           </ActionGroup>
         </Form>
       )}
       {error !== undefined && <Failure error={error} />}
     </div>
+  )
+}
+
+function Keys({ keys }: { keys: Schemas['SecurityKey'][] }) {
+  if (keys.length === 0) return null
+  return (
+    <Table aria-label="Security keys" variant="compact">
+      <Thead>
+        <Tr>
+          <Th>Security key</Th>
+          <Th>For</Th>
+          <Th>Added</Th>
+          <Th>Last used</Th>
+        </Tr>
+      </Thead>
+      <Tbody>
+        {keys.map((k) => (
+          <Tr key={k.name}>
+            <Td dataLabel="Security key">{k.name}</Td>
+            <Td dataLabel="For">{k.site}</Td>
+            <Td dataLabel="Added">
+              <When at={k.addedAt} />
+            </Td>
+            <Td dataLabel="Last used">{k.usedAt ? <When at={k.usedAt} /> : 'never'}</Td>
+          </Tr>
+        ))}
+      </Tbody>
+    </Table>
+  )
+}
+
+// AddKey registers a security key or passkey that the browser finds.
+function AddKey({ add }: { add: (name: string, password: string) => Promise<void> }) {
+  const [isOpen, setOpen] = useState(false)
+  const [name, setName] = useState('')
+  const [password, setPassword] = useState('')
+  if (!canUseKeys())
+    return <small>Browsers offer security keys only where Slipway is open with TLS and under a name.</small>
+  if (!isOpen)
+    return (
+      <div>
+        <Button variant="secondary" onClick={() => setOpen(true)}>
+          Register a security key
+        </Button>
+      </div>
+    )
+  const submit = async (e: FormEvent) => {
+    e.preventDefault()
+    await add(name.trim(), password)
+    setName('')
+    setPassword('')
+    setOpen(false)
+  }
+  return (
+    <Form onSubmit={(e) => void submit(e)} isWidthLimited>
+      <FormGroup label="Name of the key" fieldId="key-name" isRequired>
+        <TextInput id="key-name" value={name} onChange={(_, v) => setName(v)} placeholder="work" />
+      </FormGroup>
+      <FormGroup label="Your password" fieldId="key-password" isRequired>
+        <TextInput
+          id="key-password"
+          type="password"
+          value={password}
+          onChange={(_, v) => setPassword(v)}
+          autoComplete="current-password"
+        />
+      </FormGroup>
+      <ActionGroup>
+        <Button type="submit" isDisabled={name.trim() === '' || password === ''}>
+          Register
+        </Button>
+        <Button variant="link" onClick={() => setOpen(false)}>
+          Cancel
+        </Button>
+      </ActionGroup>
+    </Form>
   )
 }

@@ -19,8 +19,10 @@ import { mayNot, useMe } from '../../api/me'
 import { useList, useOne } from '../../api/queries'
 import { Ask } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
+import { flags } from '../../parts/cli'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
+import { consumersOf, consumersText } from './consumers'
 import './settings-catalogue.css'
 
 const most = 1 << 20
@@ -76,6 +78,7 @@ export function Secrets() {
               <Thead>
                 <Tr>
                   <Th>Name</Th>
+                  <Th>About</Th>
                   <Th>For</Th>
                   <Th>Used by</Th>
                   <Th>Set</Th>
@@ -99,7 +102,12 @@ export function Secrets() {
         }
       </Loaded>
       {set !== null && !not && (
-        <SetSecret name={set} known={(secrets.data ?? []).map((s) => s.name)} close={() => open(undefined)} />
+        <SetSecret
+          name={set}
+          consumers={secrets.data?.find((s) => s.name === set)?.consumers}
+          known={(secrets.data ?? []).map((s) => s.name)}
+          close={() => open(undefined)}
+        />
       )}
       {goes && (
         <Ask
@@ -136,10 +144,13 @@ function Row({ secret: s, not, button, replace, remove }: Line) {
   return (
     <Tr>
       <Td dataLabel="Name">{s.name}</Td>
-      <Td dataLabel="For">
+      <Td dataLabel="About">
         <div>
           {s.about} {s.owner && <small>kept for {s.owner}</small>}
         </div>
+      </Td>
+      <Td dataLabel="For">
+        <div>{consumersText(s.consumers) || <small>what admins have saved</small>}</div>
       </Td>
       <Td dataLabel="Used by">
         <div>
@@ -152,7 +163,7 @@ function Row({ secret: s, not, button, replace, remove }: Line) {
       </Td>
       <Td dataLabel="Actions">
         <div>
-          {button('Replace', not, replace, 'link', `Replace ${s.name}`)}{' '}
+          {button('Change', not, replace, 'link', `Change ${s.name}`)}{' '}
           {button('Delete', kept, remove, 'link', `Delete ${s.name}`)}
         </div>
       </Td>
@@ -180,8 +191,21 @@ function User({ of }: { of: string }) {
 }
 
 // SetSecret takes a value and forgets it: it is in no address, no storage of the browser, and no command that is shown.
-function SetSecret({ name: old, known, close }: { name: string; known: string[]; close: () => void }) {
+function SetSecret({
+  name: old,
+  consumers,
+  known,
+  close,
+}: {
+  name: string
+  consumers: Schemas['Consumers'] | undefined
+  known: string[]
+  close: () => void
+}) {
   const [name, setName] = useState(old)
+  const before = consumersText(consumers)
+  const [forWhom, setForWhom] = useState(before)
+  const wanted = consumersOf(forWhom)
   const [value, setValue] = useState('')
   const [about, setAbout] = useState('')
   const [refused, setRefused] = useState('')
@@ -189,7 +213,11 @@ function SetSecret({ name: old, known, close }: { name: string; known: string[];
   const call = (v: string): Call => ({
     method: 'PUT',
     path: `/secrets/${encodeURIComponent(name.trim())}`,
-    body: { value: v, ...(about && { about }) },
+    body: {
+      ...(v && { value: v }),
+      ...(about && { about }),
+      ...(forWhom.trim() !== before && { consumers: wanted }),
+    },
   })
   const load = async (file: File | undefined) => {
     if (!file) return
@@ -208,13 +236,17 @@ function SetSecret({ name: old, known, close }: { name: string; known: string[];
   const lacks = !name.trim()
     ? 'it has no name'
     : !old && known.includes(name.trim())
-      ? 'there is a secret of that name: replace its value in its row'
-      : !value
+      ? 'there is a secret of that name: change it in its row'
+      : !old && !value
         ? 'it has no value'
-        : ''
+        : wanted === undefined
+          ? 'write pool:NAME, profile:NAME or target:NAME'
+          : old && !value && !about && forWhom.trim() === before
+            ? 'nothing is changed'
+            : ''
   return (
     <Modal isOpen variant="small" onClose={close} aria-labelledby="secret-title">
-      <ModalHeader labelId="secret-title" title={old ? `Replace the value of ${old}` : 'Store a secret'} />
+      <ModalHeader labelId="secret-title" title={old ? `Change secret ${old}` : 'Store a secret'} />
       <ModalBody tabIndex={0}>
         <Form
           autoComplete="off"
@@ -228,12 +260,13 @@ function SetSecret({ name: old, known, close }: { name: string; known: string[];
               <TextInput id="secret-name" value={name} onChange={(_, v) => setName(v)} autoComplete="off" />
             </FormGroup>
           )}
-          <FormGroup label="Value" fieldId="secret-value" isRequired>
+          <FormGroup label={old ? 'New value' : 'Value'} fieldId="secret-value" isRequired={!old}>
             <TextArea
               id="secret-value"
               className="secret-value"
               value={value}
               rows={4}
+              placeholder={old ? 'stays as it is' : ''}
               spellCheck={false}
               autoComplete="off"
               onChange={(_, v) => setValue(v)}
@@ -249,10 +282,29 @@ function SetSecret({ name: old, known, close }: { name: string; known: string[];
               placeholder={old ? 'stays as it is' : ''}
             />
           </FormGroup>
+          <FormGroup label="Who may name it" fieldId="secret-for">
+            <TextInput
+              id="secret-for"
+              value={forWhom}
+              onChange={(_, v) => setForWhom(v)}
+              placeholder="pool:web profile:debian target:prod"
+            />
+            <small>
+              Pools, profiles and join targets whose configurations may name it. Left empty, only what an admin has
+              saved may.
+            </small>
+          </FormGroup>
         </Form>
-        {old && <p>Machines that have the old value keep it until they are installed again.</p>}
+        {old && value && <p>Machines that have the old value keep it until they are installed again.</p>}
         {act.error && <Failure error={act.error} />}
-        <Command cli={`slipway secret set ${name.trim() || 'NAME'} --file FILE`} call={call('…')} />
+        <Command
+          cli={
+            old && !value
+              ? `slipway secret for ${old} ${forWhom.trim() || '--admins'}`
+              : `slipway secret set ${name.trim() || 'NAME'} --file FILE${flags({ for: forWhom.split(/[\s,]+/).filter(Boolean) })}`
+          }
+          call={call(value && '…')}
+        />
       </ModalBody>
       <ModalFooter>
         <Button
@@ -260,7 +312,7 @@ function SetSecret({ name: old, known, close }: { name: string; known: string[];
           isLoading={act.isPending}
           onClick={() => act.mutate(call(value))}
         >
-          {old ? 'Replace' : 'Store'}
+          {old ? 'Change' : 'Store'}
         </Button>
         <Button variant="link" onClick={close}>
           Cancel

@@ -69,7 +69,7 @@ function Off() {
 
 function On({ state }: { state: State }) {
   const me = useMe()
-  const [asked, setAsked] = useState<'set' | 'drop'>()
+  const [asked, setAsked] = useState<'set' | 'drop' | 'next' | 'finish'>()
   const not = mayNot(me, 'admin', '')
   const isGiven = state.from === 'files'
   const notSet = not ?? (isGiven ? 'the settings name the files: write the new certificate there' : undefined)
@@ -106,8 +106,45 @@ function On({ state }: { state: State }) {
       </p>
       {notSet && <p>Upload: {notSet}.</p>}
       {notDrop && notDrop !== notSet && <p>Take away: {notDrop}.</p>}
+      {state.from === 'site' && (
+        <>
+          <p>
+            This site's authority is replaced in two steps: make the next one and have clients trust both, then put it
+            in force.
+          </p>
+          <p style={{ marginBlock: '1rem', display: 'flex', gap: '0.5rem', flexWrap: 'wrap' }}>
+            <Button variant="secondary" isAriaDisabled={not !== undefined} onClick={() => !not && setAsked('next')}>
+              Make the next authority
+            </Button>
+            <Button variant="secondary" isAriaDisabled={not !== undefined} onClick={() => !not && setAsked('finish')}>
+              Put the next authority in force
+            </Button>
+          </p>
+        </>
+      )}
       <Command cli="slipway tls show" call={{ method: 'GET', path: '/tls' }} />
       {asked === 'set' && <Upload close={() => setAsked(undefined)} />}
+      {asked === 'next' && (
+        <Ask
+          title="Make the authority that comes next?"
+          verb="Make"
+          call={{ method: 'POST', path: '/tls/authority', body: { door: 'admin', isFinish: false } }}
+          cli="slipway tls rotate"
+          close={() => setAsked(undefined)}
+        >
+          <p>Nothing changes for connections yet. Download the certificates again: clients have to trust both.</p>
+        </Ask>
+      )}
+      {asked === 'finish' && (
+        <Ask
+          title="Put the next authority in force?"
+          verb="Put in force"
+          call={{ method: 'POST', path: '/tls/authority', body: { door: 'admin', isFinish: true } }}
+          cli="slipway tls rotate --finish"
+          warns="The authority until now is thrown away. Clients that do not trust the next one cannot connect any more."
+          close={() => setAsked(undefined)}
+        />
+      )}
       {asked === 'drop' && (
         <Ask
           title="Take the uploaded certificate away?"

@@ -1,0 +1,100 @@
+import { Alert, Button, ClipboardCopy, FormGroup, TextInput } from '@patternfly/react-core'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { send } from '../../api/act'
+import type { Schemas } from '../../api/client'
+import { mayNot, useMe } from '../../api/me'
+import { Command } from '../../parts/Command'
+import { flags } from '../../parts/cli'
+import { Failure, Loaded } from '../../parts/Failure'
+
+// Chain checks that no entry was changed, and gives all entries as a file.
+export function Chain() {
+  const not = mayNot(useMe(), 'admin', '')
+  const [noted, setNoted] = useState('')
+  const [asked, setAsked] = useState<string>()
+  const isHash = /^[0-9a-f]{64}$/.test(noted)
+  const chain = useQuery({
+    queryKey: ['audit', 'chain', asked],
+    enabled: asked !== undefined,
+    staleTime: 0,
+    queryFn: () => send<Schemas['AuditChain']>({ method: 'GET', path: `/audit/chain${asked && `?noted=${asked}`}` }),
+  })
+  const save = useMutation({ mutationFn: exportAll })
+  if (not) return null
+  return (
+    <section aria-label="Is the audit whole?" style={{ display: 'grid', gap: '1rem', marginBlock: '1rem' }}>
+      <FormGroup label="Hash that was noted earlier" fieldId="audit-noted">
+        <TextInput
+          id="audit-noted"
+          value={noted}
+          onChange={(_, v) => setNoted(v.trim().toLowerCase())}
+          placeholder="optional"
+          validated={noted === '' || isHash ? 'default' : 'error'}
+        />
+      </FormGroup>
+      <div style={{ display: 'flex', gap: '0.5rem', flexWrap: 'wrap' }}>
+        <Button
+          variant="secondary"
+          isDisabled={noted !== '' && !isHash}
+          onClick={() => {
+            setAsked(noted)
+            void chain.refetch()
+          }}
+        >
+          Check that no entry was changed
+        </Button>
+        <Button variant="secondary" isLoading={save.isPending} onClick={() => save.mutate()}>
+          Export
+        </Button>
+      </div>
+      {save.error && <Failure error={save.error} />}
+      {asked !== undefined && <Loaded query={chain}>{(c) => <Result chain={c} noted={asked} />}</Loaded>}
+      <Command cli={`slipway audit verify${flags({ noted })}`} />
+    </section>
+  )
+}
+
+// exportAll saves all entries as the command line does: JSON, one entry a line.
+async function exportAll() {
+  const lines: string[] = []
+  for (let after = 0, more = true; more; ) {
+    const page = await send<Schemas['ListAudit']>({ method: 'GET', path: `/audit/export?after=${after}` })
+    for (const e of page.items ?? []) {
+      lines.push(`${JSON.stringify(e)}\n`)
+      after = e.id
+    }
+    more = Boolean(page.next)
+  }
+  const a = document.createElement('a')
+  a.href = URL.createObjectURL(new Blob(lines, { type: 'application/jsonl' }))
+  a.download = 'slipway-audit.jsonl'
+  a.click()
+  URL.revokeObjectURL(a.href)
+}
+
+function Result({ chain: c, noted }: { chain: Schemas['AuditChain']; noted: string }) {
+  const isGood = c.isWhole && (noted === '' || c.hasNoted)
+  return (
+    <Alert
+      variant={isGood ? 'success' : 'danger'}
+      isInline
+      title={
+        !c.isWhole
+          ? `Entry ${c.brokenID} does not fit: ${c.reason}`
+          : isGood
+            ? `No entry was changed: ${c.entryN} were checked`
+            : 'The hash that was noted is not in the chain: entries before it were changed'
+      }
+    >
+      {c.head && (
+        <>
+          <p>Note this hash somewhere else, and give it here the next time:</p>
+          <ClipboardCopy isReadOnly hoverTip="Copy" clickTip="Copied" textAriaLabel="Hash of the newest entry">
+            {c.head}
+          </ClipboardCopy>
+        </>
+      )}
+    </Alert>
+  )
+}

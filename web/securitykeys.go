@@ -1,0 +1,229 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/securitykey"
+	"slipway.dev/slipway/web/totp"
+)
+
+// SecurityKey is a security key or passkey of a user (WebAuthn).
+type SecurityKey struct {
+	Name    string    `json:"name"`
+	Site    string    `json:"site" doc:"The name under which Slipway was open when it was registered: it works there only"`
+	AddedAt time.Time `json:"addedAt"`
+	UsedAt  time.Time `json:"usedAt,omitzero"`
+}
+
+// KeyCeremony is what a browser needs to register or use a security key.
+type KeyCeremony struct {
+	Options any    `json:"options" doc:"For navigator.credentials, as PublicKeyCredential.parseCreationOptionsFromJSON or parseRequestOptionsFromJSON read it"`
+	Ticket  string `json:"ticket" doc:"Goes back with the answer of the key"`
+}
+
+// KeyAnswer is what a security key has answered.
+type KeyAnswer struct {
+	Ticket   string         `json:"ticket" maxLength:"8192"`
+	Response map[string]any `json:"response" doc:"What PublicKeyCredential.toJSON gives"`
+}
+
+func (a *KeyAnswer) text() []byte {
+	text, _ := json.Marshal(a.Response) // it came as JSON
+	return text
+}
+
+// answered is a challenge that a key has signed. It counts once.
+type answered struct {
+	Challenge string    `json:"c"`
+	At        time.Time `json:"t"`
+}
+
+// keyTicket is a ceremony that waits for the answer of a key. The client keeps it, signed.
+type keyTicket struct {
+	User    string              `json:"u"`
+	Session securitykey.Session `json:"s"`
+	At      time.Time           `json:"t"`
+}
+
+// The purposes of tickets: one for a registration is none for a login.
+const (
+	forRegistration = "security key"
+	forLogin        = "security key login"
+)
+
+// keyTicketFor is how long a person has to touch the key.
+const keyTicketFor = 5 * time.Minute
+
+type keyBegin struct {
+	NameRef
+	Origin string `header:"Origin" maxLength:"512"`
+}
+
+type keyPut struct {
+	NameRef
+	Origin string `header:"Origin" maxLength:"512"`
+	Key    string `path:"key" maxLength:"63" pattern:"^[A-Za-z0-9][A-Za-z0-9 ._-]*$"`
+	Body   struct {
+		KeyAnswer
+		Password string `json:"password" maxLength:"1024" doc:"The user's own"`
+	}
+}
+
+type keyLogin struct {
+	Known  string `cookie:"slipway-known"`
+	Origin string `header:"Origin" maxLength:"512"`
+	Body   struct {
+		User     string `json:"user" maxLength:"255"`
+		Password string `json:"password" maxLength:"1024"`
+	}
+}
+
+// addSecurityKeys registers the operations on security keys. Only the user who holds a key can register it.
+func (s *Server) addSecurityKeys() {
+	register(s, operation{
+		method: http.MethodPost, path: "/users/{name}/security-keys", id: "begin-security-key", tag: "users", needs: anybody,
+		summary: "Begin to register a security key (WebAuthn)", about: "For one's own user, in a browser. Nothing is stored yet.",
+		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	}, s.beginKey)
+	register(s, operation{
+		method: http.MethodPut, path: "/users/{name}/security-keys/{key}", id: "put-security-key", tag: "users", needs: anybody,
+		summary: "Register a security key by its answer", about: "The answer has recovery codes, once, where the user has none left. The user's other logins end.",
+		errors: []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
+	}, s.putKey)
+	register(s, operation{
+		method: http.MethodPost, path: "/logins/security-key", id: "begin-security-key-login", tag: "logins", needs: anybody,
+		summary: "Begin a login with a security key", about: "Needs no login, but the user's password. The answer of the key goes to POST /logins, with the password once more.",
+		errors: []int{http.StatusConflict},
+	}, s.beginKeyLogin)
+}
+
+// ownUser finds the caller's own user; nobody registers a key for another.
+func (s *Server) ownUser(ctx context.Context, name string) (inventory.User, error) {
+	u, isOwn, err := s.ofUser(ctx, name)
+	if err == nil && !isOwn {
+		err = inventory.Errorf(inventory.Forbidden, "only user %s can register a security key of that user", u.Name).WithHint("log in as %s, with a password", u.Name)
+	}
+	return u, err
+}
+
+func (s *Server) beginKey(ctx context.Context, in *keyBegin) (*one[KeyCeremony], error) {
+	u, err := s.ownUser(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	site, err := securitykey.SiteOf(in.Origin)
+	if err != nil {
+		return nil, err
+	}
+	var f factors
+	if err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+		_, f, err = s.keeper.factorsOf(tx, u.Name)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	options, session, err := site.Register(u.Name, f.Keys)
+	trailOf(ctx).fix("nothing is stored yet")
+	return s.keeper.ceremony(forRegistration, u.Name, options, session), err
+}
+
+// ceremony is the answer to the beginning of one.
+func (k *keeper) ceremony(purpose, user string, options json.RawMessage, session securitykey.Session) *one[KeyCeremony] {
+	return &one[KeyCeremony]{Body: KeyCeremony{Options: options, Ticket: k.seal.sign(purpose, keyTicket{User: user, Session: session, At: k.now()})}}
+}
+
+// ticketOf reads a ticket of a user.
+func (k *keeper) ticketOf(purpose, user, given string) (t keyTicket, err error) {
+	if !k.seal.signed(purpose, given, &t) || t.User != user {
+		return t, inventory.Errorf(inventory.Invalid, "the ticket is not of this user").WithHint("begin again")
+	}
+	if age := k.now().Sub(t.At); age < 0 || age > keyTicketFor {
+		return t, inventory.Errorf(inventory.Invalid, "it was begun more than %d minutes ago", int(keyTicketFor.Minutes())).WithHint("begin again")
+	}
+	return t, nil
+}
+
+func (s *Server) putKey(ctx context.Context, in *keyPut) (*one[RecoveryCodes], error) {
+	u, err := s.ownUser(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.keeper.ticketOf(forRegistration, u.Name, in.Body.Ticket)
+	if err != nil {
+		return nil, err
+	}
+	site, err := securitykey.SiteOf(in.Origin)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.keeper.checkOld(ctx, u, in.Body.Password); err != nil {
+		return nil, err
+	}
+	out := &one[RecoveryCodes]{Body: RecoveryCodes{Codes: []string{}}}
+	err = s.write(ctx, false, func(tx inventory.Tx) error {
+		u, f, err := s.keeper.factorsOf(tx, u.Name)
+		if err != nil {
+			return err
+		}
+		key, err := site.Registered(u.Name, in.Key, &t.Session, in.Body.text(), f.Keys, s.cfg.Now())
+		if err != nil {
+			return err
+		}
+		if f.Keys = append(f.Keys, key); len(f.Recovery) == 0 {
+			out.Body.Codes, f.Recovery = totp.NewRecovery()
+		}
+		return s.factorSet(ctx, tx, &u, f, callerOf(ctx).login, "security key "+key.Name+" of user "+u.Name+" registered")
+	})
+	return out, err
+}
+
+func (s *Server) beginKeyLogin(ctx context.Context, in *keyLogin) (*one[KeyCeremony], error) {
+	trailOf(ctx).about("login", inventory.Clean(in.Body.User, 63))
+	site, err := securitykey.SiteOf(in.Origin)
+	if err != nil {
+		return nil, err
+	}
+	u, err := s.keeper.withPassword(ctx, s.keeper.browser(in.Known), in.Body.User, in.Body.Password)
+	if err != nil {
+		return nil, err
+	}
+	var f factors
+	if err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+		_, f, err = s.keeper.factorsOf(tx, u.Name)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	options, session, err := site.Ask(u.Name, f.Keys)
+	return s.keeper.ceremony(forLogin, u.Name, options, session), err
+}
+
+// useKey checks the answer of a security key. A challenge is good for one login.
+func (k *keeper) useKey(ctx context.Context, user, from, origin string, a *KeyAnswer) error {
+	site, err := securitykey.SiteOf(origin)
+	if err != nil {
+		return err
+	}
+	t, err := k.ticketOf(forLogin, user, a.Ticket)
+	if err != nil {
+		return err
+	}
+	return k.useFactor(ctx, user, from, func(f *factors) error {
+		f.Answered = slices.DeleteFunc(f.Answered, func(x answered) bool { return k.now().Sub(x.At) > keyTicketFor })
+		challenge := securitykey.ChallengeOf(&t.Session)
+		if slices.ContainsFunc(f.Answered, func(x answered) bool { return x.Challenge == challenge }) {
+			return inventory.Errorf(inventory.Unauthorized, "this answer of the security key was used before").WithHint("log in again")
+		}
+		keys, err := site.Answered(user, &t.Session, a.text(), f.Keys, k.now())
+		if err != nil {
+			return err
+		}
+		f.Keys, f.Answered = keys, append(f.Answered, answered{Challenge: challenge, At: t.At})
+		return nil
+	})
+}
