@@ -80,7 +80,10 @@ type View struct {
 	Image      string                 `json:"image,omitempty"`      // that the profile installs now
 	Addresses  []string               `json:"addresses,omitempty"`  // of the host, from leases and its configuration; those of the boot first
 	Delivered  bool                   `json:"delivered"`            // the installed system of this claim has fetched its configuration
-	IsUp       bool                   `json:"isUp"`                 // it has reported up
+	IsUp       bool                   `json:"isUp"`                 // it has reported up, or it is taken as running because it reports nothing
+	// IsUnseen says that the installed system has given no sign of life: it has not reported up, and one that reports nothing
+	// has neither booted by the network nor asked for an address since it was written.
+	IsUnseen bool `json:"isUnseen,omitempty"`
 	// JoinFailure is why the latest installation under way did not become a node, with the end of the log; "" for nothing.
 	JoinFailure string                `json:"joinFailure,omitempty"`
 	Rejected    []Rejection           `json:"rejected,omitempty"` // why hosts were not taken, most frequent first; while it has none

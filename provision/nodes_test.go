@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
+	"slipway.dev/slipway/pxe"
 )
 
 // cluster is a Kubernetes cluster with a node for every claim that runs.
@@ -312,4 +313,44 @@ func TestARetainedHostKeepsItsDisksWhenItsMachineGoes(t *testing.T) {
 	_, err = l.engine.CleanHost(context.Background(), h.ID, "", "a test")
 	l.must(err)
 	l.until("it runs", l.phase("web-2", inventory.MachineRunning))
+}
+
+// TestASystemIsSeenWhenItHasBootedAndNotWhenItWasWritten: that an image and its configuration were written does not say
+// that it boots.
+func TestASystemIsSeenWhenItHasBootedAndNotWhenItWasWritten(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		isSilent bool // what is installed has no configuration, and reports nothing
+	}{{"one that reports", false}, {"one that reports nothing", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLife(t)
+			s := l.add("s1", true)
+			s.isMute = true
+			profile := "debian12"
+			if c.isSilent {
+				profile = "bare"
+				l.write(func(tx inventory.Tx) error {
+					return tx.CreateProfile(&inventory.Profile{Name: profile, Image: "debian-disk"}, l.clock)
+				})
+			}
+			l.create(inventory.Machine{Name: "web-1", Profile: profile})
+			wasUnseen := false
+			l.until("it was written", func() bool {
+				v := l.view("web-1")
+				wasUnseen = wasUnseen || v.IsUnseen
+				return v.Delivered
+			})
+			if v := l.view("web-1"); !v.Delivered || v.IsUp != c.isSilent || !wasUnseen {
+				t.Fatalf("delivered %v, up %v, unseen %v", v.Delivered, v.IsUp, wasUnseen)
+			}
+			if !c.isSilent {
+				l.until("it boots from its disk", func() bool { return s.runs == "disk" })
+				l.must(l.engine.Report(context.Background(), s.os, s.address(), "", pxe.Report{Step: pxe.ReportUp}))
+			}
+			l.until("it was seen", func() bool { return !l.view("web-1").IsUnseen })
+			if v := l.view("web-1"); !v.IsUp || !c.isSilent && v.Machine.Phase != inventory.MachineRunning {
+				t.Errorf("up %v, phase %s", v.IsUp, v.Machine.Phase)
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
@@ -54,38 +55,63 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v kube.View, err er
 			v.Session = &live
 		}
 	}
-	if v.Delivered, v.IsUp, err = e.reached(tx, &m, v.Session); err != nil {
+	if err = e.reached(tx, &v); err != nil {
 		return v, err
 	}
 	v.Addresses, err = e.hostAddresses(tx, &h, v.Session)
 	return v, err
 }
 
-// reached reports how far the system of a claim has come: it has its configuration, and it has reported up. Both stay as
-// they are for as long as the claim lasts.
-func (e *Engine) reached(tx inventory.Tx, m *inventory.Machine, s *inventory.BootSession) (delivered, isUp bool, err error) {
+// reached says in a view how far the system of a claim has come: it has its configuration, and it has reported up. Both
+// stay as they are for as long as the claim lasts. That the configuration was written does not say that it has booted.
+func (e *Engine) reached(tx inventory.Tx, v *kube.View) error {
+	m, s := &v.Machine, v.Session
 	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: m.HostID}, inventory.Page{Limit: 32})
 	if err != nil {
-		return false, false, fmt.Errorf("read operations of machine %s: %w", m.Name, err)
+		return fmt.Errorf("read operations of machine %s: %w", m.Name, err)
 	}
 	for _, o := range ops {
 		isInstall := o.Kind == inventory.OpInstall || o.Kind == inventory.OpReinstall
 		if !isInstall || o.ClaimID != m.ClaimID {
 			continue
 		}
-		isDone := o.State == inventory.OpDone
-		way := steps(o.Kind, paramsOf(&o))
+		isDone, p := o.State == inventory.OpDone, paramsOf(&o)
+		way := steps(o.Kind, p)
 		at, first := slices.Index(way, o.Step), slices.Index(way, inventory.StepFirstBoot)
-		isUp = isDone || at > first
-		delivered = isUp || at == first
-		if paramsOf(&o).Road == RoadLive { // what it runs comes with each boot
-			delivered = isUp || s != nil && s.Boot == string(pxe.BootImage) && stepIndex(s.Step) >= stepIndex(inventory.EventConfigSent)
+		v.IsUp = isDone || at > first
+		v.Delivered = v.IsUp || at == first
+		switch {
+		case p.Road == RoadLive: // what it runs comes with each boot
+			v.Delivered = v.IsUp || s != nil && s.Boot == string(pxe.BootImage) && stepIndex(s.Step) >= stepIndex(inventory.EventConfigSent)
+		case v.Delivered && !v.IsUp:
+			v.IsUnseen = true
+		case v.IsUp && p.IsSilent:
+			v.IsUnseen, err = isUnseen(tx, v.Host, s, o.StepAt)
 		}
-		return delivered, isUp, nil
+		return err
 	}
 	// The operation is forgotten, or there was none: it was adopted.
-	isRunning := m.Phase == inventory.MachineRunning || m.Phase == inventory.MachineDeleting
-	return isRunning, isRunning, nil
+	v.IsUp = m.Phase == inventory.MachineRunning || m.Phase == inventory.MachineDeleting
+	v.Delivered = v.IsUp
+	return nil
+}
+
+// isUnseen reports whether a host has neither booted from its disk by the network nor asked for an address as a running
+// system does, since our agent was told to leave it.
+func isUnseen(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, since time.Time) (bool, error) {
+	if s != nil && s.StartedAt.After(since) && s.Boot == string(pxe.BootDisk) {
+		return false, nil
+	}
+	for _, n := range h.NICs {
+		leases, err := tx.ListLeasesOf(n.MAC)
+		if err != nil {
+			return false, fmt.Errorf("read leases of %s: %w", h.Name, err)
+		}
+		if slices.ContainsFunc(leases, func(l inventory.Lease) bool { return !l.IsBoot && l.StartsAt.After(since) }) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // HostAddresses returns the addresses of a host that are known: from leases, reservations and its configuration.

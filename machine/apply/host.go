@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"slipway.dev/slipway/inventory"
@@ -98,21 +99,30 @@ func (r *run) flags(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory.Ho
 	return nil
 }
 
+// open are the options of a controller whose values are not secret.
+func open(options map[string]string) map[string]string {
+	out := maps.Clone(options)
+	maps.DeleteFunc(out, func(k, _ string) bool { return inventory.IsSecretOption(k) })
+	return out
+}
+
 // power says how a host is powered. The account comes from a Secret of the files.
 func (r *run) power(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, stored *inventory.BMC, id inventory.HostID, changed func()) error {
 	b, ok := want.BMC(mh, id)
 	if !ok {
 		return nil
 	}
-	password := ""
+	var err error
+	password, isSecret := "", false
 	if ref := mh.Spec.Power.CredentialsRef; ref != nil {
 		s := r.secrets[ref.Namespace+"/"+ref.Name]
 		switch {
 		case s != nil:
-			b.Username, password = string(s.data["username"]), string(s.data["password"])
-			if b.Username == "" || password == "" {
-				return inventory.Errorf(inventory.Invalid, "spec.power.credentialsRef: Secret %s/%s (%s:%d) needs the keys username and password", ref.Namespace, ref.Name, s.File, s.Line)
+			if password, err = want.Account(&b, s.data); err != nil {
+				return inventory.Errorf(inventory.Invalid, "spec.power.credentialsRef: Secret %s/%s (%s:%d) needs the key password", ref.Namespace, ref.Name, s.File, s.Line).
+					WithHint("and username, where the controller has users")
 			}
+			isSecret = true
 		case stored == nil || stored.Username == "":
 			return inventory.Errorf(inventory.Invalid, "spec.power.credentialsRef: Secret %s/%s is not in the files", ref.Namespace, ref.Name).
 				WithHint("add the Secret object to the files, or set the account with: slipway bmc set %s", o.Name)
@@ -120,11 +130,12 @@ func (r *run) power(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, stor
 			b.Username = stored.Username
 		}
 	}
-	isKnown := stored != nil && stored.Driver == b.Driver && stored.Address == b.Address && stored.System == b.System && stored.Username == b.Username && stored.InsecureSkipVerify == b.InsecureSkipVerify
+	isKnown := stored != nil && stored.Driver == b.Driver && stored.Address == b.Address && stored.System == b.System && stored.Username == b.Username &&
+		stored.InsecureSkipVerify == b.InsecureSkipVerify && stored.Fingerprint == b.Fingerprint && maps.Equal(open(stored.Options), open(b.Options))
 	if !isKnown {
 		changed()
 	}
-	if r.DryRun || isKnown && password == "" {
+	if r.DryRun || isKnown && !isSecret {
 		return nil
 	}
 	return r.Appliance.SaveBMC(ctx, b, password)

@@ -191,9 +191,6 @@ func (r *run) update(ctx context.Context, mm *v1alpha1.MetalMachine, stored, wan
 	isInstalled := stored.HostID != ""
 	differs := want.Changed(stored, wanted)
 	isAgain := isInstalled && differs != "" && mm.Spec.UpdatePolicy == v1alpha1.UpdateReprovision
-	if isInstalled && differs != "" && mm.Spec.UpdatePolicy == v1alpha1.UpdateInPlace {
-		return &want.Invalid{Field: "spec.updatePolicy", Msg: "InPlace is not supported: use OnDelete or Reprovision"}
-	}
 	m, isChanged := want.Apply(stored, wanted, !isInstalled || isAgain)
 	if c.Op = Unchanged; isChanged {
 		c.Op = Changed

@@ -194,7 +194,7 @@ func (r *remediations) attempt(ctx context.Context, sr *infrav1.SlipwayRemediati
 		return 0, r.handToOwner(ctx, f.Machine)
 	case infrav1.StepReprovision:
 		_, err = r.env.Appliance.Remediate(ctx, name, []string{"reinstall"})
-	default:
+	case infrav1.StepPowerCycle:
 		if sr.Spec.OutOfServiceTaint != nil && *sr.Spec.OutOfServiceTaint {
 			if wait, err = r.fence(ctx, sr, f, v); err != nil || wait > 0 {
 				return wait, err

@@ -51,6 +51,9 @@ func (r *machines) writeStatus(ctx context.Context, sm *infrav1.SlipwayMachine) 
 	return r.applyStatus(ctx, sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerMachine, &sm.Status)
 }
 
+// unseenAgain is how often it is looked whether a system that reports nothing has given a sign of life.
+const unseenAgain = 30 * time.Second
+
 // report tells in the status what became of a machine, when it has changed. What has been provisioned once stays so.
 func (r *machines) report(ctx context.Context, p *pass) error {
 	p.facts.View = p.view
@@ -64,6 +67,9 @@ func (r *machines) report(ctx context.Context, p *pass) error {
 	cs, isPauseNew := tell.Pause(cs, false, "", p.sm.Generation, now)
 	if isNew || isPauseNew {
 		st.Conditions = cs
+	}
+	if p.view != nil && p.view.IsUnseen && p.view.IsUp && p.again == 0 { // no event tells that it asks for an address
+		p.again = unseenAgain
 	}
 	yes := true
 	if told.IsProvisioned {

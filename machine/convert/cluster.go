@@ -75,6 +75,7 @@ func (c *converter) oldMachine(s *source) []Object {
 	mm.Spec.Bootstrap = joinOf(s.texts("metadata", "labels"), s.text("metadata", "clusterName"))
 	if mm.Spec.Bootstrap == nil {
 		notes = append(notes, "it names no cluster (label "+clusterNameLabel+"): it becomes a plain server")
+		bare(mm)
 	}
 	if s.text("spec", "providerID") != "" {
 		notes = append(notes, "spec.providerID is of the machine that runs now: a new one is given when a host is claimed")
@@ -103,6 +104,9 @@ func (c *converter) oldSet(s *source) []Object {
 	mm.Spec.Bootstrap = joinOf(labels, "")
 	if mm.Spec.Bootstrap == nil {
 		mm.Spec.Bootstrap = joinOf(s.texts("metadata", "labels"), "")
+	}
+	if mm.Spec.Bootstrap == nil {
+		bare(mm)
 	}
 	s.ignore("metadata.labels", "metadata.annotations", "spec.template.metadata.name", "spec.template.metadata.creationTimestamp")
 	all := s.finish(nil, append(notes, more...))
@@ -134,8 +138,12 @@ func (c *converter) machineOf(s *source, path string) (*v1alpha1.MetalMachine, [
 	}
 	mm.Spec.Versions.Kubelet = s.text(at("versions", "kubelet")...)
 	mm.Spec.Versions.ControlPlane = s.text(at("versions", "controlPlane")...)
-	mm.Spec.Versions.ContainerRuntime = v1alpha1.ContainerRuntime{
-		Name: s.text(at("versions", "containerRuntime", "name")...), Version: s.text(at("versions", "containerRuntime", "version")...),
+	s.ignore(path + ".versions.containerRuntime.version") // the profile's
+	switch name := v1alpha1.RuntimeName(s.text(at("versions", "containerRuntime", "name")...)); name {
+	case "", v1alpha1.RuntimeContainerd, v1alpha1.RuntimeCRIO, v1alpha1.RuntimeCRIDockerd:
+		mm.Spec.Versions.ContainerRuntime.Name = name
+	default:
+		notes = append(notes, "the container runtime is none that Slipway knows: left out")
 	}
 	mm.Spec.Roles = rolesOf(s.list(at("roles")...), mm.Spec.Versions.ControlPlane != "")
 	mm.Spec.Node.Labels = s.texts(at("metadata", "labels")...)
@@ -179,8 +187,6 @@ func rolesOf(roles []any, hasControlPlane bool) []v1alpha1.MachineRole {
 			add(v1alpha1.RoleControlPlane)
 		case "node", "worker":
 			add(v1alpha1.RoleNode)
-		case "etcd":
-			add(v1alpha1.RoleEtcd)
 		}
 	}
 	if hasControlPlane {
@@ -189,10 +195,12 @@ func rolesOf(roles []any, hasControlPlane bool) []v1alpha1.MachineRole {
 	if len(out) == 0 {
 		add(v1alpha1.RoleNode)
 	}
-	if slices.Contains(out, v1alpha1.RoleEtcd) { // which excludes Node
-		out = slices.DeleteFunc(out, func(r v1alpha1.MachineRole) bool { return r == v1alpha1.RoleNode })
-	}
 	return out
+}
+
+// bare takes out of a machine that joins no cluster what only a node has.
+func bare(mm *v1alpha1.MetalMachine) {
+	mm.Spec.Roles, mm.Spec.Versions, mm.Spec.Node = nil, v1alpha1.WantedVersions{}, v1alpha1.NodeMeta{}
 }
 
 // joinOf says which cluster a machine joins.

@@ -31,7 +31,7 @@ func TestValidateSaysWhatAnAPIServerWouldRefuse(t *testing.T) {
 		"a machine with nothing but a profile is fine":    {machineText, ""},
 		"a machine without an operating system":           {strings.Replace(machineText, "os: {profile: debian12}", "hostname: a", 1), "spec.os: Required"},
 		"a field that nobody knows":                       {machineText + "  kernel: 6.1\n", "spec.kernel"},
-		"a rule that spans fields":                        {machineText + "  roles: [Etcd, Node]\n", "dedicated etcd"},
+		"a rule that spans fields":                        {machineText + "  roles: [Node]\n", "roles are those of a machine that joins a cluster"},
 		"a list that names something twice":               {machineText + "  roles: [Node, Node]\n", "Duplicate"},
 		"a name that no object may have":                  {strings.Replace(machineText, "web-1", "Web_1", 1), "metadata.name"},
 		"a kind that is not ours":                         {strings.Replace(machineText, "MetalMachine", "Machine", 1), "Machine"},

@@ -133,18 +133,20 @@ func (r *hosts) versionOf(ctx context.Context, ref *v1alpha1.SecretReference) (s
 }
 
 func (r *hosts) savePower(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID) error {
-	var secret corev1.Secret
-	if ref := mh.Spec.Power.CredentialsRef; ref != nil {
-		if err := r.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &secret); err != nil {
-			return fmt.Errorf("read Secret %s/%s: %w", ref.Namespace, ref.Name, err)
-		}
-		if len(secret.Data["password"]) == 0 {
-			return &want.Invalid{Field: "spec.power.credentialsRef", Msg: fmt.Sprintf("Secret %s/%s has no key password", ref.Namespace, ref.Name)}
-		}
-	}
 	b, _ := want.BMC(mh, id)
-	b.Username = strings.TrimSpace(string(secret.Data["username"]))
-	return r.env.Appliance.SaveBMC(ctx, b, strings.TrimRight(string(secret.Data["password"]), "\r\n"))
+	ref := mh.Spec.Power.CredentialsRef
+	if ref == nil {
+		return r.env.Appliance.SaveBMC(ctx, b, "")
+	}
+	var secret corev1.Secret
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &secret); err != nil {
+		return fmt.Errorf("read Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	password, err := want.Account(&b, secret.Data)
+	if err != nil {
+		return err
+	}
+	return r.env.Appliance.SaveBMC(ctx, b, password)
 }
 
 // write puts into the object what is agreed upon, the facts that are mirrored as labels, and the finalizer.

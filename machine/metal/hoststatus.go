@@ -141,7 +141,9 @@ func conditionsOf(v *machine.HostView, problem error, mh *v1alpha1.MetalHost, no
 	if h.InMaintenance {
 		text := "nothing is started on it"
 		if m := mh.Spec.Maintenance; m != nil {
-			text = m.Reason
+			if text = m.Reason; m.Until != nil {
+				text += " (until " + m.Until.UTC().Format(time.RFC3339) + ")"
+			}
 		}
 		say(v1alpha1.Maintenance, metav1.ConditionTrue, "Maintenance", text)
 	} else {

@@ -32,7 +32,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 		return nil
 	}
 	b.IsWanted = true
-	if p.view != nil && tell.Machine(p.facts).IsProvisioned && !r.isAsked(p) {
+	if isWritten(p) && !r.isAsked(p) {
 		b.IsReady = true
 		return nil
 	}
@@ -55,6 +55,11 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 		return fmt.Errorf("let %s boot: %w", p.view.Machine.Name, err)
 	}
 	return r.look(ctx, p)
+}
+
+// isWritten reports whether the machine is installed with its configuration; it need not have booted yet.
+func isWritten(p *pass) bool {
+	return p.view != nil && (p.view.Delivered || tell.Machine(p.facts).IsProvisioned)
 }
 
 func (p *pass) wait(reason, format string, args ...any) {
@@ -353,7 +358,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 		return nil
 	}
 	wasJoined := p.mm.Status.NodeRef != nil
-	if !tell.Machine(p.facts).IsProvisioned && !wasJoined {
+	if !isWritten(p) && !wasJoined {
 		return nil
 	}
 	was := func(kind string) bool { return apimeta.IsStatusConditionTrue(p.mm.Status.Conditions, kind) }

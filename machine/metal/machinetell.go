@@ -60,6 +60,9 @@ func (r *machines) writeStatus(ctx context.Context, mm *v1alpha1.MetalMachine) e
 	return nil
 }
 
+// unseenAgain is how often it is looked whether a system that reports nothing has given a sign of life.
+const unseenAgain = 30 * time.Second
+
 // report tells in the status what became of the machine, when it has changed.
 func (r *machines) report(ctx context.Context, p *pass) error {
 	told := tell.Machine(p.facts)
@@ -76,6 +79,9 @@ func (r *machines) report(ctx context.Context, p *pass) error {
 	}
 	st.ObservedGeneration = p.mm.Generation
 	st.FailureReason, st.FailureMessage = told.FailureReason, told.FailureMessage
+	if p.view != nil && p.view.IsUnseen && p.view.IsUp && p.again == 0 { // no event tells that it asks for an address
+		p.again = unseenAgain
+	}
 	if told.IsProvisioned {
 		yes := true
 		st.Initialization.Provisioned = &yes

@@ -18,7 +18,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/tell"
 	"slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/machine/want"
 	"slipway.dev/slipway/machineconfig"
@@ -117,7 +116,7 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 
 // save stores the machine. The appliance takes none that names a secret which is not there, so its Secrets come first.
 func (r *machines) save(ctx context.Context, p *pass) (err error) {
-	if needsHold(p.mm) && (p.view == nil || !tell.Machine(p.facts).IsProvisioned) {
+	if needsHold(p.mm) && !isWritten(p) {
 		if err := r.seal(ctx, p); err != nil || p.facts.Invalid != nil || p.facts.Bootstrap.Reason != "" {
 			return err
 		}
@@ -234,16 +233,13 @@ func (r *machines) reprovision(p *pass, now *marks) bool {
 	if p.facts.Changed == "" {
 		return now.claim == claim
 	}
-	switch p.mm.Spec.UpdatePolicy {
-	case v1alpha1.UpdateReprovision:
-		if p.facts.Unsupported == nil {
-			now.claim = claim
-			return true
-		}
-	case v1alpha1.UpdateInPlace:
-		if p.facts.Unsupported == nil {
-			p.facts.Unsupported = fmt.Errorf("spec.updatePolicy: InPlace is not supported by profile %s: use OnDelete or Reprovision", p.view.Machine.Profile)
-		}
+	switch policy := p.mm.Spec.UpdatePolicy; {
+	case p.facts.Unsupported != nil:
+	case policy == v1alpha1.UpdateReprovision:
+		now.claim = claim
+		return true
+	case policy != v1alpha1.UpdateOnDelete && policy != "": // an object that an older API server took
+		p.facts.Unsupported = fmt.Errorf("spec.updatePolicy: %s is not supported: use OnDelete or Reprovision", policy)
 	}
 	return false
 }

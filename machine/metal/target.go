@@ -415,7 +415,8 @@ func (r *targets) delete(ctx context.Context, p *targetPass) error {
 	return nil
 }
 
-// cascade deletes the machines of a cluster: those with the higher delete-priority first is up to the pool's budget.
+// cascade deletes the machines of a cluster: workers, and the control planes when no worker is left. How many at a time is
+// up to the pools' budgets.
 func (r *targets) cascade(ctx context.Context, mms []v1alpha1.MetalMachine) error {
 	isWorker := func(mm v1alpha1.MetalMachine) bool { return !want.IsControlPlane(&mm) }
 	workersLeft := slices.ContainsFunc(mms, isWorker)

@@ -195,7 +195,7 @@ func (t *teller) data() metav1.Condition {
 	const kind = v1alpha1.BootstrapDataAvailable
 	b := &t.f.Bootstrap
 	switch {
-	case t.isDelivered():
+	case t.isWritten():
 		return yes(kind, ReasonAvailable, "delivered")
 	case b.IsReady:
 		return yes(kind, ReasonAvailable, b.Message)
@@ -209,12 +209,18 @@ func (t *teller) isInstalling() bool {
 	return op != nil && (op.Kind == inventory.OpInstall || op.Kind == inventory.OpReinstall)
 }
 
-// isDelivered reports whether the system of this claim has its configuration.
-func (t *teller) isDelivered() bool {
+// isWritten reports whether the system of this claim is installed with its configuration.
+func (t *teller) isWritten() bool {
 	if t.v.Claim == nil || t.v.Host == nil {
 		return false
 	}
 	return t.v.Delivered || t.v.IsUp || t.v.Host.State == inventory.Active && !t.isInstalling()
+}
+
+// isDelivered reports whether the system of this claim has booted with its configuration: it gave a sign of life, or its
+// node is there.
+func (t *teller) isDelivered() bool {
+	return t.isWritten() && (!t.v.IsUnseen || t.f.Node.IsJoined)
 }
 
 // isRetried reports whether a step is tried again because it took too long or failed.
@@ -229,7 +235,7 @@ func (t *teller) installed() metav1.Condition {
 		return no(kind, v1alpha1.ReasonInstallFailed, sentence(v.Machine.Reason, v.Machine.Hint))
 	case v.Claim == nil:
 		return no(kind, v1alpha1.ReasonWaitingForHost, "waits for a host")
-	case t.isDelivered():
+	case t.isWritten():
 		return yes(kind, v1alpha1.ReasonInstalled, "installed on "+t.hostName())
 	case !t.isInstalling():
 		if v.Machine.Phase == inventory.MachineFailed || v.Host != nil && v.Host.State == inventory.Failed {
@@ -310,7 +316,10 @@ func (t *teller) delivered() metav1.Condition {
 	case t.isInstalling() && isRetried(t.v.Operation) && t.v.Operation.Step == inventory.StepFirstBoot:
 		return no(kind, v1alpha1.ReasonBootTimeout, "tried again: "+t.v.Operation.Reason)
 	case t.isInstalling() && slices.Contains([]inventory.Step{inventory.StepReboot, inventory.StepFirstBoot}, t.v.Operation.Step):
-		return no(kind, v1alpha1.ReasonWaitingForFirstBoot, "the installed system has not fetched its configuration yet")
+		return no(kind, v1alpha1.ReasonWaitingForFirstBoot, "the installed system has not reported up yet")
+	case t.isWritten():
+		return unknown(kind, v1alpha1.ReasonWaitingForFirstBoot, "what was installed reports nothing by itself, and has neither booted by the network nor asked for an address since "+
+			"(a profile with a configuration reports up)")
 	}
 	return no(kind, v1alpha1.ReasonWaitingForFirstBoot, "the system is not installed yet")
 }
@@ -323,7 +332,7 @@ func (t *teller) joined() metav1.Condition {
 		return yes(kind, v1alpha1.ReasonJoined, "")
 	case t.f.View != nil && t.v.JoinFailure != "":
 		return no(kind, v1alpha1.ReasonJoinFailed, "its installation is tried again: "+t.v.JoinFailure)
-	case !t.isDelivered():
+	case !t.isWritten():
 		return no(kind, v1alpha1.ReasonWaitingForNode, "the machine is not installed yet")
 	case n.Reason == v1alpha1.ReasonWorkloadClusterUnreachable:
 		return unknown(kind, n.Reason, n.Message)
@@ -396,7 +405,7 @@ func (t *teller) failure() (reason v1alpha1.FailureReason, message string) {
 	switch {
 	case t.f.Invalid != nil:
 		return v1alpha1.FailureInvalidConfiguration, t.f.Invalid.Error()
-	case slices.Contains(unusable, t.f.Bootstrap.Reason) && !t.isDelivered():
+	case slices.Contains(unusable, t.f.Bootstrap.Reason) && !t.isWritten():
 		return v1alpha1.FailureInvalidConfiguration, t.f.Bootstrap.Message
 	case t.f.View != nil && t.v.Code == string(v1alpha1.FailureInvalidConfiguration) && t.v.Claim == nil:
 		return v1alpha1.FailureInvalidConfiguration, sentence(m.Reason, m.Hint)
@@ -477,7 +486,7 @@ func (t *teller) phase(told Told) v1alpha1.MachinePhase {
 		return v1alpha1.PhaseRunning
 	case t.f.Bootstrap.IsWanted && !t.f.Bootstrap.IsReady:
 		return v1alpha1.PhaseWaitingForBootstrapData
-	case op != nil && (op.Step == inventory.StepReboot || op.Step == inventory.StepFirstBoot):
+	case t.isWritten(), op != nil && (op.Step == inventory.StepReboot || op.Step == inventory.StepFirstBoot):
 		return v1alpha1.PhaseBooting
 	}
 	return v1alpha1.PhaseProvisioning

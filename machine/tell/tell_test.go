@@ -49,6 +49,8 @@ func unclaimed(v *machine.View) {
 	v.Machine.HostID, v.Machine.ClaimID, v.Machine.Phase = "", "", inventory.MachinePending
 }
 
+func unseen(v *machine.View) { v.Delivered, v.IsUnseen = true, true }
+
 func running(v *machine.View) {
 	v.Operation, v.Delivered, v.IsUp = nil, true, true
 	v.Host.State, v.Machine.Phase = inventory.Active, inventory.MachineRunning
@@ -177,6 +179,12 @@ var cases = []struct {
 	{"it boots what was written", Facts{View: view(at(inventory.StepFirstBoot))}, v1alpha1.OSInstalled, "True", "Installed", "", "Booting"},
 	{"and has not its configuration", Facts{View: view(at(inventory.StepFirstBoot))}, v1alpha1.ConfigDelivered, "False", "WaitingForFirstBoot", "", "Booting"},
 	{"and does not come up", Facts{View: view(at(inventory.StepFirstBoot, again("silent")))}, v1alpha1.ConfigDelivered, "False", "BootTimeout", "silent", "Booting"},
+	{"it was written, and its first boot has not happened", Facts{View: view(at(inventory.StepFirstBoot), unseen)}, v1alpha1.ConfigDelivered, "False", "WaitingForFirstBoot", "not reported up", "Booting"},
+	{"nor is it ready then", Facts{View: view(at(inventory.StepFirstBoot), unseen)}, v1alpha1.Ready, "False", "WaitingForFirstBoot", "", "Booting"},
+	{"its node is a sign of life", Facts{View: view(at(inventory.StepFirstBoot), unseen), Node: Node{IsWanted: true, IsJoined: true, IsHealthy: true}}, v1alpha1.ConfigDelivered, "True", "Delivered", "", "Running"},
+	{"what reports nothing has not been seen", Facts{View: view(running, unseen)}, v1alpha1.ConfigDelivered, "Unknown", "WaitingForFirstBoot", "neither", "Booting"},
+	{"and nobody says that it is ready", Facts{View: view(running, unseen)}, v1alpha1.Ready, "Unknown", "WaitingForFirstBoot", "", "Booting"},
+	{"though it is installed", Facts{View: view(running, unseen)}, v1alpha1.OSInstalled, "True", "Installed", "", "Booting"},
 	{"it runs", Facts{View: view(running)}, v1alpha1.ConfigDelivered, "True", "Delivered", "", "Running"},
 	{"it is taken down to be installed anew", Facts{View: view(func(v *machine.View) {
 		v.Operation.Kind, v.Operation.Step = inventory.OpReinstall, inventory.StepDrain
@@ -313,6 +321,8 @@ func TestProvisionedIsWhenTheInstalledSystemHasItsConfiguration(t *testing.T) {
 		"claimed":           {view(), false},
 		"booting":           {view(at(inventory.StepFirstBoot)), false},
 		"delivered":         {view(func(v *machine.View) { v.Delivered = true }), true},
+		"written":           {view(at(inventory.StepFirstBoot), unseen), false},
+		"silent":            {view(running, unseen), false},
 		"up":                {view(running), true},
 		"installed anew":    {view(func(v *machine.View) { v.Host.State = inventory.Active }), false},
 		"without a host":    {view(unclaimed), false},

@@ -101,7 +101,7 @@ type HostMaintenance struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason"`
-	// until is when it is expected to end, for people: nothing happens by itself then.
+	// until is when it is expected to end. The condition Maintenance shows it to people; nothing happens by itself then.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }
@@ -143,6 +143,10 @@ type RootDevice struct {
 
 // HostPower says how a host is switched on and off.
 // +kubebuilder:validation:XValidation:rule="self.driver in ['WakeOnLAN', 'Manual'] || has(self.address)",message="this power driver needs an address"
+// +kubebuilder:validation:XValidation:rule="self.driver != 'Webhook' || has(self.options) && self.options.exists(k, k in ['on.path', 'off.path', 'cycle.path'])",message="the driver Webhook needs options that say which calls switch the host: at least on.path and off.path"
+// +kubebuilder:validation:XValidation:rule="self.driver != 'Manual' || !has(self.address)",message="a host that people switch by hand has no controller: leave address out"
+// +kubebuilder:validation:XValidation:rule="!(self.driver in ['Manual', 'Libvirt']) || !(has(self.credentialsRef) || has(self.options))",message="the drivers Manual and Libvirt have no account and no options: leave credentialsRef and options out"
+// +kubebuilder:validation:XValidation:rule="self.driver in ['Redfish', 'Webhook'] || !(has(self.insecureSkipVerify) || has(self.fingerprint))",message="only the drivers Redfish and Webhook check a certificate: leave insecureSkipVerify and fingerprint out"
 type HostPower struct {
 	// driver speaks to the host's controller.
 	// +required
@@ -152,13 +156,27 @@ type HostPower struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Address string `json:"address,omitempty"`
-	// credentialsRef names a Secret with the keys username and password.
+	// credentialsRef names a Secret with the keys username and password. Its keys that begin with "header.", and secureon, are
+	// options whose values are secret.
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
 	// insecureSkipVerify takes any certificate of the controller.
 	// +optional
 	InsecureSkipVerify *bool `json:"insecureSkipVerify,omitempty"`
+	// fingerprint is the SHA-256 of the certificate that the controller has, in hex: no other is taken.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$`
+	// +kubebuilder:validation:MaxLength=95
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// options of the driver: on.path, off.path and the others of Webhook, cipher of IPMI, port of WakeOnLAN.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Options map[string]PowerOption `json:"options,omitempty"`
 }
+
+// PowerOption is the value of an option.
+// +kubebuilder:validation:MaxLength=4096
+type PowerOption string
 
 // PowerDriver speaks to a host's controller.
 // +kubebuilder:validation:Enum=Redfish;IPMI;Libvirt;WakeOnLAN;Webhook;Manual

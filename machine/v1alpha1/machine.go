@@ -47,7 +47,10 @@ type MetalMachineList struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimID) || has(self.claimID) && (self.claimID == oldSelf.claimID || has(self.providerID) && (!has(oldSelf.providerID) || self.providerID != oldSelf.providerID))",message="claimID is Slipway's: it cannot be removed, and changes only together with providerID"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || has(self.providerID) && (self.providerID == oldSelf.providerID || has(self.claimID) && (!has(oldSelf.claimID) || self.claimID != oldSelf.claimID))",message="providerID is Slipway's: it cannot be removed, and changes only together with claimID"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimID) || !has(oldSelf.placement) || has(self.placement) && self.placement == oldSelf.placement",message="placement cannot be changed once a host is claimed: delete the machine and create it again"
-// +kubebuilder:validation:XValidation:rule="!has(self.roles) || !('Etcd' in self.roles && 'Node' in self.roles)",message="a dedicated etcd server is no Node: leave one of the roles out"
+// +kubebuilder:validation:XValidation:rule="!has(self.roles) || size(self.roles) == 0 || has(self.bootstrap) && has(self.bootstrap.join)",message="roles are those of a machine that joins a cluster: give bootstrap.join, or leave roles out"
+// +kubebuilder:validation:XValidation:rule="!has(self.versions) || has(self.bootstrap) && has(self.bootstrap.join)",message="versions are those of a machine that joins a cluster: give bootstrap.join, or leave versions out"
+// +kubebuilder:validation:XValidation:rule="!has(self.node) || has(self.bootstrap) && has(self.bootstrap.join)",message="node is put on the node of a machine that joins a cluster: give bootstrap.join, or leave node out"
+// +kubebuilder:validation:XValidation:rule="!has(self.failureDomain) || !has(self.placement) || !has(self.placement.hostName)",message="placement.hostName takes exactly that host: leave failureDomain out"
 type MetalMachineSpec struct {
 	// placement says which hosts it may be given. It cannot be changed once a host is claimed.
 	// +optional
@@ -65,15 +68,15 @@ type MetalMachineSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Hostname string `json:"hostname,omitempty"`
-	// roles in a Kubernetes cluster; a plain server when empty.
+	// roles in the cluster that it joins; Node when empty. A ControlPlane is a node as well, with kubeadm's taint.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:MaxItems=2
 	Roles []MachineRole `json:"roles,omitempty"`
 	// versions that are wanted; what is left out is the join target's or the profile's.
 	// +optional
-	Versions Versions `json:"versions,omitempty,omitzero"`
-	// bootstrap makes it a node.
+	Versions WantedVersions `json:"versions,omitempty,omitzero"`
+	// bootstrap makes it a node; a plain server when left out.
 	// +optional
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
 	// node is put on the Kubernetes node and put back when it is removed there. Others' are left alone.
@@ -114,29 +117,28 @@ type MetalMachineSpec struct {
 }
 
 // MachineRole is what a machine does in a Kubernetes cluster.
-// +kubebuilder:validation:Enum=ControlPlane;Node;Etcd
+// +kubebuilder:validation:Enum=ControlPlane;Node
 type MachineRole string
 
 // The values of MachineRole.
 const (
 	RoleControlPlane MachineRole = "ControlPlane"
 	RoleNode         MachineRole = "Node"
-	RoleEtcd         MachineRole = "Etcd"
 )
 
 // UpdatePolicy says what happens when the spec changes.
-// +kubebuilder:validation:Enum=OnDelete;Reprovision;InPlace
+// +kubebuilder:validation:Enum=OnDelete;Reprovision
 type UpdatePolicy string
 
 // The values of UpdatePolicy.
 const (
 	UpdateOnDelete    UpdatePolicy = "OnDelete"    // nothing, until someone deletes the machine
 	UpdateReprovision UpdatePolicy = "Reprovision" // the host is drained and installed anew
-	UpdateInPlace     UpdatePolicy = "InPlace"     // the operating system's own update
 )
 
 // Bootstrap makes a server a node.
 // +kubebuilder:validation:XValidation:rule="!(has(self.dataSecretName) && has(self.join))",message="dataSecretName and join exclude each other"
+// +kubebuilder:validation:XValidation:rule="has(self.dataSecretName) || has(self.join)",message="say where the data come from: dataSecretName or join; a plain server has no bootstrap"
 type Bootstrap struct {
 	// dataSecretName names a Secret with the key value, and with the key format when it is no cloud-config.
 	// +optional
@@ -231,6 +233,8 @@ type NodeTaint struct {
 
 // File is written on the first boot.
 // +kubebuilder:validation:XValidation:rule="has(self.content) != has(self.contentFrom)",message="say exactly one of content and contentFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.contentFrom) || !has(self.template) || !self.template",message="what is in a Secret is no template: leave template out"
+// +kubebuilder:validation:XValidation:rule="!has(self.content) || !has(self.encoding) || self.encoding != 'gzip'",message="gzip is no text: write encoding: gzip+base64, or use contentFrom"
 type File struct {
 	// path of the file, absolute.
 	// +required
@@ -355,33 +359,11 @@ const (
 )
 
 // ProviderConfig is for Slipway only.
-// +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.valueFrom))",message="value and valueFrom exclude each other"
 type ProviderConfig struct {
 	// value is a SlipwayProviderConfig.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *runtime.RawExtension `json:"value,omitempty"`
-	// valueFrom names an object in the machine's namespace that holds it.
-	// +optional
-	ValueFrom *TypedLocalObjectReference `json:"valueFrom,omitempty"`
-}
-
-// TypedLocalObjectReference names an object in the same namespace.
-type TypedLocalObjectReference struct {
-	// apiGroup of the object; the core group when empty.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	APIGroup string `json:"apiGroup,omitempty"`
-	// kind of the object: ConfigMap, Secret.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Kind string `json:"kind"`
-	// name of the object.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
 }
 
 // SlipwayProviderConfig is what ProviderConfig holds: what no other field says. Unknown fields are refused when it is

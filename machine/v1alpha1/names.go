@@ -53,7 +53,6 @@ const (
 	ReasonTokenMintFailed            = "TokenMintFailed"
 	ReasonUnsupportedFormat          = "UnsupportedFormat"
 	ReasonUnsupportedDirective       = "UnsupportedDirective"
-	ReasonNotNeeded                  = "NotNeeded" // of a plain server
 	ReasonAvailable                  = "Available"
 
 	// OSInstalled.
@@ -66,7 +65,6 @@ const (
 	ReasonInstalled        = "Installed"
 	ReasonWaitingForHook   = "WaitingForHook"
 	ReasonWaitingForBudget = "WaitingForBudget" // of the pool
-	ReasonProgressing      = "Progressing"
 	ReasonReprovisioning   = "Reprovisioning"
 
 	// ConfigDelivered.
@@ -117,10 +115,6 @@ const (
 	LabelVendor = Prefix + "vendor"
 	LabelModel  = Prefix + "model"
 	LabelArch   = Prefix + "arch"
-
-	// LabelZone and LabelRegion are Kubernetes' own, on nodes.
-	LabelZone   = "topology.kubernetes.io/zone"
-	LabelRegion = "topology.kubernetes.io/region"
 )
 
 // Facts are the labels of a MetalHost that mirror its row; no other facts become labels.
@@ -130,28 +124,18 @@ func Facts() []string {
 
 // Annotations of our objects.
 const (
-	AnnotationPaused         = Prefix + "paused"
-	AnnotationReprovisionAt  = Prefix + "reprovision-at"  // RFC 3339
-	AnnotationRebootAt       = Prefix + "reboot-at"       // RFC 3339
-	AnnotationForceDelete    = Prefix + "force-delete"    // no drain, no fence, no wipe
-	AnnotationDeletePriority = Prefix + "delete-priority" // higher goes first
-	AnnotationCascade        = Prefix + "cascade"         // of a JoinTarget: its machines go with it
+	AnnotationPaused        = Prefix + "paused"
+	AnnotationReprovisionAt = Prefix + "reprovision-at" // RFC 3339
+	AnnotationRebootAt      = Prefix + "reboot-at"      // RFC 3339
+	AnnotationForceDelete   = Prefix + "force-delete"   // no drain, no fence, no wipe
+	AnnotationCascade       = Prefix + "cascade"        // of a JoinTarget: its machines go with it
 )
 
-// Cluster API's annotations and labels that are honoured.
+// Cluster API's annotations that are honoured on MetalMachines as well.
 const (
-	CAPIPaused               = "cluster.x-k8s.io/paused"
-	CAPIManagedBy            = "cluster.x-k8s.io/managed-by"
-	CAPIDeleteMachine        = "cluster.x-k8s.io/delete-machine"
-	CAPIClonedFromName       = "cluster.x-k8s.io/cloned-from-name"
-	CAPIClonedFromGroupKind  = "cluster.x-k8s.io/cloned-from-groupkind"
-	CAPIExcludeNodeDraining  = "machine.cluster.x-k8s.io/exclude-node-draining"
-	CAPITopologyDryRun       = "topology.cluster.x-k8s.io/dry-run"
-	CAPIClusterName          = "cluster.x-k8s.io/cluster-name"
-	CAPIWatchFilter          = "cluster.x-k8s.io/watch-filter"
-	CAPIControlPlane         = "cluster.x-k8s.io/control-plane"
-	CAPIPreDrainHookPrefix   = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
-	CAPIPreTerminateHookName = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
+	CAPIPaused              = "cluster.x-k8s.io/paused"
+	CAPIClonedFromName      = "cluster.x-k8s.io/cloned-from-name"
+	CAPIClonedFromGroupKind = "cluster.x-k8s.io/cloned-from-groupkind"
 )
 
 // Finalizers.

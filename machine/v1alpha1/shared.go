@@ -7,8 +7,9 @@ import (
 
 // Placement says which hosts a machine may be given, and which are better.
 // +kubebuilder:validation:XValidation:rule="!has(self.hostName) || !(has(self.pool) || has(self.selector) || has(self.requirements))",message="hostName takes exactly that host: leave pool, selector and requirements out"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostName) || !(has(self.preferred) || has(self.reuse) && self.reuse != 'Any')",message="hostName takes exactly that host: leave preferred and reuse out"
 type Placement struct {
-	// hostName pins the machine to one MetalHost. It excludes pool, selector and requirements.
+	// hostName pins the machine to one MetalHost. It excludes pool, selector, requirements, preferred and reuse.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -56,6 +57,8 @@ type PreferredHosts struct {
 }
 
 // Toleration lets a machine have a host with a taint.
+// +kubebuilder:validation:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value)",message="operator Exists has no value"
+// +kubebuilder:validation:XValidation:rule="has(self.operator) && self.operator == 'Exists' || has(self.value) && has(self.key)",message="operator Equal needs a key and a value: write operator: Exists to tolerate every value"
 type Toleration struct {
 	// key of the taint; all taints when empty.
 	// +optional
@@ -141,17 +144,14 @@ type HardwareRequirements struct {
 	Expression string `json:"expression,omitempty"`
 }
 
-// Architecture is a processor architecture as Kubernetes names it.
-// +kubebuilder:validation:Enum=amd64;arm64;ppc64le;s390x;riscv64
+// Architecture is a processor architecture as Kubernetes names it, of those that Slipway installs.
+// +kubebuilder:validation:Enum=amd64;arm64
 type Architecture string
 
 // The values of Architecture.
 const (
-	AMD64   Architecture = "amd64"
-	ARM64   Architecture = "arm64"
-	PPC64LE Architecture = "ppc64le"
-	S390X   Architecture = "s390x"
-	RISCV64 Architecture = "riscv64"
+	AMD64 Architecture = "amd64"
+	ARM64 Architecture = "arm64"
 )
 
 // OSSpec says which operating system is installed.
@@ -203,12 +203,46 @@ const (
 	AddressInternalDNS AddressType = "InternalDNS"
 )
 
-// Versions are those of the programs that make a node.
-type Versions struct {
+// WantedVersions are those of the programs that make a node of a join target.
+type WantedVersions struct {
 	// kubelet is the version of the kubelet: v1.36.3.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^v?\d+\.\d+\.\d+([-+].*)?$`
+	Kubelet string `json:"kubelet,omitempty"`
+	// controlPlane is the version of API server, scheduler and controller manager; kubeadm installs them in the kubelet's.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^v?\d+\.\d+\.\d+([-+].*)?$`
+	ControlPlane string `json:"controlPlane,omitempty"`
+	// containerRuntime runs the containers.
+	// +optional
+	ContainerRuntime WantedRuntime `json:"containerRuntime,omitempty,omitzero"`
+}
+
+// WantedRuntime is what shall run containers. Its version is the profile's.
+type WantedRuntime struct {
+	// name of the runtime.
+	// +optional
+	Name RuntimeName `json:"name,omitempty"`
+}
+
+// RuntimeName is a container runtime that kubeadm is told the socket of.
+// +kubebuilder:validation:Enum=containerd;cri-o;cri-dockerd
+type RuntimeName string
+
+// The values of RuntimeName.
+const (
+	RuntimeContainerd RuntimeName = "containerd"
+	RuntimeCRIO       RuntimeName = "cri-o"
+	RuntimeCRIDockerd RuntimeName = "cri-dockerd"
+)
+
+// Versions are those of the programs that run on a node.
+type Versions struct {
+	// kubelet is the version of the kubelet: v1.36.3.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
 	Kubelet string `json:"kubelet,omitempty"`
 	// controlPlane is the version of API server, scheduler and controller manager.
 	// +optional
@@ -288,7 +322,7 @@ type HostReference struct {
 // Initialization says how far the first provisioning is. Under Cluster API it is part of the contract.
 // +kubebuilder:validation:MinProperties=1
 type Initialization struct {
-	// provisioned is true once the installed system has fetched its configuration. It never turns false again.
+	// provisioned is true once the installed system has booted with its configuration. It never turns false again.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }

@@ -59,20 +59,42 @@ func DeclaredHost(mh *v1alpha1.MetalHost) inventory.Host {
 	return h
 }
 
-// BMC returns how a host is powered; ok is false when the object does not say it. User and password come from the Secret
-// that spec.power.credentialsRef names. Behind # the address names the system: a libvirt domain, the object's name when
+// BMC returns how a host is powered; ok is false when the object does not say it. What is secret comes from the Secret that
+// spec.power.credentialsRef names: see Account. Behind # the address names the system: a libvirt domain, the object's name when
 // left out, or one of several systems of a Redfish controller.
 func BMC(mh *v1alpha1.MetalHost, id inventory.HostID) (b inventory.BMC, ok bool) {
 	p := mh.Spec.Power
 	if p == nil {
 		return b, false
 	}
-	b = inventory.BMC{HostID: id, Driver: drivers[p.Driver], InsecureSkipVerify: p.InsecureSkipVerify != nil && *p.InsecureSkipVerify}
+	b = inventory.BMC{
+		HostID: id, Driver: drivers[p.Driver], InsecureSkipVerify: p.InsecureSkipVerify != nil && *p.InsecureSkipVerify, Fingerprint: p.Fingerprint,
+	}
+	for k, v := range p.Options {
+		b.Options = set(b.Options, k, string(v))
+	}
 	b.Address, b.System, _ = strings.Cut(p.Address, "#")
 	if b.Driver == inventory.Libvirt && b.System == "" {
 		b.System = mh.Name
 	}
 	return b, true
+}
+
+// Account puts into a controller what a Secret says of it: the user, and options whose values are secret. It returns the
+// password, which is needed unless such options are there.
+func Account(b *inventory.BMC, secret map[string][]byte) (password string, err error) {
+	hasOptions := false
+	for k, v := range secret {
+		if inventory.IsSecretOption(k) {
+			b.Options, hasOptions = set(b.Options, k, strings.TrimRight(string(v), "\r\n")), true
+		}
+	}
+	b.Username = strings.TrimSpace(string(secret["username"]))
+	password = strings.TrimRight(string(secret["password"]), "\r\n")
+	if password == "" && !hasOptions {
+		return "", invalid("spec.power.credentialsRef", "the Secret has no key password")
+	}
+	return password, nil
 }
 
 // inDomain is a place in a failure domain: as it is when it is there already; else the domain is a rack, site/rack or

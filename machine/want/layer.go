@@ -36,11 +36,8 @@ func layer(mm *v1alpha1.MetalMachine, o Options) (*machineconfig.Config, error) 
 	if err := versions(&mm.Spec.Versions, mm); err != nil {
 		return nil, err
 	}
-	if mm.Spec.Versions.OSImage != "" && mm.Spec.Versions.OSImage != mm.Spec.OS.Version {
-		return nil, invalid("spec.versions.osImage", "name the image in spec.os.version")
-	}
 	if !IsNode(mm) {
-		return &c, nil
+		return &c, plainServer(&mm.Spec)
 	}
 	if c.Bootstrap, err = bootstrap(mm, o); err != nil {
 		return nil, err
@@ -48,6 +45,22 @@ func layer(mm *v1alpha1.MetalMachine, o Options) (*machineconfig.Config, error) 
 	j := mm.Spec.Bootstrap.Join
 	c.Commands = append(commands(machineconfig.FirstBoot, j.PreCommands), commands(machineconfig.PostBootstrap, j.PostCommands)...)
 	return &c, nil
+}
+
+// plainServer refuses what a server that joins no cluster cannot have: else it would be ready without it.
+func plainServer(s *v1alpha1.MetalMachineSpec) error {
+	const hint = " is for machines that join a cluster: give spec.bootstrap.join, or leave it out"
+	switch {
+	case s.Bootstrap != nil && s.Bootstrap.DataSecretName == "":
+		return invalid("spec.bootstrap", "says neither dataSecretName nor join: a plain server has no bootstrap")
+	case len(s.Roles) > 0:
+		return invalid("spec.roles", string(s.Roles[0])+hint)
+	case s.Versions != v1alpha1.WantedVersions{}:
+		return invalid("spec.versions", "a version"+hint)
+	case len(s.Node.Labels)+len(s.Node.Annotations)+len(s.Node.Taints) > 0:
+		return invalid("spec.node", "it"+hint)
+	}
+	return nil
 }
 
 func files(mm *v1alpha1.MetalMachine, owner machine.Owner) (all []machineconfig.File, err error) {
@@ -141,12 +154,12 @@ func commands(phase machineconfig.Phase, texts []string) (all []machineconfig.Co
 	return all
 }
 
-var sockets = map[string]string{
-	"": "", "containerd": "unix:///run/containerd/containerd.sock", "cri-o": "unix:///run/crio/crio.sock", "crio": "unix:///run/crio/crio.sock",
-	"cri-dockerd": "unix:///run/cri-dockerd.sock",
+var sockets = map[v1alpha1.RuntimeName]string{
+	"": "", v1alpha1.RuntimeContainerd: "unix:///run/containerd/containerd.sock", v1alpha1.RuntimeCRIO: "unix:///run/crio/crio.sock",
+	v1alpha1.RuntimeCRIDockerd: "unix:///run/cri-dockerd.sock",
 }
 
-func versions(v *v1alpha1.Versions, mm *v1alpha1.MetalMachine) error {
+func versions(v *v1alpha1.WantedVersions, mm *v1alpha1.MetalMachine) error {
 	if _, ok := sockets[v.ContainerRuntime.Name]; !ok {
 		return invalid("spec.versions.containerRuntime.name", fmt.Sprintf("%q is no runtime that Slipway knows: use containerd, cri-o or cri-dockerd", v.ContainerRuntime.Name))
 	}
@@ -164,8 +177,10 @@ func bootstrap(mm *v1alpha1.MetalMachine, o Options) (*machineconfig.BootstrapSp
 	if o.Target == nil {
 		return nil, invalid("spec.bootstrap.join.targetRef", fmt.Sprintf("there is no JoinTarget %s in this namespace", s.Bootstrap.Join.TargetRef.Name))
 	}
-	if slices.Contains(s.Roles, v1alpha1.RoleEtcd) && !IsControlPlane(mm) {
-		return nil, invalid("spec.roles", "kubeadm joins no dedicated etcd server: make it a plain server, or give it the role ControlPlane")
+	for _, r := range s.Roles { // an object that an older API server took
+		if r != v1alpha1.RoleControlPlane && r != v1alpha1.RoleNode {
+			return nil, invalid("spec.roles", fmt.Sprintf("kubeadm joins no dedicated %s server: make it a plain server, or give it the role ControlPlane", r))
+		}
 	}
 	b := &machineconfig.BootstrapSpec{
 		Kind: "kubeadm", Target: Name(o.Target.Namespace, o.Target.Name), Role: o.Role, Version: bare(VersionOf(mm, o.Target)),
@@ -215,9 +230,6 @@ func provider(m *inventory.Machine, p *v1alpha1.ProviderConfig) error {
 		return nil
 	}
 	const field = "spec.providerConfig"
-	if p.ValueFrom != nil {
-		return invalid(field+".valueFrom", "is not read: write it in value")
-	}
 	if p.Value == nil || len(p.Value.Raw) == 0 {
 		return nil
 	}

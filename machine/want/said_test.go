@@ -1,6 +1,7 @@
 package want
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -128,12 +129,30 @@ func TestAPowerDriverBecomesAController(t *testing.T) {
 		{&v1alpha1.HostPower{Driver: "Redfish", Address: "https://10.0.0.5#sys-2"}, inventory.BMC{HostID: "h", Driver: inventory.Redfish, Address: "https://10.0.0.5", System: "sys-2"}, true},
 		{&v1alpha1.HostPower{Driver: "Libvirt", Address: "qemu:///system"}, inventory.BMC{HostID: "h", Driver: inventory.Libvirt, Address: "qemu:///system", System: "node-1"}, true},
 		{&v1alpha1.HostPower{Driver: "WakeOnLAN"}, inventory.BMC{HostID: "h", Driver: inventory.WoL}, true},
-		{&v1alpha1.HostPower{Driver: "Webhook", Address: "http://pdu/1"}, inventory.BMC{HostID: "h", Driver: inventory.Webhook, Address: "http://pdu/1"}, true},
+		{
+			&v1alpha1.HostPower{Driver: "Webhook", Address: "https://pdu/1#7", Fingerprint: "ab", Options: map[string]v1alpha1.PowerOption{"on.path": "/on"}},
+			inventory.BMC{HostID: "h", Driver: inventory.Webhook, Address: "https://pdu/1", System: "7", Fingerprint: "ab", Options: map[string]string{"on.path": "/on"}},
+			true,
+		},
 		{&v1alpha1.HostPower{Driver: "Manual"}, inventory.BMC{HostID: "h", Driver: inventory.Manual}, true},
 	} {
 		got, ok := BMC(&v1alpha1.MetalHost{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: v1alpha1.MetalHostSpec{Power: c.power}}, "h")
 		if diff := cmp.Diff(c.want, got); ok != c.ok || diff != "" {
 			t.Errorf("%+v: %v %s", c.power, ok, diff)
 		}
+	}
+}
+
+func TestWhatIsSecretOfAControllerComesFromItsSecret(t *testing.T) {
+	b := inventory.BMC{Options: map[string]string{"on.path": "/on"}}
+	password, err := Account(&b, map[string][]byte{"username": []byte("pdu\n"), "password": []byte("pw\n"), "header.X-Key": []byte("k\n"), "note": []byte("x")})
+	if err != nil || password != "pw" || b.Username != "pdu" || !reflect.DeepEqual(b.Options, map[string]string{"on.path": "/on", "header.X-Key": "k"}) {
+		t.Errorf("%q %v %+v", password, err, b)
+	}
+	if _, err := Account(&b, map[string][]byte{"header.X-Key": []byte("k")}); err != nil {
+		t.Errorf("a header alone: %v", err)
+	}
+	if _, err := Account(&b, map[string][]byte{"username": []byte("pdu")}); !IsInvalid(err) {
+		t.Errorf("no password: %v", err)
 	}
 }

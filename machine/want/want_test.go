@@ -203,7 +203,7 @@ func TestWhatCannotBeCarriedOutNamesItsField(t *testing.T) {
 	}{
 		{"spec.os.profile", func(s *v1alpha1.MetalMachineSpec) { s.OS.Profile = "" }},
 		{"spec.placement.requirements", func(s *v1alpha1.MetalMachineSpec) {
-			s.Placement = &v1alpha1.Placement{Requirements: &v1alpha1.HardwareRequirements{Architecture: v1alpha1.S390X}}
+			s.Placement = &v1alpha1.Placement{Requirements: &v1alpha1.HardwareRequirements{Architecture: "s390x"}}
 		}},
 		{"spec.placement.selector", func(s *v1alpha1.MetalMachineSpec) {
 			s.Placement = &v1alpha1.Placement{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": strings.Repeat("x", 1100)}}}
@@ -225,7 +225,13 @@ func TestWhatCannotBeCarriedOutNamesItsField(t *testing.T) {
 			s.Files = []v1alpha1.File{{Path: "/a", Template: ptr(true), ContentFrom: &v1alpha1.SecretKeySelector{Name: "s", Key: "k"}}}
 		}},
 		{"spec.versions.containerRuntime.name", func(s *v1alpha1.MetalMachineSpec) { s.Versions.ContainerRuntime.Name = "rkt" }},
-		{"spec.versions.osImage", func(s *v1alpha1.MetalMachineSpec) { s.Versions.OSImage = "Debian 12" }},
+		{"spec.versions", func(s *v1alpha1.MetalMachineSpec) { s.Versions.Kubelet = "v1.36.3" }},
+		{"spec.roles", func(s *v1alpha1.MetalMachineSpec) { s.Roles = []v1alpha1.MachineRole{v1alpha1.RoleControlPlane} }},
+		{"spec.roles", func(s *v1alpha1.MetalMachineSpec) {
+			s.Roles, s.Bootstrap = []v1alpha1.MachineRole{v1alpha1.RoleControlPlane}, &v1alpha1.Bootstrap{DataSecretName: "s"}
+		}},
+		{"spec.node", func(s *v1alpha1.MetalMachineSpec) { s.Node.Labels = map[string]string{"a": "b"} }},
+		{"spec.bootstrap", func(s *v1alpha1.MetalMachineSpec) { s.Bootstrap = &v1alpha1.Bootstrap{} }},
 		{"spec.versions.controlPlane", func(s *v1alpha1.MetalMachineSpec) {
 			joining(v1alpha1.RoleControlPlane)(s)
 			s.Versions.ControlPlane, s.Versions.Kubelet = "1.35.0", "1.36.0"
@@ -237,9 +243,6 @@ func TestWhatCannotBeCarriedOutNamesItsField(t *testing.T) {
 		{"spec.providerConfig.value.config", func(s *v1alpha1.MetalMachineSpec) {
 			s.ProviderConfig = &v1alpha1.ProviderConfig{Value: &runtime.RawExtension{Raw: []byte(`{"config":"nonsense: 1"}`)}}
 		}},
-		{"spec.providerConfig.valueFrom", func(s *v1alpha1.MetalMachineSpec) {
-			s.ProviderConfig = &v1alpha1.ProviderConfig{ValueFrom: &v1alpha1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "x"}}
-		}},
 	} {
 		_, err := MetalMachine(metalMachine(c.spec), Options{Owner: owner})
 		var e *Invalid
@@ -247,7 +250,7 @@ func TestWhatCannotBeCarriedOutNamesItsField(t *testing.T) {
 			t.Errorf("%s: got %v", c.field, err)
 		}
 	}
-	mm := metalMachine(joining(v1alpha1.RoleEtcd))
+	mm := metalMachine(joining("Etcd"))
 	if _, err := MetalMachine(mm, Options{Owner: owner, Target: joinTarget(nil)}); !IsInvalid(err) || !strings.Contains(err.Error(), "spec.roles") {
 		t.Errorf("a dedicated etcd server was let in: %v", err)
 	}

@@ -212,9 +212,8 @@ type SlipwayMachineTemplateStatus struct {
 // NodeInfo is what nodes of a template would be.
 // +kubebuilder:validation:MinProperties=1
 type NodeInfo struct {
-	// architecture of the node; Cluster API knows no riscv64.
+	// architecture of the node.
 	// +optional
-	// +kubebuilder:validation:Enum=amd64;arm64;s390x;ppc64le
 	Architecture metal.Architecture `json:"architecture,omitempty"`
 	// operatingSystem of the node: linux.
 	// +optional

@@ -197,6 +197,7 @@ func merge(into, from map[string]any) map[string]any {
 }
 
 func (l *lab) rules(t *testing.T) {
+	strict := client.WithFieldValidation(l.Client, metav1.FieldValidationStrict) // as kubectl asks
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			name := c.object
@@ -206,7 +207,7 @@ func (l *lab) rules(t *testing.T) {
 			o := object(t, c.kind, name, c.spec)
 			var err, here error
 			if c.then == "" {
-				err = l.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
+				err = strict.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
 				here = validate(o, nil)
 			} else {
 				stored := o.DeepCopy()

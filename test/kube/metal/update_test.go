@@ -114,9 +114,9 @@ func init() {
 			t.Errorf("phase %s", mm.Status.Phase)
 		}
 		s.change("web", func(mm *v1alpha1.MetalMachine) {
-			mm.Spec.Hostname, mm.Spec.UpdatePolicy, mm.Spec.OS.Version = "", v1alpha1.UpdateInPlace, rig.OtherImage
+			mm.Spec.Hostname, mm.Spec.OS.Version = "", rig.OtherImage
 		})
-		s.is("web", v1alpha1.Stalled, metav1.ConditionTrue, "UnsupportedChange", "InPlace")
+		s.is("web", v1alpha1.UpToDate, metav1.ConditionFalse, v1alpha1.ReasonSpecChanged, "os.version")
 		s.change("web", func(mm *v1alpha1.MetalMachine) { mm.Spec.OS.Version = "" })
 		s.is("web", v1alpha1.Stalled, metav1.ConditionFalse, v1alpha1.ReasonNotStalled)
 		if n := s.robots[0].Counts(); n.Writes != 1 {
