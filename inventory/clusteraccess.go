@@ -23,6 +23,9 @@ type ClusterAccess struct {
 // clusterUID is what Kubernetes gives as UID. Owners are written with slashes, so there is none in it.
 var clusterUID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
+// IsClusterUID reports whether a text may be the UID of a cluster.
+func IsClusterUID(uid string) bool { return clusterUID.MatchString(uid) && uid != FromPeople }
+
 // Validate checks an access by itself.
 func (a *ClusterAccess) Validate() error {
 	if !clusterUID.MatchString(a.UID) {

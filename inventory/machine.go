@@ -51,6 +51,10 @@ type Machine struct {
 
 	Saved
 
+	// OfferedTo is the UID of the Kubernetes cluster whose objects may take the machine over by its claim, because the object
+	// that owns it says so.
+	OfferedTo string `json:"offeredTo,omitempty" readOnly:"true"`
+
 	// What became of it.
 	HostID    HostID       `json:"hostID,omitempty"`
 	ClaimID   ClaimID      `json:"claimID,omitempty"`

@@ -52,6 +52,8 @@ type Machines interface {
 	// Remediate tries the steps power-cycle, reinstall, replace in the given order.
 	Remediate(ctx context.Context, name string, steps []string) (inventory.Machine, error)
 	RetryMachine(ctx context.Context, name string) (inventory.Machine, error)
+	// Offer lets the objects of a cluster take over the machine of an owner, because the owner says so; "" takes that back.
+	Offer(ctx context.Context, owner, cluster string) error
 	// HandOver makes owner the owner of the machine that holds a claim: its old owner was made again, or moved to another
 	// cluster. It is Forbidden unless MayTake lets it. Nothing happens on the host.
 	HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error)

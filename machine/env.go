@@ -19,6 +19,7 @@ type Env struct {
 	// WatchFilter narrows to objects with the label cluster.x-k8s.io/watch-filter of that value; all when empty.
 	WatchFilter string
 	Log         *slog.Logger
+	Reach       *Reach         // how far the account goes; nil: everywhere
 	Egress      *egress.Policy // which addresses may be connected to for objects of the cluster; nil: all
 }
 

@@ -23,10 +23,10 @@ func ClusterOf(owner string) string {
 }
 
 // MayTake refuses a takeover of a machine that owner old has by owner next. To know a claim proves nothing: claims are
-// shown to many. Objects of one namespace may follow each other. Across clusters an admin must have said that the
-// cluster of next takes machines from that of old, and the namespace stays the same, as clusterctl move keeps it.
-// The refusal does not say whose the machine is.
-func MayTake(old, next string, access inventory.ClusterAccess) error {
+// shown to many. Objects of one namespace may follow each other. Across clusters the old owner must have offered the
+// machine to the cluster of next, or an admin must have said that this takes machines from that of old; the namespace stays
+// the same, as clusterctl move keeps it. The refusal does not say whose the machine is.
+func MayTake(old, next, offeredTo string, access inventory.ClusterAccess) error {
 	to, err := ParseOwner(next)
 	if err != nil || to.ClusterUID == "" || to.Namespace == "" || to.UID == "" {
 		return inventory.Errorf(inventory.Invalid, "%q is not an owner: cluster/namespace/kind/name/uid", inventory.Clean(next, 120))
@@ -41,9 +41,9 @@ func MayTake(old, next string, access inventory.ClusterAccess) error {
 	case err == nil && from.ClusterUID == to.ClusterUID:
 		return inventory.Errorf(inventory.Forbidden, "the claim is of a machine of another namespace").
 			WithHint("claimID and providerID name a machine of the same namespace; leave both out to get another host")
-	case isOfCluster && !access.MayTakeFrom(from.ClusterUID):
+	case isOfCluster && offeredTo != to.ClusterUID && !access.MayTakeFrom(from.ClusterUID):
 		return inventory.Errorf(inventory.Forbidden, "the claim is of a machine of another cluster, from which this cluster may not take machines").
-			WithHint("an admin of Slipway grants it: slipway cluster access NAME --take-from CLUSTER; or leave out claimID and providerID to get another host")
+			WithHint("the object there offers it, with an annotation whose value is the UID of this cluster: see docs/clusters.md; or an admin of Slipway grants it: slipway cluster access NAME --take-from CLUSTER; or leave out claimID and providerID to get another host")
 	case isOfCluster && from.Namespace != to.Namespace:
 		return inventory.Errorf(inventory.Forbidden, "the claim is of a machine of another namespace of the cluster that it moves from").
 			WithHint("a machine that moves between clusters keeps its namespace")

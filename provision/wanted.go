@@ -171,7 +171,7 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by s
 			return err
 		}
 		old := m.Owner
-		m.Owner = owner
+		m.Owner, m.OfferedTo = owner, ""
 		if err := m.Validate(); err != nil {
 			return err
 		}
@@ -183,6 +183,27 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by s
 	}
 	e.poke()
 	return m, err
+}
+
+// OfferTo lets the objects of a cluster take over the machine of an owner by its claim, because the owner says so; "" takes
+// that back. Nothing happens on its host.
+func (e *Engine) OfferTo(ctx context.Context, owner, cluster, by string) error {
+	if cluster != "" && !inventory.IsClusterUID(cluster) {
+		return inventory.Errorf(inventory.Invalid, "%q is not the UID of a cluster", inventory.Clean(cluster, 80)).
+			WithHint("it is the UID of its namespace kube-system: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
+	}
+	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		m, err := tx.FindMachineByOwner(owner)
+		if err != nil || m.OfferedTo == cluster {
+			return err
+		}
+		m.OfferedTo = cluster
+		what := "offered to cluster " + cluster
+		if cluster == "" {
+			what = "not offered to another cluster any more"
+		}
+		return e.saveMachine(tx, &m, "machine "+m.Name+" is "+what+" by its owner, by "+by)
+	})
 }
 
 // Takeable returns the machine that holds a claim when HandOver would give it to owner, and refuses as HandOver does.
@@ -212,7 +233,7 @@ func mayTake(tx inventory.Tx, m *inventory.Machine, owner string) error {
 	if err != nil {
 		return fmt.Errorf("read what a cluster may take: %w", err)
 	}
-	return kube.MayTake(m.Owner, owner, access)
+	return kube.MayTake(m.Owner, owner, m.OfferedTo, access)
 }
 
 // refuseTake puts a takeover that was refused into the timeline of the machine's host, once for each who tries.

@@ -236,3 +236,43 @@ func TestADeclaredHostIsTheOneThatHasItsMAC(t *testing.T) {
 		t.Errorf("an old version: %v", err)
 	}
 }
+
+// TestTheOldOwnerOffersItsMachine: the word of the object that has a machine is enough, for the cluster that it names and
+// in its own namespace.
+func TestTheOldOwnerOffersItsMachine(t *testing.T) {
+	l, ctx := newLife(t), context.Background()
+	l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1", Owner: "old/n/K/web/u"})
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+	m, _ := l.find("web-1")
+	take := func(owner string) error {
+		_, err := l.engine.HandOver(ctx, m.ClaimID, owner, "a test")
+		return err
+	}
+	if err := l.engine.OfferTo(ctx, "old/n/K/web/u", "local", "a test"); !isKind(err, inventory.Invalid) {
+		t.Errorf("it was offered to people: %v", err)
+	}
+	if err := l.engine.OfferTo(ctx, "nobody/n/K/web/u", "new", "a test"); !isKind(err, inventory.NotFound) {
+		t.Errorf("somebody else offered it: %v", err)
+	}
+	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "new", "a test"))
+	for _, other := range []string{"third/n/K/web/u", "new/other/K/web/u"} {
+		if err := take(other); !isKind(err, inventory.Forbidden) {
+			t.Errorf("%s took it: %v", other, err)
+		}
+	}
+	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "", "a test"))
+	if err := take("new/n/K/web/u"); !isKind(err, inventory.Forbidden) {
+		t.Errorf("it was taken after the offer was taken back: %v", err)
+	}
+	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "new", "a test"))
+	l.must(take("new/n/K/web/u"))
+	if again, _ := l.find("web-1"); again.Owner != "new/n/K/web/u" || again.OfferedTo != "" {
+		t.Errorf("%q, offered to %q", again.Owner, again.OfferedTo)
+	}
+	in, _ := l.find("web-1")
+	in.OfferedTo = "third"
+	if got, err := l.engine.UpdateMachine(ctx, in, "a test"); err != nil || got.OfferedTo != "" {
+		t.Errorf("an update offers it: %q %v", got.OfferedTo, err)
+	}
+}

@@ -19,6 +19,7 @@ type Appliance interface {
 	FindClaim(ctx context.Context, id inventory.ClaimID) (machine.View, error)
 	Takeable(ctx context.Context, id inventory.ClaimID, owner string) (machine.View, error)
 	UpdateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error)
+	Offer(ctx context.Context, owner, cluster string) error
 	HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error)
 	GiveBootstrap(ctx context.Context, name string, data machine.Bootstrap, check bool) error
 
@@ -91,6 +92,9 @@ type (
 		NameRef
 		Body T
 	}
+	offer struct {
+		Cluster string `json:"cluster" doc:"UID of the cluster whose objects may take the machine over; empty for none" maxLength:"64"`
+	}
 	handOver struct {
 		Owner string `json:"owner" doc:"Who wants the machine from now on" maxLength:"512"`
 	}
@@ -154,6 +158,10 @@ func (s *Server) addApplianceMachines() {
 	question(s, http.MethodGet, "/claims/{name}/takeable", "get-takeable", "Show the machine that holds a claim, when an owner may take it over",
 		func(ctx context.Context, a Appliance, in *ownedRef) (machine.View, error) {
 			return a.Takeable(ctx, inventory.ClaimID(in.Name), in.Owner)
+		})
+	question(s, http.MethodPut, "/owners/{name}/offer", "offer-machine", "Say which cluster may take over the machine of an owner",
+		func(ctx context.Context, a Appliance, in *bodied[offer]) (done, error) {
+			return done{}, a.Offer(ctx, in.Name, in.Body.Cluster)
 		})
 	question(s, http.MethodPost, "/claims/{name}/handover", "hand-over-claim", "Give the machine that holds a claim to another owner; nothing happens on its host",
 		func(ctx context.Context, a Appliance, in *bodied[handOver]) (inventory.Machine, error) {

@@ -29,12 +29,20 @@ type manifestsCommand struct {
 	Dir     string `help:"Write the files of a clusterctl repository, and standalone.yaml, into this directory." placeholder:"DIR"`
 	Image   string `help:"Container image that holds this program, for --dir." placeholder:"IMAGE"`
 	Profile string `enum:"standalone,capi" default:"capi" help:"Without --dir: standalone, or capi, which has what Cluster API needs as well."`
+	// Namespace narrows what the account may do.
+	Namespace []string `help:"Without --dir: only the account and its rights in this namespace (repeat), for attach --namespace; an administrator has installed the kinds." placeholder:"NAME"`
 }
 
 // Run writes YAML for kubectl apply, or files for clusterctl.
 func (c *manifestsCommand) Run(s *session) error {
+	if len(c.Namespace) > 0 && c.Dir != "" {
+		return usage("the files of a repository are for a whole cluster", "--namespace and --dir exclude each other")
+	}
 	if c.Dir == "" {
 		text, err := manifests.Text(manifests.Profile(c.Profile))
+		if len(c.Namespace) > 0 {
+			text, err = manifests.NamespacedText(manifests.Profile(c.Profile), c.Namespace)
+		}
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func TestManagersThatDoOtherWorkHaveOtherLeases(t *testing.T) {
 }
 
 func TestTheRightsAreThoseOfTheRoles(t *testing.T) {
-	all, err := rights([]inventory.ClusterMode{inventory.ModeStandalone})
+	all, err := rights([]inventory.ClusterMode{inventory.ModeStandalone}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +73,21 @@ func TestTheRightsAreThoseOfTheRoles(t *testing.T) {
 		}
 	}
 	joined := strings.Join(text, "\n") + "\n"
-	for _, want := range []string{"patch metalmachines.metal.slipway.dev/status\n", "get secrets\n", "update leases.coordination.k8s.io\n"} {
+	for _, want := range []string{"patch metalmachines.metal.slipway.dev/status\n", "update leases.coordination.k8s.io\n"} {
 		if !strings.Contains(joined, want) {
 			t.Errorf("%q is not among the rights", want)
+		}
+	}
+	if strings.Contains(joined, "secrets\n") {
+		t.Error("the stand-alone controllers need the Secrets of the whole cluster")
+	}
+	narrow, err := rights([]inventory.ClusterMode{inventory.ModeStandalone}, []string{"team"})
+	if err != nil || len(narrow) == 0 {
+		t.Fatal(err)
+	}
+	for _, r := range narrow {
+		if r.namespace != "team" || strings.HasPrefix(r.resource, "metalhosts") || r.resource == "customresourcedefinitions" {
+			t.Errorf("an account of one namespace needs %s %s in %q", r.verb, r, r.namespace)
 		}
 	}
 	e := missing("lab", all)

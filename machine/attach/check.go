@@ -72,7 +72,7 @@ func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) 
 	}
 	defer p.hangUp()
 	k.good("kubeconfig", "holds its credentials, and trusts the server's certificate authority only")
-	err = p.greet(ctx)
+	err = p.greet(ctx, c.Namespaces)
 	k.UID, k.Kubernetes = p.uid, p.version
 	if err != nil {
 		k.bad("server", err)
@@ -85,13 +85,13 @@ func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) 
 	}
 	modes := modesOf(c)
 	k.kinds(ctx, p, modes)
-	switch lacking, err := p.lacks(ctx, modes); {
+	switch lacking, err := p.lacks(ctx, modes, c.Namespaces); {
 	case err != nil:
 		k.bad("rights", err)
 	case len(lacking) > 0:
 		k.bad("rights", missing(c.Name, lacking))
 	default:
-		k.good("rights", "the account may do all that the controllers do")
+		k.reach(ctx, p, c.Namespaces)
 	}
 	if slices.Contains(modes, inventory.ModeCAPI) {
 		k.capi(ctx, p)
@@ -107,6 +107,23 @@ func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) 
 		k.good("lease", "the controllers run at "+inventory.Clean(holder, 200)+"; this server stands by")
 	}
 	return k
+}
+
+// reach says how far the account goes.
+func (k *Checked) reach(ctx context.Context, p *peer, namespaces []string) {
+	r, err := p.reach(ctx, namespaces)
+	switch {
+	case err != nil:
+		k.bad("rights", err)
+	case r.IsNarrow:
+		k.good("rights", "the account has rights in "+strings.Join(namespaces, ", ")+" only: MetalHosts and MetalPools are not shown in this cluster")
+	case r.IsLimited && len(r.Secrets) == 0:
+		k.good("rights", "the account may do all that the controllers do, but reads Secrets of no namespace: bind the ClusterRole slipway-secrets where machines need them")
+	case r.IsLimited:
+		k.good("rights", "the account may do all that the controllers do, and reads Secrets of "+strings.Join(r.Secrets, ", "))
+	default:
+		k.good("rights", "the account may do all that the controllers do")
+	}
 }
 
 // kinds looks whether a cluster has our kinds, or the account may install them.
@@ -160,8 +177,12 @@ func (r right) String() string {
 }
 
 // rights returns what the controllers of some modes need, as the roles that are installed grant it.
-func rights(modes []inventory.ClusterMode) (all []right, err error) {
+// An account that has them in some namespaces only needs those of the second list.
+func rights(modes []inventory.ClusterMode, namespaces []string) (all []right, err error) {
 	objects, err := manifests.Objects(profileOf(modes))
+	if len(namespaces) > 0 {
+		objects, err = manifests.Namespaced(profileOf(modes), namespaces)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -194,10 +215,10 @@ func rights(modes []inventory.ClusterMode) (all []right, err error) {
 	return all, nil
 }
 
-// isForOthers reports whether a role is added to roles of people or of other controllers.
+// isForOthers reports whether a role is added to roles of people or of other controllers, or is bound namespace by namespace.
 func isForOthers(role *unstructured.Unstructured) bool {
 	for label := range role.GetLabels() {
-		if strings.Contains(label, "/aggregate-to-") {
+		if strings.Contains(label, "/aggregate-to-") || label == manifests.LabelPerNamespace {
 			return true
 		}
 	}
@@ -205,8 +226,11 @@ func isForOthers(role *unstructured.Unstructured) bool {
 }
 
 // lacks returns the rights that an account does not have.
-func (p *peer) lacks(ctx context.Context, modes []inventory.ClusterMode) ([]right, error) {
-	all, err := rights(modes)
+func (p *peer) lacks(ctx context.Context, modes []inventory.ClusterMode, namespaces []string) ([]right, error) {
+	if !p.isNarrow {
+		namespaces = nil
+	}
+	all, err := rights(modes, namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +308,7 @@ func (p *peer) holder(ctx context.Context, o Options) (string, error) {
 	defer cancel()
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: coordinationv1.GroupName, Version: "v1", Kind: "Lease"})
-	err := p.client.Get(ctx, client.ObjectKey{Namespace: LeaseNamespace, Name: o.LeaseName()}, u)
+	err := p.client.Get(ctx, client.ObjectKey{Namespace: p.leaseIn(o.Namespaces), Name: o.LeaseName()}, u)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}

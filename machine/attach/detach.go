@@ -76,6 +76,9 @@ func (a *Attacher) part(ctx context.Context, c inventory.Cluster, how Parting) e
 		return err
 	}
 	defer p.hangUp()
+	if err := p.narrow(ctx, c.Namespaces); err != nil {
+		return err
+	}
 	holder, err := p.holder(ctx, Options{Namespaces: c.Namespaces, WatchFilter: c.WatchFilter})
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func (a *Attacher) part(ctx context.Context, c inventory.Cluster, how Parting) e
 		}
 		return nil
 	}
-	if err := p.letGo(ctx); err != nil {
+	if err := p.letGo(ctx, c.Namespaces); err != nil {
 		return err
 	}
 	if how.Purge {

@@ -20,6 +20,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine/manifests"
+	metal "slipway.dev/slipway/machine/v1alpha1"
 )
 
 const (
@@ -167,6 +168,9 @@ func (p *peer) absent(ctx context.Context, modes []inventory.ClusterMode) ([]str
 	}
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
+	if p.isNarrow {
+		return p.unserved(ctx, objects)
+	}
 	return p.notServed(ctx, objects)
 }
 
@@ -190,37 +194,56 @@ func kinds() (all []schema.GroupVersionKind, err error) {
 	return all, err
 }
 
-// letGo takes our finalizers off every object of ours, so that nobody waits for controllers that are gone.
-func (p *peer) letGo(ctx context.Context) error {
+// letGo takes our finalizers off every object of ours, so that nobody waits for controllers that are gone; of those that
+// have a namespace only in the given ones, if any.
+func (p *peer) letGo(ctx context.Context, namespaces []string) error {
 	all, err := kinds()
 	if err != nil {
 		return err
 	}
 	for _, kind := range all {
-		next := ""
-		for {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-			err := p.client.List(ctx, list, client.Limit(500), client.Continue(next))
-			if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
-				break // the cluster does not have that kind
+		isCluster := kind.Kind == metal.KindMetalHost || kind.Kind == metal.KindMetalPool
+		switch {
+		case isCluster && p.isNarrow:
+			continue
+		case isCluster || len(namespaces) == 0:
+			err = p.letGoIn(ctx, kind, "")
+		}
+		for _, ns := range namespaces {
+			if !isCluster && err == nil {
+				err = p.letGoIn(ctx, kind, ns)
 			}
-			if err != nil {
-				return err
-			}
-			for i := range list.Items {
-				o := &list.Items[i]
-				o.SetGroupVersionKind(kind)
-				if err := p.release(ctx, o); err != nil {
-					return err
-				}
-			}
-			if next = list.Continue; next == "" {
-				break
-			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// letGoIn takes our finalizers off the objects of a kind in a namespace, or in all.
+func (p *peer) letGoIn(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
+	for next := ""; ; {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := p.client.List(ctx, list, client.InNamespace(namespace), client.Limit(500), client.Continue(next))
+		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+			return nil // the cluster does not have that kind
+		}
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			o.SetGroupVersionKind(kind)
+			if err := p.release(ctx, o); err != nil {
+				return err
+			}
+		}
+		if next = list.Continue; next == "" {
+			return nil
+		}
+	}
 }
 
 // release takes our finalizers off one object.

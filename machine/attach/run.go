@@ -1,7 +1,9 @@
 package attach
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -14,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -144,13 +147,40 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	for {
+		err := runOnce(ctx, cfg, o)
+		if !errors.Is(err, errReach) || ctx.Err() != nil {
+			return err
+		}
+		o.Log.Info("controllers start anew", "why", err)
+	}
+}
+
+// runOnce runs the controllers as far as the account goes now; it ends with errReach when that changes.
+func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 	cfg, hangUp := ownConnections(cfg)
 	defer hangUp()
+	p, err := newPeer(o.Cluster, cfg)
+	if err != nil {
+		return err
+	}
+	defer p.hangUp()
+	if err := p.narrow(ctx, o.Namespaces); err != nil {
+		return err
+	}
+	reach, err := p.reach(ctx, o.Namespaces)
+	if err != nil {
+		return err
+	}
+	if o.LeaseNamespace == "" {
+		o.LeaseNamespace = p.leaseIn(o.Namespaces)
+	}
 	scheme, err := Scheme(o.Sets)
 	if err != nil {
 		return err
 	}
 	opts := ManagerOptions(scheme, o)
+	only(&opts, reach)
 	if o.Identity != "" {
 		if err := elect(cfg, o, &opts); err != nil {
 			return err
@@ -160,12 +190,13 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make the manager of cluster %s: %w", o.Cluster, err)
 	}
-	uid, err := uidOf(ctx, mgr.GetAPIReader())
+	uid, err := uidOf(ctx, mgr.GetAPIReader(), o.Namespaces)
 	if err != nil {
 		return err
 	}
 	env := machine.Env{
 		Appliance: bounds.Of(o.Appliance, uid, namespacesOf(mgr.GetAPIReader(), o.Namespaces)), Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log, Egress: o.Egress,
+		Reach: reach,
 	}
 	for _, s := range o.Sets {
 		if err := s.Setup(mgr, env); err != nil {
@@ -194,7 +225,33 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 			}
 		})
 	}
-	return mgr.Start(ctx)
+	var changed error
+	wg.Go(func() {
+		if changed = p.follow(ctx, o.Namespaces, reach); changed != nil {
+			cancel()
+		}
+	})
+	err = mgr.Start(ctx)
+	cancel()
+	wg.Wait()
+	return cmp.Or(changed, err)
+}
+
+// only keeps the cache of Secrets' metadata to the namespaces whose Secrets may be read.
+func only(opts *manager.Options, r *machine.Reach) {
+	if !r.IsLimited {
+		return
+	}
+	secrets := &metav1.PartialObjectMetadata{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	in := map[string]cache.Config{}
+	for _, ns := range r.Secrets {
+		in[ns] = cache.Config{}
+	}
+	if opts.Cache.ByObject == nil {
+		opts.Cache.ByObject = map[client.Object]cache.ByObject{}
+	}
+	opts.Cache.ByObject[secrets] = cache.ByObject{Namespaces: in}
 }
 
 // namespacesOf reads the labels of the namespaces that are looked at.
@@ -250,13 +307,17 @@ func elect(cfg *rest.Config, o Options, opts *manager.Options) error {
 	return nil
 }
 
-// uidOf returns what a cluster is known by: the UID of its namespace kube-system.
-func uidOf(ctx context.Context, c client.Reader) (string, error) {
+// uidOf returns what a cluster is known by: the UID of its namespace kube-system; where the account may not read that, the
+// UID of the first of the namespaces that are looked at.
+func uidOf(ctx context.Context, c client.Reader, namespaces []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
 	n := &metav1.PartialObjectMetadata{}
 	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, n)
+	if apierrors.IsForbidden(err) && len(namespaces) > 0 {
+		return uidOfNamespace(ctx, c, first(namespaces))
+	}
 	return string(n.UID), err
 }
 

@@ -37,6 +37,8 @@ type peer struct {
 	hangUp  func()
 	version string
 	uid     string
+	// isNarrow says that the account has rights in the namespaces of its cluster only.
+	isNarrow bool
 }
 
 // open reads a kubeconfig and makes the clients. It opens no connection yet.
@@ -71,8 +73,8 @@ func newPeer(name string, cfg *rest.Config) (*peer, error) {
 	return p, err
 }
 
-// greet asks a cluster who it is.
-func (p *peer) greet(ctx context.Context) error {
+// greet asks a cluster who it is. namespaces are those that are looked at, none for all.
+func (p *peer) greet(ctx context.Context, namespaces []string) error {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
 	v, err := p.askVersion(ctx)
@@ -84,7 +86,10 @@ func (p *peer) greet(ctx context.Context) error {
 		return inventory.Errorf(inventory.Invalid, "cluster %s runs Kubernetes %s; 1.30 or newer is needed", p.name, inventory.Clean(v, 64)).
 			WithHint("upgrade its control plane: admission policies are checked by the API server itself since 1.30")
 	}
-	if p.uid, err = uidOf(ctx, p.client); apierrors.IsForbidden(err) {
+	if err := p.narrow(ctx, namespaces); err != nil {
+		return err
+	}
+	if p.uid, err = uidOf(ctx, p.client, namespaces); apierrors.IsForbidden(err) {
 		return nil // its rights are looked at as a whole
 	}
 	return err
@@ -127,7 +132,7 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if c.State == "" {
 		a.note(ctx, c, func(n *inventory.Cluster) { n.State = inventory.ClusterAttaching })
 	}
-	if err := p.greet(ctx); err != nil {
+	if err := p.greet(ctx, c.Namespaces); err != nil {
 		return err
 	}
 	if err := a.take(ctx, c, p.uid); err != nil {
@@ -213,7 +218,7 @@ func (a *Attacher) prepare(ctx context.Context, p *peer, c inventory.Cluster) er
 	if installed != nil && kindOf(asError(c.Name, installed)) != inventory.Forbidden {
 		return installed
 	}
-	lacking, err := p.lacks(ctx, modes)
+	lacking, err := p.lacks(ctx, modes, c.Namespaces)
 	if err != nil {
 		return err
 	}

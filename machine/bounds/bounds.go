@@ -105,6 +105,14 @@ func (a *Appliance) Takeable(ctx context.Context, id inventory.ClaimID, owner st
 	return v, nil
 }
 
+// Offer implements machine.Machines: a cluster gives away what is its own.
+func (a *Appliance) Offer(ctx context.Context, owner, cluster string) error {
+	if err := a.own(owner); err != nil {
+		return err
+	}
+	return a.Appliance.Offer(ctx, owner, cluster)
+}
+
 // HandOver implements machine.Machines.
 func (a *Appliance) HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error) {
 	if _, err := a.Takeable(ctx, id, owner); err != nil {

@@ -41,6 +41,11 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 		return nil
 	}
 	version, missing, err := r.versionOf(ctx, p)
+	if isKind(err, inventory.Forbidden) {
+		p.again = takeAgain
+		b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, hinted(err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -152,6 +157,9 @@ func secretsOf(p *pass) []string {
 // versionOf names the versions of the Secrets of a machine, by their metadata; missing is one that is not there.
 func (r *machines) versionOf(ctx context.Context, p *pass) (version, missing string, err error) {
 	var all []string
+	if err := r.env.Reach.MaySecrets(p.sm.Namespace); err != nil {
+		return "", "", err
+	}
 	for _, name := range secretsOf(p) {
 		meta := &metav1.PartialObjectMetadata{}
 		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -126,6 +126,9 @@ type awaiting struct {
 
 // Start implements manager.Runnable.
 func (a *awaiting) Start(ctx context.Context) error {
+	if r := a.kit.env.Reach; r != nil && r.IsNarrow {
+		return a.poll(ctx)
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
@@ -162,6 +165,21 @@ func (a *awaiting) Start(ctx context.Context) error {
 			return nil
 		case <-changed: // once when it is made and again when it is established
 			if a.isServedSoon(ctx) {
+				a.kit.log.Info("cluster api appeared")
+				return a.kit.start(a.mgr)
+			}
+		}
+	}
+}
+
+// poll asks now and then whether Cluster API is there, for an account that may not watch definitions.
+func (a *awaiting) poll(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(30 * time.Second):
+			if isServed(a.mgr.GetRESTMapper()) {
 				a.kit.log.Info("cluster api appeared")
 				return a.kit.start(a.mgr)
 			}

@@ -76,6 +76,9 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	p.facts.IsDeleting = !sm.DeletionTimestamp.IsZero()
+	if err := r.offer(ctx, p); err != nil { // paused as well: that is how objects are moved
+		return reconcile.Result{}, err
+	}
 	switch {
 	case isPaused(p.Cluster, sm):
 		return reconcile.Result{}, r.pause(ctx, p)
@@ -116,6 +119,26 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	}
 	err := r.observe(ctx, p)
 	return errors.Join(err, r.report(ctx, p))
+}
+
+// offer tells the appliance to which cluster the object hands its machine over, as its annotation says.
+func (r *machines) offer(ctx context.Context, p *pass) error {
+	to, isSaid := p.sm.Annotations[metalv1.AnnotationHandOverTo]
+	if to == r.env.ClusterUID { // it came here with the object
+		to = ""
+	}
+	if err := r.look(ctx, p); err != nil || p.view == nil || p.view.Machine.OfferedTo == to || p.facts.IsDeleting {
+		return err
+	}
+	err := r.env.Appliance.Offer(ctx, p.owner, to)
+	if isSaid && isKind(err, inventory.Invalid) {
+		r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "BadHandOver", "Offer", "annotation %s: %s", metalv1.AnnotationHandOverTo, hinted(err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("offer machine %s: %w", p.view.Machine.Name, err)
+	}
+	return nil
 }
 
 // finalize keeps an object until its host is released.

@@ -69,16 +69,18 @@ func setupMachines(mgr manager.Manager, k *kit) error {
 		kit: k, cache: mgr.GetCache(),
 		owners: map[types.NamespacedName]map[string]bool{}, asked: map[types.NamespacedName]bool{}, passed: map[string]string{},
 	}
-	return builder.ControllerManagedBy(mgr).Named("slipwaymachine").
+	b := builder.ControllerManagedBy(mgr).Named("slipwaymachine").
 		For(&infrav1.SlipwayMachine{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, ownersChanged{}))).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanged{})).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged{})).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesRawSource(wake.On(k.feed, 20*time.Millisecond, r.ofEvent)).
 		WatchesRawSource(wake.Once(k.feed, r.all)).
 		WatchesRawSource(k.nodes.Source(r.ofNode)).
-		WithOptions(options(8)).
-		Complete(r)
+		WithOptions(options(8))
+	if k.env.Reach.HasSecrets() {
+		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
+	}
+	return b.Complete(r)
 }
 
 func request(namespace, name string) []reconcile.Request {

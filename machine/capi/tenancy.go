@@ -29,7 +29,11 @@ func (k *kit) allowedFor(ctx context.Context, namespace string) (*allowed, error
 		if p.AllowedNamespaces == "" {
 			continue
 		}
-		ns, err := find(ctx, client.Reader(k.client), "", namespace, &corev1.Namespace{})
+		from := client.Reader(k.client)
+		if k.env.Reach != nil && k.env.Reach.IsNarrow {
+			from = k.direct
+		}
+		ns, err := find(ctx, from, "", namespace, &corev1.Namespace{})
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,9 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: p.sm.Namespace, Name: p.Cluster.Name + "-kubeconfig"}
+	if r.env.Reach.MaySecrets(key.Namespace) != nil {
+		return nil
+	}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err := r.cache.Get(ctx, key, meta); err != nil {
@@ -69,6 +72,15 @@ func messageOf(err error) string {
 		return e.Msg
 	}
 	return err.Error()
+}
+
+// hinted is what an error says to people, with what to do.
+func hinted(err error) string {
+	var e *inventory.Error
+	if errors.As(err, &e) && e.Hint != "" {
+		return e.Msg + " (" + e.Hint + ")"
+	}
+	return messageOf(err)
 }
 
 // ofNode are the machines that a node of a workload cluster may be: the one with its provider id, and those whose node

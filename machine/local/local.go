@@ -25,6 +25,7 @@ type Engine interface {
 	Reinstall(ctx context.Context, name, by string) (inventory.Machine, error)
 	Remediate(ctx context.Context, name string, ladder []provision.Rung, by string) (inventory.Machine, error)
 	RetryMachine(ctx context.Context, name, by string) (inventory.Machine, error)
+	OfferTo(ctx context.Context, owner, cluster, by string) error
 	HandOver(ctx context.Context, id inventory.ClaimID, owner, by string) (inventory.Machine, error)
 	Takeable(ctx context.Context, id inventory.ClaimID, owner, by string) (inventory.Machine, error)
 	GiveBootstrap(ctx context.Context, name string, value []byte, format string, check bool) error
@@ -216,6 +217,11 @@ func (l *Local) Remediate(ctx context.Context, name string, steps []string) (inv
 // RetryMachine implements machine.Machines.
 func (l *Local) RetryMachine(ctx context.Context, name string) (inventory.Machine, error) {
 	return l.cfg.Engine.RetryMachine(ctx, name, l.cfg.By)
+}
+
+// Offer implements machine.Machines.
+func (l *Local) Offer(ctx context.Context, owner, cluster string) error {
+	return l.cfg.Engine.OfferTo(ctx, owner, cluster, l.cfg.By)
 }
 
 // HandOver implements machine.Machines.

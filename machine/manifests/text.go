@@ -8,3 +8,12 @@ func Text(p Profile) ([]byte, error) {
 	}
 	return encode(objs)
 }
+
+// NamespacedText returns what an account needs that has rights in some namespaces only, for kubectl apply.
+func NamespacedText(p Profile, namespaces []string) ([]byte, error) {
+	objs, err := Namespaced(p, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	return encode(objs)
+}

@@ -88,9 +88,11 @@ func setupHosts(mgr manager.Manager, env machine.Env, feed *wake.Feed) error {
 		WithOptions(controller.TypedOptions[hostKey]{MaxConcurrentReconciles: hostsAtOnce}).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&v1alpha1.MetalHost{}),
 			handler.TypedEnqueueRequestsFromMapFunc(r.ofObject), saidChanged)).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(secrets), handler.TypedEnqueueRequestsFromMapFunc(r.ofSecret))).
 		WatchesRawSource(wake.OnCalm(feed, hostAfter, r.ofEvent)).
 		WatchesRawSource(wake.Once(feed, r.all))
+	if env.Reach.HasSecrets() {
+		b = b.WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(secrets), handler.TypedEnqueueRequestsFromMapFunc(r.ofSecret)))
+	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of MetalHosts: %w", err)
 	}

@@ -120,6 +120,9 @@ func (r *hosts) versionOf(ctx context.Context, ref *v1alpha1.SecretReference) (s
 	if len(r.env.Namespaces) > 0 && !slices.Contains(r.env.Namespaces, ref.Namespace) {
 		return "", &want.Invalid{Field: "spec.power.credentialsRef", Msg: "Slipway does not look into namespace " + ref.Namespace + " of this cluster"}
 	}
+	if err := r.env.Reach.MaySecrets(ref.Namespace); err != nil {
+		return "", &want.Invalid{Field: "spec.power.credentialsRef", Msg: messageOf(err)}
+	}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := r.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, meta)

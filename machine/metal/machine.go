@@ -111,17 +111,24 @@ func setupMachines(mgr manager.Manager, env machine.Env, feed *wake.Feed, nodes 
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: machinesAtOnce}).
 		Watches(&v1alpha1.JoinTarget{}, handler.EnqueueRequestsFromMapFunc(r.ofTarget), builder.WithPredicates(targetNews)).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(wake.On(feed, 50*time.Millisecond, r.ofEvent)).
 		WatchesRawSource(wake.Once(feed, r.all)).
 		WatchesRawSource(nodes.Source(r.ofNode)).
 		WatchesRawSource(r.turns.source())
+	if env.Reach.HasSecrets() {
+		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
+	}
+	if !r.isNarrow() {
+		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
+	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of MetalMachines: %w", err)
 	}
 	return nil
 }
+
+// isNarrow reports whether namespaces cannot be watched.
+func (r *machines) isNarrow() bool { return r.env.Reach != nil && r.env.Reach.IsNarrow }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -145,6 +152,9 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		}
 	}
 	if err := r.look(ctx, p); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.offer(ctx, p); err != nil { // paused as well: that is how objects are moved
 		return reconcile.Result{}, err
 	}
 	switch by := pausedBy(&mm); {
@@ -238,6 +248,28 @@ func (r *machines) look(ctx context.Context, p *pass) error {
 	}
 	r.see(p, &v)
 	return nil
+}
+
+// offer tells the appliance to which cluster the object hands its machine over, as its annotation says.
+func (r *machines) offer(ctx context.Context, p *pass) error {
+	to := p.mm.Annotations[v1alpha1.AnnotationHandOverTo]
+	if to == r.env.ClusterUID { // it came here with the object
+		to = ""
+	}
+	if p.view == nil || p.view.Machine.OfferedTo == to || p.facts.IsDeleting {
+		return nil
+	}
+	err := r.env.Appliance.Offer(ctx, p.owner.String(), to)
+	if isKind(err, inventory.Invalid) {
+		r.once(p, "offer", to, func() {
+			r.tellf(p.mm, corev1.EventTypeWarning, "BadHandOver", "annotation %s: %s", v1alpha1.AnnotationHandOverTo, messageOf(err))
+		})
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("offer machine %s: %w", p.view.Machine.Name, err)
+	}
+	return r.look(ctx, p)
 }
 
 func (r *machines) see(p *pass, v *machine.View) {

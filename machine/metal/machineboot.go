@@ -79,7 +79,11 @@ func (r *machines) answered(p *pass) {
 }
 
 // secretVersion is which Secret there is under a name, from the cache of metadata; "" for none.
-func secretVersion(ctx context.Context, c client.Client, key types.NamespacedName) (string, error) {
+// It is Forbidden where Secrets may not be read.
+func secretVersion(ctx context.Context, c client.Client, reach *machine.Reach, key types.NamespacedName) (string, error) {
+	if err := reach.MaySecrets(key.Namespace); err != nil {
+		return "", err
+	}
 	meta := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	err := c.Get(ctx, key, meta)
 	if apierrors.IsNotFound(err) {
@@ -109,7 +113,12 @@ func readSecret(ctx context.Context, c client.Client, key types.NamespacedName, 
 func (r *machines) seal(ctx context.Context, p *pass) error {
 	for _, u := range want.MachineSecrets(p.mm, p.owner) {
 		key := types.NamespacedName{Namespace: u.Namespace, Name: u.Secret}
-		version, err := secretVersion(ctx, r.client, key)
+		version, err := secretVersion(ctx, r.client, r.env.Reach, key)
+		if isKind(err, inventory.Forbidden) {
+			p.again = unreachableAgain
+			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: %s", u.Field, messageOf(err))
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -157,7 +166,12 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	}
 	name := p.mm.Spec.Bootstrap.DataSecretName
 	key := types.NamespacedName{Namespace: p.mm.Namespace, Name: name}
-	version, err := secretVersion(ctx, r.client, key)
+	version, err := secretVersion(ctx, r.client, r.env.Reach, key)
+	if isKind(err, inventory.Forbidden) {
+		p.again = unreachableAgain
+		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "Secret %s: %s", name, messageOf(err))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -286,7 +300,7 @@ func (r *machines) quorum(ctx context.Context, p *pass) (wait string, err error)
 	if !want.IsControlPlane(p.mm) || !want.CanLookInto(p.target) || !isTrue(p.target, v1alpha1.ControlPlaneInitialized) {
 		return "", nil
 	}
-	cluster, err := clusterOf(ctx, r.client, r.nodes, p.target)
+	cluster, err := clusterOf(ctx, r.client, r.env.Reach, r.nodes, p.target)
 	if err != nil {
 		return "", err
 	}
@@ -362,7 +376,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 		return nil
 	}
 	was := func(kind string) bool { return apimeta.IsStatusConditionTrue(p.mm.Status.Conditions, kind) }
-	cluster, err := clusterOf(ctx, r.client, r.nodes, p.target)
+	cluster, err := clusterOf(ctx, r.client, r.env.Reach, r.nodes, p.target)
 	if err != nil {
 		n.IsJoined, n.Reason, n.Message = wasJoined, v1alpha1.ReasonWorkloadClusterUnreachable, messageOf(err)
 		return nil
@@ -439,10 +453,10 @@ func wantedOn(p *pass) node.Wanted {
 var errNoKubeconfig = errors.New("its kubeconfig is not there yet")
 
 // clusterOf is the workload cluster of a join target, read with its kubeconfig.
-func clusterOf(ctx context.Context, c client.Client, nodes *node.Set, t *v1alpha1.JoinTarget) (*node.Cluster, error) {
+func clusterOf(ctx context.Context, c client.Client, reach *machine.Reach, nodes *node.Set, t *v1alpha1.JoinTarget) (*node.Cluster, error) {
 	ref := kubeconfigRef(t)
 	key := types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}
-	version, err := secretVersion(ctx, c, key)
+	version, err := secretVersion(ctx, c, reach, key)
 	if err != nil {
 		return nil, err
 	}

@@ -366,7 +366,11 @@ func (r *machines) tenancy(ctx context.Context, p *pass) (bars []string, err err
 		}
 		if set == nil {
 			ns := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
-			if err := r.client.Get(ctx, client.ObjectKey{Name: p.mm.Namespace}, ns); err != nil {
+			from := client.Reader(r.client)
+			if r.isNarrow() {
+				from = r.direct
+			}
+			if err := from.Get(ctx, client.ObjectKey{Name: p.mm.Namespace}, ns); err != nil {
 				return nil, fmt.Errorf("read namespace %s: %w", p.mm.Namespace, err)
 			}
 			set = labels.Set{}

@@ -19,11 +19,13 @@ func Setup(mgr manager.Manager, env machine.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := setupHosts(mgr, env, feed); err != nil {
-		return err
-	}
-	if err := setupPools(mgr, env, feed); err != nil {
-		return err
+	if env.Reach == nil || !env.Reach.IsNarrow { // else the account may not read kinds without namespaces
+		if err := setupHosts(mgr, env, feed); err != nil {
+			return err
+		}
+		if err := setupPools(mgr, env, feed); err != nil {
+			return err
+		}
 	}
 	nodes := node.NewSet(env.Log, env.Egress)
 	if err := mgr.Add(nodes); err != nil {

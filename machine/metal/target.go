@@ -85,13 +85,15 @@ func setupTargets(mgr manager.Manager, env machine.Env, nodes *node.Set) error {
 		For(&v1alpha1.JoinTarget{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Watches(&v1alpha1.MetalMachine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(planeNews)).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesRawSource(nodes.Source(func(key string, n *node.Node) []reconcile.Request {
 			if k, ok := splitKey(key); ok && n == nil {
 				return []reconcile.Request{{NamespacedName: k}}
 			}
 			return nil
 		}))
+	if env.Reach.HasSecrets() {
+		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
+	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of JoinTargets: %w", err)
 	}
@@ -229,6 +231,10 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 		return &refused{reasonInvalid, err.Error()}
 	}
 	owner := p.owner.String()
+	if err := r.env.Reach.MaySecrets(p.jt.Namespace); err != nil {
+		p.again = unreachableAgain
+		return &refused{reasonSecretMissing, messageOf(err)}
+	}
 	if want.IsInit(p.jt) {
 		if err := r.makePKI(ctx, p.jt, owner); err != nil {
 			return err
@@ -293,7 +299,7 @@ func (r *targets) ask(ctx context.Context, p *targetPass) error {
 		p.tell(v1alpha1.ControlPlaneInitialized, metav1.ConditionTrue, reasonAssumed, "the cluster has a token already")
 		return nil
 	}
-	cluster, err := clusterOf(ctx, r.client, r.nodes, jt)
+	cluster, err := clusterOf(ctx, r.client, r.env.Reach, r.nodes, jt)
 	if err == nil {
 		err = cluster.Check(ctx)
 	}

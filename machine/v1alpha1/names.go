@@ -128,6 +128,7 @@ const (
 	AnnotationReprovisionAt = Prefix + "reprovision-at" // RFC 3339
 	AnnotationRebootAt      = Prefix + "reboot-at"      // RFC 3339
 	AnnotationForceDelete   = Prefix + "force-delete"   // no drain, no fence, no wipe
+	AnnotationHandOverTo    = Prefix + "hand-over-to"   // UID of the cluster whose objects may take the machine over
 	AnnotationCascade       = Prefix + "cascade"        // of a JoinTarget: its machines go with it
 )
 

@@ -59,6 +59,11 @@ func (a Appliance) UpdateMachine(ctx context.Context, m inventory.Machine) (stor
 	return stored, a.c.call(ctx, http.MethodPut, a.at("machines", m.Name), nil, m, &stored)
 }
 
+// Offer says which cluster may take over the machine of an owner.
+func (a Appliance) Offer(ctx context.Context, owner, cluster string) error {
+	return a.c.call(ctx, http.MethodPut, a.at("owners", owner)+"/offer", nil, map[string]string{"cluster": cluster}, nil)
+}
+
 // HandOver gives the machine that holds a claim to another owner.
 func (a Appliance) HandOver(ctx context.Context, id inventory.ClaimID, owner string) (stored inventory.Machine, err error) {
 	return stored, a.c.call(ctx, http.MethodPost, a.at("claims", string(id))+"/handover", nil, map[string]string{"owner": owner}, &stored)

@@ -33,6 +33,7 @@ import (
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/attach"
 	"slipway.dev/slipway/machine/local"
+	controllers "slipway.dev/slipway/machine/metal"
 	metal "slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/secret"
@@ -75,6 +76,7 @@ type side struct {
 	acting   *acting
 	name     string
 	panics   atomic.Value // name of the cluster whose controllers break down
+	isReal   atomic.Bool  // the stand-alone controllers run as well
 	stopOnce sync.Once
 	stopAll  func()
 }
@@ -105,7 +107,8 @@ func newSide(t testing.TB, name, version string, a *acting) *side {
 	log := slog.New(slog.DiscardHandler)
 	hub := live.New(live.Config{Store: s.store})
 	s.store.OnCommit(hub.Wake)
-	engine := provision.New(provision.Config{Store: s.store, Now: time.Now, Log: log})
+	var ulids atomic.Int64
+	engine := provision.New(provision.Config{Store: s.store, Now: time.Now, Log: log, NewULID: func() string { return fmt.Sprint("u", ulids.Add(1)) }})
 	s.local = local.New(local.Config{Engine: engine, Store: s.store, Events: hub, Secrets: s.box})
 	s.attacher = attach.New(attach.Config{
 		Store: s.store, Secrets: s, Appliance: s.local, Sets: []attach.Set{s.marks()}, Identity: name, Version: version, Log: log,
@@ -137,6 +140,11 @@ func (s *side) marks() attach.Set {
 		}
 		if env.ClusterUID == "" {
 			return errors.New("the cluster has no UID")
+		}
+		if s.isReal.Load() {
+			if err := controllers.Setup(mgr, env); err != nil {
+				return err
+			}
 		}
 		err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { // runs where the manager leads
 			s.acting.change(env.ClusterUID, 1)
