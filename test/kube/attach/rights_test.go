@@ -100,7 +100,7 @@ func TestAnAccountWithRightsInOneNamespaceIsEnough(t *testing.T) {
 	}
 	wide := row
 	wide.Namespaces = nil
-	wantBad(t, s.attacher.Check(ctx, wide, c.Kubeconfig("nobody")), "rights", "metalhosts")
+	wantBad(t, s.attacher.Check(ctx, wide, c.Kubeconfig("nobody")), "rights", "customresourcedefinitions")
 
 	s.attach(row, c.Kubeconfig("nobody"))
 	if got := s.until("lab", inventory.ClusterAttached); got.UID == "" {

@@ -110,6 +110,6 @@ func TestMetalPools(t *testing.T) {
 		return err
 	})
 
-	s.Must(t, &v1alpha1.MetalPool{ObjectMeta: metav1.ObjectMeta{Name: "bad"}, Spec: v1alpha1.MetalPoolSpec{Requirements: &v1alpha1.HardwareRequirements{Expression: "host.colour == 7"}}})
-	s.pool(t, "bad", "it says what is wrong", func(mp *v1alpha1.MetalPool) bool { return says(mp, "InvalidConfiguration", "colour") })
+	s.Must(t, &v1alpha1.MetalPool{ObjectMeta: metav1.ObjectMeta{Name: "bad"}, Spec: v1alpha1.MetalPoolSpec{Requirements: &v1alpha1.HardwareRequirements{Expression: "host.cpu.threads >"}}})
+	s.pool(t, "bad", "it says what is wrong", func(mp *v1alpha1.MetalPool) bool { return says(mp, "InvalidConfiguration", "expression") })
 }
