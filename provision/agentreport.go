@@ -25,7 +25,7 @@ func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source
 	if !e.pays(s.ID, s.MAC, "", 2, len(r.Detail)+len(r.Error)) {
 		return overBudget()
 	}
-	isHere := e.agents.heard(h.ID, s.ID, e.cfg.Now(), count)
+	isHere := e.agents.heard(h.ID, &s, e.cfg.Now(), count)
 	s.LastAt = e.cfg.Now()
 	switch r.State {
 	case wire.Hello:

@@ -19,6 +19,7 @@ type agents struct {
 
 type presence struct {
 	session inventory.SessionID
+	began   time.Time // its boot
 	at      time.Time
 }
 
@@ -41,10 +42,10 @@ func (a *agents) count() int64 {
 
 // heard notes a word of an agent, whose request came in at that count. It is false for one whose machine was restarted or
 // switched off meanwhile: its last report, or a request that was held, says nothing about what runs now.
-func (a *agents) heard(h inventory.HostID, s inventory.SessionID, now time.Time, count int64) bool {
+func (a *agents) heard(h inventory.HostID, s *inventory.BootSession, now time.Time, count int64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if last := a.left[h]; last.session == s || last.n > count {
+	if last := a.left[h]; last.session == s.ID || last.n > count {
 		return false
 	}
 	if a.byHost == nil {
@@ -55,15 +56,21 @@ func (a *agents) heard(h inventory.HostID, s inventory.SessionID, now time.Time,
 			delete(a.byHost, id)
 		}
 	}
-	a.byHost[h] = presence{s, now}
+	a.byHost[h] = presence{s.ID, s.StartedAt, now}
 	return true
 }
 
 func (a *agents) isHere(h inventory.HostID, now time.Time) bool {
+	_, ok := a.here(h, now)
+	return ok
+}
+
+// here reports whether our agent runs on a host, and when its boot began.
+func (a *agents) here(h inventory.HostID, now time.Time) (began time.Time, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p, ok := a.byHost[h]
-	return ok && now.Sub(p.at) < hereFor
+	return p.began, ok && now.Sub(p.at) < hereFor
 }
 
 // forget is called when the machine was restarted or switched off.

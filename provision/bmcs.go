@@ -147,6 +147,13 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 		if err != nil {
 			return err
 		}
+		if is == inventory.PowerOff {
+			j.p.OffAt = now
+			j.op.Params = j.p.encode()
+			if err := tx.UpdateOperation(&j.op, now); err != nil {
+				return err
+			}
+		}
 		isAnswer := op.Step == inventory.StepFence && is == inventory.PowerOff ||
 			op.Kind == inventory.OpPower && is == stateAfter(paramsOf(&op).Action)
 		if !isAnswer || h.InMaintenance {

@@ -293,28 +293,29 @@ type needsPerson struct {
 
 func (n needsPerson) Error() string { return n.task }
 
-// fence makes sure that the old operating system cannot run any more: the power is off, or our agent runs.
+// fence makes sure that the old operating system cannot run any more: its controller says that the power is off. Where no
+// controller can cut the power, a person says so, or our agent boots.
 func (e *Engine) fence(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
+	if e.cutsPower(&p.record) {
+		if err := e.converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
+			return false, err
+		}
+		return true, e.noteOff(ctx, op)
+	}
 	if e.agents.isHere(h.ID, e.cfg.Now()) && op.Kind != inventory.OpRemediate {
 		return true, nil
 	}
-	if p.isHandy() || p.record.Driver == inventory.WoL {
-		return false, needsPerson{
-			task: "restart " + placeOf(h) + ", so that it boots from the network, or switch it off",
-			hint: "when it is off: slipway host power " + h.Name + " --confirm off",
-		}
+	return false, needsPerson{
+		task: "restart " + placeOf(h) + ", so that it boots from the network, or switch it off",
+		hint: "when it is off: slipway host power " + h.Name + " --confirm off",
 	}
-	if err := e.converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
-		return false, err
-	}
-	e.switchedOff(h.ID, e.cfg.Now())
-	return true, nil
 }
 
 // switchOn makes the machine boot the way the operation wants.
 func (e *Engine) switchOn(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering) (bool, error) {
 	params := paramsOf(&op)
-	if e.agents.isHere(h.ID, e.cfg.Now()) && op.Kind != inventory.OpRemediate {
+	began, isHere := e.agents.here(h.ID, e.cfg.Now())
+	if isHere && op.Kind != inventory.OpRemediate && (!e.mustCut(&op, &p.record) || params.isAfterOff(began)) {
 		return true, nil
 	}
 	person := needsPerson{
@@ -333,7 +334,7 @@ func (e *Engine) switchOn(ctx context.Context, op inventory.Operation, h *invent
 		}
 		return true, nil
 	case op.Kind == inventory.OpRemediate:
-		return true, e.restart(ctx, p, bmc.Boot{Device: bmc.Disk, Mode: modeOf(h.Firmware)})
+		return true, e.restart(ctx, op, p, bmc.Boot{Device: bmc.Disk, Mode: modeOf(h.Firmware)})
 	case op.Kind == inventory.OpInspect && !params.MayRestart:
 		if is, err := p.driver.Power(ctx); err == nil && is == inventory.PowerOn {
 			return false, needsPerson{
@@ -343,7 +344,7 @@ func (e *Engine) switchOn(ctx context.Context, op inventory.Operation, h *invent
 		}
 	}
 	e.switchedOff(h.ID, e.cfg.Now())
-	return true, e.bootFromNetwork(ctx, p, h)
+	return true, e.restart(ctx, op, p, bmc.Boot{Device: bmc.PXE, Mode: modeOf(h.Firmware)})
 }
 
 // rest leaves a host that nobody needs: off where it can be switched on again, else waiting.

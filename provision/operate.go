@@ -3,10 +3,10 @@ package provision
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 )
 
 // job is an open operation with its host, in one transaction. All that moves an operation is a method of it: enter,
@@ -110,18 +110,14 @@ func (j *job) enter(s inventory.Step) (passes bool, err error) {
 		if passes, err := j.enterNode(); err != nil || passes {
 			return passes, err
 		}
-	case inventory.StepPower:
-		if j.isHere() || j.isAsking() {
-			return true, nil
-		}
-		j.op.NextAt = now
-	case inventory.StepFence:
-		if j.isHere() {
-			return true, nil
+	case inventory.StepPower, inventory.StepFence:
+		if passes, err := j.enterPower(); err != nil || passes {
+			return passes, err
 		}
 		j.op.NextAt = now
 	case inventory.StepNetboot:
-		return j.isHere() && j.isForAgent(), nil
+		isFenced, err := j.isFenced()
+		return isFenced && j.isForAgent(), err
 	case inventory.StepBurnIn:
 		if j.p.BurnInFor == 0 {
 			return true, nil
@@ -278,12 +274,18 @@ const budgetAgain = 2 * time.Second
 func (j *job) isHere() bool { return j.e.agents.isHere(j.host.ID, j.e.cfg.Now()) }
 
 // isAsking reports whether the machine waits in its boot loader and will ask again by itself.
-func (j *job) isAsking() bool {
+func (j *job) isAsking() (bool, error) {
 	now := j.e.cfg.Now()
-	return slices.ContainsFunc(j.host.NICs, func(n inventory.NIC) bool {
+	for _, n := range j.host.NICs {
 		s, ok := j.e.sessions.of(n.MAC)
-		return ok && s.EndedAt.IsZero() && s.Boot == "wait" && now.Sub(s.LastAt) < askingFor
-	})
+		if !ok || !s.EndedAt.IsZero() || s.Boot != string(pxe.BootWait) || now.Sub(s.LastAt) >= askingFor {
+			continue
+		}
+		if is, err := j.believes(s.StartedAt); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
 }
 
 // askingFor is how long after its last question a machine that was told to wait counts as waiting: it asks every five to

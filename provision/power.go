@@ -80,12 +80,6 @@ func (e *Engine) converge(ctx context.Context, p powering, a bmc.Action, want in
 	return bmc.Converge(ctx, p.driver, a, want, clock{e.cfg.Now}, e.pace())
 }
 
-// bootFromNetwork switches a machine on so that it boots from the network, restarting one that runs. A controller that
-// does not know how to choose the device is no obstacle: the machine's own boot order may be right.
-func (e *Engine) bootFromNetwork(ctx context.Context, p powering, h *inventory.Host) error {
-	return e.restart(ctx, p, bmc.Boot{Device: bmc.PXE, Mode: modeOf(h.Firmware)})
-}
-
 // modeOf is the firmware mode that a boot override names; UEFI HTTP is UEFI.
 func modeOf(f inventory.Firmware) inventory.Firmware {
 	if f == inventory.UEFIHTTP {
@@ -94,12 +88,16 @@ func modeOf(f inventory.Firmware) inventory.Firmware {
 	return f
 }
 
-// restart makes a machine start anew, with an override of its boot device.
-func (e *Engine) restart(ctx context.Context, p powering, b bmc.Boot) error {
+// restart makes a machine start anew, with an override of its boot device; it was seen off in between. A controller that does
+// not know how to choose the device is no obstacle: the machine's own boot order may be right.
+func (e *Engine) restart(ctx context.Context, op inventory.Operation, p powering, b bmc.Boot) error {
 	if p.err != nil {
 		return p.err
 	}
 	if err := e.converge(ctx, p, bmc.Off, inventory.PowerOff); err != nil {
+		return err
+	}
+	if err := e.noteOff(ctx, op); err != nil {
 		return err
 	}
 	if booter, ok := p.driver.(bmc.Booter); ok {

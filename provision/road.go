@@ -49,6 +49,9 @@ type Params struct {
 	MayRestart bool               `json:"mayRestart,omitempty"`
 	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
 	MayWrite   bool               `json:"mayWrite,omitempty"` // the burn-in may overwrite disks
+	// OffAt is when the power of the host was seen off last in this operation, by its controller or a person. An agent whose boot
+	// began before that may be played by the old system.
+	OffAt time.Time `json:"offAt,omitzero"`
 	// MustInspect says that nobody knows the disks of the machine: it is inspected before it is wiped.
 	MustInspect bool `json:"mustInspect,omitempty"`
 	// Boot is the boot whose agent was told to do the current task; no other may report on it. Digest and HasSeed are what it

@@ -75,7 +75,7 @@ func (e *Engine) agentTask(ctx context.Context, id inventory.SessionID, source n
 		e.end(s, inventory.OutcomeArrived, "our agent has nothing more to do")
 		return restTask(s.ID, isOff), nil
 	}
-	if !e.agents.heard(h.ID, s.ID, e.cfg.Now(), count) {
+	if !e.agents.heard(h.ID, &s, e.cfg.Now(), count) {
 		return wire.Task{Kind: wire.Wait, Reason: "this boot is over"}, nil
 	}
 	op, err := e.openOperation(ctx, h.ID)
@@ -164,6 +164,9 @@ func (j *job) arrived(s inventory.BootSession) error {
 	if !isArrival(j.op.Step) || !j.isForAgent() || j.e.busy.has(j.host.ID) {
 		return nil
 	}
+	if is, err := j.believes(s.StartedAt); err != nil || !is { // its power is cut first
+		return err
+	}
 	if err := j.e.closeIssue(j.tx, j.issue(inventory.IssueManual, "", "", ""), "our agent runs on it"); err != nil {
 		return err
 	}
@@ -202,6 +205,10 @@ func (e *Engine) handOut(ctx context.Context, op inventory.Operation, s inventor
 func (j *job) task(s inventory.BootSession, base string) (wire.Task, error) {
 	t := wire.Task{ID: fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN), Reason: describeOperation(&j.op)}
 	idle := wire.Task{Kind: wire.Wait, Reason: describeOperation(&j.op) + ": " + string(j.op.Step)}
+	if is, err := j.believes(s.StartedAt); err != nil || !is {
+		idle.Reason = "this boot began before the power of " + j.host.Name + " was seen off"
+		return idle, err
+	}
 	if j.e.cfg.Now().Before(j.op.StepAt) { // the pause after a failed attempt
 		return idle, nil
 	}

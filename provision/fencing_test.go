@@ -1,0 +1,146 @@
+package provision
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"slipway.dev/slipway/agent/wire"
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/bmc/fake"
+	"slipway.dev/slipway/inventory"
+)
+
+// plays has root in the running system of a machine play a whole boot of our agent, and returns what it is told to do.
+func (s *server) plays(l *life) (wire.Task, inventory.SessionID) {
+	l.t.Helper()
+	script, id := s.boot()
+	if !strings.Contains(script, "slipway.session=") {
+		return wire.Task{Kind: wire.Wait, Reason: script}, id
+	}
+	say := func(r wire.Report) {
+		l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.agentKey(id), r))
+	}
+	say(wire.Report{Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: s.machine.uuid}})
+	task, err := l.engine.agentTask(context.Background(), id, s.address(), l.engine.agentKey(id), wire.Version, base)
+	l.must(err)
+	if task.Kind == wire.Wipe {
+		say(wire.Report{Version: wire.Version, State: wire.Done, Task: task.ID, Certificates: []inventory.WipeCertificate{
+			{Disk: s.hardware().Disks[0], Mode: task.Wipe.Mode, Method: "signatures"},
+		}})
+	}
+	return task, id
+}
+
+func (l *life) hasIssue(kind string) func() bool {
+	return func() bool {
+		return slices.ContainsFunc(l.openIssues(), func(i inventory.Issue) bool { return i.Type == kind })
+	}
+}
+
+// Its session and key can be had by booting: only the power shows that the old system has ended.
+func TestAnOldSystemThatPlaysOurAgentIsNoFenceWhereThePowerCanBeCut(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1"})
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+	offs := s.offs
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+	l.must(err)
+	for range 3 {
+		if task, _ := s.plays(l); task.Kind != wire.Wait {
+			t.Fatalf("the old system is told to %s", task.Kind)
+		}
+		if h := s.host(); h.State != inventory.Releasing || h.ClaimID == "" || s.offs != offs {
+			t.Fatalf("the host is %s, claimed by %q, and its power was cut %d times", h.State, h.ClaimID, s.offs-offs)
+		}
+	}
+	l.until("the host is free", l.hostIs(s, inventory.Available))
+	if s.wipes != 1 || s.offs == offs {
+		t.Errorf("it was wiped %d times, and its power was cut %d times", s.wipes, s.offs-offs)
+	}
+}
+
+func TestAnOldSystemThatPlaysOurAgentIsNotBelievedWhileItsControllerIsSilent(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1"})
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+	l.bank.Break("a", fake.Unreachable)
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+	l.must(err)
+	l.until("it waits for its fence", l.hasIssue(inventory.IssueFence))
+	if task, _ := s.plays(l); task.Kind != wire.Wait {
+		t.Fatalf("the old system is told to %s", task.Kind)
+	}
+	for range 20 {
+		l.turn()
+	}
+	if h := s.host(); h.State != inventory.Releasing || h.ClaimID == "" || !l.hasIssue(inventory.IssueFence)() || s.wipes != 0 {
+		t.Fatalf("the host is %s, claimed by %q, wiped %d times", h.State, h.ClaimID, s.wipes)
+	}
+	l.bank.Break("a", fake.Fine)
+	l.until("the host is free", l.hostIs(s, inventory.Available))
+}
+
+// A person's word is a fence where the controller is dead, and the agent of a boot after it is believed.
+func TestAPersonsWordFencesAHostWhoseControllerIsDead(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1"})
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+	l.bank.Break("a", fake.Unreachable)
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+	l.must(err)
+	l.until("it waits for its fence", l.hasIssue(inventory.IssueFence))
+	s.isOn, s.runs = false, ""
+	_, err = l.engine.ConfirmPower(context.Background(), s.host().ID, inventory.PowerOff, "a person")
+	l.must(err)
+	s.isOn = true // by hand
+	for _, m := range l.order {
+		l.machines[m].live(l)
+	}
+	l.until("the host is free", l.hostIs(s, inventory.Available))
+	if s.wipes != 1 {
+		t.Errorf("it was wiped %d times", s.wipes)
+	}
+}
+
+// Between its fence and its wipe an operation may wait long, and somebody may switch the machine on.
+func TestASystemThatIsSwitchedOnAfterItsFencePlaysOurAgentInVain(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1", Hooks: []inventory.Hook{{Step: inventory.PreClean, Owner: "storage"}}})
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+	l.must(err)
+	l.until("it is fenced, and waits for a hook", func() bool {
+		op, err := l.engine.openOperation(context.Background(), s.host().ID)
+		l.must(err)
+		return op.Step == inventory.StepPreClean
+	})
+	s.isStuck = true // its firmware boots the disk first
+	l.must(l.engine.WithBMC(t.Context(), s.host().ID, func(d bmc.Driver, _ inventory.BMC) error { return d.SetPower(t.Context(), bmc.On) }))
+	for range 30 {
+		l.turn()
+	}
+	_, id := s.plays(l)
+	offs := s.offs
+	_, err = l.engine.AckHook(context.Background(), "web-1", inventory.PreClean, "storage", "a test")
+	l.must(err)
+	if task, _ := s.plays(l); task.Kind != wire.Wait {
+		t.Fatalf("the old system is told to %s", task.Kind)
+	}
+	for range 3 {
+		l.turn()
+	}
+	if s.offs == offs {
+		t.Errorf("the boot %s passes for our boot loader, and its power was not cut", id)
+	}
+	s.isStuck = false
+	l.until("the host is free", l.hostIs(s, inventory.Available))
+	if s.wipes != 1 {
+		t.Errorf("it was wiped %d times", s.wipes)
+	}
+}
