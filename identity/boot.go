@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"slipway.dev/slipway/inventory"
 )
@@ -24,7 +25,8 @@ type Evidence struct {
 
 	HasController bool
 	Power         inventory.PowerState // what the controller says since this boot began: "" not asked yet, unknown no answer
-	WasOff        bool                 // since its system reported up, it was seen off or restarted
+	WasOff        bool                 // since its system reported up, it was seen off
+	IsRestarted   bool                 // its controller says that it restarted just before this boot
 }
 
 // Machine is what a machine says of itself. It proves nothing, because a thief says the same; another word is a reason to
@@ -57,10 +59,24 @@ func Judge(e Evidence) Verdict {
 		return none("its controller says that the host is off")
 	case !e.IsShared && isSamePort(e):
 		return Verdict{Proof: inventory.ProofPort}
-	case e.WasOff && (!e.HasController || e.Power == inventory.PowerOn):
+	case (e.WasOff || e.IsRestarted) && (!e.HasController || e.Power == inventory.PowerOn):
 		return Verdict{Proof: inventory.ProofPower}
 	}
 	return Verdict{Proof: inventory.ProofNone, IsOpen: e.HasController && e.Power == ""}
+}
+
+const (
+	// startsWithin is how long firmware may take from a restart to its first question on the network: big servers count their
+	// memory for a quarter of an hour.
+	startsWithin = 20 * time.Minute
+	// clockSlack is how inexact the time of a restart is.
+	clockSlack = 5 * time.Second
+)
+
+// IsRestartOf reports whether a restart is the one that a boot followed. A restart long ago, or after the boot began, is
+// another one: a second machine that boots under the MAC does not restart the host.
+func IsRestartOf(began, restarted time.Time) bool {
+	return !restarted.IsZero() && restarted.Before(began.Add(clockSlack)) && began.Sub(restarted) < startsWithin
 }
 
 // HasMoved reports whether a MAC is heard on another port than the one that it belongs to; a port that is not known, and a

@@ -397,15 +397,13 @@ func (e *Engine) set(ctx context.Context, op inventory.Operation, h *inventory.H
 		return false, needsPerson{
 			task: fmt.Sprintf("switch %s %s (%s)", placeOf(h), want, a), hint: fmt.Sprintf("slipway host power %s --confirm %s", h.Name, want),
 		}
-	case a == bmc.Cycle || a == bmc.Reset:
-		began := e.cfg.Now()
-		if err := p.driver.SetPower(ctx, a); err != nil {
-			return false, err
-		}
-		e.switchedOff(h.ID, began)
-		return true, e.converge(ctx, p, bmc.On, inventory.PowerOn)
 	case p.record.Driver == inventory.WoL:
 		return true, p.driver.SetPower(ctx, a)
+	case a == bmc.Cycle || a == bmc.Reset:
+		return e.restartNow(ctx, op, h, p, a)
+	}
+	if is, err := p.driver.Power(ctx); err == nil && is == want {
+		return true, e.noteUnchanged(ctx, op, is)
 	}
 	if err := e.converge(ctx, p, a, want); err != nil || want != inventory.PowerOff {
 		return true, err

@@ -147,7 +147,8 @@ func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 		return fmt.Errorf("read controller of %s: %w", h.Name, err)
 	}
 	ev.HasController = err == nil && e.cfg.OpenBMC != nil && b.Driver != inventory.Manual && b.Driver != inventory.WoL
-	ev.Power = e.glances.of(h.ID, s.ID, e.cfg.Now())
+	seen := e.glances.of(h.ID, s.ID, e.cfg.Now())
+	ev.Power, ev.IsRestarted = seen.power, seen.restartedAt.After(h.StateSinceAt) && identity.IsRestartOf(s.StartedAt, seen.restartedAt)
 	ev.WasOff, err = wasOff(tx, h, &b)
 	return err
 }
@@ -182,7 +183,7 @@ func (e *Engine) isOrdered(tx inventory.Tx, h *inventory.Host, op *inventory.Ope
 	}
 	return slices.ContainsFunc(ops, func(o inventory.Operation) bool {
 		a := paramsOf(&o).Action
-		isStart := a == bmc.On || a == bmc.Cycle || a == bmc.Reset
+		isStart := (a == bmc.On || a == bmc.Cycle || a == bmc.Reset) && !paramsOf(&o).WasSo
 		return isStart && o.State == inventory.OpDone && !o.EndedAt.Before(h.StateSinceAt) && e.cfg.Now().Sub(o.EndedAt) < restartedFor
 	}), nil
 }

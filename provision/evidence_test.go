@@ -237,6 +237,59 @@ func (s says) Power(context.Context) (inventory.PowerState, error) { return *s.i
 func (s says) SetPower(context.Context, bmc.Action) error          { return nil }
 func (s says) Close() error                                        { return nil }
 
+// told is a controller that tells when its machine restarted, too.
+type told struct {
+	says
+	r           *rack
+	restartedAt *time.Time
+}
+
+func (d told) SinceRestart(context.Context) (time.Duration, error) {
+	return d.r.clock.Sub(*d.restartedAt), nil
+}
+
+// A live system that restarts itself is never seen off.
+func TestAControllerThatTellsOfARestartShowsThatARebootIsTheHosts(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	power, restarted := inventory.PowerOn, r.clock.Add(-30*time.Hour)
+	r.engine.cfg.OpenBMC = func(bmc.Target) (bmc.Driver, error) { return told{says{&power}, r, &restarted}, nil }
+	r.write(func(tx inventory.Tx) error {
+		return tx.SaveBMC(&inventory.BMC{HostID: m.host().ID, Driver: inventory.Redfish, Address: "https://10.9.9.9"}, r.clock)
+	})
+	answer := func(s inventory.SessionID) string {
+		r.t.Helper()
+		id := <-r.engine.glances.wanted
+		r.engine.glances.answered(id, r.engine.powerNow(context.Background(), id))
+		return m.script(base + "/boot/" + string(s) + "/ask")
+	}
+	_, s := m.boot() // a second machine with its MAC: the host itself runs on
+	m.wantHeld(answer(s), s)
+
+	r.clock = r.clock.Add(time.Hour)
+	restarted = r.clock.Add(-90 * time.Second)
+	_, s = m.boot()
+	m.wantGiven(answer(s), s, inventory.ProofPower)
+	m.wantUnconfirmed(false)
+	r.must(m.report(s, pxe.ReportUp))
+
+	r.clock = r.clock.Add(5 * time.Minute)
+	_, s = m.boot() // that restart has been used
+	m.wantHeld(answer(s), s)
+}
+
+func TestSwitchingOnAHostThatIsOnOrdersNoBoot(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	r.write(func(tx inventory.Tx) error {
+		op := inventory.Operation{
+			ID: "01K00000000000000000000078", HostID: m.host().ID, Kind: inventory.OpPower, State: inventory.OpDone, Step: inventory.StepSet,
+			Params: Params{Action: bmc.On, WasSo: true}.encode(), StartedAt: r.clock, EndedAt: r.clock,
+		}
+		return tx.CreateOperation(&op, r.clock)
+	})
+	script, s := m.boot()
+	m.wantHeld(script, s)
+}
+
 func TestARestartThatWasOrderedNeedsNoOtherProof(t *testing.T) {
 	r, m := up(t, withSecret, "")
 	r.write(func(tx inventory.Tx) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -74,5 +75,37 @@ func (e *Engine) noteOff(ctx context.Context, op inventory.Operation) error {
 		j.p.OffAt = now
 		j.op.Params = j.p.encode()
 		return j.tx.UpdateOperation(&j.op, now)
+	})
+}
+
+// restartNow carries out a cycle or a reset that a person ordered. Boots of before end when the machine is known to have
+// restarted; otherwise the timeline says that nothing shows it.
+func (e *Engine) restartNow(ctx context.Context, op inventory.Operation, h *inventory.Host, p powering, a bmc.Action) (bool, error) {
+	began := e.cfg.Now()
+	e.agents.forget(h.ID)
+	isProven, err := bmc.Restart(ctx, p.driver, a, clock{e.cfg.Now}, e.pace())
+	switch {
+	case err != nil:
+		return false, err
+	case isProven:
+		e.switchedOff(h.ID, began)
+		return true, nil
+	}
+	return true, e.withJob(ctx, op.ID, func(j *job) error {
+		return j.note("the controller took the order, and nothing that it tells shows that the machine restarted", map[string]any{
+			"hint": "look at its console; a cycle is seen to be off in between: slipway host power " + h.Name + " cycle",
+		})
+	})
+}
+
+// noteUnchanged stores that a host's power was as ordered already. Such an order starts no boot.
+func (e *Engine) noteUnchanged(ctx context.Context, op inventory.Operation, is inventory.PowerState) error {
+	return e.withJob(ctx, op.ID, func(j *job) error {
+		j.p.WasSo = true
+		j.op.Params = j.p.encode()
+		if err := j.note("the host was "+string(is)+" already", nil); err != nil {
+			return err
+		}
+		return j.tx.UpdateOperation(&j.op, e.cfg.Now())
 	})
 }

@@ -144,3 +144,36 @@ func TestASystemThatIsSwitchedOnAfterItsFencePlaysOurAgentInVain(t *testing.T) {
 		t.Errorf("it was wiped %d times", s.wipes)
 	}
 }
+
+func TestAnOrderOfPowerSaysWhatItDid(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	order := func(a bmc.Action) inventory.Operation {
+		op, err := l.engine.Power(t.Context(), s.host().ID, a, "a test")
+		l.must(err)
+		l.until("it is done", func() bool {
+			is, err := l.engine.openOperation(t.Context(), s.host().ID)
+			l.must(err)
+			return is.ID == ""
+		})
+		l.must(l.store.Read(t.Context(), func(tx inventory.Tx) error {
+			op, err = tx.FindOperation(op.ID)
+			return err
+		}))
+		return op
+	}
+	if op := order(bmc.On); op.State != inventory.OpDone || paramsOf(&op).WasSo {
+		t.Errorf("on: %s %s", op.State, op.Params)
+	}
+	if op := order(bmc.On); op.State != inventory.OpDone || !paramsOf(&op).WasSo {
+		t.Errorf("on again: %s %s", op.State, op.Params)
+	}
+	offs := s.offs
+	if op := order(bmc.Cycle); op.State != inventory.OpDone || s.offs != offs+1 || !s.isOn {
+		t.Errorf("cycle: %s, off %d times, on: %v", op.State, s.offs-offs, s.isOn)
+	}
+	l.bank.Break("a", fake.Ignored)
+	if op := order(bmc.Cycle); op.State != inventory.OpFailed {
+		t.Errorf("a cycle that is ignored is %s", op.State)
+	}
+}

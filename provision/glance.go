@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -17,8 +18,14 @@ type glances struct {
 
 type glanced struct {
 	session inventory.SessionID
-	at      time.Time            // when it was asked
-	power   inventory.PowerState // "" until it has answered
+	at      time.Time // when it was asked
+	seen    sight
+}
+
+// sight is what a controller says of its machine.
+type sight struct {
+	power       inventory.PowerState // "" until it has answered
+	restartedAt time.Time            // by our clock; zero when it does not tell
 }
 
 const (
@@ -27,18 +34,18 @@ const (
 	maxGlances     = 20_000
 )
 
-// of returns what the controller of a host says since a boot began: "" when it was not asked yet, or has not answered.
-func (g *glances) of(h inventory.HostID, s inventory.SessionID, now time.Time) inventory.PowerState {
+// of returns what the controller of a host says since a boot began: nothing when it was not asked yet, or has not answered.
+func (g *glances) of(h inventory.HostID, s inventory.SessionID, now time.Time) sight {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	x := g.byHost[h]
 	switch {
 	case x.session != s:
-		return ""
-	case x.power == "" && now.Sub(x.at) > pollFor:
-		return inventory.PowerUnknown
+		return sight{}
+	case x.seen.power == "" && now.Sub(x.at) > pollFor:
+		return sight{power: inventory.PowerUnknown}
 	}
-	return x.power
+	return x.seen
 }
 
 // want has the controller of a host asked. When too many are, the machine asks again for its boot in a moment.
@@ -59,11 +66,11 @@ func (g *glances) want(h inventory.HostID, s inventory.SessionID, now time.Time)
 	g.byHost[h] = glanced{session: s, at: now}
 }
 
-func (g *glances) answered(h inventory.HostID, is inventory.PowerState) {
+func (g *glances) answered(h inventory.HostID, seen sight) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if x, ok := g.byHost[h]; ok {
-		x.power = is
+		x.seen = seen
 		g.byHost[h] = x
 	}
 }
@@ -91,19 +98,26 @@ func (e *Engine) glance(ctx context.Context) error {
 	}
 }
 
-// powerNow asks the controller of a host; unknown when it does not answer.
-func (e *Engine) powerNow(ctx context.Context, id inventory.HostID) inventory.PowerState {
+// powerNow asks the controller of a host for its power, and when it restarted last; unknown when it does not answer.
+func (e *Engine) powerNow(ctx context.Context, id inventory.HostID) sight {
 	octx, cancel := context.WithTimeout(ctx, pollFor)
 	defer cancel()
 	h, err := e.findHost(octx, id)
 	if err != nil {
-		return inventory.PowerUnknown
+		return sight{power: inventory.PowerUnknown}
 	}
 	p, err := e.openPower(octx, &h)
 	if err != nil || e.logins.Held(&p.record, e.cfg.Now()) != nil {
 		p.close()
-		return inventory.PowerUnknown
+		return sight{power: inventory.PowerUnknown}
 	}
 	defer func() { p.close() }() // readPower may open it anew
-	return e.readPower(octx, &h, &p)
+	seen := sight{power: e.readPower(octx, &h, &p)}
+	if t, ok := p.driver.(bmc.RestartTeller); ok && seen.power == inventory.PowerOn {
+		asked := e.cfg.Now()
+		if ago, err := t.SinceRestart(octx); err == nil {
+			seen.restartedAt = asked.Add(-ago)
+		}
+	}
+	return seen
 }

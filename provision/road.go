@@ -61,6 +61,8 @@ type Params struct {
 	HasSeed bool                `json:"hasSeed,omitempty"`
 	BMCUser string              `json:"bmcUser,omitempty"` // the agent makes that account on the controller
 	Action  bmc.Action          `json:"action,omitempty"`  // of OpPower
+	// WasSo says that the host's power was as wanted already: nothing was changed.
+	WasSo bool `json:"wasSo,omitempty"`
 	// IsSilent says that the installed system does not report up: nothing is waited for after it was written.
 	IsSilent bool `json:"isSilent,omitempty"`
 	// JoinFailure is why the latest try did not become a node of its cluster, "" while none has failed so.

@@ -20,6 +20,7 @@ type controller struct {
 
 	mu       sync.Mutex
 	power    inventory.PowerState
+	turnedAt time.Time // when the machine was switched on or restarted last; zero when it never was
 	boot     bmc.Boot
 	media    string
 	isLit    bool
@@ -58,6 +59,7 @@ func (b *Bank) turn(c *controller, to inventory.PowerState) {
 	c.power = to
 	n := change{from: from, to: to}
 	if to == inventory.PowerOn {
+		c.turnedAt = b.o.Clock.Now()
 		n.boot = c.boot
 		if !c.boot.IsPersistent {
 			c.boot = bmc.Boot{Device: bmc.None}

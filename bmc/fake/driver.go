@@ -105,6 +105,19 @@ func (d *driver) Power(ctx context.Context) (inventory.PowerState, error) {
 	return inventory.PowerOn, nil
 }
 
+// SinceRestart tells how long ago the machine was switched on or restarted.
+func (d *driver) SinceRestart(ctx context.Context) (time.Duration, error) {
+	if _, err := d.call(ctx); err != nil {
+		return 0, err
+	}
+	d.c.mu.Lock()
+	defer d.c.mu.Unlock()
+	if d.c.turnedAt.IsZero() {
+		return 0, inventory.Errorf(inventory.NotFound, "the machine of %s has not restarted yet", d.c.system)
+	}
+	return d.bank.o.Clock.Now().Sub(d.c.turnedAt), nil
+}
+
 // SetPower gives an order.
 func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	if !slices.Contains([]bmc.Action{bmc.On, bmc.Off, bmc.Shutdown, bmc.Cycle, bmc.Reset}, a) {

@@ -72,9 +72,11 @@ type system struct {
 	AssetTag     string
 	BiosVersion  string
 	PowerState   string
-	Status       status
-	Boot         bootSettings
-	Settings     struct {
+	// LastResetTime is when the machine was reset or rebooted last, by the controller's clock.
+	LastResetTime string
+	Status        status
+	Boot          bootSettings
+	Settings      struct {
 		SettingsObject link
 	} `json:"@Redfish.Settings"`
 
@@ -147,6 +149,7 @@ type manager struct {
 	Name               string
 	Model              string
 	FirmwareVersion    string
+	DateTime           string
 	EthernetInterfaces link
 	LogServices        link
 	VirtualMedia       link

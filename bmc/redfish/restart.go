@@ -1,0 +1,32 @@
+package redfish
+
+import (
+	"context"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// SinceRestart returns how long ago the machine was reset or switched on: LastResetTime, against the controller's own clock,
+// so that a clock which is wrong does no harm.
+func (d *driver) SinceRestart(ctx context.Context) (_ time.Duration, err error) {
+	defer d.safe(&err)
+	s, err := d.system(ctx)
+	if err != nil {
+		return 0, err
+	}
+	none := inventory.Errorf(inventory.NotFound, "the controller at %s does not tell when the machine restarted", d.host())
+	last, err := time.Parse(time.RFC3339, s.LastResetTime)
+	if err != nil {
+		return 0, none
+	}
+	m, err := d.manager(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	now, err := time.Parse(time.RFC3339, m.DateTime)
+	if err != nil || now.Before(last) {
+		return 0, none
+	}
+	return now.Sub(last), nil
+}
