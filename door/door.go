@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // Config is everything a Door needs.
@@ -21,14 +22,18 @@ type Config struct {
 	Knows     func(netip.Addr) bool // nil: nobody is known before Place.Trust
 	// Unlimited are the sources of which there may be as many as of all, such as proxies; nil: none.
 	Unlimited func(netip.Addr) bool
+	// Arrivals limits how fast new connections come in.
+	Arrivals Arrivals
+	Now      func() time.Time // nil for time.Now
 }
 
 // Door counts the connections of one door. Strangers compete with strangers: they never take the place of a known source.
 type Door struct {
 	cfg Config
 
-	mu     sync.Mutex
-	crowds [2]crowd // of strangers and of those that are known
+	mu       sync.Mutex
+	crowds   [2]crowd // of strangers and of those that are known
+	arrivals arrivals
 	// evictedN and refusedN count since the start.
 	evictedN, refusedN uint64
 }
@@ -38,7 +43,10 @@ func New(cfg Config) *Door {
 	if cfg.PerSource == 0 {
 		cfg.PerSource = cfg.All
 	}
-	d := &Door{cfg: cfg}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	d := &Door{cfg: cfg, arrivals: arrivals{cfg: cfg.Arrivals}}
 	for i := range d.crowds {
 		d.crowds[i].sources = map[netip.Addr]*source{}
 	}
@@ -102,7 +110,12 @@ func (d *Door) Enter(addr netip.Addr, conn io.Closer) *Place {
 	}
 	p := &Place{door: d, conn: conn, addr: sourceOf(addr), crowd: of}
 	d.mu.Lock()
-	out, ok := d.makeRoom(p)
+	var out *Place
+	isUnlimited := d.cfg.Unlimited != nil && d.cfg.Unlimited(p.addr)
+	ok := d.arrivals.allow(p.addr, of == known, isUnlimited, d.cfg.Now())
+	if ok {
+		out, ok = d.makeRoom(p)
+	}
 	if ok {
 		d.crowds[of].add(p)
 	} else {
@@ -207,6 +220,7 @@ func (p *Place) Leave() {
 func (p *Place) Trust() {
 	p.door.mu.Lock()
 	defer p.door.mu.Unlock()
+	p.door.arrivals.trust(p.addr, p.door.cfg.Now())
 	if p.in == nil || p.crowd == known {
 		return
 	}

@@ -151,6 +151,9 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 		if stop, err := j.inspected(*r.Hardware, now); err != nil || stop {
 			return err
 		}
+		if err := j.checkBMCAddress(); err != nil {
+			return err
+		}
 	case inventory.StepBMCUser:
 		if stop, err := j.connect(); err != nil || stop {
 			return err

@@ -49,6 +49,13 @@ func (j *job) connect() (stop bool, err error) {
 	if err = ignoreNotFound(err); err != nil {
 		return true, fmt.Errorf("read controller of %s: %w", j.host.Name, err)
 	}
+	why, err := j.doubtsBMC(facts.Address, &b)
+	if err != nil {
+		return true, err
+	}
+	if why != "" {
+		return true, j.fail(failure{reason: why, hint: j.bmcHint(facts.Address), isLasting: true})
+	}
 	isSame := b.Driver == inventory.IPMI && b.Address == facts.Address && b.Username == j.p.BMCUser
 	switch {
 	case !isSame:
@@ -63,6 +70,9 @@ func (j *job) connect() (stop bool, err error) {
 	}
 	j.op.Result = nil
 	if err := j.tx.SaveBMC(&b, j.e.cfg.Now()); err != nil {
+		return true, err
+	}
+	if err := j.e.closeIssue(j.tx, unconfirmedBMC(&j.host), "its controller is connected"); err != nil {
 		return true, err
 	}
 	j.e.polls.soon(j.host.ID)

@@ -72,7 +72,7 @@ func (e *Engine) firstStage(d *delivery, doc inventory.RenderedDocument) ([]byte
 		} `json:"ignition"`
 	}
 	out.Ignition.Version = ignition.SpecOf([]byte(doc.Text))
-	out.Ignition.Config.Merge = []source{{pxe.ConfigURL(e.cfg.Confidential.base(d.Base), d.session.ID, doc.Name)}}
+	out.Ignition.Config.Merge = []source{{e.configURL(e.cfg.Confidential.base(d.Base), &d.session, doc.Name)}}
 	out.Ignition.Security.TLS.CertificateAuthorities = []source{
 		{"data:;base64," + base64.StdEncoding.EncodeToString(e.cfg.Confidential.CA)},
 	}

@@ -170,6 +170,12 @@ func (e *Engine) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 			d.docs = append(d.docs, doc)
 		}
 	}
+	if d.session.Boot == string(pxe.BootAgent) && !e.isKey(d.Key, e.documentKey(d.session.ID)) {
+		err := inventory.Errorf(inventory.Forbidden, "the documents of this boot are for our agent, and the request came without its key").
+			WithHint("the agent is told where they are; boot the machine again")
+		err.Err = errStranger
+		return err
+	}
 	return nil
 }
 
@@ -407,7 +413,7 @@ func (e *Engine) sessionValue(d *delivery, what string) ([]byte, error) {
 	case what == "base":
 		return []byte(strings.TrimRight(d.Base, "/")), nil
 	case isConfig:
-		return []byte(pxe.ConfigURL(d.Base, d.session.ID, name)), nil
+		return []byte(e.configURL(d.Base, &d.session, name)), nil
 	}
 	return nil, inventory.Errorf(inventory.Internal, "a boot session has no %s", inventory.Clean(what, 80))
 }

@@ -122,6 +122,7 @@ type Engine struct {
 	strangerN   atomic.Int64 // hosts that nobody has accepted, about
 	expiredAt   time.Time    // the sweep's own
 	glances     glances
+	conflicts   conflicts
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.

@@ -20,6 +20,9 @@ type InspectRequest struct {
 	// BMCUser makes an account of that name on the machine's controller, from the machine itself, with a password that
 	// nobody sees; from then on the host is powered by it, over IPMI.
 	BMCUser string `json:"bmcUser,omitempty" maxLength:"16" pattern:"^[a-z][a-z0-9-]*$"`
+	// BMCNetwork is where that controller must be: an address, or a network such as 10.1.0.0/16. Without it, the address that the
+	// agent names must be one that was known before this inspection.
+	BMCNetwork string `json:"bmcNetwork,omitempty" maxLength:"64"`
 }
 
 // Inspect looks at a host's hardware with our agent. Of a host whose machine was replaced it accepts the new one.
@@ -30,6 +33,10 @@ func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequ
 	if r.BMCUser != "" && (len(r.BMCUser) > 16 || inventory.CheckName("account", r.BMCUser) != nil) {
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "%q is not a name for an account of a controller", inventory.Clean(r.BMCUser, 40)).
 			WithHint("use at most 16 of a-z, 0-9 and -")
+	}
+	network, err := parseBMCNetwork(r.BMCNetwork)
+	if err != nil {
+		return inventory.Host{}, err
 	}
 	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if wasReplaced, err := e.acceptReplacement(tx, h, by); err != nil {
@@ -44,7 +51,7 @@ func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequ
 		if r.MayWrite && (h.IsProtected || h.ClaimID != "") {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected or claimed: nothing on its disks is overwritten", h.Name)
 		}
-		return e.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite, BMCUser: r.BMCUser}, by)
+		return e.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite, BMCUser: r.BMCUser, BMCNetwork: network}, by)
 	})
 }
 

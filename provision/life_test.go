@@ -297,7 +297,7 @@ func TestTheAgentMakesAnAccountOnTheController(t *testing.T) {
 	s := l.add("a", true)
 	s.bmcAddress = "10.0.9.9"
 	ask := func(name string) error {
-		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: name}, "a test")
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: name, BMCNetwork: "10.0.9.0/24"}, "a test")
 		return err
 	}
 	if err := ask("Not A Name"); !isKind(err, inventory.Invalid) {

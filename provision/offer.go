@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -205,21 +204,6 @@ func (e *Engine) transfer(t pxe.Transfer, kind, detail string) {
 		HostID: s.HostID, Detail: inventory.Clean(detail, 500),
 		Data: map[string]any{"name": t.Name, "proto": t.Proto, "bytes": t.Bytes, "size": t.Size, "seconds": t.Took.Seconds(), "resent": t.Resent},
 	}})
-}
-
-// Conflict notes that somebody else uses one of our addresses, and opens the issue.
-func (e *Engine) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
-	now := e.cfg.Now()
-	e.recorder.take(note{
-		event: inventory.Event{At: now, Kind: inventory.EventConflict, MAC: who, Subject: "subnet/" + subnet, Detail: detail},
-		do: func(tx inventory.Tx) error {
-			return e.openIssue(tx, inventory.Issue{
-				Key:  inventory.IssueAddressConflict + "/" + a.String(),
-				Type: inventory.IssueAddressConflict, Severity: inventory.SeverityWarning, Subnet: subnet,
-				Cause: detail, Hint: "find the machine that uses " + a.String() + " without asking; the address is set aside for now",
-			})
-		},
-	})
 }
 
 // Exhausted opens the issue that a subnet has no address left; Refilled is its end.

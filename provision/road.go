@@ -3,6 +3,7 @@ package provision
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -60,7 +61,9 @@ type Params struct {
 	Digest  string              `json:"digest,omitempty"`
 	HasSeed bool                `json:"hasSeed,omitempty"`
 	BMCUser string              `json:"bmcUser,omitempty"` // the agent makes that account on the controller
-	Action  bmc.Action          `json:"action,omitempty"`  // of OpPower
+	// BMCNetwork is where an admin says that the controller is; invalid when nobody said it.
+	BMCNetwork netip.Prefix `json:"bmcNetwork,omitzero"`
+	Action     bmc.Action   `json:"action,omitempty"` // of OpPower
 	// WasSo says that the host's power was as wanted already: nothing was changed.
 	WasSo bool `json:"wasSo,omitempty"`
 	// IsSilent says that the installed system does not report up: nothing is waited for after it was written.

@@ -339,7 +339,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 		j.p.Digest = "" // it may name a manifest, and the agent tells the digest of a layer that the manifest names
 	}
 	if config != nil {
-		t.Write.Seed = seedOf(config, plan.Image, s.ID, base)
+		t.Write.Seed = j.e.seedOf(config, plan.Image, &s, base)
 		j.p.HasSeed = len(t.Write.Seed.Documents) > 0
 		if err := j.e.noteRendering(j.tx, &j.host, &s, config); err != nil {
 			return idle, err
@@ -401,7 +401,7 @@ func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, base 
 var noCloud = []string{"user-data", "meta-data", "network-config", "vendor-data"}
 
 // seedOf says where the agent places the documents of a configuration.
-func seedOf(r *rendered, i *inventory.Image, s inventory.SessionID, base string) wire.Seed {
+func (e *Engine) seedOf(r *rendered, i *inventory.Image, s *inventory.BootSession, base string) wire.Seed {
 	seed := wire.Seed{Kind: wire.SeedFiles, Label: i.SeedLabel, Documents: map[string]string{}}
 	switch r.format {
 	case "cloud-init":
@@ -417,7 +417,7 @@ func seedOf(r *rendered, i *inventory.Image, s inventory.SessionID, base string)
 		case seed.Kind == wire.SeedNoCloud && !slices.Contains(noCloud, name):
 			continue // of EC2's tree, which is for those who fetch it
 		}
-		seed.Documents[name] = pxe.ConfigURL(base, s, own)
+		seed.Documents[name] = e.configURL(base, s, own)
 	}
 	return seed
 }

@@ -93,7 +93,7 @@ func (v variables) arguments(p *inventory.Profile) ([]string, error) {
 	}
 	lookup := func(name string) (string, bool) {
 		if c := v.in.Plan.Config; c != nil && name == "config" {
-			return ConfigURL(firstOf(c.Base, v.in.Base), v.in.Session, c.Name), true
+			return ConfigURL(firstOf(c.Base, v.in.Base), v.in.Session, "", c.Name), true
 		}
 		if value, ok := parameters[name]; ok {
 			return value, true

@@ -145,6 +145,7 @@ type ConfigRequest struct {
 	Source  netip.Addr // the machine
 	Base    string     // our boot server as it reaches us
 	Name    string     // of the document, or ConfigArchive; "" lists them
+	Key     string     // of the documents that our agent places; "" for none
 	Accept  string     // what it says it can read
 	Agent   string     // what it says it is
 	IsPeek  bool       // it asks only for the size
@@ -160,9 +161,14 @@ type ConfigDocument struct {
 // ConfigArchive is the name of the documents as an initrd.
 const ConfigArchive = "config.cpio"
 
-// ConfigURL is the address of a document of a session, "" for the folder.
-func ConfigURL(base string, s inventory.SessionID, name string) string {
-	address := URL(base, s, "config") + "/"
+// ConfigURL is the address of a document of a session, "" for the folder. key is what the documents of our agent need, "" for
+// none.
+func ConfigURL(base string, s inventory.SessionID, key, name string) string {
+	parts := []string{"config"}
+	if key != "" {
+		parts = []string{key, "config"}
+	}
+	address := URL(base, s, parts...) + "/"
 	for i, part := range strings.Split(name, "/") {
 		if i > 0 {
 			address += "/"

@@ -85,12 +85,13 @@ func (c *hostLocate) Run(s *session) error {
 }
 
 type hostInspect struct {
-	Host     string         `arg:""`
-	Restart  bool           `help:"Restart it if it runs; without this, it is looked at when it boots next."`
-	BurnIn   *time.Duration `help:"Load it for so long after that, such as 10m." placeholder:"DURATION"`
-	MayWrite bool           `help:"The burn-in may overwrite its disks."`
-	BMCUser  string         `name:"bmc-user" help:"Make that account on its controller, from the host itself, and power the host by it." placeholder:"NAME"`
-	Wait     waitFlag       `help:"Show each step until it is done; --wait=30m waits no longer than that."`
+	Host       string         `arg:""`
+	Restart    bool           `help:"Restart it if it runs; without this, it is looked at when it boots next."`
+	BurnIn     *time.Duration `help:"Load it for so long after that, such as 10m." placeholder:"DURATION"`
+	MayWrite   bool           `help:"The burn-in may overwrite its disks."`
+	BMCUser    string         `name:"bmc-user" help:"Make that account on its controller, from the host itself, and power the host by it." placeholder:"NAME"`
+	BMCNetwork string         `name:"bmc-network" help:"Where that controller must be: its address, or a network. Else only an address that an earlier inspection found is taken." placeholder:"ADDRESS|NETWORK"`
+	Wait       waitFlag       `help:"Show each step until it is done; --wait=30m waits no longer than that."`
 }
 
 // Run has a host looked at.
@@ -98,7 +99,10 @@ func (c *hostInspect) Run(s *session) error {
 	if c.MayWrite && c.BurnIn == nil {
 		return usage("slipway host inspect NAME --burn-in 10m --may-write", "--may-write is about a burn-in, and none is asked for")
 	}
-	r := client.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(value(c.BurnIn)), MayWrite: c.MayWrite, BMCUser: c.BMCUser}
+	if c.BMCNetwork != "" && c.BMCUser == "" {
+		return usage("slipway host inspect NAME --bmc-user slipway --bmc-network 10.1.0.0/16", "--bmc-network is about the account of --bmc-user, and none is asked for")
+	}
+	r := client.InspectRequest{MayRestart: c.Restart, BurnInFor: inventory.Duration(value(c.BurnIn)), MayWrite: c.MayWrite, BMCUser: c.BMCUser, BMCNetwork: c.BMCNetwork}
 	return s.doneTo(c.Host, inventory.OpInspect, c.Wait, func(api *client.Client) (inventory.Host, error) { return api.Hosts.Inspect(s.ctx, c.Host, r) })
 }
 

@@ -17,7 +17,7 @@ func (s *Server) sendConfig(x *exchange) int {
 	ctx, cancel := context.WithTimeout(x.r.Context(), answerFor)
 	defer cancel()
 	ask := pxe.ConfigRequest{
-		Session: x.session, Source: x.source, Base: x.base, Name: x.name,
+		Session: x.session, Source: x.source, Base: x.base, Name: x.name, Key: x.key,
 		Accept: inventory.Clean(x.r.Header.Get("Accept"), 500), Agent: inventory.Clean(x.r.UserAgent(), 200),
 		IsPeek: x.r.Method == http.MethodHead, IsTLS: x.r.TLS != nil,
 	}

@@ -31,15 +31,15 @@ type route struct {
 	place   place
 	session inventory.SessionID // "" in URLs without one
 	name    string              // of a loader, artefact or document
-	key     string              // of a report, or of the boot's agent
+	key     string              // of a report, of the boot's agent, or of the documents that the agent places
 	digest  inventory.Digest
 }
 
 const (
 	maxPath = 1024
 	maxName = 128
-	// maxParts holds a document of the EC2 tree: boot, session, config, ec2, latest, meta-data, and two below.
-	maxParts = 8
+	// maxParts holds a document of the EC2 tree: boot, session, key, config, ec2, latest, meta-data, and two below.
+	maxParts = 9
 )
 
 // parsePath takes an escaped path apart. Doubled slashes are one: some firmware joins a folder and a name with two,
@@ -66,6 +66,9 @@ func parsePath(escaped string) route {
 	r := route{}
 	if isSession(parts[0]) {
 		r.session, parts = inventory.SessionID(parts[0]), parts[1:]
+	}
+	if r.session != "" && len(parts) > 1 && isSession(parts[0]) && parts[1] == string(document) {
+		r.key, parts = parts[0], parts[1:]
 	}
 	if isFolder := strings.HasSuffix(escaped, "/"); r.session != "" && len(parts) > 0 && parts[0] == string(document) {
 		r.place, r.name = document, strings.Join(parts[1:], "/")

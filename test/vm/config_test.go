@@ -350,7 +350,7 @@ func (b becoming) compare(t *testing.T, l *lab.Lab, said map[string]string, s in
 func (b becoming) askAgain(t *testing.T, l *lab.Lab, m machine, s inventory.BootSession) {
 	t.Helper()
 	base := "http://" + l.Rack.Address().Addr().String()
-	address := pxe.ConfigURL(base, s.ID, b.document)
+	address := pxe.ConfigURL(base, s.ID, "", b.document)
 	if b.document == pxe.ConfigArchive {
 		address = pxe.URL(base, s.ID, b.document)
 	}

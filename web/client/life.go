@@ -147,7 +147,8 @@ type InspectRequest struct {
 	MayRestart bool               `json:"mayRestart,omitempty"`
 	BurnInFor  inventory.Duration `json:"burnInFor,omitempty"`
 	MayWrite   bool               `json:"mayWrite,omitempty"`
-	BMCUser    string             `json:"bmcUser,omitempty"` // account to make on the controller
+	BMCUser    string             `json:"bmcUser,omitempty"`    // account to make on the controller
+	BMCNetwork string             `json:"bmcNetwork,omitempty"` // where that controller must be: an address or a network
 }
 
 // Inspect looks at a host's hardware.

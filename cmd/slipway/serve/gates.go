@@ -33,16 +33,20 @@ const (
 	adminAgainIn = 5 * time.Second
 )
 
+// handshakes limits how often the TLS doors shake hands, which costs a part of a millisecond of processor each. The admin door has
+// TLS wherever it is open to other machines.
+var handshakes = door.Arrivals{All: door.Pace{PerSecond: 300, Burst: 600}, PerSource: door.Pace{PerSecond: 20, Burst: 80}}
+
 // newGates divides what this process may open among the doors. isKnown says whether an address is that of an accepted host.
 func newGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies proxy.Trusted) *gates {
 	g := &gates{budget: door.Share(limit, hasBootTLS)}
 	boot := door.Config{All: g.budget.Boot, PerSource: min(httpboot.PerSource, g.budget.Boot), KnownPart: keptPart, Knows: isKnown}
 	g.boot = door.New(boot)
 	if boot.All = g.budget.BootTLS; hasBootTLS {
-		boot.PerSource = min(boot.PerSource, boot.All)
+		boot.PerSource, boot.Arrivals = min(boot.PerSource, boot.All), handshakes
 		g.bootTLS = door.New(boot)
 	}
-	g.admin = door.New(door.Config{All: g.budget.Admin, PerSource: adminEach, KnownPart: keptPart, Unlimited: func(a netip.Addr) bool {
+	g.admin = door.New(door.Config{All: g.budget.Admin, PerSource: adminEach, KnownPart: keptPart, Arrivals: handshakes, Unlimited: func(a netip.Addr) bool {
 		return a.IsLoopback() || proxies.Has(a) // whoever is behind it shares the address
 	}})
 	g.socket = door.New(door.Config{All: g.budget.Socket})

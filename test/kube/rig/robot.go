@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -447,8 +448,8 @@ func (b *Robot) fetch(ctx context.Context, id inventory.SessionID, from string) 
 	if err != nil {
 		return "", err
 	}
-	_, name, _ := strings.Cut(u.Path, "/config/")
-	doc, err := b.r.Engine().Document(ctx, pxe.ConfigRequest{Session: id, Source: b.Address(), Base: boot, Name: name, Agent: "rig", IsTLS: true})
+	before, name, _ := strings.Cut(u.Path, "/config/")
+	doc, err := b.r.Engine().Document(ctx, pxe.ConfigRequest{Session: id, Source: b.Address(), Base: boot, Name: name, Key: path.Base(before), Agent: "rig", IsTLS: true})
 	return string(doc.Data), err
 }
 

@@ -1,0 +1,139 @@
+package provision
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// parseBMCNetwork reads where an admin says that a controller is: an address or a network; "" for nowhere.
+func parseBMCNetwork(s string) (netip.Prefix, error) {
+	if s == "" {
+		return netip.Prefix{}, nil
+	}
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return p.Masked(), nil
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.Zone() != "" {
+		return netip.Prefix{}, inventory.Errorf(inventory.Invalid, "%q is neither an address nor a network", inventory.Clean(s, 60)).
+			WithHint("write the controller's address, such as 10.1.0.7, or its network, such as 10.1.0.0/16")
+	}
+	return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+}
+
+// controllerHost is the host in the address of a controller, which is a URL, or a host with or without a port.
+func controllerHost(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Hostname()
+	}
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+// checkBMCAddress looks, before an account is made, whether the address that the agent names may be the host's controller.
+// The inspection goes on without the account when nobody has confirmed it.
+func (j *job) checkBMCAddress() error {
+	if j.p.BMCUser == "" {
+		return nil
+	}
+	last, err := j.tx.FindInspection(j.host.ID, 0)
+	if err != nil {
+		return fmt.Errorf("read inspection of %s: %w", j.host.Name, err)
+	}
+	if last.Hardware.BMC == nil || last.Hardware.BMC.Address == "" {
+		return nil // to connect says that it has none
+	}
+	b, err := j.tx.FindBMC(j.host.ID)
+	if err = ignoreNotFound(err); err != nil {
+		return fmt.Errorf("read controller of %s: %w", j.host.Name, err)
+	}
+	why, err := j.doubtsBMC(last.Hardware.BMC.Address, &b)
+	if err != nil || why == "" {
+		return err
+	}
+	issue := unconfirmedBMC(&j.host)
+	issue.Cause, issue.Hint = inventory.Clean(why+"; no account was made on it", 500), j.bmcHint(last.Hardware.BMC.Address)
+	j.p.BMCUser = ""
+	j.op.Params = j.p.encode()
+	if err := j.note(why+"; no account is made on it", map[string]any{"hint": issue.Hint}); err != nil {
+		return err
+	}
+	return j.e.openIssue(j.tx, issue)
+}
+
+// unconfirmedBMC is the issue that a host names a controller which nobody has confirmed. The controller in use may be well.
+func unconfirmedBMC(h *inventory.Host) inventory.Issue {
+	i := unreachable(h, nil)
+	i.Key = inventory.IssueBMC + "/address/" + string(h.ID)
+	return i
+}
+
+func (j *job) bmcHint(address string) string {
+	return fmt.Sprintf("if that is its controller: slipway host inspect %s --restart --bmc-user NAME --bmc-network %s", j.host.Name, inventory.Clean(address, 60))
+}
+
+// doubtsBMC says why an address that the agent names is not taken for the host's controller, "" when it is. A machine that
+// names what it likes would have the server log in elsewhere, and would be fenced by a controller of its own.
+func (j *job) doubtsBMC(address string, known *inventory.BMC) (string, error) {
+	said, err := netip.ParseAddr(address)
+	if err != nil {
+		return fmt.Sprintf("the agent names %q as its controller, which is no address", inventory.Clean(address, 60)), nil
+	}
+	said = said.Unmap()
+	other, err := j.whoseBMC(said)
+	switch {
+	case err != nil:
+		return "", err
+	case other != "":
+		return fmt.Sprintf("the agent names %s as its controller, and that is the controller of %s", said, other), nil
+	case j.p.BMCNetwork.IsValid() && j.p.BMCNetwork.Contains(said):
+		return "", nil
+	case j.p.BMCNetwork.IsValid():
+		return fmt.Sprintf("the agent names %s as its controller, which is not in %s", said, j.p.BMCNetwork), nil
+	case isAt(known, said):
+		return "", nil
+	case known.HostID != "" && known.Driver != inventory.Manual && known.Driver != inventory.WoL:
+		return fmt.Sprintf("the agent names %s as its controller, and the host is powered by %s", said, cmp.Or(controllerHost(known.Address), string(known.Driver))), nil
+	}
+	before, err := j.tx.ListInspections(j.host.ID, 2)
+	if err != nil {
+		return "", fmt.Errorf("read inspections of %s: %w", j.host.Name, err)
+	}
+	if len(before) == 2 && before[1].Hardware.BMC != nil && before[1].Hardware.BMC.Address == address {
+		return "", nil // whoever asked for the account could see it
+	}
+	return fmt.Sprintf("the agent names %s as its controller, and nobody has confirmed that", said), nil
+}
+
+func isAt(b *inventory.BMC, a netip.Addr) bool {
+	host, err := netip.ParseAddr(controllerHost(b.Address))
+	return err == nil && host.Unmap() == a
+}
+
+// whoseBMC names another host whose controller has an address, "" for none.
+func (j *job) whoseBMC(a netip.Addr) (string, error) {
+	for after := ""; ; {
+		page, err := j.tx.ListBMCs(inventory.Page{After: after, Limit: pollPage})
+		if err != nil || len(page) == 0 {
+			return "", err
+		}
+		for _, b := range page {
+			after = string(b.HostID)
+			if b.HostID == j.host.ID || !isAt(&b, a) || b.Driver != inventory.Redfish && b.Driver != inventory.IPMI {
+				continue
+			}
+			h, err := j.tx.FindHost(b.HostID)
+			if err != nil {
+				return "", fmt.Errorf("read host of the controller at %s: %w", a, err)
+			}
+			return h.Name, nil
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package provision
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// conflicts are the addresses of ours that others use: one issue for each network and cause, because one machine can answer
+// for as many addresses as it likes.
+type conflicts struct {
+	mu    sync.Mutex
+	byKey map[string]*contested
+}
+
+// contested is the addresses of one issue, with when each was found in use.
+type contested struct {
+	seen   map[netip.Addr]time.Time
+	first  []netip.Addr // that the issue names
+	toldAt time.Time
+}
+
+const (
+	contestedNames = 4
+	contestedMost  = 4096
+	contestedKinds = 8 // causes of one network
+	// contestedFor is how long an address counts that was found in use.
+	contestedFor = 24 * time.Hour
+	toldEvery    = time.Minute
+)
+
+// Conflict notes that somebody else uses one of our addresses, and opens the issue of its network.
+func (e *Engine) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
+	now := e.cfg.Now()
+	issue, isTold := e.conflicts.add(a, subnet, detail, now)
+	e.recorder.take(note{
+		event: inventory.Event{At: now, Kind: inventory.EventConflict, MAC: who, Subject: "subnet/" + subnet, Detail: detail},
+		do: func(tx inventory.Tx) error {
+			if isTold {
+				return nil
+			}
+			return e.openIssue(tx, issue)
+		},
+	})
+}
+
+// add counts an address, and returns the issue that it belongs to. isTold says that the issue was told of a moment ago.
+func (c *conflicts) add(a netip.Addr, subnet, detail string, now time.Time) (i inventory.Issue, isTold bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	prefix := inventory.IssueAddressConflict + "/" + subnet + "/"
+	key := prefix + wordsOf(detail)
+	if c.byKey[key] == nil && c.kindsOf(prefix) >= contestedKinds {
+		key = prefix + "other"
+	}
+	x := c.byKey[key]
+	if x == nil {
+		if c.byKey == nil {
+			c.byKey = map[string]*contested{}
+		}
+		x = &contested{seen: map[netip.Addr]time.Time{}}
+		c.byKey[key] = x
+	}
+	isNew := x.see(a, now)
+	isTold = now.Sub(x.toldAt) < toldEvery && (!isNew || len(x.seen) > contestedNames)
+	if !isTold {
+		x.toldAt = now
+	}
+	i = inventory.Issue{
+		Key: key, Type: inventory.IssueAddressConflict, Severity: inventory.SeverityWarning, Subnet: subnet, Cause: detail,
+		Hint: "find the machine that uses " + a.String() + " without asking; the address is set aside for now",
+	}
+	if n := len(x.seen); n > 1 {
+		i.Cause = fmt.Sprintf("%d addresses of subnet %s are used by others, such as %s; the latest: %s", n, subnet, sayAddresses(x.first), detail)
+		i.Hint = "find the machine that answers for them; they are set aside for now. The events say who: slipway event list --kind " + inventory.EventConflict
+	}
+	return i, isTold
+}
+
+func (c *conflicts) kindsOf(prefix string) (n int) {
+	for key := range c.byKey {
+		if strings.HasPrefix(key, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// see notes an address; those of a day ago are forgotten.
+func (x *contested) see(a netip.Addr, now time.Time) (isNew bool) {
+	if _, known := x.seen[a]; !known && len(x.seen) >= contestedMost {
+		return false
+	} else if isNew = !known; isNew {
+		for old, at := range x.seen {
+			if now.Sub(at) > contestedFor {
+				delete(x.seen, old)
+				x.first = slices.DeleteFunc(x.first, func(f netip.Addr) bool { return f == old })
+			}
+		}
+		if len(x.first) < contestedNames {
+			x.first = append(x.first, a)
+		}
+	}
+	x.seen[a] = now
+	return isNew
+}
+
+func sayAddresses(all []netip.Addr) string {
+	var words []string
+	for _, a := range all {
+		words = append(words, a.String())
+	}
+	return strings.Join(words, ", ")
+}
+
+// wordsOf is what a text says without its addresses and numbers.
+func wordsOf(detail string) string {
+	words := slices.DeleteFunc(strings.Fields(detail), func(w string) bool { return strings.ContainsAny(w, "0123456789:") })
+	return inventory.Clean(strings.Join(words, "-"), 80)
+}
