@@ -167,6 +167,7 @@ function Inspect({ host, close }: Form1) {
   const [burnIn, setBurnIn] = useState('')
   const [mayWrite, setWrite] = useState(false)
   const [bmcUser, setUser] = useState('')
+  const [bmcNetwork, setNetwork] = useState('')
   return (
     <EditForm
       title={`Inspect ${host.name}`}
@@ -176,8 +177,9 @@ function Inspect({ host, close }: Form1) {
         ...(burnIn && { burnInFor: burnIn }),
         ...(burnIn && mayWrite && { mayWrite }),
         ...(bmcUser && { bmcUser }),
+        ...(bmcUser && bmcNetwork && { bmcNetwork }),
       })}
-      cli={`slipway host inspect ${host.name}${flags({ restart: mayRestart, 'burn-in': burnIn, 'may-write': burnIn !== '' && mayWrite, 'bmc-user': bmcUser })}`}
+      cli={`slipway host inspect ${host.name}${flags({ restart: mayRestart, 'burn-in': burnIn, 'may-write': burnIn !== '' && mayWrite, 'bmc-user': bmcUser, 'bmc-network': bmcUser && bmcNetwork })}`}
       close={close}
     >
       <p>
@@ -213,6 +215,14 @@ function Inspect({ host, close }: Form1) {
         field="bmcUser"
         placeholder="slipway"
         help="Made from the host itself, with a password that nobody sees; the host is powered by it from then on. Empty: none."
+      />
+      <TextField
+        label="Address or network of that controller"
+        value={bmcNetwork}
+        set={setNetwork}
+        field="bmcNetwork"
+        placeholder="10.1.0.0/16"
+        help="The host itself says where its controller is. Empty: only an address that an earlier inspection found is taken."
       />
     </EditForm>
   )
