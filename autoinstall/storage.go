@@ -80,16 +80,28 @@ with open(sys.argv[1]) as f:
 disks = dict(pair.split("=", 1) for pair in os.environ["SLIPWAY_DISKS"].split())
 uefi = os.path.isdir("/sys/firmware/efi")
 other = "` + ifBIOS + `" if uefi else "` + ifUEFI + `"
-def kept(action):
+actions = doc.get("autoinstall", doc)["storage"].get("config", [])
+taken = {}
+for action in actions:
     label = action.pop("slipway_keep", None)
     if label:
-        part = os.path.basename(os.path.realpath("/dev/disk/by-partlabel/" + label))
+        link = "/dev/disk/by-partlabel/" + label
+        if not os.path.exists(link):
+            sys.exit("slipway: no disk has a partition with the label " + label + ", which was to be kept")
+        part = os.path.basename(os.path.realpath(link))
         def read(name):
             with open("/sys/class/block/" + part + "/" + name) as f:
                 return int(f.read())
         action["number"], action["size"], action["offset"] = read("partition"), read("size") * 512, read("start") * 512
-for action in doc.get("autoinstall", doc)["storage"].get("config", []):
-    kept(action)
+        taken.setdefault(action["device"], set()).add(action["number"])
+# A new partition with the number of one that is kept would take its place.
+for action in actions:
+    used = taken.get(action.get("device"))
+    if used and action["type"] == "partition" and not action.get("preserve"):
+        if action["number"] in used:
+            action["number"] = next(n for n in range(1, 129) if n not in used and
+                n not in [a.get("number") for a in actions if a.get("device") == action["device"]])
+        used.add(action["number"])
 def edit(v):
     if isinstance(v, dict):
         return {k: edit(x) for k, x in v.items()}

@@ -1,6 +1,7 @@
 package installer
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,5 +130,79 @@ exec sh -c "$2"
 				}
 			}
 		})
+	}
+}
+
+// TestAKeptPartitionKeepsItsNumber: curtin takes the number of a new partition for the place of one that has it.
+func TestAKeptPartitionKeepsItsNumber(t *testing.T) {
+	judge(t, map[string]string{"unshare": "util-linux", "python3": "python3-yaml"})
+	if os.Getuid() != 0 {
+		t.Fatal("needs root for a /sys of its own")
+	}
+	c := &machineconfig.Config{
+		Boot: machineconfig.Boot{RootDevice: machineconfig.DeviceSelector{Path: "/dev/vda"}},
+		Storage: machineconfig.Storage{
+			Disks: []machineconfig.Disk{{Name: "a", Partitions: []machineconfig.Partition{
+				{Label: "home", Keep: true}, {Label: "root", SizeMiB: 20_000}, {Label: "swap"},
+			}}},
+			Filesystems: []machineconfig.Filesystem{{Device: "root", Format: "ext4", MountPoint: "/"}, {Device: "home", Format: "ext4", MountPoint: "/home", Keep: true}},
+		},
+	}
+	r, report := autoinstall.New().Render(targets["autoinstall"][1], c)
+	if report.HasErrors() {
+		t.Fatal(report)
+	}
+	auto := section(t, r.Documents[0].Data)
+	text, err := yaml.Marshal(auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "autoinstall.yaml")
+	command := strings.ReplaceAll(auto["early-commands"].([]any)[0].(string), "/autoinstall.yaml", file)
+	const script = `
+set -e
+mount -t tmpfs tmpfs /sys
+mount -t tmpfs tmpfs /dev
+mkdir -p /dev/disk/by-partlabel /sys/class/block/vda1
+touch /dev/vda1; mknod /dev/null c 1 3
+if [ -n "$2" ]; then ln -s ../../vda1 /dev/disk/by-partlabel/$2; fi
+echo 1 > /sys/class/block/vda1/partition; echo 409600 > /sys/class/block/vda1/size; echo 2048 > /sys/class/block/vda1/start
+exec sh -c "$1"
+`
+	for label, want := range map[string]string{"home": "home 1 1048576, root 2 <nil>, swap 3 <nil>", "": "no disk has a partition with the label home"} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("unshare", "--mount", "bash", "-c", script, "bash", command, label).CombinedOutput()
+		if label == "" {
+			if err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("without the partition: %v\n%s", err, out)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var edited struct{ Storage struct{ Config []map[string]any } }
+		if err := yaml.Unmarshal(got, &edited); err != nil {
+			t.Fatal(err)
+		}
+		var parts []string
+		for _, a := range edited.Storage.Config {
+			if a["type"] == "partition" && !strings.Contains(a["id"].(string), "boot") {
+				name := a["partition_name"]
+				if name == nil {
+					name = label
+				}
+				parts = append(parts, fmt.Sprint(name, " ", a["number"], " ", a["offset"]))
+			}
+		}
+		if all := strings.Join(parts, ", "); all != want {
+			t.Errorf("partitions %s, want %s", all, want)
+		}
 	}
 }
