@@ -169,7 +169,7 @@ if [ -n "$2" ]; then ln -s ../../vda1 /dev/disk/by-partlabel/$2; fi
 echo 1 > /sys/class/block/vda1/partition; echo 409600 > /sys/class/block/vda1/size; echo 2048 > /sys/class/block/vda1/start
 exec sh -c "$1"
 `
-	for label, want := range map[string]string{"home": "home 1 1048576, root 2 <nil>, swap 3 <nil>", "": "no disk has a partition with the label home"} {
+	for label, want := range map[string]string{"home": "home 1 1048576, root 3 <nil>, swap 2 <nil>", "": "no disk has a partition with the label home"} {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
