@@ -250,6 +250,13 @@ func TestRenderRefuses(t *testing.T) {
 			machineconfig.Config{Extensions: []machineconfig.Extension{{Name: "vim", Remote: machineconfig.Remote{URL: "vim"}, Format: machineconfig.RPMOSTree}}},
 			"/extensions/vim", "not expressible", "sysext",
 		},
+		{
+			"a partition that is kept, without its number", onFlatcar,
+			machineconfig.Config{Storage: machineconfig.Storage{Disks: []machineconfig.Disk{{
+				Name: "a", Device: machineconfig.DeviceSelector{Path: "/dev/vda"}, Partitions: []machineconfig.Partition{{Label: "home", Keep: true}},
+			}}}},
+			"/storage/disks/a/partitions/home/keep", "finds partitions by their numbers", "PARTN",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, report := New().Render(tt.on, &tt.c)

@@ -48,6 +48,10 @@ func (r *rendering) disk(d machineconfig.Disk) {
 	r.from["storage.disks."+strconv.Itoa(len(r.b.Storage.Disks))] = from
 	out := disk{Device: r.diskPath(d, from), WipeTable: isTrue(d.WipeTable)}
 	for _, p := range d.Partitions {
+		if p.Keep && p.Number == 0 {
+			r.report.Errorf(from+"/partitions/"+p.Label+"/keep", "not-expressible", "needs number: Ignition finds partitions by their numbers, and would make another one with this label").
+				Hint = "add the number that lsblk -o NAME,PARTN,PARTLABEL shows"
+		}
 		part := partition{
 			Label: p.Label, Number: p.Number, TypeGUID: p.TypeGUID, GUID: p.GUID, WipeEntry: isTrue(p.WipeEntry),
 		}
