@@ -187,7 +187,9 @@ exec sh -c "$1"
 		if err != nil {
 			t.Fatal(err)
 		}
-		var edited struct{ Storage struct{ Config []map[string]any } }
+		var edited struct {
+			Storage struct{ Config []map[string]any }
+		}
 		if err := yaml.Unmarshal(got, &edited); err != nil {
 			t.Fatal(err)
 		}
