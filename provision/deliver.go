@@ -317,7 +317,7 @@ func (e *Engine) refuse(ctx context.Context, d *delivery, err error) error {
 	ev := inventory.Event{
 		At: e.cfg.Now(), Kind: kind, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
 		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, messageOf(err)), 500),
-		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": hintOf(err)},
+		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": hintOf(err), "kind": kindOf(err)},
 	}
 	if d.host.ID != "" && e.refusals.first(string(d.session.ID)+d.Source.String()+messageOf(err), e.cfg.Now()) {
 		e.cfg.Log.Warn("configuration refused", "host", d.host.Name, "boot", d.session.ID, "addr", d.Source.String(), "err", err)

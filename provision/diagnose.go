@@ -3,7 +3,9 @@ package provision
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -30,7 +32,7 @@ type Diagnosis struct {
 	Expects string              `json:"expects,omitempty" doc:"What should happen next, in words"`
 	By      time.Time           `json:"by,omitzero" doc:"After that it is late"`
 	IsLate  bool                `json:"isLate"`
-	Causes  []diagnosis.Cause   `json:"causes" doc:"The likeliest first; none when nothing is wrong"`
+	Causes  []diagnosis.Cause   `json:"causes" doc:"The likeliest first; none while nothing is late and nothing has failed"`
 	Packets []PacketLine        `json:"packets" doc:"What was on the wire lately, oldest first"`
 }
 
@@ -46,13 +48,14 @@ type PacketLine struct {
 // the one that was heard last.
 func (e *Engine) Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (d Diagnosis, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		d, err = e.diagnose(tx, id, mac)
+		d, err = e.diagnose(tx, id, mac, false)
 		return err
 	})
 	return d, err
 }
 
-func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (Diagnosis, error) {
+// diagnose explains a boot when something is late or has failed; isLate says that the caller knows that.
+func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC, isLate bool) (Diagnosis, error) {
 	c := diagnosis.Case{Now: e.cfg.Now(), BootPort: e.cfg.BootPort}
 	if e.cfg.Ours != nil {
 		c.Ours = e.cfg.Ours()
@@ -84,9 +87,49 @@ func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 	} else if waits && c.Session.ID != "" {
 		d.Expects, d.By, d.IsLate = next.expect, by, c.Now.After(by)
 	}
-	d.Causes = append([]diagnosis.Cause{}, diagnosis.Explain(c)...)
 	d.Packets = linesOf(c.Packets, c.Ours)
+	c.IsLate = isLate || d.IsLate || c.Operation.IsOpen() && !c.Operation.DeadlineAt.IsZero() && c.Now.After(c.Operation.DeadlineAt)
+	ended, err := e.evidenceEnds(tx, &c)
+	if err != nil {
+		return d, err
+	}
+	c.End(ended)
+	d.Causes = []diagnosis.Cause{}
+	if !c.IsWell() {
+		d.Causes = append(d.Causes, diagnosis.Explain(c)...)
+	}
 	return d, nil
+}
+
+// evidenceEnds is when the latest evidence ended: the power of the host went off, or what was done with it ended.
+func (e *Engine) evidenceEnds(tx inventory.Tx, c *diagnosis.Case) (at time.Time, err error) {
+	if c.Host == nil {
+		return at, nil
+	}
+	latest := func(t time.Time) {
+		if t.After(at) {
+			at = t
+		}
+	}
+	if c.WantsNetboot {
+		latest(c.PowerOnAt)
+	}
+	changes, err := tx.ListEvents(inventory.EventFilter{HostID: c.Host.ID, Kind: inventory.EventPower, Before: math.MaxInt64}, 0, powersLooked)
+	if err != nil {
+		return at, err
+	}
+	for _, ev := range changes {
+		if fields, ok := ev.Data.(map[string]any); ok && fmt.Sprint(fields["to"]) == string(inventory.PowerOff) {
+			latest(ev.At)
+		}
+	}
+	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: c.Host.ID}, inventory.Page{Limit: 2})
+	for _, o := range ops {
+		latest(o.EndedAt)
+	}
+	s, err2 := tx.FindSession(c.Session.ID) // those before it were ended by the next attempt of the firmware, which tells nothing
+	latest(s.EndedAt)
+	return at, errors.Join(err, ignoreNotFound(err2))
 }
 
 const (
@@ -136,12 +179,11 @@ func (e *Engine) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 	if c.Issues, err = tx.ListIssues(false, h.ID); err != nil {
 		return err
 	}
-	if op, err := tx.FindOpenOperation(h.ID); err == nil {
-		if op.Step == inventory.StepNetboot && op.State == inventory.OpRunning {
-			c.WantsNetboot, c.PowerOnAt = true, op.StepAt
-		}
-	} else if !isKind(err, inventory.NotFound) {
+	if c.Operation, err = tx.FindOpenOperation(h.ID); err != nil && !isKind(err, inventory.NotFound) {
 		return err
+	}
+	if op := &c.Operation; op.Step == inventory.StepNetboot && op.State == inventory.OpRunning {
+		c.WantsNetboot, c.PowerOnAt = true, op.StepAt
 	}
 	for _, n := range h.NICs {
 		if at := e.lastPacket(n.MAC); n.MAC != mac && !at.IsZero() {
@@ -206,9 +248,9 @@ func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 // eventsLooked bounds the events of a boot that are read.
 const eventsLooked = 500
 
-// likeliest returns the first cause that stops a boot, ok is false when none is known.
+// likeliest returns the first cause that stops a boot which is late, ok is false when none is known.
 func (e *Engine) likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (cause diagnosis.Cause, ok bool) {
-	d, err := e.diagnose(tx, id, mac)
+	d, err := e.diagnose(tx, id, mac, true)
 	if err != nil {
 		e.cfg.Log.Warn("boot not diagnosed", "host", id, "err", err)
 		return diagnosis.Cause{}, false

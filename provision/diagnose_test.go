@@ -52,7 +52,8 @@ func TestADiagnosisNamesTheCauseThatWasOnTheWire(t *testing.T) {
 	m.accept()
 	r.clock = r.clock.Add(time.Hour)
 	m.heard(ring, "ovmf-pxe-class60-only", 60)
-	r.clock = r.clock.Add(time.Minute)
+	m.dhcp(pxe.StageFirmware)
+	r.clock = r.clock.Add(61 * time.Second)
 	d, err := r.engine.Diagnose(context.Background(), m.host().ID, "")
 	r.must(err)
 	if len(d.Causes) == 0 || d.Causes[0].Code != "offer-without-control" || len(d.Causes[0].Evidence) == 0 || d.MAC != m.mac() || d.Host != m.host().Name {

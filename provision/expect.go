@@ -86,9 +86,16 @@ var (
 	}
 	asksAgain = sign{
 		limit: limit{within: 2 * time.Minute, expect: "the machine asks again whether there is something to boot"},
-		hint:  "power failed, or somebody began another boot by hand", isRenewed: true,
+		hint:  "power failed, or somebody began another boot by hand", isRenewed: true, owes: owesAsking,
 	}
 )
+
+// owesAsking reports whether a machine that was told to wait owes another question: only while something is being done with its
+// host. One that waits for a person, or whose work is done, may be switched off at any time.
+func owesAsking(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
+	op, err := tx.FindOpenOperation(s.HostID)
+	return err == nil && op.State == inventory.OpRunning, ignoreNotFound(err)
+}
 
 // waitsFor is what follows in a boot, and whether anything does: a machine that was sent on to its own disk owes nothing,
 // and what our agent does once it runs is its operation's.
@@ -237,10 +244,29 @@ func (e *Engine) Expects(tx inventory.Tx, h inventory.Host) (*Expected, error) {
 			x.Operation, x.Reason = was.Operation, was.Reason
 		}
 	}
-	if x != nil {
-		x.IsLate = !x.By.IsZero() && now.After(x.By)
+	if x == nil {
+		return e.expectsPerson(&h), nil
 	}
+	x.IsLate = !x.By.IsZero() && now.After(x.By)
 	return x, nil
+}
+
+// expectsPerson is what a machine waits for that was told to wait; nil when it does not wait.
+func (e *Engine) expectsPerson(h *inventory.Host) *Expected {
+	for _, s := range e.sessions.boots(h.ID) {
+		if s.Boot != string(pxe.BootWait) || !s.EndedAt.IsZero() {
+			continue
+		}
+		x := &Expected{What: "it waits: " + s.Reason, Since: e.sessions.stepOf(&s.BootSession).at, Step: s.Step, Session: s.ID}
+		if x.Since.IsZero() { // the server was restarted meanwhile
+			x.Since = s.StartedAt
+		}
+		if h.State == inventory.Discovered {
+			x.What, x.Hint = "somebody accepts it", "slipway host accept "+h.Name
+		}
+		return x
+	}
+	return nil
 }
 
 func (e *Engine) expectsOf(op *inventory.Operation, h *inventory.Host) *Expected {

@@ -403,6 +403,14 @@ func hideTokens(log string) string { return tokenRE.ReplaceAllString(log, "$1.**
 // cleanLog bounds the text of a report; line ends stay.
 func cleanLog(s string) string { return inventory.CleanLines(s, 64<<10) }
 
+func kindOf(err error) inventory.Kind {
+	var e *inventory.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return inventory.Internal
+}
+
 func messageOf(err error) string {
 	var e *inventory.Error
 	if errors.As(err, &e) {

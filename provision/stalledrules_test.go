@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,40 @@ func TestABootThatOwesNothingDoesNotStandStill(t *testing.T) {
 	if r.look(); len(r.engine.stalled.hosts) != 0 {
 		t.Errorf("remembered after its boot: %+v", r.engine.stalled.hosts)
 	}
+}
+
+// Somebody has to accept it, or its work is done: whoever switches it off breaks nothing.
+func TestAMachineThatWaitsForAPersonDoesNotStandStill(t *testing.T) {
+	r := newRack(t)
+	newRecord(r)
+	m := r.machine(1)
+	m.boot()
+	if x := r.expected(m.host()); x == nil || !x.By.IsZero() || x.What != "somebody accepts it" || x.Hint != "slipway host accept "+m.host().Name {
+		t.Errorf("of a machine that is not accepted is expected %+v", x)
+	}
+	m.accept()
+	m.boot()
+	if x := r.expected(m.host()); x == nil || !x.By.IsZero() || !strings.Contains(x.What, "no profile matches") {
+		t.Errorf("of a machine without a profile is expected %+v", x)
+	}
+	for range 20 { // it is switched off
+		r.clock = r.clock.Add(time.Minute)
+		r.look()
+		d, err := r.engine.Diagnose(context.Background(), m.host().ID, "")
+		r.must(err)
+		if open := r.stalledIssues(inventory.IssueStalled); len(open)+len(d.Causes) != 0 || d.IsLate {
+			t.Fatalf("after %s: %+v, %+v", r.clock, open, d.Causes)
+		}
+	}
+}
+
+func (r *rack) expected(h inventory.Host) (x *Expected) {
+	r.t.Helper()
+	r.must(r.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
+		x, err = r.engine.Expects(tx, h)
+		return err
+	}))
+	return x
 }
 
 // Between two looks a boot may have come further and stand still again: the issue is opened anew.

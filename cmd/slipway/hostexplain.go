@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/diagnosis"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -92,7 +93,7 @@ func (c *hostExplain) table(t *tableWriter, x explained) {
 	}
 	t.field("expected next", expects)
 	for _, cause := range d.Causes {
-		t.field("cause "+fmt.Sprint(cause.Rank), cause.Sentence+" ("+cause.Code+")")
+		t.field(causeWord(cause), cause.Sentence+" ("+cause.Code+")")
 		t.field("  do", cause.Hint)
 		for _, e := range cause.Evidence {
 			line := e.Text
@@ -103,7 +104,7 @@ func (c *hostExplain) table(t *tableWriter, x explained) {
 		}
 	}
 	if len(d.Causes) == 0 {
-		t.field("causes", "none: nothing seen that would stop a boot")
+		t.field("causes", "none: nothing is late, and nothing has failed")
 	}
 	if !c.Wire {
 		return
@@ -115,6 +116,14 @@ func (c *hostExplain) table(t *tableWriter, x explained) {
 		}
 		t.field(p.At.Local().Format("15:04:05.000"), way+": "+p.Summary)
 	}
+}
+
+// causeWord tells the one root cause from guesses, and those from what only makes a boot slow.
+func causeWord(c client.Cause) string {
+	if c.Certainty == diagnosis.RootCause {
+		return "cause"
+	}
+	return fmt.Sprintf("%s %d", c.Certainty, c.Rank)
 }
 
 type hostPCAP struct {

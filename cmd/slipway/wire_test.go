@@ -26,7 +26,7 @@ var captures = func() string {
 	return dir
 }()
 
-// cmdOnWire lets a machine have said, until now, what is in a capture of real firmware: onwire CAPTURE MAC.
+// cmdOnWire lets a machine have said, until two minutes ago, what is in a capture of real firmware: onwire CAPTURE MAC.
 func cmdOnWire(ts *testscript.TestScript, _ bool, args []string) {
 	b, err := os.ReadFile(filepath.Join(captures, args[0]+".pcap"))
 	ts.Check(err)
@@ -34,7 +34,7 @@ func cmdOnWire(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	own, err := hex.DecodeString(strings.ReplaceAll(args[1], ":", ""))
 	ts.Check(err)
-	late := time.Since(frames[len(frames)-1].At)
+	late := time.Since(frames[len(frames)-1].At) - 2*time.Minute
 	for _, f := range frames {
 		f.At, f.Bytes = f.At.Add(late), bytes.ReplaceAll(f.Bytes, []byte{0x52, 0x54, 0, 0xaa, 0, 1}, own)
 		ts.Value(rigKey{}).(*rig).wire.Add(f)

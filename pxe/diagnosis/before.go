@@ -17,7 +17,7 @@ func decisionRules() []Rule {
 	return []Rule{
 		{"boot-refused", "what it should boot cannot be given to it", "do what the reason says; the machine asks again by itself", (*story).bootRefused},
 		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept HOST", (*story).notAccepted},
-		{"parked", "the host is parked by the loop breaker: it was booted too often without arriving", "find out why from its earlier boots, then: slipway host release HOST", (*story).parked},
+		{"parked", "the host is quarantined, and boots nothing until somebody releases it", "mend what the reason says, then: slipway host release HOST", (*story).parked},
 		{"sent-to-disk", "it was told to boot its own disk, and nothing is to be booted over the network", "install it (slipway host install HOST), or give it a profile that matches", (*story).sentToDisk},
 		{"no-architecture", "the machine does not say what architecture it is, so it gets no boot loader", "give its subnet or host a quirk that names a loader, or update its firmware", (*story).noArchitecture},
 		{"unknown-architecture", "there is no boot loader for this kind of machine", "let it boot from its own disk, or put a loader for it into a folder named with --loaders", (*story).unknownArchitecture},
@@ -46,7 +46,20 @@ func (s *story) parked() finding {
 	if s.Decision.Boot != pxe.BootPark {
 		return finding{}
 	}
-	return finding{weight: certain, evidence: said("decided: %s", s.Decision.Reason)}
+	f := finding{weight: certain, sentence: s.Decision.Reason, hint: s.Decision.Hint, evidence: said("decided: %s", s.Decision.Reason)}
+	if s.Host == nil {
+		return f
+	}
+	for _, i := range s.Issues { // whoever recorded the reason also recorded what to do
+		if i.Hint != "" && i.Cause != "" && inventory.Clean(i.Cause, 500) == s.Host.StateReason {
+			f.hint = i.Hint
+			f.evidence = append(f.evidence, Evidence{At: i.OpenedAt, Text: "issue " + i.Type + ": " + i.Cause})
+		}
+	}
+	if !strings.Contains(f.hint, "host release") && f.hint != "" {
+		f.hint += "; then: slipway host release " + s.Host.Name
+	}
+	return f
 }
 
 func (s *story) sentToDisk() finding {
@@ -197,7 +210,7 @@ func (s *story) slowPort() finding {
 		return finding{}
 	}
 	w := slow
-	if first.DHCP.Secs >= 12 || s.quiet(20*time.Second) {
+	if hasAddress := len(s.acks)+len(s.otherAcks) > 0; !hasAddress && (first.DHCP.Secs >= 12 || s.quiet(20*time.Second)) {
 		w = likely
 	}
 	return finding{

@@ -33,6 +33,10 @@ type Case struct {
 	Decision pxe.Decision
 	Image    *inventory.Image
 	Issues   []inventory.Issue // open, of the host
+	// IsLate says that what should come next in the boot or in the operation did not come in time.
+	IsLate bool
+	// Operation is what is done with the host, or what was done last; zero when there was none.
+	Operation inventory.Operation
 	// WantsNetboot says that something is to be done with the host in a network boot, PowerOnAt when it was last switched
 	// on for that.
 	WantsNetboot bool
@@ -61,6 +65,29 @@ type Cause struct {
 	Doc      string     `json:"doc" doc:"Where the documentation says more"`
 	Evidence []Evidence `json:"evidence" doc:"What was seen"`
 	Weight   int        `json:"weight" doc:"How sure: 100 when it was seen directly, 20 for what only makes a boot slow"`
+	// Certainty tells the one root cause from guesses.
+	Certainty Certainty `json:"certainty" enum:"cause,guess,slow" doc:"cause: what stops the boot, one at most; guess: what may also explain it; slow: what only makes a boot slow"`
+}
+
+// Certainty says what a cause is worth to whoever reads it.
+type Certainty string
+
+// The certainties.
+const (
+	RootCause Certainty = "cause" // it was seen or recorded, and what else was seen may follow from it
+	Guess     Certainty = "guess"
+	SlowsDown Certainty = "slow"
+)
+
+// certaintyOf judges a cause by its place among all: only the first can be the root, and only when it follows from what was seen.
+func certaintyOf(rank, weight int) Certainty {
+	switch {
+	case weight <= slow:
+		return SlowsDown
+	case rank == 1 && weight >= strong:
+		return RootCause
+	}
+	return Guess
 }
 
 // Rule is one known reason for which machines do not boot.
@@ -96,7 +123,8 @@ func Rules() []Rule {
 	return slices.Concat(decisionRules(), silenceRules(), addressRules(), offerRules(), identityRules(), fetchRules(), tftpRules(), loaderRules(), scriptRules(), httpRules(), systemRules(), loopRules())
 }
 
-// Explain ranks what may have stopped a boot, the likeliest first; nothing when nothing is wrong. It is total.
+// Explain ranks what may have stopped a boot, the likeliest first; nothing when nothing is wrong. It is total. Whoever shows the
+// causes asks IsWell before: while nothing is late and nothing has failed, there is nothing to explain.
 func Explain(c Case) []Cause {
 	if c.Session.Outcome == inventory.OutcomeArrived {
 		return nil
@@ -118,7 +146,7 @@ func Explain(c Case) []Cause {
 	}
 	slices.SortStableFunc(causes, func(a, b Cause) int { return b.Weight - a.Weight })
 	for i := range causes {
-		causes[i].Rank = i + 1
+		causes[i].Rank, causes[i].Certainty = i+1, certaintyOf(i+1, causes[i].Weight)
 	}
 	return causes
 }

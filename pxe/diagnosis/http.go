@@ -127,7 +127,9 @@ func (s *story) routerManaged() finding {
 	return finding{weight: slow, evidence: seen(asked...)}
 }
 
-// httpLargeLost counts the heads of our answers on each connection: more than were asked for are repeats.
+// httpLargeLost counts the large heads of our answers on each connection: more than were asked for are repeats. Short answers
+// are no large packets, and repeats to a machine that is off are no fault of the network: it must have said something since,
+// which also shows that small packets reach it, or somebody on the way must have refused a packet as too big.
 func (s *story) httpLargeLost() finding {
 	type way struct{ from, to netip.AddrPort }
 	open := map[way]int{}
@@ -142,7 +144,9 @@ func (s *story) httpLargeLost() finding {
 		case p.TCP.Method != "":
 			open[way{p.Dst, p.Src}] = 0
 			again = slices.DeleteFunc(again, func(a trace.Packet) bool { return a.Dst == p.Src })
-		case p.TCP.Status != 0 && s.isOurs(p.Src.Addr()):
+		case p.TCP.IsRST && !s.isOurs(p.Src.Addr()): // what it refuses has reached it
+			again = slices.DeleteFunc(again, func(a trace.Packet) bool { return a.Dst == p.Src })
+		case p.TCP.Status != 0 && p.Len >= large && s.isOurs(p.Src.Addr()):
 			if open[way{p.Src, p.Dst}]++; open[way{p.Src, p.Dst}] > 1 {
 				again = append(again, p)
 			}
@@ -152,7 +156,14 @@ func (s *story) httpLargeLost() finding {
 		return finding{}
 	}
 	tooBig := filter(s.unreachable, func(p trace.Packet) bool { return p.ICMP.Code == 4 })
-	return finding{weight: likely, evidence: join(seen(again...), seen(tooBig...))}
+	life, lives := s.livesAfter(again[0].At)
+	switch {
+	case len(tooBig) > 0:
+		return finding{weight: strong, evidence: join(seen(again...), seen(tooBig...))}
+	case lives:
+		return finding{weight: likely, evidence: join(seen(again...), seen(life))}
+	}
+	return finding{}
 }
 
 // httpRules are about what HTTP and TLS said.
@@ -177,15 +188,26 @@ func (s *story) statusOf(from, to int) (e []Evidence, last trace.Packet) {
 		if p.TCP.Status < from || p.TCP.Status > to {
 			continue
 		}
-		for _, q := range slices.Backward(s.gets) {
-			if q.Src == p.Dst && !q.At.After(p.At) {
-				e = append(e, seen(q)...)
-				break
-			}
+		q := s.askedFor(p)
+		if strings.Contains(q.TCP.Path, "/agent/") {
+			continue // our agent runs, and says itself what it is refused
+		}
+		if q.Kind != trace.Unknown {
+			e = append(e, seen(q)...)
 		}
 		e, last = append(e, seen(p)...), p
 	}
 	return e, last
+}
+
+// askedFor returns the request that an answer is for; its kind is Unknown when the record has none.
+func (s *story) askedFor(answer trace.Packet) trace.Packet {
+	for _, q := range slices.Backward(s.gets) {
+		if q.Src == answer.Dst && !q.At.After(answer.At) {
+			return q
+		}
+	}
+	return trace.Packet{TCP: &trace.Segment{}}
 }
 
 // lastStatus is the status of the last answer.

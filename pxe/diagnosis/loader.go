@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,9 @@ func (s *story) tftpAnswersLost() finding {
 	if len(lost) == 0 || len(lost) == 1 && len(s.replies(lost[0].Src)) < 3 {
 		return finding{}
 	}
+	if _, lives := s.livesAfter(s.replies(lost[0].Src)[0].At); !lives {
+		return finding{} // its power may have failed
+	}
 	_, isSent := s.loaderSent()
 	if isSent || len(s.ipxe()) > 0 {
 		return finding{}
@@ -74,15 +78,21 @@ func (s *story) hasError(p trace.Packet) bool {
 
 func (s *story) tftpLargeLost() finding {
 	for _, r := range s.reads {
-		first := filter(s.replies(r.Src), func(p trace.Packet) bool { return p.TFTP.Op == trace.Data && p.TFTP.Block == 1 })
+		first := filter(s.replies(r.Src), func(p trace.Packet) bool {
+			return p.TFTP.Op == trace.Data && p.TFTP.Block == 1 && p.Len >= large
+		})
 		acks := filter(s.said(r.Src), func(p trace.Packet) bool { return p.TFTP.Op == trace.Ack })
 		beyond := slices.ContainsFunc(acks, func(p trace.Packet) bool { return p.TFTP.Block > 0 })
 		if len(first) >= 3 && len(acks) > 0 && !beyond {
+			life, lives := s.livesAfter(first[1].At)
+			if !lives {
+				continue // its power may have failed
+			}
 			size := 512
 			if v, err := strconv.Atoi(r.TFTP.Options["blksize"]); err == nil {
 				size = v
 			}
-			return finding{weight: strong, sentence: fmt.Sprintf("TFTP packets with blocks of %d bytes do not reach it, small ones do", size), evidence: join(seen(r), seen(acks...), seen(first...))}
+			return finding{weight: strong, sentence: fmt.Sprintf("TFTP packets with blocks of %d bytes do not reach it, small ones do", size), evidence: join(seen(r), seen(acks[0], life), seen(first...))}
 		}
 	}
 	return finding{}
@@ -242,7 +252,7 @@ func hasLoaded(packets []trace.Packet) (trace.Packet, bool) {
 		switch {
 		case p.DHCP != nil && p.DHCP.Client.Stage == pxe.StageIPXE, p.TCP != nil && isScriptPath(p.TCP.Path):
 			return trace.Packet{}, false
-		case p.TFTP != nil && p.TFTP.Op == trace.RRQ, p.TCP != nil && p.TCP.Method == "GET":
+		case p.TFTP != nil && p.TFTP.Op == trace.RRQ, p.TCP != nil && p.TCP.Method == "GET" && isLoaderPath(p.TCP.Path):
 			fetched = p
 		}
 	}
@@ -320,6 +330,12 @@ func (s *story) loaderLoop() finding {
 		return finding{}
 	}
 	return finding{weight: strong, evidence: join(seen(s.ipxe()[0]), seen(bad...))}
+}
+
+// isLoaderPath reports whether an HTTP request is for a boot loader. Agents and systems fetch other things.
+func isLoaderPath(p string) bool {
+	p, _, _ = strings.Cut(p, "?")
+	return isLoaderFile(path.Base(p))
 }
 
 func isLoaderFile(name string) bool {

@@ -33,6 +33,25 @@ func TestNearMisses(t *testing.T) {
 		}
 	}
 	script := raw(67, []byte("x.ipxe")...)
+	begun := func(w *wire, _ *Case) {
+		w.address(0, uefi, file(loader))
+		w.read(1, 2000, loader, "blksize", "1468")
+		w.tftp(1.1, false, 2000, 6, 0, "blksize\x001468\x00")
+		w.tftp(1.2, true, 2000, 4, 0, "")
+	}
+	repeats := func(w *wire, size int) {
+		for i := range 4 {
+			w.tftp(1.3+float64(i), false, 2000, 3, 1, strings.Repeat("x", size))
+		}
+	}
+	polls := func(size int) func(*wire, *Case) { // the answer to a poll is sent again and again
+		return func(w *wire, _ *Case) {
+			w.get(10, "/boot/0123/k/agent/task?version=1", "")
+			for i := range 4 {
+				w.tcp(11+float64(i), false, ackFlag, "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n"+strings.Repeat("x", size))
+			}
+		}
+	}
 	image := func(w *wire, c *Case) { normal(w, c); decided(4.3, c, pxe.BootImage); c.Now = at(400) }
 	kernel := func(_ *wire, c *Case) { sent(6, c, "kernel") }
 	iPXE := func(w *wire, c *Case) {
@@ -50,6 +69,43 @@ func TestNearMisses(t *testing.T) {
 		{"httpclient-missing", "no offer names a file", func(w *wire, _ *Case) { w.discover(0, urlUEFI); w.offer(.1, other) }},
 		{"httpclient-missing", "it is no HTTP boot client", func(w *wire, _ *Case) { w.discover(0, uefi); w.offer(.1, other, url) }},
 
+		{"http-large-lost", "its power went while a poll was open", both(normal, polls(1400))},
+		{"http-large-lost", "what is repeated is short", both(normal, polls(200), func(w *wire, _ *Case) { w.request(30, ipxe, to(us)) })},
+		{"http-large-lost", "it refuses what is repeated, so that came", both(normal, polls(1400), func(w *wire, _ *Case) { w.tcp(20, true, rst, "") })},
+		{"tftp-large-lost", "its power went while the loader was sent", both(begun, func(w *wire, _ *Case) { repeats(w, 1468) })},
+		{"tftp-large-lost", "the blocks are small", both(begun, func(w *wire, _ *Case) { repeats(w, 512); w.tftp(9, true, 2000, 4, 0, "") })},
+		{"tftp-answers-lost", "its power went after it had asked", func(w *wire, _ *Case) {
+			w.address(0, uefi, file(loader))
+			w.read(1, 2000, loader, "blksize", "1468")
+			for i := range 4 {
+				w.tftp(1.2+float64(i), false, 2000, 6, 0, "blksize\x001468\x00")
+			}
+		}},
+		{"loader-refused", "what it fetched last was a task of our agent", both(normal, func(w *wire, _ *Case) {
+			w.get(20, "/boot/0123/k/agent/task?version=1", "200 OK")
+			w.discover(60, uefi)
+		})},
+		{"http-busy", "our agent is told to ask again", both(normal, func(w *wire, _ *Case) {
+			for i := range 6 {
+				w.get(20+float64(i), "/boot/0123/k/agent/task?version=1", "503 Service Unavailable")
+			}
+		})},
+		{"no-boot-file", "it is to boot its own disk", func(w *wire, c *Case) {
+			w.address(0, bios)
+			c.Decision.Boot = pxe.BootDisk
+		}},
+		{"other-next-server", "it is an installer that fetches packages", both(normal, func(w *wire, c *Case) {
+			w.request(40, system, to(us))
+			w.tcpTo(60, other, true, syn, "")
+		})},
+		{"disk-exit-fails", "its disk ran each time", func(w *wire, c *Case) {
+			for i := range 4 {
+				w.address(float64(i)*120, bios, file("undionly.kpxe"))
+				w.read(float64(i)*120+1, 2000, "undionly.kpxe")
+				w.request(float64(i)*120+60, system, to(us))
+			}
+			c.Now, c.Decision.Boot = at(480), pxe.BootDisk
+		}},
 		{"proxy-without-server", "the offer is no proxy's", asks4011(4, ipxe, without(), script)},
 		{"proxy-without-server", "the offer has an address", asks4011(4, ipxe, class("PXEClient"), script)},
 		{"proxy-without-server", "the offer names a server", asks4011(4, ipxe, without(), class("PXEClient"), file("x.ipxe"))},

@@ -190,7 +190,8 @@ func fetchRules() []Rule {
 
 func (s *story) noBootFile() finding {
 	p, ok := s.grant()
-	if !ok || p.DHCP.File != "" || len(s.asks) > 0 || len(s.reads) > 0 || len(s.gets) > 0 || !s.quiet(5*time.Second) || s.stage == "" || s.stage == pxe.StageOS {
+	isMeant := s.Decision.Boot == pxe.BootDisk || s.Decision.Boot == pxe.BootIgnore // firmware without a boot file goes on to the disk
+	if !ok || isMeant || p.DHCP.File != "" || len(s.asks) > 0 || len(s.reads) > 0 || len(s.gets) > 0 || !s.quiet(5*time.Second) || s.stage == "" || s.stage == pxe.StageOS {
 		return finding{}
 	}
 	if slices.ContainsFunc(s.offers, func(o trace.Packet) bool { return !o.DHCP.Yours.IsValid() }) {
@@ -203,8 +204,24 @@ func (s *story) noBootFile() finding {
 	return finding{weight: w, evidence: seen(p)}
 }
 
+// beforeSystem is the boot up to the first sign of an operating system, which fetches from wherever it likes.
+func (s *story) beforeSystem() []trace.Packet {
+	at := s.Now
+	if e, ok := s.firstEvent(inventory.EventArtefactSent, inventory.EventConfigSent, inventory.EventAgentStarted); ok {
+		at = e.At
+	}
+	i := slices.IndexFunc(s.boot, func(p trace.Packet) bool {
+		isSystem := p.DHCP != nil && !p.DHCP.IsReply && p.DHCP.Client.Stage == pxe.StageOS
+		return isSystem || p.At.After(at)
+	})
+	if i < 0 {
+		return s.boot
+	}
+	return s.boot[:i]
+}
+
 func (s *story) otherNextServer() finding {
-	theirs := filter(s.boot, func(p trace.Packet) bool {
+	theirs := filter(s.beforeSystem(), func(p trace.Packet) bool {
 		isAsk := p.TFTP != nil && p.TFTP.Op == trace.RRQ || p.TCP != nil && p.TCP.IsSYN && !p.TCP.IsACK && (p.Dst.Port() == 80 || int(p.Dst.Port()) == s.BootPort)
 		return isAsk && p.Dst.Addr().IsValid() && !s.isOurs(p.Dst.Addr()) && !s.isOurs(p.Src.Addr())
 	})

@@ -70,6 +70,7 @@ func tftpTales() []tale {
 			for i := range 4 {
 				w.tftp(1.3+float64(i), false, 2000, 3, 1, strings.Repeat("x", 1468))
 			}
+			w.tftp(4, true, 2000, 4, 0, "") // it asks for the first block again
 		}), but: func(w *wire, _ *Case) { w.tftp(5, true, 2000, 4, 1, "") }},
 		{rule: "probe-only", story: both(begin, func(w *wire, _ *Case) {
 			w.read(1, 2000, loader, "tsize", "0")
@@ -219,6 +220,7 @@ func httpTales() []tale {
 			for i := range 3 {
 				w.tcp(11+float64(i), false, ackFlag, "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n"+strings.Repeat("x", 1400))
 			}
+			w.request(15, ipxe, to(us)) // it is on, and small packets come
 		}, but: func(w *wire, _ *Case) { w.get(60, "/boot/0123/d/sha256-x/kernel", "200 OK") }},
 		{rule: "http-not-found", story: again("404 Not Found"), but: normal, isInstead: true},
 		{rule: "http-refused", story: again("403 Forbidden"), but: again("404 Not Found"), isInstead: true},

@@ -213,6 +213,31 @@ func (s *story) event(kinds ...string) (e inventory.Event, ok bool) {
 	return inventory.Event{}, false
 }
 
+// firstEvent returns the earliest event of one of the kinds; ok is false when there is none.
+func (s *story) firstEvent(kinds ...string) (e inventory.Event, ok bool) {
+	for _, x := range s.Events {
+		if slices.Contains(kinds, x.Kind) {
+			return x, true
+		}
+	}
+	return inventory.Event{}, false
+}
+
+// large is the least size of a frame that says something about the MTU: any link of IPv6 carries packets of 1280 bytes.
+const large = 14 + 1280
+
+// livesAfter returns the first packet that shows that the machine was still on after a time, other than its refusal of what we
+// sent. Whatever we repeat to a machine that is off says nothing about the network.
+func (s *story) livesAfter(t time.Time) (trace.Packet, bool) {
+	for _, p := range since(s.boot, t) {
+		isRefusal := p.TCP != nil && p.TCP.IsRST
+		if s.isFromMachine(p) && !isRefusal {
+			return p, true
+		}
+	}
+	return trace.Packet{}, false
+}
+
 // eventsOf returns the events of a kind.
 func (s *story) eventsOf(kind string) []inventory.Event {
 	return slices.DeleteFunc(slices.Clone(s.Events), func(e inventory.Event) bool { return e.Kind != kind })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/diagnosis"
 )
 
 // Diagnosis is why a machine does not boot.
@@ -19,7 +20,7 @@ type Diagnosis struct {
 	Expects string              `json:"expects,omitempty"`
 	By      time.Time           `json:"by,omitzero"`
 	IsLate  bool                `json:"isLate"`
-	Causes  []Cause             `json:"causes"` // the likeliest first; none when nothing is wrong
+	Causes  []Cause             `json:"causes"` // the likeliest first; none while nothing is late and nothing has failed
 	Packets []PacketLine        `json:"packets"`
 }
 
@@ -32,6 +33,8 @@ type Cause struct {
 	Doc      string     `json:"doc"`
 	Evidence []Evidence `json:"evidence"`
 	Weight   int        `json:"weight"`
+	// Certainty is cause for the one root cause, guess for what may also explain it, slow for what only makes a boot slow.
+	Certainty diagnosis.Certainty `json:"certainty"`
 }
 
 // Evidence is something that was seen.
