@@ -20,28 +20,17 @@ type Sealer interface {
 
 // SaveBMC says how a host is powered. An empty password keeps the one that is stored, if user and address stay.
 func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by string) (inventory.BMC, error) {
-	if err := b.Validate(); err != nil {
+	err := e.TryBMC(ctx, b, password, func(t bmc.Target, open bmc.Opener) error { // its options are the driver's to check
+		d, err := open(t)
+		if err != nil {
+			return err
+		}
+		return d.Close()
+	})
+	if err != nil {
 		return b, err
 	}
-	if strings.ContainsFunc(password, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return b, inventory.Errorf(inventory.Invalid, "bmc: the password has a control character").WithHint("give one line, without its end")
-	}
-	if e.cfg.OpenBMC != nil { // its options are the driver's to check
-		h, err := e.findHost(ctx, b.HostID)
-		if err != nil {
-			return b, err
-		}
-		opened, err := e.openedOptions(b)
-		if err != nil {
-			return b, err
-		}
-		d, err := e.cfg.OpenBMC(bmc.Target{BMC: opened, Password: password, HostName: h.Name, HostMACs: h.MACs()})
-		if err != nil {
-			return b, err
-		}
-		_ = d.Close()
-	}
-	err := e.write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(b.HostID)
 		if err != nil {
 			return err
@@ -88,6 +77,49 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 		e.poke()
 	}
 	return b, err
+}
+
+// TryBMC runs fn with what is needed to connect to a controller that is not saved yet. An empty password stands for the one that is
+// stored for the same driver, address and user. It changes nothing.
+func (e *Engine) TryBMC(ctx context.Context, b inventory.BMC, password string, fn func(bmc.Target, bmc.Opener) error) error {
+	if err := b.Validate(); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(password, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return inventory.Errorf(inventory.Invalid, "bmc: the password has a control character").WithHint("give one line, without its end")
+	}
+	if e.cfg.OpenBMC == nil {
+		return nil
+	}
+	h, err := e.findHost(ctx, b.HostID)
+	if err != nil {
+		return err
+	}
+	if password == "" {
+		if password, err = e.storedPassword(ctx, &b); err != nil {
+			return err
+		}
+	}
+	opened, err := e.openedOptions(b)
+	if err != nil {
+		return err
+	}
+	return fn(bmc.Target{BMC: opened, Password: password, HostName: h.Name, HostMACs: h.MACs()}, e.cfg.OpenBMC)
+}
+
+// storedPassword is the one that is stored for a controller and goes on to be used when b is saved without one; "" for none.
+func (e *Engine) storedPassword(ctx context.Context, b *inventory.BMC) (string, error) {
+	var old inventory.BMC
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		old, err = tx.FindBMC(b.HostID)
+		return ignoreNotFound(err)
+	})
+	isSame := old.Address == b.Address && old.Driver == b.Driver && old.Username == b.Username
+	if err != nil || !isSame || len(old.Sealed) == 0 {
+		return "", err
+	}
+	password, err := e.cfg.Secrets.Open(bmcSecret(b.HostID), old.Sealed)
+	return string(password), err
 }
 
 // Power asks for a change of power. It is an operation: the change is confirmed, and tried again.

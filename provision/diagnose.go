@@ -32,6 +32,7 @@ type Diagnosis struct {
 	Expects string              `json:"expects,omitempty" doc:"What should happen next, in words"`
 	By      time.Time           `json:"by,omitzero" doc:"After that it is late"`
 	IsLate  bool                `json:"isLate"`
+	Trouble string              `json:"trouble,omitempty" doc:"What is late or has failed; absent when nothing is, and then there are no causes"`
 	Causes  []diagnosis.Cause   `json:"causes" doc:"The likeliest first; none while nothing is late and nothing has failed"`
 	Packets []PacketLine        `json:"packets" doc:"What was on the wire lately, oldest first"`
 }
@@ -95,7 +96,7 @@ func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 	}
 	c.End(ended)
 	d.Causes = []diagnosis.Cause{}
-	if !c.IsWell() {
+	if d.Trouble = c.Trouble(); d.Trouble != "" {
 		d.Causes = append(d.Causes, diagnosis.Explain(c)...)
 	}
 	return d, nil

@@ -340,3 +340,27 @@ func TestTheAcceptanceSheetIsDataAndAPage(t *testing.T) {
 		t.Errorf("inspection %+v, %d in all, reports %+v", i, len(all.Items), reports)
 	}
 }
+
+// A connection is tested before it is saved: nothing is stored by it, and the stored password goes to no other address.
+func TestAControllerIsTriedBeforeItIsSaved(t *testing.T) {
+	r := newRig(t, nil)
+	r.seed()
+	const at = "/api/v1/hosts/r1-u01/bmc"
+	var check BMCCheck
+	r.must(200, &check, "POST", at+"/test", `{"driver":"fake","system":"a"}`)
+	if !check.IsGood || len(check.Results) != 2 || check.Results[0].Name != "login" || check.Results[1].Name != "rights" {
+		t.Errorf("%+v", check)
+	}
+	r.must(404, nil, "GET", at, "")
+	r.account = inventory.Errorf(inventory.Unauthorized, "ann is no administrator")
+	r.must(200, &check, "POST", at+"/test", `{"driver":"fake","system":"a"}`)
+	if last := check.Results[len(check.Results)-1]; check.IsGood || last.Name != "rights" || last.IsGood || last.Detail != "ann is no administrator" {
+		t.Errorf("%+v", check)
+	}
+	r.must(200, &check, "POST", at+"/test", `{"driver":"fake","system":"a","options":{"on.path":"/on"}}`)
+	if last := check.Results[0]; check.IsGood || last.Name != "options" || !strings.Contains(last.Detail, "on.path") {
+		t.Errorf("an option of another driver: %+v", check)
+	}
+	r.must(422, nil, "PUT", at, `{"driver":"fake","system":"a","options":{"on.path":"/on"}}`)
+	r.must(404, nil, "POST", "/api/v1/hosts/nobody/bmc/test", `{"driver":"fake","system":"a"}`)
+}

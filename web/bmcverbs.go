@@ -84,6 +84,7 @@ const controllerFor = 90 * time.Second
 // addBMCVerbs registers what is asked of controllers, and what they are told.
 func (s *Server) addBMCVerbs() {
 	addBMCVerb(s, http.MethodPost, "/check", "check-bmc", "Look whether a host's controller does what we need", s.checkBMC)
+	addBMCVerb(s, http.MethodPost, "/test", "test-bmc", "Connect to a controller before it is saved, and say at which step that fails: name, connect, tls, login or rights", s.testBMC)
 	addBMCVerb(s, http.MethodGet, "/sensors", "get-bmc-sensors", "Read the sensors of a host's controller", s.bmcSensors)
 	addBMCVerb(s, http.MethodGet, "/log", "get-bmc-log", "Read the event log of a host's controller, newest first", s.bmcLog)
 	addBMCVerb(s, http.MethodDelete, "/log", "clear-bmc-log", "Clear the event log of a host's controller", s.clearBMCLog)
@@ -107,7 +108,7 @@ func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler f
 	switch id {
 	case "list-bmc-users":
 		o.needs = inventory.Operator
-	case "set-bmc-user", "rotate-bmc", "reset-bmc":
+	case "set-bmc-user", "rotate-bmc", "reset-bmc", "test-bmc":
 		o.needs = inventory.Admin
 	}
 	switch {

@@ -56,6 +56,8 @@ type Machines interface {
 // Controllers is what can be done with the controllers of hosts.
 type Controllers interface {
 	SaveBMC(ctx context.Context, b inventory.BMC, password, by string) (inventory.BMC, error)
+	// TryBMC runs fn with what is needed to connect to a controller that is not saved yet, and changes nothing.
+	TryBMC(ctx context.Context, b inventory.BMC, password string, fn func(bmc.Target, bmc.Opener) error) error
 	Power(ctx context.Context, id inventory.HostID, a bmc.Action, by string) (inventory.Operation, error)
 	ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, by string) (inventory.Host, error)
 	RotateBMC(ctx context.Context, id inventory.HostID, by string) (inventory.Operation, error)

@@ -57,6 +57,11 @@ func open(t bmc.Target) (*driver, error) {
 		return nil, inventory.Errorf(inventory.Invalid, "bmc: the address is not the URL of a Redfish controller").
 			WithHint("write it as https://10.0.0.5, and user and password in fields of their own")
 	}
+	for key := range t.Options {
+		if key != OptionTimeout && key != OptionAuth {
+			return nil, inventory.Errorf(inventory.Invalid, "bmc: redfish has no option %q", inventory.Clean(key, 40)).WithHint("its options are %s and %s", OptionAuth, OptionTimeout)
+		}
+	}
 	timeout := 30 * time.Second
 	if text := t.Options[OptionTimeout]; text != "" {
 		timeout, err = time.ParseDuration(text)

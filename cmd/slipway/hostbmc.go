@@ -28,6 +28,7 @@ type hostBMC struct {
 	MAC          *string           `name:"mac" help:"MAC of the controller's own port." placeholder:"MAC"`
 	Option       map[string]string `help:"Option of the driver; repeat for more, KEY= takes one away." placeholder:"KEY=VALUE" mapsep:"none"`
 	Delete       bool              `help:"Forget how it is powered: a person does that from then on."`
+	Test         bool              `help:"Connect with it and say what fails: name, connection, certificate, login or rights. Nothing is saved."`
 }
 
 // Run shows or says how a host is powered.
@@ -37,14 +38,14 @@ func (c *hostBMC) Run(s *session) error {
 		return err
 	}
 	given := *c
-	given.Host, given.Delete = "", false
+	given.Host, given.Delete, given.Test = "", false, false
 	isGiven := !reflect.ValueOf(given).IsZero()
 	switch {
-	case c.Delete && isGiven:
+	case c.Delete && (isGiven || c.Test):
 		return usage("give --delete alone", "either say how it is powered or forget that")
 	case c.Delete:
 		return api.Hosts.DeleteBMC(s.ctx, c.Host)
-	case !isGiven:
+	case !isGiven && !c.Test:
 		return c.show(s, api)
 	}
 	b, err := api.Hosts.BMC(s.ctx, c.Host)
@@ -65,6 +66,13 @@ func (c *hostBMC) Run(s *session) error {
 	}
 	if err := c.apply(s, &in); err != nil {
 		return err
+	}
+	if c.Test {
+		k, err := api.Hosts.TestBMC(s.ctx, c.Host, in)
+		if err != nil {
+			return err
+		}
+		return s.showBMCCheck(k)
 	}
 	stored, err := api.Hosts.SetBMC(s.ctx, c.Host, in)
 	if err != nil {
@@ -269,7 +277,12 @@ func (c *hostBMCCheck) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	err = s.show(k, func(t *tableWriter) {
+	return s.showBMCCheck(k)
+}
+
+// showBMCCheck shows what was looked at; anything that is not good is a failure.
+func (s *session) showBMCCheck(k client.BMCCheck) error {
+	err := s.show(k, func(t *tableWriter) {
 		t.row("STATUS", "CHECK", "DETAIL", "HINT")
 		for _, r := range k.Results {
 			status := "ok"
@@ -278,7 +291,9 @@ func (c *hostBMCCheck) Run(s *session) error {
 			}
 			t.row(status, r.Name, r.Detail, r.Hint)
 		}
-		t.row("ok", "can", strings.Join(k.Capabilities, " "))
+		if len(k.Capabilities) > 0 {
+			t.row("ok", "can", strings.Join(k.Capabilities, " "))
+		}
 	})
 	if err == nil && !k.IsGood {
 		return errSaid

@@ -92,6 +92,9 @@ func (c *hostExplain) table(t *tableWriter, x explained) {
 		expects += ", late since " + d.By.Local().Format("15:04:05")
 	}
 	t.field("expected next", expects)
+	if x.Explanation != nil {
+		t.field("trouble", d.Trouble)
+	}
 	for _, cause := range d.Causes {
 		t.field(causeWord(cause), cause.Sentence+" ("+cause.Code+")")
 		t.field("  do", cause.Hint)

@@ -124,7 +124,7 @@ func Rules() []Rule {
 }
 
 // Explain ranks what may have stopped a boot, the likeliest first; nothing when nothing is wrong. It is total. Whoever shows the
-// causes asks IsWell before: while nothing is late and nothing has failed, there is nothing to explain.
+// causes asks for the Trouble before: while nothing is late and nothing has failed, there is nothing to explain.
 func Explain(c Case) []Cause {
 	if c.Session.Outcome == inventory.OutcomeArrived {
 		return nil

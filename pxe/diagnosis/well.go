@@ -12,19 +12,37 @@ import (
 	"slipway.dev/slipway/pxe/trace"
 )
 
-// IsWell reports whether nothing of a host is late and nothing has failed: then nobody looks for causes. A host that is
-// switched off, that waits for a person or that boots its own disk is well. A machine that is not listed is no host: whoever
-// asks about it wants to know why nobody has seen it.
-func (c *Case) IsWell() bool {
+// Trouble says what of a host is late or has failed, "" when nothing is: then nobody looks for causes. A host that is switched
+// off, that waits for a person or that boots its own disk is well. A machine that is not listed is no host: whoever asks about it
+// wants to know why nobody has seen it.
+func (c *Case) Trouble() string {
 	switch {
-	case c.Host == nil, c.IsLate, c.Host.State == inventory.Failed, c.hasFailedBoot(), c.hasFailedAttempt():
-		return false
+	case c.Host == nil:
+		return "it is not listed"
+	case c.IsLate:
+		return "what should come next is late"
+	case c.Host.State == inventory.Failed:
+		return "it is in quarantine"
+	case c.hasFailedBoot():
+		return "its latest boot said that it failed"
+	case c.hasFailedAttempt():
+		return "an attempt failed: " + c.Operation.Reason
 	}
-	if slices.ContainsFunc(c.Issues, func(i inventory.Issue) bool { return slices.Contains(bootIssues, i.Type) }) {
-		return false
+	if i := slices.IndexFunc(c.Issues, func(i inventory.Issue) bool { return slices.Contains(bootIssues, i.Type) }); i >= 0 {
+		return "issue " + c.Issues[i].Type + " is open"
 	}
 	s := newStory(c)
-	return !s.isRefusedAddress() && !s.isBrokenOff() && !s.isLeftStanding() && s.diskExitFails().weight == 0
+	switch {
+	case s.isRefusedAddress():
+		return "it asked for an address and got none"
+	case s.isBrokenOff():
+		return "what it was sent broke off, or was refused"
+	case s.isLeftStanding():
+		return "it got the name of a boot file and did not fetch it"
+	case s.diskExitFails().weight > 0:
+		return "it comes back from its own disk"
+	}
+	return ""
 }
 
 // bootIssues are the types of issues that are about boots. Others, such as a controller that does not answer, stop none.

@@ -78,8 +78,8 @@ func TestOnlyWhatIsLateOrHasFailedIsExplained(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c := tell(t, x.story)
-			if got := c.IsWell(); got != x.isWell {
-				t.Errorf("well: %v, want %v; causes would be %s", got, x.isWell, codes(Explain(c)))
+			if got := c.Trouble(); (got == "") != x.isWell {
+				t.Errorf("trouble: %q, well: %v; causes would be %s", got, x.isWell, codes(Explain(c)))
 			}
 		})
 	}

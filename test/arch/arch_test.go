@@ -29,7 +29,7 @@ var floors = map[string]int{
 	"hardware": 1, "identity": 1, "placement": 1, "acceptance": 1, "proof": 1, "bmc": 1,
 	"reference":          1,
 	"inventory/sqlstore": 2,
-	"bmc/redfish":        2, "bmc/ipmi": 2, "bmc/libvirt": 2, "bmc/wol": 2, "bmc/webhook": 2, "bmc/manual": 2, "bmc/fake": 2, "bmc/scan": 2,
+	"bmc/redfish":        2, "bmc/ipmi": 2, "bmc/libvirt": 2, "bmc/wol": 2, "bmc/webhook": 2, "bmc/manual": 2, "bmc/fake": 2, "bmc/scan": 2, "bmc/trial": 2,
 	"agent": 2, "agent/host": 2, "agent/inspect": 2, "agent/burn": 2, "agent/disk": 2, "agent/wipe": 2, "agent/write": 2, "agent/efi": 2, "agent/seed": 2, "agent/kexec": 2, "agent/disk/fat": 2, "agent/write/fetch": 2, "agent/write/qcow2": 1,
 	"images/ramdisk": 3, "pxe/ear": 3, "door": 3, "logbook": 4, "allowance": 1,
 	"provision": 3, "images": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/totp": 3, "web/securitykey": 3,

@@ -122,6 +122,11 @@ func (h Hosts) SetBMC(ctx context.Context, host string, b SetBMC) (stored HostBM
 	return stored, h.c.call(ctx, http.MethodPut, h.at(host)+"/bmc", nil, b, &stored)
 }
 
+// TestBMC has the server connect to a controller before it is saved; the check says at which step that fails.
+func (h Hosts) TestBMC(ctx context.Context, host string, b SetBMC) (k BMCCheck, err error) {
+	return k, h.c.call(ctx, http.MethodPost, h.at(host)+"/bmc/test", nil, b, &k)
+}
+
 // BMC says how a host is powered.
 func (h Hosts) BMC(ctx context.Context, host string) (stored HostBMC, err error) {
 	return stored, h.c.call(ctx, http.MethodGet, h.at(host)+"/bmc", nil, nil, &stored)

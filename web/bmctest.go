@@ -1,0 +1,41 @@
+package web
+
+import (
+	"context"
+	"errors"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/bmc/trial"
+	"slipway.dev/slipway/inventory"
+)
+
+// testBMC connects to a controller as somebody is about to save it, and says at which step that fails. Nothing is stored.
+func (s *Server) testBMC(ctx context.Context, in *putBMCInput) (*one[BMCCheck], error) {
+	h, old, err := s.readBMC(ctx, in.Host)
+	if err != nil && !isKind(err, inventory.NotFound) || h.ID == "" {
+		return nil, err
+	}
+	b, err := wantedBMC(old, in.Body.BMC)
+	if err != nil {
+		return nil, err
+	}
+	b.HostID = h.ID
+	c := BMCCheck{Host: h.Name, Power: inventory.PowerUnknown, Capabilities: []string{}, Results: []TargetCheckResult{}, IsGood: true}
+	err = s.cfg.Lifecycle.TryBMC(ctx, b, in.Body.Password, func(t bmc.Target, open bmc.Opener) error {
+		steps, power := trial.Run(ctx, t, open)
+		c.Power = power
+		for _, x := range steps {
+			r := TargetCheckResult{Name: x.Name, IsGood: x.Err == nil, Detail: x.Detail}
+			var said *inventory.Error
+			if errors.As(x.Err, &said) {
+				r.Detail, r.Hint = said.Msg, said.Hint
+			} else if x.Err != nil {
+				r.Detail = "it took too long"
+			}
+			c.IsGood = c.IsGood && r.IsGood
+			c.Results = append(c.Results, r)
+		}
+		return nil
+	})
+	return &one[BMCCheck]{Body: c}, err
+}
