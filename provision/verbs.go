@@ -22,7 +22,9 @@ func (e *Engine) change(ctx context.Context, id inventory.HostID, fn func(invent
 			return err
 		}
 		if err = fn(tx, &h); err == nil && isTrial(ctx) {
-			return errTrial
+			if err = e.foresee(ctx, tx, &h); err == nil {
+				err = errTrial
+			}
 		}
 		return err
 	})

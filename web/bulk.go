@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 )
@@ -46,6 +47,7 @@ type BulkItem struct {
 	Host string           `json:"host"`
 	ID   inventory.HostID `json:"id,omitempty"`
 	Acts bool             `json:"acts" doc:"It was done, or with dryRun would be; otherwise the host stays as it is"`
+	Does string           `json:"does,omitempty" doc:"With dryRun: what would happen, as a sentence in which {hosts} stands for the host"`
 	// Reason and Hint say why a host is skipped.
 	Reason string `json:"reason,omitempty"`
 	Hint   string `json:"hint,omitempty"`
@@ -99,11 +101,11 @@ func (s *Server) bulk(ctx context.Context, in *bulkInput) (*one[BulkResult], err
 			continue
 		}
 		g.Go(func() error {
-			err := s.bulkOne(ctx, in, &hosts[i])
+			does, err := s.bulkOne(ctx, in, &hosts[i])
 			var e *inventory.Error
 			switch {
 			case err == nil:
-				items[i].Acts = true
+				items[i].Acts, items[i].Does = true, does
 			case errors.As(err, &e) && (isSaid(err) || e.Kind == inventory.Invalid):
 				items[i].Reason, items[i].Hint = e.Msg, e.Hint
 			default:
@@ -205,10 +207,14 @@ func (s *Server) bulkHosts(ctx context.Context, r BulkRequest) (items []BulkItem
 	return items, hosts, err
 }
 
-// bulkOne acts on one host, with an entry in the audit of its own.
-func (s *Server) bulkOne(ctx context.Context, in *bulkInput, h *inventory.Host) error {
+// bulkOne acts on one host, with an entry in the audit of its own. Of a dry run it says what would happen.
+func (s *Server) bulkOne(ctx context.Context, in *bulkInput, h *inventory.Host) (does string, err error) {
 	if in.DryRun {
-		return s.actOn(provision.Trial(ctx), in, h)
+		var f foresight.Facts
+		err = s.actOn(provision.Foresee(ctx, func(seen foresight.Facts) { f = seen }), in, h)
+		r := &in.Body
+		f.Verb, f.On, f.Action, f.Mode, f.Profile = r.Verb, r.On != nil && *r.On, string(r.Action), r.Mode, r.Profile
+		return foresight.Say(f), err
 	}
 	all := trailOf(ctx)
 	all.mu.Lock()
@@ -219,14 +225,13 @@ func (s *Server) bulkOne(ctx context.Context, in *bulkInput, h *inventory.Host) 
 	if in.Body.Verb != "set" && in.Body.Verb != "delete" { // those write their entry with their edit
 		ctx = provision.Witnessed(ctx, witness{s})
 	}
-	err := s.actOn(ctx, in, h)
-	if err != nil {
+	if err := s.actOn(ctx, in, h); err != nil {
 		p := problemOf(ctx, s.cfg.Log, err)
 		s.finish(ctx, p.Status, p.Detail)
-		return err
+		return "", err
 	}
 	s.finish(ctx, http.StatusOK, "")
-	return nil
+	return "", nil
 }
 
 // actOn does what is asked for to one host, by the same ways as the operations on one host.

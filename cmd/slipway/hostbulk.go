@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
 )
@@ -49,10 +53,32 @@ func (c *hostBulk) Run(s *session) error {
 		done = "would be done"
 	}
 	err = s.showBulk(out, done)
-	if s.globals.Output == "table" {
-		s.say("%s acts on %d, skips %d", c.Verb, out.ActsN, out.SkipsN)
+	if s.globals.Output != "table" {
+		return err
 	}
+	for _, line := range foreseen(out.Items) {
+		s.say("%s", line)
+	}
+	s.say("%s acts on %d, skips %d", c.Verb, out.ActsN, out.SkipsN)
 	return err
+}
+
+// foreseen says what a dry run foresees, each thing once with the number of hosts.
+func foreseen(items []client.BulkItem) (lines []string) {
+	n := map[string]int{}
+	for _, i := range items {
+		if i.Acts && i.Does != "" {
+			n[i.Does]++
+		}
+	}
+	for _, does := range slices.Sorted(maps.Keys(n)) {
+		hosts := fmt.Sprintf("%d hosts", n[does])
+		if n[does] == 1 {
+			hosts = "1 host"
+		}
+		lines = append(lines, strings.ReplaceAll(does, foresight.Hosts, hosts))
+	}
+	return lines
 }
 
 type hostForgetStrangers struct {
@@ -87,7 +113,7 @@ func (s *session) showBulk(out client.BulkResult, done string) error {
 		t.row("HOST", "RESULT")
 		for _, i := range out.Items {
 			if i.Acts {
-				t.row(i.Host, done)
+				t.row(i.Host, done+prefixed(": ", strings.TrimPrefix(strings.ReplaceAll(i.Does, foresight.Hosts, i.Host), i.Host+" ")))
 				continue
 			}
 			t.row(i.Host, "skipped: "+i.Reason)

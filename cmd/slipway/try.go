@@ -200,7 +200,7 @@ func tryImages(ctx context.Context, api *client.Client, dir string) error {
 		return fmt.Errorf("write files to boot: %w", err)
 	}
 	for _, r := range []client.ImportRequest{
-		{Name: "agent-x86-64", KernelArgs: []string{"slipway.session=${base}/boot/${session}"}, Files: []client.ImportFile{{Role: inventory.RoleKernel, Source: kernel}, {Role: inventory.RoleInitrd, Source: initrd}}},
+		{Name: "agent-x86-64", OS: inventory.AgentOS, Release: "1", KernelArgs: []string{"slipway.session=${base}/boot/${session}"}, Files: []client.ImportFile{{Role: inventory.RoleKernel, Source: kernel}, {Role: inventory.RoleInitrd, Source: initrd}}},
 		{Name: "try-debian", OS: "debian", Release: "12", Files: []client.ImportFile{{Role: inventory.RoleDisk, Source: disk}}, Configs: []inventory.ImageConfig{{Format: "cloud-init", Version: "24.1"}}},
 	} {
 		job, err := api.Import(ctx, r)

@@ -210,14 +210,16 @@ func (s *story) beforeSystem() []trace.Packet {
 	if e, ok := s.firstEvent(inventory.EventArtefactSent, inventory.EventConfigSent, inventory.EventAgentStarted); ok {
 		at = e.At
 	}
-	i := slices.IndexFunc(s.boot, func(p trace.Packet) bool {
-		isSystem := p.DHCP != nil && !p.DHCP.IsReply && p.DHCP.Client.Stage == pxe.StageOS
-		return isSystem || p.At.After(at)
-	})
+	i := slices.IndexFunc(s.boot, func(p trace.Packet) bool { return isOfSystem(p) || p.At.After(at) })
 	if i < 0 {
 		return s.boot
 	}
 	return s.boot[:i]
+}
+
+// isOfSystem reports whether an operating system asks for an address.
+func isOfSystem(p trace.Packet) bool {
+	return p.DHCP != nil && !p.DHCP.IsReply && p.DHCP.Client.Stage == pxe.StageOS
 }
 
 func (s *story) otherNextServer() finding {

@@ -64,10 +64,14 @@ func (c *Case) hasFailedAttempt() bool {
 }
 
 // isRefusedAddress reports whether we left its questions for an address unanswered in this boot, and did not answer later.
-// What is left to another server counts for a host only that is to boot from here.
+// What is left to another server counts for a host only that is to boot from here, and what an operating system asks is no boot.
 func (s *story) isRefusedAddress() bool {
 	isOurs := s.Decision.Boot == pxe.BootImage || s.Decision.Boot == pxe.BootAgent
+	system := slices.IndexFunc(s.boot, isOfSystem)
 	for _, n := range s.Notes {
+		if system >= 0 && !n.At.Before(s.boot[system].At) {
+			continue
+		}
 		r := lease.Reason(n.Reason)
 		isMeant := !isOurs && (r == lease.IsOff || r == lease.NoReservation)
 		isShared := strings.HasPrefix(n.Reason, trace.SameXid)
@@ -107,7 +111,8 @@ func (s *story) isBrokenOff() bool {
 		return false
 	}
 	for _, kinds := range [][2]string{
-		{inventory.EventLoaderFailed, inventory.EventLoaderSent}, {inventory.EventArtefactFailed, inventory.EventArtefactSent},
+		{inventory.EventLoaderFailed, inventory.EventLoaderSent},
+		{inventory.EventArtefactFailed, inventory.EventArtefactSent},
 		{inventory.EventConfigRefused, inventory.EventConfigSent},
 	} {
 		if e, ok := s.event(kinds[0], kinds[1]); ok && e.Kind == kinds[0] && !isNotReady(e) {

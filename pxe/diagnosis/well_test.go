@@ -57,6 +57,11 @@ func TestOnlyWhatIsLateOrHasFailedIsExplained(t *testing.T) {
 		{"an issue says that its hardware is not golden", open(inventory.IssueDiskMissing), true},
 		{"it is given no address", because(lease.NoSubnet), false},
 		{"it is given an address at its second question", both(because(lease.Exhausted), func(w *wire, _ *Case) { w.offer(8, us); w.ack(8.1, us) }), true},
+		{"its operating system renews, and a packet is dropped", both(normal, func(w *wire, c *Case) {
+			w.request(60, system, to(us))
+			noted(60.1, c, "stale")
+			c.Events = nil
+		}), true},
 		{"the subnet is left to another server", because(lease.IsOff), true},
 		{"the subnet is left to another server, and it is to boot from here", both(because(lease.IsOff), func(_ *wire, c *Case) { c.Decision.Boot = pxe.BootImage }), false},
 		{"another machine asks with the same transaction id", both(wasAsked(2, 4, uefi), func(_ *wire, c *Case) {

@@ -26,7 +26,7 @@ var floors = map[string]int{
 	"docschema": 1, "machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/plain": 1, "machineconfig/kubeadm/kubelet": 1, "autoinstall/installer": 1,
 	"ignition": 1, "cloudinit": 1, "autoinstall": 1, "kickstart": 1, "preseed": 1, "render": 1,
-	"hardware": 1, "identity": 1, "placement": 1, "acceptance": 1, "proof": 1, "bmc": 1,
+	"hardware": 1, "identity": 1, "placement": 1, "acceptance": 1, "proof": 1, "bmc": 1, "foresight": 1,
 	"reference":          1,
 	"inventory/sqlstore": 2,
 	"bmc/redfish":        2, "bmc/ipmi": 2, "bmc/libvirt": 2, "bmc/wol": 2, "bmc/webhook": 2, "bmc/manual": 2, "bmc/fake": 2, "bmc/scan": 2, "bmc/trial": 2,

@@ -39,6 +39,7 @@ type BulkItem struct {
 	Host   string           `json:"host"`
 	ID     inventory.HostID `json:"id,omitempty"`
 	Acts   bool             `json:"acts"`
+	Does   string           `json:"does,omitempty"` // of a dry run: what would happen, with {hosts} for the host
 	Reason string           `json:"reason,omitempty"`
 	Hint   string           `json:"hint,omitempty"`
 }

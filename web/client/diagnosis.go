@@ -21,7 +21,7 @@ type Diagnosis struct {
 	By      time.Time           `json:"by,omitzero"`
 	IsLate  bool                `json:"isLate"`
 	Trouble string              `json:"trouble,omitempty"` // what is late or has failed
-	Causes  []Cause             `json:"causes"` // the likeliest first; none while nothing is late and nothing has failed
+	Causes  []Cause             `json:"causes"`            // the likeliest first; none while nothing is late and nothing has failed
 	Packets []PacketLine        `json:"packets"`
 }
 

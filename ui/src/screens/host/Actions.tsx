@@ -19,6 +19,7 @@ import { flags } from '../../parts/cli'
 import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
 import { useBMC } from './BMC'
 import { EditHost } from './EditHost'
+import { Foreseen, requestOf } from './Foreseen'
 import { GoldenForm } from './GoldenForm'
 import { Sticker } from './Sticker'
 import { type Verb, verbs } from './verbs'
@@ -86,7 +87,9 @@ export function Actions({ host }: { host: Host }) {
           {...(asked.warns && { warns: asked.warns })}
           {...(asked.typed && { typed: host.name })}
           close={close}
-        />
+        >
+          <Foreseen host={host.name} ask={requestOf(asked)} />
+        </Ask>
       )}
       {asked?.key === 'install' && <Install host={host} close={close} />}
       {asked?.key === 'inspect' && <Inspect host={host} close={close} />}
@@ -122,6 +125,7 @@ function Install({ host, close }: Form1) {
       cli={`slipway host install ${host.name}${flags({ profile })}`}
       close={close}
     >
+      <Foreseen host={host.name} ask={{ verb: 'install', ...(profile && { profile }) }} />
       <Form onSubmit={(e) => e.preventDefault()}>
         <ChoiceField
           label="Profile"
@@ -151,6 +155,7 @@ function Forget({ host, verb, close, done }: Form1 & { verb: Verb; done: () => v
       close={close}
       done={done}
     >
+      <Foreseen host={host.name} ask={{ verb: 'delete', ...(force && { force }) }} />
       <Checkbox
         id="forget-force"
         label="Also while something is under way with it"
@@ -182,6 +187,10 @@ function Inspect({ host, close }: Form1) {
       cli={`slipway host inspect ${host.name}${flags({ restart: mayRestart, 'burn-in': burnIn, 'may-write': burnIn !== '' && mayWrite, 'bmc-user': bmcUser, 'bmc-network': bmcUser && bmcNetwork })}`}
       close={close}
     >
+      <Foreseen
+        host={host.name}
+        ask={{ verb: 'inspect', inspect: { mayRestart, ...(/^\d+[smh]$/.test(burnIn) && { burnInFor: burnIn }) } }}
+      />
       <p>
         Our agent boots on it and reports what it is made of. Nothing on its disks changes, unless you allow it below.
       </p>
@@ -244,6 +253,7 @@ function Clean({ host, close }: Form1) {
       cli={`slipway host clean ${host.name} --mode ${mode}`}
       close={close}
     >
+      <Foreseen host={host.name} ask={{ verb: 'clean', mode: mode as 'quick' }} />
       <Form onSubmit={(e) => e.preventDefault()}>
         <ChoiceField
           label="How"

@@ -1,71 +1,54 @@
-import { Checkbox } from '@patternfly/react-core'
+import { Alert, Button, Checkbox } from '@patternfly/react-core'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
+import { type Call, send } from '../../api/act'
+import type { Schemas } from '../../api/client'
+import { Failure } from '../../parts/Failure'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
 import type { Known } from './BMC'
-import { readPairs } from './EditHost'
-
-const drivers = ['redfish', 'ipmi', 'libvirt', 'webhook', 'wol', 'manual', 'fake']
+import { begin, bodyOf, drivers, type Entered } from './controller'
 
 export function SetBMC({ host, of, close }: { host: string; of: Known | null; close: () => void }) {
   const [seen] = useState(of)
-  const [driver, setDriver] = useState<string>(seen?.driver ?? 'redfish')
-  const [address, setAddress] = useState(seen?.address ?? '')
-  const [username, setUser] = useState(seen?.username ?? '')
-  const [password, setPassword] = useState('')
-  const [system, setSystem] = useState(seen?.system ?? '')
-  const [fingerprint, setPrint] = useState(seen?.fingerprint ?? '')
-  const [mac, setMAC] = useState(seen?.mac ?? '')
-  const [insecure, setInsecure] = useState(seen?.insecureSkipVerify ?? false)
-  const [options, setOptions] = useState(
-    Object.entries(seen?.options ?? {})
-      .map(([k, v]) => `${k}=${v}`)
-      .join('\n'),
-  )
-  const body = {
-    driver,
-    ...(address && { address }),
-    ...(username && { username }),
-    ...(password && { password }),
-    ...(system && { system }),
-    ...(fingerprint && { fingerprint }),
-    ...(mac && { mac }),
-    ...(insecure && { insecureSkipVerify: true }),
-    ...(options.trim() && { options: readPairs(options) }),
-  }
+  const [e, enter] = useState(() => begin(seen?.driver ?? 'redfish', seen))
+  const set = (name: keyof Entered) => (v: string) => enter({ ...e, [name]: v })
+  const body = bodyOf(e)
   // The password is sent, but shown nowhere.
-  const shown = { ...body, ...(password && { password: '…' }) }
+  const shown = { ...body, ...(e.password && { password: '…' }) }
   const cli = ['driver', 'address', 'username', 'system', 'fingerprint', 'mac']
     .flatMap((k) => ((body as Record<string, unknown>)[k] ? [`--${k} ${(body as Record<string, unknown>)[k]}`] : []))
     .join(' ')
+  const at = `/hosts/${encodeURIComponent(host)}/bmc`
   return (
     <EditForm
       title={`How ${host} is powered`}
       verb="Save"
-      call={{ method: 'PUT', path: `/hosts/${encodeURIComponent(host)}/bmc`, body, version: seen?.version }}
+      call={{ method: 'PUT', path: at, body, version: seen?.version }}
       shown={shown}
-      cli={`slipway host bmc ${host} ${cli}${password ? ' --password-file -' : ''}`}
+      cli={`slipway host bmc ${host} ${cli}${e.password ? ' --password-file -' : ''}`}
       close={close}
     >
       <ChoiceField
         label="Driver"
-        value={driver}
-        set={setDriver}
+        value={e.driver}
+        set={(driver) => enter(begin(driver, seen))}
         field="driver"
+        help="With another driver the form begins anew: what was said of one is not true of another."
         choices={drivers.map((d): [string, string] => [d, d])}
       />
       <TextField
         label="Address"
-        value={address}
-        set={setAddress}
+        value={e.address}
+        set={set('address')}
         field="address"
-        placeholder={driver === 'ipmi' ? '10.0.0.5' : driver === 'libvirt' ? 'qemu:///system' : 'https://10.0.0.5'}
+        placeholder={e.driver === 'ipmi' ? '10.0.0.5' : e.driver === 'libvirt' ? 'qemu:///system' : 'https://10.0.0.5'}
       />
-      <TextField label="Account" value={username} set={setUser} field="username" />
+      <TextField label="Account" value={e.username} set={set('username')} field="username" />
       <TextField
         label="Password"
         type="password"
-        value={password}
-        set={setPassword}
+        value={e.password}
+        set={set('password')}
         field="password"
         help={
           seen
@@ -75,29 +58,62 @@ export function SetBMC({ host, of, close }: { host: string; of: Known | null; cl
       />
       <TextField
         label="System"
-        value={system}
-        set={setSystem}
+        value={e.system}
+        set={set('system')}
         field="system"
         help="Which machine behind the address it is: a Redfish system, a libvirt domain."
       />
-      <TextField label="Fingerprint of its certificate" value={fingerprint} set={setPrint} field="fingerprint" />
+      <TextField
+        label="Fingerprint of its certificate"
+        value={e.fingerprint}
+        set={set('fingerprint')}
+        field="fingerprint"
+      />
       <Checkbox
         id="bmc-insecure"
         label="Accept any certificate"
         description="A fingerprint is the better way."
-        isChecked={insecure}
-        onChange={(_, on) => setInsecure(on)}
+        isChecked={e.insecure}
+        onChange={(_, insecure) => enter({ ...e, insecure })}
       />
-      <TextField label="MAC of the controller's own port" value={mac} set={setMAC} field="mac" />
+      <TextField label="MAC of the controller's own port" value={e.mac} set={set('mac')} field="mac" />
       <LongField
         label="Options of the driver"
         rows={3}
-        value={options}
-        set={setOptions}
+        value={e.options}
+        set={set('options')}
         field="options"
         help="key=value, one on a line."
       />
+      <TestConnection call={{ method: 'POST', path: `${at}/test`, body }} />
     </EditForm>
+  )
+}
+
+// TestConnection has the server connect with what the form holds, before it is saved, and shows at which step that fails.
+function TestConnection({ call }: { call: Call }) {
+  const test = useMutation({ mutationFn: (c: Call) => send<Schemas['BMCCheck']>(c) })
+  const isOf = JSON.stringify(test.variables?.body) === JSON.stringify(call.body)
+  return (
+    <section aria-label="Test of the connection">
+      <Button variant="secondary" isLoading={test.isPending} onClick={() => test.mutate(call)}>
+        Test the connection
+      </Button>
+      {isOf && test.error && <Failure error={test.error} />}
+      {isOf &&
+        test.data?.results.map((r) => (
+          <Alert
+            key={r.name}
+            isInline
+            isPlain
+            variant={r.isGood ? 'success' : 'danger'}
+            title={`${r.name}: ${r.detail}`}
+            component="h3"
+          >
+            {r.hint}
+          </Alert>
+        ))}
+    </section>
   )
 }
 

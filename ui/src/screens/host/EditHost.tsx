@@ -4,6 +4,7 @@ import type { Host, Schemas } from '../../api/client'
 import { useList } from '../../api/queries'
 import { flags } from '../../parts/cli'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
+import { readPairs } from './pairs'
 
 type Disk = Schemas['DiskHint']
 type Patch = Record<string, unknown>
@@ -13,16 +14,6 @@ export function labelPatch(old: Record<string, string>, now: Record<string, stri
   const out: Record<string, string | null> = {}
   for (const [k, v] of Object.entries(now)) if (old[k] !== v) out[k] = v
   for (const k of Object.keys(old)) if (!(k in now)) out[k] = null
-  return out
-}
-
-// readPairs reads lines of key=value.
-export function readPairs(text: string): Record<string, string> {
-  const out: Record<string, string> = {}
-  for (const l of text.split('\n')) {
-    const [k, ...v] = l.split('=')
-    if (k?.trim()) out[k.trim()] = v.join('=').trim()
-  }
   return out
 }
 

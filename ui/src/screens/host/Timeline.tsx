@@ -167,7 +167,7 @@ function Expects({ of: x, now, isSaid = false }: { of: Expected; now: number; is
           It waits since <When at={x.since} />; nothing but a person, or what it waits for, ends that.
         </p>
       )}
-      {x.hint && !isSaid && <p>{late ? x.hint : `If it does not come: ${x.hint}`}</p>}
+      {x.hint && !isSaid && (late || !x.by || x.reason) && <p>{x.hint}</p>}
     </Alert>
   )
 }

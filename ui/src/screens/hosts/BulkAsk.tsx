@@ -22,7 +22,17 @@ import { useList } from '../../api/queries'
 import type { HostRow } from '../../api/rows'
 import { Command } from '../../parts/Command'
 import { Failure } from '../../parts/Failure'
-import { type BulkItem, type BulkResult, byReason, commandOf, type Given, inChunks, labelsOf, type Verb } from './verbs'
+import {
+  type BulkItem,
+  type BulkResult,
+  byReason,
+  commandOf,
+  foreseen,
+  type Given,
+  inChunks,
+  labelsOf,
+  type Verb,
+} from './verbs'
 
 // tryAtOnce and doAtOnce are how many hosts go with one request: small enough to see it move.
 const tryAtOnce = 250
@@ -40,7 +50,7 @@ interface Asked {
   close: () => void
 }
 
-// BulkAsk asks before something is done to many hosts: the server says first which it acts on and why not on the others;
+// BulkAsk asks before something is done to many hosts: the server says first what will happen to which, and why not to the others;
 // then it is done part by part, and what became of each host stands there until the window is closed.
 export function BulkAsk({ verb, hosts, selector, close }: Asked) {
   const [given, give] = useState<Given>({})
@@ -113,7 +123,7 @@ export function BulkAsk({ verb, hosts, selector, close }: Asked) {
             max={run.of}
           />
         )}
-        {isTried && <Outcome items={run.items} words={['Acts on', 'skips']} />}
+        {isTried && <Outcome items={run.items} words={['Acts on', 'skips']} will={foreseen(run.items)} />}
         {isOver && <Outcome items={run.items} words={['Done on', 'skipped']} isDone />}
         {isTried && verb.warns && acts > 0 && (
           <Form onSubmit={(e) => e.preventDefault()}>
@@ -181,17 +191,35 @@ function stop(turn: { current: number }, run: Run, set: (r: Run) => void) {
   if ('items' in run) set({ is: 'done', items: run.items, of: run.items.length })
 }
 
-function Outcome({ items, words, isDone }: { items: readonly BulkItem[]; words: [string, string]; isDone?: boolean }) {
+function Outcome({
+  items,
+  words,
+  will = [],
+  isDone,
+}: {
+  items: readonly BulkItem[]
+  words: [string, string]
+  will?: string[] // what will happen, in sentences
+  isDone?: boolean
+}) {
   const acts = items.filter((i) => i.acts)
   const skips = items.length - acts.length
+  const one = will.length === 1 ? will[0] : `${words[0]} ${acts.length}`
   return (
     <>
       <Alert
         isInline
         isLiveRegion
         variant={skips === 0 ? (isDone ? 'success' : 'info') : 'warning'}
-        title={`${words[0]} ${acts.length}${skips > 0 ? `, ${words[1]} ${skips}` : ''}`}
+        title={`${one}${skips > 0 ? `${will.length === 1 ? '; ' : ', '}${words[1]} ${skips}` : ''}`}
       >
+        {will.length > 1 && (
+          <ul>
+            {will.map((w) => (
+              <li key={w}>{w}</li>
+            ))}
+          </ul>
+        )}
         {byReason(items).map(([reason, some]) => (
           <ExpandableSection key={reason} toggleText={`${some.length} because: ${reason}`}>
             {some[0]?.hint && <p>{some[0].hint}</p>}

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { HostRow } from '../../api/rows'
 import { csvOf } from './columns'
-import { type BulkItem, byReason, commandOf, inChunks, labelsOf, verbs } from './verbs'
+import { type BulkItem, byReason, commandOf, foreseen, inChunks, labelsOf, verbs } from './verbs'
 
 const verb = (key: string) => verbs.find((v) => v.key === key) as (typeof verbs)[number]
 
@@ -41,6 +41,20 @@ test('hosts skipped for the same reason stand together', () => {
     ['is protected', 2],
     ['there is no host "…"', 1],
   ])
+})
+
+test('what will happen is said once, with how many hosts', () => {
+  const items = [
+    { host: 'a', acts: true, does: 'boots, inspects and powers off {hosts}' },
+    { host: 'b', acts: true, does: 'boots, inspects and powers off {hosts}' },
+    { host: 'c', acts: false, reason: 'host c is protected', does: 'boots {hosts}' },
+    { host: 'd', acts: true, does: 'inspects {hosts}, once somebody boots from the network by hand' },
+  ] as BulkItem[]
+  expect(foreseen(items)).toEqual([
+    'Boots, inspects and powers off 2 hosts',
+    'Inspects 1 host, once somebody boots from the network by hand',
+  ])
+  expect(foreseen(items.slice(0, 1), 'r1-u4')).toEqual(['Boots, inspects and powers off r1-u4'])
 })
 
 test('parts go one after the other and can be stopped', async () => {

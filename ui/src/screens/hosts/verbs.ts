@@ -207,6 +207,17 @@ export async function inChunks(
   return items
 }
 
+// foreseen says what a trial foresees, each thing once with how many hosts, or the name of the one, it happens to. The sentences
+// are the server's: every dialog and the command line have the same.
+export function foreseen(items: readonly BulkItem[], name?: string): string[] {
+  const n = new Map<string, number>()
+  for (const i of items) if (i.acts && i.does) n.set(i.does, (n.get(i.does) ?? 0) + 1)
+  return [...n].map(([does, k]) => {
+    const text = does.replace('{hosts}', name ?? `${k} ${k === 1 ? 'host' : 'hosts'}`)
+    return text.charAt(0).toUpperCase() + text.slice(1)
+  })
+}
+
 // byReason gathers skipped hosts under the reasons. A host's own name in a reason would make each one another.
 export function byReason(items: readonly BulkItem[]): [string, BulkItem[]][] {
   const groups = new Map<string, BulkItem[]>()

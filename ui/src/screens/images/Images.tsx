@@ -9,6 +9,7 @@ import { Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
 import { Agents } from './Agents'
+import { isAgent } from './agent'
 import { ImagePage } from './ImagePage'
 import { ImportForm } from './ImportForm'
 import { Imports } from './Imports'
@@ -29,8 +30,6 @@ function OfName() {
   const { name = '' } = useParams()
   return <ImagePage key={name} name={name} />
 }
-
-export const isAgent = (i: Image) => i.os === 'slipway-agent'
 
 // sizeOf adds up what an image keeps here; files that two images share count in both.
 export function sizeOf(i: Image, artefacts: Artefact[]): number {

@@ -13,6 +13,7 @@ import type { ReactNode } from 'react'
 import { Link } from 'react-router'
 import { useList } from '../../api/queries'
 import { SelectorField } from '../../parts/SelectorField'
+import { isAgent } from '../images/agent'
 import type { Draft } from './draft'
 
 export const documentFormats = ['butane', 'ignition', 'cloud-config', 'autoinstall', 'kickstart', 'preseed', 'talos']
@@ -28,7 +29,7 @@ export function Fields({ draft: d, set, name }: Edited) {
   const images = useList('images')
   const profiles = useList('profiles')
   const image = images.data?.find((i) => i.name === d.image)
-  const names = (images.data ?? []).filter((i) => i.os !== 'slipway-agent').map((i) => i.name)
+  const names = (images.data ?? []).filter((i) => !isAgent(i)).map((i) => i.name)
   const formats = (image?.configs ?? []).map((c) => c.format)
   return (
     <div className="profile-fields">

@@ -1,0 +1,46 @@
+import { useQuery } from '@tanstack/react-query'
+import { send } from '../../api/act'
+import { type BulkRequest, type BulkResult, foreseen } from '../hosts/verbs'
+import type { Verb } from './verbs'
+
+// Foreseen says what a verb will do to a host, in the server's own words: it tries the verb and undoes it. What it refuses it says
+// when it is asked to do it.
+export function Foreseen({ host, ask }: { host: string; ask: BulkRequest | undefined }) {
+  const q = useQuery({
+    queryKey: ['hosts', host, '/foreseen', ask],
+    enabled: ask !== undefined,
+    retry: false,
+    gcTime: 0,
+    queryFn: () =>
+      send<BulkResult>({ method: 'POST', path: '/hosts/bulk?dryRun=true', body: { ...ask, hosts: [host] } }),
+  })
+  const will = foreseen(q.data?.items ?? [], host)
+  if (will.length === 0) return null
+  return (
+    <p>
+      <strong>{will.join('; ')}.</strong>
+    </p>
+  )
+}
+
+// requestOf is what a verb asks for, as many hosts are asked; undefined for verbs that are for one host only.
+export function requestOf(v: Pick<Verb, 'key' | 'call'>): BulkRequest | undefined {
+  const body = (v.call?.body ?? {}) as { on?: boolean; action?: string }
+  const [key, action] = v.key.split('-')
+  switch (key) {
+    case 'accept':
+    case 'release':
+    case 'confirm':
+      return v.key === key ? { verb: key } : undefined
+    case 'power':
+      return { verb: 'power', action: action as NonNullable<BulkRequest['action']> }
+    case 'maintain':
+    case 'protect':
+    case 'cordon':
+    case 'retain':
+    case 'adopt':
+    case 'locate':
+      return body.on === undefined ? undefined : { verb: key, on: body.on }
+  }
+  return undefined
+}
