@@ -1,7 +1,15 @@
 package attach
 
 import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
+	"math/big"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -171,6 +179,70 @@ func TestOfTwoThatAttachOneClusterInTheSameInstantOneGoesOn(t *testing.T) {
 	if err := a.isTwice(t.Context(), inventory.Cluster{Name: "new"}, "the-uid"); kindOf(err) != inventory.Conflict {
 		t.Errorf("a third one: %v", err)
 	}
+}
+
+type opened map[string]string
+
+func (o opened) Open(_ context.Context, name string) ([]byte, error) { return []byte(o[name]), nil }
+
+// TestAServerThatSaysItIsAnotherClusterIsRefused: an attachment that looks at other objects may be of the same cluster; that
+// it says so proves nothing.
+func TestAServerThatSaysItIsAnotherClusterIsRefused(t *testing.T) {
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	file := func(ca string) string {
+		return "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n" +
+			"clusters: [{name: a, cluster: {server: 'https://10.0.0.1:6443', certificate-authority-data: " + base64.StdEncoding.EncodeToString([]byte(ca)) + "}}]\n" +
+			"users: [{name: a, user: {token: t}}]\n"
+	}
+	a := New(Config{Store: store, Secrets: opened{"cluster-prod": file(testCA(t))}})
+	err = store.Write(t.Context(), func(tx inventory.Tx) error {
+		c := inventory.Cluster{Name: "prod", Kubeconfig: "cluster-prod", State: inventory.ClusterAttaching, Namespaces: []string{"a"}}
+		err := errors.Join(tx.CreateSecret(&inventory.Secret{Name: "cluster-prod", Sealed: []byte("x")}, time.Now()), tx.CreateCluster(&c, time.Now()))
+		c.UID = "the-uid"
+		return errors.Join(err, tx.NoteCluster(&c))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := inventory.Cluster{Name: "other", Namespaces: []string{"b"}}
+	same, err := a.open("other", "a kubeconfig", []byte(a.cfg.Secrets.(opened)["cluster-prod"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same.uid = "the-uid"
+	if err := a.isImpostor(t.Context(), other, same); err != nil {
+		t.Errorf("the same cluster, other objects: %v", err)
+	}
+	impostor, err := a.open("other", "a kubeconfig", []byte(file(testCA(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	impostor.uid = "the-uid"
+	if err := a.isImpostor(t.Context(), other, impostor); kindOf(err) != inventory.Conflict {
+		t.Errorf("a server with another authority: %v", err)
+	}
+	impostor.uid = "another-uid"
+	if err := a.isImpostor(t.Context(), other, impostor); err != nil {
+		t.Errorf("another cluster: %v", err)
+	}
+}
+
+// testCA makes a certificate authority.
+func testCA(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}, &x509.Certificate{SerialNumber: big.NewInt(1)}, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 func TestControllersAreNotHeldToFiveRequestsASecond(t *testing.T) {

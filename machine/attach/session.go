@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -135,6 +136,9 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if err := p.greet(ctx, c.Namespaces); err != nil {
 		return err
 	}
+	if err := a.isImpostor(ctx, c, p); err != nil {
+		return err
+	}
 	if err := a.take(ctx, c, p.uid); err != nil {
 		return err
 	}
@@ -197,6 +201,35 @@ func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
 		if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
 			return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).
 				WithHint("use cluster %s; to rename it, first: slipway cluster detach %s; or attach other namespaces, modes or a watch filter that the first does not have", o.Name, o.Name)
+		}
+	}
+	return nil
+}
+
+// isImpostor refuses a server that says it is a cluster that is attached under another name, and has another certificate
+// authority: what it says it is decides whose machines are its own.
+func (a *Attacher) isImpostor(ctx context.Context, c inventory.Cluster, p *peer) error {
+	var others []inventory.Cluster
+	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		all, err := tx.ListClusters()
+		others = slices.DeleteFunc(all, func(o inventory.Cluster) bool { return o.Name == c.Name || o.UID != p.uid || p.uid == "" })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, o := range others {
+		text, err := a.cfg.Secrets.Open(ctx, o.Kubeconfig)
+		if err != nil {
+			return err
+		}
+		cfg, err := kubeconfig.Parse("the kubeconfig of cluster "+o.Name, text)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(bytes.TrimSpace(cfg.CAData), bytes.TrimSpace(p.cfg.CAData)) {
+			return inventory.Errorf(inventory.Conflict, "this cluster says that it is the one that is attached as %s, and its certificate authority is another", o.Name).
+				WithHint("a cluster is known by the UID of its namespace kube-system; if both are the same cluster, give them one certificate authority in their kubeconfigs")
 		}
 	}
 	return nil

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
 	metalv1 "slipway.dev/slipway/machine/v1alpha1"
@@ -55,6 +57,10 @@ func TestAnotherClusterTakesNoMachineByCopyingItsClaim(t *testing.T) {
 	})
 	stolen.remove()
 	stolen.untilGone()
+	b.edit(stolen.m, func() { stolen.m.Finalizers = nil }, false)
+	b.until("the copy of its Machine is gone", func() error {
+		return is(apierrors.IsNotFound(b.c.Get(ctx, client.ObjectKeyFromObject(stolen.m), stolen.m)), "it is there")
+	})
 	unharmed(t, web, robot, counts)
 
 	// The owner's own word is enough, and it is for that cluster only.

@@ -36,6 +36,19 @@ func init() {
 			t.Errorf("done to the host: %+v", n)
 		}
 	}
+	all["a machine is ready when it has booted, and not when it was written"] = func(t *testing.T, r *rig.Rig) {
+		s := newStage(t, r, 1)
+		s.robots[0].Hold(rig.Up)
+		s.machine("web")
+		s.is("web", v1alpha1.OSInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstalled)
+		mm := s.is("web", v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonWaitingForFirstBoot, "has not reported up")
+		if mm.Status.Initialization.Provisioned != nil || mm.Status.Phase != v1alpha1.PhaseBooting {
+			t.Errorf("provisioned %v, phase %s", mm.Status.Initialization.Provisioned, mm.Status.Phase)
+		}
+		s.is("web", v1alpha1.ConfigDelivered, metav1.ConditionFalse, v1alpha1.ReasonWaitingForFirstBoot)
+		s.robots[0].Go(rig.Up)
+		s.settled("web")
+	}
 	all["files, users, image, variables and kernel arguments reach the system, and secrets of files do too"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 1)
 		s.machine("web", func(mm *v1alpha1.MetalMachine) {
