@@ -3,6 +3,8 @@
 package autoinstall
 
 import (
+	"slices"
+
 	"slipway.dev/slipway/autoinstall/installer"
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/inventory"
@@ -98,7 +100,14 @@ func (w *writer) sections() []byte {
 	}
 	auto = auto.with("storage", w.storage())
 	password := c.SSHD.PasswordAuthentication
-	auto = auto.with("ssh", object{}.with("install-server", true).with("allow-pw", password != nil && *password))
+	if c.Bootstrap != nil || c.Activation != nil || len(c.Users) > 0 || !c.SSHD.IsZero() {
+		// Nobody asks for a server that nobody can enter. Passwords are for those who have no key, as the installer has it.
+		allow := len(c.Users) > 0 && !slices.ContainsFunc(c.Users, func(u machineconfig.User) bool { return len(u.SSHKeys) > 0 })
+		if password != nil {
+			allow = *password
+		}
+		auto = auto.with("ssh", object{}.with("install-server", true).with("allow-pw", allow))
+	}
 	auto = w.software(auto)
 	auto = auto.with("user-data", w.guest())
 	w.kernel()

@@ -78,15 +78,18 @@ func (w *writer) document(text []byte) []byte {
 	}
 	quoteLate(top)
 	var b bytes.Buffer
-	b.WriteString("#cloud-config\n")
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(top); err != nil {
 		w.failAt(1, 1, "yaml", "cannot be written as YAML: "+err.Error(), "use plain YAML without tags")
 		return nil
 	}
-	return b.Bytes()
+	out := strings.TrimPrefix(b.String(), header) // it may be the document's own first comment
+	return []byte(header + strings.TrimLeft(out, "\n"))
 }
+
+// header is how cloud-init, which brings the document to the installer, knows it.
+const header = "#cloud-config\n"
 
 func (w *writer) failAt(line, column int, code, message, hint string) {
 	f := w.report.Errorf("/document", code, "%s", message)

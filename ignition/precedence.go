@@ -277,6 +277,6 @@ func isOpenWay(source string) bool {
 func ownWords(f *machineconfig.Finding) {
 	if strings.Contains(f.Message, "--files-dir") {
 		f.Message = "it names a local file, and a profile has one document and no files beside it"
-		f.Hint = "write its content under inline, of a unit under contents, of keys under ssh_authorized_keys; or use files of a layer"
+		f.Hint = "upload it: slipway profile set NAME --document FILE --document-files FOLDER; or write its content in the document"
 	}
 }

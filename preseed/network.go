@@ -18,7 +18,9 @@ func (w *writer) network() {
 		w.answer("/host/hostname", "netcfg/get_hostname", "string", h.Hostname)
 		w.answer("/host/hostname", "netcfg/hostname", "string", h.Hostname)
 	}
-	w.answer("/host/domain", "netcfg/get_domain", "string", h.Domain)
+	if h.Domain != "" { // an empty answer would win over what DHCP says
+		w.answer("/host/domain", "netcfg/get_domain", "string", h.Domain)
+	}
 	if w.t.InitrdPath == "" || len(n.Interfaces) != 1 || len(n.Bonds)+len(n.VLANs)+len(n.Bridges) > 0 {
 		return
 	}

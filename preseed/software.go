@@ -42,7 +42,9 @@ func (w *writer) software() {
 	w.answer("", "apt-setup/non-free-firmware", "boolean", "true")
 	w.answer("", "apt-setup/disable-cdrom-entries", "boolean", "true")
 	w.answerOf("tasksel", "", "tasksel/first", "multiselect", strings.Join(append([]string{"standard", "ssh-server"}, w.c.Packages.Groups...), ", "))
-	w.answer("", "pkgsel/upgrade", "select", map[bool]string{true: "full-upgrade", false: "none"}[w.c.Packages.Update])
+	if w.c.Packages.Update { // else the installer brings what is safe, by itself
+		w.answer("", "pkgsel/upgrade", "select", "full-upgrade")
+	}
 	w.answer("", "pkgsel/update-policy", "select", "none")
 	w.answerOf("popularity-contest", "", "popularity-contest/participate", "boolean", "false")
 	include := slices.Clone(w.packages)

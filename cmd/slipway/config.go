@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/web/client"
@@ -97,6 +98,7 @@ func fileName(path string) string {
 type configFlags struct {
 	Config         *string  `help:"File with its layer of configuration, in YAML; - is standard input, empty takes it away." placeholder:"FILE"`
 	Document       *string  `help:"File with a configuration in a tool's own words; empty takes it away." placeholder:"FILE"`
+	DocumentFiles  string   `help:"Folder of the local files that a Butane document names; their content becomes part of it." placeholder:"FOLDER"`
 	DocumentFormat *string  `help:"What the document is: butane, ignition, cloud-config, autoinstall, kickstart, preseed or talos (default: by the file's name)." placeholder:"FORMAT"`
 	Format         *string  `help:"Which of the image's formats to use; empty takes its first." placeholder:"FORMAT"`
 	Extends        *string  `help:"Profile whose configuration this one builds upon; empty is none." placeholder:"NAME"`
@@ -158,9 +160,43 @@ func (f *configFlags) configure(s *session, p *inventory.Profile) (origins, erro
 	if err != nil {
 		return nil, err
 	}
+	if f.DocumentFiles != "" {
+		if text, err = withLocal(text, *f.Document, f.DocumentFiles, format); err != nil {
+			return nil, err
+		}
+	}
 	p.Document = &inventory.Document{Format: format, Text: text}
 	o["document"] = fileName(*f.Document)
 	return o, nil
+}
+
+// withLocal puts local files of a folder into a Butane document. Nothing outside of the folder is read.
+func withLocal(text, name, folder string, format inventory.DocumentFormat) (string, error) {
+	if format != inventory.DocButane {
+		return "", usage("leave --document-files out", "only a Butane document names local files")
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return "", inventory.Errorf(inventory.Invalid, "cannot read the folder: %v", err)
+	}
+	defer root.Close()
+	text, err = ignition.WithLocal(text, func(path string) ([]byte, error) {
+		f, err := root.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		b, err := io.ReadAll(io.LimitReader(f, maxText+1))
+		if err == nil && len(b) > maxText {
+			err = fmt.Errorf("%s is larger than %d bytes", path, maxText)
+		}
+		return b, err
+	})
+	var said *inventory.Error
+	if errors.As(err, &said) {
+		return "", inventory.Errorf(inventory.Invalid, "%s:%s", fileName(name), said.Msg).WithHint("%s", said.Hint)
+	}
+	return text, err
 }
 
 // showImpact says what an edit would do. What is wrong with it is a failure.

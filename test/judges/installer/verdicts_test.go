@@ -74,7 +74,7 @@ func TestOurVerdictsOnAutoinstallAreTheSchemas(t *testing.T) {
 		"ssh: {install-server: [a]}", "ssh: {authorized-keys: a}", "refresh-installer: {update: true}", "refresh-installer: {updates: true}", "drivers: {install: true}",
 		"oem: {install: auto}", "oem: {}", "source: {id: x}", "source: {search_drivers: x}", "reporting: {b: {type: print}}", "reporting: {b: {level: x}}",
 		"storage: {layout: {name: lvm}}", "storage: []", "zdevs: [{id: x, enabled: true}]", "active-directory: {admin-name: a, domain: b}", "timezone: Europe/Berlin",
-		"user-data: {}", "user-data: []", "debconf-selections: a", "locale: de_DE.UTF-8", "locale: 1", "codecs: {install: false}", "ubuntu-pro: {token: a}", "ubuntu-pro: {token: 1}",
+		"user-data: {}", "user-data: []", "debconf-selections: a", "locale: de_DE.UTF-8", "locale: 1", "codecs: {install: false}", "ubuntu-pro: {token: C1111111111111111111111111}", "ubuntu-pro: {token: 1}",
 	} {
 		body := "version: 1\n" + text + "\n"
 		var v any
