@@ -224,6 +224,12 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 	} else if err != nil {
 		return err
 	}
+	if clash, err := e.mayHoldOn(tx, &m, &h); err != nil {
+		return err
+	} else if clash != nil {
+		m.NextAt = now.Add(placeEvery)
+		return e.waits(tx, &m, "it would not get host "+h.Name+": "+clash.Msg, clash.Hint)
+	}
 	return e.bind(tx, &m, &h)
 }
 
@@ -319,6 +325,12 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 		return err
 	}
 	if *h, err = tx.FindHost(h.ID); err != nil {
+		return err
+	}
+	if err := e.freeLeft(tx, h); err != nil {
+		return err
+	}
+	if err := e.hold(tx, m, h); err != nil {
 		return err
 	}
 	if err := tx.AddEvent(&inventory.Event{

@@ -73,6 +73,19 @@ func (e *Engine) wanted(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inv
 // prepare renders what a machine is about to be given, so that the transaction that decides finds it made. What the machine
 // says of itself counts already.
 func (e *Engine) prepare(ctx context.Context, c pxe.Client) error {
+	var lacking inventory.HostID
+	err := e.prepared(ctx, c, &lacking)
+	if err != nil || lacking == "" {
+		return err
+	}
+	if err := e.keepAddress(ctx, lacking); err != nil {
+		return nil //nolint:nilerr // what is wrong stands in its rendering
+	}
+	return e.prepared(ctx, c, &lacking)
+}
+
+// prepared is one try of prepare. lacking becomes the host that has no address yet which its configuration asks for.
+func (e *Engine) prepared(ctx context.Context, c pxe.Client, lacking *inventory.HostID) error {
 	return e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHostByMAC(c.MAC)
 		if err != nil || h.State == inventory.Discovered || h.State == inventory.Failed || h.InMaintenance || h.IsAdopted {
@@ -86,7 +99,10 @@ func (e *Engine) prepare(ctx context.Context, c pxe.Client) error {
 		if err != nil {
 			return err
 		}
-		_, err = e.configOf(tx, &h, p, c.MAC)
+		r, err := e.configOf(tx, &h, p, c.MAC)
+		if r != nil && r.lacksAddress {
+			*lacking = h.ID
+		}
 		return err
 	})
 }
@@ -138,6 +154,9 @@ func (e *Engine) inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inv
 		HasSecret: func(name string) bool { _, err := tx.FindSecret(name); return err == nil },
 		Secret:    func(name string) ([]byte, error) { return e.openSecret(tx, name) },
 		MayUse:    mayUse(tx, h),
+	}
+	if in.Address, err = e.keptFor(tx, h); err != nil {
+		return in, err
 	}
 	for parent := p.Profile.Extends; parent != ""; {
 		if len(in.Profiles) > maxExtends {
@@ -208,6 +227,21 @@ func keyOf(tx inventory.Tx, in render.Input) (string, error) {
 	}
 	for _, t := range targets {
 		key = append(key, t.Name, t.Version)
+	}
+	owner := inventory.Holder{HostID: h.ID}
+	if h.Machine != "" {
+		m, err := tx.FindMachine(h.Machine)
+		if err != nil {
+			return "", fmt.Errorf("read machine of %s: %w", h.Name, err)
+		}
+		owner.MachineUID = m.UID
+	}
+	kept, err := tx.ListAllocations(inventory.AddressFilter{Owner: owner.Key()})
+	if err != nil {
+		return "", fmt.Errorf("read addresses of %s: %w", h.Name, err)
+	}
+	for _, a := range kept {
+		key = append(key, a.Subnet, a.Address)
 	}
 	place, err := placeKey(tx, h)
 	if err != nil {

@@ -106,7 +106,10 @@ func (e *Engine) EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host
 		}
 	}
 	e.hasFreed.Store(true) // machines that wait may have it now
-	return e.edit(tx, h, "host "+h.Name+" changed ("+strings.Join(changes, ", ")+") by "+by)
+	if err := e.edit(tx, h, "host "+h.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
+		return err
+	}
+	return e.holdOn(tx, h)
 }
 
 // checkHost checks a host and what it refers to.

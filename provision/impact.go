@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/pxe"
@@ -81,8 +82,9 @@ func (t edit) isUsedBy(in *render.Input) bool {
 
 // trial is one host of an impact.
 type trial struct {
-	host          *inventory.Host
-	before, after *render.Input // before is nil for a host that was given nothing
+	subject       address.Subject
+	holdings      []inventory.Holding // what the configuration after the edit makes it hold
+	before, after *render.Input       // before is nil for a host that was given nothing
 	impact        HostImpact
 	isChanged     bool
 }
@@ -115,6 +117,9 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 		}
 		close(work)
 		_ = g.Wait() // compare returns nothing
+		if trials, err = e.addClashes(t, tx, trials); err != nil {
+			return err
+		}
 		i.add(trials)
 		return ctx.Err()
 	})
@@ -124,6 +129,10 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 // trials collects the hosts that use what is edited, with what their renderings depend on.
 func (e *Engine) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*trial, err error) {
 	t.Tx = tx
+	b, err := e.book(t, true)
+	if err != nil {
+		return nil, err
+	}
 	hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
 	if err != nil {
 		return nil, fmt.Errorf("list hosts: %w", err)
@@ -142,7 +151,13 @@ func (e *Engine) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*
 		if problem == nil && !isUsed {
 			continue
 		}
-		j := &trial{host: h, after: after, impact: HostImpact{Host: h.Name}}
+		j := &trial{after: after, impact: HostImpact{Host: h.Name}}
+		if j.subject, err = subjectOn(tx, h); err != nil {
+			return nil, err
+		}
+		if after != nil {
+			after.Address = lockedAddresses(b.Give(j.subject), locked)
+		}
 		switch {
 		case problem != nil && was != nil:
 			continue // it had one before
@@ -168,6 +183,7 @@ func (e *Engine) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex
 	if err != nil || !in.IsWanted() {
 		return nil, nil, err
 	}
+	in.Address = lockedAddresses(in.Address, locked)
 	target, secret, has, may := in.Target, in.Secret, in.HasSecret, in.MayUse
 	in.MayUse = func(u inventory.Use) error {
 		locked.Lock()
@@ -198,6 +214,10 @@ func (e *Engine) compare(j *trial) {
 	if j.after != nil {
 		after = e.cfg.Renderer.Host(*j.after)
 		j.impact.Findings = append(j.impact.Findings, after.Findings...)
+		if after.Config != nil {
+			j.holdings = address.Of(after.Config, j.subject)
+			j.impact.Findings = append(j.impact.Findings, constantAddresses(after.Config)...)
+		}
 	}
 	if j.impact.Findings.HasErrors() {
 		return
@@ -250,7 +270,20 @@ func (e *Engine) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact
 			return err
 		}
 		in.MayUse = func(u inventory.Use) error { return reference.Check(tx, u, reference.Place{IsAnywhere: true}) }
-		i.Findings = append(i.Findings, e.cfg.Renderer.Host(in).Findings...)
-		return nil
+		b, err := e.book(tx, true)
+		if err != nil {
+			return err
+		}
+		s := subject(nil, &h)
+		in.Address = b.Give(s)
+		r := e.cfg.Renderer.Host(in)
+		if i.Findings = append(i.Findings, r.Findings...); r.Config == nil {
+			return nil
+		}
+		i.Findings = append(i.Findings, constantAddresses(r.Config)...)
+		all := slices.DeleteFunc(address.Of(r.Config, s), func(g inventory.Holding) bool { return g.Source == "inventory" })
+		clashes, err := b.Clashes(s, all, nil)
+		i.Findings = append(i.Findings, clashFindings(clashes, true)...)
+		return err
 	})
 }

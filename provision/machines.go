@@ -34,6 +34,9 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, by stri
 		if err := tx.CreateMachine(&m, e.cfg.Now()); err != nil {
 			return err
 		}
+		if err := e.hold(tx, &m, nil); err != nil {
+			return err
+		}
 		return e.noteMachine(tx, &m, "wanted by "+by+" with profile "+m.Profile)
 	})
 	e.poke()
@@ -164,6 +167,9 @@ func (e *Engine) release(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 	if err := j.unclaim(m, "released by force by "+by); err != nil {
 		return err
 	}
+	if err := e.leave(tx, m, h); err != nil {
+		return err
+	}
 	if err := j.moveIf(inventory.Fault, "released by force by "+by+": not fenced, not wiped"); err != nil {
 		return err
 	}
@@ -174,6 +180,9 @@ func (e *Engine) release(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 func (e *Engine) letGo(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, by string) error {
 	j := &job{e: e, tx: tx, host: *h}
 	if err := j.unclaim(m, "let go by "+by); err != nil {
+		return err
+	}
+	if err := e.leave(tx, m, h); err != nil {
 		return err
 	}
 	return e.gone(tx, m, "its host "+h.Name+" was adopted, and runs on")
@@ -372,6 +381,13 @@ func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inv
 			return err
 		}
 		if m, err = tx.FindMachine(m.Name); err != nil {
+			return err
+		}
+		if err := tx.SaveHoldings(inventory.Holder{HostID: h.ID}, nil); err != nil {
+			return err
+		}
+		h.Machine = m.Name
+		if err := e.hold(tx, &m, &h); err != nil {
 			return err
 		}
 		return e.noteMachine(tx, &m, "adopted by "+by+" with host "+h.Name)

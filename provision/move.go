@@ -27,6 +27,9 @@ func (e *Engine) move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, 
 	}
 	if to == inventory.Available {
 		e.hasFreed.Store(true)
+		if err := e.freeLeft(tx, h); err != nil {
+			return err
+		}
 	}
 	return tx.AddEvent(&inventory.Event{
 		At: now, Kind: inventory.EventStateChanged, HostID: h.ID, SessionID: s,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/pxe"
@@ -108,11 +109,25 @@ func (e *Engine) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Previe
 	if err != nil || in == nil {
 		return v, err
 	}
+	s, err := subjectOn(tx, h)
+	if err != nil {
+		return v, err
+	}
+	b, err := e.book(tx, true)
+	if err != nil {
+		return v, err
+	}
+	in.Address = b.Give(s)
 	r := e.cfg.Renderer.Host(*in)
 	v.Format, v.Tool, v.Digest, v.Args = r.Format, r.Target.Tool, r.Digest, r.Args
 	v.Findings, v.References = append(v.Findings, r.Findings...), r.References
 	v.Documents = append(v.Documents, redacted(r.Documents)...)
 	if r.Config != nil {
+		clashes, err := b.Clashes(s, address.Of(r.Config, s), nil)
+		if err != nil {
+			return v, err
+		}
+		v.Findings = append(v.Findings, clashFindings(clashes, true)...)
 		v.Provenance = r.Config.Provenance
 		if v.Config, err = r.Config.Lines(); err != nil {
 			return v, err

@@ -3,9 +3,11 @@ package provision
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/pxe"
@@ -33,6 +35,8 @@ type rendered struct {
 	role      machineconfig.Role
 	target    string       // that it joins, "" for none
 	addresses []netip.Addr // that it gives the host itself
+	// lacksAddress says that an address is asked for of which none is kept yet.
+	lacksAddress bool
 
 	uses []inventory.Use // which parts of the configuration name what stands in the documents
 
@@ -50,6 +54,9 @@ func newRendered(key string, in *render.Input, res *render.Result) *rendered {
 		r.problem = inventory.Errorf(inventory.Invalid, "the configuration of profile %s cannot be rendered: %s", r.profile, messageOf(err))
 		r.problem.Err, r.problem.Hint = err, hintOf(err)
 	}
+	r.lacksAddress = slices.ContainsFunc(res.Findings, func(f machineconfig.Finding) bool {
+		return f.Severity == machineconfig.SeverityError && strings.Contains(f.Message, address.Unkept)
+	})
 	if in.Machine != nil && in.Machine.Secret == "" {
 		r.waitsFor = in.Machine.BootstrapFrom
 	}

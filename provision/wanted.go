@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
@@ -67,6 +68,11 @@ func (e *Engine) EditMachine(tx inventory.Tx, old inventory.Machine, m *inventor
 	if err := e.saveMachine(tx, m, "machine "+m.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
 		return err
 	}
+	if len(beforeItsEnd(&old, m, changes)) > 0 {
+		if err := e.holdMachine(tx, m); err != nil {
+			return err
+		}
+	}
 	if slices.Contains(changes, "hooks") || slices.Contains(changes, "drain") {
 		return e.wakeOperation(tx, m.HostID)
 	}
@@ -110,6 +116,22 @@ func (e *Engine) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
 		return err
 	}
 	return e.preflight(tx, m)
+}
+
+// HoldMachine gives a machine that was created in this transaction its addresses, and refuses one that would have an address
+// or a name of somebody else.
+func (e *Engine) HoldMachine(tx inventory.Tx, m *inventory.Machine) error { return e.hold(tx, m, nil) }
+
+// holdMachine is hold for a machine, wherever it is.
+func (e *Engine) holdMachine(tx inventory.Tx, m *inventory.Machine) error {
+	if m.HostID == "" {
+		return e.hold(tx, m, nil)
+	}
+	h, err := address.Whole(tx).FindHost(m.HostID)
+	if err != nil {
+		return fmt.Errorf("read host of machine %s: %w", m.Name, err)
+	}
+	return e.hold(tx, m, &h)
 }
 
 // checkWanted checks what a machine refers to.

@@ -1,0 +1,452 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/address"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/render"
+)
+
+// book opens the addresses of a transaction; a trial stores nothing.
+func (e *Engine) book(tx inventory.Tx, isTrial bool) (*address.Book, error) {
+	var ours []netip.Addr
+	if e.cfg.Ours != nil {
+		ours = e.cfg.Ours()
+	}
+	return address.Open(tx, ours, e.cfg.Now(), isTrial)
+}
+
+// subject is a machine, or a host that no machine has. The host of a machine is nil while nobody knows it.
+func subject(m *inventory.Machine, h *inventory.Host) address.Subject {
+	s := address.Subject{On: h}
+	if m != nil {
+		s.MachineUID, s.Machine = m.UID, m.Name
+	}
+	if h != nil {
+		s.HostID, s.Host = h.ID, h.Name
+	}
+	return s
+}
+
+// subjectOn is who has a host: its machine, or itself.
+func subjectOn(tx inventory.Tx, h *inventory.Host) (address.Subject, error) {
+	if h.Machine == "" {
+		return subject(nil, h), nil
+	}
+	m, err := address.Whole(tx).FindMachine(h.Machine)
+	if err != nil {
+		return address.Subject{}, fmt.Errorf("read machine of %s: %w", h.Name, err)
+	}
+	return subject(&m, h), nil
+}
+
+// keptFor gives what is kept for who has a host.
+func (e *Engine) keptFor(tx inventory.Tx, h *inventory.Host) (machineconfig.AddressOf, error) {
+	s, err := subjectOn(tx, h)
+	if err != nil {
+		return nil, err
+	}
+	b, err := e.book(tx, true)
+	if err != nil {
+		return nil, err
+	}
+	return b.Kept(s.Holder), nil
+}
+
+// standIn stands for the host of a machine that has none yet: the one that it names, or one that is like any.
+func standIn(tx inventory.Tx, m *inventory.Machine) (*inventory.Host, bool, error) {
+	h := inventory.Host{
+		ID: "00000000-0000-0000-0000-000000000000", Name: "any", State: inventory.Installing, Arch: inventory.X8664,
+		NICs: []inventory.NIC{{MAC: "02:00:00:00:00:01", IsBoot: true}},
+	}
+	isKnown := false
+	if name := m.Placement.Host; name != "" {
+		named, err := tx.FindHostByName(name)
+		switch {
+		case err == nil && named.Machine == "":
+			h, isKnown = named, true
+		case err != nil && !isKind(err, inventory.NotFound):
+			return nil, false, err
+		}
+	}
+	h.Machine = m.Name
+	return &h, isKnown, nil
+}
+
+// heldBy is what a machine or host would hold.
+type heldBy struct {
+	address.Subject
+	in  *render.Input // nil when nothing is rendered
+	all []inventory.Holding
+	err error // no address could be given: an *inventory.Error
+}
+
+// holds finds out what a machine holds on a host, nil for one that nobody knows yet, or a host without a machine.
+func (e *Engine) holds(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) (x heldBy, err error) {
+	x.Subject = subject(m, h)
+	on := h
+	if m != nil && h == nil {
+		var isKnown bool
+		if on, isKnown, err = standIn(tx, m); err != nil {
+			return x, err
+		}
+		if isKnown {
+			x.On = on
+		}
+	} else if m != nil {
+		named := *h
+		named.Machine = m.Name
+		on = &named
+	}
+	c, err := e.said(tx, b, on, &x)
+	if err != nil {
+		return x, err
+	}
+	if x.all = address.Of(c, x.Subject); m == nil && on.State != inventory.Active && on.State != inventory.Installing && !on.IsAdopted {
+		// nothing runs under the name of a host that waits for a machine
+		x.all = slices.DeleteFunc(x.all, func(g inventory.Holding) bool { return g.Kind == inventory.HoldsName && g.Source == "inventory" })
+	}
+	return x, b.Mark(x.Subject, x.all)
+}
+
+// said is the configuration of a host, or one with nothing but its name when nothing is rendered for it.
+func (e *Engine) said(tx inventory.Tx, b *address.Book, on *inventory.Host, x *heldBy) (*machineconfig.Config, error) {
+	named, _, err := e.namedFor(tx, on)
+	if err != nil {
+		return nil, err
+	}
+	bare := &machineconfig.Config{Host: machineconfig.HostIdentity{Hostname: named.Name}, Provenance: map[string]string{"/host/hostname": "inventory"}}
+	if on.Machine != "" {
+		m, err := tx.FindMachine(on.Machine)
+		if err != nil {
+			return nil, fmt.Errorf("read machine of %s: %w", on.Name, err)
+		}
+		_, bare.Host.Domain, _ = strings.Cut(m.Hostname, ".")
+	}
+	if on.IsAdopted || on.State == inventory.Discovered || e.cfg.Renderer == nil {
+		return bare, nil
+	}
+	profile, problem, err := e.profileOf(tx, on)
+	if err != nil || problem != nil {
+		return bare, err
+	}
+	image, err := tx.FindImage(profile.Image)
+	if err != nil {
+		return bare, ignoreNotFound(err)
+	}
+	in, err := e.inputs(tx, on, pxe.Plan{Profile: &profile, Image: &image}, bootMAC(on))
+	if err != nil || !in.IsWanted() || len(image.Configs) == 0 {
+		return bare, ignoreNotFound(err)
+	}
+	give := b.Give(x.Subject)
+	in.Address = func(subnet string) (netip.Prefix, error) {
+		p, err := give(subnet)
+		if err != nil && x.err == nil {
+			x.err = err
+		}
+		return p, err
+	}
+	x.in = &in
+	if c, _ := e.cfg.Renderer.Config(in); c != nil {
+		return c, nil
+	}
+	return bare, nil
+}
+
+// hold stores what a machine holds on its host, or a host without a machine, and refuses what somebody or something has
+// already. What was held before stays, whoever has it, too: that is an issue.
+func (e *Engine) hold(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+	tx = address.Whole(tx)
+	b, err := e.book(tx, false)
+	if err != nil {
+		return err
+	}
+	return e.holdIn(tx, b, m, h)
+}
+
+func (e *Engine) holdIn(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) error {
+	x, err := e.holds(tx, b, m, h)
+	if err != nil {
+		return err
+	}
+	return e.take(tx, b, &x)
+}
+
+// take stores what a subject holds, unless it has something new that is somebody else's.
+func (e *Engine) take(tx inventory.Tx, b *address.Book, x *heldBy) error {
+	if x.err != nil {
+		return x.err
+	}
+	fresh, err := newOnly(tx, x.Subject, x.all)
+	if err != nil {
+		return err
+	}
+	clashes, err := b.Clashes(x.Subject, fresh, nil)
+	if err != nil {
+		return err
+	}
+	if len(clashes) > 0 {
+		return clashes[0].Err()
+	}
+	e.hasHeld.Store(true)
+	return tx.SaveHoldings(x.Holder, x.all)
+}
+
+// newOnly returns those holdings that a subject has not had before.
+func newOnly(tx inventory.Tx, s address.Subject, all []inventory.Holding) ([]inventory.Holding, error) {
+	old, err := tx.ListHoldings(inventory.AddressFilter{Owner: s.Key()})
+	if err != nil {
+		return nil, fmt.Errorf("read what %s holds: %w", s.Holder, err)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(h inventory.Holding) bool {
+		return slices.ContainsFunc(old, func(o inventory.Holding) bool { return o.IsSame(&h) })
+	}), nil
+}
+
+// noteHeld stores what is held, without a word about others.
+func (e *Engine) noteHeld(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) error {
+	x, err := e.holds(tx, b, m, h)
+	if err != nil {
+		return err
+	}
+	e.hasHeld.Store(true)
+	return tx.SaveHoldings(x.Holder, x.all)
+}
+
+// holdOn is hold for who has a host: its machine, or itself.
+func (e *Engine) holdOn(tx inventory.Tx, h *inventory.Host) error {
+	tx = address.Whole(tx)
+	switch {
+	case h.Machine == "" && h.State == inventory.Failed: // what its machine has left behind stays
+		return nil
+	case h.Machine == "":
+		return e.hold(tx, nil, h)
+	}
+	m, err := tx.FindMachine(h.Machine)
+	if err != nil {
+		return fmt.Errorf("read machine of %s: %w", h.Name, err)
+	}
+	return e.hold(tx, &m, h)
+}
+
+// HoldHost is hold for a host that was changed in this transaction, or its machine.
+func (e *Engine) HoldHost(tx inventory.Tx, id inventory.HostID) error {
+	h, err := address.Whole(tx).FindHost(id)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	return e.holdOn(tx, &h)
+}
+
+// MayReserve refuses to reserve an address for one machine that the configuration of another names.
+func (e *Engine) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
+	tx = address.Whole(tx)
+	held, err := tx.FindHoldings(inventory.HoldsAddress, r.Address.String())
+	if err != nil {
+		return fmt.Errorf("read who holds %s: %w", r.Address, err)
+	}
+	for _, x := range held {
+		if x.HostID != "" {
+			h, err := tx.FindHost(x.HostID)
+			if err != nil {
+				return fmt.Errorf("read host of %s: %w", x.Holder, err)
+			}
+			if r.MAC == "" || slices.Contains(h.MACs(), r.MAC) {
+				continue
+			}
+		}
+		return inventory.Errorf(inventory.Conflict, "%s is the address of %s%s", r.Address, x.Holder, from(x.Source)).
+			WithHint("reserve another address, or take it out of that configuration")
+	}
+	return nil
+}
+
+// mayHoldOn says why a machine may not have a host, nil when it may: what it would hold there is somebody else's.
+func (e *Engine) mayHoldOn(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (*inventory.Error, error) {
+	b, err := e.book(tx, true)
+	if err != nil {
+		return nil, err
+	}
+	x, err := e.holds(tx, b, m, h)
+	if err != nil {
+		return nil, err
+	}
+	if err := saidError(x.err); err != nil {
+		return err, nil
+	}
+	fresh, err := newOnly(tx, x.Subject, x.all)
+	if err != nil {
+		return nil, err
+	}
+	clashes, err := b.Clashes(x.Subject, fresh, nil)
+	if err != nil || len(clashes) == 0 {
+		return nil, err
+	}
+	return clashes[0].Err(), nil
+}
+
+// leave keeps what a machine holds for the host that it leaves behind, whose system may run on.
+func (e *Engine) leave(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+	note := "left by machine " + m.Name + ": its old system may run"
+	if err := tx.LeaveAllocations(m.UID, h.ID, note); err != nil {
+		return fmt.Errorf("keep addresses of %s: %w", m.Name, err)
+	}
+	all, err := tx.ListHoldings(inventory.AddressFilter{Owner: inventory.Holder{MachineUID: m.UID}.Key()})
+	if err != nil {
+		return fmt.Errorf("read what %s holds: %w", m.Name, err)
+	}
+	for i := range all {
+		all[i].Source = note
+	}
+	if err := tx.SaveHoldings(inventory.Holder{MachineUID: m.UID}, nil); err != nil {
+		return err
+	}
+	return tx.SaveHoldings(inventory.Holder{HostID: h.ID}, all)
+}
+
+// freeLeft frees what a machine has left behind on a host, which is clean or was given away now.
+func (e *Engine) freeLeft(tx inventory.Tx, h *inventory.Host) error {
+	kept, err := tx.ListAllocations(inventory.AddressFilter{Owner: inventory.Holder{HostID: h.ID}.Key()})
+	if err != nil {
+		return fmt.Errorf("read addresses of %s: %w", h.Name, err)
+	}
+	for _, a := range kept {
+		if a.Note == "" {
+			continue
+		}
+		if err := tx.DeleteAllocation(a.Address); err != nil {
+			return err
+		}
+	}
+	e.hasHeld.Store(true)
+	if err := tx.SaveHoldings(inventory.Holder{HostID: h.ID}, nil); err != nil || h.Machine != "" {
+		return err
+	}
+	b, err := e.book(tx, false)
+	if err != nil {
+		return err
+	}
+	return e.noteHeld(tx, b, nil, h)
+}
+
+// HoldConfigured gives the machines and hosts of a profile or layer that was saved in this transaction what it makes them
+// hold, and refuses it when two would have the same. Of most changes no word is about names or addresses: those cost nothing.
+func (e *Engine) HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) error {
+	tx = address.Whole(tx)
+	t, kind, name := edit{Tx: tx, layer: l}, inventory.RevisionOfLayer, ""
+	if l != nil {
+		name = l.Key()
+	} else {
+		t.profile, kind, name = &inventory.Profile{Name: profile}, inventory.RevisionOfProfile, profile
+	}
+	revisions, err := tx.ListRevisions(kind, name, 0, 2)
+	if err != nil {
+		return fmt.Errorf("read revisions of %s: %w", name, err)
+	}
+	if !slices.ContainsFunc(revisions, func(r inventory.Revision) bool { return address.Matters(string(r.Body)) }) {
+		return nil
+	}
+	b, err := e.book(tx, false)
+	if err != nil {
+		return err
+	}
+	return e.eachHolder(tx, func(m *inventory.Machine, h *inventory.Host) error {
+		x, err := e.holds(tx, b, m, h)
+		if err != nil || x.in == nil || !t.isUsedBy(x.in) {
+			return err
+		}
+		return e.take(tx, b, &x)
+	})
+}
+
+// HeldElsewhere says that what machines hold has to be looked over, because something was deleted that they were made of.
+func (e *Engine) HeldElsewhere() { e.isHeldStale.Store(true) }
+
+// eachHolder calls fn with every machine, on its host, and every host without one that somebody has accepted.
+func (e *Engine) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h *inventory.Host) error) error {
+	machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+	if err != nil {
+		return fmt.Errorf("list machines: %w", err)
+	}
+	hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+	if err != nil {
+		return fmt.Errorf("list hosts: %w", err)
+	}
+	on := map[inventory.HostID]*inventory.Host{}
+	for i := range hosts {
+		on[hosts[i].ID] = &hosts[i]
+	}
+	for i := range machines {
+		if err := fn(&machines[i], on[machines[i].HostID]); err != nil {
+			return err
+		}
+	}
+	for i := range hosts {
+		if h := &hosts[i]; h.Machine == "" && h.State != inventory.Discovered && h.State != inventory.Failed {
+			if err := fn(nil, h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// FixAddress keeps an address that a person has chosen for a machine or a host without one.
+func (e *Engine) FixAddress(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, a netip.Addr) (kept inventory.Allocation, err error) {
+	tx = address.Whole(tx)
+	b, err := e.book(tx, false)
+	if err != nil {
+		return kept, err
+	}
+	if kept, err = b.Fix(subject(m, h), a); err != nil {
+		return kept, err
+	}
+	return kept, e.noteHeld(tx, b, m, h)
+}
+
+// FreeAddress ends that an address is kept. It is a Conflict while the configuration of its holder asks for one of its subnet.
+func (e *Engine) FreeAddress(tx inventory.Tx, a netip.Addr) error {
+	kept, err := tx.FindAllocation(a)
+	if err != nil {
+		return err
+	}
+	tx = address.Whole(tx)
+	all, err := tx.ListHoldings(inventory.AddressFilter{Owner: kept.Key()})
+	if err != nil {
+		return fmt.Errorf("read what %s holds: %w", kept.Holder, err)
+	}
+	isUsed := slices.ContainsFunc(all, func(h inventory.Holding) bool { return h.Subnet == kept.Subnet && h.Value == a.String() })
+	if isUsed && kept.Note == "" {
+		return inventory.Errorf(inventory.Conflict, "%s is the address of %s", a, kept.Holder).
+			WithHint("give it another one: slipway address set ADDRESS --machine NAME; or take fromSubnets out of its configuration")
+	}
+	return tx.DeleteAllocation(a)
+}
+
+// keepAddress stores the addresses of a host that boots and has none yet.
+func (e *Engine) keepAddress(ctx context.Context, id inventory.HostID) error {
+	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		h, err := tx.FindHost(id)
+		if err != nil {
+			return err
+		}
+		return e.holdOn(tx, &h)
+	})
+}
+
+// saidError is an error that is said to people, nil for none.
+func saidError(err error) *inventory.Error {
+	var said *inventory.Error
+	if errors.As(err, &said) {
+		return said
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/address"
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	// holdersAtOnce bounds a transaction that looks over what machines hold.
+	holdersAtOnce = 50
+	// heldEvery is how often addresses are compared with the network's, which changes without us.
+	heldEvery = 10 * time.Minute
+)
+
+// lookAtHeld compares what machines hold, after it was brought up to date where that is needed.
+func (e *Engine) lookAtHeld(ctx context.Context) error {
+	if e.isHeldStale.Swap(false) {
+		if err := e.lookOverHeld(ctx); err != nil {
+			e.isHeldStale.Store(true)
+			return err
+		}
+	}
+	return e.watchHeld(ctx)
+}
+
+// lookOverHeld brings what all machines and hosts hold up to date: an older version has not noted it.
+func (e *Engine) lookOverHeld(ctx context.Context) error {
+	type who struct {
+		uid string
+		id  inventory.HostID
+	}
+	var all []who
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		return e.eachHolder(tx, func(m *inventory.Machine, h *inventory.Host) error {
+			w := who{}
+			if m != nil {
+				w.uid = m.UID
+			}
+			if h != nil {
+				w.id = h.ID
+			}
+			all = append(all, w)
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(all, holdersAtOnce) {
+		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+			b, err := e.book(tx, false)
+			if err != nil {
+				return err
+			}
+			for _, w := range some {
+				if err := e.lookOver(tx, b, w.uid, w.id); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) lookOver(tx inventory.Tx, b *address.Book, uid string, id inventory.HostID) error {
+	var m *inventory.Machine
+	var h *inventory.Host
+	if id != "" {
+		host, err := tx.FindHost(id)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		h = &host
+	}
+	if uid != "" {
+		machine, err := tx.FindMachineByUID(uid)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		if m = &machine; machine.HostID != id {
+			return nil // it has moved, and was noted then
+		}
+	} else if h.Machine != "" {
+		return nil
+	}
+	return ignoreNotFound(e.noteHeld(tx, b, m, h))
+}
+
+// watchHeld opens an issue for each address and name that two machines have, or a machine and the network, and closes those
+// that are over.
+func (e *Engine) watchHeld(ctx context.Context) error {
+	now := e.cfg.Now()
+	if !e.hasHeld.Swap(false) && now.Sub(e.heldAt) < heldEvery {
+		return nil
+	}
+	e.heldAt = now
+	var wanted []inventory.Issue
+	var open []inventory.Issue
+	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		if wanted, err = e.heldTwice(tx); err != nil {
+			return err
+		}
+		open, err = tx.ListIssues(false, "")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	isOpen := map[string]bool{}
+	var over []inventory.Issue
+	for _, i := range open {
+		if i.Type != inventory.IssueTwice {
+			continue
+		}
+		isOpen[i.Key] = true
+		if !slices.ContainsFunc(wanted, func(w inventory.Issue) bool { return w.Key == i.Key }) {
+			over = append(over, i)
+		}
+	}
+	fresh := slices.DeleteFunc(wanted, func(i inventory.Issue) bool { return isOpen[i.Key] })
+	if len(fresh)+len(over) == 0 {
+		return nil
+	}
+	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		for _, i := range fresh {
+			if err := e.openIssue(tx, i); err != nil {
+				return err
+			}
+		}
+		for _, i := range over {
+			if err := e.closeIssue(tx, i, "nobody else has it any more"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// heldTwice returns the issues of what is held more than once.
+func (e *Engine) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) {
+	twice, err := tx.ListHeldTwice()
+	if err != nil {
+		return nil, fmt.Errorf("read what is held twice: %w", err)
+	}
+	for _, c := range address.Among(twice) {
+		all = append(all, twiceIssue(c, twice))
+	}
+	holdings, err := tx.ListHoldings(inventory.AddressFilter{})
+	if err != nil {
+		return nil, fmt.Errorf("read what is held: %w", err)
+	}
+	b, err := e.book(tx, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range holdings {
+		if h.Kind != inventory.HoldsAddress || h.Subnet != "" {
+			continue
+		}
+		s := address.Subject{Holder: h.Holder}
+		if h.HostID != "" {
+			host, err := tx.FindHost(h.HostID)
+			if err != nil {
+				return nil, fmt.Errorf("read host of %s: %w", h.Holder, err)
+			}
+			s.On = &host
+		}
+		clashes, err := b.Clashes(s, []inventory.Holding{h}, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(clashes) > 0 && clashes[0].Other == (inventory.Holder{}) {
+			all = append(all, twiceIssue(clashes[0], []inventory.Holding{h}))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b inventory.Issue) int { return strings.Compare(a.Key, b.Key) })
+	return slices.CompactFunc(all, func(a, b inventory.Issue) bool { return a.Key == b.Key }), nil
+}
+
+func twiceIssue(c address.Clash, among []inventory.Holding) inventory.Issue {
+	i := inventory.Issue{
+		Key: inventory.IssueTwice + "/" + string(c.Kind) + "/" + c.Value, Type: inventory.IssueTwice, Severity: inventory.SeverityError,
+		Cause: inventory.Clean(c.Holder.String()+": "+c.Message()+from(c.Source), 500), Hint: c.Hint,
+	}
+	for _, h := range among {
+		if h.Kind == c.Kind && h.Value == c.Value && h.HostID != "" && !slices.Contains(i.HostIDs, h.HostID) {
+			i.HostIDs = append(i.HostIDs, h.HostID)
+		}
+	}
+	return i
+}
+
+// from says which layer says so.
+func from(source string) string {
+	if source == "" || source == "inventory" {
+		return ""
+	}
+	return " (" + source + ")"
+}

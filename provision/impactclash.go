@@ -1,0 +1,121 @@
+package provision
+
+import (
+	"net/netip"
+	"strings"
+	"sync"
+
+	"slipway.dev/slipway/address"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// addClashes adds to trials what they would hold that somebody or something else has, with each other and with all that the
+// edit does not touch. Machines of the edit that wait for a host are tried, too; those that clash are added.
+func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) ([]*trial, error) {
+	t.Tx = tx
+	b, err := e.book(t, true)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := e.waiting(t, b)
+	if err != nil {
+		return nil, err
+	}
+	var all []inventory.Holding
+	except := map[string]bool{}
+	for _, j := range append(trials[:len(trials):len(trials)], waiting...) {
+		except[j.subject.Key()] = true
+		all = append(all, j.holdings...)
+	}
+	among := map[string][]address.Clash{}
+	for _, c := range address.Among(all) {
+		among[c.Key()] = append(among[c.Key()], c)
+	}
+	for _, j := range append(trials[:len(trials):len(trials)], waiting...) {
+		clashes, err := b.Clashes(j.subject, j.holdings, except)
+		if err != nil {
+			return nil, err
+		}
+		fresh, err := newOnly(tx, j.subject, j.holdings)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range append(clashes, among[j.subject.Key()]...) {
+			isNew := false
+			for _, h := range fresh {
+				isNew = isNew || h.IsSame(&c.Holding)
+			}
+			j.impact.Findings = append(j.impact.Findings, clashFindings([]address.Clash{c}, isNew)...)
+		}
+	}
+	for _, j := range waiting {
+		if len(j.impact.Findings) > 0 {
+			trials = append(trials, j)
+		}
+	}
+	return trials, nil
+}
+
+// waiting are the machines of an edit that have no host yet.
+func (e *Engine) waiting(t edit, b *address.Book) (all []*trial, err error) {
+	machines, err := t.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range machines {
+		m := &machines[i]
+		if m.HostID != "" {
+			continue
+		}
+		x, err := e.holds(t, b, m, nil)
+		if err != nil {
+			return nil, err
+		}
+		if x.in == nil || !t.isUsedBy(x.in) {
+			continue
+		}
+		j := &trial{subject: x.Subject, holdings: x.all, impact: HostImpact{Host: "machine " + m.Name}}
+		if err := saidError(x.err); err != nil {
+			j.impact.Findings.Errorf("", "address", "machine %s: %s", m.Name, err.Msg).Hint = err.Hint
+		}
+		all = append(all, j)
+	}
+	return all, nil
+}
+
+// clashFindings says clashes as findings: errors when they are new, warnings when they were there before.
+func clashFindings(clashes []address.Clash, isNew bool) (r machineconfig.Report) {
+	for _, c := range clashes {
+		say := r.Warnf
+		if isNew {
+			say = r.Errorf
+		}
+		f := say(c.Path, c.Code(), "%s: %s", c.Holder, c.Message())
+		f.Hint, f.Source = c.Hint, c.Source
+	}
+	return r
+}
+
+// constantAddresses warns of addresses that a layer gives to all its hosts.
+func constantAddresses(c *machineconfig.Config) (r machineconfig.Report) {
+	for _, a := range c.StaticAddresses() {
+		isShared := false
+		for _, wide := range []string{"layer global", "layer site/", "layer rack/", "profile "} {
+			isShared = isShared || strings.HasPrefix(a.Source, wide)
+		}
+		if isShared && strings.HasPrefix(a.Path, "/network/") {
+			f := r.Warnf(a.Path, "constant-address", "every machine of this layer gets %s: only one may have it", a.Address)
+			f.Source, f.Hint = a.Source, "write fromSubnets: [SUBNET] for an address of each machine's own, or the address in the layer of the host or machine"
+		}
+	}
+	return r
+}
+
+func lockedAddresses(of machineconfig.AddressOf, locked *sync.Mutex) machineconfig.AddressOf {
+	return func(subnet string) (netip.Prefix, error) {
+		locked.Lock()
+		defer locked.Unlock()
+		return of(subnet)
+	}
+}
