@@ -22,6 +22,34 @@ func savedBy(ctx context.Context) inventory.Saved {
 type authored struct {
 	inventory.Tx
 	saved inventory.Saved
+	life  Machines // gives machines the addresses and names that what is saved says; nil gives none
+}
+
+// holds has what was saved give machines their addresses and names, and refuses what two would have.
+func (t authored) holds(err error, profile string, l *inventory.Layer) error {
+	if err != nil || t.life == nil {
+		return err
+	}
+	return t.life.HoldConfigured(t.Tx, profile, l)
+}
+
+// DeleteLayer implements inventory.ConfigTx.
+func (t authored) DeleteLayer(s inventory.Scope, name string) error {
+	err := t.Tx.DeleteLayer(s, name)
+	if err == nil && t.life != nil {
+		t.life.HeldElsewhere()
+	}
+	return err
+}
+
+// CreateReservation implements inventory.NetworkTx.
+func (t authored) CreateReservation(r *inventory.Reservation, now time.Time) error {
+	if t.life != nil {
+		if err := t.life.MayReserve(t.Tx, r); err != nil {
+			return err
+		}
+	}
+	return t.Tx.CreateReservation(r, now)
 }
 
 // CreateProfile implements inventory.ImageTx.
@@ -30,7 +58,7 @@ func (t authored) CreateProfile(p *inventory.Profile, now time.Time) error {
 	if err := reference.Profile(t.Tx, p); err != nil {
 		return err
 	}
-	return t.Tx.CreateProfile(p, now)
+	return t.holds(t.Tx.CreateProfile(p, now), p.Name, nil)
 }
 
 // UpdateProfile implements inventory.ImageTx.
@@ -39,7 +67,7 @@ func (t authored) UpdateProfile(p *inventory.Profile, now time.Time) error {
 	if err := reference.Profile(t.Tx, p); err != nil {
 		return err
 	}
-	return t.Tx.UpdateProfile(p, now)
+	return t.holds(t.Tx.UpdateProfile(p, now), p.Name, nil)
 }
 
 // CreateLayer implements inventory.ConfigTx.
@@ -48,7 +76,7 @@ func (t authored) CreateLayer(l *inventory.Layer, now time.Time) error {
 	if err := reference.Layer(t.Tx, l); err != nil {
 		return err
 	}
-	return t.Tx.CreateLayer(l, now)
+	return t.holds(t.Tx.CreateLayer(l, now), "", l)
 }
 
 // UpdateLayer implements inventory.ConfigTx.
@@ -57,7 +85,7 @@ func (t authored) UpdateLayer(l *inventory.Layer, now time.Time) error {
 	if err := reference.Layer(t.Tx, l); err != nil {
 		return err
 	}
-	return t.Tx.UpdateLayer(l, now)
+	return t.holds(t.Tx.UpdateLayer(l, now), "", l)
 }
 
 // signed writes into a profile or layer who saves it, before it is looked at.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"net/netip"
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
@@ -44,6 +45,17 @@ type Machines interface {
 	// in a transaction of the caller's.
 	CheckMachine(tx inventory.Tx, m *inventory.Machine) error
 	EditMachine(tx inventory.Tx, old inventory.Machine, m *inventory.Machine, by string) error
+	// HoldMachine gives a machine that was created in this transaction its addresses, and refuses one that would have an
+	// address or a name of somebody else; HoldHost looks over a host that was changed in it, HoldConfigured a profile or layer.
+	HoldMachine(tx inventory.Tx, m *inventory.Machine) error
+	HoldHost(tx inventory.Tx, id inventory.HostID) error
+	HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) error
+	// HeldElsewhere says that something was deleted from which machines have addresses and names.
+	HeldElsewhere()
+	// MayReserve refuses to reserve an address that the configuration of another machine names.
+	MayReserve(tx inventory.Tx, r *inventory.Reservation) error
+	FixAddress(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, a netip.Addr) (inventory.Allocation, error)
+	FreeAddress(tx inventory.Tx, a netip.Addr) error
 	DeleteMachine(ctx context.Context, name string, force bool, by string) (inventory.Machine, error)
 	AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, by string) (inventory.Machine, error)
 	AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (inventory.Machine, error)

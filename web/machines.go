@@ -115,7 +115,10 @@ func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryR
 			return err
 		}
 		m.UID, m.Phase = noULID, inventory.MachinePending
-		return tx.CreateMachine(&m, s.cfg.Now())
+		if err := tx.CreateMachine(&m, s.cfg.Now()); err != nil {
+			return err
+		}
+		return s.cfg.Lifecycle.HoldMachine(tx, &m)
 	})
 	if err != nil {
 		return nil, err

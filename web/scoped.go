@@ -11,17 +11,18 @@ import (
 // can forget to ask.
 type scopedStore struct {
 	inventory.Store
-	met *met
+	met  *met
+	life Machines
 }
 
 // Read implements inventory.Store.
 func (s scopedStore) Read(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.Store.Read(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, s.met, fn) })
+	return s.Store.Read(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, nil, s.met, fn) })
 }
 
 // Write implements inventory.Store. What it writes may be undone: nothing of it is remembered.
 func (s scopedStore) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	err := s.Store.Write(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, nil, fn) })
+	err := s.Store.Write(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, s.life, nil, fn) })
 	if err != nil {
 		s.noteRefused(ctx, err)
 	}
@@ -29,12 +30,12 @@ func (s scopedStore) Write(ctx context.Context, fn func(inventory.Tx) error) err
 }
 
 // scoped calls fn with what the caller may see and change. What the server does by itself gets the transaction as it is.
-func scoped(ctx context.Context, tx inventory.Tx, met *met, fn func(inventory.Tx) error) error {
+func scoped(ctx context.Context, tx inventory.Tx, life Machines, met *met, fn func(inventory.Tx) error) error {
 	c, isSomebody := ctx.Value(callerKey{}).(caller)
 	if !isSomebody {
 		return fn(tx)
 	}
-	tx = authored{tx, savedBy(ctx)}
+	tx = authored{tx, savedBy(ctx), life}
 	if c.grants.Everywhere() == inventory.Admin {
 		return fn(tx)
 	}

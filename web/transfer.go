@@ -117,6 +117,11 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 			if err := s.imported(ctx, tx, c, now); err != nil {
 				return err
 			}
+			if c.Noun == transfer.Hosts && c.Op != transfer.OpUnchanged && s.cfg.Lifecycle != nil {
+				if err := s.cfg.Lifecycle.HoldHost(tx, c.HostID()); err != nil {
+					return err
+				}
+			}
 		}
 		edited(ctx, "file", name, "", nil, changesOf(d), 0)
 		return nil

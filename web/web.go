@@ -163,7 +163,7 @@ func New(cfg Config) *Server {
 	s.consolesN, s.streams = newShares("consoles", consolesMax, consolesEach), newShares("event streams", streamsMax, streamsEach)
 	s.keeper.strange = s.tokenRefused
 	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
-	s.cfg.Store = scopedStore{cfg.Store, &met{}} // the keeper has the whole one
+	s.cfg.Store = scopedStore{cfg.Store, &met{}, cfg.Lifecycle} // the keeper has the whole one
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
 	// Without this, whoever sends X-Forwarded-For chooses an address: only the keeper asks whom to believe.
@@ -216,6 +216,7 @@ func (s *Server) addAll() {
 	s.addSubnets()
 	s.addReservations()
 	s.addLeases()
+	s.addAddresses()
 	s.addNetworks()
 	s.addRacks()
 	s.addArtefacts()

@@ -44,6 +44,7 @@ type cli struct {
 	Range       rangeCommand       `cmd:"" help:"Addresses of a subnet that may be leased to anyone." group:"nouns"`
 	Reservation reservationCommand `cmd:"" help:"Addresses kept for one machine each." group:"nouns"`
 	Lease       leaseCommand       `cmd:"" help:"Addresses given to machines." group:"nouns"`
+	Address     addressCommand     `cmd:"" help:"Static addresses of machines." group:"nouns"`
 	Image       imageCommand       `cmd:"" help:"What machines can boot." group:"nouns"`
 	AgentImage  agentImageCommand  `cmd:"" help:"The RAM disk that inspects, wipes and installs hosts." group:"nouns"`
 	Artefact    artefactCommand    `cmd:"" help:"The files of images." group:"nouns"`

@@ -46,6 +46,7 @@ type Client struct {
 	Racks        Racks
 	Reservations Noun[inventory.Reservation]
 	Leases       Noun[inventory.Lease]
+	Addresses    Addresses
 	Artefacts    Noun[inventory.Artefact]
 	Images       Noun[inventory.Image]
 	Profiles     Configs[inventory.Profile]
@@ -108,6 +109,7 @@ func New(cfg Config) (*Client, error) {
 	c.Racks = Racks{Noun[Rack]{c, "racks"}}
 	c.Reservations = Noun[inventory.Reservation]{c, "reservations"}
 	c.Leases = Noun[inventory.Lease]{c, "leases"}
+	c.Addresses = Addresses{Noun[Address]{c, "addresses"}}
 	c.Artefacts = Noun[inventory.Artefact]{c, "artefacts"}
 	c.Images = Noun[inventory.Image]{c, "images"}
 	c.Profiles = Configs[inventory.Profile]{Noun[inventory.Profile]{c, "profiles"}}

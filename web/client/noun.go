@@ -32,7 +32,8 @@ type Query struct {
 	Label    string // hosts: key or key=value
 	Search   string // hosts
 	Selector string // hosts
-	Subnet   string // reservations, leases
+	Subnet   string // reservations, leases, addresses
+	Machine  string // addresses
 	Pool     string
 	Phase    string
 	Profile  string
@@ -50,6 +51,7 @@ func (q Query) values() url.Values {
 		{"search", q.Search},
 		{"selector", q.Selector},
 		{"subnet", q.Subnet},
+		{"machine", q.Machine},
 		{"pool", q.Pool},
 		{"phase", q.Phase},
 		{"profile", q.Profile},

@@ -1,0 +1,224 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Address is a static address that a machine has, or a host that no machine has.
+type Address struct {
+	Address netip.Addr       `json:"address"`
+	Subnet  string           `json:"subnet,omitempty" doc:"Whose static ranges it is from; empty for one that a configuration names"`
+	Machine string           `json:"machine,omitempty"`
+	HostID  inventory.HostID `json:"hostID,omitempty"`
+	Host    string           `json:"host,omitempty" doc:"The host itself, or the one that the machine has"`
+	From    string           `json:"from" enum:"subnet,person,configuration,left" doc:"Who chose it: the lowest free one of a subnet, a person, a configuration; left: its machine is gone, and its old system may run"`
+	Source  string           `json:"source,omitempty" doc:"Layer and line of a configuration, or why it is left"`
+	IsTwice bool             `json:"isTwice,omitempty" doc:"Another has it, too"`
+	// CreatedAt is zero for one that a configuration names.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+}
+
+type addressQuery struct {
+	Page
+	Subnet  string `query:"subnet" doc:"Only those of this subnet" maxLength:"63"`
+	Machine string `query:"machine" doc:"Only those of this machine" maxLength:"63"`
+	Profile string `query:"profile" doc:"Only those of the machines of this profile" maxLength:"63"`
+	ByHost
+}
+
+type putAddressInput struct {
+	DryRun  bool   `query:"dryRun" doc:"Check everything and show what would change, but change nothing"`
+	Address string `path:"address" maxLength:"45"`
+	Body    struct {
+		Machine string `json:"machine,omitempty" maxLength:"63" doc:"The machine that gets it"`
+		Host    string `json:"host,omitempty" maxLength:"255" doc:"Or a host that no machine has: its name, id or MAC"`
+	}
+}
+
+type deleteAddressInput struct {
+	DryRun  bool   `query:"dryRun" doc:"Check everything, but change nothing"`
+	Address string `path:"address" maxLength:"45"`
+}
+
+// addAddresses registers the operations on static addresses.
+func (s *Server) addAddresses() {
+	register(s, operation{
+		method: http.MethodGet, path: "/addresses", id: "list-addresses", scope: ofPools, tag: "addresses", errors: []int{http.StatusNotFound},
+		summary: "List the static addresses of machines", about: "Those that are kept for them out of the static ranges of subnets, and those that their configurations name.",
+	}, s.listAddresses)
+	register(s, operation{
+		method: http.MethodPut, path: "/addresses/{address}", id: "put-address", scope: ofPools, tag: "addresses", dry: true, result: Address{},
+		summary: "Keep an address for a machine, in place of the one that it has in that subnet", errors: []int{http.StatusNotFound, http.StatusConflict},
+		about: "The machine gets it with its next installation. An address that somebody or something has is refused.",
+	}, s.putAddress)
+	register(s, operation{
+		method: http.MethodDelete, path: "/addresses/{address}", id: "delete-address", scope: ofPools, tag: "addresses", dry: true, status: http.StatusNoContent,
+		summary: "Free an address", errors: []int{http.StatusNotFound, http.StatusConflict}, about: "Refused while the configuration of its machine asks for one of that subnet.",
+	}, s.deleteAddress)
+}
+
+func (s *Server) listAddresses(ctx context.Context, in *addressQuery) (out *listed[Address], err error) {
+	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		f := inventory.AddressFilter{Subnet: in.Subnet}
+		switch {
+		case in.Machine != "":
+			m, err := tx.FindMachine(in.Machine)
+			if err != nil {
+				return err
+			}
+			f.Owner = inventory.Holder{MachineUID: m.UID}.Key()
+		case in.Host != "":
+			h, err := findHost(tx, in.Host)
+			if err != nil {
+				return err
+			}
+			if f.Owner = (inventory.Holder{HostID: h.ID}).Key(); h.Machine != "" {
+				m, err := tx.FindMachine(h.Machine)
+				if err != nil {
+					return err
+				}
+				f.Owner = inventory.Holder{MachineUID: m.UID}.Key()
+			}
+		}
+		rows, err := addressesOf(tx, f)
+		if err != nil {
+			return err
+		}
+		if in.Profile != "" {
+			machines, err := tx.ListMachines(inventory.MachineFilter{Profile: in.Profile}, inventory.Page{})
+			if err != nil {
+				return err
+			}
+			rows = slices.DeleteFunc(rows, func(a Address) bool {
+				return !slices.ContainsFunc(machines, func(m inventory.Machine) bool { return m.Name == a.Machine })
+			})
+		}
+		if after, err := netip.ParseAddr(in.After); err == nil {
+			rows = slices.DeleteFunc(rows, func(a Address) bool { return a.Address.Compare(after) <= 0 })
+		}
+		out = pageOf(rows[:min(len(rows), in.Limit+1)], in.Limit, func(a Address) string { return a.Address.String() })
+		return nil
+	})
+	return out, err
+}
+
+// addressesOf joins what is kept with what configurations name, in order of the addresses.
+func addressesOf(tx inventory.Tx, f inventory.AddressFilter) ([]Address, error) {
+	kept, err := tx.ListAllocations(f)
+	if err != nil {
+		return nil, err
+	}
+	rows := []Address{}
+	for _, a := range kept {
+		row := Address{Address: a.Address, Subnet: a.Subnet, Machine: a.Machine, HostID: a.HostID, Host: a.Host, From: "subnet", CreatedAt: a.CreatedAt}
+		if a.IsFixed {
+			row.From = "person"
+		}
+		if a.Note != "" {
+			row.From, row.Source = "left", a.Note
+		}
+		rows = append(rows, row)
+	}
+	held, err := tx.ListHoldings(f)
+	if err != nil {
+		return nil, err
+	}
+	n := map[string]int{}
+	for _, h := range held {
+		if h.Kind != inventory.HoldsAddress {
+			continue
+		}
+		if n[h.Value]++; h.Subnet != "" {
+			continue // it is among those that are kept
+		}
+		if a, err := netip.ParseAddr(h.Value); err == nil {
+			rows = append(rows, Address{Address: a, Machine: h.Machine, HostID: h.HostID, Host: h.Host, From: "configuration", Source: h.Source})
+		}
+	}
+	for i := range rows {
+		rows[i].IsTwice = n[rows[i].Address.String()] > 1
+	}
+	slices.SortStableFunc(rows, func(a, b Address) int { return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Machine, b.Machine)) })
+	return rows, nil
+}
+
+func (s *Server) putAddress(ctx context.Context, in *putAddressInput) (*written, error) {
+	a, err := parseAddr(in.Address)
+	if err != nil {
+		return nil, err
+	}
+	if (in.Body.Machine == "") == (in.Body.Host == "") {
+		return nil, inventory.Errorf(inventory.Invalid, "an address is kept for one machine or host").At("machine").WithHint("name either machine or host")
+	}
+	var kept inventory.Allocation
+	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+		m, h, err := holderOf(tx, in.Body.Machine, in.Body.Host)
+		if err != nil {
+			return err
+		}
+		if kept, err = s.cfg.Lifecycle.FixAddress(tx, m, h, a.Unmap()); err != nil {
+			return err
+		}
+		trailOf(ctx).concern(kept.HostID)
+		edited(ctx, "address", a.String(), inventory.AuditUpdate, nil, kept, 0)
+		return s.changed(ctx, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
+	})
+	if err != nil {
+		return nil, err
+	}
+	row := Address{Address: kept.Address, Subnet: kept.Subnet, Machine: kept.Machine, HostID: kept.HostID, Host: kept.Host, From: "person", CreatedAt: kept.CreatedAt}
+	if in.DryRun {
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(nil, row), Result: row}}, nil
+	}
+	return &written{Status: http.StatusOK, Body: row}, nil
+}
+
+// holderOf finds the machine, and the host that it has, or a host that no machine has.
+func holderOf(tx inventory.Tx, machine, host string) (*inventory.Machine, *inventory.Host, error) {
+	if machine == "" {
+		h, err := findHost(tx, host)
+		if err != nil || h.Machine == "" {
+			return nil, &h, err
+		}
+		machine = h.Machine
+	}
+	m, err := tx.FindMachine(machine)
+	if err != nil || m.HostID == "" {
+		return &m, nil, err
+	}
+	h, err := tx.FindHost(m.HostID)
+	return &m, &h, err
+}
+
+func (s *Server) deleteAddress(ctx context.Context, in *deleteAddressInput) (*written, error) {
+	a, err := parseAddr(in.Address)
+	if err != nil {
+		return nil, err
+	}
+	var kept inventory.Allocation
+	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+		if kept, err = tx.FindAllocation(a); err != nil {
+			return err
+		}
+		if err := s.cfg.Lifecycle.FreeAddress(tx, a); err != nil {
+			return err
+		}
+		trailOf(ctx).concern(kept.HostID)
+		edited(ctx, "address", a.String(), inventory.AuditDelete, kept, nil, 0)
+		return s.changed(ctx, tx, "subnet/"+kept.Subnet, "address "+a.String()+" of "+kept.Holder.String()+" freed")
+	})
+	if err != nil {
+		return nil, err
+	}
+	if in.DryRun {
+		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(kept, nil)}}, nil
+	}
+	return &written{Status: http.StatusNoContent}, nil
+}

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"slipway.dev/slipway/inventory"
+)
+
+func TestStaticAddressesAreThoseOfThePool(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	r.must(201, nil, "POST", "/api/v1/subnets", `{"name":"prod","cidr":"192.0.2.0/24","mode":"off","staticRanges":[{"first":"192.0.2.10","last":"192.0.2.19"}]}`)
+	var row Address
+	r.must(200, &row, "PUT", "/api/v1/addresses/192.0.2.10", `{"machine":"alpha-m"}`)
+	if row.Machine != "alpha-m" || row.From != "person" || row.Subnet != "prod" {
+		t.Errorf("kept: %+v", row)
+	}
+	r.must(200, nil, "PUT", "/api/v1/addresses/192.0.2.11", `{"machine":"beta-m"}`)
+	who := r.as("op", inventory.Grant{Role: inventory.Operator, Pool: "alpha"})
+	if a := r.via(who, http.MethodGet, "/api/v1/addresses", ""); a.status != 200 || !strings.Contains(a.body, "192.0.2.10") || strings.Contains(a.body, "192.0.2.11") {
+		t.Errorf("the list of alpha: %d %s", a.status, a.body)
+	}
+	for _, tc := range []struct {
+		name, method, path, body string
+		status                   int
+		says                     string
+	}{
+		{"an address of another pool's machine", "PUT", "/api/v1/addresses/192.0.2.11", `{"machine":"alpha-m"}`, 422, "192.0.2.11 is kept for"},
+		{"a machine of another pool", "PUT", "/api/v1/addresses/192.0.2.12", `{"machine":"beta-m"}`, 403, ""},
+		{"freeing another pool's", "DELETE", "/api/v1/addresses/192.0.2.11", "", 403, ""},
+		{"nobody", "PUT", "/api/v1/addresses/192.0.2.12", `{}`, 422, "one machine or host"},
+		{"no address", "PUT", "/api/v1/addresses/x", `{"machine":"alpha-m"}`, 422, "is not an address"},
+		{"outside of the static ranges", "PUT", "/api/v1/addresses/192.0.2.40", `{"machine":"alpha-m"}`, 422, "in no static range"},
+		{"a dry run", "PUT", "/api/v1/addresses/192.0.2.13?dryRun=true", `{"machine":"alpha-m"}`, 200, "192.0.2.13"},
+		{"another one for the machine", "PUT", "/api/v1/addresses/192.0.2.14", `{"machine":"alpha-m"}`, 200, "192.0.2.14"},
+		{"the first is free then", "DELETE", "/api/v1/addresses/192.0.2.10", "", 404, ""},
+		{"freeing one that nobody asks for", "DELETE", "/api/v1/addresses/192.0.2.14", "", 204, ""},
+	} {
+		a := r.via(who, tc.method, tc.path, tc.body)
+		if a.status != tc.status || !strings.Contains(a.body, tc.says) || strings.Contains(a.body, "beta-m") && tc.status == 422 {
+			t.Errorf("%s: %d %s; want %d", tc.name, a.status, a.body, tc.status)
+		}
+	}
+}
+
+func TestAMachineThatWouldHaveAnothersAddressIsRefused(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	const config = `"config":"network: {interfaces: [{name: lan0, mac: boot, addresses: [192.0.2.50/24]}]}\n"`
+	r.must(201, nil, "POST", "/api/v1/machines", `{"name":"one","profile":"worker",`+config+`}`)
+	for _, path := range []string{"/api/v1/machines?dryRun=true", "/api/v1/machines"} {
+		a := r.ask("POST", path, `{"name":"two","profile":"worker",`+config+`}`)
+		p := a.problem(t)
+		if a.status != 422 || !strings.Contains(p.Detail, "machine two: the address 192.0.2.50 is that of machine one") || !strings.Contains(p.Hint, "fromSubnets") {
+			t.Errorf("POST %s: %d %s", path, a.status, a.body)
+		}
+	}
+	r.must(201, nil, "POST", "/api/v1/machines", `{"name":"two","profile":"worker"}`)
+	if a := r.ask("PATCH", "/api/v1/machines/two", `{`+config+`}`); a.status != 422 {
+		t.Errorf("a change: %d %s", a.status, a.body)
+	}
+	if a := r.ask("PATCH", "/api/v1/machines/two", `{"hostname":"one"}`); a.status != 422 {
+		t.Errorf("a name: %d %s", a.status, a.body)
+	}
+	if a := r.ask("POST", "/api/v1/reservations", `{"subnet":"rack1","address":"10.0.0.99","mac":"52:54:00:c3:00:01"}`); a.status != 201 {
+		t.Errorf("a reservation of a free address: %d %s", a.status, a.body)
+	}
+}
