@@ -54,6 +54,7 @@ export interface Nouns {
   subnets: Schemas['Subnet']
   reservations: Schemas['Reservation']
   leases: Schemas['Lease']
+  addresses: Schemas['Address']
   views: Schemas['KeptView'] & { name: string }
 }
 

@@ -12,6 +12,7 @@ import { Loaded } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { State } from '../../parts/State'
 import { When } from '../../parts/When'
+import { Addresses } from '../addresses/Addresses'
 import { IssueList } from '../Issues'
 import { OperationTable } from '../operations/OperationTable'
 import { AckHook, HoldHook, MachineActions } from './MachineActions'
@@ -49,6 +50,12 @@ export function MachinePage() {
                 <Hooks machine={m} />
               </GridItem>
             </Grid>
+            <Card>
+              <CardTitle component="h2">Static addresses</CardTitle>
+              <CardBody>
+                <Addresses of={{ machine: m.name }} none="It has none: DHCP gives it its addresses." />
+              </CardBody>
+            </Card>
             <Doings machine={m} />
             <Command cli={`slipway machine show ${m.name}`} />
           </>

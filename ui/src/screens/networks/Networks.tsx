@@ -13,6 +13,7 @@ import { Facts } from '../../parts/Facts'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
+import { Addresses } from '../addresses/Addresses'
 import { Leases } from './Leases'
 import { Reservations } from './Reservations'
 import { Snippets } from './Snippets'
@@ -206,7 +207,7 @@ function Others() {
   )
 }
 
-const tabs = ['leases', 'reservations', 'conflicts', 'others'] as const
+const tabs = ['leases', 'reservations', 'static', 'conflicts', 'others'] as const
 
 function One() {
   const { subnet: name = '' } = useParams()
@@ -282,6 +283,11 @@ function One() {
                 </Tab>
                 <Tab eventKey="reservations" title={<TabTitleText>Reservations</TabTitleText>}>
                   {tab === 'reservations' && <Reservations subnet={s.name} />}
+                </Tab>
+                <Tab eventKey="static" title={<TabTitleText>Static addresses</TabTitleText>}>
+                  {tab === 'static' && (
+                    <Addresses of={{ subnet: s.name }} none="No machine has an address out of its static ranges." />
+                  )}
                 </Tab>
                 <Tab eventKey="conflicts" title={<TabTitleText>Conflicts</TabTitleText>}>
                   {tab === 'conflicts' && <Leases subnet={s.name} onlyConflicts />}

@@ -19,6 +19,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
   const [domain, setDomain] = useState(subnet?.domain ?? '')
   const [mtu, setMTU] = useState(subnet?.mtu ? String(subnet.mtu) : '')
   const [ranges, setRanges] = useState((subnet?.ranges ?? []).map((r) => `${r.first}-${r.last}`).join('\n'))
+  const [statics, setStatics] = useState((subnet?.staticRanges ?? []).map((r) => `${r.first}-${r.last}`).join('\n'))
   const [leaseFor, setLeaseFor] = useState(subnet?.leaseFor ?? '24h')
   const [bootLeaseFor, setBootLeaseFor] = useState(subnet?.bootLeaseFor ?? '10m')
   const [unknown, setUnknown] = useState(subnet?.unknown ?? 'wait')
@@ -44,6 +45,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
     ...(mtu && { mtu: Number(mtu) }),
     routes: subnet?.routes ?? [],
     ranges: rangesOf(ranges),
+    staticRanges: rangesOf(statics),
     leaseFor,
     bootLeaseFor,
     unknown,
@@ -59,6 +61,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
     domain,
     mtu,
     range: wordsOf(ranges),
+    'static-range': wordsOf(statics),
     'lease-for': leaseFor,
     'boot-lease-for': bootLeaseFor,
     unknown,
@@ -95,6 +98,14 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
         field="ranges"
         rows={2}
         help="What is leased to anyone: FIRST-LAST, one in a line"
+      />
+      <LongField
+        label="Static ranges"
+        value={statics}
+        set={setStatics}
+        field="staticRanges"
+        rows={2}
+        help="What machines with fromSubnets are given for as long as they live: FIRST-LAST, one in a line"
       />
       {isIPv6 && (
         <>

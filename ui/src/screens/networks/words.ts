@@ -16,6 +16,7 @@ export interface Subnet {
   advertise?: string // of IPv6 subnets
   isRouter?: boolean // of IPv6 subnets
   ranges?: { first: string; last: string }[] | null
+  staticRanges?: { first: string; last: string }[] | null
   version: number
 }
 

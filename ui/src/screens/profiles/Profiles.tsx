@@ -9,6 +9,7 @@ import { Ask } from '../../parts/Ask'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
+import { Addresses } from '../addresses/Addresses'
 import { blank, draftOf } from './draft'
 import { Layers } from './Layers'
 import { FieldDiffs, ProfileEditor } from './ProfileEditor'
@@ -194,6 +195,8 @@ function ProfilePage({ name }: { name: string }) {
             </Tab>
             <Tab eventKey="hosts" title={<TabTitleText>Hosts</TabTitleText>}>
               <TabContentBody hasPadding>
+                <h2>Static addresses of its machines</h2>
+                <Addresses of={{ profile: p.name }} none="None: DHCP gives its machines their addresses." />
                 <Hosts profile={p} />
               </TabContentBody>
             </Tab>
