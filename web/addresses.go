@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -171,7 +172,7 @@ func (s *Server) putAddress(ctx context.Context, in *putAddressInput) (*written,
 		return s.changed(ctx, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
 	})
 	if err != nil {
-		return nil, err
+		return nil, s.unnamed(ctx, err)
 	}
 	row := Address{Address: kept.Address, Subnet: kept.Subnet, Machine: kept.Machine, HostID: kept.HostID, Host: kept.Host, From: "person", CreatedAt: kept.CreatedAt}
 	if in.DryRun {
@@ -221,4 +222,24 @@ func (s *Server) deleteAddress(ctx context.Context, in *deleteAddressInput) (*wr
 		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(kept, nil)}}, nil
 	}
 	return &written{Status: http.StatusNoContent}, nil
+}
+
+// unnamed takes out of a refusal the names of machines and hosts that the caller may not know: an address is taken, whoever
+// has it.
+func (s *Server) unnamed(ctx context.Context, err error) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) || e.Kind != inventory.Invalid {
+		return err
+	}
+	said := *e
+	if failed := s.discreetly(ctx, func(d *discretion) (err error) {
+		said.Msg, err = d.text(e.Msg, nil)
+		return err
+	}); failed != nil {
+		return failed
+	}
+	if said.Msg == e.Msg {
+		return err
+	}
+	return &said
 }

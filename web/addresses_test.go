@@ -28,8 +28,8 @@ func TestStaticAddressesAreThoseOfThePool(t *testing.T) {
 		says                     string
 	}{
 		{"an address of another pool's machine", "PUT", "/api/v1/addresses/192.0.2.11", `{"machine":"alpha-m"}`, 422, "192.0.2.11 is kept for"},
-		{"a machine of another pool", "PUT", "/api/v1/addresses/192.0.2.12", `{"machine":"beta-m"}`, 403, ""},
-		{"freeing another pool's", "DELETE", "/api/v1/addresses/192.0.2.11", "", 403, ""},
+		{"a machine of another pool", "PUT", "/api/v1/addresses/192.0.2.12", `{"machine":"beta-m"}`, 404, ""},
+		{"freeing another pool's", "DELETE", "/api/v1/addresses/192.0.2.11", "", 404, ""},
 		{"nobody", "PUT", "/api/v1/addresses/192.0.2.12", `{}`, 422, "one machine or host"},
 		{"no address", "PUT", "/api/v1/addresses/x", `{"machine":"alpha-m"}`, 422, "is not an address"},
 		{"outside of the static ranges", "PUT", "/api/v1/addresses/192.0.2.40", `{"machine":"alpha-m"}`, 422, "in no static range"},

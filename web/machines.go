@@ -121,7 +121,7 @@ func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryR
 		return s.cfg.Lifecycle.HoldMachine(tx, &m)
 	})
 	if err != nil {
-		return nil, err
+		return nil, s.unnamed(ctx, err)
 	}
 	if isDryRun {
 		want.Phase = inventory.MachinePending
@@ -138,7 +138,7 @@ func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryR
 		})
 	}
 	m, err := s.cfg.Lifecycle.CreateMachine(provision.Witnessed(ctx, witness{s}), want, by(ctx))
-	return machineWritten(nil, m, false, status), err
+	return machineWritten(nil, m, false, status), s.unnamed(ctx, err)
 }
 
 // noULID stands for the id of a machine that is never made.
@@ -213,7 +213,7 @@ func (s *Server) editMachine(ctx context.Context, o WriteOptions, name string, e
 		edited(ctx, "machine", m.Name, inventory.AuditUpdate, old, m, m.Version)
 		return nil
 	})
-	return machineWritten(&old, m, o.DryRun, http.StatusOK), err
+	return machineWritten(&old, m, o.DryRun, http.StatusOK), s.unnamed(ctx, err)
 }
 
 // checkExpression compiles what is required, so that nonsense is refused before anything waits for it.
