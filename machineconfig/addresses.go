@@ -13,7 +13,7 @@ import (
 // error is an *inventory.Error.
 type AddressOf func(subnet string) (netip.Prefix, error)
 
-// FillAddresses puts in one address from each subnet that an interface, bond, VLAN or bridge asks for. It comes after
+// FillAddresses puts in one address from each subnet that an interface, bond, VLAN, bridge or tunnel asks for. It comes after
 // Fill; who has no addresses gives nil.
 func FillAddresses(c *Config, of AddressOf) (report Report) {
 	c.Network.each(func(path string, l *L3) {
@@ -54,20 +54,9 @@ func addressOf(of AddressOf, subnet string) (netip.Prefix, *templateError) {
 	return p, e
 }
 
-// each calls f with every interface, bond, VLAN and bridge: its path and what it carries.
+// each calls f with everything that carries addresses: its path and what it carries.
 func (n *Network) each(f func(path string, l *L3)) {
-	for i := range n.Interfaces {
-		f(pointer("/network/interfaces", n.Interfaces[i].Name), &n.Interfaces[i].L3)
-	}
-	for i := range n.Bonds {
-		f(pointer("/network/bonds", n.Bonds[i].Name), &n.Bonds[i].L3)
-	}
-	for i := range n.VLANs {
-		f(pointer("/network/vlans", n.VLANs[i].Name), &n.VLANs[i].L3)
-	}
-	for i := range n.Bridges {
-		f(pointer("/network/bridges", n.Bridges[i].Name), &n.Bridges[i].L3)
-	}
+	n.Links(func(list, name string, l *L3) { f(pointer("/network/"+list, name), l) })
 }
 
 // EachAddress calls f with every address of the network, its path and the layer that says it.

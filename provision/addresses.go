@@ -180,9 +180,10 @@ func (e *Engine) holdIn(tx inventory.Tx, b *address.Book, m *inventory.Machine, 
 	return e.take(tx, b, &x)
 }
 
-// take stores what a subject holds, unless it has something new that is somebody else's.
+// take stores what a subject holds, unless it has something new that is somebody else's. A host that no machine has may be
+// without an address: its rendering says so when it boots.
 func (e *Engine) take(tx inventory.Tx, b *address.Book, x *heldBy) error {
-	if x.err != nil {
+	if x.err != nil && x.MachineUID != "" {
 		return x.err
 	}
 	fresh, err := newOnly(tx, x.Subject, x.all)
@@ -312,14 +313,15 @@ func (e *Engine) leave(tx inventory.Tx, m *inventory.Machine, h *inventory.Host)
 	return tx.SaveHoldings(inventory.Holder{HostID: h.ID}, all)
 }
 
-// freeLeft frees what a machine has left behind on a host, which is clean or was given away now.
+// freeLeft frees what a machine has left behind on a host, which is clean or was given away now. A machine that has it brings
+// addresses of its own.
 func (e *Engine) freeLeft(tx inventory.Tx, h *inventory.Host) error {
 	kept, err := tx.ListAllocations(inventory.AddressFilter{Owner: inventory.Holder{HostID: h.ID}.Key()})
 	if err != nil {
 		return fmt.Errorf("read addresses of %s: %w", h.Name, err)
 	}
 	for _, a := range kept {
-		if a.Note == "" {
+		if a.Note == "" && h.Machine == "" {
 			continue
 		}
 		if err := tx.DeleteAllocation(a.Address); err != nil {
