@@ -195,6 +195,9 @@ func (j *job) progress(s inventory.BootSession, r wire.Report) error {
 	}
 	if isMoving := p.Bytes > j.op.Progress.Bytes || p.Detail != j.op.Progress.Detail; isMoving || j.op.DeadlineAt.IsZero() {
 		late := now.Add(j.e.limitOf(j.op.Step).within)
+		if last := j.lastEnd(); late.After(last) {
+			late = last
+		}
 		if late.After(j.op.DeadlineAt) {
 			j.op.DeadlineAt, j.op.NextAt = late, late
 		}
@@ -209,6 +212,31 @@ func (j *job) progress(s inventory.BootSession, r wire.Report) error {
 	}
 	return j.tx.UpdateOperation(&j.op, now)
 }
+
+const (
+	// slowest is the slowest that a disk is written or read on the whole, with several passes over it.
+	slowest = 16 << 20
+	// atMost is how long a task may take beside that, whatever its agent says.
+	atMost = 6 * time.Hour
+)
+
+// lastEnd is when a task has to be done, however much its agent says that it goes on. The time depends on the disks that the
+// host is known to have, and on no word of this report.
+func (j *job) lastEnd() time.Time {
+	end := j.op.StepAt.Add(max(atMost, 2*j.e.limitOf(j.op.Step).within) + time.Duration(j.p.BurnInFor))
+	hw, err := j.knownHardware()
+	if err != nil || hw == nil {
+		return end
+	}
+	var largest int64
+	for _, d := range hw.Disks { // they are worked on at the same time
+		largest = max(largest, min(d.SizeBytes, maxDiskBytes))
+	}
+	return end.Add(time.Duration(largest/slowest) * time.Second)
+}
+
+// maxDiskBytes bounds what a machine says of a disk of its own: 64 TB.
+const maxDiskBytes = 64 << 40
 
 // progressEvery is how often unchanged words with more bytes are worth a line in the timeline.
 const progressEvery = 10 * time.Second

@@ -64,7 +64,12 @@ func (j *job) written(r wire.Report) (stop bool, err error) {
 	w := *r.Write
 	cleanDisk(&w.Disk)
 	w.Digest, w.BootEntry = inventory.Clean(w.Digest, 100), inventory.Clean(w.BootEntry, 40)
+	chain := w.Chain
+	w.Chain = nil // it proves the digest, and is not kept
 	why := proof.Unwritten(proof.Written{Disk: w.Disk, Digest: w.Digest, IsSeeded: w.IsSeeded}, j.p.Digest, j.p.HasSeed, hw, j.keep())
+	if why == "" && j.p.Manifest != "" {
+		why = proof.Unchained(j.p.Manifest, w.Digest, chain)
+	}
 	if why != "" {
 		return true, j.fail(failure{reason: why, hint: "if its disks were changed: slipway host inspect " + j.host.Name})
 	}

@@ -60,7 +60,9 @@ type Params struct {
 	Boot    inventory.SessionID `json:"boot,omitempty"`
 	Digest  string              `json:"digest,omitempty"`
 	HasSeed bool                `json:"hasSeed,omitempty"`
-	BMCUser string              `json:"bmcUser,omitempty"` // the agent makes that account on the controller
+	// Manifest is the digest of the image in a registry: the agent shows how that leads to what it wrote.
+	Manifest string `json:"manifest,omitempty"`
+	BMCUser  string `json:"bmcUser,omitempty"` // the agent makes that account on the controller
 	// BMCNetwork is where an admin says that the controller is; invalid when nobody said it.
 	BMCNetwork netip.Prefix `json:"bmcNetwork,omitzero"`
 	Action     bmc.Action   `json:"action,omitempty"` // of OpPower

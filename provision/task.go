@@ -334,9 +334,9 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 		Image: file, Root: j.root(), Keep: j.keep(), KernelArgs: plan.Profile.KernelArgs, BootEntry: wire.NetworkFirst, BootMAC: s.MAC,
 	}
 	j.p.IsSilent = config == nil || !config.reportsUp
-	j.p.Digest, j.p.HasSeed = file.Digest, false
-	if plan.Image.Remote != "" {
-		j.p.Digest = "" // it may name a manifest, and the agent tells the digest of a layer that the manifest names
+	j.p.Digest, j.p.Manifest, j.p.HasSeed = file.Digest, "", false
+	if plan.Image.Remote != "" { // it names a manifest, and the agent tells the digest of a layer that the manifest names
+		j.p.Digest, j.p.Manifest = "", file.Digest
 	}
 	if config != nil {
 		t.Write.Seed = j.e.seedOf(config, plan.Image, &s, base)

@@ -211,13 +211,15 @@ type AgentInfo struct {
 
 // WriteResult is how far a write has come, and what it wrote.
 type WriteResult struct {
-	Disk         inventory.Disk `json:"disk"`
-	Digest       string         `json:"digest"`       // that was confirmed
-	WrittenBytes int64          `json:"writtenBytes"` // to the disk
-	SkippedBytes int64          `json:"skippedBytes"` // zeroes that the disk held already, or was told to discard
-	ReadBytes    int64          `json:"readBytes"`    // of the file
-	Seconds      float64        `json:"seconds"`
-	IsWritten    bool           `json:"isWritten"` // the image is complete and its digest right
-	IsSeeded     bool           `json:"isSeeded"`
-	BootEntry    string         `json:"bootEntry,omitempty"` // that was made, such as Boot0004
+	Disk   inventory.Disk `json:"disk"`
+	Digest string         `json:"digest"` // that was confirmed
+	// Chain is the documents of a registry that lead to that digest, as they are: its index, if it has one, and its manifest.
+	Chain        [][]byte `json:"chain,omitempty"`
+	WrittenBytes int64    `json:"writtenBytes"` // to the disk
+	SkippedBytes int64    `json:"skippedBytes"` // zeroes that the disk held already, or was told to discard
+	ReadBytes    int64    `json:"readBytes"`    // of the file
+	Seconds      float64  `json:"seconds"`
+	IsWritten    bool     `json:"isWritten"` // the image is complete and its digest right
+	IsSeeded     bool     `json:"isSeeded"`
+	BootEntry    string   `json:"bootEntry,omitempty"` // that was made, such as Boot0004
 }

@@ -16,6 +16,7 @@ type image struct {
 	file   wire.ImageFile
 	source *fetch.Source
 	qcow2  *qcow2.Map
+	chain  [][]byte // documents of a registry that name the file
 }
 
 // open finds out how large the disk must be, as far as that can be known before writing.

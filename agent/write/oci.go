@@ -1,6 +1,7 @@
 package write
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -59,13 +60,25 @@ func (img *image) resolve(ctx context.Context, client *http.Client) error {
 	if err != nil {
 		return bad(err, "the address")
 	}
-	found, err := remote.Image(ref, remote.WithContext(ctx), remote.WithTransport(rt), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	got, err := remote.Get(ref, remote.WithContext(ctx), remote.WithTransport(rt), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	if err != nil {
+		return bad(err, "the description")
+	}
+	found, err := got.Image() // of an index the manifest of this machine
 	if err != nil {
 		return bad(err, "the description")
 	}
 	manifest, err := found.Manifest()
 	if err != nil {
 		return bad(err, "the description")
+	}
+	raw, err := found.RawManifest()
+	if err != nil {
+		return bad(err, "the description")
+	}
+	img.chain = [][]byte{raw}
+	if !bytes.Equal(raw, got.Manifest) {
+		img.chain = [][]byte{got.Manifest, raw}
 	}
 	wanted := img.file.Digest
 	if d, ok := ref.(name.Digest); ok && d.DigestStr() == wanted { // the digest is of the manifest: that names its layers

@@ -48,7 +48,7 @@ func TestAnArtefactOfARegistryIsWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if report.Write.Digest != digest.String() {
+		if report.Write.Digest != digest.String() || len(report.Write.Chain) != 1 || !strings.Contains(string(report.Write.Chain[0]), digest.String()) {
 			t.Errorf("%+v", report.Write)
 		}
 		checkDisk(t, r, "sda", raw)

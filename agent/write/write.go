@@ -180,7 +180,7 @@ func (w *Writer) image(ctx context.Context, img *image, root inventory.Disk, kep
 	if err != nil {
 		return err
 	}
-	r.IsWritten, r.Digest = true, img.file.Digest
+	r.IsWritten, r.Digest, r.Chain = true, img.file.Digest, img.chain
 	return dev.Forget()
 }
 

@@ -1,0 +1,61 @@
+package proof
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+const (
+	// maxChain is the longest way from the digest of an image in a registry to its disk: an index, and a manifest.
+	maxChain      = 2
+	maxChainBytes = 512 << 10
+)
+
+// Unchained says why a layer that was written is not the one that an image of a registry stands for, "" when it is. The chain
+// is the documents of the registry as they are: the first has the digest that was asked for, each names the next, and the last
+// names the layer.
+func Unchained(asked, layer string, chain [][]byte) string {
+	if len(chain) == 0 {
+		return "the agent does not show the manifest of the image; make the agent image anew: slipway agent-image build"
+	}
+	if len(chain) > maxChain {
+		return fmt.Sprintf("the agent shows %d documents of the image, and there are at most %d", len(chain), maxChain)
+	}
+	named := map[string]bool{asked: true}
+	for i, doc := range chain {
+		if len(doc) > maxChainBytes {
+			return "a document of the image is too large"
+		}
+		sum := sha256.Sum256(doc)
+		if digest := "sha256:" + hex.EncodeToString(sum[:]); !named[digest] {
+			if i == 0 {
+				return fmt.Sprintf("the manifest of the image has the digest %s, and %s was asked for", digest, asked)
+			}
+			return fmt.Sprintf("the index of the image names no manifest %s", digest)
+		}
+		type descriptor struct {
+			Digest string `json:"digest"`
+		}
+		var parsed struct {
+			Manifests []descriptor `json:"manifests"`
+			Layers    []descriptor `json:"layers"`
+		}
+		if json.Unmarshal(doc, &parsed) != nil {
+			return "a document of the image is not JSON"
+		}
+		next := parsed.Manifests
+		if i == len(chain)-1 {
+			next = parsed.Layers
+		}
+		clear(named)
+		for _, d := range next {
+			named[d.Digest] = true
+		}
+	}
+	if layer == "" || !named[layer] {
+		return fmt.Sprintf("what was written has the digest %s, which the image that was asked for does not name", firstOf(layer, "unknown"))
+	}
+	return ""
+}
