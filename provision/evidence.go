@@ -63,7 +63,7 @@ func (e *Engine) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 		e.glances.want(h.ID, s.ID, e.cfg.Now())
 	}
 	if v.Proof == inventory.ProofNone && v.Doubt == "" {
-		if p, problem, err := e.profileOf(tx, h); err != nil || problem == nil && p.Isolated {
+		if p, problem, err := e.profileOf(tx, h); err != nil || problem == nil && p.Isolated && p.SavedByAdmin {
 			return identity.Verdict{}, err // level L0 asks nobody who it is
 		}
 	}

@@ -321,6 +321,26 @@ func TestAnIsolatedNetworkAsksNobodyWhoItIs(t *testing.T) {
 	m.wantUnconfirmed(false)
 }
 
+// The level is for an admin to choose: an operator who writes isolated lifts no guard.
+func TestAnOperatorsIsolatedProfileLiftsNoProof(t *testing.T) {
+	r, m := up(t, withSecret, "")
+	r.write(func(tx inventory.Tx) error {
+		p, err := tx.FindProfile("live")
+		if err != nil {
+			return err
+		}
+		p.Isolated, p.Saved = true, inventory.Saved{SavedBy: "user op"}
+		return tx.UpdateProfile(&p, r.clock)
+	})
+	script, s := m.boot()
+	if strings.Contains(script, "kernel ") {
+		t.Errorf("script:\n%s", script)
+	}
+	if got, err := m.ask(s, "user-data"); err == nil || strings.Contains(got, canary) {
+		t.Errorf("its secrets were given: %v", err)
+	}
+}
+
 func TestASystemThatNeverReportsRunsAllTheSame(t *testing.T) {
 	r, _ := configRack(t)
 	r.secret("token", canary)
