@@ -24,8 +24,8 @@ func TestAnOperatorNamesNoTargetOwnerOrPoolOfOthers(t *testing.T) {
 		why                string
 	}{
 		"the target that a node is emptied in": {everywhere, "POST", "/api/v1/machines", `{"name":"m-1","profile":"worker","drain":{"target":"prod","node":"n"}}`, "prod"},
-		"a target to join":                     {everywhere, "POST", "/api/v1/machines", `{"name":"m-2","profile":"worker","config":"bootstrap: {type: kubeadm, target: prod}"}`, "prod"},
-		"a control plane of a target":          {everywhere, "POST", "/api/v1/machines", `{"name":"m-3","profile":"worker","config":"bootstrap: {type: kubeadm, target: prod, role: control-plane}"}`, "prod"},
+		"a target to join":                     {everywhere, "POST", "/api/v1/machines", `{"name":"m-2","profile":"worker","config":"bootstrap: {kind: kubeadm, target: prod}"}`, "prod"},
+		"a control plane of a target":          {everywhere, "POST", "/api/v1/machines", `{"name":"m-3","profile":"worker","config":"bootstrap: {kind: kubeadm, target: prod, role: control-plane}"}`, "prod"},
 		"an owner":                             {everywhere, "POST", "/api/v1/machines", `{"name":"m-4","profile":"worker","owner":"cluster-b/uid"}`, "owner"},
 		"a pool by a label":                    {web, "PATCH", "/api/v1/hosts/r1-u01", `{"labels":{"pool":"db"}}`, "another pool"},
 	} {

@@ -6,6 +6,7 @@ package attack_test
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,8 +24,9 @@ func children() map[string]func() error {
 func TestMain(m *testing.M) { netlab.Main(m, children()) }
 
 const (
-	tlsEnv   = "SLIPWAY_ATTACK_TLS=1"   // the boot door sends secrets over TLS only
-	filesEnv = "SLIPWAY_ATTACK_FILES=1" // the server may open 4,096 files, as on many systems
+	tlsEnv   = "SLIPWAY_ATTACK_TLS=1"      // the boot door sends secrets over TLS only
+	filesEnv = "SLIPWAY_ATTACK_FILES=4096" // how many files the server may open, as on many systems
+	fewEnv   = "SLIPWAY_ATTACK_FILES=512"  // so few that some hundred connections would use them up
 )
 
 // has reports whether the test started this server with a setting.
@@ -33,9 +35,15 @@ func has(setting string) bool {
 	return os.Getenv(name) == value
 }
 
+// filesOf is how many files the server of a setting may open, 0 for as many as the system allows.
+func filesOf() (n uint64) {
+	n, _ = strconv.ParseUint(os.Getenv("SLIPWAY_ATTACK_FILES"), 10, 32)
+	return n
+}
+
 func serveAll() error {
-	if has(filesEnv) {
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 4096, Max: 4096}); err != nil {
+	if n := filesOf(); n > 0 {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
 			return err
 		}
 	}
