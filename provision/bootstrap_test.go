@@ -88,11 +88,11 @@ func TestABootWaitsForItsBootstrapDataAndKeepsThemInMemory(t *testing.T) {
 	}
 	l.must(l.give("web-1", bootstrap, "cloud-config", false))
 	l.until("it is written", func() bool { return s.writes == 1 })
-	doc, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base})
+	doc, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base, Key: s.r.engine.documentKey(s.session)})
 	if err != nil || !strings.Contains(doc, encoded) {
 		t.Fatalf("user-data: %v\n%s", err, doc)
 	}
-	meta, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "meta-data", Base: base})
+	meta, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "meta-data", Base: base, Key: s.r.engine.documentKey(s.session)})
 	if err != nil || !strings.Contains(meta, v.ProviderID) || !strings.HasPrefix(v.ProviderID, "slipway://fra/"+string(s.host().ID)+"/") {
 		t.Errorf("meta-data: %v\n%s\nprovider id %s", err, meta, v.ProviderID)
 	}
@@ -149,7 +149,7 @@ func TestASystemThatBootsFromTheNetworkWaitsInItsScript(t *testing.T) {
 	ign := strings.Replace(bootstrap, "## template: jinja\n", "", 1)
 	l.must(l.give("web-1", strings.ReplaceAll(ign, "{{ ds.meta_data.local_hostname }}\n    provider-id: {{ ds.meta_data.provider_id }}", "x"), "", false))
 	l.until("it boots its image", func() bool { return s.runs == "live" || s.runs == "image" })
-	doc, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "config.ign", Base: base})
+	doc, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "config.ign", Base: base, Key: s.r.engine.documentKey(s.session)})
 	if err != nil || !strings.Contains(doc, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte("token: "+canary)), "=")) {
 		t.Fatalf("config.ign: %v\n%s", err, doc)
 	}
@@ -180,7 +180,7 @@ func TestDataThatAreLostOnTheWayAreAskedForAgain(t *testing.T) {
 			}
 			s.lease(s.mac())
 			ask := func() (string, error) {
-				return s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base})
+				return s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base, Key: s.r.engine.documentKey(s.session)})
 			}
 			c.lose(l)
 			if _, err := ask(); !isKind(err, inventory.Unavailable) || l.wanted() != 1 {
