@@ -51,6 +51,7 @@ type Subnet struct {
 	Ranges       []Range       `json:"ranges,omitempty"`
 	// StaticRanges are the addresses that machines are given for good, which DHCP never leases.
 	StaticRanges []Range `json:"staticRanges,omitempty" doc:"Addresses that machines are given for as long as they live, one each; DHCP never leases them"`
+	Options      []Option      `json:"options,omitempty"` // that answers carry besides
 
 	Advertise Advertise `json:"advertise,omitempty"` // of an IPv6 subnet: managed, slaac or off
 	IsRouter  bool      `json:"isRouter,omitempty"`  // of an IPv6 subnet: this server is advertised as default router
@@ -135,6 +136,9 @@ func (s *Subnet) Validate() error {
 			return Errorf(Invalid, "subnet %s: a lease of %s is not between 1m and one year", s.Name, d).At([]string{"leaseFor", "bootLeaseFor"}[i])
 		}
 	}
+	if err := CheckOptions(OptionsOfSubnet, s.Name, "options", s.Options, false); err != nil {
+		return err
+	}
 	return s.checkRanges("both inside the network, the lower one first", func(a netip.Addr) bool { return addrIn(s.CIDR, a) })
 }
 
@@ -177,6 +181,7 @@ type Reservation struct {
 	UUID      string     `json:"uuid,omitempty"`     // option 97, lower case
 	Port      string     `json:"port,omitempty"`     // switch port: CIRCUIT@SWITCH, or CIRCUIT alone; see PortName
 	Hostname  string     `json:"hostname,omitempty"`
+	Options   []Option   `json:"options,omitempty"` // before those of its classes and its subnet
 	CreatedAt time.Time  `json:"createdAt"`
 	UpdatedAt time.Time  `json:"updatedAt"`
 	Version   int64      `json:"version"`
@@ -210,7 +215,10 @@ func (r *Reservation) Validate(s *Subnet) error {
 	if err := CheckText("port", r.Port, maxPortName); err != nil {
 		return err
 	}
-	return CheckText("clientID", r.ClientID, 512)
+	if err := CheckText("clientID", r.ClientID, 512); err != nil {
+		return err
+	}
+	return CheckOptions(OptionsOfReservation, r.Address.String(), "options", r.Options, s.Is6())
 }
 
 // LeaseState is what an address is doing.

@@ -94,6 +94,9 @@ func (s *Subnet) checkServers6() error {
 	if s.MTU != 0 && (s.MTU < 1280 || s.MTU > 9216) {
 		return Errorf(Invalid, "subnet %s: MTU %d is not between 1280 and 9216", s.Name, s.MTU).At("mtu")
 	}
+	if err := CheckOptions(OptionsOfSubnet, s.Name, "options", s.Options, true); err != nil {
+		return err
+	}
 	return CheckText("domain", s.Domain, 253)
 }
 

@@ -95,7 +95,7 @@ type HostFilter struct {
 	Pool   string // claimed by a machine of that pool
 }
 
-// NetworkTx reads and writes subnets, reservations and leases.
+// NetworkTx reads and writes subnets, reservations, classes of clients and leases.
 type NetworkTx interface {
 	FindSubnet(name string) (Subnet, error)
 	ListSubnets() ([]Subnet, error)
@@ -114,6 +114,12 @@ type NetworkTx interface {
 	CreateReservation(r *Reservation, now time.Time) error
 	UpdateReservation(r *Reservation, now time.Time) error
 	DeleteReservation(a netip.Addr) error
+
+	FindClass(name string) (Class, error)
+	ListClasses() ([]Class, error) // ordered by name
+	CreateClass(c *Class, now time.Time) error
+	UpdateClass(c *Class, now time.Time) error
+	DeleteClass(name string) error
 
 	FindLease(a netip.Addr) (Lease, error)
 	ListLeases(subnet string, p Page) ([]Lease, error)

@@ -34,6 +34,7 @@ type Diagnosis struct {
 	IsLate  bool                `json:"isLate"`
 	Trouble string              `json:"trouble,omitempty" doc:"What is late or has failed; absent when nothing is, and then there are no causes"`
 	Causes  []diagnosis.Cause   `json:"causes" doc:"The likeliest first; none while nothing is late and nothing has failed"`
+	Options []GivenOption       `json:"options,omitempty" doc:"DHCP options of its reservation, classes and subnet that it is given"`
 	Packets []PacketLine        `json:"packets" doc:"What was on the wire lately, oldest first"`
 }
 
@@ -83,12 +84,17 @@ func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 		return d, err
 	}
 	d.Session, d.Step = c.Session.ID, c.Session.Step
-	if next, by, waits, err := e.owed(tx, &c.Session); err != nil {
+	next, by, waits, err := e.owed(tx, &c.Session)
+	if err != nil {
 		return d, err
-	} else if waits && c.Session.ID != "" {
+	}
+	if waits && c.Session.ID != "" {
 		d.Expects, d.By, d.IsLate = next.expect, by, c.Now.After(by)
 	}
 	d.Packets = linesOf(c.Packets, c.Ours)
+	if d.Options, err = givenOptions(tx, mac, c.Subnet, c.Packets); err != nil {
+		return d, err
+	}
 	c.IsLate = isLate || d.IsLate || c.Operation.IsOpen() && !c.Operation.DeadlineAt.IsZero() && c.Now.After(c.Operation.DeadlineAt)
 	ended, err := e.evidenceEnds(tx, &c)
 	if err != nil {

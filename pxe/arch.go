@@ -26,6 +26,9 @@ type ArchCode struct {
 // Arch93 is a code that was told.
 func Arch93(code uint16) ArchCode { return ArchCode{code, true} }
 
+// Number returns the code, 0 when none was told.
+func (c ArchCode) Number() uint16 { return c.code }
+
 // IsTold reports whether there is a code.
 func (c ArchCode) IsTold() bool { return c.isTold }
 

@@ -3,33 +3,17 @@ package pxe
 import (
 	"bytes"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
 )
 
-// PacketType is the DHCP message type of option 53 (RFC 2132 section 9.6).
-type PacketType uint8
-
-// The message types that clients send.
-const (
-	Discover PacketType = 1
-	Request  PacketType = 3
-	Decline  PacketType = 4
-	Release  PacketType = 7
-	Inform   PacketType = 8
-)
-
 // Packet is what a DHCP message says of its sender, as plain values. The door has checked the header; the options are
 // as they came. Classify keeps none of the slices.
 type Packet struct {
-	Type        PacketType
 	MAC         inventory.MAC
-	Xid         uint32 // repeats at every boot of some iPXE builds: never a key
-	Secs        uint16 // iPXE counts something else in it
-	IsBroadcast bool
-
 	Class60     string   // vendor class
 	Arch93      []uint16 // client architectures (RFC 4578 section 2.1), nil when absent
 	UUID97      []byte   // client machine identifier: type 0, then 16 bytes
@@ -37,14 +21,13 @@ type Packet struct {
 	IPXE175     []byte   // iPXE's encapsulated options
 	Vendor43    []byte   // PXE's options, or those of the vendor class
 	ClientID61  []byte
-	Hostname12  string
-	Params55    []byte
 }
 
 // Classify says who sent a packet. It is total: whatever the packet holds, there is an answer, and what it does not
 // understand counts as an operating system, which gets no boot options.
 func Classify(p Packet) Client {
 	c := Client{Stage: StageOS, MAC: p.MAC, UUID: uuidFromOption(p.UUID97), Class: inventory.Clean(p.Class60, 128)}
+	c.UserClass = inventory.Clean(strings.Join(userClasses(p.UserClass77), userClassGap), 255)
 	if len(p.ClientID61) > 1 {
 		c.ClientID = hex.EncodeToString(p.ClientID61[:min(len(p.ClientID61), 255)])
 	}
@@ -111,15 +94,33 @@ func isGPXE(p Packet) bool { return bytes.Contains(p.UserClass77, []byte("gPXE")
 
 // isIPXE recognises iPXE by its own option, or by its user class in either spelling.
 func isIPXE(p Packet) bool {
-	if len(p.IPXE175) > 0 || string(p.UserClass77) == "iPXE" {
-		return true
+	return len(p.IPXE175) > 0 || slices.Contains(userClasses(p.UserClass77), "iPXE")
+}
+
+// userClassGap stands between the user classes of a client.
+const userClassGap = ", "
+
+// userClasses reads option 77: a list of texts with their lengths (RFC 3004), or, as iPXE and many others send it, a bare
+// text.
+func userClasses(b []byte) (all []string) {
+	rest := b
+	for len(rest) > 0 && int(rest[0]) > 0 && len(rest) > int(rest[0]) {
+		all = append(all, string(rest[1:1+int(rest[0])]))
+		rest = rest[1+int(rest[0]):]
 	}
-	for b := p.UserClass77; len(b) > 0 && len(b) > int(b[0]); b = b[1+int(b[0]):] {
-		if string(b[1:1+int(b[0])]) == "iPXE" {
-			return true
-		}
+	if len(all) == 0 && len(b) > 0 {
+		return []string{string(b)}
 	}
-	return false
+	return all
+}
+
+// ClassClient returns what classes of DHCP clients are told by.
+func (c Client) ClassClient() inventory.ClassClient {
+	x := inventory.ClassClient{MAC: c.MAC, VendorClass: c.Class, UserClasses: strings.Split(c.UserClass, userClassGap)}
+	if c.ArchCode.IsTold() {
+		x.Archs = []int{int(c.ArchCode.Number())}
+	}
+	return x
 }
 
 // The suboptions of option 175 that we read. The features are one byte each, 1 when built in.

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 
 	"slipway.dev/slipway/inventory"
@@ -40,8 +39,10 @@ func Classify6(p Packet6) Client {
 			like.Class60 = class
 		}
 	}
-	if slices.Contains(p.User15, "iPXE") {
-		like.UserClass77 = []byte("iPXE")
+	for _, user := range p.User15 {
+		if len(user) > 0 && len(user) < 256 {
+			like.UserClass77 = append(append(like.UserClass77, byte(len(user))), user...)
+		}
 	}
 	c := Classify(like)
 	c.ClientID = hex.EncodeToString(p.DUID[:min(len(p.DUID), maxDUID)])

@@ -33,7 +33,7 @@ func TestClassify6(t *testing.T) {
 		{
 			"iPXE: network order",
 			Packet6{DUID: unhex(uuid), Peer: ll, User15: []string{"iPXE"}, Arch61: []uint16{7}, Class16: []string{"PXEClient:Arch:00007:UNDI:003010"}},
-			Client{Stage: StageIPXE, MAC: "52:54:00:12:34:56", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: Arch93(7), UUID: "33221100-5544-7766-8899-aabbccddeeff", ClientID: uuid, Class: "PXEClient:Arch:00007:UNDI:003010", IPXE: IPXE{HasHTTP: true}},
+			Client{Stage: StageIPXE, MAC: "52:54:00:12:34:56", Arch: inventory.X8664, Firmware: inventory.UEFI, ArchCode: Arch93(7), UUID: "33221100-5544-7766-8899-aabbccddeeff", ClientID: uuid, Class: "PXEClient:Arch:00007:UNDI:003010", UserClass: "iPXE", IPXE: IPXE{HasHTTP: true}},
 		},
 		{
 			"OS: DUID-LLT, an address that tells nothing",

@@ -30,7 +30,7 @@ func readPacket(t testing.TB, name string) Packet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Packet{MAC: mac, Xid: binary.BigEndian.Uint32(b[4:]), Secs: binary.BigEndian.Uint16(b[8:]), IsBroadcast: b[10]&0x80 != 0}
+	p := Packet{MAC: mac}
 	for b = b[240:]; len(b) > 1 && b[0] != 255; {
 		if b[0] == 0 {
 			b = b[1:]
@@ -45,12 +45,6 @@ func readPacket(t testing.TB, name string) Packet {
 
 func (p *Packet) set(code byte, value []byte) {
 	switch code {
-	case 12:
-		p.Hostname12 = string(value)
-	case 53:
-		p.Type = PacketType(value[0])
-	case 55:
-		p.Params55 = value
 	case 43:
 		p.Vendor43 = value
 	case 60:
@@ -85,15 +79,15 @@ func TestClassifyCaptures(t *testing.T) {
 		}},
 		{"snponly-efi-discover", func(c *Client) {
 			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.UEFI, Arch93(7), "PXEClient:Arch:00007:UNDI:003010"
-			c.ClientID, c.IPXE = "01525400aa0001", IPXE{Version: "1.0.0", HasHTTP: true}
+			c.ClientID, c.UserClass, c.IPXE = "01525400aa0001", "iPXE", IPXE{Version: "1.0.0", HasHTTP: true}
 		}},
 		{"ipxe-efi-discover", func(c *Client) {
 			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.UEFI, Arch93(7), "PXEClient:Arch:00007:UNDI:003010"
-			c.ClientID, c.IPXE = "01525400aa0001", IPXE{Version: "1.0.0", HasHTTP: true}
+			c.ClientID, c.UserClass, c.IPXE = "01525400aa0001", "iPXE", IPXE{Version: "1.0.0", HasHTTP: true}
 		}},
 		{"ipxe-rom-bios-discover", func(c *Client) {
 			c.Stage, c.Arch, c.Firmware, c.ArchCode, c.Class = StageIPXE, inventory.X8664, inventory.BIOS, Arch93(0), "PXEClient:Arch:00000:UNDI:002001"
-			c.ClientID, c.IPXE = "01525400aa0001", IPXE{Version: "1.0.0", HasHTTP: true}
+			c.ClientID, c.UserClass, c.IPXE = "01525400aa0001", "iPXE", IPXE{Version: "1.0.0", HasHTTP: true}
 		}},
 	} {
 		for _, name := range []string{tt.name, strings.Replace(tt.name, "discover", "request", 1)} {
@@ -121,7 +115,7 @@ func TestClassify(t *testing.T) {
 		arch     inventory.Arch
 		isHTTP   bool
 	}{
-		{"a plain operating system", Packet{Hostname12: "web1", Params55: []byte{1, 3, 6}}, StageOS, "", "", false},
+		{"a plain operating system", Packet{ClientID61: []byte{1, 2}}, StageOS, "", "", false},
 		{"a Windows machine with its vendor class", Packet{Class60: "MSFT 5.0"}, StageOS, "", "", false},
 		{"PXE firmware without option 93 is known by its class", Packet{Class60: "PXEClient:Arch:00007:UNDI:003016"}, StageFirmware, inventory.UEFI, inventory.X8664, false},
 		{"a class without architecture is still PXE", Packet{Class60: "PXEClient"}, StageFirmware, "", "", false},

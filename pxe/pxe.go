@@ -34,7 +34,9 @@ type Client struct {
 	UUID     string // option 97 or iPXE's ${uuid}, lower case
 	ClientID string // option 61 in hex
 	Class    string // option 60
-	IPXE     IPXE   // what iPXE can do; zero for others
+
+	UserClass string // option 77; several with ", " between them
+	IPXE      IPXE   // what iPXE can do; zero for others
 
 	IsRaspberryPi bool // whatever it says of its architecture
 

@@ -14,7 +14,7 @@ import (
 )
 
 type exportInput struct {
-	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,reservations,profiles,layers,targets,secrets,all" doc:"What to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
+	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,classes,reservations,profiles,layers,targets,secrets,all" doc:"What to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
 	Format string `query:"format" default:"yaml" enum:"csv,yaml"`
 }
 
@@ -64,6 +64,8 @@ func (s *Server) export(ctx context.Context, in *exportInput) (*textOutput, erro
 		doc = transfer.Document{Hosts: all.Hosts}
 	case transfer.Subnets:
 		doc = transfer.Document{Subnets: all.Subnets}
+	case transfer.Classes:
+		doc = transfer.Document{Classes: all.Classes}
 	case transfer.Reservations:
 		doc = transfer.Document{Reservations: all.Reservations}
 	case transfer.Profiles:

@@ -215,6 +215,7 @@ func (s *Server) addAll() {
 	s.addOperations()
 	s.addSubnets()
 	s.addReservations()
+	s.addClasses()
 	s.addLeases()
 	s.addAddresses()
 	s.addNetworks()

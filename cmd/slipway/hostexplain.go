@@ -109,6 +109,13 @@ func (c *hostExplain) table(t *tableWriter, x explained) {
 	if len(d.Causes) == 0 {
 		t.field("causes", "none: nothing is late, and nothing has failed")
 	}
+	for _, o := range d.Options {
+		note := ""
+		if o.Note != "" {
+			note = " (" + o.Note + ")"
+		}
+		t.field("option "+o.Option, o.Value+" from "+o.From+note)
+	}
 	if !c.Wire {
 		return
 	}

@@ -42,6 +42,7 @@ type cli struct {
 	Operation   operationCommand   `cmd:"" help:"What is being done with hosts." group:"nouns"`
 	Subnet      subnetCommand      `cmd:"" help:"Networks that DHCP serves." group:"nouns"`
 	Range       rangeCommand       `cmd:"" help:"Addresses of a subnet that may be leased to anyone." group:"nouns"`
+	Class       classCommand       `cmd:"" help:"DHCP options for classes of clients, such as phones and switches." group:"nouns"`
 	Reservation reservationCommand `cmd:"" help:"Addresses kept for one machine each." group:"nouns"`
 	Lease       leaseCommand       `cmd:"" help:"Addresses given to machines." group:"nouns"`
 	Address     addressCommand     `cmd:"" help:"Static addresses of machines." group:"nouns"`

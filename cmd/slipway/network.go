@@ -88,6 +88,7 @@ func (c *subnetShow) Run(s *session) error {
 		for _, r := range n.StaticRanges {
 			t.field("static range", r.First.String()+"-"+r.Last.String())
 		}
+		showOptions(t, "option", n.Options)
 	})
 }
 
@@ -108,6 +109,7 @@ type subnetFlags struct {
 	Unknown      *string        `help:"What machines get that nobody has accepted: disk, wait or ignore (default disk)." placeholder:"POLICY"`
 	Advertise    *string        `help:"IPv6: who makes the machines' addresses: managed (DHCPv6), slaac (they do), or off when another router advertises (default managed)." placeholder:"HOW"`
 	Router       *bool          `help:"IPv6: advertise this server as the default router." negatable:""`
+	Option       []string       `sep:"none" help:"A DHCP option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more, give it empty for none." placeholder:"OPTION"`
 	DryRun       bool           `help:"Only show what would change."`
 }
 
@@ -148,6 +150,9 @@ func (f *subnetFlags) apply(n *inventory.Subnet) error {
 			}
 			*l.to = append(*l.to, a)
 		}
+	}
+	if err := setOptions(&n.Options, f.Option); err != nil {
+		return err
 	}
 	return f.applyLists(n)
 }
@@ -331,6 +336,7 @@ type reservationCommand struct {
 	List   reservationList   `cmd:"" help:"List reservations."`
 	Show   reservationShow   `cmd:"" help:"Show a reservation."`
 	Create reservationCreate `cmd:"" help:"Keep an address for a machine."`
+	Update reservationUpdate `cmd:"" help:"Change the name or the options of a reservation; what is not given stays."`
 	Delete reservationDelete `cmd:"" help:"Delete reservations."`
 }
 
@@ -360,17 +366,19 @@ func (c *reservationShow) Run(s *session) error {
 		t.field("uuid", r.UUID)
 		t.field("port", r.Port)
 		t.field("hostname", r.Hostname)
+		showOptions(t, "option", r.Options)
 	})
 }
 
 type reservationCreate struct {
-	Address  string `arg:""`
-	MAC      string `name:"mac" help:"The machine's MAC." placeholder:"MAC" xor:"who" required:""`
-	ClientID string `help:"Its client identifier (option 61) in hex." placeholder:"HEX" xor:"who" required:""`
-	UUID     string `name:"uuid" help:"Its SMBIOS UUID (option 97)." placeholder:"UUID" xor:"who" required:""`
-	Port     string `help:"Switch port of the machine, as lease list shows it: CIRCUIT@SWITCH, or CIRCUIT on any switch." placeholder:"PORT" xor:"who" required:""`
-	Hostname string `help:"Name it is told." placeholder:"NAME"`
-	DryRun   bool   `help:"Only show what would be stored."`
+	Address  string   `arg:""`
+	MAC      string   `name:"mac" help:"The machine's MAC." placeholder:"MAC" xor:"who" required:""`
+	ClientID string   `help:"Its client identifier (option 61) in hex." placeholder:"HEX" xor:"who" required:""`
+	UUID     string   `name:"uuid" help:"Its SMBIOS UUID (option 97)." placeholder:"UUID" xor:"who" required:""`
+	Port     string   `help:"Switch port of the machine, as lease list shows it: CIRCUIT@SWITCH, or CIRCUIT on any switch." placeholder:"PORT" xor:"who" required:""`
+	Hostname string   `help:"Name it is told." placeholder:"NAME"`
+	Option   []string `sep:"none" help:"A DHCP option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more." placeholder:"OPTION"`
+	DryRun   bool     `help:"Only show what would be stored."`
 }
 
 // Run reserves an address.
@@ -380,7 +388,34 @@ func (c *reservationCreate) Run(s *session) error {
 		return err
 	}
 	r := inventory.Reservation{Address: a, MAC: inventory.MAC(c.MAC), ClientID: c.ClientID, UUID: c.UUID, Port: c.Port, Hostname: c.Hostname}
+	if err := setOptions(&r.Options, c.Option); err != nil {
+		return err
+	}
 	return write(s, reservations, "POST", "", r, c.DryRun)
+}
+
+type reservationUpdate struct {
+	Address  string   `arg:""`
+	Hostname *string  `help:"Name it is told." placeholder:"NAME"`
+	Option   []string `sep:"none" help:"A DHCP option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more, give it empty for none." placeholder:"OPTION"`
+	DryRun   bool     `help:"Only show what would change."`
+}
+
+// Run changes a reservation as it is stored now.
+func (c *reservationUpdate) Run(s *session) error {
+	api, err := s.client()
+	if err != nil {
+		return err
+	}
+	r, err := api.Reservations.Get(s.ctx, c.Address)
+	if err != nil {
+		return err
+	}
+	set(&r.Hostname, c.Hostname)
+	if err := setOptions(&r.Options, c.Option); err != nil {
+		return err
+	}
+	return write(s, reservations, "PUT", c.Address, r, c.DryRun, client.IfVersion(r.Version))
 }
 
 type reservationDelete struct {

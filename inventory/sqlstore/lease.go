@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	reservationColumns = `address, subnet, mac, client_id, uuid, port, hostname, created_at, updated_at, version`
+	reservationColumns = `address, subnet, mac, client_id, uuid, port, hostname, options, created_at, updated_at, version`
 
 	findReservationSQL     = `SELECT ` + reservationColumns + ` FROM reservations WHERE address = $1`
 	listReservationsSQL    = `SELECT ` + reservationColumns + ` FROM reservations WHERE address > $1 ORDER BY address LIMIT $2`
@@ -20,10 +20,10 @@ const (
 	reservationByClientSQL = `SELECT address FROM reservations WHERE subnet = $1 AND client_id = $2 AND client_id <> '' AND address <> $3`
 	reservationByUUIDSQL   = `SELECT address FROM reservations WHERE subnet = $1 AND uuid = $2 AND uuid <> '' AND address <> $3`
 	reservationByPortSQL   = `SELECT address FROM reservations WHERE subnet = $1 AND port = $2 AND port <> '' AND address <> $3`
-	insertReservationSQL   = `INSERT INTO reservations (address, subnet, mac, client_id, uuid, port, hostname, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
+	insertReservationSQL   = `INSERT INTO reservations (address, subnet, mac, client_id, uuid, port, hostname, options, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)`
 	updateReservationSQL = `UPDATE reservations SET subnet = $1, mac = $2, client_id = $3, uuid = $4, port = $5, hostname = $6,
-updated_at = $7, version = version + 1 WHERE address = $8 AND version = $9`
+options = $7, updated_at = $8, version = version + 1 WHERE address = $9 AND version = $10`
 	deleteReservationSQL = `DELETE FROM reservations WHERE address = $1`
 
 	leaseColumns = `address, subnet, mac, client_id, hostname, port, state, is_boot, starts_at, expires_at`
@@ -41,7 +41,7 @@ expires_at = excluded.expires_at`
 )
 
 func readReservation(s scan) (r inventory.Reservation, err error) {
-	err = s(addressColumn(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Port, &r.Hostname, timeColumn(&r.CreatedAt),
+	err = s(addressColumn(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Port, &r.Hostname, jsonColumn(&r.Options), timeColumn(&r.CreatedAt),
 		timeColumn(&r.UpdatedAt), &r.Version)
 	return r, err
 }
@@ -112,8 +112,12 @@ func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
 	} else if !isKind(err, inventory.NotFound) {
 		return err
 	}
+	options, err := jsonText(r.Options)
+	if err != nil {
+		return err
+	}
 	now = stamp(now)
-	_, err = t.write(insertReservationSQL, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, ms(now), ms(now))
+	_, err = t.write(insertReservationSQL, address, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options, ms(now), ms(now))
 	if err != nil {
 		return err
 	}
@@ -143,8 +147,12 @@ func (t *tx) UpdateReservation(r *inventory.Reservation, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	options, err := jsonText(r.Options)
+	if err != nil {
+		return err
+	}
 	now = stamp(now)
-	n, err := t.write(updateReservationSQL, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, ms(now), address, r.Version)
+	n, err := t.write(updateReservationSQL, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options, ms(now), address, r.Version)
 	if err := t.updated(n, err, "reservation", r.Address.String(), r.Version, reservationVersionSQL, address); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // The IPv6 halves of reservations and leases; see lease.go. Their addresses are blobs of 16 bytes.
 const (
-	reservation6Columns = `address, subnet, mac, client_id, uuid, port, hostname, created_at, updated_at, version`
+	reservation6Columns = `address, subnet, mac, client_id, uuid, port, hostname, options, created_at, updated_at, version`
 
 	findReservation6SQL     = `SELECT ` + reservation6Columns + ` FROM reservations6 WHERE address = $1`
 	listReservations6SQL    = `SELECT ` + reservation6Columns + ` FROM reservations6 WHERE address > $1 ORDER BY address LIMIT $2`
@@ -21,10 +21,10 @@ const (
 	reservation6ByClientSQL = `SELECT address FROM reservations6 WHERE subnet = $1 AND client_id = $2 AND client_id <> '' AND address <> $3`
 	reservation6ByUUIDSQL   = `SELECT address FROM reservations6 WHERE subnet = $1 AND uuid = $2 AND uuid <> '' AND address <> $3`
 	reservation6ByPortSQL   = `SELECT address FROM reservations6 WHERE subnet = $1 AND port = $2 AND port <> '' AND address <> $3`
-	insertReservation6SQL   = `INSERT INTO reservations6 (address, subnet, mac, client_id, uuid, port, hostname, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
+	insertReservation6SQL   = `INSERT INTO reservations6 (address, subnet, mac, client_id, uuid, port, hostname, options, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)`
 	updateReservation6SQL = `UPDATE reservations6 SET subnet = $1, mac = $2, client_id = $3, uuid = $4, port = $5, hostname = $6,
-updated_at = $7, version = version + 1 WHERE address = $8 AND version = $9`
+options = $7, updated_at = $8, version = version + 1 WHERE address = $9 AND version = $10`
 	deleteReservation6SQL = `DELETE FROM reservations6 WHERE address = $1`
 
 	lease6Columns = `address, subnet, mac, client_id, iaid, hostname, port, state, is_boot, starts_at, expires_at`
@@ -59,7 +59,7 @@ func blobColumn(a *netip.Addr) column {
 }
 
 func readReservation6(s scan) (r inventory.Reservation, err error) {
-	err = s(blobColumn(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Port, &r.Hostname, timeColumn(&r.CreatedAt),
+	err = s(blobColumn(&r.Address), &r.Subnet, &r.MAC, &r.ClientID, &r.UUID, &r.Port, &r.Hostname, jsonColumn(&r.Options), timeColumn(&r.CreatedAt),
 		timeColumn(&r.UpdatedAt), &r.Version)
 	return r, err
 }
@@ -108,8 +108,12 @@ func (t *tx) createReservation6(r *inventory.Reservation, now time.Time) error {
 	} else if !isKind(err, inventory.NotFound) {
 		return err
 	}
+	options, err := jsonText(r.Options)
+	if err != nil {
+		return err
+	}
 	now = stamp(now)
-	if _, err := t.write(insertReservation6SQL, addressBytes(r.Address), r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, ms(now), ms(now)); err != nil {
+	if _, err := t.write(insertReservation6SQL, addressBytes(r.Address), r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options, ms(now), ms(now)); err != nil {
 		return err
 	}
 	r.CreatedAt, r.UpdatedAt, r.Version = now, now, 1
@@ -120,8 +124,12 @@ func (t *tx) updateReservation6(r *inventory.Reservation, now time.Time) error {
 	if err := t.checkReservation6(r); err != nil {
 		return err
 	}
+	options, err := jsonText(r.Options)
+	if err != nil {
+		return err
+	}
 	now = stamp(now)
-	n, err := t.write(updateReservation6SQL, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, ms(now), addressBytes(r.Address), r.Version)
+	n, err := t.write(updateReservation6SQL, r.Subnet, string(r.MAC), r.ClientID, r.UUID, r.Port, r.Hostname, options, ms(now), addressBytes(r.Address), r.Version)
 	if err := t.updated(n, err, "reservation", r.Address.String(), r.Version, reservation6VersionSQL, addressBytes(r.Address)); err != nil {
 		return err
 	}

@@ -210,7 +210,7 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"listHeardSQL": true, "listAccessSQL": true, "listAllocationsSQL": true, "listHoldingsSQL": true, "heldTwiceSQL": true,
 		"allocationSelect": true, "holdingSelect": true, // how others begin
 		"lastAuditSQL": true, // one row, from the end
-		"listRacksSQL": true, "listLoginsSQL": true, "forgetLoginsSQL": true,
+		"listRacksSQL": true, "listClassesSQL": true, "listLoginsSQL": true, "forgetLoginsSQL": true,
 		"layerKeysSQL": true, // read once and kept: see settings
 		// Only what is open is in the index that they read; whoever has a bound asks by kind.
 		`granted operations of pool "", kind ""`: true, `granted operations of pool "x", kind ""`: true,

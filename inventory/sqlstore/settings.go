@@ -12,7 +12,7 @@ import (
 )
 
 // settings keeps what was read of the tables that people edit now and then and that every boot reads: profiles, images,
-// layers, subnets, accept rules, secrets, join targets. What a transaction gets from here is what its snapshot holds.
+// layers, subnets, classes, accept rules, secrets, join targets. What a transaction gets from here is what its snapshot holds.
 type settings struct {
 	// count is odd from the first statement of a transaction that changes one of these tables until it has ended. What
 	// was read while it was even and stayed the same is what everybody reads who sees the same number.
@@ -28,7 +28,7 @@ const keptSettings = 4096
 
 // settingTables are the tables, as statements that change one begin with their names.
 var settingTables = []string{
-	"profiles", "images", "image_files", "layers", "subnets", "ranges", "ranges6", "accept_rules", "secrets", "join_targets",
+	"profiles", "images", "image_files", "layers", "subnets", "classes", "ranges", "ranges6", "accept_rules", "secrets", "join_targets",
 }
 
 // changesSettings reports whether a statement changes one of the tables. Nothing cascades into them.
@@ -150,6 +150,7 @@ func ownSubnets(all []inventory.Subnet) []inventory.Subnet {
 		n := &all[i]
 		n.DNS, n.NTP, n.Routes, n.Ranges = slices.Clone(n.DNS), slices.Clone(n.NTP), slices.Clone(n.Routes), slices.Clone(n.Ranges)
 		n.StaticRanges = slices.Clone(n.StaticRanges)
+		n.Options = slices.Clone(n.Options)
 	}
 	return all
 }

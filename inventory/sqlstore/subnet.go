@@ -11,7 +11,7 @@ import (
 
 const (
 	subnetColumns = `name, cidr, interface, mode, gateway, dns, ntp, domain, mtu, routes, lease_for, boot_lease_for,
-unknown, advertise, is_router, static_ranges, created_at, updated_at, version`
+unknown, advertise, is_router, static_ranges, options, created_at, updated_at, version`
 
 	findSubnetSQL    = `SELECT ` + subnetColumns + ` FROM subnets WHERE name = $1`
 	listSubnetsSQL   = `SELECT ` + subnetColumns + ` FROM subnets ORDER BY name`
@@ -19,12 +19,12 @@ unknown, advertise, is_router, static_ranges, created_at, updated_at, version`
 	overlapSQL       = `SELECT name, cidr FROM subnets
 WHERE first_address <= $1 AND last_address >= $2 AND name <> $3 ORDER BY name LIMIT 1`
 	insertSubnetSQL = `INSERT INTO subnets (name, cidr, first_address, last_address, interface, mode, gateway, dns, ntp,
-domain, mtu, routes, lease_for, boot_lease_for, unknown, advertise, is_router, static_ranges, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 1)`
+domain, mtu, routes, lease_for, boot_lease_for, unknown, advertise, is_router, static_ranges, options, created_at, updated_at,
+version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, 1)`
 	updateSubnetSQL = `UPDATE subnets SET cidr = $1, first_address = $2, last_address = $3, interface = $4, mode = $5,
 gateway = $6, dns = $7, ntp = $8, domain = $9, mtu = $10, routes = $11, lease_for = $12, boot_lease_for = $13,
-unknown = $14, advertise = $15, is_router = $16, static_ranges = $17, updated_at = $18, version = version + 1
-WHERE name = $19 AND version = $20`
+unknown = $14, advertise = $15, is_router = $16, static_ranges = $17, options = $18, updated_at = $19, version = version + 1
+WHERE name = $20 AND version = $21`
 	deleteSubnetSQL = `DELETE FROM subnets WHERE name = $1`
 
 	rangesSQL       = `SELECT first, last FROM ranges WHERE subnet = $1 ORDER BY first`
@@ -36,7 +36,7 @@ WHERE name = $19 AND version = $20`
 func readSubnet(s scan) (n inventory.Subnet, err error) {
 	err = s(&n.Name, textColumn(&n.CIDR), &n.Interface, &n.Mode, textColumn(&n.Gateway), jsonColumn(&n.DNS),
 		jsonColumn(&n.NTP), &n.Domain, &n.MTU, jsonColumn(&n.Routes), durationColumn(&n.LeaseFor),
-		durationColumn(&n.BootLeaseFor), &n.Unknown, &n.Advertise, &n.IsRouter, jsonColumn(&n.StaticRanges),
+		durationColumn(&n.BootLeaseFor), &n.Unknown, &n.Advertise, &n.IsRouter, jsonColumn(&n.StaticRanges), jsonColumn(&n.Options),
 		timeColumn(&n.CreatedAt), timeColumn(&n.UpdatedAt), &n.Version)
 	return n, err
 }
@@ -147,7 +147,7 @@ func (t *tx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
 }
 
 // subnetArgs refuses a network that overlaps another, and returns the arguments that insert and update share, in the
-// order of the columns from cidr to static_ranges.
+// order of the columns from cidr to options.
 func (t *tx) subnetArgs(n *inventory.Subnet) ([]any, error) {
 	first, last, err := bounds(n.CIDR)
 	if err != nil {
@@ -166,15 +166,15 @@ func (t *tx) subnetArgs(n *inventory.Subnet) ([]any, error) {
 		return nil, inventory.Errorf(inventory.Conflict, "subnet %s (%s) overlaps subnet %s (%s)", n.Name, n.CIDR, name, cidr).
 			WithHint("one address belongs to one subnet: change one of the two networks")
 	}
-	var texts [4]string
-	for i, v := range []any{n.DNS, n.NTP, n.Routes, n.StaticRanges} {
+	var texts [5]string
+	for i, v := range []any{n.DNS, n.NTP, n.Routes, n.StaticRanges, n.Options} {
 		if texts[i], err = jsonText(v); err != nil {
 			return nil, err
 		}
 	}
 	return []any{
 		n.CIDR.String(), first, last, n.Interface, string(n.Mode), addressText(n.Gateway), texts[0], texts[1], n.Domain,
-		n.MTU, texts[2], durationMS(n.LeaseFor), durationMS(n.BootLeaseFor), string(n.Unknown), string(n.Advertise), bit(n.IsRouter), texts[3],
+		n.MTU, texts[2], durationMS(n.LeaseFor), durationMS(n.BootLeaseFor), string(n.Unknown), string(n.Advertise), bit(n.IsRouter), texts[3], texts[4],
 	}, nil
 }
 

@@ -120,7 +120,13 @@ func reservations(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.NotFound, "subnet nowhere", create(inventory.Reservation{Address: at("10.9.0.1"), Subnet: "nowhere", MAC: MAC(3)}))
 
 	r.Hostname = "renamed"
+	r.Options = []inventory.Option{{Name: "tftp-server-name", Code: 66, Type: inventory.OptionText, Value: "boot 1", IsAlways: true}}
 	write(t, s, func(tx inventory.Tx) error { return tx.UpdateReservation(&r, Now.Add(time.Second)) })
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindReservation(r.Address)
+		same(t, "reservation with options", r, got)
+		return err
+	})
 	stale := r
 	stale.Version = 1
 	refuses(t, s, inventory.Conflict, "reservation 10.1.0.10", func(tx inventory.Tx) error { return tx.UpdateReservation(&stale, Now) })
@@ -202,4 +208,42 @@ func subnetDelete(t *testing.T, s inventory.Store) {
 		return err
 	})
 	createSubnets(t, s, Subnet("rack1", 1))
+}
+
+func classes(t *testing.T, s inventory.Store) {
+	c := inventory.Class{
+		Name: "phones", VendorClasses: []string{"Polycom-*"}, UserClasses: []string{"a b"}, Archs: []int{7}, MACPrefixes: []string{"00:04:f2"}, Priority: -3,
+		Options:  []inventory.Option{{Name: "tftp-server-name", Code: 66, Type: inventory.OptionText, Value: "boot, or not", IsAlways: true}},
+		Options6: []inventory.Option{{Code: 1, Space: "vendor-9", Type: inventory.OptionHex, Value: "01"}},
+	}
+	other := inventory.Class{Name: "arrays", Archs: []int{11}}
+	write(t, s, func(tx inventory.Tx) error {
+		if err := tx.CreateClass(&c, Now); err != nil {
+			return err
+		}
+		return tx.CreateClass(&other, Now)
+	})
+	refuses(t, s, inventory.Conflict, "phones", func(tx inventory.Tx) error { return tx.CreateClass(&inventory.Class{Name: "phones"}, Now) })
+	c.Priority, c.UserClasses = 5, nil
+	write(t, s, func(tx inventory.Tx) error { return tx.UpdateClass(&c, Now.Add(time.Second)) })
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindClass("phones")
+		same(t, "class", c, got)
+		if err != nil {
+			return err
+		}
+		all, err := tx.ListClasses()
+		same(t, "classes by name", []inventory.Class{other, c}, all)
+		return err
+	})
+	stale := c
+	stale.Version = 1
+	refuses(t, s, inventory.Conflict, "phones", func(tx inventory.Tx) error { return tx.UpdateClass(&stale, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.DeleteClass("phones") })
+	refuses(t, s, inventory.NotFound, "phones", func(tx inventory.Tx) error { return tx.DeleteClass("phones") })
+	read(t, s, func(tx inventory.Tx) error {
+		all, err := tx.ListClasses()
+		same(t, "classes that are left", []inventory.Class{other}, all)
+		return err
+	})
 }

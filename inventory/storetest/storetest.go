@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) inventory.Store) {
 		{"networks of both families beside each other", networks6},
 		{"an address is kept for one machine", allocations},
 		{"what machines hold is found by its value", holdings},
+		{"classes of DHCP clients", classes},
 		{"racks are kept by site, row and name", racks},
 		{"a deleted subnet takes everything in it along", subnetDelete},
 		{"artefacts, images and profiles hold each other", images},

@@ -13,6 +13,7 @@ import (
 func (d *Document) check(p *problems) {
 	d.checkHosts(p)
 	d.checkSubnets(p)
+	d.checkClasses(p)
 	d.checkReservations(p)
 	checkKeys(p, profileNoun(), d.Profiles)
 	checkKeys(p, layerNoun(), d.Layers)
@@ -103,6 +104,7 @@ func (d *Document) checkReservations(p *problems) {
 			p.add(r.File, r.Line, inventory.Errorf(inventory.Invalid, "the reservation has no address"))
 			continue
 		}
+		_ = inventory.CheckOptions(inventory.OptionsOfReservation, "", "", v.Options, v.Address.Is6()) // into the form that is kept; Plan checks the whole
 		byAddress.see("address", writeAddr(v.Address), r.File, r.Line)
 		for _, key := range []string{string(v.MAC), v.ClientID, v.UUID} {
 			if key != "" && v.Subnet != "" {

@@ -29,6 +29,7 @@ const (
 type Document struct {
 	Hosts        []Row[inventory.Host]
 	Subnets      []Row[inventory.Subnet]
+	Classes      []Row[inventory.Class]
 	Reservations []Row[inventory.Reservation]
 	Profiles     []Row[inventory.Profile]
 	Layers       []Row[inventory.Layer] // a host's by the name of the host
@@ -57,6 +58,7 @@ type Noun string
 const (
 	Hosts        Noun = "hosts"
 	Subnets      Noun = "subnets"
+	Classes      Noun = "classes"
 	Reservations Noun = "reservations"
 	Profiles     Noun = "profiles"
 	Layers       Noun = "layers"
@@ -68,9 +70,14 @@ const (
 )
 
 // nouns lists them for a hint.
-const nouns = "hosts, subnets, reservations, profiles, layers, targets, secrets, pools, goldens and bmcs"
+const nouns = "hosts, subnets, classes, reservations, profiles, layers, targets, secrets, pools, goldens and bmcs"
 
-func (n Noun) singular() string { return strings.TrimSuffix(string(n), "s") }
+func (n Noun) singular() string {
+	if n == Classes {
+		return "class"
+	}
+	return strings.TrimSuffix(string(n), "s")
+}
 
 // Problem is one thing that is wrong with a file.
 type Problem struct {

@@ -14,6 +14,7 @@ import (
 type Current struct {
 	Hosts        []inventory.Host
 	Subnets      []inventory.Subnet
+	Classes      []inventory.Class
 	Reservations []inventory.Reservation
 	Profiles     []inventory.Profile
 	Layers       []inventory.Layer
@@ -31,6 +32,9 @@ func Load(tx inventory.Tx) (c Current, err error) {
 		return c, err
 	}
 	if c.Subnets, err = tx.ListSubnets(); err != nil {
+		return c, err
+	}
+	if c.Classes, err = tx.ListClasses(); err != nil {
 		return c, err
 	}
 	if c.Reservations, err = tx.ListReservations("", inventory.Page{}); err != nil {
@@ -84,6 +88,7 @@ type Change struct {
 
 	host        *inventory.Host
 	subnet      *inventory.Subnet
+	class       *inventory.Class
 	reservation *inventory.Reservation
 	profile     *inventory.Profile
 	layer       *inventory.Layer
@@ -115,7 +120,7 @@ func (c Change) Profile() *inventory.Profile { return c.profile }
 // Layer is described at Profile.
 func (c Change) Layer() *inventory.Layer { return c.layer }
 
-// Diff is everything that an import does: secrets, targets, profiles, subnets, reservations, hosts, layers, pools, golden
+// Diff is everything that an import does: secrets, targets, profiles, subnets, classes, reservations, hosts, layers, pools, golden
 // hardware and BMCs, each in the order of the file, but profiles after those they extend.
 type Diff struct {
 	Changes []Change `json:"changes"`
@@ -204,6 +209,7 @@ func Plan(d Document, c Current) (Diff, error) {
 	var diff Diff
 	profiles := planConfigs(p, d, c, &diff)
 	subnets := planSubnets(p, d, c, &diff)
+	planClasses(p, d, c, &diff)
 	planReservations(p, d, c, subnets, &diff)
 	planHosts(p, d, c, profiles, &diff)
 	planLayers(p, d, c, &diff)
@@ -432,6 +438,10 @@ func (c Change) apply(tx inventory.Tx, now time.Time, newID func() inventory.Hos
 		return tx.CreateSubnet(c.subnet, now)
 	case c.subnet != nil:
 		return tx.UpdateSubnet(c.subnet, now)
+	case c.class != nil && c.Op == OpCreate:
+		return tx.CreateClass(c.class, now)
+	case c.class != nil:
+		return tx.UpdateClass(c.class, now)
 	case c.reservation != nil && c.Op == OpCreate:
 		return tx.CreateReservation(c.reservation, now)
 	case c.reservation != nil:

@@ -216,6 +216,8 @@ func (d *Document) read(p *problems, root *yaml.Node) {
 			d.Hosts = readList(p, value, hostFields(), newHost)
 		case Subnets:
 			d.Subnets = readList(p, value, subnetFields(), newSubnet)
+		case Classes:
+			d.Classes = readList(p, value, classFields(), func() (c inventory.Class) { return c })
 		case Reservations:
 			d.Reservations = readList(p, value, reservationFields(), newReservation)
 		case Profiles:

@@ -20,6 +20,9 @@ func Export(c Current) Document {
 	for _, n := range c.Subnets {
 		d.Subnets = append(d.Subnets, wholeRow(n, subnetFields()))
 	}
+	for _, v := range c.Classes {
+		d.Classes = append(d.Classes, wholeRow(v, classFields()))
+	}
 	for _, r := range c.Reservations {
 		d.Reservations = append(d.Reservations, wholeRow(r, reservationFields()))
 	}
@@ -101,6 +104,7 @@ func WriteYAML(w io.Writer, d Document) error {
 	addRows(root, Profiles, d.Profiles, profileFields())
 	addRows(root, Hosts, d.Hosts, hostFields())
 	addRows(root, Subnets, d.Subnets, subnetFields())
+	addRows(root, Classes, d.Classes, classFields())
 	addRows(root, Reservations, d.Reservations, reservationFields())
 	addRows(root, Layers, d.Layers, layerFields())
 	addRows(root, Pools, d.Pools, poolFields())

@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/dhcpoption"
 )
 
 // answer is what was decided about a query; encode makes a packet of it.
@@ -21,7 +22,9 @@ type answer struct {
 	subnet   *inventory.Subnet // nil for NAK and where no subnet is known
 	hostname string            // of the reservation
 	boot     pxe.Reply
-	reason   string // of a NAK, for the client's log (option 56)
+	extras   []dhcpoption.Sent // that the admin wants sent
+	leftOut  int               // extras for which the packet had no room
+	reason   string            // of a NAK, for the client's log (option 56)
 }
 
 const minReply = 300 // RFC 1542 section 2.1
@@ -45,6 +48,7 @@ func encode(b []byte, q *query, a *answer, limit int) []byte {
 		w.network(q, a)
 	}
 	w.option(dhcpv4.OptionClientIdentifier, q.option(dhcpv4.OptionClientIdentifier)) // RFC 6842
+	w.extras(q, a)
 	w.limit += optionSize(len(relay))
 	w.option(dhcpv4.OptionRelayAgentInformation, relay) // RFC 3046 section 2.2: last, as it came
 	b = append(w.b, optEnd)
@@ -188,24 +192,52 @@ func (w *writer) network(q *query, a *answer) {
 	if s == nil {
 		return
 	}
-	w.address(dhcpv4.OptionRouter, s.Gateway)
-	w.asked(q, dhcpv4.OptionDomainNameServer, s.DNS)
-	if len(s.Routes) > 0 && q.isAsked(dhcpv4.OptionClasslessStaticRoute) {
+	wants := func(code dhcpv4.OptionCode) bool { return q.isAsked(code) && !a.hasExtra(code) }
+	if !a.hasExtra(dhcpv4.OptionRouter) {
+		w.address(dhcpv4.OptionRouter, s.Gateway)
+	}
+	if wants(dhcpv4.OptionDomainNameServer) {
+		w.address(dhcpv4.OptionDomainNameServer, s.DNS...)
+	}
+	if len(s.Routes) > 0 && wants(dhcpv4.OptionClasslessStaticRoute) {
 		w.option(dhcpv4.OptionClasslessStaticRoute, classlessRoutes(s))
 	}
-	if s.MTU != 0 && q.isAsked(dhcpv4.OptionInterfaceMTU) {
+	if s.MTU != 0 && wants(dhcpv4.OptionInterfaceMTU) {
 		w.bytes(dhcpv4.OptionInterfaceMTU, byte(s.MTU>>8), byte(s.MTU))
 	}
 	w.text(dhcpv4.OptionHostName, a.hostname)
-	if q.isAsked(dhcpv4.OptionDomainName) {
+	if wants(dhcpv4.OptionDomainName) {
 		w.text(dhcpv4.OptionDomainName, s.Domain)
 	}
-	w.asked(q, dhcpv4.OptionNTPServers, s.NTP)
+	if wants(dhcpv4.OptionNTPServers) {
+		w.address(dhcpv4.OptionNTPServers, s.NTP...)
+	}
 }
 
-func (w *writer) asked(q *query, code dhcpv4.OptionCode, addrs []netip.Addr) {
-	if q.isAsked(code) {
-		w.address(code, addrs...)
+// hasExtra reports whether the admin's options say something of their own.
+func (a *answer) hasExtra(code dhcpv4.OptionCode) bool {
+	for i := range a.extras {
+		if a.extras[i].Code == int(code.Code()) {
+			return true
+		}
+	}
+	return false
+}
+
+// extras appends the admin's options that the client asks for, or is to have anyway, and that fit.
+func (w *writer) extras(q *query, a *answer) {
+	for _, e := range a.extras {
+		code := dhcpv4.GenericOptionCode(e.Code)
+		switch {
+		case !e.IsAlways && !q.isAsked(code):
+		case len(e.Value) == 0 && len(w.b)+2 <= w.limit: // a flag
+			w.b = append(w.b, code.Code(), 0)
+		default:
+			before := len(w.b)
+			if w.option(code, e.Value); len(w.b) == before {
+				a.leftOut++
+			}
+		}
 	}
 }
 

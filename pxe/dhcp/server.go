@@ -53,6 +53,8 @@ type Config struct {
 	Leases     Leases
 	Boots      Boots
 	BootPort   int // TCP port of the boot door, for the URLs handed out
+	// Classes returns the classes of clients that are in force; nil is none.
+	Classes func() []inventory.Class
 
 	// ProbeFor is how long an address that was never used is asked for on the wire before it is offered; 0 turns the
 	// check off.

@@ -10,6 +10,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/dhcpoption"
 	"slipway.dev/slipway/pxe/lease6"
 )
 
@@ -261,9 +262,28 @@ func (s *Server) exhausted(subnet string) {
 	}
 }
 
+// extras are the admin's options for the client of an exchange.
+func (s *Server) extras(x *exchange) []dhcpoption.Sent {
+	if x.answer.subnet == nil {
+		return nil
+	}
+	of := dhcpoption.Of{Subnet: x.answer.subnet}
+	if s.cfg.Classes != nil {
+		of.Classes = inventory.ClassesOf(s.cfg.Classes(), x.client.ClassClient())
+	}
+	if r, ok := s.cfg.Book.Reservation(x.holder); ok {
+		of.Reservation = &r
+	}
+	return dhcpoption.Encode(dhcpoption.Choose(of), x.client.Stage != pxe.StageOS, true)
+}
+
 // respond sends the answer of an exchange, to the client or back through the relays (RFC 8415 section 18.3.10).
 func (s *Server) respond(x *exchange, what result) {
+	x.answer.extras = s.extras(x)
 	b := x.answer.encode(&x.message, s.cfg.DUID)
+	if x.answer.leftOut > 0 && s.warnings.AllowN(s.cfg.Now(), 1) {
+		s.cfg.Log.Warn("options left out: a packet has no room for them", "duid", x.client.ClientID, "subnet", x.client.Subnet, "options", x.answer.leftOut)
+	}
 	to := netip.AddrPortFrom(x.source.Addr(), clientPort)
 	if x.isRelayed() {
 		b = envelope(b, x.hops)

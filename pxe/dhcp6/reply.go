@@ -3,10 +3,12 @@ package dhcp6
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/dhcpoption"
 )
 
 // binding is what an association is answered with.
@@ -31,6 +33,8 @@ type answer struct {
 	hasCode bool
 	pref    bool
 	boot    pxe.Reply
+	extras  []dhcpoption.Sent // that the admin wants sent
+	leftOut int               // extras for which the packet had no room
 	subnet  *inventory.Subnet
 }
 
@@ -112,13 +116,16 @@ func (a *answer) appendConfig(b []byte, m *message) []byte {
 	if a.subnet == nil {
 		return b
 	}
-	if len(a.subnet.DNS) > 0 && wants(optDNS) {
+	has := func(code int) bool {
+		return slices.ContainsFunc(a.extras, func(e dhcpoption.Sent) bool { return e.Code == code })
+	}
+	if len(a.subnet.DNS) > 0 && wants(optDNS) && !has(optDNS) {
 		b = appendOption(b, optDNS, addresses(a.subnet.DNS))
 	}
-	if labels := domainLabels(a.subnet.Domain); labels != nil && wants(optDomains) {
+	if labels := domainLabels(a.subnet.Domain); labels != nil && wants(optDomains) && !has(optDomains) {
 		b = appendOption(b, optDomains, labels)
 	}
-	if len(a.subnet.NTP) > 0 && wants(optNTP) {
+	if len(a.subnet.NTP) > 0 && wants(optNTP) && !has(optNTP) {
 		var servers []byte
 		for _, s := range a.subnet.NTP {
 			raw := s.As16()
@@ -132,6 +139,15 @@ func (a *answer) appendConfig(b []byte, m *message) []byte {
 			class := binary.BigEndian.AppendUint32(nil, enterprisePX)
 			class = binary.BigEndian.AppendUint16(class, uint16(len(a.boot.Class)))
 			b = appendOption(b, optVendorClass, class, []byte(a.boot.Class))
+		}
+	}
+	for _, e := range a.extras {
+		switch {
+		case !e.IsAlways && !wants(uint16(e.Code)):
+		case len(b)+4+len(e.Value) > maxReply:
+			a.leftOut++
+		default:
+			b = appendOption(b, uint16(e.Code), e.Value)
 		}
 	}
 	return b

@@ -44,10 +44,12 @@ type Boots interface {
 type Config struct {
 	Interfaces []string
 	Book       *lease6.Book
-	Leases     Leases
-	Boots      Boots
-	BootPort   int    // TCP port of the boot door, for the URLs handed out
-	DUID       []byte // what this server is called; it must not change from one start to the next
+	// Classes returns the classes of clients that are in force; nil is none.
+	Classes  func() []inventory.Class
+	Leases   Leases
+	Boots    Boots
+	BootPort int    // TCP port of the boot door, for the URLs handed out
+	DUID     []byte // what this server is called; it must not change from one start to the next
 
 	// ProbeFor is how long an address that was never used is asked for on the wire before it is given away; 0 turns the
 	// check off.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/netip"
 	"time"
+
+	"slipway.dev/slipway/inventory"
 )
 
 // Offer is an address held for a client until OfferFor has passed.
@@ -68,6 +70,18 @@ func (b *Book) HasReservation(c Client) bool {
 	defer b.mu.Unlock()
 	p := b.pools[c.Subnet]
 	return p != nil && p.reservation(c, toMAC(c.MAC)) != nil
+}
+
+// Reservation returns what is reserved for a client.
+func (b *Book) Reservation(c Client) (inventory.Reservation, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pools[c.Subnet]; p != nil {
+		if r := p.reservation(c, toMAC(c.MAC)); r != nil {
+			return *r, true
+		}
+	}
+	return inventory.Reservation{}, false
 }
 
 // Forget drops what was offered to a client that took another server's offer.

@@ -230,6 +230,18 @@ func (b *Book) HasReservation(c Client) bool {
 	return p != nil && p.reservation(c) != nil
 }
 
+// Reservation returns what is reserved for a client.
+func (b *Book) Reservation(c Client) (inventory.Reservation, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pools[c.Subnet]; p != nil {
+		if r := p.reservation(c); r != nil {
+			return *r, true
+		}
+	}
+	return inventory.Reservation{}, false
+}
+
 // IsKnown reports whether a client has or had an address, or one is reserved for it: it is no stranger.
 func (b *Book) IsKnown(c Client) bool {
 	b.mu.Lock()

@@ -31,7 +31,6 @@ type Message struct {
 	MaxSize             int // option 57; 0 when absent
 	Size                int // of the message
 	Client              pxe.Client
-	IsInfiniBand        bool // MAC is out of the GUID of its port
 }
 
 const (
@@ -76,7 +75,6 @@ func parseMessage(b []byte) *Message {
 		if m.MAC = pxe.InfiniBandMAC(o[optClientID]); m.MAC == "" {
 			return nil
 		}
-		m.IsInfiniBand = true
 	}
 	m.take(o)
 	return m
@@ -110,7 +108,7 @@ func (m *Message) take(o map[byte][]byte) {
 		return
 	}
 	p := pxe.Packet{
-		Type: pxe.PacketType(m.Type), MAC: m.MAC, Xid: m.Xid, Secs: m.Secs, Class60: text(o[optClass]), UUID97: o[optUUID], Vendor43: o[optVendor],
+		MAC: m.MAC, Class60: text(o[optClass]), UUID97: o[optUUID], Vendor43: o[optVendor],
 		UserClass77: o[optUser], IPXE175: o[optIPXE], ClientID61: o[optClientID],
 	}
 	for v := o[optArch]; len(v) >= 2; v = v[2:] {

@@ -31,6 +31,7 @@ type dhcpSetup struct {
 	Interfaces   []string
 	Subnets      []inventory.Subnet
 	Reservations []inventory.Reservation
+	Classes      []inventory.Class
 	Ours         []netip.Addr
 	ProbeFor     time.Duration
 	PerSource    int
@@ -76,7 +77,7 @@ func serveDHCP() error {
 	server := dhcp.New(dhcp.Config{
 		Interfaces: in.Interfaces, Book: lease.New(network, leases), Leases: shelf{store}, Boots: operator{},
 		Knows:    func(m [6]byte) bool { return slices.Contains(in.Known, net.HardwareAddr(m[:]).String()) },
-		ProbeFor: in.ProbeFor, PerSource: in.PerSource, Now: time.Now,
+		ProbeFor: in.ProbeFor, PerSource: in.PerSource, Now: time.Now, Classes: func() []inventory.Class { return in.Classes },
 		Log:        slog.New(slog.NewTextHandler(os.Stdout, nil)),
 		StoreState: func(err error) { fmt.Println("store state:", err) },
 	})

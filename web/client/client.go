@@ -44,6 +44,7 @@ type Client struct {
 	Hosts        Hosts
 	Subnets      Noun[inventory.Subnet]
 	Racks        Racks
+	Classes      Noun[inventory.Class]
 	Reservations Noun[inventory.Reservation]
 	Leases       Noun[inventory.Lease]
 	Addresses    Addresses
@@ -107,6 +108,7 @@ func New(cfg Config) (*Client, error) {
 	c.Hosts = Hosts{Noun: Noun[inventory.Host]{c, "hosts"}}
 	c.Subnets = Noun[inventory.Subnet]{c, "subnets"}
 	c.Racks = Racks{Noun[Rack]{c, "racks"}}
+	c.Classes = Noun[inventory.Class]{c, "classes"}
 	c.Reservations = Noun[inventory.Reservation]{c, "reservations"}
 	c.Leases = Noun[inventory.Lease]{c, "leases"}
 	c.Addresses = Addresses{Noun[Address]{c, "addresses"}}

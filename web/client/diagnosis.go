@@ -22,7 +22,16 @@ type Diagnosis struct {
 	IsLate  bool                `json:"isLate"`
 	Trouble string              `json:"trouble,omitempty"` // what is late or has failed
 	Causes  []Cause             `json:"causes"`            // the likeliest first; none while nothing is late and nothing has failed
+	Options []GivenOption       `json:"options,omitempty"`
 	Packets []PacketLine        `json:"packets"`
+}
+
+// GivenOption is a DHCP option out of a list of an admin, and what becomes of it for one client.
+type GivenOption struct {
+	Option string `json:"option"`
+	Value  string `json:"value"`
+	From   string `json:"from"`
+	Note   string `json:"note,omitempty"`
 }
 
 // Cause is what may have stopped a boot.

@@ -44,6 +44,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	d := dhcp.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.book, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort,
 		ProbeFor: probeFor, StoreState: stored, Now: time.Now, Log: a.log,
+		Classes: a.networks.Classes,
 	}
 	ours := &own{interfaces: a.cfg.Interfaces}
 	if !a.cfg.CheckConflict {

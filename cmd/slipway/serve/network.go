@@ -18,6 +18,7 @@ type networks struct {
 	book     *lease.Book
 	book6    *lease6.Book
 	six      atomic.Pointer[[]inventory.Subnet] // the IPv6 ones
+	classes  atomic.Pointer[[]inventory.Class]
 	known    *known
 	policies atomic.Pointer[map[string]inventory.UnknownPolicy] // by subnet
 	asOf     int64                                              // the newest event that the book knows of
@@ -59,6 +60,11 @@ func (n *networks) read(tx inventory.Tx, interfaces []string) (four lease.Networ
 	if err != nil {
 		return four, six, err
 	}
+	classes, err := tx.ListClasses()
+	if err != nil {
+		return four, six, err
+	}
+	n.classes.Store(&classes)
 	policies := map[string]inventory.UnknownPolicy{}
 	for _, s := range subnets {
 		policies[s.Name] = s.Unknown
@@ -69,6 +75,9 @@ func (n *networks) read(tx inventory.Tx, interfaces []string) (four lease.Networ
 	n.six.Store(&six.Subnets)
 	return four, six, nil
 }
+
+// Classes returns the classes of clients in force.
+func (n *networks) Classes() []inventory.Class { return *n.classes.Load() }
 
 // policy says what machines that are not accepted get on a subnet.
 func (n *networks) policy(subnet string) inventory.UnknownPolicy {
@@ -84,7 +93,7 @@ func (n *networks) follow(ctx context.Context, interfaces []string, events <-cha
 		n.asOf = e.ID
 		noun, name, _ := strings.Cut(e.Subject, "/")
 		switch noun {
-		case "subnet", "reservation", "import":
+		case "subnet", "reservation", "class", "import":
 			if err := n.reread(ctx, interfaces); err != nil {
 				return err
 			}

@@ -81,7 +81,7 @@ func (a *appliance) dhcp6Door(storeState func(error)) *dhcp6.Server {
 	c := dhcp6.Config{
 		Interfaces: a.cfg.Interfaces, Book: a.networks.book6, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort, DUID: a.duid,
 		ProbeFor: probeFor, Foreign: a.engine.Foreign, StoreState: storeState, Now: time.Now, Log: a.log,
-		Unanswered: a.unanswered, Knows: a.networks.known.hasMAC,
+		Unanswered: a.unanswered, Knows: a.networks.known.hasMAC, Classes: a.networks.Classes,
 	}
 	if !a.cfg.CheckConflict {
 		c.ProbeFor = 0

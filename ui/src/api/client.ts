@@ -55,6 +55,7 @@ export interface Nouns {
   reservations: Schemas['Reservation']
   leases: Schemas['Lease']
   addresses: Schemas['Address']
+  classes: Schemas['Class']
   views: Schemas['KeptView'] & { name: string }
 }
 

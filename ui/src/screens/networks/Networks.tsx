@@ -14,12 +14,13 @@ import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
 import { Addresses } from '../addresses/Addresses'
+import { Classes } from './Classes'
 import { Leases } from './Leases'
 import { Reservations } from './Reservations'
 import { Snippets } from './Snippets'
 import { SubnetForm } from './SubnetForm'
 import { UseBars } from './UseBars'
-import { type Interface, modes, type Subnet } from './words'
+import { type Interface, linesOfOptions, modes, type Subnet } from './words'
 import './networks.css'
 
 export function Networks() {
@@ -102,6 +103,7 @@ function All() {
           )
         }
       </Loaded>
+      <Classes />
       <Interfaces />
       <Others />
     </Screen>
@@ -243,6 +245,7 @@ function One() {
                   ['Routes', (s.routes ?? []).map((r) => `${r.to} via ${r.via}`).join(', ')],
                   ['Leases', `${s.leaseFor} for systems, ${s.bootLeaseFor} for firmware`],
                   ['Unknown machines', s.unknown],
+                  ['DHCP options', linesOfOptions(s.options).split('\n').join(', ')],
                   ['Advertised', s.advertise && advertised[s.advertise]],
                   ['Default router', s.advertise && (s.isRouter ? 'this server' : 'another one')],
                 ]}

@@ -7,7 +7,8 @@ import { Loaded, Nothing } from '../../parts/Failure'
 import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
 import { type Column, VirtualTable } from '../../parts/VirtualTable'
 import { useNotHere } from './Networks'
-import type { Reservation } from './words'
+import { OptionsField } from './OptionsField'
+import { flagsOfOptions, linesOfOptions, optionsOf, type Reservation } from './words'
 
 export function Reservations({ subnet }: { subnet: string }) {
   const list = useList('reservations', { subnet })
@@ -107,8 +108,15 @@ export function ReservationForm({
   const [by, setBy] = useState(given.uuid ? 'uuid' : given.clientID ? 'clientID' : given.port ? 'port' : 'mac')
   const [who, setWho] = useState(given.mac ?? given.uuid ?? given.clientID ?? given.port ?? '')
   const [name, setName] = useState(given.hostname ?? '')
+  const [options, setOptions] = useState(linesOfOptions(given.options))
   const isStored = given.version !== undefined
-  const body = { subnet, address, [by]: who.trim(), ...(name && { hostname: name }) }
+  const body = {
+    subnet,
+    address,
+    [by]: who.trim(),
+    ...(name && { hostname: name }),
+    options: optionsOf(options),
+  }
   return (
     <EditForm
       title={isStored ? `Reservation of ${address}` : 'Reserve an address'}
@@ -120,7 +128,7 @@ export function ReservationForm({
           ? { method: 'PUT', path: `/reservations/${encodeURIComponent(address)}`, body, version: given.version }
           : { method: 'POST', path: '/reservations', body }
       }
-      cli={`slipway reservation create ${shell(address || 'ADDRESS')}${flags({ [by === 'clientID' ? 'client-id' : by]: who.trim(), hostname: name })}`}
+      cli={`slipway reservation create ${shell(address || 'ADDRESS')}${flags({ [by === 'clientID' ? 'client-id' : by]: who.trim(), hostname: name, option: flagsOfOptions(options) })}`}
     >
       <TextField label="Address" value={address} set={setAddress} field="address" isRequired isDisabled={isStored} />
       <ChoiceField
@@ -142,6 +150,7 @@ export function ReservationForm({
         isRequired
       />
       <TextField label="Name it is told" value={name} set={setName} field="hostname" />
+      <OptionsField value={options} set={setOptions} field="options" />
     </EditForm>
   )
 }

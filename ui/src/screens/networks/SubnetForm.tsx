@@ -4,7 +4,20 @@ import { useState } from 'react'
 import { api, must } from '../../api/client'
 import { flags, shell } from '../../parts/cli'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
-import { choicesOf, type Interface, is6, modes, rangesOf, type Subnet, unknowns, wordsOf } from './words'
+import { OptionsField } from './OptionsField'
+import {
+  choicesOf,
+  flagsOfOptions,
+  type Interface,
+  is6,
+  linesOfOptions,
+  modes,
+  optionsOf,
+  rangesOf,
+  type Subnet,
+  unknowns,
+  wordsOf,
+} from './words'
 
 // SubnetForm makes or changes a subnet. What is wrong with it is for the server to say, field by field.
 export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () => void }) {
@@ -25,6 +38,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
   const [unknown, setUnknown] = useState(subnet?.unknown ?? 'wait')
   const [advertise, setAdvertise] = useState(subnet?.advertise ?? 'managed')
   const [isRouter, setRouter] = useState(subnet?.isRouter ?? false)
+  const [options, setOptions] = useState(linesOfOptions(subnet?.options))
   const isIPv6 = is6(cidr)
   const interfaces = useQuery({
     queryKey: ['subnets', 'interfaces'],
@@ -46,6 +60,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
     routes: subnet?.routes ?? [],
     ranges: rangesOf(ranges),
     staticRanges: rangesOf(statics),
+    options: optionsOf(options),
     leaseFor,
     bootLeaseFor,
     unknown,
@@ -62,6 +77,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
     mtu,
     range: wordsOf(ranges),
     'static-range': wordsOf(statics),
+    option: flagsOfOptions(options),
     'lease-for': leaseFor,
     'boot-lease-for': bootLeaseFor,
     unknown,
@@ -142,6 +158,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
         field="unknown"
         choices={choicesOf(unknowns)}
       />
+      <OptionsField value={options} set={setOptions} field="options" />
     </EditForm>
   )
 }

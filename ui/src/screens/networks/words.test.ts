@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addressKey, hostname, rangesOf, stateOf, wordsOf } from './words'
+import { addressKey, hostname, linesOfOptions, optionsOf, rangesOf, stateOf, wordsOf } from './words'
 
 const now = Date.parse('2026-11-22T12:00:00Z')
 
@@ -37,4 +37,17 @@ test.each([
   ['a'.repeat(99), 'a'.repeat(63)],
 ])('the name %j becomes %j', (said, want) => {
   expect(hostname(said)).toBe(want)
+})
+
+test('options are written one in a line, and come back', () => {
+  const all = [
+    { name: 'tftp-server-name', type: 'text', value: 'boot: 1/2=x' },
+    { code: 1, space: 'vendor-42623', type: 'hex', value: '01:02', isAlways: true },
+  ]
+  expect(linesOfOptions(all)).toBe('tftp-server-name/text=boot: 1/2=x\nalways:vendor-42623:1/hex=01:02')
+  expect(optionsOf(linesOfOptions(all))).toEqual(all)
+  expect(optionsOf('66=a\n\n  224/empty\n')).toEqual([
+    { code: 66, value: 'a' },
+    { code: 224, type: 'empty', value: '' },
+  ])
 })

@@ -17,6 +17,7 @@ export interface Subnet {
   isRouter?: boolean // of IPv6 subnets
   ranges?: { first: string; last: string }[] | null
   staticRanges?: { first: string; last: string }[] | null
+  options?: Option[] | null
   version: number
 }
 
@@ -41,6 +42,7 @@ export interface Reservation {
   uuid?: string
   port?: string
   hostname?: string
+  options?: Option[] | null
   version: number
 }
 
@@ -141,3 +143,60 @@ export const hostname = (said: string | undefined) =>
     ?.replaceAll(/[^a-z0-9-]+/g, '-')
     .replaceAll(/^-+|-+$/g, '')
     .slice(0, 63) ?? ''
+
+// Option is a DHCP option of a subnet, a class or a reservation.
+export interface Option {
+  name?: string
+  code?: number
+  space?: string
+  type?: string
+  value: string
+  isAlways?: boolean
+}
+
+// Class is a class of DHCP clients.
+export interface Class {
+  name: string
+  vendorClasses?: string[] | null
+  userClasses?: string[] | null
+  archs?: number[] | null
+  macPrefixes?: string[] | null
+  priority?: number
+  options?: Option[] | null
+  options6?: Option[] | null
+  version: number
+}
+
+// linesOfOptions writes options one in a line: [always:][vendor:|vendor-N:]NAME|NUMBER[/TYPE]=VALUE.
+export const linesOfOptions = (all: Option[] | null | undefined) =>
+  (all ?? [])
+    .map(
+      (o) =>
+        `${o.isAlways ? 'always:' : ''}${o.space ? `${o.space}:` : ''}${o.name || o.code}${o.type ? `/${o.type}` : ''}=${o.value}`,
+    )
+    .join('\n')
+
+// optionsOf reads such lines. What is none is sent as a name, so that the server says what is wrong with it.
+export const optionsOf = (text: string): Option[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .map((line) => {
+      const [, always, space, key = line, type, value = ''] =
+        /^(always:)?(?:([^:=/]+):)?([^:=/]+)(?:\/([^=]*))?(?:=(.*))?$/.exec(line) ?? []
+      return {
+        ...(/^\d+$/.test(key) ? { code: Number(key) } : { name: key }),
+        ...(space && { space }),
+        ...(type && { type }),
+        value,
+        ...(always && { isAlways: true }),
+      }
+    })
+
+// flagsOfOptions are the lines as the command line takes them.
+export const flagsOfOptions = (text: string) =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
