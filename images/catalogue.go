@@ -41,6 +41,8 @@ type Entry struct {
 	// MemoryMiB is the least memory with which it boots this way; 0 is unknown.
 	MemoryMiB   int  `yaml:"memoryMiB" json:"memoryMiB,omitempty"`
 	IsInstaller bool `yaml:"isInstaller" json:"isInstaller"`
+	// CPULevel is the least level of an x86-64 processor that the system is built for, such as x86-64-v3.
+	CPULevel string `yaml:"cpuLevel" json:"cpuLevel,omitempty"`
 	// Base is the http(s) address below which files are published, with {names}; "" when they must be brought along.
 	Base string `yaml:"base" json:"base,omitempty"`
 	// Sums is a list of SHA-256 sums below Base: SHA256SUMS, its BSD form, or a .treeinfo.

@@ -65,7 +65,7 @@ func TestPlansOfTheCatalogue(t *testing.T) {
 		Config  []string            `yaml:"configArgs,omitempty"`
 		Error   string              `yaml:"error,omitempty"`
 	}
-	releases := map[string]string{"fedora-coreos": "44.20260607.3.1", "fedora-coreos-install": "44.20260607.3.1", "talos": "1.13.0", "leap-micro": "6.2", "custom": "1"}
+	releases := map[string]string{"fedora-coreos": "44.20260607.3.1", "fedora-coreos-install": "44.20260607.3.1", "talos": "1.13.0", "leap-micro": "6.2", "leap": "16.0", "custom": "1"}
 	all := map[string]golden{}
 	for _, e := range c.Entries() {
 		release := e.Releases[0]

@@ -49,6 +49,9 @@ func (e *Entry) check() error {
 	if e.MemoryMiB < 0 || e.MemoryMiB > 1<<20 {
 		return bad("%s: memoryMiB is %d", e.OS, e.MemoryMiB)
 	}
+	if e.CPULevel != "" && !slices.Contains(inventory.CPULevels(), e.CPULevel) {
+		return bad("%s: cpuLevel %q is not known", e.OS, e.CPULevel).WithHint("use %s", strings.Join(inventory.CPULevels(), ", "))
+	}
 	if err := e.checkVars(bad); err != nil {
 		return err
 	}

@@ -394,7 +394,7 @@ func (c *Cache) touch(d inventory.Digest) error {
 func sameImage(a, b inventory.Image) bool {
 	return a.OS == b.OS && a.Release == b.Release && a.Arch == b.Arch && slices.Equal(a.Files, b.Files) &&
 		slices.Equal(a.KernelArgs, b.KernelArgs) && slices.Equal(a.ConfigArgs, b.ConfigArgs) && slices.Equal(a.Configs, b.Configs) &&
-		a.MemoryMiB == b.MemoryMiB && a.IsInstaller == b.IsInstaller
+		a.MemoryMiB == b.MemoryMiB && a.CPULevel == b.CPULevel && a.IsInstaller == b.IsInstaller
 }
 
 func isNotFound(err error) bool {

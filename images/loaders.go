@@ -179,6 +179,9 @@ func (l *Loaders) Has(name string) bool {
 // IsSigned reports whether somebody signed a loader.
 func (l *Loaders) IsSigned(name string) bool { return len(l.byName[name].Signers) > 0 }
 
+// Signers returns who signed a loader.
+func (l *Loaders) Signers(name string) []pxe.Signer { return l.byName[name].Signers }
+
 // Trusts returns the authorities that a shim accepts; of pxe.TrustedName those of the site's own certificates.
 func (l *Loaders) Trusts(name string) []string {
 	if name == pxe.TrustedName {

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -45,6 +46,8 @@ type ImportRequest struct {
 	// MemoryMiB and IsInstaller override the entry's when given.
 	MemoryMiB   int   `json:"memoryMiB,omitempty"`
 	IsInstaller *bool `json:"isInstaller,omitempty"`
+	// CPULevel overrides the entry's: it is for builds of a system that need less.
+	CPULevel string `json:"cpuLevel,omitempty"`
 	// DiskFormat is how a file of role disk, or what Remote names, is packed; "" guesses it from the name. DiskBytes is how
 	// large it is unpacked, 0 when not known. Remote is a disk image that agents fetch themselves: oci://...@sha256:<hex>.
 	DiskFormat string `json:"diskFormat,omitempty"`
@@ -154,6 +157,9 @@ func (c *Catalogue) plan(r ImportRequest) (plan, error) {
 	}
 	if r.MemoryMiB > 0 {
 		p.image.MemoryMiB = r.MemoryMiB
+	}
+	if r.Arch == inventory.X8664 {
+		p.image.CPULevel = cmp.Or(r.CPULevel, e.CPULevel)
 	}
 	if r.IsInstaller != nil {
 		p.image.IsInstaller = *r.IsInstaller

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"debug/pe"
 	"encoding/asn1"
 	"encoding/binary"
@@ -16,6 +15,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/sigdb"
 )
 
 // Bounds of what a signed file may hold; shim has two signatures, certificates have 2 KiB.
@@ -172,7 +172,7 @@ func signerOf(der, digest []byte) (s pxe.Signer, ok bool) {
 	}
 	for _, c := range certificates {
 		if c.SerialNumber.Cmp(signer.ID.Serial) == 0 && bytes.Equal(c.RawIssuer, signer.ID.Issuer.FullBytes) {
-			return pxe.Signer{Name: nameOf(c.Subject), Issuer: nameOf(c.Issuer)}, true
+			return pxe.Signer{Name: sigdb.Name(c.Subject), Issuer: sigdb.Name(c.Issuer)}, true
 		}
 	}
 	return s, false
@@ -193,13 +193,6 @@ func firstOfSequence(v asn1.RawValue) []byte {
 		return nil
 	}
 	return out
-}
-
-func nameOf(n pkix.Name) string {
-	if n.CommonName != "" {
-		return inventory.Clean(n.CommonName, 120)
-	}
-	return inventory.Clean(n.String(), 120)
 }
 
 // shimTrusts returns the authorities that a shim was built to accept: its section .vendor_cert (shim's cert.S), which
@@ -224,19 +217,10 @@ func shimTrusts(data []byte) (names []string) {
 	}
 	b = b[at : at+size]
 	if c, err := x509.ParseCertificate(b); err == nil {
-		return []string{nameOf(c.Subject)}
+		return []string{sigdb.Name(c.Subject)}
 	}
-	for len(b) >= 28 {
-		list, header, each := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:])
-		if list < 28 || uint64(list) > uint64(len(b)) || each <= 16 || uint64(header) > uint64(list)-28 {
-			break
-		}
-		for rest := b[28+header : list]; uint64(len(rest)) >= uint64(each); rest = rest[each:] {
-			if c, err := x509.ParseCertificate(rest[16:each]); err == nil {
-				names = append(names, nameOf(c.Subject))
-			}
-		}
-		b = b[list:]
+	for _, c := range sigdb.Certificates(b) {
+		names = append(names, sigdb.Name(c.Subject))
 	}
 	return names
 }
@@ -252,7 +236,7 @@ func pemNames(data []byte) (names []string, err error) {
 		if err != nil {
 			return nil, errors.New("a certificate in it cannot be read")
 		}
-		names = append(names, nameOf(c.Subject))
+		names = append(names, sigdb.Name(c.Subject))
 	}
 }
 

@@ -43,13 +43,21 @@ type System struct {
 
 // FirmwareInfo is what the machine was started by.
 type FirmwareInfo struct {
-	Kind         Firmware    `json:"kind,omitempty"` // bios or uefi
-	Vendor       string      `json:"vendor,omitempty"`
-	Version      string      `json:"version,omitempty"`
-	ReleasedAt   string      `json:"releasedAt,omitempty"` // as the vendor writes it
-	IsSecureBoot bool        `json:"isSecureBoot"`
-	BootOrder    []BootEntry `json:"bootOrder,omitempty"` // UEFI's, in order
-	BootCurrent  string      `json:"bootCurrent,omitempty"`
+	Kind         Firmware `json:"kind,omitempty"` // bios or uefi
+	Vendor       string   `json:"vendor,omitempty"`
+	Version      string   `json:"version,omitempty"`
+	ReleasedAt   string   `json:"releasedAt,omitempty"` // as the vendor writes it
+	IsSecureBoot bool     `json:"isSecureBoot"`
+	// SecureBootDB are the certificates whose signatures the firmware accepts (db without those in dbx); absent: not known.
+	SecureBootDB []Certificate `json:"secureBootDB,omitempty"`
+	BootOrder    []BootEntry   `json:"bootOrder,omitempty"` // UEFI's, in order
+	BootCurrent  string        `json:"bootCurrent,omitempty"`
+}
+
+// Certificate is one that firmware trusts.
+type Certificate struct {
+	Name   string    `json:"name"`
+	EndsAt time.Time `json:"endsAt,omitzero"`
 }
 
 // BootEntry is one UEFI boot variable.

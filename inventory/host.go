@@ -103,6 +103,8 @@ const (
 // The facts that choose a host's way to boot.
 const (
 	FactSecureBoot    = "secureBoot"    // on or off, as the agent, the BMC or GRUB said; absent: not known
+	FactSecureBootDB  = "secureBootDB"  // names of the certificates that its firmware trusts, with "; " between; absent: not known
+	FactCPULevel      = "cpuLevel"      // of an x86-64 processor, such as x86-64-v3; absent: not known
 	FactLoaderRefused = "loaderRefused" // the unsigned loader that was sent twice and did nothing
 )
 

@@ -72,6 +72,8 @@ type Image struct {
 	SeedLabel string `json:"seedLabel,omitempty"`
 	// MemoryMiB is the least memory with which it boots.
 	MemoryMiB int `json:"memoryMiB,omitempty"`
+	// CPULevel is the least level of an x86-64 processor on which it runs, such as x86-64-v3; "" is any.
+	CPULevel string `json:"cpuLevel,omitempty"`
 	// IsInstaller marks an image whose boot may overwrite a disk: it runs only on a host that is armed.
 	IsInstaller bool      `json:"isInstaller"`
 	CreatedAt   time.Time `json:"createdAt"`
@@ -122,6 +124,9 @@ func (i *Image) Validate() error {
 		case RoleDisk:
 			disks++
 		}
+	}
+	if i.CPULevel != "" && !slices.Contains(CPULevels(), i.CPULevel) {
+		return Errorf(Invalid, "image %s: %q is not a level of processors", i.Name, i.CPULevel).At("cpuLevel").WithHint("use x86-64-v2, x86-64-v3 or x86-64-v4")
 	}
 	if err := i.validateDisk(kernels, disks); err != nil {
 		return err

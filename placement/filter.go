@@ -31,7 +31,7 @@ type shape struct {
 	minSpare   int
 	surplusOf  inventory.HardwareRequirements
 	taints     map[inventory.Taint]*cause
-	imageCause [2]*cause
+	imageCause [3]*cause
 
 	verdicts *memo   // of judge
 	scores   []Score // by entry.n, where isScored
@@ -55,7 +55,7 @@ func (y *yard) shapeOf(d *Demand) (*shape, error) {
 	p.Reuse, p.ReuseKey, p.FailureDomain = "", "", "" // see query
 	key, err := json.Marshal([]any{
 		p, d.Pool.Name, d.Pool.Selector, d.Pool.Requirements, d.Pool.MinSpare, d.Barred, d.Walls, d.IsWalled, d.IsInspectionNeeded, d.Machine.RootDisk, d.Machine.KeepDisks,
-		d.Image.Arch, d.Image.MemoryMiB, d.Image.DiskBytes, d.Image.IsDisk(), d.Image.IsInstaller,
+		d.Image.Arch, d.Image.CPULevel, d.Image.MemoryMiB, d.Image.DiskBytes, d.Image.IsDisk(), d.Image.IsInstaller,
 	})
 	if err != nil {
 		return nil, err
@@ -76,9 +76,10 @@ func (y *yard) newShape(d *Demand) (*shape, error) {
 	s := &shape{
 		machine: &d.Machine, image: &d.Image, isPinned: p.Host != "", needsInspection: d.IsInspectionNeeded, surplusOf: p.Requirements,
 		poolName: d.Pool.Name, taints: map[inventory.Taint]*cause{}, minSpare: d.Pool.MinSpare,
-		imageCause: [2]*cause{
+		imageCause: [3]*cause{
 			{phrase: fmt.Sprintf("is not of the image's architecture %s", d.Image.Arch), hint: "choose an image for the machines that you have: slipway image list"},
 			{phrase: fmt.Sprintf("has less than the %d MiB of memory that the image needs", d.Image.MemoryMiB), hint: "choose a smaller image: slipway image list"},
+			{phrase: fmt.Sprintf("has a processor below the level %s that the image needs", d.Image.CPULevel), hint: "choose an older release: slipway image list"},
 		},
 	}
 	n := len(y.entries)
@@ -259,6 +260,9 @@ func (s *shape) judge(e *entry) *cause {
 	}
 	if have := hardware.Memory(&e.Host, e.Hardware); have > 0 && have < int64(s.image.MemoryMiB)<<20 {
 		return s.imageCause[1]
+	}
+	if e.Hardware != nil && inventory.IsBelow(inventory.CPULevelOf(&e.Hardware.CPU), s.image.CPULevel) {
+		return s.imageCause[2]
 	}
 	if c := all(s.filters, e); c != nil {
 		return c

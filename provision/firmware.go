@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -41,6 +43,27 @@ func secureBootOf(f *inventory.FirmwareInfo) string {
 		return pxe.SecureBootOn
 	}
 	return pxe.SecureBootOff
+}
+
+// secureBootDB are the names of the certificates that a firmware trusts; "" when they are not known.
+func secureBootDB(f *inventory.FirmwareInfo) string {
+	var names []string
+	for _, c := range f.SecureBootDB {
+		if name := strings.ReplaceAll(c.Name, "; ", ", "); !slices.Contains(names, name) && len(names) < maxTrusted {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+// maxTrusted bounds the certificates of a firmware that are kept as a fact; most have five.
+const maxTrusted = 32
+
+// setFact notes a fact that an inspection tells; one that it does not tell stays as it is known.
+func setFact(h *inventory.Host, name, value string) {
+	if value != "" {
+		h.Facts[name] = inventory.Clean(value, 2048)
+	}
 }
 
 const (
@@ -190,7 +213,7 @@ func latestTries(tx inventory.Tx, id inventory.HostID) ([]try, error) {
 }
 
 func loadedOf(p pxe.Plan) pxe.Loaded {
-	return pxe.Loaded{Has: p.Loaders, IsSigned: p.Signatures.IsSigned, Trusts: p.Signatures.Trusts}
+	return pxe.Loaded{Has: p.Loaders, IsSigned: p.Signatures.IsSigned, Trusts: p.Signatures.Trusts, Signers: p.Signatures.SignersOf}
 }
 
 // Initrds returns the RAM disks of a boot in order, and whether its configuration follows them as one more.

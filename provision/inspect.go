@@ -227,6 +227,8 @@ func (j *job) learn(hw inventory.Hardware) error {
 			h.Facts[k] = inventory.Clean(v, 120)
 		}
 	}
+	setFact(h, inventory.FactSecureBootDB, secureBootDB(&hw.Firmware))
+	setFact(h, inventory.FactCPULevel, inventory.CPULevelOf(&hw.CPU))
 	for _, p := range hw.Ports {
 		if err := j.e.addNIC(j.tx, h, p.MAC); err != nil {
 			return err

@@ -188,6 +188,7 @@ type Explanation struct {
 	Boot    pxe.Boot           `json:"boot"`
 	Disk    inventory.DiskBoot `json:"disk,omitempty"`
 	Loader  string             `json:"loader,omitempty"`
+	Trust   string             `json:"trust,omitempty" doc:"With Secure Boot on: whether its firmware trusts the loader"`
 	Reason  string             `json:"reason"`
 	Hint    string             `json:"hint,omitempty"`
 	Script  string             `json:"script"` // as its boot loader would get it, with a made-up session
@@ -220,7 +221,8 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 			d = pxe.Decide(c, &h, p, e.cfg.Now())
 		}
 		script, _ := e.render(c, &h, p, d, s.ID, base)
-		x = Explanation{Host: h.Name, Boot: d.Boot, Disk: d.Disk, Loader: loader, Reason: d.Reason, Hint: d.Hint, Script: string(script)}
+		trust := pxe.LoaderTrust(c, &h, p, loader)
+		x = Explanation{Host: h.Name, Boot: d.Boot, Disk: d.Disk, Loader: loader, Trust: trust, Reason: d.Reason, Hint: d.Hint, Script: string(script)}
 		if p.Profile != nil {
 			x.Profile, x.Image = p.Profile.Name, p.Image.Name
 		}

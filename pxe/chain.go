@@ -2,6 +2,7 @@ package pxe
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -38,6 +39,8 @@ type Loaded struct {
 	IsSigned func(name string) bool
 	// Trusts returns the authorities that a shim accepts besides the firmware's own.
 	Trusts func(name string) []string
+	// Signers returns who signed the file.
+	Signers func(name string) []Signer
 }
 
 func (l Loaded) has(name string) bool      { return l.Has != nil && l.Has(name) }
@@ -73,10 +76,11 @@ func shimPairs(a inventory.Arch) []pair {
 type Question struct {
 	Firmware   inventory.Firmware
 	Arch       inventory.Arch
-	IsHTTP     bool   // the firmware fetches URLs
-	IsUBoot    bool   // no firmware at all: U-Boot asks for pxelinux.cfg
-	SecureBoot string // SecureBootOn, SecureBootOff or "": not known
-	IsRefused  bool   // unsigned loaders were sent before, and nothing followed
+	IsHTTP     bool     // the firmware fetches URLs
+	IsUBoot    bool     // no firmware at all: U-Boot asks for pxelinux.cfg
+	SecureBoot string   // SecureBootOn, SecureBootOff or "": not known
+	IsRefused  bool     // unsigned loaders were sent before, and nothing followed
+	DB         []string // whose signatures the firmware accepts; none: not known
 	Signers    []Signer
 	IsRead     bool // Signers are what the kernel's file says; false: there is no kernel, or nobody has read it
 	Loaded     Loaded
@@ -107,6 +111,9 @@ func ChainFor(q Question) Way {
 	}
 	if q.SecureBoot != SecureBootOn { // refused by whatever reason: better the same again than nothing
 		return unsignedChain(q)
+	}
+	if w := refusedByDB(q); w.Reason != "" {
+		return w
 	}
 	if q.IsHTTP {
 		return Way{
@@ -140,13 +147,13 @@ func unsignedChain(q Question) Way {
 
 func signedChain(q Question) Way {
 	for _, p := range ipxePairs(q.Arch) {
-		if q.Loaded.has(p.shim) && q.Loaded.has(p.second) && !slices.ContainsFunc(p.asksFor(), q.Loaded.isUnsigned) {
+		if q.Loaded.has(p.shim) && q.Loaded.has(p.second) && !q.refuses(p.shim) && !slices.ContainsFunc(p.asksFor(), q.Loaded.isUnsigned) {
 			return Way{Chain: ChainShimIPXE, Loader: p.shim}
 		}
 	}
 	var found []pair
 	for _, p := range shimPairs(q.Arch) {
-		if !q.IsHTTP && q.Loaded.has(p.shim) && q.Loaded.has(p.second) {
+		if !q.IsHTTP && q.Loaded.has(p.shim) && q.Loaded.has(p.second) && !q.refuses(p.shim) {
 			found = append(found, p)
 		}
 	}
@@ -159,7 +166,7 @@ func signedChain(q Question) Way {
 		return Way{Chain: ChainShimGRUB, Loader: found[0].shim}
 	}
 	for _, l := range Candidates(q.Firmware, q.Arch) { // signed with a key of the site's own
-		if q.Loaded.has(l.Name) && q.Loaded.isSigned(l.Name) {
+		if q.Loaded.has(l.Name) && q.Loaded.isSigned(l.Name) && !q.refuses(l.Name) {
 			return Way{Chain: ChainIPXE, Loader: l.Name}
 		}
 	}
@@ -168,8 +175,8 @@ func signedChain(q Question) Way {
 
 // asksFor are the names that one of iPXE's shims may ask for: of snponly-shimx64.efi, releases differ.
 func (p pair) asksFor() []string {
-	if strings.HasPrefix(p.shim, "snponly") {
-		return []string{p.second, "snponly.efi"}
+	if folder, name := path.Split(p.shim); strings.HasPrefix(name, "snponly") {
+		return []string{p.second, folder + "snponly.efi"}
 	}
 	return []string{p.second}
 }
@@ -180,7 +187,7 @@ func ipxePairs(a inventory.Arch) []pair {
 	case inventory.X8664:
 		return []pair{{"snponly-shimx64.efi", "ipxe.efi"}, {"ipxe-shimx64.efi", "ipxe.efi"}}
 	case inventory.ARM64:
-		return []pair{{"snponly-shimaa64.efi", "ipxe.efi"}, {"ipxe-shimaa64.efi", "ipxe.efi"}}
+		return []pair{{arm64Folder + "snponly-shimaa64.efi", arm64Folder + "ipxe.efi"}, {arm64Folder + "ipxe-shimaa64.efi", arm64Folder + "ipxe.efi"}}
 	}
 	return nil
 }
@@ -268,7 +275,7 @@ func usesShim(in ScriptInput, i *inventory.Image) bool {
 func shimFor(in ScriptInput, i *inventory.Image) string {
 	q := asked{c: in.Client, h: in.Host, p: in.Plan}.question(i)
 	for _, p := range shimPairs(q.Arch) {
-		if q.IsRead && isTrusted(q.Signers, q.Loaded.trusts(p.shim)) {
+		if q.IsRead && isTrusted(q.Signers, q.Loaded.trusts(p.shim)) && !q.refuses(p.shim) {
 			return p.shim
 		}
 	}

@@ -185,6 +185,13 @@ func (a asked) lacking(i *inventory.Image) (Decision, bool) {
 	if reason, hint := untrusted(a.question(i), i.Name); reason != "" && !isBIOS {
 		return Decision{Boot: BootWait, Again: AskAgain, IsTrap: true, Reason: reason, Hint: hint}, true
 	}
+	if level := a.h.Facts[inventory.FactCPULevel]; inventory.IsBelow(level, i.CPULevel) {
+		return Decision{
+			Boot: BootWait, Again: AskAgain, IsTrap: true,
+			Reason: fmt.Sprintf("image %s needs a processor of level %s, and this machine's is %s", i.Name, i.CPULevel, level),
+			Hint:   "give it an older release, or another build of the system for " + level,
+		}, true
+	}
 	// What firmware keeps for itself is missing from the figure: up to a sixteenth is forgiven.
 	if memory > 0 && memory+memory/16 < i.MemoryMiB {
 		return Decision{
@@ -242,7 +249,7 @@ func (a asked) withLoader(d Decision) Decision {
 	}
 	has := func(name string) bool { return a.p.Loaders != nil && a.p.Loaders(name) }
 	q := a.question(a.image(d))
-	isRefused := q.SecureBoot == SecureBootOn && q.Firmware != inventory.BIOS && q.Loaded.isUnsigned(a.quirk.Loader) // a quirk signs nothing
+	isRefused := q.SecureBoot == SecureBootOn && q.Firmware != inventory.BIOS && (q.Loaded.isUnsigned(a.quirk.Loader) || q.refuses(a.quirk.Loader)) // a quirk signs nothing
 	if a.quirk.Loader != "" && has(a.quirk.Loader) && !isRefused {
 		d.Loader, d.Chain = a.quirk.Loader, chainOf(a.quirk.Loader)
 		return d
@@ -278,12 +285,13 @@ func (a asked) question(i *inventory.Image) Question {
 	sig := a.p.Signatures
 	q := Question{
 		Firmware: a.firmware(), Arch: a.c.Arch, IsHTTP: a.c.IsHTTP(), IsUBoot: a.c.IsUBoot(), SecureBoot: a.c.SecureBoot,
-		Loaded: Loaded{Has: a.p.Loaders, IsSigned: sig.IsSigned, Trusts: sig.Trusts},
+		Loaded: Loaded{Has: a.p.Loaders, IsSigned: sig.IsSigned, Trusts: sig.Trusts, Signers: sig.SignersOf},
 	}
 	if a.h != nil {
 		if q.SecureBoot == "" {
 			q.SecureBoot = a.h.Facts[inventory.FactSecureBoot]
 		}
+		q.DB = trustedNames(a.h)
 		q.IsRefused = a.h.Facts[inventory.FactLoaderRefused] != ""
 		if q.Arch == "" {
 			q.Arch = a.h.Arch

@@ -15,6 +15,12 @@ const AutoexecName = "autoexec.ipxe"
 // signed by them count as trusted. It is never served.
 const TrustedName = "trusted.pem"
 
+// arm64Folder holds what only machines with arm64 may be given under a name that an x86 file has, too.
+const arm64Folder = "arm64/"
+
+// IsAutoexec reports whether a name is that of iPXE's script: it asks for it beside its own loader.
+func IsAutoexec(name string) bool { return strings.TrimPrefix(name, arm64Folder) == AutoexecName }
+
 // PXELINUX's own file, and the one that holds the rest of it.
 const (
 	PXELINUXName = "pxelinux.0"
@@ -49,7 +55,7 @@ func Loaders() []LoaderName { return append(plainLoaders(), vendorLoaders()...) 
 // VendorFolders are the folders of distributions whose shim and GRUB an admin may put beside Debian's: a kernel starts
 // only behind the shim of who signed it.
 func VendorFolders() []string {
-	return []string{"almalinux", "fedora", "opensuse", "rocky", "ubuntu"}
+	return []string{"almalinux", "centos", "fedora", "opensuse", "rocky", "ubuntu"}
 }
 
 func vendorLoaders() (rows []LoaderName) {
@@ -101,8 +107,11 @@ func plainLoaders() []LoaderName {
 		// Signed chains; see ChainFor. Each shim asks for its second stage beside itself.
 		{Name: "snponly-shimx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"snponly-shimx64.efi", "x86_64-sb/snponly-shimx64.efi"}},
 		{Name: "ipxe-shimx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"ipxe-shimx64.efi", "x86_64-sb/ipxe-shimx64.efi"}},
-		{Name: "snponly-shimaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"snponly-shimaa64.efi", "arm64-sb/snponly-shimaa64.efi"}},
-		{Name: "ipxe-shimaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"ipxe-shimaa64.efi", "arm64-sb/ipxe-shimaa64.efi"}},
+		// Those of arm64 ask for the names of x86 files, so they have a folder.
+		{Name: arm64Folder + "snponly-shimaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"arm64-sb/snponly-shimaa64.efi", "arm64/snponly-shimaa64.efi", "snponly-shimaa64.efi"}},
+		{Name: arm64Folder + "ipxe-shimaa64.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"arm64-sb/ipxe-shimaa64.efi", "arm64/ipxe-shimaa64.efi", "ipxe-shimaa64.efi"}},
+		{Name: arm64Folder + "ipxe.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"arm64-sb/ipxe.efi", "arm64/ipxe.efi", "ipxe-arm64.efi"}},
+		{Name: arm64Folder + "snponly.efi", Arch: inventory.ARM64, Type: typeEFI, Files: []string{"arm64-sb/snponly.efi", "arm64/snponly.efi", "snponly-arm64.efi"}},
 		{
 			Name: "shimx64.efi", Arch: inventory.X8664, Type: typeEFI, Files: []string{"shimx64.efi"},
 			Debian: []string{debianShim}, Package: "shim-signed",
@@ -156,7 +165,7 @@ func LoaderByName(name string) (LoaderName, bool) {
 // autoexec.ipxe.
 func IsLoader(name string) bool {
 	_, ok := LoaderByName(name)
-	return ok || name == AutoexecName
+	return ok || IsAutoexec(name)
 }
 
 // Candidates returns the loaders for a machine, the best first; none when we have no way to boot it.

@@ -117,6 +117,8 @@ type Signatures struct {
 	// IsSigned reports whether somebody signed a boot file, Trusts whom a shim accepts besides the firmware's authorities.
 	IsSigned func(loader string) bool
 	Trusts   func(loader string) []string
+	// SignersOf returns who signed a boot file.
+	SignersOf func(loader string) []Signer
 }
 
 // Work is what an operation wants of the host's next boot.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf16"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/sigdb"
 )
 
 // global is the vendor GUID of the variables that UEFI itself defines.
@@ -25,6 +26,7 @@ func (s *Source) firmware(d dmi) inventory.FirmwareInfo {
 	if b := s.variable("SecureBoot"); len(b) > 0 {
 		f.IsSecureBoot = b[0] == 1
 	}
+	f.SecureBootDB = sigdb.Trusted(s.database("db"), s.database("dbx"))
 	if b := s.variable("BootCurrent"); len(b) >= 2 {
 		f.BootCurrent = fmt.Sprintf("%04X", binary.LittleEndian.Uint16(b))
 	}
@@ -39,6 +41,15 @@ func (s *Source) variable(name string) []byte {
 		return nil
 	}
 	return b[4:]
+}
+
+// imageSecurity is the vendor GUID of the databases of Secure Boot (UEFI 2.10 section 32.6.1).
+const imageSecurity = "-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
+
+// database returns a database of Secure Boot without its attributes.
+func (s *Source) database(name string) []byte {
+	b := s.raw("sys/firmware/efi/efivars", name+imageSecurity)
+	return b[min(4, len(b)):]
 }
 
 // bootOrder reads the boot entries: those in BootOrder in its order, then those that it does not list.

@@ -1,12 +1,18 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/sigdb"
 )
 
 // Inventory reads what the machine is made of. Parts that the controller lists and cannot show are left out; only what
@@ -251,12 +257,79 @@ func (d *driver) addSecureBoot(ctx context.Context, s *system, h *inventory.Hard
 	if s.SecureBoot.ID == "" {
 		return nil
 	}
-	var doc struct{ SecureBootCurrentBoot string }
+	var doc struct {
+		SecureBootCurrentBoot string
+		SecureBootDatabases   link
+	}
 	if err := d.read(ctx, s.SecureBoot.ID, &doc); err != nil {
 		return err
 	}
 	h.Firmware.IsSecureBoot = doc.SecureBootCurrentBoot == "Enabled"
+	if doc.SecureBootDatabases.ID == "" {
+		return nil
+	}
+	return d.addTrusted(ctx, doc.SecureBootDatabases.ID, h)
+}
+
+// addTrusted reads the certificates that the firmware trusts (database db), less those that it refuses (dbx).
+func (d *driver) addTrusted(ctx context.Context, databases string, h *inventory.Hardware) error {
+	refs := map[string]string{}
+	if err := each(ctx, d, databases, func(v *struct {
+		ID           string `json:"Id"`
+		DatabaseID   string `json:"DatabaseId"`
+		Certificates link
+	},
+	) {
+		refs[strings.ToLower(cmp.Or(v.DatabaseID, v.ID))] = v.Certificates.ID
+	}); err != nil || refs["db"] == "" {
+		return err
+	}
+	read := func(ref string) (all []inventory.Certificate, err error) {
+		if ref == "" {
+			return nil, nil
+		}
+		err = each(ctx, d, ref, func(v *certificate) {
+			if c, ok := v.inventory(); ok && len(all) < maxCertificates {
+				all = append(all, c)
+			}
+		})
+		return all, err
+	}
+	trusted, err := read(refs["db"])
+	if err != nil {
+		return err
+	}
+	revoked, err := read(refs["dbx"])
+	if err != nil { // some controllers list the hashes of dbx and no certificates
+		revoked = nil
+	}
+	for _, c := range trusted {
+		if !slices.Contains(revoked, c) {
+			h.Firmware.SecureBootDB = append(h.Firmware.SecureBootDB, c)
+		}
+	}
 	return nil
+}
+
+// maxCertificates bounds what is read of a database; firmware has five or so.
+const maxCertificates = 64
+
+type certificate struct {
+	CertificateString string // PEM, most often
+	Subject           struct{ CommonName string }
+	ValidNotAfter     string
+}
+
+// inventory describes a certificate: by itself where the controller gives it, else by what the controller says of it.
+func (c *certificate) inventory() (inventory.Certificate, bool) {
+	if block, _ := pem.Decode([]byte(c.CertificateString)); block != nil {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+			return sigdb.Of(cert), true
+		}
+	}
+	ends, _ := time.Parse(time.RFC3339, c.ValidNotAfter) // not said
+	name := clean(c.Subject.CommonName)
+	return inventory.Certificate{Name: name, EndsAt: ends.UTC()}, name != ""
 }
 
 // addManagerPort tells the controller's own port: the first that has an address.

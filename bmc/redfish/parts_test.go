@@ -3,6 +3,7 @@ package redfish
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +23,10 @@ func TestTheInventoryIsToldInOurWords(t *testing.T) {
 			System: inventory.System{
 				Manufacturer: "Contoso", Product: "3500RX", Version: "8675309", Serial: "SN-437XR1138R2", UUID: "38947555-7742-3448-3784-823347823834",
 			},
-			Firmware:    inventory.FirmwareInfo{Kind: inventory.UEFI, Version: "P79 v1.45"},
+			Firmware: inventory.FirmwareInfo{Kind: inventory.UEFI, Version: "P79 v1.45", IsSecureBoot: true, SecureBootDB: []inventory.Certificate{
+				{Name: "Microsoft Corporation UEFI CA 2011", EndsAt: time.Date(2026, 6, 27, 21, 32, 45, 0, time.UTC)},
+				{Name: "Microsoft UEFI CA 2023", EndsAt: time.Date(2038, 6, 13, 19, 31, 47, 0, time.UTC)},
+			}},
 			CPU:         inventory.CPU{Arch: inventory.X8664, Vendor: "Intel(R) Corporation", Model: "Xeon Gold 6338", Sockets: 2, Cores: 64, Threads: 128, MHz: 3200},
 			MemoryBytes: 96 << 30,
 			DIMMs: []inventory.DIMM{

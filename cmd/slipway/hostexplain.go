@@ -82,6 +82,7 @@ func (c *hostExplain) table(t *tableWriter, x explained) {
 		t.field("profile", e.Profile)
 		t.field("image", e.Image)
 		t.field("loader", e.Loader)
+		t.field("loader trusted", e.Trust)
 		t.field("way to disk", string(e.Disk))
 	}
 	d := x.Diagnosis

@@ -57,6 +57,7 @@ func (c *imageShow) Run(s *session) error {
 		if i.MemoryMiB > 0 {
 			t.field("memory", fmt.Sprintf("at least %d MiB", i.MemoryMiB))
 		}
+		t.field("processor", i.CPULevel)
 		for _, f := range i.Files {
 			t.field(string(f.Role), f.Name+" "+string(f.Digest))
 		}
@@ -101,6 +102,7 @@ type imageImport struct {
 	ConfigArg    []string          `help:"Kernel argument for a configuration, such as ignition.config.url=$${config}; repeat for more." placeholder:"ARG" sep:"none"`
 	Set          map[string]string `help:"Value of a catalogue variable, NAME=VALUE." placeholder:"NAME=VALUE" mapsep:"none"`
 	MemoryMiB    int               `name:"memory-mib" help:"Least memory in MiB." placeholder:"N"`
+	CPULevel     string            `name:"cpu-level" help:"Least level of an x86-64 processor, such as x86-64-v3." placeholder:"LEVEL"`
 	Installer    *bool             `negatable:"" help:"Whether booting it may overwrite a disk."`
 	Detach       bool              `help:"Do not wait for it."`
 }
@@ -109,7 +111,7 @@ type imageImport struct {
 func (c *imageImport) request() (client.ImportRequest, error) {
 	r := client.ImportRequest{
 		Name: c.Name, OS: c.OS, Release: c.Release, Arch: inventory.Arch(c.Arch), From: c.From, Sums: c.Sums,
-		KernelArgs: c.Arg, Set: c.Set, MemoryMiB: c.MemoryMiB, IsInstaller: c.Installer,
+		KernelArgs: c.Arg, Set: c.Set, MemoryMiB: c.MemoryMiB, CPULevel: c.CPULevel, IsInstaller: c.Installer,
 	}
 	if c.OS == "" && c.Kernel == "" && c.Disk == "" && c.Remote == "" {
 		return r, usage("slipway image catalogue lists systems; for your own: --kernel WHERE --initrd WHERE, or --disk WHERE", "say what to import: --os or --kernel or --disk")

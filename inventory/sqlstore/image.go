@@ -15,7 +15,7 @@ const (
 	deleteArtefactSQL = `DELETE FROM artefacts WHERE digest = $1`
 
 	imageColumns = `name, os, release, arch, kernel_args, configs, config_args, memory_mib, is_installer, disk_format,
-disk_bytes, remote, seed_label, created_at, updated_at, version`
+disk_bytes, remote, seed_label, cpu_level, created_at, updated_at, version`
 
 	findImageSQL    = `SELECT ` + imageColumns + ` FROM images WHERE name = $1`
 	listImagesSQL   = `SELECT ` + imageColumns + ` FROM images WHERE name > $1 ORDER BY name LIMIT $2`
@@ -24,11 +24,11 @@ disk_bytes, remote, seed_label, created_at, updated_at, version`
 	imageMachineSQL = `SELECT name FROM machines WHERE image = $1 ORDER BY name LIMIT 1`
 	hasImageSQL     = `SELECT name FROM images WHERE name = $1`
 	insertImageSQL  = `INSERT INTO images (name, os, release, arch, kernel_args, configs, config_args, memory_mib, is_installer,
-disk_format, disk_bytes, remote, seed_label, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1)`
+disk_format, disk_bytes, remote, seed_label, cpu_level, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 1)`
 	updateImageSQL = `UPDATE images SET os = $1, release = $2, arch = $3, kernel_args = $4, configs = $5,
 config_args = $6, memory_mib = $7, is_installer = $8, disk_format = $9, disk_bytes = $10, remote = $11, seed_label = $12,
-updated_at = $13, version = version + 1 WHERE name = $14 AND version = $15`
+cpu_level = $13, updated_at = $14, version = version + 1 WHERE name = $15 AND version = $16`
 	deleteImageSQL = `DELETE FROM images WHERE name = $1`
 
 	imageFilesSQL       = `SELECT role, name, digest FROM image_files WHERE image = $1 ORDER BY position`
@@ -79,7 +79,7 @@ func (t *tx) unused(noun, key, userNoun, userQuery string) error {
 
 func readImage(s scan) (i inventory.Image, err error) {
 	err = s(&i.Name, &i.OS, &i.Release, &i.Arch, jsonColumn(&i.KernelArgs), jsonColumn(&i.Configs), jsonColumn(&i.ConfigArgs),
-		&i.MemoryMiB, &i.IsInstaller, &i.DiskFormat, &i.DiskBytes, &i.Remote, &i.SeedLabel, timeColumn(&i.CreatedAt), timeColumn(&i.UpdatedAt), &i.Version)
+		&i.MemoryMiB, &i.IsInstaller, &i.DiskFormat, &i.DiskBytes, &i.Remote, &i.SeedLabel, &i.CPULevel, timeColumn(&i.CreatedAt), timeColumn(&i.UpdatedAt), &i.Version)
 	return i, err
 }
 
@@ -184,7 +184,7 @@ func imageArgs(i *inventory.Image) ([]any, error) {
 		}
 		args = append(args, text)
 	}
-	return append(args, i.MemoryMiB, bit(i.IsInstaller), i.DiskFormat, i.DiskBytes, i.Remote, i.SeedLabel), nil
+	return append(args, i.MemoryMiB, bit(i.IsInstaller), i.DiskFormat, i.DiskBytes, i.Remote, i.SeedLabel, i.CPULevel), nil
 }
 
 func (t *tx) hasArtefacts(i *inventory.Image) error {

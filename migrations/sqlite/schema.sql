@@ -265,7 +265,7 @@ CREATE TABLE images (
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
   version      INTEGER NOT NULL
-, configs TEXT NOT NULL DEFAULT '', config_args TEXT NOT NULL DEFAULT '', disk_format TEXT NOT NULL DEFAULT '', disk_bytes INTEGER NOT NULL DEFAULT 0, remote TEXT NOT NULL DEFAULT '', seed_label TEXT NOT NULL DEFAULT '') STRICT;
+, configs TEXT NOT NULL DEFAULT '', config_args TEXT NOT NULL DEFAULT '', disk_format TEXT NOT NULL DEFAULT '', disk_bytes INTEGER NOT NULL DEFAULT 0, remote TEXT NOT NULL DEFAULT '', seed_label TEXT NOT NULL DEFAULT '', cpu_level TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE inspections (
   host_id   TEXT    NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,

@@ -11,7 +11,6 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/pxe/dhcpoption"
 	"slipway.dev/slipway/pxe/lease"
 )
 
@@ -470,31 +469,13 @@ func (s *Server) base(a netip.Addr) string {
 	return "http://" + netip.AddrPortFrom(a, uint16(s.cfg.BootPort)).String()
 }
 
-// extras are the admin's options for the client of an exchange.
-func (s *Server) extras(x *exchange) []dhcpoption.Sent {
-	if x.answer.subnet == nil || x.isPXE {
-		return nil
-	}
-	of := dhcpoption.Of{Subnet: x.answer.subnet}
-	if s.cfg.Classes != nil {
-		of.Classes = inventory.ClassesOf(s.cfg.Classes(), x.client.ClassClient())
-	}
-	if r, ok := s.cfg.Book.Reservation(x.holder); ok {
-		of.Reservation = &r
-	}
-	return dhcpoption.Encode(dhcpoption.Choose(of), x.client.Stage != pxe.StageOS, false)
-}
-
 // send encodes an answer and passes it to out, or to the commits when it makes a promise.
 func (s *Server) send(x *exchange, out *outbox) {
 	x.answer.extras = s.extras(x)
 	limit := min(x.maxReply(x.port.link.mtu), replySize)
 	p := packetOut{port: x.port, isPXE: x.isPXE, from: x.answer.server, mac: x.mac, to: route(x.query, &x.answer), buf: s.buffers.get()}
 	p.size = len(encode(p.buf[:0], x.query, &x.answer, limit))
-	if x.answer.leftOut > 0 && s.notes.AllowN(s.cfg.Now(), 1) {
-		s.cfg.Log.Warn("options left out: the client takes no larger answer", "mac", x.client.MAC, "subnet", x.subnet.Name, "options", x.answer.leftOut,
-			"bytes", limit)
-	}
+	s.tellLeftOut(x, limit)
 	if x.lease == nil {
 		out.add(p)
 		if x.answer.kind == nak {

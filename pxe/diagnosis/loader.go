@@ -36,7 +36,7 @@ func (s *story) replies(to netip.AddrPort) []trace.Packet {
 // repeats returns the read requests for one name that is asked for at least twice from ours, of which fn holds for each.
 func (s *story) repeats(fn func(p trace.Packet) bool) []trace.Packet {
 	return filter(s.reads, func(p trace.Packet) bool {
-		return s.isOurs(p.Dst.Addr()) && p.TFTP.Name != pxe.AutoexecName && fn(p)
+		return s.isOurs(p.Dst.Addr()) && !pxe.IsAutoexec(p.TFTP.Name) && fn(p)
 	})
 }
 
@@ -160,7 +160,7 @@ func (s *story) smallBlocks() finding {
 func isShim(name string) bool { return strings.Contains(name, "shim") && isLoaderFile(name) }
 
 func (s *story) autoexecWaits() finding {
-	deaf := filter(s.reads, func(p trace.Packet) bool { return p.TFTP.Name == pxe.AutoexecName && len(s.replies(p.Src)) == 0 })
+	deaf := filter(s.reads, func(p trace.Packet) bool { return pxe.IsAutoexec(p.TFTP.Name) && len(s.replies(p.Src)) == 0 })
 	if len(deaf) < 2 {
 		return finding{}
 	}

@@ -183,7 +183,7 @@ func fetchRules() []Rule {
 		{"file-garbled", "it asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", (*story).fileGarbled},
 		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", (*story).noFetch},
 		{"name-in-url", "the URL that it should boot holds a name, and it was given no DNS server", "use an address in the URL, or give the subnet a DNS server", (*story).nameInURL},
-		{"shim-garbled", "shim asks for a second stage by a name out of its own boot entry", "shim 15.8 does that on some Dell and Wyse machines: put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", (*story).shimGarbled},
+		{"shim-garbled", "shim asks for a second stage by a name out of its own boot entry", "shim 15.8 does that on some Dell and Wyse machines; it was sent the second stage, and did not go on: put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", (*story).shimGarbled},
 		{"file-unknown", "it asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", (*story).fileUnknown},
 	}
 }
@@ -280,7 +280,7 @@ func (s *story) shimGarbled() finding {
 	}
 	odd := filter(s.reads[i+1:], func(p trace.Packet) bool {
 		name := strings.TrimLeft(p.TFTP.Name, "/")
-		return s.isOurs(p.Dst.Addr()) && name != pxe.AutoexecName && !pxe.IsLoader(name) && !pxe.IsBootFile(name) && !pxe.IsProbe(name)
+		return s.isOurs(p.Dst.Addr()) && !pxe.IsAutoexec(name) && !pxe.IsLoader(name) && !pxe.IsBootFile(name) && !pxe.IsProbe(name)
 	})
 	if len(odd) == 0 || slices.ContainsFunc(s.reads[i+1:], func(p trace.Packet) bool { return isLoaderFile(p.TFTP.Name) && !isShim(p.TFTP.Name) }) {
 		return finding{}
@@ -299,7 +299,7 @@ func (s *story) fileUnknown() finding {
 		return finding{}
 	}
 	i := slices.IndexFunc(s.reads, func(p trace.Packet) bool {
-		return p.Src == refused[0].Dst && p.TFTP.Name != pxe.AutoexecName
+		return p.Src == refused[0].Dst && !pxe.IsAutoexec(p.TFTP.Name)
 	})
 	if i < 0 {
 		return finding{} // iPXE's question for autoexec.ipxe has its answer elsewhere

@@ -68,11 +68,12 @@ func (g *gate) isIPv6() bool { return g.conn.LocalAddr().(*net.UDPAddr).AddrPort
 // take looks at one packet.
 func (g *gate) take(ctx context.Context, p []byte, from netip.AddrPort, local netip.Addr, iface int) {
 	s := g.server
-	req, no := parseRequest(p)
+	now := s.cfg.Now()
+	req, no := parseRequest(p, func(name string) string { return s.meant(from.Addr(), name, now) })
 	if (no == nil || no.code != 0) && (!local.IsValid() || local.IsMulticast() || local == broadcast || from.Port() == 0 || !s.cfg.Serves(local)) {
 		no = &refusal{why: notServed} // RFC 1123 section 4.2.3.5: a request to a broadcast address is not answered
 	}
-	t := &transfer{request: req, client: from, local: local, startedAt: s.cfg.Now()}
+	t := &transfer{request: req, client: from, local: local, startedAt: now}
 	if no == nil {
 		t.to, t.source, t.desk = net.UDPAddrFromAddrPort(from), g.source(local), g.desks[int(from.Port())%len(g.desks)]
 		no = s.admit(t)
@@ -138,7 +139,8 @@ func (s *Server) admit(t *transfer) *refusal {
 	switch l, ok := s.cfg.Loaders.Find(name); {
 	case ok:
 		t.file = Memory(l.Data)
-	case name == pxe.AutoexecName: // made when it is asked for
+		s.shims.sent(t.client.Addr(), name, t.startedAt)
+	case pxe.IsAutoexec(name): // made when it is asked for
 	case pxe.IsLoader(name):
 		s.cfg.Boots.Transferred(pxe.Transfer{Source: t.client.Addr(), Proto: proto, Name: name, Err: errNotInstalled})
 		return &refusal{why: missing, code: codeNotFound, text: name + " is not installed on the boot server"}

@@ -61,8 +61,9 @@ const (
 	timeoutOption = "timeout"
 )
 
-// parseRequest reads a packet that came to the server's own port.
-func parseRequest(p []byte) (request, *refusal) {
+// parseRequest reads a packet that came to the server's own port. What a client means by a name that there is nothing for
+// says meant, "" when nothing.
+func parseRequest(p []byte, meant func(name string) string) (request, *refusal) {
 	if len(p) < 4 {
 		return request{}, &refusal{why: malformed}
 	}
@@ -83,6 +84,9 @@ func parseRequest(p []byte) (request, *refusal) {
 	}
 	name, ok := checkName(rawName)
 	if !ok {
+		name = meant(name)
+	}
+	if name == "" {
 		return request{}, &refusal{why: unknownName, code: codeNotFound, text: noSuchFile, name: inventory.Clean(rawName, maxName)}
 	}
 	// netascii would change the bytes of a loader (RFC 764); mail is obsolete.

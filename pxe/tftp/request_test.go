@@ -60,7 +60,7 @@ func TestARequestIsServedOnlyForANameOfTheTable(t *testing.T) {
 		{what: "an unknown code", packet: "\x12\x34ipxe.efi\x00octet\x00", refused: malformed},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			got, no := parseRequest([]byte(c.packet))
+			got, no := parseRequest([]byte(c.packet), nobody)
 			if c.refused == "" {
 				if no != nil {
 					t.Fatalf("refused: %+v", *no)
@@ -99,7 +99,7 @@ func TestOptionsAreAnsweredAsTheyApply(t *testing.T) {
 		{"values outside of their range", rrq("ipxe.efi", "octet", "windowsize", "0", "timeout", "0", "timeout", "256", "blksize", "7", "windowsize", "65536"), ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			r, no := parseRequest([]byte(c.in))
+			r, no := parseRequest([]byte(c.in), nobody)
 			if no != nil {
 				t.Fatal(no)
 			}
@@ -121,7 +121,7 @@ func FuzzParseRequest(f *testing.F) {
 	f.Add([]byte("\x00\x02x\x00octet\x00"))
 	f.Add([]byte("\x00\x05\x00\x08\x00"))
 	f.Fuzz(func(t *testing.T, p []byte) {
-		r, no := parseRequest(p)
+		r, no := parseRequest(p, nobody)
 		if no != nil {
 			if strings.Contains(no.text, "/") || len(no.text) > 100 {
 				t.Errorf("refusal text %q", no.text)
@@ -136,3 +136,5 @@ func FuzzParseRequest(f *testing.F) {
 		}
 	})
 }
+
+func nobody(string) string { return "" }

@@ -76,6 +76,7 @@ type Server struct {
 	gates   []*gate
 	running *running
 	refused *rate.Limiter // of refused names that are told on
+	shims   shims
 }
 
 const receiveBuffer = 4 << 20 // a row of machines that is switched on asks within milliseconds

@@ -196,7 +196,7 @@ func (s *Server) content(ctx context.Context, t *transfer) (_ File, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	base := pxe.BaseURL(t.local, s.cfg.BootPort)
-	if t.request.name != pxe.AutoexecName {
+	if !pxe.IsAutoexec(t.request.name) {
 		return s.cfg.Files.Open(ctx, t.client.Addr(), base, t.request.name)
 	}
 	script, err := s.cfg.Boots.Ask(ctx, "", t.client.Addr(), base)

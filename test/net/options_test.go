@@ -66,7 +66,7 @@ func TestSwitchesAndPhonesAreGivenTheirOptions(t *testing.T) {
 	wants(ask(1, "-V", "onie_vendor:x86_64-lab_switch-r0", "-O", "43", "-O", "66", "-O", "114", "-O", "125"),
 		"opt114="+text("http://10.77.1.1/onie"), "opt43="+"0114"+url+"020107", "opt125="+"0000a67f"+"16"+"0114"+url, "tftp=subnet.lab")
 	wants(ask(2, "-O", "66", "-O", "150", "-O", "6"), "tftp=phones.lab", "opt150=0a4d01140a4d0115", "dns=10.77.1.53 ", "opt43=0306"+text("secret"))
-	wants(ask(3, "-O", "66", "-O", "252"), "ip=10.77.1.50", "tftp=mine.lab", text("http://rack/wpad")[:8])
+	wants(ask(3, "-O", "66", "-O", "252"), "ip=10.77.1.50", "tftp=mine.lab", "wpad=http://rack/wpad")
 
 	// Firmware asks for all that decides what it boots, and gets our answer and nothing of the lists.
 	firmware := ask(4, "-V", "PXEClient:Arch:00007:UNDI:003016", "-x", "0x5d:0007", "-x", "0x5e:010300", "-O", "43", "-O", "66", "-O", "67", "-O", "150")

@@ -101,6 +101,7 @@ type Explanation struct {
 	Boot    string             `json:"boot"`
 	Disk    inventory.DiskBoot `json:"disk,omitempty"`
 	Loader  string             `json:"loader,omitempty"`
+	Trust   string             `json:"trust,omitempty"`
 	Reason  string             `json:"reason"`
 	Hint    string             `json:"hint,omitempty"`
 	Script  string             `json:"script"`

@@ -33,6 +33,7 @@ type ImportRequest struct {
 	Set         map[string]string       `json:"set,omitempty"`
 	MemoryMiB   int                     `json:"memoryMiB,omitempty"`
 	IsInstaller *bool                   `json:"isInstaller,omitempty"`
+	CPULevel    string                  `json:"cpuLevel,omitempty"`
 	// DiskFormat, DiskBytes, Remote and SeedLabel are about disk images; see inventory.Image.
 	DiskFormat string `json:"diskFormat,omitempty"`
 	DiskBytes  int64  `json:"diskBytes,omitempty"`
@@ -129,6 +130,7 @@ type CatalogueEntry struct {
 	Arch        map[inventory.Arch]string `json:"arch"`
 	Vars        map[string]string         `json:"vars,omitempty"`
 	MemoryMiB   int                       `json:"memoryMiB,omitempty"`
+	CPULevel    string                    `json:"cpuLevel,omitempty"`
 	IsInstaller bool                      `json:"isInstaller"`
 	Chain       *struct {
 		SignedBy []string `json:"signedBy"` // none: its kernels are not signed

@@ -161,6 +161,7 @@ func (s *Server) addSystem(t map[string]func() doc, b *box, path string) {
 		t[path+"/BootOptions/2"] = func() doc { return doc{"Id": "2", "Name": "HTTP IPv4", "UefiDevicePath": httpDevicePath} }
 	}
 	addHardware(t, path)
+	s.addSecureBoot(t, path)
 }
 
 const httpDevicePath = "PciRoot(0x0)/Pci(0x1,0x0)/MAC(525400AA0001,0x1)/IPv4(0.0.0.0)/Uri()"
@@ -195,7 +196,8 @@ func (s *Server) system(b *box, path string) doc {
 		"ProcessorSummary": doc{"Count": 2, "Model": "Intel(R) Xeon(R)"}, "MemorySummary": doc{"TotalSystemMemoryGiB": 96},
 		"TrustedModules": []doc{{"InterfaceType": "TPM2_0", "Status": doc{"State": "Enabled"}}},
 		"Processors":     ref(path + "/Processors"), "Memory": ref(path + "/Memory"), "Storage": ref(path + "/Storage"), "EthernetInterfaces": ref(path + "/EthernetInterfaces"),
-		"Links": doc{"Chassis": refs(s.chassisPath()), "ManagedBy": refs(s.managerPath())},
+		"SecureBoot": ref(path + "/SecureBoot"),
+		"Links":      doc{"Chassis": refs(s.chassisPath()), "ManagedBy": refs(s.managerPath())},
 	}
 	if !d.LogInManager {
 		sys["LogServices"] = ref(path + "/LogServices")

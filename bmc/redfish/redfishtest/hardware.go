@@ -48,6 +48,39 @@ func addHardware(t map[string]func() doc, path string) {
 	t[path+"/EthernetInterfaces/NIC.2"] = func() doc { return doc{"Id": "NIC.2", "Name": "Port", "MACAddress": "", "LinkStatus": "LinkDown"} }
 }
 
+// addSecureBoot adds what the firmware trusts: two authorities in db, one of them in dbx.
+func (s *Server) addSecureBoot(t map[string]func() doc, path string) {
+	databases := path + "/SecureBoot/SecureBootDatabases"
+	t[path+"/SecureBoot"] = func() doc {
+		return doc{"Id": "SecureBoot", "Name": "Secure Boot", "SecureBootCurrentBoot": "Enabled", "SecureBootDatabases": ref(databases)}
+	}
+	t[databases] = collectionOf("Databases", databases+"/PK", databases+"/db", databases+"/dbx")
+	certificate := func(id, name, ends string) doc {
+		return doc{"Id": id, "Name": "Certificate", "CertificateType": "PEM", "Subject": doc{"CommonName": name}, "ValidNotAfter": ends}
+	}
+	all := map[string][]doc{
+		"PK": {certificate("1", "Contoso PK", "2038-01-01T00:00:00Z")},
+		"db": {
+			certificate("1", "Microsoft Corporation UEFI CA 2011", "2026-06-27T21:32:45Z"), certificate("2", "Microsoft UEFI CA 2023", "2038-06-13T19:31:47Z"),
+			certificate("3", "Withdrawn CA", "2030-01-01T00:00:00Z"),
+		},
+		"dbx": {certificate("1", "Withdrawn CA", "2030-01-01T00:00:00Z")},
+	}
+	for id, certs := range all {
+		at := databases + "/" + id
+		t[at] = func() doc {
+			return doc{"Id": id, "DatabaseId": id, "Name": "Database", "Certificates": ref(at + "/Certificates")}
+		}
+		var members []string
+		for i, c := range certs {
+			member := fmt.Sprintf("%s/Certificates/%d", at, i+1)
+			members = append(members, member)
+			t[member] = func() doc { return c }
+		}
+		t[at+"/Certificates"] = collectionOf("Certificates", members...)
+	}
+}
+
 // addChassis adds the sensors.
 func (s *Server) addChassis(t map[string]func() doc) {
 	path := s.chassisPath()

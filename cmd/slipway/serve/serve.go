@@ -171,7 +171,7 @@ func (a *appliance) start(ctx context.Context) error {
 	}
 	a.engine = provision.New(provision.Config{
 		Wire: a.record, Ours: a.ourAddresses, BootPort: a.cfg.BootPort,
-		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts},
+		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
 		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),

@@ -191,7 +191,7 @@ func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
 			})
 		}
 	}
-	return slices.Concat(checks, a.checkSubnets6(), a.checkReservations(ctx), a.checkWays(ctx))
+	return slices.Concat(checks, a.checkSubnets6(), a.checkReservations(ctx), a.checkWays(ctx), a.checkSecureBoot(ctx))
 }
 
 // checkReservations names reservations of our own addresses, which are never given to anybody.

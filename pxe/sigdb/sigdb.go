@@ -1,0 +1,74 @@
+// Package sigdb owns the reading of UEFI's signature databases (UEFI 2.10 section 32.4.1): whose signatures a firmware
+// accepts (db), whose it refuses (dbx), and whom a shim accepts. It never judges a signature.
+package sigdb
+
+import (
+	"bytes"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"encoding/hex"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Bounds of what is read: databases have some kilobytes, and dbx some hundred hashes.
+const (
+	maxBytes        = 1 << 20
+	maxCertificates = 64
+	listHeader      = 28 // GUID of the type, sizes of list, header and signature
+	ownerSize       = 16
+)
+
+// certX509 is EFI_CERT_X509_GUID as it lies in memory.
+var certX509, _ = hex.DecodeString("a159c0a5e494a74a87b5ab155c2bf072")
+
+// Certificates returns the certificates in a database. What is cut short or malformed ends it: what was good before counts.
+func Certificates(b []byte) (certs []*x509.Certificate) {
+	if len(b) > maxBytes {
+		return nil
+	}
+	for len(b) >= listHeader {
+		size, header, each := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint32(b[24:])
+		if size < listHeader || uint64(size) > uint64(len(b)) || each <= ownerSize || uint64(header) > uint64(size)-listHeader {
+			return certs
+		}
+		if bytes.Equal(b[:16], certX509) {
+			for rest := b[listHeader+header : size]; uint64(len(rest)) >= uint64(each) && len(certs) < maxCertificates; rest = rest[each:] {
+				if c, err := x509.ParseCertificate(rest[ownerSize:each]); err == nil {
+					certs = append(certs, c)
+				}
+			}
+		}
+		b = b[size:]
+	}
+	return certs
+}
+
+// Trusted returns the certificates of db that are not in dbx, in the words of the inventory.
+func Trusted(db, dbx []byte) (all []inventory.Certificate) {
+	revoked := Certificates(dbx)
+	for _, c := range Certificates(db) {
+		isRevoked := false
+		for _, r := range revoked {
+			isRevoked = isRevoked || c.Equal(r)
+		}
+		if !isRevoked {
+			all = append(all, Of(c))
+		}
+	}
+	return all
+}
+
+// Of describes a certificate.
+func Of(c *x509.Certificate) inventory.Certificate {
+	return inventory.Certificate{Name: Name(c.Subject), EndsAt: c.NotAfter.UTC()}
+}
+
+// Name is what people call the owner of a certificate.
+func Name(n pkix.Name) string {
+	if n.CommonName != "" {
+		return inventory.Clean(n.CommonName, 120)
+	}
+	return inventory.Clean(n.String(), 120)
+}
