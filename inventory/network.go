@@ -50,8 +50,8 @@ type Subnet struct {
 	Unknown      UnknownPolicy `json:"unknown"`
 	Ranges       []Range       `json:"ranges,omitempty"`
 	// StaticRanges are the addresses that machines are given for good, which DHCP never leases.
-	StaticRanges []Range `json:"staticRanges,omitempty" doc:"Addresses that machines are given for as long as they live, one each; DHCP never leases them"`
-	Options      []Option      `json:"options,omitempty"` // that answers carry besides
+	StaticRanges []Range  `json:"staticRanges,omitempty" doc:"Addresses that machines are given for as long as they live, one each; DHCP never leases them"`
+	Options      []Option `json:"options,omitempty"` // that answers carry besides
 
 	Advertise Advertise `json:"advertise,omitempty"` // of an IPv6 subnet: managed, slaac or off
 	IsRouter  bool      `json:"isRouter,omitempty"`  // of an IPv6 subnet: this server is advertised as default router

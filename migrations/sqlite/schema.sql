@@ -8,6 +8,25 @@ CREATE TABLE accept_rules (
   version    INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE allocations (
+  address     BLOB    NOT NULL PRIMARY KEY, -- 16 bytes, an IPv4 address as ::ffff:a.b.c.d
+  subnet      TEXT    NOT NULL REFERENCES subnets (name),
+  machine_uid TEXT             REFERENCES machines (uid) ON DELETE CASCADE,
+  host_id     TEXT             REFERENCES hosts (id) ON DELETE CASCADE, -- of a host that no machine has
+  is_fixed    INTEGER NOT NULL,
+  note        TEXT    NOT NULL, -- why it is kept for a host that does not ask for it
+  created_at  INTEGER NOT NULL,
+  CHECK ((machine_uid IS NULL) <> (host_id IS NULL))
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX allocations_by_host ON allocations (host_id, subnet) WHERE host_id IS NOT NULL AND note = '';
+
+CREATE UNIQUE INDEX allocations_by_machine ON allocations (machine_uid, subnet) WHERE machine_uid IS NOT NULL;
+
+CREATE INDEX allocations_by_subnet ON allocations (subnet, address);
+
+CREATE INDEX allocations_of_host ON allocations (host_id);
+
 CREATE TABLE artefacts (
   digest     TEXT    NOT NULL PRIMARY KEY,
   size_bytes INTEGER NOT NULL,
@@ -185,6 +204,25 @@ CREATE TABLE heard (
   ports   TEXT    NOT NULL, -- those that heard anything then, '' for none
   before  TEXT    NOT NULL  -- those of the inspection before
 ) STRICT;
+
+CREATE TABLE holdings (
+  kind        TEXT NOT NULL, -- address, name or node
+  value       TEXT NOT NULL,
+  owner       TEXT NOT NULL, -- machine/UID or host/ID
+  machine_uid TEXT          REFERENCES machines (uid) ON DELETE CASCADE,
+  host_id     TEXT          REFERENCES hosts (id) ON DELETE CASCADE,
+  domain      TEXT NOT NULL, -- of a name
+  subnet      TEXT NOT NULL, -- that an address was asked of
+  path        TEXT NOT NULL,
+  source      TEXT NOT NULL, -- layer and line
+  PRIMARY KEY (kind, value, owner)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX holdings_by_host ON holdings (host_id);
+
+CREATE INDEX holdings_by_machine ON holdings (machine_uid);
+
+CREATE INDEX holdings_by_owner ON holdings (owner);
 
 CREATE TABLE host_labels (
   host_id TEXT NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
@@ -440,7 +478,7 @@ CREATE TABLE machines (
   created_at       INTEGER NOT NULL,
   updated_at       INTEGER NOT NULL,
   version          INTEGER NOT NULL
-, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '', saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0) STRICT;
+, image TEXT REFERENCES images (name), kernel_args TEXT NOT NULL DEFAULT '', config TEXT NOT NULL DEFAULT '', bootstrap_from TEXT NOT NULL DEFAULT '', drain TEXT NOT NULL DEFAULT '', saved_by TEXT NOT NULL DEFAULT '', saved_by_admin INTEGER NOT NULL DEFAULT 0, offered_to TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX machines_by_image ON machines (image) WHERE image IS NOT NULL;
 
@@ -714,7 +752,7 @@ CREATE TABLE subnets (
   created_at     INTEGER NOT NULL,
   updated_at     INTEGER NOT NULL,
   version        INTEGER NOT NULL
-, advertise TEXT NOT NULL DEFAULT '', is_router INTEGER NOT NULL DEFAULT 0, options TEXT NOT NULL DEFAULT '') STRICT;
+, advertise TEXT NOT NULL DEFAULT '', is_router INTEGER NOT NULL DEFAULT 0, static_ranges TEXT NOT NULL DEFAULT '', options TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX subnets_by_address ON subnets (first_address);
 
