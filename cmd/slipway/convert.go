@@ -18,33 +18,40 @@ type convertMachines struct {
 	Profile string   `help:"What machines are installed with; without it a name stands there that has to be replaced." placeholder:"NAME"`
 }
 
-// Run writes the converted objects to standard output. Objects that cannot be read make it fail, at the end.
+// Run writes the converted objects of all files to standard output. It fails, at the end, when something could not be
+// read, or when nothing in the files can be converted. Objects of other kinds beside those that can are named, no more.
 func (c *convertMachines) Run(s *session) error {
-	var failed error
-	for i, name := range c.Files {
-		in, err := s.open(name)
-		if err != nil {
+	if c.Profile != "" {
+		if err := inventory.CheckName("profile", c.Profile); err != nil {
 			return err
-		}
-		r, err := convert.Read(name, in, convert.Options{Profile: c.Profile})
-		_ = in.Close()
-		if err != nil {
-			return err
-		}
-		if i > 0 && len(r.Objects) > 0 {
-			if _, err := io.WriteString(s.out, "---\n"); err != nil {
-				return err
-			}
-		}
-		if _, err := r.WriteTo(s.out); err != nil {
-			return err
-		}
-		for _, u := range r.Unknown {
-			s.say("%s: %s is no object that can be converted: left out", name, u)
-			failed = errSaid
 		}
 	}
-	return failed
+	all := convert.New(convert.Options{Profile: c.Profile})
+	for _, name := range c.Files {
+		in, err := s.open(name)
+		if err != nil {
+			var e *inventory.Error
+			if errors.As(err, &e) {
+				all.Fail(name, e.Msg)
+				continue
+			}
+			return err
+		}
+		all.Add(name, in)
+		_ = in.Close()
+	}
+	r, err := all.Convert()
+	if _, writeErr := r.WriteTo(s.out); writeErr != nil {
+		return writeErr
+	}
+	for _, u := range r.Unknown {
+		s.say("%s is no object that can be converted: left out", u)
+	}
+	if err == nil && len(r.Objects) == len(r.Unknown) {
+		return inventory.Errorf(inventory.Invalid, "the files hold no object that can be converted").
+			WithHint("it reads cluster.k8s.io/v1alpha1, metal3.io, metal.sidero.dev and tinkerbell.org")
+	}
+	return err
 }
 
 // open opens a file to read; - is standard input.

@@ -25,6 +25,7 @@ const (
 	Deleted   Op = "deleted"
 	Absent    Op = "absent" // it was not there
 	Kept      Op = "kept"   // it is not for us to delete
+	Paused    Op = "paused" // an annotation of it forbids to do anything
 )
 
 // Change is what became of one object, or with a dry run what would.

@@ -213,6 +213,28 @@ func TestAChangedFileChangesOnlyWhatItSays(t *testing.T) {
 	}
 }
 
+func TestAPausedMachineIsNotMade(t *testing.T) {
+	r := remotetest.New(t)
+	got, err := do(t, applier(r), `apiVersion: metal.slipway.dev/v1alpha1
+kind: MetalMachine
+metadata: {name: web-1, annotations: {metal.slipway.dev/paused: "true"}}
+spec: {os: {profile: debian12}}
+`)
+	if err != nil || got != "MetalMachine default/web-1: paused" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	err = r.Store.Read(t.Context(), func(tx inventory.Tx) error {
+		machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+		if len(machines) > 0 {
+			t.Errorf("%d machines are made", len(machines))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestWhatIsDeletedIsGone(t *testing.T) {
 	r := remotetest.New(t)
 	a := applier(r)

@@ -19,6 +19,10 @@ func isSame(a, b any) bool {
 
 // machine makes a machine or brings it up to date, as its update policy allows.
 func (r *run) machine(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, c *Change) error {
+	if v, ok := mm.Annotations[v1alpha1.AnnotationPaused]; ok && v != "false" {
+		c.Op, c.Detail = Paused, "remove the annotation "+v1alpha1.AnnotationPaused+" to apply it"
+		return nil
+	}
 	// The server lets machines boot that depend on others or on data: see package solo.
 	options := want.Options{Owner: o.owner(), ReuseKey: mm.Namespace + "/" + mm.Name, IsHeld: want.IsNode(mm) || hasData(mm)}
 	if hasData(mm) {

@@ -2,228 +2,156 @@ package convert
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
+	"net"
+	"regexp"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"slipway.dev/slipway/machine/v1alpha1"
 )
 
-// The Machines API, cluster.k8s.io/v1alpha1: Cluster, Machine, MachineSet, MachineDeployment, MachineClass.
-
-const clusterNameLabel = "cluster.k8s.io/cluster-name"
+// The Machines API, cluster.k8s.io/v1alpha1: Cluster and MachineClass. Machines are in machine.go.
 
 // oldCluster makes a join target of a cluster.
-func (c *converter) oldCluster(s *source) []Object {
-	notes := []string{"put the cluster's kubeconfig into the Secret that kubeconfigSecretRef names, or use staticToken instead"}
-	t := &v1alpha1.JoinTarget{TypeMeta: typeMeta(v1alpha1.KindJoinTarget), ObjectMeta: metaOf(s, dnsName(s.name), s.namespace)}
+func (c *Converter) oldCluster(s *source) []runtime.Object {
+	s.say("put the cluster's kubeconfig into the Secret that kubeconfigSecretRef names, or use staticToken instead")
+	t := &v1alpha1.JoinTarget{TypeMeta: typeMeta(v1alpha1.KindJoinTarget), ObjectMeta: metaOf(s, s.newName, s.carryNamespace(), false)}
 	t.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeySelector{Name: t.Name + "-kubeconfig", Key: "value"}
 	t.Spec.ControlPlaneEndpoint = endpointOf(s)
 	if t.Spec.ControlPlaneEndpoint == "" {
-		t.Spec.ControlPlaneEndpoint = "name-an-endpoint:6443"
-		notes = append(notes, "it says no API endpoint: replace controlPlaneEndpoint")
+		t.Spec.ControlPlaneEndpoint = missingEndpoint
+		s.say("it says no API endpoint: replace controlPlaneEndpoint")
 	}
 	network := map[string]string{}
-	for key, path := range map[string]string{"podSubnet": "pods", "serviceSubnet": "services"} {
+	at := s.root.at("spec", "clusterNetwork")
+	for _, x := range []struct{ key, field string }{{"podSubnet", "pods"}, {"serviceSubnet", "services"}} {
 		var blocks []string
-		for _, b := range s.list("spec", "clusterNetwork", path, "cidrBlocks") {
-			if text := scalar(b); text != "" {
-				blocks = append(blocks, text)
+		for _, b := range at.at(x.field, "cidrBlocks").list() {
+			if _, _, err := net.ParseCIDR(b.text()); err == nil {
+				b.carry()
+				blocks = append(blocks, b.text())
 			}
 		}
 		if len(blocks) > 0 {
-			network[key] = strings.Join(blocks, ",")
+			network[x.key] = strings.Join(blocks, ",")
 		}
 	}
-	if d := s.text("spec", "clusterNetwork", "serviceDomain"); d != "" {
+	if d := at.at("serviceDomain").take(isHost); d != "" {
 		network["dnsDomain"] = d
 	}
 	if len(network) > 0 {
 		raw, _ := json.Marshal(map[string]any{"networking": network}) // texts always encode
 		t.Spec.ClusterConfiguration = &runtime.RawExtension{Raw: raw}
 	}
-	notes = append(notes, providerNote(s, "spec", "providerSpec")...)
-	return s.finish(t, notes)
+	providerNote(s, s.root.at("spec", "providerSpec"))
+	providerNote(s, s.root.at("spec", "providerConfig"))
+	return []runtime.Object{t}
+}
+
+// carryNamespace returns the namespace of what becomes of an object.
+func (s *source) carryNamespace() string {
+	ns := s.target()
+	s.root.at("metadata", "namespace").carry()
+	if ns != s.namespace {
+		s.say("its namespace is %s here: what the file says is no name for one", ns)
+	}
+	return ns
 }
 
 // endpointOf returns the first API endpoint that a cluster's status tells.
 func endpointOf(s *source) string {
-	for _, e := range s.list("status", "apiEndpoints") {
-		m, _ := e.(map[string]any)
-		host, port := scalar(m["host"]), scalar(m["port"])
-		switch {
-		case host == "":
-		case port == "":
-			return host + ":6443"
-		case strings.Contains(host, ":"):
-			return "[" + host + "]:" + port
-		default:
-			return host + ":" + port
+	for _, e := range s.root.at("status", "apiEndpoints").list() {
+		host, port := e.at("host"), e.at("port")
+		if !isHost(host.text()) || port.text() != "" && !isPort(port.text()) {
+			continue
 		}
+		host.carry()
+		port.carry()
+		return net.JoinHostPort(host.text(), portOr(port.text(), "6443"))
 	}
 	return ""
 }
 
-// oldMachine converts one machine.
-func (c *converter) oldMachine(s *source) []Object {
-	mm, notes := c.machineOf(s, "spec")
-	mm.ObjectMeta = metaOf(s, dnsName(s.name), s.namespace)
-	mm.Spec.Bootstrap = joinOf(s.texts("metadata", "labels"), s.text("metadata", "clusterName"))
-	if mm.Spec.Bootstrap == nil {
-		notes = append(notes, "it names no cluster (label "+clusterNameLabel+"): it becomes a plain server")
-		bare(mm)
-	}
-	if s.text("spec", "providerID") != "" {
-		notes = append(notes, "spec.providerID is of the machine that runs now: a new one is given when a host is claimed")
-	}
-	return s.finish(mm, notes)
-}
-
-// oldSet converts a set or deployment of machines into as many machines.
-func (c *converter) oldSet(s *source) []Object {
-	n, isSaid := s.number("spec", "replicas")
-	if !isSaid {
-		n = 1
-	}
-	const most = 500
-	notes := []string{"Slipway has no sets of its own: these are its machines one by one; Cluster API's MachineDeployment with SlipwayMachineTemplate keeps their number"}
-	if n > most {
-		notes = append(notes, fmt.Sprintf("it asks for %d machines: the first %d are here", n, most))
-		n = most
-	}
-	if n <= 0 {
-		notes = append(notes, "it asks for no machines")
-	}
-	s.ignore("spec.selector")
-	mm, more := c.machineOf(s, "spec.template.spec")
-	labels := s.texts("spec", "template", "metadata", "labels")
-	mm.Spec.Bootstrap = joinOf(labels, "")
-	if mm.Spec.Bootstrap == nil {
-		mm.Spec.Bootstrap = joinOf(s.texts("metadata", "labels"), "")
-	}
-	if mm.Spec.Bootstrap == nil {
-		bare(mm)
-	}
-	s.ignore("metadata.labels", "metadata.annotations", "spec.template.metadata.name", "spec.template.metadata.creationTimestamp")
-	all := s.finish(nil, append(notes, more...))
-	for i := range max(n, 0) {
-		one := mm.DeepCopy()
-		name := dnsName(s.name)
-		suffix := fmt.Sprintf("-%d", i)
-		one.ObjectMeta = metav1.ObjectMeta{Name: strings.TrimRight(name[:min(len(name), 63-len(suffix))], "-") + suffix, Namespace: s.namespace, Labels: maps.Clone(labels)}
-		all = append(all, Object{Source: s.title() + fmt.Sprintf(", machine %d of %d", i+1, n), Object: one})
-	}
-	return all
-}
-
 // oldClass says what a class was for: it has no counterpart that could be made from it.
-func (c *converter) oldClass(s *source) []Object {
-	s.ignore("metadata.labels", "metadata.annotations", "providerSpec", "providerConfig", "capacity", "allocatable")
-	return s.finish(nil, []string{"a class of machines is a profile (slipway profile create) for what is installed and a MetalPool for the hosts: make them by hand"})
+func (c *Converter) oldClass(s *source) []runtime.Object {
+	s.say("a class of machines is a profile (slipway profile create) for what is installed and a MetalPool for the hosts: make them by hand")
+	return nil
 }
 
-// machineOf converts a machine's spec, which stands at path.
-func (c *converter) machineOf(s *source, path string) (*v1alpha1.MetalMachine, []string) {
-	at := func(more ...string) []string { return append(strings.Split(path, "."), more...) }
-	mm := &v1alpha1.MetalMachine{TypeMeta: typeMeta(v1alpha1.KindMetalMachine)}
-	var notes []string
-	mm.Spec.OS.Profile = c.options.Profile
-	if mm.Spec.OS.Profile == "" {
-		mm.Spec.OS.Profile = missingProfile
-		notes = append(notes, "replace os.profile by the profile that it is installed with, or convert with --profile NAME")
-	}
-	mm.Spec.Versions.Kubelet = s.text(at("versions", "kubelet")...)
-	mm.Spec.Versions.ControlPlane = s.text(at("versions", "controlPlane")...)
-	s.ignore(path + ".versions.containerRuntime.version") // the profile's
-	switch name := v1alpha1.RuntimeName(s.text(at("versions", "containerRuntime", "name")...)); name {
-	case "", v1alpha1.RuntimeContainerd, v1alpha1.RuntimeCRIO, v1alpha1.RuntimeCRIDockerd:
-		mm.Spec.Versions.ContainerRuntime.Name = name
-	default:
-		notes = append(notes, "the container runtime is none that Slipway knows: left out")
-	}
-	mm.Spec.Roles = rolesOf(s.list(at("roles")...), mm.Spec.Versions.ControlPlane != "")
-	mm.Spec.Node.Labels = s.texts(at("metadata", "labels")...)
-	mm.Spec.Node.Annotations = s.texts(at("metadata", "annotations")...)
-	for k := range mm.Spec.Node.Annotations {
-		if secretWord(k) {
-			delete(mm.Spec.Node.Annotations, k)
-			notes = append(notes, "an annotation whose key sounds like a secret is left out: "+k)
-		}
-	}
-	slices.Sort(notes)
-	s.ignore(path+".metadata.name", path+".metadata.namespace", path+".metadata.creationTimestamp")
-	for _, t := range s.list(at("taints")...) {
-		m, _ := t.(map[string]any)
-		key, effect := scalar(m["key"]), scalar(m["effect"])
-		if key == "" || !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, effect) {
-			notes = append(notes, "a taint has no key or no known effect: left out")
-			continue
-		}
-		mm.Spec.Node.Taints = append(mm.Spec.Node.Taints, v1alpha1.NodeTaint{Key: key, Value: scalar(m["value"]), Effect: effect})
-	}
-	if s.get(at("configSource")...) != nil {
-		notes = append(notes, path+".configSource is gone from Kubernetes: put a patch of the kubelet's configuration into the profile")
-	}
-	notes = append(notes, providerNote(s, at("providerSpec")...)...)
-	notes = append(notes, providerNote(s, at("providerConfig")...)...)
-	return mm, notes
-}
+// kindName is the kind or version of an API.
+var kindName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9./-]{0,120}$`)
 
-// rolesOf reads the roles of the first version of the API; later ones had control planes say their version only.
-func rolesOf(roles []any, hasControlPlane bool) []v1alpha1.MachineRole {
-	var out []v1alpha1.MachineRole
-	add := func(r v1alpha1.MachineRole) {
-		if !slices.Contains(out, r) {
-			out = append(out, r)
-		}
-	}
-	for _, r := range roles {
-		switch strings.ToLower(scalar(r)) {
-		case "master", "controlplane", "control-plane":
-			add(v1alpha1.RoleControlPlane)
-		case "node", "worker":
-			add(v1alpha1.RoleNode)
-		}
-	}
-	if hasControlPlane {
-		add(v1alpha1.RoleControlPlane)
-	}
-	if len(out) == 0 {
-		add(v1alpha1.RoleNode)
-	}
-	return out
-}
-
-// bare takes out of a machine that joins no cluster what only a node has.
-func bare(mm *v1alpha1.MetalMachine) {
-	mm.Spec.Roles, mm.Spec.Versions, mm.Spec.Node = nil, v1alpha1.WantedVersions{}, v1alpha1.NodeMeta{}
-}
-
-// joinOf says which cluster a machine joins.
-func joinOf(labels map[string]string, clusterName string) *v1alpha1.Bootstrap {
-	name := labels[clusterNameLabel]
-	if name == "" {
-		name = clusterName
-	}
-	if name == "" {
-		return nil
-	}
-	return &v1alpha1.Bootstrap{Join: &v1alpha1.Join{TargetRef: v1alpha1.TargetReference{Name: dnsName(name)}}}
-}
-
-// providerNote says that provider settings are not carried, and whose they were. What they hold may be secret.
-func providerNote(s *source, path ...string) []string {
-	m := s.object(path...)
-	if m == nil {
-		return nil
+// providerNote says whose provider settings are, which are not carried. What they hold may be secret.
+func providerNote(s *source, v *value) {
+	if !v.says() {
+		return
 	}
 	whose := ""
-	if v, ok := m["value"].(map[string]any); ok && scalar(v["kind"]) != "" {
-		whose = " (" + scalar(v["apiVersion"]) + " " + scalar(v["kind"]) + ")"
+	version, kind := v.at("value", "apiVersion").text(), v.at("value", "kind").text()
+	if kindName.MatchString(version) && kindName.MatchString(kind) && !looksSecret(version+" "+kind) {
+		whose = " (" + version + " " + kind + ")"
 	}
-	return []string{strings.Join(path, ".") + whose + " is another provider's: say in placement and os what it said"}
+	s.say("%s%s is another provider's: say in placement and os what it said", v.path, whose)
+}
+
+// roleOf reads the name of a role in any of the APIs.
+func roleOf(t string) (v1alpha1.MachineRole, bool) {
+	switch strings.ToLower(strings.ReplaceAll(t, "-", "")) {
+	case "master", "controlplane":
+		return v1alpha1.RoleControlPlane, true
+	case "node", "worker":
+		return v1alpha1.RoleNode, true
+	}
+	return "", false
+}
+
+// The labels by which machines of the API's several drafts name their cluster and their role.
+var (
+	clusterLabels = []string{"cluster.k8s.io/cluster-name", "cluster.sigs.k8s.io/cluster-name", "sigs.k8s.io/cluster-api-cluster", "machine.openshift.io/cluster-api-cluster"}
+	roleLabels    = []string{
+		"sigs.k8s.io/cluster-api-machine-role", "sigs.k8s.io/cluster-api-machine-type", "machine.openshift.io/cluster-api-machine-role",
+		"machine.openshift.io/cluster-api-machine-type", "cluster.k8s.io/machine-role",
+	}
+)
+
+// rolesOf reads the roles of a machine: of its spec, of the settings of its provider, of its labels. A control plane may
+// say nothing but the version of its control plane.
+func rolesOf(s *source, spec *value, hasControlPlane bool, labels ...*value) (out []v1alpha1.MachineRole) {
+	isLost := false
+	add := func(v *value) {
+		r, ok := roleOf(v.text())
+		switch {
+		case v.text() == "":
+		case !ok:
+			isLost = true
+			s.say("%s is a role that Slipway does not have", v.path)
+		default:
+			v.carry()
+			if !slices.Contains(out, r) {
+				out = append(out, r)
+			}
+		}
+	}
+	for _, from := range []*value{spec.at("roles"), spec.at("providerConfig", "value", "roles"), spec.at("providerSpec", "value", "roles")} {
+		for _, r := range from.list() {
+			add(r)
+		}
+	}
+	for _, l := range labels {
+		for _, k := range roleLabels {
+			add(l.at(k))
+		}
+	}
+	if hasControlPlane && !slices.Contains(out, v1alpha1.RoleControlPlane) {
+		out = append(out, v1alpha1.RoleControlPlane)
+	}
+	if len(out) == 0 {
+		out = append(out, v1alpha1.RoleNode)
+		if isLost {
+			s.say("it has no role that Slipway has: it becomes a Node")
+		}
+	}
+	return out
 }

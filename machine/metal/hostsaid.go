@@ -69,9 +69,10 @@ func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *machine.Hos
 	id, a := v.Host.ID, r.env.Appliance
 	// A host that is accepted is switched on at once: how that is done has to be known before.
 	isChanged, powerErr := r.power(ctx, mh, id)
-	do(mh.Spec.Accepted != nil && *mh.Spec.Accepted && v.Host.State == inventory.Discovered && powerErr == nil, func() error { return a.Accept(ctx, id) })
 	do(said.InMaintenance != stored.InMaintenance, func() error { return a.Maintain(ctx, id, said.InMaintenance) })
 	do(said.IsProtected != stored.IsProtected, func() error { return a.Protect(ctx, id, said.IsProtected) })
+	// Accepting comes after both: from then on the host is inspected, and may be installed.
+	do(mh.Spec.Accepted != nil && *mh.Spec.Accepted && v.Host.State == inventory.Discovered && powerErr == nil, func() error { return a.Accept(ctx, id) })
 	again()
 	next := said.Into(v.Host)
 	do(!reflect.DeepEqual(next, v.Host), func() error {

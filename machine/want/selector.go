@@ -27,6 +27,9 @@ func Selector(s *metav1.LabelSelector) (string, error) {
 		terms = append(terms, key(k)+"="+value(k, s.MatchLabels[k]))
 	}
 	for _, e := range s.MatchExpressions {
+		if err := checkTerm(e); err != nil {
+			return "", err
+		}
 		k := key(e.Key)
 		values := slices.Clone(e.Values)
 		for i := range values {
@@ -56,6 +59,21 @@ func Selector(s *metav1.LabelSelector) (string, error) {
 		return "", errors.New("is longer than 1024 letters as text")
 	}
 	return text, nil
+}
+
+// checkTerm refuses a term that Kubernetes refuses. One that excludes nothing would match every host.
+func checkTerm(e metav1.LabelSelectorRequirement) error {
+	switch e.Operator {
+	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
+		if len(e.Values) == 0 {
+			return fmt.Errorf("the term on %q needs values", e.Key)
+		}
+	case metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+		if len(e.Values) > 0 {
+			return fmt.Errorf("the term on %q takes no values", e.Key)
+		}
+	}
+	return nil
 }
 
 // value is a label's value as the inventory has it.

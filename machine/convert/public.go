@@ -1,0 +1,116 @@
+package convert
+
+import (
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// What may be printed. Whatever does not pass here is named in the notes by its path, without its value.
+
+// annotationsCarried is the allow list of annotations. Every tool keeps what it likes in its own, secrets too: kubectl and
+// Argo CD whole objects, an installer its hash of a password.
+var annotationsCarried = []string{"contact", "description", "kubernetes.io/description", "note", "owner"}
+
+// isSecretWord reports whether a key is likely to have a secret as its value.
+func isSecretWord(key string) bool {
+	key = strings.ToLower(key)
+	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "credential", "private", "apikey", "api-key", "userdata", "user-data"},
+		func(w string) bool { return strings.Contains(key, w) })
+}
+
+var secretTexts = regexp.MustCompile(`://[^/\s]*@` + // a URL with an account
+	`|[^\s/:@]+:[^\s/:@]*@` +
+	`|\$(1|2[abxy]?|5|6|7|y|gy|apr1|argon2\w*|scrypt|pbkdf2[\w-]*)\$` + // hashes of passwords
+	`|-----BEGIN|eyJ[A-Za-z0-9_-]{8,}\.` + // keys, JSON web tokens
+	`|\b[a-z0-9]{6}\.[a-z0-9]{16}\b` + // tokens of kubeadm
+	`|(?i:pass(word|wd|phrase)?|secret|token|api[-_]?key|bearer|basic)["']?\s*[:= ]\s*\S` +
+	`|\b(gh[pousr]_|github_pat_|glpat-|xox[abp]-|AKIA[0-9A-Z]{12}|hv[sb]\.|sk-)[A-Za-z0-9]`)
+
+// looksSecret reports whether a text is likely to be a secret, or to hold one.
+func looksSecret(text string) bool { return secretTexts.MatchString(text) }
+
+// shown is a name in a note.
+func shown(name string) string {
+	if looksSecret(name) {
+		return "(a name that looks like a secret)"
+	}
+	return short(name)
+}
+
+// isPlain reports whether a text of at most n letters may stand in the output.
+func isPlain(n int) func(string) bool {
+	return func(t string) bool {
+		return t != "" && len(t) <= n && utf8.ValidString(t) && clean(t) == t && strings.TrimSpace(t) == t && !looksSecret(t)
+	}
+}
+
+// isHost reports whether a text is an address or the name of a machine, and nothing more: no account, no path.
+func isHost(t string) bool {
+	if net.ParseIP(t) != nil {
+		return true
+	}
+	return len(t) <= 253 && len(validation.IsDNS1123Subdomain(strings.ToLower(t))) == 0 && !looksSecret(t)
+}
+
+func isPort(t string) bool {
+	return len(t) > 0 && len(t) < 6 && strings.Trim(t, "0123456789") == "" && (len(t) < 5 || t <= "65535")
+}
+
+func isObjectName(t string) bool { return len(validation.IsDNS1123Subdomain(t)) == 0 }
+
+func isNamespace(t string) bool { return len(validation.IsDNS1123Label(t)) == 0 }
+
+func isLabelKey(t string) bool { return len(validation.IsQualifiedName(t)) == 0 }
+
+func isLabelValue(t string) bool { return len(validation.IsValidLabelValue(t)) == 0 && !looksSecret(t) }
+
+// isOfTool reports whether a label belongs to Kubernetes or to Slipway: the inventory takes none of these over.
+func isOfTool(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	return strings.Contains(key, "/") && slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "x-k8s.io", "slipway.dev"},
+		func(d string) bool { return prefix == d || strings.HasSuffix(prefix, "."+d) })
+}
+
+// carryLabels returns the labels that are carried: at most 64 that are valid. Of a host the labels of tools are not.
+func carryLabels(v *value, isHost bool) map[string]string {
+	return carryTexts(v, func(k, t string) bool {
+		return isLabelKey(k) && isLabelValue(t) && !isSecretWord(k) && !strings.HasPrefix(k, "metal.slipway.dev/") && !(isHost && isOfTool(k))
+	})
+}
+
+// carryAnnotations returns the annotations that are carried, those of the allow list.
+func carryAnnotations(v *value) map[string]string {
+	fits := isPlain(200)
+	return carryTexts(v, func(k, t string) bool { return slices.Contains(annotationsCarried, k) && fits(t) })
+}
+
+func carryTexts(v *value, isFit func(k, t string) bool) map[string]string {
+	var out map[string]string
+	for _, f := range v.children() {
+		isText := f.kind != 0 && len(f.fields)+len(f.items) == 0
+		if !isText || len(out) == 64 || !isFit(f.key, f.text()) {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		f.carry()
+		out[f.key] = f.text()
+	}
+	return out
+}
+
+// metaOf returns the metadata that is carried.
+func metaOf(s *source, name, namespace string, isHost bool) metav1.ObjectMeta {
+	m := s.root.at("metadata")
+	return metav1.ObjectMeta{
+		Name: name, Namespace: namespace,
+		Labels: carryLabels(m.at("labels"), isHost), Annotations: carryAnnotations(m.at("annotations")),
+	}
+}
