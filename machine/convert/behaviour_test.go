@@ -227,12 +227,20 @@ func machinesOf(t *testing.T, in string) (names []string, all map[string]*v1alph
 
 func TestEveryObjectHasANameOfItsOwnThatStays(t *testing.T) {
 	names, _, _ := machinesOf(t, oldMachines)
-	if len(names) != 10 || !slices.Equal(names[:4], []string{"gce-1", "gce-2", "gce-0", "gce-0-2"}) {
+	if len(names) != 10 || !slices.Equal(names[:4], []string{"gce-1", "gce-2", "gce-0", "gce-0-machine"}) {
 		t.Errorf("got %v", names)
 	}
 	again, _, _ := machinesOf(t, oldMachines+"- {apiVersion: cluster.k8s.io/v1alpha1, kind: Machine, metadata: {generateName: gce-}}\n")
 	if len(again) != 11 || !slices.Equal(names, again[:10]) {
 		t.Errorf("one more object changes the names: %v, %v", names, again)
+	}
+}
+
+// TestNoClassBecomesTheDefaultPool: that one holds the machines that name no pool.
+func TestNoClassBecomesTheDefaultPool(t *testing.T) {
+	r, out, _ := written(t, "apiVersion: metal.sidero.dev/v1alpha2\nkind: ServerClass\nmetadata: {name: default}\nspec: {selector: {matchLabels: {a: b}}}\n", Options{})
+	if p := r.Objects[0].Object.(*v1alpha1.MetalPool); p.Name != "default-serverclass" || !strings.Contains(out, "default is taken") {
+		t.Errorf("got\n%s", out)
 	}
 }
 
@@ -246,7 +254,7 @@ func TestRolesAreMappedOrNamed(t *testing.T) {
 	if strings.Count(out, "spec.roles[0] is a role that Slipway does not have") != 2 || !strings.Contains(out, "it becomes a Node") {
 		t.Errorf("the role Storage is not named:\n%s", out)
 	}
-	if b := all["gce-0-2"].Spec.Bootstrap; b == nil || b.Join.TargetRef.Name != "demo" {
+	if b := all["gce-0-machine"].Spec.Bootstrap; b == nil || b.Join.TargetRef.Name != "demo" {
 		t.Errorf("the cluster of an old label is lost: %+v", b)
 	}
 }

@@ -109,8 +109,11 @@ func roleOf(t string) (v1alpha1.MachineRole, bool) {
 
 // The labels by which machines of the API's several drafts name their cluster and their role.
 var (
-	clusterLabels = []string{"cluster.k8s.io/cluster-name", "cluster.sigs.k8s.io/cluster-name", "sigs.k8s.io/cluster-api-cluster", "machine.openshift.io/cluster-api-cluster"}
-	roleLabels    = []string{
+	clusterLabels = []string{
+		"cluster.k8s.io/cluster-name", "cluster.sigs.k8s.io/cluster-name", "sigs.k8s.io/cluster-api-cluster",
+		"machine.openshift.io/cluster-api-cluster",
+	}
+	roleLabels = []string{
 		"sigs.k8s.io/cluster-api-machine-role", "sigs.k8s.io/cluster-api-machine-type", "machine.openshift.io/cluster-api-machine-role",
 		"machine.openshift.io/cluster-api-machine-type", "cluster.k8s.io/machine-role",
 	}

@@ -158,7 +158,7 @@ func (c *Converter) document(name string, d document) {
 
 var (
 	lineInError  = regexp.MustCompile(`line (\d+)`)
-	quoteInError = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
+	quoteInError = regexp.MustCompile("'[^']{4,}'|\"[^\"]{4,}\"|`[^`]{4,}`")
 )
 
 // withoutValues keeps what a file says out of an error about it, for that may be a secret, and counts lines from its start.

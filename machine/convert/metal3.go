@@ -57,7 +57,10 @@ func (c *Converter) bareMetalHost(s *source) []runtime.Object {
 func metal3Use(s *source) (why string, proof *value) {
 	spec, status := s.root.at("spec"), s.root.at("status")
 	state := status.at("provisioning", "state")
-	for _, v := range []*value{spec.at("image"), spec.at("customDeploy"), spec.at("consumerRef"), status.at("provisioning", "image"), status.at("provisioning", "customDeploy")} {
+	for _, v := range []*value{
+		spec.at("image"), spec.at("customDeploy"), spec.at("consumerRef"),
+		status.at("provisioning", "image"), status.at("provisioning", "customDeploy"),
+	} {
 		if v.says() {
 			return "something runs on it, says " + v.path, nil
 		}

@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/v1alpha1"
 )
 
 // maxName is the most letters of a name: that of a host or machine becomes the name of the system.
@@ -87,6 +90,8 @@ func (c *Converter) nameAll() {
 		}
 		return s.name
 	}
+	// Whoever names no pool means the one of that name: a class must not become it.
+	c.names[v1alpha1.KindMetalPool+"\x00\x00"+inventory.DefaultPool] = true
 	one := func(s *source) bool { return s.rule.kind != "" && !s.rule.isMany && s.twin == nil }
 	for _, s := range c.sources { // names that stay as they are
 		if w := wish(s); one(s) && w != "" && dnsName(w) == w && !c.names[s.rule.kind+"\x00"+s.target()+"\x00"+w] {
@@ -102,7 +107,7 @@ func (c *Converter) nameAll() {
 		case w != "" && w != s.name:
 			s.newName = c.names.give(s.rule.kind, s.target(), w, w+"-"+s.name)
 		case w != "":
-			s.newName = c.names.give(s.rule.kind, s.target(), w)
+			s.newName = c.names.give(s.rule.kind, s.target(), w, w+"-"+s.kind)
 		case generated != "":
 			s.newName = c.names.next(s.rule.kind, s.target(), generated)
 			s.say("it has no name, and metadata.generateName asks for one: it is %s", s.newName)

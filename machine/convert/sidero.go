@@ -88,7 +88,8 @@ func sideroPower(s *source) *v1alpha1.HostPower {
 			pass.at("key").carry()
 		}
 	case b.at("user").says() || b.at("pass").says() || b.at("userFrom").says() || b.at("passFrom").says():
-		s.say("put the account of its controller into a Secret with the keys username and password, and name that in power.credentialsRef; what stands in the file is not copied")
+		s.say("put the account of its controller into a Secret with the keys username and password, and name that in " +
+			"power.credentialsRef; what stands in the file is not copied")
 	}
 	return p
 }

@@ -91,7 +91,8 @@ func (c *Converter) tinkerbellPower(s *source, name *value) *v1alpha1.HostPower 
 // tinkerbellMachine says what became of a controller. The hardware that refers to it has it.
 func (c *Converter) tinkerbellMachine(s *source) []runtime.Object {
 	for _, o := range c.sources {
-		if o.group() == "tinkerbell.org" && o.kind == "Hardware" && o.twin == nil && o.namespace == s.namespace && o.root.at("spec", "bmcRef", "name").text() == s.name {
+		isHardware := o.group() == "tinkerbell.org" && o.kind == "Hardware" && o.twin == nil
+		if isHardware && o.namespace == s.namespace && o.root.at("spec", "bmcRef", "name").text() == s.name {
 			return nil
 		}
 	}
