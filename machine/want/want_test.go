@@ -365,8 +365,11 @@ func TestTheJoinPlanSaysRoleVersionLabelsAndTaints(t *testing.T) {
 
 func TestATermThatExcludesNothingIsRefused(t *testing.T) {
 	for _, e := range []metav1.LabelSelectorRequirement{
-		{Key: "a", Operator: "NotIn"}, {Key: "a", Operator: "In"}, {Key: "a", Operator: "Exists", Values: []string{"b"}},
-		{Key: "a", Operator: "DoesNotExist", Values: []string{"b"}}, {Key: "a", Operator: "Gt", Values: []string{"1"}},
+		{Key: "a", Operator: "NotIn"},
+		{Key: "a", Operator: "In"},
+		{Key: "a", Operator: "Exists", Values: []string{"b"}},
+		{Key: "a", Operator: "DoesNotExist", Values: []string{"b"}},
+		{Key: "a", Operator: "Gt", Values: []string{"1"}},
 	} {
 		if text, err := Selector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}); err == nil {
 			t.Errorf("%v becomes %q", e, text)
