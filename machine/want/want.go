@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
 	infra "slipway.dev/slipway/machine/infra/v1alpha1"
@@ -200,6 +201,11 @@ func Requirements(s *v1alpha1.HardwareRequirements) (r inventory.HardwareRequire
 	}
 	if s.MinDiskSize != nil {
 		r.DiskBytes = s.MinDiskSize.Value()
+	}
+	if r.Expression != "" { // one that cannot be read would hold no host, in silence
+		if _, err := hardware.Compile(r.Expression); err != nil {
+			return r, err
+		}
 	}
 	return r, r.Validate()
 }
