@@ -64,7 +64,7 @@ var readers = map[string]string{
 	"SlipwayCluster.status.*":                    "capi/cluster.go:run capi/cluster.go:report",
 	"SlipwayCluster.status.failureDomains[].*":   "capi/cluster.go:publish",
 	"SlipwayMachine.status.*":                    "capi/status.go:report",
-	"SlipwayMachine.status.addresses[].*":        "tell/tell.go:where",
+	"SlipwayMachine.status.addresses[].*":        "tell/phase.go:where",
 	"SlipwayMachineTemplate.status.*":            "capi/template.go:Reconcile",
 	"SlipwayMachineTemplate.status.nodeInfo.*":   "capi/template.go:measure",
 	"SlipwayRemediation.status.*":                "capi/remediation.go:climb capi/remediation.go:tell",
