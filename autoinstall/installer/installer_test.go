@@ -56,23 +56,28 @@ func TestPickFindsTheDisk(t *testing.T) {
 	no, yes := false, true
 	pick := strings.ReplaceAll(Pick, "/sys/block", root+"/block")
 	for want, sel := range map[string]machineconfig.DeviceSelector{
-		"/dev/nvme0n1":   {}, // the first by name that is no stick and not empty
-		"/dev/sdc":       {Serial: "it's 1"},
-		"none":           {Serial: "it's"},
-		"none ":          {Serial: "USB"},
-		"none  ":         {Serial: "EMPTY"},
-		"/dev/sdc ":      {WWN: "0x5000C500"},
-		"/dev/nvme0n1 ":  {WWN: "0025"},
-		"/dev/sdc  ":     {Model: "BIG"},
-		"/dev/sdd":       {Model: "BIG", MinGiB: 3},
-		"/dev/sdd ":      {MinGiB: 200},
-		"none   ":        {MinGiB: 201},
-		"/dev/sdc   ":    {MaxGiB: 2},
-		"none    ":       {MaxGiB: 1},
-		"/dev/sdc    ":   {Rotational: &yes},
-		"/dev/nvme0n1  ": {Rotational: &no, MinGiB: 20, MaxGiB: 20},
-		"/dev/sdd  ":     {Path: "/dev/sdd", Model: "DISK"},
-		"none     ":      {Path: "/dev/sdd", Serial: "it's 1"},
+		"/dev/nvme0n1":    {}, // the first by name that is no stick and not empty
+		"/dev/sdc":        {Serial: "it's 1"},
+		"none":            {Serial: "it's"},
+		"none ":           {Serial: "USB"},
+		"none  ":          {Serial: "EMPTY"},
+		"/dev/sdc ":       {WWN: "0x5000C500"},
+		"/dev/nvme0n1 ":   {WWN: "0025"},
+		"/dev/sdc  ":      {Model: "BIG"},
+		"/dev/sdd":        {Model: "BIG", MinGiB: 3},
+		"/dev/sdd ":       {MinGiB: 200},
+		"none   ":         {MinGiB: 201},
+		"/dev/sdc   ":     {MaxGiB: 2},
+		"none    ":        {MaxGiB: 1},
+		"/dev/sdc    ":    {Rotational: &yes},
+		"/dev/nvme0n1  ":  {Rotational: &no, MinGiB: 20, MaxGiB: 20},
+		"/dev/sdd  ":      {Path: "/dev/sdd", Model: "DISK"},
+		"none     ":       {Path: "/dev/sdd", Serial: "it's 1"},
+		"/dev/sdd   ":     {Choose: machineconfig.Largest},
+		"/dev/sdc     ":   {Choose: machineconfig.Smallest},
+		"/dev/nvme0n1   ": {Choose: machineconfig.Fastest},
+		"/dev/sdd    ":    {Choose: machineconfig.Fastest, Model: "BIG"},
+		"none      ":      {Choose: machineconfig.Largest, MinGiB: 201},
 	} {
 		for name, text := range map[string]string{"as lines": pick, "joined": strings.ReplaceAll(pick, "\n", " ")} {
 			got := strings.TrimSpace(sh(t, "udevadm() { :; }\n"+text+"\n"+PickCall(sel)+" || echo none"))

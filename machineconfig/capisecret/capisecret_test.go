@@ -335,3 +335,17 @@ func TestPartRefusesAsEmitDoes(t *testing.T) {
 	_, err = New().Part([]byte(head+"runcmd: canary-token"), ref)
 	said(t, err, "wrong type in line 2")
 }
+
+// TestFreeNamesOfMetadataAreFilledIn holds names that an admin chose, as those of Metal3's data templates.
+func TestFreeNamesOfMetadataAreFilledIn(t *testing.T) {
+	in := input("", "")
+	in.Config.Host.MetaData = map[string]string{"bmh_name": "rack1-07", "zone2": "b", "with-dash": "c"}
+	text := "## template: jinja\n#cloud-config\nruncmd: ['a {{ ds.meta_data.bmh_name }} {{ ds.meta_data[\"zone2\"] }} {{ ds.meta_data[\"with-dash\"] }}']\n"
+	got, err := resolve([]byte(text), metaOf(in))
+	if err != nil || !strings.Contains(string(got), "['a rack1-07 b c']") {
+		t.Errorf("it says %q, %v", got, err)
+	}
+	if _, err := resolve([]byte(text), metaOf(input("", ""))); err == nil {
+		t.Error("a name that nobody gave is filled in")
+	}
+}

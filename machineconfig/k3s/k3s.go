@@ -136,6 +136,7 @@ func (p *plan) binary() string {
 }
 
 func read(in machineconfig.BootstrapInput) (*plan, error) {
+	in.Spec = kubelet.WithFields(in.Spec)
 	p := &plan{in: in, role: in.Spec.Role, extra: map[string]string{}}
 	if p.role == "" {
 		p.role = machineconfig.Worker

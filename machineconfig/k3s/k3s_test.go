@@ -125,3 +125,28 @@ func FuzzEmit(f *testing.F) {
 		}
 	})
 }
+
+// TestSettingsAreTakenByTheirNames reads a layer as people write them: k3s's own names, and lists.
+func TestSettingsAreTakenByTheirNames(t *testing.T) {
+	layer, r := machineconfig.Parse("bootstrap: {kind: k3s, role: worker, version: 1.34.2+k3s1, install: none, options: {flannel-iface: eno2, disable: [servicelb], "+
+		"kube-apiserver-arg: ['enable-admission-plugins=A,B', v=2], config.brand-new: x}}", "layer")
+	c, more := machineconfig.Merge(layer)
+	if r = append(append(r, more...), machineconfig.Validate(c)...); len(r) > 0 {
+		t.Fatal(r)
+	}
+	a, _, err := New().Emit(testInput(*c.Bootstrap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"flannel-iface: eno2\n", "disable:\n  - servicelb\n", "kube-apiserver-arg:\n  - enable-admission-plugins=A,B\n  - v=2\n", "brand-new: x\n"} {
+		if !strings.Contains(a.Files[0].Text, want) {
+			t.Errorf("%q is not in\n%s", want, a.Files[0].Text)
+		}
+	}
+	for _, name := range []string{"flanel-iface", "server", "node-ip"} {
+		_, _, err := New().Emit(testInput(machineconfig.BootstrapSpec{Role: machineconfig.Worker, Install: "none", Options: machineconfig.Options{name: "x"}}))
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("the option %s is answered by %v", name, err)
+		}
+	}
+}

@@ -367,3 +367,53 @@ func TestCAHashRefusesAServersCertificate(t *testing.T) {
 		t.Errorf("%s, %v", h, err)
 	}
 }
+
+// TestWhatRealFilesSayOfAWorkerIsTaken reads a layer as people write them: a list of ignored errors, patches, numbers.
+func TestWhatRealFilesSayOfAWorkerIsTaken(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "worker-options.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer, r := machineconfig.Parse(string(text), "layer")
+	c, more := machineconfig.Merge(layer)
+	if r = append(append(r, more...), machineconfig.Validate(c)...); len(r) > 0 {
+		t.Fatal(r)
+	}
+	a, _, err := New().Emit(testInput(t, *c.Bootstrap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"patches:\n  directory: /etc/kubernetes/patches\n", "ignorePreflightErrors:\n    - Mem\n", "value: \"250\"", "value: 192.0.2.10,2001:db8::10"} {
+		if !strings.Contains(show(a), want) {
+			t.Errorf("%q is not in\n%s", want, show(a))
+		}
+	}
+}
+
+func TestEachComponentGetsItsArguments(t *testing.T) {
+	options := machineconfig.Options{
+		"apiServer.audit-log-maxage": "30", "apiServer.enable-admission-plugins": "NodeRestriction,PodSecurity\n", "controllerManager.bind-address": "0.0.0.0",
+		"scheduler.bind-address": "0.0.0.0", "etcd.listen-metrics-urls": "http://0.0.0.0:2381", "featureGates": "EtcdLearnerMode=true,WaitForAllControlPlaneComponents=false",
+		"patches": "/etc/kubernetes/patches",
+	}
+	a, _, err := New().Emit(testInput(t, machineconfig.BootstrapSpec{Role: machineconfig.Init, Options: options}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"apiServer:\n  extraArgs:\n    - name: audit-log-maxage\n      value: \"30\"\n    - name: enable-admission-plugins\n      value: NodeRestriction,PodSecurity\n",
+		"controllerManager:\n  extraArgs:\n    - name: bind-address\n      value: 0.0.0.0\n", "scheduler:\n  extraArgs:\n    - name: bind-address\n",
+		"etcd:\n  local:\n    extraArgs:\n      - name: listen-metrics-urls\n        value: http://0.0.0.0:2381\n",
+		"featureGates:\n  EtcdLearnerMode: true\n  WaitForAllControlPlaneComponents: false\n", "patches:\n  directory: /etc/kubernetes/patches\n",
+	} {
+		if !strings.Contains(show(a), want) {
+			t.Errorf("%q is not in\n%s", want, show(a))
+		}
+	}
+	for option, value := range map[string]string{"apiServer.--v": "2", "apiServer.v": "a\x01", "featureGates": "X", "patches": "relative", "proxy.v": "2"} {
+		_, _, err := New().Emit(testInput(t, machineconfig.BootstrapSpec{Role: machineconfig.Init, Options: machineconfig.Options{option: value}}))
+		if err == nil || !strings.Contains(err.Error(), "/bootstrap/options/"+option) {
+			t.Errorf("%s: %q is answered by %v", option, value, err)
+		}
+	}
+}

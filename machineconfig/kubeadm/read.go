@@ -191,6 +191,7 @@ func readOptions(all map[string]string) (options, error) {
 
 // read checks what Emit was given.
 func read(in machineconfig.BootstrapInput) (*plan, error) {
+	in.Spec = kubelet.WithFields(in.Spec)
 	p := &plan{in: in, role: in.Spec.Role}
 	if p.role == "" {
 		p.role = machineconfig.Worker

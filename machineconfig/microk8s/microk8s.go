@@ -102,6 +102,7 @@ var (
 )
 
 func read(in machineconfig.BootstrapInput) (*plan, error) {
+	in.Spec = kubelet.WithFields(in.Spec)
 	p := &plan{in: in, role: in.Spec.Role, token: in.Spec.Secret}
 	if p.role == "" {
 		p.role = machineconfig.Worker

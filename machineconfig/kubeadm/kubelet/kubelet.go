@@ -3,6 +3,7 @@
 package kubelet
 
 import (
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -32,6 +33,15 @@ type Node struct {
 	Refused []string
 	// Args are the kubelet's arguments, labels and addresses among them, but not the taints.
 	Args map[string]string
+}
+
+// WithFields returns a specification whose node-ip stands in its field, where somebody wrote it as an argument of the kubelet.
+func WithFields(s machineconfig.BootstrapSpec) machineconfig.BootstrapSpec {
+	if ip := s.KubeletArgs[FlagNodeIP]; ip != "" && s.NodeIP == "" {
+		s.NodeIP, s.KubeletArgs = ip, maps.Clone(s.KubeletArgs)
+		delete(s.KubeletArgs, FlagNodeIP)
+	}
+	return s
 }
 
 // Read checks what a specification says about a node and returns it in the kubelet's terms.
