@@ -154,11 +154,12 @@ func (w *render) defaultUser() {
 		return
 	case d.State == machineconfig.RemoveUser:
 		if len(w.c.Users) == 0 {
-			w.keys = append(w.keys, entry{"users", list{}})
+			// The schema wants a user in a list of users: root is there, and stays as it is.
+			w.keys = append(w.keys, entry{"users", list{object{{"name", "root"}, {"lock_passwd", false}}}})
 		}
 		return
 	}
-	o := object{}.with("name", d.Name).with("gecos", d.Gecos).with("shell", d.Shell).with("groups", strs(d.Groups))
+	o := object{}.with("gecos", d.Gecos).with("shell", d.Shell).with("groups", strs(d.Groups))
 	hash := d.PasswordHash
 	if machineconfig.IsSecretRef(hash) {
 		hash = machineconfig.Late(hash)
@@ -171,7 +172,18 @@ func (w *render) defaultUser() {
 	} else if hash != "" {
 		o = append(o, entry{"lock_passwd", false})
 	}
-	w.set("user", o.with("sudo", d.Sudo).with("ssh_authorized_keys", strs(d.SSHKeys)))
+	o = o.with("sudo", d.Sudo).with("ssh_authorized_keys", strs(d.SSHKeys))
+	if name := or(d.Name, defaultUsers[w.t.OS]); d.Name != "" || len(o) > 0 {
+		o = append(object{}.with("name", name), o...)
+	}
+	w.set("user", o)
+}
+
+// defaultUsers are the names of the users that images of an OS bring: the schema wants one wherever a user is changed.
+var defaultUsers = map[string]string{
+	"debian": "debian", "ubuntu": "ubuntu", "rhel": "cloud-user", "centos": "cloud-user", "almalinux": "almalinux", "alma": "almalinux",
+	"rocky": "rocky", "oraclelinux": "cloud-user", "fedora": "fedora", "amazon": "ec2-user", "photon": "photon", "azurelinux": "azurelinux",
+	"opensuse": "opensuse", "sles": "sles",
 }
 
 func user(u machineconfig.User) object {
