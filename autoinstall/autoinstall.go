@@ -100,9 +100,10 @@ func (w *writer) sections() []byte {
 	}
 	auto = auto.with("storage", w.storage())
 	password := c.SSHD.PasswordAuthentication
-	if c.Bootstrap != nil || c.Activation != nil || len(c.Users) > 0 || !c.SSHD.IsZero() {
+	if c.Bootstrap != nil || c.Activation != nil || len(c.Users) > 0 || c.DefaultUser != nil || !c.SSHD.IsZero() {
 		// Nobody asks for a server that nobody can enter. Passwords are for those who have no key, as the installer has it.
 		allow := len(c.Users) > 0 && !slices.ContainsFunc(c.Users, func(u machineconfig.User) bool { return len(u.SSHKeys) > 0 })
+		allow = allow && (c.DefaultUser == nil || len(c.DefaultUser.SSHKeys) == 0)
 		if password != nil {
 			allow = *password
 		}
