@@ -10,7 +10,11 @@ import { useNot } from './Networks'
 import { OptionsField } from './OptionsField'
 import { type Class, flagsOfOptions, linesOfOptions, optionsOf, wordsOf } from './words'
 
-const linesOf = (text: string) => text.split('\n').map((l) => l.trim()).filter(Boolean)
+const linesOf = (text: string) =>
+  text
+    .split('\n')
+    .map((l) => l.trim())
+    .filter(Boolean)
 
 // Classes lists the classes of DHCP clients that get options of their own.
 export function Classes() {
