@@ -128,9 +128,9 @@ func TestAPoolsOperatorActsInThePool(t *testing.T) {
 
 // passedOn are the methods of a transaction that a caller with roles in pools gets as they are, and why.
 var passedOn = map[string]string{
-	"subnets, images, profiles, golden hardware, targets: they belong to nobody": "FindSubnet ListSubnets FindArtefact ListArtefacts FindImage ListImages FindProfile ListProfiles " +
+	"subnets, classes, images, profiles, golden hardware, targets: they belong to nobody": "FindSubnet ListSubnets FindClass ListClasses FindArtefact ListArtefacts FindImage ListImages FindProfile ListProfiles " +
 		"FindGolden ListGoldens FindJoinTarget ListJoinTargets",
-	"writes of what needs the role everywhere": "CreateSubnet UpdateSubnet DeleteSubnet CreateReservation UpdateReservation DeleteReservation DeleteLease SaveArtefact DeleteArtefact " +
+	"writes of what needs the role everywhere": "CreateSubnet UpdateSubnet DeleteSubnet CreateClass UpdateClass DeleteClass CreateReservation UpdateReservation DeleteReservation DeleteLease SaveArtefact DeleteArtefact " +
 		"CreateImage UpdateImage DeleteImage CreateProfile UpdateProfile DeleteProfile CreateLayer UpdateLayer DeleteLayer CreateSecret UpdateSecret DeleteSecret " +
 		"CreateJoinTarget UpdateJoinTarget DeleteJoinTarget CreatePool UpdatePool DeletePool CreateGolden UpdateGolden DeleteGolden CreateCluster UpdateCluster DeleteCluster SaveClusterAccess " +
 		"CreateAcceptRule UpdateAcceptRule DeleteAcceptRule CreateUser UpdateUser DeleteUser CreateRack UpdateRack DeleteRack",
