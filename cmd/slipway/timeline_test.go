@@ -190,6 +190,9 @@ func TestHintsNameCommandsThatExist(t *testing.T) {
 				t.Errorf("%s says %q, and there is no such command", path, m[0])
 				continue
 			}
+			if verb, _, _ := strings.Cut(strings.TrimLeft(m[3], " "), " "); known[command+" "+verb] {
+				command += " " + verb
+			}
 			for _, f := range flag.FindAllStringSubmatch(m[3], -1) {
 				if !strings.Contains(flags[command], " "+f[2]+" ") {
 					t.Errorf("%s says %q, and %s has no flag %s", path, m[0], command, f[2])
