@@ -48,6 +48,7 @@ github.com/go-openapi/swag/yamlutils
 github.com/google/btree
 github.com/google/gnostic-models
 github.com/google/go-containerregistry
+github.com/google/go-tpm
 github.com/google/renameio/v2
 github.com/moby/term
 github.com/modern-go/concurrent
@@ -100,12 +101,16 @@ gopkg.in/yaml.v3`,
 	"BSD-2-Clause": `
 github.com/russross/blackfriday/v2`,
 	"BSD-3-Clause": `
+github.com/ProtonMail/go-crypto
 github.com/antlr4-go/antlr/v4
 github.com/chai2010/gettext-go
 github.com/clarketm/json
+github.com/cloudflare/circl
 github.com/coreos/go-json
 github.com/evanphx/json-patch/v5
 github.com/fsnotify/fsnotify
+github.com/go-webauthn/webauthn
+github.com/go-webauthn/x
 github.com/google/uuid
 github.com/gopacket/gopacket
 github.com/insomniacslk/dhcp
@@ -147,6 +152,8 @@ github.com/exponent-io/jsonpath
 github.com/fatih/color
 github.com/fxamacker/cbor/v2
 github.com/go-errors/errors
+github.com/go-viper/mapstructure/v2
+github.com/golang-jwt/jwt/v5
 github.com/json-iterator/go
 github.com/kr/pretty
 github.com/kr/text
@@ -166,10 +173,12 @@ github.com/olekukonko/errors
 github.com/olekukonko/ll
 github.com/olekukonko/tablewriter
 github.com/peterbourgon/diskv
+github.com/philhofer/fwd
 github.com/pressly/goose/v3
 github.com/rivo/uniseg
 github.com/sirupsen/logrus
 github.com/stretchr/testify
+github.com/tinylib/msgp
 github.com/valyala/bytebufferpool
 github.com/valyala/fasttemplate
 github.com/vincent-petithory/dataurl

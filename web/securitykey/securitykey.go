@@ -97,7 +97,7 @@ func ownerOf(name string, keys []Key) owner {
 }
 
 func (o owner) WebAuthnID() []byte {
-	sum := sha256.Sum256([]byte("slipway user " + o.name))
+	sum := sha256.Sum256([]byte("user:" + o.name))
 	return sum[:]
 }
 func (o owner) WebAuthnName() string                       { return o.name }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 )
@@ -18,7 +19,7 @@ func TestAnInterfaceThatGetsItsAddressLaterGetsItsSubnetThen(t *testing.T) {
 	defer store.Close()
 	c := Default()
 	c.Interfaces, c.Mode, c.LogTo = []string{"lo"}, "full", io.Discard
-	a := &appliance{cfg: c, store: store, log: newLog(c)}
+	a := &appliance{cfg: c, store: store, log: newLog(c), loaders: &images.Loaders{}}
 	checks := a.checkSubnets(t.Context())
 	if len(checks) != 1 || checks[0].Status != failed || checks[0].Hint == "" || !strings.Contains(checks[0].Detail, "127.0.0.1") {
 		t.Errorf("without a subnet the self-check says %+v", checks)
