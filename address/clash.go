@@ -25,7 +25,7 @@ func (c *Clash) Message() string {
 	switch c.Kind {
 	case inventory.HoldsName:
 		name := c.Value
-		if c.Domain != "" {
+		if c.Domain != "" && !strings.Contains(c.Domain, "/") {
 			name += "." + c.Domain
 		}
 		return fmt.Sprintf("the host name %s is that of %s", name, c.With)

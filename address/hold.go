@@ -18,6 +18,8 @@ type Subject struct {
 	inventory.Holder
 	// On is the host that it is on or will be on, nil while nobody knows.
 	On *inventory.Host
+	// Object is the owner of a machine that is called after it: the cluster keeps such names apart. "" for a chosen name.
+	Object string
 }
 
 // Of returns what a configuration makes a machine hold: its static addresses, its host name, and the name of its node.
@@ -34,6 +36,9 @@ func Of(c *machineconfig.Config, s Subject) (all []inventory.Holding) {
 	}
 	name := Name(c.Host.Hostname, c.Host.Domain)
 	name.Path, name.Source = "/host/hostname", c.SourceOf("/host/hostname")
+	if name.Domain == "" && name.Source == "inventory" {
+		name.Domain = s.Object
+	}
 	add(name)
 	if b := c.Bootstrap; b != nil && b.Target != "" && b.Kind != "none" {
 		node := strings.ToLower(cmp.Or(b.NodeName, name.Value))

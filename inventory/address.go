@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -60,15 +61,23 @@ type Holding struct {
 	Kind HoldingKind `json:"kind"`
 	// Value is an address without prefix length, a short name in small letters, or TARGET/NODE.
 	Value  string `json:"value"`
-	Domain string `json:"domain,omitempty"` // of a name
+	Domain string `json:"domain,omitempty"` // of a name; the owner of a machine that is called after its object
 	Subnet string `json:"subnet,omitempty"` // that the address was asked of; "" for one that the configuration names
 	Path   string `json:"path,omitempty"`   // in the configuration
 	Source string `json:"source,omitempty"` // layer and line
 }
 
-// IsSame reports whether two holdings are of one thing. Hosts of one short name in two domains have two names.
+// IsSame reports whether two holdings are of one thing. Hosts of one short name in two domains have two names. Machines that
+// are called after their objects have two names in two namespaces; of two objects of one kind and name one is gone for good.
 func (h *Holding) IsSame(other *Holding) bool {
-	return h.Kind == other.Kind && h.Value == other.Value && (h.Domain == other.Domain || h.Domain == "" || other.Domain == "")
+	if h.Kind != other.Kind || h.Value != other.Value {
+		return false
+	}
+	one, two := strings.Split(h.Domain, "/"), strings.Split(other.Domain, "/")
+	if len(one) != 5 || len(two) != 5 {
+		return h.Domain == other.Domain || h.Domain == "" || other.Domain == "" || len(one) != len(two)
+	}
+	return h.Domain == other.Domain || one[0] == two[0] && one[1] == two[1] && one[2] != two[2]
 }
 
 // AddressFilter narrows allocations and holdings; empty fields do not.

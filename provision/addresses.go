@@ -28,12 +28,22 @@ func (e *Engine) book(tx inventory.Tx, isTrial bool) (*address.Book, error) {
 func subject(m *inventory.Machine, h *inventory.Host) address.Subject {
 	s := address.Subject{On: h}
 	if m != nil {
-		s.MachineUID, s.Machine = m.UID, m.Name
+		s.MachineUID, s.Machine, s.Object = m.UID, m.Name, objectOf(m)
 	}
 	if h != nil {
 		s.HostID, s.Host = h.ID, h.Name
 	}
 	return s
+}
+
+// objectOf is the object that a machine is called after, "" for a machine whose name somebody has chosen. Tenants of two
+// namespaces know nothing of each other, and each may have a machine web. A name that somebody has chosen is nobody else's.
+func objectOf(m *inventory.Machine) string {
+	owner := strings.Split(m.Owner, "/") // cluster, namespace, kind, name, UID
+	if len(owner) != 5 || owner[3] != m.Hostname {
+		return ""
+	}
+	return m.Owner
 }
 
 // subjectOn is who has a host: its machine, or itself.

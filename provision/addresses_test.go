@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -78,6 +79,13 @@ const lan = "network: {interfaces: [{name: lan0, mac: boot, addresses: ['%s']}]}
 
 func TestNoTwoMachinesGetOneAddressOrName(t *testing.T) {
 	own := func(config string) inventory.Machine { return inventory.Machine{Name: "two", Config: config} }
+	object := func(kind, name string) inventory.Machine { // of a cluster
+		return inventory.Machine{Name: "two", Hostname: name, Owner: kind + "/" + name + "/" + rand.Text()}
+	}
+	chosen := func(m inventory.Machine, hostname string) inventory.Machine {
+		m.Hostname = hostname
+		return m
+	}
 	for _, tc := range []struct {
 		name, profile string
 		one           inventory.Machine
@@ -97,6 +105,14 @@ func TestNoTwoMachinesGetOneAddressOrName(t *testing.T) {
 		{"a name and a whole one", "", inventory.Machine{Hostname: "web.example.com"}, inventory.Machine{Name: "two", Hostname: "web"}, "the host name web is that of machine one", ""},
 		{"two domains", "", inventory.Machine{Hostname: "web.a.example.com"}, inventory.Machine{Name: "two", Hostname: "web.b.example.com"}, "", ""},
 		{"the name of another machine", "", inventory.Machine{}, inventory.Machine{Name: "two", Hostname: "one"}, "the host name one is that of machine one", ""},
+		{"objects of one name in two namespaces", "", object("a/one/MetalMachine", "web"), object("a/two/MetalMachine", "web"), "", ""},
+		{"objects of one name in two clusters", "", object("a/one/MetalMachine", "web"), object("b/one/MetalMachine", "web"), "", ""},
+		{"an object that is made again while its machine runs", "", object("a/one/MetalMachine", "web"), object("a/one/MetalMachine", "web"), "", ""},
+		{"objects of two kinds in one namespace", "", object("a/one/MetalMachine", "web"), object("a/one/SlipwayMachine", "web"), "the host name web is that of machine one", ""},
+		{"an object that chooses the name of another", "", object("a/one/MetalMachine", "web"), chosen(object("a/two/MetalMachine", "db"), "web"), "the host name web is that of machine one", ""},
+		{"two objects that choose one name", "", chosen(object("a/one/MetalMachine", "db"), "web"), chosen(object("a/two/MetalMachine", "db"), "web"), "the host name web is that of machine one", ""},
+		{"an object and a machine of people", "", object("a/one/MetalMachine", "web"), inventory.Machine{Name: "two", Hostname: "web.example.com"}, "the host name web.example.com is that of machine one", ""},
+		{"objects of one name with the domain of their profile", "host: {domain: example.com}\n", object("a/one/MetalMachine", "web"), object("a/two/MetalMachine", "web"), "the host name web.example.com is that of machine one", ""},
 		{"the gateway", "", inventory.Machine{}, own(fmt.Sprintf(lan, "192.0.2.1/24")), "192.0.2.1 is the gateway of subnet prod", "another address"},
 		{"an address that DHCP leases", "", inventory.Machine{}, own(fmt.Sprintf(lan, "192.0.2.150/24")), "192.0.2.150 is in the range 192.0.2.100-192.0.2.199 of subnet prod, which DHCP leases", "outside of the range"},
 		{"a reserved address", "", inventory.Machine{}, own(fmt.Sprintf(lan, "192.0.2.60/24")), "192.0.2.60 is reserved in DHCP for 52:54:00:ff:00:01", "--host"},
