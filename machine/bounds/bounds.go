@@ -137,7 +137,7 @@ func (a *Appliance) CreateMachine(ctx context.Context, m inventory.Machine) (inv
 	if err == nil {
 		a.remember(&made)
 	}
-	return made, err
+	return made, a.discreet(ctx, &m, err)
 }
 
 // UpdateMachine implements machine.Machines.
@@ -148,7 +148,8 @@ func (a *Appliance) UpdateMachine(ctx context.Context, m inventory.Machine) (inv
 	if err := a.mayWant(ctx, &m); err != nil {
 		return m, err
 	}
-	return a.Appliance.UpdateMachine(ctx, m)
+	updated, err := a.Appliance.UpdateMachine(ctx, m)
+	return updated, a.discreet(ctx, &m, err)
 }
 
 // mayWant refuses a machine that uses what is not its cluster's: pools, and the join targets that it names in its

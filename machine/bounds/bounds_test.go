@@ -308,3 +308,31 @@ func TestNamesOfAnotherClusterAreNotResolved(t *testing.T) {
 		t.Errorf("its own pool: %v", err)
 	}
 }
+
+func TestARefusalNamesNoMachineOfAnotherNamespace(t *testing.T) {
+	s := newSite(t)
+	for _, tc := range []struct {
+		uid, namespace, name, want string
+	}{
+		{uidA, "prod", "db", ""},
+		{uidA, "prod", "db-2", "the host name shop is that of machine prod-db"},
+		{uidA, "test", "db", "the host name shop is that of another machine"},
+		{uidB, "prod", "db", "the host name shop is that of another machine"},
+	} {
+		m := inventory.Machine{Name: tc.namespace + "-" + tc.name, Profile: "worker", Hostname: "shop", Owner: owner(tc.uid, tc.namespace, tc.name)}
+		if tc.uid == uidB {
+			m.Name = "b-" + m.Name
+		}
+		_, err := s.of(tc.uid).CreateMachine(t.Context(), m)
+		if tc.want == "" {
+			if err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		var e *inventory.Error
+		if !errors.As(err, &e) || e.Kind != inventory.Invalid || !strings.HasSuffix(e.Msg, tc.want) {
+			t.Errorf("%s in %s: got %v, want it refused: %s", tc.name, tc.namespace, err, tc.want)
+		}
+	}
+}
