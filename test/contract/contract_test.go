@@ -141,7 +141,7 @@ func TestEveryNameThatDHCPHandsOutIsServed(t *testing.T) {
 	served := 0
 	for i, a := range pxe.Architectures() {
 		for _, class := range []string{"PXEClient", "HTTPClient"} {
-			c := pxe.Classify(pxe.Packet{Type: pxe.Discover, MAC: mac(i), Class60: fmt.Sprintf("%s:Arch:%05d:UNDI:003000", class, a.Code), Arch93: []uint16{uint16(a.Code)}})
+			c := pxe.Classify(pxe.Packet{MAC: mac(i), Class60: fmt.Sprintf("%s:Arch:%05d:UNDI:003000", class, a.Code), Arch93: []uint16{uint16(a.Code)}})
 			c.Address, c.Server, c.Subnet = here, here, "rack"
 			reply := h.engine.Offer(context.Background(), c, h.base)
 			switch {
@@ -201,7 +201,7 @@ func TestEveryURLInAScriptLeadsSomewhere(t *testing.T) {
 func (h *house) script(m inventory.MAC, maker string) string {
 	h.t.Helper()
 	c := pxe.Classify(pxe.Packet{
-		Type: pxe.Discover, MAC: m, Class60: "PXEClient:Arch:00007:UNDI:003010", Arch93: []uint16{7},
+		MAC: m, Class60: "PXEClient:Arch:00007:UNDI:003010", Arch93: []uint16{7},
 		UserClass77: []byte("iPXE"), IPXE175: []byte{0x13, 1, 1},
 	})
 	c.Address, c.Server, c.Subnet = here, here, "rack"
