@@ -140,7 +140,7 @@ func (e *Engine) Power(ctx context.Context, id inventory.HostID, a bmc.Action, b
 		}
 		return err
 	})
-	if err == nil {
+	if err == nil && !isTrial(ctx) {
 		e.logins.Forget(id)
 	}
 	return op, err

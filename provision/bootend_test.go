@@ -105,6 +105,41 @@ func TestABootEndsWithItsOperation(t *testing.T) {
 	}
 }
 
+// TestATrialEndsNoBoot: the dialog asks what would happen before anybody has said yes.
+func TestATrialEndsNoBoot(t *testing.T) {
+	r, m, s, _ := booting(t)
+	r.write(func(tx inventory.Tx) error {
+		op := inventory.Operation{
+			ID: "01K00000000000000000000079", HostID: m.host().ID, Kind: inventory.OpInspect, State: inventory.OpRunning, Step: inventory.StepReboot,
+			Params: Params{}.encode(), StartedAt: r.clock,
+		}
+		return tx.CreateOperation(&op, r.clock)
+	})
+	live, _ := r.engine.sessions.of(m.mac())
+	live.Operation = "01K00000000000000000000079"
+	r.engine.sessions.put(live)
+	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
+	cancel := func(ctx context.Context) {
+		t.Helper()
+		_, err := r.engine.changed(ctx, m.host().ID, func(tx inventory.Tx, h *inventory.Host) error {
+			op, err := tx.FindOpenOperation(h.ID)
+			if err != nil {
+				return err
+			}
+			j, err := r.engine.jobOf(tx, op)
+			if err != nil {
+				return err
+			}
+			return j.cancel("released instead")
+		})
+		r.must(err)
+	}
+	cancel(Trial(context.Background()))
+	r.wantEnded(m, s, false)
+	cancel(context.Background())
+	r.wantEnded(m, s, true)
+}
+
 func TestThePowerOfAHostEndsNoBootOfAnotherMachine(t *testing.T) {
 	r, m := up(t, noSecret, "")
 	script, s := m.boot()

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -102,6 +103,7 @@ type Engine struct {
 	bootstraps bootstraps
 	refusals   refusals
 	delivered  delivered
+	undone     sync.Map // transactions of trials, by their inventory.Tx
 
 	agents      agents
 	busy        busy

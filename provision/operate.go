@@ -370,10 +370,12 @@ func (j *job) cancel(why string) error {
 	if err := j.closeIssues(); err != nil {
 		return err
 	}
-	if j.op.Step == inventory.StepReboot { // its agent was told to leave
-		j.e.agents.forget(j.host.ID)
+	if !j.isTrial() {
+		if j.op.Step == inventory.StepReboot { // its agent was told to leave
+			j.e.agents.forget(j.host.ID)
+		}
+		j.endBootsOf()
 	}
-	j.endBootsOf()
 	if j.host.IsArmed {
 		j.host.IsArmed = false
 		if err := j.storeHost(); err != nil {

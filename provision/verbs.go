@@ -18,6 +18,10 @@ func (e *Engine) changed(ctx context.Context, id inventory.HostID, fn func(inven
 // change runs fn on a host in one transaction and returns the host as stored.
 func (e *Engine) change(ctx context.Context, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
 	err = e.write(ctx, func(tx inventory.Tx) error {
+		if isTrial(ctx) {
+			e.undone.Store(tx, true)
+			defer e.undone.Delete(tx)
+		}
 		if h, err = tx.FindHost(id); err != nil {
 			return err
 		}
@@ -44,6 +48,12 @@ var errTrial = errors.New("trial")
 func Trial(ctx context.Context) context.Context { return context.WithValue(ctx, trialKey{}, true) }
 
 func isTrial(ctx context.Context) bool { return ctx.Value(trialKey{}) != nil }
+
+// isTrial reports whether the transaction of the job is undone at its end: what is kept outside of the database stays as it is.
+func (j *job) isTrial() bool {
+	_, is := j.e.undone.Load(j.tx)
+	return is
+}
 
 // Accept makes a discovered host one of ours. by says who did it, for the timeline.
 func (e *Engine) Accept(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {

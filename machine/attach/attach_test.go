@@ -257,3 +257,49 @@ func TestControllersAreNotHeldToFiveRequestsASecond(t *testing.T) {
 		t.Errorf("what was said is changed to %g", own.QPS)
 	}
 }
+
+func TestWhatAClusterIsKnownByStays(t *testing.T) {
+	const a, b = "6f1c2f0e-5d0e-4a35-8a52-3a51d9a5a001", "6f1c2f0e-5d0e-4a35-8a52-3a51d9a5b002"
+	for what, c := range map[string]struct {
+		before, now string
+		want        inventory.Kind
+	}{
+		"the first time":                        {"", a, ""},
+		"the same":                              {a, a, ""},
+		"another":                               {a, b, inventory.Conflict},
+		"nothing":                               {"", "", inventory.Invalid},
+		"nothing any more":                      {a, "", inventory.Invalid},
+		"the word for machines of people":       {"", inventory.FromPeople, inventory.Invalid},
+		"the beginning of another's owners":     {"", a + "/team", inventory.Invalid},
+		"a text that would not fit into a line": {"", a + "\nx", inventory.Invalid},
+	} {
+		if err := isSame("lab", c.before, c.now); kindOf(err) != c.want {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+}
+
+// TestARowKeepsItsCluster: pools and takeovers are granted by UID, so a new one would shed them.
+func TestARowKeepsItsCluster(t *testing.T) {
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(t.TempDir(), "db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	a := New(Config{Store: store})
+	c := inventory.Cluster{Name: "lab", Kubeconfig: "k", State: inventory.ClusterAttaching}
+	if err := store.Write(t.Context(), func(tx inventory.Tx) error {
+		return errors.Join(tx.CreateSecret(&inventory.Secret{Name: "k", Sealed: []byte("x")}, time.Now()), tx.CreateCluster(&c, time.Now()))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.take(t.Context(), c, "uid-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.take(t.Context(), c, "uid-2"); kindOf(err) != inventory.Conflict {
+		t.Errorf("another UID: %v", err)
+	}
+	if err := a.take(t.Context(), c, "uid-1"); err != nil {
+		t.Errorf("its own: %v", err)
+	}
+}

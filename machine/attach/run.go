@@ -50,8 +50,11 @@ type Lease struct{ Duration, Renew, Retry time.Duration }
 
 // Options are what a manager runs with.
 type Options struct {
-	Appliance   machine.Appliance
-	Cluster     string // its name, for people
+	Appliance machine.Appliance
+	Cluster   string // its name, for people
+	// UID is what the cluster is known by, as the appliance has checked it; "" takes what the cluster says. A server that says
+	// another one afterwards is refused: whose machines it has depends on it.
+	UID         string
 	Namespaces  []string
 	WatchFilter string
 	Sets        []Set
@@ -194,6 +197,9 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := isSame(o.Cluster, o.UID, uid); err != nil {
+		return err
+	}
 	env := machine.Env{
 		Appliance: bounds.Of(o.Appliance, uid, namespacesOf(mgr.GetAPIReader(), o.Namespaces)), Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log, Egress: o.Egress,
 		Reach: reach,
@@ -319,6 +325,19 @@ func uidOf(ctx context.Context, c client.Reader, namespaces []string) (string, e
 		return uidOfNamespace(ctx, c, first(namespaces))
 	}
 	return string(n.UID), err
+}
+
+// isSame checks what a cluster says it is known by, against what was said before; "" for the first time.
+func isSame(name, before, uid string) error {
+	if !inventory.IsClusterUID(uid) {
+		return inventory.Errorf(inventory.Invalid, "cluster %s does not say who it is: %q is no UID", name, inventory.Clean(uid, 64)).
+			WithHint("a cluster is known by the UID of its namespace kube-system: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
+	}
+	if before != "" && before != uid {
+		return inventory.Errorf(inventory.Conflict, "cluster %s says now that it is another one: its UID was %s and is %s", name, inventory.Clean(before, 64), inventory.Clean(uid, 64)).
+			WithHint("if it was made anew: slipway cluster detach %s, then attach it again, and say anew which pools it may use", name)
+	}
+	return nil
 }
 
 // ownConnections returns a copy of a configuration whose connections are closed by hangUp. client-go shares them between

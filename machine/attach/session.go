@@ -136,6 +136,11 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if err := p.greet(ctx, c.Namespaces); err != nil {
 		return err
 	}
+	if p.uid != "" { // else its account may not read it, which prepare says
+		if err := isSame(c.Name, c.UID, p.uid); err != nil {
+			return err
+		}
+	}
 	if err := a.isImpostor(ctx, c, p); err != nil {
 		return err
 	}
@@ -145,8 +150,11 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if err := a.prepare(ctx, p, c); err != nil {
 		return err
 	}
+	if err := isSame(c.Name, "", p.uid); err != nil {
+		return err
+	}
 	opts := Options{
-		Appliance: a.cfg.Appliance, Cluster: c.Name, Namespaces: c.Namespaces, WatchFilter: c.WatchFilter, Sets: a.sets(c),
+		Appliance: a.cfg.Appliance, Cluster: c.Name, UID: p.uid, Namespaces: c.Namespaces, WatchFilter: c.WatchFilter, Sets: a.sets(c),
 		Identity: a.cfg.Identity + "/" + c.Name, Lease: a.cfg.Lease, Log: a.cfg.Log.With("cluster", c.Name),
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -180,6 +188,9 @@ func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string) er
 			return err
 		}
 		if err := refuseSecond(tx, stored, uid); err != nil || stored.UID == uid {
+			return err
+		}
+		if err := isSame(c.Name, stored.UID, uid); err != nil {
 			return err
 		}
 		stored.UID = uid
@@ -227,7 +238,8 @@ func (a *Attacher) isImpostor(ctx context.Context, c inventory.Cluster, p *peer)
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(bytes.TrimSpace(cfg.CAData), bytes.TrimSpace(p.cfg.CAData)) {
+		ours, theirs := bytes.TrimSpace(p.cfg.CAData), bytes.TrimSpace(cfg.CAData)
+		if !bytes.Equal(ours, theirs) || len(ours) == 0 && cfg.Host != p.cfg.Host {
 			return inventory.Errorf(inventory.Conflict, "this cluster says that it is the one that is attached as %s, and its certificate authority is another", o.Name).
 				WithHint("a cluster is known by the UID of its namespace kube-system; if both are the same cluster, give them one certificate authority in their kubeconfigs")
 		}
