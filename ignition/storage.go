@@ -47,11 +47,10 @@ func (r *rendering) disk(d machineconfig.Disk) {
 	from := pointer("storage", "disks", d.Name)
 	r.from["storage.disks."+strconv.Itoa(len(r.b.Storage.Disks))] = from
 	out := disk{Device: r.diskPath(d, from), WipeTable: isTrue(d.WipeTable)}
+	if !r.hasNumbers(d, from) {
+		return // what Butane says of such a disk misleads
+	}
 	for _, p := range d.Partitions {
-		if p.Keep && p.Number == 0 {
-			r.report.Errorf(from+"/partitions/"+p.Label+"/keep", "not-expressible", "needs number: Ignition finds partitions by their numbers, and would make another one with this label").
-				Hint = "add the number that lsblk -o NAME,PARTN,PARTLABEL shows"
-		}
 		part := partition{
 			Label: p.Label, Number: p.Number, TypeGUID: p.TypeGUID, GUID: p.GUID, WipeEntry: isTrue(p.WipeEntry),
 		}
@@ -64,6 +63,20 @@ func (r *rendering) disk(d machineconfig.Disk) {
 		out.Partitions = append(out.Partitions, part)
 	}
 	r.b.Storage.Disks = append(r.b.Storage.Disks, out)
+}
+
+// hasNumbers refuses partitions that are kept and have no number.
+func (r *rendering) hasNumbers(d machineconfig.Disk, from string) bool {
+	has := true
+	for _, p := range d.Partitions {
+		if p.Keep && p.Number == 0 {
+			has = false
+			r.report.Errorf(from+"/partitions/"+p.Label+"/keep", "not-expressible",
+				"needs number: Ignition finds partitions by their numbers, and would make another one with this label").
+				Hint = "add the number that lsblk -o NAME,PARTN,PARTLABEL shows"
+		}
+	}
+	return has
 }
 
 // diskPath is where a disk is found. Ignition has no other way than a path, so of the selectors only a WWN, which udev

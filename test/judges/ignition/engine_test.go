@@ -19,8 +19,7 @@ import (
 func TestIgnitionsParsersAcceptRenderings(t *testing.T) {
 	judges(t)
 	old, current := program(t, "ignition-validate", "ignition"), part(t, "ignition-validate")
-	server, a := newServer(t)
-	for i, j := range all(t, server, a) {
+	for i, j := range all(t).cases {
 		file := filepath.Join(t.TempDir(), fmt.Sprintf("%d.ign", i))
 		write(t, file, string(j.doc), 0o600)
 		if ignition.CanRead("3.3.0", ignition.SpecOf(j.doc)) {
@@ -62,30 +61,32 @@ func TestEngineBringsWhatTheConfigSays(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Fatal("Ignition's engine makes users and owners: run as root")
 	}
-	server, a := newServer(t)
-	cases := all(t, server, a)
+	a := all(t)
 	for _, e := range engines(t) {
 		t.Run(e.name, func(t *testing.T) {
 			n, left := 0, 0
-			for i, j := range cases {
-				if !ignition.CanRead(e.spec, ignition.SpecOf(j.doc)) {
-					continue
-				}
-				if reason := needsMachine(j.config); reason != "" {
-					left++
-					continue
-				}
-				n++
-				t.Run(j.name, func(t *testing.T) {
-					path := fmt.Sprintf("/%s-%d.ign", strings.ReplaceAll(e.name, " ", "-"), i)
-					a.add(map[string]string{path: string(j.doc)})
-					root := apply(t, e, j, server.URL+path)
-					if t.Failed() {
-						return
+			t.Run("cases", func(t *testing.T) { // ends when all have
+				for i, j := range a.cases {
+					if !ignition.CanRead(e.spec, ignition.SpecOf(j.doc)) {
+						continue
 					}
-					compare(t, root, j)
-				})
-			}
+					if reason := needsMachine(j.config); reason != "" {
+						left++
+						continue
+					}
+					n++
+					t.Run(j.name, func(t *testing.T) {
+						t.Parallel() // each waits for the server's second answer
+						path := fmt.Sprintf("/%s-%d.ign", strings.ReplaceAll(e.name, " ", "-"), i)
+						a.add(map[string]string{path: string(j.doc)})
+						root := apply(t, e, j, a.server.URL+path)
+						if t.Failed() {
+							return
+						}
+						compare(t, root, j)
+					})
+				}
+			})
 			t.Logf("%s applied %d renderings; %d need disks or systemd as the first process", e.name, n, left)
 			if n < 5*left {
 				t.Errorf("only %d renderings were applied", n)

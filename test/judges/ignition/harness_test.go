@@ -89,65 +89,106 @@ func late(base, ref string) string {
 	return "late 100% \"" + ref + "\" \\x"
 }
 
-// all renders every case for every target that can express it. Cases whose renderings are the same are judged once.
-func all(t *testing.T, server *httptest.Server, answers *answers) []judged {
+// renderings is every case for every target that can express it, and the server that has what they fetch. Cases whose
+// renderings are the same are judged once.
+type renderings struct {
+	cases  []judged
+	server *httptest.Server
+	*answers
+	notes, faults []string
+}
+
+// rendered is made once: all tests judge the same, and only read it.
+var rendered = sync.OnceValue(renderAll)
+
+// all returns the renderings. What is wrong with them fails each test that judges them.
+func all(t *testing.T) *renderings {
 	t.Helper()
-	p := ignition.New()
-	var out []judged
+	r := rendered()
+	for _, n := range r.notes {
+		t.Log(n)
+	}
+	for _, f := range r.faults {
+		t.Error(f)
+	}
+	return r
+}
+
+func renderAll() *renderings {
+	all := &renderings{answers: &answers{body: map[string]string{}, asked: map[string]int{}}}
+	all.server = httptest.NewServer(all.answers) // it ends with the process
 	seen, why := map[string]bool{}, map[string]int{}
-	rendered, skipped := 0, 0
+	count, skipped := 0, 0
 	for _, on := range targets {
 		// Each target has its own configs: their remote files are moved to our server.
 		cases, err := corpus.All()
 		if err != nil {
-			t.Fatal(err)
+			all.faults = append(all.faults, err.Error())
+			return all
 		}
-		cases = append(cases, ownCases()...)
-		for _, c := range cases {
-			if found := machineconfig.Check(p, on, c.Config, []string{"/boot/powerAfter"}); found.HasErrors() {
+		for _, c := range append(cases, ownCases()...) {
+			j, reason := all.render(on, c)
+			if reason != "" {
 				skipped++
-				why[c.Name+": "+found[0].Path+" "+found[0].Hint]++
+				why[reason]++
 				continue
 			}
-			j := judged{name: c.Name + " on " + on.OS, on: on, config: c.Config, values: map[string]string{}, remote: map[string]string{}}
-			j.moveRemotes(server.URL)
-			got, found := p.Render(on, c.Config)
-			if got == nil && !slices.ContainsFunc(found, func(f machineconfig.Finding) bool { return f.Code != "not-expressible" }) {
-				skipped++ // what the table's note says, such as clevis on Flatcar
-				why[c.Name+": "+found[0].Path+" "+found[0].Hint]++
-				continue
+			if j == nil {
+				continue // it is among the faults
 			}
-			if got == nil || found.HasErrors() {
-				t.Errorf("%s: Check let it through, but Render says %v", j.name, found)
-				continue
-			}
-			if found := ignition.Validate(got.Documents[0].Data); len(found) > 0 {
-				t.Errorf("%s: our own validation says %v", j.name, found)
-			}
-			j.doc, err = machineconfig.Inject(got.Documents[0].Data, func(ref string) ([]byte, error) {
-				j.values[ref] = late(server.URL, ref)
-				return []byte(j.values[ref]), nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			rendered++
+			count++
 			key := on.OS + string(j.doc)
 			if !seen[key] {
 				seen[key] = true
-				out = append(out, j)
+				all.cases = append(all.cases, *j)
 			}
-			answers.add(j.remote)
+			all.add(j.remote)
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(why)) {
-		t.Logf("not judged for %d of %d targets: %s", why[reason], len(targets), reason)
+		all.notes = append(all.notes, fmt.Sprintf("not judged for %d of %d targets: %s", why[reason], len(targets), reason))
 	}
-	t.Logf("%d renderings (%d different) are judged, %d cannot be expressed", rendered, len(out), skipped)
-	if total := rendered + skipped; rendered*100 < total*60 {
-		t.Errorf("only %d of %d cases can be expressed", rendered, total)
+	all.notes = append(all.notes, fmt.Sprintf("%d renderings (%d different) are judged, %d cannot be expressed", count, len(all.cases), skipped))
+	if total := count + skipped; count*100 < total*60 {
+		all.faults = append(all.faults, fmt.Sprintf("only %d of %d cases can be expressed", count, total))
 	}
-	return out
+	return all
+}
+
+// render renders a case, or says why the target cannot have it.
+func (r *renderings) render(on machineconfig.Target, c corpus.Case) (*judged, string) {
+	p := ignition.New()
+	if found := machineconfig.Check(p, on, c.Config, []string{"/boot/powerAfter"}); found.HasErrors() {
+		return nil, c.Name + ": " + found[0].Path + " " + found[0].Hint
+	}
+	base := r.server.URL
+	j := &judged{name: c.Name + " on " + on.OS, on: on, config: c.Config, values: map[string]string{}, remote: map[string]string{}}
+	j.moveRemotes(base)
+	got, found := p.Render(on, c.Config)
+	if got == nil && !slices.ContainsFunc(found, func(f machineconfig.Finding) bool { return f.Code != "not-expressible" }) {
+		return nil, c.Name + ": " + found[0].Path + " " + found[0].Hint // what the table's note says, such as clevis on Flatcar
+	}
+	if got == nil || found.HasErrors() {
+		r.fault("%s: Check let it through, but Render says %v", j.name, found)
+		return nil, ""
+	}
+	if found := ignition.Validate(got.Documents[0].Data); len(found) > 0 {
+		r.fault("%s: our own validation says %v", j.name, found)
+	}
+	var err error
+	j.doc, err = machineconfig.Inject(got.Documents[0].Data, func(ref string) ([]byte, error) {
+		j.values[ref] = late(base, ref)
+		return []byte(j.values[ref]), nil
+	})
+	if err != nil {
+		r.fault("%s: %v", j.name, err)
+		return nil, ""
+	}
+	return j, ""
+}
+
+func (r *renderings) fault(format string, a ...any) {
+	r.faults = append(r.faults, fmt.Sprintf(format, a...))
 }
 
 // moveRemotes lets the machine fetch remote content from our server, since it has to verify it.
@@ -189,13 +230,6 @@ type answers struct {
 	body     map[string]string
 	asked    map[string]int
 	requests []http.Header
-}
-
-func newServer(t *testing.T) (*httptest.Server, *answers) {
-	a := &answers{body: map[string]string{}, asked: map[string]int{}}
-	s := httptest.NewServer(a)
-	t.Cleanup(s.Close)
-	return s, a
 }
 
 func (a *answers) add(more map[string]string) {

@@ -41,9 +41,8 @@ func TestNetworkdDoesWhatTheFilesSay(t *testing.T) {
 	program(t, "unshare", "util-linux")
 	program(t, "ip", "iproute2")
 	program(t, "/lib/systemd/systemd-networkd", "systemd")
-	server, a := newServer(t)
 	n, seen := 0, map[string]bool{}
-	for _, j := range all(t, server, a) {
+	for _, j := range all(t).cases {
 		files, _ := j.contents(t)
 		dir := t.TempDir()
 		must(t, os.Chmod(dir, 0o755))
@@ -61,35 +60,43 @@ func TestNetworkdDoesWhatTheFilesSay(t *testing.T) {
 		}
 		seen[j.name] = true
 		n++
-		out, err := run("", nil, "unshare", "--net", "--mount", "bash", "-c", networkdScript, "bash", dir)
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", j.name, err, out)
-		}
-		log, state, _ := strings.Cut(out, "==state")
-		for l := range strings.Lines(log) {
-			if complaintRE.MatchString(l) {
-				t.Errorf("%s: %s", j.name, l)
-			}
-		}
-		if j.name == "own: network on flatcar" {
-			for _, want := range []string{
-				"192.0.2.10/24", "2001:db8::10/64", "mtu 1400", "default via 192.0.2.1 dev lan0 proto static metric 100",
-				"default via 2001:db8::1 dev lan0", "198.51.100.0/24 via 203.0.113.1 dev lan0 proto static onlink", "10.9.0.1/24", "master br7",
-			} {
-				if !strings.Contains(state, want) {
-					t.Errorf("%q did not come about:\n%s", want, out)
-				}
-			}
-			if strings.Contains(log, "Operation not supported") {
-				t.Log("this kernel has no bonds or VLANs: only their files were read")
-			} else if !strings.Contains(state, "master bond7") || !strings.Contains(state, "10.7.0.2/24") {
-				t.Errorf("the bond and its VLAN did not come about:\n%s", out)
-			}
-		}
+		t.Run(j.name, func(t *testing.T) {
+			t.Parallel() // networkd runs for three seconds
+			networkd(t, &j, dir)
+		})
 	}
 	t.Logf("systemd-networkd took %d sets of files", n)
 	if n < 3 {
 		t.Error("that is too few")
+	}
+}
+
+// networkd judges the files in dir.
+func networkd(t *testing.T, j *judged, dir string) {
+	out, err := run("", nil, "unshare", "--net", "--mount", "bash", "-c", networkdScript, "bash", dir)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", j.name, err, out)
+	}
+	log, state, _ := strings.Cut(out, "==state")
+	for l := range strings.Lines(log) {
+		if complaintRE.MatchString(l) {
+			t.Errorf("%s: %s", j.name, l)
+		}
+	}
+	if j.name == "own: network on flatcar" {
+		for _, want := range []string{
+			"192.0.2.10/24", "2001:db8::10/64", "mtu 1400", "default via 192.0.2.1 dev lan0 proto static metric 100",
+			"default via 2001:db8::1 dev lan0", "198.51.100.0/24 via 203.0.113.1 dev lan0 proto static onlink", "10.9.0.1/24", "master br7",
+		} {
+			if !strings.Contains(state, want) {
+				t.Errorf("%q did not come about:\n%s", want, out)
+			}
+		}
+		if strings.Contains(log, "Operation not supported") {
+			t.Log("this kernel has no bonds or VLANs: only their files were read")
+		} else if !strings.Contains(state, "master bond7") || !strings.Contains(state, "10.7.0.2/24") {
+			t.Errorf("the bond and its VLAN did not come about:\n%s", out)
+		}
 	}
 }
 
@@ -142,9 +149,8 @@ func TestNetworkManagerReadsTheKeyfiles(t *testing.T) {
 	if out, err := run("", nil, "/usr/bin/python3", "-c", "import gi; gi.require_version('NM', '1.0')"); err != nil {
 		t.Fatalf("NetworkManager's library is not there: apt-get install gir1.2-nm-1.0 python3-gi\n%s", out)
 	}
-	server, a := newServer(t)
 	n := 0
-	for _, j := range all(t, server, a) {
+	for _, j := range all(t).cases {
 		files, _ := j.contents(t)
 		dir := t.TempDir()
 		var paths []string

@@ -56,9 +56,8 @@ func (j *judged) contents(t *testing.T) (files, units map[string]string) {
 func TestSystemdAcceptsOurUnits(t *testing.T) {
 	judges(t)
 	analyze := program(t, "systemd-analyze", "systemd")
-	server, a := newServer(t)
 	seen := map[string]bool{}
-	for _, j := range all(t, server, a) {
+	for _, j := range all(t).cases {
 		_, units := j.contents(t)
 		dir := t.TempDir()
 		var check []string
@@ -96,9 +95,8 @@ func TestSystemdAcceptsOurUnits(t *testing.T) {
 func TestShellcheckAcceptsOurScripts(t *testing.T) {
 	judges(t)
 	shellcheck := program(t, "shellcheck", "shellcheck")
-	server, a := newServer(t)
 	seen := map[string]bool{}
-	for _, j := range all(t, server, a) {
+	for _, j := range all(t).cases {
 		files, _ := j.contents(t)
 		for path, text := range files {
 			if !strings.HasPrefix(path, "/etc/slipway/") || !strings.HasSuffix(path, ".sh") || strings.Contains(path, "/stage/") || seen[text] {

@@ -39,16 +39,16 @@ func TestDebconfTakesEveryPreseedFile(t *testing.T) {
 
 func TestCommandsOfPreseedAreScripts(t *testing.T) {
 	judge(t, map[string]string{"dash": "dash", "shellcheck": "shellcheck", "busybox": "busybox-static"})
+	all := newShellScripts(t, "#!/bin/sh", []string{"dash", "-n"}, []string{"busybox", "sh", "-n"})
 	each(t, preseed.New(), func(t *testing.T, _ machineconfig.Target, _ *machineconfig.Config, r *machineconfig.Rendered) {
 		for question, text := range answers(inject(t, r.Documents[0].Data)) {
 			if !strings.HasSuffix(question, "_command") {
 				continue
 			}
-			run(t, text, "dash", "-n")
-			run(t, text, "busybox", "sh", "-n")
-			run(t, "#!/bin/sh\n"+text, "shellcheck", "--severity=warning", "--exclude=SC2016", "-")
+			all.add(t, text)
 		}
 	})
+	all.judge(t)
 }
 
 // TestTheLateCommandPlantsTheSeed runs the command in a root that has what Debian's installer has, and has cloud-init

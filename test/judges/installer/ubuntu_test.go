@@ -58,22 +58,17 @@ if "network" in a: open(sys.argv[3], "w").write(yaml.safe_dump({"network": a["ne
 
 func TestCommandsOfAutoinstallAreScripts(t *testing.T) {
 	judge(t, map[string]string{"dash": "dash", "bash": "bash", "shellcheck": "shellcheck"})
-	seen := map[string]bool{}
+	all := newShellScripts(t, "#!/bin/sh", []string{"dash", "-n"})
 	each(t, autoinstall.New(), func(t *testing.T, _ machineconfig.Target, _ *machineconfig.Config, r *machineconfig.Rendered) {
 		auto := section(t, inject(t, r.Documents[0].Data))
 		for _, key := range []string{"early-commands", "late-commands", "error-commands"} {
 			commands, _ := auto[key].([]any)
 			for _, c := range commands {
-				text := c.(string)
-				if seen[text] {
-					continue
-				}
-				seen[text] = true
-				run(t, text, "dash", "-n")
-				run(t, "#!/bin/sh\n"+text, "shellcheck", "--severity=warning", "--exclude=SC2016", "-")
+				all.add(t, c.(string))
 			}
 		}
 	})
+	all.judge(t)
 }
 
 // TestTheEarlyCommandEditsTheDocument runs it on a document that was written as the installer writes it, on a machine
