@@ -94,6 +94,12 @@ func checkNetwork(r *machineconfig.Report, t machineconfig.Target, n machineconf
 				Hint = "name it " + v.Parent + "." + id + " or vlan" + id
 		}
 	}
+	for _, b := range n.Bonds {
+		if len(b.ARPTargets) > 0 && rendererOf(t.OS) != "netplan" { // cloud-init ends with a KeyError, and there is no network
+			r.Errorf(pointer("network", "bonds", b.Name)+"/arpTargets", "not-expressible", "cloud-init says targets of ARP to netplan only").
+				Hint = "watch the links with miiMonMS, or use an image of Debian or Ubuntu"
+		}
+	}
 	if rendererOf(t.OS) != "networkd" || has(t, networkdVirtual) {
 		return
 	}

@@ -29,6 +29,7 @@ func TestWhatCannotBeSaidIsRefusedWithPlaceAndHint(t *testing.T) {
 		"a port that is not known":                       {debian, machineconfig.Config{Network: machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "a", MAC: "boot"}}}}, "/network/interfaces/a", "boot-mac"},
 		"a secret in the network":                        {debian, machineconfig.Config{Network: machineconfig.Network{Interfaces: []machineconfig.Interface{{Name: "a", L3: machineconfig.L3{Addresses: []string{machineconfig.Late("secret://x")}}}}}}, "/network", "late-value"},
 		"a VLAN's free name with sysconfig":              {rocky, machineconfig.Config{Network: vlan}, "/network/vlans/storage", "vlan-name"},
+		"targets of ARP without netplan":                 {rocky, machineconfig.Config{Network: machineconfig.Network{Bonds: []machineconfig.Bond{{Name: "bond1", ARPTargets: []string{"192.0.2.1"}}}}}, "/network/bonds/bond1/arpTargets", "not-expressible"},
 		"a VLAN with networkd":                           {photon, machineconfig.Config{Network: vlan}, "/network/vlans/storage", "not-expressible"},
 		"the root disk":                                  {debian, machineconfig.Config{Storage: machineconfig.Storage{Disks: []machineconfig.Disk{{Name: "a"}}}}, "/storage/disks/a", "not-expressible"},
 		"a disk by its serial number":                    {debian, machineconfig.Config{Storage: machineconfig.Storage{Disks: []machineconfig.Disk{{Name: "a", Device: machineconfig.DeviceSelector{Serial: "x"}}}}}, "/storage/disks/a/device", "not-expressible"},

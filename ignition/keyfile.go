@@ -86,7 +86,9 @@ func (r *rendering) keyfileIP(b *strings.Builder, p *port, v6 bool) {
 	section, method := "ipv4", method4(p.l3, addrs)
 	if v6 {
 		section, method = "ipv6", method6(p.l3, addrs)
-		if plain.KeyfileHasNoIPv6(p.l3) {
+		if p.tunnel != nil {
+			method = plain.KeyfileTunnelIPv6(p.l3)
+		} else if plain.KeyfileHasNoIPv6(p.l3) {
 			method = "disabled"
 		}
 	}

@@ -142,8 +142,8 @@ func (w *writer) keyfile(at string, k *keyfile, l *machineconfig.L3) {
 	}
 	b.WriteString(k.more)
 	if k.master == "" {
-		w.family(&b, "ipv4", l)
-		w.family(&b, "ipv6", l)
+		w.family(&b, "ipv4", k.kind, l)
+		w.family(&b, "ipv6", k.kind, l)
 	}
 	if installer.HasControl(strings.ReplaceAll(b.String(), "\n", "")) {
 		w.report.Errorf(at, "not-expressible", "holds a control character").Hint = "take it out"
@@ -152,14 +152,17 @@ func (w *writer) keyfile(at string, k *keyfile, l *machineconfig.L3) {
 }
 
 // family writes the section of one address family.
-func (w *writer) family(b *strings.Builder, name string, l *machineconfig.L3) {
+func (w *writer) family(b *strings.Builder, name, kind string, l *machineconfig.L3) {
 	v4, v6 := families(l.Addresses)
 	own, dhcp := v4, l.DHCP4
 	if name == "ipv6" {
 		own, dhcp = v6, l.DHCP6
 	}
 	how := method(name, own, dhcp, l.AcceptRA)
-	if name == "ipv6" && plain.KeyfileHasNoIPv6(*l) {
+	switch {
+	case name == "ipv6" && kind == "wireguard":
+		how = plain.KeyfileTunnelIPv6(*l)
+	case name == "ipv6" && plain.KeyfileHasNoIPv6(*l):
 		how = "disabled"
 	}
 	fmt.Fprintf(b, "\n[%s]\nmethod=%s\n", name, how)

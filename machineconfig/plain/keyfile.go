@@ -2,6 +2,7 @@ package plain
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,6 +125,18 @@ func BondOptions(b machineconfig.Bond) []string {
 		out = append(out, "primary_reselect="+b.PrimaryReselect)
 	}
 	return out
+}
+
+// KeyfileTunnelIPv6 is how a tunnel of WireGuard has IPv6: NetworkManager refuses one that waits for router advertisements.
+func KeyfileTunnelIPv6(l machineconfig.L3) string {
+	isIPv6 := func(s string) bool { return strings.Contains(s, ":") }
+	switch {
+	case slices.ContainsFunc(l.Addresses, isIPv6):
+		return "manual"
+	case slices.ContainsFunc(l.Routes, func(r machineconfig.Route) bool { return isIPv6(r.To) }):
+		return "link-local"
+	}
+	return "disabled"
 }
 
 // KeyfileTunnel are the sections of a tunnel of WireGuard, with a blank line before each.

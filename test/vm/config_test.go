@@ -45,7 +45,7 @@ type becoming struct {
 	config   inventory.ImageConfig
 	args     []string // of the image when there is a configuration
 	document string   // that holds the secrets
-	host     int      // last number of the address it gives itself
+	host     int      // last number of the address it gives itself, which DHCP does not lease
 	// isReserved says that our DHCP gives it that very address: cloud-init has the network before it fetches the rest.
 	isReserved bool
 }
@@ -63,19 +63,19 @@ func becomings() []becoming {
 		{
 			name: "ci-url", firmware: inventory.BIOS, kind: osimage.CloudInit, config: cloudInit, document: "user-data",
 			// With ds=nocloud, cloud-init 22.4 fetches the documents and then drops them.
-			args: []string{"ds=nocloud-net;s=${config}"}, host: 201, isReserved: true,
+			args: []string{"ds=nocloud-net;s=${config}"}, host: 21, isReserved: true,
 		},
 		{
 			name: "ci-initrd", firmware: inventory.UEFI, kind: osimage.CloudInit, config: inInitrd(cloudInit, seed),
-			document: pxe.ConfigArchive, host: 202,
+			document: pxe.ConfigArchive, host: 22,
 		},
 		{
 			name: "ign-url", firmware: inventory.BIOS, kind: osimage.Ignition, config: ign, document: "config.ign",
-			args: append(slices.Clone(ignArgs), "ignition.config.url=${config}"), host: 203,
+			args: append(slices.Clone(ignArgs), "ignition.config.url=${config}"), host: 23,
 		},
 		{
 			name: "ign-initrd", firmware: inventory.UEFI, kind: osimage.Ignition, config: inInitrd(ign, "/config.ign"),
-			document: pxe.ConfigArchive, args: ignArgs, host: 204,
+			document: pxe.ConfigArchive, args: ignArgs, host: 24,
 		},
 	}
 }

@@ -330,6 +330,8 @@ cd "$0"
 mount --bind /usr usr
 for d in bin sbin lib lib32 lib64 libx32; do [ ! -L /$d ] || ln -sfn "$(readlink /$d)" $d; done
 mount --bind /dev dev
+mkdir -p proc
+mount --bind /proc proc
 exec chroot . /usr/bin/env -i HOME=/root PATH=/opt/bin:/usr/sbin:/usr/bin:/sbin:/bin timeout 20 /bin/bash -c "$1"`
 	return run(m.root, nil, program(m.t, "unshare", "util-linux"), "--mount", "/bin/sh", "-c", enter, m.root,
 		"mkdir -p /var/lib/slipway /var/lib/slipway-capi\n"+all)
