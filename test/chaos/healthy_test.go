@@ -33,6 +33,7 @@ const (
 	// restFor is longer than the server repeats an answer to a machine whose power went: TCP gives up later, but each repeat
 	// takes twice as long.
 	restFor = 15 * time.Second
+	breath  = 5 * time.Second
 )
 
 // TestAHealthyRackHasNoCauseAndNoIssue lives with the rack of slipway try: it is heard, accepted, inspected and switched off,
@@ -42,10 +43,10 @@ func TestAHealthyRackHasNoCauseAndNoIssue(t *testing.T) {
 	r.await("all machines are heard", func(hosts []inventory.Host) bool {
 		return len(hosts) == triedN && !slices.ContainsFunc(hosts, func(h inventory.Host) bool { return h.Place.Unit == 0 })
 	})
-	r.rest() // they wait for somebody
+	r.rest(breath) // they wait for somebody
 	r.each(r.hosts(), func(h inventory.Host) error { _, err := r.api.Hosts.Accept(r.ctx, string(h.ID)); return err })
 	r.await("all are inspected", r.areFree)
-	r.rest() // they are off
+	r.rest(restFor) // they are off
 	for i := range machinesN {
 		name := fmt.Sprintf("m%d", i)
 		if _, err := r.api.Machines.Create(r.ctx, inventory.Machine{Name: name, Profile: "try-debian"}); err != nil {
@@ -60,14 +61,14 @@ func TestAHealthyRackHasNoCauseAndNoIssue(t *testing.T) {
 		_, err := r.api.Hosts.Power(r.ctx, string(h.ID), "cycle")
 		return err
 	})
-	r.rest()
+	r.rest(restFor)
 	for i := range machinesN {
 		if _, _, err := r.api.Machines.Remove(r.ctx, fmt.Sprintf("m%d", i), false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.await("all hosts are free again", r.areFree)
-	r.rest()
+	r.rest(breath)
 	if r.looks < 50 {
 		t.Errorf("only %d looks: the test proves too little", r.looks)
 	}
@@ -155,9 +156,12 @@ func (r *tried) each(hosts []inventory.Host, do func(inventory.Host) error) {
 	}
 }
 
-// rest lets the server say what it has to say while nothing happens.
-func (r *tried) rest() {
-	end := time.Now().Add(restFor)
+// rest lets the server say what it has to say while nothing happens. SLIPWAY_LONG=1 makes all rests long.
+func (r *tried) rest(by time.Duration) {
+	if os.Getenv("SLIPWAY_LONG") == "1" {
+		by = restFor
+	}
+	end := time.Now().Add(by)
 	r.await("some time is over", func([]inventory.Host) bool { return time.Now().After(end) })
 }
 
@@ -223,23 +227,27 @@ func (w *watcher) judge() {
 // of the server end because half an hour passes in two seconds is waited for: it is over before the next half hour.
 func TestADayWithoutAFaultHasNoCauseAndNoIssue(t *testing.T) {
 	needsNetwork(t)
+	began := time.Now()
 	d := newDay(t)
 	w := &watcher{t: t, api: d.api, said: map[string]int{}}
 	d.createAll(d.ctx)
 	d.next = len(d.names)
 	d.await(d.ctx, "every machine runs", d.areUp)
+	t.Logf("every machine runs after %s", time.Since(began).Round(time.Millisecond))
 	n := 1
 	if os.Getenv("SLIPWAY_LONG") == "1" {
 		n = halfHours
 	}
 	for i := 0; i < n && len(w.said) == 0 && !t.Failed(); i++ {
 		d.issuesAreClosed()
+		t.Logf("no issue is open after %s", time.Since(began).Round(time.Millisecond))
 		for what, deed := range map[string]func(context.Context, int) error{"machines": d.replaceMachine, "power": d.cyclePower, "pages": d.lookAtPages} {
 			if err := deed(d.ctx, i); err != nil {
 				t.Errorf("half hour %d, %s: %v", i, what, err)
 			}
 			d.watch(w, "every machine runs", d.areUp)
 		}
+		t.Logf("half hour %d is over after %s", i, time.Since(began).Round(time.Millisecond))
 		d.api.Close() // the server gives up idle connections while time passes
 		d.glide(30 * time.Minute)
 	}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -111,20 +112,31 @@ func newDay(t *testing.T) *day {
 	d.victim = &victim{t: t, net: n, binary: build(t), data: filepath.Join(t.TempDir(), "data"), flags: []string{"--keep-history", "1h", "--range", soakRange}}
 	prepare(t, d.victim.data)
 	d.furnish()
+	d.ctx, d.stop = context.WithTimeout(t.Context(), soakFor)
+	t.Cleanup(d.stop)
+	d.leases = &leases{t: t, now: d.now, by: map[netip.Addr]held{}}
+	d.plugIn()
+	d.insist(d.ctx, "find the controllers", d.controllersAnswer) // before the server looks at them
 	d.victim.start()
 	t.Cleanup(d.victim.kill)
 	if d.api, err = client.New(client.Config{Server: "unix:" + filepath.Join(d.victim.data, "slipway.sock")}); err != nil {
 		t.Fatal(err)
 	}
-	d.ctx, d.stop = context.WithTimeout(t.Context(), soakFor)
-	t.Cleanup(d.stop)
 	d.insist(d.ctx, "shorten leases", d.shortenLeases)
-	if d.clock, err = clock.Take(d.victim.cmd.Process.Pid); err != nil {
+	taken, err := clock.Take(d.victim.cmd.Process.Pid)
+	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { d.clock.Close() })
-	d.leases = &leases{t: t, now: d.now, by: map[netip.Addr]held{}}
-	done := make(chan struct{})
+	t.Cleanup(func() { taken.Close() })
+	d.mu.Lock()
+	d.clock = taken
+	d.mu.Unlock()
+	return d
+}
+
+// plugIn gives all machines their cables. They are off until the server switches them on.
+func (d *day) plugIn() {
+	n, done := d.victim.net, make(chan struct{})
 	go func() {
 		defer close(done)
 		r, err := simulate.Run(d.ctx, simulate.Config{
@@ -133,12 +145,22 @@ func newDay(t *testing.T) *day {
 			Power: simulate.PowerConfig{Listen: powerDoor, Namespace: n.Server}, Acknowledged: d.leases.took,
 		})
 		if err != nil {
-			t.Error(err)
+			d.t.Error(err)
 		}
 		d.over <- r
 	}()
-	t.Cleanup(func() { d.stop(); <-done })
-	return d
+	d.t.Cleanup(func() { d.stop(); <-done })
+}
+
+// controllersAnswer reports whether the controllers of the machines take connections.
+func (d *day) controllersAnswer(ctx context.Context) error {
+	return simulate.InNamespace(d.victim.net.Server, func() error {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp4", powerDoor)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err
+	})
 }
 
 // shortenLeases has operating systems renew every half hour.
