@@ -38,9 +38,10 @@ func subject(m *inventory.Machine, h *inventory.Host) address.Subject {
 
 // objectOf is the object that a machine is called after, "" for a machine whose name somebody has chosen. Tenants of two
 // namespaces know nothing of each other, and each may have a machine web. A name that somebody has chosen is nobody else's.
+// A SlipwayMachine is always called after its Machine of Cluster API.
 func objectOf(m *inventory.Machine) string {
 	owner := strings.Split(m.Owner, "/") // cluster, namespace, kind, name, UID
-	if len(owner) != 5 || owner[3] != m.Hostname {
+	if len(owner) != 5 || owner[3] != m.Hostname && owner[2] != "SlipwayMachine" {
 		return ""
 	}
 	return m.Owner

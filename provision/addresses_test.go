@@ -108,6 +108,7 @@ func TestNoTwoMachinesGetOneAddressOrName(t *testing.T) {
 		{"objects of one name in two namespaces", "", object("a/one/MetalMachine", "web"), object("a/two/MetalMachine", "web"), "", ""},
 		{"objects of one name in two clusters", "", object("a/one/MetalMachine", "web"), object("b/one/MetalMachine", "web"), "", ""},
 		{"an object that is made again while its machine runs", "", object("a/one/MetalMachine", "web"), object("a/one/MetalMachine", "web"), "", ""},
+		{"machines of Cluster API of one name in two namespaces", "", chosen(object("a/one/SlipwayMachine", "m1"), "m"), chosen(object("a/two/SlipwayMachine", "m2"), "m"), "", ""},
 		{"objects of two kinds in one namespace", "", object("a/one/MetalMachine", "web"), object("a/one/SlipwayMachine", "web"), "the host name web is that of machine one", ""},
 		{"an object that chooses the name of another", "", object("a/one/MetalMachine", "web"), chosen(object("a/two/MetalMachine", "db"), "web"), "the host name web is that of machine one", ""},
 		{"two objects that choose one name", "", chosen(object("a/one/MetalMachine", "db"), "web"), chosen(object("a/two/MetalMachine", "db"), "web"), "the host name web is that of machine one", ""},
