@@ -16,7 +16,8 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// scripts returns the bodies of a section of a kickstart file, by its header.
+// scripts returns the bodies of the sections of a kickstart file, by their headers. Of sections with the same header each
+// further one has its number behind it.
 func scripts(ks []byte) map[string]string {
 	out := map[string]string{}
 	header := ""
@@ -26,8 +27,11 @@ func scripts(ks []byte) map[string]string {
 		case first == "%end":
 			header = ""
 		case header == "" && strings.HasPrefix(first, "%") && first != "%include":
-			header = strings.TrimSpace(line)
-			out[header] = ""
+			first := strings.TrimSpace(line)
+			header = first
+			for n := 2; out[header] != ""; n++ {
+				header = fmt.Sprint(first, " ", n)
+			}
 		case header != "":
 			out[header] += line
 		}
@@ -115,7 +119,12 @@ func TestThePostScriptMakesTheInstalledSystem(t *testing.T) {
 		}
 		done++
 		root := t.TempDir()
-		post := scripts(inject(t, r.Documents[0].Data))["%post --interpreter=/bin/bash --erroronfail"]
+		post := ""
+		for header, body := range scripts(inject(t, r.Documents[0].Data)) {
+			if strings.HasPrefix(header, "%post --interpreter=/bin/bash") && strings.HasPrefix(body, "set -euo pipefail\n") {
+				post = body // the others are the admin's
+			}
+		}
 		var accounts strings.Builder
 		for _, g := range c.Groups {
 			if !g.System || g.GID != nil {
