@@ -142,7 +142,7 @@ func (b *Book) inNetwork(s Subject, a netip.Addr) (with, hint string, err error)
 	}
 	r, err := b.tx.FindReservation(a)
 	switch {
-	case err == nil && isReservedFor(r, s.On):
+	case err == nil && IsReservedFor(r, s.On):
 		return "", "", nil
 	case err == nil && s.On == nil:
 		return "reserved in DHCP for " + reservedFor(r), "give the machine the host that it is reserved for (--host), or choose another address", nil
@@ -237,8 +237,8 @@ func hasMAC(h *inventory.Host, m inventory.MAC) bool {
 	return h != nil && slices.Contains(h.MACs(), m)
 }
 
-// isReservedFor reports whether a reservation is of a host.
-func isReservedFor(r inventory.Reservation, h *inventory.Host) bool {
+// IsReservedFor reports whether a reservation is of a host.
+func IsReservedFor(r inventory.Reservation, h *inventory.Host) bool {
 	switch {
 	case h == nil:
 		return false

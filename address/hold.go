@@ -22,13 +22,15 @@ type Subject struct {
 	Object string
 }
 
-// Of returns what a configuration makes a machine hold: its static addresses, its host name, and the name of its node.
+// Of returns what a configuration makes a machine hold: its static addresses, its host name, and the name of its node. Of
+// more addresses than a machine may have it returns one too many: see Book.TooMany.
 func Of(c *machineconfig.Config, s Subject) (all []inventory.Holding) {
 	add := func(h inventory.Holding) {
 		h.Holder = s.Holder
 		all = append(all, h)
 	}
-	for _, a := range c.StaticAddresses() {
+	static := c.StaticAddresses()
+	for _, a := range static[:min(len(static), MaxAddresses+1)] {
 		add(inventory.Holding{Kind: inventory.HoldsAddress, Value: a.Address.String(), Path: a.Path, Source: inventory.Clean(a.Source, 200)})
 	}
 	if c.Host.Hostname == "" {

@@ -197,19 +197,29 @@ func (e *Engine) take(tx inventory.Tx, b *address.Book, x *heldBy) error {
 	if x.err != nil && x.MachineUID != "" {
 		return x.err
 	}
-	fresh, err := newOnly(tx, x.Subject, x.all)
-	if err != nil {
+	if no, err := cannotHold(tx, b, x); err != nil {
 		return err
-	}
-	clashes, err := b.Clashes(x.Subject, fresh, nil)
-	if err != nil {
-		return err
-	}
-	if len(clashes) > 0 {
-		return clashes[0].Err()
+	} else if no != nil {
+		return no
 	}
 	e.hasHeld.Store(true)
 	return tx.SaveHoldings(x.Holder, x.all)
+}
+
+// cannotHold says why a subject may not hold what is new to it, nil when it may.
+func cannotHold(tx inventory.Tx, b *address.Book, x *heldBy) (*inventory.Error, error) {
+	fresh, err := newOnly(tx, x.Subject, x.all)
+	if err != nil {
+		return nil, err
+	}
+	if no, err := b.TooMany(x.Subject, x.all, fresh); no != nil || err != nil {
+		return no, err
+	}
+	clashes, err := b.Clashes(x.Subject, fresh, nil)
+	if err != nil || len(clashes) == 0 {
+		return nil, err
+	}
+	return clashes[0].Err(), nil
 }
 
 // newOnly returns those holdings that a subject has not had before.
@@ -218,8 +228,13 @@ func newOnly(tx inventory.Tx, s address.Subject, all []inventory.Holding) ([]inv
 	if err != nil {
 		return nil, fmt.Errorf("read what %s holds: %w", s.Holder, err)
 	}
+	had := map[string][]inventory.Holding{}
+	for _, o := range old {
+		key := string(o.Kind) + "/" + o.Value
+		had[key] = append(had[key], o)
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(h inventory.Holding) bool {
-		return slices.ContainsFunc(old, func(o inventory.Holding) bool { return o.IsSame(&h) })
+		return slices.ContainsFunc(had[string(h.Kind)+"/"+h.Value], func(o inventory.Holding) bool { return o.IsSame(&h) })
 	}), nil
 }
 
@@ -258,12 +273,20 @@ func (e *Engine) HoldHost(tx inventory.Tx, id inventory.HostID) error {
 	return e.holdOn(tx, &h)
 }
 
-// MayReserve refuses to reserve an address for one machine that the configuration of another names.
+// MayReserve refuses to reserve an address for one machine that the configuration of another names, or that is kept for
+// another.
 func (e *Engine) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
 	tx = address.Whole(tx)
 	held, err := tx.FindHoldings(inventory.HoldsAddress, r.Address.String())
 	if err != nil {
 		return fmt.Errorf("read who holds %s: %w", r.Address, err)
+	}
+	kept, err := tx.FindAllocation(r.Address)
+	switch {
+	case err == nil:
+		held = append(held, inventory.Holding{Holder: kept.Holder})
+	case !isKind(err, inventory.NotFound):
+		return err
 	}
 	for _, x := range held {
 		if x.HostID != "" {
@@ -271,7 +294,7 @@ func (e *Engine) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
 			if err != nil {
 				return fmt.Errorf("read host of %s: %w", x.Holder, err)
 			}
-			if r.MAC == "" || slices.Contains(h.MACs(), r.MAC) {
+			if address.IsReservedFor(*r, &h) {
 				continue
 			}
 		}
@@ -294,15 +317,7 @@ func (e *Engine) mayHoldOn(tx inventory.Tx, m *inventory.Machine, h *inventory.H
 	if err := saidError(x.err); err != nil {
 		return err, nil
 	}
-	fresh, err := newOnly(tx, x.Subject, x.all)
-	if err != nil {
-		return nil, err
-	}
-	clashes, err := b.Clashes(x.Subject, fresh, nil)
-	if err != nil || len(clashes) == 0 {
-		return nil, err
-	}
-	return clashes[0].Err(), nil
+	return cannotHold(tx, b, &x)
 }
 
 // leave keeps what a machine holds for the host that it leaves behind, whose system may run on.

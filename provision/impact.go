@@ -282,8 +282,8 @@ func (e *Engine) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact
 		}
 		i.Findings = append(i.Findings, constantAddresses(r.Config)...)
 		all := slices.DeleteFunc(address.Of(r.Config, s), func(g inventory.Holding) bool { return g.Source == "inventory" })
-		clashes, err := b.Clashes(s, all, nil)
-		i.Findings = append(i.Findings, clashFindings(clashes, true)...)
+		clashes, err := clashesOf(b, s, all)
+		i.Findings = append(i.Findings, clashes...)
 		return err
 	})
 }

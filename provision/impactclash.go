@@ -33,11 +33,19 @@ func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) ([]*trial,
 		among[c.Key()] = append(among[c.Key()], c)
 	}
 	for _, j := range append(trials[:len(trials):len(trials)], waiting...) {
-		clashes, err := b.Clashes(j.subject, j.holdings, except)
+		fresh, err := newOnly(tx, j.subject, j.holdings)
 		if err != nil {
 			return nil, err
 		}
-		fresh, err := newOnly(tx, j.subject, j.holdings)
+		no, err := b.TooMany(j.subject, j.holdings, fresh)
+		if err != nil {
+			return nil, err
+		}
+		if no != nil {
+			j.impact.Findings = append(j.impact.Findings, tooMany(no)...)
+			continue
+		}
+		clashes, err := b.Clashes(j.subject, j.holdings, except)
 		if err != nil {
 			return nil, err
 		}
@@ -93,6 +101,23 @@ func clashFindings(clashes []address.Clash, isNew bool) (r machineconfig.Report)
 		}
 		f := say(c.Path, c.Code(), "%s: %s", c.Holder, c.Message())
 		f.Hint, f.Source = c.Hint, c.Source
+	}
+	return r
+}
+
+// clashesOf says as findings that a subject would have too many addresses, or else what others have.
+func clashesOf(b *address.Book, s address.Subject, all []inventory.Holding) (machineconfig.Report, error) {
+	if no, err := b.TooMany(s, all, all); no != nil || err != nil {
+		return tooMany(no), err
+	}
+	clashes, err := b.Clashes(s, all, nil)
+	return clashFindings(clashes, true), err
+}
+
+// tooMany says as a finding that there are too many addresses.
+func tooMany(no *inventory.Error) (r machineconfig.Report) {
+	if no != nil {
+		r.Errorf("/network", "too-many-addresses", "%s", no.Msg).Hint = no.Hint
 	}
 	return r
 }

@@ -123,11 +123,11 @@ func (e *Engine) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Previe
 	v.Findings, v.References = append(v.Findings, r.Findings...), r.References
 	v.Documents = append(v.Documents, redacted(r.Documents)...)
 	if r.Config != nil {
-		clashes, err := b.Clashes(s, address.Of(r.Config, s), nil)
+		clashes, err := clashesOf(b, s, address.Of(r.Config, s))
 		if err != nil {
 			return v, err
 		}
-		v.Findings = append(v.Findings, clashFindings(clashes, true)...)
+		v.Findings = append(v.Findings, clashes...)
 		v.Provenance = r.Config.Provenance
 		if v.Config, err = r.Config.Lines(); err != nil {
 			return v, err
