@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -66,5 +67,46 @@ func TestAMachineThatWouldHaveAnothersAddressIsRefused(t *testing.T) {
 	}
 	if a := r.ask("POST", "/api/v1/reservations", `{"subnet":"rack1","address":"10.0.0.99","mac":"52:54:00:c3:00:01"}`); a.status != 201 {
 		t.Errorf("a reservation of a free address: %d %s", a.status, a.body)
+	}
+}
+
+func TestARefusedHostNameSaysNotWhoseItIs(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	r.must(201, nil, "POST", "/api/v1/machines", `{"name":"hush","profile":"worker","pool":"beta","hostname":"db-prod-1"}`)
+	r.must(201, nil, "POST", "/api/v1/hosts", `{"name":"alpha-2","nics":[{"mac":"52:54:00:a1:00:02"}],"labels":{"team":"alpha"}}`)
+	r.must(200, nil, "POST", "/api/v1/hosts/alpha-2/adopt", `{"on":true}`)
+	who := r.as("op", inventory.Grant{Role: inventory.Operator, Pool: "alpha"})
+	for _, tc := range []struct{ method, path, body string }{
+		{"PATCH", "/api/v1/hosts/alpha-2", `{"name":"db-prod-1"}`},
+		{"PUT", "/api/v1/hosts/alpha-2", `{"name":"db-prod-1","nics":[{"mac":"52:54:00:a1:00:02"}],"labels":{"team":"alpha"},"isAdopted":true}`},
+		{"POST", "/api/v1/machines/adopt", `{"name":"old","profile":"worker","pool":"alpha","host":"alpha-2","hostname":"db-prod-1"}`},
+	} {
+		a := r.via(who, tc.method, tc.path, tc.body)
+		if a.status != 422 || !strings.Contains(a.body, "db-prod-1 is that of machine") || strings.Contains(a.body, "hush") {
+			t.Errorf("%s %s: %d %s", tc.method, tc.path, a.status, a.body)
+		}
+		if all := r.ask(tc.method, tc.path, tc.body); all.status != 422 || !strings.Contains(all.body, "machine hush") {
+			t.Errorf("%s %s by an admin: %d %s", tc.method, tc.path, all.status, all.body)
+		}
+	}
+}
+
+func TestAReservationDoesNotMoveTheAddressOfAMachineToAnother(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	r.must(201, nil, "POST", "/api/v1/machines", `{"name":"one","profile":"worker","pool":"alpha","placement":{"host":"alpha-1"},`+
+		`"config":"network: {interfaces: [{name: lan0, mac: boot, addresses: [10.0.0.10/24]}]}\n"}`)
+	put := func(address, mac, hostname string) answer {
+		return r.ask("PUT", "/api/v1/reservations/"+address, fmt.Sprintf(`{"subnet":"rack1","address":"%s","mac":"%s","hostname":"%s"}`, address, mac, hostname))
+	}
+	if a := put("10.0.0.10", "52:54:00:c3:00:01", ""); a.status != 409 || !strings.Contains(a.body, "10.0.0.10 is the address of machine one") {
+		t.Errorf("the address of a machine for another one: %d %s", a.status, a.body)
+	}
+	if a := put("10.0.0.10", "52:54:00:a1:00:01", "one"); a.status != 200 {
+		t.Errorf("a change that leaves the machine its address: %d %s", a.status, a.body)
+	}
+	if a := put("10.0.0.11", "52:54:00:c3:00:01", ""); a.status != 200 {
+		t.Errorf("an address that no machine has: %d %s", a.status, a.body)
 	}
 }

@@ -52,6 +52,21 @@ func (t authored) CreateReservation(r *inventory.Reservation, now time.Time) err
 	return t.Tx.CreateReservation(r, now)
 }
 
+// UpdateReservation implements inventory.NetworkTx. One that stays with its machine may change, whoever has the address.
+func (t authored) UpdateReservation(r *inventory.Reservation, now time.Time) error {
+	old, err := t.Tx.FindReservation(r.Address)
+	if err != nil {
+		return err
+	}
+	isOfAnother := r.MAC != old.MAC || r.UUID != old.UUID || r.Port != old.Port || r.ClientID != old.ClientID
+	if isOfAnother && t.life != nil {
+		if err := t.life.MayReserve(t.Tx, r); err != nil {
+			return err
+		}
+	}
+	return t.Tx.UpdateReservation(r, now)
+}
+
 // CreateProfile implements inventory.ImageTx.
 func (t authored) CreateProfile(p *inventory.Profile, now time.Time) error {
 	p.Saved = t.saved

@@ -165,7 +165,7 @@ func (s *Server) createHost(ctx context.Context, in *createInput[inventory.Host]
 		h, err = s.insertHost(ctx, tx, in.Body)
 		return err
 	})
-	return hostWritten(nil, h, in.DryRun, http.StatusCreated), err
+	return hostWritten(nil, h, in.DryRun, http.StatusCreated), s.unnamed(ctx, err)
 }
 
 func (s *Server) putHost(ctx context.Context, in *putHostInput) (*written, error) {
@@ -196,7 +196,7 @@ func (s *Server) putHost(ctx context.Context, in *putHostInput) (*written, error
 		h, err = s.insertHost(ctx, tx, in.Body)
 		return err
 	})
-	return hostWritten(old, h, in.DryRun, http.StatusOK), err
+	return hostWritten(old, h, in.DryRun, http.StatusOK), s.unnamed(ctx, err)
 }
 
 type patchHostInput struct {
@@ -214,7 +214,7 @@ func (s *Server) patchHost(ctx context.Context, in *patchHostInput) (*written, e
 		h, err = s.updateHost(ctx, tx, in.WriteOptions, old, func(h *inventory.Host) error { return s.apply(h, in.Body) })
 		return err
 	})
-	return hostWritten(&old, h, in.DryRun, http.StatusOK), err
+	return hostWritten(&old, h, in.DryRun, http.StatusOK), s.unnamed(ctx, err)
 }
 
 func (s *Server) deleteHost(ctx context.Context, in *deleteHostInput) (*written, error) {

@@ -85,19 +85,28 @@ func (s *Server) createMachine(ctx context.Context, in *createInput[inventory.Ma
 	return s.insertMachine(ctx, in.Body, in.DryRun, http.StatusCreated)
 }
 
-// insertMachine has the engine make a machine. A dry run makes it in a transaction that is taken back.
-func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryRun bool, status int) (*written, error) {
-	want := inventory.Machine{Name: in.Name, Owner: in.Owner}
+// wantedBy is a new machine as the caller may want it: only an admin everywhere names its owner.
+func wantedBy(ctx context.Context, name, owner string, in inventory.Machine) (inventory.Machine, error) {
+	want := inventory.Machine{Name: name, Owner: owner}
 	want.TakeWanted(in)
 	want.Saved = savedBy(ctx)
-	if in.Owner != "" && !strings.HasPrefix(in.Owner, machine.LocalCluster+"/") {
+	if owner != "" && !want.SavedByAdmin {
+		return want, inventory.Errorf(inventory.Forbidden, "only an admin everywhere names the owner of a machine").WithHint("leave out owner")
+	}
+	if owner != "" && !strings.HasPrefix(owner, machine.LocalCluster+"/") {
 		want.Saved = inventory.Saved{SavedBy: "kubernetes"} // its object is the word of whoever may write there
 	}
-	isThere := false
-	if in.Owner != "" && !savedBy(ctx).SavedByAdmin {
-		return nil, inventory.Errorf(inventory.Forbidden, "only an admin everywhere names the owner of a machine").WithHint("leave out owner")
+	return want, nil
+}
+
+// insertMachine has the engine make a machine. A dry run makes it in a transaction that is taken back.
+func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryRun bool, status int) (*written, error) {
+	want, err := wantedBy(ctx, in.Name, in.Owner, in)
+	if err != nil {
+		return nil, err
 	}
-	err := s.write(ctx, true, func(tx inventory.Tx) error {
+	isThere := false
+	err = s.write(ctx, true, func(tx inventory.Tx) error {
 		if err := mayPlace(tx, &want); err != nil {
 			return err
 		}

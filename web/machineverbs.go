@@ -83,8 +83,10 @@ func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Cont
 }
 
 func (s *Server) adoptMachine(ctx context.Context, in *adoptMachineInput) (*one[inventory.Machine], error) {
-	want := inventory.Machine{Name: in.Body.Name, Owner: in.Body.Owner}
-	want.TakeWanted(in.Body.Machine)
+	want, err := wantedBy(ctx, in.Body.Name, in.Body.Owner, in.Body.Machine)
+	if err != nil {
+		return nil, err
+	}
 	h, err := s.readHost(ctx, in.Body.Host)
 	if err != nil {
 		return nil, err
@@ -92,7 +94,6 @@ func (s *Server) adoptMachine(ctx context.Context, in *adoptMachineInput) (*one[
 	if err := s.mayPlace(ctx, &want); err != nil {
 		return nil, err
 	}
-	want.Saved = savedBy(ctx)
 	m, err := s.cfg.Lifecycle.AdoptMachine(ctx, want, h.ID, by(ctx))
-	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
+	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, s.unnamed(ctx, err)
 }

@@ -16,6 +16,7 @@ func TestAnOperatorNamesNoTargetOwnerOrPoolOfOthers(t *testing.T) {
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"web","selector":"pool=web"}`)
 	r.must(201, nil, "POST", "/api/v1/pools", `{"name":"db","selector":"pool=db"}`)
 	r.must(200, nil, "PATCH", "/api/v1/hosts/r1-u01", `{"labels":{"pool":"web"}}`)
+	r.must(200, nil, "POST", "/api/v1/hosts/r2-u01/adopt", `{"on":true}`)
 	everywhere := r.as("op", inventory.Grant{Role: inventory.Operator})
 	web := r.as("web-op", inventory.Grant{Role: inventory.Operator, Pool: "web"})
 	for name, c := range map[string]struct {
@@ -27,6 +28,7 @@ func TestAnOperatorNamesNoTargetOwnerOrPoolOfOthers(t *testing.T) {
 		"a target to join":                     {everywhere, "POST", "/api/v1/machines", `{"name":"m-2","profile":"worker","config":"bootstrap: {kind: kubeadm, target: prod}"}`, "prod"},
 		"a control plane of a target":          {everywhere, "POST", "/api/v1/machines", `{"name":"m-3","profile":"worker","config":"bootstrap: {kind: kubeadm, target: prod, role: control-plane}"}`, "prod"},
 		"an owner":                             {everywhere, "POST", "/api/v1/machines", `{"name":"m-4","profile":"worker","owner":"cluster-b/uid"}`, "owner"},
+		"an owner of what runs already":        {everywhere, "POST", "/api/v1/machines/adopt", `{"name":"m-5","profile":"worker","host":"r2-u01","owner":"cluster-b/uid"}`, "owner"},
 		"a pool by a label":                    {web, "PATCH", "/api/v1/hosts/r1-u01", `{"labels":{"pool":"db"}}`, "another pool"},
 	} {
 		t.Run(name, func(t *testing.T) {
