@@ -100,11 +100,6 @@ func (v *value) take(isFit func(string) bool) string {
 	return t
 }
 
-// isAllCarried reports whether every leaf at or below v is carried.
-func (v *value) isAllCarried() bool {
-	return !slices.ContainsFunc(v.leaves(), func(l *value) bool { return !l.isCarried })
-}
-
 // leaves returns the leaves at and below v, in the order of the file.
 func (v *value) leaves() (out []*value) {
 	if v == nil {
