@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
@@ -139,8 +138,8 @@ func TestAWrongWordIsFound(t *testing.T) {
 func TestMemoryIsCheckedOnceHoweverShortTheTime(t *testing.T) {
 	s := machine(t)
 	s.MemoryBytes = 8 * chunkBytes
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // as on a machine that is so busy that the time is over before the first word is written
 	got := s.memory(ctx)
 	if !got.Passed || !strings.Contains(got.Detail, "1 passes") {
 		t.Errorf("%+v", got)

@@ -47,7 +47,7 @@ func (s *Source) memory(ctx context.Context) inventory.BurnInTest {
 	x := memoryWork{chunks: allocate(size)}
 	defer func() { release(x.chunks) }()
 	began := time.Now()
-	for ctx.Err() == nil && len(x.chunks) > 0 && x.fault.text() == "" {
+	for (x.passes == 0 || ctx.Err() == nil) && len(x.chunks) > 0 && x.fault.text() == "" {
 		x.pass(ctx)
 	}
 	if x.passes == 0 && x.fault.text() == "" {
@@ -113,13 +113,14 @@ func allocate(size int64) (chunks [][]byte) {
 	return chunks
 }
 
-// each hands the chunks, in order, to as many workers as there are processors, and returns how many it handed out.
+// each hands the chunks, in order, to as many workers as there are processors, at least one to each, until ctx ends. It returns how
+// many it handed out.
 func each(ctx context.Context, chunks [][]byte, work func(i int, words []uint64)) int {
 	var next atomic.Int64
 	var crew sync.WaitGroup
 	for range runtime.NumCPU() {
 		crew.Go(func() {
-			for ctx.Err() == nil {
+			for isFirst := true; isFirst || ctx.Err() == nil; isFirst = false { // a processor that is late has its turn
 				i := int(next.Add(1)) - 1
 				if i >= len(chunks) {
 					return
