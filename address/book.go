@@ -138,7 +138,7 @@ func (b *Book) choose(s Subject, n *inventory.Subnet) (netip.Addr, error) {
 		WithHint("add a range: slipway subnet update %s --static-range FIRST-LAST; or free what is kept: slipway address list --subnet %s", n.Name, n.Name)
 }
 
-// givenIn returns who has which address of a subnet.
+// givenIn returns the holder of each address of a subnet that is kept.
 func (b *Book) givenIn(n *inventory.Subnet) (map[netip.Addr]inventory.Holder, error) {
 	if given := b.given[n.Name]; given != nil {
 		return given, nil

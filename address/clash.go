@@ -15,7 +15,7 @@ import (
 type Clash struct {
 	inventory.Holding
 	With string // such as machine web-2, the gateway of subnet rack1
-	// Other is who has it, the zero Holder for something of the network.
+	// Other is the holder of the address or name; the zero Holder stands for something of the network.
 	Other inventory.Holder
 	Hint  string
 }

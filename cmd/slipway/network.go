@@ -376,7 +376,7 @@ type reservationCreate struct {
 	ClientID string   `help:"Its client identifier (option 61) in hex." placeholder:"HEX" xor:"who" required:""`
 	UUID     string   `name:"uuid" help:"Its SMBIOS UUID (option 97)." placeholder:"UUID" xor:"who" required:""`
 	Port     string   `help:"Switch port of the machine, as lease list shows it: CIRCUIT@SWITCH, or CIRCUIT on any switch." placeholder:"PORT" xor:"who" required:""`
-	Hostname string   `help:"Name it is told." placeholder:"NAME"`
+	Hostname string   `help:"Host name that DHCP gives the machine." placeholder:"NAME"`
 	Option   []string `sep:"none" help:"A DHCP option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more." placeholder:"OPTION"`
 	DryRun   bool     `help:"Only show what would be stored."`
 }
@@ -396,7 +396,7 @@ func (c *reservationCreate) Run(s *session) error {
 
 type reservationUpdate struct {
 	Address  string   `arg:""`
-	Hostname *string  `help:"Name it is told." placeholder:"NAME"`
+	Hostname *string  `help:"Host name that DHCP gives the machine." placeholder:"NAME"`
 	Option   []string `sep:"none" help:"A DHCP option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more, give it empty for none." placeholder:"OPTION"`
 	DryRun   bool     `help:"Only show what would change."`
 }

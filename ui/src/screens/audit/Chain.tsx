@@ -1,24 +1,23 @@
 import { Alert, Button, ClipboardCopy, FormGroup, TextInput } from '@patternfly/react-core'
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { send } from '../../api/act'
 import type { Schemas } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { Command } from '../../parts/Command'
 import { flags } from '../../parts/cli'
-import { Failure, Loaded } from '../../parts/Failure'
+import { Failure } from '../../parts/Failure'
 
 // Chain checks that no entry was changed, and gives all entries as a file.
 export function Chain() {
   const not = mayNot(useMe(), 'admin', '')
   const [noted, setNoted] = useState('')
-  const [asked, setAsked] = useState<string>()
   const isHash = /^[0-9a-f]{64}$/.test(noted)
-  const chain = useQuery({
-    queryKey: ['audit', 'chain', asked],
-    enabled: asked !== undefined,
-    staleTime: 0,
-    queryFn: () => send<Schemas['AuditChain']>({ method: 'GET', path: `/audit/chain${asked && `?noted=${asked}`}` }),
+  const check = useMutation({
+    mutationFn: async (noted: string) => {
+      const path = `/audit/chain${noted && `?noted=${noted}`}`
+      return { noted, chain: await send<Schemas['AuditChain']>({ method: 'GET', path }) }
+    },
   })
   const save = useMutation({ mutationFn: exportAll })
   if (not) return null
@@ -37,10 +36,8 @@ export function Chain() {
         <Button
           variant="secondary"
           isDisabled={noted !== '' && !isHash}
-          onClick={() => {
-            setAsked(noted)
-            void chain.refetch()
-          }}
+          isLoading={check.isPending}
+          onClick={() => check.mutate(noted)}
         >
           Check that no entry was changed
         </Button>
@@ -49,7 +46,8 @@ export function Chain() {
         </Button>
       </div>
       {save.error && <Failure error={save.error} />}
-      {asked !== undefined && <Loaded query={chain}>{(c) => <Result chain={c} noted={asked} />}</Loaded>}
+      {check.error && <Failure error={check.error} />}
+      {check.data && <Result {...check.data} />}
       <Command cli={`slipway audit verify${flags({ noted })}`} />
     </section>
   )

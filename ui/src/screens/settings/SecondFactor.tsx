@@ -38,6 +38,7 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
     queryKey: ['second-factor', user],
     queryFn: () => send<Schemas['SecondFactors']>({ method: 'GET', path }),
   })
+  // act reports whether the server has taken it; what was typed stays otherwise.
   const act = async (what: () => Promise<unknown>) => {
     setError(undefined)
     try {
@@ -45,8 +46,10 @@ export function SecondFactor({ me, user }: { me: Me; user: string }) {
       setCode('')
       await queries.invalidateQueries({ queryKey: ['me'] })
       await queries.invalidateQueries({ queryKey: ['second-factor', user] })
+      return true
     } catch (err) {
       setError(err)
+      return false
     }
   }
   const confirm = (e: FormEvent) => {
@@ -181,7 +184,7 @@ function Keys({ keys }: { keys: Schemas['SecurityKey'][] }) {
 }
 
 // AddKey registers a security key or passkey that the browser finds.
-function AddKey({ add }: { add: (name: string, password: string) => Promise<void> }) {
+function AddKey({ add }: { add: (name: string, password: string) => Promise<boolean> }) {
   const [isOpen, setOpen] = useState(false)
   const [name, setName] = useState('')
   const [password, setPassword] = useState('')
@@ -197,7 +200,7 @@ function AddKey({ add }: { add: (name: string, password: string) => Promise<void
     )
   const submit = async (e: FormEvent) => {
     e.preventDefault()
-    await add(name.trim(), password)
+    if (!(await add(name.trim(), password))) return
     setName('')
     setPassword('')
     setOpen(false)
