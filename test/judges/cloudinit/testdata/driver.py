@@ -12,7 +12,7 @@ from unittest import mock
 
 import yaml
 from cloudinit import helpers, util, version
-from cloudinit.net import cmdline, network_state
+from cloudinit.net import cmdline, netplan, network_state
 
 
 def paths(root):
@@ -152,7 +152,7 @@ def main():
         elif mode == "cmdline":
             config = cmdline.read_kernel_cmdline_config("ro quiet " + args[0])
             config = config.get("network", config)
-            network_state.parse_net_config_data(config)
+            network_state.parse_net_config_data(config, renderer=netplan.Renderer() if args[1] == "netplan" else None)
             out = config
         elif mode == "convert":
             out = convert(json.load(sys.stdin))
