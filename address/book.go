@@ -16,6 +16,8 @@ type Book struct {
 	tx   inventory.Tx
 	ours []netip.Addr
 	now  time.Time
+	// Awaited returns who will hold a value and is not stored as its holder yet, nil for nobody.
+	Awaited func(k inventory.HoldingKind, value string) []inventory.Holding
 	// isTrial says that nothing is stored: what is given counts in this book alone.
 	isTrial bool
 

@@ -59,13 +59,12 @@ func hintOf(k inventory.HoldingKind) string {
 // not count.
 func (b *Book) Clashes(s Subject, all []inventory.Holding, except map[string]bool) (clashes []Clash, err error) {
 	for _, h := range all {
-		others, err := b.tx.FindHoldings(h.Kind, h.Value)
+		others, err := b.others(s, h, except)
 		if err != nil {
-			return nil, fmt.Errorf("read who holds %s: %w", h.Value, err)
+			return nil, err
 		}
-		i := slices.IndexFunc(others, func(o inventory.Holding) bool { return o.IsSame(&h) && !except[o.Key()] && !isSubject(s, o.Holder) })
-		if i >= 0 {
-			clashes = append(clashes, between(h, others[i]))
+		if len(others) > 0 {
+			clashes = append(clashes, between(h, others[0]))
 			continue
 		}
 		if h.Kind != inventory.HoldsAddress {
@@ -84,6 +83,32 @@ func (b *Book) Clashes(s Subject, all []inventory.Holding, except map[string]boo
 		}
 	}
 	return clashes, nil
+}
+
+// Others returns each clash of the holdings of a subject with a machine or host; what the network has does not count.
+func (b *Book) Others(s Subject, all []inventory.Holding) (clashes []Clash, err error) {
+	for _, h := range all {
+		others, err := b.others(s, h, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range others {
+			clashes = append(clashes, between(h, o))
+		}
+	}
+	return clashes, nil
+}
+
+// others are the holdings of machines and hosts that are the same as one of a subject.
+func (b *Book) others(s Subject, h inventory.Holding, except map[string]bool) ([]inventory.Holding, error) {
+	all, err := b.tx.FindHoldings(h.Kind, h.Value)
+	if err != nil {
+		return nil, fmt.Errorf("read who holds %s: %w", h.Value, err)
+	}
+	if b.Awaited != nil {
+		all = append(all, b.Awaited(h.Kind, h.Value)...)
+	}
+	return slices.DeleteFunc(all, func(o inventory.Holding) bool { return !o.IsSame(&h) || except[o.Key()] || isSubject(s, o.Holder) }), nil
 }
 
 // isSubject reports whether a holder is the subject, or the host that it takes.
@@ -118,6 +143,27 @@ func Among(all []inventory.Holding) (clashes []Clash) {
 			}
 		}
 		first[key] = append(first[key], h)
+	}
+	return clashes
+}
+
+// Namesakes returns the host names that nobody chose and that two machines have all the same: each is called after an object, and
+// the objects are in two namespaces or clusters. Both machines may be, and somebody should know.
+func Namesakes(all []inventory.Holding) (clashes []Clash) {
+	first := map[string]inventory.Holding{}
+	for _, h := range all {
+		if h.Kind != inventory.HoldsName || !strings.Contains(h.Domain, "/") {
+			continue
+		}
+		one, isKnown := first[h.Value]
+		if !isKnown {
+			first[h.Value] = h
+		} else if !one.IsSame(&h) && one.Key() != h.Key() {
+			c := between(h, one)
+			c.With += ", too; their objects are in two namespaces"
+			c.Hint = "nothing is wrong while DNS and monitoring tell them apart; else give one of the objects a host name of its own: spec.hostname"
+			clashes = append(clashes, c)
+		}
 	}
 	return clashes
 }

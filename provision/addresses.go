@@ -21,7 +21,12 @@ func (e *Engine) book(tx inventory.Tx, isTrial bool) (*address.Book, error) {
 	if e.cfg.Ours != nil {
 		ours = e.cfg.Ours()
 	}
-	return address.Open(tx, ours, e.cfg.Now(), isTrial)
+	b, err := address.Open(tx, ours, e.cfg.Now(), isTrial)
+	if err != nil {
+		return nil, err
+	}
+	b.Awaited = e.held.awaited
+	return b, nil
 }
 
 // subject is a machine, or a host that no machine has. The host of a machine is nil while nobody knows it.
@@ -121,10 +126,7 @@ func (e *Engine) holds(tx inventory.Tx, b *address.Book, m *inventory.Machine, h
 	if err != nil {
 		return x, err
 	}
-	if x.all = address.Of(c, x.Subject); m == nil && on.State != inventory.Active && on.State != inventory.Installing && !on.IsAdopted {
-		// nothing runs under the name of a host that waits for a machine
-		x.all = slices.DeleteFunc(x.all, func(g inventory.Holding) bool { return g.Kind == inventory.HoldsName && g.Source == "inventory" })
-	}
+	x.all = unlessIdle(x.Subject, address.Of(c, x.Subject))
 	return x, b.Mark(x.Subject, x.all)
 }
 
@@ -202,8 +204,7 @@ func (e *Engine) take(tx inventory.Tx, b *address.Book, x *heldBy) error {
 	} else if no != nil {
 		return no
 	}
-	e.hasHeld.Store(true)
-	return tx.SaveHoldings(x.Holder, x.all)
+	return e.saveHeld(tx, x.Holder, x.all)
 }
 
 // cannotHold says why a subject may not hold what is new to it, nil when it may.
@@ -244,8 +245,7 @@ func (e *Engine) noteHeld(tx inventory.Tx, b *address.Book, m *inventory.Machine
 	if err != nil {
 		return err
 	}
-	e.hasHeld.Store(true)
-	return tx.SaveHoldings(x.Holder, x.all)
+	return e.saveHeld(tx, x.Holder, x.all)
 }
 
 // holdOn is hold for who has a host: its machine, or itself.
@@ -276,6 +276,7 @@ func (e *Engine) HoldHost(tx inventory.Tx, id inventory.HostID) error {
 // MayReserve refuses to reserve an address for one machine that the configuration of another names, or that is kept for
 // another.
 func (e *Engine) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
+	defer e.held.changed("")
 	tx = address.Whole(tx)
 	held, err := tx.FindHoldings(inventory.HoldsAddress, r.Address.String())
 	if err != nil {
@@ -298,7 +299,7 @@ func (e *Engine) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
 				continue
 			}
 		}
-		return inventory.Errorf(inventory.Conflict, "%s is the address of %s%s", r.Address, x.Holder, from(x.Source)).
+		return inventory.Errorf(inventory.Conflict, "%s is the address of %s%s", r.Address, x.Holder, address.From(x.Source)).
 			WithHint("reserve another address, or take it out of that configuration")
 	}
 	return nil
@@ -333,10 +334,10 @@ func (e *Engine) leave(tx inventory.Tx, m *inventory.Machine, h *inventory.Host)
 	for i := range all {
 		all[i].Source = note
 	}
-	if err := tx.SaveHoldings(inventory.Holder{MachineUID: m.UID}, nil); err != nil {
+	if err := e.saveHeld(tx, inventory.Holder{MachineUID: m.UID}, nil); err != nil {
 		return err
 	}
-	return tx.SaveHoldings(inventory.Holder{HostID: h.ID}, all)
+	return e.saveHeld(tx, inventory.Holder{HostID: h.ID}, all)
 }
 
 // freeLeft frees what a machine has left behind on a host, which is clean or was given away now. A machine that has it brings
@@ -354,8 +355,7 @@ func (e *Engine) freeLeft(tx inventory.Tx, h *inventory.Host) error {
 			return err
 		}
 	}
-	e.hasHeld.Store(true)
-	if err := tx.SaveHoldings(inventory.Holder{HostID: h.ID}, nil); err != nil || h.Machine != "" {
+	if err := e.saveHeld(tx, inventory.Holder{HostID: h.ID}, nil); err != nil || h.Machine != "" {
 		return err
 	}
 	b, err := e.book(tx, false)
@@ -365,38 +365,24 @@ func (e *Engine) freeLeft(tx inventory.Tx, h *inventory.Host) error {
 	return e.noteHeld(tx, b, nil, h)
 }
 
-// HoldConfigured gives the machines and hosts of a profile or layer that was saved in this transaction what it makes them
-// hold, and refuses it when two would have the same. Of most changes no word is about names or addresses: those cost nothing.
-func (e *Engine) HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) error {
-	tx = address.Whole(tx)
-	t, kind, name := edit{Tx: tx, layer: l}, inventory.RevisionOfLayer, ""
-	if l != nil {
-		name = l.Key()
-	} else {
-		t.profile, kind, name = &inventory.Profile{Name: profile}, inventory.RevisionOfProfile, profile
-	}
-	revisions, err := tx.ListRevisions(kind, name, 0, 2)
-	if err != nil {
-		return fmt.Errorf("read revisions of %s: %w", name, err)
-	}
-	if !slices.ContainsFunc(revisions, func(r inventory.Revision) bool { return address.Matters(string(r.Body)) }) {
-		return nil
-	}
-	b, err := e.book(tx, false)
-	if err != nil {
-		return err
-	}
-	return e.eachHolder(tx, func(m *inventory.Machine, h *inventory.Host) error {
-		x, err := e.holds(tx, b, m, h)
-		if err != nil || x.in == nil || !t.isUsedBy(x.in) {
-			return err
-		}
-		return e.take(tx, b, &x)
-	})
+// HeldElsewhere says that what machines hold has to be looked over, because something was deleted that they were made of.
+func (e *Engine) HeldElsewhere() {
+	e.held.changed("")
+	e.isHeldStale.Store(true)
 }
 
-// HeldElsewhere says that what machines hold has to be looked over, because something was deleted that they were made of.
-func (e *Engine) HeldElsewhere() { e.isHeldStale.Store(true) }
+// NetworkSaved says that an address of the network was saved, which machines may not have.
+func (e *Engine) NetworkSaved() {
+	e.held.changed("")
+	e.hasHeld.Store(true)
+}
+
+// saveHeld stores what a holder holds.
+func (e *Engine) saveHeld(tx inventory.Tx, x inventory.Holder, all []inventory.Holding) error {
+	e.held.changed(x.Key())
+	e.hasHeld.Store(true)
+	return tx.SaveHoldings(x, all)
+}
 
 // eachHolder calls fn with every machine, on its host, and every host without one that somebody has accepted.
 func (e *Engine) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h *inventory.Host) error) error {
@@ -418,7 +404,7 @@ func (e *Engine) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h *in
 		}
 	}
 	for i := range hosts {
-		if h := &hosts[i]; h.Machine == "" && h.State != inventory.Discovered && h.State != inventory.Failed {
+		if h := &hosts[i]; isHolder(h) {
 			if err := fn(nil, h); err != nil {
 				return err
 			}
@@ -456,6 +442,7 @@ func (e *Engine) FreeAddress(tx inventory.Tx, a netip.Addr) error {
 		return inventory.Errorf(inventory.Conflict, "%s is the address of %s", a, kept.Holder).
 			WithHint("give it another one: slipway address set ADDRESS --machine NAME; or take fromSubnets out of its configuration")
 	}
+	e.held.changed(kept.Key())
 	return tx.DeleteAllocation(a)
 }
 

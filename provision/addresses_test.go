@@ -274,12 +274,7 @@ func TestAProfileWithOneAddressForFiveMachinesIsNotSaved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return i, l.store.Write(t.Context(), func(tx inventory.Tx) error {
-			if err := tx.UpdateProfile(&draft, l.clock); err != nil {
-				return err
-			}
-			return l.engine.HoldConfigured(tx, "debian12", nil)
-		})
+		return i, l.saved(&draft, nil)
 	}
 	i, err := save("files: []\n" + fmt.Sprintf(lan, "192.0.2.50/24"))
 	if i.FailedN != 4 || i.Err() == nil || !strings.Contains(i.Findings[0].Message, "the address 192.0.2.50 is that of machine web-0") || i.Findings[0].Source != "profile debian12:2" {

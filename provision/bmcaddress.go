@@ -2,11 +2,13 @@ package provision
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -81,10 +83,10 @@ func (j *job) bmcHint(address string) string {
 
 // doubtsBMC says why an address that the agent names is not taken for the host's controller, "" when it is. A machine that
 // names what it likes would have the server log in elsewhere, and would be fenced by a controller of its own.
-func (j *job) doubtsBMC(address string, known *inventory.BMC) (string, error) {
-	said, err := netip.ParseAddr(address)
+func (j *job) doubtsBMC(at string, known *inventory.BMC) (string, error) {
+	said, err := netip.ParseAddr(at)
 	if err != nil {
-		return fmt.Sprintf("the agent names %q as its controller, which is no address", inventory.Clean(address, 60)), nil
+		return fmt.Sprintf("the agent names %q as its controller, which is no address", inventory.Clean(at, 60)), nil
 	}
 	said = said.Unmap()
 	other, err := j.whoseBMC(said)
@@ -93,6 +95,14 @@ func (j *job) doubtsBMC(address string, known *inventory.BMC) (string, error) {
 		return "", err
 	case other != "":
 		return fmt.Sprintf("the agent names %s as its controller, and that is the controller of %s", said, other), nil
+	}
+	var taken *inventory.Error
+	err = address.MaySaveBMC(j.tx, &inventory.BMC{HostID: j.host.ID, Driver: inventory.IPMI, Address: said.String()})
+	switch {
+	case errors.As(err, &taken):
+		return fmt.Sprintf("the agent names %s as its controller: %s", said, taken.Msg), nil
+	case err != nil:
+		return "", err
 	case j.p.BMCNetwork.IsValid() && j.p.BMCNetwork.Contains(said):
 		return "", nil
 	case j.p.BMCNetwork.IsValid():
@@ -106,7 +116,7 @@ func (j *job) doubtsBMC(address string, known *inventory.BMC) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read inspections of %s: %w", j.host.Name, err)
 	}
-	if len(before) == 2 && before[1].Hardware.BMC != nil && before[1].Hardware.BMC.Address == address {
+	if len(before) == 2 && before[1].Hardware.BMC != nil && before[1].Hardware.BMC.Address == at {
 		return "", nil // whoever asked for the account could see it
 	}
 	return fmt.Sprintf("the agent names %s as its controller, and nobody has confirmed that", said), nil

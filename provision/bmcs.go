@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
@@ -63,6 +64,10 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 			return err
 		}
 		b.Power, b.IsReachable, b.Reason = inventory.PowerUnknown, false, "not asked yet"
+		if err := address.MaySaveBMC(tx, &b); err != nil {
+			return err
+		}
+		e.NetworkSaved()
 		if err := tx.SaveBMC(&b, e.cfg.Now()); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/pxe"
@@ -54,6 +55,13 @@ func (e *Engine) configAtHand(tx inventory.Tx, h *inventory.Host, p pxe.Plan, bo
 	}
 	res := e.cfg.Renderer.Host(*in)
 	r = newRendered(key, in, &res)
+	if res.Config != nil {
+		s, err := subjectOn(tx, h)
+		if err != nil {
+			return nil, err
+		}
+		r.held = address.Of(res.Config, s)
+	}
 	e.rendered.put(h.ID, r)
 	return r, nil
 }
@@ -120,23 +128,27 @@ func (e *Engine) withConfig(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot
 	if err != nil {
 		return p, nil, err
 	}
-	p, r = given(h, p, r)
-	return p, r, nil
+	return e.given(tx, h, p, r)
 }
 
-// given adds a rendering to a plan.
-func given(h *inventory.Host, p pxe.Plan, r *rendered) (pxe.Plan, *rendered) {
+// given adds a rendering to a plan, or why the host is not given it.
+func (e *Engine) given(tx inventory.Tx, h *inventory.Host, p pxe.Plan, r *rendered) (pxe.Plan, *rendered, error) {
 	if r == nil {
-		return p, nil
+		return p, nil, nil
 	}
 	if r.problem != nil {
 		problem := *r.problem
 		problem.Hint = firstOf(problem.Hint, "see: slipway render "+h.Name)
 		p.Problem = &problem
-		return p, nil
+		return p, nil, nil
+	}
+	second, err := e.cameSecond(tx, h, r.held)
+	if err != nil || second != nil {
+		p.Problem = second
+		return p, nil, err
 	}
 	p.Config = r.offer()
-	return p, r
+	return p, r, nil
 }
 
 // maxExtends bounds how deep profiles extend each other; the store refuses cycles, this a database edited by hand.

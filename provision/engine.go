@@ -125,9 +125,11 @@ type Engine struct {
 	expiredAt   time.Time    // the sweep's own
 	glances     glances
 	conflicts   conflicts
+	held        heldLog
 	hasHeld     atomic.Bool // what somebody holds has changed
 	isHeldStale atomic.Bool // what everybody holds has to be looked over
-	heldAt      time.Time   // the sweep's own
+	heldAt      time.Time   // the sweep's own, as heldOurs
+	heldOurs    []netip.Addr
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -184,10 +186,9 @@ func (e *Engine) Serve(ctx context.Context) error {
 	})
 	e.HeldElsewhere() // an older version has not noted it, and the files of profiles are read in another way now
 	g.Go(func() error {
+		e.compareHeld(gctx) // before the first boots
 		for isAfter(gctx, sweepEvery) {
-			if err := e.lookAtHeld(gctx); err != nil && gctx.Err() == nil {
-				e.cfg.Log.Warn("addresses and names not compared", "err", err)
-			}
+			e.compareHeld(gctx)
 			e.bootstraps.sweep(e.cfg.Now())
 			if err := errors.Join(e.Sweep(gctx), e.forget(gctx), e.expireStrangers(gctx)); err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("history not tidied up", "err", err)

@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,13 @@ const (
 	// heldEvery is how often addresses are compared with the network's, which changes without us.
 	heldEvery = 10 * time.Minute
 )
+
+// compareHeld is lookAtHeld with a word in the log when it fails.
+func (e *Engine) compareHeld(ctx context.Context) {
+	if err := e.lookAtHeld(ctx); err != nil && ctx.Err() == nil {
+		e.cfg.Log.Warn("addresses and names not compared", "err", err)
+	}
+}
 
 // lookAtHeld compares what machines hold, after it was brought up to date where that is needed.
 func (e *Engine) lookAtHeld(ctx context.Context) error {
@@ -100,10 +108,14 @@ func (e *Engine) lookOver(tx inventory.Tx, b *address.Book, uid string, id inven
 // that are over.
 func (e *Engine) watchHeld(ctx context.Context) error {
 	now := e.cfg.Now()
-	if !e.hasHeld.Swap(false) && now.Sub(e.heldAt) < heldEvery {
+	var ours []netip.Addr
+	if e.cfg.Ours != nil {
+		ours = e.cfg.Ours()
+	}
+	if !e.hasHeld.Swap(false) && now.Sub(e.heldAt) < heldEvery && slices.Equal(ours, e.heldOurs) {
 		return nil
 	}
-	e.heldAt = now
+	e.heldAt, e.heldOurs = now, ours
 	var wanted []inventory.Issue
 	var open []inventory.Issue
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -155,6 +167,11 @@ func (e *Engine) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) {
 	for _, c := range address.Among(twice) {
 		all = append(all, twiceIssue(c, twice))
 	}
+	for _, c := range address.Namesakes(twice) {
+		i := twiceIssue(c, twice)
+		i.Key, i.Severity = inventory.IssueTwice+"/object/"+c.Value, inventory.SeverityWarning
+		all = append(all, i)
+	}
 	holdings, err := tx.ListHoldings(inventory.AddressFilter{})
 	if err != nil {
 		return nil, fmt.Errorf("read what is held: %w", err)
@@ -167,13 +184,9 @@ func (e *Engine) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) {
 		if h.Kind != inventory.HoldsAddress || h.Subnet != "" {
 			continue
 		}
-		s := address.Subject{Holder: h.Holder}
-		if h.HostID != "" {
-			host, err := tx.FindHost(h.HostID)
-			if err != nil {
-				return nil, fmt.Errorf("read host of %s: %w", h.Holder, err)
-			}
-			s.On = &host
+		s, err := address.SubjectOf(tx, h.Holder)
+		if err != nil {
+			return nil, err
 		}
 		clashes, err := b.Clashes(s, []inventory.Holding{h}, nil)
 		if err != nil {
@@ -190,7 +203,7 @@ func (e *Engine) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) {
 func twiceIssue(c address.Clash, among []inventory.Holding) inventory.Issue {
 	i := inventory.Issue{
 		Key: inventory.IssueTwice + "/" + string(c.Kind) + "/" + c.Value, Type: inventory.IssueTwice, Severity: inventory.SeverityError,
-		Cause: inventory.Clean(c.Holder.String()+": "+c.Message()+from(c.Source), 500), Hint: c.Hint,
+		Cause: inventory.Clean(c.Holder.String()+": "+c.Message()+address.From(c.Source), 500), Hint: c.Hint,
 	}
 	for _, h := range among {
 		if h.Kind == c.Kind && h.Value == c.Value && h.HostID != "" && !slices.Contains(i.HostIDs, h.HostID) {
@@ -198,12 +211,4 @@ func twiceIssue(c address.Clash, among []inventory.Holding) inventory.Issue {
 		}
 	}
 	return i
-}
-
-// from says which layer says so.
-func from(source string) string {
-	if source == "" || source == "inventory" {
-		return ""
-	}
-	return " (" + source + ")"
 }

@@ -93,7 +93,15 @@ type trial struct {
 // the rendering runs on all processors.
 func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 	i := Impact{Hosts: []HostImpact{}, Findings: machineconfig.Report{}}
-	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	since := int64(0)
+	err := e.cfg.Store.Write(ctx, func(inventory.Tx) error { // all that was noted until now is in the store then
+		since = e.held.now()
+		return nil
+	})
+	if err != nil {
+		return i, err
+	}
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		locked := &sync.Mutex{}
 		trials, err := e.trials(tx, t, locked)
 		if err != nil {
@@ -117,10 +125,13 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 		}
 		close(work)
 		_ = g.Wait() // compare returns nothing
-		if trials, err = e.addClashes(t, tx, trials); err != nil {
+		trials, all, err := e.addClashes(t, tx, trials)
+		if err != nil {
 			return err
 		}
-		i.add(trials)
+		if i.add(trials); ctx.Err() == nil {
+			e.walked(t, since, all)
+		}
 		return ctx.Err()
 	})
 	return i, err

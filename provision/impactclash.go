@@ -11,35 +11,36 @@ import (
 )
 
 // addClashes adds to trials what they would hold that somebody or something else has, with each other and with all that the
-// edit does not touch. Machines of the edit that wait for a host are tried, too; those that clash are added.
-func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) ([]*trial, error) {
+// edit does not touch. Machines of the edit that wait for a host are tried, too; those that clash are added to what is shown.
+func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, all []*trial, err error) {
 	t.Tx = tx
 	b, err := e.book(t, true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	waiting, err := e.waiting(t, b)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var all []inventory.Holding
+	all = append(trials[:len(trials):len(trials)], waiting...)
+	var held []inventory.Holding
 	except := map[string]bool{}
-	for _, j := range append(trials[:len(trials):len(trials)], waiting...) {
+	for _, j := range all {
 		except[j.subject.Key()] = true
-		all = append(all, j.holdings...)
+		held = append(held, j.holdings...)
 	}
 	among := map[string][]address.Clash{}
-	for _, c := range address.Among(all) {
+	for _, c := range address.Among(held) {
 		among[c.Key()] = append(among[c.Key()], c)
 	}
-	for _, j := range append(trials[:len(trials):len(trials)], waiting...) {
+	for _, j := range all {
 		fresh, err := newOnly(tx, j.subject, j.holdings)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		no, err := b.TooMany(j.subject, j.holdings, fresh)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if no != nil {
 			j.impact.Findings = append(j.impact.Findings, tooMany(no)...)
@@ -47,7 +48,7 @@ func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) ([]*trial,
 		}
 		clashes, err := b.Clashes(j.subject, j.holdings, except)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, c := range append(clashes, among[j.subject.Key()]...) {
 			isNew := false
@@ -62,7 +63,7 @@ func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) ([]*trial,
 			trials = append(trials, j)
 		}
 	}
-	return trials, nil
+	return trials, all, nil
 }
 
 // waiting are the machines of an edit that have no host yet.

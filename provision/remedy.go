@@ -11,6 +11,19 @@ import (
 // Reinstall installs a machine anew on its host, with a new claim; disks that are kept stay as they are.
 func (e *Engine) Reinstall(ctx context.Context, name, by string) (m inventory.Machine, err error) {
 	return e.remedied(ctx, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+		held, err := tx.ListHoldings(inventory.AddressFilter{Owner: inventory.Holder{MachineUID: m.UID}.Key()})
+		if err != nil {
+			return fmt.Errorf("read what machine %s holds: %w", m.Name, err)
+		}
+		anew := *h
+		anew.State = inventory.Installing
+		second, err := e.cameSecond(tx, &anew, held)
+		if err != nil {
+			return err
+		}
+		if second != nil {
+			return second
+		}
 		return e.reinstall(tx, m, h, nil, by)
 	})
 }

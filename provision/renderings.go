@@ -35,6 +35,7 @@ type rendered struct {
 	role      machineconfig.Role
 	target    string       // that it joins, "" for none
 	addresses []netip.Addr // that it gives the host itself
+	held      []inventory.Holding
 	// lacksAddress says that an address is asked for of which none is kept yet.
 	lacksAddress bool
 

@@ -154,7 +154,10 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 	if isHeld(v, config) {
 		return held(h, v), p, nil, nil
 	}
-	if p, config = given(h, p, config); config != nil {
+	if p, config, err = q.given(tx, h, p, config); err != nil {
+		return d, p, nil, err
+	}
+	if config != nil {
 		q.confide(&p, config, q.c, q.base)
 	}
 	if d = pxe.Decide(q.c, h, p, q.cfg.Now()); d.Boot != pxe.BootImage {

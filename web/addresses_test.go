@@ -110,3 +110,58 @@ func TestAReservationDoesNotMoveTheAddressOfAMachineToAnother(t *testing.T) {
 		t.Errorf("an address that no machine has: %d %s", a.status, a.body)
 	}
 }
+
+func TestTheNetworkTakesNoAddressOfAMachine(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	const has = "network: {interfaces: [{name: lan0, mac: boot, addresses: [192.0.2.50/24, 192.0.2.60/24]}]}"
+	r.must(201, nil, "POST", "/api/v1/subnets", `{"name":"prod","cidr":"192.0.2.0/24","mode":"off","gateway":"192.0.2.1","ranges":[{"first":"192.0.2.50","last":"192.0.2.55"}]}`)
+	r.must(201, nil, "POST", "/api/v1/machines", `{"name":"one","profile":"worker","pool":"beta","config":"`+has+`\n"}`)
+	r.must(201, nil, "POST", "/api/v1/targets", `{"name":"lab","endpoint":"192.0.2.90:6443"}`)
+	for _, tc := range []struct {
+		name, method, path, body, says, at string
+	}{
+		{"a gateway", "PUT", "/subnets/prod", `{"cidr":"192.0.2.0/24","mode":"off","gateway":"192.0.2.50"}`, "192.0.2.50 is the address of machine one (machine/one:1), and would be the gateway of subnet prod", "gateway"},
+		{"a range", "PUT", "/subnets/prod", `{"cidr":"192.0.2.0/24","mode":"full","ranges":[{"first":"192.0.2.56","last":"192.0.2.70"}]}`, "192.0.2.60 is the address of machine one (machine/one:1), and would be in the range 192.0.2.56-192.0.2.70", "ranges"},
+		{"a mode that leases", "PUT", "/subnets/prod", `{"cidr":"192.0.2.0/24","mode":"full","gateway":"192.0.2.1","ranges":[{"first":"192.0.2.50","last":"192.0.2.55"}]}`, "192.0.2.50 is the address of machine one", "ranges"},
+		{"a range of an import", "POST", "/transfer?format=yaml&file=a.yaml", "subnets: [{name: prod, cidr: 192.0.2.0/24, mode: full, ranges: [192.0.2.60-192.0.2.70]}]\n", "192.0.2.60 is the address of machine one", "ranges"},
+		{"a controller of an import", "POST", "/transfer?format=yaml&file=a.yaml", "bmcs: [{host: alpha-1, driver: redfish, address: 'https://192.0.2.50'}]\n", "192.0.2.50 is the address of machine one", "address"},
+		{"a virtual address", "PUT", "/targets/lab", `{"endpoint":"192.0.2.50:6443","vip":"192.0.2.50"}`, "192.0.2.50 is the address of machine one, and would be the virtual address of target lab", "vip"},
+	} {
+		a := r.ask(tc.method, "/api/v1"+tc.path, tc.body)
+		p := a.problem(t)
+		if a.status != 422 || !strings.Contains(p.Detail, tc.says) || p.Hint == "" {
+			t.Errorf("%s: %d %s; want it refused: %s", tc.name, a.status, a.body, tc.says)
+			continue
+		}
+		if len(p.Errors) != 1 || !strings.HasSuffix(p.Errors[0].Location, tc.at) {
+			t.Errorf("%s: fields %+v, want %s", tc.name, p.Errors, tc.at)
+		}
+	}
+	for _, tc := range []struct{ name, method, path, body string }{
+		{"a range that leaves it out", "PUT", "/subnets/prod", `{"cidr":"192.0.2.0/24","mode":"full","gateway":"192.0.2.1","ranges":[{"first":"192.0.2.100","last":"192.0.2.155"}]}`},
+		{"a virtual address that nobody has", "PUT", "/targets/lab", `{"endpoint":"192.0.2.91:6443","vip":"192.0.2.91"}`},
+	} {
+		if a := r.ask(tc.method, "/api/v1"+tc.path, tc.body); a.status != 200 {
+			t.Errorf("%s: %d %s", tc.name, a.status, a.body)
+		}
+	}
+}
+
+func TestAControllerIsNotAtTheAddressOfAMachine(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	r.must(201, nil, "POST", "/api/v1/machines", `{"name":"hush","profile":"worker","pool":"beta","config":"network: {interfaces: [{name: lan0, mac: boot, addresses: [192.0.2.50/24]}]}\n"}`)
+	who := r.as("op", inventory.Grant{Role: inventory.Admin, Pool: "alpha"})
+	put := func(address string) answer {
+		return r.via(who, "PUT", "/api/v1/hosts/alpha-1/bmc", `{"driver":"redfish","address":"`+address+`","username":"root","password":"calvin"}`)
+	}
+	for _, address := range []string{"https://192.0.2.50", "https://192.0.2.50:8443/redfish", "https://[::ffff:192.0.2.50]"} {
+		if a := put(address); a.status != 422 || !strings.Contains(a.body, "192.0.2.50 is the address of machine") || strings.Contains(a.body, "hush") {
+			t.Errorf("%s: %d %s", address, a.status, a.body)
+		}
+	}
+	if a := put("https://192.0.2.51"); a.status != 200 {
+		t.Errorf("an address that nobody has: %d %s", a.status, a.body)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/reference"
 )
@@ -23,6 +24,7 @@ type authored struct {
 	inventory.Tx
 	saved inventory.Saved
 	life  Machines // gives machines the addresses and names that what is saved says; nil gives none
+	after *[]func(context.Context, bool)
 }
 
 // holds has what was saved give machines their addresses and names, and refuses what two would have.
@@ -30,7 +32,19 @@ func (t authored) holds(err error, profile string, l *inventory.Layer) error {
 	if err != nil || t.life == nil {
 		return err
 	}
-	return t.life.HoldConfigured(t.Tx, profile, l)
+	after, err := t.life.HoldConfigured(t.Tx, profile, l)
+	if after != nil {
+		*t.after = append(*t.after, after)
+	}
+	return err
+}
+
+// networkSaved says that an address of the network was saved.
+func (t authored) networkSaved(err error) error {
+	if err == nil && t.life != nil {
+		t.life.NetworkSaved()
+	}
+	return err
 }
 
 // DeleteLayer implements inventory.ConfigTx.
@@ -65,6 +79,46 @@ func (t authored) UpdateReservation(r *inventory.Reservation, now time.Time) err
 		}
 	}
 	return t.Tx.UpdateReservation(r, now)
+}
+
+// CreateSubnet implements inventory.NetworkTx.
+func (t authored) CreateSubnet(n *inventory.Subnet, now time.Time) error {
+	if err := address.MaySaveSubnet(t.Tx, n, now); err != nil {
+		return err
+	}
+	return t.networkSaved(t.Tx.CreateSubnet(n, now))
+}
+
+// UpdateSubnet implements inventory.NetworkTx.
+func (t authored) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
+	if err := address.MaySaveSubnet(t.Tx, n, now); err != nil {
+		return err
+	}
+	return t.networkSaved(t.Tx.UpdateSubnet(n, now))
+}
+
+// CreateJoinTarget implements inventory.ConfigTx.
+func (t authored) CreateJoinTarget(j *inventory.JoinTarget, now time.Time) error {
+	if err := address.MaySaveTarget(t.Tx, j); err != nil {
+		return err
+	}
+	return t.networkSaved(t.Tx.CreateJoinTarget(j, now))
+}
+
+// UpdateJoinTarget implements inventory.ConfigTx.
+func (t authored) UpdateJoinTarget(j *inventory.JoinTarget, now time.Time) error {
+	if err := address.MaySaveTarget(t.Tx, j); err != nil {
+		return err
+	}
+	return t.networkSaved(t.Tx.UpdateJoinTarget(j, now))
+}
+
+// SaveBMC implements inventory.HardwareTx: imports and undoing say how hosts are powered.
+func (t authored) SaveBMC(b *inventory.BMC, now time.Time) error {
+	if err := address.MaySaveBMC(t.Tx, b); err != nil {
+		return err
+	}
+	return t.networkSaved(t.Tx.SaveBMC(b, now))
 }
 
 // CreateProfile implements inventory.ImageTx.

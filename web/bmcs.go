@@ -146,7 +146,7 @@ func (s *Server) putBMC(ctx context.Context, in *putBMCInput) (*one[HostBMC], er
 			return err
 		})
 		if b, err = s.cfg.Lifecycle.SaveBMC(provision.Witnessed(ctx, witness{s}), b, in.Body.Password, by(ctx)); err != nil {
-			return nil, err
+			return nil, s.unnamed(ctx, err)
 		}
 	}
 	return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, nil

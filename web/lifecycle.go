@@ -47,10 +47,13 @@ type Machines interface {
 	EditMachine(tx inventory.Tx, old inventory.Machine, m *inventory.Machine, by string) error
 	// HoldMachine gives a machine that was created in this transaction its addresses, and refuses one that would have an
 	// address or a name of somebody else; HoldHost looks over a host that was changed in it, HoldConfigured a profile or layer.
+	// What HoldConfigured returns is called when the transaction has ended.
 	HoldMachine(tx inventory.Tx, m *inventory.Machine) error
 	HoldHost(tx inventory.Tx, id inventory.HostID) error
-	HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) error
-	// HeldElsewhere says that something was deleted from which machines have addresses and names.
+	HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) (after func(ctx context.Context, isStored bool), err error)
+	// NetworkSaved says that an address of the network was saved. HeldElsewhere says that something was deleted from which
+	// machines have addresses and names.
+	NetworkSaved()
 	HeldElsewhere()
 	// MayReserve refuses to reserve an address that the configuration of another machine names.
 	MayReserve(tx inventory.Tx, r *inventory.Reservation) error

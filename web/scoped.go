@@ -17,12 +17,22 @@ type scopedStore struct {
 
 // Read implements inventory.Store.
 func (s scopedStore) Read(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.Store.Read(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, nil, s.met, fn) })
+	return s.Store.Read(ctx, func(tx inventory.Tx) error { return scoped(ctx, authored{Tx: tx, saved: savedBy(ctx)}, s.met, fn) })
 }
 
 // Write implements inventory.Store. What it writes may be undone: nothing of it is remembered.
 func (s scopedStore) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	err := s.Store.Write(ctx, func(tx inventory.Tx) error { return scoped(ctx, tx, s.life, nil, fn) })
+	var after []func(context.Context, bool)
+	isStored := false
+	defer func() {
+		for _, f := range after {
+			f(ctx, isStored)
+		}
+	}()
+	err := s.Store.Write(ctx, func(tx inventory.Tx) error {
+		return scoped(ctx, authored{tx, savedBy(ctx), s.life, &after}, nil, fn)
+	})
+	isStored = err == nil
 	if err != nil {
 		s.noteRefused(ctx, err)
 	}
@@ -30,12 +40,11 @@ func (s scopedStore) Write(ctx context.Context, fn func(inventory.Tx) error) err
 }
 
 // scoped calls fn with what the caller may see and change. What the server does by itself gets the transaction as it is.
-func scoped(ctx context.Context, tx inventory.Tx, life Machines, met *met, fn func(inventory.Tx) error) error {
+func scoped(ctx context.Context, tx authored, met *met, fn func(inventory.Tx) error) error {
 	c, isSomebody := ctx.Value(callerKey{}).(caller)
 	if !isSomebody {
-		return fn(tx)
+		return fn(tx.Tx)
 	}
-	tx = authored{tx, savedBy(ctx), life}
 	if c.grants.Everywhere() == inventory.Admin {
 		return fn(tx)
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/provision"
@@ -125,9 +126,15 @@ var targets = owned[inventory.JoinTarget]{
 	times:   func(t *inventory.JoinTarget) (*time.Time, *time.Time) { return &t.CreatedAt, &t.UpdatedAt },
 	find:    func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.FindJoinTarget(name) },
 	create: func(tx inventory.Tx, t *inventory.JoinTarget, now time.Time) error {
+		if err := address.MaySaveTarget(tx, t); err != nil {
+			return err
+		}
 		return tx.CreateJoinTarget(t, now)
 	},
 	update: func(tx inventory.Tx, t *inventory.JoinTarget, now time.Time) error {
+		if err := address.MaySaveTarget(tx, t); err != nil {
+			return err
+		}
 		return tx.UpdateJoinTarget(t, now)
 	},
 	remove: func(tx inventory.Tx, name string) error { return tx.DeleteJoinTarget(name) },
