@@ -17,6 +17,9 @@ type Cluster struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 	// WatchFilter narrows to objects whose label cluster.x-k8s.io/watch-filter has this value; "" for all.
 	WatchFilter string `json:"watchFilter,omitempty"`
+	// TakesOver is an admin's word that this is the cluster that it says it is, although another certificate authority vouched
+	// for that one, or none is known. It counts once.
+	TakesOver bool `json:"takesOver,omitempty"`
 
 	// What became of it, which only whoever runs its controllers writes.
 	State      ClusterState `json:"state"`

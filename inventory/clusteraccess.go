@@ -16,7 +16,10 @@ type ClusterAccess struct {
 	// TakesFrom are the UIDs of the clusters whose machines this one may take over by their claims, and FromPeople.
 	TakesFrom []string `json:"takesFrom"`
 	// Pools are the pools whose hosts this cluster sees, uses and changes; empty means all.
-	Pools     []string  `json:"pools"`
+	Pools []string `json:"pools"`
+	// Authority are fingerprints of the keys that the cluster's API server was trusted by when it was last attached: one that
+	// says this UID later has to be trusted by one of them. Empty for a cluster that was never attached.
+	Authority []string  `json:"authority,omitempty" readOnly:"true"`
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
 }
 
@@ -53,5 +56,7 @@ func (a *ClusterAccess) Validate() error {
 // MayTakeFrom reports whether an admin lets this cluster take over machines of another one.
 func (a *ClusterAccess) MayTakeFrom(uid string) bool { return slices.Contains(a.TakesFrom, uid) }
 
-// IsZero reports whether nothing is said.
-func (a *ClusterAccess) IsZero() bool { return len(a.TakesFrom) == 0 && len(a.Pools) == 0 }
+// IsZero reports whether nothing is kept.
+func (a *ClusterAccess) IsZero() bool {
+	return len(a.TakesFrom) == 0 && len(a.Pools) == 0 && len(a.Authority) == 0
+}

@@ -216,13 +216,41 @@ const (
 
 // Token lets a program or person into the API. Only a SHA-256 of its secret is stored.
 type Token struct {
-	Name       string    `json:"name"`
-	Hash       string    `json:"-"`              // hex SHA-256 of the secret
-	User       string    `json:"user,omitempty"` // who answers for it; it never may more than that user may at the time
-	Grants     Grants    `json:"grants"`
+	Name   string `json:"name"`
+	Hash   string `json:"-"`              // hex SHA-256 of the secret
+	User   string `json:"user,omitempty"` // who answers for it; it never may more than that user may at the time
+	Grants Grants `json:"grants"`
+	// Cluster is the UID of the Kubernetes cluster whose controllers come in with it; such a token has no grants and no user.
+	Cluster string `json:"cluster,omitempty"`
+	// Namespaces are those of the cluster whose objects it speaks for; empty means all.
+	Namespaces []string  `json:"namespaces,omitempty"`
 	CreatedAt  time.Time `json:"createdAt"`
 	ExpiresAt  time.Time `json:"expiresAt,omitzero"`
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
+}
+
+// ValidateCluster checks what binds a token to a cluster.
+func (t *Token) ValidateCluster() error {
+	switch {
+	case t.Cluster == "" && len(t.Namespaces) > 0:
+		return Errorf(Invalid, "token %s names namespaces of no cluster", t.Name).WithHint("name the cluster as well: --cluster")
+	case t.Cluster == "":
+		return nil
+	case !IsClusterUID(t.Cluster):
+		return Errorf(Invalid, "%q is not the UID of a cluster", Clean(t.Cluster, 80)).
+			WithHint("it is the UID of its namespace kube-system: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
+	case t.User != "" || len(t.Grants) > 0:
+		return Errorf(Invalid, "token %s is for the controllers of a cluster: it has no user and no roles", t.Name).
+			WithHint("what a cluster may do is said by: slipway cluster access")
+	case len(t.Namespaces) > 256:
+		return Errorf(Invalid, "token %s: at most 256 namespaces are allowed", t.Name).WithHint("leave them out for all")
+	}
+	for _, n := range t.Namespaces {
+		if err := checkField("namespaces", "namespace", n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // AcceptRule accepts discovered hosts by itself when its selector matches what they say of themselves.

@@ -15,11 +15,11 @@ const (
 	updateAcceptRuleSQL  = `UPDATE accept_rules SET selector = $1, updated_at = $2, version = version + 1 WHERE name = $3 AND version = $4`
 	deleteAcceptRuleSQL  = `DELETE FROM accept_rules WHERE name = $1`
 
-	tokenColumns       = `name, hash, user_name, grants, created_at, expires_at, last_used_at`
+	tokenColumns       = `name, hash, user_name, grants, cluster, namespaces, created_at, expires_at, last_used_at`
 	findTokenSQL       = `SELECT ` + tokenColumns + ` FROM tokens WHERE name = $1`
 	findTokenByHashSQL = `SELECT ` + tokenColumns + ` FROM tokens WHERE hash = $1`
 	listTokensSQL      = `SELECT ` + tokenColumns + ` FROM tokens ORDER BY name`
-	insertTokenSQL     = `INSERT INTO tokens (` + tokenColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	insertTokenSQL     = `INSERT INTO tokens (` + tokenColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	touchTokenSQL      = `UPDATE tokens SET last_used_at = $1 WHERE name = $2`
 	deleteTokenSQL     = `DELETE FROM tokens WHERE name = $1`
 )
@@ -76,7 +76,8 @@ func (t *tx) DeleteAcceptRule(name string) error {
 }
 
 func readToken(s scan) (k inventory.Token, err error) {
-	err = s(&k.Name, &k.Hash, &k.User, jsonColumn(&k.Grants), timeColumn(&k.CreatedAt), timeColumn(&k.ExpiresAt), timeColumn(&k.LastUsedAt))
+	k.Grants = inventory.Grants{}
+	err = s(&k.Name, &k.Hash, &k.User, jsonColumn(&k.Grants), &k.Cluster, jsonColumn(&k.Namespaces), timeColumn(&k.CreatedAt), timeColumn(&k.ExpiresAt), timeColumn(&k.LastUsedAt))
 	return k, err
 }
 
@@ -105,12 +106,12 @@ func (t *tx) CreateToken(k *inventory.Token, now time.Time) error {
 			return err
 		}
 	}
-	grants, err := jsonText(k.Grants)
+	texts, err := jsonTexts(k.Grants, k.Namespaces)
 	if err != nil {
 		return err
 	}
 	now = stamp(now)
-	if _, err := t.write(insertTokenSQL, k.Name, k.Hash, k.User, grants, ms(now), ms(k.ExpiresAt), ms(k.LastUsedAt)); err != nil {
+	if _, err := t.write(insertTokenSQL, k.Name, k.Hash, k.User, texts[0], k.Cluster, texts[1], ms(now), ms(k.ExpiresAt), ms(k.LastUsedAt)); err != nil {
 		return err
 	}
 	k.CreatedAt = now

@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	clusterColumns = `name, kubeconfig, modes, namespaces, watch_filter, state, reason, hint, uid, kubernetes, seen_at,
+	clusterColumns = `name, kubeconfig, modes, namespaces, watch_filter, takes_over, state, reason, hint, uid, kubernetes, seen_at,
 created_at, updated_at, version`
 
 	findClusterSQL    = `SELECT ` + clusterColumns + ` FROM clusters WHERE name = $1`
 	listClustersSQL   = `SELECT ` + clusterColumns + ` FROM clusters ORDER BY name`
 	clusterVersionSQL = `SELECT version FROM clusters WHERE name = $1`
 	clusterSecretSQL  = `SELECT name FROM clusters WHERE kubeconfig = $1 ORDER BY name LIMIT 1`
-	insertClusterSQL  = `INSERT INTO clusters (name, kubeconfig, modes, namespaces, watch_filter, state, reason, hint, uid, kubernetes,
-seen_at, created_at, updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1)`
-	updateClusterSQL = `UPDATE clusters SET kubeconfig = $1, modes = $2, namespaces = $3, watch_filter = $4, updated_at = $5,
-version = version + 1 WHERE name = $6 AND version = $7`
-	noteClusterSQL = `UPDATE clusters SET state = $1, reason = $2, hint = $3, uid = $4, kubernetes = $5, seen_at = $6
-WHERE name = $7`
+	insertClusterSQL  = `INSERT INTO clusters (name, kubeconfig, modes, namespaces, watch_filter, takes_over, state, reason, hint, uid, kubernetes,
+seen_at, created_at, updated_at, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1)`
+	updateClusterSQL = `UPDATE clusters SET kubeconfig = $1, modes = $2, namespaces = $3, watch_filter = $4, takes_over = $5,
+updated_at = $6, version = version + 1 WHERE name = $7 AND version = $8`
+	noteClusterSQL = `UPDATE clusters SET state = $1, reason = $2, hint = $3, uid = $4, kubernetes = $5, seen_at = $6,
+takes_over = $7 WHERE name = $8`
 	deleteClusterSQL = `DELETE FROM clusters WHERE name = $1`
 )
 
 func readCluster(s scan) (c inventory.Cluster, err error) {
-	err = s(&c.Name, &c.Kubeconfig, jsonColumn(&c.Modes), jsonColumn(&c.Namespaces), &c.WatchFilter, &c.State, &c.Reason, &c.Hint,
+	err = s(&c.Name, &c.Kubeconfig, jsonColumn(&c.Modes), jsonColumn(&c.Namespaces), &c.WatchFilter, &c.TakesOver, &c.State, &c.Reason, &c.Hint,
 		&c.UID, &c.Kubernetes, timeColumn(&c.SeenAt), timeColumn(&c.CreatedAt), timeColumn(&c.UpdatedAt), &c.Version)
 	return c, err
 }
@@ -90,12 +90,12 @@ func (t *tx) clusterArgs(c *inventory.Cluster) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{c.Kubeconfig, texts[0], texts[1], c.WatchFilter}, nil
+	return []any{c.Kubeconfig, texts[0], texts[1], c.WatchFilter, c.TakesOver}, nil
 }
 
 // NoteCluster implements inventory.ClusterTx.
 func (t *tx) NoteCluster(c *inventory.Cluster) error {
-	n, err := t.write(noteClusterSQL, string(c.State), c.Reason, c.Hint, c.UID, c.Kubernetes, ms(c.SeenAt), c.Name)
+	n, err := t.write(noteClusterSQL, string(c.State), c.Reason, c.Hint, c.UID, c.Kubernetes, ms(c.SeenAt), c.TakesOver, c.Name)
 	return changed(n, err, "cluster", c.Name)
 }
 

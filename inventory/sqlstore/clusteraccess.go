@@ -7,17 +7,18 @@ import (
 )
 
 const (
-	accessColumns = `uid, takes_from, pools, updated_at`
+	accessColumns = `uid, takes_from, pools, authority, updated_at`
 
 	findAccessSQL = `SELECT ` + accessColumns + ` FROM cluster_access WHERE uid = $1`
 	listAccessSQL = `SELECT ` + accessColumns + ` FROM cluster_access ORDER BY uid`
-	saveAccessSQL = `INSERT INTO cluster_access (` + accessColumns + `) VALUES ($1, $2, $3, $4)
-ON CONFLICT (uid) DO UPDATE SET takes_from = excluded.takes_from, pools = excluded.pools, updated_at = excluded.updated_at`
+	saveAccessSQL = `INSERT INTO cluster_access (` + accessColumns + `) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (uid) DO UPDATE SET takes_from = excluded.takes_from, pools = excluded.pools, authority = excluded.authority,
+updated_at = excluded.updated_at`
 	deleteAccessSQL = `DELETE FROM cluster_access WHERE uid = $1`
 )
 
 func readAccess(s scan) (a inventory.ClusterAccess, err error) {
-	err = s(&a.UID, jsonColumn(&a.TakesFrom), jsonColumn(&a.Pools), timeColumn(&a.UpdatedAt))
+	err = s(&a.UID, jsonColumn(&a.TakesFrom), jsonColumn(&a.Pools), jsonColumn(&a.Authority), timeColumn(&a.UpdatedAt))
 	return a, err
 }
 
@@ -42,10 +43,10 @@ func (t *tx) SaveClusterAccess(a *inventory.ClusterAccess, now time.Time) error 
 		_, err := t.write(deleteAccessSQL, a.UID)
 		return err
 	}
-	texts, err := jsonTexts(a.TakesFrom, a.Pools)
+	texts, err := jsonTexts(a.TakesFrom, a.Pools, a.Authority)
 	if err != nil {
 		return err
 	}
-	_, err = t.write(saveAccessSQL, a.UID, texts[0], texts[1], ms(a.UpdatedAt))
+	_, err = t.write(saveAccessSQL, a.UID, texts[0], texts[1], texts[2], ms(a.UpdatedAt))
 	return err
 }

@@ -93,6 +93,13 @@ func tokens(t *testing.T, s inventory.Store) {
 		same(t, "tokens", []inventory.Token{k}, all)
 		return err
 	})
+	bound := inventory.Token{Name: "mgmt", Hash: strings.Repeat("cd", 32), Grants: inventory.Grants{}, Cluster: "u-a", Namespaces: []string{"team"}}
+	write(t, s, func(tx inventory.Tx) error { return tx.CreateToken(&bound, Now) })
+	read(t, s, func(tx inventory.Tx) error {
+		got, err := tx.FindToken("mgmt")
+		same(t, "token of a cluster", bound, got)
+		return err
+	})
 	refuses(t, s, inventory.NotFound, "token", func(tx inventory.Tx) error { return tx.TouchToken("nobody", Now) })
 	write(t, s, func(tx inventory.Tx) error { return tx.DeleteToken("ci") })
 	refuses(t, s, inventory.NotFound, "token ci", func(tx inventory.Tx) error { return tx.DeleteToken("ci") })

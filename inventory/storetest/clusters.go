@@ -39,10 +39,12 @@ func clusters(t *testing.T, s inventory.Store) {
 	refuses(t, s, inventory.Conflict, "secret admin cluster bare", func(tx inventory.Tx) error { return tx.DeleteSecret("admin") })
 
 	noted := c
+	noted.TakesOver = true
 	noted.State, noted.Reason, noted.Hint = inventory.ClusterUnreachable, "gone", "look"
 	noted.UID, noted.Kubernetes, noted.SeenAt = "uid", "v1.36.3", Now.Add(time.Hour).UTC().Truncate(time.Millisecond)
 	write(t, s, func(tx inventory.Tx) error { return tx.NoteCluster(&noted) })
 	c.Kubeconfig, c.Modes, c.Namespaces, c.WatchFilter, c.State = "other", nil, nil, "", "ignored"
+	c.TakesOver = true
 	write(t, s, func(tx inventory.Tx) error { return tx.UpdateCluster(&c, Now.Add(time.Minute)) })
 	read(t, s, func(tx inventory.Tx) error {
 		want := noted
@@ -62,7 +64,7 @@ func clusters(t *testing.T, s inventory.Store) {
 }
 
 func clusterAccess(t *testing.T, s inventory.Store) {
-	a := inventory.ClusterAccess{UID: "u-b", TakesFrom: []string{"u-a", inventory.FromPeople}, Pools: []string{"gold"}}
+	a := inventory.ClusterAccess{UID: "u-b", TakesFrom: []string{"u-a", inventory.FromPeople}, Pools: []string{"gold"}, Authority: []string{"ab", "cd"}}
 	read(t, s, func(tx inventory.Tx) error {
 		none, err := tx.FindClusterAccess("u-b")
 		same(t, "access that nobody has given", inventory.ClusterAccess{UID: "u-b"}, none)

@@ -132,7 +132,7 @@ CREATE TABLE cluster_access (
   takes_from TEXT    NOT NULL,
   pools      TEXT    NOT NULL,
   updated_at INTEGER NOT NULL
-) STRICT;
+, authority TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE clusters (
   name         TEXT    NOT NULL PRIMARY KEY,
@@ -149,7 +149,7 @@ CREATE TABLE clusters (
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
   version      INTEGER NOT NULL
-) STRICT;
+, takes_over INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE INDEX clusters_by_kubeconfig ON clusters (kubeconfig);
 
@@ -764,7 +764,7 @@ CREATE TABLE tokens (
   created_at   INTEGER NOT NULL,
   expires_at   INTEGER NOT NULL,
   last_used_at INTEGER NOT NULL
-, user_name TEXT NOT NULL DEFAULT '', grants TEXT NOT NULL DEFAULT '[{"role":"admin"}]') STRICT;
+, user_name TEXT NOT NULL DEFAULT '', grants TEXT NOT NULL DEFAULT '[{"role":"admin"}]', cluster TEXT NOT NULL DEFAULT '', namespaces TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE UNIQUE INDEX tokens_by_hash ON tokens (hash);
 
