@@ -9,6 +9,7 @@ package bounds
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,30 +27,46 @@ type Namespaces func(ctx context.Context) ([]map[string]string, error)
 // Appliance is an appliance as one cluster may use it.
 type Appliance struct {
 	machine.Appliance
-	uid        string
+	scope      Scope
 	namespaces Namespaces
 
 	mu     sync.Mutex
 	known  *rule
 	readAt time.Time
 	owners map[string]string // by name of a machine: the object of the cluster that it was last seen with
+	seen   map[inventory.HostID]sight
 }
 
 var _ machine.Appliance = (*Appliance)(nil)
 
 // Of returns the appliance as the cluster with a UID may use it. Without namespaces every namespace is one without labels.
 func Of(a machine.Appliance, uid string, namespaces Namespaces) *Appliance {
-	return &Appliance{Appliance: a, uid: uid, namespaces: namespaces, owners: map[string]string{}}
+	return newAppliance(a, Scope{UID: uid}, namespaces)
 }
 
-func (a *Appliance) isOwn(owner string) bool { return machine.IsOf(owner, a.uid) }
+// ForToken returns the appliance as whoever holds the token of a cluster may use it. The labels of namespaces are what the
+// holder says they are: they are not looked at, and controllers that look at them use Of as well.
+func ForToken(a machine.Appliance, s Scope) *Appliance {
+	s.saysLabels = true
+	return newAppliance(a, s, nil)
+}
+
+func newAppliance(a machine.Appliance, s Scope, namespaces Namespaces) *Appliance {
+	return &Appliance{Appliance: a, scope: s, namespaces: namespaces, owners: map[string]string{}, seen: map[inventory.HostID]sight{}}
+}
+
+func (a *Appliance) isOwn(owner string) bool { return a.scope.owns(owner) }
 
 // own refuses an owner that is no object of the cluster.
 func (a *Appliance) own(owner string) error {
-	if !a.isOwn(owner) {
-		return inventory.Errorf(inventory.Forbidden, "%q is no object of this cluster", inventory.Clean(owner, 120))
+	switch {
+	case a.isOwn(owner):
+		return nil
+	case machine.IsOf(owner, a.scope.UID):
+		return inventory.Errorf(inventory.Forbidden, "%q is not in the namespaces %s", inventory.Clean(owner, 120), strings.Join(a.scope.Namespaces, ", ")).
+			WithHint("the token is for these namespaces; make another one: slipway token create NAME --cluster UID --namespace NAMESPACE")
 	}
-	return nil
+	return inventory.Errorf(inventory.Forbidden, "%q is no object of this cluster", inventory.Clean(owner, 120))
 }
 
 // FindMachine implements machine.Machines.
@@ -66,6 +83,9 @@ func (a *Appliance) FindMachine(ctx context.Context, owner string) (machine.View
 
 // ListMachines implements machine.Machines: those of the cluster, whatever prefix is asked for.
 func (a *Appliance) ListMachines(ctx context.Context, prefix string) (own []machine.View, err error) {
+	if all := a.scope.UID + "/"; strings.HasPrefix(all, prefix) {
+		prefix = all
+	}
 	all, err := a.Appliance.ListMachines(ctx, prefix)
 	for i := range all {
 		if a.isOwn(all[i].Machine.Owner) {
@@ -130,7 +150,10 @@ func (a *Appliance) CreateMachine(ctx context.Context, m inventory.Machine) (inv
 	if err := a.own(m.Owner); err != nil {
 		return m, err
 	}
-	if err := a.mayWant(ctx, &m); err != nil {
+	wanted := inventory.Machine{Name: m.Name, Owner: m.Owner} // what becomes of a machine is not for its cluster to say
+	wanted.TakeWanted(m)
+	m = wanted
+	if err := a.mayWant(ctx, &m, ""); err != nil {
 		return m, err
 	}
 	made, err := a.Appliance.CreateMachine(ctx, m)
@@ -145,7 +168,14 @@ func (a *Appliance) UpdateMachine(ctx context.Context, m inventory.Machine) (inv
 	if err := a.own(m.Owner); err != nil { // the engine compares it with the owner that is stored
 		return m, err
 	}
-	if err := a.mayWant(ctx, &m); err != nil {
+	stored, err := a.Appliance.FindMachine(ctx, m.Owner)
+	if err != nil {
+		return m, err
+	}
+	if stored.Machine.Name != m.Name {
+		return m, inventory.Errorf(inventory.NotFound, "this object has no machine %s", inventory.Clean(m.Name, 80))
+	}
+	if err := a.mayWant(ctx, &m, stored.Machine.HostID); err != nil {
 		return m, err
 	}
 	updated, err := a.Appliance.UpdateMachine(ctx, m)
@@ -153,8 +183,9 @@ func (a *Appliance) UpdateMachine(ctx context.Context, m inventory.Machine) (inv
 }
 
 // mayWant refuses a machine that uses what is not its cluster's: pools, and the join targets that it names in its
-// configuration or would be drained with. A machine that waits for a host is kept to the cluster's pools.
-func (a *Appliance) mayWant(ctx context.Context, m *inventory.Machine) error {
+// configuration or would be drained with. A machine that waits for a host is kept to the cluster's pools; host is the one
+// that it has.
+func (a *Appliance) mayWant(ctx context.Context, m *inventory.Machine, host inventory.HostID) error {
 	for _, name := range []string{want.TargetOf(m.Config), m.Drain.Target} {
 		if name == "" {
 			continue
@@ -163,7 +194,7 @@ func (a *Appliance) mayWant(ctx context.Context, m *inventory.Machine) error {
 			return err
 		}
 	}
-	if m.HostID != "" {
+	if host != "" {
 		return nil
 	}
 	r, err := a.rule(ctx)
@@ -201,7 +232,7 @@ func (a *Appliance) named(ctx context.Context, name string, do func() (inventory
 func (a *Appliance) mayName(ctx context.Context, name string) error {
 	owner := a.ownerOf(name)
 	if owner == "" {
-		if _, err := a.ListMachines(ctx, a.uid+"/"); err != nil {
+		if _, err := a.ListMachines(ctx, a.scope.UID+"/"); err != nil {
 			return err
 		}
 		owner = a.ownerOf(name)

@@ -39,6 +39,19 @@ func (a *Appliance) discreet(ctx context.Context, m *inventory.Machine, err erro
 	return &said
 }
 
+// hiddenOwner stands for an object of another cluster.
+var hiddenOwner = machine.Owner{ClusterUID: "hidden"}.String()
+
+// others takes out of a refusal who has a name that is taken.
+func others(noun, name string, err error) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) || e.Kind != inventory.Conflict {
+		return err
+	}
+	return inventory.Errorf(inventory.Conflict, "%s %s is there already, and is not of this object", noun, inventory.Clean(name, 120)).
+		WithHint("give the object another name; an admin of Slipway sees whose it is")
+}
+
 // isBeside reports whether two owners are objects of one namespace of one cluster.
 func isBeside(a, b string) bool {
 	one, errOne := machine.ParseOwner(a)

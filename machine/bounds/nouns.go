@@ -2,6 +2,7 @@ package bounds
 
 import (
 	"context"
+	"slices"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
@@ -21,7 +22,7 @@ func (a *Appliance) SavePool(ctx context.Context, p inventory.Pool) error {
 		return inventory.Errorf(inventory.Invalid, "this cluster is kept to pools that an admin of Slipway named, and makes none of its own").
 			WithHint("use one of them, or have the pool made in Slipway: slipway pool create; slipway cluster access NAME shows which it may use")
 	}
-	return a.Appliance.SavePool(ctx, p)
+	return others("pool", p.Name, a.Appliance.SavePool(ctx, p))
 }
 
 // DeletePool implements machine.Nouns.
@@ -29,7 +30,7 @@ func (a *Appliance) DeletePool(ctx context.Context, name, owner string) error {
 	if err := a.own(owner); err != nil {
 		return err
 	}
-	return a.Appliance.DeletePool(ctx, name, owner)
+	return others("pool", name, a.Appliance.DeletePool(ctx, name, owner))
 }
 
 // SaveTarget implements machine.Nouns.
@@ -37,7 +38,7 @@ func (a *Appliance) SaveTarget(ctx context.Context, t inventory.JoinTarget) erro
 	if err := a.own(t.Owner); err != nil {
 		return err
 	}
-	return a.Appliance.SaveTarget(ctx, t)
+	return others("join target", t.Name, a.Appliance.SaveTarget(ctx, t))
 }
 
 // FindTarget implements machine.Nouns. A target of another cluster is as one that does not exist.
@@ -54,7 +55,7 @@ func (a *Appliance) DeleteTarget(ctx context.Context, name, owner string) error 
 	if err := a.own(owner); err != nil {
 		return err
 	}
-	return a.Appliance.DeleteTarget(ctx, name, owner)
+	return others("join target", name, a.Appliance.DeleteTarget(ctx, name, owner))
 }
 
 // InitHolder implements machine.Nouns.
@@ -70,7 +71,7 @@ func (a *Appliance) SaveSecret(ctx context.Context, name, owner string, value []
 	if err := a.own(owner); err != nil {
 		return err
 	}
-	return a.Appliance.SaveSecret(ctx, name, owner, value)
+	return others("secret", name, a.Appliance.SaveSecret(ctx, name, owner, value))
 }
 
 // DeleteSecret implements machine.Nouns.
@@ -78,12 +79,41 @@ func (a *Appliance) DeleteSecret(ctx context.Context, name, owner string) error 
 	if err := a.own(owner); err != nil {
 		return err
 	}
-	return a.Appliance.DeleteSecret(ctx, name, owner)
+	return others("secret", name, a.Appliance.DeleteSecret(ctx, name, owner))
 }
 
 // ClusterAccess implements machine.Nouns: the cluster's own.
 func (a *Appliance) ClusterAccess(ctx context.Context, _ string) (inventory.ClusterAccess, error) {
-	return a.Appliance.ClusterAccess(ctx, a.uid)
+	return a.Appliance.ClusterAccess(ctx, a.scope.UID)
+}
+
+// ListPools implements machine.Nouns. Objects of other clusters are not named.
+func (a *Appliance) ListPools(ctx context.Context) ([]inventory.Pool, error) {
+	all, err := a.Appliance.ListPools(ctx)
+	for i := range all {
+		if from := machine.ClusterOf(all[i].Owner); from != inventory.FromPeople && from != a.scope.UID {
+			all[i].Owner = hiddenOwner
+		}
+	}
+	return all, err
+}
+
+// CountPool implements machine.Nouns. A cluster that is kept to pools counts these.
+func (a *Appliance) CountPool(ctx context.Context, name string) (machine.PoolCount, error) {
+	r, err := a.rule(ctx)
+	if err != nil {
+		return machine.PoolCount{}, err
+	}
+	if len(r.only) > 0 && !slices.ContainsFunc(r.only, func(p pool) bool { return p.name == name }) {
+		return machine.PoolCount{}, inventory.Errorf(inventory.NotFound, "there is no pool %s that this cluster may use", inventory.Clean(name, 80))
+	}
+	return a.Appliance.CountPool(ctx, name)
+}
+
+// FindProfile implements machine.Nouns. Controllers ask which image it installs; its configuration may be anybody's.
+func (a *Appliance) FindProfile(ctx context.Context, name string) (inventory.Profile, error) {
+	p, err := a.Appliance.FindProfile(ctx, name)
+	return inventory.Profile{Name: p.Name, Image: p.Image, Revision: p.Revision, Version: p.Version}, err
 }
 
 var _ machine.Nouns = (*Appliance)(nil)

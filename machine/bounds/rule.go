@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,9 +14,26 @@ import (
 	"slipway.dev/slipway/machine"
 )
 
+// Scope says for which objects of a cluster somebody speaks.
+type Scope struct {
+	UID string
+	// Namespaces are those whose objects it speaks for; none means the whole cluster, with its hosts and pools.
+	Namespaces []string
+	saysLabels bool // the labels of namespaces are its word as well, so that they prove nothing
+}
+
+// owns reports whether an owner is one of the objects.
+func (s *Scope) owns(owner string) bool {
+	if !machine.IsOf(owner, s.UID) || len(s.Namespaces) == 0 {
+		return machine.IsOf(owner, s.UID)
+	}
+	o, err := machine.ParseOwner(owner)
+	return err == nil && slices.Contains(s.Namespaces, o.Namespace)
+}
+
 // rule is what a cluster may do with hosts, as pools, namespaces and an admin's word have it now.
 type rule struct {
-	uid    string
+	scope  Scope
 	only   []pool // whose hosts it may see; empty means all
 	closed []pool // that no namespace of the cluster may use: their hosts are shown and not changed
 }
@@ -62,19 +80,19 @@ func (p *pool) holds(v *machine.HostView, otherwise bool) bool {
 
 // newRule sorts the pools. Labels of namespaces open a pool that people made, or the cluster itself; another cluster's
 // pool with allowedNamespaces speaks of that cluster's namespaces.
-func newRule(uid string, access inventory.ClusterAccess, pools []inventory.Pool, namespaces []map[string]string) *rule {
-	r := &rule{uid: uid}
+func newRule(scope Scope, access inventory.ClusterAccess, pools []inventory.Pool, namespaces []map[string]string) *rule {
+	r := &rule{scope: scope}
 	for i := range pools {
 		p := &pools[i]
 		isNamed := slices.Contains(access.Pools, p.Name)
 		if isNamed {
 			r.only = append(r.only, newPool(p))
 		}
-		if p.AllowedNamespaces == "" || machine.IsOf(p.Owner, uid) {
+		if p.AllowedNamespaces == "" || machine.IsOf(p.Owner, scope.UID) {
 			continue
 		}
 		from := machine.ClusterOf(p.Owner)
-		if from != inventory.FromPeople && !isNamed || !opens(p.AllowedNamespaces, namespaces) {
+		if from != inventory.FromPeople && !isNamed || !scope.saysLabels && !opens(p.AllowedNamespaces, namespaces) {
 			r.closed = append(r.closed, newPool(p))
 		}
 	}
@@ -90,9 +108,9 @@ func opens(selector string, namespaces []map[string]string) bool {
 	return err == nil && slices.ContainsFunc(namespaces, func(set map[string]string) bool { return s.Matches(labels.Set(set)) })
 }
 
-// has reports whether a host is claimed by a machine of the cluster.
+// has reports whether a host is claimed by a machine of the cluster, and of the namespaces that are spoken for.
 func (r *rule) has(v *machine.HostView) bool {
-	return v.Host.Machine != "" && v.Machine != nil && machine.IsOf(v.Machine.Owner, r.uid)
+	return v.Host.Machine != "" && v.Machine != nil && r.scope.owns(v.Machine.Owner)
 }
 
 // sees reports whether the cluster is shown a host.
@@ -112,6 +130,10 @@ func (r *rule) refuses(v *machine.HostView) error {
 	if h.ClaimID != "" {
 		return inventory.Errorf(inventory.Invalid, "host %s belongs to a machine that is not of this cluster: what this object says of it is not taken over", h.Name).
 			WithHint("whoever has the machine changes its host; or an admin of Slipway: slipway host show %s", h.Name)
+	}
+	if len(r.scope.Namespaces) > 0 {
+		return inventory.Errorf(inventory.Forbidden, "host %s is not for the namespaces %s to change", h.Name, strings.Join(r.scope.Namespaces, ", ")).
+			WithHint("hosts have no namespace: a token of the whole cluster changes them")
 	}
 	for i := range r.closed {
 		if r.closed[i].holds(v, true) {
@@ -168,7 +190,7 @@ func (a *Appliance) rule(ctx context.Context) (*rule, error) {
 	if a.known != nil && time.Since(a.readAt) < freshFor {
 		return a.known, nil
 	}
-	access, err := a.Appliance.ClusterAccess(ctx, a.uid)
+	access, err := a.Appliance.ClusterAccess(ctx, a.scope.UID)
 	if err != nil {
 		return nil, fmt.Errorf("read what the cluster may do: %w", err)
 	}
@@ -183,6 +205,6 @@ func (a *Appliance) rule(ctx context.Context) (*rule, error) {
 			return nil, fmt.Errorf("read the namespaces of the cluster: %w", err)
 		}
 	}
-	a.known, a.readAt = newRule(a.uid, access, pools, namespaces), time.Now()
+	a.known, a.readAt = newRule(a.scope, access, pools, namespaces), time.Now()
 	return a.known, nil
 }
