@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -40,20 +41,24 @@ func (s *Server) addAcceptRules() {
 
 // NewToken is a token with its secret.
 type NewToken struct {
-	Name      string           `json:"name"`
-	Secret    string           `json:"secret" doc:"Told this once; send it as Authorization: Bearer SECRET"`
-	User      string           `json:"user,omitempty"`
-	Grants    inventory.Grants `json:"grants"`
-	CreatedAt time.Time        `json:"createdAt"`
-	ExpiresAt time.Time        `json:"expiresAt,omitzero"`
+	Name       string           `json:"name"`
+	Secret     string           `json:"secret" doc:"Told this once; send it as Authorization: Bearer SECRET"`
+	User       string           `json:"user,omitempty"`
+	Grants     inventory.Grants `json:"grants"`
+	Cluster    string           `json:"cluster,omitempty"`
+	Namespaces []string         `json:"namespaces,omitempty"`
+	CreatedAt  time.Time        `json:"createdAt"`
+	ExpiresAt  time.Time        `json:"expiresAt,omitzero"`
 }
 
 type tokenInput struct {
 	Body struct {
-		Name      string           `json:"name"`
-		User      *string          `json:"user,omitempty" doc:"Who answers for it: it never may more than that user may at the time, and goes with the user. Without it, whoever makes it. Only an admin may name another, or nobody by an empty text" maxLength:"63"`
-		Grants    inventory.Grants `json:"grants,omitempty" doc:"What it may do; without it, all that whoever makes it may do" maxItems:"256"`
-		ExpiresAt time.Time        `json:"expiresAt,omitzero" doc:"Without it the token stays valid until it is deleted"`
+		Name       string           `json:"name"`
+		User       *string          `json:"user,omitempty" doc:"Who answers for it: it never may more than that user may at the time, and goes with the user. Without it, whoever makes it. Only an admin may name another, or nobody by an empty text" maxLength:"63"`
+		Grants     inventory.Grants `json:"grants,omitempty" doc:"What it may do; without it, all that whoever makes it may do" maxItems:"256"`
+		Cluster    string           `json:"cluster,omitempty" doc:"An attached cluster, or the UID of any (that of its namespace kube-system): the token is for the controllers of this cluster, reaches what is the cluster's and nothing else, and has no roles. Only an admin makes one" maxLength:"64"`
+		Namespaces []string         `json:"namespaces,omitempty" doc:"Of the cluster: only for their objects. Hosts and pools are then only looked at" maxItems:"256"`
+		ExpiresAt  time.Time        `json:"expiresAt,omitzero" doc:"Without it the token stays valid until it is deleted"`
 	}
 }
 
@@ -101,12 +106,22 @@ func (s *Server) createToken(ctx context.Context, in *tokenInput) (*one[NewToken
 	if in.Body.User != nil {
 		t.User = *in.Body.User
 	}
-	if len(t.Grants) == 0 {
+	isClusters := in.Body.Cluster != "" || len(in.Body.Namespaces) > 0
+	if isClusters && in.Body.User == nil {
+		t.User = ""
+	}
+	if len(t.Grants) == 0 && !isClusters {
 		t.Grants = c.grants
 	}
 	secret := NewSecret()
 	t.Hash = HashToken(secret)
-	err := s.write(ctx, false, func(tx inventory.Tx) error {
+	err := s.write(ctx, false, func(tx inventory.Tx) (err error) {
+		if isClusters {
+			t.Namespaces = unique(in.Body.Namespaces)
+			if t.Cluster, err = uidOfTokens(tx, in.Body.Cluster); err != nil {
+				return err
+			}
+		}
 		if err := mayMake(tx, c, &t); err != nil {
 			return err
 		}
@@ -115,18 +130,23 @@ func (s *Server) createToken(ctx context.Context, in *tokenInput) (*one[NewToken
 		}
 		edited(ctx, "token", t.Name, inventory.AuditCreate, nil, t, 0)
 		trailOf(ctx).fix("a token is ended by deleting it")
-		return s.changed(ctx, tx, "token/"+t.Name, "token "+t.Name+" ("+t.Grants.String()+") created")
+		return s.changed(ctx, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
 	})
 	return &one[NewToken]{Body: NewToken{
-		Name: t.Name, Secret: secret, User: t.User, Grants: t.Grants, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
+		Name: t.Name, Secret: secret, User: t.User, Grants: t.Grants, Cluster: t.Cluster, Namespaces: t.Namespaces, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
 	}}, err
 }
 
 // mayMake refuses a token that would give its maker more than the maker has: other roles, another user, or more time.
 func mayMake(tx inventory.Tx, c caller, t *inventory.Token) error {
 	isAdmin := c.grants.Everywhere() == inventory.Admin
+	if err := t.ValidateCluster(); err != nil {
+		return err
+	}
 	switch {
-	case len(t.Grants) == 0:
+	case t.Cluster != "" && !isAdmin:
+		return inventory.Errorf(inventory.Forbidden, "only an admin makes the token of a cluster").WithHint("ask an admin")
+	case t.Cluster == "" && len(t.Grants) == 0:
 		return inventory.Errorf(inventory.Invalid, "the token could do nothing").WithHint("give it a role")
 	case !isAdmin && c.user == "":
 		return inventory.Errorf(inventory.Forbidden, "a token that belongs to no user makes no others").WithHint("log in as a user, or ask an admin")
@@ -148,6 +168,25 @@ func mayMake(tx inventory.Tx, c caller, t *inventory.Token) error {
 			WithHint("let it expire by %s", own.ExpiresAt.Format(time.RFC3339))
 	}
 	return err
+}
+
+// uidOfTokens is the UID of the cluster that a token is bound to; "" for none.
+func uidOfTokens(tx inventory.Tx, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	return uidOfCluster(tx, name)
+}
+
+// allowedTo says what a token may do.
+func allowedTo(t *inventory.Token) string {
+	switch {
+	case t.Cluster == "":
+		return t.Grants.String()
+	case len(t.Namespaces) == 0:
+		return "controllers of cluster " + t.Cluster
+	}
+	return "controllers of cluster " + t.Cluster + ", namespaces " + strings.Join(t.Namespaces, ", ")
 }
 
 func orNothing(g inventory.Grants) string {

@@ -105,6 +105,7 @@ type operation struct {
 	asks         bool               // changes nothing, though it is no GET: the audit leaves it out
 	isLogged     bool               // is in the audit, though it is a GET
 	anyQuery     bool               // the other side adds parameters of its own to the address
+	forClusters  bool               // the token of a cluster is let in: the handler keeps it to what is the cluster's
 	isEngines    bool               // the engine does it: the entry in the audit is written in its transaction
 }
 

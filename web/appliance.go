@@ -10,41 +10,23 @@ import (
 	"slipway.dev/slipway/machine"
 )
 
-// Appliance is what controllers of custom resources ask for beyond what people do with nouns. It is the same that
-// controllers in this process use, so that those in a cluster are told the same. See machine.Appliance for the contract.
-type Appliance interface {
-	Site() string
-	FindMachine(ctx context.Context, owner string) (machine.View, error)
-	ListMachines(ctx context.Context, prefix string) ([]machine.View, error)
-	FindClaim(ctx context.Context, id inventory.ClaimID) (machine.View, error)
-	Takeable(ctx context.Context, id inventory.ClaimID, owner string) (machine.View, error)
-	UpdateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error)
-	Offer(ctx context.Context, owner, cluster string) error
-	HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error)
-	GiveBootstrap(ctx context.Context, name string, data machine.Bootstrap, check bool) error
+// Appliance is what controllers of custom resources ask. It is the same that controllers in this process use, so that those
+// elsewhere are told the same.
+type Appliance = machine.Appliance
 
-	FindHost(ctx context.Context, id inventory.HostID) (machine.HostView, error)
-	EachHost(ctx context.Context, fn func(machine.HostView) error) error
-	DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error)
-	UpdateHost(ctx context.Context, h inventory.Host) (inventory.Host, error)
-
-	Accept(ctx context.Context, id inventory.HostID) error
-	Maintain(ctx context.Context, id inventory.HostID, on bool) error
-	Protect(ctx context.Context, id inventory.HostID, on bool) error
-	SaveBMC(ctx context.Context, b inventory.BMC, password string) error
-
-	SavePool(ctx context.Context, p inventory.Pool) error
-	DeletePool(ctx context.Context, name, owner string) error
-	SaveTarget(ctx context.Context, t inventory.JoinTarget) error
-	DeleteTarget(ctx context.Context, name, owner string) error
-	SaveSecret(ctx context.Context, name, owner string, value []byte) error
-	DeleteSecret(ctx context.Context, name, owner string) error
-	InitHolder(ctx context.Context, target string) (string, error)
+// ClusterView is the appliance as the holder of a cluster's token may use it, package machine/bounds.
+type ClusterView interface {
+	Appliance
+	// Hear returns what the cluster may hear of an event, and whether it hears of it at all.
+	Hear(ctx context.Context, e inventory.Event) (inventory.Event, bool)
 }
 
-// ApplianceInfo is what does not change while the server runs.
+// ApplianceInfo is what controllers ask first.
 type ApplianceInfo struct {
-	Site string `json:"site" doc:"The first part of provider ids"`
+	Site       string   `json:"site" doc:"The first part of provider ids"`
+	Cluster    string   `json:"cluster,omitempty" doc:"UID of the cluster that the token is bound to"`
+	Namespaces []string `json:"namespaces,omitempty" doc:"Those whose objects the token speaks for; absent means all"`
+	LastEvent  int64    `json:"lastEvent" doc:"Id of the newest event: follow what happens from here"`
 }
 
 // ApplianceSecret is a secret that is kept for the object of an attached cluster.
@@ -105,11 +87,21 @@ const applianceBody = 4 << 20
 
 // addAppliance registers what controllers ask that run elsewhere.
 func (s *Server) addAppliance() {
-	question(s, http.MethodGet, "", "get-appliance", "Show what provider ids begin with", func(_ context.Context, a Appliance, _ *struct{}) (ApplianceInfo, error) {
-		return ApplianceInfo{a.Site()}, nil
-	})
+	question(s, http.MethodGet, "", "get-appliance", "Show what provider ids begin with, and what the token is bound to",
+		func(ctx context.Context, a Appliance, _ *struct{}) (info ApplianceInfo, err error) {
+			c := callerOf(ctx)
+			info = ApplianceInfo{Site: a.Site(), Cluster: c.cluster, Namespaces: c.namespaces}
+			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+				info.LastEvent, err = tx.LastEventID()
+				return err
+			})
+			return info, err
+		})
 	s.addApplianceMachines()
+	s.addApplianceVerbs()
 	s.addApplianceHosts()
+	s.addApplianceNouns()
+	s.addApplianceEvents()
 	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(ctx context.Context, a Appliance, in *bodied[Pool]) (done, error) {
 		if err := sameName("pool", &in.Body.Name, in.Name); err != nil {
 			return done{}, err
@@ -278,8 +270,8 @@ type done struct{}
 // question registers one question to the appliance.
 func question[I, O any](s *Server, method, path, id, summary string, do func(ctx context.Context, a Appliance, in *I) (O, error)) {
 	o := operation{
-		method: method, path: "/appliance" + path, id: id, needs: inventory.Admin, tag: "appliance", summary: summary, body: applianceBody,
-		about: "For controllers of custom resources that run in a cluster; people use the nouns.",
+		method: method, path: "/appliance" + path, id: id, needs: inventory.Admin, forClusters: true, tag: "appliance", summary: summary, body: applianceBody,
+		about: "For controllers of custom resources that run in a cluster, with a token of that cluster; people use the nouns.",
 	}
 	if method != http.MethodGet {
 		o.errors = append(o.errors, http.StatusConflict)
@@ -288,10 +280,11 @@ func question[I, O any](s *Server, method, path, id, summary string, do func(ctx
 		o.errors = append(o.errors, http.StatusNotFound)
 	}
 	find := func(ctx context.Context, in *I) (out O, err error) {
-		if s.cfg.Appliance == nil {
-			return out, errNoClusters()
+		a, err := s.applianceOf(ctx)
+		if err != nil {
+			return out, err
 		}
-		return do(ctx, s.cfg.Appliance, in)
+		return do(ctx, a, in)
 	}
 	if _, isDone := any(*new(O)).(done); isDone {
 		o.status = http.StatusNoContent

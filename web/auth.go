@@ -28,6 +28,10 @@ type caller struct {
 	token   string // the token's name; "" without one
 	login   string // the login's id; "" without one
 	grants  inventory.Grants
+	// cluster is the UID of the cluster whose controllers ask, and namespaces those that they speak for; such a caller has no
+	// grants, and is let in by operations that are forClusters only.
+	cluster    string
+	namespaces []string
 	// mustSetUp: a second factor comes before anything else; until then there are no grants.
 	mustSetUp bool
 	source    netip.Addr // zero for the socket
@@ -253,10 +257,14 @@ func (k *keeper) byToken(ctx context.Context, secret string) (c caller, err erro
 
 // holder is the caller with a token: it may what the token may, as far as its user still may.
 func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (caller, error) {
-	c := caller{name: "token " + t.Name, via: viaToken, token: t.Name, user: t.User, grants: t.Grants}
+	c := caller{name: "token " + t.Name, via: viaToken, token: t.Name, user: t.User, grants: t.Grants, cluster: t.Cluster, namespaces: t.Namespaces}
 	if !t.ExpiresAt.IsZero() && !k.now().Before(t.ExpiresAt) {
 		return c, inventory.Errorf(inventory.Unauthorized, "token %s has expired", t.Name).
 			WithHint("make a new one on the server with: slipway token create NAME")
+	}
+	if t.Cluster != "" {
+		c.user, c.grants = "", nil // whatever else stands in the row
+		return c, nil
 	}
 	if t.User == "" {
 		return c, nil

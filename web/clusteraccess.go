@@ -56,7 +56,7 @@ func (s *Server) putClusterAccess(ctx context.Context, in *putClusterAccessInput
 		if was, err = tx.FindClusterAccess(uid); err != nil {
 			return err
 		}
-		a = inventory.ClusterAccess{UID: uid, Pools: unique(in.Body.Pools)}
+		a = inventory.ClusterAccess{UID: uid, Pools: unique(in.Body.Pools), Authority: was.Authority}
 		for _, from := range unique(in.Body.TakesFrom) {
 			if from != inventory.FromPeople {
 				if from, err = uidOfCluster(tx, from); err != nil {

@@ -48,23 +48,36 @@ func (s *Server) addEvents() {
 			f.Before = in.Before
 			return s.listEvents(ctx, f, after, in.Limit)
 		}
-		back, err := s.streams.take(ctx)
-		if err != nil {
-			return nil, err
-		}
-		events, cancel, err := s.cfg.Events.Subscribe(after, f)
-		if err != nil {
-			back()
-			return nil, err
-		}
-		return &huma.StreamResponse{Body: func(ctx huma.Context) {
-			defer back()
-			defer cancel()
-			s.stream(ctx, events, after)
-		}}, nil
+		mine := ears{s: s, known: map[string]hearing{}}
+		return s.streamed(ctx, f, after, func(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
+			one := []inventory.Event{e}
+			ok := mine.hears(ctx, e) && s.discreetEvents(ctx, one) == nil
+			return one[0], ok
+		})
 	})
 	get := s.api.OpenAPI().Paths["/api/v1/events"].Get
 	get.Responses["200"].Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+// hearer says what the caller hears of an event, and whether it hears of it at all.
+type hearer func(ctx context.Context, e inventory.Event) (inventory.Event, bool)
+
+// streamed answers with the events that the caller hears, from an id on.
+func (s *Server) streamed(ctx context.Context, f inventory.EventFilter, after int64, hear hearer) (*huma.StreamResponse, error) {
+	back, err := s.streams.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events, cancel, err := s.cfg.Events.Subscribe(after, f)
+	if err != nil {
+		back()
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		defer back()
+		defer cancel()
+		s.stream(ctx, events, after, hear)
+	}}, nil
 }
 
 // eventStart works out the filter and the id to begin after.
@@ -154,17 +167,16 @@ func (s *Server) fillLogs(rows []inventory.Event) {
 
 // stream sends events until the client goes, is too slow, or the server stops. A cut client comes back with the last
 // id it has seen.
-func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after int64) {
+func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after int64, hears hearer) {
 	w := humaecho.UnwrapV4(ctx).Response()
 	control := http.NewResponseController(w)
 	ctx.SetHeader("Content-Type", "text/event-stream")
 	ctx.SetHeader("X-Accel-Buffering", "no") // a proxy must not hold events back
 	var buf bytes.Buffer
 	fmt.Fprintf(&buf, "retry: 1000\nid: %d\n\n", after)
-	mine := ears{s: s, known: map[string]hearing{}}
 	hear := func(e inventory.Event) {
-		if one := []inventory.Event{e}; mine.hears(ctx.Context(), e) && s.discreetEvents(ctx.Context(), one) == nil {
-			writeEvent(&buf, one[0])
+		if e, ok := hears(ctx.Context(), e); ok {
+			writeEvent(&buf, e)
 		}
 	}
 	flush := func() error {

@@ -70,7 +70,7 @@ func stillIn(ctx context.Context) bool {
 	if err != nil {
 		return !isKind(err, inventory.Unauthorized)
 	}
-	return slices.Equal(now.grants, c.grants)
+	return slices.Equal(now.grants, c.grants) && now.cluster == c.cluster && slices.Equal(now.namespaces, c.namespaces)
 }
 
 // ears decide which events a caller hears on a stream. Where roles are in pools, each host is looked up once and again

@@ -22,6 +22,8 @@ type Me struct {
 	Via             string           `json:"via" enum:"login,token,socket"`
 	Login           string           `json:"login,omitempty" doc:"Id of this login"`
 	Grants          inventory.Grants `json:"grants"`
+	Cluster         string           `json:"cluster,omitempty" doc:"UID of the cluster whose controllers the token is for; it is good for nothing else"`
+	Namespaces      []string         `json:"namespaces,omitempty" doc:"Those of the cluster that the token speaks for; absent means all"`
 	NeedsSetup      bool             `json:"needsSetup" doc:"There is no user yet: make one"`
 }
 
@@ -63,7 +65,7 @@ type loginOutput struct {
 // addLogins registers what lets browsers in. A program sends a token with each request and needs no login.
 func (s *Server) addLogins() {
 	register(s, operation{
-		method: http.MethodGet, path: "/me", id: "get-me", tag: "logins", summary: "Say who I am and what I may do", needs: anybody,
+		method: http.MethodGet, path: "/me", id: "get-me", tag: "logins", summary: "Say who I am and what I may do", needs: anybody, forClusters: true,
 	}, func(ctx context.Context, _ *struct{}) (*one[Me], error) {
 		me, err := s.me(ctx, callerOf(ctx))
 		return &one[Me]{Body: me}, err
@@ -94,7 +96,7 @@ func (s *Server) addLogins() {
 
 // me describes a caller.
 func (s *Server) me(ctx context.Context, c caller) (Me, error) {
-	me := Me{Name: c.name, User: c.user, Via: c.via, Login: c.login, Grants: c.grants, MustSetUp: c.mustSetUp}
+	me := Me{Name: c.name, User: c.user, Via: c.via, Login: c.login, Grants: c.grants, Cluster: c.cluster, Namespaces: c.namespaces, MustSetUp: c.mustSetUp}
 	if me.Grants == nil {
 		me.Grants = inventory.Grants{}
 	}
@@ -141,6 +143,9 @@ func (s *Server) logIn(ctx context.Context, in *loginInput) (*loginOutput, error
 		who, err = s.keeper.byToken(ctx, strings.TrimSpace(in.Body.Token))
 		err = s.keeper.countToken(c.source, err)
 		l.Token = who.token
+		if err == nil && who.cluster != "" {
+			err = errOfCluster(who)
+		}
 	} else {
 		trailOf(ctx).about("login", inventory.Clean(in.Body.User, 63))
 		who, err = s.keeper.byPassword(ctx, browser, in)

@@ -68,6 +68,19 @@ func (r *rig) as(name string, grants ...inventory.Grant) []string {
 	return []string{"Authorization", "Bearer " + secret}
 }
 
+// asCluster makes the token of a cluster, and returns how to send it.
+func (r *rig) asCluster(name, uid string, namespaces ...string) []string {
+	r.t.Helper()
+	secret := NewSecret()
+	err := r.store.Write(r.t.Context(), func(tx inventory.Tx) error {
+		return tx.CreateToken(&inventory.Token{Name: name, Hash: HashToken(secret), Cluster: uid, Namespaces: namespaces}, testStart)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return []string{"Authorization", "Bearer " + secret}
+}
+
 // via sends a request over TCP's handler.
 func (r *rig) via(who []string, method, path, body string) answer {
 	r.t.Helper()
@@ -174,9 +187,10 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 	alpha := r.as("alpha", inventory.Grant{Role: inventory.Operator, Pool: "alpha"})
 	looker := r.as("looker", inventory.Grant{Role: inventory.Viewer, Pool: "alpha"})
+	cluster := r.asCluster("mgmt", "aaaaaaaa-0000-4000-8000-000000000001")
 	var b strings.Builder
-	b.WriteString("# Who may do what. yes: let in; 401, 403, 404: not. In: an operator of the pool, on what is in it; out: on what is in another;\n# looks: a viewer of the pool, on what is in it. Written by: go test ./web -run WhoMayDoWhat -update\n\n")
-	fmt.Fprintf(&b, "%-6s %-58s %-7s %-5s %-7s %-9s %-6s %-4s %-4s %s\n", "", "", "nobody", "none", "viewer", "operator", "admin", "in", "out", "looks")
+	b.WriteString("# Who may do what. yes: let in; 401, 403, 404: not. In: an operator of the pool, on what is in it; out: on what is in another;\n# looks: a viewer of the pool, on what is in it; cluster: the token of a cluster. Written by: go test ./web -run WhoMayDoWhat -update\n\n")
+	fmt.Fprintf(&b, "%-6s %-58s %-7s %-5s %-7s %-9s %-6s %-4s %-4s %-5s %s\n", "", "", "nobody", "none", "viewer", "operator", "admin", "in", "out", "looks", "cluster")
 	for _, route := range r.routes() {
 		path, method, _ := strings.Cut(route, " ")
 		fmt.Fprintf(&b, "%-6s %-58s", method, strings.TrimPrefix(path, "/api/v1"))
@@ -186,7 +200,12 @@ func TestWhoMayDoWhat(t *testing.T) {
 		}
 		fmt.Fprintf(&b, " %-4s", word(r.via(alpha, method, r.address(route, "alpha"), body(route))))
 		fmt.Fprintf(&b, " %-4s", word(r.via(alpha, method, r.address(route, "beta"), body(route))))
-		fmt.Fprintf(&b, " %s\n", word(r.via(looker, method, r.address(route, "alpha"), body(route))))
+		fmt.Fprintf(&b, " %-5s", word(r.via(looker, method, r.address(route, "alpha"), body(route))))
+		of := word(r.via(cluster, method, r.address(route, "alpha"), body(route)))
+		fmt.Fprintf(&b, " %s\n", of)
+		if of != "403" && !strings.HasPrefix(path, "/api/v1/appliance") && !isForEveryToken(route) {
+			t.Errorf("the token of a cluster is let in: %s", route)
+		}
 	}
 	const golden = "testdata/roles.golden"
 	if *update {
@@ -199,6 +218,14 @@ func TestWhoMayDoWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareLines(t, string(want), b.String())
+}
+
+// isForEveryToken names what even the token of a cluster may ask, and what nobody need log in for.
+func isForEveryToken(route string) bool {
+	return slices.Contains([]string{
+		"/api/v1/me GET", "/api/v1/version GET", "/api/v1/logins POST", "/api/v1/logins/security-key POST", "/api/v1/logins/offers GET",
+		"/api/v1/logins/oidc GET", "/api/v1/logins/oidc/callback GET", "/healthz GET", "/readyz GET",
+	}, route)
 }
 
 // compareLines names the lines in which two tables differ.

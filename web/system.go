@@ -30,7 +30,7 @@ func (s *Server) addSystem() {
 			checks := s.cfg.SelfCheck(ctx)
 			return pageOf(checks, len(checks), func(c Check) string { return c.Name }), nil
 		})
-	register(s, operation{method: http.MethodGet, path: "/version", id: "version", needs: anybody, tag: "system", summary: "Show the server's version"},
+	register(s, operation{method: http.MethodGet, path: "/version", id: "version", needs: anybody, forClusters: true, tag: "system", summary: "Show the server's version"},
 		func(context.Context, *struct{}) (*one[VersionInfo], error) {
 			return &one[VersionInfo]{Body: VersionInfo{Version: s.cfg.Version, Go: runtime.Version()}}, nil
 		})

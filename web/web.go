@@ -66,6 +66,8 @@ type Config struct {
 	Configs   Configs   // nil: there is nothing to render, and configurations are saved unseen
 	Secrets   Sealer    // nil: no secret can be stored
 	Appliance Appliance // what controllers in a cluster are told; nil: there are none
+	// ClusterView returns it as the holder of a token may use it that is bound to a cluster, by its UID, and to namespaces of it.
+	ClusterView func(uid string, namespaces []string) ClusterView
 	// CheckTarget looks whether hosts can join a target, and TargetRBAC is what its cluster needs for that; nil: nobody
 	// speaks to clusters.
 	CheckTarget func(ctx context.Context, t inventory.JoinTarget) TargetCheck
@@ -137,14 +139,16 @@ type Server struct {
 	operations map[string]operation // what may change something, by id
 	undoers    map[string]undoer    // how edits of a noun are undone, by its singular
 
-	backing   sync.Mutex // held while a backup is taken
-	scanning  sync.Mutex // held while a scan runs
-	consoles  sync.WaitGroup
-	consolesN *shares
-	streams   *shares
-	pace      pace
-	lines     lines
-	sso       *sso // nil: there is no provider of identities
+	backing      sync.Mutex // held while a backup is taken
+	scanning     sync.Mutex // held while a scan runs
+	consoles     sync.WaitGroup
+	consolesN    *shares
+	streams      *shares
+	pace         pace
+	lines        lines
+	clusterViews clusterViews
+
+	sso *sso // nil: there is no provider of identities
 }
 
 // New returns a Server; Serve opens its doors.

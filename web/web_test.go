@@ -27,6 +27,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/machine/bounds"
 	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision"
@@ -122,6 +123,7 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		NewID: newID, Now: r.clock, Log: log,
 	})
 	r.engine = engine
+	here := local.New(local.Config{Engine: engine, Store: store, Events: r.hub, Secrets: r.box, Now: r.clock})
 	catalogue, err := images.BuiltinCatalogue()
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +134,10 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 			return []Check{{Name: "clock", Status: "ok", Detail: "it ticks"}}
 		},
 		Metrics:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "slipway_up 1\n") }),
-		Appliance: local.New(local.Config{Engine: engine, Store: store, Events: r.hub, Secrets: r.box, Now: r.clock}),
-		Configs:   engine, Secrets: r.box, TargetRBAC: []byte("kind: ClusterRole\n"),
+		Appliance: here, ClusterView: func(uid string, namespaces []string) ClusterView {
+			return bounds.ForToken(here, bounds.Scope{UID: uid, Namespaces: namespaces})
+		},
+		Configs: engine, Secrets: r.box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) TargetCheck {
 			return TargetCheck{Target: t.Name, Results: []TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},

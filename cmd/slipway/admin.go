@@ -26,6 +26,9 @@ type tokenCreate struct {
 	ExpiresIn time.Duration `help:"How long it is valid, such as 720h; without it, until it is deleted." placeholder:"DURATION"`
 	User      *string       `help:"Who answers for it: it may never do more than that user; '' for nobody." placeholder:"USER"`
 
+	Cluster   string   `help:"For the controllers of this cluster (slipway manager), and for nothing else: an attached one, or the UID of any, that of its namespace kube-system." placeholder:"CLUSTER"`
+	Namespace []string `help:"With --cluster: only for objects of this namespace. Repeat for more." placeholder:"NAME"`
+
 	grantFlags `embed:""`
 }
 
@@ -46,7 +49,7 @@ func (c *tokenCreate) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	t, err := api.NewToken(s.ctx, client.TokenWish{Name: c.Name, User: c.User, Grants: grants, ExpiresAt: until})
+	t, err := api.NewToken(s.ctx, client.TokenWish{Name: c.Name, User: c.User, Grants: grants, Cluster: c.Cluster, Namespaces: c.Namespace, ExpiresAt: until})
 	if err != nil {
 		return err
 	}
@@ -63,8 +66,19 @@ type tokenList struct{}
 // Run lists tokens.
 func (*tokenList) Run(s *session) error {
 	return showList(s, tokens, client.Query{}, 0, []string{"NAME", "USER", "GRANTS", "CREATED", "EXPIRES", "LAST USED"}, func(t inventory.Token) []string {
-		return []string{t.Name, t.User, t.Grants.String(), timeText(t.CreatedAt), timeText(t.ExpiresAt), timeText(t.LastUsedAt)}
+		return []string{t.Name, t.User, mayDo(t.Grants, t.Cluster, t.Namespaces), timeText(t.CreatedAt), timeText(t.ExpiresAt), timeText(t.LastUsedAt)}
 	})
+}
+
+// mayDo says what a token may do: its roles, or that it is for the controllers of a cluster.
+func mayDo(g inventory.Grants, cluster string, namespaces []string) string {
+	switch {
+	case cluster == "":
+		return g.String()
+	case len(namespaces) == 0:
+		return "cluster " + cluster
+	}
+	return "cluster " + cluster + ": " + strings.Join(namespaces, ", ")
 }
 
 type tokenDelete struct {
@@ -255,7 +269,7 @@ func (*whoamiCommand) Run(s *session) error {
 	return s.show(me, func(t *tableWriter) {
 		t.field("name", me.Name)
 		t.field("user", me.User)
-		t.field("grants", me.Grants.String())
+		t.field("grants", mayDo(me.Grants, me.Cluster, me.Namespaces))
 		if me.NeedsSetup {
 			t.field("next", "there is no user yet: slipway user create NAME --role admin")
 		}

@@ -28,6 +28,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/machine/bounds"
 	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
@@ -115,6 +116,7 @@ func startRig(dir string) (*rig, error) {
 		return nil, err
 	}
 	jobs := images.NewJobs(images.JobsConfig{Import: cache.Import, Check: catalogue.Check, Now: time.Now, Log: log})
+	here := local.New(local.Config{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now})
 	srv := web.New(web.Config{
 		Store: store, Lifecycle: engine, Jobs: jobs, Artefacts: cache, Catalogue: catalogue.Entries(), Events: hub,
 		SelfCheck: func(context.Context) []web.Check {
@@ -123,8 +125,10 @@ func startRig(dir string) (*rig, error) {
 		Scan: func(context.Context, string, []string) ([]web.FoundBMC, error) {
 			return []web.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
 		},
-		Appliance: local.New(local.Config{Engine: engine, Store: store, Events: hub, Secrets: box, Now: time.Now}),
-		Configs:   engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
+		Appliance: here, ClusterView: func(uid string, namespaces []string) web.ClusterView {
+			return bounds.ForToken(here, bounds.Scope{UID: uid, Namespaces: namespaces})
+		},
+		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {
 			return web.TargetCheck{Target: t.Name, Results: []web.TargetCheckResult{{Name: "reachable", Detail: "no answer", Hint: "start it"}}}
 		},

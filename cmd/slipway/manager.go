@@ -21,7 +21,7 @@ import (
 // managerCommand runs the controllers of custom resources in a cluster, for an appliance that is elsewhere. Where that is
 // say --server and --token-file.
 type managerCommand struct {
-	Namespace   string   `help:"Only objects of these namespaces, with commas; all when empty." placeholder:"NAMES"`
+	Namespace   string   `help:"Only objects of these namespaces, with commas; those of the token when empty." placeholder:"NAMES"`
 	WatchFilter string   `help:"Only objects with the label cluster.x-k8s.io/watch-filter of this value." placeholder:"VALUE"`
 	Sets        []string `help:"What runs: standalone, capi." enum:"standalone,capi" default:"standalone,capi"`
 	LeaderElect bool     `help:"Act only while holding the lease, so that several pods may run."`
@@ -62,17 +62,26 @@ func (c *managerCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	bound, within := a.Bound()
+	if bound == "" {
+		log.Warn("the token is an admin of Slipway: whoever reads it in the cluster is, too",
+			"hint", "have an admin make one for this cluster: slipway token create NAME --cluster UID; the UID is that of the namespace kube-system")
+	}
+	namespaces := strings.FieldsFunc(c.Namespace, func(r rune) bool { return r == ',' })
+	if len(namespaces) == 0 {
+		namespaces = within
+	}
 	sets := slices.DeleteFunc(serve.Sets(), func(x attach.Set) bool { return !slices.Contains(c.Sets, string(x.Mode)) })
 	return incluster.Run(s.ctx, incluster.Config{
-		Appliance: a, Kubeconfig: c.Kubeconfig, Namespaces: strings.FieldsFunc(c.Namespace, func(r rune) bool { return r == ',' }),
+		Appliance: a, BoundTo: bound, Kubeconfig: c.Kubeconfig, Namespaces: namespaces,
 		WatchFilter: c.WatchFilter, Sets: sets, Elect: c.LeaderElect, Health: c.HealthAddr, Log: log,
 	})
 }
 
 // appliance waits for a server that does not answer yet: a pod that restarts would only wait longer.
-func (c *managerCommand) appliance(s *session, api *client.Client, log *slog.Logger) (*remote.Appliance, error) {
+func (c *managerCommand) appliance(s *session, api *client.Client, log *slog.Logger) (*remote.Controllers, error) {
 	for {
-		a, err := remote.New(s.ctx, api)
+		a, err := remote.ForControllers(s.ctx, api)
 		var e *inventory.Error
 		if err == nil || s.ctx.Err() != nil || !errors.As(err, &e) || e.Kind != inventory.Unavailable {
 			return a, err

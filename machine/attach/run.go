@@ -54,7 +54,9 @@ type Options struct {
 	Cluster   string // its name, for people
 	// UID is what the cluster is known by, as the appliance has checked it; "" takes what the cluster says. A server that says
 	// another one afterwards is refused: whose machines it has depends on it.
-	UID         string
+	UID string
+	// BoundTo is the UID of the cluster that the appliance's token is bound to, "" for none.
+	BoundTo     string
 	Namespaces  []string
 	WatchFilter string
 	Sets        []Set
@@ -200,6 +202,9 @@ func runOnce(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := isSame(o.Cluster, o.UID, uid); err != nil {
 		return err
 	}
+	if err := isBound(o.BoundTo, uid); err != nil {
+		return err
+	}
 	env := machine.Env{
 		Appliance: bounds.Of(o.Appliance, uid, namespacesOf(mgr.GetAPIReader(), o.Namespaces)), Cluster: o.Cluster, ClusterUID: uid, Namespaces: o.Namespaces, WatchFilter: o.WatchFilter, Log: o.Log, Egress: o.Egress,
 		Reach: reach,
@@ -338,6 +343,15 @@ func isSame(name, before, uid string) error {
 			WithHint("if it was made anew: slipway cluster detach %s, then attach it again, and say anew which pools it may use", name)
 	}
 	return nil
+}
+
+// isBound refuses the token of another cluster: everything would be refused, object by object.
+func isBound(to, uid string) error {
+	if to == "" || to == uid {
+		return nil
+	}
+	return inventory.Errorf(inventory.Forbidden, "the token is for the cluster with the UID %s, and this one has the UID %s", inventory.Clean(to, 64), inventory.Clean(uid, 64)).
+		WithHint("an admin of Slipway makes one for this cluster: slipway token create NAME --cluster %s", inventory.Clean(uid, 64))
 }
 
 // ownConnections returns a copy of a configuration whose connections are closed by hangUp. client-go shares them between

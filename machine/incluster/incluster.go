@@ -18,6 +18,7 @@ import (
 // Config says what runs.
 type Config struct {
 	Appliance   machine.Appliance
+	BoundTo     string   // UID of the cluster that the appliance's token is bound to; "" for none
 	Kubeconfig  string   // "" is the pod's own account
 	Namespaces  []string // all when empty
 	WatchFilter string
@@ -35,7 +36,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	attach.RouteLogs(c.Log)
 	o := attach.Options{
-		Appliance: c.Appliance, Cluster: "in-cluster", Namespaces: c.Namespaces, WatchFilter: c.WatchFilter, Sets: c.Sets, Health: c.Health, Log: c.Log,
+		Appliance: c.Appliance, Cluster: "in-cluster", BoundTo: c.BoundTo, Namespaces: c.Namespaces, WatchFilter: c.WatchFilter, Sets: c.Sets, Health: c.Health, Log: c.Log,
 		OnElected: func() { c.Log.Info("controllers run", "cluster", cluster.Host) },
 	}
 	if c.Elect {

@@ -12,7 +12,9 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/remote"
 	"slipway.dev/slipway/machine/remote/remotetest"
+	"slipway.dev/slipway/web/client"
 )
 
 func isKind(err error, k inventory.Kind) bool {
@@ -24,21 +26,42 @@ func isKind(err error, k inventory.Kind) bool {
 // to tell them apart.
 func each(t *testing.T, test func(t *testing.T, a machine.Appliance, r *remotetest.Rig)) {
 	t.Helper()
-	for _, way := range []string{"local", "remote"} {
+	for _, way := range []string{"local", "remote", "token of a cluster"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			r := remotetest.New(t)
 			a := r.Local
-			if way == "remote" {
+			switch way {
+			case "remote":
 				a = r.Remote
+			case "token of a cluster":
+				a = controllers(t, r, client.TokenWish{Cluster: cluster})
 			}
 			test(t, a, r)
 		})
 	}
 }
 
+// cluster is the UID of the cluster whose objects want things.
+const cluster = "aaaaaaaa-0000-4000-8000-000000000001"
+
+// controllers are those of a cluster, with a token of their own.
+func controllers(t *testing.T, r *remotetest.Rig, wish client.TokenWish) *remote.Controllers {
+	t.Helper()
+	wish.Name = fmt.Sprintf("controllers-%d", time.Now().UnixNano())
+	token, err := r.API.NewToken(t.Context(), wish)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := remote.ForControllers(t.Context(), r.With(t, token.Secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 func owner(name string) string {
-	return machine.Owner{ClusterUID: "c1", Namespace: "ns", Kind: "MetalMachine", Name: name, UID: "u-" + name}.String()
+	return machine.Owner{ClusterUID: cluster, Namespace: "ns", Kind: "MetalMachine", Name: name, UID: "u-" + name}.String()
 }
 
 func TestAMachineIsMadeOncePerOwner(t *testing.T) {
@@ -65,7 +88,7 @@ func TestAMachineIsMadeOncePerOwner(t *testing.T) {
 		if err != nil || v.Machine.Config != want.Config || v.Claim != nil || v.Host != nil {
 			t.Errorf("found %+v, %v", v, err)
 		}
-		if list, err := a.ListMachines(ctx, "c1/ns/"); err != nil || len(list) != 1 {
+		if list, err := a.ListMachines(ctx, cluster+"/ns/"); err != nil || len(list) != 1 {
 			t.Errorf("%d machines, %v", len(list), err)
 		}
 		if list, err := a.ListMachines(ctx, "c2/"); err != nil || len(list) != 0 {

@@ -65,10 +65,15 @@ const (
 // connection breaks it comes back and goes on behind the last one it saw. It ends when ctx does, or with an error
 // that trying again would not mend.
 func (c *Client) Follow(ctx context.Context, q EventQuery) iter.Seq2[inventory.Event, error] {
+	return c.follow(ctx, "events", q, EventQuery.values)
+}
+
+// follow is Follow on a stream of events with parameters of its own.
+func (c *Client) follow(ctx context.Context, path string, q EventQuery, values func(EventQuery) url.Values) iter.Seq2[inventory.Event, error] {
 	return func(yield func(inventory.Event, error) bool) {
 		wait := retryFirst
 		for ctx.Err() == nil {
-			heard, err := c.stream(ctx, &q, yield)
+			heard, err := c.stream(ctx, path, values(q), &q, yield)
 			var e *inventory.Error
 			switch {
 			case errors.Is(err, errStopped) || ctx.Err() != nil:
@@ -92,12 +97,12 @@ func (c *Client) Follow(ctx context.Context, q EventQuery) iter.Seq2[inventory.E
 var errStopped = errors.New("the reader has stopped")
 
 // stream reads one connection until it breaks, and moves q behind what it has read.
-func (c *Client) stream(ctx context.Context, q *EventQuery, yield func(inventory.Event, error) bool) (heard bool, err error) {
+func (c *Client) stream(ctx context.Context, path string, values url.Values, q *EventQuery, yield func(inventory.Event, error) bool) (heard bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silence := time.AfterFunc(silentFor, cancel)
 	defer silence.Stop()
-	res, err := c.send(ctx, http.MethodGet, "events", q.values(), nil, func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
+	res, err := c.send(ctx, http.MethodGet, path, values, nil, func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
 	if err != nil {
 		return false, err
 	}

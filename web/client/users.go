@@ -11,10 +11,13 @@ import (
 
 // TokenWish is what a token is to be.
 type TokenWish struct {
-	Name      string           `json:"name"`
-	User      *string          `json:"user,omitempty"`   // nil: whoever makes it
-	Grants    inventory.Grants `json:"grants,omitempty"` // none: all that whoever makes it may do
-	ExpiresAt time.Time        `json:"expiresAt,omitzero"`
+	Name   string           `json:"name"`
+	User   *string          `json:"user,omitempty"`   // nil: whoever makes it
+	Grants inventory.Grants `json:"grants,omitempty"` // none: all that whoever makes it may do
+	// Cluster is an attached cluster or the UID of any: the token is for its controllers and has no grants.
+	Cluster    string    `json:"cluster,omitempty"`
+	Namespaces []string  `json:"namespaces,omitempty"` // of the cluster; none means all
+	ExpiresAt  time.Time `json:"expiresAt,omitzero"`
 }
 
 // NewToken makes a token. Its secret is in the answer and nowhere else.
@@ -90,6 +93,8 @@ type Me struct {
 	User       string           `json:"user,omitempty"`
 	Via        string           `json:"via"`
 	Grants     inventory.Grants `json:"grants"`
+	Cluster    string           `json:"cluster,omitempty"` // whose controllers the token is for
+	Namespaces []string         `json:"namespaces,omitempty"`
 	NeedsSetup bool             `json:"needsSetup"`
 }
 

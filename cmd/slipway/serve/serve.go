@@ -29,6 +29,7 @@ import (
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/logbook"
 	"slipway.dev/slipway/machine/attach"
+	"slipway.dev/slipway/machine/bounds"
 	"slipway.dev/slipway/machine/join"
 	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/machine/node"
@@ -216,6 +217,9 @@ func (a *appliance) start(ctx context.Context) error {
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 		Logs: a.logs,
 		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: here.IssueKubeconfig, Clusters: a, Appliance: here,
+		ClusterView: func(uid string, namespaces []string) web.ClusterView {
+			return bounds.ForToken(here, bounds.Scope{UID: uid, Namespaces: namespaces})
+		},
 	})
 	return nil
 }

@@ -24,6 +24,7 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machine/bounds"
 	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/machine/remote"
 	"slipway.dev/slipway/machineconfig"
@@ -47,6 +48,18 @@ type Rig struct {
 	Local  machine.Appliance
 	Remote machine.Appliance
 	API    *client.Client
+	door   string // the server's door for those who bring a token
+}
+
+// With returns a client that brings a token.
+func (r *Rig) With(t testing.TB, token string) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{Server: r.door, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
 }
 
 // New starts an appliance with an image debian and a profile worker; it ends with the test.
@@ -76,9 +89,14 @@ func New(t testing.TB) *Rig {
 	r.Local = here
 	srv := web.New(web.Config{
 		Store: store, Lifecycle: r.Engine, Events: hub, Configs: r.Engine, Secrets: r.Box, Appliance: here,
+		ClusterView: func(uid string, namespaces []string) web.ClusterView {
+			return bounds.ForToken(here, bounds.Scope{UID: uid, Namespaces: namespaces})
+		},
 		NewHostID: newID, Vendor: func(inventory.MAC) string { return "" }, Version: "test", Now: time.Now, Log: log,
 	})
 	door := httptest.NewServer(srv.SocketHandler())
+	guarded := httptest.NewServer(srv.Handler())
+	r.door = guarded.URL
 	if r.API, err = client.New(client.Config{Server: door.URL}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +108,10 @@ func New(t testing.TB) *Rig {
 	t.Cleanup(func() {
 		r.API.Close()
 		cancel()
-		door.CloseClientConnections()
-		door.Close()
+		for _, d := range []*httptest.Server{door, guarded} {
+			d.CloseClientConnections()
+			d.Close()
+		}
 		wg.Wait()
 		_ = bank.Close()
 		if err := store.Close(); err != nil {

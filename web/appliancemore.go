@@ -1,0 +1,174 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine"
+)
+
+// clusterViews are the appliance as the holders of clusters' tokens may use it. They remember what they have read.
+type clusterViews struct {
+	mu sync.Mutex
+	of map[string]ClusterView // by what a token is bound to
+}
+
+// clusterViewsMax bounds the views that are kept; with more all are made anew.
+const clusterViewsMax = 256
+
+// applianceOf returns the appliance as the caller may use it: an admin the whole, the token of a cluster what is that cluster's.
+func (s *Server) applianceOf(ctx context.Context) (Appliance, error) {
+	c := callerOf(ctx)
+	if c.cluster == "" {
+		if s.cfg.Appliance == nil {
+			return nil, errNoClusters()
+		}
+		return s.cfg.Appliance, nil
+	}
+	if s.cfg.ClusterView == nil {
+		return nil, errNoClusters()
+	}
+	key := c.cluster + " " + strings.Join(c.namespaces, ",")
+	v := &s.clusterViews
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if found, ok := v.of[key]; ok {
+		return found, nil
+	}
+	if v.of == nil || len(v.of) >= clusterViewsMax {
+		v.of = map[string]ClusterView{}
+	}
+	v.of[key] = s.cfg.ClusterView(c.cluster, slices.Clone(c.namespaces))
+	return v.of[key], nil
+}
+
+// errOfCluster refuses the token of a cluster what is not for controllers.
+func errOfCluster(c caller) error {
+	return inventory.Errorf(inventory.Forbidden, "%s is for the controllers of cluster %s, and for nothing else", c.name, c.cluster).
+		WithHint("log in as a user, or make a token with a role: slipway token create NAME --role ROLE")
+}
+
+type (
+	deleteOwnedInput struct {
+		NameRef
+		Force bool `query:"force" doc:"Without fencing or wiping: its host is quarantined"`
+	}
+	ownedPower struct {
+		HostRef
+		Body struct {
+			Action bmc.Action `json:"action" enum:"on,off,cycle,reset"`
+		}
+	}
+)
+
+// addApplianceVerbs registers how machines are made, and what is done to them.
+func (s *Server) addApplianceVerbs() {
+	question(s, http.MethodPost, "/machines", "create-owned-machine", "Want a machine for an owner; the one that it has stays",
+		func(ctx context.Context, a Appliance, in *struct{ Body inventory.Machine }) (inventory.Machine, error) {
+			return a.CreateMachine(ctx, in.Body)
+		})
+	question(s, http.MethodDelete, "/machines/{name}", "delete-owned-machine", "Ask for the end of a machine",
+		func(ctx context.Context, a Appliance, in *deleteOwnedInput) (inventory.Machine, error) {
+			return a.DeleteMachine(ctx, in.Name, in.Force)
+		})
+	verb := func(verb, summary string, do func(context.Context, Appliance, *nameInput) (inventory.Machine, error)) {
+		question(s, http.MethodPost, "/machines/{name}/"+verb, verb+"-owned-machine", summary, do)
+	}
+	verb("reinstall", "Install a machine anew on its host", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Machine, error) {
+		return a.Reinstall(ctx, in.Name)
+	})
+	verb("retry", "Let a machine that has failed look for a host again", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Machine, error) {
+		return a.RetryMachine(ctx, in.Name)
+	})
+	question(s, http.MethodPost, "/machines/{name}/remediate", "remediate-owned-machine", "Get a machine going again that does not work",
+		func(ctx context.Context, a Appliance, in *remediateInput) (inventory.Machine, error) {
+			var steps []string
+			for _, r := range in.Body.Steps {
+				steps = append(steps, string(r))
+			}
+			return a.Remediate(ctx, in.Name, steps)
+		})
+	question(s, http.MethodPost, "/machines/{name}/ack", "ack-owned-machine", "Acknowledge a hook, so that the step it blocks goes on",
+		func(ctx context.Context, a Appliance, in *ackInput) (inventory.Machine, error) {
+			return a.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner)
+		})
+	question(s, http.MethodPost, "/machines/{name}/hold", "hold-owned-machine", "Say why a hook is not acknowledged yet",
+		func(ctx context.Context, a Appliance, in *holdInput) (inventory.Machine, error) {
+			return a.HoldHook(ctx, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason)
+		})
+	question(s, http.MethodPost, "/hosts/{host}/power", "power-owned-host", "Change the power of a host",
+		func(ctx context.Context, a Appliance, in *ownedPower) (done, error) {
+			return done{}, a.Power(ctx, inventory.HostID(in.Host), in.Body.Action)
+		})
+}
+
+// addApplianceNouns registers the questions about what machines are made of.
+func (s *Server) addApplianceNouns() {
+	question(s, http.MethodGet, "/pools", "list-pools-for-controllers", "List the pools, in order of their names",
+		func(ctx context.Context, a Appliance, in *Page) (List[inventory.Pool], error) {
+			all, err := a.ListPools(ctx)
+			if err != nil {
+				return List[inventory.Pool]{}, err
+			}
+			return cut(all, *in, func(p inventory.Pool) string { return p.Name }).Body, nil
+		})
+	question(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", func(ctx context.Context, a Appliance, in *nameInput) (machine.PoolCount, error) {
+		return a.CountPool(ctx, in.Name)
+	})
+	question(s, http.MethodGet, "/targets/{name}", "find-target", "Show a join target of the cluster", func(ctx context.Context, a Appliance, in *nameInput) (inventory.JoinTarget, error) {
+		return a.FindTarget(ctx, in.Name)
+	})
+	question(s, http.MethodGet, "/profiles/{name}", "find-profile", "Show which image a profile installs", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Profile, error) {
+		return a.FindProfile(ctx, in.Name)
+	})
+	question(s, http.MethodGet, "/images/{name}", "find-image", "Show an image", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Image, error) {
+		return a.FindImage(ctx, in.Name)
+	})
+	question(s, http.MethodGet, "/clusters/{name}/access", "find-own-access", "Show which machines the cluster may take over, and which pools it may use",
+		func(ctx context.Context, a Appliance, in *nameInput) (inventory.ClusterAccess, error) {
+			x, err := a.ClusterAccess(ctx, in.Name)
+			x.TakesFrom, x.Pools = orEmpty(x.TakesFrom), orEmpty(x.Pools)
+			return x, err
+		})
+}
+
+type followInput struct {
+	After  string `query:"after" doc:"Only events with a higher id; without it the stream begins with the next" pattern:"^[0-9]{1,19}$"`
+	LastID string `header:"Last-Event-ID" doc:"As after, for a stream that was interrupted; it wins" pattern:"^[0-9]{1,19}$"`
+	Accept string `header:"Accept" doc:"text/event-stream"`
+}
+
+// addApplianceEvents registers the stream of what a cluster may hear.
+func (s *Server) addApplianceEvents() {
+	o := operation{
+		method: http.MethodGet, path: "/appliance/events", id: "follow-cluster-events", needs: inventory.Admin, forClusters: true, tag: "appliance", isLong: true,
+		summary: "Follow what happens to the machines of a cluster, and to the hosts that it may see", plain: "text/event-stream",
+		about: "For controllers of custom resources that run in a cluster. Each event comes with its id: (resume with Last-Event-ID).",
+	}
+	register(s, o, func(ctx context.Context, in *followInput) (*huma.StreamResponse, error) {
+		q := &eventQuery{After: in.After, LastID: in.LastID, Accept: in.Accept}
+		if !q.isStream() {
+			return nil, inventory.Errorf(inventory.Invalid, "these events are a stream").WithHint("ask with Accept: text/event-stream")
+		}
+		a, err := s.applianceOf(ctx)
+		if err != nil {
+			return nil, err
+		}
+		hear := func(_ context.Context, e inventory.Event) (inventory.Event, bool) { return e, true }
+		if v, ok := a.(ClusterView); ok {
+			hear = v.Hear
+		}
+		f, after, err := s.eventStart(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return s.streamed(ctx, f, after, hear)
+	})
+}
