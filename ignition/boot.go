@@ -91,7 +91,7 @@ func (r *rendering) shell(name, text, from string) {
 	r.text(r.scriptDir()+name, 0o700, text, from)
 }
 
-var quotedMarkerRE = regexp.MustCompile(`SLIPWAYLATEs([0-9a-f]+)Z`)
+var quotedMarkerRE = regexp.MustCompile(`SLIPWAYLATE([A-Z]*)s([0-9a-f]+)Z`)
 
 // liftLate moves late values out of the single-quoted words of a script into variables that are set at its start. A
 // value in a data: URL can be encoded once only, and a line between two others needs no quotes.
@@ -99,14 +99,14 @@ func liftLate(text string) string {
 	var names []string
 	set := ""
 	body := quotedMarkerRE.ReplaceAllStringFunc(text, func(m string) string {
-		ref := m[len("SLIPWAYLATEs") : len(m)-1]
+		ref := quotedMarkerRE.ReplaceAllString(m, "${1}r${2}")
 		n := 0
 		for n < len(names) && names[n] != ref {
 			n++
 		}
 		if n == len(names) {
 			names = append(names, ref)
-			set += fmt.Sprintf("slipway_late_%d=$(cat <<'SLIPWAY_END'\nSLIPWAYLATEr%sZ\nSLIPWAY_END\n)\n", n, ref)
+			set += fmt.Sprintf("slipway_late_%d=$(cat <<'SLIPWAY_END'\nSLIPWAYLATE%sZ\nSLIPWAY_END\n)\n", n, ref)
 		}
 		return fmt.Sprintf(`'"$slipway_late_%d"'`, n)
 	})

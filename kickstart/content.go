@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -14,8 +13,16 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// lateRE matches a marker whose value is put in as it is. See package machineconfig, late.go.
-var lateRE = regexp.MustCompile(strings.TrimSuffix(machineconfig.Late(""), "Z") + `[0-9a-f]+Z`)
+// withoutRaw takes the markers out of a text whose values are put in as they are.
+func withoutRaw(text string) string {
+	var b strings.Builder
+	last := 0
+	for _, m := range machineconfig.RawMarkers(text) {
+		b.WriteString(text[last:m[0]])
+		last = m[1]
+	}
+	return b.String() + text[last:]
+}
 
 // file writes text to a path in the installed system; owner and group are root when empty. at is its place in the
 // configuration.
@@ -49,7 +56,7 @@ func (w *writer) content(p, text, redirect, at string) {
 	if dir := path.Dir(p); dir != "/" {
 		w.postLine("mkdir -p -- " + shWord(dir))
 	}
-	encoded := machineconfig.HasLate(lateRE.ReplaceAllString(text, ""))
+	encoded := machineconfig.HasLate(withoutRaw(text))
 	switch {
 	case encoded && (!isShowable(text) || !strings.HasSuffix(text, "\n")):
 		w.report.Errorf(at, "not-expressible", "has a late value in a quoted place, and a line that starts with %% or no line break at its end").
@@ -61,7 +68,7 @@ func (w *writer) content(p, text, redirect, at string) {
 	default:
 		w.postLine("{")
 		rest := text
-		for _, m := range lateRE.FindAllStringSubmatchIndex(text, -1) {
+		for _, m := range machineconfig.RawMarkers(text) {
 			start := m[0] - (len(text) - len(rest))
 			w.piece(rest[:start], p)
 			rest = text[m[1]:]

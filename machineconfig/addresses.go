@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/quoting"
 )
 
 // AddressOf returns the address that is kept for the machine in a subnet, with the length of the subnet's prefix. Its
@@ -75,20 +76,20 @@ func (c *Config) SourceOf(path string) string { return (&sources{provenance: c.P
 
 // expandAddresses replaces the templates in what names one machine alone: its names and addresses.
 func (x *expander) expandAddresses(c *Config) {
-	x.in(c, &c.Host.Hostname, "", "host", "hostname")
-	x.in(c, &c.Host.Domain, "", "host", "domain")
+	x.in(c, &c.Host.Hostname, quoting.None, "", "host", "hostname")
+	x.in(c, &c.Host.Domain, quoting.None, "", "host", "domain")
 	if b := c.Bootstrap; b != nil {
-		x.in(c, &b.NodeName, "", "bootstrap", "nodeName")
-		x.in(c, &b.NodeIP, "", "bootstrap", "nodeIP")
+		x.in(c, &b.NodeName, quoting.None, "", "bootstrap", "nodeName")
+		x.in(c, &b.NodeIP, quoting.None, "", "bootstrap", "nodeIP")
 	}
 	c.Network.each(func(path string, l *L3) {
 		for i := range l.Addresses {
-			x.in(c, &l.Addresses[i], path, "addresses", strconv.Itoa(i))
+			x.in(c, &l.Addresses[i], quoting.None, path, "addresses", strconv.Itoa(i))
 			l.Addresses[i] = strings.TrimSpace(l.Addresses[i])
 		}
 		for i := range l.Routes {
 			r := &l.Routes[i]
-			x.in(c, &r.Via, pointer(path, "routes"), routeKey(*r), "via")
+			x.in(c, &r.Via, quoting.None, pointer(path, "routes"), routeKey(*r), "via")
 		}
 	})
 }

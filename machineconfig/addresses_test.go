@@ -69,11 +69,11 @@ files: [{path: /a, text: '{{ address "rack1" }} {{ address "six" }}'}]
 	if want := "web-7.z1.example.com|node-1.x|192.0.2.7|192.0.2.9/24|192.0.2.1|192.0.2.7/24 2001:db8::7/64"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	_, _, r = ExpandText("document", `{{ address "full" }}`, exampleVars().WithAddresses(kept))
+	_, _, r = ExpandText("document", "", `{{ address "full" }}`, exampleVars().WithAddresses(kept))
 	if len(r) != 1 || r[0].Message != "subnet full has no free address" {
 		t.Errorf("findings: %+v", r)
 	}
-	_, _, r = ExpandText("document", `{{ address "rack1" }}`, exampleVars())
+	_, _, r = ExpandText("document", "", `{{ address "rack1" }}`, exampleVars())
 	if len(r) != 1 || !strings.Contains(r[0].Message, "no address of subnet rack1 is known here") {
 		t.Errorf("findings: %+v", r)
 	}

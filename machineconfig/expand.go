@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/quoting"
 )
 
 // Bounds of templates. A text is at most maxTemplateBytes long and becomes at most maxOutputBytes; all texts of one
@@ -90,14 +91,14 @@ func Expand(c *Config, v Vars) ([]Named, Report) {
 	x.expandAddresses(c)
 	for i := range c.Files {
 		f := &c.Files[i]
-		x.in(c, &f.Text, "/files", f.Path, "text")
+		x.in(c, &f.Text, quoting.OfFile(f.Path, f.Text), "/files", f.Path, "text")
 	}
 	for i := range c.Units {
 		u := &c.Units[i]
-		x.in(c, &u.Contents, "/units", u.Name, "contents")
+		x.in(c, &u.Contents, quoting.Unit, "/units", u.Name, "contents")
 		for j := range u.DropIns {
 			d := &u.DropIns[j]
-			x.in(c, &d.Contents, pointer(pointer("/units", u.Name), "dropIns"), d.Name, "contents")
+			x.in(c, &d.Contents, quoting.Unit, pointer(pointer("/units", u.Name), "dropIns"), d.Name, "contents")
 		}
 	}
 	for i := range c.Commands {
@@ -106,26 +107,27 @@ func Expand(c *Config, v Vars) ([]Named, Report) {
 		if key == "" {
 			key = strconv.Itoa(i)
 		}
-		x.in(c, &cmd.Shell, "/commands", key, "shell")
+		x.in(c, &cmd.Shell, quoting.Shell, "/commands", key, "shell")
 	}
 	for i := range c.Scripts {
-		x.in(c, &c.Scripts[i].Text, "/scripts", c.Scripts[i].Name, "text")
+		s := &c.Scripts[i]
+		x.in(c, &s.Text, quoting.OfInterpreter(s.Shell()), "/scripts", s.Name, "text")
 	}
 	for _, k := range sortedKeys(c.Host.MetaData) {
 		v := c.Host.MetaData[k]
-		x.at(c, &v, pointer("/host/metaData", k))
+		x.at(c, &v, quoting.None, pointer("/host/metaData", k))
 		c.Host.MetaData[k] = v
 	}
 	return x.named, x.report
 }
 
 // in expands one text of a configuration in place.
-func (x *expander) in(c *Config, text *string, list, key, field string) {
-	x.at(c, text, pointer(pointer(list, key), field))
+func (x *expander) in(c *Config, text *string, kind quoting.Kind, list, key, field string) {
+	x.at(c, text, kind, pointer(pointer(list, key), field))
 }
 
 // at expands the text at a path in place.
-func (x *expander) at(c *Config, text *string, path string) {
+func (x *expander) at(c *Config, text *string, kind quoting.Kind, path string) {
 	if !strings.Contains(*text, "{{") && !strings.Contains(*text, markerStart) {
 		return
 	}
@@ -136,6 +138,10 @@ func (x *expander) at(c *Config, text *string, path string) {
 		return
 	}
 	x.note(path)
+	x.warnRaw(kind, out, x.values, x.shown, func(f *Finding, o output) {
+		f.Path, f.Source = path, (&sources{provenance: c.Provenance}).of(path)
+		f.Message = (&templateError{line: o.line, col: o.col}).where() + f.Message
+	})
 	*text = out
 }
 
@@ -146,14 +152,15 @@ func (x *expander) note(path string) {
 	}
 }
 
-// ExpandText expands a profile's raw document. Name stands in the findings' Source, such as "document:4:1".
+// ExpandText expands a profile's raw document of a format. Name stands in the findings' Source, such as "document:4:1".
 // It returns the secrets that the document asks for.
-func ExpandText(name, text string, v Vars) (string, []Named, Report) {
+func ExpandText(name, format, text string, v Vars) (string, []Named, Report) {
 	x := newExpander(v)
 	out, err := x.expand(text)
 	if err == nil {
 		x.note("")
-		return out, x.named, nil
+		x.warnDocument(format, out, func(f *Finding, o output) { f.Source = fmt.Sprintf("%s:%d:%d", name, o.line, o.col) })
+		return unquoteLate(format, out), x.named, x.report
 	}
 	f := x.report.Errorf("", "template", "%s", err.msg)
 	f.Source, f.Hint = name, err.hint
@@ -187,6 +194,14 @@ type expander struct {
 	rounds int             // of loops
 	work   int             // bytes
 	funcs  template.FuncMap
+
+	// Of the text at work: the actions that put out secrets or free text, whether each was warned of, the one whose text comes
+	// next (counted from 1, 0 for none), and what they have put out.
+	outputs []output
+	said    map[int]bool
+	next    int
+	values  []quoting.Value
+	shown   []int // the action of each value
 }
 
 func newExpander(v Vars) *expander {
@@ -198,6 +213,7 @@ func newExpander(v Vars) *expander {
 func (x *expander) expand(text string) (string, *templateError) {
 	out := text
 	clear(x.asked) // a marker that another text asked for is none of this one's
+	x.outputs, x.said, x.next, x.values, x.shown = nil, map[int]bool{}, 0, nil, nil
 	if strings.Contains(text, "{{") {
 		if len(text) > maxTemplateBytes {
 			return "", &templateError{msg: fmt.Sprintf("the template has %d bytes; at most %d are allowed", len(text), maxTemplateBytes)}
@@ -215,6 +231,7 @@ func (x *expander) expand(text string) (string, *templateError) {
 		if err := x.checkTree(t); err != nil {
 			return "", err
 		}
+		x.trace(t)
 		w := &boundedText{x: x}
 		if err := t.Execute(w, x.vars); err != nil {
 			return "", x.explain(err)
@@ -259,6 +276,11 @@ func (w *boundedText) Write(p []byte) (int, error) {
 	}
 	if err := w.x.charge(len(p)); err != nil {
 		return 0, err
+	}
+	if i := w.x.next - 1; i >= 0 {
+		o := w.x.outputs[i]
+		w.x.values = append(w.x.values, quoting.Value{Start: w.Len(), End: w.Len() + len(p), Name: o.name, IsSecret: o.isSecret, Quote: o.quote})
+		w.x.shown, w.x.next = append(w.x.shown, i), 0
 	}
 	return w.Builder.Write(p)
 }

@@ -47,7 +47,7 @@ func TestTemplatesSay(t *testing.T) {
 		{"comments and trimmed blanks", "a {{- /* hello */ -}} b", "ab"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _, r := ExpandText("document", c.text, exampleVars())
+			got, _, r := ExpandText("document", "", c.text, exampleVars())
 			if len(r) > 0 || got != c.want {
 				t.Errorf("%q, %v; want %q", got, r, c.want)
 			}
@@ -83,8 +83,9 @@ func TestTemplatesAreRefused(t *testing.T) {
 		{"jinja", "{% raw %}{{ ds.meta_data.local_hostname }}", "document:1", "no function", `write {{"{{"}}`},
 		{"a secret with a path", `{{ secret "secret://x" }}`, "document:1:4", "not the name of a secret", ""},
 		{"a part of a secret that is not ours to take", `{{ secret "x#capi:y" }}`, "document:1:4", "not the name of a secret", ""},
-		{"base64 of a secret", `{{ secret "x" | b64enc }}`, "document:1:17", "b64enc cannot be applied to a secret", ""},
-		{"a quoted secret", `{{ quote (secret "x") }}`, "document:1:4", "quote cannot be applied", ""},
+		{"base64 of a text with a secret", `{{ printf "a%s" (secret "x") | b64enc }}`, "document:1:32", "b64enc cannot be applied to a secret", "with shell"},
+		{"a list for a shell", `{{ shell .Host.MACs }}`, "document:1:4", "shell quotes a text", "join"},
+		{"the watch over outputs", "{{ slipwayOutput 0 .Profile }}", "document:1:4", "is not allowed", ""},
 		{"upper case of a secret", `{{ upper (secret "x") }}`, "document:1:4", "upper cannot be applied", ""},
 		{"an indented secret", `{{ indent 2 (secret "x") }}`, "document:1:4", "indent cannot be applied", ""},
 		{"a replaced secret", `{{ replace "7" "8" (secret "x") }}`, "document:1:4", "replace cannot be applied", ""},
@@ -111,7 +112,7 @@ func TestTemplatesAreRefused(t *testing.T) {
 		{"an index beyond the list", `{{ index .Host.MACs 5 }}`, "document:1:4", "index out of range", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _, r := ExpandText("document", c.text, exampleVars())
+			got, _, r := ExpandText("document", "", c.text, exampleVars())
 			if got != "" || len(r) != 1 {
 				t.Fatalf("%q, %v; want one finding", got, r)
 			}
@@ -164,7 +165,7 @@ func TestTemplateBombsEndSoon(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			start := cpu(t)
-			out, _, r := ExpandText("document", c.text, many)
+			out, _, r := ExpandText("document", "", c.text, many)
 			d := cpu(t) - start
 			t.Logf("%s, %d bytes", d, len(out))
 			if d > 250*time.Millisecond { // 50 ms on a machine that has nothing else to do, and without the race detector
@@ -249,11 +250,11 @@ func TestTextsShareTheirBounds(t *testing.T) {
 func TestFactsCannotAskForSecrets(t *testing.T) {
 	v := exampleVars()
 	v.Host.Facts["evil"] = Late("secret://root-password")
-	if _, _, r := ExpandText("document", "{{ .Host.Facts.evil }}", v); !r.HasErrors() {
+	if _, _, r := ExpandText("document", "", "{{ .Host.Facts.evil }}", v); !r.HasErrors() {
 		t.Error("a fact asked for a secret")
 	}
 	v.Host.Facts["evil"] = `{{ secret "root-password" }}`
-	if out, _, r := ExpandText("document", "{{ .Host.Facts.evil }}", v); r.HasErrors() || HasLate(out) {
+	if out, _, r := ExpandText("document", "", "{{ .Host.Facts.evil }}", v); r.HasErrors() || HasLate(out) {
 		t.Errorf("%q, %v; want the fact as it is", out, r)
 	}
 	c := &Config{Files: []File{{Path: "/a", Content: Content{Text: Late("secret://x")}}}}

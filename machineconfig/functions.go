@@ -15,8 +15,8 @@ import (
 // functionList names all functions, sorted.
 var functionList = []string{
 	"address", "and", "b64enc", "bits", "contains", "default", "eq", "ge", "gt", "hasPrefix", "hasSuffix", "indent", "index", "ip",
-	"join", "le", "len", "lower", "lt", "ne", "network", "not", "nth", "or", "printf", "quote", "replace", "secret", "split",
-	"trim", "upper",
+	"join", "json", "le", "len", "lower", "lt", "ne", "network", "not", "nth", "or", "printf", "quote", "replace", "secret", "shell", "split",
+	"systemd", "trim", "upper",
 }
 
 func functionNames() []string { return functionList }
@@ -41,11 +41,15 @@ func (x *expander) functions() template.FuncMap {
 		"gt":        func(a, b int) bool { return a > b },
 		"ge":        func(a, b int) bool { return a >= b },
 		"printf":    x.printf,
-		"quote":     func(s string) (string, error) { return x.text("quote", jsonQuote, s) },
+		outputName:  x.output,
+		"shell":     func(s any) (string, error) { return x.quote("shell", 'S', shellQuote, s) },
+		"systemd":   func(s any) (string, error) { return x.quote("systemd", 'D', unitQuote, s) },
+		"quote":     func(s string) (string, error) { return x.quote("quote", 'J', jsonQuote, s) },
+		"json":      x.json,
 		"lower":     func(s string) (string, error) { return x.text("lower", strings.ToLower, s) },
 		"upper":     func(s string) (string, error) { return x.text("upper", strings.ToUpper, s) },
 		"trim":      func(s string) (string, error) { return x.text("trim", strings.TrimSpace, s) },
-		"b64enc":    func(s string) (string, error) { return x.text("b64enc", b64, s) },
+		"b64enc":    x.b64enc,
 		"replace":   x.replace,
 		"indent":    x.indent,
 		"split":     x.split,
@@ -95,7 +99,7 @@ func whole(function string, texts ...string) error {
 		if strings.Contains(s, markerStart) {
 			return &templateError{
 				msg:  function + " cannot be applied to a secret: its value is put in when the machine asks for it",
-				hint: `use {{ secret "name" }} alone, or store the secret in the form that is needed`,
+				hint: `use {{ secret "name" }} alone or with shell, json, systemd or b64enc, or store the secret in the form that is needed`,
 			}
 		}
 	}
@@ -247,6 +251,45 @@ func jsonQuote(s string) string {
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s) // a string always encodes
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func shellQuote(s string) string { return "'" + encode(s, ShellQuote) + "'" }
+
+func unitQuote(s string) string { return `"` + encode(s, UnitQuote) + `"` }
+
+// quote puts a text between quotes. The secrets in it are quoted in the same way when their values are put in.
+func (x *expander) quote(name string, letter byte, f func(string) string, v any) (string, error) {
+	a, err := scalarOf(v)
+	if err != nil {
+		return "", &templateError{msg: name + " quotes a text, a number or a truth", hint: "put a list together with join, or take json"}
+	}
+	s := fmt.Sprint(a)
+	out, err := x.sized(name, 2*len(s), func() string { return f(s) })
+	return quoted(out, letter), err
+}
+
+// json writes a value as JSON.
+func (x *expander) json(v any) (string, error) {
+	if _, err := scalarOf(v); err == nil && reflect.ValueOf(v).Kind() == reflect.String {
+		return x.quote("json", 'J', jsonQuote, v)
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", &templateError{msg: "json cannot write this value"}
+	}
+	out := strings.TrimSuffix(b.String(), "\n")
+	_, err := x.sized("json", len(out), func() string { return out })
+	return quoted(out, 'J'), err
+}
+
+// b64enc encodes a text, or one secret.
+func (x *expander) b64enc(s string) (string, error) {
+	if at := RawMarkers(s); len(at) == 1 && at[0][0] == 0 && at[0][1] == len(s) {
+		return quoted(s, 'B'), nil
+	}
+	return x.text("b64enc", b64, s)
 }
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

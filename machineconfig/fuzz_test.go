@@ -76,7 +76,7 @@ func FuzzTemplates(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		start := time.Now()
-		out, _, r := ExpandText("document", text, exampleVars())
+		out, _, r := ExpandText("document", "", text, exampleVars())
 		if d := time.Since(start); d > 5*time.Second {
 			t.Errorf("took %s", d)
 		}

@@ -36,14 +36,19 @@ const (
 	Percent    Encoding = 'p' // percent-encoded, inside a data: URL
 	Base64     Encoding = 'b' // base64 by itself: the marker stands for the whole content
 	ShellQuote Encoding = 's' // inside a single-quoted word of a shell
+	UnitQuote  Encoding = 'd' // inside a double-quoted word of a unit of systemd
 )
+
+// What a template does to a late value comes before what its place asks for. It is said in capitals: {{ secret "x" | shell }}
+// in a script that stands in a YAML text is SLIPWAYLATESj…, which is quoted for the shell first and for YAML then.
+var inner = map[byte]Encoding{'S': ShellQuote, 'J': JSONString, 'D': UnitQuote, 'B': Base64}
 
 const (
 	markerStart = "SLIPWAYLATE"
 	markerEnd   = "Z"
 )
 
-var markerRE = regexp.MustCompile(markerStart + `([rjpbs])([0-9a-f]+)` + markerEnd)
+var markerRE = regexp.MustCompile(markerStart + `([SJDB]*)([rjpbs])([0-9a-f]+)` + markerEnd)
 
 // Late returns the marker of a reference, to be put into text. Provisioners encode text and its markers with Encode.
 func Late(ref string) string { return marker(ref, Raw) }
@@ -62,12 +67,18 @@ func RefersTo(text, ref string) bool {
 
 // Retag gives every raw marker in text, which has just been encoded, the encoding that its value will need.
 func Retag(text string, e Encoding) string {
-	return markerRE.ReplaceAllStringFunc(text, func(m string) string {
-		if m[len(markerStart)] != byte(Raw) {
-			return m
-		}
-		return markerStart + string(e) + m[len(markerStart)+1:]
-	})
+	return rawRE.ReplaceAllString(text, markerStart+"${1}"+string(e)+"${2}"+markerEnd)
+}
+
+// rawRE finds the markers whose place has not said yet how it is encoded.
+var rawRE = regexp.MustCompile(markerStart + `([SJDB]*)r([0-9a-f]+)` + markerEnd)
+
+// RawMarkers returns where the markers stand whose values are put in without an encoding of their place.
+func RawMarkers(text string) [][]int { return rawRE.FindAllStringIndex(text, -1) }
+
+// quoted gives every marker in a text, which a template has just encoded, that encoding besides.
+func quoted(text string, letter byte) string {
+	return rawRE.ReplaceAllString(text, markerStart+"${1}"+string(letter)+"r${2}"+markerEnd)
 }
 
 // HasLate reports whether text holds a marker.
@@ -79,7 +90,7 @@ func HasLate(text string) bool {
 func References(doc []byte) []string {
 	var refs []string
 	for _, m := range markerRE.FindAllSubmatch(doc, -1) {
-		if ref, err := hex.DecodeString(string(m[2])); err == nil {
+		if ref, err := hex.DecodeString(string(m[3])); err == nil {
 			refs = append(refs, string(ref))
 		}
 	}
@@ -108,12 +119,16 @@ func Inject(doc []byte, lookup func(ref string) ([]byte, error)) ([]byte, error)
 	var out bytes.Buffer
 	last := 0
 	for _, m := range markerRE.FindAllSubmatchIndex(doc, -1) {
-		ref, err := hex.DecodeString(string(doc[m[4]:m[5]]))
+		ref, err := hex.DecodeString(string(doc[m[6]:m[7]]))
 		if err != nil {
 			return nil, fmt.Errorf("a marker has an odd reference: %w", err)
 		}
 		out.Write(doc[last:m[0]])
-		out.WriteString(encode(string(values[string(ref)]), Encoding(doc[m[2]])))
+		value := string(values[string(ref)])
+		for _, letter := range doc[m[2]:m[3]] {
+			value = encode(value, inner[letter])
+		}
+		out.WriteString(encode(value, Encoding(doc[m[4]])))
 		last = m[1]
 	}
 	out.Write(doc[last:])
@@ -123,7 +138,7 @@ func Inject(doc []byte, lookup func(ref string) ([]byte, error)) ([]byte, error)
 // Redact replaces every marker by its reference in guillemets, for people to read.
 func Redact(doc []byte) []byte {
 	return markerRE.ReplaceAllFunc(doc, func(m []byte) []byte {
-		ref, _ := hex.DecodeString(string(m[len(markerStart)+1 : len(m)-len(markerEnd)]))
+		ref, _ := hex.DecodeString(string(markerRE.FindSubmatch(m)[3]))
 		return []byte("«" + string(ref) + "»")
 	})
 }
@@ -138,8 +153,30 @@ func encode(s string, e Encoding) string {
 		return base64.StdEncoding.EncodeToString([]byte(s))
 	case ShellQuote:
 		return strings.ReplaceAll(s, "'", `'\''`)
+	case UnitQuote:
+		return unitBody(s)
 	}
 	return s
+}
+
+// unitBody returns what stands between double quotes in a unit of systemd. A $ is doubled in no setting but commands.
+func unitBody(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteString(`\` + string(r))
+		case r == '%':
+			b.WriteString("%%")
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // jsonBody returns what stands between the quotes of a JSON string. What is not ASCII is escaped: some readers of YAML

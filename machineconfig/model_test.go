@@ -131,7 +131,7 @@ func TestSecretsOfTheNewerPartsAreNamed(t *testing.T) {
 defaultUser: {passwordHash: 'secret://pw'}
 storage: {mounts: [{mountPoint: /a, source: //a/b, type: cifs, username: u, password: 'secret://smb'}]}
 network: {wireguards: [{name: wg0, privateKey: 'secret://wg', peers: [{publicKey: `+wgKey+`, presharedKey: 'secret://psk', allowedIPs: [10.0.0.0/8]}]}]}
-scripts: [{name: s, stage: early, text: 'echo {{ secret "db" }}'}]
+scripts: [{name: s, stage: early, text: 'echo {{ secret "db" | shell }}'}]
 `)
 	named, r := Expand(c, exampleVars())
 	if len(r) > 0 {

@@ -265,7 +265,7 @@ func (r *Renderer) config(in *Input) (*machineconfig.Config, []inventory.Use, ma
 			f.Source = fmt.Sprintf("document:%d:%d", 1+strings.Count(before, "\n"), 1+len([]rune(before[strings.LastIndexByte(before, '\n')+1:])))
 			f.Hint = "save the file as UTF-8 and give it again"
 		}
-		text, asked, findings := machineconfig.ExpandText("document", doc.Text, vars)
+		text, asked, findings := machineconfig.ExpandText("document", string(doc.Format), doc.Text, vars)
 		report, named = append(report, findings...), append(named, asked...)
 		explain(c, p, text)
 		c.Document = &machineconfig.Passthrough{Format: string(doc.Format), Data: []byte(text)}
@@ -421,27 +421,8 @@ func (r *Renderer) secrets(in *Input, c *machineconfig.Config, refs []string) (r
 			report = append(report, f)
 		}
 	}
-	report = append(report, hashes(in, c)...)
+	report = append(report, values(in, c)...)
 	report.Locate(c)
-	return report
-}
-
-// hashes reports passwords that are stored as they are: nobody could log in with one, and it would stand on the disk.
-func hashes(in *Input, c *machineconfig.Config) (report machineconfig.Report) {
-	for _, u := range c.Users {
-		name, isSecret := strings.CutPrefix(u.PasswordHash, "secret://")
-		if !isSecret || strings.Contains(name, "#") || !in.HasSecret(name) {
-			continue
-		}
-		value, err := in.Secret(name)
-		if err != nil {
-			report = append(report, finding("/users/"+u.Name+"/passwordHash", err))
-			continue
-		}
-		if text := strings.TrimSpace(string(value)); !strings.HasPrefix(text, "$") && !strings.HasPrefix(text, "!") && text != "*" {
-			report.Errorf("/users/"+u.Name+"/passwordHash", "invalid", "secret %s holds no hash of a password", name).Hint = "store what this prints: openssl passwd -6"
-		}
-	}
 	return report
 }
 

@@ -215,6 +215,11 @@ func TestWhatASecretHoldsIsLookedAt(t *testing.T) {
 		{"a part of no map", "text", `files: [{path: /x, secret: "secret://known#a"}]`, "secret known: the secret is not a map"},
 		{"a hash", "$6$salt$hash", "users: [{name: admin, passwordHash: secret://known}]", ""},
 		{"a password where a hash belongs", "hunter2", "users: [{name: admin, passwordHash: secret://known}]", "holds no hash"},
+		{"a hash with a second line", "$6$salt$hash\nroot:x", "users: [{name: admin, passwordHash: secret://known}]", "holds no hash"},
+		{"a password of the default user", "hunter2", "defaultUser: {passwordHash: secret://known}", "holds no hash"},
+		{"a password of a mount with a second setting", "a\nuid=0", "storage: {mounts: [{mountPoint: /a, source: //a/b, type: cifs, username: u, password: secret://known}]}", "has a line break"},
+		{"a key of a tunnel with a second setting", "a\n[Peer]", "network: {wireguards: [{name: wg0, addresses: [10.9.0.1/24], privateKey: secret://known}]}", "holds no key"},
+		{"a key of a tunnel", "QM6RAd9Fc4iEkVUsuURbKmzWrxQs0tOGJKgAbmpcA1E=", "network: {wireguards: [{name: wg0, addresses: [10.9.0.1/24], privateKey: secret://known}]}", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := renderer().Host(input(func(in *Input) {
