@@ -206,12 +206,37 @@ func TestOwnDocument(t *testing.T) {
 		"x: &k [a]\nautoinstall:\n  version: 1\n  keyboard: *k\n":                                "document:4:13 see the reference of autoinstall",
 		"x: &c {a: b}\nautoinstall:\n  version: 1\n  late-commands: [*c]\n":                      "document:4:19 put the command in quotes",
 		"autoinstall:\n  version: 1\n  ? [a]\n  : b\n":                                           "document:3:5 write a word as the key",
+		"autoinstall:\n  version: 1\n  network: {version: 1}\n":                                  "document:3:22 write an integer of 2",
+		"autoinstall:\n  version: 1\n  ubuntu-pro: {token: C123}\n":                              "document:3:23 write a token of Ubuntu Pro, 24 to 30 letters that begin with C",
+		"autoinstall:\n  version: 1\n  kernel: {package: a, flavor: b}\n":                        "document:3:24 leave one of them out",
+		"autoinstall:\n  version: 1\n  oem: {install: yess}\n":                                   "document:3:18 write true or false or auto",
+		"late-commands: []\nautoinstall:\n  version: 1\n":                                        "document:1:1 put it under autoinstall",
+		"autoinstall:\n  version: 1\nruncmd:\n- a: b\n":                                          "document:4:3 the colon in it makes it a mapping: put the text in quotes",
 		"autoinstall: " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "":               "document:1:77 write it out, with fewer levels",
 	} {
 		c.Document.Data = []byte(bad)
 		r, report := New().Render(noble, c)
 		if r != nil || !report.HasErrors() || report[0].Source+" "+report[0].Hint != want {
 			t.Errorf("%q: %+v", bad, report)
+		}
+	}
+}
+
+func TestWhatStandsBesideAutoinstallIsOfTheLiveSystem(t *testing.T) {
+	for doc, want := range map[string]string{
+		"autoinstall: {version: 1}\nssh_authorized_keys: [a]\nruncmd: [ls]\n":                        "",
+		"autoinstall: {version: 1}\ntimezone: Etc/UTC\n":                                             "document:2:1 misplaced",
+		"autoinstall: {version: 1}\nsome_anchor: &a [b]\n":                                           "document:2:1 unknown-key",
+		"version: 1\nlocale: C\n":                                                                    "",
+		"autoinstall: {version: 1, ubuntu-pro: {token: " + machineconfig.Late("secret://p") + "}}\n": "",
+	} {
+		r, report := New().Render(noble, &machineconfig.Config{Document: &machineconfig.Passthrough{Format: "autoinstall", Data: []byte(doc)}})
+		got := ""
+		if len(report) > 0 {
+			got = report[0].Source + " " + report[0].Code
+		}
+		if r == nil || got != want || len(report) > 1 {
+			t.Errorf("%s: %v", doc, report)
 		}
 	}
 }

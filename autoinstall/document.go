@@ -69,6 +69,7 @@ func (w *writer) document(text []byte) []byte {
 		return nil
 	}
 	w.checkKeys(auto)
+	w.checkTop(top)
 	w.addTo(auto)
 	for _, p := range installer.Ignored(w.c) {
 		w.report.Warnf(p, "ignored", "is not added to the profile's own autoinstall document").Hint = "write it in the document, or leave the document out"

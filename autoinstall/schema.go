@@ -2,6 +2,7 @@ package autoinstall
 
 import (
 	_ "embed"
+	"fmt"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -14,7 +15,41 @@ import (
 //go:embed autoinstall.schema
 var schemaText string
 
-var schema = docschema.Must(schemaText)
+var schema = func() *docschema.Schema {
+	s := docschema.Must(schemaText)
+	s.IsOpaque = machineconfig.HasLate
+	return s
+}()
+
+// checkTop reports what stands beside autoinstall: cloud-init reads it for the live system in which the installer runs. A key of
+// the installer there ends the installation.
+func (w *writer) checkTop(top *yaml.Node) {
+	known := cloudinit.KnownKeys("99")
+	beside := &yaml.Node{Kind: yaml.MappingNode, Line: top.Line, Column: top.Column}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		k := top.Content[i]
+		_, isOurs := keys[k.Value]
+		_, isTheirs := known[k.Value]
+		switch {
+		case k.Value == "autoinstall":
+			continue
+		case isOurs && !isTheirs:
+			w.failAt(k.Line, k.Column, "misplaced", fmt.Sprintf("%q is a key of autoinstall, and stands beside it", cut(k.Value)), "put it under autoinstall")
+			continue
+		case isOurs:
+			f := w.report.Warnf("/document", "misplaced", "%q stands beside autoinstall: it speaks of the live system in which the installer runs", cut(k.Value))
+			f.Source, f.Hint = fmt.Sprintf("document:%d:%d", k.Line, k.Column), "put it under autoinstall if the installed system is meant"
+		}
+		beside.Content = append(beside.Content, k, top.Content[i+1])
+	}
+	found := cloudinit.CheckConfig(beside, 0)
+	for i := range found {
+		if found[i].Code == "unknown-key" {
+			found[i].Severity = machineconfig.SeverityWarning // the live system passes over it
+		}
+	}
+	w.report = append(w.report, found...)
+}
 
 // checkSchema reports what the installer refuses below the top level. It refuses a number where it wants a text, too.
 func (w *writer) checkSchema(auto *yaml.Node) {

@@ -113,7 +113,9 @@ func CheckDocument(version string, data []byte) (string, machineconfig.Report) {
 	}
 	checkKeys(version, root, line-1, fail)
 	checkMerge(root, line-1, fail)
-	if !strings.Contains(body, "{%") { // a template may say one of two things
+	if isJinja {
+		r = append(r, unsaid(r, checkTemplate(root, line-1, strings.Contains(body, "{%")))...)
+	} else {
 		r = append(r, unsaid(r, CheckConfig(root, line-1))...)
 	}
 	if isJinja || !machineconfig.HasLate(text) {

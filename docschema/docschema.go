@@ -8,7 +8,9 @@
 //	'word'                                   exactly this value
 //	[TYPE]                                   a list of these
 //	{key: TYPE, key!: TYPE, *: TYPE, ...}    a mapping: key! must be there, * is any other key, ... lets others pass,
-//	                                         and <a | b> asks for one of those keys
+//	                                         <a | b> asks for one of those keys, <a ^ b> takes only one of them
+//	integer(1..6) string(..30) [TYPE](2..2)  the least and the most of a number, of the letters, of the items
+//	string~^[a-z]+$~ 'a word'                a text with a pattern, and how people call such a text
 //	TYPE | TYPE                              either
 //	NAME                                     the type of that name
 //
@@ -24,7 +26,12 @@ import (
 )
 
 // Schema is a table.
-type Schema struct{ named map[string]*kind }
+type Schema struct {
+	named   map[string]*kind
+	isLoose bool // nobody looks at bounds and patterns
+	// IsOpaque reports whether a text stands for another that is not known yet; nil for none.
+	IsOpaque func(text string) bool
+}
 
 // form says what a type is.
 type form int
@@ -48,6 +55,8 @@ type kind struct {
 	isOpen bool       // other keys pass
 	oneOf  [][]string // of each, one key must be there
 	either []*kind
+	only   [][]string // of each, no two keys may be there
+	bound  *bound
 }
 
 type field struct {
@@ -62,7 +71,7 @@ type Severity int
 const (
 	// Refused is what the tool does not read.
 	Refused Severity = iota
-	// Odd is a value of another type, such as a number for a text. Some tools read it all the same.
+	// Odd is a value of another type, such as a number for a text, or beyond its bounds. Some tools read it all the same.
 	Odd
 	// Unknown is a key that the tool passes over, and that looks like one it knows.
 	Unknown
@@ -135,6 +144,9 @@ func (c *checker) value(at *yaml.Node, k *kind, path string, depth int) {
 	case k.form == unionForm:
 		c.union(at, n, k, path, depth)
 	case k.form == listForm && n.Kind == yaml.SequenceNode:
+		if !c.schema.isIn(n, k) {
+			c.outside(at, n, []*kind{k}, path)
+		}
 		for i, item := range n.Content {
 			c.value(item, k.item, fmt.Sprintf("%s[%d]", path, i), depth+1)
 		}
@@ -142,6 +154,8 @@ func (c *checker) value(at *yaml.Node, k *kind, path string, depth int) {
 		c.mapping(at, n, k, path, depth)
 	case !fits(n, k):
 		c.wrong(at, n, k, path)
+	case !c.schema.isIn(n, k):
+		c.outside(at, n, []*kind{k}, path)
 	}
 }
 
@@ -197,12 +211,17 @@ func (c *checker) union(at, n *yaml.Node, k *kind, path string, depth int) {
 	all := c.flat(k)
 	var best []Fault
 	found := false
+	var beyond []*kind
 	for _, e := range all {
 		if !fits(n, e) {
 			continue
 		}
 		if e.form != listForm && e.form != mapForm {
-			return
+			if c.schema.isIn(n, e) {
+				return
+			}
+			beyond = append(beyond, e)
+			continue
 		}
 		try := &checker{schema: c.schema, visits: c.visits, isFull: c.isFull}
 		try.value(at, e, path, depth)
@@ -213,6 +232,10 @@ func (c *checker) union(at, n *yaml.Node, k *kind, path string, depth int) {
 		if len(best) == 0 {
 			return
 		}
+	}
+	if len(beyond) > 0 {
+		c.outside(at, n, beyond, path)
+		return
 	}
 	if !found {
 		c.wrong(at, n, &kind{form: unionForm, either: all}, path)
@@ -237,6 +260,17 @@ func (c *checker) mapping(at, n *yaml.Node, k *kind, path string, depth int) {
 	for _, names := range k.oneOf {
 		if !slices.ContainsFunc(names, func(name string) bool { return seen[name] != nil }) {
 			c.add(at, Refused, "missing", "add one of them", "%shas none of the keys %s", said(path), strings.Join(names, ", "))
+		}
+	}
+	for _, names := range k.only {
+		var there []string
+		for _, name := range names {
+			if seen[name] != nil {
+				there = append(there, name)
+			}
+		}
+		if len(there) > 1 {
+			c.add(seen[there[1]], Odd, "exclusive", "leave one of them out", "%shas the keys %s, and the tool reads one of them", said(path), strings.Join(there, " and "))
 		}
 	}
 }

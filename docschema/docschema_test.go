@@ -12,7 +12,10 @@ const table = `
 # a comment
 top = {name!: string, sizes: [integer], mode: 'on' | 'slow' | boolean, run: [command],
   tags: {*: string}, free: {known: string, ...}, disk: {<path | serial>, path: string, serial: string},
-  self: top, many: string | [string] | {a!: string}, n: null | number, time: string}
+  self: top, many: string | [string] | {a!: string}, n: null | number, time: string,
+  port: integer(1..65535), word: string(2..4), code: string~^[a-z]+$~ 'small letters', pair: [string](2..2), wait: integer(0..) | code | 'now',
+  either: {<a ^ b>, a: string, b: string}, long: [string](..3) | string(3..)}
+code = string~^[a-z]+[0-9]$~ 'letters and a digit'
 command = string | [string]
 `
 
@@ -47,6 +50,17 @@ func TestAFaultStandsAtItsOwnPlace(t *testing.T) {
 		"name: x\nself:\n  nam: y":    "3:3 0 unknown-key self has the key nam, which the tool does not know there (did you mean name?);3:3 0 missing self lacks the key name (add it)",
 		"name: x\nmany: {other: c}":   "2:8 0 unknown-key many has the key other, which the tool does not know there (its keys are a);2:7 0 missing many lacks the key a (add it)",
 		"name: x\n? [a]\n: b":         "2:3 0 bad-key has a key that is no text (write a word as the key)",
+		"name: x\nport: 22\nword: abc\ncode: abc\npair: [a, b]\nwait: 0\neither: {a: b}\nlong: [a]": "",
+		"name: x\nwait: now\nlong: abc\nword: 'äöü'":                                                "",
+		"name: x\nport: 0":              "2:7 1 bad-value port is an integer 0, and the tool reads an integer of 1 to 65535 there (write an integer of 1 to 65535)",
+		"name: x\nport: 65536":          "2:7 1 bad-value port is an integer 65536, and the tool reads an integer of 1 to 65535 there (write an integer of 1 to 65535)",
+		"name: x\nword: abcde":          "2:7 1 bad-value word is the text \"abcde\", and the tool reads a text with a length of 2 to 4 there (write a text with a length of 2 to 4)",
+		"name: x\ncode: Abc":            "2:7 1 bad-value code is the text \"Abc\", and the tool reads small letters there (write small letters)",
+		"name: x\npair: [a]":            "2:7 1 bad-value pair is a list of 1, and the tool reads a list of 2 there (write a list of 2)",
+		"name: x\nwait: -1":             "2:7 1 bad-value wait is an integer -1, and the tool reads an integer of 0 or more there (write an integer of 0 or more)",
+		"name: x\nwait: soon":           "2:7 1 bad-value wait is the text \"soon\", and the tool reads letters and a digit there (write letters and a digit)",
+		"name: x\nlong: [a, b, c, d]":   "2:7 1 bad-value long is a list of 4, and the tool reads a list of 3 or less there (write a list of 3 or less)",
+		"name: x\neither: {a: b, b: c}": "2:16 1 exclusive either has the keys a and b, and the tool reads one of them (leave one of them out)",
 		// An alias is what it stands for; a fault of its type is the alias's own.
 		"name: &n x\ntags: {a: *n}":                   "",
 		"name: &n x\nsizes: *n":                       "2:8 0 bad-type sizes is the text \"x\", and the tool reads a list there (write a list)",
@@ -75,10 +89,25 @@ func TestAliasesCannotMakeTheCheckLong(t *testing.T) {
 }
 
 func TestATableThatIsWrongIsRefused(t *testing.T) {
-	for _, text := range []string{"a = b", "a = a", "a = b\nb = a", "a = {x}", "a = [string", "a = 'x", "a = string extra", " x", "a", "a = any\na = any", "a = {<x>, y: }", "a = ?"} {
+	for _, text := range []string{"a = b", "a = a", "a = b\nb = a", "a = {x}", "a = [string", "a = 'x", "a = string extra", " x", "a", "a = any\na = any", "a = {<x>, y: }", "a = ?", "a = integer(1..", "a = integer(x..)", "a = string~[~", "a = integer~x~", "a = string~x~ 'y", "a = {<x ^ y, z: any}"} {
 		if _, err := Parse(text); err == nil {
 			t.Errorf("%q is taken", text)
 		}
+	}
+}
+
+func TestWhatIsNotKnownYetKeepsAllBounds(t *testing.T) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte("name: x\ncode: SECRET\npair: [a]\n"), &doc); err != nil {
+		t.Fatal(err)
+	}
+	s := Must(table)
+	if f := s.Loose().Check(doc.Content[0], "top", ""); len(f) > 0 {
+		t.Errorf("a template: %v", f)
+	}
+	s.IsOpaque = func(text string) bool { return text == "SECRET" }
+	if f := s.Check(doc.Content[0], "top", ""); len(f) != 1 || f[0].Line != 3 {
+		t.Errorf("a secret: %v", f)
 	}
 }
 

@@ -134,6 +134,7 @@ func (p *parser) one() *kind {
 		if !p.take("]") {
 			p.fail("]")
 		}
+		p.bounds(k)
 		return k
 	case p.take("{"):
 		return p.mapping()
@@ -150,7 +151,9 @@ func (p *parser) one() *kind {
 	case name == "any":
 		return &kind{form: anyForm}
 	case words[name]:
-		return &kind{form: scalarForm, word: name}
+		k := &kind{form: scalarForm, word: name}
+		p.bounds(k)
+		return k
 	case name == "":
 		p.fail("a type")
 	}
@@ -181,7 +184,11 @@ func (p *parser) mapping() *kind {
 			p.colon()
 			k.item = p.union()
 		case p.take("<"):
-			k.oneOf = append(k.oneOf, p.names())
+			if names, isOnly := p.names(); isOnly {
+				k.only = append(k.only, names)
+			} else {
+				k.oneOf = append(k.oneOf, names)
+			}
 		default:
 			f := field{key: p.word()}
 			if f.key == "" {
@@ -208,17 +215,19 @@ func (p *parser) colon() {
 	}
 }
 
-// names takes what stands in <a | b>.
-func (p *parser) names() []string {
-	var out []string
+// names takes what stands in <a | b> or <a ^ b>.
+func (p *parser) names() (out []string, isOnly bool) {
 	for p.err == nil {
 		out = append(out, p.word())
 		if p.take(">") {
 			break
 		}
-		if !p.take("|") {
-			p.fail("| or >")
+		switch {
+		case p.take("^"):
+			isOnly = true
+		case !p.take("|"):
+			p.fail("|, ^ or >")
 		}
 	}
-	return out
+	return out, isOnly
 }

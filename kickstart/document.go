@@ -61,7 +61,7 @@ func (w *writer) setHostname(text string) string {
 
 // checkDocument reports what Anaconda of this release would refuse, with the place, and returns the commands that were seen.
 func (w *writer) checkDocument(text string) map[string]bool {
-	c := &checker{w: w, at: releaseOf(w.t.OS, w.release()), seen: map[string]bool{}}
+	c := &checker{w: w, text: text, at: releaseOf(w.t.OS, w.release()), seen: map[string]bool{}}
 	for _, l := range linesOf(text) {
 		c.line(l)
 	}
@@ -74,6 +74,7 @@ func (w *writer) checkDocument(text string) map[string]bool {
 // checker goes through a file.
 type checker struct {
 	w       *writer
+	text    string
 	at      release
 	seen    map[string]bool
 	section string // that is open
@@ -113,7 +114,11 @@ func (c *checker) line(l line) {
 		}
 		c.section, c.opened = head, l.n
 		c.command(l)
-	case c.section != "" || head == "%include" || head == "%ksappend":
+	case head == "%include" && c.section == "" || head == "%include" && c.section == "%packages":
+		c.include(l)
+	case c.section == "%packages":
+		c.packages(l)
+	case c.section != "" || head == "%ksappend":
 	case strings.HasPrefix(head, "%"):
 		c.fail(l.n, 1, "unknown-section", "use one of "+strings.Join(names(c.at, true), " "), "%s is not a section of kickstart", cut(head))
 	default:
@@ -148,27 +153,29 @@ func (c *checker) command(l line) {
 		c.warn(words[0].line, words[0].column, "deprecated", "take it out", "%s passes over the command %s, or soon will", c.os(), name)
 	}
 	c.seen[name] = true
-	given := c.options(known, words[1:])
+	g := c.options(known, words[1:])
 	for _, o := range known.options {
-		if o.isNeeded && o.in.has(c.at) && !given[o.name] && !known.takesAll {
+		if o.isNeeded && o.in.has(c.at) && !g.has(o.name) && !known.takesAll {
 			c.fail(words[0].line, words[0].column, "missing", "add --"+o.name+"=", "%s lacks --%s", name, o.name)
 		}
 	}
-	if given["hostname"] {
+	if g.has("hostname") {
 		c.seen[name+" --hostname"] = true
 	}
+	c.rules(known, words[0], g)
 }
 
-// options checks the options of a command, and returns those that are given.
-func (c *checker) options(known *command, words []word) map[string]bool {
-	given := map[string]bool{}
+// options checks the options of a command, and returns what the command is told.
+func (c *checker) options(known *command, words []word) given {
+	g := given{options: map[string]word{}}
 	for i := 0; i < len(words); i++ {
 		at := words[i]
 		text, isOption := strings.CutPrefix(at.text, "--")
 		if !isOption || text == "" || known.takesAll {
+			g.words = append(g.words, at)
 			continue
 		}
-		name, _, hasValue := strings.Cut(text, "=")
+		name, value, hasValue := strings.Cut(text, "=")
 		o := known.find(name, c.at)
 		switch {
 		case o == nil:
@@ -181,16 +188,18 @@ func (c *checker) options(known *command, words []word) map[string]bool {
 		case hasValue && !o.hasValue:
 			c.fail(at.line, at.column, "bad-value", "write --"+o.name+" alone", "--%s of %s takes no value", o.name, known.name)
 		}
-		given[o.name] = true
+		g.options[o.name] = word{value, at.line, at.column}
 		if o.hasValue && !hasValue {
 			if i+1 == len(words) || strings.HasPrefix(words[i+1].text, "--") {
 				c.fail(at.line, at.column, "bad-value", "write --"+o.name+"=VALUE", "--%s of %s has no value", o.name, known.name)
+				delete(g.options, o.name)
 				continue
 			}
 			i++
+			g.options[o.name] = words[i]
 		}
 	}
-	return given
+	return g
 }
 
 // known returns the options of a command that this release knows.

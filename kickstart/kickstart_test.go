@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 func TestOwnDocument(t *testing.T) {
 	c := &machineconfig.Config{
 		Host: machineconfig.HostIdentity{Hostname: "node-1"}, PhoneHome: full().PhoneHome, Kernel: machineconfig.Kernel{Args: []string{"x"}},
-		Document: &machineconfig.Passthrough{Format: "kickstart", Data: []byte("lang en_US.UTF-8\n%include /x\n%packages\n%end\n%post\n%foo\nbogus\n%end")},
+		Document: &machineconfig.Passthrough{Format: "kickstart", Data: []byte("lang en_US.UTF-8\n%pre\ntouch /x\n%end\n%include /x\n%packages\n%end\n%post\n%foo\nbogus\n%end")},
 	}
 	r, report := New().Render(rocky9, c)
 	if r == nil || len(report) != 1 || report[0].Path != "/kernel/args" {
