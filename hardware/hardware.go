@@ -105,14 +105,14 @@ func Summary(hw *inventory.Hardware) string {
 	}
 	parts := []string{cpuSummary(hw.CPU)}
 	if n := Memory(nil, hw); n > 0 {
-		parts = append(parts, roundMemory(n))
+		parts = append(parts, MemoryText(n))
 	}
 	parts = append(parts, diskSummary(hw.Disks), portSummary(hw.Ports), acceleratorSummary(hw.Accelerators))
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
-// roundMemory writes memory to the next GiB: a kernel shows a little less than there is.
-func roundMemory(n int64) string {
+// MemoryText writes memory to the next GiB: a kernel shows a little less than there is.
+func MemoryText(n int64) string {
 	if n < 1<<30 {
 		return fmt.Sprintf("%d MiB", (n+1<<19)>>20)
 	}

@@ -20,6 +20,60 @@ type rule struct {
 	have   func(*Subject) string
 	// isOfHardware marks what only an inspection can tell.
 	isOfHardware bool
+	// what is asked about, and asked how much of it; amount is how much a host has, where that is a number, and isKnown
+	// whether that is known: after an inspection when nil.
+	what, asked string
+	amount      func(*Subject) int64
+	write       func(int64) string
+	isKnown     func(*Subject) bool
+}
+
+// Miss is one requirement that a host does not meet.
+type Miss struct {
+	What  string // "memory"
+	Asked string // "64 GiB"; "" for what is not measured
+	Have  int64  // how much the host has, where that is a number
+	Has   string // Have for people: "32 GiB"; "" where it is no number
+	Note  string // what else to say of it
+}
+
+// Detail says what was asked and what there is: "64 GiB asked, 32 GiB at most" where several hosts share it.
+func (m *Miss) Detail(isShared bool) string {
+	switch {
+	case m.Asked == "":
+		return m.Note
+	case m.Has == "":
+		return m.Asked + " asked"
+	case isShared:
+		return m.Asked + " asked, " + m.Has + " at most"
+	}
+	return m.Asked + " asked, " + m.Has + " there"
+}
+
+// Misses returns all requirements that a host does not meet. What is not known of it counts as met.
+func (m *Matcher) Misses(s *Subject) (all []Miss) {
+	for i := range m.rules {
+		r := &m.rules[i]
+		isKnown := s.hw != nil
+		if r.isKnown != nil {
+			isKnown = r.isKnown(s)
+		}
+		if !isKnown || r.meets(s) {
+			continue
+		}
+		x := Miss{What: r.what, Asked: r.asked}
+		if r.amount != nil {
+			x.Have = r.amount(s)
+			x.Has = r.write(x.Have)
+		}
+		all = append(all, x)
+	}
+	if m.expression != nil {
+		if ok, why := m.expression.Holds(s); !ok && why != errNeverInspected.Error() {
+			all = append(all, Miss{What: "the expression " + inventory.Clean(m.expression.String(), 120)})
+		}
+	}
+	return all
 }
 
 // NewMatcher makes requirements ready; it fails if their expression cannot be compiled.
@@ -85,6 +139,7 @@ func rules(r inventory.HardwareRequirements) (all []rule) {
 			phrase: "is not of architecture " + string(r.Arch),
 			meets:  func(s *Subject) bool { return Arch(s.host, s.hw) == r.Arch },
 			have:   func(s *Subject) string { return orUnknown(string(Arch(s.host, s.hw))) },
+			what:   "architecture", asked: string(r.Arch), isKnown: func(s *Subject) bool { return Arch(s.host, s.hw) != "" },
 		})
 	}
 	if r.CPUThreads > 0 {
@@ -93,13 +148,16 @@ func rules(r inventory.HardwareRequirements) (all []rule) {
 			meets:        func(s *Subject) bool { return s.hw != nil && s.hw.CPU.Threads >= r.CPUThreads },
 			have:         func(s *Subject) string { return fmt.Sprint(s.hw.CPU.Threads) },
 			isOfHardware: true,
+			what:         "CPU threads", asked: fmt.Sprint(r.CPUThreads), write: plain, amount: func(s *Subject) int64 { return int64(s.hw.CPU.Threads) },
 		})
 	}
 	if r.MemoryBytes > 0 {
 		all = append(all, rule{
 			phrase: fmt.Sprintf("has less than %s of memory", Bytes(r.MemoryBytes)),
 			meets:  func(s *Subject) bool { return isEnoughMemory(s, r.MemoryBytes) },
-			have:   func(s *Subject) string { return roundMemory(Memory(s.host, s.hw)) },
+			have:   func(s *Subject) string { return MemoryText(Memory(s.host, s.hw)) },
+			what:   "memory", asked: Bytes(r.MemoryBytes), write: MemoryText, amount: func(s *Subject) int64 { return Memory(s.host, s.hw) },
+			isKnown: func(s *Subject) bool { return Memory(s.host, s.hw) > 0 },
 		})
 	}
 	if r.PortMbps > 0 {
@@ -108,6 +166,9 @@ func rules(r inventory.HardwareRequirements) (all []rule) {
 			meets:        func(s *Subject) bool { return s.hw != nil && fastest(s.hw) >= r.PortMbps },
 			have:         func(s *Subject) string { return "the fastest has " + Speed(fastest(s.hw)) },
 			isOfHardware: true,
+			what:         "port speed", asked: Speed(r.PortMbps), amount: func(s *Subject) int64 { return int64(fastest(s.hw)) },
+			write:   func(n int64) string { return Speed(int(n)) },
+			isKnown: func(s *Subject) bool { return s.hw != nil && (fastest(s.hw) > 0 || len(s.hw.Ports) == 0) }, // without a link it is not
 		})
 	}
 	if n := r.Accelerators; n > 0 || r.AcceleratorID != "" {
@@ -117,6 +178,8 @@ func rules(r inventory.HardwareRequirements) (all []rule) {
 			meets:        func(s *Subject) bool { return s.hw != nil && accelerators(s.hw, r.AcceleratorID) >= n },
 			have:         func(s *Subject) string { return fmt.Sprint(accelerators(s.hw, r.AcceleratorID)) },
 			isOfHardware: true,
+			what:         strings.TrimSpace(r.AcceleratorID + " accelerators"), asked: fmt.Sprint(n), write: plain,
+			amount: func(s *Subject) int64 { return int64(accelerators(s.hw, r.AcceleratorID)) },
 		})
 	}
 	if r.Firmware != "" {
@@ -124,6 +187,7 @@ func rules(r inventory.HardwareRequirements) (all []rule) {
 			phrase: "does not start by " + r.Firmware,
 			meets:  func(s *Subject) bool { return isSameFirmware(firmware(s), inventory.Firmware(r.Firmware)) },
 			have:   func(s *Subject) string { return orUnknown(string(firmware(s))) },
+			what:   "firmware", asked: r.Firmware, isKnown: func(s *Subject) bool { return firmware(s) != "" },
 		})
 	}
 	return all
@@ -141,6 +205,7 @@ func diskRules(r inventory.HardwareRequirements) (all []rule) {
 			meets:        func(s *Subject) bool { return s.hw != nil && disks(s.hw, isRotational, 0) >= n },
 			have:         func(s *Subject) string { return fmt.Sprint(disks(s.hw, isRotational, 0)) },
 			isOfHardware: true,
+			what:         kind + "s", asked: fmt.Sprint(n), write: plain, amount: func(s *Subject) int64 { return int64(disks(s.hw, isRotational, 0)) },
 		})
 	}
 	if r.DiskBytes > 0 {
@@ -148,6 +213,7 @@ func diskRules(r inventory.HardwareRequirements) (all []rule) {
 			phrase:       fmt.Sprintf("has no %s of at least %s", kind, Bytes(r.DiskBytes)),
 			meets:        func(s *Subject) bool { return s.hw != nil && disks(s.hw, isRotational, r.DiskBytes) > 0 },
 			isOfHardware: true,
+			what:         "size of a " + kind, asked: Bytes(r.DiskBytes), write: Bytes, amount: func(s *Subject) int64 { return biggest(s.hw, isRotational) },
 		})
 	}
 	return all
@@ -168,6 +234,16 @@ func disks(hw *inventory.Hardware, isRotational *bool, minBytes int64) (n int) {
 	for _, d := range hw.Disks {
 		if isFixed(d) && !d.IsReadOnly && d.SizeBytes >= minBytes && (isRotational == nil || *isRotational == d.IsRotational) {
 			n++
+		}
+	}
+	return n
+}
+
+// biggest returns the size of the biggest disk that disks counts.
+func biggest(hw *inventory.Hardware, isRotational *bool) (n int64) {
+	for _, d := range hw.Disks {
+		if isFixed(d) && !d.IsReadOnly && (isRotational == nil || *isRotational == d.IsRotational) {
+			n = max(n, d.SizeBytes)
 		}
 	}
 	return n

@@ -20,7 +20,8 @@ type shape struct {
 	needsInspection bool
 
 	poolName   string
-	pool       []*memo // selector and requirements of the pool
+	pool       []*memo    // selector and requirements of the pool
+	labels     []labelled // selectors of the machine, with their texts
 	barred     []bar
 	walls      []bar // pools of which a host must be in one, when isWalled
 	isWalled   bool
@@ -47,6 +48,12 @@ type bar struct {
 type preference struct {
 	weight int
 	memo   *memo
+}
+
+// labelled is a selector with its text.
+type labelled struct {
+	text string
+	memo *memo
 }
 
 // shapeOf returns the shape of a demand, or why its machine or pool cannot be read.
@@ -152,6 +159,9 @@ func (y *yard) addFilters(s *shape, d *Demand) error {
 				return err
 			}
 			*x.to = append(*x.to, m)
+			if x.to == &s.filters {
+				s.labels = append(s.labels, labelled{inventory.Clean(x.text, 120), m})
+			}
 		}
 	}
 	for _, x := range []struct {

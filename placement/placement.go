@@ -45,6 +45,7 @@ type Code string
 const (
 	InsufficientResources  Code = "InsufficientResources"
 	NoMatchInFailureDomain Code = "NoMatchInFailureDomain" // hosts would serve, but for where they stand
+	NoMatchingHost         Code = "NoMatchingHost"         // no host meets it, free or in use: see Outlook
 	PinnedHostUnavailable  Code = "PinnedHostUnavailable"
 	InvalidConfiguration   Code = "InvalidConfiguration" // the machine or its pool asks for what cannot be read
 )
@@ -59,6 +60,7 @@ type Choice struct {
 	Hint     string
 	// AgainAt is when a host that is held for another machine becomes free for this one; zero when none is.
 	AgainAt time.Time
+	Outlook Outlook // of the whole inventory, without a host; whoever has all hosts fills it in
 }
 
 // Rejection counts the hosts that one thing keeps out. A host is counted once, by the first thing that was found.

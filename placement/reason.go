@@ -73,6 +73,11 @@ const causesShown = 6
 // causesKept bounds the list of rejections: each taint is a cause of its own.
 const causesKept = 32
 
+const (
+	noHosts     = "no host: there are none"
+	noHostsHint = "boot a machine from the network, or add one: slipway host create"
+)
+
 // none counts what keeps every host out and puts it into words.
 func (y *yard) none(q *query) Choice {
 	byPhrase := map[string]*Rejection{}
@@ -98,7 +103,7 @@ func (y *yard) none(q *query) Choice {
 		out.Code = NoMatchInFailureDomain
 	}
 	if len(out.Rejected) == 0 {
-		out.Reason, out.Hint = "no host: there are none", "boot a machine from the network, or add one: slipway host create"
+		out.Reason, out.Hint = noHosts, noHostsHint
 		return out
 	}
 	out.Reason, out.Hint = words(out.Rejected), out.Rejected[0].cause.hintFor(out.Rejected[0].Example)

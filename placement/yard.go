@@ -35,6 +35,7 @@ type entry struct {
 type memo struct {
 	ask     func(*entry) *cause
 	answers []*cause
+	matcher *hardware.Matcher // of requirements
 }
 
 // fits is a memo's mark for a yes; it never leaves memo.of.
@@ -155,11 +156,13 @@ func (y *yard) requirements(r inventory.HardwareRequirements) (*memo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return y.memo("requirements\x00"+string(key), func() (func(*entry) *cause, error) {
+	var made *hardware.Matcher
+	asked, err := y.memo("requirements\x00"+string(key), func() (func(*entry) *cause, error) {
 		m, err := hardware.NewMatcher(r)
 		if err != nil {
 			return nil, err
 		}
+		made = m
 		costly, causes := 0, map[string]*cause{}
 		return func(e *entry) *cause {
 			ok, why := false, hardware.TooCostly
@@ -180,6 +183,10 @@ func (y *yard) requirements(r inventory.HardwareRequirements) (*memo, error) {
 			return c
 		}, nil
 	})
+	if made != nil {
+		asked.matcher = made
+	}
+	return asked, err
 }
 
 // poolOf counts a pool when it is asked for first.
