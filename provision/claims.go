@@ -43,6 +43,7 @@ func (e *Engine) place(ctx context.Context) error {
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		now := e.cfg.Now()
 		if e.hasFreed.Swap(false) { // a host has become available: everybody who waits has a chance
+			e.forecast.of = nil
 			due, err = tx.ListMachines(inventory.MachineFilter{Phase: inventory.MachinePending}, inventory.Page{Limit: placeAtOnce})
 			slices.SortStableFunc(due, func(a, b inventory.Machine) int { return a.CreatedAt.Compare(b.CreatedAt) })
 		} else {
@@ -60,7 +61,7 @@ func (e *Engine) place(ctx context.Context) error {
 			return err
 		}
 		choices = placement.Allocate(demands, candidates)
-		return nil
+		return e.outlook(tx, demands, choices, now)
 	})
 	if err != nil {
 		return err
@@ -169,20 +170,30 @@ func (e *Engine) candidates(tx inventory.Tx) ([]placement.Candidate, error) {
 	}
 	var all []placement.Candidate
 	for _, h := range hosts {
-		c := placement.Candidate{Host: h.Host, HasPower: powered[h.ID]}
-		if h.InspectionN > 0 {
-			i, err := e.inspections.find(tx, h.ID, h.InspectionN)
-			if err != nil {
-				return nil, fmt.Errorf("read inspection of %s: %w", h.Name, err)
-			}
-			c.Hardware = &i.Hardware
-			if strict[i.Golden] {
-				c.Faults = i.Faults
-			}
+		c, i, err := e.candidate(tx, h.Host, h.InspectionN)
+		if err != nil {
+			return nil, err
+		}
+		c.HasPower = powered[h.ID]
+		if strict[i.Golden] {
+			c.Faults = i.Faults
 		}
 		all = append(all, c)
 	}
 	return all, nil
+}
+
+// candidate is a host with what its n-th inspection found; 0 is none.
+func (e *Engine) candidate(tx inventory.Tx, h inventory.Host, n int) (c placement.Candidate, i inventory.Inspection, err error) {
+	c.Host = h
+	if n == 0 {
+		return c, i, nil
+	}
+	if i, err = e.inspections.find(tx, h.ID, n); err != nil {
+		return c, i, fmt.Errorf("read inspection of %s: %w", h.Name, err)
+	}
+	c.Hardware = &i.Hardware
+	return c, i, nil
 }
 
 // claim binds a machine to the host that was chosen and begins its installation, or notes why there is none.
@@ -198,6 +209,9 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 			reason, hint := hookWait(&m, h)
 			return e.waits(tx, &m, reason, hint)
 		}
+	}
+	if o := &choice.Outlook; o.IsHopeless { // its reason says it all
+		choice.Code, choice.Rejected = o.Code, nil
 	}
 	e.rejections.put(m.UID, choice)
 	if choice.Host == nil {
@@ -235,6 +249,9 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 
 // whyNot says why there is no host for a machine. Placement knows the hosts that are free; here are the others.
 func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.Choice) (reason, hint string, err error) {
+	if o := &choice.Outlook; o.IsHopeless {
+		return o.Reason, o.Hint, nil
+	}
 	if m.Placement.Host != "" {
 		h, err := tx.FindHostByName(m.Placement.Host)
 		if err != nil {
@@ -282,7 +299,11 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 	if choice.Code == placement.InsufficientResources && len(choice.Rejected) == 0 { // placement has seen none at all
 		return "no host is free: " + strings.Join(others, ", "), "slipway host list", nil
 	}
-	return choice.Reason + "; not free: " + strings.Join(others, ", "), firstOf(choice.Hint, "slipway host list"), nil
+	reason = choice.Reason + "; not free: " + strings.Join(others, ", ")
+	if n := choice.Outlook.Fit; n > 0 {
+		reason += fmt.Sprintf("; of all hosts %d would do", n)
+	}
+	return reason, firstOf(choice.Hint, "slipway host list"), nil
 }
 
 // breakInstallLoop quarantines a host that is installed again and again, and lets the machine look for another.

@@ -57,6 +57,8 @@ type Config struct {
 	OpenBMC bmc.Opener
 	Sealer  Sealer
 	Pace    bmc.Pace // how patiently changes of power are confirmed; the zero value is bmc.DefaultPace
+	// UnheardAfter is how long a controller may take to obey before the operation says that it waits for it; 3 s when zero.
+	UnheardAfter time.Duration
 	// Nodes empties and deletes Kubernetes nodes; nil leaves them alone.
 	Nodes Nodes
 	// Site is the first part of provider ids; "default" when empty.
@@ -113,6 +115,7 @@ type Engine struct {
 	tasks       waiters
 	poked       chan struct{}
 	rejections  rejections
+	forecast    forecast // the driver's own
 	takes       takeRefusals
 	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed

@@ -81,7 +81,7 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	case err != nil:
 		return reconcile.Result{}, err
 	case fit.matching == 0:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NoMatchingHost", "no host of the namespace matches: "+fit.why
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, metalv1.ReasonNoMatchingHost, fit.why
 	}
 	n, free := int32(fit.matching), int32(fit.available)
 	st.Capacity, st.NodeInfo, st.MatchingHosts, st.AvailableHosts = fit.capacity, fit.info, &n, &free
@@ -157,7 +157,11 @@ func (r *templates) fit(ctx context.Context, t *infrav1.SlipwayMachineTemplate) 
 	d.Pool.MinSpare = 0
 	matching := placed(d, ever)
 	if f.matching = len(matching); f.matching == 0 {
-		f.why = placement.Choose(d, ever).Reason
+		if o := placement.NewForecast(ever).Outlook(d); o.IsHopeless {
+			f.why = o.Reason
+		} else {
+			f.why = placement.Choose(d, ever).Reason
+		}
 		return f, nil
 	}
 	f.measure(views, matching)
@@ -173,12 +177,9 @@ func candidates(views []machine.HostView) (now, ever []placement.Candidate) {
 			c.Hardware = &v.Inspection.Hardware
 		}
 		now = append(now, c)
-		if v.Host.State == inventory.Discovered || v.Host.IsAdopted {
-			continue
+		if v.Host.State != inventory.Discovered && !v.Host.IsAdopted && !v.Host.IsProtected {
+			ever = append(ever, placement.Idle(c))
 		}
-		c.Host.State, c.Host.ClaimID, c.Host.Machine, c.Host.IsDirty = inventory.Available, "", "", false
-		c.Host.IsCordoned, c.Host.InMaintenance, c.Host.ReuseKey, c.Host.FreedAt = false, false, "", time.Time{}
-		ever = append(ever, c)
 	}
 	return now, ever
 }

@@ -41,6 +41,7 @@ const (
 	ReasonWaitingForHost           = "WaitingForHost"
 	ReasonInsufficientResources    = "InsufficientResources"
 	ReasonNoMatchInFailureDomain   = "NoMatchInFailureDomain"
+	ReasonNoMatchingHost           = "NoMatchingHost" // free or in use
 	ReasonPinnedHostUnavailable    = "PinnedHostUnavailable"
 	ReasonClaimed                  = "Claimed"
 	ReasonHostMissing              = "HostMissing"              // the row of its host is gone

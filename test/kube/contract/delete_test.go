@@ -196,7 +196,7 @@ var deleteRows = []row{
 	}},
 	{name: "delete: before a host is claimed, with the finalizer stripped, the request goes too", hosts: 0, run: func(s *stage) {
 		p := s.add("m", nil)
-		p.untilIs(metalv1.HostClaimed, metav1.ConditionFalse, metalv1.ReasonInsufficientResources)
+		p.untilIs(metalv1.HostClaimed, metav1.ConditionFalse, metalv1.ReasonNoMatchingHost)
 		s.strip(p)
 		s.until("the appliance has no machine for it", func() error {
 			views, err := s.r.Appliance().ListMachines(ctx, "")

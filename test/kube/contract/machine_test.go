@@ -130,7 +130,7 @@ var machineRows = []row{
 	}},
 	{name: "InfraMachine: no free host is no failure, and the first that comes is taken", hosts: 0, run: func(s *stage) {
 		p := s.add("m", nil)
-		p.untilIs(metalv1.HostClaimed, metav1.ConditionFalse, metalv1.ReasonInsufficientResources)
+		p.untilIs(metalv1.HostClaimed, metav1.ConditionFalse, metalv1.ReasonNoMatchingHost)
 		if p.condition(metalv1.Stalled).Status == metav1.ConditionTrue {
 			s.Error("it counts as failed")
 		}

@@ -74,7 +74,7 @@ var pauseRows = []row{
 	}, func(*pair) {}),
 	{name: "paused: a Machine without a host asks for none, and asks again after", hosts: 0, run: func(s *stage) {
 		p := s.add("m", nil)
-		p.untilIs(metalv1.HostClaimed, metav1.ConditionFalse, metalv1.ReasonInsufficientResources)
+		p.untilIs(metalv1.HostClaimed, metav1.ConditionFalse, metalv1.ReasonNoMatchingHost)
 		s.pause(true)
 		p.untilIs(metalv1.Paused, metav1.ConditionTrue, metalv1.ReasonPaused)
 		s.robots = s.r.AddHosts(1, map[string]string{"for": s.ns})

@@ -151,7 +151,7 @@ func init() {
 	all["a machine that is deleted while it waits for a host is gone at once"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 0)
 		s.machine("web")
-		s.is("web", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonInsufficientResources)
+		s.is("web", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonNoMatchingHost)
 		s.delete("web")
 		s.gone("web")
 	}
@@ -180,7 +180,7 @@ func init() {
 	all["a machine that is paused without a host claims none until the pause ends"] = func(t *testing.T, r *rig.Rig) {
 		s := newStage(t, r, 0)
 		s.machine("web")
-		s.is("web", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonInsufficientResources)
+		s.is("web", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonNoMatchingHost)
 		s.change("web", annotate(v1alpha1.CAPIPaused, "true"))
 		s.is("web", v1alpha1.Paused, metav1.ConditionTrue, v1alpha1.ReasonPaused)
 		s.robots = r.AddHosts(1, map[string]string{"stage": s.ns})
@@ -294,7 +294,7 @@ func init() {
 		other.machine("by-pool", byPool)
 		other.is("by-pool", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonInsufficientResources, "is not for namespace "+other.ns)
 		other.machine("by-label", byLabel)
-		other.is("by-label", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonInsufficientResources, "pool")
+		other.is("by-label", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonNoMatchingHost, "pool")
 		other.machine("by-name", byName)
 		other.is("by-name", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonPinnedHostUnavailable)
 		if n := s.robots[0].Counts(); n.Boots != 0 {

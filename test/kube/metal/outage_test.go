@@ -30,7 +30,7 @@ func (s *stage) stand() {
 	for _, step := range steps {
 		s.is(string(step), v1alpha1.HostClaimed, metav1.ConditionTrue, v1alpha1.ReasonClaimed)
 	}
-	s.is("waits", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonInsufficientResources)
+	s.is("waits", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonNoMatchingHost)
 }
 
 // arrive lets them all go on, and looks whether each was installed once, on the claim that it had.
@@ -45,7 +45,7 @@ func (s *stage) arrive(claims map[string]string) {
 			s.t.Errorf("at %s: written %d times, claim %s, before %s", step, n.Writes, mm.Spec.ClaimID, claims[string(step)])
 		}
 	}
-	s.is("waits", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonInsufficientResources)
+	s.is("waits", v1alpha1.HostClaimed, metav1.ConditionFalse, v1alpha1.ReasonNoMatchingHost)
 }
 
 func (s *stage) claims() map[string]string {

@@ -1,0 +1,66 @@
+package provision
+
+import (
+	"fmt"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/placement"
+)
+
+// forecast is the inventory as placement saw it last, for machines that get no host.
+type forecast struct {
+	of      *placement.Forecast
+	expires time.Time
+}
+
+// forecastShare is how much longer a forecast holds than it took to make it: a hundredth of a processor is for that.
+const forecastShare = 100
+
+// outlook adds to the choices that found no host whether any host of the inventory could ever do.
+func (e *Engine) outlook(tx inventory.Tx, demands []placement.Demand, choices []placement.Choice, now time.Time) error {
+	for i := range choices {
+		c := &choices[i]
+		if c.Host != nil || c.Code == placement.InvalidConfiguration {
+			continue
+		}
+		if err := e.renewForecast(tx, now); err != nil {
+			return err
+		}
+		c.Outlook = e.forecast.of.Outlook(demands[i])
+	}
+	return nil
+}
+
+// renewForecast makes a new forecast when there is none that holds. Only the round that places machines uses it.
+func (e *Engine) renewForecast(tx inventory.Tx, now time.Time) error {
+	if e.forecast.of != nil && now.Before(e.forecast.expires) {
+		return nil
+	}
+	began := time.Now()
+	var all []placement.Candidate
+	for page := (inventory.Page{Limit: 1000}); ; {
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, page)
+		if err != nil {
+			return fmt.Errorf("list hosts: %w", err)
+		}
+		for _, h := range hosts {
+			page.After = h.Name
+			n, err := tx.LastInspection(h.ID)
+			if err != nil {
+				return fmt.Errorf("read inspections of %s: %w", h.Name, err)
+			}
+			c, _, err := e.candidate(tx, h, n)
+			if err != nil {
+				return err
+			}
+			all = append(all, c)
+		}
+		if len(hosts) < page.Limit {
+			break
+		}
+	}
+	e.forecast.of = placement.NewForecast(all)
+	e.forecast.expires = now.Add(forecastShare * time.Since(began))
+	return nil
+}
