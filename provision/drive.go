@@ -249,6 +249,7 @@ func (e *Engine) order(ctx context.Context, op inventory.Operation, h inventory.
 	wait := 10 * time.Minute
 	octx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	defer e.watchController(ctx, op, &h, p)()
 	switch op.Step {
 	case inventory.StepFence:
 		done, problem = e.fence(octx, op, &h, p)

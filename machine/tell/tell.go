@@ -289,6 +289,8 @@ func (t *teller) step(op *inventory.Operation) metav1.Condition {
 		reason, message = v1alpha1.ReasonBootTimeout, "tried again: "+op.Reason
 	case isRetried(op):
 		reason, message = v1alpha1.ReasonInstallFailed, "tried again: "+op.Reason
+	case op.Step == inventory.StepPower && op.Reason != "": // its controller does not answer
+		message = sentence(op.Reason, op.Hint)
 	default:
 		message = firstOf(t.refused(), message)
 	}
