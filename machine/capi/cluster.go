@@ -122,7 +122,7 @@ func (r *clusters) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	switch {
 	case isPaused(cluster, sc):
-		cs, isNew := tell.Pause(sc.Status.Conditions, true, "", sc.Generation, time.Now())
+		cs, isNew := tell.Pause(sc.Status.Conditions, true, pausedBy(cluster, sc), sc.Generation, time.Now())
 		if !isNew {
 			return reconcile.Result{}, nil
 		}

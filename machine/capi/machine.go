@@ -383,12 +383,16 @@ func (r *machines) pause(ctx context.Context, p *pass) error {
 			return err
 		}
 	}
-	cs, isNew := tell.Pause(p.sm.Status.Conditions, true, "", p.sm.Generation, time.Now())
+	by := pausedBy(p.Cluster, p.sm)
+	cs, isNew := tell.Pause(p.sm.Status.Conditions, true, by, p.sm.Generation, time.Now())
+	if p.facts.IsDeleting {
+		cs, isNew = tell.PausedEnd(p.sm.Status.Conditions, by, p.sm.Generation, time.Now())
+	}
 	if !isNew {
 		return nil
 	}
 	p.sm.Status.Conditions = cs
-	return r.writeStatus(ctx, p.sm)
+	return client.IgnoreNotFound(r.writeStatus(ctx, p.sm))
 }
 
 // remember notes an owner that the inventory may know.

@@ -80,13 +80,19 @@ func find[T client.Object](ctx context.Context, r client.Reader, namespace, name
 }
 
 // isPaused reports whether nothing may be done for an object.
-func isPaused(cluster *clusterv1.Cluster, o client.Object) bool {
+func isPaused(cluster *clusterv1.Cluster, o client.Object) bool { return pausedBy(cluster, o) != "" }
+
+// pausedBy says what pauses an object, and how that is ended; "" for nothing.
+func pausedBy(cluster *clusterv1.Cluster, o client.Object) string {
 	if cluster != nil && cluster.Spec.Paused != nil && *cluster.Spec.Paused {
-		return true
+		return "Cluster " + cluster.Name + " is paused; set its spec.paused to false to go on"
 	}
-	_, theirs := o.GetAnnotations()[clusterv1.PausedAnnotation]
-	_, ours := o.GetAnnotations()[metalv1.AnnotationPaused]
-	return theirs || ours
+	for _, a := range []string{clusterv1.PausedAnnotation, metalv1.AnnotationPaused} {
+		if _, ok := o.GetAnnotations()[a]; ok {
+			return "annotation " + a + "; remove it to go on"
+		}
+	}
+	return ""
 }
 
 // isProvisioned reports whether the infrastructure of a cluster is there.

@@ -103,7 +103,7 @@ func (r *remediations) Reconcile(ctx context.Context, req reconcile.Request) (re
 		return reconcile.Result{}, err
 	}
 	if isPaused(f.Cluster, sr) {
-		cs, isNew := tell.Pause(sr.Status.Conditions, true, "", sr.Generation, r.now())
+		cs, isNew := tell.Pause(sr.Status.Conditions, true, pausedBy(f.Cluster, sr), sr.Generation, r.now())
 		if isNew {
 			sr.Status.Conditions = cs
 			err = r.write(ctx, sr)

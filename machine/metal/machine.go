@@ -299,12 +299,12 @@ func (r *machines) pause(ctx context.Context, p *pass, by string) error {
 			}
 		}
 	}
-	text, phase := "annotation "+by, p.mm.Status.Phase
-	if p.facts.IsDeleting {
-		text += "; the machine is being deleted, which goes on when the annotation is removed"
-		phase = v1alpha1.PhaseDeleting
-	}
+	text, phase := "annotation "+by+"; remove it to go on", p.mm.Status.Phase
 	cs, isNew := tell.Pause(p.mm.Status.Conditions, true, text, p.mm.Generation, r.now())
+	if p.facts.IsDeleting {
+		phase = v1alpha1.PhaseDeleting
+		cs, isNew = tell.PausedEnd(p.mm.Status.Conditions, text, p.mm.Generation, r.now())
+	}
 	if !isNew && phase == p.mm.Status.Phase {
 		return nil
 	}

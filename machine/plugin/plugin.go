@@ -82,7 +82,7 @@ func explained(err error) error {
 	case apierrors.IsUnauthorized(err):
 		return &inventory.Error{Kind: inventory.Unauthorized, Msg: "the cluster does not know you", Hint: "give --kubeconfig FILE or --context NAME, as with kubectl", Err: err}
 	}
-	return &inventory.Error{Kind: inventory.Unavailable, Msg: "the cluster does not answer as it should: " + err.Error(), Err: err}
+	return &inventory.Error{Kind: inventory.Unavailable, Msg: "the cluster does not answer as it should: " + err.Error(), Hint: "is its API server up, and is it the right one? kubectl cluster-info", Err: err}
 }
 
 // Machine is a line of the list of machines: a MetalMachine or a SlipwayMachine.

@@ -51,7 +51,8 @@ var negative = []string{v1alpha1.Stalled, v1alpha1.Paused, v1alpha1.Maintenance,
 var hints = map[string]string{
 	v1alpha1.ReasonWaitingForHost:             "the message counts what keeps hosts away; accept or add hosts, or ask for less in spec.placement",
 	v1alpha1.ReasonInsufficientResources:      "the message says what keeps hosts away: change that, add hosts, or delete a machine",
-	v1alpha1.ReasonNoMatchInFailureDomain:     "no free host stands in that failure domain: name another, or set placement.failureDomainPolicy: Preferred",
+	v1alpha1.ReasonNoMatchInFailureDomain:     "no host that would do stands in that failure domain: name another, or set placement.failureDomainPolicy: Preferred",
+	v1alpha1.ReasonNoMatchingHost:             "waiting does not help: add a host that meets the spec, or ask for less in spec.placement; the message says what the nearest hosts lack",
 	v1alpha1.ReasonPinnedHostUnavailable:      "kubectl slipway why host/NAME says what keeps the named host",
 	v1alpha1.ReasonHostMissing:                "its host was deleted from the inventory: delete the machine and create it again",
 	v1alpha1.ReasonWaitingForInfrastructure:   "look at the SlipwayCluster: kubectl get slipwaycluster",
@@ -149,6 +150,8 @@ func summary(o client.Object, cs []metav1.Condition) (text, hint string) {
 		return "it is being deleted", ""
 	case bad == nil:
 		return "it is ready", ""
+	case bad.Reason == v1alpha1.ReasonDeleting && bad.Message != "": // which says where it is at, and what blocks it
+		return bad.Message, hints[bad.Reason]
 	case bad.Type == v1alpha1.Stalled:
 		state = "is stuck until its spec, or what that names, changes"
 	case bad.Type == v1alpha1.Paused:

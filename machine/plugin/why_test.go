@@ -37,6 +37,21 @@ func TestAMachinesWaitIsSaidInOneLine(t *testing.T) {
 		{"a stall that is over is not said", false, []metav1.Condition{condition(v1alpha1.Stalled, metav1.ConditionFalse, "NotStalled", ""), condition(v1alpha1.Ready, metav1.ConditionTrue, "Ready", "")}, "it is ready", ""},
 		{"a pause", false, []metav1.Condition{condition(v1alpha1.Paused, metav1.ConditionTrue, "Paused", "annotation x"), condition(v1alpha1.Ready, metav1.ConditionFalse, "Writing", "")}, "it is paused: Paused: annotation x", "take the annotation off"},
 		{"a deletion that is held up", true, []metav1.Condition{condition(v1alpha1.Drained, metav1.ConditionFalse, "BlockedByPDB", "default/web"), condition(v1alpha1.Ready, metav1.ConditionFalse, "BlockedByPDB", "")}, "it is being deleted: BlockedByPDB: default/web", "PodDisruptionBudget"},
+		{
+			"a deletion that a dead controller blocks", true,
+			[]metav1.Condition{condition(v1alpha1.Ready, metav1.ConditionFalse, "Deleting", "the machine is being deleted; fence: the controller of r1-u01 does not answer: no route to host (mend it)")},
+			"the machine is being deleted; fence: the controller of r1-u01 does not answer: no route to host (mend it)", "",
+		},
+		{
+			"a deletion that waits for the end of a pause", true,
+			[]metav1.Condition{condition(v1alpha1.Ready, metav1.ConditionFalse, "Deleting", "x"), condition(v1alpha1.Paused, metav1.ConditionTrue, "Paused", "the machine is paused and waits to be deleted: annotation x; remove it to go on")},
+			"it is paused: Paused: the machine is paused and waits to be deleted: annotation x; remove it to go on", "take the annotation off",
+		},
+		{
+			"a request that no host will ever meet", false,
+			[]metav1.Condition{condition(v1alpha1.HostClaimed, metav1.ConditionFalse, "NoMatchingHost", "no host of the inventory meets it, free or in use: 3 hosts fail only memory: 64 GiB asked, 32 GiB at most"), condition(v1alpha1.Ready, metav1.ConditionFalse, "NoMatchingHost", "")},
+			"it waits: NoMatchingHost: no host of the inventory meets it, free or in use: 3 hosts fail only memory: 64 GiB asked, 32 GiB at most", "waiting does not help",
+		},
 		{"Ready alone", false, []metav1.Condition{condition(v1alpha1.Ready, metav1.ConditionUnknown, "WaitingForNode", "")}, "it waits: WaitingForNode", "kubelet"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -48,6 +48,27 @@ func Pause(old []metav1.Condition, isPaused bool, message string, generation int
 	return merged, !same(old, merged)
 }
 
+// PausedEnd says of a machine that is to be deleted while it is paused that it is not ready, and how it goes on. Without it
+// the status would go on to say that the machine runs. by is what pauses it, and how that is ended.
+func PausedEnd(old []metav1.Condition, by string, generation int64, now time.Time) (merged []metav1.Condition, isNew bool) {
+	text := "the machine is paused and waits to be deleted: " + by
+	paused, isNew := Pause(old, true, text, generation, now)
+	c := no(v1alpha1.Ready, v1alpha1.ReasonDeleting, text)
+	c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now.Truncate(time.Second))
+	for i := range paused {
+		if paused[i].Type != c.Type {
+			continue
+		}
+		if paused[i].Status == c.Status {
+			c.LastTransitionTime = paused[i].LastTransitionTime
+		}
+		isNew = isNew || paused[i] != c
+		paused[i] = c
+		return paused, isNew
+	}
+	return append([]metav1.Condition{c}, paused...), true
+}
+
 // ours are the conditions that Machine tells.
 var ours = []string{
 	v1alpha1.Ready, v1alpha1.HostClaimed, v1alpha1.BootstrapDataAvailable, v1alpha1.OSInstalled,

@@ -105,6 +105,23 @@ var cases = []struct {
 		v1alpha1.HostClaimed, "False", "NoMatchInFailureDomain", "", "Claiming",
 	},
 	{
+		"no host will ever do",
+		Facts{View: view(unclaimed, func(v *machine.View) {
+			v.Code, v.Machine.Reason, v.Machine.Hint = "NoMatchingHost", "no host of the inventory meets it, free or in use: 3 hosts fail only memory: 64 GiB asked, 32 GiB at most", "add one"
+		})},
+		v1alpha1.HostClaimed, "False", "NoMatchingHost", "3 hosts fail only memory: 64 GiB asked, 32 GiB at most (add one)", "Claiming",
+	},
+	{
+		"its controller is silent while it is switched on",
+		Facts{View: view(func(v *machine.View) {
+			v.Operation.Reason, v.Operation.Hint = "the controller of node-1 does not answer: no route to host", "mend it"
+		})},
+		v1alpha1.OSInstalled, "False", "WaitingForPower", "the controller of node-1 does not answer: no route to host (mend it)", "Provisioning",
+	},
+	{"a dead controller blocks its end", Facts{IsDeleting: true, View: view(releasing(inventory.StepFence), func(v *machine.View) {
+		v.Operation.Reason, v.Operation.Hint = "the controller of node-1 does not answer", "mend it"
+	})}, v1alpha1.Ready, "False", "Deleting", "the machine is being deleted; fence: the controller of node-1 does not answer (mend it)", "Deleting"},
+	{
 		"the host it names is not to be had",
 		Facts{View: view(unclaimed, func(v *machine.View) {
 			v.Machine.Placement.Host, v.Machine.Reason = "h9", "host h9 is active for machine x"
@@ -380,5 +397,23 @@ func TestPauseWritesNothingElse(t *testing.T) {
 	}
 	if _, isNew := Pause(paused, true, "annotation x", 2, time.Unix(99, 0)); isNew {
 		t.Error("the same pause again is news")
+	}
+}
+
+func TestAMachineThatIsPausedAndDeletedIsNotReady(t *testing.T) {
+	old, _ := Merge(nil, Machine(Facts{View: view(running)}).Conditions, 1, time.Unix(1, 0))
+	const by = "annotation x; remove it to go on"
+	for about, was := range map[string][]metav1.Condition{"it ran": old, "nobody had looked at it": nil} {
+		ended, isNew := PausedEnd(was, by, 2, time.Unix(9, 0))
+		ready, paused := find(ended, v1alpha1.Ready), find(ended, v1alpha1.Paused)
+		if !isNew || ready == nil || ready.Status != "False" || ready.Reason != "Deleting" || !strings.Contains(ready.Message, "waits to be deleted: "+by) {
+			t.Errorf("%s: Ready is %+v", about, ready)
+		}
+		if paused == nil || paused.Status != "True" || !strings.Contains(paused.Message, by) || !ready.LastTransitionTime.Time.Equal(time.Unix(9, 0)) {
+			t.Errorf("%s: %+v", about, ended)
+		}
+		if again, isNew := PausedEnd(ended, by, 2, time.Unix(99, 0)); isNew {
+			t.Errorf("%s: the same again is news: %+v", about, again)
+		}
 	}
 }
