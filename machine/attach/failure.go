@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 
 	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/kubeconfig"
 )
 
 func kindOf(err error) inventory.Kind {
@@ -73,49 +72,15 @@ func describe(cluster string, err error) *inventory.Error {
 	case errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err):
 		return inventory.Errorf(inventory.Internal, "cluster %s refused: %s", cluster, reasonOf(err))
 	case errors.As(err, &status):
-		return inventory.Errorf(inventory.Unavailable, "cluster %s is not able to answer at the moment", cluster).WithHint("%s", check)
+		return inventory.Errorf(inventory.Unavailable, "cluster %s is not able to answer at the moment: %s", cluster, reasonOf(err)).WithHint("%s", check)
 	case errors.Is(err, context.DeadlineExceeded):
-		return inventory.Errorf(inventory.Unavailable, "cluster %s did not answer in time%s", cluster, placeOf(err)).WithHint("%s", check)
+		return inventory.Errorf(inventory.Unavailable, "cluster %s did not answer in time%s", cluster, kubeconfig.Place(err)).WithHint("%s", check)
 	case strings.Contains(err.Error(), "leader election lost"): // an error of controller-runtime that is a text only
 		return inventory.Errorf(inventory.Unavailable, "cluster %s did not answer for so long that its lease is lost", cluster).WithHint("%s", check)
 	case strings.Contains(err.Error(), "timed out waiting for cache") || strings.Contains(err.Error(), "timed out waiting for the condition"):
 		return inventory.Errorf(inventory.Unavailable, "the objects of cluster %s could not be read in time", cluster).WithHint("%s", check)
 	}
-	return inventory.Errorf(inventory.Unavailable, "cluster %s cannot be reached%s", cluster, causeOf(err)).WithHint("%s", check)
-}
-
-// causeOf is where a server was looked for and what the network said, in words that stay the same while the trouble is.
-func causeOf(err error) (text string) {
-	var (
-		at   *url.Error
-		name *net.DNSError
-		op   *net.OpError
-	)
-	text = placeOf(err)
-	switch {
-	case errors.As(err, &name):
-		return text + ": no address is known for the name " + inventory.Clean(name.Name, 120)
-	case errors.As(err, &op):
-		inner := op.Err
-		for next := errors.Unwrap(inner); next != nil; next = errors.Unwrap(inner) {
-			inner = next
-		}
-		return text + ": " + inventory.Clean(inner.Error(), 120)
-	case errors.As(err, &at):
-		return text + ": " + inventory.Clean(at.Err.Error(), 200)
-	}
-	return text
-}
-
-// placeOf is where a server was looked for.
-func placeOf(err error) string {
-	var at *url.Error
-	if errors.As(err, &at) {
-		if u, e := url.Parse(at.URL); e == nil && u.Host != "" {
-			return " at " + u.Scheme + "://" + u.Host
-		}
-	}
-	return ""
+	return inventory.Errorf(inventory.Unavailable, "cluster %s cannot be reached%s", cluster, kubeconfig.Cause(err)).WithHint("%s", check)
 }
 
 // reasonOf is what an API server said, on one line.

@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/kubeconfig"
 )
 
 // Failure says what a failed call to a cluster means for an admin, in the words that the rest of this package uses.
@@ -78,10 +79,10 @@ func statusFailure(target, action string, err error) *inventory.Error {
 		return inventory.Errorf(inventory.Unavailable, "cluster %s cannot %s at the moment: %s", target, action, inventory.Clean(status.Status().Message, 300)).
 			WithHint("look at its API server: slipway target check %s", target)
 	case errors.Is(err, context.DeadlineExceeded):
-		return inventory.Errorf(inventory.Unavailable, "cluster %s did not answer in %s", target, callTimeout).
+		return inventory.Errorf(inventory.Unavailable, "cluster %s did not answer in %s%s", target, callTimeout, kubeconfig.Place(err)).
 			WithHint("check that Slipway reaches the server in the kubeconfig: slipway target check %s", target)
 	}
-	return inventory.Errorf(inventory.Unavailable, "cluster %s cannot be reached", target).
+	return inventory.Errorf(inventory.Unavailable, "cluster %s cannot be reached%s", target, kubeconfig.Cause(err)).
 		WithHint("check that its API server runs and that Slipway reaches it: slipway target check %s", target)
 }
 
@@ -89,7 +90,7 @@ func statusFailure(target, action string, err error) *inventory.Error {
 func badKubeconfig(target *inventory.JoinTarget, err error) *inventory.Error {
 	e := inventory.Errorf(inventory.Invalid, "target %s: secret %s is not a kubeconfig that can be used", target.Name, target.Kubeconfig)
 	if err != nil {
-		e = e.WithHint("print a complete one with: kubectl config view --raw --minify --flatten")
+		e = e.WithHint("it holds a certificate or key that is none; print a complete one with: kubectl config view --raw --minify --flatten")
 	}
 	return e
 }

@@ -38,8 +38,8 @@ func Parse(what string, text []byte) (*rest.Config, error) {
 	if user == nil || server == nil || server.Server == "" {
 		return nil, bad.WithHint("its current context names a cluster or user that it does not hold")
 	}
-	if hint := unsafe(user, server); hint != "" {
-		return nil, bad.WithHint("%s", hint)
+	if why, hint := unsafe(user, server); why != "" {
+		return nil, inventory.Errorf(inventory.Invalid, "%s cannot be used: %s", what, why).WithHint("%s", hint)
 	}
 	cfg, err := clientcmd.NewDefaultClientConfig(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": server},
@@ -80,17 +80,18 @@ func notKubeconfig(text []byte) string {
 
 var lineOf = regexp.MustCompile(`line [0-9]+`)
 
-// unsafe says what keeps a kubeconfig from being used, "" if nothing does.
-func unsafe(user *clientcmdapi.AuthInfo, server *clientcmdapi.Cluster) string {
+// unsafe says what keeps a kubeconfig from being used, and the way out; "" if nothing does.
+func unsafe(user *clientcmdapi.AuthInfo, server *clientcmdapi.Cluster) (why, hint string) {
+	const pin = "kubectl config set-cluster NAME --certificate-authority FILE --embed-certs writes certificate-authority-data into its cluster"
 	switch {
 	case user.Exec != nil || user.AuthProvider != nil:
-		return "its user logs in by running a program; use one with a client certificate or token"
+		return "its user logs in by running a program", "use one with a client certificate or token"
 	case user.ClientCertificate != "" || user.ClientKey != "" || user.TokenFile != "" || server.CertificateAuthority != "":
-		return "it names files; print one that holds them with: kubectl config view --raw --minify --flatten"
+		return "it names files", "print one that holds them with: kubectl config view --raw --minify --flatten"
 	case server.InsecureSkipTLSVerify:
-		return "it says insecure-skip-tls-verify, with which anybody could answer for the cluster; put certificate-authority-data into its cluster instead"
+		return "it says insecure-skip-tls-verify, with which anybody could answer for the cluster", "take that out; " + pin
 	case len(server.CertificateAuthorityData) == 0:
-		return "it does not say which certificate authority to trust; put certificate-authority-data into its cluster"
+		return "it does not say which certificate authority to trust", pin
 	}
-	return ""
+	return "", ""
 }

@@ -30,11 +30,14 @@ func Complete(raw []byte) (name string, text []byte, err error) {
 func complete(raw []byte, dir, what string) (string, []byte, error) {
 	bad := inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what)
 	if why := notKubeconfig(raw); why != "" {
-		return "", nil, inventory.Errorf(inventory.Invalid, "%s %s", what, why).WithHint("print one with: kubectl config view --raw --minify --flatten")
+		return "", nil, inventory.Errorf(inventory.Invalid, "%s %s", what, why).WithHint(flatten)
 	}
 	c, err := clientcmd.Load(raw)
-	if err != nil || len(c.Contexts) == 0 {
-		return "", nil, bad.WithHint("print one with: kubectl config view --raw --minify --flatten")
+	if err != nil {
+		return "", nil, inventory.Errorf(inventory.Invalid, "%s is YAML, but its fields are not those of a kubeconfig", what).WithHint(flatten)
+	}
+	if len(c.Contexts) == 0 {
+		return "", nil, inventory.Errorf(inventory.Invalid, "%s has no contexts", what).WithHint(flatten)
 	}
 	if err := clientcmdapi.MinifyConfig(c); err != nil {
 		return "", nil, bad.WithHint("it has no current-context; choose one with: kubectl config use-context NAME")

@@ -55,11 +55,11 @@ func open(name, what string, text []byte, now func() time.Time, policy *egress.P
 	}
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what)
+		return nil, inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what).WithHint("it holds a certificate or key that is none")
 	}
 	api, err := kubernetes.NewForConfigAndClient(cfg, client)
 	if err != nil {
-		return nil, inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what)
+		return nil, inventory.Errorf(inventory.Invalid, "%s is not a kubeconfig that can be used", what).WithHint("it holds a certificate or key that is none")
 	}
 	return &Cluster{name: name, api: api, now: now, detached: map[types.UID]time.Time{}}, nil
 }
