@@ -315,3 +315,24 @@ func TestWhatCannotBeAppliedSaysWhatToDo(t *testing.T) {
 		}
 	})
 }
+
+// TestAHostThatNobodyHasNamedIsCalledAsItsObject holds for hosts that were heard before they were declared, as in a cluster.
+func TestAHostThatNobodyHasNamedIsCalledAsItsObject(t *testing.T) {
+	const object = "apiVersion: metal.slipway.dev/v1alpha1\nkind: MetalHost\nmetadata: {name: r1-u01}\nspec: {bootMACs: [\"52:54:00:00:00:01\"]}\n"
+	for was, want := range map[string]string{"host-525400000001": "r1-u01", "db-master": "db-master"} {
+		r := remotetest.New(t)
+		h, err := r.Local.DeclareHost(t.Context(), inventory.Host{Name: was, NICs: []inventory.NIC{{MAC: "52:54:00:00:00:01", IsBoot: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := do(t, applier(r), object); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := r.Local.FindHost(t.Context(), h.ID); err != nil || v.Host.Name != want {
+			t.Errorf("%s is called %s, %v", was, v.Host.Name, err)
+		}
+		if got, err := do(t, applier(r), object); err != nil || got != "MetalHost r1-u01: unchanged" {
+			t.Errorf("applied again: %q, %v", got, err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
@@ -37,6 +38,11 @@ func (r *run) findHost(ctx context.Context, mh *v1alpha1.MetalHost) (v machine.H
 	return v, isFound, err
 }
 
+// isUnnamed reports whether nobody has named a host: it is called after its MAC.
+func isUnnamed(h *inventory.Host) bool {
+	return slices.ContainsFunc(h.NICs, func(n inventory.NIC) bool { return h.Name == "host-"+strings.ReplaceAll(string(n.MAC), ":", "") })
+}
+
 // host declares a host, or writes down what its object says of it.
 func (r *run) host(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, c *Change) error {
 	v, isFound, err := r.findHost(ctx, mh)
@@ -60,7 +66,11 @@ func (r *run) host(ctx context.Context, o *Object, mh *v1alpha1.MetalHost, c *Ch
 			c.Op = Changed
 		}
 	}
-	if w := want.Host(mh, h); !isSame(w, h) {
+	w := want.Host(mh, h)
+	if isFound && mh.Spec.InventoryID == "" && isUnnamed(&h) { // it was heard before it was declared
+		w.Name = mh.Name
+	}
+	if !isSame(w, h) {
 		changed()
 		if !r.DryRun {
 			if h, err = r.Appliance.UpdateHost(ctx, w); err != nil {
