@@ -176,16 +176,13 @@ func (c *clusterAttach) wait(s *session, api *client.Client, stored inventory.Cl
 // showCheck shows what was found of a cluster; anything that is not good is a failure.
 func (s *session) showCheck(k client.ClusterCheck) error {
 	err := s.show(k, func(t *tableWriter) {
-		t.row("STATUS", "CHECK", "DETAIL")
+		t.row("STATUS", "CHECK", "DETAIL", "HINT")
 		for _, r := range k.Results {
 			status := "ok"
 			if !r.IsGood {
 				status = "error"
 			}
-			t.row(status, r.Name, r.Detail)
-			if r.Hint != "" { // on a line of its own: beside a long detail it would stand far to the right
-				t.row("", "", "hint: "+r.Hint)
-			}
+			t.row(status, r.Name, r.Detail, r.Hint)
 		}
 	})
 	if err == nil && !k.IsGood {

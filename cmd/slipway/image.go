@@ -415,6 +415,7 @@ func (*artefactVerify) Run(s *session) error {
 		return err
 	}
 	err = s.show(faults.Items, func(t *tableWriter) {
+		t.row("DIGEST", "PROBLEM", "IMAGES", "HINT")
 		for _, f := range faults.Items {
 			t.row(string(f.Digest), f.Problem, strings.Join(f.Images, " "), f.Hint)
 		}

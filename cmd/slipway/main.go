@@ -20,8 +20,10 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// version is set by the linker.
+// version is set by the linker; see versionOf.
 var version = "dev"
+
+func init() { version = versionOf(version) }
 
 // cli is the command line: slipway NOUN VERB.
 type cli struct {

@@ -13,15 +13,41 @@ import (
 )
 
 // releaseName is how clusterctl calls the directory of a release.
-var releaseName = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
+var releaseName = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+
+// nextRelease is the release that a build without a tag leads to. Its version is nextRelease with -dev, so that it counts before
+// the release and belongs to its series.
+const nextRelease = "v0.1.0"
+
+// versionOf is the version of this program: the tag that it was linked with, or what git describe has made of it. A build
+// without a tag knows its commit at most.
+func versionOf(linked string) string {
+	switch {
+	case releaseName.MatchString(linked):
+		return linked
+	case linked == "dev" || linked == "":
+		return nextRelease + "-dev"
+	}
+	return nextRelease + "-dev+g" + notInVersion.ReplaceAllString(linked, "-")
+}
+
+var notInVersion = regexp.MustCompile(`[^0-9A-Za-z.-]`)
 
 // releaseOf is the version that a repository is written for: clusterctl takes it from the name of the directory and
-// refuses metadata of another series, such as those of a build without a tag.
+// refuses metadata of another series.
 func releaseOf(dir, version string) string {
-	if abs, err := filepath.Abs(dir); err == nil && releaseName.MatchString(filepath.Base(abs)) {
-		return filepath.Base(abs)
+	if base := baseOf(dir); releaseName.MatchString(base) {
+		return base
 	}
 	return version
+}
+
+func baseOf(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return filepath.Base(dir)
+	}
+	return filepath.Base(abs)
 }
 
 // manifestsCommand writes what Slipway puts into a cluster. It asks no server.
@@ -68,6 +94,9 @@ func (c *manifestsCommand) Run(s *session) error {
 			return inventory.Errorf(inventory.Invalid, "cannot write %s: %v", path, err)
 		}
 		s.say("%s written", path)
+	}
+	if !releaseName.MatchString(baseOf(c.Dir)) {
+		s.say("clusterctl finds them in a directory with the name of a version only, such as --dir %s", filepath.Join(c.Dir, manifests.Provider, nextRelease))
 	}
 	return nil
 }

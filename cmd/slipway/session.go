@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
@@ -59,6 +62,7 @@ func (s *session) client() (*client.Client, error) {
 	if server == "" {
 		server = defaultSocket
 	}
+	awaitSocket(s.ctx, server)
 	if s.tls == nil {
 		conf, err := trusting(server, s.globals.CAFile)
 		if err != nil {
@@ -141,18 +145,44 @@ func blockStyle(n *yaml.Node) {
 }
 
 // tableWriter writes rows of cells.
-type tableWriter struct{ w *tabwriter.Writer }
+type tableWriter struct {
+	w     *tabwriter.Writer
+	heads []string // of the columns
+}
 
-// row writes one line; what machines and people have written cannot steer the terminal.
+// wideCell is the longest text that other cells stand beside: a longer one would push them far to the right.
+const wideCell = 72
+
+// row writes one line; what machines and people have written cannot steer the terminal. A row in capitals names the columns.
+// Behind a cell that is too wide the others follow on lines of their own, with the names of their columns.
 func (t *tableWriter) row(cells ...string) {
+	if !slices.ContainsFunc(cells, func(c string) bool { return !headRE.MatchString(c) }) {
+		t.heads = slices.Clone(cells)
+	}
+	wide := len(cells)
 	for i, c := range cells {
 		if c = plain(c); c == "" {
 			c = "-"
 		}
 		cells[i] = c
+		if wide == len(cells) && utf8.RuneCountInString(c) > wideCell {
+			wide = i + 1
+		}
 	}
-	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+	fmt.Fprintln(t.w, strings.Join(cells[:wide], "\t"))
+	for i := wide; i < len(cells); i++ {
+		if cells[i] == "-" {
+			continue
+		}
+		name := ""
+		if i < len(t.heads) {
+			name = strings.ToLower(t.heads[i]) + ": "
+		}
+		fmt.Fprintln(t.w, strings.Repeat("\t", wide-1)+name+cells[i])
+	}
 }
+
+var headRE = regexp.MustCompile(`^[A-Z][A-Z. %/-]+$`)
 
 // field writes a name and its value, unless that is empty.
 func (t *tableWriter) field(name, value string) {

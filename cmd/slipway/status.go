@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
@@ -9,7 +10,8 @@ import (
 )
 
 type statusCommand struct {
-	Parts bool `help:"List the Go modules in the server as well."`
+	Wait  time.Duration `help:"Wait so long for a server that does not answer yet, such as 1m after slipway serve." placeholder:"TIME"`
+	Parts bool          `help:"List the Go modules in the server as well."`
 }
 
 // statusOf is what slipway status says.
@@ -30,6 +32,11 @@ func (c *statusCommand) Run(s *session) error {
 	api, err := s.client()
 	if err != nil {
 		return err
+	}
+	if c.Wait > 0 {
+		if err := awaitServer(s.ctx, api, c.Wait); err != nil {
+			return err
+		}
 	}
 	about, err := api.About(s.ctx)
 	if err != nil {

@@ -144,7 +144,7 @@ func (c *tryCommand) machines(ctx context.Context, n *simulate.Net) error {
 
 // furnish gives the server something to install, and the machines their controllers and places as they are heard.
 func (c *tryCommand) furnish(ctx context.Context, api *client.Client, dir string, s *session) error {
-	if err := awaitServer(ctx, api); err != nil {
+	if err := awaitServer(ctx, api, time.Minute); err != nil {
 		return err
 	}
 	if err := tryImages(ctx, api, dir); err != nil {
@@ -168,20 +168,6 @@ func (c *tryCommand) furnish(ctx context.Context, api *client.Client, dir string
 		}
 	}
 	return nil
-}
-
-// awaitServer waits until the server answers.
-func awaitServer(ctx context.Context, api *client.Client) error {
-	for end := time.Now().Add(time.Minute); ; {
-		_, err := api.Version(ctx)
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(end) || ctx.Err() != nil {
-			return err
-		}
-		sleep(ctx, 200*time.Millisecond)
-	}
 }
 
 // tryImages imports an agent and a disk image of random bytes, for the simulated agent does not look into them, and makes

@@ -14,12 +14,13 @@ type Release struct {
 
 var seriesRE = regexp.MustCompile(`^v?(\d+)\.(\d+)`)
 
-// series returns major and minor of a version; 0.0 for one that has none, as of a build from a working tree.
-func (r Release) series() (major, minor string) {
-	if m := seriesRE.FindStringSubmatch(r.Version); m != nil {
-		return m[1], m[2]
+// series returns major and minor of a version.
+func (r Release) series() (major, minor string, err error) {
+	m := seriesRE.FindStringSubmatch(r.Version)
+	if m == nil {
+		return "", "", fmt.Errorf("%q is no version such as v0.4.0: clusterctl would refuse the files", r.Version)
 	}
-	return "0", "0"
+	return m[1], m[2], nil
 }
 
 // Files returns the files of a release by name: those of a clusterctl repository, and standalone.yaml, which is applied
@@ -28,7 +29,10 @@ func Files(r Release) (map[string][]byte, error) {
 	if r.Image == "" {
 		return nil, fmt.Errorf("no container image is named; see docs/kinds.md")
 	}
-	major, minor := r.series()
+	major, minor, err := r.series()
+	if err != nil {
+		return nil, err
+	}
 	fill := strings.NewReplacer("@IMAGE@", r.Image, "@VERSION@", r.Version, "@MAJOR@", major, "@MINOR@", minor)
 	out := map[string][]byte{}
 	entries, err := tree.ReadDir("files")
