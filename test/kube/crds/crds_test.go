@@ -49,6 +49,7 @@ func TestAnAPIServerWithOurKinds(t *testing.T) {
 	t.Run("shows columns", l.columns)
 	t.Run("knows short names and categories", l.names)
 	t.Run("gives the account what it needs and no more", l.account)
+	t.Run("takes what slipway convert writes", l.converted)
 	t.Run("takes the manifests again", l.again)
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/bmc/webhook"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
 	infra "slipway.dev/slipway/machine/infra/v1alpha1"
@@ -64,8 +65,12 @@ func (r *Rig) newEngine(joiner provision.Minter) *provision.Engine {
 
 func newHostID() inventory.HostID { return inventory.HostID(uuid.Must(uuid.NewV7()).String()) }
 
-// openBMC takes every controller as that of the robot with the host's name, whatever driver it is said to have.
+// openBMC takes every controller as that of the robot with the host's name, whatever driver it is said to have. Webhooks are
+// called: who names one serves it.
 func (r *Rig) openBMC(t bmc.Target) (bmc.Driver, error) {
+	if t.Driver == inventory.Webhook {
+		return webhook.Open(t)
+	}
 	if t.BMC.System == "" {
 		t.BMC.System = t.HostName
 	}
