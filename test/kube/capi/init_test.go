@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,20 +28,18 @@ import (
 	"slipway.dev/slipway/test/kube/capi/stock"
 	"slipway.dev/slipway/test/kube/cluster"
 	"slipway.dev/slipway/test/kube/rig"
+	"slipway.dev/slipway/test/kube/walkthrough"
 )
 
-// TestClusterctlInitInstallsSlipway: clusterctl brings stock Cluster API and our files into an empty cluster, and the
-// account that they make there may do all that our controllers do. Pods do not run: there are no nodes.
+// TestClusterctlInitInstallsSlipway: clusterctl brings stock Cluster API and our files into an empty cluster, with the commands
+// of docs/cluster-api.md and a program that was built without a tag. The account that they make there may do all that our
+// controllers do. Pods do not run: there are no nodes.
 func TestClusterctlInitInstallsSlipway(t *testing.T) {
 	s := &stage{t: t, Rig: rig.New(t, rig.Options{Hosts: 1, Schemes: []func(*runtime.Scheme) error{clusterv1.AddToScheme}})}
-	s.repository()
-	s.stockRepository()
 	control := cluster.Start(t)
 	s.stack = &stock.Stack{Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	s.must(os.WriteFile(s.stack.Kubeconfig, control.Admin(), 0o600))
-	env := []string{"SLIPWAY_URL=https://10.0.0.1:8443", "SLIPWAY_TOKEN=canary-of-init"}
-	s.clusterctlWith(env, "init", "--core=cluster-api:"+stockVersion, "--bootstrap=kubeadm:"+stockVersion, "--control-plane=kubeadm:"+stockVersion,
-		"--infrastructure=slipway:v0.1.0", "--wait-providers=false")
+	s.asDocumented()
 
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(control.Admin())
 	s.must(err)
@@ -57,6 +56,50 @@ func TestClusterctlInitInstallsSlipway(t *testing.T) {
 		t.Fatalf("%d deployments", len(pods.Items))
 	}
 	s.asAccount(control, pods.Items[0].Spec.Template.Spec.ServiceAccountName)
+}
+
+// asDocumented runs the section about clusterctl init, in a folder of its own. Cluster API's own files come from here instead
+// of the internet: they are added to the configuration that the first command has written.
+func (s *stage) asDocumented() {
+	s.t.Helper()
+	page, err := os.ReadFile("../../../docs/cluster-api.md")
+	s.must(err)
+	_, section, found := strings.Cut(string(page), "\n## clusterctl init\n")
+	if !found {
+		s.t.Fatal("docs/cluster-api.md has no section about clusterctl init")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks, err := walkthrough.Parse(section)
+	s.must(err)
+	if len(blocks) != 2 {
+		s.t.Fatalf("%d blocks of shell", len(blocks))
+	}
+	home := s.t.TempDir()
+	bin := filepath.Join(home, "bin")
+	s.must(os.Mkdir(bin, 0o700))
+	build, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(bin, "slipway"), "slipway.dev/slipway/cmd/slipway").CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("build slipway: %v\n%s", err, build)
+	}
+	s.must(os.Symlink(cluster.Part(s.t, "clusterctl"), filepath.Join(bin, "clusterctl")))
+	shell, err := walkthrough.NewShell(home, []string{
+		"PATH=" + bin + ":/usr/bin:/bin", "HOME=" + home, "XDG_CONFIG_HOME=" + home, "KUBECONFIG=" + s.stack.Kubeconfig,
+		"CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off",
+	})
+	s.must(err)
+	s.t.Cleanup(shell.Close)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
+	defer cancel()
+	for i, b := range blocks {
+		out, err := shell.Run(ctx, b)
+		if err != nil {
+			s.t.Fatalf("%v\n%s\nprinted:\n%s", err, b.Shell, out)
+		}
+		if i == 0 {
+			s.config = filepath.Join(home, "clusterctl.yaml")
+			s.stockRepository()
+		}
+	}
 }
 
 // asAccount lets the controllers install a machine with no other rights than those of an account.

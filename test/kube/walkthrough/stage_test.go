@@ -94,7 +94,7 @@ func (s *stage) newClient(kubeconfig []byte) client.Client {
 // programEnv names a slipway that is built already, for people who look for a fault.
 const programEnv = "SLIPWAY_PROGRAM"
 
-// build makes the program once, as a release would be.
+// build makes the program once, without a tag, as people do who have the source.
 var build = sync.OnceValues(func() (string, error) {
 	if program := os.Getenv(programEnv); program != "" {
 		return program, nil
@@ -104,7 +104,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	out := filepath.Join(dir, "slipway")
-	b, err := exec.Command("go", "build", "-ldflags", "-s -w -X main.version=v0.1.0", "-o", out, "slipway.dev/slipway/cmd/slipway").CombinedOutput()
+	b, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", out, "slipway.dev/slipway/cmd/slipway").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build slipway: %w\n%s", err, b)
 	}

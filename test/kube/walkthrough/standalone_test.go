@@ -48,7 +48,7 @@ func TestAClusterFromAnEmptyRack(t *testing.T) {
 			t.Logf("the machines: %v", made.err)
 		}
 	})
-	s.walk(chapter{page: "walkthrough-standalone.md"})
+	s.walk(chapter{page: "walkthrough-standalone.md", until: withoutRack})
 	stop()
 	<-done
 	if made.client == nil {
