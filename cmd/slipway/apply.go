@@ -174,12 +174,12 @@ func (f *filesFlags) expand() (names []string, err error) {
 		}
 		var inside []string
 		for _, e := range entries {
-			if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
+			if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml" || ext == ".json") {
 				inside = append(inside, filepath.Join(name, e.Name()))
 			}
 		}
 		if len(inside) == 0 {
-			return nil, inventory.Errorf(inventory.Invalid, "there is no *.yaml in %s", name)
+			return nil, inventory.Errorf(inventory.Invalid, "there is no *.yaml and no *.json in %s", name)
 		}
 		slices.Sort(inside)
 		names = append(names, inside...)

@@ -14,7 +14,7 @@ type convertCommand struct {
 }
 
 type convertMachines struct {
-	Files   []string `short:"f" name:"file" required:"" help:"Files to read; - is standard input." placeholder:"FILE"`
+	Files   []string `short:"f" name:"file" required:"" help:"Files to read, or directories of them; - is standard input." placeholder:"FILE"`
 	Profile string   `help:"What machines are installed with; without it a name stands there that has to be replaced." placeholder:"NAME"`
 }
 
@@ -27,7 +27,11 @@ func (c *convertMachines) Run(s *session) error {
 		}
 	}
 	all := convert.New(convert.Options{Profile: c.Profile})
-	for _, name := range c.Files {
+	names, err := (&filesFlags{Files: c.Files}).expand()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
 		in, err := s.open(name)
 		if err != nil {
 			var e *inventory.Error

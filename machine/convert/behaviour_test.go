@@ -74,6 +74,19 @@ func TestOnlyAHostThatProvablyRunsNothingIsFree(t *testing.T) {
 		{"being deleted", strings.Replace(bmh("a", "00:5c:52:31:3a:01", "", available), "{name: a,", `{name: a, deletionTimestamp: "2026-01-01T00:00:00Z",`, 1), false},
 		{"a status in an annotation", strings.Replace(bmh("a", "00:5c:52:31:3a:01", "", ""), "{name: a,", `{name: a, annotations: {baremetalhost.metal3.io/status: '{"provisioning":{"state":"available"}}'},`, 1), false},
 
+		{"a status and an older one in an annotation", strings.Replace(bmh("a", "00:5c:52:31:3a:01", "", available), "{name: a,", `{name: a, annotations: {baremetalhost.metal3.io/status: '{"provisioning":{"state":"provisioned"}}'},`, 1), false},
+		{"an owner", strings.Replace(bmh("a", "00:5c:52:31:3a:01", "", available), "{name: a,", `{name: a, ownerReferences: [{kind: Metal3Machine, name: m}],`, 1), false},
+		{"a label of a cluster", strings.Replace(bmh("a", "00:5c:52:31:3a:01", "", available), "{name: a,", `{name: a, labels: {cluster.x-k8s.io/cluster-name: prod},`, 1), false},
+		{"detached by its status", bmh("a", "00:5c:52:31:3a:01", "", "status: {operationalStatus: detached, provisioning: {state: available}}"), false},
+		{"a Metal3Machine names it", bmh("a", "00:5c:52:31:3a:01", "", available) + "---\napiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Metal3Machine\nmetadata: {name: m, annotations: {metal3.io/BareMetalHost: metal3/a}}\n", false},
+		{"a Metal3Machine names one of another namespace", bmh("a", "00:5c:52:31:3a:01", "", available) + "---\napiVersion: infrastructure.cluster.x-k8s.io/v1beta1\nkind: Metal3Machine\nmetadata: {name: m, annotations: {metal3.io/BareMetalHost: other/a}}\n", true},
+		{"a Machine of OpenShift names it", bmh("a", "00:5c:52:31:3a:01", "", available) + "---\napiVersion: machine.openshift.io/v1beta1\nkind: Machine\nmetadata: {name: m, annotations: {metal3.io/BareMetalHost: metal3/a}}\n", false},
+		{"a Node names it", "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {providerID: 'metal3://metal3/a/m'}\n" + bmh("a", "00:5c:52:31:3a:01", "", available), false},
+		{"a Node names its UID", "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {providerID: 'metal3://6f6b-1'}\n" + strings.Replace(bmh("a", "00:5c:52:31:3a:01", "", available), "{name: a,", "{name: a, uid: 6f6b-1,", 1), false},
+		{"a Node of a cloud has its name", "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {providerID: 'aws:///eu-1a/a'}\n" + bmh("a", "00:5c:52:31:3a:01", "", available), true},
+		{"an Agent names it", bmh("a", "00:5c:52:31:3a:01", "", available) + "---\napiVersion: agent-install.openshift.io/v1beta1\nkind: Agent\nmetadata: {name: x, namespace: metal3, labels: {agent-install.openshift.io/bmh: a}}\n", false},
+		{"Sidero, with a machine", server("accepted: true", "inUse: false, isClean: true") + "---\napiVersion: infrastructure.cluster.x-k8s.io/v1alpha3\nkind: MetalMachine\nmetadata: {name: m, namespace: x}\nspec: {serverRef: {kind: Server, name: a}}\n", false},
+
 		{"Sidero, clean and not in use", server("accepted: true", "inUse: false, isClean: true"), true},
 		{"Sidero from Git", server("accepted: true", ""), false},
 		{"Sidero in use", server("accepted: true", "inUse: true, isClean: true"), false},
@@ -100,10 +113,12 @@ func TestOnlyAHostThatProvablyRunsNothingIsFree(t *testing.T) {
 func TestOneMachineBehindTwoObjectsIsNeverFree(t *testing.T) {
 	const available = "status: {provisioning: {state: available}}"
 	for name, in := range map[string]string{
-		"a MAC twice":        bmh("a", "00:5c:52:31:3a:01", "", available) + bmh("b", "00:5C:52:31:3A:01", ", image: {url: x}", ""),
-		"the same object":    bmh("a", "00:5c:52:31:3a:01", "", available) + bmh("a", "00:5c:52:31:3a:01", ", image: {url: x}", ""),
-		"of two APIs":        bmh("a", "00:5c:52:31:3a:01", "", available) + "---\napiVersion: tinkerbell.org/v1alpha1\nkind: Hardware\nmetadata: {name: b}\nspec: {interfaces: [{dhcp: {mac: '00:5c:52:31:3a:01'}}]}\n",
-		"a controller twice": bmh("a", "00:5c:52:31:3a:01", ", bmc: {address: 10.0.0.5}", available) + bmh("b", "00:5c:52:31:3a:02", ", bmc: {address: ipmi://10.0.0.5}", available),
+		"a MAC twice":                              bmh("a", "00:5c:52:31:3a:01", "", available) + bmh("b", "00:5C:52:31:3A:01", ", image: {url: x}", ""),
+		"the same object":                          bmh("a", "00:5c:52:31:3a:01", "", available) + bmh("a", "00:5c:52:31:3a:01", ", image: {url: x}", ""),
+		"of two APIs":                              bmh("a", "00:5c:52:31:3a:01", "", available) + "---\napiVersion: tinkerbell.org/v1alpha1\nkind: Hardware\nmetadata: {name: b}\nspec: {interfaces: [{dhcp: {mac: '00:5c:52:31:3a:01'}}]}\n",
+		"a controller twice":                       bmh("a", "00:5c:52:31:3a:01", ", bmc: {address: 10.0.0.5}", available) + bmh("b", "00:5c:52:31:3a:02", ", bmc: {address: ipmi://10.0.0.5}", available),
+		"a controller by IPMI and Redfish":         bmh("a", "00:5c:52:31:3a:01", ", bmc: {address: 10.0.0.5}", available) + bmh("b", "00:5c:52:31:3a:02", ", bmc: {address: \"redfish://10.0.0.5/redfish/v1/Systems/1\"}", available),
+		"a controller with and without its system": bmh("a", "00:5c:52:31:3a:01", ", bmc: {address: \"redfish://10.0.0.5:443\"}", available) + bmh("b", "00:5c:52:31:3a:02", ", bmc: {address: \"redfish://10.0.0.5/redfish/v1/Systems/1\"}", available),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, h := range hostsOf(t, in) {
@@ -317,5 +332,25 @@ func TestWindowsTextIsRead(t *testing.T) {
 		if all := hostsOf(t, string(in)); all["a"] == nil {
 			t.Errorf("got %v", all)
 		}
+	}
+}
+
+// TestASecretInTheWordsOfPeopleIsNotPrinted: people write passwords into labels and notes, in short words.
+func TestASecretInTheWordsOfPeopleIsNotPrinted(t *testing.T) {
+	for _, meta := range []string{
+		"labels: {root-pw: hunter2}", "labels: {ilo.login: hunter2}", "labels: {bmc_cred: hunter2}", "labels: {snmp-community: hunter2}",
+		"labels: {example.com/pin: hunter2}", "labels: {license-key: hunter2}",
+		`annotations: {note: "pw: hunter2"}`, `annotations: {note: "console root / hunter2"}`, `annotations: {description: "Passwort: hunter2"}`,
+		`annotations: {description: "the password is hunter2"}`, `annotations: {owner: "admin:hunter2"}`, `annotations: {note: "iLO login hunter2"}`,
+	} {
+		in := strings.Replace(bmh("a", "00:5c:52:31:3a:01", "", ""), "{name: a,", "{name: a, "+meta+",", 1)
+		_, out, err := written(t, in, Options{})
+		if err != nil || strings.Contains(out, "hunter2") || !strings.Contains(out, "not carried") {
+			t.Errorf("%s: %v\n%s", meta, err, out)
+		}
+	}
+	in := strings.Replace(bmh("a", "00:5c:52:31:3a:01", "", ""), "{name: a,", `{name: a, labels: {keyboard: us, pinned: "yes"}, annotations: {note: "rack 3, ask the team of web"},`, 1)
+	if _, out, _ := written(t, in, Options{}); !strings.Contains(out, "keyboard: us") || !strings.Contains(out, "pinned:") || !strings.Contains(out, "rack 3") {
+		t.Errorf("words that are no secrets are lost:\n%s", out)
 	}
 }

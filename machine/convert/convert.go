@@ -76,11 +76,12 @@ type Converter struct {
 	names   names
 	renamed map[string]string  // by group/kind, namespace and name
 	bmcs    map[string]*source // by namespace/name, of Tinkerbell
+	claims  map[string][]claim // by the name or UID of a host
 }
 
 // New returns a converter that has read nothing yet.
 func New(o Options) *Converter {
-	return &Converter{options: o, values: maxValues, names: names{}, renamed: map[string]string{}, bmcs: map[string]*source{}}
+	return &Converter{options: o, values: maxValues, names: names{}, renamed: map[string]string{}, bmcs: map[string]*source{}, claims: map[string][]claim{}}
 }
 
 // Read converts the objects of one file. name is for errors. What can be read is converted even if there is an error.
@@ -344,6 +345,7 @@ func (c *Converter) Convert() (*Result, error) {
 			c.bmcs[s.namespace+"/"+s.name] = s
 		}
 	}
+	c.findClaims()
 	c.nameAll()
 	r := &Result{Broken: c.broken}
 	made := make([][]runtime.Object, len(c.sources))

@@ -34,10 +34,13 @@ func (c *Converter) bareMetalHost(s *source) []runtime.Object {
 			h.Spec.Maintenance = &v1alpha1.HostMaintenance{Reason: "was " + k + " in Metal3"}
 		}
 	}
-	if why, proof := metal3Use(s); proof != nil {
-		release(s, h, proof)
-	} else {
+	switch why, proof := metal3Use(s); {
+	case proof == nil:
 		guard(s, h, why)
+	case c.claimOf(s) != nil:
+		guard(s, h, "something runs on it, says "+c.claimOf(s).title(len(c.files)))
+	default:
+		release(s, h, proof)
 	}
 	for _, x := range []struct{ field, say string }{
 		{"image", "what is installed says the profile of a MetalMachine"},
@@ -65,14 +68,23 @@ func metal3Use(s *source) (why string, proof *value) {
 			return "something runs on it, says " + v.path, nil
 		}
 	}
-	annotations := s.root.at("metadata", "annotations")
+	meta := s.root.at("metadata")
+	annotations := meta.at("annotations")
+	for _, v := range []*value{meta.at("ownerReferences"), meta.at("labels", "cluster.x-k8s.io/cluster-name")} {
+		if v.says() {
+			return "it belongs to something, says " + v.path, nil
+		}
+	}
 	switch e := spec.at("externallyProvisioned"); {
 	case e.says() && !e.isFalse():
 		return "something runs on it, says " + e.path, nil
-	case s.root.at("metadata", "deletionTimestamp").says():
+	case meta.at("deletionTimestamp").says():
 		return "it is being deleted, and may run something", nil
-	case annotations.at("baremetalhost.metal3.io/paused") != nil, annotations.at("baremetalhost.metal3.io/detached") != nil:
+	case annotations.at("baremetalhost.metal3.io/paused") != nil, annotations.at("baremetalhost.metal3.io/detached") != nil,
+		status.at("operationalStatus").text() == "detached":
 		return "Metal3 does not look after it, so that its status may be old", nil
+	case annotations.at("baremetalhost.metal3.io/status") != nil:
+		return "it was moved with its status in an annotation, so that the status may be old", nil
 	case !slices.Contains([]string{"available", "ready"}, state.text()):
 		return "its status does not say that it is available, so that it may run something", nil
 	case spec.at("automatedCleaningMode").text() == "disabled" && !status.at("poweredOn").isFalse():

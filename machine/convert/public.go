@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +20,16 @@ var annotationsCarried = []string{"contact", "description", "kubernetes.io/descr
 
 // isSecretWord reports whether a key is likely to have a secret as its value.
 func isSecretWord(key string) bool {
-	key = strings.ToLower(key)
-	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "credential", "private", "apikey", "api-key", "userdata", "user-data"},
-		func(w string) bool { return strings.Contains(key, w) })
+	lower := strings.ToLower(key)
+	isIn := func(w string) bool { return strings.Contains(lower, w) }
+	if slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "credential", "private", "apikey", "userdata", "user-data", "kennwort"}, isIn) {
+		return true
+	}
+	words := strings.FieldsFunc(lower, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	isWord := func(w string) bool {
+		return slices.Contains([]string{"pw", "pin", "psk", "otp", "cred", "creds", "login", "logins", "community", "luks"}, w)
+	}
+	return slices.ContainsFunc(words, isWord) || len(words) > 1 && words[len(words)-1] == "key"
 }
 
 var secretTexts = regexp.MustCompile(`://[^/\s]*@` + // a URL with an account
@@ -29,7 +37,9 @@ var secretTexts = regexp.MustCompile(`://[^/\s]*@` + // a URL with an account
 	`|\$(1|2[abxy]?|5|6|7|y|gy|apr1|argon2\w*|scrypt|pbkdf2[\w-]*)\$` + // hashes of passwords
 	`|-----BEGIN|eyJ[A-Za-z0-9_-]{8,}\.` + // keys, JSON web tokens
 	`|\b[a-z0-9]{6}\.[a-z0-9]{16}\b` + // tokens of kubeadm
-	`|(?i:pass(word|wd|phrase)?|secret|token|api[-_]?key|bearer|basic)["']?\s*[:= ]\s*\S` +
+	`|(?i:pass\w*|kennwort|secret|token|api[-_ ]?key|bearer|basic)["']?\s*([:=/]|\b(is|ist)\b| )\s*\S` +
+	`|(?i:\b(pw|pwd|pin|psk|otp|creds?|credentials?|logins?|community|luks)["']?\s*([:=/ ])\s*\S)` +
+	`|(?i:\b(root|admin|administrator|user|username)\s*[:=/]\s*\S)` + // accounts with what opens them
 	`|\b(gh[pousr]_|github_pat_|glpat-|xox[abp]-|AKIA[0-9A-Z]{12}|hv[sb]\.|sk-)[A-Za-z0-9]`)
 
 // looksSecret reports whether a text is likely to be a secret, or to hold one.

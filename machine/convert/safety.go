@@ -42,7 +42,7 @@ func (c *Converter) tellApart(made [][]runtime.Object) {
 		s *source
 		h *v1alpha1.MetalHost
 	}
-	macs, powers := map[v1alpha1.MAC]owner{}, map[string]owner{}
+	macs, powers := map[v1alpha1.MAC]owner{}, map[string][]owner{}
 	for i, s := range c.sources {
 		if s.isTwice || s.twin != nil {
 			if len(made[i]) == 1 {
@@ -68,15 +68,16 @@ func (c *Converter) tellApart(made [][]runtime.Object) {
 		for _, m := range h.Spec.BootMACs {
 			macs[m] = owner{s, h}
 		}
-		if p := h.Spec.Power; p != nil {
-			key := strings.ToLower(p.Address)
-			if first, ok := powers[key]; ok {
-				guard(first.s, first.h, "another object has its controller")
-				guard(s, h, first.s.title(len(c.files))+" has its controller")
-				continue
-			}
-			powers[key] = owner{s, h}
+		if h.Spec.Power == nil {
+			continue
 		}
+		at, _ := controllerOf(h.Spec.Power)
+		if i := slices.IndexFunc(powers[at], func(o owner) bool { return isSameController(o.h.Spec.Power, h.Spec.Power) }); i >= 0 {
+			first := powers[at][i]
+			guard(first.s, first.h, "another object has its controller")
+			guard(s, h, first.s.title(len(c.files))+" has its controller")
+		}
+		powers[at] = append(powers[at], owner{s, h})
 	}
 }
 

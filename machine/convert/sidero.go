@@ -32,6 +32,8 @@ func (c *Converter) sideroServer(s *source) []runtime.Object {
 	switch {
 	case slices.ContainsFunc(c.sources, func(o *source) bool { return o.kind == "ServerBinding" && o.name == s.name }):
 		guard(s, h, "something runs on it, says its ServerBinding")
+	case c.claimOf(s) != nil:
+		guard(s, h, "something runs on it, says "+c.claimOf(s).title(len(c.files)))
 	case status.at("inUse").isTrue():
 		guard(s, h, "something runs on it, says status.inUse")
 	case s.root.at("metadata", "deletionTimestamp").says():
