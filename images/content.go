@@ -3,10 +3,13 @@ package images
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
@@ -83,6 +86,11 @@ var magics = []struct {
 	{0, "version https://git-lfs.github.com/spec/", kind{name: "a pointer of Git LFS, not the file", way: "download the file itself: git lfs pull", isNothing: true}},
 }
 
+// notKernels are files that are no kernels by themselves.
+var notKernels = []string{
+	aISO.name, aTar.name, "an initrd", "a squashfs", "a zip archive", "a 7z archive", "a rar archive", "a Debian package", "an RPM package",
+}
+
 // headBytes is how much of a file tells what it is: an ISO tells it behind 32 KiB.
 const headBytes = 36 << 10
 
@@ -116,6 +124,9 @@ func fits(role inventory.Role, name string, f io.ReaderAt, size int64) (format s
 	if err != nil {
 		return "", err
 	}
+	if size == 0 {
+		return "", inventory.Errorf(inventory.Invalid, "%s is empty", inventory.Clean(name, 120)).WithHint("fetch it again: its download may have failed")
+	}
 	k := kindOf(head, tail)
 	is := fmt.Sprintf("%s is %s", inventory.Clean(name, 120), k.name)
 	if k.isNothing {
@@ -126,18 +137,33 @@ func fits(role inventory.Role, name string, f io.ReaderAt, size int64) (format s
 		if isDisk && role != inventory.RoleRootfs {
 			return "", inventory.Errorf(inventory.Invalid, "%s, and no %s", is, role).WithHint("import a disk image with --disk")
 		}
-		if role == inventory.RoleKernel && (k.name == aISO.name || k.name == aTar.name) {
-			return "", inventory.Errorf(inventory.Invalid, "%s, and no kernel", is).WithHint("the kernel is a file inside: take it out, and import that")
+		if role == inventory.RoleInitrd && len(head) > 0x206 && string(head[0x202:0x206]) == "HdrS" {
+			return "", inventory.Errorf(inventory.Invalid, "%s is a kernel, and no initrd", inventory.Clean(name, 120)).WithHint("--kernel and --initrd may be swapped")
+		}
+		if role == inventory.RoleKernel && slices.Contains(notKernels, k.name) {
+			return "", inventory.Errorf(inventory.Invalid, "%s, and no kernel", is).WithHint("where the kernel is a file inside, take it out, and import that")
 		}
 		return "", nil
 	}
 	if k.format == "" {
 		return "", inventory.Errorf(inventory.Invalid, "%s, which our agent cannot write to a disk", is).WithHint("%s", k.way)
 	}
+	if k.format == "raw" && isText(head) {
+		return "", inventory.Errorf(inventory.Invalid, "%s is a text, and no disk", inventory.Clean(name, 120)).WithHint("read it: it may be the error of whoever served it")
+	}
 	if k.format == "qcow2" {
 		return k.format, explainIf(checkQcow2(head, f, size), inventory.Clean(name, 120)+": ")
 	}
 	return k.format, checkPacked(k.format, inventory.Clean(name, 120), f, size)
+}
+
+// isText reports whether the first bytes of a file are a text, such as "404: Not Found".
+func isText(head []byte) bool {
+	if len(head) == headBytes { // a letter may be cut in two
+		head = head[:max(0, bytes.LastIndexByte(head, '\n'))]
+	}
+	isControl := func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", r) || r == 0x7f }
+	return len(head) > 0 && utf8.Valid(head) && bytes.IndexFunc(head, isControl) < 0
 }
 
 // ends reads what tells the kind of a file.
@@ -252,13 +278,13 @@ func explainIf(err error, words string) error {
 }
 
 // fit checks every file of an image by its content, and settles how its disk image is packed.
-func (c *Cache) fit(p *plan) error {
+func (c *Cache) fit(ctx context.Context, p *plan) error {
 	for _, file := range p.image.Files {
 		f, a, err := c.Open(file.Digest)
 		if err != nil {
 			return err
 		}
-		format, err := fitFile(file, f, a.SizeBytes)
+		format, err := fitFile(ctx, p, file, f, a.SizeBytes)
 		if err != nil {
 			return err
 		}
@@ -274,7 +300,11 @@ func (c *Cache) fit(p *plan) error {
 	return nil
 }
 
-func fitFile(file inventory.ImageArtefact, f *os.File, size int64) (string, error) {
+func fitFile(ctx context.Context, p *plan, file inventory.ImageArtefact, f *os.File, size int64) (string, error) {
 	defer f.Close()
-	return fits(file.Role, file.Name, f, size)
+	format, err := fits(file.Role, file.Name, f, size)
+	if err == nil && file.Role == inventory.RoleDisk {
+		err = p.settleSize(ctx, inventory.Clean(file.Name, 120), format, f, size)
+	}
+	return format, err
 }

@@ -115,6 +115,11 @@ func TestADiskImageIsKnownByItsContent(t *testing.T) {
 		{"disk.img", []byte("\xef\xbb\xbf \r\n<HTML>"), "", "web page"},
 		{"disk.img", []byte("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>"), "", "XML"},
 		{"disk.img", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:1\n"), "", "Git LFS"},
+		{"empty.raw", nil, "", "is empty"},
+		{"disk.img", []byte("404: Not Found\n"), "", "is a text"},
+		{"cut.gz", gzipped(noise())[:50_000], "", "ends too early"},
+		{"cut.xz", xzed(noise())[:50_000], "", "ends too early"},
+		{"cut.zst", zstded(noise())[:50_000], "", "ends too early"},
 		{"disk.gz", append(gzipped(rawDisk())[:30], 1, 2, 3), "", ""},
 	} {
 		f := newFixture(t)
@@ -136,6 +141,61 @@ func TestADiskImageIsKnownByItsContent(t *testing.T) {
 	}
 }
 
+// noise is a disk that cannot be made smaller.
+func noise() []byte { return bytesOf(3, 140_000) }
+
+func TestTheSizeOfADiskImageIsKnownBeforeAHostIsChosen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "disk")
+	twoXZ := append(append(xzed(noise()), 0, 0, 0, 0), xzed(noise())...)
+	for name, c := range map[string]struct {
+		content    []byte
+		said, want int64 // want is 0 when it is refused
+	}{
+		"raw":                       {noise(), 0, 140_000},
+		"qcow2":                     {qcow2Image(nil), 0, 1 << 20},
+		"gzip":                      {gzipped(noise()), 0, 140_000},
+		"gzip twice":                {append(gzipped(noise()), gzipped(noise())...), 0, 280_000},
+		"xz":                        {xzed(noise()), 0, 140_000},
+		"xz twice, with padding":    {twoXZ, 0, 280_000},
+		"zstd":                      {zstded(noise()), 0, 140_000},
+		"zstd twice":                {append(zstded(noise()), zstded(noise())...), 0, 280_000},
+		"qcow2, on a larger disk":   {qcow2Image(nil), 10 << 20, 10 << 20},
+		"qcow2, on a smaller disk":  {qcow2Image(nil), 1 << 19, 0},
+		"gzip, and another size":    {gzipped(noise()), 150_000, 0},
+		"gzip, and the right size":  {gzipped(noise()), 140_000, 140_000},
+		"xz, and something behind":  {append(xzed(noise()), "more"...), 0, 0},
+		"gzip, and something after": {append(gzipped(noise()), "trailing words"...), 0, 0},
+	} {
+		os.WriteFile(path, c.content, 0o644)
+		r := ImportRequest{Name: "x", AllowLocal: true, DiskBytes: c.said, Files: []ImportFile{{Role: inventory.RoleDisk, Source: path}}}
+		img, err := newFixture(t).Import(t.Context(), r, nil)
+		var e *inventory.Error
+		if c.want > 0 && (err != nil || img.DiskBytes != c.want) || c.want == 0 && (!errors.As(err, &e) || e.Hint == "") {
+			t.Errorf("%s: %d bytes, %v; want %d", name, img.DiskBytes, err, c.want)
+		}
+	}
+}
+
+func TestAnEmptyFileIsNoPartOfAnImage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "linux")
+	os.WriteFile(path, nil, 0o644)
+	_, err := newFixture(t).Import(t.Context(), ImportRequest{Name: "x", AllowLocal: true, Files: []ImportFile{{Role: inventory.RoleKernel, Source: path}}}, nil)
+	wantError(t, err, inventory.Invalid, "is empty")
+}
+
+func FuzzMeasure(f *testing.F) {
+	for _, b := range [][]byte{qcow2Image(nil), gzipped(rawDisk()[:600]), xzed([]byte("x")), zstded([]byte("x"))} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, format := range []string{"raw", "qcow2", "raw.gz", "raw.xz", "raw.zst"} {
+			if n, err := measure(t.Context(), format, bytes.NewReader(b), int64(len(b))); n < 0 || err != nil && err.Error() == "" {
+				t.Fatalf("%s: %d, %v", format, n, err)
+			}
+		}
+	})
+}
+
 func TestAFormatThatIsAskedForMustBeThatOfTheContent(t *testing.T) {
 	f := newFixture(t)
 	path := filepath.Join(t.TempDir(), "disk.img")
@@ -146,11 +206,28 @@ func TestAFormatThatIsAskedForMustBeThatOfTheContent(t *testing.T) {
 
 func TestAPageIsNoKernel(t *testing.T) {
 	f := newFixture(t)
-	for name, content := range map[string][]byte{"linux": []byte("<html>404</html>"), "linux.iso": at(32769, "CD001"), "linux.qcow2": qcow2Image(nil)} {
+	for name, content := range map[string][]byte{"linux": []byte("<html>404</html>"), "linux.iso": at(32769, "CD001"), "linux.qcow2": qcow2Image(nil), "initrd": at(0, "070701"), "linux.deb": at(0, "!<arch>\n")} {
 		path := filepath.Join(t.TempDir(), name)
 		os.WriteFile(path, content, 0o644)
 		if _, err := f.Import(t.Context(), ImportRequest{Name: "x", AllowLocal: true, Files: []ImportFile{{Role: inventory.RoleKernel, Source: path}}}, nil); err == nil {
 			t.Errorf("%s is taken for a kernel", name)
+		}
+	}
+}
+
+func TestAKernelIsNoInitrd(t *testing.T) {
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "linux"), at(0x202, "HdrS"), 0o644)
+	os.WriteFile(filepath.Join(dir, "initrd"), at(0, "070701"), 0o644)
+	for _, c := range []struct {
+		kernel, initrd string
+		isRight        bool
+	}{{"linux", "initrd", true}, {"linux", "linux", false}} {
+		_, err := newFixture(t).Import(t.Context(), ImportRequest{Name: "x", AllowLocal: true, Files: []ImportFile{
+			{Role: inventory.RoleKernel, Source: filepath.Join(dir, c.kernel)}, {Role: inventory.RoleInitrd, Source: filepath.Join(dir, c.initrd)},
+		}}, nil)
+		if c.isRight != (err == nil) {
+			t.Errorf("kernel %s, initrd %s: %v", c.kernel, c.initrd, err)
 		}
 	}
 }

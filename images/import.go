@@ -50,7 +50,7 @@ func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(P
 		artefacts = append(artefacts, a)
 		p.image.Files = append(p.image.Files, inventory.ImageArtefact{Role: f.role, Name: f.name, Digest: a.Digest})
 	}
-	if err := c.fit(&p); err != nil {
+	if err := c.fit(ctx, &p); err != nil {
 		return inventory.Image{}, err
 	}
 	t.step(StepStore)
