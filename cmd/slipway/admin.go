@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -165,11 +167,15 @@ func (c *importCommand) Run(s *session) error {
 		defer func() { _ = f.Close() }()
 		in = f
 	}
+	content := bufio.NewReader(in)
+	if _, err := content.Peek(1); errors.Is(err, io.EOF) {
+		return inventory.Errorf(inventory.Invalid, "%s is empty", c.File).WithHint("save it again; nothing was changed")
+	}
 	api, err := s.client()
 	if err != nil {
 		return err
 	}
-	out, err := api.ImportFile(s.ctx, format, filepath.Base(c.File), in, client.Sheet{Preset: c.Preset, Map: c.Map}, c.DryRun)
+	out, err := api.ImportFile(s.ctx, format, filepath.Base(c.File), content, client.Sheet{Preset: c.Preset, Map: c.Map}, c.DryRun)
 	if err != nil {
 		return s.inFiles(err, nil)
 	}
@@ -206,7 +212,7 @@ func unchanged(n int) (list []transfer.Change) {
 
 func formatOf(file string) string {
 	switch strings.ToLower(filepath.Ext(file)) {
-	case ".csv":
+	case ".csv", ".tsv":
 		return "csv"
 	case ".yaml", ".yml":
 		return "yaml"

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -134,32 +135,75 @@ func (s Sheet) target(own []mapping, head string, given map[string]bool) (to str
 	return "", true
 }
 
-// tidy makes of a cell of another program what ours is written like.
-func (s Sheet) tidy(field, cell string) string {
+// marked begins a cell whose text stands for itself: what a spreadsheet would take for a formula, and what tidy would change.
+const marked = "'"
+
+// errorCells are what spreadsheets write where a formula failed.
+var errorCells = []string{"#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#null!", "#num!", "#error!", "#nv", "#bezug!", "#wert!"}
+
+// scientific is a MAC address of digits that a spreadsheet took for a number.
+var scientific = regexp.MustCompile(`^[0-9]+([.,][0-9]+)?[eE]\+?[0-9]+$`)
+
+// tidy makes of a cell what ours is written like: spreadsheets write TRUE and 12.0, and people a dash for nothing.
+func (s Sheet) tidy(field string, k kind, cell string) (string, error) {
 	cell = strings.TrimSpace(cell)
-	if s.Preset == "" {
-		return cell
+	if rest, ok := strings.CutPrefix(cell, marked); ok {
+		return rest, nil
 	}
-	switch strings.ToLower(cell) {
-	case "—", "-", "none", "null", "n/a", "nan":
-		return ""
+	lower := strings.ToLower(cell)
+	switch {
+	case slices.Contains(errorCells, lower):
+		return "", inventory.Errorf(inventory.Invalid, "%q is an error of the spreadsheet", cell).WithHint("correct its formula there, or empty the cell")
+	case slices.Contains([]string{"—", "–", "-", "n/a"}, lower), s.Preset != "" && slices.Contains([]string{"none", "null", "nan"}, lower):
+		return "", nil
+	case field == "macs" && scientific.MatchString(cell):
+		return "", inventory.Errorf(inventory.Invalid, "%q was a MAC address before the spreadsheet took it for a number", cell).
+			WithHint("make the column text there, and write the address with colons")
+	}
+	switch k {
+	case asFlag:
+		return flagWord(lower), nil
+	case asNumber:
+		return wholeNumber(lower), nil
 	}
 	switch field {
+	case "labels": // no label has one of these
+		return strings.NewReplacer(";", " ", "|", " ", ",", " ").Replace(cell), nil
 	case "name":
-		name, _, _ := strings.Cut(strings.ToLower(cell), ".") // the domain is the subnet's
-		return name
-	case "unit", "height":
-		return strings.TrimSuffix(strings.TrimLeft(strings.ToLower(cell), "u "), ".0")
-	case "face":
-		face := strings.ToLower(cell)
-		if face == "back" {
-			face = "rear"
+		if s.Preset != "" {
+			lower, _, _ = strings.Cut(lower, ".") // the domain is the subnet's
 		}
-		return face
+		if inventory.CheckName("host", lower) != nil {
+			return cell, nil // as people wrote it
+		}
+		return lower, nil
+	case "face":
+		return strings.Replace(lower, "back", "rear", 1), nil
 	case "uuid":
-		return strings.ToLower(cell)
+		return lower, nil
 	}
-	return cell
+	return cell, nil
+}
+
+// flagWord reads the words of spreadsheets for true and false, in the languages that they write them in.
+func flagWord(lower string) string {
+	switch lower {
+	case "true", "yes", "y", "1", "x", "on", "wahr", "ja", "vrai", "oui", "verdadero", "vero":
+		return "true"
+	case "false", "no", "n", "0", "off", "falsch", "nein", "faux", "non", "falso":
+		return "false"
+	}
+	return lower
+}
+
+var rackUnit = regexp.MustCompile(`^(?:u|ru|he)?\s*([0-9]+)(?:[.,]0+)?\s*(?:u|ru|he)?$`)
+
+// wholeNumber reads 12, 12.0, U12 and 12U.
+func wholeNumber(lower string) string {
+	if m := rackUnit.FindStringSubmatch(lower); m != nil {
+		return m[1]
+	}
+	return lower
 }
 
 // labelOf makes a label's value of a cell.

@@ -123,20 +123,27 @@ func readRow[T any](p *problems, row *Row[T], in *rowReader, header []string, co
 	areLabels := slices.ContainsFunc(columns, func(c column[T]) bool { return c.label != "" })
 	labelsAt, labels := -1, []string(nil)
 	for i, c := range columns {
-		cell := cells[i]
+		var cell string
+		var err error
+		if !c.isOut {
+			if cell, err = s.tidy(c.name(), c.kind(), cells[i]); err != nil {
+				fail(i, c.field.name, err)
+				continue
+			}
+		}
 		switch {
-		case c.isOut && header[i] == "" && strings.TrimSpace(cell) != "":
-			fail(i, fmt.Sprintf("column %d", i+1), inventory.Errorf(inventory.Invalid, "it has no heading and holds %q", clip(cell)).WithHint("give the column a heading, or empty it"))
+		case c.isOut && header[i] == "" && strings.TrimSpace(cells[i]) != "":
+			fail(i, fmt.Sprintf("column %d", i+1), inventory.Errorf(inventory.Invalid, "it has no heading and holds %q", clip(cells[i])).WithHint("give the column a heading, or empty it"))
 		case c.isOut:
 		case c.label != "":
-			if v := labelOf(s.tidy("", cell)); v != "" {
+			if v := labelOf(cell); v != "" {
 				labels = append(labels, c.label+"="+v)
 			}
 			labelsAt = i
 		case c.field.name == "labels" && areLabels:
 			labels, labelsAt = append(labels, c.texts(cell)...), i
 		default:
-			if err := assign(row, c.field, c.texts(s.tidy(c.field.name, cell))); err != nil {
+			if err := assign(row, c.field, c.texts(cell)); err != nil {
 				fail(i, c.field.name, err)
 			}
 		}

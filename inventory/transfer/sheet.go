@@ -45,13 +45,32 @@ func decodeText(b []byte) ([]byte, error) {
 		}
 		b = []byte(string(utf16.Decode(units)))
 	}
-	if bytes.HasPrefix(b, []byte("PK\x03\x04")) {
-		return nil, inventory.Errorf(inventory.Invalid, "the file is a workbook of a spreadsheet program, not a CSV file").WithHint("save the sheet as CSV")
+	if err := notATable(b); err != nil {
+		return nil, err
 	}
 	if !bytes.Contains(b, []byte("\n")) {
 		b = bytes.ReplaceAll(b, []byte("\r"), []byte("\n"))
 	}
 	return b, nil
+}
+
+// notATable says what a file is that holds no table.
+func notATable(b []byte) error {
+	text := bytes.ToLower(bytes.TrimLeft(b[:min(len(b), 512)], " \t\r\n"))
+	begins := func(all ...string) bool {
+		return slices.ContainsFunc(all, func(s string) bool { return bytes.HasPrefix(b, []byte(s)) || bytes.HasPrefix(text, []byte(s)) })
+	}
+	switch {
+	case begins("PK\x03\x04", "\xd0\xcf\x11\xe0"):
+		return inventory.Errorf(inventory.Invalid, "the file is a workbook of a spreadsheet program, not a CSV file").WithHint("save the sheet as CSV")
+	case begins("<!doctype", "<html", "<?xml"):
+		return inventory.Errorf(inventory.Invalid, "the file is a web page or XML, not a CSV file").WithHint("log in there, and export the table as CSV")
+	case begins("[{", "[\n", "[\r", "{\"", "{\n", "{\r"):
+		return inventory.Errorf(inventory.Invalid, "the file is JSON, not a CSV file").WithHint("export the table as CSV; files of Slipway are YAML")
+	case begins("\x1f\x8b", "%PDF", "BZh", "\xfd7zxz"):
+		return inventory.Errorf(inventory.Invalid, "the file is packed, or a PDF, not a CSV file").WithHint("unpack it, or export the table as CSV")
+	}
+	return nil
 }
 
 // separatorOf returns what stands between the cells: what the first row that has any has most of. Spreadsheet programs
@@ -204,11 +223,26 @@ func fieldOf[T any](all []field[T], name string) (field[T], bool) {
 	return field[T]{}, false
 }
 
+// name and kind are those of the field; a label is a text.
+func (c column[T]) name() string {
+	if c.label != "" {
+		return ""
+	}
+	return c.field.name
+}
+
+func (c column[T]) kind() kind {
+	if c.label != "" {
+		return asText
+	}
+	return c.field.kind
+}
+
 // texts splits a cell as its field wants it.
 func (c column[T]) texts(cell string) []string {
 	switch {
 	case c.field.name == "macs":
-		return strings.FieldsFunc(cell, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;|", r) })
+		return strings.FieldsFunc(cell, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;|/", r) })
 	case c.field.kind == asList || c.field.kind == asPairs:
 		return strings.Fields(cell)
 	}

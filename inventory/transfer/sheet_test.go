@@ -39,6 +39,9 @@ func TestTablesAreReadAsPeopleHaveThem(t *testing.T) {
 		"blank rows":               {"\n,,,\n\nname,macs,rack,labels\n,\n  ,\t,,\na1,52:54:00:dd:00:01,r1,role=web env=prod\n,,,,,\n", Sheet{}},
 		"columns used once":        {"name,macs,rack,labels,,\na1,52:54:00:dd:00:01,r1,role=web env=prod,,\n", Sheet{}},
 		"line ends in cells":       {"name,macs,rack,labels\na1,52:54:00:dd:00:01,r1,\"role=web\nenv=prod\"\n", Sheet{}},
+		"labels with semicolons":   {"name,macs,rack,labels\na1,52:54:00:dd:00:01,r1,role=web;env=prod\n", Sheet{}},
+		"a name in capitals":       {"name,macs,rack,labels\nA1,52:54:00:dd:00:01,r1,\"role=web, env=prod\"\n", Sheet{}},
+		"marks of texts":           {"name,macs,rack,labels\n'a1,'52:54:00:dd:00:01,'r1,role=web env=prod\n", Sheet{}},
 		"mapped":                   {"hostname,hw,Where,labels\na1,52:54:00:dd:00:01,r1,role=web env=prod\n", Sheet{Map: []string{"Hostname=name", "HW=macs", "where=rack"}}},
 		"columns mapped to labels": {"name,macs,rack,Role,Env,Junk\na1,52:54:00:dd:00:01,r1,web,prod,x\n", Sheet{Map: []string{"role=label:role", "env=label:env", "junk="}}},
 	} {
@@ -55,6 +58,51 @@ func TestTablesAreReadAsPeopleHaveThem(t *testing.T) {
 				t.Errorf("got %+v", h)
 			}
 		})
+	}
+}
+
+func TestCellsAreReadAsSpreadsheetsWriteThem(t *testing.T) {
+	for cells, want := range map[string]inventory.Host{
+		"12,TRUE,FALSE,S1":     {Place: inventory.Place{Unit: 12}, IsProtected: true, Serial: "S1"},
+		"U12,yes,no,S1":        {Place: inventory.Place{Unit: 12}, IsProtected: true, Serial: "S1"},
+		"12.0,x,,S1":           {Place: inventory.Place{Unit: 12}, IsProtected: true, Serial: "S1"},
+		"\"12,0\",1,0,S1":      {Place: inventory.Place{Unit: 12}, IsProtected: true, Serial: "S1"},
+		"12U,WAHR,FALSCH,S1":   {Place: inventory.Place{Unit: 12}, IsProtected: true, Serial: "S1"},
+		"-,n/a,—,N/A":          {},
+		"1,false,true,'-":      {Place: inventory.Place{Unit: 1}, IsCordoned: true, Serial: "-"},
+		"1,false,true,'=1+1":   {Place: inventory.Place{Unit: 1}, IsCordoned: true, Serial: "=1+1"},
+		"1,false,true,'00123":  {Place: inventory.Place{Unit: 1}, IsCordoned: true, Serial: "00123"},
+		"RU 7,true,true,none ": {Place: inventory.Place{Unit: 7}, IsProtected: true, IsCordoned: true, Serial: "none"},
+	} {
+		d, err := ReadCSV("x.csv", strings.NewReader("name,unit,isProtected,isCordoned,serial\na1,"+cells+"\n"))
+		if err != nil || len(d.Hosts) != 1 {
+			t.Errorf("%s: %v", cells, err)
+			continue
+		}
+		h := d.Hosts[0].Value
+		if h.Place.Unit != want.Place.Unit || h.IsProtected != want.IsProtected || h.IsCordoned != want.IsCordoned || h.Serial != want.Serial {
+			t.Errorf("%s: got %+v", cells, h)
+		}
+	}
+}
+
+func TestASpreadsheetRunsNothingOfAnExport(t *testing.T) {
+	for _, text := range []string{"=HYPERLINK(\"http://x\")", "+1", "-1", "@SUM(A1)", "-", "N/A", "'quoted", "#N/A", "plain"} {
+		h := inventory.Host{Name: "a1", Manufacturer: text, Product: text, Place: inventory.Place{Rack: "r1", Unit: 3}, Labels: map[string]string{"a": "b"}, IsProtected: true}
+		var out strings.Builder
+		if err := WriteCSV(&out, Hosts, Export(Current{Hosts: []inventory.Host{h}})); err != nil {
+			t.Fatal(err)
+		}
+		_, row, _ := strings.Cut(out.String(), "\n")
+		for cell := range strings.SplitSeq(row, ",") {
+			if cell = strings.Trim(cell, "\"\n"); cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) {
+				t.Errorf("%q is written as a formula: %s", text, row)
+			}
+		}
+		d, err := ReadCSV("x.csv", strings.NewReader(out.String()))
+		if err != nil || len(d.Hosts) != 1 || d.Hosts[0].Value.Product != text || d.Hosts[0].Value.Manufacturer != text {
+			t.Errorf("%q comes back as %+v, %v", text, d.Hosts, err)
+		}
 	}
 }
 
@@ -104,6 +152,11 @@ func TestUnknownColumnsAreOneLine(t *testing.T) {
 		"a preset that is none":  {"name\na\n", Sheet{Preset: "excel"}, "no preset"},
 		"two columns of a field": {"name,Host\na,b\n", Sheet{Map: []string{"host=name"}}, "there twice"},
 		"a workbook":             {"PK\x03\x04....", Sheet{}, "save the sheet as CSV"},
+		"an old workbook":        {"\xd0\xcf\x11\xe0....", Sheet{}, "save the sheet as CSV"},
+		"a web page":             {" <!DOCTYPE html><html>", Sheet{}, "web page"},
+		"JSON":                   {"[{\"name\": \"a\"}]", Sheet{}, "JSON"},
+		"a failed formula":       {"name,rack\na,#REF!\n", Sheet{}, "an error of the spreadsheet"},
+		"a MAC as a number":      {"name,macs\na,5.254E+11\n", Sheet{}, "took it for a number"},
 		"a cell without heading": {"name,macs,\na,52:54:00:dd:00:01,stray\n", Sheet{}, `no heading and holds "stray"`},
 		"half a character":       {"\xff\xfea", Sheet{}, "UTF-16"},
 	} {

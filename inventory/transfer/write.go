@@ -83,7 +83,7 @@ func writeTable[T any](w io.Writer, rows []Row[T], fields []field[T]) error {
 	}
 	for _, r := range rows {
 		for i, f := range fields {
-			cells[i] = strings.Join(f.get(&r.Value), " ")
+			cells[i] = safeCell(f.name, f.kind, strings.Join(f.get(&r.Value), " "))
 		}
 		if err := out.Write(cells); err != nil {
 			return fmt.Errorf("write row: %w", err)
@@ -94,6 +94,18 @@ func writeTable[T any](w io.Writer, rows []Row[T], fields []field[T]) error {
 		return fmt.Errorf("write rows: %w", err)
 	}
 	return nil
+}
+
+// safeCell marks a cell that a spreadsheet would take for a formula, for the texts are the machines' own, and one that reading
+// would change. Reading takes the mark away.
+func safeCell(field string, k kind, cell string) string {
+	if cell == "" {
+		return ""
+	}
+	if back, err := (Sheet{}).tidy(field, k, cell); err != nil || back != cell || strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return marked + cell
+	}
+	return cell
 }
 
 // WriteYAML writes the document; fields that are empty are left out.

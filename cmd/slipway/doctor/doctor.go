@@ -55,6 +55,9 @@ type Disk struct {
 	FreeFileN  uint64 // files that can still be made
 	FileN      uint64 // files that there can be; 0 where there is no such limit
 	IsReadOnly bool
+	IsNew      bool // it is not there yet; the rest is that of the folder that it will be made in
+	IsFile     bool
+	OpenKey    string // the key of the secrets, where others can read it: such a server does not start
 	Err        error
 }
 

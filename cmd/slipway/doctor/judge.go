@@ -87,11 +87,17 @@ func Advertise(i Interface) (k Check, isNeeded bool) {
 // DataDir says whether the data directory has room and can be written.
 func DataDir(d Disk) Check {
 	k := Check{Name: "data directory", Status: OK}
-	free := d.FreeBytes >> 20
-	k.Detail = fmt.Sprintf("%s, %d MiB free", d.Dir, free)
+	k.Detail = fmt.Sprintf("%s, %d MiB free", d.Dir, d.FreeBytes>>20)
+	if d.IsNew {
+		k.Detail = fmt.Sprintf("%s is made by the first slipway serve, %d MiB free", d.Dir, d.FreeBytes>>20)
+	}
 	switch {
 	case d.Err != nil:
-		k.Status, k.Detail, k.Hint = Failed, d.Dir+": "+d.Err.Error(), "slipway serve makes it; choose another with --data-dir"
+		k.Status, k.Detail, k.Hint = Failed, d.Dir+": "+d.Err.Error(), "slipway serve cannot make it; choose another with --data-dir"
+	case d.IsFile:
+		k.Status, k.Detail, k.Hint = Failed, d.Dir+" is a file, and no folder", "move it away, or choose another with --data-dir"
+	case d.OpenKey != "":
+		k.Status, k.Detail, k.Hint = Failed, "others can read the key of the secrets, "+d.OpenKey, "chmod 0600 "+d.OpenKey+"; if somebody may have read it, set the secrets anew"
 	case d.IsReadOnly:
 		k.Status, k.Detail, k.Hint = Failed, d.Dir+" is on a file system that is mounted read-only", "the kernel does that after disk errors: look at dmesg, then: mount -o remount,rw"
 	case d.FreeBytes < leastBytes:

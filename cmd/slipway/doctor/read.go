@@ -17,7 +17,7 @@ import (
 // Read looks at this machine. Ports of other programs have names where the reader may see their files: as root.
 func Read(interfaces []string, dataDir string, ports []Port) *Facts {
 	f := &Facts{
-		Now: time.Now(), IsRoot: os.Geteuid() == 0, Others: InterfaceNames(), Sysctl: ReadSysctl(), Disk: ReadDisk(dataDir),
+		Now: time.Now(), IsRoot: os.Geteuid() == 0, Others: InterfaceNames(), Sysctl: ReadSysctl(), Disk: readDataDir(dataDir),
 		Database: readDatabase(filepath.Join(dataDir, "slipway.db")), Clock: ReadClock(), Ports: ports,
 	}
 	for _, name := range interfaces {
@@ -99,6 +99,30 @@ func ReadDisk(dir string) Disk {
 	return Disk{
 		Dir: dir, FreeBytes: st.Bavail * uint64(st.Bsize), FreeFileN: st.Ffree, FileN: st.Files, IsReadOnly: st.Flags&unix.ST_RDONLY != 0,
 	}
+}
+
+// readDataDir reads the data directory. Before the first start it is that of the nearest folder above, where slipway serve
+// makes it.
+func readDataDir(dir string) Disk {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		above := filepath.Dir(filepath.Clean(dir))
+		for _, err = os.Stat(above); errors.Is(err, fs.ErrNotExist) && above != filepath.Dir(above); _, err = os.Stat(above) {
+			above = filepath.Dir(above)
+		}
+		d := ReadDisk(above)
+		if d.Dir, d.IsNew = dir, true; d.Err == nil {
+			d.Err = unix.Access(above, unix.W_OK|unix.X_OK)
+		}
+		return d
+	}
+	d := ReadDisk(dir)
+	d.IsFile = err == nil && !info.IsDir()
+	key := filepath.Join(dir, "secret.key")
+	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
+		d.OpenKey = key
+	}
+	return d
 }
 
 // readDatabase says whether the file could be written, without opening it: closing a file gives up all locks that a

@@ -159,3 +159,20 @@ func TestWhoHasAFileOpenIsFoundByAnyPathToIt(t *testing.T) {
 		t.Errorf("a file that is not there is held by %d", pid)
 	}
 }
+
+func TestTheDataDirectoryIsReadAsItIs(t *testing.T) {
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600)
+	os.Mkdir(filepath.Join(dir, "open"), 0o700)
+	os.WriteFile(filepath.Join(dir, "open", "secret.key"), []byte("x"), 0o644)
+	os.Mkdir(filepath.Join(dir, "kept"), 0o700)
+	os.WriteFile(filepath.Join(dir, "kept", "secret.key"), []byte("x"), 0o600)
+	for name, want := range map[string]string{
+		"kept": OK, "new": OK, "new/below/new": OK, // before the first start nothing is wrong
+		"file": Failed, "file/below": Failed, "open": Failed,
+	} {
+		if k := DataDir(readDataDir(filepath.Join(dir, name))); k.Status != want || want == Failed && k.Hint == "" {
+			t.Errorf("%s: %+v, want %s", name, k, want)
+		}
+	}
+}
