@@ -159,8 +159,8 @@ func fits(role inventory.Role, name string, f io.ReaderAt, size int64) (format s
 
 // isText reports whether the first bytes of a file are a text, such as "404: Not Found".
 func isText(head []byte) bool {
-	if len(head) == headBytes { // a letter may be cut in two
-		head = head[:max(0, bytes.LastIndexByte(head, '\n'))]
+	for n := 0; len(head) == headBytes-n && n < utf8.UTFMax-1 && !utf8.Valid(head); n++ { // a letter may be cut in two
+		head = head[:len(head)-1]
 	}
 	isControl := func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", r) || r == 0x7f }
 	return len(head) > 0 && utf8.Valid(head) && bytes.IndexFunc(head, isControl) < 0

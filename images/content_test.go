@@ -117,6 +117,8 @@ func TestADiskImageIsKnownByItsContent(t *testing.T) {
 		{"disk.img", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:1\n"), "", "Git LFS"},
 		{"empty.raw", nil, "", "is empty"},
 		{"disk.img", []byte("404: Not Found\n"), "", "is a text"},
+		{"disk.img", []byte("x" + strings.Repeat("ü", headBytes)), "", "is a text"},
+		{"disk.img", append([]byte("disk\n"), make([]byte, 2*headBytes)...), "raw", ""},
 		{"cut.gz", gzipped(noise())[:50_000], "", "ends too early"},
 		{"cut.xz", xzed(noise())[:50_000], "", "ends too early"},
 		{"cut.zst", zstded(noise())[:50_000], "", "ends too early"},
