@@ -14,7 +14,8 @@ import (
 type Outlook struct {
 	// IsHopeless says that no host meets what is asked for, free or in use. What is not known of a host counts as met.
 	IsHopeless bool
-	Fit        int // hosts that meet it, or may meet it
+	IsKnown    bool // somebody has looked: the zero value says nothing
+	Fit        int  // hosts that meet it, or may meet it
 	Code       Code
 	Reason     string
 	Hint       string
@@ -22,7 +23,8 @@ type Outlook struct {
 
 // Forecast looks at all hosts of an inventory as if nobody used them. It is for one goroutine.
 type Forecast struct {
-	y *yard
+	y     *yard
+	known map[string]Outlook // of machines that ask for the same; hints have NAME for the machine
 }
 
 // NewForecast takes all hosts of the inventory, free or not.
@@ -31,7 +33,7 @@ func NewForecast(all []Candidate) *Forecast {
 	for i, c := range all {
 		idle[i] = Idle(c)
 	}
-	return &Forecast{newYard(idle)}
+	return &Forecast{y: newYard(idle), known: map[string]Outlook{}}
 }
 
 // Idle is a candidate as it would be if nobody used it: what it is made of, where it stands and how it is labelled stay.
@@ -46,16 +48,32 @@ func Idle(c Candidate) Candidate {
 // miss is one thing that keeps a host from a machine for good.
 type miss = hardware.Miss
 
-// Outlook says whether one of the hosts could ever serve a machine, and if none, what the nearest of them lack.
+// Outlook says whether one of the hosts could ever serve a machine, and if none, what the nearest of them lack. Machines that
+// ask for the same share the answer.
 func (f *Forecast) Outlook(d Demand) Outlook {
 	d.IsInspectionNeeded = false
 	s, err := f.y.shapeOf(&d)
 	if err != nil {
 		return Outlook{} // the choice says what cannot be read
 	}
-	if name := d.Machine.Placement.Host; name != "" {
-		return f.pinned(&d, s, name)
+	p := &d.Machine.Placement
+	key := fmt.Sprintf("%p\x00%s\x00%v\x00%q", s, p.FailureDomain, p.IsDomainPreferred, d.Machine.Avoid)
+	out, ok := f.known[key]
+	if !ok {
+		if p.Host != "" {
+			out = f.pinned(&d, s, p.Host)
+		} else {
+			out = f.all(&d, s)
+		}
+		out.IsKnown = true
+		f.known[key] = out
 	}
+	out.Hint = strings.ReplaceAll(out.Hint, "NAME", d.Machine.Name)
+	return out
+}
+
+// all looks at every host.
+func (f *Forecast) all(d *Demand, s *shape) Outlook {
 	t := tally{outside: map[string]int{}, groups: map[string]*group{}}
 	inside := 0
 	for _, e := range f.y.entries {
@@ -64,7 +82,7 @@ func (f *Forecast) Outlook(d Demand) Outlook {
 			continue
 		}
 		inside++
-		t.add(s.misses(&d, e))
+		t.add(s.misses(d, e))
 	}
 	switch isSpare := t.fit > 0 && s.minSpare >= inside && len(d.Machine.Avoid) == 0; {
 	case isSpare:
@@ -77,18 +95,33 @@ func (f *Forecast) Outlook(d Demand) Outlook {
 	case len(f.y.entries) == 0:
 		return Outlook{IsHopeless: true, Code: NoMatchingHost, Reason: noHosts, Hint: noHostsHint}
 	}
-	return t.outlook(&d, inside)
+	return t.outlook(d, inside)
 }
 
 // hopeless begins each reason that no passing of time mends.
 const hopeless = "no host of the inventory meets it, free or in use"
+
+// CodeOf returns the code of a reason that an Outlook has given, "" for another text: reasons are stored, codes are not.
+func CodeOf(reason string) Code {
+	if reason == noHosts {
+		return NoMatchingHost
+	}
+	rest, ok := strings.CutPrefix(reason, hopeless)
+	if !ok {
+		return ""
+	}
+	if nearest, _, _ := strings.Cut(rest, ";"); strings.Contains(nearest, " only "+domainMiss) {
+		return NoMatchInFailureDomain
+	}
+	return NoMatchingHost
+}
 
 func (f *Forecast) pinned(d *Demand, s *shape, name string) Outlook {
 	e := f.y.byName[name]
 	if e == nil {
 		return Outlook{}
 	}
-	out := Outlook{IsHopeless: true, Code: PinnedHostUnavailable, Hint: "name another host, or ask for less: slipway machine show " + d.Machine.Name}
+	out := Outlook{IsHopeless: true, Code: PinnedHostUnavailable, Hint: "name another host, or ask for less: slipway machine show NAME"}
 	if c := s.outside(e); c != nil {
 		out.Reason = "host " + name + ", which the machine names, " + c.phrase
 		return out
@@ -232,7 +265,7 @@ func (t *tally) add(misses []miss) {
 
 // outlook puts into words that nothing fits. The hosts that fail the fewest things come first.
 func (t *tally) outlook(d *Demand, inside int) Outlook {
-	out := Outlook{IsHopeless: true, Code: NoMatchingHost, Hint: "add a host that meets it, or ask for less: slipway machine show " + d.Machine.Name}
+	out := Outlook{IsHopeless: true, Code: NoMatchingHost, Hint: "add a host that meets it, or ask for less: slipway machine show NAME"}
 	var parts []string
 	shown := 0
 	list := t.nearest()

@@ -67,7 +67,10 @@ func TestARequestThatNoHostMeetsIsToldFromOneThatWaits(t *testing.T) {
 			if want != "" {
 				want = hopeless + ": " + want
 			}
-			if got.Reason != want || got.IsHopeless != (want != "") || got.Code != c.code || got.IsHopeless == (got.Fit == 1) || want != "" && got.Hint == "" {
+			if stored := CodeOf(got.Reason); stored != got.Code {
+				t.Errorf("the code of the stored reason is %q, want %q", stored, got.Code)
+			}
+			if got.Reason != want || got.IsHopeless != (want != "") || got.Code != c.code || got.IsHopeless == (got.Fit == 1) || !got.IsKnown || want != "" && got.Hint == "" {
 				t.Errorf("got %+v\nwant %q, %q", got, want, c.code)
 			}
 		})
@@ -157,7 +160,35 @@ func TestAnOutlookIsBounded(t *testing.T) {
 }
 
 func TestAnInventoryWithoutHostsHasNoneForAnybody(t *testing.T) {
-	if got := foreseen(nil, inventory.Pool{}, nil); !got.IsHopeless || got.Code != NoMatchingHost || got.Reason != "no host: there are none" || got.Hint == "" {
+	if got := foreseen(nil, inventory.Pool{}, nil); !got.IsHopeless || got.Code != NoMatchingHost || got.Reason != "no host: there are none" || CodeOf(got.Reason) != got.Code || got.Hint == "" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestMachinesThatAskForTheSameShareAnOutlook: a thousand machines of a set that wait cost one look at each host.
+func TestMachinesThatAskForTheSameShareAnOutlook(t *testing.T) {
+	f := NewForecast(rack(3, nil))
+	ask := func(name string, change func(*im)) Outlook {
+		return f.Outlook(machine(name, func(m *im) { m.Placement.Selector = "zone=b"; change(m) }))
+	}
+	a, b := ask("a", func(*im) {}), ask("b", func(*im) {})
+	if len(f.known) != 1 || a.Reason != b.Reason || !strings.HasSuffix(a.Hint, "machine show a") || !strings.HasSuffix(b.Hint, "machine show b") {
+		t.Errorf("%d answers: %+v and %+v", len(f.known), a, b)
+	}
+	if c := ask("c", func(m *im) { m.Placement.FailureDomain = "r9" }); c.Reason == a.Reason {
+		t.Errorf("another request has the same answer: %s", c.Reason)
+	}
+	if c := ask("c", func(m *im) { m.Avoid = []inventory.HostID{"id-h00001"} }); c.Reason == a.Reason {
+		t.Errorf("another past has the same answer: %s", c.Reason)
+	}
+}
+
+func BenchmarkOutlook(b *testing.B) {
+	all := rack(10_000, nil)
+	f := NewForecast(all)
+	for i := 0; b.Loop(); i++ {
+		f.Outlook(machine("web", func(m *im) {
+			m.Placement.Requirements.MemoryBytes, m.Placement.Selector = int64(100+i)*gib, "zone=b"
+		}))
 	}
 }

@@ -210,8 +210,12 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 			return e.waits(tx, &m, reason, hint)
 		}
 	}
-	if o := &choice.Outlook; o.IsHopeless { // its reason says it all
+	switch o := &choice.Outlook; {
+	case o.IsHopeless: // its reason says it all
 		choice.Code, choice.Rejected = o.Code, nil
+	case choice.Host == nil && !o.IsKnown && choice.Code != placement.InvalidConfiguration && placement.CodeOf(m.Reason) != "": // nobody had the time to look again
+		m.NextAt = now.Add(placeEvery)
+		return tx.UpdateMachine(&m, now)
 	}
 	e.rejections.put(m.UID, choice)
 	if choice.Host == nil {

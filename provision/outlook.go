@@ -14,11 +14,16 @@ type forecast struct {
 	expires time.Time
 }
 
-// forecastShare is how much longer a forecast holds than it took to make it: a hundredth of a processor is for that.
-const forecastShare = 100
+const (
+	// forecastShare is how much longer a forecast holds than what it took: a hundredth of a processor is for that.
+	forecastShare = 100
+	// outlooksFor bounds what one round spends on outlooks, for others wait behind it; the rest comes with the next rounds.
+	outlooksFor = 250 * time.Millisecond
+)
 
 // outlook adds to the choices that found no host whether any host of the inventory could ever do.
 func (e *Engine) outlook(tx inventory.Tx, demands []placement.Demand, choices []placement.Choice, now time.Time) error {
+	began := time.Now()
 	for i := range choices {
 		c := &choices[i]
 		if c.Host != nil || c.Code == placement.InvalidConfiguration {
@@ -28,6 +33,12 @@ func (e *Engine) outlook(tx inventory.Tx, demands []placement.Demand, choices []
 			return err
 		}
 		c.Outlook = e.forecast.of.Outlook(demands[i])
+		if time.Since(began) > outlooksFor {
+			break
+		}
+	}
+	if until := now.Add(forecastShare * time.Since(began)); until.After(e.forecast.expires) {
+		e.forecast.expires = until
 	}
 	return nil
 }
@@ -37,7 +48,6 @@ func (e *Engine) renewForecast(tx inventory.Tx, now time.Time) error {
 	if e.forecast.of != nil && now.Before(e.forecast.expires) {
 		return nil
 	}
-	began := time.Now()
 	var all []placement.Candidate
 	for page := (inventory.Page{Limit: 1000}); ; {
 		hosts, err := tx.ListHosts(inventory.HostFilter{}, page)
@@ -60,7 +70,6 @@ func (e *Engine) renewForecast(tx inventory.Tx, now time.Time) error {
 			break
 		}
 	}
-	e.forecast.of = placement.NewForecast(all)
-	e.forecast.expires = now.Add(forecastShare * time.Since(began))
+	e.forecast.of, e.forecast.expires = placement.NewForecast(all), now.Add(time.Millisecond)
 	return nil
 }

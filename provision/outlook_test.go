@@ -35,6 +35,10 @@ func TestARequestThatNoHostWillEverMeetSaysSo(t *testing.T) {
 	if v := l.view("later"); v.Code != "InsufficientResources" {
 		t.Errorf("code %s", v.Code)
 	}
+	l.restart()
+	if v := l.view("never"); v.Code != "NoMatchingHost" || v.Machine.Reason != want {
+		t.Errorf("after a restart: code %s, %s", v.Code, v.Machine.Reason)
+	}
 	h := s.host()
 	h.Taints = []inventory.Taint{{Key: "gpu"}}
 	_, err := l.engine.UpdateHost(context.Background(), h, "a test")

@@ -20,7 +20,9 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v kube.View, err er
 		v.Image = i.Name
 	}
 	if m.HostID == "" {
-		v.Rejected, v.Code = e.rejections.find(m.UID)
+		if v.Rejected, v.Code = e.rejections.find(m.UID); v.Code == "" { // after a restart
+			v.Code = string(placement.CodeOf(m.Reason))
+		}
 		return v, nil
 	}
 	h, err := tx.FindHost(m.HostID)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine/manifests"
@@ -76,7 +77,7 @@ func (c *manifestsCommand) Run(s *session) error {
 		return err
 	}
 	if c.Image == "" {
-		return usage("such as --image registry.example.com/slipway:"+version, "--dir needs the container image that the cluster runs the controllers from")
+		return usage("such as --image registry.example.com/slipway:"+strings.SplitN(version, "+", 2)[0], "--dir needs the container image that the cluster runs the controllers from")
 	}
 	files, err := manifests.Files(manifests.Release{Version: releaseOf(c.Dir, version), Image: c.Image})
 	if err != nil {

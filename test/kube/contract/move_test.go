@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,6 +74,22 @@ var pauseRows = []row{
 		p.untilProvisioned()
 		p.untilIs(metalv1.Ready, metav1.ConditionTrue, "")
 	}, func(*pair) {}),
+	{name: "paused: a SlipwayMachine that is deleted is not ready, and says what it waits for", hosts: 1, run: func(s *stage) {
+		p := s.add("m", nil)
+		p.bootstrap(nil)
+		p.untilProvisioned()
+		s.pause(true)
+		p.untilIs(metalv1.Paused, metav1.ConditionTrue, metalv1.ReasonPaused)
+		p.remove()
+		p.untilIs(metalv1.Ready, metav1.ConditionFalse, metalv1.ReasonDeleting)
+		for _, kind := range []string{metalv1.Ready, metalv1.Paused} {
+			if m := p.condition(kind).Message; !strings.Contains(m, "waits to be deleted: Cluster ") || !strings.Contains(m, "set its spec.paused to false") {
+				s.Errorf("%s says %q", kind, m)
+			}
+		}
+		s.pause(false)
+		p.untilGone()
+	}},
 	{name: "paused: a Machine without a host asks for none, and asks again after", hosts: 0, run: func(s *stage) {
 		p := s.add("m", nil)
 		p.untilIs(metalv1.HostClaimed, metav1.ConditionFalse, metalv1.ReasonNoMatchingHost)
