@@ -148,6 +148,11 @@ func (r *rendering) readDocument(d *machineconfig.Passthrough) []byte {
 		}
 		data, rpt, err = translate(data)
 	case inventory.DocIgnition:
+		if key, source := twice(data); source != "" {
+			f := r.report.Errorf("/document", "duplicate", "has the key %s twice, and Ignition takes the last only", inventory.Clean(key, 60))
+			f.Source, f.Hint = source, "put both into one"
+			return nil
+		}
 		if strings.HasPrefix(SpecOf(data), "2.") {
 			if data, err = Upgrade(data); err != nil {
 				f := r.report.Errorf("/document", "invalid", "%v", err)

@@ -26,6 +26,7 @@ func TestDocumentFindingsNameTheLine(t *testing.T) {
 		{"a newer Ignition spec", "ignition", `{"ignition":{"version":"3.6.0"}}`, onFlatcar, "document:1:1", "needs 3.6, this image reads 3.4"},
 		{"an experimental spec", "butane", "variant: fcos\nversion: 1.8.0-experimental\n", onFCOS, "document:1:1", "needs 3.7.0-experimental, this image reads 3.6"},
 		{"an unknown key in Ignition", "ignition", "{\"ignition\":{\"version\":\"3.3.0\"},\n \"storge\":{}}", onFCOS, "document:2:2", "storge"},
+		{"a key twice in Ignition", "ignition", "{\"ignition\":{\"version\":\"3.3.0\"},\n \"passwd\":{},\"passwd\":{}}", onFCOS, "document:2:14", "passwd twice"},
 		{"JSON that is none", "ignition", "{\"ignition\":\n}", onFCOS, "document:2:1", "invalid character"},
 		{"no version", "ignition", "{}", onFCOS, "", "Ignition refuses it"},
 		{"an unverified remote document", "ignition", `{"ignition":{"version":"3.3.0","config":{"merge":[{"source":"http://x.example/y"}]}}}`, onFCOS, "document:1:61", "without a checksum"},

@@ -126,6 +126,7 @@ func logical(text string) []line {
 // check reports the lines that debconf would refuse or pass over, and returns the questions that are answered.
 func (w *writer) check(text string) map[string]bool {
 	own := map[string]bool{}
+	lines := map[string]int{} // where a question was answered last
 	for _, l := range logical(text) {
 		fail := func(code, hint, format string, args ...any) {
 			f := w.report.Errorf("/document", code, format, args...)
@@ -147,6 +148,10 @@ func (w *writer) check(text string) map[string]bool {
 			fail("bad-boolean", "write true or false", "is a boolean that is neither true nor false")
 		default:
 			own[words[1]] = true
+			if words[2] != "seen" {
+				w.lost(lines[words[1]], l.n, words[1])
+				lines[words[1]] = l.n
+			}
 			if !strings.Contains(words[1], "/") {
 				f := w.report.Warnf("/document", "odd-question", "%q has no slash, as nearly every question has", cut(words[1]))
 				f.Source, f.Hint = fmt.Sprintf("document:%d:1", l.n), shape
@@ -158,6 +163,18 @@ func (w *writer) check(text string) map[string]bool {
 		}
 	}
 	return own
+}
+
+// lost says that an answer does not count, because the same question is answered again below it.
+func (w *writer) lost(first, again int, question string) {
+	if first == 0 {
+		return
+	}
+	f := w.report.Warnf("/document", "answered-again", "%s is answered again on line %d, and the last answer counts", cut(question), again)
+	f.Source, f.Hint = fmt.Sprintf("document:%d:1", first), "take one of them out"
+	if strings.HasSuffix(question, "_command") {
+		f.Hint = "write all commands in one answer, with ; or && between them"
+	}
 }
 
 func cut(s string) string {

@@ -292,6 +292,15 @@ func TestTheHostsNameWinsOverThePreseedFile(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatDoesNotCountIsNamed(t *testing.T) {
+	doc := "d-i preseed/late_command string echo 1\nd-i time/zone string UTC\nd-i time/zone seen false\nd-i preseed/late_command string echo 2\n"
+	c := &machineconfig.Config{Document: &machineconfig.Passthrough{Format: "preseed", Data: []byte(doc)}}
+	r, report := New().Render(withInitrd, c)
+	if r == nil || len(report) != 1 || report[0].Code != "answered-again" || report[0].Source != "document:1:1" || !strings.Contains(report[0].Hint, "one answer") {
+		t.Errorf("found %+v", report)
+	}
+}
+
 func FuzzDocument(f *testing.F) {
 	f.Add("d-i a/b string c \\\n d\n# x\nd-i preseed/late_command string x\n")
 	f.Fuzz(func(t *testing.T, doc string) {
