@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -98,17 +99,33 @@ func (s *Server) eventStart(ctx context.Context, in *eventQuery) (f inventory.Ev
 		}
 		f = inventory.EventFilter{HostID: id, SessionID: in.Session, Kind: in.Kind}
 		last, err := tx.LastEventID()
+		if err != nil {
+			return err
+		}
 		switch {
 		case text == "" && in.isStream():
 			after = last
 		case after < 0:
-			after = max(0, last+after)
+			after, err = countBack(tx, f, last, -after)
 		case in.isStream():
 			after = min(after, last) // an id from the future is that of a database which was replaced
 		}
 		return err
 	})
 	return f, after, err
+}
+
+// countBack returns the id behind which the newest n events of a filter stand. More than a page is counted by ids.
+func countBack(tx inventory.Tx, f inventory.EventFilter, last, n int64) (after int64, err error) {
+	if n < 0 || n > 1000 { // the least number has no positive one
+		return max(0, last-max(n, 0)), nil
+	}
+	f.Before = math.MaxInt64
+	newest, err := tx.ListEvents(f, 0, int(n))
+	if err != nil || len(newest) == 0 {
+		return last, err
+	}
+	return newest[len(newest)-1].ID - 1, nil
 }
 
 func (s *Server) listEvents(ctx context.Context, f inventory.EventFilter, after int64, limit int) (*huma.StreamResponse, error) {

@@ -229,6 +229,7 @@ func TestTheListOfEventsSharesItsFilters(t *testing.T) {
 	r.commit("boot.decided", 4)
 	for query, want := range map[string]int{
 		"": 7, "?kind=dhcp": 3, "?kind=dhcp.ack": 3, "?kind=dhcp.nak": 0, "?after=2": 5, "?after=-3": 3, "?after=99": 0,
+		"?kind=dhcp&after=-2": 2, "?kind=dhcp&after=-100": 3, "?kind=tftp&after=-3": 0, // counted among those that match
 		"?session=none": 0, "?limit=2": 2,
 	} {
 		var page List[inventory.Event]

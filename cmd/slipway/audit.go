@@ -53,6 +53,7 @@ func (c *auditList) Run(s *session) error {
 		q.After, isMore = page.Next, page.Next != "" && (c.Limit <= 0 || len(list) < c.Limit)
 	}
 	if c.Limit > 0 {
+		s.sayCut(c.Limit, q.After != "" || len(list) > c.Limit)
 		list = list[:min(len(list), c.Limit)]
 	}
 	return s.show(list, func(t *tableWriter) {

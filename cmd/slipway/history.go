@@ -96,7 +96,14 @@ func (c *eventList) Run(s *session) error {
 		q.After = -10
 	}
 	set(&q.After, c.After)
-	return newEventView(s, api).run(q, c.Follow, c.Limit)
+	v := newEventView(s, api)
+	if err := v.run(q, c.Follow, c.Limit); err != nil {
+		return err
+	}
+	if !c.Follow && c.After == nil && q.After < 0 && v.n == -q.After && s.globals.Output == "table" {
+		s.say("the newest %d are shown; --after 0 shows all", v.n)
+	}
+	return nil
 }
 
 // eventView shows events as they come.
@@ -107,6 +114,7 @@ type eventView struct {
 	skipHost bool      // it is the same for all
 	since    time.Time // older ones are left out
 	names    map[inventory.HostID]string
+	n        int64 // that were shown
 }
 
 func newEventView(s *session, api *client.Client) *eventView {
@@ -156,6 +164,7 @@ func (v *eventView) show(e inventory.Event) error {
 	if e.At.Before(v.since) {
 		return nil
 	}
+	v.n++
 	switch v.s.globals.Output {
 	case "json":
 		return writeJSON(v.s.out, e, false)

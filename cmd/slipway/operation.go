@@ -45,6 +45,7 @@ func (c *operationList) Run(s *session) error {
 		q.After, isMore = page.Next, page.Next != "" && (c.Limit <= 0 || len(list) < c.Limit)
 	}
 	if c.Limit > 0 {
+		s.sayCut(c.Limit, q.After != "" || len(list) > c.Limit)
 		list = list[:min(len(list), c.Limit)]
 	}
 	names := s.hostNames()

@@ -231,11 +231,20 @@ func listAll[T any](s *session, noun func(*client.Client) client.Noun[T], q clie
 		if err != nil {
 			return nil, err
 		}
-		if items = append(items, item); len(items) == limit {
+		if limit > 0 && len(items) == limit {
+			s.sayCut(limit, true)
 			break
 		}
+		items = append(items, item)
 	}
 	return items, nil
+}
+
+// sayCut says that a list goes on behind its limit.
+func (s *session) sayCut(limit int, isCut bool) {
+	if isCut && s.globals.Output == "table" {
+		s.say("the first %d are shown; --limit 0 shows all", limit)
+	}
 }
 
 // showList lists things as a table with those headings.
