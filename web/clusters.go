@@ -35,6 +35,7 @@ type CheckClusterInput struct {
 	Modes       []inventory.ClusterMode `json:"modes,omitempty"`
 	Namespaces  []string                `json:"namespaces,omitempty"`
 	WatchFilter string                  `json:"watchFilter,omitempty"`
+	TakesOver   bool                    `json:"takesOver,omitempty" doc:"It is the cluster that it says it is, although another certificate authority vouched for that one, or none is known"`
 }
 
 type (
@@ -113,7 +114,7 @@ func (s *Server) addClusters() {
 		summary: "Look whether a cluster could be attached", about: "Speaks to the cluster, and changes nothing there. The kubeconfig is not kept.",
 	}, func(ctx context.Context, in *checkClusterInput) (*one[ClusterCheck], error) {
 		b := in.Body
-		c := inventory.Cluster{Name: b.Name, Kubeconfig: "kubeconfig", Modes: b.Modes, Namespaces: b.Namespaces, WatchFilter: b.WatchFilter}
+		c := inventory.Cluster{Name: b.Name, Kubeconfig: "kubeconfig", Modes: b.Modes, Namespaces: b.Namespaces, WatchFilter: b.WatchFilter, TakesOver: b.TakesOver}
 		if err := c.Validate(); err != nil {
 			return nil, err
 		}

@@ -91,9 +91,10 @@ type clusterAttach struct {
 	Kubeconfig string `required:"" help:"File that says how to reach the cluster; - is standard input. What its current context needs is stored, sealed." placeholder:"FILE"`
 	Name       string `help:"What to call the cluster, a DNS label (default: as the current context)." placeholder:"NAME"`
 	clusterFlags
-	NoCheck bool          `help:"Attach it even if it cannot be reached now, or lacks something."`
-	WaitFor time.Duration `help:"How long to wait until its controllers run; 0 does not wait." default:"60s" placeholder:"DURATION"`
-	DryRun  bool          `help:"Only look whether it could be attached."`
+	TakeOver bool          `help:"This is the cluster that it says it is, although another certificate authority vouched for that one, or none is known: it has that one's machines from now on."`
+	NoCheck  bool          `help:"Attach it even if it cannot be reached now, or lacks something."`
+	WaitFor  time.Duration `help:"How long to wait until its controllers run; 0 does not wait." default:"60s" placeholder:"DURATION"`
+	DryRun   bool          `help:"Only look whether it could be attached."`
 }
 
 // readKubeconfig reads a kubeconfig where this command runs, whose files the server cannot see.
@@ -120,6 +121,7 @@ func (c *clusterAttach) Run(s *session) error {
 		name = c.Name
 	}
 	want := c.cluster(name)
+	want.TakesOver = c.TakeOver
 	if err := want.Validate(); err != nil {
 		return err
 	}

@@ -54,5 +54,6 @@ func showAccess(t *tableWriter, a inventory.ClusterAccess) {
 	}
 	t.field("takes machines from", takes)
 	t.field("pools", pools)
+	t.field("authority", strings.Join(a.Authority, ", "))
 	t.field("said", timeText(a.UpdatedAt))
 }

@@ -157,7 +157,7 @@ func TestOfTwoThatAttachOneClusterInTheSameInstantOneGoesOn(t *testing.T) {
 		var all sync.WaitGroup
 		for _, c := range rows {
 			all.Go(func() {
-				err := a.take(t.Context(), c, "the-uid")
+				err := a.take(t.Context(), c, "the-uid", nil)
 				if err != nil && kindOf(err) != inventory.Conflict {
 					t.Error(err)
 				}
@@ -293,13 +293,13 @@ func TestARowKeepsItsCluster(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.take(t.Context(), c, "uid-1"); err != nil {
+	if err := a.take(t.Context(), c, "uid-1", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.take(t.Context(), c, "uid-2"); kindOf(err) != inventory.Conflict {
+	if err := a.take(t.Context(), c, "uid-2", nil); kindOf(err) != inventory.Conflict {
 		t.Errorf("another UID: %v", err)
 	}
-	if err := a.take(t.Context(), c, "uid-1"); err != nil {
+	if err := a.take(t.Context(), c, "uid-1", nil); err != nil {
 		t.Errorf("its own: %v", err)
 	}
 }

@@ -80,7 +80,7 @@ func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) 
 		return k
 	}
 	k.good("server", p.cfg.Host+" answers, Kubernetes "+p.version)
-	if err := cmp.Or(a.isImpostor(ctx, c, p), a.isTwice(ctx, c, p.uid)); err != nil {
+	if err := cmp.Or(a.isImpostor(ctx, c, p), a.isTwice(ctx, c, p.uid), a.isVouched(ctx, c, p)); err != nil {
 		k.bad("cluster", err)
 		return k
 	}

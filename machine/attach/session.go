@@ -144,7 +144,7 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	if err := a.isImpostor(ctx, c, p); err != nil {
 		return err
 	}
-	if err := a.take(ctx, c, p.uid); err != nil {
+	if err := a.take(ctx, c, p.uid, authorityOf(p.cfg)); err != nil {
 		return err
 	}
 	if err := a.prepare(ctx, p, c); err != nil {
@@ -176,9 +176,9 @@ func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string)
 	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return refuseSecond(tx, c, uid) })
 }
 
-// take stores which cluster it is that is attached, unless another has it: of two that are attached in the same instant
-// one goes on.
-func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string) error {
+// take stores which cluster it is that is attached and what vouches for it, unless another has it: of two that are attached in
+// the same instant one goes on.
+func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, authority []string) error {
 	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		stored, err := tx.FindCluster(c.Name)
 		if kindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
@@ -187,13 +187,19 @@ func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string) er
 		if err != nil {
 			return err
 		}
-		if err := refuseSecond(tx, stored, uid); err != nil || stored.UID == uid {
+		if err := refuseSecond(tx, stored, uid); err != nil || uid == "" {
 			return err
 		}
 		if err := isSame(c.Name, stored.UID, uid); err != nil {
 			return err
 		}
-		stored.UID = uid
+		if err := vouched(tx, stored, uid, authority); err != nil {
+			return err
+		}
+		if err := a.keepAuthority(tx, uid, authority); err != nil || stored.UID == uid && !stored.TakesOver {
+			return err
+		}
+		stored.UID, stored.TakesOver = uid, false
 		return tx.NoteCluster(&stored)
 	})
 }

@@ -41,7 +41,8 @@ func (c Clusters) CheckKubeconfig(ctx context.Context, want inventory.Cluster, k
 		Modes       []inventory.ClusterMode `json:"modes,omitempty"`
 		Namespaces  []string                `json:"namespaces,omitempty"`
 		WatchFilter string                  `json:"watchFilter,omitempty"`
-	}{want.Name, kubeconfig, want.Modes, want.Namespaces, want.WatchFilter}
+		TakesOver   bool                    `json:"takesOver,omitempty"`
+	}{want.Name, kubeconfig, want.Modes, want.Namespaces, want.WatchFilter, want.TakesOver}
 	return k, c.c.call(ctx, http.MethodPost, "clusters/check", nil, in, &k)
 }
 
