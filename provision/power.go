@@ -156,6 +156,9 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 				return err
 			}
 		}
+		if problem != nil && (b.IsReachable || b.CheckedAt.IsZero() || b.Reason != messageOf(problem)) {
+			e.cfg.Log.Warn("controller not reached", "host", h.Name, "address", b.Address, "err", problem) // with the cause, which is not told otherwise
+		}
 		if asked == nil && b.Power == is && b.IsReachable == isReachable && now.Sub(b.CheckedAt) < checkedEvery {
 			return nil
 		}

@@ -28,6 +28,7 @@ type Step struct {
 	Name   string // name, connect, tls, login or rights
 	Detail string // what came of it, when it went well
 	Err    error
+	noTLS  bool // something takes connections, and speaks no TLS
 }
 
 // connectFor bounds each of name, connection and certificate.
@@ -137,7 +138,7 @@ func (w way) secure(ctx context.Context, c net.Conn, t bmc.Target) Step {
 		}
 		return Step{Name: "tls", Err: problem("nobody that this server trusts has signed its certificate", "compare its fingerprint with the one on the controller's own screen, and give it: "+shown, err)}
 	case err != nil:
-		return Step{Name: "tls", Err: problem("it speaks no TLS there, or none that is safe", "try the address with http:// where the network is safe, or update the controller", err)}
+		return Step{Name: "tls", noTLS: true, Err: problem("it speaks no TLS there, or none that is safe", "try the address with http:// where the network is safe, or update the controller", err)}
 	}
 	certs := client.ConnectionState().PeerCertificates
 	if len(certs) == 0 {
@@ -203,4 +204,24 @@ func logIn(ctx context.Context, d bmc.Driver, driver inventory.BMCDriver) (steps
 		steps = append(steps, s)
 	}
 	return steps, power
+}
+
+// Discreet leaves out what tells who chose the address how that network is: the name's address, whether something takes
+// connections there, and what it speaks. Certificates, logins and rights stay: they are those of a controller.
+func Discreet(steps []Step) (out []Step) {
+	for _, s := range steps {
+		if s.Name != "name" && s.Name != "connect" && !s.noTLS {
+			out = append(out, s)
+			continue
+		}
+		var refused *egress.Refused
+		switch {
+		case errors.As(s.Err, &refused):
+			out = append(out, s) // by our own rules, before anything was asked
+		case s.Err != nil:
+			out = append(out, Step{Name: "connect", Err: problem("no controller answers at this address",
+				"see its address, its cable and the firewalls between; whoever is admin everywhere learns more", errors.New("no answer"))})
+		}
+	}
+	return out
 }

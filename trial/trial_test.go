@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -105,5 +106,31 @@ func TestADriverWithoutAnAddressIsAskedAtOnce(t *testing.T) {
 	steps, power := Run(context.Background(), bmc.Target{BMC: inventory.BMC{Driver: inventory.FakeBMC, System: "a"}}, bank.Open)
 	if len(steps) != 2 || steps[0].Name != "login" || steps[1].Name != "rights" || failed(steps) || power == inventory.PowerUnknown {
 		t.Errorf("%+v, %s", steps, power)
+	}
+}
+
+// TestWhoIsNotAdminEverywhereLearnsNothingOfTheNetwork: a closed port, a name that is not known and a port of something else are one.
+func TestWhoIsNotAdminEverywhereLearnsNothingOfTheNetwork(t *testing.T) {
+	said := map[string][]string{}
+	for name, steps := range map[string][]Step{
+		"a closed port": {{Name: "name", Detail: "bmc is 10.0.0.7"}, {Name: "connect", Err: problem("nothing takes connections", "", errors.New("refused"))}},
+		"a silent one":  {{Name: "connect", Err: problem("nothing takes connections", "", context.DeadlineExceeded)}},
+		"another port":  {{Name: "connect", Detail: "it takes connections"}, {Name: "tls", noTLS: true, Err: problem("it speaks no TLS", "", errors.New("x"))}},
+		"no name":       {{Name: "name", Err: problem("the name is not known", "", errors.New("x"))}},
+	} {
+		all := Discreet(steps)
+		if len(all) != 1 {
+			t.Fatalf("%s: %+v", name, all)
+		}
+		e := all[0].Err.(*inventory.Error)
+		text := all[0].Name + e.Msg + e.Hint
+		said[text] = append(said[text], name)
+	}
+	if len(said) != 1 {
+		t.Errorf("told apart: %v", said)
+	}
+	good := []Step{{Name: "name", Detail: "x"}, {Name: "connect", Detail: "x"}, {Name: "tls", Detail: "trusted"}, {Name: "login", Detail: "power is on"}}
+	if all := Discreet(good); len(all) != 2 || all[0].Name != "tls" || all[1].Name != "login" {
+		t.Errorf("what is well: %+v", all)
 	}
 }

@@ -61,7 +61,7 @@ func TestPowerConvergesOrStopsWithTheReason(t *testing.T) {
 		"an order that does not fit the state":    {fault: func(_ *testing.T, b *bench, _ *bmc.Target) { b.answers(refuse(codeState, always)) }, kind: inventory.Unavailable, text: "present state"},
 		"a wrong password":                        {fault: func(_ *testing.T, _ *bench, t *bmc.Target) { t.Password = canary[1:] }, kind: inventory.Unauthorized, text: "with another password"},
 		"an unknown user":                         {fault: func(_ *testing.T, _ *bench, t *bmc.Target) { t.Username = "nobody" }, kind: inventory.Unauthorized, text: "or not at all"},
-		"an address without a controller":         {fault: func(_ *testing.T, _ *bench, t *bmc.Target) { t.Address = "127.0.0.1:1" }, kind: inventory.Unavailable, text: "nothing speaks IPMI"},
+		"an address without a controller":         {fault: func(_ *testing.T, _ *bench, t *bmc.Target) { t.Address = "127.0.0.1:1" }, kind: inventory.Unavailable, text: "does not answer"},
 		"a controller without answers":            {fault: func(_ *testing.T, b *bench, _ *bmc.Target) { b.conn.out.Store(lose(func(int64) bool { return true })) }, kind: inventory.Unavailable, text: "does not answer"},
 		"a short answer": {fault: func(_ *testing.T, b *bench, _ *bmc.Target) {
 			b.answers(func(netFn, cmd byte, _ []byte) (byte, []byte, bool) {

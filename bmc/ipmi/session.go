@@ -10,9 +10,9 @@ import (
 	"net"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
@@ -335,14 +335,7 @@ func (l login) explain(err error) error {
 		}
 	case errors.As(err, &status):
 		return statusReason(l, status)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return &inventory.Error{
-			Kind: inventory.Unavailable, Err: err, Msg: "nothing speaks IPMI at " + l.address,
-			Hint: "turn on IPMI over LAN in the controller's settings, or correct the address",
-		}
 	}
-	return &inventory.Error{
-		Kind: inventory.Unavailable, Err: err, Msg: "the IPMI controller at " + l.address + " does not answer",
-		Hint: "check its cable, address and VLAN, that UDP port 623 is let through, and that IPMI over LAN is turned on",
-	}
+	return bmc.Silent("the IPMI controller at "+l.address+" does not answer",
+		"check its cable, address and VLAN, that UDP port 623 is let through, and that IPMI over LAN is turned on", err)
 }

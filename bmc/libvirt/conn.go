@@ -11,6 +11,7 @@ import (
 	golibvirt "github.com/digitalocean/go-libvirt"
 	"github.com/digitalocean/go-libvirt/socket/dialers"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
@@ -179,14 +180,10 @@ func connect(ctx context.Context, at endpoint, wrap func(*framed) net.Conn) (*go
 		}
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, nil, late(ctx)
-		}
 		if refused := egress.Explain("libvirt is not asked", err); refused != nil {
 			return nil, nil, refused
 		}
-		return nil, nil, inventory.Errorf(inventory.Unavailable, "no libvirt daemon takes connections at %s: %s", inventory.Clean(at.addresses[0], 200), reason(err)).
-			WithHint("is libvirtd running, and may this user open its socket (group libvirt)?")
+		return nil, nil, silent(at, err)
 	}
 	var conn net.Conn
 	f := &framed{Conn: raw}
@@ -196,18 +193,18 @@ func connect(ctx context.Context, at endpoint, wrap func(*framed) net.Conn) (*go
 	l := golibvirt.NewWithDialer(dialers.NewAlreadyConnected(conn))
 	if err := bounded(ctx, conn, func() error { return l.ConnectToURI(at.uri) }); err != nil {
 		_ = conn.Close()
+		var said golibvirt.Error
+		if !errors.As(err, &said) {
+			return nil, nil, silent(at, err)
+		}
 		return nil, nil, explain(err)
 	}
 	return l, conn, nil
 }
 
-// reason is the innermost cause of a dialling error, without the address that the message has already.
-func reason(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
-	return inventory.Clean(err.Error(), 200)
+// silent says that there is no daemon, whatever is there instead.
+func silent(at endpoint, err error) error {
+	return bmc.Silent("no libvirt daemon answers at "+inventory.Clean(at.addresses[0], 200), "is libvirtd running, and may this user open its socket (group libvirt)?", err)
 }
 
 // explain turns an error of the library into ours.

@@ -121,7 +121,7 @@ func (k *console) Write(p []byte) (int, error) {
 	const most = 64 << 10 // of one packet; libvirt takes 256 KiB
 	for n := 0; n < len(p); n += most {
 		if err := k.conn.send(statusContinue, p[n:min(n+most, len(p))]); err != nil {
-			return n, inventory.Errorf(inventory.Unavailable, "the console was closed: %s", reason(err))
+			return n, inventory.Errorf(inventory.Unavailable, "the console was closed: %s", inventory.Clean(err.Error(), 200))
 		}
 	}
 	return len(p), nil

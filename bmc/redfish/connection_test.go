@@ -41,7 +41,7 @@ func TestTheCertificateIsVerifiedOrPinned(t *testing.T) {
 		{"TLS is not spoken to a plain server", func(to *bmc.Target) {
 			_, plain := start(t, redfishtest.Options{IsPlain: true})
 			to.Address = strings.Replace(plain.Address, "http:", "https:", 1)
-		}, inventory.Invalid, "http://"},
+		}, inventory.Unavailable, "http or https"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			to := target(srv.URL)

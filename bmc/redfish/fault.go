@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
@@ -133,7 +134,6 @@ func (c *connection) unreached(ctx context.Context, err error) *inventory.Error 
 		elsewhere *redirectError
 		cert      *tls.CertificateVerificationError
 		pin       *pinError
-		record    tls.RecordHeaderError
 	)
 	var refused *egress.Refused
 	switch {
@@ -152,16 +152,10 @@ func (c *connection) unreached(ctx context.Context, err error) *inventory.Error 
 		return &inventory.Error{
 			Kind: inventory.Invalid, Msg: fmt.Sprintf("the certificate of the controller at %s is not trusted", c.host()), Hint: hint, Err: plain(err),
 		}
-	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return inventory.Errorf(inventory.Invalid, "the controller at %s does not speak TLS", c.host()).WithHint("if that is meant to be, write its address with http://")
 	case errors.Is(err, errTooLarge):
 		return inventory.Errorf(inventory.Unavailable, "the controller at %s sends more than %d MiB for one document", c.host(), maxBody>>20).WithHint("reset the controller")
-	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
-		return inventory.Errorf(inventory.Unavailable, "the controller at %s did not answer in time", c.host()).WithHint("check its network cable and address; a controller that hangs needs a reset")
 	}
-	return &inventory.Error{
-		Kind: inventory.Unavailable, Msg: fmt.Sprintf("the controller at %s is not reachable", c.host()), Hint: "check its network cable and address", Err: plain(err),
-	}
+	return bmc.Silent(fmt.Sprintf("the controller at %s does not answer", c.host()), "check its address, its network cable, and whether it speaks http or https; one that hangs needs a reset", err)
 }
 
 // plain keeps a cause's words for the log, cleaned: they can hold what the controller sent.

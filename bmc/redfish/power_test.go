@@ -88,7 +88,7 @@ func TestPowerConvergesOrStopsWithTheReason(t *testing.T) {
 		}, orders: []redfishtest.Order{"on"}},
 		{name: "connections that always break", faults: func(*redfishtest.Server) []fault {
 			return []fault{{Do: redfishtest.Drop()}}
-		}, kind: inventory.Unavailable, says: "not reachable"},
+		}, kind: inventory.Unavailable, says: "does not answer"},
 		{name: "a slow controller", faults: func(*redfishtest.Server) []fault {
 			return []fault{{Path: system, Do: redfishtest.Slow(10 * time.Millisecond)}}
 		}, orders: []redfishtest.Order{"on"}},
@@ -97,7 +97,7 @@ func TestPowerConvergesOrStopsWithTheReason(t *testing.T) {
 		}, orders: []redfishtest.Order{"on"}},
 		{name: "a controller that hangs", faults: func(*redfishtest.Server) []fault {
 			return []fault{{Path: system, Do: redfishtest.Hang()}}
-		}, kind: inventory.Unavailable, says: "did not answer in time"},
+		}, kind: inventory.Unavailable, says: "does not answer"},
 		{name: "answers that are cut off, then well", faults: func(*redfishtest.Server) []fault {
 			return []fault{{Method: "GET", Path: system, Times: 2, Do: redfishtest.Body(`{"PowerState":"On`)}}
 		}, orders: []redfishtest.Order{"on"}},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
 )
@@ -127,8 +128,6 @@ func (d *driver) unanswered(ctx context.Context, c *call, err error) error {
 		return refused
 	}
 	switch {
-	case ctx.Err() != nil:
-		return inventory.Errorf(inventory.Unavailable, "the webhook does not answer the call %s in time", c.name).WithHint("is the device overloaded? the option timeout allows it more")
 	case errors.Is(err, errPin):
 		return inventory.Errorf(inventory.Unauthorized, "the webhook's certificate is not the one with the given fingerprint").
 			WithHint("somebody may be listening in; if the device was given a new one, set its fingerprint")
@@ -139,5 +138,5 @@ func (d *driver) unanswered(ctx context.Context, c *call, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return inventory.Errorf(inventory.Unavailable, "the webhook does not answer: %s", inventory.Clean(err.Error(), 200)).WithHint("is %s the right address?", inventory.Clean(d.base.Host, 80))
+	return bmc.Silent("the webhook does not answer the call "+c.name, "is "+inventory.Clean(d.base.Host, 80)+" the right address? the option timeout allows a slow device more", err)
 }

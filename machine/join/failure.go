@@ -1,7 +1,6 @@
 package join
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"net/http"
@@ -78,11 +77,9 @@ func statusFailure(target, action string, err error) *inventory.Error {
 	case errors.As(err, &status):
 		return inventory.Errorf(inventory.Unavailable, "cluster %s cannot %s at the moment: %s", target, action, inventory.Clean(status.Status().Message, 300)).
 			WithHint("look at its API server: slipway target check %s", target)
-	case errors.Is(err, context.DeadlineExceeded):
-		return inventory.Errorf(inventory.Unavailable, "cluster %s did not answer in %s%s", target, callTimeout, kubeconfig.Place(err)).
-			WithHint("check that Slipway reaches the server in the kubeconfig: slipway target check %s", target)
 	}
-	return inventory.Errorf(inventory.Unavailable, "cluster %s cannot be reached%s", target, kubeconfig.Cause(err)).
+	// Objects of a cluster choose the address: whether it refused or was silent is in the cause, which only the log has.
+	return inventory.Errorf(inventory.Unavailable, "cluster %s cannot be reached%s", target, kubeconfig.Place(err)).
 		WithHint("check that its API server runs and that Slipway reaches it: slipway target check %s", target)
 }
 
