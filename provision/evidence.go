@@ -24,6 +24,8 @@ const (
 	// sessionsLooked and powersLooked bound how far back a host's boots and changes of power are looked at.
 	sessionsLooked = 8
 	powersLooked   = 20
+	// onsetWithin is how long after a host was seen on again a boot counts as the one that it began.
+	onsetWithin = 20 * time.Minute
 )
 
 // judge says whether a machine that boots under a host's MAC is that host. What it needs is read only for a host whose
@@ -125,7 +127,7 @@ func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 	if ev.IsConfirmed, err = e.isConfirmed(tx, h, s); err != nil {
 		return err
 	}
-	if ev.IsOrdered, err = e.isOrdered(tx, h, op); err != nil {
+	if ev.IsOrdered, err = e.isOrdered(tx, h, s, op); err != nil {
 		return err
 	}
 	if ev.Heard != "" {
@@ -148,8 +150,13 @@ func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 	}
 	ev.HasController = err == nil && e.cfg.OpenBMC != nil && b.Driver != inventory.Manual && b.Driver != inventory.WoL
 	seen := e.glances.of(h.ID, s.ID, e.cfg.Now())
-	ev.Power, ev.IsRestarted = seen.power, seen.restartedAt.After(h.StateSinceAt) && identity.IsRestartOf(s.StartedAt, seen.restartedAt)
-	ev.WasOff, err = wasOff(tx, h, &b)
+	ev.Power = seen.power
+	if seen.restartedAt.After(h.StateSinceAt) && identity.IsRestartOf(s.StartedAt, seen.restartedAt) {
+		if ev.IsRestarted, err = follows(tx, h.ID, s.StartedAt, seen.restartedAt, startsOverWithin); err != nil {
+			return err
+		}
+	}
+	ev.WasOff, err = wasOff(tx, h, s, &b)
 	return err
 }
 
@@ -173,7 +180,8 @@ func (e *Engine) isConfirmed(tx inventory.Tx, h *inventory.Host, s *inventory.Bo
 }
 
 // isOrdered reports whether somebody has the host boot: an operation, a restart a moment ago, or an installer that may run.
-func (e *Engine) isOrdered(tx inventory.Tx, h *inventory.Host, op *inventory.Operation) (bool, error) {
+// An order of power counts for the boot that it began.
+func (e *Engine) isOrdered(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, op *inventory.Operation) (bool, error) {
 	if h.IsArmed || op.ID != "" && op.Kind != inventory.OpRotate && !isRunningAt(op.Step) {
 		return true, nil
 	}
@@ -181,26 +189,63 @@ func (e *Engine) isOrdered(tx inventory.Tx, h *inventory.Host, op *inventory.Ope
 	if err != nil {
 		return false, fmt.Errorf("read operations of %s: %w", h.Name, err)
 	}
-	return slices.ContainsFunc(ops, func(o inventory.Operation) bool {
+	for _, o := range ops {
 		a := paramsOf(&o).Action
 		isStart := (a == bmc.On || a == bmc.Cycle || a == bmc.Reset) && !paramsOf(&o).WasSo
-		return isStart && o.State == inventory.OpDone && !o.EndedAt.Before(h.StateSinceAt) && e.cfg.Now().Sub(o.EndedAt) < restartedFor
-	}), nil
+		if !isStart || o.State != inventory.OpDone || o.EndedAt.Before(h.StateSinceAt) || e.cfg.Now().Sub(o.EndedAt) >= restartedFor {
+			continue
+		}
+		if is, err := follows(tx, h.ID, s.StartedAt, o.StartedAt, startsOverWithin); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
 }
 
-// wasOff reports whether the host was seen off, by its controller or by a person, since its state began.
-func wasOff(tx inventory.Tx, h *inventory.Host, b *inventory.BMC) (bool, error) {
+// follows reports whether a boot is the one that began after something happened to the host: the first, or one that firmware or
+// an installer began within a while of it, because the first had failed. Whoever boots as the host later needs another proof.
+func follows(tx inventory.Tx, h inventory.HostID, began, since time.Time, within time.Duration) (bool, error) {
+	const looked = 64
+	all, err := tx.ListSessions(h, inventory.Page{Limit: looked})
+	if err != nil {
+		return false, fmt.Errorf("read boots of host %s: %w", h, err)
+	}
+	first, hasMore := began, len(all) == looked
+	for _, o := range all {
+		if o.StartedAt.Before(since) {
+			hasMore = false
+		} else if o.StartedAt.Before(first) {
+			first = o.StartedAt
+		}
+	}
+	return !hasMore && began.Sub(first) <= within, nil // of more boots than are looked at the first is not known
+}
+
+// wasOff reports whether the host was seen off, by its controller or by a person, since its state began, and this boot is the
+// one that followed.
+func wasOff(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, b *inventory.BMC) (bool, error) {
 	if b.Power == inventory.PowerOff && b.PowerAt.After(h.StateSinceAt) {
-		return true, nil
+		return follows(tx, h.ID, s.StartedAt, b.PowerAt, startsOverWithin)
 	}
 	changes, err := tx.ListEvents(inventory.EventFilter{HostID: h.ID, Kind: inventory.EventPower, Before: math.MaxInt64}, 0, powersLooked)
 	if err != nil {
 		return false, fmt.Errorf("read power of %s: %w", h.Name, err)
 	}
-	return slices.ContainsFunc(changes, func(x inventory.Event) bool {
+	var on time.Time // when it was first seen on after it was off
+	for _, x := range changes {
 		fields, _ := x.Data.(map[string]any)
-		return x.At.After(h.StateSinceAt) && fmt.Sprint(fields["to"]) == string(inventory.PowerOff)
-	}), nil
+		switch to := fmt.Sprint(fields["to"]); {
+		case !x.At.After(h.StateSinceAt):
+			return false, nil
+		case to == string(inventory.PowerOn):
+			on = x.At
+		case to == string(inventory.PowerOff) && !on.IsZero() && s.StartedAt.Sub(on) > onsetWithin:
+			return false, nil // it has run since: this boot is another one
+		case to == string(inventory.PowerOff):
+			return follows(tx, h.ID, s.StartedAt, x.At, startsOverWithin)
+		}
+	}
+	return false, nil
 }
 
 // accessPort returns a relay's words when they name one port of a switch, else "".

@@ -37,6 +37,12 @@ const noSecret = "host: {timezone: Europe/Berlin}"
 // wantHeld expects that a boot got nothing, and says so.
 func (m *machine) wantHeld(script string, s inventory.SessionID) {
 	m.r.t.Helper()
+	m.wantHeldIn(script, s, inventory.Active)
+}
+
+// wantHeldIn is wantHeld of a host in another state.
+func (m *machine) wantHeldIn(script string, s inventory.SessionID, state inventory.State) {
+	m.r.t.Helper()
 	m.r.settle()
 	if strings.Contains(script, "kernel ") || !strings.Contains(script, "slipway host confirm "+m.host().Name) {
 		m.r.t.Errorf("script:\n%s", script)
@@ -44,7 +50,7 @@ func (m *machine) wantHeld(script string, s inventory.SessionID) {
 	if got, err := m.ask(s, "user-data"); err == nil || strings.Contains(got, canary) {
 		m.r.t.Errorf("its secrets were given: %v", err)
 	}
-	if h := m.host(); h.State != inventory.Active {
+	if h := m.host(); h.State != state {
 		m.r.t.Errorf("the host is %s", h.State)
 	}
 	m.wantUnconfirmed(true)
@@ -382,4 +388,81 @@ func TestOnlyAnAcceptedHostIsConfirmed(t *testing.T) {
 	if _, err := r.engine.Confirm(context.Background(), m.host().ID, "alice"); !isKind(err, inventory.Conflict) || hintOf(err) == "" {
 		t.Errorf("a stranger is confirmed: %v", err)
 	}
+}
+
+// silent is a host with a live system that has its secrets and never reports up: it stays in one state.
+func silent(t *testing.T) (*rack, *machine) {
+	t.Helper()
+	r, m := up(t, withSecret, "")
+	_, err := r.engine.Confirm(context.Background(), m.host().ID, "alice")
+	r.must(err)
+	m.given(inventory.ProofPerson)
+	r.clock = r.clock.Add(time.Hour)
+	return r, m
+}
+
+// given is a boot that gets its secrets.
+func (m *machine) given(proof inventory.Proof) {
+	m.r.t.Helper()
+	script, s := m.boot()
+	if strings.Contains(script, "controller") {
+		script = m.answered(s)
+	}
+	m.wantGiven(script, s, proof)
+	if _, err := m.ask(s, "user-data"); err != nil {
+		m.r.t.Fatal(err)
+	}
+}
+
+// answered is what a boot is told once the controller of its host has said how its power is.
+func (m *machine) answered(s inventory.SessionID) string {
+	m.r.t.Helper()
+	select {
+	case id := <-m.r.engine.glances.wanted:
+		m.r.engine.glances.answered(id, m.r.engine.powerNow(context.Background(), id))
+	default:
+	}
+	return m.script(base + "/boot/" + string(s) + "/ask")
+}
+
+// TestAPowerOffProvesTheBootThatFollowsItOnly: the power of a live system that never reports up was cut once. A second machine that
+// boots under its MAC later has no part in that.
+func TestAPowerOffProvesTheBootThatFollowsItOnly(t *testing.T) {
+	for name, hasBooted := range map[string]bool{"it booted from the network": true, "it booted its disk": false} {
+		t.Run(name, func(t *testing.T) {
+			r, m := silent(t)
+			power := inventory.PowerOn
+			r.engine.cfg.OpenBMC = func(bmc.Target) (bmc.Driver, error) { return says{&power}, nil }
+			r.write(func(tx inventory.Tx) error {
+				return tx.SaveBMC(&inventory.BMC{HostID: m.host().ID, Driver: inventory.Redfish, Address: "https://10.9.9.9"}, r.clock)
+			})
+			for _, power = range []inventory.PowerState{inventory.PowerOn, inventory.PowerOff, inventory.PowerOn} {
+				r.engine.powerNow(context.Background(), m.host().ID)
+				r.clock = r.clock.Add(time.Minute)
+			}
+			if hasBooted {
+				m.given(inventory.ProofPower)
+				m.given(inventory.ProofPower) // firmware that begins again
+			}
+			r.clock = r.clock.Add(25 * time.Minute)
+			script, s := m.boot()
+			m.wantHeldIn(script, s, inventory.Installing)
+			m.wantHeldIn(m.answered(s), s, inventory.Installing)
+		})
+	}
+}
+
+func TestAnOrderOfPowerProvesTheBootThatItBegan(t *testing.T) {
+	r, m := silent(t)
+	r.write(func(tx inventory.Tx) error {
+		op := inventory.Operation{
+			ID: "01K00000000000000000000077", HostID: m.host().ID, Kind: inventory.OpPower, State: inventory.OpDone, Step: inventory.StepSet,
+			Params: Params{Action: bmc.Cycle}.encode(), StartedAt: r.clock, EndedAt: r.clock,
+		}
+		return tx.CreateOperation(&op, r.clock)
+	})
+	m.given(inventory.ProofOrder)
+	r.clock = r.clock.Add(20 * time.Minute)
+	script, s := m.boot() // a second machine, within the half hour that an order counts
+	m.wantHeldIn(script, s, inventory.Installing)
 }

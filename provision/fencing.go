@@ -34,7 +34,14 @@ func (j *job) believes(began time.Time) (bool, error) {
 	if err = ignoreNotFound(err); err != nil { // what cannot be read is no proof
 		return false, fmt.Errorf("read controller of %s: %w", j.host.Name, err)
 	}
-	return !j.e.mustCut(&j.op, &b) || j.p.isAfterOff(began), nil
+	if !j.e.mustCut(&j.op, &b) {
+		return true, nil
+	}
+	if !j.p.isAfterOff(began) {
+		return false, nil
+	}
+	// A machine that has booted since and boots again may come from its disk: its power is cut anew before that is believed.
+	return follows(j.tx, j.host.ID, began, j.p.OffAt, restartedFor)
 }
 
 // isFenced reports whether our agent runs on the host, in a boot that shows that its old system does not.

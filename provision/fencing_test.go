@@ -2,9 +2,11 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
@@ -143,6 +145,46 @@ func TestASystemThatIsSwitchedOnAfterItsFencePlaysOurAgentInVain(t *testing.T) {
 	if s.wipes != 1 {
 		t.Errorf("it was wiped %d times", s.wipes)
 	}
+}
+
+// A machine that boots once more in the operation may come from its disk: its agent crashed, and firmware goes on to the old system.
+func TestALaterBootIsNoFenceUntilThePowerIsCutAgain(t *testing.T) {
+	l := newLife(t)
+	s := l.add("a", true)
+	l.create(inventory.Machine{Name: "web-1"})
+	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+	l.must(err)
+	var op inventory.Operation
+	l.until("its power was cut", func() bool {
+		op, err = l.engine.openOperation(context.Background(), s.host().ID)
+		l.must(err)
+		return !paramsOf(&op).OffAt.IsZero()
+	})
+	undo := errors.New("a look only")
+	err = l.engine.withJob(t.Context(), op.ID, func(j *job) error {
+		began := j.p.OffAt.Add(2 * time.Minute)
+		l.must(j.tx.SaveSession(inventory.BootSession{ID: "the-first", HostID: j.host.ID, MAC: j.host.NICs[0].MAC, StartedAt: began, LastAt: began}))
+		for _, c := range []struct {
+			name string
+			at   time.Time
+			want bool
+		}{
+			{"the first boot after its power was cut", began, true},
+			{"firmware that begins again", began.Add(5 * time.Minute), true},
+			{"a boot an hour later", began.Add(time.Hour), false},
+			{"a boot before its power was cut", j.p.OffAt.Add(-time.Second), false},
+		} {
+			if is, err := j.believes(c.at); is != c.want || err != nil {
+				t.Errorf("%s: believed is %v (%v)", c.name, is, err)
+			}
+		}
+		return undo
+	})
+	if !errors.Is(err, undo) {
+		t.Fatal(err)
+	}
+	l.until("the host is free", l.hostIs(s, inventory.Available))
 }
 
 func TestAnOrderOfPowerSaysWhatItDid(t *testing.T) {

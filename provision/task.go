@@ -206,7 +206,7 @@ func (j *job) task(s inventory.BootSession, base string) (wire.Task, error) {
 	t := wire.Task{ID: fmt.Sprintf("%s.%d", j.op.ID, j.op.TaskN), Reason: describeOperation(&j.op)}
 	idle := wire.Task{Kind: wire.Wait, Reason: describeOperation(&j.op) + ": " + string(j.op.Step)}
 	if is, err := j.believes(s.StartedAt); err != nil || !is {
-		idle.Reason = "this boot began before the power of " + j.host.Name + " was seen off"
+		idle.Reason = "this boot is not the one that began after the power of " + j.host.Name + " was seen off"
 		return idle, err
 	}
 	if j.e.cfg.Now().Before(j.op.StepAt) { // the pause after a failed attempt
