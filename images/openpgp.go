@@ -3,9 +3,11 @@ package images
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,8 +89,12 @@ func dearmoured(sig []byte) io.Reader {
 
 // checkSignature reports who has signed, which must be one of keys.
 func checkSignature(keys openpgp.EntityList, signed, sig io.Reader, now time.Time) (signer string, err error) {
-	e, err := openpgp.CheckDetachedSignature(keys, signed, sig, &packet.Config{Time: func() time.Time { return now }})
-	if err == nil {
+	s, e, err := openpgp.VerifyDetachedSignature(keys, signed, sig, &packet.Config{Time: func() time.Time { return now }})
+	switch {
+	case err == nil && slices.Contains([]crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}, s.Hash):
+		return "", inventory.Errorf(inventory.Invalid, "the signature is made with %s, which can be forged", s.Hash).
+			WithHint("look for a newer signature of the publisher, or give the file's own sum with --sha256")
+	case err == nil:
 		return keyName(e), nil
 	}
 	why := "it is damaged, or of something else: " + err.Error()

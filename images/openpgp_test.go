@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -191,4 +192,22 @@ func FuzzSignature(f *testing.F) {
 		_, _, _ = clearSigned(sig)
 		_, _ = keysOf(string(sig))
 	})
+}
+
+// The signature in testdata is good, and was made with SHA-1: gpg --digest-algo SHA1.
+func TestASignatureThatCanBeForgedIsRefused(t *testing.T) {
+	key, err := os.ReadFile("testdata/sha1.key.asc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sig, err := os.ReadFile("testdata/sha1.list.asc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := keysOf(string(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = checkSignature(keys, strings.NewReader("a list\n"), dearmoured(sig), time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC))
+	wantError(t, err, inventory.Invalid, "made with SHA-1, which can be forged")
 }
