@@ -336,3 +336,25 @@ func TestARefusalNamesNoMachineOfAnotherNamespace(t *testing.T) {
 		}
 	}
 }
+
+// TestAnObjectsOwnPoolSaysWhoUsesIt: a pool that goes waits for machines, and its object says for which. Of a pool of somebody
+// else only that it is taken is said.
+func TestAnObjectsOwnPoolSaysWhoUsesIt(t *testing.T) {
+	s := newSite(t)
+	own := machine.Owner{ClusterUID: uidA, Kind: "MetalPool", Name: "gold"}.String()
+	s.write(func(tx inventory.Tx) error {
+		if err := tx.CreatePool(&inventory.Pool{Name: "gold", Owner: own}, time.Now()); err != nil {
+			return err
+		}
+		m := inventory.Machine{UID: "01K00000000000000000000077", Name: "m1", Profile: "worker", Pool: "gold", Phase: inventory.MachinePending}
+		return tx.CreateMachine(&m, time.Now())
+	})
+	a, b := s.of(uidA), s.of(uidB)
+	if err := a.DeletePool(t.Context(), "gold", own); kindOf(err) != inventory.Conflict || !strings.Contains(err.Error(), "m1") {
+		t.Errorf("its own object: %v", err)
+	}
+	thief := machine.Owner{ClusterUID: uidB, Kind: "MetalPool", Name: "gold"}.String()
+	if err := b.DeletePool(t.Context(), "gold", thief); kindOf(err) != inventory.Conflict || strings.Contains(err.Error(), "m1") || strings.Contains(err.Error(), uidA) {
+		t.Errorf("an object of another cluster: %v", err)
+	}
+}

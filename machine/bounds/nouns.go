@@ -30,7 +30,17 @@ func (a *Appliance) DeletePool(ctx context.Context, name, owner string) error {
 	if err := a.own(owner); err != nil {
 		return err
 	}
-	return others("pool", name, a.Appliance.DeletePool(ctx, name, owner))
+	err := a.Appliance.DeletePool(ctx, name, owner)
+	if a.ownsPool(ctx, name, owner) { // then it says who uses the object's own pool
+		return err
+	}
+	return others("pool", name, err)
+}
+
+// ownsPool reports whether a pool is that of an object.
+func (a *Appliance) ownsPool(ctx context.Context, name, owner string) bool {
+	all, err := a.Appliance.ListPools(ctx)
+	return err == nil && slices.ContainsFunc(all, func(p inventory.Pool) bool { return p.Name == name && p.Owner == owner })
 }
 
 // SaveTarget implements machine.Nouns.
@@ -55,7 +65,11 @@ func (a *Appliance) DeleteTarget(ctx context.Context, name, owner string) error 
 	if err := a.own(owner); err != nil {
 		return err
 	}
-	return others("join target", name, a.Appliance.DeleteTarget(ctx, name, owner))
+	err := a.Appliance.DeleteTarget(ctx, name, owner)
+	if t, problem := a.Appliance.FindTarget(ctx, name); problem == nil && t.Owner == owner {
+		return err
+	}
+	return others("join target", name, err)
 }
 
 // InitHolder implements machine.Nouns.
