@@ -61,6 +61,7 @@ func serveDHCP6() error {
 	door := dhcp6.New(dhcp6.Config{
 		Interfaces: in.Interfaces, Book: lease6.New(network, leases), Leases: shelf{store}, Boots: operator{}, BootPort: 80,
 		DUID: []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, 1}, ProbeFor: in.ProbeFor, PerSource: in.PerSource, Now: time.Now, Log: log,
+		Classes:    func() []inventory.Class { return in.Classes },
 		Foreign:    func(f pxe.ForeignServer) { fmt.Println("foreign6", f.Subnet, f.DUID, f.Server, f.IsHeard) },
 		StoreState: func(err error) { fmt.Println("store state:", err) },
 	})
