@@ -97,7 +97,7 @@ func (*Provisioner) Capabilities(t machineconfig.Target) machineconfig.Capabilit
 			}
 		}
 	}
-	if rendererOf(t.OS) != "netplan" {
+	if rendererOf(t) != "netplan" {
 		for _, path := range []string{"/network/match", "/network/dhcp", "/network/rules", "/network/wakeOnLAN"} {
 			out[path] = machineconfig.NotCarried("cloud-init says it to netplan only: use an image of Debian or Ubuntu, install with kickstart, or write NetworkManager's own files under files")
 		}
@@ -110,7 +110,7 @@ func (*Provisioner) Capabilities(t machineconfig.Target) machineconfig.Capabilit
 	if familyOf(t.OS) == none {
 		out["/packages/proxy"] = machineconfig.NotCarried("the package manager of this OS is not known: write its own file under files")
 	}
-	if rendererOf(t.OS) == "networkd" && !has(t, networkdVirtual) {
+	if rendererOf(t) == "networkd" && !has(t, networkdVirtual) {
 		for _, path := range []string{"/network/bonds", "/network/vlans", "/network/bridges"} {
 			out[path] = machineconfig.Capability{
 				Support: machineconfig.Unsupported,

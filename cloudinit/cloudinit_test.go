@@ -486,3 +486,19 @@ func TestFilesBelowAMountPointWaitForTheMount(t *testing.T) {
 		}
 	}
 }
+
+func TestNetworkManagerIsWhatNewReleasesHave(t *testing.T) {
+	c, err := corpus.Build("vlan", "network: {interfaces: [{name: eno1, dhcp4: true}], vlans: [{name: storage, parent: eno1, id: 20, dhcp4: true}]}\npackages: {install: [vim], groups: [base]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for on, isRefused := range map[machineconfig.Target]bool{
+		{OS: "rocky", Release: "9.6", Tool: "24.4"}: true, {OS: "rocky", Release: "10.1", Tool: "24.4"}: false, {OS: "centos", Release: "10", Tool: "24.4"}: false,
+		{OS: "leap", Release: "16.0", Tool: "25.1"}: false, {OS: "opensuse", Release: "15.6", Tool: "23.3"}: true,
+	} {
+		_, report := cloudinit.New().Render(on, c)
+		if report.HasErrors() != isRefused {
+			t.Errorf("%s: %v", on, report)
+		}
+	}
+}

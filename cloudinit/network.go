@@ -82,25 +82,25 @@ func checkNetwork(r *machineconfig.Report, t machineconfig.Target, n machineconf
 	}
 	for _, i := range n.Interfaces {
 		for _, route := range i.Routes {
-			if route.OnLink && rendererOf(t.OS) != "netplan" {
+			if route.OnLink && rendererOf(t) != "netplan" {
 				r.Warnf(pointer("network", "interfaces", i.Name), "on-link", "has a gateway outside of its networks, which cloud-init says with netplan only").
 					Hint = "add a route to the gateway itself"
 			}
 		}
 	}
 	for _, v := range n.VLANs {
-		if id := strconv.Itoa(v.ID); rendererOf(t.OS) == "sysconfig" && v.Name != v.Parent+"."+id && v.Name != "vlan"+id {
+		if id := strconv.Itoa(v.ID); rendererOf(t) == "sysconfig" && v.Name != v.Parent+"."+id && v.Name != "vlan"+id {
 			r.Errorf(pointer("network", "vlans", v.Name), "vlan-name", "has a name without its number, from which %s takes it", t).
 				Hint = "name it " + v.Parent + "." + id + " or vlan" + id
 		}
 	}
 	for _, b := range n.Bonds {
-		if len(b.ARPTargets) > 0 && rendererOf(t.OS) != "netplan" { // cloud-init ends with a KeyError, and there is no network
+		if len(b.ARPTargets) > 0 && rendererOf(t) != "netplan" { // cloud-init ends with a KeyError, and there is no network
 			r.Errorf(pointer("network", "bonds", b.Name)+"/arpTargets", "not-expressible", "cloud-init says targets of ARP to netplan only").
 				Hint = "watch the links with miiMonMS, or use an image of Debian or Ubuntu"
 		}
 	}
-	if rendererOf(t.OS) != "networkd" || has(t, networkdVirtual) {
+	if rendererOf(t) != "networkd" || has(t, networkdVirtual) {
 		return
 	}
 	const hint = "use an image with netplan, or write the .netdev files under files"

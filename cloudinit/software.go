@@ -2,6 +2,8 @@ package cloudinit
 
 import (
 	_ "embed"
+	"slices"
+	"strconv"
 	"strings"
 
 	"slipway.dev/slipway/machineconfig"
@@ -24,11 +26,21 @@ var renderers = map[string]string{
 	"rhel": "sysconfig", "centos": "sysconfig", "almalinux": "sysconfig", "alma": "sysconfig", "rocky": "sysconfig", "oraclelinux": "sysconfig",
 	"fedora": "network-manager",
 	"amazon": "networkd", "photon": "networkd", "azurelinux": "networkd",
-	"opensuse": "sysconfig", "sles": "sysconfig",
+	"opensuse": "sysconfig", "sles": "sysconfig", "leap": "network-manager", // Leap 16 is the first that is called so here
 }
 
-func familyOf(os string) family   { return plain.FamilyOf(os) }
-func rendererOf(os string) string { return renderers[os] }
+func familyOf(os string) family { return plain.FamilyOf(os) }
+
+// rendererOf is the program of an OS of a release. Enterprise Linux 10 reads no ifcfg files any more.
+func rendererOf(t machineconfig.Target) string {
+	major, _, _ := strings.Cut(t.Release, ".")
+	if n, err := strconv.Atoi(major); err == nil && n >= 10 && slices.Contains(enterprise, t.OS) {
+		return "network-manager"
+	}
+	return renderers[t.OS]
+}
+
+var enterprise = []string{"rhel", "centos", "almalinux", "alma", "rocky", "oraclelinux"}
 
 // family is that of the OS. One that is not known has apt or yum by what its repositories look like.
 func (w *render) family() family {

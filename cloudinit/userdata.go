@@ -183,7 +183,7 @@ func (w *render) defaultUser() {
 var defaultUsers = map[string]string{
 	"debian": "debian", "ubuntu": "ubuntu", "rhel": "cloud-user", "centos": "cloud-user", "almalinux": "almalinux", "alma": "almalinux",
 	"rocky": "rocky", "oraclelinux": "cloud-user", "fedora": "fedora", "amazon": "ec2-user", "photon": "photon", "azurelinux": "azurelinux",
-	"opensuse": "opensuse", "sles": "sles",
+	"opensuse": "opensuse", "leap": "opensuse", "sles": "sles",
 }
 
 func user(u machineconfig.User) object {

@@ -407,3 +407,20 @@ func TestAFileOfTheRequestTakesThePlaceOfTheEntrysFileOfThatRole(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestADiskOfALeapReadsCloudInit imports the one form of Leap 16 that takes a configuration.
+func TestADiskOfALeapReadsCloudInit(t *testing.T) {
+	f := newFixture(t)
+	dir := folder(t, map[string][]byte{"leap.qcow2": qcow2Image(nil)})
+	img, err := f.Import(t.Context(), ImportRequest{
+		Name: "leap16", OS: "leap", Release: "16.0", AllowLocal: true,
+		Files:   []ImportFile{{Role: inventory.RoleDisk, Name: "leap.qcow2", Source: filepath.Join(dir, "leap.qcow2")}},
+		Configs: []inventory.ImageConfig{{Format: "cloud-init", Version: "25.1"}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if img.IsInstaller || img.DiskFormat != "qcow2" || len(img.Configs) != 1 || img.OS != "leap" || len(img.KernelArgs) > 0 || len(img.Files) != 1 {
+		t.Errorf("got %+v", img)
+	}
+}

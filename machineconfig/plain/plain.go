@@ -30,7 +30,7 @@ const (
 
 var families = map[string]Family{
 	"debian": Apt, "ubuntu": Apt, "rhel": Dnf, "centos": Dnf, "almalinux": Dnf, "alma": Dnf, "rocky": Dnf, "oraclelinux": Dnf, "fedora": Dnf,
-	"amazon": Dnf, "photon": Dnf, "azurelinux": Dnf, "opensuse": Zypper, "sles": Zypper,
+	"amazon": Dnf, "photon": Dnf, "azurelinux": Dnf, "opensuse": Zypper, "leap": Zypper, "sles": Zypper,
 }
 
 // FamilyOf is the family of an entry of the OS catalogue.
