@@ -93,10 +93,14 @@ func (b becoming) address(rack netip.Prefix) netip.Addr {
 // profileText is a layer with hostname, network, a user, secrets, files and units. The machine itself says on its
 // console what has become of that.
 func (b becoming) profileText(rack netip.Prefix, sshKey string) string {
+	routes := "[{to: 0.0.0.0/0, via: GATEWAY}]"
+	if b.kind == osimage.Ignition { // cloud-init says policy routes to images of Debian and Ubuntu only
+		routes = "[{to: 0.0.0.0/0, via: GATEWAY}, {to: 0.0.0.0/0, via: GATEWAY, table: 200}]\n    rules: [{priority: 100, from: OWN/32, table: 200}]"
+	}
 	return strings.NewReplacer(
 		"HOSTNAME", b.hostName(), "ADDRESS", netip.PrefixFrom(b.address(rack), rack.Bits()).String(),
-		"GATEWAY", rack.Addr().String(), "SSHKEY", sshKey, "MOTTO", motto,
-	).Replace(`
+		"OWN", b.address(rack).String(), "GATEWAY", rack.Addr().String(), "SSHKEY", sshKey, "MOTTO", motto,
+	).Replace(strings.Replace(`
 host:
   hostname: HOSTNAME
   timezone: Europe/Berlin
@@ -105,7 +109,10 @@ network:
   - name: lan0
     mac: boot
     addresses: [ADDRESS]
-    routes: [{to: 0.0.0.0/0, via: GATEWAY}]
+    routes: ROUTES
+storage:
+  mounts: [{mountPoint: /var/cache/app, source: tmpfs, type: tmpfs, options: [size=16M, mode=0750]}]
+sshd: {permitRootLogin: prohibit-password, ports: [22, 2222], settings: {X11Forwarding: "no"}}
 users:
 - name: ops
   shell: /bin/bash
@@ -117,6 +124,10 @@ files:
 - path: /etc/app/secret
   mode: "0600"
   secret: secret://app
+- path: /etc/app/app.json
+  mode: "0600"
+  text: |
+    {"app": {{ secret "app" | json }}}
 - path: /etc/app/motto
   mode: "0644"
   text: |
@@ -138,6 +149,13 @@ files:
     say zone "$(readlink /etc/localtime)"
     say unit "$(systemctl is-active app.service) $(systemctl is-enabled app.service)"
     say command "$(cat /etc/app/ran)"
+    say quoted "$(cat /etc/app/quoted)"
+    say json "$(cat /etc/app/app.json)"
+    say mount "$(findmnt -rno FSTYPE,SIZE /var/cache/app) $(stat -c %a /var/cache/app)"
+    mkdir -p /run/sshd
+    say sshd "$(/usr/sbin/sshd -T | grep -E '^(port|permitrootlogin|x11forwarding) ' | sort | tr '\n' ' ')"
+    say rule "$(ip rule show priority 100 | tr '\t' ' ' | cut -d' ' -f1-5)"
+    say table "$(ip -4 route show table 200 | cut -d' ' -f1-5)"
     say cmdline "$(cat /proc/cmdline)"
     say failed "$(systemctl --failed --plain --no-legend | cut -d' ' -f1 | tr '\n' ' ')"
     say memory "$(free -m | sed -n 's/  */ /g; s/^Mem: //p')"
@@ -152,8 +170,12 @@ units:
     WantedBy=multi-user.target
 commands:
 - {name: mark, shell: "echo once >>/etc/app/ran"}
+- name: quoted
+  shell: |
+    umask 077
+    printf %s {{ secret "app" | shell }} >/etc/app/quoted
 - {name: look, phase: post-bootstrap, shell: "/etc/app/look >/dev/ttyS0"}
-`)
+`, "ROUTES", routes, 1))
 }
 
 // newSSHKey returns a public key as users have it in a file.
@@ -318,7 +340,7 @@ func checks(console []byte) map[string]string {
 func (b becoming) compare(t *testing.T, l *lab.Lab, said map[string]string, s inventory.BootSession, sshKey string) {
 	t.Helper()
 	rack := l.Rack.Address()
-	for what, want := range map[string]string{
+	wants := map[string]string{
 		"hostname": b.hostName(),
 		"address":  fmt.Sprintf("lan0 UP %s/%d", b.address(rack), rack.Bits()),
 		"route":    fmt.Sprintf("default via %s dev lan0", rack.Addr()),
@@ -330,8 +352,17 @@ func (b becoming) compare(t *testing.T, l *lab.Lab, said map[string]string, s in
 		"motto":    "644 root " + motto,
 		"unit":     "active enabled",
 		"command":  "once",
-		"failed":   "",
-	} {
+		"quoted":   appSecret,
+		"json":     `{"app": "it's \"quoted\" %41 $HOME \\n {{\u00fc}} \u0026amp;"}`,
+		"mount":    "tmpfs 16M 750",
+		"sshd":     "permitrootlogin without-password port 22 port 2222 x11forwarding no",
+		"rule":     "", "table": "",
+		"failed": "",
+	}
+	if b.kind == osimage.Ignition {
+		wants["rule"], wants["table"] = fmt.Sprintf("100: from %s lookup 200", b.address(rack)), wants["route"]
+	}
+	for what, want := range wants {
 		if said[what] != want {
 			t.Errorf("%s: %s is %q, want %q", b.name, what, said[what], want)
 		}
