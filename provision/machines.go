@@ -127,16 +127,12 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 	if err := e.move(tx, &h, inventory.Retire, "", "machine "+m.Name+" was deleted by "+by); err != nil {
 		return err
 	}
-	pool, err := e.poolOf(tx, m.Pool)
+	clean, staysDirty, err := e.endOf(tx, m, &h)
 	if err != nil {
 		return err
 	}
-	clean := inventory.CleanMode(firstOf(string(m.Clean), string(pool.Clean), string(inventory.CleanQuick)))
-	if h.IsRetained {
-		clean = inventory.CleanNone
-	}
 	_, err = e.start(tx, &h, inventory.Operation{Kind: inventory.OpRelease, Machine: m.Name, MachineUID: m.UID, ClaimID: m.ClaimID, Pool: poolName(m.Pool), By: by}, Params{
-		Clean: clean, StaysDirty: clean == inventory.CleanNone && pool.Clean != inventory.CleanNone, Keep: m.KeepDisks, IsGone: true, ReleaseAfter: m.ReleaseAfter, MayRestart: true,
+		Clean: clean, StaysDirty: staysDirty, Keep: m.KeepDisks, IsGone: true, ReleaseAfter: m.ReleaseAfter, MayRestart: true,
 		Road: e.roadOfMachine(tx, m),
 	})
 	return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -219,7 +220,8 @@ func (s *Server) deleteAddress(ctx context.Context, in *deleteAddressInput) (*wr
 		return nil, err
 	}
 	if in.DryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(kept, nil)}}, nil
+		w := &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(kept, nil)}}
+		return w.does(foresight.Delete(foresight.Thing{Noun: "address", Name: kept.Address.String()})), nil
 	}
 	return &written{Status: http.StatusNoContent}, nil
 }

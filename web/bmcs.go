@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 )
@@ -205,7 +206,8 @@ func (s *Server) deleteBMC(ctx context.Context, in *deleteBMCInput) (*written, e
 	if err != nil || !in.DryRun {
 		return &written{Status: http.StatusNoContent}, err
 	}
-	return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(told, nil)}}, nil
+	w := &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(told, nil)}}
+	return w.does(foresight.Delete(foresight.Thing{Noun: "bmc", Name: "host " + told.Host})), nil
 }
 
 // FoundBMC is a controller that a scan found. All texts are the controller's own.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -138,9 +139,17 @@ func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconf
 }
 
 func (s *Server) detachCluster(ctx context.Context, n noun[inventory.Cluster], in *deleteClusterInput) (*written, error) {
-	var c inventory.Cluster
+	var (
+		c    inventory.Cluster
+		does string
+	)
 	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		if c, err = tx.FindCluster(in.Name); err != nil {
+			return err
+		}
+		counts, err := countsOfCluster(tx, c)
+		does = foresight.Delete(foresight.Thing{Noun: n.singular, Name: c.Name, N: counts, How: in.how()})
+		if err != nil {
 			return err
 		}
 		return in.check(n.singular, in.Name, c.Version)
@@ -149,7 +158,7 @@ func (s *Server) detachCluster(ctx context.Context, n noun[inventory.Cluster], i
 		return nil, err
 	}
 	if in.DryRun {
-		return n.respond(&c, nil, true, http.StatusNoContent), nil
+		return n.respond(&c, nil, true, http.StatusNoContent).does(does), nil
 	}
 	if s.cfg.Clusters == nil {
 		return nil, errNoClusters()

@@ -16,6 +16,7 @@ type Diff struct {
 	IsDryRun bool         `json:"isDryRun" doc:"Always true"`
 	Changes  []Difference `json:"changes"`
 	Result   any          `json:"result,omitempty" doc:"The thing as it would be; absent for a delete"`
+	Does     string       `json:"does,omitempty" doc:"What it would do besides that, as a sentence without its end"`
 	// Impact is for what decides what hosts become.
 	Impact *provision.Impact `json:"impact,omitempty" doc:"What it would do to the hosts that use it"`
 }

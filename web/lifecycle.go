@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
 )
@@ -59,6 +60,8 @@ type Machines interface {
 	MayReserve(tx inventory.Tx, r *inventory.Reservation) error
 	FixAddress(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, a netip.Addr) (inventory.Allocation, error)
 	FreeAddress(tx inventory.Tx, a netip.Addr) error
+	// ForeseeMachine says what a verb would do to a machine and its host, and refuses what the verb refuses.
+	ForeseeMachine(ctx context.Context, name, verb string) (foresight.Ending, error)
 	DeleteMachine(ctx context.Context, name string, force bool, by string) (inventory.Machine, error)
 	AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, by string) (inventory.Machine, error)
 	AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (inventory.Machine, error)

@@ -249,7 +249,12 @@ func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*wr
 		return nil, err
 	}
 	if in.DryRun {
-		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(m, nil)}}, nil
+		verb := map[bool]string{false: "delete", true: "force"}[in.Force]
+		does, err := s.foreseeMachine(ctx, in.Name, verb)
+		if err != nil {
+			return nil, err
+		}
+		return (&written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(m, nil)}}).does(does), nil
 	}
 	trailOf(ctx).concern(m.HostID)
 	edited(ctx, "machine", m.Name, inventory.AuditDelete, m, nil, 0)

@@ -35,7 +35,7 @@ func (s *Server) addSubnets() {
 		create: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.CreateSubnet(in, now()) },
 		update: func(tx inventory.Tx, in *inventory.Subnet) error { return tx.UpdateSubnet(in, now()) },
 		remove: func(tx inventory.Tx, name string) error { return tx.DeleteSubnet(name) },
-		burden: subnetBurden,
+		burden: subnetBurden, counts: countsOfSubnet,
 	})
 	for _, o := range []struct {
 		method, id, summary string

@@ -38,6 +38,10 @@ type noun[T any] struct {
 	vetGone func(ctx context.Context, item *T) (*provision.Impact, error)
 	// burden says what would be lost with an item besides itself, which no undo brings back; "" when nothing is.
 	burden func(tx inventory.Tx, item T) (string, error)
+	// counts says how much of what hangs on an item, by the words of foresight; how tells apart what is done to it, "" for what
+	// needs no word but the deletion, whose after is nil.
+	counts func(tx inventory.Tx, item T) (map[string]int, error)
+	how    func(before, after *T) string
 	// body and within are the limits of a write, where they are not the usual ones.
 	body   int64
 	within time.Duration
@@ -207,6 +211,7 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 	var (
 		item T
 		old  *T
+		does string
 	)
 	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
 		item, old = in.Body, nil
@@ -238,6 +243,11 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 			item = stored
 			return nil
 		}
+		if in.DryRun {
+			if does, err = n.foreseen(tx, old, &item); err != nil {
+				return err
+			}
+		}
 		if err := n.update(tx, &item); err != nil {
 			return err
 		}
@@ -247,13 +257,14 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 	if err != nil {
 		return nil, err
 	}
-	return n.respond(old, &item, in.DryRun, http.StatusOK).with(impact), nil
+	return n.respond(old, &item, in.DryRun, http.StatusOK).with(impact).does(does), nil
 }
 
 func (n noun[T]) deleteOne(ctx context.Context, s *Server, in *deleteInput) (*written, error) {
 	var (
 		item   T
 		impact *provision.Impact
+		does   string
 	)
 	if n.vetGone != nil && s.cfg.Configs != nil {
 		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -277,6 +288,11 @@ func (n noun[T]) deleteOne(ctx context.Context, s *Server, in *deleteInput) (*wr
 		if err := n.fix(ctx, tx, item); err != nil {
 			return err
 		}
+		if in.DryRun {
+			if does, err = n.foreseen(tx, &item, nil); err != nil {
+				return err
+			}
+		}
 		if err := n.remove(tx, in.Name); err != nil {
 			return err
 		}
@@ -286,7 +302,7 @@ func (n noun[T]) deleteOne(ctx context.Context, s *Server, in *deleteInput) (*wr
 	if err != nil {
 		return nil, err
 	}
-	return n.respond(&item, nil, in.DryRun, http.StatusNoContent).with(impact), nil
+	return n.respond(&item, nil, in.DryRun, http.StatusNoContent).with(impact).does(does), nil
 }
 
 // respond makes the response to a write that left item in place of old; nil is none.

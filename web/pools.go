@@ -63,6 +63,7 @@ func (s *Server) addPools() {
 		create: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.CreatePool(&in.Pool, now())) },
 		update: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.UpdatePool(&in.Pool, now())) },
 		remove: func(tx inventory.Tx, name string) error { return tx.DeletePool(name) },
+		counts: countsOfPool,
 	})
 }
 

@@ -54,6 +54,7 @@ func (s *Server) profiles() noun[inventory.Profile] {
 		create: func(tx inventory.Tx, in *inventory.Profile) error { return tx.CreateProfile(in, now()) },
 		update: func(tx inventory.Tx, in *inventory.Profile) error { return tx.UpdateProfile(in, now()) },
 		remove: func(tx inventory.Tx, name string) error { return tx.DeleteProfile(name) },
+		counts: countsOfProfile,
 	}
 }
 

@@ -41,6 +41,7 @@ func (s *Server) addRacks() {
 			}
 			return tx.UpdateRack(&in.Rack, now())
 		},
+		counts: func(_ inventory.Tx, r Rack) (map[string]int, error) { return map[string]int{"host": r.HostN}, nil },
 		remove: func(tx inventory.Tx, id string) error {
 			_, err := tx.FindRack(id)
 			if isKind(err, inventory.NotFound) {

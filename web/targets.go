@@ -66,6 +66,7 @@ func (s *Server) addTargets() {
 			}
 			return tx.DeleteJoinTarget(name)
 		},
+		counts: countsOfTarget,
 	})
 	register(s, operation{
 		method: http.MethodGet, path: "/targets/{name}/check", id: "check-target", tag: "targets",

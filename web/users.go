@@ -50,6 +50,13 @@ func (s *Server) addUsers() {
 		remove: func(tx inventory.Tx, name string) error {
 			return keepingAdmin(tx, name, func() error { return tx.DeleteUser(name) })
 		},
+		counts: countsOfUser,
+		how: func(before, after *inventory.User) string {
+			if after != nil && after.IsDisabled && !before.IsDisabled {
+				return "disable"
+			}
+			return ""
+		},
 		burden: func(_ inventory.Tx, u inventory.User) (string, error) {
 			return "the password and the tokens of user " + u.Name + " are gone", nil
 		},

@@ -214,6 +214,7 @@ func (s *Server) addAll() {
 	s.addScans()
 	s.addMachines()
 	s.addMachineVerbs()
+	s.addForesight()
 	s.addPools()
 	s.addGoldens()
 	s.addOperations()

@@ -188,7 +188,14 @@ type machineDelete struct {
 // Run deletes machines.
 func (c *machineDelete) Run(s *session) error {
 	if c.DryRun {
-		return remove(s, machines, c.Machines, true)
+		verb := map[bool]string{false: "delete", true: "force"}[c.Force]
+		return s.each(c.Machines, func(api *client.Client, name string) error {
+			does, err := api.Machines.Foresee(s.ctx, name, verb)
+			if err == nil {
+				s.say("%s would be deleted%s", name, toldThat(does))
+			}
+			return err
+		})
 	}
 	return s.each(c.Machines, func(_ *client.Client, name string) error {
 		return s.lifeOf(c.Wait, name, func(api *client.Client) (inventory.Machine, error) {
@@ -201,11 +208,19 @@ func (c *machineDelete) Run(s *session) error {
 type machineReinstall struct {
 	Machines []string `arg:""`
 	Wait     waitFlag `help:"Show each step until it runs; --wait=30m waits no longer than that."`
+	DryRun   bool     `help:"Only show what would happen."`
 }
 
 // Run installs machines anew.
 func (c *machineReinstall) Run(s *session) error {
-	return s.each(c.Machines, func(_ *client.Client, name string) error {
+	return s.each(c.Machines, func(api *client.Client, name string) error {
+		if c.DryRun {
+			does, err := api.Machines.Foresee(s.ctx, name, "reinstall")
+			if err == nil {
+				s.say("%s would be reinstalled%s", name, toldThat(does))
+			}
+			return err
+		}
 		return s.lifeOf(c.Wait, "", func(api *client.Client) (inventory.Machine, error) { return api.Machines.Reinstall(s.ctx, name) })
 	})
 }

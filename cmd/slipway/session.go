@@ -340,12 +340,20 @@ func remove[T any](s *session, noun func(*client.Client) client.Noun[T], names [
 		if isDryRun {
 			d, err := noun(c).Preview(s.ctx, "DELETE", name, nil, opts...)
 			if err == nil {
-				s.say("%s would be deleted (%d fields)", name, len(d.Changes))
+				s.say("%s would be deleted%s", name, toldThat(d.Does))
 			}
 			return err
 		}
 		return noun(c).Delete(s.ctx, name, opts...)
 	})
+}
+
+// toldThat is what would happen, behind a colon; "" when the server has no word for it.
+func toldThat(does string) string {
+	if does == "" {
+		return ""
+	}
+	return ": " + does
 }
 
 // each does something to every name, and goes on after one that fails.

@@ -29,6 +29,15 @@ func (m Machines) verb(ctx context.Context, name, verb string, in any) (stored i
 	return stored, m.c.call(ctx, http.MethodPost, m.at(name)+"/"+verb, nil, in, &stored)
 }
 
+// Foresee says what a verb would do to a machine: delete, force, reinstall, power-cycle or replace.
+func (m Machines) Foresee(ctx context.Context, name, verb string) (string, error) {
+	var out struct {
+		Does string `json:"does"`
+	}
+	err := m.c.call(ctx, http.MethodGet, m.at(name)+"/foresight", url.Values{"verb": {verb}}, nil, &out)
+	return out.Does, err
+}
+
 // Reinstall installs a machine anew on its host.
 func (m Machines) Reinstall(ctx context.Context, name string) (inventory.Machine, error) {
 	return m.verb(ctx, name, "reinstall", nil)

@@ -122,6 +122,7 @@ type Diff struct {
 	IsDryRun bool            `json:"isDryRun"`
 	Changes  []Change        `json:"changes"`
 	Result   json.RawMessage `json:"result,omitempty"` // the thing as it would be
+	Does     string          `json:"does,omitempty"`   // what it would do besides that
 	Impact   *Impact         `json:"impact,omitempty"` // of a profile or layer, on its hosts
 }
 

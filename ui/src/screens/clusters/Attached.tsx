@@ -14,11 +14,11 @@ import {
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'react-router'
-import { send } from '../../api/act'
+import { type Call, send } from '../../api/act'
 import { api, type Cluster, must, type Schemas } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { flags } from '../../parts/cli'
 import { Facts } from '../../parts/Facts'
@@ -208,17 +208,18 @@ function Detach({ cluster: c, close }: { cluster: Cluster; close: () => void }) 
   const [purge, setPurge] = useState(false)
   const [force, setForce] = useState(false)
   const query = [purge && 'purge=true', force && 'force=true'].filter(Boolean).join('&')
+  const call: Call = {
+    method: 'DELETE',
+    path: `/clusters/${encodeURIComponent(c.name)}${query && `?${query}`}`,
+    version: c.version,
+  }
   return (
     <Ask
       title={`Detach ${c.name}?`}
       verb="Detach"
-      warns="What its objects want is not done any more. Every server runs on."
+      foresees={dryOf(call)}
       {...(purge && { typed: c.name })}
-      call={{
-        method: 'DELETE',
-        path: `/clusters/${encodeURIComponent(c.name)}${query && `?${query}`}`,
-        version: c.version,
-      }}
+      call={call}
       cli={`slipway cluster detach ${c.name}${flags({ purge, force })}`}
       close={close}
     >

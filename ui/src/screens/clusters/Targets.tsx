@@ -16,7 +16,7 @@ import { api, headers, must, problemOf, type Schemas, type Target } from '../../
 import { mayNot, useMe } from '../../api/me'
 import { useHostNames } from '../../api/names'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
 import { Loaded, Nothing } from '../../parts/Failure'
@@ -141,7 +141,7 @@ function One({ target: t, why: role }: { target: Target; why: string | undefined
           <Ask
             title={`Delete target ${t.name}?`}
             verb="Delete"
-            warns="Nobody can join it any more. Nodes that have joined stay. It is refused while a profile names it."
+            foresees={dryOf({ method: 'DELETE', path: `/targets/${encodeURIComponent(t.name)}`, version: t.version })}
             call={{ method: 'DELETE', path: `/targets/${encodeURIComponent(t.name)}`, version: t.version }}
             cli={`slipway target delete ${t.name}`}
             close={() => setAsked(undefined)}

@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react'
 import { type Call, send } from '../../api/act'
 import { api, type Host, must, Problem, type Schemas } from '../../api/client'
 import { useMayNotOn } from '../../api/me'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
@@ -223,7 +223,7 @@ export function BMC({ host }: { host: Host }) {
               <Ask
                 title={`Forget how ${host.name} is powered?`}
                 verb="Forget"
-                warns="Its password is lost, and its power is switched by hand from then on."
+                foresees={dryOf({ method: 'DELETE', path: at })}
                 call={{ method: 'DELETE', path: at }}
                 cli={`slipway host bmc ${host.name} --delete`}
                 close={close}

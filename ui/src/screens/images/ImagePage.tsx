@@ -5,7 +5,7 @@ import { Link, useNavigate } from 'react-router'
 import type { Image } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList, useOne } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { bytesOf } from '../../parts/bytes'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
@@ -112,7 +112,11 @@ export function ImagePage({ name }: { name: string }) {
         <Ask
           title={`Delete image ${name}?`}
           verb="Delete"
-          warns="No host can boot it any more. Its files stay until the next prune, unless another image uses them."
+          foresees={dryOf({
+            method: 'DELETE',
+            path: `/images/${encodeURIComponent(name)}`,
+            version: image.data?.version,
+          })}
           cli={`slipway image delete ${name}`}
           call={{ method: 'DELETE', path: `/images/${encodeURIComponent(name)}`, version: image.data?.version }}
           close={() => setAsks(false)}

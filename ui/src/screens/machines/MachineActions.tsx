@@ -10,9 +10,10 @@ import {
 } from '@patternfly/react-core'
 import { useState } from 'react'
 import { useNavigate } from 'react-router'
+import type { Call } from '../../api/act'
 import type { Machine } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
 import { EditMachine } from './EditMachine'
 
@@ -92,7 +93,7 @@ export function MachineActions({ machine: m }: { machine: Machine }) {
         <Ask
           title={`Reinstall ${m.name}?`}
           verb="Reinstall"
-          warns="Everything on its disks is overwritten, but for disks that are kept."
+          foresees={foresightOf(m.name, 'reinstall')}
           typed={m.name}
           call={{ method: 'POST', path: `/machines/${encodeURIComponent(m.name)}/reinstall` }}
           cli={`slipway machine reinstall ${m.name}`}
@@ -104,6 +105,12 @@ export function MachineActions({ machine: m }: { machine: Machine }) {
     </>
   )
 }
+
+// foresightOf asks what a verb without a dry run would do to a machine.
+const foresightOf = (name: string, verb: string): Call => ({
+  method: 'GET',
+  path: `/machines/${encodeURIComponent(name)}/foresight?verb=${verb}`,
+})
 
 const rungs: [string, string][] = [
   ['power-cycle', 'switch it off and on'],
@@ -119,16 +126,12 @@ function Remediate({ machine: m, close }: { machine: Machine; close: () => void 
     <Ask
       title={`Get ${m.name} going again?`}
       verb="Remediate"
-      warns={
-        all.includes('reinstall') || all.includes('replace') || all.length === 0
-          ? 'What is on its disks may be lost.'
-          : 'What runs on it is interrupted.'
-      }
+      foresees={foresightOf(m.name, all[0] ?? 'power-cycle')}
       call={{ method: 'POST', path: `/machines/${encodeURIComponent(m.name)}/remediate`, body: { steps: all } }}
       cli={`slipway machine remediate ${m.name}${flags({ step: all })}`}
       close={close}
     >
-      <p>Each step is taken when the one before it has failed:</p>
+      <p>That is the first step. Each of the others is taken when the one before it has failed:</p>
       {rungs.map(([step, word]) => (
         <Checkbox
           key={step}
@@ -146,21 +149,18 @@ function Remediate({ machine: m, close }: { machine: Machine; close: () => void 
 function Delete({ machine: m, close }: { machine: Machine; close: () => void }) {
   const [isForced, setForced] = useState(false)
   const go = useNavigate()
+  const call: Call = {
+    method: 'DELETE',
+    path: `/machines/${encodeURIComponent(m.name)}${isForced ? '?force=true' : ''}`,
+    version: m.version,
+  }
   return (
     <Ask
       title={`Delete ${m.name}?`}
       verb={isForced ? 'Delete by force' : 'Delete'}
-      warns={
-        isForced
-          ? 'Its host is neither fenced nor wiped: it goes into quarantine, and its old system may run on. Only for hosts that nobody can reach.'
-          : `Its ${m.drain?.target ? 'node is drained, its ' : ''}host is switched off, wiped and free again. What is on its disks is lost.`
-      }
+      foresees={dryOf(call)}
       typed={m.name}
-      call={{
-        method: 'DELETE',
-        path: `/machines/${encodeURIComponent(m.name)}${isForced ? '?force=true' : ''}`,
-        version: m.version,
-      }}
+      call={call}
       cli={`slipway machine delete ${m.name}${flags({ force: isForced })}`}
       close={close}
       done={(left) => left === undefined && go('/machines')}
@@ -172,7 +172,13 @@ function Delete({ machine: m, close }: { machine: Machine; close: () => void }) 
         isChecked={!isForced}
         onChange={() => setForced(false)}
       />
-      <Radio id="delete-force" name="how" label="By force" isChecked={isForced} onChange={() => setForced(true)} />
+      <Radio
+        id="delete-force"
+        name="how"
+        label="By force, for a host that nobody can reach"
+        isChecked={isForced}
+        onChange={() => setForced(true)}
+      />
     </Ask>
   )
 }

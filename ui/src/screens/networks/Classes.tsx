@@ -2,7 +2,7 @@ import { Button } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
 import { Loaded } from '../../parts/Failure'
 import { EditForm, LongField, TextField } from '../../parts/Fields'
@@ -87,7 +87,7 @@ export function Classes() {
         <Ask
           title={`Delete class ${gone.name}?`}
           verb="Delete"
-          warns="Its clients get the options of their subnet from their next lease on."
+          foresees={dryOf({ method: 'DELETE', path: `/classes/${gone.name}`, version: gone.version })}
           call={{ method: 'DELETE', path: `/classes/${gone.name}`, version: gone.version }}
           cli={`slipway class delete ${shell(gone.name)}`}
           close={() => remove(undefined)}

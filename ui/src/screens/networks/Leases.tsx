@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react'
 import { Link, useSearchParams } from 'react-router'
 import { useList } from '../../api/queries'
 import { useRows } from '../../api/rows'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { shell } from '../../parts/cli'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { type Column, type Sort, VirtualTable } from '../../parts/VirtualTable'
@@ -173,7 +173,7 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
         <Ask
           title={`Forget the lease of ${forgotten.address}?`}
           verb="Forget"
-          warns="A machine that still uses the address is not told: it may be given to another."
+          foresees={dryOf({ method: 'DELETE', path: `/leases/${forgotten.address}` })}
           call={{ method: 'DELETE', path: `/leases/${forgotten.address}` }}
           cli={`slipway lease delete ${shell(forgotten.address)}`}
           close={() => forget(undefined)}

@@ -6,7 +6,7 @@ import { Link, Route, Routes, useParams, useSearchParams } from 'react-router'
 import { api, type Issue, must } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Facts } from '../../parts/Facts'
@@ -263,7 +263,7 @@ function One() {
                 <Ask
                   title={`Delete subnet ${s.name}?`}
                   verb="Delete"
-                  warns="Its ranges, reservations and leases go with it, and nobody on it is answered any more."
+                  foresees={dryOf({ method: 'DELETE', path: `/subnets/${s.name}`, version: s.version })}
                   typed={s.name}
                   call={{ method: 'DELETE', path: `/subnets/${s.name}`, version: s.version }}
                   cli={`slipway subnet delete ${shell(s.name)}`}

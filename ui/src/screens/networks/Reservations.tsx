@@ -1,7 +1,7 @@
 import { Button } from '@patternfly/react-core'
 import { useState } from 'react'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
@@ -84,7 +84,7 @@ export function Reservations({ subnet }: { subnet: string }) {
         <Ask
           title={`Delete the reservation of ${gone.address}?`}
           verb="Delete"
-          warns="The machine keeps the address until its lease ends; then it may be given to another."
+          foresees={dryOf({ method: 'DELETE', path: `/reservations/${gone.address}`, version: gone.version })}
           call={{ method: 'DELETE', path: `/reservations/${gone.address}`, version: gone.version }}
           cli={`slipway reservation delete ${shell(gone.address)}`}
           close={() => remove(undefined)}

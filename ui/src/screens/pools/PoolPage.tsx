@@ -5,7 +5,7 @@ import type { Host, Pool } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { usePage } from '../../api/page'
 import { useList, useOne } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
@@ -63,7 +63,7 @@ function Actions({ pool }: { pool: Pool }) {
         <Ask
           title={`Delete pool ${pool.name}?`}
           verb="Delete"
-          warns="Its hosts stay as they are, and may be claimed from other pools that they are in."
+          foresees={dryOf({ method: 'DELETE', path: `/pools/${encodeURIComponent(pool.name)}`, version: pool.version })}
           call={{ method: 'DELETE', path: `/pools/${encodeURIComponent(pool.name)}`, version: pool.version }}
           cli={`slipway pool delete ${pool.name}`}
           close={() => setAsked(undefined)}

@@ -7,7 +7,7 @@ import { type Call, send } from '../../api/act'
 import { type Impact, type Layer, Problem } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList, useOne } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Diff } from '../../parts/Diff'
 import { Editor } from '../../parts/Editor'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
@@ -289,7 +289,7 @@ function DeleteLayer({
     <Ask
       title={`Delete layer ${name}?`}
       verb="Delete"
-      warns="Its hosts lose what it says. Its revisions stay: a rollback brings it back."
+      foresees={dryOf(call)}
       cli={`slipway layer delete ${name}`}
       call={call}
       close={close}

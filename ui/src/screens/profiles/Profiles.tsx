@@ -5,7 +5,7 @@ import { Link, Route, Routes, useNavigate, useParams, useSearchParams } from 're
 import type { Profile } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList, useOne } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
@@ -220,7 +220,11 @@ function ProfilePage({ name }: { name: string }) {
         <Ask
           title={`Delete profile ${name}?`}
           verb="Delete"
-          warns="Its hosts boot something else, or their own disks, from the next boot on. Its revisions stay: a rollback brings it back."
+          foresees={dryOf({
+            method: 'DELETE',
+            path: `/profiles/${encodeURIComponent(name)}`,
+            version: profile.data?.version,
+          })}
           cli={`slipway profile delete ${name}`}
           call={{ method: 'DELETE', path: `/profiles/${encodeURIComponent(name)}`, version: profile.data?.version }}
           close={() => setAsks(false)}

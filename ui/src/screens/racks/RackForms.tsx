@@ -3,7 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { headers, problemOf } from '../../api/client'
 import { useMe } from '../../api/me'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
@@ -66,7 +66,7 @@ export function RackHead({ rack, hostN }: { rack: Rack; hostN: number }) {
         <Ask
           title={`Forget what was said about rack ${rack.name}?`}
           verb="Forget"
-          warns="Its height, notes and planned cables are lost. Its hosts stay where they are."
+          foresees={dryOf({ method: 'DELETE', path: `/racks/${encodeURIComponent(rack.id)}`, version: rack.version })}
           call={{ method: 'DELETE', path: `/racks/${encodeURIComponent(rack.id)}`, version: rack.version }}
           cli={`slipway rack delete ${shell(rack.id)}`}
           close={() => ask(undefined)}

@@ -16,7 +16,7 @@ import { type Call, useAct } from '../../api/act'
 import type { AcceptRule } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { SelectorField } from '../../parts/SelectorField'
@@ -110,7 +110,11 @@ export function AcceptRules() {
         <Ask
           title={`Delete rule ${goes.name}?`}
           verb="Delete"
-          warns="Hosts that it has accepted stay accepted."
+          foresees={dryOf({
+            method: 'DELETE',
+            path: `/acceptrules/${encodeURIComponent(goes.name)}`,
+            version: goes.version,
+          })}
           cli={`slipway acceptrule delete ${goes.name}`}
           call={{ method: 'DELETE', path: `/acceptrules/${encodeURIComponent(goes.name)}`, version: goes.version }}
           close={() => setGoes(undefined)}

@@ -21,7 +21,7 @@ import { type Call, useAct } from '../../api/act'
 import type { Golden } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { bytesOf } from '../../parts/bytes'
 import { Command } from '../../parts/Command'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
@@ -119,7 +119,11 @@ export function Goldens() {
         <Ask
           title={`Delete golden hardware ${goes.name}?`}
           verb="Delete"
-          warns="Nothing is required of its hosts any more."
+          foresees={dryOf({
+            method: 'DELETE',
+            path: `/goldens/${encodeURIComponent(goes.name)}`,
+            version: goes.version,
+          })}
           call={{ method: 'DELETE', path: `/goldens/${encodeURIComponent(goes.name)}`, version: goes.version }}
           close={() => setGoes(undefined)}
         />

@@ -17,7 +17,7 @@ import { type Call, useAct } from '../../api/act'
 import type { Schemas, Secret } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList, useOne } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { flags } from '../../parts/cli'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
@@ -113,7 +113,11 @@ export function Secrets() {
         <Ask
           title={`Delete secret ${goes.name}?`}
           verb="Delete"
-          warns="Its value cannot be brought back. Machines that have it keep it."
+          foresees={dryOf({
+            method: 'DELETE',
+            path: `/secrets/${encodeURIComponent(goes.name)}`,
+            version: goes.version,
+          })}
           cli={`slipway secret delete ${goes.name}`}
           call={{ method: 'DELETE', path: `/secrets/${encodeURIComponent(goes.name)}`, version: goes.version }}
           close={() => setGoes(undefined)}

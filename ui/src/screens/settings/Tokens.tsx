@@ -19,7 +19,7 @@ import { type Call, useAct } from '../../api/act'
 import type { Token } from '../../api/client'
 import { type Grant, may, type Role, roleOf, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
@@ -91,7 +91,7 @@ export function Tokens() {
         <Ask
           title={`Delete token ${goes.name}?`}
           verb="Delete"
-          warns="What uses it is let in no more, at once."
+          foresees={dryOf({ method: 'DELETE', path: `/tokens/${encodeURIComponent(goes.name)}` })}
           cli={`slipway token delete ${goes.name}`}
           call={{ method: 'DELETE', path: `/tokens/${encodeURIComponent(goes.name)}` }}
           close={() => setGoes(undefined)}

@@ -19,7 +19,7 @@ import { type Call, send } from '../../api/act'
 import type { User } from '../../api/client'
 import { type Grant, mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
-import { Ask } from '../../parts/Ask'
+import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { Refused, TextField } from '../../parts/Fields'
@@ -191,7 +191,7 @@ function AskUser({ user, what, close }: Asked & { close: () => void }) {
       <Ask
         title={`Delete user ${user.name}?`}
         verb="Delete"
-        warns="The user's tokens stop working. What the user did stays in the timeline."
+        foresees={dryOf({ method: 'DELETE', path, version: user.version })}
         cli={`slipway user delete ${user.name}`}
         call={{ method: 'DELETE', path, version: user.version }}
         close={close}
@@ -202,9 +202,9 @@ function AskUser({ user, what, close }: Asked & { close: () => void }) {
     <Ask
       title={`${isDisabled ? 'Disable' : 'Enable'} user ${user.name}?`}
       verb={isDisabled ? 'Disable' : 'Enable'}
-      {...(isDisabled && {
-        warns: 'The user is logged out, and the tokens of the user stop working until it is enabled again.',
-      })}
+      foresees={
+        isDisabled ? dryOf({ method: 'PUT', path, body: { ...user, isDisabled }, version: user.version }) : undefined
+      }
       cli={`slipway user ${what} ${user.name}`}
       call={{ method: 'PUT', path, body: { ...user, isDisabled }, version: user.version }}
       close={close}

@@ -1,0 +1,158 @@
+package foresight
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Thing is something other than a host, with what of it is counted.
+type Thing struct {
+	Noun string         // in the singular
+	Name string         // of this one
+	N    map[string]int // by the word in the singular, such as reservation
+	// How narrows it down: the scope of a layer, disable of a user, purge of a cluster. "" for the plain deletion.
+	How string
+}
+
+// things are the sentences of deletions, and of what else takes something away. In braces stand the name and counts.
+var things = map[string]string{
+	"subnet": "nobody in subnet {name} gets an address or a boot from this server any more; {reservation} and {lease} are lost; " +
+		"what runs there keeps its address until its lease ends",
+	"reservation": "{name} is reserved for nobody any more; the machine keeps it until its lease ends, then another may get it",
+	"lease":       "{name} is free for the next machine that asks; a machine that still uses it is not told, so two may have it",
+	"class":       "clients of class {name} get the options of their subnet only, from their next lease on",
+	"pool":        "pool {name} is gone, with its budgets and its cleaning mode; nothing changes on {host} in it, and other pools may claim there",
+	"golden":      "nothing is required of the hosts of {name} any more; differences from it are no issue any more",
+	"acceptrule":  "rule {name} accepts no new machine any more; hosts that it has accepted stay accepted",
+	"secret":      "the value of {name} is lost for good, and no undo brings it back; machines that were given it keep it",
+	"profile": "{host} pinned to profile {name} and {machine} of it get no configuration any more, and hosts that it selects boot something else or their own disks; " +
+		"what runs keeps running; its revisions stay, so that a rollback brings it back",
+	"layer":        "hosts lose what layer {name} says, at their next boot or installation; its revisions stay, so that a rollback brings it back",
+	"image":        "no host boots or installs {name} any more; what was installed from it runs on; its files stay until the next prune",
+	"target":       "no machine joins {name} any more; its cluster runs on, with {node} of ours",
+	"user":         "user {name} cannot log in any more; {token} and {login} end at once; what the user did stays in the timeline and the audit",
+	"user disable": "user {name} is out at once, with {login} and {token} that cannot be used until the user is enabled again; nothing is lost",
+	"token":        "whatever uses token {name} is refused at once; it cannot be brought back",
+	"cluster": "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
+		"our finalizers come off its objects",
+	"cluster force": "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
+		"the cluster is not asked, so its objects may keep our finalizers and cannot be deleted there",
+	"cluster purge": "our kinds and all objects of them are deleted in cluster {name}; what runs on {machine} of it runs on, and only people here look " +
+		"after that",
+	"rack":    "the height, the notes and the planned cables of rack {name} are lost; nothing changes on {host} in it",
+	"bmc":     "the server forgets how to switch {name}, with the password; from then on somebody switches it by hand",
+	"address": "{name} is kept for nobody any more, and the next machine may be given it",
+}
+
+var countRE = regexp.MustCompile(`\{[a-z]+\}`)
+
+// Delete returns what will happen to a thing; it is "" for a noun that the table does not have.
+func Delete(t Thing) string {
+	text, ok := things[t.Noun+" "+t.How]
+	if !ok {
+		text = things[t.Noun]
+	}
+	return countRE.ReplaceAllStringFunc(text, func(w string) string {
+		word := w[1 : len(w)-1]
+		if word == "name" {
+			return t.Name
+		}
+		return plural(t.N[word], word)
+	})
+}
+
+func plural(n int, word string) string {
+	switch n {
+	case 0:
+		return "no " + word
+	case 1:
+		return "1 " + word
+	}
+	return strconv.Itoa(n) + " " + word + "s"
+}
+
+// Ending is what is asked for a machine, and what of it and its host decides what happens.
+type Ending struct {
+	Verb string // delete, force, reinstall, power-cycle, replace
+	Name string
+	Host string // "" for none
+	// IsGoing says that it is being deleted already.
+	IsGoing, IsAdopted bool
+	Driver             inventory.BMCDriver
+	Mode               inventory.CleanMode
+	// StaysDirty says that the host is not free before somebody wipes it.
+	StaysDirty bool
+	KeepN      int // disks that are never wiped
+	AddressN   int // static addresses that are kept for it
+	Node       string
+	Image      string
+}
+
+// End returns what will happen to a machine, its host, its disks and its addresses.
+func End(e Ending) string {
+	switch {
+	case e.Host == "" && (e.Verb == "delete" || e.Verb == "force"):
+		return fmt.Sprintf("machine %s is forgotten; it has no host, so nothing is switched off or wiped%s", e.Name, e.addresses())
+	case e.Host == "":
+		return fmt.Sprintf("nothing: machine %s has no host yet", e.Name)
+	}
+	if e.IsAdopted && (e.Verb == "delete" || e.Verb == "force") {
+		return fmt.Sprintf("machine %s is forgotten; host %s is adopted, so nothing is switched off or wiped, and its system runs on", e.Name, e.Host)
+	}
+	off := "switches off host " + e.Host
+	if e.Driver == "" || e.Driver == inventory.Manual {
+		off = "asks somebody to switch off host " + e.Host + " by hand"
+	}
+	switch e.Verb {
+	case "force":
+		return fmt.Sprintf("host %s is neither switched off nor wiped: it goes into quarantine, its old system may run on, and what machine %s had stays "+
+			"with it until it is clean", e.Host, e.Name)
+	case "reinstall":
+		return fmt.Sprintf("restarts host %s and installs %s on it anew; what is on its disks is overwritten%s; the machine keeps its host and its addresses",
+			e.Host, e.Image, e.kept())
+	case "power-cycle":
+		return fmt.Sprintf("switches host %s off and on again at once; what runs there stops, and its disks stay as they are", e.Host)
+	case "replace":
+		return fmt.Sprintf("%s, takes it away from machine %s, wipes it and looks for another host; what is on its disks is lost%s", off, e.Name, e.kept())
+	}
+	return e.deletion(off)
+}
+
+// deletion tells the whole way of a machine that is deleted with a host of ours.
+func (e *Ending) deletion(off string) string {
+	text := off
+	if e.Node != "" {
+		text = "drains and deletes node " + e.Node + ", " + text
+	}
+	if e.IsGoing {
+		text = "it is being deleted already: goes on with that: " + text
+	}
+	switch {
+	case e.Mode == inventory.CleanNone && e.StaysDirty:
+		return text + "; its disks stay as they are, and no other machine takes the host before somebody wipes it" + e.addresses()
+	case e.Mode == inventory.CleanNone:
+		return text + " and makes it free with its disks as they are; the next machine finds what is on them" + e.addresses()
+	}
+	return fmt.Sprintf("%s, wipes it (%s)%s and makes it free; what is on its disks is lost%s", text, modeOr(e.Mode), e.kept(), e.addresses())
+}
+
+func (e *Ending) kept() string {
+	if e.KeepN == 0 {
+		return ""
+	}
+	return ", but for " + plural(e.KeepN, "disk") + " to keep"
+}
+
+func (e *Ending) addresses() string {
+	if e.AddressN == 0 {
+		return ""
+	}
+	is := "es are"
+	if e.AddressN == 1 {
+		is = " is"
+	}
+	return fmt.Sprintf("; %d static address%s free again", e.AddressN, is)
+}

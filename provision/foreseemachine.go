@@ -1,0 +1,68 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+
+	"slipway.dev/slipway/address"
+	"slipway.dev/slipway/foresight"
+	"slipway.dev/slipway/inventory"
+)
+
+// endOf says how the disks of a machine's host are cleaned when the machine goes, and whether they stay dirty because the machine
+// says so, not its pool.
+func (e *Engine) endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (mode inventory.CleanMode, staysDirty bool, err error) {
+	pool, err := e.poolOf(tx, m.Pool)
+	if err != nil {
+		return "", false, err
+	}
+	mode = inventory.CleanMode(firstOf(string(m.Clean), string(pool.Clean), string(inventory.CleanQuick)))
+	if h.IsRetained {
+		mode = inventory.CleanNone
+	}
+	return mode, mode == inventory.CleanNone && pool.Clean != inventory.CleanNone, nil
+}
+
+// ForeseeMachine says what a verb would do to a machine and its host, and refuses what the verb refuses. It changes nothing. Verbs
+// are delete, force (a deletion), reinstall, and the other steps of a remediation.
+func (e *Engine) ForeseeMachine(ctx context.Context, name, verb string) (f foresight.Ending, err error) {
+	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		f, err = e.foreseeMachine(tx, name, verb)
+		return err
+	})
+	return f, err
+}
+
+func (e *Engine) foreseeMachine(tx inventory.Tx, name, verb string) (f foresight.Ending, err error) {
+	m, err := tx.FindMachine(name)
+	if err != nil {
+		return f, err
+	}
+	f = foresight.Ending{Verb: verb, Name: m.Name, IsGoing: !m.DeletedAt.IsZero(), KeepN: len(m.KeepDisks)}
+	kept, err := address.Whole(tx).ListAllocations(inventory.AddressFilter{Owner: inventory.Holder{MachineUID: m.UID}.Key()})
+	if f.AddressN = len(kept); err != nil || m.HostID == "" {
+		return f, err
+	}
+	h, err := address.Whole(tx).FindHost(m.HostID)
+	if err != nil {
+		return f, fmt.Errorf("read host of machine %s: %w", m.Name, err)
+	}
+	if f.Host, f.IsAdopted = h.Name, h.IsAdopted; h.IsProtected && !h.IsAdopted && verb != "force" && verb != string(RungPowerCycle) {
+		return f, inventory.Errorf(inventory.Forbidden, "host %s of machine %s is protected: it is not wiped", h.Name, m.Name).
+			WithHint("lift it: slipway host protect %s --off", h.Name)
+	}
+	b, err := tx.FindBMC(h.ID)
+	if f.Driver = b.Driver; ignoreNotFound(err) != nil {
+		return f, fmt.Errorf("read controller of %s: %w", h.Name, err)
+	}
+	if m.Drain.Target != "" {
+		f.Node = firstOf(m.Drain.Node, m.Hostname, m.Name)
+	}
+	if verb == string(RungReinstall) {
+		i, err := e.imageOf(tx, &m)
+		f.Image = i.Name
+		return f, err
+	}
+	f.Mode, f.StaysDirty, err = e.endOf(tx, &m, &h)
+	return f, err
+}

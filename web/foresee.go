@@ -1,0 +1,141 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/foresight"
+	"slipway.dev/slipway/inventory"
+)
+
+// Foresight is what would happen.
+type Foresight struct {
+	Does string `json:"does" doc:"What would happen, as a sentence without its end"`
+}
+
+type foreseeInput struct {
+	NameRef
+	Verb string `query:"verb" enum:"delete,force,reinstall,power-cycle,replace" default:"delete" doc:"force is a deletion by force; the last three are the steps of a remediation"`
+}
+
+// addForesight registers the questions what would happen. Deletions answer them in their dry runs, too.
+func (s *Server) addForesight() {
+	register(s, operation{
+		method: http.MethodGet, path: "/machines/{name}/foresight", id: "foresee-machine", scope: ofPools, tag: "machines",
+		summary: "Say what a verb would do to a machine, its host and its disks", about: "Nothing is changed. What would be refused is refused in the same words.",
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
+	}, func(ctx context.Context, in *foreseeInput) (*one[Foresight], error) {
+		does, err := s.foreseeMachine(ctx, in.Name, in.Verb)
+		return &one[Foresight]{Body: Foresight{Does: does}}, err
+	})
+}
+
+func (s *Server) foreseeMachine(ctx context.Context, name, verb string) (string, error) {
+	if _, err := s.readMachine(ctx, name); err != nil {
+		return "", err // the engine asks nobody who it is
+	}
+	e, err := s.cfg.Lifecycle.ForeseeMachine(ctx, name, verb)
+	if err != nil {
+		return "", err
+	}
+	return foresight.End(e), nil
+}
+
+// foreseen says what a deletion or a change would do besides what it writes, "" for nothing worth a word. after is nil for a deletion.
+func (n noun[T]) foreseen(tx inventory.Tx, before, after *T) (string, error) {
+	if before == nil || after != nil && n.how == nil {
+		return "", nil
+	}
+	t := foresight.Thing{Noun: n.singular, Name: n.name(*before)}
+	if n.how != nil {
+		if t.How = n.how(before, after); t.How == "" && after != nil {
+			return "", nil
+		}
+	}
+	if n.counts != nil {
+		var err error
+		if t.N, err = n.counts(tx, *before); err != nil {
+			return "", err
+		}
+	}
+	return foresight.Delete(t), nil
+}
+
+func countsOfSubnet(tx inventory.Tx, n inventory.Subnet) (map[string]int, error) {
+	reserved, err := tx.ListReservations(n.Name, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	leases, err := tx.ListLeases(n.Name, inventory.Page{})
+	return map[string]int{"reservation": len(reserved), "lease": len(leases)}, err
+}
+
+func countsOfUser(tx inventory.Tx, u inventory.User) (map[string]int, error) {
+	tokens, err := tokensOf(tx, u.Name)
+	if err != nil {
+		return nil, err
+	}
+	logins, err := tx.ListLogins(inventory.LoginFilter{User: u.Name})
+	return map[string]int{"token": len(tokens), "login": len(logins)}, err
+}
+
+// countsOfProfile counts the hosts that are pinned to a profile, and the machines.
+func countsOfProfile(tx inventory.Tx, p inventory.Profile) (map[string]int, error) {
+	hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+	if err != nil {
+		return nil, err
+	}
+	hosts = slices.DeleteFunc(hosts, func(h inventory.Host) bool { return h.Profile != p.Name })
+	machines, err := tx.ListMachines(inventory.MachineFilter{Profile: p.Name}, inventory.Page{})
+	return map[string]int{"host": len(hosts), "machine": len(machines)}, err
+}
+
+func countsOfPool(tx inventory.Tx, p Pool) (map[string]int, error) {
+	all, err := counted(tx, []inventory.Pool{p.Pool})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]int{"host": all[0].Hosts.Total}, nil
+}
+
+// countsOfTarget counts the machines whose node a target's cluster has.
+func countsOfTarget(tx inventory.Tx, t inventory.JoinTarget) (map[string]int, error) {
+	machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
+	n := 0
+	for i := range machines {
+		if machines[i].Drain.Target == t.Name {
+			n++
+		}
+	}
+	return map[string]int{"node": n}, err
+}
+
+func countsOfCluster(tx inventory.Tx, c inventory.Cluster) (map[string]int, error) {
+	if c.UID == "" {
+		return nil, nil
+	}
+	machines, err := tx.ListMachines(inventory.MachineFilter{OwnerPrefix: c.UID + "/"}, inventory.Page{})
+	return map[string]int{"machine": len(machines)}, err
+}
+
+// detaching tells the ways of letting a cluster go apart.
+func (in *deleteClusterInput) how() string {
+	switch {
+	case in.Force:
+		return "force"
+	case in.Purge:
+		return "purge"
+	}
+	return ""
+}
+
+// does adds to a dry run what it would do.
+func (w *written) does(text string) *written {
+	if d, ok := w.Body.(Diff); ok && text != "" {
+		d.Does = strings.TrimSuffix(text, ".")
+		w.Body = d
+	}
+	return w
+}
