@@ -86,6 +86,8 @@ func (l *Layer) Validate() error {
 type Document struct {
 	Format DocumentFormat `json:"format"`
 	Text   string         `json:"text"` // a Go template, see package machineconfig
+	// Files are the local files that a Butane document names, by those names. They become part of Text when it is saved.
+	Files map[string][]byte `json:"files,omitempty" writeOnly:"true" doc:"Local files that a Butane document names, by these names; they become part of its text"`
 }
 
 // DocumentFormat says which tool's words a document is in.

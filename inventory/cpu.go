@@ -38,6 +38,15 @@ func CPULevelOf(c *CPU) string {
 	return level
 }
 
+// TooOld says why an image does not run on a processor of a level, nil when it does or when nobody knows.
+func (i *Image) TooOld(level string) *Error {
+	if i == nil || !IsBelow(level, i.CPULevel) {
+		return nil
+	}
+	return Errorf(Conflict, "image %s needs a processor of level %s, and this machine's is %s", i.Name, i.CPULevel, level).
+		WithHint("give it an older release, or another build of the system for %s", level)
+}
+
 // IsBelow reports whether a processor of a level cannot run what is built for another. A level that is not known is not
 // below any.
 func IsBelow(have, want string) bool {

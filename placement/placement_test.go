@@ -67,6 +67,29 @@ func TestWhatKeepsAHostOut(t *testing.T) {
 	}
 }
 
+// v2 are the flags of a processor of level x86-64-v2.
+var v2 = strings.Fields("cmov cx8 fpu fxsr mmx sse sse2 cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3")
+
+func TestAnOlderProcessorKeepsAHostOut(t *testing.T) {
+	for _, c := range []struct {
+		needs string
+		flags []string
+		want  string
+	}{
+		{inventory.CPULevel3, v2, "no host: 1 has a processor below the level x86-64-v3 that the image needs"},
+		{inventory.CPULevel2, v2, ""},
+		{inventory.CPULevel3, nil, ""}, // nobody knows
+		{"", v2, ""},
+	} {
+		d := machine("web-1", nil)
+		d.Image.CPULevel = c.needs
+		got := Choose(d, []Candidate{host("one", func(h *hc) { h.Hardware.CPU.Flags = c.flags })})
+		if got.Reason != c.want || (got.Host == nil) != (c.want != "") || c.want != "" && got.Hint == "" {
+			t.Errorf("%s on %v: %q (%s)", c.needs, c.flags, got.Reason, got.Hint)
+		}
+	}
+}
+
 func twins(c *hc) {
 	c.Hardware.Disks = []inventory.Disk{{Name: "sda", Transport: "sata", SizeBytes: 1e12}, {Name: "sdb", Transport: "sata", SizeBytes: 1e12}}
 }

@@ -95,6 +95,13 @@ func (e *Engine) reinstall(tx inventory.Tx, m *inventory.Machine, h *inventory.H
 	if err := e.mayInstallAgain(tx, h); err != nil {
 		return err
 	}
+	i, err := e.imageOf(tx, m)
+	if err != nil {
+		return err
+	}
+	if no := i.TooOld(h.Facts[inventory.FactCPULevel]); no != nil {
+		return no
+	}
 	old := m.ClaimID
 	e.bootstraps.drop(m.UID) // they were for a boot that is over
 	if err := tx.DeleteClaim(old); err != nil {

@@ -309,6 +309,9 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 			return idle, err
 		}
 	}
+	if no := plan.Image.TooOld(j.host.Facts[inventory.FactCPULevel]); plan.Problem == nil && no != nil {
+		plan.Problem = no
+	}
 	if plan.Problem == nil && !plan.Image.IsDisk() {
 		plan.Problem = inventory.Errorf(inventory.Conflict, "image %s is no disk image any more", plan.Image.Name)
 	}

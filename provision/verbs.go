@@ -104,6 +104,9 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile, by s
 		if p.Problem != nil {
 			return p.Problem
 		}
+		if no := p.Image.TooOld(h.Facts[inventory.FactCPULevel]); no != nil {
+			return no
+		}
 		h.IsArmed = p.Image.IsInstaller
 		if h.State == inventory.Installing { // whatever was under way is over: the installer may run once more
 			if err := e.move(tx, h, inventory.Release, "", "installation asked for again by "+by); err != nil {

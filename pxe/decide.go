@@ -185,12 +185,8 @@ func (a asked) lacking(i *inventory.Image) (Decision, bool) {
 	if reason, hint := untrusted(a.question(i), i.Name); reason != "" && !isBIOS {
 		return Decision{Boot: BootWait, Again: AskAgain, IsTrap: true, Reason: reason, Hint: hint}, true
 	}
-	if level := a.h.Facts[inventory.FactCPULevel]; inventory.IsBelow(level, i.CPULevel) {
-		return Decision{
-			Boot: BootWait, Again: AskAgain, IsTrap: true,
-			Reason: fmt.Sprintf("image %s needs a processor of level %s, and this machine's is %s", i.Name, i.CPULevel, level),
-			Hint:   "give it an older release, or another build of the system for " + level,
-		}, true
+	if no := i.TooOld(a.h.Facts[inventory.FactCPULevel]); no != nil {
+		return Decision{Boot: BootWait, Again: AskAgain, IsTrap: true, Reason: no.Msg, Hint: no.Hint}, true
 	}
 	// What firmware keeps for itself is missing from the figure: up to a sixteenth is forgiven.
 	if memory > 0 && memory+memory/16 < i.MemoryMiB {

@@ -396,3 +396,28 @@ func TestAProfileIsForThoseItSelectsAndThoseWhoseMachineNamesIt(t *testing.T) {
 		t.Errorf("with the host of a machine: %q", got)
 	}
 }
+
+func TestFilesBesideADocumentAreUploadedWithIt(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	const document = `"document":{"format":"butane","text":"variant: fcos\nversion: 1.5.0\nstorage:\n  files:\n    - {path: /etc/motd, contents: {local: motd}}\n"`
+	body := func(files string) string { return `{"name":"bu","image":"debian",` + document + files + `}}` }
+	p := inventory.Profile{Document: &inventory.Document{Format: inventory.DocButane, Text: "a: {local: motd}\n", Files: map[string][]byte{"motd": []byte("hello")}}}
+	if err := takeFiles(&p); err != nil || !strings.Contains(p.Document.Text, "base64,aGVsbG8=") || p.Document.Files != nil {
+		t.Errorf("taken: %v, %+v", err, p.Document)
+	}
+	p.Document = &inventory.Document{Format: inventory.DocIgnition, Files: map[string][]byte{"motd": nil}}
+	if err := takeFiles(&p); !isKind(err, inventory.Invalid) {
+		t.Errorf("files beside Ignition: %v", err)
+	}
+	for _, path := range []string{"/api/v1/profiles", "/api/v1/profiles/bu/check"} {
+		a := r.ask("POST", path, body(`,"files":{"../motd":"aGVsbG8="}`))
+		if e := a.problem(t); a.status != 422 || !strings.Contains(e.Detail, "no name of a file in the folder") || len(e.Errors) != 1 || e.Errors[0].Location != "body.document.files" {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	// the rig's image reads no Butane: that is said only of a document whose files were taken
+	if a := r.ask("POST", "/api/v1/profiles", body(`,"files":{"motd":"aGVsbG8="}`)); !strings.Contains(a.body, "cannot be given a document in butane") {
+		t.Errorf("with its files: %d %s", a.status, a.body)
+	}
+}

@@ -41,6 +41,9 @@ func (s *Server) profiles() noun[inventory.Profile] {
 				in.Saved = old.Saved
 				in.CreatedAt, in.UpdatedAt, in.Version, in.Revision = old.CreatedAt, old.UpdatedAt, old.Version, old.Revision
 			}
+			if err := takeFiles(in); err != nil {
+				return err
+			}
 			if err := in.Validate(); err != nil {
 				return err
 			}

@@ -107,7 +107,7 @@ func setPart(p *inventory.Profile, change func(*inventory.Document)) {
 		d = *p.Document
 	}
 	change(&d)
-	if p.Document = &d; d == (inventory.Document{}) {
+	if p.Document = &d; d.Format == "" && d.Text == "" {
 		p.Document = nil
 	}
 }

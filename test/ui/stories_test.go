@@ -30,6 +30,7 @@ func TestCatalogue(t *testing.T) { stories(long(t), "catalogue.test.mjs") }
 func TestAudit(t *testing.T)     { stories(long(t), "audit.test.mjs") }
 func TestSSO(t *testing.T)       { stories(long(t), "sso.test.mjs") }
 func TestTLS(t *testing.T)       { stories(long(t), "tls.test.mjs") }
+func TestQuestions(t *testing.T) { stories(long(t), "questions.test.mjs") }
 func TestPlaces(t *testing.T)    { stories(long(t), "places.test.mjs") }
 
 // TestLab is one machine with real firmware: a few minutes of emulation.

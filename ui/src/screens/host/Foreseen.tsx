@@ -1,10 +1,10 @@
+import { Alert } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { send } from '../../api/act'
 import { type BulkRequest, type BulkResult, foreseen } from '../hosts/verbs'
 import type { Verb } from './verbs'
 
-// Foreseen says what a verb will do to a host, in the server's own words: it tries the verb and undoes it. What it refuses it says
-// when it is asked to do it.
+// Foreseen says what a verb will do to a host, in the server's own words: it tries the verb and undoes it, and says why it would refuse.
 export function Foreseen({ host, ask }: { host: string; ask: BulkRequest | undefined }) {
   const q = useQuery({
     queryKey: ['hosts', host, '/foreseen', ask],
@@ -15,6 +15,8 @@ export function Foreseen({ host, ask }: { host: string; ask: BulkRequest | undef
       send<BulkResult>({ method: 'POST', path: '/hosts/bulk?dryRun=true', body: { ...ask, hosts: [host] } }),
   })
   const will = foreseen(q.data?.items ?? [], host)
+  const not = q.data?.items?.find((i) => !i.acts)?.reason
+  if (not) return <Alert isInline variant="warning" title={`It will be refused: ${not}`} />
   if (will.length === 0) return null
   return (
     <p>

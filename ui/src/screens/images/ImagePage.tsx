@@ -56,6 +56,7 @@ export function ImagePage({ name }: { name: string }) {
                 ['Version', i.version],
                 ['Imported', <When key="at" at={i.updatedAt} />],
                 ['Memory', i.memoryMiB && `at least ${i.memoryMiB} MiB`],
+                ['Processor', i.cpuLevel && `at least ${i.cpuLevel}`],
                 ['Kernel arguments', i.kernelArgs?.length && <code key="args">{i.kernelArgs.join(' ')}</code>],
                 ['With a configuration', i.configArgs?.length && <code key="cargs">{i.configArgs.join(' ')}</code>],
                 [

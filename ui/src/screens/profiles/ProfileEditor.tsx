@@ -21,6 +21,7 @@ import { Capabilities } from './Capabilities'
 import { useCheck } from './check'
 import { blank, changed, commandOf, type Draft, draftOf, marksOf, merged, sentOf, words } from './draft'
 import { documentFormats, Field, Fields } from './Fields'
+import { Beside, besides, type Files } from './Files'
 import { Elsewhere, ImpactView } from './Impact'
 import { Meeting, Save } from './Save'
 
@@ -41,7 +42,8 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
   const [newName, setName] = useState('')
   const [saves, setSaves] = useState(false)
   const name = stored?.name ?? newName.trim()
-  const body = sentOf(name || unnamed, d.draft)
+  const [files, setFiles] = useState<Files>({})
+  const body = besides(sentOf(name || unnamed, d.draft), files)
   const check = useCheck(
     d.draft.image
       ? { method: 'POST', path: `/profiles/${encodeURIComponent(name || unnamed)}/check`, body }
@@ -65,7 +67,7 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
       ? 'it has no name'
       : !d.draft.image
         ? 'it names no image'
-        : stored && !d.isDirty
+        : stored && !d.isDirty && Object.keys(files).length === 0
           ? 'nothing is changed'
           : undefined) ??
     (d.isBehind && stored ? 'somebody else has saved it meanwhile: choose above' : undefined) ??
@@ -149,6 +151,7 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
               rows={12}
               isText
             />
+            {d.draft.documentFormat === 'butane' && <Beside files={files} set={setFiles} />}
           </ExpandableSection>
           <Elsewhere marks={rest} />
           {check.error && <Failure error={check.error} again={check.again} />}
@@ -174,6 +177,7 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
           close={() => setSaves(false)}
           behind={() => void queries.invalidateQueries({ queryKey: ['profiles'] })}
           done={(p) => {
+            setFiles({})
             d.rest(draftOf(p), p.version, draftOf(p))
             if (!stored) d.forget()
             done(p)
