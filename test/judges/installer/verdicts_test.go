@@ -30,8 +30,7 @@ func TestOurVerdictsOnKickstartAreAnacondas(t *testing.T) {
 		t.Arch = inventory.X8664
 		versions[t] = v
 	}
-	var texts []string
-	for _, text := range []string{
+	texts := []string{
 		"install", "part / --sise=1024", "part / --fstype=xfs --size=1024", "%packages --nobase\n%end", "auth --enableshadow", "authselect select minimal",
 		"timezone UTC --isUtc", "timezone UTC --utc --ntpservers=a", "timesource --ntp-server=a", "rdp --password=a", "vnc --host=a",
 		"rhsm --organization=1 --activation-key=k", "user --groups=wheel", "user --name=u --lock", "rootpw --lock", "rootpw --lock=yes", "network --hostn=x",
@@ -39,8 +38,6 @@ func TestOurVerdictsOnKickstartAreAnacondas(t *testing.T) {
 		"%packages --exclude-weakdeps\n%end", "sshkey --username=a 'ssh-rsa k'", "zerombr --x", "selinux --enforcing", "ostreecontainer --url=x", "bogus",
 		"bootloader --sdboot", "part / --hw-passphrase=x --size=1", "unsupported_hardware", "module --name=a",
 		"reboot --kexec", "ignoredisk --only-use=sda", "clearpart --all --initlabel", "%addon com_redhat_kdump --enable\n%end",
-	} {
-		texts = append(texts, text)
 	}
 	all := len(texts)
 	texts = append(texts,
