@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -128,14 +129,28 @@ func (d Duration) MarshalText() ([]byte, error) {
 	return []byte(s), nil
 }
 
-// UnmarshalText reads what time.ParseDuration reads.
+// UnmarshalText reads what ParseDuration reads.
 func (d *Duration) UnmarshalText(b []byte) error {
-	v, err := time.ParseDuration(string(b))
+	v, err := ParseDuration(string(b))
 	if err != nil {
-		return Errorf(Invalid, "%q is not a duration", b).WithHint("write it as 90s, 10m or 12h")
+		return err
 	}
 	*d = Duration(v)
 	return nil
+}
+
+// ParseDuration reads what time.ParseDuration reads, and whole days such as 30d.
+func ParseDuration(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, Errorf(Invalid, "%q is not a duration", Clean(text, 40)).WithHint("write it as 90s, 10m, 12h or 30d")
+	}
+	return v, nil
 }
 
 // String returns the duration as MarshalText writes it.

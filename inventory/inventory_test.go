@@ -175,3 +175,16 @@ func TestCleanDropsWhatTurnsTheDirectionOfWriting(t *testing.T) {
 		t.Errorf("it is %q", got)
 	}
 }
+
+func TestADurationMayBeInDays(t *testing.T) {
+	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "0d": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute} {
+		if got, err := ParseDuration(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "d", "-1d", "1.5d", "99999999d", "1d2h", "soon"} {
+		if got, err := ParseDuration(text); err == nil {
+			t.Errorf("%q is taken as %v", text, got)
+		}
+	}
+}

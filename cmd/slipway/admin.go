@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ type tokenCommand struct {
 
 type tokenCreate struct {
 	Name      string        `arg:"" help:"Its name, a DNS label: who or what will use it."`
-	ExpiresIn time.Duration `help:"How long it is valid, such as 720h; without it, until it is deleted." placeholder:"DURATION"`
+	ExpiresIn time.Duration `help:"How long it is valid, such as 30d; without it, until it is deleted." placeholder:"DURATION"`
 	User      *string       `help:"Who answers for it: it may never do more than that user; '' for nobody." placeholder:"USER"`
 
 	Cluster   string   `help:"For the controllers of this cluster (slipway manager), and for nothing else: an attached one, or the UID of any, that of its namespace kube-system." placeholder:"CLUSTER"`
@@ -149,11 +150,23 @@ type importCommand struct {
 	DryRun bool     `help:"Only show what would change."`
 }
 
+// The programs whose exports are read, and how the names of workbooks end.
+var (
+	presets   = []string{"netbox", "maas", "ansible", "device42"}
+	workbooks = []string{".xlsx", ".xlsm", ".xls", ".ods"}
+)
+
 // Run imports a file: all of it or nothing.
 func (c *importCommand) Run(s *session) error {
 	format := c.Format
 	if format == "" {
 		format = formatOf(c.File)
+	}
+	if slices.Contains(workbooks, filepath.Ext(strings.ToLower(c.File))) && c.Format == "" {
+		return usage("save the sheet as CSV", "%s is a workbook of a spreadsheet program, not a CSV file", c.File)
+	}
+	if c.Preset != "" && !slices.Contains(presets, c.Preset) {
+		return usage("use one of "+strings.Join(presets, ", "), "--preset %q is not known", c.Preset)
 	}
 	if format != "csv" && format != "yaml" {
 		return usage("say it with --format csv or --format yaml", "%s does not tell whether it is CSV or YAML", c.File)

@@ -2,9 +2,12 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 
 	"slipway.dev/slipway/inventory"
 )
+
+var auditHead = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 type auditVerify struct {
 	Noted string `help:"Head that an earlier run printed: it must still be in the chain." placeholder:"HASH"`
@@ -12,6 +15,9 @@ type auditVerify struct {
 
 // Run looks at the chain of the audit. A broken one is an error.
 func (c *auditVerify) Run(s *session) error {
+	if c.Noted != "" && !auditHead.MatchString(c.Noted) {
+		return usage("give the 64 hex digits that an earlier slipway audit verify printed as head", "--noted %q is not the head of an audit", c.Noted)
+	}
 	api, err := s.client()
 	if err != nil {
 		return err

@@ -32,7 +32,10 @@ func (b *bar) show(j client.Job) {
 		p.Note = "waiting for another import"
 	}
 	if !b.isLive {
-		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", p.Step, p.File, p.Note))
+		line := strings.TrimSpace(fmt.Sprintf("%s %s", p.Step, p.File))
+		if p.Note != "" {
+			line = strings.TrimPrefix(line+": "+p.Note, ": ")
+		}
 		if line != b.last && line != "" {
 			b.s.say("%s", line)
 			b.last = line

@@ -9,8 +9,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -117,8 +120,22 @@ type exited int
 func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 	return kong.New(c, kong.Name("slipway"), kong.Description("Bare-metal provisioning: DHCP, TFTP, HTTP boot and an inventory in one binary."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { panic(exited(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.ExplicitGroups([]kong.Group{{Key: "nouns", Title: "Nouns (slipway NOUN VERB):"}}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)), kong.ExplicitGroups([]kong.Group{{Key: "nouns", Title: "Nouns (slipway NOUN VERB):"}}),
 		kong.Vars{"faults": simulate.FaultHelp(), "labdir": lab.DefaultDir, "socket": defaultSocket})
+}
+
+// decodeDuration reads a flag such as 90s, 12h or 30d.
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := inventory.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration: write it as 90s, 10m, 12h or 30d", text)
+	}
+	target.SetInt(int64(d))
+	return nil
 }
 
 // run is the whole program; it returns the exit code.
@@ -137,6 +154,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	if err != nil {
 		fmt.Fprintln(stderr, "error:", err)
 		return exitFailed
+	}
+	if len(args) > 0 && args[0] == "help" { // as other programs have it: slipway help host accept
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {

@@ -245,6 +245,9 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if e := c.handshake(err); e != nil {
+		return e
+	}
 	e := &inventory.Error{
 		Kind: inventory.Unavailable, Err: err, Msg: "no answer from the server at " + c.where(),
 		Hint: "is it running? start it with: slipway serve --interface NAME",
@@ -278,6 +281,9 @@ type Problem struct {
 func (c *Client) problem(res *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	var p Problem
+	if res.StatusCode == http.StatusBadRequest && wantsTLS(b) {
+		return inventory.Errorf(inventory.Unavailable, "%s speaks TLS only", c.where()).WithHint("write %s", c.asHTTPS())
+	}
 	if err != nil || json.Unmarshal(b, &p) != nil || p.Detail == "" {
 		return inventory.Errorf(inventory.Unavailable, "%s answered %s", c.where(), res.Status).
 			WithHint("check that it is a slipway server of the same version")
@@ -289,9 +295,14 @@ func (c *Client) problem(res *http.Response) error {
 	if len(p.Errors) > 0 {
 		var lines []string
 		for _, x := range p.Errors {
+			if x.Message == p.Detail { // the same once more, with its place in the request
+				continue
+			}
 			lines = append(lines, strings.TrimPrefix(strings.TrimSpace(x.Location+": "+x.Message), ": "))
 		}
-		e.Msg += ": " + strings.Join(lines, "; ")
+		if len(lines) > 0 {
+			e.Msg += ": " + strings.Join(lines, "; ")
+		}
 	}
 	if len(p.Findings) > 0 {
 		e.Err = p.Findings

@@ -106,22 +106,31 @@ func TestErrorsComeBackAsTheServerMeantThem(t *testing.T) {
 		name, body string
 		status     int
 		want       inventory.Error
+		isWhole    bool // the message is all of the error
 	}{
 		{
 			"a problem", `{"detail":"no such host","kind":"not-found","hint":"list them"}`, 404,
 			inventory.Error{Kind: inventory.NotFound, Msg: "no such host", Hint: "list them"},
+			false,
 		},
 		{
 			"a problem with fields", `{"detail":"the request is not valid","kind":"invalid","errors":[{"location":"body.mtu","message":"expected number"}]}`, 422,
 			inventory.Error{Kind: inventory.Invalid, Msg: "the request is not valid: body.mtu: expected number"},
+			false,
 		},
 		{
 			"an internal one", `{"detail":"went wrong","kind":"internal","requestID":"abc"}`, 500,
 			inventory.Error{Kind: inventory.Internal, Msg: "went wrong", Hint: "look for request abc in the server's log"},
+			false,
 		},
-		{"another server", `<html>`, 502, inventory.Error{Kind: inventory.Unavailable, Msg: "502 Bad Gateway", Hint: "same version"}},
-		{"a redirect", ``, 302, inventory.Error{Kind: inventory.Unavailable, Msg: "302 Found", Hint: "same version"}},
-		{"no JSON", `{`, 200, inventory.Error{Kind: inventory.Unavailable, Msg: "cut short", Hint: "same version"}},
+		{"another server", `<html>`, 502, inventory.Error{Kind: inventory.Unavailable, Msg: "502 Bad Gateway", Hint: "same version"}, false},
+		{"a redirect", ``, 302, inventory.Error{Kind: inventory.Unavailable, Msg: "302 Found", Hint: "same version"}, false},
+		{"no JSON", `{`, 200, inventory.Error{Kind: inventory.Unavailable, Msg: "cut short", Hint: "same version"}, false},
+		{
+			"a field that the message is about", `{"detail":"option wpad: no option is called so","kind":"invalid","hint":"give its number","errors":[{"location":"body.options","message":"option wpad: no option is called so"}]}`, 422,
+			inventory.Error{Kind: inventory.Invalid, Msg: "option wpad: no option is called so", Hint: "give its number"},
+			true,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := connect(t, func(w http.ResponseWriter, r *http.Request) {
@@ -134,6 +143,9 @@ func TestErrorsComeBackAsTheServerMeantThem(t *testing.T) {
 			})
 			_, err := c.Hosts.Get(t.Context(), "x")
 			var e *inventory.Error
+			if tc.isWhole && err.Error() != tc.want.Msg {
+				t.Errorf("got %q, want %q", err, tc.want.Msg)
+			}
 			if !errors.As(err, &e) || e.Kind != tc.want.Kind || !strings.Contains(e.Msg, tc.want.Msg) || !strings.Contains(e.Hint, tc.want.Hint) {
 				t.Errorf("got %#v, want %#v", err, tc.want)
 			}
