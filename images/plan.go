@@ -152,6 +152,9 @@ func (c *Catalogue) plan(r ImportRequest) (plan, error) {
 		KernelArgs: append(slices.Clone(x.kernelArgs), r.KernelArgs...), MemoryMiB: e.MemoryMiB, IsInstaller: e.IsInstaller,
 		Configs: e.imageConfigs(), ConfigArgs: x.configArgs,
 	}, chain: e.Chain}
+	if err := r.checkConfigs(); err != nil {
+		return plan{}, err
+	}
 	if len(r.Configs) > 0 {
 		p.image.Configs, p.image.ConfigArgs = r.Configs, r.ConfigArgs
 	}
@@ -225,7 +228,7 @@ func (p *plan) beDisk(r ImportRequest) {
 	if r.MemoryMiB == 0 {
 		i.MemoryMiB = 0 // that of the netboot image holds all of it in memory
 	}
-	i.Configs = slices.DeleteFunc(slices.Clone(i.Configs), func(c inventory.ImageConfig) bool { return c.Format != "ignition" && c.Format != "cloud-init" })
+	i.Configs = slices.DeleteFunc(slices.Clone(i.Configs), func(c inventory.ImageConfig) bool { return !slices.Contains(diskFormats, c.Format) })
 	for n := range i.Configs {
 		i.Configs[n].InitrdPath = ""
 	}

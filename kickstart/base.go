@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"slipway.dev/slipway/autoinstall/installer"
 	"slipway.dev/slipway/machineconfig"
@@ -33,9 +34,13 @@ func (w *writer) option(path, name, value string) string {
 	return " --" + name + "=" + w.word(path, value)
 }
 
-// release is the major release of Enterprise Linux; Fedora's are larger than all of them.
+// release is the major release of Enterprise Linux; Fedora's are larger than all of them. An image of one's own has a
+// release of one's own: what installs it is the version of its format, such as 9 or RHEL9.
 func (w *writer) release() int {
 	major, _, _ := strings.Cut(w.t.Release, ".")
+	if w.t.OS == "custom" {
+		major, _, _ = strings.Cut(strings.TrimLeftFunc(w.t.Tool, unicode.IsLetter), ".")
+	}
 	n, _ := strconv.Atoi(major) // 0 for a release without a number, which is taken for the newest
 	if n == 0 {
 		return 1000
