@@ -115,6 +115,9 @@ func (a asked) unaccepted() Decision {
 	reason, hint := "not accepted", "slipway host accept "+name
 	switch a.p.Policy {
 	case inventory.UnknownIgnore:
+		if a.c.Subnet == "" { // never heard, or heard from an address of no subnet
+			return Decision{Boot: BootIgnore, Reason: reason + ", and not heard in any subnet, whose policy says what such machines get", Hint: hint}
+		}
 		return Decision{Boot: BootIgnore, Reason: reason + ", and the subnet ignores such machines", Hint: hint}
 	case inventory.UnknownWait:
 		return Decision{Boot: BootWait, Again: AskAgain, Reason: reason, Hint: hint}

@@ -86,6 +86,11 @@ func installer(p *Plan) {
 
 func policy(u inventory.UnknownPolicy) func(*Plan) { return func(p *Plan) { p.Policy = u } }
 
+func inSubnet(c Client) Client {
+	c.Subnet = "rack1"
+	return c
+}
+
 func TestDecide(t *testing.T) {
 	none := func(p *Plan) { p.Loaders = func(string) bool { return false } }
 	only := func(names ...string) func(*Plan) {
@@ -124,6 +129,8 @@ func TestDecide(t *testing.T) {
 		{"without a loader an unknown machine is just left alone", uefi(), nil, plan(none), "disk no-offer", ""},
 		{"policy wait holds a machine until it is accepted", uefi(), nil, plan(policy(inventory.UnknownWait)), "wait snponly.efi", "not accepted"},
 		{"policy ignore gives it an address only", uefi(), host(state(inventory.Discovered)), plan(policy(inventory.UnknownIgnore)), "ignore", "host accept web1"},
+		{"of a machine that was heard in no subnet no subnet is blamed", uefi(), host(state(inventory.Discovered)), plan(policy(inventory.UnknownIgnore)), "ignore", "not heard in any subnet"},
+		{"policy ignore is the subnet's", inSubnet(uefi()), host(state(inventory.Discovered)), plan(policy(inventory.UnknownIgnore)), "ignore", "the subnet ignores such machines"},
 		{"policy ignore holds in a script", asking(uefi()), host(state(inventory.Discovered)), plan(policy(inventory.UnknownIgnore)), "ignore", ""},
 		{"no policy means disk", uefi(), nil, plan(policy("")), "disk exit snponly.efi", ""},
 		{"an unaccepted host never boots a profile's image", asking(uefi()), host(state(inventory.Discovered), armed), plan(live), "disk exit", "not accepted"},

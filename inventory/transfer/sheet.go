@@ -174,6 +174,8 @@ func columnsOf[T any](p *problems, line int, header []string, all []field[T], s 
 		}
 		f, ok := fieldOf(all, target)
 		switch {
+		case !ok && isMapped(own, h):
+			p.add(p.file, line, inventory.Errorf(inventory.Invalid, "%q is not known here: --map makes it %q, which is no field", clip(h), clip(target)).WithHint("fields are %s", names(all)))
 		case !ok:
 			unknown = append(unknown, h)
 		case given[f.name]:
@@ -186,6 +188,11 @@ func columnsOf[T any](p *problems, line int, header []string, all []field[T], s 
 		p.add(p.file, line, unknownColumns(unknown, header, all))
 	}
 	return columns
+}
+
+// isMapped reports whether the caller has said what a column is.
+func isMapped(own []mapping, h string) bool {
+	return slices.ContainsFunc(own, func(m mapping) bool { return heading(m.column) == heading(h) })
 }
 
 func unknownColumns[T any](unknown, header []string, all []field[T]) error {

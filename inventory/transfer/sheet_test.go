@@ -148,7 +148,7 @@ func TestUnknownColumnsAreOneLine(t *testing.T) {
 	}{
 		"two":                    {"hostname,colour,macs\na,b,52:54:00:dd:00:01\n", Sheet{}, `"hostname", "colour" are not known here`},
 		"a mapping of no column": {"name\na\n", Sheet{Map: []string{"host=name"}}, `no column is called "host"`},
-		"a mapping to no field":  {"host\na\n", Sheet{Map: []string{"host=nom"}}, `"host" is not known here`},
+		"a mapping to no field":  {"host\na\n", Sheet{Map: []string{"host=nom"}}, `"host" is not known here: --map makes it "nom", which is no field`},
 		"a preset that is none":  {"name\na\n", Sheet{Preset: "excel"}, "no preset"},
 		"two columns of a field": {"name,Host\na,b\n", Sheet{Map: []string{"host=name"}}, "there twice"},
 		"a workbook":             {"PK\x03\x04....", Sheet{}, "save the sheet as CSV"},

@@ -12,7 +12,7 @@ export function Packets({ host }: { host: Host }) {
       <Title headingLevel="h2">Packets</Title>
       <p>
         The latest DHCP, TFTP and HTTP requests of its boots, without contents and keys, for tcpdump and Wireshark. They
-        are kept in memory: a restart of the server forgets them.
+        are kept on disk, too: a restart of the server does not lose them.
       </p>
       <p className="host-buttons">
         {not ? (

@@ -164,7 +164,7 @@ function Expects({ of: x, now, isSaid = false }: { of: Expected; now: number; is
       )}
       {!x.by && (
         <p>
-          It waits since <When at={x.since} />; nothing but a person, or what it waits for, ends that.
+          It began to wait <When at={x.since} />, and goes on until a person acts or what it waits for happens.
         </p>
       )}
       {x.hint && !isSaid && (late || !x.by || x.reason) && <p>{x.hint}</p>}
