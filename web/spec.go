@@ -13,37 +13,34 @@ import (
 
 func typeOf(v any) reflect.Type { return reflect.TypeOf(v) }
 
-// ownFields are the fields of each noun that the server fills in: they may stand in a request, so that what was read
+// stamps are the fields of every stored noun that the server fills in, like ownFields.
+var stamps = []string{"createdAt", "updatedAt", "version"}
+
+// ownFields are the other fields of each noun that the server fills in: they may stand in a request, so that what was read
 // can be sent back, and are not looked at.
 var ownFields = map[string][]string{
 	"Host": {
 		"id", "state", "stateReason", "stateSinceAt", "inMaintenance", "isProtected", "isArmed", "firmware", "memoryMiB",
-		"facts", "createdAt", "updatedAt", "lastSeenAt", "identifiedAt", "version", "claimID", "machine", "isDirty", "failureN", "reuseKey",
+		"facts", "lastSeenAt", "identifiedAt", "claimID", "machine", "isDirty", "failureN", "reuseKey",
 		"freedAt",
 	},
-	"NIC":         {"vendor", "isBoot"},
-	"Subnet":      {"createdAt", "updatedAt", "version"},
-	"Reservation": {"createdAt", "updatedAt", "version"},
-	"Profile":     {"revision", "createdAt", "updatedAt", "version"},
-	"Layer":       {"revision", "createdAt", "updatedAt", "version"},
-	"JoinTarget":  {"createdAt", "updatedAt", "version"},
-	"Cluster":     {"state", "reason", "hint", "uid", "kubernetes", "seenAt", "createdAt", "updatedAt", "version"},
-	"AcceptRule":  {"createdAt", "updatedAt", "version"},
-	"KeptView":    {"owner", "createdAt", "updatedAt", "version"},
-	"User":        {"createdAt", "updatedAt", "version", "loginAt", "hasPassword"},
-	"Machine":     machineOwn, "AdoptMachine": machineOwn,
-	"Hook":   {"ackedAt"},
-	"Pool":   {"hosts", "createdAt", "updatedAt", "version"},
-	"Rack":   {"id", "hostN", "faults", "createdAt", "updatedAt", "version"},
-	"Golden": {"createdAt", "updatedAt", "version"},
+	"NIC":      {"vendor", "isBoot"},
+	"Profile":  {"revision"},
+	"Layer":    {"revision"},
+	"Cluster":  {"state", "reason", "hint", "uid", "kubernetes", "seenAt"},
+	"KeptView": {"owner"},
+	"User":     {"loginAt", "hasPassword"},
+	"Machine":  machineOwn, "AdoptMachine": machineOwn,
+	"Hook": {"ackedAt"},
+	"Pool": {"hosts"},
+	"Rack": {"id", "hostN", "faults"},
 	"SetBMC": {
-		"host", "hostID", "power", "powerAt", "isReachable", "reason", "vendor", "model", "firmware", "capabilities", "checkedAt", "lastCheck", "createdAt",
-		"updatedAt", "version",
+		"host", "hostID", "power", "powerAt", "isReachable", "reason", "vendor", "model", "firmware", "capabilities", "checkedAt", "lastCheck",
 	},
 }
 
 var machineOwn = []string{
-	"uid", "hostID", "claimID", "phase", "reason", "hint", "attemptN", "avoid", "deletedAt", "isForced", "nextAt", "createdAt", "updatedAt", "version",
+	"uid", "hostID", "claimID", "phase", "reason", "hint", "attemptN", "avoid", "deletedAt", "isForced", "nextAt",
 }
 
 // optional are the fields that have a default, or that the address of a PUT names.
@@ -51,6 +48,7 @@ var optional = map[string][]string{
 	"Host":        {"name", "place", "isAdopted", "isCordoned", "isRetained"},
 	"Subnet":      {"name", "mode", "leaseFor", "bootLeaseFor", "unknown"},
 	"Reservation": {"address", "subnet"},
+	"Class":       {"name"},
 	"Profile":     {"name", "priority"},
 	"Layer":       {"scope"},
 	"JoinTarget":  {"name", "kubernetes"},
@@ -117,9 +115,10 @@ var formats = map[string]string{
 func finishSpec(api *huma.OpenAPI) {
 	schemas := api.Components.Schemas.Map()
 	for name, s := range schemas {
+		isStored := !slices.ContainsFunc(stamps, func(field string) bool { return s.Properties[field] == nil })
 		for _, field := range slices.Sorted(maps.Keys(s.Properties)) {
 			p := s.Properties[field]
-			if slices.Contains(ownFields[name], field) {
+			if slices.Contains(ownFields[name], field) || isStored && slices.Contains(stamps, field) {
 				p.ReadOnly = true
 			}
 			if slices.Contains(optional[name], field) {

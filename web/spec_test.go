@@ -166,6 +166,36 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 }
 
+// TestARequestNeedsNothingThatOnlyTheServerKnows has every noun that a body may name: a form knows no version before the first save.
+func TestARequestNeedsNothingThatOnlyTheServerKnows(t *testing.T) {
+	r := newRig(t, nil)
+	schemas := r.srv.api.OpenAPI().Components.Schemas.Map()
+	looked := 0
+	for path, item := range r.srv.api.OpenAPI().Paths {
+		for _, op := range []*huma.Operation{item.Post, item.Put} {
+			if op == nil || op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
+				continue
+			}
+			s := op.RequestBody.Content["application/json"].Schema
+			s = schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
+			if s == nil {
+				continue
+			}
+			looked++
+			for _, field := range []string{"createdAt", "updatedAt", "version"} {
+				if p := s.Properties[field]; p != nil && slices.Contains(s.Required, field) && !p.ReadOnly {
+					t.Errorf("%s wants %s", path, field)
+				}
+			}
+		}
+	}
+	if looked < 50 {
+		t.Errorf("only %d bodies were looked at", looked)
+	}
+	r.must(201, nil, "POST", "/api/v1/classes", `{"name":"switches","vendorClasses":["onie_vendor:*"],"options":[{"code":114,"value":"http://192.0.2.9/onie"}]}`)
+	r.must(200, nil, "PUT", "/api/v1/classes/switches", `{"vendorClasses":["onie_vendor:*"]}`, "If-Match", `"1"`)
+}
+
 // FuzzQuery holds that no query makes the server fail: it answers, or says what is wrong with it.
 func FuzzQuery(f *testing.F) {
 	r := newRigFor(f, nil)

@@ -77,7 +77,7 @@ test('a gateway that a machine has is refused at its field', async () => {
   await page.context().close()
 })
 
-test('DHCP options of a subnet are refused at their field, and stored; a class has a form', async () => {
+test('DHCP options of a subnet are refused at their field, and stored; a class is saved', async () => {
   const page = await rack.page(`/networks/${subnet.name}`)
   await page.getByRole('button', { name: 'Edit', exact: true }).click()
   const form = page.getByRole('dialog')
@@ -95,5 +95,8 @@ test('DHCP options of a subnet are refused at their field, and stored; a class h
   await form.getByLabel('DHCP options', { exact: true }).fill('114=http://10.77.0.9/onie')
   assert.deepEqual(await faults(page), [])
   await picture(page, 'class-form')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.waitFor({ state: 'detached' })
+  await page.getByRole('grid', { name: 'Classes' }).getByText('switches').waitFor()
   await page.context().close()
 })
