@@ -239,12 +239,12 @@ func (l *lab) repeat(t *testing.T) {
 func (l *lab) comesBack(t *testing.T) {
 	defer l.sub(t)()
 	h := l.host()
-	k := l.kubelet(l.bearer(l.mint(h, 1)), h.Name)
+	first := l.mint(h, 1)
+	k := l.kubelet(l.bearer(first), h.Name)
 	crt, err := k.enroll(t)
 	l.must(err)
 	l.register(k, crt)
 	l.aliveNode(h.Name)
-	first := l.mint(h, 1)
 	l.wantState(first, inventory.TokenJoined)
 	l.must(l.joiner.RevokeHost(t.Context(), h.ID))
 	if _, err := l.kubelet(l.bearer(l.mint(h, 2)), h.Name).enroll(t); err != nil {
