@@ -146,7 +146,11 @@ func (c *Converter) document(name string, d document) {
 			return
 		}
 		if err != nil {
-			c.breaks(name, fmt.Sprintf("the document at line %d is not YAML: %s", d.base+1, withoutValues(err, d.base)))
+			what := fmt.Sprintf("the document at line %d is not YAML: %s", d.base+1, withoutValues(err, d.base))
+			if strings.Contains(d.text, "{{") {
+				what += "; it looks like a template: let its tool write the objects first (helm template, kustomize build)"
+			}
+			c.breaks(name, what)
 			return
 		}
 		root := &n

@@ -118,6 +118,7 @@ func areValid(t testing.TB, r *Result) {
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
 		{"no YAML", "a: [", "is not YAML"},
+		{"a chart of Helm", "kind: A\n{{- if .Values.on }}\na: b\n{{- end }}\n", "helm template"},
 		{"a byte in Latin-1", "a: b\nc: caf\xe9\n", "f.yaml:2:7: has a byte that is not UTF-8"},
 		{"a list of texts", "- a\n- b\n", "line 1: an object is expected"},
 		{"no kind", "\n\nmetadata: {name: a}\n", "line 3: the object has no apiVersion and kind"},

@@ -145,15 +145,23 @@ func (d *documents) check() error {
 		return errors.New("has no document with version: v1alpha1 and machine")
 	}
 	if v := lookup(d.main, "version"); scalar(v) != "v1alpha1" {
-		return errors.New("version is not v1alpha1")
+		line := d.main.Line
+		if v != nil {
+			line = v.Line
+		}
+		return fmt.Errorf("line %d: version is not v1alpha1", line)
 	}
 	for _, p := range []struct {
 		path  []string
 		known []string
 	}{{nil, mainKeys}, {[]string{"machine"}, machineKeys}, {[]string{"cluster"}, clusterKeys}} {
 		n := lookup(d.main, p.path...)
-		if n == nil || n.Kind != yaml.MappingNode {
-			return fmt.Errorf("%s is not a map of keys to values", strings.Join(p.path, "."))
+		name := strings.Join(p.path, ".")
+		switch {
+		case n == nil:
+			return fmt.Errorf("line %d: the document has no %s", d.main.Line, name)
+		case n.Kind != yaml.MappingNode:
+			return fmt.Errorf("line %d: %s is not a map of keys to values", n.Line, name)
 		}
 		for i := 0; i < len(n.Content); i += 2 {
 			if !slices.Contains(p.known, n.Content[i].Value) {
@@ -163,7 +171,7 @@ func (d *documents) check() error {
 		}
 	}
 	if kind := scalar(lookup(d.main, "machine", "type")); !slices.Contains([]string{"controlplane", "worker", "init"}, kind) {
-		return errors.New("machine.type is neither controlplane nor worker")
+		return fmt.Errorf("line %d: machine.type is neither controlplane nor worker", lookup(d.main, "machine").Line)
 	}
 	for _, path := range [][]string{{"machine", "token"}, {"cluster", "controlPlane", "endpoint"}} {
 		if scalar(lookup(d.main, path...)) == "" {

@@ -197,6 +197,20 @@ func TestSecretsThatAreNoMachineConfigurationAreRefusedWithoutBeingShown(t *test
 	}
 }
 
+func TestWhatADocumentLacksIsNamedWithItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"\nversion: v1alpha1\nmachine: {type: worker}\n":                       "line 2: the document has no cluster",
+		"\nversion: v1alpha1\ncluster: {}\n":                                   "line 2: the document has no machine",
+		"version: v1alpha1\nmachine: {type: worker}\ncluster: []\n":            "line 3: cluster is not a map",
+		"machine: {}\ncluster: {}\nversion: v2\n":                              "line 3: version is not v1alpha1",
+		"version: v1alpha1\nmachine:\n  type: node\ncluster: {clusterName: a}": "line 3: machine.type is neither",
+	} {
+		if _, err := parse([]byte(text), false); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestOtherSpecificationsThatAreRefused(t *testing.T) {
 	for name, in := range map[string]machineconfig.BootstrapInput{
 		"no secret and no document": {Spec: machineconfig.BootstrapSpec{}},
