@@ -93,7 +93,7 @@ func DataDir(d Disk) Check {
 	}
 	switch {
 	case d.Err != nil:
-		k.Status, k.Detail, k.Hint = Failed, d.Dir+": "+d.Err.Error(), "slipway serve cannot make it; choose another with --data-dir"
+		k.Status, k.Detail, k.Hint = Failed, d.Dir+": "+d.Err.Error(), "the server cannot make it there; choose another with --data-dir"
 	case d.IsFile:
 		k.Status, k.Detail, k.Hint = Failed, d.Dir+" is a file, and no folder", "move it away, or choose another with --data-dir"
 	case d.OpenKey != "":
