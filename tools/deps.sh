@@ -78,6 +78,8 @@ test-judges         python3-gi                         asks libnm
 test-judges         gir1.2-nm-1.0                      NetworkManager's own reader of key files
 test-judges         python3-yaml                       reads what cloud-init wrote
 test-judges         udev                               finds disks as installers do
+test-judges         btrfs-progs                        file systems with subvolumes
+test-judges         nftables                           loads generated firewalls
 test-judges         util-linux                         mounts of its own
 test-judges         qemu-system-x86                    runs Debian's installer
 test-judges         debian-installer-12-netboot-amd64  Debian's installer
