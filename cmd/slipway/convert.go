@@ -10,7 +10,7 @@ import (
 )
 
 type convertCommand struct {
-	Machines convertMachines `cmd:"" name:"machines-v1alpha1" help:"Read objects of cluster.k8s.io/v1alpha1, Metal3, Sidero or Tinkerbell and write ours."`
+	Machines convertMachines `cmd:"" default:"withargs" name:"machines-v1alpha1" help:"Read objects of cluster.k8s.io/v1alpha1, Metal3, Sidero or Tinkerbell and write ours."`
 }
 
 type convertMachines struct {

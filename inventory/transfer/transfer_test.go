@@ -194,7 +194,7 @@ func TestPlanRefusesWithTheLine(t *testing.T) {
 		{"MACs of two hosts", "h.csv", "name,macs\nx,52:54:00:00:00:01 52:54:00:00:00:03\n", "h.csv:2: the MACs belong to two hosts, machine-1 and db1"},
 		{"name of one host and MAC of another", "h.csv", "name,macs\n\ndb1,52:54:00:00:00:01\n", "h.csv:3: the name is of host db1, but the MACs are of host machine-1"},
 		{"two rows for one host", "h.csv", "name,macs\na,52:54:00:00:00:01\nb,52:54:00:00:00:02\n", "h.csv:3: host machine-1 is changed by line 2 already"},
-		{"a new host without MAC", "h.csv", "name,rack\nnew,r1\n", "h.csv:2: host new has no NIC"},
+		{"a new host without MAC", "h.csv", "name,rack\nnew,r1\n", "h.csv:2: host new has no NIC (add a column macs"},
 		{"a profile that is not there", "h.csv", "name,profile\ndb1,nothing\n", "h.csv:2: host db1: there is no profile nothing"},
 		{"a rack unit that cannot be", "h.csv", "name,unit\ndb1,400\n", "h.csv:2: host db1: rack unit 400"},
 		{"a network that overlaps a stored one", "n.yaml", "subnets:\n- name: big\n  cidr: 10.0.0.0/8\n", "n.yaml:2: subnet big (10.0.0.0/8) overlaps subnet rack1 (10.1.0.0/24)"},
