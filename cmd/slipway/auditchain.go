@@ -16,7 +16,7 @@ type auditVerify struct {
 // Run looks at the chain of the audit. A broken one is an error.
 func (c *auditVerify) Run(s *session) error {
 	if c.Noted != "" && !auditHead.MatchString(c.Noted) {
-		return usage("give the 64 hex digits that an earlier slipway audit verify printed as head", "--noted %q is not the head of an audit", c.Noted)
+		return usage("give the head that an earlier check printed, 64 hex digits: slipway audit verify", "--noted %q is not the head of an audit", c.Noted)
 	}
 	api, err := s.client()
 	if err != nil {
