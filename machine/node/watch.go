@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -172,7 +173,7 @@ func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case !strings.HasPrefix(r.URL.Path, nodesPath):
 	case err != nil && r.Context().Err() == nil:
-		l.w.failed(err)
+		l.w.failed(&url.Error{Op: r.Method, URL: r.URL.String(), Err: err}) // as a client does: messages name the place
 	case err == nil && resp.StatusCode == http.StatusOK:
 		l.w.worked()
 	}
