@@ -56,7 +56,9 @@ func newSender(size int64, r request, block int, hasOptions bool) *sender {
 		s.most = min(s.most, r.timeout)
 	}
 	if hasOptions {
-		s.acked = -1
+		// Nothing is known of the client yet (RFC 6298 section 2.1). A second answer to the options ends some clients: atftp
+		// says "unexpected OACK" when it was only slow to take the first.
+		s.acked, s.wait = -1, s.most
 	}
 	return s
 }

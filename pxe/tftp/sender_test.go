@@ -38,6 +38,12 @@ func TestFlightsFollowAcknowledgements(t *testing.T) {
 			{ms, 0, flight{1, 2}, goesOn},
 			{ms, 1, none, arrived},
 		}},
+		{"a client that is slow to take the answer to its options gets it once in a second", 10, request{}, true, flight{0, 1}, []step{
+			{900 * ms, -1, none, goesOn},
+			{100 * ms, -1, flight{0, 1}, goesOn},
+			{ms, 0, flight{1, 2}, goesOn},
+			{ms, 1, none, arrived},
+		}},
 		{"an acknowledgement that comes twice changes nothing", 2000, request{}, false, flight{1, 2}, []step{
 			{ms, 1, flight{2, 3}, goesOn},
 			{ms, 1, none, goesOn},
