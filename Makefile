@@ -18,10 +18,8 @@ export GOFLAGS     = -trimpath -buildvcs=false -tags=$(TAGS)
 # SQLite syncs with fdatasync(2) where it is told that there is one: with fsync(2) each commit waits for the disk once more, for
 # the time stamp of the log. Nobody reads its account of memory.
 export CGO_CFLAGS  = -O2 -g -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0
-# make check vets all packages: go test need not do so once more. Without debug data, and by gold where it is, some 200 test
-# binaries are linked in less than half the time.
-GOLD   = $(if $(shell command -v ld.gold), -extldflags=-fuse-ld=gold)
-GOTEST = $(GO) test -vet=off -ldflags='-w$(GOLD)'
+# make check vets all packages: go test need not do so once more. Without debug data some 200 test binaries are linked in half the time.
+GOTEST = $(GO) test -vet=off -ldflags=-w
 
 .PHONY: help build ui lab check generate fmt test stories lane test-unit test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
 
@@ -59,7 +57,7 @@ test: build/testsum ## everything: test-unit, test-judges, test-kube, test-net, 
 	@for t in build test-judges test-kube test-net test-ui test-vm; do tools/deps.sh install $$t; done
 	@tools/parts.sh build oidc-provider || echo 'the provider for single sign-on was not built; its tests are skipped'
 	@$(MAKE) --no-print-directory stories
-	@$(MAKE) --no-print-directory lane STAGES='test-net test-attack test-kube test-ui' >build/lane.log 2>&1 & lane=$$!; \
+	@$(MAKE) --no-print-directory lane STAGES='test-kube test-net test-attack test-ui' >build/lane.log 2>&1 & lane=$$!; \
 	 $(MAKE) --no-print-directory lane STAGES='test-unit test-judges test-vm' || failed=1; \
 	 wait $$lane || failed=1; cat build/lane.log; \
 	 echo "== all"; build/testsum -total -tally $(TALLY) && [ -z "$$failed" ]
@@ -69,8 +67,7 @@ stories:
 	@$(MAKE) --no-print-directory ui || echo 'the web UI was not built, see above; its stories are skipped'
 	@$(MAKE) --no-print-directory build
 
-# lane runs stages one after the other. Two lanes fit two cores, when one computes (unit, judges, kube) while the other mostly waits
-# (net, attack, vm).
+# lane runs stages one after the other. Two lanes fit two cores: one computes, the other mostly waits.
 lane:
 	@for t in $(STAGES); do echo "== $$t $$(date +%T)"; $(MAKE) --no-print-directory $$t STORIES=short || failed=1; done; echo "== $$(date +%T)"; [ -z "$$failed" ]
 
