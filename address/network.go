@@ -17,7 +17,7 @@ func MaySaveSubnet(tx inventory.Tx, n *inventory.Subnet, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	is := *was
+	is := *was // as it would be
 	is.subnets = append(slices.DeleteFunc(slices.Clone(was.subnets), func(o inventory.Subnet) bool { return o.Name == n.Name }), *n)
 	old := inventory.Subnet{}
 	if i := slices.IndexFunc(was.subnets, func(o inventory.Subnet) bool { return o.Name == n.Name }); i >= 0 {
@@ -35,17 +35,21 @@ func MaySaveSubnet(tx inventory.Tx, n *inventory.Subnet, now time.Time) error {
 		if h.Kind != inventory.HoldsAddress || bad != nil || !takes(n, a) || takes(&old, a) && (a == n.Gateway) == (a == old.Gateway) {
 			continue
 		}
-		s, err := SubjectOf(tx, h.Holder)
-		if err != nil {
-			return err
-		}
-		with, _, err := is.inNetwork(s, a)
-		if err != nil || with == "" {
-			return err
-		}
 		field, hint := "ranges", "leave it out of the ranges, or reserve it for that host: slipway reservation create %s --mac MAC"
-		if a == n.Gateway {
+		with := "the gateway of subnet " + n.Name
+		if a == n.Gateway { // even one that is reserved or kept for the machine
 			field, hint = "gateway", "choose another gateway, or take %s out of that configuration"
+		} else {
+			s, err := SubjectOf(tx, h.Holder)
+			if err != nil {
+				return err
+			}
+			if with, _, err = is.inNetwork(s, a); err != nil {
+				return err
+			}
+			if with == "" { // reserved or kept for it
+				continue
+			}
 		}
 		return inventory.Errorf(inventory.Invalid, "subnet %s: %s is the address of %s%s, and would be %s", n.Name, a, h.Holder, From(h.Source), with).
 			At(field).WithHint(hint, a)
@@ -123,7 +127,7 @@ func SubjectOf(tx inventory.Tx, h inventory.Holder) (Subject, error) {
 	return s, nil
 }
 
-// From says which layer says so.
+// From names the layer that a value comes from, in parentheses; "" for what stands in the inventory.
 func From(source string) string {
 	if source == "" || source == "inventory" {
 		return ""

@@ -185,6 +185,36 @@ func TestAnEmptyFileIsNoPartOfAnImage(t *testing.T) {
 	wantError(t, err, inventory.Invalid, "is empty")
 }
 
+// TestPaddingOfXZIsNotWalkedForHours: a file may end with gigabytes of padding, which stands for nothing.
+func TestPaddingOfXZIsNotWalkedForHours(t *testing.T) {
+	x := xzed([]byte("disk"))
+	for padding, want := range map[int64]int64{0: 4, 4096: 4, 1 << 40: 0} {
+		f := &sparse{head: x, size: int64(len(x)) + padding}
+		if n, err := measure(t.Context(), "raw.xz", f, f.size); n != want || err != nil {
+			t.Errorf("%d bytes of padding: %d, %v; want %d", padding, n, err, want)
+		}
+		if f.reads > 4*maxXZSteps {
+			t.Errorf("%d bytes of padding: read %d times", padding, f.reads)
+		}
+	}
+}
+
+// sparse is a file of which only the beginning is not zero.
+type sparse struct {
+	head  []byte
+	size  int64
+	reads int
+}
+
+func (s *sparse) ReadAt(p []byte, off int64) (int, error) {
+	s.reads++
+	clear(p)
+	if off < int64(len(s.head)) {
+		copy(p, s.head[off:])
+	}
+	return len(p), nil
+}
+
 func FuzzMeasure(f *testing.F) {
 	for _, b := range [][]byte{qcow2Image(nil), gzipped(rawDisk()[:600]), xzed([]byte("x")), zstded([]byte("x"))} {
 		f.Add(b)

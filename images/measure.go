@@ -84,13 +84,19 @@ func (c *counter) Write(p []byte) (int, error) {
 const (
 	xzEdge     = 12 // of header and of footer
 	maxXZIndex = 64 << 20
+	// maxXZSteps bounds the streams and the words of padding between them that are walked over.
+	maxXZSteps = 1 << 16
 )
 
 var errXZ = errors.New("its end is not that of an xz file")
 
-// xzSize reads the indexes at the ends of the streams of an xz file, from the last to the first.
+// xzSize reads the indexes at the ends of the streams of an xz file, from the last to the first. The size is 0 for a file of more
+// steps than are walked.
 func xzSize(f io.ReaderAt, size int64) (total int64, err error) {
-	for end := size; end > 0; {
+	for end, steps := size, 0; end > 0; steps++ {
+		if steps == maxXZSteps {
+			return 0, nil
+		}
 		foot := make([]byte, xzEdge)
 		if end < 2*xzEdge || end%4 != 0 {
 			return 0, errXZ
@@ -98,7 +104,7 @@ func xzSize(f io.ReaderAt, size int64) (total int64, err error) {
 		if _, err := f.ReadAt(foot, end-xzEdge); err != nil {
 			return 0, err
 		}
-		if end < size && binary.LittleEndian.Uint32(foot[8:]) == 0 { // padding between streams
+		if binary.LittleEndian.Uint32(foot[8:]) == 0 { // padding between streams, or behind the last
 			end -= 4
 			continue
 		}

@@ -148,6 +148,27 @@ func TestTheNetworkTakesNoAddressOfAMachine(t *testing.T) {
 	}
 }
 
+// TestARangeIsComparedWithAllThatIsHeld has a host first whose address is reserved for it, which a range may lease, but no gateway be.
+func TestARangeIsComparedWithAllThatIsHeld(t *testing.T) {
+	r := newRig(t, nil)
+	r.teams()
+	r.must(201, nil, "POST", "/api/v1/subnets", `{"name":"prod","cidr":"192.0.2.0/24","mode":"off"}`)
+	r.must(200, nil, "PUT", "/api/v1/hosts/alpha-1", `{"name":"alpha-1","nics":[{"mac":"52:54:00:a1:00:01"}],"profile":"worker","labels":{"team":"alpha"}}`)
+	const has = `network: {interfaces: [{name: lan0, mac: boot, addresses: [192.0.2.%s/24]}]}`
+	r.must(200, nil, "PUT", "/api/v1/layers/host%2Falpha-1", `{"config":"`+strings.Replace(has, "%s", "40", 1)+`\n"}`)
+	r.must(201, nil, "POST", "/api/v1/reservations", `{"subnet":"prod","address":"192.0.2.40","mac":"52:54:00:a1:00:01"}`)
+	r.must(201, nil, "POST", "/api/v1/machines", `{"name":"one","profile":"worker","pool":"beta","config":"`+strings.Replace(has, "%s", "60", 1)+`\n"}`)
+	for body, want := range map[string]string{
+		`{"cidr":"192.0.2.0/24","mode":"full","ranges":[{"first":"192.0.2.40","last":"192.0.2.70"}]}`: "192.0.2.60 is the address of machine one",
+		`{"cidr":"192.0.2.0/24","mode":"off","gateway":"192.0.2.40"}`:                                 "192.0.2.40 is the address of host alpha-1",
+	} {
+		if a := r.ask("PUT", "/api/v1/subnets/prod", body); a.status != 422 || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s", body, a.status, a.body)
+		}
+	}
+	r.must(200, nil, "PUT", "/api/v1/subnets/prod", `{"cidr":"192.0.2.0/24","mode":"full","ranges":[{"first":"192.0.2.40","last":"192.0.2.50"}]}`)
+}
+
 func TestAControllerIsNotAtTheAddressOfAMachine(t *testing.T) {
 	r := newRig(t, nil)
 	r.teams()

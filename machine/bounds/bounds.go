@@ -160,7 +160,7 @@ func (a *Appliance) CreateMachine(ctx context.Context, m inventory.Machine) (inv
 	if err == nil {
 		a.remember(&made)
 	}
-	return made, a.discreet(ctx, &m, err)
+	return made, a.discreet(ctx, beside(m.Owner), err)
 }
 
 // UpdateMachine implements machine.Machines.
@@ -179,7 +179,7 @@ func (a *Appliance) UpdateMachine(ctx context.Context, m inventory.Machine) (inv
 		return m, err
 	}
 	updated, err := a.Appliance.UpdateMachine(ctx, m)
-	return updated, a.discreet(ctx, &m, err)
+	return updated, a.discreet(ctx, beside(m.Owner), err)
 }
 
 // mayWant refuses a machine that uses what is not its cluster's: pools, and the join targets that it names in its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -333,6 +334,34 @@ func TestARefusalNamesNoMachineOfAnotherNamespace(t *testing.T) {
 		var e *inventory.Error
 		if !errors.As(err, &e) || e.Kind != inventory.Invalid || !strings.HasSuffix(e.Msg, tc.want) {
 			t.Errorf("%s in %s: got %v, want it refused: %s", tc.name, tc.namespace, err, tc.want)
+		}
+	}
+}
+
+// TestARefusalOfAControllerOrTargetNamesNobodyElse: an address is taken, and neither machine nor host of others is told.
+func TestARefusalOfAControllerOrTargetNamesNobodyElse(t *testing.T) {
+	s := newSite(t)
+	h, other, free := s.host("a-1", "52:54:00:00:0a:01", "r1"), s.host("b-1", "52:54:00:00:0b:01", "r2"), s.host("c-1", "52:54:00:00:0c:01", "r2")
+	m := s.machine("hush", owner(uidB, "prod", "hush"), other)
+	has := func(tx inventory.Tx, x inventory.Holder, address string) error {
+		return tx.SaveHoldings(x, []inventory.Holding{{Holder: x, Kind: inventory.HoldsAddress, Value: address}})
+	}
+	s.write(func(tx inventory.Tx) error {
+		return errors.Join(tx.CreatePool(&inventory.Pool{Name: "mine", Selector: "rack=r1"}, time.Now()),
+			tx.SaveClusterAccess(&inventory.ClusterAccess{UID: uidA, Pools: []string{"mine"}}, time.Now()),
+			has(tx, inventory.Holder{MachineUID: m.UID}, "192.0.2.50"), has(tx, inventory.Holder{HostID: free.ID}, "192.0.2.60"))
+	})
+	a := s.of(uidA)
+	for address, want := range map[string]string{"192.0.2.50": "another machine", "192.0.2.60": "another host"} {
+		for what, err := range map[string]error{
+			"controller": a.SaveBMC(t.Context(), inventory.BMC{HostID: h.ID, Driver: inventory.Redfish, Address: "https://" + address}, ""),
+			"target": a.SaveTarget(t.Context(), inventory.JoinTarget{
+				Name: "k8s", Owner: owner(uidA, "prod", "k8s"), Endpoint: address + ":6443", VIP: netip.MustParseAddr(address), Kubernetes: "1.35.0",
+			}),
+		} {
+			if err == nil || !strings.Contains(err.Error(), address+" is the address of "+want+", and") {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
 	}
 }

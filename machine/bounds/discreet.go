@@ -4,39 +4,57 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strings"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
 )
 
-// machineRE matches a machine that a refusal names.
-var machineRE = regexp.MustCompile(`machine ([A-Za-z0-9][A-Za-z0-9._-]*)`)
+// namedRE matches a machine or host that a refusal names.
+var namedRE = regexp.MustCompile(`(machine|host) ([A-Za-z0-9][A-Za-z0-9._-]*)`)
 
-// discreet takes out of a refusal the names of machines of other namespaces and clusters: an address or a host name is
-// taken, whoever has it, and the refusal stands in a condition of the object.
-func (a *Appliance) discreet(ctx context.Context, m *inventory.Machine, err error) error {
+// discreet takes out of a refusal the names of machines that are not the caller's, and of hosts that the cluster is not shown:
+// an address or a host name is taken, whoever has it, and the refusal stands in a condition of the object.
+func (a *Appliance) discreet(ctx context.Context, isMine func(owner string) bool, err error) error {
 	var e *inventory.Error
-	if !errors.As(err, &e) || e.Kind != inventory.Invalid || !machineRE.MatchString(e.Msg) {
+	if !errors.As(err, &e) || e.Kind != inventory.Invalid || !namedRE.MatchString(e.Msg) {
 		return err
 	}
+	strange := map[string]bool{}
 	all, failed := a.Appliance.ListMachines(ctx, "")
 	if failed != nil {
 		return failed
 	}
-	strange := map[string]bool{}
 	for i := range all {
-		if other := &all[i].Machine; !isBeside(other.Owner, m.Owner) {
+		if other := &all[i].Machine; !isMine(other.Owner) {
 			strange["machine "+other.Name] = true
 		}
 	}
+	r, failed := a.rule(ctx)
+	if failed != nil {
+		return failed
+	}
+	if failed := a.Appliance.EachHost(ctx, func(v machine.HostView) error {
+		if !r.sees(&v) {
+			strange["host "+v.Host.Name] = true
+		}
+		return nil
+	}); failed != nil {
+		return failed
+	}
 	said := *e
-	said.Msg = machineRE.ReplaceAllStringFunc(e.Msg, func(w string) string {
-		if strange[w] {
-			return "another machine"
+	said.Msg = namedRE.ReplaceAllStringFunc(e.Msg, func(w string) string {
+		if noun, _, _ := strings.Cut(w, " "); strange[w] {
+			return "another " + noun
 		}
 		return w
 	})
 	return &said
+}
+
+// beside returns whether an owner is an object of the same namespace of the same cluster as another.
+func beside(one string) func(owner string) bool {
+	return func(owner string) bool { return isBeside(owner, one) }
 }
 
 // hiddenOwner stands for an object of another cluster.

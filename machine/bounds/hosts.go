@@ -64,7 +64,7 @@ func (a *Appliance) DeclareHost(ctx context.Context, h inventory.Host) (inventor
 	}
 	stored, err := a.Appliance.DeclareHost(ctx, h)
 	if err != nil {
-		return stored, err
+		return stored, a.discreet(ctx, a.isOwn, err)
 	}
 	v, err := a.Appliance.FindHost(ctx, stored.ID)
 	if err != nil {
@@ -86,7 +86,8 @@ func (a *Appliance) UpdateHost(ctx context.Context, h inventory.Host) (inventory
 	if err := a.mayChange(ctx, h.ID); err != nil {
 		return h, err
 	}
-	return a.Appliance.UpdateHost(ctx, h)
+	updated, err := a.Appliance.UpdateHost(ctx, h)
+	return updated, a.discreet(ctx, a.isOwn, err)
 }
 
 // Accept implements machine.Hosts.
@@ -118,7 +119,7 @@ func (a *Appliance) SaveBMC(ctx context.Context, b inventory.BMC, password strin
 	if err := a.mayChange(ctx, b.HostID); err != nil {
 		return err
 	}
-	return a.Appliance.SaveBMC(ctx, b, password)
+	return a.discreet(ctx, a.isOwn, a.Appliance.SaveBMC(ctx, b, password))
 }
 
 // Power implements machine.Hosts.

@@ -48,7 +48,7 @@ func (a *Appliance) SaveTarget(ctx context.Context, t inventory.JoinTarget) erro
 	if err := a.own(t.Owner); err != nil {
 		return err
 	}
-	return others("join target", t.Name, a.Appliance.SaveTarget(ctx, t))
+	return others("join target", t.Name, a.discreet(ctx, beside(t.Owner), a.Appliance.SaveTarget(ctx, t)))
 }
 
 // FindTarget implements machine.Nouns. A target of another cluster is as one that does not exist.
