@@ -18,11 +18,15 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
+// longestFlood ends a flood that the other side does not take.
+const longestFlood = 40 * time.Second
+
 // flood opens connections from a namespace that say nothing, one for each address of from, until they are n.
 func flood(a *netlab.Appliance, ns, at string, from []string, n int) (open []net.Conn) {
 	a.Lab.T.Helper()
 	a.Lab.Inside(ns, func() error {
-		for i := range n {
+		until := time.Now().Add(longestFlood) // where connections are not taken, each waits for its whole limit
+		for i := 0; i < n && time.Now().Before(until); i++ {
 			d := net.Dialer{Timeout: 2 * time.Second}
 			if len(from) > 0 {
 				d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from[i%len(from)])}

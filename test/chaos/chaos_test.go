@@ -5,6 +5,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -38,7 +39,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	if _, err := os.Stat("/usr/lib/ipxe/snponly.efi"); err != nil {
 		t.Skip("needs the boot loaders; run: apt-get install ipxe")
 	}
-	n, err := simulate.NewNet("slipway-chaos", netip.MustParsePrefix("10.77.0.1/16"))
+	n, err := simulate.NewNet(fmt.Sprintf("slipway-chaos-%d", os.Getpid()), netip.MustParsePrefix("10.77.0.1/16"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestARackIsInstalledAndWipedWhileTheServerIsKilled(t *testing.T) {
 	if _, err := os.Stat("/usr/lib/ipxe/snponly.efi"); err != nil {
 		t.Skip("needs the boot loaders; run: apt-get install ipxe")
 	}
-	n, err := simulate.NewNet("slipway-life", netip.MustParsePrefix("10.77.0.1/16"))
+	n, err := simulate.NewNet(fmt.Sprintf("slipway-life-%d", os.Getpid()), netip.MustParsePrefix("10.77.0.1/16"))
 	if err != nil {
 		t.Fatal(err)
 	}

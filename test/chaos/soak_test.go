@@ -100,7 +100,7 @@ type day struct {
 }
 
 func newDay(t *testing.T) *day {
-	n, err := simulate.NewNet("slipway-soak", netip.MustParsePrefix("10.77.0.1/16"))
+	n, err := simulate.NewNet(fmt.Sprintf("slipway-soak-%d", os.Getpid()), netip.MustParsePrefix("10.77.0.1/16"))
 	if err != nil {
 		t.Fatal(err)
 	}

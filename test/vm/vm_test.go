@@ -247,6 +247,13 @@ func TestAMachineArrives(t *testing.T) {
 				inventory.EventArtefactSent, inventory.EventArtefactSent, inventory.EventReported, inventory.EventSessionEnded,
 			})
 			var events []inventory.Event
+			t.Cleanup(func() {
+				for _, ev := range events {
+					if t.Failed() {
+						t.Log(ev.At.Format(time.TimeOnly+".000"), ev.Kind, ev.Detail)
+					}
+				}
+			})
 			m.until("its timeline holds "+strings.Join(want, ", ")+" in this order", 20*time.Second, func(context.Context) bool {
 				events = m.events(s.ID)
 				return inOrder(events, want) == ""

@@ -19,6 +19,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -39,6 +40,7 @@ type counts struct {
 	Unsteady                []string // tests that failed once, and passed by themselves
 
 	failed  []test // without a test above them
+	broken  []test // packages that ended in the middle of their tests, such as by a time limit; they have no name
 	slow    []test // the slowest, slowest first
 	isSound bool   // every package ran to its end, and where one failed, a test of it failed
 }
@@ -120,6 +122,7 @@ func count(command []string) (counts, error) {
 	c := sum(out, os.Stdout)
 	if exit := cmd.Wait(); exit != nil && c.Failed == 0 {
 		c.Failed++ // it did not compile, or a package failed outside its tests
+		c.Why = append(c.Why, fmt.Sprintf("failed: %s: %v", strings.Join(command, " "), exit))
 	}
 	return c, nil
 }
@@ -127,32 +130,41 @@ func count(command []string) (counts, error) {
 // mostAgain bounds how many tests are run once more: where more have failed, something is broken.
 const mostAgain = 5
 
-// runAgain runs each test that failed by itself, and takes those that pass out of the failures.
+// longestAgain is how many seconds a broken package may have taken to be run once more.
+const longestAgain = 25 * 60
+
+// runAgain runs each test that failed by itself, and takes those that pass out of the failures. One package that broke off is run
+// as a whole.
 func (c *counts) runAgain(command []string) error {
-	if c.Failed == 0 || !c.isSound || len(c.failed) > mostAgain {
+	again := c.failed
+	if !c.isSound && len(c.broken) == 1 && len(c.failed) == 0 && c.broken[0].seconds <= longestAgain {
+		again = c.broken
+	} else if c.Failed == 0 || !c.isSound || len(c.failed) > mostAgain {
 		return nil
 	}
 	first := *c
 	c.Failed, c.Why = 0, nil
-	for _, t := range first.failed {
-		fmt.Printf("AGAIN %s %s\n", t.pkg, t.name)
+	for _, t := range again {
+		text := strings.TrimSpace(t.pkg + " " + t.name)
+		fmt.Println("AGAIN", text)
 		second, err := count(only(command, t))
 		if err != nil {
 			return err
 		}
 		c.Failed += second.Failed
 		c.Why = append(c.Why, second.Why...)
-		if second.Failed == 0 && second.Passed > 0 {
+		switch {
+		case second.Failed == 0 && second.Passed > 0:
 			c.Passed++
-			text := t.pkg + " " + t.name
 			for _, line := range first.Why {
-				if strings.Contains(line, text) {
+				if strings.Contains(line, t.pkg+" "+t.name) {
 					text += "\n  " + line
 				}
 			}
 			c.Unsteady = append(c.Unsteady, text)
-		} else if second.Failed == 0 {
-			c.Failed++ // it did not run
+		case second.Failed == 0:
+			c.Failed++
+			c.Why = append(c.Why, "failed: "+text+": it did not run the second time")
 		}
 	}
 	return nil
@@ -163,13 +175,16 @@ func only(command []string, t test) []string {
 	var one []string
 	for i := 0; i < len(command); i++ {
 		switch arg := command[i]; {
-		case arg == "-run":
+		case arg == "-run" && t.name != "":
 			i++
-		case i < 2 || strings.HasPrefix(arg, "-") || i > 0 && (command[i-1] == "-p" || command[i-1] == "-timeout"):
+		case i < 2 || strings.HasPrefix(arg, "-") || i > 0 && slices.Contains([]string{"-p", "-timeout", "-run"}, command[i-1]):
 			one = append(one, arg)
 		}
 	}
-	return append(one, "-run", "^"+t.name+"$", t.pkg)
+	if t.name != "" {
+		one = append(one, "-run", "^"+t.name+"$")
+	}
+	return append(one, t.pkg)
 }
 
 // print shows the counts, and once more at the end, where a cut log still shows it, what went wrong.
@@ -244,7 +259,21 @@ func sum(in io.Reader, out io.Writer) counts {
 				}
 				if e.Action == "fail" {
 					fmt.Fprint(out, strings.Join(text[key], ""))
-					c.isSound = c.isSound && bad[e.Package]
+					for _, name := range slices.Sorted(maps.Keys(text)) { // a test that ended took its text away
+						if strings.HasPrefix(name, e.Package+" ") && name != key {
+							if !bad[e.Package] {
+								c.broken = append(c.broken, test{pkg: e.Package, seconds: e.Elapsed})
+							}
+							bad[e.Package] = true
+							fmt.Fprintf(out, "FAIL  %s, which did not end\n%s", name, strings.Join(text[name], ""))
+							c.Why = append(c.Why, "failed: "+name+", which did not end")
+							c.addWhy(name, text[name])
+						}
+					}
+					if c.isSound = c.isSound && bad[e.Package]; !bad[e.Package] {
+						c.Why = append(c.Why, "failed: "+e.Package+" outside of its tests")
+						c.addWhy(e.Package, text[key])
+					}
 				}
 				continue
 			}
@@ -259,11 +288,8 @@ func sum(in io.Reader, out io.Writer) counts {
 					c.failed = append(c.failed, test{e.Package, e.Test, e.Elapsed})
 				}
 				fmt.Fprintf(out, "FAIL  %s\n%s", key, strings.Join(text[key], ""))
-				for _, line := range text[key] {
-					if said.MatchString(line) {
-						c.Why = append(c.Why, fmt.Sprintf("failed: %s: %.300s", key, strings.TrimSpace(line)))
-					}
-				}
+				c.Why = append(c.Why, "failed: "+key)
+				c.addWhy(key, text[key])
 			case "skip":
 				var why []string
 				for _, line := range text[key] {
@@ -295,6 +321,26 @@ func sum(in io.Reader, out io.Writer) counts {
 		}
 	}
 	return c
+}
+
+// hung is a line of a stack, in the code of a test.
+var hung = regexp.MustCompile(`_test\.go:\d+ \+0x`)
+
+// mostHung is how many lines of stacks are kept of a package that broke off.
+const mostHung = 10
+
+// addWhy keeps what a test or package said about its failure.
+func (c *counts) addWhy(key string, text []string) {
+	stackN := 0
+	for _, line := range text {
+		isStack := hung.MatchString(line) && stackN < mostHung
+		if isStack {
+			stackN++
+		}
+		if isStack || said.MatchString(line) || crashed.MatchString(line) {
+			c.Why = append(c.Why, fmt.Sprintf("failed: %s: %.300s", key, strings.TrimSpace(line)))
+		}
+	}
 }
 
 func printTotal(tally string) error {

@@ -22,7 +22,7 @@ func TestMachinesBootFromDnsmasq(t *testing.T) {
 	if _, err := exec.LookPath("dnsmasq"); err != nil {
 		t.Skip("needs dnsmasq; run: apt-get install dnsmasq-base")
 	}
-	n, err := NewNet("slipway-simtest", netip.MustParsePrefix("10.77.0.1/16"))
+	n, err := NewNet(fmt.Sprintf("slipway-simtest-%d", os.Getpid()), netip.MustParsePrefix("10.77.0.1/16"))
 	if err != nil {
 		t.Fatal(err)
 	}
