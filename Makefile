@@ -91,7 +91,7 @@ kube-binaries: ## Kubernetes and Cluster API as the tests need them, built once 
 
 test-net: build/testsum ## real clients in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-net
-	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 25m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./cmd/slipway/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
+	@$(ROOT) env SLIPWAY_NET=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 25m -run '$(RUN)' ./test/net/... ./test/chaos/... ./pxe/ra/... ./lab/simulate/... ./bmc/ipmi/... ./bmc/scan ./bmc/wol ./agent/host ./agent/inspect
 
 test-attack: build/testsum ## attacks on a running server in network namespaces (root)
 	@tools/deps.sh install build; tools/deps.sh install test-attack
@@ -100,7 +100,7 @@ test-attack: build/testsum ## attacks on a running server in network namespaces 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@tools/arm64.sh >/dev/null || echo "Debian's arm64 packages were not fetched; the tests on an arm64 board are skipped"
-	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./cmd/slipway/lab ./agent/... ./bmc/libvirt
+	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./lab ./agent/... ./bmc/libvirt
 
 test-ui: build/testsum ## stories of the web UI in Chromium against a real server (root; Node 20 and npm, else they are skipped)
 	@tools/deps.sh install test-ui; $(if $(STORIES),,tools/deps.sh install lab;) tools/parts.sh build oidc-provider
@@ -111,7 +111,7 @@ LONG = build/testsum $(if $(filter .,$(RUN)),,-part) -tally $(TALLY)-long $(GOTE
 test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, the boot menu, PXELINUX, U-Boot, signed iPXE, HTTP Boot over IPv6, Cluster API, ten minutes without an API server, a day of a rack (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@rm -f $(TALLY)-long
-	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./cmd/slipway/agentimage
+	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./images/agentimage
 	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestADayOfARack,$(RUN))' ./test/chaos
 	@tools/arm64.sh; tools/ipxe.sh
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestUEFIOverIPv6|TestMenu|TestPXELINUX|TestUBoot|TestSignedIPXE,$(RUN))' ./test/vm

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"slipway.dev/slipway/cmd/slipway/agentimage"
 	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/images/agentimage"
 	"slipway.dev/slipway/images/ramdisk"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"

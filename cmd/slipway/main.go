@@ -17,10 +17,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"slipway.dev/slipway/cmd/slipway/lab"
 	"slipway.dev/slipway/cmd/slipway/serve"
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // version is set by the linker; see versionOf.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/agent/wire"
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
 )

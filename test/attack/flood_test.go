@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
 )

@@ -3,8 +3,8 @@ package attack_test
 import (
 	"testing"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // dhcpServer prepares a DHCP server with an empty lease store in dir and returns its command line. Every server has the

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // dhcpNet is where DHCP is measured; the caller closes it.

@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 const (

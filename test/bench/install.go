@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"slipway.dev/slipway/bmc/fake"
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web/client"
 )

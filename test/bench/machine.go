@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // onClientCPU runs f in a namespace on a thread of its own, on the load's processor and before other work, as pinned

@@ -16,7 +16,7 @@ import (
 	"github.com/mdlayher/packet"
 	"golang.org/x/sys/unix"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // Where Debian keeps the firmware and the boot loaders.

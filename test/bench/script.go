@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // scriptFleet is how many hosts the inventory has; scriptSmall is what it is compared with.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // tftpName is a name that Slipway serves; its content is ours.

@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // eventAsks is how often each question is asked.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/web/client"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv6"
 	"github.com/insomniacslk/dhcp/iana"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/pxe/trace"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"

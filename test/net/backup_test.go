@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/serve"
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/web/client"
 )
 

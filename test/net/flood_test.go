@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"
 )

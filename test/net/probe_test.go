@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/test/netlab"
 	"slipway.dev/slipway/web/client"

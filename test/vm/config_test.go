@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/lab"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/test/vm/osimage"
 	"slipway.dev/slipway/web/client"

@@ -20,9 +20,9 @@ import (
 
 	"slipway.dev/slipway/bmc/ipmi/ipmitest"
 	"slipway.dev/slipway/bmc/redfish/redfishtest"
-	"slipway.dev/slipway/cmd/slipway/agentimage"
-	"slipway.dev/slipway/cmd/slipway/lab"
+	"slipway.dev/slipway/images/agentimage"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab"
 	"slipway.dev/slipway/test/vm/osimage"
 	"slipway.dev/slipway/web/client"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/lab"
+	"slipway.dev/slipway/lab"
 )
 
 // needVM skips a test unless it was asked for.

@@ -388,7 +388,7 @@ const installer = "/usr/lib/debian-installer/images/12/amd64/text/debian-install
 // labInit packs the lab's first process, which reports up, as a RAM disk.
 func (s *stand) labInit() string {
 	s.t.Helper()
-	script, err := os.ReadFile("../../cmd/slipway/lab/slipway-init.sh")
+	script, err := os.ReadFile("../../lab/slipway-init.sh")
 	if err != nil {
 		s.t.Fatal(err)
 	}

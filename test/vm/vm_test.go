@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/cmd/slipway/lab"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/lab"
 	"slipway.dev/slipway/web/client"
 )
 

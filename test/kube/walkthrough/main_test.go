@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/lab/simulate"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

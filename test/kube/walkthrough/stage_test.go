@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/bmc/redfish/redfishtest"
-	"slipway.dev/slipway/cmd/slipway/simulate"
+	"slipway.dev/slipway/lab/simulate"
 	infra "slipway.dev/slipway/machine/infra/v1alpha1"
 	metalv1 "slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"

@@ -18,7 +18,7 @@ import (
 // kernelPackage returns Debian's kernel package, which apt fetches once into the folder build/kernel of the checkout.
 func kernelPackage(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("../../../build/kernel")
+	dir, err := filepath.Abs("../../build/kernel")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func addSeed(t *testing.T, image string) {
 
 func TestTheInstalledSystemStartsFromItsDiskAndReadsItsSeed(t *testing.T) {
 	if os.Getenv("SLIPWAY_VM") == "" {
-		t.Skip("boots virtual machines, which takes a minute; run it with: SLIPWAY_VM=1 go test ./cmd/slipway/lab")
+		t.Skip("boots virtual machines, which takes a minute; run it with: SLIPWAY_VM=1 go test ./lab")
 	}
 	dir := t.TempDir()
 	kernel, modules, err := ramdisk.Installed("/")

@@ -26,7 +26,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("%v (write it with: go test ./cmd/slipway/lab -update)", err)
+		t.Fatalf("%v (write it with: go test ./lab -update)", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -6,7 +6,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"slipway.dev/slipway/cmd/slipway/agentimage"
+	"slipway.dev/slipway/images/agentimage"
 	"slipway.dev/slipway/images/ramdisk"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/web/client"
