@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/doctor"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
@@ -38,7 +39,7 @@ func (*doctorCommand) Help() string {
 }
 
 // Run looks, and mends what is safe to mend.
-func (c *doctorCommand) Run(s *session) error {
+func (c *doctorCommand) Run(s *cli.Session) error {
 	flags := serve.Cmd{
 		Config: c.Config, Interface: c.Interface, DataDir: c.DataDir, AdminListen: c.AdminListen, BootPort: c.BootPort,
 		BootTLSPort: c.BootTLSPort, Loaders: c.Loaders,
@@ -53,31 +54,31 @@ func (c *doctorCommand) Run(s *session) error {
 			return err
 		}
 	}
-	cfg, checks, server, err := flags.Doctor(s.ctx, version)
+	cfg, checks, server, err := flags.Doctor(s.Ctx, cli.Version)
 	if err != nil {
 		return err
 	}
 	if server != 0 {
 		checks = append(checks, serverChecks(s, filepath.Join(cfg.DataDir, "slipway.sock"), checks)...)
 	}
-	err = s.show(checks, func(t *tableWriter) {
-		t.row("STATUS", "CHECK", "DETAIL", "HINT")
+	err = s.Show(checks, func(t *cli.TableWriter) {
+		t.Row("STATUS", "CHECK", "DETAIL", "HINT")
 		for _, k := range checks {
-			t.row(k.Status, k.Name, k.Detail, k.Hint)
+			t.Row(k.Status, k.Name, k.Detail, k.Hint)
 		}
 	})
 	if err == nil && doctor.IsWrong(checks) {
-		return errSaid
+		return cli.ErrSaid
 	}
 	return err
 }
 
 // serverChecks are those that only the server knows of.
-func serverChecks(s *session, socket string, known []doctor.Check) []doctor.Check {
-	ctx, cancel := context.WithTimeout(s.ctx, serverAnswersIn)
+func serverChecks(s *cli.Session, socket string, known []doctor.Check) []doctor.Check {
+	ctx, cancel := context.WithTimeout(s.Ctx, serverAnswersIn)
 	defer cancel()
 	said, err := func() (all []doctor.Check, err error) {
-		api, err := client.New(client.Config{Server: socket, Agent: "slipway/" + version})
+		api, err := client.New(client.Config{Server: socket, Agent: "slipway/" + cli.Version})
 		if err != nil {
 			return nil, err
 		}
@@ -97,20 +98,20 @@ func serverChecks(s *session, socket string, known []doctor.Check) []doctor.Chec
 }
 
 // fixLimits raises limits and says how to keep them.
-func fixLimits(s *session) error {
+func fixLimits(s *cli.Session) error {
 	made, err := doctor.Fix(doctor.Changes(doctor.ReadSysctl()))
 	for _, m := range made {
-		s.say("%s was %d and is %d", m.Name, m.From, m.To)
+		s.Say("%s was %d and is %d", m.Name, m.From, m.To)
 	}
 	switch {
 	case err != nil:
 		return &inventory.Error{Kind: inventory.Forbidden, Msg: "cannot change the limits of the kernel: " + err.Error(), Hint: "run as root, on the machine itself and not in a container", Err: err}
 	case len(made) == 0:
-		s.say("there is nothing to raise")
+		s.Say("there is nothing to raise")
 	default:
-		s.say("to keep that, put into %s:", doctor.KeepIn)
+		s.Say("to keep that, put into %s:", doctor.KeepIn)
 		for _, m := range made {
-			s.say("%s", m.Line())
+			s.Say("%s", m.Line())
 		}
 	}
 	return nil
@@ -139,13 +140,13 @@ func runningFlags(dataDir string) (serve.Cmd, bool) {
 func parseServe(args []string, dataDir, here string) (out serve.Cmd, ok bool) {
 	defer func() {
 		if p := recover(); p != nil { // --help ends parsing so
-			if _, isExit := p.(exited); !isExit {
+			if _, isExit := p.(cli.Exited); !isExit {
 				panic(p)
 			}
 			ok = false
 		}
 	}()
-	var c cli
+	var c commandLine
 	parser, err := newParser(&c, io.Discard, io.Discard)
 	if err != nil {
 		return out, false

@@ -108,13 +108,13 @@ func textsOf(t *testing.T, dir string) (texts []string) {
 // TestEachCommandInAHintIsOneThatTheCommandLineKnows reads the commands out of all texts of the program. "slipway" before a
 // word that is no command is the program's name in a sentence, but not in the hints of the diagnosis.
 func TestEachCommandInAHintIsOneThatTheCommandLineKnows(t *testing.T) {
-	grammar, err := newParser(&cli{}, io.Discard, io.Discard)
+	grammar, err := newParser(&commandLine{}, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := grammar.Model.Node
 	n := 0
-	for _, dir := range []string{"bmc", "cmd", "door", "images", "inventory", "k8s", "machine", "pxe", "provision", "render", "secrets", "web"} {
+	for _, dir := range []string{"bmc", "cmd", "door", "images", "inventory", "lab", "machine", "pxe", "provision", "render", "web"} {
 		path := filepath.Join("..", "..", dir)
 		if _, err := os.Stat(path); err != nil {
 			continue

@@ -1,0 +1,275 @@
+// Package access owns the commands for who may do what: slipway user, token, tls, acceptrule and whoami. It decides nothing: it calls
+// the REST API.
+package access
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"strings"
+
+	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+func users(c *client.Client) client.Noun[inventory.User] { return c.Users }
+
+type UserCommand struct {
+	List     userList     `cmd:"" help:"List users."`
+	Show     userShow     `cmd:"" help:"Show a user."`
+	Create   userCreate   `cmd:"" help:"Make a user, with a password."`
+	Password userPassword `cmd:"" help:"Set a user's password; the user's logins end."`
+	Grant    userGrant    `cmd:"" help:"Give a user a role, everywhere or in a pool."`
+	Revoke   userRevoke   `cmd:"" help:"Take from a user the role everywhere, or the one in a pool."`
+	Disable  userDisable  `cmd:"" help:"Keep a user out, with the user's tokens."`
+	Enable   userEnable   `cmd:"" help:"Let a user in again."`
+	Delete   userDelete   `cmd:"" help:"Delete users, with their tokens."`
+
+	SecondFactor userFactor `cmd:"" help:"Authenticator apps beside the password."`
+}
+
+type userList struct{}
+
+// Run lists users.
+func (*userList) Run(s *cli.Session) error {
+	return cli.ShowList(s, users, client.Query{}, 0, []string{"NAME", "FULL NAME", "GRANTS", "STATE", "LAST LOGIN"}, func(u inventory.User) []string {
+		return []string{u.Name, u.DisplayName, u.Grants.String(), userState(u), cli.TimeText(u.LoginAt)}
+	})
+}
+
+func userState(u inventory.User) string {
+	switch {
+	case u.IsDisabled:
+		return "disabled"
+	case !u.HasPassword && !u.IsExternal():
+		return "no password"
+	}
+	return "enabled"
+}
+
+type userShow struct {
+	User string `arg:""`
+}
+
+// Run shows a user.
+func (c *userShow) Run(s *cli.Session) error {
+	return cli.ShowOne(s, users, c.User, func(t *cli.TableWriter, u inventory.User) {
+		t.Field("name", u.Name)
+		t.Field("full name", u.DisplayName)
+		t.Field("grants", u.Grants.String())
+		t.Field("state", userState(u))
+		t.Field("second factor", factorState(u))
+		t.Field("issuer", u.Issuer)
+		t.Field("subject", u.Subject)
+		t.Field("last login", cli.TimeText(u.LoginAt))
+		t.Field("created", cli.TimeText(u.CreatedAt))
+	})
+}
+
+// grantFlags say what somebody may do.
+type grantFlags struct {
+	Role string   `help:"viewer, operator or admin." placeholder:"ROLE"`
+	Pool []string `help:"Only for what is in these pools; without it everywhere." placeholder:"POOL"`
+}
+
+// grants reads the flags; without a role there are none.
+func (f *grantFlags) grants() (inventory.Grants, error) {
+	if f.Role == "" {
+		if len(f.Pool) > 0 {
+			return nil, cli.Usage("say which with --role viewer, operator or admin", "--pool needs a role")
+		}
+		return nil, nil
+	}
+	g := inventory.Grants{}
+	if len(f.Pool) == 0 {
+		g = append(g, inventory.Grant{Role: inventory.UserRole(f.Role)})
+	}
+	for _, pool := range f.Pool {
+		g = append(g, inventory.Grant{Role: inventory.UserRole(f.Role), Pool: pool})
+	}
+	if err := g.Validate(); err != nil {
+		return nil, cli.Usage("use viewer, operator or admin, and each pool once", "%v", err)
+	}
+	return g, nil
+}
+
+// passwordFlags say where a password comes from; there is no flag with the password itself, which everybody on the machine
+// could see.
+type passwordFlags struct {
+	PasswordFile string `help:"File with the password; - is standard input, or a question at a terminal. Without it one is made and shown." placeholder:"FILE"`
+}
+
+// password reads the password, or makes one.
+func (f *passwordFlags) password(s *cli.Session, user string) (password string, isMade bool, err error) {
+	if f.PasswordFile != "" {
+		password, err = s.ReadSecret("password of "+user, f.PasswordFile)
+		return password, false, err
+	}
+	return newPassword(), true, nil
+}
+
+// newPassword draws a password of 100 random bits that can be read over the telephone.
+func newPassword() string {
+	b := make([]byte, 13)
+	_, _ = rand.Read(b) // never fails
+	text := strings.ToLower(base32.StdEncoding.EncodeToString(b))[:20]
+	return text[:5] + "-" + text[5:10] + "-" + text[10:15] + "-" + text[15:]
+}
+
+// tellPassword shows a password that was made; it is the only thing on standard output.
+func tellPassword(s *cli.Session, user, password string) error {
+	s.Say("this is the password of user %s; it is shown this once", user)
+	_, err := fmt.Fprintln(s.Out, password)
+	return err
+}
+
+type userCreate struct {
+	Name          string `arg:"" help:"A DNS label: the name to log in with."`
+	FullName      string `help:"As people call the user." placeholder:"TEXT"`
+	grantFlags    `embed:""`
+	passwordFlags `embed:""`
+}
+
+// Run makes a user. The password is set first thing after: until then nobody can log in.
+func (c *userCreate) Run(s *cli.Session) error {
+	grants, err := c.grants()
+	if err != nil {
+		return err
+	}
+	password, isMade, err := c.password(s, c.Name)
+	if err != nil {
+		return err
+	}
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	u, err := api.Users.Create(s.Ctx, inventory.User{Name: c.Name, DisplayName: c.FullName, Grants: grants})
+	if err != nil {
+		return err
+	}
+	if err := api.SetPassword(s.Ctx, c.Name, password); err != nil {
+		s.Say("user %s is there, but has no password: set one with: slipway user password %s", c.Name, c.Name)
+		return err
+	}
+	if len(grants) == 0 {
+		s.Say("user %s may do nothing yet: slipway user grant %s ROLE", c.Name, c.Name)
+	}
+	if isMade {
+		return tellPassword(s, c.Name, password)
+	}
+	u.HasPassword = true
+	return s.Stored(u)
+}
+
+type userPassword struct {
+	User          string `arg:""`
+	passwordFlags `embed:""`
+}
+
+// Run sets a password.
+func (c *userPassword) Run(s *cli.Session) error {
+	password, isMade, err := c.password(s, c.User)
+	if err != nil {
+		return err
+	}
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	if err := api.SetPassword(s.Ctx, c.User, password); err != nil || !isMade {
+		return err
+	}
+	return tellPassword(s, c.User, password)
+}
+
+// change reads a user, changes it, and stores it unless somebody else has changed it meanwhile.
+func changeUser(s *cli.Session, name string, edit func(*inventory.User)) error {
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	u, err := api.Users.Get(s.Ctx, name)
+	if err != nil {
+		return err
+	}
+	edit(&u)
+	stored, err := api.Users.Put(s.Ctx, name, u, client.IfVersion(u.Version))
+	if err != nil {
+		return err
+	}
+	return s.Stored(stored)
+}
+
+// without returns grants without those that speak of a pool, "" for everywhere.
+func without(g inventory.Grants, pool string) (rest inventory.Grants) {
+	for _, x := range g {
+		if x.Pool != pool {
+			rest = append(rest, x)
+		}
+	}
+	return rest
+}
+
+type userGrant struct {
+	User string   `arg:""`
+	Role string   `arg:"" enum:"viewer,operator,admin" help:"viewer, operator or admin."`
+	Pool []string `help:"Only for what is in these pools; without it everywhere." placeholder:"POOL"`
+}
+
+// Run gives a role, in place of the one that the user had there.
+func (c *userGrant) Run(s *cli.Session) error {
+	given, err := (&grantFlags{Role: c.Role, Pool: c.Pool}).grants()
+	if err != nil {
+		return err
+	}
+	return changeUser(s, c.User, func(u *inventory.User) {
+		for _, g := range given {
+			u.Grants = append(without(u.Grants, g.Pool), g)
+		}
+	})
+}
+
+type userRevoke struct {
+	User string   `arg:""`
+	Pool []string `help:"The roles in these pools; without it the one everywhere." placeholder:"POOL"`
+}
+
+// Run takes roles.
+func (c *userRevoke) Run(s *cli.Session) error {
+	return changeUser(s, c.User, func(u *inventory.User) {
+		if len(c.Pool) == 0 {
+			u.Grants = without(u.Grants, "")
+		}
+		for _, pool := range c.Pool {
+			u.Grants = without(u.Grants, pool)
+		}
+	})
+}
+
+type userDisable struct {
+	User string `arg:""`
+}
+
+// Run disables a user.
+func (c *userDisable) Run(s *cli.Session) error {
+	return changeUser(s, c.User, func(u *inventory.User) { u.IsDisabled = true })
+}
+
+type userEnable struct {
+	User string `arg:""`
+}
+
+// Run enables a user.
+func (c *userEnable) Run(s *cli.Session) error {
+	return changeUser(s, c.User, func(u *inventory.User) { u.IsDisabled = false })
+}
+
+type userDelete struct {
+	Users  []string `arg:""`
+	DryRun bool     `help:"Only show what would be deleted."`
+}
+
+// Run deletes users.
+func (c *userDelete) Run(s *cli.Session) error { return cli.Remove(s, users, c.Users, c.DryRun) }

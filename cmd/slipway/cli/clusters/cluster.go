@@ -1,0 +1,250 @@
+// Package clusters owns the commands for Kubernetes: slipway cluster, target, apply, get, delete, convert, manifests and manager, and
+// the kubectl plugin.
+package clusters
+
+import (
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machine/attach"
+	"slipway.dev/slipway/machine/kubeconfig"
+	"slipway.dev/slipway/web/client"
+)
+
+func clusters(c *client.Client) client.Noun[inventory.Cluster] { return c.Clusters.Noun }
+
+type ClusterCommand struct {
+	List   clusterList   `cmd:"" help:"List attached clusters."`
+	Show   clusterShow   `cmd:"" help:"Show an attached cluster."`
+	Attach clusterAttach `cmd:"" help:"Attach a cluster: its custom resources say what is wanted from now on. Again: change how it is attached."`
+	Check  clusterCheck  `cmd:"" help:"Look over an attached cluster, or one that could be."`
+	Access clusterAccess `cmd:"" help:"Show or say from which clusters one may take machines over, and which pools it may use."`
+	Detach clusterDetach `cmd:"" help:"Detach clusters; every server runs on."`
+}
+
+type clusterList struct{}
+
+// Run lists clusters.
+func (*clusterList) Run(s *cli.Session) error {
+	return cli.ShowList(s, clusters, client.Query{}, 0, []string{"NAME", "STATE", "KUBERNETES", "MODES", "SEEN", "REASON"}, func(c inventory.Cluster) []string {
+		return []string{c.Name, string(c.State), c.Kubernetes, modesText(c), cli.Ago(c.SeenAt, time.Now()), c.Reason}
+	})
+}
+
+func modesText(c inventory.Cluster) string {
+	if len(c.Modes) == 0 {
+		return "all"
+	}
+	return joined(c.Modes)
+}
+
+func joined[T ~string](items []T) (text string) {
+	for i, item := range items {
+		if i > 0 {
+			text += ","
+		}
+		text += string(item)
+	}
+	return text
+}
+
+type clusterShow struct {
+	Cluster string `arg:""`
+}
+
+// Run shows a cluster.
+func (c *clusterShow) Run(s *cli.Session) error {
+	return cli.ShowOne(s, clusters, c.Cluster, showCluster)
+}
+
+func showCluster(t *cli.TableWriter, c inventory.Cluster) {
+	t.Field("name", c.Name)
+	t.Field("state", string(c.State))
+	t.Field("reason", c.Reason)
+	t.Field("hint", c.Hint)
+	t.Field("kubernetes", c.Kubernetes)
+	t.Field("uid", c.UID)
+	t.Field("seen", cli.TimeText(c.SeenAt))
+	t.Field("kubeconfig", c.Kubeconfig)
+	t.Field("modes", modesText(c))
+	t.Field("namespaces", joined(c.Namespaces))
+	t.Field("watch filter", c.WatchFilter)
+	t.Field("attached", cli.TimeText(c.CreatedAt))
+}
+
+// clusterFlags say how a cluster is attached.
+type clusterFlags struct {
+	Namespace   []string `help:"Look at the objects of this namespace only; repeat for more." placeholder:"NAME"`
+	WatchFilter string   `help:"Look at objects only whose label cluster.x-k8s.io/watch-filter has this value." placeholder:"VALUE"`
+	Standalone  bool     `help:"Run the controllers of MetalMachine and its kin only." xor:"modes"`
+	CAPI        bool     `name:"capi" help:"Run the controllers for Cluster API only." xor:"modes"`
+}
+
+func (f *clusterFlags) cluster(name string) inventory.Cluster {
+	c := inventory.Cluster{Name: name, Kubeconfig: attach.KubeconfigSecret(name), Namespaces: f.Namespace, WatchFilter: f.WatchFilter}
+	switch {
+	case f.Standalone:
+		c.Modes = []inventory.ClusterMode{inventory.ModeStandalone}
+	case f.CAPI:
+		c.Modes = []inventory.ClusterMode{inventory.ModeCAPI}
+	}
+	return c
+}
+
+type clusterAttach struct {
+	Kubeconfig string `required:"" help:"File that says how to reach the cluster; - is standard input. What its current context needs is stored, sealed." placeholder:"FILE"`
+	Name       string `help:"What to call the cluster, a DNS label (default: as the current context)." placeholder:"NAME"`
+	clusterFlags
+	TakeOver bool          `help:"This is the cluster that it says it is, although another certificate authority vouched for that one, or none is known: it has that one's machines from now on."`
+	NoCheck  bool          `help:"Attach it even if it cannot be reached now, or lacks something."`
+	WaitFor  time.Duration `help:"How long to wait until its controllers run; 0 does not wait." default:"60s" placeholder:"DURATION"`
+	DryRun   bool          `help:"Only look whether it could be attached."`
+}
+
+// readKubeconfig reads a kubeconfig where this command runs, whose files the server cannot see.
+func readKubeconfig(s *cli.Session, path string) (name, text string, err error) {
+	var b []byte
+	if path == "-" {
+		var raw string
+		if raw, err = s.ReadText(path); err == nil {
+			name, b, err = kubeconfig.Complete([]byte(raw))
+		}
+	} else {
+		name, b, err = kubeconfig.Read(path)
+	}
+	return name, string(b), err
+}
+
+// Run attaches a cluster.
+func (c *clusterAttach) Run(s *cli.Session) error {
+	name, text, err := readKubeconfig(s, c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	if c.Name != "" {
+		name = c.Name
+	}
+	want := c.cluster(name)
+	want.TakesOver = c.TakeOver
+	if err := want.Validate(); err != nil {
+		return err
+	}
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	if !c.NoCheck || c.DryRun {
+		k, err := api.Clusters.CheckKubeconfig(s.Ctx, want, text)
+		if err != nil {
+			return err
+		}
+		if c.DryRun || !k.IsGood {
+			return showCheck(s, k)
+		}
+	}
+	about := "kubeconfig of cluster " + name
+	if _, err := api.SetSecret(s.Ctx, want.Kubeconfig, client.SecretInput{Value: &text, About: &about}); err != nil {
+		return err
+	}
+	stored, err := api.Clusters.Put(s.Ctx, name, want)
+	if err != nil {
+		return err
+	}
+	if stored, err = c.wait(s, api, stored); err != nil {
+		return err
+	}
+	return s.Show(stored, func(t *cli.TableWriter) { showCluster(t, stored) })
+}
+
+// wait waits until the controllers run, here or elsewhere. A state from before is not looked at.
+func (c *clusterAttach) wait(s *cli.Session, api *client.Client, stored inventory.Cluster) (inventory.Cluster, error) {
+	end := time.Now().Add(c.WaitFor)
+	for c.WaitFor > 0 {
+		is, err := api.Clusters.Get(s.Ctx, stored.Name)
+		if err != nil {
+			return stored, err
+		}
+		stored = is
+		switch stored.State {
+		case inventory.ClusterAttached, inventory.ClusterStandby:
+			return stored, nil
+		case inventory.ClusterFailed:
+			return stored, cli.Ended(stored.Reason, stored.Hint, "cluster %s is not attached yet", stored.Name)
+		}
+		if time.Now().After(end) || s.Ctx.Err() != nil {
+			return stored, cli.Ended(stored.Reason, stored.Hint, "cluster %s is %s after %s; it goes on by itself", stored.Name, stored.State, c.WaitFor)
+		}
+		cli.Sleep(s.Ctx, cli.LookEvery)
+	}
+	return stored, nil
+}
+
+// showCheck shows what was found of a cluster; anything that is not good is a failure.
+func showCheck(s *cli.Session, k client.ClusterCheck) error {
+	err := s.Show(k, func(t *cli.TableWriter) {
+		t.Row("STATUS", "CHECK", "DETAIL", "HINT")
+		for _, r := range k.Results {
+			status := "ok"
+			if !r.IsGood {
+				status = "error"
+			}
+			t.Row(status, r.Name, r.Detail, r.Hint)
+		}
+	})
+	if err == nil && !k.IsGood {
+		return cli.ErrSaid
+	}
+	return err
+}
+
+type clusterCheck struct {
+	Cluster    string `arg:"" optional:"" help:"One that is attached."`
+	Kubeconfig string `help:"File of one that is not attached yet; - is standard input." placeholder:"FILE"`
+	clusterFlags
+}
+
+// Run looks over a cluster.
+func (c *clusterCheck) Run(s *cli.Session) error {
+	if (c.Cluster == "") == (c.Kubeconfig == "") {
+		return cli.Usage("slipway cluster check NAME, or slipway cluster check --kubeconfig FILE", "name a cluster, or give a kubeconfig")
+	}
+	name, text := c.Cluster, ""
+	if c.Kubeconfig != "" {
+		var err error
+		if name, text, err = readKubeconfig(s, c.Kubeconfig); err != nil {
+			return err
+		}
+	}
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	var k client.ClusterCheck
+	if text == "" {
+		k, err = api.Clusters.Check(s.Ctx, name)
+	} else {
+		k, err = api.Clusters.CheckKubeconfig(s.Ctx, c.cluster(name), text)
+	}
+	if err != nil {
+		return err
+	}
+	return showCheck(s, k)
+}
+
+type clusterDetach struct {
+	Clusters []string `arg:""`
+	Purge    bool     `help:"Take the kinds away as well, and with them all objects of them. Servers run on."`
+	Force    bool     `help:"Even if the cluster does not answer. Its objects keep our finalizers then."`
+	DryRun   bool     `help:"Only show what would be forgotten."`
+}
+
+// Run detaches clusters.
+func (c *clusterDetach) Run(s *cli.Session) error {
+	if c.DryRun {
+		return cli.Remove(s, clusters, c.Clusters, true)
+	}
+	return s.Each(c.Clusters, func(api *client.Client, name string) error {
+		return api.Clusters.Detach(s.Ctx, name, c.Purge, c.Force)
+	})
+}

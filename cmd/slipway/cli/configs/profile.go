@@ -1,0 +1,356 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+func profiles(c *client.Client) client.Noun[inventory.Profile] { return c.Profiles.Noun }
+
+func profileConfigs(c *client.Client) client.Configs[inventory.Profile] { return c.Profiles }
+
+type ProfileCommand struct {
+	List   profileList   `cmd:"" help:"List profiles."`
+	Show   profileShow   `cmd:"" help:"Show a profile."`
+	Create profileCreate `cmd:"" help:"Add a profile."`
+	Update profileUpdate `cmd:"" aliases:"set" help:"Change a profile; what is not given stays."`
+	Delete profileDelete `cmd:"" help:"Delete profiles."`
+	Hosts  profileHosts  `cmd:"" help:"List the hosts that a profile is for."`
+
+	Check        profileCheck        `cmd:"" help:"Say what a change of a profile would do to its hosts, without storing it."`
+	Revisions    profileRevisions    `cmd:"" help:"List what a profile was, newest first."`
+	Diff         profileDiff         `cmd:"" help:"Compare two revisions of a profile."`
+	Rollback     profileRollback     `cmd:"" help:"Make a profile what it was at a revision."`
+	Capabilities profileCapabilities `cmd:"" help:"Show how well each format carries each part of a configuration."`
+}
+
+type profileList struct{}
+
+// Run lists profiles.
+func (*profileList) Run(s *cli.Session) error {
+	return cli.ShowList(s, profiles, client.Query{}, 0, []string{"NAME", "IMAGE", "SELECTOR", "PRIORITY", "ARGUMENTS", "REVISION", "EXTENDS"}, func(p inventory.Profile) []string {
+		return []string{p.Name, p.Image, p.Selector, fmt.Sprint(p.Priority), strings.Join(p.KernelArgs, " "), fmt.Sprint(p.Revision), p.Extends}
+	})
+}
+
+type profileShow struct {
+	Profile string `arg:""`
+}
+
+// Run shows a profile.
+func (c *profileShow) Run(s *cli.Session) error {
+	return cli.ShowOne(s, profiles, c.Profile, func(t *cli.TableWriter, p inventory.Profile) {
+		t.Field("name", p.Name)
+		t.Field("image", p.Image)
+		t.Field("selector", p.Selector)
+		t.Field("priority", fmt.Sprint(p.Priority))
+		t.Field("arguments", strings.Join(p.KernelArgs, " "))
+		for _, k := range slices.Sorted(maps.Keys(p.Parameters)) {
+			t.Field("parameter", k+"="+p.Parameters[k])
+		}
+		t.Field("revision", fmt.Sprint(p.Revision))
+		t.Field("extends", p.Extends)
+		t.Field("format", p.Format)
+		t.Field("accepts", strings.Join(p.Accepts, " "))
+		if p.Isolated {
+			t.Field("isolated", "secrets are given out without the guards of the boot network")
+		}
+		if p.Document != nil {
+			t.Field("document", string(p.Document.Format))
+			for _, line := range cli.Lines(p.Document.Text) {
+				t.Text(line)
+			}
+		}
+		if p.Config != "" {
+			t.Text("config")
+			for _, line := range cli.Lines(p.Config) {
+				t.Text("  " + line)
+			}
+		}
+	})
+}
+
+// profileFlags are what can be said of a profile; nil is not given.
+type profileFlags struct {
+	Selector *string           `help:"Hosts it is for, such as rack=r1,product=~R6.*" placeholder:"SELECTOR"`
+	Priority *int              `help:"The highest wins where several match." placeholder:"N"`
+	Arg      []string          `help:"Kernel argument after the image's own; repeat for more." placeholder:"ARG" sep:"none"`
+	Set      map[string]string `help:"A parameter of the arguments, NAME=VALUE; on update, the given ones change." placeholder:"NAME=VALUE" mapsep:"none"`
+	configFlags
+}
+
+func (f *profileFlags) apply(p *inventory.Profile) {
+	cli.Set(&p.Selector, f.Selector)
+	cli.Set(&p.Priority, f.Priority)
+	if f.Arg != nil {
+		p.KernelArgs = slices.DeleteFunc(f.Arg, func(a string) bool { return a == "" })
+	}
+	for k, v := range f.Set {
+		if p.Parameters == nil {
+			p.Parameters = map[string]string{}
+		}
+		p.Parameters[k] = v
+	}
+}
+
+type profileCreate struct {
+	Name  string `arg:"" help:"Its name, a DNS label."`
+	Image string `required:"" help:"Image that its hosts boot." placeholder:"NAME"`
+	profileFlags
+	DryRun bool `help:"Only show what would change."`
+}
+
+// Run adds a profile.
+func (c *profileCreate) Run(s *cli.Session) error {
+	p := inventory.Profile{Name: c.Name, Image: c.Image}
+	c.apply(&p)
+	o, err := c.configure(s, &p)
+	if err != nil {
+		return err
+	}
+	return saveProfile(s, "POST", "", p, c.DryRun, o)
+}
+
+type profileUpdate struct {
+	Profile string  `arg:""`
+	Image   *string `help:"Another image." placeholder:"NAME"`
+	profileFlags
+	DryRun bool `help:"Only show what would change."`
+}
+
+// Run changes a profile as it is stored now.
+func (c *profileUpdate) Run(s *cli.Session) error {
+	p, o, err := c.edited(s)
+	if err != nil {
+		return err
+	}
+	return saveProfile(s, "PUT", c.Profile, p, c.DryRun, o, client.IfVersion(p.Version))
+}
+
+// edited is the profile as it is stored, with the changes.
+func (c *profileUpdate) edited(s *cli.Session) (p inventory.Profile, o origins, err error) {
+	api, err := s.Client()
+	if err != nil {
+		return p, nil, err
+	}
+	if p, err = api.Profiles.Get(s.Ctx, c.Profile); err != nil {
+		return p, nil, err
+	}
+	cli.Set(&p.Image, c.Image)
+	c.apply(&p)
+	o, err = c.configure(s, &p)
+	return p, o, err
+}
+
+// saveProfile stores a profile; findings are said with the lines of the user's own files.
+func saveProfile(s *cli.Session, method, name string, p inventory.Profile, isDryRun bool, o origins, opts ...client.Option) error {
+	if isDryRun {
+		api, err := s.Client()
+		if err != nil {
+			return err
+		}
+		d, err := api.Profiles.Preview(s.Ctx, method, name, p)
+		return previewConfig(s, d, err, o)
+	}
+	return InFiles(s, cli.Write(s, profiles, method, name, p, false, opts...), o)
+}
+
+type profileCheck struct {
+	Profile string  `arg:""`
+	Image   *string `help:"Another image." placeholder:"NAME"`
+	profileFlags
+	Diff bool `help:"Show what differs in the documents of its hosts."`
+}
+
+// Run says what a change would do; without one, what is wrong with the profile as it is.
+func (c *profileCheck) Run(s *cli.Session) error {
+	p, o, err := (&profileUpdate{Profile: c.Profile, Image: c.Image, profileFlags: c.profileFlags}).edited(s)
+	if err != nil {
+		return err
+	}
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	i, err := api.Profiles.Check(s.Ctx, c.Profile, p)
+	if err != nil {
+		return InFiles(s, err, o)
+	}
+	return showImpact(s, i, o, c.Diff)
+}
+
+type profileRevisions struct {
+	Profile  string `arg:""`
+	Revision int    `arg:"" optional:"" help:"Show the configuration of this one; -o yaml shows all of it."`
+}
+
+// Run lists revisions.
+func (c *profileRevisions) Run(s *cli.Session) error {
+	return showRevisions(s, profileConfigs, c.Profile, c.Revision, func(p inventory.Profile) string { return p.Config })
+}
+
+type profileRollback struct {
+	Profile  string `arg:""`
+	Revision int    `arg:"" help:"The revision to go back to."`
+	DryRun   bool   `help:"Only show what would change."`
+}
+
+// Run goes back to a revision.
+func (c *profileRollback) Run(s *cli.Session) error {
+	return rollback(s, profileConfigs, c.Profile, c.Revision, c.DryRun)
+}
+
+type profileDiff struct {
+	Profile string `arg:""`
+	From    int    `arg:"" help:"The earlier revision."`
+	To      int    `arg:"" optional:"" help:"The later one; the newest when it is not said."`
+}
+
+// Run compares two revisions, field by field.
+func (c *profileDiff) Run(s *cli.Session) error {
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	from, err := api.Profiles.Revision(s.Ctx, c.Profile, c.From)
+	if err != nil {
+		return err
+	}
+	if c.To == 0 {
+		newest, err := api.Profiles.Revisions(s.Ctx, c.Profile, client.Query{Limit: 1})
+		if err != nil {
+			return err
+		}
+		c.To = newest.Items[0].N
+	}
+	to, err := api.Profiles.Revision(s.Ctx, c.Profile, c.To)
+	if err != nil {
+		return err
+	}
+	if s.Globals.Output != "table" {
+		return s.Show(map[string]any{"from": from, "to": to}, nil)
+	}
+	a, b := profileTexts(*from.Body), profileTexts(*to.Body)
+	for i := range a {
+		if a[i][1] == b[i][1] {
+			continue
+		}
+		fmt.Fprintln(s.Out, a[i][0]+":")
+		for _, line := range cli.LineDiff(a[i][1], b[i][1]) {
+			fmt.Fprintln(s.Out, cli.Plain(line))
+		}
+	}
+	return nil
+}
+
+// profileTexts are the fields of a profile as texts, always in the same order.
+func profileTexts(p inventory.Profile) [][2]string {
+	var parameters []string
+	for _, k := range slices.Sorted(maps.Keys(p.Parameters)) {
+		parameters = append(parameters, k+"="+p.Parameters[k])
+	}
+	format, document := "", ""
+	if p.Document != nil {
+		format, document = string(p.Document.Format), p.Document.Text
+	}
+	return [][2]string{
+		{"image", p.Image},
+		{"selector", p.Selector},
+		{"priority", fmt.Sprint(p.Priority)},
+		{"arguments", strings.Join(p.KernelArgs, "\n")},
+		{"parameters", strings.Join(parameters, "\n")},
+		{"extends", p.Extends},
+		{"format", p.Format},
+		{"accepts", strings.Join(p.Accepts, "\n")},
+		{"isolated", fmt.Sprint(p.Isolated)},
+		{"document format", format},
+		{"document", document},
+		{"config", p.Config},
+	}
+}
+
+type profileCapabilities struct {
+	Image   string `help:"For this image." placeholder:"NAME" xor:"target"`
+	OS      string `name:"os" help:"For this operating system of the catalogue." placeholder:"OS" xor:"target"`
+	Release string `help:"And this release of it." placeholder:"RELEASE"`
+	Notes   bool   `help:"Say how it is emulated, or what is lost and what to use instead."`
+}
+
+// Run shows the capability table.
+func (c *profileCapabilities) Run(s *cli.Session) error {
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	k, err := api.Capabilities(s.Ctx, c.Image, c.OS, c.Release)
+	if err != nil {
+		return err
+	}
+	return s.Show(k, func(t *cli.TableWriter) {
+		isFor := c.Image != "" || c.OS != ""
+		head := []string{"PART"}
+		for _, f := range k.Formats {
+			if f.IsRead || !isFor {
+				head = append(head, strings.ToUpper(strings.TrimSpace(f.Format+" "+f.Tool)))
+			}
+		}
+		t.Row(head...)
+		for _, row := range k.Fields {
+			cells := []string{row.Path}
+			var notes []string
+			for _, f := range k.Formats {
+				if !f.IsRead && isFor {
+					continue
+				}
+				cell := f.Cells[row.Path]
+				cells = append(cells, cell.Support)
+				if cell.Note != "" {
+					notes = append(notes, f.Format+": "+cell.Note)
+				}
+			}
+			t.Row(cells...)
+			if c.Notes {
+				for _, n := range notes {
+					t.Text("  " + n)
+				}
+			}
+		}
+	})
+}
+
+type profileDelete struct {
+	Profiles []string `arg:""`
+	DryRun   bool     `help:"Only show what would be deleted."`
+}
+
+// Run deletes profiles.
+func (c *profileDelete) Run(s *cli.Session) error {
+	return cli.Remove(s, profiles, c.Profiles, c.DryRun)
+}
+
+type profileHosts struct {
+	Profile string `arg:""`
+}
+
+// Run lists the hosts of a profile.
+func (c *profileHosts) Run(s *cli.Session) error {
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	names, err := api.ProfileHosts(s.Ctx, c.Profile)
+	if err != nil {
+		return err
+	}
+	return s.Show(names.Items, func(t *cli.TableWriter) {
+		for _, n := range names.Items {
+			t.Row(n)
+		}
+	})
+}

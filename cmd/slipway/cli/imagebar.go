@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/web/client"
+)
+
+// bar shows the progress of an import: one line that moves on a terminal, elsewhere a line per step.
+type bar struct {
+	s      *Session
+	isLive bool
+	last   string
+}
+
+func NewBar(s *Session) *bar { return &bar{s: s, isLive: s.isTerminal()} }
+
+func (b *bar) Show(j client.Job) {
+	if j.IsEnded() {
+		return
+	}
+	p := images.Progress{
+		Step: images.Step(j.Progress.Step), File: j.Progress.File, FileN: j.Progress.FileN, FilesN: j.Progress.FilesN,
+		Source: j.Progress.Source, Bytes: j.Progress.Bytes, TotalBytes: j.Progress.TotalBytes, BytesPerSecond: j.Progress.BytesPerSecond, Note: j.Progress.Note,
+	}
+	if j.State == "waiting" {
+		p.Note = "waiting for another import"
+	}
+	if !b.isLive {
+		line := strings.TrimSpace(fmt.Sprintf("%s %s", p.Step, p.File))
+		if p.Note != "" {
+			line = strings.TrimPrefix(line+": "+p.Note, ": ")
+		}
+		if line != b.last && line != "" {
+			b.s.Say("%s", line)
+			b.last = line
+		}
+		return
+	}
+	width := 80
+	if f, ok := b.s.Err.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 10 {
+			width = w - 1
+		}
+	}
+	line := images.Bar(p, width)
+	if p.Note != "" && p.Note != b.last {
+		fmt.Fprintf(b.s.Err, "\r\x1b[K%s\n", Plain(p.Note))
+		b.last = p.Note
+	}
+	fmt.Fprintf(b.s.Err, "\r\x1b[K%s", Plain(line))
+}
+
+func (b *bar) End() {
+	if b.isLive {
+		fmt.Fprint(b.s.Err, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,150 @@
+package records
+
+import (
+	"fmt"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
+)
+
+type AuditCommand struct {
+	List auditList `cmd:"" help:"List what was asked of the server, latest first."`
+	Show auditShow `cmd:"" help:"Show an entry with what it changed."`
+	Undo auditUndo `cmd:"" help:"Take back an edit, if nothing has changed since."`
+
+	Verify auditVerify `cmd:"" help:"Look whether an entry was changed or taken out since it was written."`
+	Export auditExport `cmd:"" help:"Write all entries, oldest first, one JSON document a line."`
+}
+
+type auditList struct {
+	Actor     string        `help:"Only what this one asked, such as \"user anna\"." placeholder:"ACTOR"`
+	Noun      string        `help:"Only what was about this noun, such as profile." placeholder:"NOUN"`
+	Name      string        `help:"Only what was about the one of this name." placeholder:"NAME"`
+	Host      string        `help:"Only what concerned this host." placeholder:"HOST"`
+	Operation string        `help:"Only this operation of the API, such as power-host." placeholder:"ID"`
+	Outcome   string        `enum:"change,refused," default:"" help:"Only edits that were made (change), or what was refused (refused)."`
+	Since     time.Duration `help:"Only of the last, such as 24h." placeholder:"DURATION"`
+	Limit     int           `default:"50" help:"At most so many; 0 for all."`
+}
+
+// Run lists entries of the audit.
+func (c *auditList) Run(s *cli.Session) error {
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	q := client.AuditQuery{
+		Actor: c.Actor, Noun: c.Noun, Name: c.Name, Host: c.Host, Operation: c.Operation, Outcome: c.Outcome, Limit: 500,
+	}
+	if c.Since > 0 {
+		q.Since = time.Now().Add(-c.Since)
+	}
+	if c.Limit > 0 {
+		q.Limit = min(q.Limit, c.Limit)
+	}
+	list := []inventory.Audit{}
+	for isMore := true; isMore; {
+		page, err := api.Audit(s.Ctx, q)
+		if err != nil {
+			return err
+		}
+		list = append(list, page.Items...)
+		q.After, isMore = page.Next, page.Next != "" && (c.Limit <= 0 || len(list) < c.Limit)
+	}
+	if c.Limit > 0 {
+		s.SayCut(c.Limit, q.After != "" || len(list) > c.Limit)
+		list = list[:min(len(list), c.Limit)]
+	}
+	return s.Show(list, func(t *cli.TableWriter) {
+		t.Row("ID", "AT", "ACTOR", "OPERATION", "NOUN", "NAME", "STATUS", "DETAIL")
+		for i := range list {
+			a := &list[i]
+			t.Row(fmt.Sprint(a.ID), cli.TimeText(a.At), a.Actor, a.Operation, a.Noun, a.Name, auditStatus(a), auditDetail(a))
+		}
+	})
+}
+
+// auditStatus is what became of a request, in a word.
+func auditStatus(a *inventory.Audit) string {
+	switch {
+	case a.IsRefused():
+		return fmt.Sprintf("refused (%d)", a.Status)
+	case a.Change != "":
+		return string(a.Change)
+	}
+	return "done"
+}
+
+func auditDetail(a *inventory.Audit) string {
+	if a.UndoOf == 0 {
+		return a.Detail
+	}
+	return fmt.Sprintf("undo of %d", a.UndoOf) + cli.Prefixed(": ", a.Detail)
+}
+
+type auditShow struct {
+	ID int64 `arg:"" help:"Its number."`
+}
+
+// Run shows an entry.
+func (c *auditShow) Run(s *cli.Session) error {
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	e, err := api.AuditEntry(s.Ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return s.Show(e, func(t *cli.TableWriter) {
+		t.Field("entry", fmt.Sprint(e.ID))
+		t.Field("at", cli.TimeText(e.At))
+		t.Field("actor", e.Actor)
+		t.Field("role", e.Role)
+		t.Field("via", e.Via)
+		t.Field("source", e.Source)
+		t.Field("operation", e.Operation)
+		t.Field(e.Noun, e.Name)
+		t.Field("status", auditStatus(&e.Audit))
+		t.Field("detail", auditDetail(&e.Audit))
+		t.Field("request", e.RequestID)
+		if e.Change != "" {
+			t.Field("not undoable", e.NotUndoable)
+		}
+		for _, x := range e.Changes {
+			t.Field(x.Field, shortValue(x.From)+" -> "+shortValue(x.To))
+		}
+	})
+}
+
+// shortValue is a value of a change for a line.
+func shortValue(v any) string {
+	text := inventory.Clean(cli.ValueText(v), 200)
+	if text == "" {
+		return "(none)"
+	}
+	return text
+}
+
+type auditUndo struct {
+	ID     int64 `arg:"" help:"The number of the entry that is taken back."`
+	DryRun bool  `help:"Only show what would change."`
+}
+
+// Run takes back an edit.
+func (c *auditUndo) Run(s *cli.Session) error {
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return s.Preview(api.PreviewUndo(s.Ctx, c.ID))
+	}
+	a, err := api.Undo(s.Ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return s.Show(a, func(t *cli.TableWriter) { t.Row(fmt.Sprint(a.ID), a.Noun, a.Name, auditStatus(&a), auditDetail(&a)) })
+}
