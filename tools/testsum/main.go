@@ -40,7 +40,7 @@ type counts struct {
 	Unsteady                []string // tests that failed once, and passed by themselves
 
 	failed  []test // without a test above them
-	broken  []test // packages that ended in the middle of their tests, such as by a time limit; they have no name
+	broken  []test // packages that failed, and not by a test that failed: by a time limit, or after their tests; they have no name
 	slow    []test // the slowest, slowest first
 	isSound bool   // every package ran to its end, and where one failed, a test of it failed
 }
@@ -145,7 +145,8 @@ func (c *counts) runAgain(command []string) error {
 	first := *c
 	c.Failed, c.Why = 0, nil
 	for _, t := range again {
-		text := strings.TrimSpace(t.pkg + " " + t.name)
+		subject := strings.TrimSpace(t.pkg + " " + t.name)
+		text := subject
 		fmt.Println("AGAIN", text)
 		second, err := count(only(command, t))
 		if err != nil {
@@ -157,7 +158,7 @@ func (c *counts) runAgain(command []string) error {
 		case second.Failed == 0 && second.Passed > 0:
 			c.Passed++
 			for _, line := range first.Why {
-				if strings.Contains(line, t.pkg+" "+t.name) {
+				if strings.Contains(line, subject) {
 					text += "\n  " + line
 				}
 			}
@@ -271,8 +272,12 @@ func sum(in io.Reader, out io.Writer) counts {
 						}
 					}
 					if c.isSound = c.isSound && bad[e.Package]; !bad[e.Package] {
+						c.broken = append(c.broken, test{pkg: e.Package, seconds: e.Elapsed})
 						c.Why = append(c.Why, "failed: "+e.Package+" outside of its tests")
 						c.addWhy(e.Package, text[key])
+						for _, line := range text[key][max(0, len(text[key])-mostHung):] {
+							c.Why = append(c.Why, fmt.Sprintf("failed: %s: %.300s", e.Package, strings.TrimSpace(line)))
+						}
 					}
 				}
 				continue
