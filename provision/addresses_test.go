@@ -44,7 +44,7 @@ func (l *life) profileSays(config string) {
 func (l *life) wish(m inventory.Machine) error {
 	l.t.Helper()
 	m.Profile = "debian12"
-	_, err := l.engine.CreateMachine(l.t.Context(), m, "test")
+	_, err := l.engine.CreateMachine(l.t.Context(), m, By("test"))
 	return err
 }
 
@@ -185,7 +185,7 @@ func TestEachMachineKeepsAnAddressOfItsOwn(t *testing.T) {
 	if !isKind(err, inventory.Invalid) || !strings.Contains(messageOf(err), "subnet prod has no free address left") || !strings.Contains(hintOf(err), "--static-range") {
 		t.Errorf("a full subnet: %v (%s)", err, hintOf(err))
 	}
-	if _, err := l.engine.DeleteMachine(t.Context(), "c", false, "test"); err != nil {
+	if _, err := l.engine.DeleteMachine(t.Context(), "c", false, By("test")); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.wish(inventory.Machine{Name: "d"}); err != nil || l.has("d") != "192.0.2.13" {
@@ -228,7 +228,7 @@ func TestAnAddressStaysThroughAReinstallAndReachesTheDocument(t *testing.T) {
 	if !strings.Contains(text, "192.0.2.10/24") {
 		t.Errorf("the documents do not say its address:\n%s", text)
 	}
-	if _, err := l.engine.Reinstall(t.Context(), "web", "test"); err != nil {
+	if _, err := l.engine.Reinstall(t.Context(), "web", By("test")); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.has("web"); got != "192.0.2.10" {
@@ -287,7 +287,7 @@ func TestAProfileWithOneAddressForFiveMachinesIsNotSaved(t *testing.T) {
 	if i.Err() == nil || err == nil || !strings.Contains(messageOf(err), "no free address left") {
 		t.Errorf("five machines get four addresses: %v, %+v", err, i)
 	}
-	if _, err := l.engine.DeleteMachine(t.Context(), "web-4", false, "test"); err != nil {
+	if _, err := l.engine.DeleteMachine(t.Context(), "web-4", false, By("test")); err != nil {
 		t.Fatal(err)
 	}
 	i, err = save("network: {interfaces: [{name: lan0, mac: boot, fromSubnets: [prod]}]}\n")

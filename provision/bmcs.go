@@ -20,7 +20,7 @@ type Sealer interface {
 }
 
 // SaveBMC says how a host is powered. An empty password keeps the one that is stored, if user and address stay.
-func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by string) (inventory.BMC, error) {
+func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password string, who Asker) (inventory.BMC, error) {
 	err := e.TryBMC(ctx, b, password, func(t bmc.Target, open bmc.Opener) error { // its options are the driver's to check
 		d, err := open(t)
 		if err != nil {
@@ -31,7 +31,7 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 	if err != nil {
 		return b, err
 	}
-	err = e.write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(b.HostID)
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password, by stri
 		if err := tx.SaveBMC(&b, e.cfg.Now()); err != nil {
 			return err
 		}
-		if err := e.edit(tx, &h, fmt.Sprintf("powered by %s %s, says %s", b.Driver, b.Address, by)); err != nil {
+		if err := e.edit(tx, &h, fmt.Sprintf("powered by %s %s, says %s", b.Driver, b.Address, who.By)); err != nil {
 			return err
 		}
 		return e.wakeOperation(tx, b.HostID) // it waits for a person to switch the host, who is not needed any more
@@ -128,38 +128,38 @@ func (e *Engine) storedPassword(ctx context.Context, b *inventory.BMC) (string, 
 }
 
 // Power asks for a change of power. It is an operation: the change is confirmed, and tried again.
-func (e *Engine) Power(ctx context.Context, id inventory.HostID, a bmc.Action, by string) (op inventory.Operation, err error) {
+func (e *Engine) Power(ctx context.Context, id inventory.HostID, a bmc.Action, who Asker) (op inventory.Operation, err error) {
 	switch a {
 	case bmc.On, bmc.Off, bmc.Shutdown, bmc.Cycle, bmc.Reset:
 	default:
 		return op, inventory.Errorf(inventory.Invalid, "%q is no change of power", inventory.Clean(string(a), 40)).WithHint("use on, off, shutdown, cycle or reset")
 	}
-	_, err = e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+	_, err = e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if open, err := tx.FindOpenOperation(h.ID); err == nil {
 			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&open)).
 				WithHint("slipway operation cancel %s ends that", open.ID)
 		}
-		j, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpPower, By: by}, Params{Action: a})
+		j, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpPower, By: who.By}, Params{Action: a})
 		if err == nil {
 			op = j.op
 		}
 		return err
 	})
-	if err == nil && !isTrial(ctx) {
+	if err == nil && !who.DryRun {
 		e.logins.Forget(id)
 	}
 	return op, err
 }
 
 // ConfirmPower takes a person's word for the power state of a host whose power cannot be read.
-func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, by string) (inventory.Host, error) {
+func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, who Asker) (inventory.Host, error) {
 	if is != inventory.PowerOn && is != inventory.PowerOff {
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a host is on or off, not %q", inventory.Clean(string(is), 20))
 	}
 	if err := e.contradicts(ctx, id, is); err != nil {
 		return inventory.Host{}, err
 	}
-	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		now := e.cfg.Now()
 		b, err := tx.FindBMC(h.ID)
 		if err == nil {
@@ -169,11 +169,11 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 		if err = ignoreNotFound(err); err != nil {
 			return err
 		}
-		if err := tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventPower, HostID: h.ID, Detail: "power is " + string(is) + ", says " + by, Data: map[string]any{"to": is, "by": by}}); err != nil {
+		if err := tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventPower, HostID: h.ID, Detail: "power is " + string(is) + ", says " + who.By, Data: map[string]any{"to": is, "by": who.By}}); err != nil {
 			return err
 		}
 		e.agents.forget(h.ID)
-		if is == inventory.PowerOff && !isTrial(ctx) {
+		if is == inventory.PowerOff && !who.DryRun {
 			e.switchedOff(h.ID, now)
 		}
 		op, err := tx.FindOpenOperation(h.ID)
@@ -196,7 +196,7 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 		if !isAnswer || h.InMaintenance {
 			return nil
 		}
-		if err := e.closeIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "confirmed by "+by); err != nil {
+		if err := e.closeIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "confirmed by "+who.By); err != nil {
 			return err
 		}
 		if err := j.forward(); err != nil {
@@ -380,8 +380,8 @@ func (e *Engine) pollOnce(ctx context.Context, slots chan struct{}, workers *syn
 
 // CancelOperation ends what is being done with a host. The host stays in its state, quarantined where that would not be
 // safe to go on from.
-func (e *Engine) CancelOperation(ctx context.Context, id, by string) (op inventory.Operation, err error) {
-	err = e.write(ctx, func(tx inventory.Tx) error {
+func (e *Engine) CancelOperation(ctx context.Context, id string, who Asker) (op inventory.Operation, err error) {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		if op, err = tx.FindOperation(id); err != nil {
 			return err
 		}
@@ -392,7 +392,7 @@ func (e *Engine) CancelOperation(ctx context.Context, id, by string) (op invento
 		if err != nil {
 			return err
 		}
-		if err := j.cancel("by " + by); err != nil {
+		if err := j.cancel("by " + who.By); err != nil {
 			return err
 		}
 		op = j.op
@@ -400,12 +400,12 @@ func (e *Engine) CancelOperation(ctx context.Context, id, by string) (op invento
 		case inventory.OpPower, inventory.OpRotate:
 			return nil
 		case inventory.OpInspect:
-			return j.moveIf(inventory.Release, "inspection cancelled by "+by)
+			return j.moveIf(inventory.Release, "inspection cancelled by "+who.By)
 		}
-		if err := j.moveIf(inventory.Fault, describeOperation(&op)+" was cancelled by "+by); err != nil {
+		if err := j.moveIf(inventory.Fault, describeOperation(&op)+" was cancelled by "+who.By); err != nil {
 			return err
 		}
-		return j.tellMachine(inventory.MachineFailed, describeOperation(&op)+" was cancelled by "+by, "slipway machine delete "+op.Machine+", or: slipway machine reinstall "+op.Machine)
+		return j.tellMachine(inventory.MachineFailed, describeOperation(&op)+" was cancelled by "+who.By, "slipway machine delete "+op.Machine+", or: slipway machine reinstall "+op.Machine)
 	})
 	e.poke()
 	return op, err

@@ -59,10 +59,10 @@ func TestABootEndsWhenAPersonSaysThatThePowerIsOff(t *testing.T) {
 	m := r.accepted()
 	_, s := m.boot()
 	r.clock = r.clock.Add(time.Second)
-	_, err := r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOn, "alice")
+	_, err := r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOn, By("alice"))
 	r.must(err)
 	r.wantEnded(m, s, false)
-	_, err = r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOff, "alice")
+	_, err = r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOff, By("alice"))
 	r.must(err)
 	r.wantEnded(m, s, true)
 }
@@ -119,9 +119,9 @@ func TestATrialEndsNoBoot(t *testing.T) {
 	live.Operation = "01K00000000000000000000079"
 	r.engine.sessions.put(live)
 	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
-	cancel := func(ctx context.Context) {
+	cancel := func(who Asker) {
 		t.Helper()
-		_, err := r.engine.changed(ctx, m.host().ID, func(tx inventory.Tx, h *inventory.Host) error {
+		_, err := r.engine.changed(context.Background(), who, m.host().ID, func(tx inventory.Tx, h *inventory.Host) error {
 			op, err := tx.FindOpenOperation(h.ID)
 			if err != nil {
 				return err
@@ -134,9 +134,9 @@ func TestATrialEndsNoBoot(t *testing.T) {
 		})
 		r.must(err)
 	}
-	cancel(Trial(context.Background()))
+	cancel(Asker{DryRun: true})
 	r.wantEnded(m, s, false)
-	cancel(context.Background())
+	cancel(Asker{})
 	r.wantEnded(m, s, true)
 }
 

@@ -58,7 +58,7 @@ func TestAThousandMachinesWantedOneByOneAreClaimedSoon(t *testing.T) {
 	for range 8 {
 		g.Go(func() {
 			for n := range todo {
-				if _, err := l.engine.CreateMachine(ctx, inventory.Machine{Name: fmt.Sprintf("m%04d", n), Profile: "debian12", Owner: fmt.Sprintf("c/n/K/m%d/u", n)}, "a test"); err != nil {
+				if _, err := l.engine.CreateMachine(ctx, inventory.Machine{Name: fmt.Sprintf("m%04d", n), Profile: "debian12", Owner: fmt.Sprintf("c/n/K/m%d/u", n)}, By("a test")); err != nil {
 					t.Error(err)
 				}
 			}

@@ -16,7 +16,7 @@ import (
 func TestATaskWhoseWordsChangeForEverEnds(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
-	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, "a test")
+	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, By("a test"))
 	l.must(err)
 	op := func() inventory.Operation {
 		op, err := l.engine.openOperation(context.Background(), s.host().ID)

@@ -380,7 +380,7 @@ func TestWhatCannotBeRenderedIsNeverBooted(t *testing.T) {
 	if _, err := m.ask(s, "config.ign"); err == nil {
 		t.Error("given all the same")
 	}
-	if _, err := r.engine.Install(context.Background(), m.host().ID, "", "a test"); !isKind(err, inventory.Invalid) {
+	if _, err := r.engine.Install(context.Background(), m.host().ID, "", By("a test")); !isKind(err, inventory.Invalid) {
 		t.Errorf("armed: %v", err)
 	}
 	r.secret("token", canary)
@@ -588,7 +588,7 @@ func TestControlPlanesComeOneAtATime(t *testing.T) {
 	boots(rival, false, "first control plane")
 	r.must(second.report(s, pxe.ReportFailed))
 	boots(third, false, "one at a time")
-	if _, err := r.engine.Release(context.Background(), second.host().ID, "a test"); err != nil {
+	if _, err := r.engine.Release(context.Background(), second.host().ID, By("a test")); err != nil {
 		t.Fatal(err)
 	}
 	boots(third, true, "")

@@ -198,6 +198,6 @@ func (l *life) rename(name, config string) {
 	l.t.Helper()
 	m, _ := l.find(name)
 	m.Config = config
-	_, err := l.engine.UpdateMachine(l.t.Context(), m, "test")
+	_, err := l.engine.UpdateMachine(l.t.Context(), m, By("test"))
 	l.must(err)
 }

@@ -105,7 +105,7 @@ type Engine struct {
 	bootstraps bootstraps
 	refusals   refusals
 	delivered  delivered
-	undone     sync.Map // transactions of trials, by their inventory.Tx
+	undone     sync.Map // transactions of dry runs, by their inventory.Tx
 
 	agents      agents
 	busy        busy

@@ -110,7 +110,7 @@ func TestTheLoopBreakerQuarantinesAndAReleaseStartsAfresh(t *testing.T) {
 	if open := r.openIssues(); len(open) != 1 || open[0].Type != inventory.IssueBootLoop || open[0].Hint == "" {
 		t.Errorf("issues %+v", open)
 	}
-	_, err := r.engine.Release(context.Background(), m.host().ID, "a test")
+	_, err := r.engine.Release(context.Background(), m.host().ID, By("a test"))
 	r.must(err)
 	script, s := m.boot()
 	if !strings.Contains(script, "kernel ") {
@@ -237,14 +237,14 @@ func TestAnInstallerRunsOnceAndOnlyWhereItWasAskedFor(t *testing.T) {
 	if script, _ := m.boot(); strings.Contains(script, "kernel ") {
 		t.Fatalf("an installer ran unasked:\n%s", script)
 	}
-	_, err := r.engine.Protect(ctx, id, true, "a test")
+	_, err := r.engine.Protect(ctx, id, true, By("a test"))
 	r.must(err)
-	if _, err := r.engine.Install(ctx, id, "", "a test"); !isKind(err, inventory.Forbidden) {
+	if _, err := r.engine.Install(ctx, id, "", By("a test")); !isKind(err, inventory.Forbidden) {
 		t.Errorf("install of a protected host: %v", err)
 	}
-	_, err = r.engine.Protect(ctx, id, false, "a test")
+	_, err = r.engine.Protect(ctx, id, false, By("a test"))
 	r.must(err)
-	_, err = r.engine.Install(ctx, id, "", "a test")
+	_, err = r.engine.Install(ctx, id, "", By("a test"))
 	r.must(err)
 	script, s := m.boot()
 	if !strings.Contains(script, "kernel ") {
@@ -264,7 +264,7 @@ func TestAskingForAnInstallationAcceptsTheHost(t *testing.T) {
 	r.image("installer", true, "", 0)
 	m := r.machine(1)
 	m.boot()
-	_, err := r.engine.Install(context.Background(), m.host().ID, "installer", "a test")
+	_, err := r.engine.Install(context.Background(), m.host().ID, "installer", By("a test"))
 	r.must(err)
 	if h := m.host(); h.State != inventory.Available || !h.IsArmed || h.Profile != "installer" {
 		t.Fatalf("host %+v", h)
@@ -274,7 +274,7 @@ func TestAskingForAnInstallationAcceptsTheHost(t *testing.T) {
 		t.Errorf("script:\n%s", script)
 	}
 	r.must(m.report(s, pxe.ReportFailed))
-	if _, err := r.engine.Install(context.Background(), m.host().ID, "", "a test"); !isKind(err, inventory.Conflict) {
+	if _, err := r.engine.Install(context.Background(), m.host().ID, "", By("a test")); !isKind(err, inventory.Conflict) {
 		t.Errorf("install of a failed host: %v", err)
 	}
 }
@@ -284,7 +284,7 @@ func TestAnInstallerThatDoesNotReportRunsOnce(t *testing.T) {
 	r.image("installer", true, "mac", 0)
 	m, ctx := r.machine(1), context.Background()
 	m.boot()
-	_, err := r.engine.Install(ctx, m.host().ID, "", "a test")
+	_, err := r.engine.Install(ctx, m.host().ID, "", By("a test"))
 	r.must(err)
 	if script, _ := m.boot(); !strings.Contains(script, "kernel ") {
 		t.Fatalf("script of an armed host:\n%s", script)
@@ -297,7 +297,7 @@ func TestAnInstallerThatDoesNotReportRunsOnce(t *testing.T) {
 	if script, _ := m.boot(); strings.Contains(script, "kernel ") || m.host().IsArmed {
 		t.Errorf("the installer ran twice:\n%s", script)
 	}
-	_, err = r.engine.Install(ctx, m.host().ID, "", "a test")
+	_, err = r.engine.Install(ctx, m.host().ID, "", By("a test"))
 	r.must(err)
 	if script, _ := m.boot(); !strings.Contains(script, "kernel ") {
 		t.Errorf("asked for again:\n%s", script)

@@ -326,13 +326,13 @@ func unconfirmed(h *inventory.Host) inventory.Issue {
 
 // Confirm takes a person's word that the machine that boots as a host is that host. With no such boot under way the word
 // counts for the next one, for an hour.
-func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {
+func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who Asker) (inventory.Host, error) {
 	var proven inventory.BootSession
-	h, err := e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+	h, err := e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.State == inventory.Discovered {
 			return inventory.Errorf(inventory.Conflict, "host %s is not accepted", h.Name).WithHint("slipway host accept %s", h.Name)
 		}
-		ev := inventory.Event{At: e.cfg.Now(), Kind: inventory.EventHostConfirmed, HostID: h.ID, Detail: by + " says that the next machine that boots as " + h.Name + " is " + h.Name, Data: map[string]any{"by": by}}
+		ev := inventory.Event{At: e.cfg.Now(), Kind: inventory.EventHostConfirmed, HostID: h.ID, Detail: who.By + " says that the next machine that boots as " + h.Name + " is " + h.Name, Data: map[string]any{"by": who.By}}
 		latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: 1})
 		if err != nil {
 			return fmt.Errorf("read boots of %s: %w", h.Name, err)
@@ -343,19 +343,19 @@ func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, by string) (i
 			if err := tx.SaveSession(proven); err != nil {
 				return fmt.Errorf("store boot session: %w", err)
 			}
-			ev.SessionID, ev.MAC, ev.Detail = proven.ID, proven.MAC, by+" says that the machine that boots as "+h.Name+" is "+h.Name
+			ev.SessionID, ev.MAC, ev.Detail = proven.ID, proven.MAC, who.By+" says that the machine that boots as "+h.Name+" is "+h.Name
 		}
 		if err := tx.AddEvent(&ev); err != nil {
 			return err
 		}
 		for _, i := range []inventory.Issue{unconfirmed(h), sessionRefused(h.ID)} {
-			if err := e.closeIssue(tx, i, "confirmed by "+by); err != nil {
+			if err := e.closeIssue(tx, i, "confirmed by "+who.By); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if err == nil && proven.ID != "" && !isTrial(ctx) {
+	if err == nil && proven.ID != "" && !who.DryRun {
 		e.sessions.prove(proven.MAC, proven.ID)
 	}
 	return h, err

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"context"
 	"fmt"
 
 	"slipway.dev/slipway/foresight"
@@ -9,19 +8,8 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-type foreseeKey struct{}
-
-// Foresee returns a context of a Trial in which see is told what would begin on a host.
-func Foresee(ctx context.Context, see func(foresight.Facts)) context.Context {
-	return context.WithValue(Trial(ctx), foreseeKey{}, see)
-}
-
-// foresee tells whoever asked for a trial what would begin; it is called before the trial is undone.
-func (e *Engine) foresee(ctx context.Context, tx inventory.Tx, h *inventory.Host) error {
-	see, _ := ctx.Value(foreseeKey{}).(func(foresight.Facts))
-	if see == nil {
-		return nil
-	}
+// foresee gives see what would begin on a host. A dry run calls it before it undoes its transaction.
+func (e *Engine) foresee(tx inventory.Tx, h *inventory.Host, see func(foresight.Facts)) error {
 	f := foresight.Facts{Host: *h, IsHere: e.agents.isHere(h.ID, e.cfg.Now())}
 	op, err := tx.FindOpenOperation(h.ID)
 	if err != nil && !isKind(err, inventory.NotFound) {

@@ -26,7 +26,7 @@ type InspectRequest struct {
 }
 
 // Inspect looks at a host's hardware with our agent. Of a host whose machine was replaced it accepts the new one.
-func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequest, by string) (inventory.Host, error) {
+func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequest, who Asker) (inventory.Host, error) {
 	if time.Duration(r.BurnInFor) < 0 || time.Duration(r.BurnInFor) > 7*24*time.Hour {
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a burn-in of %s is not between 0 and a week", r.BurnInFor)
 	}
@@ -38,8 +38,8 @@ func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequ
 	if err != nil {
 		return inventory.Host{}, err
 	}
-	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
-		if wasReplaced, err := e.acceptReplacement(tx, h, by); err != nil {
+	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if wasReplaced, err := e.acceptReplacement(tx, h, who.By); err != nil {
 			return err
 		} else if _, err := tx.FindOpenOperation(h.ID); wasReplaced && err == nil {
 			return nil // what waited for this goes on
@@ -51,7 +51,7 @@ func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequ
 		if r.MayWrite && (h.IsProtected || h.ClaimID != "") {
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected or claimed: nothing on its disks is overwritten", h.Name)
 		}
-		return e.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite, BMCUser: r.BMCUser, BMCNetwork: network}, by)
+		return e.startInspection(tx, h, Params{MayRestart: r.MayRestart, BurnInFor: r.BurnInFor, MayWrite: r.MayWrite, BMCUser: r.BMCUser, BMCNetwork: network}, who.By)
 	})
 }
 

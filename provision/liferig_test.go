@@ -286,7 +286,7 @@ func (l *life) create(m inventory.Machine) inventory.Machine {
 	if m.Profile == "" {
 		m.Profile = "debian12"
 	}
-	m, err := l.engine.CreateMachine(context.Background(), m, "a test")
+	m, err := l.engine.CreateMachine(context.Background(), m, By("a test"))
 	l.must(err)
 	return m
 }

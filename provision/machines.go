@@ -12,7 +12,7 @@ import (
 
 // CreateMachine notes that somebody wants a machine; a host is found for it at once or later. It is idempotent for
 // machines that have an owner.
-func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, by string) (inventory.Machine, error) {
+func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, who Asker) (inventory.Machine, error) {
 	m.UID, m.Phase, m.Reason, m.HostID, m.ClaimID = e.cfg.NewULID(), inventory.MachinePending, "waits for a host", "", ""
 	for i := range m.Hooks {
 		m.Hooks[i].AckedAt, m.Hooks[i].Reason = time.Time{}, ""
@@ -21,7 +21,7 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, by stri
 	if err := m.Validate(); err != nil {
 		return m, err
 	}
-	err := e.write(ctx, func(tx inventory.Tx) error {
+	err := e.write(ctx, who, func(tx inventory.Tx) error {
 		if m.Owner != "" {
 			if old, err := tx.FindMachineByOwner(m.Owner); err == nil {
 				m = old
@@ -37,7 +37,7 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, by stri
 		if err := e.hold(tx, &m, nil); err != nil {
 			return err
 		}
-		return e.noteMachine(tx, &m, "wanted by "+by+" with profile "+m.Profile)
+		return e.noteMachine(tx, &m, "wanted by "+who.By+" with profile "+m.Profile)
 	})
 	e.poke()
 	return m, err
@@ -70,12 +70,12 @@ func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
 
 // DeleteMachine asks for the end of a machine: its host is fenced, wiped and free again. With force nothing of that is
 // waited for, and the host is quarantined. Asking again is harmless.
-func (e *Engine) DeleteMachine(ctx context.Context, name string, force bool, by string) (m inventory.Machine, err error) {
-	err = e.write(ctx, func(tx inventory.Tx) error {
+func (e *Engine) DeleteMachine(ctx context.Context, name string, force bool, who Asker) (m inventory.Machine, err error) {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
-		return e.deleteMachine(tx, &m, force, by)
+		return e.deleteMachine(tx, &m, force, who.By)
 	})
 	e.poke()
 	return m, err
@@ -265,8 +265,8 @@ func (j *job) phase() inventory.MachinePhase {
 }
 
 // AckHook acknowledges a hook, so that the step it blocks goes on. Every hook of the step by that owner counts.
-func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (m inventory.Machine, err error) {
-	err = e.write(ctx, func(tx inventory.Tx) error {
+func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who Asker) (m inventory.Machine, err error) {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -277,7 +277,7 @@ func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookSt
 		if m.Hooks[i].AckedAt.IsZero() {
 			m.Hooks[i].AckedAt, m.Hooks[i].Reason = e.cfg.Now(), ""
 		}
-		if err := e.saveMachine(tx, &m, fmt.Sprintf("hook %s of %s acknowledged by %s", step, owner, by)); err != nil {
+		if err := e.saveMachine(tx, &m, fmt.Sprintf("hook %s of %s acknowledged by %s", step, owner, who.By)); err != nil {
 			return err
 		}
 		return e.wakeOperation(tx, m.HostID)
@@ -288,9 +288,9 @@ func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookSt
 
 // HoldHook says why a hook is not acknowledged yet: whoever looks at the machine, its host or its operation reads it there.
 // One that is acknowledged says no more.
-func (e *Engine) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (m inventory.Machine, err error) {
+func (e *Engine) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who Asker) (m inventory.Machine, err error) {
 	reason = inventory.Clean(reason, inventory.ReasonAtMost)
-	err = e.write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -340,15 +340,15 @@ func (e *Engine) wakeOperation(tx inventory.Tx, h inventory.HostID) error {
 }
 
 // RetryMachine lets a machine that has failed try again, on any host.
-func (e *Engine) RetryMachine(ctx context.Context, name, by string) (m inventory.Machine, err error) {
-	err = e.write(ctx, func(tx inventory.Tx) error {
+func (e *Engine) RetryMachine(ctx context.Context, name string, who Asker) (m inventory.Machine, err error) {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
 		if m.Phase != inventory.MachineFailed || m.HostID != "" {
 			return inventory.Errorf(inventory.Conflict, "machine %s is %s", m.Name, m.Phase).WithHint("only a machine that has failed and has no host is tried again")
 		}
-		m.Phase, m.Reason, m.Hint, m.Avoid, m.AttemptN, m.NextAt = inventory.MachinePending, "tried again by "+by, "", nil, 0, e.cfg.Now()
+		m.Phase, m.Reason, m.Hint, m.Avoid, m.AttemptN, m.NextAt = inventory.MachinePending, "tried again by "+who.By, "", nil, 0, e.cfg.Now()
 		return e.saveMachine(tx, &m, m.Reason)
 	})
 	e.poke()
@@ -356,12 +356,12 @@ func (e *Engine) RetryMachine(ctx context.Context, name, by string) (m inventory
 }
 
 // AdoptMachine makes a machine of a server that runs already: nothing is started on it, now or when the machine goes.
-func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, by string) (inventory.Machine, error) {
+func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, who Asker) (inventory.Machine, error) {
 	m.UID, m.Phase, m.Reason, m.Placement = e.cfg.NewULID(), inventory.MachineRunning, "", inventory.Placement{}
 	if err := m.Validate(); err != nil {
 		return m, err
 	}
-	err := e.write(ctx, func(tx inventory.Tx) error {
+	err := e.write(ctx, who, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(host)
 		if err != nil {
 			return err
@@ -386,7 +386,7 @@ func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inv
 		if err := e.hold(tx, &m, &h); err != nil {
 			return err
 		}
-		return e.noteMachine(tx, &m, "adopted by "+by+" with host "+h.Name)
+		return e.noteMachine(tx, &m, "adopted by "+who.By+" with host "+h.Name)
 	})
 	return m, err
 }

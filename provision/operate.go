@@ -370,7 +370,7 @@ func (j *job) cancel(why string) error {
 	if err := j.closeIssues(); err != nil {
 		return err
 	}
-	if !j.isTrial() {
+	if !j.isDryRun() {
 		if j.op.Step == inventory.StepReboot { // its agent was told to leave
 			j.e.agents.forget(j.host.ID)
 		}

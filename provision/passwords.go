@@ -23,9 +23,9 @@ const (
 )
 
 // RotateBMC gives the account of a host's controller a new random password.
-func (e *Engine) RotateBMC(ctx context.Context, id inventory.HostID, by string) (op inventory.Operation, err error) {
-	_, err = e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
-		j, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpRotate, By: by}, Params{})
+func (e *Engine) RotateBMC(ctx context.Context, id inventory.HostID, who Asker) (op inventory.Operation, err error) {
+	_, err = e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+		j, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpRotate, By: who.By}, Params{})
 		if err == nil {
 			op = j.op
 		}

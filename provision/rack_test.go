@@ -223,7 +223,7 @@ func (r *rack) openIssues() (issues []inventory.Issue) {
 
 func (m *machine) accept() {
 	m.r.t.Helper()
-	_, err := m.r.engine.Accept(context.Background(), m.host().ID, "a test")
+	_, err := m.r.engine.Accept(context.Background(), m.host().ID, By("a test"))
 	m.r.must(err)
 }
 

@@ -112,7 +112,7 @@ func (j *job) cleanUp(why string) error {
 }
 
 // CleanHost wipes a host that no machine has claimed.
-func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, by string) (inventory.Host, error) {
+func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who Asker) (inventory.Host, error) {
 	if mode == "" {
 		mode = inventory.CleanQuick
 	}
@@ -120,7 +120,7 @@ func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode invent
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "%q is not a way to clean", inventory.Clean(string(mode), 40)).
 			WithHint("use one of %v", inventory.CleanModes())
 	}
-	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		switch {
 		case h.IsProtected:
 			return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
@@ -134,10 +134,10 @@ func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode invent
 				return inventory.Errorf(inventory.Conflict, "there is no agent image that could wipe %s", h.Name).WithHint("make it with: slipway agent-image build")
 			}
 		}
-		if err := e.move(tx, h, inventory.Wipe, "", "wipe ("+string(mode)+") asked for by "+by); err != nil {
+		if err := e.move(tx, h, inventory.Wipe, "", "wipe ("+string(mode)+") asked for by "+who.By); err != nil {
 			return err
 		}
-		_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpClean, By: by, Pool: inventory.DefaultPool}, Params{Clean: mode, MayRestart: true})
+		_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpClean, By: who.By, Pool: inventory.DefaultPool}, Params{Clean: mode, MayRestart: true})
 		return err
 	})
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Reinstall installs a machine anew on its host, with a new claim; disks that are kept stay as they are.
-func (e *Engine) Reinstall(ctx context.Context, name, by string) (m inventory.Machine, err error) {
-	return e.remedied(ctx, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+func (e *Engine) Reinstall(ctx context.Context, name string, who Asker) (m inventory.Machine, err error) {
+	return e.remedied(ctx, who, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
 		held, err := tx.ListHoldings(inventory.AddressFilter{Owner: inventory.Holder{MachineUID: m.UID}.Key()})
 		if err != nil {
 			return fmt.Errorf("read what machine %s holds: %w", m.Name, err)
@@ -24,13 +24,13 @@ func (e *Engine) Reinstall(ctx context.Context, name, by string) (m inventory.Ma
 		if second != nil {
 			return second
 		}
-		return e.reinstall(tx, m, h, nil, by)
+		return e.reinstall(tx, m, h, nil, who.By)
 	})
 }
 
 // Remediate gets a machine going again that does not work: it climbs the ladder from the first of the rungs, each of
 // which has to fail before the next is tried.
-func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, by string) (m inventory.Machine, err error) {
+func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, who Asker) (m inventory.Machine, err error) {
 	if len(ladder) == 0 {
 		ladder = Rungs()
 	}
@@ -39,14 +39,14 @@ func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, by s
 			return m, inventory.Errorf(inventory.Invalid, "%q is no step of a remediation", inventory.Clean(string(r), 40)).WithHint("use %v", Rungs())
 		}
 	}
-	return e.remedied(ctx, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
-		return e.rung(tx, h, m, ladder, by, failure{reason: "remediation asked for by " + by})
+	return e.remedied(ctx, who, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+		return e.rung(tx, h, m, ladder, who.By, failure{reason: "remediation asked for by " + who.By})
 	})
 }
 
 // remedied runs fn on a machine that has a host.
-func (e *Engine) remedied(ctx context.Context, name string, fn func(inventory.Tx, *inventory.Machine, *inventory.Host) error) (m inventory.Machine, err error) {
-	err = e.write(ctx, func(tx inventory.Tx) error {
+func (e *Engine) remedied(ctx context.Context, who Asker, name string, fn func(inventory.Tx, *inventory.Machine, *inventory.Host) error) (m inventory.Machine, err error) {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -161,8 +161,8 @@ func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 
 // Adopt says that a server runs already: nothing is ever started on it, and machines can be made of it. Ending it makes
 // it an ordinary host again, whose disks are taken as dirty.
-func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error) {
-	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who Asker) (inventory.Host, error) {
+	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
 			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op))
 		}
@@ -175,19 +175,19 @@ func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, by str
 		if !on {
 			h.IsAdopted, h.IsDirty = false, true
 			if h.State != inventory.Active {
-				return e.edit(tx, h, "no longer adopted, by "+by)
+				return e.edit(tx, h, "no longer adopted, by "+who.By)
 			}
-			return e.move(tx, h, inventory.Release, "", "no longer adopted, by "+by)
+			return e.move(tx, h, inventory.Release, "", "no longer adopted, by "+who.By)
 		}
 		h.IsAdopted, h.IsArmed = true, false
 		if h.State == inventory.Discovered {
-			if err := e.move(tx, h, inventory.Accept, "", "accepted by "+by+" as a server that runs already"); err != nil {
+			if err := e.move(tx, h, inventory.Accept, "", "accepted by "+who.By+" as a server that runs already"); err != nil {
 				return err
 			}
 		}
 		if h.State == inventory.Active {
-			return e.edit(tx, h, "adopted by "+by)
+			return e.edit(tx, h, "adopted by "+who.By)
 		}
-		return e.move(tx, h, inventory.Adopt, "", "adopted by "+by+": it runs already")
+		return e.move(tx, h, inventory.Adopt, "", "adopted by "+who.By+": it runs already")
 	})
 }

@@ -43,16 +43,16 @@ func TestABootOfWhatCameSecondIsGivenNoConfiguration(t *testing.T) {
 			if two.runs != "disk" || two.host().State != inventory.Active {
 				t.Errorf("a machine that runs booted %s and is %s", two.runs, two.host().State)
 			}
-			_, err := l.engine.Reinstall(t.Context(), "two", "test")
+			_, err := l.engine.Reinstall(t.Context(), "two", By("test"))
 			if !isKind(err, inventory.Conflict) || !strings.Contains(messageOf(err), tc.says) || hintOf(err) == "" {
 				t.Errorf("its reinstallation: %v (%s)", err, hintOf(err))
 			}
-			if _, err := l.engine.Reinstall(t.Context(), "one", "test"); !isKind(err, inventory.Conflict) {
+			if _, err := l.engine.Reinstall(t.Context(), "one", By("test")); !isKind(err, inventory.Conflict) {
 				t.Errorf("the first one was taken down while the second has the same: %v", err)
 			}
 
 			l.storedAs("two", tc.own)
-			if _, err := l.engine.Reinstall(t.Context(), "two", "test"); err != nil {
+			if _, err := l.engine.Reinstall(t.Context(), "two", By("test")); err != nil {
 				t.Fatal(err)
 			}
 			l.storedAs("two", tc.double)

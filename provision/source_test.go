@@ -83,7 +83,7 @@ func TestAHostThatIsOnlyHeardByDHCPWasSeen(t *testing.T) {
 	m := r.machine(1)
 	m.boot()
 	m.accept()
-	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, "a test")
+	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, By("a test"))
 	r.must(err)
 	r.clock = r.clock.Add(time.Hour)
 	m.dhcp(pxe.StageFirmware)

@@ -189,7 +189,7 @@ func TestEachStepOfABootHasADeadline(t *testing.T) {
 			t.Run(way[at].name, func(t *testing.T) {
 				l := newLife(t)
 				s := l.add("r1-u01", false)
-				_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{}, "a test")
+				_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{}, By("a test"))
 				l.must(err)
 				standsAt(t, l.rack, s.machine, way, at)
 			})

@@ -135,7 +135,7 @@ func TestStrangersThatAreSilentAreForgottenAndOthersStay(t *testing.T) {
 	r.settle()
 	labelled := r.machine(3).host()
 	labelled.Labels = map[string]string{"rack": "7"}
-	_, err := r.engine.UpdateHost(context.Background(), labelled, "a test")
+	_, err := r.engine.UpdateHost(context.Background(), labelled, By("a test"))
 	r.must(err)
 	r.clock = r.clock.Add(23 * time.Hour)
 	r.machine(4).seek()
@@ -171,7 +171,7 @@ func TestADiskThatIsNearlyFullStoresNoEventsButStates(t *testing.T) {
 	if n := len(m.events(inventory.EventDHCPDiscover)); n != before || r.engine.Shed().DiskFull == 0 {
 		t.Errorf("%d events, before %d; %+v", n, before, r.engine.Shed())
 	}
-	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, "a test")
+	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, By("a test"))
 	r.must(err)
 	r.engine.DiskIsTight(false)
 	m.hear(inventory.EventDHCPDiscover)

@@ -72,7 +72,7 @@ func TestADeletionThatWaitsForADeadControllerSaysSoAtOnce(t *testing.T) {
 				}
 				return tx.SaveBMC(&b, l.clock)
 			})
-			_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, "a test")
+			_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
 			l.must(err)
 			var workers sync.WaitGroup
 			v := l.view("web-1")

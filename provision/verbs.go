@@ -2,74 +2,53 @@ package provision
 
 import (
 	"context"
-	"errors"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
 
 // changed is change for what begins or moves an operation: it wakes whoever drives that.
-func (e *Engine) changed(ctx context.Context, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
-	h, err := e.change(ctx, id, fn)
+func (e *Engine) changed(ctx context.Context, who Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
+	h, err := e.change(ctx, who, id, fn)
 	e.poke()
 	return h, err
 }
 
-// change runs fn on a host in one transaction and returns the host as stored.
-func (e *Engine) change(ctx context.Context, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
-	err = e.write(ctx, func(tx inventory.Tx) error {
-		if isTrial(ctx) {
-			e.undone.Store(tx, true)
-			defer e.undone.Delete(tx)
-		}
+// change runs fn on a host in one transaction and returns the host as stored, or as it would be stored after a dry run.
+func (e *Engine) change(ctx context.Context, who Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		if h, err = tx.FindHost(id); err != nil {
 			return err
 		}
-		if err = fn(tx, &h); err == nil && isTrial(ctx) {
-			if err = e.foresee(ctx, tx, &h); err == nil {
-				err = errTrial
-			}
+		if err = fn(tx, &h); err == nil && who.Foresee != nil {
+			err = e.foresee(tx, &h, who.Foresee)
 		}
 		return err
 	})
-	if errors.Is(err, errTrial) {
-		err = nil
-	}
 	return h, err
 }
 
-type trialKey struct{}
-
-// errTrial ends the transaction of a trial, so that it leaves no trace.
-var errTrial = errors.New("trial")
-
-// Trial returns a context in which the verbs on hosts do all that they do in their transaction, and then undo it: their
-// error, or none, is what asking for it now would give.
-func Trial(ctx context.Context) context.Context { return context.WithValue(ctx, trialKey{}, true) }
-
-func isTrial(ctx context.Context) bool { return ctx.Value(trialKey{}) != nil }
-
-// isTrial reports whether the transaction of the job is undone at its end: what is kept outside of the database stays as it is.
-func (j *job) isTrial() bool {
+// isDryRun reports whether the transaction of the job is undone at its end: what is kept outside of the database stays as it is.
+func (j *job) isDryRun() bool {
 	_, is := j.e.undone.Load(j.tx)
 	return is
 }
 
 // Accept makes a discovered host one of ours. by says who did it, for the timeline.
-func (e *Engine) Accept(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {
-	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
-		if err := e.move(tx, h, inventory.Accept, "", "accepted by "+by); err != nil {
+func (e *Engine) Accept(ctx context.Context, id inventory.HostID, who Asker) (inventory.Host, error) {
+	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
+		if err := e.move(tx, h, inventory.Accept, "", "accepted by "+who.By); err != nil {
 			return err
 		}
-		return e.inspectAccepted(tx, h, by)
+		return e.inspectAccepted(tx, h, who.By)
 	})
 }
 
 // Install arms a host for a profile whose image may overwrite its disks: its next boots run that image until it
 // reports installed. With an empty profile the host keeps the one it has. A discovered host is accepted with it: to
 // ask for an installation on that very host is more than to accept it.
-func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile, by string) (inventory.Host, error) {
-	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile string, who Asker) (inventory.Host, error) {
+	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.Machine != "" {
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine reinstall %s", h.Machine)
 		}
@@ -109,19 +88,19 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile, by s
 		}
 		h.IsArmed = p.Image.IsInstaller
 		if h.State == inventory.Installing { // whatever was under way is over: the installer may run once more
-			if err := e.move(tx, h, inventory.Release, "", "installation asked for again by "+by); err != nil {
+			if err := e.move(tx, h, inventory.Release, "", "installation asked for again by "+who.By); err != nil {
 				return err
 			}
 		}
 		if h.State == inventory.Discovered {
-			if err := e.move(tx, h, inventory.Accept, "", "accepted by "+by+" with an install"); err != nil {
+			if err := e.move(tx, h, inventory.Accept, "", "accepted by "+who.By+" with an install"); err != nil {
 				return err
 			}
 		}
 		if p.Image.IsDisk() {
-			return e.installHost(tx, h, p, by)
+			return e.installHost(tx, h, p, who.By)
 		}
-		return e.edit(tx, h, "install of profile "+p.Profile.Name+" asked for by "+by)
+		return e.edit(tx, h, "install of profile "+p.Profile.Name+" asked for by "+who.By)
 	})
 }
 
@@ -144,13 +123,13 @@ func (e *Engine) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by 
 }
 
 // Release takes a host back: whatever was under way on it is over, a failure is cleared, and it is available again.
-func (e *Engine) Release(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error) {
-	if e.cfg.Join != nil && !isTrial(ctx) {
+func (e *Engine) Release(ctx context.Context, id inventory.HostID, who Asker) (inventory.Host, error) {
+	if e.cfg.Join != nil && !who.DryRun {
 		if err := e.cfg.Join.RevokeHost(ctx, id); err != nil {
 			e.cfg.Log.Warn("join tokens not revoked", "host", id, "err", err) // they end by themselves
 		}
 	}
-	return e.change(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+	return e.change(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.Machine != "" {
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s releases it", h.Machine)
 		}
@@ -166,33 +145,33 @@ func (e *Engine) Release(ctx context.Context, id inventory.HostID, by string) (i
 			if err != nil {
 				return err
 			}
-			if err := j.cancel("the host was released by " + by); err != nil {
+			if err := j.cancel("the host was released by " + who.By); err != nil {
 				return err
 			}
 			*h = j.host
 		}
 		h.IsArmed = false
-		if err := e.move(tx, h, inventory.Release, "", "released by "+by); err != nil {
+		if err := e.move(tx, h, inventory.Release, "", "released by "+who.By); err != nil {
 			return err
 		}
 		if err := e.endTurns(tx, h.ID, true); err != nil {
 			return err
 		}
-		if err := e.closeIssue(tx, secretRefused(h.ID, "", ""), "released by "+by); err != nil {
+		if err := e.closeIssue(tx, secretRefused(h.ID, "", ""), "released by "+who.By); err != nil {
 			return err
 		}
 		for _, kind := range []string{inventory.IssueInstall, inventory.IssueInspection, inventory.IssueBurnIn, inventory.IssueWipe, inventory.IssueManual, inventory.IssueInstallLoop} {
-			if err := e.closeIssue(tx, inventory.Issue{Key: kind + "/" + string(h.ID), Type: kind, HostIDs: []inventory.HostID{h.ID}}, "released by "+by); err != nil {
+			if err := e.closeIssue(tx, inventory.Issue{Key: kind + "/" + string(h.ID), Type: kind, HostIDs: []inventory.HostID{h.ID}}, "released by "+who.By); err != nil {
 				return err
 			}
 		}
-		return e.closeIssue(tx, loop(h.ID, "", ""), "released by "+by)
+		return e.closeIssue(tx, loop(h.ID, "", ""), "released by "+who.By)
 	})
 }
 
 // Maintain cordons a host, or ends that: in maintenance it boots its own disk and nothing new starts on it.
-func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error) {
-	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, who Asker) (inventory.Host, error) {
+	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if !on {
 			if err := e.wakeOperation(tx, h.ID); err != nil {
 				return err
@@ -200,13 +179,13 @@ func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, by 
 		}
 		h.InMaintenance = on
 		e.hasFreed.Store(true) // machines that wait may have it now
-		return e.edit(tx, h, onOff("maintenance", on)+" by "+by)
+		return e.edit(tx, h, onOff("maintenance", on)+" by "+who.By)
 	})
 }
 
 // Protect keeps everything destructive away from a host, or ends that; it disarms the host as well.
-func (e *Engine) Protect(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error) {
-	return e.changed(ctx, id, func(tx inventory.Tx, h *inventory.Host) error {
+func (e *Engine) Protect(ctx context.Context, id inventory.HostID, on bool, who Asker) (inventory.Host, error) {
+	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if !on {
 			if err := e.wakeOperation(tx, h.ID); err != nil {
 				return err
@@ -215,7 +194,7 @@ func (e *Engine) Protect(ctx context.Context, id inventory.HostID, on bool, by s
 		h.IsProtected = on
 		e.hasFreed.Store(true)
 		h.IsArmed = h.IsArmed && !on
-		return e.edit(tx, h, onOff("protection", on)+" by "+by)
+		return e.edit(tx, h, onOff("protection", on)+" by "+who.By)
 	})
 }
 

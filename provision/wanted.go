@@ -18,8 +18,8 @@ import (
 // UpdateMachine stores what is wanted of a machine; what became of it stays. It is a Conflict when m.Version is not the
 // stored one, or when what changed cannot be changed any more. Hooks that are left out are acknowledged. Nothing is
 // written when nothing changes.
-func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, by string) (stored inventory.Machine, err error) {
-	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who Asker) (stored inventory.Machine, err error) {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		old, err := tx.FindMachine(m.Name)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, by stri
 		if len(changedFields(same, stored)) > 0 {
 			stored.Saved = m.Saved
 		}
-		return e.EditMachine(tx, old, &stored, by)
+		return e.EditMachine(tx, old, &stored, who.By)
 	})
 	e.poke()
 	return stored, err
@@ -174,11 +174,11 @@ func (e *Engine) imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Ima
 
 // HandOver makes owner the owner of the machine that holds a claim, where kube.MayTake lets it. Nothing happens on
 // its host. A refusal is told in the timeline.
-func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by string) (m inventory.Machine, err error) {
+func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner string, who Asker) (m inventory.Machine, err error) {
 	if owner == "" {
 		return m, inventory.Errorf(inventory.Invalid, "a machine is handed over to somebody").WithHint("name its new owner")
 	}
-	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err = e.write(ctx, who, func(tx inventory.Tx) error {
 		c, err := tx.FindClaim(id)
 		if err != nil {
 			return err
@@ -197,10 +197,10 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by s
 		if err := m.Validate(); err != nil {
 			return err
 		}
-		return e.saveMachine(tx, &m, fmt.Sprintf("handed over from %q to %q by %s", old, owner, by))
+		return e.saveMachine(tx, &m, fmt.Sprintf("handed over from %q to %q by %s", old, owner, who.By))
 	})
 	if isKind(err, inventory.Forbidden) {
-		e.refuseTake(ctx, &m, owner, err, by)
+		e.refuseTake(ctx, &m, owner, err, who.By)
 		return inventory.Machine{}, err
 	}
 	e.poke()
@@ -209,12 +209,12 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner, by s
 
 // OfferTo lets the objects of a cluster take over the machine of an owner by its claim, because the owner says so; "" takes
 // that back. Nothing happens on its host.
-func (e *Engine) OfferTo(ctx context.Context, owner, cluster, by string) error {
+func (e *Engine) OfferTo(ctx context.Context, owner, cluster string, who Asker) error {
 	if cluster != "" && !inventory.IsClusterUID(cluster) {
 		return inventory.Errorf(inventory.Invalid, "%q is not the UID of a cluster", inventory.Clean(cluster, 80)).
 			WithHint("it is the UID of its namespace kube-system: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
 	}
-	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	return e.write(ctx, who, func(tx inventory.Tx) error {
 		m, err := tx.FindMachineByOwner(owner)
 		if err != nil || m.OfferedTo == cluster {
 			return err
@@ -224,12 +224,12 @@ func (e *Engine) OfferTo(ctx context.Context, owner, cluster, by string) error {
 		if cluster == "" {
 			what = "not offered to another cluster any more"
 		}
-		return e.saveMachine(tx, &m, "machine "+m.Name+" is "+what+" by its owner, by "+by)
+		return e.saveMachine(tx, &m, "machine "+m.Name+" is "+what+" by its owner, by "+who.By)
 	})
 }
 
 // Takeable returns the machine that holds a claim when HandOver would give it to owner, and refuses as HandOver does.
-func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner, by string) (m inventory.Machine, err error) {
+func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner string, who Asker) (m inventory.Machine, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		c, err := tx.FindClaim(id)
 		if err != nil {
@@ -241,7 +241,7 @@ func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner, by s
 		return mayTake(tx, &m, owner)
 	})
 	if isKind(err, inventory.Forbidden) {
-		e.refuseTake(ctx, &m, owner, err, by)
+		e.refuseTake(ctx, &m, owner, err, who.By)
 	}
 	if err != nil {
 		return inventory.Machine{}, err

@@ -2,41 +2,62 @@ package provision
 
 import (
 	"context"
+	"errors"
 
+	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 )
 
+// Asker says who asks the engine for something, and how the engine has to do it. The zero value is nobody, without a witness.
+type Asker struct {
+	By string // the name in the timeline
+	// Witness writes the request into the audit, in the transaction that does it; nil writes nothing. A request of several
+	// transactions is written in each.
+	Witness Witness
+	// DryRun does all that the request does in its transaction, and then undoes it: the error, or none, is what the request
+	// would get now. Nothing outside of the database happens, and the witness writes nothing.
+	DryRun bool
+	// Foresee gets what would begin on the host of a dry run; nil: nobody wants to know.
+	Foresee func(foresight.Facts)
+}
+
+// By is an asker with no more than a name.
+func By(name string) Asker { return Asker{By: name} }
+
 // Witness writes down what somebody asks the engine for.
 type Witness interface {
-	// Enter is called last in the transaction that does it: what it writes is there if the deed is, and only then. Its error
+	// Enter runs last in the transaction that does it: what it writes is there if the deed is, and only then. Its error
 	// takes the deed back.
 	Enter(ctx context.Context, tx inventory.Tx) error
-	// Entered is called once that transaction is on disk.
+	// Entered runs once that transaction is on disk.
 	Entered(ctx context.Context)
 }
 
-type witnessKey struct{}
-
-// Witnessed returns a context in which what is asked of the engine is told to w. A request that the engine needs several
-// transactions for is told of in each.
-func Witnessed(ctx context.Context, w Witness) context.Context {
-	return context.WithValue(ctx, witnessKey{}, w)
-}
+// errDryRun ends the transaction of a dry run, so that it leaves no trace.
+var errDryRun = errors.New("dry run")
 
 // write is a transaction for what somebody asks for.
-func (e *Engine) write(ctx context.Context, fn func(inventory.Tx) error) error {
-	w, _ := ctx.Value(witnessKey{}).(Witness)
-	if w == nil {
-		return e.cfg.Store.Write(ctx, fn)
-	}
+func (e *Engine) write(ctx context.Context, who Asker, fn func(inventory.Tx) error) error {
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		if err := fn(tx); err != nil {
-			return err
+		if who.DryRun {
+			e.undone.Store(tx, true)
+			defer e.undone.Delete(tx)
 		}
-		return w.Enter(ctx, tx)
+		switch err := fn(tx); {
+		case err != nil:
+			return err
+		case who.DryRun:
+			return errDryRun
+		case who.Witness != nil:
+			return who.Witness.Enter(ctx, tx)
+		}
+		return nil
 	})
-	if err == nil {
-		w.Entered(ctx)
+	if errors.Is(err, errDryRun) {
+		return nil
+	}
+	if err == nil && who.Witness != nil {
+		who.Witness.Entered(ctx)
 	}
 	return err
 }

@@ -16,7 +16,6 @@ import (
 	"slipway.dev/slipway/acceptance"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
 )
 
 // apiConfig is the API library without what it adds by itself: schema links in bodies, a documentation page from a
@@ -106,7 +105,6 @@ type operation struct {
 	isLogged     bool               // is in the audit, though it is a GET
 	anyQuery     bool               // the other side adds parameters of its own to the address
 	forClusters  bool               // the token of a cluster is let in: the handler keeps it to what is the cluster's
-	isEngines    bool               // the engine does it: the entry in the audit is written in its transaction
 }
 
 // Statuses that any operation may give.
@@ -140,9 +138,6 @@ func register[I, O any](s *Server, o operation, handler func(context.Context, *I
 			defer cancel()
 		}
 		trailOf(ctx).begin(o, in)
-		if o.isEngines {
-			ctx = provision.Witnessed(ctx, witness{s})
-		}
 		out, err := handler(ctx, in)
 		if err != nil {
 			err = problemOf(ctx, s.cfg.Log, err)

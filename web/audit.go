@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 // trail is what the audit will say of one request. Handlers add to it; an edit is written in the transaction that makes
@@ -125,8 +126,8 @@ func auditJSON(v any) (text json.RawMessage, isCut bool) {
 	return text, false
 }
 
-// asker is an input that can say in words what it asks for.
-type asker interface{ asked() string }
+// worded is an input that can say in words what it asks for.
+type worded interface{ asked() string }
 
 // rowOf begins a row with who asks.
 func rowOf(ctx context.Context, operation, noun string) inventory.Audit {
@@ -191,7 +192,7 @@ func (t *trail) refused(p *Problem) {
 
 // begin notes what the handler is asked for, before it works.
 func (t *trail) begin(o operation, in any) {
-	if a, ok := in.(asker); ok {
+	if a, ok := in.(worded); ok {
 		t.say(a.asked())
 	}
 	if o.tag == "appliance" && o.method != http.MethodGet {
@@ -231,6 +232,11 @@ func (w witness) Enter(ctx context.Context, tx inventory.Tx) error { return w.s.
 
 // Entered implements provision.Witness.
 func (w witness) Entered(ctx context.Context) { entered(ctx) }
+
+// asker is the caller, as the engine knows askers: the engine's transaction holds the entry of what it does for the caller.
+func (s *Server) asker(ctx context.Context) provision.Asker {
+	return provision.Asker{By: by(ctx), Witness: witness{s}}
+}
 
 // begun writes the entry of what cannot be taken back and is in no transaction, such as a command to a controller, before
 // it is done. What is not in the audit is not done; what then fails leaves an entry more, which says why.

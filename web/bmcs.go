@@ -9,7 +9,6 @@ import (
 
 	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/provision"
 )
 
 // HostBMC is how a host is powered. Passwords never come back, and neither do options that may hold one.
@@ -146,7 +145,7 @@ func (s *Server) putBMC(ctx context.Context, in *putBMCInput) (*one[HostBMC], er
 			}
 			return err
 		})
-		if b, err = s.cfg.Lifecycle.SaveBMC(provision.Witnessed(ctx, witness{s}), b, in.Body.Password, by(ctx)); err != nil {
+		if b, err = s.cfg.Lifecycle.SaveBMC(ctx, b, in.Body.Password, s.asker(ctx)); err != nil {
 			return nil, s.unnamed(ctx, err)
 		}
 	}

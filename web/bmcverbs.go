@@ -115,7 +115,7 @@ func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler f
 	case method == http.MethodDelete, id == "reset-bmc":
 		o.status = http.StatusNoContent
 	case id == "rotate-bmc":
-		o.status, o.isEngines = http.StatusAccepted, true
+		o.status = http.StatusAccepted
 	}
 	register(s, o, handler)
 }
@@ -409,6 +409,6 @@ func (s *Server) rotateBMC(ctx context.Context, in *HostRef) (*one[inventory.Ope
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.cfg.Lifecycle.RotateBMC(ctx, h.ID, by(ctx))
+	o, err := s.cfg.Lifecycle.RotateBMC(ctx, h.ID, s.asker(ctx))
 	return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 }

@@ -211,7 +211,7 @@ func (s *Server) bulkHosts(ctx context.Context, r BulkRequest) (items []BulkItem
 func (s *Server) bulkOne(ctx context.Context, in *bulkInput, h *inventory.Host) (does string, err error) {
 	if in.DryRun {
 		var f foresight.Facts
-		err = s.actOn(provision.Foresee(ctx, func(seen foresight.Facts) { f = seen }), in, h)
+		err = s.actOn(ctx, provision.Asker{By: by(ctx), DryRun: true, Foresee: func(seen foresight.Facts) { f = seen }}, in, h)
 		r := &in.Body
 		f.Verb, f.On, f.Action, f.Mode, f.Profile = r.Verb, r.On != nil && *r.On, string(r.Action), r.Mode, r.Profile
 		return foresight.Say(f), err
@@ -222,10 +222,7 @@ func (s *Server) bulkOne(ctx context.Context, in *bulkInput, h *inventory.Host) 
 	all.mu.Unlock()
 	row.Noun, row.Name, row.HostID, row.Detail = "host", h.Name, h.ID, in.Body.Verb
 	ctx = context.WithValue(ctx, trailKey{}, &trail{row: row, success: http.StatusOK})
-	if in.Body.Verb != "set" && in.Body.Verb != "delete" { // those write their entry with their edit
-		ctx = provision.Witnessed(ctx, witness{s})
-	}
-	if err := s.actOn(ctx, in, h); err != nil {
+	if err := s.actOn(ctx, s.asker(ctx), in, h); err != nil {
 		p := problemOf(ctx, s.cfg.Log, err)
 		s.finish(ctx, p.Status, p.Detail)
 		return "", err
@@ -235,8 +232,8 @@ func (s *Server) bulkOne(ctx context.Context, in *bulkInput, h *inventory.Host) 
 }
 
 // actOn does what is asked for to one host, by the same ways as the operations on one host.
-func (s *Server) actOn(ctx context.Context, in *bulkInput, h *inventory.Host) (err error) {
-	r, life, who := &in.Body, s.cfg.Lifecycle, by(ctx)
+func (s *Server) actOn(ctx context.Context, who provision.Asker, in *bulkInput, h *inventory.Host) (err error) {
+	r, life := &in.Body, s.cfg.Lifecycle
 	on := r.On != nil && *r.On
 	if is, name, has := flagOf(h, r.Verb); has && is == on {
 		if on {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
 )
 
 // HostRef names a host.
@@ -284,7 +285,7 @@ func (s *Server) endOperation(ctx context.Context, in *deleteHostInput) error {
 	if err != nil || id == "" {
 		return err
 	}
-	_, err = s.cfg.Lifecycle.CancelOperation(ctx, id, by(ctx))
+	_, err = s.cfg.Lifecycle.CancelOperation(ctx, id, provision.By(by(ctx))) // the entry stands with the edit
 	return err
 }
 

@@ -38,38 +38,38 @@ type cleanInput struct {
 // addHostVerbs registers what is done to hosts, and what can be asked of their next boot.
 func (s *Server) addHostVerbs() {
 	life := s.cfg.Lifecycle
-	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
-		return life.Accept(ctx, id, by(ctx))
+	addVerb(s, "accept", "Accept a discovered host", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
+		return life.Accept(ctx, id, who)
 	})
-	addVerb(s, "release", "Take a host back, or clear its failure", func(ctx context.Context, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
-		return life.Release(ctx, id, by(ctx))
+	addVerb(s, "release", "Take a host back, or clear its failure", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
+		return life.Release(ctx, id, who)
 	})
-	addVerb(s, "install", "Arm a host to be installed at its next boot; this overwrites its disks", func(ctx context.Context, id inventory.HostID, in *installInput) (inventory.Host, error) {
-		return life.Install(ctx, id, in.Body.Profile, by(ctx))
+	addVerb(s, "install", "Arm a host to be installed at its next boot; this overwrites its disks", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *installInput) (inventory.Host, error) {
+		return life.Install(ctx, id, in.Body.Profile, who)
 	})
-	addVerb(s, "maintain", "Put a host into maintenance, or take it out", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
-		return life.Maintain(ctx, id, in.Body.On, by(ctx))
+	addVerb(s, "maintain", "Put a host into maintenance, or take it out", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *onInput) (inventory.Host, error) {
+		return life.Maintain(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "cordon", "Keep machines from claiming a host, or end that; all else goes on", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
-		return life.Cordon(ctx, id, in.Body.On, by(ctx))
+	addVerb(s, "cordon", "Keep machines from claiming a host, or end that; all else goes on", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *onInput) (inventory.Host, error) {
+		return life.Cordon(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "retain", "Leave the disks of a host as they are when its machine goes, or end that", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
-		return life.Retain(ctx, id, in.Body.On, by(ctx))
+	addVerb(s, "retain", "Leave the disks of a host as they are when its machine goes, or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *onInput) (inventory.Host, error) {
+		return life.Retain(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "protect", "Keep everything destructive away from a host, or end that", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
-		return life.Protect(ctx, id, in.Body.On, by(ctx))
+	addVerb(s, "protect", "Keep everything destructive away from a host, or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *onInput) (inventory.Host, error) {
+		return life.Protect(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, id inventory.HostID, in *onInput) (inventory.Host, error) {
-		return life.Adopt(ctx, id, in.Body.On, by(ctx))
+	addVerb(s, "adopt", "Say that a server runs already, so that nothing is ever started on it; or end that", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *onInput) (inventory.Host, error) {
+		return life.Adopt(ctx, id, in.Body.On, who)
 	})
-	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
-		return life.Confirm(ctx, id, by(ctx))
+	addVerb(s, "confirm", "Say that the machine that boots as a host is that host, or that its next boot is", func(ctx context.Context, who provision.Asker, id inventory.HostID, _ *HostRef) (inventory.Host, error) {
+		return life.Confirm(ctx, id, who)
 	})
-	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
-		return life.Inspect(ctx, id, in.Body, by(ctx))
+	addVerb(s, "inspect", "Look at a host's hardware, and burn it in where asked for", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *inspectInput) (inventory.Host, error) {
+		return life.Inspect(ctx, id, in.Body, who)
 	})
-	addVerb(s, "clean", "Wipe the disks of a host that no machine has claimed", func(ctx context.Context, id inventory.HostID, in *cleanInput) (inventory.Host, error) {
-		return life.CleanHost(ctx, id, in.Body.Mode, by(ctx))
+	addVerb(s, "clean", "Wipe the disks of a host that no machine has claimed", func(ctx context.Context, who provision.Asker, id inventory.HostID, in *cleanInput) (inventory.Host, error) {
+		return life.CleanHost(ctx, id, in.Body.Mode, who)
 	})
 	s.addPower()
 	s.addDiagnoses()
@@ -120,17 +120,17 @@ func (in *HostRef) hostRef() string { return in.Host }
 func addVerb[I any, P interface {
 	*I
 	named
-}](s *Server, verb, summary string, do func(context.Context, inventory.HostID, P) (inventory.Host, error)) {
+}](s *Server, verb, summary string, do func(context.Context, provision.Asker, inventory.HostID, P) (inventory.Host, error)) {
 	register(s, operation{
 		method: http.MethodPost, path: "/hosts/{host}/" + verb, id: verb + "-host", scope: ofPools, tag: "hosts", summary: summary,
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden}, isEngines: true,
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(ctx context.Context, in *I) (*one[inventory.Host], error) {
 			h, err := s.readHost(ctx, P(in).hostRef())
 			if err != nil {
 				return nil, err
 			}
-			h, err = do(ctx, h.ID, in)
+			h, err = do(ctx, s.asker(ctx), h.ID, in)
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 }

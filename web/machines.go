@@ -11,7 +11,6 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/provision"
 )
 
 // machineQuery narrows the list of machines.
@@ -57,7 +56,7 @@ func (s *Server) addMachines() {
 		dry: true, result: inventory.Machine{}, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 	}, s.patchMachine)
 	register(s, operation{
-		method: http.MethodDelete, path: "/machines/{name}", id: "delete-machine", scope: ofPools, tag: "machines", dry: true, status: http.StatusAccepted, isEngines: true,
+		method: http.MethodDelete, path: "/machines/{name}", id: "delete-machine", scope: ofPools, tag: "machines", dry: true, status: http.StatusAccepted,
 		summary: "End a machine: its host is fenced, wiped and free again", result: inventory.Machine{},
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
 		about:  "Answers 204 when the machine is gone with that, and 202 with the machine while its host is being fenced or wiped.",
@@ -146,7 +145,7 @@ func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryR
 			return err
 		})
 	}
-	m, err := s.cfg.Lifecycle.CreateMachine(provision.Witnessed(ctx, witness{s}), want, by(ctx))
+	m, err := s.cfg.Lifecycle.CreateMachine(ctx, want, s.asker(ctx))
 	return machineWritten(nil, m, false, status), s.unnamed(ctx, err)
 }
 
@@ -266,7 +265,7 @@ func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*wr
 		}
 		return err
 	})
-	if m, err = s.cfg.Lifecycle.DeleteMachine(ctx, in.Name, in.Force, by(ctx)); err != nil {
+	if m, err = s.cfg.Lifecycle.DeleteMachine(ctx, in.Name, in.Force, s.asker(ctx)); err != nil {
 		return nil, err
 	}
 	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {

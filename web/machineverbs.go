@@ -45,39 +45,39 @@ type adoptMachineInput struct {
 // addMachineVerbs registers what is done to machines.
 func (s *Server) addMachineVerbs() {
 	life := s.cfg.Lifecycle
-	addMachineVerb(s, "reinstall", "Install a machine anew on its host; disks that are kept stay as they are", func(ctx context.Context, in *nameInput) (inventory.Machine, error) {
-		return life.Reinstall(ctx, in.Name, by(ctx))
+	addMachineVerb(s, "reinstall", "Install a machine anew on its host; disks that are kept stay as they are", func(ctx context.Context, who provision.Asker, in *nameInput) (inventory.Machine, error) {
+		return life.Reinstall(ctx, in.Name, who)
 	})
-	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, in *nameInput) (inventory.Machine, error) {
-		return life.RetryMachine(ctx, in.Name, by(ctx))
+	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, who provision.Asker, in *nameInput) (inventory.Machine, error) {
+		return life.RetryMachine(ctx, in.Name, who)
 	})
-	addMachineVerb(s, "remediate", "Get a machine going again that does not work", func(ctx context.Context, in *remediateInput) (inventory.Machine, error) {
-		return life.Remediate(ctx, in.Name, in.Body.Steps, by(ctx))
+	addMachineVerb(s, "remediate", "Get a machine going again that does not work", func(ctx context.Context, who provision.Asker, in *remediateInput) (inventory.Machine, error) {
+		return life.Remediate(ctx, in.Name, in.Body.Steps, who)
 	})
-	addMachineVerb(s, "ack", "Acknowledge a hook, so that the step it blocks goes on", func(ctx context.Context, in *ackInput) (inventory.Machine, error) {
-		return life.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner, by(ctx))
+	addMachineVerb(s, "ack", "Acknowledge a hook, so that the step it blocks goes on", func(ctx context.Context, who provision.Asker, in *ackInput) (inventory.Machine, error) {
+		return life.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner, who)
 	})
-	addMachineVerb(s, "hold", "Say why a hook is not acknowledged yet", func(ctx context.Context, in *holdInput) (inventory.Machine, error) {
-		return life.HoldHook(ctx, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason)
+	addMachineVerb(s, "hold", "Say why a hook is not acknowledged yet", func(ctx context.Context, who provision.Asker, in *holdInput) (inventory.Machine, error) {
+		return life.HoldHook(ctx, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason, who)
 	})
 	register(s, operation{
-		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", scope: ofPools, tag: "machines", status: http.StatusCreated, isEngines: true,
+		method: http.MethodPost, path: "/machines/adopt", id: "adopt-machine", scope: ofPools, tag: "machines", status: http.StatusCreated,
 		summary: "Make a machine of a server that runs already", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "Nothing is started on it, now or when the machine goes. The host is adopted first.",
 	}, s.adoptMachine)
 }
 
 // addMachineVerb registers a verb on one machine.
-func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, *I) (inventory.Machine, error)) {
+func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Context, provision.Asker, *I) (inventory.Machine, error)) {
 	register(s, operation{
 		method: http.MethodPost, path: "/machines/{name}/" + verb, id: verb + "-machine", scope: ofPools, tag: "machines", summary: summary,
-		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden}, isEngines: true,
+		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(ctx context.Context, in *I) (*one[inventory.Machine], error) {
 			if _, err := s.readMachine(ctx, any(in).(interface{ nameRef() string }).nameRef()); err != nil {
 				return nil, err // the engine asks nobody who it is
 			}
-			m, err := do(ctx, in)
+			m, err := do(ctx, s.asker(ctx), in)
 			return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
 		})
 }
@@ -94,6 +94,6 @@ func (s *Server) adoptMachine(ctx context.Context, in *adoptMachineInput) (*one[
 	if err := s.mayPlace(ctx, &want); err != nil {
 		return nil, err
 	}
-	m, err := s.cfg.Lifecycle.AdoptMachine(ctx, want, h.ID, by(ctx))
+	m, err := s.cfg.Lifecycle.AdoptMachine(ctx, want, h.ID, s.asker(ctx))
 	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, s.unnamed(ctx, err)
 }

@@ -47,7 +47,7 @@ func (s *Server) addOperations() {
 			return out, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/operations/{name}/cancel", id: "cancel-operation", scope: ofPools, tag: "operations", isEngines: true,
+		method: http.MethodPost, path: "/operations/{name}/cancel", id: "cancel-operation", scope: ofPools, tag: "operations",
 		summary: "End what is being done with a host", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "The host is quarantined where it would not be safe to go on from there.",
 	},
@@ -59,7 +59,7 @@ func (s *Server) addOperations() {
 			if err != nil {
 				return nil, err
 			}
-			o, err := s.cfg.Lifecycle.CancelOperation(ctx, in.Name, by(ctx))
+			o, err := s.cfg.Lifecycle.CancelOperation(ctx, in.Name, s.asker(ctx))
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})
 }

@@ -27,7 +27,7 @@ type (
 // addPower registers what is done with a host's power.
 func (s *Server) addPower() {
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/power", id: "power-host", scope: ofPools, tag: "hosts", status: http.StatusAccepted, isEngines: true,
+		method: http.MethodPost, path: "/hosts/{host}/power", id: "power-host", scope: ofPools, tag: "hosts", status: http.StatusAccepted,
 		summary: "Change the power of a host", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Answers the operation, which ends when the controller has confirmed the change.",
 	},
@@ -36,11 +36,11 @@ func (s *Server) addPower() {
 			if err != nil {
 				return nil, err
 			}
-			o, err := s.cfg.Lifecycle.Power(ctx, h.ID, in.Body.Action, by(ctx))
+			o, err := s.cfg.Lifecycle.Power(ctx, h.ID, in.Body.Action, s.asker(ctx))
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})
 	register(s, operation{
-		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", scope: ofPools, tag: "hosts", isEngines: true,
+		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", scope: ofPools, tag: "hosts",
 		summary: "Say whether a host is on, where that cannot be read", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Whoever says off has seen it: what follows relies on it.",
 	},
@@ -49,7 +49,7 @@ func (s *Server) addPower() {
 			if err != nil {
 				return nil, err
 			}
-			h, err = s.cfg.Lifecycle.ConfirmPower(ctx, h.ID, in.Body.State, by(ctx))
+			h, err = s.cfg.Lifecycle.ConfirmPower(ctx, h.ID, in.Body.State, s.asker(ctx))
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 	register(s, operation{

@@ -94,18 +94,18 @@ func found[T any](item T, err error) (*T, error) {
 
 // DeclareHost implements machine.Hosts.
 func (l *Local) DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
-	return l.cfg.Engine.DeclareHost(ctx, h, l.cfg.By)
+	return l.cfg.Engine.DeclareHost(ctx, h, l.who())
 }
 
 // UpdateHost implements machine.Hosts.
 func (l *Local) UpdateHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
-	return l.cfg.Engine.UpdateHost(ctx, h, l.cfg.By)
+	return l.cfg.Engine.UpdateHost(ctx, h, l.who())
 }
 
 // Accept implements machine.Hosts. A host that is accepted already is left alone.
 func (l *Local) Accept(ctx context.Context, id inventory.HostID) error {
 	return l.unless(ctx, id, func(h *inventory.Host) bool { return h.State != inventory.Discovered }, func() error {
-		_, err := l.cfg.Engine.Accept(ctx, id, l.cfg.By)
+		_, err := l.cfg.Engine.Accept(ctx, id, l.who())
 		return err
 	})
 }
@@ -113,7 +113,7 @@ func (l *Local) Accept(ctx context.Context, id inventory.HostID) error {
 // Maintain implements machine.Hosts.
 func (l *Local) Maintain(ctx context.Context, id inventory.HostID, on bool) error {
 	return l.unless(ctx, id, func(h *inventory.Host) bool { return h.InMaintenance == on }, func() error {
-		_, err := l.cfg.Engine.Maintain(ctx, id, on, l.cfg.By)
+		_, err := l.cfg.Engine.Maintain(ctx, id, on, l.who())
 		return err
 	})
 }
@@ -121,7 +121,7 @@ func (l *Local) Maintain(ctx context.Context, id inventory.HostID, on bool) erro
 // Protect implements machine.Hosts.
 func (l *Local) Protect(ctx context.Context, id inventory.HostID, on bool) error {
 	return l.unless(ctx, id, func(h *inventory.Host) bool { return h.IsProtected == on }, func() error {
-		_, err := l.cfg.Engine.Protect(ctx, id, on, l.cfg.By)
+		_, err := l.cfg.Engine.Protect(ctx, id, on, l.who())
 		return err
 	})
 }
@@ -152,7 +152,7 @@ func (l *Local) SaveBMC(ctx context.Context, b inventory.BMC, password string) e
 	if stored != nil && isSameBMC(stored, &b) && (password == "" || l.isPassword(stored, password)) {
 		return nil
 	}
-	_, err = l.cfg.Engine.SaveBMC(ctx, b, password, l.cfg.By)
+	_, err = l.cfg.Engine.SaveBMC(ctx, b, password, l.who())
 	return err
 }
 
@@ -173,6 +173,6 @@ func (l *Local) isPassword(b *inventory.BMC, password string) bool {
 
 // Power implements machine.Hosts.
 func (l *Local) Power(ctx context.Context, id inventory.HostID, a bmc.Action) error {
-	_, err := l.cfg.Engine.Power(ctx, id, a, l.cfg.By)
+	_, err := l.cfg.Engine.Power(ctx, id, a, l.who())
 	return err
 }

@@ -17,28 +17,28 @@ import (
 
 // Engine is what is asked of the lifecycle engine, package provision.
 type Engine interface {
-	CreateMachine(ctx context.Context, m inventory.Machine, by string) (inventory.Machine, error)
-	UpdateMachine(ctx context.Context, m inventory.Machine, by string) (inventory.Machine, error)
-	DeleteMachine(ctx context.Context, name string, force bool, by string) (inventory.Machine, error)
-	AckHook(ctx context.Context, name string, step inventory.HookStep, owner, by string) (inventory.Machine, error)
-	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error)
-	Reinstall(ctx context.Context, name, by string) (inventory.Machine, error)
-	Remediate(ctx context.Context, name string, ladder []provision.Rung, by string) (inventory.Machine, error)
-	RetryMachine(ctx context.Context, name, by string) (inventory.Machine, error)
-	OfferTo(ctx context.Context, owner, cluster, by string) error
-	HandOver(ctx context.Context, id inventory.ClaimID, owner, by string) (inventory.Machine, error)
-	Takeable(ctx context.Context, id inventory.ClaimID, owner, by string) (inventory.Machine, error)
+	CreateMachine(ctx context.Context, m inventory.Machine, who provision.Asker) (inventory.Machine, error)
+	UpdateMachine(ctx context.Context, m inventory.Machine, who provision.Asker) (inventory.Machine, error)
+	DeleteMachine(ctx context.Context, name string, force bool, who provision.Asker) (inventory.Machine, error)
+	AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who provision.Asker) (inventory.Machine, error)
+	HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who provision.Asker) (inventory.Machine, error)
+	Reinstall(ctx context.Context, name string, who provision.Asker) (inventory.Machine, error)
+	Remediate(ctx context.Context, name string, ladder []provision.Rung, who provision.Asker) (inventory.Machine, error)
+	RetryMachine(ctx context.Context, name string, who provision.Asker) (inventory.Machine, error)
+	OfferTo(ctx context.Context, owner, cluster string, who provision.Asker) error
+	HandOver(ctx context.Context, id inventory.ClaimID, owner string, who provision.Asker) (inventory.Machine, error)
+	Takeable(ctx context.Context, id inventory.ClaimID, owner string, who provision.Asker) (inventory.Machine, error)
 	GiveBootstrap(ctx context.Context, name string, value []byte, format string, check bool) error
 	View(tx inventory.Tx, m inventory.Machine) (machine.View, error)
 
 	HostAddresses(tx inventory.Tx, h *inventory.Host) ([]string, error)
-	DeclareHost(ctx context.Context, h inventory.Host, by string) (inventory.Host, error)
-	UpdateHost(ctx context.Context, h inventory.Host, by string) (inventory.Host, error)
-	Accept(ctx context.Context, id inventory.HostID, by string) (inventory.Host, error)
-	Maintain(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
-	Protect(ctx context.Context, id inventory.HostID, on bool, by string) (inventory.Host, error)
-	SaveBMC(ctx context.Context, b inventory.BMC, password, by string) (inventory.BMC, error)
-	Power(ctx context.Context, id inventory.HostID, a bmc.Action, by string) (inventory.Operation, error)
+	DeclareHost(ctx context.Context, h inventory.Host, who provision.Asker) (inventory.Host, error)
+	UpdateHost(ctx context.Context, h inventory.Host, who provision.Asker) (inventory.Host, error)
+	Accept(ctx context.Context, id inventory.HostID, who provision.Asker) (inventory.Host, error)
+	Maintain(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
+	Protect(ctx context.Context, id inventory.HostID, on bool, who provision.Asker) (inventory.Host, error)
+	SaveBMC(ctx context.Context, b inventory.BMC, password string, who provision.Asker) (inventory.BMC, error)
+	Power(ctx context.Context, id inventory.HostID, a bmc.Action, who provision.Asker) (inventory.Operation, error)
 }
 
 // Events is the stream of committed events, package inventory/live.
@@ -146,7 +146,7 @@ func (l *Local) FindClaim(ctx context.Context, id inventory.ClaimID) (machine.Vi
 
 // Takeable implements machine.Machines.
 func (l *Local) Takeable(ctx context.Context, id inventory.ClaimID, owner string) (machine.View, error) {
-	m, err := l.cfg.Engine.Takeable(ctx, id, owner, l.cfg.By)
+	m, err := l.cfg.Engine.Takeable(ctx, id, owner, l.who())
 	if err != nil {
 		return machine.View{}, err
 	}
@@ -176,33 +176,33 @@ func (l *Local) ListMachines(ctx context.Context, prefix string) (views []machin
 // CreateMachine implements machine.Machines.
 func (l *Local) CreateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error) {
 	m.Saved = inventory.Saved{SavedBy: l.cfg.By} // an object is the word of whoever may write it, not of an admin here
-	return l.cfg.Engine.CreateMachine(ctx, m, l.cfg.By)
+	return l.cfg.Engine.CreateMachine(ctx, m, l.who())
 }
 
 // UpdateMachine implements machine.Machines.
 func (l *Local) UpdateMachine(ctx context.Context, m inventory.Machine) (inventory.Machine, error) {
 	m.Saved = inventory.Saved{SavedBy: l.cfg.By}
-	return l.cfg.Engine.UpdateMachine(ctx, m, l.cfg.By)
+	return l.cfg.Engine.UpdateMachine(ctx, m, l.who())
 }
 
 // DeleteMachine implements machine.Machines.
 func (l *Local) DeleteMachine(ctx context.Context, name string, force bool) (inventory.Machine, error) {
-	return l.cfg.Engine.DeleteMachine(ctx, name, force, l.cfg.By)
+	return l.cfg.Engine.DeleteMachine(ctx, name, force, l.who())
 }
 
 // AckHook implements machine.Machines.
 func (l *Local) AckHook(ctx context.Context, name string, step inventory.HookStep, owner string) (inventory.Machine, error) {
-	return l.cfg.Engine.AckHook(ctx, name, step, owner, l.cfg.By)
+	return l.cfg.Engine.AckHook(ctx, name, step, owner, l.who())
 }
 
 // HoldHook implements machine.Machines.
 func (l *Local) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string) (inventory.Machine, error) {
-	return l.cfg.Engine.HoldHook(ctx, name, step, owner, reason)
+	return l.cfg.Engine.HoldHook(ctx, name, step, owner, reason, l.who())
 }
 
 // Reinstall implements machine.Machines.
 func (l *Local) Reinstall(ctx context.Context, name string) (inventory.Machine, error) {
-	return l.cfg.Engine.Reinstall(ctx, name, l.cfg.By)
+	return l.cfg.Engine.Reinstall(ctx, name, l.who())
 }
 
 // Remediate implements machine.Machines.
@@ -211,28 +211,31 @@ func (l *Local) Remediate(ctx context.Context, name string, steps []string) (inv
 	for i, s := range steps {
 		ladder[i] = provision.Rung(s)
 	}
-	return l.cfg.Engine.Remediate(ctx, name, ladder, l.cfg.By)
+	return l.cfg.Engine.Remediate(ctx, name, ladder, l.who())
 }
 
 // RetryMachine implements machine.Machines.
 func (l *Local) RetryMachine(ctx context.Context, name string) (inventory.Machine, error) {
-	return l.cfg.Engine.RetryMachine(ctx, name, l.cfg.By)
+	return l.cfg.Engine.RetryMachine(ctx, name, l.who())
 }
 
 // Offer implements machine.Machines.
 func (l *Local) Offer(ctx context.Context, owner, cluster string) error {
-	return l.cfg.Engine.OfferTo(ctx, owner, cluster, l.cfg.By)
+	return l.cfg.Engine.OfferTo(ctx, owner, cluster, l.who())
 }
 
 // HandOver implements machine.Machines.
 func (l *Local) HandOver(ctx context.Context, id inventory.ClaimID, owner string) (inventory.Machine, error) {
-	return l.cfg.Engine.HandOver(ctx, id, owner, l.cfg.By)
+	return l.cfg.Engine.HandOver(ctx, id, owner, l.who())
 }
 
 // GiveBootstrap implements machine.Machines.
 func (l *Local) GiveBootstrap(ctx context.Context, name string, data machine.Bootstrap, check bool) error {
 	return l.cfg.Engine.GiveBootstrap(ctx, name, data.Value, data.Format, check)
 }
+
+// who is the asker of everything here.
+func (l *Local) who() provision.Asker { return provision.By(l.cfg.By) }
 
 // isKind reports whether an error is of that kind.
 func isKind(err error, k inventory.Kind) bool {
