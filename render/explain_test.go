@@ -8,13 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"slipway.dev/slipway/autoinstall"
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/ignition"
+	"slipway.dev/slipway/installer/autoinstall"
+	"slipway.dev/slipway/installer/kickstart"
+	"slipway.dev/slipway/installer/preseed"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kickstart"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/preseed"
 )
 
 // documented renders a host whose profile has a document.

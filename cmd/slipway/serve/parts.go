@@ -1,10 +1,11 @@
 package serve
 
 import (
-	"slipway.dev/slipway/autoinstall"
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/ignition"
-	"slipway.dev/slipway/kickstart"
+	"slipway.dev/slipway/installer/autoinstall"
+	"slipway.dev/slipway/installer/kickstart"
+	"slipway.dev/slipway/installer/preseed"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/capisecret"
 	"slipway.dev/slipway/machineconfig/k3s"
@@ -13,7 +14,6 @@ import (
 	"slipway.dev/slipway/machineconfig/none"
 	"slipway.dev/slipway/machineconfig/osadapter"
 	"slipway.dev/slipway/machineconfig/talos"
-	"slipway.dev/slipway/preseed"
 	"slipway.dev/slipway/render"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/installer/preseed"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/preseed"
 )
 
 const netboot = "/usr/lib/debian-installer/images/12/amd64/text/debian-installer/amd64"

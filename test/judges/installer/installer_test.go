@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"slipway.dev/slipway/autoinstall"
+	"slipway.dev/slipway/installer/autoinstall"
+	"slipway.dev/slipway/installer/kickstart"
+	"slipway.dev/slipway/installer/preseed"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kickstart"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/preseed"
 	"slipway.dev/slipway/test/corpus"
 )
 

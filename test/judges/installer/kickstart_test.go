@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"slipway.dev/slipway/kickstart"
+	"slipway.dev/slipway/installer/kickstart"
 	"slipway.dev/slipway/machineconfig"
 )
 

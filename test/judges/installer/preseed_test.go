@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/installer/preseed"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/preseed"
 )
 
 // answers reads a preseed file as Debian's installer does.

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"slipway.dev/slipway/autoinstall"
+	"slipway.dev/slipway/installer/autoinstall"
 	"slipway.dev/slipway/machineconfig"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	"slipway.dev/slipway/autoinstall"
+	"slipway.dev/slipway/installer/autoinstall"
+	"slipway.dev/slipway/installer/kickstart"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/kickstart"
 	"slipway.dev/slipway/machineconfig"
 )
 

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 
-	"slipway.dev/slipway/autoinstall/installer"
 	"slipway.dev/slipway/docschema"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 

@@ -5,8 +5,8 @@ package autoinstall
 import (
 	"slices"
 
-	"slipway.dev/slipway/autoinstall/installer"
 	"slipway.dev/slipway/cloudinit"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 )

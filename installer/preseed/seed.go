@@ -4,8 +4,8 @@ import (
 	"path"
 	"slices"
 
-	"slipway.dev/slipway/autoinstall/installer"
 	"slipway.dev/slipway/cloudinit"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 

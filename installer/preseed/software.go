@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/installer"
 )
 
 // mirror says where the packages of the OS come from: the repository that has the OS's name, or Debian's own.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 

@@ -3,7 +3,7 @@ package kickstart
 import (
 	"strings"
 
-	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 )

@@ -3,7 +3,7 @@ package autoinstall
 import (
 	"strings"
 
-	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 

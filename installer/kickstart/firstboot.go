@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 

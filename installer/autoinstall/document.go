@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"slipway.dev/slipway/autoinstall/installer"
+	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
 )
 
