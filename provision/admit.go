@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"slipway.dev/slipway/identity"
+	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )

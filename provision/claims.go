@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/placement"
 )
 
 const (

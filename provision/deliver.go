@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cloudinit"
-	"slipway.dev/slipway/identity"
+	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"

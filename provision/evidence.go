@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/identity"
+	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )

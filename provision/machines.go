@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/placement"
 )
 
 // CreateMachine notes that somebody wants a machine; a host is found for it at once or later. It is idempotent for

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/placement"
 )
 
 // forecast is the inventory as placement saw it last, for machines that get no host.

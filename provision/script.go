@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"slipway.dev/slipway/identity"
+	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )

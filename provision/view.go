@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
-	"slipway.dev/slipway/placement"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
-	"slipway.dev/slipway/acceptance"
 	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"slipway.dev/slipway/acceptance"
+	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
 )
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
 	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
@@ -24,7 +25,6 @@ import (
 	metalv1 "slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/machine/wake"
 	"slipway.dev/slipway/machine/want"
-	"slipway.dev/slipway/placement"
 )
 
 // templates says in the status of SlipwayMachineTemplates what machines of them would be, for people and autoscalers.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/acceptance"
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
 )
 
