@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 )
 
 // book opens the addresses of a transaction; a trial stores nothing.

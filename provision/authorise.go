@@ -10,8 +10,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/reference"
-	"slipway.dev/slipway/render"
+	"slipway.dev/slipway/machineconfig/reference"
+	"slipway.dev/slipway/machineconfig/render"
 )
 
 // mayUse asks, for the host of a rendering, whether a part of its configuration may name what it names. Which pools the

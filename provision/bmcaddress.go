@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"net/url"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/address"
 )
 
 // parseBMCNetwork reads where an admin says that a controller is: an address or a network; "" for nowhere.

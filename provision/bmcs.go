@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/address"
 )
 
 // Sealer seals what may not be stored in clear.

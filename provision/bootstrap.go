@@ -13,8 +13,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 )
 
 // BootstrapError says why a machine cannot boot with the bootstrap data that it was given.

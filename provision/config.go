@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 )
 
 func firstOf(texts ...string) string {

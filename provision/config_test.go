@@ -18,8 +18,8 @@ import (
 	"slipway.dev/slipway/machineconfig/capisecret"
 	"slipway.dev/slipway/machineconfig/kubeadm"
 	"slipway.dev/slipway/machineconfig/osadapter"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 )
 
 // canary is a secret that must stand nowhere but in the one delivered document.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/address"
 )
 
 // A profile may be that of ten thousand machines. What it makes each of them hold is found out before the transaction that

@@ -23,8 +23,8 @@ import (
 	"slipway.dev/slipway/allowance"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 )
 
 // Config is everything an Engine needs.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/address"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/address"
 )
 
 // addClashes adds to trials what they would hold that somebody or something else has, with each other and with all that the

@@ -18,9 +18,9 @@ import (
 	"slipway.dev/slipway/machineconfig/capisecret"
 	"slipway.dev/slipway/machineconfig/kubeadm"
 	"slipway.dev/slipway/machineconfig/osadapter"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/machineconfig/talos"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 )
 
 // life is a rack whose machines have controllers, boot when they are switched on, and run our agent when it is given to

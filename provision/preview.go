@@ -9,9 +9,9 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/pxe"
 )
 

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 )
 
 // rendered is what a host would be given, and what that was made from. One is kept for each host, so that it holds what

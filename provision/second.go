@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/address"
 )
 
 // runs reports whether the system of a host is up under the names and addresses that it was given.

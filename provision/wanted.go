@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/reference"
+	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/machineconfig/reference"
 )
 
 // UpdateMachine stores what is wanted of a machine; what became of it stays. It is a Conflict when m.Version is not the

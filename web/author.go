@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/reference"
+	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/machineconfig/reference"
 )
 
 // savedBy says who saves something now.

@@ -30,9 +30,9 @@ import (
 	"slipway.dev/slipway/machine/bounds"
 	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 	"slipway.dev/slipway/secret"
 )
 

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"slipway.dev/slipway/cloudinit"
-	"slipway.dev/slipway/docschema"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/docschema"
 )
 
 //go:embed autoinstall.schema

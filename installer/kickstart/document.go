@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"strings"
 
-	"slipway.dev/slipway/docschema"
 	"slipway.dev/slipway/installer"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/docschema"
 )
 
 // mergeDocument checks a profile's own kickstart file and adds what Slipway needs to know of it: the host name, if the

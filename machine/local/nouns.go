@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"time"
 
-	"slipway.dev/slipway/address"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision"
 )
 

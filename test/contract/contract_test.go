@@ -24,10 +24,10 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/httpboot"
-	"slipway.dev/slipway/render"
 )
 
 // house is a boot server on a loopback address, without DHCP.

@@ -13,8 +13,8 @@ import (
 	"slipway.dev/slipway/machineconfig/microk8s"
 	"slipway.dev/slipway/machineconfig/none"
 	"slipway.dev/slipway/machineconfig/osadapter"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/machineconfig/talos"
-	"slipway.dev/slipway/render"
 )
 
 // Parts are the formats and bootstrappers that exist. A new one is a folder of its own and a line here.

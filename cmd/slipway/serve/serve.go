@@ -34,12 +34,12 @@ import (
 	"slipway.dev/slipway/machine/local"
 	"slipway.dev/slipway/machine/node"
 	"slipway.dev/slipway/machine/solo"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/dhcp6"
 	"slipway.dev/slipway/pxe/trace"
-	"slipway.dev/slipway/render"
 	"slipway.dev/slipway/ui"
 	"slipway.dev/slipway/web"
 )

@@ -16,7 +16,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/render"
+	"slipway.dev/slipway/machineconfig/render"
 )
 
 func judges(t *testing.T) {

@@ -20,9 +20,9 @@ import (
 	infra "slipway.dev/slipway/machine/infra/v1alpha1"
 	"slipway.dev/slipway/machine/join"
 	metal "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/render"
 	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
 )
