@@ -10,8 +10,8 @@ import (
 	"io"
 	"slices"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Target is everything a driver needs to reach one machine's controller.

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Config is what a Cache needs: the first four, and the rest where the value named with it does not suit.

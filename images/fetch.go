@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // newTransport returns a way whose every step has an end, to what the policy allows. The stall timer of a download covers

@@ -7,8 +7,8 @@ import (
 	"net"
 	"net/url"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // unreached is a server that no answer came from. Whether it refused, was silent, does not exist or may not be asked is

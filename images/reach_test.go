@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // loopback2 is a policy that refuses this machine but for 127.0.0.2.

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"slipway.dev/slipway/egress"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Env is what every set of controllers is given for one attached cluster.

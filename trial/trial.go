@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Step is one thing that was tried. Err says why it failed; then it is the last.

@@ -16,8 +16,8 @@ import (
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/bmc/redfish"
 	"slipway.dev/slipway/bmc/webhook"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // A connection that fails says at which step: everything before it is good, and nothing follows.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
 )
 

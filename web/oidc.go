@@ -19,8 +19,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // OIDC is a provider of identities (OpenID Connect) by which people log in.

@@ -22,10 +22,10 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
-	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
 )
 

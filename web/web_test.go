@@ -26,6 +26,7 @@ import (
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/machine/bounds"
 	"slipway.dev/slipway/machine/local"
@@ -33,7 +34,6 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/secret"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")

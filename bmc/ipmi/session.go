@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Privilege levels (IPMI 2.0, 6.8).

@@ -7,8 +7,8 @@ import (
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // sockets are where a libvirt daemon on this machine listens: the one for everything, or the one for QEMU alone.

@@ -12,8 +12,8 @@ import (
 	"github.com/digitalocean/go-libvirt/socket/dialers"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 const (

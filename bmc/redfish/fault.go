@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // message is one entry of a Redfish error (DSP0266, error responses).

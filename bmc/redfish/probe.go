@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"time"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Found is a Redfish service as it shows itself to everyone.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc/ipmi"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Found is a controller that answered. All texts are the controller's own, cleaned and cut.

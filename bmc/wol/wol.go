@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 const (

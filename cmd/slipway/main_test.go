@@ -27,6 +27,7 @@ import (
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/machine/bounds"
 	"slipway.dev/slipway/machine/local"
@@ -34,7 +35,6 @@ import (
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/trace"
-	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
 )

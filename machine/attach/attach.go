@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/machine"
 )
 

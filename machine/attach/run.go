@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/bounds"
 	metal "slipway.dev/slipway/machine/v1alpha1"

@@ -15,7 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"slipway.dev/slipway/egress"
+	"slipway.dev/slipway/inventory/egress"
 	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
 	metalv1 "slipway.dev/slipway/machine/v1alpha1"
 )

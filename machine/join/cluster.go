@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/machine/kubeconfig"
 )
 

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Group is the group of every token that is minted here. It may ask for certificates and read what kubeadm join reads;

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/machine/join"
 	"slipway.dev/slipway/machine/kubeconfig"
 	metal "slipway.dev/slipway/machine/v1alpha1"

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Secrets opens what is stored under a name.

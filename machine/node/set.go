@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"slipway.dev/slipway/egress"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Set holds the workload clusters that the controllers of one manager look at. Each is watched on its own: one that cannot

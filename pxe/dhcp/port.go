@@ -13,8 +13,8 @@ import (
 	"github.com/mdlayher/packet"
 	"golang.org/x/net/bpf"
 
-	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/door"
 )
 
 // frames is a socket for whole Ethernet frames; it reads ARP only. *packet.Conn is one.

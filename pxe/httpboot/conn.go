@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"slipway.dev/slipway/door"
+	"slipway.dev/slipway/pxe/door"
 )
 
 // listener accepts connections within limits. Its connections have a ReadFrom, which a limiting listener of a library

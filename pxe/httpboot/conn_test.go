@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/door"
+	"slipway.dev/slipway/pxe/door"
 )
 
 // net/http hands an *os.File inside one io.LimitedReader to a connection that has ReadFrom, and copies everything else.

@@ -21,11 +21,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/admission"
+	"slipway.dev/slipway/pxe/door"
 )
 
 // Boots knows what machines boot, and takes note of what they were sent and say. Its errors are *inventory.Error when

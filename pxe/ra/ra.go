@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
-	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/door"
 )
 
 // Config is everything a Server needs.

@@ -21,8 +21,8 @@ const module = "slipway.dev/slipway"
 
 // floors says where each package lives; imports go down only. The longest matching prefix counts.
 var floors = map[string]int{
-	"inventory": 0, "migrations": 0, "agent/wire": 0, "egress": 0, "machineconfig/quoting": 0,
-	"pxe": 1, "pxe/admission": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "pxe/dhcpoption": 1, "pxe/sigdb": 1, "inventory/transfer": 1, "secret": 1,
+	"inventory": 0, "migrations": 0, "agent/wire": 0, "inventory/egress": 0, "machineconfig/quoting": 0,
+	"pxe": 1, "pxe/admission": 1, "pxe/lease": 1, "pxe/trace": 1, "pxe/diagnosis": 1, "pxe/lease6": 1, "pxe/dhcpoption": 1, "pxe/sigdb": 1, "inventory/transfer": 1, "inventory/secret": 1,
 	"machineconfig/docschema": 1, "machineconfig": 1, "machineconfig/kubeadm": 1, "machineconfig/k3s": 1, "machineconfig/microk8s": 1, "machineconfig/talos": 1,
 	"machineconfig/capisecret": 1, "machineconfig/osadapter": 1, "machineconfig/none": 1, "machineconfig/plain": 1, "machineconfig/kubeadm/kubelet": 1, "installer": 1,
 	"ignition": 1, "cloudinit": 1, "installer/autoinstall": 1, "installer/kickstart": 1, "installer/preseed": 1, "machineconfig/render": 1,
@@ -32,7 +32,7 @@ var floors = map[string]int{
 	"inventory/sqlstore":      2,
 	"bmc/redfish":             2, "bmc/ipmi": 2, "bmc/libvirt": 2, "bmc/wol": 2, "bmc/webhook": 2, "bmc/manual": 2, "bmc/fake": 2, "bmc/scan": 2,
 	"agent": 2, "agent/host": 2, "agent/inspect": 2, "agent/burn": 2, "agent/disk": 2, "agent/wipe": 2, "agent/write": 2, "agent/efi": 2, "agent/seed": 2, "agent/kexec": 2, "agent/disk/fat": 2, "agent/write/fetch": 2, "agent/write/qcow2": 1,
-	"images/ramdisk": 3, "images/agentimage": 3, "pxe/ear": 3, "door": 3, "logbook": 4, "allowance": 1,
+	"images/ramdisk": 3, "images/agentimage": 3, "pxe/ear": 3, "pxe/door": 3, "inventory/logbook": 4, "allowance": 1,
 	"provision": 3, "trial": 3, "images": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/totp": 3, "web/securitykey": 3,
 	"machine": 1, "machine/v1alpha1": 0, "machine/infra/v1alpha1": 0, "machine/manifests": 1,
 	"machine/node": 4, "machine/capi": 4,
@@ -87,7 +87,7 @@ var sameFloor = map[string]string{
 	"machineconfig/capisecret -> ignition":                    "foreign secrets become Ignition",
 	"machineconfig/osadapter -> machineconfig":                "meets what bootstrappers require, in the neutral model",
 	"machineconfig/render -> machineconfig":                   "the way from layers to documents",
-	"egress -> inventory":                                     "what is wrong with an allow list is an error of ours",
+	"inventory/egress -> inventory":                           "what is wrong with an allow list is an error of ours",
 	"agent/wire -> inventory":                                 "what an agent tells is what the inventory knows",
 	"machineconfig/address -> machineconfig":                  "finds what configurations give machines",
 	"machineconfig/reference -> machineconfig":                "finds what configurations name",
@@ -141,7 +141,7 @@ var owners = map[string][]string{
 	"github.com/coreos":                      {"ignition"},
 	"github.com/pmezard/go-difflib":          {"provision"},
 	"rsc.io/qr":                              {"web"},
-	"golang.org/x/crypto":                    {"secret", "web"}, // web: argon2id of passwords
+	"golang.org/x/crypto":                    {"inventory/secret", "web"}, // web: argon2id of passwords
 	"github.com/go-logr/logr":                {"machine/attach"},
 	"k8s.io":                                 {"machine"},
 	"sigs.k8s.io":                            {"machine"},

@@ -12,11 +12,11 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/secret"
 )
 
 // fleet is a site in a real database: hosts in racks, layers, a secret, and images of two formats.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/attach"
 	"slipway.dev/slipway/machine/capi"
@@ -17,7 +18,6 @@ import (
 	"slipway.dev/slipway/machine/kubeconfig"
 	"slipway.dev/slipway/machine/metal"
 	metalv1 "slipway.dev/slipway/machine/v1alpha1"
-	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
 )

@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"slipway.dev/slipway/egress"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // Egress says which addresses the server connects to on behalf of others, as the file has it.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/pxe/httpboot"
 	"slipway.dev/slipway/web/proxy"
 )

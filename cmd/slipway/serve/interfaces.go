@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"slipway.dev/slipway/door"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
+	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web"
 )
 

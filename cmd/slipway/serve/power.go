@@ -14,8 +14,8 @@ import (
 	"slipway.dev/slipway/bmc/redfish"
 	"slipway.dev/slipway/bmc/webhook"
 	"slipway.dev/slipway/bmc/wol"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // newULID draws the ids of machines, claims and operations: in the order in which they were drawn.

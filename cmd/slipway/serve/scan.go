@@ -9,8 +9,8 @@ import (
 
 	"slipway.dev/slipway/bmc/redfish"
 	"slipway.dev/slipway/bmc/scan"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 	"slipway.dev/slipway/web"
 )
 

@@ -11,7 +11,7 @@ import (
 	"os"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/secret"
+	"slipway.dev/slipway/inventory/secret"
 )
 
 const (

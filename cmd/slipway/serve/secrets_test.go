@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"slipway.dev/slipway/secret"
+	"slipway.dev/slipway/inventory/secret"
 )
 
 func TestTheKeyOfTheSecretsIsKeptAndGuarded(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/egress"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
 )
 
 // TestErrorsOfControllersAreNoPortScanner: who chooses the address of a controller reads one sentence, whatever the network says. The

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/machine/join"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
 )
 

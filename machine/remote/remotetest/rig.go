@@ -22,6 +22,7 @@ import (
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/bounds"
@@ -35,7 +36,6 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
 	"slipway.dev/slipway/web/client"
 )

@@ -29,6 +29,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/attach"
@@ -36,7 +37,6 @@ import (
 	controllers "slipway.dev/slipway/machine/metal"
 	metal "slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

@@ -17,13 +17,13 @@ import (
 	"slipway.dev/slipway/bmc/webhook"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/secret"
 	infra "slipway.dev/slipway/machine/infra/v1alpha1"
 	"slipway.dev/slipway/machine/join"
 	metal "slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/web"
 )
 

@@ -31,6 +31,7 @@ import (
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/machine"
 	"slipway.dev/slipway/machine/attach"
@@ -39,7 +40,6 @@ import (
 	"slipway.dev/slipway/machine/node"
 	"slipway.dev/slipway/machine/solo"
 	"slipway.dev/slipway/provision"
-	"slipway.dev/slipway/secret"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 
