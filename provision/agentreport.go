@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/proof"
+	"slipway.dev/slipway/provision/proof"
 )
 
 // AgentReport takes what our agent tells. A report about a task that is not the current one, or that another boot was told

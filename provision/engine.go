@@ -20,10 +20,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
-	"slipway.dev/slipway/allowance"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision/allowance"
 	"slipway.dev/slipway/pxe"
 )
 

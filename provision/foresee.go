@@ -3,8 +3,8 @@ package provision
 import (
 	"fmt"
 
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/pxe"
 )
 

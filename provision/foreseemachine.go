@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // endOf says how the disks of a machine's host are cleaned when the machine goes, and whether they stay dirty because the machine

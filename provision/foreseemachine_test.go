@@ -3,8 +3,8 @@ package provision
 import (
 	"testing"
 
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 func TestTheEndOfAMachineIsForeseenAsItComes(t *testing.T) {

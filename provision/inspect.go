@@ -9,7 +9,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/proof"
+	"slipway.dev/slipway/provision/proof"
 )
 
 // InspectRequest is what a person wants looked at.

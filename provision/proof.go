@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/proof"
+	"slipway.dev/slipway/provision/proof"
 	"slipway.dev/slipway/pxe"
 )
 

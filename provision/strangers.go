@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"slipway.dev/slipway/allowance"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/allowance"
 	"slipway.dev/slipway/pxe"
 )
 

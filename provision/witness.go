@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // Asker says who asks the engine for something, and how the engine has to do it. The zero value is nobody, without a witness.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // Address is a static address that a machine has, or a host that no machine has.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // HostBMC is how a host is powered. Passwords never come back, and neither do options that may hold one.

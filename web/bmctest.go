@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/bmc/trial"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/trial"
 )
 
 // testBMC connects to a controller as somebody is about to save it, and says at which step that fails. Nothing is stored.

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // BulkRequest says what to do, and with which hosts. The fields after selector are those of the verb.

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // clusterFor bounds the detaching of a cluster: controllers end, and each of its objects is let go of.

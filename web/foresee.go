@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // Foresight is what would happen.

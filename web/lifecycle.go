@@ -5,9 +5,9 @@ import (
 	"net/netip"
 
 	"slipway.dev/slipway/bmc"
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/provision/foresight"
 )
 
 // Lifecycle is what the door asks the engine for: all that moves hosts and machines in their lives. by says who asked.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
-	"slipway.dev/slipway/foresight"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/foresight"
 	"slipway.dev/slipway/web/client"
 )
 
