@@ -21,7 +21,7 @@ export CGO_CFLAGS  = -O2 -g -DHAVE_FDATASYNC=1 -DSQLITE_DEFAULT_MEMSTATUS=0
 # make check vets all packages: go test need not do so once more. Without debug data some 200 test binaries are linked in half the time.
 GOTEST = $(GO) test -vet=off -ldflags=-w
 
-.PHONY: help build ui lab check generate fmt test stories lane test-unit test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
+.PHONY: help build release ui lab check generate fmt test stories lane test-unit test-judges test-kube kube-binaries test-net test-attack test-vm test-ui test-long pictures bench fuzz deps race clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -30,6 +30,12 @@ build: ## bin/slipway, one static binary, and bin/slipway-agent, which goes into
 	@tools/deps.sh install build
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/slipway ./cmd/slipway
 	CGO_ENABLED=0 $(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/slipway-agent ./cmd/slipway-agent
+
+release: ## all files of a release in build/release, VERSION=0.1.0: static programs for amd64 and arm64, kinds, API, checksums, SBOM
+	@tools/release.sh notes '$(VERSION:v%=%)' >/dev/null
+	@tools/deps.sh install build; tools/deps.sh install release
+	@$(MAKE) --no-print-directory ui
+	@tools/release.sh all '$(VERSION:v%=%)'
 
 ui: ## the web UI, which make build puts into the binary (needs node and npm)
 	cd ui && npm ci --no-audit --no-fund && npm run types && npm run check && npm test && npm run build
@@ -45,6 +51,7 @@ check: ## format, vet, staticcheck, known vulnerabilities, floors of the house
 	@tools/vulncheck.sh
 	@tools/generate.sh check
 	$(GO) test ./test/arch
+	cd tools && $(GO) test ./...
 
 generate: ## what controller-gen makes of the custom resources: deep copies, CRDs, roles
 	@tools/generate.sh
@@ -108,10 +115,11 @@ test-ui: build/testsum ## stories of the web UI in Chromium against a real serve
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_UI=$(or $(STORIES),all) build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 40m -run '$(RUN)' ./test/ui
 
 LONG = build/testsum $(if $(filter .,$(RUN)),,-part) -tally $(TALLY)-long $(GOTEST) -json -count=1 -p 1
-test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, the boot menu, PXELINUX, U-Boot, signed iPXE, HTTP Boot over IPv6, Cluster API, ten minutes without an API server, a day of a rack (root)
+test-long: build/testsum build ## what takes long and is not in test: every disk by itself, the agent's RAM disk under each firmware, the boot menu, PXELINUX, U-Boot, signed iPXE, HTTP Boot over IPv6, Cluster API, ten minutes without an API server, two builds of a release, a day of a rack (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
 	@rm -f $(TALLY)-long
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 90m -run '$(RUN)' ./test/vm/osimage ./cmd/slipway-agent ./images/agentimage
+	@tools/deps.sh install release; SLIPWAY_LONG=1 $(LONG) -timeout 90m -run '$(RUN)' ./test/release
 	@$(ROOT) env SLIPWAY_NET=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestADayOfARack,$(RUN))' ./test/chaos
 	@tools/arm64.sh; tools/ipxe.sh
 	@$(ROOT) env SLIPWAY_VM=1 SLIPWAY_LONG=1 $(LONG) -timeout 30m -run '$(if $(filter .,$(RUN)),TestUEFIOverIPv6|TestMenu|TestPXELINUX|TestUBoot|TestSignedIPXE,$(RUN))' ./test/vm

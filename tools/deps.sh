@@ -8,6 +8,9 @@ table() {
 	cat <<'TABLE'
 build               gcc                                SQLite is C
 build               libc6-dev                          SQLite is C
+release             gcc-aarch64-linux-gnu              SQLite is C, for arm64, too
+release             libc6-dev-arm64-cross              SQLite is C, for arm64, too
+release             binutils                           readelf says whether a program is static
 lab                 libvirt-daemon-system              runs the virtual rack
 lab                 qemu-system-x86                    the machines of the rack
 lab                 qemu-utils                         their disks
