@@ -40,7 +40,7 @@ var floors = map[string]int{
 	"machine/wake":   3, "machine/want": 3, "machine/tell": 3, "machine/metal": 4,
 	"machine/kubeconfig": 3, "machine/turn": 3, "machine/solo": 4, "machine/attach": 4, "machine/local": 4,
 	"machine/join": 4, "machine/remote": 4, "machine/apply": 4, "machine/convert": 4, "machine/plugin": 4, "machine/incluster": 4,
-	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4, "ui": 4,
+	"pxe/dhcp": 4, "pxe/dhcp6": 4, "pxe/ra": 4, "pxe/tap": 4, "pxe/record": 4, "pxe/tftp": 4, "pxe/tftp/fetch": 4, "pxe/httpboot": 4, "web": 4, "web/client": 4, "ui": 4,
 	"cmd/slipway":       5,
 	"lab":               5,
 	"cmd/slipway-agent": 5,
