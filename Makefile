@@ -44,13 +44,13 @@ lab: build ## boot, install and wipe a virtual rack on libvirt; CHECK=1: check t
 	@tools/deps.sh install lab
 	$(ROOT) bin/slipway lab up $(if $(CHECK),--check)
 
-check: ## format, vet, staticcheck, known vulnerabilities, floors of the house
+check: ## format, vet, staticcheck, known vulnerabilities, plain words, floors of the house
 	@test -z "$$(cd tools && $(GO) tool gofumpt -l $$(git -C .. ls-files '*.go' | sed 's|^|../|') | tee /dev/stderr)" || { echo 'run: make fmt'; exit 1; }
 	$(GO) vet ./...
 	@mkdir -p build && cd tools && $(GO) build -o ../build/ honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck && cd .. && build/staticcheck -tags '$(TAGS)' ./...
 	@tools/vulncheck.sh
 	@tools/generate.sh check
-	$(GO) test ./test/arch
+	$(GO) test ./test/arch ./test/plain
 	cd tools && $(GO) test ./...
 
 generate: ## what controller-gen makes of the custom resources: deep copies, CRDs, roles
