@@ -211,15 +211,15 @@ func TestRulesFindWhatIsNotPlain(t *testing.T) {
 func TestOnlyEnglishIsRead(t *testing.T) {
 	page := "# Title\n\nOne `code`\nline.\n\n    block of code\n\n- an *item* of a [list](x.md)\n\n```\ncode\n```\n| a cell | `b` |\n|---|---|\n"
 	if got, want := markdown(page), []text{{3, "One CODE line."}, {8, "an item of a list"}, {13, " a cell "}, {13, " CODE "}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("Markdown: %q, want %q", got, want)
+		t.Errorf("Markdown: %v, want %v", got, want)
 	}
 	source := "// a comment of words\nimport x from '../a'\nconst a = cond ? 'Words on a button' : 'no'\n<p className=\"pf-v6 a b\">\n  Words between tags {n}\n</p>\n"
 	if got, want := typescript(source), []text{{4, "Words between tags"}, {3, "Words on a button"}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("TypeScript: %q, want %q", got, want)
+		t.Errorf("TypeScript: %v, want %v", got, want)
 	}
 	program := "package a\n\n// a comment of words\ntype t struct {\n\tA string `help:\"Help of a flag.\" json:\"a,omitempty\"`\n}\n\nvar q, e = \"SELECT a FROM b\", \"the host %q is busy\"\n"
 	got, err := golang("a.go", program)
 	if want := []text{{5, "Help of a flag."}, {8, "the host CODE is busy"}}; err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("Go: %q, %v, want %q", got, err, want)
+		t.Errorf("Go: %v, %v, want %v", got, err, want)
 	}
 }
