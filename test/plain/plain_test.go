@@ -76,7 +76,7 @@ func isRead(name string) bool {
 		return strings.HasPrefix(name, "ui/src/") && !strings.Contains(name, ".test.") && !strings.HasSuffix(name, ".d.ts")
 	case ".go":
 		return !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "test/") && !strings.HasPrefix(name, "tools/") &&
-			!strings.Contains(name, "zz_generated")
+			!strings.Contains(name, "zz_generated") && !strings.HasSuffix(path.Dir(name), "test")
 	}
 	return false
 }

@@ -115,7 +115,8 @@ func typescript(source string) []text {
 }
 
 var (
-	sql  = regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|PRAGMA|DROP|ALTER|BEGIN|AND|OR|FROM|WHERE|ORDER|ON|JOIN|LEFT) `)
+	// A statement of SQL, a list of columns or keys, or a script is no English.
+	sql  = regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|PRAGMA|DROP|ALTER|BEGIN|AND|OR|FROM|WHERE|ORDER|ON|JOIN|LEFT) |_at\b|\n|^\S+( [\w-]+){25,}$`)
 	verb = regexp.MustCompile(`%[-+# 0]*[\d.]*[a-zA-Z]`)
 )
 

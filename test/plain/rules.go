@@ -20,7 +20,7 @@ type rule struct {
 // rules are matched against one sentence at a time, in which each piece of code is the word CODE.
 var rules = []rule{
 	{
-		"clause-as-subject", regexp.MustCompile(`^(Who|What|Whoever|Whatever|Whichever|That which)( \S+){3,}[^?]$`),
+		"clause-as-subject", regexp.MustCompile(`^(Who|What|Whoever|Whatever|Whichever|That which)( \S+){3,}[.:;]$`),
 		"name the actor first: \"A user without a role can ...\", not \"Who has no role may ...\"",
 	},
 	{

@@ -331,7 +331,7 @@ test('a revision is compared, and gone back to', async () => {
   const page = await open('/profiles/web?tab=revisions')
   const table = page.getByRole('grid', { name: 'Revisions' })
   await table.getByText('it was created').waitFor()
-  await page.getByRole('region', { name: 'What differs' }).getByText('quiet').waitFor()
+  await page.getByRole('region', { name: 'Difference to the last delivery' }).getByText('quiet').waitFor()
   await page.getByLabel(/^From\W*$/).selectOption('revision 1')
   await page.getByRole('region', { name: 'Changes of configuration' }).getByText('name: mine').waitFor()
   assert.match(page.url(), /from=1/)

@@ -200,7 +200,7 @@ s.sendto(b'\\1\\1\\6\\0abcd'+bytes(20)+mac.ljust(16,b'\\0')+bytes(192)+b'\\x63\\
 test('in proxy mode, another DHCP server is found, and where it leads machines is asked', async () => {
   await rack.cli('subnet', 'update', subnet.name, '--mode', 'proxy')
   const page = await rack.page(`/networks/${subnet.name}?tab=others`)
-  await page.getByText('proxy: another server gives addresses, Slipway says what to boot').waitFor()
+  await page.getByText('proxy: another server gives addresses, Slipway names the boot file').waitFor()
   const panel = page.getByRole('tabpanel', { name: 'Another DHCP server' })
   await panel.getByText('No other DHCP server was noticed here').waitFor()
   const there = (...args) => ['netns', 'exec', `${rack.name}-cli`, ...args]

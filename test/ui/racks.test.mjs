@@ -55,7 +55,7 @@ test('a host is dragged to its place, and not onto another', async () => {
   await rack.cli('host', 'place', names[0], '--height', '2')
   await r1.getByRole('button', { name: `${names[0]}, discovered, U7-U8 of r1` }).waitFor() // live
   await drag(page, names[1], await pointAt(page, 'r1, front', 8, 12))
-  await page.getByText(`U8 is taken: ${names[0]} stands there`).first().waitFor()
+  await page.getByText(`U8 is taken: ${names[0]} is there`).first().waitFor()
   assert.deepEqual(await place(names[1]), {})
 
   await drag(page, names[0], await pointAt(page, 'r1, front', 2, 12)) // by its middle: its upper unit

@@ -60,7 +60,7 @@ test('machines are accepted by a rule, and show themselves', async () => {
   await form.getByRole('button', { name: 'Add it' }).click()
   await page.getByText('There is one rule').waitFor()
   await page.getByRole('button', { name: 'Next: First machines' }).click()
-  await page.getByText('No machine was heard yet').waitFor()
+  await page.getByText('No machine has sent a packet yet').waitFor()
   void rack.machines(2, '--expect', 'waiting')
   await page.getByText('available').first().waitFor()
   assert.match(await page.locator('body').innerText(), /Without machines/)

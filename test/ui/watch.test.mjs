@@ -21,7 +21,7 @@ test('a wrong token is refused with a hint', async () => {
 
 test('machines that are switched on appear by themselves, and one is accepted with a click', async () => {
   const page = await rack.page('/hosts')
-  await page.getByText('No host was heard of yet').waitFor()
+  await page.getByText('No host has sent a packet yet').waitFor()
   await page.getByText('live', { exact: true }).waitFor()
   void rack.machines(12, '--expect', 'waiting')
   await page.getByText('12 of 12 hosts').waitFor()

@@ -61,7 +61,7 @@ export function mayNot(me: Me | undefined, role: Role, pool?: string): string | 
 export function mayNotOn(me: Me | undefined, needs: Role, has: Role | undefined): string | undefined {
   if (may(me, needs, '')) return undefined
   if (!may(me, needs)) return mayNot(me, needs)
-  if (has === undefined) return 'it is being asked whether you may'
+  if (has === undefined) return 'the server has not answered yet whether you may'
   return rank(has) >= rank(needs) ? undefined : `needs role ${needs} in the pool of this host; you are ${has} there`
 }
 

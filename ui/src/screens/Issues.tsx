@@ -50,7 +50,7 @@ export function Issues() {
   return (
     <Screen
       title="Issues"
-      about="What is wrong, with its cause and what to do. An issue closes by itself when its cause is gone: nobody has to tick it off."
+      about="Open problems, with their cause and what to do. An issue closes by itself when its cause is gone: nobody has to tick it off."
     >
       <Toolbar>
         <ToolbarContent>

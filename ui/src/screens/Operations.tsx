@@ -54,7 +54,7 @@ function OperationList() {
   }
   const operations = usePage('operations', query, shown)
   return (
-    <Screen title="Operations" about="What is being done with hosts, step by step, and what was.">
+    <Screen title="Operations" about="Running and past operations on hosts, step by step.">
       <Toolbar>
         <ToolbarContent>
           <ToolbarItem>

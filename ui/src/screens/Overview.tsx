@@ -37,7 +37,7 @@ export function Overview() {
         <Alert
           isInline
           variant="info"
-          title={me?.needsSetup ? 'Nobody has an account yet' : 'No host was heard of yet'}
+          title={me?.needsSetup ? 'Nobody has an account yet' : 'No host has sent a packet yet'}
           component="h2"
           style={{ marginBlockEnd: '1rem' }}
           actionLinks={<Link to="/setup">Set up Slipway</Link>}

@@ -72,7 +72,7 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
             Log in with {offers.oidc.title}
             {at === 'ended' && ' in a new tab'}
           </Button>
-          {at === 'ended' && <p>What you have typed stays here meanwhile.</p>}
+          {at === 'ended' && <p>Your input stays here meanwhile.</p>}
         </>
       )}
       {offers?.password && (

@@ -44,9 +44,7 @@ export function Tray() {
       </div>
       {isOpen && (
         <div className="tray-body" tabIndex={0} role="group" aria-label="Operations under way">
-          {all.length === 0 && (
-            <p className="tray-empty">What is being done with hosts shows here, wherever you are.</p>
-          )}
+          {all.length === 0 && <p className="tray-empty">Running operations on hosts show here, on every page.</p>}
           {all.length > 0 && <OperationTable operations={all.slice(0, shown)} label="Operations under way" />}
           {all.length > shown && (
             <p>

@@ -51,7 +51,7 @@ function AuditList() {
   return (
     <Screen
       title="Audit"
-      about="What was asked of this server, by whom, and what that changed. Entries are never changed and never deleted."
+      about="All requests to this server, their users, and their changes. Nobody can change or delete an entry."
     >
       <Toolbar>
         <ToolbarContent>

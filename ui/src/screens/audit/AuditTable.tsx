@@ -97,9 +97,9 @@ export function AuditTable({ query, isHost }: { query: AuditQuery; isHost?: bool
 function Empty({ isFiltered, isHost }: { isFiltered: boolean; isHost: boolean }) {
   if (isFiltered) return <Nothing title="No entry is like that">Take a filter off to see more.</Nothing>
   return (
-    <Nothing title={isHost ? 'Nothing was asked about this host yet' : 'Nothing was asked yet'}>
-      Whatever somebody changes, starts or is refused, in this page, on the command line or by a program, shows here
-      with who it was and what it changed.
+    <Nothing title={isHost ? 'No request was about this host yet' : 'No request has come yet'}>
+      Every change, action and refusal shows here with its user and its effect. It does not matter whether it came from
+      this page, the command line or a program.
     </Nothing>
   )
 }

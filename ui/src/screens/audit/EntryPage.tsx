@@ -72,7 +72,7 @@ function Told({ entry: e }: { entry: WholeEntry }) {
 
 // Changes shows what an edit changed, field by field; texts of several lines as lines.
 export function Changes({ changes, label }: { changes: Change[]; label: string }) {
-  if (changes.length === 0) return <p>Nothing that is told: values of secrets never are.</p>
+  if (changes.length === 0) return <p>Nothing that may be shown: the audit never shows values of secrets.</p>
   return (
     <Table aria-label={label} variant="compact">
       <Thead>

@@ -156,7 +156,7 @@ export function AttachForm({ close }: { close: () => void }) {
         {check && !check.isGood && (
           <Checkbox
             id="anyway"
-            label="Attach it anyway: what is missing is tried again all the time"
+            label="Attach it anyway: Slipway tries the missing parts again and again"
             isChecked={isAnyway}
             onChange={(_, on) => setAnyway(on)}
           />

@@ -14,7 +14,7 @@ export function Results({ isGood, results, good }: { isGood: boolean; results: R
         title={isGood ? good : 'Something has to be done first'}
         component="h3"
       />
-      <Table variant="compact" aria-label="What was looked at">
+      <Table variant="compact" aria-label="Checks of the cluster">
         <Thead>
           <Tr>
             <Th>Is good</Th>

@@ -197,7 +197,7 @@ function Inspect({ host, close }: Form1) {
       <Checkbox
         id="inspect-restart"
         label="Restart it if it runs"
-        description="Without this it is looked at when it boots next. A restart ends what runs on it."
+        description="Without this our agent inspects it at its next boot. A restart ends what runs on it."
         isChecked={mayRestart}
         onChange={(_, on) => setRestart(on)}
       />

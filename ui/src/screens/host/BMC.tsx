@@ -102,8 +102,8 @@ export function BMC({ host }: { host: Host }) {
         return (
           <>
             {b === null ? (
-              <Nothing title="Nobody has said how it is powered">
-                Its power is switched by hand, and you are asked to confirm it. Name its controller to have that done.
+              <Nothing title="Its power control is not set">
+                You switch its power by hand, and confirm it here. Add its controller, and Slipway does that.
               </Nothing>
             ) : (
               <About of={b} />

@@ -33,7 +33,7 @@ export function SetBMC({ host, of, close }: { host: string; of: Known | null; cl
         value={e.driver}
         set={(driver) => enter(begin(driver, seen))}
         field="driver"
-        help="With another driver the form begins anew: what was said of one is not true of another."
+        help="With another driver the form begins again, because its settings differ."
         choices={drivers.map((d): [string, string] => [d, d])}
       />
       <TextField
@@ -187,7 +187,7 @@ export function SetMedia({ host, close }: { host: string; close: () => void }) {
         set={setURL}
         field="url"
         placeholder="http://10.0.0.1/image.iso"
-        help="Empty: what is in it is ejected."
+        help="Empty: ejects its medium."
       />
     </EditForm>
   )

@@ -163,14 +163,14 @@ function Against({ host, now }: { host: string; now: Preview }) {
             <Diff
               before={text(r.documents)}
               after={text(now.documents)}
-              label="What differs from what it was given then"
+              label="Difference to the delivery of that time"
             />
           )}
         </Loaded>
       ) : !now.since ? (
         <p>It was given nothing yet.</p>
       ) : now.diff ? (
-        <Unified text={now.diff} label="What differs from what it was given last" />
+        <Unified text={now.diff} label="Difference to the last delivery" />
       ) : (
         <p>Nothing differs from what it was given last.</p>
       )}

@@ -18,10 +18,7 @@ export function Console({ host }: { host: Host }) {
         <Live name={host.name} leave={() => setOpen(false)} />
       ) : (
         <>
-          <p>
-            The console goes through the host's controller. It is shared: whoever else looks at it sees the same, and
-            what is typed by each.
-          </p>
+          <p>The console goes through the host's controller. All readers share it, and see the input of each other.</p>
           <Button
             onClick={() => setOpen(true)}
             isAriaDisabled={refused !== undefined}
@@ -105,7 +102,7 @@ function Live({ name, leave }: { name: string; leave: () => void }) {
         />
       )}
       <p id="console-help">
-        {line === 'opening' ? 'Opening …' : 'What you type goes to the machine. Shift+Tab leaves the console.'}
+        {line === 'opening' ? 'Opening …' : 'Your input goes to the machine. Shift+Tab leaves the console.'}
       </p>
       <textarea
         ref={box}

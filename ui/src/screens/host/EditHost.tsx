@@ -130,7 +130,7 @@ export function EditHost({ host: h, close }: { host: Host; close: () => void }) 
         set={setDisk}
         field="rootDisk"
         help={
-          'What operating systems are written to, such as serial=S4XY or transport=nvme minBytes=400000000000. Empty: chosen by size.'
+          'The disk for operating systems, such as serial=S4XY or transport=nvme minBytes=400000000000. Empty: chosen by size.'
         }
       />
       <LongField

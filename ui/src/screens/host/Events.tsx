@@ -110,7 +110,7 @@ export function Events({
       {step?.detail && <p className="host-reason">{step.detail}</p>}
       {events.error && <Failure error={events.error} again={() => void events.refetch()} />}
       {events.isSuccess && shown.length === 0 && !isWanted && (
-        <Nothing title={kind || of ? 'No such event' : 'Nothing was heard of it yet'}>
+        <Nothing title={kind || of ? 'No such event' : 'No packet has come from it yet'}>
           {kind || of
             ? 'Choose another kind, or all of the host.'
             : 'Switch the machine on, with the network before the disk in its boot order.'}

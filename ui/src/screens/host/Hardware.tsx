@@ -42,7 +42,8 @@ export function Hardware({ host: h }: { host: Host }) {
           if (!shown) {
             return (
               <Nothing title="It was never inspected">
-                What is above it said itself while it booted. Actions → Inspect has our agent look at everything.
+                The machine itself reported the values above while it booted. Actions → Inspect lets our agent read
+                everything.
               </Nothing>
             )
           }

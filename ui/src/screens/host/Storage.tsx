@@ -116,7 +116,7 @@ export function Storage({ host: h }: { host: Host }) {
       <Loaded query={wipes}>
         {(all) =>
           all.length === 0 ? (
-            <Nothing title="It was not wiped yet">A wipe leaves a certificate for each disk here, for ever.</Nothing>
+            <Nothing title="It was not wiped yet">A wipe leaves a permanent certificate for each disk here.</Nothing>
           ) : (
             <Table aria-label="Wipe certificates" variant="compact">
               <Thead>

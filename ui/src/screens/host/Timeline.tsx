@@ -238,7 +238,7 @@ function GroupCard({
               <StepRow step={s} group={g} isChosen={isChosen && step === s.step} {...more} />
             </li>
           ))}
-          {g.steps.length === 0 && <li className="host-reason">No step of it was heard.</li>}
+          {g.steps.length === 0 && <li className="host-reason">Slipway received no step of it.</li>}
         </ol>
       )}
     </section>

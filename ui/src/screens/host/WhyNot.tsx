@@ -23,7 +23,7 @@ export function WhyNot({ host }: { host: Host }) {
   return (
     <section aria-label="Why it does not boot" className="host-issues">
       <Title headingLevel="h2">{root ? 'Why it does not boot' : 'Why it may not boot'}</Title>
-      <p>{q.data?.trouble && `Causes are looked for because ${q.data.trouble}.`}</p>
+      <p>{q.data?.trouble && `Slipway looks for causes because ${q.data.trouble}.`}</p>
       <Stack hasGutter>
         {root && <Seen of={root} variant="warning" title={root.sentence} />}
         {guesses.map((c) => (

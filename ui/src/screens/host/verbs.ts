@@ -69,10 +69,10 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
     about: 'power',
     call: post('power/confirm', { state }),
     cli: `slipway host power ${h.name} --confirm ${state}`,
-    ...(state === 'off' && { warns: 'What follows relies on it: say so only if you have seen it.' }),
+    ...(state === 'off' && { warns: 'All later steps rely on it: confirm it only if you have seen it.' }),
     ...(bmc &&
       bmc.driver !== 'manual' &&
-      bmc.driver !== 'wol' && { not: `its controller (${bmc.driver}) tells that itself` }),
+      bmc.driver !== 'wol' && { not: `its controller (${bmc.driver}) reports that itself` }),
   })
   const list: Verb[] = [
     {
@@ -96,7 +96,7 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
       about: 'life',
       call: { method: 'POST', path: `/machines/${encodeURIComponent(h.machine ?? '')}/reinstall` },
       cli: `slipway machine reinstall ${h.machine ?? ''}`,
-      warns: 'What its machine wrote to its disks is lost, but for the disks that are kept.',
+      warns: 'All data on its disks is lost, except on the disks to keep.',
       typed: true,
       ...why(!h.machine ? 'no machine has it' : h.isProtected ? 'it is protected' : undefined),
     },
@@ -123,15 +123,15 @@ export function verbs(h: About, bmc: Controller, refused?: string, notGolden?: s
       about: 'life',
       call: post('confirm'),
       cli: `slipway host confirm ${h.name}`,
-      warns: `The machine that boots as ${h.name} now, or next within an hour, is given the secrets of ${h.name}.`,
+      warns: `The machine that boots as ${h.name} now, or next within an hour, gets the secrets of ${h.name}.`,
       ...why(isNew),
     },
     { key: 'clean', title: 'Wipe', about: 'life', typed: true, ...why(isNew ?? held(h)) },
     power('on', 'Switch on'),
-    power('shutdown', 'Shut down', 'Its operating system is asked to stop.'),
-    power('off', 'Switch off', 'What runs on it stops at once.'),
-    power('cycle', 'Power cycle', 'What runs on it stops at once.'),
-    power('reset', 'Reset', 'What runs on it starts anew at once.'),
+    power('shutdown', 'Shut down', 'Its operating system gets an order to stop.'),
+    power('off', 'Switch off', 'All programs on it stop at once.'),
+    power('cycle', 'Power cycle', 'All programs on it stop at once.'),
+    power('reset', 'Reset', 'Its system restarts at once.'),
     confirm('on'),
     confirm('off'),
     { ...flag('locate', 'Light the identify LED', '', false), about: 'power', ...why(can('locate')) },

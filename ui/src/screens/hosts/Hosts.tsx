@@ -24,12 +24,12 @@ export function Hosts() {
   const { rows, isWhole, error, refresh } = useRows(useLive())
   const url = useShown()
   return (
-    <Screen title="Hosts" about="Every machine that was heard of, from its first packet on.">
+    <Screen title="Hosts" about="Every machine that Slipway knows, from its first packet on.">
       {error !== undefined && <Failure error={error} again={refresh} />}
       {rows.length === 0 && !isWhole ? (
         error === undefined && <Spinner aria-label="Loading" />
       ) : rows.length === 0 ? (
-        <Nothing title="No host was heard of yet">
+        <Nothing title="No host has sent a packet yet">
           Switch a machine on that boots from the network, or try it with: slipway simulate
         </Nothing>
       ) : (

@@ -62,7 +62,7 @@ export const keys: Record<string, Key> = {
   issue: { about: 'type of an open issue; issue:any for any', kind: 'list', of: (h) => h.issues ?? [] },
   lastSeen: { about: 'time since its last packet, such as lastSeen>1h', kind: 'age', of: (h) => ageOf(h.lastSeenAt) },
   stateFor: { about: 'time in its state, such as stateFor>1d', kind: 'age', of: (h) => ageOf(h.stateSinceAt) },
-  age: { about: 'time since it was first heard', kind: 'age', of: (h) => ageOf(h.createdAt) },
+  age: { about: 'time since its first packet', kind: 'age', of: (h) => ageOf(h.createdAt) },
 }
 
 const same: Record<string, string> = {

@@ -240,7 +240,7 @@ function From({ w, set, entry }: Part & { entry: CatalogueEntry }) {
       )}
       {entry.notes && <Help>{entry.notes}</Help>}
       {entry.isInstaller && (
-        <Help>It is an installer: it overwrites a disk, and runs only on hosts that are asked to install it.</Help>
+        <Help>It is an installer: it overwrites a disk, and runs only on hosts with an order to install it.</Help>
       )}
     </>
   )
@@ -264,7 +264,7 @@ function OwnKernel({ w, set }: Part) {
       <Checkbox
         id="import-installs"
         label="Booting it may overwrite a disk"
-        description="Then it runs only on hosts that are asked to install."
+        description="Then it runs only on hosts with an order to install."
         isChecked={w.isInstaller}
         onChange={(_, v) => set({ isInstaller: v })}
       />
@@ -296,7 +296,7 @@ function Checked({ w, set }: Part) {
           placeholder="-----BEGIN PGP PUBLIC KEY BLOCK-----"
         />
         <Help>
-          With it, the list must be signed, or without a list the only file. The signature is looked for beside it.
+          With it, the list must be signed, or without a list the only file. Slipway looks for the signature next to it.
         </Help>
       </FormGroup>
     </>

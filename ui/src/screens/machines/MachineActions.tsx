@@ -114,7 +114,7 @@ const foresightOf = (name: string, verb: string): Call => ({
 
 const rungs: [string, string][] = [
   ['power-cycle', 'switch it off and on'],
-  ['reinstall', 'install it anew'],
+  ['reinstall', 'install it again'],
   ['replace', 'give it another host'],
 ]
 

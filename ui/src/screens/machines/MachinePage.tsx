@@ -149,8 +149,8 @@ function WantedCard({ machine: m }: { machine: Machine }) {
             ['Bootstrap data from', m.bootstrapFrom],
             ['Failed before on', m.avoid?.length ? `${m.avoid.length} hosts` : ''],
             ['Created', <When key="c" at={m.createdAt} />],
-            ['Its end was asked for', m.deletedAt && <When at={m.deletedAt} />],
-            ['Looked at again', m.nextAt && <When at={m.nextAt} />],
+            ['Deletion requested', m.deletedAt && <When at={m.deletedAt} />],
+            ['Next check', m.nextAt && <When at={m.nextAt} />],
           ]}
         />
         {m.config && <pre className="mono">{m.config}</pre>}

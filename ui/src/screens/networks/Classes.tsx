@@ -25,7 +25,7 @@ export function Classes() {
   return (
     <section aria-label="Classes of clients" className="network-part">
       <h2>Classes of DHCP clients</h2>
-      <p>Phones, switches and others that need options of their own are told by what their packets say.</p>
+      <p>A class matches clients by their packets, such as phones and switches, and gives them options of their own.</p>
       <Button variant="secondary" isAriaDisabled={!!not} title={not} onClick={() => not || edit({})}>
         Add a class
       </Button>

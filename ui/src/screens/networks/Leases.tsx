@@ -133,7 +133,7 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
           if (rows.length === 0)
             return onlyConflicts ? (
               <Nothing title="No address is in conflict">
-                An address that somebody else uses is set aside here for a while, and an issue says so.
+                Slipway sets an address aside for a while if somebody else uses it, and opens an issue.
               </Nothing>
             ) : (
               <Nothing title={search ? 'No lease matches' : 'No address was given to anybody yet'}>

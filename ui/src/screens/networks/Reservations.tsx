@@ -23,7 +23,7 @@ export function Reservations({ subnet }: { subnet: string }) {
       name: 'Known by',
       cell: (r) => (r.mac ? 'MAC' : r.uuid ? 'UUID' : r.port ? 'switch port' : 'client id'),
     },
-    { key: 'hostname', name: 'Is told to be', cell: (r) => r.hostname ?? '' },
+    { key: 'hostname', name: 'Host name', cell: (r) => r.hostname ?? '' },
     {
       key: 'do',
       name: 'Actions',
@@ -65,8 +65,8 @@ export function Reservations({ subnet }: { subnet: string }) {
         {(all) =>
           all.length === 0 ? (
             <Nothing title="No address is reserved">
-              A reservation gives one machine one address for ever, inside or outside of the ranges. Make one here, or
-              from a lease.
+              A reservation gives one machine one address permanently, inside or outside of the ranges. Make one here,
+              or from a lease.
             </Nothing>
           ) : (
             <VirtualTable
@@ -149,7 +149,7 @@ export function ReservationForm({
         field={by}
         isRequired
       />
-      <TextField label="Name it is told" value={name} set={setName} field="hostname" />
+      <TextField label="Host name" value={name} set={setName} field="hostname" />
       <OptionsField value={options} set={setOptions} field="options" />
     </EditForm>
   )

@@ -113,7 +113,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
         set={setRanges}
         field="ranges"
         rows={2}
-        help="What is leased to anyone: FIRST-LAST, one in a line"
+        help="Addresses that DHCP leases to any machine: FIRST-LAST, one in a line"
       />
       <LongField
         label="Static ranges"
@@ -121,7 +121,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
         set={setStatics}
         field="staticRanges"
         rows={2}
-        help="What machines with fromSubnets are given for as long as they live: FIRST-LAST, one in a line"
+        help="Addresses that machines with fromSubnets keep as long as they live: FIRST-LAST, one in a line"
       />
       {isIPv6 && (
         <>

@@ -84,8 +84,8 @@ export interface Snippet {
 // modes say who answers machines on a network.
 export const modes: Record<string, string> = {
   full: 'Slipway is the DHCP server',
-  reservations: 'only reserved machines are answered, beside another server',
-  proxy: 'another server gives addresses, Slipway says what to boot',
+  reservations: 'Slipway answers only reserved machines; another server answers the others',
+  proxy: 'another server gives addresses, Slipway names the boot file',
   off: 'nobody is answered',
 }
 

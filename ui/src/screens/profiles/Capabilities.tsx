@@ -29,7 +29,7 @@ export function Capabilities({ image, format }: { image: string; format: string 
   )
   return (
     <ExpandableSection
-      toggleText="What this image’s format can say"
+      toggleText="Parts that this image’s format supports"
       isExpanded={isOpen}
       onToggle={(_, v) => setOpen(v)}
     >
@@ -50,7 +50,7 @@ export function Capabilities({ image, format }: { image: string; format: string 
             onChange={(_, v) => setSought(v)}
             onClear={() => setSought('')}
           />
-          <Table aria-label="What the format can say" variant="compact">
+          <Table aria-label="Parts that the format supports" variant="compact">
             <Thead>
               <Tr>
                 <Th>Part</Th>

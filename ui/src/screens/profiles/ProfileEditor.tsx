@@ -131,7 +131,7 @@ export function ProfileEditor({ stored, begin = blank, from = '', done }: Edited
             <Field
               label="Format of the document"
               id="profile-document-format"
-              help="What the layers say is added to Butane, Ignition, cloud-config and Talos; the others stand alone."
+              help="Slipway adds the layers to Butane, Ignition, cloud-config and Talos, and not to the other formats."
             >
               <FormSelect
                 id="profile-document-format"

@@ -45,7 +45,7 @@ function All() {
   return (
     <Screen
       title="Profiles"
-      about="What hosts boot and what they become: an image, and one configuration in layers."
+      about="A profile is an image and one configuration in layers."
       actions={not ? <Tooltip content={not}>{add}</Tooltip> : add}
     >
       <Tabs

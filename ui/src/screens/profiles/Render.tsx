@@ -89,9 +89,9 @@ function Rendered({ host, profile }: { host: string; profile: Profile }) {
   if (render.error) return <Failure error={render.error} again={() => void render.refetch()} />
   if (!p) return null
   return (
-    <section aria-label={`What ${p.host} would be given`} className="rendered">
+    <section aria-label={`What ${p.host} would get`} className="rendered">
       <Title headingLevel="h2" size="lg">
-        What {p.host} would be given
+        What {p.host} would get
       </Title>
       <Facts
         rows={[
@@ -118,7 +118,7 @@ function Rendered({ host, profile }: { host: string; profile: Profile }) {
       </Title>
       {p.since ? (
         p.diff ? (
-          <Unified text={p.diff} label="What differs from what it was given last" />
+          <Unified text={p.diff} label="Difference to the last delivery" />
         ) : (
           <p>Nothing differs.</p>
         )

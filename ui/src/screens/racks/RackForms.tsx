@@ -64,7 +64,7 @@ export function RackHead({ rack, hostN }: { rack: Rack; hostN: number }) {
       {asked === 'edit' && <EditRack rack={rack} close={() => ask(undefined)} />}
       {asked === 'delete' && (
         <Ask
-          title={`Forget what was said about rack ${rack.name}?`}
+          title={`Delete the description of rack ${rack.name}?`}
           verb="Forget"
           foresees={dryOf({ method: 'DELETE', path: `/racks/${encodeURIComponent(rack.id)}`, version: rack.version })}
           call={{ method: 'DELETE', path: `/racks/${encodeURIComponent(rack.id)}`, version: rack.version }}
@@ -156,7 +156,7 @@ export function EditRack({ rack: now, close }: { rack?: Rack; close: () => void 
         help={
           read.wrong
             ? `Not understood: ${read.wrong}`
-            : 'One in a line, UNIT:PORT=SWITCH:PORT, such as 7:eno1=leaf-1:Ethernet7. What LLDP tells is compared with them.'
+            : 'One in a line, UNIT:PORT=SWITCH:PORT, such as 7:eno1=leaf-1:Ethernet7. Slipway compares LLDP with them.'
         }
       />
     </EditForm>

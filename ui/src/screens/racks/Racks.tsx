@@ -44,7 +44,7 @@ export function Racks() {
   return (
     <Screen
       title="Racks"
-      about="What stands where, and how it is cabled."
+      about="The places of hosts, and their cables."
       actions={
         <span className="rack-off-paper">
           <Button
@@ -237,8 +237,8 @@ function Places({ hosts, racks, faces, search, opened, show }: PlacesProps) {
   return (
     <div className={move.hold ? 'rack-drag' : undefined}>
       <p id="rack-keys" className="rack-off-paper">
-        Drag a host to its place, or with the keyboard: Enter takes it, arrows move it, Enter puts it down, Delete takes
-        it out, Escape puts it back. A click or Space shows it.
+        Drag a host to its place, or use the keyboard. Enter takes it, arrows move it, and Enter puts it down. Delete
+        takes it out, and Escape puts it back. A click or Space shows it.
       </p>
       <div aria-live="polite" role="status" className="rack-said rack-off-paper">
         {move.said && <small>{move.said}</small>}

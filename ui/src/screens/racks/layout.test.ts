@@ -41,7 +41,7 @@ test.each([
   ['free', host('x', 0, 2), 4, {}],
   ['above the rack', host('x', 0, 2), 10, { why: 'U10-U11 is outside of the rack (U1-U10)' }],
   ['below the rack', host('x', 0), 0, { why: 'U0 is outside of the rack (U1-U10)' }],
-  ['on another', host('x', 0, 3), 1, { why: 'U1-U3 is taken: a stands there' }],
+  ['on another', host('x', 0, 3), 1, { why: 'U1-U3 is taken: a is there' }],
   ['as a node of a chassis', host('x', 0, 2), 2, { shares: ['a'] }],
   ['behind a shallow one', host('x', 0, 1, 'rear'), 6, {}],
   ['where it stands', host('a', 2, 2), 3, {}],

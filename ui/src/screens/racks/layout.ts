@@ -154,7 +154,7 @@ export function drop(rack: Rack, hosts: readonly Placed[], host: Placed, unit: n
   const met = hosts.filter((h) => h.id !== host.id && meet(h, there))
   const blocks = met.filter((h) => !share(h, there))
   if (blocks.length > 0)
-    return { why: `${unitsText(unit, high)} is taken: ${blocks.map((h) => h.name).join(', ')} stands there` }
+    return { why: `${unitsText(unit, high)} is taken: ${blocks.map((h) => h.name).join(', ')} is there` }
   return met.length > 0 ? { shares: met.map((h) => h.name) } : {}
 }
 

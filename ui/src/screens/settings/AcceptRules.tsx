@@ -151,9 +151,7 @@ function EditRule({ rule: now, close }: { rule?: AcceptRule; close: () => void }
           )}
           <SelectorField id="rule-selector" value={selector} onChange={setSelector} state="discovered" isRequired />
         </Form>
-        <p className="settings-do">
-          The hosts above wait now. A rule accepts a host when it is heard of the next time.
-        </p>
+        <p className="settings-do">The hosts above wait now. A rule accepts a host with its next packet.</p>
         {act.error && <Failure error={act.error} />}
         <Command
           {...(!rule && { cli: `slipway acceptrule create ${body.name || 'NAME'} --selector '${body.selector}'` })}

@@ -72,7 +72,7 @@ export function Backup() {
           name.
         </li>
         <li>
-          Start the server. Whatever happened after the backup is not known to it: look at the hosts before you wipe
+          Start the server. It does not know anything that happened after the backup: check the hosts before you wipe
           any.
         </li>
       </Content>

@@ -51,8 +51,8 @@ export function Goldens() {
   return (
     <>
       <p>
-        What every host of a kind must be made of. What one lacks at an inspection is an issue, and with “strict” keeps
-        it from being claimed.
+        The hardware that every host of a kind must have. A part that an inspection does not find is an issue. With
+        “strict” no machine can claim such a host.
       </p>
       <p className="settings-do">{not ? <Tooltip content={not}>{add}</Tooltip> : add}</p>
       <Loaded query={goldens}>

@@ -191,8 +191,9 @@ function Authority({ ca }: { ca: string }) {
   return (
     <div style={{ marginBlock: '1rem' }}>
       <p>
-        Whoever trusts this site's authority trusts this page. Give its certificate to your browser or system, and to
-        command lines with <code>--ca-file</code>; compare the fingerprint with what the server printed at its start.
+        A browser that trusts this site's authority trusts this page. Give its certificate to your browser or system,
+        and to command lines with <code>--ca-file</code>; compare the fingerprint with what the server printed at its
+        start.
       </p>
       <Button
         variant="link"
@@ -225,7 +226,7 @@ function Upload({ close }: { close: () => void }) {
             PEM, followed by those between it and its authority
           </Pem>
           <Pem id="key" label="Key" text={key} set={setKey} fault={key ? keyFault(key) : undefined} isSecret>
-            PEM, without a passphrase. It is stored beside the database and never shown
+            PEM, without a passphrase. The server stores it next to the database and never shows it
           </Pem>
         </Form>
         <p>It is in force for the next connection.</p>

@@ -60,8 +60,8 @@ function UserTable() {
           <>
             {all.length === 0 ? (
               <Nothing title="There is no user yet">
-                Whoever has the server's first token may do everything. With a user for each person, the timeline says
-                who did what, and each may do what suits.
+                Anyone with the server's first token can do everything. With a user for each person, the timeline shows
+                who did what, and each user has suitable roles.
               </Nothing>
             ) : (
               <Table aria-label="Users" variant="compact">

@@ -183,8 +183,8 @@ function SubnetForm({
         choices={choicesOf(modes)}
         help={
           isShared
-            ? 'Another DHCP server was heard: two full ones on a network fight. As proxy, it stays as it is.'
-            : 'No other DHCP server was heard.'
+            ? 'Another DHCP server answers here: two full ones on a network disturb each other. With proxy, the other one stays as it is.'
+            : 'No other DHCP server answers here.'
         }
       />
       {mode === 'full' && (

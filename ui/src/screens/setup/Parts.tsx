@@ -166,7 +166,7 @@ export function AcceptStep() {
   return (
     <>
       <Content component="p">
-        A machine that is heard is listed and left alone until it is accepted: by hand under{' '}
+        Slipway lists every machine that asks, and leaves it alone until you accept it: by hand under{' '}
         <Link to="/hosts?q=state=discovered">Hosts</Link>, or by a rule. Nothing is written to a machine that is not
         accepted.
       </Content>
@@ -217,7 +217,7 @@ function RuleForm({ close }: { close: () => void }) {
         set={setSelector}
         isRequired
         placeholder="manufacturer=ACME,rack=r1"
-        help="A selector; mac accepts every machine that is heard"
+        help="A selector; mac accepts every machine that sends a packet"
       />
     </EditForm>
   )
@@ -235,7 +235,7 @@ export function MachinesStep() {
         {({ items }) =>
           items.length === 0 ? (
             <Content component="p" aria-live="polite">
-              No machine was heard yet.
+              No machine has sent a packet yet.
             </Content>
           ) : (
             <ul className="members" aria-live="polite">
@@ -251,9 +251,9 @@ export function MachinesStep() {
       <h3 className="pf-v6-c-title pf-m-lg">Without machines</h3>
       <Content component="p">
         Slipway brings simulated machines to try everything with: they boot, are inspected, installed and wiped as real
-        ones are. They never share a network with real ones, so this server cannot start them beside it. One command
-        starts another server with a rack of its own, in network namespaces that nothing leaves, and takes all of it
-        away at the end:
+        ones are. They never share a network with real ones, so this server cannot start them. One command starts
+        another server with a rack of its own. It runs in network namespaces that nothing leaves, and removes everything
+        at the end:
       </Content>
       <Command cli="sudo slipway try --hosts 12" />
     </>
