@@ -60,7 +60,7 @@ func (c *BootCommand) config() (Config, error) {
 	cfg := Config{
 		Interface: c.Interface, Namespace: c.Netns, Hosts: c.Hosts, Seed: c.Seed, Concurrency: c.Concurrency,
 		Firmware: firmware, Faults: faults, Pace: c.Pace, Expect: Stage(c.Expect), Timeout: c.Timeout,
-		Power: PowerConfig{Listen: c.Power, Namespace: c.PowerNetns, Faults: c.PowerFault}, Download: c.Download,
+		Power: PowerConfig{Listen: c.Power, Namespace: c.PowerNetns, Faults: c.PowerFault}, Download: c.Download, SecondClient: true,
 	}
 	return cfg, cfg.Check()
 }

@@ -237,7 +237,11 @@ func (m *machine) fetchLoader(ctx context.Context, d dialect, b bound, file stri
 		after := 1 + m.dice.rand.IntN(40)
 		c.abort = func(blocks int) bool { return blocks >= after }
 	}
-	return c.fetch(ctx, file, d.file)
+	got, err := c.fetch(ctx, file, d.file)
+	if err != nil {
+		return download{}, err
+	}
+	return got, m.compareLoader(ctx, c.server, file)
 }
 
 // checkPXEAnswer refuses what EDK2 refuses: a boot file under class PXEClient without the permission (43.6 bit 3) to

@@ -60,6 +60,7 @@ func TestMachinesBootFromDnsmasq(t *testing.T) {
 	t.Cleanup(func() { _ = dhcp.Process.Kill(); _ = dhcp.Wait() })
 	cfg := toyConfig(40)
 	cfg.Interface, cfg.Namespace, cfg.Timeout = n.ClientIf, n.Client, time.Minute
+	cfg.SecondClient = true
 	cfg.Faults = Faults{FaultDrop: .002, FaultDuplicate: .05, FaultTFTPAbort: .05}
 	r, err := Run(t.Context(), cfg)
 	if err != nil {

@@ -36,6 +36,8 @@ type Config struct {
 	RenewEvery time.Duration
 	// Download makes our agent really fetch the images that it is told to write.
 	Download bool
+	// SecondClient fetches each loader that comes over TFTP once more, with a client that is not ours, and compares.
+	SecondClient bool
 	// Acted, when set, is called for everything that an agent does; by many goroutines.
 	Acted func(Act)
 	// Progress, when set, is called about once a second with the number of machines in each stage.

@@ -38,6 +38,9 @@ type toyServer struct {
 	sameAddr bool                    // gives one address to everyone
 	extra    []option
 	tftpPort uint16
+
+	asked      int // requests over TFTP
+	otherAfter int // more requests than this many get other bytes; 0: never
 }
 
 const toyKernel, toyInitrd = "KERNEL of a toy", "INITRD of a toy"
@@ -68,6 +71,9 @@ func newToyServer(t *testing.T) *toyServer {
 	files := tftp.NewServer(func(_ string, rf io.ReaderFrom) error {
 		s.mu.Lock()
 		loader := s.loader
+		if s.asked++; s.otherAfter > 0 && s.asked > s.otherAfter {
+			loader = append([]byte("MZ other"), loader...)
+		}
 		s.mu.Unlock()
 		_, err := rf.ReadFrom(bytes.NewReader(loader))
 		return err
@@ -175,6 +181,8 @@ func (s *toyServer) solicit([6]byte) error {
 
 func (s *toyServer) own(netip.Addr) error    { return nil }
 func (s *toyServer) disown(netip.Addr) error { return nil }
+
+func (s *toyServer) inside(f func() error) error { return f() }
 
 func (s *toyServer) packetConn(_ context.Context, from netip.Addr) (net.PacketConn, error) {
 	return net.ListenPacket("udp4", netip.AddrPortFrom(from, 0).String())

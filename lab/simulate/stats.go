@@ -36,13 +36,14 @@ type stats struct {
 	counts   map[string]int
 	failures map[string]*Failure
 	files    map[string][sha256.Size]byte
+	second   map[string]bool // loaders that the second client got, or gets now
 	sum      int64
 }
 
 func newStats() *stats {
 	return &stats{
 		steps: map[string][]time.Duration{}, retries: map[string]int{}, counts: map[string]int{},
-		failures: map[string]*Failure{}, files: map[string][sha256.Size]byte{},
+		failures: map[string]*Failure{}, files: map[string][sha256.Size]byte{}, second: map[string]bool{},
 	}
 }
 

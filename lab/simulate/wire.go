@@ -32,6 +32,8 @@ type network interface {
 	// packetConn and dial open ordinary sockets with that source address.
 	packetConn(ctx context.Context, from netip.Addr) (net.PacketConn, error)
 	dial(ctx context.Context, from netip.Addr, to string) (net.Conn, error)
+	// inside runs f where sockets that it opens belong to this network.
+	inside(f func() error) error
 }
 
 // reply is a DHCP packet that came for a machine.
@@ -271,6 +273,8 @@ func (w *wire) disown(a netip.Addr) error {
 	}
 	return nil
 }
+
+func (w *wire) inside(f func() error) error { return w.ns.do(f) }
 
 func (w *wire) packetConn(ctx context.Context, from netip.Addr) (c net.PacketConn, err error) {
 	var lc net.ListenConfig

@@ -1,12 +1,17 @@
 package net_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve"
+	"slipway.dev/slipway/lab/simulate"
 )
 
 // doctorIn lets the doctor look at a namespace with the ports that DHCP needs there.
@@ -54,6 +59,47 @@ func TestTheDoctorNamesTheProgramThatHasThePort(t *testing.T) {
 	r.In(ns, "ip", "link", "set", "eth0", "down")
 	if k := doctorIn(r.lab, ns, "eth0")["interface eth0"]; k.Status != doctor.Failed || !strings.Contains(k.Hint, "ip link set eth0 up") {
 		t.Errorf("an interface that is down: %+v", k)
+	}
+}
+
+// TestTheDoctorFetchesALoaderFromTheServerThatRuns looks beside a whole running server: with its own loaders, with a folder whose
+// loader was replaced after the start, and while the server is stopped and answers nothing.
+func TestTheDoctorFetchesALoaderFromTheServerThatRuns(t *testing.T) {
+	a := newAppliance(t)
+	newer := t.TempDir()
+	if err := os.WriteFile(filepath.Join(newer, "undionly.kpxe"), []byte("a newer loader"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	look := func(loaders ...string) doctor.Check {
+		p := &patient{rack: &rack{lab: a.lab}, t: t, ns: a.Net.Server, flags: serve.Cmd{Interface: []string{"vs"}, DataDir: a.Data, Loaders: loaders}}
+		return p.look("TFTP on vs")
+	}
+	if k := look(); k.Status != doctor.OK || !strings.Contains(k.Detail, "undionly.kpxe comes whole") {
+		t.Errorf("with the server's loaders: %+v", k)
+	}
+	if k := look(newer); k.Status != doctor.Warning || !strings.Contains(k.Detail, "which has 14") || !strings.Contains(k.Hint, "start it again") {
+		t.Errorf("with a newer loader: %+v", k)
+	}
+	server := doctor.Holder(filepath.Join(a.Data, "lock"))
+	if err := syscall.Kill(server, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	k := look()
+	if err := syscall.Kill(server, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if k.Status != doctor.Failed || !strings.Contains(k.Detail, "undionly.kpxe does not come") {
+		t.Errorf("while the server is stopped: %+v", k)
+	}
+}
+
+// TestAnotherTFTPClientGetsTheLoadersThatMachinesGet lets machines boot as slipway simulate does.
+func TestAnotherTFTPClientGetsTheLoadersThatMachinesGet(t *testing.T) {
+	a := newAppliance(t)
+	r := a.Boot(t.Context(), simulate.Config{Hosts: 8, Seed: 1, Expect: simulate.StageWaiting, SecondClient: true})
+	a.Good(r)
+	if n := r.Counts["loaders compared with another TFTP client"]; n != 2 || len(r.Failures) > 0 { // for BIOS and for UEFI
+		t.Errorf("%d loaders were compared; failures %+v", n, r.Failures)
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"slipway.dev/slipway/pxe/dhcp"
 )
 
+const tftpPort = 69
+
 // Doctor looks at the machine as a server with these flags would use it, beside one that runs or without. It returns the
 // settings that it went by, and the process of the server that uses the data directory, 0 for none.
 func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []Check, server int, err error) {
@@ -37,6 +39,9 @@ func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []
 		return cfg, nil, 0, err
 	}
 	checks = append(checks, doctor.Loaders(loaders)...)
+	if f.ServerPID != 0 {
+		checks = append(checks, fetchLoaders(ctx, f, loaders)...)
+	}
 	if f.IsRoot && f.ServerPID == 0 { // a server that runs asks by itself
 		for _, i := range f.Interfaces {
 			if i.IsUp && len(i.Prefixes) > 0 {
@@ -46,6 +51,21 @@ func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []
 		}
 	}
 	return cfg, append(checks, cfg.checkAuthority(f.Now)...), f.ServerPID, nil
+}
+
+// fetchLoaders asks the server that runs for a loader on each of its interfaces.
+func fetchLoaders(ctx context.Context, f *doctor.Facts, loaders *images.Loaders) (checks []Check) {
+	file, ok := loaders.Find(doctor.LoaderToFetch(loaders))
+	if !ok {
+		return nil // the check of loaders says what is missing
+	}
+	for _, i := range f.Interfaces {
+		if i.IsUp && len(i.Prefixes) > 0 {
+			server := netip.AddrPortFrom(i.Prefixes[0].Addr(), tftpPort)
+			checks = append(checks, doctor.FetchLoader(ctx, i.Name, server, file.Name, file.Data))
+		}
+	}
+	return checks
 }
 
 // facts reads the machine as this configuration would use it.
@@ -64,7 +84,7 @@ func (c *Config) ports() []doctor.Port {
 	all := []doctor.Port{
 		{Proto: "udp", Number: 67, For: "DHCP", Interfaces: c.Interfaces},
 		{Proto: "udp", Number: 4011, For: "DHCP beside other servers", Interfaces: c.Interfaces},
-		{Proto: "udp", Number: 69, For: "TFTP"},
+		{Proto: "udp", Number: tftpPort, For: "TFTP"},
 		{Proto: "tcp", Number: c.BootPort, For: "the boot door"},
 	}
 	if c.BootTLSPort != 0 {
