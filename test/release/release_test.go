@@ -108,9 +108,11 @@ func sums(t *testing.T, dir string) map[string]string {
 func twice(t *testing.T, env []string, more ...string) string {
 	t.Helper()
 	dirs := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "another-folder/with/a/longer/name")}
+	for _, dir := range dirs { // both first: nobody edits a file between them
+		clone(t, dir)
+	}
 	var made []map[string]string
 	for i, dir := range dirs {
-		clone(t, dir)
 		run := env
 		if i == 1 {
 			run = append(slices.Clone(env), more...)
