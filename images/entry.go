@@ -1,7 +1,6 @@
 package images
 
 import (
-	"errors"
 	"net/url"
 	"path"
 	"regexp"
@@ -62,15 +61,6 @@ func (e *Entry) check() error {
 		return err
 	}
 	return e.checkExample(bad)
-}
-
-// hintOf returns the hint of an error that has one.
-func hintOf(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
 }
 
 type complaint func(format string, args ...any) *inventory.Error
@@ -172,7 +162,7 @@ func (e *Entry) checkImage(arch inventory.Arch, x expansion, bad complaint) erro
 	}
 	if len(e.Files) > 0 {
 		if err := img.Validate(); err != nil {
-			return bad("%v", err).WithHint("%s", hintOf(err))
+			return bad("%v", err).WithHint("%s", inventory.HintOf(err))
 		}
 	}
 	for i, args := range [][]string{x.kernelArgs, x.configArgs} {
@@ -189,7 +179,7 @@ func (e *Entry) checkImage(arch inventory.Arch, x expansion, bad complaint) erro
 		}
 	}
 	if err := pxe.CheckArgs(&img, profileFor(append(slices.Clone(img.KernelArgs), img.ConfigArgs...))); err != nil {
-		return bad("%v", err).WithHint("%s", hintOf(err))
+		return bad("%v", err).WithHint("%s", inventory.HintOf(err))
 	}
 	return nil
 }

@@ -58,6 +58,36 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: err.Error(), Err: errors.Unwrap(err)}
 }
 
+// IsKind reports whether err is an Error of that kind, or was caused by one.
+func IsKind(err error, k Kind) bool { return err != nil && KindOf(err) == k }
+
+// KindOf returns the kind of an Error, "" of all other errors.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}
+
+// MessageOf is what an error says to people: without the causes, where it is an Error.
+func MessageOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Msg
+	}
+	return err.Error()
+}
+
+// HintOf returns the hint of an Error, "" of all other errors.
+func HintOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}
+
 // WithHint returns a copy of e that tells the reader what to do next.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e

@@ -89,7 +89,7 @@ func standIn(tx inventory.Tx, m *inventory.Machine) (*inventory.Host, bool, erro
 		switch {
 		case err == nil && named.Machine == "":
 			h, isKnown = named, true
-		case err != nil && !isKind(err, inventory.NotFound):
+		case err != nil && !inventory.IsKind(err, inventory.NotFound):
 			return nil, false, err
 		}
 	}
@@ -286,7 +286,7 @@ func (e *Engine) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
 	switch {
 	case err == nil:
 		held = append(held, inventory.Holding{Holder: kept.Holder})
-	case !isKind(err, inventory.NotFound):
+	case !inventory.IsKind(err, inventory.NotFound):
 		return err
 	}
 	for _, x := range held {

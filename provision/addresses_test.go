@@ -154,8 +154,8 @@ func TestNoTwoMachinesGetOneAddressOrName(t *testing.T) {
 				}
 				return
 			}
-			if !isKind(err, inventory.Invalid) || !strings.Contains(messageOf(err), tc.want) || !strings.Contains(hintOf(err), tc.hint) || hintOf(err) == "" {
-				t.Errorf("got %v (%s), want it refused: %s", err, hintOf(err), tc.want)
+			if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), tc.want) || !strings.Contains(inventory.HintOf(err), tc.hint) || inventory.HintOf(err) == "" {
+				t.Errorf("got %v (%s), want it refused: %s", err, inventory.HintOf(err), tc.want)
 			}
 		})
 	}
@@ -182,8 +182,8 @@ func TestEachMachineKeepsAnAddressOfItsOwn(t *testing.T) {
 		t.Errorf("c has %s: %v", l.has("c"), err)
 	}
 	err := l.wish(inventory.Machine{Name: "d"})
-	if !isKind(err, inventory.Invalid) || !strings.Contains(messageOf(err), "subnet prod has no free address left") || !strings.Contains(hintOf(err), "--static-range") {
-		t.Errorf("a full subnet: %v (%s)", err, hintOf(err))
+	if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), "subnet prod has no free address left") || !strings.Contains(inventory.HintOf(err), "--static-range") {
+		t.Errorf("a full subnet: %v (%s)", err, inventory.HintOf(err))
 	}
 	if _, err := l.engine.DeleteMachine(t.Context(), "c", false, By("test")); err != nil {
 		t.Fatal(err)
@@ -196,11 +196,11 @@ func TestEachMachineKeepsAnAddressOfItsOwn(t *testing.T) {
 		_, err := l.engine.FixAddress(tx, &m, nil, netip.MustParseAddr("192.0.2.10"))
 		return err
 	})
-	if !isKind(err, inventory.Invalid) || !strings.Contains(messageOf(err), "192.0.2.10 is that of machine ") {
+	if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), "192.0.2.10 is that of machine ") {
 		t.Errorf("one that is taken was fixed: %v", err)
 	}
 	err = l.store.Write(t.Context(), func(tx inventory.Tx) error { return l.engine.FreeAddress(tx, netip.MustParseAddr("192.0.2.13")) })
-	if !isKind(err, inventory.Conflict) {
+	if !inventory.IsKind(err, inventory.Conflict) {
 		t.Errorf("one that is used was freed: %v", err)
 	}
 }
@@ -280,11 +280,11 @@ func TestAProfileWithOneAddressForFiveMachinesIsNotSaved(t *testing.T) {
 	if i.FailedN != 4 || i.Err() == nil || !strings.Contains(i.Findings[0].Message, "the address 192.0.2.50 is that of machine web-0") || i.Findings[0].Source != "profile debian12:2" {
 		t.Errorf("impact: %+v", i)
 	}
-	if !isKind(err, inventory.Invalid) {
+	if !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("saved in its transaction: %v", err)
 	}
 	i, err = save("network: {interfaces: [{name: lan0, mac: boot, fromSubnets: [prod]}]}\n")
-	if i.Err() == nil || err == nil || !strings.Contains(messageOf(err), "no free address left") {
+	if i.Err() == nil || err == nil || !strings.Contains(publicMessage(err), "no free address left") {
 		t.Errorf("five machines get four addresses: %v, %+v", err, i)
 	}
 	if _, err := l.engine.DeleteMachine(t.Context(), "web-4", false, By("test")); err != nil {

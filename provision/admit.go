@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -16,11 +17,11 @@ var errStranger = errors.New("not the machine of this boot")
 
 // sessionOf returns the boot that a URL names, as memory has it or else the store.
 func (e *Engine) sessionOf(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
-	if s, ok := e.sessions.at(source); ok && s.ID == id {
+	if s, ok := e.sessions.At(source); ok && s.ID == id {
 		return s, nil
 	}
 	s, err := tx.FindSession(id)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return s, inventory.Errorf(inventory.NotFound, "no boot session %.32s", id).WithHint("boot the machine again: the server does not know this boot")
 	}
 	if err != nil {
@@ -44,7 +45,7 @@ func (e *Engine) admitted(tx inventory.Tx, id inventory.SessionID, source netip.
 	}
 	if way == identity.ByLease || way == identity.ByNeighbour || way == identity.AsFirst {
 		s.Address = source
-		e.sessions.bindTo(s.MAC, s.ID, source)
+		e.sessions.BindTo(s.MAC, s.ID, source)
 	}
 	return s, nil
 }
@@ -92,7 +93,7 @@ func (e *Engine) callerAt(tx inventory.Tx, source netip.Addr) (identity.Caller, 
 		return c, nil
 	}
 	l, err := tx.FindLease(source)
-	if err != nil && !isKind(err, inventory.NotFound) {
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return c, fmt.Errorf("read lease of %s: %w", source, err)
 	}
 	if err == nil && l.State == inventory.LeaseBound && e.cfg.Now().Before(l.ExpiresAt) {
@@ -109,7 +110,7 @@ func hostOfSession(tx inventory.Tx, s *inventory.BootSession) (h inventory.Host,
 	if s.HostID != "" {
 		h, err = tx.FindHost(s.HostID)
 	}
-	if s.HostID == "" || isKind(err, inventory.NotFound) {
+	if s.HostID == "" || inventory.IsKind(err, inventory.NotFound) {
 		h, err = tx.FindHostByMAC(s.MAC)
 	}
 	if err = ignoreNotFound(err); err != nil {
@@ -127,21 +128,21 @@ func (e *Engine) noteStranger(s inventory.BootSession, source netip.Addr, what s
 	e.cfg.Log.Warn("boot request of a stranger refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
 	id := s.HostID
 	if id == "" {
-		id = e.sessions.hostOf(s.MAC)
+		id = e.sessions.HostOf(s.MAC)
 	}
-	e.recorder.take(note{
-		event: inventory.Event{
+	e.recorder.Take(recorder.Note{
+		Event: inventory.Event{
 			At: e.cfg.Now(), Kind: inventory.EventSessionRefused, HostID: id, SessionID: s.ID, MAC: s.MAC,
-			Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", what, source, messageOf(err)), 500),
-			Data:   map[string]any{"source": source, "place": what, "hint": hintOf(err)},
+			Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", what, source, publicMessage(err)), 500),
+			Data:   map[string]any{"source": source, "place": what, "hint": inventory.HintOf(err)},
 		},
-		do: func(tx inventory.Tx) error {
+		Do: func(tx inventory.Tx) error {
 			h, found := tx.FindHost(id)
 			if found != nil || h.State == inventory.Discovered {
 				return ignoreNotFound(found)
 			}
 			issue := sessionRefused(h.ID)
-			issue.Cause = inventory.Clean(fmt.Sprintf("%s used the URL of a boot of %s (%s): %s", source, h.Name, what, messageOf(err)), 500)
+			issue.Cause = inventory.Clean(fmt.Sprintf("%s used the URL of a boot of %s (%s): %s", source, h.Name, what, publicMessage(err)), 500)
 			return e.openIssue(tx, issue)
 		},
 	})
@@ -163,13 +164,13 @@ const strangerForgotten = 24 * time.Hour
 // it, who does not know its session.
 func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
 	h, err := tx.FindHostByMAC(c.MAC)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read host of %s: %w", c.MAC, err)
 	}
-	cur, isRunning := e.sessions.of(c.MAC)
+	cur, isRunning := e.sessions.Of(c.MAC)
 	b := identity.Boot{Ports: h.MACs()}
 	if isRunning && cur.Subnet != "" {
 		b.Address = cur.Address
@@ -186,14 +187,4 @@ func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
 		return err
 	}
 	return nil
-}
-
-// bindTo gives a boot that still runs the address that its machine has by now.
-func (t *sessions) bindTo(m inventory.MAC, id inventory.SessionID, a netip.Addr) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if x := t.byMAC[m]; x != nil && x.ID == id && x.Address != a {
-		x.Address = a
-		t.atAddress(x)
-	}
 }

@@ -56,7 +56,7 @@ func TestAThiefWhoKnowsASessionChangesNothing(t *testing.T) {
 	thief := netip.MustParseAddr("10.0.0.66")
 	for name, use := range places(r.engine, s, m.mac(), thief) {
 		r.clock = r.clock.Add(2 * refusedAgain) // each is worth its own note
-		if err := use(); !isKind(err, inventory.Forbidden) || !strings.Contains(err.Error(), thief.String()) {
+		if err := use(); !inventory.IsKind(err, inventory.Forbidden) || !strings.Contains(err.Error(), thief.String()) {
 			t.Errorf("%s: %v", name, err)
 		}
 		r.settle()
@@ -68,7 +68,7 @@ func TestAThiefWhoKnowsASessionChangesNothing(t *testing.T) {
 	if after := r.session(s); after != before {
 		t.Errorf("the boot is %+v, and was %+v", after, before)
 	}
-	if live, _ := r.engine.sessions.of(m.mac()); live.ID != s || live.Address != m.address() {
+	if live, _ := r.engine.sessions.Of(m.mac()); live.ID != s || live.Address != m.address() {
 		t.Errorf("the running boot is %+v", live)
 	}
 	if h := m.host(); h.State != host.State || h.Version != host.Version {
@@ -160,7 +160,7 @@ func TestALeaseThatHasEndedVouchesForNobody(t *testing.T) {
 			Address: second, Subnet: "rack", MAC: m.mac(), State: inventory.LeaseBound, StartsAt: r.clock, ExpiresAt: r.clock.Add(-time.Second),
 		})
 	})
-	if err := places(r.engine, s, m.mac(), second)["artefact"](); !isKind(err, inventory.Forbidden) {
+	if err := places(r.engine, s, m.mac(), second)["artefact"](); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("from a lease that ended: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func TestTheDocumentsThatOurAgentPlacesNeedTheirKey(t *testing.T) {
 	}
 	for name, key := range map[string]string{"no key": "", "the agent's key": l.engine.agentKey(s.session), "another key": strings.Repeat("ab", 16)} {
 		for _, document := range []string{"user-data", "meta-data", "", pxe.ConfigArchive} {
-			if err := ask(key, document); !isKind(err, inventory.Forbidden) {
+			if err := ask(key, document); !inventory.IsKind(err, inventory.Forbidden) {
 				t.Errorf("%s, document %q: %v", name, document, err)
 			}
 		}

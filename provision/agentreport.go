@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/proof"
+	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
 )
 
 // AgentReport takes what our agent tells. A report about a task that is not the current one, or that another boot was told
@@ -31,7 +34,7 @@ func (e *Engine) AgentReport(ctx context.Context, id inventory.SessionID, source
 	case wire.Hello:
 		return e.agentHello(ctx, s, h, r)
 	case wire.Log:
-		e.noteAgent(s, inventory.EventAgentLog, firstOf(r.Detail, lastLine(r.Log)), e.keptLog(map[string]any{}, h.ID, s.MAC, cleanLog(r.Log)))
+		e.noteAgent(s, inventory.EventAgentLog, cmp.Or(r.Detail, lastLine(r.Log)), e.keptLog(map[string]any{}, h.ID, s.MAC, cleanLog(r.Log)))
 		return nil
 	case wire.Running, wire.Done, wire.Failed:
 		if !isHere { // its machine was restarted or switched off meanwhile
@@ -64,11 +67,11 @@ func lastLine(s string) string {
 
 // noteAgent adds an event to the session of an agent, behind its request.
 func (e *Engine) noteAgent(s inventory.BootSession, kind, detail string, data map[string]any) {
-	if stepIndex(kind) > stepIndex(s.Step) {
+	if session.StepIndex(kind) > session.StepIndex(s.Step) {
 		s.Step = kind
 	}
-	e.sessions.put(s)
-	e.recorder.take(note{session: s, event: inventory.Event{
+	e.sessions.Put(s)
+	e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
 		At: e.cfg.Now(), Kind: kind, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC, Detail: inventory.Clean(detail, 500), Data: data,
 	}})
 }
@@ -138,11 +141,11 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 		}
 		j.e.noteAgent(s, inventory.EventAgentReported, "failed: "+r.Error, j.e.keptLog(map[string]any{"hint": inventory.Clean(r.Hint, 300)}, j.host.ID, s.MAC, cleanLog(r.Log)))
 		return j.fail(failure{
-			reason: inventory.Clean(firstOf(r.Error, "the agent gave no reason"), 400), hint: inventory.Clean(r.Hint, 300),
+			reason: inventory.Clean(cmp.Or(r.Error, "the agent gave no reason"), 400), hint: inventory.Clean(r.Hint, 300),
 			isLasting: r.IsLasting, isImage: r.Blame == wire.BlameImage,
 		})
 	}
-	j.e.noteAgent(s, inventory.EventAgentReported, firstOf(r.Detail, string(j.op.Step)+" is done"), nil)
+	j.e.noteAgent(s, inventory.EventAgentReported, cmp.Or(r.Detail, string(j.op.Step)+" is done"), nil)
 	switch j.op.Step {
 	case inventory.StepInspect:
 		if r.Hardware == nil {

@@ -57,7 +57,7 @@ func TestASecretIsAuthorisedAgainWhenItIsDelivered(t *testing.T) {
 		x.Consumers.Pools = []string{"db"}
 		return tx.UpdateSecret(&x, r.clock)
 	})
-	if got, err := m.ask(s, "user-data"); !isKind(err, inventory.Forbidden) || strings.Contains(got, canary) {
+	if got, err := m.ask(s, "user-data"); !inventory.IsKind(err, inventory.Forbidden) || strings.Contains(got, canary) {
 		t.Fatalf("given all the same: %v", err)
 	}
 	if got := r.openIssues(); len(got) != 1 || got[0].Type != inventory.IssueSecretRefused {
@@ -110,7 +110,7 @@ func TestAStrangersHEADOfASecretDocumentIsRefused(t *testing.T) {
 		t.Errorf("the machine's own: %v", err)
 	}
 	m.lease("52:54:00:00:00:99") // another machine has its address now
-	if _, err := m.askAs(peek); !isKind(err, inventory.Forbidden) {
+	if _, err := m.askAs(peek); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("a stranger's: %v", err)
 	}
 	if got := r.openIssues(); len(got) != 1 || got[0].Type != inventory.IssueSecretRefused {

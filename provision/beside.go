@@ -7,17 +7,15 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
-
-// vouchedFor is how long a boot keeps its address from a machine that only says that it was given it.
-const vouchedFor = time.Minute
 
 // Beside notes which address another server gave to a machine that boots through us: its requests come from there.
 // isHeard says that the server itself was heard to give it; what only the machine says takes no address away from
 // another boot that goes on.
 func (e *Engine) Beside(c pxe.Client, isHeard bool) {
-	s, isNew := e.sessions.bind(c.MAC, c.Address, isHeard)
+	s, isNew := e.sessions.Bind(c.MAC, c.Address, isHeard)
 	if !isNew {
 		return
 	}
@@ -25,46 +23,29 @@ func (e *Engine) Beside(c pxe.Client, isHeard bool) {
 	if isHeard {
 		detail = c.Address.String() + " from another server"
 	}
-	e.recorder.take(note{session: s, event: inventory.Event{
+	e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
 		At: e.cfg.Now(), Kind: inventory.EventDHCPBeside, SessionID: s.ID, MAC: s.MAC, HostID: s.HostID, Detail: detail,
 	}})
 }
 
-// bind gives the running session of a MAC its address; isNew is false when nothing changed.
-func (t *sessions) bind(m inventory.MAC, a netip.Addr, isSure bool) (s inventory.BootSession, isNew bool) {
-	now := t.now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	cur := t.byMAC[m]
-	if cur == nil || !cur.EndedAt.IsZero() || !a.IsValid() || a.IsUnspecified() || cur.Address == a {
-		return s, false
-	}
-	if other := t.byMAC[t.byAddr[a]]; other != nil && other.MAC != m && !isSure && other.EndedAt.IsZero() && now.Sub(other.LastAt) < vouchedFor {
-		return s, false
-	}
-	cur.Address = a
-	t.atAddress(cur)
-	return cur.BootSession, true
-}
-
 // BootsAt returns the MAC of the machine that boots at an address.
 func (e *Engine) BootsAt(a netip.Addr) (inventory.MAC, bool) {
-	s, ok := e.sessions.at(a)
+	s, ok := e.sessions.At(a)
 	return s.MAC, ok
 }
 
 // sessionAt returns the session of the machine at an address: the one that was given it, else, on our own network, that
 // of the machine that the neighbour table has there. So a machine is found whose address is another server's.
 func (e *Engine) sessionAt(a netip.Addr) (inventory.BootSession, bool) {
-	if s, ok := e.sessions.at(a); ok || e.cfg.Neighbour == nil || !a.IsValid() {
+	if s, ok := e.sessions.At(a); ok || e.cfg.Neighbour == nil || !a.IsValid() {
 		return s, ok
 	}
 	mac, ok := e.cfg.Neighbour(a)
 	if !ok {
 		return inventory.BootSession{}, false
 	}
-	e.sessions.bind(mac, a, true)
-	return e.sessions.at(a)
+	e.sessions.Bind(mac, a, true)
+	return e.sessions.At(a)
 }
 
 // isBeside reports whether another server gives the addresses of a subnet.
@@ -76,7 +57,7 @@ func isBeside(tx inventory.Tx, subnet string) bool {
 // Foreign notes another DHCP server. On a network that is ours it is an issue: an error when it was heard, a warning
 // when only a machine named it.
 func (e *Engine) Foreign(f pxe.ForeignServer) {
-	e.recorder.take(note{do: func(tx inventory.Tx) error {
+	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		n, err := tx.FindSubnet(f.Subnet)
 		if err != nil {
 			return ignoreNotFound(err)
@@ -126,7 +107,7 @@ func foreignKey(f pxe.ForeignServer) string {
 // ForeignGone closes the issues of servers that are not among those noticed in the last hour, once that long was listened,
 // and those on networks that are no longer ours alone.
 func (e *Engine) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration) {
-	e.recorder.take(note{do: func(tx inventory.Tx) error {
+	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		open, err := tx.ListIssues(false, "")
 		if err != nil {
 			return err
@@ -139,7 +120,7 @@ func (e *Engine) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration
 			isNoticed := slices.ContainsFunc(noticed, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key })
 			if isNoticed || listened < pxe.ForeignForgotten {
 				n, err := tx.FindSubnet(i.Subnet)
-				if err != nil && !isKind(err, inventory.NotFound) {
+				if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 					return err
 				}
 				if err == nil && n.Mode == inventory.ModeFull {

@@ -47,7 +47,7 @@ func TestABootBesideAnotherServer(t *testing.T) {
 	if s, ok := r.engine.sessionAt(theirs); !ok || s.MAC != m.mac() {
 		t.Fatalf("who asks from %s is %+v", theirs, s)
 	}
-	s, _ := r.engine.sessions.of(m.mac())
+	s, _ := r.engine.sessions.Of(m.mac())
 	if got := r.kinds(s.ID); !slices.Equal(got, []string{inventory.EventHostDiscovered, inventory.EventSessionStarted, inventory.EventDHCPDiscover, inventory.EventDHCPBeside}) &&
 		!slices.Contains(got, inventory.EventDHCPBeside) {
 		t.Errorf("the timeline has %v", got)
@@ -65,62 +65,6 @@ func TestABootBesideAnotherServer(t *testing.T) {
 		t.Error("the server gave the address to the other machine, and it still counts as the first one's")
 	}
 	r.settle()
-}
-
-// TestWhoHasAnAddressFromElsewhere binds an address to the boot of machine 1, beside that of machine 2.
-func TestWhoHasAnAddressFromElsewhere(t *testing.T) {
-	at := netip.MustParseAddr
-	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	const one, two = inventory.MAC("52:54:00:00:00:01"), inventory.MAC("52:54:00:00:00:02")
-	for name, c := range map[string]struct {
-		alter  func(s *sessions)
-		addr   netip.Addr
-		isSure bool
-		isNew  bool
-		owners string // of the addresses .1, .2 and .3 afterwards
-	}{
-		"a free one":                            {nil, at("10.0.0.3"), false, true, "-21"},
-		"the one that it has":                   {nil, at("10.0.0.1"), true, false, "12-"},
-		"none":                                  {nil, netip.Addr{}, true, false, "12-"},
-		"the unspecified one":                   {nil, netip.IPv4Unspecified(), true, false, "12-"},
-		"its boot is over":                      {func(s *sessions) { s.byMAC[one].EndedAt = now }, at("10.0.0.3"), true, false, "12-"},
-		"it does not boot":                      {func(s *sessions) { delete(s.byMAC, one) }, at("10.0.0.3"), true, false, "-2-"},
-		"the other's, as it says":               {nil, at("10.0.0.2"), false, false, "12-"},
-		"the other's, as the server says":       {nil, at("10.0.0.2"), true, true, "-1-"},
-		"the other's, whose boot is over":       {func(s *sessions) { s.byMAC[two].EndedAt = now }, at("10.0.0.2"), false, true, "-1-"},
-		"the other's, who is quiet":             {func(s *sessions) { s.byMAC[two].LastAt = now.Add(-vouchedFor) }, at("10.0.0.2"), false, true, "-1-"},
-		"the other's, who was heard lately":     {func(s *sessions) { s.byMAC[two].LastAt = now.Add(time.Second - vouchedFor) }, at("10.0.0.2"), false, false, "12-"},
-		"one that it had":                       {func(s *sessions) { s.byAddr[at("10.0.0.3")] = one }, at("10.0.0.3"), false, true, "-21"},
-		"a free one, and the other has its own": {func(s *sessions) { s.byAddr[at("10.0.0.1")] = two }, at("10.0.0.3"), true, true, "221"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSessions(func() time.Time { return now }, noDeadline)
-			for mac, a := range map[inventory.MAC]netip.Addr{one: at("10.0.0.1"), two: at("10.0.0.2")} {
-				s.put(inventory.BootSession{MAC: mac, Address: a, LastAt: now})
-			}
-			if c.alter != nil {
-				c.alter(s)
-			}
-			got, isNew := s.bind(one, c.addr, c.isSure)
-			if isNew != c.isNew || isNew && (got.MAC != one || got.Address != c.addr) {
-				t.Errorf("bound: %v, %+v", isNew, got)
-			}
-			owners := ""
-			for _, a := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
-				switch b, ok := s.at(at(a)); {
-				case !ok:
-					owners += "-"
-				case b.MAC == one:
-					owners += "1"
-				default:
-					owners += "2"
-				}
-			}
-			if owners != c.owners {
-				t.Errorf("the addresses are those of %s, want %s", owners, c.owners)
-			}
-		})
-	}
 }
 
 // TestTheNeighbourTableTellsWhoAsks knows a machine whose DHCP nobody heard by the MAC that has the address.

@@ -76,7 +76,7 @@ func TestWhereAControllerIsMustBeAnAddressOrANetwork(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"bmc.example", "10.1.2.3/33", "fe80::1%eth0", "https://10.1.2.3", " 10.1.2.3"} {
-		if _, err := parseBMCNetwork(text); !isKind(err, inventory.Invalid) {
+		if _, err := parseBMCNetwork(text); !inventory.IsKind(err, inventory.Invalid) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -38,7 +38,7 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password string, 
 		}
 		old, err := tx.FindBMC(b.HostID)
 		switch {
-		case isKind(err, inventory.NotFound):
+		case inventory.IsKind(err, inventory.NotFound):
 		case err != nil:
 			return err
 		case b.Version == 0:

@@ -11,12 +11,12 @@ import (
 // endBoots ends the boots of a host that isOver says are over: its power is off, another boot has begun, or the operation
 // that they were for has ended.
 func (e *Engine) endBoots(h inventory.HostID, outcome inventory.Outcome, why string, isOver func(*inventory.BootSession) bool) {
-	for _, b := range e.sessions.boots(h) {
+	for _, b := range e.sessions.Boots(h) {
 		if !b.EndedAt.IsZero() || !isOver(&b.BootSession) {
 			continue
 		}
 		if b.Boot != string(pxe.BootAgent) { // our agent may still say its last words
-			e.sessions.close(b.MAC, b.ID)
+			e.sessions.Close(b.MAC, b.ID)
 		}
 		e.end(b.BootSession, outcome, why)
 	}
@@ -56,14 +56,4 @@ func (j *job) endBootsOf() {
 	j.e.endBoots(j.host.ID, outcome, describeOperation(&j.op)+" is "+string(j.op.State), func(b *inventory.BootSession) bool {
 		return b.Operation == j.op.ID && (b.Boot == string(pxe.BootImage) || b.Boot == string(pxe.BootAgent) && !isHere)
 	})
-}
-
-// close marks a boot as over for those who look at what runs.
-func (t *sessions) close(m inventory.MAC, id inventory.SessionID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if x := t.byMAC[m]; x != nil && x.ID == id {
-		x.EndedAt = t.now()
-		t.plan(x)
-	}
 }

@@ -31,7 +31,7 @@ func (r *rack) wantEnded(m *machine, s inventory.SessionID, is bool) {
 	if got := r.session(s); got.EndedAt.IsZero() == is {
 		r.t.Errorf("the boot has ended at %s with %q, want an end: %v", got.EndedAt, got.Outcome, is)
 	}
-	if live, ok := r.engine.sessions.of(m.mac()); ok && live.ID == s && live.EndedAt.IsZero() == is {
+	if live, ok := r.engine.sessions.Of(m.mac()); ok && live.ID == s && live.EndedAt.IsZero() == is {
 		r.t.Errorf("among those that run the boot has ended at %s, want an end: %v", live.EndedAt, is)
 	}
 }
@@ -94,9 +94,9 @@ func TestABootEndsWithItsOperation(t *testing.T) {
 		}
 		return tx.CreateOperation(&op, r.clock)
 	})
-	live, _ := r.engine.sessions.of(m.mac())
+	live, _ := r.engine.sessions.Of(m.mac())
 	live.Operation = "01K00000000000000000000078"
-	r.engine.sessions.put(live)
+	r.engine.sessions.Put(live)
 	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
 	r.must(r.engine.withJob(context.Background(), live.Operation, func(j *job) error { return j.finish() }))
 	r.wantEnded(m, s, true)
@@ -115,9 +115,9 @@ func TestATrialEndsNoBoot(t *testing.T) {
 		}
 		return tx.CreateOperation(&op, r.clock)
 	})
-	live, _ := r.engine.sessions.of(m.mac())
+	live, _ := r.engine.sessions.Of(m.mac())
 	live.Operation = "01K00000000000000000000079"
-	r.engine.sessions.put(live)
+	r.engine.sessions.Put(live)
 	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
 	cancel := func(who Asker) {
 		t.Helper()

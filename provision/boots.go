@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -91,11 +92,11 @@ func (e *Engine) bootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Oper
 // heardOS notes that an operating system asked for an address: of a machine that is to boot from the network for an
 // operation, that means that its disk stands before the network in its boot order.
 func (e *Engine) heardOS(mac inventory.MAC) {
-	host := e.sessions.hostOf(mac)
+	host := e.sessions.HostOf(mac)
 	if host == "" {
 		return
 	}
-	e.recorder.take(note{do: func(tx inventory.Tx) error {
+	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		op, err := tx.FindOpenOperation(host)
 		if err != nil {
 			return ignoreNotFound(err)
@@ -122,7 +123,7 @@ func (e *Engine) heardOS(mac inventory.MAC) {
 // isNetbooting reports whether a boot of ours runs on the host: then what asks for an address is what we booted.
 func (e *Engine) isNetbooting(h *inventory.Host) bool {
 	for _, n := range h.NICs {
-		if s, ok := e.sessions.of(n.MAC); ok && s.EndedAt.IsZero() && (s.Boot == string(pxe.BootAgent) || s.Boot == string(pxe.BootImage)) {
+		if s, ok := e.sessions.Of(n.MAC); ok && s.EndedAt.IsZero() && (s.Boot == string(pxe.BootAgent) || s.Boot == string(pxe.BootImage)) {
 			return true
 		}
 	}

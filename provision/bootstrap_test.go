@@ -183,7 +183,7 @@ func TestDataThatAreLostOnTheWayAreAskedForAgain(t *testing.T) {
 				return s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base, Key: s.r.engine.documentKey(s.session)})
 			}
 			c.lose(l)
-			if _, err := ask(); !isKind(err, inventory.Unavailable) || l.wanted() != 1 {
+			if _, err := ask(); !inventory.IsKind(err, inventory.Unavailable) || l.wanted() != 1 {
 				t.Fatalf("%v, asked %d times", err, l.wanted())
 			}
 			l.must(l.give("web-1", bootstrap, "", false))
@@ -235,10 +235,10 @@ func TestBootstrapDataThatCannotBeUsedAreRefusedWithTheReason(t *testing.T) {
 		})
 	}
 	l.create(inventory.Machine{Name: "own"})
-	if err := l.give("own", bootstrap, "", false); !isKind(err, inventory.Conflict) {
+	if err := l.give("own", bootstrap, "", false); !inventory.IsKind(err, inventory.Conflict) {
 		t.Errorf("a machine that takes none: %v", err)
 	}
-	if err := l.give("nobody", bootstrap, "", false); !isKind(err, inventory.NotFound) {
+	if err := l.give("nobody", bootstrap, "", false); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("no machine: %v", err)
 	}
 }

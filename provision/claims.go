@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func existing(tx inventory.Tx, names []string) (all []inventory.Pool, err error)
 	for _, name := range names {
 		if p, err := tx.FindPool(name); err == nil {
 			all = append(all, p)
-		} else if !isKind(err, inventory.NotFound) {
+		} else if !inventory.IsKind(err, inventory.NotFound) {
 			return nil, fmt.Errorf("read pool %s: %w", name, err)
 		}
 	}
@@ -237,7 +238,7 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 		m.NextAt = now
 		return tx.UpdateMachine(&m, now) // it was taken meanwhile
 	}
-	if err := e.mayInstallAgain(tx, &h); isKind(err, inventory.Conflict) {
+	if err := e.mayInstallAgain(tx, &h); inventory.IsKind(err, inventory.Conflict) {
 		return e.breakInstallLoop(tx, &m, &h, err)
 	} else if err != nil {
 		return err
@@ -307,17 +308,17 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 	if n := choice.Outlook.Fit; n > 0 {
 		reason += fmt.Sprintf("; of all hosts %d would do", n)
 	}
-	return reason, firstOf(choice.Hint, "slipway host list"), nil
+	return reason, cmp.Or(choice.Hint, "slipway host list"), nil
 }
 
 // breakInstallLoop quarantines a host that is installed again and again, and lets the machine look for another.
 func (e *Engine) breakInstallLoop(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, why error) error {
 	j := &job{e: e, tx: tx, host: *h}
-	if err := j.quarantine(inventory.IssueInstallLoop, failure{reason: messageOf(why), hint: hintOf(why)}); err != nil {
+	if err := j.quarantine(inventory.IssueInstallLoop, failure{reason: publicMessage(why), hint: inventory.HintOf(why)}); err != nil {
 		return err
 	}
 	m.NextAt = e.cfg.Now()
-	return e.waits(tx, m, messageOf(why), hintOf(why))
+	return e.waits(tx, m, publicMessage(why), inventory.HintOf(why))
 }
 
 // waits notes why a machine has no host yet, once.
@@ -334,7 +335,7 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	now := e.cfg.Now()
 	c := inventory.Claim{ID: inventory.ClaimID(e.cfg.NewULID()), MachineUID: m.UID, Machine: m.Name, HostID: h.ID}
 	if err := tx.CreateClaim(&c, now); err != nil {
-		if isKind(err, inventory.Conflict) {
+		if inventory.IsKind(err, inventory.Conflict) {
 			m.NextAt = now
 			return tx.UpdateMachine(m, now)
 		}
@@ -367,12 +368,12 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	if err := e.noteMachine(tx, m, m.Reason); err != nil {
 		return err
 	}
-	return e.install(tx, m, h, inventory.OpInstall, "", nil, "machine "+m.Name)
+	return e.installMachine(tx, m, h, inventory.OpInstall, "", nil, "machine "+m.Name)
 }
 
-// install begins an installation on a host that the machine has claimed; whoever calls it has asked mayInstallAgain.
+// installMachine begins an installation on a host that the machine has claimed; whoever calls it has asked mayInstallAgain.
 // old is the claim that a reinstallation ended.
-func (e *Engine) install(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, old inventory.ClaimID, ladder []Rung, by string) error {
+func (e *Engine) installMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, kind inventory.OperationKind, old inventory.ClaimID, ladder []Rung, by string) error {
 	image, err := e.imageOf(tx, m)
 	if err != nil {
 		return err

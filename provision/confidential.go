@@ -39,7 +39,7 @@ func (e *Engine) confide(p *pxe.Plan, r *rendered, c pxe.Client, base string) {
 		return
 	}
 	switch {
-	case p.Config.HasInitrd && e.sessions.speaksTLS(c.MAC):
+	case p.Config.HasInitrd && e.sessions.SpeaksTLS(c.MAC):
 		p.Config.Base = e.cfg.Confidential.base(base)
 	case r.format == "ignition":
 	default:

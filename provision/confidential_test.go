@@ -47,8 +47,8 @@ func TestAConfidentialSiteSendsSecretsOverTLSOnly(t *testing.T) {
 			r.configured("live", c.format, inventory.Profile{Config: c.config, Isolated: c.isolated})
 			m := r.machine(1)
 			m.arrive()
-			r.engine.sessions.byMAC[m.mac()].isSecure = c.speaksTLS
-			session, _ := r.engine.sessions.of(m.mac())
+			r.engine.sessions.Heard(pxe.Client{MAC: m.mac(), Stage: pxe.StageIPXE, IPXE: pxe.IPXE{HasHTTPS: c.speaksTLS}}, inventory.EventDHCPRequest)
+			session, _ := r.engine.sessions.Of(m.mac())
 			script := m.script(base + "/boot/" + string(session.ID) + "/script")
 			s := session.ID
 			if strings.Contains(script, "kernel ") != c.boots || !strings.Contains(script, c.in) {
@@ -60,7 +60,7 @@ func TestAConfidentialSiteSendsSecretsOverTLSOnly(t *testing.T) {
 			name := map[bool]string{true: "config.ign", false: "user-data"}[c.format.Format == "ignition"]
 			plain, err := m.ask(s, name)
 			switch {
-			case c.plain == "" && !isKind(err, inventory.Forbidden):
+			case c.plain == "" && !inventory.IsKind(err, inventory.Forbidden):
 				t.Errorf("over HTTP: %v", err)
 			case c.plain != "" && (err != nil || !strings.Contains(plain, c.plain)):
 				t.Errorf("over HTTP: %v\n%s", err, plain)

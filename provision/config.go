@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,15 +16,6 @@ import (
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
 )
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
 
 // configOf renders what a host is given with a plan, nil when there is nothing to render. The error is one of the
 // store; what is wrong with the configuration is in the result.
@@ -99,7 +91,7 @@ func (e *Engine) prepared(ctx context.Context, c pxe.Client, lacking *inventory.
 		if err != nil || h.State == inventory.Discovered || h.State == inventory.Failed || h.InMaintenance || h.IsAdopted {
 			return ignoreNotFound(err)
 		}
-		if _, err := e.identify(tx, &h, c); err != nil && !isKind(err, inventory.Internal) { // what it would write is no matter here
+		if _, err := e.identify(tx, &h, c); err != nil && !inventory.IsKind(err, inventory.Internal) { // what it would write is no matter here
 			return err
 		}
 		h.Facts = withSecureBoot(h.Facts, c.SecureBoot)
@@ -116,7 +108,7 @@ func (e *Engine) prepared(ctx context.Context, c pxe.Client, lacking *inventory.
 }
 
 func ignoreNotFound(err error) error {
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil
 	}
 	return err
@@ -138,7 +130,7 @@ func (e *Engine) given(tx inventory.Tx, h *inventory.Host, p pxe.Plan, r *render
 	}
 	if r.problem != nil {
 		problem := *r.problem
-		problem.Hint = firstOf(problem.Hint, "see: slipway render "+h.Name)
+		problem.Hint = cmp.Or(problem.Hint, "see: slipway render "+h.Name)
 		p.Problem = &problem
 		return p, nil, nil
 	}
@@ -192,7 +184,7 @@ func (e *Engine) inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inv
 			continue
 		}
 		layer, err := tx.FindLayer(l.scope, l.name)
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			continue
 		}
 		if err != nil {
@@ -214,7 +206,7 @@ func (e *Engine) namedFor(tx inventory.Tx, h *inventory.Host) (*inventory.Host, 
 		return nil, "", fmt.Errorf("read machine of %s: %w", h.Name, err)
 	}
 	named := *h
-	named.Name, _, _ = strings.Cut(firstOf(m.Hostname, m.Name), ".")
+	named.Name, _, _ = strings.Cut(cmp.Or(m.Hostname, m.Name), ".")
 	return &named, string(h.ClaimID), nil
 }
 
@@ -271,7 +263,7 @@ func keyOf(tx inventory.Tx, in render.Input) (string, error) {
 // openSecret returns the value of a stored secret.
 func (e *Engine) openSecret(tx inventory.Tx, name string) ([]byte, error) {
 	s, err := tx.FindSecret(name)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, inventory.Errorf(inventory.NotFound, "there is no secret %q", inventory.Clean(name, 64)).WithHint("make it with: slipway secret set NAME")
 	}
 	if err != nil {

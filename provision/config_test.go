@@ -191,13 +191,13 @@ func TestABootIsGivenItsConfigurationOnce(t *testing.T) {
 		t.Errorf("asked again at once: %v", err)
 	}
 	r.clock = r.clock.Add(2 * time.Minute)
-	if _, err := m.ask(s, "user-data"); !isKind(err, inventory.Forbidden) {
+	if _, err := m.ask(s, "user-data"); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("asked again later: %v", err)
 	}
 	if _, err := m.ask(s, "meta-data"); err != nil {
 		t.Errorf("what is no secret is given again: %v", err)
 	}
-	if _, err := m.ask(s, "nonsense"); !isKind(err, inventory.NotFound) {
+	if _, err := m.ask(s, "nonsense"); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("a document that is not there: %v", err)
 	}
 	if r.session(s).Config == "" {
@@ -273,7 +273,7 @@ func TestOnlyTheHostItselfIsGivenItsSecrets(t *testing.T) {
 			if err == nil || strings.Contains(got, canary) {
 				t.Fatalf("given: %s", got)
 			}
-			if hintOf(err) == "" {
+			if inventory.HintOf(err) == "" {
 				t.Errorf("no hint with: %v", err)
 			}
 			if isRevoked := len(minted.revoked) > 0; isRevoked != c.revokes {
@@ -301,7 +301,7 @@ func TestAStrangerAfterTheMachineBurnsTheDocument(t *testing.T) {
 		t.Fatal("given to the stranger")
 	}
 	m.lease(m.mac())
-	if _, err := m.ask(s, "user-data"); !isKind(err, inventory.Forbidden) || !strings.Contains(err.Error(), "somebody else") {
+	if _, err := m.ask(s, "user-data"); !inventory.IsKind(err, inventory.Forbidden) || !strings.Contains(err.Error(), "somebody else") {
 		t.Errorf("given once more: %v", err)
 	}
 }
@@ -341,7 +341,7 @@ func TestAConfigurationInTheInitrdNeedsNoAddress(t *testing.T) {
 		t.Fatalf("archive: %v, %d bytes", err, len(got))
 	}
 	r.clock = r.clock.Add(3 * time.Minute)
-	if _, err := m.ask(s, pxe.ConfigArchive); !isKind(err, inventory.Forbidden) {
+	if _, err := m.ask(s, pxe.ConfigArchive); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("given again: %v", err)
 	}
 }
@@ -358,7 +358,7 @@ func TestIgnitionIsToldToWaitForAnImageThatReadsTheConfiguration(t *testing.T) {
 		})
 		return err
 	}
-	if err := ask("3.0.0"); !isKind(err, inventory.Conflict) || !strings.Contains(err.Error(), "3.0.0") {
+	if err := ask("3.0.0"); !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(err.Error(), "3.0.0") {
 		t.Errorf("an image that reads 3.0.0: %v", err)
 	}
 	if err := ask("3.6.0"); err != nil {
@@ -380,7 +380,7 @@ func TestWhatCannotBeRenderedIsNeverBooted(t *testing.T) {
 	if _, err := m.ask(s, "config.ign"); err == nil {
 		t.Error("given all the same")
 	}
-	if _, err := r.engine.Install(context.Background(), m.host().ID, "", By("a test")); !isKind(err, inventory.Invalid) {
+	if _, err := r.engine.Install(context.Background(), m.host().ID, "", By("a test")); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("armed: %v", err)
 	}
 	r.secret("token", canary)
@@ -400,10 +400,10 @@ func TestAReportWithTheKeyMayComeFromAnyAddress(t *testing.T) {
 	_, s := m.arrive()
 	elsewhere := netip.MustParseAddr("192.0.2.7")
 	up := pxe.Report{Step: pxe.ReportUp}
-	if err := r.engine.Report(context.Background(), s, elsewhere, "", up); !isKind(err, inventory.Forbidden) {
+	if err := r.engine.Report(context.Background(), s, elsewhere, "", up); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("without a key: %v", err)
 	}
-	if err := r.engine.Report(context.Background(), s, elsewhere, r.engine.reportKey("other"), up); !isKind(err, inventory.Forbidden) {
+	if err := r.engine.Report(context.Background(), s, elsewhere, r.engine.reportKey("other"), up); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("with the key of another boot: %v", err)
 	}
 	r.must(r.engine.Report(context.Background(), s, elsewhere, r.engine.reportKey(s), up))
@@ -513,7 +513,7 @@ func TestAMachineIsMintedATokenWhenItAsks(t *testing.T) {
 		t.Fatal("a token was minted before the machine asked")
 	}
 	minted.fails = inventory.Errorf(inventory.Unavailable, "prod does not answer").WithHint("start it")
-	if _, err := m.ask(s, "config.ign"); !isKind(err, inventory.Unavailable) {
+	if _, err := m.ask(s, "config.ign"); !inventory.IsKind(err, inventory.Unavailable) {
 		t.Fatalf("without the cluster: %v", err)
 	}
 	minted.fails = nil
@@ -634,13 +634,13 @@ func TestAMachineMayAskFromTheAddressThatItsConfigurationGivesIt(t *testing.T) {
 		_, err := m.askAs(pxe.ConfigRequest{Session: s, Source: netip.MustParseAddr(a), Name: "user-data"})
 		return err
 	}
-	if err := from("10.0.0.77", ""); !isKind(err, inventory.Forbidden) {
+	if err := from("10.0.0.77", ""); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("while nobody vouches for it: %v", err)
 	}
-	if err := from("10.0.0.77", "52:54:00:bb:bb:bb"); !isKind(err, inventory.Forbidden) {
+	if err := from("10.0.0.77", "52:54:00:bb:bb:bb"); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("while another card has it: %v", err)
 	}
-	if err := from("10.0.0.78", m.mac()); !isKind(err, inventory.Forbidden) {
+	if err := from("10.0.0.78", m.mac()); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("from an address that it does not give: %v", err)
 	}
 	if err := from("10.0.0.77", m.mac()); err != nil {
@@ -700,7 +700,7 @@ func TestAConfigurationIsFoundAsEC2LaysItOut(t *testing.T) {
 			t.Errorf("%s: %q %v", name, got, err)
 		}
 	}
-	if _, err := m.ask(s, "ec2/latest/dynamic/instance-identity"); !isKind(err, inventory.NotFound) {
+	if _, err := m.ask(s, "ec2/latest/dynamic/instance-identity"); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("what is not there: %v", err)
 	}
 }

@@ -151,7 +151,7 @@ func TestWhatChangesWhileAProfileIsSavedIsLookedAtAnew(t *testing.T) {
 	if err := l.wish(inventory.Machine{Name: "late", Config: "host: {hostname: m-00000-web}\n"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.saved(&p, nil); !isKind(err, inventory.Invalid) || !strings.Contains(messageOf(err), "machine m-00000: the host name m-00000-web is that of machine late") {
+	if err := l.saved(&p, nil); !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), "machine m-00000: the host name m-00000-web is that of machine late") {
 		t.Errorf("a machine came meanwhile that has the name: %v", err)
 	}
 	l.rename("late", "host: {hostname: other}\n")
@@ -184,7 +184,7 @@ func TestWhatIsAwaitedCountsAsHeld(t *testing.T) {
 		return err
 	})
 	taken := inventory.Machine{Name: "taken", Config: "host: {hostname: m-00002-web}\n"}
-	if err := l.wish(taken); !isKind(err, inventory.Invalid) {
+	if err := l.wish(taken); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("a name that is not noted yet was given away: %v", err)
 	}
 	after(t.Context(), false)

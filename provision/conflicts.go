@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
 )
 
 // conflicts are the addresses of ours that others use: one issue for each network and cause, because one machine can answer
@@ -38,9 +39,9 @@ const (
 func (e *Engine) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
 	now := e.cfg.Now()
 	issue, isTold := e.conflicts.add(a, subnet, detail, now)
-	e.recorder.take(note{
-		event: inventory.Event{At: now, Kind: inventory.EventConflict, MAC: who, Subject: "subnet/" + subnet, Detail: detail},
-		do: func(tx inventory.Tx) error {
+	e.recorder.Take(recorder.Note{
+		Event: inventory.Event{At: now, Kind: inventory.EventConflict, MAC: who, Subject: "subnet/" + subnet, Detail: detail},
+		Do: func(tx inventory.Tx) error {
 			if isTold {
 				return nil
 			}

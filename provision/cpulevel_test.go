@@ -29,14 +29,14 @@ func TestAHostIsNotInstalledWithAnImageForNewerProcessors(t *testing.T) {
 	}
 	needs(inventory.CPULevel3)
 	has(inventory.CPULevel2)
-	if _, err := l.engine.Install(t.Context(), s.host().ID, "debian12", By("test")); !isKind(err, inventory.Conflict) || !strings.Contains(messageOf(err), says) {
+	if _, err := l.engine.Install(t.Context(), s.host().ID, "debian12", By("test")); !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(publicMessage(err), says) {
 		t.Errorf("asked for by hand: %v", err)
 	}
 	needs("")
 	l.create(inventory.Machine{Name: "web"})
 	l.until("it runs", l.phase("web", inventory.MachineRunning))
 	needs(inventory.CPULevel3)
-	if _, err := l.engine.Reinstall(t.Context(), "web", By("test")); !isKind(err, inventory.Conflict) || !strings.Contains(messageOf(err), says) {
+	if _, err := l.engine.Reinstall(t.Context(), "web", By("test")); !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(publicMessage(err), says) {
 		t.Errorf("a reinstallation: %v", err)
 	}
 	has("")

@@ -15,6 +15,8 @@ import (
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -104,7 +106,7 @@ func (e *Engine) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigD
 		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
 	}
 	if !r.IsPeek {
-		e.recorder.take(note{session: e.fetched(d.session), event: inventory.Event{
+		e.recorder.Take(recorder.Note{Session: e.fetched(d.session), Event: inventory.Event{
 			At: e.cfg.Now(), Kind: inventory.EventConfigSent, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
 			Detail: inventory.Clean(fmt.Sprintf("%s, %d bytes%s, to %s %s", r.Name, len(out.Data), d.withSecrets(), r.Source, r.Agent), 300),
 			Data:   d.told(len(out.Data)),
@@ -116,10 +118,10 @@ func (e *Engine) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigD
 // fetched moves a session to the step of fetching its configuration.
 func (e *Engine) fetched(s inventory.BootSession) inventory.BootSession {
 	s.LastAt = e.cfg.Now()
-	if stepIndex(inventory.EventConfigSent) > stepIndex(s.Step) {
+	if session.StepIndex(inventory.EventConfigSent) > session.StepIndex(s.Step) {
 		s.Step = inventory.EventConfigSent
 	}
-	e.sessions.put(s)
+	e.sessions.Put(s)
 	return s
 }
 
@@ -237,7 +239,7 @@ func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 			continue
 		}
 		given, err := tx.FindDelivery(d.session.ID, doc.Name)
-		isFirst := isKind(err, inventory.NotFound)
+		isFirst := inventory.IsKind(err, inventory.NotFound)
 		if err != nil && !isFirst {
 			return nil, fmt.Errorf("read delivery of %s: %w", doc.Name, err)
 		}
@@ -291,7 +293,7 @@ func (e *Engine) stranger(tx inventory.Tx, d *delivery) error {
 	}
 	l, err := tx.FindLease(d.Source)
 	switch {
-	case isKind(err, inventory.NotFound) && slices.Contains(d.host.MACs(), d.neighbour) && isBeside(tx, d.session.Subnet):
+	case inventory.IsKind(err, inventory.NotFound) && slices.Contains(d.host.MACs(), d.neighbour) && isBeside(tx, d.session.Subnet):
 		return nil // another server gave the address, and our own network says that the host has it
 	case err != nil:
 		return refuse("%s holds no lease of ours", d.Source)
@@ -309,25 +311,25 @@ func (e *Engine) stranger(tx inventory.Tx, d *delivery) error {
 // refuse notes why a document was not given. A request that met the rules for secrets opens an issue and ends the
 // tokens of the boot.
 func (e *Engine) refuse(ctx context.Context, d *delivery, err error) error {
-	isAlarm, isStranger := isKind(err, inventory.Forbidden) && d.hasSecret(), errors.Is(err, errStranger)
+	isAlarm, isStranger := inventory.IsKind(err, inventory.Forbidden) && d.hasSecret(), errors.Is(err, errStranger)
 	kind := inventory.EventConfigRefused
 	if isStranger { // the boot itself goes on, and nothing is wrong with it
 		kind = inventory.EventSessionRefused
 	}
 	ev := inventory.Event{
 		At: e.cfg.Now(), Kind: kind, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
-		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, messageOf(err)), 500),
-		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": hintOf(err), "kind": kindOf(err)},
+		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, publicMessage(err)), 500),
+		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": inventory.HintOf(err), "kind": inventory.KindOf(err)},
 	}
-	if d.host.ID != "" && e.refusals.first(string(d.session.ID)+d.Source.String()+messageOf(err), e.cfg.Now()) {
+	if d.host.ID != "" && e.refusals.first(string(d.session.ID)+d.Source.String()+publicMessage(err), e.cfg.Now()) {
 		e.cfg.Log.Warn("configuration refused", "host", d.host.Name, "boot", d.session.ID, "addr", d.Source.String(), "err", err)
-		e.recorder.take(note{event: ev, do: func(tx inventory.Tx) error {
+		e.recorder.Take(recorder.Note{Event: ev, Do: func(tx inventory.Tx) error {
 			switch {
 			case isAlarm:
-				return e.openIssue(tx, secretRefused(d.host.ID, messageOf(err), hintOf(err)))
+				return e.openIssue(tx, secretRefused(d.host.ID, publicMessage(err), inventory.HintOf(err)))
 			case isStranger:
 				issue := sessionRefused(d.host.ID)
-				issue.Cause = messageOf(err)
+				issue.Cause = publicMessage(err)
 				return e.openIssue(tx, issue)
 			}
 			return nil

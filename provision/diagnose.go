@@ -159,7 +159,7 @@ func (e *Engine) heardPort(h *inventory.Host) inventory.MAC {
 	}
 	best, at := bootMAC(h), time.Time{}
 	for _, n := range h.NICs {
-		if s, ok := e.sessions.of(n.MAC); ok && s.LastAt.After(at) {
+		if s, ok := e.sessions.Of(n.MAC); ok && s.LastAt.After(at) {
 			best, at = n.MAC, s.LastAt
 		}
 		if last := e.lastPacket(n.MAC); last.After(at) {
@@ -186,7 +186,7 @@ func (e *Engine) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 	if c.Issues, err = tx.ListIssues(false, h.ID); err != nil {
 		return err
 	}
-	if c.Operation, err = tx.FindOpenOperation(h.ID); err != nil && !isKind(err, inventory.NotFound) {
+	if c.Operation, err = tx.FindOpenOperation(h.ID); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	if op := &c.Operation; op.Step == inventory.StepNetboot && op.State == inventory.OpRunning {
@@ -202,7 +202,7 @@ func (e *Engine) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 
 // bootFacts adds the latest boot of the port, and what the host would boot now.
 func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
-	s, ok := e.sessions.of(mac)
+	s, ok := e.sessions.Of(mac)
 	if !ok && c.Host != nil {
 		last, err := tx.ListSessions(c.Host.ID, inventory.Page{Limit: 1})
 		if err != nil {
@@ -230,7 +230,7 @@ func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 	}
 	if x, err := tx.FindSubnet(subnet); err == nil {
 		c.Subnet = &x
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	if c.Host == nil {

@@ -130,7 +130,7 @@ func TestIPXEWithoutHTTPIsGivenALoaderOnceAndThenToldWhy(t *testing.T) {
 		t.Errorf("what was loaded has no HTTP either, and it is given %q again", got)
 	}
 	r.settle()
-	s, _ := r.engine.sessions.of(m.mac())
+	s, _ := r.engine.sessions.Of(m.mac())
 	if !strings.Contains(s.Reason, "no HTTP either") {
 		t.Errorf("the boot says %q", s.Reason)
 	}
@@ -154,7 +154,7 @@ func TestADiagnosisNamesTheMachineAsItsBootDid(t *testing.T) {
 	c.Arch, c.ArchCode, c.Class = inventory.ARM64, pxe.Arch93(11), "PXEClient:Arch:00011:UNDI:003016"
 	r.engine.Offer(context.Background(), c, base)
 	r.settle()
-	s, _ := r.engine.sessions.of(m.mac())
+	s, _ := r.engine.sessions.Of(m.mac())
 	d, err := r.engine.Diagnose(context.Background(), h.ID, "")
 	r.must(err)
 	if !strings.Contains(s.Reason, "ARM UEFI, 64 bit") || len(d.Causes) == 0 || d.Causes[0].Sentence != s.Reason {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -14,10 +15,10 @@ import (
 // takes milliseconds.
 func (e *Engine) discover(c pxe.Client) {
 	h := e.newHost(c)
-	e.sessions.setHost(h.ID, c.MAC)
-	e.recorder.take(note{do: func(tx inventory.Tx) error {
-		err := e.addHost(tx, &h, c)
-		if isKind(err, inventory.Conflict) {
+	e.sessions.SetHost(h.ID, c.MAC)
+	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+		err := e.discoverHost(tx, &h, c)
+		if inventory.IsKind(err, inventory.Conflict) {
 			return e.remember(tx, c.MAC) // somebody was faster
 		}
 		return err
@@ -37,8 +38,8 @@ func (e *Engine) newHost(c pxe.Client) inventory.Host {
 	}
 }
 
-// addHost stores a new host with the event and the issues that it brings, and accepts it if a rule says so.
-func (e *Engine) addHost(tx inventory.Tx, h *inventory.Host, c pxe.Client) error {
+// discoverHost stores a new host with the event and the issues that it brings, and accepts it if a rule says so.
+func (e *Engine) discoverHost(tx inventory.Tx, h *inventory.Host, c pxe.Client) error {
 	now := e.cfg.Now()
 	if err := tx.CreateHost(h, now); err != nil {
 		return err
@@ -68,7 +69,7 @@ func where(c pxe.Client) string {
 func (e *Engine) remember(tx inventory.Tx, mac inventory.MAC) error {
 	h, err := tx.FindHostByMAC(mac)
 	if err == nil {
-		e.sessions.setHost(h.ID, mac)
+		e.sessions.SetHost(h.ID, mac)
 	}
 	return err
 }
@@ -82,9 +83,9 @@ func (e *Engine) seen(h *inventory.Host) {
 	if now.Sub(h.LastSeenAt) < seenEvery {
 		return
 	}
-	e.recorder.take(note{do: func(tx inventory.Tx) error {
+	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		h, err := tx.FindHost(id)
-		if isKind(err, inventory.NotFound) || err == nil && now.Sub(h.LastSeenAt) < seenEvery {
+		if inventory.IsKind(err, inventory.NotFound) || err == nil && now.Sub(h.LastSeenAt) < seenEvery {
 			return nil
 		}
 		if err != nil {
@@ -174,7 +175,7 @@ func (e *Engine) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) err
 	}
 	owner, err := tx.FindHostByMAC(m)
 	switch {
-	case isKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.NotFound):
 		h.NICs = append(h.NICs, inventory.NIC{MAC: m, Vendor: e.cfg.Vendor(m)})
 		return nil
 	case err != nil:

@@ -115,7 +115,7 @@ func (b *busy) has(h inventory.HostID) bool {
 // advance does what a due operation is due for.
 func (e *Engine) advance(ctx context.Context, op inventory.Operation) error {
 	h, err := e.findHost(ctx, op.HostID)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return e.orphan(ctx, op)
 	}
 	if err != nil {
@@ -453,7 +453,7 @@ const personAgain = 15 * time.Second
 
 // unpowered is a controller that failed: a fence waits for as long as it takes, because nothing else would be safe.
 func (j *job) unpowered(problem error) error {
-	f := failure{reason: messageOf(problem), hint: hintOf(problem)}
+	f := failure{reason: publicMessage(problem), hint: inventory.HintOf(problem)}
 	switch bmc.KindOf(problem) {
 	case inventory.Unauthorized, inventory.Invalid, inventory.NotFound, inventory.Forbidden:
 		f.isLasting = true

@@ -24,6 +24,8 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision/allowance"
+	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -98,8 +100,8 @@ var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
 // Engine is the lifecycle engine. Its methods may be called from many goroutines.
 type Engine struct {
 	cfg        Config
-	sessions   *sessions
-	recorder   *recorder
+	sessions   *session.Table
+	recorder   *recorder.Recorder
 	newHosts   *rate.Limiter
 	rendered   renderings
 	bootstraps bootstraps
@@ -151,12 +153,12 @@ func New(cfg Config) *Engine {
 		budget:   allowance.New(allowance.Default()),
 		glances:  glances{wanted: make(chan inventory.HostID, glancesWaiting)},
 	}
-	e.sessions = newSessions(cfg.Now, func(s *inventory.BootSession, at step) (time.Time, bool) {
+	e.sessions = session.New(cfg.Now, func(s *inventory.BootSession, at session.Step) (time.Time, bool) {
 		_, by, waits := e.next(s, at)
 		return by, waits
 	})
-	e.recorder = newRecorder(cfg.Store, cfg.Log, e.sessions.hostOf)
-	e.recorder.may = e.mayStore
+	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
+	e.recorder.May = e.mayStore
 	return e
 }
 
@@ -170,7 +172,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 		e.cfg.Log.Warn("options of controllers not sealed", "err", err)
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return e.recorder.serve(gctx) })
+	g.Go(func() error { return e.recorder.Serve(gctx) })
 	g.Go(func() error { return e.drive(gctx) })
 	g.Go(func() error { return e.poll(gctx) })
 	g.Go(func() error { return e.glance(gctx) })
@@ -213,7 +215,7 @@ func isAfter(ctx context.Context, wait time.Duration) bool {
 }
 
 // NotedN and LostN count the notes taken and those dropped because the store could not keep up.
-func (e *Engine) NotedN() uint64 { return e.recorder.noted.Load() }
+func (e *Engine) NotedN() uint64 { return e.recorder.NotedN() }
 
 // LostN counts notes that were dropped because the store could not keep up.
-func (e *Engine) LostN() uint64 { return e.recorder.lost.Load() }
+func (e *Engine) LostN() uint64 { return e.recorder.LostN() }

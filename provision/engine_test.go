@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -195,19 +196,19 @@ func TestReportsCountOnlyFromTheMachineItself(t *testing.T) {
 	m.accept()
 	_, s := m.boot()
 	err := r.engine.Report(context.Background(), s, other.address(), "", pxe.Report{Step: pxe.ReportUp})
-	if !isKind(err, inventory.Forbidden) {
+	if !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("a stranger's report: %v", err)
 	}
 	if h := m.host(); h.State != inventory.Installing {
 		t.Errorf("host is %s", h.State)
 	}
-	if _, err := r.engine.Artefact(context.Background(), s, other.address(), "sha256:", ""); !isKind(err, inventory.Forbidden) {
+	if _, err := r.engine.Artefact(context.Background(), s, other.address(), "sha256:", ""); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("a stranger's fetch: %v", err)
 	}
-	if err := m.report(s, "dance"); !isKind(err, inventory.Invalid) {
+	if err := m.report(s, "dance"); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("an unknown step: %v", err)
 	}
-	if err := m.report(inventory.SessionID(strings.Repeat("00", 16)), pxe.ReportUp); !isKind(err, inventory.NotFound) {
+	if err := m.report(inventory.SessionID(strings.Repeat("00", 16)), pxe.ReportUp); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("an unknown session: %v", err)
 	}
 }
@@ -239,7 +240,7 @@ func TestAnInstallerRunsOnceAndOnlyWhereItWasAskedFor(t *testing.T) {
 	}
 	_, err := r.engine.Protect(ctx, id, true, By("a test"))
 	r.must(err)
-	if _, err := r.engine.Install(ctx, id, "", By("a test")); !isKind(err, inventory.Forbidden) {
+	if _, err := r.engine.Install(ctx, id, "", By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("install of a protected host: %v", err)
 	}
 	_, err = r.engine.Protect(ctx, id, false, By("a test"))
@@ -274,7 +275,7 @@ func TestAskingForAnInstallationAcceptsTheHost(t *testing.T) {
 		t.Errorf("script:\n%s", script)
 	}
 	r.must(m.report(s, pxe.ReportFailed))
-	if _, err := r.engine.Install(context.Background(), m.host().ID, "", By("a test")); !isKind(err, inventory.Conflict) {
+	if _, err := r.engine.Install(context.Background(), m.host().ID, "", By("a test")); !inventory.IsKind(err, inventory.Conflict) {
 		t.Errorf("install of a failed host: %v", err)
 	}
 }
@@ -324,7 +325,7 @@ func TestSilentSessionsEnd(t *testing.T) {
 	_, lost := r.machine(2).boot()
 	r.restart() // the second session is known to the store only
 	m.dhcp(pxe.StageOS)
-	r.clock = r.clock.Add(silentFor + time.Second)
+	r.clock = r.clock.Add(session.SilentFor + time.Second)
 	r.must(sweep(r.engine))
 	r.settle()
 	for _, id := range []inventory.SessionID{s, lost} {
@@ -350,38 +351,8 @@ func TestOldHistoryIsForgotten(t *testing.T) {
 		_, err := tx.FindSession(old)
 		return err
 	})
-	if !isKind(err, inventory.NotFound) {
+	if !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("the old boot is still there: %v", err)
-	}
-}
-
-func TestWhatBeginsANewBoot(t *testing.T) {
-	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	at := func(step string, ago time.Duration) *inventory.BootSession {
-		return &inventory.BootSession{Step: step, LastAt: now.Add(-ago), Firmware: inventory.UEFI}
-	}
-	for _, tc := range []struct {
-		name  string
-		s     *inventory.BootSession
-		stage pxe.Stage
-		fw    inventory.Firmware
-		kind  string
-		want  bool
-	}{
-		{"firmware that asks again in its minute", at(inventory.EventDHCPOffer, 28*time.Second), pxe.StageFirmware, inventory.UEFI, inventory.EventDHCPDiscover, false},
-		{"firmware that asks after it gave up", at(inventory.EventDHCPOffer, 70*time.Second), pxe.StageFirmware, inventory.UEFI, inventory.EventDHCPDiscover, true},
-		{"firmware that starts over after its loader", at(inventory.EventLoaderSent, 5*time.Second), pxe.StageFirmware, inventory.UEFI, inventory.EventDHCPDiscover, true},
-		{"firmware that turns from PXE to HTTP", at(inventory.EventDHCPOffer, 5*time.Second), pxe.StageFirmware, inventory.UEFIHTTP, inventory.EventDHCPDiscover, true},
-		{"iPXE after the loader", at(inventory.EventLoaderSent, 3*time.Second), pxe.StageIPXE, "", inventory.EventDHCPDiscover, false},
-		{"iPXE in the network card after a boot", at(inventory.EventBootDecided, 30*time.Second), pxe.StageIPXE, "", inventory.EventDHCPDiscover, true},
-		{"a request in a boot", at(inventory.EventBootDecided, 5*time.Minute), pxe.StageIPXE, "", inventory.EventScriptAsked, false},
-		{"anything after half an hour of silence", at(inventory.EventBootDecided, 31*time.Minute), pxe.StageIPXE, "", inventory.EventScriptAsked, true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got := isNewBoot(tc.s, pxe.Client{Stage: tc.stage, Firmware: tc.fw}, tc.kind, now); got != tc.want {
-				t.Errorf("new boot %v, want %v", got, tc.want)
-			}
-		})
 	}
 }
 
@@ -441,7 +412,7 @@ func TestFilesBesideAnImageAreFoundByName(t *testing.T) {
 			t.Errorf("%s is %s, %v; want %s", name, got, err, want)
 		}
 	}
-	if _, err := r.engine.Artefact(context.Background(), s, m.address(), inventory.Digest("sha256:"+strings.Repeat("cd", 32)), "linux"); !isKind(err, inventory.Forbidden) {
+	if _, err := r.engine.Artefact(context.Background(), s, m.address(), inventory.Digest("sha256:"+strings.Repeat("cd", 32)), "linux"); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("a digest that is not the image's: %v", err)
 	}
 }
@@ -516,7 +487,7 @@ func TestAMachineThatAsksTheSameAgainCostsNoWrite(t *testing.T) {
 			t.Fatalf("%d writes for:\n%s", store.writeN, script)
 		}
 	}
-	if got, ok := r.engine.sessions.of(m.mac()); !ok || !got.LastAt.Equal(r.clock) || got.Step != inventory.EventBootDecided {
+	if got, ok := r.engine.sessions.Of(m.mac()); !ok || !got.LastAt.Equal(r.clock) || got.Step != inventory.EventBootDecided {
 		t.Errorf("the boot in memory is %+v", got)
 	}
 	r.clock = r.clock.Add(seenEvery)

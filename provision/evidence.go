@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -44,7 +45,7 @@ func (e *Engine) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 		}
 	}
 	op, err := tx.FindOpenOperation(h.ID)
-	if err != nil && !isKind(err, inventory.NotFound) {
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return v, fmt.Errorf("read what is done with %s: %w", h.Name, err)
 	}
 	if ev.IsRunning, err = e.runsOn(tx, h, s, &op); err != nil {
@@ -107,12 +108,12 @@ func (e *Engine) runsOn(tx inventory.Tx, h *inventory.Host, s *inventory.BootSes
 	}
 	for _, old := range latest {
 		isPast := old.ID != s.ID && !old.LastAt.Before(h.StateSinceAt) && s.StartedAt.Sub(old.LastAt) > startsOverWithin
-		isGiven := isPast && old.Config != "" && stepIndex(old.Step) >= stepIndex(inventory.EventConfigSent)
+		isGiven := isPast && old.Config != "" && session.StepIndex(old.Step) >= session.StepIndex(inventory.EventConfigSent)
 		if !isGiven {
 			continue
 		}
 		r, err := tx.FindRendering(old.Config)
-		if err != nil && !isKind(err, inventory.NotFound) {
+		if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 			return false, fmt.Errorf("read rendering of boot session %s: %w", old.ID, err)
 		}
 		if slices.ContainsFunc(r.Documents, func(d inventory.RenderedDocument) bool { return d.IsSecret }) {
@@ -135,7 +136,7 @@ func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 			return fmt.Errorf("find who is on port %s: %w", ev.Heard, err)
 		}
 		last, err := tx.FindInspection(h.ID, 0)
-		if err != nil && !isKind(err, inventory.NotFound) {
+		if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 			return fmt.Errorf("read inspection of %s: %w", h.Name, err)
 		}
 		for _, p := range last.Hardware.Ports {
@@ -145,7 +146,7 @@ func (e *Engine) weigh(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 		}
 	}
 	b, err := tx.FindBMC(h.ID)
-	if err != nil && !isKind(err, inventory.NotFound) {
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("read controller of %s: %w", h.Name, err)
 	}
 	ev.HasController = err == nil && e.cfg.OpenBMC != nil && b.Driver != inventory.Manual && b.Driver != inventory.WoL
@@ -356,16 +357,7 @@ func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who Asker) (i
 		return nil
 	})
 	if err == nil && proven.ID != "" && !who.DryRun {
-		e.sessions.prove(proven.MAC, proven.ID)
+		e.sessions.Prove(proven.MAC, proven.ID)
 	}
 	return h, err
-}
-
-// prove takes a person's word for a boot that goes on.
-func (t *sessions) prove(m inventory.MAC, id inventory.SessionID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if x := t.byMAC[m]; x != nil && x.ID == id {
-		x.Proof = inventory.ProofPerson
-	}
 }

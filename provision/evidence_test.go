@@ -385,7 +385,7 @@ func TestOnlyAnAcceptedHostIsConfirmed(t *testing.T) {
 	r := newRack(t)
 	m := r.machine(1)
 	m.boot()
-	if _, err := r.engine.Confirm(context.Background(), m.host().ID, By("alice")); !isKind(err, inventory.Conflict) || hintOf(err) == "" {
+	if _, err := r.engine.Confirm(context.Background(), m.host().ID, By("alice")); !inventory.IsKind(err, inventory.Conflict) || inventory.HintOf(err) == "" {
 		t.Errorf("a stranger is confirmed: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -108,7 +110,7 @@ func waitsFor(s *inventory.BootSession) (sign, bool) {
 		return sign{}, false
 	case boot == pxe.BootWait:
 		return asksAgain, true
-	case boot == pxe.BootAgent && stepIndex(s.Step) > stepIndex(inventory.EventArtefactSent):
+	case boot == pxe.BootAgent && session.StepIndex(s.Step) > session.StepIndex(inventory.EventArtefactSent):
 		return sign{}, false
 	}
 	x, ok := signs[s.Step]
@@ -179,7 +181,7 @@ func (e *Engine) limitOf(s inventory.Step) limit {
 }
 
 // next returns what follows in a boot and until when, with the deadline that is configured here.
-func (e *Engine) next(s *inventory.BootSession, at step) (x sign, by time.Time, ok bool) {
+func (e *Engine) next(s *inventory.BootSession, at session.Step) (x sign, by time.Time, ok bool) {
 	if x, ok = waitsFor(s); !ok {
 		return sign{}, time.Time{}, false
 	}
@@ -188,17 +190,17 @@ func (e *Engine) next(s *inventory.BootSession, at step) (x sign, by time.Time, 
 	}
 	from := s.LastAt
 	switch now := e.cfg.Now(); {
-	case at.isLoading(now):
+	case at.IsLoading(now):
 		from = now
-	case !x.isRenewed && !at.at.IsZero():
-		from = at.at
+	case !x.isRenewed && !at.At.IsZero():
+		from = at.At
 	}
 	return x, from.Add(x.within), true
 }
 
 // owed is next, unless nothing is owed after all.
 func (e *Engine) owed(tx inventory.Tx, s *inventory.BootSession) (x sign, by time.Time, ok bool, err error) {
-	x, by, ok = e.next(s, e.sessions.stepOf(s))
+	x, by, ok = e.next(s, e.sessions.StepOf(s))
 	if stored, err := tx.FindSession(s.ID); ok && err == nil && !stored.EndedAt.IsZero() {
 		return x, by, false, nil // its power went off, say, and it has not been heard since
 	}
@@ -220,11 +222,11 @@ func (e *Engine) Expects(tx inventory.Tx, h inventory.Host) (*Expected, error) {
 	var x *Expected
 	if op, err := tx.FindOpenOperation(h.ID); err == nil {
 		x = e.expectsOf(&op, &h)
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return nil, err
 	}
 	for _, n := range h.NICs {
-		s, ok := e.sessions.of(n.MAC)
+		s, ok := e.sessions.Of(n.MAC)
 		if !ok || s.HostID != h.ID {
 			continue
 		}
@@ -253,11 +255,11 @@ func (e *Engine) Expects(tx inventory.Tx, h inventory.Host) (*Expected, error) {
 
 // expectsPerson is what a machine waits for that was told to wait; nil when it does not wait.
 func (e *Engine) expectsPerson(h *inventory.Host) *Expected {
-	for _, s := range e.sessions.boots(h.ID) {
+	for _, s := range e.sessions.Boots(h.ID) {
 		if s.Boot != string(pxe.BootWait) || !s.EndedAt.IsZero() {
 			continue
 		}
-		x := &Expected{What: "it waits: " + s.Reason, Since: e.sessions.stepOf(&s.BootSession).at, Step: s.Step, Session: s.ID}
+		x := &Expected{What: "it waits: " + s.Reason, Since: e.sessions.StepOf(&s.BootSession).At, Step: s.Step, Session: s.ID}
 		if x.Since.IsZero() { // the server was restarted meanwhile
 			x.Since = s.StartedAt
 		}
@@ -271,7 +273,7 @@ func (e *Engine) expectsPerson(h *inventory.Host) *Expected {
 
 func (e *Engine) expectsOf(op *inventory.Operation, h *inventory.Host) *Expected {
 	x := &Expected{
-		What: e.limitOf(op.Step).expect, By: op.DeadlineAt, Since: op.StepAt, Step: string(op.Step), Reason: op.Reason, Hint: firstOf(op.Hint, e.lateHint(op, h)),
+		What: e.limitOf(op.Step).expect, By: op.DeadlineAt, Since: op.StepAt, Step: string(op.Step), Reason: op.Reason, Hint: cmp.Or(op.Hint, e.lateHint(op, h)),
 		Operation: op.ID,
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -86,12 +87,45 @@ func TestDeadlinesAreThoseOfTheConfiguration(t *testing.T) {
 		t.Errorf("what waits for people has a deadline: %+v", l)
 	}
 	s := inventory.BootSession{HostID: "h", Step: inventory.EventDHCPAck}
-	if x, by, _ := e.next(&s, step{}); x.within != 2*time.Second || !by.Equal(s.LastAt.Add(2*time.Second)) {
+	if x, by, _ := e.next(&s, session.Step{}); x.within != 2*time.Second || !by.Equal(s.LastAt.Add(2*time.Second)) {
 		t.Errorf("sign after the address: %+v by %s", x, by)
 	}
 	for _, name := range StepNames() {
 		if name == "" {
 			t.Error("a step without a name")
 		}
+	}
+}
+
+// While a file is being sent nothing is late, and when it has been sent for too long the deadline counts from before.
+func TestNothingIsLateWhileAFileIsSent(t *testing.T) {
+	clock := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
+	now := func() time.Time { return clock }
+	e := &Engine{cfg: Config{Now: now}}
+	r := session.New(now, func(s *inventory.BootSession, at session.Step) (time.Time, bool) {
+		_, by, waits := e.next(s, at)
+		return by, waits
+	})
+	e.sessions = r
+	s, _, _ := r.Heard(pxe.Client{MAC: "52:54:00:00:00:01", Stage: pxe.StageFirmware}, inventory.EventDHCPDiscover)
+	r.SetHost("h1", s.MAC)
+	s, _, _ = r.Heard(pxe.Client{MAC: s.MAC}, inventory.EventLoaderStarted)
+	r.Loading(&s, "ipxe.efi")
+	late := func() bool {
+		l, _, _ := r.Take()
+		return len(l) == 1
+	}
+	for _, passes := range []time.Duration{session.LoadingFor / 2, session.LoadingFor/2 - time.Second} {
+		if clock = clock.Add(passes); late() {
+			t.Fatalf("late at %s while its loader is sent", clock)
+		}
+	}
+	if clock = clock.Add(time.Second + 1); !late() {
+		t.Error("not late although nobody sends it anything")
+	}
+	r.Loading(&s, "ipxe.efi")
+	r.Loaded(&s, "ipxe.efi")
+	if clock = clock.Add(1); !late() {
+		t.Error("not late although the file ended")
 	}
 }

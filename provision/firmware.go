@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -131,7 +132,7 @@ func judgeLoader(latest []try, facts map[string]string, unsigned, signed string)
 		return asBefore, ""
 	}
 	refused := facts[inventory.FactLoaderRefused]
-	if latest[0].loader == refused && refused != "" && stepIndex(latest[0].Step) > stepIndex(inventory.EventLoaderSent) {
+	if latest[0].loader == refused && refused != "" && session.StepIndex(latest[0].Step) > session.StepIndex(inventory.EventLoaderSent) {
 		return worksAfterAll, refused
 	}
 	switch loader, ok := loaderRefused(latest); {
@@ -147,7 +148,7 @@ func judgeLoader(latest []try, facts map[string]string, unsigned, signed string)
 // learnLoader looks after a boot whether the unsigned loader of its host is refused. If so, the host gets a signed chain from
 // now on, where there is one, until that turns out to be no better.
 func (e *Engine) learnLoader(tx inventory.Tx, s *inventory.BootSession) error {
-	if s.HostID == "" || s.Firmware == inventory.BIOS || stepIndex(s.Step) < stepIndex(inventory.EventLoaderSent) {
+	if s.HostID == "" || s.Firmware == inventory.BIOS || session.StepIndex(s.Step) < session.StepIndex(inventory.EventLoaderSent) {
 		return nil
 	}
 	h, err := tx.FindHost(s.HostID)

@@ -209,7 +209,7 @@ func TestGRUBTellsOfSecureBootAndGetsItsOwnWords(t *testing.T) {
 	if h := m.host(); h.Facts[inventory.FactSecureBoot] != pxe.SecureBootOn || h.Serial != "SN7" || h.State != inventory.Installing {
 		t.Errorf("host %s, facts %v, serial %s", h.State, h.Facts, h.Serial)
 	}
-	s, _ := r.engine.sessions.of(m.mac())
+	s, _ := r.engine.sessions.Of(m.mac())
 	files, hasConfig, err := r.engine.Initrds(context.Background(), s.ID, m.address())
 	if err != nil || len(files) != 0 || hasConfig {
 		t.Errorf("initrds %v, %v, %v", files, hasConfig, err)
@@ -223,7 +223,7 @@ func TestWhatLoadersLookForIsNoFailure(t *testing.T) {
 	r := newRack(t)
 	m := r.machine(1)
 	m.dhcp(pxe.StageFirmware)
-	s, _ := r.engine.sessions.of(m.mac())
+	s, _ := r.engine.sessions.Of(m.mac())
 	for _, name := range []string{"revocations_sku.efi", "/grub/x86_64-efi/command.lst", "pxelinux.cfg/C0A80001"} {
 		r.engine.Transferred(pxe.Transfer{Source: m.address(), Proto: "tftp", Name: name, Err: context.Canceled})
 	}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,7 +17,7 @@ func (e *Engine) endOf(tx inventory.Tx, m *inventory.Machine, h *inventory.Host)
 	if err != nil {
 		return "", false, err
 	}
-	mode = inventory.CleanMode(firstOf(string(m.Clean), string(pool.Clean), string(inventory.CleanQuick)))
+	mode = inventory.CleanMode(cmp.Or(string(m.Clean), string(pool.Clean), string(inventory.CleanQuick)))
 	if h.IsRetained {
 		mode = inventory.CleanNone
 	}
@@ -56,7 +57,7 @@ func (e *Engine) foreseeMachine(tx inventory.Tx, name, verb string) (f foresight
 		return f, fmt.Errorf("read controller of %s: %w", h.Name, err)
 	}
 	if m.Drain.Target != "" {
-		f.Node = firstOf(m.Drain.Node, m.Hostname, m.Name)
+		f.Node = cmp.Or(m.Drain.Node, m.Hostname, m.Name)
 	}
 	if verb == string(RungReinstall) {
 		i, err := e.imageOf(tx, &m)

@@ -59,7 +59,7 @@ func TestWhatIsRefusedIsNotForeseen(t *testing.T) {
 	h.IsProtected = true
 	l.write(func(tx inventory.Tx) error { return tx.UpdateHost(&h, l.clock) })
 	for verb, want := range map[string]bool{"delete": true, "reinstall": true, "replace": true, "force": false, "power-cycle": false} {
-		if _, err := l.engine.ForeseeMachine(t.Context(), "web", verb); isKind(err, inventory.Forbidden) != want {
+		if _, err := l.engine.ForeseeMachine(t.Context(), "web", verb); inventory.IsKind(err, inventory.Forbidden) != want {
 			t.Errorf("%s of a protected host: %v", verb, err)
 		}
 	}

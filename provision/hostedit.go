@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -26,13 +27,13 @@ func (e *Engine) DeclareHost(ctx context.Context, in inventory.Host, who Asker) 
 			switch h, err = tx.FindHostByMAC(mac); {
 			case err == nil:
 				return nil
-			case !isKind(err, inventory.NotFound):
+			case !inventory.IsKind(err, inventory.NotFound):
 				return err
 			}
 		}
 		h = inventory.Host{ID: e.cfg.NewID(), State: inventory.Discovered, StateReason: "declared by " + who.By, StateSinceAt: e.cfg.Now(), Arch: in.Arch}
 		e.takeSaid(&h, in)
-		h.Name = firstOf(h.Name, "host-"+strings.ReplaceAll(string(in.NICs[0].MAC), ":", ""))
+		h.Name = cmp.Or(h.Name, "host-"+strings.ReplaceAll(string(in.NICs[0].MAC), ":", ""))
 		return e.AddHost(tx, &h, who.By)
 	})
 	return h, err
@@ -79,7 +80,7 @@ func (e *Engine) takeSaid(h *inventory.Host, in inventory.Host) {
 		kept := inventory.NIC{MAC: n.MAC, Name: n.Name, Vendor: e.cfg.Vendor(n.MAC)}
 		if i := slices.IndexFunc(h.NICs, func(old inventory.NIC) bool { return old.MAC == n.MAC }); i >= 0 {
 			kept = h.NICs[i]
-			kept.Name = firstOf(n.Name, kept.Name)
+			kept.Name = cmp.Or(n.Name, kept.Name)
 		}
 		nics = append(nics, kept)
 	}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -108,7 +109,7 @@ func (e *Engine) startInspection(tx inventory.Tx, h *inventory.Host, p Params, b
 		if err != nil {
 			return err
 		}
-		if _, err := tx.FindInspection(h.ID, 0); isKind(err, inventory.NotFound) {
+		if _, err := tx.FindInspection(h.ID, 0); inventory.IsKind(err, inventory.NotFound) {
 			p.BurnInFor = burn // of new hosts
 		}
 	}
@@ -161,7 +162,7 @@ func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err er
 	hw.CollectedAt, hw.Source = now, "agent"
 	i := inventory.Inspection{HostID: j.host.ID, At: now, Hardware: hw, Operation: j.op.ID}
 	last, err := j.tx.FindInspection(j.host.ID, 0)
-	if err != nil && !isKind(err, inventory.NotFound) {
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return false, fmt.Errorf("read inspection of %s: %w", j.host.Name, err)
 	}
 	if err == nil {
@@ -237,7 +238,7 @@ func (j *job) learn(hw inventory.Hardware) error {
 			h.NICs[i].Name = inventory.Clean(p.Name, 32)
 		}
 	}
-	j.e.sessions.setHost(h.ID, h.MACs()...)
+	j.e.sessions.SetHost(h.ID, h.MACs()...)
 	if err := j.storeHost(); err != nil {
 		return err
 	}
@@ -328,7 +329,7 @@ func switchOf(hw *inventory.Hardware, h *inventory.Host) (text string) {
 		}
 		isBoot := slices.ContainsFunc(h.NICs, func(n inventory.NIC) bool { return n.MAC == p.MAC && n.IsBoot })
 		if isBoot || text == "" {
-			text = strings.TrimSpace(firstOf(p.Neighbour.System, p.Neighbour.Chassis) + " " + p.Neighbour.Port)
+			text = strings.TrimSpace(cmp.Or(p.Neighbour.System, p.Neighbour.Chassis) + " " + p.Neighbour.Port)
 		}
 		if isBoot {
 			return text

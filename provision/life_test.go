@@ -163,7 +163,7 @@ func TestAHookSaysWhyItIsNotAcknowledgedYet(t *testing.T) {
 	if late := hold("still not"); late.Version != m.Version || late.Hooks[0].Reason != "" {
 		t.Errorf("after it was acknowledged it says %q", late.Hooks[0].Reason)
 	}
-	if _, err := l.engine.HoldHook(t.Context(), "web-1", inventory.PreDrain, "cluster", "x", Asker{}); !isKind(err, inventory.NotFound) {
+	if _, err := l.engine.HoldHook(t.Context(), "web-1", inventory.PreDrain, "cluster", "x", Asker{}); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("a hook that is not there: %v", err)
 	}
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
@@ -176,10 +176,10 @@ func TestNothingIsDestroyedOnAProtectedHost(t *testing.T) {
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	_, err := l.engine.Protect(context.Background(), s.host().ID, true, By("a test"))
 	l.must(err)
-	if _, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test")); !isKind(err, inventory.Forbidden) {
+	if _, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("deleted: %v", err)
 	}
-	if _, err := l.engine.Reinstall(context.Background(), "web-1", By("a test")); !isKind(err, inventory.Forbidden) {
+	if _, err := l.engine.Reinstall(context.Background(), "web-1", By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("reinstalled: %v", err)
 	}
 	_, err = l.engine.DeleteMachine(context.Background(), "web-1", true, By("a test"))
@@ -300,7 +300,7 @@ func TestTheAgentMakesAnAccountOnTheController(t *testing.T) {
 		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: name, BMCNetwork: "10.0.9.0/24"}, By("a test"))
 		return err
 	}
-	if err := ask("Not A Name"); !isKind(err, inventory.Invalid) {
+	if err := ask("Not A Name"); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("an account without a proper name: %v", err)
 	}
 	l.must(ask("slipway"))

@@ -33,7 +33,7 @@ func TestAHostThatBootsItsOldSystemInsteadOfTheNetworkSaysSo(t *testing.T) {
 		m, _ := l.find("web-1")
 		return strings.Contains(m.Reason, string(inventory.StepNetboot))
 	})
-	l.engine.sessions.setHost(s.host().ID, s.mac())
+	l.engine.sessions.SetHost(s.host().ID, s.mac())
 	l.engine.Note(context.Background(), s.at(pxe.StageOS), inventory.EventDHCPAck, "")
 	l.settle()
 	if i := l.issueOf(inventory.IssueBootOrder); i == nil || !strings.Contains(i.Hint, "boot order") {

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -192,7 +193,7 @@ func (s *server) live(l *life) {
 		case strings.Contains(script, "slipway.session="):
 			s.runs, s.session = "agent", id
 			l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.agentKey(id), wire.Report{
-				Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: firstOf(s.uuid, s.machine.uuid)},
+				Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: cmp.Or(s.uuid, s.machine.uuid)},
 			}))
 		case strings.Contains(script, "kernel "):
 			s.runs, s.session = "image", id
@@ -297,7 +298,7 @@ func (l *life) find(name string) (m inventory.Machine, ok bool) {
 		m, err = tx.FindMachine(name)
 		return err
 	})
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return m, false
 	}
 	l.must(err)

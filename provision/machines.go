@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,18 +51,18 @@ func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
 		return err
 	}
 	if i.IsDisk() {
-		if _, err := tx.FindImage(inventory.AgentImage(i.Arch)); isKind(err, inventory.NotFound) {
+		if _, err := tx.FindImage(inventory.AgentImage(i.Arch)); inventory.IsKind(err, inventory.NotFound) {
 			return inventory.Errorf(inventory.Conflict, "image %s is written by our agent, and there is no agent image for %s", i.Name, i.Arch).
 				WithHint("make it with: slipway agent-image build")
 		}
 	}
 	if m.Pool != "" && m.Pool != inventory.DefaultPool {
-		if _, err := tx.FindPool(m.Pool); isKind(err, inventory.NotFound) {
+		if _, err := tx.FindPool(m.Pool); inventory.IsKind(err, inventory.NotFound) {
 			return inventory.Errorf(inventory.Invalid, "there is no pool %q", inventory.Clean(m.Pool, 64)).WithHint("list them with: slipway pool list")
 		}
 	}
 	if m.Placement.Host != "" {
-		if _, err := tx.FindHostByName(m.Placement.Host); isKind(err, inventory.NotFound) {
+		if _, err := tx.FindHostByName(m.Placement.Host); inventory.IsKind(err, inventory.NotFound) {
 			return inventory.Errorf(inventory.Invalid, "there is no host %q", inventory.Clean(m.Placement.Host, 64)).WithHint("list them with: slipway host list")
 		}
 	}
@@ -112,7 +113,7 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 			return err
 		}
 		h = j.host
-	case !isKind(err, inventory.NotFound):
+	case !inventory.IsKind(err, inventory.NotFound):
 		return err
 	}
 	if err := e.saveMachine(tx, m, m.Reason); err != nil {
@@ -122,7 +123,7 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 		return e.letGo(tx, m, &h, by)
 	}
 	if force {
-		return e.release(tx, m, &h, by)
+		return e.releaseMachine(tx, m, &h, by)
 	}
 	if err := e.move(tx, &h, inventory.Retire, "", "machine "+m.Name+" was deleted by "+by); err != nil {
 		return err
@@ -138,11 +139,11 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 	return err
 }
 
-func poolName(name string) string { return firstOf(name, inventory.DefaultPool) }
+func poolName(name string) string { return cmp.Or(name, inventory.DefaultPool) }
 
 func (e *Engine) poolOf(tx inventory.Tx, name string) (inventory.Pool, error) {
 	p, err := tx.FindPool(poolName(name))
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Pool{Name: poolName(name)}, nil
 	}
 	return p, err
@@ -157,8 +158,8 @@ func (e *Engine) roadOfMachine(tx inventory.Tx, m *inventory.Machine) Road {
 	return roadOf(&i)
 }
 
-// release is a deletion by force: the host is nobody's, and in quarantine, because its old system may run on.
-func (e *Engine) release(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, by string) error {
+// releaseMachine is a deletion by force: the host is nobody's, and in quarantine, because its old system may run on.
+func (e *Engine) releaseMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, by string) error {
 	j := &job{e: e, tx: tx, host: *h}
 	if err := j.unclaim(m, "released by force by "+by); err != nil {
 		return err
@@ -224,7 +225,7 @@ func (j *job) machine() (*inventory.Machine, error) {
 		return nil, nil
 	}
 	m, err := j.tx.FindMachineByUID(j.op.MachineUID)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -248,7 +249,7 @@ func (j *job) tellMachine(phase inventory.MachinePhase, reason, hint string) err
 	isNews := m.Phase != phase
 	m.Phase, m.Reason, m.Hint = phase, reason, hint
 	if isNews {
-		return j.e.saveMachine(j.tx, m, firstOf(reason, string(phase)))
+		return j.e.saveMachine(j.tx, m, cmp.Or(reason, string(phase)))
 	}
 	return j.tx.UpdateMachine(m, j.e.cfg.Now())
 }

@@ -54,8 +54,8 @@ func TestOneMachineDoesNotTakeAllAddresses(t *testing.T) {
 		switch {
 		case tc.want == "" && err != nil:
 			t.Errorf("%s: %v", tc.name, err)
-		case tc.want != "" && (!isKind(err, inventory.Invalid) || !strings.Contains(messageOf(err), tc.want) || !strings.Contains(hintOf(err), tc.hint)):
-			t.Errorf("%s: %v (%s)", tc.name, err, hintOf(err))
+		case tc.want != "" && (!inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), tc.want) || !strings.Contains(inventory.HintOf(err), tc.hint)):
+			t.Errorf("%s: %v (%s)", tc.name, err, inventory.HintOf(err))
 		}
 	}
 	if got := l.has("m-4"); !strings.Contains(got, "198.51.100.10 ") {
@@ -92,7 +92,7 @@ func TestWhatAMachineHadBeforeAStaticRangeCameStays(t *testing.T) {
 	if err := change(lanOf("198.51.100.100", 20), "new-name"); err != nil {
 		t.Errorf("another name: %v", err)
 	}
-	if err := change(lanOf("198.51.100.100", 21), "new-name"); !isKind(err, inventory.Invalid) || !strings.Contains(messageOf(err), "such as 198.51.100.120") {
+	if err := change(lanOf("198.51.100.100", 21), "new-name"); !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), "such as 198.51.100.120") {
 		t.Errorf("one more address: %v", err)
 	}
 }

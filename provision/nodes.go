@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,7 +60,7 @@ func (j *job) node() (*inventory.Machine, error) {
 	if err != nil || m == nil || m.Drain.Target == "" {
 		return nil, err
 	}
-	m.ClaimID = inventory.ClaimID(firstOf(string(j.p.OldClaimID), string(j.op.ClaimID)))
+	m.ClaimID = inventory.ClaimID(cmp.Or(string(j.p.OldClaimID), string(j.op.ClaimID)))
 	m.Drain.Node = m.NodeOf()
 	return m, nil
 }
@@ -135,7 +136,7 @@ func (j *job) drained(m *inventory.Machine, state inventory.DrainState, problem 
 	}
 	p := progressOf(&j.op)
 	if problem != nil {
-		state = inventory.DrainState{Reason: "WorkloadClusterUnreachable", Detail: inventory.Clean(messageOf(problem), 300)}
+		state = inventory.DrainState{Reason: "WorkloadClusterUnreachable", Detail: inventory.Clean(publicMessage(problem), 300)}
 	}
 	if len(state.BlockedBy) > 16 {
 		state.BlockedBy = state.BlockedBy[:16]
@@ -179,7 +180,7 @@ func (j *job) forgotten(m *inventory.Machine, problem error) error {
 	limit := time.Duration(m.Drain.ForgetTimeout)
 	line := "node " + m.Drain.Node + " is deleted in cluster " + m.Drain.Target
 	if problem != nil {
-		line = because("node "+m.Drain.Node+" is not deleted in cluster "+m.Drain.Target, inventory.Clean(messageOf(problem), 300))
+		line = because("node "+m.Drain.Node+" is not deleted in cluster "+m.Drain.Target, inventory.Clean(publicMessage(problem), 300))
 		if limit == 0 || j.e.cfg.Now().Sub(p.ForgetAt) < limit {
 			return j.goOn(line, j.op.Reason != line, map[string]any{"reason": "WorkloadClusterUnreachable"}, forgetAgain)
 		}

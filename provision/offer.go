@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -35,7 +36,7 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 			Hint: "put an iPXE with HTTP into the folder of --loaders, or take " + d.Loader + " out of it: Debian's package ipxe has HTTP",
 		}
 	}
-	if known.host == nil && e.sessions.hostOf(c.MAC) == "" {
+	if known.host == nil && e.sessions.HostOf(c.MAC) == "" {
 		if !e.mayDiscover(c) {
 			// Too many strangers at once to note each packet. A real machine comes back for its script and is listed
 			// then; an invented MAC leaves nothing behind.
@@ -51,7 +52,7 @@ func (e *Engine) Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
 		e.decidedEarly(c, s, d)
 	} else if strings.HasSuffix(s.Reason, loadedForNothing) && !isFinal(d) { // it started over
 		s.Boot, s.Reason = "", ""
-		e.sessions.put(s)
+		e.sessions.Put(s)
 	}
 	return pxe.Answer(c, d, s.ID, base)
 }
@@ -64,7 +65,7 @@ const (
 
 // loadsAgain reports whether an iPXE without HTTP asks that was loaded from here a moment before: a loader is given once.
 func (e *Engine) loadsAgain(c pxe.Client) bool {
-	s, ok := e.sessions.of(c.MAC)
+	s, ok := e.sessions.Of(c.MAC)
 	wasSent := s.Step == inventory.EventLoaderSent || strings.HasSuffix(s.Reason, loadedForNothing) // and was told so
 	return c.IPXE.IsOld && ok && wasSent && e.cfg.Now().Sub(s.LastAt) < loadsAgainWithin
 }
@@ -78,16 +79,16 @@ func isFinal(d pxe.Decision) bool {
 // place where the reason can show.
 func (e *Engine) decidedEarly(c pxe.Client, s inventory.BootSession, d pxe.Decision) {
 	s.Boot, s.Reason = string(d.Boot), d.Reason
-	e.sessions.put(s)
-	n := note{session: s, event: inventory.Event{
+	e.sessions.Put(s)
+	n := recorder.Note{Session: s, Event: inventory.Event{
 		At: e.cfg.Now(), Kind: inventory.EventBootDecided, SessionID: s.ID, MAC: c.MAC,
 		HostID: s.HostID, Detail: decisionLine(d),
 	}}
 	if d.IsTrap && s.HostID != "" {
 		issue := refusal(s.HostID, c.Subnet, d)
-		n.do = func(tx inventory.Tx) error { return e.openIssue(tx, issue) }
+		n.Do = func(tx inventory.Tx) error { return e.openIssue(tx, issue) }
 	}
-	e.recorder.take(n)
+	e.recorder.Take(n)
 }
 
 // decisionLine is a decision in one line for the timeline.
@@ -101,12 +102,12 @@ func decisionLine(d pxe.Decision) string {
 
 // heard finds or begins the session for a sign of a machine and notes what began or was replaced.
 func (e *Engine) heard(c pxe.Client, kind string) inventory.BootSession {
-	s, replaced, isNew := e.sessions.heard(c, kind)
+	s, replaced, isNew := e.sessions.Heard(c, kind)
 	if replaced.ID != "" {
 		e.end(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
 	}
 	if isNew {
-		e.recorder.take(note{session: s, event: inventory.Event{
+		e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
 			At: s.StartedAt, Kind: inventory.EventSessionStarted,
 			SessionID: s.ID, MAC: s.MAC, HostID: s.HostID, Detail: describe(c),
 		}})
@@ -139,16 +140,16 @@ func (e *Engine) Note(_ context.Context, c pxe.Client, kind, detail string) {
 			}
 			return
 		}
-		if e.sessions.hostOf(c.MAC) == "" {
-			if _, running := e.sessions.of(c.MAC); !running {
+		if e.sessions.HostOf(c.MAC) == "" {
+			if _, running := e.sessions.Of(c.MAC); !running {
 				return // a machine that Offer did not take on
 			}
 		}
 		s = e.heard(c, kind)
 	default:
-		s, _ = e.sessions.of(c.MAC)
+		s, _ = e.sessions.Of(c.MAC)
 	}
-	e.recorder.take(note{session: s, event: inventory.Event{
+	e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
 		At: e.cfg.Now(), Kind: kind, SessionID: s.ID, MAC: c.MAC,
 		HostID: s.HostID, Detail: inventory.Clean(detail, 500),
 	}})
@@ -159,7 +160,7 @@ func (e *Engine) Transferring(t pxe.Transfer) {
 	kind := inventory.EventLoaderStarted
 	if !pxe.IsLoader(t.Name) || strings.HasPrefix(t.Name, "memtest.") {
 		if s, ok := e.sessionAt(t.Source); ok && (t.Session == "" || t.Session == s.ID) {
-			e.sessions.loading(&s, t.Name)
+			e.sessions.Loading(&s, t.Name)
 		}
 		return // artefacts come in many ranges; their end is enough for the timeline
 	}
@@ -169,7 +170,7 @@ func (e *Engine) Transferring(t pxe.Transfer) {
 // Transferred notes how sending a boot file or artefact ended.
 func (e *Engine) Transferred(t pxe.Transfer) {
 	if s, ok := e.sessionAt(t.Source); ok {
-		e.sessions.loaded(&s, t.Name)
+		e.sessions.Loaded(&s, t.Name)
 	}
 	sent, failed := inventory.EventLoaderSent, inventory.EventLoaderFailed
 	if !pxe.IsLoader(t.Name) {
@@ -198,8 +199,8 @@ func (e *Engine) transfer(t pxe.Transfer, kind, detail string) {
 	if !ok || t.Session != "" && t.Session != s.ID {
 		return // no boot of ours: somebody fetched the file by hand
 	}
-	s, _, _ = e.sessions.heard(pxe.Client{MAC: s.MAC, Address: t.Source}, kind)
-	e.recorder.take(note{session: s, event: inventory.Event{
+	s, _, _ = e.sessions.Heard(pxe.Client{MAC: s.MAC, Address: t.Source}, kind)
+	e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
 		At: e.cfg.Now(), Kind: kind, SessionID: s.ID, MAC: s.MAC,
 		HostID: s.HostID, Detail: inventory.Clean(detail, 500),
 		Data: map[string]any{"name": t.Name, "proto": t.Proto, "bytes": t.Bytes, "size": t.Size, "seconds": t.Took.Seconds(), "resent": t.Resent},
@@ -208,7 +209,7 @@ func (e *Engine) transfer(t pxe.Transfer, kind, detail string) {
 
 // Exhausted opens the issue that a subnet has no address left; Refilled is its end.
 func (e *Engine) Exhausted(subnet string) {
-	e.recorder.take(note{do: func(tx inventory.Tx) error {
+	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		return e.openIssue(tx, inventory.Issue{
 			Key: inventory.IssuePoolExhausted + "/" + subnet, Type: inventory.IssuePoolExhausted,
 			Severity: inventory.SeverityError, Subnet: subnet, Cause: "subnet " + subnet + " has no free address left",
@@ -224,7 +225,7 @@ const exhaustedFor = time.Minute
 // areGone reports whether all of some hosts were deleted.
 func areGone(tx inventory.Tx, ids []inventory.HostID) (bool, error) {
 	for _, id := range ids {
-		if _, err := tx.FindHost(id); !isKind(err, inventory.NotFound) {
+		if _, err := tx.FindHost(id); !inventory.IsKind(err, inventory.NotFound) {
 			return false, err
 		}
 	}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -63,7 +64,7 @@ func (e *Engine) start(tx inventory.Tx, h *inventory.Host, op inventory.Operatio
 		return nil, err
 	}
 	j := &job{e: e, tx: tx, op: op, host: *h, p: p}
-	if err := j.note("started by "+firstOf(op.By, "the engine"), nil); err != nil {
+	if err := j.note("started by "+cmp.Or(op.By, "the engine"), nil); err != nil {
 		return nil, err
 	}
 	if err := j.forward(); err != nil {
@@ -244,8 +245,8 @@ func (j *job) areHooksDone() (bool, error) {
 
 // isGranted reports whether the pool's budget allows one more.
 func (j *job) isGranted() (bool, error) {
-	pool, err := j.tx.FindPool(firstOf(j.op.Pool, inventory.DefaultPool))
-	if err != nil && !isKind(err, inventory.NotFound) {
+	pool, err := j.tx.FindPool(cmp.Or(j.op.Pool, inventory.DefaultPool))
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return false, fmt.Errorf("read pool %s: %w", j.op.Pool, err)
 	}
 	kinds, limit, what := []inventory.OperationKind{inventory.OpInstall, inventory.OpReinstall}, pool.Budget.Provision, "installations"
@@ -277,7 +278,7 @@ func (j *job) isHere() bool { return j.e.agents.isHere(j.host.ID, j.e.cfg.Now())
 func (j *job) isAsking() (bool, error) {
 	now := j.e.cfg.Now()
 	for _, n := range j.host.NICs {
-		s, ok := j.e.sessions.of(n.MAC)
+		s, ok := j.e.sessions.Of(n.MAC)
 		if !ok || !s.EndedAt.IsZero() || s.Boot != string(pxe.BootWait) || now.Sub(s.LastAt) >= askingFor {
 			continue
 		}
@@ -342,7 +343,7 @@ func (j *job) settle() error {
 		if j.p.StaysDirty {
 			why = "its machine left its disks as they are, so no other takes it before it is wiped: "
 		}
-		if err := j.moveIf(inventory.Cleaned, why+string(firstOf(string(j.p.Clean), string(inventory.CleanQuick)))); err != nil {
+		if err := j.moveIf(inventory.Cleaned, why+string(cmp.Or(string(j.p.Clean), string(inventory.CleanQuick)))); err != nil {
 			return err
 		}
 		return j.freed()

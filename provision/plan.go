@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,13 +30,13 @@ func (e *Engine) lookUp(ctx context.Context, c pxe.Client) (k known, err error) 
 func (e *Engine) known(tx inventory.Tx, mac inventory.MAC, subnet string) (known, error) {
 	h, err := tx.FindHostByMAC(mac)
 	switch {
-	case isKind(err, inventory.NotFound):
-		e.sessions.forgetOwner(mac)
+	case inventory.IsKind(err, inventory.NotFound):
+		e.sessions.ForgetOwner(mac)
 		return known{plan: e.emptyPlan(subnet)}, nil
 	case err != nil:
 		return known{}, fmt.Errorf("read host of %s: %w", mac, err)
 	}
-	e.sessions.setHost(h.ID, mac)
+	e.sessions.SetHost(h.ID, mac)
 	p, err := e.planFor(tx, &h, subnet)
 	return known{host: &h, plan: p}, err
 }
@@ -65,7 +66,7 @@ func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe
 	}
 	image, err := tx.FindImage(profile.Image)
 	switch {
-	case isKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.NotFound):
 		p.Problem = inventory.Errorf(inventory.Conflict, "profile %s names image %s, which does not exist", profile.Name, profile.Image).
 			WithHint("import it with: slipway image import %s", profile.Image)
 		return p, nil
@@ -124,7 +125,7 @@ func (e *Engine) profileOf(tx inventory.Tx, h *inventory.Host) (inventory.Profil
 		maps.Copy(all, m.Parameters)
 		profile.Parameters = all
 	}
-	profile.Image = firstOf(m.Image, profile.Image)
+	profile.Image = cmp.Or(m.Image, profile.Image)
 	profile.KernelArgs = append(slices.Clone(profile.KernelArgs), m.KernelArgs...)
 	return profile, nil, nil
 }
@@ -136,7 +137,7 @@ func pinned(tx inventory.Tx, h *inventory.Host, profile *inventory.Profile) *inv
 		err = json.Unmarshal(rev.Body, profile)
 	}
 	if err != nil {
-		return inventory.Errorf(inventory.Conflict, "revision %d of profile %s, pinned to this host, cannot be read: %s", h.ProfileRevision, h.Profile, messageOf(err)).
+		return inventory.Errorf(inventory.Conflict, "revision %d of profile %s, pinned to this host, cannot be read: %s", h.ProfileRevision, h.Profile, publicMessage(err)).
 			WithHint("choose another with: slipway host pin %s REVISION", h.Name)
 	}
 	profile.Revision = h.ProfileRevision

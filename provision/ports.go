@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -19,7 +20,7 @@ func (e *Engine) heardOn(h *inventory.Host, c pxe.Client) *inventory.Error {
 	now.Facts = withPort(h.Facts, c)
 	if h.Facts[inventory.FactPort] != now.Facts[inventory.FactPort] || h.Facts[inventory.FactRelay] != now.Facts[inventory.FactRelay] {
 		id := h.ID
-		e.recorder.take(note{do: func(tx inventory.Tx) error { return e.moved(tx, id, c) }})
+		e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error { return e.moved(tx, id, c) }})
 	}
 	return portProblem(&now)
 }
@@ -133,7 +134,7 @@ func (e *Engine) pinned(tx inventory.Tx, c pxe.Client) (h inventory.Host, isIt b
 	if err := tx.UpdateHost(&h, e.cfg.Now()); err != nil {
 		return h, false, fmt.Errorf("store host %s: %w", h.Name, err)
 	}
-	e.sessions.setHost(h.ID, c.MAC)
+	e.sessions.SetHost(h.ID, c.MAC)
 	return h, true, tx.AddEvent(&inventory.Event{
 		At: e.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, MAC: c.MAC,
 		Detail: fmt.Sprintf("%s is %s: it is on port %s", c.MAC, h.Name, c.Port),

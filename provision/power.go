@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -156,7 +157,7 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 				return err
 			}
 		}
-		if problem != nil && (b.IsReachable || b.CheckedAt.IsZero() || b.Reason != messageOf(problem)) {
+		if problem != nil && (b.IsReachable || b.CheckedAt.IsZero() || b.Reason != publicMessage(problem)) {
 			e.cfg.Log.Warn("controller not reached", "host", h.Name, "address", b.Address, "err", problem) // with the cause, which is not told otherwise
 		}
 		if asked == nil && b.Power == is && b.IsReachable == isReachable && now.Sub(b.CheckedAt) < checkedEvery {
@@ -174,7 +175,7 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 			b.PowerAt = now
 		}
 		if problem != nil {
-			b.Reason = messageOf(problem)
+			b.Reason = publicMessage(problem)
 		}
 		if p.driver != nil && len(b.Capabilities) == 0 {
 			b.Capabilities = bmc.Capabilities(p.driver) // what its protocol can; a check asks the controller itself
@@ -198,7 +199,7 @@ func unreachable(h *inventory.Host, problem error) inventory.Issue {
 		HostIDs: []inventory.HostID{h.ID},
 	}
 	if problem != nil {
-		i.Cause, i.Hint = messageOf(problem), firstOf(hintOf(problem), "check address, user and password: slipway host bmc "+h.Name)
+		i.Cause, i.Hint = publicMessage(problem), cmp.Or(inventory.HintOf(problem), "check address, user and password: slipway host bmc "+h.Name)
 	}
 	return i
 }

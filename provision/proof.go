@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 // knownHardware is the newest inspection of the job's host; nil when it was never inspected.
 func (j *job) knownHardware() (*inventory.Hardware, error) {
 	last, err := j.tx.FindInspection(j.host.ID, 0)
-	if isKind(err, inventory.NotFound) || err == nil && last.Hardware.Source == sourceReplaced {
+	if inventory.IsKind(err, inventory.NotFound) || err == nil && last.Hardware.Source == sourceReplaced {
 		return nil, nil
 	}
 	if err != nil {
@@ -120,7 +121,7 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 	}
 	isOfAgent := boot == pxe.BootAgent && s.Operation != "" && step != pxe.ReportInstalled // what our agent wrote reports in its boot
 	if boot != pxe.BootImage && !isOfAgent {
-		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s, and cannot report %s", firstOf(s.Boot, "nothing yet"), step)
+		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s, and cannot report %s", cmp.Or(s.Boot, "nothing yet"), step)
 	}
 	old := inventory.Errorf(inventory.Forbidden, "this boot is older than what %s does now, and cannot report %s", h.Name, step)
 	if s.Operation != "" {

@@ -59,9 +59,9 @@ func TestWhatAnAgentSaidOfItsMachineOutlivesALateReport(t *testing.T) {
 	l.until("the agent is there", func() bool { return s.session != "" && s.host().State == inventory.Cleaning })
 	late := l.session(s.session)
 	late.MachineUUID = ""
-	l.engine.sessions.put(late)
+	l.engine.sessions.Put(late)
 	l.write(func(tx inventory.Tx) error { return tx.SaveSession(late) })
-	if now, _ := l.engine.sessions.of(s.mac()); now.MachineUUID != s.machine.uuid {
+	if now, _ := l.engine.sessions.Of(s.mac()); now.MachineUUID != s.machine.uuid {
 		t.Errorf("in memory it is %q", now.MachineUUID)
 	}
 	if now := l.session(s.session); now.MachineUUID != s.machine.uuid {
@@ -101,11 +101,11 @@ func TestOnlyTheAgentOfABootMayAskAndReport(t *testing.T) {
 	for name, key := range map[string]string{
 		"no key": "", "a guess": strings.Repeat("0", 32), "the key of another boot": l.engine.agentKey("1234"), "the key of a system's report": l.engine.reportKey(s.session),
 	} {
-		if _, err := l.engine.agentTask(ctx, s.session, s.address(), key, wire.Version, base); !isKind(err, inventory.Forbidden) {
+		if _, err := l.engine.agentTask(ctx, s.session, s.address(), key, wire.Version, base); !inventory.IsKind(err, inventory.Forbidden) {
 			t.Errorf("%s: a question for work is answered with %v", name, err)
 		}
 		r := wire.Report{Version: wire.Version, Task: op.ID + ".1", State: wire.Done}
-		if err := l.engine.AgentReport(ctx, s.session, s.address(), key, r); !isKind(err, inventory.Forbidden) {
+		if err := l.engine.AgentReport(ctx, s.session, s.address(), key, r); !inventory.IsKind(err, inventory.Forbidden) {
 			t.Errorf("%s: a report is answered with %v", name, err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestAReportCountsOnlyFromTheBootThatWasToldToDoTheTask(t *testing.T) {
 	}
 	_, err = l.engine.agentTask(ctx, id, s.address(), l.engine.agentKey(id), wire.Version, base)
 	l.must(err)
-	if err := l.engine.AgentReport(ctx, old, s.address(), l.engine.agentKey(old), done); err != nil && !isKind(err, inventory.Forbidden) {
+	if err := l.engine.AgentReport(ctx, old, s.address(), l.engine.agentKey(old), done); err != nil && !inventory.IsKind(err, inventory.Forbidden) {
 		t.Error(err)
 	}
 	if op, err = l.engine.openOperation(ctx, s.host().ID); err != nil || op.Step != inventory.StepWipe {
@@ -294,10 +294,10 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 	say := func(id inventory.SessionID, key string, step pxe.ReportStep) error {
 		return l.engine.Report(context.Background(), id, s.address(), key, pxe.Report{Step: step})
 	}
-	if err := say(s.session, "", pxe.ReportInstalled); !isKind(err, inventory.Forbidden) {
+	if err := say(s.session, "", pxe.ReportInstalled); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("installed: %v", err)
 	}
-	if err := say(s.session, l.engine.reportKey(s.session), pxe.ReportUp); !isKind(err, inventory.Forbidden) {
+	if err := say(s.session, l.engine.reportKey(s.session), pxe.ReportUp); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("up before anything is written: %v", err)
 	}
 	if !at(inventory.StepWrite)() {
@@ -310,7 +310,7 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 	l.until("it is free", l.hostIs(s, inventory.Available))
 	l.create(inventory.Machine{Name: "web-2"})
 	l.until("the next tenant runs", l.phase("web-2", inventory.MachineRunning))
-	if err := say(os, l.engine.reportKey(os), pxe.ReportFailed); !isKind(err, inventory.Forbidden) {
+	if err := say(os, l.engine.reportKey(os), pxe.ReportFailed); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("the key of the tenant before: %v", err)
 	}
 	if h := s.host(); h.State != inventory.Active {

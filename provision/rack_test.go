@@ -66,9 +66,7 @@ func (r *rack) restart() {
 // settle writes what was noted, as the recorder does behind the packets.
 func (r *rack) settle() {
 	r.t.Helper()
-	for rec := r.engine.recorder; len(rec.notes) > 0; {
-		rec.write(context.Background(), rec.more(<-rec.notes))
-	}
+	r.engine.recorder.Flush(context.Background())
 	if n := r.engine.LostN(); n != 0 {
 		r.t.Fatalf("%d notes lost", n)
 	}

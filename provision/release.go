@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -63,14 +64,14 @@ func (j *job) unclaim(m *inventory.Machine, why string) error {
 	if m.ClaimID == "" {
 		return nil
 	}
-	if err := j.tx.DeleteClaim(m.ClaimID); err != nil && !isKind(err, inventory.NotFound) {
+	if err := j.tx.DeleteClaim(m.ClaimID); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("end claim of %s: %w", m.Name, err)
 	}
 	j.e.bootstraps.drop(m.UID)
 	j.host.ClaimID, j.host.Machine = "", ""
 	j.host.ReuseKey, j.host.FreedAt = "", j.e.cfg.Now()
 	if r := m.Placement.Reuse; r == inventory.ReusePrefer || r == inventory.ReuseRequire { // it is held for who comes back for it
-		j.host.ReuseKey = firstOf(m.Placement.ReuseKey, m.Name)
+		j.host.ReuseKey = cmp.Or(m.Placement.ReuseKey, m.Name)
 	}
 	if err := j.storeFreed(); err != nil {
 		return err
@@ -130,7 +131,7 @@ func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode invent
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine delete %s wipes it", h.Machine)
 		}
 		if mode != inventory.CleanNone {
-			if _, err := tx.FindImage(inventory.AgentImage(h.Arch)); isKind(err, inventory.NotFound) {
+			if _, err := tx.FindImage(inventory.AgentImage(h.Arch)); inventory.IsKind(err, inventory.NotFound) {
 				return inventory.Errorf(inventory.Conflict, "there is no agent image that could wipe %s", h.Name).WithHint("make it with: slipway agent-image build")
 			}
 		}

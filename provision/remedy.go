@@ -24,7 +24,7 @@ func (e *Engine) Reinstall(ctx context.Context, name string, who Asker) (m inven
 		if second != nil {
 			return second
 		}
-		return e.reinstall(tx, m, h, nil, who.By)
+		return e.reinstallMachine(tx, m, h, nil, who.By)
 	})
 }
 
@@ -79,13 +79,13 @@ func (e *Engine) rung(tx inventory.Tx, h *inventory.Host, m *inventory.Machine, 
 		}, Params{Ladder: ladder, Road: e.roadOfMachine(tx, m), MayRestart: true, IsSilent: e.lastInstall(tx, h.ID).IsSilent})
 		return err
 	case RungReinstall:
-		return e.reinstall(tx, m, h, ladder, by)
+		return e.reinstallMachine(tx, m, h, ladder, by)
 	}
 	return e.replace(tx, m, h, by, f)
 }
 
-// reinstall begins an installation on the host that the machine has, under a new claim.
-func (e *Engine) reinstall(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, ladder []Rung, by string) error {
+// reinstallMachine begins an installation on the host that the machine has, under a new claim.
+func (e *Engine) reinstallMachine(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, ladder []Rung, by string) error {
 	if h.IsProtected {
 		return inventory.Errorf(inventory.Forbidden, "host %s is protected", h.Name).WithHint("lift it first: slipway host protect %s --off", h.Name)
 	}
@@ -122,7 +122,7 @@ func (e *Engine) reinstall(tx inventory.Tx, m *inventory.Machine, h *inventory.H
 	if err := e.endTurns(tx, h.ID, true); err != nil {
 		return err
 	}
-	return e.install(tx, m, h, inventory.OpReinstall, old, ladder, by)
+	return e.installMachine(tx, m, h, inventory.OpReinstall, old, ladder, by)
 }
 
 // replace gives the machine another host, and puts this one aside: it is fenced, wiped, and left for a person.

@@ -52,8 +52,8 @@ func newRendered(key string, in *render.Input, res *render.Result) *rendered {
 		format: res.Format, digest: res.Digest, args: res.Args, documents: res.Documents, uses: res.Uses,
 	}
 	if err := res.Findings.Err(); err != nil {
-		r.problem = inventory.Errorf(inventory.Invalid, "the configuration of profile %s cannot be rendered: %s", r.profile, messageOf(err))
-		r.problem.Err, r.problem.Hint = err, hintOf(err)
+		r.problem = inventory.Errorf(inventory.Invalid, "the configuration of profile %s cannot be rendered: %s", r.profile, publicMessage(err))
+		r.problem.Err, r.problem.Hint = err, inventory.HintOf(err)
 	}
 	r.lacksAddress = slices.ContainsFunc(res.Findings, func(f machineconfig.Finding) bool {
 		return f.Severity == machineconfig.SeverityError && strings.Contains(f.Message, address.Unkept)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -41,13 +43,13 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		after, err = e.reported(tx, s, r)
 		return err
 	})
-	if isKind(err, inventory.Forbidden) && told.ID != "" && e.refusals.first("report "+string(told.ID)+string(r.Step), e.cfg.Now()) {
-		e.recorder.take(note{session: told, event: inventory.Event{
-			At: e.cfg.Now(), Kind: inventory.EventReportRefused, HostID: told.HostID, SessionID: told.ID, MAC: told.MAC, Detail: messageOf(err), Data: map[string]any{"step": r.Step},
+	if inventory.IsKind(err, inventory.Forbidden) && told.ID != "" && e.refusals.first("report "+string(told.ID)+string(r.Step), e.cfg.Now()) {
+		e.recorder.Take(recorder.Note{Session: told, Event: inventory.Event{
+			At: e.cfg.Now(), Kind: inventory.EventReportRefused, HostID: told.HostID, SessionID: told.ID, MAC: told.MAC, Detail: publicMessage(err), Data: map[string]any{"step": r.Step},
 		}})
 	}
 	if err == nil {
-		e.sessions.put(after)
+		e.sessions.Put(after)
 		e.poke()
 	}
 	return err
@@ -246,9 +248,9 @@ func (e *Engine) end(s inventory.BootSession, outcome inventory.Outcome, why str
 			outcome = inventory.OutcomeDisk
 		}
 	}
-	e.recorder.take(note{do: func(tx inventory.Tx) error {
+	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		if s.HostID == "" {
-			s.HostID = e.sessions.hostOf(s.MAC)
+			s.HostID = e.sessions.HostOf(s.MAC)
 		}
 		if stored, err := tx.FindSession(s.ID); err == nil {
 			if !stored.EndedAt.IsZero() {
@@ -312,17 +314,17 @@ func because(what, why string) string {
 func (e *Engine) Sweep(ctx context.Context) error {
 	var old []inventory.BootSession
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		old, err = tx.ListOpenSessions(e.cfg.Now().Add(-silentFor))
+		old, err = tx.ListOpenSessions(e.cfg.Now().Add(-session.SilentFor))
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("read open boot sessions: %w", err)
 	}
 	old = slices.DeleteFunc(old, func(s inventory.BootSession) bool {
-		cur, ok := e.sessions.of(s.MAC)
+		cur, ok := e.sessions.Of(s.MAC)
 		return ok && cur.ID == s.ID
 	})
-	for some := range slices.Chunk(old, takeAtOnce) {
+	for some := range slices.Chunk(old, session.TakeAtOnce) {
 		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.endOld(tx, some) }); err != nil {
 			return err
 		}
@@ -334,7 +336,7 @@ func (e *Engine) Sweep(ctx context.Context) error {
 func (e *Engine) endOld(tx inventory.Tx, old []inventory.BootSession) error {
 	for i := range old {
 		s, err := tx.FindSession(old[i].ID)
-		if isKind(err, inventory.NotFound) || err == nil && (!s.EndedAt.IsZero() || s.LastAt.After(old[i].LastAt)) {
+		if inventory.IsKind(err, inventory.NotFound) || err == nil && (!s.EndedAt.IsZero() || s.LastAt.After(old[i].LastAt)) {
 			continue
 		}
 		if err != nil {
@@ -403,26 +405,11 @@ func hideTokens(log string) string { return tokenRE.ReplaceAllString(log, "$1.**
 // cleanLog bounds the text of a report; line ends stay.
 func cleanLog(s string) string { return inventory.CleanLines(s, 64<<10) }
 
-func kindOf(err error) inventory.Kind {
-	var e *inventory.Error
-	if errors.As(err, &e) {
-		return e.Kind
-	}
-	return inventory.Internal
-}
-
-func messageOf(err error) string {
+// publicMessage is what an error says to machines and in their timelines: internal causes are for the log.
+func publicMessage(err error) string {
 	var e *inventory.Error
 	if errors.As(err, &e) {
 		return e.Msg
 	}
 	return "an internal error; the server's log has it"
-}
-
-func hintOf(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
 }

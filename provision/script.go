@@ -9,6 +9,7 @@ import (
 
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -35,8 +36,8 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 		c.MAC = running.MAC
 	}
 	q := &question{Engine: e, id: id, c: c, base: base}
-	if s, ok := e.sessions.of(c.MAC); ok && s.ID == id && s.Boot != "" && e.cfg.Store.Read(ctx, q.answer) == nil {
-		e.sessions.put(q.after)
+	if s, ok := e.sessions.Of(c.MAC); ok && s.ID == id && s.Boot != "" && e.cfg.Store.Read(ctx, q.answer) == nil {
+		e.sessions.Put(q.after)
 		return q.script, nil
 	}
 	q.mayWrite = true
@@ -54,7 +55,7 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 	if err != nil {
 		return nil, err
 	}
-	e.sessions.put(q.after)
+	e.sessions.Put(q.after)
 	if q.hasWork {
 		e.poke()
 	}
@@ -132,7 +133,7 @@ func (q *question) answer(tx inventory.Tx) error {
 		d = held(&h, v)
 	}
 	if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
-		d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: messageOf(err), Hint: hintOf(err)}
+		d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: publicMessage(err), Hint: inventory.HintOf(err)}
 		if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
 			return err
 		}
@@ -187,15 +188,15 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 // sessionFor finds the session a script is asked for: by its id, else by MAC, else a new one. A server that was
 // killed may have lost the session of a boot it had not decided yet; the machine must not notice.
 func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Client) (inventory.BootSession, error) {
-	if s, ok := e.sessions.of(c.MAC); ok && s.ID == id && s.Address == c.Address {
+	if s, ok := e.sessions.Of(c.MAC); ok && s.ID == id && s.Address == c.Address {
 		return s, nil
 	}
 	if id != "" {
 		s, err := e.admitted(tx, id, c.Address, "", "script")
-		if err != nil && !isKind(err, inventory.NotFound) {
+		if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 			return s, err
 		}
-		if live, ok := e.sessions.of(s.MAC); err == nil && ok && live.ID == id {
+		if live, ok := e.sessions.Of(s.MAC); err == nil && ok && live.ID == id {
 			return live, nil // it is further than what is on disk
 		}
 		if err == nil && s.EndedAt.IsZero() {
@@ -212,7 +213,7 @@ func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Clien
 	if err := e.checkSource(tx, c); err != nil {
 		return inventory.BootSession{}, err
 	}
-	s, replaced, _ := e.sessions.heard(c, inventory.EventScriptAsked)
+	s, replaced, _ := e.sessions.Heard(c, inventory.EventScriptAsked)
 	if replaced.ID != "" {
 		e.end(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
 	}
@@ -237,7 +238,7 @@ func subnetOf(tx inventory.Tx, a netip.Addr) (string, error) {
 // asked moves a session to the step of asking for its script.
 func (e *Engine) asked(s inventory.BootSession, c pxe.Client) inventory.BootSession {
 	s.LastAt = e.cfg.Now()
-	if stepIndex(inventory.EventScriptAsked) > stepIndex(s.Step) {
+	if session.StepIndex(inventory.EventScriptAsked) > session.StepIndex(s.Step) {
 		s.Step = inventory.EventScriptAsked
 	}
 	if c.Address.IsValid() {
@@ -251,8 +252,8 @@ func (e *Engine) asked(s inventory.BootSession, c pxe.Client) inventory.BootSess
 func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client, s *inventory.BootSession) (h inventory.Host, p pxe.Plan, v identity.Verdict, err error) {
 	h, err = tx.FindHostByMAC(c.MAC)
 	switch {
-	case isKind(err, inventory.NotFound):
-		if e.sessions.hostOf(c.MAC) == "" && !e.mayAdd(c) {
+	case inventory.IsKind(err, inventory.NotFound):
+		if e.sessions.HostOf(c.MAC) == "" && !e.mayAdd(c) {
 			return h, p, v, inventory.Errorf(inventory.Unavailable, "too many machines that nobody knows were heard at once: this one is not listed yet").
 				WithHint("it is listed when it asks again in some minutes; or add it: slipway host create --mac %s", c.MAC)
 		}
@@ -260,7 +261,7 @@ func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client, s *inventory.BootSession)
 		if _, err := e.identify(tx, &h, c); err != nil {
 			return h, p, v, err
 		}
-		if err := e.addHost(tx, &h, c); err != nil {
+		if err := e.discoverHost(tx, &h, c); err != nil {
 			return h, p, v, err
 		}
 	case err != nil:
@@ -276,7 +277,7 @@ func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client, s *inventory.BootSession)
 			return h, p, v, err
 		}
 	}
-	e.sessions.setHost(h.ID, h.MACs()...)
+	e.sessions.SetHost(h.ID, h.MACs()...)
 	p, err = e.planFor(tx, &h, c.Subnet)
 	return h, p, v, err
 }
@@ -324,7 +325,7 @@ func (e *Engine) installOnce(tx inventory.Tx, h *inventory.Host, p pxe.Plan, s i
 	}
 	for _, old := range latest {
 		isThisInstall := old.ID != s.ID && old.Boot == string(pxe.BootImage) && !old.LastAt.Before(h.StateSinceAt)
-		if isThisInstall && stepIndex(old.Step) >= stepIndex(inventory.EventArtefactSent) {
+		if isThisInstall && session.StepIndex(old.Step) >= session.StepIndex(inventory.EventArtefactSent) {
 			h.IsArmed = false
 			return e.edit(tx, h, "disarmed: the installer was loaded in an earlier boot and has not reported; it does not run twice")
 		}
@@ -375,7 +376,7 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 	}
 	isProven := s.Proof != inventory.ProofNone
 	op, err := tx.FindOpenOperation(h.ID)
-	if err != nil && !isKind(err, inventory.NotFound) {
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("read what is done with %s: %w", h.Name, err)
 	}
 	if q.hasWork = err == nil && isProven; q.hasWork {

@@ -44,10 +44,10 @@ func TestABootOfWhatCameSecondIsGivenNoConfiguration(t *testing.T) {
 				t.Errorf("a machine that runs booted %s and is %s", two.runs, two.host().State)
 			}
 			_, err := l.engine.Reinstall(t.Context(), "two", By("test"))
-			if !isKind(err, inventory.Conflict) || !strings.Contains(messageOf(err), tc.says) || hintOf(err) == "" {
-				t.Errorf("its reinstallation: %v (%s)", err, hintOf(err))
+			if !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(publicMessage(err), tc.says) || inventory.HintOf(err) == "" {
+				t.Errorf("its reinstallation: %v (%s)", err, inventory.HintOf(err))
 			}
-			if _, err := l.engine.Reinstall(t.Context(), "one", By("test")); !isKind(err, inventory.Conflict) {
+			if _, err := l.engine.Reinstall(t.Context(), "one", By("test")); !inventory.IsKind(err, inventory.Conflict) {
 				t.Errorf("the first one was taken down while the second has the same: %v", err)
 			}
 

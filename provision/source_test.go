@@ -35,11 +35,11 @@ func TestNobodyTakesABootOverByTheMACAlone(t *testing.T) {
 		_, err := r.engine.Script(context.Background(), "", c, base)
 		return err
 	}
-	if err := ask(netip.MustParseAddr("10.0.0.250")); !isKind(err, inventory.Forbidden) {
+	if err := ask(netip.MustParseAddr("10.0.0.250")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("from another address while it boots: %v", err)
 	}
 	r.restart()
-	if err := ask(other.address()); !isKind(err, inventory.Forbidden) {
+	if err := ask(other.address()); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("from another machine's address after a restart: %v", err)
 	}
 	if got := r.session(s); !got.EndedAt.IsZero() || got.Address != m.address() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -54,10 +55,10 @@ func (e *Engine) watchBoots(ctx context.Context) (hasMore bool, err error) {
 		return false, err
 	}
 	now := e.cfg.Now()
-	late, silent, hasMore := e.sessions.take()
+	late, silent, hasMore := e.sessions.Take()
 	over := map[inventory.HostID]string{}
 	for id, was := range e.stalled.hosts {
-		if why := wentOn(&was, e.sessions.boots(id), now); why != "" {
+		if why := wentOn(&was, e.sessions.Boots(id), now); why != "" {
 			over[id] = why
 		}
 	}
@@ -66,7 +67,7 @@ func (e *Engine) watchBoots(ctx context.Context) (hasMore bool, err error) {
 	}
 	if err := e.tellStalled(ctx, e.stalledAnew(late, now), over, now); err != nil {
 		for _, s := range late {
-			e.sessions.lookAgain(s.MAC, now)
+			e.sessions.LookAgain(s.MAC, now)
 		}
 		return false, err
 	}
@@ -75,16 +76,16 @@ func (e *Engine) watchBoots(ctx context.Context) (hasMore bool, err error) {
 
 // stalledAnew returns the boots that are late and that nobody was told of, by host. A later boot that stands still as well
 // makes the issue its own: the cause may be another now.
-func (e *Engine) stalledAnew(late []running, now time.Time) map[inventory.HostID]running {
-	begun := map[inventory.HostID]running{}
+func (e *Engine) stalledAnew(late []session.Running, now time.Time) map[inventory.HostID]session.Running {
+	begun := map[inventory.HostID]session.Running{}
 	for _, s := range late {
 		was, ok := e.stalled.hosts[s.HostID]
 		switch {
 		case ok && (s.ID == was.told && s.Step == was.toldStep || !s.LastAt.After(was.boot.LastAt)):
 		case ok && now.Sub(was.toldAt) < tellEvery:
-			e.sessions.lookAgain(s.MAC, was.toldAt.Add(tellEvery))
+			e.sessions.LookAgain(s.MAC, was.toldAt.Add(tellEvery))
 		case begun[s.HostID].ID != "":
-			e.sessions.lookAgain(s.MAC, now.Add(tellEvery))
+			e.sessions.LookAgain(s.MAC, now.Add(tellEvery))
 		default:
 			begun[s.HostID] = s
 		}
@@ -93,7 +94,7 @@ func (e *Engine) stalledAnew(late []running, now time.Time) map[inventory.HostID
 }
 
 // tellStalled opens the issues of the boots that have begun to stand still, and closes those that are over.
-func (e *Engine) tellStalled(ctx context.Context, begun map[inventory.HostID]running, over map[inventory.HostID]string, now time.Time) error {
+func (e *Engine) tellStalled(ctx context.Context, begun map[inventory.HostID]session.Running, over map[inventory.HostID]string, now time.Time) error {
 	if len(begun) == 0 && len(over) == 0 {
 		return nil
 	}
@@ -123,25 +124,19 @@ func (e *Engine) tellStalled(ctx context.Context, begun map[inventory.HostID]run
 	for id := range over {
 		delete(e.stalled.hosts, id)
 		delete(begun, id)
-		for _, s := range e.sessions.boots(id) {
-			e.sessions.lookAgain(s.MAC, now)
+		for _, s := range e.sessions.Boots(id) {
+			e.sessions.LookAgain(s.MAC, now)
 		}
 	}
 	for _, s := range begun {
 		was, isAgain := e.stalled.hosts[s.HostID]
 		if !isAgain {
-			was = stalledBoot{boot: s.BootSession, stage: s.stage, at: now, isExcused: excused[s.HostID]}
+			was = stalledBoot{boot: s.BootSession, stage: s.Stage, at: now, isExcused: excused[s.HostID]}
 		}
 		was.told, was.toldStep, was.toldAt = s.ID, s.Step, now
 		e.stalled.hosts[s.HostID] = was
 	}
 	return nil
-}
-
-// running is a boot with the stage that it is in.
-type running struct {
-	inventory.BootSession
-	stage pxe.Stage
 }
 
 // openStalled opens the issue of a boot that stands still, unless nothing is owed.
@@ -162,7 +157,7 @@ func (e *Engine) openStalled(tx inventory.Tx, s inventory.BootSession) (owes boo
 
 // wentOn says why the boot of a host stands still no more, "" while it does. boots are those of the host now: an
 // attempt that comes no further than the one that stood still changes nothing.
-func wentOn(was *stalledBoot, boots []running, now time.Time) string {
+func wentOn(was *stalledBoot, boots []session.Running, now time.Time) string {
 	isHere := false
 	for _, s := range boots {
 		isHere = isHere || s.ID == was.boot.ID && s.EndedAt.IsZero()
@@ -171,13 +166,13 @@ func wentOn(was *stalledBoot, boots []running, now time.Time) string {
 		}
 		isOther := s.ID != was.boot.ID || s.Boot != was.boot.Boot
 		switch boot := pxe.Boot(s.Boot); {
-		case stepIndex(s.Step) > stepIndex(was.boot.Step):
+		case session.StepIndex(s.Step) > session.StepIndex(was.boot.Step):
 			return "the boot went on to " + s.Step
 		case isOther && (boot == pxe.BootDisk || boot == pxe.BootIgnore || boot == pxe.BootPark):
 			return "nothing is to be booted over the network any more: " + s.Reason
 		case was.boot.Boot == string(pxe.BootWait):
 			return "it asks again"
-		case s.ID == was.boot.ID && s.stage == pxe.StageIPXE && was.stage != pxe.StageIPXE:
+		case s.ID == was.boot.ID && s.Stage == pxe.StageIPXE && was.stage != pxe.StageIPXE:
 			return "its boot loader asks for an address"
 		case !isOther && signs[s.Step].isRenewed:
 			return "the boot went on"

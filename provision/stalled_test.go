@@ -10,6 +10,7 @@ import (
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease"
 )
@@ -180,7 +181,7 @@ func TestEachStepOfABootHasADeadline(t *testing.T) {
 	})
 	t.Run("operation", func(t *testing.T) {
 		way := append(legs(), leg{"agent", func(m *machine) {
-			s, _ := m.r.engine.sessions.of(m.mac())
+			s, _ := m.r.engine.sessions.Of(m.mac())
 			m.r.must(m.r.engine.AgentReport(context.Background(), s.ID, m.address(), m.r.engine.agentKey(s.ID), wire.Report{
 				Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: m.uuid},
 			}))
@@ -207,7 +208,7 @@ func TestABootThatIsBeingSentAFileDoesNotStandStill(t *testing.T) {
 	if r.look(); len(r.stalledIssues(inventory.IssueStalled)) != 0 {
 		t.Error("a boot that is being sent a file counts as standing still")
 	}
-	r.clock = r.clock.Add(loadingFor)
+	r.clock = r.clock.Add(session.LoadingFor)
 	if r.look(); len(r.stalledIssues(inventory.IssueStalled)) != 1 {
 		t.Error("a file whose end nobody tells keeps a boot going for ever")
 	}
@@ -246,7 +247,7 @@ func TestAStalledBootIsRememberedUntilTheMachineComesFurther(t *testing.T) {
 	m.dhcp(pxe.StageFirmware)
 	r.clock = r.clock.Add(2 * time.Minute)
 	r.look()
-	r.clock = r.clock.Add(silentFor)
+	r.clock = r.clock.Add(session.SilentFor)
 	r.must(sweep(r.engine))
 	r.look()
 	if len(r.stalledIssues(inventory.IssueStalled)) != 1 {
@@ -297,15 +298,15 @@ func TestTheIssueIsAboutTheLatestBootThatStandsStill(t *testing.T) {
 
 func TestWhatABootThatStandsStillGoesOnWith(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	boot := func(id inventory.SessionID, step string, b pxe.Boot, last time.Duration) running {
-		return running{BootSession: inventory.BootSession{ID: id, Step: step, Boot: string(b), LastAt: at.Add(last), Reason: "why"}}
+	boot := func(id inventory.SessionID, step string, b pxe.Boot, last time.Duration) session.Running {
+		return session.Running{BootSession: inventory.BootSession{ID: id, Step: step, Boot: string(b), LastAt: at.Add(last), Reason: "why"}}
 	}
-	asIPXE := func(r running) running { r.stage = pxe.StageIPXE; return r }
+	asIPXE := func(r session.Running) session.Running { r.Stage = pxe.StageIPXE; return r }
 	const ack, script = inventory.EventDHCPAck, inventory.EventScriptAsked
 	for _, c := range []struct {
 		name string
-		was  running
-		now  running
+		was  session.Running
+		now  session.Running
 		want string // "" while it stands still
 	}{
 		{"it goes on", boot("a", ack, "", 0), boot("a", script, "", time.Second), "the boot went on"},
@@ -321,8 +322,8 @@ func TestWhatABootThatStandsStillGoesOnWith(t *testing.T) {
 		{"iPXE of a later boot asks", boot("a", ack, "", 0), asIPXE(boot("b", ack, "", time.Second)), ""},
 		{"it says the same again", boot("a", ack, pxe.BootDisk, 0), boot("a", ack, pxe.BootDisk, time.Second), ""},
 	} {
-		was := stalledBoot{boot: c.was.BootSession, stage: c.was.stage, at: at}
-		if got := wentOn(&was, []running{c.now}, at.Add(time.Minute)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		was := stalledBoot{boot: c.was.BootSession, stage: c.was.Stage, at: at}
+		if got := wentOn(&was, []session.Running{c.now}, at.Add(time.Minute)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease"
 )
@@ -41,7 +42,7 @@ func TestABootThatOwesNothingDoesNotStandStill(t *testing.T) {
 			t.Fatal("an issue is open of what may be silent")
 		}
 	}
-	r.clock = r.clock.Add(silentFor)
+	r.clock = r.clock.Add(session.SilentFor)
 	r.must(sweep(r.engine))
 	if r.look(); len(r.engine.stalled.hosts) != 0 {
 		t.Errorf("remembered after its boot: %+v", r.engine.stalled.hosts)

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/allowance"
+	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -50,7 +52,7 @@ type shedding struct {
 
 // Shed returns what was not stored since the start.
 func (e *Engine) Shed() Shed {
-	return Shed{OverBudget: e.shed.overBudget.Load(), DiskFull: e.shed.diskFull.Load(), HostN: e.shed.host.Load(), QueueFull: e.recorder.lost.Load()}
+	return Shed{OverBudget: e.shed.overBudget.Load(), DiskFull: e.shed.diskFull.Load(), HostN: e.shed.host.Load(), QueueFull: e.recorder.LostN()}
 }
 
 // DiskIsTight says whether the disk is nearly full: then no events are stored, so that leases still are.
@@ -73,16 +75,16 @@ func (e *Engine) pays(s inventory.SessionID, m inventory.MAC, port string, rows,
 }
 
 // mayStore decides whether a note of the recorder is stored. What changes a host always is.
-func (e *Engine) mayStore(n *note) bool {
-	if n.do != nil {
+func (e *Engine) mayStore(n *recorder.Note) bool {
+	if n.Do != nil {
 		return true
 	}
 	if e.shed.isTight.Load() {
 		e.shed.diskFull.Add(1)
 		return false
 	}
-	mac := n.event.MAC
-	return mac == "" || e.pays(n.event.SessionID, mac, "", 1, len(n.event.Detail))
+	mac := n.Event.MAC
+	return mac == "" || e.pays(n.Event.SessionID, mac, "", 1, len(n.Event.Detail))
 }
 
 // overBudget is the answer to a machine that has made the server store too much.
@@ -200,12 +202,12 @@ func (e *Engine) forgetStrangers(ctx context.Context, all []inventory.Host, why 
 				h, err := tx.FindHost(some[i].ID)
 				if err == nil {
 					_, err = tx.FindBMC(h.ID)
-					if isKind(err, inventory.NotFound) && IsUntouchedStranger(&h) && h.LastSeenAt.Equal(some[i].LastSeenAt) {
+					if inventory.IsKind(err, inventory.NotFound) && IsUntouchedStranger(&h) && h.LastSeenAt.Equal(some[i].LastSeenAt) {
 						err = e.forgetStranger(tx, &h, why)
 						gone++
 					}
 				}
-				if err != nil && !isKind(err, inventory.NotFound) {
+				if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 					return err
 				}
 			}
@@ -259,7 +261,7 @@ func (e *Engine) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, 
 	for _, id := range i.HostIDs {
 		h, err := tx.FindHost(id)
 		switch {
-		case isKind(err, inventory.NotFound), err == nil && h.State != inventory.Discovered:
+		case inventory.IsKind(err, inventory.NotFound), err == nil && h.State != inventory.Discovered:
 			accepted = append(accepted, id)
 		case err != nil:
 			return i, false, fmt.Errorf("read host of an issue: %w", err)
@@ -303,7 +305,7 @@ func (e *Engine) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, 
 	i.Key, i.HostIDs = key, append(accepted, g.first...)
 	if n := len(g.hosts); n > 1 {
 		i.Cause = fmt.Sprintf("%d machines that nobody has accepted, the latest: %s", n, i.Cause)
-		i.Hint = firstOf(i.Hint, "look at one") + "; those that are no machines of yours: slipway host forget-strangers"
+		i.Hint = cmp.Or(i.Hint, "look at one") + "; those that are no machines of yours: slipway host forget-strangers"
 	}
 	return i, isTold, nil
 }

@@ -80,7 +80,7 @@ func TestAStrangerThatReportsForEverIsHeardWithinItsBudget(t *testing.T) {
 	refused := 0
 	for range 1500 {
 		err := r.engine.Report(context.Background(), s, m.address(), "", pxe.Report{Step: pxe.ReportProgress, Detail: strings.Repeat("d", 400), Log: strings.Repeat("x", 60<<10)})
-		if isKind(err, inventory.Unavailable) {
+		if inventory.IsKind(err, inventory.Unavailable) {
 			refused++
 		} else {
 			r.must(err)
@@ -113,7 +113,7 @@ func TestMachinesThatNobodyKnowsAreListedWithinALimitWhateverDoorTheyComeBy(t *t
 	for n := range 50 {
 		c := r.machine(n).at(pxe.StageIPXE)
 		c.Identity = &pxe.Identity{}
-		if _, err := r.engine.Script(context.Background(), "", c, base); isKind(err, inventory.Unavailable) {
+		if _, err := r.engine.Script(context.Background(), "", c, base); inventory.IsKind(err, inventory.Unavailable) {
 			refused++
 		} else {
 			r.must(err)

@@ -11,6 +11,7 @@ import (
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -142,7 +143,7 @@ func (e *Engine) keyless(s inventory.BootSession, source netip.Addr, key string)
 	}
 	if e.refusals.first("agent "+string(s.ID), e.cfg.Now()) {
 		e.cfg.Log.Warn("agent request refused: "+what, "boot", s.ID, "mac", s.MAC, "addr", source.String())
-		e.recorder.take(note{session: s, event: inventory.Event{
+		e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
 			At: e.cfg.Now(), Kind: inventory.EventAgentRefused, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
 			Detail: "somebody at " + source.String() + " spoke as our agent " + what, Data: map[string]any{"source": source.String()},
 		}})
@@ -352,7 +353,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 	if err := j.tx.SaveSession(s); err != nil {
 		return idle, fmt.Errorf("store boot session: %w", err)
 	}
-	j.e.sessions.put(s)
+	j.e.sessions.Put(s)
 	if !j.host.IsDirty {
 		j.host.IsDirty = true
 		if err := j.storeHost(); err != nil {

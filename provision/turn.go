@@ -33,7 +33,7 @@ func (e *Engine) takeTurn(tx inventory.Tx, h *inventory.Host, s inventory.Sessio
 	names := turnsOf(r)
 	for _, name := range names {
 		l, err := tx.FindLock(name)
-		if isKind(err, inventory.NotFound) || err == nil && l.HostID == h.ID {
+		if inventory.IsKind(err, inventory.NotFound) || err == nil && l.HostID == h.ID {
 			continue
 		}
 		if err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -105,8 +107,8 @@ func (t *silences) take(now time.Time, isAnswered func(m inventory.MAC, since ti
 
 // isAnswered reports whether a machine came further since it asked in vain.
 func (e *Engine) isAnswered(m inventory.MAC, since time.Time) bool {
-	s, ok := e.sessions.of(m)
-	return ok && e.sessions.stepOf(&s).at.After(since) && stepIndex(s.Step) > stepIndex(inventory.EventDHCPDiscover)
+	s, ok := e.sessions.Of(m)
+	return ok && e.sessions.StepOf(&s).At.After(since) && session.StepIndex(s.Step) > session.StepIndex(inventory.EventDHCPDiscover)
 }
 
 // change lets fn change what is kept of a machine.
@@ -159,19 +161,19 @@ func (e *Engine) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, 
 
 // asksInVain moves the boot of a host that asks in vain, with a line in its timeline once per boot and reason.
 func (e *Engine) asksInVain(s *silence) {
-	was, ok := e.sessions.of(s.client.MAC)
-	if hasBooted := ok && stepIndex(was.Step) > stepIndex(inventory.EventDHCPDiscover); hasBooted && s.isMeant && s.lastAt.Sub(was.LastAt) < triesNextFor {
+	was, ok := e.sessions.Of(s.client.MAC)
+	if hasBooted := ok && session.StepIndex(was.Step) > session.StepIndex(inventory.EventDHCPDiscover); hasBooted && s.isMeant && s.lastAt.Sub(was.LastAt) < triesNextFor {
 		return // its firmware goes on to its next way to boot, such as IPv6 after IPv4: what counts is where the first led
 	}
 	b := e.heard(s.client, inventory.EventDHCPDiscover)
-	if hasGoneOn := stepIndex(b.Step) > stepIndex(inventory.EventDHCPDiscover); hasGoneOn && s.lastAt.Sub(e.sessions.stepOf(&b).at) < goesOnWithin {
+	if hasGoneOn := session.StepIndex(b.Step) > session.StepIndex(inventory.EventDHCPDiscover); hasGoneOn && s.lastAt.Sub(e.sessions.StepOf(&b).At) < goesOnWithin {
 		return // an answer came by another way
 	}
 	if b.ID == s.notedIn && s.reason == s.notedWhy {
 		return
 	}
 	e.silences.change(s.client.MAC, func(kept *silence) { kept.notedIn, kept.notedWhy = b.ID, s.reason })
-	e.recorder.take(note{session: b, event: inventory.Event{
+	e.recorder.Take(recorder.Note{Session: b, Event: inventory.Event{
 		At: s.lastAt, Kind: inventory.EventDHCPUnanswered, SessionID: b.ID, MAC: b.MAC, HostID: b.HostID,
 		Subject: subjectOf(s.client.Subnet), Detail: inventory.Clean("on "+s.place+": "+s.reason, 300),
 		Data: map[string]any{"reason": s.reason},

@@ -46,7 +46,7 @@ func TestAHostThatAsksInVainHasItInItsTimeline(t *testing.T) {
 	if len(told) != 2 || !strings.Contains(told[0], "eth1: "+string(lease.Exhausted)) {
 		t.Errorf("the timeline has %q, want one line of each attempt", told)
 	}
-	s, ok := r.engine.sessions.of(m.mac())
+	s, ok := r.engine.sessions.Of(m.mac())
 	if !ok || s.Step != inventory.EventDHCPDiscover || s.HostID != m.host().ID {
 		t.Errorf("boot %+v", s)
 	}

@@ -106,7 +106,7 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile strin
 
 // installHost begins to write a disk image to a host that no machine has claimed.
 func (e *Engine) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by string) error {
-	if _, err := tx.FindImage(inventory.AgentImage(p.Image.Arch)); isKind(err, inventory.NotFound) {
+	if _, err := tx.FindImage(inventory.AgentImage(p.Image.Arch)); inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Errorf(inventory.Conflict, "image %s is written by our agent, and there is no agent image for %s", p.Image.Name, p.Image.Arch).
 			WithHint("make it with: slipway agent-image build")
 	}

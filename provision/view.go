@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 	kube "slipway.dev/slipway/machine"
+	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -44,7 +45,7 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v kube.View, err er
 		if d, ok := op.DrainState(); ok {
 			v.Drain = &d
 		}
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return v, err
 	}
 	last, err := tx.ListSessions(h.ID, inventory.Page{Limit: 1})
@@ -53,7 +54,7 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v kube.View, err er
 	}
 	if len(last) == 1 && !last[0].StartedAt.Before(c.CreatedAt) {
 		v.Session = &last[0]
-		if live, ok := e.sessions.of(last[0].MAC); ok && live.ID == last[0].ID { // it is further than what is on disk
+		if live, ok := e.sessions.Of(last[0].MAC); ok && live.ID == last[0].ID { // it is further than what is on disk
 			v.Session = &live
 		}
 	}
@@ -84,7 +85,7 @@ func (e *Engine) reached(tx inventory.Tx, v *kube.View) error {
 		v.Delivered = v.IsUp || at == first
 		switch {
 		case p.Road == RoadLive: // what it runs comes with each boot
-			v.Delivered = v.IsUp || s != nil && s.Boot == string(pxe.BootImage) && stepIndex(s.Step) >= stepIndex(inventory.EventConfigSent)
+			v.Delivered = v.IsUp || s != nil && s.Boot == string(pxe.BootImage) && session.StepIndex(s.Step) >= session.StepIndex(inventory.EventConfigSent)
 		case v.Delivered && !v.IsUp:
 			v.IsUnseen = true
 		case v.IsUp && p.IsSilent:

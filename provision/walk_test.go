@@ -93,7 +93,7 @@ func (w *walk) close() {
 func (w *walk) begin() {
 	w.restart()
 	w.engine.cfg.Log = slog.New(slog.DiscardHandler)
-	w.engine.recorder.log = w.engine.cfg.Log
+	w.engine.recorder.Log = w.engine.cfg.Log
 	w.engine.cfg.InstallsPerHour = 1000 // the loop breaker has its own test
 	w.isKilled = false
 }
@@ -190,9 +190,7 @@ func (w *walk) pass(d time.Duration) {
 	for _, name := range w.order {
 		w.live(w.bodies[name])
 	}
-	for rec := w.engine.recorder; len(rec.notes) > 0; {
-		rec.write(context.Background(), rec.more(<-rec.notes))
-	}
+	w.engine.recorder.Flush(context.Background())
 	if err := sweep(w.engine); err != nil {
 		w.told("sweep", err)
 	}
@@ -255,9 +253,7 @@ func (b *body) ask(s pxe.Stage) pxe.Reply {
 	b.r.engine.Note(ctx, c, inventory.EventDHCPDiscover, "")
 	reply := b.r.engine.Offer(ctx, c, base)
 	b.r.engine.Note(ctx, c, inventory.EventDHCPAck, "")
-	for rec := b.r.engine.recorder; len(rec.notes) > 0; {
-		rec.write(ctx, rec.more(<-rec.notes))
-	}
+	b.r.engine.recorder.Flush(ctx)
 	return reply
 }
 
@@ -431,7 +427,7 @@ func (w *walk) faultSteps() map[string]func() {
 			n := rapid.IntRange(0, 6).Draw(w.rt, "writes")
 			w.note("the server is killed after %d writes", n)
 			w.isKilled, w.engine.cfg.Store = true, &mortal{Store: w.store, left: n}
-			w.engine.recorder.store = w.engine.cfg.Store
+			w.engine.recorder.Store = w.engine.cfg.Store
 			w.pass(5 * time.Second)
 			w.meanwhile = nil
 			w.begin()

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -156,14 +157,14 @@ func originOf(m *inventory.Machine) string { return "machine/" + m.Name }
 // imageOf is the image that a machine is installed from: its own, else its profile's.
 func (e *Engine) imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Image, err error) {
 	f, err := tx.FindProfile(m.Profile)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return i, inventory.Errorf(inventory.Invalid, "there is no profile %q", inventory.Clean(m.Profile, 64)).WithHint("list them with: slipway profile list")
 	}
 	if err != nil {
 		return i, fmt.Errorf("read profile %s: %w", m.Profile, err)
 	}
-	name := firstOf(m.Image, f.Image)
-	if i, err = tx.FindImage(name); isKind(err, inventory.NotFound) {
+	name := cmp.Or(m.Image, f.Image)
+	if i, err = tx.FindImage(name); inventory.IsKind(err, inventory.NotFound) {
 		return i, inventory.Errorf(inventory.Invalid, "there is no image %q", inventory.Clean(name, 64)).WithHint("list them with: slipway image list")
 	}
 	if err != nil {
@@ -199,7 +200,7 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner strin
 		}
 		return e.saveMachine(tx, &m, fmt.Sprintf("handed over from %q to %q by %s", old, owner, who.By))
 	})
-	if isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.Forbidden) {
 		e.refuseTake(ctx, &m, owner, err, who.By)
 		return inventory.Machine{}, err
 	}
@@ -240,7 +241,7 @@ func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner strin
 		}
 		return mayTake(tx, &m, owner)
 	})
-	if isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.Forbidden) {
 		e.refuseTake(ctx, &m, owner, err, who.By)
 	}
 	if err != nil {

@@ -63,7 +63,7 @@ func TestWhatIsWantedOfAMachineCanChangeUntilItCounts(t *testing.T) {
 			got, err := l.update("web-1", c.edit)
 			after, _ := l.find("web-1")
 			if c.kind != "" {
-				if !isKind(err, c.kind) || !strings.Contains(err.Error(), c.words) || after.Version != before.Version {
+				if !inventory.IsKind(err, c.kind) || !strings.Contains(err.Error(), c.words) || after.Version != before.Version {
 					t.Fatalf("got %v, version %d after %d", err, after.Version, before.Version)
 				}
 				return
@@ -108,7 +108,7 @@ func TestAMachineIsHandedOverByItsClaim(t *testing.T) {
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	m, _ := l.find("web-1")
 	writes := s.writes
-	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/web/u", By("a test")); !isKind(err, inventory.Forbidden) {
+	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/web/u", By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("a claim alone moved the machine to another cluster: %v", err)
 	}
 	l.write(func(tx inventory.Tx) error {
@@ -127,15 +127,15 @@ func TestAMachineIsHandedOverByItsClaim(t *testing.T) {
 	if s.writes != writes || s.host().State != inventory.Active {
 		t.Error("something happened to its host")
 	}
-	if _, err := l.engine.HandOver(context.Background(), "nothing", "x", By("a test")); !isKind(err, inventory.NotFound) {
+	if _, err := l.engine.HandOver(context.Background(), "nothing", "x", By("a test")); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("a claim that is not there: %v", err)
 	}
-	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "", By("a test")); !isKind(err, inventory.Invalid) {
+	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "", By("a test")); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("nobody: %v", err)
 	}
 	l.add("b", true)
 	l.create(inventory.Machine{Name: "web-2", Owner: "new/n/K/other/u"})
-	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/other/u", By("a test")); !isKind(err, inventory.Conflict) {
+	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/other/u", By("a test")); !inventory.IsKind(err, inventory.Conflict) {
 		t.Errorf("somebody who has a machine: %v", err)
 	}
 }
@@ -228,11 +228,11 @@ func TestADeclaredHostIsTheOneThatHasItsMAC(t *testing.T) {
 			t.Fatalf("%v, %+v", err, got)
 		}
 	}
-	if _, err := l.engine.DeclareHost(ctx, inventory.Host{Name: "bare"}, By("a test")); !isKind(err, inventory.Invalid) {
+	if _, err := l.engine.DeclareHost(ctx, inventory.Host{Name: "bare"}, By("a test")); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("without a MAC: %v", err)
 	}
 	got.Labels, got.Version = nil, got.Version-1
-	if _, err := l.engine.UpdateHost(ctx, got, By("a test")); !isKind(err, inventory.Conflict) {
+	if _, err := l.engine.UpdateHost(ctx, got, By("a test")); !inventory.IsKind(err, inventory.Conflict) {
 		t.Errorf("an old version: %v", err)
 	}
 }
@@ -249,20 +249,20 @@ func TestTheOldOwnerOffersItsMachine(t *testing.T) {
 		_, err := l.engine.HandOver(ctx, m.ClaimID, owner, By("a test"))
 		return err
 	}
-	if err := l.engine.OfferTo(ctx, "old/n/K/web/u", "local", By("a test")); !isKind(err, inventory.Invalid) {
+	if err := l.engine.OfferTo(ctx, "old/n/K/web/u", "local", By("a test")); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("it was offered to people: %v", err)
 	}
-	if err := l.engine.OfferTo(ctx, "nobody/n/K/web/u", "new", By("a test")); !isKind(err, inventory.NotFound) {
+	if err := l.engine.OfferTo(ctx, "nobody/n/K/web/u", "new", By("a test")); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("somebody else offered it: %v", err)
 	}
 	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "new", By("a test")))
 	for _, other := range []string{"third/n/K/web/u", "new/other/K/web/u"} {
-		if err := take(other); !isKind(err, inventory.Forbidden) {
+		if err := take(other); !inventory.IsKind(err, inventory.Forbidden) {
 			t.Errorf("%s took it: %v", other, err)
 		}
 	}
 	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "", By("a test")))
-	if err := take("new/n/K/web/u"); !isKind(err, inventory.Forbidden) {
+	if err := take("new/n/K/web/u"); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("it was taken after the offer was taken back: %v", err)
 	}
 	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "new", By("a test")))

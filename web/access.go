@@ -202,9 +202,9 @@ func checkGrants(tx inventory.Tx, g inventory.Grants) error {
 		return err
 	}
 	for _, name := range g.Pools() {
-		if _, err := tx.FindPool(name); isKind(err, inventory.NotFound) && name != inventory.DefaultPool {
+		if _, err := tx.FindPool(name); inventory.IsKind(err, inventory.NotFound) && name != inventory.DefaultPool {
 			return inventory.Errorf(inventory.Invalid, "there is no pool %s", name).WithHint("slipway pool list shows them")
-		} else if err != nil && !isKind(err, inventory.NotFound) {
+		} else if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 			return err
 		}
 	}

@@ -93,7 +93,7 @@ func maySee(ctx context.Context, tx inventory.Tx, a *inventory.Audit) (bool, err
 		return false, nil
 	}
 	_, err := tx.FindHost(a.HostID)
-	if isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden) {
 		return false, nil
 	}
 	return err == nil, err
@@ -102,7 +102,7 @@ func maySee(ctx context.Context, tx inventory.Tx, a *inventory.Audit) (bool, err
 func (s *Server) listAudit(ctx context.Context, in *auditQuery) (out *listed[inventory.Audit], err error) {
 	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		host, err := in.hostID(tx)
-		if isKind(err, inventory.NotFound) && auditor(ctx) {
+		if inventory.IsKind(err, inventory.NotFound) && auditor(ctx) {
 			host, err = inventory.HostID(in.Host), nil // it may be gone
 		}
 		if err != nil {
@@ -162,7 +162,7 @@ func visible(ctx context.Context, tx inventory.Tx, f inventory.AuditFilter, p in
 func (s *Server) findAudit(ctx context.Context, id int64) (a inventory.Audit, err error) {
 	none := inventory.Errorf(inventory.NotFound, "there is no entry %d in the audit", id).WithHint("slipway audit list shows them")
 	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		if a, err = tx.FindAudit(id); isKind(err, inventory.NotFound) {
+		if a, err = tx.FindAudit(id); inventory.IsKind(err, inventory.NotFound) {
 			return none
 		} else if err != nil {
 			return err

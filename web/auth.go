@@ -164,7 +164,7 @@ func (k *keeper) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := k.admit(r)
 		if err != nil {
-			if k.strange != nil && isKind(err, inventory.Unauthorized) && r.Header.Get("Authorization") != "" {
+			if k.strange != nil && inventory.IsKind(err, inventory.Unauthorized) && r.Header.Get("Authorization") != "" {
 				k.strange(r, c, err)
 			}
 			writeProblem(w, r, k.log, err)
@@ -223,7 +223,7 @@ func (k *keeper) admitToken(r *http.Request, source netip.Addr) (c caller, err e
 
 // countToken counts a token that is not good, and answers one too many from an address with when to try again.
 func (k *keeper) countToken(source netip.Addr, err error) error {
-	if !isKind(err, inventory.Unauthorized) {
+	if !inventory.IsKind(err, inventory.Unauthorized) {
 		return err
 	}
 	if late := k.sources.allowed(sourceKey(source), "too many wrong tokens and passwords from this address"); late != nil {
@@ -246,7 +246,7 @@ func (k *keeper) byToken(ctx context.Context, secret string) (c caller, err erro
 		c, err = k.holder(tx, t)
 		return err
 	})
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return c, inventory.Errorf(inventory.Unauthorized, "the token is not known here").WithHint(loginHint)
 	}
 	if err == nil && k.isStale(t.LastUsedAt) {
@@ -316,7 +316,7 @@ func (k *keeper) byCookie(ctx context.Context, secret string) (c caller, err err
 		c, err = k.loggedIn(tx, l)
 		return err
 	})
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return c, ended
 	}
 	if err == nil && k.isStale(l.SeenAt) {

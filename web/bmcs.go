@@ -96,7 +96,7 @@ func findBMC(tx inventory.Tx, ref string) (inventory.Host, inventory.BMC, error)
 		return h, inventory.BMC{}, err
 	}
 	b, err := tx.FindBMC(h.ID)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		err = inventory.Errorf(inventory.NotFound, "host %s has no controller", h.Name).
 			WithHint("name it with: slipway host bmc %s --driver redfish --address https://...", h.Name)
 	}
@@ -121,7 +121,7 @@ func (s *Server) putBMC(ctx context.Context, in *putBMCInput) (*one[HostBMC], er
 			return err
 		}
 		old, err = tx.FindBMC(h.ID)
-		if isKind(err, inventory.NotFound) && in.IfMatch == "" {
+		if inventory.IsKind(err, inventory.NotFound) && in.IfMatch == "" {
 			return nil
 		}
 		return err

@@ -12,7 +12,7 @@ import (
 // testBMC connects to a controller as somebody is about to save it, and says at which step that fails. Nothing is stored.
 func (s *Server) testBMC(ctx context.Context, in *putBMCInput) (*one[BMCCheck], error) {
 	h, old, err := s.readBMC(ctx, in.Host)
-	if err != nil && !isKind(err, inventory.NotFound) || h.ID == "" {
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) || h.ID == "" {
 		return nil, err
 	}
 	b, err := wantedBMC(old, in.Body.BMC)

@@ -98,9 +98,9 @@ func uidOfCluster(tx inventory.Tx, name string) (string, error) {
 			WithHint("wait until it is attached: slipway cluster show %s", name)
 	case err == nil:
 		return c.UID, nil
-	case isKind(err, inventory.NotFound) && strings.Count(name, "-") >= 4 && len(name) == 36:
+	case inventory.IsKind(err, inventory.NotFound) && strings.Count(name, "-") >= 4 && len(name) == 36:
 		return name, nil
-	case isKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.NotFound):
 		return "", inventory.Errorf(inventory.NotFound, "no cluster %s is attached", inventory.Clean(name, 80)).
 			WithHint("list them with: slipway cluster list; or name a cluster by its UID: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
 	}

@@ -407,7 +407,7 @@ func TestFilesBesideADocumentAreUploadedWithIt(t *testing.T) {
 		t.Errorf("taken: %v, %+v", err, p.Document)
 	}
 	p.Document = &inventory.Document{Format: inventory.DocIgnition, Files: map[string][]byte{"motd": nil}}
-	if err := takeFiles(&p); !isKind(err, inventory.Invalid) {
+	if err := takeFiles(&p); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("files beside Ignition: %v", err)
 	}
 	for _, path := range []string{"/api/v1/profiles", "/api/v1/profiles/bu/check"} {

@@ -104,7 +104,7 @@ func (s *Server) stranger(ctx context.Context, text string) (inventory.MAC, erro
 	}
 	if h, err := s.readHost(ctx, string(mac)); err == nil {
 		return "", inventory.Errorf(inventory.NotFound, "%s is no stranger: it is a port of host %s", mac, h.Name).WithHint("slipway host explain %s", h.Name)
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return "", err
 	}
 	return mac, nil

@@ -74,7 +74,7 @@ func (d *discretion) isHidden(word string) (bool, error) {
 	}
 	seen, missed := false, false
 	note := func(role inventory.UserRole, err error) error {
-		if isKind(err, inventory.NotFound) || isKind(err, inventory.Invalid) {
+		if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Invalid) {
 			return nil
 		}
 		seen, missed = seen || role.Allows(inventory.Viewer), missed || !role.Allows(inventory.Viewer)
@@ -93,10 +93,10 @@ func (d *discretion) isHidden(word string) (bool, error) {
 // host returns the caller's role on the host that a word names: by its name, its id, or a MAC.
 func (d *discretion) host(word string) (inventory.UserRole, error) {
 	h, err := d.tx.Tx.FindHostByName(word)
-	if isKind(err, inventory.NotFound) && len(word) == 36 {
+	if inventory.IsKind(err, inventory.NotFound) && len(word) == 36 {
 		h, err = d.tx.Tx.FindHost(inventory.HostID(word))
 	}
-	if mac, bad := inventory.ParseMAC(word); bad == nil && isKind(err, inventory.NotFound) {
+	if mac, bad := inventory.ParseMAC(word); bad == nil && inventory.IsKind(err, inventory.NotFound) {
 		h, err = d.tx.Tx.FindHostByMAC(mac)
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ func (s *Server) addDisks() {
 			out := HostDisks{Items: []HostDisk{}}
 			err := s.ofHost(ctx, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				i, err := tx.FindInspection(h.ID, 0)
-				if isKind(err, inventory.NotFound) {
+				if inventory.IsKind(err, inventory.NotFound) {
 					out.Problem, out.Hint = "it was never inspected", "slipway host inspect "+h.Name
 					return nil
 				}

@@ -182,7 +182,7 @@ func (s *Server) deleteFactor(ctx context.Context, in *factorRemove) (*struct{},
 		return nil, inventory.Errorf(inventory.NotFound, "user %s has no second factor", u.Name).WithHint("slipway user list shows who has one")
 	}
 	if isOwn {
-		if err := s.keeper.useCode(ctx, u.Name, "login "+callerOf(ctx).login, in.Code); isKind(err, inventory.Unauthorized) {
+		if err := s.keeper.useCode(ctx, u.Name, "login "+callerOf(ctx).login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
 			return nil, inventory.Errorf(inventory.Forbidden, "the code is wrong, was used before, or is no longer good").WithHint("give the next code of the app, or a recovery code")
 		} else if err != nil {
 			return nil, err
@@ -314,7 +314,7 @@ func (k *keeper) useFactor(ctx context.Context, user, from string, use func(f *f
 	if err != nil {
 		return err
 	}
-	if isKind(refused, inventory.Unauthorized) {
+	if inventory.IsKind(refused, inventory.Unauthorized) {
 		k.names.failed(key)
 	}
 	return refused

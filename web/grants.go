@@ -218,9 +218,9 @@ func reachOf(ctx context.Context, tx inventory.Tx, met *met) (*reach, error) {
 	for _, name := range c.grants.Pools() {
 		p, err := tx.FindPool(name)
 		switch {
-		case isKind(err, inventory.NotFound) && name == inventory.DefaultPool:
+		case inventory.IsKind(err, inventory.NotFound) && name == inventory.DefaultPool:
 			p = inventory.Pool{Name: name} // it holds every host while nobody has made it
-		case isKind(err, inventory.NotFound):
+		case inventory.IsKind(err, inventory.NotFound):
 			continue // the grant is of a pool that is gone
 		case err != nil:
 			return nil, err
@@ -290,7 +290,7 @@ func (r *reach) onMachineNamed(tx inventory.Tx, name string) (inventory.UserRole
 		return role, nil
 	}
 	m, err := tx.FindMachine(name)
-	if err != nil && !isKind(err, inventory.NotFound) {
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return "", err
 	}
 	role := r.everywhere

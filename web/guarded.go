@@ -68,7 +68,7 @@ func stillIn(ctx context.Context) bool {
 	}
 	now, err := c.again(ctx)
 	if err != nil {
-		return !isKind(err, inventory.Unauthorized)
+		return !inventory.IsKind(err, inventory.Unauthorized)
 	}
 	return slices.Equal(now.grants, c.grants) && now.cluster == c.cluster && slices.Equal(now.namespaces, c.namespaces)
 }

@@ -43,7 +43,7 @@ func (s *Server) addHardware() {
 			var i inventory.Inspection
 			err := s.ofHost(ctx, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
 				i, err = tx.FindInspection(h.ID, in.N)
-				if isKind(err, inventory.NotFound) && in.N == 0 {
+				if inventory.IsKind(err, inventory.NotFound) && in.N == 0 {
 					err = inventory.Errorf(inventory.NotFound, "host %s was never inspected", h.Name).WithHint("look at it with: slipway host inspect %s", h.Name)
 				}
 				return err
@@ -159,7 +159,7 @@ func (s *Server) sheet(ctx context.Context, ref string, isPage bool) (*huma.Stre
 
 // known turns what is not there into nil.
 func known[T any](item T, err error) (*T, error) {
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, nil
 	}
 	if err != nil {

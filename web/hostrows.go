@@ -89,7 +89,7 @@ func rowHosts(tx inventory.Tx, in rowQuery) (hosts []inventory.Host, err error) 
 	}
 	for _, id := range ids {
 		h, err := tx.FindHost(inventory.HostID(id))
-		if isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden) {
+		if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden) {
 			continue
 		}
 		if err != nil {

@@ -18,13 +18,13 @@ type HostRef struct {
 // findHost finds a host by what people call it: its name, its id, or one of its MACs in any spelling.
 func findHost(tx inventory.Tx, ref string) (inventory.Host, error) {
 	h, err := tx.FindHostByName(ref)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		h, err = tx.FindHost(inventory.HostID(ref))
 	}
-	if mac, bad := inventory.ParseMAC(ref); bad == nil && isKind(err, inventory.NotFound) {
+	if mac, bad := inventory.ParseMAC(ref); bad == nil && inventory.IsKind(err, inventory.NotFound) {
 		h, err = tx.FindHostByMAC(mac)
 	}
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return h, inventory.Errorf(inventory.NotFound, "there is no host %q", inventory.Clean(ref, 80)).
 			WithHint("name it by its name, id or MAC; slipway host list shows all")
 	}
@@ -184,7 +184,7 @@ func (s *Server) putHost(ctx context.Context, in *putHostInput) (*written, error
 			}
 			h, err = s.updateHost(ctx, tx, in.WriteOptions, stored, func(h *inventory.Host) error { return s.replace(h, in.Body) })
 			return err
-		case !isKind(err, inventory.NotFound):
+		case !inventory.IsKind(err, inventory.NotFound):
 			return err
 		case in.IfMatch != "":
 			return &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "host %s does not exist", inventory.Clean(in.Host, 80)).
@@ -277,7 +277,7 @@ func (s *Server) endOperation(ctx context.Context, in *deleteHostInput) error {
 			return err
 		}
 		op, err := tx.FindOpenOperation(h.ID)
-		if id = op.ID; isKind(err, inventory.NotFound) {
+		if id = op.ID; inventory.IsKind(err, inventory.NotFound) {
 			return nil
 		}
 		return err

@@ -137,5 +137,5 @@ func addVerb[I any, P interface {
 
 // isSaid reports whether an error is about the host that was asked for, and not about us.
 func isSaid(err error) bool {
-	return isKind(err, inventory.Conflict) || isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden)
+	return inventory.IsKind(err, inventory.Conflict) || inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden)
 }

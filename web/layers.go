@@ -89,7 +89,7 @@ func (s *Server) layers() noun[inventory.Layer] {
 			if err != nil {
 				return l, err
 			}
-			if l, err = tx.FindLayer(l.Scope, l.Name); isKind(err, inventory.NotFound) {
+			if l, err = tx.FindLayer(l.Scope, l.Name); inventory.IsKind(err, inventory.NotFound) {
 				return l, inventory.Errorf(inventory.NotFound, "there is no layer %s", inventory.Clean(name, 80)).WithHint("list them with: slipway layer list")
 			}
 			return shown(tx, l), err
@@ -207,7 +207,7 @@ func refuse(what string, i *provision.Impact) error {
 		said.Msg += fmt.Sprintf(": %d of its %d hosts could not be rendered", i.FailedN, i.HostN)
 	}
 	if len(i.Findings) > 0 {
-		said.Msg += ": " + messageOf(err)
+		said.Msg += ": " + inventory.MessageOf(err)
 	}
 	return &findingsError{err: said, findings: i.Findings}
 }

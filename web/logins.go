@@ -210,7 +210,7 @@ func (k *keeper) withPassword(ctx context.Context, b browser, name, password str
 		u, err = tx.FindUser(name)
 		return err
 	})
-	if err != nil && !isKind(err, inventory.NotFound) {
+	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return u, err
 	}
 	isRight, err := hashes.matches(ctx, u.PasswordHash, password)

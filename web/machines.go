@@ -174,7 +174,7 @@ func (s *Server) putMachine(ctx context.Context, in *putInput[inventory.Machine]
 			m.TakeWanted(in.Body)
 			return nil
 		})
-	case !isKind(err, inventory.NotFound):
+	case !inventory.IsKind(err, inventory.NotFound):
 		return nil, err
 	case in.IfMatch != "":
 		return nil, &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "machine %s does not exist", inventory.Clean(in.Name, 80)).
@@ -259,7 +259,7 @@ func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*wr
 	edited(ctx, "machine", m.Name, inventory.AuditDelete, m, nil, 0)
 	trailOf(ctx).lastly(func(tx inventory.Tx) error {
 		_, err := tx.FindMachineByUID(m.UID)
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			trailOf(ctx).succeeds(http.StatusNoContent)
 			return nil
 		}
@@ -272,7 +272,7 @@ func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*wr
 		m, err = tx.FindMachineByUID(m.UID)
 		return err
 	})
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return &written{Status: http.StatusNoContent}, nil
 	}
 	return machineWritten(nil, m, false, http.StatusAccepted), err

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -186,7 +185,7 @@ func (n noun[T]) vetted(ctx context.Context, s *Server, in T, name string, o Wri
 			return nil
 		case err == nil:
 			old = &stored
-		case !isKind(err, inventory.NotFound):
+		case !inventory.IsKind(err, inventory.NotFound):
 			return err
 		}
 		if err := n.prepare(tx, &item, name, old); err != nil {
@@ -222,7 +221,7 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 			if err := in.check(n.singular, in.Name, n.version(stored)); err != nil {
 				return err
 			}
-		case !isKind(err, inventory.NotFound):
+		case !inventory.IsKind(err, inventory.NotFound):
 			return err
 		case in.IfMatch != "":
 			return &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "%s %s does not exist", n.singular, in.Name).
@@ -332,12 +331,6 @@ func deref[T any](p *T) any {
 		return nil
 	}
 	return *p
-}
-
-// isKind reports whether an error is of that kind.
-func isKind(err error, k inventory.Kind) bool {
-	var e *inventory.Error
-	return errors.As(err, &e) && e.Kind == k
 }
 
 // sameName takes the name from the path; a body may repeat it, but not say another.

@@ -427,7 +427,7 @@ func TestClaims(t *testing.T) {
 		"at another place": {"preferred_username": "ann", "_claim_names": map[string]any{"groups": "src1"}},
 		"too many":         {"preferred_username": "ann", "groups": many},
 	} {
-		if who, err := identityOf(OIDC{NameClaim: "preferred_username", GroupsClaim: "groups"}, "s", said); !isKind(err, inventory.Forbidden) {
+		if who, err := identityOf(OIDC{NameClaim: "preferred_username", GroupsClaim: "groups"}, "s", said); !inventory.IsKind(err, inventory.Forbidden) {
 			t.Errorf("groups %s: %+v, %v", what, who, err)
 		}
 	}

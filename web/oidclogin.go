@@ -138,7 +138,7 @@ func (s *Server) endOIDC(ctx context.Context, in *ssoEndInput) (*ssoOutput, erro
 	isOurs := p.seal.signed("begun", in.Begun, &b)
 	who, u, err := s.comeBack(ctx, in, b, isOurs)
 	if err != nil {
-		if isKind(err, inventory.Unauthorized) || isKind(err, inventory.Invalid) {
+		if inventory.IsKind(err, inventory.Unauthorized) || inventory.IsKind(err, inventory.Invalid) {
 			s.keeper.providers.failed(sourceKey(c.source))
 		}
 		return s.ssoRefused(ctx, in.Accept, cmp.Or(b.Back, "/"), err)
@@ -218,7 +218,7 @@ func (s *Server) external(ctx context.Context, who identity) (u inventory.User, 
 	err = s.keeper.store.Write(ctx, func(tx inventory.Tx) error {
 		refusal = nil
 		u, err = tx.FindUserBySubject(p.Issuer, who.subject)
-		isNew := isKind(err, inventory.NotFound)
+		isNew := inventory.IsKind(err, inventory.NotFound)
 		if err != nil && !isNew {
 			return err
 		}
@@ -256,7 +256,7 @@ func (s *Server) newExternal(ctx context.Context, tx inventory.Tx, who identity,
 	if other, err := tx.FindUser(who.name); err == nil {
 		return inventory.Errorf(inventory.Conflict, "there is another user %s already", other.Name).
 			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", s.sso.Issuer, who.subject)
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	*u = inventory.User{Name: who.name, DisplayName: who.displayName, Grants: grants, Issuer: s.sso.Issuer, Subject: who.subject}

@@ -61,7 +61,7 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 		wg.Go(func() {
 			back, err := h.turn(ctx)
 			switch {
-			case isKind(err, inventory.Unavailable):
+			case inventory.IsKind(err, inventory.Unavailable):
 				refused.Add(1)
 			case err == nil:
 				turns.Add(1)
@@ -97,7 +97,7 @@ func TestOneSourceDoesNotKeepOthersFromLoggingIn(t *testing.T) {
 	var refused atomic.Int32
 	for range 2 * hashersQueue {
 		wg.Go(func() {
-			if _, err := h.turn(flood); isKind(err, inventory.Unavailable) {
+			if _, err := h.turn(flood); inventory.IsKind(err, inventory.Unavailable) {
 				refused.Add(1)
 			}
 		})

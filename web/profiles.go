@@ -64,7 +64,7 @@ func (s *Server) profiles() noun[inventory.Profile] {
 // vetProfile renders the hosts of a profile as it would be, and refuses one with errors.
 func (s *Server) vetProfile(ctx context.Context, p *inventory.Profile) (*provision.Impact, error) {
 	i, err := s.cfg.Configs.CheckProfile(ctx, p)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, nil // an image or a parent that is not there, which the store refuses with better words
 	}
 	if err != nil {

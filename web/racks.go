@@ -44,7 +44,7 @@ func (s *Server) addRacks() {
 		counts: func(_ inventory.Tx, r Rack) (map[string]int, error) { return map[string]int{"host": r.HostN}, nil },
 		remove: func(tx inventory.Tx, id string) error {
 			_, err := tx.FindRack(id)
-			if isKind(err, inventory.NotFound) {
+			if inventory.IsKind(err, inventory.NotFound) {
 				return inventory.Errorf(inventory.NotFound, "nothing was said about rack %s: it is there because hosts are placed in it", inventory.Clean(id, 80)).
 					WithHint("it goes when the last of them is placed elsewhere: slipway host place")
 			}
@@ -122,7 +122,7 @@ func findRack(tx inventory.Tx, id string) (out Rack, err error) {
 	switch {
 	case err == nil:
 		out.Rack = stored
-	case isKind(err, inventory.NotFound) && len(hosts) > 0:
+	case inventory.IsKind(err, inventory.NotFound) && len(hosts) > 0:
 		out.FillDefaults()
 	default:
 		return out, err

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -25,15 +24,6 @@ type Configs interface {
 
 func errNoConfigs() error {
 	return inventory.Errorf(inventory.Unavailable, "this server renders no configurations")
-}
-
-// messageOf is what an error says to people.
-func messageOf(err error) string {
-	var said *inventory.Error
-	if errors.As(err, &said) {
-		return said.Msg
-	}
-	return err.Error()
 }
 
 type draftInput struct {

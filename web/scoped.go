@@ -126,7 +126,7 @@ func (t *scopedTx) seesHost(id inventory.HostID) (bool, error) {
 	role, ok := t.reach.known[id]
 	if !ok {
 		h, err := t.Tx.FindHost(id)
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			t.reach.known[id] = t.reach.everywhere
 			return t.reach.everywhere.Allows(t.reach.needed), nil
 		}
@@ -146,7 +146,7 @@ func (t *scopedTx) seesMAC(mac inventory.MAC) (bool, error) {
 	}
 	h, err := t.Tx.FindHostByMAC(mac)
 	if err != nil {
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			err = nil
 		}
 		return false, err

@@ -165,7 +165,7 @@ func (t *scopedTx) FindOperation(id string) (inventory.Operation, error) {
 		return o, err
 	}
 	if _, err := t.FindHost(o.HostID); err != nil {
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			err = t.gone("operation", id)
 		}
 		return inventory.Operation{}, err
@@ -342,7 +342,7 @@ func (t *scopedTx) seesEvent(e inventory.Event) (bool, error) {
 
 // unlessRefused keeps errors that are no answer.
 func unlessRefused(err error) error {
-	if isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden) {
 		return nil
 	}
 	return err
@@ -392,7 +392,7 @@ func (t *scopedTx) seesHolder(h inventory.Holder) (bool, error) {
 		return t.seesHost(h.HostID)
 	}
 	_, err := t.FindMachineByUID(h.MachineUID)
-	if isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden) {
 		return false, nil
 	}
 	return err == nil, err

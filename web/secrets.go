@@ -83,7 +83,7 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 			if err := in.check("secret", in.Name, stored.Version); err != nil {
 				return err
 			}
-		case !isKind(err, inventory.NotFound):
+		case !inventory.IsKind(err, inventory.NotFound):
 			return err
 		case in.IfMatch != "":
 			return &statusError{status: http.StatusPreconditionFailed, err: inventory.Errorf(inventory.Conflict, "secret %s does not exist", in.Name).

@@ -15,7 +15,7 @@ func TestOneCallerDoesNotTakeAllStreams(t *testing.T) {
 	var backs []func()
 	for n := range 4 {
 		back, err := s.take(as("token greedy"))
-		if (err == nil) != (n < 3) || err != nil && !isKind(err, inventory.Unavailable) {
+		if (err == nil) != (n < 3) || err != nil && !inventory.IsKind(err, inventory.Unavailable) {
 			t.Fatalf("stream %d: %v", n, err)
 		}
 		if err == nil {

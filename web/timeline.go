@@ -143,7 +143,7 @@ func listGroups(tx inventory.Tx, h inventory.HostID, after string, n int) (all [
 
 // pageAfter takes a page after a row that is forgotten by now for the end: what is older is forgotten too.
 func pageAfter[T any](rows []T, err error) ([]T, error) {
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, nil
 	}
 	return rows, err

@@ -162,7 +162,7 @@ func readable(c transfer.Change) error {
 	if !findings.HasErrors() {
 		return nil
 	}
-	said := inventory.Errorf(inventory.Invalid, "%s cannot be read: %s", origin, messageOf(findings.Err())).
+	said := inventory.Errorf(inventory.Invalid, "%s cannot be read: %s", origin, inventory.MessageOf(findings.Err())).
 		WithHint("nothing was changed; correct the file and import it again")
 	return &findingsError{err: said, findings: findings}
 }

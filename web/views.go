@@ -87,7 +87,7 @@ func viewOf(v inventory.View) KeptView { return KeptView{View: v, IsShared: v.Ow
 // findView finds the caller's own view, else the shared one.
 func findView(ctx context.Context, tx inventory.Tx, in *viewInput) (inventory.View, error) {
 	if owner := callerOf(ctx).user; owner != "" && !in.Shared {
-		if v, err := tx.FindView(owner, in.Name); !isKind(err, inventory.NotFound) {
+		if v, err := tx.FindView(owner, in.Name); !inventory.IsKind(err, inventory.NotFound) {
 			return v, err
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Server) putView(ctx context.Context, in *putViewInput) (*one[KeptView],
 			return inventory.Errorf(inventory.Conflict, "a shared view %s is kept in a pool in which you have no role", v.Name).WithHint("choose another name")
 		case err == nil && mayShare(ctx, old) != nil:
 			return mayShare(ctx, old)
-		case isKind(err, inventory.NotFound):
+		case inventory.IsKind(err, inventory.NotFound):
 			if err := (WriteOptions{IfMatch: in.IfMatch}).check("view", v.Name, 0); err != nil {
 				return err
 			}

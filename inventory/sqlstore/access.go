@@ -98,7 +98,7 @@ func (t *tx) ListTokens() ([]inventory.Token, error) { return list(t, readToken,
 func (t *tx) CreateToken(k *inventory.Token, now time.Time) error {
 	if _, err := find(t, readToken, "token", k.Name, findTokenSQL, k.Name); err == nil {
 		return taken("token", k.Name)
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	if k.User != "" {

@@ -98,13 +98,13 @@ func (t *tx) CreateAllocation(a *inventory.Allocation, now time.Time) error {
 	}
 	if kept, err := t.FindAllocation(a.Address); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is kept for %s", a.Address, kept.Holder).WithHint("choose another address")
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	if r, err := t.FindReservation(a.Address); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is reserved for %s", a.Address, machineOf(r)).
 			WithHint("choose another address, or delete that reservation")
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	has, err := t.ListAllocations(inventory.AddressFilter{Subnet: a.Subnet, Owner: a.Key()})

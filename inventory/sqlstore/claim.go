@@ -62,7 +62,7 @@ func (t *tx) CreateClaim(c *inventory.Claim, now time.Time) error {
 	}
 	if _, err := t.FindClaim(c.ID); err == nil {
 		return taken("claim", string(c.ID))
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	now = stamp(now)

@@ -82,9 +82,3 @@ func gaveUp(cause error) error {
 func errClosed() error {
 	return inventory.Errorf(inventory.Unavailable, "slipway is stopping").WithHint("try again in a moment")
 }
-
-// isKind reports whether err is one of ours and of that kind.
-func isKind(err error, kind inventory.Kind) bool {
-	var e *inventory.Error
-	return errors.As(err, &e) && e.Kind == kind
-}

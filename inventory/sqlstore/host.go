@@ -402,7 +402,7 @@ func (t *tx) checkPin(h *inventory.Host) error {
 		return nil
 	}
 	_, err = t.FindRevision(inventory.RevisionOfProfile, h.Profile, h.ProfileRevision)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Errorf(inventory.Invalid, "host %s pins revision %d of profile %s, which does not exist", h.Name, h.ProfileRevision, h.Profile).
 			WithHint("list them with: slipway profile revisions %s", h.Profile)
 	}
@@ -432,7 +432,7 @@ func (t *tx) DeleteHost(id inventory.HostID) error {
 	if c, err := t.FindClaimOfHost(id); err == nil {
 		return inventory.Errorf(inventory.Conflict, "host %s is claimed by machine %s", t.hostName(id), c.Machine).
 			WithHint("delete the machine first: slipway machine delete %s", c.Machine)
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	l := inventory.Layer{Scope: inventory.ScopeHost, Name: string(id)}

@@ -190,7 +190,7 @@ func imageArgs(i *inventory.Image) ([]any, error) {
 func (t *tx) hasArtefacts(i *inventory.Image) error {
 	for _, f := range i.Files {
 		_, err := t.FindArtefact(f.Digest)
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			return inventory.Errorf(inventory.Invalid, "image %s: the artefact of %s (%s) is not stored", i.Name, f.Name, f.Digest).
 				WithHint("import it first: slipway image import")
 		}

@@ -96,7 +96,7 @@ func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
 	if kept, err := t.FindAllocation(r.Address); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is kept for %s", r.Address, kept.Holder).
 			WithHint("choose another address, or one outside of the static ranges of subnet %s", kept.Subnet)
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	if is6(r.Address) {
@@ -109,7 +109,7 @@ func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
 	if has, err := find(t, readReservation, "reservation", "", findReservationSQL, address); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is reserved for %s", r.Address, machineOf(has)).
 			WithHint("choose another address, or delete that reservation")
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	options, err := jsonText(r.Options)
@@ -273,7 +273,7 @@ func (t *tx) SaveLease(l inventory.Lease) error {
 	}
 	_, err = t.write(saveLeaseSQL, address, l.Subnet, string(l.MAC), l.ClientID, l.Hostname, l.Port, string(l.State),
 		bit(l.IsBoot), ms(l.StartsAt), ms(l.ExpiresAt))
-	if isKind(err, inventory.Conflict) {
+	if inventory.IsKind(err, inventory.Conflict) {
 		if err := t.hasSubnet(l.Subnet); err != nil {
 			return err
 		}

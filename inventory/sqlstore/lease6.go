@@ -105,7 +105,7 @@ func (t *tx) createReservation6(r *inventory.Reservation, now time.Time) error {
 	if has, err := find(t, readReservation6, "reservation", "", findReservation6SQL, addressBytes(r.Address)); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is reserved for %s", r.Address, machineOf(has)).
 			WithHint("choose another address, or delete that reservation")
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	options, err := jsonText(r.Options)
@@ -164,7 +164,7 @@ func (t *tx) checkReservation6(r *inventory.Reservation) error {
 func (t *tx) saveLease6(l inventory.Lease) error {
 	_, err := t.write(saveLease6SQL, addressBytes(l.Address), l.Subnet, string(l.MAC), l.ClientID, int64(l.IAID), l.Hostname, l.Port,
 		string(l.State), bit(l.IsBoot), ms(l.StartsAt), ms(l.ExpiresAt))
-	if isKind(err, inventory.Conflict) {
+	if inventory.IsKind(err, inventory.Conflict) {
 		if err := t.hasSubnet(l.Subnet); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (t *tx) ListLogins(f inventory.LoginFilter) ([]inventory.Login, error) {
 func (t *tx) CreateLogin(l *inventory.Login, now time.Time) error {
 	if _, err := find(t, readLogin, "login", l.ID, findLoginSQL, l.ID); err == nil {
 		return taken("login", l.ID)
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	now = stamp(now)

@@ -170,7 +170,7 @@ func (t *tx) checkMachine(m *inventory.Machine) error {
 		}
 	}
 	if m.ProfileRevision != 0 {
-		if _, err := t.FindRevision(inventory.RevisionOfProfile, m.Profile, m.ProfileRevision); isKind(err, inventory.NotFound) {
+		if _, err := t.FindRevision(inventory.RevisionOfProfile, m.Profile, m.ProfileRevision); inventory.IsKind(err, inventory.NotFound) {
 			return inventory.Errorf(inventory.Invalid, "machine %s names revision %d of profile %s, which does not exist", m.Name, m.ProfileRevision, m.Profile).
 				WithHint("list them with: slipway profile revisions %s", m.Profile)
 		} else if err != nil {

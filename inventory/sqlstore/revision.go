@@ -24,7 +24,7 @@ func readRevision(s scan) (r inventory.Revision, err error) {
 // FindRevision implements inventory.ConfigTx.
 func (t *tx) FindRevision(k inventory.RevisionKind, name string, n int) (inventory.Revision, error) {
 	r, err := find(t, readRevision, "revision", fmt.Sprintf("%d of %s %s", n, k, name), findRevisionSQL, string(k), name, n)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return r, inventory.Errorf(inventory.NotFound, "there is no revision %d of %s %s", n, k, name).
 			WithHint("list them with: slipway %s revisions %s", k, name)
 	}

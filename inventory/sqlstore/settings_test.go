@@ -113,7 +113,7 @@ func TestAChangeOfSettingsIsSeenAtOnceAndOneThatIsUndoneNever(t *testing.T) {
 		if got := read(tx); got != "0" {
 			t.Errorf("an undone change reads %s", got)
 		}
-		if _, err := tx.FindProfile("q"); !isKind(err, inventory.NotFound) {
+		if _, err := tx.FindProfile("q"); !inventory.IsKind(err, inventory.NotFound) {
 			t.Error(err)
 		}
 		return nil

@@ -102,7 +102,7 @@ func (t *tx) isFreeSubject(u *inventory.User) error {
 	switch {
 	case err == nil && other.Name != u.Name:
 		return inventory.Errorf(inventory.Conflict, "that subject is user %s", other.Name).WithHint("one person is one user")
-	case err != nil && !isKind(err, inventory.NotFound):
+	case err != nil && !inventory.IsKind(err, inventory.NotFound):
 		return err
 	}
 	return nil

@@ -1,4 +1,4 @@
-package provision
+package session
 
 import (
 	"container/heap"
@@ -53,7 +53,7 @@ func (a *agenda) remove(x *entry) {
 
 // silentAt is when a session has been without a sign for too long.
 func silentAt(s *inventory.BootSession) time.Time {
-	patience := silentFor
+	patience := SilentFor
 	if s.Boot == string(pxe.BootDisk) || s.Boot == string(pxe.BootIgnore) {
 		patience = goneWithin
 	}
@@ -61,11 +61,11 @@ func silentAt(s *inventory.BootSession) time.Time {
 }
 
 // dueAt is when a session has to be looked at next: when it is past the time that it has.
-func (t *sessions) dueAt(x *entry) time.Time {
+func (t *Table) dueAt(x *entry) time.Time {
 	due := silentAt(&x.BootSession)
 	by, waits := t.deadline(&x.BootSession, x.at)
-	if waits && x.at.isLoading(t.now()) {
-		by = x.at.loadedAt.Add(loadingFor) // and the deadline of its step then
+	if waits && x.at.IsLoading(t.now()) {
+		by = x.at.LoadedAt.Add(LoadingFor) // and the deadline of its step then
 	}
 	if waits && by.Before(due) {
 		due = by
@@ -74,14 +74,14 @@ func (t *sessions) dueAt(x *entry) time.Time {
 }
 
 // plan is called after each change of a session. One that only has more time keeps its place until it is looked at.
-func (t *sessions) plan(x *entry) {
+func (t *Table) plan(x *entry) {
 	if due := t.dueAt(x); x.index < 0 || due.Before(x.due) {
 		t.agenda.set(x, due)
 	}
 }
 
-// lookAgain has the session of a MAC looked at at a time, if not before.
-func (t *sessions) lookAgain(m inventory.MAC, at time.Time) {
+// LookAgain has the session of a MAC looked at at a time, if not before.
+func (t *Table) LookAgain(m inventory.MAC, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x := t.byMAC[m]; x != nil && at.Before(x.due) {
@@ -90,24 +90,24 @@ func (t *sessions) lookAgain(m inventory.MAC, at time.Time) {
 }
 
 const (
-	// takeAtOnce is how many late and silent sessions one look takes, and one more for each second that it is behind, up to
+	// TakeAtOnce is how many late and silent sessions one look takes, and one more for each second that it is behind, up to
 	// takeAtMost: who boots waits for what is written of them.
-	takeAtOnce = 4
+	TakeAtOnce = 4
 	takeAtMost = 64
 	// passAtOnce is how many sessions one look passes over, which only have more time than was thought.
 	passAtOnce = 256
 )
 
-// take looks at sessions that are due. It returns those whose next sign is late, each once until it changes, and removes
+// Take looks at sessions that are due. It returns those whose next sign is late, each once until it changes, and removes
 // and returns those that have been silent for too long; hasMore says that others are due as well.
-func (t *sessions) take() (late []running, silent []inventory.BootSession, hasMore bool) {
+func (t *Table) Take() (late []Running, silent []inventory.BootSession, hasMore bool) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.agenda) == 0 {
 		return nil, nil, false
 	}
-	limit := min(takeAtOnce+max(0, int(now.Sub(t.agenda[0].due)/time.Second)), takeAtMost)
+	limit := min(TakeAtOnce+max(0, int(now.Sub(t.agenda[0].due)/time.Second)), takeAtMost)
 	for passed := 0; len(t.agenda) > 0 && !now.Before(t.agenda[0].due); {
 		x := t.agenda[0]
 		if len(late)+len(silent) == limit || passed == passAtOnce {
@@ -121,7 +121,7 @@ func (t *sessions) take() (late []running, silent []inventory.BootSession, hasMo
 			}
 			t.drop(x)
 		case waits && now.After(by):
-			late = append(late, running{x.BootSession, x.at.stage})
+			late = append(late, Running{x.BootSession, x.at.Stage})
 			t.agenda.set(x, gone.Add(1))
 		default:
 			t.agenda.set(x, t.dueAt(x))

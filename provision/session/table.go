@@ -1,10 +1,13 @@
-package provision
+// Package session owns the boot sessions that run: which boot the signs of a machine belong to, how far it came, where its machine
+// is, and when somebody has to look at it again. It never reads or writes the store, and never says what a machine boots.
+//
+// Start reading at Table.Heard.
+package session
 
 import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"net/netip"
 	"slices"
 	"sync"
@@ -14,9 +17,9 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// sessions holds the running boot sessions by MAC, so that a packet finds its session without the store. What is
+// Table holds the running boot sessions by MAC, so that a packet finds its session without the store. What is
 // decided in a session is in the store before the machine learns of it; what is only here is how far it came.
-type sessions struct {
+type Table struct {
 	now func() time.Time
 	mu  sync.Mutex
 	// byMAC is bounded: beyond maxSessions one that has long been silent makes room.
@@ -26,27 +29,27 @@ type sessions struct {
 	owners map[inventory.MAC]owner
 	agenda agenda
 	// deadline is until when something more should be heard in a session, if anything has to be.
-	deadline func(s *inventory.BootSession, at step) (by time.Time, waits bool)
+	deadline func(s *inventory.BootSession, at Step) (by time.Time, waits bool)
 }
 
 // entry is what is known of the boots of a MAC.
 type entry struct {
 	inventory.BootSession
-	at       step
+	at       Step
 	address  netip.Addr // that it is found by: of the boot before until this one has one
 	isSecure bool       // its iPXE speaks HTTPS, as its DHCP said
 	due      time.Time  // when it is to be looked at
 	index    int        // in the agenda
 }
 
-// step is when a boot came to its step, and the file that it fetches since.
-type step struct {
-	name     string
-	session  inventory.SessionID
-	stage    pxe.Stage // of whom asked for an address last: iPXE comes further than the firmware before it
-	at       time.Time
-	file     string // "" when none is being sent
-	loadedAt time.Time
+// Step is when a boot came to its step, and the file that it fetches since.
+type Step struct {
+	Name     string
+	Session  inventory.SessionID
+	Stage    pxe.Stage // of whom asked for an address last: iPXE comes further than the firmware before it
+	At       time.Time
+	File     string // "" when none is being sent
+	LoadedAt time.Time
 }
 
 // owner is the host that a MAC belonged to when the store, or the discovery of it, said so.
@@ -57,9 +60,9 @@ type owner struct {
 
 const (
 	maxSessions = 50_000
-	// silentFor is how long a session may be without any sign before it counts as abandoned: the slowest step, an
+	// SilentFor is how long a session may be without any sign before it counts as abandoned: the slowest step, an
 	// installer loading without a report, takes less.
-	silentFor = 30 * time.Minute
+	SilentFor = 30 * time.Minute
 	// retryWithin is how long firmware goes on asking in one attempt: EDK2 gives up 60 s after its first DISCOVER.
 	retryWithin = 65 * time.Second
 	// goneWithin is when a machine that got nothing of ours to run counts as gone to its own disk.
@@ -68,23 +71,23 @@ const (
 	discoveredWithin = 5 * time.Second
 )
 
-func newSessions(now func() time.Time, deadline func(*inventory.BootSession, step) (time.Time, bool)) *sessions {
-	return &sessions{
+func New(now func() time.Time, deadline func(*inventory.BootSession, Step) (time.Time, bool)) *Table {
+	return &Table{
 		now: now, deadline: deadline, byMAC: map[inventory.MAC]*entry{}, byAddr: map[netip.Addr]inventory.MAC{},
 		byHost: map[inventory.HostID][]*entry{}, owners: map[inventory.MAC]owner{},
 	}
 }
 
-// stepIndex orders the steps of a boot; what is no step is -1.
-func stepIndex(kind string) int { return slices.Index(inventory.Steps(), kind) }
+// StepIndex orders the steps of a boot; what is no step is -1.
+func StepIndex(kind string) int { return slices.Index(inventory.Steps(), kind) }
 
 // isNewBoot reports whether this sign of a machine begins another boot attempt than s.
 func isNewBoot(s *inventory.BootSession, c pxe.Client, kind string, now time.Time) bool {
-	if !s.EndedAt.IsZero() || now.Sub(s.LastAt) > silentFor {
+	if !s.EndedAt.IsZero() || now.Sub(s.LastAt) > SilentFor {
 		return true
 	}
 	if kind == inventory.EventScriptAsked { // without the session's URL: nobody goes on like that after its configuration
-		return stepIndex(s.Step) >= stepIndex(inventory.EventConfigSent)
+		return StepIndex(s.Step) >= StepIndex(inventory.EventConfigSent)
 	}
 	if kind != inventory.EventDHCPDiscover {
 		return false
@@ -92,18 +95,18 @@ func isNewBoot(s *inventory.BootSession, c pxe.Client, kind string, now time.Tim
 	switch c.Stage {
 	case pxe.StageFirmware:
 		// Firmware that starts over after it was sent a loader, in another mode, or after it had given up.
-		return stepIndex(s.Step) >= stepIndex(inventory.EventLoaderStarted) || s.Firmware != c.Firmware ||
+		return StepIndex(s.Step) >= StepIndex(inventory.EventLoaderStarted) || s.Firmware != c.Firmware ||
 			now.Sub(s.LastAt) > retryWithin
 	case pxe.StageIPXE:
 		// iPXE follows the firmware's loader in the same boot, but asks for an address only once.
-		return stepIndex(s.Step) >= stepIndex(inventory.EventScriptAsked) || now.Sub(s.LastAt) > retryWithin
+		return StepIndex(s.Step) >= StepIndex(inventory.EventScriptAsked) || now.Sub(s.LastAt) > retryWithin
 	}
 	return false
 }
 
-// heard finds the session of a machine or begins one, and moves it to the step that kind names. It returns a copy,
+// Heard finds the session of a machine or begins one, and moves it to the step that kind names. It returns a copy,
 // and the session that it replaced if a new one began while another was running.
-func (t *sessions) heard(c pxe.Client, kind string) (s, replaced inventory.BootSession, isNew bool) {
+func (t *Table) Heard(c pxe.Client, kind string) (s, replaced inventory.BootSession, isNew bool) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +124,7 @@ func (t *sessions) heard(c pxe.Client, kind string) (s, replaced inventory.BootS
 	if c.Stage == pxe.StageIPXE && c.Identity == nil {
 		x.isSecure = c.IPXE.HasHTTPS
 	}
-	if stepIndex(kind) > stepIndex(x.Step) {
+	if StepIndex(kind) > StepIndex(x.Step) {
 		x.Step = kind
 	}
 	t.learn(x, c)
@@ -131,7 +134,7 @@ func (t *sessions) heard(c pxe.Client, kind string) (s, replaced inventory.BootS
 }
 
 // set makes s the session of its MAC.
-func (t *sessions) set(s inventory.BootSession) *entry {
+func (t *Table) set(s inventory.BootSession) *entry {
 	x := t.byMAC[s.MAC]
 	if x == nil {
 		t.makeRoom()
@@ -146,7 +149,7 @@ func (t *sessions) set(s inventory.BootSession) *entry {
 }
 
 // ofHost keeps the index after a session has got another host than it had, and atAddress after it has got an address.
-func (t *sessions) ofHost(x *entry, was inventory.HostID) {
+func (t *Table) ofHost(x *entry, was inventory.HostID) {
 	if was == x.HostID {
 		return
 	}
@@ -160,7 +163,7 @@ func (t *sessions) ofHost(x *entry, was inventory.HostID) {
 	}
 }
 
-func (t *sessions) atAddress(x *entry) {
+func (t *Table) atAddress(x *entry) {
 	if !x.Address.IsValid() {
 		return
 	}
@@ -173,52 +176,52 @@ func (t *sessions) atAddress(x *entry) {
 
 // came takes note of when a session came to the step that it is at.
 func (x *entry) came(stage pxe.Stage, now time.Time) {
-	isSame := x.at.session == x.ID
+	isSame := x.at.Session == x.ID
 	if stage == "" && isSame {
-		stage = x.at.stage
+		stage = x.at.Stage
 	}
-	if !isSame || x.at.name != x.Step || x.at.stage != stage {
-		x.at = step{name: x.Step, session: x.ID, stage: stage, at: now}
+	if !isSame || x.at.Name != x.Step || x.at.Stage != stage {
+		x.at = Step{Name: x.Step, Session: x.ID, Stage: stage, At: now}
 	}
 }
 
-// loadingFor bounds how long a file counts as being sent without a word of its end.
-const loadingFor = 20 * time.Minute
+// LoadingFor bounds how long a file counts as being sent without a word of its end.
+const LoadingFor = 20 * time.Minute
 
-// loading notes that a file is being sent in a session, and loaded that it is no more.
-func (t *sessions) loading(s *inventory.BootSession, file string) {
+// Loading notes that a file is being sent in a session, and loaded that it is no more.
+func (t *Table) Loading(s *inventory.BootSession, file string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x := t.byMAC[s.MAC]; x != nil && x.at.session == s.ID {
-		x.at.file, x.at.loadedAt = file, t.now()
+	if x := t.byMAC[s.MAC]; x != nil && x.at.Session == s.ID {
+		x.at.File, x.at.LoadedAt = file, t.now()
 		t.plan(x)
 	}
 }
 
-func (t *sessions) loaded(s *inventory.BootSession, file string) {
+func (t *Table) Loaded(s *inventory.BootSession, file string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x := t.byMAC[s.MAC]; x != nil && x.at.file == file {
-		x.at.file = ""
+	if x := t.byMAC[s.MAC]; x != nil && x.at.File == file {
+		x.at.File = ""
 		t.plan(x)
 	}
 }
 
-// isLoading reports whether a file is being sent.
-func (x *step) isLoading(now time.Time) bool { return x.file != "" && now.Sub(x.loadedAt) < loadingFor }
+// IsLoading reports whether a file is being sent.
+func (x *Step) IsLoading(now time.Time) bool { return x.File != "" && now.Sub(x.LoadedAt) < LoadingFor }
 
-// stepOf returns when a session came to its step; its zero value is for one that is not known here.
-func (t *sessions) stepOf(s *inventory.BootSession) step {
+// StepOf returns when a session came to its step; its zero value is for one that is not known here.
+func (t *Table) StepOf(s *inventory.BootSession) Step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x := t.byMAC[s.MAC]; x != nil && x.at.session == s.ID && x.at.name == s.Step {
+	if x := t.byMAC[s.MAC]; x != nil && x.at.Session == s.ID && x.at.Name == s.Step {
 		return x.at
 	}
-	return step{}
+	return Step{}
 }
 
 // learn takes over what the packet tells about the machine; iPXE does not take the firmware's place.
-func (t *sessions) learn(x *entry, c pxe.Client) {
+func (t *Table) learn(x *entry, c pxe.Client) {
 	if c.Arch != "" && (c.Stage == pxe.StageFirmware || x.Arch == "") {
 		x.Arch = c.Arch
 	}
@@ -237,8 +240,8 @@ func (t *sessions) learn(x *entry, c pxe.Client) {
 	}
 }
 
-// put replaces what is known of a session after a transaction has changed it.
-func (t *sessions) put(s inventory.BootSession) {
+// Put replaces what is known of a session after a transaction has changed it.
+func (t *Table) Put(s inventory.BootSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x := t.byMAC[s.MAC]; x != nil && x.ID != s.ID && x.StartedAt.After(s.StartedAt) {
@@ -256,8 +259,8 @@ func (t *sessions) put(s inventory.BootSession) {
 	}
 }
 
-// at returns the session of the machine that was given that address.
-func (t *sessions) at(a netip.Addr) (inventory.BootSession, bool) {
+// At returns the session of the machine that was given that address.
+func (t *Table) At(a netip.Addr) (inventory.BootSession, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x := t.byMAC[t.byAddr[a]]; x != nil {
@@ -266,16 +269,16 @@ func (t *sessions) at(a netip.Addr) (inventory.BootSession, bool) {
 	return inventory.BootSession{}, false
 }
 
-// speaksTLS reports whether the machine's boot loader said so.
-func (t *sessions) speaksTLS(m inventory.MAC) bool {
+// SpeaksTLS reports whether the machine's boot loader said so.
+func (t *Table) SpeaksTLS(m inventory.MAC) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.byMAC[m]
 	return x != nil && x.isSecure
 }
 
-// of returns the running session of a MAC.
-func (t *sessions) of(m inventory.MAC) (inventory.BootSession, bool) {
+// Of returns the running session of a MAC.
+func (t *Table) Of(m inventory.MAC) (inventory.BootSession, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x := t.byMAC[m]; x != nil {
@@ -284,15 +287,15 @@ func (t *sessions) of(m inventory.MAC) (inventory.BootSession, bool) {
 	return inventory.BootSession{}, false
 }
 
-// hostOf returns the host that a MAC is known to belong to, "" if none.
-func (t *sessions) hostOf(m inventory.MAC) inventory.HostID {
+// HostOf returns the host that a MAC is known to belong to, "" if none.
+func (t *Table) HostOf(m inventory.MAC) inventory.HostID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.owners[m].host
 }
 
-// forgetOwner is called when the store knows no host with that MAC. A discovery still on its way to the store stays.
-func (t *sessions) forgetOwner(m inventory.MAC) {
+// ForgetOwner is called when the store knows no host with that MAC. A discovery still on its way to the store stays.
+func (t *Table) ForgetOwner(m inventory.MAC) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if o, ok := t.owners[m]; ok && t.now().Sub(o.at) > discoveredWithin {
@@ -300,8 +303,8 @@ func (t *sessions) forgetOwner(m inventory.MAC) {
 	}
 }
 
-// setHost remembers whose MACs those are.
-func (t *sessions) setHost(id inventory.HostID, macs ...inventory.MAC) {
+// SetHost remembers whose MACs those are.
+func (t *Table) SetHost(id inventory.HostID, macs ...inventory.MAC) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, m := range macs {
@@ -315,12 +318,12 @@ func (t *sessions) setHost(id inventory.HostID, macs ...inventory.MAC) {
 	}
 }
 
-// boots returns the sessions of a host's MACs.
-func (t *sessions) boots(h inventory.HostID) (all []running) {
+// Boots returns the sessions of a host's MACs.
+func (t *Table) Boots(h inventory.HostID) (all []Running) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, x := range t.byHost[h] {
-		all = append(all, running{x.BootSession, x.at.stage})
+		all = append(all, Running{x.BootSession, x.at.Stage})
 	}
 	return all
 }
@@ -330,7 +333,7 @@ func (t *sessions) boots(h inventory.HostID) (all []running) {
 const roomAmong = 64
 
 // makeRoom drops a session when there are too many.
-func (t *sessions) makeRoom() {
+func (t *Table) makeRoom() {
 	if len(t.byMAC) < maxSessions {
 		return
 	}
@@ -347,7 +350,7 @@ func (t *sessions) makeRoom() {
 	t.drop(oldest)
 }
 
-func (t *sessions) drop(x *entry) {
+func (t *Table) drop(x *entry) {
 	delete(t.byMAC, x.MAC)
 	delete(t.owners, x.MAC)
 	if t.byAddr[x.address] == x.MAC {
@@ -368,7 +371,57 @@ func newSessionID(now time.Time) inventory.SessionID {
 	return inventory.SessionID(hex.EncodeToString(b))
 }
 
-func isKind(err error, k inventory.Kind) bool {
-	var e *inventory.Error
-	return errors.As(err, &e) && e.Kind == k
+// Running is a boot with the stage that it is in.
+type Running struct {
+	inventory.BootSession
+	Stage pxe.Stage
+}
+
+// BindTo gives a boot that still runs the address that its machine has by now.
+func (t *Table) BindTo(m inventory.MAC, id inventory.SessionID, a netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.byMAC[m]; x != nil && x.ID == id && x.Address != a {
+		x.Address = a
+		t.atAddress(x)
+	}
+}
+
+// vouchedFor is how long a boot keeps its address from a machine that only says that it was given it.
+const vouchedFor = time.Minute
+
+// Bind gives the running session of a MAC its address; isNew is false when nothing changed.
+func (t *Table) Bind(m inventory.MAC, a netip.Addr, isSure bool) (s inventory.BootSession, isNew bool) {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	cur := t.byMAC[m]
+	if cur == nil || !cur.EndedAt.IsZero() || !a.IsValid() || a.IsUnspecified() || cur.Address == a {
+		return s, false
+	}
+	if other := t.byMAC[t.byAddr[a]]; other != nil && other.MAC != m && !isSure && other.EndedAt.IsZero() && now.Sub(other.LastAt) < vouchedFor {
+		return s, false
+	}
+	cur.Address = a
+	t.atAddress(cur)
+	return cur.BootSession, true
+}
+
+// Close marks a boot as over for those who look at what runs.
+func (t *Table) Close(m inventory.MAC, id inventory.SessionID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.byMAC[m]; x != nil && x.ID == id {
+		x.EndedAt = t.now()
+		t.plan(x)
+	}
+}
+
+// Prove takes a person's word for a boot that goes on.
+func (t *Table) Prove(m inventory.MAC, id inventory.SessionID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.byMAC[m]; x != nil && x.ID == id {
+		x.Proof = inventory.ProofPerson
+	}
 }
