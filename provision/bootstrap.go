@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	kube "slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
 )
 
 // BootstrapError says why a machine cannot boot with the bootstrap data that it was given.
-type BootstrapError = kube.BootstrapError
+type BootstrapError = contract.BootstrapError
 
 const (
 	// bootstrapSecret is the name under which a rendering refers to the data of its machine. A stored secret of that name is

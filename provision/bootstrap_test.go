@@ -16,7 +16,7 @@ import (
 
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
-	kube "slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -219,7 +219,7 @@ func TestBootstrapDataThatCannotBeUsedAreRefusedWithTheReason(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, check := range []bool{true, false} {
 				err := l.give(c.machine, c.value, c.format, check)
-				if got := kube.BootstrapReason(err); got != c.want || (err != nil) != (c.want != "") {
+				if got := contract.BootstrapReason(err); got != c.want || (err != nil) != (c.want != "") {
 					t.Fatalf("check %v: %v, reason %q", check, err, got)
 				}
 				var e *inventory.Error

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/inventory"
-	kube "slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -65,7 +65,7 @@ func (l *life) node(d inventory.Drain) (*server, inventory.Machine, *cluster) {
 	return s, m, c
 }
 
-func (l *life) view(name string) (v kube.View) {
+func (l *life) view(name string) (v contract.View) {
 	l.t.Helper()
 	l.must(l.store.Read(context.Background(), func(tx inventory.Tx) error {
 		m, err := tx.FindMachine(name)

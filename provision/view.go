@@ -9,13 +9,13 @@ import (
 
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
-	kube "slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
 // View returns a machine with all that tells how far it is.
-func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v kube.View, err error) {
+func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v contract.View, err error) {
 	v.Machine = m
 	if i, err := e.imageOf(tx, &m); err == nil {
 		v.Image = i.Name
@@ -67,7 +67,7 @@ func (e *Engine) View(tx inventory.Tx, m inventory.Machine) (v kube.View, err er
 
 // reached says in a view how far the system of a claim has come: it has its configuration, and it has reported up. Both
 // stay as they are for as long as the claim lasts. That the configuration was written does not say that it has booted.
-func (e *Engine) reached(tx inventory.Tx, v *kube.View) error {
+func (e *Engine) reached(tx inventory.Tx, v *contract.View) error {
 	m, s := &v.Machine, v.Session
 	ops, err := tx.ListOperations(inventory.OperationFilter{HostID: m.HostID}, inventory.Page{Limit: 32})
 	if err != nil {
@@ -164,7 +164,7 @@ func (e *Engine) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.
 }
 
 // PoolCount counts the accepted hosts that a pool's selector matches.
-func PoolCount(tx inventory.Tx, p inventory.Pool) (n kube.PoolCount, err error) {
+func PoolCount(tx inventory.Tx, p inventory.Pool) (n contract.PoolCount, err error) {
 	counts, err := PoolCounts(tx, []inventory.Pool{p})
 	if err != nil {
 		return n, err
@@ -173,8 +173,8 @@ func PoolCount(tx inventory.Tx, p inventory.Pool) (n kube.PoolCount, err error) 
 }
 
 // PoolCounts counts for several pools, reading every host once.
-func PoolCounts(tx inventory.Tx, pools []inventory.Pool) ([]kube.PoolCount, error) {
-	counts, selectors := make([]kube.PoolCount, len(pools)), make([]inventory.Selector, len(pools))
+func PoolCounts(tx inventory.Tx, pools []inventory.Pool) ([]contract.PoolCount, error) {
+	counts, selectors := make([]contract.PoolCount, len(pools)), make([]inventory.Selector, len(pools))
 	for i, p := range pools {
 		var err error
 		if selectors[i], err = inventory.ParseSelector(p.Selector); err != nil {
@@ -201,7 +201,7 @@ func PoolCounts(tx inventory.Tx, pools []inventory.Pool) ([]kube.PoolCount, erro
 	}
 }
 
-func countHost(n *kube.PoolCount, h *inventory.Host) {
+func countHost(n *contract.PoolCount, h *inventory.Host) {
 	n.Total++
 	switch {
 	case h.State == inventory.Failed:
@@ -236,12 +236,12 @@ func (r *rejections) put(uid string, c placement.Choice) {
 	r.byUID[uid] = placement.Choice{Rejected: c.Rejected, Code: c.Code}
 }
 
-func (r *rejections) find(uid string) (all []kube.Rejection, code string) {
+func (r *rejections) find(uid string) (all []contract.Rejection, code string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.byUID[uid]
 	for _, x := range c.Rejected {
-		all = append(all, kube.Rejection{Cause: x.Cause, N: x.N})
+		all = append(all, contract.Rejection{Cause: x.Cause, N: x.N})
 	}
 	return all, string(c.Code)
 }

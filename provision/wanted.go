@@ -10,7 +10,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	kube "slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/machineconfig/reference"
@@ -252,11 +252,11 @@ func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner strin
 
 // mayTake asks what an admin lets the cluster of owner take.
 func mayTake(tx inventory.Tx, m *inventory.Machine, owner string) error {
-	access, err := tx.FindClusterAccess(kube.ClusterOf(owner))
+	access, err := tx.FindClusterAccess(contract.ClusterOf(owner))
 	if err != nil {
 		return fmt.Errorf("read what a cluster may take: %w", err)
 	}
-	return kube.MayTake(m.Owner, owner, m.OfferedTo, access)
+	return contract.MayTake(m.Owner, owner, m.OfferedTo, access)
 }
 
 // refuseTake puts a takeover that was refused into the timeline of the machine's host, once for each who tries.

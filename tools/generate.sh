@@ -6,14 +6,14 @@ cd "$(dirname "$0")/.."
 mkdir -p build
 (cd tools && CGO_ENABLED=0 GOFLAGS=-trimpath go build -o ../build/ sigs.k8s.io/controller-tools/cmd/controller-gen)
 gen=build/controller-gen
-made='machine/v1alpha1/zz_generated.deepcopy.go machine/infra/v1alpha1/zz_generated.deepcopy.go machine/manifests/crds
-	machine/manifests/rbac/standalone_role.yaml machine/manifests/rbac/capi_role.yaml'
+made='kubernetes/v1alpha1/zz_generated.deepcopy.go kubernetes/infra/v1alpha1/zz_generated.deepcopy.go kubernetes/manifests/crds
+	kubernetes/manifests/rbac/standalone_role.yaml kubernetes/manifests/rbac/capi_role.yaml'
 
 write() {
-	rm -f machine/manifests/crds/*.yaml
-	$gen object crd:maxDescLen=400 paths=./machine/v1alpha1/... paths=./machine/infra/v1alpha1/... output:crd:dir=machine/manifests/crds
-	$gen rbac:roleName=slipway-standalone paths=./machine/metal output:rbac:stdout >machine/manifests/rbac/standalone_role.yaml
-	$gen rbac:roleName=slipway-capi paths=./machine/capi output:rbac:stdout >machine/manifests/rbac/capi_role.yaml
+	rm -f kubernetes/manifests/crds/*.yaml
+	$gen object crd:maxDescLen=400 paths=./kubernetes/v1alpha1/... paths=./kubernetes/infra/v1alpha1/... output:crd:dir=kubernetes/manifests/crds
+	$gen rbac:roleName=slipway-standalone paths=./kubernetes/standalone output:rbac:stdout >kubernetes/manifests/rbac/standalone_role.yaml
+	$gen rbac:roleName=slipway-capi paths=./kubernetes/clusterapi output:rbac:stdout >kubernetes/manifests/rbac/capi_role.yaml
 }
 
 case "${1:-}" in

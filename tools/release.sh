@@ -46,7 +46,7 @@ epoch() {
 
 papers() {
 	mkdir -p "$out"
-	for f in machine/manifests/crds/*.yaml; do
+	for f in kubernetes/manifests/crds/*.yaml; do
 		cat "$f"
 	done >"$out/slipway-$tag-crds.yaml"
 	cp web/openapi.yaml "$out/slipway-$tag-openapi.yaml"

@@ -73,7 +73,7 @@ func newSchemaNamer() func(reflect.Type, string) string {
 		}
 		name := schemaName(t, hint)
 		if other, isTaken := taken[name]; isTaken && other != t {
-			whole := t.String() // such as web.List[slipway.dev/slipway/machine.View]
+			whole := t.String() // such as web.List[slipway.dev/slipway/kubernetes/contract.View]
 			pkg, _, _ := strings.Cut(whole[strings.LastIndexAny(whole, "/[")+1:], ".")
 			if pkg != "" {
 				name = strings.ToUpper(pkg[:1]) + pkg[1:] + name

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 )
 
 // Appliance is what controllers of custom resources ask. It is the same that controllers in this process use, so that those
 // elsewhere are told the same.
-type Appliance = machine.Appliance
+type Appliance = contract.Appliance
 
-// ClusterView is the appliance as the holder of a cluster's token may use it, package machine/bounds.
+// ClusterView is the appliance as the holder of a cluster's token may use it, package kubernetes/clusterscope.
 type ClusterView interface {
 	Appliance
 	// Hear returns what the cluster may hear of an event, and whether it hears of it at all.
@@ -52,7 +52,7 @@ type BootstrapData struct {
 // BootstrapVerdict says whether a machine can boot with its bootstrap data, and why not.
 type BootstrapVerdict struct {
 	IsUsable bool `json:"isUsable"`
-	machine.BootstrapError
+	contract.BootstrapError
 }
 
 // InitHolder is the machine whose turn it is to be the first control plane of a target.
@@ -134,21 +134,21 @@ func (s *Server) addAppliance() {
 
 func (s *Server) addApplianceMachines() {
 	question(s, http.MethodGet, "/machines", "list-owned-machines", "List the machines of owners, with all that tells how far they are",
-		func(ctx context.Context, a Appliance, in *ownersQuery) (List[machine.View], error) {
+		func(ctx context.Context, a Appliance, in *ownersQuery) (List[contract.View], error) {
 			all, err := a.ListMachines(ctx, in.Owner)
 			if err != nil {
-				return List[machine.View]{}, err
+				return List[contract.View]{}, err
 			}
-			return cut(all, in.Page, func(v machine.View) string { return v.Machine.Name }).Body, nil
+			return cut(all, in.Page, func(v contract.View) string { return v.Machine.Name }).Body, nil
 		})
-	question(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", func(ctx context.Context, a Appliance, in *nameInput) (machine.View, error) {
+	question(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", func(ctx context.Context, a Appliance, in *nameInput) (contract.View, error) {
 		return a.FindMachine(ctx, in.Name)
 	})
-	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(ctx context.Context, a Appliance, in *nameInput) (machine.View, error) {
+	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(ctx context.Context, a Appliance, in *nameInput) (contract.View, error) {
 		return a.FindClaim(ctx, inventory.ClaimID(in.Name))
 	})
 	question(s, http.MethodGet, "/claims/{name}/takeable", "get-takeable", "Show the machine that holds a claim, when an owner may take it over",
-		func(ctx context.Context, a Appliance, in *ownedRef) (machine.View, error) {
+		func(ctx context.Context, a Appliance, in *ownedRef) (contract.View, error) {
 			return a.Takeable(ctx, inventory.ClaimID(in.Name), in.Owner)
 		})
 	question(s, http.MethodPut, "/owners/{name}/offer", "offer-machine", "Say which cluster may take over the machine of an owner",
@@ -168,8 +168,8 @@ func (s *Server) addApplianceMachines() {
 		})
 	question(s, http.MethodPost, "/machines/{name}/bootstrap", "give-bootstrap", "Hand over the bootstrap data that a machine waits for",
 		func(ctx context.Context, a Appliance, in *bodied[BootstrapData]) (BootstrapVerdict, error) {
-			err := a.GiveBootstrap(ctx, in.Name, machine.Bootstrap{Value: in.Body.Value, Format: in.Body.Format}, in.Body.Check)
-			var unusable *machine.BootstrapError
+			err := a.GiveBootstrap(ctx, in.Name, contract.Bootstrap{Value: in.Body.Value, Format: in.Body.Format}, in.Body.Check)
+			var unusable *contract.BootstrapError
 			if errors.As(err, &unusable) {
 				return BootstrapVerdict{BootstrapError: *unusable}, nil
 			}
@@ -179,9 +179,9 @@ func (s *Server) addApplianceMachines() {
 
 func (s *Server) addApplianceHosts() {
 	question(s, http.MethodGet, "/hosts", "list-host-views", "List hosts with what they are made of, in order of their names",
-		func(ctx context.Context, a Appliance, in *Page) (List[machine.HostView], error) {
-			out := List[machine.HostView]{Items: []machine.HostView{}}
-			err := a.EachHost(ctx, func(v machine.HostView) error {
+		func(ctx context.Context, a Appliance, in *Page) (List[contract.HostView], error) {
+			out := List[contract.HostView]{Items: []contract.HostView{}}
+			err := a.EachHost(ctx, func(v contract.HostView) error {
 				switch {
 				case v.Host.Name <= in.After:
 				case len(out.Items) < in.Limit:
@@ -197,7 +197,7 @@ func (s *Server) addApplianceHosts() {
 			}
 			return out, err
 		})
-	question(s, http.MethodGet, "/hosts/{host}", "get-host-view", "Show a host with what it is made of", func(ctx context.Context, a Appliance, in *HostRef) (machine.HostView, error) {
+	question(s, http.MethodGet, "/hosts/{host}", "get-host-view", "Show a host with what it is made of", func(ctx context.Context, a Appliance, in *HostRef) (contract.HostView, error) {
 		v, err := a.FindHost(ctx, inventory.HostID(in.Host))
 		return withoutSecrets(v), err
 	})
@@ -235,7 +235,7 @@ func (s *Server) addApplianceHosts() {
 }
 
 // withoutSecrets hides what of a controller's options is not told.
-func withoutSecrets(v machine.HostView) machine.HostView {
+func withoutSecrets(v contract.HostView) contract.HostView {
 	if v.BMC != nil {
 		b := hostBMC(v.Host.Name, *v.BMC).BMC
 		v.BMC = &b

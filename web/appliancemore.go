@@ -11,7 +11,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 )
 
 // clusterViews are the appliance as the holders of clusters' tokens may use it. They remember what they have read.
@@ -119,7 +119,7 @@ func (s *Server) addApplianceNouns() {
 			}
 			return cut(all, *in, func(p inventory.Pool) string { return p.Name }).Body, nil
 		})
-	question(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", func(ctx context.Context, a Appliance, in *nameInput) (machine.PoolCount, error) {
+	question(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", func(ctx context.Context, a Appliance, in *nameInput) (contract.PoolCount, error) {
 		return a.CountPool(ctx, in.Name)
 	})
 	question(s, http.MethodGet, "/targets/{name}", "find-target", "Show a join target of the cluster", func(ctx context.Context, a Appliance, in *nameInput) (inventory.JoinTarget, error) {

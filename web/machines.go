@@ -10,7 +10,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 )
 
 // machineQuery narrows the list of machines.
@@ -92,7 +92,7 @@ func wantedBy(ctx context.Context, name, owner string, in inventory.Machine) (in
 	if owner != "" && !want.SavedByAdmin {
 		return want, inventory.Errorf(inventory.Forbidden, "only an admin everywhere names the owner of a machine").WithHint("leave out owner")
 	}
-	if owner != "" && !strings.HasPrefix(owner, machine.LocalCluster+"/") {
+	if owner != "" && !strings.HasPrefix(owner, contract.LocalCluster+"/") {
 		want.Saved = inventory.Saved{SavedBy: "kubernetes"} // its object is the word of whoever may write there
 	}
 	return want, nil

@@ -28,8 +28,8 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/machine/bounds"
-	"slipway.dev/slipway/machine/local"
+	"slipway.dev/slipway/kubernetes/clusterscope"
+	"slipway.dev/slipway/kubernetes/local"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
@@ -135,7 +135,7 @@ func newRigFor(t testing.TB, edit func(*Config)) *rig {
 		},
 		Metrics:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "slipway_up 1\n") }),
 		Appliance: here, ClusterView: func(uid string, namespaces []string) ClusterView {
-			return bounds.ForToken(here, bounds.Scope{UID: uid, Namespaces: namespaces})
+			return clusterscope.ForToken(here, clusterscope.Scope{UID: uid, Namespaces: namespaces})
 		},
 		Configs: engine, Secrets: r.box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) TargetCheck {

@@ -114,7 +114,7 @@ func TestEachCommandInAHintIsOneThatTheCommandLineKnows(t *testing.T) {
 	}
 	root := grammar.Model.Node
 	n := 0
-	for _, dir := range []string{"bmc", "cmd", "hardware", "images", "inventory", "lab", "machine", "machineconfig", "pxe", "provision", "web"} {
+	for _, dir := range []string{"bmc", "cmd", "hardware", "images", "installer", "inventory", "kubernetes", "lab", "machineconfig", "pxe", "provision", "web"} {
 		path := filepath.Join("..", "..", dir)
 		if _, err := os.Stat(path); err != nil {
 			continue

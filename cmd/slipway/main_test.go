@@ -29,8 +29,8 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/machine/bounds"
-	"slipway.dev/slipway/machine/local"
+	"slipway.dev/slipway/kubernetes/clusterscope"
+	"slipway.dev/slipway/kubernetes/local"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
@@ -126,7 +126,7 @@ func startRig(dir string) (*rig, error) {
 			return []web.FoundBMC{{IP: "10.0.0.9", Driver: inventory.IPMI, Address: "10.0.0.9:623", Vendor: "ACME", Warning: "accepts cipher suite 0"}}, nil
 		},
 		Appliance: here, ClusterView: func(uid string, namespaces []string) web.ClusterView {
-			return bounds.ForToken(here, bounds.Scope{UID: uid, Namespaces: namespaces})
+			return clusterscope.ForToken(here, clusterscope.Scope{UID: uid, Namespaces: namespaces})
 		},
 		Configs: engine, Secrets: box, TargetRBAC: []byte("kind: ClusterRole\n"),
 		CheckTarget: func(_ context.Context, t inventory.JoinTarget) web.TargetCheck {

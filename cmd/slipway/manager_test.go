@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
-	"slipway.dev/slipway/machine/manifests"
+	"slipway.dev/slipway/kubernetes/manifests"
 )
 
 // TestTheManagerTakesTheFlagsOfItsDeployment: what the manifests write into a cluster is what the program reads.

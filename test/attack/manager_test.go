@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/remote"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/remote"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -40,8 +40,8 @@ func TestAStolenManagerTokenReachesItsClusterOnly(t *testing.T) {
 	}
 	thief, stolen := managerOf(t, a.API, clusterA, inside(a, a.Net.Server, ""))
 	victims, _ := managerOf(t, a.API, clusterB, inside(a, a.Net.Server, ""))
-	owner := machine.Owner{ClusterUID: clusterB, Namespace: "prod", Kind: "MetalMachine", Name: "db", UID: "u-db"}.String()
-	mine := machine.Owner{ClusterUID: clusterA, Namespace: "prod", Kind: "MetalMachine", Name: "db", UID: "u-db"}.String()
+	owner := contract.Owner{ClusterUID: clusterB, Namespace: "prod", Kind: "MetalMachine", Name: "db", UID: "u-db"}.String()
+	mine := contract.Owner{ClusterUID: clusterA, Namespace: "prod", Kind: "MetalMachine", Name: "db", UID: "u-db"}.String()
 	theirs, err := victims.CreateMachine(ctx, inventory.Machine{Name: "b-db", Profile: "shared", Pool: "b-pool", Owner: owner})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestAStolenManagerTokenReachesItsClusterOnly(t *testing.T) {
 		t.Errorf("it is shown the configuration of a profile: %+v %v", p, err)
 	}
 	shown := 0
-	if err := thief.EachHost(ctx, func(machine.HostView) error { shown++; return nil }); err != nil || shown != 0 {
+	if err := thief.EachHost(ctx, func(contract.HostView) error { shown++; return nil }); err != nil || shown != 0 {
 		t.Errorf("it is shown %d hosts of others: %v", shown, err)
 	}
 

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/metal"
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/standalone"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"
 	"slipway.dev/slipway/test/kube/rig"
 )
@@ -82,7 +82,7 @@ func kubeBare(name string, of func(*kube) (ours, bare float64)) func(context.Con
 
 // kubeRun measures 1,000 MetalMachines on 1,000 hosts that robots play.
 func kubeRun(ctx context.Context, e *Env) (k *kube, err error) {
-	r, end, err := kubeRig(e, []rig.Setup{metal.Setup})
+	r, end, err := kubeRig(e, []rig.Setup{standalone.Setup})
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
 // manager is what `slipway manager` needs, as a process of its own beside a server that it asks over REST.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/certificate/csr"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/join"
+	"slipway.dev/slipway/kubernetes/join"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

@@ -32,7 +32,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/machine/join"
+	"slipway.dev/slipway/kubernetes/join"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

@@ -152,7 +152,7 @@ func TestTwoReleasesAreTheSameBytes(t *testing.T) {
 		t.Errorf("the bill of materials of the agent has %q", got)
 	}
 	crds := read(t, filepath.Join(dir, "slipway-v0.1.0-crds.yaml"))
-	files, err := filepath.Glob(filepath.Join(root, "machine/manifests/crds/*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "kubernetes/manifests/crds/*.yaml"))
 	if n := strings.Count(crds, "kind: CustomResourceDefinition"); err != nil || n != len(files) || n == 0 {
 		t.Errorf("%d kinds in the release, %d in the tree, %v", n, len(files), err)
 	}

@@ -6,10 +6,10 @@ import (
 	"net/url"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 )
 
-// Appliance is the calls that controllers of custom resources make, which run elsewhere. See machine.Appliance for what
+// Appliance is the calls that controllers of custom resources make, which run elsewhere. See contract.Appliance for what
 // they mean.
 type Appliance struct{ c *Client }
 
@@ -30,22 +30,22 @@ func (a Appliance) Site(ctx context.Context) (string, error) {
 }
 
 // FindMachine returns the machine of an owner.
-func (a Appliance) FindMachine(ctx context.Context, owner string) (v machine.View, err error) {
+func (a Appliance) FindMachine(ctx context.Context, owner string) (v contract.View, err error) {
 	return v, a.c.call(ctx, http.MethodGet, a.at("owners", owner), nil, nil, &v)
 }
 
 // ListMachines returns the machines of all owners that begin with prefix.
-func (a Appliance) ListMachines(ctx context.Context, prefix string) ([]machine.View, error) {
-	return everything[machine.View](ctx, a.c, "appliance/machines", url.Values{"owner": {prefix}})
+func (a Appliance) ListMachines(ctx context.Context, prefix string) ([]contract.View, error) {
+	return everything[contract.View](ctx, a.c, "appliance/machines", url.Values{"owner": {prefix}})
 }
 
 // FindClaim returns the machine that holds a claim.
-func (a Appliance) FindClaim(ctx context.Context, id inventory.ClaimID) (v machine.View, err error) {
+func (a Appliance) FindClaim(ctx context.Context, id inventory.ClaimID) (v contract.View, err error) {
 	return v, a.c.call(ctx, http.MethodGet, a.at("claims", string(id)), nil, nil, &v)
 }
 
 // Takeable returns the machine that holds a claim when owner may take it over.
-func (a Appliance) Takeable(ctx context.Context, id inventory.ClaimID, owner string) (v machine.View, err error) {
+func (a Appliance) Takeable(ctx context.Context, id inventory.ClaimID, owner string) (v contract.View, err error) {
 	return v, a.c.call(ctx, http.MethodGet, a.at("claims", string(id))+"/takeable", url.Values{"owner": {owner}}, nil, &v)
 }
 
@@ -70,14 +70,14 @@ func (a Appliance) HandOver(ctx context.Context, id inventory.ClaimID, owner str
 }
 
 // GiveBootstrap hands over bootstrap data, or has them checked.
-func (a Appliance) GiveBootstrap(ctx context.Context, name string, data machine.Bootstrap, check bool) error {
+func (a Appliance) GiveBootstrap(ctx context.Context, name string, data contract.Bootstrap, check bool) error {
 	in := struct {
-		machine.Bootstrap
+		contract.Bootstrap
 		Check bool `json:"check,omitempty"`
 	}{data, check}
 	var out struct {
 		IsUsable bool `json:"isUsable"`
-		machine.BootstrapError
+		contract.BootstrapError
 	}
 	if err := a.c.call(ctx, http.MethodPost, a.at("machines", name)+"/bootstrap", nil, in, &out); err != nil || out.IsUsable {
 		return err
@@ -86,14 +86,14 @@ func (a Appliance) GiveBootstrap(ctx context.Context, name string, data machine.
 }
 
 // FindHost returns a host with what it is made of.
-func (a Appliance) FindHost(ctx context.Context, id inventory.HostID) (v machine.HostView, err error) {
+func (a Appliance) FindHost(ctx context.Context, id inventory.HostID) (v contract.HostView, err error) {
 	return v, a.c.call(ctx, http.MethodGet, a.at("hosts", string(id)), nil, nil, &v)
 }
 
 // EachHost calls fn with every host, ordered by name, until fn fails.
-func (a Appliance) EachHost(ctx context.Context, fn func(machine.HostView) error) error {
+func (a Appliance) EachHost(ctx context.Context, fn func(contract.HostView) error) error {
 	for q := (url.Values{"limit": {"500"}}); ; {
-		var p Page[machine.HostView]
+		var p Page[contract.HostView]
 		if err := a.c.call(ctx, http.MethodGet, "appliance/hosts", q, nil, &p); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
+	"slipway.dev/slipway/kubernetes/contract"
 )
 
 // Controllers is all that controllers of custom resources ask which run elsewhere. People make the same calls by the nouns; these
@@ -89,7 +89,7 @@ func (a Controllers) ListPools(ctx context.Context) ([]inventory.Pool, error) {
 }
 
 // CountPool counts the hosts of a pool.
-func (a Controllers) CountPool(ctx context.Context, name string) (n machine.PoolCount, err error) {
+func (a Controllers) CountPool(ctx context.Context, name string) (n contract.PoolCount, err error) {
 	return n, a.c.call(ctx, http.MethodGet, a.at("pools", name)+"/count", nil, nil, &n)
 }
 

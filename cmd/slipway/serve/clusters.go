@@ -11,28 +11,28 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
-	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/capi"
-	infra "slipway.dev/slipway/machine/infra/v1alpha1"
-	"slipway.dev/slipway/machine/kubeconfig"
-	"slipway.dev/slipway/machine/metal"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/clusterapi"
+	"slipway.dev/slipway/kubernetes/contract"
+	infra "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/kubeconfig"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/standalone"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/web"
 )
 
 // Sets are the controllers that exist. The in-cluster manager runs the same.
-func Sets() []attach.Set {
-	return []attach.Set{
-		{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: metal.Setup},
-		{Mode: inventory.ModeCAPI, AddToScheme: infra.AddToScheme, Setup: capi.Setup},
+func Sets() []manager.Set {
+	return []manager.Set{
+		{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: standalone.Setup},
+		{Mode: inventory.ModeCAPI, AddToScheme: infra.AddToScheme, Setup: clusterapi.Setup},
 	}
 }
 
 // openClusters makes what attaches clusters. The controllers in them ask appliance.
-func (a *appliance) openClusters(box *secret.Box, appliance machine.Appliance) {
-	attach.RouteLogs(a.log)
-	a.attacher = attach.New(attach.Config{
+func (a *appliance) openClusters(box *secret.Box, appliance contract.Appliance) {
+	manager.RouteLogs(a.log)
+	a.attacher = manager.New(manager.Config{
 		Store: a.store, Secrets: secretsOf{vault{box, a.store}}, Appliance: appliance, Sets: Sets(), Egress: a.egress, Identity: identity(a.cfg.DataDir),
 		Version: a.cfg.Version, Now: time.Now, Log: a.log,
 	})
@@ -60,7 +60,7 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 	if err != nil {
 		return err
 	}
-	want := inventory.Cluster{Name: name, Kubeconfig: attach.KubeconfigSecret(name), State: inventory.ClusterAttaching}
+	want := inventory.Cluster{Name: name, Kubeconfig: manager.KubeconfigSecret(name), State: inventory.ClusterAttaching}
 	sealed, err := box.Seal(want.Kubeconfig, text)
 	if err != nil {
 		return err
@@ -105,5 +105,5 @@ func (a *appliance) CheckCluster(ctx context.Context, c inventory.Cluster, text 
 
 // DetachCluster implements web.Clusters.
 func (a *appliance) DetachCluster(ctx context.Context, name string, purge, force bool, by string) error {
-	return a.attacher.Detach(ctx, name, attach.Parting{Purge: purge, Force: force, By: by})
+	return a.attacher.Detach(ctx, name, manager.Parting{Purge: purge, Force: force, By: by})
 }

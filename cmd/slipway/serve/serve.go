@@ -27,12 +27,12 @@ import (
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/logbook"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/bounds"
-	"slipway.dev/slipway/machine/join"
-	"slipway.dev/slipway/machine/local"
-	"slipway.dev/slipway/machine/node"
-	"slipway.dev/slipway/machine/solo"
+	"slipway.dev/slipway/kubernetes/apply"
+	"slipway.dev/slipway/kubernetes/clusterscope"
+	"slipway.dev/slipway/kubernetes/join"
+	"slipway.dev/slipway/kubernetes/local"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/pxe"
@@ -65,8 +65,8 @@ type appliance struct {
 	engine     *provision.Engine
 	bank       *fake.Bank // of simulated controllers
 	joiner     *join.Joiner
-	keeper     *solo.Keeper
-	attacher   *attach.Attacher
+	keeper     *apply.Keeper
+	attacher   *manager.Attacher
 	authority  *authority // of the boot door; nil where it speaks without TLS
 	tls        *adminTLS  // of the admin door; nil: it speaks without
 	admin      *web.Server
@@ -183,7 +183,7 @@ func (a *appliance) start(ctx context.Context) error {
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	a.store.OnCommit(a.hub.Wake)
 	here := local.New(local.Config{Engine: a.engine, Store: a.store, Events: a.hub, Secrets: box, Site: a.cfg.Site, Now: time.Now})
-	a.keeper = solo.New(solo.Config{Appliance: here, Planes: nodes, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log})
+	a.keeper = apply.NewKeeper(apply.KeeperConfig{Appliance: here, Planes: nodes, Secrets: secretsOf{vault{box, a.store}}, Now: time.Now, Log: a.log})
 	a.openClusters(box, here)
 	if err := a.attachFile(ctx, box); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (a *appliance) start(ctx context.Context) error {
 		Logs: a.logs,
 		Scan: a.scan, Configs: a.engine, Secrets: box, CheckTarget: a.checkTarget, TargetRBAC: join.Manifest(), TargetNodesRBAC: join.NodesManifest(), IssueKubeconfig: here.IssueKubeconfig, Clusters: a, Appliance: here,
 		ClusterView: func(uid string, namespaces []string) web.ClusterView {
-			return bounds.ForToken(here, bounds.Scope{UID: uid, Namespaces: namespaces})
+			return clusterscope.ForToken(here, clusterscope.Scope{UID: uid, Namespaces: namespaces})
 		},
 	})
 	return nil

@@ -5,7 +5,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
-	"slipway.dev/slipway/machine/join"
+	"slipway.dev/slipway/kubernetes/join"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/web"
 )

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/attach"
-	metal "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/manager"
+	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 
@@ -64,14 +64,14 @@ func TestAttachedClusters(t *testing.T) {
 	sub("once an administrator has installed everything and bound the account, it is enough", func(t *testing.T) {
 		cfg, err := clientcmd.RESTConfigFromKubeConfig(c.Admin())
 		must(t, err)
-		must(t, attach.Install(ctx, cfg, []inventory.ClusterMode{inventory.ModeStandalone}, "v1.0.0"))
+		must(t, manager.Install(ctx, cfg, []inventory.ClusterMode{inventory.ModeStandalone}, "v1.0.0"))
 		subject := []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "nobody", APIGroup: rbacv1.GroupName}}
 		must(t, a.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "nobody"}, Subjects: subject,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "slipway-standalone"},
 		}))
 		must(t, a.Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "nobody", Namespace: attach.LeaseNamespace}, Subjects: subject,
+			ObjectMeta: metav1.ObjectMeta{Name: "nobody", Namespace: manager.LeaseNamespace}, Subjects: subject,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "slipway-leader"},
 		}))
 		s.until("lab", inventory.ClusterAttached)
@@ -99,7 +99,7 @@ func TestAttachedClusters(t *testing.T) {
 		wantBad(t, s.attacher.Check(ctx, inventory.Cluster{Name: "again"}, c.Admin()), "cluster", "attached as lab", "slipway cluster detach lab")
 		s.attach(inventory.Cluster{Name: "again"}, c.Admin())
 		s.until("again", inventory.ClusterFailed, "attached as lab", "slipway cluster detach lab")
-		must(t, s.attacher.Detach(ctx, "again", attach.Parting{Force: true, By: "the test"}))
+		must(t, s.attacher.Detach(ctx, "again", manager.Parting{Force: true, By: "the test"}))
 		a.machine("zero")
 		a.untilMarked("zero", "first") // and goes on
 		s.until("lab", inventory.ClusterAttached)
@@ -130,9 +130,9 @@ func TestAttachedClusters(t *testing.T) {
 		c.StopAPI()
 		s.until("lab", inventory.ClusterUnreachable, "slipway cluster check lab")
 		s.untilIssue("lab", true)
-		k := s.attacher.Check(ctx, inventory.Cluster{Name: "lab", Kubeconfig: attach.KubeconfigSecret("lab")}, nil)
+		k := s.attacher.Check(ctx, inventory.Cluster{Name: "lab", Kubeconfig: manager.KubeconfigSecret("lab")}, nil)
 		wantBad(t, k, "server", "slipway cluster check")
-		err := s.attacher.Detach(ctx, "lab", attach.Parting{By: "the test"})
+		err := s.attacher.Detach(ctx, "lab", manager.Parting{By: "the test"})
 		if err == nil || !strings.Contains(err.Error(), "lab was not detached") {
 			t.Errorf("detached without letting go of anything: %v", err)
 		}
@@ -147,14 +147,14 @@ func TestAttachedClusters(t *testing.T) {
 		other.attach(inventory.Cluster{Name: "same"}, c.Admin())
 		other.until("same", inventory.ClusterStandby, "first/lab")
 		k := other.attacher.Check(ctx, inventory.Cluster{Name: "same"}, c.Admin())
-		if i := slices.IndexFunc(k.Results, func(r attach.Result) bool { return r.Name == "lease" }); i < 0 || !strings.Contains(k.Results[i].Detail, "stands by") {
+		if i := slices.IndexFunc(k.Results, func(r manager.Result) bool { return r.Name == "lease" }); i < 0 || !strings.Contains(k.Results[i].Detail, "stands by") {
 			t.Errorf("the lease is not told: %+v", k.Results)
 		}
-		if err := other.attacher.Detach(ctx, "same", attach.Parting{Purge: true, By: "the test"}); kindOf(err) != inventory.Conflict {
+		if err := other.attacher.Detach(ctx, "same", manager.Parting{Purge: true, By: "the test"}); kindOf(err) != inventory.Conflict {
 			t.Errorf("a purge below the feet of another: %v", err)
 		}
 		other.until("same", inventory.ClusterStandby)
-		must(t, s.attacher.Detach(ctx, "lab", attach.Parting{By: "the test"}))
+		must(t, s.attacher.Detach(ctx, "lab", manager.Parting{By: "the test"}))
 		other.until("same", inventory.ClusterAttached)
 		a.machine("four")
 		a.untilMarked("four", "second")
@@ -171,7 +171,7 @@ func TestAttachedClusters(t *testing.T) {
 		}
 	})
 	sub("a cluster whose controllers break down leaves the others alone", func(t *testing.T) {
-		must(t, s.attacher.Detach(ctx, "lab", attach.Parting{By: "the test"}))
+		must(t, s.attacher.Detach(ctx, "lab", manager.Parting{By: "the test"}))
 		s.attach(inventory.Cluster{Name: "lab", Namespaces: []string{"default"}}, c.Admin())
 		s.until("lab", inventory.ClusterAttached)
 		s.panics.Store("broken")
@@ -181,10 +181,10 @@ func TestAttachedClusters(t *testing.T) {
 		a.untilMarked("five", "first")
 		s.panics.Store("")
 		s.until("broken", inventory.ClusterAttached)
-		must(t, s.attacher.Detach(ctx, "broken", attach.Parting{By: "the test"}))
+		must(t, s.attacher.Detach(ctx, "broken", manager.Parting{By: "the test"}))
 	})
 	sub("namespaces and watch filter narrow what is seen", func(t *testing.T) {
-		must(t, s.attacher.Detach(ctx, "lab", attach.Parting{By: "the test"}))
+		must(t, s.attacher.Detach(ctx, "lab", manager.Parting{By: "the test"}))
 		s.attach(inventory.Cluster{Name: "lab", Namespaces: []string{"default"}, WatchFilter: "metal"}, c.Admin())
 		s.until("lab", inventory.ClusterAttached)
 		a.machine("plain")
@@ -200,7 +200,7 @@ func TestAttachedClusters(t *testing.T) {
 	})
 	sub("detached, nothing hangs in the cluster and nothing is left here", func(t *testing.T) {
 		a.machine("held", ours, theirs)
-		must(t, s.attacher.Detach(ctx, "lab", attach.Parting{By: "the test"}))
+		must(t, s.attacher.Detach(ctx, "lab", manager.Parting{By: "the test"}))
 		m := &metal.MetalMachine{}
 		must(t, a.Get(ctx, client.ObjectKey{Namespace: "default", Name: "held"}, m))
 		if len(m.Finalizers) != 1 || m.Finalizers[0] != theirs {
@@ -209,7 +209,7 @@ func TestAttachedClusters(t *testing.T) {
 		if _, err := s.find("lab"); kindOf(err) != inventory.NotFound {
 			t.Errorf("the row is there: %v", err)
 		}
-		if _, err := s.Open(ctx, attach.KubeconfigSecret("lab")); kindOf(err) != inventory.NotFound {
+		if _, err := s.Open(ctx, manager.KubeconfigSecret("lab")); kindOf(err) != inventory.NotFound {
 			t.Errorf("the kubeconfig is there: %v", err)
 		}
 		untilNothingRuns(t)
@@ -221,7 +221,7 @@ func TestAttachedClusters(t *testing.T) {
 		a.untilMarked("six", "first")
 	})
 	sub("detached for good, the cluster is as it was before", func(t *testing.T) {
-		must(t, s.attacher.Detach(ctx, "again", attach.Parting{Purge: true, By: "the test"}))
+		must(t, s.attacher.Detach(ctx, "again", manager.Parting{Purge: true, By: "the test"}))
 		m := &metal.MetalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "held"}}
 		// It is somebody else's finalizer, who is done with it; the API server deletes the object meanwhile.
 		must(t, a.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
@@ -236,7 +236,7 @@ func TestAttachedClusters(t *testing.T) {
 		dead := strings.Replace(string(c.Admin()), c.Endpoint(), "127.0.0.1:1", 1)
 		s.attach(inventory.Cluster{Name: "dead"}, []byte(dead))
 		s.until("dead", inventory.ClusterUnreachable, "cannot be reached")
-		must(t, s.attacher.Detach(ctx, "dead", attach.Parting{Force: true, By: "the test"}))
+		must(t, s.attacher.Detach(ctx, "dead", manager.Parting{Force: true, By: "the test"}))
 		s.untilIssue("dead", false)
 		untilNothingRuns(t)
 	})
@@ -267,7 +267,7 @@ func kindOf(err error) inventory.Kind {
 	return ""
 }
 
-func wantBad(t *testing.T, k attach.Checked, name string, words ...string) {
+func wantBad(t *testing.T, k manager.Checked, name string, words ...string) {
 	t.Helper()
 	for _, r := range k.Results {
 		if r.Name != name {

@@ -24,25 +24,25 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/local"
-	controllers "slipway.dev/slipway/machine/metal"
-	metal "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/local"
+	"slipway.dev/slipway/kubernetes/manager"
+	controllers "slipway.dev/slipway/kubernetes/standalone"
+	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 
 // TestMain sends what the Kubernetes libraries log to nowhere, as an appliance without --log-level debug does.
 func TestMain(m *testing.M) {
-	attach.RouteLogs(slog.New(slog.DiscardHandler))
+	manager.RouteLogs(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
 }
 
@@ -72,7 +72,7 @@ type side struct {
 	store    *sqlstore.Store
 	box      *secret.Box
 	local    *local.Local
-	attacher *attach.Attacher
+	attacher *manager.Attacher
 	acting   *acting
 	name     string
 	panics   atomic.Value // name of the cluster whose controllers break down
@@ -110,10 +110,10 @@ func newSide(t testing.TB, name, version string, a *acting) *side {
 	var ulids atomic.Int64
 	engine := provision.New(provision.Config{Store: s.store, Now: time.Now, Log: log, NewULID: func() string { return fmt.Sprint("u", ulids.Add(1)) }})
 	s.local = local.New(local.Config{Engine: engine, Store: s.store, Events: hub, Secrets: s.box})
-	s.attacher = attach.New(attach.Config{
-		Store: s.store, Secrets: s, Appliance: s.local, Sets: []attach.Set{s.marks()}, Identity: name, Version: version, Log: log,
+	s.attacher = manager.New(manager.Config{
+		Store: s.store, Secrets: s, Appliance: s.local, Sets: []manager.Set{s.marks()}, Identity: name, Version: version, Log: log,
 		Pause: 100 * time.Millisecond, ProbeEvery: 200 * time.Millisecond,
-		Lease: attach.Lease{Duration: 6 * time.Second, Renew: 4 * time.Second, Retry: 500 * time.Millisecond},
+		Lease: manager.Lease{Duration: 6 * time.Second, Renew: 4 * time.Second, Retry: 500 * time.Millisecond},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -133,8 +133,8 @@ func (s *side) stop() { s.stopOnce.Do(s.stopAll) }
 
 const markAnnotation = "example.com/marked-by"
 
-func (s *side) marks() attach.Set {
-	return attach.Set{Mode: inventory.ModeStandalone, AddToScheme: metal.AddToScheme, Setup: func(mgr manager.Manager, env machine.Env) error {
+func (s *side) marks() manager.Set {
+	return manager.Set{Mode: inventory.ModeStandalone, AddToScheme: metal.AddToScheme, Setup: func(mgr crmanager.Manager, env contract.Env) error {
 		if s.panics.Load() == env.Cluster {
 			panic("a bug")
 		}
@@ -146,7 +146,7 @@ func (s *side) marks() attach.Set {
 				return err
 			}
 		}
-		err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { // runs where the manager leads
+		err := mgr.Add(crmanager.RunnableFunc(func(ctx context.Context) error { // runs where the manager leads
 			s.acting.change(env.ClusterUID, 1)
 			defer s.acting.change(env.ClusterUID, -1)
 			<-ctx.Done()
@@ -176,7 +176,7 @@ func (s *side) marks() attach.Set {
 // attach attaches a cluster as the API does: a sealed kubeconfig, and a row.
 func (s *side) attach(c inventory.Cluster, kubeconfig []byte) {
 	s.t.Helper()
-	c.Kubeconfig, c.State = attach.KubeconfigSecret(c.Name), inventory.ClusterAttaching
+	c.Kubeconfig, c.State = manager.KubeconfigSecret(c.Name), inventory.ClusterAttaching
 	must(s.t, c.Validate())
 	s.give(c.Name, kubeconfig)
 	must(s.t, s.store.Write(context.Background(), func(tx inventory.Tx) error {
@@ -190,7 +190,7 @@ func (s *side) attach(c inventory.Cluster, kubeconfig []byte) {
 // give stores the kubeconfig of a cluster, whether there is one or not.
 func (s *side) give(name string, kubeconfig []byte) {
 	s.t.Helper()
-	must(s.t, s.local.SaveSecret(context.Background(), attach.KubeconfigSecret(name), "", kubeconfig))
+	must(s.t, s.local.SaveSecret(context.Background(), manager.KubeconfigSecret(name), "", kubeconfig))
 }
 
 func (s *side) find(name string) (c inventory.Cluster, err error) {

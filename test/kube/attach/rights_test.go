@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/manifests"
-	metal "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/manifests"
+	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 
@@ -72,7 +72,7 @@ func install(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(c.Admin())
 	must(t, err)
-	must(t, attach.Install(context.Background(), cfg, []inventory.ClusterMode{inventory.ModeStandalone}, "v1.0.0"))
+	must(t, manager.Install(context.Background(), cfg, []inventory.ClusterMode{inventory.ModeStandalone}, "v1.0.0"))
 }
 
 // TestAnAccountWithRightsInOneNamespaceIsEnough attaches a cluster with a kubeconfig that may do something in one namespace
@@ -122,7 +122,7 @@ func TestAnAccountWithRightsInOneNamespaceIsEnough(t *testing.T) {
 	if len(two.Finalizers)+len(two.Status.Conditions) > 0 {
 		t.Errorf("another namespace was looked at: %+v", two.ObjectMeta)
 	}
-	must(t, s.attacher.Detach(ctx, "lab", attach.Parting{By: "the test"}))
+	must(t, s.attacher.Detach(ctx, "lab", manager.Parting{By: "the test"}))
 	one := &metal.MetalMachine{}
 	must(t, a.Get(ctx, client.ObjectKey{Namespace: "team", Name: "one"}, one))
 	if len(one.Finalizers) > 0 {
@@ -140,7 +140,7 @@ func TestTheStandaloneRoleReadsSecretsWhereItIsBoundOnly(t *testing.T) {
 	a.namespace("team")
 	a.namespace("others")
 	a.bind("slip", "", "ClusterRole", "slipway-standalone")
-	a.bind("slip", attach.LeaseNamespace, "Role", "slipway-leader")
+	a.bind("slip", manager.LeaseNamespace, "Role", "slipway-leader")
 	for _, ns := range []string{"team", "others"} {
 		must(t, a.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "keys"}, StringData: map[string]string{"k": "v"}}))
 	}

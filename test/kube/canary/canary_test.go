@@ -36,9 +36,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/metal"
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/standalone"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 	"slipway.dev/slipway/web"
 )
@@ -86,9 +86,9 @@ type story struct {
 func TestNoSecretIsSeenAnywhere(t *testing.T) {
 	log := &words{}
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
-	attach.RouteLogs(logger)
-	t.Cleanup(func() { attach.RouteLogs(slog.New(slog.DiscardHandler)) })
-	r := rig.New(t, rig.Options{Hosts: 7, Setup: []rig.Setup{metal.Setup}, Log: logger})
+	manager.RouteLogs(logger)
+	t.Cleanup(func() { manager.RouteLogs(slog.New(slog.DiscardHandler)) })
+	r := rig.New(t, rig.Options{Hosts: 7, Setup: []rig.Setup{standalone.Setup}, Log: logger})
 	s := &story{Rig: r, t: t, ns: r.Namespace(t)}
 	canaries := map[string]string{
 		"bootstrap data": inBootstrap, "bad bootstrap data": inBad, "data of an unknown format": inFormat, "a file": inFile,

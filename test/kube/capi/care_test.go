@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infra "slipway.dev/slipway/machine/infra/v1alpha1"
+	infra "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/capi"
-	"slipway.dev/slipway/machine/metal"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/clusterapi"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/standalone"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/capi/stock"
 	"slipway.dev/slipway/test/kube/cluster"
 	"slipway.dev/slipway/test/kube/rig"
@@ -112,9 +112,9 @@ func (s *stage) asAccount(control *cluster.Cluster, account string) {
 	run, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- attach.Run(run, cfg, attach.Options{Appliance: s.Appliance(), Cluster: "init", Identity: "the-pod", Sets: []attach.Set{
-			{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: metal.Setup},
-			{Mode: inventory.ModeCAPI, AddToScheme: capi.AddToScheme, Setup: capi.Setup},
+		done <- manager.Run(run, cfg, manager.Options{Appliance: s.Appliance(), Cluster: "init", Identity: "the-pod", Sets: []manager.Set{
+			{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: standalone.Setup},
+			{Mode: inventory.ModeCAPI, AddToScheme: clusterapi.AddToScheme, Setup: clusterapi.Setup},
 		}})
 	}()
 	s.t.Cleanup(func() {

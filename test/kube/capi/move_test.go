@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/capi"
-	"slipway.dev/slipway/machine/metal"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/clusterapi"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/standalone"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/capi/stock"
 	"slipway.dev/slipway/test/kube/cluster"
 	"slipway.dev/slipway/test/kube/rig"
@@ -37,7 +37,7 @@ func (s *stage) second() *stage {
 	cfg.QPS = -1
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
 	defer cancel()
-	s.must(attach.Install(ctx, cfg, []inventory.ClusterMode{inventory.ModeStandalone, inventory.ModeCAPI}, "v0.0.0-test"))
+	s.must(manager.Install(ctx, cfg, []inventory.ClusterMode{inventory.ModeStandalone, inventory.ModeCAPI}, "v0.0.0-test"))
 	other := &stage{t: s.t, Rig: s.Rig, memory: s.memory, config: s.config, others: []*stage{s}}
 	other.Client, err = client.New(cfg, client.Options{Scheme: s.Client.Scheme()})
 	s.must(err)
@@ -47,9 +47,9 @@ func (s *stage) second() *stage {
 	run, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- attach.Run(run, cfg, attach.Options{Appliance: s.Appliance(), Cluster: "second", Sets: []attach.Set{
-			{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: metal.Setup},
-			{Mode: inventory.ModeCAPI, AddToScheme: capi.AddToScheme, Setup: capi.Setup},
+		done <- manager.Run(run, cfg, manager.Options{Appliance: s.Appliance(), Cluster: "second", Sets: []manager.Set{
+			{Mode: inventory.ModeStandalone, AddToScheme: metalv1.AddToScheme, Setup: standalone.Setup},
+			{Mode: inventory.ModeCAPI, AddToScheme: clusterapi.AddToScheme, Setup: clusterapi.Setup},
 		}})
 	}()
 	s.t.Cleanup(func() {
@@ -180,7 +180,7 @@ func (w *workload) moveTo(target *stage, hosts int) *workload {
 			return err
 		}
 		for _, v := range all {
-			o, err := machine.ParseOwner(v.Machine.Owner)
+			o, err := contract.ParseOwner(v.Machine.Owner)
 			if err != nil {
 				return err
 			}

@@ -25,11 +25,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/capi"
-	infra "slipway.dev/slipway/machine/infra/v1alpha1"
-	"slipway.dev/slipway/machine/manifests"
-	"slipway.dev/slipway/machine/metal"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/clusterapi"
+	infra "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/manifests"
+	"slipway.dev/slipway/kubernetes/standalone"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/capi/stock"
 	"slipway.dev/slipway/test/kube/cluster"
 	"slipway.dev/slipway/test/kube/rig"
@@ -55,7 +55,7 @@ type stage struct {
 func newStage(t *testing.T, hosts int) *stage {
 	t.Helper()
 	s := &stage{t: t, Rig: rig.New(t, rig.Options{
-		Hosts: hosts, Setup: []rig.Setup{metal.Setup, capi.Setup}, Schemes: []func(*runtime.Scheme) error{clusterv1.AddToScheme},
+		Hosts: hosts, Setup: []rig.Setup{standalone.Setup, clusterapi.Setup}, Schemes: []func(*runtime.Scheme) error{clusterv1.AddToScheme},
 		Modes: []inventory.ClusterMode{inventory.ModeStandalone, inventory.ModeCAPI},
 	})}
 	s.Client = s.Rig.Client

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
 // extra makes a machine with configuration of one's own, in a Secret.

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
 

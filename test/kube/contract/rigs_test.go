@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/capi"
-	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/clusterapi"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/manager"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"
 	"slipway.dev/slipway/test/kube/rig"
 )
@@ -31,7 +31,7 @@ func second(t *testing.T, r *rig.Rig) client.Client {
 	modes := []inventory.ClusterMode{inventory.ModeStandalone, inventory.ModeCAPI}
 	within, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if err := attach.Install(within, cfg, modes, "v0.0.0-test"); err != nil {
+	if err := manager.Install(within, cfg, modes, "v0.0.0-test"); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(cfg, client.Options{Scheme: r.Client.Scheme()})
@@ -42,9 +42,9 @@ func second(t *testing.T, r *rig.Rig) client.Client {
 	run, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		done <- attach.Run(run, cfg, attach.Options{
+		done <- manager.Run(run, cfg, manager.Options{
 			Appliance: r.Appliance(), Cluster: "second",
-			Sets: []attach.Set{{Mode: inventory.ModeCAPI, AddToScheme: capi.AddToScheme, Setup: capi.Setup}},
+			Sets: []manager.Set{{Mode: inventory.ModeCAPI, AddToScheme: clusterapi.AddToScheme, Setup: clusterapi.Setup}},
 		})
 	}()
 	t.Cleanup(func() {

@@ -31,11 +31,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/capi"
-	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
-	"slipway.dev/slipway/machine/node"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/clusterapi"
+	"slipway.dev/slipway/kubernetes/contract"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/node"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/test/kube/rig"
 )
@@ -50,11 +50,11 @@ func TestMain(m *testing.M) {
 	rig.Main(m)
 }
 
-// newRig makes a rig with the controllers of package capi, in a cluster with Cluster API's kinds.
+// newRig makes a rig with the controllers of package clusterapi, in a cluster with Cluster API's kinds.
 func newRig(t *testing.T, edit ...func(*rig.Options)) *rig.Rig {
 	t.Helper()
 	o := rig.Options{
-		Setup: []rig.Setup{capi.Setup}, Schemes: []func(*runtime.Scheme) error{clusterv1.AddToScheme},
+		Setup: []rig.Setup{clusterapi.Setup}, Schemes: []func(*runtime.Scheme) error{clusterv1.AddToScheme},
 		Modes: []inventory.ClusterMode{inventory.ModeStandalone, inventory.ModeCAPI},
 		Nodes: func(r *rig.Rig) provision.Nodes {
 			return node.New(node.Config{Store: r.Store, Secrets: r.Secrets(), Site: "lab", Now: r.Now})
@@ -364,7 +364,7 @@ func (p *pair) robot() *rig.Robot {
 }
 
 // view is what the appliance has for a claim; ok is false when there is none.
-func (p *pair) view() (v machine.View, ok bool) {
+func (p *pair) view() (v contract.View, ok bool) {
 	p.Helper()
 	v, err := p.r.Appliance().FindClaim(ctx, inventory.ClaimID(p.sm.Spec.ClaimID))
 	var e *inventory.Error

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
 

@@ -12,8 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "slipway.dev/slipway/machine/infra/v1alpha1"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
 

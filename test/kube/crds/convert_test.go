@@ -17,7 +17,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"slipway.dev/slipway/machine/convert"
+	"slipway.dev/slipway/kubernetes/convert"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 
@@ -26,7 +26,7 @@ import (
 func (l *lab) converted(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.yaml", "full/*.yaml"} {
-		some, err := filepath.Glob(filepath.Join("../../../machine/convert/testdata", pattern))
+		some, err := filepath.Glob(filepath.Join("../../../kubernetes/convert/testdata", pattern))
 		if err != nil || len(some) < 4 {
 			t.Fatalf("%d samples, %v", len(some), err)
 		}
@@ -34,7 +34,7 @@ func (l *lab) converted(t *testing.T) {
 	}
 	kubectl := cluster.Part(t, "kubectl")
 	for _, file := range files {
-		t.Run(strings.TrimPrefix(file, "../../../machine/convert/testdata/"), func(t *testing.T) {
+		t.Run(strings.TrimPrefix(file, "../../../kubernetes/convert/testdata/"), func(t *testing.T) {
 			in, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"slipway.dev/slipway/machine/manifests"
+	"slipway.dev/slipway/kubernetes/manifests"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/apply"
-	"slipway.dev/slipway/machine/metal"
-	"slipway.dev/slipway/machine/plugin"
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/apply"
+	"slipway.dev/slipway/kubernetes/kubectl"
+	"slipway.dev/slipway/kubernetes/standalone"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -53,7 +53,7 @@ func wanted(m inventory.Machine) inventory.Machine {
 }
 
 func TestTheDoorsForCustomResources(t *testing.T) {
-	r := rig.New(t, rig.Options{Hosts: 1, Setup: []rig.Setup{metal.Setup}})
+	r := rig.New(t, rig.Options{Hosts: 1, Setup: []rig.Setup{standalone.Setup}})
 	ns := r.Namespace(t)
 	objects, err := apply.Read("web.yaml", ns, strings.NewReader(file))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestTheDoorsForCustomResources(t *testing.T) {
 		if err := os.WriteFile(config, r.Cluster.Kubeconfig("viewer"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := plugin.New(plugin.Flags{Kubeconfig: config, Namespace: ns})
+		p, err := kubectl.New(kubectl.Flags{Kubeconfig: config, Namespace: ns})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/metal"
-	v1alpha1 "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/standalone"
+	v1alpha1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/test/kube/rig"
 )
@@ -33,7 +33,7 @@ type site struct{ *rig.Rig }
 
 func newSite(t *testing.T, hosts int) site {
 	t.Helper()
-	return site{rig.New(t, rig.Options{Hosts: hosts, Setup: []rig.Setup{metal.Setup}})}
+	return site{rig.New(t, rig.Options{Hosts: hosts, Setup: []rig.Setup{standalone.Setup}})}
 }
 
 func (s site) host(name string) (*v1alpha1.MetalHost, error) {

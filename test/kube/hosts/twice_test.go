@@ -9,7 +9,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
 

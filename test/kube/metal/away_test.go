@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/metal"
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/standalone"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -31,7 +31,7 @@ func TestTheAPIServerIsAwayForTenMinutes(t *testing.T) {
 		t.Skip("takes a quarter of an hour; run: make test-long RUN=" + t.Name())
 	}
 	var elected atomic.Int32
-	r := rig.New(t, rig.Options{Setup: []rig.Setup{metal.Setup}, Nodes: drains, Elected: func() { elected.Add(1) }})
+	r := rig.New(t, rig.Options{Setup: []rig.Setup{standalone.Setup}, Nodes: drains, Elected: func() { elected.Add(1) }})
 	s := newStage(t, r, 5)
 	s.machine("runs", func(mm *v1alpha1.MetalMachine) { mm.Spec.Placement = &v1alpha1.Placement{HostName: s.robots[3].Name()} })
 	s.settled("runs")
@@ -99,7 +99,7 @@ func (s *stage) stays(until time.Time, claims map[string]string, runs rig.Counts
 
 // leads looks whether the controllers hold the lease, and were elected anew for it.
 func (s *stage) leads(elected int32) error {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: attach.LeaseNamespace, Name: attach.Options{}.LeaseName()}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: manager.LeaseNamespace, Name: manager.Options{}.LeaseName()}}
 	if err := s.Client.Get(context.Background(), client.ObjectKeyFromObject(lease), lease); err != nil {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"slipway.dev/slipway/machine/metal"
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/standalone"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
 func TestAControlPlaneWaitsForTheMembersOfEtcd(t *testing.T) {
-	r := rig.New(t, rig.Options{Setup: []rig.Setup{metal.Setup}, Nodes: drains})
+	r := rig.New(t, rig.Options{Setup: []rig.Setup{standalone.Setup}, Nodes: drains})
 	s := newStage(t, r, 1)
 	s.access()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kubeadm-config"}, Data: map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.3\n"}}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/test/kube/rig"
 )

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/metal"
-	"slipway.dev/slipway/machine/node"
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/node"
+	"slipway.dev/slipway/kubernetes/standalone"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig/kubeadm"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/test/kube/rig"
@@ -165,7 +165,7 @@ func (s *stage) gone(name string) {
 }
 
 // view is what the appliance has for an object.
-func (s *stage) view(name string) machine.View {
+func (s *stage) view(name string) contract.View {
 	s.t.Helper()
 	mm := s.get(name)
 	views, err := s.Appliance().ListMachines(context.Background(), "")
@@ -178,7 +178,7 @@ func (s *stage) view(name string) machine.View {
 		}
 	}
 	s.t.Fatalf("the appliance has no machine for %s", name)
-	return machine.View{}
+	return contract.View{}
 }
 
 func (s *stage) host(id inventory.HostID) inventory.Host {
@@ -226,7 +226,7 @@ func drains(r *rig.Rig) provision.Nodes {
 var all = map[string]func(*testing.T, *rig.Rig){}
 
 func TestStandAlone(t *testing.T) {
-	r := rig.New(t, rig.Options{Setup: []rig.Setup{metal.Setup}, Nodes: drains})
+	r := rig.New(t, rig.Options{Setup: []rig.Setup{standalone.Setup}, Nodes: drains})
 	for name, run := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/metal"
-	"slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/standalone"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/rig"
 )
 
@@ -63,7 +63,7 @@ func (s *stage) claims() map[string]string {
 }
 
 func TestOutages(t *testing.T) {
-	r := rig.New(t, rig.Options{Setup: []rig.Setup{metal.Setup}, Nodes: drains})
+	r := rig.New(t, rig.Options{Setup: []rig.Setup{standalone.Setup}, Nodes: drains})
 
 	t.Run("an appliance that is killed at any step goes on where it was", func(t *testing.T) {
 		s := newStage(t, r, 3)

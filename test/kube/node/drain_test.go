@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"slipway.dev/slipway/inventory"
-	metal "slipway.dev/slipway/machine/v1alpha1"
+	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
 // One control plane serves all stories; each has nodes, pods and budgets of its own names. The last one stops the API

@@ -23,8 +23,8 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/machine/join"
-	"slipway.dev/slipway/machine/node"
+	"slipway.dev/slipway/kubernetes/join"
+	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"slipway.dev/slipway/machine/node"
-	metal "slipway.dev/slipway/machine/v1alpha1"
+	"slipway.dev/slipway/kubernetes/node"
+	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

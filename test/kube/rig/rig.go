@@ -26,25 +26,25 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/inventory/secret"
 	"slipway.dev/slipway/inventory/sqlstore"
-	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/join"
-	"slipway.dev/slipway/machine/local"
-	"slipway.dev/slipway/machine/node"
-	"slipway.dev/slipway/machine/solo"
+	"slipway.dev/slipway/kubernetes/apply"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/join"
+	"slipway.dev/slipway/kubernetes/local"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/node"
 	"slipway.dev/slipway/provision"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 
 // Setup adds controllers to a manager, such as metal.Setup.
-type Setup = func(mgr manager.Manager, env machine.Env) error
+type Setup = func(mgr crmanager.Manager, env contract.Env) error
 
 // LeaseHolder is who holds the lease of controllers with Options.Elected.
 const LeaseHolder = "the-rig"
@@ -145,7 +145,7 @@ func New(t testing.TB, o Options) *Rig {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	shared.logs.Do(func() { attach.RouteLogs(o.Log) })
+	shared.logs.Do(func() { manager.RouteLogs(o.Log) })
 	r := &Rig{t: t, o: o, byName: map[string]*Robot{}, scheme: schemeOf(t, o)}
 	r.Cluster = controlPlane(t)
 	r.Kubeconfig = r.Cluster.Admin()
@@ -204,7 +204,7 @@ func (r *Rig) install() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	r.must(attach.Install(ctx, r.Config, modes, "v0.0.0-test"))
+	r.must(manager.Install(ctx, r.Config, modes, "v0.0.0-test"))
 }
 
 func (r *Rig) openStore() {
@@ -239,7 +239,7 @@ func (r *Rig) startServer() {
 	r.engine.Store(engine)
 	r.hub.Store(hub)
 	r.local.Store(local.New(local.Config{Engine: engine, Store: r.Store, Events: hub, Secrets: r.box, Site: r.o.Site, By: "cluster test"}))
-	keeper := solo.New(solo.Config{
+	keeper := apply.NewKeeper(apply.KeeperConfig{
 		Appliance: r.local.Load(), Secrets: vault, Log: r.o.Log, Every: 200 * time.Millisecond,
 		Planes: node.New(node.Config{Store: r.Store, Secrets: vault, Site: r.o.Site, Log: r.o.Log}),
 	})
@@ -256,10 +256,10 @@ func (r *Rig) StartControllers() {
 	}
 	cfg := rest.CopyConfig(r.Config)
 	cfg.Wrap(r.calls.wrap)
-	set := attach.Set{
+	set := manager.Set{
 		Mode:        inventory.ModeStandalone,
 		AddToScheme: func(s *runtime.Scheme) error { return addAll(s, r.o.Schemes) },
-		Setup: func(mgr manager.Manager, env machine.Env) error {
+		Setup: func(mgr crmanager.Manager, env contract.Env) error {
 			for _, setup := range r.o.Setup {
 				if err := setup(mgr, env); err != nil {
 					return err
@@ -268,16 +268,16 @@ func (r *Rig) StartControllers() {
 			return nil
 		},
 	}
-	o := attach.Options{
+	o := manager.Options{
 		Appliance: r.Appliance(), Cluster: "test", Namespaces: r.o.Namespaces, WatchFilter: r.o.WatchFilter,
-		Sets: []attach.Set{set}, Log: r.o.Log,
+		Sets: []manager.Set{set}, Log: r.o.Log,
 	}
 	if r.o.Elected != nil {
 		o.Identity, o.OnElected = LeaseHolder, r.o.Elected
 	}
 	r.controllers = run(func(ctx context.Context) error {
 		for { // as the attacher does: a manager that ends is started again
-			err := attach.Run(ctx, cfg, o)
+			err := manager.Run(ctx, cfg, o)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -322,7 +322,7 @@ func (r *Rig) TB() testing.TB { return r.t }
 func (r *Rig) Engine() *provision.Engine { return r.engine.Load() }
 
 // Appliance is what controllers are given.
-func (r *Rig) Appliance() machine.Appliance { return r.local.Load() }
+func (r *Rig) Appliance() contract.Appliance { return r.local.Load() }
 
 // Calls returns how often the controllers have called the API server since the rig was made.
 func (r *Rig) Calls() Calls { return r.calls.read() }

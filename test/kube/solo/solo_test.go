@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine"
-	"slipway.dev/slipway/machine/apply"
-	"slipway.dev/slipway/machine/local"
-	"slipway.dev/slipway/machine/v1alpha1"
-	"slipway.dev/slipway/machine/want"
+	"slipway.dev/slipway/kubernetes/apply"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/local"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/kubeadm"
 	"slipway.dev/slipway/test/kube/rig"
@@ -102,7 +102,7 @@ func (s *stage) apply(text string) string {
 	return said
 }
 
-func (s *stage) view(name string) machine.View {
+func (s *stage) view(name string) contract.View {
 	s.t.Helper()
 	v, err := s.Appliance().FindMachine(s.t.Context(), "local/team/MetalMachine/"+name+"/file")
 	if err != nil {
@@ -122,8 +122,8 @@ func (s *stage) robot(name string) *rig.Robot {
 
 func (s *stage) held(name string) error {
 	v := s.view(name)
-	if v.Machine.HostID == "" || !want.IsHeld(&v.Machine) || s.Robot(v.Host.Name).IsOn() {
-		return fmt.Errorf("%s has host %q, held %v", name, v.Machine.HostID, want.IsHeld(&v.Machine))
+	if v.Machine.HostID == "" || !translate.IsHeld(&v.Machine) || s.Robot(v.Host.Name).IsOn() {
+		return fmt.Errorf("%s has host %q, held %v", name, v.Machine.HostID, translate.IsHeld(&v.Machine))
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func TestAClusterIsMadeFromFilesAlone(t *testing.T) {
 		t.Error("the timeline does not say why the third waits")
 	}
 	s.next([]string{"w"}) // workers join beside control planes
-	if c := s.view(first).Machine.Config; want.RoleOf(c) != machineconfig.ControlPlane {
+	if c := s.view(first).Machine.Config; translate.RoleOf(c) != machineconfig.ControlPlane {
 		t.Errorf("installed anew, the first would make another cluster:\n%s", c)
 	}
 	s.robot(second).Go(rig.Up)
@@ -299,7 +299,7 @@ func (s *stage) gone() {
 		s.t.Fatal(err)
 	}
 	s.WaitFor(s.t, "nothing is left", func() error {
-		all, err := s.Appliance().ListMachines(s.t.Context(), machine.LocalCluster+"/")
+		all, err := s.Appliance().ListMachines(s.t.Context(), contract.LocalCluster+"/")
 		if err != nil || len(all) > 0 || len(s.secrets()) > 0 {
 			return fmt.Errorf("%d machines, secrets %v, %v", len(all), s.secrets(), err)
 		}

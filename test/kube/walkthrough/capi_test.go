@@ -11,7 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infra "slipway.dev/slipway/machine/infra/v1alpha1"
+	infra "slipway.dev/slipway/kubernetes/infra/v1alpha1"
 	"slipway.dev/slipway/test/kube/capi/stock"
 	"slipway.dev/slipway/test/kube/cluster"
 )

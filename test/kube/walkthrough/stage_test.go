@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"slipway.dev/slipway/bmc/redfish/redfishtest"
+	infra "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/lab/simulate"
-	infra "slipway.dev/slipway/machine/infra/v1alpha1"
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

@@ -26,7 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	metalv1 "slipway.dev/slipway/machine/v1alpha1"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 	"slipway.dev/slipway/test/kube/cluster"
 )
 

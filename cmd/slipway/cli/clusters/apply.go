@@ -10,8 +10,8 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/apply"
-	"slipway.dev/slipway/machine/remote"
+	"slipway.dev/slipway/kubernetes/apply"
+	"slipway.dev/slipway/kubernetes/remote"
 )
 
 // filesFlags say which objects are meant.

@@ -7,8 +7,8 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/kubeconfig"
+	"slipway.dev/slipway/kubernetes/kubeconfig"
+	"slipway.dev/slipway/kubernetes/manager"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -82,7 +82,7 @@ type clusterFlags struct {
 }
 
 func (f *clusterFlags) cluster(name string) inventory.Cluster {
-	c := inventory.Cluster{Name: name, Kubeconfig: attach.KubeconfigSecret(name), Namespaces: f.Namespace, WatchFilter: f.WatchFilter}
+	c := inventory.Cluster{Name: name, Kubeconfig: manager.KubeconfigSecret(name), Namespaces: f.Namespace, WatchFilter: f.WatchFilter}
 	switch {
 	case f.Standalone:
 		c.Modes = []inventory.ClusterMode{inventory.ModeStandalone}

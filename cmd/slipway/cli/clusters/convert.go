@@ -5,7 +5,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/convert"
+	"slipway.dev/slipway/kubernetes/convert"
 )
 
 type ConvertCommand struct {

@@ -13,9 +13,8 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/attach"
-	"slipway.dev/slipway/machine/incluster"
-	"slipway.dev/slipway/machine/remote"
+	"slipway.dev/slipway/kubernetes/manager"
+	"slipway.dev/slipway/kubernetes/remote"
 	"slipway.dev/slipway/web/client"
 )
 
@@ -72,8 +71,8 @@ func (c *ManagerCommand) Run(s *cli.Session) error {
 	if len(namespaces) == 0 {
 		namespaces = within
 	}
-	sets := slices.DeleteFunc(serve.Sets(), func(x attach.Set) bool { return !slices.Contains(c.Sets, string(x.Mode)) })
-	return incluster.Run(s.Ctx, incluster.Config{
+	sets := slices.DeleteFunc(serve.Sets(), func(x manager.Set) bool { return !slices.Contains(c.Sets, string(x.Mode)) })
+	return manager.RunInCluster(s.Ctx, manager.InCluster{
 		Appliance: a, BoundTo: bound, Kubeconfig: c.Kubeconfig, Namespaces: namespaces,
 		WatchFilter: c.WatchFilter, Sets: sets, Elect: c.LeaderElect, Health: c.HealthAddr, Log: log,
 	})

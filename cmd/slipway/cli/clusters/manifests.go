@@ -10,7 +10,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machine/manifests"
+	"slipway.dev/slipway/kubernetes/manifests"
 )
 
 // ManifestsCommand writes what Slipway puts into a cluster. It asks no server.

@@ -1,0 +1,216 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+	"slipway.dev/slipway/machineconfig"
+)
+
+func isSame(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// machine makes a machine or brings it up to date, as its update policy allows.
+func (r *run) machine(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, c *Change) error {
+	if v, ok := mm.Annotations[v1alpha1.AnnotationPaused]; ok && v != "false" {
+		c.Op, c.Detail = Paused, "remove the annotation "+v1alpha1.AnnotationPaused+" to apply it"
+		return nil
+	}
+	// The server lets machines boot that depend on others or on data: see Keeper.
+	options := translate.Options{Owner: o.owner(), ReuseKey: mm.Namespace + "/" + mm.Name, IsHeld: translate.IsNode(mm) || hasData(mm)}
+	if hasData(mm) {
+		options.BootstrapFrom = translate.DataFrom(mm)
+	}
+	if translate.IsNode(mm) {
+		jt, err := r.targetOf(ctx, mm)
+		if err != nil {
+			return err
+		}
+		options.Target = jt
+	}
+	for try := 1; ; try++ { // the engine writes as well, such as why there is no host yet
+		*c = Change{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+		err := r.bring(ctx, o, mm, options, c)
+		if !isKind(err, inventory.Conflict) || try == maxTries {
+			return err
+		}
+	}
+}
+
+// maxTries bounds how often a machine is brought up to date that changes at the same time.
+const maxTries = 10
+
+// bring brings a machine once to what its object wants.
+func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, options translate.Options, c *Change) error {
+	v, err := r.Appliance.FindMachine(ctx, o.owner().String())
+	isNew := isKind(err, inventory.NotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	if !isNew {
+		options.Name = v.Machine.Name
+		if translate.RoleOf(v.Machine.Config) == machineconfig.Init { // until its cluster is there
+			options.Role = machineconfig.Init
+		}
+	}
+	wanted, err := translate.MetalMachine(mm, options)
+	if err != nil {
+		return err
+	}
+	if err := wanted.Validate(); err != nil {
+		return err
+	}
+	if err := inventory.CheckName("profile", wanted.Profile); err != nil {
+		return err
+	}
+	if _, err := r.Appliance.FindProfile(ctx, wanted.Profile); err != nil {
+		return err
+	}
+	if wanted.Image != "" {
+		if _, err := r.Appliance.FindImage(ctx, wanted.Image); err != nil {
+			return err
+		}
+	}
+	if err := r.seal(ctx, o, translate.MachineSecrets(mm, o.owner()), c); err != nil {
+		return err
+	}
+	data, err := r.sealData(ctx, o, mm, c)
+	if err != nil {
+		return err
+	}
+	if isNew {
+		c.Op = Created
+		err = r.create(ctx, mm, &wanted, c)
+	} else {
+		wanted.Name = v.Machine.Name
+		err = r.update(ctx, mm, v.Machine, wanted, c)
+	}
+	if err != nil || data == nil || r.DryRun {
+		return err
+	}
+	return r.Appliance.GiveBootstrap(ctx, wanted.Name, *data, true)
+}
+
+func hasData(mm *v1alpha1.MetalMachine) bool {
+	return mm.Spec.Bootstrap != nil && mm.Spec.Bootstrap.DataSecretName != ""
+}
+
+// sealData stores the Secret with a machine's bootstrap data, and returns them; nil for those that are stored already.
+func (r *run) sealData(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, c *Change) (*contract.Bootstrap, error) {
+	if !hasData(mm) {
+		return nil, nil
+	}
+	const field = "spec.bootstrap.dataSecretName"
+	secret, name := mm.Spec.Bootstrap.DataSecretName, translate.DataSecretName(o.owner(), translate.DataFrom(mm))
+	from := r.secrets[mm.Namespace+"/"+secret]
+	if from == nil {
+		has, err := r.HasSecret(ctx, name)
+		if err == nil && !has {
+			err = inventory.Errorf(inventory.Invalid, "%s: Secret %s/%s is not in the files", field, mm.Namespace, secret).
+				WithHint("add the Secret object, with the keys value and format, to the files")
+		}
+		return nil, err
+	}
+	if len(from.data["value"]) == 0 {
+		return nil, inventory.Errorf(inventory.Invalid, "%s: Secret %s/%s (%s:%d) has no key value", field, mm.Namespace, secret, from.File, from.Line)
+	}
+	text, err := translate.WriteData(from.data)
+	if err != nil {
+		return nil, err
+	}
+	data, err := translate.ReadData(text)
+	if err != nil {
+		return nil, err
+	}
+	c.Detail = joined(c.Detail, "Secret "+secret+" sealed")
+	if r.DryRun {
+		return &data, nil
+	}
+	return &data, r.Appliance.SaveSecret(ctx, name, o.owner().String(), text)
+}
+
+// targetOf returns the join target of a machine: from the files, or what the inventory has of one that was applied before.
+func (r *run) targetOf(ctx context.Context, mm *v1alpha1.MetalMachine) (*v1alpha1.JoinTarget, error) {
+	name := mm.Spec.Bootstrap.Join.TargetRef.Name
+	if jt := r.targets[mm.Namespace+"/"+name]; jt != nil {
+		return jt, nil
+	}
+	t, err := r.Appliance.FindTarget(ctx, translate.Name(mm.Namespace, name))
+	if isKind(err, inventory.NotFound) {
+		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: there is no JoinTarget %s/%s", mm.Namespace, name).
+			WithHint("put it into the files, or apply it first")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.Kubeconfig == "" {
+		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s has a static token, whose CA stands in its object alone", mm.Namespace, name).
+			WithHint("put the JoinTarget into the files")
+	}
+	if t.IsInit && t.InitializedAt.IsZero() && translate.IsControlPlane(mm) {
+		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s is still to be made, and its clusterConfiguration stands in its object alone", mm.Namespace, name).
+			WithHint("put the JoinTarget into the files")
+	}
+	return targetObject(mm.Namespace, name, &t), nil
+}
+
+func (r *run) create(ctx context.Context, mm *v1alpha1.MetalMachine, wanted *inventory.Machine, c *Change) error {
+	if r.DryRun {
+		return nil
+	}
+	m, err := r.Appliance.CreateMachine(ctx, *wanted)
+	if isKind(err, inventory.Conflict) { // somebody else's machine has the name
+		wanted.Name = translate.NameFor(mm.Namespace, mm.Name, wanted.Owner)
+		m, err = r.Appliance.CreateMachine(ctx, *wanted)
+	}
+	if err != nil {
+		return err
+	}
+	wanted.Name = m.Name
+	c.Detail = joined(c.Detail, "machine "+m.Name)
+	return nil
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+func (r *run) update(ctx context.Context, mm *v1alpha1.MetalMachine, stored, wanted inventory.Machine, c *Change) error {
+	if !stored.DeletedAt.IsZero() {
+		return inventory.Errorf(inventory.Conflict, "machine %s is being deleted", stored.Name).WithHint("wait until it is gone: slipway machine show %s", stored.Name)
+	}
+	if err := translate.Frozen(stored, wanted); err != nil {
+		return err
+	}
+	isInstalled := stored.HostID != ""
+	differs := translate.Changed(stored, wanted)
+	isAgain := isInstalled && differs != "" && mm.Spec.UpdatePolicy == v1alpha1.UpdateReprovision
+	m, isChanged := translate.Apply(stored, wanted, !isInstalled || isAgain)
+	if c.Op = Unchanged; isChanged {
+		c.Op = Changed
+	}
+	switch {
+	case isAgain:
+		c.Detail = joined(c.Detail, "machine "+stored.Name+" is installed anew")
+	case isInstalled && differs != "":
+		c.Detail = joined(c.Detail, differs+": it gets that when it is deleted and applied again, or with updatePolicy: Reprovision")
+	}
+	if r.DryRun || !isChanged {
+		return nil
+	}
+	if _, err := r.Appliance.UpdateMachine(ctx, m); err != nil || !isAgain {
+		return err
+	}
+	_, err := r.Appliance.Reinstall(ctx, stored.Name)
+	return err
+}

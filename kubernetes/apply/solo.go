@@ -1,0 +1,174 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/node"
+	"slipway.dev/slipway/kubernetes/translate"
+)
+
+// Planes asks the clusters of join targets how their control planes are.
+type Planes interface {
+	ControlPlane(ctx context.Context, target string) (node.ControlPlane, error)
+}
+
+// Secrets opens what is stored under a name.
+type Secrets interface {
+	Open(ctx context.Context, name string) ([]byte, error)
+}
+
+// KeeperConfig is what a Keeper needs; Now, Log and Every have defaults.
+type KeeperConfig struct {
+	Appliance contract.Appliance
+	Planes    Planes
+	Secrets   Secrets
+	Now       func() time.Time
+	Log       *slog.Logger
+	// Every is how often a cluster is asked that is just being made, or that keeps machines waiting; 5 s when 0.
+	Every time.Duration
+}
+
+// Keeper looks after machines that are wanted without Kubernetes: it lets those that become nodes boot when it is their turn,
+// says which control plane makes the cluster, notices when the cluster is there, and hands over bootstrap data from the
+// appliance's own secrets. It allocates and boots nothing. It keeps nothing that matters: it reads all from the appliance at
+// each look.
+type Keeper struct {
+	cfg  KeeperConfig
+	wake chan struct{}
+
+	mu    sync.Mutex
+	asked map[string]bool // machines whose boot waits for their bootstrap data
+}
+
+// NewKeeper returns a Keeper.
+func NewKeeper(cfg KeeperConfig) *Keeper {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Every = cmp.Or(cfg.Every, 5*time.Second)
+	return &Keeper{cfg: cfg, wake: make(chan struct{}, 1), asked: map[string]bool{}}
+}
+
+const (
+	// rest is the least pause between two looks. A look at very many machines takes longer, and is followed by ten times as
+	// long a pause as it took.
+	rest = 200 * time.Millisecond
+	// watchAgain is the pause before a broken stream of events is watched again.
+	watchAgain = time.Second
+)
+
+// Serve looks after the machines until ctx ends. It sleeps while nothing happens to them.
+func (k *Keeper) Serve(ctx context.Context) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { k.watch(ctx) })
+	for {
+		began := time.Now()
+		isBusy, err := k.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			k.cfg.Log.Warn("machines without Kubernetes not looked after", "err", err)
+		}
+		pause := max(rest, 10*time.Since(began))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		var tick <-chan time.Time
+		if isBusy || err != nil {
+			tick = time.After(k.cfg.Every)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.wake:
+		case <-tick:
+		}
+	}
+}
+
+func (k *Keeper) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := k.cfg.Appliance.Watch(ctx, k.hear); err != nil && ctx.Err() == nil {
+			k.cfg.Log.Info("event stream of the appliance ended", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchAgain):
+		}
+	}
+}
+
+// hear takes an event; those that say nothing of our machines wake nobody.
+func (k *Keeper) hear(ev inventory.Event) {
+	if !isOurs(ev) {
+		return
+	}
+	if ev.Kind == inventory.EventBootstrapWanted {
+		k.mu.Lock()
+		k.asked[strings.TrimPrefix(ev.Subject, "machine/")] = true
+		k.mu.Unlock()
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func isOurs(ev inventory.Event) bool {
+	kind, _, _ := strings.Cut(ev.Subject, "/")
+	if ev.Kind == "" || ev.Kind == inventory.EventChanged && (kind == "target" || kind == "secret") {
+		return true
+	}
+	data, _ := ev.Data.(map[string]any)
+	owner, _ := data["owner"].(string)
+	return strings.HasPrefix(owner, contract.LocalCluster+"/")
+}
+
+// look looks at all machines once. It is busy while something has to be asked again that no event tells of.
+func (k *Keeper) look(ctx context.Context) (isBusy bool, err error) {
+	views, err := k.cfg.Appliance.ListMachines(ctx, contract.LocalCluster+"/")
+	if err != nil {
+		return false, err
+	}
+	byTarget := map[string][]*contract.View{}
+	var errs []error
+	for i := range views {
+		v := &views[i]
+		target := translate.TargetOf(v.Machine.Config)
+		switch {
+		case !v.Machine.DeletedAt.IsZero():
+		case v.Machine.BootstrapFrom != "":
+			errs = append(errs, k.lend(ctx, v))
+		case target != "":
+			byTarget[target] = append(byTarget[target], v)
+		case translate.IsHeld(&v.Machine) && v.Machine.HostID != "":
+			errs = append(errs, k.let(ctx, v, ""))
+		}
+	}
+	for name, members := range byTarget {
+		slices.SortFunc(members, func(a, b *contract.View) int {
+			return cmp.Or(a.Machine.CreatedAt.Compare(b.Machine.CreatedAt), cmp.Compare(a.Machine.Name, b.Machine.Name))
+		})
+		again, err := k.tend(ctx, name, members)
+		isBusy = isBusy || again
+		errs = append(errs, err)
+	}
+	return isBusy, errors.Join(errs...)
+}
+
+// isConflict reports whether somebody else has changed a thing meanwhile: its event leads to another look.
+func isConflict(err error) bool {
+	var e *inventory.Error
+	return errors.As(err, &e) && (e.Kind == inventory.Conflict || e.Kind == inventory.NotFound)
+}

@@ -1,0 +1,179 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/node"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// tend lets the machines of a target go that are at the turn, oldest first. It is busy while the cluster has to be asked.
+func (k *Keeper) tend(ctx context.Context, name string, members []*contract.View) (isBusy bool, err error) {
+	t, err := k.cfg.Appliance.FindTarget(ctx, name)
+	if isConflict(err) {
+		for _, v := range members {
+			if err := k.hold(ctx, v, "join target "+name+" is not there: apply it"); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	isFirst := func(v *contract.View) bool { return translate.RoleOf(v.Machine.Config) == machineconfig.Init }
+	isReady := func(v *contract.View) bool { return v.Machine.HostID != "" && translate.IsHeld(&v.Machine) }
+	isMaking := t.IsInit && t.InitializedAt.IsZero()
+	if !slices.ContainsFunc(members, isReady) && !slices.ContainsFunc(members, isFirst) {
+		return false, nil
+	}
+	if isMaking && slices.ContainsFunc(members, isFirst) {
+		if isMaking, err = k.notice(ctx, &t); err != nil {
+			return true, err
+		}
+		isBusy = isMaking
+	}
+	all := make([]node.Joiner, len(members))
+	for i, v := range members {
+		all[i] = node.Joiner{Name: v.Machine.Name, IsPlane: isPlane(v), IsFirst: isFirst(v), Stage: stageOf(v, isMaking)}
+		if all[i].IsFirst && !isMaking && v.IsUp { // one like the others from now on: installed anew, it makes no second cluster
+			if err := k.role(ctx, v, machineconfig.ControlPlane); err != nil {
+				return isBusy, err
+			}
+			all[i].IsFirst = false
+		}
+	}
+	rules := node.TurnRules{Workers: t.WorkerParallelism, IsInit: t.IsInit, IsInitialized: !isMaking}
+	for i, v := range members {
+		if !isReady(v) {
+			continue
+		}
+		if isPlane(v) && t.IsInit && !isMaking { // the account of another cluster need not be allowed to ask
+			if wait := k.quorum(ctx, name); wait != "" {
+				isBusy = true
+				if err := k.hold(ctx, v, wait); err != nil {
+					return isBusy, err
+				}
+				continue
+			}
+		}
+		verdict := node.JudgeTurn(all[i], func(yield func(node.Joiner) bool) {
+			for j := range all {
+				if j != i && !yield(all[j]) {
+					return
+				}
+			}
+		}, rules)
+		if verdict.Wait != "" {
+			if err := k.hold(ctx, v, verdict.Wait); err != nil {
+				return isBusy, err
+			}
+			continue
+		}
+		role := machineconfig.Role("")
+		switch {
+		case verdict.IsFirst:
+			role, isBusy = machineconfig.Init, true
+		case isPlane(v):
+			role = machineconfig.ControlPlane
+		}
+		if err := k.let(ctx, v, role); err != nil {
+			return isBusy, err
+		}
+		all[i].Stage, all[i].IsFirst = node.StageJoining, verdict.IsFirst
+	}
+	return isBusy, nil
+}
+
+func isPlane(v *contract.View) bool {
+	r := translate.RoleOf(v.Machine.Config)
+	return r == machineconfig.ControlPlane || r == machineconfig.Init
+}
+
+// stageOf is how far a machine is. The one that makes the cluster has joined when that is there.
+func stageOf(v *contract.View, isMaking bool) node.Stage {
+	switch {
+	case v.Machine.HostID == "" || translate.IsHeld(&v.Machine):
+		return node.StageWaiting
+	case v.IsUp && !(isMaking && translate.RoleOf(v.Machine.Config) == machineconfig.Init):
+		return node.StageDone
+	}
+	return node.StageJoining
+}
+
+// notice asks whether a cluster is there that is being made, and notes it when it is.
+func (k *Keeper) notice(ctx context.Context, t *inventory.JoinTarget) (isMaking bool, err error) {
+	plane, err := k.cfg.Planes.ControlPlane(ctx, t.Name)
+	if err != nil || !plane.IsInitialized {
+		return true, nil // it does not answer before it is there
+	}
+	t.InitializedAt = k.cfg.Now()
+	if err := k.cfg.Appliance.SaveTarget(ctx, *t); err != nil {
+		return true, fmt.Errorf("note that the cluster of %s is there: %w", t.Name, err)
+	}
+	k.cfg.Log.Info("cluster made", "target", t.Name)
+	return false, nil
+}
+
+// quorum says what keeps another control plane from joining: a member of etcd that is not well, or nobody who knows.
+func (k *Keeper) quorum(ctx context.Context, target string) (wait string) {
+	plane, err := k.cfg.Planes.ControlPlane(ctx, target)
+	switch {
+	case err != nil:
+		var op *net.OpError // whose text has a port that is another each time
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return "the cluster cannot be asked how its etcd is: " + err.Error()
+	case plane.Healthy < plane.Members:
+		return fmt.Sprintf("%d of %d members of etcd are well: another control plane joins when all are", plane.Healthy, plane.Members)
+	}
+	return ""
+}
+
+// let gives a machine its role in the cluster, and lets it boot.
+func (k *Keeper) let(ctx context.Context, v *contract.View, role machineconfig.Role) error {
+	if err := k.role(ctx, v, role); err != nil {
+		return err
+	}
+	_, err := k.cfg.Appliance.AckHook(ctx, v.Machine.Name, inventory.PreBoot, translate.HoldOwner)
+	if err != nil && !isConflict(err) {
+		return fmt.Errorf("let %s boot: %w", v.Machine.Name, err)
+	}
+	return nil
+}
+
+// hold says on a machine, its host and its operation why it may not boot yet. One that boots already has no such place.
+func (k *Keeper) hold(ctx context.Context, v *contract.View, why string) error {
+	if !translate.IsHeld(&v.Machine) {
+		k.cfg.Log.Warn("its boot waits", "machine", v.Machine.Name, "reason", why)
+		return nil
+	}
+	if err := translate.Hold(ctx, k.cfg.Appliance, &v.Machine, why); !isConflict(err) {
+		return err
+	}
+	return nil
+}
+
+// role gives a machine another role in its cluster; "" leaves the one that it has.
+func (k *Keeper) role(ctx context.Context, v *contract.View, role machineconfig.Role) error {
+	if role == "" || translate.RoleOf(v.Machine.Config) == role {
+		return nil
+	}
+	m := v.Machine
+	var err error
+	if m.Config, err = translate.WithRole(m.Config, role); err != nil {
+		return fmt.Errorf("write the role of %s: %w", m.Name, err)
+	}
+	if v.Machine, err = k.cfg.Appliance.UpdateMachine(ctx, m); err != nil {
+		return fmt.Errorf("write the role of %s: %w", m.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/translate"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// The keys of a bootstrap Secret. The contract names only value.
+const (
+	keyValue  = "value"
+	keyFormat = "format"
+)
+
+// bootstrap says whether the bootstrap data of a machine are there and can be used, and lets it boot when they are: until
+// then nothing is switched on. When its host asks for them they are handed over.
+func (r *machines) bootstrap(ctx context.Context, p *pass) error {
+	b := &p.facts.Bootstrap
+	b.IsWanted = true
+	if p.view == nil || p.view.Delivered {
+		b.IsReady = p.view != nil
+		r.askedNoMore(p)
+		if p.view == nil {
+			r.explain(p, b)
+		}
+		return nil
+	}
+	name := p.Machine.Spec.Bootstrap.DataSecretName
+	if name == nil {
+		r.explain(p, b)
+		return nil
+	}
+	version, missing, err := r.versionOf(ctx, p)
+	if isKind(err, inventory.Forbidden) {
+		p.again = takeAgain
+		b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, hinted(err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if missing != "" {
+		b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, "secret "+missing+" does not exist, or has no key "+keyValue
+		return nil
+	}
+	b.IsReady, b.Message = true, "secret "+*name
+	if p.view.Claim == nil {
+		return nil
+	}
+	if translate.IsHeld(&p.view.Machine) {
+		return r.letBoot(ctx, p, version)
+	}
+	return r.answer(ctx, p)
+}
+
+// explain says what the bootstrap data wait for.
+func (r *machines) explain(p *pass, b *translate.BootstrapFacts) {
+	b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, "the bootstrap provider has not written them yet"
+	if p.Machine == nil || p.Cluster == nil {
+		return
+	}
+	up := p.Cluster.Status.Initialization.ControlPlaneInitialized
+	if p.Machine.Spec.Bootstrap.DataSecretName == nil && !isControlPlane(p.Machine) && (up == nil || !*up) {
+		b.Reason, b.Message = metalv1.ReasonWaitingForControlPlaneInit, "the control plane of cluster "+p.Cluster.Name+" is not initialized"
+	}
+}
+
+// letBoot checks bootstrap data once and takes the hook away that holds the machine.
+func (r *machines) letBoot(ctx context.Context, p *pass, version string) error {
+	b := &p.facts.Bootstrap
+	version += "\x00" + p.view.Image + "\x00" + string(p.view.Machine.ClaimID)
+	r.mu.Lock()
+	isChecked := r.passed[p.owner] == version
+	r.mu.Unlock()
+	if !isChecked {
+		data, why, err := r.dataOf(ctx, p)
+		if err != nil {
+			return err
+		}
+		if why == nil {
+			why = r.env.Appliance.GiveBootstrap(ctx, p.view.Machine.Name, data, true)
+		}
+		if why != nil {
+			return r.refuse(b, why)
+		}
+		r.mu.Lock()
+		r.passed[p.owner] = version
+		r.mu.Unlock()
+	}
+	if _, err := r.env.Appliance.AckHook(ctx, p.view.Machine.Name, inventory.PreBoot, translate.HoldOwner); err != nil {
+		return fmt.Errorf("let machine %s boot: %w", p.view.Machine.Name, err)
+	}
+	return r.look(ctx, p)
+}
+
+// refuse tells why bootstrap data cannot be used; an error that is about something else is returned.
+func (r *machines) refuse(b *translate.BootstrapFacts, why error) error {
+	reason := contract.BootstrapReason(why)
+	if reason == "" {
+		return fmt.Errorf("hand over bootstrap data: %w", why)
+	}
+	if reason != metalv1.ReasonUnsupportedDirective {
+		reason = metalv1.ReasonUnsupportedFormat
+	}
+	b.IsReady, b.Reason, b.Message = false, reason, why.Error()
+	return nil
+}
+
+// answer hands bootstrap data over to a host that has asked for them.
+func (r *machines) answer(ctx context.Context, p *pass) error {
+	name := types.NamespacedName{Namespace: p.sm.Namespace, Name: p.sm.Name}
+	r.mu.Lock()
+	isAsked := r.asked[name]
+	r.mu.Unlock()
+	if !isAsked {
+		return nil
+	}
+	data, why, err := r.dataOf(ctx, p)
+	if err != nil {
+		return err
+	}
+	if why == nil {
+		why = r.env.Appliance.GiveBootstrap(ctx, p.view.Machine.Name, data, false)
+	}
+	if why != nil {
+		return r.refuse(&p.facts.Bootstrap, why)
+	}
+	r.askedNoMore(p)
+	return nil
+}
+
+func (r *machines) askedNoMore(p *pass) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.asked, types.NamespacedName{Namespace: p.sm.Namespace, Name: p.sm.Name})
+}
+
+// secretsOf are the names of all Secrets that a machine boots with, its bootstrap data first.
+func secretsOf(p *pass) []string {
+	names := []string{*p.Machine.Spec.Bootstrap.DataSecretName}
+	for _, x := range p.sm.Spec.ExtraConfig {
+		names = append(names, x.SecretRef.Name)
+	}
+	return names
+}
+
+// versionOf names the versions of the Secrets of a machine, by their metadata; missing is one that is not there.
+func (r *machines) versionOf(ctx context.Context, p *pass) (version, missing string, err error) {
+	var all []string
+	if err := r.env.Reach.MaySecrets(p.sm.Namespace); err != nil {
+		return "", "", err
+	}
+	for _, name := range secretsOf(p) {
+		meta := &metav1.PartialObjectMetadata{}
+		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		if meta, err = find(ctx, r.cache, p.sm.Namespace, name, meta); err != nil {
+			return "", "", err
+		}
+		if meta == nil {
+			return "", name, nil
+		}
+		all = append(all, string(meta.UID)+"@"+meta.ResourceVersion)
+	}
+	return strings.Join(all, " "), "", nil
+}
+
+// dataOf reads bootstrap data, by one GET of each Secret. They are kept nowhere. why is set when they cannot be used.
+func (r *machines) dataOf(ctx context.Context, p *pass) (data contract.Bootstrap, why, err error) {
+	if p.Machine.Spec.Bootstrap.DataSecretName == nil {
+		return data, refusal("Machine %s names no bootstrap Secret", p.Machine.Name), nil
+	}
+	var extra []part
+	for i, name := range secretsOf(p) {
+		s, err := find(ctx, r.direct, p.sm.Namespace, name, &corev1.Secret{})
+		if err != nil {
+			return data, nil, err
+		}
+		if s == nil || len(s.Data[keyValue]) == 0 {
+			return data, refusal("secret %s does not exist, or has no key %s", name, keyValue), nil
+		}
+		if i == 0 {
+			data = contract.Bootstrap{Value: s.Data[keyValue], Format: string(s.Data[keyFormat])}
+			continue
+		}
+		extra = append(extra, part{name: name, format: p.sm.Spec.ExtraConfig[i-1].Format, text: s.Data[keyValue]})
+	}
+	data, why = merge(data, extra)
+	return data, why, nil
+}
+
+// refusal says why bootstrap data cannot be used, without any of them.
+func refusal(format string, args ...any) error {
+	return &contract.BootstrapError{Reason: metalv1.ReasonUnsupportedFormat, Detail: fmt.Sprintf(format, args...)}
+}

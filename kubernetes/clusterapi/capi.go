@@ -1,0 +1,203 @@
+// Package clusterapi is the infrastructure provider of Cluster API, contract v1beta2: the controllers of SlipwayCluster,
+// SlipwayMachine, SlipwayMachineTemplate and SlipwayRemediation. It never chooses a host or touches one: all that is
+// done is asked of a contract.Appliance, and it never keeps bootstrap data.
+package clusterapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	clientevents "k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/eventfeed"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/node"
+)
+
+// The field managers of what is written to objects: one for each concern.
+const (
+	ManagerMachine     = "slipway-capi-machine"
+	ManagerClaim       = "slipway-capi-claim"
+	ManagerCluster     = "slipway-capi-cluster"
+	ManagerTemplate    = "slipway-capi-template"
+	ManagerRemediation = "slipway-capi-remediation"
+)
+
+// needed are the kinds of Cluster API that the controllers read.
+var needed = []schema.GroupKind{
+	{Group: clusterv1.GroupVersion.Group, Kind: "Cluster"}, {Group: clusterv1.GroupVersion.Group, Kind: "Machine"},
+}
+
+// lastCRD is the definition that is watched while Cluster API is not there: with it the other kinds come as well.
+const lastCRD = "machines.cluster.x-k8s.io"
+
+// kit is what all controllers of one cluster share.
+type kit struct {
+	env    contract.Env
+	client client.Client
+	direct client.Reader // one GET at the API server, for Secrets
+	feed   *eventfeed.Feed
+	events clientevents.EventRecorder
+	log    *slog.Logger
+	yard   *yard
+	nodes  *node.Set
+}
+
+// AddToScheme registers the kinds that the controllers read and write.
+func AddToScheme(s *runtime.Scheme) error {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
+		if err := add(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Setup adds the controllers to a manager that has not started and whose scheme is its own. In a cluster without Cluster
+// API nothing runs but the watch of one definition; the controllers start when it appears.
+func Setup(mgr manager.Manager, env contract.Env) error {
+	if err := AddToScheme(mgr.GetScheme()); err != nil {
+		return fmt.Errorf("register the kinds of Cluster API: %w", err)
+	}
+	k := &kit{
+		env: env, client: mgr.GetClient(), direct: mgr.GetAPIReader(), events: mgr.GetEventRecorder("slipway"),
+		log: cmp.Or(env.Log, slog.New(slog.DiscardHandler)).With("cluster", env.Cluster),
+	}
+	k.yard = &yard{appliance: env.Appliance}
+	if isServed(mgr.GetRESTMapper()) {
+		return k.start(mgr)
+	}
+	return mgr.Add(&awaiting{mgr: mgr, kit: k})
+}
+
+// isServed reports whether the cluster has all kinds that are needed.
+func isServed(mapper apimeta.RESTMapper) bool {
+	for _, gk := range needed {
+		if _, err := mapper.RESTMapping(gk, clusterv1.GroupVersion.Version); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// start adds the controllers.
+func (k *kit) start(mgr manager.Manager) (err error) {
+	if k.feed, err = eventfeed.Add(mgr, k.env); err != nil {
+		return err
+	}
+	k.nodes = node.NewSet(k.log, k.env.Egress)
+	if err := mgr.Add(k.nodes); err != nil {
+		return err
+	}
+	if err := index(mgr); err != nil {
+		return err
+	}
+	for what, setup := range map[string]func(manager.Manager, *kit) error{
+		"machines": setupMachines, "clusters": setupClusters, "templates": setupTemplates, "remediations": setupRemediations,
+	} {
+		if err := setup(mgr, k); err != nil {
+			return fmt.Errorf("set up the controller of %s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// awaiting starts the controllers once Cluster API is installed.
+type awaiting struct {
+	mgr manager.Manager
+	kit *kit
+}
+
+// Start implements manager.Runnable.
+func (a *awaiting) Start(ctx context.Context) error {
+	if r := a.kit.env.Reach; r != nil && r.IsNarrow {
+		return a.poll(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
+	seen, err := cache.New(a.mgr.GetConfig(), cache.Options{
+		HTTPClient: a.mgr.GetHTTPClient(), Scheme: a.mgr.GetScheme(), Mapper: a.mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{crd: {Field: fields.OneTermEqualSelector("metadata.name", lastCRD)}},
+	})
+	if err != nil {
+		return fmt.Errorf("watch for Cluster API: %w", err)
+	}
+	informer, err := seen.GetInformer(ctx, crd, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch for Cluster API: %w", err)
+	}
+	changed := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() },
+	}); err != nil {
+		return fmt.Errorf("watch for Cluster API: %w", err)
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() { _ = seen.Start(ctx) })
+	defer watching.Wait()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed: // once when it is made and again when it is established
+			if a.isServedSoon(ctx) {
+				a.kit.log.Info("cluster api appeared")
+				return a.kit.start(a.mgr)
+			}
+		}
+	}
+}
+
+// poll asks now and then whether Cluster API is there, for an account that may not watch definitions.
+func (a *awaiting) poll(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(30 * time.Second):
+			if isServed(a.mgr.GetRESTMapper()) {
+				a.kit.log.Info("cluster api appeared")
+				return a.kit.start(a.mgr)
+			}
+		}
+	}
+}
+
+// isServedSoon waits a little: a definition is established some moments before its kind is served.
+func (a *awaiting) isServedSoon(ctx context.Context) bool {
+	for range 20 {
+		if isServed(a.mgr.GetRESTMapper()) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Second):
+		}
+	}
+	return false
+}

@@ -1,0 +1,455 @@
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/translate"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// machines reconciles SlipwayMachines.
+type machines struct {
+	*kit
+	cache cache.Cache // of the metadata of Secrets
+
+	mu     sync.Mutex
+	owners map[types.NamespacedName]map[string]bool // the owners that the inventory knows under the name of an object
+	asked  map[types.NamespacedName]bool            // its host boots and asks for bootstrap data
+	passed map[string]string                        // by owner: which bootstrap data were found usable, by version
+}
+
+// pass is one look at one SlipwayMachine.
+type pass struct {
+	family
+	sm    *infrav1.SlipwayMachine
+	owner string
+	view  *contract.View // nil when the appliance has no machine for it
+	facts translate.Facts
+	// waiting overrides why no host is claimed.
+	waiting *metav1.Condition
+	again   time.Duration // when to look again, 0 when an event tells
+}
+
+// takeAgain is when a claim is asked for again that was refused: an admin may have granted it.
+const takeAgain = 30 * time.Second
+
+// Reconcile implements reconcile.Reconciler.
+func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	sm, err := find(ctx, r.client, req.Namespace, req.Name, &infrav1.SlipwayMachine{})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if sm == nil { // a cache that is late or narrow must not end a machine
+		there, err := find(ctx, r.direct, req.Namespace, req.Name, &infrav1.SlipwayMachine{})
+		if err != nil || there != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{}, r.gone(ctx, req.NamespacedName, "")
+	}
+	if !r.isOurs(sm) {
+		return reconcile.Result{}, nil
+	}
+	p := &pass{sm: sm.DeepCopy(), owner: r.ownerOf(sm).String()}
+	r.remember(req.NamespacedName, p.owner)
+	if err := r.gone(ctx, req.NamespacedName, p.owner); err != nil {
+		return reconcile.Result{}, err
+	}
+	if p.family, err = r.familyOf(ctx, sm); err != nil {
+		return reconcile.Result{}, err
+	}
+	p.facts.IsDeleting = !sm.DeletionTimestamp.IsZero()
+	if err := r.offer(ctx, p); err != nil { // paused as well: that is how objects are moved
+		return reconcile.Result{}, err
+	}
+	switch {
+	case isPaused(p.Cluster, sm):
+		return reconcile.Result{}, r.pause(ctx, p)
+	case p.facts.IsDeleting:
+		return reconcile.Result{}, r.delete(ctx, p)
+	case p.Machine == nil || p.Cluster == nil:
+		return reconcile.Result{}, nil // Cluster API has not put its owner in yet, or it is gone
+	}
+	err = r.run(ctx, p)
+	return reconcile.Result{RequeueAfter: p.again}, err
+}
+
+// run brings a machine to be what its object says.
+func (r *machines) run(ctx context.Context, p *pass) error {
+	if err := r.finalize(ctx, p.sm); err != nil {
+		return err
+	}
+	if err := r.look(ctx, p); err != nil {
+		return err
+	}
+	if p.view == nil && p.sm.Spec.ClaimID != "" {
+		if err := r.adopt(ctx, p); err != nil {
+			return err
+		}
+	} else if err := r.request(ctx, p); err != nil {
+		return err
+	}
+	if err := r.bind(ctx, p); err != nil {
+		return err
+	}
+	if err := r.bootstrap(ctx, p); err != nil {
+		return err
+	}
+	if b := &p.facts.Bootstrap; p.view != nil && b.Reason != "" {
+		if err := translate.Hold(ctx, r.env.Appliance, &p.view.Machine, b.Message); err != nil {
+			return err
+		}
+	}
+	err := r.observe(ctx, p)
+	return errors.Join(err, r.report(ctx, p))
+}
+
+// offer tells the appliance to which cluster the object hands its machine over, as its annotation says.
+func (r *machines) offer(ctx context.Context, p *pass) error {
+	to, isSaid := p.sm.Annotations[metalv1.AnnotationHandOverTo]
+	if to == r.env.ClusterUID { // it came here with the object
+		to = ""
+	}
+	if err := r.look(ctx, p); err != nil || p.view == nil || p.view.Machine.OfferedTo == to || p.facts.IsDeleting {
+		return err
+	}
+	err := r.env.Appliance.Offer(ctx, p.owner, to)
+	if isSaid && isKind(err, inventory.Invalid) {
+		r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "BadHandOver", "Offer", "annotation %s: %s", metalv1.AnnotationHandOverTo, hinted(err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("offer machine %s: %w", p.view.Machine.Name, err)
+	}
+	return nil
+}
+
+// finalize keeps an object until its host is released.
+func (r *machines) finalize(ctx context.Context, sm *infrav1.SlipwayMachine) error {
+	before := sm.DeepCopy()
+	if !controllerutil.AddFinalizer(sm, metalv1.FinalizerSlipwayMachine) {
+		return nil
+	}
+	if err := r.client.Patch(ctx, sm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ManagerMachine)); err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
+	}
+	return nil
+}
+
+// look reads what the appliance has for an object.
+func (r *machines) look(ctx context.Context, p *pass) error {
+	v, err := r.env.Appliance.FindMachine(ctx, p.owner)
+	switch {
+	case isKind(err, inventory.NotFound):
+		p.view = nil
+		return nil
+	case err != nil:
+		return fmt.Errorf("read machine of %s: %w", p.owner, err)
+	}
+	p.view = &v
+	return nil
+}
+
+func isKind(err error, kind inventory.Kind) bool {
+	var e *inventory.Error
+	return errors.As(err, &e) && e.Kind == kind
+}
+
+// request makes the machine in the inventory, or brings it up to date. What can never work is told and no error.
+func (r *machines) request(ctx context.Context, p *pass) error {
+	if p.view == nil && !isProvisioned(p.Cluster) {
+		p.waiting = &metav1.Condition{
+			Reason: metalv1.ReasonWaitingForInfrastructure, Message: "the infrastructure of cluster " + p.Cluster.Name + " is not provisioned",
+		}
+		return nil
+	}
+	wanted, err := translate.SlipwayMachine(p.sm, r.options(p))
+	if err == nil {
+		err = r.tenancy(ctx, p.sm.Namespace, &wanted)
+	}
+	if err == nil && p.view == nil {
+		err = r.create(ctx, p, wanted)
+	} else if err == nil {
+		err = r.update(ctx, p, wanted)
+	}
+	if err != nil && isLasting(err) {
+		p.facts.Invalid = err
+		return nil
+	}
+	return err
+}
+
+// isLasting reports whether an error goes away only when somebody changes something.
+func isLasting(err error) bool {
+	return translate.IsInvalid(err) || isKind(err, inventory.Invalid) || isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden)
+}
+
+// options is what does not stand in a SlipwayMachine.
+func (r *machines) options(p *pass) translate.Options {
+	o := translate.Options{
+		Owner: r.ownerOf(p.sm), Hostname: p.Machine.Name, IsHeld: true, FailureDomain: p.Machine.Spec.FailureDomain,
+		ReuseKey: r.reuseKey(p.Machine, p.sm), BootstrapFrom: r.env.Cluster + "/" + p.sm.Namespace + "/" + p.Machine.Name,
+	}
+	if p.Machine.Spec.Bootstrap.DataSecretName != nil {
+		o.BootstrapFrom = r.env.Cluster + "/" + p.sm.Namespace + "/" + *p.Machine.Spec.Bootstrap.DataSecretName
+	}
+	return o
+}
+
+func (r *machines) create(ctx context.Context, p *pass, wanted inventory.Machine) error {
+	if err := r.vip(ctx, p, &wanted); err != nil {
+		return err
+	}
+	_, err := r.env.Appliance.CreateMachine(ctx, wanted)
+	if isKind(err, inventory.Conflict) {
+		wanted.Name = translate.NameFor(p.sm.Namespace, p.sm.Name, string(p.sm.UID))
+		_, err = r.env.Appliance.CreateMachine(ctx, wanted)
+	}
+	if err != nil {
+		return fmt.Errorf("create machine %s: %w", wanted.Name, err)
+	}
+	return r.look(ctx, p)
+}
+
+// update carries over what may change: hooks, where bootstrap data come from, and which set may have its host after it: a
+// set that was moved here has another key. Everything else goes over too while there is no host. A claimed machine stays what
+// it is: Cluster API replaces machines.
+func (r *machines) update(ctx context.Context, p *pass, wanted inventory.Machine) error {
+	stored := p.view.Machine
+	wanted.Name = stored.Name
+	if err := r.vip(ctx, p, &wanted); err != nil {
+		return err
+	}
+	m, isNew := translate.Apply(stored, wanted, p.view.Claim == nil)
+	if p.view.Claim != nil {
+		was := stored
+		was.BootstrapFrom = wanted.BootstrapFrom // it comes after the claim
+		p.facts.Changed = translate.Changed(was, wanted)
+	}
+	if m.BootstrapFrom != wanted.BootstrapFrom {
+		m.BootstrapFrom, isNew = wanted.BootstrapFrom, true
+	}
+	if key := wanted.Placement.ReuseKey; key != m.Placement.ReuseKey && m.Placement.Reuse != "" && key != "" {
+		m.Placement.ReuseKey, isNew = key, true
+	}
+	if !isNew {
+		return nil
+	}
+	if _, err := r.env.Appliance.UpdateMachine(ctx, m); err != nil {
+		return fmt.Errorf("update machine %s: %w", m.Name, err)
+	}
+	return r.look(ctx, p)
+}
+
+// adopt takes over the machine whose claim the object names: the object was moved here, or made again.
+func (r *machines) adopt(ctx context.Context, p *pass) error {
+	id := inventory.ClaimID(p.sm.Spec.ClaimID)
+	v, err := r.env.Appliance.Takeable(ctx, id, p.owner)
+	if isKind(err, inventory.Forbidden) {
+		p.facts.Invalid, p.again = refused(err), takeAgain
+		return nil
+	}
+	if isKind(err, inventory.NotFound) {
+		p.waiting = &metav1.Condition{
+			Reason: metalv1.ReasonHostMissing, Message: "claim " + p.sm.Spec.ClaimID + " does not exist any more: its host was released or removed",
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read claim %s: %w", id, err)
+	}
+	if why, err := r.mayAdopt(ctx, p, &v); err != nil || why != "" {
+		if why != "" {
+			p.facts.Invalid = &translate.Invalid{Field: "spec.claimID", Msg: why}
+		}
+		return err
+	}
+	_, err = r.env.Appliance.HandOver(ctx, id, p.owner)
+	if isKind(err, inventory.Forbidden) {
+		p.facts.Invalid, p.again = refused(err), takeAgain
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("take over claim %s: %w", id, err)
+	}
+	r.log.Info("machine taken over", "machine", v.Machine.Name, "from", v.Machine.Owner, "to", p.owner)
+	r.events.Eventf(p.sm, nil, corev1.EventTypeNormal, "Adopted", "Adopt", "host of claim %s is this machine's; nothing was done on it", id)
+	if err := r.look(ctx, p); err != nil || p.view == nil {
+		return err
+	}
+	return r.request(ctx, p)
+}
+
+// refused says that the appliance does not give a machine away.
+func refused(err error) error {
+	var e *inventory.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	msg := e.Msg
+	if e.Hint != "" {
+		msg += "; " + e.Hint
+	}
+	return &translate.Invalid{Field: "spec.claimID", Msg: msg}
+}
+
+// mayAdopt says why an object must not take over a machine that the appliance would give it, "" when it may: an owner in
+// this cluster that still exists keeps it, a host that the namespace may not use is not got by knowing its claim, and a
+// provider id that is not the machine's could not be written after. Whether the owner exists is asked of the API server:
+// a cache may not have it yet.
+func (r *machines) mayAdopt(ctx context.Context, p *pass, v *contract.View) (why string, err error) {
+	if id := p.sm.Spec.ProviderID; id != "" && id != v.ProviderID {
+		return "spec.providerID is not that of the claim: leave it out, and Slipway writes it", nil
+	}
+	if !v.Machine.DeletedAt.IsZero() {
+		return "the machine of this claim is being deleted", nil
+	}
+	if v.Host != nil {
+		if err := r.tenancyOfHost(ctx, p.sm.Namespace, v.Host); isLasting(err) {
+			return err.Error(), nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	o, err := contract.ParseOwner(v.Machine.Owner)
+	if err != nil || o.ClusterUID != r.env.ClusterUID {
+		return "", nil // nobody's, or moved from another cluster
+	}
+	var was client.Object = &infrav1.SlipwayMachine{}
+	if o.Kind != kindMachine {
+		was = &metalv1.MetalMachine{}
+	}
+	got, err := find(ctx, r.direct, o.Namespace, o.Name, was)
+	if err != nil {
+		return "", err
+	}
+	if got != nil && string(got.GetUID()) == o.UID {
+		return fmt.Sprintf("the claim is held by %s %s/%s", o.Kind, o.Namespace, o.Name), nil
+	}
+	return "", nil
+}
+
+// bind writes the claim into the spec, before anything else is told: it has to survive what a status does not.
+func (r *machines) bind(ctx context.Context, p *pass) error {
+	if p.view == nil || p.view.Claim == nil {
+		return nil
+	}
+	id := string(p.view.Claim.ID)
+	if p.sm.Spec.ClaimID == id && p.sm.Spec.ProviderID == p.view.ProviderID {
+		return nil
+	}
+	spec := map[string]any{"claimID": id, "providerID": p.view.ProviderID}
+	if err := r.apply(ctx, p.sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerClaim, map[string]any{"spec": spec}, false); err != nil {
+		return fmt.Errorf("write the claim: %w", err)
+	}
+	if p.sm.Spec.ClaimID == "" {
+		r.events.Eventf(p.sm, nil, corev1.EventTypeNormal, "HostClaimed", "Claim", "host %s", p.view.Host.Name)
+	}
+	p.sm.Spec.ClaimID, p.sm.Spec.ProviderID = id, p.view.ProviderID
+	return nil
+}
+
+// pause writes that an object is paused and does nothing else, but to let an installation finish that has begun. A
+// machine without a claim in its spec is taken back: nothing was switched on for it, and wherever the object goes it
+// asks again.
+func (r *machines) pause(ctx context.Context, p *pass) error {
+	if err := r.look(ctx, p); err != nil {
+		return err
+	}
+	switch {
+	case p.view != nil && p.sm.Spec.ClaimID == "" && !p.facts.IsDeleting && p.view.Machine.DeletedAt.IsZero() && translate.IsHeld(&p.view.Machine):
+		if _, err := r.env.Appliance.DeleteMachine(ctx, p.view.Machine.Name, false); err != nil && !isKind(err, inventory.NotFound) {
+			return fmt.Errorf("take machine %s back: %w", p.view.Machine.Name, err)
+		}
+	case p.view != nil && p.Machine != nil:
+		if err := r.answer(ctx, p); err != nil {
+			return err
+		}
+	}
+	by := pausedBy(p.Cluster, p.sm)
+	cs, isNew := translate.Pause(p.sm.Status.Conditions, true, by, p.sm.Generation, time.Now())
+	if p.facts.IsDeleting {
+		cs, isNew = translate.PausedEnd(p.sm.Status.Conditions, by, p.sm.Generation, time.Now())
+	}
+	if !isNew {
+		return nil
+	}
+	p.sm.Status.Conditions = cs
+	return client.IgnoreNotFound(r.writeStatus(ctx, p.sm))
+}
+
+// remember notes an owner that the inventory may know.
+func (r *machines) remember(name types.NamespacedName, owner string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owners[name] == nil {
+		r.owners[name] = map[string]bool{}
+	}
+	r.owners[name][owner] = true
+}
+
+// gone looks after machines whose object is not there any more, with all owners of that name but one. Who has no host is
+// taken out of the inventory. A server stays as it is: the object may have been moved, and no server is ever lost because
+// somebody removed a finalizer.
+func (r *machines) gone(ctx context.Context, name types.NamespacedName, but string) error {
+	r.mu.Lock()
+	var owners []string
+	for o := range r.owners[name] {
+		if o != but {
+			owners = append(owners, o)
+		}
+	}
+	r.mu.Unlock()
+	for _, o := range owners {
+		v, err := r.env.Appliance.FindMachine(ctx, o)
+		switch {
+		case isKind(err, inventory.NotFound):
+		case err != nil:
+			return fmt.Errorf("read machine of %s: %w", o, err)
+		case v.Claim == nil && v.Machine.ClaimID == "":
+			if _, err := r.env.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil && !isKind(err, inventory.NotFound) {
+				return fmt.Errorf("remove machine %s: %w", v.Machine.Name, err)
+			}
+		case v.Machine.DeletedAt.IsZero():
+			r.log.Warn("machine has a server and no object", "machine", v.Machine.Name, "object", name.String(), "claim", string(v.Machine.ClaimID))
+		}
+		r.mu.Lock()
+		delete(r.owners[name], o)
+		delete(r.passed, o)
+		if len(r.owners[name]) == 0 {
+			delete(r.owners, name)
+			delete(r.asked, name)
+		}
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// isTrue reports whether a condition holds.
+func isTrue(cs []metav1.Condition, kind string) bool {
+	return slices.ContainsFunc(cs, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionTrue })
+}
+
+// machineOf returns the object that a Machine has as its infrastructure, "" for one of another provider.
+func machineOf(m *clusterv1.Machine) string {
+	if ref := m.Spec.InfrastructureRef; ref.Kind == kindMachine && ref.APIGroup == infrav1.GroupVersion.Group {
+		return ref.Name
+	}
+	return ""
+}

@@ -1,0 +1,215 @@
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/translate"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// delete releases the host of an object that goes. Cluster API has drained its node by then. Whoever deletes only the
+// SlipwayMachine gets a warning, and the node is drained by us.
+func (r *machines) delete(ctx context.Context, p *pass) error {
+	if !controllerutil.ContainsFinalizer(p.sm, metalv1.FinalizerSlipwayMachine) {
+		return nil
+	}
+	if err := r.look(ctx, p); err != nil {
+		return err
+	}
+	if p.view == nil {
+		return r.letGo(ctx, p)
+	}
+	if p.Ref == nil || p.Machine == nil && p.Cluster == nil {
+		// What is left behind of a move, or of a cluster that was taken away without its machines: whether the server is
+		// still wanted is not ours to guess.
+		r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "LeftRunning", "Release",
+			"no Machine owns it: machine %s and its host stay as they are; slipway machine delete %s releases them", p.view.Machine.Name, p.view.Machine.Name)
+		return r.letGo(ctx, p)
+	}
+	if err := r.release(ctx, p); err != nil {
+		return err
+	}
+	if p.view == nil {
+		return r.letGo(ctx, p)
+	}
+	return r.report(ctx, p)
+}
+
+// letGo removes our finalizer: the old system cannot run any more, or there is none.
+func (r *machines) letGo(ctx context.Context, p *pass) error {
+	if err := r.forgetTarget(ctx, p); err != nil {
+		return err
+	}
+	before := p.sm.DeepCopy()
+	controllerutil.RemoveFinalizer(p.sm, metalv1.FinalizerSlipwayMachine)
+	if err := r.client.Patch(ctx, p.sm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ManagerMachine)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	return nil
+}
+
+// release asks the engine to release the host, and keeps the hooks of what goes up to date.
+func (r *machines) release(ctx context.Context, p *pass) error {
+	_, isForced := p.sm.Annotations[metalv1.AnnotationForceDelete]
+	isBegun := !p.view.Machine.DeletedAt.IsZero()
+	wanted := p.view.Machine
+	if hooks, err := translate.Hooks(p.sm.Annotations); err == nil {
+		wanted.Hooks = append(hooks, held(p.view.Machine.Hooks)...)
+	}
+	if !isBegun && !isForced && r.isDrainOurs(p) {
+		drain, err := r.drainOf(ctx, p)
+		if err != nil {
+			return err
+		}
+		wanted.Drain = drain
+	}
+	m, isNew := translate.Apply(p.view.Machine, wanted, false)
+	if m.Placement.Reuse != "" {
+		isLast, err := r.isLast(ctx, p)
+		if err != nil {
+			return err
+		}
+		if isLast { // else its host would be kept for nobody
+			m.Placement.Reuse, isNew = "", true
+		}
+	}
+	if isNew {
+		if _, err := r.env.Appliance.UpdateMachine(ctx, m); err != nil {
+			return fmt.Errorf("prepare the end of machine %s: %w", m.Name, err)
+		}
+	}
+	if isBegun && (p.view.Machine.IsForced || !isForced) {
+		return r.look(ctx, p)
+	}
+	if _, err := r.env.Appliance.DeleteMachine(ctx, p.view.Machine.Name, isForced); err != nil && !isKind(err, inventory.NotFound) {
+		return fmt.Errorf("delete machine %s: %w", p.view.Machine.Name, err)
+	}
+	return r.look(ctx, p)
+}
+
+// isLast reports whether no machine comes after this one for the host that it leaves: its cluster is deleted, or the set
+// that it is one of.
+func (r *machines) isLast(ctx context.Context, p *pass) (bool, error) {
+	if p.Cluster != nil && !p.Cluster.DeletionTimestamp.IsZero() {
+		return true, nil
+	}
+	kind, name := setOf(p.Machine)
+	if name == "" {
+		return false, nil
+	}
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	set, err := find(ctx, r.direct, p.sm.Namespace, name, o)
+	if apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err) { // a kind of someone else's
+		return false, nil
+	}
+	return err == nil && set != nil && !set.DeletionTimestamp.IsZero(), err
+}
+
+// setOf names what makes the successors of a Machine, "" for nothing: a MachineSet of a MachineDeployment is one of many.
+func setOf(m *clusterv1.Machine) (kind schema.GroupVersionKind, name string) {
+	if m == nil {
+		return kind, ""
+	}
+	if name := m.Labels[clusterv1.MachineDeploymentNameLabel]; name != "" {
+		return clusterv1.GroupVersion.WithKind("MachineDeployment"), name
+	}
+	if ref := metav1.GetControllerOf(m); ref != nil {
+		return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Name
+	}
+	return kind, ""
+}
+
+// held are our own hooks: leaving one out would let the machine boot.
+func held(hooks []inventory.Hook) (ours []inventory.Hook) {
+	for _, h := range hooks {
+		if h.Owner == translate.HoldOwner {
+			ours = append(ours, h)
+		}
+	}
+	return ours
+}
+
+// isDrainOurs reports whether nobody else drains the node: the Machine is not being deleted itself, so Cluster API skips
+// it. A machine that never ran has no node.
+func (r *machines) isDrainOurs(p *pass) bool {
+	if !p.view.Delivered && !p.view.IsUp {
+		return false
+	}
+	if p.Machine == nil {
+		return p.Cluster != nil
+	}
+	_, isExcluded := p.Machine.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
+	return p.Machine.DeletionTimestamp.IsZero() && !isExcluded
+}
+
+// drainOf says how we drain a node ourselves: with the kubeconfig that Cluster API has of the workload cluster, kept
+// sealed until the machine is gone. A cluster whose kubeconfig is not there is not drained.
+func (r *machines) drainOf(ctx context.Context, p *pass) (d inventory.Drain, err error) {
+	secret, err := find(ctx, r.direct, p.sm.Namespace, p.Cluster.Name+"-kubeconfig", &corev1.Secret{})
+	if err != nil {
+		return d, err
+	}
+	e := p.Cluster.Spec.ControlPlaneEndpoint
+	if secret == nil || len(secret.Data[keyValue]) == 0 || e.Host == "" || p.Machine == nil {
+		r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "NotDrained", "Drain", "only the SlipwayMachine is deleted and the workload cluster is not known: its node is not drained")
+		return d, nil
+	}
+	r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "DrainedBySlipway", "Drain", "only the SlipwayMachine is deleted, so Cluster API does not drain its node: Slipway does. Delete the Machine instead")
+	name, owner := targetName(p), p.owner
+	if err := r.env.Appliance.SaveSecret(ctx, name, owner, secret.Data[keyValue]); err != nil {
+		return d, fmt.Errorf("keep the kubeconfig of cluster %s: %w", p.Cluster.Name, err)
+	}
+	target := inventory.JoinTarget{Name: name, Owner: owner, Endpoint: fmt.Sprintf("%s:%d", e.Host, e.Port), Kubeconfig: name}
+	if err := r.env.Appliance.SaveTarget(ctx, target); err != nil {
+		return d, fmt.Errorf("keep the workload cluster %s: %w", p.Cluster.Name, err)
+	}
+	node := p.Machine.Status.NodeRef.Name
+	if node == "" {
+		node = p.view.Machine.Hostname
+	}
+	d = inventory.Drain{Target: name, Node: node, GraceSeconds: -1, DeleteEmptyDirData: true, Timeout: inventory.Duration(5 * time.Minute), ForgetTimeout: inventory.Duration(time.Minute)}
+	if t := p.Machine.Spec.Deletion.NodeDrainTimeoutSeconds; t != nil {
+		d.Timeout = inventory.Duration(time.Duration(*t) * time.Second)
+	}
+	if t := p.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds; t != nil {
+		d.VolumeTimeout = inventory.Duration(time.Duration(*t) * time.Second)
+	}
+	return d, nil
+}
+
+// targetName names the join target, and its secret, that a drain of ours needs.
+func targetName(p *pass) string {
+	return translate.NameFor(p.sm.Namespace, p.sm.Name, string(p.sm.UID))
+}
+
+// forgetTarget removes what drainOf kept.
+func (r *machines) forgetTarget(ctx context.Context, p *pass) error {
+	name := targetName(p)
+	_, err := r.env.Appliance.FindTarget(ctx, name)
+	if isKind(err, inventory.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read target %s: %w", name, err)
+	}
+	if err := r.env.Appliance.DeleteTarget(ctx, name, p.owner); err != nil && !isKind(err, inventory.Conflict) {
+		return fmt.Errorf("remove target %s: %w", name, err)
+	}
+	if err := r.env.Appliance.DeleteSecret(ctx, name, p.owner); err != nil && !isKind(err, inventory.Conflict) {
+		return fmt.Errorf("remove secret %s: %w", name, err)
+	}
+	return nil
+}

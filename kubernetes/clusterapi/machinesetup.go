@@ -1,0 +1,202 @@
+package clusterapi
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/eventfeed"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+)
+
+// The indexes of the cache.
+const (
+	byDataSecret = "capi.dataSecretName" // Machines by the Secret that they boot with
+	byExtra      = "capi.extraConfig"    // SlipwayMachines by the Secrets that they add
+)
+
+// index makes the indexes that the controllers need.
+func index(mgr manager.Manager) error {
+	ctx := context.Background() // of the registration only
+	err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.Machine{}, byDataSecret, func(o client.Object) []string {
+		m, ok := o.(*clusterv1.Machine)
+		if !ok || m.Spec.Bootstrap.DataSecretName == nil || machineOf(m) == "" {
+			return nil
+		}
+		return []string{*m.Spec.Bootstrap.DataSecretName}
+	})
+	if err != nil {
+		return err
+	}
+	return mgr.GetFieldIndexer().IndexField(ctx, &infrav1.SlipwayMachine{}, byExtra, func(o client.Object) (names []string) {
+		if sm, ok := o.(*infrav1.SlipwayMachine); ok {
+			for _, x := range sm.Spec.ExtraConfig {
+				names = append(names, x.SecretRef.Name)
+			}
+		}
+		return names
+	})
+}
+
+// options are those of all controllers: names may repeat, because there is one set for each attached cluster, and a retry
+// is never further away than half a minute.
+func options(workers int) controller.Options {
+	skip := true
+	return controller.Options{
+		SkipNameValidation: &skip, MaxConcurrentReconciles: workers,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 30*time.Second),
+	}
+}
+
+func setupMachines(mgr manager.Manager, k *kit) error {
+	r := &machines{
+		kit: k, cache: mgr.GetCache(),
+		owners: map[types.NamespacedName]map[string]bool{}, asked: map[types.NamespacedName]bool{}, passed: map[string]string{},
+	}
+	b := builder.ControllerManagedBy(mgr).Named("slipwaymachine").
+		For(&infrav1.SlipwayMachine{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, ownersChanged{}))).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanged{})).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged{})).
+		WatchesRawSource(eventfeed.On(k.feed, 20*time.Millisecond, r.ofEvent)).
+		WatchesRawSource(eventfeed.Once(k.feed, r.all)).
+		WatchesRawSource(k.nodes.Source(r.ofNode)).
+		WithOptions(options(8))
+	if k.env.Reach.HasSecrets() {
+		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
+	}
+	return b.Complete(r)
+}
+
+func request(namespace, name string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+func (r *machines) ofMachine(_ context.Context, o client.Object) []reconcile.Request {
+	m, ok := o.(*clusterv1.Machine)
+	if !ok || machineOf(m) == "" {
+		return nil
+	}
+	return request(m.Namespace, machineOf(m))
+}
+
+func (r *machines) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.listed(ctx, client.InNamespace(o.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: o.GetName()})
+}
+
+func (r *machines) ofSecret(ctx context.Context, o client.Object) (all []reconcile.Request) {
+	var ms clusterv1.MachineList
+	if err := r.client.List(ctx, &ms, client.InNamespace(o.GetNamespace()), client.MatchingFields{byDataSecret: o.GetName()}); err == nil {
+		for i := range ms.Items {
+			all = append(all, r.ofMachine(ctx, &ms.Items[i])...)
+		}
+	}
+	return append(all, r.listed(ctx, client.InNamespace(o.GetNamespace()), client.MatchingFields{byExtra: o.GetName()})...)
+}
+
+func (r *machines) listed(ctx context.Context, opts ...client.ListOption) (all []reconcile.Request) {
+	var sms infrav1.SlipwayMachineList
+	if err := r.client.List(ctx, &sms, opts...); err != nil {
+		return nil // the cache fails only when it ends
+	}
+	for i := range sms.Items {
+		all = append(all, request(sms.Items[i].Namespace, sms.Items[i].Name)...)
+	}
+	return all
+}
+
+// ofEvent is what an event of the appliance is about.
+func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
+	if ev.Kind == inventory.EventChanged && (strings.HasPrefix(ev.Subject, "profile/") || strings.HasPrefix(ev.Subject, "image/") || strings.HasPrefix(ev.Subject, "pool/")) {
+		return r.unclaimed()
+	}
+	name, ok := r.requestOf(ev)
+	if !ok {
+		return nil
+	}
+	if ev.Kind == inventory.EventBootstrapWanted {
+		r.mu.Lock()
+		r.asked[name] = true
+		r.mu.Unlock()
+	}
+	return []reconcile.Request{{NamespacedName: name}}
+}
+
+// unclaimed are the objects without a host: what they need may have been made just now.
+func (r *machines) unclaimed() (all []reconcile.Request) {
+	var sms infrav1.SlipwayMachineList
+	if err := r.client.List(context.Background(), &sms); err != nil { // from the cache
+		return nil
+	}
+	for i := range sms.Items {
+		if sms.Items[i].Spec.ClaimID == "" {
+			all = append(all, request(sms.Items[i].Namespace, sms.Items[i].Name)...)
+		}
+	}
+	return all
+}
+
+// all is everything: the objects, and the machines that the inventory has for objects that may be gone.
+func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
+	views, err := r.env.Appliance.ListMachines(ctx, r.env.ClusterUID+"/")
+	if err != nil {
+		return nil, err
+	}
+	all := r.listed(ctx)
+	for _, v := range views {
+		o, err := contract.ParseOwner(v.Machine.Owner)
+		if err != nil || o.Kind != kindMachine || len(r.env.Namespaces) > 0 && !slices.Contains(r.env.Namespaces, o.Namespace) {
+			continue
+		}
+		name := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+		r.remember(name, v.Machine.Owner)
+		all = append(all, reconcile.Request{NamespacedName: name})
+	}
+	return all, nil
+}
+
+// ownersChanged passes objects whose owners changed: Cluster API puts them in after it has made the object.
+type ownersChanged struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (ownersChanged) Update(e event.UpdateEvent) bool {
+	return !slices.EqualFunc(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences(), sameOwner) ||
+		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+}
+
+// machineChanged passes Machines of which something changed that is read here; their status changes often.
+type machineChanged struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (machineChanged) Update(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*clusterv1.Machine)
+	is, ok2 := e.ObjectNew.(*clusterv1.Machine)
+	return !ok || !ok2 || was.Generation != is.Generation || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
+		!equalMaps(was.Labels, is.Labels) || !equalMaps(was.Annotations, is.Annotations)
+}
+
+// clusterChanged passes Clusters of which something changed that machines wait for.
+type clusterChanged struct{ predicate.Funcs }
+
+// Update implements predicate.Predicate.
+func (clusterChanged) Update(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*clusterv1.Cluster)
+	is, ok2 := e.ObjectNew.(*clusterv1.Cluster)
+	return !ok || !ok2 || isPaused(was, was) != isPaused(is, is) || isProvisioned(was) != isProvisioned(is) ||
+		isSet(was.Status.Initialization.ControlPlaneInitialized) != isSet(is.Status.Initialization.ControlPlaneInitialized)
+}

@@ -1,0 +1,145 @@
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// kindMachine is the kind in the owners of machines that Cluster API wants.
+const kindMachine = "SlipwayMachine"
+
+// ownerOf says who wants the machine of an object, for the inventory.
+func (k *kit) ownerOf(m *infrav1.SlipwayMachine) contract.Owner {
+	return contract.Owner{ClusterUID: k.env.ClusterUID, Namespace: m.Namespace, Kind: kindMachine, Name: m.Name, UID: string(m.UID)}
+}
+
+// isOurs reports whether an object is for this set of controllers; see contract.Env.WatchFilter.
+func (k *kit) isOurs(o client.Object) bool {
+	return k.env.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == k.env.WatchFilter
+}
+
+// ownerRef returns the owner of a kind of Cluster API, nil for none.
+func ownerRef(o client.Object, kind string) *metav1.OwnerReference {
+	for _, ref := range o.GetOwnerReferences() {
+		gv, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err == nil && gv.Group == clusterv1.GroupVersion.Group && ref.Kind == kind {
+			return &ref
+		}
+	}
+	return nil
+}
+
+// family is whom an object belongs to. What is nil was not found.
+type family struct {
+	Ref     *metav1.OwnerReference // to the Machine
+	Machine *clusterv1.Machine
+	Cluster *clusterv1.Cluster
+}
+
+// familyOf reads the Machine that owns an object, and its Cluster.
+func (k *kit) familyOf(ctx context.Context, o client.Object) (f family, err error) {
+	name := o.GetLabels()[clusterv1.ClusterNameLabel]
+	if f.Ref = ownerRef(o, "Machine"); f.Ref != nil {
+		if f.Machine, err = find(ctx, k.client, o.GetNamespace(), f.Ref.Name, &clusterv1.Machine{}); err != nil {
+			return f, err
+		}
+		if f.Machine != nil {
+			name = f.Machine.Spec.ClusterName
+		}
+	}
+	if name != "" {
+		f.Cluster, err = find(ctx, k.client, o.GetNamespace(), name, &clusterv1.Cluster{})
+	}
+	return f, err
+}
+
+// find reads an object, nil when there is none.
+func find[T client.Object](ctx context.Context, r client.Reader, namespace, name string, o T) (none T, err error) {
+	err = r.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("read %T %s/%s: %w", o, namespace, name, err)
+	}
+	return o, nil
+}
+
+// isPaused reports whether nothing may be done for an object.
+func isPaused(cluster *clusterv1.Cluster, o client.Object) bool { return pausedBy(cluster, o) != "" }
+
+// pausedBy says what pauses an object, and how that is ended; "" for nothing.
+func pausedBy(cluster *clusterv1.Cluster, o client.Object) string {
+	if cluster != nil && cluster.Spec.Paused != nil && *cluster.Spec.Paused {
+		return "Cluster " + cluster.Name + " is paused; set its spec.paused to false to go on"
+	}
+	for _, a := range []string{clusterv1.PausedAnnotation, metalv1.AnnotationPaused} {
+		if _, ok := o.GetAnnotations()[a]; ok {
+			return "annotation " + a + "; remove it to go on"
+		}
+	}
+	return ""
+}
+
+// isProvisioned reports whether the infrastructure of a cluster is there.
+func isProvisioned(cluster *clusterv1.Cluster) bool {
+	p := cluster.Status.Initialization.InfrastructureProvisioned
+	return p != nil && *p
+}
+
+// isControlPlane reports whether a Machine becomes a control plane.
+func isControlPlane(m *clusterv1.Machine) bool {
+	_, is := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return is
+}
+
+// reuseKey names the set that a Machine is one of, so that its successor may have the host that it leaves. What it was
+// cloned from comes last: a rollout is a new template.
+func (k *kit) reuseKey(m *clusterv1.Machine, sm *infrav1.SlipwayMachine) string {
+	prefix := strings.Join([]string{k.env.ClusterUID, m.Namespace, m.Spec.ClusterName}, "/")
+	for _, label := range []string{clusterv1.MachineControlPlaneNameLabel, clusterv1.MachineDeploymentNameLabel, clusterv1.MachineSetNameLabel} {
+		if set := m.Labels[label]; set != "" {
+			return prefix + "/" + set
+		}
+	}
+	if isControlPlane(m) {
+		return prefix + "/control-plane"
+	}
+	if from := sm.Annotations[clusterv1.TemplateClonedFromNameAnnotation]; from != "" {
+		return prefix + "/" + sm.Annotations[clusterv1.TemplateClonedFromGroupKindAnnotation] + "/" + from
+	}
+	return ""
+}
+
+// requestOf returns the object whose machine an event is about; ok is false for other events.
+func (k *kit) requestOf(ev inventory.Event) (types.NamespacedName, bool) {
+	data, _ := ev.Data.(map[string]any)
+	text, _ := data["owner"].(string)
+	o, err := contract.ParseOwner(text)
+	if err != nil || o.ClusterUID != k.env.ClusterUID || o.Kind != kindMachine {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true
+}
+
+func isSet(b *bool) bool { return b != nil && *b }
+
+func equalMaps(a, b map[string]string) bool { return maps.Equal(a, b) }
+
+func sameOwner(a, b metav1.OwnerReference) bool { return a.UID == b.UID && a.Kind == b.Kind }
+
+func compare(a, b string) int { return strings.Compare(a, b) }

@@ -1,0 +1,345 @@
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"slipway.dev/slipway/bmc"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/eventfeed"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/translate"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// What a remediation is given when it does not say.
+const (
+	defaultRetries = 1
+	defaultTimeout = 600 * time.Second
+	// taintFor is how long a node is out of service while its host is off: pods are deleted and volumes detached then.
+	taintFor = time.Minute
+	// fenceWithin bounds the wait for the host to be off.
+	fenceWithin = 2 * time.Minute
+)
+
+// The conditions of a SlipwayRemediation besides Ready and Paused.
+const (
+	conditionFenced     = "Fenced"     // the host is off, and its node out of service
+	conditionRemediated = "Remediated" // False: what is being tried, or that nothing is left
+)
+
+// finalizerRemediation keeps a remediation until its node is back in service.
+const finalizerRemediation = metalv1.Prefix + "slipwayremediation"
+
+// remediations repairs Machines that a MachineHealthCheck found unhealthy.
+type remediations struct {
+	*kit
+	now   func() time.Time
+	taint tainter
+}
+
+// tainter takes the node of a machine out of service, or puts it back.
+type tainter func(ctx context.Context, f family, v *contract.View, on bool) error
+
+func setupRemediations(mgr manager.Manager, k *kit) error {
+	r := &remediations{kit: k, now: time.Now}
+	r.taint = k.outOfService
+	return builder.ControllerManagedBy(mgr).Named("slipwayremediation").
+		For(&infrav1.SlipwayRemediation{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged{})).
+		WatchesRawSource(eventfeed.On(k.feed, 100*time.Millisecond, r.ofEvent)).
+		WithOptions(options(2)).
+		Complete(r)
+}
+
+func (r *remediations) ofCluster(ctx context.Context, o client.Object) (all []reconcile.Request) {
+	var rs infrav1.SlipwayRemediationList
+	if err := r.client.List(ctx, &rs, client.InNamespace(o.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: o.GetName()}); err != nil {
+		return nil
+	}
+	for i := range rs.Items {
+		all = append(all, request(rs.Items[i].Namespace, rs.Items[i].Name)...)
+	}
+	return all
+}
+
+// ofEvent wakes the remediations of a namespace when the power of a host changed: there are few of them, if any.
+func (r *remediations) ofEvent(ev inventory.Event) (all []reconcile.Request) {
+	if ev.Kind != inventory.EventPower && ev.Kind != inventory.EventOperation {
+		return nil
+	}
+	var rs infrav1.SlipwayRemediationList
+	if err := r.client.List(context.Background(), &rs); err != nil { // from the cache
+		return nil
+	}
+	for i := range rs.Items {
+		all = append(all, request(rs.Items[i].Namespace, rs.Items[i].Name)...)
+	}
+	return all
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *remediations) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	sr, err := find(ctx, client.Reader(r.client), req.Namespace, req.Name, &infrav1.SlipwayRemediation{})
+	if err != nil || sr == nil || !r.isOurs(sr) {
+		return reconcile.Result{}, err
+	}
+	sr = sr.DeepCopy()
+	f, err := r.familyOf(ctx, sr)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if isPaused(f.Cluster, sr) {
+		cs, isNew := translate.Pause(sr.Status.Conditions, true, pausedBy(f.Cluster, sr), sr.Generation, r.now())
+		if isNew {
+			sr.Status.Conditions = cs
+			err = r.write(ctx, sr)
+		}
+		return reconcile.Result{}, err
+	}
+	var v *contract.View
+	if f.Machine != nil {
+		if v, err = r.viewOf(ctx, f.Machine); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if !sr.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, r.end(ctx, sr, f, v)
+	}
+	if f.Machine == nil || f.Cluster == nil || v == nil || v.Claim == nil || len(sr.Spec.Steps) == 0 {
+		return reconcile.Result{}, nil // nothing to repair yet
+	}
+	return r.climb(ctx, sr, f, v)
+}
+
+// viewOf returns the appliance's machine of a Machine, nil when it has none.
+func (r *remediations) viewOf(ctx context.Context, m *clusterv1.Machine) (*contract.View, error) {
+	name := machineOf(m)
+	if name == "" {
+		return nil, nil
+	}
+	sm, err := find(ctx, client.Reader(r.client), m.Namespace, name, &infrav1.SlipwayMachine{})
+	if err != nil || sm == nil {
+		return nil, err
+	}
+	v, err := r.env.Appliance.FindMachine(ctx, r.ownerOf(sm).String())
+	if isKind(err, inventory.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read machine of %s: %w", m.Name, err)
+	}
+	return &v, nil
+}
+
+// climb tries the steps in order. Each is given its time, and tried again as often as the spec says; the
+// MachineHealthCheck removes the object once the Machine is healthy.
+func (r *remediations) climb(ctx context.Context, sr *infrav1.SlipwayRemediation, f family, v *contract.View) (reconcile.Result, error) {
+	st := &sr.Status
+	limit, timeout := max(sr.Spec.RetryLimit, defaultRetries), defaultTimeout
+	if s := sr.Spec.TimeoutSeconds; s > 0 {
+		timeout = time.Duration(s) * time.Second
+	}
+	at := 0
+	for i, s := range sr.Spec.Steps {
+		if s == st.Step {
+			at = i
+		}
+	}
+	if st.LastAttempt != nil {
+		if left := st.LastAttempt.Add(timeout).Sub(r.now()); left > 0 {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		if st.Retries >= limit {
+			at++
+			if at >= len(sr.Spec.Steps) {
+				return reconcile.Result{}, r.tell(ctx, sr, metav1.Condition{
+					Type: conditionRemediated, Status: metav1.ConditionFalse, Reason: "Exhausted", Message: "all steps were tried, and the Machine is still not healthy",
+				})
+			}
+			st.Retries = 0
+		}
+	}
+	step := sr.Spec.Steps[at]
+	wait, err := r.attempt(ctx, sr, f, v, step)
+	if err != nil || wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, err
+	}
+	now := metav1.NewTime(r.now().Truncate(time.Second))
+	st.Step, st.LastAttempt = step, &now
+	st.Retries++
+	r.events.Eventf(sr, nil, corev1.EventTypeNormal, string(step), "Remediate", "attempt %d of %d", st.Retries, limit)
+	err = r.tell(ctx, sr, metav1.Condition{Type: conditionRemediated, Status: metav1.ConditionFalse, Reason: string(step), Message: "waits for the Machine to become healthy"})
+	return reconcile.Result{RequeueAfter: timeout}, err
+}
+
+// attempt does one step. wait says that it is not done yet.
+func (r *remediations) attempt(ctx context.Context, sr *infrav1.SlipwayRemediation, f family, v *contract.View, step infrav1.RemediationStep) (wait time.Duration, err error) {
+	name := v.Machine.Name
+	switch step {
+	case infrav1.StepReplace:
+		return 0, r.handToOwner(ctx, f.Machine)
+	case infrav1.StepReprovision:
+		_, err = r.env.Appliance.Remediate(ctx, name, []string{"reinstall"})
+	case infrav1.StepPowerCycle:
+		if sr.Spec.OutOfServiceTaint != nil && *sr.Spec.OutOfServiceTaint {
+			if wait, err = r.fence(ctx, sr, f, v); err != nil || wait > 0 {
+				return wait, err
+			}
+		}
+		_, err = r.env.Appliance.Remediate(ctx, name, []string{"power-cycle"})
+	}
+	if isKind(err, inventory.Conflict) { // something is done with the host already
+		return 10 * time.Second, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("remediate machine %s: %w", name, err)
+	}
+	return 0, nil
+}
+
+// fence switches a host off, and has its node out of service for a while when that is verified. The taint is gone before
+// the host is switched on again.
+func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation, f family, v *contract.View) (wait time.Duration, err error) {
+	if isTrue(sr.Status.Conditions, conditionFenced) {
+		since := transition(sr.Status.Conditions, conditionFenced)
+		if left := since.Add(taintFor).Sub(r.now()); left > 0 {
+			return left, nil
+		}
+		if err := r.taint(ctx, f, v, false); err != nil {
+			return 0, err
+		}
+		return 0, r.tell(ctx, sr, metav1.Condition{Type: conditionFenced, Status: metav1.ConditionFalse, Reason: "InService"})
+	}
+	if hasFenced(sr) {
+		return 0, nil
+	}
+	before := sr.DeepCopy()
+	if controllerutil.AddFinalizer(sr, finalizerRemediation) {
+		if err := r.client.Patch(ctx, sr, client.MergeFrom(before), client.FieldOwner(ManagerRemediation)); err != nil {
+			return 0, fmt.Errorf("add the finalizer: %w", err)
+		}
+	}
+	host, err := r.env.Appliance.FindHost(ctx, v.Host.ID)
+	if err != nil {
+		return 0, fmt.Errorf("read host %s: %w", v.Host.Name, err)
+	}
+	if host.BMC == nil || host.BMC.Power != inventory.PowerOff {
+		if host.BMC == nil {
+			return 0, nil // nobody can verify that it is off: without that no node is taken out of service
+		}
+		if err := r.env.Appliance.Power(ctx, v.Host.ID, bmc.Off); err != nil && !isKind(err, inventory.Conflict) {
+			return 0, fmt.Errorf("switch host %s off: %w", v.Host.Name, err)
+		}
+		return fenceWithin, nil // the event of its power wakes us
+	}
+	if err := r.taint(ctx, f, v, true); err != nil {
+		return 0, err
+	}
+	err = r.tell(ctx, sr, metav1.Condition{Type: conditionFenced, Status: metav1.ConditionTrue, Reason: "OutOfService", Message: "the host is off and its node out of service"})
+	return taintFor, err
+}
+
+// hasFenced reports whether the node was out of service for the attempt that is being made. One that was refused because
+// something else is done with the host is the same attempt still: the node stays in service until it can be made.
+func hasFenced(sr *infrav1.SlipwayRemediation) bool {
+	for _, c := range sr.Status.Conditions {
+		if c.Type == conditionFenced && c.Status == metav1.ConditionFalse {
+			return sr.Status.LastAttempt == nil || c.LastTransitionTime.After(sr.Status.LastAttempt.Time)
+		}
+	}
+	return false
+}
+
+func transition(cs []metav1.Condition, kind string) time.Time {
+	for _, c := range cs {
+		if c.Type == kind {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// handToOwner asks the owner of a Machine to replace it.
+func (r *remediations) handToOwner(ctx context.Context, m *clusterv1.Machine) error {
+	for _, c := range m.Status.Conditions {
+		if c.Type == clusterv1.MachineOwnerRemediatedCondition && c.Status == metav1.ConditionFalse {
+			return nil
+		}
+	}
+	before := m.DeepCopy()
+	m = m.DeepCopy()
+	set := metav1.Condition{
+		Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,
+		Message: "Slipway could not repair the Machine: its owner has to replace it", LastTransitionTime: metav1.NewTime(r.now().Truncate(time.Second)), ObservedGeneration: m.Generation,
+	}
+	kept := m.Status.Conditions[:0:0]
+	for _, c := range m.Status.Conditions {
+		if c.Type != set.Type {
+			kept = append(kept, c)
+		}
+	}
+	m.Status.Conditions = append(kept, set)
+	if err := r.client.Status().Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ManagerRemediation)); err != nil {
+		return fmt.Errorf("ask the owner of Machine %s to replace it: %w", m.Name, err)
+	}
+	return nil
+}
+
+// end puts the node back in service when the object goes.
+func (r *remediations) end(ctx context.Context, sr *infrav1.SlipwayRemediation, f family, v *contract.View) error {
+	if !controllerutil.ContainsFinalizer(sr, finalizerRemediation) {
+		return nil
+	}
+	if f.Machine != nil && v != nil && isTrue(sr.Status.Conditions, conditionFenced) {
+		if err := r.taint(ctx, f, v, false); err != nil {
+			return err
+		}
+	}
+	before := sr.DeepCopy()
+	controllerutil.RemoveFinalizer(sr, finalizerRemediation)
+	if err := r.client.Patch(ctx, sr, client.MergeFrom(before), client.FieldOwner(ManagerRemediation)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	return nil
+}
+
+func (r *remediations) write(ctx context.Context, sr *infrav1.SlipwayRemediation) error {
+	return r.applyStatus(ctx, sr, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayRemediation), ManagerRemediation, &sr.Status)
+}
+
+// tell sets a condition and writes the status when it has changed.
+func (r *remediations) tell(ctx context.Context, sr *infrav1.SlipwayRemediation, c metav1.Condition) error {
+	was, err := find(ctx, client.Reader(r.client), sr.Namespace, sr.Name, &infrav1.SlipwayRemediation{})
+	if err != nil || was == nil {
+		return err
+	}
+	now := r.now()
+	cs := sr.Status.Conditions
+	told := []metav1.Condition{c}
+	for _, o := range cs {
+		if o.Type != c.Type {
+			told = append(told, o)
+		}
+	}
+	cs, _ = translate.MergeConditions(cs, told, sr.Generation, now)
+	cs, _ = translate.Pause(cs, false, "", sr.Generation, now)
+	sr.Status.Conditions = cs
+	if equality.Semantic.DeepEqual(was.Status, sr.Status) {
+		return nil
+	}
+	return r.write(ctx, sr)
+}

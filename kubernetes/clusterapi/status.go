@@ -1,0 +1,134 @@
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/translate"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// apply writes what one field manager says of an object, by server-side apply. An object that was made anew under the
+// name meanwhile is not touched: that is a conflict.
+func (k *kit) apply(ctx context.Context, o client.Object, kind schema.GroupVersionKind, manager string, fields map[string]any, isStatus bool) error {
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(o.GetNamespace())
+	u.SetName(o.GetName())
+	u.SetUID(o.GetUID())
+	ac := client.ApplyConfigurationFromUnstructured(u)
+	if isStatus {
+		return k.client.Status().Apply(ctx, ac, client.FieldOwner(manager), client.ForceOwnership)
+	}
+	return k.client.Apply(ctx, ac, client.FieldOwner(manager), client.ForceOwnership)
+}
+
+// applyStatus writes a whole status.
+func (k *kit) applyStatus(ctx context.Context, o client.Object, kind schema.GroupVersionKind, manager string, status any) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return fmt.Errorf("encode the status of %s %s: %w", kind.Kind, o.GetName(), err)
+	}
+	if err := k.apply(ctx, o, kind, manager, map[string]any{"status": fields}, true); err != nil {
+		return fmt.Errorf("write the status of %s %s: %w", kind.Kind, o.GetName(), err)
+	}
+	return nil
+}
+
+// writeStatus writes the status of a machine.
+func (r *machines) writeStatus(ctx context.Context, sm *infrav1.SlipwayMachine) error {
+	return r.applyStatus(ctx, sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerMachine, &sm.Status)
+}
+
+// unseenAgain is how often it is looked whether a system that reports nothing has given a sign of life.
+const unseenAgain = 30 * time.Second
+
+// report tells in the status what became of a machine, when it has changed. What has been provisioned once stays so.
+func (r *machines) report(ctx context.Context, p *pass) error {
+	p.facts.View = p.view
+	told := translate.StatusOf(p.facts)
+	if p.waiting != nil && (p.view == nil || p.view.Claim == nil) {
+		told.Conditions = because(told.Conditions, metalv1.HostClaimed, p.waiting.Reason, p.waiting.Message)
+	}
+	was, st := &p.sm.Status, p.sm.Status.DeepCopy()
+	now := time.Now()
+	cs, isNew := translate.MergeConditions(was.Conditions, told.Conditions, p.sm.Generation, now)
+	cs, isPauseNew := translate.Pause(cs, false, "", p.sm.Generation, now)
+	if isNew || isPauseNew {
+		st.Conditions = cs
+	}
+	if p.view != nil && p.view.IsUnseen && p.view.IsUp && p.again == 0 { // no event tells that it asks for an address
+		p.again = unseenAgain
+	}
+	yes := true
+	if told.IsProvisioned {
+		st.Initialization.Provisioned, st.Ready = &yes, &yes
+	}
+	if p.view != nil && p.view.Claim != nil {
+		st.Addresses = slices.Clone(told.Addresses)
+		st.FailureDomain = r.domainOf(ctx, p)
+		st.HostRef = &metalv1.HostReference{Name: told.HostName, InventoryID: told.InventoryID}
+	}
+	st.ObservedGeneration = p.sm.Generation
+	if equality.Semantic.DeepEqual(was, st) {
+		return nil
+	}
+	p.sm.Status = *st
+	return r.writeStatus(ctx, p.sm)
+}
+
+// because changes why a condition does not hold, and Ready with it when that was the first.
+func because(cs []metav1.Condition, kind, reason, message string) []metav1.Condition {
+	var first string
+	for i := range cs {
+		if cs[i].Type == metalv1.Ready {
+			continue
+		}
+		if first == "" && cs[i].Status != metav1.ConditionTrue {
+			first = cs[i].Type
+		}
+		if cs[i].Type == kind {
+			cs[i].Reason, cs[i].Message = reason, message
+		}
+	}
+	for i := range cs {
+		stalled := slices.ContainsFunc(cs, func(c metav1.Condition) bool { return c.Type == metalv1.Stalled && c.Status == metav1.ConditionTrue })
+		if cs[i].Type == metalv1.Ready && first == kind && !stalled && cs[i].Reason != metalv1.ReasonDeleting {
+			cs[i].Reason, cs[i].Message = reason, kind+": "+message
+		}
+	}
+	return cs
+}
+
+// domainOf is the failure domain that a machine's host stands in, by the name that the cluster has for it.
+func (r *machines) domainOf(ctx context.Context, p *pass) string {
+	place := p.view.Host.Place
+	if p.Machine != nil && p.Machine.Spec.FailureDomain != "" && place.InDomain(p.Machine.Spec.FailureDomain) {
+		return p.Machine.Spec.FailureDomain
+	}
+	if p.Cluster != nil && p.Cluster.Spec.InfrastructureRef.Kind == infrav1.KindSlipwayCluster {
+		sc, err := find(ctx, r.client, p.sm.Namespace, p.Cluster.Spec.InfrastructureRef.Name, &infrav1.SlipwayCluster{})
+		if err == nil && sc != nil {
+			for _, d := range sc.Spec.FailureDomains {
+				if place.InDomain(d) {
+					return d
+				}
+			}
+		}
+	}
+	return place.Domain()
+}
+
+// count writes a number for people.
+func count(n int) string { return strconv.Itoa(n) }

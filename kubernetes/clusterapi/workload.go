@@ -1,0 +1,139 @@
+package clusterapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	infrav1 "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/node"
+	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// outOfService is what Kubernetes asks to be put on a node that is known to be off: its pods are deleted without waiting
+// for a kubelet, and its volumes detached.
+var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+
+// observe says how the node of a machine is, once its system is installed and Cluster API's kubeconfig of the workload
+// cluster is there: a node with another provider id, or none, leaves the Machine Provisioned for ever. A node of ours that
+// has none is given it. Until a cluster has been read, what was said before stays.
+func (r *machines) observe(ctx context.Context, p *pass) error {
+	if p.view == nil || p.view.Claim == nil || p.Machine == nil || p.Cluster == nil || !p.view.Delivered || p.facts.Invalid != nil {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: p.sm.Namespace, Name: p.Cluster.Name + "-kubeconfig"}
+	if r.env.Reach.MaySecrets(key.Namespace) != nil {
+		return nil
+	}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := r.cache.Get(ctx, key, meta); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	n := &p.facts.Node
+	n.IsWanted = true
+	wasJoined := isTrue(p.sm.Status.Conditions, metalv1.NodeJoined)
+	c, err := r.nodes.Cluster(ctx, key.Namespace+"/"+p.Cluster.Name, string(meta.UID)+"@"+meta.ResourceVersion, func(ctx context.Context) ([]byte, error) {
+		secret, err := find(ctx, r.direct, key.Namespace, key.Name, &corev1.Secret{})
+		if err != nil || secret == nil {
+			return nil, cmp.Or(err, errors.New("secret "+key.Name+" is gone"))
+		}
+		return secret.Data[keyValue], nil
+	})
+	if err != nil {
+		n.IsJoined, n.Reason, n.Message = wasJoined, metalv1.ReasonWorkloadClusterUnreachable, "workload cluster "+p.Cluster.Name+": "+messageOf(err)
+		return nil
+	}
+	o, err := c.Observe(ctx, identityOf(p.view), node.Wanted{})
+	n.IsJoined, n.IsHealthy, n.Reason, n.Message = o.Found, o.IsReady, o.Reason, o.Message
+	switch {
+	case !o.IsKnown:
+		n.IsJoined, n.IsHealthy = wasJoined, isTrue(p.sm.Status.Conditions, metalv1.NodeHealthy)
+	case o.Reason == metalv1.ReasonWorkloadClusterUnreachable:
+		n.IsJoined = o.Found || wasJoined
+	}
+	return err
+}
+
+// messageOf is what an error says to people.
+func messageOf(err error) string {
+	var e *inventory.Error
+	if errors.As(err, &e) {
+		return e.Msg
+	}
+	return err.Error()
+}
+
+// hinted is what an error says to people, with what to do.
+func hinted(err error) string {
+	var e *inventory.Error
+	if errors.As(err, &e) && e.Hint != "" {
+		return e.Msg + " (" + e.Hint + ")"
+	}
+	return messageOf(err)
+}
+
+// ofNode are the machines that a node of a workload cluster may be: the one with its provider id, and those whose node
+// has not been found. nil is everything in the cluster.
+func (r *machines) ofNode(key string, n *node.Node) (all []reconcile.Request) {
+	namespace, cluster, _ := strings.Cut(key, "/")
+	var sms infrav1.SlipwayMachineList
+	opts := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}}
+	if err := r.client.List(context.Background(), &sms, opts...); err != nil { // from the cache
+		r.log.Warn("machines of a node not listed", "cluster", key, "err", err)
+		return nil
+	}
+	for i := range sms.Items {
+		sm := &sms.Items[i]
+		if n == nil || sm.Spec.ProviderID != "" && sm.Spec.ProviderID == n.ProviderID || !isTrue(sm.Status.Conditions, metalv1.NodeJoined) {
+			all = append(all, request(sm.Namespace, sm.Name)...)
+		}
+	}
+	return all
+}
+
+// outOfService puts the taint on the node of a machine, or takes it off.
+func (k *kit) outOfService(ctx context.Context, f family, v *contract.View, on bool) error {
+	if f.Cluster == nil || f.Machine == nil {
+		return nil
+	}
+	name := f.Cluster.Name + "-kubeconfig"
+	secret, err := find(ctx, k.direct, f.Machine.Namespace, name, &corev1.Secret{})
+	if err != nil {
+		return err
+	}
+	if secret == nil || len(secret.Data[keyValue]) == 0 {
+		return fmt.Errorf("secret %s is not there: the workload cluster cannot be reached", name)
+	}
+	c, err := k.nodes.Cluster(ctx, f.Machine.Namespace+"/"+f.Cluster.Name, string(secret.UID)+"@"+secret.ResourceVersion,
+		func(context.Context) ([]byte, error) { return secret.Data[keyValue], nil })
+	if err != nil {
+		return fmt.Errorf("workload cluster %s: %w", f.Cluster.Name, err)
+	}
+	if err := c.Taint(ctx, identityOf(v), outOfService, on); err != nil {
+		return fmt.Errorf("taint the node of %s: %w", v.Machine.Name, err)
+	}
+	return nil
+}
+
+// identityOf is what the node of a machine is known by.
+func identityOf(v *contract.View) node.Identity {
+	id := node.Identity{ProviderID: v.ProviderID, Machine: v.Machine.Name, Hostname: v.Machine.Hostname}
+	if v.Host != nil {
+		id.SystemUUID = v.Host.UUID
+	}
+	if v.Claim != nil {
+		id.ClaimedAt = v.Claim.CreatedAt
+	}
+	return id
+}

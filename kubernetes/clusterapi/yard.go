@@ -1,0 +1,56 @@
+package clusterapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+)
+
+// calm is how long events about hosts are gathered before their counts are looked at again.
+const calm = 5 * time.Second
+
+// yard is all hosts of the appliance, read again when something has happened to one of them.
+type yard struct {
+	appliance contract.Appliance
+
+	mu    sync.Mutex
+	hosts []contract.HostView // nil when they have to be read
+}
+
+// spoil forgets what was read.
+func (y *yard) spoil() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.hosts = nil
+}
+
+// all returns all hosts. The views must not be changed.
+func (y *yard) all(ctx context.Context) ([]contract.HostView, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.hosts != nil {
+		return y.hosts, nil
+	}
+	hosts := []contract.HostView{}
+	if err := y.appliance.EachHost(ctx, func(h contract.HostView) error {
+		hosts = append(hosts, h)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	y.hosts = hosts
+	return hosts, nil
+}
+
+// isAboutHosts reports whether an event may have changed how many hosts are free, or where they stand.
+func isAboutHosts(ev inventory.Event) bool {
+	switch ev.Kind {
+	case inventory.EventHostDiscovered, inventory.EventHostChanged, inventory.EventHostDeleted, inventory.EventClaimed,
+		inventory.EventFreed, inventory.EventInspected, inventory.EventStateChanged, inventory.EventChanged:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package clusterscope
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+)
+
+const (
+	// seenFor is how long is believed whether the cluster is shown a host, for events.
+	seenFor = 5 * time.Second
+	seenMax = 10_000
+)
+
+// sight is whether the cluster was shown a host, and when that was looked up.
+type sight struct {
+	is bool
+	at time.Time
+}
+
+// shared are the nouns of which every cluster hears that something was made or changed: a machine may wait for it.
+var shared = []string{"pool", "profile", "image", "host", "layer", "secret"}
+
+// Watch implements contract.Appliance: with what the cluster may hear.
+func (a *Appliance) Watch(ctx context.Context, fn func(inventory.Event)) error {
+	return a.Appliance.Watch(ctx, func(e inventory.Event) {
+		if e.Kind == "" {
+			fn(e)
+			return
+		}
+		if e, ok := a.Hear(ctx, e); ok {
+			fn(e)
+		}
+	})
+}
+
+// Hear returns what the cluster may hear of an event, and whether it hears of it at all: that something happened to a host
+// that it is shown or to a machine of its own, and that something was changed that machines may wait for. What happened is
+// had by asking for the thing.
+func (a *Appliance) Hear(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
+	said := inventory.Event{ID: e.ID, At: e.At, Kind: e.Kind}
+	data, _ := e.Data.(map[string]any)
+	if owner, _ := data["owner"].(string); owner != "" && a.isOwn(owner) {
+		said.HostID, said.Subject, said.Data = e.HostID, e.Subject, map[string]any{"owner": owner}
+		return said, true
+	}
+	if noun, _, ok := strings.Cut(e.Subject, "/"); ok && slices.Contains(shared, noun) {
+		said.Subject = noun + "/"
+	}
+	if e.HostID != "" && a.shows(ctx, e.HostID) {
+		said.HostID = e.HostID
+	}
+	return said, said.HostID != "" || said.Subject != ""
+}
+
+// shows reports whether the cluster is shown a host. One that is gone was perhaps shown, and its id tells nothing.
+func (a *Appliance) shows(ctx context.Context, id inventory.HostID) bool {
+	r, err := a.rule(ctx)
+	if err != nil {
+		return false
+	}
+	if len(r.only) == 0 {
+		return true
+	}
+	a.mu.Lock()
+	s, ok := a.seen[id]
+	a.mu.Unlock()
+	if ok && time.Since(s.at) < seenFor {
+		return s.is
+	}
+	v, err := a.Appliance.FindHost(ctx, id)
+	is := err == nil && r.sees(&v)
+	if err != nil {
+		var e *inventory.Error
+		return errors.As(err, &e) && e.Kind == inventory.NotFound
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.seen) >= seenMax {
+		clear(a.seen)
+	}
+	a.seen[id] = sight{is, time.Now()}
+	return is
+}
+
+var _ contract.Appliance = (*Appliance)(nil)

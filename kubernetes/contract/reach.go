@@ -1,0 +1,53 @@
+package contract
+
+import (
+	"slices"
+	"sync"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Reach is how far the account goes with which the controllers of a cluster look into it. The zero value, and nil, go
+// everywhere.
+type Reach struct {
+	// IsNarrow says that the account has rights in Env.Namespaces only. Kinds without namespaces cannot be read then: there
+	// are no MetalHosts and MetalPools, and namespaces are read one by one.
+	IsNarrow bool
+	// IsLimited says that Secrets may be read in the namespaces Secrets only.
+	IsLimited bool
+	Secrets   []string
+
+	mu    sync.Mutex
+	asked chan struct{}
+}
+
+// HasSecrets reports whether Secrets may be read anywhere.
+func (r *Reach) HasSecrets() bool { return r == nil || !r.IsLimited || len(r.Secrets) > 0 }
+
+// MaySecrets refuses a namespace whose Secrets the account may not read. Whoever is refused has the rights looked at again.
+func (r *Reach) MaySecrets(namespace string) error {
+	if r == nil || !r.IsLimited || slices.Contains(r.Secrets, namespace) {
+		return nil
+	}
+	select {
+	case r.Asked() <- struct{}{}:
+	default:
+	}
+	return inventory.Errorf(inventory.Forbidden, "Slipway's account may not read Secrets of namespace %s", inventory.Clean(namespace, 63)).
+		WithHint("kubectl create rolebinding slipway-secrets -n %s --clusterrole slipway-secrets --serviceaccount slipway-system:slipway", inventory.Clean(namespace, 63))
+}
+
+// Asked has something in it once somebody was refused.
+func (r *Reach) Asked() chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked == nil {
+		r.asked = make(chan struct{}, 1)
+	}
+	return r.asked
+}
+
+// Same reports whether two accounts go as far.
+func (r *Reach) Same(o *Reach) bool {
+	return r.IsNarrow == o.IsNarrow && r.IsLimited == o.IsLimited && slices.Equal(r.Secrets, o.Secrets)
+}

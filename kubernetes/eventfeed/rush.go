@@ -1,0 +1,106 @@
+package eventfeed
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	rushCount = 16 // so many machines asked for
+	rushSpan  = time.Second
+	rushMost  = 10 * time.Second // that something waits for the end of a rush
+	rushLook  = 100 * time.Millisecond
+)
+
+// rush knows whether many machines are asked for at the moment.
+type rush struct {
+	mu    sync.Mutex
+	asked [rushCount]time.Time // the last ones, a ring
+	next  int
+}
+
+// Asked notes that a machine was asked for.
+func (f *Feed) Asked() { f.rush.note(time.Now()) }
+
+func (r *rush) note(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked[r.next] = now
+	r.next = (r.next + 1) % rushCount
+}
+
+func (r *rush) is(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	oldest := r.asked[r.next]
+	return !oldest.IsZero() && now.Sub(oldest) < rushSpan
+}
+
+// OnCalm is On for what only shows something: while many machines are asked for at once it waits, rushMost at most, because
+// they need the API server more.
+func OnCalm[R comparable](f *Feed, after time.Duration, fn func(inventory.Event) []R) source.TypedSource[R] {
+	return source.TypedFunc[R](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[R]) error {
+		c := &calm[R]{
+			rush: &f.rush, queue: func(r R) { queue(q, r, after) }, is: func() bool { return ctx.Err() == nil },
+			later: func(look func()) { time.AfterFunc(rushLook, look) },
+		}
+		f.add(func(ev inventory.Event) {
+			if ev.Kind == "" {
+				return
+			}
+			for _, r := range fn(ev) {
+				c.add(r, time.Now())
+			}
+		})
+		return nil
+	})
+}
+
+// calm holds what comes in a rush.
+type calm[R comparable] struct {
+	rush  *rush
+	queue func(R)
+	is    func() bool       // false once nobody listens any more
+	later func(look func()) // looks again
+
+	mu    sync.Mutex
+	held  map[R]bool
+	since time.Time // of the first of them
+}
+
+func (c *calm[R]) add(r R, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.held) == 0 {
+		if !c.rush.is(now) {
+			c.queue(r)
+			return
+		}
+		c.held, c.since = map[R]bool{}, now
+		c.later(func() { c.look(time.Now()) })
+	}
+	c.held[r] = true
+}
+
+// look lets go what is held, once the rush is over.
+func (c *calm[R]) look(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.is():
+	case c.rush.is(now) && now.Sub(c.since) < rushMost:
+		c.later(func() { c.look(time.Now()) })
+		return
+	default:
+		for r := range c.held {
+			c.queue(r)
+		}
+	}
+	c.held = nil
+}

@@ -1,0 +1,130 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/kubeconfig"
+	"slipway.dev/slipway/machineconfig/kubeadm"
+)
+
+const (
+	// ownAccessFor is how long Slipway's own kubeconfig of a cluster that it makes is good for: as long as the authorities.
+	ownAccessFor = 10 * 365 * 24 * time.Hour
+	admins       = "system:masters"
+)
+
+// found makes what a cluster that is still to be made begins with, once: its authorities and Slipway's kubeconfig, sealed
+// as the secrets that the target names. It fills in the target's CA.
+func (l *Local) found(ctx context.Context, t *inventory.JoinTarget) error {
+	if l.cfg.Secrets == nil {
+		return inventory.Errorf(inventory.Unavailable, "this server has no key for secrets")
+	}
+	files, err := l.authorities(ctx, t.PKI)
+	if isKind(err, inventory.NotFound) {
+		if files, err = kubeadm.NewPKI(l.cfg.Now(), nil); err != nil {
+			return err
+		}
+		var text []byte
+		if text, err = yaml.Marshal(files); err != nil {
+			return fmt.Errorf("encode authorities: %w", err)
+		}
+		if err = l.addSecret(ctx, t.PKI, t.Owner, "authorities of the cluster of "+t.Name, text); isKind(err, inventory.Conflict) {
+			files, err = l.authorities(ctx, t.PKI) // somebody was faster
+		}
+	}
+	if err != nil {
+		return err
+	}
+	t.CA = files["ca.crt"]
+	stored, err := read(ctx, l, func(tx inventory.Tx) (inventory.Secret, error) { return tx.FindSecret(t.Kubeconfig) })
+	if err == nil {
+		text, err := l.cfg.Secrets.Open(stored.Name, stored.Sealed)
+		if err != nil {
+			return err
+		}
+		if c, err := kubeconfig.Parse("target "+t.Name, text); err == nil && c.Host == "https://"+t.Endpoint && bytes.Equal(c.CAData, bytes.TrimSpace([]byte(t.CA))) {
+			return nil
+		}
+	} else if !isKind(err, inventory.NotFound) {
+		return err
+	}
+	text, err := kubeconfig.Issue(accessTo(t, files, "slipway", ownAccessFor), l.cfg.Now())
+	if err != nil {
+		return err
+	}
+	return l.SaveSecret(ctx, t.Kubeconfig, t.Owner, text)
+}
+
+func accessTo(t *inventory.JoinTarget, files map[string]string, user string, life time.Duration) kubeconfig.Access {
+	return kubeconfig.Access{
+		Cluster: t.Name, Endpoint: t.Endpoint, CA: files["ca.crt"], Key: files["ca.key"], User: user, Groups: []string{admins}, For: life,
+	}
+}
+
+// authorities opens the secret with a cluster's authorities.
+func (l *Local) authorities(ctx context.Context, name string) (files map[string]string, err error) {
+	s, err := read(ctx, l, func(tx inventory.Tx) (inventory.Secret, error) { return tx.FindSecret(name) })
+	if err != nil {
+		return nil, err
+	}
+	text, err := l.cfg.Secrets.Open(name, s.Sealed)
+	if err != nil {
+		return nil, err
+	}
+	if yaml.Unmarshal(text, &files) != nil || files["ca.crt"] == "" || files["ca.key"] == "" {
+		return nil, inventory.Errorf(inventory.Invalid, "secret %s does not hold the authorities of a cluster", name).
+			WithHint("it is a YAML map with the files ca.crt, ca.key, ... of /etc/kubernetes/pki")
+	}
+	return files, nil
+}
+
+// addSecret stores a value that is not there yet.
+func (l *Local) addSecret(ctx context.Context, name, owner, about string, value []byte) error {
+	s := inventory.Secret{Name: name, Owner: owner, About: about}
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	var err error
+	if s.Sealed, err = l.cfg.Secrets.Seal(name, value); err != nil {
+		return err
+	}
+	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		if err := tx.CreateSecret(&s, l.cfg.Now()); err != nil {
+			return err
+		}
+		return l.changed(tx, "secret", name, "created")
+	})
+}
+
+// IssueKubeconfig returns a kubeconfig that lets user administer the cluster of a target, for as long as life says. It
+// needs the cluster's authorities: those of a cluster that Slipway has made, or that the target's pki names.
+func (l *Local) IssueKubeconfig(ctx context.Context, target, user string, life time.Duration) ([]byte, error) {
+	t, err := l.FindTarget(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	if t.PKI == "" || l.cfg.Secrets == nil {
+		return nil, inventory.Errorf(inventory.Conflict, "Slipway does not have the authorities of target %s, and cannot let anybody into its cluster", target).
+			WithHint("ask the cluster's administrator for a kubeconfig")
+	}
+	files, err := l.authorities(ctx, t.PKI)
+	if err != nil {
+		return nil, err
+	}
+	text, err := kubeconfig.Issue(accessTo(&t, files, user, life), l.cfg.Now())
+	if err != nil {
+		return nil, err
+	}
+	return text, l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		return tx.AddEvent(&inventory.Event{
+			At: l.cfg.Now(), Kind: inventory.EventChanged, Subject: "target/" + target,
+			Detail: inventory.Clean(fmt.Sprintf("a kubeconfig of target %s for %s was issued to %s", target, inventory.Duration(life), user), 500),
+		})
+	})
+}

@@ -1,0 +1,310 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/machineconfig/address"
+	"slipway.dev/slipway/provision"
+)
+
+// owned is how things are saved that are stored under a name for an owner.
+type owned[T any] struct {
+	noun        string
+	name, owner func(*T) string
+	version     func(*T) *int64
+	times       func(*T) (created, updated *time.Time)
+	find        func(tx inventory.Tx, name string) (T, error)
+	create      func(tx inventory.Tx, x *T, now time.Time) error
+	update      func(tx inventory.Tx, x *T, now time.Time) error
+	remove      func(tx inventory.Tx, name string) error
+	isSame      func(stored, wanted *T) bool // nil compares all fields
+	keep        func(wanted *T, stored *T)   // takes over what the caller does not say; nil takes nothing
+}
+
+func foreign(noun, name, owner string) error {
+	if owner == "" {
+		owner = "a person"
+	}
+	return inventory.Errorf(inventory.Conflict, "%s %s is there already, made by %s", noun, name, inventory.Clean(owner, 200)).
+		WithHint("give the object another name, or delete the other first: slipway %s delete %s", noun, name)
+}
+
+// save stores x. Saving what is stored already writes nothing.
+func save[T any](ctx context.Context, l *Local, n owned[T], x T) error {
+	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		want, name := x, n.name(&x)
+		stored, err := n.find(tx, name)
+		if isKind(err, inventory.NotFound) {
+			if err := n.create(tx, &want, l.cfg.Now()); err != nil {
+				return err
+			}
+			return l.changed(tx, n.noun, name, "created")
+		}
+		if err != nil {
+			return err
+		}
+		if n.owner(&stored) != n.owner(&want) {
+			return foreign(n.noun, name, n.owner(&stored))
+		}
+		*n.version(&want) = *n.version(&stored)
+		created, updated := n.times(&want)
+		wasCreated, wasUpdated := n.times(&stored)
+		*created, *updated = *wasCreated, *wasUpdated
+		if n.keep != nil {
+			n.keep(&want, &stored)
+		}
+		if n.isSame != nil && n.isSame(&stored, &want) || n.isSame == nil && isSame(stored, want) {
+			return nil
+		}
+		if err := n.update(tx, &want, l.cfg.Now()); err != nil {
+			return err
+		}
+		return l.changed(tx, n.noun, name, "changed")
+	})
+}
+
+// isSame compares two things as they are stored: an empty list is none.
+func isSame[T any](a, b T) bool { return reflect.DeepEqual(normal(a), normal(b)) }
+
+func normal[T any](x T) T {
+	v := reflect.ValueOf(&x).Elem()
+	for i := range v.NumField() {
+		if f := v.Field(i); (f.Kind() == reflect.Slice || f.Kind() == reflect.Map) && f.Len() == 0 {
+			f.SetZero()
+		}
+	}
+	return x
+}
+
+// remove deletes what is stored under a name for an owner.
+func remove[T any](ctx context.Context, l *Local, n owned[T], name, owner string) error {
+	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		stored, err := n.find(tx, name)
+		if isKind(err, inventory.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n.owner(&stored) != owner {
+			return foreign(n.noun, name, n.owner(&stored))
+		}
+		if err := n.remove(tx, name); err != nil {
+			return err
+		}
+		return l.changed(tx, n.noun, name, "deleted")
+	})
+}
+
+func (l *Local) changed(tx inventory.Tx, noun, name, what string) error {
+	return tx.AddEvent(&inventory.Event{
+		At: l.cfg.Now(), Kind: inventory.EventChanged, Subject: noun + "/" + name,
+		Detail: noun + " " + name + " " + what + " by " + l.cfg.By,
+	})
+}
+
+var pools = owned[inventory.Pool]{
+	noun: "pool",
+	name: func(p *inventory.Pool) string { return p.Name }, owner: func(p *inventory.Pool) string { return p.Owner },
+	version: func(p *inventory.Pool) *int64 { return &p.Version },
+	times:   func(p *inventory.Pool) (*time.Time, *time.Time) { return &p.CreatedAt, &p.UpdatedAt },
+	find:    func(tx inventory.Tx, name string) (inventory.Pool, error) { return tx.FindPool(name) },
+	create:  func(tx inventory.Tx, p *inventory.Pool, now time.Time) error { return tx.CreatePool(p, now) },
+	update:  func(tx inventory.Tx, p *inventory.Pool, now time.Time) error { return tx.UpdatePool(p, now) },
+	remove:  func(tx inventory.Tx, name string) error { return tx.DeletePool(name) },
+}
+
+var targets = owned[inventory.JoinTarget]{
+	noun: "target",
+	name: func(t *inventory.JoinTarget) string { return t.Name }, owner: func(t *inventory.JoinTarget) string { return t.Owner },
+	version: func(t *inventory.JoinTarget) *int64 { return &t.Version },
+	times:   func(t *inventory.JoinTarget) (*time.Time, *time.Time) { return &t.CreatedAt, &t.UpdatedAt },
+	find:    func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.FindJoinTarget(name) },
+	create: func(tx inventory.Tx, t *inventory.JoinTarget, now time.Time) error {
+		if err := address.MaySaveTarget(tx, t); err != nil {
+			return err
+		}
+		return tx.CreateJoinTarget(t, now)
+	},
+	update: func(tx inventory.Tx, t *inventory.JoinTarget, now time.Time) error {
+		if err := address.MaySaveTarget(tx, t); err != nil {
+			return err
+		}
+		return tx.UpdateJoinTarget(t, now)
+	},
+	remove: func(tx inventory.Tx, name string) error { return tx.DeleteJoinTarget(name) },
+	keep: func(wanted, stored *inventory.JoinTarget) {
+		wanted.Consumers = stored.Consumers // an admin's word
+		if wanted.InitializedAt.IsZero() {  // a cluster that was made stays made
+			wanted.InitializedAt = stored.InitializedAt
+		}
+	},
+}
+
+// secrets compares values as they are in clear: each sealing looks different.
+func (l *Local) secrets(value []byte) owned[inventory.Secret] {
+	return owned[inventory.Secret]{
+		noun: "secret",
+		name: func(s *inventory.Secret) string { return s.Name }, owner: func(s *inventory.Secret) string { return s.Owner },
+		version: func(s *inventory.Secret) *int64 { return &s.Version },
+		times:   func(s *inventory.Secret) (*time.Time, *time.Time) { return &s.CreatedAt, &s.UpdatedAt },
+		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.FindSecret(name) },
+		create:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.CreateSecret(s, now) },
+		update:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.UpdateSecret(s, now) },
+		remove:  func(tx inventory.Tx, name string) error { return tx.DeleteSecret(name) },
+		keep: func(wanted, stored *inventory.Secret) {
+			wanted.About, wanted.Consumers = stored.About, stored.Consumers
+		},
+		isSame: func(stored, _ *inventory.Secret) bool {
+			plain, err := l.cfg.Secrets.Open(stored.Name, stored.Sealed)
+			return err == nil && bytes.Equal(plain, value)
+		},
+	}
+}
+
+// SavePool implements contract.Nouns.
+func (l *Local) SavePool(ctx context.Context, p inventory.Pool) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	return save(ctx, l, pools, p)
+}
+
+// DeletePool implements contract.Nouns.
+func (l *Local) DeletePool(ctx context.Context, name, owner string) error {
+	return remove(ctx, l, pools, name, owner)
+}
+
+// CountPool implements contract.Nouns.
+func (l *Local) CountPool(ctx context.Context, name string) (n contract.PoolCount, err error) {
+	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		p, err := tx.FindPool(name)
+		if err != nil {
+			return err
+		}
+		n, err = provision.PoolCount(tx, p)
+		return err
+	})
+	return n, err
+}
+
+// ListPools implements contract.Nouns.
+func (l *Local) ListPools(ctx context.Context) (all []inventory.Pool, err error) {
+	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		all, err = tx.ListPools()
+		return err
+	})
+	return all, err
+}
+
+// SaveTarget implements contract.Nouns.
+func (l *Local) SaveTarget(ctx context.Context, t inventory.JoinTarget) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	if err := l.ownSecrets(ctx, &t); err != nil {
+		return err
+	}
+	if t.IsInit {
+		if err := l.found(ctx, &t); err != nil {
+			return err
+		}
+	}
+	return save(ctx, l, targets, t)
+}
+
+// ownSecrets refuses a target that names the secret of somebody else: an object would get at what its namespace may not see.
+func (l *Local) ownSecrets(ctx context.Context, t *inventory.JoinTarget) error {
+	return l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		for _, name := range []string{t.Kubeconfig, t.Token, t.PKI, t.CertificateKey} {
+			if name == "" {
+				continue
+			}
+			s, err := tx.FindSecret(name)
+			switch {
+			case isKind(err, inventory.NotFound):
+			case err != nil:
+				return err
+			case s.Owner != t.Owner:
+				return foreign("secret", name, s.Owner)
+			}
+		}
+		return nil
+	})
+}
+
+// FindTarget implements contract.Nouns.
+func (l *Local) FindTarget(ctx context.Context, name string) (inventory.JoinTarget, error) {
+	return read(ctx, l, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.FindJoinTarget(name) })
+}
+
+// DeleteTarget implements contract.Nouns.
+func (l *Local) DeleteTarget(ctx context.Context, name, owner string) error {
+	return remove(ctx, l, targets, name, owner)
+}
+
+// SaveSecret implements contract.Nouns.
+func (l *Local) SaveSecret(ctx context.Context, name, owner string, value []byte) error {
+	s := inventory.Secret{Name: name, Owner: owner}
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if l.cfg.Secrets == nil {
+		return inventory.Errorf(inventory.Unavailable, "this server has no key for secrets")
+	}
+	var err error
+	if s.Sealed, err = l.cfg.Secrets.Seal(name, value); err != nil {
+		return err
+	}
+	return save(ctx, l, l.secrets(value), s)
+}
+
+// DeleteSecret implements contract.Nouns.
+func (l *Local) DeleteSecret(ctx context.Context, name, owner string) error {
+	return remove(ctx, l, l.secrets(nil), name, owner)
+}
+
+// InitHolder implements contract.Nouns.
+func (l *Local) InitHolder(ctx context.Context, target string) (name string, err error) {
+	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		lock, err := found(tx.FindLock("init/" + target))
+		if err != nil || lock == nil {
+			return err
+		}
+		h, err := found(tx.FindHost(lock.HostID))
+		if err != nil || h == nil {
+			return err
+		}
+		name = h.Machine
+		return nil
+	})
+	return name, err
+}
+
+// FindProfile implements contract.Nouns.
+func (l *Local) FindProfile(ctx context.Context, name string) (inventory.Profile, error) {
+	return read(ctx, l, func(tx inventory.Tx) (inventory.Profile, error) { return tx.FindProfile(name) })
+}
+
+// FindImage implements contract.Nouns.
+func (l *Local) FindImage(ctx context.Context, name string) (inventory.Image, error) {
+	return read(ctx, l, func(tx inventory.Tx) (inventory.Image, error) { return tx.FindImage(name) })
+}
+
+// ClusterAccess implements contract.Nouns.
+func (l *Local) ClusterAccess(ctx context.Context, uid string) (inventory.ClusterAccess, error) {
+	return read(ctx, l, func(tx inventory.Tx) (inventory.ClusterAccess, error) { return tx.FindClusterAccess(uid) })
+}
+
+func read[T any](ctx context.Context, l *Local, find func(inventory.Tx) (T, error)) (x T, err error) {
+	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		x, err = find(tx)
+		return err
+	})
+	return x, err
+}

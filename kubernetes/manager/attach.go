@@ -1,0 +1,260 @@
+// Package manager owns the Kubernetes clusters that are attached at run time: it looks whether a cluster can be used,
+// installs the kinds in it, and runs one manager of controllers per cluster, which starts, stops and comes back without
+// touching the others. It knows nothing of what the controllers do.
+//
+// Start reading at Attacher.Serve (which clusters there should be), then session.go (the life of one), then run.go (one
+// manager). Detached, a cluster costs nothing.
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/inventory/egress"
+	"slipway.dev/slipway/kubernetes/contract"
+)
+
+// Set is a set of controllers that runs in attached clusters. Its functions are called for every start of a manager.
+type Set struct {
+	Mode        inventory.ClusterMode
+	AddToScheme func(*runtime.Scheme) error // the kinds that its controllers read and write; nil adds none
+	Setup       func(manager.Manager, contract.Env) error
+}
+
+// Secrets opens stored secrets by name.
+type Secrets interface {
+	Open(ctx context.Context, name string) ([]byte, error)
+}
+
+// Config is everything an Attacher needs.
+type Config struct {
+	Store     inventory.Store
+	Secrets   Secrets
+	Appliance contract.Appliance
+	Sets      []Set
+	// Identity tells this appliance from others that attach the same cluster. It stays the same over restarts, so that
+	// they need not wait for a lease of their own to end.
+	Identity string
+	Egress   *egress.Policy // which addresses clusters may be at; nil: anywhere
+	Version  string         // of this program: what a newer one has installed is left as it is
+	Now      func() time.Time
+	Log      *slog.Logger
+	// Pause is before a cluster is tried again that does not answer, at first; it doubles up to 30 times that. 1 s when 0.
+	Pause time.Duration
+	// ProbeEvery is how often a cluster is asked whether it is there: 30 s when 0.
+	ProbeEvery time.Duration
+	Lease      Lease
+}
+
+// Attacher attaches clusters. Its methods may be called from many goroutines.
+type Attacher struct {
+	cfg  Config
+	wake chan struct{}
+
+	mu       sync.Mutex
+	followed map[string]*follower // by name of the cluster
+	leaving  map[string]bool      // being detached: not to be started again
+	isOver   bool
+}
+
+// follower is one attached cluster that is looked after.
+type follower struct {
+	stamp string
+	stop  context.CancelFunc
+	done  chan struct{}
+}
+
+// New returns an Attacher; Serve must run for clusters to be attached.
+func New(cfg Config) *Attacher {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Pause == 0 {
+		cfg.Pause = time.Second
+	}
+	if cfg.ProbeEvery == 0 {
+		cfg.ProbeEvery = 30 * time.Second
+	}
+	return &Attacher{cfg: cfg, wake: make(chan struct{}, 1), followed: map[string]*follower{}, leaving: map[string]bool{}}
+}
+
+// lookEvery is how often the rows are looked at, should an event have been lost.
+const lookEvery = time.Minute
+
+// Serve attaches the clusters that the inventory holds, and follows it as they change. A cluster that cannot be reached
+// holds up no other. It returns nil when ctx ends, and everything it started has ended.
+func (a *Attacher) Serve(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer a.stopAll()
+	wg.Go(func() { a.watch(ctx) })
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if err := a.look(ctx); err != nil && ctx.Err() == nil {
+			a.cfg.Log.Warn("attached clusters not read", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-a.wake:
+		}
+	}
+}
+
+// Wake has the clusters looked at soon.
+func (a *Attacher) Wake() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// watch wakes when a cluster or its kubeconfig has changed.
+func (a *Attacher) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := a.cfg.Appliance.Watch(ctx, func(e inventory.Event) {
+			if e.Kind == "" || e.Kind == inventory.EventChanged && (strings.HasPrefix(e.Subject, "cluster/") || strings.HasPrefix(e.Subject, "secret/")) {
+				a.Wake()
+			}
+		})
+		if ctx.Err() == nil {
+			a.cfg.Log.Debug("events of clusters not read", "err", err)
+			pause(ctx, a.cfg.Pause)
+		}
+	}
+}
+
+// wanted is a cluster with a text that changes when it must be attached anew.
+type wanted struct {
+	inventory.Cluster
+	stamp string
+}
+
+func (a *Attacher) list(ctx context.Context) (map[string]wanted, error) {
+	out := map[string]wanted{}
+	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		clear(out)
+		all, err := tx.ListClusters()
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			s, err := tx.FindSecret(c.Kubeconfig)
+			if err != nil {
+				return err
+			}
+			out[c.Name] = wanted{c, fmt.Sprintf("%s %d %s %d", c.CreatedAt, c.Version, c.Kubeconfig, s.Version)}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// look starts and stops followers so that they are those of the clusters that are stored.
+func (a *Attacher) look(ctx context.Context) error {
+	clusters, err := a.list(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, f := range a.followed {
+		if c, ok := clusters[name]; !ok || c.stamp != f.stamp {
+			f.stop()
+			if !ok {
+				delete(a.followed, name)
+			}
+		}
+	}
+	for name, c := range clusters {
+		f := a.followed[name]
+		if f != nil && f.stamp == c.stamp || a.leaving[name] || a.isOver {
+			continue
+		}
+		a.followed[name] = a.start(ctx, c, f)
+	}
+	return nil
+}
+
+// start follows a cluster once its former follower has ended.
+func (a *Attacher) start(ctx context.Context, c wanted, former *follower) *follower {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &follower{stamp: c.stamp, stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(f.done)
+		defer cancel()
+		if former != nil {
+			<-former.done
+		}
+		a.follow(ctx, c.Cluster)
+	}()
+	return f
+}
+
+func (a *Attacher) stopAll() {
+	a.mu.Lock()
+	a.isOver = true
+	all := a.followed
+	a.followed = map[string]*follower{}
+	a.mu.Unlock()
+	for _, f := range all {
+		f.stop()
+	}
+	for _, f := range all {
+		<-f.done
+	}
+}
+
+// follow keeps a cluster attached through all failures.
+func (a *Attacher) follow(ctx context.Context, c inventory.Cluster) {
+	log := a.cfg.Log.With("cluster", c.Name)
+	wait := a.cfg.Pause
+	for ctx.Err() == nil {
+		err := a.guarded(ctx, c, func() { wait = a.cfg.Pause })
+		if ctx.Err() != nil {
+			return
+		}
+		e := asError(c.Name, err)
+		log.Warn("cluster not attached", "reason", e.Msg, "hint", e.Hint, "err", e.Err, "again", wait)
+		state := inventory.ClusterFailed
+		if e.Kind == inventory.Unavailable {
+			state = inventory.ClusterUnreachable
+		}
+		a.note(ctx, c, func(n *inventory.Cluster) { n.State, n.Reason, n.Hint = state, e.Msg, e.Hint })
+		pause(ctx, wait/2+rand.N(wait/2+1)) // spread, so that clusters behind one router do not return together
+		wait = min(2*wait, 30*a.cfg.Pause)
+	}
+}
+
+// guarded is one session, whose panic is its error: it must not take the other clusters along.
+func (a *Attacher) guarded(ctx context.Context, c inventory.Cluster, up func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = inventory.Errorf(inventory.Internal, "cluster %s: its controllers broke down: %v", c.Name, p)
+		}
+	}()
+	return a.session(ctx, c, up)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,120 @@
+package manager
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Parting is how a cluster is detached.
+type Parting struct {
+	Purge bool   // take the kinds away as well, and with them all objects of them
+	Force bool   // even when the cluster does not answer: our finalizers stay on its objects
+	By    string // who asked, for the timeline
+}
+
+const partFor = 60 * time.Second
+
+// KubeconfigSecret is the name of the secret that holds the kubeconfig of a cluster that was attached from a file. It
+// goes with the cluster.
+func KubeconfigSecret(cluster string) string {
+	name := "cluster-" + cluster
+	return strings.TrimRight(name[:min(len(name), 63)], "-")
+}
+
+// Detach ends the controllers of a cluster, lets go of its objects, and forgets it. Its machines stay as they are, and
+// every server runs on.
+func (a *Attacher) Detach(ctx context.Context, name string, how Parting) error {
+	var c inventory.Cluster
+	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		c, err = tx.FindCluster(name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	done := a.leave(name)
+	defer a.Wake()
+	defer done()
+	if err := a.part(ctx, c, how); err != nil && !how.Force {
+		e := asError(name, err)
+		if e.Kind == inventory.Conflict {
+			return e
+		}
+		return inventory.Errorf(inventory.Unavailable, "cluster %s was not detached, because it does not let go of its objects: %s", name, e.Msg).
+			WithHint("try again when it answers; or --force forgets it now: objects that are deleted there later wait for their finalizer %s… to be taken off by hand", finalizerPrefix)
+	}
+	return a.forget(ctx, c, how)
+}
+
+// leave stops what runs for a cluster and keeps it stopped until done is called.
+func (a *Attacher) leave(name string) (done func()) {
+	a.mu.Lock()
+	a.leaving[name] = true
+	f := a.followed[name]
+	delete(a.followed, name)
+	a.mu.Unlock()
+	if f != nil {
+		f.stop()
+		<-f.done
+	}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.leaving, name)
+	}
+}
+
+// part lets go of what is in a cluster. While another process runs its controllers nothing there is touched.
+func (a *Attacher) part(ctx context.Context, c inventory.Cluster, how Parting) error {
+	ctx, cancel := context.WithTimeout(ctx, partFor)
+	defer cancel()
+	p, err := a.connect(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer p.hangUp()
+	if err := p.narrow(ctx, c.Namespaces); err != nil {
+		return err
+	}
+	holder, err := p.holder(ctx, Options{Namespaces: c.Namespaces, WatchFilter: c.WatchFilter})
+	if err != nil {
+		return err
+	}
+	if holder != "" && holder != a.cfg.Identity+"/"+c.Name {
+		if how.Purge {
+			return inventory.Errorf(inventory.Conflict, "the controllers of cluster %s run at %s: what they need is not taken away", c.Name, inventory.Clean(holder, 200)).
+				WithHint("detach it there first, or detach it here without --purge")
+		}
+		return nil
+	}
+	if err := p.letGo(ctx, c.Namespaces); err != nil {
+		return err
+	}
+	if how.Purge {
+		return p.purge(ctx)
+	}
+	return nil
+}
+
+// forget deletes the row of a cluster, and its kubeconfig when that was stored for it alone.
+func (a *Attacher) forget(ctx context.Context, c inventory.Cluster, how Parting) error {
+	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		if err := tx.DeleteCluster(c.Name); err != nil {
+			return err
+		}
+		if c.Kubeconfig == KubeconfigSecret(c.Name) {
+			if err := tx.DeleteSecret(c.Kubeconfig); err != nil && kindOf(err) != inventory.Conflict && kindOf(err) != inventory.NotFound {
+				return err
+			}
+		}
+		if err := a.closeIssue(tx, c.Name, "cluster "+c.Name+" was detached"); err != nil {
+			return err
+		}
+		return tx.AddEvent(&inventory.Event{
+			At: a.cfg.Now(), Kind: inventory.EventChanged, Subject: "cluster/" + c.Name, Detail: "cluster " + c.Name + " detached by " + how.By,
+		})
+	})
+}

@@ -1,0 +1,180 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"slipway.dev/slipway/kubernetes/contract"
+	metal "slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+const (
+	// reachEvery is how often it is looked whether an account that may read Secrets of some namespaces may read others now.
+	reachEvery = time.Minute
+	// reachSoon is the least pause between two looks, when somebody was refused.
+	reachSoon = 5 * time.Second
+)
+
+// errReach ends a manager whose account goes further, or less far, than when it began: it starts anew at once.
+var errReach = errors.New("the rights of the account have changed")
+
+// narrow finds out whether an account has rights in its namespaces only. Without a list of namespaces it has to have them in
+// the whole cluster.
+func (p *peer) narrow(ctx context.Context, namespaces []string) error {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	isWide, err := p.may(ctx, authorizationv1.ResourceAttributes{Group: metal.Group, Resource: "metalhosts", Verb: "list"})
+	p.isNarrow = err == nil && !isWide
+	return err
+}
+
+// leaseIn is the namespace of a manager's lease: an account with rights in its namespaces only has it in the first of them.
+func (p *peer) leaseIn(namespaces []string) string {
+	if p.isNarrow {
+		return first(namespaces)
+	}
+	return LeaseNamespace
+}
+
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.Min(names)
+}
+
+// reach finds out how far an account goes. Secrets are looked at in the whole cluster first, then in the given namespaces,
+// or in those that have objects of ours.
+func (p *peer) reach(ctx context.Context, namespaces []string) (*contract.Reach, error) {
+	r := &contract.Reach{IsNarrow: p.isNarrow}
+	isEverywhere, err := p.maySecrets(ctx, "")
+	if err != nil || isEverywhere {
+		return r, err
+	}
+	r.IsLimited = true
+	if len(namespaces) == 0 {
+		if namespaces, err = p.inhabited(ctx); err != nil {
+			return nil, err
+		}
+	}
+	namespaces = slices.Clone(namespaces)
+	slices.Sort(namespaces)
+	may := make([]bool, len(namespaces))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i, ns := range namespaces {
+		g.Go(func() (err error) {
+			may[i], err = p.maySecrets(gctx, ns)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for i, ns := range namespaces {
+		if may[i] {
+			r.Secrets = append(r.Secrets, ns)
+		}
+	}
+	return r, nil
+}
+
+// maySecrets asks whether Secrets may be read and watched in a namespace, or in all for "".
+func (p *peer) maySecrets(ctx context.Context, namespace string) (bool, error) {
+	for _, verb := range []string{"list", "watch", "get"} {
+		is, err := p.may(ctx, authorizationv1.ResourceAttributes{Resource: "secrets", Verb: verb, Namespace: namespace})
+		if err != nil || !is {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// inhabited are the namespaces in which there are machines and join targets, and those that hosts name.
+func (p *peer) inhabited(ctx context.Context) (names []string, err error) {
+	for _, kind := range []string{metal.KindMetalMachine, metal.KindJoinTarget, metal.KindMetalHost} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(metal.GroupVersion.WithKind(kind + "List"))
+		err := p.client.List(ctx, list)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			ns := list.Items[i].GetNamespace()
+			if ns == "" {
+				ns, _, _ = unstructured.NestedString(list.Items[i].Object, "spec", "power", "credentialsRef", "namespace")
+			}
+			if ns != "" {
+				names = append(names, ns)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// follow ends with errReach once an account that may read Secrets of some namespaces may read those of others.
+func (p *peer) follow(ctx context.Context, namespaces []string, is *contract.Reach) error {
+	if !is.IsLimited {
+		<-ctx.Done()
+		return nil
+	}
+	for {
+		t := time.NewTimer(reachEvery)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-is.Asked():
+			t.Stop()
+		case <-t.C:
+		}
+		now, err := p.reach(ctx, namespaces)
+		if err == nil && !now.Same(is) {
+			return errReach
+		}
+		pause(ctx, reachSoon)
+	}
+}
+
+// unserved returns the names of the kinds that an API server does not serve, as discovery says: that needs no rights.
+func (p *peer) unserved(ctx context.Context, objects []*unstructured.Unstructured) (names []string, err error) {
+	for _, o := range objects {
+		if o.GetKind() != kindCRD {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
+		raw, err := p.disco.RESTClient().Get().AbsPath("/apis/" + group + "/" + metal.GroupVersion.Version).Do(ctx).Raw()
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err != nil || !strings.Contains(string(raw), `"name":"`+plural+`"`) {
+			names = append(names, o.GetName())
+		}
+	}
+	return names, nil
+}
+
+// uidOfNamespace is what a cluster is known by whose account reads its own namespaces only.
+func uidOfNamespace(ctx context.Context, c client.Reader, name string) (string, error) {
+	n := &metav1.PartialObjectMetadata{}
+	n.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	err := c.Get(ctx, client.ObjectKey{Name: name}, n)
+	return string(n.UID), err
+}

@@ -1,0 +1,51 @@
+package remote
+
+import (
+	"context"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/web/client"
+)
+
+// Controllers is a server behind a client that has the token of a cluster. What it is asked for is the word of objects in the
+// cluster, and not of whoever made the token.
+type Controllers struct {
+	client.Controllers
+	info client.ApplianceInfo
+}
+
+var _ contract.Appliance = (*Controllers)(nil)
+
+// ForControllers asks the server what the token is bound to, and returns it as an Appliance.
+func ForControllers(ctx context.Context, api *client.Client) (*Controllers, error) {
+	a := &Controllers{Controllers: api.Controllers()}
+	var err error
+	a.info, err = a.Info(ctx)
+	return a, err
+}
+
+// Site is the first part of provider ids.
+func (a *Controllers) Site() string { return a.info.Site }
+
+// Bound returns the UID of the cluster that the token is bound to, "" for none, and the namespaces; none means all.
+func (a *Controllers) Bound() (cluster string, namespaces []string) {
+	return a.info.Cluster, a.info.Namespaces
+}
+
+// Watch calls fn with the zero Event, and then with every event that happened since. A connection that breaks does not
+// end it: it goes on behind the last event, without a hole.
+func (a *Controllers) Watch(ctx context.Context, fn func(inventory.Event)) error {
+	now, err := a.Info(ctx)
+	if err != nil {
+		return err
+	}
+	fn(inventory.Event{})
+	for e, err := range a.Follow(ctx, now.LastEvent) {
+		if err != nil {
+			return err
+		}
+		fn(e)
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,233 @@
+package standalone
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+type updateEvent = event.TypedUpdateEvent[client.Object]
+
+// The annotations in which a MetalHost remembers.
+const (
+	// annotationAgreed is what object and inventory said when they agreed last, as JSON: a backup of the object has it too.
+	annotationAgreed = v1alpha1.Prefix + "agreed"
+	// annotationPower is a digest of how the host was said to be powered, with the version of the Secret.
+	annotationPower = v1alpha1.Prefix + "power"
+)
+
+func agreed(mh *v1alpha1.MetalHost) (s translate.Said) {
+	if json.Unmarshal([]byte(mh.Annotations[annotationAgreed]), &s) != nil {
+		return translate.Said{} // nothing was ever agreed upon, or somebody has written over it: the object wins where it says something
+	}
+	return s
+}
+
+// hear takes over into the inventory what was said in the object since both agreed last. What the inventory refuses is
+// an error of kind Invalid, and is as if it had not been said.
+func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *contract.HostView) (said translate.Said, err error) {
+	if !mh.DeletionTimestamp.IsZero() { // whoever deletes it has nothing more to say
+		return translate.SaidIn(&v.Host, mh.Spec.FailureDomain), nil
+	}
+	object := translate.SaidOf(mh)
+	stored := translate.SaidIn(&v.Host, object.Domain)
+	said = translate.Agree(agreed(mh), object, stored)
+	var isChanged bool
+	do := func(is bool, fn func() error) {
+		if is && err == nil {
+			isChanged, err = true, fn()
+		}
+	}
+	again := func() {
+		if isChanged && err == nil {
+			*v, err = r.env.Appliance.FindHost(ctx, v.Host.ID)
+		}
+		isChanged = false
+	}
+	id, a := v.Host.ID, r.env.Appliance
+	// A host that is accepted is switched on at once: how that is done has to be known before.
+	isChanged, powerErr := r.power(ctx, mh, id)
+	do(said.InMaintenance != stored.InMaintenance, func() error { return a.Maintain(ctx, id, said.InMaintenance) })
+	do(said.IsProtected != stored.IsProtected, func() error { return a.Protect(ctx, id, said.IsProtected) })
+	// Accepting comes after both: from then on the host is inspected, and may be installed.
+	do(mh.Spec.Accepted != nil && *mh.Spec.Accepted && v.Host.State == inventory.Discovered && powerErr == nil, func() error { return a.Accept(ctx, id) })
+	again()
+	next := said.Into(v.Host)
+	do(!reflect.DeepEqual(next, v.Host), func() error {
+		_, err := a.UpdateHost(ctx, next)
+		return err
+	})
+	again()
+	return said, cmp.Or(err, powerErr)
+}
+
+// power tells the appliance how a host is powered, when that is said and has changed. The Secret is read then, once.
+func (r *hosts) power(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID) (isChanged bool, _ error) {
+	p := mh.Spec.Power
+	if p == nil {
+		delete(mh.Annotations, annotationPower)
+		return false, nil
+	}
+	version, err := r.versionOf(ctx, p.CredentialsRef)
+	if err != nil {
+		return false, err
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return false, fmt.Errorf("encode spec.power: %w", err)
+	}
+	sum := sha256.Sum256(append(text, version...))
+	mark := hex.EncodeToString(sum[:8])
+	if mh.Annotations[annotationPower] == mark {
+		return false, nil
+	}
+	if err := r.savePower(ctx, mh, id); err != nil {
+		return false, err
+	}
+	if mh.Annotations == nil {
+		mh.Annotations = map[string]string{}
+	}
+	mh.Annotations[annotationPower] = mark
+	return true, nil
+}
+
+// versionOf is the version of a Secret, from the metadata in the cache.
+func (r *hosts) versionOf(ctx context.Context, ref *v1alpha1.SecretReference) (string, error) {
+	if ref == nil {
+		return "", nil
+	}
+	if len(r.env.Namespaces) > 0 && !slices.Contains(r.env.Namespaces, ref.Namespace) {
+		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: "Slipway does not look into namespace " + ref.Namespace + " of this cluster"}
+	}
+	if err := r.env.Reach.MaySecrets(ref.Namespace); err != nil {
+		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: messageOf(err)}
+	}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, meta)
+	if apierrors.IsNotFound(err) {
+		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: fmt.Sprintf("there is no Secret %s/%s", ref.Namespace, ref.Name)}
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the metadata of Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	return string(meta.UID) + "/" + meta.ResourceVersion, nil
+}
+
+func (r *hosts) savePower(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID) error {
+	b, _ := translate.BMC(mh, id)
+	ref := mh.Spec.Power.CredentialsRef
+	if ref == nil {
+		return r.env.Appliance.SaveBMC(ctx, b, "")
+	}
+	var secret corev1.Secret
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &secret); err != nil {
+		return fmt.Errorf("read Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	password, err := translate.Account(&b, secret.Data)
+	if err != nil {
+		return err
+	}
+	return r.env.Appliance.SaveBMC(ctx, b, password)
+}
+
+// write puts into the object what is agreed upon, the facts that are mirrored as labels, and the finalizer.
+func (r *hosts) write(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory.Host, said *translate.Said) error {
+	var was v1alpha1.MetalHost
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(mh), &was); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if was.ResourceVersion != mh.ResourceVersion {
+		return nil // it has changed since: that change brings us back
+	}
+	r.dress(mh, h, said)
+	if equality.Semantic.DeepEqual(was.ObjectMeta, mh.ObjectMeta) && equality.Semantic.DeepEqual(was.Spec, mh.Spec) {
+		return nil
+	}
+	return r.patch(ctx, &was, mh)
+}
+
+// dress makes an object what it should be; without said what people say stays as it is.
+func (r *hosts) dress(mh *v1alpha1.MetalHost, h *inventory.Host, said *translate.Said) {
+	facts := factsOf(h)
+	for _, key := range append(v1alpha1.Facts(), v1alpha1.LabelFailureDomain) {
+		if facts[key] == "" {
+			delete(mh.Labels, key)
+		}
+	}
+	if mh.Labels == nil {
+		mh.Labels = map[string]string{}
+	}
+	maps.Copy(mh.Labels, facts)
+	if said != nil {
+		said.Show(mh)
+		if mh.Annotations == nil {
+			mh.Annotations = map[string]string{}
+		}
+		mh.Annotations[annotationAgreed] = said.String()
+	}
+	if h.ClaimID == "" {
+		controllerutil.RemoveFinalizer(mh, v1alpha1.FinalizerHost)
+	} else if mh.DeletionTimestamp.IsZero() {
+		controllerutil.AddFinalizer(mh, v1alpha1.FinalizerHost)
+	}
+}
+
+// factsOf are the facts of a host that are mirrored as labels, and its failure domain.
+func factsOf(h *inventory.Host) map[string]string {
+	facts := map[string]string{}
+	for key, value := range map[string]string{
+		v1alpha1.LabelSite: h.Place.Site, v1alpha1.LabelRow: h.Place.Row, v1alpha1.LabelRack: h.Place.Rack,
+		v1alpha1.LabelVendor: h.Manufacturer, v1alpha1.LabelModel: h.Product, v1alpha1.LabelArch: architecture(h.Arch),
+		v1alpha1.LabelFailureDomain: h.Place.Domain(),
+	} {
+		if value = labelValue(value); value != "" {
+			facts[key] = value
+		}
+	}
+	if h.Place.Unit > 0 {
+		facts[v1alpha1.LabelUnit] = strconv.Itoa(h.Place.Unit)
+	}
+	return facts
+}
+
+var notInLabels = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// labelValue writes a text as a label may be written.
+func labelValue(s string) string {
+	s = notInLabels.ReplaceAllString(s, "-")
+	return strings.Trim(s[:min(len(s), 63)], "-_.")
+}
+
+// architecture is what Kubernetes calls it.
+func architecture(a inventory.Arch) string {
+	switch a {
+	case inventory.X8664:
+		return string(v1alpha1.AMD64)
+	case inventory.ARM64:
+		return string(v1alpha1.ARM64)
+	}
+	return string(a)
+}

@@ -1,0 +1,364 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/node"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// The field managers of what is written to MetalMachines: one for each concern.
+const (
+	managerMachine  = "slipway-machine"          // status, finalizer
+	managerClaim    = "slipway-machine-claim"    // spec.claimID, spec.providerID
+	managerVersions = "slipway-machine-versions" // spec.versions, once
+)
+
+const (
+	// machinesAtOnce is how many machines are looked at at the same time. Each waits for the API server or for the store
+	// most of the time; those that wait for the store together share its transactions.
+	machinesAtOnce = 16
+	// placedWithin is how long a new machine without a host is not told of: nearly always it has one by then, and one
+	// status is written instead of two.
+	placedWithin = 2 * time.Second
+)
+
+// machines reconciles MetalMachines.
+type machines struct {
+	env    contract.Env
+	feed   *eventfeed.Feed
+	client client.Client // reads from the cache, but for Secrets
+	direct client.Reader // asks the API server, where a cache that is late would do harm
+	events events.EventRecorder
+	log    *slog.Logger
+	nodes  *node.Set
+	turns  *turns
+	now    func() time.Time
+
+	mu     sync.Mutex
+	names  map[string]types.NamespacedName           // by name in the inventory
+	hosts  map[inventory.HostID]types.NamespacedName // whose machine a host is
+	asked  map[types.NamespacedName]bool             // its host boots and asks for bootstrap data
+	passed map[string]string                         // by owner: which bootstrap data were found usable
+	sealed map[string]string                         // by name of a secret in the inventory: version that was sealed
+	told   map[string]string                         // by owner and what it is about: what was said in an event
+	young  map[string]bool                           // owners that we made a machine for, and whose object has no claim yet
+}
+
+// pass is one look at one MetalMachine.
+type pass struct {
+	mm     *v1alpha1.MetalMachine
+	owner  contract.Owner
+	target *v1alpha1.JoinTarget // nil for none
+	view   *contract.View       // nil when the appliance has no machine for it
+	wanted inventory.Machine
+	facts  translate.Facts
+	node   *node.Observation // nil while there is nothing to look at
+	again  time.Duration     // when to look again, 0 when an event tells
+
+	isCreated bool // in the appliance, in this pass
+	isClaimed bool // its claim was told in this pass
+}
+
+// setupMachines adds the controller of MetalMachines to a manager.
+func setupMachines(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed, nodes *node.Set) error {
+	log := env.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	r := &machines{
+		env: env, feed: feed, client: mgr.GetClient(), direct: mgr.GetAPIReader(), events: mgr.GetEventRecorder("slipway"), log: log.With("cluster", env.Cluster), nodes: nodes,
+		now:    time.Now,
+		names:  map[string]types.NamespacedName{},
+		hosts:  map[inventory.HostID]types.NamespacedName{},
+		asked:  map[types.NamespacedName]bool{},
+		passed: map[string]string{},
+		sealed: map[string]string{},
+		told:   map[string]string{},
+		young:  map[string]bool{},
+	}
+	r.turns = newTurns(r.seed)
+	if err := indexMachines(mgr); err != nil {
+		return err
+	}
+	b := builder.ControllerManagedBy(mgr).Named("metalmachine").
+		For(&v1alpha1.MetalMachine{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: machinesAtOnce}).
+		Watches(&v1alpha1.JoinTarget{}, handler.EnqueueRequestsFromMapFunc(r.ofTarget), builder.WithPredicates(targetNews)).
+		WatchesRawSource(eventfeed.On(feed, 50*time.Millisecond, r.ofEvent)).
+		WatchesRawSource(eventfeed.Once(feed, r.all)).
+		WatchesRawSource(nodes.Source(r.ofNode)).
+		WatchesRawSource(r.turns.source())
+	if env.Reach.HasSecrets() {
+		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
+	}
+	if !r.isNarrow() {
+		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("set up the controller of MetalMachines: %w", err)
+	}
+	return nil
+}
+
+// isNarrow reports whether namespaces cannot be watched.
+func (r *machines) isNarrow() bool { return r.env.Reach != nil && r.env.Reach.IsNarrow }
+
+// Reconcile implements reconcile.Reconciler.
+func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var mm v1alpha1.MetalMachine
+	err := r.client.Get(ctx, req.NamespacedName, &mm)
+	if apierrors.IsNotFound(err) {
+		var there v1alpha1.MetalMachine // the cache has objects with our watch filter only
+		if err := r.direct.Get(ctx, req.NamespacedName, &there); !apierrors.IsNotFound(err) {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{}, r.orphans(ctx, req.NamespacedName, "")
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read MetalMachine %s: %w", req, err)
+	}
+	p := &pass{mm: mm.DeepCopy(), owner: r.ownerOf(&mm)}
+	p.facts.IsDeleting = !mm.DeletionTimestamp.IsZero()
+	if mm.Status.ObservedGeneration == 0 || mm.Spec.ClaimID == "" { // it is new: another one may have had its name
+		if err := r.orphans(ctx, req.NamespacedName, p.owner.String()); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if err := r.look(ctx, p); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.offer(ctx, p); err != nil { // paused as well: that is how objects are moved
+		return reconcile.Result{}, err
+	}
+	switch by := pausedBy(&mm); {
+	case by != "":
+		err = r.pause(ctx, p, by)
+	case p.facts.IsDeleting:
+		err = r.delete(ctx, p)
+	default:
+		err = r.run(ctx, p)
+	}
+	if isConflict(err) { // somebody wrote at the same time; what they wrote is looked at first
+		return reconcile.Result{RequeueAfter: time.Second, Priority: new(eventfeed.Told)}, nil
+	}
+	return reconcile.Result{RequeueAfter: p.again, Priority: new(eventfeed.Told)}, err
+}
+
+func isConflict(err error) bool {
+	return apierrors.IsConflict(err) || isKind(err, inventory.Conflict)
+}
+
+// run brings a machine to be what its object says.
+func (r *machines) run(ctx context.Context, p *pass) error {
+	if err := r.finalize(ctx, p.mm); err != nil {
+		return err
+	}
+	isReady, err := r.findTarget(ctx, p)
+	if err != nil {
+		return err
+	}
+	if isReady {
+		if err := r.request(ctx, p); err != nil {
+			return err
+		}
+	}
+	if p.isCreated && p.view != nil && p.view.Claim == nil { // its claim wakes us
+		p.again = placedWithin
+		return nil
+	}
+	if err := r.bind(ctx, p); err != nil {
+		return err
+	}
+	if err := r.bootstrap(ctx, p); err != nil {
+		return err
+	}
+	if b := &p.facts.Bootstrap; p.view != nil && b.Reason != "" {
+		if err := translate.Hold(ctx, r.env.Appliance, &p.view.Machine, b.Message); err != nil {
+			return err
+		}
+	}
+	err = r.observe(ctx, p)
+	r.noteTurn(p)
+	return errors.Join(err, r.report(ctx, p))
+}
+
+func (r *machines) ownerOf(mm *v1alpha1.MetalMachine) contract.Owner {
+	return contract.Owner{ClusterUID: r.env.ClusterUID, Namespace: mm.Namespace, Kind: v1alpha1.KindMetalMachine, Name: mm.Name, UID: string(mm.UID)}
+}
+
+// pausedBy names the annotation that pauses an object, "" for none.
+func pausedBy(o client.Object) string {
+	for _, a := range []string{v1alpha1.AnnotationPaused, v1alpha1.CAPIPaused} {
+		if v, ok := o.GetAnnotations()[a]; ok && v != "false" {
+			return a
+		}
+	}
+	return ""
+}
+
+// finalize keeps an object until its host is released.
+func (r *machines) finalize(ctx context.Context, mm *v1alpha1.MetalMachine) error {
+	before := mm.DeepCopy()
+	if !controllerutil.AddFinalizer(mm, v1alpha1.FinalizerMachine) {
+		return nil
+	}
+	err := r.client.Patch(ctx, mm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerMachine))
+	if err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
+	}
+	return nil
+}
+
+// look reads what the appliance has for an object.
+func (r *machines) look(ctx context.Context, p *pass) error {
+	v, err := r.env.Appliance.FindMachine(ctx, p.owner.String())
+	switch {
+	case isKind(err, inventory.NotFound):
+		p.view, p.facts.View = nil, nil
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the machine of %s: %w", p.owner, err)
+	}
+	r.see(p, &v)
+	return nil
+}
+
+// offer tells the appliance to which cluster the object hands its machine over, as its annotation says.
+func (r *machines) offer(ctx context.Context, p *pass) error {
+	to := p.mm.Annotations[v1alpha1.AnnotationHandOverTo]
+	if to == r.env.ClusterUID { // it came here with the object
+		to = ""
+	}
+	if p.view == nil || p.view.Machine.OfferedTo == to || p.facts.IsDeleting {
+		return nil
+	}
+	err := r.env.Appliance.Offer(ctx, p.owner.String(), to)
+	if isKind(err, inventory.Invalid) {
+		r.once(p, "offer", to, func() {
+			r.tellf(p.mm, corev1.EventTypeWarning, "BadHandOver", "annotation %s: %s", v1alpha1.AnnotationHandOverTo, messageOf(err))
+		})
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("offer machine %s: %w", p.view.Machine.Name, err)
+	}
+	return r.look(ctx, p)
+}
+
+func (r *machines) see(p *pass, v *contract.View) {
+	p.view, p.facts.View = v, v
+	key := client.ObjectKeyFromObject(p.mm)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names[v.Machine.Name] = key
+	if v.Host != nil {
+		r.hosts[v.Host.ID] = key
+	}
+}
+
+// pause keeps new steps from beginning, and writes nothing but that it does. What runs already runs on: an installation
+// ends, and its result shows when the pause does.
+func (r *machines) pause(ctx context.Context, p *pass, by string) error {
+	if p.view != nil && p.view.Machine.HostID == "" && p.view.Machine.DeletedAt.IsZero() {
+		hold := inventory.Hook{Step: inventory.PreClaim, Owner: translate.HoldOwner}
+		isHeld := slices.ContainsFunc(p.view.Machine.Hooks, func(h inventory.Hook) bool {
+			return h.Step == hold.Step && h.Owner == hold.Owner && h.AckedAt.IsZero()
+		})
+		if !isHeld {
+			m := p.view.Machine
+			m.Hooks = append(slices.DeleteFunc(slices.Clone(m.Hooks), func(h inventory.Hook) bool { return h.Step == hold.Step && h.Owner == hold.Owner }), hold)
+			if _, err := r.env.Appliance.UpdateMachine(ctx, m); err != nil {
+				return fmt.Errorf("hold machine %s: %w", m.Name, err)
+			}
+		}
+	}
+	text, phase := "annotation "+by+"; remove it to go on", p.mm.Status.Phase
+	cs, isNew := translate.Pause(p.mm.Status.Conditions, true, text, p.mm.Generation, r.now())
+	if p.facts.IsDeleting {
+		phase = v1alpha1.PhaseDeleting
+		cs, isNew = translate.PausedEnd(p.mm.Status.Conditions, text, p.mm.Generation, r.now())
+	}
+	if !isNew && phase == p.mm.Status.Phase {
+		return nil
+	}
+	if phase != p.mm.Status.Phase {
+		at := metav1.NewTime(r.now().Truncate(time.Second))
+		p.mm.Status.Phase, p.mm.Status.LastUpdated = phase, &at
+	}
+	p.mm.Status.Conditions = cs
+	return r.writeStatus(ctx, p.mm)
+}
+
+// bind writes the claim and what follows from it into the spec, because that is what survives when the object moves: the
+// spec before the status.
+func (r *machines) bind(ctx context.Context, p *pass) error {
+	if p.view == nil || p.view.Claim == nil {
+		return nil
+	}
+	s := &p.mm.Spec
+	if claim := string(p.view.Claim.ID); s.ClaimID != claim || s.ProviderID != p.view.ProviderID {
+		isNewHost := s.ClaimID != ""
+		if err := r.apply(ctx, p.mm, managerClaim, map[string]any{"spec": map[string]any{"claimID": claim, "providerID": p.view.ProviderID}}, false); err != nil {
+			return fmt.Errorf("write the claim: %w", err)
+		}
+		s.ClaimID, s.ProviderID = claim, p.view.ProviderID
+		note := "claimed host %s"
+		if isNewHost {
+			note = "has a new claim, on host %s"
+		}
+		r.tellf(p.mm, corev1.EventTypeNormal, v1alpha1.ReasonClaimed, note, p.view.Host.Name)
+		p.isClaimed = true
+	}
+	r.mu.Lock()
+	delete(r.young, p.owner.String())
+	r.mu.Unlock()
+	return r.writeVersions(ctx, p)
+}
+
+// writeVersions writes back once which version is installed, so that a newer one of the join target does not change what
+// the machine is.
+func (r *machines) writeVersions(ctx context.Context, p *pass) error {
+	v := &p.mm.Spec.Versions
+	if p.target == nil || v.Kubelet != "" || v.ControlPlane != "" {
+		return nil
+	}
+	version := translate.VersionOf(p.mm, p.target)
+	if version == "" {
+		return nil
+	}
+	versions := map[string]any{"kubelet": version}
+	v.Kubelet = version
+	if translate.IsControlPlane(p.mm) {
+		versions["controlPlane"], v.ControlPlane = version, version
+	}
+	if err := r.apply(ctx, p.mm, managerVersions, map[string]any{"spec": map[string]any{"versions": versions}}, false); err != nil {
+		return fmt.Errorf("write the versions back: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,471 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/node"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// bootstrap looks for what has to be there before the machine boots, hands it over where it is asked for, and lets the
+// machine go when it is its turn.
+func (r *machines) bootstrap(ctx context.Context, p *pass) error {
+	b := &p.facts.Bootstrap
+	if !needsHold(p.mm) || p.facts.Invalid != nil {
+		return nil
+	}
+	b.IsWanted = true
+	if isWritten(p) && !r.isAsked(p) {
+		b.IsReady = true
+		return nil
+	}
+	for _, step := range []func(context.Context, *pass) error{r.seal, r.give, r.turn} {
+		if b.Reason != "" {
+			return nil
+		}
+		if err := step(ctx, p); err != nil {
+			return err
+		}
+	}
+	if b.Reason != "" || p.view == nil || p.view.Machine.HostID == "" {
+		return nil
+	}
+	b.IsReady = true
+	if !translate.IsHeld(&p.view.Machine) {
+		return nil
+	}
+	if _, err := r.env.Appliance.AckHook(ctx, p.view.Machine.Name, inventory.PreBoot, translate.HoldOwner); err != nil {
+		return fmt.Errorf("let %s boot: %w", p.view.Machine.Name, err)
+	}
+	return r.look(ctx, p)
+}
+
+// isWritten reports whether the machine is installed with its configuration; it need not have booted yet.
+func isWritten(p *pass) bool {
+	return p.view != nil && (p.view.Delivered || translate.StatusOf(p.facts).IsProvisioned)
+}
+
+func (p *pass) wait(reason, format string, args ...any) {
+	p.facts.Bootstrap.Reason, p.facts.Bootstrap.Message = reason, fmt.Sprintf(format, args...)
+}
+
+func (r *machines) isAsked(p *pass) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked[client.ObjectKeyFromObject(p.mm)]
+}
+
+func (r *machines) answered(p *pass) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.asked, client.ObjectKeyFromObject(p.mm))
+}
+
+// secretVersion is which Secret there is under a name, from the cache of metadata; "" for none.
+// It is Forbidden where Secrets may not be read.
+func secretVersion(ctx context.Context, c client.Client, reach *contract.Reach, key types.NamespacedName) (string, error) {
+	if err := reach.MaySecrets(key.Namespace); err != nil {
+		return "", err
+	}
+	meta := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+	err := c.Get(ctx, key, meta)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for Secret %s: %w", key.Name, err)
+	}
+	return string(meta.UID) + "/" + meta.ResourceVersion, nil
+}
+
+// readSecret reads one key of a Secret: one GET, nothing of it is kept. isThere is false when there is no such key.
+func readSecret(ctx context.Context, c client.Client, key types.NamespacedName, name string) (value []byte, s *corev1.Secret, err error) {
+	s = &corev1.Secret{}
+	err = c.Get(ctx, key, s)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read Secret %s: %w", key.Name, err)
+	}
+	return s.Data[name], s, nil
+}
+
+// seal puts the values of the Secrets that files and users name into the inventory, sealed. Once the machine has its
+// configuration they are not looked at any more.
+func (r *machines) seal(ctx context.Context, p *pass) error {
+	for _, u := range translate.MachineSecrets(p.mm, p.owner) {
+		key := types.NamespacedName{Namespace: u.Namespace, Name: u.Secret}
+		version, err := secretVersion(ctx, r.client, r.env.Reach, key)
+		if isKind(err, inventory.Forbidden) {
+			p.again = unreachableAgain
+			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: %s", u.Field, messageOf(err))
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if version == "" {
+			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: there is no Secret %s", u.Field, u.Secret)
+			return nil
+		}
+		r.mu.Lock()
+		isSealed := r.sealed[u.Name] == version
+		r.mu.Unlock()
+		if isSealed {
+			continue
+		}
+		value, s, err := readSecret(ctx, r.client, key, u.Key)
+		if err != nil {
+			return err
+		}
+		if s == nil || value == nil {
+			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: Secret %s has no key %s", u.Field, u.Secret, u.Key)
+			return nil
+		}
+		plain, err := u.Value(value)
+		if translate.IsInvalid(err) {
+			p.facts.Invalid = err
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.env.Appliance.SaveSecret(ctx, u.Name, p.owner.String(), plain); err != nil {
+			return fmt.Errorf("seal Secret %s: %w", u.Secret, err)
+		}
+		r.mu.Lock()
+		r.sealed[u.Name] = version
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// give looks at the Secret with the bootstrap data: first whether the machine could boot with it, and when its host asks
+// for it, it is handed over.
+func (r *machines) give(ctx context.Context, p *pass) error {
+	if p.mm.Spec.Bootstrap == nil || p.mm.Spec.Bootstrap.DataSecretName == "" {
+		return nil
+	}
+	name := p.mm.Spec.Bootstrap.DataSecretName
+	key := types.NamespacedName{Namespace: p.mm.Namespace, Name: name}
+	version, err := secretVersion(ctx, r.client, r.env.Reach, key)
+	if isKind(err, inventory.Forbidden) {
+		p.again = unreachableAgain
+		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "Secret %s: %s", name, messageOf(err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if version == "" {
+		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "there is no Secret %s", name)
+		return nil
+	}
+	if p.view == nil {
+		return nil
+	}
+	owner, isAsked := p.owner.String(), r.isAsked(p)
+	r.mu.Lock()
+	hasPassed := r.passed[owner] == version
+	r.mu.Unlock()
+	if hasPassed && !isAsked {
+		return nil
+	}
+	value, s, err := readSecret(ctx, r.client, key, "value")
+	if err != nil {
+		return err
+	}
+	if s == nil || len(value) == 0 {
+		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "Secret %s has no key value", name)
+		return nil
+	}
+	data := contract.Bootstrap{Value: value, Format: strings.TrimSpace(string(s.Data["format"]))}
+	err = r.env.Appliance.GiveBootstrap(ctx, p.view.Machine.Name, data, !isAsked)
+	if reason := contract.BootstrapReason(err); reason != "" {
+		p.wait(reason, "Secret %s: %s", name, messageOf(err))
+		r.answered(p)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("hand over the bootstrap data of %s: %w", p.view.Machine.Name, err)
+	}
+	r.mu.Lock()
+	r.passed[owner] = version
+	r.mu.Unlock()
+	if isAsked {
+		r.answered(p)
+	}
+	return nil
+}
+
+func targetKey(t *v1alpha1.JoinTarget) string { return t.Namespace + "/" + t.Name }
+
+func splitKey(key string) (types.NamespacedName, bool) {
+	ns, name, ok := strings.Cut(key, "/")
+	return types.NamespacedName{Namespace: ns, Name: name}, ok
+}
+
+func isTrue(t *v1alpha1.JoinTarget, kind string) bool {
+	return t != nil && apimeta.IsStatusConditionTrue(t.Status.Conditions, kind)
+}
+
+func (p *pass) slot(s node.Stage) slot {
+	return slot{
+		key: client.ObjectKeyFromObject(p.mm), target: targetKey(p.target), isPlane: translate.IsControlPlane(p.mm),
+		stage: s, createdAt: p.mm.CreationTimestamp.Time,
+	}
+}
+
+// turn waits until it is the machine's turn to join its cluster.
+func (r *machines) turn(ctx context.Context, p *pass) error {
+	if p.target == nil || p.view == nil || p.view.Machine.HostID == "" || !translate.IsHeld(&p.view.Machine) {
+		return nil
+	}
+	if err := r.turns.start(ctx); err != nil {
+		return err
+	}
+	t := p.target
+	rules := node.TurnRules{
+		Workers: int(t.Spec.WorkerJoinParallelism), IsInit: translate.IsInit(t), IsInitialized: isTrue(t, v1alpha1.ControlPlaneInitialized),
+	}
+	if translate.CanLookInto(t) && !isTrue(t, v1alpha1.Reachable) && (!rules.IsInit || rules.IsInitialized) {
+		message := "it has not been asked yet"
+		if c := apimeta.FindStatusCondition(t.Status.Conditions, v1alpha1.Reachable); c != nil && c.Message != "" {
+			message = c.Message
+		}
+		p.wait(v1alpha1.ReasonTokenMintFailed, "JoinTarget %s cannot be reached, so that no token can be made: %s", t.Name, message)
+		r.turns.note(p.owner.String(), p.slot(node.StageWaiting))
+		return nil
+	}
+	if wait, err := r.quorum(ctx, p); err != nil || wait != "" {
+		p.wait(v1alpha1.ReasonWaitingForTurn, "%s", wait)
+		p.facts.Waits, p.again = wait, unreachableAgain
+		return err
+	}
+	verdict := r.turns.take(p.owner.String(), p.slot(node.StageReady), rules)
+	if verdict.Wait != "" {
+		reason := v1alpha1.ReasonWaitingForTurn
+		if verdict.IsInitMissing {
+			reason = v1alpha1.ReasonWaitingForControlPlaneInit
+		}
+		p.wait(reason, "%s", verdict.Wait)
+		p.facts.Waits = verdict.Wait
+		return nil
+	}
+	role := machineconfig.Role("")
+	if verdict.IsFirst {
+		role = machineconfig.Init
+	} else if translate.IsControlPlane(p.mm) {
+		role = machineconfig.ControlPlane
+	}
+	if role == "" {
+		return nil
+	}
+	m := p.view.Machine
+	marks, config := splitMarks(m.Config)
+	config, err := translate.WithRole(config, role)
+	if err != nil {
+		return fmt.Errorf("write the role of %s: %w", m.Name, err)
+	}
+	if m.Config == withMarks(config, marks) {
+		return nil
+	}
+	m.Config = withMarks(config, marks)
+	if _, err := r.env.Appliance.UpdateMachine(ctx, m); err != nil {
+		return fmt.Errorf("write the role of %s: %w", m.Name, err)
+	}
+	return r.look(ctx, p)
+}
+
+// quorum says what keeps another control plane from joining: a member of etcd that is not well.
+func (r *machines) quorum(ctx context.Context, p *pass) (wait string, err error) {
+	if !translate.IsControlPlane(p.mm) || !translate.CanLookInto(p.target) || !isTrue(p.target, v1alpha1.ControlPlaneInitialized) {
+		return "", nil
+	}
+	cluster, err := clusterOf(ctx, r.client, r.env.Reach, r.nodes, p.target)
+	if err != nil {
+		return "", err
+	}
+	plane, err := cluster.ControlPlane(ctx)
+	if err != nil {
+		return "the cluster cannot be asked how its etcd is: " + messageOf(err), nil
+	}
+	if plane.Healthy < plane.Members {
+		return fmt.Sprintf("%d of %d members of etcd are well: another control plane joins when all are", plane.Healthy, plane.Members), nil
+	}
+	return "", nil
+}
+
+// seed is how far all machines with join targets are, for the turns.
+func (r *machines) seed(ctx context.Context) (map[string]slot, error) {
+	views, err := r.env.Appliance.ListMachines(ctx, r.env.ClusterUID+"/")
+	if err != nil {
+		return nil, fmt.Errorf("list machines of the cluster: %w", err)
+	}
+	all := map[string]slot{}
+	for i := range views {
+		m := &views[i].Machine
+		key, ok := r.keyOfOwner(m.Owner)
+		var mm v1alpha1.MetalMachine
+		if !ok || r.client.Get(ctx, key, &mm) != nil || !translate.IsNode(&mm) || r.ownerOf(&mm).String() != m.Owner {
+			continue
+		}
+		_, config := splitMarks(m.Config)
+		s := slot{
+			key: key, target: mm.Namespace + "/" + mm.Spec.Bootstrap.Join.TargetRef.Name, isPlane: translate.IsControlPlane(&mm),
+			isFirst: translate.RoleOf(config) == machineconfig.Init, stage: node.StageJoining, createdAt: mm.CreationTimestamp.Time,
+		}
+		switch {
+		case translate.IsHeld(m):
+			s.stage = node.StageWaiting
+		case apimeta.IsStatusConditionTrue(mm.Status.Conditions, v1alpha1.NodeJoined) || apimeta.IsStatusConditionTrue(mm.Status.Conditions, v1alpha1.Ready):
+			s.stage = node.StageDone
+		}
+		all[m.Owner] = s
+	}
+	return all, nil
+}
+
+// noteTurn says how far the machine is to those that wait for it.
+func (r *machines) noteTurn(p *pass) {
+	if p.target == nil || p.view == nil || p.facts.IsDeleting {
+		return
+	}
+	s := node.StageJoining
+	switch {
+	case p.view.Machine.HostID == "" || translate.IsHeld(&p.view.Machine):
+		s = node.StageWaiting
+	case p.facts.Node.IsJoined || p.facts.Node.IsLate, !p.facts.Node.IsWanted && p.view.IsUp:
+		s = node.StageDone
+	}
+	slot := p.slot(s)
+	_, config := splitMarks(p.view.Machine.Config)
+	slot.isFirst = translate.RoleOf(config) == machineconfig.Init
+	r.turns.note(p.owner.String(), slot)
+}
+
+// joinWithin is how long a machine that has its configuration may take to become a node.
+const joinWithin = 20 * time.Minute
+
+// observe looks for the machine's node, and puts on it what is wanted.
+func (r *machines) observe(ctx context.Context, p *pass) error {
+	n := &p.facts.Node
+	if p.target == nil || !n.IsWanted || p.view == nil || p.view.Claim == nil || p.facts.Invalid != nil {
+		return nil
+	}
+	wasJoined := p.mm.Status.NodeRef != nil
+	if !isWritten(p) && !wasJoined {
+		return nil
+	}
+	was := func(kind string) bool { return apimeta.IsStatusConditionTrue(p.mm.Status.Conditions, kind) }
+	cluster, err := clusterOf(ctx, r.client, r.env.Reach, r.nodes, p.target)
+	if err != nil {
+		n.IsJoined, n.Reason, n.Message = wasJoined, v1alpha1.ReasonWorkloadClusterUnreachable, messageOf(err)
+		return nil
+	}
+	o, err := cluster.Observe(ctx, r.identity(p), wantedOn(p))
+	if !o.IsKnown {
+		n.IsJoined, n.IsHealthy, n.Reason, n.Message = was(v1alpha1.NodeJoined), was(v1alpha1.NodeHealthy), o.Reason, o.Message
+		return err
+	}
+	p.node = &o
+	n.IsJoined, n.IsHealthy, n.Reason, n.Message = o.Found, o.IsReady, o.Reason, o.Message
+	if o.Reason == v1alpha1.ReasonWorkloadClusterUnreachable {
+		n.IsJoined = o.Found || wasJoined
+	}
+	if !n.IsJoined {
+		r.lateness(p)
+	}
+	if len(o.Refused) > 0 {
+		r.once(p, "refused", strings.Join(o.Refused, ", "), func() {
+			r.tellf(p.mm, corev1.EventTypeWarning, "NotOurs", "on node %s others have given another value to: %s", o.Name, strings.Join(o.Refused, ", "))
+		})
+	}
+	return err
+}
+
+// lateness says whether the node should have been there long ago.
+func (r *machines) lateness(p *pass) {
+	c := apimeta.FindStatusCondition(p.mm.Status.Conditions, v1alpha1.ConfigDelivered)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return
+	}
+	if left := joinWithin - r.now().Sub(c.LastTransitionTime.Time); left > 0 {
+		p.again = left + time.Second
+		return
+	}
+	p.facts.Node.IsLate = true
+}
+
+func (r *machines) identity(p *pass) node.Identity {
+	id := node.Identity{
+		ProviderID: p.view.ProviderID, Machine: p.view.Machine.Name, Hostname: p.view.Machine.Hostname, ClaimedAt: p.view.Claim.CreatedAt,
+	}
+	if p.view.Host != nil {
+		id.SystemUUID = p.view.Host.UUID
+	}
+	return id
+}
+
+// wantedOn is what the node carries: what the object says, and where the machine is.
+func wantedOn(p *pass) node.Wanted {
+	s := &p.mm.Spec.Node
+	w := node.Wanted{Labels: map[string]string{}, Annotations: s.Annotations}
+	for k, v := range s.Labels {
+		w.Labels[k] = v
+	}
+	w.Labels[v1alpha1.LabelMachine] = p.view.Machine.Name
+	pool := p.view.Machine.Pool
+	if pool == "" {
+		pool = inventory.DefaultPool
+	}
+	w.Labels[v1alpha1.LabelPool] = pool
+	if h := p.view.Host; h != nil {
+		w.Labels[v1alpha1.LabelHost] = h.Name
+		if d := h.Place.Domain(); d != "" && inventory.CheckLabels(map[string]string{v1alpha1.LabelFailureDomain: d}) == nil {
+			w.Labels[v1alpha1.LabelFailureDomain] = d
+		}
+	}
+	for _, t := range s.Taints {
+		w.Taints = append(w.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return w
+}
+
+var errNoKubeconfig = errors.New("its kubeconfig is not there yet")
+
+// clusterOf is the workload cluster of a join target, read with its kubeconfig.
+func clusterOf(ctx context.Context, c client.Client, reach *contract.Reach, nodes *node.Set, t *v1alpha1.JoinTarget) (*node.Cluster, error) {
+	ref := kubeconfigRef(t)
+	key := types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}
+	version, err := secretVersion(ctx, c, reach, key)
+	if err != nil {
+		return nil, err
+	}
+	if version == "" {
+		return nil, errNoKubeconfig
+	}
+	return nodes.Cluster(ctx, targetKey(t), version, func(ctx context.Context) ([]byte, error) {
+		value, s, err := readSecret(ctx, c, key, ref.Key)
+		if err == nil && (s == nil || value == nil) {
+			err = errNoKubeconfig
+		}
+		return value, err
+	})
+}

@@ -1,0 +1,181 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// protectedAgain is when a host is asked for again that is protected: nothing tells when that ends.
+const protectedAgain = time.Minute
+
+// delete asks for the end of the machine, tells how far it is, and lets the object go once the machine is gone: that is,
+// once its old system cannot run any more, or once its host is clean.
+func (r *machines) delete(ctx context.Context, p *pass) error {
+	if !controllerutil.ContainsFinalizer(p.mm, v1alpha1.FinalizerMachine) {
+		return nil
+	}
+	if _, err := r.findTarget(ctx, p); err != nil {
+		return err
+	}
+	p.facts.Bootstrap.IsWanted = false
+	if p.view == nil {
+		return r.letGo(ctx, p)
+	}
+	_, isForced := p.mm.Annotations[v1alpha1.AnnotationForceDelete]
+	if err := r.refresh(ctx, p); err != nil {
+		return err
+	}
+	m := &p.view.Machine
+	if m.DeletedAt.IsZero() || isForced && !m.IsForced {
+		r.tellf(p.mm, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "%s", farewell(p, isForced))
+		_, err := r.env.Appliance.DeleteMachine(ctx, m.Name, isForced)
+		if isKind(err, inventory.Forbidden) || translate.IsInvalid(err) { // its host is protected
+			p.facts.Refused, p.again = messageOf(err), protectedAgain
+			return r.report(ctx, p)
+		}
+		if err != nil && !isKind(err, inventory.NotFound) {
+			return fmt.Errorf("delete machine %s: %w", m.Name, err)
+		}
+		if err := r.look(ctx, p); err != nil {
+			return err
+		}
+		if p.view == nil {
+			return r.letGo(ctx, p)
+		}
+	}
+	return r.report(ctx, p)
+}
+
+func farewell(p *pass, isForced bool) string {
+	switch {
+	case p.view.Host == nil:
+		return "the machine has no host: it goes at once"
+	case isForced:
+		return "host " + p.view.Host.Name + " is released by force: not drained, not fenced, not wiped; it goes into quarantine"
+	}
+	return "host " + p.view.Host.Name + " is released"
+}
+
+// refresh takes over what may change while a machine goes: its hooks, and how it is drained.
+func (r *machines) refresh(ctx context.Context, p *pass) error {
+	o := r.options(p)
+	o.Name, o.NotPools = p.view.Machine.Name, p.view.Machine.Placement.NotPools
+	wanted, err := translate.MetalMachine(p.mm, o)
+	if err != nil { // then it goes as it was asked for before
+		return nil
+	}
+	m, isNew := translate.Apply(p.view.Machine, wanted, false)
+	m.Placement, m.Pool, m.Hostname = p.view.Machine.Placement, p.view.Machine.Pool, p.view.Machine.Hostname
+	if !isNew || sameMachine(p.view.Machine, m) {
+		return nil
+	}
+	updated, err := r.env.Appliance.UpdateMachine(ctx, m)
+	if err != nil {
+		return fmt.Errorf("update machine %s: %w", m.Name, err)
+	}
+	p.view.Machine = updated
+	return nil
+}
+
+// letGo removes what was kept for the object, and then the finalizer.
+func (r *machines) letGo(ctx context.Context, p *pass) error {
+	owner := p.owner.String()
+	for _, u := range translate.MachineSecrets(p.mm, p.owner) {
+		if err := r.env.Appliance.DeleteSecret(ctx, u.Name, owner); err != nil && !isKind(err, inventory.Conflict) {
+			return fmt.Errorf("delete secret %s: %w", u.Name, err)
+		}
+		r.mu.Lock()
+		delete(r.sealed, u.Name)
+		r.mu.Unlock()
+	}
+	r.forget(client.ObjectKeyFromObject(p.mm), owner)
+	before := p.mm.DeepCopy()
+	controllerutil.RemoveFinalizer(p.mm, v1alpha1.FinalizerMachine)
+	err := r.client.Patch(ctx, p.mm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerMachine))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	return nil
+}
+
+func (r *machines) forget(key types.NamespacedName, owner string) {
+	r.turns.forget(owner)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.passed, owner)
+	delete(r.young, owner)
+	delete(r.asked, key)
+	for k := range r.told {
+		if strings.HasPrefix(k, owner+"\x00") {
+			delete(r.told, k)
+		}
+	}
+	for name, k := range r.names {
+		if k == key {
+			delete(r.names, name)
+		}
+	}
+	for id, k := range r.hosts {
+		if k == key {
+			delete(r.hosts, id)
+		}
+	}
+}
+
+// orphans looks after machines whose object was taken away without us, because somebody removed its finalizer. One that
+// has no host is forgotten. One that has keeps it and runs on: nobody asked for its end, so nothing is fenced or wiped,
+// and nobody else is given its host. It is taken over by an object with its claimID, or deleted in Slipway.
+//
+// A young one goes like any that is deleted: its object never had its claim, so it was not moved. The API server takes an
+// object away for good if its deletion has begun when we add the finalizer.
+func (r *machines) orphans(ctx context.Context, key types.NamespacedName, owner string) error {
+	prefix := contract.Owner{ClusterUID: r.env.ClusterUID, Namespace: key.Namespace, Kind: v1alpha1.KindMetalMachine, Name: key.Name}.String()
+	views, err := r.env.Appliance.ListMachines(ctx, prefix)
+	if err != nil {
+		return fmt.Errorf("list the machines of %s: %w", key, err)
+	}
+	for i := range views {
+		m := &views[i].Machine
+		if m.Owner == owner || !m.DeletedAt.IsZero() {
+			continue
+		}
+		r.turns.forget(m.Owner)
+		r.mu.Lock()
+		isYoung := r.young[m.Owner]
+		r.mu.Unlock()
+		if m.HostID == "" || isYoung {
+			if _, err := r.env.Appliance.DeleteMachine(ctx, m.Name, false); err != nil && !isKind(err, inventory.NotFound) {
+				return fmt.Errorf("delete machine %s, whose object is gone: %w", m.Name, err)
+			}
+			r.forget(key, m.Owner)
+			continue
+		}
+		r.mu.Lock()
+		isTold := r.told[m.Owner+"\x00orphan"] != ""
+		r.told[m.Owner+"\x00orphan"] = "told"
+		r.mu.Unlock()
+		if isTold {
+			continue
+		}
+		r.log.Warn("a machine runs on without its object: its finalizer was removed",
+			"machine", m.Name, "claim", m.ClaimID, "hint", "create the object again with this claimID, or: slipway machine delete "+m.Name)
+		about := &v1alpha1.MetalMachine{}
+		about.Namespace, about.Name = key.Namespace, key.Name
+		about.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindMetalMachine))
+		r.tellf(about, corev1.EventTypeWarning, "Orphaned",
+			"machine %s runs on without this object, whose finalizer was removed: create it again with claimID %s, or delete the machine in Slipway", m.Name, m.ClaimID)
+	}
+	return nil
+}

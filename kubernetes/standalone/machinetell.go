@@ -1,0 +1,225 @@
+package standalone
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+func sameMachine(a, b inventory.Machine) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// apply writes what one field manager says of an object, by server-side apply. An object that was made anew under the
+// name meanwhile is not touched: that is a conflict.
+func applyTo(ctx context.Context, c client.Client, o client.Object, kind, manager string, fields map[string]any, isStatus bool) error {
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	u.SetNamespace(o.GetNamespace())
+	u.SetName(o.GetName())
+	u.SetUID(o.GetUID())
+	ac := client.ApplyConfigurationFromUnstructured(u)
+	if isStatus {
+		return c.Status().Apply(ctx, ac, client.FieldOwner(manager), client.ForceOwnership)
+	}
+	err := c.Apply(ctx, ac, client.FieldOwner(manager), client.ForceOwnership)
+	if err == nil {
+		o.SetGeneration(u.GetGeneration()) // what is told next is told of this
+	}
+	return err
+}
+
+func (r *machines) apply(ctx context.Context, mm *v1alpha1.MetalMachine, manager string, fields map[string]any, isStatus bool) error {
+	return applyTo(ctx, r.client, mm, v1alpha1.KindMetalMachine, manager, fields, isStatus)
+}
+
+func (r *machines) writeStatus(ctx context.Context, mm *v1alpha1.MetalMachine) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&mm.Status)
+	if err != nil {
+		return fmt.Errorf("encode the status of MetalMachine %s: %w", mm.Name, err)
+	}
+	if err := r.apply(ctx, mm, managerMachine, map[string]any{"status": fields}, true); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of MetalMachine %s: %w", mm.Name, err)
+	}
+	return nil
+}
+
+// unseenAgain is how often it is looked whether a system that reports nothing has given a sign of life.
+const unseenAgain = 30 * time.Second
+
+// report tells in the status what became of the machine, when it has changed.
+func (r *machines) report(ctx context.Context, p *pass) error {
+	told := translate.StatusOf(p.facts)
+	was, st := &p.mm.Status, p.mm.Status.DeepCopy()
+	now := r.now()
+	cs, isNew := translate.MergeConditions(was.Conditions, told.Conditions, p.mm.Generation, now)
+	cs, isPauseNew := translate.Pause(cs, false, "", p.mm.Generation, now)
+	if isNew || isPauseNew {
+		st.Conditions = cs
+	}
+	if st.Phase != told.Phase {
+		at := metav1.NewTime(now.Truncate(time.Second))
+		st.Phase, st.LastUpdated = told.Phase, &at
+	}
+	st.ObservedGeneration = p.mm.Generation
+	st.FailureReason, st.FailureMessage = told.FailureReason, told.FailureMessage
+	if p.view != nil && p.view.IsUnseen && p.view.IsUp && p.again == 0 { // no event tells that it asks for an address
+		p.again = unseenAgain
+	}
+	if told.IsProvisioned {
+		yes := true
+		st.Initialization.Provisioned = &yes
+	}
+	r.reportHost(p, st, &told)
+	r.reportNode(p, st)
+	r.reportDeletion(p, st, now)
+	r.announce(p, was, st)
+	if equality.Semantic.DeepEqual(was, st) {
+		return nil
+	}
+	p.mm.Status = *st
+	return r.writeStatus(ctx, p.mm)
+}
+
+func (r *machines) reportHost(p *pass, st *v1alpha1.MetalMachineStatus, told *translate.Status) {
+	if p.view == nil {
+		return
+	}
+	st.Attempts = int32(min(p.view.Machine.AttemptN, 1<<30)) //nolint:gosec // bounded
+	if told.HostName == "" {
+		if !p.facts.IsDeleting {
+			st.HostRef, st.Addresses, st.FailureDomain = nil, nil, ""
+		}
+		return
+	}
+	st.HostRef = &v1alpha1.HostReference{Name: told.HostName, InventoryID: told.InventoryID}
+	st.FailureDomain = told.FailureDomain
+	if d := p.mm.Spec.FailureDomain; d != "" && p.view.Host.Place.InDomain(d) {
+		st.FailureDomain = d
+	}
+	addresses := told.Addresses
+	if p.node != nil && p.node.Found {
+		for _, a := range p.node.Addresses {
+			if !slices.Contains(addresses, a) {
+				addresses = append(addresses, a)
+			}
+		}
+	}
+	st.Addresses = addresses[:min(len(addresses), 64)]
+}
+
+func (r *machines) reportNode(p *pass, st *v1alpha1.MetalMachineStatus) {
+	switch {
+	case p.node != nil && p.node.Found:
+		st.NodeRef = &v1alpha1.NodeReference{Name: p.node.Name, UID: p.node.UID}
+		st.Versions = p.node.Versions
+	case p.node != nil && p.node.Reason != v1alpha1.ReasonWorkloadClusterUnreachable:
+		st.NodeRef = nil
+	}
+	if p.view != nil && st.Versions.OSImage == "" && st.Initialization.Provisioned != nil && p.view.Image != "" {
+		st.Versions.OSImage = p.view.Image
+	}
+	if p.node != nil && p.node.Found && p.target != nil && p.mm.Spec.Versions.ControlPlane != "" {
+		st.Versions.ControlPlane = p.node.Versions.Kubelet
+	}
+}
+
+// reportDeletion says how far a machine is on its way out. Times are written once.
+func (r *machines) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now time.Time) {
+	if !p.facts.IsDeleting || p.view == nil {
+		return
+	}
+	d := st.Deletion
+	if d == nil {
+		d = &v1alpha1.DeletionStatus{}
+	}
+	d.BlockedBy = nil
+	if op := p.view.Operation; op != nil && op.Kind == inventory.OpRelease {
+		at := metav1.NewTime(op.StepAt.Truncate(time.Second))
+		if op.Step == inventory.StepDrain && d.DrainStarted == nil {
+			d.DrainStarted = &at
+		}
+		isFenced := slices.Contains([]inventory.Step{inventory.StepForget, inventory.StepPreClean, inventory.StepWipe, inventory.StepPreRelease, inventory.StepRest}, op.Step)
+		if isFenced && d.FencedAt == nil {
+			fenced := metav1.NewTime(now.Truncate(time.Second))
+			d.FencedAt = &fenced
+		}
+		for _, h := range p.view.Machine.Hooks {
+			if h.AckedAt.IsZero() && string(h.Step) == string(op.Step) {
+				d.BlockedBy = append(d.BlockedBy, v1alpha1.HookAnnotation(string(h.Step), h.Owner))
+			}
+		}
+		if op.Reason != "" && op.Step != inventory.StepDrain && len(d.BlockedBy) == 0 { // such as a controller that does not answer
+			d.BlockedBy = append(d.BlockedBy, inventory.Clean(string(op.Step)+": "+op.Reason, 500))
+		}
+		if drain := p.view.Drain; drain != nil && !drain.IsDone && op.Step == inventory.StepDrain {
+			d.BlockedBy = append(d.BlockedBy, drain.BlockedBy...)
+		}
+		d.BlockedBy = d.BlockedBy[:min(len(d.BlockedBy), 16)]
+	}
+	st.Deletion = d
+}
+
+// announce puts what has just become true into events.
+func (r *machines) announce(p *pass, was, st *v1alpha1.MetalMachineStatus) {
+	if st.Phase != was.Phase && st.Phase != v1alpha1.PhaseFailed && !p.isClaimed { // its claim was told just now
+		message := string(st.Phase)
+		if c := apimeta.FindStatusCondition(st.Conditions, v1alpha1.Ready); c != nil && c.Message != "" {
+			message = c.Message
+		}
+		r.tellf(p.mm, corev1.EventTypeNormal, string(st.Phase), "%s", message)
+	}
+	if st.FailureReason != "" && (st.FailureReason != was.FailureReason || st.FailureMessage != was.FailureMessage) {
+		r.tellf(p.mm, corev1.EventTypeWarning, string(st.FailureReason), "%s", st.FailureMessage)
+	}
+	for _, c := range st.Conditions {
+		if !slices.Contains(alarming, c.Reason) || c.Type == v1alpha1.Ready {
+			continue
+		}
+		if old := apimeta.FindStatusCondition(was.Conditions, c.Type); old == nil || old.Reason != c.Reason {
+			r.tellf(p.mm, corev1.EventTypeWarning, c.Reason, "%s", c.Message)
+		}
+	}
+}
+
+// alarming are reasons that people are told of in an event as well.
+var alarming = []string{
+	v1alpha1.ReasonNodeProviderIDMismatch, v1alpha1.ReasonJoinFailed, v1alpha1.ReasonHostMissing, v1alpha1.ReasonBlockedByPDB,
+	v1alpha1.ReasonDrainTimeout, v1alpha1.ReasonTokenMintFailed, v1alpha1.ReasonBootTimeout, v1alpha1.ReasonInstallFailed,
+}
+
+// maxNote is the most that an event may say.
+const maxNote = 1000
+
+// tellf puts an event on an object, for people.
+func (r *machines) tellf(mm *v1alpha1.MetalMachine, kind, reason, format string, args ...any) {
+	r.events.Eventf(mm, nil, kind, reason, "Reconcile", "%s", inventory.Clean(fmt.Sprintf(format, args...), maxNote))
+}
+
+// once does something when what it is about has changed since the last time.
+func (r *machines) once(p *pass, about, what string, do func()) {
+	key := p.owner.String() + "\x00" + about
+	r.mu.Lock()
+	isNew := r.told[key] != what
+	r.told[key] = what
+	r.mu.Unlock()
+	if isNew {
+		do()
+	}
+}

@@ -1,0 +1,451 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// findTarget finds the join target that a machine names. It is false, with the reason told, while nothing can be asked of
+// the appliance for want of it.
+func (r *machines) findTarget(ctx context.Context, p *pass) (isReady bool, err error) {
+	if !translate.IsNode(p.mm) {
+		return true, nil
+	}
+	p.facts.Bootstrap.IsWanted = true
+	name := p.mm.Spec.Bootstrap.Join.TargetRef.Name
+	var jt v1alpha1.JoinTarget
+	err = r.client.Get(ctx, types.NamespacedName{Namespace: p.mm.Namespace, Name: name}, &jt)
+	switch {
+	case apierrors.IsNotFound(err):
+		p.facts.Bootstrap.Reason = v1alpha1.ReasonWaitingForBootstrapData
+		p.facts.Bootstrap.Message = fmt.Sprintf("there is no JoinTarget %s in this namespace", name)
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read JoinTarget %s: %w", name, err)
+	}
+	p.target = &jt
+	p.facts.Node.IsWanted = translate.CanLookInto(&jt)
+	if c := apimeta.FindStatusCondition(jt.Status.Conditions, conditionMirrored); c == nil || c.Status != metav1.ConditionTrue {
+		p.facts.Bootstrap.Reason = v1alpha1.ReasonWaitingForBootstrapData
+		p.facts.Bootstrap.Message = "JoinTarget " + name + " is not ready"
+		if c != nil && c.Message != "" {
+			p.facts.Bootstrap.Message += ": " + strings.TrimPrefix(c.Message, "JoinTarget "+name+": ")
+		}
+		return p.view != nil, nil
+	}
+	return true, nil
+}
+
+// options is what does not stand in the object.
+func (r *machines) options(p *pass) translate.Options {
+	o := translate.Options{Owner: p.owner, Target: p.target, IsHeld: needsHold(p.mm), ReuseKey: reuseKey(p.mm)}
+	if b := p.mm.Spec.Bootstrap; b != nil && b.DataSecretName != "" {
+		o.BootstrapFrom = r.env.Cluster + "/" + p.mm.Namespace + "/" + b.DataSecretName
+	}
+	return o
+}
+
+// needsHold reports whether something has to be there before the machine boots.
+func needsHold(mm *v1alpha1.MetalMachine) bool {
+	b := mm.Spec.Bootstrap
+	return b != nil && (b.DataSecretName != "" || b.Join != nil) || len(secretsOf(mm)) > 0
+}
+
+// reuseKey is who comes back for a host: what the object was cloned from, or the object's own name.
+func reuseKey(mm *v1alpha1.MetalMachine) string {
+	name := mm.Name
+	if from := mm.Annotations[v1alpha1.CAPIClonedFromName]; from != "" {
+		name = mm.Annotations[v1alpha1.CAPIClonedFromGroupKind] + "/" + from
+	} else if o := metav1.GetControllerOf(mm); o != nil {
+		name = o.Kind + "/" + o.Name
+	}
+	return mm.Namespace + "/" + name
+}
+
+// request makes the machine in the inventory, or brings it up to date. What can never work is told, and is no error.
+func (r *machines) request(ctx context.Context, p *pass) error {
+	if p.view == nil && p.mm.Spec.ClaimID != "" {
+		return r.adopt(ctx, p)
+	}
+	o := r.options(p)
+	if p.view == nil || p.view.Claim == nil {
+		bars, err := r.tenancy(ctx, p)
+		if err != nil {
+			return err
+		}
+		o.NotPools = bars
+		if p.facts.NoHostReason != "" && p.view == nil {
+			return nil
+		}
+	} else {
+		o.NotPools = p.view.Machine.Placement.NotPools
+	}
+	if p.view != nil {
+		o.Name = p.view.Machine.Name
+		o.Role = roleOf(p)
+	}
+	wanted, err := translate.MetalMachine(p.mm, o)
+	if err != nil {
+		if translate.IsInvalid(err) {
+			p.facts.Invalid = err
+			return nil
+		}
+		return err
+	}
+	p.wanted = wanted
+	return r.save(ctx, p)
+}
+
+// save stores the machine. The appliance takes none that names a secret which is not there, so its Secrets come first.
+func (r *machines) save(ctx context.Context, p *pass) (err error) {
+	if needsHold(p.mm) && !isWritten(p) {
+		if err := r.seal(ctx, p); err != nil || p.facts.Invalid != nil || p.facts.Bootstrap.Reason != "" {
+			return err
+		}
+	}
+	if p.view == nil {
+		err = r.create(ctx, p)
+	} else {
+		err = r.update(ctx, p)
+	}
+	if isKind(err, inventory.Forbidden) { // an admin may say that what it names is for this machine
+		p.again = takeAgain
+	}
+	if translate.IsInvalid(err) || isKind(err, inventory.Forbidden) {
+		p.facts.Invalid = errors.New(messageOf(err))
+		return nil
+	}
+	return err
+}
+
+// roleOf is the role that a machine has been given in its cluster: the first control plane stays that until its cluster is
+// there. From then on it is one like the others, so that installing it anew makes no second cluster.
+func roleOf(p *pass) machineconfig.Role {
+	_, config := splitMarks(p.view.Machine.Config)
+	if translate.RoleOf(config) != machineconfig.Init || isTrue(p.target, v1alpha1.ControlPlaneInitialized) && p.view.Delivered {
+		return ""
+	}
+	return machineconfig.Init
+}
+
+// messageOf is what an error says to people.
+func messageOf(err error) string {
+	var e *inventory.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	if e.Hint != "" {
+		return e.Msg + " (" + e.Hint + ")"
+	}
+	return e.Msg
+}
+
+// create makes the machine. Its name may be taken by another owner's: then it gets one that nobody else can have.
+func (r *machines) create(ctx context.Context, p *pass) error {
+	p.wanted.Config = withMarks(p.wanted.Config, marks{at: p.mm.Annotations[v1alpha1.AnnotationReprovisionAt], rebooted: p.mm.Annotations[v1alpha1.AnnotationRebootAt]})
+	r.mu.Lock()
+	r.young[p.owner.String()] = true
+	r.mu.Unlock()
+	_, err := r.env.Appliance.CreateMachine(ctx, p.wanted)
+	if isKind(err, inventory.Conflict) {
+		p.wanted.Name = translate.NameFor(p.mm.Namespace, p.mm.Name, string(p.mm.UID))
+		_, err = r.env.Appliance.CreateMachine(ctx, p.wanted)
+	}
+	if err != nil {
+		return fmt.Errorf("create machine %s: %w", p.wanted.Name, err)
+	}
+	p.isCreated = true
+	r.feed.Asked()
+	return r.look(ctx, p)
+}
+
+// update brings the machine up to date, as its update policy allows.
+func (r *machines) update(ctx context.Context, p *pass) error {
+	stored := p.view.Machine
+	if !stored.DeletedAt.IsZero() { // it was deleted in the appliance: nothing is asked of it any more
+		return nil
+	}
+	if err := translate.Frozen(stored, p.wanted); err != nil {
+		p.facts.Unsupported = err
+	}
+	was, config := splitMarks(stored.Config)
+	bare := stored
+	bare.Config = config
+	isBooting := stored.HostID != "" && !translate.IsHeld(&stored)
+	now := was
+	p.facts.Changed = translate.Changed(bare, p.wanted)
+	isAgain := false
+	if isBooting {
+		isAgain = r.reprovision(p, &now)
+	}
+	m, _ := translate.Apply(bare, p.wanted, !isBooting || isAgain)
+	if !isBooting && stored.HostID != "" { // its installation has begun with what it is made of
+		m.Profile, m.Image = stored.Profile, stored.Image
+	}
+	if r := translate.RoleOf(p.wanted.Config); isBooting && r == machineconfig.ControlPlane && translate.RoleOf(m.Config) == machineconfig.Init {
+		config, err := translate.WithRole(m.Config, r)
+		if err != nil {
+			return err
+		}
+		m.Config = config
+	}
+	m.Config = withMarks(m.Config, now)
+	if !sameMachine(stored, m) {
+		updated, err := r.env.Appliance.UpdateMachine(ctx, m)
+		if err != nil {
+			return fmt.Errorf("update machine %s: %w", m.Name, err)
+		}
+		p.view.Machine = updated
+	}
+	return r.again(ctx, p, now)
+}
+
+// reprovision decides whether the machine is to be installed anew, and notes it with the claim that ends by it: so it
+// happens once, whatever is interrupted.
+func (r *machines) reprovision(p *pass, now *marks) bool {
+	if p.view.Claim == nil || p.view.Host == nil || p.view.Host.State != inventory.Active || p.view.Operation != nil {
+		return false // it is not installed, or something else is under way
+	}
+	claim := string(p.view.Claim.ID)
+	at := p.mm.Annotations[v1alpha1.AnnotationReprovisionAt]
+	if at != "" && at != now.at && r.isDue(p, at) {
+		now.at, now.claim = at, claim
+		return true
+	}
+	if p.facts.Changed == "" {
+		return now.claim == claim
+	}
+	switch policy := p.mm.Spec.UpdatePolicy; {
+	case p.facts.Unsupported != nil:
+	case policy == v1alpha1.UpdateReprovision:
+		now.claim = claim
+		return true
+	case policy != v1alpha1.UpdateOnDelete && policy != "": // an object that an older API server took
+		p.facts.Unsupported = fmt.Errorf("spec.updatePolicy: %s is not supported: use OnDelete or Reprovision", policy)
+	}
+	return false
+}
+
+// again installs anew, or reboots, as the marks say.
+func (r *machines) again(ctx context.Context, p *pass, now marks) error {
+	if p.view.Claim == nil || p.view.Operation != nil || p.view.Host == nil || p.view.Host.State != inventory.Active {
+		return nil
+	}
+	name := p.view.Machine.Name
+	if now.claim == string(p.view.Claim.ID) {
+		r.tellf(p.mm, corev1.EventTypeNormal, "Reprovisioning", "host %s is installed anew", p.view.Host.Name)
+		if _, err := r.env.Appliance.Reinstall(ctx, name); err != nil {
+			return fmt.Errorf("install %s anew: %w", name, err)
+		}
+		return r.look(ctx, p)
+	}
+	at := p.mm.Annotations[v1alpha1.AnnotationRebootAt]
+	if at == "" || at == now.rebooted || !r.isDue(p, at) {
+		return nil
+	}
+	r.tellf(p.mm, corev1.EventTypeNormal, "Rebooting", "host %s is rebooted", p.view.Host.Name)
+	if _, err := r.env.Appliance.Remediate(ctx, name, []string{"power-cycle"}); err != nil {
+		return fmt.Errorf("reboot %s: %w", name, err)
+	}
+	if err := r.look(ctx, p); err != nil || p.view == nil {
+		return err
+	}
+	now.rebooted = at
+	m := p.view.Machine
+	_, config := splitMarks(m.Config)
+	m.Config = withMarks(config, now)
+	if _, err := r.env.Appliance.UpdateMachine(ctx, m); err != nil {
+		return fmt.Errorf("note the reboot of %s: %w", name, err)
+	}
+	return r.look(ctx, p)
+}
+
+// takeAgain is when a claim is asked for again that was refused: an admin may have granted it.
+const takeAgain = 30 * time.Second
+
+// adopt takes over the machine that holds the object's claim: the object was made again, or moved here from another
+// cluster. Nothing happens on the host. Nobody takes a machine from an object that is still there, nor from another
+// namespace.
+func (r *machines) adopt(ctx context.Context, p *pass) error {
+	id := inventory.ClaimID(p.mm.Spec.ClaimID)
+	missing := func(format string, args ...any) error {
+		p.facts.NoHostReason, p.facts.NoHost = v1alpha1.ReasonHostMissing, fmt.Sprintf(format, args...)
+		return nil
+	}
+	v, err := r.env.Appliance.Takeable(ctx, id, p.owner.String())
+	if isKind(err, inventory.Forbidden) {
+		p.again = takeAgain
+		return missing("%s", messageOf(err))
+	}
+	if isKind(err, inventory.NotFound) {
+		return missing("claim %s is gone: its machine was deleted in Slipway; delete this object too, or create it without claimID and providerID", id)
+	}
+	if err != nil {
+		return fmt.Errorf("read claim %s: %w", id, err)
+	}
+	if p.mm.Spec.ProviderID != "" && p.mm.Spec.ProviderID != v.ProviderID {
+		p.facts.Invalid = errors.New("spec.providerID is not that of claim " + string(id) + ": leave it out, and Slipway writes it")
+		return nil
+	}
+	if !v.Machine.DeletedAt.IsZero() {
+		return missing("the machine of claim %s is being deleted", id)
+	}
+	if text := v.Machine.Owner; text != "" {
+		old, err := contract.ParseOwner(text)
+		switch {
+		case err != nil:
+			return missing("claim %s belongs to %s", id, text)
+		case old.Kind != v1alpha1.KindMetalMachine || old.Namespace != p.mm.Namespace:
+			return missing("claim %s belongs to the %s %s in namespace %s", id, old.Kind, old.Name, old.Namespace)
+		case old.ClusterUID == r.env.ClusterUID:
+			var other v1alpha1.MetalMachine
+			err := r.direct.Get(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name}, &other)
+			if err == nil && string(other.UID) == old.UID {
+				return missing("claim %s belongs to the MetalMachine %s", id, old.Name)
+			}
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("read the owner of claim %s: %w", id, err)
+			}
+		}
+	}
+	if isHandedOver, err := r.handOver(ctx, p, id); err != nil || !isHandedOver {
+		return err
+	}
+	r.tellf(p.mm, corev1.EventTypeNormal, "Adopted", "took over machine %s with host %s", v.Machine.Name, v.Machine.HostID)
+	if err := r.look(ctx, p); err != nil || p.view == nil {
+		return err
+	}
+	return r.request(ctx, p)
+}
+
+// handOver asks for the machine of a claim. Between the look and this somebody may have taken the grant away.
+func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) (bool, error) {
+	_, err := r.env.Appliance.HandOver(ctx, id, p.owner.String())
+	if isKind(err, inventory.Forbidden) {
+		p.facts.NoHostReason, p.facts.NoHost, p.again = v1alpha1.ReasonHostMissing, messageOf(err), takeAgain
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("take over claim %s: %w", id, err)
+	}
+	return true, nil
+}
+
+// tenancy finds the pools that the namespace may not use, and tells when the machine's own is one of them.
+func (r *machines) tenancy(ctx context.Context, p *pass) (bars []string, err error) {
+	pools, err := r.env.Appliance.ListPools(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list pools: %w", err)
+	}
+	var set labels.Set
+	for _, pool := range pools {
+		if pool.AllowedNamespaces == "" {
+			continue
+		}
+		sel, err := labels.Parse(pool.AllowedNamespaces)
+		if err != nil {
+			sel = labels.Nothing()
+		}
+		if set == nil {
+			ns := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+			from := client.Reader(r.client)
+			if r.isNarrow() {
+				from = r.direct
+			}
+			if err := from.Get(ctx, client.ObjectKey{Name: p.mm.Namespace}, ns); err != nil {
+				return nil, fmt.Errorf("read namespace %s: %w", p.mm.Namespace, err)
+			}
+			set = labels.Set{}
+			for k, v := range ns.Labels {
+				set[k] = v
+			}
+		}
+		if sel.Matches(set) {
+			continue
+		}
+		bars = append(bars, pool.Name)
+		if pl := p.mm.Spec.Placement; pl != nil && pl.Pool == pool.Name {
+			p.facts.NoHostReason = v1alpha1.ReasonInsufficientResources
+			p.facts.NoHost = fmt.Sprintf("pool %s is not for namespace %s: its allowedNamespaces are %s", pool.Name, p.mm.Namespace, pool.AllowedNamespaces)
+		}
+	}
+	slices.Sort(bars)
+	return bars, nil
+}
+
+// marks are what the controller notes in a machine about itself: in the first line of its configuration, where it is
+// stored with what it is about.
+type marks struct {
+	claim    string // that ends because the machine is installed anew
+	at       string // the annotation reprovision-at that was carried out
+	rebooted string // the annotation reboot-at that was carried out
+}
+
+const markPrefix = "# kubernetes:"
+
+func withMarks(config string, m marks) string {
+	line := ""
+	for _, w := range []struct{ key, value string }{{"claim", m.claim}, {"reprovision-at", m.at}, {"reboot-at", m.rebooted}} {
+		if w.value != "" {
+			line += " " + w.key + "=" + strings.Join(strings.Fields(w.value), "")
+		}
+	}
+	if line == "" {
+		return config
+	}
+	return markPrefix + line + "\n" + config
+}
+
+func splitMarks(config string) (m marks, rest string) {
+	line, ok := strings.CutPrefix(config, markPrefix)
+	if !ok {
+		return m, config
+	}
+	line, rest, _ = strings.Cut(line, "\n")
+	for _, w := range strings.Fields(line) {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "claim":
+			m.claim = value
+		case "reprovision-at":
+			m.at = value
+		case "reboot-at":
+			m.rebooted = value
+		}
+	}
+	return m, rest
+}
+
+// isDue reports whether the time that an annotation says has come. One that is no time is told, and never due.
+func (r *machines) isDue(p *pass, at string) bool {
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		r.once(p, "time", at, func() {
+			r.tellf(p.mm, corev1.EventTypeWarning, "BadTime", "%q in an annotation is not a time: write it as 2026-01-31T12:00:00Z", at)
+		})
+		return false
+	}
+	left := t.Sub(r.now())
+	if left > 0 && (p.again == 0 || left < p.again) {
+		p.again = left
+	}
+	return left <= 0
+}

@@ -1,0 +1,250 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/node"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// The indexes of MetalMachines in the cache.
+const (
+	byTarget = "spec.bootstrap.join.targetRef.name"
+	bySecret = "secrets"
+)
+
+func indexMachines(mgr manager.Manager) error {
+	for name, values := range map[string]func(mm *v1alpha1.MetalMachine) []string{
+		byTarget: func(mm *v1alpha1.MetalMachine) []string {
+			if !translate.IsNode(mm) {
+				return nil
+			}
+			return []string{mm.Spec.Bootstrap.Join.TargetRef.Name}
+		},
+		bySecret: secretsOf,
+	} {
+		err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.MetalMachine{}, name, func(o client.Object) []string {
+			mm, ok := o.(*v1alpha1.MetalMachine)
+			if !ok {
+				return nil
+			}
+			return values(mm)
+		})
+		if err != nil {
+			return fmt.Errorf("index MetalMachines by %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// secretsOf are the names of the Secrets that a machine needs.
+func secretsOf(mm *v1alpha1.MetalMachine) []string {
+	var names []string
+	if b := mm.Spec.Bootstrap; b != nil && b.DataSecretName != "" {
+		names = append(names, b.DataSecretName)
+	}
+	for _, u := range translate.MachineSecrets(mm, contract.Owner{}) {
+		names = append(names, u.Secret)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// listMachines lists from the cache.
+func listMachines(ctx context.Context, c client.Client, options ...client.ListOption) ([]v1alpha1.MetalMachine, error) {
+	var list v1alpha1.MetalMachineList
+	if err := c.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("list MetalMachines: %w", err)
+	}
+	return list.Items, nil
+}
+
+func requests(mms []v1alpha1.MetalMachine) []reconcile.Request {
+	var all []reconcile.Request
+	for i := range mms {
+		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&mms[i])})
+	}
+	return all
+}
+
+func (r *machines) ofTarget(ctx context.Context, o client.Object) []reconcile.Request {
+	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetNamespace()), client.MatchingFields{byTarget: o.GetName()})
+	if err != nil {
+		r.log.Warn("machines of a join target not listed", "err", err)
+	}
+	return requests(mms)
+}
+
+func (r *machines) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetNamespace()), client.MatchingFields{bySecret: o.GetName()})
+	if err != nil {
+		r.log.Warn("machines of a secret not listed", "err", err)
+	}
+	return requests(mms)
+}
+
+// ofNamespace are the machines without a host: only for them it matters which pools the namespace may use.
+func (r *machines) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetName()))
+	if err != nil {
+		r.log.Warn("machines of a namespace not listed", "err", err)
+	}
+	return requests(slices.DeleteFunc(mms, func(mm v1alpha1.MetalMachine) bool { return mm.Spec.ClaimID != "" }))
+}
+
+// targetNews are the changes of a join target that machines wait for.
+var targetNews = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok := e.ObjectOld.(*v1alpha1.JoinTarget)
+		now, ok2 := e.ObjectNew.(*v1alpha1.JoinTarget)
+		if !ok || !ok2 {
+			return true
+		}
+		status := func(t *v1alpha1.JoinTarget, kind string) metav1.ConditionStatus {
+			if c := apimeta.FindStatusCondition(t.Status.Conditions, kind); c != nil {
+				return c.Status
+			}
+			return ""
+		}
+		return old.Generation != now.Generation || old.Status.InitHolder != now.Status.InitHolder ||
+			old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
+			old.Annotations[v1alpha1.AnnotationCascade] != now.Annotations[v1alpha1.AnnotationCascade] ||
+			status(old, v1alpha1.ControlPlaneInitialized) != status(now, v1alpha1.ControlPlaneInitialized) ||
+			status(old, v1alpha1.Reachable) != status(now, v1alpha1.Reachable) ||
+			status(old, conditionMirrored) != status(now, conditionMirrored)
+	},
+}
+
+// telling are the kinds of events that change what is told of a machine.
+var telling = []string{
+	inventory.EventMachine, inventory.EventOperation, inventory.EventClaimed, inventory.EventFreed, inventory.EventBootstrapWanted,
+	inventory.EventStateChanged, inventory.EventConfigSent, inventory.EventReported, inventory.EventHostChanged,
+}
+
+// ofEvent is the machine that an event of the appliance is about.
+func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
+	if isNewsForRefused(ev) {
+		return r.refused()
+	}
+	if !slices.Contains(telling, ev.Kind) {
+		return nil
+	}
+	key, ok := r.keyOf(ev)
+	if !ok {
+		return nil
+	}
+	if ev.Kind == inventory.EventBootstrapWanted {
+		r.mu.Lock()
+		r.asked[key] = true
+		r.mu.Unlock()
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// isNewsForRefused reports whether an event says that something was made or changed that a machine may name.
+func isNewsForRefused(ev inventory.Event) bool {
+	switch kind, _, _ := strings.Cut(ev.Subject, "/"); ev.Kind {
+	case inventory.EventChanged:
+		return slices.Contains([]string{"profile", "image", "pool", "host", "layer", "secret"}, kind)
+	case inventory.EventHostDiscovered:
+		return true
+	}
+	return false
+}
+
+// refused are the machines whose specification was refused: what they name may have been made just now.
+func (r *machines) refused() []reconcile.Request {
+	mms, err := listMachines(context.Background(), r.client)
+	if err != nil {
+		r.log.Warn("refused machines not listed", "err", err)
+	}
+	return requests(slices.DeleteFunc(mms, func(mm v1alpha1.MetalMachine) bool {
+		return mm.Status.FailureReason != v1alpha1.FailureInvalidConfiguration
+	}))
+}
+
+func (r *machines) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
+	if data, ok := ev.Data.(map[string]any); ok {
+		if text, ok := data["owner"].(string); ok && text != "" {
+			return r.keyOfOwner(text)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if name := eventfeed.Machine(ev); name != "" {
+		key, ok := r.names[name]
+		return key, ok
+	}
+	key, ok := r.hosts[ev.HostID]
+	return key, ok && ev.HostID != ""
+}
+
+// keyOfOwner is the object of an owner, if it is one of ours.
+func (r *machines) keyOfOwner(text string) (types.NamespacedName, bool) {
+	o, err := contract.ParseOwner(text)
+	if err != nil || o.ClusterUID != r.env.ClusterUID || o.Kind != v1alpha1.KindMetalMachine {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true
+}
+
+// all are the objects of all machines that the appliance has for this cluster, those that are gone too.
+func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
+	views, err := r.env.Appliance.ListMachines(ctx, r.env.ClusterUID+"/")
+	if err != nil {
+		return nil, fmt.Errorf("list machines of the cluster: %w", err)
+	}
+	var all []reconcile.Request
+	for i := range views {
+		if key, ok := r.keyOfOwner(views[i].Machine.Owner); ok && r.isWatched(key.Namespace) {
+			all = append(all, reconcile.Request{NamespacedName: key})
+		}
+	}
+	mms, err := listMachines(ctx, r.client) // those that the appliance lost
+	return append(all, requests(mms)...), err
+}
+
+// isWatched reports whether objects of a namespace are seen here: of others nobody can say that they are gone.
+func (r *machines) isWatched(namespace string) bool {
+	return len(r.env.Namespaces) == 0 || slices.Contains(r.env.Namespaces, namespace)
+}
+
+// ofNode are the machines that a change in a workload cluster is about: that of the node, or all of the cluster.
+func (r *machines) ofNode(key string, n *node.Node) []reconcile.Request {
+	target, ok := splitKey(key)
+	if !ok {
+		return nil
+	}
+	mms, err := listMachines(context.Background(), r.client, client.InNamespace(target.Namespace), client.MatchingFields{byTarget: target.Name})
+	if err != nil {
+		r.log.Warn("machines of a join target not listed", "err", err)
+	}
+	if n == nil {
+		return requests(mms)
+	}
+	return requests(slices.DeleteFunc(mms, func(mm v1alpha1.MetalMachine) bool {
+		switch {
+		case mm.Status.NodeRef != nil:
+			return mm.Status.NodeRef.Name != n.Name
+		case n.ProviderID != "" && n.ProviderID == mm.Spec.ProviderID:
+			return false
+		}
+		return mm.Spec.ClaimID == "" // any that waits for its node may be meant
+	}))
+}

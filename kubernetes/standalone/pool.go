@@ -1,0 +1,174 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/eventfeed"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// The field managers of what is written to MetalPools.
+const (
+	managerPool       = "slipway-pool"        // the finalizer
+	managerPoolStatus = "slipway-pool-status" // the status
+)
+
+const (
+	// countAfter gathers the events of all hosts before a pool is counted anew.
+	countAfter = 2 * time.Second
+	// poolAgain is how often it is tried to save a pool whose name is taken, or to delete one that machines name.
+	poolAgain = 30 * time.Second
+)
+
+// pools reconciles MetalPools.
+type pools struct {
+	env    contract.Env
+	client client.Client
+	log    *slog.Logger
+	now    func() time.Time
+}
+
+// setupPools adds the controller of MetalPools to a manager.
+func setupPools(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed) error {
+	log := env.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	r := &pools{env: env, client: mgr.GetClient(), log: log.With("cluster", env.Cluster), now: time.Now}
+	b := builder.ControllerManagedBy(mgr).Named("metalpool").
+		For(&v1alpha1.MetalPool{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, finalizersChanged{}))).
+		WatchesRawSource(eventfeed.On(feed, countAfter, r.ofEvent)).
+		WatchesRawSource(eventfeed.Once(feed, r.all))
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("set up the controller of MetalPools: %w", err)
+	}
+	return nil
+}
+
+// counting are the kinds of events that move a host from one count to another, or into a pool.
+var counting = []string{
+	inventory.EventStateChanged, inventory.EventClaimed, inventory.EventFreed, inventory.EventHostChanged, inventory.EventHostDeleted,
+	inventory.EventHostDiscovered, inventory.EventWiped, inventory.EventInspected,
+}
+
+func (r *pools) ofEvent(ev inventory.Event) []reconcile.Request {
+	if !slices.Contains(counting, ev.Kind) && !strings.HasPrefix(ev.Subject, "pool/") {
+		return nil
+	}
+	all, err := r.all(context.Background())
+	if err != nil {
+		r.log.Warn("pools not listed", "err", err)
+	}
+	return all
+}
+
+func (r *pools) all(ctx context.Context) (all []reconcile.Request, err error) {
+	var list v1alpha1.MetalPoolList
+	if err := r.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list MetalPools: %w", err)
+	}
+	for i := range list.Items {
+		all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+	}
+	return all, nil
+}
+
+// owner is who a pool belongs to: the object of that name, whichever it is. A pool that is made anew from a backup is
+// the same pool.
+func (r *pools) owner(mp *v1alpha1.MetalPool) contract.Owner {
+	return contract.Owner{ClusterUID: r.env.ClusterUID, Kind: v1alpha1.KindMetalPool, Name: mp.Name}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var mp v1alpha1.MetalPool
+	if err := r.client.Get(ctx, req.NamespacedName, &mp); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !mp.DeletionTimestamp.IsZero() {
+		return r.remove(ctx, &mp)
+	}
+	if to := mp.DeepCopy(); controllerutil.AddFinalizer(to, v1alpha1.FinalizerPool) { // before the pool is there
+		if err := r.patch(ctx, &mp, to); err != nil {
+			return reconcile.Result{}, err
+		}
+		mp = *to
+	}
+	p, err := translate.Pool(&mp, r.owner(&mp))
+	if err == nil {
+		err = r.env.Appliance.SavePool(ctx, p)
+	}
+	switch {
+	case translate.IsInvalid(err), isKind(err, inventory.Invalid):
+		return reconcile.Result{}, r.tell(ctx, &mp, string(v1alpha1.FailureInvalidConfiguration), messageOf(err))
+	case isKind(err, inventory.Conflict):
+		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, &mp, "NameTaken", messageOf(err))
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("save pool %s: %w", mp.Name, err)
+	}
+	return reconcile.Result{}, r.tell(ctx, &mp, "", "")
+}
+
+// remove deletes the pool of an object that is being deleted. One that machines name stays until they are gone.
+func (r *pools) remove(ctx context.Context, mp *v1alpha1.MetalPool) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(mp, v1alpha1.FinalizerPool) {
+		return reconcile.Result{}, nil
+	}
+	err := r.env.Appliance.DeletePool(ctx, mp.Name, r.owner(mp).String())
+	if isKind(err, inventory.Conflict) && r.isOurs(ctx, mp) {
+		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, mp, v1alpha1.ReasonDeleting, messageOf(err))
+	}
+	if err != nil && !isKind(err, inventory.Conflict) {
+		return reconcile.Result{}, fmt.Errorf("delete pool %s: %w", mp.Name, err)
+	}
+	to := mp.DeepCopy()
+	controllerutil.RemoveFinalizer(to, v1alpha1.FinalizerPool)
+	return reconcile.Result{}, client.IgnoreNotFound(r.patch(ctx, mp, to))
+}
+
+// isOurs reports whether the pool of that name is the object's: else there is nothing to delete.
+func (r *pools) isOurs(ctx context.Context, mp *v1alpha1.MetalPool) bool {
+	all, err := r.env.Appliance.ListPools(ctx)
+	return err != nil || slices.ContainsFunc(all, func(p inventory.Pool) bool { return p.Name == mp.Name && p.Owner == r.owner(mp).String() })
+}
+
+func (r *pools) patch(ctx context.Context, from, to *v1alpha1.MetalPool) error {
+	return r.client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerPool))
+}
+
+// tell writes the status where it differs: what is wrong, or how the pool's hosts are doing.
+func (r *pools) tell(ctx context.Context, mp *v1alpha1.MetalPool, reason, message string) error {
+	s := v1alpha1.MetalPoolStatus{ObservedGeneration: mp.Generation, Conditions: slices.Clone(mp.Status.Conditions)}
+	if reason == "" {
+		n, err := r.env.Appliance.CountPool(ctx, mp.Name)
+		if err != nil {
+			return fmt.Errorf("count the hosts of pool %s: %w", mp.Name, err)
+		}
+		s.Total, s.Available, s.Claimed, s.Cleaning, s.Failed = int32(n.Total), int32(n.Available), int32(n.Claimed), int32(n.Cleaning), int32(n.Failed)
+		setCondition(&s.Conditions, mp.Generation, r.now(), v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	} else {
+		setCondition(&s.Conditions, mp.Generation, r.now(), v1alpha1.Ready, metav1.ConditionFalse, reason, message)
+	}
+	if equality.Semantic.DeepEqual(s, mp.Status) {
+		return nil
+	}
+	return client.IgnoreNotFound(applyStatus(ctx, r.client, mp, v1alpha1.KindMetalPool, managerPoolStatus, &s))
+}

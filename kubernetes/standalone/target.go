@@ -1,0 +1,439 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	"slipway.dev/slipway/kubernetes/kubeconfig"
+	"slipway.dev/slipway/kubernetes/node"
+	"slipway.dev/slipway/kubernetes/translate"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// managerTarget is the field manager of what is written to JoinTargets.
+const managerTarget = "slipway-jointarget"
+
+// conditionMirrored is the condition of a JoinTarget that the appliance has it, with all that it refers to.
+const conditionMirrored = v1alpha1.Ready
+
+// How often a cluster is looked at that is just being made, and one that cannot be reached.
+const (
+	makingAgain      = 5 * time.Second
+	unreachableAgain = 30 * time.Second
+)
+
+// targets reconciles JoinTargets.
+type targets struct {
+	env    contract.Env
+	client client.Client
+	events events.EventRecorder
+	log    *slog.Logger
+	nodes  *node.Set
+	now    func() time.Time
+}
+
+// setupTargets adds the controller of JoinTargets to a manager.
+func setupTargets(mgr manager.Manager, env contract.Env, nodes *node.Set) error {
+	log := env.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	r := &targets{
+		env: env, client: mgr.GetClient(), events: mgr.GetEventRecorder("slipway"), log: log.With("cluster", env.Cluster), nodes: nodes, now: time.Now,
+	}
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.JoinTarget{}, bySecret, func(o client.Object) []string {
+		jt, ok := o.(*v1alpha1.JoinTarget)
+		if !ok {
+			return nil
+		}
+		names := []string{kubeconfigRef(jt).Name}
+		for _, u := range translate.TargetSecrets(jt) {
+			names = append(names, u.Secret)
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	})
+	if err != nil {
+		return fmt.Errorf("index JoinTargets by their Secrets: %w", err)
+	}
+	b := builder.ControllerManagedBy(mgr).Named("jointarget").
+		For(&v1alpha1.JoinTarget{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Watches(&v1alpha1.MetalMachine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(planeNews)).
+		WatchesRawSource(nodes.Source(func(key string, n *node.Node) []reconcile.Request {
+			if k, ok := splitKey(key); ok && n == nil {
+				return []reconcile.Request{{NamespacedName: k}}
+			}
+			return nil
+		}))
+	if env.Reach.HasSecrets() {
+		b = b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("set up the controller of JoinTargets: %w", err)
+	}
+	return nil
+}
+
+func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
+	mm, ok := o.(*v1alpha1.MetalMachine)
+	if !ok || !translate.IsNode(mm) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: mm.Namespace, Name: mm.Spec.Bootstrap.Join.TargetRef.Name}}}
+}
+
+// planeNews are the changes of machines that matter to their target: control planes that get on, and machines that go.
+var planeNews = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool {
+		mm, ok := e.Object.(*v1alpha1.MetalMachine)
+		return ok && translate.IsControlPlane(mm)
+	},
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok := e.ObjectOld.(*v1alpha1.MetalMachine)
+		now, ok2 := e.ObjectNew.(*v1alpha1.MetalMachine)
+		return ok && ok2 && translate.IsControlPlane(now) && old.Status.Phase != now.Status.Phase
+	},
+}
+
+func (r *targets) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+	var list v1alpha1.JoinTargetList
+	if err := r.client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{bySecret: o.GetName()}); err != nil {
+		r.log.Warn("join targets of a secret not listed", "err", err)
+	}
+	var all []reconcile.Request
+	for i := range list.Items {
+		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return all
+}
+
+// kubeconfigRef is where the kubeconfig of a target's cluster is. That of a cluster that Slipway makes is written there.
+func kubeconfigRef(t *v1alpha1.JoinTarget) v1alpha1.SecretKeySelector {
+	if ref := t.Spec.KubeconfigSecretRef; ref != nil {
+		return *ref
+	}
+	return v1alpha1.SecretKeySelector{Name: t.Name + "-kubeconfig", Key: "value"}
+}
+
+// look is one look at one JoinTarget.
+type targetPass struct {
+	jt    *v1alpha1.JoinTarget
+	owner contract.Owner
+	told  []metav1.Condition
+	again time.Duration
+}
+
+func (p *targetPass) tell(kind string, status metav1.ConditionStatus, reason, message string) {
+	p.told = append(p.told, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *targets) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var jt v1alpha1.JoinTarget
+	err := r.client.Get(ctx, req.NamespacedName, &jt)
+	if apierrors.IsNotFound(err) {
+		r.nodes.Drop(req.Namespace + "/" + req.Name)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read JoinTarget %s: %w", req, err)
+	}
+	p := &targetPass{jt: jt.DeepCopy()}
+	p.owner = contract.Owner{ClusterUID: r.env.ClusterUID, Namespace: jt.Namespace, Kind: v1alpha1.KindJoinTarget, Name: jt.Name, UID: string(jt.UID)}
+	switch {
+	case pausedBy(&jt) != "":
+		return reconcile.Result{}, nil
+	case !jt.DeletionTimestamp.IsZero():
+		err = r.delete(ctx, p)
+	default:
+		err = r.run(ctx, p)
+	}
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+	return reconcile.Result{RequeueAfter: p.again}, err
+}
+
+func (r *targets) run(ctx context.Context, p *targetPass) error {
+	before := p.jt.DeepCopy()
+	if controllerutil.AddFinalizer(p.jt, v1alpha1.FinalizerTarget) {
+		err := r.client.Patch(ctx, p.jt, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerTarget))
+		if err != nil {
+			return fmt.Errorf("add the finalizer: %w", err)
+		}
+	}
+	err := r.mirror(ctx, p)
+	var no *refused
+	if errors.As(err, &no) {
+		p.tell(conditionMirrored, metav1.ConditionFalse, no.reason, no.message)
+		err = nil
+	} else if err == nil {
+		p.tell(conditionMirrored, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.ask(ctx, p); err != nil {
+		return err
+	}
+	return r.report(ctx, p)
+}
+
+// refused is why a target cannot be used, in the words of its condition.
+type refused struct{ reason, message string }
+
+func (e *refused) Error() string { return e.message }
+
+// Reasons of a JoinTarget's conditions.
+const (
+	reasonSecretMissing = "SecretMissing"
+	reasonInvalid       = "InvalidConfiguration"
+	reasonNameTaken     = "NameTaken"
+	reasonAnswers       = "Answers"
+	reasonUnreachable   = "Unreachable"
+	reasonNotAsked      = "NoKubeconfig" // nobody can look into the cluster
+	reasonInitialized   = "Initialized"
+	reasonWaitingInit   = "WaitingForControlPlaneInit"
+	reasonAssumed       = "Assumed"
+	reasonInUse         = "InUse"
+)
+
+// mirror brings a target and its secrets into the inventory.
+func (r *targets) mirror(ctx context.Context, p *targetPass) error {
+	t, err := translate.JoinTarget(p.jt, p.owner)
+	if err != nil {
+		return &refused{reasonInvalid, err.Error()}
+	}
+	owner := p.owner.String()
+	if err := r.env.Reach.MaySecrets(p.jt.Namespace); err != nil {
+		p.again = unreachableAgain
+		return &refused{reasonSecretMissing, messageOf(err)}
+	}
+	if translate.IsInit(p.jt) {
+		if err := r.makePKI(ctx, p.jt, owner); err != nil {
+			return err
+		}
+	}
+	for _, u := range r.secrets(p.jt) {
+		value, _, err := readSecret(ctx, r.client, types.NamespacedName{Namespace: u.Namespace, Name: u.Secret}, u.Key)
+		if err != nil {
+			return err
+		}
+		if len(value) == 0 {
+			return &refused{reasonSecretMissing, fmt.Sprintf("%s: there is no Secret %s with a key %s", u.Field, u.Secret, u.Key)}
+		}
+		if u.Name == t.Kubeconfig {
+			cfg, err := kubeconfig.Parse("JoinTarget "+p.jt.Name+": Secret "+u.Secret, value)
+			if err != nil {
+				return &refused{reasonInvalid, messageOf(err)}
+			}
+			t.CA = string(cfg.CAData)
+		} else {
+			value = []byte(strings.TrimSpace(string(value))) // a token
+		}
+		if err := r.saved(r.env.Appliance.SaveSecret(ctx, u.Name, owner, value)); err != nil {
+			return err
+		}
+	}
+	return r.saved(r.env.Appliance.SaveTarget(ctx, t))
+}
+
+// secrets are the Secrets to be mirrored, with that of the cluster that is made.
+func (r *targets) secrets(jt *v1alpha1.JoinTarget) []translate.SecretUse {
+	uses := translate.TargetSecrets(jt)
+	if translate.IsInit(jt) && jt.Spec.KubeconfigSecretRef == nil {
+		ref := kubeconfigRef(jt)
+		uses = append(uses, translate.SecretUse{Name: translate.KubeconfigName(jt), Namespace: jt.Namespace, Secret: ref.Name, Key: ref.Key, Field: "spec.init"})
+	}
+	return uses
+}
+
+// saved turns what the appliance refuses for good into words of a condition.
+func (r *targets) saved(err error) error {
+	switch {
+	case isKind(err, inventory.Conflict):
+		return &refused{reasonNameTaken, messageOf(err)}
+	case isKind(err, inventory.Invalid):
+		return &refused{reasonInvalid, messageOf(err)}
+	}
+	return err
+}
+
+// ask asks the cluster how it is.
+func (r *targets) ask(ctx context.Context, p *targetPass) error {
+	jt := p.jt
+	if translate.IsInit(jt) {
+		if err := r.findHolder(ctx, p); err != nil {
+			return err
+		}
+	}
+	was := isTrue(jt, v1alpha1.ControlPlaneInitialized)
+	if !translate.CanLookInto(jt) {
+		p.tell(v1alpha1.Reachable, metav1.ConditionUnknown, reasonNotAsked, "there is no kubeconfig to ask with")
+		p.tell(v1alpha1.ControlPlaneInitialized, metav1.ConditionTrue, reasonAssumed, "the cluster has a token already")
+		return nil
+	}
+	cluster, err := clusterOf(ctx, r.client, r.env.Reach, r.nodes, jt)
+	if err == nil {
+		err = cluster.Check(ctx)
+	}
+	isInitialized := was || !translate.IsInit(jt) && err == nil
+	if err != nil {
+		p.tell(v1alpha1.Reachable, metav1.ConditionFalse, reasonUnreachable, messageOf(err))
+		p.again = unreachableAgain
+	} else {
+		p.tell(v1alpha1.Reachable, metav1.ConditionTrue, reasonAnswers, "")
+		if !isInitialized {
+			plane, err := cluster.ControlPlane(ctx)
+			isInitialized = err == nil && plane.IsInitialized
+		}
+	}
+	switch {
+	case isInitialized:
+		p.tell(v1alpha1.ControlPlaneInitialized, metav1.ConditionTrue, reasonInitialized, "")
+	case translate.IsInit(jt):
+		message := "no control plane machine has begun"
+		if jt.Status.InitHolder != "" {
+			message = "machine " + jt.Status.InitHolder + " makes the cluster"
+			p.again = makingAgain
+		}
+		p.tell(v1alpha1.ControlPlaneInitialized, metav1.ConditionFalse, reasonWaitingInit, message)
+	default:
+		p.tell(v1alpha1.ControlPlaneInitialized, metav1.ConditionUnknown, reasonUnreachable, "the cluster cannot be asked")
+	}
+	return nil
+}
+
+// findHolder finds out which machine makes the cluster, by its object's name.
+func (r *targets) findHolder(ctx context.Context, p *targetPass) error {
+	name, err := r.env.Appliance.InitHolder(ctx, translate.Name(p.jt.Namespace, p.jt.Name))
+	if err != nil {
+		return fmt.Errorf("read who makes the cluster of %s: %w", p.jt.Name, err)
+	}
+	holder := name
+	if name != "" {
+		mms, err := listMachines(ctx, r.client, client.InNamespace(p.jt.Namespace), client.MatchingFields{byTarget: p.jt.Name})
+		if err != nil {
+			return err
+		}
+		for i := range mms {
+			mm := &mms[i]
+			if n := translate.Name(mm.Namespace, mm.Name); n == name || translate.NameFor(mm.Namespace, mm.Name, string(mm.UID)) == name {
+				holder = mm.Name
+			}
+		}
+	}
+	p.jt.Status.InitHolder = holder
+	return nil
+}
+
+// report writes the status when it has changed. was is what is in the cluster.
+func (r *targets) report(ctx context.Context, p *targetPass) error {
+	var was v1alpha1.JoinTarget
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(p.jt), &was); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	st := was.Status.DeepCopy()
+	now := r.now()
+	if cs, isNew := translate.MergeConditions(was.Status.Conditions, p.told, p.jt.Generation, now); isNew {
+		st.Conditions = cs
+	}
+	st.ObservedGeneration, st.InitHolder = p.jt.Generation, p.jt.Status.InitHolder
+	if equality.Semantic.DeepEqual(&was.Status, st) {
+		return nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(st)
+	if err != nil {
+		return fmt.Errorf("encode the status of JoinTarget %s: %w", p.jt.Name, err)
+	}
+	if err := applyTo(ctx, r.client, p.jt, v1alpha1.KindJoinTarget, managerTarget, map[string]any{"status": fields}, true); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of JoinTarget %s: %w", p.jt.Name, err)
+	}
+	return nil
+}
+
+// delete waits until no machine needs the target, and takes it out of the inventory. With the annotation cascade its
+// machines go with it, workers before control planes.
+func (r *targets) delete(ctx context.Context, p *targetPass) error {
+	if !controllerutil.ContainsFinalizer(p.jt, v1alpha1.FinalizerTarget) {
+		return nil
+	}
+	mms, err := listMachines(ctx, r.client, client.InNamespace(p.jt.Namespace), client.MatchingFields{byTarget: p.jt.Name})
+	if err != nil {
+		return err
+	}
+	if len(mms) > 0 {
+		if p.jt.Annotations[v1alpha1.AnnotationCascade] == "true" {
+			if err := r.cascade(ctx, mms); err != nil {
+				return err
+			}
+		}
+		p.again = makingAgain
+		p.tell(conditionMirrored, metav1.ConditionFalse, reasonInUse, "machines name it still: delete them, or set the annotation "+v1alpha1.AnnotationCascade+`: "true"`)
+		return r.report(ctx, p)
+	}
+	owner := p.owner.String()
+	if err := r.env.Appliance.DeleteTarget(ctx, translate.Name(p.jt.Namespace, p.jt.Name), owner); err != nil && !isKind(err, inventory.Conflict) {
+		return fmt.Errorf("delete join target: %w", err)
+	}
+	names := []string{translate.PKIName(p.jt), translate.KubeconfigName(p.jt)}
+	for _, u := range translate.TargetSecrets(p.jt) {
+		names = append(names, u.Name)
+	}
+	for _, name := range names {
+		if err := r.env.Appliance.DeleteSecret(ctx, name, owner); err != nil && !isKind(err, inventory.Conflict) {
+			return fmt.Errorf("delete secret %s: %w", name, err)
+		}
+	}
+	r.nodes.Drop(targetKey(p.jt))
+	before := p.jt.DeepCopy()
+	controllerutil.RemoveFinalizer(p.jt, v1alpha1.FinalizerTarget)
+	err = r.client.Patch(ctx, p.jt, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerTarget))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	return nil
+}
+
+// cascade deletes the machines of a cluster: workers, and the control planes when no worker is left. How many at a time is
+// up to the pools' budgets.
+func (r *targets) cascade(ctx context.Context, mms []v1alpha1.MetalMachine) error {
+	isWorker := func(mm v1alpha1.MetalMachine) bool { return !translate.IsControlPlane(&mm) }
+	workersLeft := slices.ContainsFunc(mms, isWorker)
+	for i := range mms {
+		mm := &mms[i]
+		if !mm.DeletionTimestamp.IsZero() || workersLeft && !isWorker(*mm) {
+			continue
+		}
+		r.events.Eventf(mm, nil, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "Reconcile", "its JoinTarget is deleted, with cascade")
+		if err := r.client.Delete(ctx, mm, client.Preconditions{UID: &mm.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete MetalMachine %s: %w", mm.Name, err)
+		}
+	}
+	return nil
+}

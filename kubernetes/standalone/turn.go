@@ -1,0 +1,153 @@
+package standalone
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"slipway.dev/slipway/kubernetes/node"
+)
+
+// slot is a machine of a join target.
+type slot struct {
+	key       types.NamespacedName
+	target    string // <namespace>/<name>
+	isPlane   bool
+	isFirst   bool // makes the cluster
+	stage     node.Stage
+	createdAt time.Time
+}
+
+// turns says whose turn it is to join a cluster: control planes one at a time, so many workers at once, and before all
+// the one that makes it. The appliance has the lock that counts; this only keeps machines from booting too soon. It
+// knows all machines of the cluster before it lets one go.
+type turns struct {
+	seed func(ctx context.Context) (map[string]slot, error) // by owner
+
+	mu       sync.Mutex
+	isSeeded bool
+	slots    map[string]slot
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func newTurns(seed func(ctx context.Context) (map[string]slot, error)) *turns {
+	return &turns{seed: seed, slots: map[string]slot{}}
+}
+
+// source queues the machines whose turn may have come.
+func (t *turns) source() source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.queue = q
+		return nil
+	})
+}
+
+// start makes all machines known, once.
+func (t *turns) start(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isSeeded {
+		return nil
+	}
+	all, err := t.seed(ctx)
+	if err != nil {
+		return err
+	}
+	for owner, s := range all {
+		if _, ok := t.slots[owner]; !ok {
+			t.slots[owner] = s
+		}
+	}
+	t.isSeeded = true
+	return nil
+}
+
+// take gives a machine that only waits for its turn that turn, or says who comes first.
+func (t *turns) take(owner string, s slot, r node.TurnRules) node.Turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.stage, s.isFirst = node.StageReady, t.slots[owner].isFirst
+	t.slots[owner] = s
+	v := node.JudgeTurn(s.machine(), func(yield func(node.Joiner) bool) {
+		for o, other := range t.slots {
+			if other.target == s.target && o != owner && !yield(other.machine()) {
+				return
+			}
+		}
+	}, r)
+	if v.Wait == "" {
+		s.stage, s.isFirst = node.StageJoining, v.IsFirst
+		t.slots[owner] = s
+	}
+	return v
+}
+
+func (s *slot) machine() node.Joiner {
+	return node.Joiner{Name: s.key.Name, IsPlane: s.isPlane, IsFirst: s.isFirst, Stage: s.stage}
+}
+
+// note says how far a machine is, and wakes those that waited for it.
+func (t *turns) note(owner string, s slot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was, ok := t.slots[owner]
+	s.isFirst = s.isFirst || was.isFirst
+	if ok && s.stage == node.StageWaiting && was.stage == node.StageReady {
+		s.stage = node.StageReady
+	}
+	t.slots[owner] = s
+	if ok && was.stage == node.StageJoining && s.stage != node.StageJoining {
+		t.wake(s.target)
+	}
+}
+
+// forget drops a machine that is gone.
+func (t *turns) forget(owner string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if was, ok := t.slots[owner]; ok {
+		delete(t.slots, owner)
+		if was.stage == node.StageJoining || was.isFirst {
+			t.wake(was.target)
+		}
+	}
+}
+
+// wake queues the machines of a target that only wait for their turn, the oldest first; as many as may be let go at
+// once are a few.
+func (t *turns) wake(target string) {
+	if t.queue == nil {
+		return
+	}
+	var ready []slot
+	for _, s := range t.slots {
+		if s.target == target && s.stage == node.StageReady {
+			ready = append(ready, s)
+		}
+	}
+	slices.SortFunc(ready, func(a, b slot) int {
+		return cmp.Or(a.createdAt.Compare(b.createdAt), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	planes, workers := 0, 0
+	for _, s := range ready {
+		n := &workers
+		if s.isPlane {
+			n = &planes
+		}
+		if *n++; *n <= wokenAtOnce {
+			t.queue.Add(reconcile.Request{NamespacedName: s.key})
+		}
+	}
+}
+
+// wokenAtOnce bounds how many machines are looked at when one turn has come free.
+const wokenAtOnce = 4

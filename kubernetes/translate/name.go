@@ -1,0 +1,62 @@
+package translate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"slipway.dev/slipway/kubernetes/contract"
+)
+
+const maxName = 63
+
+// Name is what an object is called in the inventory: <namespace>-<name>, made to fit a DNS label. What does not fit is
+// cut, with six digits of a hash of the whole at the end.
+func Name(namespace, name string) string {
+	whole := namespace + "-" + name
+	s := plain(whole)
+	if s == whole && len(s) <= maxName {
+		return s
+	}
+	return cut(s, maxName-7) + "-" + hash(namespace + "/" + name)[:6]
+}
+
+// NameFor is the second name that is tried, when somebody else's object has the first.
+func NameFor(namespace, name, uid string) string {
+	return cut(Name(namespace, name), maxName-7) + "-" + hash(uid)[:6]
+}
+
+// secretName is what a key of a Secret that an object refers to is called in the inventory: for its owner alone, so that
+// it goes when that goes.
+func secretName(o contract.Owner, secret, key string) string {
+	return cut(plain(o.Name+"-"+secret), maxName-13) + "-" + hash(o.String() + "\x00" + secret + "\x00" + key)[:12]
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// plain makes a text a DNS label but for its length.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, s)
+	if s = strings.Trim(s, "-"); s == "" {
+		return "x"
+	}
+	return s
+}
+
+func cut(s string, n int) string {
+	if len(s) > n {
+		s = s[:n]
+	}
+	return strings.TrimRight(s, "-")
+}

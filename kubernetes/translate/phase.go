@@ -1,0 +1,50 @@
+package translate
+
+import (
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+)
+
+// phase is a word for people. Nothing reads it back.
+func (t *teller) phase(told Status) v1alpha1.MachinePhase {
+	op := t.v.Operation
+	switch {
+	case t.f.IsDeleting:
+		if op != nil && op.Kind == inventory.OpRelease && (op.Step == inventory.StepPreDrain || op.Step == inventory.StepDrain) {
+			return v1alpha1.PhaseDraining
+		}
+		return v1alpha1.PhaseDeleting
+	case told.FailureReason != "" && told.FailureReason != v1alpha1.FailureUnsupportedChange:
+		return v1alpha1.PhaseFailed
+	case t.f.View == nil:
+		return v1alpha1.PhasePending
+	case t.v.Claim == nil:
+		return v1alpha1.PhaseClaiming
+	case t.isDelivered():
+		if t.f.Node.IsWanted && !t.f.Node.IsJoined {
+			if t.f.Node.Reason == v1alpha1.ReasonWorkloadClusterUnreachable {
+				return v1alpha1.PhaseUnknown
+			}
+			return v1alpha1.PhaseJoining
+		}
+		return v1alpha1.PhaseRunning
+	case t.f.Bootstrap.IsWanted && !t.f.Bootstrap.IsReady:
+		return v1alpha1.PhaseWaitingForBootstrapData
+	case t.isWritten(), op != nil && (op.Step == inventory.StepReboot || op.Step == inventory.StepFirstBoot):
+		return v1alpha1.PhaseBooting
+	}
+	return v1alpha1.PhaseProvisioning
+}
+
+// where says which host it is, and how it is reached.
+func (t *teller) where(told *Status) {
+	h := t.v.Host
+	if h == nil || t.v.Claim == nil {
+		return
+	}
+	told.HostName, told.InventoryID, told.FailureDomain = h.Name, string(h.ID), h.Place.Domain()
+	told.Addresses = append(told.Addresses, v1alpha1.Address{Type: v1alpha1.AddressHostname, Address: firstOf(t.v.Machine.Hostname, t.v.Machine.Name)})
+	for _, a := range t.v.Addresses {
+		told.Addresses = append(told.Addresses, v1alpha1.Address{Type: v1alpha1.AddressInternalIP, Address: a})
+	}
+}

@@ -1,0 +1,279 @@
+// Package translate turns custom resources into words of the inventory, and what became of a machine into conditions. A
+// MetalMachine or SlipwayMachine becomes an inventory.Machine with a layer of configuration, a JoinTarget an
+// inventory.JoinTarget. StatusOf goes the other way: conditions with their reasons, phase, addresses, terminal failures.
+//
+// It is pure and never sees the value of a secret. A wish that cannot be expressed is an error that names the field, before
+// anything is touched. The same facts always give the same status, without times and without counters that change every
+// pass, so that a status is written only when something has happened.
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/hardware"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/kubernetes/contract"
+	infra "slipway.dev/slipway/kubernetes/infra/v1alpha1"
+	"slipway.dev/slipway/kubernetes/v1alpha1"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// HoldOwner is whose hook before the first boot holds a machine until the controller lets it go.
+const HoldOwner = "kubernetes"
+
+// Options is what does not stand in the object.
+type Options struct {
+	Owner contract.Owner
+	// Name in the inventory; Name(namespace, name) when empty.
+	Name string
+	// Hostname is for objects that name none; the object's name when empty.
+	Hostname string
+	// Role in the cluster of Target; "" takes it from the roles.
+	Role machineconfig.Role
+	// IsHeld adds the hook that keeps the machine from its first boot.
+	IsHeld bool
+	// BootstrapFrom says where bootstrap data come from: cluster/namespace/secret.
+	BootstrapFrom string
+	FailureDomain string // instead of the object's
+	ReuseKey      string
+	// NotPools are the pools that the object's namespace may not use.
+	NotPools []string
+	// Target is the join target that the machine names, nil for none.
+	Target *v1alpha1.JoinTarget
+}
+
+// Invalid is a specification that cannot be carried out.
+type Invalid struct {
+	Field string // such as spec.files[/etc/motd].content
+	Msg   string
+}
+
+func (e *Invalid) Error() string { return e.Field + ": " + e.Msg }
+
+func invalid(field, msg string) error { return &Invalid{Field: field, Msg: msg} }
+
+// IsInvalid reports whether an error says that a specification can never be carried out: ours, or the engine's.
+func IsInvalid(err error) bool {
+	var ours *Invalid
+	var engine *inventory.Error
+	return errors.As(err, &ours) || errors.As(err, &engine) && engine.Kind == inventory.Invalid
+}
+
+// MetalMachine returns the machine that a MetalMachine asks for. An error is an *Invalid.
+func MetalMachine(mm *v1alpha1.MetalMachine, o Options) (inventory.Machine, error) {
+	s := &mm.Spec
+	m := inventory.Machine{
+		Name: firstOf(o.Name, Name(mm.Namespace, mm.Name)), Owner: o.Owner.String(),
+		Hostname:      firstOf(s.Hostname, o.Hostname, mm.Name),
+		BootstrapFrom: o.BootstrapFrom,
+		Clean:         inventory.CleanMode(strings.ToLower(string(s.Deletion.Clean))),
+		ReleaseAfter:  inventory.ReleaseAfter(strings.ToLower(string(s.Deletion.ReleaseAfter))),
+	}
+	if err := os(&m, &s.OS); err != nil {
+		return m, err
+	}
+	if err := place(&m, s.Placement, firstOf(o.FailureDomain, s.FailureDomain), o); err != nil {
+		return m, err
+	}
+	if err := provider(&m, s.ProviderConfig); err != nil {
+		return m, err
+	}
+	config, err := layer(mm, o)
+	if err != nil {
+		return m, err
+	}
+	if m.Config, err = join(config, m.Config); err != nil {
+		return m, err
+	}
+	m.Drain = drain(mm, o, m.Hostname)
+	m.Hooks, err = hooksOf(mm.Annotations, o.IsHeld)
+	return m, err
+}
+
+// SlipwayMachine returns the machine that a SlipwayMachine asks for. An error is an *Invalid.
+func SlipwayMachine(sm *infra.SlipwayMachine, o Options) (inventory.Machine, error) {
+	s := &sm.Spec
+	m := inventory.Machine{
+		Name: firstOf(o.Name, Name(sm.Namespace, sm.Name)), Owner: o.Owner.String(),
+		Hostname: firstOf(o.Hostname, sm.Name), BootstrapFrom: o.BootstrapFrom,
+		Clean:        inventory.CleanMode(strings.ToLower(string(s.Clean))),
+		ReleaseAfter: inventory.ReleaseAfter(strings.ToLower(string(s.ReleaseAfter))),
+	}
+	if err := os(&m, &s.OS); err != nil {
+		return m, err
+	}
+	if err := place(&m, s.Placement, o.FailureDomain, o); err != nil {
+		return m, err
+	}
+	var err error
+	m.Hooks, err = hooksOf(sm.Annotations, o.IsHeld)
+	return m, err
+}
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func os(m *inventory.Machine, s *v1alpha1.OSSpec) error {
+	if s.Profile == "" {
+		return invalid("spec.os.profile", "is needed")
+	}
+	m.Profile, m.Image, m.KernelArgs = s.Profile, s.Version, s.KernelArgs
+	if len(s.Variables) > 0 {
+		m.Parameters = s.Variables
+	}
+	return nil
+}
+
+var arches = map[v1alpha1.Architecture]inventory.Arch{v1alpha1.AMD64: inventory.X8664, v1alpha1.ARM64: inventory.ARM64}
+
+var reuses = map[v1alpha1.Reuse]inventory.Reuse{
+	"": "", v1alpha1.ReuseAny: "", v1alpha1.ReusePrefer: inventory.ReusePrefer, v1alpha1.ReuseRequire: inventory.ReuseRequire,
+}
+
+func place(m *inventory.Machine, s *v1alpha1.Placement, domain string, o Options) (err error) {
+	p := &m.Placement
+	p.NotPools = o.NotPools
+	p.FailureDomain = domain
+	if s == nil {
+		return nil
+	}
+	const at = "spec.placement"
+	m.Pool = s.Pool
+	p.Host = s.HostName
+	p.IsDomainPreferred = s.FailureDomainPolicy == v1alpha1.FailureDomainPreferred && domain != ""
+	if p.Host != "" {
+		p.FailureDomain, p.IsDomainPreferred = "", false // it stands where it stands
+	}
+	if p.Selector, err = Selector(s.Selector); err != nil {
+		return invalid(at+".selector", err.Error())
+	}
+	if p.Requirements, err = Requirements(s.Requirements); err != nil {
+		return invalid(at+".requirements", err.Error())
+	}
+	for i := range s.Preferred {
+		sel, err := Selector(&s.Preferred[i].Selector)
+		if err != nil {
+			return invalid(fmt.Sprintf("%s.preferred[%d].selector", at, i), err.Error())
+		}
+		p.Preferred = append(p.Preferred, inventory.Preference{Weight: int(s.Preferred[i].Weight), Selector: sel})
+	}
+	for i, t := range s.Tolerations {
+		field := fmt.Sprintf("%s.tolerations[%d]", at, i)
+		switch {
+		case t.Operator == v1alpha1.TolerationExists && t.Value != "":
+			return invalid(field, "operator Exists has no value")
+		case t.Operator != v1alpha1.TolerationExists && t.Value == "":
+			return invalid(field, "operator Equal needs a value: write operator: Exists to tolerate every value")
+		case t.Operator != v1alpha1.TolerationExists && t.Key == "":
+			return invalid(field, "a value needs a key")
+		}
+		p.Tolerations = append(p.Tolerations, inventory.Toleration{Key: t.Key, Value: t.Value})
+	}
+	if p.Reuse = reuses[s.Reuse]; p.Reuse != "" {
+		p.ReuseKey = firstOf(o.ReuseKey, m.Name)
+	}
+	return nil
+}
+
+// Requirements are a host's least hardware in the words of the inventory; nil asks for nothing.
+func Requirements(s *v1alpha1.HardwareRequirements) (r inventory.HardwareRequirements, err error) {
+	if s == nil {
+		return r, nil
+	}
+	if s.Architecture != "" {
+		var ok bool
+		if r.Arch, ok = arches[s.Architecture]; !ok {
+			return r, fmt.Errorf("architecture: Slipway boots amd64 and arm64, not %s", s.Architecture)
+		}
+	}
+	r.CPUThreads, r.Disks, r.PortMbps, r.Accelerators = int(s.MinCPUThreads), int(s.MinDisks), int(s.MinNICSpeedMbps), int(s.MinAccelerators)
+	r.IsRotational, r.AcceleratorID, r.Expression = s.DiskRotational, s.AcceleratorVendor, s.Expression
+	if s.MinMemory != nil {
+		r.MemoryBytes = s.MinMemory.Value()
+	}
+	if s.MinDiskSize != nil {
+		r.DiskBytes = s.MinDiskSize.Value()
+	}
+	if r.Expression != "" { // one that cannot be read would hold no host, in silence
+		if _, err := hardware.Compile(r.Expression); err != nil {
+			return r, err
+		}
+	}
+	return r, r.Validate()
+}
+
+// drain says how the node is emptied when the machine goes. Machines without a join target that can be looked into have
+// no node of ours.
+func drain(mm *v1alpha1.MetalMachine, o Options, hostname string) inventory.Drain {
+	t := o.Target
+	if t == nil || !CanLookInto(t) || !IsNode(mm) {
+		return inventory.Drain{}
+	}
+	d := mm.Spec.Deletion.Drain
+	return inventory.Drain{
+		Target: Name(t.Namespace, t.Name), Node: hostname,
+		IsSkipped:          d.Enabled != nil && !*d.Enabled,
+		Timeout:            seconds(d.TimeoutSeconds, 300),
+		IsBlocking:         d.OnTimeout == v1alpha1.DrainBlock,
+		GraceSeconds:       grace(d.GracePeriodSeconds),
+		DeleteEmptyDirData: d.DeleteEmptyDirData != nil && *d.DeleteEmptyDirData,
+		VolumeTimeout:      bounded(d.VolumeDetachTimeoutSeconds, 300),
+		ForgetTimeout:      seconds(mm.Spec.Deletion.NodeDeletionTimeoutSeconds, 60),
+	}
+}
+
+func seconds(n *int32, otherwise int32) inventory.Duration {
+	if n != nil {
+		otherwise = *n
+	}
+	return inventory.Duration(time.Duration(otherwise) * time.Second)
+}
+
+// unbounded stands for no bound where 0 means not to wait.
+const unbounded = 365 * 24 * time.Hour
+
+func bounded(n *int32, otherwise int32) inventory.Duration {
+	if n != nil && *n == 0 {
+		return inventory.Duration(unbounded)
+	}
+	return seconds(n, otherwise)
+}
+
+// grace is what each pod is given. 0 would take the pod's object away while it still runs; the shortest is a second.
+func grace(n *int32) int {
+	if n == nil {
+		return -1
+	}
+	if *n == 0 {
+		return 1
+	}
+	return int(*n)
+}
+
+// IsNode reports whether a machine becomes a node by a join target.
+func IsNode(mm *v1alpha1.MetalMachine) bool {
+	return mm.Spec.Bootstrap != nil && mm.Spec.Bootstrap.Join != nil
+}
+
+// IsControlPlane reports whether a machine is a control plane of its join target.
+func IsControlPlane(mm *v1alpha1.MetalMachine) bool {
+	return IsNode(mm) && slices.Contains(mm.Spec.Roles, v1alpha1.RoleControlPlane)
+}
+
+// CanLookInto reports whether Slipway has, or will have, a kubeconfig of a join target.
+func CanLookInto(t *v1alpha1.JoinTarget) bool {
+	return t.Spec.KubeconfigSecretRef != nil || IsInit(t)
+}
+
+// IsInit reports whether the first control plane machine makes the cluster.
+func IsInit(t *v1alpha1.JoinTarget) bool { return t.Spec.Init != nil && *t.Spec.Init }
