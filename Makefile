@@ -53,6 +53,9 @@ check: ## format, vet, staticcheck, known vulnerabilities, plain words, floors o
 	$(GO) test ./test/arch ./test/plain
 	cd tools && $(GO) test ./...
 
+house: ## packages with their sizes, and the drawing of the floors in docs/architecture.md
+	@mkdir -p build && cd tools && $(GO) build -o ../build/ ./house && cd .. && build/house && build/house -write docs/architecture.md
+
 generate: ## what controller-gen makes of the custom resources: deep copies, CRDs, roles
 	@tools/generate.sh
 

@@ -2,29 +2,32 @@
 // draws the floors for docs/architecture.md.
 //
 //	house                 a table of all packages, largest first, and the totals
-//	house -draw           the drawing of the floors, as Mermaid
+//	house -write FILE     put the drawing of the floors between the marks in a page
+//	house -check FILE     fail when the drawing in a page is not that of the code
 //	house -inside ./web   the arrows between the files of one package, by its types
 //
 // It reads the sources of the current folder. Code that tools made and tests do not count.
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
 )
 
 func main() {
-	draw := flag.Bool("draw", false, "print the drawing for docs/architecture.md")
+	write := flag.String("write", "", "write the drawing into this page")
+	check := flag.String("check", "", "compare the drawing in this page")
 	within := flag.String("inside", "", "print the arrows between the files of this package")
 	flag.Parse()
-	if err := run(*draw, *within); err != nil {
+	if err := run(*write, *check, *within); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
 }
 
-func run(draw bool, within string) error {
+func run(write, check, within string) error {
 	if within != "" {
 		return inside(os.Stdout, within)
 	}
@@ -32,10 +35,35 @@ func run(draw bool, within string) error {
 	if err != nil {
 		return err
 	}
-	if draw {
-		drawFloors(os.Stdout, rooms)
-		return nil
+	if page := write + check; page != "" {
+		return keep(page, rooms, check != "")
 	}
 	table(os.Stdout, rooms)
 	return nil
+}
+
+// The drawing stands between these marks in a page.
+var begin, end = []byte("<!-- house: made by make house -->\n"), []byte("<!-- house: end -->\n")
+
+// keep puts the drawing into a page, or compares it with what stands there.
+func keep(page string, rooms map[string]*room, isCheck bool) error {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := bytes.Cut(old, begin)
+	_, after, isEnded := bytes.Cut(rest, end)
+	if !ok || !isEnded {
+		return fmt.Errorf("%s has no marks for the drawing", page)
+	}
+	var drawing bytes.Buffer
+	drawFloors(&drawing, rooms)
+	anew := bytes.Join([][]byte{before, begin, drawing.Bytes(), end, after}, nil)
+	if bytes.Equal(anew, old) {
+		return nil
+	}
+	if isCheck {
+		return fmt.Errorf("the drawing in %s is not that of the code: make house", page)
+	}
+	return os.WriteFile(page, anew, 0o644)
 }
