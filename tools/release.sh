@@ -28,7 +28,7 @@ check() {
 		fail "\"$version\" is not a version" 'say make release VERSION=0.1.0, without v'
 	[ -n "$(notes)" ] || fail "CHANGELOG.md has no section \"## $version\"" 'RELEASING.md says how it is written'
 	[ "$what" = all ] || return 0
-	dump=inventory/sqlstore/released/testdata/$version.sql
+	dump=inventory/sqlstore/released/testdata/${version%%-*}.sql # a release candidate has that of its release
 	schema=$(ls migrations/sqlite | sed -n 's/^\([0-9]*\)_.*/\1/p' | sort | tail -n 1)
 	grep -q "^INSERT INTO goose_db_version VALUES (.*, $schema, " "$dump" 2>/dev/null ||
 		fail "$dump is not a database of this schema" 'go test ./inventory/sqlstore/released -dump'

@@ -174,6 +174,7 @@ github.com/olekukonko/ll
 github.com/olekukonko/tablewriter
 github.com/peterbourgon/diskv
 github.com/philhofer/fwd
+github.com/pin/tftp/v3
 github.com/pressly/goose/v3
 github.com/rivo/uniseg
 github.com/sirupsen/logrus
