@@ -159,6 +159,7 @@ func TestTwoReleasesAreTheSameBytes(t *testing.T) {
 }
 
 // TestTwoWholeReleasesAreTheSameBytes compiles everything twice, for both kinds of processors, the second time without a cache.
+// SLIPWAY_RELEASE_CACHE=1 keeps the cache: then only the programs are linked twice.
 func TestTwoWholeReleasesAreTheSameBytes(t *testing.T) {
 	if os.Getenv("SLIPWAY_LONG") == "" {
 		t.Skip("make test-long compiles everything twice")
