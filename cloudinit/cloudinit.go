@@ -40,7 +40,7 @@ func (p *Provisioner) Render(t machineconfig.Target, c *machineconfig.Config) (*
 			r.Errorf("/network", "too-large", "needs %d bytes of the kernel's arguments, and %d are left for it", len(arg), maxNetworkArg).
 				Hint = "use DHCP for some interfaces, an image with cloud-init 24.3, or one that has its seed in the initrd"
 		default:
-			r.Warnf("/network", "too-large", "is too large for the kernel's arguments, so it stands in a document alone").
+			r.Warnf("/network", "too-large", "is too large for the kernel's arguments, so it is in a document alone").
 				Hint = "cloud-init ignores that document when the image's arguments have ip="
 		}
 	}

@@ -155,7 +155,7 @@ func quoteLate(doc *yaml.Node, text string, fail func(line, column int, code, me
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(doc); err != nil {
-		fail(1, 1, "yaml", "cannot be written anew to hold a secret: "+err.Error(), "give the secret in a file of the profile's configuration")
+		fail(1, 1, "yaml", "cannot be written again to hold a secret: "+err.Error(), "give the secret in a file of the profile's configuration")
 		return text
 	}
 	out := strings.TrimPrefix(b.String(), header)

@@ -276,7 +276,7 @@ func isOpenWay(source string) bool {
 // ownWords says a message of Butane without advice about a command line that there is none of here.
 func ownWords(f *machineconfig.Finding) {
 	if strings.Contains(f.Message, "--files-dir") {
-		f.Message = "it names a local file, and a profile has one document and no files beside it"
+		f.Message = "it names a local file, and a profile has one document and no other files"
 		f.Hint = "upload it: slipway profile set NAME --document FILE --document-files FOLDER; or write its content in the document"
 	}
 }

@@ -78,8 +78,8 @@ var magics = []struct {
 	{32769, "CD001", aISO},
 	{32769, "BEA01", aISO},
 	{0, "MSWIM\x00\x00\x00", kind{name: "a Windows WIM", way: "make a disk of it first; Slipway writes whole disks"}},
-	{0, "hsqs", kind{name: "a squashfs", way: "it is a root file system, not a disk: import it with --rootfs beside --kernel and --initrd"}},
-	{0, "070701", kind{name: "an initrd", way: "import it with --initrd beside --kernel"}},
+	{0, "hsqs", kind{name: "a squashfs", way: "it is a root file system, not a disk: import it with --rootfs, --kernel and --initrd"}},
+	{0, "070701", kind{name: "an initrd", way: "import it with --initrd and --kernel"}},
 	{0, "\x7fELF", kind{name: "a program", way: "a disk image is wanted here; a kernel is imported with --kernel"}},
 	{0, "!<arch>\n", kind{name: "a Debian package", way: "install it on the server, and import with --from package"}},
 	{0, "\xed\xab\xee\xdb", kind{name: "an RPM package", way: unpackIt + ": rpm2cpio FILE"}},
@@ -149,7 +149,7 @@ func fits(role inventory.Role, name string, f io.ReaderAt, size int64) (format s
 		return "", inventory.Errorf(inventory.Invalid, "%s, which our agent cannot write to a disk", is).WithHint("%s", k.way)
 	}
 	if k.format == "raw" && isText(head) {
-		return "", inventory.Errorf(inventory.Invalid, "%s is a text, and no disk", inventory.Clean(name, 120)).WithHint("read it: it may be the error of whoever served it")
+		return "", inventory.Errorf(inventory.Invalid, "%s is a text, and no disk", inventory.Clean(name, 120)).WithHint("read it: it may be an error of its server")
 	}
 	if k.format == "qcow2" {
 		return k.format, explainIf(checkQcow2(head, f, size), inventory.Clean(name, 120)+": ")

@@ -111,7 +111,7 @@ const enoughProgress = 1 << 20
 // stopped says why a context ended.
 func stopped(ctx context.Context) error {
 	e := inventory.Errorf(inventory.Unavailable, "the import was stopped").
-		WithHint("import again: what has arrived is kept, and it goes on from there")
+		WithHint("import again: Slipway keeps the part that has arrived, and continues from there")
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		e = inventory.Errorf(inventory.Unavailable, "the import took longer than it was allowed").WithHint("%s", e.Hint)
 	}

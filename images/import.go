@@ -266,7 +266,7 @@ func (c *Cache) haveAlready(ctx context.Context, f planned, n int, t *tracker) (
 func (c *Cache) bring(ctx context.Context, s source, want inventory.Digest, t *tracker) (temp string, d inventory.Digest, size int64, err error) {
 	if s.isHere {
 		return "", "", 0, inventory.Errorf(inventory.Conflict, "artefact %s is not here, or damaged", s.at).
-			WithHint("upload the file again; what no image uses is removed after an hour")
+			WithHint("upload the file again; a file that no image uses is removed after an hour")
 	}
 	if s.isPath {
 		return c.copyLocal(ctx, s.at, want, t)

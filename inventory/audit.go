@@ -25,7 +25,7 @@ type Audit struct {
 	HostID    HostID      `json:"hostID,omitempty" doc:"The host that it concerned"`
 	Change    AuditChange `json:"change,omitempty" doc:"What was done to the thing, where that was an edit"`
 	Status    int         `json:"status" doc:"HTTP status of the answer; 400 and above was refused" example:"200"`
-	Detail    string      `json:"detail,omitempty" doc:"What was asked, or why it was refused"`
+	Detail    string      `json:"detail,omitempty" doc:"The request, or the reason of its refusal"`
 	// Before and After are left out of lists. Secrets are hidden in them as they are in the API's answers.
 	Before json.RawMessage `json:"before,omitempty" doc:"The thing before; absent for what was created"`
 	After  json.RawMessage `json:"after,omitempty" doc:"The thing after; absent for what was deleted"`

@@ -20,9 +20,9 @@ func (a *Audit) HashAfter(before string) string {
 
 // AuditChain is what a look at the whole audit has found.
 type AuditChain struct {
-	EntryN    int64  `json:"entryN" doc:"Entries that were looked at"`
+	EntryN    int64  `json:"entryN" doc:"Entries that were checked"`
 	HeadID    int64  `json:"headID,omitempty" doc:"The newest entry"`
-	Head      string `json:"head,omitempty" doc:"Its hash. Whoever notes it elsewhere can tell later that nothing before it has changed"`
+	Head      string `json:"head,omitempty" doc:"Its hash. If you note it elsewhere, you can show later that nothing before it has changed"`
 	IsWhole   bool   `json:"isWhole" doc:"No entry was changed, taken out or put in"`
 	BrokenID  int64  `json:"brokenID,omitempty" doc:"The first entry that does not fit"`
 	Reason    string `json:"reason,omitempty" doc:"What does not fit"`
@@ -61,7 +61,7 @@ func CheckAudits(noted string, read func(after int64) ([]Audit, error)) (c Audit
 		}
 	}
 	if noted != "" && !c.HasNoted {
-		return broken(c.HeadID, "no entry has the hash that was noted: entries at the end were taken out, or the chain was written anew")
+		return broken(c.HeadID, "no entry has the hash that was noted: somebody removed entries at the end, or wrote the chain again")
 	}
 	c.IsWhole = true
 	return c, nil

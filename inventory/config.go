@@ -50,7 +50,7 @@ type Layer struct {
 type Saved struct {
 	SavedBy string `json:"savedBy,omitempty" readOnly:"true" doc:"Who saved it last"`
 	// SavedByAdmin says that this was an admin everywhere: what it names counts as an admin's word.
-	SavedByAdmin bool `json:"savedByAdmin,omitempty" readOnly:"true" doc:"Whoever saved it was admin everywhere, so that it may name secrets without consumers"`
+	SavedByAdmin bool `json:"savedByAdmin,omitempty" readOnly:"true" doc:"Its last author was admin everywhere, so that it may name secrets without consumers"`
 }
 
 // Key names a layer in one word: global, site/<name>, rack/<name> or host/<id>.

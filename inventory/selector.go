@@ -42,7 +42,7 @@ func ParseSelector(text string) (Selector, error) {
 				re, err2 := regexp.Compile(`^(?:` + t.Value + `)$`)
 				if err != nil || err2 != nil {
 					return nil, Errorf(Invalid, "selector %q: %q is not a regular expression", text, t.Value).
-						WithHint("a comma separates terms and cannot stand in an expression")
+						WithHint("a comma separates terms and cannot be in an expression")
 				}
 				t.re = re
 			}

@@ -241,7 +241,7 @@ func (t *Token) ValidateCluster() error {
 			WithHint("it is the UID of its namespace kube-system: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
 	case t.User != "" || len(t.Grants) > 0:
 		return Errorf(Invalid, "token %s is for the controllers of a cluster: it has no user and no roles", t.Name).
-			WithHint("what a cluster may do is said by: slipway cluster access")
+			WithHint("this command shows the rights of a cluster: slipway cluster access")
 	case len(t.Namespaces) > 256:
 		return Errorf(Invalid, "token %s: at most 256 namespaces are allowed", t.Name).WithHint("leave them out for all")
 	}

@@ -52,7 +52,7 @@ var edges = map[State][]Edge{
 	Inspecting: {
 		{Inspect, Inspecting, "asked for again"},
 		{Inspected, Available, "the agent has reported the hardware"},
-		{Fault, Failed, "the hardware could not be looked at, or failed its burn-in"},
+		{Fault, Failed, "the agent could not inspect the hardware, or the burn-in failed"},
 		{Release, Available, "a person ends the inspection"},
 	},
 	Available: {
@@ -73,7 +73,7 @@ var edges = map[State][]Edge{
 	},
 	Active: {
 		{Boot, Installing, "a live profile boots again, or a person asked for an install"},
-		{Install, Installing, "its machine is installed anew"},
+		{Install, Installing, "its machine is reinstalled"},
 		{Arrive, Active, "the system reports up again"},
 		{Retire, Releasing, "its machine was deleted"},
 		{Wipe, Cleaning, "a person asks for a wipe; not while it is claimed"},

@@ -158,7 +158,7 @@ func (b *board) timeline(r *row) string {
 		fmt.Fprintf(&t, "%7.2f  %-18s %s\n", ev.At.Sub(b.startedAt).Seconds(), ev.Kind, ev.Detail)
 	}
 	if t.Len() == 0 {
-		return "nothing was heard from it\n"
+		return "it has sent nothing\n"
 	}
 	return t.String()
 }

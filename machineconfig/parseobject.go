@@ -186,7 +186,7 @@ func (p *parser) items(y *yaml.Node, s *shape, path string) []*node {
 				continue
 			}
 			if line, twice := seen[c.key]; twice && c.key != "" {
-				p.errorf(v, at, "duplicate", "stands in the list twice; the first is on line %d", line).Hint = "remove one of them, or make one of both"
+				p.errorf(v, at, "duplicate", "is in the list twice; the first is on line %d", line).Hint = "remove one of them, or make one of both"
 				continue
 			}
 			seen[c.key] = v.Line

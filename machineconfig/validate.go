@@ -123,7 +123,7 @@ func (v *checker) duplicates(p string, keys []string) {
 	seen := make(map[string]bool, len(keys))
 	for _, k := range keys {
 		if seen[k] && k != "" {
-			v.r.Errorf(pointer(p, k), "duplicate", "stands in the list twice").Hint = "remove one of them"
+			v.r.Errorf(pointer(p, k), "duplicate", "is in the list twice").Hint = "remove one of them"
 		}
 		seen[k] = true
 	}

@@ -26,7 +26,7 @@ func (w *wires) matches() {
 		w.form(pointer(at, "driver"), m.Driver, driverRE, "the name of a driver", "write it as ethtool -i does, such as ixgbe")
 		switch {
 		case i.MAC != "":
-			w.r.Errorf(at, "conflict", "stands beside a MAC, which finds one port").Hint = "remove one of them"
+			w.r.Errorf(at, "conflict", "excludes a MAC, which finds one port").Hint = "remove one of them"
 		case m.Link && l.user != "":
 			w.r.Errorf(pointer(at, "link"), "conflict", "is not for members of %s, which watches their links itself", l.user).Hint = "remove it"
 		case m.Link && len(i.Addresses) > 0:
@@ -120,7 +120,7 @@ func (w *wires) rules() {
 			}
 			seen[r.Priority] = at
 			if r.Table == 0 {
-				w.r.Errorf(pointer(at, "table"), "missing", "is needed: the table in which the route is looked up")
+				w.r.Errorf(pointer(at, "table"), "missing", "is needed: the table with the route")
 			}
 			w.table(pointer(at, "table"), r.Table)
 			if r.From+r.To == "" && r.Mark == 0 {

@@ -66,10 +66,10 @@ func (d *volumes) mountOptions(at string, m *Mount) {
 		key, _, _ := strings.Cut(o, "=")
 		switch key {
 		case "password", "pass", "password2", "credentials", "cred":
-			d.r.Errorf(p, "secret", "would stand in /etc/fstab, which every user reads").Hint = "write password: secret://NAME beside options"
+			d.r.Errorf(p, "secret", "would be in /etc/fstab, which every user reads").Hint = "write password: secret://NAME next to options"
 		case "username", "user":
 			if m.Type == CIFS && strings.Contains(o, "=") {
-				d.r.Errorf(p, "conflict", "belongs to the credentials").Hint = "write username beside options"
+				d.r.Errorf(p, "conflict", "belongs to the credentials").Hint = "write username next to options"
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func (d *volumes) cifs(at string, m *Mount) {
 	d.form(pointer(at, "username"), m.Username, cifsUserRE, "a user of CIFS", "write the domain under domain")
 	d.form(pointer(at, "domain"), m.Domain, cifsUserRE, "a domain of CIFS", "")
 	if m.Username == "" {
-		d.r.Errorf(pointer(at, "username"), "missing", "is needed beside a password or domain")
+		d.r.Errorf(pointer(at, "username"), "missing", "is needed with a password or domain")
 	}
 	if m.Password != "" {
 		d.secret(pointer(at, "password"), m.Password)
@@ -109,7 +109,7 @@ func (d *volumes) kept(at string, s *Storage, f *Filesystem) {
 	for _, disk := range s.Disks {
 		for _, p := range disk.Partitions {
 			if p.Label == f.Device && !p.Keep {
-				d.r.Errorf(pointer(at, "keep"), "conflict", "is on the partition %s, which is made anew", shown(p.Label)).Hint = "write keep: true at the partition, too"
+				d.r.Errorf(pointer(at, "keep"), "conflict", "is on the partition %s, which is made again", shown(p.Label)).Hint = "write keep: true at the partition, too"
 			}
 		}
 	}

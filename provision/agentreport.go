@@ -120,7 +120,7 @@ func replaced(h *inventory.Host, why string) inventory.Issue {
 	return inventory.Issue{
 		Key: inventory.IssueReplaced + "/" + string(h.ID), Type: inventory.IssueReplaced, Severity: inventory.SeverityError, HostIDs: []inventory.HostID{h.ID},
 		Cause: fmt.Sprintf("another machine boots as %s: %s", h.Name, why),
-		Hint:  "if it was replaced, look at it anew: slipway host inspect " + h.Name,
+		Hint:  "if somebody replaced it, inspect it again: slipway host inspect " + h.Name,
 	}
 }
 

@@ -60,7 +60,7 @@ func (e *Engine) authorise(tx inventory.Tx, d *delivery) error {
 			}
 			if !isOwn {
 				return inventory.Errorf(inventory.Forbidden, "it is not known which part of the configuration names %s", inventory.Clean(ref, 80)).
-					WithHint("boot the machine again: its configuration is then made anew")
+					WithHint("boot the machine again: its configuration is then made again")
 			}
 		}
 		for _, ref := range refs {

@@ -38,7 +38,7 @@ func (e *Engine) openedOptions(b inventory.BMC) (inventory.BMC, error) {
 		}
 		sealed, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			return b, inventory.Errorf(inventory.Invalid, "option %s of the BMC begins with %s and is not sealed", inventory.Clean(k, 80), sealedMark).WithHint("give the value anew")
+			return b, inventory.Errorf(inventory.Invalid, "option %s of the BMC begins with %s and is not sealed", inventory.Clean(k, 80), sealedMark).WithHint("give the value again")
 		}
 		plain, err := e.cfg.Secrets.Open(bmcSecret(b.HostID)+"/"+k, sealed)
 		if err != nil {

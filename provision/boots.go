@@ -134,7 +134,7 @@ func (e *Engine) isNetbooting(h *inventory.Host) bool {
 func (j *job) lastSign() string {
 	latest, err := j.tx.ListSessions(j.host.ID, inventory.Page{Limit: 1})
 	if err != nil || len(latest) == 0 || latest[0].StartedAt.Before(j.op.StepAt) {
-		return "nothing was heard of it"
+		return "it has sent nothing"
 	}
 	return "its last boot came to " + latest[0].Step
 }

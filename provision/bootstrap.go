@@ -323,7 +323,7 @@ func (e *Engine) bootstrapValue(ctx context.Context, d *delivery) (value []byte,
 	if !ok {
 		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.wantBootstrap(tx, &m) })
 		if err == nil {
-			err = inventory.Errorf(inventory.Unavailable, "the bootstrap data of machine %s are not here any more; they are asked for again", m.Name).
+			err = inventory.Errorf(inventory.Unavailable, "the bootstrap data of machine %s are not here any more; Slipway asks for them again", m.Name).
 				WithHint("it asks again by itself; else boot it again")
 		}
 		return nil, true, err

@@ -14,7 +14,7 @@ import (
 
 // Confidential makes a site send secrets over TLS only: level L2 of docs/secrets.md.
 type Confidential struct {
-	Port int    // of the boot door over TLS
+	Port int    // of the boot listener over TLS
 	CA   []byte // certificate that signs the door's, PEM
 }
 

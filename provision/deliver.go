@@ -174,7 +174,7 @@ func (e *Engine) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 	}
 	if d.session.Boot == string(pxe.BootAgent) && !e.isKey(d.Key, e.documentKey(d.session.ID)) {
 		err := inventory.Errorf(inventory.Forbidden, "the documents of this boot are for our agent, and the request came without its key").
-			WithHint("the agent is told where they are; boot the machine again")
+			WithHint("the agent needs their address; boot the machine again")
 		err.Err = errStranger
 		return err
 	}

@@ -459,7 +459,7 @@ func (j *job) unpowered(problem error) error {
 		f.isLasting = true
 	}
 	if j.op.Step == inventory.StepFence && (f.isLasting || j.op.AttemptN >= attempts) {
-		hint := "mend the controller, or switch it off by hand and confirm: slipway host power " + j.host.Name + " --confirm off"
+		hint := "repair the controller, or switch it off by hand and confirm: slipway host power " + j.host.Name + " --confirm off"
 		if err := j.e.openIssue(j.tx, j.issue(inventory.IssueFence, inventory.SeverityError, "not fenced, its old system may still run: "+f.reason, hint)); err != nil {
 			return err
 		}

@@ -181,7 +181,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 		for isAfter(gctx, wait) {
 			hasMore, err := e.watchBoots(gctx)
 			if err != nil && gctx.Err() == nil {
-				e.cfg.Log.Warn("boots not looked over", "err", err)
+				e.cfg.Log.Warn("boots not checked", "err", err)
 			}
 			if wait = lookEvery; hasMore {
 				wait = lookOnAfter

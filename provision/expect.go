@@ -46,7 +46,7 @@ var signs = map[string]sign{
 	inventory.EventDHCPRequest:    takesAddress,
 	inventory.EventDHCPAck: {
 		limit: limit{within: time.Minute, expect: "the machine fetches a boot loader"},
-		hint:  "a firewall between here and the machine drops TFTP (UDP 69 and the ports after it) or HTTP; the firmware booted something else; or power failed",
+		hint:  "a firewall on the way drops TFTP (UDP 69 and the ports after it) or HTTP, the firmware booted something else, or power failed",
 	},
 	inventory.EventLoaderStarted: {
 		limit: limit{within: 2 * time.Minute, expect: "the machine has the whole boot loader"},
@@ -54,7 +54,7 @@ var signs = map[string]sign{
 	},
 	inventory.EventLoaderSent: {
 		limit: limit{within: 90 * time.Second, expect: "the boot loader asks what to boot"},
-		hint:  "Secure Boot refuses the loader: its screen says so; the loader has no driver for this network card; or its switch port is slow to come up (spanning tree)",
+		hint:  "Secure Boot refuses the loader (see its screen), the loader lacks a driver for this card, or its switch port comes up slowly (spanning tree)",
 	},
 	inventory.EventScriptAsked: fetchesFiles,
 	inventory.EventBootDecided: fetchesFiles,
@@ -80,7 +80,7 @@ var (
 	}
 	takesAddress = sign{
 		limit: limit{within: time.Minute, expect: "the machine takes the address that it is offered"},
-		hint:  "another DHCP server was quicker, see the rogue servers of its network; its switch port drops what we answer; or its firmware asks on several ports and took another",
+		hint:  "another DHCP server was quicker (see the rogue servers of its network), its switch port drops our answers, or its firmware took another port",
 	}
 	fetchesFiles = sign{
 		limit: limit{within: 2 * time.Minute, expect: "the machine fetches what it boots"},

@@ -157,7 +157,7 @@ func (j *job) takeAnother(m *inventory.Machine, f failure) error {
 	switch {
 	case m.Placement.Host != "":
 		m.Phase, m.Reason, m.NextAt = inventory.MachineFailed, f.reason, time.Time{}
-		m.Hint = "it may have no other host: mend " + j.host.Name + ", then slipway machine retry " + m.Name
+		m.Hint = "it may have no other host: repair " + j.host.Name + ", then slipway machine retry " + m.Name
 	case len(m.Avoid) >= machinesTry:
 		m.Phase, m.NextAt = inventory.MachineFailed, time.Time{}
 		m.Reason = fmt.Sprintf("failed on %d hosts, the last time with: %s", len(m.Avoid), f.reason)

@@ -218,7 +218,7 @@ func TestReinstallKeepsTheHostAndTakesANewClaim(t *testing.T) {
 	before := s.host().ClaimID
 	_, err := l.engine.Reinstall(context.Background(), "web-1", By("a test"))
 	l.must(err)
-	l.until("it is installed anew", func() bool { return s.writes == 2 && l.phase("web-1", inventory.MachineRunning)() })
+	l.until("it is reinstalled", func() bool { return s.writes == 2 && l.phase("web-1", inventory.MachineRunning)() })
 	if h := s.host(); h.Machine != "web-1" || h.ClaimID == before || h.ClaimID == "" || s.wipes != 0 {
 		t.Errorf("host %+v, wiped %d times", h, s.wipes)
 	}

@@ -159,13 +159,13 @@ func (j *job) drained(m *inventory.Machine, state inventory.DrainState, problem 
 		}
 		return j.forward()
 	case isLate && !m.Drain.IsBlocking:
-		if err := j.note(fmt.Sprintf("node %s is not empty after %s, and is fenced all the same: %s", m.Drain.Node, m.Drain.Timeout, state.Detail), drainData(state)); err != nil {
+		if err := j.note(fmt.Sprintf("node %s is not empty after %s, and is fenced anyway: %s", m.Drain.Node, m.Drain.Timeout, state.Detail), drainData(state)); err != nil {
 			return err
 		}
 		return j.forward()
 	case isLate:
 		return j.wait(fmt.Sprintf("node %s is not empty after %s: %s", m.Drain.Node, m.Drain.Timeout, state.Detail),
-			"mend what keeps its pods; or delete the machine with --force", drainAgain)
+			"repair what keeps its pods; or delete the machine with --force", drainAgain)
 	}
 	return j.goOn(said, isNews, drainData(state), drainAgain)
 }

@@ -56,7 +56,7 @@ func givenOptions(tx inventory.Tx, mac inventory.MAC, subnet *inventory.Subnet, 
 		case why != "":
 			g.Note = "not sent: " + why
 		case !c.IsAlways:
-			g.Note = "sent if it is asked for"
+			g.Note = "sent if the client asks for it"
 		}
 		all = append(all, g)
 	}

@@ -57,7 +57,7 @@ func portProblem(h *inventory.Host) *inventory.Error {
 		where = "no switch port that a relay names"
 	}
 	return inventory.Errorf(inventory.Conflict, "it is pinned to port %s, and a machine with its MAC is on %s", h.Port, where).
-		WithHint("put its cable back, or pin it anew: slipway host set %s --port PORT", h.Name)
+		WithHint("put its cable back, or pin it again: slipway host set %s --port PORT", h.Name)
 }
 
 // moved stores where a host was heard, and opens or closes the issue that it is not where it belongs.

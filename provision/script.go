@@ -208,7 +208,7 @@ func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Clien
 	}
 	if c.MAC == "" {
 		return inventory.BootSession{}, inventory.Errorf(inventory.Invalid, "the request names no machine").
-			WithHint("a script is asked for with ?mac=<address>")
+			WithHint("a request for a script needs ?mac=<address>")
 	}
 	if err := e.checkSource(tx, c); err != nil {
 		return inventory.BootSession{}, err
@@ -254,7 +254,7 @@ func (e *Engine) takeIn(tx inventory.Tx, c pxe.Client, s *inventory.BootSession)
 	switch {
 	case inventory.IsKind(err, inventory.NotFound):
 		if e.sessions.HostOf(c.MAC) == "" && !e.mayAdd(c) {
-			return h, p, v, inventory.Errorf(inventory.Unavailable, "too many machines that nobody knows were heard at once: this one is not listed yet").
+			return h, p, v, inventory.Errorf(inventory.Unavailable, "too many unknown machines asked at once: this one is not listed yet").
 				WithHint("it is listed when it asks again in some minutes; or add it: slipway host create --mac %s", c.MAC)
 		}
 		h = e.newHost(c)

@@ -182,7 +182,7 @@ func wentOn(was *stalledBoot, boots []session.Running, now time.Time) string {
 	case !isHere && (was.boot.Boot == string(pxe.BootWait) || was.isExcused):
 		return "the boot is over"
 	case now.Sub(was.at) > stalledFor:
-		return "nothing more was heard of it for a day"
+		return "it has sent nothing for a day"
 	}
 	return ""
 }

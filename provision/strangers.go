@@ -89,7 +89,7 @@ func (e *Engine) mayStore(n *recorder.Note) bool {
 
 // overBudget is the answer to a machine that has made the server store too much.
 func overBudget() error {
-	return inventory.Errorf(inventory.Unavailable, "this machine has sent more than is kept of one").WithHint("it is heard again in some minutes")
+	return inventory.Errorf(inventory.Unavailable, "this machine has sent more than is kept of one").WithHint("Slipway accepts its packets again in some minutes")
 }
 
 // mayAdd reports whether one more machine that nobody knows is listed.

@@ -87,7 +87,7 @@ func (e *Engine) agentTask(ctx context.Context, id inventory.SessionID, source n
 		return wire.Task{Kind: wire.Wait, Reason: "nothing is to be done with " + h.Name}, nil
 	}
 	if version < wire.Version {
-		return wire.Task{Kind: wire.Wait, Reason: fmt.Sprintf("this agent speaks version %d of the protocol, and the server %d: make the agent image anew", version, wire.Version)}, nil
+		return wire.Task{Kind: wire.Wait, Reason: fmt.Sprintf("this agent speaks version %d of the protocol, and the server %d: build the agent image again", version, wire.Version)}, nil
 	}
 	if !e.busy.has(h.ID) && isArrival(op.Step) {
 		if err := e.withJob(ctx, op.ID, func(j *job) error { return j.arrived(s) }); err != nil {

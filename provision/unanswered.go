@@ -178,7 +178,7 @@ func (e *Engine) asksInVain(s *silence) {
 		Subject: subjectOf(s.client.Subnet), Detail: inventory.Clean("on "+s.place+": "+s.reason, 300),
 		Data: map[string]any{"reason": s.reason},
 	}})
-	e.cfg.Log.Warn("asks for an address in vain", "mac", b.MAC, "place", s.place, "reason", s.reason)
+	e.cfg.Log.Warn("asks for an address and gets no answer", "mac", b.MAC, "place", s.place, "reason", s.reason)
 }
 
 func subjectOf(subnet string) string {

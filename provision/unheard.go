@@ -18,7 +18,7 @@ func (e *Engine) watchController(ctx context.Context, op inventory.Operation, h 
 	if p.driver == nil || p.isHandy() || op.State == inventory.OpWaiting || op.Reason != "" {
 		return func() {}
 	}
-	hint := "mend the controller: slipway host bmc " + h.Name
+	hint := "repair the controller: slipway host bmc " + h.Name
 	if op.Step == inventory.StepFence {
 		hint += "; or switch the host off by hand and confirm: slipway host power " + h.Name + " --confirm off"
 	}

@@ -89,7 +89,7 @@ func mayChange(old, m *inventory.Machine, changes []string) error {
 	}
 	if old.HostID != "" && (slices.Contains(changes, "pool") || isElsewhere(old, m)) {
 		return inventory.Errorf(inventory.Conflict, "machine %s has a host already: its pool and placement stay", old.Name).
-			WithHint("give it another host with: slipway machine remediate %s --step replace; or delete it and create it anew", old.Name)
+			WithHint("give it another host with: slipway machine remediate %s --step replace; or delete it and create it again", old.Name)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (a asked) decide() Decision {
 		}
 		return Decision{
 			Boot: BootPark, Again: ParkFor, Reason: "quarantined: " + reason,
-			Hint: "when that is mended: slipway host release " + h.Name,
+			Hint: "after the repair: slipway host release " + h.Name,
 		}
 	case !slices.Contains(inventory.States(), h.State):
 		return Decision{

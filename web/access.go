@@ -54,10 +54,10 @@ type NewToken struct {
 type tokenInput struct {
 	Body struct {
 		Name       string           `json:"name"`
-		User       *string          `json:"user,omitempty" doc:"Who answers for it: it never may more than that user may at the time, and goes with the user. Without it, whoever makes it. Only an admin may name another, or nobody by an empty text" maxLength:"63"`
-		Grants     inventory.Grants `json:"grants,omitempty" doc:"What it may do; without it, all that whoever makes it may do" maxItems:"256"`
-		Cluster    string           `json:"cluster,omitempty" doc:"An attached cluster, or the UID of any (that of its namespace kube-system): the token is for the controllers of this cluster, reaches what is the cluster's and nothing else, and has no roles. Only an admin makes one" maxLength:"64"`
-		Namespaces []string         `json:"namespaces,omitempty" doc:"Of the cluster: only for their objects. Hosts and pools are then only looked at" maxItems:"256"`
+		User       *string          `json:"user,omitempty" doc:"The user that owns it: it never has more rights than that user, and goes with the user. Without it, its maker. Only an admin may name another, or nobody by an empty text" maxLength:"63"`
+		Grants     inventory.Grants `json:"grants,omitempty" doc:"Its roles; without it, all roles of its maker" maxItems:"256"`
+		Cluster    string           `json:"cluster,omitempty" doc:"An attached cluster, or the UID of any (that of its namespace kube-system): the token is for the controllers of this cluster. It reaches only the cluster's own things, and has no roles. Only an admin makes one" maxLength:"64"`
+		Namespaces []string         `json:"namespaces,omitempty" doc:"Of the cluster: only for their objects. Hosts and pools are then only read" maxItems:"256"`
 		ExpiresAt  time.Time        `json:"expiresAt,omitzero" doc:"Without it the token stays valid until it is deleted"`
 	}
 }
@@ -89,7 +89,7 @@ func (s *Server) addTokens() {
 	})
 	register(s, operation{
 		method: http.MethodPost, path: "/tokens", id: "create-token", tag: "tokens", summary: "Create a token", needs: anybody,
-		about: "The answer has its secret, which is told this once. It may do no more than whoever makes it.", status: http.StatusCreated,
+		about: "The answer has its secret, which is shown only once. It may do no more than its maker.", status: http.StatusCreated,
 		errors: []int{http.StatusConflict, http.StatusForbidden, http.StatusNotFound},
 	}, s.createToken)
 }

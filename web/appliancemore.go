@@ -81,7 +81,7 @@ func (s *Server) addApplianceVerbs() {
 	verb := func(verb, summary string, do func(context.Context, Appliance, *nameInput) (inventory.Machine, error)) {
 		question(s, http.MethodPost, "/machines/{name}/"+verb, verb+"-owned-machine", summary, do)
 	}
-	verb("reinstall", "Install a machine anew on its host", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Machine, error) {
+	verb("reinstall", "Reinstall a machine on its host", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Machine, error) {
 		return a.Reinstall(ctx, in.Name)
 	})
 	verb("retry", "Let a machine that has failed look for a host again", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Machine, error) {

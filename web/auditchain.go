@@ -23,7 +23,7 @@ func (s *Server) addAuditChain() {
 	register(s, operation{
 		method: http.MethodGet, path: "/audit/chain", id: "check-audit", tag: "audit", needs: inventory.Admin, within: checkFor,
 		summary: "Look whether an entry of the audit was changed, taken out or put in",
-		about: "Every entry has the hash of itself and of the one before. Whoever can write the database can also write the chain anew: note " +
+		about: "Every entry has the hash of itself and of the one before. Anyone who can write the database can also write the chain again: note " +
 			"the head elsewhere now and then, and ask whether it is still in the chain.",
 	}, func(ctx context.Context, in *chainInput) (*one[inventory.AuditChain], error) {
 		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return s.walkAudits(ctx, after) })

@@ -39,7 +39,7 @@ type auditInput struct {
 // addAudit registers what can be read of the audit, and the undo.
 func (s *Server) addAudit() {
 	register(s, operation{
-		method: http.MethodGet, path: "/audit", id: "list-audit", scope: ofPools, tag: "audit", summary: "List what was asked of this API, latest first",
+		method: http.MethodGet, path: "/audit", id: "list-audit", scope: ofPools, tag: "audit", summary: "List the requests to this API, latest first",
 		about: "Without before and after. An admin sees everything; others see what concerned the hosts that they may see, and what they " +
 			"asked themselves. A host that is gone is found by its id.",
 	}, s.listAudit)

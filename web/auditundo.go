@@ -94,7 +94,7 @@ func (s *Server) whyFixed(a inventory.Audit) string {
 	case a.Fixed != "":
 		return a.Fixed
 	case s.undoers[a.Noun] == nil:
-		return "what it had besides what is told is not kept"
+		return "the values that the API does not show are not kept"
 	case a.Noun == "machine" && a.Change == inventory.AuditCreate:
 		return "a machine ends by being deleted, which wipes its host"
 	case a.Noun == "machine" && a.Change == inventory.AuditDelete:
@@ -144,7 +144,7 @@ func (n noun[T]) undoCreate(ctx context.Context, s *Server, a inventory.Audit, i
 		why, err := n.burden(tx, item)
 		if err == nil && why != "" {
 			err = inventory.Errorf(inventory.Conflict, "%s %s is in use since entry %d: %s", a.Noun, a.Name, a.ID, why).
-				WithHint("delete it by hand if that is meant: slipway %s delete %s", a.Noun, a.Name)
+				WithHint("to delete it by hand: slipway %s delete %s", a.Noun, a.Name)
 		}
 		return err
 	})

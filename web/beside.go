@@ -14,12 +14,12 @@ func (s *Server) addBeside() {
 	register(s, operation{
 		method: http.MethodGet, path: "/subnets/{name}/foreign-servers", id: "list-foreign-servers", scope: ofNobody, tag: "subnets",
 		errors: []int{http.StatusNotFound}, summary: "List the other DHCP servers that were noticed on a subnet in the last hour",
-		about: "A server that was heard is there. One that only a machine named need not be.",
+		about: "A server that answered is there. One that only a machine named need not be.",
 	}, s.listForeign)
 	register(s, operation{
 		method: http.MethodPost, path: "/subnets/{name}/probe", id: "probe-subnet", needs: inventory.Operator, scope: ofNobody, tag: "subnets",
 		errors: []int{http.StatusNotFound, http.StatusConflict}, summary: "Ask the DHCP servers of a subnet what they tell machines that boot from the network",
-		about: "It asks as BIOS, UEFI, UEFI HTTP Boot, ARM and iPXE would, over IPv6 as those that boot over it, takes no address, and says where each kind is led. It takes three seconds.",
+		about: "It asks as BIOS, UEFI, UEFI HTTP Boot, ARM and iPXE would, and takes no address. The answer shows where each kind is led. It takes three seconds.",
 	}, s.probe)
 }
 

@@ -71,7 +71,7 @@ func (s *Server) addBMCs() {
 	register(s, operation{
 		method: http.MethodGet, path: "/hosts/{host}/bmc", id: "get-bmc", scope: ofPools, tag: "bmcs", summary: "Show how a host is powered",
 		errors: []int{http.StatusNotFound},
-		about: "What its controller said last. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
+		about: "The last answer of its controller. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
 			"Connection: Upgrade and Upgrade: " + consoleProtocol + ": after the status 101 the connection is the console.",
 	},
 		func(ctx context.Context, in *HostRef) (*one[HostBMC], error) {

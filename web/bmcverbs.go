@@ -17,7 +17,7 @@ type BMCCheck struct {
 	IsGood       bool                 `json:"isGood" doc:"All results are"`
 	Power        inventory.PowerState `json:"power"`
 	Capabilities []string             `json:"capabilities"`
-	Results      []TargetCheckResult  `json:"results" doc:"In the order in which things were looked at"`
+	Results      []TargetCheckResult  `json:"results" doc:"In the order of the checks"`
 }
 
 // BMCSensors are the readings of a controller.

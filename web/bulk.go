@@ -22,7 +22,7 @@ type BulkRequest struct {
 	Hosts    []string `json:"hosts,omitempty" doc:"Names, ids or MACs" maxItems:"10000"`
 	Selector string   `json:"selector,omitempty" doc:"Those that it matches, instead of hosts" maxLength:"1024"`
 	// Strangers are chosen by what they are.
-	Strangers bool               `json:"strangers,omitempty" doc:"delete: the hosts that were heard and that nobody has accepted or said anything of, instead of hosts"`
+	Strangers bool               `json:"strangers,omitempty" doc:"delete: the hosts that nobody has accepted or changed, instead of hosts"`
 	SilentFor inventory.Duration `json:"silentFor,omitempty" doc:"strangers: only those that have been silent for so long"`
 
 	On      *bool                    `json:"on,omitempty" doc:"maintain, protect, cordon, retain, adopt, locate: false ends it"`

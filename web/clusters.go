@@ -26,7 +26,7 @@ type ClusterCheck struct {
 	Kubernetes string              `json:"kubernetes,omitempty" doc:"Version of its API server"`
 	UID        string              `json:"uid,omitempty" doc:"Of its namespace kube-system"`
 	IsGood     bool                `json:"isGood" doc:"All results are"`
-	Results    []TargetCheckResult `json:"results" doc:"In the order in which things were looked at"`
+	Results    []TargetCheckResult `json:"results" doc:"In the order of the checks"`
 }
 
 // CheckClusterInput is a cluster that is not attached yet.
@@ -91,14 +91,14 @@ func (s *Server) addClusters() {
 	addNoun(s, n)
 	register(s, operation{
 		method: http.MethodDelete, path: "/clusters/{name}", id: "delete-cluster", needs: inventory.Admin, tag: "clusters", dry: true, status: http.StatusNoContent,
-		summary: "Detach a cluster", about: "Its controllers end and our finalizers come off its objects. Every server runs on.",
+		summary: "Detach a cluster", about: "Its controllers end and remove our finalizers from its objects. Every server runs on.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed}, within: clusterFor,
 	}, func(ctx context.Context, in *deleteClusterInput) (*written, error) {
 		return s.detachCluster(ctx, n, in)
 	})
 	register(s, operation{
 		method: http.MethodGet, path: "/clusters/{name}/check", id: "check-cluster", tag: "clusters",
-		summary: "Look over an attached cluster", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
+		summary: "Check an attached cluster", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
 	}, func(ctx context.Context, in *nameInput) (*one[ClusterCheck], error) {
 		var c inventory.Cluster
 		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {

@@ -25,7 +25,7 @@ type ConsoleLog struct {
 	At     time.Time `json:"at,omitzero" doc:"When it last said something"`
 	IsOpen bool      `json:"isOpen" doc:"The console is open now, so that it is recorded"`
 	// Lines stand instead of the text where lines are asked for.
-	Lines []ConsoleLine `json:"lines,omitempty" doc:"With lines: each line without escape codes, and when it was said, to the second"`
+	Lines []ConsoleLine `json:"lines,omitempty" doc:"With lines: each line without escape codes, and with its time, to the second"`
 }
 
 // ConsoleLine is a line that a console said.
@@ -40,8 +40,8 @@ type consoleLogInput struct {
 	Search string `query:"search" doc:"Only the lines with this text, without escape codes; upper and lower case are the same" maxLength:"256"`
 	Lines  bool   `query:"lines" doc:"Lines with their times instead of the text; the newest 10000"`
 
-	Since time.Time `query:"since" doc:"Of lines those that were said from then on"`
-	Until time.Time `query:"until" doc:"Of lines those that were said until then"`
+	Since time.Time `query:"since" doc:"Of lines those from this time on"`
+	Until time.Time `query:"until" doc:"Of lines those until this time"`
 }
 
 type typeInput struct {
@@ -73,7 +73,7 @@ func (s *Server) addConsoles() {
 	register(s, operation{
 		method: http.MethodGet, path: "/hosts/{host}/console/log", id: "get-console-log", needs: inventory.Operator, scope: ofPools, tag: "hosts",
 		summary: "Show what was recorded of the serial console of a host", errors: []int{http.StatusNotFound},
-		about: "The last 256 KiB of what it said while it was open: to somebody who looked at it, or for an operation. " +
+		about: "The last 256 KiB of its output while it was open, for a reader or an operation. " +
 			"It is kept in memory, and ends with the server.",
 	}, s.consoleLog)
 }

@@ -20,7 +20,7 @@ type Diagnoses interface {
 
 type portInput struct {
 	HostRef
-	MAC string `query:"mac" doc:"MAC of one of its ports; absent: the one that was heard last" maxLength:"64"`
+	MAC string `query:"mac" doc:"MAC of one of its ports; absent: the one with the newest packet" maxLength:"64"`
 }
 
 type strangerInput struct {

@@ -172,8 +172,8 @@ func (s *Server) discreet(hc huma.Context, _ string, v any) (any, error) {
 		return err
 	})
 	if err != nil {
-		s.cfg.Log.Warn("an answer cannot be looked over", "op", requestID(ctx), "err", err)
-		return problemOf(ctx, s.cfg.Log, inventory.Errorf(inventory.Unavailable, "the answer cannot be looked over").WithHint("try it again")), nil
+		s.cfg.Log.Warn("an answer cannot be checked", "op", requestID(ctx), "err", err)
+		return problemOf(ctx, s.cfg.Log, inventory.Errorf(inventory.Unavailable, "the answer cannot be checked").WithHint("try it again")), nil
 	}
 	return out, nil
 }

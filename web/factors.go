@@ -283,7 +283,7 @@ func errNoKey() error {
 // useCode checks a code of the app or a recovery code, and uses it up.
 func (k *keeper) useCode(ctx context.Context, user, from, code string) error {
 	e := inventory.Errorf(inventory.Unauthorized, "the code is wrong, was used before, or is no longer good").
-		WithHint("wait for the next code of the app, or give a recovery code; an admin can take the second factor away: slipway user second-factor remove %s", user)
+		WithHint("wait for the next code of the app, or give a recovery code. An admin can remove the second factor: slipway user second-factor remove %s", user)
 	e.Field = "code"
 	return k.useFactor(ctx, user, from, func(f *factors) error {
 		if !f.useCode(code, k.now()) {

@@ -24,7 +24,7 @@ type foreseeInput struct {
 func (s *Server) addForesight() {
 	register(s, operation{
 		method: http.MethodGet, path: "/machines/{name}/foresight", id: "foresee-machine", scope: ofPools, tag: "machines",
-		summary: "Say what a verb would do to a machine, its host and its disks", about: "Nothing is changed. What would be refused is refused in the same words.",
+		summary: "Say what a verb would do to a machine, its host and its disks", about: "Nothing is changed. It refuses a request in the same words as the real one.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	}, func(ctx context.Context, in *foreseeInput) (*one[Foresight], error) {
 		does, err := s.foreseeMachine(ctx, in.Name, in.Verb)

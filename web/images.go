@@ -174,7 +174,7 @@ func (s *Server) addImports() {
 	}, s.importJob)
 	register(s, operation{
 		method: http.MethodPost, path: "/imports/{id}/retry", id: "retry-import", tag: "imports", status: http.StatusAccepted,
-		summary: "Start an import that failed once more", about: "As a new import; what has arrived is not fetched again.",
+		summary: "Start an import that failed once more", about: "As a new import, which does not fetch arrived parts again.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
 		func(ctx context.Context, in *struct {
@@ -186,7 +186,7 @@ func (s *Server) addImports() {
 		})
 	register(s, operation{
 		method: http.MethodDelete, path: "/imports/{id}", id: "cancel-import", tag: "imports", summary: "Stop an import",
-		about: "What has arrived is kept, and the next import of the same goes on from there.", errors: []int{http.StatusNotFound},
+		about: "The arrived part stays, and the next import of the same continues from there.", errors: []int{http.StatusNotFound},
 	},
 		func(_ context.Context, in *struct {
 			ID string `path:"id" maxLength:"64"`

@@ -308,7 +308,7 @@ func loginsOf(ctx context.Context, user string) (f inventory.LoginFilter, err er
 	case c.token != "":
 		return inventory.LoginFilter{Token: c.token}, nil
 	}
-	return f, inventory.Errorf(inventory.Invalid, "whoever comes through the Unix socket has no logins").WithHint("name a user: ?user=NAME")
+	return f, inventory.Errorf(inventory.Invalid, "a client of the Unix socket has no logins").WithHint("name a user: ?user=NAME")
 }
 
 func (s *Server) listLogins(ctx context.Context, in *loginsInput) (*listed[OneLogin], error) {

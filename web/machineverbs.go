@@ -45,7 +45,7 @@ type adoptMachineInput struct {
 // addMachineVerbs registers what is done to machines.
 func (s *Server) addMachineVerbs() {
 	life := s.cfg.Lifecycle
-	addMachineVerb(s, "reinstall", "Install a machine anew on its host; disks that are kept stay as they are", func(ctx context.Context, who provision.Asker, in *nameInput) (inventory.Machine, error) {
+	addMachineVerb(s, "reinstall", "Reinstall a machine on its host; disks that are kept stay as they are", func(ctx context.Context, who provision.Asker, in *nameInput) (inventory.Machine, error) {
 		return life.Reinstall(ctx, in.Name, who)
 	})
 	addMachineVerb(s, "retry", "Let a machine that has failed look for a host again", func(ctx context.Context, who provision.Asker, in *nameInput) (inventory.Machine, error) {

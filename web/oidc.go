@@ -96,7 +96,7 @@ const (
 	ssoAnswer   = 1 << 20          // bytes of one answer
 	ssoAnswerIn = 10 * time.Second
 	ssoFresh    = time.Hour       // after which the provider is asked anew where its endpoints are
-	ssoRetry    = 5 * time.Second // before it is asked again after it did not answer
+	ssoRetry    = 5 * time.Second // before Slipway asks it again after it did not answer
 	ssoUsedMax  = 10_000
 )
 
@@ -263,7 +263,7 @@ func (p *sso) checkToken(id *oidc.IDToken, said map[string]any, b begun) error {
 	case id.IssuedAt.After(now.Add(ssoSkew)) || time.Unix(int64(notBefore), 0).After(now.Add(ssoSkew)):
 		return p.refuse(fmt.Sprintf("its answer is from the future, by %s on this server's clock; are both clocks right?", id.IssuedAt.Sub(now).Round(time.Second)), nil)
 	case azp != "" && azp != p.ClientID:
-		return p.refuse("its answer is meant for another program", fmt.Errorf("azp %q", azp))
+		return p.refuse("its answer is for another program", fmt.Errorf("azp %q", azp))
 	case id.Subject == "" || len(id.Subject) > 255:
 		return p.refuse("it gives you no usable identifier", errors.New("sub"))
 	}

@@ -42,7 +42,7 @@ func (s *Server) addPower() {
 	register(s, operation{
 		method: http.MethodPost, path: "/hosts/{host}/power/confirm", id: "confirm-power", scope: ofPools, tag: "hosts",
 		summary: "Say whether a host is on, where that cannot be read", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
-		about: "Whoever says off has seen it: what follows relies on it.",
+		about: "Confirm off only if you have seen it: all later steps rely on it.",
 	},
 		func(ctx context.Context, in *confirmInput) (*one[inventory.Host], error) {
 			h, err := s.readHost(ctx, in.Host)

@@ -45,7 +45,7 @@ func (s *Server) addRacks() {
 		remove: func(tx inventory.Tx, id string) error {
 			_, err := tx.FindRack(id)
 			if inventory.IsKind(err, inventory.NotFound) {
-				return inventory.Errorf(inventory.NotFound, "nothing was said about rack %s: it is there because hosts are placed in it", inventory.Clean(id, 80)).
+				return inventory.Errorf(inventory.NotFound, "rack %s has no description: it exists because hosts are placed in it", inventory.Clean(id, 80)).
 					WithHint("it goes when the last of them is placed elsewhere: slipway host place")
 			}
 			if err != nil {

@@ -78,7 +78,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(out.Parts) == 0 {
-		writeProblem(w, r, s.cfg.Log, inventory.Errorf(inventory.NotFound, "there is no door %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", readyPath))
+		writeProblem(w, r, s.cfg.Log, inventory.Errorf(inventory.NotFound, "there is no listener %q", inventory.Clean(name, 40)).WithHint("GET %s lists them", readyPath))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

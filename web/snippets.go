@@ -18,7 +18,7 @@ type Interface struct {
 	IsServed  bool           `json:"isServed" doc:"The server answers machines there"`
 	Addresses []netip.Prefix `json:"addresses" doc:"IPv4 addresses of it"`
 	Subnet    string         `json:"subnet,omitempty" doc:"The subnet that has one of them"`
-	BootURL   string         `json:"bootURL,omitempty" doc:"Where machines reach the boot door there"`
+	BootURL   string         `json:"bootURL,omitempty" doc:"URL of the boot listener there"`
 }
 
 // addNetworks registers what is asked about networks beyond the nouns.

@@ -16,7 +16,7 @@ type Sample struct {
 	DHCPReplies float64   `json:"dhcpReplies" doc:"Answers of DHCP per second"`
 	DHCPDrops   float64   `json:"dhcpDrops" doc:"DHCP packets per second that stayed unanswered"`
 	TFTPBytes   float64   `json:"tftpBytes" doc:"Bytes per second by TFTP"`
-	HTTPBytes   float64   `json:"httpBytes" doc:"Bytes of files per second from the boot door"`
+	HTTPBytes   float64   `json:"httpBytes" doc:"Bytes of files per second from the boot listener"`
 	Boots       float64   `json:"boots" doc:"Boots that began, per second"`
 }
 

@@ -22,7 +22,7 @@ type phase struct {
 var phases = []phase{
 	{step: "address", title: "gets an address", ends: []string{inventory.EventDHCPAck}, fails: []string{inventory.EventDHCPNak}, isFirst: true},
 	{step: "loader", title: "fetches a boot loader", ends: []string{inventory.EventLoaderSent}, fails: []string{inventory.EventLoaderFailed}},
-	{step: "decision", title: "is told what to boot", ends: []string{inventory.EventBootDecided}, isFirst: true},
+	{step: "decision", title: "learns what to boot", ends: []string{inventory.EventBootDecided}, isFirst: true},
 	waits,
 	{step: "system", title: "fetches kernel and RAM disk", ends: []string{inventory.EventArtefactSent}, fails: []string{inventory.EventArtefactFailed}},
 	{step: "configuration", title: "fetches its configuration", ends: []string{inventory.EventConfigSent}, fails: []string{inventory.EventConfigRefused}},

@@ -18,7 +18,7 @@ import (
 
 type stickerInput struct {
 	HostRef
-	Base string `query:"base" doc:"Address of the web UI that the code leads to, such as https://slipway.example; externalURL of the settings, or the one that is asked, when absent" maxLength:"255"`
+	Base string `query:"base" doc:"Address of the web UI that the code leads to, such as https://slipway.example; externalURL of the settings, or the address of the request, when absent" maxLength:"255"`
 	host string
 }
 

@@ -15,7 +15,7 @@ type TargetCheck struct {
 	Target  string              `json:"target"`
 	Version string              `json:"version,omitempty" doc:"Of its API server"`
 	IsGood  bool                `json:"isGood" doc:"All results are"`
-	Results []TargetCheckResult `json:"results" doc:"In the order in which things were looked at"`
+	Results []TargetCheckResult `json:"results" doc:"In the order of the checks"`
 }
 
 // rbacInput says what a cluster is to allow.
@@ -91,8 +91,8 @@ func (s *Server) addTargets() {
 		})
 	register(s, operation{
 		method: http.MethodPost, path: "/targets/{name}/kubeconfig", id: "issue-target-kubeconfig", needs: inventory.Admin, scope: ofNobody, tag: "targets",
-		summary: "Let whoever asks administer the cluster of a target", errors: []int{http.StatusNotFound, http.StatusConflict},
-		about: "Signed anew by the cluster's authorities, which Slipway has when it made the cluster, or when the target's pki names them. The cluster's audit log shows who asked.",
+		summary: "Make a kubeconfig with which the caller administers the cluster of a target", errors: []int{http.StatusNotFound, http.StatusConflict},
+		about: "Signed again by the cluster's authorities, which Slipway has when it made the cluster, or when the target's pki names them. The cluster's audit log shows who asked.",
 	}, s.issueKubeconfig)
 	register(s, operation{
 		method: http.MethodGet, path: "/targets/{name}/tokens", id: "list-join-tokens", needs: inventory.Operator, tag: "targets",

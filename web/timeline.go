@@ -37,7 +37,7 @@ type TimelineGroup struct {
 	MAC       inventory.MAC  `json:"mac,omitempty"`
 	StartedAt time.Time      `json:"startedAt"`
 	EndedAt   time.Time      `json:"endedAt,omitzero"`
-	Waited    float64        `json:"waitedSeconds,omitempty" doc:"Of that time, how long the machine was told to wait, for a person most of all: it is no boot time"`
+	Waited    float64        `json:"waitedSeconds,omitempty" doc:"Of that time, how long the machine had to wait, mostly for a person: it is no boot time"`
 	Proof     string         `json:"proof,omitempty" doc:"What shows that the machine of a boot is the host; none: nothing does"`
 	Steps     []TimelineStep `json:"steps"`
 }
@@ -51,7 +51,7 @@ type TimelineStep struct {
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	Usual     float64   `json:"usualSeconds,omitempty" doc:"Median of the same step on the same image and model; absent where it was never seen"`
 	SampleN   int       `json:"sampleN,omitempty" doc:"How often it was seen for that"`
-	Detail    string    `json:"detail,omitempty" doc:"What was heard of it last"`
+	Detail    string    `json:"detail,omitempty" doc:"The last packet or report of it"`
 	EventID   int64     `json:"eventID,omitempty" doc:"The event that ended it, or the latest of it"`
 	TryN      int       `json:"tryN,omitempty" doc:"How often it was begun, where that is more than once"`
 

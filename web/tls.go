@@ -26,7 +26,7 @@ const (
 
 // TLSState is how the admin door speaks.
 type TLSState struct {
-	IsOn        bool      `json:"isOn" doc:"false: the door is on loopback and speaks without TLS"`
+	IsOn        bool      `json:"isOn" doc:"false: the listener is on loopback and speaks without TLS"`
 	From        string    `json:"from,omitempty" enum:"files,uploaded,site" doc:"Where the certificate comes from; site is this site's own authority, which signs one for each address"`
 	Subject     string    `json:"subject,omitempty"`
 	Issuer      string    `json:"issuer,omitempty"`
@@ -42,13 +42,13 @@ type TLSState struct {
 // TLSPair is a certificate for the admin door.
 type TLSPair struct {
 	Certificate string `json:"certificate" maxLength:"65536" doc:"PEM, followed by those between it and its authority"`
-	Key         string `json:"key" maxLength:"65536" doc:"PEM; it is stored beside the database and never shown"`
+	Key         string `json:"key" maxLength:"65536" doc:"PEM; the server stores it next to the database and never shows it"`
 }
 
 // addTLS registers the operations on the certificate of the admin door.
 func (s *Server) addTLS() {
 	register(s, operation{
-		method: http.MethodGet, path: "/tls", id: "get-tls", tag: "tls", summary: "Show the certificate of the admin door", scope: ofNobody,
+		method: http.MethodGet, path: "/tls", id: "get-tls", tag: "tls", summary: "Show the certificate of the admin listener", scope: ofNobody,
 	}, func(context.Context, *struct{}) (*one[TLSState], error) {
 		if s.cfg.TLS == nil {
 			return &one[TLSState]{}, nil
@@ -56,7 +56,7 @@ func (s *Server) addTLS() {
 		return &one[TLSState]{Body: s.cfg.TLS.TLSState()}, nil
 	})
 	register(s, operation{
-		method: http.MethodPut, path: "/tls", id: "put-tls", tag: "tls", summary: "Give the admin door a certificate", needs: inventory.Admin,
+		method: http.MethodPut, path: "/tls", id: "put-tls", tag: "tls", summary: "Upload a certificate for the admin listener", needs: inventory.Admin,
 		about: "It is in force for the next connection.", errors: []int{http.StatusConflict},
 	}, func(_ context.Context, in *struct{ Body TLSPair }) (*one[TLSState], error) {
 		if s.cfg.TLS == nil {
@@ -69,7 +69,7 @@ func (s *Server) addTLS() {
 	})
 	register(s, operation{
 		method: http.MethodDelete, path: "/tls", id: "delete-tls", tag: "tls", summary: "Take an uploaded certificate away", needs: inventory.Admin,
-		about: "The site's own authority signs for the admin door again.", status: http.StatusNoContent, errors: []int{http.StatusConflict, http.StatusNotFound},
+		about: "The site's own authority signs for the admin listener again.", status: http.StatusNoContent, errors: []int{http.StatusConflict, http.StatusNotFound},
 	}, func(context.Context, *struct{}) (*struct{}, error) {
 		if s.cfg.TLS == nil {
 			return nil, errNoTLS()
@@ -81,8 +81,8 @@ func (s *Server) addTLS() {
 // addAuthorities registers the rotation of this site's own authorities.
 func (s *Server) addAuthorities() {
 	register(s, operation{
-		method: http.MethodPost, path: "/tls/authority", id: "rotate-authority", tag: "tls", summary: "Replace this site's own authority of a door", needs: inventory.Admin,
-		about:  "In two steps: first the one that comes after is made, and clients are told of it; with isFinish it is in force, and the one before is thrown away.",
+		method: http.MethodPost, path: "/tls/authority", id: "rotate-authority", tag: "tls", summary: "Replace this site's own authority of a listener", needs: inventory.Admin,
+		about:  "In two steps. The first makes the next authority, for clients to trust it. With isFinish it is in force, and the old one is deleted.",
 		errors: []int{http.StatusConflict}, status: http.StatusNoContent,
 	}, func(_ context.Context, in *struct {
 		Body struct {
@@ -99,6 +99,6 @@ func (s *Server) addAuthorities() {
 }
 
 func errNoTLS() error {
-	return inventory.Errorf(inventory.Conflict, "the admin door speaks without TLS").
+	return inventory.Errorf(inventory.Conflict, "the admin listener speaks without TLS").
 		WithHint("start the server with --admin-listen on an address beyond loopback, or with --admin-tls-cert and --admin-tls-key")
 }

@@ -14,7 +14,7 @@ import (
 )
 
 type exportInput struct {
-	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,classes,reservations,profiles,layers,targets,secrets,all" doc:"What to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
+	Noun   string `query:"noun" required:"true" enum:"hosts,subnets,classes,reservations,profiles,layers,targets,secrets,all" doc:"Nouns to write; all but hosts, subnets and reservations in YAML only. Of secrets only the names are written"`
 	Format string `query:"format" default:"yaml" enum:"csv,yaml"`
 }
 

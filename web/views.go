@@ -11,7 +11,7 @@ import (
 // KeptView is a view of the hosts with whether all share it.
 type KeptView struct {
 	inventory.View
-	IsShared bool `json:"isShared" doc:"For others too, instead of for the user who stores it. Who comes in without being a user has shared views only."`
+	IsShared bool `json:"isShared" doc:"For others too, instead of for the user who stores it. A client without a user has shared views only."`
 }
 
 type putViewInput struct {
@@ -58,7 +58,7 @@ func (s *Server) addViews() {
 	register(s, operation{
 		method: http.MethodPut, path: "/views/{name}", id: "put-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
 		summary: "Keep a view of the hosts, whether it exists or not", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden, http.StatusPreconditionFailed},
-		about: "Whoever may look keeps views of their own. Shared ones need the role operator: everywhere for those of all, else in " +
+		about: "Every viewer can keep views of their own. Shared ones need the role operator: everywhere for those of all, else in " +
 			"each of the pools that they are of. An operator of pools who names none shares it in those. A view that is there keeps its " +
 			"pools where none are named; an empty list shares it with all.",
 	}, s.putView)

@@ -91,7 +91,7 @@ func protect(w ReaderWriterAt, sector int, last int64) error {
 // leaves the others room to grow.
 func (t *Table) Add(size, bytes int64, kind, id GUID, name string) (Partition, error) {
 	none := func(why string) (Partition, error) {
-		return Partition{}, inventory.Errorf(inventory.Invalid, "no room for a partition of %d bytes: %s", bytes, why)
+		return Partition{}, inventory.Errorf(inventory.Invalid, "no space for a partition of %d bytes: %s", bytes, why)
 	}
 	if !t.IsGPT {
 		return none("the partition table is not GPT")

@@ -110,7 +110,7 @@ func (v Vars) explain(name string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC):
-		return inventory.Errorf(inventory.Unavailable, "the firmware has no room for %s", name).WithHint("delete boot entries in the firmware's setup, or reset it")
+		return inventory.Errorf(inventory.Unavailable, "the firmware has no space for %s", name).WithHint("delete boot entries in the firmware's setup, or reset it")
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.EPERM):
 		return inventory.Errorf(inventory.Unavailable, "the firmware does not take a new %s: %w", name, err).WithHint("look for a lock of boot settings in the firmware's setup")
 	}

@@ -36,7 +36,7 @@ type Network struct {
 func (n *Network) Up(ctx context.Context) error {
 	isAny := n.BootMAC == ""
 	if isAny {
-		n.Log.Warn("the kernel was not told which port it booted from (BOOTIF); trying all ports")
+		n.Log.Warn("the kernel arguments do not name the port it booted from (BOOTIF); trying all ports")
 	}
 	for ctx.Err() == nil {
 		ports, err := n.find(ctx, isAny)

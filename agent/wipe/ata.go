@@ -103,7 +103,7 @@ func securityData(isEnhanced bool) []byte {
 func (s ataSecurity) check(name string) error {
 	switch {
 	case s.isFrozen:
-		return inventory.Errorf(inventory.Unavailable, "the firmware has frozen the security settings of %s, so that it cannot erase itself: a power cycle of the disk, or suspending the machine once, lifts that", name)
+		return inventory.Errorf(inventory.Unavailable, "the firmware has frozen the security settings of %s, so it cannot erase itself. A power cycle of the disk, or suspending the machine once, lifts that", name)
 	case s.isLocked:
 		return inventory.Errorf(inventory.Unavailable, "%s is locked with a password that is not known; if an erase by Slipway was cut off, it is %q", name, ataPassword)
 	case s.isEnabled:

@@ -33,12 +33,12 @@ func (d *driver) call(ctx context.Context) (Fault, error) {
 		ok = true // nobody asks for a password
 	}
 	if err := ctx.Err(); err != nil {
-		return f, inventory.Errorf(inventory.Unavailable, "the controller was not asked: %v", err)
+		return f, inventory.Errorf(inventory.Unavailable, "Slipway did not ask the controller: %v", err)
 	}
 	if wait > 0 {
 		if err := d.bank.o.Clock.Sleep(ctx, wait); err != nil {
 			return f, inventory.Errorf(inventory.Unavailable, "the controller did not answer in time: %v", err).
-				WithHint("it may be overloaded; it is asked again")
+				WithHint("it may be overloaded; Slipway asks it again")
 		}
 	}
 	switch {
@@ -48,7 +48,7 @@ func (d *driver) call(ctx context.Context) (Fault, error) {
 		return f, inventory.Errorf(inventory.Unauthorized, "the controller of %s refuses user %q and its password", d.c.system, inventory.Clean(d.user, 40)).
 			WithHint("slipway host bmc NAME --username USER --password-file FILE")
 	case f == Busy:
-		return f, inventory.Errorf(inventory.Unavailable, "the controller of %s is busy", d.c.system).WithHint("it is asked again")
+		return f, inventory.Errorf(inventory.Unavailable, "the controller of %s is busy", d.c.system).WithHint("Slipway asks it again")
 	}
 	return f, nil
 }
@@ -129,7 +129,7 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	}
 	d.bank.obey(d.c, a, f == HalfApplied)
 	if f == HalfApplied {
-		return inventory.Errorf(inventory.Unavailable, "the controller of %s broke off in the middle of %s", d.c.system, a).WithHint("it is asked again")
+		return inventory.Errorf(inventory.Unavailable, "the controller of %s broke off in the middle of %s", d.c.system, a).WithHint("Slipway asks it again")
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	if f == HalfApplied {
 		b.Mode, b.URI = d.c.boot.Mode, ""
 		d.c.boot = b
-		return inventory.Errorf(inventory.Unavailable, "the controller of %s broke off in the middle of a setting", d.c.system).WithHint("it is asked again")
+		return inventory.Errorf(inventory.Unavailable, "the controller of %s broke off in the middle of a setting", d.c.system).WithHint("Slipway asks it again")
 	}
 	d.c.boot = b
 	return nil

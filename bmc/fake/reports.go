@@ -128,7 +128,7 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) error {
 		case i >= 0:
 			return inventory.Errorf(inventory.Conflict, "bmc: the controller has an account %q already", inventory.Clean(user, 40)).WithHint("set its password instead")
 		case len(d.c.accounts) >= 16:
-			return inventory.Errorf(inventory.Conflict, "bmc: the controller has no room for another account").WithHint("delete one first")
+			return inventory.Errorf(inventory.Conflict, "bmc: the controller has no free slot for another account").WithHint("delete one first")
 		}
 		last := d.c.accounts[len(d.c.accounts)-1]
 		id, _ := strconv.Atoi(last.ID)

@@ -45,7 +45,7 @@ type quirk struct {
 var quirks = []quirk{
 	{
 		name:    "boot-flags-expire",
-		symptom: "the boot device is forgotten 60 s after it was set, or at a reset, so that a slow start of the machine boots its disk; parameter 3 prevents it",
+		symptom: "the controller forgets the boot device after 60 s, or at a reset. A slow start of the machine then boots its disk; parameter 3 prevents it",
 		source:  "IPMI 2.0 table 28-14; kinvolk/racker#36, xcat2/xcat-core#7460 (Dell), RackHD/on-tasks#460",
 	},
 	{
@@ -65,7 +65,7 @@ var quirks = []quirk{
 	},
 	{
 		name:    "only-one-cipher",
-		symptom: "old firmware has cipher suite 3 only, OpenBMC 17 only; what is missing is refused with status 0x04 or 0x11",
+		symptom: "old firmware has cipher suite 3 only, OpenBMC 17 only; it refuses a missing suite with status 0x04 or 0x11",
 		source:  "ipmitool/ipmitool#29 (Dell R710), #350 and #363",
 	},
 	{

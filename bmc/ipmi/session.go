@@ -331,7 +331,7 @@ func (l login) explain(err error) error {
 	case errors.Is(err, errPassword):
 		return &inventory.Error{
 			Kind: inventory.Unauthorized, Err: err, Msg: "the IPMI controller at " + l.address + " knows user " + inventory.Clean(l.user, 16) + " with another password, or not at all",
-			Hint: "set user and password anew; IPMI takes at most 20 characters, and some controllers keep only the first 16",
+			Hint: "set user and password again; IPMI takes at most 20 characters, and some controllers keep only the first 16",
 		}
 	case errors.As(err, &status):
 		return statusReason(l, status)

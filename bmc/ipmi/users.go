@@ -229,7 +229,7 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) error {
 		}
 		return d.confirmUser(ctx, user, true)
 	}
-	return inventory.Errorf(inventory.Invalid, "the IPMI controller at %s has no room for another user", d.address).
+	return inventory.Errorf(inventory.Invalid, "the IPMI controller at %s has no free slot for another user", d.address).
 		WithHint("delete one that is not needed")
 }
 

@@ -180,7 +180,7 @@ func connect(ctx context.Context, at endpoint, wrap func(*framed) net.Conn) (*go
 		}
 	}
 	if err != nil {
-		if refused := egress.Explain("libvirt is not asked", err); refused != nil {
+		if refused := egress.Explain("Slipway does not ask libvirt", err); refused != nil {
 			return nil, nil, refused
 		}
 		return nil, nil, silent(at, err)

@@ -68,7 +68,7 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 		return inventory.Errorf(inventory.Invalid, "bmc: %q is not a change of power", inventory.Clean(string(a), 40))
 	}
 	if err := ctx.Err(); err != nil {
-		return inventory.Errorf(inventory.Unavailable, "nobody was asked: %v", err)
+		return inventory.Errorf(inventory.Unavailable, "Slipway asked nobody: %v", err)
 	}
 	is, err := d.tasks.Ask(ctx, d.t, a)
 	if err != nil {

@@ -103,7 +103,7 @@ func (c *connection) fault(a *answer, what string) *inventory.Error {
 	case a.status == http.StatusForbidden || says(all, "InsufficientPrivilege"):
 		return e(inventory.Unauthorized, "does not allow %s to %s", c.name(), what).WithHint("use an account that is an administrator")
 	case says(all, notNow...):
-		return e(inventory.Unavailable, "is not ready to %s (%s)", what, status).WithHint("it says so while the machine starts; try again")
+		return e(inventory.Unavailable, "is not ready to %s (%s)", what, status).WithHint("it answers that while the machine starts; try again")
 	case a.status == http.StatusNotFound || a.status == http.StatusGone:
 		return e(inventory.NotFound, "has no %s", clean(a.path))
 	case a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable:
@@ -138,7 +138,7 @@ func (c *connection) unreached(ctx context.Context, err error) *inventory.Error 
 	var refused *egress.Refused
 	switch {
 	case errors.As(err, &refused):
-		return inventory.Errorf(inventory.Invalid, "the controller at %s is not asked: %s", c.host(), refused).WithHint(egress.AllowHint)
+		return inventory.Errorf(inventory.Invalid, "the controller at %s gets no request: %s", c.host(), refused).WithHint(egress.AllowHint)
 	case errors.As(err, &elsewhere):
 		return inventory.Errorf(inventory.Invalid, "the controller at %s redirects %s", c.host(), elsewhere.Error()).WithHint("use the address of the controller itself")
 	case errors.As(err, &pin):

@@ -220,7 +220,7 @@ func Discreet(steps []Step) (out []Step) {
 			out = append(out, s) // by our own rules, before anything was asked
 		case s.Err != nil:
 			out = append(out, Step{Name: "connect", Err: problem("no controller answers at this address",
-				"see its address, its cable and the firewalls between; whoever is admin everywhere learns more", errors.New("no answer"))})
+				"see its address, its cable and the firewalls between; an admin everywhere sees more", errors.New("no answer"))})
 		}
 	}
 	return out

@@ -114,11 +114,11 @@ func (c *call) judge(res *http.Response) error {
 	case code >= 300 && code < 400:
 		return say(inventory.Invalid, "redirects are not followed: give the address that it leads to")
 	case code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusTooManyRequests || code == http.StatusTooEarly:
-		return say(inventory.Unavailable, "it is asked again")
+		return say(inventory.Unavailable, "Slipway asks it again")
 	case code >= 400 && code < 500 || code == http.StatusNotImplemented:
 		return say(inventory.Invalid, "compare method, path and body with the device's manual")
 	}
-	return say(inventory.Unavailable, "look at the log of the device; if this means success, say so with "+c.name+".expect")
+	return say(inventory.Unavailable, "look at the log of the device; if this means success, accept it with "+c.name+".expect")
 }
 
 // unanswered says why there is no answer. The URL stays out of it: it may hold what is nobody's business.

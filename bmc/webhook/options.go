@@ -175,7 +175,7 @@ func (d *driver) check() error {
 	case d.auth == "" && d.t.Password != "":
 		d.auth = "bearer"
 	case d.auth == "bearer" && d.t.Password == "":
-		return invalid("give the token as password", "a bearer token is asked for, and there is none")
+		return invalid("give the token as password", "it asks for a bearer token, and there is none")
 	}
 	return nil
 }

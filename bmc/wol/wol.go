@@ -141,7 +141,7 @@ func (d *driver) Power(ctx context.Context) (inventory.PowerState, error) {
 	up, err := d.o.IsUp(ctx, d.b)
 	switch {
 	case err != nil:
-		return inventory.PowerUnknown, &inventory.Error{Kind: inventory.Unavailable, Msg: "whether the machine is up cannot be told", Err: err}
+		return inventory.PowerUnknown, &inventory.Error{Kind: inventory.Unavailable, Msg: "nothing shows whether the machine is up", Err: err}
 	case up:
 		return inventory.PowerOn, nil
 	}

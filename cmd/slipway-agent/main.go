@@ -123,7 +123,7 @@ type machine struct {
 // run brings the machine up and serves its session.
 func (m *machine) run(ctx context.Context) error {
 	if m.args.Session == "" {
-		return inventory.Errorf(inventory.Invalid, "the kernel was not told the boot session").
+		return inventory.Errorf(inventory.Invalid, "the kernel arguments do not name the boot session").
 			WithHint("this image is started by Slipway's boot script, with slipway.session=URL")
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -24,9 +24,9 @@ type doctorCommand struct {
 	Config      string   `help:"YAML file of slipway serve." placeholder:"FILE"`
 	Interface   []string `help:"Interface on which machines boot; repeat for more (default: those of the server that runs)." placeholder:"NAME"`
 	DataDir     string   `help:"Data directory (default /var/lib/slipway)." placeholder:"DIR"`
-	AdminListen string   `help:"Address of the admin door." placeholder:"ADDR"`
-	BootPort    int      `help:"TCP port of the boot door." placeholder:"PORT"`
-	BootTLSPort int      `name:"boot-tls-port" help:"TCP port of the boot door over TLS." placeholder:"PORT"`
+	AdminListen string   `help:"Address of the admin listener." placeholder:"ADDR"`
+	BootPort    int      `help:"TCP port of the boot listener." placeholder:"PORT"`
+	BootTLSPort int      `name:"boot-tls-port" help:"TCP port of the boot listener over TLS." placeholder:"PORT"`
 	Loaders     []string `help:"Folder with boot loaders; repeat for more." placeholder:"DIR"`
 	Fix         bool     `help:"Raise limits of the kernel that are too low: socket buffers, neighbour table."`
 }
@@ -34,7 +34,7 @@ type doctorCommand struct {
 // Help says where it looks.
 func (*doctorCommand) Help() string {
 	return "It looks at this machine: disk, database, clock, ports and who has them, interfaces, other DHCP servers, loaders, certificates. " +
-		"Beside a server that runs it looks with that server's flags, and adds what the server says of itself. Run it as root: it then names " +
+		"If a server runs, it uses that server's flags, and adds the server's self-check. Run it as root: it then names " +
 		"the programs that have ports. The exit status is 1 when something is wrong."
 }
 

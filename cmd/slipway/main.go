@@ -51,16 +51,16 @@ type commandLine struct {
 	BMC         hosts.BMCCommand            `cmd:"" name:"bmc" help:"The controllers that power hosts." group:"nouns"`
 	Pool        machines.PoolCommand        `cmd:"" help:"Sets of hosts that machines are taken from." group:"nouns"`
 	View        hosts.ViewCommand           `cmd:"" help:"Searches of the hosts that are kept under a name." group:"nouns"`
-	Golden      machines.GoldenCommand      `cmd:"" help:"What hosts of a kind must be made of." group:"nouns"`
+	Golden      machines.GoldenCommand      `cmd:"" help:"Hardware that hosts of a kind must have." group:"nouns"`
 	Rack        hosts.RackCommand           `cmd:"" help:"Racks: how high they are, what stands where, and how it is cabled." group:"nouns"`
-	Operation   records.OperationCommand    `cmd:"" help:"What is being done with hosts." group:"nouns"`
+	Operation   records.OperationCommand    `cmd:"" help:"Running and past operations on hosts." group:"nouns"`
 	Subnet      networks.SubnetCommand      `cmd:"" help:"Networks that DHCP serves." group:"nouns"`
 	Range       networks.RangeCommand       `cmd:"" help:"Addresses of a subnet that may be leased to anyone." group:"nouns"`
 	Class       networks.ClassCommand       `cmd:"" help:"DHCP options for classes of clients, such as phones and switches." group:"nouns"`
 	Reservation networks.ReservationCommand `cmd:"" help:"Addresses kept for one machine each." group:"nouns"`
 	Lease       networks.LeaseCommand       `cmd:"" help:"Addresses given to machines." group:"nouns"`
 	Address     networks.AddressCommand     `cmd:"" help:"Static addresses of machines." group:"nouns"`
-	Image       images.ImageCommand         `cmd:"" help:"What machines can boot." group:"nouns"`
+	Image       images.ImageCommand         `cmd:"" help:"Systems that machines can boot." group:"nouns"`
 	AgentImage  images.AgentImageCommand    `cmd:"" help:"The RAM disk that inspects, wipes and installs hosts." group:"nouns"`
 	Artefact    images.ArtefactCommand      `cmd:"" help:"The files of images." group:"nouns"`
 	Profile     configs.ProfileCommand      `cmd:"" help:"Which machines boot what, and how." group:"nouns"`
@@ -72,10 +72,10 @@ type commandLine struct {
 	Event       records.EventCommand        `cmd:"" help:"What has happened." group:"nouns"`
 	Issue       records.IssueCommand        `cmd:"" help:"What is wrong." group:"nouns"`
 	User        access.UserCommand          `cmd:"" help:"People who log in, and what they may do." group:"nouns"`
-	TLS         access.TLSCommand           `cmd:"" name:"tls" help:"The certificate of the admin door." group:"nouns"`
-	Token       access.TokenCommand         `cmd:"" help:"Who may use the API over the network." group:"nouns"`
+	TLS         access.TLSCommand           `cmd:"" name:"tls" help:"The certificate of the admin listener." group:"nouns"`
+	Token       access.TokenCommand         `cmd:"" help:"API tokens for programs." group:"nouns"`
 	Acceptrule  access.AcceptRuleCommand    `cmd:"" help:"Rules that accept hosts by themselves." group:"nouns"`
-	Audit       records.AuditCommand        `cmd:"" help:"What was asked of the server, by whom, and what that changed." group:"nouns"`
+	Audit       records.AuditCommand        `cmd:"" help:"Requests to the server, their users, and their changes." group:"nouns"`
 
 	Backup     appliance.BackupCommand    `cmd:"" help:"Write a copy of the database while the server works."`
 	Restore    appliance.RestoreCommand   `cmd:"" help:"Put a backup into a data directory that no server uses."`

@@ -141,7 +141,7 @@ func (o Options) agent() ([]byte, error) {
 	b, err := ramdisk.ReadFile(name, "the agent", maxProgram)
 	var e *inventory.Error
 	if errors.As(err, &e) && e.Kind == inventory.NotFound {
-		return nil, e.WithHint("the program slipway-agent belongs beside slipway; make build makes both, and --agent FILE names another place")
+		return nil, e.WithHint("the program slipway-agent belongs into the folder of slipway; make build makes both, and --agent FILE names another place")
 	}
 	return b, err
 }

@@ -38,7 +38,7 @@ func (w *writer) checkTop(top *yaml.Node) {
 			continue
 		case isOurs:
 			f := w.report.Warnf("/document", "misplaced", "%q stands beside autoinstall: it speaks of the live system in which the installer runs", cut(k.Value))
-			f.Source, f.Hint = fmt.Sprintf("document:%d:%d", k.Line, k.Column), "put it under autoinstall if the installed system is meant"
+			f.Source, f.Hint = fmt.Sprintf("document:%d:%d", k.Line, k.Column), "put it under autoinstall for a setting of the installed system"
 		}
 		beside.Content = append(beside.Content, k, top.Content[i+1])
 	}

@@ -21,7 +21,7 @@ const autoinstallFile = "/autoinstall.yaml"
 func (w *writer) storage() object {
 	s := w.c.Storage
 	if s.Layout != "" && len(s.Disks) > 0 {
-		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and there are disks beside it").Hint = "leave one of them out"
+		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").Hint = "leave one of them out"
 		return nil
 	}
 	if len(s.Disks) > 0 {
@@ -346,7 +346,7 @@ func (a *actions) raid(r machineconfig.RAID) {
 func (a *actions) luks(l machineconfig.LUKS) {
 	at := installer.Pointer("storage", "luks", l.Name)
 	if l.TPM2 || len(l.Tang) > 0 {
-		a.w.report.Errorf(at, "not-expressible", "to unlock by TPM or Tang cannot be said in autoinstall").
+		a.w.report.Errorf(at, "not-expressible", "autoinstall cannot unlock by TPM or Tang").
 			Hint = "give a key, and bind it in a first-boot command with: clevis luks bind"
 	}
 	if l.Key == "" {

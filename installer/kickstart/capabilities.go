@@ -35,7 +35,7 @@ var capabilities = machineconfig.Capabilities{
 	"/storage/thin":         machineconfig.Carried(),
 	"/storage/subvolumes":   machineconfig.NotCarried("Enterprise Linux has no btrfs: use xfs with LVM, or Fedora"),
 	"/storage/mounts":       machineconfig.EmulatedBy("lines of fstab, written in %post; a password in a file that root alone reads"),
-	"/defaultUser":          machineconfig.NotCarried("an installed system has the users that are said and no other: leave it out"),
+	"/defaultUser":          machineconfig.NotCarried("an installed system has only the users of the configuration: leave it out"),
 	"/sshd":                 machineconfig.EmulatedBy("a file in /etc/ssh/sshd_config.d; the server is restarted on the first boot"),
 	"/firewall":             machineconfig.Carried(),
 	"/selinux":              machineconfig.Carried(),
@@ -82,7 +82,7 @@ var capabilities = machineconfig.Capabilities{
 	"/packages/install":     machineconfig.Carried(),
 	"/packages/hold":        machineconfig.EmulatedBy("excludepkgs in /etc/dnf/dnf.conf"),
 	"/packages/update":      machineconfig.EmulatedBy("dnf upgrade on the first boot"),
-	"/extensions":           machineconfig.EmulatedBy("bootc is ostreecontainer, sysext is fetched in %post; rpm-ostree cannot be said"),
+	"/extensions":           machineconfig.EmulatedBy("bootc is ostreecontainer, sysext is fetched in %post; rpm-ostree has no word there"),
 	"/trust/cas":            machineconfig.EmulatedBy("update-ca-trust in %post"),
 	"/commands/first-boot":  machineconfig.EmulatedBy("slipway-bootstrap.service on the first boot of the installed system"),
 

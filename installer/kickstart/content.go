@@ -170,7 +170,7 @@ func (w *writer) place(f *machineconfig.File, stage string) {
 	if f.Append {
 		redirect = ">>"
 		if f.IsVolatile() {
-			w.report.Errorf(at+"/append", "not-expressible", "adds to a file that is made anew at every boot").Hint = "give its whole content"
+			w.report.Errorf(at+"/append", "not-expressible", "adds to a file that is made again at every boot").Hint = "give its whole content"
 		}
 	}
 	if text, ok := w.text(f); ok {

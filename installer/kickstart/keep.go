@@ -18,7 +18,7 @@ func (p *plan) keep(part machineconfig.Partition, at string) {
 		case f.Device != part.Label:
 			continue
 		case len(f.Subvolumes) > 0:
-			p.cannot(installer.Pointer("storage", "filesystems", f.Device, "subvolumes"), "subvolumes of a partition that is kept", "make the partition anew")
+			p.cannot(installer.Pointer("storage", "filesystems", f.Device, "subvolumes"), "subvolumes of a partition that is kept", "make the partition again")
 		case f.Keep && f.Format == "swap":
 			p.add("part swap %s --noformat", device)
 		case f.Keep && f.MountPoint != "":
@@ -33,7 +33,7 @@ func (p *plan) keep(part machineconfig.Partition, at string) {
 		slices.ContainsFunc(s.RAIDs, func(r machineconfig.RAID) bool { return slices.Contains(r.Devices, part.Label) }) ||
 		slices.ContainsFunc(s.LUKS, func(l machineconfig.LUKS) bool { return l.Device == part.Label })
 	if used {
-		p.cannot(at+"/keep", "LVM, a RAID or encryption on a partition that is kept", "keep file systems only, or make the partition anew")
+		p.cannot(at+"/keep", "LVM, a RAID or encryption on a partition that is kept", "keep file systems only, or make the partition again")
 	}
 }
 

@@ -40,7 +40,7 @@ func (w *writer) storage() {
 	s := w.c.Storage
 	p := &plan{w: w}
 	if s.Layout != "" && len(s.Disks) > 0 {
-		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and there are disks beside it").Hint = "leave one of them out"
+		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").Hint = "leave one of them out"
 		return
 	}
 	if len(s.Disks) == 0 {

@@ -58,7 +58,7 @@ var capabilities = machineconfig.Capabilities{
 	"/network/dns":             machineconfig.EmulatedBy(guest),
 	"/storage/layout":          machineconfig.Carried(),
 	"/storage/disks":           machineconfig.EmulatedBy("a recipe of partman for one disk; sizes in millions of bytes, names, GUIDs and starts cannot be chosen"),
-	"/storage/raids":           machineconfig.NotCarried("partman cannot make a RAID beside other partitions without questions: use autoinstall or kickstart"),
+	"/storage/raids":           machineconfig.NotCarried("partman cannot make a RAID with other partitions without questions: use autoinstall or kickstart"),
 	"/storage/luks":            machineconfig.NotCarried("partman encrypts the whole disk or nothing: use autoinstall or kickstart"),
 	"/storage/lvm":             machineconfig.EmulatedBy("a recipe of partman with one volume group"),
 	"/storage/filesystems":     machineconfig.EmulatedBy("a recipe of partman"),

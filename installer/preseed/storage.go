@@ -25,7 +25,7 @@ func (w *writer) storage() {
 	method, recipe := "regular", ""
 	switch {
 	case s.Layout != "" && len(s.Disks) > 0:
-		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and there are disks beside it").Hint = "leave one of them out"
+		w.report.Errorf("/storage/layout", "conflict", "is a ready-made layout, and disks are configured as well").Hint = "leave one of them out"
 		return
 	case len(s.Disks) > 1:
 		w.report.Errorf(installer.Pointer("storage", "disks", s.Disks[1].Name), "not-expressible", "is a second disk; Debian's installer partitions one by itself").

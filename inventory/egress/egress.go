@@ -74,7 +74,7 @@ func (e *Refused) Error() string {
 }
 
 // AllowHint says to an admin how to open an address.
-const AllowHint = "if this is meant, add its network to egress: allow: in the server's configuration, or start the server with --egress-allow"
+const AllowHint = "to allow it, add its network to egress: allow: in the server's configuration, or start the server with --egress-allow"
 
 // Explain returns the error for an admin when err is a refusal of the policy, nil otherwise. what begins its message.
 func Explain(what string, err error) error {
@@ -109,7 +109,7 @@ func (p *Policy) refuses(a netip.Addr, port uint16) string {
 	a = a.Unmap().WithZone("")
 	isOwn := a.IsLoopback() || slices.Contains(p.cfg.Own(), a)
 	if (isOwn || a.IsUnspecified()) && port != 0 && slices.Contains(p.cfg.Doors(), port) {
-		return "it is a door of the appliance itself"
+		return "it is a listener of the appliance itself"
 	}
 	if p.isAllowed(a) {
 		return ""

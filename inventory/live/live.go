@@ -157,7 +157,7 @@ func (h *Hub) Subscribe(after int64, f inventory.EventFilter) (events <-chan inv
 	defer h.mu.Unlock()
 	if h.isOver || h.readerN >= h.cfg.ReaderN {
 		cancel()
-		return nil, nil, inventory.Errorf(inventory.Unavailable, "no room for another event stream").
+		return nil, nil, inventory.Errorf(inventory.Unavailable, "no free place for another event stream").
 			WithHint("close one of the %d that are open, or ask for the list of events instead", h.readerN)
 	}
 	h.readerN++

@@ -79,16 +79,16 @@ func (b *Box) Open(name string, sealed []byte) ([]byte, error) {
 	switch {
 	case len(sealed) < overhead || sealed[0] != version:
 		return nil, inventory.Errorf(inventory.Internal, "%s is not stored in a form that is known here", what(name)).
-			WithHint("set it anew, or run the Slipway that stored it")
+			WithHint("set it again, or run the Slipway that stored it")
 	case !bytes.Equal(sealed[1:headSize], b.keyID[:]):
 		return nil, inventory.Errorf(inventory.Unavailable, "%s was stored with another key (%s; this one is %s)",
-			what(name), hex.EncodeToString(sealed[1:headSize]), b.KeyID()).WithHint("restore the key file that belongs to this database, or set the secret anew")
+			what(name), hex.EncodeToString(sealed[1:headSize]), b.KeyID()).WithHint("restore the key file that belongs to this database, or set the secret again")
 	}
 	nonce, text := sealed[headSize:headSize+chacha20poly1305.NonceSizeX], sealed[headSize+chacha20poly1305.NonceSizeX:]
 	plain, err := b.aead.Open(nil, nonce, text, b.bound(name))
 	if err != nil {
 		return nil, inventory.Errorf(inventory.Internal, "%s is damaged, or was stored under another name", what(name)).
-			WithHint("set it anew, or restore a backup of the database")
+			WithHint("set it again, or restore a backup of the database")
 	}
 	return plain, nil
 }

@@ -120,7 +120,7 @@ func (s *Store) commit(batch []*request) {
 		// An fn has ended this goroutine (runtime.Goexit, as testing.T.Fatal does): it must not take the store along.
 		_, _ = s.writer.run(rollback) // a failure shows at the next BEGIN
 		s.changed()
-		answer(live, inventory.Errorf(inventory.Internal, "a write beside this one ended its goroutine"))
+		answer(live, inventory.Errorf(inventory.Internal, "another write of this commit ended its goroutine"))
 		go s.runWriter()
 	}()
 	eventN, err := s.transact(live)

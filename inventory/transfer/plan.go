@@ -393,7 +393,7 @@ func (in hostIndex) plan(there *inventory.Host, r Row[inventory.Host]) (Change, 
 	}
 	if there == nil && len(v.NICs) == 0 && v.Port == "" {
 		return change, inventory.Errorf(inventory.Invalid, "host %s has no NIC", v.Name).
-			WithHint("add a column macs with the MAC that it boots from, or a column of its switch port; inventories such as NetBox keep MACs in their export of interfaces")
+			WithHint("add a column macs with the MAC that it boots from, or a column of its switch port. Inventories such as NetBox keep MACs in their export of interfaces")
 	}
 	if err := v.Validate(); err != nil {
 		return change, err

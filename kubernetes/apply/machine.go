@@ -151,11 +151,11 @@ func (r *run) targetOf(ctx context.Context, mm *v1alpha1.MetalMachine) (*v1alpha
 		return nil, err
 	}
 	if t.Kubeconfig == "" {
-		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s has a static token, whose CA stands in its object alone", mm.Namespace, name).
+		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s has a static token, whose CA is in its object alone", mm.Namespace, name).
 			WithHint("put the JoinTarget into the files")
 	}
 	if t.IsInit && t.InitializedAt.IsZero() && translate.IsControlPlane(mm) {
-		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s is still to be made, and its clusterConfiguration stands in its object alone", mm.Namespace, name).
+		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: JoinTarget %s/%s is still to be made, and its clusterConfiguration is in its object alone", mm.Namespace, name).
 			WithHint("put the JoinTarget into the files")
 	}
 	return targetObject(mm.Namespace, name, &t), nil
@@ -201,7 +201,7 @@ func (r *run) update(ctx context.Context, mm *v1alpha1.MetalMachine, stored, wan
 	}
 	switch {
 	case isAgain:
-		c.Detail = joined(c.Detail, "machine "+stored.Name+" is installed anew")
+		c.Detail = joined(c.Detail, "machine "+stored.Name+" is reinstalled")
 	case isInstalled && differs != "":
 		c.Detail = joined(c.Detail, differs+": it gets that when it is deleted and applied again, or with updatePolicy: Reprovision")
 	}

@@ -131,7 +131,7 @@ func (k *Keeper) quorum(ctx context.Context, target string) (wait string) {
 		if errors.As(err, &op) {
 			err = op.Err
 		}
-		return "the cluster cannot be asked how its etcd is: " + err.Error()
+		return "the cluster does not answer how its etcd is: " + err.Error()
 	case plane.Healthy < plane.Members:
 		return fmt.Sprintf("%d of %d members of etcd are well: another control plane joins when all are", plane.Healthy, plane.Members)
 	}

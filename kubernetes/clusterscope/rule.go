@@ -128,8 +128,8 @@ func (r *rule) refuses(v *contract.HostView) error {
 		return noHost(h.ID)
 	}
 	if h.ClaimID != "" {
-		return inventory.Errorf(inventory.Invalid, "host %s belongs to a machine that is not of this cluster: what this object says of it is not taken over", h.Name).
-			WithHint("whoever has the machine changes its host; or an admin of Slipway: slipway host show %s", h.Name)
+		return inventory.Errorf(inventory.Invalid, "host %s belongs to a machine that is not of this cluster: Slipway does not take over the values of this object", h.Name).
+			WithHint("the owner of the machine changes its host; or an admin of Slipway: slipway host show %s", h.Name)
 	}
 	if len(r.scope.Namespaces) > 0 {
 		return inventory.Errorf(inventory.Forbidden, "host %s is not for the namespaces %s to change", h.Name, strings.Join(r.scope.Namespaces, ", ")).
@@ -137,7 +137,7 @@ func (r *rule) refuses(v *contract.HostView) error {
 	}
 	for i := range r.closed {
 		if r.closed[i].holds(v, true) {
-			return inventory.Errorf(inventory.Invalid, "host %s is in pool %s, which no namespace of this cluster may use: what this object says of it is not taken over", h.Name, r.closed[i].name).
+			return inventory.Errorf(inventory.Invalid, "host %s is in pool %s, which no namespace of this cluster may use: Slipway does not take over the values of this object", h.Name, r.closed[i].name).
 				WithHint("see who may: slipway pool show %s", r.closed[i].name)
 		}
 	}

@@ -43,7 +43,7 @@ func MayTake(old, next, offeredTo string, access inventory.ClusterAccess) error 
 			WithHint("claimID and providerID name a machine of the same namespace; leave both out to get another host")
 	case isOfCluster && offeredTo != to.ClusterUID && !access.MayTakeFrom(from.ClusterUID):
 		return inventory.Errorf(inventory.Forbidden, "the claim is of a machine of another cluster, from which this cluster may not take machines").
-			WithHint("the object there offers it, with an annotation whose value is the UID of this cluster: see docs/clusters.md; or an admin of Slipway grants it: slipway cluster access NAME --take-from CLUSTER; or leave out claimID and providerID to get another host")
+			WithHint("offer it there with an annotation whose value is the UID of this cluster: see docs/clusters.md. Or an admin of Slipway grants it: slipway cluster access NAME --take-from CLUSTER. Or leave out claimID and providerID to get another host")
 	case isOfCluster && from.Namespace != to.Namespace:
 		return inventory.Errorf(inventory.Forbidden, "the claim is of a machine of another namespace of the cluster that it moves from").
 			WithHint("a machine that moves between clusters keeps its namespace")

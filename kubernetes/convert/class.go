@@ -64,7 +64,7 @@ func (c *Converter) sideroClass(s *source) []runtime.Object {
 		p.Spec.Requirements = &v1alpha1.HardwareRequirements{Expression: expression}
 	}
 	if strings.Contains(expression, nothing) && expression != nothing {
-		s.say("false in requirements.expression stands for a term that could not be said, and holds for no host: replace it by what you want")
+		s.say("false in requirements.expression replaces a term that cannot be converted, and matches no host: write your own")
 	} else if expression == nothing {
 		s.say("the pool holds no host until you replace requirements.expression")
 	}

@@ -55,7 +55,7 @@ func (s *source) carryNamespace() string {
 	ns := s.target()
 	s.root.at("metadata", "namespace").carry()
 	if ns != s.namespace {
-		s.say("its namespace is %s here: what the file says is no name for one", ns)
+		s.say("its namespace is %s here: the name in the file is not valid for one", ns)
 	}
 	return ns
 }

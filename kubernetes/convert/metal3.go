@@ -46,7 +46,7 @@ func (c *Converter) bareMetalHost(s *source) []runtime.Object {
 		{"image", "what is installed says the profile of a MetalMachine"},
 		{"customDeploy", "what is installed says the profile of a MetalMachine"},
 		{"userData", "configuration comes from the profile, the MetalMachine or its bootstrap data"},
-		{"networkData", "addresses are said by slipway reservation create, more by a layer of the host"},
+		{"networkData", "use slipway reservation create for addresses, and a layer of the host for more"},
 	} {
 		if v := spec.at(x.field); v.says() {
 			s.say("%s: %s", v.path, x.say)

@@ -61,7 +61,7 @@ func sideroPower(s *source) *v1alpha1.HostPower {
 	endpoint, port := b.at("endpoint"), b.at("port")
 	switch {
 	case endpoint.text() == "":
-		s.say("it has no spec.bmc: it is powered by hand; its managementApi is not spoken")
+		s.say("it has no spec.bmc: a person powers it; Slipway does not speak its managementApi")
 		return nil
 	case !isHost(endpoint.text()) || port.text() != "" && !isPort(port.text()):
 		s.say("%s is no address: add power by hand", b.path)
@@ -91,7 +91,7 @@ func sideroPower(s *source) *v1alpha1.HostPower {
 		}
 	case b.at("user").says() || b.at("pass").says() || b.at("userFrom").says() || b.at("passFrom").says():
 		s.say("put the account of its controller into a Secret with the keys username and password, and name that in " +
-			"power.credentialsRef; what stands in the file is not copied")
+			"power.credentialsRef; the values in the file are not copied")
 	}
 	return p
 }

@@ -142,7 +142,7 @@ func (b *builder) build(n *yaml.Node, path, key string, depth int) (*value, erro
 	case depth > maxDepth:
 		return nil, fmt.Errorf("line %d: values are nested more than %d deep", b.base+n.Line, maxDepth)
 	case len(path) > maxPath:
-		return nil, fmt.Errorf("line %d: the names of a value and what it stands in have more than %d letters", b.base+n.Line, maxPath)
+		return nil, fmt.Errorf("line %d: the names of a value and its parents have more than %d letters", b.base+n.Line, maxPath)
 	}
 	v := &value{path: path, key: key, kind: n.Kind}
 	switch n.Kind {

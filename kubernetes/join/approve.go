@@ -76,7 +76,7 @@ func (j *Joiner) refuse(ctx context.Context, target string, r *certsv1.Certifica
 	a := Alarm{
 		Kind: AlarmRefused, Target: target, Host: f.Token.HostID, Session: f.Token.SessionID,
 		Detail: "certificate request " + r.Name + " in " + target + " was refused: " + d.Reason,
-		Hint:   "if the machine asked twice because it lost its key, boot it again: every boot gets its own token; if not, somebody else has its token",
+		Hint:   "the machine may have lost its key and asked twice: boot it again, every boot gets its own token. Otherwise somebody else has its token",
 	}
 	j.cfg.Log.Warn("certificate refused", "target", target, "node", f.Token.NodeName, "csr", r.Name, "verdict", string(d.Verdict), "reason", d.Reason)
 	j.cfg.Alarm(ctx, a)

@@ -236,7 +236,7 @@ func (j *Joiner) checkEndpoint(ctx context.Context, target *inventory.JoinTarget
 		e := tlsFailure(target.Name, err)
 		var refused *egress.Refused
 		if errors.As(err, &refused) {
-			e = inventory.Errorf(inventory.Invalid, "endpoint %s of target %s is not asked: %s", target.Endpoint, target.Name, refused).WithHint(egress.AllowHint)
+			e = inventory.Errorf(inventory.Invalid, "endpoint %s of target %s gets no request: %s", target.Endpoint, target.Name, refused).WithHint(egress.AllowHint)
 		} else if e == nil {
 			e = inventory.Errorf(inventory.Unavailable, "endpoint %s of target %s cannot be reached", target.Endpoint, target.Name).
 				WithHint("nodes must reach it; from here it may be firewalled")

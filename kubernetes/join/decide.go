@@ -62,7 +62,7 @@ func Decide(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) Decisi
 		return Decision{Ignore, "not made with a token of ours"}
 	}
 	if r.Spec.SignerName != certsv1.KubeAPIServerClientKubeletSignerName {
-		return Decision{Report, fmt.Sprintf("token %s is for a kubelet's client certificate, and one of signer %s was asked for", id, inventory.Clean(r.Spec.SignerName, 100))}
+		return Decision{Report, fmt.Sprintf("token %s is for a kubelet's client certificate, and the request is for signer %s", id, inventory.Clean(r.Spec.SignerName, 100))}
 	}
 	if reason := checkUse(r, f, now); reason != "" {
 		return Decision{Deny, reason}

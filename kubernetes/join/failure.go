@@ -24,7 +24,7 @@ func failure(target, action string, err error) *inventory.Error {
 	}
 	var refused *egress.Refused
 	if errors.As(err, &refused) {
-		return &inventory.Error{Kind: inventory.Invalid, Msg: "cluster " + target + " is not asked: " + refused.Error(), Hint: egress.AllowHint, Err: err}
+		return &inventory.Error{Kind: inventory.Invalid, Msg: "cluster " + target + " gets no request: " + refused.Error(), Hint: egress.AllowHint, Err: err}
 	}
 	if e := tlsFailure(target, err); e != nil {
 		e.Err = err
@@ -52,7 +52,7 @@ func tlsFailure(target string, err error) *inventory.Error {
 			WithHint("store the kubeconfig that the cluster has now: slipway secret set NAME")
 	case errors.As(err, &name):
 		return inventory.Errorf(inventory.Invalid, "cluster %s: its certificate is not for the server that the kubeconfig names", target).
-			WithHint("use a server name or address in the kubeconfig that stands in the certificate of the API server")
+			WithHint("use a server name or address in the kubeconfig that the certificate of the API server has")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (j *Joiner) Mint(ctx context.Context, target inventory.JoinTarget, h *inven
 	}
 	switch {
 	case h == nil || s == "":
-		return "", inventory.Errorf(inventory.Internal, "a token for %s was asked for without a host and a boot", target.Name)
+		return "", inventory.Errorf(inventory.Internal, "a token for %s needs a host and a boot", target.Name)
 	case len(validation.IsDNS1123Subdomain(nodeName)) > 0:
 		return "", inventory.Errorf(inventory.Invalid, "host %s: %q cannot be the name of a node", h.Name, inventory.Clean(nodeName, 80)).
 			WithHint("use a-z, 0-9, - and dots, at most 253 in all")
@@ -80,7 +80,7 @@ func (j *Joiner) checkMinted(ctx context.Context, c *cluster, id string) error {
 		return err
 	}
 	j.deleteSecrets(ctx, c, []string{id})
-	return inventory.Errorf(inventory.Conflict, "the boot that asked for a token of %s is over", t.Target).WithHint("the host has booted anew, or was released")
+	return inventory.Errorf(inventory.Conflict, "the boot that asked for a token of %s is over", t.Target).WithHint("the host has booted again, or was released")
 }
 
 // storedToken returns the token of a target that has no kubeconfig.

@@ -176,7 +176,7 @@ func (m Machine) told(cs []metav1.Condition) Machine {
 	ready := apimeta.FindStatusCondition(cs, v1alpha1.Ready)
 	switch {
 	case ready == nil:
-		m.Waits = "no controller has looked at it yet"
+		m.Waits = "no controller has read it yet"
 	case ready.Status == metav1.ConditionTrue:
 		m.IsReady = true
 	default:

@@ -51,7 +51,7 @@ var negative = []string{v1alpha1.Stalled, v1alpha1.Paused, v1alpha1.Maintenance,
 var hints = map[string]string{
 	v1alpha1.ReasonWaitingForHost:             "the message counts what keeps hosts away; accept or add hosts, or ask for less in spec.placement",
 	v1alpha1.ReasonInsufficientResources:      "the message says what keeps hosts away: change that, add hosts, or delete a machine",
-	v1alpha1.ReasonNoMatchInFailureDomain:     "no host that would do stands in that failure domain: name another, or set placement.failureDomainPolicy: Preferred",
+	v1alpha1.ReasonNoMatchInFailureDomain:     "no suitable host is in that failure domain: name another, or set placement.failureDomainPolicy: Preferred",
 	v1alpha1.ReasonNoMatchingHost:             "waiting does not help: add a host that meets the spec, or ask for less in spec.placement; the message says what the nearest hosts lack",
 	v1alpha1.ReasonPinnedHostUnavailable:      "kubectl slipway why host/NAME says what keeps the named host",
 	v1alpha1.ReasonHostMissing:                "its host was deleted from the inventory: delete the machine and create it again",
@@ -66,7 +66,7 @@ var hints = map[string]string{
 	v1alpha1.ReasonWaitingForPXE:              "the host has not asked for its boot: is it on, and does it boot from the network?",
 	v1alpha1.ReasonInstallFailed:              "the message says what failed; slipway machine events NAME on the server shows all steps",
 	v1alpha1.ReasonBootTimeout:                "look at the host's console: slipway host console NAME",
-	v1alpha1.ReasonWaitingForHook:             "whoever set the hook acknowledges it by removing the annotation",
+	v1alpha1.ReasonWaitingForHook:             "the owner of the hook acknowledges it by removing the annotation",
 	v1alpha1.ReasonWaitingForBudget:           "the budget of its pool lets so many be installed at a time",
 	v1alpha1.ReasonWaitingForFirstBoot:        "the installed system has not come up yet: look at its console",
 	v1alpha1.ReasonWaitingForNode:             "the kubelet has not registered: look at its log on the machine's console",
@@ -138,7 +138,7 @@ func (p *Plugin) explain(ctx context.Context, kind string, o client.Object, cs [
 // summary says in one line how an object is, and what to do about it.
 func summary(o client.Object, cs []metav1.Condition) (text, hint string) {
 	if len(cs) == 0 {
-		return "no controller has looked at it yet", "is the cluster attached, or the manager running? slipway cluster list shows it on the server"
+		return "no controller has read it yet", "is the cluster attached, or the manager running? slipway cluster list shows it on the server"
 	}
 	bad := cause(cs)
 	state := "waits"

@@ -22,7 +22,7 @@ func TestAMachinesWaitIsSaidInOneLine(t *testing.T) {
 		text     string
 		hint     string // part of it
 	}{
-		{"nobody has looked", false, nil, "no controller has looked at it yet", "slipway cluster list"},
+		{"nobody has looked", false, nil, "no controller has read it yet", "slipway cluster list"},
 		{"ready", false, []metav1.Condition{condition(v1alpha1.Ready, metav1.ConditionTrue, "Ready", ""), condition(v1alpha1.UpToDate, metav1.ConditionFalse, "SpecChanged", "x")}, "it is ready", ""},
 		{
 			"what Ready sums up is said by the condition that knows", false,
@@ -74,7 +74,7 @@ func TestAListSaysWhyAMachineWaits(t *testing.T) {
 		ready bool
 		waits string
 	}{
-		{"no conditions", nil, false, "no controller has looked at it yet"},
+		{"no conditions", nil, false, "no controller has read it yet"},
 		{"ready", []metav1.Condition{condition(v1alpha1.Ready, metav1.ConditionTrue, "Ready", "x")}, true, ""},
 		{"not ready", []metav1.Condition{condition(v1alpha1.Ready, metav1.ConditionFalse, "Writing", "40 %")}, false, "Writing: 40 %"},
 	} {

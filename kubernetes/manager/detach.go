@@ -44,7 +44,7 @@ func (a *Attacher) Detach(ctx context.Context, name string, how Parting) error {
 			return e
 		}
 		return inventory.Errorf(inventory.Unavailable, "cluster %s was not detached, because it does not let go of its objects: %s", name, e.Msg).
-			WithHint("try again when it answers; or --force forgets it now: objects that are deleted there later wait for their finalizer %s… to be taken off by hand", finalizerPrefix)
+			WithHint("try again when it answers; or --force forgets it now: objects deleted there later wait until somebody removes their finalizer %s… by hand", finalizerPrefix)
 	}
 	return a.forget(ctx, c, how)
 }
@@ -85,7 +85,7 @@ func (a *Attacher) part(ctx context.Context, c inventory.Cluster, how Parting) e
 	}
 	if holder != "" && holder != a.cfg.Identity+"/"+c.Name {
 		if how.Purge {
-			return inventory.Errorf(inventory.Conflict, "the controllers of cluster %s run at %s: what they need is not taken away", c.Name, inventory.Clean(holder, 200)).
+			return inventory.Errorf(inventory.Conflict, "the controllers of cluster %s run at %s: Slipway keeps the objects that they need", c.Name, inventory.Clean(holder, 200)).
 				WithHint("detach it there first, or detach it here without --purge")
 		}
 		return nil

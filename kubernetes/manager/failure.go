@@ -51,7 +51,7 @@ func describe(cluster string, err error) *inventory.Error {
 	var refused *egress.Refused
 	switch {
 	case errors.As(err, &refused):
-		return inventory.Errorf(inventory.Invalid, "cluster %s is not asked: %s", cluster, refused).WithHint(egress.AllowHint)
+		return inventory.Errorf(inventory.Invalid, "cluster %s gets no request: %s", cluster, refused).WithHint(egress.AllowHint)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return inventory.Errorf(inventory.Invalid, "cluster %s: a certificate is valid from %s to %s, and that is not now", cluster,
 			invalid.Cert.NotBefore.UTC().Format(time.DateTime), invalid.Cert.NotAfter.UTC().Format(time.DateTime)).
@@ -60,7 +60,7 @@ func describe(cluster string, err error) *inventory.Error {
 		return inventory.Errorf(inventory.Invalid, "cluster %s: its certificate is not from the certificate authority in the kubeconfig", cluster).WithHint("%s", renew)
 	case errors.As(err, &name):
 		return inventory.Errorf(inventory.Invalid, "cluster %s: its certificate is not for the server that the kubeconfig names", cluster).
-			WithHint("use a server name or address in the kubeconfig that stands in the certificate of the API server")
+			WithHint("use a server name or address in the kubeconfig that the certificate of the API server has")
 	case apierrors.IsUnauthorized(err):
 		return inventory.Errorf(inventory.Unauthorized, "cluster %s does not accept the credentials in the kubeconfig", cluster).
 			WithHint("they may have expired; %s", renew)

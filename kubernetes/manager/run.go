@@ -157,7 +157,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		if !errors.Is(err, errReach) || ctx.Err() != nil {
 			return err
 		}
-		o.Log.Info("controllers start anew", "why", err)
+		o.Log.Info("controllers start again", "why", err)
 	}
 }
 
@@ -340,7 +340,7 @@ func isSame(name, before, uid string) error {
 	}
 	if before != "" && before != uid {
 		return inventory.Errorf(inventory.Conflict, "cluster %s says now that it is another one: its UID was %s and is %s", name, inventory.Clean(before, 64), inventory.Clean(uid, 64)).
-			WithHint("if it was made anew: slipway cluster detach %s, then attach it again, and say anew which pools it may use", name)
+			WithHint("if it is a new cluster: slipway cluster detach %s, then attach it again, and name its pools again", name)
 	}
 	return nil
 }

@@ -217,7 +217,7 @@ func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
 		isFirst := c.UID != uid || o.CreatedAt.Before(c.CreatedAt) || o.CreatedAt.Equal(c.CreatedAt) && o.Name < c.Name
 		if o.Name != c.Name && o.UID == uid && isFirst && overlap(o, c) {
 			return inventory.Errorf(inventory.Conflict, "this cluster is attached as %s already", o.Name).
-				WithHint("use cluster %s; to rename it, first: slipway cluster detach %s; or attach other namespaces, modes or a watch filter that the first does not have", o.Name, o.Name)
+				WithHint("use cluster %s; to rename it, first: slipway cluster detach %s; or attach other namespaces, modes or a watch filter than the first", o.Name, o.Name)
 		}
 	}
 	return nil

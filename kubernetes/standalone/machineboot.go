@@ -245,7 +245,7 @@ func (r *machines) turn(ctx context.Context, p *pass) error {
 		Workers: int(t.Spec.WorkerJoinParallelism), IsInit: translate.IsInit(t), IsInitialized: isTrue(t, v1alpha1.ControlPlaneInitialized),
 	}
 	if translate.CanLookInto(t) && !isTrue(t, v1alpha1.Reachable) && (!rules.IsInit || rules.IsInitialized) {
-		message := "it has not been asked yet"
+		message := "Slipway has not asked it yet"
 		if c := apimeta.FindStatusCondition(t.Status.Conditions, v1alpha1.Reachable); c != nil && c.Message != "" {
 			message = c.Message
 		}
@@ -304,7 +304,7 @@ func (r *machines) quorum(ctx context.Context, p *pass) (wait string, err error)
 	}
 	plane, err := cluster.ControlPlane(ctx)
 	if err != nil {
-		return "the cluster cannot be asked how its etcd is: " + messageOf(err), nil
+		return "the cluster does not answer how its etcd is: " + messageOf(err), nil
 	}
 	if plane.Healthy < plane.Members {
 		return fmt.Sprintf("%d of %d members of etcd are well: another control plane joins when all are", plane.Healthy, plane.Members), nil

@@ -251,9 +251,9 @@ func (r *machines) again(ctx context.Context, p *pass, now marks) error {
 	}
 	name := p.view.Machine.Name
 	if now.claim == string(p.view.Claim.ID) {
-		r.tellf(p.mm, corev1.EventTypeNormal, "Reprovisioning", "host %s is installed anew", p.view.Host.Name)
+		r.tellf(p.mm, corev1.EventTypeNormal, "Reprovisioning", "host %s is reinstalled", p.view.Host.Name)
 		if _, err := r.env.Appliance.Reinstall(ctx, name); err != nil {
-			return fmt.Errorf("install %s anew: %w", name, err)
+			return fmt.Errorf("install %sagain: %w", name, err)
 		}
 		return r.look(ctx, p)
 	}
@@ -394,7 +394,7 @@ func (r *machines) tenancy(ctx context.Context, p *pass) (bars []string, err err
 // marks are what the controller notes in a machine about itself: in the first line of its configuration, where it is
 // stored with what it is about.
 type marks struct {
-	claim    string // that ends because the machine is installed anew
+	claim    string // that ends because the machine is reinstalled
 	at       string // the annotation reprovision-at that was carried out
 	rebooted string // the annotation reboot-at that was carried out
 }

@@ -324,7 +324,7 @@ func (r *targets) ask(ctx context.Context, p *targetPass) error {
 		}
 		p.tell(v1alpha1.ControlPlaneInitialized, metav1.ConditionFalse, reasonWaitingInit, message)
 	default:
-		p.tell(v1alpha1.ControlPlaneInitialized, metav1.ConditionUnknown, reasonUnreachable, "the cluster cannot be asked")
+		p.tell(v1alpha1.ControlPlaneInitialized, metav1.ConditionUnknown, reasonUnreachable, "the cluster does not answer")
 	}
 	return nil
 }

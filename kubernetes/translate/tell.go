@@ -131,15 +131,15 @@ func (t *teller) claimed() metav1.Condition {
 	m := &t.v.Machine
 	switch {
 	case t.f.Invalid != nil && t.v.Claim == nil:
-		return no(kind, v1alpha1.ReasonWaitingForHost, "no host is looked for: the specification is refused")
+		return no(kind, v1alpha1.ReasonWaitingForHost, "Slipway looks for no host: it refuses the specification")
 	case t.v.Claim != nil:
 		return yes(kind, v1alpha1.ReasonClaimed, "host "+t.hostName())
 	case t.f.NoHostReason != "":
 		return no(kind, t.f.NoHostReason, t.f.NoHost)
 	case t.f.View == nil && t.f.Bootstrap.IsWanted && !t.f.Bootstrap.IsReady && t.f.Bootstrap.Message != "": // so that Ready names it
-		return no(kind, t.f.Bootstrap.Reason, "no host is looked for yet: "+t.f.Bootstrap.Message)
+		return no(kind, t.f.Bootstrap.Reason, "Slipway does not look for a host yet: "+t.f.Bootstrap.Message)
 	case t.f.View == nil:
-		return no(kind, v1alpha1.ReasonWaitingForHost, "no host is looked for yet")
+		return no(kind, v1alpha1.ReasonWaitingForHost, "Slipway does not look for a host yet")
 	case m.Placement.Host != "":
 		return no(kind, v1alpha1.ReasonPinnedHostUnavailable, whyNoHost(t.v))
 	case t.v.Code != "":

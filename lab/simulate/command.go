@@ -39,7 +39,7 @@ type BootCommand struct {
 	Power       string        `help:"Give the machines controllers: an HTTP server at this address, for the BMC driver webhook. They stay off until they are switched on, and live until the timeout." placeholder:"HOST:PORT"`
 	PowerNetns  string        `help:"Network namespace that the controllers listen in." placeholder:"NAME"`
 	PowerFault  float64       `help:"Chance from 0 to 1 that a call to a controller fails."`
-	Download    bool          `help:"Our agent really fetches the disk images that it is told to write."`
+	Download    bool          `help:"Our agent really fetches the disk images that it has to write."`
 	Timeout     time.Duration `default:"10m" help:"When to give up."`
 	JSON        bool          `name:"json" help:"Write the result as JSON."`
 }

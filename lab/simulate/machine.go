@@ -310,7 +310,7 @@ func (m *machine) fromIPXE(ctx context.Context, isEFI bool) (Stage, error) {
 		return StageDisk, nil // "Nothing to boot": back to the firmware
 	}
 	if !strings.Contains(file, "://") {
-		return "", fmt.Errorf("iPXE was given %q instead of a script's URL: it would load itself for ever", file)
+		return "", fmt.Errorf("iPXE was given %q instead of a script's URL: it would load itself without end", file)
 	}
 	if !m.enter(StageScript) {
 		return "", errPowerLost

@@ -100,6 +100,6 @@ func (m *machine) awaitRouter(ctx context.Context) error {
 			return err
 		}
 	}
-	m.group.stats.count("router waits in vain")
+	m.group.stats.count("router waits without an answer")
 	return ctx.Err()
 }

@@ -117,5 +117,5 @@ func (s settings) expand(line string) (string, error) {
 			break
 		}
 	}
-	return "", fmt.Errorf("a variable expands for ever")
+	return "", fmt.Errorf("a variable expands without end")
 }

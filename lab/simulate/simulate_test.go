@@ -348,7 +348,7 @@ func TestTheWaitForARouterEndsWithItsAdvertisement(t *testing.T) {
 	cfg.Firmware, cfg.Pace = []Firmware{FirmwareIPXEROM}, 0.05
 	r := ran(t, cfg, s)
 	for _, step := range r.Steps {
-		if step.Step == "router" && step.N >= 2 && r.Counts["router waits in vain"] == 0 {
+		if step.Step == "router" && step.N >= 2 && r.Counts["router waits without an answer"] == 0 {
 			return
 		}
 	}

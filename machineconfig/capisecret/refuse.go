@@ -129,9 +129,9 @@ func retell(path, message, hint string, secret []byte) error {
 		hint = "compare it with Ignition's documentation"
 	}
 	if message, _, _ = strings.Cut(message, "\n"); len(message) > 300 || quotes(message, values) {
-		return refuse(hint, "cannot be said in Ignition%s", path)
+		return refuse(hint, "has no equivalent in Ignition%s", path)
 	}
-	return refuse(hint, "cannot be said in Ignition%s: %s", path, message)
+	return refuse(hint, "has no equivalent in Ignition%s: %s", path, message)
 }
 
 // quoted is how many characters of a value make a quotation.

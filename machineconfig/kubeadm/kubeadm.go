@@ -128,7 +128,7 @@ func (*Bootstrapper) Findings(in machineconfig.BootstrapInput) machineconfig.Rep
 		f.Hint = "give it one with `slipway target set`, or write the new cluster's CA into it before others join"
 	}
 	if p.o.skipCA {
-		r.Warnf("/bootstrap/options/unsafeSkipCAVerification", "unverified", "the machine will trust whoever answers at %s", p.target.Endpoint)
+		r.Warnf("/bootstrap/options/unsafeSkipCAVerification", "unverified", "the machine will trust any server at %s", p.target.Endpoint)
 	}
 	return r
 }

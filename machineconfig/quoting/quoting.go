@@ -105,7 +105,7 @@ func Check(kind Kind, text string, values []Value) []Fault {
 		case Program:
 			if v.IsSecret {
 				c.add("raw-secret", "write the secret into a file of its own (secret: secret://NAME, mode 0600), and let the script read that",
-					"stands in a script: what its value changes there depends on the language")
+					"is in a script: the effect of its value there depends on the language")
 			}
 		}
 		if c.fault != nil {
@@ -170,7 +170,7 @@ func (c *check) shell() {
 	case c.v.Quote == "":
 		c.add(c.raw(), c.use("shell"), "stands raw in a shell script: text with a quote, a blank or a $ changes the script or runs as a command")
 	case c.v.IsSecret || strings.ContainsAny(c.value(), "$`"):
-		c.add(c.raw(), c.use("shell"), "is quoted by %s, and a shell reads $ and ` in it all the same", c.v.Quote)
+		c.add(c.raw(), c.use("shell"), "is quoted by %s, and a shell still reads $ and ` in it", c.v.Quote)
 	}
 }
 
@@ -206,9 +206,9 @@ func (c *check) unit() {
 	const file = "write the secret into a file of mode 0600 and name it by LoadCredential= or EnvironmentFile="
 	switch {
 	case c.v.IsSecret && c.v.Quote == "":
-		c.add(c.raw(), file, "stands raw in a unit of systemd: a quote, a %% or a line break in its value changes the unit, and every user reads it there")
+		c.add(c.raw(), file, "is raw in a unit of systemd. A quote, a %% or a line break in its value changes the unit, and every user reads it there")
 	case c.v.IsSecret:
-		c.add("exposed", file, "stands in a unit of systemd, which every user reads")
+		c.add("exposed", file, "is in a unit of systemd, which every user reads")
 	case c.v.Quote == "systemd" && c.isIn(`"'`):
 		c.add("quoted-twice", "take the quotes around it out", twice, "systemd")
 	case c.v.Quote == "" && strings.ContainsAny(c.value(), "\"'\\%$;\n"):

@@ -36,7 +36,7 @@ type Facts struct {
 // static are the sentences of verbs that begin nothing.
 var static = map[string]string{
 	"maintain on":    "puts {hosts} into maintenance: a boot goes to the own disk, and nothing new begins",
-	"maintain off":   "takes {hosts} out of maintenance: what waits goes on, and machines may claim again",
+	"maintain off":   "takes {hosts} out of maintenance: waiting operations continue, and machines may claim again",
 	"protect on":     "protects {hosts}: nothing wipes or installs there",
 	"protect off":    "lifts the protection of {hosts}: a wipe or an installation is possible from then on",
 	"cordon on":      "cordons {hosts}: no machine claims from there, and all else goes on",
@@ -49,13 +49,13 @@ var static = map[string]string{
 	"locate off":     "switches the identify LED of {hosts} off",
 	"confirm":        "gives the secrets of {hosts} to what boots there now, or next within an hour",
 	"set":            "changes what is stored of {hosts}; nothing is restarted",
-	"delete":         "forgets {hosts}: what is known is lost, and a machine that boots again is discovered again",
+	"delete":         "forgets {hosts}: all data about them is lost, and a machine that boots again is discovered again",
 	"release":        "ends what is under way on {hosts}, clears a failure, and makes a claim possible; nothing is switched off or wiped",
 	"power on":       "switches {hosts} on",
 	"power off":      "switches {hosts} off at once; what runs there stops",
 	"power shutdown": "asks the systems of {hosts} to shut down",
 	"power cycle":    "switches {hosts} off and on again at once; what runs there stops",
-	"power reset":    "resets {hosts} at once; what runs there starts anew",
+	"power reset":    "resets {hosts} at once; their systems restart",
 }
 
 // Say returns what will happen, with Hosts for the hosts.

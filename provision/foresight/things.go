@@ -33,13 +33,13 @@ var things = map[string]string{
 	"layer":        "hosts lose what layer {name} says, at their next boot or installation; its revisions stay, so that a rollback brings it back",
 	"image":        "no host boots or installs {name} any more; what was installed from it runs on; its files stay until the next prune",
 	"target":       "no machine joins {name} any more; its cluster runs on, with {node} of ours",
-	"user":         "user {name} cannot log in any more; {token} and {login} end at once; what the user did stays in the timeline and the audit",
+	"user":         "user {name} cannot log in any more; {token} and {login} end at once; the user's actions stay in the timeline and the audit",
 	"user disable": "user {name} is out at once, with {login} and {token} that cannot be used until the user is enabled again; nothing is lost",
 	"token":        "whatever uses token {name} is refused at once; it cannot be brought back",
 	"cluster": "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
-		"our finalizers come off its objects",
+		"our finalizers are removed from its objects",
 	"cluster force": "objects of cluster {name} want nothing here any more; what runs on {machine} of it runs on, and only people here look after that; " +
-		"the cluster is not asked, so its objects may keep our finalizers and cannot be deleted there",
+		"Slipway does not call the cluster, so its objects may keep our finalizers and cannot be deleted there",
 	"cluster purge": "our kinds and all objects of them are deleted in cluster {name}; what runs on {machine} of it runs on, and only people here look " +
 		"after that",
 	"rack":    "the height, the notes and the planned cables of rack {name} are lost; nothing changes on {host} in it",
@@ -111,7 +111,7 @@ func End(e Ending) string {
 		return fmt.Sprintf("host %s is neither switched off nor wiped: it goes into quarantine, its old system may run on, and what machine %s had stays "+
 			"with it until it is clean", e.Host, e.Name)
 	case "reinstall":
-		return fmt.Sprintf("restarts host %s and installs %s on it anew; what is on its disks is overwritten%s; the machine keeps its host and its addresses",
+		return fmt.Sprintf("restarts host %s and installs %s on it again; the data on its disks is overwritten%s; the machine keeps its host and its addresses",
 			e.Host, e.Image, e.kept())
 	case "power-cycle":
 		return fmt.Sprintf("switches host %s off and on again at once; what runs there stops, and its disks stay as they are", e.Host)

@@ -43,7 +43,7 @@ func TestTheEndOfAMachineSaysWhatIsLostAndWhatRemains(t *testing.T) {
 		},
 		{
 			Ending{Verb: "reinstall", Name: "web", Host: "r1", Image: "debian-12", KeepN: 1},
-			"restarts host r1 and installs debian-12 on it anew; what is on its disks is overwritten, but for 1 disk to keep; the machine keeps its host and its addresses",
+			"restarts host r1 and installs debian-12 on it again; the data on its disks is overwritten, but for 1 disk to keep; the machine keeps its host and its addresses",
 		},
 	} {
 		if got := End(x.e); got != x.want {

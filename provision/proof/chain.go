@@ -18,7 +18,7 @@ const (
 // names the layer.
 func Unchained(asked, layer string, chain [][]byte) string {
 	if len(chain) == 0 {
-		return "the agent does not show the manifest of the image; make the agent image anew: slipway agent-image build"
+		return "the agent does not show the manifest of the image; build the agent image again: slipway agent-image build"
 	}
 	if len(chain) > maxChain {
 		return fmt.Sprintf("the agent shows %d documents of the image, and there are at most %d", len(chain), maxChain)
@@ -31,7 +31,7 @@ func Unchained(asked, layer string, chain [][]byte) string {
 		sum := sha256.Sum256(doc)
 		if digest := "sha256:" + hex.EncodeToString(sum[:]); !named[digest] {
 			if i == 0 {
-				return fmt.Sprintf("the manifest of the image has the digest %s, and %s was asked for", digest, asked)
+				return fmt.Sprintf("the manifest of the image has the digest %s, and the expected one is %s", digest, asked)
 			}
 			return fmt.Sprintf("the index of the image names no manifest %s", digest)
 		}
@@ -55,7 +55,7 @@ func Unchained(asked, layer string, chain [][]byte) string {
 		}
 	}
 	if layer == "" || !named[layer] {
-		return fmt.Sprintf("what was written has the digest %s, which the image that was asked for does not name", firstOf(layer, "unknown"))
+		return fmt.Sprintf("what was written has the digest %s, which the expected image does not name", firstOf(layer, "unknown"))
 	}
 	return ""
 }

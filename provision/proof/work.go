@@ -28,7 +28,7 @@ func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.D
 		case c.IsKept || c.Method == "kept":
 			faults, isFinal = append(faults, NameOf(d)+" was kept, and is not one of the disks to keep"), true
 		case c.Mode != mode:
-			faults, isFinal = append(faults, fmt.Sprintf("%s was wiped with mode %s, and %s was asked for", NameOf(d), firstOf(string(c.Mode), "unknown"), mode)), true
+			faults, isFinal = append(faults, fmt.Sprintf("%s was wiped with mode %s, and the expected one is %s", NameOf(d), firstOf(string(c.Mode), "unknown"), mode)), true
 		case c.Method == "none" && mode != inventory.CleanNone:
 			faults, isFinal = append(faults, NameOf(d)+" was not wiped"), true
 		}
@@ -45,10 +45,10 @@ func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.D
 // load for as long as was asked for, which cannot be longer than has passed here since.
 func Untested(b inventory.BurnIn, asked, passed time.Duration, hw inventory.Hardware) (faults []string) {
 	if passed < asked-asked/20 {
-		faults = append(faults, fmt.Sprintf("it was asked for %s, and is reported after %s", inventory.Duration(asked), inventory.Duration(passed.Round(time.Second))))
+		faults = append(faults, fmt.Sprintf("the order was %s, and the report came after %s", inventory.Duration(asked), inventory.Duration(passed.Round(time.Second))))
 	}
 	if time.Duration(b.ForSeconds)*time.Second < asked {
-		faults = append(faults, fmt.Sprintf("it was asked for %s, and lasted %d s", inventory.Duration(asked), b.ForSeconds))
+		faults = append(faults, fmt.Sprintf("the order was %s, and it lasted %d s", inventory.Duration(asked), b.ForSeconds))
 	}
 	seen := map[string]bool{}
 	diskN := 0
@@ -92,7 +92,7 @@ func Unwritten(w Written, digest string, hasSeed bool, hw *inventory.Hardware, k
 	case digest == "" && !strings.HasPrefix(w.Digest, "sha256:"):
 		return "the agent does not say the digest of the image that was written"
 	case digest != "" && !equal(w.Digest, digest):
-		return fmt.Sprintf("the image that was written has the digest %s, and %s was asked for", firstOf(w.Digest, "unknown"), digest)
+		return fmt.Sprintf("the image that was written has the digest %s, and the expected one is %s", firstOf(w.Digest, "unknown"), digest)
 	case hasSeed && !w.IsSeeded:
 		return "the image is written, and its configuration is not"
 	case isKept(w.Disk, keep):

@@ -28,7 +28,7 @@ func newMetrics(queued func() int) *Metrics {
 	return &Metrics{
 		Packets: prometheus.NewCounterVec(counter("packets_total", "DHCP packets by type and what became of them."), []string{"type", "result"}),
 		Drops:   prometheus.NewCounterVec(counter("drops_total", "DHCP packets dropped unanswered, by reason."), []string{"reason"}),
-		Foreign: prometheus.NewCounterVec(counter("foreign_total", "Signs of other DHCP servers that were told of, at most one in 30 s of each."),
+		Foreign: prometheus.NewCounterVec(counter("foreign_total", "Reported signs of other DHCP servers, at most one in 30 s of each."),
 			[]string{"iface"}),
 		Strangers: prometheus.NewCounterVec(counter("strangers_refused_total", "Unknown machines left without an address by the limits for them."),
 			[]string{"subnet"}),
@@ -37,7 +37,7 @@ func newMetrics(queued func() int) *Metrics {
 			"DHCP replies that the kernel refused to send.")),
 		Queue: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "slipway_dhcp_queue_packets",
-			Help: "DHCP packets that wait to be looked at.",
+			Help: "DHCP packets that wait in the queue.",
 		}, func() float64 { return float64(queued()) }),
 		Commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "slipway_dhcp_commit_seconds",

@@ -114,7 +114,7 @@ func readLink(name string) (link, error) {
 // unseen is the error that an interface could not be looked at, which says nothing of how it is.
 func unseen(name string, err error) error {
 	return &inventory.Error{
-		Kind: inventory.Unavailable, Msg: "interface " + name + " cannot be looked at: no file descriptor is left",
+		Kind: inventory.Unavailable, Msg: "interface " + name + " cannot be read: no file descriptor is left",
 		Hint: "ls -l /proc/$(pidof slipway)/fd shows what is open; LimitNOFILE= of the systemd unit raises the limit", Err: err,
 	}
 }

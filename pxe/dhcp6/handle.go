@@ -282,7 +282,7 @@ func (s *Server) respond(x *exchange, what result) {
 	x.answer.extras = s.extras(x)
 	b := x.answer.encode(&x.message, s.cfg.DUID)
 	if x.answer.leftOut > 0 && s.warnings.AllowN(s.cfg.Now(), 1) {
-		s.cfg.Log.Warn("options left out: a packet has no room for them", "duid", x.client.ClientID, "subnet", x.client.Subnet, "options", x.answer.leftOut)
+		s.cfg.Log.Warn("options left out: they do not fit into a packet", "duid", x.client.ClientID, "subnet", x.client.Subnet, "options", x.answer.leftOut)
 	}
 	to := netip.AddrPortFrom(x.source.Addr(), clientPort)
 	if x.isRelayed() {

@@ -17,8 +17,8 @@ func decisionRules() []Rule {
 	return []Rule{
 		{"boot-refused", "what it should boot cannot be given to it", "do what the reason says; the machine asks again by itself", (*story).bootRefused},
 		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept HOST", (*story).notAccepted},
-		{"parked", "the host is quarantined, and boots nothing until somebody releases it", "mend what the reason says, then: slipway host release HOST", (*story).parked},
-		{"sent-to-disk", "it was told to boot its own disk, and nothing is to be booted over the network", "install it (slipway host install HOST), or give it a profile that matches", (*story).sentToDisk},
+		{"parked", "the host is quarantined, and boots nothing until somebody releases it", "repair the reason, then: slipway host release HOST", (*story).parked},
+		{"sent-to-disk", "this server sent it to its own disk, and has no network boot for it", "install it (slipway host install HOST), or give it a profile that matches", (*story).sentToDisk},
 		{"no-architecture", "the machine does not say what architecture it is, so it gets no boot loader", "give its subnet or host a quirk that names a loader, or update its firmware", (*story).noArchitecture},
 		{"unknown-architecture", "there is no boot loader for this kind of machine", "let it boot from its own disk, or put a loader for it into a folder named with --loaders", (*story).unknownArchitecture},
 	}
@@ -93,7 +93,7 @@ func (s *story) unknownArchitecture() finding {
 // silenceRules are about machines of which nothing, or too little, is heard.
 func silenceRules() []Rule {
 	return []Rule{
-		{"no-packet", "nothing was heard of it since it was switched on", "see that network boot is on for this port and stands first in its boot order, that its link is up, that its switch port is in the VLAN of a served subnet, and that a relay forwards to this server if a router lies between", (*story).noPacket},
+		{"no-packet", "it has sent nothing since it was switched on", "check that network boot is on for this port and first in its boot order, and that its link is up. Its switch port must be in the VLAN of a served subnet, and a router between needs a relay to this server", (*story).noPacket},
 		{"other-port", "it boots from another of its network ports", "cable that port, or make it the boot port: add its MAC to the host (slipway host set HOST)", (*story).otherPort},
 		{"disk-first", "an operating system came up instead of a network boot", "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device", (*story).diskFirst},
 		{"only-ipv6", "its firmware boots over IPv6 only, and nobody answers its DHCPv6", "switch on PXE over IPv4 in its firmware, or serve an IPv6 subnet there", (*story).onlySix},
@@ -113,7 +113,7 @@ const powerOnWithin = 3 * time.Minute
 
 func (s *story) noPacket() finding {
 	if s.Host == nil && len(s.Packets) == 0 && len(s.Notes) == 0 {
-		return finding{weight: strong, sentence: "nothing was heard of it", evidence: said("no packet of it is in the record")}
+		return finding{weight: strong, sentence: "it has sent nothing", evidence: said("no packet of it is in the record")}
 	}
 	if s.PowerOnAt.IsZero() || s.Now.Sub(s.PowerOnAt) < powerOnWithin || s.last.After(s.PowerOnAt) || len(s.OtherPorts) > 0 {
 		return finding{}
@@ -164,8 +164,8 @@ func (s *story) sixNoURL() finding {
 // sixHints are what to do about a status of DHCPv6.
 var sixHints = map[string]string{
 	"NoAddrsAvail": "add a range, or free addresses of machines that are gone: slipway range add SUBNET FIRST-LAST",
-	"NoBinding":    "it prolongs an address that this server did not give: switch it off and on, so that it asks anew",
-	"NotOnLink":    "it asks for an address of another network: switch it off and on, and see that its port is in the VLAN that it should be in",
+	"NoBinding":    "it prolongs an address that this server did not give: switch it off and on, so that it asks again",
+	"NotOnLink":    "it asks for an address of another network: switch it off and on, and check the VLAN of its port",
 	"UseMulticast": "its firmware writes to one server alone, which no server here has allowed: update it",
 }
 
@@ -284,7 +284,7 @@ func addressRules() []Rule {
 		{"subnet-off", "its subnet's mode is off: nothing is answered there", "slipway subnet update SUBNET --mode full, reservations or proxy", (*story).subnetOff},
 		{"no-reservation", "its subnet serves reservations only, and it has none", "slipway reservation create, or the mode full or proxy", (*story).noReservation},
 		{"no-free-address", "its subnet has no free address left", "add a range: slipway range add SUBNET FIRST-LAST", (*story).noFreeAddress},
-		{"kept-for-known", "it gets no address because it is not known: what is left is kept for known machines", "add it as a host (slipway host create), or raise the limit for unknown machines of its subnet", (*story).keptForKnown},
+		{"kept-for-known", "it gets no address because it is not known: the free addresses are for known machines", "add it as a host (slipway host create), or raise the limit for unknown machines of its subnet", (*story).keptForKnown},
 		{"reserved-taken", "the address that is reserved for it is still in use by another machine", "free the address, or reserve another: slipway reservation list", (*story).reservedTaken},
 		{"unanswered", "its questions for an address get no answer from here", "see its timeline and this server's log: slipway host events HOST", (*story).unanswered},
 		{"no-address-server", "nobody gives it an address: in proxy mode another DHCP server has to, and none answers", "start the other DHCP server, or set this subnet's mode to full", (*story).noAddressServer},

@@ -15,7 +15,7 @@ import (
 // scriptRules are about boot loaders that do not come to their script.
 func scriptRules() []Rule {
 	return []Rule{
-		{"ipxe-no-address", "the boot loader runs, and does not take an address", "its switch port goes down when the loader takes the card over: set the port to edge (portfast); or the loader's driver is at fault: try the other loader with a quirk", (*story).ipxeNoAddress},
+		{"ipxe-no-address", "the boot loader runs, and does not take an address", "its switch port goes down when the loader takes the card over: set the port to edge (portfast). Or the loader's driver is at fault: try the other loader with a quirk", (*story).ipxeNoAddress},
 		{"proxy-wait", "iPXE waits three seconds for a proxy before it takes its address", "the server that gives the address can send option 175.176 with value 1; this server does so in mode full", (*story).proxyWait},
 		{"no-router", "iPXE waits for an IPv6 router advertisement, and nobody sends one", "let this server advertise on its interface (it does unless --advertise=false), or a router of yours", (*story).noRouter},
 		{"no-script", "iPXE has its address and does not ask for its script", "the URL that it was given cannot be reached from its subnet; its screen says the error", (*story).noScript},
@@ -169,10 +169,10 @@ func (s *story) httpLargeLost() finding {
 // httpRules are about what HTTP and TLS said.
 func httpRules() []Rule {
 	return []Rule{
-		{"http-large-lost", "our answers over HTTP are sent again and again: large packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way, and let ICMP \"too big\" pass (a tunnel or a VPN takes some of it)", (*story).httpLargeLost},
+		{"http-large-lost", "our answers over HTTP are sent again and again: large packets do not reach it, small ones do", "make the MTU the same on every switch and interface, and let ICMP \"too big\" pass. A tunnel or a VPN takes some of the MTU", (*story).httpLargeLost},
 		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script HOST)", (*story).httpNotFound},
 		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events HOST", (*story).httpRefused},
-		{"http-busy", "it is told to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", (*story).httpBusy},
+		{"http-busy", "this server tells it to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", (*story).httpBusy},
 		{"http-redirect", "it was redirected, which boot firmware does not follow", "whatever stands between (a proxy, a load balancer) must answer itself", (*story).httpRedirect},
 		{"http-old-version", "a request or answer over HTTP/1.0 stands between firmware and server; firmware needs HTTP/1.1", "take the proxy between out of the way, or let it speak HTTP/1.1", (*story).httpOldVersion},
 		{"head-only", "its firmware asked for the size of the loader, and did not fetch it", "its firmware does not take plain HTTP (it may want HTTPS), or has no memory for the file: switch HTTP connections on in its firmware", (*story).headOnly},
@@ -245,7 +245,7 @@ func (s *story) httpBusy() finding {
 	if len(e) < 4 || s.lastStatus() != 503 {
 		return finding{}
 	}
-	return finding{weight: likely, sentence: fmt.Sprintf("it is told to come back in %d s, again and again", p.TCP.RetryAfter), evidence: e}
+	return finding{weight: likely, sentence: fmt.Sprintf("this server tells it to come back in %d s, again and again", p.TCP.RetryAfter), evidence: e}
 }
 
 func (s *story) httpRedirect() finding {

@@ -16,7 +16,7 @@ func identityRules() []Rule {
 		{"two-ports", "two of its ports ask at the same time, and each is a boot of its own", "switch on network boot for one port only", (*story).twoPorts},
 		{"shared-identity", "another host says that it has the same UUID or serial", "set right which is which: slipway issue list", (*story).sharedIdentity},
 		{"same-mac", "two machines use this MAC: packets with it name two UUIDs", "give one of them another MAC: clones of a virtual machine and some boards in one chassis share theirs", (*story).sameMAC},
-		{"same-xid", "another machine asks with the same transaction id at the same time, and each may take what is meant for the other", "switch them on one after the other; update the firmware of their network cards", (*story).sameXid},
+		{"same-xid", "another machine asks with the same transaction id at the same time, and each may take the other's answers", "switch them on one after the other; update the firmware of their network cards", (*story).sameXid},
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *story) sameXid() finding {
 		}
 		f := finding{
 			weight: slow, evidence: []Evidence{{At: n.At, Text: n.Reason}},
-			sentence: fmt.Sprintf("another machine, %s, asks with the same transaction id at the same time: each may take what is meant for the other", other),
+			sentence: fmt.Sprintf("another machine, %s, asks with the same transaction id at the same time: each may take the other's answers", other),
 		}
 		if s.isDeaf() || len(s.naks) > 0 || len(s.declines) > 0 {
 			f.weight = likely

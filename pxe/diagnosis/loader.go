@@ -20,7 +20,7 @@ func tftpRules() []Rule {
 		{"tftp-unanswered", "it asks for its boot file over TFTP, and nothing answers", "a firewall on this server drops UDP 69 (ss -ulnp shows who has the port)", (*story).tftpUnanswered},
 		{"tftp-answers-lost", "our TFTP answers do not reach it", "a firewall drops UDP from the ports above 1023 that TFTP answers from: let its connection tracking know TFTP, or open them", (*story).tftpAnswersLost},
 		{"tftp-large-lost", "large TFTP packets do not reach it, small ones do", "make the MTU the same on every switch and interface of the way (a tunnel or a VLAN takes some of it)", (*story).tftpLargeLost},
-		{"probe-only", "it asked for the size of its boot file, and then not for the file", "its firmware has no room for the file, or is broken there: try the smaller loader, or UEFI HTTP boot; update the firmware", (*story).probeOnly},
+		{"probe-only", "it asked for the size of its boot file, and then not for the file", "its firmware has no space for the file, or is broken there: try the smaller loader, or UEFI HTTP boot; update the firmware", (*story).probeOnly},
 		{"transfer-stopped", "sending its boot file stopped half way", "packets get lost: look at the cable, the duplex and the errors of its switch port; or power failed", (*story).transferStopped},
 		{"small-blocks", "its boot loader fetches the next one in blocks of 512 bytes, as shim does", "it is only slow: let it boot over UEFI HTTP, where that counts", (*story).smallBlocks},
 		{"autoexec-waits", "iPXE asks for autoexec.ipxe and gets no answer, for which it waits half a minute", "the server that it asks (next-server) must answer TFTP, if only with an error", (*story).autoexecWaits},
@@ -187,7 +187,7 @@ func loaderRules() []Rule {
 		{"loader-wrong-kind", "the boot loader that it fetches is for another kind of machine", "see who names that file: another DHCP server, or a quirk that is not for it", (*story).loaderWrongKind},
 		{"secure-boot", "Secure Boot is on, and the boot loader that it fetches is not signed", "install Debian's packages shim-signed and grub-efi-amd64-signed, put iPXE's signed shim into a folder named with --loaders, or switch Secure Boot off", (*story).secureBoot},
 		{"loader-refused", "its firmware fetched the boot loader and refuses to start it", "with Secure Boot on, give it a signed loader or switch Secure Boot off; its screen says which", (*story).loaderRefused},
-		{"loader-silent", "the boot loader came whole, and nothing followed", "Secure Boot refuses the loader (its screen says so), or the loader has no driver for this network card: try the other loader with a quirk (ipxe.efi for snponly.efi)", (*story).loaderSilent},
+		{"loader-silent", "the boot loader came whole, and nothing followed", "Secure Boot refuses the loader (see its screen), or it lacks a driver for this card. Try the other loader with a quirk (ipxe.efi for snponly.efi)", (*story).loaderSilent},
 		{"loader-loop", "iPXE is given a boot loader again instead of a script", "the server that names the file must tell iPXE (option 77 or 175) from firmware", (*story).loaderLoop},
 	}
 }

@@ -19,13 +19,13 @@ func offerRules() []Rule {
 		{"offer-without-control", "the offer says PXEClient (option 60) without discovery control (option 43.6): firmware throws its boot file away and asks port 4011 instead", "take option 60 out of the other server's answers, or add option 43 with 06 01 08 ff", (*story).offerWithoutControl},
 		{"proxy-ignored", "this firmware ignores offers of a proxy: it took the other server's address, and did not ask port 4011", "set the subnet's mode to full or reservations, or boot it over UEFI HTTP", (*story).proxyIgnored},
 		{"pxe-port-closed", "it asks port 4011, and nobody answers there", "let UDP 4011 to this server through every firewall; in proxy mode this server must be the one that it asks", (*story).pxePortClosed},
-		{"proxy-without-server", "the proxy's offer names no server (siaddr is 0), so iPXE does not use it and asks port 4011 in vain", "have the proxy name its own address as next server", (*story).proxyWithoutServer},
+		{"proxy-without-server", "the proxy's offer names no server (siaddr is 0), so iPXE does not use it and gets no answer from port 4011", "have the proxy name its own address as next server", (*story).proxyWithoutServer},
 		{"proxy-wait-off", "the other DHCP server sends iPXE option 175.176 (no proxy DHCP), which makes iPXE ignore our proxy offer", "take option 175.176 out of the other server's answers", (*story).proxyWaitOff},
 		{"httpclient-missing", "the offer to an HTTP boot client does not say HTTPClient (option 60), so the firmware ignores it", "have the server that gives the boot file send option 60 HTTPClient with it", (*story).httpClientMissing},
 		{"offer-too-long", "our answer is longer than the machine can take", "give the subnet fewer DNS servers and routes, or the host a shorter name", (*story).offerTooLong},
 		{"no-way-back", "our answers do not come back to it through its relay", "see that this server has a route to the relay's address, and that no firewall between drops UDP 67", (*story).noWayBack},
 		{"offer-lost", "our offers do not reach it, or it does not take them", "look for DHCP snooping on its switch port (trust the port of this server), and for a VLAN that differs between the two ways", (*story).offerLost},
-		{"forbidden", "a firewall or router refuses to pass packets on, and says so", "let DHCP (UDP 67), TFTP (UDP 69 and from 1024 on) and the boot port pass there", (*story).forbidden},
+		{"forbidden", "a firewall or router refuses to pass packets on, and reports it", "let DHCP (UDP 67), TFTP (UDP 69 and from 1024 on) and the boot port pass there", (*story).forbidden},
 	}
 }
 
@@ -183,7 +183,7 @@ func fetchRules() []Rule {
 		{"file-garbled", "it asks for its boot file by another name than it was given: its firmware cuts the name, or adds to it", "update its firmware, give it a shorter name, or let it boot over UEFI HTTP", (*story).fileGarbled},
 		{"no-fetch", "it has an address and a boot file, and does not fetch it", "see that its answer's server address can be reached from its subnet, and that no firewall drops TFTP (UDP 69) or HTTP", (*story).noFetch},
 		{"name-in-url", "the URL that it should boot holds a name, and it was given no DNS server", "use an address in the URL, or give the subnet a DNS server", (*story).nameInURL},
-		{"shim-garbled", "shim asks for a second stage by a name out of its own boot entry", "shim 15.8 does that on some Dell and Wyse machines; it was sent the second stage, and did not go on: put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", (*story).shimGarbled},
+		{"shim-garbled", "shim asks for a second stage by a name out of its own boot entry", "shim 15.8 does that on some Dell and Wyse machines; it got the second stage, and did not go on. Put another release of shim into a folder of --loaders, let it boot over UEFI HTTP, or switch Secure Boot off", (*story).shimGarbled},
 		{"file-unknown", "it asks for a file that is not here", "see where the name comes from: another DHCP server's option 67, or an old setting in its firmware", (*story).fileUnknown},
 	}
 }
@@ -258,7 +258,7 @@ func (s *story) noFetch() finding {
 	}
 	f := finding{weight: likely, evidence: seen(p)}
 	if p.DHCP.Next.IsValid() && !s.isOurs(p.DHCP.Next) {
-		f.weight, f.sentence = certain, fmt.Sprintf("it was told to fetch its boot file from %s, which is not this server", p.DHCP.Next)
+		f.weight, f.sentence = certain, fmt.Sprintf("its answer names as server of the boot file %s, which is not this server", p.DHCP.Next)
 	}
 	return f
 }

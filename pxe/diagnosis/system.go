@@ -18,10 +18,10 @@ func systemRules() []Rule {
 		{"no-initrd", "it fetched the kernel, and not all the rest", "it ran out of memory (its firmware keeps some of it), or HTTP breaks off: its screen says which", (*story).noInitrd},
 		{"file-broken-off", "sending a file of the image stopped half way", "packets get lost, power failed, or the file here is damaged: slipway image verify", (*story).fileBrokenOff},
 		{"little-memory", "it has less memory than the image needs", "add memory, or use a smaller image", (*story).littleMemory},
-		{"kernel-silent", "kernel and initrd were fetched, and nothing was heard since", "see its console (the kernel may have panicked, or write to another one: add console= to the profile's arguments); Secure Boot may refuse the kernel; the initrd may lack the driver of its network card", (*story).kernelSilent},
+		{"kernel-silent", "it fetched kernel and initrd, and has sent nothing since", "see its console: the kernel may have panicked, or write to another one (add console= to the profile's arguments). Secure Boot may refuse the kernel, or the initrd may lack the driver of its network card", (*story).kernelSilent},
 		{"agent-silent", "its system asks for an address, and our agent does not report", "HTTP to this server is blocked from there, its clock is wrong for HTTPS, or the network card that it uses is in another VLAN", (*story).agentSilent},
-		{"config-not-fetched", "its system asks for an address, and does not fetch its configuration", "its system may be an old one on disk, its installer does not read the URL, or HTTP to this server is blocked: see its console", (*story).configNotFetched},
-		{"config-refused", "its configuration was asked for and not given", "the reason says why; whatever reads it asks again by itself", (*story).configRefused},
+		{"config-not-fetched", "its system asks for an address, and does not fetch its configuration", "see its console: an old system on disk may run, its installer may not read the URL, or HTTP to this server is blocked", (*story).configNotFetched},
+		{"config-refused", "it asked for its configuration and did not get it", "the reason says why; whatever reads it asks again by itself", (*story).configRefused},
 		{"agent-stopped", "our agent began, and does not report any more", "see its console; power may have failed, or its network", (*story).agentStopped},
 		{"reported-failed", "what was booted says that it failed", "its log is in the timeline: slipway host events HOST", (*story).reportedFailed},
 	}
@@ -163,7 +163,7 @@ func (s *story) configRefused() finding {
 	if !ok || e.Kind != inventory.EventConfigRefused {
 		return finding{}
 	}
-	return finding{weight: certain, sentence: "its configuration was asked for and not given: " + e.Detail, evidence: told(e)}
+	return finding{weight: certain, sentence: "it asked for its configuration and did not get it: " + e.Detail, evidence: told(e)}
 }
 
 func (s *story) agentStopped() finding {
@@ -190,7 +190,7 @@ func (s *story) reportedFailed() finding {
 func loopRules() []Rule {
 	return []Rule{
 		{"boot-loop", "it boots over the network again and again", "see what each boot came to (slipway host events HOST --all), and its console", (*story).bootLoop},
-		{"disk-exit-fails", "it is sent to its own disk, and comes back to the network each time", "nothing that boots is on its disk, or its firmware does not go on to it: choose another way for it (slipway host set HOST --disk-boot), or put the disk first in its boot order", (*story).diskExitFails},
+		{"disk-exit-fails", "it is sent to its own disk, and comes back to the network each time", "its disk has no system, or its firmware does not go on to it. Choose another way (slipway host set HOST --disk-boot), or put the disk first in its boot order", (*story).diskExitFails},
 	}
 }
 

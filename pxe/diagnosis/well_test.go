@@ -125,7 +125,7 @@ func TestAQuarantinedHostSaysTheRecordedReason(t *testing.T) {
 	} {
 		c := tell(t, both(normal, func(_ *wire, c *Case) {
 			c.Host.State, c.Host.StateReason = inventory.Failed, reason
-			c.Decision = pxe.Decision{Boot: pxe.BootPark, Reason: "quarantined: " + reason, Hint: "when that is mended: slipway host release r1-u01"}
+			c.Decision = pxe.Decision{Boot: pxe.BootPark, Reason: "quarantined: " + reason, Hint: "after the repair: slipway host release r1-u01"}
 			c.Issues = []inventory.Issue{{Type: inventory.IssueInstall, Cause: "another", Hint: "not this"}, {Type: inventory.IssueInstall, Cause: reason, Hint: "look there"}}
 		}))
 		causes := Explain(c)

@@ -20,7 +20,7 @@ func newMetrics(s *Server) *Metrics {
 	return &Metrics{
 		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "slipway_httpboot_requests_total",
-			Help: "Requests to the boot door by what was asked for and status.",
+			Help: "Requests to the boot listener by kind and status.",
 		}, []string{"place", "status"}),
 		Seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "slipway_httpboot_request_seconds",

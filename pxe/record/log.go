@@ -185,7 +185,7 @@ func (l *Log) begin() error {
 	}
 	for len(l.files) > 0 && (total > room || len(l.files) >= 8*segments) {
 		if err := os.Remove(l.files[0].path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("make room for the record: %w", err)
+			return fmt.Errorf("free space for the record: %w", err)
 		}
 		total -= l.files[0].size
 		l.files = l.files[1:]

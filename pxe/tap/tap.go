@@ -80,7 +80,7 @@ func New(cfg Config) *Server {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "slipway_tap_" + name, Help: help})
 	}
 	return &Server{cfg: cfg, Metrics: &Metrics{
-		Frames:  counter("frames_total", "Frames of boots that were heard for the record."),
+		Frames:  counter("frames_total", "Frames of boots that were captured for the record."),
 		Dropped: counter("drops_total", "Frames of boots that the record missed because there were too many."),
 	}}
 }

@@ -30,7 +30,7 @@ var (
 	errSilent       = errors.New("the machine stopped answering")
 	errStopping     = errors.New("the boot server is stopping")
 	errTooSlow      = errors.New("the transfer took too long")
-	errAskedAnew    = errors.New("the machine asked for a file anew before it had this one")
+	errAskedAnew    = errors.New("the machine asked for a file again before it had this one")
 	errUnreadable   = errors.New("the boot server cannot read the file; its log says more")
 	errOurs         = errors.New("the boot server has an internal error; its log says more")
 )

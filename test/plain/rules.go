@@ -36,7 +36,7 @@ var rules = []rule{
 		"use the standard word; docs/glossary.md has them",
 	},
 	{
-		"private-word", regexp.MustCompile(`(?i)\bdoors?\b`),
+		"private-word", regexp.MustCompile(`(?i)(^|[^-])\bdoors?\b`),
 		"say listener, port or API",
 	},
 }

@@ -68,7 +68,7 @@ test('a boot is watched live, step by step, and each event is a link', async () 
   const first = (await until('a machine is discovered', async () => (await hosts()).find((h) => h.state === 'discovered'))).name
   const live = await rack.page(`/hosts/${first}`)
   const done = live.getByRole('region', { name: 'Boots and operations' })
-  await done.getByRole('button', { name: /is told what to boot\s*, done/ }).waitFor()
+  await done.getByRole('button', { name: /learns what to boot\s*, done/ }).waitFor()
   await live.getByText(/Next: somebody accepts it/).waitFor()
   await done.getByRole('button', { name: /fetches a boot loader\s*, done/ }).click()
   await live.getByRole('heading', { name: 'Events of fetches a boot loader' }).waitFor()

@@ -95,7 +95,7 @@ step('a machine that is switched on appears by itself, with the packets of its f
   await heading().waitFor()
   const events = page.getByRole('region', { name: 'Events' })
   await events.getByText('dhcp.ack').first().waitFor(boot)
-  await page.getByRole('region', { name: 'Boots and operations' }).getByRole('button', { name: /is told what to boot/ }).first().waitFor(boot)
+  await page.getByRole('region', { name: 'Boots and operations' }).getByRole('button', { name: /learns what to boot/ }).first().waitFor(boot)
   await picture('discovered')
   assert.deepEqual(await faults(page), [])
 })

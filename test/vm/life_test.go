@@ -34,7 +34,7 @@ type living struct {
 	firmware inventory.Firmware
 	power    inventory.BMCDriver // "" is a person
 	kind     osimage.Kind
-	again    bool // it is installed anew, and a data disk has to stay as it is
+	again    bool // it is reinstalled, and a data disk has to stay as it is
 }
 
 func livings() []living {

@@ -193,7 +193,7 @@ func (s Site) Answered(user string, session *Session, response []byte, keys []Ke
 	}
 	if used.Authenticator.CloneWarning {
 		return nil, inventory.Errorf(inventory.Unauthorized, "the counter of the security key went back: there may be a copy of it").
-			WithHint("log in with a recovery code, remove the key, and register it anew")
+			WithHint("log in with a recovery code, remove the key, and register it again")
 	}
 	keys = slices.Clone(keys)
 	i := slices.IndexFunc(keys, func(k Key) bool { return slices.Equal(k.Credential.ID, used.ID) })

@@ -51,7 +51,7 @@ func Reason(password, user string, names ...string) string {
 	}
 	for _, form := range []string{plain, leet.Replace(plain), leet.Replace(strings.ReplaceAll(plain, "1", "l"))} {
 		if has(form, own) && left(form, nil, own) < enough {
-			return "it is the user's name with little beside"
+			return "it is the user's name with little else"
 		}
 		if left(form, rows, append(own, words...)) < enough {
 			return "it is made of words and rows of keys that anybody would try first"

@@ -111,7 +111,7 @@ func certificate(key x509.PublicKeyAlgorithm, by x509.SignatureAlgorithm, years 
 
 func TestAPortThatAnotherProgramHasNamesIt(t *testing.T) {
 	dhcp := Port{Proto: "udp", Number: 67, For: "DHCP", Interfaces: []string{"eth1"}}
-	boot := Port{Proto: "tcp", Number: 80, For: "the boot door"}
+	boot := Port{Proto: "tcp", Number: 80, For: "the boot listener"}
 	admin := Port{Proto: "tcp", Number: 8067, For: "the admin door", Address: addr("127.0.0.1")}
 	wide := Port{Proto: "tcp", Number: 8067, For: "the admin door", Address: addr("0.0.0.0")}
 	dnsmasq := Socket{Proto: "udp", Address: addr("0.0.0.0"), Number: 67, PID: 7, Program: "dnsmasq"}
@@ -130,7 +130,7 @@ func TestAPortThatAnotherProgramHasNamesIt(t *testing.T) {
 		"it is a TCP port":                 {dhcp, []Socket{{Proto: "tcp", Number: 67, PID: 7}}, 0, OK, "free"},
 		"a web server on one address":      {boot, []Socket{{Proto: "tcp", Number: 80, Address: addr("127.0.0.1"), PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
 		"a web server on IPv6":             {boot, []Socket{{Proto: "tcp", Number: 80, Address: addr("::"), PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
-		"a web server with TLS":            {Port{Proto: "tcp", Number: 443, For: "the boot door over TLS"}, []Socket{{Proto: "tcp", Number: 443, PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
+		"a web server with TLS":            {Port{Proto: "tcp", Number: 443, For: "the boot listener over TLS"}, []Socket{{Proto: "tcp", Number: 443, PID: 8, Program: "nginx"}}, 0, Failed, "nginx (pid 8)"},
 		"an admin port on another address": {admin, []Socket{{Proto: "tcp", Number: 8067, Address: addr("10.0.0.1"), PID: 8}}, 0, OK, "free"},
 		"an admin port on its address":     {admin, []Socket{{Proto: "tcp", Number: 8067, Address: addr("127.0.0.1"), PID: 8}}, 0, Failed, "pid 8"},
 		"an admin port, as IPv6 writes it": {admin, []Socket{{Proto: "tcp", Number: 8067, Address: addr("::ffff:127.0.0.1"), PID: 8}}, 0, Failed, "pid 8"},

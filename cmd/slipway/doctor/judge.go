@@ -40,7 +40,7 @@ func JudgeInterface(i Interface, others []string) Check {
 	k := Check{Name: "interface " + i.Name, Status: OK}
 	switch {
 	case i.Err != nil:
-		k.Status, k.Detail, k.Hint = Warning, "could not be looked at: "+i.Err.Error(), "it may be well: look again in a moment"
+		k.Status, k.Detail, k.Hint = Warning, "could not be read: "+i.Err.Error(), "it may be well: look again in a moment"
 	case !i.IsThere:
 		k.Status, k.Detail, k.Hint = Failed, "does not exist", "this machine has: "+strings.Join(others, " ")
 	case len(i.Prefixes) == 0 && !i.IsUp:
@@ -66,9 +66,9 @@ func judgeMTU(i Interface) (status, hint string) {
 	case i.MTU < leastMTU:
 		return Failed, fmt.Sprintf("firmware cannot boot over frames of %d bytes: ip link set %s mtu 1500", i.MTU, i.Name)
 	case i.MTU < plainMTU:
-		return Warning, fmt.Sprintf("TFTP goes in blocks of %d bytes at most here, and firmware that asks for no block size still works; where nothing tunnels: ip link set %s mtu 1500", i.MTU-32, i.Name)
+		return Warning, fmt.Sprintf("TFTP blocks have %d bytes at most here. Firmware without the block size option still works. Without a tunnel: ip link set %s mtu 1500", i.MTU-32, i.Name)
 	case i.MTU > plainMTU:
-		return Warning, "firmware takes no frames above 1500 bytes, and some of it asks for blocks that large: keep jumbo frames off the boot network: ip link set " + i.Name + " mtu 1500"
+		return Warning, "firmware takes no frames above 1500 bytes, and some of it asks for such large blocks. Keep jumbo frames off the boot network: ip link set " + i.Name + " mtu 1500"
 	}
 	return OK, ""
 }
@@ -97,7 +97,7 @@ func DataDir(d Disk) Check {
 	case d.IsFile:
 		k.Status, k.Detail, k.Hint = Failed, d.Dir+" is a file, and no folder", "move it away, or choose another with --data-dir"
 	case d.OpenKey != "":
-		k.Status, k.Detail, k.Hint = Failed, "others can read the key of the secrets, "+d.OpenKey, "chmod 0600 "+d.OpenKey+"; if somebody may have read it, set the secrets anew"
+		k.Status, k.Detail, k.Hint = Failed, "others can read the key of the secrets, "+d.OpenKey, "chmod 0600 "+d.OpenKey+"; if somebody may have read it, set the secrets again"
 	case d.IsReadOnly:
 		k.Status, k.Detail, k.Hint = Failed, d.Dir+" is on a file system that is mounted read-only", "the kernel does that after disk errors: look at dmesg, then: mount -o remount,rw"
 	case d.FreeBytes < leastBytes:
@@ -139,7 +139,7 @@ func JudgeClock(now time.Time, c Clock, writtenAt time.Time) Check {
 		k.Status, k.Hint = Failed, "the clock is before this program was made: set it, or install an NTP client"
 	case writtenAt.Sub(now) > clockSlack:
 		k.Status, k.Detail = Failed, fmt.Sprintf("%s, and the database was written %s later, at %s", k.Detail, writtenAt.Sub(now).Round(time.Second), writtenAt.UTC().Format(time.RFC3339))
-		k.Hint = "the clock was set back, or the machine forgot it while it was off: set it, or install an NTP client; timedatectl shows who keeps it"
+		k.Hint = "somebody set the clock back, or the machine lost it while it was off. Set it, or install an NTP client; timedatectl shows its source"
 	case c.IsKnown && !c.IsSynced:
 		k.Detail += ", kept by no NTP client"
 		k.Hint = "leases, tokens and certificates depend on it; for example: apt install chrony"
@@ -173,7 +173,7 @@ func Neighbours(sysctl map[string]int) Check {
 		k.Detail = "as the host's; not readable here"
 		return k
 	}
-	k.Detail = fmt.Sprintf("room for %d machines on one network", n)
+	k.Detail = fmt.Sprintf("space for %d machines on one network", n)
 	if n < enoughHosts {
 		k.Status, k.Hint = Warning, "sysctl -w "+gcThresh3+"=4096"
 	}
@@ -276,7 +276,7 @@ func taken(name string, p Port, s Socket) Check {
 	if s.Interface != "" {
 		k.Detail += " on " + s.Interface
 	}
-	if p.For == "the boot door" || p.For == "the boot door over TLS" {
+	if p.For == "the boot listener" || p.For == "the boot listener over TLS" {
 		k.Hint += "; or choose another port (--boot-port, --boot-tls-port)"
 	}
 	return k
@@ -341,7 +341,7 @@ func OtherServers(name string, heard []netip.Addr, err error) Check {
 	k := Check{Name: "other DHCP on " + name, Status: OK, Detail: "none heard"}
 	switch {
 	case err != nil && len(heard) == 0:
-		k.Status, k.Detail = Warning, "nobody knows whether there are others, because the network could not be asked: "+err.Error()
+		k.Status, k.Detail = Warning, "there may be others, because this server could not ask the network: "+err.Error()
 		k.Hint = "a start without a subnet there chooses mode reservations, never full, and asks again at the next start"
 	case len(heard) > 0:
 		k.Status, k.Detail = Warning, fmt.Sprintf("%v answered a DISCOVER", heard)

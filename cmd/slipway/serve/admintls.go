@@ -63,7 +63,7 @@ func (a *appliance) openAdminTLS() (*adminTLS, error) {
 	}
 	t.look()
 	if t.given.cert != "" && t.current == nil {
-		return nil, inventory.Errorf(inventory.Invalid, "the certificate of the admin door cannot be used: %s", t.refused).
+		return nil, inventory.Errorf(inventory.Invalid, "the certificate of the admin listener cannot be used: %s", t.refused).
 			WithHint("--admin-tls-cert and --admin-tls-key name PEM files, the certificate with those between it and its authority")
 	}
 	return t, nil
@@ -153,7 +153,7 @@ func (t *adminTLS) look() {
 		t.current, t.from, t.refused = nil, web.TLSSite, ""
 	case err != nil:
 		t.refused = err.Error()
-		t.log.Warn("certificate of the admin door not taken", "err", err)
+		t.log.Warn("certificate of the admin listener not taken", "err", err)
 	default:
 		t.current, t.from, t.refused = c, from, ""
 	}

@@ -24,7 +24,7 @@ type asked struct {
 }
 
 // notAsked is the answer for an interface that nothing was asked on.
-var notAsked = asked{err: errors.New("nothing was asked there yet")}
+var notAsked = asked{err: errors.New("no check was made there yet")}
 
 // ask asks on an interface for other DHCP servers. Through an interface without link the question goes nowhere, so its
 // silence means nothing.
@@ -94,7 +94,7 @@ func readUnasked(dir string) (unasked, error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return unasked{}, fmt.Errorf("read which networks could not be asked for other DHCP servers: %w", err)
+		return unasked{}, fmt.Errorf("read the networks that could not be checked for other DHCP servers: %w", err)
 	}
 	return all, nil
 }
@@ -121,7 +121,7 @@ func noteUnasked(dir string, s inventory.Subnet, isUnasked bool) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		return fmt.Errorf("note that the network of subnet %s could not be asked for other DHCP servers: %w", s.Name, err)
+		return fmt.Errorf("note that the network of subnet %s could not be checked for other DHCP servers: %w", s.Name, err)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (a *appliance) settleMode(ctx context.Context, s inventory.Subnet, own neti
 			}
 			return tx.AddEvent(&inventory.Event{
 				At: at, Kind: inventory.EventChanged, Subject: "subnet/" + s.Name,
-				Detail: fmt.Sprintf("subnet %s has mode %s instead of %s: its network was asked, and no other DHCP server answered", s.Name, s.Mode, was.Mode),
+				Detail: fmt.Sprintf("subnet %s has mode %s instead of %s: a check of its network found no other DHCP server", s.Name, s.Mode, was.Mode),
 			})
 		}); err != nil {
 			return was, err

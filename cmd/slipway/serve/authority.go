@@ -68,11 +68,11 @@ func openAuthority(dir string, files pair, now time.Time) (*authority, error) {
 	both, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, inventory.Errorf(inventory.Invalid, "%s and %s in %s do not fit together: %v", files.cert, files.key, dir, err).
-			WithHint("restore both, or delete both: machines that trust the old one then have to be told of the new one")
+			WithHint("restore both, or delete both: machines that trust the old one then need the new one")
 	}
 	if now.After(both.Leaf.NotAfter) {
 		return nil, inventory.Errorf(inventory.Invalid, "the certificate authority in %s ended on %s", dir, both.Leaf.NotAfter.Format(time.DateOnly)).
-			WithHint("delete %s and %s there: the next start makes another, which clients and boot loaders have to be told of", files.cert, files.key)
+			WithHint("delete %s and %s there: the next start makes another, which clients and boot loaders have to trust", files.cert, files.key)
 	}
 	return &authority{dir: dir, files: files, cert: both.Leaf, key: both.PrivateKey.(crypto.Signer), pem: certPEM, issued: map[netip.Addr]*tls.Certificate{}}, nil
 }
@@ -221,7 +221,7 @@ func (a *appliance) rotateAuthority(door string, isFinish bool) error {
 	}
 	switch {
 	case of == nil:
-		return inventory.Errorf(inventory.Conflict, "the %s door speaks without TLS", door).WithHint("--admin-listen beyond loopback or --boot-tls-port make it speak TLS")
+		return inventory.Errorf(inventory.Conflict, "the %s listener speaks without TLS", door).WithHint("--admin-listen beyond loopback or --boot-tls-port make it speak TLS")
 	case isFinish:
 		return of.rotate(time.Now())
 	}

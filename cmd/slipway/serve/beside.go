@@ -35,7 +35,7 @@ func (a *appliance) probe(ctx context.Context, n inventory.Subnet, server netip.
 	var known *inventory.Error
 	switch {
 	case err != nil && ctx.Err() == nil && !errors.As(err, &known):
-		return nil, inventory.Errorf(inventory.Unavailable, "nothing can be asked: %v", err).WithHint("see whether the interface is up and has its address: slipway subnet interfaces")
+		return nil, inventory.Errorf(inventory.Unavailable, "no check is possible: %v", err).WithHint("see whether the interface is up and has its address: slipway subnet interfaces")
 	case err != nil:
 		return nil, err
 	}

@@ -14,13 +14,13 @@ type Cmd struct {
 	Config          string              `help:"YAML file with settings; flags win over it." placeholder:"FILE"`
 	Interface       []string            `help:"Interface on which machines boot; repeat for more." placeholder:"NAME"`
 	DataDir         string              `help:"Database, artefacts and socket (default /var/lib/slipway)." placeholder:"DIR"`
-	AdminListen     string              `help:"Address of the admin door (default 127.0.0.1:8067), or fd:N; beyond loopback it speaks TLS." placeholder:"ADDR"`
-	AdminTLSCert    string              `name:"admin-tls-cert" help:"Certificate of the admin door, a PEM file (default: signed by this site's own authority, beyond loopback)." placeholder:"FILE"`
+	AdminListen     string              `help:"Address of the admin listener (default 127.0.0.1:8067), or fd:N; beyond loopback it speaks TLS." placeholder:"ADDR"`
+	AdminTLSCert    string              `name:"admin-tls-cert" help:"Certificate of the admin listener, a PEM file (default: signed by this site's own authority, beyond loopback)." placeholder:"FILE"`
 	AdminTLSKey     string              `name:"admin-tls-key" help:"Its key." placeholder:"FILE"`
-	TrustedProxy    []string            `help:"Address or network of a proxy in front of the admin door that is believed where requests come from; repeat for more." placeholder:"ADDR"`
-	AdminHost       []string            `help:"One more name by which people ask for the admin door; repeat for more." placeholder:"NAME"`
-	BootPort        int                 `help:"TCP port of the boot door (default 80)." placeholder:"PORT"`
-	BootTLSPort     int                 `name:"boot-tls-port" help:"TCP port of the boot door over TLS, with this site's own CA (default none)." placeholder:"PORT"`
+	TrustedProxy    []string            `help:"Address or network of a proxy in front of the admin listener that may name the source of requests; repeat for more." placeholder:"ADDR"`
+	AdminHost       []string            `help:"One more name of the admin listener; repeat for more." placeholder:"NAME"`
+	BootPort        int                 `help:"TCP port of the boot listener (default 80)." placeholder:"PORT"`
+	BootTLSPort     int                 `name:"boot-tls-port" help:"TCP port of the boot listener over TLS, with this site's own CA (default none)." placeholder:"PORT"`
 	Confidential    bool                `help:"Send secrets over TLS only; needs --boot-tls-port."`
 	Loaders         []string            `help:"Folder with boot loaders that win over the installed packages; repeat for more." placeholder:"DIR"`
 	Catalogue       string              `help:"File with more entries for the OS catalogue." placeholder:"FILE"`
@@ -29,12 +29,12 @@ type Cmd struct {
 	EgressAllow     []string            `help:"Network that imports, controllers, webhooks and clusters may be in though it is refused otherwise, such as 127.0.0.0/8; repeat for more." placeholder:"CIDR"`
 	Mode            string              `help:"First start: mode of the interface's subnet: auto, full, reservations, proxy, off (default auto)." placeholder:"MODE"`
 	Range           string              `help:"First start: addresses to lease (default: the upper half of the network)." placeholder:"FIRST-LAST"`
-	Unknown         string              `help:"First start: what machines get that are not accepted: disk, wait, ignore (default disk)." placeholder:"POLICY"`
+	Unknown         string              `help:"First start: boot of machines that are not accepted: disk, wait, ignore (default disk)." placeholder:"POLICY"`
 	BootMenu        *inventory.Duration `help:"Show a menu at the consoles of accepted hosts for that long: own disk, rescue, memory test (default 0: none)." placeholder:"DURATION"`
 	NoAdvertise     bool                `help:"Leave IPv6 router solicitations unanswered."`
 	NoCheckConflict bool                `help:"Lease addresses without asking the network first."`
-	KeepStrangers   *inventory.Duration `help:"How long a host stays that was heard, that nobody has accepted, and that is silent; 0 for ever (default 168h)." placeholder:"DURATION"`
-	KeepHistory     *inventory.Duration `help:"How long events, ended boots and closed issues stay; 0 for ever (default 2160h)." placeholder:"DURATION"`
+	KeepStrangers   *inventory.Duration `help:"How long a silent host stays that nobody has accepted; 0 means without end (default 168h)." placeholder:"DURATION"`
+	KeepHistory     *inventory.Duration `help:"How long events, ended boots and closed issues stay; 0 means without end (default 2160h)." placeholder:"DURATION"`
 	LogLevel        string              `help:"debug, info, warn or error (default info)." placeholder:"LEVEL"`
 	LogFormat       string              `help:"text or json (default text)." placeholder:"FORMAT"`
 }

@@ -135,10 +135,10 @@ func (c *Config) badValue() (key string, row int, err error) {
 		}
 	}
 	if c.KeepHistory < 0 || c.KeepHistory > 0 && c.KeepHistory < inventory.Duration(time.Hour) {
-		return "keepHistory", 0, inventory.Errorf(inventory.Invalid, "--keep-history %s is shorter than an hour", c.KeepHistory).WithHint("use 0 to keep history for ever")
+		return "keepHistory", 0, inventory.Errorf(inventory.Invalid, "--keep-history %s is shorter than an hour", c.KeepHistory).WithHint("use 0 to keep history without end")
 	}
 	if c.KeepStrangers < 0 || c.KeepStrangers > 0 && c.KeepStrangers < inventory.Duration(time.Minute) {
-		return "keepStrangers", 0, inventory.Errorf(inventory.Invalid, "--keep-strangers %s is shorter than a minute", c.KeepStrangers).WithHint("use 0 to keep them for ever")
+		return "keepStrangers", 0, inventory.Errorf(inventory.Invalid, "--keep-strangers %s is shorter than a minute", c.KeepStrangers).WithHint("use 0 to keep them without end")
 	}
 	if c.BootMenu < 0 || c.BootMenu > 0 && c.BootMenu < inventory.Duration(time.Second) || c.BootMenu > inventory.Duration(10*time.Minute) {
 		return "bootMenu", 0, inventory.Errorf(inventory.Invalid, "--boot-menu %s is not between 1s and 10m", c.BootMenu).WithHint("use 0 for no menu")

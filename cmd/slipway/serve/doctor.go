@@ -32,7 +32,7 @@ func (c *Cmd) Doctor(ctx context.Context, version string) (cfg Config, checks []
 	f.Database.WaitLocker(f.ServerPID)
 	checks = doctor.Judge(f)
 	if len(cfg.Interfaces) == 0 {
-		checks = append(checks, Check{Name: "interfaces", Status: warning, Detail: "none is named, so none was looked at", Hint: "--interface NAME, or --config FILE as slipway serve has them"})
+		checks = append(checks, Check{Name: "interfaces", Status: warning, Detail: "none is named, so none was checked", Hint: "--interface NAME, or --config FILE as slipway serve has them"})
 	}
 	loaders, err := images.LoadLoaders(cfg.Loaders)
 	if err != nil {
@@ -83,15 +83,15 @@ func (c *Config) facts(ports []doctor.Port) *doctor.Facts {
 func (c *Config) ports() []doctor.Port {
 	all := []doctor.Port{
 		{Proto: "udp", Number: 67, For: "DHCP", Interfaces: c.Interfaces},
-		{Proto: "udp", Number: 4011, For: "DHCP beside other servers", Interfaces: c.Interfaces},
+		{Proto: "udp", Number: 4011, For: "DHCP with other servers", Interfaces: c.Interfaces},
 		{Proto: "udp", Number: tftpPort, For: "TFTP"},
-		{Proto: "tcp", Number: c.BootPort, For: "the boot door"},
+		{Proto: "tcp", Number: c.BootPort, For: "the boot listener"},
 	}
 	if c.BootTLSPort != 0 {
-		all = append(all, doctor.Port{Proto: "tcp", Number: c.BootTLSPort, For: "the boot door over TLS"})
+		all = append(all, doctor.Port{Proto: "tcp", Number: c.BootTLSPort, For: "the boot listener over TLS"})
 	}
 	if at, err := netip.ParseAddrPort(c.AdminListen); err == nil {
-		all = append(all, doctor.Port{Proto: "tcp", Number: int(at.Port()), For: "the admin door (--admin-listen)", Address: at.Addr()})
+		all = append(all, doctor.Port{Proto: "tcp", Number: int(at.Port()), For: "the admin listener (--admin-listen)", Address: at.Addr()})
 	}
 	return all
 }
@@ -197,7 +197,7 @@ func askRelays(ctx context.Context, subnets []inventory.Subnet, relays map[strin
 	}
 	there, err := dhcp.Ping(ctx, all, pingFor)
 	if err != nil {
-		return []Check{{Name: "relays", Status: warning, Detail: "could not be asked: " + err.Error()}}
+		return []Check{{Name: "relays", Status: warning, Detail: "gave no answer: " + err.Error()}}
 	}
 	for _, s := range subnets {
 		if of := relays[s.Name]; len(of) > 0 {
@@ -213,7 +213,7 @@ func askRelays(ctx context.Context, subnets []inventory.Subnet, relays map[strin
 func (a *appliance) checkArtefacts(ctx context.Context) Check {
 	n, bytes, faults, err := a.cache.Glance(ctx)
 	if err != nil {
-		return Check{Name: "artefacts", Status: failed, Detail: "cannot be looked at: " + err.Error()}
+		return Check{Name: "artefacts", Status: failed, Detail: "cannot be read: " + err.Error()}
 	}
 	if known := a.faults.Load(); known != nil {
 		for _, f := range *known {

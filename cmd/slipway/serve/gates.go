@@ -109,7 +109,7 @@ func (g *gates) metrics() []prometheus.Collector {
 		labels := prometheus.Labels{"door": name}
 		all = append(all,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slipway_door_connections", Help: "Open connections.", ConstLabels: labels}, func() float64 { return float64(d.Len()) }),
-			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "slipway_door_evicted_total", Help: "Connections that were closed to make room for another.", ConstLabels: labels}, func() float64 { n, _ := d.Counts(); return float64(n) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "slipway_door_evicted_total", Help: "Connections that were closed in favour of another.", ConstLabels: labels}, func() float64 { n, _ := d.Counts(); return float64(n) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "slipway_door_refused_total", Help: "Connections that were not let in.", ConstLabels: labels}, func() float64 { _, n := d.Counts(); return float64(n) }),
 		)
 	}

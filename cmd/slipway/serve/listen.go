@@ -32,7 +32,7 @@ func listenAdmin(ctx context.Context, at string) (net.Listener, error) {
 	l, err := lc.Listen(ctx, "tcp", at)
 	if err != nil {
 		return nil, &inventory.Error{
-			Kind: inventory.Conflict, Msg: "cannot open the admin door: " + err.Error(),
+			Kind: inventory.Conflict, Msg: "cannot open the admin listener: " + err.Error(),
 			Hint: "choose another address with --admin-listen, for example 127.0.0.1:8068", Err: err,
 		}
 	}

@@ -30,7 +30,7 @@ func newNeighbours() (*neighbours, error) {
 	}
 	limit := unix.NsecToTimeval(int64(time.Second))
 	if err := errors.Join(routes.SetSocketTimeout(time.Second), socket.SetSendTimeout(&limit), socket.SetReceiveTimeout(&limit)); err != nil {
-		return nil, fmt.Errorf("bound how long the kernel is asked: %w", err)
+		return nil, fmt.Errorf("bound the question to the kernel: %w", err)
 	}
 	return &neighbours{routes, map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}}, nil
 }

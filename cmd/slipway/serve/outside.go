@@ -25,7 +25,7 @@ func (c *Config) badOutside() (key string, row int, err error) {
 			WithHint("trustedProxies: [10.0.0.5]")
 	}
 	for i, name := range c.AdminHosts {
-		if err := inventory.CheckName("name of the admin door", strings.TrimPrefix(name, "*.")); err != nil {
+		if err := inventory.CheckName("name of the admin listener", strings.TrimPrefix(name, "*.")); err != nil {
 			return "adminHosts", i, err
 		}
 	}

@@ -157,6 +157,6 @@ func shedIssues(h *health) []inventory.Issue {
 	return []inventory.Issue{{
 		Key: inventory.IssueShed, Type: inventory.IssueShed, Severity: inventory.SeverityWarning,
 		Cause: "not stored since the start: " + strings.Join(what, "; "),
-		Hint:  "leases and what is done with hosts are stored all the same; slipway host list --state discovered shows machines that flood, and option 82 their switch ports",
+		Hint:  "Slipway still stores leases and changes of hosts. slipway host list --state discovered shows machines that flood, and option 82 their switch ports",
 	}}
 }

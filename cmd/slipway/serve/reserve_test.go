@@ -90,7 +90,7 @@ func TestFilesThatRunOutAreNoMissingInterface(t *testing.T) {
 	h := &health{interfaces: []doctor.Interface{{Name: "eth1", Err: os.ErrInvalid}}}
 	for _, i := range conditions(h) {
 		if i.Type == inventory.IssueInterface {
-			t.Errorf("an interface that could not be looked at: %+v", i)
+			t.Errorf("an interface that could not be read: %+v", i)
 		}
 	}
 }

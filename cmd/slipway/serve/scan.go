@@ -61,7 +61,7 @@ func (a *appliance) mayScan(r scan.Range) error {
 			first = err
 		}
 	}
-	return egress.Explain("nothing in the range may be asked", first)
+	return egress.Explain("no address in the range is allowed", first)
 }
 
 // redfishProbe asks an address for Redfish on the port that services are on.

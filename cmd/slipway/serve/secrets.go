@@ -79,7 +79,7 @@ func readKey(path string) ([]byte, error) {
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, inventory.Errorf(inventory.Invalid, "others can read the key of the secrets, %s (mode %04o)", path, info.Mode().Perm()).
-			WithHint("chmod 0600 %s; if somebody may have read it, set the secrets anew", path)
+			WithHint("chmod 0600 %s; if somebody may have read it, set the secrets again", path)
 	}
 	if info.Size() > maxKey {
 		return nil, inventory.Errorf(inventory.Invalid, "%s is not a key: it has %d bytes", path, info.Size())

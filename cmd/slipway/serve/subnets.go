@@ -94,7 +94,7 @@ func (a *appliance) subnetOf(ctx context.Context, i doctor.Interface, others ask
 		k := Check{Name: "subnet " + made.Name, Status: ok, Detail: "made: " + describeSubnet(*made)}
 		if a.cfg.Mode == modeAuto && others.err != nil {
 			k.Status = warning
-			k.Detail += "; it is not mode full, because the network could not be asked for other DHCP servers: " + others.err.Error()
+			k.Detail += "; it is not mode full, because the network could not be checked for other DHCP servers: " + others.err.Error()
 			k.Hint = "the next start asks again; if there is no other: slipway subnet update " + made.Name + " --mode full, then: slipway range add"
 			err = noteUnasked(a.cfg.DataDir, *made, true)
 		}
@@ -107,7 +107,7 @@ func (a *appliance) subnetOf(ctx context.Context, i doctor.Interface, others ask
 		return nil, err
 	}
 	if now.Mode != kept.Mode {
-		checks = append(checks, Check{Name: "subnet " + now.Name, Status: ok, Detail: "its network was asked now, and no other DHCP server answered: " + describeSubnet(now)})
+		checks = append(checks, Check{Name: "subnet " + now.Name, Status: ok, Detail: "a check of its network found no other DHCP server now: " + describeSubnet(now)})
 	} else if a.cfg.wantsOther(now) {
 		checks = append(checks, Check{
 			Name: "subnet " + now.Name, Status: ok, Detail: "stays as it is: " + describeSubnet(now),

@@ -231,7 +231,7 @@ func (a *appliance) watchArtefacts(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			a.log.Warn("artefacts not looked at", "err", err)
+			a.log.Warn("artefacts not checked", "err", err)
 		default:
 			a.faults.Store(&faults)
 		}

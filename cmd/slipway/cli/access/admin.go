@@ -21,7 +21,7 @@ type TokenCommand struct {
 type tokenCreate struct {
 	Name      string        `arg:"" help:"Its name, a DNS label: who or what will use it."`
 	ExpiresIn time.Duration `help:"How long it is valid, such as 30d; without it, until it is deleted." placeholder:"DURATION"`
-	User      *string       `help:"Who answers for it: it may never do more than that user; '' for nobody." placeholder:"USER"`
+	User      *string       `help:"The user that owns it, and whose rights bound it; '' for nobody." placeholder:"USER"`
 
 	Cluster   string   `help:"For the controllers of this cluster (slipway manager), and for nothing else: an attached one, or the UID of any, that of its namespace kube-system." placeholder:"CLUSTER"`
 	Namespace []string `help:"With --cluster: only for objects of this namespace. Repeat for more." placeholder:"NAME"`

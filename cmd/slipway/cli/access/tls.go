@@ -11,11 +11,11 @@ import (
 )
 
 type TLSCommand struct {
-	Show tlsShow `cmd:"" help:"Show the certificate of the admin door."`
-	Set  tlsSet  `cmd:"" help:"Give the admin door a certificate; it is in force for the next connection."`
+	Show tlsShow `cmd:"" help:"Show the certificate of the admin listener."`
+	Set  tlsSet  `cmd:"" help:"Upload a certificate for the admin listener; it is in force for the next connection."`
 	Drop tlsDrop `cmd:"" help:"Take the certificate away that was set; this site's own authority signs again."`
 
-	Rotate tlsRotate `cmd:"" help:"Replace this site's own authority of a door, in two steps."`
+	Rotate tlsRotate `cmd:"" help:"Replace this site's own authority of a listener, in two steps."`
 }
 
 type tlsShow struct {
@@ -34,7 +34,7 @@ func (c *tlsShow) Run(s *cli.Session) error {
 	}
 	if c.CA {
 		if t.CA == "" {
-			return inventory.Errorf(inventory.NotFound, "the admin door shows no certificate of this site's own authority").WithHint("slipway tls show says what it shows")
+			return inventory.Errorf(inventory.NotFound, "the admin listener shows no certificate of this site's own authority").WithHint("slipway tls show says what it shows")
 		}
 		_, err := fmt.Fprint(s.Out, t.CA)
 		return err
@@ -45,7 +45,7 @@ func (c *tlsShow) Run(s *cli.Session) error {
 func showTLS(s *cli.Session, t client.TLS) error {
 	return s.Show(t, func(w *cli.TableWriter) {
 		if !t.IsOn {
-			w.Text("the admin door speaks without TLS, on loopback only")
+			w.Text("the admin listener speaks without TLS, on loopback only")
 			return
 		}
 		for _, row := range [][2]string{
@@ -118,9 +118,9 @@ func (c *tlsRotate) Run(s *cli.Session) error {
 	}
 	switch {
 	case c.Finish && c.Door == "boot":
-		s.Say("the new authority signs for the boot door; restart the server, so that new boots are told of it")
+		s.Say("the new authority signs for the boot listener; restart the server, so that new boots get it")
 	case c.Finish:
-		s.Say("the new authority signs for the admin door")
+		s.Say("the new authority signs for the admin listener")
 	case c.Door == "boot":
 		s.Say("the new authority is next-ca.crt in the data directory: build boot loaders that trust both, then: slipway tls rotate --door boot --finish")
 	default:

@@ -26,7 +26,7 @@ type UserCommand struct {
 	Enable   userEnable   `cmd:"" help:"Let a user in again."`
 	Delete   userDelete   `cmd:"" help:"Delete users, with their tokens."`
 
-	SecondFactor userFactor `cmd:"" help:"Authenticator apps beside the password."`
+	SecondFactor userFactor `cmd:"" help:"Authenticator apps in addition to the password."`
 }
 
 type userList struct{}

@@ -68,7 +68,7 @@ func (c *TryCommand) Run(s *cli.Session) (err error) {
 	}
 	door, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return &inventory.Error{Kind: inventory.Conflict, Msg: "cannot open the admin door: " + err.Error(), Hint: "choose another address with --listen, for example 127.0.0.1:8068", Err: err}
+		return &inventory.Error{Kind: inventory.Conflict, Msg: "cannot open the admin listener: " + err.Error(), Hint: "choose another address with --listen, for example 127.0.0.1:8068", Err: err}
 	}
 	defer door.Close()
 	dir, err := os.MkdirTemp("", "slipway-try-")
@@ -119,7 +119,7 @@ func (c *TryCommand) server(ctx context.Context, n *simulate.Net, dir string, do
 	}
 	f, err := door.(*net.TCPListener).File()
 	if err != nil {
-		return nil, fmt.Errorf("hand over the admin door: %w", err)
+		return nil, fmt.Errorf("hand over the admin listener: %w", err)
 	}
 	defer f.Close()
 	cmd := n.Command(ctx, n.Server, self, "serve", "--interface", n.ServerIf, "--data-dir", dir, "--admin-listen", "fd:3", "--mode", "full", "--unknown", "wait", "--log-level", "warn", "--egress-allow", "127.0.0.0/8")

@@ -18,7 +18,7 @@ type ClusterCommand struct {
 	List   clusterList   `cmd:"" help:"List attached clusters."`
 	Show   clusterShow   `cmd:"" help:"Show an attached cluster."`
 	Attach clusterAttach `cmd:"" help:"Attach a cluster: its custom resources say what is wanted from now on. Again: change how it is attached."`
-	Check  clusterCheck  `cmd:"" help:"Look over an attached cluster, or one that could be."`
+	Check  clusterCheck  `cmd:"" help:"Check an attached cluster, or one that could be."`
 	Access clusterAccess `cmd:"" help:"Show or say from which clusters one may take machines over, and which pools it may use."`
 	Detach clusterDetach `cmd:"" help:"Detach clusters; every server runs on."`
 }
@@ -93,10 +93,10 @@ func (f *clusterFlags) cluster(name string) inventory.Cluster {
 }
 
 type clusterAttach struct {
-	Kubeconfig string `required:"" help:"File that says how to reach the cluster; - is standard input. What its current context needs is stored, sealed." placeholder:"FILE"`
-	Name       string `help:"What to call the cluster, a DNS label (default: as the current context)." placeholder:"NAME"`
+	Kubeconfig string `required:"" help:"File that says how to reach the cluster; - is standard input. The parts of its current context are stored, sealed." placeholder:"FILE"`
+	Name       string `help:"Name of the cluster, a DNS label (default: as the current context)." placeholder:"NAME"`
 	clusterFlags
-	TakeOver bool          `help:"This is the cluster that it says it is, although another certificate authority vouched for that one, or none is known: it has that one's machines from now on."`
+	TakeOver bool          `help:"Confirm the identity of the cluster, although its certificate authority differs or is unknown. It then has the machines of that cluster."`
 	NoCheck  bool          `help:"Attach it even if it cannot be reached now, or lacks something."`
 	WaitFor  time.Duration `help:"How long to wait until its controllers run; 0 does not wait." default:"60s" placeholder:"DURATION"`
 	DryRun   bool          `help:"Only look whether it could be attached."`

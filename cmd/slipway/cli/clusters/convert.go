@@ -14,7 +14,7 @@ type ConvertCommand struct {
 
 type convertMachines struct {
 	Files   []string `short:"f" name:"file" required:"" help:"Files to read, or directories of them; - is standard input." placeholder:"FILE"`
-	Profile string   `help:"What machines are installed with; without it a name stands there that has to be replaced." placeholder:"NAME"`
+	Profile string   `help:"Profile of the machines; without it the result has a placeholder that you have to replace." placeholder:"NAME"`
 }
 
 // Run writes the converted objects of all files to standard output. It fails, at the end, when something could not be

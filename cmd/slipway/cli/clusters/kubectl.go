@@ -35,9 +35,9 @@ type pluginCLI struct {
 	Hosts       pluginHosts       `cmd:"" help:"List hosts, and what is wrong with them."`
 	Why         pluginWhy         `cmd:"" help:"Say why a machine or a host waits, and what to do."`
 	ConsoleURL  pluginConsole     `cmd:"" name:"console-url" help:"Say how to see the console of a machine's host."`
-	Reprovision pluginReprovision `cmd:"" help:"Install machines anew; their nodes are drained first."`
+	Reprovision pluginReprovision `cmd:"" help:"Reinstall machines; their nodes are drained first."`
 	Power       pluginPower       `cmd:"" help:"Switch the host of a machine off and on: power cycle NAME."`
-	Cordon      pluginCordon      `cmd:"" help:"Keep new machines away from hosts; what runs goes on."`
+	Cordon      pluginCordon      `cmd:"" help:"Keep new machines away from hosts; running machines stay."`
 	Uncordon    pluginUncordon    `cmd:"" help:"Let machines have hosts again."`
 	Version     pluginVersion     `cmd:"" help:"Show the version of this program."`
 }
@@ -205,7 +205,7 @@ type pluginReprovision struct {
 
 // Run has machines installed anew.
 func (c *pluginReprovision) Run(s *pluginSession) error {
-	return s.all(c.Machines, "is installed anew", func(p *kubectl.Plugin, name string) error { return p.Reprovision(s.Ctx, name, time.Now()) })
+	return s.all(c.Machines, "is reinstalled", func(p *kubectl.Plugin, name string) error { return p.Reprovision(s.Ctx, name, time.Now()) })
 }
 
 type pluginPower struct {

@@ -23,7 +23,7 @@ import (
 type ManagerCommand struct {
 	Namespace   string   `help:"Only objects of these namespaces, with commas; those of the token when empty." placeholder:"NAMES"`
 	WatchFilter string   `help:"Only objects with the label cluster.x-k8s.io/watch-filter of this value." placeholder:"VALUE"`
-	Sets        []string `help:"What runs: standalone, capi." enum:"standalone,capi" default:"standalone,capi"`
+	Sets        []string `help:"Sets of controllers to run: standalone, capi." enum:"standalone,capi" default:"standalone,capi"`
 	LeaderElect bool     `help:"Act only while holding the lease, so that several pods may run."`
 	HealthAddr  string   `help:"Answer /healthz and /readyz here, such as :8081." placeholder:"ADDRESS"`
 	Kubeconfig  string   `help:"Of the cluster, outside of it; a pod uses its own account." type:"existingfile" placeholder:"FILE"`
@@ -64,7 +64,7 @@ func (c *ManagerCommand) Run(s *cli.Session) error {
 	}
 	bound, within := a.Bound()
 	if bound == "" {
-		log.Warn("the token is an admin of Slipway: whoever reads it in the cluster is, too",
+		log.Warn("the token is an admin of Slipway: anyone who reads it in the cluster is admin, too",
 			"hint", "have an admin make one for this cluster: slipway token create NAME --cluster UID; the UID is that of the namespace kube-system")
 	}
 	namespaces := strings.FieldsFunc(c.Namespace, func(r rune) bool { return r == ',' })

@@ -15,7 +15,7 @@ type TargetCommand struct {
 	List       targetList       `cmd:"" help:"List the clusters that hosts may join."`
 	Show       targetShow       `cmd:"" help:"Show a target."`
 	Add        targetAdd        `cmd:"" help:"Add a cluster that hosts may join."`
-	Set        targetSet        `cmd:"" help:"Change a target; what is not given stays."`
+	Set        targetSet        `cmd:"" help:"Change a target; other settings stay."`
 	Check      targetCheck      `cmd:"" help:"Look whether hosts can join a target."`
 	RBAC       targetRBAC       `cmd:"" name:"rbac" help:"Write what the cluster's administrator applies once, for kubectl."`
 	Kubeconfig targetKubeconfig `cmd:"" help:"Write a kubeconfig for the cluster that Slipway has made, for kubectl."`
@@ -72,7 +72,7 @@ type targetFlags struct {
 	Token          *string        `help:"Secret that holds a token made elsewhere, without --kubeconfig." placeholder:"SECRET"`
 	PKI            *string        `name:"pki" help:"Secret that holds the cluster's certificate authorities, for control planes." placeholder:"SECRET"`
 	CertificateKey *string        `help:"Secret that decrypts kubeadm-certs, for control planes without --pki." placeholder:"SECRET"`
-	TokenFor       *time.Duration `help:"How long a minted token lives; 30m when it is not said." placeholder:"DURATION"`
+	TokenFor       *time.Duration `help:"How long a minted token lives (default: 30m)." placeholder:"DURATION"`
 	VIP            *string        `name:"vip" help:"Address of the endpoint that control planes share." placeholder:"ADDRESS"`
 	VIPInterface   *string        `name:"vip-interface" help:"Network interface that carries it." placeholder:"NAME"`
 	VIPImage       *string        `name:"vip-image" help:"Container image of the pod that announces it." placeholder:"IMAGE"`

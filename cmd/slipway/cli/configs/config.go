@@ -61,7 +61,7 @@ type configFlags struct {
 	Config         *string  `help:"File with its layer of configuration, in YAML; - is standard input, empty takes it away." placeholder:"FILE"`
 	Document       *string  `help:"File with a configuration in a tool's own words; empty takes it away." placeholder:"FILE"`
 	DocumentFiles  string   `help:"Folder of the local files that a Butane document names; their content becomes part of it." placeholder:"FOLDER"`
-	DocumentFormat *string  `help:"What the document is: butane, ignition, cloud-config, autoinstall, kickstart, preseed or talos (default: by the file's name)." placeholder:"FORMAT"`
+	DocumentFormat *string  `help:"Format of the document: butane, ignition, cloud-config, autoinstall, kickstart, preseed or talos (default: by the file's name)." placeholder:"FORMAT"`
 	Format         *string  `help:"Which of the image's formats to use; empty takes its first." placeholder:"FORMAT"`
 	Extends        *string  `help:"Profile whose configuration this one builds upon; empty is none." placeholder:"NAME"`
 	Accept         []string `help:"Path whose loss in the format is accepted, such as /storage/lvm; repeat for more. On update they replace those there are." placeholder:"PATH" sep:"none"`

@@ -19,7 +19,7 @@ type ProfileCommand struct {
 	List   profileList   `cmd:"" help:"List profiles."`
 	Show   profileShow   `cmd:"" help:"Show a profile."`
 	Create profileCreate `cmd:"" help:"Add a profile."`
-	Update profileUpdate `cmd:"" aliases:"set" help:"Change a profile; what is not given stays."`
+	Update profileUpdate `cmd:"" aliases:"set" help:"Change a profile; other settings stay."`
 	Delete profileDelete `cmd:"" help:"Delete profiles."`
 	Hosts  profileHosts  `cmd:"" help:"List the hosts that a profile is for."`
 
@@ -209,7 +209,7 @@ func (c *profileRollback) Run(s *cli.Session) error {
 type profileDiff struct {
 	Profile string `arg:""`
 	From    int    `arg:"" help:"The earlier revision."`
-	To      int    `arg:"" optional:"" help:"The later one; the newest when it is not said."`
+	To      int    `arg:"" optional:"" help:"The later one (default: the newest)."`
 }
 
 // Run compares two revisions, field by field.

@@ -34,7 +34,7 @@ func (*secretList) Run(s *cli.Session) error {
 type secretSet struct {
 	Secret string   `arg:"" help:"Its name, a DNS label."`
 	File   string   `default:"-" help:"File with the value; - is standard input, or a question at a terminal." placeholder:"FILE"`
-	About  *string  `help:"What it is for." placeholder:"TEXT"`
+	About  *string  `help:"Description." placeholder:"TEXT"`
 	For    []string `help:"Whom it is for: pool:NAME, profile:NAME or target:NAME. It may be given several times; without it that stays." placeholder:"CONSUMER"`
 	DryRun bool     `help:"Only show what would change."`
 }
@@ -69,7 +69,7 @@ func (c *secretSet) Run(s *cli.Session) error {
 
 type secretDescribe struct {
 	Secret string `arg:""`
-	About  string `arg:"" help:"What it is for."`
+	About  string `arg:"" help:"Description."`
 }
 
 // Run says what a secret is for.

@@ -86,7 +86,7 @@ type bmcBoot struct {
 	Host       string `arg:""`
 	Device     string `arg:"" optional:"" default:"" enum:",none,pxe,http,disk,virtual-media,setup" help:"none, pxe, http, disk, virtual-media or setup; without it, what is set is shown."`
 	URI        string `name:"uri" help:"For http, where the controller can set it." placeholder:"URL"`
-	Mode       string `help:"bios or uefi; what is set stays without this." enum:",bios,uefi" default:"" placeholder:"MODE"`
+	Mode       string `help:"bios or uefi (default: the current setting)." enum:",bios,uefi" default:"" placeholder:"MODE"`
 	Persistent bool   `help:"For all boots, not for the next one only."`
 }
 

@@ -19,12 +19,12 @@ type hostConsole struct {
 	Host   string         `arg:""`
 	Log    bool           `help:"Show what was recorded of it, without escape codes."`
 	Search string         `help:"Of that only the lines with this text." placeholder:"TEXT"`
-	Since  *time.Duration `help:"Of that only what was said in the last so long, each line with when." placeholder:"DURATION"`
+	Since  *time.Duration `help:"Of that only the output of this last time, each line with its time." placeholder:"DURATION"`
 }
 
 // Help says how to leave.
 func (*hostConsole) Help() string {
-	return "What is typed goes to the host's serial console. After a line end, ~. ends it and ~~ types one ~."
+	return "Your input goes to the host's serial console. After a line end, ~. ends it and ~~ types one ~."
 }
 
 // Run connects the terminal with a host's serial console.

@@ -17,9 +17,9 @@ import (
 type HostCommand struct {
 	List            hostList            `cmd:"" help:"List hosts, those that nobody has accepted among them."`
 	Show            hostShow            `cmd:"" help:"Show a host."`
-	Create          hostCreate          `cmd:"" help:"Add a host that has not been heard yet."`
+	Create          hostCreate          `cmd:"" help:"Add a host that has sent no packet yet."`
 	Delete          hostDelete          `cmd:"" help:"Forget hosts."`
-	ForgetStrangers hostForgetStrangers `cmd:"" help:"Forget the hosts that were heard and that nobody has accepted or said anything of."`
+	ForgetStrangers hostForgetStrangers `cmd:"" help:"Forget the hosts that nobody has accepted or changed."`
 
 	Bulk     hostBulk     `cmd:"" help:"Do something to many hosts: by name or by selector, first with --dry-run."`
 	Accept   hostAccept   `cmd:"" help:"Accept discovered hosts: by name, all, or by selector."`

@@ -14,7 +14,7 @@ import (
 
 type hostExplain struct {
 	Host string `arg:"" help:"Name, id or MAC; also the MAC of a machine that is not listed."`
-	MAC  string `name:"mac" help:"Port to look at; without it the one that was heard last." placeholder:"MAC"`
+	MAC  string `name:"mac" help:"Port to explain (default: the one with the newest packet)." placeholder:"MAC"`
 	Wire bool   `help:"Show the packets, too."`
 }
 
@@ -168,7 +168,7 @@ func (c *hostPCAP) Run(s *cli.Session) (err error) {
 		err = api.Hosts.Packets(s.Ctx, c.Host, mac, &out)
 	}
 	if err == nil && out.size <= captureHead {
-		s.Say("no packets of %s are kept: nothing was heard of it", c.Host)
+		s.Say("no packets of %s are kept: it has sent none", c.Host)
 	}
 	return err
 }

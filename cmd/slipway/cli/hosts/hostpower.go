@@ -87,7 +87,7 @@ func (c *hostLocate) Run(s *cli.Session) error {
 
 type hostInspect struct {
 	Host       string         `arg:""`
-	Restart    bool           `help:"Restart it if it runs; without this, it is looked at when it boots next."`
+	Restart    bool           `help:"Restart it if it runs (default: inspect it at its next boot)."`
 	BurnIn     *time.Duration `help:"Load it for so long after that, such as 10m." placeholder:"DURATION"`
 	MayWrite   bool           `help:"The burn-in may overwrite its disks."`
 	BMCUser    string         `name:"bmc-user" help:"Make that account on its controller, from the host itself, and power the host by it." placeholder:"NAME"`

@@ -15,9 +15,9 @@ func racks(c *client.Client) client.Noun[client.Rack] { return c.Racks.Noun }
 // RackCommand is slipway rack. A rack is named by its name, or by SITE/ROW/NAME.
 type RackCommand struct {
 	List      rackList      `cmd:"" help:"List racks, those that only hosts name among them."`
-	Show      rackShow      `cmd:"" help:"Show a rack and what stands in it."`
-	Set       rackSet       `cmd:"" help:"Say something about a rack; what is not given stays."`
-	Delete    rackDelete    `cmd:"" help:"Forget what was said about racks. Their hosts stay."`
+	Show      rackShow      `cmd:"" help:"Show a rack and its hosts."`
+	Set       rackSet       `cmd:"" help:"Describe a rack; other settings stay."`
+	Delete    rackDelete    `cmd:"" help:"Delete the descriptions of racks. Their hosts stay."`
 	Elevation rackElevation `cmd:"" help:"Draw a face of a rack as SVG."`
 	Cabling   rackCabling   `cmd:"" help:"Show the cables that LLDP has proved, and what is wrong with them."`
 }

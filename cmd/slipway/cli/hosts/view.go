@@ -54,12 +54,12 @@ func (c *viewShow) Run(s *cli.Session) error {
 
 type viewSet struct {
 	View    string   `arg:""`
-	Query   string   `help:"What is searched for, as in the search box (docs/search.md)." placeholder:"TEXT"`
+	Query   string   `help:"The search, as in the search box (docs/search.md)." placeholder:"TEXT"`
 	Columns []string `help:"Columns, in their order." placeholder:"KEY,..."`
 	Group   string   `help:"Column to group by." placeholder:"KEY"`
 	Sort    string   `help:"Column to sort by, with - before it for descending." placeholder:"KEY"`
 	Shared  bool     `help:"For others too, instead of for you. Over the socket views are always shared."`
-	Pools   []string `name:"pool" help:"Share it only with those who have a role in this pool; repeat for more. Without it a view that is there keeps its pools, and a new one is for all; for those of your pools where you are operator in pools only." placeholder:"NAME"`
+	Pools   []string `name:"pool" help:"Share it only with those who have a role in this pool; repeat for more. Without it an existing view keeps its pools. A new one is for all, or for your pools where you are operator in pools only." placeholder:"NAME"`
 }
 
 // Run keeps a view.

@@ -28,8 +28,8 @@ type agentImageBuild struct {
 	Include     []string `help:"Modules to add to the usual ones, such as *_raid; repeat for more." placeholder:"PATTERN" sep:"none"`
 	Exclude     []string `help:"Modules to leave out; repeat for more." placeholder:"PATTERN" sep:"none"`
 	Shell       string   `aliases:"busybox" help:"Static BusyBox: gives a shell on the console of every machine that runs the agent." placeholder:"FILE"`
-	Agent       string   `help:"The agent's program (default: slipway-agent beside this program)." placeholder:"FILE"`
-	Arch        string   `help:"What it must be for: x86_64 or arm64; that of the kernel without this." placeholder:"ARCH"`
+	Agent       string   `help:"The agent's program (default: slipway-agent in the folder of this program)." placeholder:"FILE"`
+	Arch        string   `help:"Its architecture: x86_64 or arm64 (default: that of the kernel)." placeholder:"ARCH"`
 	Compression string   `help:"zstd, gzip or none (default zstd)." placeholder:"KIND"`
 	Out         string   `help:"Only write the files kernel and initrd into this folder; import nothing." placeholder:"DIR"`
 }

@@ -82,7 +82,7 @@ type imageImport struct {
 	Sums    string `help:"URL or file with SHA-256 or SHA-512 sums; every file must be in it." placeholder:"WHERE"`
 	// Signature needs SignatureKey.
 	SignatureKey string            `help:"File with the publisher's OpenPGP public key, armoured or binary: it must have signed the list of sums, or without a list the only file." placeholder:"FILE"`
-	Signature    string            `help:"URL or file with the signature; without it, it is looked for in the list, and beside it with .gpg, .sign, .asc and .sig." placeholder:"WHERE"`
+	Signature    string            `help:"URL or file with the signature (default: in the list, or its name with .gpg, .sign, .asc or .sig)." placeholder:"WHERE"`
 	SHA256       []string          `name:"sha256" help:"SHA-256 sum of a file that is named here: HEX, or FILE=HEX when there are several; repeat for more." placeholder:"[FILE=]HEX" sep:"none"`
 	Kernel       string            `help:"URL or file of the kernel." placeholder:"WHERE"`
 	Initrd       []string          `help:"URL or file of an initrd; repeat for more." placeholder:"WHERE"`
@@ -94,7 +94,7 @@ type imageImport struct {
 	SeedLabel    string            `help:"Label of the file system on the disk image that gets the configuration; the agent finds it without this." placeholder:"LABEL"`
 	ISO          []string          `name:"iso" help:"URL or file of an ISO that the system fetches itself." placeholder:"WHERE"`
 	Arg          []string          `help:"Kernel argument; repeat for more." placeholder:"ARG" sep:"none"`
-	Config       []string          `help:"Format of configuration that your own image reads, and by which version: ignition=3.4.0, or ignition=3.4.0:/config.ign where it stands in the initrd; repeat for more." placeholder:"FORMAT=VERSION" sep:"none"`
+	Config       []string          `help:"Format of configuration that your own image reads, and by which version: ignition=3.4.0, or ignition=3.4.0:/config.ign with its path in the initrd; repeat for more." placeholder:"FORMAT=VERSION" sep:"none"`
 	ConfigArg    []string          `help:"Kernel argument for a configuration, such as ignition.config.url=$${config}; repeat for more." placeholder:"ARG" sep:"none"`
 	Set          map[string]string `help:"Value of a catalogue variable, NAME=VALUE." placeholder:"NAME=VALUE" mapsep:"none"`
 	MemoryMiB    int               `name:"memory-mib" help:"Least memory in MiB." placeholder:"N"`
@@ -179,7 +179,7 @@ func (c *imageImport) disk(r *client.ImportRequest) (err error) {
 	case c.Disk != "" && c.Remote != "":
 		return cli.Usage("--disk copies it to the server, --remote leaves it where it is", "an image has one disk image")
 	case c.Disk == "" && c.Remote == "" && (c.DiskFormat != "" || c.DiskBytes != "" || c.SeedLabel != ""):
-		return cli.Usage("name it with --disk WHERE or --remote oci://...", "there is no disk image that this could be said of")
+		return cli.Usage("name it with --disk WHERE or --remote oci://...", "this is for a disk image, and there is none")
 	}
 	if c.DiskBytes != "" {
 		if r.DiskBytes, err = cli.ParseSize(c.DiskBytes); err != nil {

@@ -21,7 +21,7 @@ type MachineCommand struct {
 	Create    machineCreate    `cmd:"" help:"Want a machine: a host is chosen, installed and started."`
 	Set       machineSet       `cmd:"" help:"Change what a machine should be at its next installation."`
 	Delete    machineDelete    `cmd:"" help:"End machines: their hosts are fenced, wiped and free again."`
-	Reinstall machineReinstall `cmd:"" help:"Install machines anew on their hosts; disks that are kept stay as they are."`
+	Reinstall machineReinstall `cmd:"" help:"Reinstall machines on their hosts; disks to keep stay as they are."`
 	Retry     machineRetry     `cmd:"" help:"Let machines that have failed look for a host again."`
 	Remediate machineRemediate `cmd:"" help:"Get a machine going again: power cycle, reinstall, replace."`
 	Ack       machineAck       `cmd:"" help:"Acknowledge a hook, so that the step it blocks goes on."`

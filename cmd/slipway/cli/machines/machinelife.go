@@ -15,8 +15,8 @@ type wantFlags struct {
 	Pool          *string           `help:"Pool that its host is taken from." placeholder:"POOL"`
 	Host          *string           `help:"Exactly this host." placeholder:"HOST"`
 	Selector      *string           `short:"l" help:"Terms that its host must match, such as rack=r1,product=~R6.*" placeholder:"SELECTOR"`
-	Require       []string          `help:"What its host must have: cpu=16,memory=64G,disk=1T,disks=2,port=25G,arch=x86_64, or expression=CEL; repeat for more." placeholder:"KEY=VALUE" sep:"none"`
-	FailureDomain *string           `help:"Site, row or rack that its host must stand in; with prefer: before it, should." placeholder:"DOMAIN"`
+	Require       []string          `help:"Hardware that its host must have: cpu=16,memory=64G,disk=1T,disks=2,port=25G,arch=x86_64, or expression=CEL; repeat for more." placeholder:"KEY=VALUE" sep:"none"`
+	FailureDomain *string           `help:"Required site, row or rack of its host; with prefer: before it, preferred." placeholder:"DOMAIN"`
 	Prefer        []string          `help:"Hosts that are better: WEIGHT:SELECTOR, such as 50:rack=r1; repeat for more." placeholder:"WEIGHT:SELECTOR" sep:"none"`
 	Tolerate      []string          `help:"Taint that its host may have: KEY=VALUE or KEY, or all; repeat for more." placeholder:"TAINT" sep:"none"`
 	Reuse         *string           `help:"Whether it takes the host that an earlier machine of its name had: any, prefer-same or require-same." placeholder:"WAY"`

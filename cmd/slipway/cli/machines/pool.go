@@ -18,7 +18,7 @@ type PoolCommand struct {
 	List   poolList   `cmd:"" help:"List pools and how their hosts are doing."`
 	Show   poolShow   `cmd:"" help:"Show a pool."`
 	Create poolCreate `cmd:"" help:"Add a pool: a set of hosts that machines are taken from."`
-	Set    poolSet    `cmd:"" help:"Change a pool; what is not given stays."`
+	Set    poolSet    `cmd:"" help:"Change a pool; other settings stay."`
 	Delete poolDelete `cmd:"" help:"Delete pools that no machine is in."`
 }
 
@@ -71,7 +71,7 @@ func unbounded(n int) string {
 // poolFlags are what can be said of a pool; nil is not given.
 type poolFlags struct {
 	Selector        *string        `short:"l" help:"Hosts that are in it, such as rack=r1; empty for all." placeholder:"SELECTOR"`
-	Require         []string       `help:"What its hosts must have: cpu=16,memory=64G,disk=1T or expression=CEL; repeat for more, an empty one takes all away." placeholder:"KEY=VALUE" sep:"none"`
+	Require         []string       `help:"Hardware that its hosts must have: cpu=16,memory=64G,disk=1T or expression=CEL; repeat for more, an empty one takes all away." placeholder:"KEY=VALUE" sep:"none"`
 	Clean           *string        `help:"How disks are wiped: none, quick, full or secure (default quick)." placeholder:"MODE"`
 	MinSpare        *int           `help:"So many hosts stay unclaimed, to replace failed ones." placeholder:"N"`
 	BurnIn          *time.Duration `help:"How long new hosts are loaded before they are available; 0s for not at all." placeholder:"DURATION"`
@@ -141,8 +141,8 @@ func goldens(c *client.Client) client.Noun[inventory.Golden] { return c.Goldens 
 type GoldenCommand struct {
 	List   goldenList   `cmd:"" help:"List golden hardware."`
 	Show   goldenShow   `cmd:"" help:"Show golden hardware."`
-	Create goldenCreate `cmd:"" help:"Say what hosts of a kind must be made of; what one lacks is an issue."`
-	Set    goldenSet    `cmd:"" help:"Change golden hardware; what is not given stays."`
+	Create goldenCreate `cmd:"" help:"Describe the hardware that hosts of a kind must have; a missing part is an issue."`
+	Set    goldenSet    `cmd:"" help:"Change golden hardware; other settings stay."`
 	Delete goldenDelete `cmd:"" help:"Delete golden hardware."`
 }
 
@@ -185,7 +185,7 @@ func (c *goldenShow) Run(s *cli.Session) error {
 
 // goldenFlags are what can be said of golden hardware; nil is not given.
 type goldenFlags struct {
-	Require  []string `help:"What hosts must have: cpu=16,memory=64G,disk=1T or expression=CEL; repeat for more, an empty one takes all away." placeholder:"KEY=VALUE" sep:"none"`
+	Require  []string `help:"Hardware that hosts must have: cpu=16,memory=64G,disk=1T or expression=CEL; repeat for more, an empty one takes all away." placeholder:"KEY=VALUE" sep:"none"`
 	Firmware []string `help:"Version that they must have, such as bios=2.1, bmc=1.4, disk:PM9A3=GDC5 or port:mlx5_core=20.31; repeat for more, NAME= takes one away." placeholder:"NAME=VERSION" sep:"none"`
 	Disks    *int     `help:"Exactly so many disks; 0 for any number." placeholder:"N"`
 	Ports    *int     `help:"Exactly so many network ports; 0 for any number." placeholder:"N"`

@@ -15,7 +15,7 @@ type ClassCommand struct {
 	List   classList   `cmd:"" help:"List classes of DHCP clients."`
 	Show   classShow   `cmd:"" help:"Show a class with its options."`
 	Create classCreate `cmd:"" help:"Add a class: which clients are in it, and the options that they get."`
-	Update classUpdate `cmd:"" help:"Change a class; what is not given stays."`
+	Update classUpdate `cmd:"" help:"Change a class; other settings stay."`
 	Delete classDelete `cmd:"" help:"Delete classes."`
 }
 

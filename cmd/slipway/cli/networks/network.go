@@ -19,14 +19,14 @@ type SubnetCommand struct {
 	List   subnetList   `cmd:"" help:"List subnets."`
 	Show   subnetShow   `cmd:"" help:"Show a subnet."`
 	Create subnetCreate `cmd:"" help:"Add a subnet."`
-	Update subnetUpdate `cmd:"" help:"Change a subnet; what is not given stays."`
+	Update subnetUpdate `cmd:"" help:"Change a subnet; other settings stay."`
 	Delete subnetDelete `cmd:"" help:"Delete subnets with their ranges, reservations and leases."`
 
 	Usage      subnetUsage      `cmd:"" help:"Count what the addresses of a subnet are doing."`
-	Snippet    subnetSnippet    `cmd:"" help:"Write what another DHCP server is told to send machines here."`
+	Snippet    subnetSnippet    `cmd:"" help:"Write the configuration with which another DHCP server sends machines here."`
 	Probe      subnetProbe      `cmd:"" help:"Ask the DHCP servers of a subnet where they lead machines that boot from the network."`
 	Servers    subnetServers    `cmd:"" help:"List the other DHCP servers that were noticed on a subnet."`
-	Interfaces subnetInterfaces `cmd:"" help:"List the server's network interfaces and their boot doors."`
+	Interfaces subnetInterfaces `cmd:"" help:"List the server's network interfaces and their boot URLs."`
 }
 
 type subnetList struct{}
@@ -94,7 +94,7 @@ type subnetFlags struct {
 	StaticRange  []string       `help:"Addresses that machines get for good, FIRST-LAST; repeat for more, empty for none." placeholder:"RANGE"`
 	LeaseFor     *time.Duration `help:"How long operating systems keep an address (default 24h)." placeholder:"DURATION"`
 	BootLeaseFor *time.Duration `help:"How long firmware keeps an address (default 10m)." placeholder:"DURATION"`
-	Unknown      *string        `help:"What machines get that nobody has accepted: disk, wait or ignore (default disk)." placeholder:"POLICY"`
+	Unknown      *string        `help:"Boot of machines that nobody has accepted: disk, wait or ignore (default disk)." placeholder:"POLICY"`
 	Advertise    *string        `help:"IPv6: who makes the machines' addresses: managed (DHCPv6), slaac (they do), or off when another router advertises (default managed)." placeholder:"HOW"`
 	Router       *bool          `help:"IPv6: advertise this server as the default router." negatable:""`
 	Option       []string       `sep:"none" help:"A DHCP option, NAME=VALUE or NUMBER/TYPE=VALUE; repeat for more, give it empty for none." placeholder:"OPTION"`
@@ -302,7 +302,7 @@ type ReservationCommand struct {
 	List   reservationList   `cmd:"" help:"List reservations."`
 	Show   reservationShow   `cmd:"" help:"Show a reservation."`
 	Create reservationCreate `cmd:"" help:"Keep an address for a machine."`
-	Update reservationUpdate `cmd:"" help:"Change the name or the options of a reservation; what is not given stays."`
+	Update reservationUpdate `cmd:"" help:"Change the name or the options of a reservation; other settings stay."`
 	Delete reservationDelete `cmd:"" help:"Delete reservations."`
 }
 
@@ -399,7 +399,7 @@ func leases(c *client.Client) client.Noun[inventory.Lease] { return c.Leases }
 type LeaseCommand struct {
 	List   leaseList   `cmd:"" help:"List leases."`
 	Show   leaseShow   `cmd:"" help:"Show a lease."`
-	Delete leaseDelete `cmd:"" help:"Forget leases. A machine that still uses the address is not told."`
+	Delete leaseDelete `cmd:"" help:"Forget leases. A machine that still uses the address does not learn it."`
 }
 
 type leaseList struct {

@@ -10,7 +10,7 @@ import (
 )
 
 type AuditCommand struct {
-	List auditList `cmd:"" help:"List what was asked of the server, latest first."`
+	List auditList `cmd:"" help:"List the requests to the server, latest first."`
 	Show auditShow `cmd:"" help:"Show an entry with what it changed."`
 	Undo auditUndo `cmd:"" help:"Take back an edit, if nothing has changed since."`
 
