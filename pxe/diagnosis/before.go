@@ -15,7 +15,7 @@ import (
 // decisionRules are about what was decided here: nothing on the wire is at fault.
 func decisionRules() []Rule {
 	return []Rule{
-		{"boot-refused", "what it should boot cannot be given to it", "do what the reason says; the machine asks again by itself", (*story).bootRefused},
+		{"boot-refused", "this server refuses its boot", "do what the reason says; the machine asks again by itself", (*story).bootRefused},
 		{"not-accepted", "the host is not accepted, so nothing is booted on it", "accept it: slipway host accept HOST", (*story).notAccepted},
 		{"parked", "the host is quarantined, and boots nothing until somebody releases it", "repair the reason, then: slipway host release HOST", (*story).parked},
 		{"sent-to-disk", "this server sent it to its own disk, and has no network boot for it", "install it (slipway host install HOST), or give it a profile that matches", (*story).sentToDisk},

@@ -173,7 +173,7 @@ func httpRules() []Rule {
 		{"http-not-found", "it asked for something that is not here", "an old URL, or a file that is not part of what it boots: see its script (slipway host script HOST)", (*story).httpNotFound},
 		{"http-refused", "its request was refused", "the reason is in its timeline: slipway host events HOST", (*story).httpRefused},
 		{"http-busy", "this server tells it to come back later, again and again", "the reason is in its timeline: downloads over the budget, a configuration that cannot be rendered, or a database that cannot commit", (*story).httpBusy},
-		{"http-redirect", "it was redirected, which boot firmware does not follow", "whatever stands between (a proxy, a load balancer) must answer itself", (*story).httpRedirect},
+		{"http-redirect", "it was redirected, which boot firmware does not follow", "a proxy or load balancer between must answer itself, without a redirect", (*story).httpRedirect},
 		{"http-old-version", "a request or answer over HTTP/1.0 stands between firmware and server; firmware needs HTTP/1.1", "take the proxy between out of the way, or let it speak HTTP/1.1", (*story).httpOldVersion},
 		{"head-only", "its firmware asked for the size of the loader, and did not fetch it", "its firmware does not take plain HTTP (it may want HTTPS), or has no memory for the file: switch HTTP connections on in its firmware", (*story).headOnly},
 		{"tls-untrusted", "it does not trust this server's certificate", "give the boot loader this server's CA (slipway tls show), or boot over HTTP", (*story).tlsUntrusted},

@@ -23,7 +23,7 @@ func systemRules() []Rule {
 		{"config-not-fetched", "its system asks for an address, and does not fetch its configuration", "see its console: an old system on disk may run, its installer may not read the URL, or HTTP to this server is blocked", (*story).configNotFetched},
 		{"config-refused", "it asked for its configuration and did not get it", "the reason says why; whatever reads it asks again by itself", (*story).configRefused},
 		{"agent-stopped", "our agent began, and does not report any more", "see its console; power may have failed, or its network", (*story).agentStopped},
-		{"reported-failed", "what was booted says that it failed", "its log is in the timeline: slipway host events HOST", (*story).reportedFailed},
+		{"reported-failed", "the booted system reports a failure", "its log is in the timeline: slipway host events HOST", (*story).reportedFailed},
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *story) reportedFailed() finding {
 	e, _ := s.event(inventory.EventReported)
 	f := finding{weight: certain, evidence: told(e)}
 	if e.Detail != "" {
-		f.sentence = "what was booted says that it failed: " + e.Detail
+		f.sentence = "the booted system reports a failure: " + e.Detail
 	}
 	return f
 }
