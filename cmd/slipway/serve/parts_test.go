@@ -39,9 +39,10 @@ var words = map[machineconfig.Support]string{
 func TestTheDocumentedTableIsTheOneInForce(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# What each format can say\n\n" +
-		"Written from the tables that guard every save (`go test ./cmd/slipway/serve -update`). **yes** says it in the tool's own\n" +
-		"words, **yes \\*** by other means (a unit, a script), **in part** only if the profile lists the path in `accepts`, **no** is\n" +
-		"an error when the profile is saved. `slipway profile capabilities` shows the table for any OS, with what each cell means.\n\n| |")
+		"This page shows the tables that guard every save (`go test ./cmd/slipway/serve -update` writes it).\n" +
+		"**yes** means that the tool has words for it. **yes \\*** means that Slipway uses a unit or a script.\n" +
+		"**in part** needs the path in `accepts` of the profile. **no** is an error when you save the profile.\n" +
+		"`slipway profile capabilities` shows the table for any OS, with the meaning of each cell.\n\n| |")
 	for _, c := range columns {
 		b.WriteString(" " + c.title + " |")
 	}
@@ -66,7 +67,7 @@ func TestTheDocumentedTableIsTheOneInForce(t *testing.T) {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("\nWhat is not said in the tool's own words, and how or why:\n")
+	b.WriteString("\nThese parts have no word in the tool. The note says how Slipway sets them, or why not:\n")
 	for i, c := range columns {
 		b.WriteString("\n## " + c.title + "\n")
 		for _, f := range machineconfig.Fields() {
