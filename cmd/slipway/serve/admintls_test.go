@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/web"
 )
 
@@ -47,20 +48,20 @@ func signed(t *testing.T, name string, until time.Time) (cert, key []byte) {
 
 // tlsDoor is an admin door over TLS with a clock.
 type tlsDoor struct {
-	*adminTLS
+	*keys.AdminTLS
 	dir string
 	at  time.Time
 }
 
-func newTLSDoor(t *testing.T, given pair) *tlsDoor {
+func newTLSDoor(t *testing.T, given keys.Pair) *tlsDoor {
 	t.Helper()
-	a := &appliance{log: slog.New(slog.DiscardHandler), cfg: Config{AdminListen: "0.0.0.0:8067", DataDir: t.TempDir(), AdminTLSCert: given.cert, AdminTLSKey: given.key}}
+	a := &appliance{log: slog.New(slog.DiscardHandler), cfg: Config{AdminListen: "0.0.0.0:8067", DataDir: t.TempDir(), AdminTLSCert: given.Cert, AdminTLSKey: given.Key}}
 	door, err := a.openAdminTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &tlsDoor{adminTLS: door, dir: a.cfg.DataDir, at: time.Now()}
-	door.now = func() time.Time { return d.at }
+	d := &tlsDoor{AdminTLS: door, dir: a.cfg.DataDir, at: time.Now()}
+	door.Now = func() time.Time { return d.at }
 	return d
 }
 
@@ -73,7 +74,7 @@ func (d *tlsDoor) names(t *testing.T) []string {
 	}
 	defer l.Close()
 	go func() {
-		c, err := d.wrap(l).Accept()
+		c, err := d.Wrap(l).Accept()
 		if err == nil {
 			_ = c.(*tls.Conn).HandshakeContext(context.Background())
 			_ = c.Close()
@@ -84,12 +85,12 @@ func (d *tlsDoor) names(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	return namesOf(c.ConnectionState().PeerCertificates[0])
+	return keys.NamesOf(c.ConnectionState().PeerCertificates[0])
 }
 
-func write(t *testing.T, p pair, cert, key []byte) {
+func write(t *testing.T, p keys.Pair, cert, key []byte) {
 	t.Helper()
-	for name, b := range map[string][]byte{p.cert: cert, p.key: key} {
+	for name, b := range map[string][]byte{p.Cert: cert, p.Key: key} {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func write(t *testing.T, p pair, cert, key []byte) {
 }
 
 func TestBeyondLoopbackTheSitesOwnAuthoritySigns(t *testing.T) {
-	d := newTLSDoor(t, pair{})
+	d := newTLSDoor(t, keys.Pair{})
 	roots := x509.NewCertPool()
 	if s := d.TLSState(); s.From != web.TLSSite || !roots.AppendCertsFromPEM([]byte(s.CA)) {
 		t.Fatalf("%+v", s)
@@ -112,7 +113,7 @@ func TestBeyondLoopbackTheSitesOwnAuthoritySigns(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, r.Proto)
 	})}
-	go func() { _ = srv.Serve(d.wrap(l)) }()
+	go func() { _ = srv.Serve(d.Wrap(l)) }()
 	t.Cleanup(func() { _ = srv.Close() })
 
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
@@ -135,14 +136,14 @@ func TestBeyondLoopbackTheSitesOwnAuthoritySigns(t *testing.T) {
 }
 
 func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
-	files := pair{filepath.Join(t.TempDir(), "a.crt"), filepath.Join(t.TempDir(), "a.key")}
+	files := keys.Pair{Cert: filepath.Join(t.TempDir(), "a.crt"), Key: filepath.Join(t.TempDir(), "a.key")}
 	cert, key := signed(t, "one.example", time.Now().Add(90*24*time.Hour))
 	write(t, files, cert, key)
 	d := newTLSDoor(t, files)
 	if got := d.names(t); len(got) != 1 || got[0] != "one.example" {
 		t.Fatal(got)
 	}
-	if k := d.check(); k.Status != ok {
+	if k := checkTLS(d.AdminTLS); k.Status != ok {
 		t.Errorf("%+v", k)
 	}
 
@@ -152,7 +153,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	if got := d.names(t); got[0] != "one.example" {
 		t.Errorf("a certificate with another's key is shown: %s", got)
 	}
-	if k := d.check(); k.Status != failed || k.Hint == "" {
+	if k := checkTLS(d.AdminTLS); k.Status != failed || k.Hint == "" {
 		t.Errorf("%+v", k)
 	}
 	write(t, files, other, otherKey)
@@ -160,7 +161,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	if got := d.names(t); got[0] != "two.example" {
 		t.Errorf("the renewed one is not shown: %s", got)
 	}
-	if k := d.check(); k.Status != warning || !strings.Contains(k.Detail, "in 9 days") {
+	if k := checkTLS(d.AdminTLS); k.Status != warning || !strings.Contains(k.Detail, "in 9 days") {
 		t.Errorf("%+v", k)
 	}
 	if err := d.SetTLS(cert, key); err == nil {
@@ -169,7 +170,7 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 }
 
 func TestACertificateIsUploadedAndTakenAway(t *testing.T) {
-	d := newTLSDoor(t, pair{})
+	d := newTLSDoor(t, keys.Pair{})
 	cert, key := signed(t, "up.example", time.Now().Add(90*24*time.Hour))
 	if err := d.SetTLS(cert, key); err != nil {
 		t.Fatal(err)
@@ -177,7 +178,7 @@ func TestACertificateIsUploadedAndTakenAway(t *testing.T) {
 	if got := d.names(t); got[0] != "up.example" || d.TLSState().From != web.TLSUploaded || d.TLSState().CA != "" {
 		t.Errorf("%s %+v", got, d.TLSState())
 	}
-	if i, err := os.Stat(filepath.Join(d.dir, adminKey)); err != nil || i.Mode().Perm() != 0o600 {
+	if i, err := os.Stat(filepath.Join(d.dir, keys.AdminKey)); err != nil || i.Mode().Perm() != 0o600 {
 		t.Errorf("the key: %v %v", i.Mode(), err)
 	}
 	if err := d.DropTLS(); err != nil {
@@ -192,7 +193,7 @@ func TestACertificateIsUploadedAndTakenAway(t *testing.T) {
 }
 
 func TestACertificateThatCannotBeShownIsRefused(t *testing.T) {
-	d := newTLSDoor(t, pair{})
+	d := newTLSDoor(t, keys.Pair{})
 	later := time.Now().Add(90 * 24 * time.Hour)
 	good, goodKey := signed(t, "a.example", later)
 	_, otherKey := signed(t, "a.example", later)

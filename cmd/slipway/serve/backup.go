@@ -6,10 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/backup"
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/web"
 )
 
@@ -54,22 +54,12 @@ func Restore(ctx context.Context, r io.Reader, dataDir string, force bool) (out 
 
 // keyFingerprint returns the fingerprint of the key that a server on this data directory would use, "" if it would make one.
 func keyFingerprint(dataDir string) (string, error) {
-	if _, err := os.Stat(keyPath(dataDir)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(keys.KeyPath(dataDir)); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	_, derived, err := openBox(dataDir, 1)
+	_, derived, err := keys.OpenBox(dataDir, 1)
 	if err != nil {
 		return "", err
 	}
 	return backup.Fingerprint(derived), nil
-}
-
-// keyPath is where the key of the secrets lies: a systemd credential, or a file of the data directory.
-func keyPath(dataDir string) string {
-	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, keyCred)); err == nil {
-			return filepath.Join(dir, keyCred)
-		}
-	}
-	return filepath.Join(dataDir, keyFile)
 }

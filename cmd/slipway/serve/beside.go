@@ -7,15 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/lease"
 )
-
-// strangers are the limits for machines that nobody has accepted: an eighth of each subnet's addresses is kept for
-// those that are known, a switch port has room for 32, and an offer holds for four tries of firmware.
-var strangers = lease.Limits{KeptPart: 8, PerPort: 32, OfferFor: 15 * time.Second}
 
 const (
 	foreignLookAt  = time.Minute // how often the list of other servers is looked over for those that are gone
@@ -39,14 +36,14 @@ func (a *appliance) probe(ctx context.Context, n inventory.Subnet, server netip.
 	case err != nil:
 		return nil, err
 	}
-	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Asked: server, Us: addressesOf(a.cfg.Interfaces), Base: pxe.BaseURL(us, a.cfg.BootPort)}, offers), nil
+	return pxe.JudgeProbe(pxe.ProbeSubject{Subnet: n, Asked: server, Us: lookup.AddressesOf(a.cfg.Interfaces), Base: pxe.BaseURL(us, a.cfg.BootPort)}, offers), nil
 }
 
 // probeSetup finds the interface to ask on, and our address there. A network that is reached by relay only is asked for
 // at its server, as a relay agent.
 func (a *appliance) probeSetup(n inventory.Subnet, server netip.Addr) (setup dhcp.ProbeSetup, us netip.Addr, err error) {
 	for _, name := range a.cfg.Interfaces {
-		for _, own := range addressesOf([]string{name}) {
+		for _, own := range lookup.AddressesOf([]string{name}) {
 			if n.CIDR.Contains(own) || n.Interface == name && !us.IsValid() {
 				setup.Interface, us = name, own
 			}
@@ -95,7 +92,7 @@ func (a *appliance) watchForeign(ctx context.Context) error {
 func (a *appliance) askForeign(ctx context.Context) {
 	a.askForeign6(ctx)
 	for _, name := range a.cfg.Interfaces {
-		n, ok := a.networks.book.SubnetFor(lease.Path{Interface: name, Local: addressesOf([]string{name})})
+		n, ok := a.networks.Book.SubnetFor(lease.Path{Interface: name, Local: lookup.AddressesOf([]string{name})})
 		if !ok || n.Mode != inventory.ModeFull {
 			continue
 		}
@@ -108,9 +105,4 @@ func (a *appliance) askForeign(ctx context.Context) {
 // foreignServers returns the other DHCP servers noticed on a subnet.
 func (a *appliance) foreignServers(subnet string) []pxe.ForeignServer {
 	return slices.DeleteFunc(append(a.dhcp.Foreigners(), a.dhcp6.Foreigners()...), func(f pxe.ForeignServer) bool { return f.Subnet != subnet })
-}
-
-func isNotFound(err error) bool {
-	var e *inventory.Error
-	return errors.As(err, &e) && e.Kind == inventory.NotFound
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -13,8 +14,11 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe/dhcp"
@@ -98,32 +102,32 @@ func (c *Config) ports() []doctor.Port {
 
 // foreign asks on an interface for DHCP servers other than ourselves.
 func (c *Config) foreign(ctx context.Context, iface string) ([]netip.Addr, error) {
-	ours := addressesOf(c.Interfaces)
+	ours := lookup.AddressesOf(c.Interfaces)
 	servers, err := dhcp.Foreign(ctx, iface, dhcp.AnswersWithin)
 	return slices.DeleteFunc(servers, func(s netip.Addr) bool { return slices.Contains(ours, s) }), err
 }
 
 // checkAuthority says whether iPXE takes certificates of this site's authority, where the boot door speaks TLS.
 func (c *Config) checkAuthority(now time.Time) []Check {
-	text, err := os.ReadFile(filepath.Join(c.DataDir, bootCA.cert))
+	text, err := os.ReadFile(filepath.Join(c.DataDir, keys.BootCA.Cert))
 	if c.BootTLSPort == 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	block, _ := pem.Decode(text)
 	if err != nil || block == nil {
-		return []Check{{Name: "certificate " + bootCA.cert, Status: failed, Detail: "cannot be read", Hint: "put it back from a backup of the data directory"}}
+		return []Check{{Name: "certificate " + keys.BootCA.Cert, Status: failed, Detail: "cannot be read", Hint: "put it back from a backup of the data directory"}}
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return []Check{{Name: "certificate " + bootCA.cert, Status: failed, Detail: err.Error(), Hint: "put it back from a backup of the data directory"}}
+		return []Check{{Name: "certificate " + keys.BootCA.Cert, Status: failed, Detail: err.Error(), Hint: "put it back from a backup of the data directory"}}
 	}
-	return []Check{doctor.Certificate(bootCA.cert, cert, now)}
+	return []Check{doctor.Certificate(keys.BootCA.Cert, cert, now)}
 }
 
 // checkWays says which machines cannot be reached, or reach nothing: those behind relays without a route, and those whose
 // gateway is this server while it does not route.
 func (a *appliance) checkWays(ctx context.Context) (checks []Check) {
-	own, sysctl := addressesOf(a.cfg.Interfaces), doctor.ReadSysctl()
+	own, sysctl := lookup.AddressesOf(a.cfg.Interfaces), doctor.ReadSysctl()
 	var relayed []inventory.Subnet
 	var relays map[string][]netip.Addr
 	err := a.store.Read(ctx, func(tx inventory.Tx) error {
@@ -160,7 +164,7 @@ func (a *appliance) checkWays(ctx context.Context) (checks []Check) {
 func relaysOf(tx inventory.Tx, subnets []inventory.Subnet) (map[string][]netip.Addr, error) {
 	out := map[string][]netip.Addr{}
 	for after := ""; ; {
-		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{After: after, Limit: knownPage})
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{After: after, Limit: lookup.KnownPage})
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +175,7 @@ func relaysOf(tx inventory.Tx, subnets []inventory.Subnet) (map[string][]netip.A
 				out[subnets[at].Name] = append(out[subnets[at].Name], relay)
 			}
 		}
-		if len(hosts) < knownPage {
+		if len(hosts) < lookup.KnownPage {
 			break
 		}
 		after = hosts[len(hosts)-1].Name
@@ -236,4 +240,36 @@ func routeTo(a netip.Addr) string {
 		return ""
 	}
 	return link.Attrs().Name
+}
+
+// Check is one line of the self-check.
+type Check = doctor.Check
+
+const (
+	ok      = doctor.OK
+	warning = doctor.Warning
+	failed  = doctor.Failed
+)
+
+// printChecks writes the checks for a terminal.
+func printChecks(c Config, checks []Check) {
+	for _, k := range checks {
+		fmt.Fprintf(c.Out, "%-8s %-22s %s\n", k.Status, k.Name, k.Detail)
+		if k.Hint != "" {
+			fmt.Fprintf(c.Out, "%-8s %-22s → %s\n", "", "", k.Hint)
+		}
+	}
+}
+
+// lockDataDir makes sure that one process at a time uses a data directory; the lock goes with the process.
+func lockDataDir(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, errInUse(dir)
+	}
+	return func() { f.Close() }, nil
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
+	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/live"
 	"slipway.dev/slipway/pxe/admission"
@@ -36,13 +38,13 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	writable.Set(1)
 	stored := func(err error) {
 		writable.Set(asFloat(err == nil))
-		a.alarms.noteLeases(err)
-		if isDiskFull(err) {
-			a.reserve.release()
+		a.alarms.NoteLeases(err)
+		if trouble.IsDiskFull(err) {
+			a.reserve.Release()
 		}
 	}
 	d := dhcp.Config{
-		Interfaces: a.cfg.Interfaces, Book: a.networks.book, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort,
+		Interfaces: a.cfg.Interfaces, Book: a.networks.Book, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort,
 		ProbeFor: probeFor, StoreState: stored, Now: time.Now, Log: a.log,
 		Classes: a.networks.Classes,
 	}
@@ -50,19 +52,19 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	if !a.cfg.CheckConflict {
 		d.ProbeFor = 0
 	}
-	d.Knows = a.networks.known.has
+	d.Knows = a.networks.Known.Has
 	d.Unanswered = a.unanswered
 	dhcpDoor := dhcp.New(d)
 	a.dhcp = dhcpDoor
 	downloads := admission.New(ours.admission, time.Now) // whatever the protocol: they share the links
 	tftpDoor := tftp.New(tftp.Config{
-		Listen: everywhere(69), Serves: ours.serves,
+		Listen: lookup.Everywhere(69), Serves: ours.serves,
 		Boots: a.engine, Loaders: a.loaders, BootPort: a.cfg.BootPort, Knows: a.isKnownAt, Now: time.Now, Log: a.log,
 		Files: &tftp.ForLoaders{Scripts: a.engine, Artefacts: a.cache, Admission: downloads, Log: a.log},
 	})
 	bootDoor := httpboot.New(httpboot.Config{
-		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(), Door: a.gates.boot, DoorTLS: a.gates.bootTLS,
-		Listen: everywhere(a.cfg.BootPort), Serves: ours.serves,
+		ListenTLS: a.tlsListen(), TLS: a.tlsConfig(), Door: a.gates.Boot, DoorTLS: a.gates.BootTLS,
+		Listen: lookup.Everywhere(a.cfg.BootPort), Serves: ours.serves,
 		Boots: a.engine, Agents: a.engine, Loaders: a.loaders, Artefacts: a.cache, Admission: downloads, Now: time.Now, Log: a.log,
 	})
 	if err := bootDoor.Listen(); err != nil {
@@ -76,7 +78,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 	}
 	dhcp6Door := a.dhcp6Door(stored)
 	tapDoor := a.tapDoor()
-	a.metrics.MustRegister(a.gates.metrics()...)
+	a.metrics.MustRegister(a.gates.Metrics()...)
 	a.metrics.MustRegister(tapDoor.Metrics, writable, dhcp6Door.Metrics, dhcpDoor.Metrics, tftpDoor.Metrics, bootDoor.Metrics)
 	a.measureItself()
 	all := map[string]func(context.Context) error{
@@ -100,7 +102,7 @@ func (a *appliance) doors(ctx context.Context, tcp, socket net.Listener) (map[st
 		"artefacts":          a.watchArtefacts,
 	}
 	if a.cfg.Advertise {
-		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Subnets: a.networks.subnets6, Log: a.log}).Serve
+		all["router advertisement"] = ra.New(ra.Config{Interfaces: a.cfg.Interfaces, Subnets: a.networks.Subnets6, Log: a.log}).Serve
 	}
 	return all, nil
 }
@@ -124,14 +126,14 @@ func (a *appliance) tlsListen() []netip.AddrPort {
 	if a.cfg.BootTLSPort == 0 {
 		return nil
 	}
-	return everywhere(a.cfg.BootTLSPort)
+	return lookup.Everywhere(a.cfg.BootTLSPort)
 }
 
 func (a *appliance) tlsConfig() *tls.Config {
 	if a.cfg.BootTLSPort == 0 {
 		return nil
 	}
-	return a.authority.config()
+	return a.authority.Config()
 }
 
 // own remembers which addresses machines boot from. They are looked up again every second, because an interface may
@@ -150,7 +152,7 @@ func (o *own) find(a netip.Addr) string {
 	if now := time.Now(); now.Sub(o.at) > time.Second {
 		o.at, o.addrs = now, map[netip.Addr]string{}
 		for _, name := range o.interfaces {
-			for _, addr := range slices.Concat(addressesOf([]string{name}), addresses6Of([]string{name})) {
+			for _, addr := range slices.Concat(lookup.AddressesOf([]string{name}), lookup.Addresses6Of([]string{name})) {
 				o.addrs[addr] = name
 			}
 		}
@@ -174,12 +176,12 @@ func (o *own) admission(a netip.Addr) admission.Rules {
 // followNetworks keeps the lease book as the inventory is.
 func (a *appliance) followNetworks(ctx context.Context) error {
 	for ctx.Err() == nil {
-		events, cancel, err := a.hub.Subscribe(a.networks.asOf, inventory.EventFilter{Kind: inventory.EventChanged})
+		events, cancel, err := a.hub.Subscribe(a.networks.AsOf, inventory.EventFilter{Kind: inventory.EventChanged})
 		if err != nil {
 			return err
 		}
 		stop := context.AfterFunc(ctx, cancel)
-		err = a.networks.follow(ctx, a.cfg.Interfaces, events)
+		err = a.networks.Follow(ctx, a.cfg.Interfaces, events)
 		stop()
 		if err != nil {
 			a.log.Error("networks not read", "err", err)
@@ -212,4 +214,42 @@ func asFloat(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
+func (a *appliance) isKnownAt(at netip.Addr) bool {
+	if mac, ok := a.networks.Book.Holder(at); ok && a.networks.Known.HasMAC(mac) {
+		return true
+	}
+	mac, ok := a.engine.BootsAt(at)
+	return ok && a.networks.Known.HasMAC(mac)
+}
+
+// socketName is the local admins' door in the data directory.
+const socketName = "slipway.sock"
+
+// listenAdmin opens the admin door: an address, or a listener that the parent process has opened as file N (fd:N).
+func listenAdmin(ctx context.Context, at string) (net.Listener, error) {
+	if n, ok := strings.CutPrefix(at, "fd:"); ok {
+		fd, err := strconv.Atoi(n)
+		if err != nil || fd < 3 {
+			return nil, inventory.Errorf(inventory.Invalid, "--admin-listen %s names no open listener", at).WithHint("fd:3 is the first that a parent can pass")
+		}
+		f := os.NewFile(uintptr(fd), at)
+		defer f.Close()
+		l, err := net.FileListener(f)
+		if err != nil {
+			return nil, inventory.Errorf(inventory.Invalid, "--admin-listen %s: %w", at, err)
+		}
+		return l, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", at)
+	if err != nil {
+		return nil, &inventory.Error{
+			Kind: inventory.Conflict, Msg: "cannot open the admin listener: " + err.Error(),
+			Hint: "choose another address with --admin-listen, for example 127.0.0.1:8068", Err: err,
+		}
+	}
+	return l, nil
 }

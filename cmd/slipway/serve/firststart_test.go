@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
 	"slipway.dev/slipway/web"
@@ -176,8 +177,8 @@ func TestAStartThatFailsLeavesNoSubnetAndUsesUpNoToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer store.Close()
-			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: newAlarms(), reserve: openReserve(c.DataDir, newLog(c))}
-			a.gates = newGates(1024, false, a.isKnownAt, proxy.Trusted{})
+			a := &appliance{cfg: c, store: store, log: newLog(c), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms(), reserve: trouble.OpenReserve(c.DataDir, newLog(c))}
+			a.gates = trouble.NewGates(1024, false, a.isKnownAt, proxy.Trusted{})
 			err = a.start(t.Context())
 			if err == nil && c.Range != "" {
 				err = a.settle(t.Context())

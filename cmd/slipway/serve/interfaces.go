@@ -4,44 +4,14 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
+	"strings"
+
+	"github.com/gopacket/gopacket/macs"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
-	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web"
 )
-
-// remembered are the addresses that interfaces had when they could be looked at last.
-var remembered struct {
-	sync.Mutex
-	of map[string][]netip.Prefix
-}
-
-// prefixesOf returns the addresses of an interface with their networks. While no file descriptor is left to ask with, they are
-// those of before: that nobody could ask does not mean that they are gone.
-func prefixesOf(name string) (all []netip.Prefix) {
-	i, err := net.InterfaceByName(name)
-	var addrs []net.Addr
-	if err == nil {
-		addrs, err = i.Addrs()
-	}
-	remembered.Lock()
-	defer remembered.Unlock()
-	if door.IsOutOfFiles(err) {
-		return remembered.of[name]
-	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			all = append(all, p)
-		}
-	}
-	if remembered.of == nil {
-		remembered.of = map[string][]netip.Prefix{}
-	}
-	remembered.of[name] = all
-	return all
-}
 
 // interfaces lists the machine's network interfaces, those that are served and those that could be.
 func (a *appliance) interfaces() []web.Interface {
@@ -73,4 +43,19 @@ func (a *appliance) interfaces() []web.Interface {
 		all = append(all, out)
 	}
 	return all
+}
+
+// qemu is the prefix of QEMU's and libvirt's machines, which no registry lists.
+const qemu = "52:54:00:"
+
+// vendorOf says who made a network card, by the registered prefix of its MAC; "" when nobody knows.
+func vendorOf(m inventory.MAC) string {
+	if strings.HasPrefix(string(m), qemu) {
+		return "QEMU"
+	}
+	hw, err := net.ParseMAC(string(m))
+	if err != nil {
+		return ""
+	}
+	return inventory.Clean(strings.TrimSuffix(macs.ValidMACPrefixMap[[3]byte(hw[:3])], ","), 64)
 }

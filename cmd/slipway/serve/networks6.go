@@ -5,68 +5,17 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/dhcp"
 	"slipway.dev/slipway/pxe/dhcp6"
-	"slipway.dev/slipway/pxe/lease"
-	"slipway.dev/slipway/pxe/lease6"
 )
-
-// split gives each lease book its family: a book sees nothing of the other.
-func split(subnets []inventory.Subnet, reservations []inventory.Reservation, interfaces []string) (lease.Network, lease6.Network) {
-	var four lease.Network
-	var six lease6.Network
-	for _, s := range subnets {
-		if s.Is6() {
-			six.Subnets = append(six.Subnets, s)
-		} else {
-			four.Subnets = append(four.Subnets, s)
-		}
-	}
-	for _, r := range reservations {
-		if r.Address.Is6() {
-			six.Reservations = append(six.Reservations, r)
-		} else {
-			four.Reservations = append(four.Reservations, r)
-		}
-	}
-	four.Ours, six.Ours = addressesOf(interfaces), addresses6Of(interfaces)
-	return four, six
-}
-
-// addresses6Of returns all IPv6 addresses of the interfaces but the link-local ones.
-func addresses6Of(interfaces []string) (ours []netip.Addr) {
-	for _, name := range interfaces {
-		for _, p := range prefixesOf(name) {
-			if p.Addr().Is6() && !p.Addr().IsLinkLocalUnicast() {
-				ours = append(ours, p.Addr())
-			}
-		}
-	}
-	return ours
-}
-
-// subnets6 returns the IPv6 subnets of an interface: those that name it, and those that one of its addresses is in.
-func (n *networks) subnets6(iface string) (list []inventory.Subnet) {
-	ours := addresses6Of([]string{iface})
-	for _, s := range *n.six.Load() {
-		isHere := slices.ContainsFunc(ours, s.CIDR.Contains)
-		if s.Interface == iface || s.Interface == "" && isHere {
-			list = append(list, s)
-		}
-	}
-	return list
-}
 
 // serverDUID is what this server is called in DHCPv6: a DUID-UUID (RFC 6355) made of the fingerprint of its data
 // directory's key, so that it stays when a network card is replaced.
@@ -79,9 +28,9 @@ func serverDUID(fingerprint string) []byte {
 // dhcp6Door is the door for DHCPv6.
 func (a *appliance) dhcp6Door(storeState func(error)) *dhcp6.Server {
 	c := dhcp6.Config{
-		Interfaces: a.cfg.Interfaces, Book: a.networks.book6, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort, DUID: a.duid,
+		Interfaces: a.cfg.Interfaces, Book: a.networks.Book6, Leases: a.networks, Boots: a.engine, BootPort: a.cfg.BootPort, DUID: a.duid,
 		ProbeFor: probeFor, Foreign: a.engine.Foreign, StoreState: storeState, Now: time.Now, Log: a.log,
-		Unanswered: a.unanswered, Knows: a.networks.known.hasMAC, Classes: a.networks.Classes,
+		Unanswered: a.unanswered, Knows: a.networks.Known.HasMAC, Classes: a.networks.Classes,
 	}
 	if !a.cfg.CheckConflict {
 		c.ProbeFor = 0
@@ -95,7 +44,7 @@ func (a *appliance) probe6(ctx context.Context, n inventory.Subnet, server netip
 	setup := dhcp6.ProbeSetup{Server: server, Link: n.CIDR.Addr().Next(), Wait: dhcp.AnswersWithin}
 	var us []netip.Addr
 	for _, name := range a.cfg.Interfaces {
-		ours := addresses6Of([]string{name})
+		ours := lookup.Addresses6Of([]string{name})
 		isHere := n.Interface == name || slices.ContainsFunc(ours, n.CIDR.Contains)
 		if us = append(us, ours...); setup.Interface == "" && (isHere || server.IsValid() && len(ours) > 0) {
 			setup.Interface = name
@@ -125,7 +74,7 @@ func (a *appliance) probe6(ctx context.Context, n inventory.Subnet, server netip
 // askForeign6 asks for other DHCPv6 servers on the interfaces whose IPv6 network is ours alone.
 func (a *appliance) askForeign6(ctx context.Context) {
 	for _, name := range a.cfg.Interfaces {
-		if !slices.ContainsFunc(a.networks.subnets6(name), func(n inventory.Subnet) bool { return n.Mode == inventory.ModeFull }) {
+		if !slices.ContainsFunc(a.networks.Subnets6(name), func(n inventory.Subnet) bool { return n.Mode == inventory.ModeFull }) {
 			continue
 		}
 		if err := a.dhcp6.Look(ctx, name, dhcp.AnswersWithin); err != nil && ctx.Err() == nil {
@@ -148,8 +97,9 @@ func (a *appliance) checkSubnets6() (checks []Check) {
 		return checks // the server has not opened its networks yet
 	}
 	checks = append(checks, a.couldServe6()...)
-	for _, s := range *a.networks.six.Load() {
-		if s.Interface == "" || s.Mode == inventory.ModeOff || slices.ContainsFunc(addresses6Of([]string{s.Interface}), s.CIDR.Contains) {
+	for _, s := range *a.networks.Six.Load() {
+		if s.Interface == "" || s.Mode == inventory.ModeOff ||
+			slices.ContainsFunc(lookup.Addresses6Of([]string{s.Interface}), s.CIDR.Contains) {
 			continue
 		}
 		checks = append(checks, Check{
@@ -164,74 +114,13 @@ func (a *appliance) checkSubnets6() (checks []Check) {
 // subnet sends router advertisements, which change every machine on the wire, not only those that boot.
 func (a *appliance) couldServe6() (checks []Check) {
 	for _, name := range a.cfg.Interfaces {
-		p, found := staticIPv6(name)
-		if !found || slices.ContainsFunc(*a.networks.six.Load(), func(s inventory.Subnet) bool { return s.CIDR.Overlaps(p) }) {
+		p, found := lookup.StaticIPv6(name)
+		if !found || slices.ContainsFunc(*a.networks.Six.Load(), func(s inventory.Subnet) bool { return s.CIDR.Overlaps(p) }) {
 			continue
 		}
 		checks = append(checks, Check{
-			Name: "ipv6 " + name, Status: doctor.OK, Detail: fmt.Sprintf("has %s, and there is no IPv6 subnet: nothing is served over IPv6", p), Hint: first6(name, p),
+			Name: "ipv6 " + name, Status: doctor.OK, Detail: fmt.Sprintf("has %s, and there is no IPv6 subnet: nothing is served over IPv6", p), Hint: lookup.First6(name, p),
 		})
 	}
 	return checks
-}
-
-// first6 is the command that makes a subnet of an interface's IPv6 network.
-func first6(iface string, own netip.Prefix) string {
-	line := fmt.Sprintf("to boot machines over IPv6: slipway subnet create %s-6 --cidr %s --interface %s", subnetName(iface), own.Masked(), iface)
-	if r, ok := highRange(own); ok {
-		line += fmt.Sprintf(" --range %s-%s", r.First, r.Last)
-	}
-	return line
-}
-
-// highRange is a range of up to 61,440 addresses of a network, from ::1000 on: low ones are what people give by hand.
-func highRange(own netip.Prefix) (r inventory.Range, ok bool) {
-	if own.Bits() > 112 {
-		return r, false
-	}
-	b := own.Masked().Addr().As16()
-	b[14], b[15] = 0x10, 0
-	r.First = netip.AddrFrom16(b)
-	b[14], b[15] = 0xff, 0xff
-	r.Last = netip.AddrFrom16(b)
-	return r, true
-}
-
-// staticIPv6 returns the first IPv6 address of an interface that somebody gave it: no address that follows from a router's
-// advertisement, and none of one machine only.
-func staticIPv6(iface string) (p netip.Prefix, ok bool) {
-	link, err := netlink.LinkByName(iface)
-	if err != nil {
-		return p, false
-	}
-	addrs, err := netlink.AddrList(link, netlink.FAMILY_V6)
-	if err != nil {
-		return p, false
-	}
-	for _, a := range addrs {
-		at, isValid := netip.AddrFromSlice(a.IP)
-		bits, _ := a.Mask.Size()
-		if isValid && at.IsGlobalUnicast() && a.Flags&unix.IFA_F_PERMANENT != 0 && bits >= 32 && bits <= 120 {
-			return netip.PrefixFrom(at, bits), true
-		}
-	}
-	return p, false
-}
-
-// hasIPv6 reports whether this machine has IPv6 at all: a kernel without it refuses to listen on it.
-func hasIPv6() bool {
-	l, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp6", "[::1]:0")
-	if err != nil {
-		return false
-	}
-	return l.Close() == nil
-}
-
-// everywhere is a port of all addresses, of both families where there are both. Each family has a socket of its own.
-func everywhere(port int) []netip.AddrPort {
-	all := []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port))}
-	if hasIPv6() {
-		all = append(all, netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)))
-	}
-	return all
 }

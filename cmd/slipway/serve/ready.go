@@ -1,11 +1,14 @@
 package serve
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/web"
 )
 
@@ -15,7 +18,7 @@ func (a *appliance) ready() []web.ReadyPart {
 	for _, name := range a.cfg.Interfaces {
 		found = append(found, doctor.ReadInterface(name))
 	}
-	return readiness(a.alarms.trouble(), doctor.DataDir(doctor.ReadDisk(a.cfg.DataDir)).Status == doctor.Failed, found)
+	return readiness(a.alarms.Trouble(), doctor.DataDir(doctor.ReadDisk(a.cfg.DataDir)).Status == doctor.Failed, found)
 }
 
 // readiness judges what was found: why the store takes nothing, whether the disk is full, and the interfaces.
@@ -51,8 +54,37 @@ func readiness(store error, isFull bool, interfaces []doctor.Interface) []web.Re
 		{Name: "admin"},
 	}
 	for i := range parts {
-		parts[i].Reason = inventory.Clean(parts[i].Reason, causeAtMost)
+		parts[i].Reason = inventory.Clean(parts[i].Reason, trouble.CauseAtMost)
 		parts[i].IsReady = parts[i].Reason == ""
 	}
 	return parts
+}
+
+// checkSecureBoot counts the hosts whose firmware does not trust the loaders here, or will not trust the next ones.
+func (a *appliance) checkSecureBoot(ctx context.Context) []Check {
+	var hosts []doctor.SecureHost
+	err := a.store.Read(ctx, func(tx inventory.Tx) error {
+		all, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
+		for _, h := range all {
+			if h.Facts[inventory.FactSecureBoot] != pxe.SecureBootOn || h.State == inventory.Discovered {
+				continue
+			}
+			s := doctor.SecureHost{Name: h.Name}
+			if db := h.Facts[inventory.FactSecureBootDB]; db != "" {
+				s.DB = strings.Split(db, "; ")
+			}
+			hosts = append(hosts, s)
+		}
+		return err
+	})
+	if err != nil {
+		return []Check{{Name: "Secure Boot", Status: failed, Detail: "hosts cannot be read: " + err.Error()}}
+	}
+	loaders := map[string][]pxe.Signer{}
+	for _, name := range pxe.SignedFirst() {
+		if signers := a.loaders.Signers(name); len(signers) > 0 {
+			loaders[name] = signers
+		}
+	}
+	return doctor.JudgeSecureBoot(hosts, loaders)
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/record"
 	"slipway.dev/slipway/pxe/tap"
@@ -26,7 +27,7 @@ func (a *appliance) newRecord() *trace.Ring {
 	logs := a.openRecordLogs()
 	ring := trace.NewRing(trace.Config{
 		Keep:  logs.add,
-		Knows: a.networks.known.hasMAC,
+		Knows: a.networks.Known.HasMAC,
 		IsOurs: func(x netip.Addr) bool { // an interface may get another address later
 			mu.Lock()
 			defer mu.Unlock()
@@ -101,7 +102,7 @@ func (a *appliance) tapDoor() *tap.Server {
 	if a.cfg.BootTLSPort != 0 {
 		ports = append(ports, a.cfg.BootTLSPort)
 	}
-	return tap.New(tap.Config{Interfaces: a.cfg.Interfaces, Ports: ports, Record: a.record.Add, Knows: a.networks.known.has, Now: time.Now, Log: a.log})
+	return tap.New(tap.Config{Interfaces: a.cfg.Interfaces, Ports: ports, Record: a.record.Add, Knows: a.networks.Known.Has, Now: time.Now, Log: a.log})
 }
 
 // unanswered keeps why a packet got no answer.
@@ -115,7 +116,7 @@ func (a *appliance) unanswered(u pxe.Unanswered) {
 // ourAddresses are the addresses of the boot interfaces, of both families.
 func (a *appliance) ourAddresses() (all []netip.Addr) {
 	for _, name := range a.cfg.Interfaces {
-		for _, p := range prefixesOf(name) {
+		for _, p := range lookup.PrefixesOf(name) {
 			all = append(all, p.Addr().Unmap())
 		}
 	}

@@ -28,7 +28,7 @@ func (a *appliance) scan(ctx context.Context, text string, drivers []string) ([]
 	}
 	isWanted := func(d inventory.BMCDriver) bool { return len(drivers) == 0 || slices.Contains(drivers, string(d)) }
 	cfg := scan.Config{Range: r, Egress: a.egress, SkipIPMI: !isWanted(inventory.IPMI), Parallel: 1024, Rate: 1000, Timeout: scanTimeout, MAC: func(addr netip.Addr) inventory.MAC {
-		mac, _ := a.neighbours.of(addr)
+		mac, _ := a.neighbours.Of(addr)
 		return mac
 	}}
 	if isWanted(inventory.Redfish) {

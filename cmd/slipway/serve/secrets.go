@@ -2,22 +2,11 @@ package serve
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/secret"
-)
-
-const (
-	keyFile = "secret.key"  // in the data directory
-	keyCred = "slipway.key" // systemd credential: LoadCredential=slipway.key:/path
-	maxKey  = 4096
 )
 
 // openSecrets opens the box, having counted what is sealed already.
@@ -40,70 +29,5 @@ func (a *appliance) openSecrets(ctx context.Context) (box *secret.Box, reportKey
 	if err != nil {
 		return nil, nil, fmt.Errorf("list secrets: %w", err)
 	}
-	return openBox(a.cfg.DataDir, storedN)
-}
-
-// openBox returns what seals and opens secrets. Its key is a systemd credential, or a file of the data directory that
-// the first start makes; a backup of the database alone opens nothing.
-func openBox(dataDir string, storedN int) (*secret.Box, []byte, error) {
-	path := keyPath(dataDir)
-	text, err := readKey(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if storedN > 0 {
-			return nil, nil, inventory.Errorf(inventory.Invalid, "the key of the secrets, %s, is missing: %d stored secrets cannot be opened without it", path, storedN).
-				WithHint("restore it from where it was kept; a new one would not open them")
-		}
-		text, err = makeKey(path)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	key, err := secret.ParseKey(string(text))
-	if err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	box, err := secret.NewBox(key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	m := hmac.New(sha256.New, key)
-	m.Write([]byte("reports of booted machines"))
-	return box, m.Sum(nil), nil
-}
-
-// readKey reads a key file that nobody else can read.
-func readKey(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, inventory.Errorf(inventory.Invalid, "others can read the key of the secrets, %s (mode %04o)", path, info.Mode().Perm()).
-			WithHint("chmod 0600 %s; if somebody may have read it, set the secrets again", path)
-	}
-	if info.Size() > maxKey {
-		return nil, inventory.Errorf(inventory.Invalid, "%s is not a key: it has %d bytes", path, info.Size())
-	}
-	return os.ReadFile(path)
-}
-
-// makeKey writes a new key; it is on disk before anything is sealed with it.
-func makeKey(path string) ([]byte, error) {
-	key, err := secret.NewKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	text := []byte(key)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("make the key of the secrets: %w", err)
-	}
-	defer f.Close()
-	if _, err := f.Write(append(text, '\n')); err != nil {
-		return nil, fmt.Errorf("write the key of the secrets: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return nil, fmt.Errorf("write the key of the secrets: %w", err)
-	}
-	return text, nil
+	return keys.OpenBox(a.cfg.DataDir, storedN)
 }

@@ -9,16 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
 	"slipway.dev/slipway/inventory/secret"
 )
 
 func TestTheKeyOfTheSecretsIsKeptAndGuarded(t *testing.T) {
 	dir := t.TempDir()
-	box, reports, err := openBox(dir, 0)
+	box, reports, err := keys.OpenBox(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, keyFile)); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(dir, keys.KeyFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the key file: %v %v", info, err)
 	}
 	sealed, err := box.Seal("x", []byte("value"))
@@ -29,25 +30,25 @@ func TestTheKeyOfTheSecretsIsKeptAndGuarded(t *testing.T) {
 		plain, err := b.Open("x", sealed)
 		return err == nil && string(plain) == "value"
 	}
-	again, sameReports, err := openBox(dir, 1)
+	again, sameReports, err := keys.OpenBox(dir, 1)
 	if err != nil || !opens(again) || string(sameReports) != string(reports) {
 		t.Errorf("the next start: %v", err)
 	}
 	credentials := t.TempDir()
-	text, err := os.ReadFile(filepath.Join(dir, keyFile))
+	text, err := os.ReadFile(filepath.Join(dir, keys.KeyFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(credentials, keyCred), text, 0o400); err != nil {
+	if err := os.WriteFile(filepath.Join(credentials, keys.KeyCred), text, 0o400); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("as a systemd credential", func(t *testing.T) {
 		t.Setenv("CREDENTIALS_DIRECTORY", credentials)
 		other := t.TempDir()
-		if b, _, err := openBox(other, 1); err != nil || !opens(b) {
+		if b, _, err := keys.OpenBox(other, 1); err != nil || !opens(b) {
 			t.Errorf("%v", err)
 		}
-		if _, err := os.Stat(filepath.Join(other, keyFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(other, keys.KeyFile)); err == nil {
 			t.Error("a key file was made beside it")
 		}
 	})
@@ -58,14 +59,14 @@ func TestTheKeyOfTheSecretsIsKeptAndGuarded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			path := filepath.Join(dir, keyFile)
+			path := filepath.Join(dir, keys.KeyFile)
 			if err := os.WriteFile(path, text, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := spoil(path); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := openBox(dir, 1); err == nil {
+			if _, _, err := keys.OpenBox(dir, 1); err == nil {
 				t.Error("it starts all the same")
 			}
 		})
@@ -75,15 +76,15 @@ func TestTheKeyOfTheSecretsIsKeptAndGuarded(t *testing.T) {
 func TestTheAuthorityOutlivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
-	first, err := openAuthority(dir, bootCA, now)
+	first, err := keys.OpenAuthority(dir, keys.BootCA, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := openAuthority(dir, bootCA, now)
-	if err != nil || string(second.pem) != string(first.pem) {
+	second, err := keys.OpenAuthority(dir, keys.BootCA, now)
+	if err != nil || string(second.Pem) != string(first.Pem) {
 		t.Errorf("another authority after a restart: %v", err)
 	}
-	if _, err := openAuthority(dir, bootCA, now.Add(caFor+time.Hour)); err == nil {
+	if _, err := keys.OpenAuthority(dir, keys.BootCA, now.Add(keys.CAFor+time.Hour)); err == nil {
 		t.Error("an authority that has ended is used")
 	}
 }
@@ -92,30 +93,30 @@ func TestTheAuthorityOutlivesARestart(t *testing.T) {
 // not share one.
 func TestAnAuthorityIsReplacedWithoutASurprise(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
-	admin, err := openAuthority(dir, adminCA, now)
+	admin, err := keys.OpenAuthority(dir, keys.AdminCA, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	boot, err := openAuthority(dir, bootCA, now)
-	if err != nil || bytes.Equal(boot.cert.Raw, admin.cert.Raw) {
+	boot, err := keys.OpenAuthority(dir, keys.BootCA, now)
+	if err != nil || bytes.Equal(boot.Cert.Raw, admin.Cert.Raw) {
 		t.Fatalf("the doors share an authority, or %v", err)
 	}
-	if err := admin.rotate(now); err == nil {
+	if err := admin.Rotate(now); err == nil {
 		t.Error("it is replaced by one that nobody was told of")
 	}
 	for range 2 { // the second makes no other
-		if err := admin.prepare(now); err != nil {
+		if err := admin.Prepare(now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	old, both, isPrepared := admin.trusted()
+	old, both, isPrepared := admin.Trusted()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(both) || !isPrepared || bytes.Count(both, []byte("BEGIN CERTIFICATE")) != 2 {
 		t.Fatalf("clients are told of %s", both)
 	}
 	signs := func(when string) {
 		t.Helper()
-		c, err := admin.issue(netip.MustParseAddr("10.0.0.1"), now)
+		c, err := admin.Issue(netip.MustParseAddr("10.0.0.1"), now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,19 +125,19 @@ func TestAnAuthorityIsReplacedWithoutASurprise(t *testing.T) {
 		}
 	}
 	signs("before")
-	if err := admin.rotate(now); err != nil {
+	if err := admin.Rotate(now); err != nil {
 		t.Fatal(err)
 	}
 	signs("after")
-	fresh, text, isPrepared := admin.trusted()
+	fresh, text, isPrepared := admin.Trusted()
 	if bytes.Equal(fresh.Raw, old.Raw) || isPrepared || bytes.Count(text, []byte("BEGIN CERTIFICATE")) != 1 {
 		t.Error("the old one is still there")
 	}
-	again, err := openAuthority(dir, adminCA, now)
-	if err != nil || !bytes.Equal(again.cert.Raw, fresh.Raw) {
+	again, err := keys.OpenAuthority(dir, keys.AdminCA, now)
+	if err != nil || !bytes.Equal(again.Cert.Raw, fresh.Raw) {
 		t.Errorf("after a restart it is another: %v", err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, adminCA.key)); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(dir, keys.AdminCA.Key)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key: %v, %v", info.Mode(), err)
 	}
 }

@@ -21,6 +21,9 @@ import (
 	"slipway.dev/slipway/bmc/fake"
 	"slipway.dev/slipway/cmd/slipway/backup"
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/keys"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
+	"slipway.dev/slipway/cmd/slipway/serve/trouble"
 	"slipway.dev/slipway/images"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/egress"
@@ -50,7 +53,7 @@ type appliance struct {
 	log        *slog.Logger
 	store      *sqlstore.Store
 	hub        *live.Hub
-	networks   *networks
+	networks   *lookup.Networks
 	dhcp       *dhcp.Server
 	dhcp6      *dhcp6.Server
 	duid       []byte // what DHCPv6 calls this server
@@ -59,23 +62,23 @@ type appliance struct {
 	jobs       *images.Jobs
 	record     *trace.Ring // what machines said on the wire
 	recordLogs *recordLogs
-	logs       *logbook.Book // of machines
-	reserve    *reserve      // on the disk
-	neighbours *neighbours
+	logs       *logbook.Book    // of machines
+	reserve    *trouble.Reserve // on the disk
+	neighbours *lookup.Neighbours
 	engine     *provision.Engine
 	bank       *fake.Bank // of simulated controllers
 	joiner     *join.Joiner
 	keeper     *apply.Keeper
 	attacher   *manager.Attacher
-	authority  *authority // of the boot door; nil where it speaks without TLS
-	tls        *adminTLS  // of the admin door; nil: it speaks without
+	authority  *keys.Authority // of the boot door; nil where it speaks without TLS
+	tls        *keys.AdminTLS  // of the admin door; nil: it speaks without
 	admin      *web.Server
 	egress     *egress.Policy // which addresses are connected to on behalf of others
 	adminPort  atomic.Uint32  // of the admin door, once it is open
 	metrics    *prometheus.Registry
 	samples    samples
-	gates      *gates
-	alarms     *alarms                        // issues with the machine that this runs on
+	gates      *trouble.Gates
+	alarms     *trouble.Alarms                // issues with the machine that this runs on
 	faults     atomic.Pointer[[]images.Fault] // of artefacts
 
 	checks []Check          // of the start
@@ -96,9 +99,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer unlock()
-	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: newAlarms()}
-	a.reserve = openReserve(cfg.DataDir, a.log)
-	a.gates = newGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt, cfg.proxies())
+	a := &appliance{cfg: cfg, log: newLog(cfg), metrics: prometheus.NewRegistry(), alarms: trouble.NewAlarms()}
+	a.reserve = trouble.OpenReserve(cfg.DataDir, a.log)
+	a.gates = trouble.NewGates(door.RaiseFiles(), cfg.BootTLSPort != 0, a.isKnownAt, cfg.proxies())
 	if a.egress, err = a.egressPolicy(); err != nil {
 		return err
 	}
@@ -128,11 +131,11 @@ func (a *appliance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.store.Read(ctx, a.alarms.load); err != nil {
+	if err := a.store.Read(ctx, a.alarms.Load); err != nil {
 		return err
 	}
 	a.checks, a.others = a.selfCheck(ctx, unserved)
-	if a.networks, err = openNetworks(ctx, a.store, a.cfg.Interfaces); err != nil {
+	if a.networks, err = lookup.OpenNetworks(ctx, a.store, a.cfg.Interfaces); err != nil {
 		return err
 	}
 	catalogue, err := a.catalogue()
@@ -157,7 +160,7 @@ func (a *appliance) start(ctx context.Context) error {
 			return err
 		}
 		if a.cfg.Confidential {
-			confidential = &provision.Confidential{Port: a.cfg.BootTLSPort, CA: a.authority.pem}
+			confidential = &provision.Confidential{Port: a.cfg.BootTLSPort, CA: a.authority.Pem}
 		}
 	}
 	a.duid = serverDUID(backup.Fingerprint(reportKey))
@@ -167,18 +170,18 @@ func (a *appliance) start(ctx context.Context) error {
 	if a.logs, err = logbook.Open(logbook.Config{Dir: filepath.Join(a.cfg.DataDir, "logs"), Now: time.Now}); err != nil {
 		return err
 	}
-	if a.neighbours, err = newNeighbours(); err != nil {
+	if a.neighbours, err = lookup.NewNeighbours(); err != nil {
 		return err
 	}
 	a.engine = provision.New(provision.Config{
 		Wire: a.record, Ours: a.ourAddresses, BootPort: a.cfg.BootPort,
 		Signatures: pxe.Signatures{OfKernel: a.cache.Signers, IsSigned: a.loaders.IsSigned, Trusts: a.loaders.Trusts, SignersOf: a.loaders.Signers},
 		BootMenu:   time.Duration(a.cfg.BootMenu),
-		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.policy,
+		Store:      a.store, Loaders: a.loaders.Has, Quirks: quirks, Vendor: vendorOf, Policy: a.networks.Policy,
 		NewID: newHostID, Now: time.Now, Log: a.log, KeepHistory: time.Duration(a.cfg.KeepHistory), KeepStrangers: time.Duration(a.cfg.KeepStrangers), Deadlines: deadlines(a.cfg.Deadlines),
-		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.of,
+		Renderer: render.New(Parts()), Secrets: box, Join: a.joiner, ReportKey: reportKey, Neighbour: a.neighbours.Of,
 		Confidential: confidential, OpenBMC: openBMC(a.drivers(), a.egress), Sealer: box, NewULID: newULID, Site: a.cfg.Site,
-		Nodes: nodes, Knows: a.networks.known.hasMAC, Logs: a.logs,
+		Nodes: nodes, Knows: a.networks.Known.HasMAC, Logs: a.logs,
 	})
 	a.hub = live.New(live.Config{Store: a.store, Log: a.log})
 	a.store.OnCommit(a.hub.Wake)
@@ -202,11 +205,11 @@ func (a *appliance) start(ctx context.Context) error {
 		TLS: a.tlsKeeper(), OIDC: provider, Proxies: a.cfg.proxies(), ExternalURL: strings.TrimRight(a.cfg.ExternalURL, "/"), KnowsHost: a.knowsHost,
 		RotateAuthority: a.rotateAuthority, FactorFrom: inventory.UserRole(a.cfg.SecondFactor), Ready: a.ready, Key: keyFor("cookies of the admin door", reportKey),
 		Backups: backups{a.store, a.cfg.DataDir, a.cfg.Version, backup.Fingerprint(reportKey)},
-		Store:   alarmed{a.store, a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
+		Store:   trouble.Alarmed{Store: a.store, Alarms: a.alarms}, Lifecycle: a.engine, Jobs: a.jobs, Artefacts: a.cache, Catalogue: catalogue.Entries(), Events: a.hub,
 		SelfCheck: func(ctx context.Context) []Check {
 			checks, _ := a.selfCheck(ctx, a.cfg.Interfaces)
 			if a.tls != nil {
-				checks = append(checks, a.tls.check())
+				checks = append(checks, checkTLS(a.tls))
 			}
 			if c, ok := a.admin.CheckOIDC(ctx); ok {
 				checks = append(checks, c)
@@ -236,7 +239,7 @@ func newHostID() inventory.HostID { return inventory.HostID(uuid.Must(uuid.NewV7
 
 // bootBase is the boot door's URL on the first interface, for previews of scripts.
 func (a *appliance) bootBase() string {
-	ours := addressesOf(a.cfg.Interfaces)
+	ours := lookup.AddressesOf(a.cfg.Interfaces)
 	if len(ours) == 0 {
 		return ""
 	}
@@ -275,7 +278,7 @@ func (a *appliance) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.networks.reread(ctx, a.cfg.Interfaces); err != nil {
+	if err := a.networks.Reread(ctx, a.cfg.Interfaces); err != nil {
 		return err
 	}
 	tokenFile, err := firstToken(ctx, a.store, a.cfg.DataDir, time.Now()) // its day begins now that nothing stands in the way
@@ -309,7 +312,7 @@ func (a *appliance) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.doors(ctx, a.tls.wrap(a.cfg.behindProxy(a.gates.atAdmin(tcp, a.tls != nil))), a.gates.atSocket(socket))
+	all, err := a.doors(ctx, a.tls.Wrap(a.cfg.behindProxy(a.gates.AtAdmin(tcp, a.tls != nil))), a.gates.AtSocket(socket))
 	if err == nil {
 		err = a.settle(ctx)
 	}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/cmd/slipway/serve/lookup"
 	"slipway.dev/slipway/inventory"
 )
 
@@ -43,7 +43,7 @@ func (a *appliance) withoutSubnet(ctx context.Context) (names []string, err erro
 	err = a.store.Read(ctx, func(tx inventory.Tx) error {
 		subnets, err := tx.ListSubnets()
 		for _, name := range a.cfg.Interfaces {
-			isServed := slices.ContainsFunc(addressesOf([]string{name}), func(own netip.Addr) bool {
+			isServed := slices.ContainsFunc(lookup.AddressesOf([]string{name}), func(own netip.Addr) bool {
 				return slices.ContainsFunc(subnets, func(s inventory.Subnet) bool { return s.CIDR.Contains(own) })
 			})
 			if !isServed {
@@ -176,7 +176,7 @@ func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
 	if err == nil {
 		err = a.store.Read(ctx, func(tx inventory.Tx) error {
 			subnets, err := tx.ListSubnets()
-			checks = sharedNetworks(a.cfg.Interfaces, func(name string) []netip.Addr { return addressesOf([]string{name}) }, subnets)
+			checks = sharedNetworks(a.cfg.Interfaces, func(name string) []netip.Addr { return lookup.AddressesOf([]string{name}) }, subnets)
 			return err
 		})
 	}
@@ -184,7 +184,7 @@ func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
 		return []Check{{Name: "subnets", Status: failed, Detail: "cannot be read: " + err.Error()}}
 	}
 	for _, name := range names {
-		if own := addressesOf([]string{name}); len(own) > 0 {
+		if own := lookup.AddressesOf([]string{name}); len(own) > 0 {
 			checks = append(checks, Check{
 				Name: "subnet of " + name, Status: failed, Detail: "no subnet has its address " + own[0].String() + ": nobody is answered there",
 				Hint: "slipway subnet create NAME --cidr CIDR --interface " + name + " --mode full, then: slipway range add",
@@ -197,7 +197,7 @@ func (a *appliance) checkSubnets(ctx context.Context) (checks []Check) {
 // checkReservations names reservations of our own addresses, which are never given to anybody.
 func (a *appliance) checkReservations(ctx context.Context) (checks []Check) {
 	err := a.store.Read(ctx, func(tx inventory.Tx) error {
-		for _, own := range addressesOf(a.cfg.Interfaces) {
+		for _, own := range lookup.AddressesOf(a.cfg.Interfaces) {
 			if _, err := tx.FindReservation(own); err == nil {
 				checks = append(checks, Check{
 					Name: "reservation " + own.String(), Status: failed, Detail: "is an address of this server: the machine gets another one",
@@ -257,7 +257,8 @@ func (a *appliance) lateSubnet(ctx context.Context, name string) (settled bool) 
 // network is the range, unless another server leases addresses there already or nobody knows whether one does.
 func (c *Config) firstSubnet(iface string, own netip.Prefix, others asked) (inventory.Subnet, error) {
 	s := inventory.Subnet{
-		Name: subnetName(iface), CIDR: own.Masked(), Interface: iface, Mode: c.modeOf(others), Unknown: inventory.UnknownPolicy(c.Unknown),
+		Name: lookup.SubnetName(iface), CIDR: own.Masked(), Interface: iface, Mode: c.modeOf(others),
+		Unknown:  inventory.UnknownPolicy(c.Unknown),
 		LeaseFor: inventory.Duration(24 * time.Hour), BootLeaseFor: inventory.Duration(10 * time.Minute),
 	}
 	if s.Mode != inventory.ModeFull {
@@ -302,21 +303,4 @@ func toUint(a netip.Addr) uint32 {
 
 func fromUint(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
-}
-
-// subnetName makes a name out of that of an interface, which may have dots (VLANs), upper case and underscores.
-func subnetName(iface string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '-'
-	}, iface)
-	if clean = strings.Trim(clean, "-"); clean == "" {
-		return "boot"
-	}
-	return clean
 }

@@ -1,4 +1,4 @@
-package serve
+package lookup
 
 import (
 	"errors"
@@ -13,13 +13,13 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// neighbours asks the kernel over sockets that stay open: every stranger that boots is looked for.
-type neighbours struct {
+// Neighbours asks the kernel over sockets that stay open: every stranger that boots is looked for.
+type Neighbours struct {
 	routes  *netlink.Handle
 	entries map[int]*nl.SocketHandle
 }
 
-func newNeighbours() (*neighbours, error) {
+func NewNeighbours() (*Neighbours, error) {
 	routes, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("ask the kernel for routes: %w", err)
@@ -32,13 +32,13 @@ func newNeighbours() (*neighbours, error) {
 	if err := errors.Join(routes.SetSocketTimeout(time.Second), socket.SetSendTimeout(&limit), socket.SetReceiveTimeout(&limit)); err != nil {
 		return nil, fmt.Errorf("bound the question to the kernel: %w", err)
 	}
-	return &neighbours{routes, map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}}, nil
+	return &Neighbours{routes, map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}}, nil
 }
 
-// of returns the MAC that uses an address on a network of ours, as the kernel's neighbour table has it. A
+// Of returns the MAC that uses an address on a network of ours, as the kernel's neighbour table has it. A
 // machine that has just asked us for something over TCP stands there. It asks for that one entry: a list of them all
 // takes milliseconds for a thousand machines.
-func (k *neighbours) of(a netip.Addr) (inventory.MAC, bool) {
+func (k *Neighbours) Of(a netip.Addr) (inventory.MAC, bool) {
 	routes, err := k.routes.RouteGet(a.AsSlice())
 	if err != nil || len(routes) == 0 || routes[0].Gw != nil {
 		return "", false // behind a router: its MAC says nothing

@@ -1,4 +1,4 @@
-package serve
+package trouble
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// reserve is a file that takes room on the disk of the database. It is deleted when the disk is nearly full, so that leases are
+// Reserve is a file that takes room on the disk of the database. It is deleted when the disk is nearly full, so that leases are
 // still stored, and made again when there is room.
-type reserve struct {
+type Reserve struct {
 	path string
 	log  *slog.Logger
 
@@ -35,9 +35,9 @@ const (
 	shedToldFor = 10 * time.Minute
 )
 
-// openReserve makes the reserve, or takes over that of an earlier run. A disk without room has none.
-func openReserve(dir string, log *slog.Logger) *reserve {
-	r := &reserve{path: filepath.Join(dir, "reserve"), log: log}
+// OpenReserve makes the reserve, or takes over that of an earlier run. A disk without room has none.
+func OpenReserve(dir string, log *slog.Logger) *Reserve {
+	r := &Reserve{path: filepath.Join(dir, "reserve"), log: log}
 	if info, err := os.Stat(r.path); err == nil && info.Size() >= reserveLeast {
 		r.bytes, r.isHeld = info.Size(), true
 		return r
@@ -48,7 +48,7 @@ func openReserve(dir string, log *slog.Logger) *reserve {
 }
 
 // take makes the file.
-func (r *reserve) take(bytes int64) {
+func (r *Reserve) take(bytes int64) {
 	if bytes < reserveLeast {
 		return
 	}
@@ -80,9 +80,9 @@ func fill(f *os.File, bytes int64) error {
 	return f.Sync()
 }
 
-// keep gives the reserve up on a disk that is nearly full, and makes it again when there is room. It reports whether room is short,
+// Keep gives the reserve up on a disk that is nearly full, and makes it again when there is room. It reports whether room is short,
 // so that nothing but leases and states may be stored.
-func (r *reserve) keep(disk doctor.Disk) (isTight bool) {
+func (r *Reserve) Keep(disk doctor.Disk) (isTight bool) {
 	if disk.Err != nil {
 		return false
 	}
@@ -100,14 +100,14 @@ func (r *reserve) keep(disk doctor.Disk) (isTight bool) {
 	return !r.isHeld || free < r.bytes/2
 }
 
-// release gives the reserve up at once: the disk has just refused a lease.
-func (r *reserve) release() {
+// Release gives the reserve up at once: the disk has just refused a lease.
+func (r *Reserve) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.giveUp()
 }
 
-func (r *reserve) giveUp() {
+func (r *Reserve) giveUp() {
 	if !r.isHeld {
 		return
 	}
@@ -119,8 +119,8 @@ func (r *reserve) giveUp() {
 	r.log.Warn("the disk is nearly full: its reserve was given up, so that leases are still stored", "bytes", r.bytes)
 }
 
-// givenUp returns how large the reserve was that was given up; 0 when it is there.
-func (r *reserve) givenUp() int64 {
+// GivenUp returns how large the reserve was that was given up; 0 when it is there.
+func (r *Reserve) GivenUp() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isHeld {
@@ -129,15 +129,15 @@ func (r *reserve) givenUp() int64 {
 	return r.bytes
 }
 
-// isDiskFull reports whether the store could not write because the disk is full.
-func isDiskFull(err error) bool {
+// IsDiskFull reports whether the store could not write because the disk is full.
+func IsDiskFull(err error) bool {
 	var e *inventory.Error
 	return errors.As(err, &e) && e.Kind == inventory.Unavailable && strings.Contains(e.Msg, "is full")
 }
 
 // shedIssues is the issue that something was not stored.
-func shedIssues(h *health) []inventory.Issue {
-	if h.shedAt.IsZero() {
+func shedIssues(h *Health) []inventory.Issue {
+	if h.ShedAt.IsZero() {
 		return nil
 	}
 	var what []string
@@ -145,10 +145,10 @@ func shedIssues(h *health) []inventory.Issue {
 		n    uint64
 		what string
 	}{
-		{h.shed.OverBudget, "events and reports of machines that sent more than is kept of one"},
-		{h.shed.HostN, "machines that nobody has accepted, which are not listed"},
-		{h.shed.DiskFull, "events, because the disk is nearly full"},
-		{h.shed.QueueFull, "events, because the disk was too slow"},
+		{h.Shed.OverBudget, "events and reports of machines that sent more than is kept of one"},
+		{h.Shed.HostN, "machines that nobody has accepted, which are not listed"},
+		{h.Shed.DiskFull, "events, because the disk is nearly full"},
+		{h.Shed.QueueFull, "events, because the disk was too slow"},
 	} {
 		if s.n > 0 {
 			what = append(what, fmt.Sprintf("%d %s", s.n, s.what))

@@ -1,4 +1,4 @@
-package serve
+package trouble
 
 import (
 	"log/slog"
@@ -21,12 +21,12 @@ func TestWhatIsStoredOfAnIssueIsWhatItSaysNow(t *testing.T) {
 			next := first
 			change(&next)
 			for n, i := range []inventory.Issue{first, next} {
-				s.alarms.set([]inventory.Issue{i}, at.Add(time.Duration(n)*time.Minute), slog.New(slog.DiscardHandler))
-				if err := s.alarms.settle(t.Context(), store, at); err != nil {
+				s.Alarms.Set([]inventory.Issue{i}, at.Add(time.Duration(n)*time.Minute), slog.New(slog.DiscardHandler))
+				if err := s.Alarms.Settle(t.Context(), store, at); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if opened, closed := s.alarms.pending(); len(opened)+len(closed) != 0 {
+			if opened, closed := s.Alarms.pending(); len(opened)+len(closed) != 0 {
 				t.Errorf("what is stored is stored again: %+v %q", opened, closed)
 			}
 			if err := store.Read(t.Context(), func(tx inventory.Tx) error {
@@ -45,7 +45,7 @@ func TestWhatIsStoredOfAnIssueIsWhatItSaysNow(t *testing.T) {
 func TestIssuesOfTheMachineAreNotAboutAHost(t *testing.T) {
 	store, s := openAlarmed(t, t.TempDir())
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	s.alarms.set([]inventory.Issue{{Key: inventory.IssueClock, Type: inventory.IssueClock, Severity: inventory.SeverityWarning, Cause: "it leapt"}}, at, slog.New(slog.DiscardHandler))
+	s.Alarms.Set([]inventory.Issue{{Key: inventory.IssueClock, Type: inventory.IssueClock, Severity: inventory.SeverityWarning, Cause: "it leapt"}}, at, slog.New(slog.DiscardHandler))
 	if err := s.Read(t.Context(), func(tx inventory.Tx) error {
 		rows, err := tx.ListIssues(false, "some-host")
 		if len(rows) != 0 {
@@ -55,11 +55,11 @@ func TestIssuesOfTheMachineAreNotAboutAHost(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.alarms.settle(t.Context(), store, at); err != nil {
+	if err := s.Alarms.Settle(t.Context(), store, at); err != nil {
 		t.Fatal(err)
 	}
-	s.alarms.set(nil, at, slog.New(slog.DiscardHandler))
-	if err := s.alarms.settle(t.Context(), store, at); err != nil {
+	s.Alarms.Set(nil, at, slog.New(slog.DiscardHandler))
+	if err := s.Alarms.Settle(t.Context(), store, at); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Read(t.Context(), func(tx inventory.Tx) error {
@@ -75,12 +75,12 @@ func TestIssuesOfTheMachineAreNotAboutAHost(t *testing.T) {
 
 // SeenN and the first time are those of the issue, as long as it is open.
 func TestAnIssueCountsItsSightings(t *testing.T) {
-	a := newAlarms()
+	a := NewAlarms()
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	clock := inventory.Issue{Key: inventory.IssueClock, Type: inventory.IssueClock, Cause: "it leapt"}
 	disk := inventory.Issue{Key: inventory.IssueDisk, Type: inventory.IssueDisk, Cause: "it is full"}
 	for n, found := range [][]inventory.Issue{{clock}, {disk, clock}, {disk, clock}, {clock}, {clock, disk}} {
-		a.set(found, at.Add(time.Duration(n)*time.Minute), slog.New(slog.DiscardHandler))
+		a.Set(found, at.Add(time.Duration(n)*time.Minute), slog.New(slog.DiscardHandler))
 	}
 	want := map[string]inventory.Issue{
 		clock.Key: {SeenN: 5, OpenedAt: at, ID: firstAlarm}, disk.Key: {SeenN: 1, OpenedAt: at.Add(4 * time.Minute), ID: firstAlarm + 2},

@@ -1,4 +1,4 @@
-package serve
+package trouble
 
 import (
 	"errors"
@@ -21,42 +21,42 @@ import (
 )
 
 func TestConditions(t *testing.T) {
-	well := health{
-		disk:       doctor.Disk{Dir: "/d", FreeBytes: 9 << 30},
-		interfaces: []doctor.Interface{{Name: "eth1", IsThere: true, IsUp: true, HasLink: true, MTU: 1500, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}},
+	well := Health{
+		Disk:       doctor.Disk{Dir: "/d", FreeBytes: 9 << 30},
+		Interfaces: []doctor.Interface{{Name: "eth1", IsThere: true, IsUp: true, HasLink: true, MTU: 1500, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}},
 	}
 	six := []inventory.Subnet{{Name: "six", CIDR: netip.MustParsePrefix("fd00:1::/64"), Interface: "eth1"}}
 	for name, tc := range map[string]struct {
-		alter func(*health)
+		alter func(*Health)
 		want  string // key, severity, and part of the cause
 	}{
-		"all is well":                 {func(*health) {}, ""},
-		"the disk has little room":    {func(h *health) { h.disk.FreeBytes = 200 << 20 }, "disk-full warning 200 MiB"},
-		"there is less than an image": {func(h *health) { h.disk.FreeBytes = 500 << 20 }, ""},
-		"the disk is full":            {func(h *health) { h.disk.FreeBytes = 0 }, "disk-full error 0 MiB"},
-		"the disk is read-only":       {func(h *health) { h.disk.IsReadOnly = true }, "disk-full error read-only"},
-		"the database is locked":      {func(h *health) { h.store = errLocked }, "store-unwritable error lock"},
-		"the clock was set":           {func(h *health) { h.leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
-		"the interface is gone":       {func(h *health) { h.interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
-		"the interface is down":       {func(h *health) { h.interfaces[0].IsUp = false }, "interface-unserved/eth1 error is down"},
-		"it has no address":           {func(h *health) { h.interfaces[0].Prefixes = nil }, "interface-unserved/eth1 error no IPv4 address"},
-		"it has one of no subnet":     {func(h *health) { h.unserved = []string{"eth1"} }, "interface-unserved/eth1 error 10.0.0.1/24, which is in no subnet"},
-		"it serves IPv6 only":         {func(h *health) { h.interfaces[0].Prefixes, h.only6 = nil, map[string]bool{"eth1": true} }, ""},
-		"it has no IPv6 address":      {func(h *health) { h.missing6 = six }, "interface-unserved/eth1/six error no address in fd00:1::/64"},
-		"nor is it up":                {func(h *health) { h.missing6, h.interfaces[0].IsUp = six, false }, "interface-unserved/eth1 error is down"},
-		"nor is it there":             {func(h *health) { h.missing6, h.interfaces[0].IsThere = six, false }, "interface-unserved/eth1 error does not exist"},
-		"it has no link":              {func(h *health) { h.interfaces[0].HasLink = false }, "interface-unserved/eth1 warning no link"},
-		"it has jumbo frames":         {func(h *health) { h.interfaces[0].MTU = 9000 }, ""},
-		"a file of an image is damaged": {func(h *health) {
-			h.faults = []images.Fault{{Digest: "sha256:ab", Problem: "damaged", Images: []string{"debian"}, Hint: "import"}}
+		"all is well":                 {func(*Health) {}, ""},
+		"the disk has little room":    {func(h *Health) { h.Disk.FreeBytes = 200 << 20 }, "disk-full warning 200 MiB"},
+		"there is less than an image": {func(h *Health) { h.Disk.FreeBytes = 500 << 20 }, ""},
+		"the disk is full":            {func(h *Health) { h.Disk.FreeBytes = 0 }, "disk-full error 0 MiB"},
+		"the disk is read-only":       {func(h *Health) { h.Disk.IsReadOnly = true }, "disk-full error read-only"},
+		"the database is locked":      {func(h *Health) { h.Store = ErrLocked }, "store-unwritable error lock"},
+		"the clock was set":           {func(h *Health) { h.Leap = -2 * time.Hour }, "clock-jumped warning -2h0m0s"},
+		"the interface is gone":       {func(h *Health) { h.Interfaces[0].IsThere = false }, "interface-unserved/eth1 error does not exist"},
+		"the interface is down":       {func(h *Health) { h.Interfaces[0].IsUp = false }, "interface-unserved/eth1 error is down"},
+		"it has no address":           {func(h *Health) { h.Interfaces[0].Prefixes = nil }, "interface-unserved/eth1 error no IPv4 address"},
+		"it has one of no subnet":     {func(h *Health) { h.Unserved = []string{"eth1"} }, "interface-unserved/eth1 error 10.0.0.1/24, which is in no subnet"},
+		"it serves IPv6 only":         {func(h *Health) { h.Interfaces[0].Prefixes, h.Only6 = nil, map[string]bool{"eth1": true} }, ""},
+		"it has no IPv6 address":      {func(h *Health) { h.Missing6 = six }, "interface-unserved/eth1/six error no address in fd00:1::/64"},
+		"nor is it up":                {func(h *Health) { h.Missing6, h.Interfaces[0].IsUp = six, false }, "interface-unserved/eth1 error is down"},
+		"nor is it there":             {func(h *Health) { h.Missing6, h.Interfaces[0].IsThere = six, false }, "interface-unserved/eth1 error does not exist"},
+		"it has no link":              {func(h *Health) { h.Interfaces[0].HasLink = false }, "interface-unserved/eth1 warning no link"},
+		"it has jumbo frames":         {func(h *Health) { h.Interfaces[0].MTU = 9000 }, ""},
+		"a file of an image is damaged": {func(h *Health) {
+			h.Faults = []images.Fault{{Digest: "sha256:ab", Problem: "damaged", Images: []string{"debian"}, Hint: "import"}}
 		}, "artefact-damaged/sha256:ab error debian"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := well
-			h.interfaces = slices.Clone(well.interfaces)
+			h.Interfaces = slices.Clone(well.Interfaces)
 			tc.alter(&h)
 			var got []string
-			for _, i := range conditions(&h) {
+			for _, i := range Conditions(&h) {
 				got = append(got, i.Key+" "+string(i.Severity)+" "+i.Cause)
 				if i.Hint == "" || !slices.Contains(ownIssues, i.Type) {
 					t.Errorf("%+v", i)
@@ -92,7 +92,7 @@ func TestManyDamagedArtefactsAreCounted(t *testing.T) {
 
 func TestAClockThatIsSetIsNoticed(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	var c clock
+	var c Clock
 	for i, step := range []struct {
 		wall, mono, want time.Duration
 	}{
@@ -105,20 +105,20 @@ func TestAClockThatIsSetIsNoticed(t *testing.T) {
 		{-time.Hour, 40 * time.Second, -time.Hour - 100*time.Second},
 		{0, time.Hour + 40*time.Second, 0}, // long ago
 	} {
-		if got := c.look(at.Add(step.wall), step.mono); got != step.want {
+		if got := c.Look(at.Add(step.wall), step.mono); got != step.want {
 			t.Errorf("look %d: %s, want %s", i, got, step.want)
 		}
 	}
 }
 
-func openAlarmed(t *testing.T, dir string) (*sqlstore.Store, alarmed) {
+func openAlarmed(t *testing.T, dir string) (*sqlstore.Store, Alarmed) {
 	t.Helper()
 	s, err := sqlstore.Open(t.Context(), sqlstore.Config{Path: filepath.Join(dir, "slipway.db"), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return s, alarmed{s, newAlarms()}
+	return s, Alarmed{s, NewAlarms()}
 }
 
 func issuesOf(t *testing.T, s inventory.Store, all bool) (keys []string) {
@@ -156,8 +156,8 @@ func TestAFullDiskShowsAsAnIssueAndHeals(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	look := func() error {
-		s.alarms.set(conditions(&health{disk: doctor.Disk{Dir: dir, FreeBytes: doctor.ReadDisk(dir).FreeBytes << 8}, store: s.alarms.trouble()}), at, log)
-		return s.alarms.settle(t.Context(), store, at)
+		s.Alarms.Set(Conditions(&Health{Disk: doctor.Disk{Dir: dir, FreeBytes: doctor.ReadDisk(dir).FreeBytes << 8}, Store: s.Alarms.Trouble()}), at, log)
+		return s.Alarms.Settle(t.Context(), store, at)
 	}
 	if err := look(); err != nil || len(issuesOf(t, s, false)) != 0 {
 		t.Fatalf("before: %v, %q", err, issuesOf(t, s, false))
@@ -199,13 +199,13 @@ func TestIssuesOfTheMachineAreStoredOnceAndCloseAfterARestart(t *testing.T) {
 	store, s := openAlarmed(t, dir)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	bad := &health{disk: doctor.Disk{Dir: dir, FreeBytes: 9 << 30}, leap: time.Hour}
+	bad := &Health{Disk: doctor.Disk{Dir: dir, FreeBytes: 9 << 30}, Leap: time.Hour}
 	for range 3 {
-		s.alarms.set(conditions(bad), at, log)
+		s.Alarms.Set(Conditions(bad), at, log)
 		if got := issuesOf(t, s, false); !slices.Equal(got, []string{inventory.IssueClock}) {
 			t.Fatalf("seen: %q", got)
 		}
-		if err := s.alarms.settle(t.Context(), store, at); err != nil {
+		if err := s.Alarms.Settle(t.Context(), store, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,11 +218,11 @@ func TestIssuesOfTheMachineAreStoredOnceAndCloseAfterARestart(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	again := alarmed{store, newAlarms()} // as a new process
-	if err := store.Read(t.Context(), again.alarms.load); err != nil {
+	again := Alarmed{store, NewAlarms()} // as a new process
+	if err := store.Read(t.Context(), again.Alarms.Load); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.alarms.settle(t.Context(), store, at); err != nil {
+	if err := again.Alarms.Settle(t.Context(), store, at); err != nil {
 		t.Fatal(err)
 	}
 	if got := issuesOf(t, again, false); !slices.Equal(got, []string{inventory.IssueForeignDHCP}) {
@@ -233,12 +233,12 @@ func TestIssuesOfTheMachineAreStoredOnceAndCloseAfterARestart(t *testing.T) {
 func TestLeasesThatCannotBeStoredAreTrouble(t *testing.T) {
 	store, s := openAlarmed(t, t.TempDir())
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	s.alarms.noteLeases(errors.New("disk I/O error"))
-	if err := s.alarms.settle(t.Context(), store, at); err != nil || s.alarms.trouble() == nil {
-		t.Fatalf("%v, trouble %v", err, s.alarms.trouble())
+	s.Alarms.NoteLeases(errors.New("disk I/O error"))
+	if err := s.Alarms.Settle(t.Context(), store, at); err != nil || s.Alarms.Trouble() == nil {
+		t.Fatalf("%v, trouble %v", err, s.Alarms.Trouble())
 	}
-	s.alarms.noteLeases(nil)
-	if err := s.alarms.trouble(); err != nil {
+	s.Alarms.NoteLeases(nil)
+	if err := s.Alarms.Trouble(); err != nil {
 		t.Error(err)
 	}
 }
@@ -246,18 +246,18 @@ func TestLeasesThatCannotBeStoredAreTrouble(t *testing.T) {
 func TestAnIssueThatComesBackBeforeItsEndIsStoredIsSaidAgain(t *testing.T) {
 	store, s := openAlarmed(t, t.TempDir())
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	look := func(s alarmed, is bool) (said string) {
+	look := func(s Alarmed, is bool) (said string) {
 		var b strings.Builder
 		var all []inventory.Issue
 		if is {
 			all = []inventory.Issue{{Key: "interface-unserved/vs", Type: inventory.IssueInterface, Severity: inventory.SeverityError, Cause: "it is down"}}
 		}
-		s.alarms.set(all, at, slog.New(slog.NewTextHandler(&b, nil)))
+		s.Alarms.Set(all, at, slog.New(slog.NewTextHandler(&b, nil)))
 		return b.String()
 	}
-	settle := func(s alarmed) {
+	settle := func(s Alarmed) {
 		t.Helper()
-		if err := s.alarms.settle(t.Context(), store, at); err != nil {
+		if err := s.Alarms.Settle(t.Context(), store, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -270,8 +270,8 @@ func TestAnIssueThatComesBackBeforeItsEndIsStoredIsSaidAgain(t *testing.T) {
 	if got := issuesOf(t, store, false); len(got) != 1 {
 		t.Errorf("open in the store: %q", got)
 	}
-	next := alarmed{store, newAlarms()} // as a new process, which says nothing of what its log has already
-	if err := store.Read(t.Context(), next.alarms.load); err != nil {
+	next := Alarmed{store, NewAlarms()} // as a new process, which says nothing of what its log has already
+	if err := store.Read(t.Context(), next.Alarms.Load); err != nil {
 		t.Fatal(err)
 	}
 	if said := look(next, true); said != "" {
@@ -310,11 +310,11 @@ func TestAnIssueSaysWhatIsWrongNow(t *testing.T) {
 		{"nobody is answered on interface vs: 3 addresses are missing", 2},
 		{"nobody is answered on interface vs: 2 addresses are missing", 2},
 	} {
-		s.alarms.set([]inventory.Issue{{Key: "interface-unserved/vs", Type: inventory.IssueInterface, Severity: inventory.SeverityError, Cause: c.cause, Hint: "look"}}, at, log)
+		s.Alarms.Set([]inventory.Issue{{Key: "interface-unserved/vs", Type: inventory.IssueInterface, Severity: inventory.SeverityError, Cause: c.cause, Hint: "look"}}, at, log)
 		if got := read(s); got.Cause != c.cause {
 			t.Errorf("shown: %q, want %q", got.Cause, c.cause)
 		}
-		if err := s.alarms.settle(t.Context(), store, at); err != nil {
+		if err := s.Alarms.Settle(t.Context(), store, at); err != nil {
 			t.Fatal(err)
 		}
 		if got := read(store); got.Cause != c.cause {

@@ -1,4 +1,6 @@
-package serve
+// Package trouble owns the issues of the appliance itself: a full disk, a store that is locked, a clock that leapt, files and
+// connections that run out. It keeps a reserve on the disk, and gives it up so that leases are still stored.
+package trouble
 
 import (
 	"context"
@@ -18,9 +20,9 @@ var ownIssues = []string{inventory.IssueDisk, inventory.IssueStore, inventory.Is
 // firstAlarm is the first number of issues that are not stored yet. They come after all stored ones and are exact in JSON.
 const firstAlarm = 1 << 50
 
-// alarms are the issues that the server has with its machine. They are in memory first, and in the store as soon as it
+// Alarms are the issues that the server has with its machine. They are in memory first, and in the store as soon as it
 // takes them: a disk that is full keeps none of them from being seen.
-type alarms struct {
+type Alarms struct {
 	mu     sync.Mutex
 	open   []inventory.Issue          // what is wrong now
 	stored map[string]inventory.Issue // those that are open in the store, as it has them
@@ -32,12 +34,12 @@ type alarms struct {
 	shedAt time.Time      // when it was more than before
 }
 
-func newAlarms() *alarms {
-	return &alarms{stored: map[string]inventory.Issue{}, old: map[string]bool{}, nextID: firstAlarm}
+func NewAlarms() *Alarms {
+	return &Alarms{stored: map[string]inventory.Issue{}, old: map[string]bool{}, nextID: firstAlarm}
 }
 
-// load takes over what is open in the store since an earlier run; what is no longer wrong closes.
-func (s *alarms) load(tx inventory.Tx) error {
+// Load takes over what is open in the store since an earlier run; what is no longer wrong closes.
+func (s *Alarms) Load(tx inventory.Tx) error {
 	rows, err := tx.ListIssues(false, "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +51,8 @@ func (s *alarms) load(tx inventory.Tx) error {
 	return err
 }
 
-// set says what is wrong now.
-func (s *alarms) set(found []inventory.Issue, now time.Time, log *slog.Logger) {
+// Set says what is wrong now.
+func (s *Alarms) Set(found []inventory.Issue, now time.Time, log *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range found {
@@ -88,22 +90,22 @@ func wording(i *inventory.Issue) string {
 	}, i.Cause+"\n"+i.Hint)
 }
 
-// noteLeases remembers why leases cannot be stored; nil: they can.
-func (s *alarms) noteLeases(err error) {
+// NoteLeases remembers why leases cannot be stored; nil: they can.
+func (s *Alarms) NoteLeases(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = err
 }
 
-// noteStore remembers why the store takes nothing.
-func (s *alarms) noteStore(err error) {
+// NoteStore remembers why the store takes nothing.
+func (s *Alarms) NoteStore(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stuck = err
 }
 
-// trouble is why the store cannot be written; nil: it can.
-func (s *alarms) trouble() error {
+// Trouble is why the store cannot be written; nil: it can.
+func (s *Alarms) Trouble() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stuck != nil {
@@ -112,8 +114,8 @@ func (s *alarms) trouble() error {
 	return s.lost
 }
 
-// noteShed remembers how much was not stored, and when that last became more. Metrics count notes that found no room.
-func (s *alarms) noteShed(shed provision.Shed, now time.Time) (provision.Shed, time.Time) {
+// NoteShed remembers how much was not stored, and when that last became more. Metrics count notes that found no room.
+func (s *Alarms) NoteShed(shed provision.Shed, now time.Time) (provision.Shed, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if shed != s.shed {
@@ -126,7 +128,7 @@ func (s *alarms) noteShed(shed provision.Shed, now time.Time) (provision.Shed, t
 }
 
 // pending returns what the store does not know yet, or knows with an older cause.
-func (s *alarms) pending() (opened []inventory.Issue, closed []string) {
+func (s *Alarms) pending() (opened []inventory.Issue, closed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.open {
@@ -143,8 +145,8 @@ func (s *alarms) pending() (opened []inventory.Issue, closed []string) {
 	return opened, closed
 }
 
-// settle tells the store what it does not know yet, and asks it whether it takes anything at all.
-func (s *alarms) settle(ctx context.Context, store inventory.Store, now time.Time) error {
+// Settle tells the store what it does not know yet, and asks it whether it takes anything at all.
+func (s *Alarms) Settle(ctx context.Context, store inventory.Store, now time.Time) error {
 	opened, closed := s.pending()
 	err := store.Write(ctx, func(tx inventory.Tx) error {
 		for _, i := range opened {
@@ -194,21 +196,21 @@ func (s *alarms) settle(ctx context.Context, store inventory.Store, now time.Tim
 	return nil
 }
 
-// alarmed is the store with the issues that it could not take yet.
-type alarmed struct {
+// Alarmed is the store with the issues that it could not take yet.
+type Alarmed struct {
 	inventory.Store
-	alarms *alarms
+	Alarms *Alarms
 }
 
 // Read implements inventory.Store.
-func (s alarmed) Read(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.Store.Read(ctx, func(tx inventory.Tx) error { return fn(alarmedTx{tx, s.alarms}) })
+func (s Alarmed) Read(ctx context.Context, fn func(inventory.Tx) error) error {
+	return s.Store.Read(ctx, func(tx inventory.Tx) error { return fn(alarmedTx{tx, s.Alarms}) })
 }
 
 // alarmedTx lists them before the stored ones.
 type alarmedTx struct {
 	inventory.Tx
-	alarms *alarms
+	Alarms *Alarms
 }
 
 // ListIssues implements inventory.HistoryTx.
@@ -217,7 +219,7 @@ func (t alarmedTx) ListIssues(all bool, host inventory.HostID) ([]inventory.Issu
 	if err != nil || host != "" {
 		return rows, err
 	}
-	opened, _ := t.alarms.pending()
+	opened, _ := t.Alarms.pending()
 	opened = slices.DeleteFunc(opened, func(i inventory.Issue) bool { // stored, maybe with an older cause
 		at := slices.IndexFunc(rows, func(r inventory.Issue) bool { return r.Key == i.Key && r.ClosedAt.IsZero() })
 		if at >= 0 {
@@ -232,7 +234,7 @@ func (t alarmedTx) ListIssues(all bool, host inventory.HostID) ([]inventory.Issu
 // FindIssue implements inventory.HistoryTx.
 func (t alarmedTx) FindIssue(id int64) (inventory.Issue, error) {
 	if id >= firstAlarm {
-		opened, _ := t.alarms.pending()
+		opened, _ := t.Alarms.pending()
 		if at := slices.IndexFunc(opened, func(i inventory.Issue) bool { return i.ID == id }); at >= 0 {
 			return opened[at], nil
 		}
@@ -241,7 +243,7 @@ func (t alarmedTx) FindIssue(id int64) (inventory.Issue, error) {
 	if err != nil || !i.ClosedAt.IsZero() {
 		return i, err
 	}
-	opened, _ := t.alarms.pending()
+	opened, _ := t.Alarms.pending()
 	if at := slices.IndexFunc(opened, func(o inventory.Issue) bool { return o.Key == i.Key }); at >= 0 {
 		i.Cause, i.Hint, i.Severity = opened[at].Cause, opened[at].Hint, opened[at].Severity
 	}

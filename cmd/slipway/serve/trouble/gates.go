@@ -1,4 +1,4 @@
-package serve
+package trouble
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ import (
 	"slipway.dev/slipway/web/proxy"
 )
 
-// gates are the doors that connections come in by, each with a budget of its own: a flood at one closes no other.
-type gates struct {
+// Gates are the doors that connections come in by, each with a budget of its own: a flood at one closes no other.
+type Gates struct {
 	budget                       door.Budget
-	boot, bootTLS, admin, socket *door.Door
+	Boot, BootTLS, admin, socket *door.Door
 	files                        *door.Files // nil: they cannot be counted
 }
 
@@ -37,14 +37,14 @@ const (
 // TLS wherever it is open to other machines.
 var handshakes = door.Arrivals{All: door.Pace{PerSecond: 300, Burst: 600}, PerSource: door.Pace{PerSecond: 20, Burst: 80}}
 
-// newGates divides what this process may open among the doors. isKnown says whether an address is that of an accepted host.
-func newGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies proxy.Trusted) *gates {
-	g := &gates{budget: door.Share(limit, hasBootTLS)}
+// NewGates divides what this process may open among the doors. isKnown says whether an address is that of an accepted host.
+func NewGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies proxy.Trusted) *Gates {
+	g := &Gates{budget: door.Share(limit, hasBootTLS)}
 	boot := door.Config{All: g.budget.Boot, PerSource: min(httpboot.PerSource, g.budget.Boot), KnownPart: keptPart, Knows: isKnown}
-	g.boot = door.New(boot)
+	g.Boot = door.New(boot)
 	if boot.All = g.budget.BootTLS; hasBootTLS {
 		boot.PerSource, boot.Arrivals = min(boot.PerSource, boot.All), handshakes
-		g.bootTLS = door.New(boot)
+		g.BootTLS = door.New(boot)
 	}
 	g.admin = door.New(door.Config{All: g.budget.Admin, PerSource: adminEach, KnownPart: keptPart, Arrivals: handshakes, Unlimited: func(a netip.Addr) bool {
 		return a.IsLoopback() || proxies.Has(a) // whoever is behind it shares the address
@@ -54,15 +54,15 @@ func newGates(limit int, hasBootTLS bool, isKnown func(netip.Addr) bool, proxies
 	return g
 }
 
-// atAdmin lets connections to the admin door in; over TLS a refused connection is closed without an answer.
-func (g *gates) atAdmin(l net.Listener, isTLS bool) net.Listener {
+// AtAdmin lets connections to the admin door in; over TLS a refused connection is closed without an answer.
+func (g *Gates) AtAdmin(l net.Listener, isTLS bool) net.Listener {
 	if isTLS {
 		return g.admin.Listen(l, door.Shut)
 	}
 	return g.admin.Listen(l, door.TurnAway(adminAgainIn))
 }
 
-func (g *gates) atSocket(l net.Listener) net.Listener {
+func (g *Gates) AtSocket(l net.Listener) net.Listener {
 	return g.socket.Listen(l, door.TurnAway(adminAgainIn))
 }
 
@@ -73,7 +73,7 @@ type filesOpen struct {
 	now      time.Time
 }
 
-func (g *gates) look(now time.Time) filesOpen {
+func (g *Gates) Look(now time.Time) filesOpen {
 	f := filesOpen{limit: g.budget.Limit, at: door.OutOfFilesAt(), now: now}
 	if g.files != nil {
 		f.n, _ = g.files.Count()
@@ -99,10 +99,10 @@ func filesIssues(f filesOpen) []inventory.Issue {
 	return []inventory.Issue{i}
 }
 
-// metrics counts the connections of each door.
-func (g *gates) metrics() []prometheus.Collector {
+// Metrics counts the connections of each door.
+func (g *Gates) Metrics() []prometheus.Collector {
 	var all []prometheus.Collector
-	for name, d := range map[string]*door.Door{"boot": g.boot, "boot-tls": g.bootTLS, "admin": g.admin, "socket": g.socket} {
+	for name, d := range map[string]*door.Door{"boot": g.Boot, "boot-tls": g.BootTLS, "admin": g.admin, "socket": g.socket} {
 		if d == nil {
 			continue
 		}
@@ -114,13 +114,4 @@ func (g *gates) metrics() []prometheus.Collector {
 		)
 	}
 	return all
-}
-
-// isKnownAt reports whether an address is that of an accepted host: our DHCP gave it out, or a boot of the host runs at it.
-func (a *appliance) isKnownAt(at netip.Addr) bool {
-	if mac, ok := a.networks.book.Holder(at); ok && a.networks.known.hasMAC(mac) {
-		return true
-	}
-	mac, ok := a.engine.BootsAt(at)
-	return ok && a.networks.known.hasMAC(mac)
 }

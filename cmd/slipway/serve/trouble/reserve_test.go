@@ -1,4 +1,4 @@
-package serve
+package trouble
 
 import (
 	"log/slog"
@@ -16,7 +16,7 @@ import (
 func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgain(t *testing.T) {
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	r := openReserve(dir, log)
+	r := OpenReserve(dir, log)
 	isThere := func() bool {
 		info, err := os.Stat(filepath.Join(dir, "reserve"))
 		return err == nil && info.Size() == r.bytes
@@ -35,32 +35,32 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgain(t *testing.T) {
 		{2 * r.bytes, true, false},
 		{4 * r.bytes, false, true},
 	} {
-		isTight := r.keep(doctor.Disk{FreeBytes: uint64(step.free)})
-		if isTight != step.isTight || isThere() != step.isThere || (r.givenUp() == 0) != step.isThere {
+		isTight := r.Keep(doctor.Disk{FreeBytes: uint64(step.free)})
+		if isTight != step.isTight || isThere() != step.isThere || (r.GivenUp() == 0) != step.isThere {
 			t.Errorf("%d: %d bytes free: tight %t, there %t, want %+v", i, step.free, isTight, isThere(), step)
 		}
 	}
-	if again := openReserve(dir, log); !again.isHeld || again.bytes != r.bytes {
+	if again := OpenReserve(dir, log); !again.isHeld || again.bytes != r.bytes {
 		t.Errorf("a second start: %+v", again)
 	}
-	r.release()
-	r.release()
+	r.Release()
+	r.Release()
 	if isThere() {
 		t.Error("it is there after a lease found no room")
 	}
 }
 
 func TestWhatIsShedIsSaidForAWhile(t *testing.T) {
-	a, now := newAlarms(), time.Unix(1_000_000, 0)
-	if shed, at := a.noteShed(provision.Shed{}, now); !at.IsZero() || shed != (provision.Shed{}) {
+	a, now := NewAlarms(), time.Unix(1_000_000, 0)
+	if shed, at := a.NoteShed(provision.Shed{}, now); !at.IsZero() || shed != (provision.Shed{}) {
 		t.Error("something is said of nothing")
 	}
-	shed, at := a.noteShed(provision.Shed{OverBudget: 7, HostN: 3}, now)
-	all := shedIssues(&health{shed: shed, shedAt: at})
+	shed, at := a.NoteShed(provision.Shed{OverBudget: 7, HostN: 3}, now)
+	all := shedIssues(&Health{Shed: shed, ShedAt: at})
 	if len(all) != 1 || all[0].Type != inventory.IssueShed || !strings.Contains(all[0].Cause, "7 events") || !strings.Contains(all[0].Cause, "3 machines") {
 		t.Errorf("%+v", all)
 	}
-	if _, at := a.noteShed(shed, now.Add(shedToldFor)); !at.IsZero() {
+	if _, at := a.NoteShed(shed, now.Add(shedToldFor)); !at.IsZero() {
 		t.Error("it is said for ever")
 	}
 }
@@ -87,8 +87,8 @@ func TestFilesThatRunOutAreNoMissingInterface(t *testing.T) {
 			}
 		})
 	}
-	h := &health{interfaces: []doctor.Interface{{Name: "eth1", Err: os.ErrInvalid}}}
-	for _, i := range conditions(h) {
+	h := &Health{Interfaces: []doctor.Interface{{Name: "eth1", Err: os.ErrInvalid}}}
+	for _, i := range Conditions(h) {
 		if i.Type == inventory.IssueInterface {
 			t.Errorf("an interface that could not be read: %+v", i)
 		}

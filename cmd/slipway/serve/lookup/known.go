@@ -1,14 +1,61 @@
-package serve
+// Package lookup keeps in memory what each packet asks for: which machines are known, which subnets there are, and who was
+// seen on the network. The store is the truth; these are copies that follow it.
+package lookup
 
 import (
 	"context"
 	"encoding/hex"
+	"errors"
+	"net"
+	"net/netip"
 	"strings"
 	"sync"
+	"time"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/inventory/live"
+	"slipway.dev/slipway/pxe/door"
+	"slipway.dev/slipway/pxe/lease"
 )
+
+// strangers are the limits for machines that nobody has accepted: an eighth of each subnet's addresses is kept for
+// those that are known, a switch port has room for 32, and an offer holds for four tries of firmware.
+var strangers = lease.Limits{KeptPart: 8, PerPort: 32, OfferFor: 15 * time.Second}
+
+func isNotFound(err error) bool {
+	var e *inventory.Error
+	return errors.As(err, &e) && e.Kind == inventory.NotFound
+}
+
+// remembered are the addresses that interfaces had when they could be looked at last.
+var remembered struct {
+	sync.Mutex
+	of map[string][]netip.Prefix
+}
+
+// PrefixesOf returns the addresses of an interface with their networks. While no file descriptor is left to ask with, they are
+// those of before: that nobody could ask does not mean that they are gone.
+func PrefixesOf(name string) (all []netip.Prefix) {
+	i, err := net.InterfaceByName(name)
+	var addrs []net.Addr
+	if err == nil {
+		addrs, err = i.Addrs()
+	}
+	remembered.Lock()
+	defer remembered.Unlock()
+	if door.IsOutOfFiles(err) {
+		return remembered.of[name]
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			all = append(all, p)
+		}
+	}
+	if remembered.of == nil {
+		remembered.of = map[string][]netip.Prefix{}
+	}
+	remembered.of[name] = all
+	return all
+}
 
 // known are the MACs of accepted hosts and of reservations: machines that the limits for strangers do not hold for. It
 // is in memory because it is asked for every packet.
@@ -25,16 +72,16 @@ func newKnown(store inventory.Store) *known {
 	return &known{store: store, macs: map[[6]byte]int{}, ofHost: map[inventory.HostID][][6]byte{}}
 }
 
-// has reports whether a MAC is known.
-func (k *known) has(mac [6]byte) bool {
+// Has reports whether a MAC is known.
+func (k *known) Has(mac [6]byte) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.macs[mac] > 0
 }
 
-func (k *known) hasMAC(m inventory.MAC) bool {
+func (k *known) HasMAC(m inventory.MAC) bool {
 	b, ok := macBytes(m)
-	return ok && k.has(b)
+	return ok && k.Has(b)
 }
 
 // hasHost reports whether a host is known to be accepted.
@@ -60,19 +107,19 @@ func macBytes(m inventory.MAC) (b [6]byte, ok bool) {
 	return b, true
 }
 
-const knownPage = 1000
+const KnownPage = 1000
 
-// load reads all hosts and reservations.
-func (k *known) load(tx inventory.Tx) error {
+// Load reads all hosts and reservations.
+func (k *known) Load(tx inventory.Tx) error {
 	for after := ""; ; {
-		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{After: after, Limit: knownPage})
+		hosts, err := tx.ListHosts(inventory.HostFilter{}, inventory.Page{After: after, Limit: KnownPage})
 		if err != nil {
 			return err
 		}
 		for i := range hosts {
 			k.setHost(&hosts[i])
 		}
-		if len(hosts) < knownPage {
+		if len(hosts) < KnownPage {
 			break
 		}
 		after = hosts[len(hosts)-1].Name
@@ -126,12 +173,12 @@ func (k *known) replace(old [][6]byte, macs []inventory.MAC) (now [][6]byte) {
 	return now
 }
 
-// hear takes over what an event says has changed.
-func (k *known) hear(ctx context.Context, e inventory.Event) error {
+// Hear takes over what an event says has changed.
+func (k *known) Hear(ctx context.Context, e inventory.Event) error {
 	noun, _, _ := strings.Cut(e.Subject, "/")
 	switch {
 	case e.Kind == inventory.EventChanged && noun == "import":
-		return k.store.Read(ctx, k.load)
+		return k.store.Read(ctx, k.Load)
 	case e.Kind == inventory.EventChanged && noun == "reservation":
 		return k.store.Read(ctx, k.loadReservations)
 	case e.HostID == "":
@@ -157,31 +204,4 @@ func (k *known) hear(ctx context.Context, e inventory.Event) error {
 		}
 		return err
 	})
-}
-
-// followKnown keeps the known MACs as the inventory is.
-func (a *appliance) followKnown(ctx context.Context) error {
-	for ctx.Err() == nil {
-		events, cancel, err := a.hub.Subscribe(live.FromNow, inventory.EventFilter{})
-		if err != nil {
-			return err
-		}
-		// What changed before the subscription is read after it began, so that nothing falls between.
-		err = a.store.Read(ctx, a.networks.known.load)
-		stop := context.AfterFunc(ctx, cancel)
-		for e := range events {
-			if err == nil {
-				err = a.networks.known.hear(ctx, e)
-			}
-			if err != nil {
-				break
-			}
-		}
-		stop()
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			a.log.Error("known machines not read", "err", err)
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package serve
+package lookup
 
 import (
 	"context"
@@ -12,32 +12,32 @@ import (
 	"slipway.dev/slipway/pxe/lease6"
 )
 
-// networks keeps the lease book as the inventory says it should be.
-type networks struct {
+// Networks keeps the lease book as the inventory says it should be.
+type Networks struct {
 	store    inventory.Store
-	book     *lease.Book
-	book6    *lease6.Book
-	six      atomic.Pointer[[]inventory.Subnet] // the IPv6 ones
+	Book     *lease.Book
+	Book6    *lease6.Book
+	Six      atomic.Pointer[[]inventory.Subnet] // the IPv6 ones
 	classes  atomic.Pointer[[]inventory.Class]
-	known    *known
+	Known    *known
 	policies atomic.Pointer[map[string]inventory.UnknownPolicy] // by subnet
-	asOf     int64                                              // the newest event that the book knows of
+	AsOf     int64                                              // the newest event that the book knows of
 }
 
-// openNetworks reads subnets, reservations and leases into a new book.
-func openNetworks(ctx context.Context, store inventory.Store, interfaces []string) (*networks, error) {
-	n := &networks{store: store, known: newKnown(store)}
+// OpenNetworks reads subnets, reservations and leases into a new book.
+func OpenNetworks(ctx context.Context, store inventory.Store, interfaces []string) (*Networks, error) {
+	n := &Networks{store: store, Known: newKnown(store)}
 	var leases []inventory.Lease
 	var now lease.Network
 	var now6 lease6.Network
 	err := store.Read(ctx, func(tx inventory.Tx) (err error) {
-		if err = n.known.load(tx); err != nil {
+		if err = n.Known.Load(tx); err != nil {
 			return err
 		}
 		if now, now6, err = n.read(tx, interfaces); err != nil {
 			return err
 		}
-		if n.asOf, err = tx.LastEventID(); err != nil {
+		if n.AsOf, err = tx.LastEventID(); err != nil {
 			return err
 		}
 		leases, err = tx.ListLeases("", inventory.Page{})
@@ -46,12 +46,12 @@ func openNetworks(ctx context.Context, store inventory.Store, interfaces []strin
 	if err != nil {
 		return nil, fmt.Errorf("read networks: %w", err)
 	}
-	n.book, n.book6 = lease.New(now, leases), lease6.New(now6, leases)
+	n.Book, n.Book6 = lease.New(now, leases), lease6.New(now6, leases)
 	return n, nil
 }
 
 // read returns what the books are made of and remembers the subnets' policies.
-func (n *networks) read(tx inventory.Tx, interfaces []string) (four lease.Network, six lease6.Network, err error) {
+func (n *Networks) read(tx inventory.Tx, interfaces []string) (four lease.Network, six lease6.Network, err error) {
 	subnets, err := tx.ListSubnets()
 	if err != nil {
 		return four, six, err
@@ -71,44 +71,44 @@ func (n *networks) read(tx inventory.Tx, interfaces []string) (four lease.Networ
 	}
 	n.policies.Store(&policies)
 	four, six = split(subnets, reservations, interfaces)
-	four.Limits, four.Knows = strangers, n.known.hasMAC
-	n.six.Store(&six.Subnets)
+	four.Limits, four.Knows = strangers, n.Known.HasMAC
+	n.Six.Store(&six.Subnets)
 	return four, six, nil
 }
 
 // Classes returns the classes of clients in force.
-func (n *networks) Classes() []inventory.Class { return *n.classes.Load() }
+func (n *Networks) Classes() []inventory.Class { return *n.classes.Load() }
 
-// policy says what machines that are not accepted get on a subnet.
-func (n *networks) policy(subnet string) inventory.UnknownPolicy {
+// Policy says what machines that are not accepted get on a subnet.
+func (n *Networks) Policy(subnet string) inventory.UnknownPolicy {
 	if p, ok := (*n.policies.Load())[subnet]; ok {
 		return p
 	}
 	return inventory.UnknownIgnore
 }
 
-// follow brings the book up to date after each change of a subnet, a reservation or a lease, until events ends.
-func (n *networks) follow(ctx context.Context, interfaces []string, events <-chan inventory.Event) error {
+// Follow brings the book up to date after each change of a subnet, a reservation or a lease, until events ends.
+func (n *Networks) Follow(ctx context.Context, interfaces []string, events <-chan inventory.Event) error {
 	for e := range events {
-		n.asOf = e.ID
+		n.AsOf = e.ID
 		noun, name, _ := strings.Cut(e.Subject, "/")
 		switch noun {
 		case "subnet", "reservation", "class", "import":
-			if err := n.reread(ctx, interfaces); err != nil {
+			if err := n.Reread(ctx, interfaces); err != nil {
 				return err
 			}
 		case "lease":
 			if a, err := netip.ParseAddr(name); err == nil {
-				n.book.Drop(a)
-				n.book6.Drop(a)
+				n.Book.Drop(a)
+				n.Book6.Drop(a)
 			}
 		}
 	}
 	return nil
 }
 
-// reread puts the subnets and reservations in force that are stored now.
-func (n *networks) reread(ctx context.Context, interfaces []string) error {
+// Reread puts the subnets and reservations in force that are stored now.
+func (n *Networks) Reread(ctx context.Context, interfaces []string) error {
 	var now lease.Network
 	var now6 lease6.Network
 	if err := n.store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -117,13 +117,13 @@ func (n *networks) reread(ctx context.Context, interfaces []string) error {
 	}); err != nil {
 		return fmt.Errorf("read networks: %w", err)
 	}
-	n.book.Reconfigure(now)
-	n.book6.Reconfigure(now6)
+	n.Book.Reconfigure(now)
+	n.Book6.Reconfigure(now6)
 	return nil
 }
 
 // Save stores leases in one transaction; it is what the DHCP door acknowledges after.
-func (n *networks) Save(ctx context.Context, leases []inventory.Lease) error {
+func (n *Networks) Save(ctx context.Context, leases []inventory.Lease) error {
 	return n.store.Write(ctx, func(tx inventory.Tx) error {
 		for _, l := range leases {
 			if err := tx.SaveLease(l); err != nil {
@@ -134,10 +134,10 @@ func (n *networks) Save(ctx context.Context, leases []inventory.Lease) error {
 	})
 }
 
-// addressesOf returns all IPv4 addresses of the interfaces.
-func addressesOf(interfaces []string) (ours []netip.Addr) {
+// AddressesOf returns all IPv4 addresses of the interfaces.
+func AddressesOf(interfaces []string) (ours []netip.Addr) {
 	for _, name := range interfaces {
-		for _, p := range prefixesOf(name) {
+		for _, p := range PrefixesOf(name) {
 			if p.Addr().Is4() {
 				ours = append(ours, p.Addr())
 			}

@@ -1,0 +1,157 @@
+package trouble
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/cmd/slipway/doctor"
+	"slipway.dev/slipway/images"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision"
+)
+
+const (
+	WatchEvery    = 5 * time.Second
+	FilesEvery    = time.Minute        // artefacts are looked at
+	FilesWithin   = 7 * 24 * time.Hour // each is hashed
+	StoreSlow     = 3 * time.Second    // a store that takes nothing that long is locked
+	tightBytes    = 256 << 20          // so little room is an issue
+	clockLeap     = time.Minute
+	clockToldFor  = time.Hour
+	faultsAtMost  = 20 // issues of damaged artefacts; more have one cause
+	CauseAtMost   = 300
+	storeIssueKey = inventory.IssueStore
+)
+
+// ErrLocked is why a store takes nothing.
+var ErrLocked = errors.New("it has taken nothing for seconds: another process may hold a lock on it")
+
+// Health is what was found at one look.
+type Health struct {
+	Disk       doctor.Disk
+	Store      error         // why nothing can be stored
+	Leap       time.Duration // by which the clock was set
+	Interfaces []doctor.Interface
+	Only6      map[string]bool    // interfaces that have subnets of IPv6
+	Unserved   []string           // interfaces without a subnet
+	Missing6   []inventory.Subnet // of IPv6, in which their interface has no address
+	Faults     []images.Fault
+	Files      filesOpen
+	Reserve    int64 // bytes of the reserve on the disk that were given up; 0: it is there
+	Shed       provision.Shed
+	ShedAt     time.Time // when that was more than before; zero: not lately
+}
+
+// Conditions returns the issues of what was found.
+func Conditions(h *Health) (all []inventory.Issue) {
+	if k := doctor.DataDir(h.Disk); k.Status == doctor.Failed || k.Status == doctor.Warning && h.Disk.FreeBytes < tightBytes {
+		i := inventory.Issue{Key: inventory.IssueDisk, Type: inventory.IssueDisk, Severity: inventory.SeverityWarning, Cause: "data directory " + k.Detail, Hint: k.Hint}
+		if k.Status == doctor.Failed {
+			i.Severity = inventory.SeverityError
+		}
+		if h.Reserve > 0 {
+			i.Severity = inventory.SeverityError
+			i.Cause += fmt.Sprintf("; the reserve of %d MiB was given up, so that leases are still stored; events are not", h.Reserve>>20)
+		}
+		all = append(all, i)
+	}
+	if h.Store != nil {
+		all = append(all, inventory.Issue{
+			Key: storeIssueKey, Type: inventory.IssueStore, Severity: inventory.SeverityError,
+			Cause: inventory.Clean("the database cannot be written, so no machine is given an address and nothing is recorded: "+h.Store.Error(), CauseAtMost),
+			Hint:  "look at the disk of the data directory (df, dmesg), and whether another program has the database open (fuser slipway.db); it goes on by itself",
+		})
+	}
+	if h.Leap != 0 {
+		all = append(all, inventory.Issue{
+			Key: inventory.IssueClock, Type: inventory.IssueClock, Severity: inventory.SeverityWarning,
+			Cause: "the clock was set by " + h.Leap.Round(time.Second).String() + ": leases, deadlines and tokens end by the new time",
+			Hint:  "timedatectl shows who keeps it; set back, or right for an hour, this closes",
+		})
+	}
+	return slices.Concat(all, shedIssues(h), filesIssues(h.Files), interfaceIssues(h), artefactIssues(h.Faults))
+}
+
+func interfaceIssues(h *Health) (all []inventory.Issue) {
+	for _, i := range h.Interfaces {
+		k := doctor.JudgeInterface(i, nil)
+		switch {
+		case i.Err != nil:
+			continue // nothing is known of it
+		case !i.IsThere:
+			k.Hint = "make it again, or serve others: slipway serve --interface NAME"
+		case !i.IsUp:
+			k.Detail, k.Hint = "is down", "ip link set "+i.Name+" up"
+		case len(i.Prefixes) == 0 && h.Only6[i.Name]:
+			continue
+		case len(i.Prefixes) == 0:
+		case slices.Contains(h.Unserved, i.Name):
+			k.Detail = "has the address " + i.Prefixes[0].String() + ", which is in no subnet"
+			k.Hint = "slipway subnet create NAME --cidr " + i.Prefixes[0].Masked().String() + " --interface " + i.Name + " --mode full, then: slipway range add; or give it its old address"
+		case !i.HasLink:
+		default:
+			continue
+		}
+		severity := inventory.SeverityError
+		if k.Status == doctor.Warning {
+			severity = inventory.SeverityWarning
+		}
+		all = append(all, inventory.Issue{
+			Key: inventory.IssueInterface + "/" + i.Name, Type: inventory.IssueInterface, Severity: severity,
+			Cause: "nobody is answered on interface " + i.Name + ": " + k.Detail, Hint: k.Hint,
+		})
+	}
+	for _, s := range h.Missing6 {
+		if slices.ContainsFunc(h.Interfaces, func(i doctor.Interface) bool { return i.Name == s.Interface && i.IsThere && i.IsUp }) {
+			all = append(all, inventory.Issue{
+				Key: inventory.IssueInterface + "/" + s.Interface + "/" + s.Name, Type: inventory.IssueInterface, Severity: inventory.SeverityError,
+				Cause: "nobody boots over IPv6 on interface " + s.Interface + ": it has no address in " + s.CIDR.String() + ", subnet " + s.Name,
+				Hint:  "give it its address back, or one such as this: ip addr add " + netip.PrefixFrom(s.CIDR.Masked().Addr().Next(), s.CIDR.Bits()).String() + " dev " + s.Interface,
+			})
+		}
+	}
+	return all
+}
+
+func artefactIssues(faults []images.Fault) (all []inventory.Issue) {
+	if more := len(faults) - faultsAtMost; more > 0 {
+		all = append(all, inventory.Issue{
+			Key: inventory.IssueArtefact + "/more", Type: inventory.IssueArtefact, Severity: inventory.SeverityError,
+			Cause: fmt.Sprintf("%d more artefacts are missing or damaged: the disk of the artefact folder may be failing", more), Hint: "slipway artefact verify lists all of them",
+		})
+	}
+	for _, f := range faults[:min(len(faults), faultsAtMost)] {
+		all = append(all, inventory.Issue{
+			Key: inventory.IssueArtefact + "/" + string(f.Digest), Type: inventory.IssueArtefact, Severity: inventory.SeverityError,
+			Cause: inventory.Clean(fmt.Sprintf("artefact %s is %s; images that need it: %s", f.Digest, f.Problem, strings.Join(f.Images, ", ")), CauseAtMost), Hint: f.Hint,
+		})
+	}
+	return all
+}
+
+// Clock notices that the clock was set, by a count of time that nobody sets.
+type Clock struct {
+	wall time.Time
+	mono time.Duration
+	leap time.Duration // in sum
+	at   time.Duration // of the last one
+}
+
+// Look returns by how much the clock is off from how it went before; 0 once that is long ago.
+func (c *Clock) Look(wall time.Time, mono time.Duration) time.Duration {
+	wall = wall.Round(0)
+	if !c.wall.IsZero() {
+		if by := wall.Sub(c.wall) - (mono - c.mono); by.Abs() > clockLeap {
+			c.leap, c.at = c.leap+by, mono
+		}
+	}
+	c.wall, c.mono = wall, mono
+	if c.leap.Abs() <= clockLeap || mono-c.at >= clockToldFor {
+		c.leap = 0
+	}
+	return c.leap
+}
