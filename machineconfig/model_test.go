@@ -29,7 +29,7 @@ func TestWhatRealFilesNeedIsValidated(t *testing.T) {
 	for _, c := range []struct{ name, layer, path, want, hint string }{
 		{"a glob with a slash", iface("dhcp4: true, match: {name: en/*}"), "/network/interfaces/a/match/name", "not a glob", "en*"},
 		{"a driver with a blank", iface("dhcp4: true, match: {driver: 'a b'}"), "/network/interfaces/a/match/driver", "not the name of a driver", "ethtool"},
-		{"a match and a MAC", iface("mac: '52:54:00:00:00:01', match: {name: en*}"), "/network/interfaces/a/match", "beside a MAC", ""},
+		{"a match and a MAC", iface("mac: '52:54:00:00:00:01', match: {name: en*}"), "/network/interfaces/a/match", "excludes a MAC", ""},
 		{"an address on any link", iface("match: {link: true}, addresses: [192.0.2.9/24]"), "/network/interfaces/a/match/link", "more than one port", "dhcp4"},
 		{"an address on a glob", iface("match: {name: en*}, addresses: [192.0.2.9/24]"), "/network/interfaces/a/match", "more than one port", ""},
 		{"a VLAN on a glob", "network: {interfaces: [{name: a, match: {name: en*}}], vlans: [{name: v, parent: a, id: 7}]}", "/network/vlans/v/parent", "every port that matches", "its name or MAC"},
@@ -65,7 +65,7 @@ func TestWhatRealFilesNeedIsValidated(t *testing.T) {
 		{"an unknown choice", "boot: {rootDevice: {choose: biggest}}", "/boot/rootDevice/choose", "not known", "largest"},
 		{"a kept partition with a size", "storage: {disks: [{name: d, partitions: [{label: p, keep: true, sizeMiB: 5}]}]}", "/storage/disks/d/partitions/p/keep", "size and the start", ""},
 		{"a kept partition on a wiped disk", "storage: {disks: [{name: d, wipeTable: true, partitions: [{label: p, keep: true}]}]}", "/storage/disks/d/partitions/p/keep", "table is wiped", ""},
-		{"a kept file system on a new partition", btrfs("format: xfs, keep: true, mountPoint: /srv"), "/storage/filesystems/p/keep", "made anew", "keep: true"},
+		{"a kept file system on a new partition", btrfs("format: xfs, keep: true, mountPoint: /srv"), "/storage/filesystems/p/keep", "made again", "keep: true"},
 		{"a kept root", "storage: {disks: [{name: d, partitions: [{label: p, keep: true}]}], filesystems: [{device: p, format: xfs, keep: true, mountPoint: /}]}", "/storage/filesystems/p/keep", "root file system", "/home"},
 		{"kept and wiped", "storage: {filesystems: [{device: /dev/sdb1, format: xfs, keep: true, wipe: true, mountPoint: /srv}]}", "/storage/filesystems/~1dev~1sdb1/keep", "exclude each other", ""},
 		{"more than the group", lvm("{name: a, percent: 60}, {name: b, percent: 50}"), "/storage/lvm/vg/lvs", "110 per cent", ""},

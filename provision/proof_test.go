@@ -32,7 +32,7 @@ func TestAHostWhoseWipeIsNotProvenIsQuarantined(t *testing.T) {
 		want string
 	}{
 		"no certificate":    {nil, "disk vda (serial D-a) has no certificate"},
-		"another mode":      {[]inventory.WipeCertificate{{Disk: disk, Mode: inventory.CleanFull, Method: "overwrite"}}, "was wiped with mode full, and quick was asked for"},
+		"another mode":      {[]inventory.WipeCertificate{{Disk: disk, Mode: inventory.CleanFull, Method: "overwrite"}}, "was wiped with mode full, and the expected one is quick"},
 		"another disk":      {[]inventory.WipeCertificate{{Disk: inventory.Disk{Name: "vda", Serial: "D-b"}, Mode: inventory.CleanQuick, Method: "signatures"}}, "has no certificate"},
 		"it was kept":       {[]inventory.WipeCertificate{{Disk: disk, Mode: inventory.CleanQuick, Method: "kept", IsKept: true}}, "not one of the disks to keep"},
 		"nothing was wiped": {[]inventory.WipeCertificate{{Disk: disk, Mode: inventory.CleanQuick, Method: "none"}}, "was not wiped"},
@@ -267,7 +267,7 @@ func TestAnImageOfAnotherDigestIsNotTakenAsInstalled(t *testing.T) {
 	s.faults = []wire.Report{lie, lie, lie}
 	l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Host: "a"}})
 	l.until("the machine has failed", l.phase("web-1", inventory.MachineFailed))
-	if h := s.host(); h.State != inventory.Failed || !strings.Contains(h.StateReason, "was asked for") {
+	if h := s.host(); h.State != inventory.Failed || !strings.Contains(h.StateReason, "the expected one is") {
 		t.Errorf("the host is %s: %s", h.State, h.StateReason)
 	}
 }

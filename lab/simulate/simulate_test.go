@@ -252,7 +252,7 @@ func TestWhatServersDoWrongIsFound(t *testing.T) {
 		break_   func(*toyServer)
 		want     string
 	}{
-		{"iPXE is given its loader again", FirmwareUEFI, func(s *toyServer) { s.bootFile = func(*message) string { return "snponly.efi" } }, "load itself for ever"},
+		{"iPXE is given its loader again", FirmwareUEFI, func(s *toyServer) { s.bootFile = func(*message) string { return "snponly.efi" } }, "load itself without end"},
 		{"UEFI is given a BIOS loader", FirmwareUEFI, func(s *toyServer) { s.bootFile = func(*message) string { return "undionly.kpxe" } }, "uefi cannot run undionly.kpxe"},
 		{"the loader is no program", FirmwareUEFI, func(s *toyServer) { s.loader = []byte("<html>") }, "no EFI program"},
 		{"class PXEClient without 43", FirmwareUEFI, func(s *toyServer) { s.extra = []option{{optClass, []byte("PXEClient")}} }, "43.6=8"},

@@ -26,7 +26,7 @@ func TestAnImageOfARegistryIsTheOneThatItsDigestNames(t *testing.T) {
 		"a manifest":                       {digestOf(manifest), layer, [][]byte{manifest}, ""},
 		"an index":                         {digestOf(index), layer, [][]byte{index, manifest}, ""},
 		"nothing is shown":                 {digestOf(manifest), layer, nil, "does not show"},
-		"another manifest":                 {digestOf(manifest), other, [][]byte{foreign}, "was asked for"},
+		"another manifest":                 {digestOf(manifest), other, [][]byte{foreign}, "the expected one is"},
 		"another layer":                    {digestOf(manifest), other, [][]byte{manifest}, "does not name"},
 		"no layer":                         {digestOf(manifest), "", [][]byte{manifest}, "unknown"},
 		"the index names another manifest": {digestOf(index), other, [][]byte{index, foreign}, "names no manifest"},

@@ -53,7 +53,7 @@ func TestADiskIsCleanByACertificateOfItsOwnOnly(t *testing.T) {
 		"nothing printed, another size":    {owed: []inventory.Disk{bare}, given: full(changed(bare, func(d *inventory.Disk) { d.SizeBytes = 1 })), want: "disk vdb", isFinal: true},
 		"another mode": {
 			owed: []inventory.Disk{sda}, given: but(full(sda), func(c *inventory.WipeCertificate) { c.Mode = inventory.CleanQuick }),
-			want: "mode quick, and full was asked for", isFinal: true,
+			want: "mode quick, and the expected one is full", isFinal: true,
 		},
 		"no mode":     {owed: []inventory.Disk{sda}, given: but(full(sda), func(c *inventory.WipeCertificate) { c.Mode = "" }), want: "mode unknown", isFinal: true},
 		"not wiped":   {owed: []inventory.Disk{sda}, given: but(full(sda), func(c *inventory.WipeCertificate) { c.Method = "none" }), want: "was not wiped", isFinal: true},

@@ -45,7 +45,7 @@ func Unclean(owed []inventory.Disk, mode inventory.CleanMode, keep []inventory.D
 // load for as long as was asked for, which cannot be longer than has passed here since.
 func Untested(b inventory.BurnIn, asked, passed time.Duration, hw inventory.Hardware) (faults []string) {
 	if passed < asked-asked/20 {
-		faults = append(faults, fmt.Sprintf("the order was %s, and the report came after %s", inventory.Duration(asked), inventory.Duration(passed.Round(time.Second))))
+		faults = append(faults, fmt.Sprintf("the order was %s, and it reported after %s", inventory.Duration(asked), inventory.Duration(passed.Round(time.Second))))
 	}
 	if time.Duration(b.ForSeconds)*time.Second < asked {
 		faults = append(faults, fmt.Sprintf("the order was %s, and it lasted %d s", inventory.Duration(asked), b.ForSeconds))

@@ -112,8 +112,8 @@ func certificate(key x509.PublicKeyAlgorithm, by x509.SignatureAlgorithm, years 
 func TestAPortThatAnotherProgramHasNamesIt(t *testing.T) {
 	dhcp := Port{Proto: "udp", Number: 67, For: "DHCP", Interfaces: []string{"eth1"}}
 	boot := Port{Proto: "tcp", Number: 80, For: "the boot listener"}
-	admin := Port{Proto: "tcp", Number: 8067, For: "the admin door", Address: addr("127.0.0.1")}
-	wide := Port{Proto: "tcp", Number: 8067, For: "the admin door", Address: addr("0.0.0.0")}
+	admin := Port{Proto: "tcp", Number: 8067, For: "the admin listener", Address: addr("127.0.0.1")}
+	wide := Port{Proto: "tcp", Number: 8067, For: "the admin listener", Address: addr("0.0.0.0")}
 	dnsmasq := Socket{Proto: "udp", Address: addr("0.0.0.0"), Number: 67, PID: 7, Program: "dnsmasq"}
 	on := func(s Socket, iface string) Socket { s.Interface = iface; return s }
 	for name, tc := range map[string]struct {
@@ -148,7 +148,7 @@ func TestAPortThatAnotherProgramHasNamesIt(t *testing.T) {
 			if k.Status != tc.status || !strings.Contains(k.Detail, tc.says) || k.Status == Failed && k.Hint == "" {
 				t.Errorf("got %+v", k)
 			}
-			if canMove := strings.Contains(tc.port.For, "boot door"); k.Status == Failed && strings.Contains(k.Hint, "--boot-port") != canMove {
+			if canMove := strings.Contains(tc.port.For, "boot listener"); k.Status == Failed && strings.Contains(k.Hint, "--boot-port") != canMove {
 				t.Errorf("hint %q", k.Hint)
 			}
 		})

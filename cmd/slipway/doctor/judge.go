@@ -66,7 +66,7 @@ func judgeMTU(i Interface) (status, hint string) {
 	case i.MTU < leastMTU:
 		return Failed, fmt.Sprintf("firmware cannot boot over frames of %d bytes: ip link set %s mtu 1500", i.MTU, i.Name)
 	case i.MTU < plainMTU:
-		return Warning, fmt.Sprintf("TFTP blocks have %d bytes at most here. Firmware without the block size option still works. Without a tunnel: ip link set %s mtu 1500", i.MTU-32, i.Name)
+		return Warning, fmt.Sprintf("TFTP sends blocks of %d bytes at most here. Firmware without the block size option still works. Without a tunnel: ip link set %s mtu 1500", i.MTU-32, i.Name)
 	case i.MTU > plainMTU:
 		return Warning, "firmware takes no frames above 1500 bytes, and some of it asks for such large blocks. Keep jumbo frames off the boot network: ip link set " + i.Name + " mtu 1500"
 	}
