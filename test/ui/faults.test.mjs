@@ -297,7 +297,7 @@ test('what a console says is text, too', slow, async () => {
   })
   await page.getByRole('button', { name: 'Open console' }).click()
   const line = page.getByRole('textbox', { name: 'Serial console of shouts' })
-  await page.getByText('What you type goes to the machine').waitFor()
+  await page.getByText('Your input goes to the machine').waitFor()
   await line.focus()
   await page.keyboard.press('Enter')
   await until('the console answers', async () => /<script>/.test(await line.inputValue()))

@@ -148,7 +148,7 @@ test('a dialog that is open when the login ends waits while one logs in at the p
   await form.getByLabel('Asset tag').fill('in-a-dialog')
   await page.context().clearCookies()
   await form.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('What you have typed stays here meanwhile').waitFor()
+  await page.getByText('Your input stays here meanwhile').waitFor()
   assert.deepEqual(await faults(page), [])
   await shots(page, 'sso-ended')
   const [tab] = await Promise.all([page.context().waitForEvent('page'), page.getByRole('link', { name: 'Log in with Example Login in a new tab' }).click()])
