@@ -232,9 +232,9 @@ func TestTheDoctorSeesWhatIsWrong(t *testing.T) {
 		{"socket buffers", func(*patient) {}, doctor.OK, "by privilege", ""},
 		{"socket buffers", func(p *patient) { p.user = "65534"; p.limits(212992, 1024) }, doctor.Warning, "net.core.rmem_max is 212992 bytes", "sysctl -w"},
 		{"socket buffers", func(p *patient) { p.user = "65534"; p.limits(4<<20, 1024) }, doctor.OK, "net.core.rmem_max is 4194304 bytes", ""},
-		{"neighbour table", func(p *patient) { p.limits(212992, 512) }, doctor.Warning, "room for 512", "gc_thresh3=4096"},
-		{"neighbour table", func(p *patient) { p.limits(212992, 1024) }, doctor.OK, "room for 1024", ""},
-		{"neighbour table", func(p *patient) { p.limits(212992, 512); p.env = []string{fixEnv + "=1"} }, doctor.OK, "room for 4096", ""},
+		{"neighbour table", func(p *patient) { p.limits(212992, 512) }, doctor.Warning, "space for 512", "gc_thresh3=4096"},
+		{"neighbour table", func(p *patient) { p.limits(212992, 1024) }, doctor.OK, "space for 1024", ""},
+		{"neighbour table", func(p *patient) { p.limits(212992, 512); p.env = []string{fixEnv + "=1"} }, doctor.OK, "space for 4096", ""},
 	} {
 		t.Run(fmt.Sprintf("%s %s", c.check, c.detail), func(t *testing.T) {
 			p := &patient{rack: r, t: t, ns: r.machine(20 + i), flags: serve.Cmd{Interface: []string{"eth0"}, DataDir: t.TempDir()}}
