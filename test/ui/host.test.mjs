@@ -104,8 +104,8 @@ test('a boot is watched live, step by step, and each event is a link', async () 
 })
 
 test('a machine that stands still says so within its deadline, with causes', async () => {
-  void rack.machines(1, '--seed', '7', '--fault', 'tftp-abort=1', '--fault', 'http-abort=1', '--firmware', 'bios')
   const known = new Set((await hosts()).map((h) => h.name))
+  void rack.machines(1, '--seed', '7', '--fault', 'tftp-abort=1', '--fault', 'http-abort=1', '--firmware', 'bios')
   const stuck = (await until('the machine is discovered', async () => (await hosts()).find((h) => !known.has(h.name)))).name
   const page = await rack.page(`/hosts/${stuck}`)
   await page.getByRole('region', { name: 'Boots and operations' }).getByText(/fetches a boot loader/).first().waitFor()
