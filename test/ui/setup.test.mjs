@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { after, before, test } from 'node:test'
 import { chromium, faults, Rack, slipway } from './rack.mjs'
@@ -83,7 +83,8 @@ test('slipway try is a server with machines to play with, and leaves nothing beh
     const here = await browser.newPage({ baseURL: `http://127.0.0.1:${port}` })
     here.setDefaultTimeout(60_000)
     await here.goto('/setup?step=machines')
-    await here.getByLabel('Token').fill(/slipway_[0-9a-f]+/.exec(said)[0])
+    const token = await readFile(/with the token in (\S+);/.exec(said)[1], 'utf8')
+    await here.getByLabel('Token').fill(token.trim())
     await here.getByRole('button', { name: 'Log in' }).click()
     await here.getByRole('link', { name: /^host-/ }).nth(2).waitFor()
     await here.goto('/racks')
