@@ -92,12 +92,12 @@ test('a wrong subnet says at the field what is wrong; a right one is stored, and
   assert.deepEqual(await faults(page), [])
   await form.getByLabel('Gateway').fill('10.9.0.1')
   for (const wrong of ['no range', '10.9.0.100-10.8.0.1']) {
-    await form.getByLabel('Ranges').fill(wrong)
+    await form.getByRole('textbox', { name: 'Ranges', exact: true }).fill(wrong)
     await form.getByRole('button', { name: 'Save' }).click()
     await form.locator('[aria-invalid="true"]').first().waitFor()
-    assert.equal(await form.getByLabel('Ranges').getAttribute('aria-invalid'), 'true', wrong)
+    assert.equal(await form.getByRole('textbox', { name: 'Ranges', exact: true }).getAttribute('aria-invalid'), 'true', wrong)
   }
-  await form.getByLabel('Ranges').fill('10.9.0.100-10.9.0.199')
+  await form.getByRole('textbox', { name: 'Ranges', exact: true }).fill('10.9.0.100-10.9.0.199')
   await form.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('link', { name: 'dmz' }).click()
   await page.getByText('(100 addresses)').waitFor()
