@@ -144,11 +144,6 @@ func (o *Object) failed(err error) error {
 	return fmt.Errorf("%s%w", where, err)
 }
 
-func isKind(err error, k inventory.Kind) bool {
-	var e *inventory.Error
-	return errors.As(err, &e) && e.Kind == k
-}
-
 func (r *run) pool(ctx context.Context, o *Object, mp *v1alpha1.MetalPool, c *Change) error {
 	p, err := translate.Pool(mp, o.owner())
 	if err != nil {
@@ -184,7 +179,7 @@ func (r *run) target(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c 
 	}
 	stored, err := r.Appliance.FindTarget(ctx, t.Name)
 	switch {
-	case isKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.NotFound):
 		c.Op = Created
 		if t.IsInit {
 			c.Detail = "its authorities are made; when a control plane runs: slipway target kubeconfig " + t.Name

@@ -79,7 +79,7 @@ spec:
 func applier(r *remotetest.Rig) *Applier {
 	return &Applier{Appliance: r.Remote, HasSecret: func(ctx context.Context, name string) (bool, error) {
 		_, err := r.API.Secrets.Get(ctx, name)
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			return false, nil
 		}
 		return err == nil, err

@@ -45,7 +45,7 @@ func (a *Applier) Delete(ctx context.Context, objects []Object, done func(Change
 func (r *run) deleteMachine(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, c *Change) error {
 	v, err := r.Appliance.FindMachine(ctx, o.owner().String())
 	switch {
-	case isKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.NotFound):
 		c.Op = Absent
 		return nil
 	case err != nil:
@@ -56,7 +56,7 @@ func (r *run) deleteMachine(ctx context.Context, o *Object, mm *v1alpha1.MetalMa
 	if r.DryRun {
 		return nil
 	}
-	if _, err := r.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil && !isKind(err, inventory.NotFound) {
+	if _, err := r.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	uses := translate.MachineSecrets(mm, o.owner())
@@ -68,7 +68,7 @@ func (r *run) deleteMachine(ctx context.Context, o *Object, mm *v1alpha1.MetalMa
 
 func (r *run) deleteTarget(ctx context.Context, o *Object, jt *v1alpha1.JoinTarget, c *Change) error {
 	name := translate.Name(jt.Namespace, jt.Name)
-	if _, err := r.Appliance.FindTarget(ctx, name); isKind(err, inventory.NotFound) {
+	if _, err := r.Appliance.FindTarget(ctx, name); inventory.IsKind(err, inventory.NotFound) {
 		c.Op = Absent
 	} else if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *run) deleteTarget(ctx context.Context, o *Object, jt *v1alpha1.JoinTarg
 func (r *run) forget(ctx context.Context, o *Object, uses []translate.SecretUse) error {
 	for _, u := range uses {
 		err := r.Appliance.DeleteSecret(ctx, u.Name, o.owner().String())
-		if isKind(err, inventory.Conflict) { // a person stored it, so a person deletes it
+		if inventory.IsKind(err, inventory.Conflict) { // a person stored it, so a person deletes it
 			continue
 		}
 		if err != nil {

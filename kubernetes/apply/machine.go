@@ -38,7 +38,7 @@ func (r *run) machine(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine,
 	for try := 1; ; try++ { // the engine writes as well, such as why there is no host yet
 		*c = Change{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 		err := r.bring(ctx, o, mm, options, c)
-		if !isKind(err, inventory.Conflict) || try == maxTries {
+		if !inventory.IsKind(err, inventory.Conflict) || try == maxTries {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ const maxTries = 10
 // bring brings a machine once to what its object wants.
 func (r *run) bring(ctx context.Context, o *Object, mm *v1alpha1.MetalMachine, options translate.Options, c *Change) error {
 	v, err := r.Appliance.FindMachine(ctx, o.owner().String())
-	isNew := isKind(err, inventory.NotFound)
+	isNew := inventory.IsKind(err, inventory.NotFound)
 	if err != nil && !isNew {
 		return err
 	}
@@ -143,7 +143,7 @@ func (r *run) targetOf(ctx context.Context, mm *v1alpha1.MetalMachine) (*v1alpha
 		return jt, nil
 	}
 	t, err := r.Appliance.FindTarget(ctx, translate.Name(mm.Namespace, name))
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, inventory.Errorf(inventory.Invalid, "spec.bootstrap.join.targetRef: there is no JoinTarget %s/%s", mm.Namespace, name).
 			WithHint("put it into the files, or apply it first")
 	}
@@ -166,7 +166,7 @@ func (r *run) create(ctx context.Context, mm *v1alpha1.MetalMachine, wanted *inv
 		return nil
 	}
 	m, err := r.Appliance.CreateMachine(ctx, *wanted)
-	if isKind(err, inventory.Conflict) { // somebody else's machine has the name
+	if inventory.IsKind(err, inventory.Conflict) { // somebody else's machine has the name
 		wanted.Name = translate.NameFor(mm.Namespace, mm.Name, wanted.Owner)
 		m, err = r.Appliance.CreateMachine(ctx, *wanted)
 	}

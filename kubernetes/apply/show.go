@@ -75,7 +75,7 @@ func (w *waits) of(ctx context.Context, v *contract.View) (b translate.Bootstrap
 		found, err := w.appliance.FindTarget(ctx, target)
 		if err == nil {
 			t = &found
-		} else if !isKind(err, inventory.NotFound) {
+		} else if !inventory.IsKind(err, inventory.NotFound) {
 			return b, err
 		}
 		w.targets[target] = t

@@ -40,7 +40,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 		return nil
 	}
 	version, missing, err := r.versionOf(ctx, p)
-	if isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.Forbidden) {
 		p.again = takeAgain
 		b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, hinted(err)
 		return nil

@@ -130,7 +130,7 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 		return err
 	}
 	err := r.env.Appliance.Offer(ctx, p.owner, to)
-	if isSaid && isKind(err, inventory.Invalid) {
+	if isSaid && inventory.IsKind(err, inventory.Invalid) {
 		r.events.Eventf(p.sm, nil, corev1.EventTypeWarning, "BadHandOver", "Offer", "annotation %s: %s", metalv1.AnnotationHandOverTo, hinted(err))
 		return nil
 	}
@@ -156,7 +156,7 @@ func (r *machines) finalize(ctx context.Context, sm *infrav1.SlipwayMachine) err
 func (r *machines) look(ctx context.Context, p *pass) error {
 	v, err := r.env.Appliance.FindMachine(ctx, p.owner)
 	switch {
-	case isKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.NotFound):
 		p.view = nil
 		return nil
 	case err != nil:
@@ -164,11 +164,6 @@ func (r *machines) look(ctx context.Context, p *pass) error {
 	}
 	p.view = &v
 	return nil
-}
-
-func isKind(err error, kind inventory.Kind) bool {
-	var e *inventory.Error
-	return errors.As(err, &e) && e.Kind == kind
 }
 
 // request makes the machine in the inventory, or brings it up to date. What can never work is told and no error.
@@ -197,7 +192,8 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 
 // isLasting reports whether an error goes away only when somebody changes something.
 func isLasting(err error) bool {
-	return translate.IsInvalid(err) || isKind(err, inventory.Invalid) || isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden)
+	return translate.IsInvalid(err) || inventory.IsKind(err, inventory.Invalid) || inventory.IsKind(err, inventory.NotFound) ||
+		inventory.IsKind(err, inventory.Forbidden)
 }
 
 // options is what does not stand in a SlipwayMachine.
@@ -217,7 +213,7 @@ func (r *machines) create(ctx context.Context, p *pass, wanted inventory.Machine
 		return err
 	}
 	_, err := r.env.Appliance.CreateMachine(ctx, wanted)
-	if isKind(err, inventory.Conflict) {
+	if inventory.IsKind(err, inventory.Conflict) {
 		wanted.Name = translate.NameFor(p.sm.Namespace, p.sm.Name, string(p.sm.UID))
 		_, err = r.env.Appliance.CreateMachine(ctx, wanted)
 	}
@@ -261,11 +257,11 @@ func (r *machines) update(ctx context.Context, p *pass, wanted inventory.Machine
 func (r *machines) adopt(ctx context.Context, p *pass) error {
 	id := inventory.ClaimID(p.sm.Spec.ClaimID)
 	v, err := r.env.Appliance.Takeable(ctx, id, p.owner)
-	if isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.Forbidden) {
 		p.facts.Invalid, p.again = refused(err), takeAgain
 		return nil
 	}
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		p.waiting = &metav1.Condition{
 			Reason: metalv1.ReasonHostMissing, Message: "claim " + p.sm.Spec.ClaimID + " does not exist any more: its host was released or removed",
 		}
@@ -281,7 +277,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 		return err
 	}
 	_, err = r.env.Appliance.HandOver(ctx, id, p.owner)
-	if isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.Forbidden) {
 		p.facts.Invalid, p.again = refused(err), takeAgain
 		return nil
 	}
@@ -374,7 +370,8 @@ func (r *machines) pause(ctx context.Context, p *pass) error {
 	}
 	switch {
 	case p.view != nil && p.sm.Spec.ClaimID == "" && !p.facts.IsDeleting && p.view.Machine.DeletedAt.IsZero() && translate.IsHeld(&p.view.Machine):
-		if _, err := r.env.Appliance.DeleteMachine(ctx, p.view.Machine.Name, false); err != nil && !isKind(err, inventory.NotFound) {
+		if _, err := r.env.Appliance.DeleteMachine(ctx, p.view.Machine.Name, false); err != nil &&
+			!inventory.IsKind(err, inventory.NotFound) {
 			return fmt.Errorf("take machine %s back: %w", p.view.Machine.Name, err)
 		}
 	case p.view != nil && p.Machine != nil:
@@ -419,11 +416,12 @@ func (r *machines) gone(ctx context.Context, name types.NamespacedName, but stri
 	for _, o := range owners {
 		v, err := r.env.Appliance.FindMachine(ctx, o)
 		switch {
-		case isKind(err, inventory.NotFound):
+		case inventory.IsKind(err, inventory.NotFound):
 		case err != nil:
 			return fmt.Errorf("read machine of %s: %w", o, err)
 		case v.Claim == nil && v.Machine.ClaimID == "":
-			if _, err := r.env.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil && !isKind(err, inventory.NotFound) {
+			if _, err := r.env.Appliance.DeleteMachine(ctx, v.Machine.Name, false); err != nil &&
+				!inventory.IsKind(err, inventory.NotFound) {
 				return fmt.Errorf("remove machine %s: %w", v.Machine.Name, err)
 			}
 		case v.Machine.DeletedAt.IsZero():

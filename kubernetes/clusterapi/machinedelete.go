@@ -93,7 +93,8 @@ func (r *machines) release(ctx context.Context, p *pass) error {
 	if isBegun && (p.view.Machine.IsForced || !isForced) {
 		return r.look(ctx, p)
 	}
-	if _, err := r.env.Appliance.DeleteMachine(ctx, p.view.Machine.Name, isForced); err != nil && !isKind(err, inventory.NotFound) {
+	if _, err := r.env.Appliance.DeleteMachine(ctx, p.view.Machine.Name, isForced); err != nil &&
+		!inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("delete machine %s: %w", p.view.Machine.Name, err)
 	}
 	return r.look(ctx, p)
@@ -199,16 +200,16 @@ func targetName(p *pass) string {
 func (r *machines) forgetTarget(ctx context.Context, p *pass) error {
 	name := targetName(p)
 	_, err := r.env.Appliance.FindTarget(ctx, name)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read target %s: %w", name, err)
 	}
-	if err := r.env.Appliance.DeleteTarget(ctx, name, p.owner); err != nil && !isKind(err, inventory.Conflict) {
+	if err := r.env.Appliance.DeleteTarget(ctx, name, p.owner); err != nil && !inventory.IsKind(err, inventory.Conflict) {
 		return fmt.Errorf("remove target %s: %w", name, err)
 	}
-	if err := r.env.Appliance.DeleteSecret(ctx, name, p.owner); err != nil && !isKind(err, inventory.Conflict) {
+	if err := r.env.Appliance.DeleteSecret(ctx, name, p.owner); err != nil && !inventory.IsKind(err, inventory.Conflict) {
 		return fmt.Errorf("remove secret %s: %w", name, err)
 	}
 	return nil

@@ -136,7 +136,7 @@ func (r *remediations) viewOf(ctx context.Context, m *clusterv1.Machine) (*contr
 		return nil, err
 	}
 	v, err := r.env.Appliance.FindMachine(ctx, r.ownerOf(sm).String())
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -202,7 +202,7 @@ func (r *remediations) attempt(ctx context.Context, sr *infrav1.SlipwayRemediati
 		}
 		_, err = r.env.Appliance.Remediate(ctx, name, []string{"power-cycle"})
 	}
-	if isKind(err, inventory.Conflict) { // something is done with the host already
+	if inventory.IsKind(err, inventory.Conflict) { // something is done with the host already
 		return 10 * time.Second, nil
 	}
 	if err != nil {
@@ -241,7 +241,7 @@ func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation
 		if host.BMC == nil {
 			return 0, nil // nobody can verify that it is off: without that no node is taken out of service
 		}
-		if err := r.env.Appliance.Power(ctx, v.Host.ID, bmc.Off); err != nil && !isKind(err, inventory.Conflict) {
+		if err := r.env.Appliance.Power(ctx, v.Host.ID, bmc.Off); err != nil && !inventory.IsKind(err, inventory.Conflict) {
 			return 0, fmt.Errorf("switch host %s off: %w", v.Host.Name, err)
 		}
 		return fenceWithin, nil // the event of its power wakes us

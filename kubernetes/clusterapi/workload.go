@@ -51,7 +51,8 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 		return secret.Data[keyValue], nil
 	})
 	if err != nil {
-		n.IsJoined, n.Reason, n.Message = wasJoined, metalv1.ReasonWorkloadClusterUnreachable, "workload cluster "+p.Cluster.Name+": "+messageOf(err)
+		n.IsJoined, n.Reason, n.Message = wasJoined, metalv1.ReasonWorkloadClusterUnreachable,
+			"workload cluster "+p.Cluster.Name+": "+inventory.MessageOf(err)
 		return nil
 	}
 	o, err := c.Observe(ctx, identityOf(p.view), node.Wanted{})
@@ -65,22 +66,13 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 	return err
 }
 
-// messageOf is what an error says to people.
-func messageOf(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
-		return e.Msg
-	}
-	return err.Error()
-}
-
 // hinted is what an error says to people, with what to do.
 func hinted(err error) string {
 	var e *inventory.Error
 	if errors.As(err, &e) && e.Hint != "" {
 		return e.Msg + " (" + e.Hint + ")"
 	}
-	return messageOf(err)
+	return inventory.MessageOf(err)
 }
 
 // ofNode are the machines that a node of a workload cluster may be: the one with its provider id, and those whose node

@@ -132,7 +132,7 @@ func (j *Joiner) decide(ctx context.Context, c *cluster, r *certsv1.CertificateS
 func readToken(tx inventory.Tx, r *certsv1.CertificateSigningRequest, f *Facts) error {
 	f.Token, f.Host = nil, nil
 	t, err := tx.FindJoinToken(strings.TrimPrefix(r.Spec.Username, tokenUser))
-	if kindOf(err) == inventory.NotFound || err == nil && t.Target != f.Target {
+	if inventory.KindOf(err) == inventory.NotFound || err == nil && t.Target != f.Target {
 		return nil
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func readToken(tx inventory.Tx, r *certsv1.CertificateSigningRequest, f *Facts) 
 
 func findHost(tx inventory.Tx, id inventory.HostID) (*inventory.Host, error) {
 	h, err := tx.FindHost(id)
-	if kindOf(err) == inventory.NotFound {
+	if inventory.KindOf(err) == inventory.NotFound {
 		return nil, nil
 	}
 	return &h, err
@@ -242,14 +242,14 @@ func subnetOf(tx inventory.Tx, h *inventory.Host, a netip.Addr) (string, error) 
 		return r.Subnet, nil
 	case err == nil:
 		return "", nil // somebody else's
-	case kindOf(err) != inventory.NotFound:
+	case inventory.KindOf(err) != inventory.NotFound:
 		return "", err
 	}
 	l, err := tx.FindLease(a)
 	switch {
 	case err == nil && l.State == inventory.LeaseBound && slices.Contains(h.MACs(), l.MAC):
 		return l.Subnet, nil
-	case err != nil && kindOf(err) != inventory.NotFound:
+	case err != nil && inventory.KindOf(err) != inventory.NotFound:
 		return "", err
 	}
 	return "", nil

@@ -14,7 +14,7 @@ func TestANodeNameOfAnotherHostThatHasJoinedIsRefused(t *testing.T) {
 	k.State = inventory.TokenJoined
 	l.write(func(tx inventory.Tx) error { return tx.SaveJoinToken(k) })
 	l.pass(5 * time.Second)
-	if _, err := l.Mint(t.Context(), target(), host(2), "boot-2", "web-1"); kindOf(err) != inventory.Conflict {
+	if _, err := l.Mint(t.Context(), target(), host(2), "boot-2", "web-1"); inventory.KindOf(err) != inventory.Conflict {
 		t.Errorf("another host: %v", err)
 	}
 	if _, err := l.Mint(t.Context(), target(), host(2), "boot-2", "web-2"); err != nil {

@@ -139,7 +139,7 @@ func (j *Joiner) record(ctx context.Context, target *inventory.JoinTarget, h *in
 		if !r.isNew {
 			return nil
 		}
-		if _, err := tx.FindJoinToken(fresh.ID); kindOf(err) != inventory.NotFound {
+		if _, err := tx.FindJoinToken(fresh.ID); inventory.KindOf(err) != inventory.NotFound {
 			return errors.Join(err, inventory.Errorf(inventory.Unavailable, "token %s was drawn before", fresh.ID).WithHint("ask again"))
 		}
 		return tx.SaveJoinToken(fresh)
@@ -182,7 +182,7 @@ func checkRival(tx inventory.Tx, t inventory.JoinToken, nodeName string, now tim
 		return nil
 	}
 	other, err := tx.FindHost(t.HostID)
-	if kindOf(err) == inventory.NotFound {
+	if inventory.KindOf(err) == inventory.NotFound {
 		return nil
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ func checkJoined(tx inventory.Tx, target string, h inventory.HostID, nodeName st
 			continue
 		}
 		other, err := tx.FindHost(t.HostID)
-		if kindOf(err) == inventory.NotFound {
+		if inventory.KindOf(err) == inventory.NotFound {
 			continue
 		}
 		if err != nil {
@@ -257,7 +257,7 @@ func (j *Joiner) revoke(ctx context.Context, match func(inventory.JoinToken) boo
 		}
 		for name := range doomed {
 			target, err := tx.FindJoinTarget(name)
-			if err != nil && kindOf(err) != inventory.NotFound {
+			if err != nil && inventory.KindOf(err) != inventory.NotFound {
 				return err
 			}
 			targets[name] = target
@@ -316,12 +316,4 @@ func (j *Joiner) takeDoomed(target string) []string {
 	}
 	delete(j.doomed, target)
 	return ids
-}
-
-func kindOf(err error) inventory.Kind {
-	var e *inventory.Error
-	if errors.As(err, &e) {
-		return e.Kind
-	}
-	return ""
 }

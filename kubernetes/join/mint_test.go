@@ -120,7 +120,7 @@ func TestMintForTwoHosts(t *testing.T) {
 		t.Error("one host took the token of the other")
 	}
 	_, err := l.Mint(t.Context(), target(), host(2), "5566778899", "web-1")
-	if kindOf(err) != inventory.Conflict {
+	if inventory.KindOf(err) != inventory.Conflict {
 		t.Errorf("the node name of a host that is joining: %v", err)
 	}
 	l.write(func(tx inventory.Tx) error { return tx.DeleteHost("host-1") })
@@ -165,7 +165,7 @@ func TestMintForABootThatEndsMeanwhile(t *testing.T) {
 		return false
 	})
 	token, err := l.Mint(t.Context(), target(), host(1), "0011223344", "web-1")
-	if token != "" || kindOf(err) != inventory.Conflict || len(l.api.secretNames()) > 0 {
+	if token != "" || inventory.KindOf(err) != inventory.Conflict || len(l.api.secretNames()) > 0 {
 		t.Errorf("got %q, %v; the cluster has %v", token, err, l.api.secretNames())
 	}
 }
@@ -343,7 +343,8 @@ func TestStoredToken(t *testing.T) {
 			}
 		})
 	}
-	if _, err := l.Mint(t.Context(), inventory.JoinTarget{Name: "none"}, host(1), "0011223344", "web-1"); kindOf(err) != inventory.Invalid {
+	none := inventory.JoinTarget{Name: "none"}
+	if _, err := l.Mint(t.Context(), none, host(1), "0011223344", "web-1"); inventory.KindOf(err) != inventory.Invalid {
 		t.Errorf("a target with neither: %v", err)
 	}
 }
@@ -425,7 +426,7 @@ func FuzzKubeconfig(f *testing.F) {
 	tgt := target()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		cfg, err := restConfig(&tgt, text)
-		if err != nil && kindOf(err) != inventory.Invalid {
+		if err != nil && inventory.KindOf(err) != inventory.Invalid {
 			t.Errorf("%v", err)
 		}
 		if err == nil && (cfg.ExecProvider != nil || cfg.AuthProvider != nil || cfg.BearerTokenFile != "" || cfg.Insecure || cfg.CertFile != "" || cfg.KeyFile != "" || cfg.CAFile != "") {

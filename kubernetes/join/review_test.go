@@ -94,7 +94,7 @@ func TestReview(t *testing.T) {
 			}
 			return r.Method == http.MethodPut
 		})
-		if _, err := l.review(t.Context(), l.cluster(), r); kindOf(err) != inventory.Unavailable {
+		if _, err := l.review(t.Context(), l.cluster(), r); inventory.KindOf(err) != inventory.Unavailable {
 			t.Errorf("got %v", err)
 		}
 		l.api.setAnswer(nil)

@@ -86,7 +86,7 @@ func (j *Joiner) listTargets(ctx context.Context) (map[string]stamped, error) {
 				continue
 			}
 			s, err := tx.FindSecret(t.Kubeconfig)
-			if err != nil && kindOf(err) != inventory.NotFound {
+			if err != nil && inventory.KindOf(err) != inventory.NotFound {
 				return err
 			}
 			out[t.Name] = stamped{t, fmt.Sprintf("%s %s %d", t.CreatedAt, t.Kubeconfig, s.Version)}

@@ -26,7 +26,7 @@ func (l *Local) found(ctx context.Context, t *inventory.JoinTarget) error {
 		return inventory.Errorf(inventory.Unavailable, "this server has no key for secrets")
 	}
 	files, err := l.authorities(ctx, t.PKI)
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		if files, err = kubeadm.NewPKI(l.cfg.Now(), nil); err != nil {
 			return err
 		}
@@ -34,7 +34,8 @@ func (l *Local) found(ctx context.Context, t *inventory.JoinTarget) error {
 		if text, err = yaml.Marshal(files); err != nil {
 			return fmt.Errorf("encode authorities: %w", err)
 		}
-		if err = l.addSecret(ctx, t.PKI, t.Owner, "authorities of the cluster of "+t.Name, text); isKind(err, inventory.Conflict) {
+		err = l.addSecret(ctx, t.PKI, t.Owner, "authorities of the cluster of "+t.Name, text)
+		if inventory.IsKind(err, inventory.Conflict) {
 			files, err = l.authorities(ctx, t.PKI) // somebody was faster
 		}
 	}
@@ -51,7 +52,7 @@ func (l *Local) found(ctx context.Context, t *inventory.JoinTarget) error {
 		if c, err := kubeconfig.Parse("target "+t.Name, text); err == nil && c.Host == "https://"+t.Endpoint && bytes.Equal(c.CAData, bytes.TrimSpace([]byte(t.CA))) {
 			return nil
 		}
-	} else if !isKind(err, inventory.NotFound) {
+	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
 	text, err := kubeconfig.Issue(accessTo(t, files, "slipway", ownAccessFor), l.cfg.Now())

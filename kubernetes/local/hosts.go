@@ -86,7 +86,7 @@ func found[T any](item T, err error) (*T, error) {
 	switch {
 	case err == nil:
 		return &item, nil
-	case isKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.NotFound):
 		return nil, nil
 	}
 	return nil, err

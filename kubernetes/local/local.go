@@ -6,7 +6,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"slipway.dev/slipway/bmc"
@@ -236,9 +235,3 @@ func (l *Local) GiveBootstrap(ctx context.Context, name string, data contract.Bo
 
 // who is the asker of everything here.
 func (l *Local) who() provision.Asker { return provision.By(l.cfg.By) }
-
-// isKind reports whether an error is of that kind.
-func isKind(err error, k inventory.Kind) bool {
-	var e *inventory.Error
-	return errors.As(err, &e) && e.Kind == k
-}

@@ -39,7 +39,7 @@ func save[T any](ctx context.Context, l *Local, n owned[T], x T) error {
 	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		want, name := x, n.name(&x)
 		stored, err := n.find(tx, name)
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			if err := n.create(tx, &want, l.cfg.Now()); err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func normal[T any](x T) T {
 func remove[T any](ctx context.Context, l *Local, n owned[T], name, owner string) error {
 	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		stored, err := n.find(tx, name)
-		if isKind(err, inventory.NotFound) {
+		if inventory.IsKind(err, inventory.NotFound) {
 			return nil
 		}
 		if err != nil {
@@ -227,7 +227,7 @@ func (l *Local) ownSecrets(ctx context.Context, t *inventory.JoinTarget) error {
 			}
 			s, err := tx.FindSecret(name)
 			switch {
-			case isKind(err, inventory.NotFound):
+			case inventory.IsKind(err, inventory.NotFound):
 			case err != nil:
 				return err
 			case s.Owner != t.Owner:

@@ -158,7 +158,7 @@ func TestOfTwoThatAttachOneClusterInTheSameInstantOneGoesOn(t *testing.T) {
 		for _, c := range rows {
 			all.Go(func() {
 				err := a.take(t.Context(), c, "the-uid", nil)
-				if err != nil && kindOf(err) != inventory.Conflict {
+				if err != nil && inventory.KindOf(err) != inventory.Conflict {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -176,7 +176,7 @@ func TestOfTwoThatAttachOneClusterInTheSameInstantOneGoesOn(t *testing.T) {
 	if again := take(); again["a"] != first["a"] || again["b"] != first["b"] || again["c"] {
 		t.Errorf("refused are %v, before %v", again, first)
 	}
-	if err := a.isTwice(t.Context(), inventory.Cluster{Name: "new"}, "the-uid"); kindOf(err) != inventory.Conflict {
+	if err := a.isTwice(t.Context(), inventory.Cluster{Name: "new"}, "the-uid"); inventory.KindOf(err) != inventory.Conflict {
 		t.Errorf("a third one: %v", err)
 	}
 }
@@ -222,7 +222,7 @@ func TestAServerThatSaysItIsAnotherClusterIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	impostor.uid = "the-uid"
-	if err := a.isImpostor(t.Context(), other, impostor); kindOf(err) != inventory.Conflict {
+	if err := a.isImpostor(t.Context(), other, impostor); inventory.KindOf(err) != inventory.Conflict {
 		t.Errorf("a server with another authority: %v", err)
 	}
 	impostor.uid = "another-uid"
@@ -273,7 +273,7 @@ func TestWhatAClusterIsKnownByStays(t *testing.T) {
 		"the beginning of another's owners":     {"", a + "/team", inventory.Invalid},
 		"a text that would not fit into a line": {"", a + "\nx", inventory.Invalid},
 	} {
-		if err := isSame("lab", c.before, c.now); kindOf(err) != c.want {
+		if err := isSame("lab", c.before, c.now); inventory.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
 	}
@@ -296,7 +296,7 @@ func TestARowKeepsItsCluster(t *testing.T) {
 	if err := a.take(t.Context(), c, "uid-1", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.take(t.Context(), c, "uid-2", nil); kindOf(err) != inventory.Conflict {
+	if err := a.take(t.Context(), c, "uid-2", nil); inventory.KindOf(err) != inventory.Conflict {
 		t.Errorf("another UID: %v", err)
 	}
 	if err := a.take(t.Context(), c, "uid-1", nil); err != nil {

@@ -88,7 +88,7 @@ func TestADetachedClusterIsNotAnybodyWhoSaysItsUID(t *testing.T) {
 				row.UID = uid
 			}
 			row = attach(row)
-			if err := a.take(t.Context(), row, uid, of(c.now)); kindOf(err) != c.want {
+			if err := a.take(t.Context(), row, uid, of(c.now)); inventory.KindOf(err) != c.want {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
 			write(func(tx inventory.Tx) error {
@@ -106,7 +106,7 @@ func TestADetachedClusterIsNotAnybodyWhoSaysItsUID(t *testing.T) {
 				return errors.Join(err, failed)
 			})
 			if c.takeOver { // the word counts once
-				if err := a.take(t.Context(), row, uid, of(ca)); kindOf(err) != inventory.Conflict {
+				if err := a.take(t.Context(), row, uid, of(ca)); inventory.KindOf(err) != inventory.Conflict {
 					t.Errorf("a third authority: %v", err)
 				}
 			}

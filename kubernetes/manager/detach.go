@@ -106,7 +106,8 @@ func (a *Attacher) forget(ctx context.Context, c inventory.Cluster, how Parting)
 			return err
 		}
 		if c.Kubeconfig == KubeconfigSecret(c.Name) {
-			if err := tx.DeleteSecret(c.Kubeconfig); err != nil && kindOf(err) != inventory.Conflict && kindOf(err) != inventory.NotFound {
+			if err := tx.DeleteSecret(c.Kubeconfig); err != nil && inventory.KindOf(err) != inventory.Conflict &&
+				inventory.KindOf(err) != inventory.NotFound {
 				return err
 			}
 		}

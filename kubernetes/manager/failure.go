@@ -15,14 +15,6 @@ import (
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 )
 
-func kindOf(err error) inventory.Kind {
-	var e *inventory.Error
-	if errors.As(err, &e) {
-		return e.Kind
-	}
-	return ""
-}
-
 // asError says what a failure means for an admin.
 func asError(cluster string, err error) *inventory.Error {
 	var e *inventory.Error

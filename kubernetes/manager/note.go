@@ -15,7 +15,7 @@ const seenEvery = time.Minute
 func (a *Attacher) note(ctx context.Context, c inventory.Cluster, change func(*inventory.Cluster)) {
 	err := a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		stored, err := tx.FindCluster(c.Name)
-		if kindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
+		if inventory.KindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
 			return nil
 		}
 		if err != nil {

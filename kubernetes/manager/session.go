@@ -181,7 +181,7 @@ func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string)
 func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, authority []string) error {
 	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		stored, err := tx.FindCluster(c.Name)
-		if kindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
+		if inventory.KindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
 			return nil // detached meanwhile: this session is about to end
 		}
 		if err != nil {
@@ -266,7 +266,7 @@ func overlap(a, b inventory.Cluster) bool {
 func (a *Attacher) prepare(ctx context.Context, p *peer, c inventory.Cluster) error {
 	modes := modesOf(c)
 	installed := install(ctx, p, modes, a.cfg.Version)
-	if installed != nil && kindOf(asError(c.Name, installed)) != inventory.Forbidden {
+	if installed != nil && inventory.KindOf(asError(c.Name, installed)) != inventory.Forbidden {
 		return installed
 	}
 	lacking, err := p.lacks(ctx, modes, c.Namespaces)

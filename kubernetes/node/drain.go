@@ -200,7 +200,7 @@ func (r *round) state() (inventory.DrainState, bool) {
 		lines = append(lines, "ending: "+some(r.leaving))
 	}
 	if r.refused != nil {
-		lines = append(lines, messageOf(r.refused))
+		lines = append(lines, inventory.MessageOf(r.refused))
 	}
 	s.BlockedBy = s.BlockedBy[:min(len(s.BlockedBy), maxNamed)]
 	s.Detail = strings.Join(lines, "; ")

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -44,7 +43,7 @@ func (c *Cluster) Observe(ctx context.Context, id Identity, w Wanted) (Observati
 	o := describe(&f, &id)
 	o.IsKnown = true
 	if problem != nil {
-		o.IsReady, o.Reason, o.Message = false, metal.ReasonWorkloadClusterUnreachable, messageOf(problem)
+		o.IsReady, o.Reason, o.Message = false, metal.ReasonWorkloadClusterUnreachable, inventory.MessageOf(problem)
 		return o, nil
 	}
 	if f.node == nil {
@@ -153,12 +152,3 @@ var durations = regexp.MustCompile(`(\d+(\.\d+)?(h|m|s|ms|µs|us|ns))+\b`)
 
 // steady takes out of a kubelet's words what is different each time: how long ago something was.
 func steady(text string) string { return durations.ReplaceAllString(text, "some time") }
-
-// messageOf is what an error says to users.
-func messageOf(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
-		return e.Msg
-	}
-	return err.Error()
-}

@@ -202,7 +202,7 @@ func (r *hosts) Reconcile(ctx context.Context, key hostKey) (reconcile.Result, e
 	} else {
 		again, err = r.declare(ctx, key.name)
 	}
-	if apierrors.IsConflict(err) || isKind(err, inventory.Conflict) { // somebody was quicker: look again
+	if apierrors.IsConflict(err) || inventory.IsKind(err, inventory.Conflict) { // somebody was quicker: look again
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 	return reconcile.Result{RequeueAfter: again}, err
@@ -211,15 +211,10 @@ func (r *hosts) Reconcile(ctx context.Context, key hostKey) (reconcile.Result, e
 // undeclaredAgain is how often it is looked whether the name of a declared host has become free.
 const undeclaredAgain = time.Minute
 
-func isKind(err error, k inventory.Kind) bool {
-	e := new(inventory.Error)
-	return errors.As(err, &e) && e.Kind == k
-}
-
 // show makes the object of a row what it should be, after taking over what was said in it.
 func (r *hosts) show(ctx context.Context, id inventory.HostID) error {
 	v, err := r.env.Appliance.FindHost(ctx, id)
-	if isKind(err, inventory.NotFound) || isKind(err, inventory.Forbidden) { // it is gone, or not this cluster's to see
+	if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden) { // it is gone, or not this cluster's to see
 		return r.drop(ctx, id, err)
 	}
 	if err != nil {
@@ -233,7 +228,7 @@ func (r *hosts) show(ctx context.Context, id inventory.HostID) error {
 		return r.release(ctx, mh) // it comes back when it is gone: its host is still there
 	}
 	said, problem := r.hear(ctx, mh, &v)
-	if problem != nil && !translate.IsInvalid(problem) && !isKind(problem, inventory.Invalid) {
+	if problem != nil && !translate.IsInvalid(problem) && !inventory.IsKind(problem, inventory.Invalid) {
 		return problem
 	}
 	agreed := &said
@@ -324,8 +319,9 @@ func (r *hosts) declare(ctx context.Context, name string) (again time.Duration, 
 	}
 	h, err := r.declared(ctx, &mh)
 	switch {
-	case isKind(err, inventory.Conflict), isKind(err, inventory.Invalid), isKind(err, inventory.Forbidden), translate.IsInvalid(err):
-		r.warn(&mh, string(v1alpha1.FailureInvalidConfiguration), messageOf(err))
+	case inventory.IsKind(err, inventory.Conflict), inventory.IsKind(err, inventory.Invalid), inventory.IsKind(err, inventory.Forbidden),
+		translate.IsInvalid(err):
+		r.warn(&mh, string(v1alpha1.FailureInvalidConfiguration), messageWithHint(err))
 		return undeclaredAgain, r.tell(ctx, &mh, undeclared(&mh, err, r.now())) // what is in the way may go
 	case err != nil:
 		return 0, fmt.Errorf("declare host %s: %w", name, err)
@@ -432,8 +428,8 @@ func (r *hosts) drop(ctx context.Context, id inventory.HostID, why error) error 
 			continue
 		}
 		text := "the host is not in Slipway any more; delete this object, and apply it again without spec.inventoryID to declare a new host"
-		if isKind(why, inventory.Forbidden) {
-			text = messageOf(why)
+		if inventory.IsKind(why, inventory.Forbidden) {
+			text = messageWithHint(why)
 		}
 		if err := r.tellGone(ctx, o, text); err != nil {
 			return err

@@ -122,7 +122,7 @@ func (r *hosts) versionOf(ctx context.Context, ref *v1alpha1.SecretReference) (s
 		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: "Slipway does not look into namespace " + ref.Namespace + " of this cluster"}
 	}
 	if err := r.env.Reach.MaySecrets(ref.Namespace); err != nil {
-		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: messageOf(err)}
+		return "", &translate.Invalid{Field: "spec.power.credentialsRef", Msg: messageWithHint(err)}
 	}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -68,7 +68,8 @@ func statusOf(v *contract.HostView, mh *v1alpha1.MetalHost, problem error, clust
 func undeclared(mh *v1alpha1.MetalHost, err error, now time.Time) v1alpha1.MetalHostStatus {
 	s := *mh.Status.DeepCopy()
 	s.ObservedGeneration = mh.Generation
-	setCondition(&s.Conditions, mh.Generation, now, v1alpha1.Ready, metav1.ConditionFalse, string(v1alpha1.FailureInvalidConfiguration), messageOf(err))
+	setCondition(&s.Conditions, mh.Generation, now, v1alpha1.Ready, metav1.ConditionFalse, string(v1alpha1.FailureInvalidConfiguration),
+		messageWithHint(err))
 	return s
 }
 
@@ -157,7 +158,7 @@ func conditionsOf(v *contract.HostView, problem error, mh *v1alpha1.MetalHost, n
 	}
 	switch {
 	case problem != nil:
-		say(v1alpha1.Ready, metav1.ConditionFalse, string(v1alpha1.FailureInvalidConfiguration), messageOf(problem))
+		say(v1alpha1.Ready, metav1.ConditionFalse, string(v1alpha1.FailureInvalidConfiguration), messageWithHint(problem))
 	case h.State == inventory.Discovered:
 		say(v1alpha1.Ready, metav1.ConditionFalse, "NotAccepted", "nobody has accepted it")
 	case h.State == inventory.Failed:

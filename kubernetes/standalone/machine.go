@@ -171,7 +171,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 }
 
 func isConflict(err error) bool {
-	return apierrors.IsConflict(err) || isKind(err, inventory.Conflict)
+	return apierrors.IsConflict(err) || inventory.IsKind(err, inventory.Conflict)
 }
 
 // run brings a machine to be what its object says.
@@ -239,7 +239,7 @@ func (r *machines) finalize(ctx context.Context, mm *v1alpha1.MetalMachine) erro
 func (r *machines) look(ctx context.Context, p *pass) error {
 	v, err := r.env.Appliance.FindMachine(ctx, p.owner.String())
 	switch {
-	case isKind(err, inventory.NotFound):
+	case inventory.IsKind(err, inventory.NotFound):
 		p.view, p.facts.View = nil, nil
 		return nil
 	case err != nil:
@@ -259,9 +259,9 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 		return nil
 	}
 	err := r.env.Appliance.Offer(ctx, p.owner.String(), to)
-	if isKind(err, inventory.Invalid) {
+	if inventory.IsKind(err, inventory.Invalid) {
 		r.once(p, "offer", to, func() {
-			r.tellf(p.mm, corev1.EventTypeWarning, "BadHandOver", "annotation %s: %s", v1alpha1.AnnotationHandOverTo, messageOf(err))
+			r.tellf(p.mm, corev1.EventTypeWarning, "BadHandOver", "annotation %s: %s", v1alpha1.AnnotationHandOverTo, messageWithHint(err))
 		})
 		return nil
 	}

@@ -112,9 +112,9 @@ func (r *machines) seal(ctx context.Context, p *pass) error {
 	for _, u := range translate.MachineSecrets(p.mm, p.owner) {
 		key := types.NamespacedName{Namespace: u.Namespace, Name: u.Secret}
 		version, err := secretVersion(ctx, r.client, r.env.Reach, key)
-		if isKind(err, inventory.Forbidden) {
+		if inventory.IsKind(err, inventory.Forbidden) {
 			p.again = unreachableAgain
-			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: %s", u.Field, messageOf(err))
+			p.wait(v1alpha1.ReasonWaitingForBootstrapData, "%s: %s", u.Field, messageWithHint(err))
 			return nil
 		}
 		if err != nil {
@@ -165,9 +165,9 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	name := p.mm.Spec.Bootstrap.DataSecretName
 	key := types.NamespacedName{Namespace: p.mm.Namespace, Name: name}
 	version, err := secretVersion(ctx, r.client, r.env.Reach, key)
-	if isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.Forbidden) {
 		p.again = unreachableAgain
-		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "Secret %s: %s", name, messageOf(err))
+		p.wait(v1alpha1.ReasonWaitingForBootstrapData, "Secret %s: %s", name, messageWithHint(err))
 		return nil
 	}
 	if err != nil {
@@ -198,7 +198,7 @@ func (r *machines) give(ctx context.Context, p *pass) error {
 	data := contract.Bootstrap{Value: value, Format: strings.TrimSpace(string(s.Data["format"]))}
 	err = r.env.Appliance.GiveBootstrap(ctx, p.view.Machine.Name, data, !isAsked)
 	if reason := contract.BootstrapReason(err); reason != "" {
-		p.wait(reason, "Secret %s: %s", name, messageOf(err))
+		p.wait(reason, "Secret %s: %s", name, messageWithHint(err))
 		r.answered(p)
 		return nil
 	}
@@ -304,7 +304,7 @@ func (r *machines) quorum(ctx context.Context, p *pass) (wait string, err error)
 	}
 	plane, err := cluster.ControlPlane(ctx)
 	if err != nil {
-		return "the cluster does not answer how its etcd is: " + messageOf(err), nil
+		return "the cluster does not answer how its etcd is: " + messageWithHint(err), nil
 	}
 	if plane.Healthy < plane.Members {
 		return fmt.Sprintf("%d of %d members of etcd are well: another control plane joins when all are", plane.Healthy, plane.Members), nil
@@ -376,7 +376,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 	was := func(kind string) bool { return apimeta.IsStatusConditionTrue(p.mm.Status.Conditions, kind) }
 	cluster, err := clusterOf(ctx, r.client, r.env.Reach, r.nodes, p.target)
 	if err != nil {
-		n.IsJoined, n.Reason, n.Message = wasJoined, v1alpha1.ReasonWorkloadClusterUnreachable, messageOf(err)
+		n.IsJoined, n.Reason, n.Message = wasJoined, v1alpha1.ReasonWorkloadClusterUnreachable, messageWithHint(err)
 		return nil
 	}
 	o, err := cluster.Observe(ctx, r.identity(p), wantedOn(p))

@@ -41,11 +41,11 @@ func (r *machines) delete(ctx context.Context, p *pass) error {
 	if m.DeletedAt.IsZero() || isForced && !m.IsForced {
 		r.tellf(p.mm, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "%s", farewell(p, isForced))
 		_, err := r.env.Appliance.DeleteMachine(ctx, m.Name, isForced)
-		if isKind(err, inventory.Forbidden) || translate.IsInvalid(err) { // its host is protected
-			p.facts.Refused, p.again = messageOf(err), protectedAgain
+		if inventory.IsKind(err, inventory.Forbidden) || translate.IsInvalid(err) { // its host is protected
+			p.facts.Refused, p.again = messageWithHint(err), protectedAgain
 			return r.report(ctx, p)
 		}
-		if err != nil && !isKind(err, inventory.NotFound) {
+		if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 			return fmt.Errorf("delete machine %s: %w", m.Name, err)
 		}
 		if err := r.look(ctx, p); err != nil {
@@ -93,7 +93,7 @@ func (r *machines) refresh(ctx context.Context, p *pass) error {
 func (r *machines) letGo(ctx context.Context, p *pass) error {
 	owner := p.owner.String()
 	for _, u := range translate.MachineSecrets(p.mm, p.owner) {
-		if err := r.env.Appliance.DeleteSecret(ctx, u.Name, owner); err != nil && !isKind(err, inventory.Conflict) {
+		if err := r.env.Appliance.DeleteSecret(ctx, u.Name, owner); err != nil && !inventory.IsKind(err, inventory.Conflict) {
 			return fmt.Errorf("delete secret %s: %w", u.Name, err)
 		}
 		r.mu.Lock()
@@ -156,7 +156,7 @@ func (r *machines) orphans(ctx context.Context, key types.NamespacedName, owner 
 		isYoung := r.young[m.Owner]
 		r.mu.Unlock()
 		if m.HostID == "" || isYoung {
-			if _, err := r.env.Appliance.DeleteMachine(ctx, m.Name, false); err != nil && !isKind(err, inventory.NotFound) {
+			if _, err := r.env.Appliance.DeleteMachine(ctx, m.Name, false); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 				return fmt.Errorf("delete machine %s, whose object is gone: %w", m.Name, err)
 			}
 			r.forget(key, m.Owner)

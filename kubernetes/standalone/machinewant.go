@@ -126,11 +126,11 @@ func (r *machines) save(ctx context.Context, p *pass) (err error) {
 	} else {
 		err = r.update(ctx, p)
 	}
-	if isKind(err, inventory.Forbidden) { // an admin may say that what it names is for this machine
+	if inventory.IsKind(err, inventory.Forbidden) { // an admin may say that what it names is for this machine
 		p.again = takeAgain
 	}
-	if translate.IsInvalid(err) || isKind(err, inventory.Forbidden) {
-		p.facts.Invalid = errors.New(messageOf(err))
+	if translate.IsInvalid(err) || inventory.IsKind(err, inventory.Forbidden) {
+		p.facts.Invalid = errors.New(messageWithHint(err))
 		return nil
 	}
 	return err
@@ -146,8 +146,8 @@ func roleOf(p *pass) machineconfig.Role {
 	return machineconfig.Init
 }
 
-// messageOf is what an error says to people.
-func messageOf(err error) string {
+// messageWithHint is what an error says to people, with its hint.
+func messageWithHint(err error) string {
 	var e *inventory.Error
 	if !errors.As(err, &e) {
 		return err.Error()
@@ -165,7 +165,7 @@ func (r *machines) create(ctx context.Context, p *pass) error {
 	r.young[p.owner.String()] = true
 	r.mu.Unlock()
 	_, err := r.env.Appliance.CreateMachine(ctx, p.wanted)
-	if isKind(err, inventory.Conflict) {
+	if inventory.IsKind(err, inventory.Conflict) {
 		p.wanted.Name = translate.NameFor(p.mm.Namespace, p.mm.Name, string(p.mm.UID))
 		_, err = r.env.Appliance.CreateMachine(ctx, p.wanted)
 	}
@@ -291,11 +291,11 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 		return nil
 	}
 	v, err := r.env.Appliance.Takeable(ctx, id, p.owner.String())
-	if isKind(err, inventory.Forbidden) {
+	if inventory.IsKind(err, inventory.Forbidden) {
 		p.again = takeAgain
-		return missing("%s", messageOf(err))
+		return missing("%s", messageWithHint(err))
 	}
-	if isKind(err, inventory.NotFound) {
+	if inventory.IsKind(err, inventory.NotFound) {
 		return missing("claim %s is gone: its machine was deleted in Slipway; delete this object too, or create it without claimID and providerID", id)
 	}
 	if err != nil {
@@ -339,8 +339,8 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 // handOver asks for the machine of a claim. Between the look and this somebody may have taken the grant away.
 func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) (bool, error) {
 	_, err := r.env.Appliance.HandOver(ctx, id, p.owner.String())
-	if isKind(err, inventory.Forbidden) {
-		p.facts.NoHostReason, p.facts.NoHost, p.again = v1alpha1.ReasonHostMissing, messageOf(err), takeAgain
+	if inventory.IsKind(err, inventory.Forbidden) {
+		p.facts.NoHostReason, p.facts.NoHost, p.again = v1alpha1.ReasonHostMissing, messageWithHint(err), takeAgain
 		return false, nil
 	}
 	if err != nil {

@@ -117,10 +117,10 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		err = r.env.Appliance.SavePool(ctx, p)
 	}
 	switch {
-	case translate.IsInvalid(err), isKind(err, inventory.Invalid):
-		return reconcile.Result{}, r.tell(ctx, &mp, string(v1alpha1.FailureInvalidConfiguration), messageOf(err))
-	case isKind(err, inventory.Conflict):
-		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, &mp, "NameTaken", messageOf(err))
+	case translate.IsInvalid(err), inventory.IsKind(err, inventory.Invalid):
+		return reconcile.Result{}, r.tell(ctx, &mp, string(v1alpha1.FailureInvalidConfiguration), messageWithHint(err))
+	case inventory.IsKind(err, inventory.Conflict):
+		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, &mp, "NameTaken", messageWithHint(err))
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("save pool %s: %w", mp.Name, err)
 	}
@@ -133,10 +133,10 @@ func (r *pools) remove(ctx context.Context, mp *v1alpha1.MetalPool) (reconcile.R
 		return reconcile.Result{}, nil
 	}
 	err := r.env.Appliance.DeletePool(ctx, mp.Name, r.owner(mp).String())
-	if isKind(err, inventory.Conflict) && r.isOurs(ctx, mp) {
-		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, mp, v1alpha1.ReasonDeleting, messageOf(err))
+	if inventory.IsKind(err, inventory.Conflict) && r.isOurs(ctx, mp) {
+		return reconcile.Result{RequeueAfter: poolAgain}, r.tell(ctx, mp, v1alpha1.ReasonDeleting, messageWithHint(err))
 	}
-	if err != nil && !isKind(err, inventory.Conflict) {
+	if err != nil && !inventory.IsKind(err, inventory.Conflict) {
 		return reconcile.Result{}, fmt.Errorf("delete pool %s: %w", mp.Name, err)
 	}
 	to := mp.DeepCopy()

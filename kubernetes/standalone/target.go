@@ -232,7 +232,7 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 	owner := p.owner.String()
 	if err := r.env.Reach.MaySecrets(p.jt.Namespace); err != nil {
 		p.again = unreachableAgain
-		return &refused{reasonSecretMissing, messageOf(err)}
+		return &refused{reasonSecretMissing, messageWithHint(err)}
 	}
 	if translate.IsInit(p.jt) {
 		if err := r.makePKI(ctx, p.jt, owner); err != nil {
@@ -250,7 +250,7 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 		if u.Name == t.Kubeconfig {
 			cfg, err := kubeconfig.Parse("JoinTarget "+p.jt.Name+": Secret "+u.Secret, value)
 			if err != nil {
-				return &refused{reasonInvalid, messageOf(err)}
+				return &refused{reasonInvalid, messageWithHint(err)}
 			}
 			t.CA = string(cfg.CAData)
 		} else {
@@ -276,10 +276,10 @@ func (r *targets) secrets(jt *v1alpha1.JoinTarget) []translate.SecretUse {
 // saved turns what the appliance refuses for good into words of a condition.
 func (r *targets) saved(err error) error {
 	switch {
-	case isKind(err, inventory.Conflict):
-		return &refused{reasonNameTaken, messageOf(err)}
-	case isKind(err, inventory.Invalid):
-		return &refused{reasonInvalid, messageOf(err)}
+	case inventory.IsKind(err, inventory.Conflict):
+		return &refused{reasonNameTaken, messageWithHint(err)}
+	case inventory.IsKind(err, inventory.Invalid):
+		return &refused{reasonInvalid, messageWithHint(err)}
 	}
 	return err
 }
@@ -304,7 +304,7 @@ func (r *targets) ask(ctx context.Context, p *targetPass) error {
 	}
 	isInitialized := was || !translate.IsInit(jt) && err == nil
 	if err != nil {
-		p.tell(v1alpha1.Reachable, metav1.ConditionFalse, reasonUnreachable, messageOf(err))
+		p.tell(v1alpha1.Reachable, metav1.ConditionFalse, reasonUnreachable, messageWithHint(err))
 		p.again = unreachableAgain
 	} else {
 		p.tell(v1alpha1.Reachable, metav1.ConditionTrue, reasonAnswers, "")
@@ -398,7 +398,8 @@ func (r *targets) delete(ctx context.Context, p *targetPass) error {
 		return r.report(ctx, p)
 	}
 	owner := p.owner.String()
-	if err := r.env.Appliance.DeleteTarget(ctx, translate.Name(p.jt.Namespace, p.jt.Name), owner); err != nil && !isKind(err, inventory.Conflict) {
+	if err := r.env.Appliance.DeleteTarget(ctx, translate.Name(p.jt.Namespace, p.jt.Name), owner); err != nil &&
+		!inventory.IsKind(err, inventory.Conflict) {
 		return fmt.Errorf("delete join target: %w", err)
 	}
 	names := []string{translate.PKIName(p.jt), translate.KubeconfigName(p.jt)}
@@ -406,7 +407,7 @@ func (r *targets) delete(ctx context.Context, p *targetPass) error {
 		names = append(names, u.Name)
 	}
 	for _, name := range names {
-		if err := r.env.Appliance.DeleteSecret(ctx, name, owner); err != nil && !isKind(err, inventory.Conflict) {
+		if err := r.env.Appliance.DeleteSecret(ctx, name, owner); err != nil && !inventory.IsKind(err, inventory.Conflict) {
 			return fmt.Errorf("delete secret %s: %w", name, err)
 		}
 	}
