@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"slipway.dev/slipway/inventory"
@@ -189,33 +188,6 @@ func signMachine(ctx context.Context, old inventory.Machine, m *inventory.Machin
 	if s := savedBy(ctx); len(diff(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(diff(old, *m)) == 0 {
 		m.Saved = s
 	}
-}
-
-// mayJoinPools refuses that a caller whose roles are in pools moves a host into another pool: what that pool's hosts are
-// given would be given to this one.
-func (t *scopedTx) mayJoinPools(before, after *inventory.Host) error {
-	var was []string
-	if before != nil {
-		var err error
-		if was, err = reference.PoolsOf(t.Tx, before); err != nil {
-			return err
-		}
-	}
-	is, err := reference.PoolsOf(t.Tx, after)
-	if err != nil {
-		return err
-	}
-	for _, name := range is {
-		if name == inventory.DefaultPool || slices.Contains(was, name) || t.reach.caller.grants.In(name).Allows(t.reach.needed) {
-			continue
-		}
-		if p, err := t.Tx.FindPool(name); err == nil && p.Selector == "" && p.Requirements.IsZero() {
-			continue // it holds every host
-		}
-		return inventory.Errorf(inventory.Forbidden, "host %s would then be in another pool, where you do not have role %s", inventory.Clean(after.Name, 80), t.reach.needed).
-			WithHint("your roles: %s", t.reach.caller.grants)
-	}
-	return nil
 }
 
 // noteRefused puts the refusal of a name into the timeline: the transaction that it was in is taken back.

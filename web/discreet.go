@@ -11,9 +11,10 @@ import (
 
 	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/scoped"
 )
 
-// The store shows a caller with roles in pools only what is in those (see scopedTx). A text that such a caller may read can
+// The store shows a caller with roles in pools only what is in those (see package scoped). A text that such a caller may read can
 // still name a thing of another pool: whose turn it is to join a cluster, who has a MAC already. What follows takes those
 // names out of texts, at the last moment: everything that is stored keeps them.
 
@@ -31,7 +32,7 @@ var wordRE = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9._:-]*`)
 
 // discretion takes names out of texts. It lives as long as one transaction.
 type discretion struct {
-	tx    *scopedTx
+	tx    *scoped.Tx
 	known map[string]bool // by word: it is the name of something out of reach
 }
 
@@ -41,7 +42,7 @@ func (s *Server) discreetly(ctx context.Context, fn func(d *discretion) error) e
 		return nil
 	}
 	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		t, isScoped := tx.(*scopedTx)
+		t, isScoped := tx.(*scoped.Tx)
 		if !isScoped {
 			return nil
 		}
@@ -92,22 +93,22 @@ func (d *discretion) isHidden(word string) (bool, error) {
 
 // host returns the caller's role on the host that a word names: by its name, its id, or a MAC.
 func (d *discretion) host(word string) (inventory.UserRole, error) {
-	h, err := d.tx.Tx.FindHostByName(word)
+	h, err := d.tx.Whole().FindHostByName(word)
 	if inventory.IsKind(err, inventory.NotFound) && len(word) == 36 {
-		h, err = d.tx.Tx.FindHost(inventory.HostID(word))
+		h, err = d.tx.Whole().FindHost(inventory.HostID(word))
 	}
 	if mac, bad := inventory.ParseMAC(word); bad == nil && inventory.IsKind(err, inventory.NotFound) {
-		h, err = d.tx.Tx.FindHostByMAC(mac)
+		h, err = d.tx.Whole().FindHostByMAC(mac)
 	}
 	if err != nil {
 		return "", err
 	}
-	return d.tx.reach.onHost(d.tx.Tx, &h)
+	return d.tx.RoleOnHost(&h)
 }
 
 func (d *discretion) machine(word string) (inventory.UserRole, error) {
-	m, err := d.tx.Tx.FindMachine(word)
-	return d.tx.reach.onMachine(&m), err
+	m, err := d.tx.Whole().FindMachine(word)
+	return d.tx.RoleOnMachine(&m), err
 }
 
 // pool leaves the default pool alone: everybody knows that there is one.
@@ -115,8 +116,8 @@ func (d *discretion) pool(word string) (inventory.UserRole, error) {
 	if word == inventory.DefaultPool {
 		return inventory.Viewer, nil
 	}
-	_, err := d.tx.Tx.FindPool(word)
-	return d.tx.reach.caller.grants.In(word), err
+	_, err := d.tx.Whole().FindPool(word)
+	return d.tx.RoleInPool(word), err
 }
 
 // walk does the same to all texts of a JSON value, and reports whether it changed any. What a row says outside of its texts

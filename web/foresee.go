@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // Foresight is what would happen.
@@ -73,7 +74,7 @@ func countsOfSubnet(tx inventory.Tx, n inventory.Subnet) (map[string]int, error)
 }
 
 func countsOfUser(tx inventory.Tx, u inventory.User) (map[string]int, error) {
-	tokens, err := tokensOf(tx, u.Name)
+	tokens, err := scoped.TokensOf(tx, u.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // guarded asks for a role on a route that is no operation of the API description. Such routes are read.
@@ -104,8 +105,8 @@ func (x *ears) hears(ctx context.Context, e inventory.Event) bool {
 	}
 	ok := false
 	err := x.s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		if t, isScoped := tx.(*scopedTx); isScoped {
-			ok, err = t.seesEvent(e)
+		if t, isScoped := tx.(*scoped.Tx); isScoped {
+			ok, err = t.SeesEvent(e)
 		}
 		return err
 	})

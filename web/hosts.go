@@ -8,6 +8,7 @@ import (
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // HostRef names a host.
@@ -16,20 +17,7 @@ type HostRef struct {
 }
 
 // findHost finds a host by what people call it: its name, its id, or one of its MACs in any spelling.
-func findHost(tx inventory.Tx, ref string) (inventory.Host, error) {
-	h, err := tx.FindHostByName(ref)
-	if inventory.IsKind(err, inventory.NotFound) {
-		h, err = tx.FindHost(inventory.HostID(ref))
-	}
-	if mac, bad := inventory.ParseMAC(ref); bad == nil && inventory.IsKind(err, inventory.NotFound) {
-		h, err = tx.FindHostByMAC(mac)
-	}
-	if inventory.IsKind(err, inventory.NotFound) {
-		return h, inventory.Errorf(inventory.NotFound, "there is no host %q", inventory.Clean(ref, 80)).
-			WithHint("name it by its name, id or MAC; slipway host list shows all")
-	}
-	return h, err
-}
+func findHost(tx inventory.Tx, ref string) (inventory.Host, error) { return scoped.FindHost(tx, ref) }
 
 // hostQuery narrows the list of hosts.
 type hostQuery struct {
@@ -140,15 +128,7 @@ func (s *Server) roleOnHost(ctx context.Context, in *HostRef) (*one[HostRole], e
 		if err != nil {
 			return err
 		}
-		if t, isScoped := tx.(*scopedTx); isScoped {
-			out.Body.Role, err = t.reach.onHost(t.Tx, &h)
-			return err
-		}
-		r, err := reachOf(ctx, tx, nil)
-		if err != nil {
-			return err
-		}
-		out.Body.Role, err = r.onHost(tx, &h)
+		out.Body.Role, err = scoped.RoleOnHost(tx, callerOf(ctx).within(ctx), &h)
 		return err
 	})
 	return out, err

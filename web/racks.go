@@ -10,6 +10,7 @@ import (
 
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // Rack is a rack with what stands in it. Racks that nobody has said anything about are there as soon as a host is
@@ -89,7 +90,7 @@ func prepareRack(tx inventory.Tx, in *Rack, id string, old *Rack) error {
 	if err := in.Validate(); err != nil {
 		return err
 	}
-	hosts, err := hostsInRack(tx, in.Rack)
+	hosts, err := scoped.HostsInRack(tx, in.Rack)
 	in.fill(hosts)
 	return err
 }
@@ -102,19 +103,13 @@ func (r *Rack) fill(hosts []inventory.Host) {
 	}
 }
 
-// hostsInRack returns the hosts that are placed in a rack.
-func hostsInRack(tx inventory.Tx, r inventory.Rack) ([]inventory.Host, error) {
-	hosts, err := tx.ListHosts(inventory.HostFilter{Rack: r.Name}, inventory.Page{})
-	return slices.DeleteFunc(hosts, func(h inventory.Host) bool { return h.Place.RackID() != r.ID() }), err
-}
-
 // findRack finds a rack that somebody has described or that hosts are placed in.
 func findRack(tx inventory.Tx, id string) (out Rack, err error) {
 	out.Site, out.Row, out.Name, err = inventory.ParseRackID(id)
 	if err != nil {
 		return out, err
 	}
-	hosts, err := hostsInRack(tx, out.Rack)
+	hosts, err := scoped.HostsInRack(tx, out.Rack)
 	if err != nil {
 		return out, err
 	}
@@ -187,7 +182,7 @@ func (s *Server) drawRack(ctx context.Context, in *drawRackInput) (*huma.StreamR
 		if err != nil {
 			return err
 		}
-		hosts, err := hostsInRack(tx, r.Rack)
+		hosts, err := scoped.HostsInRack(tx, r.Rack)
 		body = drawElevation(r.Rack, hosts, in.Face)
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // addUsers registers the operations on users. Passwords have one of their own: no other takes or tells them.
@@ -113,7 +114,7 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 	c := callerOf(ctx)
 	isOwn, isAdmin := c.user == in.Name && c.token == "", c.grants.Everywhere() == inventory.Admin
 	if !isOwn && !isAdmin {
-		return nil, inventory.Errorf(inventory.Forbidden, "only an admin sets the password of another").WithHint("your own: PUT /api/v1/users/%s/password", orName(c.user))
+		return nil, inventory.Errorf(inventory.Forbidden, "only an admin sets the password of another").WithHint("your own: PUT /api/v1/users/%s/password", scoped.OrName(c.user))
 	}
 	var stored inventory.User
 	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) (err error) {

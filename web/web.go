@@ -27,6 +27,7 @@ import (
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/door"
 	"slipway.dev/slipway/web/proxy"
+	"slipway.dev/slipway/web/scoped"
 )
 
 // Jobs is the image imports.
@@ -167,7 +168,7 @@ func New(cfg Config) *Server {
 	s.consolesN, s.streams = newShares("consoles", consolesMax, consolesEach), newShares("event streams", streamsMax, streamsEach)
 	s.keeper.strange = s.tokenRefused
 	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
-	s.cfg.Store = scopedStore{cfg.Store, &met{}, cfg.Lifecycle} // the keeper has the whole one
+	s.cfg.Store = scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle} // the keeper has the whole one
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
 	// Without this, whoever sends X-Forwarded-For chooses an address: only the keeper asks whom to believe.

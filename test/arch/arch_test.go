@@ -33,7 +33,7 @@ var floors = map[string]int{
 	"bmc/redfish":             2, "bmc/ipmi": 2, "bmc/libvirt": 2, "bmc/wol": 2, "bmc/webhook": 2, "bmc/manual": 2, "bmc/fake": 2, "bmc/scan": 2,
 	"agent": 2, "agent/host": 2, "agent/inspect": 2, "agent/burn": 2, "agent/disk": 2, "agent/wipe": 2, "agent/write": 2, "agent/efi": 2, "agent/seed": 2, "agent/kexec": 2, "agent/disk/fat": 2, "agent/write/fetch": 2, "agent/write/qcow2": 1,
 	"images/ramdisk": 3, "images/agentimage": 3, "pxe/ear": 3, "pxe/door": 3, "inventory/logbook": 4, "provision/allowance": 1,
-	"provision": 3, "provision/session": 3, "provision/recorder": 3, "bmc/trial": 3, "images": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/totp": 3, "web/securitykey": 3,
+	"provision": 3, "provision/session": 3, "provision/recorder": 3, "bmc/trial": 3, "images": 3, "inventory/live": 3, "web/proxy": 3, "web/weak": 1, "web/scoped": 3, "web/totp": 3, "web/securitykey": 3,
 	"kubernetes/contract": 1, "kubernetes/v1alpha1": 0, "kubernetes/infra/v1alpha1": 0, "kubernetes/manifests": 1,
 	"kubernetes/node": 4, "kubernetes/clusterapi": 4,
 	"kubernetes/clusterscope": 4,

@@ -1,0 +1,172 @@
+package scoped
+
+import (
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// machineTx shows the machines, claims and pools in reach.
+type machineTx struct{ *sight }
+
+// claim answers with a claim whose host is within reach.
+func (t machineTx) claim(c inventory.Claim, err error) (inventory.Claim, error) {
+	if err != nil {
+		return c, err
+	}
+	if ok, err := t.seesHost(c.HostID); err != nil || !ok {
+		return inventory.Claim{}, orGone(err, t.gone("claim", string(c.ID)))
+	}
+	return c, nil
+}
+
+// FindMachine implements inventory.MachineTx.
+func (t machineTx) FindMachine(name string) (inventory.Machine, error) {
+	return t.machine(t.all.FindMachine(name))
+}
+
+// FindMachineByUID implements inventory.MachineTx.
+func (t machineTx) FindMachineByUID(uid string) (inventory.Machine, error) {
+	return t.machine(t.all.FindMachineByUID(uid))
+}
+
+// FindMachineByOwner implements inventory.MachineTx.
+func (t machineTx) FindMachineByOwner(owner string) (inventory.Machine, error) {
+	return t.machine(t.all.FindMachineByOwner(owner))
+}
+
+// ListMachines implements inventory.MachineTx.
+func (t machineTx) ListMachines(f inventory.MachineFilter, p inventory.Page) ([]inventory.Machine, error) {
+	return keptPages(p, func(p inventory.Page) ([]inventory.Machine, error) { return t.all.ListMachines(f, p) },
+		func(m inventory.Machine) string { return m.Name },
+		func(m inventory.Machine) (bool, error) { return t.reach.onMachine(&m).Allows(t.reach.needed), nil })
+}
+
+// CreateMachine implements inventory.MachineTx.
+func (t machineTx) CreateMachine(m *inventory.Machine, now time.Time) error {
+	if err := t.mayPlace(m); err != nil {
+		return err
+	}
+	return t.all.CreateMachine(m, now)
+}
+
+// UpdateMachine implements inventory.MachineTx: its pool must be the caller's, before and after.
+func (t machineTx) UpdateMachine(m *inventory.Machine, now time.Time) error {
+	if _, err := t.FindMachineByUID(m.UID); err != nil {
+		return err
+	}
+	if err := t.mayPlace(m); err != nil {
+		return err
+	}
+	return t.all.UpdateMachine(m, now)
+}
+
+// DeleteMachine implements inventory.MachineTx.
+func (t machineTx) DeleteMachine(name string) error {
+	if _, err := t.FindMachine(name); err != nil {
+		return err
+	}
+	return t.all.DeleteMachine(name)
+}
+
+// FindPool implements inventory.MachineTx.
+func (t machineTx) FindPool(name string) (inventory.Pool, error) {
+	p, err := t.all.FindPool(name)
+	if err == nil && !t.reach.caller.Grants.In(name).Allows(inventory.Viewer) {
+		return inventory.Pool{}, t.reach.enough("", "pool", name)
+	}
+	return p, err
+}
+
+// ListPools implements inventory.MachineTx.
+func (t machineTx) ListPools() ([]inventory.Pool, error) {
+	all, err := t.all.ListPools()
+	return kept(all, func(p inventory.Pool) (bool, error) {
+		return t.reach.caller.Grants.In(p.Name).Allows(inventory.Viewer), err
+	})
+}
+
+// FindClaim implements inventory.MachineTx.
+func (t machineTx) FindClaim(id inventory.ClaimID) (inventory.Claim, error) {
+	return t.claim(t.all.FindClaim(id))
+}
+
+// FindClaimOfHost implements inventory.MachineTx.
+func (t machineTx) FindClaimOfHost(id inventory.HostID) (inventory.Claim, error) {
+	return t.claim(t.all.FindClaimOfHost(id))
+}
+
+// FindClaimOfMachine implements inventory.MachineTx.
+func (t machineTx) FindClaimOfMachine(uid string) (inventory.Claim, error) {
+	return t.claim(t.all.FindClaimOfMachine(uid))
+}
+
+// Writes of pools need the role everywhere. The rest is of the engine, for things that were found.
+
+func (t machineTx) ListDueMachines(now time.Time, limit int) ([]inventory.Machine, error) {
+	return t.all.ListDueMachines(now, limit)
+}
+
+func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
+	return t.all.CreateClaim(c, now)
+}
+func (t machineTx) DeleteClaim(id inventory.ClaimID) error { return t.all.DeleteClaim(id) }
+func (t machineTx) CreatePool(p *inventory.Pool, now time.Time) error {
+	return t.all.CreatePool(p, now)
+}
+
+func (t machineTx) UpdatePool(p *inventory.Pool, now time.Time) error {
+	return t.all.UpdatePool(p, now)
+}
+func (t machineTx) DeletePool(name string) error { return t.all.DeletePool(name) }
+
+// operationTx shows operations on hosts in reach.
+type operationTx struct{ *sight }
+
+// FindOperation implements inventory.OperationTx.
+func (t operationTx) FindOperation(id string) (inventory.Operation, error) {
+	o, err := t.all.FindOperation(id)
+	if err != nil {
+		return o, err
+	}
+	if err := t.needHost(o.HostID); err != nil {
+		if inventory.IsKind(err, inventory.NotFound) {
+			err = t.gone("operation", id)
+		}
+		return inventory.Operation{}, err
+	}
+	return o, nil
+}
+
+// FindOpenOperation implements inventory.OperationTx.
+func (t operationTx) FindOpenOperation(h inventory.HostID) (inventory.Operation, error) {
+	if err := t.needHost(h); err != nil {
+		return inventory.Operation{}, err
+	}
+	return t.all.FindOpenOperation(h)
+}
+
+// ListOperations implements inventory.OperationTx.
+func (t operationTx) ListOperations(f inventory.OperationFilter, p inventory.Page) ([]inventory.Operation, error) {
+	return keptPages(p, func(p inventory.Page) ([]inventory.Operation, error) { return t.all.ListOperations(f, p) },
+		func(o inventory.Operation) string { return o.ID },
+		func(o inventory.Operation) (bool, error) { return t.seesHost(o.HostID) })
+}
+
+// What drives operations is of the engine, for hosts that were found.
+
+func (t operationTx) ListDueOperations(now time.Time, limit int) ([]inventory.Operation, error) {
+	return t.all.ListDueOperations(now, limit)
+}
+func (t operationTx) NextDueAt() (time.Time, error) { return t.all.NextDueAt() }
+func (t operationTx) CountOpenOperations(pool string, kinds ...inventory.OperationKind) (int, time.Time, error) {
+	return t.all.CountOpenOperations(pool, kinds...)
+}
+
+func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) error {
+	return t.all.CreateOperation(o, now)
+}
+
+func (t operationTx) UpdateOperation(o *inventory.Operation, now time.Time) error {
+	return t.all.UpdateOperation(o, now)
+}

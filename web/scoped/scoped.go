@@ -1,0 +1,157 @@
+// Package scoped shows each caller its part of the inventory: a transaction in which only those hosts, machines and what
+// belongs to them are found that are in pools where the caller has a role.
+//
+// Start reading at Show. A Tx embeds no interface of package inventory: each method stands here, either with a limit or
+// passed on as it is, so that a method that is new in inventory.Tx does not compile until somebody has decided about it.
+package scoped
+
+import (
+	"fmt"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Caller is whom the inventory is shown to.
+type Caller struct {
+	User   string // the user's name; "" for a token without owner
+	Grants inventory.Grants
+	// MustSetUp: a second factor comes before anything else.
+	MustSetUp bool
+	// Needed is the role that the operation needs.
+	Needed inventory.UserRole
+}
+
+// Show returns what of a transaction the caller may see and change. Met may be nil: nothing is remembered then.
+func Show(tx inventory.Tx, c Caller, met *Met) (inventory.Tx, error) {
+	r, err := reachOf(tx, c, met)
+	if err != nil {
+		return nil, err
+	}
+	s := &sight{all: tx, reach: r}
+	if r.everywhere.Allows(r.needed) && r.everywhere.Allows(inventory.Viewer) {
+		return everywhereTx{
+			tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, tx, accessTx{s},
+		}, nil
+	}
+	return &Tx{
+		s,
+		hostTx{s},
+		networkTx{s},
+		addressTx{s},
+		imageTx{s},
+		configTx{s},
+		secretTx{s},
+		machineTx{s},
+		operationTx{s},
+		hardwareTx{s},
+		historyTx{s},
+		clusterTx{s},
+		auditTx{s},
+		rackTx{s},
+		viewTx{s},
+		accessTx{s},
+	}, nil
+}
+
+// Tx is a transaction as a caller sees it whose role, everywhere, is not enough for the operation: of hosts, machines and
+// what belongs to them, only those in pools where the role is. Find answers NotFound for things out of reach, and Forbidden
+// for things that the caller may see and not change.
+type Tx struct {
+	*sight
+	hostTx
+	networkTx
+	addressTx
+	imageTx
+	configTx
+	secretTx
+	machineTx
+	operationTx
+	hardwareTx
+	historyTx
+	clusterTx
+	auditTx
+	rackTx
+	viewTx
+	accessTx
+}
+
+var _ inventory.Tx = (*Tx)(nil)
+
+// Whole is the transaction without the caller's limits: whether an address is free does not depend on who asks. Nothing of
+// it may be shown to the caller.
+func (t *Tx) Whole() inventory.Tx { return t.all }
+
+// RoleOnHost returns the caller's role on a host.
+func (t *Tx) RoleOnHost(h *inventory.Host) (inventory.UserRole, error) {
+	return t.reach.onHost(t.all, h)
+}
+
+// RoleOnMachine returns the caller's role on a machine.
+func (t *Tx) RoleOnMachine(m *inventory.Machine) inventory.UserRole { return t.reach.onMachine(m) }
+
+// RoleInPool returns the caller's role in a pool.
+func (t *Tx) RoleInPool(name string) inventory.UserRole { return t.reach.caller.Grants.In(name) }
+
+// MayPlace refuses a machine in a pool, or on a host, where the caller's role is not enough.
+func (t *Tx) MayPlace(m *inventory.Machine) error { return t.mayPlace(m) }
+
+// RoleOnHost returns the caller's role on a host that was found in tx.
+func RoleOnHost(tx inventory.Tx, c Caller, h *inventory.Host) (inventory.UserRole, error) {
+	if t, isScoped := tx.(*Tx); isScoped {
+		return t.RoleOnHost(h)
+	}
+	r, err := reachOf(tx, c, nil)
+	if err != nil {
+		return "", err
+	}
+	return r.onHost(tx, h)
+}
+
+// everywhereTx is a transaction as a caller sees it whose role is enough everywhere: all but the tokens of others.
+type everywhereTx struct {
+	inventory.HostTx
+	inventory.NetworkTx
+	inventory.AddressTx
+	inventory.ImageTx
+	inventory.ConfigTx
+	inventory.SecretTx
+	inventory.MachineTx
+	inventory.OperationTx
+	inventory.HardwareTx
+	inventory.HistoryTx
+	inventory.ClusterTx
+	inventory.AuditTx
+	inventory.RackTx
+	inventory.ViewTx
+	accessTx
+}
+
+// Refused says which role is missing, and who can give it.
+func (c Caller) Refused(needed inventory.UserRole, where string, has inventory.UserRole) error {
+	if c.MustSetUp {
+		return inventory.Errorf(inventory.Forbidden, "user %s has to set up a second factor first", c.User).
+			WithHint("under Settings, Account, or on the server: slipway user second-factor set %s", c.User)
+	}
+	is := "you have none"
+	if has != "" {
+		is = "you are " + string(has)
+	}
+	return inventory.Errorf(inventory.Forbidden, "this needs role %s%s; %s", needed, where, is+c.restOf(where)).
+		WithHint("an admin can grant it: slipway user grant %s %s", OrName(c.User), needed)
+}
+
+// restOf names the pools where the caller has roles, for a caller that has none everywhere.
+func (c Caller) restOf(where string) string {
+	if where != " everywhere" || c.Grants.Everywhere() != "" || len(c.Grants) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" there (you have %s)", inventory.Clean(c.Grants.String(), 120))
+}
+
+// OrName returns the user's name, or NAME where nobody is named, for commands in hints.
+func OrName(user string) string {
+	if user == "" {
+		return "NAME"
+	}
+	return user
+}
