@@ -35,6 +35,7 @@ func (t accessTx) CreateAcceptRule(r *inventory.AcceptRule, now time.Time) error
 func (t accessTx) UpdateAcceptRule(r *inventory.AcceptRule, now time.Time) error {
 	return t.all.UpdateAcceptRule(r, now)
 }
+
 func (t accessTx) DeleteAcceptRule(name string) error             { return t.all.DeleteAcceptRule(name) }
 func (t accessTx) FindToken(name string) (inventory.Token, error) { return t.all.FindToken(name) }
 func (t accessTx) FindTokenByHash(hash string) (inventory.Token, error) {
@@ -57,8 +58,11 @@ func (t accessTx) ListUsers(p inventory.Page) ([]inventory.User, error) { return
 func (t accessTx) CreateUser(u *inventory.User, now time.Time) error { return t.all.CreateUser(u, now) }
 
 func (t accessTx) UpdateUser(u *inventory.User, now time.Time) error { return t.all.UpdateUser(u, now) }
-func (t accessTx) NoteLogin(name string, now time.Time) error        { return t.all.NoteLogin(name, now) }
-func (t accessTx) DeleteUser(name string) error                      { return t.all.DeleteUser(name) }
+
+func (t accessTx) NoteLogin(name string, now time.Time) error { return t.all.NoteLogin(name, now) }
+
+func (t accessTx) DeleteUser(name string) error { return t.all.DeleteUser(name) }
+
 func (t accessTx) FindLoginByHash(hash string) (inventory.Login, error) {
 	return t.all.FindLoginByHash(hash)
 }
@@ -176,11 +180,13 @@ type viewTx struct{ *sight }
 func (t viewTx) FindView(owner, name string) (inventory.View, error) {
 	return t.all.FindView(owner, name)
 }
-func (t viewTx) ListViews(owner string) ([]inventory.View, error) { return t.all.ListViews(owner) }
+func (t viewTx) ListViews(owner string) ([]inventory.View, error)  { return t.all.ListViews(owner) }
 func (t viewTx) CreateView(v *inventory.View, now time.Time) error { return t.all.CreateView(v, now) }
 
 func (t viewTx) UpdateView(v *inventory.View, now time.Time) error { return t.all.UpdateView(v, now) }
-func (t viewTx) DeleteView(owner, name string) error               { return t.all.DeleteView(owner, name) }
+
+func (t viewTx) DeleteView(owner, name string) error { return t.all.DeleteView(owner, name) }
+
 func (t viewTx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]inventory.HostExtra, error) {
 	return t.all.HostExtras(ids)
 }

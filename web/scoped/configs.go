@@ -19,9 +19,13 @@ func (t imageTx) FindArtefact(d inventory.Digest) (inventory.Artefact, error) {
 func (t imageTx) ListArtefacts(p inventory.Page) ([]inventory.Artefact, error) {
 	return t.all.ListArtefacts(p)
 }
-func (t imageTx) SaveArtefact(a inventory.Artefact) error        { return t.all.SaveArtefact(a) }
-func (t imageTx) DeleteArtefact(d inventory.Digest) error        { return t.all.DeleteArtefact(d) }
+
+func (t imageTx) SaveArtefact(a inventory.Artefact) error { return t.all.SaveArtefact(a) }
+
+func (t imageTx) DeleteArtefact(d inventory.Digest) error { return t.all.DeleteArtefact(d) }
+
 func (t imageTx) FindImage(name string) (inventory.Image, error) { return t.all.FindImage(name) }
+
 func (t imageTx) ListImages(p inventory.Page) ([]inventory.Image, error) { return t.all.ListImages(p) }
 
 func (t imageTx) CreateImage(i *inventory.Image, now time.Time) error {
@@ -31,7 +35,9 @@ func (t imageTx) CreateImage(i *inventory.Image, now time.Time) error {
 func (t imageTx) UpdateImage(i *inventory.Image, now time.Time) error {
 	return t.all.UpdateImage(i, now)
 }
+
 func (t imageTx) DeleteImage(name string) error { return t.all.DeleteImage(name) }
+
 func (t imageTx) FindProfile(name string) (inventory.Profile, error) { return t.all.FindProfile(name) }
 
 func (t imageTx) ListProfiles(p inventory.Page) ([]inventory.Profile, error) {

@@ -76,6 +76,7 @@ func (t networkTx) CreateReservation(r *inventory.Reservation, now time.Time) er
 func (t networkTx) UpdateReservation(r *inventory.Reservation, now time.Time) error {
 	return t.all.UpdateReservation(r, now)
 }
+
 func (t networkTx) DeleteReservation(a netip.Addr) error           { return t.all.DeleteReservation(a) }
 func (t networkTx) FindClass(name string) (inventory.Class, error) { return t.all.FindClass(name) }
 func (t networkTx) ListClasses() ([]inventory.Class, error)        { return t.all.ListClasses() }
