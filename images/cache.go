@@ -20,7 +20,8 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// Config is what a Cache needs: the first four, and the rest where the value named with it does not suit.
+// Config holds what a Cache needs. Dir, Store, Catalogue and Now are required; a zero value elsewhere means the
+// default that the comment of the field names.
 type Config struct {
 	Dir       string // artefact folder; it is made when it is missing
 	Store     inventory.Store
@@ -37,9 +38,10 @@ type Config struct {
 	Checkpoint int64             // bytes between the points from which a download is resumed after a crash: 64 MiB
 }
 
-// Cache is the artefact folder: every file by its SHA-256 as sha256/<first two digits>/<64 digits>, complete and
-// never changed once it is there, next to partial/ for what is on its way. Its methods may be called from many
-// goroutines; a folder belongs to one process.
+// Cache is the artefact folder. Each file lies under its SHA-256 as sha256/<first two digits>/<64 digits>. It is
+// complete and never changes once it has that name. Downloads on their way lie in partial/.
+//
+// Many goroutines may call the methods. A folder belongs to one process: pins and download locks live in memory only.
 type Cache struct {
 	cfg    Config
 	client *http.Client
@@ -52,7 +54,9 @@ type Cache struct {
 	signed   signatures
 }
 
-// New opens the artefact folder.
+// New opens the artefact folder, creates what is missing in it, and removes what a killed process left unfinished.
+// Partial downloads stay, so that the next import of their address resumes them. An error means that the folder
+// cannot be used at all.
 func New(cfg Config) (*Cache, error) {
 	if cfg.HTTP == nil {
 		cfg.HTTP = newTransport(cfg.Egress)
@@ -69,6 +73,7 @@ func New(cfg Config) (*Cache, error) {
 		}
 	}
 	// What was whole but not in place yet is fetched again; those here belonged to a process that was killed.
+	// Nobody else can own them, because one process owns the folder.
 	stale, err := filepath.Glob(filepath.Join(c.partialDir(), tempPrefix+"*"))
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", c.partialDir(), err)
@@ -81,8 +86,12 @@ func New(cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-// Open opens an artefact for reading. The Artefact has no Source, which only the store knows: a boot needs no query.
-// The file is complete, and stays readable even if it is pruned meanwhile.
+// Open opens an artefact for reading. The file is complete. It stays readable when Prune removes its name meanwhile,
+// because an open file keeps its blocks. The Artefact has no Source: only the store knows it, and a boot needs no
+// query.
+//
+// The error is Invalid for a malformed digest and NotFound for a file that the folder lacks. Open does not hash;
+// Verify does.
 func (c *Cache) Open(d inventory.Digest) (*os.File, inventory.Artefact, error) {
 	if _, err := inventory.ParseDigest(string(d)); err != nil {
 		return nil, inventory.Artefact{}, err
@@ -122,7 +131,12 @@ func (c *Cache) place(ctx context.Context, temp string, d inventory.Digest, size
 }
 
 func (c *Cache) placePinned(ctx context.Context, temp string, d inventory.Digest, size int64) error {
+	// The caller has synced temp. The order is mode, rename, sync of the folders. A name below sha256/ therefore
+	// never leads to a file with missing bytes, also after a power failure. If the process dies before the rename,
+	// New removes temp.
 	target := c.path(d)
+	// Hashing the old file costs its read time once for each import. In return an import repairs a file that the disk
+	// damaged.
 	if c.isHealthy(ctx, d, size) {
 		return os.Remove(temp)
 	}
@@ -161,6 +175,8 @@ func (c *Cache) isHealthy(ctx context.Context, d inventory.Digest, size int64) b
 func (c *Cache) pin(d inventory.Digest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// It is a counter, because two imports may bring the same file at the same time. The first to end must not unpin
+	// it for the other.
 	c.pinned[d]++
 }
 
@@ -176,6 +192,7 @@ func (c *Cache) unpin(d inventory.Digest) {
 func hashAll(ctx context.Context, r io.Reader, read func(int64)) (inventory.Digest, int64, error) {
 	h, buf, total := sha256.New(), make([]byte, copyBytes), int64(0)
 	for {
+		// Checked for each chunk, so that a cancelled import of 20 GiB stops within one read.
 		if err := ctx.Err(); err != nil {
 			return "", total, err
 		}
@@ -234,6 +251,7 @@ func (c *Cache) checkSpace(need int64) error {
 	if err := syscall.Statfs(c.cfg.Dir, &st); err != nil {
 		return diskError("read free space", err)
 	}
+	// Bavail leaves out the blocks that the file system keeps for root. The server seldom runs as root.
 	if free := int64(st.Bavail) * st.Bsize; need > free-reserveBytes {
 		e := inventory.Errorf(inventory.Unavailable, "%s more are needed, and the disk of the artefact folder has %s free",
 			FormatBytes(need), FormatBytes(free))
@@ -242,5 +260,5 @@ func (c *Cache) checkSpace(need int64) error {
 	return nil
 }
 
-// reserveBytes stay free for the database beside the artefacts.
+// reserveBytes stay free for the database on the same disk, so that an import that fills the disk does not stop DHCP.
 const reserveBytes = 64 << 20

@@ -105,8 +105,9 @@ func BuiltinCatalogue() (*Catalogue, error) {
 	return &Catalogue{entries: entries}, nil
 }
 
-// LoadCatalogue returns the built-in catalogue with an admin's files on top: where two entries fit an OS and release,
-// that of the last file wins.
+// LoadCatalogue returns the built-in catalogue with an admin's files on top. Where two entries fit an OS and release,
+// the entry of the last file wins. One faulty file is an error for all: an admin who overrides an entry must not get
+// the built-in one without notice.
 func LoadCatalogue(files []string) (*Catalogue, error) {
 	c, err := BuiltinCatalogue()
 	if err != nil {
@@ -127,10 +128,12 @@ func LoadCatalogue(files []string) (*Catalogue, error) {
 	return c, nil
 }
 
-// Entries returns the entries in the order in which they are looked through.
+// Entries returns the entries in the order in which Find searches them.
 func (c *Catalogue) Entries() []Entry { return slices.Clone(c.entries) }
 
-// Find returns the entry for an OS and release, and the release pattern by which it fits.
+// Find returns the entry for an OS and release, and the release pattern by which it fits. Patterns that name a
+// release win over "*", wherever their entries are. The error is NotFound, and its hint lists the known releases or
+// systems.
 func (c *Catalogue) Find(os, release string) (Entry, string, error) {
 	var titles []string
 	for _, wildcards := range []bool{false, true} {
@@ -166,13 +169,15 @@ func (c *Catalogue) names() []string {
 
 // matchRelease reports whether a release is one of those that the pattern stands for.
 func matchRelease(pattern, release string) bool {
+	// The dot keeps "1" from matching 12.
 	return pattern == "*" && release != "" || release == pattern || strings.HasPrefix(release, pattern+".")
 }
 
 // maxCatalogueBytes bounds a catalogue file; the built-in one has about 11,000.
 const maxCatalogueBytes = 1 << 20
 
-// ReadCatalogue reads and checks a catalogue file. An error names the file and the line.
+// ReadCatalogue reads and checks a catalogue file of at most 1 MiB. Unknown keys are errors, so that a typing error
+// does not silently drop a kernel argument. An error is Invalid, and names the file and the line.
 func ReadCatalogue(r io.Reader, name string) ([]Entry, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxCatalogueBytes+1))
 	if err != nil {

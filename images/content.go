@@ -109,6 +109,8 @@ func kindOf(head, tail []byte) kind {
 	case bytes.HasPrefix(text, []byte("<?xml")), bytes.HasPrefix(text, []byte("<error")), bytes.HasPrefix(text, []byte(`{"`)), bytes.HasPrefix(text, []byte("{\n")):
 		return kind{name: "a text for programs (XML or JSON), such as the error of a file store", way: pageWay, isNothing: true}
 	}
+	// Nothing at the beginning of the file shows the next two formats. Written to a disk as raw they would even boot,
+	// with the footer as garbage in the last sector.
 	if bytes.HasPrefix(tail, []byte("conectix")) { // a VHD of fixed size is a raw disk with a footer
 		return aVHD
 	}
@@ -137,6 +139,7 @@ func fits(role inventory.Role, name string, f io.ReaderAt, size int64) (format s
 		if isDisk && role != inventory.RoleRootfs {
 			return "", inventory.Errorf(inventory.Invalid, "%s, and no %s", is, role).WithHint("import a disk image with --disk")
 		}
+		// "HdrS" at 0x202 is the magic of the x86 boot protocol (Documentation/arch/x86/boot.rst of Linux).
 		if role == inventory.RoleInitrd && len(head) > 0x206 && string(head[0x202:0x206]) == "HdrS" {
 			return "", inventory.Errorf(inventory.Invalid, "%s is a kernel, and no initrd", inventory.Clean(name, 120)).WithHint("--kernel and --initrd may be swapped")
 		}
@@ -179,6 +182,9 @@ func ends(f io.ReaderAt, size int64) (head, tail []byte, err error) {
 }
 
 // checkQcow2 refuses what our agent would refuse when a machine waits for it.
+// It reads the cluster map with the agent's own code, so that both always agree on what can be written. Backing
+// files, encryption and unknown features fail here, at the import, and not on a host whose old system is already
+// gone.
 func checkQcow2(head []byte, f io.ReaderAt, size int64) error {
 	h, err := qcow2.ParseHeader(head[:min(len(head), qcow2.HeaderBytes)])
 	if err != nil {
@@ -213,6 +219,8 @@ func checkPacked(format, name string, f io.ReaderAt, size int64) error {
 			return err
 		}
 		var z *zstd.Decoder
+		// The bound of the window is the agent's: a frame may ask for gigabytes of memory (RFC 8878 section
+		// 3.1.1.1.2).
 		if z, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(wire.MaxZstdWindow)); err == nil {
 			defer z.Close()
 			out = z
@@ -259,6 +267,8 @@ func checkWindow(name string, in *io.SectionReader) error {
 	if err := h.Decode(first[:n]); err != nil {
 		return inventory.Errorf(inventory.Invalid, "%s cannot be unpacked as zst: %v", name, err).WithHint("it may be damaged; compare its checksum, or import it again")
 	}
+	// A frame of a single segment has no window descriptor: the decoder needs memory for the whole content (RFC 8878
+	// section 3.1.1.1.1.2).
 	window := h.WindowSize
 	if h.SingleSegment {
 		window = h.FrameContentSize

@@ -19,8 +19,11 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// download is a file on its way into partial/, with a note beside it from which another process goes on. SyncedBytes
-// of the file are certain to be on disk; what lies behind them may be holes after a power failure and is not used.
+// download is a file on its way into partial/. A note with the ending .json lies next to it, from which another
+// process resumes. The first SyncedBytes of the file are certain to be on disk. Bytes behind them may be holes after
+// a power failure, and takeOver drops them.
+//
+// Who holds lockDownload owns the download; nothing in it needs a mutex.
 type download struct {
 	cache *Cache
 	url   string
@@ -36,7 +39,8 @@ type download struct {
 	isResumed bool
 }
 
-// downloadMark is the note beside a partial file, whose name stands for the URL: the URL itself may hold a password.
+// downloadMark is the note next to a partial file. The name of the file is a hash of the URL, because the URL may
+// hold a password.
 type downloadMark struct {
 	ETag         string `json:"etag,omitempty"` // strong, RFC 9110 section 8.8.3
 	LastModified string `json:"lastModified,omitempty"`
@@ -44,8 +48,8 @@ type downloadMark struct {
 	SyncedBytes  int64  `json:"syncedBytes"`
 }
 
-// fetch downloads a URL, going on from what an earlier attempt left. The result is a complete, verified, synced file
-// that the caller owns.
+// fetch downloads a URL and resumes what an earlier attempt left. The result is a complete, verified and synced file,
+// which the caller owns and must place or remove. After an error the partial file stays for the next import.
 func (c *Cache) fetch(ctx context.Context, rawURL string, want inventory.Digest, t *tracker) (temp string, d inventory.Digest, size int64, err error) {
 	key := sha256.Sum256([]byte(rawURL))
 	name := filepath.Join(c.partialDir(), hex.EncodeToString(key[:16]))
@@ -69,6 +73,8 @@ func (c *Cache) fetch(ctx context.Context, rawURL string, want inventory.Digest,
 	}
 	// Off to a name of its own, so that the next download of this URL can begin while this one is put in place.
 	temp = filepath.Join(c.partialDir(), tempPrefix+hex.EncodeToString(key[:8])+"-"+d.Hex()[:16])
+	// If the process dies between this rename and the removal of the note, the note describes a file that is gone.
+	// takeOver notices that the file is shorter than SyncedBytes, and starts from zero.
 	if err := os.Rename(dl.name, temp); err != nil {
 		return "", "", 0, diskError("finish download", err)
 	}
@@ -78,7 +84,8 @@ func (c *Cache) fetch(ctx context.Context, rawURL string, want inventory.Digest,
 	return temp, d, dl.bytes, nil
 }
 
-// lockDownload waits until no other import fetches the same URL.
+// lockDownload waits until no other import fetches the same URL. Two imports that wrote into one partial file would
+// mix their bytes. The import that waited downloads again, because the server may have a new version by then.
 func (c *Cache) lockDownload(ctx context.Context, name string) (release func(), err error) {
 	for {
 		c.mu.Lock()
@@ -89,6 +96,7 @@ func (c *Cache) lockDownload(ctx context.Context, name string) (release func(), 
 			c.mu.Unlock()
 			return func() {
 				c.mu.Lock()
+				// Before the close, so that a waiter that wakes up never finds the old entry again.
 				delete(c.loading, name)
 				c.mu.Unlock()
 				close(mine)
@@ -96,6 +104,7 @@ func (c *Cache) lockDownload(ctx context.Context, name string) (release func(), 
 		}
 		c.mu.Unlock()
 		select {
+		// All waiters wake up, and one of them wins at the top of the loop.
 		case <-other:
 		case <-ctx.Done():
 			return nil, stopped(ctx)
@@ -120,6 +129,7 @@ func (d *download) run(ctx context.Context) (inventory.Digest, error) {
 		if d.want == "" || got == d.want {
 			return got, nil
 		}
+		// The bytes are wrong, so that keeping them would make every later attempt wrong too.
 		wasResumed := d.isResumed
 		if err := d.restart(); err != nil {
 			return "", err
@@ -141,8 +151,10 @@ func wrongHex(what, want, got string) error {
 		WithHint("nothing was imported; either it was damaged or replaced on the way, or the checksum belongs to another version")
 }
 
-// takeOver takes as much of the partial file as is certain.
+// takeOver takes as much of the partial file as is certain. It hashes the kept bytes again: the sum at the end is
+// then about the bytes on the disk, and not about those of a process that is gone.
 func (d *download) takeOver(ctx context.Context) error {
+	// A missing or damaged note costs the download so far, and never its correctness.
 	if text, err := os.ReadFile(d.name + ".json"); err != nil || json.Unmarshal(text, &d.mark) != nil {
 		d.mark = downloadMark{}
 	}
@@ -174,11 +186,14 @@ func (d *download) takeOver(ctx context.Context) error {
 
 // canResume reports whether a mixture of two versions would be noticed: by the server, through a validator, or by us,
 // through the sum.
+// Without any of the three, the second half of a new release could follow the first half of the old one unnoticed.
 func (d *download) canResume() bool {
 	return d.mark.ETag != "" || d.mark.LastModified != "" || d.want != ""
 }
 
 // restart forgets what has arrived.
+// The file is emptied before the note goes. A crash between both leaves a note about more bytes than there are, which
+// takeOver ignores.
 func (d *download) restart() error {
 	d.mark = downloadMark{}
 	d.bytes, d.isResumed = 0, false
@@ -199,7 +214,9 @@ func (d *download) restart() error {
 	return nil
 }
 
-// checkpoint makes what has arrived certain, and then says so in the note.
+// checkpoint syncs what has arrived, and then records it in the note. In this order the note never names bytes that a
+// power failure can take away. renameio replaces the note atomically; if the new one is lost, the old one names fewer
+// bytes and still holds.
 func (d *download) checkpoint() error {
 	if err := d.file.Sync(); err != nil {
 		return diskError("write download", err)
@@ -215,7 +232,8 @@ func (d *download) checkpoint() error {
 	return nil
 }
 
-// once makes one request and copies what it brings. It returns how many bytes were new.
+// once makes one request and copies what it brings. It returns how many bytes were new, also with an error: retry
+// counts them as progress.
 func (d *download) once(ctx context.Context) (int64, error) {
 	header := http.Header{}
 	if d.bytes > 0 && !d.canResume() {
@@ -224,6 +242,8 @@ func (d *download) once(ctx context.Context) (int64, error) {
 		}
 	}
 	if d.bytes > 0 {
+		// If-Range makes the server send the whole file as 200 when it has changed (RFC 9110 section 13.1.5). Without
+		// it a 206 could continue another version.
 		header.Set("Range", fmt.Sprintf("bytes=%d-", d.bytes))
 		if v := d.validator(); v != "" {
 			header.Set("If-Range", v)
@@ -239,6 +259,8 @@ func (d *download) once(ctx context.Context) (int64, error) {
 	}
 	before := d.bytes
 	err = d.copy(resp.Body)
+	// Some servers and proxies close a connection in the middle and call that the end. Only the promised length shows
+	// it.
 	if err == nil && d.mark.TotalBytes > 0 && d.bytes != d.mark.TotalBytes {
 		err = brokenError(resp.Request.URL, io.ErrUnexpectedEOF, false)
 	}
@@ -252,7 +274,8 @@ func (d *download) validator() string {
 	return d.mark.LastModified
 }
 
-// accept looks at the head of an answer and sets the file to where its body belongs.
+// accept checks the status and header of an answer, and sets the file to where its body belongs. Afterwards the mark
+// describes this answer: its validator and its size replace those of the answer before.
 func (d *download) accept(resp *http.Response) error {
 	total := resp.ContentLength
 	switch resp.StatusCode {
@@ -268,6 +291,8 @@ func (d *download) accept(resp *http.Response) error {
 			d.track.at(0, 0, note)
 		}
 	case http.StatusPartialContent:
+		// A 206 may cover another range than the requested one (RFC 9110 section 15.3.7). Bytes at a wrong offset
+		// would damage the file without any error.
 		first, size, ok := contentRange(resp.Header.Get("Content-Range"))
 		changed := d.mark.TotalBytes > 0 && size > 0 && size != d.mark.TotalBytes ||
 			d.mark.ETag != "" && resp.Header.Get("ETag") != "" && resp.Header.Get("ETag") != d.mark.ETag
@@ -276,11 +301,13 @@ func (d *download) accept(resp *http.Response) error {
 		}
 		total = size
 		d.isResumed = d.isResumed || first > 0
+	// The file ends before our offset (RFC 9110 section 15.5.17): its publisher has replaced it.
 	case http.StatusRequestedRangeNotSatisfiable:
 		return d.startOver("the file is shorter than it was")
 	default:
 		return statusError(d.url, resp)
 	}
+	// A chunked answer has no length (-1). The copy loop then bounds it by MaxBytes and by the free space.
 	if total < 0 {
 		total = 0
 	}
@@ -292,6 +319,8 @@ func (d *download) accept(resp *http.Response) error {
 	}
 	d.mark.TotalBytes = total
 	d.mark.ETag, d.mark.LastModified = "", ""
+	// Only a strong tag may stand in If-Range. A weak one, W/"...", does not promise equal bytes (RFC 9110 section
+	// 13.1.5).
 	if tag := resp.Header.Get("ETag"); strings.HasPrefix(tag, `"`) {
 		d.mark.ETag = tag
 	} else {
@@ -309,7 +338,7 @@ func validatorOf(resp *http.Response) string {
 	return resp.Header.Get("Last-Modified")
 }
 
-// startOver forgets what has arrived and asks for another attempt.
+// startOver drops what has arrived, and returns an error that retry answers with another attempt.
 func (d *download) startOver(why string) error {
 	if err := d.restart(); err != nil {
 		return err
@@ -328,6 +357,8 @@ func (d *download) copy(body io.Reader) error {
 				return d.cache.tooLarge(redactString(d.url))
 			}
 			if wn, err := d.file.Write(buf[:n]); err != nil {
+				// A full disk takes a part of the chunk. The hash follows, so that the checkpoint after the error
+				// keeps a true prefix.
 				d.hash.Write(buf[:wn])
 				d.bytes += int64(wn)
 				return diskError("write download", err)

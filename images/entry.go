@@ -70,6 +70,7 @@ func (e *Entry) checkVars(bad complaint) error {
 		if !varNameRE.MatchString(name) || slices.Contains([]string{"release", "line", "arch"}, name) {
 			return bad("%s: %q cannot be a var", e.OS, name).WithHint("use letters and digits; release, line and arch exist already")
 		}
+		// ".." is refused everywhere in the catalogue: a value becomes a part of URLs, and of paths on the server.
 		if !varValueRE.MatchString(value) || strings.Contains(value, "..") {
 			return bad("%s: var %s has a value that fits no URL", e.OS, name)
 		}
@@ -221,6 +222,8 @@ func (e *Entry) vars(release, line string, arch inventory.Arch, set map[string]s
 				WithHint("use letters, digits and : / . _ ~ + %% -")
 		}
 	}
+	// A var may use release, line and arch, and no other var. own is merged at the end, so that the order of a map
+	// does not matter.
 	own := map[string]string{}
 	for name, value := range e.Vars {
 		if v, ok := set[name]; ok {

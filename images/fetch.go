@@ -16,8 +16,8 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// newTransport returns a way whose every step has an end, to what the policy allows. The stall timer of a download covers
-// the body.
+// newTransport returns a transport to the addresses that the policy allows. Each step of a request has a deadline of
+// its own. The stall timer of get covers the body, for which no total time fits: an ISO takes hours on a slow line.
 func newTransport(p *egress.Policy) http.RoundTripper {
 	return p.Transport(&http.Transport{
 		TLSHandshakeTimeout:   10 * time.Second,
@@ -40,6 +40,7 @@ func newClient(t http.RoundTripper) *http.Client {
 		if len(via) > maxRedirects {
 			return refuse("more than %d times", maxRedirects)
 		}
+		// From https down to http anybody on the way could replace the file, and without a sum nobody would notice.
 		if to.URL.Scheme != "https" && (to.URL.Scheme != "http" || via[0].URL.Scheme == "https") {
 			return refuse("to %s, which is less safe", redact(to.URL))
 		}
@@ -53,6 +54,7 @@ func newClient(t http.RoundTripper) *http.Client {
 }
 
 // redact returns a URL without password and query, either of which may be a secret.
+// Logs, events and job lists show addresses to readers who must not see passwords or signed query strings.
 func redact(u *url.URL) string {
 	c := *u
 	c.User, c.RawQuery, c.Fragment = nil, "", ""
@@ -67,12 +69,13 @@ func redactString(s string) string {
 	return redact(u)
 }
 
-// tryAgain wraps an error that may be gone at the next attempt.
+// tryAgain wraps an error that may not occur at the next attempt: a silent server, a 5xx, a cut connection.
 type tryAgain struct{ error }
 
 func (e tryAgain) Unwrap() error { return e.error }
 
-// retry calls once until it succeeds, fails for good, or has failed TriesN times without progress.
+// retry calls once until it succeeds, returns an error that is not tryAgain, or fails TriesN times in a row without
+// progress. The wait doubles from RetryFor up to 30 seconds. note gets a line for each failed attempt.
 func (c *Cache) retry(ctx context.Context, once func() (progress int64, err error), note func(string, ...any)) error {
 	wait := c.cfg.RetryFor
 	for failedN := 1; ; failedN++ {
@@ -87,7 +90,8 @@ func (c *Cache) retry(ctx context.Context, once func() (progress int64, err erro
 		if !errors.As(err, &again) {
 			return err
 		}
-		// A server that gives a little each time would hold an import for ever if every byte counted.
+		// If every byte counted, a server that gives a little each time would hold an import without an end. 1 MiB
+		// per TriesN attempts bounds that.
 		if progress >= enoughProgress {
 			failedN, wait = 1, c.cfg.RetryFor
 		}
@@ -131,6 +135,8 @@ func plain(err error) string {
 // get starts a request that ends when the server is silent for StallFor. Closing the body releases everything.
 func (c *Cache) get(ctx context.Context, rawURL string, header http.Header) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	// The timer begins before the request, so that name resolution and the wait for the header count as well. The
+	// cause tells a stall from a cancellation by a person.
 	stall := time.AfterFunc(c.cfg.StallFor, func() { cancel(errStalled) })
 	done := func() { stall.Stop(); cancel(nil) }
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
@@ -168,10 +174,12 @@ type stallReader struct {
 // Read returns io.EOF only at the end that the server declared.
 func (r *stallReader) Read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
+	// Only bytes count as life. A proxy that keeps the connection open and sends nothing is a stall.
 	if n > 0 {
 		r.timer.Reset(r.after)
 	}
 	if err != nil && err != io.EOF {
+		// The driver reports a cancelled context after a stall; its cause tells what it was.
 		return n, brokenError(r.from, err, errors.Is(context.Cause(r.ctx), errStalled))
 	}
 	return n, err

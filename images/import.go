@@ -15,10 +15,21 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Import brings the files of an image into the artefact folder, checks them while they stream, and registers artefacts
-// and image in one transaction; until then nothing is registered. What has arrived when it fails or is stopped is
-// kept, and the next import of the same addresses goes on from there. Importing the same again changes nothing;
-// other content under the same name updates the image. progress is called often, from this goroutine; it may be nil.
+// Import brings the files of an image into the artefact folder, checks them while they stream, and registers
+// artefacts and image in one transaction. Until then the store knows nothing of them, and a failed import changes no
+// image. An import that fails or is stopped keeps what has arrived, and the next import of the same addresses resumes
+// there.
+//
+// Importing the same again changes nothing. Other content under the same name updates the image. Import calls
+// progress often, from this goroutine; it may be nil.
+//
+// The kinds of error are:
+//
+//   - Invalid: the request, a checksum, a signature or the content of a file is wrong.
+//   - NotFound: no source has the file.
+//   - Forbidden: the egress policy or the caller's rights forbid a source.
+//   - Conflict: a local file changed while it was read, or an upload is gone.
+//   - Unavailable: the network or the disk failed, or somebody stopped the import.
 func (c *Cache) Import(ctx context.Context, r ImportRequest, progress func(Progress)) (inventory.Image, error) {
 	img, err := c.bringImage(ctx, r, progress)
 	return img, told(err, r.IsAdmin)
@@ -40,6 +51,8 @@ func (c *Cache) bringImage(ctx context.Context, r ImportRequest, progress func(P
 		if err != nil {
 			return inventory.Image{}, err
 		}
+		// The pins last until the image is registered or the import has failed: deferred in the loop, they all run at
+		// the end.
 		defer c.unpin(a.Digest)
 		if err := c.checkSHA512(ctx, f, a.Digest, t); err != nil {
 			return inventory.Image{}, err
@@ -190,6 +203,7 @@ func (c *Cache) checkSHA512(ctx context.Context, f planned, d inventory.Digest, 
 		}
 		return diskError("read the file", err)
 	}
+	// The file is already in the folder under its SHA-256. Nothing registers it, so Prune removes it after an hour.
 	if got := hex.EncodeToString(h.Sum(nil)); got != f.sha512 {
 		return wrongHex(redactIfURL(f.sources[0].at), f.sha512, got)
 	}
@@ -218,6 +232,8 @@ func (c *Cache) obtain(ctx context.Context, hint string, f planned, n int, t *tr
 	for _, s := range f.sources {
 		t.file(n, f.name, redactIfURL(s.at))
 		temp, d, size, err := c.bring(ctx, s, f.want, t)
+		// Only "does not exist" leads to the next source. A broken or forbidden server ends the import, so that a
+		// mirror with an older file does not step in without notice.
 		if isNotFound(err) {
 			tried = append(tried, redactIfURL(s.at))
 			continue
@@ -237,7 +253,8 @@ func (c *Cache) obtain(ctx context.Context, hint string, f planned, n int, t *tr
 	return inventory.Artefact{}, err.WithHint("%s", hint)
 }
 
-// haveAlready finds a file by its known sum in the folder. It is hashed again, so that importing repairs damage.
+// haveAlready finds a file by its known sum in the folder. It hashes the file again, so that importing repairs
+// damage. The file is pinned when it returns true.
 func (c *Cache) haveAlready(ctx context.Context, f planned, n int, t *tracker) (inventory.Artefact, bool) {
 	file, a, err := c.Open(f.want)
 	if err != nil {
@@ -298,6 +315,8 @@ func (c *Cache) copyLocal(ctx context.Context, name string, want inventory.Diges
 		}
 	}()
 	t.at(0, info.Size(), "")
+	// TeeReader returns read and write errors alike. The difference tells a person whether the source or our disk is
+	// at fault.
 	w := &diskWriter{w: out}
 	d, size, err = hashAll(ctx, io.TeeReader(io.LimitReader(in, c.cfg.MaxBytes+1), w), t.copied)
 	switch {
@@ -311,6 +330,8 @@ func (c *Cache) copyLocal(ctx context.Context, name string, want inventory.Diges
 			Hint: "see the kernel's log of the server for the disk's own words",
 		}
 	}
+	// The sum would be right for bytes that no file ever had: a program may still write it. Size and time before and
+	// after show that.
 	after, err := in.Stat()
 	if err != nil || size != info.Size() || after.Size() != size || !after.ModTime().Equal(info.ModTime()) {
 		return "", "", 0, inventory.Errorf(inventory.Conflict, "%s changed while it was read", name).
@@ -344,7 +365,10 @@ func (w *diskWriter) Write(p []byte) (int, error) {
 // it some time because machines may be booting it.
 func (c *Cache) register(ctx context.Context, img inventory.Image, artefacts []inventory.Artefact) (inventory.Image, error) {
 	var dropped []inventory.Digest
+	// All files are in place and synced here. If the process dies now, they are files that nothing uses, and Prune
+	// takes them.
 	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+		// A rerun of the function must begin as the first run did.
 		dropped = nil
 		for _, a := range artefacts {
 			old, err := tx.FindArtefact(a.Digest)
@@ -365,6 +389,7 @@ func (c *Cache) register(ctx context.Context, img inventory.Image, artefacts []i
 		if err != nil {
 			return err
 		}
+		// An update at the version just read: within one transaction nobody else can change the image.
 		img.CreatedAt, img.UpdatedAt, img.Version = old.CreatedAt, old.UpdatedAt, old.Version
 		if sameImage(old, img) {
 			return nil
@@ -386,6 +411,8 @@ func (c *Cache) register(ctx context.Context, img inventory.Image, artefacts []i
 }
 
 // touch makes Prune count an artefact's time without use from now.
+// The hour of Prune then begins when the last image let go of the file. A host that booted a minute ago may still
+// fetch it.
 func (c *Cache) touch(d inventory.Digest) error {
 	now := c.cfg.Now()
 	return ignoreMissing(os.Chtimes(c.path(d), now, now))

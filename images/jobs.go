@@ -16,7 +16,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// JobState says how an import job stands.
+// JobState names the state of an import job.
 type JobState string
 
 // The states of a job. The last two are final.
@@ -27,7 +27,8 @@ const (
 	JobFailed  JobState = "failed"
 )
 
-// Job is an import that goes on whether or not anybody watches.
+// Job is an import that runs in the background. Jobs live in memory: a restart of the server forgets them, and the
+// partial downloads on disk remain.
 type Job struct {
 	ID       string   `json:"id"`
 	Image    string   `json:"image"` // name of the image being imported
@@ -59,7 +60,8 @@ type JobsConfig struct {
 	KeptN    int // ended jobs remembered: 100
 }
 
-// Jobs runs imports, a few at a time and the rest in the order they came.
+// Jobs runs imports, RunningN at a time, and the others in the order of their arrival. Many goroutines may call its
+// methods. mu guards jobs and every field of the embedded Job; it is never held during an import.
 type Jobs struct {
 	cfg   JobsConfig
 	queue chan *job
@@ -78,7 +80,7 @@ type job struct {
 	wokenAt time.Time     // when watchers were last woken for progress
 }
 
-// NewJobs returns Jobs; Serve must run for them to be worked on.
+// NewJobs returns Jobs. No job begins before Serve runs.
 func NewJobs(cfg JobsConfig) *Jobs {
 	cfg.RunningN = cmp.Or(cfg.RunningN, 2)
 	cfg.WaitingN = cmp.Or(cfg.WaitingN, 32)
@@ -91,7 +93,8 @@ var (
 	errShutdown  = errors.New("server stops")
 )
 
-// Serve works on jobs until ctx is done, then stops those that run and waits for them.
+// Serve runs jobs until ctx ends. It then cancels the running ones, waits for them, and ends those in the queue as
+// failed, so that everybody in Next gets an answer.
 func (j *Jobs) Serve(ctx context.Context) error {
 	var g errgroup.Group
 	for range j.cfg.RunningN {
@@ -101,6 +104,8 @@ func (j *Jobs) Serve(ctx context.Context) error {
 				case <-ctx.Done():
 					return nil
 				case next := <-j.queue:
+					// A job has a context of its own and not a child of ctx: Cancel must reach it before any worker
+					// has taken it.
 					stop := context.AfterFunc(ctx, func() { next.cancel(errShutdown) })
 					j.run(next)
 					stop()
@@ -120,8 +125,8 @@ func (j *Jobs) Serve(ctx context.Context) error {
 	}
 }
 
-// Start makes a job of the request and returns it at once. A second job for the same image while one is waiting or
-// running is a Conflict.
+// Start makes a job of the request and returns it at once. The error is Conflict while another job for the same image
+// waits or runs, Unavailable when WaitingN jobs wait, and else the error of Check.
 func (j *Jobs) Start(r ImportRequest) (Job, error) {
 	if err := j.cfg.Check(r); err != nil {
 		return Job{}, err
@@ -140,6 +145,8 @@ func (j *Jobs) Start(r ImportRequest) (Job, error) {
 		request: r, ctx: ctx, cancel: cancel, changed: make(chan struct{}),
 	}
 	select {
+	// The lock is held, and the send never blocks: two Starts for one image cannot both pass the loop above. A
+	// cancelled job keeps its place in the queue until a worker takes it out.
 	case j.queue <- n:
 	default:
 		cancel(nil)
@@ -151,7 +158,8 @@ func (j *Jobs) Start(r ImportRequest) (Job, error) {
 	return n.Job, nil
 }
 
-// Retry starts a job that failed once more, as a new one. allowLocal and isAdmin are those of the caller, as in a request.
+// Retry starts a failed job again as a new job. allowLocal and isAdmin are the rights of the caller, as in a request.
+// Another user may ask for the retry, so that the rights of the first caller do not count.
 func (j *Jobs) Retry(id string, allowLocal, isAdmin bool) (Job, error) {
 	x, err := j.find(id)
 	if err != nil {
@@ -184,7 +192,7 @@ func (j *Jobs) forget() {
 	})
 }
 
-// List returns all jobs that are remembered, oldest first.
+// List returns all remembered jobs, oldest first.
 func (j *Jobs) List() []Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -195,7 +203,7 @@ func (j *Jobs) List() []Job {
 	return out
 }
 
-// Find returns a job as it is now.
+// Find returns the present state of a job, or NotFound.
 func (j *Jobs) Find(id string) (Job, error) {
 	x, err := j.find(id)
 	if err != nil {
@@ -218,8 +226,8 @@ func (j *Jobs) find(id string) (*job, error) {
 		WithHint("jobs are forgotten when the server stops; the image tells whether it was imported")
 }
 
-// Next waits until the job has changed since that revision and returns it; 0 returns it at once. Changes in between
-// are skipped, so a slow watcher sees fewer of them. An ended job is always returned at once.
+// Next waits until the job has a higher revision than the given one, and returns it. Revision 0 returns the job at
+// once, and so does every job that has ended. A slow watcher skips changes. The error is NotFound, or that of ctx.
 func (j *Jobs) Next(ctx context.Context, id string, revision int64) (Job, error) {
 	x, err := j.find(id)
 	if err != nil {
@@ -227,6 +235,7 @@ func (j *Jobs) Next(ctx context.Context, id string, revision int64) (Job, error)
 	}
 	for {
 		j.mu.Lock()
+		// Both under one lock: a change after it closes exactly this channel, so no change is missed.
 		now, changed := x.Job, x.changed
 		j.mu.Unlock()
 		if now.Revision > revision || now.IsEnded() {
@@ -240,7 +249,8 @@ func (j *Jobs) Next(ctx context.Context, id string, revision int64) (Job, error)
 	}
 }
 
-// Cancel stops a job. What has arrived is kept for the next import.
+// Cancel stops a job. The download so far stays for the next import. A waiting job ends here; a running job ends when
+// its import returns. An ended job stays as it is, and that is no error.
 func (j *Jobs) Cancel(id string) error {
 	x, err := j.find(id)
 	if err != nil {
@@ -255,7 +265,8 @@ func (j *Jobs) Cancel(id string) error {
 	return nil
 }
 
-// change alters a job and wakes those who wait for it. An ended job is not altered.
+// change alters a job and wakes all who wait for it. An ended job stays as it is: Cancel and the worker may race, and
+// the first result counts.
 func (j *Jobs) change(x *job, alter func(*Job)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -275,6 +286,7 @@ func (j *Jobs) end(p *Job, err error) {
 		p.State = JobDone
 		return
 	}
+	// Any viewer may read jobs. An internal error can hold paths and SQL, so that only the log gets it.
 	p.State, p.Error = JobFailed, "the import failed for a reason that is in the server's log"
 	var e *inventory.Error
 	if errors.As(err, &e) && e.Kind != inventory.Internal {

@@ -16,7 +16,9 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Loader is a boot loader in memory, byte for byte as its maker signed it. Nobody changes Data.
+// Loader is a boot loader in memory, byte for byte as its maker signed it. Nobody changes Data. It stays in memory
+// because TFTP sends it in blocks to many hosts at once. A package upgrade must not change a file in the middle of a
+// transfer.
 type Loader struct {
 	Name   string // as machines ask for it
 	Type   string // Content-Type
@@ -28,15 +30,15 @@ type Loader struct {
 	Trusts  []string     // of a shim: the authorities that it accepts besides the firmware's
 }
 
-// LoaderProblem says why a name of the table is not served, or not from where the admin put it.
+// LoaderProblem says why the server does not serve a name of the table, or serves another file than the admin's.
 type LoaderProblem struct {
 	Name      string
 	Msg, Hint string
 	IsMissing bool // false: another file is served under the name
 }
 
-// Loaders are the boot loaders that were found. They are read once and never change, so that it may be used from many
-// goroutines; a newer file needs a new LoadLoaders.
+// Loaders are the boot loaders that LoadLoaders found. They never change, so that many goroutines may use them. A
+// newer file on disk takes a new LoadLoaders.
 type Loaders struct {
 	byName   map[string]Loader
 	trusted  []string // names of the certificates in the folders' trusted.pem
@@ -46,8 +48,9 @@ type Loaders struct {
 // maxLoader is far above any boot loader: iPXE with all drivers has 1 MB, GRUB with its modules 3.
 const maxLoader = 16 << 20
 
-// LoadLoaders reads the boot loaders of pxe's table: from the admin's folders in their order, else from where Debian's
-// packages put them. Loaders that are not there are no error, see Problems; a folder that does not exist is one.
+// LoadLoaders reads the boot loaders of pxe's table: from the admin's folders in their order, and else from where
+// Debian's packages put them. A loader that is missing is no error, see Problems; a folder that does not exist is one
+// (Invalid).
 func LoadLoaders(dirs []string) (*Loaders, error) {
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
@@ -176,13 +179,15 @@ func (l *Loaders) Has(name string) bool {
 	return ok
 }
 
-// IsSigned reports whether somebody signed a loader.
+// IsSigned reports whether a loader carries a signature. It does not verify it: the firmware decides which keys it
+// trusts.
 func (l *Loaders) IsSigned(name string) bool { return len(l.byName[name].Signers) > 0 }
 
-// Signers returns who signed a loader.
+// Signers returns the authors of a loader's signatures, nil for none.
 func (l *Loaders) Signers(name string) []pxe.Signer { return l.byName[name].Signers }
 
-// Trusts returns the authorities that a shim accepts; of pxe.TrustedName those of the site's own certificates.
+// Trusts returns the authorities that a shim accepts. For pxe.TrustedName it returns the names of the site's own
+// certificates.
 func (l *Loaders) Trusts(name string) []string {
 	if name == pxe.TrustedName {
 		return l.trusted

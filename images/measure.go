@@ -17,7 +17,7 @@ import (
 // How large a disk image is once it is unpacked. Placement asks that before a host is claimed: on a disk that is too small,
 // writing would fail when the old system is gone already. Unpacking also shows a file that was cut short.
 
-// maxMeasured is how much is unpacked to measure it. What is larger has the size that the request says, or none.
+// maxMeasured is how much is unpacked to measure it. A larger disk image has the size that the request says, or none.
 const maxMeasured = 64 << 30
 
 var errTooLong = errors.New("more than is measured")
@@ -29,6 +29,7 @@ func measure(ctx context.Context, format string, f io.ReaderAt, size int64) (n i
 	var out io.Reader
 	switch format {
 	case "raw":
+		// A raw disk image is as large as its file.
 		return size, nil
 	case "qcow2":
 		head := make([]byte, min(size, qcow2.HeaderBytes))
@@ -80,7 +81,8 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The parts of a .xz file, as its specification has them: streams of a header, blocks, an index of the blocks and a footer.
+// The parts of an .xz file. Section numbers are those of "The .xz File Format": a stream header (2.1.1), blocks (3),
+// an index (4) and a stream footer (2.1.2). All numbers are little-endian.
 const (
 	xzEdge     = 12 // of header and of footer
 	maxXZIndex = 64 << 20
@@ -92,6 +94,8 @@ var errXZ = errors.New("its end is not that of an xz file")
 
 // xzSize reads the indexes at the ends of the streams of an xz file, from the last to the first. The size is 0 for a file of more
 // steps than are walked.
+// The indexes hold the unpacked sizes, so that a file of many gigabytes is measured with a few reads. The file comes
+// from outside: each length is checked against what remains before it is used.
 func xzSize(f io.ReaderAt, size int64) (total int64, err error) {
 	for end, steps := size, 0; end > 0; steps++ {
 		if steps == maxXZSteps {
@@ -108,6 +112,7 @@ func xzSize(f io.ReaderAt, size int64) (total int64, err error) {
 			end -= 4
 			continue
 		}
+		// Backward Size (2.1.2.2) stores the size of the index in units of four bytes, less one.
 		indexBytes := (int64(binary.LittleEndian.Uint32(foot[4:])) + 1) * 4
 		if string(foot[10:]) != "YZ" || indexBytes > min(end-2*xzEdge, maxXZIndex) {
 			return 0, errXZ
@@ -126,6 +131,8 @@ func xzSize(f io.ReaderAt, size int64) (total int64, err error) {
 }
 
 // xzIndex adds up the blocks that an index lists.
+// A record (4.3) has the unpadded size of a block, which lies padded to four bytes in the file, and the unpacked
+// size.
 func xzIndex(b []byte) (packed, unpacked int64, ok bool) {
 	if len(b) == 0 || b[0] != 0 {
 		return 0, 0, false

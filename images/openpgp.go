@@ -28,7 +28,8 @@ const (
 // signatureEndings are what publishers add to the name of a checksum list for its signature: Ubuntu, Debian, Arch and Kali, Flatcar.
 var signatureEndings = []string{".gpg", ".sign", ".asc", ".sig"}
 
-// ArmourKey returns OpenPGP public keys as text, whether a file holds them in that form or in binary.
+// ArmourKey returns OpenPGP public keys as text (RFC 9580 section 6.2), whether a file holds text or binary. Keys of
+// more than 1 MiB are Invalid. It does not check the keys themselves; the import does.
 func ArmourKey(raw []byte) (string, error) {
 	if len(raw) > maxKeyBytes {
 		return "", inventory.Errorf(inventory.Invalid, "the key has %d bytes; at most %d are read", len(raw), maxKeyBytes)
@@ -71,6 +72,8 @@ func keysOf(text string) (openpgp.EntityList, error) {
 }
 
 // clearSigned takes the signed text out of a document that carries its signature, as Fedora and Rocky publish their lists.
+// The form is RFC 9580 section 7. Only block.Bytes is signed: text before and after the block in the same file is
+// not, and a list must not be read from it.
 func clearSigned(text []byte) (signed []byte, sig io.Reader, ok bool) {
 	block, _ := clearsign.Decode(text)
 	if block == nil {
@@ -91,6 +94,7 @@ func dearmoured(sig []byte) io.Reader {
 func checkSignature(keys openpgp.EntityList, signed, sig io.Reader, now time.Time) (signer string, err error) {
 	s, e, err := openpgp.VerifyDetachedSignature(keys, signed, sig, &packet.Config{Time: func() time.Time { return now }})
 	switch {
+	// RFC 9580 section 9.5 forbids these three for new signatures.
 	case err == nil && slices.Contains([]crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}, s.Hash):
 		return "", inventory.Errorf(inventory.Invalid, "the signature is made with %s, which can be forged", s.Hash).
 			WithHint("look for a newer signature of the publisher, or give the file's own sum with --sha256")

@@ -17,7 +17,8 @@ import (
 // FromPackage as ImportRequest.From takes the files of the Debian package that the catalogue entry names.
 const FromPackage = "package"
 
-// ImportRequest says what to import under which name.
+// ImportRequest says what to import and under which name. It comes from the API: every field is checked by
+// Catalogue.Check before anything is fetched.
 type ImportRequest struct {
 	Name    string         `json:"name"`              // of the image
 	OS      string         `json:"os,omitempty"`      // a catalogue entry; "" means custom
@@ -56,6 +57,7 @@ type ImportRequest struct {
 	SeedLabel  string `json:"seedLabel,omitempty"` // see inventory.Image
 	// AllowLocal lets the request name files of this machine. It is for those who come through the unix socket, whose
 	// access to files is their own affair; a request cannot ask for it.
+	// Otherwise any operator could publish a private key of the server as a "kernel".
 	AllowLocal bool `json:"-"`
 	// IsAdmin tells the caller why a server could not be reached; others are only told that it could not.
 	IsAdmin bool `json:"-"`
@@ -115,13 +117,14 @@ type source struct {
 	isHere   bool // at is the digest of an artefact
 }
 
-// Check refuses a request that cannot succeed whatever network and disk say.
+// Check refuses a request that cannot succeed, whatever the network and the disk hold. It touches neither of them.
 func (c *Catalogue) Check(r ImportRequest) error {
 	_, err := c.plan(r)
 	return err
 }
 
 // plan works a request out without touching network or disk.
+// Everything wrong with a request shows here, in milliseconds and before a download of gigabytes.
 func (c *Catalogue) plan(r ImportRequest) (plan, error) {
 	if r.OS == "" {
 		r.OS = "custom"
@@ -208,6 +211,8 @@ func (p *plan) askSignature(r ImportRequest) (err error) {
 			return err
 		}
 	}
+	// With a key, a list that is missing or does not name a file is an error. Else an attacker on the way would only
+	// have to answer 404 for the list.
 	p.isSumsAsked, p.isSumsOptional, p.signature = p.sums != "", false, r.Signature
 	p.key, err = keysOf(r.SignatureKey)
 	return err

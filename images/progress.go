@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Step says what an import is doing.
+// Step names what an import does now.
 type Step string
 
 // The steps of an import.
@@ -17,7 +17,7 @@ const (
 	StepStore   Step = "store"   // registering the image
 )
 
-// Progress is how far an import is.
+// Progress tells how far an import is. Sizes are in bytes.
 type Progress struct {
 	Step Step `json:"step"`
 	// File is the file being copied: the FileN-th (from 1) of FilesN.
@@ -33,8 +33,8 @@ type Progress struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Bar draws progress as one line of at most width columns for a terminal. It keeps the numbers and gives up the bar,
-// then the name, where there is no room.
+// Bar draws progress as one line of at most width columns for a terminal. Where the line is too narrow it keeps the
+// numbers, and gives up the bar first and then the name.
 func Bar(p Progress, width int) string {
 	numbers := p.numbers()
 	label := p.label()
@@ -164,7 +164,7 @@ func (m *meter) add(n int64, now time.Time) (rate int64, sampled bool) {
 	return int64(m.rate), true
 }
 
-// tracker turns what an import does into Progress for whoever watches; it is used by one goroutine.
+// tracker turns what an import does into Progress for its watchers. One goroutine uses it: that of the import.
 type tracker struct {
 	now     func() time.Time
 	report  func(Progress)

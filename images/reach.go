@@ -11,8 +11,9 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// unreached is a server that no answer came from. Whether it refused, was silent, does not exist or may not be asked is
-// told to admins and to the log: an import that told everybody would be a port scanner of the server's networks.
+// unreached is the error for a server that did not answer. plain is for every caller, full for admins and the log.
+// Full says whether the server refused, was silent, does not exist or may not be contacted. If every operator saw
+// that, an import would be a port scanner of the server's networks.
 type unreached struct {
 	plain, full *inventory.Error
 }
@@ -23,7 +24,7 @@ func (e *unreached) Error() string { return e.full.Error() }
 // Unwrap returns what everybody may know.
 func (e *unreached) Unwrap() error { return e.plain }
 
-// told returns the error as the caller may know it.
+// told returns the error with the details that the caller may see.
 func told(err error, isAdmin bool) error {
 	var e *unreached
 	if isAdmin && errors.As(err, &e) {
@@ -65,6 +66,7 @@ func unreachedError(u *url.URL, err error, stalled bool) error {
 		Kind: inventory.Unavailable, Err: e, Msg: fmt.Sprintf("%s cannot be fetched", redact(u)),
 		Hint: "check the address; why no answer comes is in the server's log, and told to admins",
 	}}
+	// The egress policy refuses the address again at every attempt.
 	if refused != nil {
 		return both
 	}

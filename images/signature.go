@@ -33,9 +33,9 @@ const (
 	certPKCS7     = 0x0002
 )
 
-// signersOf returns who signed a PE file: the authors of its Authenticode signatures that are about its bytes. That
-// they are whom they say is for the firmware to check; we only tell in time what it will say. An unsigned file, and one
-// that was changed after it was signed, has none.
+// signersOf returns the authors of the Authenticode signatures in a PE file that cover its bytes. It does not verify
+// the cryptographic signature: the firmware does that, and we only predict its answer. An unsigned file, and a file
+// that somebody changed after the signing, has none.
 func signersOf(f io.ReaderAt, size int64) ([]pxe.Signer, error) {
 	p, err := readPE(f, size)
 	if err != nil || p.certSize == 0 {
@@ -53,6 +53,7 @@ func signersOf(f io.ReaderAt, size int64) ([]pxe.Signer, error) {
 	}
 	var out []pxe.Signer
 	for n := 0; len(table) >= 8 && n < maxSignatures; n++ {
+		// Each entry has a length, a revision and a type before its bytes, and begins at a multiple of eight.
 		length := int(binary.LittleEndian.Uint32(table))
 		if length < 8 || length > len(table) {
 			break
@@ -83,6 +84,7 @@ func readPE(f io.ReaderAt, size int64) (p peLayout, err error) {
 	if len(head) < 64 || head[0] != 'M' || head[1] != 'Z' {
 		return p, errNotPE
 	}
+	// e_lfanew at 0x3c of the DOS header leads to the PE header. An EFI stub kernel has it within its first page.
 	at := int(binary.LittleEndian.Uint32(head[60:]))
 	if at < 0 || at > len(head)-256 || string(head[at:at+4]) != "PE\x00\x00" {
 		return p, errNotPE
@@ -90,6 +92,7 @@ func readPE(f io.ReaderAt, size int64) (p peLayout, err error) {
 	optional := at + 24
 	directory := optional + 112
 	switch binary.LittleEndian.Uint16(head[optional:]) {
+	// PE32+ (0x20b) and PE32 (0x10b) differ in the length of the fields before the data directories.
 	case 0x20b:
 	case 0x10b:
 		directory = optional + 96
@@ -100,6 +103,7 @@ func readPE(f io.ReaderAt, size int64) (p peLayout, err error) {
 	if int(p.entryAt)+8 > len(head) || binary.LittleEndian.Uint32(head[directory-4:]) < 5 {
 		return p, errNotPE
 	}
+	// Directory 4 is the only one with a file offset in place of a virtual address.
 	p.certAt, p.certSize = int64(binary.LittleEndian.Uint32(head[p.entryAt:])), int64(binary.LittleEndian.Uint32(head[p.entryAt+4:]))
 	if p.certSize > maxCertTable || p.certSize > 0 && (p.certAt < p.entryAt+8 || p.certAt+p.certSize > size || p.certAt > maxHashed) {
 		return p, errNotPE
@@ -109,6 +113,8 @@ func readPE(f io.ReaderAt, size int64) (p peLayout, err error) {
 
 // digest is the Authenticode hash: of everything before the signatures but the two fields that signing changes.
 func (p peLayout) digest(f io.ReaderAt) ([]byte, error) {
+	// Authenticode skips the checksum of the PE header, the directory entry of the certificate table, and the table
+	// itself. A second signature therefore does not break the first.
 	h := sha256.New()
 	from := int64(0)
 	for _, gap := range [][2]int64{{p.checksumAt, 4}, {p.entryAt, 8}, {p.certAt, 0}} {
@@ -155,6 +161,8 @@ func signerOf(der, digest []byte) (s pxe.Signer, ok bool) {
 			signers = field // the last one
 		}
 	}
+	// The digest is 32 bytes of SHA-256, so that it is not found by chance. A signature with SHA-1 counts as none, as
+	// modern firmware treats it.
 	if !bytes.Contains(content.Bytes, digest) { // SpcIndirectDataContent ends in it
 		return s, false
 	}
@@ -170,6 +178,7 @@ func signerOf(der, digest []byte) (s pxe.Signer, ok bool) {
 	if _, err2 := asn1.Unmarshal(firstOfSequence(first), &signer); err != nil || err2 != nil || len(certificates) > maxSignatures {
 		return s, false
 	}
+	// A signature carries the whole chain. Issuer and serial number name the signer's certificate in it.
 	for _, c := range certificates {
 		if c.SerialNumber.Cmp(signer.ID.Serial) == 0 && bytes.Equal(c.RawIssuer, signer.ID.Issuer.FullBytes) {
 			return pxe.Signer{Name: sigdb.Name(c.Subject), Issuer: sigdb.Name(c.Issuer)}, true
@@ -252,7 +261,9 @@ type signature struct {
 
 const maxRemembered = 1024
 
-// Signers returns who signed a kernel; ok is false when it is no PE file or cannot be read. A file is read once.
+// Signers returns the signers of a kernel. ok is false when the artefact is no PE file or cannot be read. The cache
+// reads each file once; callers wait for each other meanwhile, because a boot script asks for the same kernel for
+// many hosts.
 func (c *Cache) Signers(d inventory.Digest) (signers []pxe.Signer, ok bool) {
 	c.signedMu.Lock()
 	defer c.signedMu.Unlock()
@@ -269,6 +280,7 @@ func (c *Cache) Signers(d inventory.Digest) (signers []pxe.Signer, ok bool) {
 	if !ok && !errors.Is(err, errNotPE) {
 		return nil, false
 	}
+	// A full map is dropped as a whole: 1024 kernels are more than any installation has at a time.
 	if c.signed.byDigest == nil || len(c.signed.byDigest) >= maxRemembered {
 		c.signed.byDigest = map[inventory.Digest]signature{}
 	}

@@ -15,7 +15,7 @@ import (
 // maxSumsBytes bounds a checksum list; Debian's has 80,000 bytes.
 const maxSumsBytes = 8 << 20
 
-// Sum is what a list says of a file: either sum, or both.
+// Sum holds what a list says of a file: one of the sums, or both.
 type Sum struct {
 	SHA256 inventory.Digest // "" when the list has none
 	SHA512 string           // hex, "" when the list has none
@@ -28,10 +28,17 @@ type Sums struct {
 	bare []Sum
 }
 
-// ParseSums reads what sha256sum and sha512sum write ("<hex>  <path>", "<hex> *<path>"), their BSD form ("SHA256 (<path>) =
-// <hex>"), that of openssl ("SHA2-256(<path>)= <hex>"), the checksums of a .treeinfo ("<path> = sha256:<hex>"), and a sum
-// alone. Lines in other forms are passed over, because lists carry comments, signatures and sums of other kinds. A list
-// without any sum is an error, and so are two of a kind for a path.
+// ParseSums reads these forms of a line:
+//
+//	<hex>  <path>            sha256sum and sha512sum, in text mode
+//	<hex> *<path>            the same in binary mode
+//	SHA256 (<path>) = <hex>  BSD
+//	SHA2-256(<path>)= <hex>  openssl
+//	<path> = sha256:<hex>    the checksums of a .treeinfo
+//	<hex>                    a sum alone
+//
+// It ignores other lines, because lists carry comments, signatures and sums of other kinds. A list without any sum is
+// Invalid, and so are two different sums of one kind for a path.
 func ParseSums(text []byte) (Sums, error) {
 	s := Sums{byPath: map[string]Sum{}}
 	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
@@ -129,8 +136,9 @@ func (s Sums) Alone() (Sum, bool) {
 	return Sum{}, false
 }
 
-// Find returns the sum for a path. The list may have been made in a folder above or below the one that the path
-// counts from, so the one may be the end of the other; the longest agreement wins, and it must be unambiguous.
+// Find returns the sum for a path. A publisher may have made the list in a folder above or below the one that the
+// path begins in. Find therefore accepts an entry when one of both paths is the end of the other. The longest
+// agreement wins; two sums of equal agreement are Invalid.
 func (s Sums) Find(name string) (Sum, bool, error) {
 	name = path.Clean(strings.TrimPrefix(name, "./"))
 	if d, ok := s.byPath[name]; ok {
@@ -175,7 +183,7 @@ func agreement(a, b string) int {
 	return 0
 }
 
-// Match returns the path in the list that a pattern with * stands for; the newest if there are several.
+// Match returns the path in the list that a pattern with * fits, and of several the newest.
 func (s Sums) Match(pattern string) (string, bool) {
 	var best string
 	for p := range s.byPath {

@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Fault is an artefact that is not as the store says.
+// Fault is an artefact that differs from its record in the store.
 type Fault struct {
 	Digest inventory.Digest `json:"digest"`
 	// Problem is missing, damaged or unreadable.
@@ -23,7 +23,8 @@ type Fault struct {
 	Hint    string   `json:"hint"`
 }
 
-// Verify hashes every registered artefact again and returns those that are missing or damaged, by digest.
+// Verify hashes every registered artefact again and returns the missing and damaged ones, by digest. It reads the
+// whole folder, which takes minutes; Watch spreads that over time. An error means that the store or ctx ended it.
 func (c *Cache) Verify(ctx context.Context) ([]Fault, error) {
 	artefacts, users, err := c.registered(ctx)
 	if err != nil {
@@ -93,7 +94,7 @@ func (c *Cache) registered(ctx context.Context) (artefacts []inventory.Artefact,
 	return artefacts, users, err
 }
 
-// Pruned says what Prune did.
+// Pruned reports what Prune removed and kept.
 type Pruned struct {
 	Removed    []inventory.Digest `json:"removed"`
 	FreedBytes int64              `json:"freedBytes"`
@@ -108,9 +109,14 @@ const (
 	partialAfter = 7 * 24 * time.Hour
 )
 
-// Prune removes artefacts that no image uses and that were imported or dropped more than an hour ago, files that were
-// never registered, and downloads that nobody went on with for a week. It never removes what an import is using. A dry
-// run says what it would remove.
+// Prune removes three kinds of files:
+//
+//   - artefacts that no image has used for an hour,
+//   - files that nobody registered within an hour,
+//   - downloads that nobody resumed for a week.
+//
+// It never removes what an import is using. A dry run only reports what it would remove. After an error, Pruned holds
+// what Prune removed before it.
 func (c *Cache) Prune(ctx context.Context, isDryRun bool) (Pruned, error) {
 	artefacts, users, err := c.registered(ctx)
 	if err != nil {
@@ -129,6 +135,7 @@ func (c *Cache) Prune(ctx context.Context, isDryRun bool) (Pruned, error) {
 	}
 	out := Pruned{IsDryRun: isDryRun}
 	for d := range candidates {
+		// An image may take the artefact up between the list and this point. DeleteArtefact then answers Conflict.
 		if len(users[d]) == 0 {
 			if err := c.pruneOne(ctx, d, &out); err != nil {
 				return out, err
@@ -144,6 +151,7 @@ func (c *Cache) Prune(ctx context.Context, isDryRun bool) (Pruned, error) {
 func (c *Cache) pruneOne(ctx context.Context, d inventory.Digest, out *Pruned) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The lock stays held over the removal below. An import that pins the file now waits, and then finds it missing.
 	if c.pinned[d] > 0 {
 		return nil
 	}
@@ -159,6 +167,8 @@ func (c *Cache) pruneOne(ctx context.Context, d inventory.Digest, out *Pruned) e
 		}
 		return nil
 	}
+	// First the record, then the file. If the process dies between both, the file is one that nobody registered, and
+	// the next Prune finds it with onDisk. The other order would leave an artefact in the store without a file.
 	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return tx.DeleteArtefact(d) })
 	var e *inventory.Error
 	if errors.As(err, &e) && e.Kind == inventory.Conflict {
@@ -206,6 +216,8 @@ func (c *Cache) prunePartial(out *Pruned) error {
 	for _, e := range entries {
 		name := filepath.Join(c.partialDir(), e.Name())
 		info, err := e.Info()
+		// The note goes with its file: a resumed download writes both often, so that both are old only when nobody
+		// resumes it.
 		_, busy := c.loading[strings.TrimSuffix(name, ".json")]
 		if err != nil || busy || c.cfg.Now().Sub(info.ModTime()) < partialAfter {
 			continue

@@ -13,9 +13,9 @@ import (
 // uploadPrefix begins the Source of an artefact that a client sent.
 const uploadPrefix = "upload:"
 
-// Take brings what a client sends into the folder and registers it as an artefact, so that an import can name it by its
-// digest. size is how much the client says it will send, -1 when it does not. Until an image uses it, Prune removes it
-// an hour later. Nothing of what was cut off is kept.
+// Take stores what a client sends and registers it as an artefact, so that an import can name it by its digest. size
+// is the announced number of bytes, -1 when the client announces none. Prune removes the artefact after an hour
+// without an image. An upload that breaks leaves nothing: HTTP clients cannot resume it.
 func (c *Cache) Take(ctx context.Context, in io.Reader, name string, size int64) (a inventory.Artefact, err error) {
 	if name == "" || inventory.Clean(name, 128) != name {
 		return a, inventory.Errorf(inventory.Invalid, "%q is not the name of a file", inventory.Clean(name, 128)).WithHint("at most 128 bytes without control characters")

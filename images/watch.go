@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Watch looks after the files of artefacts while they are in use. It is for one goroutine.
+// Watch checks the files of artefacts while they are in use. One goroutine uses it.
 type Watch struct {
 	cache *Cache
 	seen  map[inventory.Digest]sighting
@@ -35,8 +35,8 @@ func (c *Cache) Watch() *Watch {
 	return &Watch{cache: c, seen: map[inventory.Digest]sighting{}}
 }
 
-// Glance returns how many artefacts images use, how many bytes these have, and which of them are missing or have another
-// size than they should. It hashes none but those.
+// Glance returns how many artefacts the images use, their bytes, and which of them are missing or have a wrong size.
+// It hashes only those with a wrong size.
 func (c *Cache) Glance(ctx context.Context) (n int, bytes int64, faults []Fault, err error) {
 	w := c.Watch()
 	if faults, err = w.Look(ctx, time.Time{}, time.Time{}); err != nil {
@@ -48,9 +48,9 @@ func (c *Cache) Glance(ctx context.Context) (n int, bytes int64, faults []Fault,
 	return n, bytes, faults, nil
 }
 
-// Look returns the artefacts that images use and that are missing or damaged. It hashes files that have another size or
-// time than when they were hashed last, and of the others the one that was hashed longest ago, if that was before
-// olderThan: what a disk loses without a trace is found in time, and a look costs one file at most.
+// Look returns the artefacts in use that are missing or damaged. It hashes each file whose size or time has changed
+// since its last hash. Of the others it hashes the one with the oldest hash, if that is older than olderThan. So it
+// finds bits that a disk lost without a trace, and a call costs at most one file that looks unchanged.
 func (w *Watch) Look(ctx context.Context, now, olderThan time.Time) ([]Fault, error) {
 	artefacts, users, err := w.cache.registered(ctx)
 	if err != nil {
