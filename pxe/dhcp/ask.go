@@ -50,8 +50,10 @@ type ProbeSetup struct {
 	Wait                time.Duration // for answers, and after each for the next: dnsmasq pings an address for every question
 }
 
-// Probe asks a network's DHCP servers what each kind of firmware would be told, and returns every offer. It takes none
-// of them: it sends DISCOVERs of machines that do not exist, and no REQUEST. Our own door does not answer them.
+// Probe asks the DHCP servers of a network what they would tell each kind of firmware, and returns every offer. It
+// sends DISCOVERs of machines that do not exist, and never a REQUEST: the offered addresses expire. Our own listener
+// ignores these machines. Probe ends when no new offer has come for setup.Wait, at the latest after ten times as
+// long.
 func (s *Server) Probe(ctx context.Context, setup ProbeSetup) (offers []pxe.ProbeOffer, err error) {
 	conn, to, err := probeSocket(ctx, setup)
 	if err != nil {
@@ -240,7 +242,8 @@ func probeSocket(ctx context.Context, setup ProbeSetup) (conn net.PacketConn, to
 	return conn, net.UDPAddrFromAddrPort(netip.AddrPortFrom(setup.Server, serverPort)), nil
 }
 
-// Look asks an interface's network for other servers. Those that answer are noticed as any that is overheard.
+// Look asks the network of an interface for other servers. The server notices those that answer by their packets, as
+// it notices all others.
 func (s *Server) Look(ctx context.Context, iface string, wait time.Duration) error {
 	_, err := s.Probe(ctx, ProbeSetup{Interface: iface, Wait: wait})
 	return err

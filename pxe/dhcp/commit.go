@@ -18,8 +18,11 @@ type pending struct {
 	file   string // boot file in the reply, for the timeline
 }
 
-// commits writes leases in groups: while one group goes to disk, the next gathers. A reply leaves only after its
-// group is there.
+// commits writes leases in groups: while one group goes to disk, the next one gathers. A reply leaves only after its
+// group is on disk. So no machine uses an address that we could forget (RFC 2131 section 2.1).
+//
+// If the process dies between the write and the reply, the machine repeats its REQUEST. The book then confirms the
+// same address from the stored lease.
 type commits struct {
 	cfg     *Config
 	metrics *Metrics
@@ -61,6 +64,7 @@ func (c *commits) add(p pending, isKnown bool) bool {
 	}
 	c.waiting = append(c.waiting, p)
 	isFirst := len(c.waiting) == 1
+	// From half on, the queue keeps strangers' DISCOVERs back: their REQUESTs would find no room here.
 	if len(c.waiting) == c.limit/2 {
 		c.hold(true)
 	}
@@ -85,6 +89,7 @@ func (c *commits) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			isLast = true
 		}
+		// The size of the last group is the forecast for this one. On a stop nobody waits.
 		if !isLast && c.lastN >= gatherFrom {
 			time.Sleep(min(time.Duration(c.lastN)*gatherEach, gatherAtMost))
 		}
@@ -137,6 +142,7 @@ func isOutage(err error) bool {
 }
 
 func (c *commits) save(ctx context.Context, leases []inventory.Lease) error {
+	// The end of service must not cancel a write whose machine already waits for its ACK.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	start := c.cfg.Now()

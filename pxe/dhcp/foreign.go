@@ -17,11 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AnswersWithin is how long other DHCP servers are waited for: dnsmasq pings an address for three seconds before it offers it.
+// AnswersWithin is how long Foreign and Look wait for other DHCP servers. dnsmasq pings an address for three seconds
+// before it offers it.
 const AnswersWithin = 4 * time.Second
 
-// Foreign asks an interface's network for an address, as a client that does not exist, and returns the DHCP servers
-// that offer one within wait. It takes no address: what it was offered expires unrequested.
+// Foreign asks the network of an interface for an address, as a client that does not exist. It returns the server
+// identifiers of the DHCP servers that offer one within wait, sorted and each once. It requests nothing, so that the
+// offers expire. The error tells why it could not listen or ask; a network without servers is none.
 func Foreign(ctx context.Context, iface string, wait time.Duration) ([]netip.Addr, error) {
 	conn, err := clientSocket(ctx, iface)
 	if err != nil {

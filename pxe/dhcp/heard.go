@@ -35,6 +35,7 @@ func parseOverheard(frame []byte) (r overheard, ok bool) {
 	ip := frame[etherHeader:]
 	size := int(ip[0]&15) * 4
 	total := int(binary.BigEndian.Uint16(ip[2:]))
+	// MF bit and fragment offset: a fragment has no whole DHCP message in it.
 	isWhole := binary.BigEndian.Uint16(ip[6:])&0x3fff == 0
 	if ip[0]>>4 != 4 || size < ipHeader || ip[9] != 17 || !isWhole || total > len(ip) || total < size+udpHeader+offOptions {
 		return r, false
@@ -146,5 +147,5 @@ func (s *Server) foreign(f pxe.ForeignServer) {
 	}
 }
 
-// Foreigners returns the other DHCP servers that were noticed in the last hour on the interfaces that are served.
+// Foreigners returns the other DHCP servers that this server noticed within the last hour on its interfaces.
 func (s *Server) Foreigners() []pxe.ForeignServer { return s.foreigners.List(s.cfg.Now()) }

@@ -25,6 +25,8 @@ func (l *sourceLimit) allow(mac hardwareAddr, now time.Time) bool {
 		l.second = s
 		l.rows = [2][1 << 14]uint16{}
 	}
+	// The seed is secret and differs on each start. Without it an attacker could choose MACs that share the counters
+	// of one machine and so silence it.
 	h := uint64(binary.BigEndian.Uint32(mac[2:]))<<16 | uint64(binary.BigEndian.Uint16(mac[:]))
 	hi, lo := bits.Mul64(h^l.seed, 0x9e3779b97f4a7c15)
 	h = hi ^ lo

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are what the server counts. Its fields may be read at any time; cmd registers it.
+// Metrics are the counters of a server. Any goroutine may read them at any time; package cmd registers them.
 type Metrics struct {
 	Packets    *prometheus.CounterVec // by type and result
 	Drops      *prometheus.CounterVec // by reason, before a packet was decided on

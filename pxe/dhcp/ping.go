@@ -91,7 +91,8 @@ func openPing(ctx context.Context) (pings, error) {
 	return p, nil
 }
 
-// Ping asks addresses whether they are there, and returns those that answer within wait, in order.
+// Ping sends an ICMP echo to each address, and returns the addresses that answer within wait, sorted. It needs
+// CAP_NET_RAW; the error tells that the socket could not be opened.
 func Ping(ctx context.Context, all []netip.Addr, wait time.Duration) (there []netip.Addr, err error) {
 	socket, err := openPing(ctx)
 	if err != nil {
@@ -123,8 +124,8 @@ func Ping(ctx context.Context, all []netip.Addr, wait time.Duration) (there []ne
 	return there, nil
 }
 
-// openPinger makes pings possible. Without them machines behind relays are served all the same, and only their own
-// check is left.
+// openPinger makes pings possible. Without them the server still answers machines behind relays, and only the
+// machine's own check of its address remains.
 func (s *Server) openPinger(ctx context.Context) {
 	if s.cfg.ProbeFor == 0 {
 		return

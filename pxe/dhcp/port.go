@@ -46,6 +46,7 @@ type link struct {
 }
 
 // equal reports whether sockets opened for l still serve m.
+// The MAC counts, because frames that we build carry it; the MTU counts, because it limits the size of replies.
 func (l link) equal(m link) bool {
 	return l.index == m.index && l.mtu == m.mtu && l.mac == m.mac && l.isUp == m.isUp && slices.Equal(l.prefixes, m.prefixes)
 }

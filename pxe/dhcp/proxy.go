@@ -7,8 +7,8 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// beside answers a packet of a subnet in mode proxy (PXE 2.1 section 2.2.3): another server gives addresses, and we
-// only say what to boot. Nothing that is sent from here carries an address.
+// beside answers a packet of a subnet in mode proxy (PXE 2.1 section 2.2.3). Another server gives the addresses, and
+// this one only names what to boot: no reply from here carries an address.
 func (s *Server) beside(ctx context.Context, x *exchange, out *outbox) {
 	x.answer.subnet = nil // its options are the other server's to give
 	x.client.IsProxy = true

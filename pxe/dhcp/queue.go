@@ -125,8 +125,8 @@ func (q *queue) isFlooded() bool {
 	return l.len() == len(l.ring)
 }
 
-// hold has the DISCOVERs of strangers wait, or no longer: an offer whose REQUEST there is no room for has cost as much as an
-// exchange, and was in vain.
+// hold keeps the DISCOVERs of strangers waiting, or releases them. Without room for the REQUEST that follows, an
+// offer costs as much as a whole exchange and leads to nothing.
 func (q *queue) hold(isHeld bool) {
 	if q.held.Swap(isHeld) && !isHeld {
 		q.wake()

@@ -280,10 +280,14 @@ func route(q *query, a *answer) destination {
 		return destination{to: netip.AddrPortFrom(q.giaddr, serverPort)}
 	case a.kind == nak:
 		return destination{to: netip.AddrPortFrom(limitedBroadcast(), clientPort)}
+	// The client uses this address, so that it answers ARP for it.
 	case !q.ciaddr.IsUnspecified():
 		return destination{to: netip.AddrPortFrom(q.ciaddr, clientPort)}
+	// The broadcast flag: a client that cannot receive unicast before its stack is configured.
 	case q.isBroadcast || !a.yours.IsValid():
 		return destination{to: netip.AddrPortFrom(limitedBroadcast(), clientPort)}
+	// Without the flag RFC 2131 asks for a unicast to yiaddr. The kernel cannot send it: ARP for that address has no
+	// answer yet.
 	default:
 		return destination{to: netip.AddrPortFrom(a.yours, clientPort), isFrame: true}
 	}

@@ -206,8 +206,8 @@ func (h hardwareAddr) inventory() inventory.MAC {
 	return inventory.MAC(b[:])
 }
 
-// maxReply returns how many bytes of DHCP message the client takes: option 57 counts the IP and UDP headers and is at
-// least 576 (RFC 2132 section 9.10); more than the interface carries in one packet is never sent.
+// maxReply returns how many bytes of DHCP message the client takes. Option 57 counts the IP and UDP headers and is at
+// least 576 (RFC 2132 section 9.10). The server never sends more than the interface carries in one packet.
 func (q *query) maxReply(mtu int) int {
 	size := 576
 	if b := q.option(dhcpv4.OptionMaximumDHCPMessageSize); len(b) == 2 {

@@ -1,8 +1,13 @@
-// Package dhcp owns the DHCPv4 door: it reads packets of the interfaces it is given in batches, answers them from the
-// lease book, and acknowledges an address only after its lease is on disk. It never decides what a machine boots, and
-// never writes to the inventory itself.
+// Package dhcp owns the DHCPv4 listener. It reads packets from the given interfaces in batches and answers them from
+// the lease book. It acknowledges an address only after its lease is on disk. It never decides what a machine boots,
+// and never writes to the inventory itself.
 //
-// Start reading at Server.Serve, then Server.handle (a packet's way), then encode and route (the reply's).
+// Start reading at Server.Serve, then Server.handle (the way of a packet), then encode and route (the way of the
+// reply).
+//
+// Goroutines: each socket has a reader, which fills the queue. One goroutine decides on all packets, so that its
+// state needs no lock. bootWorkers ask the store what a machine boots. One goroutine writes leases and sends the
+// ACKs.
 package dhcp
 
 import (
@@ -29,7 +34,8 @@ type Leases interface {
 	Save(ctx context.Context, leases []inventory.Lease) error
 }
 
-// Boots knows what machines boot.
+// Boots knows what machines boot, and receives what the server notices. No method may block for long: all but Offer
+// must return at once, because the deciding goroutine calls them.
 type Boots interface {
 	// Offer says what a booting machine gets; base is the boot door's URL as it reaches it. It must be quick.
 	Offer(ctx context.Context, c pxe.Client, base string) pxe.Reply
@@ -39,14 +45,14 @@ type Boots interface {
 	Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string)
 	// Exhausted tells that a subnet has no address left; it never waits.
 	Exhausted(subnet string)
-	// Beside tells that another server gave, or offered, c.Address to a machine; isHeard says that the server itself
-	// was heard to, and not only the machine. It never waits.
+	// Beside reports that another server gave, or offered, c.Address to a machine. isHeard is true when the server's
+	// own packet was on the wire, and false when only the machine named the address. It never waits.
 	Beside(c pxe.Client, isHeard bool)
 	// Foreign tells of another DHCP server on an interface; it never waits.
 	Foreign(f pxe.ForeignServer)
 }
 
-// Config is everything a Server needs.
+// Config holds what a Server needs. Interfaces, Book, Leases, Boots, Now and Log are required.
 type Config struct {
 	Interfaces []string // names, at least one
 	Book       *lease.Book
@@ -70,11 +76,11 @@ type Config struct {
 	// StoreState is called with the reason when leases cannot be stored, at most every 10 s, and with nil when they can
 	// be again; it may be nil. It must not block.
 	StoreState func(err error)
-	// Unanswered is told why packets of known machines got no answer, and of strangers' up to a rate. It is called from
-	// many goroutines and must not block; nil is told nothing.
+	// Unanswered receives the reasons why packets of known machines get no answer, and those of strangers up to a
+	// rate. Many goroutines call it, and it must not block. nil receives nothing.
 	Unanswered func(pxe.Unanswered)
-	// Knows reports whether a MAC is that of an accepted host or has a reservation: such machines go first, and limits
-	// for strangers do not hold for them. It is asked for every packet; nil knows nobody.
+	// Knows reports whether a MAC belongs to an accepted host or has a reservation. Such machines go first, and the
+	// limits for strangers do not apply to them. The readers call it for every packet; nil knows nobody.
 	Knows func(mac [6]byte) bool
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -115,7 +121,7 @@ const (
 	bootsWaiting = 1024
 )
 
-// New returns a Server; nothing is opened before Serve.
+// New returns a Server. It opens nothing before Serve.
 func New(cfg Config) *Server {
 	if cfg.PerSource == 0 {
 		cfg.PerSource = 20
@@ -145,11 +151,12 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// ServingN returns on how many interfaces packets are answered right now.
+// ServingN returns the number of interfaces on which the server answers packets now.
 func (s *Server) ServingN() int { return int(s.serving.Load()) }
 
-// Serve answers packets until ctx is done. It fails at once when an interface does not exist or another server has
-// the port; an interface that is down or has no address is waited for, and one that changes is opened again.
+// Serve answers packets until ctx ends. It fails at once when an interface does not exist or another server has the
+// port (Conflict), and without the rights to listen (Forbidden). It waits for an interface that is down or has no
+// address, and opens an interface again after a change.
 func (s *Server) Serve(ctx context.Context) error {
 	if len(s.cfg.Interfaces) == 0 {
 		return inventory.Errorf(inventory.Invalid, "no network interface to answer DHCP on").WithHint("name one with --interface")
@@ -177,8 +184,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(err, commits.Wait())
 }
 
-// CanListen reports what would end Serve at once on one of the interfaces: another server has the port, or the right to
-// open it is missing. It opens the ports for a moment and answers nobody.
+// CanListen returns the error that would end Serve at once on one of the interfaces: another server has the port, or
+// a right is missing. It opens the ports for a moment and answers nobody.
 func (s *Server) CanListen(ctx context.Context) error {
 	for _, name := range s.cfg.Interfaces {
 		p, err := s.open(ctx, name)
@@ -215,6 +222,8 @@ func (s *Server) servePort(ctx context.Context, name string) error {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
+		// The wait is not reset by an attempt that fails. Only an interface that served for a while begins at one
+		// second again.
 		wait = min(2*wait, retryAtMost)
 	}
 	return nil

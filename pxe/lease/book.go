@@ -69,8 +69,10 @@ type Network struct {
 	Knows        func(inventory.MAC) bool // who is no stranger among those with a stored lease; nil: nobody
 }
 
-// Book holds all subnets, reservations and leases. Its methods may be called from many goroutines, and none takes
-// longer with more addresses, but for Reconfigure and Counts.
+// Book holds all subnets, reservations and leases. Many goroutines may call its methods. None takes longer with more
+// addresses, except Reconfigure and Counts.
+//
+// Nothing in it waits for a disk: a lease is pending between Confirm and Commit, and belongs to its client meanwhile.
 type Book struct {
 	mu      sync.Mutex
 	limits  Limits
@@ -79,7 +81,7 @@ type Book struct {
 	offers  offerTable
 }
 
-// New returns a book with what the store has. Leases outside of every subnet are left out.
+// New returns a book with the stored leases. It ignores leases outside of every subnet.
 func New(n Network, leases []inventory.Lease) *Book {
 	b := &Book{pools: map[string]*pool{}, offers: newOfferTable()}
 	b.Reconfigure(n)
@@ -95,8 +97,8 @@ func New(n Network, leases []inventory.Lease) *Book {
 	return b
 }
 
-// Reconfigure puts other subnets and reservations in force. Leases of subnets that stay are kept; a machine whose
-// address may no longer be its own is told so when it next asks. So is one whose offer no longer fits.
+// Reconfigure replaces the subnets and reservations. It keeps the leases of subnets that remain. A machine whose
+// address may no longer be its own, or whose offer no longer fits, gets a NAK when it asks next.
 func (b *Book) Reconfigure(n Network) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +147,8 @@ func (b *Book) Find(subnet string, a netip.Addr) (inventory.Lease, bool) {
 	return p.lease(r), true
 }
 
-// Holder returns who holds an address now, by its lease or its reservation. It costs the same with however many addresses.
+// Holder returns the MAC of the last lease on an address; ok is true while that lease is bound. It takes the same
+// time with any number of addresses.
 func (b *Book) Holder(a netip.Addr) (inventory.MAC, bool) {
 	if !a.Is4() {
 		return "", false
@@ -174,7 +177,8 @@ type Counts struct {
 	FreeN     int `json:"freeN"`     // could be given to a new machine now
 }
 
-// Counts looks at every lease of the subnet; it is for people, not for packets.
+// Counts counts the addresses of a subnet. It reads every lease of it under the lock: call it for people, not for
+// packets.
 func (b *Book) Counts(subnet string, now time.Time) (c Counts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -56,12 +56,12 @@ type Result struct {
 	IsFirstUse bool   // see Offer; a Confirm without an Offer before it
 }
 
-// Confirm answers a REQUEST for an address: option 50 or, in renewing and rebinding, ciaddr. In Selecting the server
-// that the client named must be us; if it is another, Forget is the answer.
+// Confirm answers a REQUEST for an address: that of option 50 or, in Renewing and Rebinding, of ciaddr. In Selecting
+// the client must have named this server; if it named another, call Forget.
 //
-// In mode full we are the only server, so whoever asks for an address it may not have is told NAK, and one that we do
-// not know but could give is given: our own record may be lost. In mode reservations machines without a reservation
-// are another server's business.
+// In mode full this is the only server. A client that asks for an address it may not have gets a NAK. An unknown
+// address that it could have is given to it, because our own record may be lost. In mode reservations, machines
+// without a reservation are the business of another server.
 func (b *Book) Confirm(c Client, s State, addr netip.Addr, now time.Time) Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,6 +114,8 @@ func (b *Book) Confirm(c Client, s State, addr netip.Addr, now time.Time) Result
 // returns false when the address is no longer the client's, because it was declined or its subnet went away meanwhile.
 // A machine that moved to another address keeps the old one from others until that lease ends, because we cannot know
 // whether it still uses it.
+// Until Commit or Abort the offer stands as pending, for at most five minutes: a caller that forgets both costs one
+// address for that long.
 func (b *Book) Commit(l inventory.Lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,8 +179,9 @@ func (b *Book) Release(c Client, addr netip.Addr, now time.Time) (l inventory.Le
 	return p.lease(r), true
 }
 
-// Decline answers a DECLINE: the client found somebody else on the address we gave it, so nobody gets it for
-// DeclineFor. Only who has the lease or the offer can decline it; otherwise any machine could close a whole subnet.
+// Decline answers a DECLINE: the client found somebody else on its new address (RFC 2131 section 4.3.3). Nobody gets
+// that address for DeclineFor. Only the client with the lease or the offer can decline it. Otherwise any machine
+// could close a whole subnet.
 func (b *Book) Decline(c Client, addr netip.Addr, now time.Time) (l inventory.Lease, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,8 +2,8 @@ package lease
 
 import "net/netip"
 
-// Drop forgets the lease on an address, as an admin who deletes it wants: the address is free at once, and the machine
-// that had it is told NAK when it renews. An address being acknowledged at this moment stays.
+// Drop forgets the lease on an address after an admin deleted it. The address is free at once, and the machine that
+// had it gets a NAK when it renews. An address that is being acknowledged at this moment stays.
 func (b *Book) Drop(a netip.Addr) {
 	if !a.Is4() {
 		return

@@ -18,8 +18,8 @@ type Offer struct {
 	IsFirstUse bool
 }
 
-// Offer answers a DISCOVER: it chooses an address and holds it for the client. wanted is option 50. The second value
-// says why there is none.
+// Offer answers a DISCOVER: it chooses an address and holds it for the client until OfferFor has passed. wanted is
+// option 50 and may be invalid. The Reason is "" when there is an address.
 func (b *Book) Offer(c Client, wanted netip.Addr, now time.Time) (Offer, Reason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -213,8 +213,8 @@ func (p *pool) isDynamic(a uint32) bool {
 	return p.reserved[a] == nil && !p.excluded[a] && p.inRanges(a)
 }
 
-// reservation returns what is reserved for a client: by MAC before client id before UUID. An operating system does not
-// send its UUID; it is known by the MAC that had the address at boot.
+// reservation returns what is reserved for a client: by MAC, then client id, then UUID, then switch port. An
+// operating system does not send its UUID. So the last resort is the MAC that had the reserved address at boot.
 func (p *pool) reservation(c Client, m mac) *inventory.Reservation {
 	if len(p.keys) == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Limits keep machines that nobody knows from taking everything. The zero value limits nothing.
+// Limits keep unknown machines from taking every address. The zero value limits nothing.
 type Limits struct {
 	// KeptPart is the part of a subnet's ranges that strangers never get, as one of so many: 8 keeps an eighth.
 	KeptPart int

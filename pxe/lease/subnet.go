@@ -16,9 +16,9 @@ type Path struct {
 	Local     []netip.Addr // our addresses on that interface
 }
 
-// SubnetFor finds the subnet that a client is in: what the relay says before what the client says before where the
-// relay stands, and for a packet from the wire itself the interface. Of several subnets on one interface it is the one
-// of the address the client uses, else the one of our first address there.
+// SubnetFor finds the subnet of a client. The relay's link selection counts first, then the client's own selection,
+// then the address of the relay. A packet without any of them belongs to the interface. Of several subnets there, the
+// one of the client's present address counts, else the one of our first address.
 func SubnetFor(subnets []inventory.Subnet, p Path) (inventory.Subnet, bool) {
 	for _, a := range []netip.Addr{p.Link, p.Selected, p.Relay} {
 		if a.IsValid() && !a.IsUnspecified() {
