@@ -21,7 +21,7 @@ import (
 	"slipway.dev/slipway/pxe/lease6"
 )
 
-// ProbeSetup says where and as whom to ask other servers.
+// ProbeSetup says on which interface, and in which role, Probe asks other servers.
 type ProbeSetup struct {
 	Interface string
 	// Server is asked as by a relay agent, for machines of the network that Link is an address of; invalid asks everyone
@@ -35,7 +35,7 @@ const (
 	settleFor          = 3 * time.Second // how long a new interface's own address may take
 )
 
-// asking are the made-up DUIDs of questions on their way: our own door does not answer them.
+// asking holds the invented DUIDs of questions that run. Our own listener does not answer them.
 type asking struct {
 	mu      sync.RWMutex
 	duids   map[string]bool
@@ -85,8 +85,9 @@ type probeAnswer struct {
 	duid []byte
 }
 
-// Probe asks a network's DHCPv6 servers what each kind of firmware would be told, and returns every offer of others. It
-// takes none of them: it sends SOLICITs of machines that do not exist, and no REQUEST. Our own door does not answer them.
+// Probe asks the DHCPv6 servers of a network what they would tell each kind of firmware, and returns the offers of
+// all others. It sends SOLICITs of machines that do not exist, and never a REQUEST. Our own listener ignores these
+// machines. It takes setup.Wait in any case.
 func (s *Server) Probe(ctx context.Context, setup ProbeSetup) (offers []pxe.ProbeOffer, err error) {
 	answers, err := s.probeOthers(ctx, setup)
 	for i := range answers {
@@ -95,7 +96,7 @@ func (s *Server) Probe(ctx context.Context, setup ProbeSetup) (offers []pxe.Prob
 	return offers, err
 }
 
-// Look asks an interface's network for other servers, and tells of those that answer.
+// Look asks the network of an interface for other servers, and passes those that answer to Config.Foreign.
 func (s *Server) Look(ctx context.Context, iface string, wait time.Duration) error {
 	_, err := s.probeOthers(ctx, ProbeSetup{Interface: iface, Wait: wait})
 	return err
@@ -144,6 +145,8 @@ func (s *Server) probeOthers(ctx context.Context, setup ProbeSetup) (answers []p
 			answers = append(answers, a)
 		}
 	}
+	// The answers of a relayed question come to port 547, which the server already reads: asking.relayed passes them
+	// on.
 	if setup.Server.IsValid() {
 		for {
 			select {
@@ -186,7 +189,7 @@ func (s *Server) foreign(f pxe.ForeignServer) {
 	}
 }
 
-// Foreigners returns the other DHCPv6 servers that were noticed in the last hour on the interfaces that are served.
+// Foreigners returns the other DHCPv6 servers that this server noticed within the last hour on its interfaces.
 func (s *Server) Foreigners() []pxe.ForeignServer { return s.others.List(s.cfg.Now()) }
 
 func duidText(duid []byte) string { return hex.EncodeToString(duid[:min(len(duid), maxClientID)]) }
@@ -228,13 +231,16 @@ func probeSolicit(k pxe.ProbeKind) (packet []byte, xid [3]byte, duid []byte) {
 	_, _ = rand.Read(mac) // never fails
 	_, _ = rand.Read(xid[:])
 	mac[0] = mac[0]&^1 | 2 // a locally administered unicast address
+	// A DUID-LL (RFC 8415 section 11.4) of hardware type 1, Ethernet.
 	duid = append([]byte{0, 3, 0, 1}, mac...)
 	b := append([]byte{byte(solicit)}, xid[:]...)
 	b = appendOption(b, optClientID, duid)
 	b = appendOption(b, optElapsed, []byte{0, 0})
+	// The IAID is the end of the MAC; T1 and T2 of zero leave the times to the server.
 	b = appendOption(b, optIANA, mac[2:], make([]byte, 8))
 	b = appendOption(b, optORO, []byte{0, optBootURL, 0, optBootParams, 0, optDNS})
 	b = appendOption(b, optArch, binary.BigEndian.AppendUint16(nil, k.Arch))
+	// UNDI 3.16, as EDK II sends it (RFC 5970 section 3.4).
 	b = appendOption(b, optNII, []byte{1, 3, 0x10})
 	class := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(nil, enterprisePX), uint16(len(k.Class)))
 	b = appendOption(b, optVendorClass, class, []byte(k.Class))

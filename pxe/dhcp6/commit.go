@@ -8,7 +8,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// pending is a reply that may go out once its leases are on disk; without a packet nothing is sent.
+// pending is a reply that may go out once its leases are on disk. With a nil send the leases are stored and nobody
+// gets an answer.
 type pending struct {
 	leases []inventory.Lease
 	isNew  bool // they were chosen by Assign: Commit or Abort ends that
@@ -16,7 +17,11 @@ type pending struct {
 	kind   kind
 }
 
-// commits writes leases in groups: while one group goes to disk, the next gathers.
+// commits writes leases in groups: while one group goes to disk, the next one gathers. mu guards waiting; failedAt
+// belongs to the goroutine of serve.
+//
+// If the process dies between the write and the REPLY, the client sends its REQUEST again (RFC 8415 section 15). It
+// then gets the same address from the stored lease.
 type commits struct {
 	cfg     *Config
 	metrics *Metrics
@@ -34,7 +39,8 @@ const (
 	reportEvery   = 10 * time.Second
 )
 
-// add queues leases; it reports false when too many wait.
+// add queues leases. It returns false when waitingAtMost wait: the client asks again, and by then the disk may have
+// caught up.
 func (c *commits) add(p pending) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +55,7 @@ func (c *commits) add(p pending) bool {
 	return true
 }
 
-// serve writes groups until ctx is done; what was promised before that is written and answered first.
+// serve writes groups until ctx ends. What was promised before that is still written and answered.
 func (c *commits) serve(ctx context.Context) error {
 	for {
 		isLast := false
@@ -89,6 +95,8 @@ func (c *commits) flush(ctx context.Context) {
 }
 
 func (c *commits) save(ctx context.Context, leases []inventory.Lease) error {
+	// The end of service must not cancel a write that a client waits for. The time limit keeps a hung disk from
+	// blocking the stop.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	start := c.cfg.Now()
@@ -112,6 +120,7 @@ func (c *commits) finish(p pending, err error) {
 	case p.send == nil:
 	case err != nil:
 		c.metrics.result(p.kind, failed)
+	// A DECLINE or a deletion overtook the write. The client asks again and gets another address.
 	case !isOurs:
 		c.metrics.result(p.kind, ignored)
 	default:
@@ -120,7 +129,7 @@ func (c *commits) finish(p pending, err error) {
 	}
 }
 
-// report tells of a store that fails, once per reportEvery, and of its recovery.
+// report logs and reports a store that fails, once per reportEvery, and its recovery.
 func (c *commits) report(err error, n int) {
 	now := c.cfg.Now()
 	switch {

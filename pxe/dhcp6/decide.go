@@ -11,18 +11,21 @@ import (
 	"slipway.dev/slipway/pxe/lease6"
 )
 
-// isSilent reports whether a refusal is left to another server, which may know the machine.
+// isSilent reports whether the server stays silent in place of a refusal, because another server may know the
+// machine. A client that gets NoAddrsAvail from us would still wait for others, but some firmware gives up at the
+// first refusal.
 func isSilent(why lease6.Reason) bool {
 	return why == lease6.NoReservation || why == lease6.IsOff || why == lease6.NoSubnet
 }
 
-// solicit offers addresses, or gives them at once to who asks for that (RFC 8415 sections 18.3.1 and 18.3.9).
+// solicit offers addresses. A client that sends Rapid Commit gets them at once (RFC 8415 sections 18.3.1 and 18.3.9).
 func (s *Server) solicit(ctx context.Context, x *exchange) {
 	if !s.isWelcome(x) {
 		s.unanswered(x, "too many machines that nobody has heard of ask at once")
 		s.Metrics.drop(dropStranger)
 		return
 	}
+	// Two messages in place of four: the lease counts now, so that the way of a REQUEST is taken.
 	if x.options.has(optRapid) {
 		x.answer.kind, x.answer.isRapid = reply, true
 		s.extend(ctx, x)
@@ -67,7 +70,8 @@ func (x *exchange) hasAddress() bool {
 	return slices.ContainsFunc(x.answer.bindings, func(b binding) bool { return b.addr.IsValid() })
 }
 
-// refuse tells a client that it gets no address, unless another server may know it.
+// refuse answers a client that gets no address with NoAddrsAvail for the whole message, unless another server may
+// know it.
 func (s *Server) refuse(x *exchange, why lease6.Reason) {
 	if why == lease6.Exhausted {
 		s.exhausted(x.client.Subnet)
@@ -92,15 +96,18 @@ func grantLine(x *exchange) string {
 	return line
 }
 
-// probe goes on with then once nobody claims the addresses that were never used; they are asked for on the wire the
-// client is on, never behind a relay, where the client's own check is what there is. A client whose address is taken is
-// not answered: it asks again and is offered another one.
+// probe calls then once nobody claims the addresses that no machine of ours has used. It asks on the wire of the
+// client. Behind a relay it cannot ask, and the client's own duplicate address detection remains (RFC 8415 section
+// 18.2.10.1).
+//
+// When an address is taken, the client gets no answer. It asks again and gets another offer.
 func (s *Server) probe(ctx context.Context, x *exchange, firstUse []binding, then func()) {
 	if len(firstUse) == 0 || s.cfg.ProbeFor == 0 || x.isRelayed() {
 		then()
 		return
 	}
 	select {
+	// The channel bounds the goroutines: a flood of new machines would otherwise start one for each SOLICIT.
 	case s.probing <- struct{}{}:
 	default:
 		s.Metrics.drop(dropFull)
@@ -121,7 +128,8 @@ func (s *Server) probe(ctx context.Context, x *exchange, firstUse []binding, the
 	})
 }
 
-// conflict sets an address aside that somebody uses without having it from us.
+// conflict sets an address aside that a machine uses without a lease from us. The quarantine is stored, so that it
+// survives a restart.
 func (s *Server) conflict(_ context.Context, x *exchange, b binding) {
 	c := x.holder
 	c.IAID = b.iaid
@@ -134,7 +142,8 @@ func (s *Server) conflict(_ context.Context, x *exchange, b binding) {
 	s.cfg.Boots.Conflict(b.addr, l.Subnet, "", "a machine answers for "+b.addr.String()+", which nobody has from us")
 }
 
-// extend gives or prolongs addresses (RFC 8415 sections 18.3.2, 18.3.4 and 18.3.5).
+// extend gives or prolongs addresses: REQUEST, RENEW and REBIND (RFC 8415 sections 18.3.2, 18.3.4 and 18.3.5), and a
+// SOLICIT with Rapid Commit. The REPLY goes out from the commits, after the leases are on disk.
 func (s *Server) extend(ctx context.Context, x *exchange) {
 	x.answer.kind = reply
 	var leases []inventory.Lease
@@ -161,6 +170,7 @@ func (s *Server) extend(ctx context.Context, x *exchange) {
 	s.probe(ctx, x, firstUse, func() {
 		abort = false
 		s.boot(ctx, x, inventory.EventDHCPRequest)
+		// From here the leases are the commits' to Commit or Abort, unless add refuses them.
 		p := pending{leases: leases, isNew: true, kind: x.kind, send: func() {
 			s.respond(x, "")
 			if x.client.Stage != pxe.StageOS {
@@ -196,10 +206,13 @@ func (s *Server) nothing(x *exchange, why lease6.Reason) {
 	s.respond(x, refused)
 }
 
-// assign finds the address of one association; why is set when it gets none and is told so.
+// assign finds the address of one association. why is set when it gets none; the binding then carries the status for
+// it.
 func (s *Server) assign(x *exchange, a association) (b binding, l inventory.Lease, isFirstUse bool, why lease6.Reason) {
 	b = binding{iaid: a.iaid}
 	isForeign := func(addr netip.Addr) bool { return !x.answer.subnet.CIDR.Contains(addr) }
+	// The client moved to another link with its old addresses. NotOnLink makes it start again (RFC 8415 section
+	// 18.3.2).
 	if x.kind == request && slices.ContainsFunc(a.addrs, isForeign) {
 		b.status, b.text = notOnLink, string(lease6.WrongNetwork)
 		return b, l, false, lease6.WrongNetwork
@@ -209,6 +222,8 @@ func (s *Server) assign(x *exchange, a association) (b binding, l inventory.Leas
 		b.addr, b.valid, isFirstUse = g.Address, g.For, g.IsFirstUse
 	}
 	for _, addr := range a.addrs {
+		// An address in a RENEW or REBIND that it may not keep comes back with a lifetime of zero. The client then
+		// stops using it (RFC 8415 sections 18.3.4 and 18.3.5).
 		if addr != b.addr && x.kind != request && x.kind != solicit {
 			b.stale = append(b.stale, addr)
 		}
@@ -225,7 +240,8 @@ func (s *Server) assign(x *exchange, a association) (b binding, l inventory.Leas
 	return b, l, isFirstUse, why
 }
 
-// confirm says whether a client that comes back is still on the network of its addresses (RFC 8415 section 18.3.3).
+// confirm tells a client that comes back whether it is still on the link of its addresses (RFC 8415 section 18.3.3).
+// It looks only at the prefix: whether a lease still holds is the matter of RENEW.
 func (s *Server) confirm(x *exchange) {
 	isHere, n := true, 0
 	for _, a := range x.ias {
@@ -234,6 +250,7 @@ func (s *Server) confirm(x *exchange) {
 			isHere = isHere && x.answer.subnet.CIDR.Contains(addr)
 		}
 	}
+	// A CONFIRM without addresses must get no answer.
 	if n == 0 {
 		s.Metrics.result(x.kind, ignored)
 		return
@@ -277,7 +294,8 @@ func who(x *exchange) string {
 	return "DUID " + x.client.ClientID
 }
 
-// giveBack answers a client that gives addresses up, once that is on disk.
+// giveBack answers a client that gives addresses up, once that is on disk. Addresses that are not its own get
+// NoBinding (RFC 8415 sections 18.3.7 and 18.3.8).
 func (s *Server) giveBack(x *exchange, take func(lease6.Client, netip.Addr) (inventory.Lease, bool)) {
 	x.answer.kind, x.answer.hasCode, x.answer.subnet = reply, true, nil
 	var leases []inventory.Lease
@@ -301,7 +319,8 @@ func (s *Server) giveBack(x *exchange, take func(lease6.Client, netip.Addr) (inv
 	}
 }
 
-// inform answers who has an address already and wants the rest (RFC 8415 section 18.3.6).
+// inform answers a client that has an address already and wants the other settings (RFC 8415 section 18.3.6). It
+// stores nothing.
 func (s *Server) inform(ctx context.Context, x *exchange) {
 	x.answer.kind = reply
 	if x.answer.subnet.Mode == inventory.ModeReservations && !s.cfg.Book.HasReservation(x.holder) {

@@ -14,7 +14,8 @@ import (
 	"slipway.dev/slipway/pxe/lease6"
 )
 
-// exchange is a message on its way to an answer.
+// exchange is a message on its way to an answer. One goroutine at a time has it: a worker, then a probe, then the
+// commits.
 type exchange struct {
 	arrival
 	message
@@ -52,6 +53,7 @@ func (s *Server) handle(ctx context.Context, a arrival) {
 		s.Metrics.result(x.kind, ignored)
 		return
 	}
+	// After locate, so that a foreign server is noticed with the name of its subnet.
 	if id, ok := x.options.find(optServerID); ok && string(id) != string(s.cfg.DUID) {
 		if x.kind == request { // it took the answer of another server
 			s.foreign(pxe.ForeignServer{Subnet: x.holder.Subnet, Interface: a.port.link.name, DUID: duidText(id)})
@@ -88,7 +90,8 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) {
 
 func (x *exchange) isRelayed() bool { return len(x.hops) > 0 }
 
-// isUnicast reports whether a client wrote to us alone, which we have told no one to do (RFC 8415 section 18.4).
+// isUnicast reports whether a client sent the message to our address alone. RFC 8415 section 18.4 lets only clients
+// do that to which the server sent the Server Unicast option. We never send it.
 func (x *exchange) isUnicast() bool {
 	return !x.isRelayed() && x.local.IsValid() && !x.local.IsMulticast()
 }
@@ -120,7 +123,7 @@ func (x *exchange) check() dropReason {
 	return ""
 }
 
-// locate finds the subnet and fills in who asks; it says why when the message is not ours to answer.
+// locate finds the subnet and fills in the client. It returns the reason when the message is not ours to answer.
 func (s *Server) locate(x *exchange) lease6.Reason {
 	path := lease6.Path{Interface: x.port.link.name, Local: x.port.link.addrs}
 	peer := x.source.Addr().WithZone("")
@@ -132,6 +135,8 @@ func (s *Server) locate(x *exchange) lease6.Reason {
 			peer, seen, circuit = h.peer, h.options.get(optClientLL), h.options.get(optInterfaceID)
 			device = relayName(h)
 		}
+		// A layer 2 relay (LDRA, RFC 6221) sends an unspecified link address. Then the next relay towards us names
+		// the link.
 		if !path.Link.IsValid() && !h.link.IsUnspecified() && !h.link.IsLinkLocalUnicast() {
 			path.Link = h.link
 		}
@@ -200,7 +205,8 @@ func (x *exchange) of(a association) lease6.Client {
 	return c
 }
 
-// isWelcome keeps a flood of machines that nobody has heard of from the addresses.
+// isWelcome limits how many unknown machines per second may get an address. A flood of invented DUIDs can then not
+// keep the disk from known machines.
 func (s *Server) isWelcome(x *exchange) bool {
 	for _, a := range x.ias {
 		if s.cfg.Book.IsKnown(x.of(a)) {
@@ -210,8 +216,8 @@ func (s *Server) isWelcome(x *exchange) bool {
 	return s.strangers.AllowN(s.cfg.Now(), 1)
 }
 
-// boot asks what the machine boots. Without a MAC it cannot be told from others, and without an address of ours it
-// could not fetch anything.
+// boot adds to the answer what the machine boots. It needs a MAC, because hosts are known by it, and an address of
+// ours, from which the machine fetches its boot file.
 func (s *Server) boot(ctx context.Context, x *exchange, heard string) {
 	for _, b := range x.answer.bindings {
 		if b.addr.IsValid() {
@@ -277,7 +283,7 @@ func (s *Server) extras(x *exchange) []dhcpoption.Sent {
 	return dhcpoption.Encode(dhcpoption.Choose(of), x.client.Stage != pxe.StageOS, true)
 }
 
-// respond sends the answer of an exchange, to the client or back through the relays (RFC 8415 section 18.3.10).
+// respond sends the answer of an exchange to the client, or back through its relays (RFC 8415 section 18.3.10).
 func (s *Server) respond(x *exchange, what result) {
 	x.answer.extras = s.extras(x)
 	b := x.answer.encode(&x.message, s.cfg.DUID)
@@ -287,6 +293,7 @@ func (s *Server) respond(x *exchange, what result) {
 	to := netip.AddrPortFrom(x.source.Addr(), clientPort)
 	if x.isRelayed() {
 		b = envelope(b, x.hops)
+		// A relay listens on the port of servers, whatever port it sent from.
 		to = netip.AddrPortFrom(x.source.Addr(), serverPort)
 		if x.hops[0].options.has(optRelayPort) {
 			to = x.source // RFC 8357 section 5

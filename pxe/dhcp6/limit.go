@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// sourceLimit counts messages per sender in a second in fixed memory: two rows of counters, of which the smaller one is
-// believed. A flood of invented senders costs no memory.
+// sourceLimit counts messages per sender and second in fixed memory. Each sender has a counter in two rows, and the
+// smaller one counts, so that a collision in one row does not harm it. A flood of invented senders costs no memory.
+// The goroutine that reads the port owns it.
 type sourceLimit struct {
 	perSecond uint16
 	seed      maphash.Seed
@@ -40,7 +41,8 @@ func (l *sourceLimit) allow(key netip.Addr, now time.Time) bool {
 	return true
 }
 
-// sourceKey is whom a message counts against: the machine itself, also behind relays.
+// sourceKey returns the address that a message counts against: the machine's own link-local address, also behind
+// relays. All machines of a rack would otherwise share the limit of their relay.
 func sourceKey(packet []byte, source netip.Addr) netip.Addr {
 	for range hopsAtMost {
 		if len(packet) < relayHeader || kind(packet[0]) != relayForw {

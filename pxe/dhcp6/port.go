@@ -32,6 +32,7 @@ type link struct {
 	addrs []netip.Addr // all others
 }
 
+// equal reports whether sockets opened for l still serve m.
 func (l link) equal(m link) bool {
 	return l.index == m.index && l.own == m.own && slices.Equal(l.addrs, m.addrs)
 }
@@ -97,6 +98,8 @@ func openPort(ctx context.Context, name string, perSource int) (*port, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The socket is bound to the device before the port. Two interfaces can then have a socket on port 547 each,
+	// without SO_REUSEADDR, which would let a second server in unnoticed.
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		if e := c.Control(func(fd uintptr) {
@@ -119,6 +122,7 @@ func openPort(ctx context.Context, name string, perSource int) (*port, error) {
 			return nil, fmt.Errorf("join %s on %s: %w", group, name, err)
 		}
 	}
+	// The destination tells a unicast message from one to the group.
 	if err := p.conn.SetControlMessage(ipv6.FlagDst, true); err != nil {
 		p.conn.Close()
 		return nil, fmt.Errorf("ask for packet information on %s: %w", name, err)

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// neighbours asks whether an address is in use on a wire, as a machine does before it takes one (RFC 4862 section 5.4).
+// neighbours asks whether an address is in use on a wire, as a machine does before it takes one (RFC 4862 section
+// 5.4). mu guards asked; many probes wait at the same time, and one goroutine reads the answers.
 type neighbours struct {
 	link link
 	conn *ipv6.PacketConn
@@ -72,6 +73,8 @@ func (n *neighbours) read() error {
 		if err != nil {
 			return fmt.Errorf("read ICMPv6 on %s: %w", n.link.name, err)
 		}
+		// A hop limit of 255 proves that the sender is on this link (RFC 4861 section 7.1.2): a router would have
+		// lowered it.
 		if a, ok := target(buf[:size]); ok && cm != nil && cm.HopLimit == 255 {
 			n.mu.Lock()
 			for _, c := range n.asked[a] {
@@ -98,11 +101,13 @@ func question(a netip.Addr, from net.HardwareAddr) (b []byte, to netip.Addr) {
 	if len(from) == 6 {
 		b = append(append(b, 1, 1), from...) // our link-layer address
 	}
+	// The solicited-node group of the address, ff02::1:ffXX:XXXX (RFC 4291 section 2.7.1).
 	group := [16]byte{0xff, 2, 10: 0, 11: 1, 12: 0xff, 13: raw[13], 14: raw[14], 15: raw[15]}
 	return b, netip.AddrFrom16(group)
 }
 
-// isUsed asks twice and waits that long; false also when the question could not be sent: the client's own check is left.
+// isUsed asks for an address twice, and waits for an answer for wait in all. It returns false also when it could not
+// send: the client's own check remains.
 func (n *neighbours) isUsed(ctx context.Context, a netip.Addr, wait time.Duration) bool {
 	heard := make(chan struct{})
 	n.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/pxe/dhcpoption"
 )
 
-// binding is what an association is answered with.
+// binding is the answer to one association.
 type binding struct {
 	iaid   uint32
 	addr   netip.Addr // invalid when it gets none
@@ -62,6 +62,8 @@ func (a *answer) encode(m *message, duid []byte) []byte {
 }
 
 // append writes an IA_NA.
+// T1 and T2 are half and four fifths of the lifetime, as RFC 8415 section 21.4 recommends. Preferred and valid
+// lifetime are equal, so that no address of a server becomes deprecated.
 func (n *binding) append(b []byte) []byte {
 	body := binary.BigEndian.AppendUint32(nil, n.iaid)
 	seconds := uint32(n.valid / time.Second)
@@ -88,7 +90,8 @@ func appendAddress(b []byte, a netip.Addr, seconds uint32) []byte {
 	return appendOption(b, optIAAddr, raw[:], times, times)
 }
 
-// appendRefused says of temporary addresses and prefixes that there are none.
+// appendRefused answers requests for temporary addresses and prefixes: there are none. Without an answer a client
+// would ask for them again and again.
 func (a *answer) appendRefused(b []byte) []byte {
 	for _, o := range a.refused {
 		switch {
@@ -101,8 +104,8 @@ func (a *answer) appendRefused(b []byte) []byte {
 	return b
 }
 
-// appendConfig adds what does not depend on the address. What to boot goes only to who can boot; the rest to who asks
-// for it (option 6), and to who asks for nothing.
+// appendConfig adds what does not depend on the address. Only machines that boot get what to boot. Clients get the
+// other options that their Option Request names, and a client without an Option Request gets all.
 func (a *answer) appendConfig(b []byte, m *message) []byte {
 	asked := m.options.get(optORO)
 	wants := func(code uint16) bool {

@@ -1,8 +1,11 @@
-// Package dhcp6 owns the DHCPv6 door: it reads messages of the interfaces it is given, answers them from the book of
-// IPv6 leases, and replies with an address only after its lease is on disk. It never decides what a machine boots, never
-// writes to the inventory itself, and gives neither temporary addresses nor prefixes.
+// Package dhcp6 owns the DHCPv6 listener. It reads messages from the given interfaces and answers them from the book
+// of IPv6 leases. It replies with an address only after its lease is on disk. It never decides what a machine boots,
+// never writes to the inventory itself, and gives neither temporary addresses nor prefixes.
 //
 // Start reading at Server.Serve, then Server.handle.
+//
+// Goroutines: each interface has a reader, which fills the queue. workers take messages from it and answer them. A
+// probe of a new address runs in a goroutine of its own. One goroutine writes the leases and sends the REPLYs.
 package dhcp6
 
 import (
@@ -40,7 +43,7 @@ type Boots interface {
 	Exhausted(subnet string)
 }
 
-// Config is everything a Server needs.
+// Config holds what a Server needs. Interfaces, Book, Leases, Boots, DUID, Now and Log are required.
 type Config struct {
 	Interfaces []string
 	Book       *lease6.Book
@@ -58,10 +61,10 @@ type Config struct {
 	PerSource int
 	// Strangers is how many machines per second that nobody has heard of may get an address; 0 means 50.
 	Strangers int
-	// Foreign is told of other servers, now and then of one that goes on; it may be nil. It must not block.
+	// Foreign receives other DHCPv6 servers, now and then again while one goes on. It may be nil and must not block.
 	Foreign func(pxe.ForeignServer)
-	// Unanswered is told why messages of booting machines lead to no address: of those that Knows, which may be nil, and of
-	// strangers up to a rate. It must not block; nil tells nobody.
+	// Unanswered receives the reasons why a booting machine gets no address. Machines that Knows reports always
+	// count; strangers count up to a rate. It must not block; nil receives nothing. Knows may be nil.
 	Unanswered func(pxe.Unanswered)
 	Knows      func(inventory.MAC) bool
 
@@ -91,7 +94,7 @@ type Server struct {
 	taken    map[string]bool      // interfaces whose port another server has
 }
 
-// arrival is a packet that waits to be looked at.
+// arrival is a packet in the queue. The packet is a copy that belongs to it.
 type arrival struct {
 	port   *port
 	source netip.AddrPort
@@ -109,7 +112,7 @@ const (
 	probesAtMost = 1024
 )
 
-// New returns a Server; nothing is opened before Serve.
+// New returns a Server. It opens nothing before Serve.
 func New(cfg Config) *Server {
 	if cfg.PerSource == 0 {
 		cfg.PerSource = 20
@@ -133,8 +136,9 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Serve answers messages until ctx is done. An interface that is missing, down or without IPv6 is waited for; a port
-// that another server has is an error where there is an IPv6 subnet, else it is waited for too.
+// Serve answers messages until ctx ends. It waits for an interface that is missing, down or without IPv6. When
+// another program has the port, the error is Conflict if there is an IPv6 subnet. Without one, Serve waits for the
+// port as well, because nobody expects answers yet.
 func (s *Server) Serve(ctx context.Context) error {
 	deciding, stopDeciding := context.WithCancel(context.WithoutCancel(ctx))
 	committing, stopCommitting := context.WithCancel(context.WithoutCancel(ctx))
@@ -143,6 +147,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	for range workers {
 		decisions.Go(func() error { s.work(deciding); return nil })
 	}
+	// On a stop the readers end first, then the workers, then the probes, then the writer of leases. In this order
+	// every message that was taken in still gets its REPLY, and no REPLY leaves without its lease.
 	readers, rctx := errgroup.WithContext(ctx)
 	for _, name := range s.cfg.Interfaces {
 		readers.Go(func() error { return s.servePort(rctx, name) })
@@ -177,6 +183,8 @@ func (s *Server) servePort(ctx context.Context, name string) error {
 	for ctx.Err() == nil {
 		p, err := openPort(ctx, name, s.cfg.PerSource)
 		s.setTaken(name, isTaken(err))
+		// Only the first attempt ends the program. Later the port may be taken for a moment by a restart of another
+		// server.
 		if isTaken(err) && last == "" && s.cfg.Book.HasSubnets() {
 			return err
 		}
@@ -211,7 +219,7 @@ func (s *Server) setTaken(name string, is bool) {
 	s.taken[name] = is
 }
 
-// Taken returns the interfaces whose port another server on this machine has.
+// Taken returns the interfaces whose port 547 another server on this machine has.
 func (s *Server) Taken() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,6 +270,7 @@ func (s *Server) readPackets(p *port) error {
 		case n > maxPacket:
 			s.Metrics.drop(dropTooLong)
 			continue
+		// The limit comes before parsing and before the queue, so that one sender can fill neither.
 		case !p.limit.allow(sourceKey(buf[:n], source.Addr()), now):
 			s.Metrics.drop(dropSource)
 			continue

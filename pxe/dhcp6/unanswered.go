@@ -8,14 +8,14 @@ import (
 	"slipway.dev/slipway/pxe/lease6"
 )
 
-// isMeant reports whether a reason is no fault. That a link is in no subnet is none: its IPv6 is not served from here. A relay was
-// told to send its machines here.
+// isMeant reports whether silence is intended. A link without a subnet is: nobody wants its IPv6 served from here. A
+// relay is different, because an admin configured it to send its machines here.
 func isMeant(x *exchange, why string) bool {
 	return why == string(lease6.NoSubnet) && !x.isRelayed() || slices.Contains([]string{string(lease6.IsOff), string(lease6.NoReservation)}, why)
 }
 
-// unanswered tells why a message of a booting machine leads to no address, or to none that it can boot from. Strangers are told
-// of up to a rate: a flood of invented MACs costs the listener nothing.
+// unanswered reports why a booting machine gets no address, or none that it can boot from. The rate for strangers
+// keeps a flood of invented MACs from the receiver.
 func (s *Server) unanswered(x *exchange, why string) {
 	c := x.client
 	if s.cfg.Unanswered == nil || why == "" || c.MAC == "" || c.Stage == pxe.StageOS || !s.knows(c.MAC) && !s.reasons.AllowN(x.at, 1) {

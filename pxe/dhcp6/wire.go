@@ -94,7 +94,7 @@ const (
 	enterprisePX = 343 // Intel's, of vendor class PXEClient
 )
 
-// option is an option of a message; its data are those of the packet.
+// option is one option of a message. Its data alias the packet.
 type option struct {
 	code uint16
 	data []byte
@@ -171,6 +171,8 @@ func parse(b []byte) (m message, err error) {
 		if len(b) < relayHeader {
 			return m, errShort
 		}
+		// The first condition bounds the work, the second is what the protocol asks of a relay (RFC 8415 section
+		// 19.1.2).
 		if len(m.hops) > hopsAtMost || b[1] >= hopsAtMost {
 			return m, errNesting
 		}
@@ -265,8 +267,9 @@ func appendStatus(b []byte, s status, text string) []byte {
 	return appendOption(b, optStatus, binary.BigEndian.AppendUint16(nil, uint16(s)), []byte(text))
 }
 
-// envelope puts the relays' envelopes around a reply, as each relay has to take off its own (RFC 8415 section 19.3). What
-// a relay needs back is echoed: its names for the interface and the client, and that it does not listen on 547.
+// envelope puts the envelopes of the relays around a reply, each of which takes off its own (RFC 8415 section 19.3).
+// It echoes what a relay needs back: its names for the interface and the client, and that it does not listen on port
+// 547.
 func envelope(inner []byte, hops []hop) []byte {
 	for i := len(hops) - 1; i >= 0; i-- {
 		h := &hops[i]

@@ -1,6 +1,6 @@
-// Package lease6 owns the choice of IPv6 addresses: which machine may have which, for how long (RFC 8415 sections 13
-// and 18.3). It never touches a socket, a store or a clock: it returns what has to be stored, and an address counts as
-// given away only after the caller has said that it is.
+// Package lease6 owns the choice of IPv6 addresses: which machine may have which, and for how long (RFC 8415 sections
+// 13 and 18.3). It never touches a socket, a store or a clock. It returns what has to be stored, and an address
+// counts as given only after the caller has called Commit.
 //
 // Start reading at Book.Assign.
 package lease6
@@ -79,7 +79,8 @@ type Grant struct {
 	IsFirstUse bool   // nobody of ours has had it: somebody else may
 }
 
-// Book holds all IPv6 subnets, their reservations and leases. Its methods may be called from many goroutines.
+// Book holds all IPv6 subnets, their reservations and leases. Many goroutines may call its methods; mu guards
+// everything, the pools included.
 type Book struct {
 	mu      sync.Mutex
 	subnets []inventory.Subnet
@@ -87,7 +88,7 @@ type Book struct {
 	offers  []*offer // in the order in which they end; those that are over lie about until swept
 }
 
-// New returns a book with what the store has. What is no IPv6 is left out.
+// New returns a book with the stored leases. It ignores IPv4.
 func New(n Network, leases []inventory.Lease) *Book {
 	b := &Book{pools: map[string]*pool{}}
 	b.Reconfigure(n)
@@ -99,7 +100,8 @@ func New(n Network, leases []inventory.Lease) *Book {
 	return b
 }
 
-// Reconfigure puts other subnets and reservations in force. Leases of subnets that stay are kept.
+// Reconfigure replaces the subnets and reservations. It keeps the leases of subnets that remain and drops all offers.
+// A client that had an offer asks again within seconds.
 func (b *Book) Reconfigure(n Network) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,7 +168,8 @@ func containing(subnets []inventory.Subnet, a netip.Addr, iface string) (invento
 	return inventory.Subnet{}, false
 }
 
-// Offer chooses an address and keeps it for the client for OfferFor; wanted may be invalid.
+// Offer chooses an address for an ADVERTISE and keeps it for the client for OfferFor. wanted may be invalid. The
+// Reason is "" when there is an address.
 func (b *Book) Offer(c Client, wanted netip.Addr, now time.Time) (Grant, Reason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,8 +182,9 @@ func (b *Book) Offer(c Client, wanted netip.Addr, now time.Time) (Grant, Reason)
 	return g, ""
 }
 
-// Assign chooses an address and returns the lease that has to be stored; then Commit makes it count and the REPLY may
-// be sent. If it cannot be stored, Abort. What a client has or was offered it gets again.
+// Assign chooses an address for a REPLY and returns the lease that the caller has to store. After that, Commit makes
+// it count and the REPLY may go out. When the store refuses it, call Abort. A client gets the address again that it
+// has or that an ADVERTISE offered to it.
 func (b *Book) Assign(c Client, wanted netip.Addr, now time.Time) (Grant, inventory.Lease, Reason) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,6 +193,7 @@ func (b *Book) Assign(c Client, wanted netip.Addr, now time.Time) (Grant, invent
 		return Grant{}, inventory.Lease{}, why
 	}
 	g := p.grant(c, a)
+	// An address on offer was probed before the ADVERTISE. Probing again would only delay the REPLY.
 	g.IsFirstUse = g.IsFirstUse && p.offered[a] == nil
 	b.hold(p, c, a, now.Add(pendingFor), now)
 	return g, inventory.Lease{
@@ -250,8 +255,9 @@ func (b *Book) IsKnown(c Client) bool {
 	return p != nil && (p.reservation(c) != nil || p.own(c) != nil || p.offerOf[c.key()] != nil)
 }
 
-// Commit makes a lease that Assign returned count; it must be on disk. It returns false when the address is no longer
-// the client's.
+// Commit makes a lease that Assign returned count. The lease must be on disk. It returns false when the address no
+// longer belongs to the client, because it was declined, dropped or its subnet went away meanwhile. The REPLY must
+// not go out then.
 func (b *Book) Commit(l inventory.Lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -272,7 +278,7 @@ func (b *Book) Commit(l inventory.Lease) bool {
 	return true
 }
 
-// Abort says that a lease could not be stored: nothing was promised.
+// Abort ends an assignment that could not be stored. The client got no promise, and the address is free again.
 func (b *Book) Abort(l inventory.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -283,7 +289,9 @@ func (b *Book) Abort(l inventory.Lease) {
 	}
 }
 
-// Release answers a RELEASE. The lease returned has to be stored; ok is false when the client has no such lease.
+// Release answers a RELEASE (RFC 8415 section 18.3.7). The caller has to store the returned lease. ok is false when
+// the client has no such lease. The record stays, so that the client gets the address again while nobody else needs
+// it.
 func (b *Book) Release(c Client, a netip.Addr, now time.Time) (l inventory.Lease, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -300,8 +308,9 @@ func (b *Book) Release(c Client, a netip.Addr, now time.Time) (l inventory.Lease
 	return p.lease(r), true
 }
 
-// Decline answers a DECLINE: the client found somebody else on the address, so nobody gets it for DeclineFor. Only who
-// has it or was offered it can decline it; otherwise any machine could close a subnet.
+// Decline answers a DECLINE (RFC 8415 section 18.3.8): the client found somebody else on the address, so nobody gets
+// it for DeclineFor. Only the client with the lease or the offer can decline it; otherwise any machine could close a
+// subnet.
 func (b *Book) Decline(c Client, a netip.Addr, now time.Time) (l inventory.Lease, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -316,7 +325,8 @@ func (b *Book) Decline(c Client, a netip.Addr, now time.Time) (l inventory.Lease
 	return p.quarantine(c, a, now), true
 }
 
-// Conflict says that a probe found somebody on an address that was to be given. ok is false when it has an owner by now.
+// Conflict reports that a probe found somebody on an address before it was given. The caller has to store the
+// returned lease. ok is false when the address has an owner by now.
 func (b *Book) Conflict(c Client, a netip.Addr, now time.Time) (l inventory.Lease, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -330,7 +340,8 @@ func (b *Book) Conflict(c Client, a netip.Addr, now time.Time) (l inventory.Leas
 	return p.quarantine(c, a, now), true
 }
 
-// Drop forgets the lease of an address.
+// Drop forgets the lease of an address, after an admin deleted it. The machine gets NoBinding when it renews, and
+// starts again.
 func (b *Book) Drop(a netip.Addr) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// record is an address that is or was leased.
+// record is an address that is or was leased. It stays after its end, so that its client gets it again, until fresh
+// gives it to another machine.
 type record struct {
 	addr           netip.Addr
 	key            key
@@ -55,6 +56,9 @@ func (o *offer) end() {
 }
 
 // hold keeps an address for a client, in place of what was kept for it before.
+// Offers and pending leases share the list, so that their ends differ by minutes. The insertion keeps it sorted; new
+// ones nearly always go to the end. At maxOffers the oldest gives way: a flood of invented DUIDs costs offers and no
+// memory.
 func (b *Book) hold(p *pool, c Client, a netip.Addr, until, now time.Time) {
 	for _, old := range []*offer{p.offerOf[c.key()], p.offered[a]} {
 		if old != nil {
@@ -77,7 +81,7 @@ func (b *Book) hold(p *pool, c Client, a netip.Addr, until, now time.Time) {
 	b.offers = slices.Insert(b.offers, at, o)
 }
 
-// sweep ends the offers whose time is over, and forgets those that ended before.
+// sweep ends the offers whose time has passed, and removes those at the front that ended before.
 func (b *Book) sweep(now time.Time) {
 	n := 0
 	for n < len(b.offers) && (!b.offers[n].until.After(now) || b.offers[n].pool.offered[b.offers[n].addr] != b.offers[n]) {
@@ -87,7 +91,8 @@ func (b *Book) sweep(now time.Time) {
 	b.offers = b.offers[n:]
 }
 
-// pool is one subnet's addresses.
+// pool holds the addresses of one subnet. A /64 has more addresses than memory has room for, so that only used ones
+// have a record. Book.mu guards it.
 type pool struct {
 	subnet   inventory.Subnet
 	cidr     netip.Prefix
@@ -152,6 +157,7 @@ func (p *pool) put(r *record) {
 	p.remove(r)
 	p.byAddr[r.addr] = r
 	if r.state != inventory.LeaseDeclined {
+		// Of several leases of one association the newest one is the one that it gets again.
 		if old := p.byKey[r.key]; old == nil || !old.starts.After(r.starts) {
 			p.byKey[r.key] = r
 		}
@@ -249,6 +255,7 @@ func (p *pool) refusal(c Client, a netip.Addr, now time.Time) Reason {
 	if p.excluded[a] || !p.inRanges(a) {
 		return OutsideRanges
 	}
+	// The recursion ends after one step: a reserved address returns above.
 	if mine != nil && p.refusal(c, mine.Address, now) == "" {
 		return NotItsReserved
 	}
@@ -303,12 +310,14 @@ func (p *pool) fresh(c Client, now time.Time) (netip.Addr, bool) {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(p.subnet.Name + "/" + c.DUID))
 		_, _ = h.Write(binary.BigEndian.AppendUint32(nil, c.IAID))
+		// With half of the ranges in use, 64 places miss a free address about once in 2^64 cases.
 		for i := range guesses {
 			_, _ = h.Write([]byte{byte(i)})
 			if a := p.at(mix(h.Sum64()) % p.size); p.isVirgin(a) {
 				return a, true
 			}
 		}
+		// A small and nearly full range defeats guessing. Above this size a full range is not a practical case.
 		if p.size <= searchAll {
 			for i := range p.size {
 				if a := p.at(i); p.isVirgin(a) {
@@ -384,7 +393,8 @@ func (p *pool) grant(c Client, a netip.Addr) Grant {
 	return g
 }
 
-// quarantine keeps an address from everyone. The lease keeps who noticed, for people to read.
+// quarantine keeps an address from everybody for DeclineFor. The lease names the client that noticed, for people to
+// read.
 func (p *pool) quarantine(c Client, a netip.Addr, now time.Time) inventory.Lease {
 	if o := p.offered[a]; o != nil {
 		o.end()
