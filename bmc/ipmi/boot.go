@@ -68,7 +68,8 @@ func (d *driver) Boot(ctx context.Context) (bmc.Boot, error) {
 	return b, nil
 }
 
-// SetBoot implements bmc.Booter, and reads back what was set.
+// SetBoot implements bmc.Booter, and reads back what it set. The override counts for the next boot only, unless it is
+// persistent. A nil error means that the controller keeps it, not that the firmware will obey.
 func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	device, ok := devices[b.Device]
 	if !ok {
@@ -102,7 +103,7 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	return d.confirmBoot(ctx, b.Device, f)
 }
 
-// wantsUEFI says whether the UEFI bit is set: as asked, or as it is now, or as the vendor needs.
+// wantsUEFI decides on the UEFI bit: the mode that the caller names, else the vendor's quirk, else the present bit.
 func (d *driver) wantsUEFI(ctx context.Context, m inventory.Firmware) (bool, error) {
 	switch m {
 	case inventory.UEFI, inventory.UEFIHTTP:
@@ -120,7 +121,8 @@ func (d *driver) wantsUEFI(ctx context.Context, m inventory.Firmware) (bool, err
 	return now[0]&flagUEFI != 0, nil
 }
 
-// confirmBoot reads the flags back. Only a controller that has no way to return them is believed; one that is busy is not.
+// confirmBoot reads the flags back. Only a controller that cannot return them is believed without that. A busy one is
+// not.
 func (d *driver) confirmBoot(ctx context.Context, want bmc.Device, f [2]byte) error {
 	got, err := d.flags(ctx)
 	if err != nil {

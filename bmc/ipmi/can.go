@@ -2,7 +2,8 @@ package ipmi
 
 import "context"
 
-// Can asks the controller what it can do: IPMI lets it leave out most. What it does not tell counts as there.
+// Can asks the controller what it can do: IPMI makes most features optional. A feature counts as present unless the
+// controller clearly says no.
 func (d *driver) Can(ctx context.Context) ([]string, error) {
 	const doing = "ask what the controller can do"
 	id, err := d.do(ctx, doing, netApp, cmdDeviceID)
@@ -45,7 +46,8 @@ func (d *driver) Can(ctx context.Context) ([]string, error) {
 	return append(can, "locate"), nil
 }
 
-// ResetController restarts the controller itself. Many do so at once, and never answer.
+// ResetController restarts the controller itself. Many do so at once and never answer, so that an Unavailable error
+// does not mean failure. The machine keeps its power.
 func (d *driver) ResetController(ctx context.Context) error {
 	_, err := d.do(ctx, "restart the controller", netApp, cmdColdReset)
 	return err

@@ -25,8 +25,9 @@ const (
 	consoleWait   = 500 * time.Millisecond
 )
 
-// console is an open serial console with a session of its own: one goroutine, started by Console and waited for by Close,
-// reads from the socket.
+// console is an open serial console with a session of its own. Console starts one goroutine, which reads from the
+// socket, and Close waits for it. input lets one Write run at a time. send guards the sequence numbers of the
+// session, because the reader sends acknowledgements. Only one goroutine may Read.
 type console struct {
 	s       *session
 	maxOut  int // bytes in one packet
@@ -50,7 +51,8 @@ type ack struct {
 	n   int
 }
 
-// Console implements bmc.Console. Another session that holds the console is thrown out.
+// Console implements bmc.Console. It ends another session that holds the console: an admin who left a terminal open
+// must not lock out everybody else. ctx bounds the opening only; Close ends the console.
 func (d *driver) Console(ctx context.Context) (io.ReadWriteCloser, error) {
 	const doing = "open the console"
 	l, err := d.credentials(ctx)
@@ -62,6 +64,8 @@ func (d *driver) Console(ctx context.Context) (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	got, err := activate(ctx, s)
+	// Completion codes from 0x80 belong to Activate Payload: 0x80 is "already active in another session", 0x81
+	// "disabled".
 	if codeOf(err) == 0x80 { // in use
 		if _, err = s.call(ctx, s.tries, netApp, cmdDeactivatePayload, payloadSOL, instance, 0, 0, 0, 0); err == nil || codeOf(err) != 0 {
 			got, err = activate(ctx, s)
@@ -84,6 +88,8 @@ func (d *driver) Console(ctx context.Context) (io.ReadWriteCloser, error) {
 		return nil, d.short(doing)
 	}
 	cons := &console{
+		// The controller names the size of its packets, headers of four bytes included. Some name 0, or more than
+		// their buffer.
 		s: s, maxOut: min(max(int(binary.LittleEndian.Uint16(got[4:]))-4, 1), 200),
 		acks: make(chan ack, 16), output: make(chan []byte, 256), done: make(chan struct{}), stopped: make(chan struct{}),
 	}
@@ -96,7 +102,7 @@ func activate(ctx context.Context, s *session) ([]byte, error) {
 	return s.call(ctx, s.tries, netApp, cmdActivatePayload, payloadSOL, instance, 0xc0, 0, 0, 0)
 }
 
-// receive reads packets until the console is closed or the controller falls silent.
+// receive reads packets until Close, or until the controller is silent for consoleSilent.
 func (c *console) receive() {
 	defer close(c.stopped)
 	var buf [maxPacket]byte
@@ -126,7 +132,9 @@ func (c *console) receive() {
 	}
 }
 
-// take handles one packet of the controller; false when the console is over.
+// take handles one packet of the controller. It returns false when the controller has ended the console.
+//
+// The header is: our number, the number of the acknowledged packet, how many of its bytes were taken, status.
 func (c *console) take(p []byte) bool {
 	seq, acked, status, text := p[0]&0x0f, p[1]&0x0f, p[3], p[4:]
 	if acked != 0 {
@@ -145,8 +153,8 @@ func (c *console) take(p []byte) bool {
 	return true
 }
 
-// deliver hands output on and acknowledges it. When nobody reads, it is not acknowledged, so that the controller sends
-// it again later: that is the flow control of Serial over LAN.
+// deliver passes output on and acknowledges it. When nobody reads, it does not acknowledge: the controller then sends
+// the packet again later, which is the flow control of Serial over LAN. Nothing of the output is lost.
 func (c *console) deliver(seq byte, text []byte) {
 	fresh := text
 	if seq == c.seq { // sent again, perhaps with more at its end
@@ -177,7 +185,7 @@ func (c *console) end(err error) {
 	})
 }
 
-// Read returns what the machine wrote; at the end, what was still waiting comes first.
+// Read returns what the machine wrote. After the end it first returns what was still waiting, then the reason.
 func (c *console) Read(p []byte) (int, error) {
 	if len(c.rest) == 0 {
 		select {
@@ -195,7 +203,8 @@ func (c *console) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write types, and returns when the controller took it all.
+// Write sends input, and returns when the controller has taken all of it. The error is Unavailable when it does not
+// within six seconds for a packet.
 func (c *console) Write(p []byte) (int, error) {
 	c.input.Lock()
 	defer c.input.Unlock()
@@ -210,7 +219,7 @@ func (c *console) Write(p []byte) (int, error) {
 	}
 }
 
-// typed sends one packet until it is acknowledged, and says how many bytes were taken.
+// typed sends one packet until the controller acknowledges it, and returns how many of its bytes the controller took.
 func (c *console) typed(text []byte) (int, error) {
 	c.lastSeq = c.lastSeq%15 + 1 // 1 to 15; 0 is an acknowledgement only
 	timer := time.NewTimer(0)

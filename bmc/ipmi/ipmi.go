@@ -1,10 +1,12 @@
-// Package ipmi owns how a machine is powered through a controller that speaks IPMI 2.0 over UDP (RMCP+). It never trusts
-// an answer that does not carry the session's integrity code, and never outlives the context of a call.
+// Package ipmi owns how a machine is powered through a controller that speaks IPMI 2.0 over UDP (RMCP+). It trusts no
+// answer without the integrity code of the session, and never outlives the context of a call.
 //
-// Start reading at Open, then driver.do: one call is one or more questions in a session that is opened when needed and
-// closed when idle. The handshake and the packets are our own (session.go, packet.go), because the client of go-ipmi
-// v0.9.1 does not check integrity codes, resends packets under numbers that controllers drop, and panics in goroutines
-// of its own on malformed packets; its decoders of FRU, SEL and SDR records are used behind a guard.
+// Start reading at Open, then driver.do. One call is one or more questions in a session. The driver opens the session
+// when it needs one, and closes it after some seconds without use: controllers have few sessions.
+//
+// The handshake and the packets are our own (session.go, packet.go). The client of go-ipmi v0.9.1 does not check
+// integrity codes, and resends packets under numbers that controllers drop. It also panics in its own goroutines on
+// malformed packets. The driver uses its decoders of FRU, SEL and SDR records behind a guard.
 package ipmi
 
 import (
@@ -27,7 +29,8 @@ const (
 	maxPasswordN = 20
 )
 
-// driver powers one machine. It holds at most one session, besides those of consoles.
+// driver powers one machine. It holds at most one session, besides those of consoles. The lock guards s, idle, login,
+// isClosed and refused, and is held for the whole of one question: controllers answer one at a time.
 type driver struct {
 	login
 	lock chan struct{} // of one place: who puts something in may use what follows
@@ -57,8 +60,11 @@ var (
 	_ bmc.Opener             = Open
 )
 
-// Open makes a driver for a target; it does not connect. Options: cipher (17 or 3; otherwise 17, then 3), port (623) and
-// privilege (administrator or operator).
+// Open makes a driver for a target. It does not connect, so that its only error is Invalid. The options are:
+//
+//	cipher     17 or 3; when absent the driver tries 17, then 3
+//	port       623 when absent
+//	privilege  administrator (when absent) or operator, which can only switch power
 func Open(t bmc.Target) (bmc.Driver, error) {
 	d := &driver{
 		lock: make(chan struct{}, 1), keep: 15 * time.Second, busyWait: 500 * time.Millisecond,
@@ -125,7 +131,7 @@ func checkPassword(p string) error {
 	return nil
 }
 
-// Close ends the session.
+// Close ends the session. It waits for a question that runs. Later calls fail.
 func (d *driver) Close() error {
 	d.lock <- struct{}{}
 	defer d.free()
@@ -147,7 +153,11 @@ func (d *driver) drop() {
 	}
 }
 
-// do asks the controller one question; doing says what for, in errors.
+// do asks the controller one question. doing names the purpose in errors, such as "read the power state".
+//
+// A completion code other than 0 becomes an error that codeOf reads; the data come with it. Any other error means
+// that there was no trustworthy answer. The command may have run or not: all commands of this driver are safe to
+// repeat.
 func (d *driver) do(ctx context.Context, doing string, netFn, cmd byte, data ...byte) ([]byte, error) {
 	select {
 	case d.lock <- struct{}{}:
@@ -159,6 +169,7 @@ func (d *driver) do(ctx context.Context, doing string, netFn, cmd byte, data ...
 		return nil, inventory.Errorf(inventory.Internal, "%s: the driver was closed", doing)
 	}
 	got, err := d.try(ctx, netFn, cmd, data)
+	// A busy controller refuses for a second or two while it scans sensors. The caller would only repeat the call.
 	for n := 0; n < 3 && isBusy(err); n++ {
 		if pause(ctx, d.busyWait) != nil {
 			break
@@ -172,8 +183,8 @@ func (d *driver) do(ctx context.Context, doing string, netFn, cmd byte, data ...
 	return got, err
 }
 
-// try asks once. A session that was kept may be dead: the controller was restarted, or threw it out. It is then asked
-// with less patience, and once more in a new session.
+// try asks once. A kept session may be dead, because the controller restarted or dropped it. So try asks there with
+// less patience, and then once more in a new session. The caller holds the lock.
 func (d *driver) try(ctx context.Context, netFn, cmd byte, data []byte) ([]byte, error) {
 	defer func() {
 		if d.s != nil {
@@ -213,7 +224,8 @@ func (d *driver) try(ctx context.Context, netFn, cmd byte, data []byte) ([]byte,
 	return got, err
 }
 
-// retire ends a session that nobody used. It never waits: whoever holds the lock is using it.
+// retire ends a session that nobody used. It never waits: a caller that holds the lock is using the session, and
+// starts the timer again.
 func (d *driver) retire() {
 	select {
 	case d.lock <- struct{}{}:

@@ -36,6 +36,7 @@ func (d *driver) Log(ctx context.Context, limit int) ([]bmc.LogEntry, error) {
 	}
 	// Records are linked forward only. Most controllers number them one by one: then only the last ones are read. Where that
 	// gives too few, all are read, and the newest kept.
+	// Reading 10,000 entries takes minutes at two packets each, and the admin wants the last twenty.
 	start := uint16(0)
 	if last := int(binary.LittleEndian.Uint16(raw)); last > limit {
 		start = uint16(last - limit + 1)
@@ -150,7 +151,8 @@ func logTime(raw []byte) string {
 	return time.Unix(int64(s), 0).UTC().Format(time.RFC3339)
 }
 
-// ClearLog implements bmc.LogReader, and waits until the log is empty.
+// ClearLog implements bmc.LogReader, and waits until the log is empty. Clearing takes a reservation, so that it fails
+// when another session changes the log meanwhile.
 func (d *driver) ClearLog(ctx context.Context) error {
 	const doing = "clear the event log"
 	reservation, err := d.reserve(ctx, doing, cmdReserveSEL)

@@ -42,8 +42,9 @@ type suite struct {
 	codeN           int // bytes of an integrity code
 }
 
-// suites are the ones this driver speaks: 17 is HMAC-SHA256, 3 is HMAC-SHA1 and the only one that IPMI 2.0 makes
-// mandatory. Both encrypt with AES-CBC-128.
+// suites are the cipher suites of this driver. 17 is HMAC-SHA256, and 3 is HMAC-SHA1, the only one that IPMI 2.0
+// demands of every controller. Both encrypt with AES-CBC-128. Suite 0 logs in without a password, and 1 and 2 do not
+// encrypt: the driver does not know them at all.
 var suites = map[int]suite{
 	17: {id: 17, auth: 3, integrity: 4, newHash: sha256.New, codeN: 16},
 	3:  {id: 3, auth: 1, integrity: 1, newHash: sha1.New, codeN: 12},
@@ -57,12 +58,14 @@ func (s suite) mac(key []byte, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// keys protect the packets of one session.
+// keys protect the packets of one session: k1 signs, and the first 16 bytes of k2 encrypt.
 type keys struct {
 	suite
 	k1, k2 []byte
 }
 
+// newKeys derives both keys from the session integrity key (IPMI 2.0, 13.32). The constants are 20 bytes for every
+// hash.
 func newKeys(s suite, sik []byte) keys {
 	return keys{suite: s, k1: s.mac(sik, slices.Repeat([]byte{1}, 20)), k2: s.mac(sik, slices.Repeat([]byte{2}, 20))}
 }
@@ -82,8 +85,10 @@ func header(payload byte, session, seq uint32, n int) []byte {
 	return binary.LittleEndian.AppendUint16(p, uint16(n))
 }
 
-// seal builds a packet that only the other end of the session can read (IPMI 2.0, 13.28.4 and 13.29).
+// seal builds a packet that only the other end of the session can read (IPMI 2.0, 13.28.4 and 13.29). It encrypts the
+// text with its padding first. The code then covers the header and the encrypted text.
 func (k keys) seal(payload byte, session, seq uint32, body []byte) []byte {
+	// The padding is 1, 2, 3 and so on, and its length in one byte closes the block.
 	padN := (aes.BlockSize - (len(body)+1)%aes.BlockSize) % aes.BlockSize
 	text := slices.Clone(body)
 	for i := range padN {
@@ -99,6 +104,7 @@ func (k keys) seal(payload byte, session, seq uint32, body []byte) []byte {
 	cipher.NewCBCEncrypter(block, sealed[:aes.BlockSize]).CryptBlocks(sealed[aes.BlockSize:], text)
 
 	p := append(header(payload|flagEncrypted|flagAuthenticated, session, seq, len(sealed)), sealed...)
+	// The signed part is a multiple of four bytes: padding of 0xff, its length, and the constant 0x07.
 	pad := (4 - (len(p)-len(rmcpHeader)+2)%4) % 4
 	p = append(p, slices.Repeat([]byte{0xff}, pad)...)
 	p = append(p, byte(pad), 0x07)
@@ -115,7 +121,8 @@ type packet struct {
 	code                     []byte
 }
 
-// parsePacket takes an RMCP+ packet apart and trusts none of its lengths. codeN is the length of integrity codes.
+// parsePacket takes an RMCP+ packet apart and trusts none of its lengths. codeN is the length of an integrity code.
+// The slices in the result alias b.
 func parsePacket(b []byte, codeN int) (packet, error) {
 	const headN = 16
 	if len(b) < headN || b[0] != rmcpHeader[0] || b[3]&0x1f != 0x07 || b[4] != formatRMCPPlus {
@@ -136,12 +143,13 @@ func parsePacket(b []byte, codeN int) (packet, error) {
 	if len(b) < headN+n+2+codeN {
 		return packet{}, errPacket
 	}
+	// The code is at the end of the datagram, behind whatever padding the controller uses.
 	p.signed, p.code = b[4:len(b)-codeN], b[len(b)-codeN:]
 	return p, nil
 }
 
-// open checks and decrypts a packet of a session. Both are demanded of every packet: without it, anyone on the way could
-// tell us that a machine is off.
+// open checks and decrypts a packet of a session. Every packet must be signed and encrypted. Otherwise a machine on
+// the way could tell us that a host is off, and the fence would count as done.
 func (k keys) open(b []byte, session uint32) (payload byte, body []byte, err error) {
 	p, err := parsePacket(b, k.codeN)
 	if err != nil {
@@ -162,6 +170,7 @@ func (k keys) open(b []byte, session uint32) (payload byte, body []byte, err err
 	}
 	text := make([]byte, len(p.body)-aes.BlockSize)
 	cipher.NewCBCDecrypter(block, p.body[:aes.BlockSize]).CryptBlocks(text, p.body[aes.BlockSize:])
+	// The text is authentic here, so that wrong padding is a fault of the firmware and no oracle for an attacker.
 	padN := int(text[len(text)-1])
 	if padN >= len(text) {
 		return 0, nil, errPacket
@@ -177,6 +186,8 @@ const (
 
 // request builds an IPMI message. rqSeq is the number, of six bits, that its answer will carry.
 func request(netFn, cmd, rqSeq byte, data []byte) []byte {
+	// Two checksums: one for the addresses, one for the rest. They are from the bus inside the controller, and
+	// protect nothing.
 	m := []byte{addrBMC, netFn << 2, 0, addrConsole, rqSeq << 2, cmd}
 	m[2] = checksum(m[:2])
 	m = append(m, data...)

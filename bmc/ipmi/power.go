@@ -42,8 +42,9 @@ func (d *driver) Power(ctx context.Context) (inventory.PowerState, error) {
 	return inventory.PowerOff, nil
 }
 
-// SetPower implements bmc.Driver. The state is read first, because controllers differ in what they say to an order that
-// does not fit it: see the quirks order-in-wrong-state, cycle-while-off and reset-while-off.
+// SetPower implements bmc.Driver. It reads the state first, because controllers differ in their answer to an order
+// that does not fit: see the quirks order-in-wrong-state, cycle-while-off and reset-while-off. It does not wait until
+// the state has changed; bmc.Converge does.
 func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	order, ok := orders[a]
 	if !ok {

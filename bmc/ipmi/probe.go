@@ -13,7 +13,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Found is a controller as it shows itself to everyone, before any login.
+// Found describes a controller as it shows itself to everybody, before any login.
 type Found struct {
 	Address string // as inventory.BMC.Address wants it
 	Vendor  string // "" when it does not tell, as most do not
@@ -23,7 +23,7 @@ type Found struct {
 	IsOpen bool
 }
 
-// Answer is one datagram of a controller that was asked from outside a session.
+// Answer is one datagram of a controller to a question outside of a session. Nothing in it is authentic.
 type Answer struct {
 	IsPong  bool // says that something speaks RMCP; IsIPMI says whether it is IPMI
 	IsIPMI  bool
@@ -58,7 +58,8 @@ func questions() [][]byte {
 	return [][]byte{ping, bare(request(netApp, cmdCaps, seqCaps, []byte{0x80 | currentChannel, levelAdministrator})), bare(request(netApp, cmdSystemGUID, seqGUID, nil))}
 }
 
-// ParseAnswer reads an answer to a probe. It trusts nothing in it; false is for what is no such answer.
+// ParseAnswer reads an answer to a probe. It trusts no length in it, and returns false for a datagram that is no
+// answer.
 func ParseAnswer(b []byte) (Answer, bool) {
 	if len(b) < 12 || b[0] != rmcpHeader[0] {
 		return Answer{}, false
@@ -99,8 +100,8 @@ func ParseAnswer(b []byte) (Answer, bool) {
 	return Answer{}, false
 }
 
-// Probe looks for a controller at an address, without a login. It asks twice, and ends with the context or after wait
-// for each. It fails with Unavailable where nothing answers, and with NotFound where something else does.
+// Probe looks for a controller at an address, without a login. It asks twice, and waits for wait each time, or until
+// ctx ends. The error is Unavailable where nothing answers, and NotFound where something else than IPMI answers.
 func Probe(ctx context.Context, addr netip.AddrPort, wait time.Duration) (Found, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "udp", addr.String())

@@ -21,7 +21,8 @@ const (
 	maxSDRBytes = sdrHeaderN + 255
 )
 
-// decode calls a decoder of go-ipmi, which may panic on what a controller made up.
+// decode calls a decoder of go-ipmi and turns a panic into an error: its decoders index into records without checking
+// their length.
 func decode[T any](f func() (T, error)) (v T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -31,7 +32,8 @@ func decode[T any](f func() (T, error)) (v T, err error) {
 	return f()
 }
 
-// records reads the sensor data records, and skips those that cannot be understood.
+// records reads the sensor data records, and skips those that it cannot decode. A list that leads back to itself, or
+// has more than maxSDR records, is an error: some firmware returns such lists.
 func (d *driver) records(ctx context.Context) ([]*types.SDR, error) {
 	const doing = "read the sensor list"
 	reservation, err := d.reserve(ctx, doing, cmdReserveSDR)
@@ -48,6 +50,7 @@ func (d *driver) records(ctx context.Context) ([]*types.SDR, error) {
 			return nil, inventory.Errorf(inventory.Unavailable, "%s: the list of the IPMI controller at %s has no end", doing, d.address)
 		}
 		raw, next, err := d.record(ctx, doing, reservation, id)
+		// Another session has changed the list. The same record is read again under a new reservation.
 		if codeOf(err) == codeReservation && restartN < 3 {
 			restartN++
 			if reservation, err = d.reserve(ctx, doing, cmdReserveSDR); err != nil {
@@ -79,7 +82,8 @@ func (d *driver) reserve(ctx context.Context, doing string, cmd byte) ([]byte, e
 	return got[:2], nil
 }
 
-// record reads one sensor data record in pieces, and the id of the next.
+// record reads one sensor data record in pieces of 16 bytes, which every controller can send, and the id of the next
+// one.
 func (d *driver) record(ctx context.Context, doing string, reservation []byte, id uint16) (raw []byte, next uint16, err error) {
 	for n := sdrHeaderN; len(raw) < n; {
 		ask := append([]byte{reservation[0], reservation[1], byte(id), byte(id >> 8), byte(len(raw))}, byte(min(n-len(raw), maxChunk/2)))

@@ -24,7 +24,7 @@ const (
 	levelAdministrator = 4
 )
 
-// link is a socket to one controller. It is used by one goroutine at a time.
+// link is a UDP socket to one controller. One goroutine at a time uses it.
 type link struct {
 	conn net.Conn
 	wait time.Duration // for an answer, before the question is sent again
@@ -34,9 +34,13 @@ type link struct {
 // errSilent says that the controller did not answer.
 var errSilent = errors.New("no answer")
 
-// ask sends what build returns until an answer is accepted, at most tries times and not longer than ctx. Each sending is
-// built anew, because controllers drop a packet whose number they have seen.
+// ask sends what build returns until accept takes an answer, at most tries times and not longer than ctx. It builds
+// each sending again, because a controller drops a packet whose session sequence number it has seen.
+//
+// It ignores packets that accept refuses, and waits on. Anybody can send to a UDP port, and must not be able to end a
+// question.
 func (l *link) ask(ctx context.Context, tries int, build func() []byte, accept func([]byte) bool) error {
+	// A deadline in the past wakes the read below at once.
 	stop := context.AfterFunc(ctx, func() { l.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	for try := range tries {
@@ -46,6 +50,8 @@ func (l *link) ask(ctx context.Context, tries int, build func() []byte, accept f
 		if _, err := l.conn.Write(build()); err != nil {
 			return err
 		}
+		// Each wait is half a wait longer than the one before: a controller that needs longer gets the time, a lost
+		// packet costs little.
 		l.conn.SetReadDeadline(time.Now().Add(l.wait + l.wait/2*time.Duration(try)))
 		if ctx.Err() != nil { // the deadline just set would have undone the one of AfterFunc
 			return ctx.Err()
@@ -86,7 +92,8 @@ func (l login) String() string { return l.user + "@" + l.address }
 // GoString does the same for %#v.
 func (l login) GoString() string { return l.String() }
 
-// session is an authenticated and encrypted conversation with a controller.
+// session is an authenticated and encrypted conversation with a controller. remote goes into the packets that we
+// send, local into those that we accept. seq counts packets, and rqSeq, of six bits, counts questions.
 type session struct {
 	link
 	keys
@@ -107,9 +114,11 @@ func (e statusError) Error() string {
 	return "a status that IPMI does not define"
 }
 
-// open makes a session. It begins with the cipher suite that the controller took last, and goes on to the next only when the
-// controller has no use for one: a wrong password is never tried twice, because controllers lock accounts. A refusal may
-// come from a controller that is busy or starting: everything is asked once more before it counts.
+// open makes a session. It begins with the cipher suite that the controller took last. It tries the next suite only
+// when the controller does not know this one, and never tries a wrong password twice, because controllers lock
+// accounts.
+//
+// A refusal may come from a controller that is busy or starting. So open asks everything once more before it counts.
 func (l login) open(ctx context.Context) (*session, error) {
 	order, hasWorked := taken.order(l.address, l.ciphers)
 	var err error
@@ -131,6 +140,7 @@ func (l login) open(ctx context.Context) (*session, error) {
 			break
 		}
 	}
+	// The suite worked before, so that "turn it on" would send the admin in the wrong direction.
 	if hasWorked && isCipherRefusal(err) {
 		return nil, &inventory.Error{
 			Kind: inventory.Unavailable, Err: err, Msg: "the IPMI controller at " + l.address + " refuses the cipher suite that it took before: " + err.Error(),
@@ -140,8 +150,8 @@ func (l login) open(ctx context.Context) (*session, error) {
 	return nil, l.explain(err)
 }
 
-// enter opens a session with one cipher suite, on a socket of its own: a late answer about another suite, or of another
-// session, cannot come there.
+// enter opens a session with one cipher suite, on a socket of its own. A late answer about another suite or session
+// can then never arrive here.
 func (l login) enter(ctx context.Context, su suite) (*session, error) {
 	conn, err := l.egress.Dialer(0).DialContext(ctx, "udp", l.address)
 	if err != nil {
@@ -172,7 +182,13 @@ var errDisturbed = errors.New("the handshake was disturbed")
 // errPassword says that the controller computed another code than we did.
 var errPassword = errors.New("the controller knows another password")
 
-// shake is Open Session and RAKP messages 1 to 4 (IPMI 2.0, 13.17 to 13.24).
+// shake runs Open Session and RAKP messages 1 to 4 (IPMI 2.0, 13.17 to 13.24). Afterwards both sides know that the
+// other one has the password, without having sent it, and share the session integrity key (SIK).
+//
+// The driver uses one-key logins: the user's password also takes the place of the controller's key K_G (13.31).
+//
+// Message 2 gives a code made with the password to anybody who knows a user name (CVE-2013-4786). No client can
+// prevent that. It takes a long password, and a network that only admins reach.
 func (s *session) shake(ctx context.Context, l login, su suite) error {
 	var random [4 + 16 + 1]byte
 	rand.Read(random[:])
@@ -186,9 +202,11 @@ func (s *session) shake(ctx context.Context, l login, su suite) error {
 	if err != nil {
 		return err
 	}
+	// A machine between both could otherwise negotiate the protection away.
 	if got[16] != su.auth || got[24] != su.integrity || got[32] != 1 {
 		return statusError(0x11) // it chose weaker algorithms than it was offered
 	}
+	// Copies from here on: step returns its own slice, but the ids go into several later codes.
 	s.remote = binary.LittleEndian.Uint32(got[8:])
 	remoteID, localID := slices.Clone(got[8:12]), open[4:8]
 
@@ -200,6 +218,7 @@ func (s *session) shake(ctx context.Context, l login, su suite) error {
 		return err
 	}
 	theirs, guid := slices.Clone(got[8:24]), slices.Clone(got[24:40])
+	// The key is always 20 bytes long, and a shorter password is filled up with zeros.
 	secret := make([]byte, 20)
 	copy(secret, l.password)
 	if !hmac.Equal(got[40:40+hashN], su.mac(secret, localID, remoteID, ours, theirs, guid, who)) {
@@ -221,8 +240,11 @@ func (s *session) shake(ctx context.Context, l login, su suite) error {
 	return nil
 }
 
-// step sends one message of the handshake and returns the body of its answer, which has at least n bytes. The first byte
-// of the message is its tag, which its answer repeats: whatever has another tag answers another question.
+// step sends one message of the handshake and returns the body of its answer, which has at least n bytes. The first
+// byte of the message is its tag, which the answer repeats. An answer with another tag belongs to another message.
+//
+// A refusal is a statusError. It is errDisturbed when the message went out twice and the controller no longer knows
+// the session. The controller may have taken the first one, and its answer was lost.
 func (s *session) step(ctx context.Context, ask, answer byte, body []byte, n int) ([]byte, error) {
 	s.tag++
 	body[0] = s.tag
@@ -260,7 +282,8 @@ func (s *session) step(ctx context.Context, ask, answer byte, body []byte, n int
 	return nil, refused
 }
 
-// raise takes the privileges that the login asked for; a session starts with those of a user.
+// raise takes the privileges that the login asked for. A session starts with those of a user, which cannot switch
+// power.
 func (s *session) raise(ctx context.Context, level byte) error {
 	const noSuchLevel, aboveLimit = 0x80, 0x81
 	_, err := s.call(ctx, s.tries, netApp, cmdSetLevel, level)
@@ -273,7 +296,8 @@ func (s *session) raise(ctx context.Context, level byte) error {
 	return err
 }
 
-// call asks one question of the controller. An answer with another completion code than 0 is a codeError.
+// call asks one question of the controller. An answer with a completion code other than 0 is a codeError. All
+// sendings of a question have one rqSeq, so that a late answer to the first sending counts.
 func (s *session) call(ctx context.Context, tries int, netFn, cmd byte, data ...byte) ([]byte, error) {
 	s.rqSeq = (s.rqSeq + 1) & 0x3f
 	var (
@@ -282,6 +306,7 @@ func (s *session) call(ctx context.Context, tries int, netFn, cmd byte, data ...
 		m    = request(netFn, cmd, s.rqSeq, data)
 	)
 	err := s.ask(ctx, tries, func() []byte { return s.next(payloadIPMI, m) }, func(b []byte) bool {
+		// Nothing is believed before its integrity code is checked, the completion code included.
 		payload, body, err := s.open(b, s.local)
 		if err != nil || payload != payloadIPMI {
 			return false
@@ -305,8 +330,8 @@ func (s *session) next(payload byte, body []byte) []byte {
 	return s.seal(payload, s.remote, s.seq, body)
 }
 
-// close tells the controller that the session is over, without waiting for what it says: it would forget by itself after
-// a minute.
+// close tells the controller that the session has ended, and does not wait for an answer. Without that message the
+// controller would keep one of its few sessions for another minute.
 func (s *session) close() {
 	s.rqSeq = (s.rqSeq + 1) & 0x3f
 	s.conn.Write(s.next(payloadIPMI, request(netApp, cmdCloseSession, s.rqSeq, binary.LittleEndian.AppendUint32(nil, s.remote))))

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// taken is the cipher suite that each controller took last, as long as the program runs. Drivers come and go with every
-// look at a controller; what worked before is known to work.
+// taken remembers the cipher suite that each controller took last, until the program ends. A driver lives for one
+// look at a controller, so that it cannot remember this itself.
 var taken memory
 
 // maxTaken bounds the controllers that are remembered.

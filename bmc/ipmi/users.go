@@ -99,7 +99,7 @@ func (d *driver) find(ctx context.Context, user string) (slot, error) {
 	return slot{}, inventory.Errorf(inventory.NotFound, "the IPMI controller at %s has no user %q", d.address, inventory.Clean(user, maxUserN))
 }
 
-// CheckCredentials implements bmc.UserManager: it logs in anew, as administrator.
+// CheckCredentials implements bmc.UserManager: it logs in again as administrator, in a session of its own.
 func (d *driver) CheckCredentials(ctx context.Context) error {
 	l, err := d.credentials(ctx)
 	if err != nil {
@@ -125,8 +125,10 @@ func (d *driver) credentials(ctx context.Context) (login, error) {
 	}
 }
 
-// SetPassword implements bmc.UserManager. Twenty bytes are used for passwords that need them only: controllers remember
-// which it was, and IPMI 1.5 cannot log in with the longer ones.
+// SetPassword implements bmc.UserManager. It uses the form with 20 bytes only for passwords that need it. A
+// controller remembers the form, and IPMI 1.5 cannot log in with the longer one.
+//
+// If the process dies after the controller took the password, the new one is in force there. Callers store it before.
 func (d *driver) SetPassword(ctx context.Context, user, password string) error {
 	if err := checkNewPassword(password); err != nil {
 		return err
@@ -164,7 +166,8 @@ func (d *driver) adopt(ctx context.Context, password string) error {
 	}
 }
 
-// setPassword sets a password and has the controller compare it, because some take one that they do not keep.
+// setPassword sets a password and asks the controller to compare it. Some take a password without an error and keep
+// the old one.
 func (d *driver) setPassword(ctx context.Context, id byte, password string) error {
 	const doing = "set the password"
 	n, flag := 16, byte(0)
@@ -224,6 +227,7 @@ func (d *driver) CreateUser(ctx context.Context, user, password string) error {
 			return err
 		}
 		if err = d.furnish(ctx, u.id, password); err != nil {
+			// A half-made user could log in with a password that nobody stored. So even a cancelled call removes it.
 			d.clear(context.WithoutCancel(ctx), u.id) // the first error says more
 			return err
 		}
@@ -302,7 +306,7 @@ func (d *driver) confirmUser(ctx context.Context, user string, isThere bool) err
 	return nil
 }
 
-// clear shuts a user out first, so that what fails later leaves nobody with access.
+// clear disables a user first, then takes its rights, then its name. Whatever fails on the way, nobody keeps access.
 func (d *driver) clear(ctx context.Context, id byte) error {
 	if _, err := d.do(ctx, "disable the user", netApp, cmdSetPassword, id, passwordDisable); err != nil {
 		return err
