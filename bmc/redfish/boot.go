@@ -61,8 +61,8 @@ func spell(device bmc.Device, allowed []string) (string, bool) {
 	return "", false
 }
 
-// Boot reads the override that is in force. A source that has no name among our devices is told in Redfish's word, in
-// lower case.
+// Boot reads the override in force. A source without a name among our devices comes back as Redfish's word in lower
+// case.
 func (d *driver) Boot(ctx context.Context) (_ bmc.Boot, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)
@@ -105,8 +105,11 @@ func modeOf(mode *string) inventory.Firmware {
 	return ""
 }
 
-// SetBoot sets the override, and succeeds only once the controller says that it is in force. The URI of an HTTP boot is
-// set where the controller has a place for it; elsewhere DHCP gives it, and Boot then reads none.
+// SetBoot sets the override, and succeeds only once the controller reports it as in force. It sets the URI of an HTTP
+// boot where the controller has a place for it. Elsewhere DHCP gives the URI, and Boot then reads none.
+//
+// The errors are Invalid for what the controller does not offer, and Unavailable when it accepts the order and
+// ignores it.
 func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) (err error) {
 	defer d.safe(&err)
 	if err := checkBoot(b); err != nil {
@@ -128,6 +131,7 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) (err error) {
 		return nil // ordering it again would start another configuration job on iDRAC
 	}
 	ref := s.ID
+	// The settings object holds what the next start of the machine takes over (DSP0266, "Settings resource").
 	if how.bootInSettings {
 		if ref = s.Settings.SettingsObject.ID; ref == "" {
 			ref = strings.TrimRight(s.ID, "/") + "/SD"
@@ -214,7 +218,8 @@ func (o *override) isIn(b *bootSettings) bool {
 		(o.path == "" || b.UefiTarget == o.path)
 }
 
-// plan works out what to send, within what the controller allows.
+// plan works out what to send, within what the controller allows. It refuses here what the controller would refuse
+// later, because the controller's own message seldom names the field.
 func (d *driver) plan(ctx context.Context, s *system, b bmc.Boot, how behaviour) (*override, error) {
 	o := &override{target: string(sources[b.Device]), enabled: string(schemas.OnceBootSourceOverrideEnabled)}
 	switch {
@@ -274,8 +279,8 @@ func (d *driver) planTarget(ctx context.Context, s *system, b bmc.Boot, o *overr
 	return d.notAllowed("booting from "+o.target, allowed)
 }
 
-// planMode says the mode only where it has to change: setting it to what it is makes iDRAC reconfigure the BIOS, and
-// firmware that cannot change it refuses the whole request.
+// planMode sets the mode only where it has to change. Setting it to its present value makes iDRAC reconfigure the
+// BIOS, and firmware that cannot change it refuses the whole request.
 func (d *driver) planMode(s *system, b bmc.Boot, how behaviour, o *override) error {
 	want := ""
 	switch {

@@ -8,7 +8,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Can asks the controller what it can do: the standard lets it leave out almost everything.
+// Can asks the controller what it can do: the standard makes almost everything optional. A feature counts as present
+// when the controller cannot tell at the moment.
 func (d *driver) Can(ctx context.Context) (_ []string, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)
@@ -101,7 +102,8 @@ func (d *driver) managerReset(ctx context.Context, s *system) (target, kind stri
 	return "", "", none
 }
 
-// ResetController restarts the controller itself.
+// ResetController restarts the controller itself. The machine keeps its power. A graceful restart comes first,
+// because it keeps settings that firmware writes late.
 func (d *driver) ResetController(ctx context.Context) (err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)

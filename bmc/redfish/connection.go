@@ -29,8 +29,11 @@ const (
 
 var errTooLarge = errors.New("the answer is too large")
 
-// connection is the way to one service: it logs in, keeps to one host, and bounds whatever comes back. Nothing is sent
-// before the first call.
+// connection is the way to one Redfish service. It logs in, stays on one host, and bounds the size of every answer.
+// It sends nothing before the first call.
+//
+// mu guards the fields below it, and is never held during a request. slots and login bound how much goes on at a
+// time.
 type connection struct {
 	user    string
 	auth    string // session, basic, or "" for whatever works
@@ -71,7 +74,8 @@ func newConnection(base *url.URL, t bmc.Target, timeout time.Duration) (*connect
 	return c, nil
 }
 
-// setPassword is what logins use from now on.
+// setPassword sets the password of later logins. The old one stays hidden from errors: a controller may still repeat
+// it.
 func (c *connection) setPassword(password string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +83,8 @@ func (c *connection) setPassword(password string) {
 	c.password, c.refused = password, nil
 }
 
-// guard keeps texts out of errors that are neither the password nor the token in use: those before them, and passwords
-// of other accounts. Only the newest are kept. The caller holds the lock.
+// guard hides further texts from errors: former passwords and tokens, and passwords of other accounts. It keeps the
+// newest 16. The caller holds the lock.
 func (c *connection) guard(secrets ...string) {
 	for _, s := range secrets {
 		if s != "" && !slices.Contains(c.secrets, s) {
@@ -132,7 +136,8 @@ func (c *connection) host() string {
 // name is how errors name the account.
 func (c *connection) name() string { return fmt.Sprintf("user %q", inventory.Clean(c.user, 40)) }
 
-// resolve turns what a document points to into a URL on the same host, and refuses to leave it.
+// resolve turns a reference in a document into a URL on the same host, and refuses any other. Otherwise a faked
+// controller could send our requests, with their credentials, to a server of its choice.
 func (c *connection) resolve(ref string) (*url.URL, error) {
 	c.mu.Lock()
 	base := c.base
@@ -148,8 +153,8 @@ func (c *connection) resolve(ref string) (*url.URL, error) {
 	return u, nil
 }
 
-// do sends a request as the target's user and returns what is a success. What says for people what is being done. A
-// session that has ended is renewed once.
+// do sends a request as the target's user and returns the answer when it is a success. what names the purpose in
+// errors. do renews a session that has ended once. With an error, the answer is nil if there was none.
 func (c *connection) do(ctx context.Context, method, ref string, body any, header http.Header, what string) (*answer, error) {
 	a, err := c.try(ctx, method, ref, body, header)
 	if err != nil {
@@ -174,6 +179,8 @@ func (c *connection) try(ctx context.Context, method, ref string, body any, head
 		return nil, err
 	}
 	for isRetry := false; ; isRetry = true {
+		// A 401 with an old token means that the session ended: controllers end them after some minutes, and at each
+		// restart. With a fresh token, or after one retry, it is the final answer.
 		token, fresh, err := c.enter(ctx)
 		if err != nil {
 			return nil, err
@@ -197,8 +204,8 @@ func (c *connection) try(ctx context.Context, method, ref string, body any, head
 	}
 }
 
-// root reads the service root, which needs no login, and follows it to where the service really is: many controllers
-// answer port 80 only to redirect to HTTPS. It is read once.
+// root reads the service root once. It needs no login, so that no password goes to an address that is no Redfish
+// service. It also follows redirects to the real place: many controllers answer port 80 only to redirect to HTTPS.
 func (c *connection) root(ctx context.Context) (*serviceRoot, error) {
 	c.mu.Lock()
 	known := c.service
@@ -243,7 +250,7 @@ func (c *connection) garbled(path string) error {
 		WithHint("it may be starting, or not be a Redfish controller; if it stays so, reset it")
 }
 
-// send exchanges one request and answer.
+// send exchanges one request and answer, within the timeout of the target and the places of slots.
 func (c *connection) send(ctx context.Context, method, ref string, body []byte, header http.Header) (*answer, error) {
 	u, err := c.resolve(ref)
 	if err != nil {
@@ -287,7 +294,9 @@ func (c *connection) send(ctx context.Context, method, ref string, body []byte, 
 	return a, nil
 }
 
-// patiently is send, and once more where a reading was refused only because the controller is busy for some seconds.
+// patiently is send, and sends a GET once more when the controller asks for up to ten seconds of patience
+// (Retry-After, RFC 9110 section 10.2.3). It never repeats an order: a 503 does not tell whether the controller
+// carried it out.
 func (c *connection) patiently(ctx context.Context, method, ref string, body []byte, header http.Header) (*answer, error) {
 	a, err := c.send(ctx, method, ref, body, header.Clone())
 	if err != nil || method != http.MethodGet || a.status != http.StatusTooManyRequests && a.status != http.StatusServiceUnavailable {
@@ -354,8 +363,8 @@ func (c *connection) post(ctx context.Context, ref string, body any, what string
 	return c.do(ctx, http.MethodPost, ref, body, nil, what)
 }
 
-// patch changes a document that is as it was read just now: with If-Match where it has a tag. When it changed in between
-// (412), or wants a tag (428), it is read and changed once more.
+// patch changes a document that it reads just before. It sends If-Match where the document has a tag. When somebody
+// else changed the document (412), or the controller demands a tag (428), patch reads and sends once more.
 func (c *connection) patch(ctx context.Context, ref string, body any, what string) error {
 	var doc struct{}
 	tag, err := c.readTag(ctx, ref, &doc)
@@ -382,9 +391,12 @@ func (c *connection) patch(ctx context.Context, ref string, body any, what strin
 	}
 }
 
-// other is the next best thing to send when a tag was refused although it is current: any, where there is none; a weak
-// one as a strong one, for RFC 9110 section 13.1.1 compares strongly and some MegaRAC refuses the weak tags that it gives
-// out (github.com/ansible-collections/community.general/pull/6434); nothing instead of a strong one.
+// other returns the next best If-Match after a refusal of a tag that is still current:
+//
+//   - "*" where there is no tag,
+//   - a weak tag as a strong one, because RFC 9110 section 13.1.1 compares strongly, and some MegaRAC refuse the weak tags
+//     that they give out (github.com/ansible-collections/community.general/pull/6434),
+//   - nothing in place of a strong one.
 func other(tag string) string {
 	if tag == "" {
 		return "*"
@@ -411,8 +423,8 @@ func (c *connection) links(ctx context.Context, ref string) ([]string, error) {
 	return refs, nil
 }
 
-// members returns the documents of a collection, in one request where the service can expand. Those that cannot be read are
-// left out, for controllers list what they do not have.
+// members returns the documents of a collection, in one request where the service can expand them. It leaves out
+// those that it cannot read, and reports them with bmc.Omit: controllers list parts that they do not have.
 func (c *connection) members(ctx context.Context, ref string) ([]json.RawMessage, error) {
 	if ref == "" {
 		return nil, nil
@@ -458,7 +470,8 @@ func (c *connection) member(ctx context.Context, m json.RawMessage) (json.RawMes
 	return doc, c.omit(ctx, l.ID, c.read(ctx, l.ID, &doc))
 }
 
-// omit says that a part could not be read, and returns only what ends the whole reading.
+// omit reports that a part could not be read. It returns only an error that ends the whole reading: an ended context
+// or a refused login.
 func (c *connection) omit(ctx context.Context, ref string, err error) error {
 	if err == nil {
 		return nil
@@ -475,7 +488,8 @@ func (c *connection) omit(ctx context.Context, ref string, err error) error {
 	return nil
 }
 
-// pages returns the members of a collection as they stand in its pages.
+// pages returns the members of a collection from all its pages. A page that was seen before ends it: some firmware
+// links the last page to itself.
 func (c *connection) pages(ctx context.Context, ref string) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	first, count := ref, 0

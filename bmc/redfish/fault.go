@@ -43,7 +43,8 @@ func messages(body []byte) []message {
 	return doc.Error.Info[:min(len(doc.Error.Info), 8)]
 }
 
-// complaint is the first message in words. Secrets are hidden before it is cut, or half of one would stay.
+// complaint is the first message in words. It hides secrets before it shortens the text; otherwise half of one would
+// stay.
 func (c *connection) complaint(all []message) string {
 	for _, m := range all {
 		if text := clean(c.hide(m.Message)); text != "" {
@@ -82,7 +83,8 @@ var (
 	noLicense = []string{"LicenseKeyRequired", "LicenseRequired", "LIC501", "InsufficientLicense", "NotApplicableLicense"}
 )
 
-// fault turns an answer that is no success into an error. What names what was asked of the controller.
+// fault turns an answer that is no success into an error. what names the order. The messages in the body come before
+// the status: vendors agree on them more than on status codes.
 func (c *connection) fault(a *answer, what string) *inventory.Error {
 	all := messages(a.body)
 	said := c.complaint(all)
@@ -180,8 +182,8 @@ func (c *connection) hide(s string) string {
 	return s
 }
 
-// safe takes passwords and tokens out of an error, whatever way they came into it: controllers repeat what they were
-// sent. Every exported method ends with it.
+// safe removes passwords and tokens from an error, whatever way they came into it: controllers repeat what they
+// receive. Every exported method defers it.
 func (c *connection) safe(err *error) {
 	var e *inventory.Error
 	if !errors.As(*err, &e) {

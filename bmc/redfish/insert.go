@@ -23,8 +23,8 @@ const (
 	insertTries   = 5 // with what the controller says of each try
 )
 
-// insert puts an image in by the action. What the controller takes is told by its ActionInfo, and by the words with which it
-// refuses.
+// insert inserts an image by the action. The ActionInfo, and the words of a refusal, tell what the controller takes.
+// Each of at most insertTries tries changes the body by what the last refusal said.
 func (d *driver) insert(ctx context.Context, v *slot, image *url.URL) error {
 	known, err := d.parameters(ctx, v.Actions.Insert)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"slipway.dev/slipway/pxe/sigdb"
 )
 
-// Inventory reads what the machine is made of. Parts that the controller lists and cannot show are left out; only what
-// ends every call ends this one. CollectedAt is the caller's to set.
+// Inventory reads the parts of the machine. It leaves out parts that the controller lists and cannot show. Only an
+// error that ends every call ends this one. The caller sets CollectedAt.
 func (d *driver) Inventory(ctx context.Context) (_ bmc.Inventory, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)
@@ -360,7 +360,7 @@ func gib(n number) int64 {
 	return int64(math.Round(float64(n) * 1024 * 1024 * 1024))
 }
 
-// bounded keeps a number that came from outside in its range; nonsense becomes 0.
+// bounded keeps a number from outside in its range; a value outside of it, NaN included, becomes 0.
 func bounded(n, most number) int {
 	if !(n > 0) || n > most {
 		return 0

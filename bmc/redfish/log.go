@@ -86,8 +86,8 @@ const (
 	maxLogSingles = 512 // entries that take one request each
 )
 
-// Log reads the newest entries, and says how many it left out. Controllers sort as they like, so that all pages are read;
-// only the newest entries are kept.
+// Log reads the newest entries, and reports with bmc.Omit how many it left out. Controllers sort as they like, so
+// that it reads all pages, for at most 45 seconds, and keeps the newest entries.
 func (d *driver) Log(ctx context.Context, limit int) (_ []bmc.LogEntry, err error) {
 	defer d.safe(&err)
 	l, err := d.eventLog(ctx)
@@ -153,6 +153,7 @@ func (d *driver) entryPages(ctx context.Context, ref string, limit int) (all []t
 		total, readN = max(total, int(page.Count)), readN+len(page.Members)
 		some, rest := entriesOf(page.Members)
 		all, links, ref = append(all, some...), append(links, rest...), page.Next
+		// Memory stays bounded while pages arrive in any order.
 		if len(all) > 4*limit {
 			all = sorted(all)[:limit]
 		}
@@ -298,7 +299,7 @@ func severity(s string) string {
 	return strings.ToLower(inventory.Clean(s, 20))
 }
 
-// ClearLog empties the log that Log reads.
+// ClearLog empties the log that Log reads, and waits until it is empty.
 func (d *driver) ClearLog(ctx context.Context) (err error) {
 	defer d.safe(&err)
 	l, err := d.eventLog(ctx)

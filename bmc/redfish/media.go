@@ -87,7 +87,8 @@ func (d *driver) Media(ctx context.Context) (_ string, err error) {
 	return inventory.Clean(v.image(how), 2048), nil
 }
 
-// InsertMedia puts an image in, after taking another one out, and looks whether it is in.
+// InsertMedia inserts an image after it has removed another one, and waits until the drive holds it. The controller
+// fetches the image by itself, so that the URL must be reachable from its network, and must hold no password.
 func (d *driver) InsertMedia(ctx context.Context, image string) (err error) {
 	defer d.safe(&err)
 	u, err := url.Parse(image)
@@ -118,7 +119,7 @@ func (d *driver) InsertMedia(ctx context.Context, image string) (err error) {
 	return d.confirmMedia(ctx, image)
 }
 
-// EjectMedia takes the image out; an empty drive is left alone, because some controllers refuse to empty it.
+// EjectMedia removes the image. It leaves an empty drive alone, because some controllers refuse to empty it.
 func (d *driver) EjectMedia(ctx context.Context) (err error) {
 	defer d.safe(&err)
 	v, how, err := d.drive(ctx)

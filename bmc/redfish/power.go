@@ -12,8 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Power reads the power state. While it changes it is unknown: some machines fall back
-// (github.com/chaos/powerman/pull/154), and only what has happened counts.
+// Power reads the power state. It is unknown while the state changes: some machines fall back
+// (github.com/chaos/powerman/pull/154), and only a completed change counts.
 func (d *driver) Power(ctx context.Context) (_ inventory.PowerState, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)
@@ -45,7 +45,8 @@ func powerOf(state string) inventory.PowerState {
 	return inventory.PowerUnknown
 }
 
-// SetPower gives the order, unless the machine already is, or is on its way, as wanted.
+// SetPower gives the order, unless the machine has the state already or is on its way to it. It does not wait for the
+// change, except between the two orders of a cycle; bmc.Converge waits.
 func (d *driver) SetPower(ctx context.Context, a bmc.Action) (err error) {
 	defer d.safe(&err)
 	if !slices.Contains([]bmc.Action{bmc.On, bmc.Off, bmc.Shutdown, bmc.Cycle, bmc.Reset}, a) {
@@ -98,8 +99,8 @@ func cyclesInSteps(state string, allowed []string) bool {
 		chooseReset(bmc.Off, state, allowed) != "" && chooseReset(bmc.On, state, allowed) != ""
 }
 
-// offAndOn is a cycle in two orders. When the power does not go in time it fails with the machine on its way to be off;
-// the same call again then finishes it.
+// offAndOn is a cycle in two orders. It fails when the power does not go in time. If the process dies between both
+// orders, the machine is off, and the caller's repetition of the cycle switches it on.
 func (d *driver) offAndOn(ctx context.Context, s *system, allowed []string) error {
 	if err := d.reset(ctx, s, bmc.Off, allowed); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// Found is a Redfish service as it shows itself to everyone.
+// Found describes a Redfish service as it shows itself to everybody.
 type Found struct {
 	Address     string // URL, as inventory.BMC.Address wants it
 	Vendor      string // "" when it does not tell
@@ -38,8 +38,8 @@ func ProbeClient(timeout time.Duration, policy *egress.Policy) *http.Client {
 	}
 }
 
-// Probe asks an address for its service root, without a login. Port 80 is asked in plain text, all others by TLS. It
-// fails with NotFound where something else than Redfish answers, and with Unavailable where nothing does.
+// Probe asks an address for its service root, without a login. It asks port 80 in plain text, and all others by TLS.
+// The error is NotFound where something else than Redfish answers, and Unavailable where nothing does.
 func Probe(ctx context.Context, addr netip.AddrPort, c *http.Client) (Found, error) {
 	base := url.URL{Scheme: "https", Host: addr.String()}
 	switch addr.Port() {

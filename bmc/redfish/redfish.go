@@ -19,7 +19,8 @@ const (
 	OptionAuth = "auth"
 )
 
-// driver powers one system of one Redfish service. Calls may come from several goroutines.
+// driver powers one system of one Redfish service. Several goroutines may call it. mu guards path and identity and is
+// never held during a request; the connection has its own lock.
 type driver struct {
 	*connection
 	want string // the system's id, "" when there is one
@@ -48,7 +49,8 @@ var (
 	_ bmc.Asker              = (*driver)(nil)
 )
 
-// Open makes a driver for the system that a target names. It checks the target and connects to nothing.
+// Open makes a driver for the system that a target names. It checks the target and connects to nothing, so that its
+// only error is Invalid.
 func Open(t bmc.Target) (bmc.Driver, error) { return open(t) }
 
 func open(t bmc.Target) (*driver, error) {
@@ -93,7 +95,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// system reads the system that is powered, and finds it at the first call.
+// system reads the ComputerSystem of the target, and finds it at the first call. Each call reads it again: power and
+// boot override change at any time.
 func (d *driver) system(ctx context.Context) (*system, error) {
 	d.mu.Lock()
 	path := d.path
@@ -108,6 +111,7 @@ func (d *driver) system(ctx context.Context) (*system, error) {
 	if err := d.read(ctx, path, s); err != nil {
 		if bmc.KindOf(err) == inventory.NotFound {
 			d.mu.Lock()
+			// A reset of the controller may give systems new paths. The next call searches again.
 			d.path = ""
 			d.mu.Unlock()
 		}
@@ -144,6 +148,7 @@ func (d *driver) findSystem(ctx context.Context) (string, error) {
 		if d.want != "" && id == d.want {
 			return path, nil
 		}
+		// The id at the end of a path needs no request. Only if none fits are the documents read below.
 		names = append(names, inventory.Clean(id, 80))
 	}
 	if d.want == "" && len(paths) > 1 {
@@ -181,8 +186,9 @@ func (d *driver) behaviour(ctx context.Context, s *system) (behaviour, error) {
 	return behaviourOf(*id), nil
 }
 
-// identify finds out who made the controller and which firmware it runs. A manager that cannot be read leaves that out,
-// and is asked again next time; only what ends every call ends this one.
+// identify finds the maker of the controller and its firmware, which the table of quirks needs. When the manager
+// cannot be read, its part stays empty and the next call asks again. Only an error that ends every call ends this
+// one.
 func (d *driver) identify(ctx context.Context, s *system) (*identity, error) {
 	d.mu.Lock()
 	known := d.identity

@@ -7,8 +7,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// SinceRestart returns how long ago the machine was reset or switched on: LastResetTime, against the controller's own clock,
-// so that a clock which is wrong does no harm.
+// SinceRestart returns the time since the last reset or start of the machine. It compares LastResetTime with the
+// controller's own clock, so that a wrong clock does no harm. The error is NotFound when the controller does not
+// tell.
 func (d *driver) SinceRestart(ctx context.Context) (_ time.Duration, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)

@@ -26,7 +26,7 @@ type reading struct {
 	PowerInputWatts      *number
 }
 
-// Health is what the controller sums up of the machine.
+// Health returns the controller's own summary of the machine: ok, warning, critical, or "" when it has none.
 func (d *driver) Health(ctx context.Context) (_ string, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)
@@ -48,8 +48,8 @@ func (d *driver) Health(ctx context.Context) (_ string, err error) {
 	return "", nil
 }
 
-// Sensors reads the sensors of the system's chassis: Thermal and Power, which take one request each, or the Sensors that
-// replace them.
+// Sensors reads the sensors of the system's chassis. They are in Thermal and Power, which take one request each, or
+// in Sensors, which replaces both in newer schemas.
 func (d *driver) Sensors(ctx context.Context) (_ []bmc.Sensor, err error) {
 	defer d.safe(&err)
 	s, err := d.system(ctx)

@@ -10,8 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// enter returns the session's token, "" for basic authentication or no user at all. It logs in when there is no session;
-// fresh says that it just did, and that trying once more is of no use.
+// enter returns the token of the session, or "" for basic authentication and for no user. It logs in when there is no
+// session; fresh is then true, and a retry with another login is of no use.
 func (c *connection) enter(ctx context.Context) (token string, fresh bool, err error) {
 	c.mu.Lock()
 	refused := c.refused
@@ -39,8 +39,9 @@ func (c *connection) entered() (token string, done bool) {
 	return c.token, c.token != "" || c.isBasic || c.user == "" || c.auth == "basic"
 }
 
-// newSession logs in. Where there are no sessions, or none is free, basic authentication takes over; after a refusal it
-// does not, because each wrong password brings the account nearer to being locked.
+// newSession logs in. It falls back to basic authentication where the service has no sessions, or none is free. It
+// does not after a refused password: each wrong try brings the account nearer to being locked. The caller holds
+// login, not mu.
 func (c *connection) newSession(ctx context.Context) error {
 	root, err := c.root(ctx)
 	if err != nil {
@@ -74,6 +75,7 @@ func (c *connection) newSession(ctx context.Context) error {
 			l.ID = at
 		}
 		c.mu.Lock()
+		// Location is where the session ends by DELETE. Some services name it in the body only.
 		c.token, c.logout = token, samePath(l.ID)
 		c.mu.Unlock()
 		return nil
@@ -147,7 +149,8 @@ func (c *connection) authorize(h http.Header, token string) {
 	}
 }
 
-// Close ends the session: controllers have few, and keep forgotten ones for half an hour.
+// Close ends the session, within five seconds. Controllers have few sessions and keep a forgotten one for half an
+// hour.
 func (c *connection) Close() (err error) {
 	defer c.safe(&err)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -160,6 +163,7 @@ func (c *connection) endSession(ctx context.Context) error {
 	c.mu.Lock()
 	token, ref := c.token, c.logout
 	c.guard(token)
+	// Cleared before the request: a call at the same time then logs in by itself and does not use a dying token.
 	c.token, c.logout, c.isBasic, c.refused = "", "", false, nil
 	c.mu.Unlock()
 	if token == "" || ref == "" {

@@ -26,6 +26,7 @@ func newTransport(t bmc.Target) (*http.Transport, error) {
 				WithHint("64 hex digits: openssl x509 -fingerprint -sha256")
 		}
 		conf.InsecureSkipVerify = true // the pin is stricter: it names one certificate
+		// VerifyConnection also runs for resumed sessions, which VerifyPeerCertificate does not.
 		conf.VerifyConnection = func(s tls.ConnectionState) error { return checkPin(s, pin) }
 	case t.InsecureSkipVerify:
 		conf.InsecureSkipVerify = true
@@ -62,8 +63,8 @@ type redirectError struct{ why string }
 
 func (e *redirectError) Error() string { return e.why }
 
-// sameHost follows redirects to the same host only, never from HTTPS to HTTP, and none that would turn an order into a
-// question.
+// sameHost follows redirects to the same host only, and never from HTTPS to HTTP. It does not follow one that would
+// turn an order into a GET: the controller would answer with 200 and ignore the order.
 func sameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	to := inventory.Clean(req.URL.Host, 80)
