@@ -15,7 +15,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// SetBoot sets where the next boot goes.
+// SetBoot sets where the next boot goes. It writes the inactive definition, so that it counts from the next start,
+// and not for a guest that restarts by itself. The error is Invalid for what libvirt or the firmware of the domain
+// cannot do.
 func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	switch b.Device {
 	case bmc.None, bmc.PXE, bmc.Disk, bmc.Virtual:
@@ -46,7 +48,7 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	})
 }
 
-// Boot reads the override that waits for the next boot.
+// Boot reads the override that waits for the next boot. It first settles one that is used up.
 func (d *driver) Boot(ctx context.Context) (b bmc.Boot, err error) {
 	b.Device = bmc.None
 	err = d.with(ctx, func(m domain) error {
@@ -71,8 +73,10 @@ func (m domain) define(text string) error {
 	return err
 }
 
-// settle puts the former boot order back when the machine runs that was started with an override for one boot. It is
-// told by the id: libvirt copies the metadata into the definition of what runs.
+// settle restores the former boot order when the running machine was started with an override for one boot. It
+// compares the ids of both notes: libvirt copies the metadata into the definition of a running machine.
+//
+// Every call settles first, so that no timer and no event is needed.
 func (m domain) settle() error {
 	def, err := m.inactive()
 	if err != nil || def.override == nil || !def.override.Once {
@@ -95,9 +99,9 @@ func (m domain) settle() error {
 	return m.define(text)
 }
 
-// reorder gives the running machine the former boot order for when it restarts by itself: QEMU reads a device's
-// bootindex anew at each reset, and libvirt cannot change it. It is done on a best-effort basis: where the monitor is
-// out of reach, an override lasts until the machine is off.
+// reorder gives the running machine the former boot order for its next reset by itself. QEMU reads the bootindex of a
+// device again at each reset, and libvirt cannot change it there. It is a best effort: without access to the monitor,
+// the override lasts until the machine is off.
 func (m domain) reorder(live, base *definition) {
 	set := func(dev *device, index int) error {
 		_, err := m.Run(m.Name, []byte(`{"execute":"qom-set","arguments":{"path":"/machine/peripheral/`+dev.alias+`","property":"bootindex","value":`+strconv.Itoa(index)+`}}`))
@@ -126,7 +130,8 @@ func (d *definition) firmware() inventory.Firmware {
 	return inventory.BIOS
 }
 
-// set returns the definition with an override, or "" when nothing changes.
+// set returns the definition with an override, or "" when nothing changes. A second override keeps the former order
+// of the first: base is the definition without any override.
 func (d *definition) set(b bmc.Boot, macs []inventory.MAC) (string, error) {
 	if b.Device == bmc.None {
 		if d.override == nil {
@@ -157,6 +162,7 @@ func (d *definition) set(b bmc.Boot, macs []inventory.MAC) (string, error) {
 	_, _ = rand.Read(id[:])
 	note := &override{Device: string(b.Device), Once: !b.IsPersistent, ID: hex.EncodeToString(id[:]), Former: base.former()}
 	edits := append(base.noBoots(), base.note(note)...)
+	// The other devices stay behind it, so that a machine whose network does not answer still boots as before.
 	order := []*device{first}
 	for _, dev := range base.effective() {
 		if dev != first {
@@ -169,8 +175,8 @@ func (d *definition) set(b bmc.Boot, macs []inventory.MAC) (string, error) {
 	return apply(base.text, edits), nil
 }
 
-// choose finds what a kind of boot is done from: the one that comes first in the order, a NIC that we know, or the
-// first that there is.
+// choose finds the device for a kind of boot. It takes the first in the boot order, else a NIC of the host in our
+// inventory, else the first of its kind.
 func (d *definition) choose(what bmc.Device, macs []inventory.MAC) *device {
 	fits := func(x *device) bool {
 		switch what {
@@ -234,7 +240,8 @@ func (d *definition) former() (all []former) {
 	return all
 }
 
-// bootRE is what a former boot element may look like: other people can write into the metadata.
+// bootRE is the only form of a stored boot element that is written back. Other users can write into the metadata, and
+// must not be able to put other XML into the definition.
 var bootRE = regexp.MustCompile(`^<boot [^<>]*/>$`)
 
 // restored returns the definition without our override.
@@ -262,7 +269,7 @@ type edit struct {
 	text string
 }
 
-// apply makes all edits; those at the same place come in the order given.
+// apply makes all edits; those at one place come in the given order. Everything outside of them stays byte for byte.
 func apply(text string, edits []edit) string {
 	slices.SortStableFunc(edits, func(a, b edit) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) // what is put in comes before what is taken out

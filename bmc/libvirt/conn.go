@@ -38,7 +38,8 @@ const (
 
 var errFrame = errors.New("the daemon sent a packet of an impossible size")
 
-// framed is a connection that ends at the first packet of an impossible size.
+// framed is a connection that ends at the first packet of an impossible size. Without it, go-libvirt would allocate
+// what a daemon claims, or panic on a size below that of the header.
 type framed struct {
 	net.Conn
 	head [headSize]byte
@@ -82,7 +83,8 @@ func (f *framed) follow(b []byte) error {
 	return nil
 }
 
-// session is a connection to a daemon. One call is made at a time.
+// session is a connection to a daemon. gate lets one call run at a time, because a call that is cut takes the
+// connection with it.
 type session struct {
 	at   endpoint
 	gate chan struct{} // holds a token while nobody uses the session
@@ -96,7 +98,8 @@ func newSession(at endpoint) *session {
 	return s
 }
 
-// do runs fn on a connected session. When ctx ends first, the connection is cut, which ends fn too.
+// do runs fn on a connected session, for at most callFor. When ctx ends first, do closes the connection, which ends
+// fn too. The daemon may still carry out the order then: callers read the state again.
 func (s *session) do(ctx context.Context, fn func(l *golibvirt.Libvirt) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
@@ -145,7 +148,8 @@ func (s *session) close() {
 	s.cut()
 }
 
-// bounded runs a call of the library, which knows no contexts; ending the connection is what ends it.
+// bounded runs a call of the library, which knows no contexts. Closing the connection ends it: the goroutine of fn
+// returns soon after, and the buffered channel takes its result.
 func bounded(ctx context.Context, conn net.Conn, fn func() error) error {
 	var once sync.Once
 	cut := func() { once.Do(func() { _ = conn.Close() }) }
@@ -207,7 +211,7 @@ func silent(at endpoint, err error) error {
 	return bmc.Silent("no libvirt daemon answers at "+inventory.Clean(at.addresses[0], 200), "is libvirtd running, and may this user open its socket (group libvirt)?", err)
 }
 
-// explain turns an error of the library into ours.
+// explain turns an error of the library into one with a kind and a hint, by libvirt's error number.
 func explain(err error) error {
 	var ours *inventory.Error
 	if err == nil || errors.As(err, &ours) {

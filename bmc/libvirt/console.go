@@ -13,9 +13,10 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Console opens the machine's first console, which must be of type pty. Another session is thrown out.
+// Console opens the machine's first console, which must be of type pty. It ends another session on it. ctx bounds the
+// opening only; Close ends the console.
 //
-// go-libvirt reads streams and cannot write to this one, so what is typed is put on the wire here: the console has a
+// go-libvirt reads streams and cannot write to this one. So the console puts input on the wire itself. It has a
 // connection of its own, on which nobody else writes once it is open.
 func (d *driver) Console(ctx context.Context) (io.ReadWriteCloser, error) {
 	var wire *streamConn
@@ -97,8 +98,8 @@ func (s *streamConn) send(status uint32, data []byte) error {
 	return err
 }
 
-// sink takes what the machine prints, also when nobody reads any more: go-libvirt's reader would hang on a stream that
-// was left before its end.
+// sink takes what the machine prints, also when nobody reads any more. go-libvirt's reader would block on a stream
+// that was left before its end, and with it the whole connection.
 type sink struct{ *io.PipeWriter }
 
 func (s sink) Write(p []byte) (int, error) {

@@ -21,8 +21,8 @@ const namespace = "https://slipway.dev/xmlns/libvirt/1"
 // span is a piece of a text.
 type span struct{ from, to int64 }
 
-// definition is what we read of a domain's XML, and where it stands, so that a change leaves everything else byte for
-// byte as it was: XML that is decoded and encoded again would lose namespaces and what we do not know.
+// definition holds what we read of a domain's XML, with the place of each part. A change therefore leaves everything
+// else byte for byte: decoding and encoding again would lose namespaces and unknown elements.
 type definition struct {
 	text     string
 	name     string
@@ -98,7 +98,8 @@ func (m domain) inactive() (*definition, error) {
 	return m.definition(golibvirt.DomainXMLInactive | golibvirt.DomainXMLSecure)
 }
 
-// definition reads the domain's XML. It may hold secrets, and is never part of an error.
+// definition reads the domain's XML. The XML may hold secrets, such as a VNC password, and never becomes a part of an
+// error.
 func (m domain) definition(flags golibvirt.DomainXMLFlags) (*definition, error) {
 	text, err := m.DomainGetXMLDesc(m.Domain, flags)
 	if err != nil {

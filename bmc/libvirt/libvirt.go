@@ -1,19 +1,22 @@
-// Package libvirt owns the power of virtual machines: a libvirt domain stands for a host, and a libvirt daemon for its
-// controller. It never defines or removes domains, and leaves a domain's definition as it found it but for the boot
-// order that it is told to set.
+// Package libvirt owns the power of virtual machines: a libvirt domain stands for a host, and a libvirt daemon for
+// its controller. It never creates or removes domains. It changes nothing in the definition of a domain except the
+// boot order, the CD-ROM drive and its own note.
 //
 // # Options of a libvirt BMC
 //
 // Address is a libvirt URI: qemu:///system (also when empty), qemu+unix:///system?socket=/path, unix:///path or
-// qemu+tcp://host:16509/system. TCP is neither encrypted nor authenticated: use it on a network of its own, or forward
-// the socket with ssh. System is the domain's name or UUID. There are no host options, no user and no password.
+// qemu+tcp://host:16509/system. TCP has neither encryption nor authentication: use it on a network of its own, or
+// forward the socket with ssh. System is the domain's name or UUID. There are no host options, no user and no
+// password.
 //
 // # Boot overrides
 //
-// An override rewrites the boot order of the domain's inactive definition and keeps the former order beside it, in the
-// domain's metadata, with a fresh id. A running machine whose metadata has that id was started with the override, so it
-// is used up, and the former order is put back: whoever started it, and however often we were restarted meanwhile.
-// Firmware mode is part of the domain and cannot be overridden.
+// An override rewrites the boot order in the domain's inactive definition. The domain's metadata keep the former
+// order, with a fresh id. A running machine with that id in its metadata was started with the override. So the
+// override is used up, and the driver restores the former order, whoever started the machine.
+//
+// Everything is in the definition, so that a restart of Slipway at any point loses nothing. Firmware mode is a part
+// of the domain and cannot be overridden.
 package libvirt
 
 import (
@@ -30,7 +33,7 @@ import (
 
 var uuidRE = regexp.MustCompile(`^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
 
-// Open makes a driver for a domain.
+// Open makes a driver for a domain. It does not connect, so that its only error is Invalid.
 func Open(t bmc.Target) (bmc.Driver, error) {
 	at, err := parseAddress(t.Address)
 	if err != nil {
@@ -46,6 +49,7 @@ func Open(t bmc.Target) (bmc.Driver, error) {
 	return &driver{s: newSession(at), at: at, system: t.System, macs: t.HostMACs}, nil
 }
 
+// driver powers one domain. Several goroutines may call it; the session runs one call at a time.
 type driver struct {
 	s      *session
 	at     endpoint
@@ -86,7 +90,7 @@ func find(l *golibvirt.Libvirt, system string) (golibvirt.Domain, error) {
 	return l.DomainLookupByName(system)
 }
 
-// Power reads the power state. A paused machine is on; one that has crashed is off.
+// Power reads the power state. A paused machine is on, and a crashed one is off.
 func (d *driver) Power(ctx context.Context) (is inventory.PowerState, err error) {
 	is = inventory.PowerUnknown
 	err = d.with(ctx, func(m domain) error {
@@ -117,7 +121,7 @@ func (m domain) isOn() (bool, error) {
 	return true, nil
 }
 
-// SetPower starts a change of power.
+// SetPower starts a change of power. An order that fits the present state already is a success without a call.
 func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	if !slices.Contains([]bmc.Action{bmc.On, bmc.Off, bmc.Shutdown, bmc.Cycle, bmc.Reset}, a) {
 		return inventory.Errorf(inventory.Invalid, "bmc: %q is not a change of power", inventory.Clean(string(a), 40))
@@ -149,7 +153,8 @@ func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	})
 }
 
-// mustStay refuses a transient domain: it is forgotten the moment it is off, and cannot be switched on again.
+// mustStay refuses a transient domain. libvirt forgets it the moment it is off, so that nothing could switch it on
+// again.
 func (m domain) mustStay() error {
 	is, err := m.DomainIsPersistent(m.Domain)
 	if err == nil && is == 0 {
@@ -159,8 +164,8 @@ func (m domain) mustStay() error {
 	return err
 }
 
-// start switches the machine on and puts the former boot order back. What a managed save has kept is dropped when an
-// override is set: the machine has to boot for it.
+// start switches the machine on and restores the former boot order. It drops a managed save when an override is set:
+// a restored machine would not boot, and so would not use the override.
 func (m domain) start() error {
 	state, _, err := m.DomainGetState(m.Domain, 0)
 	if err != nil {
@@ -180,13 +185,14 @@ func (m domain) start() error {
 		flags = golibvirt.DomainStartForceBoot
 	}
 	_, err = m.DomainCreateWithFlags(m.Domain, uint32(flags))
+	// If the process dies here, the machine runs with the override, and the next call settles it.
 	if err := unless(err, m, true); err != nil {
 		return err
 	}
 	return m.settle()
 }
 
-// stop pulls the plug.
+// stop takes the power away at once. The guest gets no signal.
 func (m domain) stop() error {
 	return unless(m.DomainDestroyFlags(m.Domain, golibvirt.DomainDestroyDefault), m, false)
 }
@@ -198,8 +204,8 @@ func (m domain) restart() error {
 	return m.start()
 }
 
-// reset restarts the machine. QEMU keeps the boot order that it was started with, so that an override which waits for
-// its turn needs a fresh start.
+// reset restarts the machine. QEMU keeps the boot order of its start, so that an override that waits needs a fresh
+// start.
 func (m domain) reset() error {
 	def, err := m.inactive()
 	if err != nil {
@@ -217,7 +223,7 @@ func (m domain) reset() error {
 	return m.DomainReset(m.Domain, 0)
 }
 
-// unless forgives an order that came too late: the machine is as wanted already.
+// unless drops the error of an order that came too late: the machine has the wanted state already.
 func unless(err error, m domain, want bool) error {
 	var e golibvirt.Error
 	if errors.As(err, &e) && golibvirt.ErrorNumber(e.Code) == golibvirt.ErrOperationInvalid {

@@ -17,8 +17,8 @@ type webSource struct{ scheme, host, port, path, query string }
 
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
-// InsertMedia puts an image into the first CD-ROM drive: http:// and https:// are read by QEMU itself (Debian's package
-// qemu-block-extra), file:// is a path on the machine that libvirt runs on.
+// InsertMedia inserts an image into the first CD-ROM drive. QEMU itself reads http:// and https:// (Debian's package
+// qemu-block-extra). file:// is a path on the machine of the libvirt daemon.
 func (d *driver) InsertMedia(ctx context.Context, link string) error {
 	u, err := url.Parse(link)
 	isWeb := err == nil && defaultPorts[u.Scheme] != "" && u.Hostname() != "" && len(u.Path) > 1
@@ -45,7 +45,7 @@ func (d *driver) InsertMedia(ctx context.Context, link string) error {
 // EjectMedia empties the drive.
 func (d *driver) EjectMedia(ctx context.Context) error { return d.setMedia(ctx, "file", "") }
 
-// Media returns what the drive of the definition holds.
+// Media returns the URL of the image in the drive of the inactive definition, "" for none.
 func (d *driver) Media(ctx context.Context) (link string, err error) {
 	err = d.with(ctx, func(m domain) error {
 		def, err := m.inactive()
@@ -94,7 +94,7 @@ var (
 	typeValRE = regexp.MustCompile(`\stype=(?:'[^']*'|"[^"]*")`)
 )
 
-// setMedia changes the drive of the definition, and of the machine if it runs.
+// setMedia changes the drive in the definition, and in the running machine.
 func (d *driver) setMedia(ctx context.Context, kind, source string) error {
 	return d.with(ctx, func(m domain) error {
 		on, err := m.isOn()

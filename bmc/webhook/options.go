@@ -36,7 +36,7 @@ func invalid(hint, format string, args ...any) error {
 	return inventory.Errorf(inventory.Invalid, "bmc: "+format, args...).WithHint("%s", hint)
 }
 
-// configure reads a target strictly: what is wrong is said now, and not when a machine has to be switched.
+// configure reads a target strictly. A misspelt option must not turn into a call that nobody described.
 func configure(t bmc.Target) (*driver, error) {
 	base, err := url.Parse(t.Address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
@@ -124,7 +124,8 @@ func (d *driver) callOption(name, field, v string) error {
 	return nil
 }
 
-// words checks that a template asks for nothing unknown.
+// words checks that a template uses only known words. It runs when the options are saved: an unknown word in a URL
+// would else be sent to the device as text.
 func words(key, v string, known ...string) error {
 	for _, m := range wordRE.FindAllStringSubmatch(v, -1) {
 		if !slices.Contains(known, m[1]) {
@@ -145,7 +146,7 @@ func duration(key, v string) (time.Duration, error) {
 	return d, nil
 }
 
-// check looks at the options as a whole.
+// check tests what one option alone cannot show: a call without a path, a body in a GET, a token that is missing.
 func (d *driver) check() error {
 	for _, c := range d.calls {
 		if c.path == "" {
@@ -182,8 +183,8 @@ func (d *driver) check() error {
 
 var errPin = errors.New("the certificate is not the one that is pinned")
 
-// client makes an HTTP client that trusts what the target says, follows no redirects, and uses no proxy: controllers are
-// near.
+// client makes an HTTP client with the certificate rules of the target. It follows no redirects, because a redirected
+// call would switch another device, and uses no proxy, because controllers are near.
 func client(t bmc.Target) (*http.Client, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.InsecureSkipVerify} //nolint:gosec // the administrator's choice
 	if t.Fingerprint != "" {

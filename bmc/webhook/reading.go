@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// reading says where the state stands in the answer to the status call, and what it is called there.
+// reading says where the answer to the status call holds the state, and which values mean on and off.
 type reading struct {
 	pointer    string
 	hasPointer bool
@@ -52,6 +52,7 @@ func values(v string) (all []string, err error) {
 }
 
 func (r *reading) check() error {
+	// Exactly one of both: with two, they could disagree.
 	if r.hasPointer == (r.re != nil) {
 		return invalid("give status.pointer for JSON, or status.regexp for anything else", "the status call needs one way to find the state in the answer")
 	}
@@ -69,7 +70,8 @@ func (r *reading) check() error {
 	return nil
 }
 
-// state finds the state in an answer.
+// state finds the state in an answer. A value that is neither on nor off is unknown and no error: a PDU may report
+// "rebooting". The error is Unavailable when the answer has no value at that place.
 func (r *reading) state(body []byte) (inventory.PowerState, error) {
 	v, ok := r.find(body)
 	if !ok {

@@ -42,6 +42,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+// driver makes the calls that its options describe. Several goroutines may call it.
 type driver struct {
 	t       bmc.Target
 	base    *url.URL
@@ -54,7 +55,8 @@ type driver struct {
 	reading reading
 }
 
-// Open makes a driver.
+// Open makes a driver from the options of a target. It makes no call, and its only error is Invalid: a wrong option
+// shows now, and not when a machine has to be switched.
 func Open(t bmc.Target) (bmc.Driver, error) {
 	d, err := configure(t)
 	if err != nil {
@@ -66,7 +68,8 @@ func Open(t bmc.Target) (bmc.Driver, error) {
 	return d, nil
 }
 
-// Power makes the status call.
+// Power makes the status call. The state is unknown without such a call, and when the answer has a value that the
+// options do not name.
 func (d *driver) Power(ctx context.Context) (inventory.PowerState, error) {
 	c := d.calls["status"]
 	if c == nil {
@@ -79,7 +82,10 @@ func (d *driver) Power(ctx context.Context) (inventory.PowerState, error) {
 	return d.reading.state(body)
 }
 
-// SetPower makes the call for an action.
+// SetPower makes the call for an action. A cycle without a call of its own is off, the pause, and on. If the process
+// dies between both, the machine is off, and the caller repeats the cycle.
+//
+// The error is Invalid for an action that no option describes.
 func (d *driver) SetPower(ctx context.Context, a bmc.Action) error {
 	switch a {
 	case bmc.On, bmc.Off, bmc.Shutdown, bmc.Cycle, bmc.Reset:
