@@ -45,11 +45,12 @@ const (
 	ataDisablePassword = 0xf6
 )
 
-// ataPassword is set for the time of the erase. It is no secret: a disk that was cut off from power meanwhile is locked,
-// and whoever finds it must be able to open it.
+// ataPassword is set on a disk for the time of the erase. It is no secret: a disk that loses power meanwhile stays
+// locked, and its finder must be able to open it.
 const ataPassword = "slipway"
 
-// ataCommand makes the bytes of ATA PASS-THROUGH (16), SAT-4 section 12.2.2.
+// ataCommand makes the 16 bytes of ATA PASS-THROUGH (16), SAT-4 section 12.2.2. Byte 1 is the protocol, byte 13 the
+// device, and byte 14 the ATA command. Byte 2 says where the length is and in which direction the data go.
 func ataCommand(command byte, direction int32) [16]byte {
 	c := [16]byte{0: 0x85, 13: 0x40, 14: command}
 	switch direction {
@@ -124,6 +125,8 @@ func (o *work) ata(command byte, direction int32, data []byte, timeout time.Dura
 	if len(data) > 0 {
 		h.Data = uintptr(unsafe.Pointer(&block[0]))
 	}
+	// The kernel gets addresses as numbers, which the garbage collector does not see. disk.Buffer lies where nothing
+	// moves it, and KeepAlive below keeps the slices until the call has ended.
 	err := o.dev.Ioctl(sgIO, unsafe.Pointer(&h))
 	copy(data, block)
 	runtime.KeepAlive(sense)
@@ -134,8 +137,8 @@ func (o *work) ata(command byte, direction int32, data []byte, timeout time.Dura
 	return ataResult(h.Status, h.HostStatus, h.DriverStatus, sense)
 }
 
-// ataResult reads the outcome. With the registers asked for, a command that went well ends with CHECK CONDITION, too:
-// then the status register tells, in the descriptor of SAT-4 section 12.2.7.
+// ataResult reads the outcome. The command asks for the registers, so that a success ends with CHECK CONDITION, too.
+// The status register in the descriptor then tells (SAT-4 section 12.2.7).
 func ataResult(status uint8, host, driver uint16, sense []byte) error {
 	const checkCondition, driverSense = 2, 8
 	if host != 0 || driver&^driverSense != 0 || status != 0 && status != checkCondition {
@@ -163,7 +166,11 @@ func ataResult(status uint8, host, driver uint16, sense []byte) error {
 	return nil
 }
 
-// eraseATA has the disk erase itself. An empty method means that it cannot; an error then says why, for the certificate.
+// eraseATA lets the disk erase itself with the security feature set. An empty method means that it cannot; why then
+// says the reason, for the certificate.
+//
+// ERASE UNIT needs a password, and PREPARE directly before it. The disk removes the password when it has finished. If
+// power fails in between, the disk stays locked with ataPassword until somebody runs the erase again.
 func (o *work) eraseATA() (method string, why error) {
 	id := make([]byte, 512)
 	if o.ata(ataIdentify, sgFromDevice, id, 15*time.Second) != nil {
@@ -185,6 +192,7 @@ func (o *work) eraseATA() (method string, why error) {
 	}
 	err := o.ata(ataErasePrepare, sgNone, nil, 15*time.Second)
 	if err == nil {
+		// One command for the whole disk: a large one takes most of a day, and reports no progress.
 		err = o.ata(ataEraseUnit, sgToDevice, securityData(s.canEnhanced), max(2*estimate, 12*time.Hour))
 	}
 	if err != nil { // the erase takes the password away; without it that is up to us

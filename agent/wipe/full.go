@@ -18,7 +18,7 @@ const (
 	maxBad      = 256 // places that cannot be written, before a disk is given up
 )
 
-// full makes every block read as zero: by the disk's own command where it has one that promises it, else by writing.
+// full makes every block read as zero: by the disk's own command where it promises that, else by writing.
 func (o *work) full(ctx context.Context) error {
 	o.total.Store(o.dev.Bytes)
 	q := o.cfg.Tree.Queue(o.disk.Name)
@@ -33,7 +33,8 @@ func (o *work) full(ctx context.Context) error {
 	return o.overwriteAll(ctx)
 }
 
-// discard lets the disk clear itself; false when it cannot, or when a place that was written before still shows it.
+// discard lets the disk clear itself. It returns false when the disk cannot, or when a place that was written before
+// still shows it. It never trusts the promise alone: the planted places prove it.
 func (o *work) discard(ctx context.Context, q disk.Queue) (bool, error) {
 	places := o.sampler()
 	if err := o.plant(places); err != nil {
@@ -86,8 +87,8 @@ func (o *work) overwriteAll(ctx context.Context) error {
 	return nil
 }
 
-// overwrite writes zeroes to a range. Places that cannot be written are passed over, so that as little as possible is
-// left, and then told.
+// overwrite writes zeroes to a range. It skips places that cannot be written, so that as little as possible is left,
+// and then returns an error that counts them.
 func (o *work) overwrite(ctx context.Context, off, n int64) error {
 	zero := disk.Buffer(step)
 	var firstErr error
@@ -132,7 +133,7 @@ func (o *work) explain(err error, off int64) error {
 	return inventory.Errorf(inventory.Unavailable, "disk %s cannot be written at byte %d: %w", o.disk.Name, off, err)
 }
 
-// sampler chooses the places that are read back: both ends, and others by chance.
+// sampler chooses the places that are read back: both ends, where tables and labels are, and others by chance.
 func (o *work) sampler() []int64 {
 	seed := o.cfg.Seed
 	if seed == 0 {
@@ -147,7 +148,7 @@ func (o *work) sampler() []int64 {
 	return places
 }
 
-// within moves places into ranges, to each its turn.
+// within moves places into ranges, one range after the other.
 func within(places []int64, ranges []disk.Extent) []int64 {
 	var moved []int64
 	for i, p := range places {
@@ -159,7 +160,8 @@ func within(places []int64, ranges []disk.Extent) []int64 {
 	return moved
 }
 
-// plant writes what must be gone afterwards: a disk that was empty before would prove nothing.
+// plant writes a pattern that must be gone afterwards. On a disk that was empty before, reading zeroes would prove
+// nothing.
 func (o *work) plant(places []int64) error {
 	p := pattern()
 	for _, off := range places {

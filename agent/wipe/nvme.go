@@ -63,7 +63,8 @@ func parseController(b []byte) nvmeAbility {
 	}
 }
 
-// sanitize returns the action to take, the quickest thorough one first; 0 for none.
+// sanitize returns the action to take, the quickest thorough one first; 0 for none. Sanitize also reaches cells
+// without an address.
 func (a nvmeAbility) sanitize() uint32 {
 	switch {
 	case a.sanitizeBlock:
@@ -122,9 +123,9 @@ func (o *work) nvme(c nvmeAdmin) error { return o.dev.Ioctl(nvmeIoctlAdmin, unsa
 
 var controllerRE = regexp.MustCompile(`^nvme(\d+)`)
 
-// sharesController reports whether a disk that is to be kept hangs on the same controller: a command for all namespaces
-// would erase it, too. In a subsystem with several controllers their names do not tell; those are taken for shared when
-// model and serial number are the same.
+// sharesController reports whether a disk that is to be kept is on the same controller: a command for all namespaces
+// would erase it, too. In a subsystem with several controllers the names do not tell. So disks with the same serial
+// number count as shared.
 func (o *work) sharesController() bool {
 	mine := controllerRE.FindString(o.disk.Name)
 	for _, k := range o.mates {
@@ -135,7 +136,7 @@ func (o *work) sharesController() bool {
 	return false
 }
 
-// eraseNVMe has the disk erase itself. An empty method means that it cannot.
+// eraseNVMe lets the disk erase itself: by Sanitize, else by Format. An empty method means that it cannot.
 func (o *work) eraseNVMe(ctx context.Context) (method string, err error) {
 	controller, namespace := disk.Buffer(4096), disk.Buffer(4096)
 	nsid, err := o.namespace()
@@ -166,7 +167,8 @@ func (o *work) eraseNVMe(ctx context.Context) (method string, err error) {
 
 func (o *work) namespace() (uint32, error) { return o.dev.IoctlValue(nvmeIoctlID) }
 
-// waitSanitize waits for the end, which the controller reaches also over a power cut.
+// waitSanitize waits for the end of a sanitize. The controller continues after a power cut and after the end of this
+// program, and refuses reads until then.
 func (o *work) waitSanitize(ctx context.Context) error {
 	log := disk.Buffer(512)
 	for {

@@ -20,7 +20,8 @@ const (
 // btrfsCopies are where its superblock is, too.
 var btrfsCopies = []int64{64 * mib, 256 << 30}
 
-// quick clears the places where tables, file systems, volumes and arrays are known by, so that nothing finds them.
+// quick clears the places by which tables, file systems, volumes and arrays are known, so that nothing finds them.
+// The data in between remain readable: it is for a host that stays in the same hands.
 func (o *work) quick(ctx context.Context, parts []disk.Extent) error {
 	o.cert.Method = methodSignatures
 	ranges := ends(disk.Extent{Bytes: o.dev.Bytes}, diskEnds)

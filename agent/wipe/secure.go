@@ -9,8 +9,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// secure has the disk erase itself, also what no address leads to any more. One that cannot is overwritten, and what
-// kept it from erasing itself is said when that matters.
+// secure lets the disk erase itself, including blocks without an address. A disk that cannot is overwritten. The
+// error names the obstacle when the disk has the command and refuses it: an overwrite is less than the admin asked
+// for.
 func (o *work) secure(ctx context.Context) error {
 	o.total.Store(o.dev.Bytes)
 	places := o.sampler()
@@ -42,8 +43,8 @@ func (o *work) secure(ctx context.Context) error {
 	return nil
 }
 
-// checkErased reads back places that were written before. After the key was thrown away they read as noise, which is as
-// good as zero; what was there must be gone.
+// checkErased reads planted places back. After a cryptographic erase they read as noise, which is as good as zero.
+// Only the planted pattern must be gone.
 func (o *work) checkErased(method string, places []int64) error {
 	o.cert.Method, o.cert.Bytes = method, o.dev.Bytes
 	o.bytes.Store(o.dev.Bytes)

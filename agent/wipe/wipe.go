@@ -1,6 +1,6 @@
-// Package wipe owns how disks forget: signatures at known places, every block, or the disk's own erase, and the
-// certificate that says of each disk what was done and what was read back. It never opens a disk that is to be kept, and
-// never calls a disk clean that it has not read.
+// Package wipe owns how disks forget: signatures at known places, every block, or the disk's own erase. It makes a
+// certificate for each disk, which says what was done and what was read back. It never opens a disk that is to be
+// kept, and never calls a disk clean that it has not read.
 package wipe
 
 import (
@@ -31,7 +31,7 @@ const (
 	methodATA        = "ata-secure-erase"
 )
 
-// Config is what wiping needs.
+// Config holds what a Wiper needs: Disks and Tree; the rest has defaults.
 type Config struct {
 	Disks func(ctx context.Context) ([]inventory.Disk, error)
 	Tree  disk.Tree
@@ -43,11 +43,12 @@ type Config struct {
 	StallFor time.Duration
 	Now      func() time.Time // time.Now when nil
 	Seed     uint64           // of the places that are read back; 0 takes them by chance
-	// Wiped is told of each disk that now reads as zeroes all over; may be nil.
+	// Wiped receives each disk that now reads as zeroes from its first to its last block; it may be nil. A later
+	// write of an image can then skip zeroes.
 	Wiped func(inventory.Disk)
 }
 
-// Wiper wipes disks.
+// Wiper wipes the disks of this machine.
 type Wiper struct{ cfg Config }
 
 // New returns a Wiper.
@@ -64,7 +65,7 @@ func New(cfg Config) *Wiper {
 	return &Wiper{cfg: cfg}
 }
 
-// work is one disk on its way.
+// work is the wiping of one disk. One goroutine has it, and another watches bytes and isErasing for a standstill.
 type work struct {
 	cfg   Config
 	disk  inventory.Disk
@@ -81,7 +82,10 @@ type work struct {
 	ids          []disk.GUID // of the partitions that were on it
 }
 
-// Handler does a wire.Wipe task.
+// Handler does a wire.Wipe task. The report has a certificate for every disk, also with an error. A disk that is not
+// clean is an error only when the task demands it (MustEmpty); else its certificate tells.
+//
+// A repetition after a crash begins again: wiping twice does no harm.
 func (w *Wiper) Handler(ctx context.Context, t wire.Task, say func(string, wire.Progress)) (wire.Report, error) {
 	if t.Wipe == nil || !slices.Contains(inventory.CleanModes(), t.Wipe.Mode) {
 		return wire.Report{}, inventory.Errorf(inventory.Internal, "the task does not say how to wipe")
@@ -126,8 +130,8 @@ func (w *Wiper) Handler(ctx context.Context, t wire.Task, say func(string, wire.
 	return report, nil
 }
 
-// run wipes the disks at the same time and returns their certificates in the order of the disks. A disk that hangs is
-// left behind: nothing can end a call that waits for it.
+// run wipes the disks at the same time and returns their certificates in the order of the disks. It leaves a disk
+// behind that hangs: nothing can end a system call that waits for it.
 func (w *Wiper) run(ctx context.Context, all []*work, isKept func(inventory.Disk) bool, say func(string, wire.Progress)) []inventory.WipeCertificate {
 	certs := make([]inventory.WipeCertificate, len(all))
 	slots := make(chan struct{}, w.cfg.Parallel)
@@ -157,7 +161,7 @@ func (w *Wiper) run(ctx context.Context, all []*work, isKept func(inventory.Disk
 	return certs
 }
 
-// say tells the sum of all disks every second, until the function that it returns is called.
+// say reports the sum of all disks every second, until the caller calls the returned function.
 func (w *Wiper) say(all []*work, say func(string, wire.Progress)) func() {
 	start := w.cfg.Now()
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -192,7 +196,8 @@ func (w *Wiper) say(all []*work, say func(string, wire.Progress)) func() {
 	}
 }
 
-// watched wipes one disk and gives it up when it does nothing for too long.
+// watched wipes one disk, and gives it up when nothing moves for StallFor. The goroutine of such a disk stays behind.
+// Its certificate is made from a copy, so that both never write to the same one.
 func (o *work) watched(ctx context.Context) inventory.WipeCertificate {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -262,6 +267,7 @@ func (o *work) wipe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Until here the kernel shows the old partitions. A later task would find them.
 	if err := dev.Forget(); err != nil {
 		return err
 	}
@@ -271,7 +277,8 @@ func (o *work) wipe(ctx context.Context) error {
 	return nil
 }
 
-// release stops what is built on the disk: one disk at a time, because an array is built on several.
+// release stops arrays and volumes on the disk. One disk at a time: an array is built on several, and two goroutines
+// would stop it at once.
 func (o *work) release() error {
 	var kept []string
 	for _, k := range o.mates {
@@ -299,8 +306,8 @@ func (o *work) partitions() []disk.Extent {
 	return slices.CompactFunc(all, func(a, b disk.Extent) bool { return a.Off == b.Off && a.Bytes == b.Bytes })
 }
 
-// forgetEntries removes what the firmware would start from the disks that are clean now. That it cannot is no reason to
-// call a disk unclean; the firmware finds out by itself, only slower.
+// forgetEntries removes the firmware's boot entries that lead to disks which are clean now. A failure does not make a
+// disk unclean: the firmware finds out by itself, only later.
 func (w *Wiper) forgetEntries(all []*work, certs []inventory.WipeCertificate) {
 	if !w.cfg.EFI.Present() {
 		return

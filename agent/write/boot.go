@@ -18,8 +18,9 @@ func asError(err error) (*inventory.Error, bool) {
 	return e, errors.As(err, &e)
 }
 
-// bootEntry makes the firmware start the disk. It returns the name of the entry, or "" where there is nothing to do: a
-// BIOS starts disks by their boot sector, and without a loader of ours the firmware looks for one by itself.
+// bootEntry makes the firmware start the disk, and returns the name of the entry. It returns "" where there is
+// nothing to do. A BIOS starts disks by their boot sector. Without a loader that we know, the firmware searches for
+// one by itself.
 func (w *Writer) bootEntry(ctx context.Context, t wire.WriteTask, root inventory.Disk, say func(string, wire.Progress)) (string, error) {
 	if t.BootEntry == wire.KeepOrder || !w.cfg.EFI.Present() {
 		return "", nil
@@ -37,6 +38,7 @@ func (w *Writer) bootEntry(ctx context.Context, t wire.WriteTask, root inventory
 	if err != nil {
 		return "", err
 	}
+	// Firmware has room for few entries, and each installation adds one. Those of partitions that no longer exist go.
 	if known != nil { // else a disk could not be read, and its entries may be good
 		if _, err := w.cfg.EFI.Forget(func(id disk.GUID) bool { return !slices.Contains(known, id) }); err != nil {
 			return "", err
@@ -45,7 +47,7 @@ func (w *Writer) bootEntry(ctx context.Context, t wire.WriteTask, root inventory
 	return w.cfg.EFI.Install(want)
 }
 
-// loader finds the boot loader on a disk.
+// loader finds the boot loader on a disk: in the first EFI system partition that has one.
 func (w *Writer) loader(name string) (efi.Want, error) {
 	dev, err := w.cfg.Tree.Open(name, disk.Read)
 	if err != nil {
@@ -71,7 +73,8 @@ func (w *Writer) loader(name string) (efi.Want, error) {
 	return efi.Want{}, nil
 }
 
-// partitions lists the GPT partitions of all disks; nil when one of them could not be read.
+// partitions lists the GPT partitions of all disks. It returns nil when it cannot read one of them: unknown must not
+// become "gone".
 func (w *Writer) partitions(ctx context.Context) ([]disk.GUID, error) {
 	disks, err := w.cfg.Disks(ctx)
 	if err != nil {

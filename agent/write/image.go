@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// image is a file that is about to be written.
+// image is a file that is about to be written, with what is known of it before the first byte.
 type image struct {
 	file   wire.ImageFile
 	source *fetch.Source
@@ -19,7 +19,8 @@ type image struct {
 	chain  [][]byte // documents of a registry that name the file
 }
 
-// open finds out how large the disk must be, as far as that can be known before writing.
+// open finds out how large the disk must be, as far as that can be known before writing. An image that does not fit
+// must fail while the old system still exists.
 func (w *Writer) open(ctx context.Context, file wire.ImageFile) (*image, error) {
 	img := &image{file: file, source: &fetch.Source{Client: w.cfg.Client, URL: file.URL, Name: "the image", Wait: w.cfg.Wait, Tries: w.cfg.Tries}}
 	if isOCI(file.URL) {
@@ -45,6 +46,7 @@ func (img *image) readMap(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The tables of qcow2 point anywhere in the file. Their bounds need its size.
 	size := img.file.SizeBytes
 	if size == 0 {
 		st, err := img.source.Stream(ctx)
@@ -70,7 +72,8 @@ func tooBig(is, said int64) error {
 		WithHint("add the image again, so that its size is measured")
 }
 
-// copy fetches the file and hands its data to the sink. When it returns nil the file was whole and its digest right.
+// copy fetches the file and passes its data to the sink. After a nil error the file was whole and its digest right.
+// The sink has then taken everything, but it has written only what finish confirms.
 func (img *image) copy(ctx context.Context, to *sink, read func(*stream)) error {
 	ctx, stop := context.WithCancel(ctx)
 	st, err := img.source.Stream(ctx)
@@ -104,7 +107,8 @@ func (img *image) copy(ctx context.Context, to *sink, read func(*stream)) error 
 	return img.judge(s, copyErr)
 }
 
-// judge says what is wrong with a file that was read to its end.
+// judge says what is wrong with a file that was read to its end. Length and digest come before an error of the
+// unpacker, because a damaged file also fails to unpack.
 func (img *image) judge(s *stream, copyErr error) error {
 	n, digest := s.bytes.Load(), s.digest()
 	switch {
@@ -143,6 +147,7 @@ func (img *image) unpack(s *stream, to *sink) error {
 	for off := int64(0); ; {
 		p := to.Buffer()
 		n, err := fill(r, p)
+		// Every buffer goes back, also on an error: the writers and this loop share chunkN of them.
 		if n == 0 {
 			to.free <- p
 		} else if said := img.file.DiskBytes; said > 0 && off+int64(n) > said {
@@ -164,7 +169,8 @@ func (img *image) unpack(s *stream, to *sink) error {
 	}
 }
 
-// fill reads until a buffer is full. Unlike io.ReadFull it keeps the end of the data apart from data that is cut short.
+// fill reads until a buffer is full. Unlike io.ReadFull it returns io.EOF for a short last piece, and so
+// distinguishes the end from data that are truncated (io.ErrUnexpectedEOF of an unpacker).
 func fill(r io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var got int
@@ -174,10 +180,11 @@ func fill(r io.Reader, p []byte) (n int, err error) {
 	return n, err
 }
 
-// errFaulty marks what the image is to blame for: it would fail on every other machine, too.
+// errFaulty marks an error that the image causes: it would fail on every other machine, too. The report then blames
+// the image, and not the host.
 var errFaulty = errors.New("the image is at fault")
 
-// faulty is an error of the image.
+// faulty makes an error that the image causes.
 func faulty(format string, args ...any) *inventory.Error {
 	e := inventory.Errorf(inventory.Invalid, format, args...)
 	e.Err = errFaulty

@@ -39,7 +39,8 @@ var formats = []struct{ end, format string }{
 
 func isOCI(url string) bool { return strings.HasPrefix(url, "oci://") }
 
-// resolve turns an artefact of a registry into the address of one of its layers.
+// resolve turns an artefact of a registry into the address of one of its layers. The layer's digest then checks the
+// download. The chain of documents, from the index to the manifest, lets the server prove which layer a tag meant.
 func (img *image) resolve(ctx context.Context, client *http.Client) error {
 	bad := func(err error, what string) error {
 		var te *transport.Error
@@ -56,6 +57,7 @@ func (img *image) resolve(ctx context.Context, client *http.Client) error {
 	if client != nil && client.Transport != nil {
 		base = client.Transport
 	}
+	// Anonymous: a task carries no credentials of a registry.
 	rt, err := transport.NewWithContext(ctx, ref.Context().Registry, authn.Anonymous, base, []string{ref.Scope(transport.PullScope)})
 	if err != nil {
 		return bad(err, "the address")
@@ -98,7 +100,8 @@ func (img *image) resolve(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// chooseLayer takes the layer with the digest that was asked for, else the first that looks like a disk image.
+// chooseLayer takes the layer with the wanted digest. Without a digest it takes the first layer that looks like a
+// disk image.
 func chooseLayer(layers []v1.Descriptor, digest string) (v1.Descriptor, string, error) {
 	if digest != "" {
 		i := slices.IndexFunc(layers, func(l v1.Descriptor) bool { return l.Digest.String() == digest })

@@ -12,8 +12,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// resume reports whether the disk still holds the image, as an earlier attempt said. The head of an image is written
-// last, when all the rest is known to be right: a disk with this image's own head has the whole image.
+// resume reports whether the disk still holds the image, as the result of an earlier attempt says. It checks the disk
+// itself, because disks are swapped. The head of an image is written last, so that a disk with this image's head has
+// all of it.
 func (w *Writer) resume(ctx context.Context, t wire.WriteTask, img *image, root inventory.Disk, say func(string, wire.Progress)) (bool, error) {
 	old := t.Resume
 	if old == nil || !old.IsWritten || old.Digest == "" || old.Digest != img.file.Digest || !isSameDisk(old.Disk, root) {
@@ -32,6 +33,8 @@ func (w *Writer) resume(ctx context.Context, t wire.WriteTask, img *image, root 
 	return hasHead(dev, head), nil
 }
 
+// isSameDisk compares what stays with a disk. Kernel names change between boots, so that they count only without
+// serial number and WWN.
 func isSameDisk(a, b inventory.Disk) bool {
 	if a.Serial != "" || a.WWN != "" {
 		return a.Serial == b.Serial && a.WWN == b.WWN && a.SizeBytes == b.SizeBytes
@@ -39,8 +42,9 @@ func isSameDisk(a, b inventory.Disk) bool {
 	return a.Name == b.Name && a.SizeBytes == b.SizeBytes
 }
 
-// hasHead compares what identifies an image: the disk's GUID or signature with the boot code, and the partitions. Their
-// table was fitted to the disk, so that not all bytes are those of the image. An image without a table has no such mark.
+// hasHead compares what identifies an image: the disk's GUID or signature, the boot code and the partitions. commit
+// has fitted the table to the disk, so that not all bytes equal those of the image. An image without a table has no
+// such mark, and is written again.
 func hasHead(dev *disk.Device, head []byte) bool {
 	image, err1 := disk.ReadTable(padded(head), dev.Bytes, dev.Sector)
 	there, err2 := disk.ReadTable(dev, dev.Bytes, dev.Sector)

@@ -27,7 +27,7 @@ const (
 	chunkN = 10
 )
 
-// job is a chunk to be written, or a range to become zero.
+// job is a chunk to be written, or a range that has to read as zero.
 type job struct {
 	p    []byte // whole buffer; the first n bytes count
 	n    int
@@ -35,7 +35,9 @@ type job struct {
 	zero int64 // bytes, when p is nil
 }
 
-// sink writes a disk from several goroutines.
+// sink writes a disk from several goroutines. The owner calls Put and Zero from one goroutine, and ends it by finish
+// and commit, or by abandon. mu guards head. The first failed write ends ctx with its error as the cause, and the
+// owner sees it at the next Put.
 type sink struct {
 	dev      *disk.Device
 	isZeroed bool // the disk reads as zeroes all over
@@ -54,7 +56,8 @@ type sink struct {
 	written, skipped atomic.Int64
 }
 
-// newSink clears both ends of a disk and takes data for it from then on.
+// newSink clears both ends of a disk, syncs them, and takes data from then on. From here until commit nothing starts
+// from the disk, also after a power failure.
 func newSink(ctx context.Context, dev *disk.Device, isZeroed bool, q disk.Queue, isThere func() bool) (*sink, error) {
 	s := &sink{
 		dev: dev, isZeroed: isZeroed, canZero: q.CanZero || !dev.IsBlock(), isThere: isThere,
@@ -78,10 +81,12 @@ func newSink(ctx context.Context, dev *disk.Device, isZeroed bool, q disk.Queue,
 	return s, nil
 }
 
-// Buffer returns memory for Put.
+// Buffer returns memory for Put. It waits while all chunks are on their way to the disk, which slows the network down
+// to the speed of the disk.
 func (s *sink) Buffer() []byte { return <-s.free }
 
-// Put writes the first n bytes of a buffer at an offset, soon.
+// Put queues the first n bytes of a buffer for an offset. The buffer belongs to the sink afterwards, also with an
+// error.
 func (s *sink) Put(p []byte, n int, off int64) error {
 	if err := s.fits(off, int64(n)); err != nil {
 		s.free <- p
@@ -90,7 +95,8 @@ func (s *sink) Put(p []byte, n int, off int64) error {
 	return s.send(job{p: p, n: n, off: off})
 }
 
-// Zero makes a range read as zeroes.
+// Zero queues a range that has to read as zero. It comes in pieces of 256 MiB, so that an ended context stops it
+// soon.
 func (s *sink) Zero(off, n int64) error {
 	if err := s.fits(off, n); err != nil {
 		return err
@@ -172,7 +178,7 @@ func (s *sink) do(j job) error {
 	return nil
 }
 
-// run returns the length of the first run of pieces that are all zero, or all not.
+// run returns the length of the first run of pieces of zeroBytes that are all zero, or all not zero.
 func run(p []byte) (int, bool) {
 	isZero := disk.IsZero(p[:min(zeroBytes, len(p))])
 	n := min(zeroBytes, len(p))
@@ -191,6 +197,7 @@ func (s *sink) zero(off, n int64) error {
 		s.skipped.Add(n)
 		return nil
 	}
+	// BLKZEROOUT takes whole sectors. The rest, at the end of an odd image, is written.
 	whole := n / int64(s.dev.Sector) * int64(s.dev.Sector)
 	if off%int64(s.dev.Sector) != 0 {
 		whole = 0
@@ -213,7 +220,7 @@ func (s *sink) zero(off, n int64) error {
 	return nil
 }
 
-// explain says what a failed write means.
+// explain turns a failed write into an error that names the disk, the place and what to check.
 func (s *sink) explain(err error, off int64) error {
 	var known *inventory.Error
 	if errors.As(err, &known) {
@@ -227,7 +234,8 @@ func (s *sink) explain(err error, off int64) error {
 		WithHint("look at the health of the disk; it may have to be replaced")
 }
 
-// finish waits for what was put, and makes it durable. The head is still held back.
+// finish waits for all queued writes and syncs them. The head stays in memory: if the process dies here, the disk is
+// empty for every reader.
 func (s *sink) finish() error {
 	close(s.jobs)
 	s.done.Wait()
@@ -240,14 +248,17 @@ func (s *sink) finish() error {
 	return nil
 }
 
-// abandon ends the writers; the disk stays without its head.
+// abandon ends the writers after an error. The disk stays without its head, so that nothing starts from half an
+// image.
 func (s *sink) abandon() {
 	s.stop(errors.New("abandoned"))
 	close(s.jobs)
 	s.done.Wait()
 }
 
-// commit writes the head, with the partition table fitted to the disk. From then on the disk starts the image.
+// commit writes the head, with the partition table fitted to the disk. The first 64 KiB come last, in one write. From
+// that write on the disk starts the image. If the process dies before the table is fitted, a repetition writes the
+// image again.
 func (s *sink) commit() error {
 	n := min(headBytes, s.dev.Bytes)
 	if err := checkSector(s.head, s.dev); err != nil {
@@ -278,7 +289,8 @@ func (s *sink) commit() error {
 	return nil
 }
 
-// checkSector refuses an image whose GPT is made for other sectors than the disk has: its firmware would not find it.
+// checkSector refuses an image whose GPT was made for another sector size than the disk has. The header lies at
+// sector 1, so that the firmware would look for it at another byte.
 func checkSector(head []byte, dev *disk.Device) error {
 	for _, sector := range []int{512, 4096} {
 		if sector != dev.Sector && string(head[sector:sector+8]) == "EFI PART" && string(head[dev.Sector:dev.Sector+8]) != "EFI PART" {

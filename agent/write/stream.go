@@ -23,8 +23,9 @@ const (
 	blockN     = 24      // read ahead
 )
 
-// stream reads a file ahead and computes its digest on the way, each in a goroutine of its own: neither the network nor
-// the disk waits for the processor.
+// stream reads a file ahead and computes its digest on the way, each in a goroutine of its own. Neither the network
+// nor the disk then waits for the processor. One goroutine calls Read; done is closed when both goroutines have
+// ended.
 type stream struct {
 	in    chan []byte
 	free  chan []byte
@@ -104,10 +105,11 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// digest returns that of the whole file, once it was read to its end.
+// digest returns the digest of the whole file. Only after io.EOF from Read has the hashing goroutine ended.
 func (s *stream) digest() string { return "sha256:" + hex.EncodeToString(s.sum.Sum(nil)) }
 
-// unpacked returns a reader of the disk's bytes.
+// unpacked returns a reader of the disk's bytes, and a function that ends it. The bound of zstd's window is also what
+// the server checks at the import.
 func unpacked(r io.Reader, format string) (io.Reader, func(), error) {
 	none := func() {}
 	switch format {

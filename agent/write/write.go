@@ -1,6 +1,12 @@
-// Package write owns the way of an operating system's image from a server onto a disk: the disk is chosen, the image
-// fetched, unpacked, checked and written in one pass, then its configuration placed and the firmware told. It never
-// writes a disk that is to be kept, and leaves nothing behind that would start from half an image.
+// Package write owns the way of an operating system's image from a server onto a disk. It chooses the disk, and
+// fetches, unpacks, checks and writes the image in one pass. Then it places the configuration and sets the boot
+// order. It never writes to a disk that is to be kept, and leaves nothing behind that would start from half an image.
+//
+// The order on disk ensures that. Both ends are cleared first, then the image follows without its first mebibyte. Its
+// digest is checked, and the first sectors come last. A machine that loses power in between finds an empty disk, and
+// boots from the network again.
+//
+// Start reading at Writer.do, then sink.commit.
 package write
 
 import (
@@ -19,7 +25,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Config is what writing needs.
+// Config holds what a Writer needs: Disks and Tree; the rest has defaults.
 type Config struct {
 	Disks      func(ctx context.Context) ([]inventory.Disk, error)
 	Client     *http.Client // nil for http.DefaultClient
@@ -27,7 +33,8 @@ type Config struct {
 	EFI        efi.Vars
 	LoadModule func(name string) error // may be nil
 	MountDir   string                  // /run/slipway when empty
-	// IsZeroed says of a disk that it was wiped to zeroes since this machine started; may be nil.
+	// IsZeroed reports whether this agent has wiped a disk to zeroes since it started; it may be nil. Only a disk
+	// that this process has read as zero counts, and no claim from outside.
 	IsZeroed func(inventory.Disk) bool
 
 	Now   func() time.Time                                 // time.Now when nil
@@ -35,7 +42,7 @@ type Config struct {
 	Tries int                                              // to fetch, without a byte in between; 0 for the usual number
 }
 
-// Writer writes images.
+// Writer writes images to disks. It has one task at a time.
 type Writer struct{ cfg Config }
 
 // New returns a Writer.
@@ -49,7 +56,9 @@ func New(cfg Config) *Writer {
 // sayEvery is how often progress is told.
 const sayEvery = time.Second
 
-// Handler does a wire.Write task.
+// Handler does a wire.Write task. The report says how far it came, also with an error. The server sends it back in
+// Resume, so that a repetition does not write again what is there. IsLasting marks an error that another try cannot
+// change. Blame names the image when every other machine would fail with it, too.
 func (w *Writer) Handler(ctx context.Context, t wire.Task, say func(string, wire.Progress)) (wire.Report, error) {
 	if t.Write == nil {
 		return wire.Report{}, inventory.Errorf(inventory.Internal, "the task has nothing to write")
@@ -68,6 +77,7 @@ func (w *Writer) Handler(ctx context.Context, t wire.Task, say func(string, wire
 	return report, nil
 }
 
+// isLasting reports whether an error stays the same at another try: a wrong image, a disk that is too small.
 func isLasting(err error) bool {
 	e, ok := asError(err)
 	return ok && (e.Kind == inventory.Invalid || e.Kind == inventory.Conflict)
@@ -99,6 +109,7 @@ func (w *Writer) do(ctx context.Context, t wire.WriteTask, r *wire.WriteResult, 
 		if err != nil {
 			return err
 		}
+		// From here a repetition finds the whole system and its configuration, and only sets the boot entry again.
 		r.IsSeeded = true
 		if where != "" {
 			say("the configuration is in "+where, wire.Progress{})
@@ -119,7 +130,8 @@ func (w *Writer) seedConfig() seed.Config {
 	return seed.Config{Tree: w.cfg.Tree, Client: w.cfg.Client, LoadModule: w.cfg.LoadModule, Wait: w.cfg.Wait, MountDir: w.cfg.MountDir}
 }
 
-// choose finds the disk to write, and names those to keep, which are out of the question whatever the hint says.
+// choose finds the disk to write, and names those to keep. A disk to keep is never chosen, whatever the root disk's
+// hint says.
 func (w *Writer) choose(ctx context.Context, t wire.WriteTask, minBytes int64) (root inventory.Disk, kept []string, err error) {
 	all, err := w.cfg.Disks(ctx)
 	if err != nil {
@@ -141,7 +153,7 @@ func (w *Writer) choose(ctx context.Context, t wire.WriteTask, minBytes int64) (
 	return root, kept, err
 }
 
-// image writes the image.
+// image writes the image and fills in the result.
 func (w *Writer) image(ctx context.Context, img *image, root inventory.Disk, kept []string, r *wire.WriteResult, say func(string, wire.Progress)) error {
 	start := w.cfg.Now()
 	if err := w.cfg.Tree.Release(root.Name, kept...); err != nil {
@@ -168,6 +180,7 @@ func (w *Writer) image(ctx context.Context, img *image, root inventory.Disk, kep
 	r.ReadBytes = from.bytes()
 	if err == nil {
 		say("waiting for "+root.Name+" to keep what was written", wire.Progress{Bytes: r.ReadBytes, Total: r.ReadBytes})
+		// The image is whole and its digest is right. Its head is still in memory.
 		err = to.finish()
 	} else {
 		to.abandon()
@@ -180,11 +193,12 @@ func (w *Writer) image(ctx context.Context, img *image, root inventory.Disk, kep
 	if err != nil {
 		return err
 	}
+	// Only here may a server believe that the disk holds the image.
 	r.IsWritten, r.Digest, r.Chain = true, img.file.Digest, img.chain
 	return dev.Forget()
 }
 
-// progress tells how far a stream is, until it ends.
+// progress reports how far a stream is, until it ends.
 type progress struct {
 	say    func(string, wire.Progress)
 	detail string

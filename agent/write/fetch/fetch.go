@@ -1,5 +1,6 @@
-// Package fetch owns how the agent gets files over HTTP: one stream that goes on after the network was cut, ranges of a
-// file, and small documents. It never stores anything, and keeps URLs, which carry a session's secret, out of errors.
+// Package fetch owns how the agent gets files over HTTP: a stream that continues after a broken connection, ranges of
+// a file, and small documents. It stores nothing, and keeps URLs out of errors, because they carry the secret of a
+// session.
 package fetch
 
 import (
@@ -17,13 +18,13 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Source is a file on a server.
+// Source is a file on a server. Its zero values have defaults; only URL is required. Several goroutines may use it.
 type Source struct {
 	Client *http.Client // http.DefaultClient when nil
 	URL    string
 	Name   string // for people: "the image"
 
-	// Tries is how often in a row nothing may come before the fetch fails; 10 when 0.
+	// Tries is how often in a row nothing may come before the fetch fails; 0 means 10.
 	Tries int
 	// StallFor is how long a connection may be silent; a minute when 0.
 	StallFor time.Duration
@@ -37,7 +38,7 @@ const (
 	maxRetryAfter = 2 * time.Minute
 )
 
-// Sleep waits for a time or the end of the context.
+// Sleep waits for a time, or returns the error of the context.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -90,7 +91,8 @@ func (s *Source) stall() time.Duration {
 	return time.Minute
 }
 
-// get sends one request for the bytes from off to last, which is -1 for the end.
+// get sends one request for the bytes from off to last; -1 is the end of the file. The stall timer covers the wait
+// for the header; the readers of the body have one of their own.
 func (s *Source) get(ctx context.Context, off, last int64, etag string) (*answer, error) {
 	ctx, stop := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
@@ -106,6 +108,7 @@ func (s *Source) get(ctx context.Context, off, last int64, etag string) (*answer
 	case off > 0:
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", off))
 	}
+	// The server sends the whole file when it has changed (RFC 9110 section 13.1.5), which connect then notices.
 	if etag != "" {
 		req.Header.Set("If-Range", etag)
 	}
@@ -159,7 +162,9 @@ func (s *Source) refused(resp *http.Response) error {
 	return r
 }
 
-// again waits before try n, counted from 1, or returns why there is none.
+// again waits before the next try, or returns the reason why there is none. n counts the tries without a byte, from
+// 1. The pause doubles from half a second to 15 seconds, with a random half: a rack must not ask again in the same
+// moment.
 func (s *Source) again(ctx context.Context, n int, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -188,7 +193,8 @@ func (s *Source) again(ctx context.Context, n int, err error) error {
 	return wait(ctx, pause)
 }
 
-// Document fetches a whole small file.
+// Document fetches a whole file of at most limit bytes; a larger one is Invalid. The other errors are NotFound,
+// Forbidden, and Unavailable when the tries are used up.
 func (s *Source) Document(ctx context.Context, limit int64) ([]byte, error) {
 	for try := 1; ; try++ {
 		b, err := s.document(ctx, limit)
@@ -219,7 +225,8 @@ func (s *Source) document(ctx context.Context, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// Range fetches n bytes at an offset.
+// Range fetches n bytes at an offset. It returns fewer at the end of the file. Invalid means that the server knows no
+// ranges.
 func (s *Source) Range(ctx context.Context, off, n int64) ([]byte, error) {
 	for try := 1; ; try++ {
 		b, err := s.ranged(ctx, off, n)

@@ -11,7 +11,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Stream reads a file from its first byte to its last, whatever the network does meanwhile.
+// Stream reads a file from its first byte to its last, whatever the network does meanwhile. One goroutine uses it.
 type Stream struct {
 	source *Source
 	ctx    context.Context //nolint:containedctx // a Stream is one reading, and Read takes no context
@@ -22,7 +22,8 @@ type Stream struct {
 	failN  int // in a row, without a byte between
 }
 
-// Stream begins a reading. The first answer says how large the file is.
+// Stream begins a reading, and returns after the first answer, which says how large the file is. ctx bounds the whole
+// reading. The caller must Close the stream.
 func (s *Source) Stream(ctx context.Context) (*Stream, error) {
 	st := &Stream{source: s, ctx: ctx, size: -1}
 	for {
@@ -49,6 +50,8 @@ func (s *Stream) Close() error {
 	return nil
 }
 
+// connect asks for the rest of the file. A file that changed in the meantime ends the reading with Unavailable: two
+// halves of different versions would pass unnoticed without a digest.
 func (s *Stream) connect() error {
 	a, err := s.source.get(s.ctx, s.pos, -1, s.etag)
 	if err != nil {
@@ -91,7 +94,8 @@ func (s *Stream) skip(n int64) error {
 	return nil
 }
 
-// Read returns what comes next, connecting again when the connection broke.
+// Read returns the next bytes, and connects again when the connection broke. It returns io.EOF only at the promised
+// length, because a broken proxy also ends a body.
 func (s *Stream) Read(p []byte) (int, error) {
 	for {
 		n, err := s.read(p)

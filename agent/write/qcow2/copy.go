@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Out takes the disk's data.
+// Out takes the data of a disk. Offsets are those of the disk, not of the file.
 type Out interface {
 	// Buffer returns memory for Put; it belongs to the caller until then.
 	Buffer() []byte
@@ -22,8 +22,10 @@ type Out interface {
 	Put(p []byte, n int, off int64) error
 }
 
-// Copy reads the whole file, from its first byte, and hands on the data in it. It proves that the tables in the stream
-// are those that the map was made of.
+// Copy reads the whole file once, from its first byte, and passes on the data in it. It proves that the tables in the
+// stream equal those that made the map: Unavailable means that the file changed on the server in between.
+//
+// An error of out ends it and comes back unchanged. A file that ends early, or does not unpack, is Invalid.
 func (m *Map) Copy(file io.Reader, out Out) error {
 	checked := &checkReader{r: file, regions: m.tables, sum: sha256.New()}
 	r := bufio.NewReaderSize(checked, int(max(1<<20, 4*m.Header.Cluster())))
@@ -63,6 +65,7 @@ func (m *Map) Copy(file io.Reader, out Out) error {
 			pos += int64(n)
 		}
 	}
+	// The rest of the file goes through the hash of the whole, and past checkReader.
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return err
 	}
@@ -97,7 +100,8 @@ func (m *Map) copyPacked(r *bufio.Reader, u *unpacker, e Extent, out Out) error 
 	return nil
 }
 
-// unpacker unpacks one cluster at a time, behind which other bytes may follow.
+// unpacker unpacks one cluster at a time. Other bytes may follow the packed ones, because their length is rounded up
+// to sectors.
 type unpacker struct {
 	isZstd  bool
 	cluster int64
@@ -142,7 +146,8 @@ func (u *unpacker) close() {
 	}
 }
 
-// checkReader compares the regions that were read ahead with what comes by.
+// checkReader compares the regions that were fetched ahead with the stream. regions is sorted by offset, without
+// overlaps.
 type checkReader struct {
 	r       io.Reader
 	pos     int64

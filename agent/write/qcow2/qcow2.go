@@ -1,7 +1,10 @@
-// Package qcow2 owns the layout of QEMU's disk images: where in the file each part of the disk lies, and how its
+// Package qcow2 owns the layout of QEMU's disk images: where the file holds each part of the disk, and how its
 // clusters are packed. It reads a file in one sequential pass, and never follows backing files, keys or snapshots.
 //
-// The facts are those of docs/interop/qcow2.txt of QEMU.
+// The facts are those of docs/interop/qcow2.txt of QEMU. All numbers in a file are big-endian. A file from outside is
+// hostile: each number is checked before it is used as a size, an offset or a count.
+//
+// Start reading at ParseHeader, then ReadMap, then Map.Copy.
 package qcow2
 
 import (
@@ -34,7 +37,7 @@ const (
 	flagsKnown   = 1 | flagCorrupt | flagExternal | flagPacking | flagExtended
 )
 
-// Header is what the first bytes say.
+// Header holds what the first bytes of the file say.
 type Header struct {
 	Version     int
 	ClusterBits int
@@ -52,7 +55,8 @@ func invalid(format string, args ...any) error {
 		WithHint("make it plain: qemu-img convert -O qcow2 OLD NEW")
 }
 
-// ParseHeader reads the header and refuses what cannot be written from one file.
+// ParseHeader reads the header from the first HeaderBytes of a file. It refuses an image that needs another file, a
+// key, or a feature that this package does not know. Every error is Invalid.
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) < 104 || string(b[:4]) != "QFI\xfb" {
 		return Header{}, inventory.Errorf(inventory.Invalid, "the image is not qcow2").WithHint("look at its format: qemu-img info FILE")
@@ -109,7 +113,8 @@ func (h *Header) parseFlags(b []byte, flags uint64) error {
 	return nil
 }
 
-// Extent is a run of the disk that lies in one piece in the file, or one packed cluster.
+// Extent is a run of the disk that the file holds in one piece, or one packed cluster. Offsets and sizes are in
+// bytes.
 type Extent struct {
 	File, Guest int64
 	Bytes       int64 // in the file; of a packed cluster at most this many
@@ -119,7 +124,7 @@ type Extent struct {
 // Hole is a run of the disk that the file does not hold: it reads as zeroes.
 type Hole struct{ Off, Bytes int64 }
 
-// Map says where in the file the disk lies.
+// Map says where in the file each part of the disk is. What is in no extent reads as zero.
 type Map struct {
 	Header  Header
 	Extents []Extent // in the file's order
@@ -134,7 +139,8 @@ type region struct {
 	sum    [sha256.Size]byte
 }
 
-// ReadMap reads the tables through fetch, which returns n bytes of the file at an offset.
+// ReadMap reads the tables through fetch, which returns n bytes of the file at an offset. It fetches the L1 table and
+// up to 64 Ki L2 tables. Errors of fetch come back unchanged; all others are Invalid.
 func ReadMap(h Header, fileSize int64, fetch func(off, n int64) ([]byte, error)) (*Map, error) {
 	m := &Map{Header: h}
 	l1, err := m.table(h.L1Off, int64(h.L1N)*8, fileSize, fetch)
@@ -148,6 +154,7 @@ func ReadMap(h Header, fileSize int64, fetch func(off, n int64) ([]byte, error))
 			m.hole(at, min(h.tableSpan(), h.Size-at))
 			continue
 		}
+		// A table that is used twice would let a small file describe a huge one.
 		if seen[off] || len(seen) >= maxTables || off%h.Cluster() != 0 {
 			return nil, invalid("uses the table at byte %d twice, or it cannot be there", off)
 		}
@@ -192,6 +199,8 @@ func (m *Map) addTable(l2 []byte, at, fileSize int64) error {
 	for i := 0; i < len(l2) && at < m.Header.Size; i, at = i+8, at+cluster {
 		entry := binary.BigEndian.Uint64(l2[i:])
 		if entry&isPacked != 0 {
+			// A packed entry holds the offset in its low bits, and above them how many further sectors of 512 bytes
+			// the data reach into.
 			shift := 62 - (m.Header.ClusterBits - 8)
 			off := int64(entry & (1<<shift - 1))
 			sectors := int64(entry&(1<<62-1)) >> shift
@@ -225,8 +234,8 @@ func (m *Map) hole(off, n int64) {
 	m.Holes = append(m.Holes, Hole{off, n})
 }
 
-// check refuses pieces that overlap, which one pass could not serve. The end of a packed cluster is rounded up, so that
-// it may reach into what follows.
+// check refuses pieces that overlap, which one pass could not serve. The end of a packed cluster is rounded up, so
+// that it may reach into the next piece.
 func (m *Map) check() error {
 	end := int64(0)
 	for _, t := range m.tables {
