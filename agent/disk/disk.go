@@ -1,8 +1,8 @@
-// Package disk owns the block devices of the machine that the agent runs on: opening one whole disk for large aligned
-// writes, its partition table, the signatures of what is on it, and who holds it. It never decides which disk is
-// touched, and never fetches anything.
+// Package disk owns the block devices of the machine that the agent runs on. It opens one whole disk for large
+// aligned writes, and reads and writes its partition table. It finds the signatures of its contents, and stops what
+// is built on it. It never decides which disk is touched, and never fetches anything.
 //
-// A regular file does in place of a device, without the parts that only a device has; images are looked into that way.
+// A regular file takes the place of a device, without the parts that only a device has. Images are examined that way.
 package disk
 
 import (
@@ -48,7 +48,8 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// Device is one open disk. ReadAt and WriteAt take any offset and length; only aligned ones are fast.
+// Device is one open disk. ReadAt and WriteAt take any offset and length; only aligned ones are fast. Several
+// goroutines may use it, as long as their unaligned writes do not meet in one block of Align bytes.
 type Device struct {
 	Name   string // sda
 	Bytes  int64
@@ -72,7 +73,8 @@ const (
 // Open opens a disk by its kernel name.
 func (t Tree) Open(name string, mode Mode) (*Device, error) { return OpenPath(t.DevPath(name), mode) }
 
-// OpenPath opens a device node or a regular file.
+// OpenPath opens a device node or a regular file. The errors are Conflict (in use), Invalid (read-only, no medium)
+// and NotFound (gone).
 func OpenPath(path string, mode Mode) (*Device, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -86,6 +88,8 @@ func OpenPath(path string, mode Mode) (*Device, error) {
 			flags |= syscall.O_EXCL
 		}
 	}
+	// Direct: an image of gigabytes would push everything else out of the memory of a RAM disk. Errors of the disk
+	// would show at a later sync, without their place.
 	d.file, err = os.OpenFile(path, flags|unix.O_DIRECT, 0)
 	if errors.Is(err, syscall.EINVAL) { // a file system without direct input and output, such as tmpfs
 		d.file, err = os.OpenFile(path, flags, 0)
@@ -131,7 +135,8 @@ func (d *Device) measure() error {
 	return nil
 }
 
-// Ioctl is for commands that only one kind of disk knows; arg is a pointer to the command's structure.
+// Ioctl runs a command that only one kind of disk knows. arg points to the command's structure, which must not hold
+// pointers to memory that may move: see Buffer.
 func (d *Device) Ioctl(command uint, arg unsafe.Pointer) error { return d.ioctl(command, arg) }
 
 func (d *Device) ioctl(command uint, arg unsafe.Pointer) error {
@@ -154,7 +159,7 @@ func (d *Device) ioctl(command uint, arg unsafe.Pointer) error {
 // Close closes the device without waiting for its cache; Sync does that.
 func (d *Device) Close() error { return d.file.Close() }
 
-// Sync waits until what was written is on the medium.
+// Sync waits until everything written is on the medium, the disk's own cache included.
 func (d *Device) Sync() error { return d.file.Sync() }
 
 // IsBlock reports whether this is a block device and not a regular file.
@@ -189,7 +194,8 @@ func orEOF(err error) error {
 	return err
 }
 
-// WriteAt writes past the page cache. What is not aligned is read, changed and written.
+// WriteAt writes past the page cache. For an unaligned piece it reads the blocks around it, changes them, and writes
+// them back. It never writes beyond the end of the disk.
 func (d *Device) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off+int64(len(p)) > d.Bytes {
 		return 0, inventory.Errorf(inventory.Invalid, "disk %s ends at byte %d, and byte %d was to be written", d.Name, d.Bytes, off+int64(len(p)))
@@ -228,11 +234,11 @@ func Buffer(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
-// Discard tells the disk that a range is not needed. What is read from it afterwards is not defined.
+// Discard tells the disk that a range is not needed. What it then reads as is undefined.
 func (d *Device) Discard(off, n int64) error { return d.ranged(unix.BLKDISCARD, off, n) }
 
-// ZeroOut makes a range read as zeroes by the fastest way that the kernel knows, which for disks without a command for
-// it is to write them. Offset and length are multiples of the sector.
+// ZeroOut makes a range read as zeroes, by the fastest way that the kernel knows. A disk without a command for that
+// is written. Offset and length are multiples of the sector.
 func (d *Device) ZeroOut(off, n int64) error {
 	if d.isBlock {
 		return d.ranged(unix.BLKZEROOUT, off, n)
@@ -265,7 +271,8 @@ func (d *Device) ranged(command uint, off, n int64) error {
 	return d.ioctl(command, unsafe.Pointer(&r))
 }
 
-// Forget makes the kernel drop what it cached of the disk and read its partition table again.
+// Forget makes the kernel drop its cache of the disk and read the partition table again. Conflict means that a
+// partition of the old table is in use.
 func (d *Device) Forget() error {
 	if !d.isBlock {
 		return nil
@@ -320,7 +327,7 @@ func IsZero(p []byte) bool {
 	return true
 }
 
-// IoctlValue is for commands whose answer is what the call returns.
+// IoctlValue runs a command whose answer is the return value of the call.
 func (d *Device) IoctlValue(command uint) (uint32, error) {
 	var value uint32
 	err := d.onFile(func(fd int) error {

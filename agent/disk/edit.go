@@ -19,8 +19,12 @@ type ReaderWriterAt interface {
 // aligned is where new partitions begin and end.
 const aligned = 1 << 20
 
-// Write writes a GPT to both ends of a disk of that size, with the usable sectors reaching to its end, and fits the
-// protective MBR. An image is made for a smaller disk: its backup table is not where firmware looks for it.
+// Write writes a GPT to both ends of a disk of size bytes, with usable sectors up to its end, and fits the protective
+// MBR. An image is made for a smaller disk: its backup table is not where firmware searches for it (UEFI section
+// 5.3.2).
+//
+// If power fails during it, at least one of the two tables is whole. The error is Invalid when a partition does not
+// fit.
 func (t *Table) Write(w ReaderWriterAt, size int64) error {
 	if !t.IsGPT {
 		return inventory.Errorf(inventory.Internal, "only a GPT can be written")
@@ -87,8 +91,8 @@ func protect(w ReaderWriterAt, sector int, last int64) error {
 	return err
 }
 
-// Add puts a new partition at the end of a disk of that size into the table, which is not written yet. At the end it
-// leaves the others room to grow.
+// Add puts a new partition at the end of a disk of size bytes into the table. Write then writes it. At the end it
+// leaves the other partitions room to grow. The error is Invalid when there is no space.
 func (t *Table) Add(size, bytes int64, kind, id GUID, name string) (Partition, error) {
 	none := func(why string) (Partition, error) {
 		return Partition{}, inventory.Errorf(inventory.Invalid, "no space for a partition of %d bytes: %s", bytes, why)

@@ -22,12 +22,13 @@ const (
 	dmStructSize = 312
 )
 
-// Release stops the md arrays and device-mapper volumes that are built on a disk or its partitions, the topmost first.
-// Whatever cannot be stopped is named in the error, and so is what is also built on a disk to be kept: stopping it would
-// write to that disk.
+// Release stops the md arrays and device-mapper volumes that are built on a disk or its partitions, the topmost
+// first. The error is Conflict, and names what cannot be stopped. Release also refuses a volume that is built on a
+// disk to be kept: stopping it would write to that disk.
 func (t Tree) Release(name string, kept ...string) error { return t.release(name, kept, 0) }
 
 func (t Tree) release(name string, kept []string, depth int) error {
+	// Volumes on volumes on arrays: four levels are usual. The bound is against a circle in a broken /sys.
 	if depth > 8 {
 		return inventory.Errorf(inventory.Conflict, "the volumes on %s are nested too deeply to be stopped", name)
 	}

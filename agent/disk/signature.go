@@ -55,8 +55,8 @@ var marks = []mark{
 // zfsMagic is that of an uberblock; a label of 256 KiB has its ring of them in its second half.
 var zfsMagic = []uint64{0x00bab10c, 0x0cb1ba0000000000}
 
-// Contents finds what is on a disk or partition of that size. It reads some hundred KiB and never fails: what cannot be
-// read is taken for empty, because it holds nothing that could be used.
+// Contents finds what is on a disk or partition of size bytes. It reads some hundred KiB and never fails: an
+// unreadable place counts as empty, because it holds nothing that could be used.
 func Contents(r io.ReaderAt, size int64) []Content {
 	var all []Content
 	add := func(kind string, off int64, label string) {

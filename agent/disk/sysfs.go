@@ -14,7 +14,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Queue is what the kernel says of a disk's abilities.
+// Queue holds what the kernel says of a disk's abilities.
 type Queue struct {
 	// CanZero says that the disk has a command after which a range reads as zeroes.
 	CanZero bool
@@ -58,7 +58,7 @@ type Extent struct {
 	Off, Bytes int64
 }
 
-// Partitions lists those that the kernel knows on a disk; sysfs counts in 512 bytes whatever the sector is.
+// Partitions lists the partitions that the kernel knows on a disk. sysfs counts in 512 bytes for every sector size.
 func (t Tree) Partitions(name string) []Extent {
 	files, _ := filepath.Glob(t.SysPath("block", name, name+"*", "partition"))
 	var all []Extent
@@ -73,8 +73,8 @@ func (t Tree) Partitions(name string) []Extent {
 	return all
 }
 
-// PartitionDevice waits until the device of a partition is there, and returns its path. A kernel that has not found the
-// partition by itself, such as one without support for GPT, is told of it.
+// PartitionDevice waits up to 15 seconds for the device of a partition, and returns its path. It announces the
+// partition to a kernel that has not found it by itself, such as one without support for GPT.
 func (t Tree) PartitionDevice(ctx context.Context, disk string, p Partition, sector int) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, 15*time.Second)
 	defer stop()

@@ -12,7 +12,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// GUID is one as it lies on a disk: its first three groups are little-endian.
+// GUID is a GUID as a disk holds it: its first three groups are little-endian.
 type GUID [16]byte
 
 // Types of partitions: UEFI section 5.3.3 and the Discoverable Partitions Specification.
@@ -84,7 +84,8 @@ const (
 	maxEntrySize = 4096
 )
 
-// ReadTable reads the partition table of a disk; nil when it has none. A damaged GPT is read from its backup.
+// ReadTable reads the partition table of a disk of size bytes; nil when it has none. It reads a damaged GPT from its
+// backup, and then sets IsBackup. The errors are those of r.
 func ReadTable(r io.ReaderAt, size int64, sector int) (*Table, error) {
 	if sector < 512 || size < int64(4*sector) {
 		return nil, nil
@@ -117,6 +118,7 @@ func readGPT(r io.ReaderAt, size int64, sector int, lba int64) (*Table, error) {
 	}
 	check := bytes.Clone(h[:length])
 	clear(check[16:20])
+	// The checksum covers the header with its own field as zero. A copy at a wrong place has the wrong MyLBA.
 	if crc32.ChecksumIEEE(check) != binary.LittleEndian.Uint32(h[16:]) || int64(binary.LittleEndian.Uint64(h[24:])) != lba {
 		return nil, nil
 	}
@@ -236,7 +238,7 @@ func readLogical(r io.ReaderAt, start, total int64, sector int) ([]Partition, er
 	return all, nil
 }
 
-// Extents returns the partitions in bytes, cut to the size of the disk.
+// Extents returns the partitions in bytes, limited to the size of the disk.
 func (t *Table) Extents(disk string, size int64) []Extent {
 	var all []Extent
 	if t == nil {

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Loader chooses the boot loader of a system from the files of its EFI system partition, and a name for its entry: the
-// shim of a distribution, else its GRUB, else systemd-boot, else the loader for removable media. It is "" when there is
-// none.
+// Loader chooses the boot loader of a system from the files of its EFI system partition, and a name for its entry.
+// The order is shim, GRUB, systemd-boot, and the loader for removable media. Both are "" when there is none.
+//
+// shim comes first because the firmware of a machine with Secure Boot accepts nothing else of a distribution.
 func Loader(files []string) (path, name string) {
 	suffix := map[string]string{"amd64": "x64.efi", "arm64": "aa64.efi", "riscv64": "riscv64.efi"}[runtime.GOARCH]
 	files = slices.Sorted(slices.Values(files))

@@ -17,8 +17,10 @@ type Want struct {
 	Description string
 }
 
-// Install makes the entry that starts a system, unless the firmware has it already, and puts it where it belongs. It
-// returns the entry's name, such as Boot0004.
+// Install creates the entry that starts a system, unless the firmware has it already, and puts it into its place in
+// the boot order. It returns the entry's name, such as Boot0004. Calling it again changes nothing.
+//
+// The entry comes first and the order second: an order that names a missing entry confuses some firmware.
 func (v Vars) Install(w Want) (string, error) {
 	b, err := v.Read()
 	if err != nil {
@@ -52,7 +54,8 @@ func (b Boot) find(w Want) (e Entry, isNew bool) {
 	return want, true
 }
 
-// order returns the new boot order: the system first, or behind the network.
+// order returns the new boot order: the system first, or behind the network. Of the network entries, that of the
+// wanted port comes first. All others keep their order.
 func (b Boot) order(system uint16, w Want) []uint16 {
 	var port, network, rest []uint16
 	for _, n := range b.Order {
@@ -72,7 +75,8 @@ func (b Boot) order(system uint16, w Want) []uint16 {
 	return slices.Concat(port, network, []uint16{system}, rest)
 }
 
-// Forget removes the entries that start from a GPT partition for which isGone holds, and returns their names.
+// Forget removes the entries that start from a GPT partition for which isGone returns true, and returns their names.
+// After an error it returns those that it has removed.
 func (v Vars) Forget(isGone func(partition disk.GUID) bool) ([]string, error) {
 	b, err := v.Read()
 	if err != nil {

@@ -1,5 +1,8 @@
 // Package efi owns the firmware's boot entries and their order, as efibootmgr does, through the kernel's efivarfs. It
-// never touches a disk but to read its EFI system partition, and does nothing on machines that were started by a BIOS.
+// reads nothing from disks except an EFI system partition, and does nothing on machines that a BIOS started.
+//
+// Each change is one variable. The order of the changes is such that a power failure between two leaves an order that
+// starts something.
 package efi
 
 import (
@@ -28,7 +31,7 @@ const attributes = 7
 
 const isImmutable = 0x10 // FS_IMMUTABLE_FL
 
-// Vars are the variables of this machine's firmware.
+// Vars gives access to the variables of this machine's firmware.
 type Vars struct {
 	Dir string // /sys/firmware/efi/efivars when empty
 }
@@ -40,8 +43,8 @@ func (v Vars) dir() string {
 	return v.Dir
 }
 
-// Present reports whether this machine was started by UEFI and its variables can be reached; it mounts efivarfs if it
-// must.
+// Present reports whether UEFI started this machine and its variables are accessible. It mounts efivarfs when that is
+// missing.
 func (v Vars) Present() bool {
 	if files, err := os.ReadDir(v.dir()); err == nil && len(files) > 0 {
 		return true
@@ -74,7 +77,7 @@ func (v Vars) read(name string) ([]byte, error) {
 	return b[4:], nil
 }
 
-// write sets a variable. The kernel takes attributes and data in one write.
+// write sets a variable. efivarfs takes attributes and data in one write(2), and refuses them in two.
 func (v Vars) write(name string, data []byte) error {
 	old, err := v.read(name)
 	if err == nil && string(old) == string(data) {
@@ -117,7 +120,8 @@ func (v Vars) explain(name string, err error) error {
 	return fmt.Errorf("set the firmware's %s: %w", name, err)
 }
 
-// thaw takes the flag away by which the kernel keeps variables from being removed by accident.
+// thaw removes the immutable flag, by which the kernel protects variables from rm -r: some firmware does not start
+// after the loss of a variable.
 func (v Vars) thaw(name string) error {
 	f, err := os.Open(v.path(name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -145,7 +149,7 @@ type Boot struct {
 	Current int // -1 when not known
 }
 
-// Read returns all boot entries. One that cannot be read is left out.
+// Read returns all boot entries and their order. It leaves out an entry that it cannot read.
 func (v Vars) Read() (Boot, error) {
 	b := Boot{Current: -1}
 	files, err := os.ReadDir(v.dir())

@@ -26,7 +26,7 @@ const (
 	lanVLAN    = 20
 )
 
-// bmc asks the machine's BMC who it is, and where.
+// bmc asks the machine's BMC for its firmware, vendor and network settings; nil without an answer.
 func (s *Source) bmc(ctx context.Context) *inventory.BMCFacts {
 	if s.BMC == nil {
 		return nil
@@ -62,8 +62,8 @@ func (s *Source) bmc(ctx context.Context) *inventory.BMCFacts {
 	return f
 }
 
-// lanChannel finds the channel that is an Ethernet port: 1 nearly everywhere, 8 on some, and a machine may have two, of
-// which the first with an address is meant.
+// lanChannel finds the channel that is an Ethernet port. It is 1 nearly everywhere, and 8 on some. Of several, the
+// first with an address counts, else the first.
 func (s *Source) lanChannel(ctx context.Context) (channel byte, ok bool) {
 	for _, c := range []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11} {
 		info, err := s.BMC.Do(ctx, netApp, cmdGetChannelInfo, c)

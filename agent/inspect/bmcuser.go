@@ -22,8 +22,9 @@ const (
 	administrator = 4
 )
 
-// CreateBMCUser makes an administrator's account on the BMC, or gives the one of that name a new password: doing it
-// twice is doing it once. The password is in no error.
+// CreateBMCUser creates an administrator's account on the BMC. It gives an account of that name the new password, so
+// that doing it twice is doing it once. No error holds the password. The errors are Invalid (no BMC, bad name, no
+// free account) and Unavailable (the BMC refuses or does not answer).
 func (s *Source) CreateBMCUser(ctx context.Context, task wire.BMCUserTask) error {
 	if s.BMC == nil {
 		return inventory.Errorf(inventory.Invalid, "this machine has no BMC that answers in band").
@@ -46,7 +47,8 @@ func (s *Source) CreateBMCUser(ctx context.Context, task wire.BMCUserTask) error
 	return s.setUser(ctx, channel, id, task)
 }
 
-// userSlot returns the account of that name, or else the first without a name. Number 1 is the anonymous user.
+// userSlot returns the account of that name, else the first free one. Number 1 is the anonymous user, which is never
+// used.
 func (s *Source) userSlot(ctx context.Context, channel byte, name string) (byte, error) {
 	access, err := s.BMC.Do(ctx, netApp, cmdGetUserAccess, channel, 1)
 	if err != nil || len(access) < 4 {
@@ -83,7 +85,8 @@ func (s *Source) isFree(ctx context.Context, channel, id byte) bool {
 	return err != nil || len(access) < 4 || access[3]&0x10 == 0 // messaging is not enabled
 }
 
-// setUser fills an account: name, password, rights, and only then enables it.
+// setUser fills an account: name, password, rights, and only then enables it. If the process dies in between, a new
+// account lets nobody in, and the next try finds it by its name.
 func (s *Source) setUser(ctx context.Context, channel, id byte, task wire.BMCUserTask) error {
 	name := make([]byte, 16)
 	copy(name, task.Name)

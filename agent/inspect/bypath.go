@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// byPath makes the name that udev's path_id gives a disk below /dev/disk/by-path; the RAM disk has no udev. It returns ""
-// for a path it does not know.
+// byPath builds the name of a disk below /dev/disk/by-path as udev's path_id does, because the RAM disk has no udev.
+// It returns "" for an unknown kind of path: a wrong name would choose the wrong root disk.
 func (s *Source) byPath(at string) string {
 	full := s.resolve(at)
 	parts := strings.Split(full, "/")

@@ -15,8 +15,8 @@ const (
 	maxProbed     = 16 // partitions that are looked into: a disk may be slow, or broken
 )
 
-// Contents says in words what is on a disk, from its partition table and the signatures of file systems. It reads at most
-// a few megabytes and trusts nothing that it reads.
+// Contents describes what is on a disk in words, from its partition table and the signatures of file systems. It
+// reads at most a few megabytes and trusts nothing in them. An admin reads it before a wipe.
 func Contents(r io.ReaderAt, size int64, sector int) string {
 	if sector < 512 || sector > 4096 {
 		sector = 512

@@ -80,8 +80,8 @@ func cpuVendor(id string) string {
 	return id
 }
 
-// memory is what is built in, where SMBIOS is to be believed: the kernel's MemTotal lacks what firmware and the kernel
-// itself took. SMBIOS counts when it says at least what the kernel has and at most half as much again.
+// memory is the installed memory in bytes. The kernel's MemTotal lacks what firmware and the kernel itself took.
+// SMBIOS is better where it is plausible: at least MemTotal, and at most half as much again plus 1 GiB.
 func (s *Source) memory(dimms []inventory.DIMM) int64 {
 	var total, built int64
 	for _, line := range strings.Split(string(s.raw("proc/meminfo")), "\n") {

@@ -13,7 +13,7 @@ import (
 // notDisks are block devices that hold nothing of their own, or no disk.
 var notDisks = []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd", "zd", "rbd", "drbd", "bcache", "mtdblock"}
 
-// Disks lists the disks. Their names are the kernel's of this boot.
+// Disks lists the disks. Their names are the kernel's names of this boot and may change with the next.
 func (s *Source) Disks(ctx context.Context) (disks []inventory.Disk) {
 	for _, name := range s.list("sys/block") {
 		if ctx.Err() != nil || len(disks) > MaxDisks {
@@ -47,6 +47,7 @@ func (s *Source) disk(name string) (inventory.Disk, bool) {
 	if d.SectorBytes < 512 || d.SectorBytes > 1<<20 {
 		d.SectorBytes = 512
 	}
+	// sysfs counts in 512 bytes for every sector size.
 	if d.SizeBytes <= 0 { // a card reader without a card
 		return inventory.Disk{}, false
 	}
@@ -117,7 +118,7 @@ func (s *Source) identify(at string, d *inventory.Disk) {
 	}
 }
 
-// serialPage reads a unit serial number page (SPC, VPD 0x80).
+// serialPage reads a unit serial number page (SPC, VPD 0x80): a length of two bytes at 2, and the text from 4.
 func serialPage(page []byte) string {
 	if len(page) < 4 || page[1] != 0x80 {
 		return ""
@@ -125,7 +126,8 @@ func serialPage(page []byte) string {
 	return clean(string(page[4:min(len(page), 4+int(binary.BigEndian.Uint16(page[2:])))]))
 }
 
-// judge fills in how the disk can erase itself, and its health.
+// judge fills in the disk's health, and how it can erase itself. The wipe asks the disk again: this is for placement
+// and for people.
 func (s *Source) judge(at string, d *inventory.Disk) {
 	switch d.Transport {
 	case "nvme":

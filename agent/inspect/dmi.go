@@ -65,7 +65,8 @@ func parseDMI(entry, table []byte) dmi {
 	return d
 }
 
-// structures cuts a table into its entries and stops at the first that does not fit.
+// structures splits a table into its entries (DSP0134 section 6.1). It stops at the first that does not fit: what
+// follows could be read as anything.
 func structures(table []byte) (all []structure) {
 	for len(table) >= 4 && len(all) < maxStructures {
 		length := int(table[1])
@@ -132,7 +133,8 @@ func (x structure) text(i int) string {
 	return text
 }
 
-// isFiller recognises texts that boards ship with and nobody replaced.
+// isFiller recognises texts that boards ship with and nobody replaced. A "serial number" of that kind would make all
+// hosts of a rack the same host.
 func isFiller(text string) bool {
 	switch strings.ToLower(strings.Trim(text, " .-_*")) {
 	case "", "to be filled by o.e.m", "default string", "not specified", "none", "n/a", "na", "unknown", "system serial number",
@@ -143,7 +145,8 @@ func isFiller(text string) bool {
 	return strings.Trim(text, "0") == "" || strings.Trim(strings.ToLower(text), "x") == "" || strings.Trim(text, "Ff") == ""
 }
 
-// uuid writes a UUID; since SMBIOS 2.6 its first three fields are little-endian. All zeroes and all ones mean none.
+// uuid writes a UUID. Since SMBIOS 2.6 its first three fields are little-endian. All zeroes and all ones mean that
+// there is none.
 func uuid(b []byte, isOld bool) string {
 	if b == nil || isAll(b, 0) || isAll(b, 0xff) {
 		return ""

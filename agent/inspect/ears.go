@@ -25,8 +25,8 @@ const (
 	lldpVirtual = 3 * time.Second
 )
 
-// Ears listen to LLDP on all Ethernet ports from the moment they are made, so that an inspection that comes later need
-// not wait as long.
+// Ears listen to LLDP on all Ethernet ports from the start of the agent, so that a later inspection does not wait as
+// long. mu guards the maps. Listen waits for the goroutines of all ports.
 type Ears struct {
 	Log *slog.Logger
 	Sys string // /sys
@@ -40,7 +40,7 @@ type Ears struct {
 	crew   sync.WaitGroup
 }
 
-// Listen listens until ctx ends. Ports that turn up later are listened to as well.
+// Listen listens until ctx ends, also on ports that appear later.
 func (e *Ears) Listen(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -133,7 +133,8 @@ func openLLDP(index int) (int, error) {
 	return fd, nil
 }
 
-// Neighbours returns what was heard, once every port with a link was listened to for long enough.
+// Neighbours waits until every port with a link has been heard for long enough, and returns what came, by port name.
+// When ctx ends first, it returns what there is.
 func (e *Ears) Neighbours(ctx context.Context) map[string]inventory.Neighbour {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()

@@ -52,7 +52,8 @@ func (s *Source) database(name string) []byte {
 	return b[min(4, len(b)):]
 }
 
-// bootOrder reads the boot entries: those in BootOrder in its order, then those that it does not list.
+// bootOrder reads the boot entries: those in BootOrder in its order, then the others. Firmware keeps entries that it
+// never tries, and an admin searches for them.
 func (s *Source) bootOrder() (entries []inventory.BootEntry) {
 	order := s.variable("BootOrder")
 	var ids []string

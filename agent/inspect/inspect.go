@@ -1,6 +1,11 @@
-// Package inspect owns what a machine says of its own hardware: it reads sysfs, procfs, SMBIOS, EFI variables, disk
-// headers, the BMC and the neighbours' LLDP frames, and makes an inventory.Hardware of them. It never changes the
-// machine, but for the one BMC account that a task asks for.
+// Package inspect owns what a machine reports of its own hardware. It reads sysfs, procfs, SMBIOS, EFI variables,
+// disk headers, the BMC and the LLDP frames of neighbours, and makes an inventory.Hardware of them. It never changes
+// the machine, except for the one BMC account that a task asks for.
+//
+// Everything that it reads counts as hostile: a stick of memory can claim any text. Lengths are checked, and texts
+// cleaned.
+//
+// Start reading at Source.Hardware. Each part is in a file of its own.
 package inspect
 
 import (
@@ -23,11 +28,11 @@ const (
 	maxText  = 128
 )
 
-// MaxDisks is how many disks a machine may have. Of more one is listed beyond it, so that nobody takes a part for the whole: a
-// disk that nobody knows is never wiped.
+// MaxDisks is how many disks a machine may have. With more, Disks lists one beyond it, so that nobody takes the list
+// for complete: a disk that nobody knows is never wiped.
 const MaxDisks = 1024
 
-// Devices is what needs a system call instead of a file. A method that has nothing to say returns an error.
+// Devices holds the reads that need a system call. A method without a result returns an error.
 type Devices interface {
 	// NVMe reads by an admin command of a disk's controller: its identity (4096 bytes) or its health log (512).
 	NVMe(disk string, what NVMeRead) ([]byte, error)
@@ -39,13 +44,13 @@ type Devices interface {
 	PermanentMAC(port string) (inventory.MAC, error)
 }
 
-// BMCPort carries one request to the machine's own BMC.
+// BMCPort carries one request to the machine's own BMC, without the network.
 type BMCPort interface {
 	// Do returns the answer without its completion code; a code other than 0 is a CompletionError.
 	Do(ctx context.Context, netFn, command byte, data ...byte) ([]byte, error)
 }
 
-// Source is a machine to be looked at.
+// Source is a machine to inspect. Root, Devices, Log and Now are required. One goroutine uses it.
 type Source struct {
 	Root    string // of the file system: / but in tests
 	Devices Devices
@@ -56,7 +61,8 @@ type Source struct {
 	Now        func() time.Time
 }
 
-// Hardware looks at everything. What cannot be read is left out: a machine with a broken part is still inspected.
+// Hardware inspects everything, in some seconds, most of them for LLDP. It leaves out what it cannot read: a machine
+// with a broken part is still inspected.
 func (s *Source) Hardware(ctx context.Context) inventory.Hardware {
 	h := inventory.Hardware{CollectedAt: s.Now().UTC(), Source: "agent"}
 	h.Kernel = s.text("proc/sys/kernel/osrelease")
@@ -92,7 +98,8 @@ func (s *Source) path(parts ...string) string {
 	return filepath.Join(append([]string{s.Root}, parts...)...)
 }
 
-// raw reads at most a mebibyte of a file; nil when it cannot be read.
+// raw reads at most a mebibyte of a file; nil when it cannot. Files of sysfs and efivarfs have sizes that are not
+// true, so that it reads until there is no more.
 func (s *Source) raw(parts ...string) []byte {
 	f, err := os.Open(s.path(parts...))
 	if err != nil {
@@ -144,7 +151,8 @@ func (s *Source) list(parts ...string) (names []string) {
 	return names
 }
 
-// resolve follows a link and returns where it leads, relative to the root; "" when it leads nowhere.
+// resolve follows a link and returns its target relative to the root; "" when the target does not exist. A link in a
+// recorded tree must not lead out of it.
 func (s *Source) resolve(parts ...string) string {
 	p, err := filepath.EvalSymlinks(s.path(parts...))
 	if err != nil {
@@ -182,8 +190,8 @@ func clean(text string) string {
 	return inventory.Clean(text, maxText)
 }
 
-// Identity returns what tells this machine from others, as fast as that can be had: its UUID and serial number, and the
-// MACs of its ports.
+// Identity returns what distinguishes this machine, in milliseconds: its UUID and serial number, and the MACs of its
+// ports. The agent registers with it before an inspection.
 func (s *Source) Identity() (system inventory.System, macs []inventory.MAC) {
 	for _, p := range s.ports() {
 		macs = append(macs, p.MAC)

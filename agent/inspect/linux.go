@@ -25,7 +25,7 @@ const (
 	NVMeHealth                   // Get Log Page, SMART / Health Information
 )
 
-// Linux is Devices of the running machine.
+// Linux implements Devices for the running machine. Its reads need root.
 type Linux struct{}
 
 // nvmeCommand is struct nvme_passthru_cmd of <linux/nvme_ioctl.h>.
@@ -154,10 +154,10 @@ func ioctl(f *os.File, request uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// KCS is the BMC port of the running machine, by the kernel's IPMI driver.
+// KCS is the BMC port of the running machine, through the kernel's IPMI driver. One goroutine uses it.
 type KCS struct{ file *os.File }
 
-// OpenBMC opens the machine's BMC; NotFound when it has none, or the image no driver for it.
+// OpenBMC opens the machine's BMC. The error is NotFound when it has none, or the image lacks the driver for it.
 func OpenBMC() (*KCS, error) {
 	for _, name := range []string{"/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"} {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
@@ -210,7 +210,8 @@ const (
 	ipmiTimeout = 5 * time.Second
 )
 
-// Do implements BMCPort.
+// Do implements BMCPort. It waits for an answer for five seconds at most, and ignores late answers to earlier
+// requests.
 func (k *KCS) Do(ctx context.Context, netFn, command byte, data ...byte) ([]byte, error) {
 	to := ipmiAddress{kind: 0x0c, channel: 0x0f}
 	r := ipmiRequest{addr: unsafe.Pointer(&to), addrLen: uint32(unsafe.Sizeof(to)), id: int(command)}

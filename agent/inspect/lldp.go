@@ -10,8 +10,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// parseLLDP reads the payload of an Ethernet frame of type 0x88cc (IEEE 802.1AB). ok is false for what is no LLDP: the
-// first three TLVs are mandatory, in this order.
+// parseLLDP reads the payload of an Ethernet frame of type 0x88cc (IEEE 802.1AB). ok is false for a frame that is no
+// LLDP: chassis, port and time to live are mandatory, in this order. Each TLV has seven bits of type and nine of
+// length.
 func parseLLDP(b []byte) (n inventory.Neighbour, ok bool) {
 	for i := 0; len(b) >= 2; i++ {
 		head := binary.BigEndian.Uint16(b)

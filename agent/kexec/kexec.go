@@ -1,5 +1,7 @@
-// Package kexec owns starting another kernel without the firmware in between. It never decides that this should happen,
-// and never ends this program by itself: Handler loads the kernel, Start jumps.
+// Package kexec owns starting another kernel without the firmware in between. It never decides that this should
+// happen, and never ends this program by itself: Handler loads the kernel, and Start jumps into it.
+//
+// The two are apart because the agent has to report the result before the jump: no report comes after it.
 package kexec
 
 import (
@@ -32,7 +34,7 @@ const (
 	maxLine    = 4095 // of kernel arguments; the least that a supported architecture takes is 2048
 )
 
-// Config is what loading needs.
+// Config holds what loading needs. Root returns the disk of the last written system, for paths in it.
 type Config struct {
 	Client     *http.Client
 	Tree       disk.Tree
@@ -52,7 +54,9 @@ type Loader struct {
 // New returns a Loader.
 func New(cfg Config) *Loader { return &Loader{cfg: cfg, load: load} }
 
-// Handler does a wire.Kexec task up to the jump, which Start makes.
+// Handler does a wire.Kexec task up to the jump, which Start makes. The errors are Invalid (no kernel, arguments too
+// long), Forbidden (Secure Boot, lockdown) and those of the fetch. After an error nothing is loaded, or the kernel
+// loaded before.
 func (l *Loader) Handler(ctx context.Context, t wire.Task, say func(string, wire.Progress)) (wire.Report, error) {
 	k := t.Kexec
 	if k == nil || k.Kernel == "" || len(k.Initrd) > maxInitrds {
@@ -95,7 +99,8 @@ func explain(err error) error {
 	return fmt.Errorf("load the kernel: %w", err)
 }
 
-// file puts files behind each other into one in memory, as the kernel wants several RAM disks.
+// file joins sources into one file in memory: the kernel takes several RAM disks as one. A memfd has no name, so that
+// nothing is left when this process dies.
 func (l *Loader) file(ctx context.Context, limit int64, sources ...string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("slipway-kexec", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -155,7 +160,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.w.Write(p)
 }
 
-// load calls kexec_file_load(2).
+// load calls kexec_file_load(2). Unlike kexec_load(2) it lets the kernel check signatures, which Secure Boot demands.
 func load(kernel, initrd *os.File, args string) error {
 	flags, fd := uintptr(0), ^uintptr(0)
 	if initrd == nil {
@@ -176,7 +181,8 @@ func load(kernel, initrd *os.File, args string) error {
 	return nil
 }
 
-// Start jumps into the kernel that was loaded. It returns only when that is not possible.
+// Start jumps into the loaded kernel. Nothing is shut down: no process ends in order, and only the file systems are
+// synced. It returns only when the jump is not possible.
 func Start() error {
 	unix.Sync()
 	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_KEXEC); err != nil {
