@@ -22,8 +22,9 @@ func isSettled(r *certsv1.CertificateSigningRequest) bool {
 	})
 }
 
-// review decides one request and writes the decision down: in the store first, so that a token is spent before its
-// certificate can exist. It is safe to repeat at any point.
+// review decides one request and writes the decision down, in the store first. So a token is spent before its
+// certificate can exist. It is safe to repeat at any point: a spent token still approves the request whose UID it
+// holds, and no other.
 func (j *Joiner) review(ctx context.Context, c *cluster, r *certsv1.CertificateSigningRequest) (Decision, error) {
 	for try := 0; ; try++ {
 		if isSettled(r) {
@@ -46,6 +47,7 @@ func (j *Joiner) review(ctx context.Context, c *cluster, r *certsv1.CertificateS
 			return d, nil
 		case apierrors.IsNotFound(err):
 			return d, nil // it was withdrawn; its token stays spent
+		// A conflict: somebody else has written to the request. It is read and judged again.
 		case !apierrors.IsConflict(err) || try >= 3:
 			return d, failure(c.target, "approve certificate requests of kubelets", err)
 		}
@@ -71,7 +73,7 @@ func settled(r *certsv1.CertificateSigningRequest, d Decision, now time.Time) *c
 	return r
 }
 
-// refuse tells an admin that a token was misused.
+// refuse raises the alarm about a misused token.
 func (j *Joiner) refuse(ctx context.Context, target string, r *certsv1.CertificateSigningRequest, f Facts, d Decision) {
 	a := Alarm{
 		Kind: AlarmRefused, Target: target, Host: f.Token.HostID, Session: f.Token.SessionID,
@@ -82,7 +84,10 @@ func (j *Joiner) refuse(ctx context.Context, target string, r *certsv1.Certifica
 	j.cfg.Alarm(ctx, a)
 }
 
-// decide gathers what is known about a request and judges it. An approval has spent the token when it returns.
+// decide gathers the facts about a request and judges it. An approval has spent the token when decide returns.
+//
+// The first judgement, without a transaction, saves a write for requests that are refused in any case. The one inside
+// the transaction counts: two requests with one token at the same time can then not both be approved.
 func (j *Joiner) decide(ctx context.Context, c *cluster, r *certsv1.CertificateSigningRequest) (Decision, Facts, error) {
 	if _, isToken := strings.CutPrefix(r.Spec.Username, tokenUser); !isToken {
 		return j.decideServing(ctx, c, r)
@@ -102,6 +107,7 @@ func (j *Joiner) decide(ctx context.Context, c *cluster, r *certsv1.CertificateS
 	hasNode := err == nil
 	f.IsNodeReady = hasNode && isReady(node)
 	now := j.cfg.Now()
+	// An owner can only forbid. Without a node the first judgement is therefore final, unless it approves.
 	if d := Decide(r, f, now); d.Verdict != Approve && !hasNode {
 		return d, f, nil
 	}
@@ -151,8 +157,8 @@ func findHost(tx inventory.Tx, id inventory.HostID) (*inventory.Host, error) {
 	return &h, err
 }
 
-// findOwner returns the host that the node of a token's name belongs to: the one that joined under that name last. A
-// host that was released owns its old node still when it comes back, and keeps no other host from the name.
+// findOwner returns the host that the node of a token's name belongs to: the last one that joined under that name. A
+// released host still owns its old node when it comes back, and keeps no other host from the name.
 func findOwner(tx inventory.Tx, t inventory.JoinToken) (inventory.HostID, error) {
 	all, err := tx.ListJoinTokens(t.Target, inventory.TokenJoined, inventory.TokenRevoked)
 	if err != nil {
@@ -210,8 +216,8 @@ func (j *Joiner) decideServing(ctx context.Context, c *cluster, r *certsv1.Certi
 	return DecideServing(r, f), f, nil
 }
 
-// knownAs returns the names of a host, with the domains of the subnets it has addresses in, and those of the asked
-// addresses that it has.
+// knownAs returns the names of a host, with the domains of the subnets of its addresses, and those of the asked
+// addresses that it has. It checks at most 64 addresses.
 func knownAs(tx inventory.Tx, h *inventory.Host, node string, asked []netip.Addr) (names []string, addrs []netip.Addr, err error) {
 	names = []string{node, h.Name}
 	for _, a := range asked[:min(len(asked), 64)] {

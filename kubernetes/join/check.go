@@ -22,7 +22,7 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// Checkup is what Check found, in the order in which it looked.
+// Checkup holds what Check found, in the order of its checks.
 type Checkup struct {
 	Target  string   `json:"target"`
 	Version string   `json:"version,omitempty"` // of the API server
@@ -59,7 +59,8 @@ func (r *Checkup) bad(name string, err error) {
 	r.Results = append(r.Results, Result{Name: name, Detail: e.Msg, Hint: e.Hint})
 }
 
-// Check looks whether hosts can join a target, and says of each thing it needs whether it is there. It changes nothing.
+// Check tests whether hosts can join a target, and reports each condition. It changes nothing in the cluster. A
+// failure is a result and no error.
 func (j *Joiner) Check(ctx context.Context, target inventory.JoinTarget) Checkup {
 	r := Checkup{Target: target.Name}
 	if target.Kubeconfig == "" {
@@ -113,7 +114,8 @@ func (j *Joiner) checkCluster(ctx context.Context, target *inventory.JoinTarget,
 	}
 }
 
-// checkVersion compares minor versions: a kubelet may be up to three older than its API server, and never newer.
+// checkVersion compares minor versions. A kubelet may be up to three minor versions older than its API server, and
+// never newer (Kubernetes version skew policy).
 func checkVersion(target *inventory.JoinTarget, server string, r *Checkup) {
 	var major, minor, sMajor, sMinor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(target.Kubernetes, "v"), "%d.%d", &major, &minor); err != nil {
@@ -211,7 +213,8 @@ func contains(have, want []rbacv1.Subject) bool {
 	return true
 }
 
-// checkEndpoint speaks TLS with the server that nodes will speak to, and trusts only what they will trust.
+// checkEndpoint speaks TLS with the server that nodes will speak to, and trusts only the CA that they will trust.
+// Slipway's own connection goes by the kubeconfig, so that it proves nothing about this address.
 func (j *Joiner) checkEndpoint(ctx context.Context, target *inventory.JoinTarget, r *Checkup) {
 	if target.Endpoint == "" {
 		return

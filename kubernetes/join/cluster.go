@@ -23,7 +23,8 @@ import (
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 )
 
-// cluster speaks to one API server. The full client of client-go would link every API group; four are enough.
+// cluster speaks to one API server. The full client of client-go would link every API group; four are enough. Many
+// goroutines may use it.
 type cluster struct {
 	target                   string
 	ca                       []byte // that the kubeconfig trusts, PEM
@@ -39,7 +40,8 @@ type connection struct {
 	version int64
 }
 
-// connect returns the cluster of a target, and keeps it until the kubeconfig changes. It opens no connection yet.
+// connect returns the cluster of a target, and keeps it until the kubeconfig changes. It opens no connection. Two
+// callers may make one at the same time; the last is kept, and both work.
 func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cluster, error) {
 	var s inventory.Secret
 	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -111,14 +113,15 @@ func restConfig(target *inventory.JoinTarget, text []byte) (*rest.Config, error)
 	return kubeconfig.Parse("target "+target.Name+": secret "+target.Kubeconfig, text)
 }
 
-// clockReader notes how far the clock of a server is from ours.
+// clockReader notes the difference between the clock of a server and ours.
 type clockReader struct {
 	rt   http.RoundTripper
 	now  func() time.Time
 	skew *atomic.Int64
 }
 
-// RoundTrip sends a request and reads the date of the answer, which is cut to seconds.
+// RoundTrip sends a request and reads the Date of the answer. HTTP dates have whole seconds, so that half a second is
+// added.
 func (c *clockReader) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := c.rt.RoundTrip(r)
 	if err == nil {
@@ -172,7 +175,8 @@ func (c *cluster) watchRequests(ctx context.Context, resourceVersion string, win
 	}, c.params).Watch(ctx)
 }
 
-// settle writes a decision on a request, which must be as it was read.
+// settle writes a decision on a request. The resource version in r makes it fail with a conflict when somebody else
+// has decided meanwhile.
 func (c *cluster) settle(ctx context.Context, r *certsv1.CertificateSigningRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -30,7 +30,7 @@ const (
 	Report Verdict = "report"
 )
 
-// Decision is a verdict and why, in words for the admin.
+// Decision is a verdict, and the reason in words for the admin.
 type Decision struct {
 	Verdict Verdict
 	Reason  string
@@ -50,11 +50,12 @@ type Facts struct {
 	Addresses []netip.Addr
 }
 
-// Decide judges a request for a kubelet's client certificate. It approves exactly one per token: for the node name, the
-// host and the time that the token was minted for, and again for the same request, so that a retry is safe. Whatever
-// else is asked with a token of ours is denied.
+// Decide judges a request for a kubelet's client certificate. It approves exactly one per token: for the node name,
+// the host and the time that the token was minted for. It approves the same request again, so that a retry is safe.
+// It denies everything else that is asked with a token of ours.
 //
-// The approver of Kubernetes never compares the name in a request with who asks; that gap is closed here.
+// The approver of Kubernetes never compares the name in a request with the asker. A token could there become any
+// node. Decide closes that gap.
 func Decide(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) Decision {
 	id, isToken := strings.CutPrefix(r.Spec.Username, tokenUser)
 	t := f.Token
@@ -80,7 +81,7 @@ func Decide(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) Decisi
 	return Decision{Approve, fmt.Sprintf("token %s was minted for host %s as node %s", id, f.Host.Name, t.NodeName)}
 }
 
-// checkUse says why a token may not be used for a request now, "" if it may.
+// checkUse returns the reason why a token may not be used for a request now, "" if it may.
 func checkUse(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) string {
 	t := f.Token
 	isRetry := t.CSR != "" && t.CSR == string(r.UID)
@@ -105,7 +106,7 @@ func checkUse(r *certsv1.CertificateSigningRequest, f Facts, now time.Time) stri
 	return ""
 }
 
-// checkShape says what is wrong with the subject and usages of a request for a node's certificate, "" if nothing is.
+// checkShape returns what is wrong with the subject and usages of a request for a node's certificate, "" for nothing.
 func checkShape(s *subject, usages []certsv1.KeyUsage, node string, purpose certsv1.KeyUsage) string {
 	switch {
 	case s.commonName != nodeUser+node:

@@ -13,7 +13,8 @@ import (
 	"slipway.dev/slipway/kubernetes/kubeconfig"
 )
 
-// Failure says what a failed call to a cluster means for an admin, in the words that the rest of this package uses.
+// Failure turns the error of a call to a cluster into one for an admin, in the words of this package. action
+// completes "does not let Slipway ...". An *inventory.Error in the chain comes back unchanged.
 func Failure(target, action string, err error) *inventory.Error { return failure(target, action, err) }
 
 // failure says what a failed call to a cluster means for an admin.
@@ -92,7 +93,8 @@ func badKubeconfig(target *inventory.JoinTarget, err error) *inventory.Error {
 	return e
 }
 
-// skewLimit is how far a cluster's clock may be from ours before a token of that life is too short or too long to use.
+// skewLimit is how far a cluster's clock may differ from ours. With a larger difference a token of that life would
+// end too soon or too late.
 func skewLimit(life time.Duration) time.Duration { return min(5*time.Minute, life/3) }
 
 // checkSkew refuses a cluster whose clock is too far from ours.

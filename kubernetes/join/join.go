@@ -1,9 +1,13 @@
-// Package join owns the door to Kubernetes clusters that hosts join: it mints a bootstrap token for one host, one node
-// name and one boot, approves the one certificate request that is made with it, and takes the token away again. It never
+// Package join owns how hosts join Kubernetes clusters. It mints a bootstrap token for one host, one node name and
+// one boot. It approves the one certificate request that is made with the token, and then deletes the token. It never
 // decides what a host becomes, and never uses a credential of a cluster for anything else.
 //
-// Start reading at Mint, then Decide, which is pure and holds the rules, then Serve. What the account in a target's
-// kubeconfig needs is in rbac.yaml.
+// A token is minted (the Secret may exist), spent (one request is approved), joined (the node has appeared) or
+// revoked. The store has each state before the cluster sees its effect. If the process dies at any point, the stored
+// state says what is left to do, and repeating it does no harm.
+//
+// Start reading at Mint, then Decide, which is pure and holds the rules, then Serve. rbac.yaml holds the rights that
+// the account in a target's kubeconfig needs.
 package join
 
 import (
@@ -19,8 +23,8 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// Group is the group of every token that is minted here. It may ask for certificates and read what kubeadm join reads;
-// nothing approves its requests by itself, and it cannot read kubeadm-certs.
+// Group is the group of every token that Slipway mints. It may ask for certificates and read what kubeadm join reads.
+// No approver of Kubernetes grants its requests by itself, and it cannot read kubeadm-certs.
 const Group = "system:bootstrappers:slipway:nodes"
 
 const (
@@ -28,15 +32,15 @@ const (
 	callTimeout     = 5 * time.Second // of one call to a cluster
 )
 
-// Secrets opens what is stored under a name, and seals the secret halves of tokens. A label binds a sealed text to its
-// use: Unseal with another one fails.
+// Secrets opens stored secrets by name, and seals the secret halves of tokens. A label binds a sealed text to its
+// use: Unseal with another label fails.
 type Secrets interface {
 	Open(ctx context.Context, name string) ([]byte, error)
 	Seal(label string, plain []byte) ([]byte, error)
 	Unseal(label string, sealed []byte) ([]byte, error)
 }
 
-// Config is what a Joiner needs. Store and Secrets are required.
+// Config holds what a Joiner needs. Store and Secrets are required.
 type Config struct {
 	Store   inventory.Store
 	Secrets Secrets
@@ -44,7 +48,7 @@ type Config struct {
 	Egress  *egress.Policy // which addresses clusters may be at; nil: anywhere
 	Now     func() time.Time
 	Log     *slog.Logger
-	// Alarm hears of what an admin should know; it must not block. Nil drops it.
+	// Alarm receives what an admin should know. It must not block. nil drops it.
 	Alarm func(context.Context, Alarm)
 	// ServingCerts approves serving certificates of kubelets too, when all names and addresses in them are the host's.
 	ServingCerts bool
@@ -72,7 +76,7 @@ const (
 	AlarmRefused     AlarmKind = "refused"     // a token was used for something that it is not for
 )
 
-// Joiner lets hosts join the targets in its store.
+// Joiner lets hosts join the targets in its store. Many goroutines may call its methods, and one runs Serve.
 type Joiner struct {
 	cfg   Config
 	turns turns
@@ -105,7 +109,7 @@ func New(cfg Config) *Joiner {
 	}
 }
 
-// Wake tells Serve that targets or their secrets have changed; without it the change is seen at the next poll.
+// Wake makes Serve read the targets and their secrets now. Without it Serve sees a change at the next poll.
 func (j *Joiner) Wake() {
 	select {
 	case j.wake <- struct{}{}:
@@ -119,7 +123,8 @@ type turns struct {
 	busy map[string]chan struct{} // closed when the key is free again
 }
 
-// take waits for the key's turn. It returns what gives the turn back.
+// take waits for the turn of a key, and returns the function that ends the turn. The error is Unavailable when ctx
+// ends first.
 func (t *turns) take(ctx context.Context, key string) (release func(), err error) {
 	for {
 		t.mu.Lock()
@@ -130,6 +135,7 @@ func (t *turns) take(ctx context.Context, key string) (release func(), err error
 			t.mu.Unlock()
 			return func() {
 				t.mu.Lock()
+				// Before the close: a waiter that wakes up must not find the old channel again.
 				delete(t.busy, key)
 				t.mu.Unlock()
 				close(done)

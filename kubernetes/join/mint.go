@@ -12,10 +12,13 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Mint returns the bootstrap token with which one host joins a target under one node name in one boot. It is written
-// down before the cluster learns of it, so that the approver knows every token there is. A boot that asks again gets
-// the same token for as long as it is good; what the host had from earlier boots is revoked with a new one. Targets
-// without a kubeconfig give the token that was stored for them.
+// Mint returns the bootstrap token with which one host joins a target under one node name in one boot. The store has
+// the token before the cluster does, so that the approver knows every token. A boot that asks again gets the same
+// token while it is good. A new token revokes those of earlier boots of the host. A target without a kubeconfig
+// returns its stored token.
+//
+// The error is Conflict when another host has or wants the name, or this boot has ended. It is Unavailable for the
+// cluster and its clock, Forbidden for the rights of the account, and Invalid for a wrong node name or kubeconfig.
 //
 // Only calls for the same session wait for each other.
 func (j *Joiner) Mint(ctx context.Context, target inventory.JoinTarget, h *inventory.Host, s inventory.SessionID, nodeName string) (string, error) {
@@ -43,6 +46,8 @@ func (j *Joiner) Mint(ctx context.Context, target inventory.JoinTarget, h *inven
 		if err != nil {
 			return "", err
 		}
+		// If the process dies before this call, the boot asks again and gets the same token. If it dies after it, the
+		// Secret exists already, which is a success below.
 		err = c.createSecret(ctx, newSecret(r.token, r.half, h.Name, target.CA == ""))
 		switch {
 		case apierrors.IsAlreadyExists(err) && r.isNew:
@@ -69,7 +74,8 @@ func (j *Joiner) Mint(ctx context.Context, target inventory.JoinTarget, h *inven
 	return "", inventory.Errorf(inventory.Internal, "every token that was drawn for %s exists already", target.Name)
 }
 
-// checkMinted takes a Secret back whose token was revoked while it was being created.
+// checkMinted deletes a Secret whose token was revoked while it was being created. Revoke could not have deleted it:
+// it did not exist yet.
 func (j *Joiner) checkMinted(ctx context.Context, c *cluster, id string) error {
 	var t inventory.JoinToken
 	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -104,7 +110,8 @@ type recorded struct {
 	stale []string // tokens of the host that the new one replaces
 }
 
-// record finds the good token of a session, or draws one and writes it down.
+// record finds the good token of a session, or stores a new one. All checks against other hosts run in the same
+// transaction: two hosts that ask for one name at the same time cannot both get it.
 func (j *Joiner) record(ctx context.Context, target *inventory.JoinTarget, h *inventory.Host, s inventory.SessionID, nodeName string) (recorded, error) {
 	fresh, half, err := j.drawToken(target, h, s, nodeName)
 	if err != nil {
@@ -215,19 +222,20 @@ func checkJoined(tx inventory.Tx, target string, h inventory.HostID, nodeName st
 	return nil
 }
 
-// disown closes a token whose id turned out to be somebody else's in the cluster: its Secret is not ours to delete.
+// disown closes a token whose id somebody else uses in the cluster. Its Secret is not ours to delete.
 func (j *Joiner) disown(ctx context.Context, t inventory.JoinToken) error {
 	t.State, t.ExpiresAt = inventory.TokenRevoked, t.CreatedAt
 	return j.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return tx.SaveJoinToken(t) })
 }
 
-// Revoke makes the tokens of a boot useless that have not led to a node: approvals end at once, and the cluster
-// forgets them as soon as it can be reached.
+// Revoke makes those tokens of a boot useless that have not led to a node. Approvals end at once, because they are
+// decided by the store. The cluster forgets the tokens as soon as it can be reached; that is no error here.
 func (j *Joiner) Revoke(ctx context.Context, s inventory.SessionID) error {
 	return j.revoke(ctx, func(t inventory.JoinToken) bool { return t.SessionID == s }, inventory.TokenMinted, inventory.TokenSpent)
 }
 
-// RevokeHost is Revoke for all boots of a host, which is released or deleted: its node names are free for others too.
+// RevokeHost revokes the tokens of all boots of a host that is released or deleted. Its node names are then free for
+// others.
 func (j *Joiner) RevokeHost(ctx context.Context, h inventory.HostID) error {
 	return j.revoke(ctx, func(t inventory.JoinToken) bool { return t.HostID == h },
 		inventory.TokenMinted, inventory.TokenSpent, inventory.TokenJoined)
@@ -294,7 +302,8 @@ func (j *Joiner) deleteSecrets(ctx context.Context, c *cluster, ids []string) {
 	}
 }
 
-// doom notes Secrets that Serve has to delete.
+// doom notes Secrets that Serve has to delete. The notes are in memory: after a restart doomRevoked finds them in the
+// store.
 func (j *Joiner) doom(target string, ids []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

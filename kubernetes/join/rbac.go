@@ -15,14 +15,14 @@ import (
 //go:embed rbac.yaml
 var manifest []byte
 
-// Manifest returns what an administrator of a cluster applies once, so that hosts can join it through Slipway and
-// Slipway's own account has no more power than it needs.
+// Manifest returns the YAML that an administrator of a cluster applies once. It lets hosts join through Slipway, and
+// gives Slipway's account no more rights than it needs.
 func Manifest() []byte { return bytes.Clone(manifest) }
 
 //go:embed nodes.yaml
 var nodesManifest []byte
 
-// NodesManifest returns what is applied besides where Slipway looks after nodes too: package node.
+// NodesManifest returns the YAML for a cluster whose nodes Slipway also drains and deletes: see package node.
 func NodesManifest() []byte { return bytes.Clone(nodesManifest) }
 
 // object is the head of an object in the manifest.
@@ -69,7 +69,8 @@ func documents() (out []json.RawMessage, heads []object, err error) {
 	return out, heads, nil
 }
 
-// Apply puts the manifest into a target's cluster. The account in the target's kubeconfig must be an administrator's.
+// Apply applies the manifest in a target's cluster. The account in the kubeconfig must have an administrator's rights
+// there. It is safe to repeat; after an error a part of the objects may be there.
 func (j *Joiner) Apply(ctx context.Context, target inventory.JoinTarget) error {
 	if target.Kubeconfig == "" {
 		return inventory.Errorf(inventory.Invalid, "target %s has no kubeconfig", target.Name).

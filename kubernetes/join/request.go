@@ -26,7 +26,8 @@ type subject struct {
 
 var oidSubjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// parseRequest reads a PKCS#10 request and checks that whoever made it holds the key (RFC 2986 section 4.2).
+// parseRequest reads a PKCS#10 request, and checks that its author holds the key (RFC 2986 section 4.2). The errors
+// are in words for a condition in the cluster, and quote nothing of the request.
 func parseRequest(text []byte) (*subject, error) {
 	if len(text) > maxRequestBytes {
 		return nil, errors.New("it is larger than a certificate request of a kubelet")
@@ -64,8 +65,8 @@ func parseRequest(text []byte) (*subject, error) {
 	return s, nil
 }
 
-// isPlain reports whether a subjectAltName holds nothing but DNS names and addresses (RFC 5280 section 4.2.1.6);
-// crypto/x509 passes over kinds of names that it does not know.
+// isPlain reports whether a subjectAltName holds nothing but DNS names and addresses (RFC 5280 section 4.2.1.6).
+// crypto/x509 ignores kinds of names that it does not know, and an approver must not.
 func isPlain(der []byte) bool {
 	var names asn1.RawValue
 	if rest, err := asn1.Unmarshal(der, &names); err != nil || len(rest) > 0 {

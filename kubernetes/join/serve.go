@@ -26,9 +26,9 @@ const (
 	reviewers   = 8                // requests of one target that are decided at a time
 )
 
-// Serve approves what hosts ask for in every target that has a kubeconfig, follows the targets as they change, and
-// takes tokens away when they have done their work. A target that cannot be reached holds up no other. It returns nil
-// when ctx ends.
+// Serve approves the requests of hosts in every target that has a kubeconfig. It follows the targets as they change,
+// and deletes tokens that have done their work. A target that cannot be reached does not delay any other. Serve
+// returns nil when ctx ends, after its followers have ended.
 func (j *Joiner) Serve(ctx context.Context) error {
 	type follower struct {
 		stamp string
@@ -67,7 +67,7 @@ func (j *Joiner) Serve(ctx context.Context) error {
 	}
 }
 
-// stamped is a target with a text that changes when it must be connected to anew.
+// stamped is a target, with a text that changes when Serve must connect to it again.
 type stamped struct {
 	inventory.JoinTarget
 	stamp string
@@ -142,7 +142,8 @@ func (j *Joiner) follow(ctx context.Context, t inventory.JoinTarget) {
 	}
 }
 
-// session lists the requests of a target and watches for more until the watch ends. up is called when it stands.
+// session lists the requests of a target, and then watches from the version of that list, so that it misses none. It
+// calls up once the watch runs, and returns nil when the watch ends in order.
 func (j *Joiner) session(ctx context.Context, t *inventory.JoinTarget, isFirst bool, up func()) error {
 	c, err := j.connect(ctx, t)
 	if err != nil {
@@ -160,6 +161,7 @@ func (j *Joiner) session(ctx context.Context, t *inventory.JoinTarget, isFirst b
 	}
 	defer w.Stop()
 	up()
+	// Only now is the cluster reachable, and only once per start of the process is anything left from before.
 	if isFirst {
 		j.doomRevoked(ctx, t.Name)
 	}
@@ -213,8 +215,8 @@ func (p *pool) run(ctx context.Context, t *inventory.JoinTarget, events <-chan w
 	}
 }
 
-// byAsker groups requests by who asks, the newest first: a kubelet that was started anew has made a new key and waits
-// for its latest request only, so that one must spend the token.
+// byAsker groups requests by their user, the newest first. A kubelet that starts again makes a new key, and waits for
+// its latest request only. That one must spend the token.
 func byAsker(all []certsv1.CertificateSigningRequest) map[string][]*certsv1.CertificateSigningRequest {
 	groups := map[string][]*certsv1.CertificateSigningRequest{}
 	for i := range all {
@@ -228,7 +230,8 @@ func byAsker(all []certsv1.CertificateSigningRequest) map[string][]*certsv1.Cert
 	return groups
 }
 
-// review decides requests of one asker in order, and beside those of others; it waits while too many are being decided.
+// review decides requests of one asker in their order, in parallel with those of others. It waits while reviewers
+// decisions run.
 func (p *pool) review(ctx context.Context, requests ...*certsv1.CertificateSigningRequest) {
 	requests = slices.DeleteFunc(requests, func(r *certsv1.CertificateSigningRequest) bool {
 		p.mu.Lock()
@@ -253,7 +256,7 @@ func (p *pool) review(ctx context.Context, requests ...*certsv1.CertificateSigni
 	})
 }
 
-// reviewOne decides a request; it reports false when that has to be repeated.
+// reviewOne decides a request. It returns false when that has to be repeated.
 func (p *pool) reviewOne(ctx context.Context, r *certsv1.CertificateSigningRequest) bool {
 	d, err := p.j.review(ctx, p.c, r)
 	if d.Verdict == Report {
@@ -271,7 +274,8 @@ func (p *pool) reviewOne(ctx context.Context, r *certsv1.CertificateSigningReque
 	return err == nil
 }
 
-// sweep takes away tokens whose node has appeared or whose time is over, and Secrets that could not be deleted before.
+// sweep closes tokens whose node has appeared or whose time has passed, and deletes Secrets that could not be deleted
+// before.
 func (j *Joiner) sweep(ctx context.Context, c *cluster, t *inventory.JoinTarget) {
 	var open []inventory.JoinToken
 	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -306,7 +310,7 @@ func (j *Joiner) sweep(ctx context.Context, c *cluster, t *inventory.JoinTarget)
 	j.deleteSecrets(ctx, c, doomed)
 }
 
-// advance moves a token on unless it has moved meanwhile.
+// advance moves a token to a state, unless it has moved since it was read. It returns whether it did.
 func (j *Joiner) advance(ctx context.Context, t inventory.JoinToken, to inventory.JoinTokenState) bool {
 	moved := false
 	err := j.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
@@ -341,7 +345,8 @@ func hasAppeared(n *corev1.Node, t inventory.JoinToken) bool {
 	return false
 }
 
-// doomRevoked notes the Secrets of revoked tokens that may have outlived a restart of ours.
+// doomRevoked notes the Secrets of closed tokens that may have survived a restart of this process. Expired ones need
+// nothing: the cluster's token cleaner deletes them.
 func (j *Joiner) doomRevoked(ctx context.Context, target string) {
 	var ids []string
 	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) error {

@@ -11,8 +11,8 @@ import (
 )
 
 // DecideServing judges a request for a kubelet's serving certificate (kubelet setting serverTLSBootstrap), which
-// Kubernetes itself approves for nobody. It approves one that a node asks for itself, whose names and addresses all
-// belong to the host that joined under that name. It leaves all others to whoever else approves such requests.
+// Kubernetes itself never approves. It approves a request of a node for itself, whose names and addresses all belong
+// to the host that joined under that name. It leaves all others to other approvers.
 func DecideServing(r *certsv1.CertificateSigningRequest, f Facts) Decision {
 	node, isNode := strings.CutPrefix(r.Spec.Username, nodeUser)
 	t := f.Token
