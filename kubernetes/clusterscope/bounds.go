@@ -1,9 +1,9 @@
-// Package clusterscope keeps the controllers of one cluster to what is its own: whatever objects in the cluster say, it sees,
-// changes and ends only its own machines, pools, join targets and secrets, and the hosts that it may use. It stands
-// between controllers and the appliance, decides by the owner that is stored with each thing, and believes no name, id or
-// claim that an object holds.
+// Package clusterscope limits the controllers of one cluster to what is their own, whatever the objects in the
+// cluster claim. They see, change and end only the machines, pools, join targets and secrets of their cluster, and
+// the hosts that it may use. The package stands between controllers and the appliance. It decides by the owner that
+// is stored with each thing, and believes no name, ID or claim in an object.
 //
-// Start reading at Of; rule.go has who may do what with a host.
+// Start reading at Of; rule.go holds what a cluster may do with a host.
 package clusterscope
 
 import (
@@ -18,13 +18,15 @@ import (
 	"slipway.dev/slipway/kubernetes/translate"
 )
 
-// freshFor is how long is believed what was read of pools, namespaces and grants: a walk over all hosts reads them once.
+// freshFor is how long pools, namespaces and grants count after they were read. A walk over all hosts then reads them
+// once.
 const freshFor = 2 * time.Second
 
 // Namespaces returns the labels of the namespaces of a cluster that its controllers look at.
 type Namespaces func(ctx context.Context) ([]map[string]string, error)
 
-// Appliance is an appliance as one cluster may use it.
+// Appliance is an appliance as one cluster may use it. Many goroutines may call it. mu guards the caches, and is
+// never held during a call.
 type Appliance struct {
 	contract.Appliance
 	scope      Scope
@@ -39,13 +41,14 @@ type Appliance struct {
 
 var _ contract.Appliance = (*Appliance)(nil)
 
-// Of returns the appliance as the cluster with a UID may use it. Without namespaces every namespace is one without labels.
+// Of returns the appliance as the cluster with a UID may use it. With nil for namespaces, every namespace counts as
+// one without labels.
 func Of(a contract.Appliance, uid string, namespaces Namespaces) *Appliance {
 	return newAppliance(a, Scope{UID: uid}, namespaces)
 }
 
-// ForToken returns the appliance as whoever holds the token of a cluster may use it. The labels of namespaces are what the
-// holder says they are: they are not looked at, and controllers that look at them use Of as well.
+// ForToken returns the appliance as the holder of a cluster's token may use it. The holder itself says which labels
+// its namespaces have, so that they are not checked here. Controllers that check them use Of as well.
 func ForToken(a contract.Appliance, s Scope) *Appliance {
 	s.saysLabels = true
 	return newAppliance(a, s, nil)
@@ -228,7 +231,8 @@ func (a *Appliance) named(ctx context.Context, name string, do func() (inventory
 	return do()
 }
 
-// mayName refuses a machine that is not the cluster's at this moment: names come back with other owners.
+// mayName refuses a machine that is not the cluster's at this moment. A cached owner is only a hint: names come back
+// with other owners.
 func (a *Appliance) mayName(ctx context.Context, name string) error {
 	owner := a.ownerOf(name)
 	if owner == "" {

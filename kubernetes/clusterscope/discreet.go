@@ -13,8 +13,9 @@ import (
 // namedRE matches a machine or host that a refusal names.
 var namedRE = regexp.MustCompile(`(machine|host) ([A-Za-z0-9][A-Za-z0-9._-]*)`)
 
-// discreet takes out of a refusal the names of machines that are not the caller's, and of hosts that the cluster is not shown:
-// an address or a host name is taken, whoever has it, and the refusal stands in a condition of the object.
+// discreet removes from a refusal the names of machines that are not the caller's, and of hosts that the cluster may
+// not see. An address or host name may be taken by anybody, and the refusal becomes a condition of the object, which
+// its users read.
 func (a *Appliance) discreet(ctx context.Context, isMine func(owner string) bool, err error) error {
 	var e *inventory.Error
 	if !errors.As(err, &e) || e.Kind != inventory.Invalid || !namedRE.MatchString(e.Msg) {

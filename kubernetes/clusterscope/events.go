@@ -26,7 +26,7 @@ type sight struct {
 // shared are the nouns of which every cluster hears that something was made or changed: a machine may wait for it.
 var shared = []string{"pool", "profile", "image", "host", "layer", "secret"}
 
-// Watch implements contract.Appliance: with what the cluster may hear.
+// Watch implements contract.Appliance. fn receives only what the cluster may see.
 func (a *Appliance) Watch(ctx context.Context, fn func(inventory.Event)) error {
 	return a.Appliance.Watch(ctx, func(e inventory.Event) {
 		if e.Kind == "" {
@@ -39,9 +39,9 @@ func (a *Appliance) Watch(ctx context.Context, fn func(inventory.Event)) error {
 	})
 }
 
-// Hear returns what the cluster may hear of an event, and whether it hears of it at all: that something happened to a host
-// that it is shown or to a machine of its own, and that something was changed that machines may wait for. What happened is
-// had by asking for the thing.
+// Hear returns the part of an event that the cluster may see, and whether it may see it at all. The cluster learns
+// that something happened to a host that it may see, or to a machine of its own. It also learns of changes that
+// machines may wait for. It learns what happened by reading the thing.
 func (a *Appliance) Hear(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
 	said := inventory.Event{ID: e.ID, At: e.At, Kind: e.Kind}
 	data, _ := e.Data.(map[string]any)

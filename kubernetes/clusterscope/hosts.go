@@ -38,8 +38,8 @@ func (a *Appliance) EachHost(ctx context.Context, fn func(contract.HostView) err
 	})
 }
 
-// mayChange refuses a host that the cluster may not change. Pools and machines are read anew: what is destroyed by a
-// wrong answer does not come back.
+// mayChange refuses a host that the cluster may not change. It reads pools and machines again: a wrong answer would
+// destroy what does not come back.
 func (a *Appliance) mayChange(ctx context.Context, id inventory.HostID) error {
 	r, err := a.rule(ctx)
 	if err != nil {
@@ -52,7 +52,8 @@ func (a *Appliance) mayChange(ctx context.Context, id inventory.HostID) error {
 	return r.refuses(&v)
 }
 
-// DeclareHost implements contract.Hosts. Whoever names the MAC of a host that the cluster may not change gets no hold of it.
+// DeclareHost implements contract.Hosts. A cluster that names the MAC of a host which it may not change gets a
+// Conflict, and no hold of that host.
 func (a *Appliance) DeclareHost(ctx context.Context, h inventory.Host) (inventory.Host, error) {
 	r, err := a.rule(ctx)
 	if err != nil {

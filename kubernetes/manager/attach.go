@@ -1,9 +1,9 @@
-// Package manager owns the Kubernetes clusters that are attached at run time: it looks whether a cluster can be used,
-// installs the kinds in it, and runs one manager of controllers per cluster, which starts, stops and comes back without
-// touching the others. It knows nothing of what the controllers do.
+// Package manager owns the Kubernetes clusters that are attached at run time. It checks whether a cluster can be
+// used, installs the kinds in it, and runs one manager of controllers per cluster. A manager starts, stops and comes
+// back without touching the others. The package knows nothing of what the controllers do.
 //
-// Start reading at Attacher.Serve (which clusters there should be), then session.go (the life of one), then run.go (one
-// manager). Detached, a cluster costs nothing.
+// Start reading at Attacher.Serve (which clusters are wanted), then session.go (the life of one), then run.go (one
+// manager). A detached cluster costs nothing.
 package manager
 
 import (
@@ -23,7 +23,8 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 )
 
-// Set is a set of controllers that runs in attached clusters. Its functions are called for every start of a manager.
+// Set is a set of controllers that runs in attached clusters. The package calls its functions for every start of a
+// manager.
 type Set struct {
 	Mode        inventory.ClusterMode
 	AddToScheme func(*runtime.Scheme) error // the kinds that its controllers read and write; nil adds none
@@ -35,7 +36,7 @@ type Secrets interface {
 	Open(ctx context.Context, name string) ([]byte, error)
 }
 
-// Config is everything an Attacher needs.
+// Config holds what an Attacher needs. Store, Secrets, Appliance, Sets and Identity are required.
 type Config struct {
 	Store     inventory.Store
 	Secrets   Secrets
@@ -48,14 +49,16 @@ type Config struct {
 	Version  string         // of this program: what a newer one has installed is left as it is
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Pause is before a cluster is tried again that does not answer, at first; it doubles up to 30 times that. 1 s when 0.
+	// Pause is the first wait before a cluster is tried again that does not answer. It doubles up to 30 times its
+	// value. 0 means 1 s.
 	Pause time.Duration
 	// ProbeEvery is how often a cluster is asked whether it is there: 30 s when 0.
 	ProbeEvery time.Duration
 	Lease      Lease
 }
 
-// Attacher attaches clusters. Its methods may be called from many goroutines.
+// Attacher attaches clusters. Many goroutines may call its methods. mu guards the maps, and is never held during a
+// call to a cluster.
 type Attacher struct {
 	cfg  Config
 	wake chan struct{}
@@ -66,14 +69,14 @@ type Attacher struct {
 	isOver   bool
 }
 
-// follower is one attached cluster that is looked after.
+// follower is the goroutine that keeps one cluster attached. stamp changes when it has to begin again.
 type follower struct {
 	stamp string
 	stop  context.CancelFunc
 	done  chan struct{}
 }
 
-// New returns an Attacher; Serve must run for clusters to be attached.
+// New returns an Attacher. It attaches nothing before Serve.
 func New(cfg Config) *Attacher {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -90,11 +93,11 @@ func New(cfg Config) *Attacher {
 	return &Attacher{cfg: cfg, wake: make(chan struct{}, 1), followed: map[string]*follower{}, leaving: map[string]bool{}}
 }
 
-// lookEvery is how often the rows are looked at, should an event have been lost.
+// lookEvery is how often the stored clusters are read without an event, in case one was lost.
 const lookEvery = time.Minute
 
-// Serve attaches the clusters that the inventory holds, and follows it as they change. A cluster that cannot be reached
-// holds up no other. It returns nil when ctx ends, and everything it started has ended.
+// Serve attaches the clusters of the inventory, and follows it as they change. A cluster that cannot be reached does
+// not delay any other. Serve returns nil when ctx ends, after everything that it started has ended.
 func (a *Attacher) Serve(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -115,7 +118,7 @@ func (a *Attacher) Serve(ctx context.Context) error {
 	}
 }
 
-// Wake has the clusters looked at soon.
+// Wake makes Serve read the clusters now. It never blocks.
 func (a *Attacher) Wake() {
 	select {
 	case a.wake <- struct{}{}:
@@ -138,7 +141,8 @@ func (a *Attacher) watch(ctx context.Context) {
 	}
 }
 
-// wanted is a cluster with a text that changes when it must be attached anew.
+// wanted is a cluster, with a text that changes when it must be attached again: a new row, new settings or a new
+// kubeconfig.
 type wanted struct {
 	inventory.Cluster
 	stamp string
@@ -164,7 +168,7 @@ func (a *Attacher) list(ctx context.Context) (map[string]wanted, error) {
 	return out, err
 }
 
-// look starts and stops followers so that they are those of the clusters that are stored.
+// look starts and stops followers, so that they match the stored clusters.
 func (a *Attacher) look(ctx context.Context) error {
 	clusters, err := a.list(ctx)
 	if err != nil {
@@ -175,6 +179,7 @@ func (a *Attacher) look(ctx context.Context) error {
 	for name, f := range a.followed {
 		if c, ok := clusters[name]; !ok || c.stamp != f.stamp {
 			f.stop()
+			// A changed one stays in the map: start waits for its end before the new one begins.
 			if !ok {
 				delete(a.followed, name)
 			}
@@ -190,7 +195,8 @@ func (a *Attacher) look(ctx context.Context) error {
 	return nil
 }
 
-// start follows a cluster once its former follower has ended.
+// start follows a cluster once its former follower has ended. Two managers for one cluster at the same time would act
+// on the same objects under one identity, which the lease cannot prevent.
 func (a *Attacher) start(ctx context.Context, c wanted, former *follower) *follower {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{stamp: c.stamp, stop: cancel, done: make(chan struct{})}
@@ -240,7 +246,7 @@ func (a *Attacher) follow(ctx context.Context, c inventory.Cluster) {
 	}
 }
 
-// guarded is one session, whose panic is its error: it must not take the other clusters along.
+// guarded runs one session and turns a panic into its error: it must not end the other clusters.
 func (a *Attacher) guarded(ctx context.Context, c inventory.Cluster, up func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

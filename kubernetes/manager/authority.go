@@ -17,8 +17,8 @@ import (
 // authoritiesMax bounds the keys that are kept of one cluster.
 const authoritiesMax = 64
 
-// authorityOf returns fingerprints of what a server is trusted by: the keys of the authorities in its kubeconfig, or its
-// address, where the authorities of the system are asked.
+// authorityOf returns fingerprints of what a server is trusted by: the keys of the authorities in its kubeconfig. A
+// kubeconfig without authorities trusts those of the system; its address then takes their place.
 func authorityOf(cfg *rest.Config) (keys []string) {
 	for rest := cfg.CAData; len(keys) < authoritiesMax; {
 		var block *pem.Block
@@ -37,8 +37,12 @@ func authorityOf(cfg *rest.Config) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// vouched refuses a server that says it is a cluster that something is kept for, unless it is trusted by a key that vouched for
-// that cluster before, or an admin says that it is the same. c is the attachment as it is stored, or is to be.
+// vouched refuses a server that claims to be a cluster for which Slipway keeps something. It accepts a server whose
+// authority vouched for that cluster before, and one that an admin declares to be the same. c is the attachment as it
+// is stored, or will be.
+//
+// A UID is no secret. Without this check, anybody with a kubeconfig to attach could take over the machines of another
+// cluster.
 func vouched(tx inventory.Tx, c inventory.Cluster, uid string, ours []string) error {
 	if uid == "" || c.TakesOver {
 		return nil
@@ -76,7 +80,8 @@ func (a *Attacher) isVouched(ctx context.Context, c inventory.Cluster, p *peer) 
 	})
 }
 
-// keptFor says what is kept for a cluster that was never attached, or was detached before authorities were kept; "" for nothing.
+// keptFor names what Slipway keeps for a cluster that was never attached, or was detached before authorities were
+// stored; "" for nothing.
 func keptFor(tx inventory.Tx, uid string) (string, error) {
 	all, err := tx.ListClusters()
 	if err != nil {
@@ -99,7 +104,8 @@ func keptFor(tx inventory.Tx, uid string) (string, error) {
 	return "", nil
 }
 
-// keepAuthority stores what vouches for a cluster now. It stays when the cluster is detached.
+// keepAuthority stores what vouches for a cluster now. The record stays when the cluster is detached: its machines
+// stay as well.
 func (a *Attacher) keepAuthority(tx inventory.Tx, uid string, ours []string) error {
 	known, err := tx.FindClusterAccess(uid)
 	if err != nil || uid == "" || len(ours) == 0 || slices.Equal(known.Authority, ours) {

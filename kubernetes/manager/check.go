@@ -22,7 +22,7 @@ import (
 	"slipway.dev/slipway/kubernetes/manifests"
 )
 
-// Result is one thing that was looked at.
+// Result is the outcome of one check.
 type Result struct {
 	Name   string
 	IsGood bool
@@ -47,8 +47,8 @@ func (k *Checked) bad(name string, err error) {
 	k.Results = append(k.Results, Result{Name: name, Detail: e.Msg, Hint: e.Hint})
 }
 
-// Check looks whether a cluster can be attached, and changes nothing there. text is its kubeconfig; the one that is
-// stored when nil.
+// Check tests whether a cluster can be attached, and changes nothing there. text is its kubeconfig; nil takes the
+// stored one. A failure is a result and no error.
 func (a *Attacher) Check(ctx context.Context, c inventory.Cluster, text []byte) (k Checked) {
 	k.Cluster = c.Name
 	if text != nil { // it is not attached: a command that names it would find no cluster
@@ -177,8 +177,8 @@ func (r right) String() string {
 	return what
 }
 
-// rights returns what the controllers of some modes need, as the roles that are installed grant it.
-// An account that has them in some namespaces only needs those of the second list.
+// rights returns the rights that the controllers of some modes need, read from the roles that Install applies. There
+// is no second list that could differ. namespaces is for an account with rights in those namespaces only.
 func rights(modes []inventory.ClusterMode, namespaces []string) (all []right, err error) {
 	objects, err := manifests.Objects(profileOf(modes))
 	if len(namespaces) > 0 {
@@ -303,7 +303,8 @@ func (p *peer) may(ctx context.Context, what authorizationv1.ResourceAttributes)
 	return allowed, nil
 }
 
-// holder returns who holds the lease of a manager, "" when nobody does.
+// holder returns the holder of a manager's lease, "" for none. A lease that was not renewed for twice its duration
+// has no holder.
 func (p *peer) holder(ctx context.Context, o Options) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Parting is how a cluster is detached.
+// Parting says how to detach a cluster.
 type Parting struct {
 	Purge bool   // take the kinds away as well, and with them all objects of them
 	Force bool   // even when the cluster does not answer: our finalizers stay on its objects
@@ -17,15 +17,18 @@ type Parting struct {
 
 const partFor = 60 * time.Second
 
-// KubeconfigSecret is the name of the secret that holds the kubeconfig of a cluster that was attached from a file. It
-// goes with the cluster.
+// KubeconfigSecret is the name of the secret with the kubeconfig of a cluster that was attached from a file. Detach
+// deletes it with the cluster.
 func KubeconfigSecret(cluster string) string {
 	name := "cluster-" + cluster
 	return strings.TrimRight(name[:min(len(name), 63)], "-")
 }
 
-// Detach ends the controllers of a cluster, lets go of its objects, and forgets it. Its machines stay as they are, and
-// every server runs on.
+// Detach ends the controllers of a cluster, removes our finalizers from its objects, and forgets it. Its machines
+// stay as they are, and every server runs on. The error is Unavailable when the cluster does not answer, unless
+// how.Force is set, and Conflict when another process needs what Purge would delete.
+//
+// It is safe to repeat: until the last step, the row of the cluster exists and Serve attaches it again.
 func (a *Attacher) Detach(ctx context.Context, name string, how Parting) error {
 	var c inventory.Cluster
 	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -49,7 +52,7 @@ func (a *Attacher) Detach(ctx context.Context, name string, how Parting) error {
 	return a.forget(ctx, c, how)
 }
 
-// leave stops what runs for a cluster and keeps it stopped until done is called.
+// leave stops the follower of a cluster, and keeps Serve from starting it again until the caller calls done.
 func (a *Attacher) leave(name string) (done func()) {
 	a.mu.Lock()
 	a.leaving[name] = true
@@ -67,7 +70,8 @@ func (a *Attacher) leave(name string) (done func()) {
 	}
 }
 
-// part lets go of what is in a cluster. While another process runs its controllers nothing there is touched.
+// part removes our finalizers, and with Purge the kinds. While another process runs the controllers of the cluster,
+// it touches nothing there.
 func (a *Attacher) part(ctx context.Context, c inventory.Cluster, how Parting) error {
 	ctx, cancel := context.WithTimeout(ctx, partFor)
 	defer cancel()

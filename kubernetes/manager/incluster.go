@@ -12,7 +12,8 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 )
 
-// InCluster says what runs in a pod of a cluster, or beside the cluster with a kubeconfig, for an appliance elsewhere.
+// InCluster configures controllers that run in a pod of a cluster, or next to it with a kubeconfig, for an appliance
+// elsewhere.
 type InCluster struct {
 	Appliance   contract.Appliance
 	BoundTo     string   // UID of the cluster that the appliance's token is bound to; "" for none
@@ -25,7 +26,7 @@ type InCluster struct {
 	Log         *slog.Logger
 }
 
-// RunInCluster runs the controllers until ctx ends or they cannot go on.
+// RunInCluster runs the controllers until ctx ends or they cannot continue.
 func RunInCluster(ctx context.Context, c InCluster) error {
 	cluster, err := c.connection()
 	if err != nil {

@@ -43,8 +43,10 @@ func profileOf(modes []inventory.ClusterMode) manifests.Profile {
 	return manifests.Standalone
 }
 
-// Install makes the kinds, policies and rights of Slipway be in a cluster, and waits until the kinds are served. What a
-// newer version has installed is left as it is. version is that of this program.
+// Install puts the kinds, policies and rights of Slipway into a cluster, and waits up to a minute until the API
+// server serves the kinds. It leaves what a newer version has installed. version is that of this program.
+//
+// Each object is one server-side apply. After an error a part of them is there, and a repetition completes them.
 func Install(ctx context.Context, cfg *rest.Config, modes []inventory.ClusterMode, version string) error {
 	p, err := newPeer("", cfg)
 	if err != nil {
@@ -106,8 +108,8 @@ func (p *peer) isNewer(ctx context.Context, crd *unstructured.Unstructured, ours
 // untagged is what git describe adds to the last version: such a build is no older than that.
 var untagged = regexp.MustCompile(`(-\d+-g[0-9a-f]+)?(-dirty)?$`)
 
-// isAfter compares two versions of Slipway. A text that is no version, such as that of a build without one, comes after
-// nothing and before nothing.
+// isAfter reports whether theirs is a newer version of Slipway than ours. A text that is no version, such as that of
+// a build without one, is neither newer nor older.
 func isAfter(theirs, ours string) bool {
 	a, err := version.ParseSemantic(untagged.ReplaceAllString(theirs, ""))
 	if err != nil {
@@ -194,8 +196,8 @@ func kinds() (all []schema.GroupVersionKind, err error) {
 	return all, err
 }
 
-// letGo takes our finalizers off every object of ours, so that nobody waits for controllers that are gone; of those that
-// have a namespace only in the given ones, if any.
+// letGo removes our finalizers from every object of ours, so that no deletion waits for controllers that have ended.
+// With namespaces, it does so only there for kinds that have a namespace.
 func (p *peer) letGo(ctx context.Context, namespaces []string) error {
 	all, err := kinds()
 	if err != nil {
@@ -246,7 +248,8 @@ func (p *peer) letGoIn(ctx context.Context, kind schema.GroupVersionKind, namesp
 	}
 }
 
-// release takes our finalizers off one object.
+// release removes our finalizers from one object. The resource version in the patch makes a change in between a
+// conflict, so that it never drops the finalizer of somebody else.
 func (p *peer) release(ctx context.Context, o *metav1.PartialObjectMetadata) error {
 	for {
 		isOurs := func(f string) bool { return strings.HasPrefix(f, finalizerPrefix) }
@@ -270,7 +273,8 @@ func (p *peer) release(ctx context.Context, o *metav1.PartialObjectMetadata) err
 	}
 }
 
-// purge takes away what install has put there, but for the namespace, in which something else may be.
+// purge deletes what install has created, in the reverse order, except for the namespace, which may hold other
+// things. The deletion of a kind deletes all its objects.
 func (p *peer) purge(ctx context.Context) error {
 	objects, err := manifests.Objects(manifests.CAPI)
 	if err != nil {

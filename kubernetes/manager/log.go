@@ -11,8 +11,8 @@ import (
 
 const stopNoise = "error received after stop sequence was engaged"
 
-// quiet is a handler that takes what the Kubernetes libraries log down by one level: what they call information is about
-// their inside, and their errors are tried again and shown as conditions.
+// quiet is a handler that lowers the level of what the Kubernetes libraries log. Their information is about their
+// inside. Their errors are retried, and a condition shows them.
 type quiet struct{ slog.Handler }
 
 func lower(l slog.Level) slog.Level {
@@ -50,8 +50,8 @@ func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.With
 
 func logrOf(log *slog.Logger) logr.Logger { return logr.FromSlogHandler(quiet{log.Handler()}) }
 
-// RouteLogs sends what the Kubernetes libraries log for the whole process into a log. It is called once, before
-// anything of them runs.
+// RouteLogs sends the logs of the Kubernetes libraries of the whole process into log. Call it once, before any of
+// them runs.
 func RouteLogs(log *slog.Logger) {
 	klog.SetLogger(logrOf(log))
 	ctrllog.SetLogger(logrOf(log))

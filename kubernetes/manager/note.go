@@ -10,8 +10,8 @@ import (
 // seenEvery is how often it is written that a cluster still answers.
 const seenEvery = time.Minute
 
-// note writes what became of a cluster, with its event and issue, when it is not stored already. A cluster that was
-// detached meanwhile is left alone.
+// note stores the state of a cluster with its event and issue, when it differs from the stored one. It ignores a
+// cluster that was detached meanwhile, or detached and attached again: the creation time tells.
 func (a *Attacher) note(ctx context.Context, c inventory.Cluster, change func(*inventory.Cluster)) {
 	err := a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		stored, err := tx.FindCluster(c.Name)

@@ -26,11 +26,12 @@ const (
 	reachSoon = 5 * time.Second
 )
 
-// errReach ends a manager whose account goes further, or less far, than when it began: it starts anew at once.
+// errReach ends a manager whose account has got or lost rights. Run then starts another one at once, with a cache
+// that fits.
 var errReach = errors.New("the rights of the account have changed")
 
-// narrow finds out whether an account has rights in its namespaces only. Without a list of namespaces it has to have them in
-// the whole cluster.
+// narrow finds out whether an account has rights in its namespaces only. Without a list of namespaces it needs rights
+// in the whole cluster.
 func (p *peer) narrow(ctx context.Context, namespaces []string) error {
 	if len(namespaces) == 0 {
 		return nil
@@ -55,8 +56,9 @@ func first(names []string) string {
 	return slices.Min(names)
 }
 
-// reach finds out how far an account goes. Secrets are looked at in the whole cluster first, then in the given namespaces,
-// or in those that have objects of ours.
+// reach finds out in which namespaces an account may read Secrets. It asks for the whole cluster, else for the given
+// namespaces, else for those with objects of ours. A watch of a namespace without rights would fail and end the whole
+// cache.
 func (p *peer) reach(ctx context.Context, namespaces []string) (*contract.Reach, error) {
 	r := &contract.Reach{IsNarrow: p.isNarrow}
 	isEverywhere, err := p.maySecrets(ctx, "")

@@ -38,17 +38,17 @@ import (
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// LeaseNamespace is where the lease is that lets one process at a time run the controllers of a cluster.
+// LeaseNamespace holds the lease that lets one process at a time run the controllers of a cluster.
 const LeaseNamespace = "slipway-system"
 
 // watchFilterLabel is Cluster API's label for objects that are for one of several managers.
 const watchFilterLabel = "cluster.x-k8s.io/watch-filter"
 
-// Lease is how long leadership lasts; the zero value is the default, which costs six small writes a minute, and hands
-// over within a minute when a leader dies, at once when it stops.
+// Lease holds the times of leadership. The zero value is the default, which costs six small writes a minute. It hands
+// over within a minute when a leader dies, and at once when it stops.
 type Lease struct{ Duration, Renew, Retry time.Duration }
 
-// Options are what a manager runs with.
+// Options configure one manager.
 type Options struct {
 	Appliance contract.Appliance
 	Cluster   string // its name, for people
@@ -71,8 +71,8 @@ type Options struct {
 	Health string
 }
 
-// LeaseName names the lease of managers that would do the same work. Those that look at other namespaces or labels have
-// another one.
+// LeaseName names the lease of managers that would do the same work. Managers for other namespaces or labels have
+// another one, and run at the same time.
 func (o Options) LeaseName() string {
 	if len(o.Namespaces) == 0 && o.WatchFilter == "" {
 		return "slipway"
@@ -82,8 +82,8 @@ func (o Options) LeaseName() string {
 	return fmt.Sprintf("slipway-%08x", h.Sum32())
 }
 
-// ManagerOptions is what every manager of ours is made with: several live in one process, come and go, and serve no
-// metrics. Secrets and ConfigMaps are never cached: a typed Get is one request, and a watch sees metadata only.
+// ManagerOptions returns the options of every manager of ours. Several live in one process, come and go, and serve no
+// metrics. They never cache Secrets and ConfigMaps: a typed Get is one request, and a watch sees metadata only.
 func ManagerOptions(scheme *runtime.Scheme, o Options) manager.Options {
 	yes, stop := true, 10*time.Second
 	opts := manager.Options{
@@ -115,8 +115,8 @@ func orNone(address string) string {
 	return address
 }
 
-// slim takes out of cached objects what no controller reads: who manages which field, and the copy of an object that
-// kubectl keeps, which for a Secret holds its values.
+// slim removes from cached objects what no controller reads: the managed fields, and kubectl's copy of the object,
+// which holds the values of a Secret.
 func slim(in any) (any, error) {
 	if o, err := apimeta.Accessor(in); err == nil {
 		o.SetManagedFields(nil)
@@ -146,8 +146,8 @@ func Scheme(sets []Set) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Run runs the controllers of one cluster until ctx ends or they cannot go on, which is an error. Nothing of it is left
-// when it returns.
+// Run runs the controllers of one cluster until ctx ends or they cannot continue, which is an error. When it returns,
+// its goroutines and connections have ended.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -332,7 +332,8 @@ func uidOf(ctx context.Context, c client.Reader, namespaces []string) (string, e
 	return string(n.UID), err
 }
 
-// isSame checks what a cluster says it is known by, against what was said before; "" for the first time.
+// isSame compares the UID that a cluster reports with the one of before, "" for the first time. A server behind the
+// same address may be another cluster after a rebuild.
 func isSame(name, before, uid string) error {
 	if !inventory.IsClusterUID(uid) {
 		return inventory.Errorf(inventory.Invalid, "cluster %s does not say who it is: %q is no UID", name, inventory.Clean(uid, 64)).

@@ -29,7 +29,7 @@ const (
 	lostEvery  = 5 * time.Second // at most, between probes once one had no answer
 )
 
-// peer is a cluster that is spoken to.
+// peer is a cluster that this process speaks to. Its clients have connections of their own, which hangUp closes.
 type peer struct {
 	name    string
 	cfg     *rest.Config
@@ -123,7 +123,9 @@ func (a *Attacher) connect(ctx context.Context, c inventory.Cluster) (*peer, err
 	return a.open(c.Name, "secret "+c.Kubeconfig+" of cluster "+c.Name, text)
 }
 
-// session attaches a cluster and runs its controllers until ctx ends or something breaks. up is called when they run.
+// session attaches a cluster and runs its controllers until ctx ends or something breaks. It calls up when they run.
+//
+// The order of the checks matters. Nothing is written to a cluster before it is known to be the right one.
 func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) error {
 	p, err := a.connect(ctx, c)
 	if err != nil {
@@ -170,14 +172,14 @@ func (a *Attacher) session(ctx context.Context, c inventory.Cluster, up func()) 
 	return Run(ctx, p.cfg, opts)
 }
 
-// isTwice refuses a cluster that is attached under another name, unless the two look at different objects: two sets of
-// controllers would pull at the same ones.
+// isTwice refuses a cluster that is attached under another name, unless the two handle different objects. Otherwise
+// two sets of controllers would change the same objects in turn.
 func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string) error {
 	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return refuseSecond(tx, c, uid) })
 }
 
-// take stores which cluster it is that is attached and what vouches for it, unless another has it: of two that are attached in
-// the same instant one goes on.
+// take stores the identity of an attached cluster and what vouches for it, unless another attachment has it. It does
+// so in one transaction: of two that attach the same cluster in one instant, one continues.
 func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, authority []string) error {
 	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		stored, err := tx.FindCluster(c.Name)
@@ -204,7 +206,8 @@ func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, au
 	})
 }
 
-// refuseSecond lets the one go on whose UID is stored, and of two of those the one that was attached first.
+// refuseSecond refuses the second of two attachments of one cluster. The one with the stored UID is the first, else
+// the older one.
 func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
 	if uid == "" {
 		return nil
@@ -223,8 +226,8 @@ func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
 	return nil
 }
 
-// isImpostor refuses a server that says it is a cluster that is attached under another name, and has another certificate
-// authority: what it says it is decides whose machines are its own.
+// isImpostor refuses a server that claims to be a cluster which is attached under another name, and has another
+// certificate authority. The claim decides whose machines are its own.
 func (a *Attacher) isImpostor(ctx context.Context, c inventory.Cluster, p *peer) error {
 	var others []inventory.Cluster
 	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
@@ -253,7 +256,8 @@ func (a *Attacher) isImpostor(ctx context.Context, c inventory.Cluster, p *peer)
 	return nil
 }
 
-// overlap reports whether an object can be looked at by the controllers of both. Nothing stands for all.
+// overlap reports whether the controllers of both could handle the same object. An empty list or filter stands for
+// all.
 func overlap(a, b inventory.Cluster) bool {
 	isMode := slices.ContainsFunc(modesOf(a), b.Runs)
 	isFilter := a.WatchFilter == "" || b.WatchFilter == "" || a.WatchFilter == b.WatchFilter
@@ -303,7 +307,7 @@ func (a *Attacher) sets(c inventory.Cluster) []Set {
 	return slices.DeleteFunc(slices.Clone(a.cfg.Sets), func(s Set) bool { return !c.Runs(s.Mode) })
 }
 
-// life is what is known of a session while it runs.
+// life is the state of a session while it runs.
 type life struct {
 	a    *Attacher
 	p    *peer
@@ -328,8 +332,8 @@ func (l *life) answers(ctx context.Context, state inventory.ClusterState, reason
 	})
 }
 
-// probe asks the cluster now and then whether it is there: a watch that hears nothing does not tell. The manager ends by
-// itself when it cannot renew its lease.
+// probe asks the cluster now and then whether it is there: a watch that receives nothing does not tell. The manager
+// ends by itself when it cannot renew its lease.
 func (l *life) probe(ctx context.Context) {
 	wait, lostN := min(l.a.cfg.ProbeEvery, time.Second), 0 // whether another leads is seen at once
 	for {

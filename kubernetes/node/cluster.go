@@ -30,7 +30,7 @@ const (
 	pageSize     = 500
 )
 
-// Cluster speaks to one workload cluster. It holds no credentials but in its connections.
+// Cluster speaks to one workload cluster. Many goroutines may call it. Only its connections hold credentials.
 type Cluster struct {
 	name string // for people
 	api  kubernetes.Interface
@@ -121,7 +121,8 @@ func (c *Cluster) list(ctx context.Context, selector string) ([]*corev1.Node, er
 	}
 }
 
-// Delete deletes the object of a machine's node. That there is none, or only one that is not ours, is no error.
+// Delete deletes the object of a machine's node. A missing node, or one that is not ours, is no error. The UID as a
+// precondition keeps it from deleting a new node of the same name.
 func (c *Cluster) Delete(ctx context.Context, id Identity) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -137,8 +138,8 @@ func (c *Cluster) Delete(ctx context.Context, id Identity) error {
 	return nil
 }
 
-// Taint puts a taint on a machine's node, or takes it away; other taints stay. That there is no node is no error. It is
-// for taints that are no part of what a machine wants, such as node.kubernetes.io/out-of-service while a host is off.
+// Taint sets or removes a taint on a machine's node, and leaves other taints. A missing node is no error. It is for
+// taints that no machine asks for, such as node.kubernetes.io/out-of-service while a host is off.
 func (c *Cluster) Taint(ctx context.Context, id Identity, t corev1.Taint, on bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -170,7 +171,7 @@ func (c *Cluster) Taint(ctx context.Context, id Identity, t corev1.Taint, on boo
 	}
 }
 
-// Check makes one call, and says what keeps it from working.
+// Check makes one call that needs no rights, and returns what keeps it from working.
 func (c *Cluster) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

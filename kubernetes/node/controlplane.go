@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ControlPlane is how far the control plane of a kubeadm cluster is.
+// ControlPlane is the progress of the control plane of a kubeadm cluster.
 type ControlPlane struct {
 	IsInitialized bool   // kubeadm has written its configuration into the cluster
 	Version       string // of Kubernetes, that it was initialised or upgraded to
@@ -18,7 +18,8 @@ type ControlPlane struct {
 	Members, Healthy int
 }
 
-// ControlPlane asks for it.
+// ControlPlane reads the state of the control plane. A cluster without kubeadm's configuration is not initialised,
+// and no error.
 func (c *Cluster) ControlPlane(ctx context.Context) (ControlPlane, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -28,10 +28,12 @@ const (
 	maxNamed    = 16 // of what is listed for people
 )
 
-// Drain goes on emptying the node of a machine: it cordons it, asks for the eviction of each pod once, and says what is
-// left. It never waits for a pod, and may be called by another process the next time. Pods of DaemonSets and of the
-// node's own manifests stay; those on a node whose kubelet is not heard of are not waited for. A node that is gone, or was
-// never ours, is empty.
+// Drain drains the node of a machine by one step. It cordons the node, asks once for the eviction of each pod, and
+// reports what is left. It never waits for a pod. Everything is in the cluster, so that another process may make the
+// next call.
+//
+// Pods of DaemonSets and of the node's own manifests stay. Pods on a node without contact to its kubelet are not
+// waited for. A missing node, and one that was never ours, is empty.
 func (c *Cluster) Drain(ctx context.Context, id Identity, d inventory.Drain, _ time.Time) (inventory.DrainState, error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
@@ -60,7 +62,7 @@ func (c *Cluster) Drain(ctx context.Context, id Identity, d inventory.Drain, _ t
 	return r.run(ctx)
 }
 
-// round is one look at a node that is being emptied.
+// round is one call of Drain. mu guards the lists, which parallel evictions fill.
 type round struct {
 	c      *Cluster
 	node   *corev1.Node
@@ -92,7 +94,8 @@ func (r *round) run(ctx context.Context) (inventory.DrainState, error) {
 	return r.volumes(ctx)
 }
 
-// holdLocalData keeps pods whose data would be lost, unless that is wanted. It is called one pod at a time.
+// holdLocalData keeps pods whose local data would be lost, unless the machine allows that. The helper calls it for
+// one pod at a time.
 func (r *round) holdLocalData(p corev1.Pod) drain.PodDeleteStatus {
 	isOver := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if r.d.DeleteEmptyDirData || isOver || p.DeletionTimestamp != nil {

@@ -1,9 +1,9 @@
-// Package node owns what happens to the Kubernetes node that a machine becomes: it finds the Node, gives it its provider
-// id, labels, annotations and taints, says how it is, empties it before its host goes and deletes its object afterwards.
-// It never touches a node that is not ours, and never what others have put on one that is.
+// Package node owns what happens to the Kubernetes node that a machine becomes. It finds the Node, sets its provider
+// ID, labels, annotations and taints, and reports its state. It drains the node before its host goes, and deletes its
+// object afterwards. It never touches a node that is not ours, and never what others have set on ours.
 //
-// There are two users: the engine asks Nodes, with the kubeconfig of a join target; controllers ask the clusters of a Set,
-// with a kubeconfig that they have read themselves. Both read the rules in match and plan, which are pure.
+// There are two users. The engine calls Nodes, with the kubeconfig of a join target. Controllers use the clusters of
+// a Set, with a kubeconfig that they have read themselves. match and plan hold the rules for both, and are pure.
 package node
 
 import (
@@ -16,14 +16,14 @@ import (
 	metal "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// Identity is what the node of a machine is known by.
+// Identity is how the node of a machine is recognised.
 type Identity struct {
 	ProviderID string // of the claim
 	Machine    string // name in the inventory, which is the value of the label metal.slipway.dev/machine
 	SystemUUID string // that the firmware of its host says, "" when unknown
 	Hostname   string
-	// ClaimedAt is when the machine got its host: a node without a provider id that is older is not taken for ours. When it is
-	// zero, no node is taken for ours by its name alone.
+	// ClaimedAt is when the machine got its host. An older node without a provider ID is never taken for ours.
+	// Without ClaimedAt, no node is taken for ours by its name alone.
 	ClaimedAt time.Time
 }
 
@@ -78,8 +78,9 @@ type found struct {
 	older   *corev1.Node // like the machine, without a provider id, and older than its claim
 }
 
-// match finds the node of a machine: the one with its provider id; else, among those without any, the one that carries its
-// label, or runs on its hardware, or has its name. Two that are alike are both left alone.
+// match finds the node of a machine: the one with its provider ID. Else, among those without any, it takes the one
+// with its label, on its hardware, or with its name. Of two equal candidates it takes neither: deleting the wrong
+// node is worse than waiting.
 func match(id Identity, nodes []*corev1.Node) found {
 	var f found
 	var best, foreignBest likeness
@@ -152,7 +153,8 @@ func isReachable(n *corev1.Node) bool {
 	return true
 }
 
-// trim leaves of a node what is looked at, so that watching many costs little.
+// trim keeps of a node what this package reads, so that watching many costs little. A heartbeat alone then changes
+// nothing.
 func trim(n *corev1.Node) *corev1.Node {
 	out := &corev1.Node{}
 	out.Name, out.UID, out.ResourceVersion, out.CreationTimestamp = n.Name, n.UID, n.ResourceVersion, n.CreationTimestamp

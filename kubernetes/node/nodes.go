@@ -17,7 +17,7 @@ type Secrets interface {
 	Open(ctx context.Context, name string) ([]byte, error)
 }
 
-// Config is what Nodes need. Store and Secrets are required.
+// Config holds what Nodes need. Store and Secrets are required.
 type Config struct {
 	Store   inventory.Store
 	Secrets Secrets
@@ -27,8 +27,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Nodes empties and forgets the nodes of machines, with the kubeconfigs of their join targets. It remembers nothing that
-// matters: every call looks at the cluster anew.
+// Nodes drains and deletes the nodes of machines, with the kubeconfigs of their join targets. It remembers only
+// connections: every call reads the cluster again.
 type Nodes struct {
 	cfg Config
 
@@ -52,8 +52,8 @@ func New(cfg Config) *Nodes {
 	return &Nodes{cfg: cfg, clusters: map[string]*connection{}}
 }
 
-// Drain goes on emptying the node of a machine and says how far it is. A machine whose cluster nobody can speak to any
-// more, because its target is gone or has no kubeconfig, has nothing to wait for.
+// Drain drains the node of a machine by one step, and reports its progress. When the join target is gone or has no
+// kubeconfig, nothing can be drained, and Drain reports that it is done.
 func (n *Nodes) Drain(ctx context.Context, m inventory.Machine, h inventory.Host, since time.Time) (inventory.DrainState, error) {
 	c, why, err := n.connect(ctx, m.Drain.Target)
 	if err != nil {

@@ -31,9 +31,9 @@ type Observation struct {
 	Refused []string
 }
 
-// Observe says how the node of a machine is, from what is watched, and puts right what it carries: its provider id while
-// it has none, and what is wanted. Nothing is written when nothing differs, and nothing while the cluster cannot be
-// reached.
+// Observe reports the node of a machine from the watched nodes, and corrects what it carries. That is its provider ID
+// while it has none, and the wanted labels, annotations and taints. It writes only differences, and nothing while the
+// cluster cannot be reached.
 func (c *Cluster) Observe(ctx context.Context, id Identity, w Wanted) (Observation, error) {
 	nodes, isRead, problem := c.watched()
 	if !isRead && problem == nil {
@@ -57,7 +57,8 @@ func (c *Cluster) Observe(ctx context.Context, id Identity, w Wanted) (Observati
 	return o, c.put(ctx, f.node, &id, w)
 }
 
-// put writes what a node lacks, planned on the node as it is now: others write it too.
+// put writes what a node lacks. It plans on the node as the API server has it now, because others write to it too,
+// and the watch may lag.
 func (c *Cluster) put(ctx context.Context, n *corev1.Node, id *Identity, w Wanted) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

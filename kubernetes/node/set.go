@@ -15,8 +15,8 @@ import (
 	"slipway.dev/slipway/inventory/egress"
 )
 
-// Set holds the workload clusters that the controllers of one manager look at. Each is watched on its own: one that cannot
-// be reached holds up none of the others.
+// Set holds the workload clusters of one manager's controllers. It watches each on its own, so that an unreachable
+// one does not delay the others.
 type Set struct {
 	log    *slog.Logger
 	egress *egress.Policy
@@ -68,8 +68,8 @@ func (s *Set) run(key string, m *member) {
 	s.running.Go(func() { m.watch.run(ctx, m.Cluster, func(n *Node) { s.tell(key, n) }) })
 }
 
-// Cluster returns the cluster of a key, and keeps it for as long as the version stays the same. load is called only when
-// there is none of that version yet. The error is that of load, or says that what it returned cannot be used.
+// Cluster returns the cluster of a key, and keeps it while the version stays the same. It calls load only when it has
+// none of that version. The error is that of load, or Invalid when its result is no kubeconfig that can be used.
 func (s *Set) Cluster(ctx context.Context, key, version string, load func(context.Context) ([]byte, error)) (*Cluster, error) {
 	if c := s.kept(key, version); c != nil {
 		return c, nil
@@ -105,7 +105,7 @@ func (s *Set) kept(key, version string) *Cluster {
 	return nil
 }
 
-// Drop forgets a cluster: nothing of ours is in it any more.
+// Drop forgets a cluster once it has nothing of ours, and ends its watch.
 func (s *Set) Drop(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +128,9 @@ func (s *Set) tell(key string, n *Node) {
 	}
 }
 
-// Source queues what fn returns: whenever a node of a cluster has changed in something that matters, and with nil when
-// everything in a cluster has to be looked at, because it has been read, cannot be reached, or can again.
+// Source queues the requests that fn returns. It calls fn when a node has changed in something that matters. It
+// passes nil when everything in a cluster has to be read again: after the first read, and when the cluster fails or
+// recovers.
 func (s *Set) Source(fn func(key string, n *Node) []reconcile.Request) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		s.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Stage is how far a machine is on its way into its cluster.
+// Stage is the progress of a machine on its way into its cluster.
 type Stage uint8
 
 // The stages.
@@ -34,14 +34,15 @@ type TurnRules struct {
 	IsInitialized bool
 }
 
-// Turn says whether it is a machine's turn.
+// Turn says whether a machine may join now.
 type Turn struct {
 	Wait          string // why it is not, "" when it is
 	IsInitMissing bool   // it waits for the cluster to be made
 	IsFirst       bool   // it is, and the machine makes the cluster
 }
 
-// JudgeTurn says whether it is the turn of m, which is ready, among the others of its target.
+// JudgeTurn says whether m, which is ready, may join now among the others of its target. One machine makes a cluster.
+// Control planes join one at a time, because each is a new member of etcd. Workers join up to a limit.
 func JudgeTurn(m Joiner, others iter.Seq[Joiner], r TurnRules) Turn {
 	if r.Workers == 0 {
 		r.Workers = DefaultWorkers

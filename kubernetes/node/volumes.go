@@ -118,7 +118,8 @@ func claimOf(p *corev1.Pod, v *corev1.Volume) string {
 	return ""
 }
 
-// emptied notes whether a node is empty, and returns since when. A restart begins that anew, which only waits longer.
+// emptied notes whether a node is empty, and returns the time since when. A restart of this process begins that time
+// again, which only waits longer.
 func (c *Cluster) emptied(node types.UID, is bool) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

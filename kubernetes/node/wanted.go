@@ -15,7 +15,7 @@ import (
 // AnnotationOwned is the annotation of a Node that says which of its labels, annotations and taints are ours.
 const AnnotationOwned = metal.Prefix + "owned"
 
-// Wanted is what a node carries for its machine, beside what others put on it.
+// Wanted holds what a node carries for its machine, in addition to what others set.
 type Wanted struct {
 	Labels      map[string]string
 	Annotations map[string]string
@@ -50,10 +50,11 @@ func (c *change) patch(resourceVersion string) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// plan compares a node with what is wanted. What is missing is put there, what was ours and is not wanted any more is
-// taken away, and what others hold with another value stays theirs. A node on which we have never written anything has
-// registered with what its machine's configuration says: what is wanted of that, with the same value, is ours from the
-// start. Another value was set by somebody else.
+// plan compares a node with what is wanted. It sets what is missing, removes what was ours and is no longer wanted,
+// and leaves what others hold with another value.
+//
+// A node without our annotation has registered with the values of its machine's configuration. Wanted values that are
+// there already are ours from the start. Another value was set by somebody else.
 func plan(n *corev1.Node, providerID string, w Wanted) change {
 	var before owned
 	note, isKnown := n.Annotations[AnnotationOwned]

@@ -18,8 +18,8 @@ import (
 
 const nodesPath = "/api/v1/nodes"
 
-// watch keeps the nodes of one cluster, trimmed, and knows whether the cluster can be reached. All nodes are watched, for
-// one that a foreign bootstrap provider has made carries nothing of ours that could be selected.
+// watch keeps the nodes of one cluster, trimmed, and knows whether the cluster can be reached. It watches all nodes:
+// one that a foreign bootstrap provider made carries nothing of ours to select by. mu guards all fields below it.
 type watch struct {
 	patience time.Duration
 	log      *slog.Logger
@@ -120,7 +120,8 @@ func isNews(old, n *corev1.Node) bool {
 	return !equality.Semantic.DeepEqual(&a, &b)
 }
 
-// failed notes that nodes could not be read. It counts when it lasts: an API server that starts refuses much.
+// failed notes that nodes could not be read. It counts once it lasts for patience: an API server that starts refuses
+// much.
 func (w *watch) failed(err error) {
 	w.turn(func() bool {
 		w.failing = err
