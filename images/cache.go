@@ -73,7 +73,6 @@ func New(cfg Config) (*Cache, error) {
 		}
 	}
 	// What was whole but not in place yet is fetched again; those here belonged to a process that was killed.
-	// Nobody else can own them, because one process owns the folder.
 	stale, err := filepath.Glob(filepath.Join(c.partialDir(), tempPrefix+"*"))
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", c.partialDir(), err)
@@ -192,7 +191,6 @@ func (c *Cache) unpin(d inventory.Digest) {
 func hashAll(ctx context.Context, r io.Reader, read func(int64)) (inventory.Digest, int64, error) {
 	h, buf, total := sha256.New(), make([]byte, copyBytes), int64(0)
 	for {
-		// Checked for each chunk, so that a cancelled import of 20 GiB stops within one read.
 		if err := ctx.Err(); err != nil {
 			return "", total, err
 		}
@@ -251,7 +249,6 @@ func (c *Cache) checkSpace(need int64) error {
 	if err := syscall.Statfs(c.cfg.Dir, &st); err != nil {
 		return diskError("read free space", err)
 	}
-	// Bavail leaves out the blocks that the file system keeps for root. The server seldom runs as root.
 	if free := int64(st.Bavail) * st.Bsize; need > free-reserveBytes {
 		e := inventory.Errorf(inventory.Unavailable, "%s more are needed, and the disk of the artefact folder has %s free",
 			FormatBytes(need), FormatBytes(free))

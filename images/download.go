@@ -104,7 +104,6 @@ func (c *Cache) lockDownload(ctx context.Context, name string) (release func(), 
 		}
 		c.mu.Unlock()
 		select {
-		// All waiters wake up, and one of them wins at the top of the loop.
 		case <-other:
 		case <-ctx.Done():
 			return nil, stopped(ctx)
@@ -129,7 +128,6 @@ func (d *download) run(ctx context.Context) (inventory.Digest, error) {
 		if d.want == "" || got == d.want {
 			return got, nil
 		}
-		// The bytes are wrong, so that keeping them would make every later attempt wrong too.
 		wasResumed := d.isResumed
 		if err := d.restart(); err != nil {
 			return "", err

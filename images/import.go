@@ -368,7 +368,6 @@ func (c *Cache) register(ctx context.Context, img inventory.Image, artefacts []i
 	// All files are in place and synced here. If the process dies now, they are files that nothing uses, and Prune
 	// takes them.
 	err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		// A rerun of the function must begin as the first run did.
 		dropped = nil
 		for _, a := range artefacts {
 			old, err := tx.FindArtefact(a.Digest)

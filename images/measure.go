@@ -29,7 +29,6 @@ func measure(ctx context.Context, format string, f io.ReaderAt, size int64) (n i
 	var out io.Reader
 	switch format {
 	case "raw":
-		// A raw disk image is as large as its file.
 		return size, nil
 	case "qcow2":
 		head := make([]byte, min(size, qcow2.HeaderBytes))

@@ -17,8 +17,7 @@ import (
 // FromPackage as ImportRequest.From takes the files of the Debian package that the catalogue entry names.
 const FromPackage = "package"
 
-// ImportRequest says what to import and under which name. It comes from the API: every field is checked by
-// Catalogue.Check before anything is fetched.
+// ImportRequest says what to import and under which name. Catalogue.Check checks every field before anything is fetched.
 type ImportRequest struct {
 	Name    string         `json:"name"`              // of the image
 	OS      string         `json:"os,omitempty"`      // a catalogue entry; "" means custom
@@ -55,9 +54,8 @@ type ImportRequest struct {
 	DiskBytes  int64  `json:"diskBytes,omitempty"`
 	Remote     string `json:"remote,omitempty"`
 	SeedLabel  string `json:"seedLabel,omitempty"` // see inventory.Image
-	// AllowLocal lets the request name files of this machine. It is for those who come through the unix socket, whose
-	// access to files is their own affair; a request cannot ask for it.
-	// Otherwise any operator could publish a private key of the server as a "kernel".
+	// AllowLocal lets the request name files of this machine. It is for callers on the unix socket, who can read files
+	// anyway. A request cannot ask for it: else any operator could publish a private key of the server as a "kernel".
 	AllowLocal bool `json:"-"`
 	// IsAdmin tells the caller why a server could not be reached; others are only told that it could not.
 	IsAdmin bool `json:"-"`

@@ -2,7 +2,6 @@ package images
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -33,71 +32,6 @@ type Progress struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Bar draws progress as one line of at most width columns for a terminal. Where the line is too narrow it keeps the
-// numbers, and gives up the bar first and then the name.
-func Bar(p Progress, width int) string {
-	numbers := p.numbers()
-	label := p.label()
-	room := width - len([]rune(label)) - len([]rune(numbers)) - 4
-	if p.Step != StepFetch || p.TotalBytes <= 0 || room < 8 {
-		line := strings.TrimSpace(label + "  " + numbers)
-		if len([]rune(line)) > width {
-			line = numbers
-		}
-		return cut(line, width)
-	}
-	room = min(room, 40)
-	filled := int(min(p.Bytes, p.TotalBytes) * int64(room) / p.TotalBytes)
-	bar := strings.Repeat("=", filled)
-	if filled < room {
-		bar += ">" + strings.Repeat(" ", room-filled-1)
-	}
-	return fmt.Sprintf("%s [%s] %s", label, bar, numbers)
-}
-
-func (p Progress) label() string {
-	switch p.Step {
-	case StepResolve:
-		return "finding the files"
-	case StepCheck:
-		return p.counted("checking")
-	case StepStore:
-		return "registering the image"
-	}
-	return p.counted(p.File)
-}
-
-func (p Progress) counted(text string) string {
-	if p.Step == StepCheck && p.File != "" {
-		text += " " + p.File
-	}
-	if p.FilesN > 1 {
-		text = fmt.Sprintf("%s (%d/%d)", text, p.FileN, p.FilesN)
-	}
-	return text
-}
-
-func (p Progress) numbers() string {
-	if p.Step != StepFetch && p.Step != StepCheck {
-		return ""
-	}
-	var parts []string
-	if p.TotalBytes > 0 {
-		parts = append(parts, fmt.Sprintf("%3d%%", min(p.Bytes, p.TotalBytes)*100/p.TotalBytes))
-		parts = append(parts, FormatBytes(p.Bytes)+" of "+FormatBytes(p.TotalBytes))
-	} else if p.Bytes > 0 {
-		parts = append(parts, FormatBytes(p.Bytes))
-	}
-	if p.BytesPerSecond > 0 {
-		parts = append(parts, FormatBytes(p.BytesPerSecond)+"/s")
-		if left := p.TotalBytes - p.Bytes; left > 0 {
-			s := (left + p.BytesPerSecond - 1) / p.BytesPerSecond
-			parts = append(parts, formatLeft(s)+" left")
-		}
-	}
-	return strings.Join(parts, "  ")
-}
-
 // FormatBytes writes a size in decimal units with three digits: 40.8 MB.
 func FormatBytes(n int64) string {
 	if n < 1000 {
@@ -114,23 +48,6 @@ func FormatBytes(n int64) string {
 		return fmt.Sprintf("%.1f %s", v, units[0])
 	}
 	return fmt.Sprintf("%.0f %s", v, units[0])
-}
-
-func formatLeft(seconds int64) string {
-	switch {
-	case seconds < 60:
-		return fmt.Sprintf("%d s", seconds)
-	case seconds < 3600:
-		return fmt.Sprintf("%d:%02d min", seconds/60, seconds%60)
-	case seconds < 100*3600:
-		return fmt.Sprintf("%d:%02d h", seconds/3600, seconds/60%60)
-	}
-	return "days"
-}
-
-func cut(s string, width int) string {
-	r := []rune(s)
-	return string(r[:max(min(len(r), width), 0)])
 }
 
 // meter measures a rate as an average that forgets: what is meterWindow old counts for a third.

@@ -66,7 +66,6 @@ func unreachedError(u *url.URL, err error, stalled bool) error {
 		Kind: inventory.Unavailable, Err: e, Msg: fmt.Sprintf("%s cannot be fetched", redact(u)),
 		Hint: "check the address; why no answer comes is in the server's log, and told to admins",
 	}}
-	// The egress policy refuses the address again at every attempt.
 	if refused != nil {
 		return both
 	}

@@ -161,8 +161,6 @@ func signerOf(der, digest []byte) (s pxe.Signer, ok bool) {
 			signers = field // the last one
 		}
 	}
-	// The digest is 32 bytes of SHA-256, so that it is not found by chance. A signature with SHA-1 counts as none, as
-	// modern firmware treats it.
 	if !bytes.Contains(content.Bytes, digest) { // SpcIndirectDataContent ends in it
 		return s, false
 	}
@@ -178,7 +176,6 @@ func signerOf(der, digest []byte) (s pxe.Signer, ok bool) {
 	if _, err2 := asn1.Unmarshal(firstOfSequence(first), &signer); err != nil || err2 != nil || len(certificates) > maxSignatures {
 		return s, false
 	}
-	// A signature carries the whole chain. Issuer and serial number name the signer's certificate in it.
 	for _, c := range certificates {
 		if c.SerialNumber.Cmp(signer.ID.Serial) == 0 && bytes.Equal(c.RawIssuer, signer.ID.Issuer.FullBytes) {
 			return pxe.Signer{Name: sigdb.Name(c.Subject), Issuer: sigdb.Name(c.Issuer)}, true
@@ -280,7 +277,6 @@ func (c *Cache) Signers(d inventory.Digest) (signers []pxe.Signer, ok bool) {
 	if !ok && !errors.Is(err, errNotPE) {
 		return nil, false
 	}
-	// A full map is dropped as a whole: 1024 kernels are more than any installation has at a time.
 	if c.signed.byDigest == nil || len(c.signed.byDigest) >= maxRemembered {
 		c.signed.byDigest = map[inventory.Digest]signature{}
 	}

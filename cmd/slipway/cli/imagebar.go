@@ -48,7 +48,7 @@ func (b *bar) Show(j client.Job) {
 			width = w - 1
 		}
 	}
-	line := images.Bar(p, width)
+	line := drawBar(p, width)
 	if p.Note != "" && p.Note != b.last {
 		fmt.Fprintf(b.s.Err, "\r\x1b[K%s\n", Plain(p.Note))
 		b.last = p.Note
