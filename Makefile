@@ -80,7 +80,7 @@ stories:
 
 # lane runs stages one after the other. Two lanes fit two cores: one computes, the other mostly waits.
 lane:
-	@for t in $(STAGES); do echo "== $$t $$(date +%T)"; $(MAKE) --no-print-directory $$t STORIES=short || failed=1; done; echo "== $$(date +%T)"; [ -z "$$failed" ]
+	@for t in $(STAGES); do echo "== $$t $$(date +%T), $$(df -h --output=avail . | tail -n 1 | tr -d ' ') free on the disk"; $(MAKE) --no-print-directory $$t STORIES=short || failed=1; done; echo "== $$(date +%T)"; [ -z "$$failed" ]
 
 build/testsum: tools/testsum/main.go
 	@mkdir -p build && cd tools && $(GO) build -o ../$@ ./testsum
@@ -110,6 +110,7 @@ test-attack: build/testsum ## attacks on a running server in network namespaces 
 
 test-vm: build/testsum build ## real firmware boots on libvirt (root)
 	@tools/deps.sh install build; tools/deps.sh install test-vm
+	@tools/parts.sh tidy # the disks of the machines need room
 	@tools/arm64.sh >/dev/null || echo "Debian's arm64 packages were not fetched; the tests on an arm64 board are skipped"
 	@$(ROOT) env SLIPWAY_VM=1 build/testsum -again -tally $(TALLY) $(GOTEST) -json -count=1 -p 1 -timeout 60m -run '$(RUN)' ./test/vm/... ./lab ./agent/... ./bmc/libvirt
 

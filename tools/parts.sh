@@ -1,11 +1,14 @@
 #!/bin/sh
 # parts.sh build NAME...   other people's programs that judge ours, built from their Go modules into build/parts/NAME
 # parts.sh list            their names, and what each is for
+# parts.sh tidy            removes what their builds have compiled, if none runs
 #
 # Each folder under tools/parts is a module of its own that pins versions by go.sum; nothing of them is linked into
-# Slipway. A part is built once and again when its module changes.
+# Slipway. A part is built once and again when its module changes. Its compiled packages, gigabytes, go into a cache of their own,
+# because nothing else needs them.
 set -eu
 cd "$(dirname "$0")/.."
+cache=$PWD/build/parts/.cache
 
 # name                     module    package                                              why
 table() {
@@ -74,7 +77,7 @@ build() {
 		done >"$out.new"
 		chmod +x "$out.new" && mv "$out.new" "$out"
 	else
-		(cd "tools/parts/$2" && GOFLAGS=-trimpath CGO_ENABLED=$cgo go build -ldflags "$flags" -o "$out" "$3")
+		(cd "tools/parts/$2" && GOCACHE=$cache GOFLAGS=-trimpath CGO_ENABLED=$cgo go build -ldflags "$flags" -o "$out" "$3")
 	fi
 	echo "$stamp" >"$out.stamp"
 }
@@ -83,6 +86,11 @@ case "${1:-list}" in
 list) table ;;
 build)
 	shift
+	mkdir -p "$cache"
+	exec 8>"$cache.lock" && flock -s 8
 	for name; do build "$name"; done ;;
-*) sed -n '2,3p' "$0" >&2; exit 2 ;;
+tidy)
+	mkdir -p "$cache"
+	exec 8>"$cache.lock" && flock -n 8 && rm -rf "$cache" || true ;;
+*) sed -n '2,4p' "$0" >&2; exit 2 ;;
 esac
