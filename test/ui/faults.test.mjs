@@ -6,7 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { faults, outletOptions, Rack } from './rack.mjs'
+import { endLogin, faults, outletOptions, Rack } from './rack.mjs'
 
 const run = promisify(execFile)
 const outlets = '127.0.0.1:8991'
@@ -162,8 +162,7 @@ test('a dialog that is open when the login ends is open again behind the next on
   await page.getByRole('menuitem', { name: 'Edit' }).click()
   const form = page.getByRole('dialog')
   await form.getByLabel('Asset tag').fill('in-a-dialog')
-  await page.context().clearCookies()
-  await form.getByRole('button', { name: 'Save' }).click()
+  await endLogin(page, () => form.getByRole('button', { name: 'Save' }).click())
   await page.getByRole('textbox', { name: 'Token' }).fill(rack.token)
   assert.equal(await form.isVisible(), false, 'what was on the page is not shown to whoever is there now')
   await page.getByRole('button', { name: 'Log in' }).click()

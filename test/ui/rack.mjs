@@ -145,6 +145,16 @@ export async function faults(page, only) {
   return violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(' ')}`)
 }
 
+// endLogin takes the login of a page away, and then does what is to notice that first. A page asks some things every few
+// seconds without anybody: these requests fail meanwhile, because one of them could notice it before.
+export async function endLogin(page, notice) {
+  const asked = /\/api\/v1\/(version|hosts\/[^/]+\/diagnosis)$/
+  await page.route(asked, (route) => route.abort())
+  await page.context().clearCookies()
+  await notice()
+  await page.unroute(asked)
+}
+
 // outletOptions are those of a controller that simulated machines have, for the driver webhook.
 export function outletOptions() {
   return Object.entries({

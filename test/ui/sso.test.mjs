@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { access, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { faults, Rack, root } from './rack.mjs'
+import { endLogin, faults, Rack, root } from './rack.mjs'
 
 // The provider is a real one, of zitadel/oidc, beside the server in its namespace.
 const part = join(root, 'build', 'parts', 'oidc-provider')
@@ -146,8 +146,7 @@ test('a dialog that is open when the login ends waits while one logs in at the p
   await page.getByRole('menuitem', { name: 'Edit' }).click()
   const form = page.getByRole('dialog')
   await form.getByLabel('Asset tag').fill('in-a-dialog')
-  await page.context().clearCookies()
-  await form.getByRole('button', { name: 'Save' }).click()
+  await endLogin(page, () => form.getByRole('button', { name: 'Save' }).click())
   await page.getByText('Your input stays here meanwhile').waitFor()
   assert.deepEqual(await faults(page), [])
   await shots(page, 'sso-ended')
