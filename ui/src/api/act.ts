@@ -1,24 +1,20 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { api, must } from './client'
+import { ask, type Method } from './client'
 
 // Call is one request that changes something, as it is sent and as it is shown.
 export interface Call {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  method: Method
   path: string // below /api/v1, with its query
   body?: unknown
   version?: number | undefined // what was seen: somebody else's change meanwhile is a 412, not lost
 }
 
 // send makes a call and gives what the server says.
-export async function send<T = unknown>(c: Call): Promise<T> {
-  const method = api[c.method] as (p: string, o: object) => Promise<{ data?: T }>
-  return must(
-    method(`/api/v1${c.path}`, {
-      ...(c.body !== undefined && { body: c.body }),
-      ...(c.version !== undefined && { headers: { 'If-Match': `"${c.version}"` } }),
-    }),
-  )
-}
+export const send = <T = unknown>(c: Call): Promise<T> =>
+  ask(c.method, c.path, {
+    ...(c.body !== undefined && { body: c.body }),
+    ...(c.version !== undefined && { headers: { 'If-Match': `"${c.version}"` } }),
+  })
 
 // useAct sends calls one after the other and reads anew what is shown. It shows nothing that the server has not said.
 export function useAct<T = unknown>(done?: (answer: T) => void) {

@@ -1,42 +1,14 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { api, must } from './client'
+import { api, ask, must, type Nouns, readPage, type Schemas } from './client'
 
 // Entry is one thing that somebody asked of the server.
-export interface Entry {
-  id: number
-  at: string
-  actor: string
-  role?: string
-  via: string
-  source?: string
-  requestID?: string
-  operation: string
-  noun: string
-  name?: string
-  hostID?: string
-  change?: 'create' | 'update' | 'delete'
-  status: number
-  detail?: string
-  version?: number
-  undoOf?: number
-  fixed?: string
-}
-
-export interface Change {
-  field: string
-  from: unknown
-  to: unknown
-}
+export type Entry = Nouns['audit']
+export type Change = Schemas['Difference']
 
 // WholeEntry has what the edit changed, and why it can never be undone.
-export interface WholeEntry extends Entry {
-  changes: Change[]
-  notUndoable?: string
-}
+export type WholeEntry = Schemas['AuditEntry']
 
 export type AuditQuery = Record<string, string>
-
-const get = api.GET as (p: string, o?: object) => Promise<{ data?: unknown }>
 
 // Refusals cause no event, so that the list is read anew now and then besides.
 const again = 10_000
@@ -47,9 +19,8 @@ export function useAudit(query: AuditQuery, limit: number) {
     placeholderData: keepPreviousData,
     refetchInterval: again,
     queryFn: async () => {
-      const params = { query: { ...query, limit } }
-      const page = (await must(get('/api/v1/audit', { params }))) as { items?: Entry[]; next?: string }
-      return { items: page.items ?? [], hasMore: !!page.next }
+      const { items, next } = await readPage('audit', { ...query, limit })
+      return { items, hasMore: !!next }
     },
   })
 }
@@ -57,7 +28,7 @@ export function useAudit(query: AuditQuery, limit: number) {
 export function useEntry(id: string) {
   return useQuery({
     queryKey: ['audit', id],
-    queryFn: async () => (await must(get(`/api/v1/audit/${encodeURIComponent(id)}`))) as WholeEntry,
+    queryFn: () => must(api.GET('/api/v1/audit/{id}', { params: { path: { id: Number(id) } } })),
   })
 }
 
@@ -68,11 +39,6 @@ export function useUndoPreview(id: number, isAsked: boolean) {
     enabled: isAsked,
     gcTime: 0,
     retry: false,
-    queryFn: async () => {
-      const post = api.POST as unknown as typeof get
-      return (await must(post(`/api/v1/audit/${id}/undo`, { params: { query: { dryRun: true } } }))) as {
-        changes: Change[]
-      }
-    },
+    queryFn: () => ask<Schemas['Diff']>('POST', `/audit/${id}/undo?dryRun=true`),
   })
 }

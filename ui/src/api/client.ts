@@ -2,62 +2,83 @@ import createClient from 'openapi-fetch'
 import type { components, paths } from './schema'
 
 export type Schemas = components['schemas']
-type Known<K extends keyof Schemas, F extends keyof Schemas[K]> = Schemas[K] & {
-  [P in F]-?: NonNullable<Schemas[K][P]>
+// Answer is what the description of the API says that a GET of a path gives.
+type Answer<P> = P extends keyof paths
+  ? paths[P] extends { get: { responses: { 200: { content: { 'application/json': infer T } } } } }
+    ? T
+    : never
+  : never
+
+// Given are the lists of the API by their names, and the fields that the server always gives of what is in them, though a
+// request may leave them out.
+interface Given {
+  hosts: 'id' | 'name' | 'state' | 'place'
+  machines: 'name' | 'uid' | 'phase'
+  operations: never
+  events: never
+  issues: never
+  sessions: never
+  images: never
+  imports: never
+  artefacts: never
+  catalogue: never
+  profiles: 'name'
+  layers: 'name'
+  secrets: never
+  acceptrules: 'name'
+  goldens: 'name'
+  users: 'name' | 'grants'
+  tokens: never
+  pools: 'name'
+  clusters: 'name'
+  targets: 'name'
+  racks: 'name' | 'height'
+  subnets: 'name' | 'mode' | 'leaseFor' | 'bootLeaseFor' | 'unknown'
+  reservations: 'address' | 'subnet'
+  leases: never
+  addresses: never
+  classes: 'name'
+  views: 'name'
+  audit: never
+  hostrows: never
+  interfaces: never
+  selfcheck: never
 }
-// What the server always says of a thing, though a request may leave it out.
-export type Host = Known<'Host', 'id' | 'name' | 'state' | 'place'>
-export type Machine = Known<'Machine', 'name' | 'uid' | 'phase'>
-export type Operation = Schemas['Operation']
-export type Event = Schemas['Event']
-export type Issue = Schemas['Issue']
-export type Session = Schemas['BootSession']
-export type Image = Schemas['Image']
-export type Artefact = Schemas['Artefact']
-export type Job = Schemas['Job']
-export type CatalogueEntry = Schemas['Entry']
-export type Profile = Known<'Profile', 'name'>
-export type Layer = Schemas['Layer']
-export type Secret = Known<'Secret', 'name'>
-export type AcceptRule = Known<'AcceptRule', 'name'>
-export type Golden = Known<'Golden', 'name'>
+
+// Nouns are what is in those lists.
+export type Nouns = {
+  [N in keyof Given]: Answer<`/api/v1/${N}`> extends { items: (infer T)[] }
+    ? T & { [F in Given[N] & keyof T]-?: NonNullable<T[F]> }
+    : never
+}
+
+// Part is what is below one of them, such as /uses of a secret; '' is the thing itself.
+export type Part<N extends keyof Nouns, P extends string> = P extends ''
+  ? Nouns[N]
+  : Answer<`/api/v1/${N}/{${'name' | 'host' | 'id'}}${P}`>
+
+export type Host = Nouns['hosts']
+export type Machine = Nouns['machines']
+export type Operation = Nouns['operations']
+export type Event = Nouns['events']
+export type Issue = Nouns['issues']
+export type Session = Nouns['sessions']
+export type Image = Nouns['images']
+export type Artefact = Nouns['artefacts']
+export type Job = Nouns['imports']
+export type CatalogueEntry = Nouns['catalogue']
+export type Profile = Nouns['profiles']
+export type Layer = Nouns['layers']
+export type Secret = Nouns['secrets']
+export type AcceptRule = Nouns['acceptrules']
+export type Golden = Nouns['goldens']
+export type User = Nouns['users']
+export type Token = Nouns['tokens']
+export type Pool = Nouns['pools']
+export type Cluster = Nouns['clusters']
+export type Target = Nouns['targets']
 export type Impact = Schemas['Impact']
 export type Finding = Schemas['Finding']
-export type User = Known<'User', 'name' | 'grants'>
-export type Token = Known<'Token', 'name' | 'grants'>
-export type Pool = Known<'Pool', 'name'>
-export type Cluster = Known<'Cluster', 'name'>
-export type Target = Known<'JoinTarget', 'name'>
-
-// Nouns are the lists of the API by their names.
-export interface Nouns {
-  hosts: Host
-  machines: Machine
-  operations: Operation
-  events: Event
-  issues: Issue
-  sessions: Session
-  images: Image
-  artefacts: Artefact
-  catalogue: CatalogueEntry
-  profiles: Profile
-  layers: Layer
-  secrets: Secret
-  acceptrules: AcceptRule
-  goldens: Golden
-  users: User
-  tokens: Token
-  pools: Pool
-  clusters: Cluster
-  targets: Target
-  racks: Schemas['Rack']
-  subnets: Schemas['Subnet']
-  reservations: Schemas['Reservation']
-  leases: Schemas['Lease']
-  addresses: Schemas['Address']
-  classes: Schemas['Class']
-  views: Schemas['KeptView'] & { name: string }
-}
 
 // Problem is what the server says when it refuses: what is wrong, what to do next, and the request's name in its log.
 export class Problem extends Error {
@@ -129,3 +150,18 @@ export async function must<T>(call: Promise<{ data?: T }>): Promise<T> {
   const { data } = await call
   return data as T
 }
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type Untyped = (path: string, options: object) => Promise<{ data?: unknown }>
+
+// ask sends a request whose path is put together. T is what the description of the API says of its answer; where the path
+// is a constant, api knows that itself.
+export async function ask<T>(method: Method, path: string, options: object = {}): Promise<T> {
+  return (await must((api[method] as Untyped)(`/api/v1${path}`, options))) as T
+}
+
+export type Query = Record<string, string | number | boolean>
+
+// readPage reads one page of a list.
+export const readPage = <N extends keyof Nouns>(noun: N, query: Query) =>
+  ask<{ items: Nouns[N][]; next?: string }>('GET', `/${noun}`, { params: { query } })

@@ -1,36 +1,23 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, must } from './client'
+import { api, must, type Schemas } from './client'
 
-export type Role = 'viewer' | 'operator' | 'admin'
-const roles: Role[] = ['viewer', 'operator', 'admin']
-
-export interface Grant {
-  role: Role
-  pool?: string // without it everywhere
-}
+// Grant is a role in a pool; without a pool everywhere.
+export type Grant = Schemas['Grant']
+export type Role = Grant['role']
+const roles: string[] = ['viewer', 'operator', 'admin']
 
 // Me is who is logged in, and what that one may do.
-export interface Me {
-  name: string // "user anna", "token ci"
-  user?: string // the user's name; none for a token without an owner
-  displayName?: string
-  via: 'login' | 'token' | 'socket'
-  grants: Grant[]
-  needsSetup: boolean // there is no user yet
-  hasPassword?: boolean
-  hasSecondFactor?: boolean
-  mustSetUpSecondFactor?: boolean // before anything else
-}
+export type Me = Schemas['Me']
 
 // useMe gives who is logged in; undefined until the server has said it.
 export function useMe(): Me | undefined {
   return useQuery({
     queryKey: ['me'],
-    queryFn: async () => (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/me'))) as Me,
+    queryFn: () => must(api.GET('/api/v1/me')),
   }).data
 }
 
-const rank = (r: Role | undefined) => (r ? roles.indexOf(r) : -1)
+const rank = (is: string | undefined) => roles.indexOf(is ?? '')
 
 // roleOf gives the highest role that counts: in that pool, everywhere (pool ''), or anywhere when no pool is said.
 export function roleOf(me: Me | undefined, pool?: string): Role | undefined {
@@ -56,9 +43,15 @@ export function mayNot(me: Me | undefined, role: Role, pool?: string): string | 
   return `needs role ${role}${where}; you are ${has ?? 'nobody there'}`
 }
 
+// useMayNot says why an action is not offered to whoever is logged in; until the server has said who that is, it is offered.
+export function useMayNot(role: Role, pool?: string): string | undefined {
+  const me = useMe()
+  return me && mayNot(me, role, pool)
+}
+
 // mayNotOn says why an action on a host is not offered to who has that role on it; undefined when it is. Until the server has
 // said which role that is, nothing is offered that a role everywhere does not allow.
-export function mayNotOn(me: Me | undefined, needs: Role, has: Role | undefined): string | undefined {
+export function mayNotOn(me: Me | undefined, needs: Role, has: string | undefined): string | undefined {
   if (may(me, needs, '')) return undefined
   if (!may(me, needs)) return mayNot(me, needs)
   if (has === undefined) return 'the server has not answered yet whether you may'
@@ -71,8 +64,7 @@ export function useMayNotOn(host: string): (needs: Role) => string | undefined {
   const me = useMe()
   const role = useQuery({
     queryKey: ['hosts', host, 'role'],
-    queryFn: async () =>
-      (await must(api.GET('/api/v1/hosts/{host}/role', { params: { path: { host } } }))) as { role: Role },
+    queryFn: () => must(api.GET('/api/v1/hosts/{host}/role', { params: { path: { host } } })),
     enabled: me?.grants.some((g) => g.pool) ?? false,
   }).data?.role
   return (needs) => me && mayNotOn(me, needs, role)

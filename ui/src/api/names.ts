@@ -1,5 +1,5 @@
 import { useQueries } from '@tanstack/react-query'
-import { api, type Host, must } from './client'
+import { api, must } from './client'
 
 // namesMax is how many names are asked for one by one; what is beyond shows by its id.
 const namesMax = 200
@@ -11,12 +11,7 @@ export function useHostNames(ids: (string | undefined)[]): (id: string | undefin
     queries: wanted.map((id) => ({
       queryKey: ['hostname', id],
       staleTime: 300_000,
-      queryFn: async () =>
-        (
-          (await must(
-            (api.GET as (p: string) => Promise<{ data?: unknown }>)(`/api/v1/hosts/${encodeURIComponent(id)}`),
-          )) as Host
-        ).name,
+      queryFn: async () => (await must(api.GET('/api/v1/hosts/{host}', { params: { path: { host: id } } }))).name,
     })),
     combine: (answers) => new Map(wanted.map((id, i) => [id, answers[i]?.data])),
   })

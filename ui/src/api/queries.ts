@@ -1,19 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, must, type Nouns } from './client'
-
-type Query = Record<string, string | number | boolean>
-type Listed<T> = { items?: T[] | null; next?: string }
+import { ask, type Nouns, type Part, type Query, readPage } from './client'
 
 // all reads every page of a list.
-async function all<T>(path: string, query: Query = {}): Promise<T[]> {
-  const items: T[] = []
+async function all<N extends keyof Nouns>(noun: N, query: Query): Promise<Nouns[N][]> {
+  const items: Nouns[N][] = []
   for (let after = ''; ; ) {
-    const page = (await must(
-      (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(path, {
-        params: { query: { limit: 1000, ...query, ...(after && { after }) } },
-      }),
-    )) as Listed<T>
-    items.push(...(page.items ?? []))
+    const page = await readPage(noun, { limit: 1000, ...query, ...(after && { after }) })
+    items.push(...page.items)
     if (!page.next) return items
     after = page.next
   }
@@ -24,19 +17,14 @@ export const listKey = (noun: keyof Nouns, query: Query = {}) => [noun, 'list', 
 
 // useList gives a list. Who takes nothing of it while drawing is drawn with every step of every request.
 export function useList<N extends keyof Nouns>(noun: N, query: Query = {}) {
-  return useQuery({ queryKey: listKey(noun, query), queryFn: () => all<Nouns[N]>(`/api/v1/${noun}`, query) })
+  return useQuery({ queryKey: listKey(noun, query), queryFn: () => all(noun, query) })
 }
 
-export function useOne<N extends keyof Nouns, T = Nouns[N]>(noun: N, name: string, part = '') {
+// useOne gives one of a noun, or a part of it, such as /uses of a secret.
+export function useOne<N extends keyof Nouns, P extends string = ''>(noun: N, name: string, part?: P) {
   return useQuery({
-    queryKey: [noun, name, part],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(
-          `/api/v1/${noun}/${encodeURIComponent(name)}${part}`,
-          {},
-        ),
-      )) as T,
+    queryKey: [noun, name, part ?? ''],
+    queryFn: () => ask<Part<N, P>>('GET', `/${noun}/${encodeURIComponent(name)}${part ?? ''}`),
     enabled: name !== '',
   })
 }

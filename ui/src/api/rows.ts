@@ -1,9 +1,9 @@
 import { useSyncExternalStore } from 'react'
-import { api, type Event, must, type Schemas } from './client'
+import { api, type Event, must, type Nouns } from './client'
 import type { Line } from './live'
 
 // HostRow is a host in a list of many.
-export type HostRow = Schemas['HostRow'] & { place: NonNullable<Schemas['HostRow']['place']> }
+export type HostRow = Nouns['hostrows']
 
 export interface HostRows {
   rows: readonly HostRow[] // in order of their names
@@ -26,7 +26,8 @@ const gatherFor = 250
 const wholeEvery = 60_000 // without stream: all rows anew
 
 type Live = { on: (fn: (e: Event) => void) => () => void; onLine: (fn: (l: Line) => void) => () => void; line: Line }
-type Get = (path: string, o: object) => Promise<{ data?: unknown }>
+type RowQuery = { after?: string; limit?: number; ids?: string }
+type Get = (path: '/api/v1/hostrows', o: { params: { query: RowQuery } }) => Promise<{ data?: Page }>
 
 // Rows keeps all hosts as rows. It reads the list once, then only the hosts that events name: at ten thousand hosts and a
 // hundred changes a second, nothing else holds. A row that did not change stays the same object.
@@ -45,7 +46,7 @@ export class Rows {
 
   constructor(
     private live: Live | undefined,
-    private get: Get = api.GET as unknown as Get,
+    private get: Get = api.GET,
   ) {}
 
   // subscribe begins to follow with the first who looks, and ends some time after the last.
@@ -103,8 +104,8 @@ export class Rows {
     for (const fn of this.listeners) fn()
   }
 
-  private async page(query: Record<string, unknown>) {
-    return (await must(this.get('/api/v1/hostrows', { params: { query } }))) as { items: HostRow[]; next?: string }
+  private page(query: RowQuery) {
+    return must(this.get('/api/v1/hostrows', { params: { query } }))
   }
 
   private async readAll() {
@@ -206,7 +207,7 @@ export class Rows {
   }
 }
 
-type Page = { items: HostRow[]; next?: string }
+type Page = { items: HostRow[]; next?: string | undefined }
 let asked: Promise<Page | undefined> | undefined
 
 // askEarly asks for the first page while the screen that shows it is still being made.

@@ -10,12 +10,7 @@ export function useChecks() {
   return useQuery({
     queryKey: ['selfcheck'],
     staleTime: 300_000,
-    queryFn: async () =>
-      (
-        (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/selfcheck'))) as {
-          items?: Check[]
-        }
-      ).items ?? [],
+    queryFn: async () => (await must(api.GET('/api/v1/selfcheck'))).items,
   })
 }
 

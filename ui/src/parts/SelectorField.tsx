@@ -1,7 +1,7 @@
 import { FormGroup, FormHelperText, HelperText, HelperTextItem, TextInput } from '@patternfly/react-core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from 'react-router'
-import { api, type Host, must, Problem } from '../api/client'
+import { Problem, readPage } from '../api/client'
 import { useLater } from './later'
 
 interface Selected {
@@ -22,12 +22,7 @@ export function SelectorField({ id, label = 'Selector', value, onChange, state, 
   const late = useLater(value.trim())
   const hits = useQuery({
     queryKey: ['hosts', 'selected', late, state],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)('/api/v1/hosts', {
-          params: { query: { selector: late, limit: most, ...(state && { state }) } },
-        }),
-      )) as { items: Host[]; next?: string },
+    queryFn: () => readPage('hosts', { selector: late, limit: most, ...(state && { state }) }),
     enabled: late !== '',
     placeholderData: keepPreviousData,
     retry: false,

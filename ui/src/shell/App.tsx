@@ -1,9 +1,10 @@
 import { FocusTrap, Spinner } from '@patternfly/react-core'
 import { useQueryClient } from '@tanstack/react-query'
-import { createContext, type ReactNode, Suspense, useContext, useEffect, useState } from 'react'
+import { type ReactNode, Suspense, useEffect, useState } from 'react'
 import { createPortal } from 'react-dom'
 import { Route, Routes, useLocation } from 'react-router'
-import { type Line, Live } from '../api/live'
+import { Live } from '../api/live'
+import { LiveContext } from '../api/useLive'
 import { Failure, Nothing } from '../parts/Failure'
 import { Screen } from '../parts/Screen'
 import { Frame } from './Frame'
@@ -11,16 +12,6 @@ import { LoggedIn, Login } from './Login'
 import { useLogin } from './login'
 import { places } from './places'
 import { comesBack } from './tabs'
-
-const LiveContext = createContext<Live | undefined>(undefined)
-export const useLive = () => useContext(LiveContext)
-
-export function useLine(): Line {
-  const live = useLive()
-  const [line, setLine] = useState<Line>(live?.line ?? 'connecting')
-  useEffect(() => live?.onLine(setLine), [live])
-  return line
-}
 
 // Over hides the page and whatever dialog is open on it, and has the keyboard to itself.
 function Over({ children }: { children: ReactNode }) {

@@ -16,8 +16,8 @@ import { useEffect, useState } from 'react'
 import { useNavigate } from 'react-router'
 import type { Nouns } from '../api/client'
 import { listKey, useList } from '../api/queries'
+import { useLive } from '../api/useLive'
 import { When } from '../parts/When'
-import { useLive } from './App'
 
 const key = 'slipway-issues-seen'
 const toastsMax = 3

@@ -2,7 +2,7 @@ import { Label } from '@patternfly/react-core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { Problem } from '../api/client'
-import { useLine } from './App'
+import { useLine } from '../api/useLive'
 
 // ageText says how old something is, in as few letters as say it.
 export function ageText(ms: number): string {

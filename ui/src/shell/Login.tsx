@@ -2,17 +2,14 @@ import { ActionGroup, Alert, Button, Form, FormGroup, LoginPage, Spinner, TextIn
 import { type FormEvent, useEffect, useState } from 'react'
 import { Link } from 'react-router'
 import { send } from '../api/act'
-import { Problem } from '../api/client'
+import { api, must, Problem, type Schemas } from '../api/client'
 import type { Me } from '../api/me'
 import { askKey, canUseKeys, type KeyAnswer } from '../api/securityKey'
 import { Failure } from '../parts/Failure'
 import type { Whereabouts } from './login'
 import { comesBack } from './tabs'
 
-interface Offers {
-  password: boolean
-  oidc?: { title: string; refused?: { message: string; hint?: string; requestID: string } }
-}
+type Offers = Schemas['Offers']
 
 // Login lets somebody in, with a password, a token, or through the organisation's own login where that is set up.
 export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: Me) => void; again: () => void }) {
@@ -20,7 +17,7 @@ export function Login({ at, entered, again }: { at: Whereabouts; entered: (me: M
   const [byToken, setByToken] = useState<boolean>()
   const [error, setError] = useState<unknown>()
   useEffect(() => {
-    send<Offers>({ method: 'GET', path: '/logins/offers' }).then(setOffers, setError)
+    must(api.GET('/api/v1/logins/offers')).then(setOffers, setError)
   }, [])
   if (at === 'away')
     return (

@@ -2,7 +2,7 @@ import { SearchInput } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, type RefObject, useDeferredValue, useEffect, useId, useState } from 'react'
 import { useNavigate } from 'react-router'
-import { api, type Host, type Machine, must } from '../api/client'
+import { api, must, readPage } from '../api/client'
 import { linkOf, places } from './places'
 
 interface Hit {
@@ -14,25 +14,19 @@ interface Hit {
 
 const each = 6
 
-async function read<T>(path: string): Promise<T[]> {
-  const page = await must((api.GET as (p: string) => Promise<{ data?: unknown }>)(`/api/v1/${path}`))
-  return (page as { items?: T[] }).items ?? []
-}
-
 const has = (text: string | undefined, part: string) => (text ?? '').toLowerCase().includes(part)
 
 // find asks the server for what a word may mean: a host by name, MAC, serial or address, a machine, a profile, a screen.
 async function find(word: string): Promise<Hit[]> {
   const part = word.toLowerCase()
-  const q = encodeURIComponent(word)
   const isAddress = /^\d{1,3}(\.\d{1,3}){3}$/.test(word)
-  const none = () => []
-  const [hosts, machines, profiles, lease] = await Promise.all([
-    read<Host>(`hosts?search=${q}&limit=${each}`),
-    read<Machine>('machines?limit=1000').catch(none),
-    read<{ name: string; image?: string }>('profiles?limit=1000').catch(none),
+  const none = { items: [] }
+  const [{ items: hosts }, { items: machines }, { items: profiles }, lease] = await Promise.all([
+    readPage('hosts', { search: word, limit: each }),
+    readPage('machines', { limit: 1000 }).catch(() => none),
+    readPage('profiles', { limit: 1000 }).catch(() => none),
     isAddress
-      ? must((api.GET as (p: string) => Promise<{ data?: unknown }>)(`/api/v1/leases/${q}`)).catch(() => undefined)
+      ? must(api.GET('/api/v1/leases/{name}', { params: { path: { name: word } } })).catch(() => undefined)
       : undefined,
   ])
   const hits: Hit[] = hosts.map((h) => ({
@@ -41,14 +35,12 @@ async function find(word: string): Promise<Hit[]> {
     about: [h.state, h.serial, h.nics?.[0]?.mac].filter(Boolean).join(' · '),
     to: `/hosts/${encodeURIComponent(h.name)}`,
   }))
-  const of = lease as { hostID?: string; mac?: string } | undefined
-  const leased = of?.hostID ?? of?.mac
-  if (leased)
+  if (lease)
     hits.push({
       kind: 'host',
       name: word,
-      about: `leased to ${of?.mac ?? 'it'}`,
-      to: `/hosts/${encodeURIComponent(leased)}`,
+      about: `leased to ${lease.mac}`,
+      to: `/hosts/${encodeURIComponent(lease.mac)}`,
     })
   for (const m of machines.filter((m) => has(m.name, part)).slice(0, each))
     hits.push({ kind: 'machine', name: m.name, about: m.phase, to: `/machines/${encodeURIComponent(m.name)}` })

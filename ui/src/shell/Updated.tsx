@@ -2,7 +2,7 @@ import { Banner, Button } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { api, must } from '../api/client'
-import { useLine } from './App'
+import { useLine } from '../api/useLive'
 
 // Updated says that the server has become another version than the one this page came from.
 export function Updated() {

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { send } from '../api/act'
-import { onOut, Problem } from '../api/client'
+import { api, must, onOut, Problem } from '../api/client'
 import type { Me } from '../api/me'
 import { keepDraftsOf } from '../parts/drafts'
 import { onTold, tell } from './tabs'
@@ -20,7 +20,7 @@ export function useLogin() {
   useEffect(() => {
     if (tryN < 0) return
     let isOver = false
-    send<Me>({ method: 'GET', path: '/me' }).then(
+    must(api.GET('/api/v1/me')).then(
       (me) => {
         if (isOver) return
         keepDraftsOf(me.name)
@@ -55,7 +55,7 @@ export function useLogin() {
   }
   useEffect(() =>
     onTold(() => {
-      send<Me>({ method: 'GET', path: '/me' }).then(take, () => {}) // nobody is in: onOut has heard that
+      must(api.GET('/api/v1/me')).then(take, () => {}) // nobody is in: onOut has heard that
     }),
   )
   return {

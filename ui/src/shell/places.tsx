@@ -29,7 +29,7 @@ function screen<K extends string>(name: K, load: () => Promise<Record<K, Compone
 
 // places are all screens, in the order of the navigation.
 export const places: Place[] = [
-  { path: '/', name: 'Overview', key: 'o', screen: screen('Overview', () => import('../screens/Overview')) },
+  { path: '/', name: 'Overview', key: 'o', screen: screen('Overview', () => import('../screens/overview/Overview')) },
   {
     path: '/hosts',
     name: 'Hosts',
@@ -50,7 +50,7 @@ export const places: Place[] = [
     name: 'Machines',
     group: 'Servers',
     key: 'm',
-    screen: screen('Machines', () => import('../screens/Machines')),
+    screen: screen('Machines', () => import('../screens/machines/Machines')),
   },
   {
     path: '/pools/*',
@@ -92,14 +92,14 @@ export const places: Place[] = [
     name: 'Operations',
     group: 'What happens',
     key: 'x',
-    screen: screen('Operations', () => import('../screens/Operations')),
+    screen: screen('Operations', () => import('../screens/operations/Operations')),
   },
   {
     path: '/issues/*',
     name: 'Issues',
     group: 'What happens',
     key: 'u',
-    screen: screen('Issues', () => import('../screens/Issues')),
+    screen: screen('Issues', () => import('../screens/issues/Issues')),
   },
   {
     path: '/audit/*',

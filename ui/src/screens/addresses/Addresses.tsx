@@ -31,7 +31,7 @@ export function Addresses({ of, none }: { of: Record<string, string>; none: stri
                 </Tr>
               </Thead>
               <Tbody>
-                {(all as Address[]).map((a) => (
+                {all.map((a) => (
                   <Row key={`${a.address} ${a.machine ?? ''} ${a.host ?? ''}`} address={a} not={not} change={change} />
                 ))}
               </Tbody>

@@ -2,10 +2,18 @@ import { expect, test } from 'vitest'
 import { fromText, mayChange, setOf } from './words'
 
 test.each([
-  [{ address: '10.0.0.5', subnet: 'r1', from: 'subnet' }, 'lowest free one of r1', true],
-  [{ address: '10.0.0.5', subnet: 'r1', from: 'person' }, 'chosen by a person, of r1', true],
-  [{ address: '10.0.0.5', from: 'configuration', source: 'profile web:4' }, 'configuration: profile web:4', false],
-  [{ address: '10.0.0.5', subnet: 'r1', from: 'left', source: 'left by machine web' }, 'left by machine web', false],
+  [{ address: '10.0.0.5', subnet: 'r1', from: 'subnet' as const }, 'lowest free one of r1', true],
+  [{ address: '10.0.0.5', subnet: 'r1', from: 'person' as const }, 'chosen by a person, of r1', true],
+  [
+    { address: '10.0.0.5', from: 'configuration' as const, source: 'profile web:4' },
+    'configuration: profile web:4',
+    false,
+  ],
+  [
+    { address: '10.0.0.5', subnet: 'r1', from: 'left' as const, source: 'left by machine web' },
+    'left by machine web',
+    false,
+  ],
 ])('%o comes from: %s', (a, text, may) => {
   expect(fromText(a)).toBe(text)
   expect(mayChange(a)).toBe(may)

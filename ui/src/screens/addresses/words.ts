@@ -1,14 +1,6 @@
-// An address of a machine, as the API tells of it.
-export interface Address {
-  address: string
-  subnet?: string
-  machine?: string
-  hostID?: string
-  host?: string
-  from: string
-  source?: string
-  isTwice?: boolean
-}
+import type { Nouns } from '../../api/client'
+
+export type Address = Nouns['addresses']
 
 // fromText says where an address comes from.
 export function fromText(a: Address): string {

@@ -1,9 +1,15 @@
 import type { Entry } from '../../api/audit'
 
+const edits: Record<string, 'created' | 'changed' | 'deleted'> = {
+  create: 'created',
+  update: 'changed',
+  delete: 'deleted',
+}
+
 // outcome is what became of a request, in a word.
 export function outcome(e: Pick<Entry, 'status' | 'change'>): 'refused' | 'created' | 'changed' | 'deleted' | 'done' {
   if (e.status >= 400) return 'refused'
-  return e.change ? ({ create: 'created', update: 'changed', delete: 'deleted' } as const)[e.change] : 'done'
+  return edits[e.change ?? ''] ?? 'done'
 }
 
 // what names an operation of the API as people say it: power-host is "power host".

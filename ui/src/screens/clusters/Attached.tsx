@@ -190,10 +190,7 @@ function Check({ name }: { name: string }) {
   const check = useQuery({
     queryKey: ['clustercheck', name],
     staleTime: 0,
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string) => Promise<{ data?: unknown }>)(`/api/v1/clusters/${encodeURIComponent(name)}/check`),
-      )) as Schemas['ClusterCheck'],
+    queryFn: () => must(api.GET('/api/v1/clusters/{name}/check', { params: { path: { name } } })),
   })
   return (
     <Loaded query={check}>

@@ -12,7 +12,7 @@ import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useSearchParams } from 'react-router'
-import { api, headers, must, problemOf, type Schemas, type Target } from '../../api/client'
+import { api, headers, must, problemOf, type Target } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useHostNames } from '../../api/names'
 import { useList } from '../../api/queries'
@@ -152,13 +152,11 @@ function One({ target: t, why: role }: { target: Target; why: string | undefined
   )
 }
 
-const get = (path: string) => must((api.GET as (p: string) => Promise<{ data?: unknown }>)(path))
-
 function Check({ name }: { name: string }) {
   const check = useQuery({
     queryKey: ['targetcheck', name],
     staleTime: 0,
-    queryFn: async () => (await get(`/api/v1/targets/${encodeURIComponent(name)}/check`)) as Schemas['TargetCheck'],
+    queryFn: () => must(api.GET('/api/v1/targets/{name}/check', { params: { path: { name } } })),
   })
   return (
     <Loaded query={check}>
@@ -208,9 +206,7 @@ function Tokens({ name }: { name: string }) {
   const tokens = useQuery({
     queryKey: ['jointokens', name],
     staleTime: 0,
-    queryFn: async () =>
-      ((await get(`/api/v1/targets/${encodeURIComponent(name)}/tokens`)) as { items?: Schemas['JoinToken'][] }).items ??
-      [],
+    queryFn: async () => (await must(api.GET('/api/v1/targets/{name}/tokens', { params: { path: { name } } }))).items,
   })
   const named = useHostNames((tokens.data ?? []).map((k) => k.hostID))
   return (

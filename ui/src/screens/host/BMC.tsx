@@ -3,7 +3,7 @@ import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { type Call, send } from '../../api/act'
-import { api, type Host, must, Problem, type Schemas } from '../../api/client'
+import { api, ask, type Host, must, Problem, type Schemas } from '../../api/client'
 import { useMayNotOn } from '../../api/me'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
@@ -13,15 +13,7 @@ import { When } from '../../parts/When'
 import { SetBMC, SetBoot, SetMedia, SetUser } from './BMCForms'
 import type { Controller } from './verbs'
 
-export type Known = Schemas['HostBMC']
-
-// Account is one of a controller.
-interface Account {
-  id: string
-  name: string
-  role: string
-  enabled: boolean
-}
+type Known = Schemas['HostBMC']
 
 // useController asks how a host is powered; null when by hand, as nobody has said.
 export function useController(name: string) {
@@ -29,12 +21,7 @@ export function useController(name: string) {
     queryKey: ['hosts', name, '/bmc'],
     queryFn: async (): Promise<Known | null> => {
       try {
-        return (await must(
-          (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(
-            `/api/v1/hosts/${encodeURIComponent(name)}/bmc`,
-            {},
-          ),
-        )) as Known
+        return await must(api.GET('/api/v1/hosts/{host}/bmc', { params: { path: { host: name } } }))
       } catch (e) {
         if (e instanceof Problem && e.status === 404) return null
         throw e
@@ -155,7 +142,7 @@ export function BMC({ host }: { host: Host }) {
                   not={can('users') ? undefined : 'its controller has none'}
                   cli={`slipway bmc users ${host.name}`}
                 >
-                  {(l: { items: Account[] }) => <Accounts of={l.items} own={b.username} />}
+                  {(l: Schemas['ListBMCUser']) => <Accounts of={l.items} own={b.username} />}
                 </Asking>
                 <Asking
                   title="Boot override"
@@ -356,8 +343,7 @@ function Asking<T>({
   const [isOn, setOn] = useState(false)
   const asked = useQuery({
     queryKey: ['bmc', name, path],
-    queryFn: async () =>
-      (await must((api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(`/api/v1${path}`, {}))) as T,
+    queryFn: () => ask<T>('GET', path),
     enabled: isOn,
     retry: false,
     staleTime: 60_000,
@@ -455,7 +441,7 @@ function Entries({ of }: { of: Schemas['LogEntry'][] }) {
   )
 }
 
-function Accounts({ of, own }: { of: Account[]; own: string | undefined }) {
+function Accounts({ of, own }: { of: Schemas['BMCUser'][]; own: string | undefined }) {
   return (
     <Table aria-label="Accounts" variant="compact">
       <Thead>

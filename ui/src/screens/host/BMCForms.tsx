@@ -5,10 +5,9 @@ import { type Call, send } from '../../api/act'
 import type { Schemas } from '../../api/client'
 import { Failure } from '../../parts/Failure'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
-import type { Known } from './BMC'
 import { begin, bodyOf, drivers, type Entered } from './controller'
 
-export function SetBMC({ host, of, close }: { host: string; of: Known | null; close: () => void }) {
+export function SetBMC({ host, of, close }: { host: string; of: Schemas['HostBMC'] | null; close: () => void }) {
   const [seen] = useState(of)
   const [e, enter] = useState(() => begin(seen?.driver ?? 'redfish', seen))
   const set = (name: keyof Entered) => (v: string) => enter({ ...e, [name]: v })

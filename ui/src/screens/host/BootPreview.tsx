@@ -1,5 +1,5 @@
 import { CodeBlock, CodeBlockCode, Title } from '@patternfly/react-core'
-import type { Host, Schemas } from '../../api/client'
+import type { Host } from '../../api/client'
 import { useOne } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { Facts } from '../../parts/Facts'
@@ -7,7 +7,7 @@ import { Loaded } from '../../parts/Failure'
 
 // BootPreview shows what a host would boot if it asked now, and the exact script.
 export function BootPreview({ host }: { host: Host }) {
-  const e = useOne<'hosts', Schemas['Explanation']>('hosts', host.name, '/explain')
+  const e = useOne('hosts', host.name, '/explain')
   return (
     <>
       <Loaded query={e}>

@@ -8,11 +8,8 @@ import { Diff, Unified } from '../../parts/Diff'
 import { Facts } from '../../parts/Facts'
 import { Loaded, Nothing } from '../../parts/Failure'
 
-type Preview = Schemas['Preview'] & { config?: { text: string; from?: string }[] }
+type Preview = Schemas['Preview']
 type Document = Schemas['RenderedDocument']
-
-const get = async <T,>(path: string) =>
-  (await must((api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(path, {}))) as T
 
 // pretty lays JSON out in lines.
 export function pretty(d: Pick<Document, 'contentType' | 'text'>): string {
@@ -26,7 +23,7 @@ export function pretty(d: Pick<Document, 'contentType' | 'text'>): string {
 
 // ConfigPreview shows what a host would be given now, which layer said each line of it, and what differs from before.
 export function ConfigPreview({ host }: { host: Host }) {
-  const preview = useOne<'hosts', Preview>('hosts', host.name, '/render')
+  const preview = useOne('hosts', host.name, '/render')
   const path = `/hosts/${encodeURIComponent(host.name)}/render`
   return (
     <>
@@ -124,11 +121,11 @@ function Against({ host, now }: { host: string; now: Preview }) {
   const chosen = params.get('since') ?? ''
   const past = useQuery({
     queryKey: ['hosts', host, 'renderings'],
-    queryFn: () => get<{ items: Schemas['Rendering'][] }>(`/api/v1/hosts/${encodeURIComponent(host)}/renderings`),
+    queryFn: () => must(api.GET('/api/v1/hosts/{host}/renderings', { params: { path: { host } } })),
   })
   const other = useQuery({
     queryKey: ['renderings', chosen],
-    queryFn: () => get<Schemas['Rendering']>(`/api/v1/renderings/${encodeURIComponent(chosen)}`),
+    queryFn: () => must(api.GET('/api/v1/renderings/{digest}', { params: { path: { digest: chosen } } })),
     enabled: chosen !== '',
   })
   const text = (docs: Document[]) => docs.map((d) => `# ${d.name}\n${pretty(d)}\n`).join('\n')

@@ -2,7 +2,7 @@ import { Button, FormSelect, FormSelectOption, Title } from '@patternfly/react-c
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { useSearchParams } from 'react-router'
-import { api, type Event, must } from '../../api/client'
+import { type Event, readPage } from '../../api/client'
 import { Command } from '../../parts/Command'
 import { Failure, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
@@ -23,12 +23,7 @@ function useEvents(q: Query) {
   const { before, ...filter } = q
   return useInfiniteQuery({
     queryKey: ['events', 'back', q],
-    queryFn: async ({ pageParam }) =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)('/api/v1/events', {
-          params: { query: { limit: perPage, ...filter, before: pageParam } },
-        }),
-      )) as { items: Event[]; next?: string },
+    queryFn: ({ pageParam }) => readPage('events', { limit: perPage, ...filter, before: pageParam }),
     initialPageParam: before ?? Number.MAX_SAFE_INTEGER,
     getNextPageParam: (last) => (last.next ? Number(last.next) : undefined),
     placeholderData: keepPreviousData,

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { Host, Schemas } from '../../api/client'
+import type { Host } from '../../api/client'
 import { useOne } from '../../api/queries'
 import { flags, shell } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
@@ -7,7 +7,7 @@ import { EditForm, TextField } from '../../parts/Fields'
 
 // GoldenForm makes what a host is made of the measure for those like it.
 export function GoldenForm({ host, close }: { host: Host; close: () => void }) {
-  const found = useOne<'hosts', Schemas['Inspection']>('hosts', host.name, '/hardware')
+  const found = useOne('hosts', host.name, '/hardware')
   const word = (s: string | undefined) =>
     (s ?? '')
       .toLowerCase()

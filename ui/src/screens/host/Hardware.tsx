@@ -18,12 +18,9 @@ export function useInspections(name: string) {
     queryKey: ['hosts', name, 'inspections'],
     queryFn: async () =>
       (
-        (await must(
-          (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(
-            `/api/v1/hosts/${encodeURIComponent(name)}/inspections`,
-            { params: { query: { limit: 20 } } },
-          ),
-        )) as { items: Inspection[] }
+        await must(
+          api.GET('/api/v1/hosts/{host}/inspections', { params: { path: { host: name }, query: { limit: 20 } } }),
+        )
       ).items,
   })
 }

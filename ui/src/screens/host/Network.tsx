@@ -1,20 +1,11 @@
 import { Alert, Title } from '@patternfly/react-core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'react-router'
-import type { Host, Schemas } from '../../api/client'
-import { api, must } from '../../api/client'
+import { api, type Host, must } from '../../api/client'
+import { useList } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { Rows, useInspections } from './Hardware'
-
-async function listed<T>(path: string, query: Record<string, string> = {}): Promise<T[]> {
-  const page = (await must(
-    (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(path, {
-      params: { query: { limit: 1000, ...query } },
-    }),
-  )) as { items: T[] | null }
-  return page.items ?? []
-}
 
 // rackOf is the id of the rack that a host stands in, as the server has it: parts with a slash in between.
 function rackOf({ place: { site = '', row = '', rack = '' } }: Host): string {
@@ -26,23 +17,11 @@ function rackOf({ place: { site = '', row = '', rack = '' } }: Host): string {
 // Network shows the ports of a host: who made them, what is at the other end, and which addresses they have.
 export function Network({ host: h }: { host: Host }) {
   const macs = h.nics.map((n) => n.mac)
-  const leases = useQuery({
-    queryKey: ['leases', 'of', h.name],
-    queryFn: () => listed<Schemas['Lease']>('/api/v1/leases', { host: h.name }),
-  })
-  const reservations = useQuery({
-    queryKey: ['reservations', 'of', macs],
-    queryFn: async () =>
-      (await listed<Schemas['Reservation']>('/api/v1/reservations')).filter((r) => r.mac && macs.includes(r.mac)),
-  })
+  const leases = useList('leases', { host: h.name })
+  const reservations = useList('reservations')
   const cables = useQuery({
     queryKey: ['hosts', h.name, 'cabling'],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)('/api/v1/cabling', {
-          params: { query: { host: h.name } },
-        }),
-      )) as Schemas['Cabling'],
+    queryFn: () => must(api.GET('/api/v1/cabling', { params: { query: { host: h.name } } })),
   })
   const rack = rackOf(h)
   const found = useInspections(h.name).data?.[0]?.hardware

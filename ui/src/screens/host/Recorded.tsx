@@ -10,7 +10,6 @@ import { useLater } from '../../parts/later'
 import { When } from '../../parts/When'
 import { Terminal } from './ansi'
 
-type ConsoleLog = Schemas['ConsoleLog']
 type Line = Schemas['ConsoleLine']
 
 // secondsBefore is an earlier time: when something was said is known to the second.
@@ -26,13 +25,7 @@ interface Asked {
 function useConsoleLog(name: string, q: Asked) {
   return useQuery({
     queryKey: ['hosts', name, 'console', q],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(
-          `/api/v1/hosts/${encodeURIComponent(name)}/console/log`,
-          { params: { query: q } },
-        ),
-      )) as ConsoleLog,
+    queryFn: () => must(api.GET('/api/v1/hosts/{host}/console/log', { params: { path: { host: name }, query: q } })),
     refetchInterval: (r) => (r.state.data?.isOpen ? 3000 : false),
   })
 }

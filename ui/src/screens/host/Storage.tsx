@@ -1,7 +1,7 @@
 import { Alert, Label, Title } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
-import { api, type Host, must, type Schemas } from '../../api/client'
+import { ask, type Host, type Schemas } from '../../api/client'
 import { useOne } from '../../api/queries'
 import { bytesOf } from '../../parts/bytes'
 import { Command } from '../../parts/Command'
@@ -9,12 +9,6 @@ import { Facts } from '../../parts/Facts'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
 import { writeDisk } from './EditHost'
-
-interface HostDisks {
-  items: { disk: Schemas['Disk']; isRoot: boolean; isKept: boolean; reason?: string }[]
-  problem?: string
-  hint?: string
-}
 
 interface Certificate {
   disk: Schemas['Disk']
@@ -27,22 +21,18 @@ interface Certificate {
   error?: string
 }
 
+// Wipe is the report of one; the API describes the body of no kind of report.
+type Wipe = Omit<Schemas['InventoryReport'], 'body'> & { body: Certificate[] | null }
+
 const isWell = (health: string | undefined) => !health || health === 'ok'
 
 // Storage shows the disks of a host, which of them is written to and why, and the wipes they went through.
 export function Storage({ host: h }: { host: Host }) {
-  const disks = useOne<'hosts', HostDisks>('hosts', h.name, '/disks')
+  const disks = useOne('hosts', h.name, '/disks')
   const wipes = useQuery({
     queryKey: ['hosts', h.name, 'wipes'],
     queryFn: async () =>
-      (
-        (await must(
-          (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(
-            `/api/v1/hosts/${encodeURIComponent(h.name)}/reports`,
-            { params: { query: { kind: 'wipe' } } },
-          ),
-        )) as { items: (Omit<Schemas['InventoryReport'], 'body'> & { body: Certificate[] | null })[] }
-      ).items,
+      (await ask<{ items: Wipe[] }>('GET', `/hosts/${encodeURIComponent(h.name)}/reports?kind=wipe`)).items,
   })
   return (
     <>

@@ -7,21 +7,10 @@ import { useList } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
-import { IssueList } from '../Issues'
+import { IssueList } from '../issues/Issues'
 import { Events } from './Events'
 import { Packets } from './Packets'
-import {
-  barOf,
-  bootTimeOf,
-  type Expected,
-  type Group,
-  isSlow,
-  leftOf,
-  type Step,
-  seconds,
-  type TimelinePage,
-  tookOf,
-} from './timeline'
+import { barOf, bootTimeOf, type Expected, type Group, isSlow, leftOf, type Step, seconds, tookOf } from './timeline'
 import { WhyNot } from './WhyNot'
 
 // useNow ticks once a second while something on the page counts.
@@ -39,13 +28,12 @@ function useNow(isOn: boolean): number {
 function useTimeline(name: string) {
   return useInfiniteQuery({
     queryKey: ['hosts', name, 'timeline'],
-    queryFn: async ({ pageParam }) =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(
-          `/api/v1/hosts/${encodeURIComponent(name)}/timeline`,
-          { params: { query: { limit: 10, ...(pageParam && { after: pageParam }) } } },
-        ),
-      )) as TimelinePage,
+    queryFn: ({ pageParam }) =>
+      must(
+        api.GET('/api/v1/hosts/{host}/timeline', {
+          params: { path: { host: name }, query: { limit: 10, ...(pageParam && { after: pageParam }) } },
+        }),
+      ),
     initialPageParam: '',
     getNextPageParam: (last) => last.next,
     placeholderData: keepPreviousData,

@@ -1,55 +1,8 @@
-import type { Event } from '../../api/client'
+import type { Event, Schemas } from '../../api/client'
 
-// What GET /hosts/{host}/timeline answers.
-export interface Step {
-  step: string
-  title: string
-  state: 'done' | 'running' | 'failed' | 'ahead'
-  startedAt?: string
-  endedAt?: string
-  usualSeconds?: number
-  sampleN?: number
-  detail?: string
-  eventID?: number
-  tryN?: number
-}
-
-export interface Group {
-  kind: 'boot' | 'operation'
-  id: string
-  title: string
-  state: string
-  reason?: string
-  hint?: string
-  by?: string
-  machine?: string
-  image?: string
-  operation?: string
-  mac?: string
-  startedAt: string
-  endedAt?: string
-  waitedSeconds?: number // while the machine was told to wait: that is no boot time
-  proof?: string
-  steps: Step[]
-}
-
-export interface Expected {
-  what: string
-  by?: string
-  since: string
-  isLate: boolean
-  step: string
-  reason?: string
-  hint?: string
-  operation?: string
-  session?: string
-}
-
-export interface TimelinePage {
-  expects?: Expected
-  groups: Group[]
-  next?: string
-}
+export type Step = Schemas['TimelineStep']
+export type Group = Schemas['TimelineGroup']
+export type Expected = Schemas['Expected']
 
 const ms = (at: string | undefined) => (at ? Date.parse(at) : Number.NaN)
 

@@ -1,12 +1,12 @@
 import { Button, ClipboardCopy, Spinner } from '@patternfly/react-core'
 import { memo, useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react'
-import { useNavigate, useSearchParams } from 'react-router'
+import { useNavigate } from 'react-router'
 import { askEarly, type HostRow, useRows } from '../../api/rows'
+import { useLive } from '../../api/useLive'
 import { Failure, Nothing } from '../../parts/Failure'
 import { useCalm, useLatest } from '../../parts/latest'
 import { Screen } from '../../parts/Screen'
 import { inOrder, type Sort, VirtualTable } from '../../parts/VirtualTable'
-import { useLive } from '../../shell/App'
 import { BulkBar } from './BulkBar'
 import { columnOf, groupOf, usual } from './columns'
 import { Facets } from './Facets'
@@ -14,6 +14,7 @@ import { matches, parse, type Search, selectorOf, turned } from './filter'
 import { SearchBox } from './SearchBox'
 import { Tools } from './Tools'
 import { useTyped } from './typed'
+import { type URLState, useShown } from './useShown'
 import { type Shown, Views } from './Views'
 import './hosts.css'
 
@@ -38,32 +39,6 @@ export function Hosts() {
     </Screen>
   )
 }
-
-// useShown is what is shown, as the address of the page says it.
-function useShown() {
-  const [params, setParams] = useSearchParams()
-  const q = params.get('q') ?? ''
-  const columns = params.get('columns') ?? ''
-  const group = params.get('group') ?? ''
-  const sort = params.get('sort') ?? ''
-  const set = useCallback(
-    (more: Partial<Record<'q' | 'columns' | 'group' | 'sort', string>>) =>
-      setParams(
-        (old) => {
-          const next = new URLSearchParams(old)
-          for (const [k, v] of Object.entries(more)) {
-            if (v) next.set(k, v)
-            else next.delete(k)
-          }
-          return next
-        },
-        { replace: true },
-      ),
-    [setParams],
-  )
-  return useMemo(() => ({ q, columns, group, sort, set }), [q, columns, group, sort, set])
-}
-export type URLState = ReturnType<typeof useShown>
 
 const sortOf = (text: string): Sort =>
   text.startsWith('-') ? { key: text.slice(1), down: true } : { key: text || 'name' }

@@ -14,7 +14,7 @@ import { memo, useMemo, useState } from 'react'
 import type { HostRow } from '../../api/rows'
 import type { Column } from '../../parts/VirtualTable'
 import { allColumns, csvOf, groupable, usual } from './columns'
-import type { URLState } from './Hosts'
+import type { URLState } from './useShown'
 
 interface Props {
   url: URLState

@@ -11,7 +11,7 @@ import { Facts } from '../../parts/Facts'
 import { Loaded } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
 import { When } from '../../parts/When'
-import { kindOf } from './Images'
+import { kindOf } from './words'
 
 export function ImagePage({ name }: { name: string }) {
   const image = useOne('images', name)

@@ -1,7 +1,7 @@
 import { Alert, Button, Label, Tooltip } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { Link, Route, Routes, useParams, useSearchParams } from 'react-router'
-import type { Artefact, Image } from '../../api/client'
+import type { Image } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
 import { bytesOf } from '../../parts/bytes'
@@ -15,6 +15,7 @@ import { ImportForm } from './ImportForm'
 import { Imports } from './Imports'
 import './images.css'
 import { Prune, Verify } from './Upkeep'
+import { kindOf, sizeOf } from './words'
 
 // Images are its list and a page for each.
 export function Images() {
@@ -29,19 +30,6 @@ export function Images() {
 function OfName() {
   const { name = '' } = useParams()
   return <ImagePage key={name} name={name} />
-}
-
-// sizeOf adds up what an image keeps here; files that two images share count in both.
-export function sizeOf(i: Image, artefacts: Artefact[]): number {
-  const sizes = new Map(artefacts.map((a) => [a.digest, a.sizeBytes]))
-  return i.files.reduce((sum, f) => sum + (sizes.get(f.digest) ?? 0), 0)
-}
-
-// kindOf says what becomes of an image.
-export function kindOf(i: Image): string {
-  if (i.remote) return 'written to disk, from a registry'
-  if (i.files.some((f) => f.role === 'disk')) return 'written to disk'
-  return i.isInstaller ? 'installer' : 'boots in memory'
 }
 
 function ImageList() {

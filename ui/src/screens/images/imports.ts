@@ -10,12 +10,7 @@ export function useImports() {
   const queries = useQueryClient()
   const imports = useQuery({
     queryKey: ['imports', 'list'],
-    queryFn: async () => {
-      const list = (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/imports'))) as {
-        items: Job[]
-      }
-      return list.items.toReversed()
-    },
+    queryFn: async () => (await must(api.GET('/api/v1/imports'))).items.toReversed(),
     refetchInterval: (q) => (q.state.data?.some((j) => !isEnded(j)) ? 1000 : 10_000),
   })
   const done = imports.data?.filter((j) => j.state === 'done').length

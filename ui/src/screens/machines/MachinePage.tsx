@@ -13,7 +13,7 @@ import { Screen } from '../../parts/Screen'
 import { State } from '../../parts/State'
 import { When } from '../../parts/When'
 import { Addresses } from '../addresses/Addresses'
-import { IssueList } from '../Issues'
+import { IssueList } from '../issues/Issues'
 import { OperationTable } from '../operations/OperationTable'
 import { AckHook, HoldHook, MachineActions } from './MachineActions'
 

@@ -1,12 +1,12 @@
 import { Button } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
+import { useMayNot } from '../../api/me'
 import { useList } from '../../api/queries'
 import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
 import { Loaded } from '../../parts/Failure'
 import { EditForm, LongField, TextField } from '../../parts/Fields'
-import { useNot } from './Networks'
 import { OptionsField } from './OptionsField'
 import { type Class, flagsOfOptions, linesOfOptions, optionsOf, wordsOf } from './words'
 
@@ -21,7 +21,7 @@ export function Classes() {
   const list = useList('classes')
   const [edited, edit] = useState<Partial<Class>>()
   const [gone, remove] = useState<Class>()
-  const not = useNot()
+  const not = useMayNot('admin', '')
   return (
     <section aria-label="Classes of clients" className="network-part">
       <h2>Classes of DHCP clients</h2>
@@ -41,7 +41,7 @@ export function Classes() {
                 </Tr>
               </Thead>
               <Tbody>
-                {(all as unknown as Class[]).map((c) => (
+                {all.map((c) => (
                   <Tr key={c.name}>
                     <Td dataLabel="Name">{c.name}</Td>
                     <Td dataLabel="Clients">

@@ -1,15 +1,15 @@
-import { Button, SearchInput, Toolbar, ToolbarContent, ToolbarItem } from '@patternfly/react-core'
+import { Button, Label, SearchInput, Toolbar, ToolbarContent, ToolbarItem } from '@patternfly/react-core'
 import { useMemo, useState } from 'react'
 import { Link, useSearchParams } from 'react-router'
+import { useMayNot } from '../../api/me'
 import { useList } from '../../api/queries'
 import { useRows } from '../../api/rows'
+import { useLive } from '../../api/useLive'
 import { Ask, dryOf } from '../../parts/Ask'
 import { shell } from '../../parts/cli'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { type Column, type Sort, VirtualTable } from '../../parts/VirtualTable'
 import { When } from '../../parts/When'
-import { useLive } from '../../shell/App'
-import { StateOfLease, useNotHere } from './Networks'
 import { ReservationForm } from './Reservations'
 import { addressKey, hostname, type Lease, stateOf } from './words'
 
@@ -22,7 +22,7 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
   const [sort, setSort] = useState<Sort>({ key: 'address' })
   const [reserved, reserve] = useState<Lease>()
   const [forgotten, forget] = useState<Lease>()
-  const not = useNotHere()
+  const not = useMayNot('admin') // the host of an address may be in a pool
   const owner = useMemo(() => {
     const m = new Map<string, string>()
     for (const h of hosts) for (const mac of h.macs ?? []) m.set(mac, h.name)
@@ -119,7 +119,7 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
       <Loaded query={leases}>
         {(all) => {
           const by = columns.find((c) => c.key === sort.key)?.sort ?? ((l: Lease) => addressKey(l.address))
-          const rows = (all as unknown as Lease[])
+          const rows = all
             .filter((l) => !onlyConflicts || stateOf(l) === 'conflict')
             .filter((l) =>
               [l.address, l.mac, l.hostname ?? '', owner.get(l.mac) ?? '', stateOf(l)].some((t) =>
@@ -180,5 +180,15 @@ export function Leases({ subnet, onlyConflicts }: { subnet: string; onlyConflict
         />
       )}
     </>
+  )
+}
+
+function StateOfLease({ state }: { state: string }) {
+  const color = state === 'leased' ? 'green' : state === 'conflict' ? 'red' : 'grey'
+  const glyph = state === 'leased' ? '●' : state === 'conflict' ? '✕' : '○'
+  return (
+    <Label color={color} isCompact>
+      <span aria-hidden>{glyph}</span> {state}
+    </Label>
   )
 }

@@ -1,10 +1,10 @@
-import { Alert, Button, Label, Tab, Tabs, TabTitleText } from '@patternfly/react-core'
+import { Alert, Button, Tab, Tabs, TabTitleText } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, Route, Routes, useParams, useSearchParams } from 'react-router'
 import { api, type Issue, must } from '../../api/client'
-import { mayNot, useMe } from '../../api/me'
+import { useMayNot } from '../../api/me'
 import { useList } from '../../api/queries'
 import { Ask, dryOf } from '../../parts/Ask'
 import { Command } from '../../parts/Command'
@@ -20,7 +20,7 @@ import { Reservations } from './Reservations'
 import { Snippets } from './Snippets'
 import { SubnetForm } from './SubnetForm'
 import { UseBars } from './UseBars'
-import { type Interface, linesOfOptions, modes, type Subnet } from './words'
+import { linesOfOptions, modes } from './words'
 import './networks.css'
 
 export function Networks() {
@@ -32,18 +32,6 @@ export function Networks() {
   )
 }
 
-// useNot says why a subnet may not be changed: it is everybody's.
-export const useNot = () => {
-  const me = useMe()
-  return me ? mayNot(me, 'admin', '') : undefined
-}
-
-// useNotHere says why an address may not be reserved or forgotten: it is that of a host, which may be in a pool.
-export const useNotHere = () => {
-  const me = useMe()
-  return me ? mayNot(me, 'admin') : undefined
-}
-
 const advertised: Record<string, string> = {
   managed: 'managed: addresses come by DHCPv6',
   slaac: 'slaac: machines make their own addresses',
@@ -53,7 +41,7 @@ const advertised: Record<string, string> = {
 function All() {
   const subnets = useList('subnets')
   const [isNew, setNew] = useState(false)
-  const not = useNot()
+  const not = useMayNot('admin', '')
   return (
     <Screen
       title="Networks"
@@ -82,7 +70,7 @@ function All() {
                 </Tr>
               </Thead>
               <Tbody>
-                {(all as unknown as Subnet[]).map((s) => (
+                {all.map((s) => (
                   <Tr key={s.name}>
                     <Td dataLabel="Name">
                       <Link to={`/networks/${s.name}`}>{s.name}</Link>
@@ -113,10 +101,7 @@ function All() {
 function Interfaces() {
   const list = useQuery({
     queryKey: ['subnets', 'interfaces'],
-    queryFn: async () =>
-      (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/interfaces'))) as {
-        items: Interface[]
-      },
+    queryFn: () => must(api.GET('/api/v1/interfaces')),
   })
   return (
     <section aria-label="Interfaces" className="network-part">
@@ -160,22 +145,13 @@ function Interfaces() {
   )
 }
 
-interface Check {
-  name: string
-  status: string
-  detail: string
-  hint?: string
-}
-
 // Others asks the networks for other DHCP servers; that takes seconds, so only when it is wanted.
 function Others() {
   const heard = useQuery({
     queryKey: ['selfcheck', 'others'],
     enabled: false,
     queryFn: async () => {
-      const all = (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/selfcheck'))) as {
-        items: Check[]
-      }
+      const all = await must(api.GET('/api/v1/selfcheck'))
       return all.items.filter(
         (c) => c.name.startsWith('other DHCP') || c.name.startsWith('subnet') || c.name.startsWith('reservation'),
       )
@@ -218,12 +194,12 @@ function One() {
   const subnets = useList('subnets')
   const issues = useList('issues')
   const [asked, ask] = useState<'edit' | 'delete'>()
-  const not = useNot()
+  const not = useMayNot('admin', '')
   return (
     <Screen title={`Subnet ${name}`}>
       <Loaded query={subnets}>
         {(all) => {
-          const s = (all as unknown as Subnet[]).find((x) => x.name === name)
+          const s = all.find((x) => x.name === name)
           if (!s)
             return (
               <Nothing title="There is no such subnet">
@@ -310,13 +286,3 @@ function One() {
 
 // issuesOf are the open problems of a subnet.
 const issuesOf = (issues: Issue[], subnet: string) => issues.filter((i) => i.subnet === subnet)
-
-export function StateOfLease({ state }: { state: string }) {
-  const color = state === 'leased' ? 'green' : state === 'conflict' ? 'red' : 'grey'
-  const glyph = state === 'leased' ? '●' : state === 'conflict' ? '✕' : '○'
-  return (
-    <Label color={color} isCompact>
-      <span aria-hidden>{glyph}</span> {state}
-    </Label>
-  )
-}

@@ -1,29 +1,13 @@
 import { Button, Label } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { api, must } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
+import { useOne } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Failure, Loaded } from '../../parts/Failure'
 import { When } from '../../parts/When'
-
-interface Line {
-  kind: string
-  leadsTo: 'us' | 'elsewhere' | 'nowhere'
-  detail: string
-  hint?: string
-}
-
-interface Server {
-  interface: string
-  server: string
-  duid?: string
-  mac?: string
-  isHeard: boolean
-  isProxy: boolean
-  lastAt: string
-}
 
 const kinds: Record<string, string> = {
   bios: 'BIOS',
@@ -35,19 +19,13 @@ const kinds: Record<string, string> = {
 
 const ends = { us: ['green', 'to us'], elsewhere: ['red', 'elsewhere'], nowhere: ['orange', 'nowhere'] } as const
 
-type Call = (path: string) => Promise<{ data?: unknown }>
-
 // Probe shows the other DHCP servers of a subnet, and asks them where they lead each kind of machine.
 export function Probe({ subnet }: { subnet: string }) {
   const me = useMe()
   const not = me && mayNot(me, 'operator', '')
-  const at = `/api/v1/subnets/${encodeURIComponent(subnet)}`
-  const servers = useQuery({
-    queryKey: ['subnets', subnet, '/foreign-servers'],
-    queryFn: async () => (await must((api.GET as Call)(`${at}/foreign-servers`))) as { items: Server[] },
-  })
+  const servers = useOne('subnets', subnet, '/foreign-servers')
   const ask = useMutation({
-    mutationFn: async () => (await must((api.POST as Call)(`${at}/probe`))) as { items: Line[] },
+    mutationFn: () => must(api.POST('/api/v1/subnets/{name}/probe', { params: { path: { name: subnet } } })),
     onSettled: () => servers.refetch(),
   })
   return (

@@ -1,12 +1,12 @@
 import { Button } from '@patternfly/react-core'
 import { useState } from 'react'
+import { useMayNot } from '../../api/me'
 import { useList } from '../../api/queries'
 import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
 import { type Column, VirtualTable } from '../../parts/VirtualTable'
-import { useNotHere } from './Networks'
 import { OptionsField } from './OptionsField'
 import { flagsOfOptions, linesOfOptions, optionsOf, type Reservation } from './words'
 
@@ -14,7 +14,7 @@ export function Reservations({ subnet }: { subnet: string }) {
   const list = useList('reservations', { subnet })
   const [edited, edit] = useState<Partial<Reservation>>()
   const [gone, remove] = useState<Reservation>()
-  const not = useNotHere()
+  const not = useMayNot('admin') // the host of an address may be in a pool
   const columns: Column<Reservation>[] = [
     { key: 'address', name: 'Address', cell: (r) => r.address },
     { key: 'who', name: 'Machine', cell: (r) => r.mac ?? r.uuid ?? r.clientID ?? r.port ?? '', min: 14, grow: 2 },
@@ -69,13 +69,7 @@ export function Reservations({ subnet }: { subnet: string }) {
               or from a lease.
             </Nothing>
           ) : (
-            <VirtualTable
-              label="Reservations"
-              columns={columns}
-              rows={all as unknown as Reservation[]}
-              keyOf={(r) => r.address}
-              height="28rem"
-            />
+            <VirtualTable label="Reservations" columns={columns} rows={all} keyOf={(r) => r.address} height="28rem" />
           )
         }
       </Loaded>

@@ -1,30 +1,18 @@
 import { ClipboardCopyButton, CodeBlock, CodeBlockAction, CodeBlockCode } from '@patternfly/react-core'
-import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useSearchParams } from 'react-router'
-import { api, must } from '../../api/client'
+import { useOne } from '../../api/queries'
 import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Loaded } from '../../parts/Failure'
 import { ChoiceField } from '../../parts/Fields'
 import { Probe } from './Probe'
-import type { Snippet } from './words'
 
 // Snippets shows what another DHCP server is told, so that it leases addresses and machines boot from here.
 export function Snippets({ subnet }: { subnet: string }) {
   const [params, setParams] = useSearchParams()
   const [isCopied, setCopied] = useState(false)
-  const list = useQuery({
-    queryKey: ['subnets', subnet, '/snippets'],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string) => Promise<{ data?: unknown }>)(
-          `/api/v1/subnets/${encodeURIComponent(subnet)}/snippets`,
-        ),
-      )) as {
-        items: Snippet[]
-      },
-  })
+  const list = useOne('subnets', subnet, '/snippets')
   return (
     <>
       <Probe subnet={subnet} />

@@ -8,7 +8,6 @@ import { OptionsField } from './OptionsField'
 import {
   choicesOf,
   flagsOfOptions,
-  type Interface,
   is6,
   linesOfOptions,
   modes,
@@ -25,7 +24,7 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
   const [name, setName] = useState(subnet?.name ?? '')
   const [cidr, setCIDR] = useState(subnet?.cidr ?? '')
   const [iface, setInterface] = useState(subnet?.interface ?? '')
-  const [mode, setMode] = useState(subnet?.mode ?? 'full')
+  const [mode, setMode] = useState<string>(subnet?.mode ?? 'full')
   const [gateway, setGateway] = useState(subnet?.gateway ?? '')
   const [dns, setDNS] = useState((subnet?.dns ?? []).join(' '))
   const [ntp, setNTP] = useState((subnet?.ntp ?? []).join(' '))
@@ -35,17 +34,14 @@ export function SubnetForm({ subnet: now, close }: { subnet?: Subnet; close: () 
   const [statics, setStatics] = useState((subnet?.staticRanges ?? []).map((r) => `${r.first}-${r.last}`).join('\n'))
   const [leaseFor, setLeaseFor] = useState(subnet?.leaseFor ?? '24h')
   const [bootLeaseFor, setBootLeaseFor] = useState(subnet?.bootLeaseFor ?? '10m')
-  const [unknown, setUnknown] = useState(subnet?.unknown ?? 'wait')
+  const [unknown, setUnknown] = useState<string>(subnet?.unknown ?? 'wait')
   const [advertise, setAdvertise] = useState(subnet?.advertise ?? 'managed')
   const [isRouter, setRouter] = useState(subnet?.isRouter ?? false)
   const [options, setOptions] = useState(linesOfOptions(subnet?.options))
   const isIPv6 = is6(cidr)
   const interfaces = useQuery({
     queryKey: ['subnets', 'interfaces'],
-    queryFn: async () =>
-      (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/interfaces'))) as {
-        items: Interface[]
-      },
+    queryFn: () => must(api.GET('/api/v1/interfaces')),
   })
   const body = {
     name,

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, must } from '../../api/client'
+import { api, must, type Schemas } from '../../api/client'
 import { Loaded } from '../../parts/Failure'
-import type { RangeUse, Use } from './words'
+
+type RangeUse = Schemas['RangeUse']
 
 const parts = ['leased', 'kept', 'reserved', 'conflict', 'free'] as const
 
@@ -45,15 +46,11 @@ function Words({ use }: { use: RangeUse }) {
 export function UseBars({ subnet, isBrief }: { subnet: string; isBrief?: boolean }) {
   const use = useQuery({
     queryKey: ['leases', 'usage', subnet],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string) => Promise<{ data?: unknown }>)(`/api/v1/subnets/${encodeURIComponent(subnet)}/usage`),
-      )) as Use,
+    queryFn: () => must(api.GET('/api/v1/subnets/{name}/usage', { params: { path: { name: subnet } } })),
   })
   return (
     <Loaded query={use}>
-      {({ ranges, outside }) => {
-        const all = ranges ?? []
+      {({ ranges: all, outside }) => {
         if (isBrief) {
           const sum = all.reduce<RangeUse>(
             (a, r) => ({

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { addressKey, hostname, linesOfOptions, optionsOf, rangesOf, stateOf, wordsOf } from './words'
+import { addressKey, hostname, type Lease, linesOfOptions, optionsOf, rangesOf, stateOf, wordsOf } from './words'
 
 const now = Date.parse('2026-11-22T12:00:00Z')
 
-test.each([
+test.each<[Lease['state'], string, string]>([
   ['bound', '2026-11-22T13:00:00Z', 'leased'],
   ['bound', '2026-11-22T11:00:00Z', 'expired'],
   ['declined', '2026-11-22T13:00:00Z', 'conflict'],

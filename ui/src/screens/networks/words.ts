@@ -1,85 +1,10 @@
-// What the API tells of networks, as these screens use it.
-export interface Subnet {
-  name: string
-  cidr: string
-  interface?: string
-  mode: string
-  gateway?: string
-  dns?: string[] | null
-  ntp?: string[] | null
-  domain?: string
-  mtu?: number
-  routes?: { to: string; via: string }[] | null
-  leaseFor: string
-  bootLeaseFor: string
-  unknown: string
-  advertise?: string // of IPv6 subnets
-  isRouter?: boolean // of IPv6 subnets
-  ranges?: { first: string; last: string }[] | null
-  staticRanges?: { first: string; last: string }[] | null
-  options?: Option[] | null
-  version: number
-}
+import type { Nouns, Schemas } from '../../api/client'
 
-export interface Lease {
-  address: string
-  subnet: string
-  mac: string
-  clientID?: string
-  hostname?: string
-  port?: string
-  state: string
-  isBoot: boolean
-  startsAt: string
-  expiresAt: string
-}
-
-export interface Reservation {
-  address: string
-  subnet: string
-  mac?: string
-  clientID?: string
-  uuid?: string
-  port?: string
-  hostname?: string
-  options?: Option[] | null
-  version: number
-}
-
-export interface Interface {
-  name: string
-  mac?: string
-  isUp: boolean
-  isServed: boolean
-  addresses: string[] | null
-  subnet?: string
-  bootURL?: string
-}
-
-export interface RangeUse {
-  first?: string
-  last?: string
-  total: number
-  free: number
-  leased: number
-  kept: number
-  reserved: number
-  conflict: number
-}
-
-export interface Use {
-  ranges: RangeUse[] | null
-  outside: RangeUse
-}
-
-export interface Snippet {
-  server: string
-  name: string
-  file?: string
-  check?: string
-  text: string
-  note?: string
-}
+export type Subnet = Nouns['subnets']
+export type Lease = Nouns['leases']
+export type Reservation = Nouns['reservations']
+export type Class = Nouns['classes']
+export type Option = Schemas['Option']
 
 // modes say who answers machines on a network.
 export const modes: Record<string, string> = {
@@ -143,29 +68,6 @@ export const hostname = (said: string | undefined) =>
     ?.replaceAll(/[^a-z0-9-]+/g, '-')
     .replaceAll(/^-+|-+$/g, '')
     .slice(0, 63) ?? ''
-
-// Option is a DHCP option of a subnet, a class or a reservation.
-export interface Option {
-  name?: string
-  code?: number
-  space?: string
-  type?: string
-  value: string
-  isAlways?: boolean
-}
-
-// Class is a class of DHCP clients.
-export interface Class {
-  name: string
-  vendorClasses?: string[] | null
-  userClasses?: string[] | null
-  archs?: number[] | null
-  macPrefixes?: string[] | null
-  priority?: number
-  options?: Option[] | null
-  options6?: Option[] | null
-  version: number
-}
 
 // linesOfOptions writes options one in a line: [always:][vendor:|vendor-N:]NAME|NUMBER[/TYPE]=VALUE.
 export const linesOfOptions = (all: Option[] | null | undefined) =>

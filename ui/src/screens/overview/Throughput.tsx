@@ -2,20 +2,13 @@ import { Card, CardBody, CardTitle, Content, ExpandableSection, Grid, GridItem }
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import { api, must } from '../../api/client'
+import { api, must, type Schemas } from '../../api/client'
 import { Loaded } from '../../parts/Failure'
 import { When } from '../../parts/When'
 import { type Line, Plot } from './Plot'
 import { bytesText, perMinute, perSecond } from './rates'
 
-interface Sample {
-  at: string
-  dhcpReplies: number
-  dhcpDrops: number
-  tftpBytes: number
-  httpBytes: number
-  boots: number
-}
+type Sample = Schemas['Sample']
 
 // Throughput is how busy the server was in the last hour.
 export function Throughput() {
@@ -23,10 +16,7 @@ export function Throughput() {
     queryKey: ['stats'],
     refetchInterval: 15_000,
     staleTime: 0,
-    queryFn: async () =>
-      (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/stats?step=60'))) as {
-        samples: Sample[]
-      },
+    queryFn: () => must(api.GET('/api/v1/stats', { params: { query: { step: 60 } } })),
   })
   return <Loaded query={stats}>{({ samples }) => <Plots samples={samples} />}</Loaded>
 }

@@ -2,7 +2,7 @@ import { ExpandableSection, Label, SearchInput } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, must, type Schemas } from '../../api/client'
+import { api, must } from '../../api/client'
 import { Failure } from '../../parts/Failure'
 
 const looks = { lossless: 'green', emulated: 'teal', lossy: 'orange', unsupported: 'red' } as const
@@ -14,12 +14,7 @@ export function Capabilities({ image, format }: { image: string; format: string 
   const [sought, setSought] = useState('')
   const table = useQuery({
     queryKey: ['capabilities', image],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)('/api/v1/capabilities', {
-          params: { query: { image } },
-        }),
-      )) as Schemas['CapabilityTable'],
+    queryFn: () => must(api.GET('/api/v1/capabilities', { params: { query: { image } } })),
     enabled: isOpen && image !== '',
   })
   const read = (table.data?.formats ?? []).filter((f) => f.isRead)

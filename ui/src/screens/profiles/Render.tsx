@@ -18,7 +18,7 @@ type Preview = Schemas['Preview']
 
 // Hosts lists the hosts that a profile is for, and shows what one of them would be given.
 export function Hosts({ profile }: { profile: Profile }) {
-  const names = useOne<'profiles', { items: string[] }>('profiles', profile.name, '/hosts')
+  const names = useOne('profiles', profile.name, '/hosts')
   const any = usePage('hosts', {}, 1)
   const [params, setParams] = useSearchParams()
   const chosen = params.get('host') ?? names.data?.items[0] ?? ''

@@ -4,9 +4,8 @@ import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { useSearchParams } from 'react-router'
 import { type Call, send } from '../../api/act'
-import { api, type Impact, must } from '../../api/client'
+import { ask, type Impact } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
-import { useOne } from '../../api/queries'
 import { Failure, Loaded } from '../../parts/Failure'
 import { When } from '../../parts/When'
 import { Save } from './Save'
@@ -28,7 +27,10 @@ interface Shown<T> {
 
 // Revisions lists what a profile or layer was, shows what differs, and goes back.
 export function Revisions<T>({ noun, name, version, cli, compare }: Shown<T>) {
-  const list = useOne<typeof noun, { items: Revision<T>[] }>(noun, name, '/revisions')
+  const list = useQuery({
+    queryKey: [noun, name, '/revisions'],
+    queryFn: () => ask<{ items: Revision<T>[] }>('GET', `/${noun}/${encodeURIComponent(name)}/revisions`),
+  })
   const [params, setParams] = useSearchParams()
   const [back, setBack] = useState<number>()
   const not = mayNot(useMe(), 'operator', '')
@@ -119,13 +121,7 @@ function Pick({ id, value, all, change }: { id: string; value: number; all: numb
 function useRevision<T>(noun: string, name: string, n: number) {
   return useQuery({
     queryKey: [noun, name, 'revision', n],
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)(
-          `/api/v1/${noun}/${encodeURIComponent(name)}/revisions/${n}`,
-          {},
-        ),
-      )) as Revision<T>,
+    queryFn: () => ask<Revision<T>>('GET', `/${noun}/${encodeURIComponent(name)}/revisions/${n}`),
     enabled: n > 0,
     staleTime: Number.POSITIVE_INFINITY,
   })

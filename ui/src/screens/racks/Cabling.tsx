@@ -2,29 +2,14 @@ import { Alert, FormSelect, FormSelectOption } from '@patternfly/react-core'
 import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useQuery } from '@tanstack/react-query'
 import { Link as To, useSearchParams } from 'react-router'
-import { api, must } from '../../api/client'
+import { api, must, type Schemas } from '../../api/client'
 import { Command } from '../../parts/Command'
 import { shell } from '../../parts/cli'
 import { Loaded, Nothing } from '../../parts/Failure'
 import { When } from '../../parts/When'
 import type { Rack } from './layout'
 
-export interface Link {
-  host: string
-  unit?: number
-  port: string
-  mac: string
-  speedMbps?: number
-  switch: string
-  to: string
-  vlan?: number
-  at: string
-}
-
-interface Cables {
-  links: Link[]
-  faults: { kind: string; hosts: string[]; detail: string; hint: string }[]
-}
+type Link = Schemas['Link']
 
 // Cabling shows the cables of one rack that LLDP has proved, and what is wrong with them.
 export function Cabling({ racks }: { racks: Rack[] }) {
@@ -33,12 +18,7 @@ export function Cabling({ racks }: { racks: Rack[] }) {
   const cables = useQuery({
     queryKey: ['hosts', 'cabling', rack?.id],
     enabled: !!rack,
-    queryFn: async () =>
-      (await must(
-        (api.GET as (p: string, o: object) => Promise<{ data?: unknown }>)('/api/v1/cabling', {
-          params: { query: { rack: rack?.id } },
-        }),
-      )) as Cables,
+    queryFn: () => must(api.GET('/api/v1/cabling', { params: { query: { ...(rack && { rack: rack.id }) } } })),
   })
   if (!rack)
     return <Nothing title="No rack yet">Say where a host stands: slipway host place NAME --rack R1 --unit 7</Nothing>
@@ -102,7 +82,7 @@ function straighter(of: string[]): string[] {
 }
 
 // Drawing shows hosts at the left and switches at the right; the table below says the same in words.
-function Drawing({ cables: { links, faults } }: { cables: Cables }) {
+function Drawing({ cables: { links, faults } }: { cables: Schemas['Cabling'] }) {
   const bad = new Set(faults.flatMap((f) => f.hosts))
   const ends = straighter(links.map((l) => `${l.switch}\u0000${l.to}`))
   const height = Math.max(links.length, ends.length) * line + 10

@@ -2,18 +2,17 @@ import { Button, Flex, FlexItem } from '@patternfly/react-core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { headers, problemOf } from '../../api/client'
-import { useMe } from '../../api/me'
+import { useMayNot } from '../../api/me'
 import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
 import { Failure } from '../../parts/Failure'
 import { ChoiceField, EditForm, LongField, TextField } from '../../parts/Fields'
 import { idOf, type Rack } from './layout'
-import { mayNotDescribe } from './Racks'
 
 // RackHead names a rack and says what can be done with it.
 export function RackHead({ rack, hostN }: { rack: Rack; hostN: number }) {
   const [asked, ask] = useState<'edit' | 'delete'>()
-  const not = mayNotDescribe(useMe())
+  const not = useMayNot('operator', '') // hosts of several pools may stand in it
   const save = useMutation({ mutationFn: () => download(rack) })
   return (
     <>

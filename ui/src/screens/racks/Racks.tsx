@@ -17,13 +17,13 @@ import {
 import { useMemo, useState } from 'react'
 import { useSearchParams } from 'react-router'
 import { useAct } from '../../api/act'
-import { mayNot, useMe } from '../../api/me'
+import { useMayNot } from '../../api/me'
 import { useList } from '../../api/queries'
 import { useRows } from '../../api/rows'
+import { useLive } from '../../api/useLive'
 import { Ask } from '../../parts/Ask'
 import { Failure, Loaded, Nothing } from '../../parts/Failure'
 import { Screen } from '../../parts/Screen'
-import { useLive } from '../../shell/App'
 import { matches, parse } from '../hosts/filter'
 import { Cabling } from './Cabling'
 import { Box, Elevation, type Hands } from './Elevation'
@@ -36,23 +36,17 @@ import './racks.css'
 const faces = ['front', 'rear', 'both'] as const
 
 export function Racks() {
-  const { rows, isWhole, error } = useRows(useLive())
-  const hosts = rows as readonly Host[]
+  const { rows: hosts, isWhole, error } = useRows(useLive())
   const racks = useList('racks')
   const [isNew, setNew] = useState(false)
-  const me = useMe()
+  const not = useMayNot('operator', '') // hosts of several pools may stand in a rack
   return (
     <Screen
       title="Racks"
       about="The places of hosts, and their cables."
       actions={
         <span className="rack-off-paper">
-          <Button
-            variant="secondary"
-            isAriaDisabled={!!mayNotDescribe(me)}
-            title={mayNotDescribe(me)}
-            onClick={() => mayNotDescribe(me) || setNew(true)}
-          >
+          <Button variant="secondary" isAriaDisabled={!!not} title={not} onClick={() => not || setNew(true)}>
             Describe a rack
           </Button>
         </span>
@@ -63,7 +57,7 @@ export function Racks() {
       <Loaded query={racks}>
         {(described) =>
           isWhole ? (
-            <Room hosts={hosts} racks={allRacks(described as unknown as Rack[], hosts)} />
+            <Room hosts={hosts} racks={allRacks(described, hosts)} />
           ) : (
             error === undefined && <Spinner aria-label="Loading" />
           )
@@ -72,12 +66,6 @@ export function Racks() {
     </Screen>
   )
 }
-
-// mayNotNow says why nothing may be moved; who is asking is not known while that loads, and then the server says it.
-export const mayNotNow = (me: ReturnType<typeof useMe>) => (me ? mayNot(me, 'operator') : undefined)
-
-// mayNotDescribe says why a rack itself may not be changed: hosts of several pools may stand in it.
-export const mayNotDescribe = (me: ReturnType<typeof useMe>) => (me ? mayNot(me, 'operator', '') : undefined)
 
 function Room({ hosts, racks }: { hosts: readonly Host[]; racks: Rack[] }) {
   const [params, setParams] = useSearchParams()
@@ -205,7 +193,6 @@ function Places({ hosts, racks, faces, search, opened, show }: PlacesProps) {
     }
     return m
   }, [hosts])
-  const me = useMe()
   const [asked, ask] = useState<Move>()
   const [asking, setAsking] = useState<Move>() // under way
   const act = useAct(() => setAsking(undefined))
@@ -213,7 +200,7 @@ function Places({ hosts, racks, faces, search, opened, show }: PlacesProps) {
   const move = useMove({
     racks,
     hostsOf: (id) => byRack.get(id) ?? [],
-    why: mayNotNow(me),
+    why: useMayNot('operator'),
     show,
     moved: (m) => {
       if (m.shares) return ask(m)

@@ -1,31 +1,13 @@
+import type { Nouns } from '../../api/client'
 import type { HostRow } from '../../api/rows'
 
 export type Face = 'front' | 'rear'
 
-// Host is a host as lists tell it, with the whole of its place.
-export type Host = HostRow & { place: Place }
-
-export interface Place {
-  site?: string
-  row?: string
-  rack?: string
-  unit?: number
-  height?: number
-  face?: string
-}
+export type Host = HostRow
+export type Place = Host['place']
 
 // Rack is a rack as the API tells it; hosts name racks that nobody has described, too.
-export interface Rack {
-  id: string
-  site: string
-  row: string
-  name: string
-  height: number
-  numbering: 'bottom' | 'top'
-  notes?: string
-  cables?: { unit: number; port?: string; switch: string; to: string }[]
-  version: number
-}
+export type Rack = Omit<Nouns['racks'], 'faults' | 'hostN' | 'createdAt' | 'updatedAt'>
 
 // Placed is what of a host its place depends on.
 export type Placed = Pick<Host, 'id' | 'name' | 'state'> & {

@@ -8,14 +8,6 @@ import { Facts } from '../../parts/Facts'
 import { Failure, Loaded } from '../../parts/Failure'
 import { When } from '../../parts/When'
 
-interface Info {
-  version: string
-  go: string
-  platform: string
-  startedAt: string
-  parts: { name: string; version: string }[]
-}
-
 // Licence is a part of the program and under what it may be used, as the build found it.
 interface Licence {
   kind: 'Go' | 'npm'
@@ -29,7 +21,7 @@ interface Licence {
 export function About() {
   const about = useQuery({
     queryKey: ['about'],
-    queryFn: async () => (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/about'))) as Info,
+    queryFn: () => must(api.GET('/api/v1/about')),
   })
   const licences = useQuery({
     queryKey: ['licences'],

@@ -1,7 +1,7 @@
 import { Alert, Button, Content, Title } from '@patternfly/react-core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, headers, must, problemOf } from '../../api/client'
+import { api, headers, must, problemOf, type Schemas } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
 import { bytesOf } from '../../parts/bytes'
 import { Command } from '../../parts/Command'
@@ -9,22 +9,13 @@ import { Facts } from '../../parts/Facts'
 import { Failure, Loaded } from '../../parts/Failure'
 import { When } from '../../parts/When'
 
-interface Status {
-  lastAt?: string
-  lastBy?: string
-  databaseBytes: number
-  freeBytes: number
-  artefactN: number
-  artefactBytes: number
-  secretN: number
-}
+type Status = Schemas['BackupStatus']
 
 // Backup takes a copy of the database, and says what else a restore needs.
 export function Backup() {
   const status = useQuery({
     queryKey: ['backups'],
-    queryFn: async () =>
-      (await must((api.GET as (p: string) => Promise<{ data?: unknown }>)('/api/v1/backup/status'))) as Status,
+    queryFn: () => must(api.GET('/api/v1/backup/status')),
   })
   return (
     <>

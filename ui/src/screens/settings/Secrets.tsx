@@ -142,7 +142,7 @@ interface Line {
 }
 
 function Row({ secret: s, not, button, replace, remove }: Line) {
-  const uses = useOne<'secrets', Schemas['SecretUses']>('secrets', s.name, '/uses')
+  const uses = useOne('secrets', s.name, '/uses')
   const users = uses.data?.usedBy ?? []
   const kept = not ?? (users.length > 0 ? `used by ${users.join(', ')}: change that first` : undefined)
   return (

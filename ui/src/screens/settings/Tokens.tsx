@@ -66,7 +66,7 @@ export function Tokens() {
                     <Td dataLabel="Name">{t.name}</Td>
                     <Td dataLabel="User">{t.user || 'nobody'}</Td>
                     <Td dataLabel="Roles">
-                      <GrantLabels grants={t.grants as Grant[]} />
+                      <GrantLabels grants={t.grants} />
                     </Td>
                     <Td dataLabel="Expires">
                       <When at={t.expiresAt} />

@@ -81,7 +81,7 @@ function UserTable() {
                         {u.name} {u.displayName && <small>({u.displayName})</small>}
                       </Td>
                       <Td dataLabel="Roles">
-                        <GrantLabels grants={u.grants as Grant[]} />
+                        <GrantLabels grants={u.grants} />
                       </Td>
                       <Td dataLabel="State">
                         {/* as wide as its words, also where a narrow window stretches what is in a cell */}
@@ -221,7 +221,7 @@ function EditUser({ user: now, close }: { user: User | undefined; close: () => v
   const [user] = useState(now) // as it was seen; a change meanwhile is refused, not overwritten
   const [name, setName] = useState(user?.name ?? '')
   const [displayName, setDisplayName] = useState(user?.displayName ?? '')
-  const [grants, setGrants] = useState<Grant[]>((user?.grants as Grant[] | undefined) ?? [{ role: 'viewer' }])
+  const [grants, setGrants] = useState<Grant[]>(user?.grants ?? [{ role: 'viewer' }])
   const [password, setPassword] = useState('')
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { Link } from 'react-router'
 import { api, must, type Schemas } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
+import { useOne } from '../../api/queries'
 import { useChecks } from '../../parts/Checks'
 import { Command } from '../../parts/Command'
 import { flags } from '../../parts/cli'
@@ -13,17 +14,7 @@ import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
 import { choicesOf, modes, unknowns } from '../networks/words'
 import { nameOf, suggest } from './steps'
 
-interface Interface {
-  name: string
-  mac?: string
-  isUp: boolean
-  isServed: boolean
-  addresses: string[] | null
-  subnet?: string
-  bootURL?: string
-}
-
-const get = (path: string) => must((api.GET as (p: string) => Promise<{ data?: unknown }>)(path))
+type Interface = Schemas['Interface']
 
 // NetworkStep shows where machines boot, and gives a subnet to interfaces that have none. Which interfaces are served is
 // said when the server starts, for it opens their sockets then.
@@ -31,7 +22,7 @@ export function NetworkStep() {
   const interfaces = useQuery({
     queryKey: ['interfaces'],
     staleTime: 0,
-    queryFn: async () => ((await get('/api/v1/interfaces')) as { items?: Interface[] }).items ?? [],
+    queryFn: async () => (await must(api.GET('/api/v1/interfaces'))).items,
   })
   return (
     <Loaded query={interfaces}>
@@ -122,10 +113,7 @@ function Served({ iface: i }: { iface: Interface }) {
 }
 
 function SubnetFacts({ name }: { name: string }) {
-  const subnet = useQuery({
-    queryKey: ['subnets', name, ''],
-    queryFn: async () => (await get(`/api/v1/subnets/${encodeURIComponent(name)}`)) as Schemas['Subnet'],
-  })
+  const subnet = useOne('subnets', name)
   return (
     <Loaded query={subnet}>
       {(s) => (
@@ -133,9 +121,9 @@ function SubnetFacts({ name }: { name: string }) {
           <Facts
             rows={[
               ['Network', s.cidr],
-              ['Mode', `${s.mode}: ${modes[s.mode ?? '']}`],
+              ['Mode', `${s.mode}: ${modes[s.mode]}`],
               ['Addresses to lease', (s.ranges ?? []).map((r) => `${r.first} to ${r.last}`).join(', ') || 'none'],
-              ['Machines that are not accepted', `${s.unknown}: ${unknowns[s.unknown ?? '']}`],
+              ['Machines that are not accepted', `${s.unknown}: ${unknowns[s.unknown]}`],
             ]}
           />
           <Link to={`/networks/${encodeURIComponent(name)}`}>Change it under Networks</Link>

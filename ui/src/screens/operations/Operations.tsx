@@ -10,15 +10,15 @@ import {
 } from '@patternfly/react-core'
 import { useState } from 'react'
 import { Route, Routes, useSearchParams } from 'react-router'
-import { usePage } from '../api/page'
-import { Command } from '../parts/Command'
-import { flags } from '../parts/cli'
-import { Loaded, Nothing } from '../parts/Failure'
-import { Screen } from '../parts/Screen'
-import { OperationPage } from './operations/OperationPage'
-import { OperationTable } from './operations/OperationTable'
+import { usePage } from '../../api/page'
+import { Command } from '../../parts/Command'
+import { flags } from '../../parts/cli'
+import { Loaded, Nothing } from '../../parts/Failure'
+import { Screen } from '../../parts/Screen'
+import { OperationPage } from './OperationPage'
+import { OperationTable } from './OperationTable'
 
-export { OperationTable } from './operations/OperationTable'
+export { OperationTable } from './OperationTable'
 
 export function Operations() {
   return (

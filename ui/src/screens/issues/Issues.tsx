@@ -13,13 +13,13 @@ import {
 } from '@patternfly/react-core'
 import { useEffect } from 'react'
 import { Link, useSearchParams } from 'react-router'
-import type { Issue } from '../api/client'
-import { useHostNames } from '../api/names'
-import { useList } from '../api/queries'
-import { Command } from '../parts/Command'
-import { Loaded, Nothing } from '../parts/Failure'
-import { Screen } from '../parts/Screen'
-import { When } from '../parts/When'
+import type { Issue } from '../../api/client'
+import { useHostNames } from '../../api/names'
+import { useList } from '../../api/queries'
+import { Command } from '../../parts/Command'
+import { Loaded, Nothing } from '../../parts/Failure'
+import { Screen } from '../../parts/Screen'
+import { When } from '../../parts/When'
 
 // grouped puts issues of a type together, the worst and the newest first.
 export function grouped(issues: Issue[]): [type: string, Issue[]][] {

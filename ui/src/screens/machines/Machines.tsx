@@ -1,6 +1,6 @@
 import { Route, Routes } from 'react-router'
-import { MachineList } from './machines/MachineList'
-import { MachinePage } from './machines/MachinePage'
+import { MachineList } from './MachineList'
+import { MachinePage } from './MachinePage'
 
 export function Machines() {
   return (
