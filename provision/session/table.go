@@ -71,6 +71,7 @@ const (
 	discoveredWithin = 5 * time.Second
 )
 
+// New returns a Table without boots. deadline returns when the next step of a boot is late; false: it waits for none.
 func New(now func() time.Time, deadline func(*inventory.BootSession, Step) (time.Time, bool)) *Table {
 	return &Table{
 		now: now, deadline: deadline, byMAC: map[inventory.MAC]*entry{}, byAddr: map[netip.Addr]inventory.MAC{},
@@ -188,7 +189,7 @@ func (x *entry) came(stage pxe.Stage, now time.Time) {
 // LoadingFor bounds how long a file counts as being sent without a word of its end.
 const LoadingFor = 20 * time.Minute
 
-// Loading notes that a file is being sent in a session, and loaded that it is no more.
+// Loading notes that a file is being sent in a session. The step is not late while it is sent; see LoadingFor.
 func (t *Table) Loading(s *inventory.BootSession, file string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -198,6 +199,7 @@ func (t *Table) Loading(s *inventory.BootSession, file string) {
 	}
 }
 
+// Loaded notes that the file of Loading is sent, or that sending it has ended early.
 func (t *Table) Loaded(s *inventory.BootSession, file string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// CompletionCommand is slipway completion.
 type CompletionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }

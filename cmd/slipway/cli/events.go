@@ -19,6 +19,7 @@ type eventView struct {
 	N        int64 // that were shown
 }
 
+// NewEventView returns a view that prints events to the output of the session.
 func NewEventView(s *Session, api *client.Client) *eventView {
 	return &eventView{s: s, api: api, timeline: newTimeline(time.Local), names: map[inventory.HostID]string{}}
 }

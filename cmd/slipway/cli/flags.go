@@ -26,12 +26,14 @@ func DecodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
+// Set stores the value of a flag in a field. A flag that nobody gave is nil and leaves the field as it is.
 func Set[T any](field *T, v *T) {
 	if v != nil {
 		*field = *v
 	}
 }
 
+// ParseAddr reads the IP address of a flag. The error names the flag and shows how to write one.
 func ParseAddr(flag, text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil {
@@ -40,6 +42,7 @@ func ParseAddr(flag, text string) (netip.Addr, error) {
 	return a, nil
 }
 
+// ParseCIDR reads the network of --cidr, such as 10.0.0.0/24.
 func ParseCIDR(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -51,6 +54,7 @@ func ParseCIDR(text string) (netip.Prefix, error) {
 // WaitFlag is --wait: alone it waits until the end, --wait=30m no longer than that; 0 does not wait.
 type WaitFlag time.Duration
 
+// WaitForEver is --wait without a duration.
 const WaitForEver = WaitFlag(math.MaxInt64)
 
 // IsBool lets the flag stand alone.

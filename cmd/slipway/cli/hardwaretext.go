@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+// DiskFields shows which disk gets the system and which disks an installation keeps.
 func DiskFields(t *TableWriter, root inventory.DiskHint, keep []inventory.DiskHint) {
 	if !root.IsZero() {
 		t.Field("root disk", root.String())
@@ -17,6 +18,7 @@ func DiskFields(t *TableWriter, root inventory.DiskHint, keep []inventory.DiskHi
 	}
 }
 
+// TaintText is what a toleration tolerates: a key, KEY=VALUE, or everything.
 func TaintText(x inventory.Taint) string {
 	switch {
 	case x.Key == "":

@@ -18,6 +18,7 @@ type bar struct {
 	last   string
 }
 
+// NewBar returns a progress bar on the error output of the session.
 func NewBar(s *Session) *bar { return &bar{s: s, isLive: s.isTerminal()} }
 
 func (b *bar) Show(j client.Job) {

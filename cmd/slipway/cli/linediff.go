@@ -53,6 +53,7 @@ func LineDiff(before, after string) []string {
 	return near(out, 3)
 }
 
+// Lines splits a text into lines for LineDiff; an empty text has none.
 func Lines(text string) []string {
 	if text == "" {
 		return nil

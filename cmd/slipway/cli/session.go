@@ -27,6 +27,7 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
+// DefaultSocket is where slipway serve listens for commands on the same machine.
 const DefaultSocket = "/var/lib/slipway/slipway.sock"
 
 // Globals are the flags of every command.
@@ -82,6 +83,7 @@ func (s *Session) Client() (*client.Client, error) {
 	return c, nil
 }
 
+// Close ends the connection to the server, if a command has opened one.
 func (s *Session) Close() {
 	if s.Connection != nil {
 		s.Connection.Close()
@@ -112,6 +114,7 @@ func (s *Session) Show(v any, table func(*TableWriter)) error {
 	return t.w.Flush()
 }
 
+// WriteJSON writes a value as JSON with a line break at the end. With isPretty it indents; < and > stay as they are.
 func WriteJSON(w io.Writer, v any, isPretty bool) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -324,6 +327,7 @@ func (s *Session) Preview(d client.Diff, err error) error {
 	})
 }
 
+// ValueText is a value of a change for people: a string as it is, everything else as JSON.
 func ValueText(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -36,6 +36,7 @@ func TimeText(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
+// Value returns what a pointer points to, and the zero value for nil.
 func Value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -43,6 +44,7 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
+// YesNo is a boolean for people.
 func YesNo(b bool) string {
 	if b {
 		return "yes"
@@ -58,6 +60,7 @@ func OrDefault(pool string) string {
 	return pool
 }
 
+// AddrText is an address for people, "" for none.
 func AddrText(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""
@@ -65,6 +68,7 @@ func AddrText(a netip.Addr) string {
 	return a.String()
 }
 
+// AddrsText joins addresses with spaces.
 func AddrsText(list []netip.Addr) string {
 	var out []string
 	for _, a := range list {
@@ -73,6 +77,7 @@ func AddrsText(list []netip.Addr) string {
 	return strings.Join(out, " ")
 }
 
+// DurationText is a duration for people, "" for zero.
 func DurationText(d inventory.Duration) string {
 	if d == 0 {
 		return ""
@@ -80,6 +85,7 @@ func DurationText(d inventory.Duration) string {
 	return d.String()
 }
 
+// CountText is a number for people, "" for zero.
 func CountText(n int) string {
 	if n == 0 {
 		return ""
@@ -87,6 +93,7 @@ func CountText(n int) string {
 	return fmt.Sprint(n)
 }
 
+// OrNothing joins names with commas, and is "nothing" without any.
 func OrNothing(names []string) string {
 	if len(names) == 0 {
 		return "nothing"

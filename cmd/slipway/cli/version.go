@@ -38,6 +38,7 @@ func ReleaseOf(dir, version string) string {
 	return version
 }
 
+// BaseOf is the last part of the absolute path of a folder, also for "." and "..".
 func BaseOf(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -84,6 +84,7 @@ func (f *Follower) until(wait WaitFlag, what string, look func() (isOver bool, e
 // errEnded marks the error of something that has ended, which is never an answer that is missing.
 var errEnded = errors.New("it has ended")
 
+// Sleep waits for d, or until ctx is done.
 func Sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -12,6 +12,7 @@ import (
 
 func tokens(c *client.Client) client.Noun[inventory.Token] { return c.Tokens }
 
+// TokenCommand is slipway token.
 type TokenCommand struct {
 	Create tokenCreate `cmd:"" help:"Create a token and print its secret, once."`
 	List   tokenList   `cmd:"" help:"List tokens."`
@@ -88,6 +89,7 @@ func (c *tokenDelete) Run(s *cli.Session) error { return cli.Remove(s, tokens, c
 
 func acceptrules(c *client.Client) client.Noun[inventory.AcceptRule] { return c.AcceptRules }
 
+// AcceptRuleCommand is slipway acceptrule.
 type AcceptRuleCommand struct {
 	List   acceptruleList   `cmd:"" help:"List accept rules."`
 	Show   acceptruleShow   `cmd:"" help:"Show an accept rule."`
@@ -138,6 +140,7 @@ func (c *acceptruleDelete) Run(s *cli.Session) error {
 	return cli.Remove(s, acceptrules, c.Rules, c.DryRun)
 }
 
+// WhoamiCommand is slipway whoami.
 type WhoamiCommand struct{}
 
 // Run says who the client is.

@@ -10,6 +10,7 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
+// TLSCommand is slipway tls.
 type TLSCommand struct {
 	Show tlsShow `cmd:"" help:"Show the certificate of the admin listener."`
 	Set  tlsSet  `cmd:"" help:"Upload a certificate for the admin listener; it is in force for the next connection."`

@@ -15,6 +15,7 @@ import (
 
 func users(c *client.Client) client.Noun[inventory.User] { return c.Users }
 
+// UserCommand is slipway user.
 type UserCommand struct {
 	List     userList     `cmd:"" help:"List users."`
 	Show     userShow     `cmd:"" help:"Show a user."`

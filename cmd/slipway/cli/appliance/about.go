@@ -15,6 +15,7 @@ import (
 	"slipway.dev/slipway/ui"
 )
 
+// AboutCommand is slipway about.
 type AboutCommand struct {
 	Licences bool `help:"List what this program is made of, with versions and licences."`
 	Texts    bool `help:"Write the texts of these licences."`

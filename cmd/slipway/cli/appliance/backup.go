@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
+// BackupCommand is slipway backup.
 type BackupCommand struct {
 	File  string `arg:"" help:"File to write; - is standard output."`
 	Force bool   `help:"Write over a file that is there."`
@@ -92,6 +93,7 @@ func showBackup(s *cli.Session, path string, m backup.Manifest) error {
 	})
 }
 
+// RestoreCommand is slipway restore.
 type RestoreCommand struct {
 	File    string `arg:"" help:"A backup; - is standard input."`
 	DataDir string `default:"/var/lib/slipway" help:"Where a server will find it. No server may use it now." placeholder:"DIR"`

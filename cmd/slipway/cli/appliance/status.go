@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
+// SelfcheckCommand is slipway selfcheck.
 type SelfcheckCommand struct{}
 
 // Run shows the server's self-check; an error in it is a failure.
@@ -38,6 +39,7 @@ func (*SelfcheckCommand) Run(s *cli.Session) error {
 	return err
 }
 
+// VersionCommand is slipway version.
 type VersionCommand struct {
 	Client bool `help:"Only this program's; do not ask a server."`
 }
@@ -65,6 +67,7 @@ func (c *VersionCommand) Run(s *cli.Session) error {
 	})
 }
 
+// StatusCommand is slipway status.
 type StatusCommand struct {
 	Wait  time.Duration `help:"Wait so long for a server that does not answer yet, such as 1m after slipway serve." placeholder:"TIME"`
 	Parts bool          `help:"List the Go modules in the server as well."`

@@ -22,6 +22,7 @@ var (
 	workbooks = []string{".xlsx", ".xlsm", ".xls", ".ods"}
 )
 
+// ImportCommand is slipway import.
 type ImportCommand struct {
 	File   string   `arg:"" help:"CSV or YAML; - is standard input."`
 	Format string   `help:"csv or yaml (default: by the file's name)." placeholder:"FORMAT"`
@@ -107,6 +108,7 @@ func formatOf(file string) string {
 	return ""
 }
 
+// ExportCommand is slipway export.
 type ExportCommand struct {
 	Noun   string `arg:"" enum:"hosts,subnets,reservations,profiles,layers,targets,secrets,all" help:"hosts, subnets, reservations; in YAML only: profiles, layers, targets, secrets (their names), or all."`
 	Format string `enum:"csv,yaml" default:"yaml" help:"csv or yaml."`

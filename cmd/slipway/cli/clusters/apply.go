@@ -21,6 +21,7 @@ type filesFlags struct {
 	DryRun    bool     `help:"Only check, and show what would be done."`
 }
 
+// ApplyCommand is slipway apply.
 type ApplyCommand struct{ filesFlags }
 
 // Run applies files.
@@ -36,6 +37,7 @@ func (c *ApplyCommand) Run(s *cli.Session) error {
 	return applied(s, c.DryRun, func(done func(apply.Change)) error { return a.Apply(s.Ctx, objects, done) })
 }
 
+// DeleteCommand is slipway delete.
 type DeleteCommand struct{ filesFlags }
 
 // Run deletes what files have asked for.
@@ -51,6 +53,7 @@ func (c *DeleteCommand) Run(s *cli.Session) error {
 	return applied(s, c.DryRun, func(done func(apply.Change)) error { return a.Delete(s.Ctx, objects, done) })
 }
 
+// GetCommand is slipway get.
 type GetCommand struct {
 	Kind      string `arg:"" enum:"metalmachine,metalmachines,mm" help:"metalmachine (mm)."`
 	Name      string `arg:"" optional:"" help:"Only this one."`

@@ -14,6 +14,7 @@ import (
 
 func clusters(c *client.Client) client.Noun[inventory.Cluster] { return c.Clusters.Noun }
 
+// ClusterCommand is slipway cluster.
 type ClusterCommand struct {
 	List   clusterList   `cmd:"" help:"List attached clusters."`
 	Show   clusterShow   `cmd:"" help:"Show an attached cluster."`

@@ -8,6 +8,7 @@ import (
 	"slipway.dev/slipway/kubernetes/convert"
 )
 
+// ConvertCommand is slipway convert.
 type ConvertCommand struct {
 	Machines convertMachines `cmd:"" default:"withargs" name:"machines-v1alpha1" help:"Read objects of cluster.k8s.io/v1alpha1, Metal3, Sidero or Tinkerbell and write ours."`
 }

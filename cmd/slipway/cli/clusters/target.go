@@ -11,6 +11,7 @@ import (
 
 func targets(c *client.Client) client.Noun[inventory.JoinTarget] { return c.Targets }
 
+// TargetCommand is slipway target.
 type TargetCommand struct {
 	List       targetList       `cmd:"" help:"List the clusters that hosts may join."`
 	Show       targetShow       `cmd:"" help:"Show a target."`

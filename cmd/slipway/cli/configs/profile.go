@@ -15,6 +15,7 @@ func profiles(c *client.Client) client.Noun[inventory.Profile] { return c.Profil
 
 func profileConfigs(c *client.Client) client.Configs[inventory.Profile] { return c.Profiles }
 
+// ProfileCommand is slipway profile.
 type ProfileCommand struct {
 	List   profileList   `cmd:"" help:"List profiles."`
 	Show   profileShow   `cmd:"" help:"Show a profile."`

@@ -13,6 +13,7 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
+// RenderCommand is slipway render.
 type RenderCommand struct {
 	Host     string  `arg:""`
 	Document string  `help:"Only this document." placeholder:"NAME"`
@@ -146,6 +147,7 @@ func (c *RenderCommand) print(s *cli.Session, p client.Preview) error {
 	return nil
 }
 
+// DiffCommand is slipway diff.
 type DiffCommand struct {
 	Host string `arg:""`
 }
@@ -178,6 +180,7 @@ func (c *DiffCommand) Run(s *cli.Session) error {
 	return cli.WriteText(s.Out, p.Diff)
 }
 
+// ExplainCommand is slipway explain.
 type ExplainCommand struct {
 	Host string `arg:""`
 	Path string `arg:"" optional:"" help:"Only values below this path, such as /files."`

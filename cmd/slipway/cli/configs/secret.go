@@ -11,6 +11,7 @@ import (
 
 func secrets(c *client.Client) client.Noun[inventory.Secret] { return c.Secrets }
 
+// SecretCommand is slipway secret.
 type SecretCommand struct {
 	List     secretList     `cmd:"" help:"List secrets: their names, never their values."`
 	Show     secretShow     `cmd:"" help:"Show whom a secret is for, and what it is for; never its value."`

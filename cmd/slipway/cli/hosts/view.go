@@ -10,6 +10,7 @@ import (
 
 func views(c *client.Client) client.Noun[client.View] { return c.Views }
 
+// ViewCommand is slipway view.
 type ViewCommand struct {
 	List   viewList   `cmd:"" help:"List views of the hosts: your own, and those that are shared with you."`
 	Show   viewShow   `cmd:"" help:"Show a view."`

@@ -15,6 +15,7 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
+// AgentImageCommand is slipway agent-image.
 type AgentImageCommand struct {
 	Build agentImageBuild `cmd:"" help:"Build the RAM disk that inspects, wipes and installs hosts, and import it."`
 }

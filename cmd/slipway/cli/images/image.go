@@ -17,6 +17,7 @@ import (
 
 func imagesOf(c *client.Client) client.Noun[inventory.Image] { return c.Images }
 
+// ImageCommand is slipway image.
 type ImageCommand struct {
 	List      imageList      `cmd:"" help:"List images."`
 	Show      imageShow      `cmd:"" help:"Show an image."`
@@ -345,6 +346,7 @@ func (*imageCatalogue) Run(s *cli.Session) error {
 
 func artefacts(c *client.Client) client.Noun[inventory.Artefact] { return c.Artefacts }
 
+// ArtefactCommand is slipway artefact.
 type ArtefactCommand struct {
 	Upload artefactUpload `cmd:"" help:"Send a file to the server, so that an import can take it by its digest."`
 	List   artefactList   `cmd:"" help:"List artefacts."`

@@ -14,6 +14,7 @@ import (
 
 func pools(c *client.Client) client.Noun[client.Pool] { return c.Pools }
 
+// PoolCommand is slipway pool.
 type PoolCommand struct {
 	List   poolList   `cmd:"" help:"List pools and how their hosts are doing."`
 	Show   poolShow   `cmd:"" help:"Show a pool."`
@@ -138,6 +139,7 @@ func (c *poolDelete) Run(s *cli.Session) error { return cli.Remove(s, pools, c.P
 
 func goldens(c *client.Client) client.Noun[inventory.Golden] { return c.Goldens }
 
+// GoldenCommand is slipway golden.
 type GoldenCommand struct {
 	List   goldenList   `cmd:"" help:"List golden hardware."`
 	Show   goldenShow   `cmd:"" help:"Show golden hardware."`

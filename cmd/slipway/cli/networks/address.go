@@ -7,6 +7,7 @@ import (
 
 func addresses(c *client.Client) client.Noun[client.Address] { return c.Addresses.Noun }
 
+// AddressCommand is slipway address.
 type AddressCommand struct {
 	List addressList `cmd:"" help:"List the static addresses of machines, and where each comes from."`
 	Set  addressSet  `cmd:"" help:"Keep an address for a machine, in place of the one that it has in that subnet."`

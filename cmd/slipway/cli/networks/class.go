@@ -11,6 +11,7 @@ import (
 
 func classes(c *client.Client) client.Noun[inventory.Class] { return c.Classes }
 
+// ClassCommand is slipway class.
 type ClassCommand struct {
 	List   classList   `cmd:"" help:"List classes of DHCP clients."`
 	Show   classShow   `cmd:"" help:"Show a class with its options."`

@@ -15,6 +15,7 @@ import (
 
 func subnets(c *client.Client) client.Noun[inventory.Subnet] { return c.Subnets }
 
+// SubnetCommand is slipway subnet.
 type SubnetCommand struct {
 	List   subnetList   `cmd:"" help:"List subnets."`
 	Show   subnetShow   `cmd:"" help:"Show a subnet."`
@@ -247,6 +248,7 @@ type subnetDelete struct {
 // Run deletes subnets.
 func (c *subnetDelete) Run(s *cli.Session) error { return cli.Remove(s, subnets, c.Subnets, c.DryRun) }
 
+// RangeCommand is slipway range.
 type RangeCommand struct {
 	Add    rangeAdd    `cmd:"" help:"Add a range to a subnet."`
 	Remove rangeRemove `cmd:"" help:"Take a range from a subnet."`
@@ -298,6 +300,7 @@ func (c *rangeRemove) Run(s *cli.Session) error {
 
 func reservations(c *client.Client) client.Noun[inventory.Reservation] { return c.Reservations }
 
+// ReservationCommand is slipway reservation.
 type ReservationCommand struct {
 	List   reservationList   `cmd:"" help:"List reservations."`
 	Show   reservationShow   `cmd:"" help:"Show a reservation."`
@@ -396,6 +399,7 @@ func (c *reservationDelete) Run(s *cli.Session) error {
 
 func leases(c *client.Client) client.Noun[inventory.Lease] { return c.Leases }
 
+// LeaseCommand is slipway lease.
 type LeaseCommand struct {
 	List   leaseList   `cmd:"" help:"List leases."`
 	Show   leaseShow   `cmd:"" help:"Show a lease."`

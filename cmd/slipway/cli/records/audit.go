@@ -9,6 +9,7 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
+// AuditCommand is slipway audit.
 type AuditCommand struct {
 	List auditList `cmd:"" help:"List the requests to the server, latest first."`
 	Show auditShow `cmd:"" help:"Show an entry with what it changed."`

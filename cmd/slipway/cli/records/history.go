@@ -13,6 +13,7 @@ import (
 
 func sessions(c *client.Client) client.Noun[inventory.BootSession] { return c.Sessions }
 
+// SessionCommand is slipway session.
 type SessionCommand struct {
 	List sessionList `cmd:"" help:"List boots, latest first."`
 	Show sessionShow `cmd:"" help:"Show a boot, step by step."`
@@ -71,6 +72,7 @@ func (c *sessionShow) Run(s *cli.Session) error {
 	return v.Run(client.EventQuery{Session: inventory.SessionID(c.Session)}, false, 0)
 }
 
+// EventCommand is slipway event.
 type EventCommand struct {
 	List eventList `cmd:"" default:"withargs" help:"List events, or with -f follow them (the default)."`
 }
@@ -110,6 +112,7 @@ func (c *eventList) Run(s *cli.Session) error {
 
 func issues(c *client.Client) client.Noun[inventory.Issue] { return c.Issues }
 
+// IssueCommand is slipway issue.
 type IssueCommand struct {
 	List issueList `cmd:"" help:"List open issues, newest first."`
 	Show issueShow `cmd:"" help:"Show an issue."`

@@ -11,6 +11,7 @@ import (
 
 func operations(c *client.Client) client.Noun[inventory.Operation] { return c.Operations.Noun }
 
+// OperationCommand is slipway operation.
 type OperationCommand struct {
 	List   operationList   `cmd:"" help:"List what is being done with hosts, and with --all what was, latest first."`
 	Show   operationShow   `cmd:"" help:"Show an operation."`

@@ -155,6 +155,7 @@ func (t *AdminTLS) TLSState() web.TLSState {
 	return s
 }
 
+// NamesOf returns the DNS names and the IP addresses that a certificate is for.
 func NamesOf(c *x509.Certificate) (names []string) {
 	names = append(names, c.DNSNames...)
 	for _, ip := range c.IPAddresses {

@@ -148,6 +148,7 @@ func hostNames() []string {
 	return []string{name}
 }
 
+// Issue signs a certificate for an address of ours, with a new key. It is valid from now on.
 func (a *Authority) Issue(addr netip.Addr, now time.Time) (*tls.Certificate, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {

@@ -107,6 +107,7 @@ func macBytes(m inventory.MAC) (b [6]byte, ok bool) {
 	return b, true
 }
 
+// KnownPage is how many hosts or reservations one query reads.
 const KnownPage = 1000
 
 // Load reads all hosts and reservations.

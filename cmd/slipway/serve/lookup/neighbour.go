@@ -19,6 +19,7 @@ type Neighbours struct {
 	entries map[int]*nl.SocketHandle
 }
 
+// NewNeighbours opens the netlink sockets. It fails where the kernel allows none, as in some containers.
 func NewNeighbours() (*Neighbours, error) {
 	routes, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {

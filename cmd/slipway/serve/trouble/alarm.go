@@ -34,6 +34,7 @@ type Alarms struct {
 	shedAt time.Time      // when it was more than before
 }
 
+// NewAlarms returns Alarms without any.
 func NewAlarms() *Alarms {
 	return &Alarms{stored: map[string]inventory.Issue{}, old: map[string]bool{}, nextID: firstAlarm}
 }

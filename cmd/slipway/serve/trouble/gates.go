@@ -62,6 +62,7 @@ func (g *Gates) AtAdmin(l net.Listener, isTLS bool) net.Listener {
 	return g.admin.Listen(l, door.TurnAway(adminAgainIn))
 }
 
+// AtSocket bounds the connections to the unix socket. A refused connection gets a 503 that says when to try again.
 func (g *Gates) AtSocket(l net.Listener) net.Listener {
 	return g.socket.Listen(l, door.TurnAway(adminAgainIn))
 }
@@ -73,6 +74,7 @@ type filesOpen struct {
 	now      time.Time
 }
 
+// Look counts the open files of this process at the time now.
 func (g *Gates) Look(now time.Time) filesOpen {
 	f := filesOpen{limit: g.budget.Limit, at: door.OutOfFilesAt(), now: now}
 	if g.files != nil {
