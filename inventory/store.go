@@ -21,10 +21,11 @@ type Store interface {
 	Write(ctx context.Context, fn func(Tx) error) error
 }
 
-// Tx is what can be done in a transaction. Find returns NotFound when there is none; Create and Update fill in
+// Tx is what can be done in a transaction: the records of plain nouns, and what has rules of its own. Find returns NotFound when there is none; Create and Update fill in
 // Version and the times from now; Delete of what is absent is NotFound. Lists are in order of their key and paged by
 // it: a page holds what comes after the key named in the Page.
 type Tx interface {
+	RecordTx
 	HostTx
 	NetworkTx
 	AddressTx
@@ -38,8 +39,37 @@ type Tx interface {
 	AccessTx
 	ClusterTx
 	AuditTx
-	RackTx
 	ViewTx
+}
+
+// Records reads and writes the records of a plain noun, which one text names. Create is a Conflict when the name is taken.
+// Update stores what is wanted; the record's Version must be the stored one. List returns records in order of their names.
+type Records[R any] interface {
+	Find(name string) (R, error)
+	List(p Page) ([]R, error)
+	Create(r *R, now time.Time) error
+	Update(r *R, now time.Time) error
+	Delete(name string) error
+}
+
+// RecordTx gives the records of plain nouns.
+type RecordTx interface {
+	AcceptRules() Records[AcceptRule]
+	Classes() Records[Class]
+	// Clusters refuse a secret that is not stored as Invalid. Update leaves alone what NoteCluster stores.
+	Clusters() Records[Cluster]
+	Goldens() Records[Golden]
+	// JoinTargets refuse a secret that is not stored as Invalid.
+	JoinTargets() Records[JoinTarget]
+	// Pools do not delete one that a machine names: that is a Conflict.
+	Pools() Records[Pool]
+	// Racks are those that somebody has said something about, named by Rack.ID and listed by site, row and name.
+	Racks() Records[Rack]
+	// Secrets do not delete one that a join target or a cluster names: that is a Conflict. List leaves out Sealed.
+	Secrets() Records[Secret]
+	// Users leave LoginAt and SealedFactors as they are in an Update. The tokens and logins of a deleted user go along, so that
+	// nobody inherits them with the name.
+	Users() Records[User]
 }
 
 // Page is a piece of a list: at most Limit rows (0 means all) whose key comes after After.
@@ -95,7 +125,7 @@ type HostFilter struct {
 	Pool   string // claimed by a machine of that pool
 }
 
-// NetworkTx reads and writes subnets, reservations, classes of clients and leases.
+// NetworkTx reads and writes subnets, reservations and leases.
 type NetworkTx interface {
 	FindSubnet(name string) (Subnet, error)
 	ListSubnets() ([]Subnet, error)
@@ -115,12 +145,6 @@ type NetworkTx interface {
 	UpdateReservation(r *Reservation, now time.Time) error
 	DeleteReservation(a netip.Addr) error
 
-	FindClass(name string) (Class, error)
-	ListClasses() ([]Class, error) // ordered by name
-	CreateClass(c *Class, now time.Time) error
-	UpdateClass(c *Class, now time.Time) error
-	DeleteClass(name string) error
-
 	FindLease(a netip.Addr) (Lease, error)
 	ListLeases(subnet string, p Page) ([]Lease, error)
 	// ListLeasesOf returns the leases of a network card, the latest first.
@@ -128,15 +152,6 @@ type NetworkTx interface {
 	// SaveLease writes a lease over whatever held its address.
 	SaveLease(l Lease) error
 	DeleteLease(a netip.Addr) error
-}
-
-// RackTx reads and writes racks that somebody has said something about. They are named by Rack.ID.
-type RackTx interface {
-	FindRack(id string) (Rack, error)
-	ListRacks() ([]Rack, error) // ordered by site, row and name
-	CreateRack(r *Rack, now time.Time) error
-	UpdateRack(r *Rack, now time.Time) error
-	DeleteRack(id string) error
 }
 
 // ImageTx reads and writes artefacts, images and profiles.
@@ -184,21 +199,8 @@ type ConfigTx interface {
 	SaveRendering(r Rendering) error
 }
 
-// SecretTx reads and writes secrets and what guards them.
+// SecretTx reads and writes join tokens, deliveries of documents, and locks.
 type SecretTx interface {
-	FindSecret(name string) (Secret, error)
-	ListSecrets(p Page) ([]Secret, error) // ordered by name; Sealed is left out
-	CreateSecret(s *Secret, now time.Time) error
-	UpdateSecret(s *Secret, now time.Time) error
-	DeleteSecret(name string) error // a Conflict while a join target or a cluster names it
-
-	FindJoinTarget(name string) (JoinTarget, error)
-	ListJoinTargets(p Page) ([]JoinTarget, error)
-	// CreateJoinTarget and UpdateJoinTarget refuse a secret that is not stored as Invalid.
-	CreateJoinTarget(t *JoinTarget, now time.Time) error
-	UpdateJoinTarget(t *JoinTarget, now time.Time) error
-	DeleteJoinTarget(name string) error
-
 	FindJoinToken(id string) (JoinToken, error)
 	// FindJoinTokenOf returns the newest token of a session for a target that is minted or spent.
 	FindJoinTokenOf(s SessionID, target string) (JoinToken, error)
@@ -239,12 +241,6 @@ type MachineTx interface {
 	FindClaimOfHost(id HostID) (Claim, error)
 	FindClaimOfMachine(uid string) (Claim, error)
 	DeleteClaim(id ClaimID) error
-
-	FindPool(name string) (Pool, error)
-	ListPools() ([]Pool, error)
-	CreatePool(p *Pool, now time.Time) error
-	UpdatePool(p *Pool, now time.Time) error
-	DeletePool(name string) error // a Conflict while a machine names it
 }
 
 // MachineFilter narrows a list of machines; empty fields do not.
@@ -275,7 +271,7 @@ type OperationTx interface {
 	UpdateOperation(o *Operation, now time.Time) error // o.Version must be the stored one
 }
 
-// HardwareTx reads and writes what hosts are made of, how they are powered, and what was measured on them.
+// HardwareTx reads and writes inspections and reports of hosts, and their controllers.
 type HardwareTx interface {
 	// FindInspection returns the n-th inspection of a host, or the newest for 0.
 	FindInspection(h HostID, n int) (Inspection, error)
@@ -295,12 +291,6 @@ type HardwareTx interface {
 	// address and system, unless that is wol or manual: a Conflict that names the other.
 	SaveBMC(b *BMC, now time.Time) error
 	DeleteBMC(h HostID) error
-
-	FindGolden(name string) (Golden, error)
-	ListGoldens() ([]Golden, error)
-	CreateGolden(g *Golden, now time.Time) error
-	UpdateGolden(g *Golden, now time.Time) error
-	DeleteGolden(name string) error
 }
 
 // HistoryTx reads and writes what happened: boot sessions, events, issues.
@@ -340,16 +330,10 @@ type EventFilter struct {
 	Before    int64  // only ids below it, and then newest first; 0 for oldest first
 }
 
-// ClusterTx reads and writes attached clusters.
+// ClusterTx reads and writes what became of attached clusters, and what an admin lets them do.
 type ClusterTx interface {
-	FindCluster(name string) (Cluster, error)
-	ListClusters() ([]Cluster, error) // ordered by name
-	// CreateCluster and UpdateCluster refuse a secret that is not stored as Invalid.
-	CreateCluster(c *Cluster, now time.Time) error
-	UpdateCluster(c *Cluster, now time.Time) error // stores what is wanted; c.Version must be the stored one
 	// NoteCluster stores what became of a cluster, from State to SeenAt. That is no new version.
 	NoteCluster(c *Cluster) error
-	DeleteCluster(name string) error
 
 	// FindClusterAccess returns what an admin lets a cluster do, by its UID; nothing but the UID when no admin has said
 	// anything.
@@ -365,14 +349,8 @@ type LoginFilter struct {
 	Token string
 }
 
-// AccessTx reads and writes who may come in: users, their logins, API tokens, and the rules that accept hosts.
+// AccessTx reads and writes API tokens and logins.
 type AccessTx interface {
-	FindAcceptRule(name string) (AcceptRule, error)
-	ListAcceptRules() ([]AcceptRule, error)
-	CreateAcceptRule(r *AcceptRule, now time.Time) error
-	UpdateAcceptRule(r *AcceptRule, now time.Time) error
-	DeleteAcceptRule(name string) error
-
 	FindToken(name string) (Token, error)
 	FindTokenByHash(hash string) (Token, error)
 	ListTokens() ([]Token, error)
@@ -380,15 +358,9 @@ type AccessTx interface {
 	TouchToken(name string, now time.Time) error
 	DeleteToken(name string) error // its logins go with it
 
-	FindUser(name string) (User, error)
 	FindUserBySubject(issuer, subject string) (User, error)
-	ListUsers(p Page) ([]User, error)
-	CreateUser(u *User, now time.Time) error
-	// UpdateUser stores every field but LoginAt; u.Version must be the stored one.
-	UpdateUser(u *User, now time.Time) error
 	// NoteLogin stores that a user has logged in. That is no new version.
 	NoteLogin(name string, now time.Time) error
-	DeleteUser(name string) error // the user's logins and tokens go along, so that nobody inherits them with the name
 
 	FindLoginByHash(hash string) (Login, error)
 	ListLogins(f LoginFilter) ([]Login, error) // newest first

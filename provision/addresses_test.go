@@ -138,7 +138,7 @@ func TestNoTwoMachinesGetOneAddressOrName(t *testing.T) {
 				if err := tx.CreateReservation(&inventory.Reservation{Address: netip.MustParseAddr("192.0.2.60"), Subnet: "prod", MAC: "52:54:00:ff:00:01"}, l.clock); err != nil {
 					return err
 				}
-				if err := tx.CreateJoinTarget(&inventory.JoinTarget{Name: "lab", Endpoint: "192.0.2.90:6443", VIP: netip.MustParseAddr("192.0.2.90")}, l.clock); err != nil {
+				if err := tx.JoinTargets().Create(&inventory.JoinTarget{Name: "lab", Endpoint: "192.0.2.90:6443", VIP: netip.MustParseAddr("192.0.2.90")}, l.clock); err != nil {
 					return err
 				}
 				return tx.SaveLease(inventory.Lease{Address: netip.MustParseAddr("192.0.2.70"), Subnet: "prod", MAC: "52:54:00:ff:00:02", State: inventory.LeaseBound, ExpiresAt: l.clock.Add(time.Hour)})

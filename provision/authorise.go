@@ -32,7 +32,7 @@ func placeKey(tx inventory.Tx, h *inventory.Host) (any, error) {
 	if h.Machine != "" {
 		return reference.PlaceOf(tx, h)
 	}
-	pools, err := tx.ListPools()
+	pools, err := tx.Pools().List(inventory.Page{})
 	if err != nil {
 		return nil, fmt.Errorf("list pools: %w", err)
 	}

@@ -50,12 +50,12 @@ func TestASecretIsAuthorisedAgainWhenItIsDelivered(t *testing.T) {
 	m := r.machine(1)
 	_, s := m.arrive()
 	r.write(func(tx inventory.Tx) error { // after the boot was decided an admin says whom it is for
-		x, err := tx.FindSecret("token")
+		x, err := tx.Secrets().Find("token")
 		if err != nil {
 			return err
 		}
 		x.Consumers.Pools = []string{"db"}
-		return tx.UpdateSecret(&x, r.clock)
+		return tx.Secrets().Update(&x, r.clock)
 	})
 	if got, err := m.ask(s, "user-data"); !inventory.IsKind(err, inventory.Forbidden) || strings.Contains(got, canary) {
 		t.Fatalf("given all the same: %v", err)

@@ -137,7 +137,7 @@ func (e *Engine) demands(tx inventory.Tx, due []inventory.Machine, now time.Time
 // existing reads the pools that there are of some.
 func existing(tx inventory.Tx, names []string) (all []inventory.Pool, err error) {
 	for _, name := range names {
-		if p, err := tx.FindPool(name); err == nil {
+		if p, err := tx.Pools().Find(name); err == nil {
 			all = append(all, p)
 		} else if !inventory.IsKind(err, inventory.NotFound) {
 			return nil, fmt.Errorf("read pool %s: %w", name, err)
@@ -153,7 +153,7 @@ func (e *Engine) candidates(tx inventory.Tx) ([]placement.Candidate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list claimable hosts: %w", err)
 	}
-	goldens, err := tx.ListGoldens()
+	goldens, err := tx.Goldens().List(inventory.Page{})
 	if err != nil {
 		return nil, fmt.Errorf("read golden hardware: %w", err)
 	}

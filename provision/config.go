@@ -154,8 +154,8 @@ func (e *Engine) inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inv
 	}
 	in := render.Input{
 		Host: named, Generation: generation, BootMAC: boot, Image: p.Image, Profiles: []inventory.Profile{*p.Profile},
-		Target:    tx.FindJoinTarget,
-		HasSecret: func(name string) bool { _, err := tx.FindSecret(name); return err == nil },
+		Target:    tx.JoinTargets().Find,
+		HasSecret: func(name string) bool { _, err := tx.Secrets().Find(name); return err == nil },
 		Secret:    func(name string) ([]byte, error) { return e.openSecret(tx, name) },
 		MayUse:    mayUse(tx, h),
 	}
@@ -218,14 +218,14 @@ func keyOf(tx inventory.Tx, in render.Input) (string, error) {
 		h.ID, h.Name, h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, h.Arch, h.Place, h.Labels, h.Facts, h.MACs(), in.BootMAC,
 		in.Image.Name, in.Image.Version, in.Profiles, in.Layers, in.Generation, in.Machine,
 	}
-	secrets, err := tx.ListSecrets(inventory.Page{})
+	secrets, err := tx.Secrets().List(inventory.Page{})
 	if err != nil {
 		return "", fmt.Errorf("list secrets: %w", err)
 	}
 	for _, s := range secrets {
 		key = append(key, s.Name, s.Version)
 	}
-	targets, err := tx.ListJoinTargets(inventory.Page{})
+	targets, err := tx.JoinTargets().List(inventory.Page{})
 	if err != nil {
 		return "", fmt.Errorf("list join targets: %w", err)
 	}
@@ -262,7 +262,7 @@ func keyOf(tx inventory.Tx, in render.Input) (string, error) {
 
 // openSecret returns the value of a stored secret.
 func (e *Engine) openSecret(tx inventory.Tx, name string) ([]byte, error) {
-	s, err := tx.FindSecret(name)
+	s, err := tx.Secrets().Find(name)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, inventory.Errorf(inventory.NotFound, "there is no secret %q", inventory.Clean(name, 64)).WithHint("make it with: slipway secret set NAME")
 	}

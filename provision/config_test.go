@@ -110,7 +110,7 @@ func (r *rack) configured(name string, c inventory.ImageConfig, profile inventor
 func (r *rack) secret(name, value string) {
 	r.t.Helper()
 	r.write(func(tx inventory.Tx) error {
-		return tx.CreateSecret(&inventory.Secret{Name: name, Sealed: []byte(reverse(name + ":" + value))}, r.clock)
+		return tx.Secrets().Create(&inventory.Secret{Name: name, Sealed: []byte(reverse(name + ":" + value))}, r.clock)
 	})
 }
 
@@ -540,7 +540,7 @@ func (r *rack) target(t *testing.T) {
 	}
 	r.secret("pki", b.String())
 	r.write(func(tx inventory.Tx) error {
-		return tx.CreateJoinTarget(&inventory.JoinTarget{
+		return tx.JoinTargets().Create(&inventory.JoinTarget{
 			Name: "prod", Endpoint: "10.0.0.9:6443", Kubernetes: "1.35.0", CA: pki["ca.crt"], Kubeconfig: "kubeconfig", PKI: "pki",
 		}, r.clock)
 	})

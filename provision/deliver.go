@@ -427,7 +427,7 @@ func (e *Engine) joinValue(ctx context.Context, d *delivery, name, what string) 
 	}
 	var t inventory.JoinTarget
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		t, err = tx.FindJoinTarget(name)
+		t, err = tx.JoinTargets().Find(name)
 		return err
 	})
 	if err != nil {

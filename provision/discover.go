@@ -223,7 +223,7 @@ func (e *Engine) acceptByRule(tx inventory.Tx, h *inventory.Host) error {
 	if h.State != inventory.Discovered {
 		return nil
 	}
-	rules, err := tx.ListAcceptRules()
+	rules, err := tx.AcceptRules().List(inventory.Page{})
 	if err != nil {
 		return fmt.Errorf("read accept rules: %w", err)
 	}

@@ -217,7 +217,7 @@ func TestAnAcceptRuleAcceptsWhatItMatches(t *testing.T) {
 	r := newRack(t)
 	r.image("live", false, "mac", 0)
 	r.write(func(tx inventory.Tx) error {
-		return tx.CreateAcceptRule(&inventory.AcceptRule{Name: "acme", Selector: "manufacturer=ACME"}, r.clock)
+		return tx.AcceptRules().Create(&inventory.AcceptRule{Name: "acme", Selector: "manufacturer=ACME"}, r.clock)
 	})
 	m := r.machine(1)
 	if script, _ := m.boot(); !strings.Contains(script, "kernel ") {

@@ -122,7 +122,7 @@ func (e *Engine) startInspection(tx inventory.Tx, h *inventory.Host, p Params, b
 
 // burnInOf is how long the pools that a host is in want new hosts to be loaded.
 func (e *Engine) burnInOf(tx inventory.Tx, h *inventory.Host) (inventory.Duration, error) {
-	pools, err := tx.ListPools()
+	pools, err := tx.Pools().List(inventory.Page{})
 	if err != nil {
 		return 0, fmt.Errorf("read pools: %w", err)
 	}
@@ -175,7 +175,7 @@ func (j *job) inspected(hw inventory.Hardware, now time.Time) (stop bool, err er
 	if err := j.learn(hw); err != nil {
 		return false, err
 	}
-	goldens, err := j.tx.ListGoldens()
+	goldens, err := j.tx.Goldens().List(inventory.Page{})
 	if err != nil {
 		return false, fmt.Errorf("read golden hardware: %w", err)
 	}

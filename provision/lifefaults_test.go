@@ -118,7 +118,7 @@ func TestOnlyStrictGoldenHardwareKeepsAHostFromBeingClaimed(t *testing.T) {
 		l := newLife(t)
 		s := l.add("a", true)
 		l.write(func(tx inventory.Tx) error {
-			return tx.CreateGolden(&inventory.Golden{Name: "big", Selector: "mac", DiskN: 2, IsStrict: isStrict}, l.clock)
+			return tx.Goldens().Create(&inventory.Golden{Name: "big", Selector: "mac", DiskN: 2, IsStrict: isStrict}, l.clock)
 		})
 		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, By("a test"))
 		l.must(err)

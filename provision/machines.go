@@ -57,7 +57,7 @@ func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
 		}
 	}
 	if m.Pool != "" && m.Pool != inventory.DefaultPool {
-		if _, err := tx.FindPool(m.Pool); inventory.IsKind(err, inventory.NotFound) {
+		if _, err := tx.Pools().Find(m.Pool); inventory.IsKind(err, inventory.NotFound) {
 			return inventory.Errorf(inventory.Invalid, "there is no pool %q", inventory.Clean(m.Pool, 64)).WithHint("list them with: slipway pool list")
 		}
 	}
@@ -142,7 +142,7 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 func poolName(name string) string { return cmp.Or(name, inventory.DefaultPool) }
 
 func (e *Engine) poolOf(tx inventory.Tx, name string) (inventory.Pool, error) {
-	p, err := tx.FindPool(poolName(name))
+	p, err := tx.Pools().Find(poolName(name))
 	if inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Pool{Name: poolName(name)}, nil
 	}

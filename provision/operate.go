@@ -245,7 +245,7 @@ func (j *job) areHooksDone() (bool, error) {
 
 // isGranted reports whether the pool's budget allows one more.
 func (j *job) isGranted() (bool, error) {
-	pool, err := j.tx.FindPool(cmp.Or(j.op.Pool, inventory.DefaultPool))
+	pool, err := j.tx.Pools().Find(cmp.Or(j.op.Pool, inventory.DefaultPool))
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return false, fmt.Errorf("read pool %s: %w", j.op.Pool, err)
 	}

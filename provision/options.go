@@ -37,7 +37,7 @@ func givenOptions(tx inventory.Tx, mac inventory.MAC, subnet *inventory.Subnet, 
 	if subnet == nil {
 		return nil, nil
 	}
-	classes, err := tx.ListClasses()
+	classes, err := tx.Classes().List(inventory.Page{})
 	if err != nil {
 		return nil, err
 	}

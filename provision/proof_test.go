@@ -78,7 +78,7 @@ func TestADiskThatAMachineLeavesAsItIsGoesToNoOtherMachine(t *testing.T) {
 		if byPool {
 			m.Clean = ""
 			l.write(func(tx inventory.Tx) error {
-				return tx.CreatePool(&inventory.Pool{Name: inventory.DefaultPool, Clean: inventory.CleanNone}, l.clock)
+				return tx.Pools().Create(&inventory.Pool{Name: inventory.DefaultPool, Clean: inventory.CleanNone}, l.clock)
 			})
 		}
 		l.create(m)

@@ -143,7 +143,7 @@ func TestAMachineIsHandedOverByItsClaim(t *testing.T) {
 func TestAMachineSaysWhatKeepsEachHostFromIt(t *testing.T) {
 	l := newLife(t)
 	l.write(func(tx inventory.Tx) error {
-		return tx.CreatePool(&inventory.Pool{Name: "private", Selector: "team=x"}, l.clock)
+		return tx.Pools().Create(&inventory.Pool{Name: "private", Selector: "team=x"}, l.clock)
 	})
 	ctx := context.Background()
 	a, b, c := l.add("a", true), l.add("b", true), l.add("c", true)

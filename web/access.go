@@ -28,14 +28,14 @@ func (s *Server) addAcceptRules() {
 			}
 			return in.Validate()
 		},
-		find: func(tx inventory.Tx, name string) (inventory.AcceptRule, error) { return tx.FindAcceptRule(name) },
+		find: func(tx inventory.Tx, name string) (inventory.AcceptRule, error) { return tx.AcceptRules().Find(name) },
 		list: func(tx inventory.Tx, p Page) (*listed[inventory.AcceptRule], error) {
-			all, err := tx.ListAcceptRules()
+			all, err := tx.AcceptRules().List(inventory.Page{})
 			return cut(all, p, func(r inventory.AcceptRule) string { return r.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.AcceptRule) error { return tx.CreateAcceptRule(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.AcceptRule) error { return tx.UpdateAcceptRule(in, now()) },
-		remove: func(tx inventory.Tx, name string) error { return tx.DeleteAcceptRule(name) },
+		create: func(tx inventory.Tx, in *inventory.AcceptRule) error { return tx.AcceptRules().Create(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.AcceptRule) error { return tx.AcceptRules().Update(in, now()) },
+		remove: func(tx inventory.Tx, name string) error { return tx.AcceptRules().Delete(name) },
 	})
 }
 
@@ -202,7 +202,7 @@ func checkGrants(tx inventory.Tx, g inventory.Grants) error {
 		return err
 	}
 	for _, name := range g.Pools() {
-		if _, err := tx.FindPool(name); inventory.IsKind(err, inventory.NotFound) && name != inventory.DefaultPool {
+		if _, err := tx.Pools().Find(name); inventory.IsKind(err, inventory.NotFound) && name != inventory.DefaultPool {
 			return inventory.Errorf(inventory.Invalid, "there is no pool %s", name).WithHint("slipway pool list shows them")
 		} else if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 			return err

@@ -429,12 +429,12 @@ func TestALoginIsNeverMoreThanItsUser(t *testing.T) {
 	ben := r.in("ben")
 	r.mustAs(ben, 200, "GET", "/api/v1/me", "")
 	err := r.store.Write(t.Context(), func(tx inventory.Tx) error {
-		u, err := tx.FindUser("ben")
+		u, err := tx.Users().Find("ben")
 		if err != nil {
 			return err
 		}
 		u.IsDisabled = true
-		return tx.UpdateUser(&u, testStart)
+		return tx.Users().Update(&u, testStart)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -448,7 +448,7 @@ func TestAPasswordIsOfferedHoweverManyUsersComeFromElsewhere(t *testing.T) {
 	r := newRig(t, nil)
 	for i := range 101 {
 		u := inventory.User{Name: fmt.Sprintf("a%03d", i), Issuer: "https://idp.example.org", Subject: fmt.Sprint(i), Grants: inventory.Grants{}}
-		if err := r.store.Write(t.Context(), func(tx inventory.Tx) error { return tx.CreateUser(&u, r.clock()) }); err != nil {
+		if err := r.store.Write(t.Context(), func(tx inventory.Tx) error { return tx.Users().Create(&u, r.clock()) }); err != nil {
 			t.Fatal(err)
 		}
 	}

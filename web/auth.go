@@ -269,7 +269,7 @@ func (k *keeper) holder(tx inventory.Tx, t inventory.Token) (caller, error) {
 	if t.User == "" {
 		return c, nil
 	}
-	u, err := tx.FindUser(t.User)
+	u, err := tx.Users().Find(t.User)
 	if err != nil {
 		return c, err
 	}
@@ -335,7 +335,7 @@ func (k *keeper) loggedIn(tx inventory.Tx, l inventory.Login) (c caller, err err
 		c.via, c.login = viaLogin, l.ID
 		return c, err
 	}
-	u, err := tx.FindUser(l.User)
+	u, err := tx.Users().Find(l.User)
 	if err != nil {
 		return c, err
 	}

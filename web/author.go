@@ -96,20 +96,31 @@ func (t authored) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
 	return t.networkSaved(t.Tx.UpdateSubnet(n, now))
 }
 
-// CreateJoinTarget implements inventory.ConfigTx.
-func (t authored) CreateJoinTarget(j *inventory.JoinTarget, now time.Time) error {
-	if err := address.MaySaveTarget(t.Tx, j); err != nil {
-		return err
-	}
-	return t.networkSaved(t.Tx.CreateJoinTarget(j, now))
+// JoinTargets implements inventory.RecordTx.
+func (t authored) JoinTargets() inventory.Records[inventory.JoinTarget] {
+	return authoredTargets{t.Tx.JoinTargets(), t}
 }
 
-// UpdateJoinTarget implements inventory.ConfigTx.
-func (t authored) UpdateJoinTarget(j *inventory.JoinTarget, now time.Time) error {
-	if err := address.MaySaveTarget(t.Tx, j); err != nil {
+// authoredTargets refuses join targets whose address is not for whoever saves them.
+type authoredTargets struct {
+	inventory.Records[inventory.JoinTarget]
+	tx authored
+}
+
+// Create implements inventory.Records.
+func (x authoredTargets) Create(j *inventory.JoinTarget, now time.Time) error {
+	if err := address.MaySaveTarget(x.tx.Tx, j); err != nil {
 		return err
 	}
-	return t.networkSaved(t.Tx.UpdateJoinTarget(j, now))
+	return x.tx.networkSaved(x.Records.Create(j, now))
+}
+
+// Update implements inventory.Records.
+func (x authoredTargets) Update(j *inventory.JoinTarget, now time.Time) error {
+	if err := address.MaySaveTarget(x.tx.Tx, j); err != nil {
+		return err
+	}
+	return x.tx.networkSaved(x.Records.Update(j, now))
 }
 
 // SaveBMC implements inventory.HardwareTx: imports and undoing say how hosts are powered.

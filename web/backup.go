@@ -161,7 +161,7 @@ func (b *BackupStatus) count(tx inventory.Tx) error {
 	for _, a := range artefacts {
 		b.ArtefactBytes += a.SizeBytes
 	}
-	secrets, err := tx.ListSecrets(inventory.Page{})
+	secrets, err := tx.Secrets().List(inventory.Page{})
 	if err != nil {
 		return err
 	}

@@ -18,13 +18,13 @@ func (s *Server) addClasses() {
 			}
 			return in.Validate()
 		},
-		find: func(tx inventory.Tx, name string) (inventory.Class, error) { return tx.FindClass(name) },
+		find: func(tx inventory.Tx, name string) (inventory.Class, error) { return tx.Classes().Find(name) },
 		list: func(tx inventory.Tx, p Page) (*listed[inventory.Class], error) {
-			all, err := tx.ListClasses()
+			all, err := tx.Classes().List(inventory.Page{})
 			return cut(all, p, func(c inventory.Class) string { return c.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.Class) error { return tx.CreateClass(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.Class) error { return tx.UpdateClass(in, now()) },
-		remove: func(tx inventory.Tx, name string) error { return tx.DeleteClass(name) },
+		create: func(tx inventory.Tx, in *inventory.Class) error { return tx.Classes().Create(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.Class) error { return tx.Classes().Update(in, now()) },
+		remove: func(tx inventory.Tx, name string) error { return tx.Classes().Delete(name) },
 	})
 }

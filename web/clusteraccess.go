@@ -70,7 +70,7 @@ func (s *Server) putClusterAccess(ctx context.Context, in *putClusterAccessInput
 			return err
 		}
 		for _, name := range a.Pools {
-			if _, err := tx.FindPool(name); err != nil {
+			if _, err := tx.Pools().Find(name); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,7 @@ func (s *Server) putClusterAccess(ctx context.Context, in *putClusterAccessInput
 
 // uidOfCluster is the UID of an attached cluster, or the text itself when it is a UID.
 func uidOfCluster(tx inventory.Tx, name string) (string, error) {
-	c, err := tx.FindCluster(name)
+	c, err := tx.Clusters().Find(name)
 	switch {
 	case err == nil && c.UID == "":
 		return "", inventory.Errorf(inventory.Conflict, "cluster %s has not answered yet, so its UID is not known", name).

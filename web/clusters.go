@@ -69,14 +69,14 @@ func (s *Server) clusterOps() noun[inventory.Cluster] {
 			}
 			return in.Validate()
 		},
-		find: func(tx inventory.Tx, name string) (inventory.Cluster, error) { return tx.FindCluster(name) },
+		find: func(tx inventory.Tx, name string) (inventory.Cluster, error) { return tx.Clusters().Find(name) },
 		list: func(tx inventory.Tx, p Page) (*listed[inventory.Cluster], error) {
-			all, err := tx.ListClusters()
+			all, err := tx.Clusters().List(inventory.Page{})
 			return cut(all, p, func(c inventory.Cluster) string { return c.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.Cluster) error { return tx.CreateCluster(in, now()) },
+		create: func(tx inventory.Tx, in *inventory.Cluster) error { return tx.Clusters().Create(in, now()) },
 		update: func(tx inventory.Tx, in *inventory.Cluster) error {
-			if err := tx.UpdateCluster(in, now()); err != nil {
+			if err := tx.Clusters().Update(in, now()); err != nil {
 				return err
 			}
 			in.State, in.Reason, in.Hint = inventory.ClusterAttaching, "", "" // what was so is so no longer
@@ -102,7 +102,7 @@ func (s *Server) addClusters() {
 	}, func(ctx context.Context, in *nameInput) (*one[ClusterCheck], error) {
 		var c inventory.Cluster
 		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-			c, err = tx.FindCluster(in.Name)
+			c, err = tx.Clusters().Find(in.Name)
 			return err
 		})
 		if err != nil {
@@ -144,7 +144,7 @@ func (s *Server) detachCluster(ctx context.Context, n noun[inventory.Cluster], i
 		does string
 	)
 	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		if c, err = tx.FindCluster(in.Name); err != nil {
+		if c, err = tx.Clusters().Find(in.Name); err != nil {
 			return err
 		}
 		counts, err := countsOfCluster(tx, c)

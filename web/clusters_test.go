@@ -33,7 +33,7 @@ func (a *attacher) DetachCluster(ctx context.Context, name string, purge, force 
 		text += " force"
 	}
 	a.asked = append(a.asked, text)
-	return a.store.Write(ctx, func(tx inventory.Tx) error { return tx.DeleteCluster(name) })
+	return a.store.Write(ctx, func(tx inventory.Tx) error { return tx.Clusters().Delete(name) })
 }
 
 func TestClustersAreAttachedLookedOverAndDetached(t *testing.T) {

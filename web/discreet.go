@@ -116,7 +116,7 @@ func (d *discretion) pool(word string) (inventory.UserRole, error) {
 	if word == inventory.DefaultPool {
 		return inventory.Viewer, nil
 	}
-	_, err := d.tx.Whole().FindPool(word)
+	_, err := d.tx.Whole().Pools().Find(word)
 	return d.tx.RoleInPool(word), err
 }
 

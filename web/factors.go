@@ -120,7 +120,7 @@ func (s *Server) ofUser(ctx context.Context, name string) (u inventory.User, isO
 		return u, false, inventory.Errorf(inventory.Forbidden, "only an admin changes the second factor of another").WithHint("log in as %s, with a password", inventory.Clean(name, 63))
 	}
 	err = s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
-		u, err = tx.FindUser(name)
+		u, err = tx.Users().Find(name)
 		return err
 	})
 	if err == nil && u.IsExternal() {
@@ -244,7 +244,7 @@ func sealedAs(user string) string { return "/second factor/" + user }
 
 // factorsOf opens the second factors of a user.
 func (k *keeper) factorsOf(tx inventory.Tx, name string) (u inventory.User, f factors, err error) {
-	if u, err = tx.FindUser(name); err != nil || !u.HasSecondFactor {
+	if u, err = tx.Users().Find(name); err != nil || !u.HasSecondFactor {
 		return u, f, err
 	}
 	box, canOpen := k.box.(Opener)

@@ -101,7 +101,7 @@ func (s *Server) me(ctx context.Context, c caller) (Me, error) {
 		me.Grants = inventory.Grants{}
 	}
 	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
-		users, err := tx.ListUsers(inventory.Page{Limit: 1})
+		users, err := tx.Users().List(inventory.Page{Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (s *Server) me(ctx context.Context, c caller) (Me, error) {
 		if c.user == "" {
 			return nil
 		}
-		u, err := tx.FindUser(c.user)
+		u, err := tx.Users().Find(c.user)
 		me.DisplayName, me.HasPassword, me.HasSecondFactor = u.DisplayName, u.HasPassword, u.HasSecondFactor
 		return err
 	})
@@ -119,7 +119,7 @@ func (s *Server) me(ctx context.Context, c caller) (Me, error) {
 func (s *Server) offers(ctx context.Context, in *offersInput) (*one[Offers], error) {
 	out := Offers{OIDC: s.sso.offer(in.Refused)}
 	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
-		users, err := tx.ListUsers(inventory.Page{})
+		users, err := tx.Users().List(inventory.Page{})
 		out.Password = slices.ContainsFunc(users, func(u inventory.User) bool { return u.HasPassword })
 		return err
 	})
@@ -207,7 +207,7 @@ func (k *keeper) withPassword(ctx context.Context, b browser, name, password str
 		return u, err
 	}
 	err = k.store.Read(ctx, func(tx inventory.Tx) error {
-		u, err = tx.FindUser(name)
+		u, err = tx.Users().Find(name)
 		return err
 	})
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {

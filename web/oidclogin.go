@@ -240,7 +240,7 @@ func (s *Server) external(ctx context.Context, who identity) (u inventory.User, 
 			return nil
 		}
 		u.Grants, u.DisplayName = grants, who.displayName
-		if err := tx.UpdateUser(&u, s.cfg.Now()); err != nil {
+		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
 			return err
 		}
 		return s.changed(ctx, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
@@ -253,7 +253,7 @@ func (s *Server) external(ctx context.Context, who identity) (u inventory.User, 
 
 // newExternal makes a user. A name that somebody else has is not taken over: the provider does not vouch for that one.
 func (s *Server) newExternal(ctx context.Context, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
-	if other, err := tx.FindUser(who.name); err == nil {
+	if other, err := tx.Users().Find(who.name); err == nil {
 		return inventory.Errorf(inventory.Conflict, "there is another user %s already", other.Name).
 			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", s.sso.Issuer, who.subject)
 	} else if !inventory.IsKind(err, inventory.NotFound) {
@@ -263,7 +263,7 @@ func (s *Server) newExternal(ctx context.Context, tx inventory.Tx, who identity,
 	if err := u.Validate(); err != nil {
 		return err
 	}
-	if err := tx.CreateUser(u, s.cfg.Now()); err != nil {
+	if err := tx.Users().Create(u, s.cfg.Now()); err != nil {
 		return err
 	}
 	return s.changed(ctx, tx, "user/"+u.Name, "user "+u.Name+" made")

@@ -41,7 +41,7 @@ func (s *Server) addPools() {
 			return checkExpression(in.Requirements)
 		},
 		find: func(tx inventory.Tx, name string) (Pool, error) {
-			p, err := tx.FindPool(name)
+			p, err := tx.Pools().Find(name)
 			if err != nil {
 				return Pool{}, err
 			}
@@ -52,7 +52,7 @@ func (s *Server) addPools() {
 			return all[0], nil
 		},
 		list: func(tx inventory.Tx, p Page) (*listed[Pool], error) {
-			rows, err := tx.ListPools()
+			rows, err := tx.Pools().List(inventory.Page{})
 			if err != nil {
 				return nil, err
 			}
@@ -60,9 +60,9 @@ func (s *Server) addPools() {
 			all, err := counted(tx, page.Body.Items)
 			return &listed[Pool]{Body: List[Pool]{Items: all, Next: page.Body.Next}}, err
 		},
-		create: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.CreatePool(&in.Pool, now())) },
-		update: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.UpdatePool(&in.Pool, now())) },
-		remove: func(tx inventory.Tx, name string) error { return tx.DeletePool(name) },
+		create: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.Pools().Create(&in.Pool, now())) },
+		update: func(tx inventory.Tx, in *Pool) error { return recount(tx, in, tx.Pools().Update(&in.Pool, now())) },
+		remove: func(tx inventory.Tx, name string) error { return tx.Pools().Delete(name) },
 		counts: countsOfPool,
 	})
 }
@@ -111,13 +111,13 @@ func (s *Server) addGoldens() {
 			}
 			return checkExpression(in.Requirements)
 		},
-		find: func(tx inventory.Tx, name string) (inventory.Golden, error) { return tx.FindGolden(name) },
+		find: func(tx inventory.Tx, name string) (inventory.Golden, error) { return tx.Goldens().Find(name) },
 		list: func(tx inventory.Tx, p Page) (*listed[inventory.Golden], error) {
-			all, err := tx.ListGoldens()
+			all, err := tx.Goldens().List(inventory.Page{})
 			return cut(all, p, func(g inventory.Golden) string { return g.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.Golden) error { return tx.CreateGolden(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.Golden) error { return tx.UpdateGolden(in, now()) },
-		remove: func(tx inventory.Tx, name string) error { return tx.DeleteGolden(name) },
+		create: func(tx inventory.Tx, in *inventory.Golden) error { return tx.Goldens().Create(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.Golden) error { return tx.Goldens().Update(in, now()) },
+		remove: func(tx inventory.Tx, name string) error { return tx.Goldens().Delete(name) },
 	})
 }

@@ -35,16 +35,16 @@ func (s *Server) addRacks() {
 			all, err := listRacks(tx)
 			return cut(all, p, func(r Rack) string { return r.ID }), err
 		},
-		create: func(tx inventory.Tx, in *Rack) error { return tx.CreateRack(&in.Rack, now()) },
+		create: func(tx inventory.Tx, in *Rack) error { return tx.Racks().Create(&in.Rack, now()) },
 		update: func(tx inventory.Tx, in *Rack) error {
 			if in.Version == 0 {
-				return tx.CreateRack(&in.Rack, now())
+				return tx.Racks().Create(&in.Rack, now())
 			}
-			return tx.UpdateRack(&in.Rack, now())
+			return tx.Racks().Update(&in.Rack, now())
 		},
 		counts: func(_ inventory.Tx, r Rack) (map[string]int, error) { return map[string]int{"host": r.HostN}, nil },
 		remove: func(tx inventory.Tx, id string) error {
-			_, err := tx.FindRack(id)
+			_, err := tx.Racks().Find(id)
 			if inventory.IsKind(err, inventory.NotFound) {
 				return inventory.Errorf(inventory.NotFound, "rack %s has no description: it exists because hosts are placed in it", inventory.Clean(id, 80)).
 					WithHint("it goes when the last of them is placed elsewhere: slipway host place")
@@ -52,7 +52,7 @@ func (s *Server) addRacks() {
 			if err != nil {
 				return err
 			}
-			return tx.DeleteRack(id)
+			return tx.Racks().Delete(id)
 		},
 	})
 	register(s, operation{
@@ -113,7 +113,7 @@ func findRack(tx inventory.Tx, id string) (out Rack, err error) {
 	if err != nil {
 		return out, err
 	}
-	stored, err := tx.FindRack(out.Rack.ID())
+	stored, err := tx.Racks().Find(out.Rack.ID())
 	switch {
 	case err == nil:
 		out.Rack = stored
@@ -128,7 +128,7 @@ func findRack(tx inventory.Tx, id string) (out Rack, err error) {
 
 // listRacks lists all racks in order of their ids.
 func listRacks(tx inventory.Tx) ([]Rack, error) {
-	stored, err := tx.ListRacks()
+	stored, err := tx.Racks().List(inventory.Page{})
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (s *Server) cabling(ctx context.Context, in *cablingInput) (*cablingOutput,
 			site, racks, in.Rack = &r.Site, []inventory.Rack{r.Rack}, r.ID
 		} else {
 			var err error
-			if racks, err = tx.ListRacks(); err != nil {
+			if racks, err = tx.Racks().List(inventory.Page{}); err != nil {
 				return err
 			}
 		}

@@ -42,16 +42,16 @@ func (s *Server) addSecrets() {
 		singular: "secret", plural: "secrets", needs: inventory.Admin, readNeeds: inventory.Operator, article: "a",
 		name:    func(x inventory.Secret) string { return x.Name },
 		version: func(x inventory.Secret) int64 { return x.Version },
-		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.FindSecret(name) },
+		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.Secrets().Find(name) },
 		list: func(tx inventory.Tx, p Page) (*listed[inventory.Secret], error) {
-			rows, err := tx.ListSecrets(p.more())
+			rows, err := tx.Secrets().List(p.more())
 			return pageOf(rows, p.Limit, func(x inventory.Secret) string { return x.Name }), err
 		},
 		remove: func(tx inventory.Tx, name string) error {
 			if err := unused(tx, "secret", name, secretRE(name)); err != nil {
 				return err
 			}
-			return tx.DeleteSecret(name)
+			return tx.Secrets().Delete(name)
 		},
 	}
 	addNoun(s, n)
@@ -77,7 +77,7 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 	)
 	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
 		x, old = inventory.Secret{Name: in.Name}, nil
-		switch stored, err := tx.FindSecret(in.Name); {
+		switch stored, err := tx.Secrets().Find(in.Name); {
 		case err == nil:
 			old, x = &stored, stored
 			if err := in.check("secret", in.Name, stored.Version); err != nil {
@@ -101,7 +101,7 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 		}
 		switch {
 		case old == nil:
-			if err := tx.CreateSecret(&x, s.cfg.Now()); err != nil {
+			if err := tx.Secrets().Create(&x, s.cfg.Now()); err != nil {
 				return err
 			}
 			edited(ctx, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
@@ -110,7 +110,7 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 		case sealed == nil && len(diff(*old, x)) == 0:
 			return nil
 		}
-		if err := tx.UpdateSecret(&x, s.cfg.Now()); err != nil {
+		if err := tx.Secrets().Update(&x, s.cfg.Now()); err != nil {
 			return err
 		}
 		edited(ctx, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)
@@ -168,7 +168,7 @@ func targetRE(name string) *regexp.Regexp {
 func (s *Server) secretUses(ctx context.Context, in *nameInput) (*one[SecretUses], error) {
 	out := SecretUses{Name: in.Name, UsedBy: []string{}}
 	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		if _, err := tx.FindSecret(in.Name); err != nil {
+		if _, err := tx.Secrets().Find(in.Name); err != nil {
 			return err
 		}
 		users, err := usersOf(tx, secretRE(in.Name))
@@ -176,7 +176,7 @@ func (s *Server) secretUses(ctx context.Context, in *nameInput) (*one[SecretUses
 			return err
 		}
 		out.UsedBy = append(out.UsedBy, users...)
-		targets, err := tx.ListJoinTargets(inventory.Page{})
+		targets, err := tx.JoinTargets().List(inventory.Page{})
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (s *Server) secretUses(ctx context.Context, in *nameInput) (*one[SecretUses
 				out.UsedBy = append(out.UsedBy, "target "+t.Name)
 			}
 		}
-		clusters, err := tx.ListClusters()
+		clusters, err := tx.Clusters().List(inventory.Page{})
 		for _, c := range clusters {
 			if c.Kubeconfig == in.Name {
 				out.UsedBy = append(out.UsedBy, "cluster "+c.Name)

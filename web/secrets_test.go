@@ -60,7 +60,7 @@ func TestASecretGoesInAndNeverComesOut(t *testing.T) {
 		t.Helper()
 		var sealed []byte
 		err := r.store.Read(t.Context(), func(tx inventory.Tx) error {
-			x, err := tx.FindSecret("db")
+			x, err := tx.Secrets().Find("db")
 			sealed = x.Sealed
 			return err
 		})

@@ -53,18 +53,18 @@ func (s *Server) addTargets() {
 			}
 			return in.Validate()
 		},
-		find: func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.FindJoinTarget(name) },
+		find: func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) },
 		list: func(tx inventory.Tx, p Page) (*listed[inventory.JoinTarget], error) {
-			rows, err := tx.ListJoinTargets(p.more())
+			rows, err := tx.JoinTargets().List(p.more())
 			return pageOf(rows, p.Limit, func(t inventory.JoinTarget) string { return t.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.CreateJoinTarget(in, now()) },
-		update: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.UpdateJoinTarget(in, now()) },
+		create: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Create(in, now()) },
+		update: func(tx inventory.Tx, in *inventory.JoinTarget) error { return tx.JoinTargets().Update(in, now()) },
 		remove: func(tx inventory.Tx, name string) error {
 			if err := unused(tx, "target", name, targetRE(name)); err != nil {
 				return err
 			}
-			return tx.DeleteJoinTarget(name)
+			return tx.JoinTargets().Delete(name)
 		},
 		counts: countsOfTarget,
 	})
@@ -102,7 +102,7 @@ func (s *Server) addTargets() {
 		func(ctx context.Context, in *nameInput) (*one[List[inventory.JoinToken]], error) {
 			out := List[inventory.JoinToken]{Items: []inventory.JoinToken{}}
 			err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-				if _, err := tx.FindJoinTarget(in.Name); err != nil {
+				if _, err := tx.JoinTargets().Find(in.Name); err != nil {
 					return err
 				}
 				rows, err := tx.ListJoinTokens(in.Name)
@@ -155,7 +155,7 @@ func errNoClusters() error {
 
 func (s *Server) readTarget(ctx context.Context, name string) (t inventory.JoinTarget, err error) {
 	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		t, err = tx.FindJoinTarget(name)
+		t, err = tx.JoinTargets().Find(name)
 		return err
 	})
 	return t, err

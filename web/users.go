@@ -33,15 +33,15 @@ func (s *Server) addUsers() {
 			}
 			return checkGrants(tx, in.Grants)
 		},
-		find: func(tx inventory.Tx, name string) (inventory.User, error) { return tx.FindUser(name) },
+		find: func(tx inventory.Tx, name string) (inventory.User, error) { return tx.Users().Find(name) },
 		list: func(tx inventory.Tx, p Page) (*listed[inventory.User], error) {
-			rows, err := tx.ListUsers(p.more())
+			rows, err := tx.Users().List(p.more())
 			return pageOf(rows, p.Limit, func(u inventory.User) string { return u.Name }), err
 		},
-		create: func(tx inventory.Tx, in *inventory.User) error { return tx.CreateUser(in, now()) },
+		create: func(tx inventory.Tx, in *inventory.User) error { return tx.Users().Create(in, now()) },
 		update: func(tx inventory.Tx, in *inventory.User) error {
 			return keepingAdmin(tx, in.Name, func() error {
-				if err := tx.UpdateUser(in, now()); err != nil || !in.IsDisabled {
+				if err := tx.Users().Update(in, now()); err != nil || !in.IsDisabled {
 					return err
 				}
 				_, err := endLogins(tx, inventory.LoginFilter{User: in.Name}, "", "")
@@ -49,7 +49,7 @@ func (s *Server) addUsers() {
 			})
 		},
 		remove: func(tx inventory.Tx, name string) error {
-			return keepingAdmin(tx, name, func() error { return tx.DeleteUser(name) })
+			return keepingAdmin(tx, name, func() error { return tx.Users().Delete(name) })
 		},
 		counts: countsOfUser,
 		how: func(before, after *inventory.User) string {
@@ -77,7 +77,7 @@ func isWayIn(u *inventory.User) bool {
 // keepingAdmin runs a change of a user, and refuses it when the last who could come in as admin is gone with it.
 func keepingAdmin(tx inventory.Tx, name string, change func() error) error {
 	count := func() (n int, err error) {
-		users, err := tx.ListUsers(inventory.Page{})
+		users, err := tx.Users().List(inventory.Page{})
 		for i := range users {
 			if isWayIn(&users[i]) {
 				n++
@@ -118,7 +118,7 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 	}
 	var stored inventory.User
 	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) (err error) {
-		stored, err = tx.FindUser(in.Name)
+		stored, err = tx.Users().Find(in.Name)
 		return err
 	})
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 		return nil, err
 	}
 	return &written{Status: http.StatusNoContent}, s.write(ctx, false, func(tx inventory.Tx) error {
-		u, err := tx.FindUser(in.Name)
+		u, err := tx.Users().Find(in.Name)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 		}
 		before := u
 		u.PasswordHash = hash
-		if err := tx.UpdateUser(&u, s.cfg.Now()); err != nil {
+		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
 			return err
 		}
 		edited(ctx, "user", u.Name, inventory.AuditUpdate, before, u, u.Version)

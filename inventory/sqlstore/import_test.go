@@ -92,7 +92,7 @@ func TestWhatHostsBecomeIsImported(t *testing.T) {
 		return errors.Join(
 			tx.SaveArtefact(inventory.Artefact{Digest: sum}),
 			tx.CreateImage(&inventory.Image{Name: "flatcar", Files: []inventory.ImageArtefact{{Role: inventory.RoleKernel, Name: "k", Digest: sum}}}, storetest.Now),
-			tx.CreateSecret(&inventory.Secret{Name: "admin", Sealed: []byte("sealed")}, storetest.Now))
+			tx.Secrets().Create(&inventory.Secret{Name: "admin", Sealed: []byte("sealed")}, storetest.Now))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ layers:
 	}
 	var c transfer.Current
 	err = s.Read(t.Context(), func(tx inventory.Tx) (err error) {
-		if x, err := tx.FindSecret("admin"); err != nil || string(x.Sealed) != "sealed" || x.About != "of prod" {
+		if x, err := tx.Secrets().Find("admin"); err != nil || string(x.Sealed) != "sealed" || x.About != "of prod" {
 			t.Errorf("the secret is %+v, %v", x, err)
 		}
 		if l, err := tx.FindLayer(inventory.ScopeHost, "id-000001"); err != nil || l.Config != "host: {keymap: de}\n" {
@@ -240,7 +240,7 @@ bmcs:
 				t.Errorf("BMC %d has the password %q, want %q, %v", n, b.Sealed, want, err)
 			}
 		}
-		p, err := tx.FindPool("gpu")
+		p, err := tx.Pools().Find("gpu")
 		if err != nil || p.Budget.DestroyInterval != inventory.Duration(time.Minute) || p.Requirements.MemoryBytes != 5 {
 			t.Errorf("the pool is %+v, %v", p, err)
 		}

@@ -33,6 +33,13 @@ reason = $15, hint = $16, attempt_n = $17, avoid = $18, deleted_at = $19, is_for
 kernel_args = $23, config = $24, bootstrap_from = $25, drain = $26, saved_by = $27, saved_by_admin = $28,
 offered_to = $29, updated_at = $30, version = version + 1 WHERE name = $31 AND version = $32`
 	deleteMachineSQL = `DELETE FROM machines WHERE name = $1`
+
+	hasPoolSQL = `SELECT name FROM pools WHERE name = $1`
+
+	// poolHosts is closed by the caller, after the condition for the pool.
+	poolHosts = `id IN (SELECT host_id FROM claims WHERE machine_uid IN (SELECT uid FROM machines WHERE `
+	// inDefaultPool finds the machines of inventory.DefaultPool: those that name none are taken from it as well.
+	inDefaultPool = `pool IN ('` + inventory.DefaultPool + `', '')`
 )
 
 func readMachine(s scan) (m inventory.Machine, err error) {

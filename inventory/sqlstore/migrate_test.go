@@ -99,7 +99,7 @@ started_at, last_at, ended_at) VALUES ('00', 'h1', '52:54:00:00:00:01', '10.0.0.
 		if err != nil {
 			return err
 		}
-		x, err := tx.FindSecret("admin")
+		x, err := tx.Secrets().Find("admin")
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond
 // column reads a column of the database into a value of ours.
 type column func(v any) error
 
-// scanColumns copies the columns of a row: a column takes any, all others what they are kept as.
+// scanColumns copies the columns of a row: a column and a cell take any, all others what they are kept as.
 func scanColumns(dest []any, columns []driver.Value) error {
 	if len(dest) != len(columns) {
 		return fmt.Errorf("a row of %d columns is read as %d", len(columns), len(dest))
@@ -44,6 +44,8 @@ func scanColumn(dest any, v driver.Value) error {
 	switch d := dest.(type) {
 	case column:
 		return d(v)
+	case cell:
+		return d.read(v)
 	case *[]byte:
 		b, ok := v.([]byte)
 		if *d = b; !ok {

@@ -111,6 +111,7 @@ func statements(t *testing.T) map[string]string {
 	}
 	lifeStatements(all)
 	auditStatements(all)
+	recordStatements(all)
 	set := token.NewFileSet()
 	var files []*ast.File
 	names, _ := filepath.Glob("*.go")
@@ -137,6 +138,28 @@ func statements(t *testing.T) map[string]string {
 		}
 	}
 	return all
+}
+
+// recordStatements adds the queries of plain nouns.
+func recordStatements(all map[string]string) {
+	all["findUserBySubjectSQL"] = findUserBySubjectSQL
+	for _, r := range []struct {
+		one, many string
+		queries
+	}{
+		{"AcceptRule", "AcceptRules", acceptRules.queries},
+		{"Class", "Classes", classes.queries},
+		{"Cluster", "Clusters", clusters.queries},
+		{"Golden", "Goldens", goldens.queries},
+		{"JoinTarget", "JoinTargets", joinTargets.queries},
+		{"Pool", "Pools", pools.queries},
+		{"Rack", "Racks", racks.queries},
+		{"Secret", "Secrets", secrets.queries},
+		{"User", "Users", users.queries},
+	} {
+		all["find"+r.one+"SQL"], all["list"+r.many+"SQL"], all[r.one+"VersionSQL"] = r.find, r.list, r.version
+		all["insert"+r.one+"SQL"], all["update"+r.one+"SQL"], all["delete"+r.one+"SQL"] = r.insert, r.update, r.delete
+	}
 }
 
 // lifeStatements adds the queries that filters of machines and operations build.

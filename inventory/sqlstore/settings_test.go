@@ -17,8 +17,8 @@ func TestStatementsThatChangeSettingsAreKnown(t *testing.T) {
 	for query, want := range map[string]bool{
 		insertProfileSQL: true, updateProfileSQL: true, deleteProfileSQL: true, insertImageSQL: true, insertImageFileSQL: true,
 		deleteImageFilesSQL: true, insertLayerSQL: true, updateLayerSQL: true, deleteLayerSQL: true, insertSubnetSQL: true, insertRangeSQL: true,
-		insertRange6SQL: true, deleteRangesSQL: true, insertAcceptRuleSQL: true, insertSecretSQL: true, updateSecretSQL: true,
-		insertJoinTargetSQL: true, deleteJoinTargetSQL: true,
+		insertRange6SQL: true, deleteRangesSQL: true, acceptRules.insert: true, secrets.insert: true, secrets.update: true,
+		joinTargets.insert: true, joinTargets.delete: true,
 		findProfileSQL: false, listSubnetsSQL: false, addEventSQL: false, saveSessionSQL: false, updateHostKeys.query: false, deleteHostSQL: false,
 		saveLeaseSQL: false, saveJoinTokenSQL: false, beginWrite: false, commit: false,
 	} {

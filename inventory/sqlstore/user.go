@@ -7,114 +7,76 @@ import (
 )
 
 const (
-	userColumns = `name, display_name, password_hash, grants, is_disabled, issuer, subject, login_at, created_at, updated_at, version, needs_factor, factors`
-
-	findUserSQL          = `SELECT ` + userColumns + ` FROM users WHERE name = $1`
-	findUserBySubjectSQL = `SELECT ` + userColumns + ` FROM users WHERE issuer = $1 AND subject = $2 AND issuer <> ''`
-	listUsersSQL         = `SELECT ` + userColumns + ` FROM users WHERE name > $1 ORDER BY name LIMIT $2`
-	userVersionSQL       = `SELECT version FROM users WHERE name = $1`
-	insertUserSQL        = `INSERT INTO users (name, display_name, password_hash, grants, is_disabled, issuer, subject, needs_factor, login_at,
-created_at, updated_at, version, factors) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, 1, x'')`
-	updateUserSQL = `UPDATE users SET display_name = $1, password_hash = $2, grants = $3, is_disabled = $4, issuer = $5, subject = $6,
-needs_factor = $7, updated_at = $8, version = version + 1 WHERE name = $9 AND version = $10`
 	saveFactorsSQL = `UPDATE users SET factors = $1 WHERE name = $2`
 	noteLoginSQL   = `UPDATE users SET login_at = $1 WHERE name = $2`
-	deleteUserSQL  = `DELETE FROM users WHERE name = $1`
+
+	loginColumns = `id, hash, user_name, token_name, source, agent, created_at, seen_at, expires_at`
+
+	findLoginSQL       = `SELECT ` + loginColumns + ` FROM logins WHERE id = $1`
+	findLoginByHashSQL = `SELECT ` + loginColumns + ` FROM logins WHERE hash = $1`
+	listLoginsSQL      = `SELECT ` + loginColumns + ` FROM logins WHERE ($1 = '' OR user_name = $2) AND ($3 = '' OR token_name = $4)
+ORDER BY created_at DESC, id`
+	insertLoginSQL         = `INSERT INTO logins (` + loginColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	touchLoginSQL          = `UPDATE logins SET seen_at = $1 WHERE id = $2`
+	deleteLoginSQL         = `DELETE FROM logins WHERE id = $1`
+	deleteLoginsOfUserSQL  = `DELETE FROM logins WHERE user_name = $1`
+	deleteLoginsOfTokenSQL = `DELETE FROM logins WHERE token_name = $1`
+	forgetLoginsSQL        = `DELETE FROM logins WHERE id IN (SELECT id FROM logins WHERE expires_at <= $1 OR seen_at < $2 LIMIT $3)`
 )
 
-func readUser(s scan) (u inventory.User, err error) {
-	err = s(&u.Name, &u.DisplayName, &u.PasswordHash, jsonColumn(&u.Grants), &u.IsDisabled, &u.Issuer, &u.Subject,
-		timeColumn(&u.LoginAt), timeColumn(&u.CreatedAt), timeColumn(&u.UpdatedAt), &u.Version, &u.NeedsSecondFactor, &u.SealedFactors)
-	u.HasPassword, u.HasSecondFactor = u.PasswordHash != "", len(u.SealedFactors) > 0
-	if u.Grants == nil {
-		u.Grants = inventory.Grants{}
-	}
-	return u, err
+func readLogin(s scan) (l inventory.Login, err error) {
+	err = s(&l.ID, &l.Hash, &l.User, &l.Token, &l.Source, &l.Agent, timeColumn(&l.CreatedAt), timeColumn(&l.SeenAt), timeColumn(&l.ExpiresAt))
+	return l, err
 }
 
-// FindUser implements inventory.AccessTx.
-func (t *tx) FindUser(name string) (inventory.User, error) {
-	return find(t, readUser, "user", name, findUserSQL, name)
+// FindLoginByHash implements inventory.AccessTx.
+func (t *tx) FindLoginByHash(hash string) (inventory.Login, error) {
+	return find(t, readLogin, "login", "with that cookie", findLoginByHashSQL, hash)
 }
+
+// ListLogins implements inventory.AccessTx.
+func (t *tx) ListLogins(f inventory.LoginFilter) ([]inventory.Login, error) {
+	return list(t, readLogin, listLoginsSQL, f.User, f.User, f.Token, f.Token)
+}
+
+// CreateLogin implements inventory.AccessTx.
+func (t *tx) CreateLogin(l *inventory.Login, now time.Time) error {
+	if _, err := find(t, readLogin, "login", l.ID, findLoginSQL, l.ID); err == nil {
+		return taken("login", l.ID)
+	} else if !inventory.IsKind(err, inventory.NotFound) {
+		return err
+	}
+	now = stamp(now)
+	if _, err := t.write(insertLoginSQL, l.ID, l.Hash, l.User, l.Token, l.Source, l.Agent, ms(now), ms(now), ms(l.ExpiresAt)); err != nil {
+		return err
+	}
+	l.CreatedAt, l.SeenAt = now, now
+	return nil
+}
+
+// TouchLogin implements inventory.AccessTx.
+func (t *tx) TouchLogin(id string, now time.Time) error {
+	n, err := t.write(touchLoginSQL, ms(stamp(now)), id)
+	return changed(n, err, "login", id)
+}
+
+// DeleteLogin implements inventory.AccessTx.
+func (t *tx) DeleteLogin(id string) error {
+	n, err := t.write(deleteLoginSQL, id)
+	return changed(n, err, "login", id)
+}
+
+// ForgetLogins implements inventory.AccessTx.
+func (t *tx) ForgetLogins(now, idle time.Time, limit int) (int, error) {
+	n, err := t.write(forgetLoginsSQL, ms(now), ms(idle), limit)
+	return int(n), err
+}
+
+var findUserBySubjectSQL = users.from + ` WHERE issuer = $1 AND subject = $2 AND issuer <> ''`
 
 // FindUserBySubject implements inventory.AccessTx.
 func (t *tx) FindUserBySubject(issuer, subject string) (inventory.User, error) {
-	return find(t, readUser, "user", "with that subject", findUserBySubjectSQL, issuer, subject)
-}
-
-// ListUsers implements inventory.AccessTx.
-func (t *tx) ListUsers(p inventory.Page) ([]inventory.User, error) {
-	return list(t, readUser, listUsersSQL, p.After, limit(p.Limit))
-}
-
-// CreateUser implements inventory.AccessTx.
-func (t *tx) CreateUser(u *inventory.User, now time.Time) error {
-	var version int64
-	if found, err := t.row([]any{&version}, userVersionSQL, u.Name); err != nil {
-		return err
-	} else if found {
-		return taken("user", u.Name)
-	}
-	if err := t.isFreeSubject(u); err != nil {
-		return err
-	}
-	args, err := userArgs(u)
-	if err != nil {
-		return err
-	}
-	now = stamp(now)
-	args = append([]any{u.Name}, args...)
-	if _, err := t.write(insertUserSQL, append(args, ms(now), ms(now))...); err != nil {
-		return err
-	}
-	u.LoginAt, u.CreatedAt, u.UpdatedAt, u.Version = time.Time{}, now, now, 1
-	u.SealedFactors, u.HasSecondFactor = nil, false
-	u.HasPassword = u.PasswordHash != ""
-	return nil
-}
-
-// UpdateUser implements inventory.AccessTx.
-func (t *tx) UpdateUser(u *inventory.User, now time.Time) error {
-	if err := t.isFreeSubject(u); err != nil {
-		return err
-	}
-	args, err := userArgs(u)
-	if err != nil {
-		return err
-	}
-	now = stamp(now)
-	n, err := t.write(updateUserSQL, append(args, ms(now), u.Name, u.Version)...)
-	if err := t.updated(n, err, "user", u.Name, u.Version, userVersionSQL, u.Name); err != nil {
-		return err
-	}
-	u.UpdatedAt = now
-	u.Version++
-	u.HasPassword = u.PasswordHash != ""
-	return nil
-}
-
-// isFreeSubject refuses a subject that another user has.
-func (t *tx) isFreeSubject(u *inventory.User) error {
-	if u.Issuer == "" {
-		return nil
-	}
-	other, err := t.FindUserBySubject(u.Issuer, u.Subject)
-	switch {
-	case err == nil && other.Name != u.Name:
-		return inventory.Errorf(inventory.Conflict, "that subject is user %s", other.Name).WithHint("one person is one user")
-	case err != nil && !inventory.IsKind(err, inventory.NotFound):
-		return err
-	}
-	return nil
-}
-
-// userArgs returns the arguments that insert and update share.
-func userArgs(u *inventory.User) ([]any, error) {
-	grants, err := jsonText(u.Grants)
-	if err != nil {
-		return nil, err
-	}
-	return []any{u.DisplayName, u.PasswordHash, grants, u.IsDisabled, u.Issuer, u.Subject, u.NeedsSecondFactor}, nil
+	return find(t, users.readOne, "user", "with that subject", findUserBySubjectSQL, issuer, subject)
 }
 
 // SaveFactors implements inventory.AccessTx.
@@ -126,26 +88,5 @@ func (t *tx) SaveFactors(user string, sealed []byte) error {
 // NoteLogin implements inventory.AccessTx.
 func (t *tx) NoteLogin(name string, now time.Time) error {
 	n, err := t.write(noteLoginSQL, ms(stamp(now)), name)
-	return changed(n, err, "user", name)
-}
-
-// DeleteUser implements inventory.AccessTx.
-func (t *tx) DeleteUser(name string) error {
-	tokens, err := t.ListTokens()
-	if err != nil {
-		return err
-	}
-	for _, k := range tokens {
-		if k.User != name {
-			continue
-		}
-		if err := t.DeleteToken(k.Name); err != nil {
-			return err
-		}
-	}
-	if _, err := t.write(deleteLoginsOfUserSQL, name); err != nil {
-		return err
-	}
-	n, err := t.write(deleteUserSQL, name)
 	return changed(n, err, "user", name)
 }

@@ -107,27 +107,27 @@ func tokens(t *testing.T, s inventory.Store) {
 
 func acceptRules(t *testing.T, s inventory.Store) {
 	r := inventory.AcceptRule{Name: "dell", Selector: "manufacturer=~Dell.*"}
-	write(t, s, func(tx inventory.Tx) error { return tx.CreateAcceptRule(&r, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.AcceptRules().Create(&r, Now) })
 	refuses(t, s, inventory.Conflict, "dell", func(tx inventory.Tx) error {
-		return tx.CreateAcceptRule(&inventory.AcceptRule{Name: "dell"}, Now)
+		return tx.AcceptRules().Create(&inventory.AcceptRule{Name: "dell"}, Now)
 	})
 	r.Selector = "rack=r1"
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateAcceptRule(&r, Now.Add(time.Second)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.AcceptRules().Update(&r, Now.Add(time.Second)) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindAcceptRule("dell")
+		got, err := tx.AcceptRules().Find("dell")
 		same(t, "rule", r, got)
 		if err != nil {
 			return err
 		}
-		all, err := tx.ListAcceptRules()
+		all, err := tx.AcceptRules().List(inventory.Page{})
 		same(t, "rules", []inventory.AcceptRule{r}, all)
 		return err
 	})
 	stale := r
 	stale.Version = 1
-	refuses(t, s, inventory.Conflict, "dell", func(tx inventory.Tx) error { return tx.UpdateAcceptRule(&stale, Now) })
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteAcceptRule("dell") })
-	refuses(t, s, inventory.NotFound, "dell", func(tx inventory.Tx) error { return tx.DeleteAcceptRule("dell") })
+	refuses(t, s, inventory.Conflict, "dell", func(tx inventory.Tx) error { return tx.AcceptRules().Update(&stale, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.AcceptRules().Delete("dell") })
+	refuses(t, s, inventory.NotFound, "dell", func(tx inventory.Tx) error { return tx.AcceptRules().Delete("dell") })
 }
 
 func users(t *testing.T, s inventory.Store) {
@@ -135,25 +135,25 @@ func users(t *testing.T, s inventory.Store) {
 		Name: "anna", DisplayName: "Anna", PasswordHash: "$argon2id$x", Issuer: "https://id.example", Subject: "42",
 		Grants: inventory.Grants{{Role: inventory.Admin}, {Role: inventory.Viewer, Pool: "web"}},
 	}
-	write(t, s, func(tx inventory.Tx) error { return tx.CreateUser(&u, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Users().Create(&u, Now) })
 	if !u.HasPassword || u.Version != 1 {
 		t.Errorf("created as %+v", u)
 	}
-	refuses(t, s, inventory.Conflict, "user anna", func(tx inventory.Tx) error { return tx.CreateUser(&inventory.User{Name: "anna"}, Now) })
+	refuses(t, s, inventory.Conflict, "user anna", func(tx inventory.Tx) error { return tx.Users().Create(&inventory.User{Name: "anna"}, Now) })
 	refuses(t, s, inventory.Conflict, "user anna", func(tx inventory.Tx) error {
-		return tx.CreateUser(&inventory.User{Name: "twin", Issuer: u.Issuer, Subject: u.Subject}, Now)
+		return tx.Users().Create(&inventory.User{Name: "twin", Issuer: u.Issuer, Subject: u.Subject}, Now)
 	})
 	ben := inventory.User{Name: "ben", Grants: inventory.Grants{}}
-	write(t, s, func(tx inventory.Tx) error { return tx.CreateUser(&ben, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Users().Create(&ben, Now) })
 	stale := u
 	u.IsDisabled, u.Grants = true, inventory.Grants{{Role: inventory.Operator}}
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateUser(&u, Now.Add(time.Second)) })
-	refuses(t, s, inventory.Conflict, "anna", func(tx inventory.Tx) error { return tx.UpdateUser(&stale, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Users().Update(&u, Now.Add(time.Second)) })
+	refuses(t, s, inventory.Conflict, "anna", func(tx inventory.Tx) error { return tx.Users().Update(&stale, Now) })
 	write(t, s, func(tx inventory.Tx) error { return tx.NoteLogin("anna", Now) })
 	refuses(t, s, inventory.NotFound, "user", func(tx inventory.Tx) error { return tx.NoteLogin("nobody", Now) })
 	u.LoginAt = Now.Truncate(time.Millisecond)
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindUser("anna")
+		got, err := tx.Users().Find("anna")
 		same(t, "user", u, got)
 		if err != nil {
 			return err
@@ -165,12 +165,12 @@ func users(t *testing.T, s inventory.Store) {
 		}
 		_, gone := tx.FindUserBySubject("", "")
 		expect(t, gone, inventory.NotFound, "user")
-		all, err := tx.ListUsers(inventory.Page{})
+		all, err := tx.Users().List(inventory.Page{})
 		same(t, "users", []inventory.User{u, ben}, all)
 		if err != nil {
 			return err
 		}
-		rest, err := tx.ListUsers(inventory.Page{After: "anna", Limit: 1})
+		rest, err := tx.Users().List(inventory.Page{After: "anna", Limit: 1})
 		same(t, "the second page", []inventory.User{ben}, rest)
 		return err
 	})
@@ -179,7 +179,7 @@ func users(t *testing.T, s inventory.Store) {
 func logins(t *testing.T, s inventory.Store) {
 	at := Now.Truncate(time.Millisecond)
 	write(t, s, func(tx inventory.Tx) error {
-		return errors.Join(tx.CreateUser(&inventory.User{Name: "anna"}, Now), tx.CreateUser(&inventory.User{Name: "ben"}, Now),
+		return errors.Join(tx.Users().Create(&inventory.User{Name: "anna"}, Now), tx.Users().Create(&inventory.User{Name: "ben"}, Now),
 			tx.CreateToken(&inventory.Token{Name: "ci", Hash: "c1", User: "anna", Grants: inventory.Grants{{Role: inventory.Viewer}}}, Now),
 			tx.CreateToken(&inventory.Token{Name: "free", Hash: "f1", Grants: inventory.AdminEverywhere()}, Now))
 	})
@@ -226,8 +226,8 @@ func logins(t *testing.T, s inventory.Store) {
 	forget(at, at.Add(-time.Hour), 0)
 	forget(at.Add(time.Hour), at.Add(-time.Hour), 1)    // the first has expired
 	forget(at.Add(time.Hour), at.Add(2*time.Second), 1) // the second is idle
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteUser("anna") })
-	refuses(t, s, inventory.NotFound, "user anna", func(tx inventory.Tx) error { return tx.DeleteUser("anna") })
+	write(t, s, func(tx inventory.Tx) error { return tx.Users().Delete("anna") })
+	refuses(t, s, inventory.NotFound, "user anna", func(tx inventory.Tx) error { return tx.Users().Delete("anna") })
 	read(t, s, func(tx inventory.Tx) error {
 		left, err := tx.ListLogins(inventory.LoginFilter{})
 		same(t, "logins after their user went", []inventory.Login{all[3]}, left)

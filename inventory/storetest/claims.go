@@ -288,7 +288,7 @@ func claimable(t *testing.T, s inventory.Store) {
 // hostsOfPool has a machine of no pool, one of the default pool and one of another, each with a host.
 func hostsOfPool(t *testing.T, s inventory.Store) {
 	createProfile(t, s)
-	write(t, s, func(tx inventory.Tx) error { return tx.CreatePool(&inventory.Pool{Name: "gpu"}, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Pools().Create(&inventory.Pool{Name: "gpu"}, Now) })
 	createHosts(t, s, Host(0), Host(1), Host(2), Host(3))
 	for n, pool := range []string{"", inventory.DefaultPool, "gpu"} {
 		m := Machine(n)

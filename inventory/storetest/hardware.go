@@ -268,34 +268,34 @@ func goldens(t *testing.T, s inventory.Store) {
 		Firmware: map[string]string{"bios": "1.2.3"}, DiskN: 2, PortN: 4, DIMMN: 16, IsStrict: true,
 	}
 	write(t, s, func(tx inventory.Tx) error {
-		if err := tx.CreateGolden(&inventory.Golden{Name: "z", Selector: "mac"}, Now); err != nil {
+		if err := tx.Goldens().Create(&inventory.Golden{Name: "z", Selector: "mac"}, Now); err != nil {
 			return err
 		}
-		return tx.CreateGolden(&g, Now)
+		return tx.Goldens().Create(&g, Now)
 	})
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindGolden("r650")
+		got, err := tx.Goldens().Find("r650")
 		same(t, "golden", g, got)
 		if err != nil {
 			return err
 		}
-		all, err := tx.ListGoldens()
+		all, err := tx.Goldens().List(inventory.Page{})
 		same(t, "goldens", 2, len(all))
 		same(t, "first golden", g, all[0])
-		_, missing := tx.FindGolden("nothing")
+		_, missing := tx.Goldens().Find("nothing")
 		expect(t, missing, inventory.NotFound, "golden nothing")
 		return err
 	})
-	refuses(t, s, inventory.Conflict, "golden r650", func(tx inventory.Tx) error { return tx.CreateGolden(&inventory.Golden{Name: "r650"}, Now) })
+	refuses(t, s, inventory.Conflict, "golden r650", func(tx inventory.Tx) error { return tx.Goldens().Create(&inventory.Golden{Name: "r650"}, Now) })
 	g.Firmware, g.IsStrict = nil, false
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateGolden(&g, Now.Add(time.Minute)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Goldens().Update(&g, Now.Add(time.Minute)) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindGolden("r650")
+		got, err := tx.Goldens().Find("r650")
 		same(t, "updated golden", g, got)
 		return err
 	})
 	g.Version = 1
-	refuses(t, s, inventory.Conflict, "golden r650 2 1", func(tx inventory.Tx) error { return tx.UpdateGolden(&g, Now) })
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteGolden("r650") })
-	refuses(t, s, inventory.NotFound, "golden r650", func(tx inventory.Tx) error { return tx.DeleteGolden("r650") })
+	refuses(t, s, inventory.Conflict, "golden r650 2 1", func(tx inventory.Tx) error { return tx.Goldens().Update(&g, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Goldens().Delete("r650") })
+	refuses(t, s, inventory.NotFound, "golden r650", func(tx inventory.Tx) error { return tx.Goldens().Delete("r650") })
 }

@@ -173,7 +173,7 @@ func machineNames(machines []inventory.Machine) (names []string) {
 func machineLists(t *testing.T, s inventory.Store) {
 	createProfile(t, s)
 	write(t, s, func(tx inventory.Tx) error {
-		if err := tx.CreatePool(&inventory.Pool{Name: "gpu"}, Now); err != nil {
+		if err := tx.Pools().Create(&inventory.Pool{Name: "gpu"}, Now); err != nil {
 			return err
 		}
 		return tx.CreateProfile(&inventory.Profile{Name: "other", Image: "debian-12"}, Now)
@@ -246,45 +246,45 @@ func pools(t *testing.T, s inventory.Store) {
 		AllowedNamespaces: "team in (a,b)", Owner: "c1//MetalPool/gpu/1",
 	}
 	write(t, s, func(tx inventory.Tx) error {
-		if err := tx.CreatePool(&inventory.Pool{Name: inventory.DefaultPool}, Now); err != nil {
+		if err := tx.Pools().Create(&inventory.Pool{Name: inventory.DefaultPool}, Now); err != nil {
 			return err
 		}
-		return tx.CreatePool(&p, Now)
+		return tx.Pools().Create(&p, Now)
 	})
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindPool("gpu")
+		got, err := tx.Pools().Find("gpu")
 		same(t, "pool", p, got)
 		if err != nil {
 			return err
 		}
-		all, err := tx.ListPools()
+		all, err := tx.Pools().List(inventory.Page{})
 		same(t, "pools", 2, len(all))
 		same(t, "second pool", p, all[1])
-		_, missing := tx.FindPool("nothing")
+		_, missing := tx.Pools().Find("nothing")
 		expect(t, missing, inventory.NotFound, "pool nothing")
 		return err
 	})
-	refuses(t, s, inventory.Conflict, "pool gpu", func(tx inventory.Tx) error { return tx.CreatePool(&inventory.Pool{Name: "gpu"}, Now) })
+	refuses(t, s, inventory.Conflict, "pool gpu", func(tx inventory.Tx) error { return tx.Pools().Create(&inventory.Pool{Name: "gpu"}, Now) })
 	p.MinSpare, p.Budget = 0, inventory.Budget{}
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdatePool(&p, Now.Add(time.Minute)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Pools().Update(&p, Now.Add(time.Minute)) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindPool("gpu")
+		got, err := tx.Pools().Find("gpu")
 		same(t, "updated pool", p, got)
 		return err
 	})
 	old := p
 	old.Version = 1
-	refuses(t, s, inventory.Conflict, "pool gpu 2 1", func(tx inventory.Tx) error { return tx.UpdatePool(&old, Now) })
+	refuses(t, s, inventory.Conflict, "pool gpu 2 1", func(tx inventory.Tx) error { return tx.Pools().Update(&old, Now) })
 	m := Machine(1)
 	m.Pool = "gpu"
 	createMachines(t, s, m)
-	refuses(t, s, inventory.Conflict, "pool gpu machine web-00001", func(tx inventory.Tx) error { return tx.DeletePool("gpu") })
+	refuses(t, s, inventory.Conflict, "pool gpu machine web-00001", func(tx inventory.Tx) error { return tx.Pools().Delete("gpu") })
 	write(t, s, func(tx inventory.Tx) error {
 		if err := tx.DeleteMachine(m.Name); err != nil {
 			return err
 		}
-		return tx.DeletePool("gpu")
+		return tx.Pools().Delete("gpu")
 	})
-	refuses(t, s, inventory.NotFound, "pool gpu", func(tx inventory.Tx) error { return tx.DeletePool("gpu") })
-	refuses(t, s, inventory.NotFound, "pool gpu", func(tx inventory.Tx) error { return tx.UpdatePool(&p, Now) })
+	refuses(t, s, inventory.NotFound, "pool gpu", func(tx inventory.Tx) error { return tx.Pools().Delete("gpu") })
+	refuses(t, s, inventory.NotFound, "pool gpu", func(tx inventory.Tx) error { return tx.Pools().Update(&p, Now) })
 }

@@ -218,31 +218,31 @@ func classes(t *testing.T, s inventory.Store) {
 	}
 	other := inventory.Class{Name: "arrays", Archs: []int{11}}
 	write(t, s, func(tx inventory.Tx) error {
-		if err := tx.CreateClass(&c, Now); err != nil {
+		if err := tx.Classes().Create(&c, Now); err != nil {
 			return err
 		}
-		return tx.CreateClass(&other, Now)
+		return tx.Classes().Create(&other, Now)
 	})
-	refuses(t, s, inventory.Conflict, "phones", func(tx inventory.Tx) error { return tx.CreateClass(&inventory.Class{Name: "phones"}, Now) })
+	refuses(t, s, inventory.Conflict, "phones", func(tx inventory.Tx) error { return tx.Classes().Create(&inventory.Class{Name: "phones"}, Now) })
 	c.Priority, c.UserClasses = 5, nil
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateClass(&c, Now.Add(time.Second)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Classes().Update(&c, Now.Add(time.Second)) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindClass("phones")
+		got, err := tx.Classes().Find("phones")
 		same(t, "class", c, got)
 		if err != nil {
 			return err
 		}
-		all, err := tx.ListClasses()
+		all, err := tx.Classes().List(inventory.Page{})
 		same(t, "classes by name", []inventory.Class{other, c}, all)
 		return err
 	})
 	stale := c
 	stale.Version = 1
-	refuses(t, s, inventory.Conflict, "phones", func(tx inventory.Tx) error { return tx.UpdateClass(&stale, Now) })
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteClass("phones") })
-	refuses(t, s, inventory.NotFound, "phones", func(tx inventory.Tx) error { return tx.DeleteClass("phones") })
+	refuses(t, s, inventory.Conflict, "phones", func(tx inventory.Tx) error { return tx.Classes().Update(&stale, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Classes().Delete("phones") })
+	refuses(t, s, inventory.NotFound, "phones", func(tx inventory.Tx) error { return tx.Classes().Delete("phones") })
 	read(t, s, func(tx inventory.Tx) error {
-		all, err := tx.ListClasses()
+		all, err := tx.Classes().List(inventory.Page{})
 		same(t, "classes that are left", []inventory.Class{other}, all)
 		return err
 	})

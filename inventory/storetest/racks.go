@@ -15,31 +15,31 @@ func racks(t *testing.T, s inventory.Store) {
 		Cables: []inventory.Cable{{Unit: 3, Port: "eno1", Switch: "leaf-1", To: "Ethernet3"}},
 	}
 	write(t, s, func(tx inventory.Tx) error {
-		return errors.Join(tx.CreateRack(&full, Now), tx.CreateRack(&bare, Now))
+		return errors.Join(tx.Racks().Create(&full, Now), tx.Racks().Create(&bare, Now))
 	})
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindRack("fra1/a%2Fb/r1")
+		got, err := tx.Racks().Find("fra1/a%2Fb/r1")
 		same(t, "rack", full, got)
 		if err != nil {
 			return err
 		}
-		all, err := tx.ListRacks()
+		all, err := tx.Racks().List(inventory.Page{})
 		same(t, "racks", []inventory.Rack{bare, full}, all)
 		return err
 	})
 	refuses(t, s, inventory.Conflict, "rack r1", func(tx inventory.Tx) error {
-		return tx.CreateRack(&inventory.Rack{Name: "r1"}, Now)
+		return tx.Racks().Create(&inventory.Rack{Name: "r1"}, Now)
 	})
 	stale := full
 	full.Height, full.Cables = 40, nil
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateRack(&full, Now.Add(time.Minute)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Racks().Update(&full, Now.Add(time.Minute)) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindRack(full.ID())
+		got, err := tx.Racks().Find(full.ID())
 		same(t, "changed rack", full, got)
 		return err
 	})
-	refuses(t, s, inventory.Conflict, "rack changed version", func(tx inventory.Tx) error { return tx.UpdateRack(&stale, Now) })
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteRack(full.ID()) })
-	refuses(t, s, inventory.NotFound, "rack", func(tx inventory.Tx) error { return tx.DeleteRack(full.ID()) })
-	refuses(t, s, inventory.NotFound, "rack", func(tx inventory.Tx) error { return tx.UpdateRack(&full, Now) })
+	refuses(t, s, inventory.Conflict, "rack changed version", func(tx inventory.Tx) error { return tx.Racks().Update(&stale, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Racks().Delete(full.ID()) })
+	refuses(t, s, inventory.NotFound, "rack", func(tx inventory.Tx) error { return tx.Racks().Delete(full.ID()) })
+	refuses(t, s, inventory.NotFound, "rack", func(tx inventory.Tx) error { return tx.Racks().Update(&full, Now) })
 }

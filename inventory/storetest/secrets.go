@@ -13,40 +13,40 @@ func secrets(t *testing.T, s inventory.Store) {
 	x := inventory.Secret{Name: "db", About: "the database", Owner: "c1/default/Secret/db/1", Sealed: []byte("\x00sealed\xff")}
 	other := inventory.Secret{Name: "api"}
 	write(t, s, func(tx inventory.Tx) error {
-		return errors.Join(tx.CreateSecret(&x, Now), tx.CreateSecret(&other, Now))
+		return errors.Join(tx.Secrets().Create(&x, Now), tx.Secrets().Create(&other, Now))
 	})
 	refuses(t, s, inventory.Conflict, "secret db", func(tx inventory.Tx) error {
-		return tx.CreateSecret(&inventory.Secret{Name: "db"}, Now)
+		return tx.Secrets().Create(&inventory.Secret{Name: "db"}, Now)
 	})
 	x.Sealed = []byte("other")
-	write(t, s, func(tx inventory.Tx) error { return tx.UpdateSecret(&x, Now.Add(time.Minute)) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Secrets().Update(&x, Now.Add(time.Minute)) })
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindSecret("db")
+		got, err := tx.Secrets().Find("db")
 		same(t, "secret", x, got)
 		if err != nil {
 			return err
 		}
 		listed := x
 		listed.Sealed = nil
-		all, err := tx.ListSecrets(inventory.Page{})
+		all, err := tx.Secrets().List(inventory.Page{})
 		same(t, "secrets", []inventory.Secret{other, listed}, all)
 		if err != nil {
 			return err
 		}
-		page, err := tx.ListSecrets(inventory.Page{After: "api", Limit: 1})
+		page, err := tx.Secrets().List(inventory.Page{After: "api", Limit: 1})
 		same(t, "a page of secrets", []inventory.Secret{listed}, page)
 		return err
 	})
 	stale := x
 	stale.Version = 1
-	refuses(t, s, inventory.Conflict, "secret db changed", func(tx inventory.Tx) error { return tx.UpdateSecret(&stale, Now) })
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteSecret("db") })
-	refuses(t, s, inventory.NotFound, "secret db", func(tx inventory.Tx) error { return tx.DeleteSecret("db") })
+	refuses(t, s, inventory.Conflict, "secret db changed", func(tx inventory.Tx) error { return tx.Secrets().Update(&stale, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.Secrets().Delete("db") })
+	refuses(t, s, inventory.NotFound, "secret db", func(tx inventory.Tx) error { return tx.Secrets().Delete("db") })
 }
 
 func joinTargets(t *testing.T, s inventory.Store) {
 	for _, name := range []string{"admin", "boot", "pki", "certs"} {
-		write(t, s, func(tx inventory.Tx) error { return tx.CreateSecret(&inventory.Secret{Name: name}, Now) })
+		write(t, s, func(tx inventory.Tx) error { return tx.Secrets().Create(&inventory.Secret{Name: name}, Now) })
 	}
 	j := inventory.JoinTarget{
 		Name: "prod", Endpoint: "10.0.0.9:6443", Kubernetes: "1.35.0", CA: "-----BEGIN CERTIFICATE-----\n",
@@ -56,46 +56,46 @@ func joinTargets(t *testing.T, s inventory.Store) {
 	}
 	bare := inventory.JoinTarget{Name: "bare", Endpoint: "k8s:6443", Kubernetes: "1.34.0"}
 	write(t, s, func(tx inventory.Tx) error {
-		return errors.Join(tx.CreateJoinTarget(&j, Now), tx.CreateJoinTarget(&bare, Now))
+		return errors.Join(tx.JoinTargets().Create(&j, Now), tx.JoinTargets().Create(&bare, Now))
 	})
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindJoinTarget("prod")
+		got, err := tx.JoinTargets().Find("prod")
 		same(t, "join target", j, got)
 		if err != nil {
 			return err
 		}
-		all, err := tx.ListJoinTargets(inventory.Page{})
+		all, err := tx.JoinTargets().List(inventory.Page{})
 		same(t, "join targets", []inventory.JoinTarget{bare, j}, all)
 		return err
 	})
 	refuses(t, s, inventory.Conflict, "target prod", func(tx inventory.Tx) error {
-		return tx.CreateJoinTarget(&inventory.JoinTarget{Name: "prod"}, Now)
+		return tx.JoinTargets().Create(&inventory.JoinTarget{Name: "prod"}, Now)
 	})
 	for _, name := range []string{"admin", "boot", "pki", "certs"} {
-		refuses(t, s, inventory.Conflict, "secret "+name+" target prod", func(tx inventory.Tx) error { return tx.DeleteSecret(name) })
+		refuses(t, s, inventory.Conflict, "secret "+name+" target prod", func(tx inventory.Tx) error { return tx.Secrets().Delete(name) })
 	}
 	refuses(t, s, inventory.Invalid, "lost nothing pki", func(tx inventory.Tx) error {
-		return tx.CreateJoinTarget(&inventory.JoinTarget{Name: "lost", PKI: "nothing"}, Now)
+		return tx.JoinTargets().Create(&inventory.JoinTarget{Name: "lost", PKI: "nothing"}, Now)
 	})
 	j.Token, j.VIP, j.Kubernetes = "", netip.Addr{}, "1.35.1"
 	write(t, s, func(tx inventory.Tx) error {
-		if err := tx.UpdateJoinTarget(&j, Now.Add(time.Second)); err != nil {
+		if err := tx.JoinTargets().Update(&j, Now.Add(time.Second)); err != nil {
 			return err
 		}
-		return tx.DeleteSecret("boot")
+		return tx.Secrets().Delete("boot")
 	})
 	read(t, s, func(tx inventory.Tx) error {
-		got, err := tx.FindJoinTarget("prod")
+		got, err := tx.JoinTargets().Find("prod")
 		same(t, "updated join target", j, got)
 		return err
 	})
 	stale := j
 	stale.Version = 1
-	refuses(t, s, inventory.Conflict, "target prod changed", func(tx inventory.Tx) error { return tx.UpdateJoinTarget(&stale, Now) })
+	refuses(t, s, inventory.Conflict, "target prod changed", func(tx inventory.Tx) error { return tx.JoinTargets().Update(&stale, Now) })
 	j.Kubeconfig = "nothing"
-	refuses(t, s, inventory.Invalid, "prod nothing kubeconfig", func(tx inventory.Tx) error { return tx.UpdateJoinTarget(&j, Now) })
-	write(t, s, func(tx inventory.Tx) error { return tx.DeleteJoinTarget("prod") })
-	refuses(t, s, inventory.NotFound, "target prod", func(tx inventory.Tx) error { return tx.DeleteJoinTarget("prod") })
+	refuses(t, s, inventory.Invalid, "prod nothing kubeconfig", func(tx inventory.Tx) error { return tx.JoinTargets().Update(&j, Now) })
+	write(t, s, func(tx inventory.Tx) error { return tx.JoinTargets().Delete("prod") })
+	refuses(t, s, inventory.NotFound, "target prod", func(tx inventory.Tx) error { return tx.JoinTargets().Delete("prod") })
 }
 
 func joinToken(id, target string, session inventory.SessionID, state inventory.JoinTokenState, n int) inventory.JoinToken {

@@ -166,16 +166,16 @@ func (c Change) applyConfig(tx inventory.Tx, now time.Time) error {
 	case c.profile != nil:
 		return tx.UpdateProfile(c.profile, now)
 	case c.target != nil && create:
-		return tx.CreateJoinTarget(c.target, now)
+		return tx.JoinTargets().Create(c.target, now)
 	case c.target != nil:
-		return tx.UpdateJoinTarget(c.target, now)
+		return tx.JoinTargets().Update(c.target, now)
 	case c.secret != nil:
-		s, err := tx.FindSecret(c.secret.Name) // lists leave out what is sealed
+		s, err := tx.Secrets().Find(c.secret.Name) // lists leave out what is sealed
 		if err != nil {
 			return err
 		}
 		s.About, s.Consumers = c.secret.About, c.secret.Consumers
-		return tx.UpdateSecret(&s, now)
+		return tx.Secrets().Update(&s, now)
 	}
 	l := *c.layer
 	if l.Scope == inventory.ScopeHost {

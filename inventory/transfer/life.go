@@ -127,13 +127,13 @@ func (c Change) applyLife(tx inventory.Tx, now time.Time) error {
 	create := c.Op == OpCreate
 	switch {
 	case c.pool != nil && create:
-		return tx.CreatePool(c.pool, now)
+		return tx.Pools().Create(c.pool, now)
 	case c.pool != nil:
-		return tx.UpdatePool(c.pool, now)
+		return tx.Pools().Update(c.pool, now)
 	case c.golden != nil && create:
-		return tx.CreateGolden(c.golden, now)
+		return tx.Goldens().Create(c.golden, now)
 	case c.golden != nil:
-		return tx.UpdateGolden(c.golden, now)
+		return tx.Goldens().Update(c.golden, now)
 	}
 	h, err := tx.FindHostByName(string(c.bmc.HostID))
 	if err != nil {

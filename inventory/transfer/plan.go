@@ -34,7 +34,7 @@ func Load(tx inventory.Tx) (c Current, err error) {
 	if c.Subnets, err = tx.ListSubnets(); err != nil {
 		return c, err
 	}
-	if c.Classes, err = tx.ListClasses(); err != nil {
+	if c.Classes, err = tx.Classes().List(inventory.Page{}); err != nil {
 		return c, err
 	}
 	if c.Reservations, err = tx.ListReservations("", inventory.Page{}); err != nil {
@@ -46,16 +46,16 @@ func Load(tx inventory.Tx) (c Current, err error) {
 	if c.Layers, err = tx.ListLayers(inventory.Page{}); err != nil {
 		return c, err
 	}
-	if c.Targets, err = tx.ListJoinTargets(inventory.Page{}); err != nil {
+	if c.Targets, err = tx.JoinTargets().List(inventory.Page{}); err != nil {
 		return c, err
 	}
-	if c.Secrets, err = tx.ListSecrets(inventory.Page{}); err != nil {
+	if c.Secrets, err = tx.Secrets().List(inventory.Page{}); err != nil {
 		return c, err
 	}
-	if c.Pools, err = tx.ListPools(); err != nil {
+	if c.Pools, err = tx.Pools().List(inventory.Page{}); err != nil {
 		return c, err
 	}
-	if c.Goldens, err = tx.ListGoldens(); err != nil {
+	if c.Goldens, err = tx.Goldens().List(inventory.Page{}); err != nil {
 		return c, err
 	}
 	if c.BMCs, err = tx.ListBMCs(inventory.Page{}); err != nil {
@@ -443,9 +443,9 @@ func (c Change) apply(tx inventory.Tx, now time.Time, newID func() inventory.Hos
 	case c.subnet != nil:
 		return tx.UpdateSubnet(c.subnet, now)
 	case c.class != nil && c.Op == OpCreate:
-		return tx.CreateClass(c.class, now)
+		return tx.Classes().Create(c.class, now)
 	case c.class != nil:
-		return tx.UpdateClass(c.class, now)
+		return tx.Classes().Update(c.class, now)
 	case c.reservation != nil && c.Op == OpCreate:
 		return tx.CreateReservation(c.reservation, now)
 	case c.reservation != nil:

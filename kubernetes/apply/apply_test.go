@@ -252,9 +252,9 @@ func TestWhatIsDeletedIsGone(t *testing.T) {
 	}
 	err = r.Store.Read(t.Context(), func(tx inventory.Tx) error {
 		machines, err1 := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
-		secrets, err2 := tx.ListSecrets(inventory.Page{})
-		targets, err3 := tx.ListJoinTargets(inventory.Page{})
-		pools, err4 := tx.ListPools()
+		secrets, err2 := tx.Secrets().List(inventory.Page{})
+		targets, err3 := tx.JoinTargets().List(inventory.Page{})
+		pools, err4 := tx.Pools().List(inventory.Page{})
 		hosts, err5 := tx.ListHosts(inventory.HostFilter{}, inventory.Page{})
 		if len(machines)+len(secrets)+len(targets)+len(pools) != 0 || len(hosts) != 1 {
 			t.Errorf("left: %d machines, %d secrets, %d targets, %d pools, %d hosts", len(machines), len(secrets), len(targets), len(pools), len(hosts))

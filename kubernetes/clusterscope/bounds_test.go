@@ -235,7 +235,7 @@ func TestAClusterIsKeptToItsPools(t *testing.T) {
 	s := newSite(t)
 	one, two := s.host("a-1", "52:54:00:00:00:01", "rack-1"), s.host("b-1", "52:54:00:00:00:02", "rack-2")
 	s.write(func(tx inventory.Tx) error {
-		return errors.Join(tx.CreatePool(&inventory.Pool{Name: "b-pool", Selector: "rack=rack-2"}, time.Now()),
+		return errors.Join(tx.Pools().Create(&inventory.Pool{Name: "b-pool", Selector: "rack=rack-2"}, time.Now()),
 			tx.SaveClusterAccess(&inventory.ClusterAccess{UID: uidB, Pools: []string{"b-pool"}}, time.Now()))
 	})
 	b := s.of(uidB)
@@ -271,8 +271,8 @@ func TestNamesOfAnotherClusterAreNotResolved(t *testing.T) {
 	s := newSite(t)
 	s.write(func(tx inventory.Tx) error {
 		return errors.Join(
-			tx.CreatePool(&inventory.Pool{Name: "a-gold", Selector: "rack=rack-1", AllowedNamespaces: "team=gold", Owner: owner(uidA, "", "a-gold")}, time.Now()),
-			tx.CreateJoinTarget(&inventory.JoinTarget{Name: "prod-k8s", Owner: owner(uidA, "prod", "k8s"), Endpoint: "10.0.0.9:6443", Kubernetes: "1.36.3"}, time.Now()))
+			tx.Pools().Create(&inventory.Pool{Name: "a-gold", Selector: "rack=rack-1", AllowedNamespaces: "team=gold", Owner: owner(uidA, "", "a-gold")}, time.Now()),
+			tx.JoinTargets().Create(&inventory.JoinTarget{Name: "prod-k8s", Owner: owner(uidA, "prod", "k8s"), Endpoint: "10.0.0.9:6443", Kubernetes: "1.36.3"}, time.Now()))
 	})
 	b := s.of(uidB, map[string]string{"team": "gold"}) // labels that say nothing: B gives them itself
 	if _, err := b.CreateMachine(t.Context(), inventory.Machine{Name: "x", Profile: "worker", Pool: "a-gold", Owner: owner(uidB, "prod", "x")}); kindOf(err) != inventory.Invalid {
@@ -347,7 +347,7 @@ func TestARefusalOfAControllerOrTargetNamesNobodyElse(t *testing.T) {
 		return tx.SaveHoldings(x, []inventory.Holding{{Holder: x, Kind: inventory.HoldsAddress, Value: address}})
 	}
 	s.write(func(tx inventory.Tx) error {
-		return errors.Join(tx.CreatePool(&inventory.Pool{Name: "mine", Selector: "rack=r1"}, time.Now()),
+		return errors.Join(tx.Pools().Create(&inventory.Pool{Name: "mine", Selector: "rack=r1"}, time.Now()),
 			tx.SaveClusterAccess(&inventory.ClusterAccess{UID: uidA, Pools: []string{"mine"}}, time.Now()),
 			has(tx, inventory.Holder{MachineUID: m.UID}, "192.0.2.50"), has(tx, inventory.Holder{HostID: free.ID}, "192.0.2.60"))
 	})
@@ -372,7 +372,7 @@ func TestAnObjectsOwnPoolSaysWhoUsesIt(t *testing.T) {
 	s := newSite(t)
 	own := contract.Owner{ClusterUID: uidA, Kind: "MetalPool", Name: "gold"}.String()
 	s.write(func(tx inventory.Tx) error {
-		if err := tx.CreatePool(&inventory.Pool{Name: "gold", Owner: own}, time.Now()); err != nil {
+		if err := tx.Pools().Create(&inventory.Pool{Name: "gold", Owner: own}, time.Now()); err != nil {
 			return err
 		}
 		m := inventory.Machine{UID: "01K00000000000000000000077", Name: "m1", Profile: "worker", Pool: "gold", Phase: inventory.MachinePending}

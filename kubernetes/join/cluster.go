@@ -45,7 +45,7 @@ type connection struct {
 func (j *Joiner) connect(ctx context.Context, target *inventory.JoinTarget) (*cluster, error) {
 	var s inventory.Secret
 	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		s, err = tx.FindSecret(target.Kubeconfig)
+		s, err = tx.Secrets().Find(target.Kubeconfig)
 		return err
 	})
 	if err != nil {

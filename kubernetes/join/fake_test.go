@@ -197,7 +197,7 @@ func newLab(t testing.TB) *lab {
 			}
 		}
 		target := target()
-		return tx.CreateJoinTarget(&target, l.clock())
+		return tx.JoinTargets().Create(&target, l.clock())
 	})
 	return l
 }
@@ -239,12 +239,12 @@ func (l *lab) setSecret(name string, value []byte) {
 	l.values[name] = value
 	l.mu.Unlock()
 	l.write(func(tx inventory.Tx) error {
-		s, err := tx.FindSecret(name)
+		s, err := tx.Secrets().Find(name)
 		if err != nil {
-			return tx.CreateSecret(&inventory.Secret{Name: name, Sealed: []byte("x")}, time.Now())
+			return tx.Secrets().Create(&inventory.Secret{Name: name, Sealed: []byte("x")}, time.Now())
 		}
 		s.Sealed = []byte("y")
-		return tx.UpdateSecret(&s, time.Now())
+		return tx.Secrets().Update(&s, time.Now())
 	})
 }
 

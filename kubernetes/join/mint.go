@@ -264,7 +264,7 @@ func (j *Joiner) revoke(ctx context.Context, match func(inventory.JoinToken) boo
 			}
 		}
 		for name := range doomed {
-			target, err := tx.FindJoinTarget(name)
+			target, err := tx.JoinTargets().Find(name)
 			if err != nil && inventory.KindOf(err) != inventory.NotFound {
 				return err
 			}

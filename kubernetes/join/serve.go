@@ -77,7 +77,7 @@ func (j *Joiner) listTargets(ctx context.Context) (map[string]stamped, error) {
 	out := map[string]stamped{}
 	err := j.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		clear(out)
-		all, err := tx.ListJoinTargets(inventory.Page{})
+		all, err := tx.JoinTargets().List(inventory.Page{})
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (j *Joiner) listTargets(ctx context.Context) (map[string]stamped, error) {
 			if t.Kubeconfig == "" {
 				continue
 			}
-			s, err := tx.FindSecret(t.Kubeconfig)
+			s, err := tx.Secrets().Find(t.Kubeconfig)
 			if err != nil && inventory.KindOf(err) != inventory.NotFound {
 				return err
 			}

@@ -43,7 +43,7 @@ func (l *Local) found(ctx context.Context, t *inventory.JoinTarget) error {
 		return err
 	}
 	t.CA = files["ca.crt"]
-	stored, err := read(ctx, l, func(tx inventory.Tx) (inventory.Secret, error) { return tx.FindSecret(t.Kubeconfig) })
+	stored, err := read(ctx, l, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(t.Kubeconfig) })
 	if err == nil {
 		text, err := l.cfg.Secrets.Open(stored.Name, stored.Sealed)
 		if err != nil {
@@ -70,7 +70,7 @@ func accessTo(t *inventory.JoinTarget, files map[string]string, user string, lif
 
 // authorities opens the secret with a cluster's authorities.
 func (l *Local) authorities(ctx context.Context, name string) (files map[string]string, err error) {
-	s, err := read(ctx, l, func(tx inventory.Tx) (inventory.Secret, error) { return tx.FindSecret(name) })
+	s, err := read(ctx, l, func(tx inventory.Tx) (inventory.Secret, error) { return tx.Secrets().Find(name) })
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (l *Local) addSecret(ctx context.Context, name, owner, about string, value 
 		return err
 	}
 	return l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		if err := tx.CreateSecret(&s, l.cfg.Now()); err != nil {
+		if err := tx.Secrets().Create(&s, l.cfg.Now()); err != nil {
 			return err
 		}
 		return l.changed(tx, "secret", name, "created")

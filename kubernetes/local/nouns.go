@@ -113,10 +113,10 @@ var pools = owned[inventory.Pool]{
 	name: func(p *inventory.Pool) string { return p.Name }, owner: func(p *inventory.Pool) string { return p.Owner },
 	version: func(p *inventory.Pool) *int64 { return &p.Version },
 	times:   func(p *inventory.Pool) (*time.Time, *time.Time) { return &p.CreatedAt, &p.UpdatedAt },
-	find:    func(tx inventory.Tx, name string) (inventory.Pool, error) { return tx.FindPool(name) },
-	create:  func(tx inventory.Tx, p *inventory.Pool, now time.Time) error { return tx.CreatePool(p, now) },
-	update:  func(tx inventory.Tx, p *inventory.Pool, now time.Time) error { return tx.UpdatePool(p, now) },
-	remove:  func(tx inventory.Tx, name string) error { return tx.DeletePool(name) },
+	find:    func(tx inventory.Tx, name string) (inventory.Pool, error) { return tx.Pools().Find(name) },
+	create:  func(tx inventory.Tx, p *inventory.Pool, now time.Time) error { return tx.Pools().Create(p, now) },
+	update:  func(tx inventory.Tx, p *inventory.Pool, now time.Time) error { return tx.Pools().Update(p, now) },
+	remove:  func(tx inventory.Tx, name string) error { return tx.Pools().Delete(name) },
 }
 
 var targets = owned[inventory.JoinTarget]{
@@ -124,20 +124,20 @@ var targets = owned[inventory.JoinTarget]{
 	name: func(t *inventory.JoinTarget) string { return t.Name }, owner: func(t *inventory.JoinTarget) string { return t.Owner },
 	version: func(t *inventory.JoinTarget) *int64 { return &t.Version },
 	times:   func(t *inventory.JoinTarget) (*time.Time, *time.Time) { return &t.CreatedAt, &t.UpdatedAt },
-	find:    func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.FindJoinTarget(name) },
+	find:    func(tx inventory.Tx, name string) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) },
 	create: func(tx inventory.Tx, t *inventory.JoinTarget, now time.Time) error {
 		if err := address.MaySaveTarget(tx, t); err != nil {
 			return err
 		}
-		return tx.CreateJoinTarget(t, now)
+		return tx.JoinTargets().Create(t, now)
 	},
 	update: func(tx inventory.Tx, t *inventory.JoinTarget, now time.Time) error {
 		if err := address.MaySaveTarget(tx, t); err != nil {
 			return err
 		}
-		return tx.UpdateJoinTarget(t, now)
+		return tx.JoinTargets().Update(t, now)
 	},
-	remove: func(tx inventory.Tx, name string) error { return tx.DeleteJoinTarget(name) },
+	remove: func(tx inventory.Tx, name string) error { return tx.JoinTargets().Delete(name) },
 	keep: func(wanted, stored *inventory.JoinTarget) {
 		wanted.Consumers = stored.Consumers // an admin's word
 		if wanted.InitializedAt.IsZero() {  // a cluster that was made stays made
@@ -153,10 +153,10 @@ func (l *Local) secrets(value []byte) owned[inventory.Secret] {
 		name: func(s *inventory.Secret) string { return s.Name }, owner: func(s *inventory.Secret) string { return s.Owner },
 		version: func(s *inventory.Secret) *int64 { return &s.Version },
 		times:   func(s *inventory.Secret) (*time.Time, *time.Time) { return &s.CreatedAt, &s.UpdatedAt },
-		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.FindSecret(name) },
-		create:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.CreateSecret(s, now) },
-		update:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.UpdateSecret(s, now) },
-		remove:  func(tx inventory.Tx, name string) error { return tx.DeleteSecret(name) },
+		find:    func(tx inventory.Tx, name string) (inventory.Secret, error) { return tx.Secrets().Find(name) },
+		create:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.Secrets().Create(s, now) },
+		update:  func(tx inventory.Tx, s *inventory.Secret, now time.Time) error { return tx.Secrets().Update(s, now) },
+		remove:  func(tx inventory.Tx, name string) error { return tx.Secrets().Delete(name) },
 		keep: func(wanted, stored *inventory.Secret) {
 			wanted.About, wanted.Consumers = stored.About, stored.Consumers
 		},
@@ -183,7 +183,7 @@ func (l *Local) DeletePool(ctx context.Context, name, owner string) error {
 // CountPool implements contract.Nouns.
 func (l *Local) CountPool(ctx context.Context, name string) (n contract.PoolCount, err error) {
 	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		p, err := tx.FindPool(name)
+		p, err := tx.Pools().Find(name)
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (l *Local) CountPool(ctx context.Context, name string) (n contract.PoolCoun
 // ListPools implements contract.Nouns.
 func (l *Local) ListPools(ctx context.Context) (all []inventory.Pool, err error) {
 	err = l.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		all, err = tx.ListPools()
+		all, err = tx.Pools().List(inventory.Page{})
 		return err
 	})
 	return all, err
@@ -225,7 +225,7 @@ func (l *Local) ownSecrets(ctx context.Context, t *inventory.JoinTarget) error {
 			if name == "" {
 				continue
 			}
-			s, err := tx.FindSecret(name)
+			s, err := tx.Secrets().Find(name)
 			switch {
 			case inventory.IsKind(err, inventory.NotFound):
 			case err != nil:
@@ -240,7 +240,7 @@ func (l *Local) ownSecrets(ctx context.Context, t *inventory.JoinTarget) error {
 
 // FindTarget implements contract.Nouns.
 func (l *Local) FindTarget(ctx context.Context, name string) (inventory.JoinTarget, error) {
-	return read(ctx, l, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.FindJoinTarget(name) })
+	return read(ctx, l, func(tx inventory.Tx) (inventory.JoinTarget, error) { return tx.JoinTargets().Find(name) })
 }
 
 // DeleteTarget implements contract.Nouns.

@@ -152,12 +152,12 @@ func (a *Attacher) list(ctx context.Context) (map[string]wanted, error) {
 	out := map[string]wanted{}
 	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		clear(out)
-		all, err := tx.ListClusters()
+		all, err := tx.Clusters().List(inventory.Page{})
 		if err != nil {
 			return err
 		}
 		for _, c := range all {
-			s, err := tx.FindSecret(c.Kubeconfig)
+			s, err := tx.Secrets().Find(c.Kubeconfig)
 			if err != nil {
 				return err
 			}

@@ -135,7 +135,7 @@ func TestOfTwoThatAttachOneClusterInTheSameInstantOneGoesOn(t *testing.T) {
 	now := time.Now()
 	var rows []inventory.Cluster
 	err = store.Write(t.Context(), func(tx inventory.Tx) error {
-		errs := []error{tx.CreateSecret(&inventory.Secret{Name: "k", Sealed: []byte("x")}, now)}
+		errs := []error{tx.Secrets().Create(&inventory.Secret{Name: "k", Sealed: []byte("x")}, now)}
 		for _, name := range []string{"a", "b", "c"} { // c looks at other objects
 			c := inventory.Cluster{Name: name, Kubeconfig: "k", State: inventory.ClusterAttaching}
 			if name == "c" {
@@ -143,7 +143,7 @@ func TestOfTwoThatAttachOneClusterInTheSameInstantOneGoesOn(t *testing.T) {
 			} else {
 				c.WatchFilter = "ab"
 			}
-			errs = append(errs, tx.CreateCluster(&c, now))
+			errs = append(errs, tx.Clusters().Create(&c, now))
 			rows = append(rows, c)
 		}
 		return errors.Join(errs...)
@@ -201,7 +201,7 @@ func TestAServerThatSaysItIsAnotherClusterIsRefused(t *testing.T) {
 	a := New(Config{Store: store, Secrets: opened{"cluster-prod": file(testCA(t))}})
 	err = store.Write(t.Context(), func(tx inventory.Tx) error {
 		c := inventory.Cluster{Name: "prod", Kubeconfig: "cluster-prod", State: inventory.ClusterAttaching, Namespaces: []string{"a"}}
-		err := errors.Join(tx.CreateSecret(&inventory.Secret{Name: "cluster-prod", Sealed: []byte("x")}, time.Now()), tx.CreateCluster(&c, time.Now()))
+		err := errors.Join(tx.Secrets().Create(&inventory.Secret{Name: "cluster-prod", Sealed: []byte("x")}, time.Now()), tx.Clusters().Create(&c, time.Now()))
 		c.UID = "the-uid"
 		return errors.Join(err, tx.NoteCluster(&c))
 	})
@@ -289,7 +289,7 @@ func TestARowKeepsItsCluster(t *testing.T) {
 	a := New(Config{Store: store})
 	c := inventory.Cluster{Name: "lab", Kubeconfig: "k", State: inventory.ClusterAttaching}
 	if err := store.Write(t.Context(), func(tx inventory.Tx) error {
-		return errors.Join(tx.CreateSecret(&inventory.Secret{Name: "k", Sealed: []byte("x")}, time.Now()), tx.CreateCluster(&c, time.Now()))
+		return errors.Join(tx.Secrets().Create(&inventory.Secret{Name: "k", Sealed: []byte("x")}, time.Now()), tx.Clusters().Create(&c, time.Now()))
 	}); err != nil {
 		t.Fatal(err)
 	}

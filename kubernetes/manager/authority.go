@@ -73,7 +73,7 @@ func vouched(tx inventory.Tx, c inventory.Cluster, uid string, ours []string) er
 // isVouched is vouched for a cluster that is looked at.
 func (a *Attacher) isVouched(ctx context.Context, c inventory.Cluster, p *peer) error {
 	return a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		if stored, err := tx.FindCluster(c.Name); err == nil {
+		if stored, err := tx.Clusters().Find(c.Name); err == nil {
 			c.UID, c.TakesOver = stored.UID, c.TakesOver || stored.TakesOver
 		}
 		return vouched(tx, c, p.uid, authorityOf(p.cfg))
@@ -83,7 +83,7 @@ func (a *Attacher) isVouched(ctx context.Context, c inventory.Cluster, p *peer) 
 // keptFor names what Slipway keeps for a cluster that was never attached, or was detached before authorities were
 // stored; "" for nothing.
 func keptFor(tx inventory.Tx, uid string) (string, error) {
-	all, err := tx.ListClusters()
+	all, err := tx.Clusters().List(inventory.Page{})
 	if err != nil {
 		return "", err
 	}

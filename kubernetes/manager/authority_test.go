@@ -66,12 +66,12 @@ func TestADetachedClusterIsNotAnybodyWhoSaysItsUID(t *testing.T) {
 			attach := func(row inventory.Cluster) inventory.Cluster {
 				row.Kubeconfig, row.State = "k", inventory.ClusterAttaching
 				write(func(tx inventory.Tx) error {
-					return errors.Join(tx.CreateCluster(&row, time.Now()), tx.NoteCluster(&row))
+					return errors.Join(tx.Clusters().Create(&row, time.Now()), tx.NoteCluster(&row))
 				})
 				return row
 			}
 			write(func(tx inventory.Tx) error {
-				return tx.CreateSecret(&inventory.Secret{Name: "k", Sealed: []byte("x")}, time.Now())
+				return tx.Secrets().Create(&inventory.Secret{Name: "k", Sealed: []byte("x")}, time.Now())
 			})
 			if c.kept != nil {
 				write(c.kept)
@@ -81,7 +81,7 @@ func TestADetachedClusterIsNotAnybodyWhoSaysItsUID(t *testing.T) {
 				if err := a.take(t.Context(), old, uid, of(c.before)); err != nil {
 					t.Fatal(err)
 				}
-				write(func(tx inventory.Tx) error { return tx.DeleteCluster("old") })
+				write(func(tx inventory.Tx) error { return tx.Clusters().Delete("old") })
 			}
 			row := inventory.Cluster{Name: "new", TakesOver: c.takeOver}
 			if c.isFirst {
@@ -92,7 +92,7 @@ func TestADetachedClusterIsNotAnybodyWhoSaysItsUID(t *testing.T) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
 			write(func(tx inventory.Tx) error {
-				is, err := tx.FindCluster("new")
+				is, err := tx.Clusters().Find("new")
 				known, failed := tx.FindClusterAccess(uid)
 				if c.want != "" {
 					if is.UID != "" || c.before != "" && !slices.Equal(known.Authority, of(c.before)) {

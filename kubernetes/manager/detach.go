@@ -32,7 +32,7 @@ func KubeconfigSecret(cluster string) string {
 func (a *Attacher) Detach(ctx context.Context, name string, how Parting) error {
 	var c inventory.Cluster
 	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		c, err = tx.FindCluster(name)
+		c, err = tx.Clusters().Find(name)
 		return err
 	})
 	if err != nil {
@@ -106,11 +106,11 @@ func (a *Attacher) part(ctx context.Context, c inventory.Cluster, how Parting) e
 // forget deletes the row of a cluster, and its kubeconfig when that was stored for it alone.
 func (a *Attacher) forget(ctx context.Context, c inventory.Cluster, how Parting) error {
 	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		if err := tx.DeleteCluster(c.Name); err != nil {
+		if err := tx.Clusters().Delete(c.Name); err != nil {
 			return err
 		}
 		if c.Kubeconfig == KubeconfigSecret(c.Name) {
-			if err := tx.DeleteSecret(c.Kubeconfig); err != nil && inventory.KindOf(err) != inventory.Conflict &&
+			if err := tx.Secrets().Delete(c.Kubeconfig); err != nil && inventory.KindOf(err) != inventory.Conflict &&
 				inventory.KindOf(err) != inventory.NotFound {
 				return err
 			}

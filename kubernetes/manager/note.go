@@ -14,7 +14,7 @@ const seenEvery = time.Minute
 // cluster that was detached meanwhile, or detached and attached again: the creation time tells.
 func (a *Attacher) note(ctx context.Context, c inventory.Cluster, change func(*inventory.Cluster)) {
 	err := a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		stored, err := tx.FindCluster(c.Name)
+		stored, err := tx.Clusters().Find(c.Name)
 		if inventory.KindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
 			return nil
 		}

@@ -182,7 +182,7 @@ func (a *Attacher) isTwice(ctx context.Context, c inventory.Cluster, uid string)
 // so in one transaction: of two that attach the same cluster in one instant, one continues.
 func (a *Attacher) take(ctx context.Context, c inventory.Cluster, uid string, authority []string) error {
 	return a.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		stored, err := tx.FindCluster(c.Name)
+		stored, err := tx.Clusters().Find(c.Name)
 		if inventory.KindOf(err) == inventory.NotFound || err == nil && !stored.CreatedAt.Equal(c.CreatedAt) {
 			return nil // detached meanwhile: this session is about to end
 		}
@@ -212,7 +212,7 @@ func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
 	if uid == "" {
 		return nil
 	}
-	all, err := tx.ListClusters()
+	all, err := tx.Clusters().List(inventory.Page{})
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func refuseSecond(tx inventory.Tx, c inventory.Cluster, uid string) error {
 func (a *Attacher) isImpostor(ctx context.Context, c inventory.Cluster, p *peer) error {
 	var others []inventory.Cluster
 	err := a.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		all, err := tx.ListClusters()
+		all, err := tx.Clusters().List(inventory.Page{})
 		others = slices.DeleteFunc(all, func(o inventory.Cluster) bool { return o.Name == c.Name || o.UID != p.uid || p.uid == "" })
 		return err
 	})

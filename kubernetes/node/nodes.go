@@ -105,10 +105,10 @@ func (n *Nodes) connect(ctx context.Context, target string) (c *Cluster, why str
 	var t inventory.JoinTarget
 	var s inventory.Secret
 	err = n.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		if t, err = tx.FindJoinTarget(target); err != nil || t.Kubeconfig == "" {
+		if t, err = tx.JoinTargets().Find(target); err != nil || t.Kubeconfig == "" {
 			return err
 		}
-		s, err = tx.FindSecret(t.Kubeconfig)
+		s, err = tx.Secrets().Find(t.Kubeconfig)
 		return err
 	})
 	var e *inventory.Error

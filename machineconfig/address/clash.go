@@ -241,7 +241,7 @@ func (b *Book) loadFixtures() error {
 			b.fixtures[a] = "that of the controller of " + b.hostName(c.HostID)
 		}
 	}
-	targets, err := b.tx.ListJoinTargets(inventory.Page{})
+	targets, err := b.tx.JoinTargets().List(inventory.Page{})
 	if err != nil {
 		return fmt.Errorf("read join targets: %w", err)
 	}

@@ -66,7 +66,7 @@ func takes(n *inventory.Subnet, a netip.Addr) bool {
 // MaySaveTarget refuses a virtual address that a machine has. The one that is stored stays.
 func MaySaveTarget(tx inventory.Tx, t *inventory.JoinTarget) error {
 	tx = Whole(tx)
-	old, err := tx.FindJoinTarget(t.Name)
+	old, err := tx.JoinTargets().Find(t.Name)
 	if err != nil && !isNotFound(err) {
 		return fmt.Errorf("read target %s: %w", t.Name, err)
 	}

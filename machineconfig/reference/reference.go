@@ -136,7 +136,7 @@ func suggestion(u inventory.Use, at Place) string {
 func find(tx inventory.Tx, u inventory.Use) (t thing, err error) {
 	if name := inventory.TargetOf(u.Ref); name != "" {
 		t = thing{noun: "target", name: name}
-		j, err := tx.FindJoinTarget(name)
+		j, err := tx.JoinTargets().Find(name)
 		if err != nil {
 			return t, ignoreNotFound(err)
 		}
@@ -144,7 +144,7 @@ func find(tx inventory.Tx, u inventory.Use) (t thing, err error) {
 		return t, nil
 	}
 	t = thing{noun: "secret", name: u.Secret()}
-	s, err := tx.FindSecret(t.name)
+	s, err := tx.Secrets().Find(t.name)
 	if err != nil {
 		return t, ignoreNotFound(err)
 	}
@@ -155,7 +155,7 @@ func find(tx inventory.Tx, u inventory.Use) (t thing, err error) {
 
 // System says what of the system itself a secret belongs to, "" for one that configurations may name.
 func System(tx inventory.Tx, name string) (string, error) {
-	clusters, err := tx.ListClusters()
+	clusters, err := tx.Clusters().List(inventory.Page{})
 	if err != nil {
 		return "", fmt.Errorf("read clusters: %w", err)
 	}
@@ -164,7 +164,7 @@ func System(tx inventory.Tx, name string) (string, error) {
 			return "cluster " + c.Name, nil
 		}
 	}
-	targets, err := tx.ListJoinTargets(inventory.Page{})
+	targets, err := tx.JoinTargets().List(inventory.Page{})
 	if err != nil {
 		return "", fmt.Errorf("read join targets: %w", err)
 	}
@@ -251,7 +251,7 @@ func PlaceOf(tx inventory.Tx, h *inventory.Host) (Place, error) {
 
 // PoolsOf returns the names of the pools that hold a host. The pool "default" holds every host while nobody has made it.
 func PoolsOf(tx inventory.Tx, h *inventory.Host) (names []string, err error) {
-	pools, err := tx.ListPools()
+	pools, err := tx.Pools().List(inventory.Page{})
 	if err != nil {
 		return nil, fmt.Errorf("read pools: %w", err)
 	}

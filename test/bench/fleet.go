@@ -106,7 +106,7 @@ func (f *fleet) fill(tx inventory.Tx, n int, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.CreateSecret(&inventory.Secret{Name: "app-key", Sealed: sealed}, now); err != nil {
+	if err := tx.Secrets().Create(&inventory.Secret{Name: "app-key", Sealed: sealed}, now); err != nil {
 		return err
 	}
 	subnet := inventory.Subnet{Name: fleetSubnet, CIDR: netip.MustParsePrefix("10.0.0.0/8"), Interface: "vs", Mode: inventory.ModeOff}

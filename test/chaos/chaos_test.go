@@ -262,7 +262,7 @@ func prepare(t *testing.T, data string) {
 		if err := tx.CreateProfile(&inventory.Profile{Name: "toy", Image: "toy", Selector: "mac"}, now); err != nil {
 			return err
 		}
-		return tx.CreateAcceptRule(&inventory.AcceptRule{Name: "all", Selector: "mac"}, now)
+		return tx.AcceptRules().Create(&inventory.AcceptRule{Name: "all", Selector: "mac"}, now)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -142,7 +142,7 @@ func (k *rack) furnish() {
 	k.own = map[string]bool{}
 	err = store.Write(k.t.Context(), func(tx inventory.Tx) error {
 		now := time.Now()
-		if err := tx.DeleteAcceptRule("all"); err != nil {
+		if err := tx.AcceptRules().Delete("all"); err != nil {
 			return err
 		}
 		toy, err := tx.FindImage("toy")

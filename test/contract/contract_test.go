@@ -121,7 +121,7 @@ func (h *house) addProfile(cache *images.Cache, dir string) {
 	must(h.t, err)
 	must(h.t, h.store.Write(context.Background(), func(tx inventory.Tx) error {
 		for _, format := range []string{"cloud-init", "ignition"} {
-			if err := tx.CreateAcceptRule(&inventory.AcceptRule{Name: format, Selector: "manufacturer=" + format}, time.Now()); err != nil {
+			if err := tx.AcceptRules().Create(&inventory.AcceptRule{Name: format, Selector: "manufacturer=" + format}, time.Now()); err != nil {
 				return err
 			}
 			p := inventory.Profile{Name: format, Image: "live", Selector: "manufacturer=" + format, Format: format, Config: "host: {timezone: Etc/UTC}"}
@@ -129,7 +129,7 @@ func (h *house) addProfile(cache *images.Cache, dir string) {
 				return err
 			}
 		}
-		if err := tx.CreateAcceptRule(&inventory.AcceptRule{Name: "ours", Selector: "manufacturer=ACME"}, time.Now()); err != nil {
+		if err := tx.AcceptRules().Create(&inventory.AcceptRule{Name: "ours", Selector: "manufacturer=ACME"}, time.Now()); err != nil {
 			return err
 		}
 		return tx.CreateProfile(&inventory.Profile{Name: "live", Image: "live", Selector: "manufacturer=ACME"}, time.Now())

@@ -320,7 +320,7 @@ func (l *lab) downAndUp(t *testing.T) {
 	// A second target that nobody answers for holds up nothing.
 	l.addSecret("dead", []byte(strings.Replace(string(l.Admin()), l.Server(), "https://127.0.0.1:1", 1)))
 	l.write(func(tx inventory.Tx) error {
-		return tx.CreateJoinTarget(&inventory.JoinTarget{Name: "dead", Endpoint: "127.0.0.1:1", Kubernetes: "1.36.3", Kubeconfig: "dead"}, time.Now())
+		return tx.JoinTargets().Create(&inventory.JoinTarget{Name: "dead", Endpoint: "127.0.0.1:1", Kubernetes: "1.36.3", Kubeconfig: "dead"}, time.Now())
 	})
 	h, late := l.host(), l.host()
 	token := l.mint(h, 1)

@@ -70,7 +70,7 @@ func newLab(t *testing.T) *lab {
 	l.must(l.joiner.Apply(t.Context(), root))
 	l.must(l.joiner.Apply(t.Context(), root)) // again changes nothing
 	root.Kubeconfig = "least"
-	l.write(func(tx inventory.Tx) error { return tx.CreateJoinTarget(&root, time.Now()) })
+	l.write(func(tx inventory.Tx) error { return tx.JoinTargets().Create(&root, time.Now()) })
 	l.kubeadmRoles()
 	return l
 }
@@ -131,7 +131,7 @@ func (l *lab) addSecret(name string, value []byte) {
 	l.values[name] = value
 	l.mu.Unlock()
 	l.write(func(tx inventory.Tx) error {
-		return tx.CreateSecret(&inventory.Secret{Name: name, Sealed: []byte("sealed")}, time.Now())
+		return tx.Secrets().Create(&inventory.Secret{Name: name, Sealed: []byte("sealed")}, time.Now())
 	})
 }
 
@@ -184,7 +184,7 @@ func (l *lab) target() inventory.JoinTarget {
 	l.t.Helper()
 	var t inventory.JoinTarget
 	l.write(func(tx inventory.Tx) (err error) {
-		t, err = tx.FindJoinTarget(targetName)
+		t, err = tx.JoinTargets().Find(targetName)
 		return err
 	})
 	return t

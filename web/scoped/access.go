@@ -20,24 +20,10 @@ func TokensOf(tx inventory.Tx, user string) ([]inventory.Token, error) {
 	return kept(all, func(k inventory.Token) (bool, error) { return user != "" && k.User == user, err })
 }
 
-// Accept rules and users need the role everywhere. Logins and tokens are of the keeper, or of a token that ListTokens has shown.
+// Logins and tokens are of the keeper, or of a token that ListTokens has shown.
 
-func (t accessTx) FindAcceptRule(name string) (inventory.AcceptRule, error) {
-	return t.all.FindAcceptRule(name)
-}
-
-func (t accessTx) ListAcceptRules() ([]inventory.AcceptRule, error) { return t.all.ListAcceptRules() }
-
-func (t accessTx) CreateAcceptRule(r *inventory.AcceptRule, now time.Time) error {
-	return t.all.CreateAcceptRule(r, now)
-}
-
-func (t accessTx) UpdateAcceptRule(r *inventory.AcceptRule, now time.Time) error {
-	return t.all.UpdateAcceptRule(r, now)
-}
-
-func (t accessTx) DeleteAcceptRule(name string) error             { return t.all.DeleteAcceptRule(name) }
 func (t accessTx) FindToken(name string) (inventory.Token, error) { return t.all.FindToken(name) }
+
 func (t accessTx) FindTokenByHash(hash string) (inventory.Token, error) {
 	return t.all.FindTokenByHash(hash)
 }
@@ -46,22 +32,13 @@ func (t accessTx) CreateToken(k *inventory.Token, now time.Time) error {
 	return t.all.CreateToken(k, now)
 }
 
-func (t accessTx) TouchToken(name string, now time.Time) error  { return t.all.TouchToken(name, now) }
-func (t accessTx) DeleteToken(name string) error                { return t.all.DeleteToken(name) }
-func (t accessTx) FindUser(name string) (inventory.User, error) { return t.all.FindUser(name) }
+func (t accessTx) TouchToken(name string, now time.Time) error { return t.all.TouchToken(name, now) }
+func (t accessTx) DeleteToken(name string) error               { return t.all.DeleteToken(name) }
 func (t accessTx) FindUserBySubject(issuer, subject string) (inventory.User, error) {
 	return t.all.FindUserBySubject(issuer, subject)
 }
 
-func (t accessTx) ListUsers(p inventory.Page) ([]inventory.User, error) { return t.all.ListUsers(p) }
-
-func (t accessTx) CreateUser(u *inventory.User, now time.Time) error { return t.all.CreateUser(u, now) }
-
-func (t accessTx) UpdateUser(u *inventory.User, now time.Time) error { return t.all.UpdateUser(u, now) }
-
 func (t accessTx) NoteLogin(name string, now time.Time) error { return t.all.NoteLogin(name, now) }
-
-func (t accessTx) DeleteUser(name string) error { return t.all.DeleteUser(name) }
 
 func (t accessTx) FindLoginByHash(hash string) (inventory.Login, error) {
 	return t.all.FindLoginByHash(hash)
@@ -87,21 +64,10 @@ func (t accessTx) ForgetLogins(now, idle time.Time, limit int) (int, error) {
 // clusterTx shows everything.
 type clusterTx struct{ *sight }
 
-// All of clusters needs the role everywhere.
+// What clusters may do, and what became of them, needs the role everywhere.
 
-func (t clusterTx) FindCluster(name string) (inventory.Cluster, error) {
-	return t.all.FindCluster(name)
-}
-func (t clusterTx) ListClusters() ([]inventory.Cluster, error) { return t.all.ListClusters() }
-func (t clusterTx) CreateCluster(c *inventory.Cluster, now time.Time) error {
-	return t.all.CreateCluster(c, now)
-}
-
-func (t clusterTx) UpdateCluster(c *inventory.Cluster, now time.Time) error {
-	return t.all.UpdateCluster(c, now)
-}
 func (t clusterTx) NoteCluster(c *inventory.Cluster) error { return t.all.NoteCluster(c) }
-func (t clusterTx) DeleteCluster(name string) error        { return t.all.DeleteCluster(name) }
+
 func (t clusterTx) FindClusterAccess(uid string) (inventory.ClusterAccess, error) {
 	return t.all.FindClusterAccess(uid)
 }
@@ -128,49 +94,6 @@ func (t auditTx) ListAudits(f inventory.AuditFilter, p inventory.Page) ([]invent
 func (t auditTx) WalkAudits(after int64, limit int) ([]inventory.Audit, error) {
 	return t.all.WalkAudits(after, limit)
 }
-
-// rackTx shows the racks in which a host in reach stands.
-type rackTx struct{ *sight }
-
-// FindRack implements inventory.RackTx: a rack is seen by whoever sees a host in it.
-func (t rackTx) FindRack(id string) (inventory.Rack, error) {
-	r, err := t.all.FindRack(id)
-	if err != nil {
-		return r, err
-	}
-	hosts, err := HostsInRack(hostTx{t.sight}, r)
-	if err == nil && len(hosts) == 0 {
-		err = t.gone("rack", id)
-	}
-	if err != nil {
-		return inventory.Rack{}, err
-	}
-	return r, nil
-}
-
-// ListRacks implements inventory.RackTx.
-func (t rackTx) ListRacks() ([]inventory.Rack, error) {
-	all, err := t.all.ListRacks()
-	if err != nil {
-		return nil, err
-	}
-	hosts, err := hostTx{t.sight}.ListHosts(inventory.HostFilter{}, inventory.Page{})
-	if err != nil {
-		return nil, err
-	}
-	isSeen := map[string]bool{}
-	for _, h := range hosts {
-		isSeen[h.Place.RackID()] = true
-	}
-	return kept(all, func(r inventory.Rack) (bool, error) { return isSeen[r.ID()], nil })
-}
-
-// Writes need the role everywhere.
-
-func (t rackTx) CreateRack(r *inventory.Rack, now time.Time) error { return t.all.CreateRack(r, now) }
-
-func (t rackTx) UpdateRack(r *inventory.Rack, now time.Time) error { return t.all.UpdateRack(r, now) }
-func (t rackTx) DeleteRack(id string) error                        { return t.all.DeleteRack(id) }
 
 // viewTx shows everything.
 type viewTx struct{ *sight }

@@ -144,38 +144,8 @@ func (t configTx) SaveRendering(r inventory.Rendering) error { return t.all.Save
 // secretTx shows everything.
 type secretTx struct{ *sight }
 
-// Secrets need the role everywhere. Targets belong to nobody. Join tokens, deliveries and locks are of the engine.
+// Join tokens, deliveries and locks are of the engine.
 
-func (t secretTx) FindSecret(name string) (inventory.Secret, error) { return t.all.FindSecret(name) }
-
-func (t secretTx) ListSecrets(p inventory.Page) ([]inventory.Secret, error) {
-	return t.all.ListSecrets(p)
-}
-
-func (t secretTx) CreateSecret(s *inventory.Secret, now time.Time) error {
-	return t.all.CreateSecret(s, now)
-}
-
-func (t secretTx) UpdateSecret(s *inventory.Secret, now time.Time) error {
-	return t.all.UpdateSecret(s, now)
-}
-func (t secretTx) DeleteSecret(name string) error { return t.all.DeleteSecret(name) }
-func (t secretTx) FindJoinTarget(name string) (inventory.JoinTarget, error) {
-	return t.all.FindJoinTarget(name)
-}
-
-func (t secretTx) ListJoinTargets(p inventory.Page) ([]inventory.JoinTarget, error) {
-	return t.all.ListJoinTargets(p)
-}
-
-func (t secretTx) CreateJoinTarget(k *inventory.JoinTarget, now time.Time) error {
-	return t.all.CreateJoinTarget(k, now)
-}
-
-func (t secretTx) UpdateJoinTarget(k *inventory.JoinTarget, now time.Time) error {
-	return t.all.UpdateJoinTarget(k, now)
-}
-func (t secretTx) DeleteJoinTarget(name string) error { return t.all.DeleteJoinTarget(name) }
 func (t secretTx) FindJoinToken(id string) (inventory.JoinToken, error) {
 	return t.all.FindJoinToken(id)
 }

@@ -74,22 +74,12 @@ func (t hardwareTx) ListBMCs(p inventory.Page) ([]inventory.BMC, error) {
 		func(b inventory.BMC) (bool, error) { return t.seesHost(b.HostID) })
 }
 
-// Golden hardware belongs to nobody, and its writes need the role everywhere. The rest is of the engine.
+// The rest is of the engine.
 
-func (t hardwareTx) SaveInspection(i *inventory.Inspection) error     { return t.all.SaveInspection(i) }
-func (t hardwareTx) SaveReport(r inventory.Report) error              { return t.all.SaveReport(r) }
-func (t hardwareTx) SaveBMC(b *inventory.BMC, now time.Time) error    { return t.all.SaveBMC(b, now) }
-func (t hardwareTx) DeleteBMC(h inventory.HostID) error               { return t.all.DeleteBMC(h) }
-func (t hardwareTx) FindGolden(name string) (inventory.Golden, error) { return t.all.FindGolden(name) }
-func (t hardwareTx) ListGoldens() ([]inventory.Golden, error)         { return t.all.ListGoldens() }
-func (t hardwareTx) CreateGolden(g *inventory.Golden, now time.Time) error {
-	return t.all.CreateGolden(g, now)
-}
-
-func (t hardwareTx) UpdateGolden(g *inventory.Golden, now time.Time) error {
-	return t.all.UpdateGolden(g, now)
-}
-func (t hardwareTx) DeleteGolden(name string) error { return t.all.DeleteGolden(name) }
+func (t hardwareTx) SaveInspection(i *inventory.Inspection) error  { return t.all.SaveInspection(i) }
+func (t hardwareTx) SaveReport(r inventory.Report) error           { return t.all.SaveReport(r) }
+func (t hardwareTx) SaveBMC(b *inventory.BMC, now time.Time) error { return t.all.SaveBMC(b, now) }
+func (t hardwareTx) DeleteBMC(h inventory.HostID) error            { return t.all.DeleteBMC(h) }
 
 // historyTx shows sessions, events and issues of what is in reach.
 type historyTx struct{ *sight }

@@ -69,23 +69,6 @@ func (t machineTx) DeleteMachine(name string) error {
 	return t.all.DeleteMachine(name)
 }
 
-// FindPool implements inventory.MachineTx.
-func (t machineTx) FindPool(name string) (inventory.Pool, error) {
-	p, err := t.all.FindPool(name)
-	if err == nil && !t.reach.caller.Grants.In(name).Allows(inventory.Viewer) {
-		return inventory.Pool{}, t.reach.enough("", "pool", name)
-	}
-	return p, err
-}
-
-// ListPools implements inventory.MachineTx.
-func (t machineTx) ListPools() ([]inventory.Pool, error) {
-	all, err := t.all.ListPools()
-	return kept(all, func(p inventory.Pool) (bool, error) {
-		return t.reach.caller.Grants.In(p.Name).Allows(inventory.Viewer), err
-	})
-}
-
 // FindClaim implements inventory.MachineTx.
 func (t machineTx) FindClaim(id inventory.ClaimID) (inventory.Claim, error) {
 	return t.claim(t.all.FindClaim(id))
@@ -101,7 +84,7 @@ func (t machineTx) FindClaimOfMachine(uid string) (inventory.Claim, error) {
 	return t.claim(t.all.FindClaimOfMachine(uid))
 }
 
-// Writes of pools need the role everywhere. The rest is of the engine, for things that were found.
+// The rest is of the engine, for things that were found.
 
 func (t machineTx) ListDueMachines(now time.Time, limit int) ([]inventory.Machine, error) {
 	return t.all.ListDueMachines(now, limit)
@@ -111,14 +94,6 @@ func (t machineTx) CreateClaim(c *inventory.Claim, now time.Time) error {
 	return t.all.CreateClaim(c, now)
 }
 func (t machineTx) DeleteClaim(id inventory.ClaimID) error { return t.all.DeleteClaim(id) }
-func (t machineTx) CreatePool(p *inventory.Pool, now time.Time) error {
-	return t.all.CreatePool(p, now)
-}
-
-func (t machineTx) UpdatePool(p *inventory.Pool, now time.Time) error {
-	return t.all.UpdatePool(p, now)
-}
-func (t machineTx) DeletePool(name string) error { return t.all.DeletePool(name) }
 
 // operationTx shows operations on hosts in reach.
 type operationTx struct{ *sight }

@@ -56,7 +56,7 @@ func (t networkTx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
 	return t.all.ListLeasesOf(mac)
 }
 
-// Subnets and classes belong to nobody: all may read them. Their writes, and those of reservations and leases, need the role
+// Subnets belong to nobody: all may read them. Their writes, and those of reservations and leases, need the role
 // everywhere.
 
 func (t networkTx) FindSubnet(name string) (inventory.Subnet, error) { return t.all.FindSubnet(name) }
@@ -77,19 +77,9 @@ func (t networkTx) UpdateReservation(r *inventory.Reservation, now time.Time) er
 	return t.all.UpdateReservation(r, now)
 }
 
-func (t networkTx) DeleteReservation(a netip.Addr) error           { return t.all.DeleteReservation(a) }
-func (t networkTx) FindClass(name string) (inventory.Class, error) { return t.all.FindClass(name) }
-func (t networkTx) ListClasses() ([]inventory.Class, error)        { return t.all.ListClasses() }
-func (t networkTx) CreateClass(c *inventory.Class, now time.Time) error {
-	return t.all.CreateClass(c, now)
-}
-
-func (t networkTx) UpdateClass(c *inventory.Class, now time.Time) error {
-	return t.all.UpdateClass(c, now)
-}
-func (t networkTx) DeleteClass(name string) error     { return t.all.DeleteClass(name) }
-func (t networkTx) SaveLease(l inventory.Lease) error { return t.all.SaveLease(l) }
-func (t networkTx) DeleteLease(a netip.Addr) error    { return t.all.DeleteLease(a) }
+func (t networkTx) DeleteReservation(a netip.Addr) error { return t.all.DeleteReservation(a) }
+func (t networkTx) SaveLease(l inventory.Lease) error    { return t.all.SaveLease(l) }
+func (t networkTx) DeleteLease(a netip.Addr) error       { return t.all.DeleteLease(a) }
 
 // addressTx shows what machines and hosts in reach have.
 type addressTx struct{ *sight }

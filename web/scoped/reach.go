@@ -92,7 +92,7 @@ func reachOf(tx inventory.Tx, c Caller, met *Met) (*reach, error) {
 		known: map[inventory.HostID]inventory.UserRole{}, machines: map[string]inventory.UserRole{}, met: met,
 	}
 	for _, name := range c.Grants.Pools() {
-		p, err := tx.FindPool(name)
+		p, err := tx.Pools().Find(name)
 		switch {
 		case inventory.IsKind(err, inventory.NotFound) && name == inventory.DefaultPool:
 			p = inventory.Pool{Name: name} // it holds every host while nobody has made it

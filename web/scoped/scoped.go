@@ -47,7 +47,7 @@ func Show(tx inventory.Tx, c Caller, met *Met) (inventory.Tx, error) {
 		historyTx{s},
 		clusterTx{s},
 		auditTx{s},
-		rackTx{s},
+		recordTx{s},
 		viewTx{s},
 		accessTx{s},
 	}, nil
@@ -70,7 +70,7 @@ type Tx struct {
 	historyTx
 	clusterTx
 	auditTx
-	rackTx
+	recordTx
 	viewTx
 	accessTx
 }
@@ -121,7 +121,7 @@ type everywhereTx struct {
 	inventory.HistoryTx
 	inventory.ClusterTx
 	inventory.AuditTx
-	inventory.RackTx
+	inventory.RecordTx
 	inventory.ViewTx
 	accessTx
 }

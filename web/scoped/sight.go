@@ -138,7 +138,7 @@ func (t *sight) mayJoinPools(before, after *inventory.Host) error {
 		if name == inventory.DefaultPool || slices.Contains(was, name) || t.reach.caller.Grants.In(name).Allows(t.reach.needed) {
 			continue
 		}
-		if p, err := t.all.FindPool(name); err == nil && p.Selector == "" && p.Requirements.IsZero() {
+		if p, err := t.all.Pools().Find(name); err == nil && p.Selector == "" && p.Requirements.IsZero() {
 			continue // it holds every host
 		}
 		return inventory.Errorf(inventory.Forbidden, "host %s would then be in another pool, where you do not have role %s", inventory.Clean(after.Name, 80), t.reach.needed).

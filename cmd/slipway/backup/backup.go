@@ -118,7 +118,7 @@ func describe(ctx context.Context, cfg Config) (Manifest, error) {
 		for _, a := range artefacts {
 			m.Artefacts = append(m.Artefacts, ArtefactRef{a.Digest, a.SizeBytes})
 		}
-		secrets, err := tx.ListSecrets(inventory.Page{})
+		secrets, err := tx.Secrets().List(inventory.Page{})
 		if err != nil {
 			return err
 		}

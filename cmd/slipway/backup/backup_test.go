@@ -66,7 +66,7 @@ func seeded(t *testing.T, dir string) *sqlstore.Store {
 	err := s.Write(t.Context(), func(tx inventory.Tx) error {
 		return errors.Join(
 			tx.SaveArtefact(inventory.Artefact{Digest: digestOfOne, SizeBytes: 3, CreatedAt: now}),
-			tx.CreateSecret(&inventory.Secret{Name: "db", Sealed: []byte("sealed")}, now))
+			tx.Secrets().Create(&inventory.Secret{Name: "db", Sealed: []byte("sealed")}, now))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestABackupUnderLoadHasAllThatWasCommittedBefore(t *testing.T) {
 					t.Fatalf("backup %d lacks event %d of %d that were committed before it", i, id, had)
 				}
 			}
-			x, err := tx.FindSecret("db")
+			x, err := tx.Secrets().Find("db")
 			if string(x.Sealed) != "sealed" {
 				t.Errorf("secret %+v", x)
 			}
@@ -265,7 +265,7 @@ func TestADatabaseThatIsThereIsKept(t *testing.T) {
 	}
 	restored := openStore(t, to)
 	defer restored.Close()
-	if err := restored.Read(t.Context(), func(tx inventory.Tx) error { _, err := tx.FindSecret("db"); return err }); err != nil {
+	if err := restored.Read(t.Context(), func(tx inventory.Tx) error { _, err := tx.Secrets().Find("db"); return err }); err != nil {
 		t.Error(err)
 	}
 	if err := os.Remove(out.Kept + "-wal"); err != nil { // it was no log

@@ -68,21 +68,21 @@ func (a *appliance) attachFile(ctx context.Context, box *secret.Box) error {
 	now := time.Now()
 	err = a.store.Write(ctx, func(tx inventory.Tx) error {
 		s := inventory.Secret{Name: want.Kubeconfig, About: "kubeconfig of cluster " + name, Sealed: sealed}
-		stored, err := tx.FindSecret(s.Name)
+		stored, err := tx.Secrets().Find(s.Name)
 		if err == nil {
 			if plain, err := box.Open(s.Name, stored.Sealed); err != nil || string(plain) != string(text) {
 				s.Version = stored.Version
-				if err := tx.UpdateSecret(&s, now); err != nil {
+				if err := tx.Secrets().Update(&s, now); err != nil {
 					return err
 				}
 			}
-		} else if err := tx.CreateSecret(&s, now); err != nil {
+		} else if err := tx.Secrets().Create(&s, now); err != nil {
 			return err
 		}
-		if _, err := tx.FindCluster(name); err == nil {
+		if _, err := tx.Clusters().Find(name); err == nil {
 			return nil
 		}
-		if err := tx.CreateCluster(&want, now); err != nil {
+		if err := tx.Clusters().Create(&want, now); err != nil {
 			return err
 		}
 		return tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventChanged, Subject: "cluster/" + name, Detail: "cluster " + name + " attached by serve --kubeconfig"})

@@ -13,7 +13,7 @@ import (
 func (a *appliance) openSecrets(ctx context.Context) (box *secret.Box, reportKey []byte, err error) {
 	storedN := 0
 	err = a.store.Read(ctx, func(tx inventory.Tx) error {
-		all, err := tx.ListSecrets(inventory.Page{})
+		all, err := tx.Secrets().List(inventory.Page{})
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ type secretsOf struct{ vault }
 // Open implements join.Secrets.
 func (v secretsOf) Open(ctx context.Context, name string) (plain []byte, err error) {
 	err = v.store.Read(ctx, func(tx inventory.Tx) error {
-		s, err := tx.FindSecret(name)
+		s, err := tx.Secrets().Find(name)
 		if err != nil {
 			return err
 		}

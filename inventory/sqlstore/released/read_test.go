@@ -16,16 +16,16 @@ func reads(tx inventory.Tx) map[string]func() (any, error) {
 	all := inventory.Page{}
 	host, other := storetest.Host(1).ID, storetest.Host(2).ID
 	return map[string]func() (any, error){
-		"accept_rules": list(tx.ListAcceptRules),
+		"accept_rules": func() (any, error) { return tx.AcceptRules().List(all) },
 		"allocations":  func() (any, error) { return tx.ListAllocations(inventory.AddressFilter{}) },
 		"artefacts":    func() (any, error) { return tx.ListArtefacts(all) },
 		"audit":        func() (any, error) { return tx.WalkAudits(0, 100) },
 		"bmcs":         func() (any, error) { return tx.ListBMCs(all) },
 		"claims":       func() (any, error) { return tx.FindClaimOfHost(host) },
-		"classes":      list(tx.ListClasses), "cluster_access": list(tx.ListClusterAccess), "clusters": list(tx.ListClusters),
+		"classes":      func() (any, error) { return tx.Classes().List(all) }, "cluster_access": list(tx.ListClusterAccess), "clusters": func() (any, error) { return tx.Clusters().List(all) },
 		"deliveries":  func() (any, error) { return tx.FindDelivery(session, "user-data") },
 		"events":      func() (any, error) { return tx.ListEvents(inventory.EventFilter{}, 0, 0) },
-		"goldens":     list(tx.ListGoldens),
+		"goldens":     func() (any, error) { return tx.Goldens().List(all) },
 		"heard":       func() (any, error) { return tx.ListHeard() },
 		"holdings":    func() (any, error) { return tx.ListHoldings(inventory.AddressFilter{}) },
 		"host_labels": func() (any, error) { return tx.ListHosts(inventory.HostFilter{Label: "role=worker"}, all) },
@@ -36,7 +36,7 @@ func reads(tx inventory.Tx) map[string]func() (any, error) {
 		"inspections":   func() (any, error) { return tx.ListInspections(other, 0) },
 		"issue_hosts":   func() (any, error) { return tx.ListIssues(true, host) },
 		"issues":        func() (any, error) { return tx.ListIssues(true, "") },
-		"join_targets":  func() (any, error) { return tx.ListJoinTargets(all) },
+		"join_targets":  func() (any, error) { return tx.JoinTargets().List(all) },
 		"join_tokens":   func() (any, error) { return tx.ListJoinTokens("") },
 		"layers":        func() (any, error) { return tx.ListLayers(all) },
 		"leases":        func() (any, error) { return tx.ListLeases("rack1", all) },
@@ -45,19 +45,19 @@ func reads(tx inventory.Tx) map[string]func() (any, error) {
 		"logins":        func() (any, error) { return tx.ListLogins(inventory.LoginFilter{}) },
 		"machines":      func() (any, error) { return tx.ListMachines(inventory.MachineFilter{}, all) },
 		"operations":    func() (any, error) { return tx.ListOperations(inventory.OperationFilter{}, all) },
-		"pools":         list(tx.ListPools),
+		"pools":         func() (any, error) { return tx.Pools().List(all) },
 		"profiles":      func() (any, error) { return tx.ListProfiles(all) },
-		"racks":         list(tx.ListRacks),
+		"racks":         func() (any, error) { return tx.Racks().List(all) },
 		"renderings":    func() (any, error) { return tx.ListRenderings(host, 0) },
 		"reports":       func() (any, error) { return tx.ListReports(other, "", 0) },
 		"reservations":  func() (any, error) { return tx.ListReservations("rack1", all) },
 		"reservations6": func() (any, error) { return tx.ListReservations("six", all) },
 		"revisions":     func() (any, error) { return tx.ListRevisions(inventory.RevisionOfProfile, "web", 0, 0) },
-		"secrets":       func() (any, error) { return tx.FindSecret("db") }, // a list leaves out what is sealed
+		"secrets":       func() (any, error) { return tx.Secrets().Find("db") }, // a list leaves out what is sealed
 		"sessions":      func() (any, error) { return tx.ListSessions("", all) },
 		"subnets":       list(tx.ListSubnets),
 		"tokens":        list(tx.ListTokens),
-		"users":         func() (any, error) { return tx.ListUsers(all) },
+		"users":         func() (any, error) { return tx.Users().List(all) },
 		"views":         func() (any, error) { return tx.ListViews("anna") },
 	}
 }

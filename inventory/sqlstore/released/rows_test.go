@@ -49,16 +49,16 @@ func fill(tx inventory.Tx) error {
 func fillSecrets(tx inventory.Tx) error {
 	return do(
 		func() error {
-			return tx.CreateSecret(&inventory.Secret{
+			return tx.Secrets().Create(&inventory.Secret{
 				Name: "db", About: "of the database; it's \"quoted\"", Sealed: []byte("\x00sealed\xff"),
 				Consumers: inventory.Consumers{Pools: []string{"web"}, Targets: []string{"prod"}},
 			}, then)
 		},
 		func() error {
-			return tx.CreateSecret(&inventory.Secret{Name: "admin", Owner: "c1/default/Secret/admin/1", Sealed: []byte{1, 2}}, then)
+			return tx.Secrets().Create(&inventory.Secret{Name: "admin", Owner: "c1/default/Secret/admin/1", Sealed: []byte{1, 2}}, then)
 		},
 		func() error {
-			return tx.CreateJoinTarget(&inventory.JoinTarget{
+			return tx.JoinTargets().Create(&inventory.JoinTarget{
 				Name: "prod", Endpoint: "k8s.example:6443", Kubernetes: "1.35.0", Kubeconfig: "admin", PKI: "db",
 				TokenFor: inventory.Duration(time.Hour), VIP: at("10.1.0.100"), VIPInterface: "eno1", PodCIDR: "10.244.0.0/16",
 				WorkerParallelism: 5, IsInit: true, InitializedAt: then, Consumers: inventory.Consumers{Pools: []string{"web"}},
@@ -66,7 +66,7 @@ func fillSecrets(tx inventory.Tx) error {
 		},
 		func() error {
 			c := inventory.Cluster{Name: "mgmt", Kubeconfig: "admin", Modes: []inventory.ClusterMode{inventory.ModeCAPI}, Namespaces: []string{"team"}}
-			if err := tx.CreateCluster(&c, then); err != nil {
+			if err := tx.Clusters().Create(&c, then); err != nil {
 				return err
 			}
 			c.State, c.UID, c.Kubernetes, c.SeenAt = inventory.ClusterAttached, "u-a", "v1.35.0", then
@@ -105,7 +105,7 @@ func fillNetworks(tx inventory.Tx) error {
 			return tx.CreateReservation(&inventory.Reservation{Address: at("fd00:1::50"), Subnet: "six", ClientID: "0003000152540000ff01"}, then)
 		},
 		func() error {
-			return tx.CreateClass(&inventory.Class{
+			return tx.Classes().Create(&inventory.Class{
 				Name: "phones", VendorClasses: []string{"acme*"}, MACPrefixes: []string{"00:04:f2"}, Priority: 3,
 				Options: []inventory.Option{{Name: "tftp-server-name", Value: "phones.example"}},
 			}, then)
@@ -177,7 +177,7 @@ func fillHosts(tx inventory.Tx) error {
 			}, then)
 		},
 		func() error {
-			return tx.CreateRack(&inventory.Rack{
+			return tx.Racks().Create(&inventory.Rack{
 				Site: "fra1", Row: "a", Name: "r1", Height: 42, Numbering: inventory.FromBottom, Notes: "cold aisle",
 				Cables: []inventory.Cable{{Unit: 2, Port: "eno1", Switch: "leaf-1", To: "Ethernet3"}},
 			}, then)
@@ -194,7 +194,7 @@ func fillHardware(tx inventory.Tx) error {
 			return tx.SaveReport(inventory.Report{ID: "01OP/wipe", HostID: i.HostID, Kind: inventory.ReportWipe, Body: json.RawMessage(`[{"mode":"full"}]`), CreatedAt: then})
 		},
 		func() error {
-			return tx.CreateGolden(&inventory.Golden{
+			return tx.Goldens().Create(&inventory.Golden{
 				Name: "r650", Selector: "product=~R650", Requirements: inventory.HardwareRequirements{CPUThreads: 32, Firmware: "uefi"},
 				Firmware: map[string]string{"bios": "1.2.3"}, DiskN: 2, PortN: 2, IsStrict: true,
 			}, then)
@@ -218,7 +218,7 @@ func fillMachines(tx inventory.Tx) error {
 	o.By, o.StartedAt, o.GrantedAt, o.StepAt, o.NextAt = "token ci", then, then, then, then.Add(time.Second)
 	return do(
 		func() error {
-			return tx.CreatePool(&inventory.Pool{
+			return tx.Pools().Create(&inventory.Pool{
 				Name: "web", Selector: "role=worker", Requirements: inventory.HardwareRequirements{MemoryBytes: 1 << 34}, Clean: inventory.CleanQuick,
 				Budget: inventory.Budget{Provision: 5, Destroy: 1}, MinSpare: 1, AllowedNamespaces: "team=web", BurnInFor: inventory.Duration(time.Hour),
 			}, then)
@@ -294,13 +294,13 @@ func fillAccess(tx inventory.Tx) error {
 		Grants: inventory.Grants{{Role: inventory.Admin}, {Role: inventory.Operator, Pool: "web"}}, NeedsSecondFactor: true,
 	}
 	return errors.Join(
-		tx.CreateUser(&anna, then),
+		tx.Users().Create(&anna, then),
 		tx.SaveFactors("anna", []byte{3, 4}),
 		tx.NoteLogin("anna", then),
 		tx.CreateToken(&inventory.Token{Name: "ci", Hash: "c1", User: "anna", Grants: inventory.Grants{{Role: inventory.Operator, Pool: "web"}}, ExpiresAt: then.Add(time.Hour)}, then),
 		tx.CreateToken(&inventory.Token{Name: "mgmt", Hash: "c2", Grants: inventory.Grants{}, Cluster: "u-a", Namespaces: []string{"team"}}, then),
 		tx.CreateLogin(&inventory.Login{ID: "1", Hash: "d1", User: "anna", Source: "10.0.0.7", Agent: "Firefox", ExpiresAt: then.Add(time.Hour)}, then),
-		tx.CreateAcceptRule(&inventory.AcceptRule{Name: "dell", Selector: "manufacturer=~Dell.*"}, then),
+		tx.AcceptRules().Create(&inventory.AcceptRule{Name: "dell", Selector: "manufacturer=~Dell.*"}, then),
 		tx.CreateView(&inventory.View{Name: "Rack 1", Owner: "anna", Query: "rack=r1", Columns: []string{"name", "state"}, Group: "state", Sort: "-name"}, then),
 	)
 }

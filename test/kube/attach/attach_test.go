@@ -246,7 +246,7 @@ func TestAttachedClusters(t *testing.T) {
 func (s *side) restart(name string) {
 	s.t.Helper()
 	must(s.t, s.store.Write(context.Background(), func(tx inventory.Tx) error {
-		c, err := tx.FindCluster(name)
+		c, err := tx.Clusters().Find(name)
 		if err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (s *side) restart(name string) {
 		if err := tx.NoteCluster(&inventory.Cluster{Name: name, State: inventory.ClusterAttaching}); err != nil {
 			return err
 		}
-		return tx.UpdateCluster(&c, c.UpdatedAt)
+		return tx.Clusters().Update(&c, c.UpdatedAt)
 	}))
 	s.attacher.Wake()
 }

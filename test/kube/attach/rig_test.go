@@ -83,7 +83,7 @@ type side struct {
 
 func (s *side) Open(ctx context.Context, name string) (plain []byte, err error) {
 	err = s.store.Read(ctx, func(tx inventory.Tx) error {
-		x, err := tx.FindSecret(name)
+		x, err := tx.Secrets().Find(name)
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (s *side) attach(c inventory.Cluster, kubeconfig []byte) {
 	must(s.t, c.Validate())
 	s.give(c.Name, kubeconfig)
 	must(s.t, s.store.Write(context.Background(), func(tx inventory.Tx) error {
-		if err := tx.CreateCluster(&c, time.Now()); err != nil {
+		if err := tx.Clusters().Create(&c, time.Now()); err != nil {
 			return err
 		}
 		return tx.AddEvent(&inventory.Event{At: time.Now(), Kind: inventory.EventChanged, Subject: "cluster/" + c.Name})
@@ -195,7 +195,7 @@ func (s *side) give(name string, kubeconfig []byte) {
 
 func (s *side) find(name string) (c inventory.Cluster, err error) {
 	err = s.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
-		c, err = tx.FindCluster(name)
+		c, err = tx.Clusters().Find(name)
 		return err
 	})
 	return c, err

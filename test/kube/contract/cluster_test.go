@@ -92,7 +92,7 @@ var clusterRows = []row{
 		s.place(1, "rack-b")
 		s.place(2, "rack-c")
 		s.r.Write(s.T, func(tx inventory.Tx) error {
-			return tx.CreatePool(&inventory.Pool{Name: "closed-" + s.ns, Selector: "rack=" + s.ns + "-rack-c", AllowedNamespaces: "team=other"}, time.Now())
+			return tx.Pools().Create(&inventory.Pool{Name: "closed-" + s.ns, Selector: "rack=" + s.ns + "-rack-c", AllowedNamespaces: "team=other"}, time.Now())
 		})
 		s.addCluster(func(c *infrav1.SlipwayCluster) { c.Spec.ControlPlaneFailureDomains = []string{s.ns + "-rack-a"} })
 		s.infraIs("it publishes them", func() error {

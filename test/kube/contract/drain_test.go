@@ -51,7 +51,7 @@ var drainRows = []row{
 		}
 		s.until("somebody is warned", func() error { return s.noted("DrainedBySlipway") })
 		s.r.Read(s.T, func(tx inventory.Tx) error {
-			targets, err := tx.ListJoinTargets(inventory.Page{})
+			targets, err := tx.JoinTargets().List(inventory.Page{})
 			if err != nil || len(targets) > 0 {
 				s.Errorf("join targets are left: %+v, %v", targets, err)
 			}

@@ -247,7 +247,7 @@ var machineRows = []row{
 	}},
 	{name: "tenancy: a pool that is closed to the namespace is not used", hosts: 1, run: func(s *stage) {
 		s.r.Write(s.T, func(tx inventory.Tx) error {
-			return tx.CreatePool(&inventory.Pool{Name: "closed-" + s.ns, Selector: "for=" + s.ns, AllowedNamespaces: "team=other-" + s.ns}, time.Now())
+			return tx.Pools().Create(&inventory.Pool{Name: "closed-" + s.ns, Selector: "for=" + s.ns, AllowedNamespaces: "team=other-" + s.ns}, time.Now())
 		})
 		p := s.add("m", nil)
 		p.untilIs(metalv1.HostClaimed, metav1.ConditionFalse, "")

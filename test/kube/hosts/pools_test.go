@@ -54,7 +54,7 @@ func TestMetalPools(t *testing.T) {
 	})
 	var p inventory.Pool
 	s.Read(t, func(tx inventory.Tx) (err error) {
-		p, err = tx.FindPool("gold")
+		p, err = tx.Pools().Find("gold")
 		return err
 	})
 	if p.Selector != "rack=rack-1" || p.Requirements.CPUThreads != 8 || p.AllowedNamespaces != "team=gold" || p.Budget.Provision != 3 || p.Budget.Destroy != 2 ||
@@ -83,14 +83,14 @@ func TestMetalPools(t *testing.T) {
 			return fmt.Errorf("%v: %+v", err, mp.Status)
 		}
 		return s.Store.Read(ctx, func(tx inventory.Tx) error {
-			if _, err := tx.FindPool("gold"); err == nil {
+			if _, err := tx.Pools().Find("gold"); err == nil {
 				return errors.New("the row is still there")
 			}
 			return nil
 		})
 	})
 
-	s.Write(t, func(tx inventory.Tx) error { return tx.CreatePool(&inventory.Pool{Name: "taken"}, s.Now()) })
+	s.Write(t, func(tx inventory.Tx) error { return tx.Pools().Create(&inventory.Pool{Name: "taken"}, s.Now()) })
 	s.Must(t, &v1alpha1.MetalPool{ObjectMeta: metav1.ObjectMeta{Name: "taken"}, Spec: v1alpha1.MetalPoolSpec{MinSpare: &spare}})
 	s.pool(t, "taken", "it says that somebody else made a pool of that name", func(mp *v1alpha1.MetalPool) bool { return says(mp, "NameTaken", "taken") })
 	taken := &v1alpha1.MetalPool{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
@@ -104,7 +104,7 @@ func TestMetalPools(t *testing.T) {
 		return nil
 	})
 	s.Read(t, func(tx inventory.Tx) error {
-		p, err := tx.FindPool("taken")
+		p, err := tx.Pools().Find("taken")
 		if err == nil && (p.Owner != "" || p.MinSpare != 0) {
 			t.Errorf("somebody else's pool is now %+v", p)
 		}

@@ -264,7 +264,7 @@ func (s *stage) access() {
 func (s *stage) secretsNamed(prefix string) (names []string) {
 	s.t.Helper()
 	err := s.Store.Read(context.Background(), func(tx inventory.Tx) error {
-		all, err := tx.ListSecrets(inventory.Page{})
+		all, err := tx.Secrets().List(inventory.Page{})
 		for _, x := range all {
 			if strings.HasPrefix(x.Name, prefix) && strings.Contains(x.Owner, "/"+s.ns+"/") {
 				names = append(names, x.Name)

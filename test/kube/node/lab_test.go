@@ -104,16 +104,16 @@ func (l *lab) target(name string, kubeconfig []byte) {
 			l.mu.Lock()
 			l.values[t.Kubeconfig] = kubeconfig
 			l.mu.Unlock()
-			if err := tx.CreateSecret(&inventory.Secret{Name: t.Kubeconfig, Sealed: []byte("sealed")}, time.Now()); err != nil {
+			if err := tx.Secrets().Create(&inventory.Secret{Name: t.Kubeconfig, Sealed: []byte("sealed")}, time.Now()); err != nil {
 				return err
 			}
 		} else {
 			t.Token = "token-" + name
-			if err := tx.CreateSecret(&inventory.Secret{Name: t.Token, Sealed: []byte("sealed")}, time.Now()); err != nil {
+			if err := tx.Secrets().Create(&inventory.Secret{Name: t.Token, Sealed: []byte("sealed")}, time.Now()); err != nil {
 				return err
 			}
 		}
-		return tx.CreateJoinTarget(&t, time.Now())
+		return tx.JoinTargets().Create(&t, time.Now())
 	}))
 }
 

@@ -85,7 +85,7 @@ type vault struct {
 
 func (v vault) Open(ctx context.Context, name string) (plain []byte, err error) {
 	err = v.store.Read(ctx, func(tx inventory.Tx) error {
-		s, err := tx.FindSecret(name)
+		s, err := tx.Secrets().Find(name)
 		if err != nil {
 			return err
 		}

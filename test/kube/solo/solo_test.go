@@ -51,7 +51,7 @@ func newStage(t *testing.T, hosts int) *stage {
 func (s *stage) secrets() (names []string) {
 	s.t.Helper()
 	err := s.Store.Read(s.t.Context(), func(tx inventory.Tx) error {
-		all, err := tx.ListSecrets(inventory.Page{})
+		all, err := tx.Secrets().List(inventory.Page{})
 		for _, x := range all {
 			names = append(names, x.Name)
 		}

@@ -60,7 +60,7 @@ func (n *Networks) read(tx inventory.Tx, interfaces []string) (four lease.Networ
 	if err != nil {
 		return four, six, err
 	}
-	classes, err := tx.ListClasses()
+	classes, err := tx.Classes().List(inventory.Page{})
 	if err != nil {
 		return four, six, err
 	}

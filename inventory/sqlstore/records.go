@@ -1,0 +1,283 @@
+package sqlstore
+
+import (
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// The plain nouns. Each is a table and an accessor.
+
+var acceptRules = newTable(table[inventory.AcceptRule]{
+	noun: "acceptrule", name: "accept_rules", key: "name", kept: "accept rules",
+	fixed:  columns(`name`),
+	edited: columns(`selector`),
+	keyOf:  func(r *inventory.AcceptRule) string { return r.Name },
+	cells:  func(r *inventory.AcceptRule) []cell { return []cell{textCell(&r.Name), textCell(&r.Selector)} },
+	stamps: func(r *inventory.AcceptRule) stamps { return stamps{&r.CreatedAt, &r.UpdatedAt, &r.Version} },
+})
+
+// AcceptRules implements inventory.RecordTx.
+func (t *tx) AcceptRules() inventory.Records[inventory.AcceptRule] {
+	return records[inventory.AcceptRule]{table: acceptRules, tx: t}
+}
+
+var classes = newTable(table[inventory.Class]{
+	noun: "class", name: "classes", key: "name", kept: "classes",
+	fixed:  columns(`name`),
+	edited: columns(`vendor_classes user_classes archs mac_prefixes priority options options6`),
+	keyOf:  func(c *inventory.Class) string { return c.Name },
+	cells: func(c *inventory.Class) []cell {
+		return []cell{
+			textCell(&c.Name),
+			jsonCell(&c.VendorClasses), jsonCell(&c.UserClasses), jsonCell(&c.Archs), jsonCell(&c.MACPrefixes),
+			number{&c.Priority},
+			jsonCell(&c.Options), jsonCell(&c.Options6),
+		}
+	},
+	stamps: func(c *inventory.Class) stamps { return stamps{&c.CreatedAt, &c.UpdatedAt, &c.Version} },
+})
+
+// Classes implements inventory.RecordTx.
+func (t *tx) Classes() inventory.Records[inventory.Class] {
+	return records[inventory.Class]{table: classes, tx: t}
+}
+
+var clusters = newTable(table[inventory.Cluster]{
+	noun: "cluster", name: "clusters", key: "name",
+	fixed:  columns(`name state reason hint uid kubernetes seen_at`),
+	edited: columns(`kubeconfig modes namespaces watch_filter takes_over`),
+	keyOf:  func(c *inventory.Cluster) string { return c.Name },
+	cells: func(c *inventory.Cluster) []cell {
+		return []cell{
+			textCell(&c.Name), textCell(&c.State), textCell(&c.Reason), textCell(&c.Hint), textCell(&c.UID), textCell(&c.Kubernetes),
+			moment{&c.SeenAt},
+			textCell(&c.Kubeconfig), jsonCell(&c.Modes), jsonCell(&c.Namespaces), textCell(&c.WatchFilter),
+			boolean{&c.TakesOver},
+		}
+	},
+	stamps: func(c *inventory.Cluster) stamps { return stamps{&c.CreatedAt, &c.UpdatedAt, &c.Version} },
+})
+
+// Clusters implements inventory.RecordTx.
+func (t *tx) Clusters() inventory.Records[inventory.Cluster] {
+	return records[inventory.Cluster]{table: clusters, tx: t, may: func(c *inventory.Cluster, _ bool) error {
+		found, err := secrets.has(t, c.Kubeconfig)
+		if err == nil && !found {
+			err = inventory.Errorf(inventory.Invalid, "cluster %s names secret %s as its kubeconfig, which does not exist", c.Name, c.Kubeconfig).
+				WithHint("store it first: slipway secret set %s --file KUBECONFIG", c.Kubeconfig)
+		}
+		return err
+	}}
+}
+
+var goldens = newTable(table[inventory.Golden]{
+	noun: "golden", name: "goldens", key: "name",
+	fixed:  columns(`name`),
+	edited: columns(`selector requirements firmware disk_n port_n dimm_n is_strict`),
+	keyOf:  func(g *inventory.Golden) string { return g.Name },
+	cells: func(g *inventory.Golden) []cell {
+		return []cell{
+			textCell(&g.Name),
+			textCell(&g.Selector), jsonCell(&g.Requirements), jsonCell(&g.Firmware),
+			number{&g.DiskN},
+			number{&g.PortN},
+			number{&g.DIMMN},
+			boolean{&g.IsStrict},
+		}
+	},
+	stamps: func(g *inventory.Golden) stamps { return stamps{&g.CreatedAt, &g.UpdatedAt, &g.Version} },
+})
+
+// Goldens implements inventory.RecordTx.
+func (t *tx) Goldens() inventory.Records[inventory.Golden] {
+	return records[inventory.Golden]{table: goldens, tx: t}
+}
+
+var joinTargets = newTable(table[inventory.JoinTarget]{
+	noun: "target", name: "join_targets", key: "name", kept: "join targets",
+	fixed: columns(`name`),
+	edited: columns(`endpoint kubernetes ca kubeconfig token pki certificate_key token_for vip vip_interface vip_image pod_cidr service_cidr
+worker_parallelism owner is_init initialized_at consumers`),
+	orNull: columns(`kubeconfig token pki certificate_key`),
+	keyOf:  func(j *inventory.JoinTarget) string { return j.Name },
+	cells: func(j *inventory.JoinTarget) []cell {
+		return []cell{
+			textCell(&j.Name), textCell(&j.Endpoint), textCell(&j.Kubernetes), textCell(&j.CA),
+			textCell(&j.Kubeconfig), textCell(&j.Token), textCell(&j.PKI), textCell(&j.CertificateKey),
+			span{&j.TokenFor},
+			address{&j.VIP},
+			textCell(&j.VIPInterface), textCell(&j.VIPImage), textCell(&j.PodCIDR), textCell(&j.ServiceCIDR),
+			number{&j.WorkerParallelism},
+			textCell(&j.Owner),
+			boolean{&j.IsInit},
+			moment{&j.InitializedAt},
+			jsonCell(&j.Consumers),
+		}
+	},
+	stamps: func(j *inventory.JoinTarget) stamps { return stamps{&j.CreatedAt, &j.UpdatedAt, &j.Version} },
+})
+
+// JoinTargets implements inventory.RecordTx. The tokens of a target stay when it goes, as history.
+func (t *tx) JoinTargets() inventory.Records[inventory.JoinTarget] {
+	return records[inventory.JoinTarget]{table: joinTargets, tx: t, may: func(j *inventory.JoinTarget, _ bool) error {
+		for _, u := range []struct{ field, secret string }{
+			{"kubeconfig", j.Kubeconfig},
+			{"token", j.Token},
+			{"pki", j.PKI},
+			{"certificateKey", j.CertificateKey},
+		} {
+			if u.secret == "" {
+				continue
+			}
+			if found, err := secrets.has(t, u.secret); err != nil {
+				return err
+			} else if !found {
+				return inventory.Errorf(inventory.Invalid, "target %s names secret %s as its %s, which does not exist", j.Name, u.secret, u.field).
+					WithHint("store it first: slipway secret set %s", u.secret)
+			}
+		}
+		return nil
+	}}
+}
+
+var pools = newTable(table[inventory.Pool]{
+	noun: "pool", name: "pools", key: "name",
+	fixed:  columns(`name`),
+	edited: columns(`selector requirements budget clean min_spare burn_in_for allowed_namespaces owner`),
+	keyOf:  func(p *inventory.Pool) string { return p.Name },
+	cells: func(p *inventory.Pool) []cell {
+		return []cell{
+			textCell(&p.Name),
+			textCell(&p.Selector), jsonCell(&p.Requirements), jsonCell(&p.Budget), textCell(&p.Clean),
+			number{&p.MinSpare},
+			span{&p.BurnInFor},
+			textCell(&p.AllowedNamespaces), textCell(&p.Owner),
+		}
+	},
+	stamps: func(p *inventory.Pool) stamps { return stamps{&p.CreatedAt, &p.UpdatedAt, &p.Version} },
+})
+
+const poolUserSQL = `SELECT name FROM machines WHERE pool = $1 ORDER BY name LIMIT 1`
+
+// Pools implements inventory.RecordTx.
+func (t *tx) Pools() inventory.Records[inventory.Pool] {
+	return records[inventory.Pool]{table: pools, tx: t, leave: func(name string) error { return t.unused("pool", name, "machine", poolUserSQL) }}
+}
+
+var racks = newTable(table[inventory.Rack]{
+	noun: "rack", name: "racks", key: "id", isDerived: true, order: "site, row, name",
+	fixed:  columns(`site row name`),
+	edited: columns(`height numbering notes cables`),
+	keyOf:  func(r *inventory.Rack) string { return r.ID() },
+	cells: func(r *inventory.Rack) []cell {
+		return []cell{
+			textCell(&r.Site), textCell(&r.Row), textCell(&r.Name),
+			number{&r.Height},
+			textCell(&r.Numbering), textCell(&r.Notes), jsonCell(&r.Cables),
+		}
+	},
+	stamps: func(r *inventory.Rack) stamps { return stamps{&r.CreatedAt, &r.UpdatedAt, &r.Version} },
+})
+
+// Racks implements inventory.RecordTx.
+func (t *tx) Racks() inventory.Records[inventory.Rack] {
+	return records[inventory.Rack]{table: racks, tx: t}
+}
+
+var secrets = newTable(table[inventory.Secret]{
+	noun: "secret", name: "secrets", key: "name", unlisted: "sealed", kept: "secrets",
+	fixed:  columns(`name`),
+	edited: columns(`about owner consumers sealed`),
+	keyOf:  func(s *inventory.Secret) string { return s.Name },
+	cells: func(s *inventory.Secret) []cell {
+		return []cell{textCell(&s.Name), textCell(&s.About), textCell(&s.Owner), jsonCell(&s.Consumers), sealed{&s.Sealed}}
+	},
+	stamps: func(s *inventory.Secret) stamps { return stamps{&s.CreatedAt, &s.UpdatedAt, &s.Version} },
+})
+
+const (
+	secretUserSQL    = `SELECT name FROM join_targets WHERE $1 IN (kubeconfig, token, pki, certificate_key) ORDER BY name LIMIT 1`
+	clusterSecretSQL = `SELECT name FROM clusters WHERE kubeconfig = $1 ORDER BY name LIMIT 1`
+)
+
+// Secrets implements inventory.RecordTx.
+func (t *tx) Secrets() inventory.Records[inventory.Secret] {
+	return records[inventory.Secret]{table: secrets, tx: t, leave: func(name string) error {
+		if err := t.unused("secret", name, "target", secretUserSQL); err != nil {
+			return err
+		}
+		return t.unused("secret", name, "cluster", clusterSecretSQL)
+	}}
+}
+
+var users = newTable(table[inventory.User]{
+	noun: "user", name: "users", key: "name",
+	fixed:  columns(`name login_at factors`),
+	edited: columns(`display_name password_hash grants is_disabled issuer subject needs_factor`),
+	keyOf:  func(u *inventory.User) string { return u.Name },
+	cells: func(u *inventory.User) []cell {
+		return []cell{
+			textCell(&u.Name),
+			moment{&u.LoginAt},
+			sealed{&u.SealedFactors},
+			textCell(&u.DisplayName), textCell(&u.PasswordHash), jsonCell(&u.Grants),
+			boolean{&u.IsDisabled},
+			textCell(&u.Issuer), textCell(&u.Subject),
+			boolean{&u.NeedsSecondFactor},
+		}
+	},
+	stamps: func(u *inventory.User) stamps { return stamps{&u.CreatedAt, &u.UpdatedAt, &u.Version} },
+	complete: func(u *inventory.User) {
+		u.HasPassword, u.HasSecondFactor = u.PasswordHash != "", len(u.SealedFactors) > 0
+		if u.Grants == nil {
+			u.Grants = inventory.Grants{}
+		}
+	},
+})
+
+// Users implements inventory.RecordTx.
+func (t *tx) Users() inventory.Records[inventory.User] {
+	return records[inventory.User]{table: users, tx: t, may: t.mayBeUser, leave: t.leaveUser}
+}
+
+// mayBeUser refuses a subject that another user has. A new user has not logged in, and has no second factor.
+func (t *tx) mayBeUser(u *inventory.User, isNew bool) error {
+	if isNew {
+		u.LoginAt, u.SealedFactors, u.HasSecondFactor = time.Time{}, nil, false
+	}
+	u.HasPassword = u.PasswordHash != ""
+	if u.Issuer == "" {
+		return nil
+	}
+	other, err := t.FindUserBySubject(u.Issuer, u.Subject)
+	switch {
+	case err == nil && other.Name != u.Name:
+		return inventory.Errorf(inventory.Conflict, "that subject is user %s", other.Name).WithHint("one person is one user")
+	case err != nil && !inventory.IsKind(err, inventory.NotFound):
+		return err
+	}
+	return nil
+}
+
+// leaveUser takes along the tokens and logins of a user.
+func (t *tx) leaveUser(name string) error {
+	tokens, err := t.ListTokens()
+	if err != nil {
+		return err
+	}
+	for _, k := range tokens {
+		if k.User != name {
+			continue
+		}
+		if err := t.DeleteToken(k.Name); err != nil {
+			return err
+		}
+	}
+	_, err = t.write(deleteLoginsOfUserSQL, name)
+	return err
+}
+
+// columns are names of columns.
+func columns(names string) []string { return strings.Fields(names) }

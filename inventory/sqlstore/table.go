@@ -1,0 +1,247 @@
+package sqlstore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// table describes a plain noun: the columns of its table, and the fields that they hold. All plain nouns share the
+// statements and methods that are made from it; see records.
+type table[R any] struct {
+	noun string // as people and commands call it
+	name string // of the table
+	key  string // the column that a record is found by
+	// keyOf is what is in the column key. isDerived says that the key is made of other columns, and so is not among them.
+	keyOf     func(*R) string
+	isDerived bool
+	// fixed are the columns that Update leaves alone, and edited those that it writes. Every table has created_at, updated_at
+	// and version besides.
+	fixed, edited []string
+	orNull        []string // columns that hold NULL where the field is empty
+	unlisted      string   // a column that List leaves out
+	order         string   // of lists; "" is that of the key
+	kept          string   // what settings keep the whole list by; "" keeps none
+
+	cells    func(*R) []cell // of fixed, then edited
+	stamps   func(*R) stamps
+	complete func(*R) // fills in what follows from the columns; may be nil
+
+	queries
+}
+
+// stamps are the fields that every record has.
+type stamps struct {
+	created, updated *time.Time
+	version          *int64
+}
+
+// queries are the statements of a table.
+type queries struct {
+	from, find, list, version, insert, update, delete string // from is how reads of whole records begin
+}
+
+// newTable fills in the statements of a table.
+func newTable[R any](t table[R]) *table[R] {
+	columns := slices.Concat(t.fixed, t.edited)
+	read := func(skip string) string {
+		var out []string
+		for _, c := range columns {
+			switch {
+			case c == skip:
+				continue
+			case slices.Contains(t.orNull, c):
+				c = "COALESCE(" + c + ", '')"
+			}
+			out = append(out, c)
+		}
+		return "SELECT " + strings.Join(out, ", ") + ", created_at, updated_at, version FROM " + t.name
+	}
+	place := func(c string, n int) string {
+		if slices.Contains(t.orNull, c) {
+			return fmt.Sprintf("NULLIF($%d, '')", n)
+		}
+		return fmt.Sprintf("$%d", n)
+	}
+	t.from = read("")
+	t.find = t.from + " WHERE " + t.key + " = $1"
+	if t.order != "" {
+		t.list = read(t.unlisted) + " ORDER BY " + t.order
+	} else {
+		t.list = read(t.unlisted) + " WHERE " + t.key + " > $1 ORDER BY " + t.key + " LIMIT $2"
+	}
+	t.version = "SELECT version FROM " + t.name + " WHERE " + t.key + " = $1"
+	t.delete = "DELETE FROM " + t.name + " WHERE " + t.key + " = $1"
+
+	written := columns
+	if t.isDerived {
+		written = append([]string{t.key}, columns...)
+	}
+	written = append(slices.Clone(written), "created_at", "updated_at")
+	var places, sets []string
+	for i, c := range written {
+		places = append(places, place(c, i+1))
+	}
+	t.insert = "INSERT INTO " + t.name + " (" + strings.Join(written, ", ") + ", version) VALUES (" + strings.Join(places, ", ") + ", 1)"
+	for i, c := range append(slices.Clone(t.edited), "updated_at") {
+		sets = append(sets, c+" = "+place(c, i+1))
+	}
+	n := len(sets)
+	t.update = fmt.Sprintf("UPDATE %s SET %s, version = version + 1 WHERE %s = $%d AND version = $%d", t.name, strings.Join(sets, ", "), t.key, n+1, n+2)
+	return &t
+}
+
+// read reads a row, or one of a list.
+func (t *table[R]) read(s scan, isListed bool) (r R, err error) {
+	into := make([]any, 0, len(t.fixed)+len(t.edited)+3)
+	for i, c := range t.cells(&r) {
+		if isListed && t.unlisted != "" && t.column(i) == t.unlisted {
+			continue
+		}
+		into = append(into, c)
+	}
+	at := t.stamps(&r)
+	if err = s(append(into, timeColumn(at.created), timeColumn(at.updated), at.version)...); err == nil && t.complete != nil {
+		t.complete(&r)
+	}
+	return r, err
+}
+
+func (t *table[R]) readOne(s scan) (R, error)    { return t.read(s, false) }
+func (t *table[R]) readListed(s scan) (R, error) { return t.read(s, true) }
+
+// column is the name of the n-th cell's column.
+func (t *table[R]) column(n int) string {
+	if n < len(t.fixed) {
+		return t.fixed[n]
+	}
+	return t.edited[n-len(t.fixed)]
+}
+
+// stored returns what the cells from one on hold.
+func (t *table[R]) stored(r *R, from int) (args []any, err error) {
+	for _, c := range t.cells(r)[from:] {
+		v, err := c.stored()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, v)
+	}
+	return args, nil
+}
+
+// has reports whether there is a record.
+func (t *table[R]) has(tx *tx, key string) (bool, error) {
+	return tx.row([]any{new(int64)}, t.version, key)
+}
+
+// records are those of a plain noun, in a transaction. It implements inventory.Records.
+type records[R any] struct {
+	*table[R]
+	tx *tx
+	// may refuses what must not be stored; next is a copy, which it may change. leave looks at what is to be deleted, and takes
+	// along what goes with it. Both may be nil.
+	may   func(next *R, isNew bool) error
+	leave func(key string) error
+}
+
+// Find implements inventory.Records.
+func (x records[R]) Find(key string) (R, error) {
+	return find(x.tx, x.readOne, x.noun, key, x.find, key)
+}
+
+// List implements inventory.Records.
+func (x records[R]) List(p inventory.Page) ([]R, error) {
+	read := func() ([]R, error) {
+		if x.order != "" {
+			all, err := list(x.tx, x.readListed, x.list)
+			return x.piece(all, p), err
+		}
+		return list(x.tx, x.readListed, x.list, p.After, limit(p.Limit))
+	}
+	if x.kept == "" || p != (inventory.Page{}) {
+		return read()
+	}
+	return setting(x.tx, x.kept, slices.Clone[[]R], read)
+}
+
+// piece cuts a page out of a list that has an order of its own.
+func (x records[R]) piece(all []R, p inventory.Page) []R {
+	if p.After != "" {
+		at := slices.IndexFunc(all, func(r R) bool { return x.keyOf(&r) == p.After })
+		all = all[at+1:]
+	}
+	if p.Limit > 0 && p.Limit < len(all) {
+		all = all[:p.Limit]
+	}
+	return all
+}
+
+// Create implements inventory.Records.
+func (x records[R]) Create(r *R, now time.Time) error {
+	next := *r
+	key := x.keyOf(&next)
+	if found, err := x.has(x.tx, key); err != nil {
+		return err
+	} else if found {
+		return taken(x.noun, key)
+	}
+	if x.may != nil {
+		if err := x.may(&next, true); err != nil {
+			return err
+		}
+	}
+	args, err := x.stored(&next, 0)
+	if err != nil {
+		return err
+	}
+	if x.isDerived {
+		args = append([]any{key}, args...)
+	}
+	now = stamp(now)
+	if _, err := x.tx.write(x.insert, append(args, ms(now), ms(now))...); err != nil {
+		return err
+	}
+	at := x.stamps(&next)
+	*at.created, *at.updated, *at.version = now, now, 1
+	*r = next
+	return nil
+}
+
+// Update implements inventory.Records.
+func (x records[R]) Update(r *R, now time.Time) error {
+	next := *r
+	key, at := x.keyOf(&next), x.stamps(&next)
+	if x.may != nil {
+		if err := x.may(&next, false); err != nil {
+			return err
+		}
+	}
+	args, err := x.stored(&next, len(x.fixed))
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	n, err := x.tx.write(x.update, append(args, ms(now), key, *at.version)...)
+	if err := x.tx.updated(n, err, x.noun, key, *at.version, x.version, key); err != nil {
+		return err
+	}
+	*at.updated = now
+	*at.version++
+	*r = next
+	return nil
+}
+
+// Delete implements inventory.Records.
+func (x records[R]) Delete(key string) error {
+	if x.leave != nil {
+		if err := x.leave(key); err != nil {
+			return err
+		}
+	}
+	n, err := x.tx.write(x.delete, key)
+	return changed(n, err, x.noun, key)
+}
