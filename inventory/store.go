@@ -21,9 +21,9 @@ type Store interface {
 	Write(ctx context.Context, fn func(Tx) error) error
 }
 
-// Tx is what can be done in a transaction: the records of plain nouns, and what has rules of its own. Find returns NotFound when there is none; Create and Update fill in
-// Version and the times from now; Delete of what is absent is NotFound. Lists are in order of their key and paged by
-// it: a page holds what comes after the key named in the Page.
+// Tx is what can be done in a transaction: the records of plain nouns, and what has rules of its own. Find returns NotFound
+// when there is none; Create and Update fill in Version and the times from now; Delete of what is absent is NotFound. Lists are
+// in order of their key and paged by it: a page holds what comes after the key named in the Page.
 type Tx interface {
 	RecordTx
 	HostTx
