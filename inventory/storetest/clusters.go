@@ -60,7 +60,9 @@ func clusters(t *testing.T, s inventory.Store) {
 	write(t, s, func(tx inventory.Tx) error { return tx.Clusters().Delete("mgmt") })
 	refuses(t, s, inventory.NotFound, "cluster mgmt", func(tx inventory.Tx) error { return tx.Clusters().Delete("mgmt") })
 	refuses(t, s, inventory.NotFound, "cluster mgmt", func(tx inventory.Tx) error { return tx.NoteCluster(&c) })
-	write(t, s, func(tx inventory.Tx) error { return errors.Join(tx.Clusters().Delete("bare"), tx.Secrets().Delete("admin")) })
+	write(t, s, func(tx inventory.Tx) error {
+		return errors.Join(tx.Clusters().Delete("bare"), tx.Secrets().Delete("admin"))
+	})
 }
 
 func clusterAccess(t *testing.T, s inventory.Store) {
