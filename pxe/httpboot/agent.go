@@ -13,17 +13,20 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Agents gives our RAM-disk agents their work, and takes what they tell. A request has the key of its boot, "" for none: only
-// the script that starts the agent names it. Its errors are *inventory.Error when the
-// machine's console may show them.
+// Agents gives the agents in RAM disks their tasks, and takes their reports. key is the key of the boot, "" when the
+// URL has none: only the script that starts the agent names it. An error of the type *inventory.Error is written for
+// people, and the console of the machine shows it.
 type Agents interface {
-	// AgentTask returns what the agent is to do, and waits up to wire.TaskWait while that is nothing. version is that of
-	// the protocol that the agent speaks.
+	// AgentTask returns the next task of the agent. It waits up to wire.TaskWait while there is none, and then
+	// returns one that says "wait". version is the protocol version that the agent speaks.
 	AgentTask(ctx context.Context, s inventory.SessionID, source netip.Addr, key string, version int, base string) (wire.Task, error)
+	// AgentReport records the result or the progress of a task. An answer may be lost on its way, so the same report
+	// can come twice.
 	AgentReport(ctx context.Context, s inventory.SessionID, source netip.Addr, key string, r wire.Report) error
 }
 
-// sendTask answers an agent that asks for work.
+// sendTask answers an agent that asks for work. The request stays open for up to wire.TaskWait (long polling), so
+// that a task starts at once without many requests.
 func (s *Server) sendTask(x *exchange) int {
 	version, err := strconv.Atoi(x.r.URL.Query().Get("version"))
 	if err != nil || version < 1 {
@@ -48,7 +51,8 @@ func (s *Server) sendTask(x *exchange) int {
 	return http.StatusOK
 }
 
-// takeAgentReport hands on what an agent tells.
+// takeAgentReport passes a report of an agent to Agents. A report over wire.MaxReport is a 413: our agent shortens
+// its own to fit.
 func (s *Server) takeAgentReport(x *exchange) int {
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, wire.MaxReport))
 	var tooLarge *http.MaxBytesError

@@ -10,9 +10,10 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// sendConfig answers with a document of the configuration that the boot was given, or with all of them as an initrd.
-// Whatever stands in the way is a 503 with its reason: Ignition ends a boot for ever on 4xx and takes 204 for an empty
-// configuration, cloud-init gives up what it cannot find, and all of them ask again after a 503.
+// sendConfig answers with one document of the configuration of the boot, or with all of them as an initrd.
+//
+// It answers every failure with 503 and the reason. Ignition ends a boot for ever on a 4xx, and takes 204 for an
+// empty configuration. cloud-init gives up documents that it cannot find. All of them ask again after a 503.
 func (s *Server) sendConfig(x *exchange) int {
 	ctx, cancel := context.WithTimeout(x.r.Context(), answerFor)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"slipway.dev/slipway/pxe/door"
 )
 
-// listener accepts connections within limits. Its connections have a ReadFrom, which a limiting listener of a library
-// would hide: without it every byte of an image is copied through this process.
+// listener accepts connections within limits. Its connections have ReadFrom, which the limiting listeners of
+// libraries hide. Without ReadFrom, net/http would copy every byte of an image through this process.
 type listener struct {
 	*net.TCPListener
 	server *Server
@@ -25,7 +25,8 @@ type listener struct {
 	send   func(to *net.TCPConn, f *os.File, n int64) (sent int64, err error) // sendByKernel; tests look at what it is given
 }
 
-// Accept implements net.Listener. Who is over a limit is told to come again, and closed.
+// Accept implements net.Listener. It closes a connection to an address that Config.Serves excludes. It answers a
+// machine over a limit with 503 and Retry-After, and closes. Only an error of the socket itself reaches net/http.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		tcp, err := l.AcceptTCP()
@@ -49,10 +50,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// comeAgainFor is when a machine that finds the door full is to ask again.
+// comeAgainFor is the Retry-After of a machine that comes while all places are taken.
 const comeAgainFor = 5 * time.Second
 
-// refuse turns a connection away. Over TLS there are no words before a handshake.
+// refuse turns a connection away. Over TLS it just closes: no words can pass before a handshake, and a handshake
+// costs more than a refusal may.
 func (l *listener) refuse(c net.Conn) {
 	if l.isTLS {
 		door.Shut(c)
@@ -61,7 +63,7 @@ func (l *listener) refuse(c net.Conn) {
 	door.TurnAway(comeAgainFor)(c)
 }
 
-// conn is a connection on which the machine may be slow, but not stand still.
+// conn is the connection of one machine. The machine may be slow, but it may not stand still longer than stallFor.
 type conn struct {
 	*net.TCPConn
 	send   func(to *net.TCPConn, f *os.File, n int64) (sent int64, err error)
@@ -69,11 +71,12 @@ type conn struct {
 	broken atomic.Pointer[error] // the first failure to write
 }
 
-// stallFor is how long a machine may take nothing. The kernel's buffer of a connection has room again when a third of it
-// is free, so the slowest download that is kept is some kB/s.
+// stallFor is how long a machine may take no byte at all. The kernel reports room in the send buffer only when a
+// third of it is free. So the slowest download that survives runs at some kB/s.
 const stallFor = time.Minute
 
-// Write implements net.Conn.
+// Write implements net.Conn. It sets a new deadline for each call, because one deadline for a whole image would end
+// slow but healthy downloads.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(stallFor)); err != nil {
 		return 0, c.failed(err)
@@ -82,7 +85,9 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, c.failed(err)
 }
 
-// ReadFrom implements io.ReaderFrom: net/http calls it with the rest of a file, and the kernel sends it.
+// ReadFrom implements io.ReaderFrom. net/http calls it with the rest of a file, and the kernel sends that with
+// sendfile(2). It copies through this process only where the file system has no sendfile, and only while nothing was
+// sent yet.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if rest, ok := r.(*io.LimitedReader); ok {
 		if f, ok := rest.R.(*os.File); ok {
@@ -93,10 +98,12 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 			}
 		}
 	}
+	// The wrapper hides ReadFrom: io.Copy would call this method again, without an end.
 	return io.Copy(struct{ io.Writer }{c}, r)
 }
 
-// failed remembers why the connection cannot be written to: net/http keeps it from the handler.
+// failed remembers the first error of a write and returns err. net/http does not tell the handler why a write failed,
+// so the handler reads it here.
 func (c *conn) failed(err error) error {
 	if err != nil {
 		c.broken.CompareAndSwap(nil, &err)
@@ -104,8 +111,9 @@ func (c *conn) failed(err error) error {
 	return err
 }
 
-// drain waits until the machine has acknowledged everything that was written, and returns how many bytes it has not
-// when it never will: the kernel takes several MB into its buffers that a machine may not live to read.
+// drain waits until the machine has acknowledged every byte. If the machine never will, it returns how many are
+// missing, and why. Without it a transfer would count as whole while several MB are still in the buffers of the
+// kernel. The machine may die before it reads them.
 func (c *conn) drain() (unread int64, err error) {
 	since, wait := time.Now(), time.Millisecond
 	for last := int64(-1); ; {
@@ -123,11 +131,14 @@ func (c *conn) drain() (unread int64, err error) {
 			return unread, c.failed(os.ErrDeadlineExceeded)
 		}
 		time.Sleep(wait)
+		// Most machines need one round trip, so it looks after 1 ms first and then less and less often.
 		wait = min(2*wait, 50*time.Millisecond)
 	}
 }
 
-// unread returns how many bytes the machine has not acknowledged, and whether it still may.
+// unread returns how many bytes the machine has not acknowledged, and whether the connection is still open. SIOCOUTQ
+// counts what is unsent and what is unacknowledged (tcp(7)). A connection that was reset has an empty queue too, so
+// the state must be read as well.
 func (c *conn) unread() (n int64, isOpen bool, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -148,7 +159,7 @@ func (c *conn) unread() (n int64, isOpen bool, err error) {
 	return n, isOpen, errors.Join(err, inner)
 }
 
-// Close implements net.Conn.
+// Close implements net.Conn, and frees the place of the machine among the connections.
 func (c *conn) Close() error {
 	c.place.Leave()
 	return c.TCPConn.Close()
@@ -157,7 +168,8 @@ func (c *conn) Close() error {
 // Place implements door.Placed.
 func (c *conn) Place() *door.Place { return c.place }
 
-// addrOf returns a TCP address without IPv4-in-IPv6 and zone.
+// addrOf returns a TCP address as plain IPv4 or IPv6, without a zone, so that one machine has one spelling
+// everywhere.
 func addrOf(a net.Addr) netip.AddrPort {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -25,7 +25,8 @@ var (
 	errNotInstalled = errors.New("the loader is not installed on the boot server; its start-up log names the package")
 )
 
-// sendLoader sends a boot loader from memory.
+// sendLoader sends a boot loader from memory. A loader that is not installed is a 404 and a failed transfer, since
+// operators look for the reason there.
 func (s *Server) sendLoader(x *exchange) int {
 	l, ok := s.cfg.Loaders.Find(x.name)
 	if !ok {
@@ -35,7 +36,8 @@ func (s *Server) sendLoader(x *exchange) int {
 	return s.sendFile(x, bytes.NewReader(l.Data), int64(len(l.Data)), l.SHA256, l.Type)
 }
 
-// sendArtefact sends a file of an image, when the boot may have it and the link has room.
+// sendArtefact sends a file of an image, if the boot may have it and the link has room. If the link is full it
+// answers 503, with the place in the waiting line. HEAD takes no place in the line: it sends no content.
 func (s *Server) sendArtefact(x *exchange) int {
 	digest, err := s.cfg.Boots.Artefact(x.r.Context(), x.session, x.source, x.digest, x.name)
 	if err != nil {
@@ -50,6 +52,7 @@ func (s *Server) sendArtefact(x *exchange) int {
 	if x.r.Method == http.MethodHead {
 		return s.sendFile(x, f, a.SizeBytes, a.Digest, typeOf(x.name))
 	}
+	// A boot counts once, however many connections it opens. Without a session the address stands for the boot.
 	boot := string(x.session)
 	if boot == "" {
 		boot = x.source.String()
@@ -64,6 +67,7 @@ func (s *Server) sendArtefact(x *exchange) int {
 	return s.sendFile(x, f, a.SizeBytes, a.Digest, typeOf(x.name))
 }
 
+// forPeople returns the error that an operator may see in the session: never one with paths of this server.
 func forPeople(err error) error {
 	var e *inventory.Error
 	if errors.As(err, &e) {
@@ -72,7 +76,8 @@ func forPeople(err error) error {
 	return errors.New("the boot server cannot read the file; its log says why")
 }
 
-// typeOf returns the media type by which UEFI HTTP Boot knows what it was sent (UEFI 24.7).
+// typeOf returns the media type that tells UEFI HTTP Boot what the file is (UEFI 2.10 section 24.7). EDK2 looks at
+// the extension of the name only where the type says nothing.
 func typeOf(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".efi":
@@ -85,9 +90,11 @@ func typeOf(name string) string {
 	return "application/octet-stream"
 }
 
-// sendFile sends a file or the range of it that was asked for, and tells how that went. The writer and the file are
-// handed to ServeContent as they are: net/http then lets the kernel send the file, which any wrapper would prevent.
-// How much was sent, the position in the file tells.
+// sendFile sends a file or the range that the request names, and reports how that went to Boots.
+//
+// It passes the writer and the file to ServeContent unwrapped: net/http then lets the kernel send the file, which any
+// wrapper would prevent. So it learns only from the position of the file how many bytes were read, and from the
+// kernel how many of them arrived.
 func (s *Server) sendFile(x *exchange, f io.ReadSeeker, size int64, d inventory.Digest, mediaType string) int {
 	h := x.w.Header()
 	h.Set("Content-Type", mediaType)
@@ -126,7 +133,7 @@ func (s *Server) sendFile(x *exchange, f io.ReadSeeker, size int64, d inventory.
 	return x.statusOf(size)
 }
 
-// askedSpan returns the bytes that ServeContent has promised in the header; none in a 304, 412 or 416.
+// askedSpan returns the bytes that ServeContent has promised in the header. It is empty after a 304, 412 or 416.
 func askedSpan(h http.Header, size int64) span {
 	if from, to, ok := strings.Cut(strings.TrimPrefix(h.Get("Content-Range"), "bytes "), "-"); ok {
 		to, _, _ = strings.Cut(to, "/")
@@ -142,7 +149,7 @@ func askedSpan(h http.Header, size int64) span {
 	return span{}
 }
 
-// statusOf returns the status that goes with a header ServeContent has written.
+// statusOf returns the status that belongs to a header of ServeContent, which does not return it.
 func (x *exchange) statusOf(size int64) int {
 	h := x.w.Header()
 	switch {
@@ -158,8 +165,8 @@ func (x *exchange) statusOf(size int64) int {
 	return http.StatusNotModified
 }
 
-// arrived waits until the machine has what was sent. If it never will, it returns how many bytes are missing of those
-// read so far, and why.
+// arrived waits until the machine has acknowledged what was sent. If it never will, arrived returns how many of the
+// bytes read so far are missing, and why.
 func (x *exchange) arrived(isBroken bool) (unread int64, err error) {
 	if c, ok := x.r.Context().Value(connKey{}).(*conn); ok {
 		unread, err = c.drain()

@@ -37,7 +37,8 @@ const (
 	retryConfig = 5 * time.Second
 )
 
-// methods says what may be done at each place. A script is not for HEAD: to make one is to decide.
+// methods returns the methods that a place allows. A script allows no HEAD: to make a script is to decide what the
+// machine boots.
 func (p place) methods() []string {
 	switch p {
 	case script:
@@ -52,7 +53,8 @@ func (p place) methods() []string {
 	return []string{http.MethodGet, http.MethodHead}
 }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler. A panic of a handler ends this connection only: the answer may be half sent, so
+// net/http must close it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := s.cfg.Now()
 	x := &exchange{route: parsePath(r.URL.EscapedPath()), w: w, r: r, source: sourceOf(r)}
@@ -80,7 +82,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status = s.serve(x)
 }
 
-// pathForLog is what was asked for, without the key that proves who asks.
+// pathForLog is the path of the request without the key: who reads the log must not be able to speak for the machine.
 func (x *exchange) pathForLog() string {
 	path := x.r.URL.Path
 	if x.key != "" {
@@ -96,6 +98,8 @@ func (p place) label() string {
 	return string(p)
 }
 
+// sourceOf returns the address of the machine, or the zero Addr where net/http has none. It never reads
+// X-Forwarded-For, which a machine could forge.
 func sourceOf(r *http.Request) netip.Addr {
 	a, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -104,7 +108,7 @@ func sourceOf(r *http.Request) netip.Addr {
 	return a.Addr().Unmap().WithZone("")
 }
 
-// serve answers a request and returns the status it sent.
+// serve answers a request and returns the status that it sent, for the metrics and the log.
 func (s *Server) serve(x *exchange) int {
 	if x.place == nowhere {
 		return x.text(http.StatusNotFound, "this boot server has nothing at that address", s.whatExists())
@@ -130,8 +134,8 @@ func (s *Server) serve(x *exchange) int {
 	return s.sendScript(x)
 }
 
-// sendScript answers ask, autoexec.ipxe and script. Whatever goes wrong, the machine gets a script that says so on its
-// console, waits and asks again: iPXE ends a boot on any other answer.
+// sendScript answers ask, autoexec.ipxe and script. On an error it answers 200 with a script that shows the reason on
+// the console, waits and asks again. iPXE ends a boot on any other answer.
 func (s *Server) sendScript(x *exchange) int {
 	ctx, cancel := context.WithTimeout(x.r.Context(), answerFor)
 	defer cancel()
@@ -163,7 +167,8 @@ func (s *Server) sendScript(x *exchange) int {
 	return http.StatusOK
 }
 
-// takeReport hands on what a machine tells about its boot: step, part and detail in the query, a log in the body.
+// takeReport passes a report of a machine to Boots: step, part and detail are in the query, and a log may be in the
+// body. A log over 64 KiB is a 413.
 func (s *Server) takeReport(x *exchange) int {
 	q := x.r.URL.Query()
 	rep := pxe.Report{Step: pxe.ReportStep(inventory.Clean(q.Get("step"), 40)), Part: inventory.Clean(q.Get("part"), 40), Detail: inventory.Clean(q.Get("detail"), 500)}
@@ -186,8 +191,8 @@ func (s *Server) takeReport(x *exchange) int {
 	return x.text(http.StatusOK, "reported", "")
 }
 
-// refuse answers with an error of the engine. What is not the machine's fault is a 503, which iPXE and installers take
-// for "later", while they end on any other.
+// refuse answers with an error of Boots or Agents. It answers 503 unless the machine itself is at fault. iPXE and
+// installers ask again after a 503, and end the boot on any other status.
 func (s *Server) refuse(x *exchange, err error) int {
 	s.logFailure(x, err)
 	var e *inventory.Error
@@ -207,6 +212,7 @@ func (s *Server) refuse(x *exchange, err error) int {
 	return x.later(retryOurs, e.Msg, e.Hint)
 }
 
+// logFailure logs an expected refusal once a minute for each machine and place, and any other error each time.
 func (s *Server) logFailure(x *exchange, err error) {
 	var e *inventory.Error
 	if errors.As(err, &e) && e.Kind != inventory.Internal {
@@ -223,13 +229,13 @@ func (s *Server) logFailure(x *exchange, err error) {
 	s.cfg.Log.Error("boot request failed", "addr", x.source.String(), "boot", x.session, "op", string(x.place), "err", err)
 }
 
-// later answers 503. iPXE waits as many seconds as Retry-After says and asks again; a date it would not understand.
+// later answers 503 with Retry-After in seconds. iPXE waits that long and asks again; it does not understand a date.
 func (x *exchange) later(wait time.Duration, msg, hint string) int {
 	x.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(wait/time.Second))))
 	return x.text(http.StatusServiceUnavailable, msg, hint)
 }
 
-// text answers with lines for people.
+// text answers with plain text for people: the message, and the hint on a second line.
 func (x *exchange) text(status int, msg, hint string) int {
 	body := msg + "\n"
 	if hint != "" {

@@ -1,8 +1,10 @@
-// Package httpboot owns the boot door over HTTP: loaders, scripts, artefacts by digest, and what booting machines
-// report. It never decides what a machine boots, and never redirects, chunks or compresses, which boot firmware cannot
-// take.
+// Package httpboot serves boots over HTTP: loaders, scripts, artefacts by digest, documents of a configuration, and
+// reports of booting machines. It never decides what a machine boots: Boots does. It never redirects, chunks or
+// compresses, because boot firmware cannot take any of these.
 //
-// It is plain net/http so that the kernel sends files by itself (sendfile). Start reading at Server.ServeHTTP.
+// The server is plain net/http, so that the kernel sends files by itself (sendfile). Machines come without a
+// password: a URL names the boot session, and some URLs a key as well. docs/boot-http.md lists the URLs. Start
+// reading at Server.ServeHTTP.
 package httpboot
 
 import (
@@ -28,36 +30,45 @@ import (
 	"slipway.dev/slipway/pxe/door"
 )
 
-// Boots knows what machines boot, and takes note of what they were sent and say. Its errors are *inventory.Error when
-// the machine's console may show them.
+// Boots decides what machines boot, and records what the server sent them and what they report. An error of the type
+// *inventory.Error is written for people: the server shows its message on the console of the machine. The server
+// shows any other error as "internal error" and writes it to its log. All methods may be called from many goroutines
+// at once.
 type Boots interface {
-	// Ask returns the script with which a machine says what it is; s is "" when the URL had no session.
+	// Ask returns the script with which a machine reports its hardware addresses; s is "" when the URL had no
+	// session. base is the URL of this server as the machine reached it.
 	Ask(ctx context.Context, s inventory.SessionID, source netip.Addr, base string) ([]byte, error)
-	// Script returns what the machine boots, as a script.
+	// Script decides what the machine boots, and returns that as an iPXE script. A call may change the state of a
+	// session, so the server makes none for HEAD.
 	Script(ctx context.Context, s inventory.SessionID, c pxe.Client, base string) ([]byte, error)
-	// Report takes what a machine tells about its boot. With the key of the session it may come from any address.
+	// Report records what a machine says about its boot. A report with the key of the session may come from any
+	// address; one without must come from the machine's own.
 	Report(ctx context.Context, s inventory.SessionID, source netip.Addr, key string, r pxe.Report) error
-	// Document returns a document of the configuration that the boot was given.
+	// Document returns one document of the configuration of the boot, or all of them as an initrd. The server answers
+	// every error with 503 (see sendConfig).
 	Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error)
-	// Artefact returns the digest of what a machine fetches as d/name in that session, or why it may not.
+	// Artefact returns the digest of the file that this session may fetch as d/name. An error says why it may not.
 	Artefact(ctx context.Context, s inventory.SessionID, source netip.Addr, d inventory.Digest, name string) (inventory.Digest, error)
-	// Transferring tells that a file begins to be sent, Transferred how that ended. Neither blocks.
+	// Transferring says that the server begins to send a file. Transferred says how that ended: Err is nil when the
+	// machine has acknowledged every byte. A resumed download is one transfer. The server calls both while a machine
+	// waits, so neither may block.
 	Transferring(t pxe.Transfer)
 	Transferred(t pxe.Transfer)
 }
 
-// Loaders are the boot files by name.
+// Loaders finds boot loaders by the name that a machine asks for.
 type Loaders interface {
 	Find(name string) (images.Loader, bool)
 }
 
-// Artefacts are the files of images by digest.
+// Artefacts opens files of images by digest.
 type Artefacts interface {
-	// Open returns the file, which the caller closes.
+	// Open returns the file, which the caller closes. Its error is *inventory.Error, NotFound for a file that the
+	// cache lacks.
 	Open(d inventory.Digest) (*os.File, inventory.Artefact, error)
 }
 
-// Config is everything a Server needs.
+// Config is everything a Server needs. Boots, Agents, Loaders, Artefacts, Now and Log are required.
 type Config struct {
 	Listen    []netip.AddrPort
 	ListenTLS []netip.AddrPort // the same over TLS, with the certificates of TLS
@@ -76,7 +87,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Server is the boot door over HTTP.
+// Server serves boots over HTTP and HTTPS. It lives for one Serve.
 type Server struct {
 	Metrics *Metrics
 
@@ -86,7 +97,7 @@ type Server struct {
 	refusals  refusals
 }
 
-// PerSource is how many connections one address has at the most.
+// PerSource is the most connections that one address may have: a whole rack can stand behind one relay or NAT.
 const PerSource = 128
 
 const (
@@ -100,7 +111,7 @@ const (
 	sweepEvery = 30 * time.Second
 )
 
-// New returns a Server; nothing is opened before Listen.
+// New returns a Server and fills in the defaults of cfg. It opens nothing: Listen does.
 func New(cfg Config) *Server {
 	for _, d := range []**door.Door{&cfg.Door, &cfg.DoorTLS} {
 		if *d == nil {
@@ -118,7 +129,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Listen binds the sockets, so that a taken port is known before anything else starts. Serve calls it when nobody has.
+// Listen binds the sockets, so that the program knows of a taken port before it starts anything else. Serve calls it
+// when nobody has. It binds all addresses or none. Its error is *inventory.Error with a hint for the operator.
 func (s *Server) Listen() error {
 	for i, a := range slices.Concat(s.cfg.Listen, s.cfg.ListenTLS) {
 		network := "tcp4"
@@ -143,7 +155,9 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// keepAlive has the connections of a listener asked for a sign of life, as often as those of Go are, once for them all.
+// keepAlive makes the kernel probe idle connections, as Go does by default: after 15 s, every 15 s, nine times. It
+// sets that once on the listener, and each accepted connection inherits it: that saves four system calls a
+// connection.
 func keepAlive(_, _ string, c syscall.RawConn) (err error) {
 	failed := c.Control(func(fd uintptr) {
 		err = errors.Join(
@@ -156,7 +170,8 @@ func keepAlive(_, _ string, c syscall.RawConn) (err error) {
 	return errors.Join(failed, err)
 }
 
-// Addrs returns what is bound, with the real port where 0 was asked for.
+// Addrs returns the bound addresses, with the real port where the configuration has port 0. It is empty before
+// Listen.
 func (s *Server) Addrs() []netip.AddrPort {
 	var addrs []netip.AddrPort
 	for _, l := range s.listeners {
@@ -165,6 +180,7 @@ func (s *Server) Addrs() []netip.AddrPort {
 	return addrs
 }
 
+// listenError turns the error of a bind into a message for the operator, with the command or option that helps.
 func listenError(a netip.AddrPort, err error) error {
 	e := &inventory.Error{Kind: inventory.Unavailable, Msg: "cannot serve boot HTTP on " + a.String(), Err: err}
 	switch {
@@ -178,10 +194,12 @@ func listenError(a netip.AddrPort, err error) error {
 	return e
 }
 
-// connKey is where the context of a request has its *conn.
+// connKey is the key under which the context of a request holds its *conn. Over TLS that is the connection below the
+// encryption.
 type connKey struct{}
 
-// Serve answers requests until ctx is done.
+// Serve answers requests until ctx is done, and then gives running requests stopFor (3 s) to end. It closes longer
+// downloads; machines resume them with Range. It returns nil after an orderly end.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.listeners == nil {
 		if err := s.Listen(); err != nil {
@@ -200,6 +218,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		},
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	// One http.Server serves all listeners: the first that fails cancels ctx, and so ends the others.
 	for _, l := range s.listeners {
 		group.Go(func() error {
 			var from net.Listener = l
@@ -214,6 +233,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		s.sweepLoop(ctx)
+		// ctx is done here, so the shutdown needs a context of its own.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
 		defer cancel()
 		if server.Shutdown(last) != nil {
@@ -224,7 +244,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return group.Wait()
 }
 
-// sweepLoop forgets machines that have gone, until ctx is done.
+// sweepLoop runs until ctx is done. Every 30 s it drops machines that have gone.
 func (s *Server) sweepLoop(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -238,6 +258,8 @@ func (s *Server) sweepLoop(ctx context.Context) {
 	}
 }
 
+// sweep reports downloads that machines gave up, and frees their places in the waiting lines. It calls Boots without
+// holding a lock.
 func (s *Server) sweep() {
 	for _, t := range s.progress.sweep() {
 		s.cfg.Boots.Transferred(t)

@@ -2,7 +2,7 @@ package httpboot
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are what the server counts; cmd registers it.
+// Metrics are the counters of the server. The program registers them: it implements prometheus.Collector.
 type Metrics struct {
 	Requests *prometheus.CounterVec   // by place and status
 	Seconds  *prometheus.HistogramVec // by place

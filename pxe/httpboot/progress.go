@@ -11,8 +11,9 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// progress adds up what machines have fetched of each file, over as many ranges and resumed requests as they need, and
-// says once that a file began, and once that it is whole or stopped.
+// progress adds up the ranges of each file that a machine has, over all its requests. A machine resumes a broken
+// download with a new request. It reports once that a file begins, and once that it is whole or has stopped. The lock
+// is held only inside its methods.
 type progress struct {
 	now func() time.Time
 
@@ -28,7 +29,7 @@ type fetchKey struct {
 	digest  inventory.Digest
 }
 
-// fetch is how far a file has come.
+// fetch is the state of one file on its way to one machine.
 type fetch struct {
 	startedAt, lastAt time.Time
 	size              int64
@@ -37,12 +38,13 @@ type fetch struct {
 	isTold            bool // that it stopped
 }
 
-// span are the bytes from and up to, but not including, to.
+// span is a range of bytes, from included, to excluded.
 type span struct{ from, to int64 }
 
 const (
 	maxFetches = 8192
-	// maxSpans bounds what a machine that reads here and there costs; beyond, the smallest piece is forgotten.
+	// maxSpans bounds the memory of a machine that reads here and there. Beyond it add drops the smallest span, so
+	// such a file may never count as whole.
 	maxSpans = 64
 	// silentFor is how long a machine may take between two ranges of a file.
 	silentFor = 2 * time.Minute
@@ -58,7 +60,8 @@ func (k fetchKey) transfer(f *fetch) pxe.Transfer {
 	return pxe.Transfer{Session: k.session, Source: k.source, Proto: proto, Name: k.name, Bytes: f.bytes(), Size: f.size, Took: f.lastAt.Sub(f.startedAt)}
 }
 
-// begin notes that a file, or a part of it, is about to be sent; isNew is true for the first part.
+// begin records that the server is about to send a part of a file; isNew is true for the first part. Each begin needs
+// one end.
 func (p *progress) begin(k fetchKey, size int64) (t pxe.Transfer, isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,6 +69,7 @@ func (p *progress) begin(k fetchKey, size int64) (t pxe.Transfer, isNew bool) {
 	if f == nil {
 		isNew = true
 		f = &fetch{startedAt: p.now(), size: size}
+		// Beyond the bound the server still sends, but follows no progress: end then judges the part alone.
 		if len(p.files) < maxFetches {
 			p.files[k] = f
 		}
@@ -76,8 +80,8 @@ func (p *progress) begin(k fetchKey, size int64) (t pxe.Transfer, isNew bool) {
 	return k.transfer(f), isNew
 }
 
-// end notes that a part has been sent, or with err that it broke off behind so many bytes. hasEnded is true when there
-// is something to tell: the file is whole, or err.
+// end records that the server has sent a part; err says why it broke off. hasEnded is true when the file is whole or
+// err is set: then the caller reports t.
 func (p *progress) end(k fetchKey, sent span, size int64, err error) (t pxe.Transfer, hasEnded bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +105,8 @@ func (p *progress) end(k fetchKey, sent span, size int64, err error) (t pxe.Tran
 	return t, false
 }
 
-// sweep forgets files that nobody has asked for in a while, and returns those whose end was not told yet.
+// sweep drops files that no request has touched for silentFor. It returns those whose end was never reported; the
+// caller passes them to Boots.
 func (p *progress) sweep() []pxe.Transfer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +125,7 @@ func (p *progress) sweep() []pxe.Transfer {
 	return stopped
 }
 
-// add merges a span into those that the machine has.
+// add merges a span into the spans that the machine has, so that a byte that was sent twice counts once.
 func (f *fetch) add(s span) {
 	if s.to <= s.from {
 		return

@@ -10,13 +10,14 @@ const (
 	refusalsKept = 4096
 )
 
-// refusals remembers what was logged lately: a machine that is refused asks again and again, some twice a second.
+// refusals remembers what the server logged in the last minute. A machine asks again and again after a refusal, some
+// twice a second.
 type refusals struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 }
 
-// isNew reports whether a refusal, which key stands for, has not been logged within the last minute.
+// isNew reports whether the last minute has no log line for key, and records one. It bounds its memory at 4,096 keys.
 func (r *refusals) isNew(key string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

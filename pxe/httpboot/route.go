@@ -13,6 +13,7 @@ type place string
 
 // The places of the boot door; docs/boot-http.md lists them.
 const (
+	// The places of the boot listener; docs/boot-http.md lists them.
 	nowhere  place = ""
 	loader   place = "loader"
 	autoexec place = "autoexec.ipxe"
@@ -26,7 +27,7 @@ const (
 	told     place = "agent/report"
 )
 
-// route is a URL path taken apart.
+// route is the parsed path of a URL. Its zero value is no place at all, which is a 404.
 type route struct {
 	place   place
 	session inventory.SessionID // "" in URLs without one
@@ -42,8 +43,8 @@ const (
 	maxParts = 9
 )
 
-// parsePath takes an escaped path apart. Doubled slashes are one: some firmware joins a folder and a name with two,
-// and a redirect to the right spelling would end its boot.
+// parsePath parses an escaped path. Two slashes count as one: some firmware joins a folder and a name with two. A
+// redirect to the right spelling would end its boot.
 func parsePath(escaped string) route {
 	if len(escaped) > maxPath {
 		return route{}
@@ -67,6 +68,7 @@ func parsePath(escaped string) route {
 	if isSession(parts[0]) {
 		r.session, parts = inventory.SessionID(parts[0]), parts[1:]
 	}
+	// A key looks like a session, so only its place in the path tells them apart: session first, then key.
 	if r.session != "" && len(parts) > 1 && isSession(parts[0]) && parts[1] == string(document) {
 		r.key, parts = parts[0], parts[1:]
 	}
@@ -120,12 +122,12 @@ func placeOf(name string) place {
 	return nowhere
 }
 
-// isPlain reports whether a decoded part of a path is a name: nothing that moves within a file system, nothing that
-// breaks a line of a log.
+// isPlain reports whether a decoded part of a path is a plain name. "..", slashes and control characters are not:
+// they could leave a folder or forge a line of the log.
 func isPlain(s string) bool {
 	return s != "." && s != ".." && len(s) <= maxName &&
 		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '/' || r == '\\' }) < 0
 }
 
-// isSession reports whether a part of a path is a boot session: 128 bits in hex.
+// isSession reports whether a part of a path has the form of a session or a key: 128 bits in lower-case hex.
 func isSession(s string) bool { return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" }

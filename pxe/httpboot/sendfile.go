@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostAtOnce is what one call of sendfile(2) takes at most.
+// mostAtOnce is the most bytes that one call of sendfile(2) moves on Linux.
 const mostAtOnce = 0x7ffff000
 
 // sendByKernel sends n bytes of a file from its position, or fewer when the file ends, and moves the position. The
-// machine may be slow, but whenever it has no room it must make some within stallFor.
+// machine may be slow. But when the send buffer is full, it must take some bytes within stallFor; otherwise the error
+// is os.ErrDeadlineExceeded.
 //
-// net.TCPConn.ReadFrom does the same in pieces of 4 MiB. The end of each costs a packet that is not full, which is
-// several percent of the rate when many machines load at once.
+// net.TCPConn.ReadFrom does the same in pieces of 4 MiB. The end of each piece costs a packet that is not full. That
+// is several percent of the rate when many machines load at once.
 func sendByKernel(to *net.TCPConn, f *os.File, n int64) (sent int64, err error) {
 	out, err := to.SyscallConn()
 	if err != nil {
@@ -32,6 +33,7 @@ func sendByKernel(to *net.TCPConn, f *os.File, n int64) (sent int64, err error) 
 		}
 		var moved int
 		var failed error
+		// The runtime calls this function again when the socket has room: false means "not yet" (EAGAIN).
 		waited := out.Write(func(outFD uintptr) (isDone bool) {
 			closed := in.Control(func(inFD uintptr) {
 				for failed = unix.EINTR; failed == unix.EINTR; {
@@ -54,7 +56,7 @@ func sendByKernel(to *net.TCPConn, f *os.File, n int64) (sent int64, err error) 
 	return sent, nil
 }
 
-// isUnsupported says that a file is on a system that knows no sendfile(2).
+// isUnsupported reports whether the file system of a file has no sendfile(2).
 func isUnsupported(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP)
 }

@@ -10,6 +10,9 @@ import (
 
 // How long what is advertised counts (RFC 4861 section 6.2.1), and how often it is said again unasked.
 const (
+	// How long machines believe an advertisement, and how often the server repeats it. The lifetimes of a prefix are
+	// the defaults of RFC 4861 section 6.2.1. The server repeats each 200 s and DNS counts three times that (RFC 8106
+	// section 5.1), so machines may miss two.
 	routerFor    = 30 * time.Minute
 	prefixFor    = 30 * 24 * time.Hour
 	preferredFor = 7 * 24 * time.Hour
@@ -25,12 +28,12 @@ const (
 	flagAutonomous = 0x40
 )
 
-// advertisement is what is advertised on an interface with these subnets; nil when another router does that. The kernel
-// fills in the checksum.
+// advertisement returns the advertisement for an interface with these subnets; it is nil where another router has
+// that task. The kernel fills in the checksum.
 //
-// Without an IPv6 subnet it is the smallest there is (RFC 4861 section 4.2), without flags, lifetime and options: it ends
-// a machine's search for a router, and makes none of us. The M and O flags stand only where DHCPv6 answers, since
-// machines wait for it then.
+// Without an IPv6 subnet it is the smallest that RFC 4861 section 4.2 allows: no flags, no lifetime, no options. It
+// ends a machine's search for a router, and makes none of this server. The flags M and O stand only where DHCPv6
+// answers, since machines wait for DHCPv6 then.
 func advertisement(subnets []inventory.Subnet, own net.HardwareAddr) []byte {
 	b := []byte{134, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	isOff, isRouter, mtu := false, false, 0
@@ -75,7 +78,7 @@ func advertisement(subnets []inventory.Subnet, own net.HardwareAddr) []byte {
 	return append(b, options...)
 }
 
-// appendPrefix adds a prefix information option.
+// appendPrefix adds a prefix information option (RFC 4861 section 4.6.2).
 func appendPrefix(b []byte, s inventory.Subnet, flags byte) []byte {
 	b = append(b, 3, 4, byte(s.CIDR.Bits()), flags)
 	b = binary.BigEndian.AppendUint32(b, uint32(prefixFor/time.Second))

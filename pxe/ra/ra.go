@@ -1,6 +1,7 @@
-// Package ra owns the router advertisements on boot interfaces: the answers to solicitations, and what is said unasked
-// where there is an IPv6 subnet. Elsewhere it sends the smallest answer there is, which spares booting iPXE its wait for
-// an IPv6 router that does not exist, and means nothing to every other machine. It never routes.
+// Package ra sends the router advertisements of boot interfaces: answers to solicitations, and unasked ones where the
+// interface has an IPv6 subnet. On other interfaces it answers with the smallest advertisement there is. That spares
+// iPXE its wait for an IPv6 router that does not exist, and means nothing to other machines. The package never routes
+// a packet.
 package ra
 
 import (
@@ -25,19 +26,21 @@ import (
 // Config is everything a Server needs.
 type Config struct {
 	Interfaces []string
-	// Subnets returns the IPv6 subnets of an interface as they are now; nil: there are none.
+	// Subnets returns the IPv6 subnets of an interface as they are now; nil: there are none. The server calls it for
+	// each answer, from several goroutines.
 	Subnets func(iface string) []inventory.Subnet
 	Log     *slog.Logger
 }
 
-// Server answers router solicitations.
+// Server answers router solicitations on its interfaces.
 type Server struct {
 	cfg Config
-	// limit bounds what a flood of solicitations makes us send; a rack that starts at once stays below it.
+	// limit bounds the answers to a flood of solicitations, over all interfaces: 500 a second, 1,000 at once. A rack
+	// that starts at once stays below it.
 	limit *rate.Limiter
 }
 
-// New returns a Server; nothing is opened before Serve.
+// New returns a Server. It opens nothing: Serve does.
 func New(cfg Config) *Server {
 	if cfg.Subnets == nil {
 		cfg.Subnets = func(string) []inventory.Subnet { return nil }
@@ -50,14 +53,16 @@ const (
 	minSize      = 8
 	hopLimit     = 255 // what proves that a packet was not forwarded (RFC 4861 section 6.1.1)
 
+	// The program opens no netlink socket and so hears of no change of an interface: answer looks every 2 s.
 	lookEvery   = 2 * time.Second
 	retryAtMost = 30 * time.Second
 )
 
 func allNodes() netip.Addr { return netip.MustParseAddr("ff02::1") }
 
-// destination returns where the answer to an ICMPv6 packet goes; ok is false when it is no valid solicitation
-// (RFC 4861 section 6.1.1). A machine without an address is answered through all nodes.
+// destination returns the address for the answer to an ICMPv6 packet; ok is false for anything but a valid
+// solicitation (RFC 4861 section 6.1.1). A machine without an address gets its answer through the group of all nodes
+// (section 6.2.6).
 func destination(packet []byte, hops int, source netip.Addr) (to netip.Addr, ok bool) {
 	if hops != hopLimit || len(packet) < minSize || packet[0] != solicitation || packet[1] != 0 {
 		return netip.Addr{}, false
@@ -66,6 +71,7 @@ func destination(packet []byte, hops int, source netip.Addr) (to netip.Addr, ok 
 		if len(options) < 2 || options[1] == 0 || len(options) < 8*int(options[1]) {
 			return netip.Addr{}, false
 		}
+		// Section 6.1.1: a machine without an address must not name its link-layer address.
 		if options[0] == 1 && source.IsUnspecified() {
 			return netip.Addr{}, false
 		}
@@ -77,7 +83,8 @@ func destination(packet []byte, hops int, source netip.Addr) (to netip.Addr, ok 
 	return allNodes(), true
 }
 
-// Serve answers until ctx is done. An interface that is missing, down or without a link-local address is waited for.
+// Serve answers until ctx is done, and returns nil then. It waits for an interface that is missing, down or without a
+// link-local address. So a cable that somebody plugs in later needs no restart.
 func (s *Server) Serve(ctx context.Context) error {
 	var g errgroup.Group
 	for _, name := range s.cfg.Interfaces {
@@ -86,6 +93,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return g.Wait()
 }
 
+// serveInterface repeats answer until ctx is done. It waits 1 s after the first failure, and twice as long after each
+// further one, up to 30 s.
 func (s *Server) serveInterface(ctx context.Context, name string) {
 	wait, last := time.Second, ""
 	for ctx.Err() == nil {
@@ -108,7 +117,9 @@ func (s *Server) serveInterface(ctx context.Context, name string) {
 	}
 }
 
-// answer serves one interface until it fails, changes or ctx is done.
+// answer serves one interface until the interface fails or changes, or ctx is done; it always returns an error. Three
+// goroutines share the socket: one closes it, so that the read of the second ends; the third advertises unasked and
+// watches the interface.
 func (s *Server) answer(ctx context.Context, name string, started func()) error {
 	ifi, own, err := linkLocal(name)
 	if err != nil {
@@ -152,14 +163,14 @@ func (s *Server) answer(ctx context.Context, name string, started func()) error 
 	return g.Wait()
 }
 
-// spoken is what was advertised last without being asked for.
+// spoken is the last advertisement that went out unasked. Only the goroutine that announces uses it.
 type spoken struct {
 	advert string
 	at     time.Time
 }
 
-// next is what to advertise unasked, nil for nothing: what there is beside the smallest advertisement, when it has
-// changed, and again before machines forget it.
+// next returns what to advertise unasked, or nil for nothing. It is due when the subnets have changed, and again
+// after 200 s, long before machines forget it. An interface that never had a subnet stays silent.
 func (said *spoken) next(subnets []inventory.Subnet, own net.HardwareAddr, now time.Time) []byte {
 	if len(subnets) == 0 && said.at.IsZero() {
 		return nil
@@ -171,7 +182,8 @@ func (said *spoken) next(subnets []inventory.Subnet, own net.HardwareAddr, now t
 	return advert
 }
 
-// announce advertises unasked what is due.
+// announce sends the unasked advertisement that is due. After a failure it leaves said alone, so the next look in 2 s
+// tries again.
 func (s *Server) announce(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr, said *spoken, now time.Time) {
 	advert := said.next(s.cfg.Subnets(ifi.Name), ifi.HardwareAddr, now)
 	if advert == nil {
@@ -184,13 +196,15 @@ func (s *Server) announce(conn *ipv6.PacketConn, ifi *net.Interface, own netip.A
 	*said = spoken{string(advert), now}
 }
 
-// send sends an advertisement from our link-local address: machines drop any other (RFC 4861 section 6.1.2). It is an
-// error while the kernel still looks whether that address is free.
+// send sends an advertisement from the link-local address of the interface: machines drop any other (RFC 4861 section
+// 6.1.2). It fails while the kernel still checks whether another machine has that address (RFC 4862 section 5.4).
 func send(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr, advert []byte, to netip.Addr) error {
 	_, err := conn.WriteTo(advert, &ipv6.ControlMessage{IfIndex: ifi.Index, Src: own.AsSlice()}, &net.IPAddr{IP: to.AsSlice(), Zone: ifi.Name})
 	return err
 }
 
+// read answers solicitations until the socket fails or closes. It drops what exceeds the limit: a machine asks up to
+// three times (RFC 4861 section 6.3.7).
 func (s *Server) read(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr) error {
 	buf := make([]byte, 1500)
 	for {
@@ -217,7 +231,8 @@ func (s *Server) read(conn *ipv6.PacketConn, ifi *net.Interface, own netip.Addr)
 	}
 }
 
-// linkLocal returns an interface that is up, and its link-local address.
+// linkLocal returns an interface that is up, and its link-local address. Without one no valid advertisement can be
+// sent.
 func linkLocal(name string) (*net.Interface, netip.Addr, error) {
 	ifi, err := net.InterfaceByName(name)
 	if err != nil {
@@ -239,7 +254,8 @@ func linkLocal(name string) (*net.Interface, netip.Addr, error) {
 	return nil, netip.Addr{}, fmt.Errorf("interface %s has no IPv6 link-local address", name)
 }
 
-// listen opens a socket that hears the solicitations of one interface.
+// listen opens a raw socket for the router solicitations of one interface; it needs CAP_NET_RAW. BindToDevice keeps
+// answers from leaving by another interface. A hop limit of 255 proves to machines that no router forwarded them.
 func listen(ctx context.Context, ifi *net.Interface) (*ipv6.PacketConn, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error

@@ -10,7 +10,7 @@ import (
 	"slipway.dev/slipway/pxe"
 )
 
-// Message is a DHCPv4 message.
+// Message is a DHCPv4 message. An address is invalid, a text "" and a number 0 where the message has none.
 type Message struct {
 	Type    uint8 // option 53
 	IsReply bool
@@ -37,18 +37,21 @@ const (
 	offOptions = 240
 	cookie     = 0x63825363
 
+	// htype of InfiniBand (RFC 4390): hlen is 0 and chaddr is empty, so the machine is known by option 61 only.
 	hardwareInfiniBand = 32
 )
 
 // The options that are read.
 const (
+	// The options that parseMessage reads.
 	optDNS, optOverload, optType, optServer, optMaxSize = 6, 52, 53, 54, 57
 	optClass, optClientID, optNext, optFile             = 60, 61, 66, 67
 	optVendor, optUser, optArch, optUUID, optIPXE       = 43, 77, 93, 97, 175
 	optRelay                                            = 82
 )
 
-// parseMessage reads a DHCP message; nil when it is none.
+// parseMessage decodes a DHCP message; it returns nil for anything else. It reads the header fields sname and file as
+// options where option 52 says so (RFC 2132 section 9.3).
 func parseMessage(b []byte) *Message {
 	if len(b) < offOptions || binary.BigEndian.Uint32(b[236:]) != cookie || b[0] != 1 && b[0] != 2 || b[2] != 6 && b[1] != hardwareInfiniBand {
 		return nil
@@ -80,6 +83,8 @@ func parseMessage(b []byte) *Message {
 	return m
 }
 
+// take sets the fields that come from options. It classifies only requests: an answer carries the options of the
+// server, not of the machine.
 func (m *Message) take(o map[byte][]byte) {
 	if v := o[optType]; len(v) == 1 {
 		m.Type = v[0]
@@ -117,7 +122,8 @@ func (m *Message) take(o map[byte][]byte) {
 	m.Client = pxe.Classify(p)
 }
 
-// readOptions adds options to o; those that come in parts are joined (RFC 3396). It stops at the first that does not fit.
+// readOptions adds options to o, and joins those that come in parts (RFC 3396). It stops at the first that does not
+// fit, and keeps the ones before.
 func readOptions(b []byte, o map[byte][]byte) {
 	for len(b) > 0 && b[0] != 255 {
 		if b[0] == 0 {
@@ -136,7 +142,7 @@ func readOptions(b []byte, o map[byte][]byte) {
 	}
 }
 
-// suboption finds an option within an option.
+// suboption finds an option inside an option (43, 82 or 175).
 func suboption(b []byte, code byte) ([]byte, bool) {
 	for len(b) >= 2 && b[0] != 255 {
 		if b[0] == 0 {
@@ -155,7 +161,8 @@ func suboption(b []byte, code byte) ([]byte, bool) {
 	return nil, false
 }
 
-// address returns the first address in an option; invalid when there is none, or it is 0.
+// address returns the first address of an option. It is invalid when the option is too short, or the address is
+// 0.0.0.0.
 func address(b []byte) netip.Addr {
 	if len(b) < 4 {
 		return netip.Addr{}
@@ -167,30 +174,33 @@ func address(b []byte) netip.Addr {
 	return a
 }
 
-// text is a text that may end with NUL.
+// text returns a text up to its first NUL, cleaned and at most 255 bytes long.
 func text(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return inventory.Clean(s, 255)
 }
 
-// MessageSix is a DHCPv6 message, without the envelopes of relays.
+// MessageSix is a DHCPv6 message without the envelopes of relays.
 type MessageSix struct {
 	Type   uint8
 	IsBoot bool   // it asks for a boot file: it says its architecture (RFC 5970 section 3.3)
 	URL    string // of the boot file that it names, "" for none
-	// HasAddress: it names an address, in an answer one that is given. Status is why a server gives none (RFC 8415 section
-	// 21.13), 0 for nothing.
+	// HasAddress reports whether the message names an address; in an answer the server gives it. Status is the reason
+	// why a server gives none (RFC 8415 section 21.13), 0 for success or no status.
 	HasAddress bool
 	Status     uint16
 	StatusText string
-	// Relay is the address that the nearest relay has on the machine's network; invalid when there is no relay.
+	// Relay is the address of the relay nearest to the machine, on the machine's network. It is invalid without a
+	// relay.
 	Relay netip.Addr
-	// MAC is the machine's as the nearest relay saw it; "" when there is none, or it does not tell.
+	// MAC is the machine's as the nearest relay saw it (RFC 6939). It is "" without a relay, or when the relay does
+	// not say.
 	MAC inventory.MAC
 }
 
 // The options of DHCPv6 that are read.
 const (
+	// The options of DHCPv6 that parseSix reads, and the sizes of its headers in bytes.
 	sixRelayMsg, sixURL, sixArch, sixLinkLayer = 9, 59, 61, 79
 	sixIANA, sixAddress, sixStatus             = 3, 5, 13
 	sixHeader, sixRelayHeader, sixIANAHeader   = 4, 34, 12
@@ -198,11 +208,13 @@ const (
 	hopsAtMost                                 = 9
 )
 
-// FromServer reports whether a server sent it.
+// FromServer reports whether a server sent the message: ADVERTISE, REPLY, RECONFIGURE, or the relayed form of them.
 func (m *MessageSix) FromServer() bool {
 	return m.Type == 2 || m.Type == 7 || m.Type == 10 || m.Type == relayReply
 }
 
+// parseSix decodes a DHCPv6 message; it returns nil for anything else. It opens at most nine envelopes of relays, so
+// a nested packet cannot keep it busy. A frame that was cut inside an envelope still gives what the relay said.
 func parseSix(b []byte) *MessageSix {
 	if len(b) < sixHeader || sixNames[b[0]] == "" {
 		return nil
@@ -233,7 +245,7 @@ func parseSix(b []byte) *MessageSix {
 	return m
 }
 
-// status takes over the status among options, if it is one of a failure.
+// status takes over the status option, unless it says success (0).
 func (m *MessageSix) status(o map[uint16][]byte) {
 	if b := o[sixStatus]; len(b) >= 2 && binary.BigEndian.Uint16(b) != 0 {
 		m.Status, m.StatusText = binary.BigEndian.Uint16(b), inventory.Clean(string(b[2:]), 255)
@@ -243,7 +255,7 @@ func (m *MessageSix) status(o map[uint16][]byte) {
 // statusNames are those of RFC 8415 section 21.13.
 var statusNames = map[uint16]string{1: "UnspecFail", 2: "NoAddrsAvail", 3: "NoBinding", 4: "NotOnLink", 5: "UseMulticast"}
 
-// StatusName is the name of the status, "" for none.
+// StatusName returns the name of the status in the RFC, "status N" for one that the RFC lacks, and "" for success.
 func (m *MessageSix) StatusName() string {
 	if name := statusNames[m.Status]; name != "" || m.Status == 0 {
 		return name
@@ -251,7 +263,8 @@ func (m *MessageSix) StatusName() string {
 	return fmt.Sprintf("status %d", m.Status)
 }
 
-// optionsSix reads options by code; of several the first. It stops at the first that does not fit.
+// optionsSix returns options by code, and the first where a code comes twice. It stops at the first that does not
+// fit.
 func optionsSix(b []byte) map[uint16][]byte {
 	o := map[uint16][]byte{}
 	for len(b) >= 4 {

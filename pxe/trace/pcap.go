@@ -15,7 +15,7 @@ const (
 	pcapSnap     = 262_144
 )
 
-// AppendPCAP appends frames as a capture file.
+// AppendPCAP appends a whole capture file with these frames: header and records. tcpdump and Wireshark read it.
 func AppendPCAP(b []byte, frames []Frame) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint32(b, pcapMagic)
@@ -30,7 +30,7 @@ func AppendPCAP(b []byte, frames []Frame) []byte {
 	return b
 }
 
-// AppendFrame appends a frame to a capture file.
+// AppendFrame appends one record to a capture file that has its header already.
 func AppendFrame(b []byte, f Frame) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint32(b, uint32(f.At.Unix()))
@@ -42,7 +42,9 @@ func AppendFrame(b []byte, f Frame) []byte {
 
 var errNoPCAP = errors.New("no capture file of Ethernet frames with times in microseconds")
 
-// ParsePCAP reads a capture file that AppendPCAP or tcpdump has written. A last record that is cut off is left out.
+// ParsePCAP reads a capture file of AppendPCAP or tcpdump. It drops a last record that is cut off: the process may
+// have died while it wrote. The frames refer to b. The only error is a header of another format: big-endian,
+// nanoseconds, or no Ethernet.
 func ParsePCAP(b []byte) ([]Frame, error) {
 	le := binary.LittleEndian
 	if len(b) < pcapHeader || le.Uint32(b) != pcapMagic || le.Uint32(b[20:]) != pcapEthernet {

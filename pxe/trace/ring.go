@@ -10,9 +10,9 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Ring keeps the last frames of each machine in bounded memory: those of known machines in one part, those of recent
-// strangers in a smaller one, so that a flood of invented MACs costs no known machine its record. Its methods may be
-// called from many goroutines.
+// Ring keeps the last frames of each machine in bounded memory. Known machines have one part; strangers have a
+// smaller one. So a flood of invented MACs costs no known machine its record. Many goroutines may call its methods:
+// mu guards the records and maps.
 type Ring struct {
 	mu         sync.Mutex
 	knows      func(inventory.MAC) bool
@@ -25,7 +25,7 @@ type Ring struct {
 	soliciting map[inventory.MAC]time.Time // who asked for a router, and when last
 }
 
-// asker is who used a transaction id last.
+// asker is the last machine that used a transaction id.
 type asker struct {
 	mac inventory.MAC
 	at  time.Time
@@ -34,8 +34,8 @@ type asker struct {
 const (
 	xidFor  = 30 * time.Second // how long a transaction id counts as in use
 	maxXids = 4096
-	// solicitFor is how long a machine counts as asking for a router; maxSoliciting bounds how many an advertisement to all
-	// is kept with.
+	// solicitFor is how long a machine counts as asking for a router. maxSoliciting bounds how many records get a
+	// copy of an advertisement to all.
 	solicitFor    = 30 * time.Second
 	maxSoliciting = 64
 )
@@ -43,14 +43,17 @@ const (
 // Config is everything a Ring needs.
 type Config struct {
 	Knows func(inventory.MAC) bool // whether a MAC belongs to a host; nil: none does
-	// IsOurs reports whether an address is one of this server.
+	// IsOurs reports whether this server has an address. It tells which end of a packet is the machine; nil: the
+	// sender is.
 	IsOurs func(netip.Addr) bool
-	// MaxBytes bounds the memory for known machines; 0 means 24 MiB. Strangers have a third of it beside.
+	// MaxBytes bounds the memory for known machines in bytes; 0 means 24 MiB. Strangers have a third of it in
+	// addition.
 	MaxBytes int
-	// Keep is given each frame that is kept, to be kept elsewhere as well; it must not block, nor change the bytes. nil:
-	// nowhere. isKnown says that it is a known machine's.
+	// Keep gets each frame that the Ring keeps, so that it can go to disk as well; nil: to none. isKnown says that
+	// the machine is a host. The Ring calls it with its lock held: Keep must not block, change the bytes or call the
+	// Ring.
 	Keep func(f Frame, isKnown bool)
-	// PerMachine bounds the frames of one machine; 0 means 400. The first of a boot are kept as long as the last.
+	// PerMachine bounds the frames of one machine; 0 means 400. The oldest go first.
 	PerMachine int
 }
 
@@ -62,7 +65,7 @@ const (
 	maxAddrs   = 100_000
 )
 
-// shelf is a set of tracks with one budget; the longest silent makes room.
+// shelf is a set of tracks with one budget of bytes. The track that was silent longest makes room.
 type shelf struct {
 	tracks map[inventory.MAC]*list.Element
 	order  *list.List // of *track, the latest active first
@@ -71,7 +74,7 @@ type shelf struct {
 	per    int
 }
 
-// track is the record of one machine.
+// track is the record of one machine: its frames and notes, oldest first.
 type track struct {
 	mac    inventory.MAC
 	frames []Frame
@@ -101,15 +104,16 @@ func newShelf(limit, per int) shelf {
 	return shelf{tracks: map[inventory.MAC]*list.Element{}, order: list.New(), limit: limit, per: per}
 }
 
-// Add keeps a frame with the machine that it is about; a frame about none is dropped. It keeps none of the bytes, and may
-// change them.
+// Add keeps a frame with the machine that it is about, and drops a frame about none. It keeps a copy of the bytes. It
+// overwrites secrets in the bytes of the caller, so the caller must not use them afterwards.
 func (r *Ring) Add(f Frame) {
 	r.add(f, r.keep)
 }
 
-// Restore is Add for a frame that was kept elsewhere.
+// Restore is Add for a frame that Keep stored before a restart: it does not call Keep again.
 func (r *Ring) Restore(f Frame) { r.add(f, nil) }
 
+// add decodes before it takes the lock: most frames are about no boot, and cost other callers nothing.
 func (r *Ring) add(f Frame, keep func(Frame, bool)) {
 	p := Decode(f)
 	if p.Kind == Unknown {
@@ -144,7 +148,8 @@ func (r *Ring) add(f Frame, keep func(Frame, bool)) {
 	r.put(mac, f, keep)
 }
 
-// put keeps a frame with a machine.
+// put keeps a frame with a machine. The caller holds mu. When a stranger has become a host, put moves its whole
+// record to the known part.
 func (r *Ring) put(mac inventory.MAC, f Frame, keep func(Frame, bool)) {
 	isKnown := r.knows(mac)
 	if keep != nil {
@@ -164,7 +169,8 @@ func (r *Ring) put(mac inventory.MAC, f Frame, keep func(Frame, bool)) {
 	r.known.add(mac, f)
 }
 
-// share takes note of two machines that ask with the same transaction id at the same time.
+// share notes two machines that use one transaction id within 30 s: each may then take the other's answers. The
+// caller holds mu.
 func (r *Ring) share(p *Packet) {
 	if p.Kind != DHCPv4 || p.DHCP.IsReply {
 		return
@@ -184,7 +190,9 @@ func (r *Ring) share(p *Packet) {
 	r.byXid[m.Xid] = asker{m.MAC, p.At}
 }
 
-// whose finds the machine that a packet is about, and learns addresses from DHCP.
+// whose returns the machine that a packet is about, and learns the machine's address from a DHCPv4 ACK. The caller
+// holds mu. Behind a relay or a router the MAC of the frame is not the machine's. So a learnt address counts before
+// it.
 func (r *Ring) whose(p *Packet) (inventory.MAC, bool) {
 	switch {
 	case p.Kind == DHCPv4:
@@ -221,10 +229,11 @@ func (r *Ring) whose(p *Packet) (inventory.MAC, bool) {
 	return p.From, p.Kind == DHCPv6 || p.Kind == Router
 }
 
-// isGroup reports whether a MAC is a broadcast or multicast address.
+// isGroup reports whether a MAC is a broadcast or multicast address: the lowest bit of its first byte is set.
 func isGroup(m inventory.MAC) bool { return len(m) > 1 && slices.Contains([]byte("13579bdf"), m[1]) }
 
-// Frames returns what is kept of a machine, oldest first. The caller must not change the bytes.
+// Frames returns the frames of a machine, oldest first; nil when there are none. The frames share their bytes with
+// the Ring: the caller must not change them.
 func (r *Ring) Frames(mac inventory.MAC) []Frame {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,7 +245,7 @@ func (r *Ring) Frames(mac inventory.MAC) []Frame {
 	return nil
 }
 
-// Packets returns what is kept of a machine since a time, oldest first.
+// Packets returns the decoded frames of a machine since a time, oldest first.
 func (r *Ring) Packets(mac inventory.MAC, since time.Time) []Packet {
 	var out []Packet
 	for _, f := range r.Frames(mac) {
@@ -247,7 +256,7 @@ func (r *Ring) Packets(mac inventory.MAC, since time.Time) []Packet {
 	return out
 }
 
-// Bytes returns how much memory the record takes, about.
+// Bytes estimates the memory that the records take, in bytes.
 func (r *Ring) Bytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +274,7 @@ func (s *shelf) add(mac inventory.MAC, f Frame) {
 	s.trim()
 }
 
-// track finds or begins the record of a machine, as the latest active one.
+// track finds or begins the record of a machine, and makes it the latest active one.
 func (s *shelf) track(mac inventory.MAC) *track {
 	e := s.tracks[mac]
 	if e == nil {
@@ -277,7 +286,8 @@ func (s *shelf) track(mac inventory.MAC) *track {
 	return e.Value.(*track)
 }
 
-// trim makes room: the longest silent go.
+// trim drops the records that were silent longest, until the budget holds. It always leaves the newest one, however
+// large.
 func (s *shelf) trim() {
 	for s.bytes > s.limit && s.order.Len() > 1 {
 		s.drop(s.order.Back())
@@ -292,7 +302,7 @@ func (s *shelf) drop(e *list.Element) {
 	s.bytes -= t.bytes
 }
 
-// take removes and returns a track, nil when there is none.
+// take removes a track and returns it; it returns nil when there is none.
 func (s *shelf) take(mac inventory.MAC) *track {
 	e := s.tracks[mac]
 	if e == nil {
@@ -302,20 +312,20 @@ func (s *shelf) take(mac inventory.MAC) *track {
 	return e.Value.(*track)
 }
 
-// Note is why a packet of a machine got no answer from us.
+// Note is the reason why this server did not answer a packet of a machine.
 type Note struct {
 	At     time.Time
 	Subnet string // "" when it is not known
 	Reason string // a lease.Reason, or the label of a drop counter
 }
 
-// notesKept is how many notes of one machine are kept.
+// notesKept bounds the notes of one machine; the oldest go first.
 const notesKept = 16
 
-// SameXid begins the reason of a note that another machine, whose MAC follows, asks with the same transaction id.
+// SameXid begins the reason of a note about a shared transaction id; the MAC of the other machine follows.
 const SameXid = "the same transaction id as "
 
-// Tell keeps a note with its machine.
+// Tell keeps a note with the record of its machine. A machine without a frame gets a record as well.
 func (r *Ring) Tell(mac inventory.MAC, n Note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -337,7 +347,7 @@ func (r *Ring) tell(mac inventory.MAC, n Note) {
 	s.trim()
 }
 
-// Notes returns the notes of a machine, oldest first.
+// Notes returns the notes of a machine, oldest first; nil when there are none.
 func (r *Ring) Notes(mac inventory.MAC) []Note {
 	r.mu.Lock()
 	defer r.mu.Unlock()

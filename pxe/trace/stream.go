@@ -12,6 +12,7 @@ import (
 
 // The operations of TFTP (RFC 1350, RFC 2347).
 const (
+	// The operations of TFTP (RFC 1350 section 5) and the answer to options (RFC 2347).
 	RRQ   = 1
 	Data  = 3
 	Ack   = 4
@@ -29,6 +30,8 @@ type TFTPPacket struct {
 	Text    string            // of ERROR
 }
 
+// parseTFTP decodes a TFTP packet; it returns nil for anything else. isFirst says that it went to port 69, where only
+// a request may come. The checks are narrow because any UDP packet between two high ports comes here.
 func parseTFTP(b []byte, isFirst bool) *TFTPPacket {
 	if len(b) < 4 {
 		return nil
@@ -59,7 +62,7 @@ func parseTFTP(b []byte, isFirst bool) *TFTPPacket {
 	return t
 }
 
-// fields are the texts of a packet, each of which ends with NUL.
+// fields returns the texts of a packet, each of which ends with NUL: at most 32, which is more than any client sends.
 func fields(b []byte) []string {
 	var f []string
 	for len(b) > 0 && len(f) < 32 {
@@ -81,7 +84,7 @@ func options(f []string) map[string]string {
 	return o
 }
 
-// BlockSize is the size of a block that the options say, 512 without.
+// BlockSize returns the block size of the options in bytes (RFC 2348): 512 where they name none, or one below 8.
 func (t *TFTPPacket) BlockSize() int {
 	if n, err := strconv.Atoi(t.Options["blksize"]); err == nil && n >= 8 {
 		return n
@@ -109,7 +112,7 @@ func (t *TFTPPacket) line(p Packet) string {
 	return fmt.Sprintf("TFTP error %d from %s: %s", t.Code, p.Src.Addr(), t.Text)
 }
 
-// Segment is what a TCP segment says: its flags, and the head of an HTTP message or a TLS alert that it begins with.
+// Segment is a TCP segment: its flags, and the start of the HTTP message or TLS record that it begins with.
 type Segment struct {
 	IsSYN, IsACK, IsFIN, IsRST bool
 	HasData                    bool
@@ -123,6 +126,7 @@ type Segment struct {
 	Alert   uint8 // the description of a TLS alert in clear (RFC 5246 section 7.2); 0 when it is none
 }
 
+// segment decodes a TCP segment. It joins none: boot clients send a request, and servers a header, in one segment.
 func (p *Packet) segment(b []byte, size int) {
 	header := int(b[12]>>4) * 4
 	if header < 20 || len(b) < header {
@@ -146,6 +150,7 @@ func (p *Packet) segment(b []byte, size int) {
 	}
 }
 
+// http decodes the first line of an HTTP/1 message, and Retry-After of an answer.
 func (s *Segment) http(b []byte) {
 	head, rest, _ := bytes.Cut(b, []byte("\r\n"))
 	f := strings.SplitN(string(head[:min(len(head), 1024)]), " ", 3)
@@ -192,7 +197,8 @@ func (s *Segment) line(p Packet) string {
 	return "TCP segment from " + p.Src.String()
 }
 
-// withoutKey takes the key out of the path of a report: whoever has it can speak for the machine.
+// withoutKey replaces the key in the path of a report by x of the same length: who has the key can speak for the
+// machine. The length must stay, since scrub writes the result over the bytes of the frame.
 func withoutKey(path string) string {
 	if i := strings.Index(path, reportPath); i >= 0 {
 		key, rest, hasRest := strings.Cut(path[i+len(reportPath):], "?")
@@ -206,7 +212,8 @@ func withoutKey(path string) string {
 
 const reportPath = "/report/"
 
-// scrub cuts and blackens what a record must not hold: contents of files and configurations, and keys. It changes the bytes.
+// scrub removes what a record must not hold: contents of files and configurations, headers of requests, and keys. It
+// changes the bytes. The lengths in the headers stay, so that tools show such a frame as cut off and not as broken.
 func scrub(f Frame, p *Packet) Frame {
 	at := len(f.Bytes) - p.tail
 	payload := f.Bytes[at:]

@@ -1,5 +1,6 @@
-// Package trace owns what machines said on the wire: it reads frames into packets of a boot, keeps the last ones of each
-// machine in bounded memory, and writes them as a capture file. It never opens a socket and never answers anybody.
+// Package trace keeps what machines sent and received during a boot. It decodes Ethernet frames, keeps the last ones
+// of each machine in bounded memory, and writes them as a capture file. It opens no socket and answers no machine.
+// Everything it reads comes from the network, so no frame may make it panic.
 package trace
 
 import (
@@ -20,11 +21,12 @@ type Frame struct {
 	Len   int // on the wire; Bytes may hold less
 }
 
-// Kind says what a packet is part of.
+// Kind is the protocol that a packet belongs to.
 type Kind string
 
 // The kinds.
 const (
+	// The kinds of packets.
 	DHCPv4  Kind = "dhcp"
 	DHCPv6  Kind = "dhcpv6"
 	TFTP    Kind = "tftp"
@@ -34,7 +36,8 @@ const (
 	Unknown Kind = ""
 )
 
-// Packet is what a frame says. Everything in it comes from the network; texts are cleaned.
+// Packet is a decoded frame. The field that Kind names is set, the others are nil. Decode cleans all texts: they hold
+// no control characters.
 type Packet struct {
 	At       time.Time
 	Kind     Kind
@@ -52,13 +55,13 @@ type Packet struct {
 	tail int // bytes of the frame that are the payload of UDP or TCP
 }
 
-// RouterPacket is a router solicitation or advertisement.
+// RouterPacket is a router solicitation or a router advertisement (RFC 4861 sections 4.1 and 4.2).
 type RouterPacket struct {
 	IsAdvert  bool
 	IsManaged bool // M or O: the machine is to ask DHCPv6
 }
 
-// Unreachable is an ICMP error: somebody could not deliver a packet.
+// Unreachable is an ICMP error: a router or a machine could not deliver a packet (RFC 792, type 3).
 type Unreachable struct {
 	Code uint8          // of destination unreachable: 1 host, 3 port, 4 too big, 13 forbidden
 	Src  netip.AddrPort // of the packet that was not delivered
@@ -75,7 +78,8 @@ const (
 	portSixClient, portSixServer   = 546, 547
 )
 
-// Decode reads a frame. It is total: a frame that is no part of a boot, or is cut too short to tell, has the kind Unknown.
+// Decode decodes a frame and never fails. A frame that belongs to no boot, or is too short to tell, has the kind
+// Unknown. It skips VLAN tags (802.1Q). The packet refers to the bytes of f.
 func Decode(f Frame) Packet {
 	p := Packet{At: f.At, Len: f.Len}
 	b := f.Bytes
@@ -97,6 +101,7 @@ func Decode(f Frame) Packet {
 	return p
 }
 
+// macOf does not use fmt: Decode runs for every frame on the boot interfaces.
 func macOf(b []byte) inventory.MAC {
 	const digits = "0123456789abcdef"
 	text := make([]byte, 0, 17)
@@ -109,6 +114,7 @@ func macOf(b []byte) inventory.MAC {
 	return inventory.MAC(text)
 }
 
+// fromIPv4 decodes an IPv4 packet. It drops later fragments: they have no ports, so they say nothing of their own.
 func (p *Packet) fromIPv4(b []byte) {
 	if len(b) < 20 || b[0]>>4 != 4 {
 		return
@@ -124,6 +130,7 @@ func (p *Packet) fromIPv4(b []byte) {
 	p.transport(proto, src, dst, b[header:], size)
 }
 
+// fromIPv6 decodes an IPv6 packet without extension headers: boots send none.
 func (p *Packet) fromIPv6(b []byte) {
 	if len(b) < 40 || b[0]>>4 != 6 {
 		return
@@ -133,7 +140,8 @@ func (p *Packet) fromIPv6(b []byte) {
 	p.transport(b[6], src, dst, b[40:], int(binary.BigEndian.Uint16(b[4:])))
 }
 
-// transport reads what is in an IP packet; size is its length on the wire without the IP header.
+// transport decodes the payload of an IP packet. size is its length on the wire without the IP header; b may be
+// shorter, or longer by the padding of Ethernet.
 func (p *Packet) transport(proto byte, src, dst netip.Addr, b []byte, size int) {
 	p.Src, p.Dst = netip.AddrPortFrom(src, 0), netip.AddrPortFrom(dst, 0)
 	switch proto {
@@ -162,6 +170,8 @@ func (p *Packet) ports(b []byte) {
 	p.Dst = netip.AddrPortFrom(p.Dst.Addr(), binary.BigEndian.Uint16(b[2:]))
 }
 
+// datagram decodes the payload of a UDP packet. Ports alone tell DHCP; a TFTP transfer moves to other ports (RFC 1350
+// section 4), so there the contents must fit too.
 func (p *Packet) datagram(b []byte) {
 	src, dst := p.Src.Port(), p.Dst.Port()
 	isOf := func(ports ...uint16) bool {
@@ -188,7 +198,8 @@ func (p *Packet) datagram(b []byte) {
 	}
 }
 
-// unreachable reads an ICMP destination unreachable (RFC 792) with the packet that it quotes.
+// unreachable decodes an ICMP destination unreachable (RFC 792). It quotes the header of the lost packet and the
+// first 8 bytes behind it: enough for the ports.
 func (p *Packet) unreachable(b []byte) {
 	if len(b) < 8+20+8 || b[0] != 3 || b[8]>>4 != 4 {
 		return
@@ -206,6 +217,8 @@ func (p *Packet) unreachable(b []byte) {
 	}
 }
 
+// routerPacket decodes a solicitation (133) or an advertisement (134) of RFC 4861. The top two bits of the flags are
+// M and O.
 func (p *Packet) routerPacket(b []byte) {
 	switch {
 	case len(b) >= 8 && b[0] == 133:
@@ -215,7 +228,7 @@ func (p *Packet) routerPacket(b []byte) {
 	}
 }
 
-// String says the packet in one line for people.
+// String describes the packet in one line for people.
 func (p Packet) String() string {
 	switch p.Kind {
 	case DHCPv4:
@@ -239,6 +252,7 @@ func (p Packet) String() string {
 
 // message types of DHCP (RFC 2132 section 9.6) and DHCPv6 (RFC 8415 section 7.3).
 var (
+	// The message types of DHCP (RFC 2132 section 9.6) and DHCPv6 (RFC 8415 section 7.3).
 	names    = map[uint8]string{1: "DISCOVER", 2: "OFFER", 3: "REQUEST", 4: "DECLINE", 5: "ACK", 6: "NAK", 7: "RELEASE", 8: "INFORM"}
 	sixNames = map[uint8]string{1: "SOLICIT", 2: "ADVERTISE", 3: "REQUEST", 4: "CONFIRM", 5: "RENEW", 6: "REBIND", 7: "REPLY", 8: "RELEASE", 9: "DECLINE", 11: "INFORMATION-REQUEST", 12: "RELAY-FORWARD", 13: "RELAY-REPLY"}
 )
