@@ -1,0 +1,59 @@
+package autoinstall_test
+
+import (
+	"fmt"
+
+	"slipway.dev/slipway/installer/autoinstall"
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig"
+)
+
+// A configuration becomes the autoinstall document of Ubuntu's installer.
+func ExampleProvisioner_Render() {
+	layer, _ := machineconfig.Parse(`
+host: {hostname: web-1}
+users:
+- name: ada
+  sshKeys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2fSBVxVg5nRl8ZjYdNb3E1tq0tyUJq9yZzYwTjvF0p ada]
+`, "profile web")
+	c, _ := machineconfig.Merge(layer)
+	target := machineconfig.Target{OS: "ubuntu", Release: "24.04", Arch: inventory.X8664}
+	r, report := autoinstall.New().Render(target, c)
+	if report.HasErrors() {
+		fmt.Println(report)
+		return
+	}
+	for _, d := range r.Documents[:2] { // vendor data and network are empty
+		fmt.Printf("# %s\n%s", d.Name, d.Data)
+	}
+	// Output:
+	// # user-data
+	// #cloud-config
+	// autoinstall:
+	//   version: 1
+	//   keyboard:
+	//     layout: us
+	//   timezone: Etc/UTC
+	//   storage:
+	//     layout:
+	//       name: lvm
+	//   ssh:
+	//     install-server: true
+	//     allow-pw: false
+	//   updates: security
+	//   user-data:
+	//     hostname: web-1
+	//     fqdn: web-1
+	//     preserve_hostname: false
+	//     prefer_fqdn_over_hostname: false
+	//     manage_etc_hosts: localhost
+	//     users:
+	//       - name: ada
+	//         lock_passwd: true
+	//         ssh_authorized_keys:
+	//           - "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2fSBVxVg5nRl8ZjYdNb3E1tq0tyUJq9yZzYwTjvF0p ada"
+	//   shutdown: reboot
+	// # meta-data
+	// instance-id: slipway-installer
+	// local-hostname: web-1
+}
