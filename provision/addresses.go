@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
@@ -153,11 +155,11 @@ func (e *Engine) said(tx inventory.Tx, b *address.Book, on *inventory.Host, x *h
 	}
 	image, err := tx.FindImage(profile.Image)
 	if err != nil {
-		return bare, ignoreNotFound(err)
+		return bare, ledger.IgnoreNotFound(err)
 	}
 	in, err := e.inputs(tx, on, pxe.Plan{Profile: &profile, Image: &image}, bootMAC(on))
 	if err != nil || !in.IsWanted() || len(image.Configs) == 0 {
-		return bare, ignoreNotFound(err)
+		return bare, ledger.IgnoreNotFound(err)
 	}
 	give := b.Give(x.Subject)
 	in.Address = func(subnet string) (netip.Prefix, error) {
@@ -268,7 +270,7 @@ func (e *Engine) holdOn(tx inventory.Tx, h *inventory.Host) error {
 func (e *Engine) HoldHost(tx inventory.Tx, id inventory.HostID) error {
 	h, err := address.Whole(tx).FindHost(id)
 	if err != nil {
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	}
 	return e.holdOn(tx, &h)
 }

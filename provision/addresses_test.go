@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -44,7 +46,7 @@ func (l *life) profileSays(config string) {
 func (l *life) wish(m inventory.Machine) error {
 	l.t.Helper()
 	m.Profile = "debian12"
-	_, err := l.engine.CreateMachine(l.t.Context(), m, By("test"))
+	_, err := l.engine.CreateMachine(l.t.Context(), m, ledger.By("test"))
 	return err
 }
 
@@ -154,7 +156,7 @@ func TestNoTwoMachinesGetOneAddressOrName(t *testing.T) {
 				}
 				return
 			}
-			if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), tc.want) || !strings.Contains(inventory.HintOf(err), tc.hint) || inventory.HintOf(err) == "" {
+			if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(ledger.PublicMessage(err), tc.want) || !strings.Contains(inventory.HintOf(err), tc.hint) || inventory.HintOf(err) == "" {
 				t.Errorf("got %v (%s), want it refused: %s", err, inventory.HintOf(err), tc.want)
 			}
 		})
@@ -182,10 +184,10 @@ func TestEachMachineKeepsAnAddressOfItsOwn(t *testing.T) {
 		t.Errorf("c has %s: %v", l.has("c"), err)
 	}
 	err := l.wish(inventory.Machine{Name: "d"})
-	if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), "subnet prod has no free address left") || !strings.Contains(inventory.HintOf(err), "--static-range") {
+	if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(ledger.PublicMessage(err), "subnet prod has no free address left") || !strings.Contains(inventory.HintOf(err), "--static-range") {
 		t.Errorf("a full subnet: %v (%s)", err, inventory.HintOf(err))
 	}
-	if _, err := l.engine.DeleteMachine(t.Context(), "c", false, By("test")); err != nil {
+	if _, err := l.engine.DeleteMachine(t.Context(), "c", false, ledger.By("test")); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.wish(inventory.Machine{Name: "d"}); err != nil || l.has("d") != "192.0.2.13" {
@@ -196,7 +198,7 @@ func TestEachMachineKeepsAnAddressOfItsOwn(t *testing.T) {
 		_, err := l.engine.FixAddress(tx, &m, nil, netip.MustParseAddr("192.0.2.10"))
 		return err
 	})
-	if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), "192.0.2.10 is that of machine ") {
+	if !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(ledger.PublicMessage(err), "192.0.2.10 is that of machine ") {
 		t.Errorf("one that is taken was fixed: %v", err)
 	}
 	err = l.store.Write(t.Context(), func(tx inventory.Tx) error { return l.engine.FreeAddress(tx, netip.MustParseAddr("192.0.2.13")) })
@@ -228,7 +230,7 @@ func TestAnAddressStaysThroughAReinstallAndReachesTheDocument(t *testing.T) {
 	if !strings.Contains(text, "192.0.2.10/24") {
 		t.Errorf("the documents do not say its address:\n%s", text)
 	}
-	if _, err := l.engine.Reinstall(t.Context(), "web", By("test")); err != nil {
+	if _, err := l.engine.Reinstall(t.Context(), "web", ledger.By("test")); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.has("web"); got != "192.0.2.10" {
@@ -284,10 +286,10 @@ func TestAProfileWithOneAddressForFiveMachinesIsNotSaved(t *testing.T) {
 		t.Errorf("saved in its transaction: %v", err)
 	}
 	i, err = save("network: {interfaces: [{name: lan0, mac: boot, fromSubnets: [prod]}]}\n")
-	if i.Err() == nil || err == nil || !strings.Contains(publicMessage(err), "no free address left") {
+	if i.Err() == nil || err == nil || !strings.Contains(ledger.PublicMessage(err), "no free address left") {
 		t.Errorf("five machines get four addresses: %v, %+v", err, i)
 	}
-	if _, err := l.engine.DeleteMachine(t.Context(), "web-4", false, By("test")); err != nil {
+	if _, err := l.engine.DeleteMachine(t.Context(), "web-4", false, ledger.By("test")); err != nil {
 		t.Fatal(err)
 	}
 	i, err = save("network: {interfaces: [{name: lan0, mac: boot, fromSubnets: [prod]}]}\n")

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
@@ -113,7 +115,7 @@ func hostOfSession(tx inventory.Tx, s *inventory.BootSession) (h inventory.Host,
 	if s.HostID == "" || inventory.IsKind(err, inventory.NotFound) {
 		h, err = tx.FindHostByMAC(s.MAC)
 	}
-	if err = ignoreNotFound(err); err != nil {
+	if err = ledger.IgnoreNotFound(err); err != nil {
 		return h, fmt.Errorf("read host of boot session %s: %w", s.ID, err)
 	}
 	return h, nil
@@ -122,7 +124,7 @@ func hostOfSession(tx inventory.Tx, s *inventory.BootSession) (h inventory.Host,
 // noteStranger notes that somebody used the URL of a boot that is another machine's: once a minute for each boot, however
 // many addresses ask.
 func (e *Engine) noteStranger(s inventory.BootSession, source netip.Addr, what string, err error) {
-	if !errors.Is(err, errStranger) || !e.refusals.first("stranger "+string(s.ID)+string(s.MAC), e.cfg.Now()) {
+	if !errors.Is(err, errStranger) || !e.refusals.First("stranger "+string(s.ID)+string(s.MAC), e.cfg.Now()) {
 		return
 	}
 	e.cfg.Log.Warn("boot request of a stranger refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
@@ -133,17 +135,17 @@ func (e *Engine) noteStranger(s inventory.BootSession, source netip.Addr, what s
 	e.recorder.Take(recorder.Note{
 		Event: inventory.Event{
 			At: e.cfg.Now(), Kind: inventory.EventSessionRefused, HostID: id, SessionID: s.ID, MAC: s.MAC,
-			Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", what, source, publicMessage(err)), 500),
+			Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", what, source, ledger.PublicMessage(err)), 500),
 			Data:   map[string]any{"source": source, "place": what, "hint": inventory.HintOf(err)},
 		},
 		Do: func(tx inventory.Tx) error {
 			h, found := tx.FindHost(id)
 			if found != nil || h.State == inventory.Discovered {
-				return ignoreNotFound(found)
+				return ledger.IgnoreNotFound(found)
 			}
 			issue := sessionRefused(h.ID)
-			issue.Cause = inventory.Clean(fmt.Sprintf("%s used the URL of a boot of %s (%s): %s", source, h.Name, what, publicMessage(err)), 500)
-			return e.openIssue(tx, issue)
+			issue.Cause = inventory.Clean(fmt.Sprintf("%s used the URL of a boot of %s (%s): %s", source, h.Name, what, ledger.PublicMessage(err)), 500)
+			return e.ledger.OpenIssue(tx, issue)
 		},
 	})
 }

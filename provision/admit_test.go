@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -55,7 +57,7 @@ func TestAThiefWhoKnowsASessionChangesNothing(t *testing.T) {
 	before, host := r.session(s), m.host()
 	thief := netip.MustParseAddr("10.0.0.66")
 	for name, use := range places(r.engine, s, m.mac(), thief) {
-		r.clock = r.clock.Add(2 * refusedAgain) // each is worth its own note
+		r.clock = r.clock.Add(2 * ledger.RefusedAgain) // each is worth its own note
 		if err := use(); !inventory.IsKind(err, inventory.Forbidden) || !strings.Contains(err.Error(), thief.String()) {
 			t.Errorf("%s: %v", name, err)
 		}

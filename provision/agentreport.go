@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
@@ -100,19 +102,19 @@ func (e *Engine) checkIdentity(ctx context.Context, h *inventory.Host, s invento
 		}
 		last, err := tx.FindInspection(h.ID, 0)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		known := last.Hardware.System
 		if why := proof.OtherMachine(inventory.System{UUID: known.UUID}, said); why != "" && known.UUID != "" {
-			return e.openIssue(tx, replaced(h, why))
+			return e.ledger.OpenIssue(tx, replaced(h, why))
 		}
 		if why := proof.OtherMachine(known, said); why != "" && said.Serial != "" {
-			return e.openIssue(tx, replaced(h, why))
+			return e.ledger.OpenIssue(tx, replaced(h, why))
 		}
 		if known.UUID == "" || known.Serial != "" && said.Serial == "" {
 			return nil
 		}
-		return e.closeIssue(tx, replaced(h, ""), "the machine is the one that was inspected")
+		return e.ledger.CloseIssue(tx, replaced(h, ""), "the machine is the one that was inspected")
 	})
 }
 
@@ -175,7 +177,7 @@ func (j *job) told(s inventory.BootSession, r wire.Report) error {
 		}
 	case inventory.StepReboot:
 		j.e.agents.forget(j.host.ID)
-		j.e.end(s, inventory.OutcomeArrived, "our agent has done its work")
+		j.e.ledger.End(s, inventory.OutcomeArrived, "our agent has done its work")
 	}
 	return j.forward()
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 )
@@ -42,7 +44,7 @@ func TestTheWordOfAnAgentWhoseMachineIsSwitchedOffMeanwhileFencesNothing(t *test
 			l.create(inventory.Machine{Name: "web-1"})
 			l.until("it is on", func() bool { return s.isOn })
 			_, id := s.boot()
-			_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+			_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 			l.must(err)
 			l.engine.cfg.Store = &meantime{Store: l.store, then: func() { // fenced by its power, which is off for good
 				l.until("it is off", func() bool { return !s.isOn })
@@ -80,7 +82,7 @@ func TestAnAgentThatWasToldToRestartIsNoFence(t *testing.T) {
 		t.Fatalf("it is told %+v, %v", task, err)
 	}
 	offs := s.offs
-	_, err = l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err = l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Report{Version: wire.Version, Task: task.ID, State: wire.Done}))
 	if h := s.host(); h.State != inventory.Releasing {

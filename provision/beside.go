@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
@@ -60,12 +62,12 @@ func (e *Engine) Foreign(f pxe.ForeignServer) {
 	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		n, err := tx.FindSubnet(f.Subnet)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		if n.Mode != inventory.ModeFull {
 			return nil // it is expected there
 		}
-		return e.openIssue(tx, foreignIssue(f, e.cfg.Vendor(f.MAC)))
+		return e.ledger.OpenIssue(tx, foreignIssue(f, e.cfg.Vendor(f.MAC)))
 	}})
 }
 
@@ -128,7 +130,7 @@ func (e *Engine) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration
 				}
 				why = "the network is no longer in mode full"
 			}
-			if err := e.closeIssue(tx, i, why); err != nil {
+			if err := e.ledger.CloseIssue(tx, i, why); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -221,7 +223,7 @@ func TestAPlannedHostIsTheMachineOnItsPort(t *testing.T) {
 func TestAHostBootsOnItsPortOnly(t *testing.T) {
 	r := newRack(t)
 	m := r.accepted()
-	_, err := r.engine.UpdateHost(context.Background(), func() inventory.Host { h := m.host(); h.Port = "5@sw1"; return h }(), By("a test"))
+	_, err := r.engine.UpdateHost(context.Background(), func() inventory.Host { h := m.host(); h.Port = "5@sw1"; return h }(), ledger.By("a test"))
 	r.must(err)
 	if open := r.stalledIssues(inventory.IssueWrongPort); len(open) != 1 || !strings.Contains(open[0].Cause, "no switch port") {
 		t.Errorf("pinned to a port that it was not heard on: %+v", open)
@@ -253,7 +255,7 @@ func TestAHostBootsOnItsPortOnly(t *testing.T) {
 	script("6@sw1")
 	h := m.host()
 	h.Port = "6@sw1"
-	if _, err := r.engine.UpdateHost(context.Background(), h, By("a test")); err != nil || isOpen() {
+	if _, err := r.engine.UpdateHost(context.Background(), h, ledger.By("a test")); err != nil || isOpen() {
 		t.Errorf("pinned anew to where it is, the issue is still open (%v)", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"net/url"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 )
@@ -53,7 +55,7 @@ func (j *job) checkBMCAddress() error {
 		return nil // to connect says that it has none
 	}
 	b, err := j.tx.FindBMC(j.host.ID)
-	if err = ignoreNotFound(err); err != nil {
+	if err = ledger.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("read controller of %s: %w", j.host.Name, err)
 	}
 	why, err := j.doubtsBMC(last.Hardware.BMC.Address, &b)
@@ -67,7 +69,7 @@ func (j *job) checkBMCAddress() error {
 	if err := j.note(why+"; no account is made on it", map[string]any{"hint": issue.Hint}); err != nil {
 		return err
 	}
-	return j.e.openIssue(j.tx, issue)
+	return j.e.ledger.OpenIssue(j.tx, issue)
 }
 
 // unconfirmedBMC is the issue that a host names a controller which nobody has confirmed. The controller in use may be well.

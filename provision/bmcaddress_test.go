@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -30,7 +32,7 @@ func TestAControllerThatOnlyAMachineNamesIsNotConnected(t *testing.T) {
 				return tx.SaveBMC(&inventory.BMC{HostID: other.host().ID, Driver: inventory.Redfish, Address: "https://10.0.9.1:443"}, l.clock)
 			})
 			s.bmcAddress = c.says
-			_, err := l.engine.Inspect(t.Context(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: "slipway", BMCNetwork: c.network}, By("a test"))
+			_, err := l.engine.Inspect(t.Context(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: "slipway", BMCNetwork: c.network}, ledger.By("a test"))
 			l.must(err)
 			l.until("it is inspected", l.hostIs(s, inventory.Available))
 			var b inventory.BMC
@@ -60,7 +62,7 @@ func TestAControllerThatAnEarlierInspectionFoundIsConnected(t *testing.T) {
 	s.bmcAddress, s.isOn = "10.0.9.9", true
 	for _, user := range []string{"", "slipway"} {
 		s.runs = ""
-		_, err := l.engine.Inspect(t.Context(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: user}, By("a test"))
+		_, err := l.engine.Inspect(t.Context(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: user}, ledger.By("a test"))
 		l.must(err)
 		l.until("it is inspected", l.hostIs(s, inventory.Available))
 	}

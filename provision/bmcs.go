@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
@@ -20,7 +22,7 @@ type Sealer interface {
 }
 
 // SaveBMC says how a host is powered. An empty password keeps the one that is stored, if user and address stay.
-func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password string, who Asker) (inventory.BMC, error) {
+func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password string, who ledger.Asker) (inventory.BMC, error) {
 	err := e.TryBMC(ctx, b, password, func(t bmc.Target, open bmc.Opener) error { // its options are the driver's to check
 		d, err := open(t)
 		if err != nil {
@@ -31,7 +33,7 @@ func (e *Engine) SaveBMC(ctx context.Context, b inventory.BMC, password string, 
 	if err != nil {
 		return b, err
 	}
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(b.HostID)
 		if err != nil {
 			return err
@@ -117,7 +119,7 @@ func (e *Engine) storedPassword(ctx context.Context, b *inventory.BMC) (string, 
 	var old inventory.BMC
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		old, err = tx.FindBMC(b.HostID)
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	})
 	isSame := old.Address == b.Address && old.Driver == b.Driver && old.Username == b.Username
 	if err != nil || !isSame || len(old.Sealed) == 0 {
@@ -128,7 +130,7 @@ func (e *Engine) storedPassword(ctx context.Context, b *inventory.BMC) (string, 
 }
 
 // Power asks for a change of power. It is an operation: the change is confirmed, and tried again.
-func (e *Engine) Power(ctx context.Context, id inventory.HostID, a bmc.Action, who Asker) (op inventory.Operation, err error) {
+func (e *Engine) Power(ctx context.Context, id inventory.HostID, a bmc.Action, who ledger.Asker) (op inventory.Operation, err error) {
 	switch a {
 	case bmc.On, bmc.Off, bmc.Shutdown, bmc.Cycle, bmc.Reset:
 	default:
@@ -152,7 +154,7 @@ func (e *Engine) Power(ctx context.Context, id inventory.HostID, a bmc.Action, w
 }
 
 // ConfirmPower takes a person's word for the power state of a host whose power cannot be read.
-func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, who Asker) (inventory.Host, error) {
+func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inventory.PowerState, who ledger.Asker) (inventory.Host, error) {
 	if is != inventory.PowerOn && is != inventory.PowerOff {
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a host is on or off, not %q", inventory.Clean(string(is), 20))
 	}
@@ -166,7 +168,7 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 			b.Power, b.PowerAt = is, now
 			err = tx.SaveBMC(&b, now)
 		}
-		if err = ignoreNotFound(err); err != nil {
+		if err = ledger.IgnoreNotFound(err); err != nil {
 			return err
 		}
 		if err := tx.AddEvent(&inventory.Event{At: now, Kind: inventory.EventPower, HostID: h.ID, Detail: "power is " + string(is) + ", says " + who.By, Data: map[string]any{"to": is, "by": who.By}}); err != nil {
@@ -178,7 +180,7 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 		}
 		op, err := tx.FindOpenOperation(h.ID)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		j, err := e.jobOf(tx, op)
 		if err != nil {
@@ -196,7 +198,7 @@ func (e *Engine) ConfirmPower(ctx context.Context, id inventory.HostID, is inven
 		if !isAnswer || h.InMaintenance {
 			return nil
 		}
-		if err := e.closeIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "confirmed by "+who.By); err != nil {
+		if err := e.ledger.CloseIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "confirmed by "+who.By); err != nil {
 			return err
 		}
 		if err := j.forward(); err != nil {
@@ -380,8 +382,8 @@ func (e *Engine) pollOnce(ctx context.Context, slots chan struct{}, workers *syn
 
 // CancelOperation ends what is being done with a host. The host stays in its state, quarantined where that would not be
 // safe to go on from.
-func (e *Engine) CancelOperation(ctx context.Context, id string, who Asker) (op inventory.Operation, err error) {
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+func (e *Engine) CancelOperation(ctx context.Context, id string, who ledger.Asker) (op inventory.Operation, err error) {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if op, err = tx.FindOperation(id); err != nil {
 			return err
 		}

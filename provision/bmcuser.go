@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -46,7 +48,7 @@ func (j *job) connect() (stop bool, err error) {
 		})
 	}
 	b, err := j.tx.FindBMC(j.host.ID)
-	if err = ignoreNotFound(err); err != nil {
+	if err = ledger.IgnoreNotFound(err); err != nil {
 		return true, fmt.Errorf("read controller of %s: %w", j.host.Name, err)
 	}
 	why, err := j.doubtsBMC(facts.Address, &b)
@@ -72,7 +74,7 @@ func (j *job) connect() (stop bool, err error) {
 	if err := j.tx.SaveBMC(&b, j.e.cfg.Now()); err != nil {
 		return true, err
 	}
-	if err := j.e.closeIssue(j.tx, unconfirmedBMC(&j.host), "its controller is connected"); err != nil {
+	if err := j.e.ledger.CloseIssue(j.tx, unconfirmedBMC(&j.host), "its controller is connected"); err != nil {
 		return true, err
 	}
 	j.e.polls.soon(j.host.ID)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
@@ -59,10 +61,10 @@ func TestABootEndsWhenAPersonSaysThatThePowerIsOff(t *testing.T) {
 	m := r.accepted()
 	_, s := m.boot()
 	r.clock = r.clock.Add(time.Second)
-	_, err := r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOn, By("alice"))
+	_, err := r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOn, ledger.By("alice"))
 	r.must(err)
 	r.wantEnded(m, s, false)
-	_, err = r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOff, By("alice"))
+	_, err = r.engine.ConfirmPower(context.Background(), m.host().ID, inventory.PowerOff, ledger.By("alice"))
 	r.must(err)
 	r.wantEnded(m, s, true)
 }
@@ -119,7 +121,7 @@ func TestATrialEndsNoBoot(t *testing.T) {
 	live.Operation = "01K00000000000000000000079"
 	r.engine.sessions.Put(live)
 	r.write(func(tx inventory.Tx) error { return tx.SaveSession(live) })
-	cancel := func(who Asker) {
+	cancel := func(who ledger.Asker) {
 		t.Helper()
 		_, err := r.engine.changed(context.Background(), who, m.host().ID, func(tx inventory.Tx, h *inventory.Host) error {
 			op, err := tx.FindOpenOperation(h.ID)
@@ -134,9 +136,9 @@ func TestATrialEndsNoBoot(t *testing.T) {
 		})
 		r.must(err)
 	}
-	cancel(Asker{DryRun: true})
+	cancel(ledger.Asker{DryRun: true})
 	r.wantEnded(m, s, false)
-	cancel(Asker{})
+	cancel(ledger.Asker{})
 	r.wantEnded(m, s, true)
 }
 

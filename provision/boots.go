@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
@@ -15,7 +17,7 @@ import (
 func (e *Engine) bootsAgain(tx inventory.Tx, h *inventory.Host, p pxe.Plan, s *inventory.BootSession) (pxe.Plan, error) {
 	op, err := tx.FindOpenOperation(h.ID)
 	if err != nil {
-		return p, ignoreNotFound(err)
+		return p, ledger.IgnoreNotFound(err)
 	}
 	j, err := e.jobOf(tx, op)
 	if err != nil {
@@ -69,13 +71,13 @@ func (e *Engine) bootGiven(tx inventory.Tx, h *inventory.Host, op inventory.Oper
 	waits := op.Step == inventory.StepPower || op.Step == inventory.StepNetboot
 	switch {
 	case d.Boot == pxe.BootImage && waits && !e.busy.has(h.ID):
-		if err := e.closeIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "it boots from the network"); err != nil {
+		if err := e.ledger.CloseIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "it boots from the network"); err != nil {
 			return err
 		}
 		j.op.Step = inventory.StepNetboot
 		return j.forward()
 	case d.Boot == pxe.BootDisk && op.Step == inventory.StepFirstBoot && op.State == inventory.OpWaiting && !h.InMaintenance:
-		if err := e.closeIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "it boots"); err != nil {
+		if err := e.ledger.CloseIssue(tx, j.issue(inventory.IssueManual, "", "", ""), "it boots"); err != nil {
 			return err
 		}
 		if _, err := j.enter(inventory.StepFirstBoot); err != nil { // a person has switched it on: from now on it has a deadline
@@ -99,7 +101,7 @@ func (e *Engine) heardOS(mac inventory.MAC) {
 	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		op, err := tx.FindOpenOperation(host)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		j, err := e.jobOf(tx, op)
 		if err != nil {
@@ -112,7 +114,7 @@ func (e *Engine) heardOS(mac inventory.MAC) {
 		}
 		cause := fmt.Sprintf("%s was restarted to boot from the network, and an operating system came up instead", j.host.Name)
 		hint := "put the network before the disk in its firmware's boot order, or give it a controller that can choose the boot device"
-		if err := e.openIssue(tx, j.issue(inventory.IssueBootOrder, inventory.SeverityError, cause, hint)); err != nil {
+		if err := e.ledger.OpenIssue(tx, j.issue(inventory.IssueBootOrder, inventory.SeverityError, cause, hint)); err != nil {
 			return err
 		}
 		j.op.Reason, j.op.Hint = cause, hint

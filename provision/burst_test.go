@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -58,7 +60,7 @@ func TestAThousandMachinesWantedOneByOneAreClaimedSoon(t *testing.T) {
 	for range 8 {
 		g.Go(func() {
 			for n := range todo {
-				if _, err := l.engine.CreateMachine(ctx, inventory.Machine{Name: fmt.Sprintf("m%04d", n), Profile: "debian12", Owner: fmt.Sprintf("c/n/K/m%d/u", n)}, By("a test")); err != nil {
+				if _, err := l.engine.CreateMachine(ctx, inventory.Machine{Name: fmt.Sprintf("m%04d", n), Profile: "debian12", Owner: fmt.Sprintf("c/n/K/m%d/u", n)}, ledger.By("a test")); err != nil {
 					t.Error(err)
 				}
 			}

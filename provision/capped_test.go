@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 )
@@ -16,7 +18,7 @@ import (
 func TestATaskWhoseWordsChangeForEverEnds(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
-	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, By("a test"))
+	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, ledger.By("a test"))
 	l.must(err)
 	op := func() inventory.Operation {
 		op, err := l.engine.openOperation(context.Background(), s.host().ID)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 )
@@ -201,7 +203,7 @@ func (e *Engine) candidate(tx inventory.Tx, h inventory.Host, n int) (c placemen
 func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.Choice) error {
 	m, err := tx.FindMachineByUID(due.UID)
 	if err != nil || m.HostID != "" || m.Phase != inventory.MachinePending {
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	}
 	now := e.cfg.Now()
 	for _, h := range m.Hooks {
@@ -260,14 +262,14 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 	if m.Placement.Host != "" {
 		h, err := tx.FindHostByName(m.Placement.Host)
 		if err != nil {
-			return choice.Reason, choice.Hint, ignoreNotFound(err)
+			return choice.Reason, choice.Hint, ledger.IgnoreNotFound(err)
 		}
 		if h.State != inventory.Available {
 			reason = fmt.Sprintf("host %s is %s", h.Name, h.State)
 			if h.Machine != "" {
 				reason += " for machine " + h.Machine
 			}
-			return because(reason, h.StateReason), "slipway host show " + h.Name, nil
+			return ledger.Because(reason, h.StateReason), "slipway host show " + h.Name, nil
 		}
 		for _, f := range []struct {
 			is         bool
@@ -314,11 +316,11 @@ func (e *Engine) whyNot(tx inventory.Tx, m *inventory.Machine, choice placement.
 // breakInstallLoop quarantines a host that is installed again and again, and lets the machine look for another.
 func (e *Engine) breakInstallLoop(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, why error) error {
 	j := &job{e: e, tx: tx, host: *h}
-	if err := j.quarantine(inventory.IssueInstallLoop, failure{reason: publicMessage(why), hint: inventory.HintOf(why)}); err != nil {
+	if err := j.quarantine(inventory.IssueInstallLoop, failure{reason: ledger.PublicMessage(why), hint: inventory.HintOf(why)}); err != nil {
 		return err
 	}
 	m.NextAt = e.cfg.Now()
-	return e.waits(tx, m, publicMessage(why), inventory.HintOf(why))
+	return e.waits(tx, m, ledger.PublicMessage(why), inventory.HintOf(why))
 }
 
 // waits notes why a machine has no host yet, once.
@@ -378,7 +380,7 @@ func (e *Engine) installMachine(tx inventory.Tx, m *inventory.Machine, h *invent
 	if err != nil {
 		return err
 	}
-	if err := e.move(tx, h, inventory.Install, "", "machine "+m.Name+" is installed with profile "+m.Profile); err != nil {
+	if err := e.ledger.Move(tx, h, inventory.Install, "", "machine "+m.Name+" is installed with profile "+m.Profile); err != nil {
 		return err
 	}
 	root := m.RootDisk

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
@@ -89,7 +91,7 @@ func (e *Engine) prepared(ctx context.Context, c pxe.Client, lacking *inventory.
 	return e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHostByMAC(c.MAC)
 		if err != nil || h.State == inventory.Discovered || h.State == inventory.Failed || h.InMaintenance || h.IsAdopted {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		if _, err := e.identify(tx, &h, c); err != nil && !inventory.IsKind(err, inventory.Internal) { // what it would write is no matter here
 			return err
@@ -105,13 +107,6 @@ func (e *Engine) prepared(ctx context.Context, c pxe.Client, lacking *inventory.
 		}
 		return err
 	})
-}
-
-func ignoreNotFound(err error) error {
-	if inventory.IsKind(err, inventory.NotFound) {
-		return nil
-	}
-	return err
 }
 
 // withConfig adds to a plan what the host is to become; what is wrong with that becomes the plan's Problem.

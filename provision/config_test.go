@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
@@ -380,7 +382,7 @@ func TestWhatCannotBeRenderedIsNeverBooted(t *testing.T) {
 	if _, err := m.ask(s, "config.ign"); err == nil {
 		t.Error("given all the same")
 	}
-	if _, err := r.engine.Install(context.Background(), m.host().ID, "", By("a test")); !inventory.IsKind(err, inventory.Invalid) {
+	if _, err := r.engine.Install(context.Background(), m.host().ID, "", ledger.By("a test")); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("armed: %v", err)
 	}
 	r.secret("token", canary)
@@ -588,7 +590,7 @@ func TestControlPlanesComeOneAtATime(t *testing.T) {
 	boots(rival, false, "first control plane")
 	r.must(second.report(s, pxe.ReportFailed))
 	boots(third, false, "one at a time")
-	if _, err := r.engine.Release(context.Background(), second.host().ID, By("a test")); err != nil {
+	if _, err := r.engine.Release(context.Background(), second.host().ID, ledger.By("a test")); err != nil {
 		t.Fatal(err)
 	}
 	boots(third, true, "")

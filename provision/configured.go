@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 )
@@ -265,7 +267,7 @@ func (e *Engine) noteWalked(ctx context.Context, w *heldWalk) {
 				if m == nil && h == nil {
 					continue
 				}
-				if err := e.noteHeld(tx, b, m, h); ignoreNotFound(err) != nil {
+				if err := e.noteHeld(tx, b, m, h); ledger.IgnoreNotFound(err) != nil {
 					return err
 				}
 			}
@@ -285,7 +287,7 @@ func holderOf(tx inventory.Tx, key string) (m *inventory.Machine, h *inventory.H
 	if kind == "machine" {
 		found, err := tx.FindMachineByUID(id)
 		if err != nil {
-			return nil, nil, ignoreNotFound(err)
+			return nil, nil, ledger.IgnoreNotFound(err)
 		}
 		m, id = &found, string(found.HostID)
 	}
@@ -294,7 +296,7 @@ func holderOf(tx inventory.Tx, key string) (m *inventory.Machine, h *inventory.H
 	}
 	on, err := tx.FindHost(inventory.HostID(id))
 	if err != nil {
-		return nil, nil, ignoreNotFound(err)
+		return nil, nil, ledger.IgnoreNotFound(err)
 	}
 	if m == nil && !isHolder(&on) {
 		return nil, nil, nil

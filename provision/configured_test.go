@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -151,7 +153,7 @@ func TestWhatChangesWhileAProfileIsSavedIsLookedAtAnew(t *testing.T) {
 	if err := l.wish(inventory.Machine{Name: "late", Config: "host: {hostname: m-00000-web}\n"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.saved(&p, nil); !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), "machine m-00000: the host name m-00000-web is that of machine late") {
+	if err := l.saved(&p, nil); !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(ledger.PublicMessage(err), "machine m-00000: the host name m-00000-web is that of machine late") {
 		t.Errorf("a machine came meanwhile that has the name: %v", err)
 	}
 	l.rename("late", "host: {hostname: other}\n")
@@ -198,6 +200,6 @@ func (l *life) rename(name, config string) {
 	l.t.Helper()
 	m, _ := l.find(name)
 	m.Config = config
-	_, err := l.engine.UpdateMachine(l.t.Context(), m, By("test"))
+	_, err := l.engine.UpdateMachine(l.t.Context(), m, ledger.By("test"))
 	l.must(err)
 }

@@ -45,7 +45,7 @@ func (e *Engine) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail
 			if isTold {
 				return nil
 			}
-			return e.openIssue(tx, issue)
+			return e.ledger.OpenIssue(tx, issue)
 		},
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -29,18 +31,18 @@ func TestAHostIsNotInstalledWithAnImageForNewerProcessors(t *testing.T) {
 	}
 	needs(inventory.CPULevel3)
 	has(inventory.CPULevel2)
-	if _, err := l.engine.Install(t.Context(), s.host().ID, "debian12", By("test")); !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(publicMessage(err), says) {
+	if _, err := l.engine.Install(t.Context(), s.host().ID, "debian12", ledger.By("test")); !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(ledger.PublicMessage(err), says) {
 		t.Errorf("asked for by hand: %v", err)
 	}
 	needs("")
 	l.create(inventory.Machine{Name: "web"})
 	l.until("it runs", l.phase("web", inventory.MachineRunning))
 	needs(inventory.CPULevel3)
-	if _, err := l.engine.Reinstall(t.Context(), "web", By("test")); !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(publicMessage(err), says) {
+	if _, err := l.engine.Reinstall(t.Context(), "web", ledger.By("test")); !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(ledger.PublicMessage(err), says) {
 		t.Errorf("a reinstallation: %v", err)
 	}
 	has("")
-	if _, err := l.engine.Reinstall(t.Context(), "web", By("test")); err != nil {
+	if _, err := l.engine.Reinstall(t.Context(), "web", ledger.By("test")); err != nil {
 		t.Fatal(err)
 	}
 	has(inventory.CPULevel2) // its inspection comes while it is under way

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/cloudinit"
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/ignition"
@@ -318,19 +320,19 @@ func (e *Engine) refuse(ctx context.Context, d *delivery, err error) error {
 	}
 	ev := inventory.Event{
 		At: e.cfg.Now(), Kind: kind, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
-		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, publicMessage(err)), 500),
+		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, ledger.PublicMessage(err)), 500),
 		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": inventory.HintOf(err), "kind": inventory.KindOf(err)},
 	}
-	if d.host.ID != "" && e.refusals.first(string(d.session.ID)+d.Source.String()+publicMessage(err), e.cfg.Now()) {
+	if d.host.ID != "" && e.refusals.First(string(d.session.ID)+d.Source.String()+ledger.PublicMessage(err), e.cfg.Now()) {
 		e.cfg.Log.Warn("configuration refused", "host", d.host.Name, "boot", d.session.ID, "addr", d.Source.String(), "err", err)
 		e.recorder.Take(recorder.Note{Event: ev, Do: func(tx inventory.Tx) error {
 			switch {
 			case isAlarm:
-				return e.openIssue(tx, secretRefused(d.host.ID, publicMessage(err), inventory.HintOf(err)))
+				return e.ledger.OpenIssue(tx, secretRefused(d.host.ID, ledger.PublicMessage(err), inventory.HintOf(err)))
 			case isStranger:
 				issue := sessionRefused(d.host.ID)
-				issue.Cause = publicMessage(err)
-				return e.openIssue(tx, issue)
+				issue.Cause = ledger.PublicMessage(err)
+				return e.ledger.OpenIssue(tx, issue)
 			}
 			return nil
 		}})

@@ -2,35 +2,9 @@ package provision
 
 import (
 	"sync"
-	"time"
 
 	"slipway.dev/slipway/inventory"
 )
-
-// refusals remembers what was refused lately: a tool that asks again every few seconds is noted once a minute.
-type refusals struct {
-	mu   sync.Mutex
-	seen map[string]time.Time
-}
-
-const (
-	refusedAgain = time.Minute
-	maxRefusals  = 10_000
-)
-
-// first reports whether that refusal is worth a note.
-func (r *refusals) first(what string, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now.Sub(r.seen[what]) < refusedAgain {
-		return false
-	}
-	if r.seen == nil || len(r.seen) >= maxRefusals {
-		r.seen = map[string]time.Time{}
-	}
-	r.seen[what] = now
-	return true
-}
 
 // delivered remembers renderings that are being fetched: a machine asks for several documents of one, and a digest
 // stands for the same bytes for ever.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/diagnosis"
@@ -136,7 +138,7 @@ func (e *Engine) evidenceEnds(tx inventory.Tx, c *diagnosis.Case) (at time.Time,
 	}
 	s, err2 := tx.FindSession(c.Session.ID) // those before it were ended by the next attempt of the firmware, which tells nothing
 	latest(s.EndedAt)
-	return at, errors.Join(err, ignoreNotFound(err2))
+	return at, errors.Join(err, ledger.IgnoreNotFound(err2))
 }
 
 const (

@@ -181,7 +181,7 @@ func (e *Engine) addNIC(tx inventory.Tx, h *inventory.Host, m inventory.MAC) err
 	case err != nil:
 		return fmt.Errorf("read owner of %s: %w", m, err)
 	}
-	return e.openIssue(tx, conflict(h, &owner, "MAC "+string(m)))
+	return e.ledger.OpenIssue(tx, conflict(h, &owner, "MAC "+string(m)))
 }
 
 // checkHints opens an issue for each other host that has the same UUID or serial. Which host boots is decided by MAC
@@ -199,7 +199,7 @@ func (e *Engine) checkHints(tx inventory.Tx, h *inventory.Host) error {
 		if h.UUID != "" && h.UUID == o.UUID {
 			what = "UUID " + h.UUID
 		}
-		if err := e.openIssue(tx, conflict(h, &o, what)); err != nil {
+		if err := e.ledger.OpenIssue(tx, conflict(h, &o, what)); err != nil {
 			return err
 		}
 	}
@@ -230,7 +230,7 @@ func (e *Engine) acceptByRule(tx inventory.Tx, h *inventory.Host) error {
 	for _, r := range rules {
 		sel, err := inventory.ParseSelector(r.Selector)
 		if err == nil && sel.Matches(h) {
-			if err := e.move(tx, h, inventory.Accept, "", "accepted by rule "+r.Name); err != nil {
+			if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by rule "+r.Name); err != nil {
 				return err
 			}
 			return e.inspectAccepted(tx, h, "rule "+r.Name)

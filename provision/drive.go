@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
@@ -213,7 +215,7 @@ func (j *job) late() error {
 		f.reason += "; it has not begun, and the machine is restarted"
 		f.isDeaf = true
 	}
-	if err := j.e.openIssue(j.tx, j.issue(inventory.IssueOverdue, inventory.SeverityWarning, f.reason, f.hint)); err != nil {
+	if err := j.e.ledger.OpenIssue(j.tx, j.issue(inventory.IssueOverdue, inventory.SeverityWarning, f.reason, f.hint)); err != nil {
 		return err
 	}
 	return j.fail(f)
@@ -431,7 +433,7 @@ func placeOf(h *inventory.Host) string {
 // ask opens the task for a person. A machine that has to boot from the network goes on by itself when it does.
 func (j *job) ask(n needsPerson) error {
 	if !n.comes {
-		if err := j.e.openIssue(j.tx, j.issue(inventory.IssueManual, inventory.SeverityWarning, n.task, n.hint)); err != nil {
+		if err := j.e.ledger.OpenIssue(j.tx, j.issue(inventory.IssueManual, inventory.SeverityWarning, n.task, n.hint)); err != nil {
 			return err
 		}
 	}
@@ -453,14 +455,14 @@ const personAgain = 15 * time.Second
 
 // unpowered is a controller that failed: a fence waits for as long as it takes, because nothing else would be safe.
 func (j *job) unpowered(problem error) error {
-	f := failure{reason: publicMessage(problem), hint: inventory.HintOf(problem)}
+	f := failure{reason: ledger.PublicMessage(problem), hint: inventory.HintOf(problem)}
 	switch bmc.KindOf(problem) {
 	case inventory.Unauthorized, inventory.Invalid, inventory.NotFound, inventory.Forbidden:
 		f.isLasting = true
 	}
 	if j.op.Step == inventory.StepFence && (f.isLasting || j.op.AttemptN >= attempts) {
 		hint := "repair the controller, or switch it off by hand and confirm: slipway host power " + j.host.Name + " --confirm off"
-		if err := j.e.openIssue(j.tx, j.issue(inventory.IssueFence, inventory.SeverityError, "not fenced, its old system may still run: "+f.reason, hint)); err != nil {
+		if err := j.e.ledger.OpenIssue(j.tx, j.issue(inventory.IssueFence, inventory.SeverityError, "not fenced, its old system may still run: "+f.reason, hint)); err != nil {
 			return err
 		}
 		return j.wait("not fenced: "+f.reason, hint, fenceAgain)

@@ -13,9 +13,10 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"slipway.dev/slipway/provision/ledger"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
@@ -102,12 +103,12 @@ type Engine struct {
 	cfg        Config
 	sessions   *session.Table
 	recorder   *recorder.Recorder
+	ledger     *ledger.Ledger
 	newHosts   *rate.Limiter
 	rendered   renderings
 	bootstraps bootstraps
-	refusals   refusals
+	refusals   ledger.Refusals
 	delivered  delivered
-	undone     sync.Map // transactions of dry runs, by their inventory.Tx
 
 	agents      agents
 	busy        busy
@@ -125,7 +126,6 @@ type Engine struct {
 	silences    silences
 	budget      *allowance.Book
 	shed        shedding
-	crowds      crowds
 	strangerN   atomic.Int64 // hosts that nobody has accepted, about
 	expiredAt   time.Time    // the sweep's own
 	glances     glances
@@ -159,6 +159,10 @@ func New(cfg Config) *Engine {
 	})
 	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
 	e.recorder.May = e.mayStore
+	e.ledger = ledger.New(ledger.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Sessions: e.sessions, Recorder: e.recorder, KeepHistory: cfg.KeepHistory,
+		Freed: e.freed, Ended: e.learnLoader,
+	})
 	return e
 }
 
@@ -178,7 +182,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 	g.Go(func() error { return e.glance(gctx) })
 	g.Go(func() error {
 		wait := lookEvery
-		for isAfter(gctx, wait) {
+		for ledger.IsAfter(gctx, wait) {
 			hasMore, err := e.watchBoots(gctx)
 			if err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("boots not checked", "err", err)
@@ -192,10 +196,10 @@ func (e *Engine) Serve(ctx context.Context) error {
 	e.HeldElsewhere() // an older version has not noted it, and the files of profiles are read in another way now
 	g.Go(func() error {
 		e.compareHeld(gctx) // before the first boots
-		for isAfter(gctx, sweepEvery) {
+		for ledger.IsAfter(gctx, sweepEvery) {
 			e.compareHeld(gctx)
 			e.bootstraps.sweep(e.cfg.Now())
-			if err := errors.Join(e.Sweep(gctx), e.forget(gctx), e.expireStrangers(gctx)); err != nil && gctx.Err() == nil {
+			if err := errors.Join(e.Sweep(gctx), e.ledger.Forget(gctx), e.expireStrangers(gctx)); err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("history not tidied up", "err", err)
 			}
 		}
@@ -204,18 +208,31 @@ func (e *Engine) Serve(ctx context.Context) error {
 	return g.Wait()
 }
 
-// isAfter waits, and reports false when ctx ended before.
-func isAfter(ctx context.Context, wait time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(wait):
-		return true
-	}
-}
-
 // NotedN and LostN count the notes taken and those dropped because the store could not keep up.
 func (e *Engine) NotedN() uint64 { return e.recorder.NotedN() }
 
 // LostN counts notes that were dropped because the store could not keep up.
 func (e *Engine) LostN() uint64 { return e.recorder.LostN() }
+
+// freed has the machines that wait look at a host that has become available, and frees what its machine left behind.
+func (e *Engine) freed(tx inventory.Tx, h *inventory.Host) error {
+	e.hasFreed.Store(true)
+	return e.freeLeft(tx, h)
+}
+
+// Sweep ends the sessions that only the store has, those of before a restart, and issues that nothing else ends.
+func (e *Engine) Sweep(ctx context.Context) error {
+	if err := e.ledger.Sweep(ctx); err != nil {
+		return err
+	}
+	return e.cfg.Store.Write(ctx, e.endIssues)
+}
+
+// Asker says who asks the engine for something, and how the engine has to do it.
+type Asker = ledger.Asker
+
+// Witness writes down what somebody asks the engine for.
+type Witness = ledger.Witness
+
+// By is an asker with no more than a name.
+func By(name string) Asker { return ledger.By(name) }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"github.com/google/go-cmp/cmp"
 
 	"slipway.dev/slipway/inventory"
@@ -111,7 +113,7 @@ func TestTheLoopBreakerQuarantinesAndAReleaseStartsAfresh(t *testing.T) {
 	if open := r.openIssues(); len(open) != 1 || open[0].Type != inventory.IssueBootLoop || open[0].Hint == "" {
 		t.Errorf("issues %+v", open)
 	}
-	_, err := r.engine.Release(context.Background(), m.host().ID, By("a test"))
+	_, err := r.engine.Release(context.Background(), m.host().ID, ledger.By("a test"))
 	r.must(err)
 	script, s := m.boot()
 	if !strings.Contains(script, "kernel ") {
@@ -238,14 +240,14 @@ func TestAnInstallerRunsOnceAndOnlyWhereItWasAskedFor(t *testing.T) {
 	if script, _ := m.boot(); strings.Contains(script, "kernel ") {
 		t.Fatalf("an installer ran unasked:\n%s", script)
 	}
-	_, err := r.engine.Protect(ctx, id, true, By("a test"))
+	_, err := r.engine.Protect(ctx, id, true, ledger.By("a test"))
 	r.must(err)
-	if _, err := r.engine.Install(ctx, id, "", By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
+	if _, err := r.engine.Install(ctx, id, "", ledger.By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("install of a protected host: %v", err)
 	}
-	_, err = r.engine.Protect(ctx, id, false, By("a test"))
+	_, err = r.engine.Protect(ctx, id, false, ledger.By("a test"))
 	r.must(err)
-	_, err = r.engine.Install(ctx, id, "", By("a test"))
+	_, err = r.engine.Install(ctx, id, "", ledger.By("a test"))
 	r.must(err)
 	script, s := m.boot()
 	if !strings.Contains(script, "kernel ") {
@@ -265,7 +267,7 @@ func TestAskingForAnInstallationAcceptsTheHost(t *testing.T) {
 	r.image("installer", true, "", 0)
 	m := r.machine(1)
 	m.boot()
-	_, err := r.engine.Install(context.Background(), m.host().ID, "installer", By("a test"))
+	_, err := r.engine.Install(context.Background(), m.host().ID, "installer", ledger.By("a test"))
 	r.must(err)
 	if h := m.host(); h.State != inventory.Available || !h.IsArmed || h.Profile != "installer" {
 		t.Fatalf("host %+v", h)
@@ -275,7 +277,7 @@ func TestAskingForAnInstallationAcceptsTheHost(t *testing.T) {
 		t.Errorf("script:\n%s", script)
 	}
 	r.must(m.report(s, pxe.ReportFailed))
-	if _, err := r.engine.Install(context.Background(), m.host().ID, "", By("a test")); !inventory.IsKind(err, inventory.Conflict) {
+	if _, err := r.engine.Install(context.Background(), m.host().ID, "", ledger.By("a test")); !inventory.IsKind(err, inventory.Conflict) {
 		t.Errorf("install of a failed host: %v", err)
 	}
 }
@@ -285,7 +287,7 @@ func TestAnInstallerThatDoesNotReportRunsOnce(t *testing.T) {
 	r.image("installer", true, "mac", 0)
 	m, ctx := r.machine(1), context.Background()
 	m.boot()
-	_, err := r.engine.Install(ctx, m.host().ID, "", By("a test"))
+	_, err := r.engine.Install(ctx, m.host().ID, "", ledger.By("a test"))
 	r.must(err)
 	if script, _ := m.boot(); !strings.Contains(script, "kernel ") {
 		t.Fatalf("script of an armed host:\n%s", script)
@@ -298,7 +300,7 @@ func TestAnInstallerThatDoesNotReportRunsOnce(t *testing.T) {
 	if script, _ := m.boot(); strings.Contains(script, "kernel ") || m.host().IsArmed {
 		t.Errorf("the installer ran twice:\n%s", script)
 	}
-	_, err = r.engine.Install(ctx, m.host().ID, "", By("a test"))
+	_, err = r.engine.Install(ctx, m.host().ID, "", ledger.By("a test"))
 	r.must(err)
 	if script, _ := m.boot(); !strings.Contains(script, "kernel ") {
 		t.Errorf("asked for again:\n%s", script)
@@ -343,7 +345,7 @@ func TestOldHistoryIsForgotten(t *testing.T) {
 	r.settle()
 	_, recent := r.machine(2).boot()
 	r.engine.cfg.KeepHistory = 12 * time.Hour
-	r.must(r.engine.forget(context.Background()))
+	r.must(r.engine.ledger.Forget(context.Background()))
 	if got := r.kinds(recent); len(got) == 0 {
 		t.Error("the recent boot has no events any more")
 	}

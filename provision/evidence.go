@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
@@ -303,7 +305,7 @@ func (q *question) noteProof(tx inventory.Tx, h *inventory.Host, before, s *inve
 	issue := unconfirmed(h)
 	switch {
 	case s.Proof != inventory.ProofNone && before.Proof == inventory.ProofNone:
-		return q.closeIssue(tx, issue, "the boot is one of the host: "+string(s.Proof))
+		return q.ledger.CloseIssue(tx, issue, "the boot is one of the host: "+string(s.Proof))
 	case s.Proof != inventory.ProofNone || d.Boot == pxe.BootDisk || d.Boot == pxe.BootIgnore:
 		return nil
 	}
@@ -314,7 +316,7 @@ func (q *question) noteProof(tx inventory.Tx, h *inventory.Host, before, s *inve
 	if s.Port != "" {
 		issue.Cause += "; it is on switch port " + inventory.Clean(s.Port, 200)
 	}
-	return q.openIssue(tx, issue)
+	return q.ledger.OpenIssue(tx, issue)
 }
 
 // unconfirmed is the issue that nothing shows that a machine that boots as a host is that host.
@@ -327,7 +329,7 @@ func unconfirmed(h *inventory.Host) inventory.Issue {
 
 // Confirm takes a person's word that the machine that boots as a host is that host. With no such boot under way the word
 // counts for the next one, for an hour.
-func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who Asker) (inventory.Host, error) {
+func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
 	var proven inventory.BootSession
 	h, err := e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.State == inventory.Discovered {
@@ -350,7 +352,7 @@ func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who Asker) (i
 			return err
 		}
 		for _, i := range []inventory.Issue{unconfirmed(h), sessionRefused(h.ID)} {
-			if err := e.closeIssue(tx, i, "confirmed by "+who.By); err != nil {
+			if err := e.ledger.CloseIssue(tx, i, "confirmed by "+who.By); err != nil {
 				return err
 			}
 		}

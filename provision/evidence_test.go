@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -103,7 +105,7 @@ func TestAPersonConfirmsThatARebootIsTheHosts(t *testing.T) {
 	r, m := up(t, withSecret, "")
 	script, s := m.boot()
 	m.wantHeld(script, s)
-	_, err := r.engine.Confirm(context.Background(), m.host().ID, By("alice"))
+	_, err := r.engine.Confirm(context.Background(), m.host().ID, ledger.By("alice"))
 	r.must(err)
 	m.wantUnconfirmed(false)
 	m.wantGiven(m.script(base+"/boot/"+string(s)+"/ask"), s, inventory.ProofPerson)
@@ -116,7 +118,7 @@ func TestAPersonConfirmsThatARebootIsTheHosts(t *testing.T) {
 func TestAConfirmationBeforehandCountsForOneBootWithinAnHour(t *testing.T) {
 	r, m := up(t, withSecret, "")
 	confirm := func() {
-		_, err := r.engine.Confirm(context.Background(), m.host().ID, By("alice"))
+		_, err := r.engine.Confirm(context.Background(), m.host().ID, ledger.By("alice"))
 		r.must(err)
 	}
 	confirm()
@@ -169,7 +171,7 @@ func TestTheSwitchPortShowsThatARebootIsTheHosts(t *testing.T) {
 	if h := m.host(); h.NICs[0].Port != "ge-0/0/5@rack7" {
 		t.Errorf("the port was learned anew: %q", h.NICs[0].Port)
 	}
-	_, err := r.engine.Confirm(context.Background(), m.host().ID, By("alice"))
+	_, err := r.engine.Confirm(context.Background(), m.host().ID, ledger.By("alice"))
 	r.must(err)
 	m.wantGiven(m.script(base+"/boot/"+string(s)+"/ask"), s, inventory.ProofPerson)
 	if h := m.host(); h.NICs[0].Port != "ge-0/0/9@rack7" {
@@ -373,7 +375,7 @@ func TestASystemThatNeverReportsRunsAllTheSame(t *testing.T) {
 
 func TestADiskThatBootsIsNoAlarm(t *testing.T) {
 	r, m := up(t, withSecret, "")
-	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, By("a test"))
+	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, ledger.By("a test"))
 	r.must(err)
 	if script, _ := m.boot(); strings.Contains(script, "kernel ") {
 		t.Errorf("script:\n%s", script)
@@ -385,7 +387,7 @@ func TestOnlyAnAcceptedHostIsConfirmed(t *testing.T) {
 	r := newRack(t)
 	m := r.machine(1)
 	m.boot()
-	if _, err := r.engine.Confirm(context.Background(), m.host().ID, By("alice")); !inventory.IsKind(err, inventory.Conflict) || inventory.HintOf(err) == "" {
+	if _, err := r.engine.Confirm(context.Background(), m.host().ID, ledger.By("alice")); !inventory.IsKind(err, inventory.Conflict) || inventory.HintOf(err) == "" {
 		t.Errorf("a stranger is confirmed: %v", err)
 	}
 }
@@ -394,7 +396,7 @@ func TestOnlyAnAcceptedHostIsConfirmed(t *testing.T) {
 func silent(t *testing.T) (*rack, *machine) {
 	t.Helper()
 	r, m := up(t, withSecret, "")
-	_, err := r.engine.Confirm(context.Background(), m.host().ID, By("alice"))
+	_, err := r.engine.Confirm(context.Background(), m.host().ID, ledger.By("alice"))
 	r.must(err)
 	m.given(inventory.ProofPerson)
 	r.clock = r.clock.Add(time.Hour)

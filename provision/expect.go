@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/provision/session"
@@ -96,7 +98,7 @@ var (
 // host. One that waits for a person, or whose work is done, may be switched off at any time.
 func owesAsking(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 	op, err := tx.FindOpenOperation(s.HostID)
-	return err == nil && op.State == inventory.OpRunning, ignoreNotFound(err)
+	return err == nil && op.State == inventory.OpRunning, ledger.IgnoreNotFound(err)
 }
 
 // waitsFor is what follows in a boot, and whether anything does: a machine that was sent on to its own disk owes nothing,
@@ -125,7 +127,7 @@ func owesRunning(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 	}
 	i, err := tx.FindImage(s.Image)
 	if err != nil {
-		return false, ignoreNotFound(err)
+		return false, ledger.IgnoreNotFound(err)
 	}
 	events, err := tx.ListEvents(inventory.EventFilter{SessionID: s.ID}, 0, eventsLooked)
 	if err != nil {
@@ -154,7 +156,7 @@ func filesOf(i *inventory.Image) (n int) {
 func owesReport(tx inventory.Tx, s *inventory.BootSession) (bool, error) {
 	r, err := tx.FindRendering(s.Config)
 	if err != nil {
-		return false, ignoreNotFound(err)
+		return false, ledger.IgnoreNotFound(err)
 	}
 	return slices.ContainsFunc(r.Documents, func(d inventory.RenderedDocument) bool {
 		return machineconfig.RefersTo(d.Text, "session://report")

@@ -98,13 +98,13 @@ func (j *job) giveUp(f failure) error {
 
 // quarantine puts the host aside with the reason, and opens the issue.
 func (j *job) quarantine(issue string, f failure) error {
-	if err := j.e.openIssue(j.tx, j.issue(issue, inventory.SeverityError, f.reason, f.hint)); err != nil {
+	if err := j.e.ledger.OpenIssue(j.tx, j.issue(issue, inventory.SeverityError, f.reason, f.hint)); err != nil {
 		return err
 	}
 	if _, err := j.host.State.Next(inventory.Fault); err != nil {
 		return j.storeHost()
 	}
-	return j.e.move(j.tx, &j.host, inventory.Fault, "", f.reason)
+	return j.e.ledger.Move(j.tx, &j.host, inventory.Fault, "", f.reason)
 }
 
 // machinesTry is on how many hosts a machine may fail before a person has to look: by then it is the image or the
@@ -119,7 +119,7 @@ func (j *job) installFailed(f failure) error {
 		return err
 	}
 	if f.isImage {
-		if err := j.e.openIssue(j.tx, j.issue(inventory.IssueInstall, inventory.SeverityError, f.reason, f.hint)); err != nil {
+		if err := j.e.ledger.OpenIssue(j.tx, j.issue(inventory.IssueInstall, inventory.SeverityError, f.reason, f.hint)); err != nil {
 			return err
 		}
 		if m == nil {
@@ -175,7 +175,7 @@ func (j *job) climb(f failure) error {
 		return err
 	}
 	if len(j.p.Ladder) <= 1 {
-		if err := j.e.openIssue(j.tx, j.issue(inventory.IssueInstall, inventory.SeverityError, f.reason, f.hint)); err != nil {
+		if err := j.e.ledger.OpenIssue(j.tx, j.issue(inventory.IssueInstall, inventory.SeverityError, f.reason, f.hint)); err != nil {
 			return err
 		}
 		if j.host.State != inventory.Active {

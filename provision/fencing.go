@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
@@ -31,7 +33,7 @@ func (p Params) isAfterOff(began time.Time) bool { return !p.OffAt.IsZero() && !
 // believes reports whether a boot that began at some time shows that the old system of the host does not run any more.
 func (j *job) believes(began time.Time) (bool, error) {
 	b, err := j.tx.FindBMC(j.host.ID)
-	if err = ignoreNotFound(err); err != nil { // what cannot be read is no proof
+	if err = ledger.IgnoreNotFound(err); err != nil { // what cannot be read is no proof
 		return false, fmt.Errorf("read controller of %s: %w", j.host.Name, err)
 	}
 	if !j.e.mustCut(&j.op, &b) {

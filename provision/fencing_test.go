@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
@@ -48,7 +50,7 @@ func TestAnOldSystemThatPlaysOurAgentIsNoFenceWhereThePowerCanBeCut(t *testing.T
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	offs := s.offs
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	for range 3 {
 		if task, _ := s.plays(l); task.Kind != wire.Wait {
@@ -70,7 +72,7 @@ func TestAnOldSystemThatPlaysOurAgentIsNotBelievedWhileItsControllerIsSilent(t *
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	l.bank.Break("a", fake.Unreachable)
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("it waits for its fence", l.hasIssue(inventory.IssueFence))
 	if task, _ := s.plays(l); task.Kind != wire.Wait {
@@ -93,11 +95,11 @@ func TestAPersonsWordFencesAHostWhoseControllerIsDead(t *testing.T) {
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	l.bank.Break("a", fake.Unreachable)
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("it waits for its fence", l.hasIssue(inventory.IssueFence))
 	s.isOn, s.runs = false, ""
-	_, err = l.engine.ConfirmPower(context.Background(), s.host().ID, inventory.PowerOff, By("a person"))
+	_, err = l.engine.ConfirmPower(context.Background(), s.host().ID, inventory.PowerOff, ledger.By("a person"))
 	l.must(err)
 	s.isOn = true // by hand
 	for _, m := range l.order {
@@ -115,7 +117,7 @@ func TestASystemThatIsSwitchedOnAfterItsFencePlaysOurAgentInVain(t *testing.T) {
 	s := l.add("a", true)
 	l.create(inventory.Machine{Name: "web-1", Hooks: []inventory.Hook{{Step: inventory.PreClean, Owner: "storage"}}})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("it is fenced, and waits for a hook", func() bool {
 		op, err := l.engine.openOperation(context.Background(), s.host().ID)
@@ -129,7 +131,7 @@ func TestASystemThatIsSwitchedOnAfterItsFencePlaysOurAgentInVain(t *testing.T) {
 	}
 	_, id := s.plays(l)
 	offs := s.offs
-	_, err = l.engine.AckHook(context.Background(), "web-1", inventory.PreClean, "storage", By("a test"))
+	_, err = l.engine.AckHook(context.Background(), "web-1", inventory.PreClean, "storage", ledger.By("a test"))
 	l.must(err)
 	if task, _ := s.plays(l); task.Kind != wire.Wait {
 		t.Fatalf("the old system is told to %s", task.Kind)
@@ -153,7 +155,7 @@ func TestALaterBootIsNoFenceUntilThePowerIsCutAgain(t *testing.T) {
 	s := l.add("a", true)
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	var op inventory.Operation
 	l.until("its power was cut", func() bool {
@@ -191,7 +193,7 @@ func TestAnOrderOfPowerSaysWhatItDid(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
 	order := func(a bmc.Action) inventory.Operation {
-		op, err := l.engine.Power(t.Context(), s.host().ID, a, By("a test"))
+		op, err := l.engine.Power(t.Context(), s.host().ID, a, ledger.By("a test"))
 		l.must(err)
 		l.until("it is done", func() bool {
 			is, err := l.engine.openOperation(t.Context(), s.host().ID)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
@@ -153,7 +155,7 @@ func (e *Engine) learnLoader(tx inventory.Tx, s *inventory.BootSession) error {
 	}
 	h, err := tx.FindHost(s.HostID)
 	if err != nil {
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	}
 	refused := h.Facts[inventory.FactLoaderRefused]
 	if s.Step != inventory.EventLoaderSent && refused == "" {

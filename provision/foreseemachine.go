@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 	"slipway.dev/slipway/provision/foresight"
@@ -53,7 +55,7 @@ func (e *Engine) foreseeMachine(tx inventory.Tx, name, verb string) (f foresight
 			WithHint("lift it: slipway host protect %s --off", h.Name)
 	}
 	b, err := tx.FindBMC(h.ID)
-	if f.Driver = b.Driver; ignoreNotFound(err) != nil {
+	if f.Driver = b.Driver; ledger.IgnoreNotFound(err) != nil {
 		return f, fmt.Errorf("read controller of %s: %w", h.Name, err)
 	}
 	if m.Drain.Target != "" {

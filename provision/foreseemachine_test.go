@@ -3,6 +3,8 @@ package provision
 import (
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/foresight"
 )
@@ -37,7 +39,7 @@ func TestTheEndOfAMachineIsForeseenAsItComes(t *testing.T) {
 			if m, _ := l.find("web"); m.Phase != inventory.MachineRunning {
 				t.Fatal("it was only asked")
 			}
-			_, err = l.engine.DeleteMachine(t.Context(), "web", false, By("a test"))
+			_, err = l.engine.DeleteMachine(t.Context(), "web", false, ledger.By("a test"))
 			l.must(err)
 			l.read(func(tx inventory.Tx) error {
 				op, err := tx.FindOpenOperation(h.ID)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 )
@@ -86,14 +88,14 @@ func (e *Engine) lookOver(tx inventory.Tx, b *address.Book, uid string, id inven
 	if id != "" {
 		host, err := tx.FindHost(id)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		h = &host
 	}
 	if uid != "" {
 		machine, err := tx.FindMachineByUID(uid)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		if m = &machine; machine.HostID != id {
 			return nil // it has moved, and was noted then
@@ -101,7 +103,7 @@ func (e *Engine) lookOver(tx inventory.Tx, b *address.Book, uid string, id inven
 	} else if h.Machine != "" {
 		return nil
 	}
-	return ignoreNotFound(e.noteHeld(tx, b, m, h))
+	return ledger.IgnoreNotFound(e.noteHeld(tx, b, m, h))
 }
 
 // watchHeld opens an issue for each address and name that two machines have, or a machine and the network, and closes those
@@ -145,12 +147,12 @@ func (e *Engine) watchHeld(ctx context.Context) error {
 	}
 	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		for _, i := range fresh {
-			if err := e.openIssue(tx, i); err != nil {
+			if err := e.ledger.OpenIssue(tx, i); err != nil {
 				return err
 			}
 		}
 		for _, i := range over {
-			if err := e.closeIssue(tx, i, "nobody else has it any more"); err != nil {
+			if err := e.ledger.CloseIssue(tx, i, "nobody else has it any more"); err != nil {
 				return err
 			}
 		}

@@ -7,17 +7,19 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
 
 // DeclareHost creates a host that has not been seen yet, from its MACs, or returns the one that has one of them. It is
 // discovered until it is accepted.
-func (e *Engine) DeclareHost(ctx context.Context, in inventory.Host, who Asker) (h inventory.Host, err error) {
+func (e *Engine) DeclareHost(ctx context.Context, in inventory.Host, who ledger.Asker) (h inventory.Host, err error) {
 	if len(in.NICs) == 0 {
 		return in, inventory.Errorf(inventory.Invalid, "a host is declared with its MACs").WithHint("name the MAC of the port that it boots from")
 	}
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		for i, n := range in.NICs {
 			mac, err := inventory.ParseMAC(string(n.MAC))
 			if err != nil {
@@ -53,7 +55,7 @@ func (e *Engine) AddHost(tx inventory.Tx, h *inventory.Host, by string) error {
 
 // UpdateHost stores what people say of a host: name, labels, place, taints, disks, pins, whether it is cordoned. It is a
 // Conflict when h.Version is not the stored one; nothing is written when nothing changes.
-func (e *Engine) UpdateHost(ctx context.Context, h inventory.Host, who Asker) (inventory.Host, error) {
+func (e *Engine) UpdateHost(ctx context.Context, h inventory.Host, who ledger.Asker) (inventory.Host, error) {
 	return e.changed(ctx, who, h.ID, func(tx inventory.Tx, stored *inventory.Host) error {
 		if h.Version != stored.Version {
 			return inventory.Errorf(inventory.Conflict, "host %s has changed meanwhile: version %d is not %d", stored.Name, h.Version, stored.Version).
@@ -126,17 +128,17 @@ func checkHost(tx inventory.Tx, h *inventory.Host) error {
 }
 
 // Cordon keeps machines from claiming a host, or ends that; all else goes on.
-func (e *Engine) Cordon(ctx context.Context, id inventory.HostID, on bool, who Asker) (inventory.Host, error) {
+func (e *Engine) Cordon(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
 	return e.flag(ctx, who, id, func(h *inventory.Host) *bool { return &h.IsCordoned }, on, "cordon")
 }
 
 // Retain leaves the disks of a host as they are when its machine goes, or ends that: the host waits for a person then.
-func (e *Engine) Retain(ctx context.Context, id inventory.HostID, on bool, who Asker) (inventory.Host, error) {
+func (e *Engine) Retain(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
 	return e.flag(ctx, who, id, func(h *inventory.Host) *bool { return &h.IsRetained }, on, "retention")
 }
 
 // flag switches what people say of a host.
-func (e *Engine) flag(ctx context.Context, who Asker, id inventory.HostID, of func(*inventory.Host) *bool, on bool, what string) (inventory.Host, error) {
+func (e *Engine) flag(ctx context.Context, who ledger.Asker, id inventory.HostID, of func(*inventory.Host) *bool, on bool, what string) (inventory.Host, error) {
 	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if *of(h) == on {
 			return nil

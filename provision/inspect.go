@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/proof"
@@ -27,7 +29,7 @@ type InspectRequest struct {
 }
 
 // Inspect looks at a host's hardware with our agent. Of a host whose machine was replaced it accepts the new one.
-func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequest, who Asker) (inventory.Host, error) {
+func (e *Engine) Inspect(ctx context.Context, id inventory.HostID, r InspectRequest, who ledger.Asker) (inventory.Host, error) {
 	if time.Duration(r.BurnInFor) < 0 || time.Duration(r.BurnInFor) > 7*24*time.Hour {
 		return inventory.Host{}, inventory.Errorf(inventory.Invalid, "a burn-in of %s is not between 0 and a week", r.BurnInFor)
 	}
@@ -74,7 +76,7 @@ func (e *Engine) acceptReplacement(tx inventory.Tx, h *inventory.Host, by string
 	if err == nil {
 		err = e.goOnReplaced(tx, op)
 	}
-	if err = ignoreNotFound(err); err != nil {
+	if err = ledger.IgnoreNotFound(err); err != nil {
 		return false, err
 	}
 	return true, e.edit(tx, h, "the machine in its place is accepted by "+by)
@@ -113,7 +115,7 @@ func (e *Engine) startInspection(tx inventory.Tx, h *inventory.Host, p Params, b
 			p.BurnInFor = burn // of new hosts
 		}
 	}
-	if err := e.move(tx, h, inventory.Inspect, "", "inspection asked for by "+by); err != nil {
+	if err := e.ledger.Move(tx, h, inventory.Inspect, "", "inspection asked for by "+by); err != nil {
 		return err
 	}
 	_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpInspect, By: by}, p)
@@ -141,7 +143,7 @@ func (e *Engine) inspectAccepted(tx inventory.Tx, h *inventory.Host, by string) 
 		return nil
 	}
 	if _, err := tx.FindImage(inventory.AgentImage(h.Arch)); err != nil {
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	}
 	if _, err := tx.FindOpenOperation(h.ID); err == nil {
 		return nil
@@ -267,12 +269,12 @@ func (j *job) hardwareIssues(i *inventory.Inspection) error {
 	} {
 		issue := j.issue(c.kind, inventory.SeverityWarning, c.cause, c.hint)
 		if !c.isOpen {
-			if err := j.e.closeIssue(j.tx, issue, "the last inspection shows none of it"); err != nil {
+			if err := j.e.ledger.CloseIssue(j.tx, issue, "the last inspection shows none of it"); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := j.e.openIssue(j.tx, issue); err != nil {
+		if err := j.e.ledger.OpenIssue(j.tx, issue); err != nil {
 			return err
 		}
 	}
@@ -316,7 +318,7 @@ func (j *job) burntIn(b *inventory.BurnIn) (stop bool, err error) {
 	}
 	issue := j.issue(inventory.IssueBurnIn, inventory.SeverityError, "burn-in failed: "+joinFew(failed), "slipway host report "+j.host.Name)
 	if len(failed) == 0 {
-		return false, j.e.closeIssue(j.tx, issue, "burn-in passed")
+		return false, j.e.ledger.CloseIssue(j.tx, issue, "burn-in passed")
 	}
 	return true, j.giveUp(failure{reason: "burn-in failed: " + joinFew(failed), hint: "slipway host report " + j.host.Name, isLasting: true})
 }

@@ -35,8 +35,8 @@ func (e *Engine) NoteJoin(ctx context.Context, a JoinAlarm) error {
 			}
 		}
 		if a.IsOver {
-			return e.closeIssue(tx, i, a.Detail)
+			return e.ledger.CloseIssue(tx, i, a.Detail)
 		}
-		return e.openIssue(tx, i)
+		return e.ledger.OpenIssue(tx, i)
 	})
 }

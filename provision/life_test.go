@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 )
@@ -41,7 +43,7 @@ func TestAMachineIsInstalledAndGoesAgain(t *testing.T) {
 				t.Errorf("issues are open: %+v", open)
 			}
 			offs := s.offs
-			_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+			_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 			l.must(err)
 			if c.withBMC {
 				l.until("the power is cut before anything is wiped", func() bool { return s.offs > offs })
@@ -96,7 +98,7 @@ func TestAnImageAtFaultStopsTheMachineAndNotTheRack(t *testing.T) {
 	if a.disk != "empty" {
 		t.Errorf("disk is %q", a.disk)
 	}
-	if _, err := l.engine.RetryMachine(context.Background(), "web-1", By("a test")); err != nil {
+	if _, err := l.engine.RetryMachine(context.Background(), "web-1", ledger.By("a test")); err != nil {
 		t.Error(err)
 	}
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
@@ -116,14 +118,14 @@ func TestHooksBlockEachStepUntilAcknowledged(t *testing.T) {
 			m, ok := l.find("web-1")
 			return ok && strings.Contains(m.Reason, "hook "+string(step))
 		})
-		_, err := l.engine.AckHook(context.Background(), "web-1", step, "storage", By("a test"))
+		_, err := l.engine.AckHook(context.Background(), "web-1", step, "storage", ledger.By("a test"))
 		l.must(err)
 	}
 	blocked(inventory.PreClaim)
 	blocked(inventory.PreBoot)
 	blocked(inventory.PostJoin)
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	blocked(inventory.PreDrain)
 	if !s.isOn {
@@ -144,7 +146,7 @@ func TestAHookSaysWhyItIsNotAcknowledgedYet(t *testing.T) {
 	l.create(inventory.Machine{Name: "web-1", Hooks: []inventory.Hook{{Step: inventory.PreBoot, Owner: "cluster"}}})
 	hold := func(reason string) inventory.Machine {
 		t.Helper()
-		m, err := l.engine.HoldHook(t.Context(), "web-1", inventory.PreBoot, "cluster", reason, Asker{})
+		m, err := l.engine.HoldHook(t.Context(), "web-1", inventory.PreBoot, "cluster", reason, ledger.Asker{})
 		l.must(err)
 		return m
 	}
@@ -158,12 +160,12 @@ func TestAHookSaysWhyItIsNotAcknowledgedYet(t *testing.T) {
 			return ok && strings.HasPrefix(m.Reason, reason) && strings.Contains(m.Hint, "slipway machine ack web-1 pre-boot cluster")
 		})
 	}
-	m, err := l.engine.AckHook(t.Context(), "web-1", inventory.PreBoot, "cluster", By("a test"))
+	m, err := l.engine.AckHook(t.Context(), "web-1", inventory.PreBoot, "cluster", ledger.By("a test"))
 	l.must(err)
 	if late := hold("still not"); late.Version != m.Version || late.Hooks[0].Reason != "" {
 		t.Errorf("after it was acknowledged it says %q", late.Hooks[0].Reason)
 	}
-	if _, err := l.engine.HoldHook(t.Context(), "web-1", inventory.PreDrain, "cluster", "x", Asker{}); !inventory.IsKind(err, inventory.NotFound) {
+	if _, err := l.engine.HoldHook(t.Context(), "web-1", inventory.PreDrain, "cluster", "x", ledger.Asker{}); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("a hook that is not there: %v", err)
 	}
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
@@ -174,15 +176,15 @@ func TestNothingIsDestroyedOnAProtectedHost(t *testing.T) {
 	s := l.add("a", true)
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
-	_, err := l.engine.Protect(context.Background(), s.host().ID, true, By("a test"))
+	_, err := l.engine.Protect(context.Background(), s.host().ID, true, ledger.By("a test"))
 	l.must(err)
-	if _, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
+	if _, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("deleted: %v", err)
 	}
-	if _, err := l.engine.Reinstall(context.Background(), "web-1", By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
+	if _, err := l.engine.Reinstall(context.Background(), "web-1", ledger.By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("reinstalled: %v", err)
 	}
-	_, err = l.engine.DeleteMachine(context.Background(), "web-1", true, By("a test"))
+	_, err = l.engine.DeleteMachine(context.Background(), "web-1", true, ledger.By("a test"))
 	l.must(err)
 	if h := s.host(); h.State != inventory.Failed || h.ClaimID != "" || s.wipes != 0 || s.disk != "installed" {
 		t.Errorf("host %+v, disk %q", h, s.disk)
@@ -194,10 +196,10 @@ func TestProtectionThatComesInTheMiddleStopsTheWipe(t *testing.T) {
 	s := l.add("a", true)
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("it is being cleaned", l.hostIs(s, inventory.Cleaning))
-	_, err = l.engine.Protect(context.Background(), s.host().ID, true, By("a test"))
+	_, err = l.engine.Protect(context.Background(), s.host().ID, true, ledger.By("a test"))
 	l.must(err)
 	for range 30 {
 		l.turn()
@@ -205,7 +207,7 @@ func TestProtectionThatComesInTheMiddleStopsTheWipe(t *testing.T) {
 	if s.wipes != 0 || s.host().State != inventory.Cleaning {
 		t.Errorf("wiped %d times, host is %s", s.wipes, s.host().State)
 	}
-	_, err = l.engine.Protect(context.Background(), s.host().ID, false, By("a test"))
+	_, err = l.engine.Protect(context.Background(), s.host().ID, false, ledger.By("a test"))
 	l.must(err)
 	l.until("the host is available", l.hostIs(s, inventory.Available))
 }
@@ -216,7 +218,7 @@ func TestReinstallKeepsTheHostAndTakesANewClaim(t *testing.T) {
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	before := s.host().ClaimID
-	_, err := l.engine.Reinstall(context.Background(), "web-1", By("a test"))
+	_, err := l.engine.Reinstall(context.Background(), "web-1", ledger.By("a test"))
 	l.must(err)
 	l.until("it is reinstalled", func() bool { return s.writes == 2 && l.phase("web-1", inventory.MachineRunning)() })
 	if h := s.host(); h.Machine != "web-1" || h.ClaimID == before || h.ClaimID == "" || s.wipes != 0 {
@@ -230,7 +232,7 @@ func TestTheLadderClimbsFromPowerCycleToAnotherHost(t *testing.T) {
 	l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Preferred: []inventory.Preference{{Weight: 100, Selector: "name=a"}}}})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	a.isMute = true // its system is broken for good: the next boots report nothing, an installation neither
-	_, err := l.engine.Remediate(context.Background(), "web-1", nil, By("a test"))
+	_, err := l.engine.Remediate(context.Background(), "web-1", nil, ledger.By("a test"))
 	l.must(err)
 	for range 3000 {
 		if m, _ := l.find("web-1"); m.Phase == inventory.MachineRunning && b.host().Machine == "web-1" {
@@ -258,7 +260,7 @@ func TestAMachineThatWasReplacedIsNotWritten(t *testing.T) {
 	if s.writes != 0 {
 		t.Fatal("it was written")
 	}
-	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{}, By("a test"))
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{}, ledger.By("a test"))
 	l.must(err)
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 }
@@ -297,7 +299,7 @@ func TestTheAgentMakesAnAccountOnTheController(t *testing.T) {
 	s := l.add("a", true)
 	s.bmcAddress = "10.0.9.9"
 	ask := func(name string) error {
-		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: name, BMCNetwork: "10.0.9.0/24"}, By("a test"))
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BMCUser: name, BMCNetwork: "10.0.9.0/24"}, ledger.By("a test"))
 		return err
 	}
 	if err := ask("Not A Name"); !inventory.IsKind(err, inventory.Invalid) {
@@ -347,7 +349,7 @@ func TestInstallersAndLiveSystemsRunUnderTheSameEngine(t *testing.T) {
 				if h := s.host(); h.State != inventory.Active || h.IsArmed || s.writes != c.wantWrites {
 					t.Errorf("host %+v, written %d times", h, s.writes)
 				}
-				_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+				_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 				l.must(err)
 				l.until("the host is available", l.hostIs(s, inventory.Available))
 				if s.wipes != 1 {
@@ -382,7 +384,7 @@ func TestAnAgentThatHasLeftIsNoFence(t *testing.T) {
 		return strings.Contains(m.Reason, string(inventory.StepFirstBoot))
 	})
 	offs := s.offs
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("the host is cleaning", l.hostIs(s, inventory.Cleaning))
 	if s.offs == offs {
@@ -394,7 +396,7 @@ func TestAnAgentThatStayedInstallsTheNextMachine(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
 	m := l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{Selector: "label:x"}})
-	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, By("a test"))
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, ledger.By("a test"))
 	l.must(err)
 	l.until("it is inspected", l.hostIs(s, inventory.Available))
 	if s.session == "" || !s.isOn {
@@ -418,7 +420,7 @@ func TestAHostThatCannotBeFencedWaitsForAPerson(t *testing.T) {
 		b.Options = map[string]string{"fault": "ignored"}
 		return errors.Join(err, tx.SaveBMC(&b, l.clock))
 	})
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("the issue is open", func() bool {
 		return slices.ContainsFunc(l.openIssues(), func(i inventory.Issue) bool { return i.Type == inventory.IssueFence })

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
@@ -88,7 +90,7 @@ func TestAMachineSaysWhyItHasNoHost(t *testing.T) {
 	if m, _ := l.find("pinned"); !strings.Contains(m.Reason, "host a is active for machine first") {
 		t.Errorf("pinned: %q (%s)", m.Reason, m.Hint)
 	}
-	_, err := l.engine.DeleteMachine(context.Background(), "first", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "first", false, ledger.By("a test"))
 	l.must(err)
 	l.until("one of them has it", func() bool {
 		return l.phase("second", inventory.MachineRunning)() || l.phase("pinned", inventory.MachineRunning)()
@@ -102,7 +104,7 @@ func TestTooManyInstallationsInAnHourAreALoop(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		l.create(inventory.Machine{Name: name})
 		l.until("it runs", l.phase(name, inventory.MachineRunning))
-		_, err := l.engine.DeleteMachine(context.Background(), name, false, By("a test"))
+		_, err := l.engine.DeleteMachine(context.Background(), name, false, ledger.By("a test"))
 		l.must(err)
 		l.until("the host is available", l.hostIs(s, inventory.Available))
 	}
@@ -120,7 +122,7 @@ func TestOnlyStrictGoldenHardwareKeepsAHostFromBeingClaimed(t *testing.T) {
 		l.write(func(tx inventory.Tx) error {
 			return tx.Goldens().Create(&inventory.Golden{Name: "big", Selector: "mac", DiskN: 2, IsStrict: isStrict}, l.clock)
 		})
-		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, By("a test"))
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, ledger.By("a test"))
 		l.must(err)
 		l.until("it is inspected", l.hostIs(s, inventory.Available))
 		if i := l.issueOf(inventory.IssueGolden); i == nil || !strings.Contains(i.Cause, "disk") {
@@ -139,7 +141,7 @@ func TestOnlyStrictGoldenHardwareKeepsAHostFromBeingClaimed(t *testing.T) {
 func TestAFailedBurnInQuarantinesWithItsReport(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
-	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Minute)}, By("a test"))
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Minute)}, ledger.By("a test"))
 	l.must(err)
 	s.faults = []wire.Report{
 		{State: wire.Done, Hardware: new(s.hardware())},
@@ -172,7 +174,7 @@ func TestControllersThatMisbehaveEitherConvergeOrSayWhy(t *testing.T) {
 				b.Options = map[string]string{"fault": c.fault}
 				return errors.Join(err, tx.SaveBMC(&b, l.clock))
 			})
-			op, err := l.engine.Power(context.Background(), s.host().ID, bmc.On, By("a test"))
+			op, err := l.engine.Power(context.Background(), s.host().ID, bmc.On, ledger.By("a test"))
 			l.must(err)
 			l.until("the operation has ended", func() bool {
 				l.must(l.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
@@ -195,7 +197,7 @@ func TestAnAgentThatDoesNotBeginToWipeIsRestartedAndSaidToBeWaitedFor(t *testing
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	s.isDeaf = true
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	var op inventory.Operation
 	l.until("the release says that it waits for the agent", func() bool {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/bmc/fake"
@@ -287,7 +289,7 @@ func (l *life) create(m inventory.Machine) inventory.Machine {
 	if m.Profile == "" {
 		m.Profile = "debian12"
 	}
-	m, err := l.engine.CreateMachine(context.Background(), m, By("a test"))
+	m, err := l.engine.CreateMachine(context.Background(), m, ledger.By("a test"))
 	l.must(err)
 	return m
 }

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/hardware/placement"
 	"slipway.dev/slipway/inventory"
 )
 
 // CreateMachine notes that somebody wants a machine; a host is found for it at once or later. It is idempotent for
 // machines that have an owner.
-func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, who Asker) (inventory.Machine, error) {
+func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, who ledger.Asker) (inventory.Machine, error) {
 	m.UID, m.Phase, m.Reason, m.HostID, m.ClaimID = e.cfg.NewULID(), inventory.MachinePending, "waits for a host", "", ""
 	for i := range m.Hooks {
 		m.Hooks[i].AckedAt, m.Hooks[i].Reason = time.Time{}, ""
@@ -22,7 +24,7 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, who Ask
 	if err := m.Validate(); err != nil {
 		return m, err
 	}
-	err := e.write(ctx, who, func(tx inventory.Tx) error {
+	err := e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if m.Owner != "" {
 			if old, err := tx.FindMachineByOwner(m.Owner); err == nil {
 				m = old
@@ -71,8 +73,8 @@ func (e *Engine) preflight(tx inventory.Tx, m *inventory.Machine) error {
 
 // DeleteMachine asks for the end of a machine: its host is fenced, wiped and free again. With force nothing of that is
 // waited for, and the host is quarantined. Asking again is harmless.
-func (e *Engine) DeleteMachine(ctx context.Context, name string, force bool, who Asker) (m inventory.Machine, err error) {
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+func (e *Engine) DeleteMachine(ctx context.Context, name string, force bool, who ledger.Asker) (m inventory.Machine, err error) {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -125,7 +127,7 @@ func (e *Engine) deleteMachine(tx inventory.Tx, m *inventory.Machine, force bool
 	if force {
 		return e.releaseMachine(tx, m, &h, by)
 	}
-	if err := e.move(tx, &h, inventory.Retire, "", "machine "+m.Name+" was deleted by "+by); err != nil {
+	if err := e.ledger.Move(tx, &h, inventory.Retire, "", "machine "+m.Name+" was deleted by "+by); err != nil {
 		return err
 	}
 	clean, staysDirty, err := e.endOf(tx, m, &h)
@@ -266,8 +268,8 @@ func (j *job) phase() inventory.MachinePhase {
 }
 
 // AckHook acknowledges a hook, so that the step it blocks goes on. Every hook of the step by that owner counts.
-func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who Asker) (m inventory.Machine, err error) {
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookStep, owner string, who ledger.Asker) (m inventory.Machine, err error) {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -289,9 +291,9 @@ func (e *Engine) AckHook(ctx context.Context, name string, step inventory.HookSt
 
 // HoldHook says why a hook is not acknowledged yet: whoever looks at the machine, its host or its operation reads it there.
 // One that is acknowledged says no more.
-func (e *Engine) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who Asker) (m inventory.Machine, err error) {
+func (e *Engine) HoldHook(ctx context.Context, name string, step inventory.HookStep, owner, reason string, who ledger.Asker) (m inventory.Machine, err error) {
 	reason = inventory.Clean(reason, inventory.ReasonAtMost)
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -331,7 +333,7 @@ func hookWait(m *inventory.Machine, h inventory.Hook) (reason, hint string) {
 func (e *Engine) wakeOperation(tx inventory.Tx, h inventory.HostID) error {
 	op, err := tx.FindOpenOperation(h)
 	if h == "" || err != nil {
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	}
 	if op.State != inventory.OpWaiting {
 		return nil
@@ -341,8 +343,8 @@ func (e *Engine) wakeOperation(tx inventory.Tx, h inventory.HostID) error {
 }
 
 // RetryMachine lets a machine that has failed try again, on any host.
-func (e *Engine) RetryMachine(ctx context.Context, name string, who Asker) (m inventory.Machine, err error) {
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+func (e *Engine) RetryMachine(ctx context.Context, name string, who ledger.Asker) (m inventory.Machine, err error) {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -357,12 +359,12 @@ func (e *Engine) RetryMachine(ctx context.Context, name string, who Asker) (m in
 }
 
 // AdoptMachine makes a machine of a server that runs already: nothing is started on it, now or when the machine goes.
-func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, who Asker) (inventory.Machine, error) {
+func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inventory.HostID, who ledger.Asker) (inventory.Machine, error) {
 	m.UID, m.Phase, m.Reason, m.Placement = e.cfg.NewULID(), inventory.MachineRunning, "", inventory.Placement{}
 	if err := m.Validate(); err != nil {
 		return m, err
 	}
-	err := e.write(ctx, who, func(tx inventory.Tx) error {
+	err := e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(host)
 		if err != nil {
 			return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -13,7 +15,7 @@ func TestAControllerThatIsAddedTakesOverFromAPerson(t *testing.T) {
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("a person is asked to switch it on", func() bool { return len(l.openIssues()) == 1 })
 	s.bmc = true
-	_, err := l.engine.SaveBMC(context.Background(), inventory.BMC{HostID: s.host().ID, Driver: inventory.FakeBMC, System: "r1-u7"}, "", By("a test"))
+	_, err := l.engine.SaveBMC(context.Background(), inventory.BMC{HostID: s.host().ID, Driver: inventory.FakeBMC, System: "r1-u7"}, "", ledger.By("a test"))
 	l.must(err)
 	var op inventory.Operation
 	l.must(l.engine.cfg.Store.Read(context.Background(), func(tx inventory.Tx) (err error) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -54,7 +56,7 @@ func TestOneMachineDoesNotTakeAllAddresses(t *testing.T) {
 		switch {
 		case tc.want == "" && err != nil:
 			t.Errorf("%s: %v", tc.name, err)
-		case tc.want != "" && (!inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), tc.want) || !strings.Contains(inventory.HintOf(err), tc.hint)):
+		case tc.want != "" && (!inventory.IsKind(err, inventory.Invalid) || !strings.Contains(ledger.PublicMessage(err), tc.want) || !strings.Contains(inventory.HintOf(err), tc.hint)):
 			t.Errorf("%s: %v (%s)", tc.name, err, inventory.HintOf(err))
 		}
 	}
@@ -92,7 +94,7 @@ func TestWhatAMachineHadBeforeAStaticRangeCameStays(t *testing.T) {
 	if err := change(lanOf("198.51.100.100", 20), "new-name"); err != nil {
 		t.Errorf("another name: %v", err)
 	}
-	if err := change(lanOf("198.51.100.100", 21), "new-name"); !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(publicMessage(err), "such as 198.51.100.120") {
+	if err := change(lanOf("198.51.100.100", 21), "new-name"); !inventory.IsKind(err, inventory.Invalid) || !strings.Contains(ledger.PublicMessage(err), "such as 198.51.100.120") {
 		t.Errorf("one more address: %v", err)
 	}
 }

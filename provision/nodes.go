@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -136,7 +138,7 @@ func (j *job) drained(m *inventory.Machine, state inventory.DrainState, problem 
 	}
 	p := progressOf(&j.op)
 	if problem != nil {
-		state = inventory.DrainState{Reason: "WorkloadClusterUnreachable", Detail: inventory.Clean(publicMessage(problem), 300)}
+		state = inventory.DrainState{Reason: "WorkloadClusterUnreachable", Detail: inventory.Clean(ledger.PublicMessage(problem), 300)}
 	}
 	if len(state.BlockedBy) > 16 {
 		state.BlockedBy = state.BlockedBy[:16]
@@ -151,7 +153,7 @@ func (j *job) drained(m *inventory.Machine, state inventory.DrainState, problem 
 	if err := j.keepNode(p); err != nil {
 		return err
 	}
-	said := because("node "+m.Drain.Node+" is being emptied", state.Detail)
+	said := ledger.Because("node "+m.Drain.Node+" is being emptied", state.Detail)
 	switch {
 	case state.IsDone:
 		if err := j.note("node "+m.Drain.Node+" is empty", drainData(state)); err != nil {
@@ -180,7 +182,7 @@ func (j *job) forgotten(m *inventory.Machine, problem error) error {
 	limit := time.Duration(m.Drain.ForgetTimeout)
 	line := "node " + m.Drain.Node + " is deleted in cluster " + m.Drain.Target
 	if problem != nil {
-		line = because("node "+m.Drain.Node+" is not deleted in cluster "+m.Drain.Target, inventory.Clean(publicMessage(problem), 300))
+		line = ledger.Because("node "+m.Drain.Node+" is not deleted in cluster "+m.Drain.Target, inventory.Clean(ledger.PublicMessage(problem), 300))
 		if limit == 0 || j.e.cfg.Now().Sub(p.ForgetAt) < limit {
 			return j.goOn(line, j.op.Reason != line, map[string]any{"reason": "WorkloadClusterUnreachable"}, forgetAgain)
 		}

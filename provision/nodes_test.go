@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/pxe"
@@ -80,7 +82,7 @@ func (l *life) view(name string) (v contract.View) {
 
 func (l *life) delete(name string, force bool) {
 	l.t.Helper()
-	_, err := l.engine.DeleteMachine(context.Background(), name, force, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), name, force, ledger.By("a test"))
 	l.must(err)
 }
 
@@ -158,12 +160,12 @@ func TestWhatKeepsANodeFromBeingEmptyIsToldOnce(t *testing.T) {
 	if s.host().State != inventory.Releasing || !s.isOn {
 		t.Errorf("host %+v", s.host())
 	}
-	_, err := l.engine.Maintain(context.Background(), s.host().ID, true, By("a test"))
+	_, err := l.engine.Maintain(context.Background(), s.host().ID, true, ledger.By("a test"))
 	l.must(err)
 	before := c.since[0]
 	l.turn()
 	l.turn()
-	_, err = l.engine.Maintain(context.Background(), s.host().ID, false, By("a test"))
+	_, err = l.engine.Maintain(context.Background(), s.host().ID, false, ledger.By("a test"))
 	l.must(err)
 	n := len(c.since)
 	l.until("it goes on after the maintenance", func() bool { return len(c.since) > n })
@@ -193,13 +195,13 @@ func TestADrainThatBlocksWaitsForAPerson(t *testing.T) {
 		{"who lets the pods be", func(l *life, _ *cluster) {
 			m, _ := l.find("web-1")
 			m.Drain.IsSkipped = true
-			_, err := l.engine.UpdateMachine(context.Background(), m, By("a test"))
+			_, err := l.engine.UpdateMachine(context.Background(), m, ledger.By("a test"))
 			l.must(err)
 		}},
 		{"who no longer wants to block", func(l *life, _ *cluster) {
 			m, _ := l.find("web-1")
 			m.Drain.IsBlocking = false
-			_, err := l.engine.UpdateMachine(context.Background(), m, By("a test"))
+			_, err := l.engine.UpdateMachine(context.Background(), m, ledger.By("a test"))
 			l.must(err)
 		}},
 	} {
@@ -259,7 +261,7 @@ func TestAReinstallationEmptiesTheOldNodeFirst(t *testing.T) {
 				}
 			}
 			oldID := l.view("web-1").ProviderID
-			m, err := l.engine.Reinstall(context.Background(), "web-1", By("a test"))
+			m, err := l.engine.Reinstall(context.Background(), "web-1", ledger.By("a test"))
 			l.must(err)
 			if v := l.view("web-1"); m.ClaimID == old.ClaimID || v.ProviderID == oldID || v.Delivered || v.IsUp {
 				t.Errorf("claim %s, then %s; view %+v", old.ClaimID, m.ClaimID, v)
@@ -296,7 +298,7 @@ func TestARetainedHostKeepsItsDisksWhenItsMachineGoes(t *testing.T) {
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	h := s.host()
 	h.IsRetained = true
-	_, err := l.engine.UpdateHost(context.Background(), h, By("a test"))
+	_, err := l.engine.UpdateHost(context.Background(), h, ledger.By("a test"))
 	l.must(err)
 	l.delete("web-1", false)
 	l.until("it is parked", l.hostIs(s, inventory.Failed))
@@ -306,11 +308,11 @@ func TestARetainedHostKeepsItsDisksWhenItsMachineGoes(t *testing.T) {
 	if _, ok := l.find("web-1"); ok {
 		t.Error("the machine is still there")
 	}
-	_, err = l.engine.Release(context.Background(), h.ID, By("a test"))
+	_, err = l.engine.Release(context.Background(), h.ID, ledger.By("a test"))
 	l.must(err)
 	l.create(inventory.Machine{Name: "web-2"})
 	l.until("it says what is in the way", func() bool { m, _ := l.find("web-2"); return strings.Contains(m.Reason, "not wiped yet") })
-	_, err = l.engine.CleanHost(context.Background(), h.ID, "", By("a test"))
+	_, err = l.engine.CleanHost(context.Background(), h.ID, "", ledger.By("a test"))
 	l.must(err)
 	l.until("it runs", l.phase("web-2", inventory.MachineRunning))
 }

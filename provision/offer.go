@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
@@ -86,7 +88,7 @@ func (e *Engine) decidedEarly(c pxe.Client, s inventory.BootSession, d pxe.Decis
 	}}
 	if d.IsTrap && s.HostID != "" {
 		issue := refusal(s.HostID, c.Subnet, d)
-		n.Do = func(tx inventory.Tx) error { return e.openIssue(tx, issue) }
+		n.Do = func(tx inventory.Tx) error { return e.ledger.OpenIssue(tx, issue) }
 	}
 	e.recorder.Take(n)
 }
@@ -104,7 +106,7 @@ func decisionLine(d pxe.Decision) string {
 func (e *Engine) heard(c pxe.Client, kind string) inventory.BootSession {
 	s, replaced, isNew := e.sessions.Heard(c, kind)
 	if replaced.ID != "" {
-		e.end(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
+		e.ledger.End(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
 	}
 	if isNew {
 		e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
@@ -210,7 +212,7 @@ func (e *Engine) transfer(t pxe.Transfer, kind, detail string) {
 // Exhausted opens the issue that a subnet has no address left; Refilled is its end.
 func (e *Engine) Exhausted(subnet string) {
 	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
-		return e.openIssue(tx, inventory.Issue{
+		return e.ledger.OpenIssue(tx, inventory.Issue{
 			Key: inventory.IssuePoolExhausted + "/" + subnet, Type: inventory.IssuePoolExhausted,
 			Severity: inventory.SeverityError, Subnet: subnet, Cause: "subnet " + subnet + " has no free address left",
 			Hint: "add a range with: slipway range add " + subnet + " FIRST-LAST",
@@ -247,7 +249,7 @@ func (e *Engine) endIssues(tx inventory.Tx) error {
 			}
 		case i.Type == inventory.IssueSessionRefused && e.cfg.Now().Sub(i.SeenAt) >= strangerForgotten:
 			why = "nobody else has used the URLs of its boots for " + strangerForgotten.String()
-		case len(i.HostIDs) == 1 || len(i.HostIDs) > 0 && strings.Contains(i.Key, ofStrangersKey):
+		case len(i.HostIDs) == 1 || len(i.HostIDs) > 0 && strings.Contains(i.Key, ledger.OfStrangersKey):
 			isGone, err := areGone(tx, i.HostIDs)
 			if err != nil {
 				return err
@@ -259,7 +261,7 @@ func (e *Engine) endIssues(tx inventory.Tx) error {
 		if why == "" {
 			continue
 		}
-		if err := e.closeIssue(tx, i, why); err != nil {
+		if err := e.ledger.CloseIssue(tx, i, why); err != nil {
 			return err
 		}
 	}

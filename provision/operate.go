@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -25,7 +27,7 @@ func (e *Engine) withJob(ctx context.Context, id string, fn func(*job) error) er
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		op, err := tx.FindOperation(id)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		if !op.IsOpen() {
 			return nil
@@ -358,7 +360,7 @@ func (j *job) moveIf(on inventory.Trigger, why string) error {
 	if _, err := j.host.State.Next(on); err != nil {
 		return nil
 	}
-	return j.e.move(j.tx, &j.host, on, "", why)
+	return j.e.ledger.Move(j.tx, &j.host, on, "", why)
 }
 
 // cancel ends an operation because something else goes first.
@@ -396,7 +398,7 @@ func (j *job) closeIssues() error {
 		types = []string{inventory.IssueManual}
 	}
 	for _, t := range types {
-		if err := j.e.closeIssue(j.tx, j.issue(t, inventory.SeverityError, "", ""), describeOperation(&j.op)+" is "+string(j.op.State)); err != nil {
+		if err := j.e.ledger.CloseIssue(j.tx, j.issue(t, inventory.SeverityError, "", ""), describeOperation(&j.op)+" is "+string(j.op.State)); err != nil {
 			return err
 		}
 	}

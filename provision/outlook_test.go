@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -41,7 +43,7 @@ func TestARequestThatNoHostWillEverMeetSaysSo(t *testing.T) {
 	}
 	h := s.host()
 	h.Taints = []inventory.Taint{{Key: "gpu"}}
-	_, err := l.engine.UpdateHost(context.Background(), h, By("a test"))
+	_, err := l.engine.UpdateHost(context.Background(), h, ledger.By("a test"))
 	l.must(err)
 	l.until("the new taint is seen", func() bool {
 		m, _ := l.find("later")
@@ -49,7 +51,7 @@ func TestARequestThatNoHostWillEverMeetSaysSo(t *testing.T) {
 	})
 	h = s.host()
 	h.Taints = nil
-	_, err = l.engine.UpdateHost(context.Background(), h, By("a test"))
+	_, err = l.engine.UpdateHost(context.Background(), h, ledger.By("a test"))
 	l.must(err)
 	l.until("and that it is gone", func() bool { m, _ := l.find("later"); return m.Reason == "no host is free: 1 active" })
 }
@@ -61,7 +63,7 @@ func TestAMachineThatNamesAHostWhichWillNeverDoSaysSo(t *testing.T) {
 	l.until("it runs", l.phase("first", inventory.MachineRunning))
 	h := s.host()
 	h.Taints = []inventory.Taint{{Key: "gpu"}}
-	_, err := l.engine.UpdateHost(context.Background(), h, By("a test"))
+	_, err := l.engine.UpdateHost(context.Background(), h, ledger.By("a test"))
 	l.must(err)
 	l.create(inventory.Machine{Name: "pinned", Placement: inventory.Placement{Host: "a"}})
 	l.until("it is told why", func() bool {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
@@ -23,7 +25,7 @@ const (
 )
 
 // RotateBMC gives the account of a host's controller a new random password.
-func (e *Engine) RotateBMC(ctx context.Context, id inventory.HostID, who Asker) (op inventory.Operation, err error) {
+func (e *Engine) RotateBMC(ctx context.Context, id inventory.HostID, who ledger.Asker) (op inventory.Operation, err error) {
 	_, err = e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		j, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpRotate, By: who.By}, Params{})
 		if err == nil {

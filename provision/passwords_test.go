@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
@@ -85,7 +87,7 @@ func newWard(t *testing.T, mode string) (*life, *ward, *server) {
 	l.open = w.open
 	l.restart()
 	s := l.add("a", false)
-	_, err := l.engine.SaveBMC(context.Background(), inventory.BMC{HostID: s.host().ID, Driver: inventory.FakeBMC, System: "a", Username: "slipway"}, "first", By("a test"))
+	_, err := l.engine.SaveBMC(context.Background(), inventory.BMC{HostID: s.host().ID, Driver: inventory.FakeBMC, System: "a", Username: "slipway"}, "first", ledger.By("a test"))
 	l.must(err)
 	return l, w, s
 }
@@ -111,7 +113,7 @@ func (l *life) bmcOf(s *server) (b inventory.BMC, inUse string, others []string)
 // rotateOnce runs a rotation to its end, and returns the operation.
 func (l *life) rotateOnce(s *server) (op inventory.Operation) {
 	l.t.Helper()
-	op, err := l.engine.RotateBMC(context.Background(), s.host().ID, By("a test"))
+	op, err := l.engine.RotateBMC(context.Background(), s.host().ID, ledger.By("a test"))
 	l.must(err)
 	l.until("the rotation has ended", func() bool {
 		l.must(l.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
@@ -186,7 +188,7 @@ func TestAPasswordThatComesIntoForceLateIsFound(t *testing.T) {
 func TestAPasswordThatAPersonGivesWronglyDoesNotLoseTheRightOne(t *testing.T) {
 	l, w, s := newWard(t, "")
 	b, _, _ := l.bmcOf(s)
-	_, err := l.engine.SaveBMC(context.Background(), b, "mistyped", By("a test"))
+	_, err := l.engine.SaveBMC(context.Background(), b, "mistyped", ledger.By("a test"))
 	l.must(err)
 	l.must(l.engine.WithBMC(context.Background(), s.host().ID, func(d bmc.Driver, _ inventory.BMC) error {
 		_, err := d.Power(context.Background())
@@ -234,7 +236,7 @@ func TestARefusedLoginIsNotRepeatedUntilAPersonAsks(t *testing.T) {
 		t.Fatalf("%d wrong logins after somebody asked", w.refused)
 	}
 	b, _, _ := l.bmcOf(s)
-	_, err := l.engine.SaveBMC(context.Background(), b, "changed at the controller", By("a test"))
+	_, err := l.engine.SaveBMC(context.Background(), b, "changed at the controller", ledger.By("a test"))
 	l.must(err)
 	polls(10 * time.Minute)
 	if b, _, _ := l.bmcOf(s); !b.IsReachable || w.refused != 4 {

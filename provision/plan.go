@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -81,7 +83,7 @@ func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe
 func (e *Engine) withWork(tx inventory.Tx, h *inventory.Host, p *pxe.Plan) error {
 	op, err := tx.FindOpenOperation(h.ID)
 	if err != nil {
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	}
 	if p.Work = workOf(&op, h); p.Work == nil || p.Work.Boot != pxe.BootAgent {
 		return nil
@@ -90,7 +92,7 @@ func (e *Engine) withWork(tx inventory.Tx, h *inventory.Host, p *pxe.Plan) error
 	if err == nil {
 		p.Work.Agent = &agent
 	}
-	return ignoreNotFound(err)
+	return ledger.IgnoreNotFound(err)
 }
 
 // profileOf returns the profile of a host: that of the machine that has it, else the one pinned to it or selected.
@@ -137,7 +139,7 @@ func pinned(tx inventory.Tx, h *inventory.Host, profile *inventory.Profile) *inv
 		err = json.Unmarshal(rev.Body, profile)
 	}
 	if err != nil {
-		return inventory.Errorf(inventory.Conflict, "revision %d of profile %s, pinned to this host, cannot be read: %s", h.ProfileRevision, h.Profile, publicMessage(err)).
+		return inventory.Errorf(inventory.Conflict, "revision %d of profile %s, pinned to this host, cannot be read: %s", h.ProfileRevision, h.Profile, ledger.PublicMessage(err)).
 			WithHint("choose another with: slipway host pin %s REVISION", h.Name)
 	}
 	profile.Revision = h.ProfileRevision

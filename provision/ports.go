@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
 	"slipway.dev/slipway/pxe"
@@ -64,7 +66,7 @@ func portProblem(h *inventory.Host) *inventory.Error {
 func (e *Engine) moved(tx inventory.Tx, id inventory.HostID, c pxe.Client) error {
 	h, err := tx.FindHost(id)
 	if err != nil {
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	}
 	h.Facts = withPort(h.Facts, c)
 	if err := tx.UpdateHost(&h, e.cfg.Now()); err != nil {
@@ -78,9 +80,9 @@ func (e *Engine) judgePort(tx inventory.Tx, h *inventory.Host, c pxe.Client) err
 	issue := wrongPort(h, c)
 	if problem := portProblem(h); problem != nil {
 		issue.Cause, issue.Hint = h.Name+": "+problem.Msg, problem.Hint
-		return e.openIssue(tx, issue)
+		return e.ledger.OpenIssue(tx, issue)
 	}
-	return e.closeIssue(tx, issue, "it is on its port, or pinned to none")
+	return e.ledger.CloseIssue(tx, issue, "it is on its port, or pinned to none")
 }
 
 func wrongPort(h *inventory.Host, c pxe.Client) inventory.Issue {
@@ -100,7 +102,7 @@ func (e *Engine) atPort(ctx context.Context, c pxe.Client, k known) (known, erro
 		return err
 	})
 	if err != nil {
-		return k, ignoreNotFound(err)
+		return k, ledger.IgnoreNotFound(err)
 	}
 	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		_, isIt, err := e.pinned(tx, c)
@@ -121,13 +123,13 @@ func (e *Engine) pinned(tx inventory.Tx, c pxe.Client) (h inventory.Host, isIt b
 	h, err = tx.FindHostByPort(c.Port)
 	switch {
 	case err != nil:
-		return h, false, ignoreNotFound(err)
+		return h, false, ledger.IgnoreNotFound(err)
 	case len(h.NICs) > 0:
 		issue := wrongPort(&h, c)
 		issue.Key += "/stranger"
 		issue.Cause = fmt.Sprintf("%s is on port %s, which is that of %s, and is none of its MACs", c.MAC, c.Port, h.Name)
 		issue.Hint = fmt.Sprintf("if it is %s with another card: slipway host set %s --mac %s; else put it on another port", h.Name, h.Name, c.MAC)
-		return h, false, e.openIssue(tx, issue)
+		return h, false, e.ledger.OpenIssue(tx, issue)
 	}
 	h.NICs = []inventory.NIC{{MAC: c.MAC, Vendor: e.cfg.Vendor(c.MAC), IsBoot: true}}
 	h.Facts, h.LastSeenAt = withPort(h.Facts, c), e.cfg.Now()

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
@@ -30,7 +32,7 @@ func (p powering) isHandy() bool { return p.driver == nil || p.record.Driver == 
 func (e *Engine) openPower(ctx context.Context, h *inventory.Host) (p powering, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		if p.record, err = tx.FindBMC(h.ID); err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		return nil
 	})
@@ -141,7 +143,7 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		b, err := tx.FindBMC(h.ID)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		e.logins.Note(&b, problem, now)
 		issue := unreachable(h, problem)
@@ -149,15 +151,15 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 			issue.Hint += "; " + again
 		}
 		if problem == nil {
-			if err := e.closeIssue(tx, issue, "the controller answers"); err != nil {
+			if err := e.ledger.CloseIssue(tx, issue, "the controller answers"); err != nil {
 				return err
 			}
 		} else if b.Driver != inventory.Manual {
-			if err := e.openIssue(tx, issue); err != nil {
+			if err := e.ledger.OpenIssue(tx, issue); err != nil {
 				return err
 			}
 		}
-		if problem != nil && (b.IsReachable || b.CheckedAt.IsZero() || b.Reason != publicMessage(problem)) {
+		if problem != nil && (b.IsReachable || b.CheckedAt.IsZero() || b.Reason != ledger.PublicMessage(problem)) {
 			e.cfg.Log.Warn("controller not reached", "host", h.Name, "address", b.Address, "err", problem) // with the cause, which is not told otherwise
 		}
 		if asked == nil && b.Power == is && b.IsReachable == isReachable && now.Sub(b.CheckedAt) < checkedEvery {
@@ -175,7 +177,7 @@ func (e *Engine) notePower(ctx context.Context, h *inventory.Host, p powering, i
 			b.PowerAt = now
 		}
 		if problem != nil {
-			b.Reason = publicMessage(problem)
+			b.Reason = ledger.PublicMessage(problem)
 		}
 		if p.driver != nil && len(b.Capabilities) == 0 {
 			b.Capabilities = bmc.Capabilities(p.driver) // what its protocol can; a check asks the controller itself
@@ -199,7 +201,7 @@ func unreachable(h *inventory.Host, problem error) inventory.Issue {
 		HostIDs: []inventory.HostID{h.ID},
 	}
 	if problem != nil {
-		i.Cause, i.Hint = publicMessage(problem), cmp.Or(inventory.HintOf(problem), "check address, user and password: slipway host bmc "+h.Name)
+		i.Cause, i.Hint = ledger.PublicMessage(problem), cmp.Or(inventory.HintOf(problem), "check address, user and password: slipway host bmc "+h.Name)
 	}
 	return i
 }

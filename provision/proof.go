@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
@@ -102,7 +104,7 @@ func (j *job) otherMachine(s *inventory.BootSession) (string, error) {
 // isReplaced notes that another machine answers for the host, and ends the attempt for good: a person looks first.
 func (j *job) isReplaced(why string) error {
 	issue := replaced(&j.host, why)
-	if err := j.e.openIssue(j.tx, issue); err != nil {
+	if err := j.e.ledger.OpenIssue(j.tx, issue); err != nil {
 		return err
 	}
 	return j.giveUp(failure{reason: issue.Cause, hint: issue.Hint, isLasting: true})
@@ -127,12 +129,12 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 	if s.Operation != "" {
 		op, err := tx.FindOperation(s.Operation)
 		if err != nil {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		if op.ClaimID != h.ClaimID || isOfAgent && op.Kind != inventory.OpInstall && op.Kind != inventory.OpReinstall {
 			return old
 		}
-		if isOfAgent && op.IsOpen() && !isAfterAgent(&op) {
+		if isOfAgent && op.IsOpen() && !ledger.IsAfterAgent(&op) {
 			return inventory.Errorf(inventory.Forbidden, "our agent has not written the system yet, so none can report %s", step)
 		}
 		return nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -20,7 +22,7 @@ func ranAndGoes(t *testing.T, lies ...wire.Report) (*life, *server) {
 	l.create(inventory.Machine{Name: "web-1"})
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	s.faults = lies
-	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	return l, s
 }
@@ -46,7 +48,7 @@ func TestAHostWhoseWipeIsNotProvenIsQuarantined(t *testing.T) {
 			if i := l.issueOf(inventory.IssueWipe); i == nil || !strings.Contains(i.Cause, c.want) || !strings.Contains(i.Hint, "--keep-disk") {
 				t.Errorf("issue %+v", i)
 			}
-			_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, By("a test"))
+			_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, ledger.By("a test"))
 			l.must(err)
 			l.until("an honest wipe frees it", l.hostIs(s, inventory.Available))
 		})
@@ -83,7 +85,7 @@ func TestADiskThatAMachineLeavesAsItIsGoesToNoOtherMachine(t *testing.T) {
 		}
 		l.create(m)
 		l.until("it runs", l.phase("web-1", inventory.MachineRunning))
-		_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+		_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 		l.must(err)
 		l.until("it is available", l.hostIs(s, inventory.Available))
 		if h := s.host(); h.IsDirty == byPool || s.wipes != 0 {
@@ -164,7 +166,7 @@ func TestADiskThatAnInspectionLosesMustStillBeProvenClean(t *testing.T) {
 	blind := s.hardware()
 	blind.Disks = nil
 	s.faults = []wire.Report{{State: wire.Done, Hardware: &blind}}
-	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, By("a test"))
+	_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, ledger.By("a test"))
 	l.must(err)
 	l.until("it is inspected", l.hostIs(s, inventory.Available))
 	if i := l.issueOf(inventory.IssueDiskMissing); i == nil || !strings.Contains(i.Cause, "D-a") {
@@ -172,7 +174,7 @@ func TestADiskThatAnInspectionLosesMustStillBeProvenClean(t *testing.T) {
 	}
 	clean := func() {
 		s.faults = []wire.Report{{State: wire.Done}}
-		_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, By("a test"))
+		_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, ledger.By("a test"))
 		l.must(err)
 		l.until("the wipe is over", func() bool { return s.host().State != inventory.Cleaning })
 	}
@@ -196,7 +198,7 @@ func TestAnInspectionOfAnotherMachineIsNotTakenOver(t *testing.T) {
 	other.System.UUID = "11111111-0000-4000-8000-000000000009"
 	s.faults = []wire.Report{{State: wire.Done, Hardware: &other}}
 	inspect := func() {
-		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, By("a test"))
+		_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true}, ledger.By("a test"))
 		l.must(err)
 	}
 	inspect()
@@ -225,7 +227,7 @@ func TestAMachineWhoseDisksNobodyKnowsIsInspectedBeforeItIsWiped(t *testing.T) {
 	if h := s.host(); h.State == inventory.Available {
 		t.Fatal("the operation began before, and nothing says which disks there are")
 	}
-	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, By("a test"))
+	_, err := l.engine.CleanHost(context.Background(), s.host().ID, inventory.CleanQuick, ledger.By("a test"))
 	l.must(err)
 	op, err := l.engine.openOperation(context.Background(), s.host().ID)
 	l.must(err)
@@ -250,7 +252,7 @@ func TestABurnInThatTestedNothingHasNotPassed(t *testing.T) {
 			l := newLife(t)
 			s := l.add("a", true)
 			s.faults = []wire.Report{{State: wire.Done, Hardware: new(s.hardware())}, {State: wire.Done, BurnIn: b}}
-			_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Hour)}, By("a test"))
+			_, err := l.engine.Inspect(context.Background(), s.host().ID, InspectRequest{MayRestart: true, BurnInFor: inventory.Duration(time.Hour)}, ledger.By("a test"))
 			l.must(err)
 			l.until("the inspection is over", func() bool { return s.host().State != inventory.Inspecting })
 			if h := s.host(); h.State != inventory.Failed || !strings.Contains(h.StateReason, "burn-in") {
@@ -305,7 +307,7 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 	}
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	os := s.os
-	_, err = l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+	_, err = l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
 	l.until("it is free", l.hostIs(s, inventory.Available))
 	l.create(inventory.Machine{Name: "web-2"})

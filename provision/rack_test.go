@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/inventory/sqlstore"
@@ -221,7 +223,7 @@ func (r *rack) openIssues() (issues []inventory.Issue) {
 
 func (m *machine) accept() {
 	m.r.t.Helper()
-	_, err := m.r.engine.Accept(context.Background(), m.host().ID, By("a test"))
+	_, err := m.r.engine.Accept(context.Background(), m.host().ID, ledger.By("a test"))
 	m.r.must(err)
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -20,10 +22,10 @@ func (j *job) fenced() error {
 	if err := j.moveIf(inventory.Fence, "fenced: its old system cannot run any more"); err != nil {
 		return err
 	}
-	if err := j.e.closeIssue(j.tx, j.issue(inventory.IssueFence, "", "", ""), "fenced"); err != nil {
+	if err := j.e.ledger.CloseIssue(j.tx, j.issue(inventory.IssueFence, "", "", ""), "fenced"); err != nil {
 		return err
 	}
-	if err := j.e.closeIssue(j.tx, j.issue(inventory.IssueManual, "", "", ""), "fenced"); err != nil {
+	if err := j.e.ledger.CloseIssue(j.tx, j.issue(inventory.IssueManual, "", "", ""), "fenced"); err != nil {
 		return err
 	}
 	if err := j.e.endTurns(j.tx, j.host.ID, true); err != nil {
@@ -103,7 +105,7 @@ func (j *job) cleanUp(why string) error {
 	if _, err := j.host.State.Next(inventory.Retire); err != nil {
 		return nil
 	}
-	if err := j.e.move(j.tx, &j.host, inventory.Retire, "", why); err != nil {
+	if err := j.e.ledger.Move(j.tx, &j.host, inventory.Retire, "", why); err != nil {
 		return err
 	}
 	_, err := j.e.start(j.tx, &j.host, inventory.Operation{Kind: inventory.OpRelease, Pool: j.op.Pool, By: "the engine"}, Params{
@@ -113,7 +115,7 @@ func (j *job) cleanUp(why string) error {
 }
 
 // CleanHost wipes a host that no machine has claimed.
-func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who Asker) (inventory.Host, error) {
+func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode inventory.CleanMode, who ledger.Asker) (inventory.Host, error) {
 	if mode == "" {
 		mode = inventory.CleanQuick
 	}
@@ -135,7 +137,7 @@ func (e *Engine) CleanHost(ctx context.Context, id inventory.HostID, mode invent
 				return inventory.Errorf(inventory.Conflict, "there is no agent image that could wipe %s", h.Name).WithHint("make it with: slipway agent-image build")
 			}
 		}
-		if err := e.move(tx, h, inventory.Wipe, "", "wipe ("+string(mode)+") asked for by "+who.By); err != nil {
+		if err := e.ledger.Move(tx, h, inventory.Wipe, "", "wipe ("+string(mode)+") asked for by "+who.By); err != nil {
 			return err
 		}
 		_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpClean, By: who.By, Pool: inventory.DefaultPool}, Params{Clean: mode, MayRestart: true})

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
 // Reinstall installs a machine anew on its host, with a new claim; disks that are kept stay as they are.
-func (e *Engine) Reinstall(ctx context.Context, name string, who Asker) (m inventory.Machine, err error) {
+func (e *Engine) Reinstall(ctx context.Context, name string, who ledger.Asker) (m inventory.Machine, err error) {
 	return e.remedied(ctx, who, name, func(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
 		held, err := tx.ListHoldings(inventory.AddressFilter{Owner: inventory.Holder{MachineUID: m.UID}.Key()})
 		if err != nil {
@@ -30,7 +32,7 @@ func (e *Engine) Reinstall(ctx context.Context, name string, who Asker) (m inven
 
 // Remediate gets a machine going again that does not work: it climbs the ladder from the first of the rungs, each of
 // which has to fail before the next is tried.
-func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, who Asker) (m inventory.Machine, err error) {
+func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, who ledger.Asker) (m inventory.Machine, err error) {
 	if len(ladder) == 0 {
 		ladder = Rungs()
 	}
@@ -45,8 +47,8 @@ func (e *Engine) Remediate(ctx context.Context, name string, ladder []Rung, who 
 }
 
 // remedied runs fn on a machine that has a host.
-func (e *Engine) remedied(ctx context.Context, who Asker, name string, fn func(inventory.Tx, *inventory.Machine, *inventory.Host) error) (m inventory.Machine, err error) {
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+func (e *Engine) remedied(ctx context.Context, who ledger.Asker, name string, fn func(inventory.Tx, *inventory.Machine, *inventory.Host) error) (m inventory.Machine, err error) {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
@@ -134,7 +136,7 @@ func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 		return inventory.Errorf(inventory.Conflict, "machine %s may have no other host than %s", m.Name, m.Placement.Host)
 	}
 	if h.State == inventory.Active || h.State == inventory.Installing || h.State == inventory.Failed {
-		if err := e.move(tx, h, inventory.Retire, "", "replaced: "+f.reason); err != nil {
+		if err := e.ledger.Move(tx, h, inventory.Retire, "", "replaced: "+f.reason); err != nil {
 			return err
 		}
 	}
@@ -161,7 +163,7 @@ func (e *Engine) replace(tx inventory.Tx, m *inventory.Machine, h *inventory.Hos
 
 // Adopt says that a server runs already: nothing is ever started on it, and machines can be made of it. Ending it makes
 // it an ordinary host again, whose disks are taken as dirty.
-func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who Asker) (inventory.Host, error) {
+func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
 	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if op, err := tx.FindOpenOperation(h.ID); err == nil {
 			return inventory.Errorf(inventory.Conflict, "host %s is busy: %s", h.Name, describeOperation(&op))
@@ -177,17 +179,17 @@ func (e *Engine) Adopt(ctx context.Context, id inventory.HostID, on bool, who As
 			if h.State != inventory.Active {
 				return e.edit(tx, h, "no longer adopted, by "+who.By)
 			}
-			return e.move(tx, h, inventory.Release, "", "no longer adopted, by "+who.By)
+			return e.ledger.Move(tx, h, inventory.Release, "", "no longer adopted, by "+who.By)
 		}
 		h.IsAdopted, h.IsArmed = true, false
 		if h.State == inventory.Discovered {
-			if err := e.move(tx, h, inventory.Accept, "", "accepted by "+who.By+" as a server that runs already"); err != nil {
+			if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by "+who.By+" as a server that runs already"); err != nil {
 				return err
 			}
 		}
 		if h.State == inventory.Active {
 			return e.edit(tx, h, "adopted by "+who.By)
 		}
-		return e.move(tx, h, inventory.Adopt, "", "adopted by "+who.By+": it runs already")
+		return e.ledger.Move(tx, h, inventory.Adopt, "", "adopted by "+who.By+": it runs already")
 	})
 }

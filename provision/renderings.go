@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 	"slipway.dev/slipway/machineconfig/address"
@@ -52,7 +54,7 @@ func newRendered(key string, in *render.Input, res *render.Result) *rendered {
 		format: res.Format, digest: res.Digest, args: res.Args, documents: res.Documents, uses: res.Uses,
 	}
 	if err := res.Findings.Err(); err != nil {
-		r.problem = inventory.Errorf(inventory.Invalid, "the configuration of profile %s cannot be rendered: %s", r.profile, publicMessage(err))
+		r.problem = inventory.Errorf(inventory.Invalid, "the configuration of profile %s cannot be rendered: %s", r.profile, ledger.PublicMessage(err))
 		r.problem.Err, r.problem.Hint = err, inventory.HintOf(err)
 	}
 	r.lacksAddress = slices.ContainsFunc(res.Findings, func(f machineconfig.Finding) bool {

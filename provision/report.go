@@ -2,17 +2,16 @@ package provision
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
+
+	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
-	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 )
 
@@ -35,7 +34,7 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		s.LastAt, s.Step = now, inventory.EventReported
 		ev := inventory.Event{
 			At: now, Kind: inventory.EventReported, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
-			Detail: inventory.Clean(because(string(r.Step), r.Detail), 500), Data: data,
+			Detail: inventory.Clean(ledger.Because(string(r.Step), r.Detail), 500), Data: data,
 		}
 		if err := tx.AddEvent(&ev); err != nil {
 			return err
@@ -43,9 +42,9 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		after, err = e.reported(tx, s, r)
 		return err
 	})
-	if inventory.IsKind(err, inventory.Forbidden) && told.ID != "" && e.refusals.first("report "+string(told.ID)+string(r.Step), e.cfg.Now()) {
+	if inventory.IsKind(err, inventory.Forbidden) && told.ID != "" && e.refusals.First("report "+string(told.ID)+string(r.Step), e.cfg.Now()) {
 		e.recorder.Take(recorder.Note{Session: told, Event: inventory.Event{
-			At: e.cfg.Now(), Kind: inventory.EventReportRefused, HostID: told.HostID, SessionID: told.ID, MAC: told.MAC, Detail: publicMessage(err), Data: map[string]any{"step": r.Step},
+			At: e.cfg.Now(), Kind: inventory.EventReportRefused, HostID: told.HostID, SessionID: told.ID, MAC: told.MAC, Detail: ledger.PublicMessage(err), Data: map[string]any{"step": r.Step},
 		}})
 	}
 	if err == nil {
@@ -97,9 +96,9 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 	case pxe.ReportDisk:
 		outcome = inventory.OutcomeDisk
 	case pxe.ReportUp:
-		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, because("reported up", detail)
+		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, ledger.Because("reported up", detail)
 	case pxe.ReportInstalled:
-		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, because("reported installed", detail)
+		outcome, on, why = inventory.OutcomeArrived, inventory.Arrive, ledger.Because("reported installed", detail)
 		h.IsArmed = false
 	case pxe.ReportFailed:
 		outcome, on, why = inventory.OutcomeFailed, inventory.Fault, "reported a failure: "+detail
@@ -109,7 +108,7 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 	}
 	// A host that a person has taken back meanwhile keeps the state they gave it.
 	if _, err := h.State.Next(on); on != "" && err == nil {
-		if err := e.move(tx, &h, on, s.ID, why); err != nil {
+		if err := e.ledger.Move(tx, &h, on, s.ID, why); err != nil {
 			return s, err
 		}
 	}
@@ -119,21 +118,21 @@ func (e *Engine) reported(tx inventory.Tx, s inventory.BootSession, r pxe.Report
 		}
 	}
 	if on == inventory.Arrive {
-		if err := e.closeIssue(tx, loop(h.ID, "", ""), "the host reported up"); err != nil {
+		if err := e.ledger.CloseIssue(tx, loop(h.ID, "", ""), "the host reported up"); err != nil {
 			return s, err
 		}
 	}
 	if !s.EndedAt.IsZero() {
 		return s, tx.SaveSession(s)
 	}
-	return s, e.endIn(tx, &s, outcome, detail)
+	return s, e.ledger.EndIn(tx, &s, outcome, detail)
 }
 
 // reportedTo lets an operation take the report that it waits for; taken is false when there is none that does.
 func (e *Engine) reportedTo(tx inventory.Tx, h *inventory.Host, s inventory.BootSession, r pxe.Report) (taken bool, err error) {
 	op, err := tx.FindOpenOperation(h.ID)
 	if err != nil {
-		return false, ignoreNotFound(err)
+		return false, ledger.IgnoreNotFound(err)
 	}
 	if s.Operation != op.ID && op.Kind != inventory.OpRemediate {
 		return h.Machine != "" && r.Step != pxe.ReportProgress && r.Step != pxe.ReportDisk, nil // of a boot before it
@@ -186,7 +185,7 @@ func (e *Engine) closeReported(tx inventory.Tx, s inventory.BootSession, r pxe.R
 	if !s.EndedAt.IsZero() {
 		return s, tx.SaveSession(s)
 	}
-	return s, e.endIn(tx, &s, outcome, inventory.Clean(r.Detail, 400))
+	return s, e.ledger.EndIn(tx, &s, outcome, inventory.Clean(r.Detail, 400))
 }
 
 // Artefact returns the digest of what a machine fetches as d/name in that session; its decision must be an image that
@@ -238,146 +237,6 @@ func (e *Engine) mayWrite(tx inventory.Tx, s inventory.BootSession, d inventory.
 	return nil
 }
 
-// end ends a session behind the packets.
-func (e *Engine) end(s inventory.BootSession, outcome inventory.Outcome, why string) {
-	if outcome == inventory.OutcomeAbandoned {
-		switch pxe.Boot(s.Boot) {
-		case pxe.BootWait, pxe.BootPark:
-			outcome = inventory.OutcomeRefused
-		case pxe.BootDisk, pxe.BootIgnore:
-			outcome = inventory.OutcomeDisk
-		}
-	}
-	e.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
-		if s.HostID == "" {
-			s.HostID = e.sessions.HostOf(s.MAC)
-		}
-		if stored, err := tx.FindSession(s.ID); err == nil {
-			if !stored.EndedAt.IsZero() {
-				return nil
-			}
-			s = stored
-		}
-		if outcome == inventory.OutcomeAbandoned && isWorkDone(tx, &s) {
-			outcome, why = inventory.OutcomeArrived, "our agent has done its work"
-		}
-		return e.endIn(tx, &s, outcome, why)
-	}})
-}
-
-// isWorkDone reports whether a boot was one of our agent that did what it was for. Its machine is switched off or
-// restarted then, and the agent does not always get to say that it leaves.
-func isWorkDone(tx inventory.Tx, s *inventory.BootSession) bool {
-	if s.Boot != string(pxe.BootAgent) || s.Operation == "" {
-		return false
-	}
-	op, err := tx.FindOperation(s.Operation)
-	return err == nil && isAfterAgent(&op)
-}
-
-// isAfterAgent reports whether an operation is past all that our agent does, as it should be.
-func isAfterAgent(op *inventory.Operation) bool {
-	if !op.IsOpen() {
-		return op.State == inventory.OpDone
-	}
-	switch op.Step {
-	case inventory.StepReboot, inventory.StepFirstBoot, inventory.StepPostJoin, inventory.StepPreRelease, inventory.StepRest:
-		return true
-	}
-	return false
-}
-
-// endIn ends a session in a transaction.
-func (e *Engine) endIn(tx inventory.Tx, s *inventory.BootSession, outcome inventory.Outcome, why string) error {
-	s.Outcome, s.EndedAt = outcome, e.cfg.Now()
-	if err := tx.SaveSession(*s); err != nil {
-		return fmt.Errorf("store boot session: %w", err)
-	}
-	if err := e.learnLoader(tx, s); err != nil {
-		return err
-	}
-	return tx.AddEvent(&inventory.Event{
-		At: s.EndedAt, Kind: inventory.EventSessionEnded, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
-		Detail: inventory.Clean(because(fmt.Sprintf("%s after %s", outcome, inventory.Duration(s.EndedAt.Sub(s.StartedAt).Round(1e8))), why), 500),
-	})
-}
-
-// because joins what happened with its reason, if there is one.
-func because(what, why string) string {
-	if why == "" {
-		return what
-	}
-	return what + ": " + why
-}
-
-// Sweep ends the sessions that only the store has, those of before a restart, and issues that nothing else ends.
-func (e *Engine) Sweep(ctx context.Context) error {
-	var old []inventory.BootSession
-	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		old, err = tx.ListOpenSessions(e.cfg.Now().Add(-session.SilentFor))
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("read open boot sessions: %w", err)
-	}
-	old = slices.DeleteFunc(old, func(s inventory.BootSession) bool {
-		cur, ok := e.sessions.Of(s.MAC)
-		return ok && cur.ID == s.ID
-	})
-	for some := range slices.Chunk(old, session.TakeAtOnce) {
-		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.endOld(tx, some) }); err != nil {
-			return err
-		}
-	}
-	return e.cfg.Store.Write(ctx, e.endIssues)
-}
-
-// endOld ends sessions that nobody has gone on with since they were read.
-func (e *Engine) endOld(tx inventory.Tx, old []inventory.BootSession) error {
-	for i := range old {
-		s, err := tx.FindSession(old[i].ID)
-		if inventory.IsKind(err, inventory.NotFound) || err == nil && (!s.EndedAt.IsZero() || s.LastAt.After(old[i].LastAt)) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("read boot session %s: %w", old[i].ID, err)
-		}
-		outcome, why := inventory.OutcomeAbandoned, "no sign of it since "+s.Step
-		if isWorkDone(tx, &s) {
-			outcome, why = inventory.OutcomeArrived, "our agent has done its work"
-		}
-		if err := e.endIn(tx, &s, outcome, why); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// History is deleted in bites, so that no lease waits long behind one.
-const (
-	forgetAtOnce  = 25
-	forgetPerTime = 2000
-	forgetOnAfter = 100 * time.Millisecond
-)
-
-// forget deletes history that is older than the configuration wants.
-func (e *Engine) forget(ctx context.Context) error {
-	if e.cfg.KeepHistory == 0 {
-		return nil
-	}
-	for done := 0; done < forgetPerTime; {
-		n := 0
-		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) (err error) {
-			n, err = tx.ForgetHistory(e.cfg.Now().Add(-e.cfg.KeepHistory), forgetAtOnce)
-			return err
-		})
-		if done += n; err != nil || n < forgetAtOnce || !isAfter(ctx, forgetOnAfter) {
-			return err
-		}
-	}
-	return nil
-}
-
 // tailBytes bounds how much of a log stands in a reason.
 const tailBytes = 2000
 
@@ -404,12 +263,3 @@ func hideTokens(log string) string { return tokenRE.ReplaceAllString(log, "$1.**
 
 // cleanLog bounds the text of a report; line ends stay.
 func cleanLog(s string) string { return inventory.CleanLines(s, 64<<10) }
-
-// publicMessage is what an error says to machines and in their timelines: internal causes are for the log.
-func publicMessage(err error) string {
-	var e *inventory.Error
-	if errors.As(err, &e) {
-		return e.Msg
-	}
-	return "an internal error; the server's log has it"
-}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/hardware/identity"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/session"
@@ -22,7 +24,7 @@ func (e *Engine) Ask(ctx context.Context, s inventory.SessionID, source netip.Ad
 	}
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		_, err := e.admitted(tx, s, source, "", "ask")
-		return ignoreNotFound(err) // of a boot that was lost the script begins another
+		return ledger.IgnoreNotFound(err) // of a boot that was lost the script begins another
 	})
 	return pxe.AskScript(base, s), err
 }
@@ -133,7 +135,7 @@ func (q *question) answer(tx inventory.Tx) error {
 		d = held(&h, v)
 	}
 	if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
-		d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: publicMessage(err), Hint: inventory.HintOf(err)}
+		d = pxe.Decision{Boot: pxe.BootWait, IsTrap: true, Again: pxe.AskAgain, Reason: ledger.PublicMessage(err), Hint: inventory.HintOf(err)}
 		if q.script, err = q.render(*c, &h, p, d, s.ID, q.base); err != nil {
 			return err
 		}
@@ -215,7 +217,7 @@ func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Clien
 	}
 	s, replaced, _ := e.sessions.Heard(c, inventory.EventScriptAsked)
 	if replaced.ID != "" {
-		e.end(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
+		e.ledger.End(replaced, inventory.OutcomeAbandoned, "the machine started over after "+replaced.Step)
 	}
 	return s, nil
 }
@@ -357,10 +359,10 @@ func (e *Engine) breakLoop(tx inventory.Tx, h *inventory.Host, s *inventory.Boot
 	}
 	cause := fmt.Sprintf("%s was given its image %d times within %s and never reported up", h.Name, n, inventory.Duration(e.cfg.Breaker.Within))
 	hint := "look at its console and at: slipway host events " + h.Name + "; then: slipway host release " + h.Name
-	if err := e.openIssue(tx, loop(h.ID, cause, hint)); err != nil {
+	if err := e.ledger.OpenIssue(tx, loop(h.ID, cause, hint)); err != nil {
 		return err
 	}
-	return e.move(tx, h, inventory.Fault, s.ID, cause)
+	return e.ledger.Move(tx, h, inventory.Fault, s.ID, cause)
 }
 
 // decided stores a decision: session, events, the host's new state, and the issues that open or close with it. before is
@@ -400,7 +402,7 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 		}
 	}
 	if reason := "booting image " + s.Image + " of profile " + s.Profile; d.Boot == pxe.BootImage && isProven && !isOn(h, inventory.Boot, reason) {
-		if err := q.move(tx, h, inventory.Boot, s.ID, reason); err != nil {
+		if err := q.ledger.Move(tx, h, inventory.Boot, s.ID, reason); err != nil {
 			return err
 		}
 	}
@@ -412,10 +414,10 @@ func (q *question) decided(tx inventory.Tx, h *inventory.Host, before, s invento
 	}
 	refused := refusal(h.ID, s.Subnet, d)
 	if d.IsTrap {
-		if err := q.openIssue(tx, refused); err != nil {
+		if err := q.ledger.OpenIssue(tx, refused); err != nil {
 			return err
 		}
-	} else if err := q.closeIssue(tx, refused, "the host boots again: "+d.Reason); err != nil {
+	} else if err := q.ledger.CloseIssue(tx, refused, "the host boots again: "+d.Reason); err != nil {
 		return err
 	}
 	if !q.hasWork {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig/address"
 )
@@ -44,7 +46,7 @@ func (e *Engine) cameSecond(tx inventory.Tx, h *inventory.Host, held []inventory
 func hadFirst(tx inventory.Tx, one, other inventory.Holder) (bool, error) {
 	isUp, since, err := ageOf(tx, one)
 	if err != nil || isUp {
-		return isUp, ignoreNotFound(err)
+		return isUp, ledger.IgnoreNotFound(err)
 	}
 	_, otherSince, err := ageOf(tx, other)
 	if d := since.Compare(otherSince); d != 0 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -43,16 +45,16 @@ func TestABootOfWhatCameSecondIsGivenNoConfiguration(t *testing.T) {
 			if two.runs != "disk" || two.host().State != inventory.Active {
 				t.Errorf("a machine that runs booted %s and is %s", two.runs, two.host().State)
 			}
-			_, err := l.engine.Reinstall(t.Context(), "two", By("test"))
-			if !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(publicMessage(err), tc.says) || inventory.HintOf(err) == "" {
+			_, err := l.engine.Reinstall(t.Context(), "two", ledger.By("test"))
+			if !inventory.IsKind(err, inventory.Conflict) || !strings.Contains(ledger.PublicMessage(err), tc.says) || inventory.HintOf(err) == "" {
 				t.Errorf("its reinstallation: %v (%s)", err, inventory.HintOf(err))
 			}
-			if _, err := l.engine.Reinstall(t.Context(), "one", By("test")); !inventory.IsKind(err, inventory.Conflict) {
+			if _, err := l.engine.Reinstall(t.Context(), "one", ledger.By("test")); !inventory.IsKind(err, inventory.Conflict) {
 				t.Errorf("the first one was taken down while the second has the same: %v", err)
 			}
 
 			l.storedAs("two", tc.own)
-			if _, err := l.engine.Reinstall(t.Context(), "two", By("test")); err != nil {
+			if _, err := l.engine.Reinstall(t.Context(), "two", ledger.By("test")); err != nil {
 				t.Fatal(err)
 			}
 			l.storedAs("two", tc.double)

@@ -3,6 +3,8 @@ package provision
 import (
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -27,7 +29,7 @@ func TestABootOfTheAgentIsOverWhenTheOperationIsPastItsWork(t *testing.T) {
 		{"it failed after it", inventory.StepRest, inventory.OpFailed, false},
 		{"it was cancelled", inventory.StepRest, inventory.OpCancelled, false},
 	} {
-		if got := isAfterAgent(&inventory.Operation{Step: c.step, State: c.state}); got != c.want {
+		if got := ledger.IsAfterAgent(&inventory.Operation{Step: c.step, State: c.state}); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -83,7 +85,7 @@ func TestAHostThatIsOnlyHeardByDHCPWasSeen(t *testing.T) {
 	m := r.machine(1)
 	m.boot()
 	m.accept()
-	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, By("a test"))
+	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, ledger.By("a test"))
 	r.must(err)
 	r.clock = r.clock.Add(time.Hour)
 	m.dhcp(pxe.StageFirmware)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
@@ -63,7 +65,7 @@ func (e *Engine) watchBoots(ctx context.Context) (hasMore bool, err error) {
 		}
 	}
 	for _, s := range silent {
-		e.end(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
+		e.ledger.End(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
 	}
 	if err := e.tellStalled(ctx, e.stalledAnew(late, now), over, now); err != nil {
 		for _, s := range late {
@@ -102,7 +104,7 @@ func (e *Engine) tellStalled(ctx context.Context, begun map[inventory.HostID]ses
 	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		for id, why := range over {
 			was := e.stalled.hosts[id]
-			if err := e.closeIssue(tx, stall(&was.boot, sign{}), why); err != nil {
+			if err := e.ledger.CloseIssue(tx, stall(&was.boot, sign{}), why); err != nil {
 				return err
 			}
 		}
@@ -146,13 +148,13 @@ func (e *Engine) openStalled(tx inventory.Tx, s inventory.BootSession) (owes boo
 		return false, err
 	}
 	if _, err := tx.FindHost(s.HostID); err != nil {
-		return false, ignoreNotFound(err)
+		return false, ledger.IgnoreNotFound(err)
 	}
 	i := stall(&s, next)
 	if why, ok := e.likeliest(tx, s.HostID, s.MAC); ok {
 		i.Cause, i.Hint = i.Cause+". Likely: "+why.Sentence, why.Hint
 	}
-	return true, e.openIssue(tx, i)
+	return true, e.ledger.OpenIssue(tx, i)
 }
 
 // wentOn says why the boot of a host stands still no more, "" while it does. boots are those of the host now: an
@@ -201,13 +203,13 @@ func (e *Engine) recallStalled(ctx context.Context) error {
 				continue
 			}
 			var last []inventory.BootSession
-			if len(i.HostIDs) == 1 && !strings.Contains(i.Key, ofStrangersKey) {
+			if len(i.HostIDs) == 1 && !strings.Contains(i.Key, ledger.OfStrangersKey) {
 				if last, err = tx.ListSessions(i.HostIDs[0], inventory.Page{Limit: 1}); err != nil {
 					return err
 				}
 			}
 			if len(last) == 0 {
-				if err := e.closeIssue(tx, i, "the server was restarted"); err != nil {
+				if err := e.ledger.CloseIssue(tx, i, "the server was restarted"); err != nil {
 					return err
 				}
 				continue

@@ -1,14 +1,14 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/allowance"
@@ -194,7 +194,7 @@ func nameOf(m inventory.MAC) string { return "host-" + strings.ReplaceAll(string
 
 // forgetStrangers deletes hosts, each unless something has changed since it was read.
 func (e *Engine) forgetStrangers(ctx context.Context, all []inventory.Host, why string) (n int, err error) {
-	for some := range slices.Chunk(all, forgetAtOnce) {
+	for some := range slices.Chunk(all, ledger.ForgetAtOnce) {
 		gone := 0
 		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 			gone = 0
@@ -217,7 +217,7 @@ func (e *Engine) forgetStrangers(ctx context.Context, all []inventory.Host, why 
 			return n, fmt.Errorf("forget strangers: %w", err)
 		}
 		n += gone
-		if !isAfter(ctx, forgetOnAfter/10) {
+		if !ledger.IsAfter(ctx, ledger.ForgetOnAfter/10) {
 			break
 		}
 	}
@@ -231,111 +231,4 @@ func (e *Engine) forgetStranger(tx inventory.Tx, h *inventory.Host, why string) 
 	return tx.AddEvent(&inventory.Event{
 		At: e.cfg.Now(), Kind: inventory.EventHostDeleted, HostID: h.ID, Subject: "host/" + h.Name, Detail: "host " + h.Name + " forgotten: " + why,
 	})
-}
-
-// crowds are the issues about machines that nobody has accepted: one for each network, kind and cause.
-type crowds struct {
-	mu    sync.Mutex
-	byKey map[string]*gathering
-}
-
-// gathering is the strangers of one issue.
-type gathering struct {
-	hosts  map[inventory.HostID]bool
-	first  []inventory.HostID // that the issue names
-	toldAt time.Time
-}
-
-const (
-	gatheringNames  = 8
-	gatheringHosts  = 50_000
-	gatheringsMost  = 256
-	gatheringsEvery = time.Minute
-	ofStrangersKey  = "/strangers/"
-)
-
-// gather makes the issue of a host that nobody has accepted one with those of others. isTold says that the issue was told of lately
-// and need not be again.
-func (e *Engine) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, isTold bool, err error) {
-	var accepted, strange []inventory.HostID
-	for _, id := range i.HostIDs {
-		h, err := tx.FindHost(id)
-		switch {
-		case inventory.IsKind(err, inventory.NotFound), err == nil && h.State != inventory.Discovered:
-			accepted = append(accepted, id)
-		case err != nil:
-			return i, false, fmt.Errorf("read host of an issue: %w", err)
-		default:
-			strange = append(strange, id)
-		}
-	}
-	if len(strange) == 0 {
-		return i, false, nil
-	}
-	e.crowds.mu.Lock()
-	defer e.crowds.mu.Unlock()
-	if e.crowds.byKey == nil {
-		e.crowds.byKey = map[string]*gathering{}
-	}
-	key := i.Type + ofStrangersKey + i.Subnet + "/" + causeOf(&i)
-	if len(accepted) > 0 {
-		key = i.Type + ofStrangersKey + string(accepted[0])
-	}
-	if e.crowds.byKey[key] == nil && len(e.crowds.byKey) >= gatheringsMost {
-		key = i.Type + ofStrangersKey + i.Subnet
-	}
-	g := e.crowds.byKey[key]
-	if g == nil {
-		g = &gathering{hosts: map[inventory.HostID]bool{}}
-		e.crowds.byKey[key] = g
-	}
-	now, isNew := e.cfg.Now(), false
-	for _, id := range strange {
-		if !g.hosts[id] && len(g.hosts) < gatheringHosts {
-			g.hosts[id], isNew = true, true
-			if len(g.first) < gatheringNames {
-				g.first = append(g.first, id)
-			}
-		}
-	}
-	isTold = !g.toldAt.IsZero() && now.Sub(g.toldAt) < gatheringsEvery && (len(g.hosts) > gatheringNames || !isNew)
-	if !isTold {
-		g.toldAt = now
-	}
-	i.Key, i.HostIDs = key, append(accepted, g.first...)
-	if n := len(g.hosts); n > 1 {
-		i.Cause = fmt.Sprintf("%d machines that nobody has accepted, the latest: %s", n, i.Cause)
-		i.Hint = cmp.Or(i.Hint, "look at one") + "; those that are no machines of yours: slipway host forget-strangers"
-	}
-	return i, isTold, nil
-}
-
-// causeOf is what the issues of several machines have in common.
-func causeOf(i *inventory.Issue) string {
-	cause, _, _ := strings.Cut(i.Cause, ":")
-	words := strings.Fields(cause)
-	words = slices.DeleteFunc(words, func(w string) bool { return strings.ContainsAny(w, "0123456789") })
-	if i.Type == inventory.IssueIdentityConflict {
-		return ""
-	}
-	return inventory.Clean(strings.Join(words, "-"), 80)
-}
-
-// ungather takes a host out of the issue that it shares with others. key is that of the issue when nobody is left in it.
-func (e *Engine) ungather(i *inventory.Issue) (key string) {
-	if len(i.HostIDs) != 1 {
-		return ""
-	}
-	e.crowds.mu.Lock()
-	defer e.crowds.mu.Unlock()
-	for k, g := range e.crowds.byKey {
-		if strings.HasPrefix(k, i.Type+ofStrangersKey) && g.hosts[i.HostIDs[0]] {
-			delete(g.hosts, i.HostIDs[0])
-			if len(g.hosts) == 0 {
-				delete(e.crowds.byKey, k)
-				return k
-			}
-		}
-	}
-	return ""
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -29,7 +31,7 @@ func (r *rack) strangersOnly() shelf {
 		r.must(r.store.Read(context.Background(), func(tx inventory.Tx) error {
 			h, err := tx.FindHostByMAC(m)
 			isKnown = err == nil && h.State != inventory.Discovered
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}))
 		return isKnown
 	}
@@ -58,7 +60,7 @@ func TestStrangersThatStandStillLeaveOneIssueForEachNetworkAndCause(t *testing.T
 	if own.HostIDs[0] != ours.host().ID || !strings.Contains(own.Cause, "its boot stands still") {
 		t.Errorf("the accepted host's: %+v", own)
 	}
-	if crowd.Subnet != "rack" || !strings.Contains(crowd.Cause, "machines that nobody has accepted") || len(crowd.HostIDs) > gatheringNames || !strings.Contains(crowd.Hint, "forget-strangers") {
+	if crowd.Subnet != "rack" || !strings.Contains(crowd.Cause, "machines that nobody has accepted") || len(crowd.HostIDs) > ledger.GatheringNames || !strings.Contains(crowd.Hint, "forget-strangers") {
 		t.Errorf("the strangers': %+v", crowd)
 	}
 	for n := 2; n < 62; n++ {
@@ -66,7 +68,7 @@ func TestStrangersThatStandStillLeaveOneIssueForEachNetworkAndCause(t *testing.T
 	}
 	r.look()
 	for _, i := range r.stalledIssues(inventory.IssueStalled) {
-		if strings.Contains(i.Key, ofStrangersKey) {
+		if strings.Contains(i.Key, ledger.OfStrangersKey) {
 			t.Errorf("it is open after all went on: %+v", i)
 		}
 	}
@@ -135,7 +137,7 @@ func TestStrangersThatAreSilentAreForgottenAndOthersStay(t *testing.T) {
 	r.settle()
 	labelled := r.machine(3).host()
 	labelled.Labels = map[string]string{"rack": "7"}
-	_, err := r.engine.UpdateHost(context.Background(), labelled, By("a test"))
+	_, err := r.engine.UpdateHost(context.Background(), labelled, ledger.By("a test"))
 	r.must(err)
 	r.clock = r.clock.Add(23 * time.Hour)
 	r.machine(4).seek()
@@ -147,7 +149,7 @@ func TestStrangersThatAreSilentAreForgottenAndOthersStay(t *testing.T) {
 		r.must(r.store.Read(context.Background(), func(tx inventory.Tx) error {
 			_, err := tx.FindHostByMAC(r.machine(n).mac())
 			isThere = err == nil
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}))
 		if isThere != stays {
 			t.Errorf("machine %d is there: %t, want %t", n, isThere, stays)
@@ -171,7 +173,7 @@ func TestADiskThatIsNearlyFullStoresNoEventsButStates(t *testing.T) {
 	if n := len(m.events(inventory.EventDHCPDiscover)); n != before || r.engine.Shed().DiskFull == 0 {
 		t.Errorf("%d events, before %d; %+v", n, before, r.engine.Shed())
 	}
-	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, By("a test"))
+	_, err := r.engine.Maintain(context.Background(), m.host().ID, true, ledger.By("a test"))
 	r.must(err)
 	r.engine.DiskIsTight(false)
 	m.hear(inventory.EventDHCPDiscover)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/recorder"
@@ -73,7 +75,7 @@ func (e *Engine) agentTask(ctx context.Context, id inventory.SessionID, source n
 		return wire.Task{}, err
 	}
 	if isOff, ok := e.agents.takeRest(h.ID); ok {
-		e.end(s, inventory.OutcomeArrived, "our agent has nothing more to do")
+		e.ledger.End(s, inventory.OutcomeArrived, "our agent has nothing more to do")
 		return restTask(s.ID, isOff), nil
 	}
 	if !e.agents.heard(h.ID, &s, e.cfg.Now(), count) {
@@ -141,7 +143,7 @@ func (e *Engine) keyless(s inventory.BootSession, source netip.Addr, key string)
 	if key != "" {
 		what = "with a key that is not the key of this boot"
 	}
-	if e.refusals.first("agent "+string(s.ID), e.cfg.Now()) {
+	if e.refusals.First("agent "+string(s.ID), e.cfg.Now()) {
 		e.cfg.Log.Warn("agent request refused: "+what, "boot", s.ID, "mac", s.MAC, "addr", source.String())
 		e.recorder.Take(recorder.Note{Session: s, Event: inventory.Event{
 			At: e.cfg.Now(), Kind: inventory.EventAgentRefused, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
@@ -155,7 +157,7 @@ func (e *Engine) keyless(s inventory.BootSession, source netip.Addr, key string)
 func (e *Engine) openOperation(ctx context.Context, h inventory.HostID) (op inventory.Operation, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		op, err = tx.FindOpenOperation(h)
-		return ignoreNotFound(err)
+		return ledger.IgnoreNotFound(err)
 	})
 	return op, err
 }
@@ -168,10 +170,10 @@ func (j *job) arrived(s inventory.BootSession) error {
 	if is, err := j.believes(s.StartedAt); err != nil || !is { // its power is cut first
 		return err
 	}
-	if err := j.e.closeIssue(j.tx, j.issue(inventory.IssueManual, "", "", ""), "our agent runs on it"); err != nil {
+	if err := j.e.ledger.CloseIssue(j.tx, j.issue(inventory.IssueManual, "", "", ""), "our agent runs on it"); err != nil {
 		return err
 	}
-	if err := j.e.closeIssue(j.tx, j.issue(inventory.IssueFence, "", "", ""), "our agent runs on it"); err != nil {
+	if err := j.e.ledger.CloseIssue(j.tx, j.issue(inventory.IssueFence, "", "", ""), "our agent runs on it"); err != nil {
 		return err
 	}
 	if j.op.Step == inventory.StepPower { // it came by itself
@@ -186,7 +188,7 @@ func (e *Engine) handOut(ctx context.Context, op inventory.Operation, s inventor
 		t = wire.Task{Kind: wire.Wait, Reason: "the operation has ended"}
 		cur, err := tx.FindOperation(op.ID)
 		if err != nil || !cur.IsOpen() {
-			return ignoreNotFound(err)
+			return ledger.IgnoreNotFound(err)
 		}
 		j, err := e.jobOf(tx, cur)
 		if err != nil {
@@ -321,12 +323,12 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 		if isAwaitedProblem(plan) {
 			return idle, j.wait(p.Msg, p.Hint, problemAgain)
 		}
-		if err := j.e.openIssue(j.tx, refusal(j.host.ID, s.Subnet, pxe.Decision{Reason: p.Msg, Hint: p.Hint})); err != nil {
+		if err := j.e.ledger.OpenIssue(j.tx, refusal(j.host.ID, s.Subnet, pxe.Decision{Reason: p.Msg, Hint: p.Hint})); err != nil {
 			return idle, err
 		}
 		return idle, j.wait(p.Msg, p.Hint, problemAgain)
 	}
-	if err := j.e.closeIssue(j.tx, refusal(j.host.ID, s.Subnet, pxe.Decision{}), "what it is to become can be rendered"); err != nil {
+	if err := j.e.ledger.CloseIssue(j.tx, refusal(j.host.ID, s.Subnet, pxe.Decision{}), "what it is to become can be rendered"); err != nil {
 		return idle, err
 	}
 	file, err := imageFile(j.tx, plan.Image, s.ID, base)

@@ -267,12 +267,12 @@ func (e *Engine) tellOfStrangers(ctx context.Context) error {
 			if why, ok := e.likeliest(tx, "", c.macs[0]); ok {
 				i.Hint = why.Hint + "; " + i.Hint
 			}
-			if err := e.openIssue(tx, i); err != nil {
+			if err := e.ledger.OpenIssue(tx, i); err != nil {
 				return err
 			}
 		}
 		for _, key := range over {
-			if err := e.closeIssue(tx, inventory.Issue{Key: key, Type: inventory.IssueStalled}, "they are gone, listed or answered"); err != nil {
+			if err := e.ledger.CloseIssue(tx, inventory.Issue{Key: key, Type: inventory.IssueStalled}, "they are gone, listed or answered"); err != nil {
 				return err
 			}
 		}

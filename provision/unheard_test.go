@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/bmc"
 	"slipway.dev/slipway/inventory"
 )
@@ -72,7 +74,7 @@ func TestADeletionThatWaitsForADeadControllerSaysSoAtOnce(t *testing.T) {
 				}
 				return tx.SaveBMC(&b, l.clock)
 			})
-			_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, By("a test"))
+			_, err := l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 			l.must(err)
 			var workers sync.WaitGroup
 			v := l.view("web-1")

@@ -3,20 +3,22 @@ package provision
 import (
 	"context"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
 
 // changed is change for what begins or moves an operation: it wakes whoever drives that.
-func (e *Engine) changed(ctx context.Context, who Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
+func (e *Engine) changed(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (inventory.Host, error) {
 	h, err := e.change(ctx, who, id, fn)
 	e.poke()
 	return h, err
 }
 
 // change runs fn on a host in one transaction and returns the host as stored, or as it would be stored after a dry run.
-func (e *Engine) change(ctx context.Context, who Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+func (e *Engine) change(ctx context.Context, who ledger.Asker, id inventory.HostID, fn func(inventory.Tx, *inventory.Host) error) (h inventory.Host, err error) {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		if h, err = tx.FindHost(id); err != nil {
 			return err
 		}
@@ -30,14 +32,13 @@ func (e *Engine) change(ctx context.Context, who Asker, id inventory.HostID, fn 
 
 // isDryRun reports whether the transaction of the job is undone at its end: what is kept outside of the database stays as it is.
 func (j *job) isDryRun() bool {
-	_, is := j.e.undone.Load(j.tx)
-	return is
+	return j.e.ledger.IsDryRun(j.tx)
 }
 
 // Accept makes a discovered host one of ours. by says who did it, for the timeline.
-func (e *Engine) Accept(ctx context.Context, id inventory.HostID, who Asker) (inventory.Host, error) {
+func (e *Engine) Accept(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
 	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
-		if err := e.move(tx, h, inventory.Accept, "", "accepted by "+who.By); err != nil {
+		if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by "+who.By); err != nil {
 			return err
 		}
 		return e.inspectAccepted(tx, h, who.By)
@@ -47,7 +48,7 @@ func (e *Engine) Accept(ctx context.Context, id inventory.HostID, who Asker) (in
 // Install arms a host for a profile whose image may overwrite its disks: its next boots run that image until it
 // reports installed. With an empty profile the host keeps the one it has. A discovered host is accepted with it: to
 // ask for an installation on that very host is more than to accept it.
-func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile string, who Asker) (inventory.Host, error) {
+func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile string, who ledger.Asker) (inventory.Host, error) {
 	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if h.Machine != "" {
 			return inventory.Errorf(inventory.Conflict, "host %s belongs to machine %s", h.Name, h.Machine).WithHint("slipway machine reinstall %s", h.Machine)
@@ -88,12 +89,12 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile strin
 		}
 		h.IsArmed = p.Image.IsInstaller
 		if h.State == inventory.Installing { // whatever was under way is over: the installer may run once more
-			if err := e.move(tx, h, inventory.Release, "", "installation asked for again by "+who.By); err != nil {
+			if err := e.ledger.Move(tx, h, inventory.Release, "", "installation asked for again by "+who.By); err != nil {
 				return err
 			}
 		}
 		if h.State == inventory.Discovered {
-			if err := e.move(tx, h, inventory.Accept, "", "accepted by "+who.By+" with an install"); err != nil {
+			if err := e.ledger.Move(tx, h, inventory.Accept, "", "accepted by "+who.By+" with an install"); err != nil {
 				return err
 			}
 		}
@@ -113,7 +114,7 @@ func (e *Engine) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by 
 	if err := e.mayInstallAgain(tx, h); err != nil {
 		return err
 	}
-	if err := e.move(tx, h, inventory.Install, "", "install of profile "+p.Profile.Name+" asked for by "+by); err != nil {
+	if err := e.ledger.Move(tx, h, inventory.Install, "", "install of profile "+p.Profile.Name+" asked for by "+by); err != nil {
 		return err
 	}
 	_, err := e.start(tx, h, inventory.Operation{Kind: inventory.OpInstall, By: by, Pool: inventory.DefaultPool}, Params{
@@ -123,7 +124,7 @@ func (e *Engine) installHost(tx inventory.Tx, h *inventory.Host, p pxe.Plan, by 
 }
 
 // Release takes a host back: whatever was under way on it is over, a failure is cleared, and it is available again.
-func (e *Engine) Release(ctx context.Context, id inventory.HostID, who Asker) (inventory.Host, error) {
+func (e *Engine) Release(ctx context.Context, id inventory.HostID, who ledger.Asker) (inventory.Host, error) {
 	if e.cfg.Join != nil && !who.DryRun {
 		if err := e.cfg.Join.RevokeHost(ctx, id); err != nil {
 			e.cfg.Log.Warn("join tokens not revoked", "host", id, "err", err) // they end by themselves
@@ -151,26 +152,26 @@ func (e *Engine) Release(ctx context.Context, id inventory.HostID, who Asker) (i
 			*h = j.host
 		}
 		h.IsArmed = false
-		if err := e.move(tx, h, inventory.Release, "", "released by "+who.By); err != nil {
+		if err := e.ledger.Move(tx, h, inventory.Release, "", "released by "+who.By); err != nil {
 			return err
 		}
 		if err := e.endTurns(tx, h.ID, true); err != nil {
 			return err
 		}
-		if err := e.closeIssue(tx, secretRefused(h.ID, "", ""), "released by "+who.By); err != nil {
+		if err := e.ledger.CloseIssue(tx, secretRefused(h.ID, "", ""), "released by "+who.By); err != nil {
 			return err
 		}
 		for _, kind := range []string{inventory.IssueInstall, inventory.IssueInspection, inventory.IssueBurnIn, inventory.IssueWipe, inventory.IssueManual, inventory.IssueInstallLoop} {
-			if err := e.closeIssue(tx, inventory.Issue{Key: kind + "/" + string(h.ID), Type: kind, HostIDs: []inventory.HostID{h.ID}}, "released by "+who.By); err != nil {
+			if err := e.ledger.CloseIssue(tx, inventory.Issue{Key: kind + "/" + string(h.ID), Type: kind, HostIDs: []inventory.HostID{h.ID}}, "released by "+who.By); err != nil {
 				return err
 			}
 		}
-		return e.closeIssue(tx, loop(h.ID, "", ""), "released by "+who.By)
+		return e.ledger.CloseIssue(tx, loop(h.ID, "", ""), "released by "+who.By)
 	})
 }
 
 // Maintain cordons a host, or ends that: in maintenance it boots its own disk and nothing new starts on it.
-func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, who Asker) (inventory.Host, error) {
+func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
 	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if !on {
 			if err := e.wakeOperation(tx, h.ID); err != nil {
@@ -184,7 +185,7 @@ func (e *Engine) Maintain(ctx context.Context, id inventory.HostID, on bool, who
 }
 
 // Protect keeps everything destructive away from a host, or ends that; it disarms the host as well.
-func (e *Engine) Protect(ctx context.Context, id inventory.HostID, on bool, who Asker) (inventory.Host, error) {
+func (e *Engine) Protect(ctx context.Context, id inventory.HostID, on bool, who ledger.Asker) (inventory.Host, error) {
 	return e.changed(ctx, who, id, func(tx inventory.Tx, h *inventory.Host) error {
 		if !on {
 			if err := e.wakeOperation(tx, h.ID); err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"pgregory.net/rapid"
 
 	"slipway.dev/slipway/agent/wire"
@@ -183,38 +185,59 @@ func (w *walk) peopleSteps() map[string]func() {
 	}
 	return map[string]func(){
 		"create": w.createStep, "create again": w.createStep,
-		"delete":    onMachine("delete", func(name string) error { _, err := w.engine.DeleteMachine(ctx, name, false, By("walk")); return err }),
-		"force":     onMachine("delete by force", func(name string) error { _, err := w.engine.DeleteMachine(ctx, name, true, By("walk")); return err }),
-		"reinstall": onMachine("reinstall", func(name string) error { _, err := w.engine.Reinstall(ctx, name, By("walk")); return err }),
+		"delete": onMachine("delete", func(name string) error {
+			_, err := w.engine.DeleteMachine(ctx, name, false, ledger.By("walk"))
+			return err
+		}),
+		"force": onMachine("delete by force", func(name string) error {
+			_, err := w.engine.DeleteMachine(ctx, name, true, ledger.By("walk"))
+			return err
+		}),
+		"reinstall": onMachine("reinstall", func(name string) error { _, err := w.engine.Reinstall(ctx, name, ledger.By("walk")); return err }),
 		"remediate": func() {
 			ladder := pick(w, "ladder", [][]Rung{nil, {RungPowerCycle}, {RungReinstall, RungReplace}, {RungReplace}})
-			onMachine(fmt.Sprintf("remediate %v", ladder), func(name string) error { _, err := w.engine.Remediate(ctx, name, ladder, By("walk")); return err })()
+			onMachine(fmt.Sprintf("remediate %v", ladder), func(name string) error {
+				_, err := w.engine.Remediate(ctx, name, ladder, ledger.By("walk"))
+				return err
+			})()
 		},
-		"retry": onMachine("retry", func(name string) error { _, err := w.engine.RetryMachine(ctx, name, By("walk")); return err }),
+		"retry": onMachine("retry", func(name string) error { _, err := w.engine.RetryMachine(ctx, name, ledger.By("walk")); return err }),
 		"acknowledge": func() {
 			step := pick(w, "step", inventory.HookSteps())
-			onMachine("acknowledge "+string(step)+" of", func(name string) error { _, err := w.engine.AckHook(ctx, name, step, "walk", By("walk")); return err })()
+			onMachine("acknowledge "+string(step)+" of", func(name string) error {
+				_, err := w.engine.AckHook(ctx, name, step, "walk", ledger.By("walk"))
+				return err
+			})()
 		},
 		"protect": func() {
 			on := rapid.Bool().Draw(w.rt, "on")
-			onHost(fmt.Sprint("protect ", on), func(id inventory.HostID) error { _, err := w.engine.Protect(ctx, id, on, By("walk")); return err })()
+			onHost(fmt.Sprint("protect ", on), func(id inventory.HostID) error {
+				_, err := w.engine.Protect(ctx, id, on, ledger.By("walk"))
+				return err
+			})()
 		},
 		"maintain": func() {
 			on := rapid.Bool().Draw(w.rt, "on")
-			onHost(fmt.Sprint("maintain ", on), func(id inventory.HostID) error { _, err := w.engine.Maintain(ctx, id, on, By("walk")); return err })()
+			onHost(fmt.Sprint("maintain ", on), func(id inventory.HostID) error {
+				_, err := w.engine.Maintain(ctx, id, on, ledger.By("walk"))
+				return err
+			})()
 		},
 		"adopt": func() {
 			on := rapid.Bool().Draw(w.rt, "on")
-			onHost(fmt.Sprint("adopt ", on), func(id inventory.HostID) error { _, err := w.engine.Adopt(ctx, id, on, By("walk")); return err })()
+			onHost(fmt.Sprint("adopt ", on), func(id inventory.HostID) error { _, err := w.engine.Adopt(ctx, id, on, ledger.By("walk")); return err })()
 		},
-		"release": onHost("release", func(id inventory.HostID) error { _, err := w.engine.Release(ctx, id, By("walk")); return err }),
-		"wipe":    onHost("wipe", func(id inventory.HostID) error { _, err := w.engine.CleanHost(ctx, id, "", By("walk")); return err }),
+		"release": onHost("release", func(id inventory.HostID) error { _, err := w.engine.Release(ctx, id, ledger.By("walk")); return err }),
+		"wipe": onHost("wipe", func(id inventory.HostID) error {
+			_, err := w.engine.CleanHost(ctx, id, "", ledger.By("walk"))
+			return err
+		}),
 		"inspect": onHost("inspect", func(id inventory.HostID) error {
-			_, err := w.engine.Inspect(ctx, id, InspectRequest{MayRestart: true}, By("walk"))
+			_, err := w.engine.Inspect(ctx, id, InspectRequest{MayRestart: true}, ledger.By("walk"))
 			return err
 		}),
 		"install": onHost("install", func(id inventory.HostID) error {
-			_, err := w.engine.Install(ctx, id, "debian12", By("walk"))
+			_, err := w.engine.Install(ctx, id, "debian12", ledger.By("walk"))
 			return err
 		}),
 		"power": func() {
@@ -224,14 +247,14 @@ func (w *walk) peopleSteps() map[string]func() {
 				if m, ok := w.machineNamed(h.Machine); ok {
 					w.asked[m.UID] = true
 				}
-				_, err := w.engine.Power(ctx, h.ID, a, By("walk"))
+				_, err := w.engine.Power(ctx, h.ID, a, ledger.By("walk"))
 				w.told(fmt.Sprintf("power %s %s", b.name, a), err)
 			}
 		},
 		"cancel": func() {
 			if ops := w.ops(); len(ops) > 0 {
 				op := pick(w, "operation", ops)
-				_, err := w.engine.CancelOperation(ctx, op.ID, By("walk"))
+				_, err := w.engine.CancelOperation(ctx, op.ID, ledger.By("walk"))
 				w.told(fmt.Sprintf("cancel %s at %s", op.Kind, op.Step), err)
 			}
 		},
@@ -250,7 +273,7 @@ func (w *walk) createStep() {
 	m.Placement.Reuse = pick(w, "reuse", []inventory.Reuse{"", "", inventory.ReusePrefer, inventory.ReuseRequire})
 	m.Clean = pick(w, "clean", []inventory.CleanMode{"", inventory.CleanQuick, inventory.CleanFull, inventory.CleanNone})
 	m.ReleaseAfter = pick(w, "gone", []inventory.ReleaseAfter{"", inventory.ReleaseCleaned})
-	_, err := w.engine.CreateMachine(context.Background(), m, By("walk"))
+	_, err := w.engine.CreateMachine(context.Background(), m, ledger.By("walk"))
 	w.told(fmt.Sprintf("create %s on %q with %d hooks, clean %q, gone when %q", m.Name, m.Placement.Host, len(m.Hooks), m.Clean, m.ReleaseAfter), err)
 }
 
@@ -272,7 +295,7 @@ func (w *walk) byHand() {
 					is = inventory.PowerOn
 				}
 				b.isOn, b.runs, b.session, b.isHung, b.next = is == inventory.PowerOn, "", "", false, nil
-				_, err := w.engine.ConfirmPower(context.Background(), h.ID, is, By("walk"))
+				_, err := w.engine.ConfirmPower(context.Background(), h.ID, is, ledger.By("walk"))
 				w.told(fmt.Sprintf("%s is %s, by hand", b.name, is), err)
 			case inventory.StepNetboot, inventory.StepFirstBoot:
 				w.note("%s is restarted by hand", b.name)
@@ -297,17 +320,17 @@ func (w *walk) calm() {
 			continue
 		}
 		if h.InMaintenance {
-			_, err := w.engine.Maintain(ctx, h.ID, false, By("walk"))
+			_, err := w.engine.Maintain(ctx, h.ID, false, ledger.By("walk"))
 			w.told("maintain off "+name, err)
 		}
 		if h.IsProtected {
-			_, err := w.engine.Protect(ctx, h.ID, false, By("walk"))
+			_, err := w.engine.Protect(ctx, h.ID, false, ledger.By("walk"))
 			w.told("protect off "+name, err)
 		}
 	}
 	for _, m := range w.world().machines {
 		for _, h := range m.Hooks {
-			_, err := w.engine.AckHook(ctx, m.Name, h.Step, h.Owner, By("walk"))
+			_, err := w.engine.AckHook(ctx, m.Name, h.Step, h.Owner, ledger.By("walk"))
 			w.told("acknowledge "+string(h.Step)+" of "+m.Name, err)
 		}
 	}

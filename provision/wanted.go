@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -19,8 +21,8 @@ import (
 // UpdateMachine stores what is wanted of a machine; what became of it stays. It is a Conflict when m.Version is not the
 // stored one, or when what changed cannot be changed any more. Hooks that are left out are acknowledged. Nothing is
 // written when nothing changes.
-func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who Asker) (stored inventory.Machine, err error) {
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+func (e *Engine) UpdateMachine(ctx context.Context, m inventory.Machine, who ledger.Asker) (stored inventory.Machine, err error) {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		old, err := tx.FindMachine(m.Name)
 		if err != nil {
 			return err
@@ -175,11 +177,11 @@ func (e *Engine) imageOf(tx inventory.Tx, m *inventory.Machine) (i inventory.Ima
 
 // HandOver makes owner the owner of the machine that holds a claim, where kube.MayTake lets it. Nothing happens on
 // its host. A refusal is told in the timeline.
-func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner string, who Asker) (m inventory.Machine, err error) {
+func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner string, who ledger.Asker) (m inventory.Machine, err error) {
 	if owner == "" {
 		return m, inventory.Errorf(inventory.Invalid, "a machine is handed over to somebody").WithHint("name its new owner")
 	}
-	err = e.write(ctx, who, func(tx inventory.Tx) error {
+	err = e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		c, err := tx.FindClaim(id)
 		if err != nil {
 			return err
@@ -210,12 +212,12 @@ func (e *Engine) HandOver(ctx context.Context, id inventory.ClaimID, owner strin
 
 // OfferTo lets the objects of a cluster take over the machine of an owner by its claim, because the owner says so; "" takes
 // that back. Nothing happens on its host.
-func (e *Engine) OfferTo(ctx context.Context, owner, cluster string, who Asker) error {
+func (e *Engine) OfferTo(ctx context.Context, owner, cluster string, who ledger.Asker) error {
 	if cluster != "" && !inventory.IsClusterUID(cluster) {
 		return inventory.Errorf(inventory.Invalid, "%q is not the UID of a cluster", inventory.Clean(cluster, 80)).
 			WithHint("it is the UID of its namespace kube-system: kubectl get namespace kube-system -o jsonpath={.metadata.uid}")
 	}
-	return e.write(ctx, who, func(tx inventory.Tx) error {
+	return e.ledger.Write(ctx, who, func(tx inventory.Tx) error {
 		m, err := tx.FindMachineByOwner(owner)
 		if err != nil || m.OfferedTo == cluster {
 			return err
@@ -230,7 +232,7 @@ func (e *Engine) OfferTo(ctx context.Context, owner, cluster string, who Asker) 
 }
 
 // Takeable returns the machine that holds a claim when HandOver would give it to owner, and refuses as HandOver does.
-func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner string, who Asker) (m inventory.Machine, err error) {
+func (e *Engine) Takeable(ctx context.Context, id inventory.ClaimID, owner string, who ledger.Asker) (m inventory.Machine, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		c, err := tx.FindClaim(id)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/ledger"
+
 	"slipway.dev/slipway/inventory"
 )
 
@@ -12,7 +14,7 @@ func (l *life) update(name string, edit func(*inventory.Machine)) (inventory.Mac
 	l.t.Helper()
 	m, _ := l.find(name)
 	edit(&m)
-	return l.engine.UpdateMachine(context.Background(), m, By("a test"))
+	return l.engine.UpdateMachine(context.Background(), m, ledger.By("a test"))
 }
 
 func TestWhatIsWantedOfAMachineCanChangeUntilItCounts(t *testing.T) {
@@ -72,7 +74,7 @@ func TestWhatIsWantedOfAMachineCanChangeUntilItCounts(t *testing.T) {
 			if after.Version != got.Version || after.Version != before.Version+1 || after.HostID != before.HostID || after.Phase != before.Phase {
 				t.Errorf("before %+v\nafter %+v", before, after)
 			}
-			if again, err := l.engine.UpdateMachine(context.Background(), got, By("a test")); err != nil || again.Version != got.Version {
+			if again, err := l.engine.UpdateMachine(context.Background(), got, ledger.By("a test")); err != nil || again.Version != got.Version {
 				t.Errorf("what changes nothing is written: %v, version %d", err, again.Version)
 			}
 		})
@@ -108,14 +110,14 @@ func TestAMachineIsHandedOverByItsClaim(t *testing.T) {
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	m, _ := l.find("web-1")
 	writes := s.writes
-	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/web/u", By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
+	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/web/u", ledger.By("a test")); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("a claim alone moved the machine to another cluster: %v", err)
 	}
 	l.write(func(tx inventory.Tx) error {
 		return tx.SaveClusterAccess(&inventory.ClusterAccess{UID: "new", TakesFrom: []string{"old"}}, l.clock)
 	})
 	for range 2 { // again is harmless
-		got, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/web/u", By("a test"))
+		got, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/web/u", ledger.By("a test"))
 		if err != nil || got.Owner != "new/n/K/web/u" || got.ClaimID != m.ClaimID {
 			t.Fatalf("%v, %+v", err, got)
 		}
@@ -127,15 +129,15 @@ func TestAMachineIsHandedOverByItsClaim(t *testing.T) {
 	if s.writes != writes || s.host().State != inventory.Active {
 		t.Error("something happened to its host")
 	}
-	if _, err := l.engine.HandOver(context.Background(), "nothing", "x", By("a test")); !inventory.IsKind(err, inventory.NotFound) {
+	if _, err := l.engine.HandOver(context.Background(), "nothing", "x", ledger.By("a test")); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("a claim that is not there: %v", err)
 	}
-	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "", By("a test")); !inventory.IsKind(err, inventory.Invalid) {
+	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "", ledger.By("a test")); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("nobody: %v", err)
 	}
 	l.add("b", true)
 	l.create(inventory.Machine{Name: "web-2", Owner: "new/n/K/other/u"})
-	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/other/u", By("a test")); !inventory.IsKind(err, inventory.Conflict) {
+	if _, err := l.engine.HandOver(context.Background(), m.ClaimID, "new/n/K/other/u", ledger.By("a test")); !inventory.IsKind(err, inventory.Conflict) {
 		t.Errorf("somebody who has a machine: %v", err)
 	}
 }
@@ -149,10 +151,10 @@ func TestAMachineSaysWhatKeepsEachHostFromIt(t *testing.T) {
 	a, b, c := l.add("a", true), l.add("b", true), l.add("c", true)
 	h := a.host()
 	h.Labels = map[string]string{"team": "x"}
-	_, err := l.engine.UpdateHost(ctx, h, By("a test"))
+	_, err := l.engine.UpdateHost(ctx, h, ledger.By("a test"))
 	l.must(err)
 	for _, s := range []*server{b, c} {
-		_, err := l.engine.Cordon(ctx, s.host().ID, true, By("a test"))
+		_, err := l.engine.Cordon(ctx, s.host().ID, true, ledger.By("a test"))
 		l.must(err)
 	}
 	l.create(inventory.Machine{Name: "web-1", Placement: inventory.Placement{NotPools: []string{"private", "gone"}}})
@@ -167,7 +169,7 @@ func TestAMachineSaysWhatKeepsEachHostFromIt(t *testing.T) {
 	if v := l.view("web-2"); v.Code != "PinnedHostUnavailable" {
 		t.Errorf("code %s, %s", v.Code, v.Machine.Reason)
 	}
-	_, err = l.engine.Cordon(ctx, b.host().ID, false, By("a test"))
+	_, err = l.engine.Cordon(ctx, b.host().ID, false, ledger.By("a test"))
 	l.must(err)
 	l.until("it runs on b", l.phase("web-1", inventory.MachineRunning))
 	if v := l.view("web-1"); v.Host.Name != "b" || v.Rejected != nil || len(v.Addresses) != 1 || v.Addresses[0] != b.address().String() {
@@ -180,7 +182,7 @@ func TestAMachinesOwnConfigurationIsTheNarrowestLayer(t *testing.T) {
 	s := l.add("a", true)
 	h := s.host()
 	h.Place.Rack = "r 1/b"
-	_, err := l.engine.UpdateHost(context.Background(), h, By("a test"))
+	_, err := l.engine.UpdateHost(context.Background(), h, ledger.By("a test"))
 	l.must(err)
 	l.write(func(tx inventory.Tx) error {
 		return tx.CreateLayer(&inventory.Layer{Scope: inventory.ScopeHost, Name: string(h.ID), Config: "host: {locale: de_DE, keymap: de}\n"}, l.clock)
@@ -218,21 +220,21 @@ func TestADeclaredHostIsTheOneThatHasItsMAC(t *testing.T) {
 	l := newLife(t)
 	s := l.add("a", true)
 	ctx := context.Background()
-	got, err := l.engine.DeclareHost(ctx, inventory.Host{Name: "other", NICs: []inventory.NIC{{MAC: inventory.MAC(strings.ToUpper(string(s.mac())))}}}, By("a test"))
+	got, err := l.engine.DeclareHost(ctx, inventory.Host{Name: "other", NICs: []inventory.NIC{{MAC: inventory.MAC(strings.ToUpper(string(s.mac())))}}}, ledger.By("a test"))
 	if err != nil || got.Name != "a" {
 		t.Fatalf("%v, %+v", err, got)
 	}
 	for range 2 {
-		got, err = l.engine.DeclareHost(ctx, inventory.Host{NICs: []inventory.NIC{{MAC: "52:54:00:99:00:01"}}, Labels: map[string]string{"a": "b"}}, By("a test"))
+		got, err = l.engine.DeclareHost(ctx, inventory.Host{NICs: []inventory.NIC{{MAC: "52:54:00:99:00:01"}}, Labels: map[string]string{"a": "b"}}, ledger.By("a test"))
 		if err != nil || got.Name != "host-525400990001" || got.State != inventory.Discovered || got.Labels["a"] != "b" {
 			t.Fatalf("%v, %+v", err, got)
 		}
 	}
-	if _, err := l.engine.DeclareHost(ctx, inventory.Host{Name: "bare"}, By("a test")); !inventory.IsKind(err, inventory.Invalid) {
+	if _, err := l.engine.DeclareHost(ctx, inventory.Host{Name: "bare"}, ledger.By("a test")); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("without a MAC: %v", err)
 	}
 	got.Labels, got.Version = nil, got.Version-1
-	if _, err := l.engine.UpdateHost(ctx, got, By("a test")); !inventory.IsKind(err, inventory.Conflict) {
+	if _, err := l.engine.UpdateHost(ctx, got, ledger.By("a test")); !inventory.IsKind(err, inventory.Conflict) {
 		t.Errorf("an old version: %v", err)
 	}
 }
@@ -246,33 +248,33 @@ func TestTheOldOwnerOffersItsMachine(t *testing.T) {
 	l.until("it runs", l.phase("web-1", inventory.MachineRunning))
 	m, _ := l.find("web-1")
 	take := func(owner string) error {
-		_, err := l.engine.HandOver(ctx, m.ClaimID, owner, By("a test"))
+		_, err := l.engine.HandOver(ctx, m.ClaimID, owner, ledger.By("a test"))
 		return err
 	}
-	if err := l.engine.OfferTo(ctx, "old/n/K/web/u", "local", By("a test")); !inventory.IsKind(err, inventory.Invalid) {
+	if err := l.engine.OfferTo(ctx, "old/n/K/web/u", "local", ledger.By("a test")); !inventory.IsKind(err, inventory.Invalid) {
 		t.Errorf("it was offered to people: %v", err)
 	}
-	if err := l.engine.OfferTo(ctx, "nobody/n/K/web/u", "new", By("a test")); !inventory.IsKind(err, inventory.NotFound) {
+	if err := l.engine.OfferTo(ctx, "nobody/n/K/web/u", "new", ledger.By("a test")); !inventory.IsKind(err, inventory.NotFound) {
 		t.Errorf("somebody else offered it: %v", err)
 	}
-	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "new", By("a test")))
+	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "new", ledger.By("a test")))
 	for _, other := range []string{"third/n/K/web/u", "new/other/K/web/u"} {
 		if err := take(other); !inventory.IsKind(err, inventory.Forbidden) {
 			t.Errorf("%s took it: %v", other, err)
 		}
 	}
-	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "", By("a test")))
+	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "", ledger.By("a test")))
 	if err := take("new/n/K/web/u"); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("it was taken after the offer was taken back: %v", err)
 	}
-	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "new", By("a test")))
+	l.must(l.engine.OfferTo(ctx, "old/n/K/web/u", "new", ledger.By("a test")))
 	l.must(take("new/n/K/web/u"))
 	if again, _ := l.find("web-1"); again.Owner != "new/n/K/web/u" || again.OfferedTo != "" {
 		t.Errorf("%q, offered to %q", again.Owner, again.OfferedTo)
 	}
 	in, _ := l.find("web-1")
 	in.OfferedTo = "third"
-	if got, err := l.engine.UpdateMachine(ctx, in, By("a test")); err != nil || got.OfferedTo != "" {
+	if got, err := l.engine.UpdateMachine(ctx, in, ledger.By("a test")); err != nil || got.OfferedTo != "" {
 		t.Errorf("an update offers it: %q %v", got.OfferedTo, err)
 	}
 }

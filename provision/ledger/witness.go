@@ -1,4 +1,4 @@
-package provision
+package ledger
 
 import (
 	"context"
@@ -36,12 +36,12 @@ type Witness interface {
 // errDryRun ends the transaction of a dry run, so that it leaves no trace.
 var errDryRun = errors.New("dry run")
 
-// write is a transaction for what somebody asks for.
-func (e *Engine) write(ctx context.Context, who Asker, fn func(inventory.Tx) error) error {
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+// Write is a transaction for what somebody asks for.
+func (l *Ledger) Write(ctx context.Context, who Asker, fn func(inventory.Tx) error) error {
+	err := l.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		if who.DryRun {
-			e.undone.Store(tx, true)
-			defer e.undone.Delete(tx)
+			l.dryRuns.Store(tx, true)
+			defer l.dryRuns.Delete(tx)
 		}
 		switch err := fn(tx); {
 		case err != nil:
@@ -60,4 +60,10 @@ func (e *Engine) write(ctx context.Context, who Asker, fn func(inventory.Tx) err
 		who.Witness.Entered(ctx)
 	}
 	return err
+}
+
+// IsDryRun reports whether a transaction is undone when it ends.
+func (l *Ledger) IsDryRun(tx inventory.Tx) bool {
+	_, is := l.dryRuns.Load(tx)
+	return is
 }

@@ -1,0 +1,119 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// crowds are the issues about machines that nobody has accepted: one for each network, kind and cause.
+type crowds struct {
+	mu    sync.Mutex
+	byKey map[string]*gathering
+}
+
+// gathering is the strangers of one issue.
+type gathering struct {
+	hosts  map[inventory.HostID]bool
+	first  []inventory.HostID // that the issue names
+	toldAt time.Time
+}
+
+const (
+	GatheringNames  = 8
+	gatheringHosts  = 50_000
+	gatheringsMost  = 256
+	gatheringsEvery = time.Minute
+	OfStrangersKey  = "/strangers/"
+)
+
+// gather makes the issue of a host that nobody has accepted one with those of others. isTold says that the issue was told of lately
+// and need not be again.
+func (l *Ledger) gather(tx inventory.Tx, i inventory.Issue) (_ inventory.Issue, isTold bool, err error) {
+	var accepted, strange []inventory.HostID
+	for _, id := range i.HostIDs {
+		h, err := tx.FindHost(id)
+		switch {
+		case inventory.IsKind(err, inventory.NotFound), err == nil && h.State != inventory.Discovered:
+			accepted = append(accepted, id)
+		case err != nil:
+			return i, false, fmt.Errorf("read host of an issue: %w", err)
+		default:
+			strange = append(strange, id)
+		}
+	}
+	if len(strange) == 0 {
+		return i, false, nil
+	}
+	l.crowds.mu.Lock()
+	defer l.crowds.mu.Unlock()
+	if l.crowds.byKey == nil {
+		l.crowds.byKey = map[string]*gathering{}
+	}
+	key := i.Type + OfStrangersKey + i.Subnet + "/" + causeOf(&i)
+	if len(accepted) > 0 {
+		key = i.Type + OfStrangersKey + string(accepted[0])
+	}
+	if l.crowds.byKey[key] == nil && len(l.crowds.byKey) >= gatheringsMost {
+		key = i.Type + OfStrangersKey + i.Subnet
+	}
+	g := l.crowds.byKey[key]
+	if g == nil {
+		g = &gathering{hosts: map[inventory.HostID]bool{}}
+		l.crowds.byKey[key] = g
+	}
+	now, isNew := l.cfg.Now(), false
+	for _, id := range strange {
+		if !g.hosts[id] && len(g.hosts) < gatheringHosts {
+			g.hosts[id], isNew = true, true
+			if len(g.first) < GatheringNames {
+				g.first = append(g.first, id)
+			}
+		}
+	}
+	isTold = !g.toldAt.IsZero() && now.Sub(g.toldAt) < gatheringsEvery && (len(g.hosts) > GatheringNames || !isNew)
+	if !isTold {
+		g.toldAt = now
+	}
+	i.Key, i.HostIDs = key, append(accepted, g.first...)
+	if n := len(g.hosts); n > 1 {
+		i.Cause = fmt.Sprintf("%d machines that nobody has accepted, the latest: %s", n, i.Cause)
+		i.Hint = cmp.Or(i.Hint, "look at one") + "; those that are no machines of yours: slipway host forget-strangers"
+	}
+	return i, isTold, nil
+}
+
+// causeOf is what the issues of several machines have in common.
+func causeOf(i *inventory.Issue) string {
+	cause, _, _ := strings.Cut(i.Cause, ":")
+	words := strings.Fields(cause)
+	words = slices.DeleteFunc(words, func(w string) bool { return strings.ContainsAny(w, "0123456789") })
+	if i.Type == inventory.IssueIdentityConflict {
+		return ""
+	}
+	return inventory.Clean(strings.Join(words, "-"), 80)
+}
+
+// ungather takes a host out of the issue that it shares with others. key is that of the issue when nobody is left in it.
+func (l *Ledger) ungather(i *inventory.Issue) (key string) {
+	if len(i.HostIDs) != 1 {
+		return ""
+	}
+	l.crowds.mu.Lock()
+	defer l.crowds.mu.Unlock()
+	for k, g := range l.crowds.byKey {
+		if strings.HasPrefix(k, i.Type+OfStrangersKey) && g.hosts[i.HostIDs[0]] {
+			delete(g.hosts, i.HostIDs[0])
+			if len(g.hosts) == 0 {
+				delete(l.crowds.byKey, k)
+				return k
+			}
+		}
+	}
+	return ""
+}

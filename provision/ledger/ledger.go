@@ -1,0 +1,42 @@
+// Package ledger writes what happens to hosts: a change of state with the event that says why, issues, the end of a boot
+// session, and the requests of people with their dry runs. It decides nothing: the rooms above it do, and say what to write.
+package ledger
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/provision/session"
+)
+
+// Config is everything a Ledger needs.
+type Config struct {
+	Store    inventory.Store
+	Now      func() time.Time
+	Log      *slog.Logger
+	Sessions *session.Table
+	Recorder *recorder.Recorder
+	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
+	KeepHistory time.Duration
+	// Freed runs in the transaction in which a host becomes available.
+	Freed func(inventory.Tx, *inventory.Host) error
+	// Ended runs in the transaction in which a boot session ends.
+	Ended func(inventory.Tx, *inventory.BootSession) error
+}
+
+// Ledger is the only writer of state changes, issues and ends of sessions. Its methods may be called from many goroutines.
+type Ledger struct {
+	cfg      Config
+	sessions *session.Table
+	recorder *recorder.Recorder
+	crowds   crowds
+	dryRuns  sync.Map // their transactions, by inventory.Tx
+}
+
+// New returns a Ledger.
+func New(cfg Config) *Ledger {
+	return &Ledger{cfg: cfg, sessions: cfg.Sessions, recorder: cfg.Recorder}
+}

@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"fmt"
+
+	"slipway.dev/slipway/inventory"
+)
+
+// Move is the only place where a host changes state: it stores the host as it is in h, in its new state, together
+// with the event that says why.
+func (l *Ledger) Move(tx inventory.Tx, h *inventory.Host, on inventory.Trigger, s inventory.SessionID, reason string) error {
+	to, err := h.State.Next(on)
+	if err != nil {
+		return err
+	}
+	now, from := l.cfg.Now(), h.State
+	if to != from {
+		h.StateSinceAt = now
+	}
+	h.State, h.StateReason = to, inventory.Clean(reason, 500)
+	if err := tx.UpdateHost(h, now); err != nil {
+		return fmt.Errorf("store host %s: %w", h.Name, err)
+	}
+	if to == from {
+		return nil
+	}
+	if to == inventory.Available {
+		if err := l.cfg.Freed(tx, h); err != nil {
+			return err
+		}
+	}
+	return tx.AddEvent(&inventory.Event{
+		At: now, Kind: inventory.EventStateChanged, HostID: h.ID, SessionID: s,
+		Detail: fmt.Sprintf("%s → %s: %s", from, to, h.StateReason), Data: map[string]any{"from": from, "to": to, "on": on},
+	})
+}
+
+// OpenIssue opens an issue, with its event when it was not open yet.
+func (l *Ledger) OpenIssue(tx inventory.Tx, i inventory.Issue) error {
+	now := l.cfg.Now()
+	i, isTold, err := l.gather(tx, i)
+	if err != nil || isTold {
+		return err
+	}
+	opened, err := tx.OpenIssue(&i, now)
+	if err != nil {
+		return fmt.Errorf("open issue %s: %w", i.Key, err)
+	}
+	if !opened {
+		return nil
+	}
+	l.cfg.Log.Warn("issue opened", "type", i.Type, "cause", i.Cause, "hint", i.Hint)
+	return tx.AddEvent(l.issueEvent(i, inventory.EventIssueOpened, i.Type+": "+i.Cause))
+}
+
+// CloseIssue closes the issue with that key, with its event, if it is open.
+func (l *Ledger) CloseIssue(tx inventory.Tx, i inventory.Issue, why string) error {
+	closed, err := tx.CloseIssue(i.Key, l.cfg.Now())
+	if key := l.ungather(&i); err == nil && !closed && key != "" {
+		i.Key = key
+		closed, err = tx.CloseIssue(key, l.cfg.Now())
+	}
+	if err != nil || !closed {
+		return err
+	}
+	return tx.AddEvent(l.issueEvent(i, inventory.EventIssueClosed, i.Type+": "+why))
+}
+
+func (l *Ledger) issueEvent(i inventory.Issue, kind, detail string) *inventory.Event {
+	ev := &inventory.Event{At: l.cfg.Now(), Kind: kind, Detail: inventory.Clean(detail, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint}}
+	if len(i.HostIDs) > 0 {
+		ev.HostID = i.HostIDs[0]
+	}
+	if i.Subnet != "" {
+		ev.Subject = "subnet/" + i.Subnet
+	}
+	return ev
+}
