@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
@@ -128,6 +130,7 @@ func TestNoTwoMachinesGetOneAddressOrName(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			l := addressed(t, tc.profile)
 			l.engine.cfg.Ours = func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.2")} }
+			l.engine.outfit()
 			l.add("r1", false)
 			l.write(func(tx inventory.Tx) error {
 				h, err := tx.FindHostByName("r1")
@@ -269,7 +272,7 @@ func TestAProfileWithOneAddressForFiveMachinesIsNotSaved(t *testing.T) {
 		})
 		return p
 	}()
-	save := func(config string) (Impact, error) {
+	save := func(config string) (configuration.Impact, error) {
 		draft := p
 		draft.Config = config
 		i, err := l.engine.CheckProfile(t.Context(), &draft)
@@ -310,7 +313,7 @@ func TestWhatAnOldDatabaseHasTwiceIsAnIssue(t *testing.T) {
 	open := func() (causes []string) {
 		t.Helper()
 		l.engine.HeldElsewhere()
-		if err := l.engine.lookAtHeld(t.Context()); err != nil {
+		if err := l.engine.LookAtHeld(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		l.read(func(tx inventory.Tx) error {

@@ -126,6 +126,7 @@ func TestABootGoesOnAtANewAddressOfItsOwn(t *testing.T) {
 		}},
 		"it uses IPv6 by now": {six, func(r *rack, m *machine) {
 			r.engine.cfg.Neighbour = func(a netip.Addr) (inventory.MAC, bool) { return m.mac(), a == six }
+			r.engine.outfit()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

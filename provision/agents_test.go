@@ -49,10 +49,12 @@ func TestTheWordOfAnAgentWhoseMachineIsSwitchedOffMeanwhileFencesNothing(t *test
 			l.engine.cfg.Store = &meantime{Store: l.store, then: func() { // fenced by its power, which is off for good
 				l.until("it is off", func() bool { return !s.isOn })
 			}}
+			l.engine.outfit()
 			if err := ask(l, id, s); err != nil {
 				t.Fatal(err)
 			}
 			l.engine.cfg.Store = l.store
+			l.engine.outfit()
 			s.isStuck = false
 			l.turn()
 			if op, err := l.engine.openOperation(context.Background(), s.host().ID); err != nil || op.Step == inventory.StepWipe && !s.isOn {

@@ -6,48 +6,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+
+	"slipway.dev/slipway/provision/configuration"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/machineconfig/reference"
 	"slipway.dev/slipway/machineconfig/render"
 )
-
-// mayUse asks, for the host of a rendering, whether a part of its configuration may name what it names. Which pools the
-// host is in is read when it is asked for first.
-func mayUse(tx inventory.Tx, h *inventory.Host) func(inventory.Use) error {
-	place := sync.OnceValues(func() (reference.Place, error) { return reference.PlaceOf(tx, h) })
-	return func(u inventory.Use) error {
-		at, err := place()
-		if err != nil {
-			return err
-		}
-		return reference.Check(tx, u, at)
-	}
-}
-
-// placeKey is what of a host's place a rendering depends on.
-func placeKey(tx inventory.Tx, h *inventory.Host) (any, error) {
-	if h.Machine != "" {
-		return reference.PlaceOf(tx, h)
-	}
-	pools, err := tx.Pools().List(inventory.Page{})
-	if err != nil {
-		return nil, fmt.Errorf("list pools: %w", err)
-	}
-	key := make([]any, 0, 2*len(pools))
-	for _, p := range pools {
-		key = append(key, p.Name, p.CreatedAt, p.Version)
-	}
-	return key, nil
-}
 
 // authorise refuses documents with secrets that are, by now, not for the configuration that names them or for the host. It
 // keeps the names of what the documents hold.
 func (e *Engine) authorise(tx inventory.Tx, d *delivery) error {
 	uses := d.rendering.Uses
-	may := mayUse(tx, &d.host)
+	may := configuration.MayUse(tx, &d.host)
 	for _, doc := range d.docs {
 		if !doc.IsSecret {
 			continue

@@ -75,6 +75,7 @@ func TestTheNeighbourTableTellsWhoAsks(t *testing.T) {
 	m := r.machine(1)
 	at := netip.MustParseAddr("10.0.0.78")
 	r.engine.cfg.Neighbour = func(a netip.Addr) (inventory.MAC, bool) { return m.mac(), a == at }
+	r.engine.outfit()
 	if _, ok := r.engine.sessionAt(at); ok {
 		t.Error("a machine that does not boot has a session")
 	}

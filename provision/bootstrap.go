@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
 	"slipway.dev/slipway/machineconfig"
@@ -181,7 +183,7 @@ func (e *Engine) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d bootstrap
 	if err != nil || p.Problem != nil || p.Profile == nil || p.Image == nil {
 		return err // placement and installation say it
 	}
-	in, err := e.inputs(tx, &h, p, bootMAC(&h))
+	in, err := e.Inputs(tx, &h, p, configuration.BootMAC(&h))
 	if err != nil {
 		return err
 	}
@@ -280,8 +282,8 @@ func (e *Engine) ProviderID(c inventory.Claim) string {
 
 // awaited is the problem that a machine's bootstrap data are not here, nil when they are or none are needed. Whoever has
 // them is asked for them.
-func (e *Engine) awaited(tx inventory.Tx, h *inventory.Host, r *rendered) (*inventory.Error, error) {
-	if r == nil || r.waitsFor == "" {
+func (e *Engine) awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Rendered) (*inventory.Error, error) {
+	if r == nil || r.WaitsFor == "" {
 		return nil, nil
 	}
 	m, err := tx.FindMachine(h.Machine)
@@ -291,7 +293,7 @@ func (e *Engine) awaited(tx inventory.Tx, h *inventory.Host, r *rendered) (*inve
 	if err := e.wantBootstrap(tx, &m); err != nil {
 		return nil, err
 	}
-	return inventory.Errorf(inventory.Unavailable, "waits for its bootstrap data from %s", r.waitsFor).
+	return inventory.Errorf(inventory.Unavailable, "waits for its bootstrap data from %s", r.WaitsFor).
 		WithHint("the controller that manages machine %s gives them: see whether it runs and the secret is there", m.Name), nil
 }
 

@@ -62,6 +62,7 @@ func TestABootWaitsForItsBootstrapDataAndKeepsThemInMemory(t *testing.T) {
 	var logged bytes.Buffer
 	s := l.foreign("debian12")
 	l.engine.cfg.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	l.engine.outfit()
 	waits := func() bool {
 		m, _ := l.find("web-1")
 		return strings.Contains(m.Reason, "waits for its bootstrap data from lab/ns/web-1-data")

@@ -43,6 +43,7 @@ func TestAThousandMachinesWantedOneByOneAreClaimedSoon(t *testing.T) {
 	var mu sync.Mutex
 	ids := 0
 	l.engine.cfg.Now = time.Now
+	l.engine.outfit()
 	l.engine.cfg.NewULID = func() string {
 		mu.Lock()
 		defer mu.Unlock()

@@ -245,7 +245,7 @@ func (e *Engine) claim(tx inventory.Tx, due inventory.Machine, choice placement.
 	} else if err != nil {
 		return err
 	}
-	if clash, err := e.mayHoldOn(tx, &m, &h); err != nil {
+	if clash, err := e.MayHoldOn(tx, &m, &h); err != nil {
 		return err
 	} else if clash != nil {
 		m.NextAt = now.Add(placeEvery)
@@ -355,10 +355,10 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	if *h, err = tx.FindHost(h.ID); err != nil {
 		return err
 	}
-	if err := e.freeLeft(tx, h); err != nil {
+	if err := e.FreeLeft(tx, h); err != nil {
 		return err
 	}
-	if err := e.hold(tx, m, h); err != nil {
+	if err := e.Hold(tx, m, h); err != nil {
 		return err
 	}
 	if err := tx.AddEvent(&inventory.Event{

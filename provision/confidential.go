@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"net/url"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -34,17 +36,17 @@ func (c *Confidential) base(plain string) string {
 // confide finds the way on which a rendering with secrets reaches a machine unread, or says that there is none. A
 // loader that speaks HTTPS fetches the initrd itself, if it was built to trust our CA. Ignition can be told by a first
 // stage, which holds no secret, whom to trust and where the rest is.
-func (e *Engine) confide(p *pxe.Plan, r *rendered, c pxe.Client, base string) {
-	if e.cfg.Confidential == nil || !r.hasSecret {
+func (e *Engine) confide(p *pxe.Plan, r *configuration.Rendered, c pxe.Client, base string) {
+	if e.cfg.Confidential == nil || !r.HasSecret {
 		return
 	}
 	switch {
 	case p.Config.HasInitrd && e.sessions.SpeaksTLS(c.MAC):
 		p.Config.Base = e.cfg.Confidential.base(base)
-	case r.format == "ignition":
+	case r.Format == "ignition":
 	default:
 		p.Problem = inventory.Errorf(inventory.Conflict, "this site sends secrets over TLS only, and the boot loader of this machine does not speak it").
-			WithHint("give it an iPXE with HTTPS that trusts our CA, see docs/secrets.md; or take the secrets out of profile %s", r.profile)
+			WithHint("give it an iPXE with HTTPS that trusts our CA, see docs/secrets.md; or take the secrets out of profile %s", r.Profile)
 	}
 }
 

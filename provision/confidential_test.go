@@ -42,6 +42,7 @@ func TestAConfidentialSiteSendsSecretsOverTLSOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := configRack(t)
 			r.engine.cfg.Confidential = &Confidential{Port: 8443, CA: []byte("-----BEGIN CERTIFICATE-----\n")}
+			r.engine.outfit()
 			r.secret("token", canary)
 			r.secret("admin-hash", "$6$salt$hash")
 			r.configured("live", c.format, inventory.Profile{Config: c.config, Isolated: c.isolated})

@@ -1,76 +1,13 @@
 package provision
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
-	"slipway.dev/slipway/machineconfig"
-	"slipway.dev/slipway/machineconfig/address"
-	"slipway.dev/slipway/machineconfig/render"
 	"slipway.dev/slipway/pxe"
 )
-
-// configOf renders what a host is given with a plan, nil when there is nothing to render. The error is one of the
-// store; what is wrong with the configuration is in the result.
-func (e *Engine) configOf(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (*rendered, error) {
-	return e.configAtHand(tx, h, p, boot, true)
-}
-
-// configAtHand is configOf, and errUnrendered for what is not at hand unless it may be rendered.
-func (e *Engine) configAtHand(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC, mayRender bool) (*rendered, error) {
-	in, err := e.wanted(tx, h, p, boot)
-	if err != nil || in == nil {
-		return nil, err
-	}
-	key, err := keyOf(tx, *in)
-	if err != nil {
-		return nil, err
-	}
-	r, isWhole := e.rendered.get(h.ID, key)
-	if r != nil && !isWhole && r.digest != "" {
-		if isWhole, err = tx.HasRendering(h.ID, r.digest); err != nil {
-			return nil, fmt.Errorf("find rendering of %s: %w", h.Name, err)
-		}
-	}
-	if r != nil && (isWhole || r.digest == "") {
-		return r, nil
-	}
-	if !mayRender {
-		return nil, errUnrendered
-	}
-	res := e.cfg.Renderer.Host(*in)
-	r = newRendered(key, in, &res)
-	if res.Config != nil {
-		s, err := subjectOn(tx, h)
-		if err != nil {
-			return nil, err
-		}
-		r.held = address.Of(res.Config, s)
-	}
-	e.rendered.put(h.ID, r)
-	return r, nil
-}
-
-// wanted is what the configuration of a host with a plan is rendered from, nil when there is nothing to render.
-func (e *Engine) wanted(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (*render.Input, error) {
-	if p.Problem != nil || p.Profile == nil || p.Image == nil || e.cfg.Renderer == nil {
-		return nil, nil
-	}
-	in, err := e.inputs(tx, h, p, boot)
-	if err != nil || !in.IsWanted() {
-		return nil, err
-	}
-	return &in, nil
-}
 
 // prepare renders what a machine is about to be given, so that the transaction that decides finds it made. What the machine
 // says of itself counts already.
@@ -80,7 +17,7 @@ func (e *Engine) prepare(ctx context.Context, c pxe.Client) error {
 	if err != nil || lacking == "" {
 		return err
 	}
-	if err := e.keepAddress(ctx, lacking); err != nil {
+	if err := e.KeepAddress(ctx, lacking); err != nil {
 		return nil //nolint:nilerr // what is wrong stands in its rendering
 	}
 	return e.prepared(ctx, c, &lacking)
@@ -101,189 +38,10 @@ func (e *Engine) prepared(ctx context.Context, c pxe.Client, lacking *inventory.
 		if err != nil {
 			return err
 		}
-		r, err := e.configOf(tx, &h, p, c.MAC)
-		if r != nil && r.lacksAddress {
+		r, err := e.ConfigOf(tx, &h, p, c.MAC)
+		if r != nil && r.LacksAddress {
 			*lacking = h.ID
 		}
 		return err
 	})
-}
-
-// withConfig adds to a plan what the host is to become; what is wrong with that becomes the plan's Problem.
-func (e *Engine) withConfig(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (pxe.Plan, *rendered, error) {
-	r, err := e.configOf(tx, h, p, boot)
-	if err != nil {
-		return p, nil, err
-	}
-	return e.given(tx, h, p, r)
-}
-
-// given adds a rendering to a plan, or why the host is not given it.
-func (e *Engine) given(tx inventory.Tx, h *inventory.Host, p pxe.Plan, r *rendered) (pxe.Plan, *rendered, error) {
-	if r == nil {
-		return p, nil, nil
-	}
-	if r.problem != nil {
-		problem := *r.problem
-		problem.Hint = cmp.Or(problem.Hint, "see: slipway render "+h.Name)
-		p.Problem = &problem
-		return p, nil, nil
-	}
-	second, err := e.cameSecond(tx, h, r.held)
-	if err != nil || second != nil {
-		p.Problem = second
-		return p, nil, err
-	}
-	p.Config = r.offer()
-	return p, r, nil
-}
-
-// maxExtends bounds how deep profiles extend each other; the store refuses cycles, this a database edited by hand.
-const maxExtends = 8
-
-// inputs collects everything a rendering of the host depends on.
-func (e *Engine) inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot inventory.MAC) (render.Input, error) {
-	named, generation, err := e.namedFor(tx, h)
-	if err != nil {
-		return render.Input{}, err
-	}
-	in := render.Input{
-		Host: named, Generation: generation, BootMAC: boot, Image: p.Image, Profiles: []inventory.Profile{*p.Profile},
-		Target:    tx.JoinTargets().Find,
-		HasSecret: func(name string) bool { _, err := tx.Secrets().Find(name); return err == nil },
-		Secret:    func(name string) ([]byte, error) { return e.openSecret(tx, name) },
-		MayUse:    mayUse(tx, h),
-	}
-	if in.Address, err = e.keptFor(tx, h); err != nil {
-		return in, err
-	}
-	for parent := p.Profile.Extends; parent != ""; {
-		if len(in.Profiles) > maxExtends {
-			return in, inventory.Errorf(inventory.Invalid, "profile %s extends more than %d others, or itself by way of them", p.Profile.Name, maxExtends).
-				WithHint("take extends out of one of them")
-		}
-		f, err := tx.FindProfile(parent)
-		if err != nil {
-			return in, fmt.Errorf("read profile %s, which %s extends: %w", parent, p.Profile.Name, err)
-		}
-		in.Profiles = slices.Insert(in.Profiles, 0, f)
-		parent = f.Extends
-	}
-	for _, l := range []struct {
-		scope inventory.Scope
-		name  string
-	}{
-		{inventory.ScopeGlobal, ""}, {inventory.ScopeSite, h.Place.Site}, {inventory.ScopeRack, h.Place.Rack}, {inventory.ScopeHost, string(h.ID)},
-	} {
-		if l.name == "" && l.scope != inventory.ScopeGlobal {
-			continue
-		}
-		layer, err := tx.FindLayer(l.scope, l.name)
-		if inventory.IsKind(err, inventory.NotFound) {
-			continue
-		}
-		if err != nil {
-			return in, fmt.Errorf("read layer %s: %w", l.scope, err)
-		}
-		in.Layers = append(in.Layers, layer)
-	}
-	return in, e.machineOf(tx, h, &in)
-}
-
-// namedFor returns the host under the name that the installed system is to have, and what tells its installations apart:
-// those of the machine that has it.
-func (e *Engine) namedFor(tx inventory.Tx, h *inventory.Host) (*inventory.Host, string, error) {
-	if h.Machine == "" {
-		return h, "", nil
-	}
-	m, err := tx.FindMachine(h.Machine)
-	if err != nil {
-		return nil, "", fmt.Errorf("read machine of %s: %w", h.Name, err)
-	}
-	named := *h
-	named.Name, _, _ = strings.Cut(cmp.Or(m.Hostname, m.Name), ".")
-	return &named, string(h.ClaimID), nil
-}
-
-// keyOf is a digest over everything that a rendering depends on. What a secret holds is in it by version, and which
-// secrets and join targets are used is not known before, so all of them are.
-func keyOf(tx inventory.Tx, in render.Input) (string, error) {
-	h := in.Host
-	key := []any{
-		h.ID, h.Name, h.UUID, h.Serial, h.AssetTag, h.Manufacturer, h.Product, h.Arch, h.Place, h.Labels, h.Facts, h.MACs(), in.BootMAC,
-		in.Image.Name, in.Image.Version, in.Profiles, in.Layers, in.Generation, in.Machine,
-	}
-	secrets, err := tx.Secrets().List(inventory.Page{})
-	if err != nil {
-		return "", fmt.Errorf("list secrets: %w", err)
-	}
-	for _, s := range secrets {
-		key = append(key, s.Name, s.Version)
-	}
-	targets, err := tx.JoinTargets().List(inventory.Page{})
-	if err != nil {
-		return "", fmt.Errorf("list join targets: %w", err)
-	}
-	for _, t := range targets {
-		key = append(key, t.Name, t.Version)
-	}
-	owner := inventory.Holder{HostID: h.ID}
-	if h.Machine != "" {
-		m, err := tx.FindMachine(h.Machine)
-		if err != nil {
-			return "", fmt.Errorf("read machine of %s: %w", h.Name, err)
-		}
-		owner.MachineUID = m.UID
-	}
-	kept, err := tx.ListAllocations(inventory.AddressFilter{Owner: owner.Key()})
-	if err != nil {
-		return "", fmt.Errorf("read addresses of %s: %w", h.Name, err)
-	}
-	for _, a := range kept {
-		key = append(key, a.Subnet, a.Address)
-	}
-	place, err := placeKey(tx, h)
-	if err != nil {
-		return "", err
-	}
-	key = append(key, place)
-	b, err := json.Marshal(key)
-	if err != nil {
-		return "", fmt.Errorf("encode what a rendering depends on: %w", err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// openSecret returns the value of a stored secret.
-func (e *Engine) openSecret(tx inventory.Tx, name string) ([]byte, error) {
-	s, err := tx.Secrets().Find(name)
-	if inventory.IsKind(err, inventory.NotFound) {
-		return nil, inventory.Errorf(inventory.NotFound, "there is no secret %q", inventory.Clean(name, 64)).WithHint("make it with: slipway secret set NAME")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read secret %s: %w", name, err)
-	}
-	return e.cfg.Secrets.Open(name, s.Sealed)
-}
-
-// noteRendering keeps what a session was given; a repeat of it costs nothing.
-func (e *Engine) noteRendering(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, r *rendered) error {
-	if r == nil || s.Config == r.digest {
-		return nil
-	}
-	if err := tx.SaveRendering(r.stored(h.ID, e.cfg.Now())); err != nil {
-		return fmt.Errorf("store rendering for %s: %w", h.Name, err)
-	}
-	s.Config = r.digest
-	return nil
-}
-
-// Capabilities returns the column of the capability table of each format for a target.
-func (e *Engine) Capabilities(t machineconfig.Target) map[string]machineconfig.Capabilities {
-	out := map[string]machineconfig.Capabilities{}
-	for _, p := range e.cfg.Renderer.Provisioners() {
-		out[p.Kind()] = p.Capabilities(t)
-	}
-	return out
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/cloudinit"
@@ -83,6 +85,7 @@ func configRack(t *testing.T) (*rack, *mint) {
 		Adapt:         osadapter.Apply,
 	})
 	r.engine.cfg.Secrets, r.engine.cfg.Join, r.engine.cfg.ReportKey = plain{}, m, []byte("key of reports")
+	r.engine.outfit()
 	return r, m
 }
 
@@ -237,11 +240,13 @@ func TestOnlyTheHostItselfIsGivenItsSecrets(t *testing.T) {
 		"when the network says that another card has the address": {
 			before: func(m *machine, _ inventory.SessionID) {
 				m.r.engine.cfg.Neighbour = func(netip.Addr) (inventory.MAC, bool) { return "52:54:00:bb:bb:bb", true }
+				m.r.engine.outfit()
 			}, revokes: true,
 		},
 		"when the network says that it has": {
 			before: func(m *machine, _ inventory.SessionID) {
 				m.r.engine.cfg.Neighbour = func(netip.Addr) (inventory.MAC, bool) { return m.mac(), true }
+				m.r.engine.outfit()
 			}, isLeft: true,
 		},
 		"after the boot has ended": {
@@ -633,6 +638,7 @@ func TestAMachineMayAskFromTheAddressThatItsConfigurationGivesIt(t *testing.T) {
 	_, s := m.arrive()
 	from := func(a string, heard inventory.MAC) error {
 		r.engine.cfg.Neighbour = func(netip.Addr) (inventory.MAC, bool) { return heard, heard != "" }
+		r.engine.outfit()
 		_, err := m.askAs(pxe.ConfigRequest{Session: s, Source: netip.MustParseAddr(a), Name: "user-data"})
 		return err
 	}
@@ -710,7 +716,7 @@ func TestAConfigurationIsFoundAsEC2LaysItOut(t *testing.T) {
 // rendering counts the transactions in which a configuration was rendered.
 type rendering struct {
 	inventory.Store
-	now     func() *rendered
+	now     func() *configuration.Rendered
 	insideN int
 }
 
@@ -730,8 +736,9 @@ func TestAConfigurationIsRenderedBeforeTheTransactionThatDecides(t *testing.T) {
 	m.boot()
 	m.accept()
 	id := m.host().ID
-	store := &rendering{Store: r.engine.cfg.Store, now: func() *rendered { return r.engine.rendered.byHost[id] }}
+	store := &rendering{Store: r.engine.cfg.Store, now: func() *configuration.Rendered { return r.engine.Rendered.Of(id) }}
 	r.engine.cfg.Store = store
+	r.engine.outfit()
 	for range 2 {
 		before := store.now()
 		if script, _ := m.boot(); !strings.Contains(script, "config=") {

@@ -30,11 +30,6 @@ const (
 	againFor = 2 * time.Minute
 )
 
-// Secrets opens and seals what may not be stored in clear.
-type Secrets interface {
-	Open(name string, sealed []byte) ([]byte, error)
-}
-
 // Minter makes the tokens with which hosts join a target.
 type Minter interface {
 	// Mint returns a token for one node name of one boot; a repeat for the same boot returns the same one.
@@ -190,11 +185,11 @@ func (e *Engine) configuredAddresses(tx inventory.Tx, h *inventory.Host, s *inve
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.configOf(tx, h, p, s.MAC)
-	if err != nil || r == nil || r.digest != s.Config {
+	r, err := e.ConfigOf(tx, h, p, s.MAC)
+	if err != nil || r == nil || r.Digest != s.Config {
 		return nil, err
 	}
-	return r.addresses, nil
+	return r.Addresses, nil
 }
 
 func (d *delivery) names() string {
@@ -396,7 +391,7 @@ func (e *Engine) lateValue(ctx context.Context, d *delivery, ref string) ([]byte
 			return value, err
 		}
 		err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-			value, err = e.openSecret(tx, name)
+			value, err = e.OpenSecret(tx, name)
 			return err
 		})
 		if err == nil && hasPart {

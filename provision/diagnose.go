@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
@@ -159,7 +161,7 @@ func (e *Engine) heardPort(h *inventory.Host) inventory.MAC {
 	if len(h.NICs) == 0 {
 		return ""
 	}
-	best, at := bootMAC(h), time.Time{}
+	best, at := configuration.BootMAC(h), time.Time{}
 	for _, n := range h.NICs {
 		if s, ok := e.sessions.Of(n.MAC); ok && s.LastAt.After(at) {
 			best, at = n.MAC, s.LastAt

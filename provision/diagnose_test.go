@@ -41,6 +41,7 @@ func newRecord(r *rack) *trace.Ring {
 	server := netip.MustParseAddr("10.98.0.1")
 	ring := trace.NewRing(trace.Config{IsOurs: func(a netip.Addr) bool { return a == server }})
 	r.engine.cfg.Wire, r.engine.cfg.Ours, r.engine.cfg.BootPort = ring, func() []netip.Addr { return []netip.Addr{server} }, 8000
+	r.engine.outfit()
 	return ring
 }
 
@@ -144,6 +145,7 @@ func TestADiagnosisNamesTheMachineAsItsBootDid(t *testing.T) {
 	r := newRack(t)
 	m := r.accepted()
 	r.engine.cfg.Loaders = func(name string) bool { return !strings.Contains(name, "arm64") && !strings.Contains(name, "aa64") }
+	r.engine.outfit()
 	h := m.host()
 	r.write(func(tx inventory.Tx) error {
 		h.Arch, h.Firmware = inventory.ARM64, inventory.UEFI

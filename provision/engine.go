@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"golang.org/x/sync/errgroup"
@@ -48,7 +50,7 @@ type Config struct {
 	// Renderer renders configurations; nil renders none. Secrets opens what they refer to, and Join mints the tokens of
 	// those that join a cluster; nil mints none.
 	Renderer *render.Renderer
-	Secrets  Secrets
+	Secrets  configuration.Secrets
 	Join     Minter
 	// Confidential is how secrets are sent over TLS only; nil sends them over HTTP, to their host alone.
 	Confidential *Confidential
@@ -100,12 +102,13 @@ var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
 
 // Engine is the lifecycle engine. Its methods may be called from many goroutines.
 type Engine struct {
+	*configuration.Configurer
+	ledger *ledger.Ledger
+
 	cfg        Config
 	sessions   *session.Table
 	recorder   *recorder.Recorder
-	ledger     *ledger.Ledger
 	newHosts   *rate.Limiter
-	rendered   renderings
 	bootstraps bootstraps
 	refusals   ledger.Refusals
 	delivered  delivered
@@ -130,11 +133,6 @@ type Engine struct {
 	expiredAt   time.Time    // the sweep's own
 	glances     glances
 	conflicts   conflicts
-	held        heldLog
-	hasHeld     atomic.Bool // what somebody holds has changed
-	isHeldStale atomic.Bool // what everybody holds has to be looked over
-	heldAt      time.Time   // the sweep's own, as heldOurs
-	heldOurs    []netip.Addr
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -146,7 +144,7 @@ func New(cfg Config) *Engine {
 		cfg.InstallsPerHour = maxInstalls
 	}
 	e := &Engine{
-		cfg: cfg,
+		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{},
 		// A row of racks at once is listed with its first packets; a flood of invented MACs fills neither disk nor list.
 		newHosts: rate.NewLimiter(50, 1000),
 		poked:    make(chan struct{}, 1),
@@ -159,11 +157,21 @@ func New(cfg Config) *Engine {
 	})
 	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
 	e.recorder.May = e.mayStore
-	e.ledger = ledger.New(ledger.Config{
+	e.outfit()
+	return e
+}
+
+// outfit gives each room its part of the configuration.
+func (e *Engine) outfit() {
+	cfg := &e.cfg
+	e.ledger.Configure(ledger.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Sessions: e.sessions, Recorder: e.recorder, KeepHistory: cfg.KeepHistory,
 		Freed: e.freed, Ended: e.learnLoader,
 	})
-	return e
+	e.Configurer.Configure(configuration.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
+		Plan: e.planFor, Machine: e.machineOf,
+	})
 }
 
 // sweepEvery is how often what the store has is looked over for what is over.
@@ -195,9 +203,9 @@ func (e *Engine) Serve(ctx context.Context) error {
 	})
 	e.HeldElsewhere() // an older version has not noted it, and the files of profiles are read in another way now
 	g.Go(func() error {
-		e.compareHeld(gctx) // before the first boots
+		e.CompareHeld(gctx) // before the first boots
 		for ledger.IsAfter(gctx, sweepEvery) {
-			e.compareHeld(gctx)
+			e.CompareHeld(gctx)
 			e.bootstraps.sweep(e.cfg.Now())
 			if err := errors.Join(e.Sweep(gctx), e.ledger.Forget(gctx), e.expireStrangers(gctx)); err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("history not tidied up", "err", err)
@@ -217,7 +225,7 @@ func (e *Engine) LostN() uint64 { return e.recorder.LostN() }
 // freed has the machines that wait look at a host that has become available, and frees what its machine left behind.
 func (e *Engine) freed(tx inventory.Tx, h *inventory.Host) error {
 	e.hasFreed.Store(true)
-	return e.freeLeft(tx, h)
+	return e.FreeLeft(tx, h)
 }
 
 // Sweep ends the sessions that only the store has, those of before a restart, and issues that nothing else ends.
@@ -227,12 +235,3 @@ func (e *Engine) Sweep(ctx context.Context) error {
 	}
 	return e.cfg.Store.Write(ctx, e.endIssues)
 }
-
-// Asker says who asks the engine for something, and how the engine has to do it.
-type Asker = ledger.Asker
-
-// Witness writes down what somebody asks the engine for.
-type Witness = ledger.Witness
-
-// By is an asker with no more than a name.
-func By(name string) Asker { return ledger.By(name) }

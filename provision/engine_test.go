@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"github.com/google/go-cmp/cmp"
@@ -345,6 +347,7 @@ func TestOldHistoryIsForgotten(t *testing.T) {
 	r.settle()
 	_, recent := r.machine(2).boot()
 	r.engine.cfg.KeepHistory = 12 * time.Hour
+	r.engine.outfit()
 	r.must(r.engine.ledger.Forget(context.Background()))
 	if got := r.kinds(recent); len(got) == 0 {
 		t.Error("the recent boot has no events any more")
@@ -379,7 +382,7 @@ func TestSelectProfile(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			h := host
 			h.Profile = tc.pinned
-			got, err := SelectProfile(&h, tc.profiles)
+			got, err := configuration.SelectProfile(&h, tc.profiles)
 			switch {
 			case tc.err == "" && (err != nil || got.Name != tc.want):
 				t.Errorf("got %s, %v", got.Name, err)
@@ -482,6 +485,7 @@ func TestAMachineThatAsksTheSameAgainCostsNoWrite(t *testing.T) {
 	_, s := m.boot()
 	store := &counted{Store: r.engine.cfg.Store}
 	r.engine.cfg.Store = store
+	r.engine.outfit()
 	ask := func() string { return m.script(base + "/boot/" + string(s) + "/ask") }
 	for range 3 {
 		r.clock = r.clock.Add(10 * time.Second)

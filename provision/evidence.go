@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/bmc"
@@ -68,7 +70,7 @@ func (e *Engine) judge(tx inventory.Tx, h *inventory.Host, s *inventory.BootSess
 		e.glances.want(h.ID, s.ID, e.cfg.Now())
 	}
 	if v.Proof == inventory.ProofNone && v.Doubt == "" {
-		if p, problem, err := e.profileOf(tx, h); err != nil || problem == nil && p.Isolated && p.SavedByAdmin {
+		if p, problem, err := e.ProfileOf(tx, h); err != nil || problem == nil && p.Isolated && p.SavedByAdmin {
 			return identity.Verdict{}, err // level L0 asks nobody who it is
 		}
 	}
@@ -272,8 +274,8 @@ func learnPort(h *inventory.Host, mac inventory.MAC, heard string) bool {
 }
 
 // isHeld reports whether a boot that nothing proves waits. One that would be given no secrets goes on.
-func isHeld(v identity.Verdict, config *rendered) bool {
-	return v.Proof == inventory.ProofNone && (v.Doubt != "" || config != nil && config.hasSecret)
+func isHeld(v identity.Verdict, config *configuration.Rendered) bool {
+	return v.Proof == inventory.ProofNone && (v.Doubt != "" || config != nil && config.HasSecret)
 }
 
 // held is the decision for such a boot: it waits in its boot loader, and asks again.

@@ -112,7 +112,7 @@ func (e *Engine) EditHost(tx inventory.Tx, old inventory.Host, h *inventory.Host
 	if err := e.edit(tx, h, "host "+h.Name+" changed ("+strings.Join(changes, ", ")+") by "+by); err != nil {
 		return err
 	}
-	return e.holdOn(tx, h)
+	return e.HoldOn(tx, h)
 }
 
 // checkHost checks a host and what it refers to.

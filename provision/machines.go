@@ -37,7 +37,7 @@ func (e *Engine) CreateMachine(ctx context.Context, m inventory.Machine, who led
 		if err := tx.CreateMachine(&m, e.cfg.Now()); err != nil {
 			return err
 		}
-		if err := e.hold(tx, &m, nil); err != nil {
+		if err := e.Hold(tx, &m, nil); err != nil {
 			return err
 		}
 		return e.noteMachine(tx, &m, "wanted by "+who.By+" with profile "+m.Profile)
@@ -166,7 +166,7 @@ func (e *Engine) releaseMachine(tx inventory.Tx, m *inventory.Machine, h *invent
 	if err := j.unclaim(m, "released by force by "+by); err != nil {
 		return err
 	}
-	if err := e.leave(tx, m, h); err != nil {
+	if err := e.Leave(tx, m, h); err != nil {
 		return err
 	}
 	if err := j.moveIf(inventory.Fault, "released by force by "+by+": not fenced, not wiped"); err != nil {
@@ -181,7 +181,7 @@ func (e *Engine) letGo(tx inventory.Tx, m *inventory.Machine, h *inventory.Host,
 	if err := j.unclaim(m, "let go by "+by); err != nil {
 		return err
 	}
-	if err := e.leave(tx, m, h); err != nil {
+	if err := e.Leave(tx, m, h); err != nil {
 		return err
 	}
 	return e.gone(tx, m, "its host "+h.Name+" was adopted, and runs on")
@@ -386,7 +386,7 @@ func (e *Engine) AdoptMachine(ctx context.Context, m inventory.Machine, host inv
 			return err
 		}
 		h.Machine = m.Name
-		if err := e.hold(tx, &m, &h); err != nil {
+		if err := e.Hold(tx, &m, &h); err != nil {
 			return err
 		}
 		return e.noteMachine(tx, &m, "adopted by "+who.By+" with host "+h.Name)

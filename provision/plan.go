@@ -1,12 +1,10 @@
 package provision
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
+
+	"slipway.dev/slipway/provision/configuration"
 
 	"slipway.dev/slipway/provision/ledger"
 
@@ -61,7 +59,7 @@ func (e *Engine) planFor(tx inventory.Tx, h *inventory.Host, subnet string) (pxe
 			p.Rescue = &rescue
 		}
 	}
-	profile, problem, err := e.profileOf(tx, h)
+	profile, problem, err := e.ProfileOf(tx, h)
 	if err != nil || problem != nil {
 		p.Problem = problem
 		return p, err
@@ -95,94 +93,6 @@ func (e *Engine) withWork(tx inventory.Tx, h *inventory.Host, p *pxe.Plan) error
 	return ledger.IgnoreNotFound(err)
 }
 
-// profileOf returns the profile of a host: that of the machine that has it, else the one pinned to it or selected.
-func (e *Engine) profileOf(tx inventory.Tx, h *inventory.Host) (inventory.Profile, *inventory.Error, error) {
-	pin := *h
-	var m inventory.Machine
-	if h.Machine != "" {
-		var err error
-		if m, err = tx.FindMachine(h.Machine); err != nil {
-			return inventory.Profile{}, nil, fmt.Errorf("read machine of %s: %w", h.Name, err)
-		}
-		pin.Profile, pin.ProfileRevision = m.Profile, m.ProfileRevision
-	}
-	profiles, err := tx.ListProfiles(inventory.Page{})
-	if err != nil {
-		return inventory.Profile{}, nil, fmt.Errorf("read profiles: %w", err)
-	}
-	profile, problem := SelectProfile(&pin, profiles)
-	if problem != nil {
-		return profile, problem, nil
-	}
-	if pin.ProfileRevision != 0 && pin.Profile == profile.Name {
-		if problem := pinned(tx, &pin, &profile); problem != nil {
-			return profile, problem, nil
-		}
-	}
-	if len(m.Parameters) > 0 {
-		all := maps.Clone(profile.Parameters)
-		if all == nil {
-			all = map[string]string{}
-		}
-		maps.Copy(all, m.Parameters)
-		profile.Parameters = all
-	}
-	profile.Image = cmp.Or(m.Image, profile.Image)
-	profile.KernelArgs = append(slices.Clone(profile.KernelArgs), m.KernelArgs...)
-	return profile, nil, nil
-}
-
-// pinned replaces a profile by the revision of it that the host is pinned to.
-func pinned(tx inventory.Tx, h *inventory.Host, profile *inventory.Profile) *inventory.Error {
-	rev, err := tx.FindRevision(inventory.RevisionOfProfile, h.Profile, h.ProfileRevision)
-	if err == nil {
-		err = json.Unmarshal(rev.Body, profile)
-	}
-	if err != nil {
-		return inventory.Errorf(inventory.Conflict, "revision %d of profile %s, pinned to this host, cannot be read: %s", h.ProfileRevision, h.Profile, ledger.PublicMessage(err)).
-			WithHint("choose another with: slipway host pin %s REVISION", h.Name)
-	}
-	profile.Revision = h.ProfileRevision
-	return nil
-}
-
-// SelectProfile returns the profile a host boots: the one pinned to it, else the one with the highest priority among
-// those whose selector matches. Two with the same priority are a Conflict that names both; none is NotFound. The
-// answer depends on nothing but its arguments.
-func SelectProfile(h *inventory.Host, profiles []inventory.Profile) (inventory.Profile, *inventory.Error) {
-	var best, tied inventory.Profile
-	for _, p := range profiles {
-		if h.Profile != "" {
-			if p.Name == h.Profile {
-				return p, nil
-			}
-			continue
-		}
-		sel, err := inventory.ParseSelector(p.Selector)
-		if err != nil || !sel.Matches(h) {
-			continue
-		}
-		switch {
-		case best.Name == "" || p.Priority > best.Priority:
-			best, tied = p, inventory.Profile{}
-		case p.Priority == best.Priority:
-			tied = p
-		}
-	}
-	switch {
-	case h.Profile != "":
-		return best, inventory.Errorf(inventory.NotFound, "profile %s, pinned to this host, does not exist", h.Profile).
-			WithHint("choose another with: slipway host set %s --profile NAME", h.Name)
-	case tied.Name != "":
-		return best, inventory.Errorf(inventory.Conflict, "profiles %s and %s both match with priority %d", best.Name, tied.Name, best.Priority).
-			WithHint("give one of them a higher priority, or pin one: slipway host set %s --profile %s", h.Name, best.Name)
-	case best.Name == "":
-		return best, inventory.Errorf(inventory.NotFound, "no profile matches this host").
-			WithHint("pin one with: slipway host set %s --profile NAME", h.Name)
-	}
-	return best, nil
-}
-
 // Explanation is what a host would boot now, and why.
 type Explanation struct {
 	Host    string             `json:"host"`
@@ -212,13 +122,13 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 		if err != nil {
 			return err
 		}
-		c := pxe.Client{Stage: pxe.StageFirmware, MAC: firstMAC(&h), Arch: h.Arch, Firmware: h.Firmware, Address: s.Address, Subnet: s.Subnet}
+		c := pxe.Client{Stage: pxe.StageFirmware, MAC: configuration.FirstMAC(&h), Arch: h.Arch, Firmware: h.Firmware, Address: s.Address, Subnet: s.Subnet}
 		loader := pxe.Decide(c, &h, p, e.cfg.Now()).Loader
 		c.Stage = pxe.StageIPXE
 		c.Identity = &pxe.Identity{UUID: h.UUID, Serial: h.Serial, Manufacturer: h.Manufacturer, Product: h.Product, MemoryMiB: h.MemoryMiB}
 		d := pxe.Decide(c, &h, p, e.cfg.Now())
 		if d.Boot == pxe.BootImage {
-			if p, _, err = e.withConfig(tx, &h, p, firstMAC(&h)); err != nil {
+			if p, _, err = e.WithConfig(tx, &h, p, configuration.FirstMAC(&h)); err != nil {
 				return err
 			}
 			d = pxe.Decide(c, &h, p, e.cfg.Now())
@@ -235,12 +145,4 @@ func (e *Engine) Explain(ctx context.Context, id inventory.HostID, base string) 
 		return nil
 	})
 	return x, err
-}
-
-// firstMAC is the MAC that a host is asked about; "" of one that is known by its switch port only.
-func firstMAC(h *inventory.Host) inventory.MAC {
-	if len(h.NICs) == 0 {
-		return ""
-	}
-	return h.NICs[0].MAC
 }

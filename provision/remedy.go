@@ -19,7 +19,7 @@ func (e *Engine) Reinstall(ctx context.Context, name string, who ledger.Asker) (
 		}
 		anew := *h
 		anew.State = inventory.Installing
-		second, err := e.cameSecond(tx, &anew, held)
+		second, err := e.CameSecond(tx, &anew, held)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -36,10 +38,10 @@ func TestDocumentsThatAreAtHandNoMoreAreRenderedAgainUnlessTheStoreHasThem(t *te
 				client.Identity = &pxe.Identity{UUID: m.uuid, Serial: "SN1", Manufacturer: "ACME", Product: "R640", MemoryMiB: 4096}
 				r.must(r.engine.prepare(context.Background(), client))
 			}
-			now := func() *rendered { return r.engine.rendered.byHost[m.host().ID] }
+			now := func() *configuration.Rendered { return r.engine.Rendered.Of(m.host().ID) }
 			before := now()
-			for i := range maxDocuments { // others boot
-				r.engine.rendered.put(inventory.HostID(fmt.Sprint("other", i)), &rendered{key: "k", digest: "sha256:1", documents: []inventory.RenderedDocument{{Name: "user-data"}}})
+			for i := range configuration.MaxDocuments { // others boot
+				r.engine.Rendered.Put(inventory.HostID(fmt.Sprint("other", i)), &configuration.Rendered{Key: "k", Digest: "sha256:1", Documents: []inventory.RenderedDocument{{Name: "user-data"}}})
 			}
 			script, s := m.boot()
 			if !strings.Contains(script, "config=") {
@@ -52,20 +54,5 @@ func TestDocumentsThatAreAtHandNoMoreAreRenderedAgainUnlessTheStoreHasThem(t *te
 				t.Errorf("%q %v", text, err)
 			}
 		})
-	}
-}
-
-func TestRenderingsAreRememberedInBoundedMemory(t *testing.T) {
-	var c renderings
-	for i := range 2 * maxRendered {
-		c.put(inventory.HostID(fmt.Sprint(i)), &rendered{key: "k", documents: []inventory.RenderedDocument{}})
-		if len(c.byHost) > maxRendered || len(c.documents) > maxDocuments {
-			t.Fatalf("%d renderings, the documents of %d", len(c.byHost), len(c.documents))
-		}
-	}
-	for _, r := range c.byHost {
-		if r.documents != nil {
-			t.Fatal("documents are kept beside those that are bounded")
-		}
 	}
 }

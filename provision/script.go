@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/hardware/identity"
@@ -47,7 +49,7 @@ func (e *Engine) Script(ctx context.Context, id inventory.SessionID, c pxe.Clien
 		return nil, overBudget()
 	}
 	err := e.cfg.Store.Write(ctx, q.answer)
-	if errors.Is(err, errUnrendered) {
+	if errors.Is(err, configuration.ErrUnrendered) {
 		if err := e.prepare(ctx, q.c); err != nil {
 			return nil, err
 		}
@@ -79,10 +81,7 @@ type question struct {
 	hasWork bool // something is being done with the host
 }
 
-var (
-	errUnrendered = errors.New("the configuration is not rendered yet")
-	errWrites     = errors.New("the answer changes something")
-)
+var errWrites = errors.New("the answer changes something")
 
 // answer decides in one transaction. A question that may not write fails when there is anything to write.
 func (q *question) answer(tx inventory.Tx) error {
@@ -125,7 +124,7 @@ func (q *question) answer(tx inventory.Tx) error {
 	}
 	p = pxe.Chosen(*c, &h, p)
 	d := pxe.Decide(*c, &h, p, q.cfg.Now())
-	var config *rendered
+	var config *configuration.Rendered
 	if d.Boot == pxe.BootImage {
 		if d, p, config, err = q.image(tx, &h, &s, p, v); err != nil {
 			return err
@@ -141,7 +140,7 @@ func (q *question) answer(tx inventory.Tx) error {
 		}
 	}
 	if d.Boot == pxe.BootImage {
-		if err := q.noteRendering(tx, &h, &s, config); err != nil {
+		if err := q.NoteRendering(tx, &h, &s, config); err != nil {
 			return err
 		}
 	}
@@ -150,14 +149,14 @@ func (q *question) answer(tx inventory.Tx) error {
 
 // image looks at a host that is about to get its image, for its configuration and for what speaks against the boot, and
 // decides again.
-func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, p pxe.Plan, v identity.Verdict) (d pxe.Decision, _ pxe.Plan, config *rendered, err error) {
-	if config, err = q.configAtHand(tx, h, p, q.c.MAC, q.mayRender); err != nil {
+func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, p pxe.Plan, v identity.Verdict) (d pxe.Decision, _ pxe.Plan, config *configuration.Rendered, err error) {
+	if config, err = q.ConfigAtHand(tx, h, p, q.c.MAC, q.mayRender); err != nil {
 		return d, p, nil, err
 	}
 	if isHeld(v, config) {
 		return held(h, v), p, nil, nil
 	}
-	if p, config, err = q.given(tx, h, p, config); err != nil {
+	if p, config, err = q.Given(tx, h, p, config); err != nil {
 		return d, p, nil, err
 	}
 	if config != nil {
@@ -171,7 +170,7 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 			return d, p, config, err
 		}
 	}
-	if !q.mayWrite && config != nil && config.waitsFor != "" {
+	if !q.mayWrite && config != nil && config.WaitsFor != "" {
 		return d, p, config, errWrites // its bootstrap data are asked for
 	}
 	if p.Problem, err = q.awaited(tx, h, config); err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/agent/wire"
@@ -298,7 +300,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 	if err != nil {
 		return idle, err
 	}
-	plan, config, err := j.e.withConfig(j.tx, &j.host, plan, s.MAC)
+	plan, config, err := j.e.WithConfig(j.tx, &j.host, plan, s.MAC)
 	if err != nil {
 		return idle, err
 	}
@@ -339,7 +341,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 	t.Write = &wire.WriteTask{
 		Image: file, Root: j.root(), Keep: j.keep(), KernelArgs: plan.Profile.KernelArgs, BootEntry: wire.NetworkFirst, BootMAC: s.MAC,
 	}
-	j.p.IsSilent = config == nil || !config.reportsUp
+	j.p.IsSilent = config == nil || !config.ReportsUp
 	j.p.Digest, j.p.Manifest, j.p.HasSeed = file.Digest, "", false
 	if plan.Image.Remote != "" { // it names a manifest, and the agent tells the digest of a layer that the manifest names
 		j.p.Digest, j.p.Manifest = "", file.Digest
@@ -347,7 +349,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 	if config != nil {
 		t.Write.Seed = j.e.seedOf(config, plan.Image, &s, base)
 		j.p.HasSeed = len(t.Write.Seed.Documents) > 0
-		if err := j.e.noteRendering(j.tx, &j.host, &s, config); err != nil {
+		if err := j.e.NoteRendering(j.tx, &j.host, &s, config); err != nil {
 			return idle, err
 		}
 	}
@@ -407,15 +409,15 @@ func imageFile(tx inventory.Tx, i *inventory.Image, s inventory.SessionID, base 
 var noCloud = []string{"user-data", "meta-data", "network-config", "vendor-data"}
 
 // seedOf says where the agent places the documents of a configuration.
-func (e *Engine) seedOf(r *rendered, i *inventory.Image, s *inventory.BootSession, base string) wire.Seed {
+func (e *Engine) seedOf(r *configuration.Rendered, i *inventory.Image, s *inventory.BootSession, base string) wire.Seed {
 	seed := wire.Seed{Kind: wire.SeedFiles, Label: i.SeedLabel, Documents: map[string]string{}}
-	switch r.format {
+	switch r.Format {
 	case "cloud-init":
 		seed.Kind = wire.SeedNoCloud
 	case "ignition":
 		seed.Kind = wire.SeedIgnition
 	}
-	for _, own := range r.names {
+	for _, own := range r.Names {
 		name := own
 		switch {
 		case seed.Kind == wire.SeedIgnition:

@@ -3,6 +3,8 @@ package provision
 import (
 	"fmt"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/machineconfig"
 )
@@ -10,15 +12,15 @@ import (
 // Control planes of a join target come one at a time, and only one host is ever its first: etcd and kubeadm do not
 // survive anything else. A host takes its turn when its boot is decided. It ends when the host reports up, is released
 // or deleted; the turn to be the first stays with the host that made the cluster.
-func turnsOf(r *rendered) (names []string) {
-	if r == nil || r.target == "" {
+func turnsOf(r *configuration.Rendered) (names []string) {
+	if r == nil || r.Target == "" {
 		return nil
 	}
-	switch r.role {
+	switch r.Role {
 	case machineconfig.Init:
-		return []string{initTurn + r.target, planeTurn + r.target}
+		return []string{initTurn + r.Target, planeTurn + r.Target}
 	case machineconfig.ControlPlane:
-		return []string{planeTurn + r.target}
+		return []string{planeTurn + r.Target}
 	}
 	return nil
 }
@@ -29,7 +31,7 @@ const (
 )
 
 // takeTurn gives a host its turn, or says whose it is.
-func (e *Engine) takeTurn(tx inventory.Tx, h *inventory.Host, s inventory.SessionID, r *rendered) (*inventory.Error, error) {
+func (e *Engine) takeTurn(tx inventory.Tx, h *inventory.Host, s inventory.SessionID, r *configuration.Rendered) (*inventory.Error, error) {
 	names := turnsOf(r)
 	for _, name := range names {
 		l, err := tx.FindLock(name)
@@ -44,10 +46,10 @@ func (e *Engine) takeTurn(tx inventory.Tx, h *inventory.Host, s inventory.Sessio
 			holder = other.Name
 		}
 		if name == names[0] && len(names) == 2 {
-			return inventory.Errorf(inventory.Conflict, "%s is the first control plane of %s already", holder, r.target).
+			return inventory.Errorf(inventory.Conflict, "%s is the first control plane of %s already", holder, r.Target).
 				WithHint("join it as another with role: control-plane, or release that host"), nil
 		}
-		return inventory.Errorf(inventory.Unavailable, "%s is joining %s as control plane; they come one at a time", holder, r.target).
+		return inventory.Errorf(inventory.Unavailable, "%s is joining %s as control plane; they come one at a time", holder, r.Target).
 			WithHint("this host follows by itself; if the other is stuck: slipway host release %s", holder), nil
 	}
 	for _, name := range names {

@@ -3,6 +3,8 @@ package provision
 import (
 	"context"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
@@ -78,7 +80,7 @@ func (e *Engine) Install(ctx context.Context, id inventory.HostID, profile strin
 		if err != nil {
 			return err
 		}
-		if p, _, err = e.withConfig(tx, h, p, bootMAC(h)); err != nil {
+		if p, _, err = e.WithConfig(tx, h, p, configuration.BootMAC(h)); err != nil {
 			return err
 		}
 		if p.Problem != nil {

@@ -149,7 +149,7 @@ func (e *Engine) hostAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.
 	if s != nil && slices.ContainsFunc(leases, func(l inventory.Lease) bool { return l.Address == s.Address }) {
 		add(s.Address)
 	}
-	for _, a := range e.rendered.addresses(h.ID) {
+	for _, a := range e.Rendered.Addresses(h.ID) {
 		if !a.IsLoopback() {
 			add(a)
 		}

@@ -93,6 +93,7 @@ func (w *walk) close() {
 func (w *walk) begin() {
 	w.restart()
 	w.engine.cfg.Log = slog.New(slog.DiscardHandler)
+	w.engine.outfit()
 	w.engine.recorder.Log = w.engine.cfg.Log
 	w.engine.cfg.InstallsPerHour = 1000 // the loop breaker has its own test
 	w.isKilled = false
@@ -427,6 +428,7 @@ func (w *walk) faultSteps() map[string]func() {
 			n := rapid.IntRange(0, 6).Draw(w.rt, "writes")
 			w.note("the server is killed after %d writes", n)
 			w.isKilled, w.engine.cfg.Store = true, &mortal{Store: w.store, left: n}
+			w.engine.outfit()
 			w.engine.recorder.Store = w.engine.cfg.Store
 			w.pass(5 * time.Second)
 			w.meanwhile = nil

@@ -123,18 +123,18 @@ func (e *Engine) CheckMachine(tx inventory.Tx, m *inventory.Machine) error {
 
 // HoldMachine gives a machine that was created in this transaction its addresses, and refuses one that would have an address
 // or a name of somebody else.
-func (e *Engine) HoldMachine(tx inventory.Tx, m *inventory.Machine) error { return e.hold(tx, m, nil) }
+func (e *Engine) HoldMachine(tx inventory.Tx, m *inventory.Machine) error { return e.Hold(tx, m, nil) }
 
 // holdMachine is hold for a machine, wherever it is.
 func (e *Engine) holdMachine(tx inventory.Tx, m *inventory.Machine) error {
 	if m.HostID == "" {
-		return e.hold(tx, m, nil)
+		return e.Hold(tx, m, nil)
 	}
 	h, err := address.Whole(tx).FindHost(m.HostID)
 	if err != nil {
 		return fmt.Errorf("read host of machine %s: %w", m.Name, err)
 	}
-	return e.hold(tx, m, &h)
+	return e.Hold(tx, m, &h)
 }
 
 // checkWanted checks what a machine refers to.

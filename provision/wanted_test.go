@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/configuration"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
@@ -203,7 +205,7 @@ func TestAMachinesOwnConfigurationIsTheNarrowestLayer(t *testing.T) {
 	}
 	var text strings.Builder
 	for _, d := range p.Documents {
-		text.WriteString(readable(d))
+		text.WriteString(configuration.Readable(d))
 	}
 	v := l.view("web-1")
 	for _, want := range []string{

@@ -8,12 +8,12 @@ import (
 // EndBoots ends the boots of a host that isOver says are over: its power is off, another boot has begun, or the operation
 // that they were for has ended.
 func (l *Ledger) EndBoots(h inventory.HostID, outcome inventory.Outcome, why string, isOver func(*inventory.BootSession) bool) {
-	for _, b := range l.sessions.Boots(h) {
+	for _, b := range l.cfg.Sessions.Boots(h) {
 		if !b.EndedAt.IsZero() || !isOver(&b.BootSession) {
 			continue
 		}
 		if b.Boot != string(pxe.BootAgent) { // our agent may still say its last words
-			l.sessions.Close(b.MAC, b.ID)
+			l.cfg.Sessions.Close(b.MAC, b.ID)
 		}
 		l.End(b.BootSession, outcome, why)
 	}

@@ -27,16 +27,13 @@ type Config struct {
 	Ended func(inventory.Tx, *inventory.BootSession) error
 }
 
-// Ledger is the only writer of state changes, issues and ends of sessions. Its methods may be called from many goroutines.
+// Ledger is the only writer of state changes, issues and ends of sessions. Its methods may be called from many goroutines,
+// once it is configured.
 type Ledger struct {
-	cfg      Config
-	sessions *session.Table
-	recorder *recorder.Recorder
-	crowds   crowds
-	dryRuns  sync.Map // their transactions, by inventory.Tx
+	cfg     Config
+	crowds  crowds
+	dryRuns sync.Map // their transactions, by inventory.Tx
 }
 
-// New returns a Ledger.
-func New(cfg Config) *Ledger {
-	return &Ledger{cfg: cfg, sessions: cfg.Sessions, recorder: cfg.Recorder}
-}
+// Configure gives a Ledger what it needs.
+func (l *Ledger) Configure(cfg Config) { l.cfg = cfg }

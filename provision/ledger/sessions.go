@@ -22,9 +22,9 @@ func (l *Ledger) End(s inventory.BootSession, outcome inventory.Outcome, why str
 			outcome = inventory.OutcomeDisk
 		}
 	}
-	l.recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+	l.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
 		if s.HostID == "" {
-			s.HostID = l.sessions.HostOf(s.MAC)
+			s.HostID = l.cfg.Sessions.HostOf(s.MAC)
 		}
 		if stored, err := tx.FindSession(s.ID); err == nil {
 			if !stored.EndedAt.IsZero() {
@@ -87,7 +87,7 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 		return fmt.Errorf("read open boot sessions: %w", err)
 	}
 	old = slices.DeleteFunc(old, func(s inventory.BootSession) bool {
-		cur, ok := l.sessions.Of(s.MAC)
+		cur, ok := l.cfg.Sessions.Of(s.MAC)
 		return ok && cur.ID == s.ID
 	})
 	for some := range slices.Chunk(old, session.TakeAtOnce) {

@@ -1,4 +1,4 @@
-package provision
+package configuration
 
 import (
 	"context"
@@ -128,7 +128,7 @@ func editKey(p *inventory.Profile, l *inventory.Layer) (string, error) {
 }
 
 // walked keeps what trials have found without a fault: the transaction that saves the edit need not find it anew.
-func (e *Engine) walked(t edit, since int64, trials []*trial) {
+func (c *Configurer) walked(t edit, since int64, trials []*trial) {
 	key, err := editKey(t.profile, t.layer)
 	if err != nil {
 		return
@@ -145,13 +145,13 @@ func (e *Engine) walked(t edit, since int64, trials []*trial) {
 			w.index[at] = append(w.index[at], h)
 		}
 	}
-	e.held.keep(w)
+	c.held.keep(w)
 }
 
 // HoldConfigured gives the machines and hosts of a profile or layer that was saved in this transaction what it makes them
 // hold, and refuses it when two would have the same. Of most changes no word is about names or addresses: those cost nothing.
 // after, which may be nil, is to be called when the transaction has ended.
-func (e *Engine) HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) (after func(ctx context.Context, isStored bool), err error) {
+func (c *Configurer) HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) (after func(ctx context.Context, isStored bool), err error) {
 	tx = address.Whole(tx)
 	t, kind, name := edit{Tx: tx, layer: l}, inventory.RevisionOfLayer, ""
 	if l != nil {
@@ -174,50 +174,50 @@ func (e *Engine) HoldConfigured(tx inventory.Tx, profile string, l *inventory.La
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
 	}
-	if w, fresh := e.held.find(key); w != nil {
-		return e.holdWalked(tx, t, w, fresh)
+	if w, fresh := c.held.find(key); w != nil {
+		return c.holdWalked(tx, t, w, fresh)
 	}
-	defer e.held.changed("")
-	b, err := e.book(tx, false)
+	defer c.held.changed("")
+	b, err := c.book(tx, false)
 	if err != nil {
 		return nil, err
 	}
-	return nil, e.eachHolder(tx, func(m *inventory.Machine, h *inventory.Host) error {
-		x, err := e.holds(tx, b, m, h)
+	return nil, c.eachHolder(tx, func(m *inventory.Machine, h *inventory.Host) error {
+		x, err := c.holds(tx, b, m, h)
 		if err != nil || x.in == nil || !t.isUsedBy(x.in) {
 			return err
 		}
-		return e.take(tx, b, &x)
+		return c.take(tx, b, &x)
 	})
 }
 
 // holdWalked takes a walk for true, but for the holders that have changed since: those are looked at anew.
-func (e *Engine) holdWalked(tx inventory.Tx, t edit, w *heldWalk, fresh []string) (func(context.Context, bool), error) {
+func (c *Configurer) holdWalked(tx inventory.Tx, t edit, w *heldWalk, fresh []string) (func(context.Context, bool), error) {
 	now := *w
 	now.held = maps.Clone(w.held)
 	for _, key := range fresh {
 		delete(now.held, key)
 	}
-	e.held.begin(&now)
-	b, err := e.book(tx, false)
+	c.held.begin(&now)
+	b, err := c.book(tx, false)
 	for _, key := range fresh {
 		if err == nil {
-			err = e.holdKey(tx, b, t, key)
+			err = c.holdKey(tx, b, t, key)
 		}
 		if err == nil {
 			err = now.spares(tx, key)
 		}
 	}
 	if err != nil {
-		e.held.end(&now)
+		c.held.end(&now)
 		return nil, err
 	}
-	e.held.changed("")
+	c.held.changed("")
 	return func(ctx context.Context, isStored bool) {
 		if isStored {
-			e.noteWalked(context.WithoutCancel(ctx), &now)
+			c.noteWalked(context.WithoutCancel(ctx), &now)
 		}
-		e.held.end(&now)
+		c.held.end(&now)
 	}, nil
 }
 
@@ -239,23 +239,23 @@ func (w *heldWalk) spares(tx inventory.Tx, key string) error {
 }
 
 // holdKey is hold for the holder with a key, when an edit is about it.
-func (e *Engine) holdKey(tx inventory.Tx, b *address.Book, t edit, key string) error {
+func (c *Configurer) holdKey(tx inventory.Tx, b *address.Book, t edit, key string) error {
 	m, h, err := holderOf(tx, key)
 	if err != nil || m == nil && h == nil {
 		return err
 	}
-	x, err := e.holds(tx, b, m, h)
+	x, err := c.holds(tx, b, m, h)
 	if err != nil || x.in == nil || !t.isUsedBy(x.in) {
 		return err
 	}
-	return e.take(tx, b, &x)
+	return c.take(tx, b, &x)
 }
 
 // noteWalked stores what a walk has found, a few holders in each transaction. What could not be stored is looked over later.
-func (e *Engine) noteWalked(ctx context.Context, w *heldWalk) {
+func (c *Configurer) noteWalked(ctx context.Context, w *heldWalk) {
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(w.held)), holdersAtOnce) {
-		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-			b, err := e.book(tx, false)
+		err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+			b, err := c.book(tx, false)
 			if err != nil {
 				return err
 			}
@@ -267,15 +267,15 @@ func (e *Engine) noteWalked(ctx context.Context, w *heldWalk) {
 				if m == nil && h == nil {
 					continue
 				}
-				if err := e.noteHeld(tx, b, m, h); ledger.IgnoreNotFound(err) != nil {
+				if err := c.noteHeld(tx, b, m, h); ledger.IgnoreNotFound(err) != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		if err != nil {
-			e.cfg.Log.Warn("addresses and names of a configuration not noted yet", "err", err)
-			e.HeldElsewhere()
+			c.cfg.Log.Warn("addresses and names of a configuration not noted yet", "err", err)
+			c.HeldElsewhere()
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package provision
+package configuration
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 // runs reports whether the system of a host is up under the names and addresses that it was given.
 func runs(h *inventory.Host) bool { return h.IsAdopted || h.State == inventory.Active && !h.IsArmed }
 
-// cameSecond says why a host is not given a configuration now: another machine or host had one of its addresses or names
+// CameSecond says why a host is not given a configuration now: another machine or host had one of its addresses or names
 // before. An older version let that pass. It is nil for a host whose system runs: that has them already. Of two that run, none
 // is installed anew until one of them has something else.
-func (e *Engine) cameSecond(tx inventory.Tx, h *inventory.Host, held []inventory.Holding) (*inventory.Error, error) {
+func (c *Configurer) CameSecond(tx inventory.Tx, h *inventory.Host, held []inventory.Holding) (*inventory.Error, error) {
 	if len(held) == 0 || runs(h) {
 		return nil, nil
 	}
@@ -25,18 +25,18 @@ func (e *Engine) cameSecond(tx inventory.Tx, h *inventory.Host, held []inventory
 	if err != nil {
 		return nil, err
 	}
-	b, err := e.book(tx, true)
+	b, err := c.book(tx, true)
 	if err != nil {
 		return nil, err
 	}
 	clashes, err := b.Others(s, held)
-	for _, c := range clashes {
-		isFirst, err := hadFirst(tx, c.Other, s.Holder)
+	for _, clash := range clashes {
+		isFirst, err := hadFirst(tx, clash.Other, s.Holder)
 		if err != nil {
 			return nil, err
 		}
 		if isFirst {
-			return inventory.Errorf(inventory.Conflict, "%s is given no configuration: %s", s.Holder, c.Message()).WithHint("%s", c.Hint), nil
+			return inventory.Errorf(inventory.Conflict, "%s is given no configuration: %s", s.Holder, clash.Message()).WithHint("%s", clash.Hint), nil
 		}
 	}
 	return nil, err

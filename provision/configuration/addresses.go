@@ -1,4 +1,4 @@
-package provision
+package configuration
 
 import (
 	"context"
@@ -18,16 +18,16 @@ import (
 )
 
 // book opens the addresses of a transaction; a trial stores nothing.
-func (e *Engine) book(tx inventory.Tx, isTrial bool) (*address.Book, error) {
+func (c *Configurer) book(tx inventory.Tx, isTrial bool) (*address.Book, error) {
 	var ours []netip.Addr
-	if e.cfg.Ours != nil {
-		ours = e.cfg.Ours()
+	if c.cfg.Ours != nil {
+		ours = c.cfg.Ours()
 	}
-	b, err := address.Open(tx, ours, e.cfg.Now(), isTrial)
+	b, err := address.Open(tx, ours, c.cfg.Now(), isTrial)
 	if err != nil {
 		return nil, err
 	}
-	b.Awaited = e.held.awaited
+	b.Awaited = c.held.awaited
 	return b, nil
 }
 
@@ -67,12 +67,12 @@ func subjectOn(tx inventory.Tx, h *inventory.Host) (address.Subject, error) {
 }
 
 // keptFor gives what is kept for who has a host.
-func (e *Engine) keptFor(tx inventory.Tx, h *inventory.Host) (machineconfig.AddressOf, error) {
+func (c *Configurer) keptFor(tx inventory.Tx, h *inventory.Host) (machineconfig.AddressOf, error) {
 	s, err := subjectOn(tx, h)
 	if err != nil {
 		return nil, err
 	}
-	b, err := e.book(tx, true)
+	b, err := c.book(tx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ type heldBy struct {
 }
 
 // holds finds out what a machine holds on a host, nil for one that nobody knows yet, or a host without a machine.
-func (e *Engine) holds(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) (x heldBy, err error) {
+func (c *Configurer) holds(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) (x heldBy, err error) {
 	x.Subject = subject(m, h)
 	on := h
 	if m != nil && h == nil {
@@ -124,17 +124,17 @@ func (e *Engine) holds(tx inventory.Tx, b *address.Book, m *inventory.Machine, h
 		named.Machine = m.Name
 		on = &named
 	}
-	c, err := e.said(tx, b, on, &x)
+	config, err := c.said(tx, b, on, &x)
 	if err != nil {
 		return x, err
 	}
-	x.all = unlessIdle(x.Subject, address.Of(c, x.Subject))
+	x.all = unlessIdle(x.Subject, address.Of(config, x.Subject))
 	return x, b.Mark(x.Subject, x.all)
 }
 
 // said is the configuration of a host, or one with nothing but its name when nothing is rendered for it.
-func (e *Engine) said(tx inventory.Tx, b *address.Book, on *inventory.Host, x *heldBy) (*machineconfig.Config, error) {
-	named, _, err := e.namedFor(tx, on)
+func (c *Configurer) said(tx inventory.Tx, b *address.Book, on *inventory.Host, x *heldBy) (*machineconfig.Config, error) {
+	named, _, err := c.namedFor(tx, on)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +146,10 @@ func (e *Engine) said(tx inventory.Tx, b *address.Book, on *inventory.Host, x *h
 		}
 		_, bare.Host.Domain, _ = strings.Cut(m.Hostname, ".")
 	}
-	if on.IsAdopted || on.State == inventory.Discovered || e.cfg.Renderer == nil {
+	if on.IsAdopted || on.State == inventory.Discovered || c.cfg.Renderer == nil {
 		return bare, nil
 	}
-	profile, problem, err := e.profileOf(tx, on)
+	profile, problem, err := c.ProfileOf(tx, on)
 	if err != nil || problem != nil {
 		return bare, err
 	}
@@ -157,7 +157,7 @@ func (e *Engine) said(tx inventory.Tx, b *address.Book, on *inventory.Host, x *h
 	if err != nil {
 		return bare, ledger.IgnoreNotFound(err)
 	}
-	in, err := e.inputs(tx, on, pxe.Plan{Profile: &profile, Image: &image}, bootMAC(on))
+	in, err := c.Inputs(tx, on, pxe.Plan{Profile: &profile, Image: &image}, BootMAC(on))
 	if err != nil || !in.IsWanted() || len(image.Configs) == 0 {
 		return bare, ledger.IgnoreNotFound(err)
 	}
@@ -170,34 +170,34 @@ func (e *Engine) said(tx inventory.Tx, b *address.Book, on *inventory.Host, x *h
 		return p, err
 	}
 	x.in = &in
-	if c, _ := e.cfg.Renderer.Config(in); c != nil {
-		return c, nil
+	if config, _ := c.cfg.Renderer.Config(in); config != nil {
+		return config, nil
 	}
 	return bare, nil
 }
 
-// hold stores what a machine holds on its host, or a host without a machine, and refuses what somebody or something has
+// Hold stores what a machine holds on its host, or a host without a machine, and refuses what somebody or something has
 // already. What was held before stays, whoever has it, too: that is an issue.
-func (e *Engine) hold(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+func (c *Configurer) Hold(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
 	tx = address.Whole(tx)
-	b, err := e.book(tx, false)
+	b, err := c.book(tx, false)
 	if err != nil {
 		return err
 	}
-	return e.holdIn(tx, b, m, h)
+	return c.holdIn(tx, b, m, h)
 }
 
-func (e *Engine) holdIn(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) error {
-	x, err := e.holds(tx, b, m, h)
+func (c *Configurer) holdIn(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) error {
+	x, err := c.holds(tx, b, m, h)
 	if err != nil {
 		return err
 	}
-	return e.take(tx, b, &x)
+	return c.take(tx, b, &x)
 }
 
 // take stores what a subject holds, unless it has something new that is somebody else's. A host that no machine has may be
 // without an address: its rendering says so when it boots.
-func (e *Engine) take(tx inventory.Tx, b *address.Book, x *heldBy) error {
+func (c *Configurer) take(tx inventory.Tx, b *address.Book, x *heldBy) error {
 	if x.err != nil && x.MachineUID != "" {
 		return x.err
 	}
@@ -206,7 +206,7 @@ func (e *Engine) take(tx inventory.Tx, b *address.Book, x *heldBy) error {
 	} else if no != nil {
 		return no
 	}
-	return e.saveHeld(tx, x.Holder, x.all)
+	return c.saveHeld(tx, x.Holder, x.all)
 }
 
 // cannotHold says why a subject may not hold what is new to it, nil when it may.
@@ -242,43 +242,43 @@ func newOnly(tx inventory.Tx, s address.Subject, all []inventory.Holding) ([]inv
 }
 
 // noteHeld stores what is held, without a word about others.
-func (e *Engine) noteHeld(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) error {
-	x, err := e.holds(tx, b, m, h)
+func (c *Configurer) noteHeld(tx inventory.Tx, b *address.Book, m *inventory.Machine, h *inventory.Host) error {
+	x, err := c.holds(tx, b, m, h)
 	if err != nil {
 		return err
 	}
-	return e.saveHeld(tx, x.Holder, x.all)
+	return c.saveHeld(tx, x.Holder, x.all)
 }
 
-// holdOn is hold for who has a host: its machine, or itself.
-func (e *Engine) holdOn(tx inventory.Tx, h *inventory.Host) error {
+// HoldOn is hold for who has a host: its machine, or itself.
+func (c *Configurer) HoldOn(tx inventory.Tx, h *inventory.Host) error {
 	tx = address.Whole(tx)
 	switch {
 	case h.Machine == "" && h.State == inventory.Failed: // what its machine has left behind stays
 		return nil
 	case h.Machine == "":
-		return e.hold(tx, nil, h)
+		return c.Hold(tx, nil, h)
 	}
 	m, err := tx.FindMachine(h.Machine)
 	if err != nil {
 		return fmt.Errorf("read machine of %s: %w", h.Name, err)
 	}
-	return e.hold(tx, &m, h)
+	return c.Hold(tx, &m, h)
 }
 
 // HoldHost is hold for a host that was changed in this transaction, or its machine.
-func (e *Engine) HoldHost(tx inventory.Tx, id inventory.HostID) error {
+func (c *Configurer) HoldHost(tx inventory.Tx, id inventory.HostID) error {
 	h, err := address.Whole(tx).FindHost(id)
 	if err != nil {
 		return ledger.IgnoreNotFound(err)
 	}
-	return e.holdOn(tx, &h)
+	return c.HoldOn(tx, &h)
 }
 
 // MayReserve refuses to reserve an address for one machine that the configuration of another names, or that is kept for
 // another.
-func (e *Engine) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
-	defer e.held.changed("")
+func (c *Configurer) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
+	defer c.held.changed("")
 	tx = address.Whole(tx)
 	held, err := tx.FindHoldings(inventory.HoldsAddress, r.Address.String())
 	if err != nil {
@@ -307,13 +307,13 @@ func (e *Engine) MayReserve(tx inventory.Tx, r *inventory.Reservation) error {
 	return nil
 }
 
-// mayHoldOn says why a machine may not have a host, nil when it may: what it would hold there is somebody else's.
-func (e *Engine) mayHoldOn(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (*inventory.Error, error) {
-	b, err := e.book(tx, true)
+// MayHoldOn says why a machine may not have a host, nil when it may: what it would hold there is somebody else's.
+func (c *Configurer) MayHoldOn(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) (*inventory.Error, error) {
+	b, err := c.book(tx, true)
 	if err != nil {
 		return nil, err
 	}
-	x, err := e.holds(tx, b, m, h)
+	x, err := c.holds(tx, b, m, h)
 	if err != nil {
 		return nil, err
 	}
@@ -323,8 +323,8 @@ func (e *Engine) mayHoldOn(tx inventory.Tx, m *inventory.Machine, h *inventory.H
 	return cannotHold(tx, b, &x)
 }
 
-// leave keeps what a machine holds for the host that it leaves behind, whose system may run on.
-func (e *Engine) leave(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
+// Leave keeps what a machine holds for the host that it leaves behind, whose system may run on.
+func (c *Configurer) Leave(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) error {
 	note := "left by machine " + m.Name + ": its old system may run"
 	if err := tx.LeaveAllocations(m.UID, h.ID, note); err != nil {
 		return fmt.Errorf("keep addresses of %s: %w", m.Name, err)
@@ -336,15 +336,15 @@ func (e *Engine) leave(tx inventory.Tx, m *inventory.Machine, h *inventory.Host)
 	for i := range all {
 		all[i].Source = note
 	}
-	if err := e.saveHeld(tx, inventory.Holder{MachineUID: m.UID}, nil); err != nil {
+	if err := c.saveHeld(tx, inventory.Holder{MachineUID: m.UID}, nil); err != nil {
 		return err
 	}
-	return e.saveHeld(tx, inventory.Holder{HostID: h.ID}, all)
+	return c.saveHeld(tx, inventory.Holder{HostID: h.ID}, all)
 }
 
-// freeLeft frees what a machine has left behind on a host, which is clean or was given away now. A machine that has it brings
+// FreeLeft frees what a machine has left behind on a host, which is clean or was given away now. A machine that has it brings
 // addresses of its own.
-func (e *Engine) freeLeft(tx inventory.Tx, h *inventory.Host) error {
+func (c *Configurer) FreeLeft(tx inventory.Tx, h *inventory.Host) error {
 	kept, err := tx.ListAllocations(inventory.AddressFilter{Owner: inventory.Holder{HostID: h.ID}.Key()})
 	if err != nil {
 		return fmt.Errorf("read addresses of %s: %w", h.Name, err)
@@ -357,37 +357,37 @@ func (e *Engine) freeLeft(tx inventory.Tx, h *inventory.Host) error {
 			return err
 		}
 	}
-	if err := e.saveHeld(tx, inventory.Holder{HostID: h.ID}, nil); err != nil || h.Machine != "" {
+	if err := c.saveHeld(tx, inventory.Holder{HostID: h.ID}, nil); err != nil || h.Machine != "" {
 		return err
 	}
-	b, err := e.book(tx, false)
+	b, err := c.book(tx, false)
 	if err != nil {
 		return err
 	}
-	return e.noteHeld(tx, b, nil, h)
+	return c.noteHeld(tx, b, nil, h)
 }
 
 // HeldElsewhere says that what machines hold has to be looked over, because something was deleted that they were made of.
-func (e *Engine) HeldElsewhere() {
-	e.held.changed("")
-	e.isHeldStale.Store(true)
+func (c *Configurer) HeldElsewhere() {
+	c.held.changed("")
+	c.isHeldStale.Store(true)
 }
 
 // NetworkSaved says that an address of the network was saved, which machines may not have.
-func (e *Engine) NetworkSaved() {
-	e.held.changed("")
-	e.hasHeld.Store(true)
+func (c *Configurer) NetworkSaved() {
+	c.held.changed("")
+	c.hasHeld.Store(true)
 }
 
 // saveHeld stores what a holder holds.
-func (e *Engine) saveHeld(tx inventory.Tx, x inventory.Holder, all []inventory.Holding) error {
-	e.held.changed(x.Key())
-	e.hasHeld.Store(true)
+func (c *Configurer) saveHeld(tx inventory.Tx, x inventory.Holder, all []inventory.Holding) error {
+	c.held.changed(x.Key())
+	c.hasHeld.Store(true)
 	return tx.SaveHoldings(x, all)
 }
 
 // eachHolder calls fn with every machine, on its host, and every host without one that somebody has accepted.
-func (e *Engine) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h *inventory.Host) error) error {
+func (c *Configurer) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h *inventory.Host) error) error {
 	machines, err := tx.ListMachines(inventory.MachineFilter{}, inventory.Page{})
 	if err != nil {
 		return fmt.Errorf("list machines: %w", err)
@@ -416,20 +416,20 @@ func (e *Engine) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h *in
 }
 
 // FixAddress keeps an address that a person has chosen for a machine or a host without one.
-func (e *Engine) FixAddress(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, a netip.Addr) (kept inventory.Allocation, err error) {
+func (c *Configurer) FixAddress(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, a netip.Addr) (kept inventory.Allocation, err error) {
 	tx = address.Whole(tx)
-	b, err := e.book(tx, false)
+	b, err := c.book(tx, false)
 	if err != nil {
 		return kept, err
 	}
 	if kept, err = b.Fix(subject(m, h), a); err != nil {
 		return kept, err
 	}
-	return kept, e.noteHeld(tx, b, m, h)
+	return kept, c.noteHeld(tx, b, m, h)
 }
 
 // FreeAddress ends that an address is kept. It is a Conflict while the configuration of its holder asks for one of its subnet.
-func (e *Engine) FreeAddress(tx inventory.Tx, a netip.Addr) error {
+func (c *Configurer) FreeAddress(tx inventory.Tx, a netip.Addr) error {
 	kept, err := tx.FindAllocation(a)
 	if err != nil {
 		return err
@@ -444,18 +444,18 @@ func (e *Engine) FreeAddress(tx inventory.Tx, a netip.Addr) error {
 		return inventory.Errorf(inventory.Conflict, "%s is the address of %s", a, kept.Holder).
 			WithHint("give it another one: slipway address set ADDRESS --machine NAME; or take fromSubnets out of its configuration")
 	}
-	e.held.changed(kept.Key())
+	c.held.changed(kept.Key())
 	return tx.DeleteAllocation(a)
 }
 
-// keepAddress stores the addresses of a host that boots and has none yet.
-func (e *Engine) keepAddress(ctx context.Context, id inventory.HostID) error {
-	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+// KeepAddress stores the addresses of a host that boots and has none yet.
+func (c *Configurer) KeepAddress(ctx context.Context, id inventory.HostID) error {
+	return c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(id)
 		if err != nil {
 			return err
 		}
-		return e.holdOn(tx, &h)
+		return c.HoldOn(tx, &h)
 	})
 }
 

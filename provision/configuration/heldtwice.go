@@ -1,4 +1,4 @@
-package provision
+package configuration
 
 import (
 	"context"
@@ -21,33 +21,33 @@ const (
 	heldEvery = 10 * time.Minute
 )
 
-// compareHeld is lookAtHeld with a word in the log when it fails.
-func (e *Engine) compareHeld(ctx context.Context) {
-	if err := e.lookAtHeld(ctx); err != nil && ctx.Err() == nil {
-		e.cfg.Log.Warn("addresses and names not compared", "err", err)
+// CompareHeld is lookAtHeld with a word in the log when it fails.
+func (c *Configurer) CompareHeld(ctx context.Context) {
+	if err := c.LookAtHeld(ctx); err != nil && ctx.Err() == nil {
+		c.cfg.Log.Warn("addresses and names not compared", "err", err)
 	}
 }
 
-// lookAtHeld compares what machines hold, after it was brought up to date where that is needed.
-func (e *Engine) lookAtHeld(ctx context.Context) error {
-	if e.isHeldStale.Swap(false) {
-		if err := e.lookOverHeld(ctx); err != nil {
-			e.isHeldStale.Store(true)
+// LookAtHeld compares what machines hold, after it was brought up to date where that is needed.
+func (c *Configurer) LookAtHeld(ctx context.Context) error {
+	if c.isHeldStale.Swap(false) {
+		if err := c.lookOverHeld(ctx); err != nil {
+			c.isHeldStale.Store(true)
 			return err
 		}
 	}
-	return e.watchHeld(ctx)
+	return c.watchHeld(ctx)
 }
 
 // lookOverHeld brings what all machines and hosts hold up to date: an older version has not noted it.
-func (e *Engine) lookOverHeld(ctx context.Context) error {
+func (c *Configurer) lookOverHeld(ctx context.Context) error {
 	type who struct {
 		uid string
 		id  inventory.HostID
 	}
 	var all []who
-	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		return e.eachHolder(tx, func(m *inventory.Machine, h *inventory.Host) error {
+	err := c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		return c.eachHolder(tx, func(m *inventory.Machine, h *inventory.Host) error {
 			w := who{}
 			if m != nil {
 				w.uid = m.UID
@@ -63,13 +63,13 @@ func (e *Engine) lookOverHeld(ctx context.Context) error {
 		return err
 	}
 	for some := range slices.Chunk(all, holdersAtOnce) {
-		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-			b, err := e.book(tx, false)
+		err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+			b, err := c.book(tx, false)
 			if err != nil {
 				return err
 			}
 			for _, w := range some {
-				if err := e.lookOver(tx, b, w.uid, w.id); err != nil {
+				if err := c.lookOver(tx, b, w.uid, w.id); err != nil {
 					return err
 				}
 			}
@@ -82,7 +82,7 @@ func (e *Engine) lookOverHeld(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) lookOver(tx inventory.Tx, b *address.Book, uid string, id inventory.HostID) error {
+func (c *Configurer) lookOver(tx inventory.Tx, b *address.Book, uid string, id inventory.HostID) error {
 	var m *inventory.Machine
 	var h *inventory.Host
 	if id != "" {
@@ -103,25 +103,25 @@ func (e *Engine) lookOver(tx inventory.Tx, b *address.Book, uid string, id inven
 	} else if h.Machine != "" {
 		return nil
 	}
-	return ledger.IgnoreNotFound(e.noteHeld(tx, b, m, h))
+	return ledger.IgnoreNotFound(c.noteHeld(tx, b, m, h))
 }
 
 // watchHeld opens an issue for each address and name that two machines have, or a machine and the network, and closes those
 // that are over.
-func (e *Engine) watchHeld(ctx context.Context) error {
-	now := e.cfg.Now()
+func (c *Configurer) watchHeld(ctx context.Context) error {
+	now := c.cfg.Now()
 	var ours []netip.Addr
-	if e.cfg.Ours != nil {
-		ours = e.cfg.Ours()
+	if c.cfg.Ours != nil {
+		ours = c.cfg.Ours()
 	}
-	if !e.hasHeld.Swap(false) && now.Sub(e.heldAt) < heldEvery && slices.Equal(ours, e.heldOurs) {
+	if !c.hasHeld.Swap(false) && now.Sub(c.heldAt) < heldEvery && slices.Equal(ours, c.heldOurs) {
 		return nil
 	}
-	e.heldAt, e.heldOurs = now, ours
+	c.heldAt, c.heldOurs = now, ours
 	var wanted []inventory.Issue
 	var open []inventory.Issue
-	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		if wanted, err = e.heldTwice(tx); err != nil {
+	err := c.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		if wanted, err = c.heldTwice(tx); err != nil {
 			return err
 		}
 		open, err = tx.ListIssues(false, "")
@@ -145,14 +145,14 @@ func (e *Engine) watchHeld(ctx context.Context) error {
 	if len(fresh)+len(over) == 0 {
 		return nil
 	}
-	return e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	return c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		for _, i := range fresh {
-			if err := e.ledger.OpenIssue(tx, i); err != nil {
+			if err := c.cfg.Ledger.OpenIssue(tx, i); err != nil {
 				return err
 			}
 		}
 		for _, i := range over {
-			if err := e.ledger.CloseIssue(tx, i, "nobody else has it any more"); err != nil {
+			if err := c.cfg.Ledger.CloseIssue(tx, i, "nobody else has it any more"); err != nil {
 				return err
 			}
 		}
@@ -161,24 +161,24 @@ func (e *Engine) watchHeld(ctx context.Context) error {
 }
 
 // heldTwice returns the issues of what is held more than once.
-func (e *Engine) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) {
+func (c *Configurer) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) {
 	twice, err := tx.ListHeldTwice()
 	if err != nil {
 		return nil, fmt.Errorf("read what is held twice: %w", err)
 	}
-	for _, c := range address.Among(twice) {
-		all = append(all, twiceIssue(c, twice))
+	for _, clash := range address.Among(twice) {
+		all = append(all, twiceIssue(clash, twice))
 	}
-	for _, c := range address.Namesakes(twice) {
-		i := twiceIssue(c, twice)
-		i.Key, i.Severity = inventory.IssueTwice+"/object/"+c.Value, inventory.SeverityWarning
+	for _, clash := range address.Namesakes(twice) {
+		i := twiceIssue(clash, twice)
+		i.Key, i.Severity = inventory.IssueTwice+"/object/"+clash.Value, inventory.SeverityWarning
 		all = append(all, i)
 	}
 	holdings, err := tx.ListHoldings(inventory.AddressFilter{})
 	if err != nil {
 		return nil, fmt.Errorf("read what is held: %w", err)
 	}
-	b, err := e.book(tx, true)
+	b, err := c.book(tx, true)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package provision
+package configuration
 
 import (
 	"net/netip"
@@ -12,13 +12,13 @@ import (
 
 // addClashes adds to trials what they would hold that somebody or something else has, with each other and with all that the
 // edit does not touch. Machines of the edit that wait for a host are tried, too; those that clash are added to what is shown.
-func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, all []*trial, err error) {
+func (c *Configurer) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, all []*trial, err error) {
 	t.Tx = tx
-	b, err := e.book(t, true)
+	b, err := c.book(t, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	waiting, err := e.waiting(t, b)
+	waiting, err := c.waiting(t, b)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,8 +30,8 @@ func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, al
 		held = append(held, j.holdings...)
 	}
 	among := map[string][]address.Clash{}
-	for _, c := range address.Among(held) {
-		among[c.Key()] = append(among[c.Key()], c)
+	for _, clash := range address.Among(held) {
+		among[clash.Key()] = append(among[clash.Key()], clash)
 	}
 	for _, j := range all {
 		fresh, err := newOnly(tx, j.subject, j.holdings)
@@ -50,12 +50,12 @@ func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, al
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, c := range append(clashes, among[j.subject.Key()]...) {
+		for _, clash := range append(clashes, among[j.subject.Key()]...) {
 			isNew := false
 			for _, h := range fresh {
-				isNew = isNew || h.IsSame(&c.Holding)
+				isNew = isNew || h.IsSame(&clash.Holding)
 			}
-			j.impact.Findings = append(j.impact.Findings, clashFindings([]address.Clash{c}, isNew)...)
+			j.impact.Findings = append(j.impact.Findings, clashFindings([]address.Clash{clash}, isNew)...)
 		}
 	}
 	for _, j := range waiting {
@@ -67,7 +67,7 @@ func (e *Engine) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, al
 }
 
 // waiting are the machines of an edit that have no host yet.
-func (e *Engine) waiting(t edit, b *address.Book) (all []*trial, err error) {
+func (c *Configurer) waiting(t edit, b *address.Book) (all []*trial, err error) {
 	machines, err := t.ListMachines(inventory.MachineFilter{}, inventory.Page{})
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (e *Engine) waiting(t edit, b *address.Book) (all []*trial, err error) {
 		if m.HostID != "" {
 			continue
 		}
-		x, err := e.holds(t, b, m, nil)
+		x, err := c.holds(t, b, m, nil)
 		if err != nil {
 			return nil, err
 		}

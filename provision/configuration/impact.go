@@ -1,4 +1,4 @@
-package provision
+package configuration
 
 import (
 	"context"
@@ -25,17 +25,17 @@ const (
 
 // CheckProfile renders every host that uses a profile, as it would be after the edit, and says what that changes. A
 // profile without hosts is tried on a made-up one, so that its errors show at once.
-func (e *Engine) CheckProfile(ctx context.Context, draft *inventory.Profile) (Impact, error) {
-	i, err := e.impact(ctx, edit{profile: draft})
+func (c *Configurer) CheckProfile(ctx context.Context, draft *inventory.Profile) (Impact, error) {
+	i, err := c.impact(ctx, edit{profile: draft})
 	if err == nil && i.HostN == 0 {
-		err = e.tryOut(ctx, draft, &i)
+		err = c.tryOut(ctx, draft, &i)
 	}
 	return i, err
 }
 
 // CheckLayer renders every host that a layer is for, as it would be after the edit, and says what that changes.
-func (e *Engine) CheckLayer(ctx context.Context, draft *inventory.Layer) (Impact, error) {
-	i, err := e.impact(ctx, edit{layer: draft})
+func (c *Configurer) CheckLayer(ctx context.Context, draft *inventory.Layer) (Impact, error) {
+	i, err := c.impact(ctx, edit{layer: draft})
 	if err == nil && i.HostN == 0 {
 		_, i.Findings = machineconfig.Parse(draft.Config, "layer "+draft.Key())
 	}
@@ -91,19 +91,19 @@ type trial struct {
 
 // impact compares what every host is given before and after an edit. The store is read by one goroutine at a time,
 // the rendering runs on all processors.
-func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
+func (c *Configurer) impact(ctx context.Context, t edit) (Impact, error) {
 	i := Impact{Hosts: []HostImpact{}, Findings: machineconfig.Report{}}
 	since := int64(0)
-	err := e.cfg.Store.Write(ctx, func(inventory.Tx) error { // all that was noted until now is in the store then
-		since = e.held.now()
+	err := c.cfg.Store.Write(ctx, func(inventory.Tx) error { // all that was noted until now is in the store then
+		since = c.held.now()
 		return nil
 	})
 	if err != nil {
 		return i, err
 	}
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		locked := &sync.Mutex{}
-		trials, err := e.trials(tx, t, locked)
+		trials, err := c.trials(tx, t, locked)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 		for range runtime.GOMAXPROCS(0) {
 			g.Go(func() error {
 				for j := range work {
-					e.compare(j)
+					c.compare(j)
 				}
 				return nil
 			})
@@ -125,12 +125,12 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 		}
 		close(work)
 		_ = g.Wait() // compare returns nothing
-		trials, all, err := e.addClashes(t, tx, trials)
+		trials, all, err := c.addClashes(t, tx, trials)
 		if err != nil {
 			return err
 		}
 		if i.add(trials); ctx.Err() == nil {
-			e.walked(t, since, all)
+			c.walked(t, since, all)
 		}
 		return ctx.Err()
 	})
@@ -138,9 +138,9 @@ func (e *Engine) impact(ctx context.Context, t edit) (Impact, error) {
 }
 
 // trials collects the hosts that use what is edited, with what their renderings depend on.
-func (e *Engine) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*trial, err error) {
+func (c *Configurer) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*trial, err error) {
 	t.Tx = tx
-	b, err := e.book(t, true)
+	b, err := c.book(t, true)
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +150,11 @@ func (e *Engine) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*
 	}
 	for n := range hosts {
 		h := &hosts[n]
-		after, problem, err := e.inputsOf(t, h, locked)
+		after, problem, err := c.inputsOf(t, h, locked)
 		if err != nil {
 			return nil, err
 		}
-		before, was, err := e.inputsOf(tx, h, locked)
+		before, was, err := c.inputsOf(tx, h, locked)
 		if err != nil {
 			return nil, err
 		}
@@ -185,12 +185,12 @@ func (e *Engine) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*
 }
 
 // inputsOf returns what a host's rendering depends on, nil when it is given nothing.
-func (e *Engine) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex) (*render.Input, *inventory.Error, error) {
-	p, err := e.planFor(tx, h, "")
+func (c *Configurer) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex) (*render.Input, *inventory.Error, error) {
+	p, err := c.cfg.Plan(tx, h, "")
 	if err != nil || p.Profile == nil || p.Image == nil {
 		return nil, p.Problem, err
 	}
-	in, err := e.inputs(tx, h, p, bootMAC(h))
+	in, err := c.Inputs(tx, h, p, BootMAC(h))
 	if err != nil || !in.IsWanted() {
 		return nil, nil, err
 	}
@@ -220,10 +220,10 @@ func (e *Engine) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex
 }
 
 // compare renders a host before and after.
-func (e *Engine) compare(j *trial) {
+func (c *Configurer) compare(j *trial) {
 	var before, after render.Result
 	if j.after != nil {
-		after = e.cfg.Renderer.Host(*j.after)
+		after = c.cfg.Renderer.Host(*j.after)
 		j.impact.Findings = append(j.impact.Findings, after.Findings...)
 		if after.Config != nil {
 			j.holdings = address.Of(after.Config, j.subject)
@@ -234,7 +234,7 @@ func (e *Engine) compare(j *trial) {
 		return
 	}
 	if j.before != nil {
-		before = e.cfg.Renderer.Host(*j.before)
+		before = c.cfg.Renderer.Host(*j.before)
 	}
 	if before.Digest != after.Digest {
 		j.isChanged = true
@@ -266,8 +266,8 @@ func (i *Impact) add(trials []*trial) {
 }
 
 // tryOut renders a profile for a made-up host.
-func (e *Engine) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact) error {
-	return e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (c *Configurer) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact) error {
+	return c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		image, err := tx.FindImage(draft.Image)
 		if err != nil {
 			return err
@@ -276,18 +276,18 @@ func (e *Engine) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact
 			ID: "00000000-0000-7000-8000-000000000000", Name: "example", State: inventory.Available, Arch: image.Arch,
 			NICs: []inventory.NIC{{MAC: "52:54:00:00:00:01", IsBoot: true}},
 		}
-		in, err := e.inputs(edit{Tx: tx, profile: draft}, &h, pxe.Plan{Profile: draft, Image: &image}, h.NICs[0].MAC)
+		in, err := c.Inputs(edit{Tx: tx, profile: draft}, &h, pxe.Plan{Profile: draft, Image: &image}, h.NICs[0].MAC)
 		if err != nil || !in.IsWanted() {
 			return err
 		}
 		in.MayUse = func(u inventory.Use) error { return reference.Check(tx, u, reference.Place{IsAnywhere: true}) }
-		b, err := e.book(tx, true)
+		b, err := c.book(tx, true)
 		if err != nil {
 			return err
 		}
 		s := subject(nil, &h)
 		in.Address = b.Give(s)
-		r := e.cfg.Renderer.Host(in)
+		r := c.cfg.Renderer.Host(in)
 		if i.Findings = append(i.Findings, r.Findings...); r.Config == nil {
 			return nil
 		}

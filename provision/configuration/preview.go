@@ -1,4 +1,4 @@
-package provision
+package configuration
 
 import (
 	"bytes"
@@ -61,51 +61,51 @@ type HostImpact struct {
 // Err returns why the edit must not be saved, nil if it may.
 func (i *Impact) Err() error { return i.Findings.Err() }
 
-// bootMAC is the port that a host booted from last, or its first.
-func bootMAC(h *inventory.Host) inventory.MAC {
+// BootMAC is the port that a host booted from last, or its first.
+func BootMAC(h *inventory.Host) inventory.MAC {
 	for _, n := range h.NICs {
 		if n.IsBoot {
 			return n.MAC
 		}
 	}
-	return firstMAC(h)
+	return FirstMAC(h)
 }
 
 // Preview returns what the host would be given now, or with a draft of a profile. It changes nothing.
-func (e *Engine) Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (v Preview, err error) {
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (c *Configurer) Preview(ctx context.Context, id inventory.HostID, draft *inventory.Profile) (v Preview, err error) {
+	err = c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(id)
 		if err != nil {
 			return err
 		}
-		p, err := e.planWith(tx, &h, draft)
+		p, err := c.planWith(tx, &h, draft)
 		if err != nil {
 			return err
 		}
 		if p.Problem != nil {
 			return p.Problem
 		}
-		v, err = e.preview(tx, &h, p)
+		v, err = c.preview(tx, &h, p)
 		return err
 	})
 	return v, err
 }
 
 // planWith is the plan of a host, with the draft as its profile if there is one.
-func (e *Engine) planWith(tx inventory.Tx, h *inventory.Host, draft *inventory.Profile) (pxe.Plan, error) {
+func (c *Configurer) planWith(tx inventory.Tx, h *inventory.Host, draft *inventory.Profile) (pxe.Plan, error) {
 	if draft == nil {
-		return e.planFor(tx, h, "")
+		return c.cfg.Plan(tx, h, "")
 	}
 	i, err := tx.FindImage(draft.Image)
 	return pxe.Plan{Profile: draft, Image: &i}, err
 }
 
-func (e *Engine) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Preview, error) {
+func (c *Configurer) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Preview, error) {
 	v := Preview{
 		Host: h.Name, Profile: p.Profile.Name, Revision: p.Profile.Revision, Image: p.Image.Name, OS: p.Image.OS, Release: p.Image.Release,
 		Documents: []inventory.RenderedDocument{}, Findings: machineconfig.Report{},
 	}
-	in, err := e.wanted(tx, h, p, bootMAC(h))
+	in, err := c.wanted(tx, h, p, BootMAC(h))
 	if err != nil || in == nil {
 		return v, err
 	}
@@ -113,12 +113,12 @@ func (e *Engine) preview(tx inventory.Tx, h *inventory.Host, p pxe.Plan) (Previe
 	if err != nil {
 		return v, err
 	}
-	b, err := e.book(tx, true)
+	b, err := c.book(tx, true)
 	if err != nil {
 		return v, err
 	}
 	in.Address = b.Give(s)
-	r := e.cfg.Renderer.Host(*in)
+	r := c.cfg.Renderer.Host(*in)
 	v.Format, v.Tool, v.Digest, v.Args = r.Format, r.Target.Tool, r.Digest, r.Args
 	v.Findings, v.References = append(v.Findings, r.Findings...), r.References
 	v.Documents = append(v.Documents, redacted(r.Documents)...)
@@ -169,7 +169,7 @@ func diff(before, after []inventory.RenderedDocument) string {
 			if !seen {
 				names = append(names, d.Name)
 			}
-			t[i] = readable(d)
+			t[i] = Readable(d)
 			texts[d.Name] = t
 		}
 	}
@@ -189,8 +189,8 @@ func diff(before, after []inventory.RenderedDocument) string {
 	return b.String()
 }
 
-// readable lays JSON out in lines, so that a diff shows what changed and not all of it.
-func readable(d inventory.RenderedDocument) string {
+// Readable lays JSON out in lines, so that a diff shows what changed and not all of it.
+func Readable(d inventory.RenderedDocument) string {
 	var b bytes.Buffer
 	if strings.Contains(d.ContentType, "json") && json.Indent(&b, []byte(d.Text), "", "  ") == nil {
 		return b.String() + "\n"

@@ -1,0 +1,47 @@
+// Package configuration says what hosts and machines are configured with. It collects what a rendering depends on, renders
+// and remembers it, keeps the addresses and names that machines hold, and shows beforehand what an edit would change. It
+// gives nothing to a machine: package delivery does.
+package configuration
+
+import (
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/machineconfig/render"
+	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/pxe"
+)
+
+// Config is everything a Configurer needs.
+type Config struct {
+	Store  inventory.Store
+	Now    func() time.Time
+	Log    *slog.Logger
+	Ledger *ledger.Ledger
+	// Renderer renders configurations; nil renders none. Secrets opens what they refer to.
+	Renderer *render.Renderer
+	Secrets  Secrets
+	// Ours returns our own addresses, which no machine may have; nil knows none.
+	Ours func() []netip.Addr
+	// Plan is what a host in a subnet would boot.
+	Plan func(tx inventory.Tx, h *inventory.Host, subnet string) (pxe.Plan, error)
+	// Machine adds to the inputs of a rendering what the machine says that has the host.
+	Machine func(inventory.Tx, *inventory.Host, *render.Input) error
+}
+
+// Configurer makes the configurations of hosts. Its methods may be called from many goroutines, once it is configured.
+type Configurer struct {
+	cfg         Config
+	Rendered    Renderings
+	held        heldLog
+	hasHeld     atomic.Bool // what somebody holds has changed
+	isHeldStale atomic.Bool // what everybody holds has to be compared
+	heldAt      time.Time   // of the goroutine that compares, as heldOurs
+	heldOurs    []netip.Addr
+}
+
+// Configure gives a Configurer what it needs.
+func (c *Configurer) Configure(cfg Config) { c.cfg = cfg }

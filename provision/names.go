@@ -1,0 +1,34 @@
+package provision
+
+import (
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
+)
+
+// What callers of the engine name, and rooms below it have.
+type (
+	// Asker says who asks the engine for something, and how the engine has to do it.
+	Asker = ledger.Asker
+	// Witness writes down what somebody asks the engine for.
+	Witness = ledger.Witness
+	// Impact is what saving a profile or layer would do to the hosts that use it.
+	Impact = configuration.Impact
+	// HostImpact is what an edit would do to one host.
+	HostImpact = configuration.HostImpact
+	// Preview is what a host would be given.
+	Preview = configuration.Preview
+	// Secrets opens what may not be stored in clear.
+	Secrets = configuration.Secrets
+)
+
+// By is an asker with no more than a name.
+func By(name string) Asker { return ledger.By(name) }
+
+// SelectProfile returns the profile that a host boots.
+func SelectProfile(h *inventory.Host, profiles []inventory.Profile) (inventory.Profile, *inventory.Error) {
+	return configuration.SelectProfile(h, profiles)
+}
+
+// Redacted returns a rendering as people may see it.
+func Redacted(r inventory.Rendering) inventory.Rendering { return configuration.Redacted(r) }
