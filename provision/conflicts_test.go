@@ -3,11 +3,17 @@ package provision
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"slipway.dev/slipway/inventory"
+)
+
+const (
+	contestedKinds = 8
+	contestedFor   = 24 * time.Hour
 )
 
 func TestOneMachineThatAnswersForManyAddressesIsOneIssue(t *testing.T) {
@@ -50,8 +56,9 @@ func TestOneMachineThatAnswersForManyAddressesIsOneIssue(t *testing.T) {
 		t.Errorf("%d issues", n)
 	}
 	r.clock = r.clock.Add(2 * contestedFor)
-	i, _ := r.engine.conflicts.add(netip.MustParseAddr("10.0.2.9"), "lan", "10.0.2.9 is used by 52:54:00:aa:00:01, which does not have it from us", r.clock)
-	if i.Key != lan[0].Key || !strings.HasPrefix(i.Cause, "10.0.2.9 is used by") {
+	r.engine.Conflict(netip.MustParseAddr("10.0.2.9"), "lan", "52:54:00:aa:00:01", "10.0.2.9 is used by 52:54:00:aa:00:01, which does not have it from us")
+	r.settle()
+	if i := of("lan")[slices.IndexFunc(of("lan"), func(i inventory.Issue) bool { return i.Key == lan[0].Key })]; i.Key != lan[0].Key || !strings.HasPrefix(i.Cause, "10.0.2.9 is used by") {
 		t.Errorf("a day later: %+v", i)
 	}
 }

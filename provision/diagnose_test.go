@@ -101,7 +101,7 @@ func TestTheIssueOfAStalledBootNamesItsCause(t *testing.T) {
 	m.heard(ring, "ovmf-pxe-class60-only", 60)
 	m.dhcp(pxe.StageFirmware)
 	r.clock = r.clock.Add(61 * time.Second)
-	r.must(watch(r.engine))
+	r.must(lookOver(r.engine))
 	open := r.stalledIssues(inventory.IssueStalled)
 	if len(open) != 1 || !strings.Contains(open[0].Cause, "Likely: the offer says PXEClient") || !strings.Contains(open[0].Hint, "option 43") {
 		t.Errorf("%+v", open)

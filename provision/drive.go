@@ -207,7 +207,7 @@ func (j *job) late() error {
 		if seen := j.lastSign(); seen != "" {
 			f.reason += "; " + seen
 		}
-		if why, ok := j.e.likeliest(j.tx, j.host.ID, ""); ok {
+		if why, ok := j.e.Likeliest(j.tx, j.host.ID, ""); ok {
 			f.reason, f.hint = f.reason+"; likely: "+why.Sentence, why.Hint
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"slipway.dev/slipway/provision/watch"
+
 	"slipway.dev/slipway/provision/configuration"
 
 	"slipway.dev/slipway/provision/ledger"
@@ -76,7 +78,7 @@ type Config struct {
 	Deadlines map[string]time.Duration
 	// Wire is the record of what machines said, nil when there is none; Ours returns our addresses, and BootPort is the TCP
 	// port of the boot door. They are what diagnoses are made of.
-	Wire     Wire
+	Wire     watch.Wire
 	Ours     func() []netip.Addr
 	BootPort int
 	// KeepHistory is how long events, ended sessions and closed issues stay; 0 means for ever.
@@ -103,6 +105,7 @@ var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
 // Engine is the lifecycle engine. Its methods may be called from many goroutines.
 type Engine struct {
 	*configuration.Configurer
+	*watch.Watch
 	ledger *ledger.Ledger
 
 	cfg        Config
@@ -125,14 +128,11 @@ type Engine struct {
 	takes       takeRefusals
 	placeAfter  time.Time   // the driver's own
 	hasFreed    atomic.Bool // a host has become available since machines were placed
-	stalled     stalled
-	silences    silences
 	budget      *allowance.Book
 	shed        shedding
 	strangerN   atomic.Int64 // hosts that nobody has accepted, about
 	expiredAt   time.Time    // the sweep's own
 	glances     glances
-	conflicts   conflicts
 }
 
 // New returns an Engine; Serve must run for its events to reach the store.
@@ -144,17 +144,14 @@ func New(cfg Config) *Engine {
 		cfg.InstallsPerHour = maxInstalls
 	}
 	e := &Engine{
-		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{},
+		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{}, Watch: &watch.Watch{},
 		// A row of racks at once is listed with its first packets; a flood of invented MACs fills neither disk nor list.
 		newHosts: rate.NewLimiter(50, 1000),
 		poked:    make(chan struct{}, 1),
 		budget:   allowance.New(allowance.Default()),
 		glances:  glances{wanted: make(chan inventory.HostID, glancesWaiting)},
 	}
-	e.sessions = session.New(cfg.Now, func(s *inventory.BootSession, at session.Step) (time.Time, bool) {
-		_, by, waits := e.next(s, at)
-		return by, waits
-	})
+	e.sessions = session.New(cfg.Now, e.Due)
 	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
 	e.recorder.May = e.mayStore
 	e.outfit()
@@ -172,6 +169,15 @@ func (e *Engine) outfit() {
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
 		Plan: e.planFor, Machine: e.machineOf,
 	})
+	e.Watch.Configure(watch.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Vendor: cfg.Vendor,
+		Deadlines: cfg.Deadlines, Wire: cfg.Wire, Ours: cfg.Ours, BootPort: cfg.BootPort,
+		Known: func(tx inventory.Tx, mac inventory.MAC, subnet string) (*inventory.Host, pxe.Plan, error) {
+			k, err := e.known(tx, mac, subnet)
+			return k.host, k.plan, err
+		},
+		Plan: e.planFor, Heard: e.heard, Operation: e.expectsOf,
+	})
 }
 
 // sweepEvery is how often what the store has is looked over for what is over.
@@ -188,19 +194,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 	g.Go(func() error { return e.drive(gctx) })
 	g.Go(func() error { return e.poll(gctx) })
 	g.Go(func() error { return e.glance(gctx) })
-	g.Go(func() error {
-		wait := lookEvery
-		for ledger.IsAfter(gctx, wait) {
-			hasMore, err := e.watchBoots(gctx)
-			if err != nil && gctx.Err() == nil {
-				e.cfg.Log.Warn("boots not checked", "err", err)
-			}
-			if wait = lookEvery; hasMore {
-				wait = lookOnAfter
-			}
-		}
-		return nil
-	})
+	g.Go(func() error { return e.Watch.Serve(gctx) })
 	e.HeldElsewhere() // an older version has not noted it, and the files of profiles are read in another way now
 	g.Go(func() error {
 		e.CompareHeld(gctx) // before the first boots

@@ -26,9 +26,11 @@ const (
 	// startsOverWithin is how long after its last sign a boot that never reported up may be repeated: firmware, installers and
 	// first boots fail and begin anew. After that its system counts as running, because not all systems report.
 	startsOverWithin = 15 * time.Minute
-	// sessionsLooked and powersLooked bound how far back a host's boots and changes of power are looked at.
+	// sessionsLooked, bootsLooked and powersLooked bound how far back a host's boots and changes of power are looked at.
 	sessionsLooked = 8
+	bootsLooked    = 500
 	powersLooked   = 20
+
 	// onsetWithin is how long after a host was seen on again a boot counts as the one that it began.
 	onsetWithin = 20 * time.Minute
 )

@@ -4,6 +4,7 @@ import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
 	"slipway.dev/slipway/provision/ledger"
+	"slipway.dev/slipway/provision/watch"
 )
 
 // What callers of the engine name, and rooms below it have.
@@ -20,6 +21,12 @@ type (
 	Preview = configuration.Preview
 	// Secrets opens what may not be stored in clear.
 	Secrets = configuration.Secrets
+	// Diagnosis is why a machine does not boot.
+	Diagnosis = watch.Diagnosis
+	// Expected is the next thing that should happen with a host.
+	Expected = watch.Expected
+	// Wire is the record of what machines said.
+	Wire = watch.Wire
 )
 
 // By is an asker with no more than a name.

@@ -148,7 +148,7 @@ func takesReport(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession, s
 			return old
 		}
 	}
-	latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: eventsLooked})
+	latest, err := tx.ListSessions(h.ID, inventory.Page{Limit: bootsLooked})
 	if err != nil {
 		return fmt.Errorf("read boots of %s: %w", h.Name, err)
 	}

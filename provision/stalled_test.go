@@ -21,14 +21,14 @@ import (
 func (r *rack) look() {
 	r.t.Helper()
 	r.settle()
-	r.must(watch(r.engine))
+	r.must(lookOver(r.engine))
 	r.settle()
 }
 
-// watch looks over all boots that are due.
-func watch(e *Engine) error {
+// lookOver looks over all boots that are due.
+func lookOver(e *Engine) error {
 	for {
-		if hasMore, err := e.watchBoots(context.Background()); err != nil || !hasMore {
+		if hasMore, err := e.WatchBoots(context.Background()); err != nil || !hasMore {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func watch(e *Engine) error {
 
 // sweep ends what is over, in memory and in the store.
 func sweep(e *Engine) error {
-	if err := watch(e); err != nil {
+	if err := lookOver(e); err != nil {
 		return err
 	}
 	return e.Sweep(context.Background())
@@ -295,38 +295,5 @@ func TestTheIssueIsAboutTheLatestBootThatStandsStill(t *testing.T) {
 	r.look()
 	if open := r.stalledIssues(inventory.IssueStalled); len(open) != 1 || !strings.Contains(open[0].Cause, "after dhcp.discover") || open[0].SeenN != 2 {
 		t.Errorf("%+v", open)
-	}
-}
-
-func TestWhatABootThatStandsStillGoesOnWith(t *testing.T) {
-	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	boot := func(id inventory.SessionID, step string, b pxe.Boot, last time.Duration) session.Running {
-		return session.Running{BootSession: inventory.BootSession{ID: id, Step: step, Boot: string(b), LastAt: at.Add(last), Reason: "why"}}
-	}
-	asIPXE := func(r session.Running) session.Running { r.Stage = pxe.StageIPXE; return r }
-	const ack, script = inventory.EventDHCPAck, inventory.EventScriptAsked
-	for _, c := range []struct {
-		name string
-		was  session.Running
-		now  session.Running
-		want string // "" while it stands still
-	}{
-		{"it goes on", boot("a", ack, "", 0), boot("a", script, "", time.Second), "the boot went on"},
-		{"a later boot comes further", boot("a", ack, "", 0), boot("b", script, "", time.Second), "the boot went on"},
-		{"an earlier boot had come further", boot("a", ack, "", 0), boot("b", script, "", -time.Second), ""},
-		{"a later boot comes as far", boot("a", ack, "", 0), boot("b", ack, "", time.Second), ""},
-		{"a later boot is sent to its disk", boot("a", ack, pxe.BootImage, 0), boot("b", ack, pxe.BootDisk, time.Second), "nothing is to be booted"},
-		{"it is sent to its disk by now", boot("a", ack, pxe.BootImage, 0), boot("a", ack, pxe.BootDisk, time.Second), "nothing is to be booted"},
-		{"a later boot sends no more", boot("a", inventory.EventArtefactSent, "", 0), boot("b", inventory.EventArtefactSent, "", time.Second), ""},
-		{"it waits as before", boot("a", ack, pxe.BootWait, 0), boot("a", ack, pxe.BootWait, 0), ""},
-		{"its iPXE asks", boot("a", ack, "", 0), asIPXE(boot("a", ack, "", time.Second)), "its boot loader asks"},
-		{"its iPXE asks again", asIPXE(boot("a", ack, "", 0)), asIPXE(boot("a", ack, "", time.Second)), ""},
-		{"iPXE of a later boot asks", boot("a", ack, "", 0), asIPXE(boot("b", ack, "", time.Second)), ""},
-		{"it says the same again", boot("a", ack, pxe.BootDisk, 0), boot("a", ack, pxe.BootDisk, time.Second), ""},
-	} {
-		was := stalledBoot{boot: c.was.BootSession, stage: c.was.Stage, at: at}
-		if got := wentOn(&was, []session.Running{c.now}, at.Add(time.Minute)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
 	}
 }

@@ -6,11 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/watch"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/session"
 	"slipway.dev/slipway/pxe"
 	"slipway.dev/slipway/pxe/lease"
 )
+
+// stalledFor is how long an issue stays open of a machine of which nothing more is heard.
+const stalledFor = 24 * time.Hour
 
 // standing is a host whose boot stands still after its address, with the issue open.
 func standing(t *testing.T) (*rack, *machine) {
@@ -44,8 +49,8 @@ func TestABootThatOwesNothingDoesNotStandStill(t *testing.T) {
 	}
 	r.clock = r.clock.Add(session.SilentFor)
 	r.must(sweep(r.engine))
-	if r.look(); len(r.engine.stalled.hosts) != 0 {
-		t.Errorf("remembered after its boot: %+v", r.engine.stalled.hosts)
+	if r.look(); len(r.engine.Stalled()) != 0 {
+		t.Errorf("remembered after its boot: %+v", r.engine.Stalled())
 	}
 }
 
@@ -74,7 +79,7 @@ func TestAMachineThatWaitsForAPersonDoesNotStandStill(t *testing.T) {
 	}
 }
 
-func (r *rack) expected(h inventory.Host) (x *Expected) {
+func (r *rack) expected(h inventory.Host) (x *watch.Expected) {
 	r.t.Helper()
 	r.must(r.store.Read(context.Background(), func(tx inventory.Tx) (err error) {
 		x, err = r.engine.Expects(tx, h)
@@ -167,7 +172,7 @@ func TestWhatARestartTakesOver(t *testing.T) {
 	if len(open) != 1 || open[0].HostIDs[0] != m.host().ID || open[0].SeenN != 1 {
 		t.Errorf("after the restart: %+v", open)
 	}
-	if was := r.engine.stalled.hosts[m.host().ID]; was.told != was.boot.ID || was.toldStep != inventory.EventDHCPAck { // it is not told anew
+	if was := r.engine.Stalled()[m.host().ID]; was.Told != was.Boot.ID || was.ToldStep != inventory.EventDHCPAck { // it is not told anew
 		t.Errorf("taken over: %+v", was)
 	}
 	if n := len(r.stalledIssues(inventory.IssueWrongPort)); n != 1 {

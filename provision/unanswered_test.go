@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -143,16 +142,5 @@ func TestStrangersThatAskAgainAndAgainAreOneIssue(t *testing.T) {
 	r.must(sweep(r.engine))
 	if r.look(); len(stalled()) != 0 {
 		t.Errorf("after they went: %+v", stalled())
-	}
-}
-
-func TestMachinesThatAskInVainAreBounded(t *testing.T) {
-	r := newRack(t)
-	for n := range maxSilences + 100 {
-		r.clock = r.clock.Add(time.Millisecond)
-		r.engine.Unanswered(pxe.Client{Stage: pxe.StageFirmware, MAC: inventory.MAC(fmt.Sprintf("52:54:01:00:%02x:%02x", n>>8, n&255))}, "eth1", "x", false)
-	}
-	if n := len(r.engine.silences.byMAC); n != maxSilences {
-		t.Errorf("%d are kept", n)
 	}
 }

@@ -1,4 +1,4 @@
-package provision
+package watch
 
 import (
 	"cmp"
@@ -50,7 +50,7 @@ const (
 
 // Unanswered notes that a DISCOVER or SOLICIT of a machine led to no address, and why. The client's stage is "" when the packet was
 // not looked at. isMeant says that this is as the subnet is configured. It never waits.
-func (e *Engine) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
+func (w *Watch) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
 	if c.MAC == "" || c.Stage == pxe.StageOS {
 		return
 	}
@@ -58,7 +58,7 @@ func (e *Engine) Unanswered(c pxe.Client, iface, reason string, isMeant bool) {
 	if c.Relay.IsValid() {
 		place = "relay " + c.Relay.String()
 	}
-	e.silences.add(c, place, reason, isMeant, e.cfg.Now())
+	w.silences.add(c, place, reason, isMeant, w.cfg.Now())
 }
 
 func (t *silences) add(c pxe.Client, place, reason string, isMeant bool, now time.Time) {
@@ -106,9 +106,9 @@ func (t *silences) take(now time.Time, isAnswered func(m inventory.MAC, since ti
 }
 
 // isAnswered reports whether a machine came further since it asked in vain.
-func (e *Engine) isAnswered(m inventory.MAC, since time.Time) bool {
-	s, ok := e.sessions.Of(m)
-	return ok && e.sessions.StepOf(&s).At.After(since) && session.StepIndex(s.Step) > session.StepIndex(inventory.EventDHCPDiscover)
+func (w *Watch) isAnswered(m inventory.MAC, since time.Time) bool {
+	s, ok := w.cfg.Sessions.Of(m)
+	return ok && w.cfg.Sessions.StepOf(&s).At.After(since) && session.StepIndex(s.Step) > session.StepIndex(inventory.EventDHCPDiscover)
 }
 
 // change lets fn change what is kept of a machine.
@@ -122,36 +122,36 @@ func (t *silences) change(m inventory.MAC, fn func(*silence)) {
 
 // hearSilences begins the boots of hosts that ask in vain, so that their deadlines and timelines are those of any boot,
 // and opens and closes the issues about machines that are not listed.
-func (e *Engine) hearSilences(ctx context.Context) error {
-	now := e.cfg.Now()
-	fresh := e.silences.take(now, e.isAnswered)
+func (w *Watch) hearSilences(ctx context.Context) error {
+	now := w.cfg.Now()
+	fresh := w.silences.take(now, w.isAnswered)
 	for i := range fresh {
 		s := &fresh[i]
-		host, isOwed, err := e.whoAsks(ctx, s)
+		host, isOwed, err := w.whoAsks(ctx, s)
 		if err != nil {
 			return err
 		}
-		e.silences.change(s.client.MAC, func(kept *silence) { kept.hasHost = host != "" })
+		w.silences.change(s.client.MAC, func(kept *silence) { kept.hasHost = host != "" })
 		if isOwed {
-			e.asksInVain(s)
+			w.asksInVain(s)
 		}
 	}
-	return e.tellOfStrangers(ctx)
+	return w.tellOfStrangers(ctx)
 }
 
 // whoAsks finds the host of a machine that asks in vain, and says whether it is owed an answer: always, unless that it
 // gets none is meant, or the packet may be one of an operating system: then only what is to boot from us is.
-func (e *Engine) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, isOwed bool, err error) {
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		k, err := e.known(tx, s.client.MAC, s.client.Subnet)
-		if err != nil || k.host == nil {
+func (w *Watch) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, isOwed bool, err error) {
+	err = w.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		h, plan, err := w.cfg.Known(tx, s.client.MAC, s.client.Subnet)
+		if err != nil || h == nil {
 			return err
 		}
-		id, isOwed = k.host.ID, true
+		id, isOwed = h.ID, true
 		if s.isMeant || s.client.Stage == "" {
 			c := s.client
-			c.Stage, c.Arch, c.Firmware = pxe.StageFirmware, cmp.Or(c.Arch, k.host.Arch), cmp.Or(c.Firmware, k.host.Firmware)
-			boot := pxe.Decide(c, k.host, k.plan, e.cfg.Now()).Boot
+			c.Stage, c.Arch, c.Firmware = pxe.StageFirmware, cmp.Or(c.Arch, h.Arch), cmp.Or(c.Firmware, h.Firmware)
+			boot := pxe.Decide(c, h, plan, w.cfg.Now()).Boot
 			isOwed = boot == pxe.BootImage || boot == pxe.BootAgent
 		}
 		return nil
@@ -160,25 +160,25 @@ func (e *Engine) whoAsks(ctx context.Context, s *silence) (id inventory.HostID, 
 }
 
 // asksInVain moves the boot of a host that asks in vain, with a line in its timeline once per boot and reason.
-func (e *Engine) asksInVain(s *silence) {
-	was, ok := e.sessions.Of(s.client.MAC)
+func (w *Watch) asksInVain(s *silence) {
+	was, ok := w.cfg.Sessions.Of(s.client.MAC)
 	if hasBooted := ok && session.StepIndex(was.Step) > session.StepIndex(inventory.EventDHCPDiscover); hasBooted && s.isMeant && s.lastAt.Sub(was.LastAt) < triesNextFor {
 		return // its firmware goes on to its next way to boot, such as IPv6 after IPv4: what counts is where the first led
 	}
-	b := e.heard(s.client, inventory.EventDHCPDiscover)
-	if hasGoneOn := session.StepIndex(b.Step) > session.StepIndex(inventory.EventDHCPDiscover); hasGoneOn && s.lastAt.Sub(e.sessions.StepOf(&b).At) < goesOnWithin {
+	b := w.cfg.Heard(s.client, inventory.EventDHCPDiscover)
+	if hasGoneOn := session.StepIndex(b.Step) > session.StepIndex(inventory.EventDHCPDiscover); hasGoneOn && s.lastAt.Sub(w.cfg.Sessions.StepOf(&b).At) < goesOnWithin {
 		return // an answer came by another way
 	}
 	if b.ID == s.notedIn && s.reason == s.notedWhy {
 		return
 	}
-	e.silences.change(s.client.MAC, func(kept *silence) { kept.notedIn, kept.notedWhy = b.ID, s.reason })
-	e.recorder.Take(recorder.Note{Session: b, Event: inventory.Event{
+	w.silences.change(s.client.MAC, func(kept *silence) { kept.notedIn, kept.notedWhy = b.ID, s.reason })
+	w.cfg.Recorder.Take(recorder.Note{Session: b, Event: inventory.Event{
 		At: s.lastAt, Kind: inventory.EventDHCPUnanswered, SessionID: b.ID, MAC: b.MAC, HostID: b.HostID,
 		Subject: subjectOf(s.client.Subnet), Detail: inventory.Clean("on "+s.place+": "+s.reason, 300),
 		Data: map[string]any{"reason": s.reason},
 	}})
-	e.cfg.Log.Warn("asks for an address and gets no answer", "mac", b.MAC, "place", s.place, "reason", s.reason)
+	w.cfg.Log.Warn("asks for an address and gets no answer", "mac", b.MAC, "place", s.place, "reason", s.reason)
 }
 
 func subjectOf(subnet string) string {
@@ -244,16 +244,16 @@ func (t *silences) crowds() map[string]*crowd {
 
 // tellOfStrangers opens an issue for each place and reason at which machines that are not listed ask in vain, and closes
 // it when they are gone, listed or answered.
-func (e *Engine) tellOfStrangers(ctx context.Context) error {
-	all := e.silences.crowds()
+func (w *Watch) tellOfStrangers(ctx context.Context) error {
+	all := w.silences.crowds()
 	var news []*crowd
 	for key, c := range all {
-		if len(c.macs) > e.silences.told[key] {
+		if len(c.macs) > w.silences.told[key] {
 			news = append(news, c)
 		}
 	}
 	var over []string
-	for key := range e.silences.told {
+	for key := range w.silences.told {
 		if all[key] == nil {
 			over = append(over, key)
 		}
@@ -261,18 +261,18 @@ func (e *Engine) tellOfStrangers(ctx context.Context) error {
 	if len(news) == 0 && len(over) == 0 {
 		return nil
 	}
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := w.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		for _, c := range news {
 			i := c.issue()
-			if why, ok := e.likeliest(tx, "", c.macs[0]); ok {
+			if why, ok := w.Likeliest(tx, "", c.macs[0]); ok {
 				i.Hint = why.Hint + "; " + i.Hint
 			}
-			if err := e.ledger.OpenIssue(tx, i); err != nil {
+			if err := w.cfg.Ledger.OpenIssue(tx, i); err != nil {
 				return err
 			}
 		}
 		for _, key := range over {
-			if err := e.ledger.CloseIssue(tx, inventory.Issue{Key: key, Type: inventory.IssueStalled}, "they are gone, listed or answered"); err != nil {
+			if err := w.cfg.Ledger.CloseIssue(tx, inventory.Issue{Key: key, Type: inventory.IssueStalled}, "they are gone, listed or answered"); err != nil {
 				return err
 			}
 		}
@@ -281,14 +281,14 @@ func (e *Engine) tellOfStrangers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.silences.told == nil {
-		e.silences.told = map[string]int{}
+	if w.silences.told == nil {
+		w.silences.told = map[string]int{}
 	}
 	for _, c := range news {
-		e.silences.told[c.key()] = len(c.macs)
+		w.silences.told[c.key()] = len(c.macs)
 	}
 	for _, key := range over {
-		delete(e.silences.told, key)
+		delete(w.silences.told, key)
 	}
 	return nil
 }

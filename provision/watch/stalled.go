@@ -1,7 +1,8 @@
-package provision
+package watch
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -16,17 +17,17 @@ import (
 // stalled are the hosts whose boot stands still: an issue is open for each.
 type stalled struct {
 	mu    sync.Mutex
-	hosts map[inventory.HostID]stalledBoot
+	hosts map[inventory.HostID]StalledBoot
 	known bool // what an engine before this one left open was read
 }
 
-// stalledBoot is the boot as it was when it stood still.
-type stalledBoot struct {
-	boot      inventory.BootSession
+// StalledBoot is the boot as it was when it stood still.
+type StalledBoot struct {
+	Boot      inventory.BootSession
 	stage     pxe.Stage
 	at        time.Time
-	told      inventory.SessionID // the latest boot that stood still, which the issue is about
-	toldStep  string
+	Told      inventory.SessionID // the latest boot that stood still, which the issue is about
+	ToldStep  string
 	toldAt    time.Time
 	isExcused bool // nothing was owed after all: no issue is open
 }
@@ -38,38 +39,38 @@ const (
 	lookOnAfter = 25 * time.Millisecond
 	// tellEvery bounds how often the issue of a host is told anew, whose ports may stand still in turns.
 	tellEvery = time.Minute
-	// stalledFor is how long an issue stays open of a machine of which nothing more is heard.
-	stalledFor = 24 * time.Hour
+	// StalledFor is how long an issue stays open of a machine of which nothing more is heard.
+	StalledFor = 24 * time.Hour
 )
 
-// watchBoots opens an issue for each host whose boot stands still because its next sign did not come in time, and closes
+// WatchBoots opens an issue for each host whose boot stands still because its next sign did not come in time, and closes
 // it when the host comes further, in that boot or a later one. It ends the boots that went silent. More boots are due after
 // that when hasMore.
-func (e *Engine) watchBoots(ctx context.Context) (hasMore bool, err error) {
-	e.stalled.mu.Lock()
-	defer e.stalled.mu.Unlock()
-	if !e.stalled.known {
-		if err := e.recallStalled(ctx); err != nil {
+func (w *Watch) WatchBoots(ctx context.Context) (hasMore bool, err error) {
+	w.stalled.mu.Lock()
+	defer w.stalled.mu.Unlock()
+	if !w.stalled.known {
+		if err := w.recallStalled(ctx); err != nil {
 			return false, err
 		}
 	}
-	if err := e.hearSilences(ctx); err != nil {
+	if err := w.hearSilences(ctx); err != nil {
 		return false, err
 	}
-	now := e.cfg.Now()
-	late, silent, hasMore := e.sessions.Take()
+	now := w.cfg.Now()
+	late, silent, hasMore := w.cfg.Sessions.Take()
 	over := map[inventory.HostID]string{}
-	for id, was := range e.stalled.hosts {
-		if why := wentOn(&was, e.sessions.Boots(id), now); why != "" {
+	for id, was := range w.stalled.hosts {
+		if why := wentOn(&was, w.cfg.Sessions.Boots(id), now); why != "" {
 			over[id] = why
 		}
 	}
 	for _, s := range silent {
-		e.ledger.End(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
+		w.cfg.Ledger.End(s, inventory.OutcomeAbandoned, "no further sign after "+s.Step)
 	}
-	if err := e.tellStalled(ctx, e.stalledAnew(late, now), over, now); err != nil {
+	if err := w.tellStalled(ctx, w.stalledAnew(late, now), over, now); err != nil {
 		for _, s := range late {
-			e.sessions.LookAgain(s.MAC, now)
+			w.cfg.Sessions.LookAgain(s.MAC, now)
 		}
 		return false, err
 	}
@@ -78,16 +79,16 @@ func (e *Engine) watchBoots(ctx context.Context) (hasMore bool, err error) {
 
 // stalledAnew returns the boots that are late and that nobody was told of, by host. A later boot that stands still as well
 // makes the issue its own: the cause may be another now.
-func (e *Engine) stalledAnew(late []session.Running, now time.Time) map[inventory.HostID]session.Running {
+func (w *Watch) stalledAnew(late []session.Running, now time.Time) map[inventory.HostID]session.Running {
 	begun := map[inventory.HostID]session.Running{}
 	for _, s := range late {
-		was, ok := e.stalled.hosts[s.HostID]
+		was, ok := w.stalled.hosts[s.HostID]
 		switch {
-		case ok && (s.ID == was.told && s.Step == was.toldStep || !s.LastAt.After(was.boot.LastAt)):
+		case ok && (s.ID == was.Told && s.Step == was.ToldStep || !s.LastAt.After(was.Boot.LastAt)):
 		case ok && now.Sub(was.toldAt) < tellEvery:
-			e.sessions.LookAgain(s.MAC, was.toldAt.Add(tellEvery))
+			w.cfg.Sessions.LookAgain(s.MAC, was.toldAt.Add(tellEvery))
 		case begun[s.HostID].ID != "":
-			e.sessions.LookAgain(s.MAC, now.Add(tellEvery))
+			w.cfg.Sessions.LookAgain(s.MAC, now.Add(tellEvery))
 		default:
 			begun[s.HostID] = s
 		}
@@ -96,15 +97,15 @@ func (e *Engine) stalledAnew(late []session.Running, now time.Time) map[inventor
 }
 
 // tellStalled opens the issues of the boots that have begun to stand still, and closes those that are over.
-func (e *Engine) tellStalled(ctx context.Context, begun map[inventory.HostID]session.Running, over map[inventory.HostID]string, now time.Time) error {
+func (w *Watch) tellStalled(ctx context.Context, begun map[inventory.HostID]session.Running, over map[inventory.HostID]string, now time.Time) error {
 	if len(begun) == 0 && len(over) == 0 {
 		return nil
 	}
 	excused := map[inventory.HostID]bool{}
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := w.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		for id, why := range over {
-			was := e.stalled.hosts[id]
-			if err := e.ledger.CloseIssue(tx, stall(&was.boot, sign{}), why); err != nil {
+			was := w.stalled.hosts[id]
+			if err := w.cfg.Ledger.CloseIssue(tx, stall(&was.Boot, sign{}), why); err != nil {
 				return err
 			}
 		}
@@ -112,7 +113,7 @@ func (e *Engine) tellStalled(ctx context.Context, begun map[inventory.HostID]ses
 			if over[id] != "" {
 				continue // it came further, and is looked at anew
 			}
-			owes, err := e.openStalled(tx, s.BootSession)
+			owes, err := w.openStalled(tx, s.BootSession)
 			if err != nil {
 				return err
 			}
@@ -124,26 +125,26 @@ func (e *Engine) tellStalled(ctx context.Context, begun map[inventory.HostID]ses
 		return err
 	}
 	for id := range over {
-		delete(e.stalled.hosts, id)
+		delete(w.stalled.hosts, id)
 		delete(begun, id)
-		for _, s := range e.sessions.Boots(id) {
-			e.sessions.LookAgain(s.MAC, now)
+		for _, s := range w.cfg.Sessions.Boots(id) {
+			w.cfg.Sessions.LookAgain(s.MAC, now)
 		}
 	}
 	for _, s := range begun {
-		was, isAgain := e.stalled.hosts[s.HostID]
+		was, isAgain := w.stalled.hosts[s.HostID]
 		if !isAgain {
-			was = stalledBoot{boot: s.BootSession, stage: s.Stage, at: now, isExcused: excused[s.HostID]}
+			was = StalledBoot{Boot: s.BootSession, stage: s.Stage, at: now, isExcused: excused[s.HostID]}
 		}
-		was.told, was.toldStep, was.toldAt = s.ID, s.Step, now
-		e.stalled.hosts[s.HostID] = was
+		was.Told, was.ToldStep, was.toldAt = s.ID, s.Step, now
+		w.stalled.hosts[s.HostID] = was
 	}
 	return nil
 }
 
 // openStalled opens the issue of a boot that stands still, unless nothing is owed.
-func (e *Engine) openStalled(tx inventory.Tx, s inventory.BootSession) (owes bool, err error) {
-	next, _, owes, err := e.owed(tx, &s)
+func (w *Watch) openStalled(tx inventory.Tx, s inventory.BootSession) (owes bool, err error) {
+	next, _, owes, err := w.owed(tx, &s)
 	if err != nil || !owes {
 		return false, err
 	}
@@ -151,48 +152,48 @@ func (e *Engine) openStalled(tx inventory.Tx, s inventory.BootSession) (owes boo
 		return false, ledger.IgnoreNotFound(err)
 	}
 	i := stall(&s, next)
-	if why, ok := e.likeliest(tx, s.HostID, s.MAC); ok {
+	if why, ok := w.Likeliest(tx, s.HostID, s.MAC); ok {
 		i.Cause, i.Hint = i.Cause+". Likely: "+why.Sentence, why.Hint
 	}
-	return true, e.ledger.OpenIssue(tx, i)
+	return true, w.cfg.Ledger.OpenIssue(tx, i)
 }
 
 // wentOn says why the boot of a host stands still no more, "" while it does. boots are those of the host now: an
 // attempt that comes no further than the one that stood still changes nothing.
-func wentOn(was *stalledBoot, boots []session.Running, now time.Time) string {
+func wentOn(was *StalledBoot, boots []session.Running, now time.Time) string {
 	isHere := false
 	for _, s := range boots {
-		isHere = isHere || s.ID == was.boot.ID && s.EndedAt.IsZero()
-		if !s.LastAt.After(was.boot.LastAt) {
+		isHere = isHere || s.ID == was.Boot.ID && s.EndedAt.IsZero()
+		if !s.LastAt.After(was.Boot.LastAt) {
 			continue
 		}
-		isOther := s.ID != was.boot.ID || s.Boot != was.boot.Boot
+		isOther := s.ID != was.Boot.ID || s.Boot != was.Boot.Boot
 		switch boot := pxe.Boot(s.Boot); {
-		case session.StepIndex(s.Step) > session.StepIndex(was.boot.Step):
+		case session.StepIndex(s.Step) > session.StepIndex(was.Boot.Step):
 			return "the boot went on to " + s.Step
 		case isOther && (boot == pxe.BootDisk || boot == pxe.BootIgnore || boot == pxe.BootPark):
 			return "nothing is to be booted over the network any more: " + s.Reason
-		case was.boot.Boot == string(pxe.BootWait):
+		case was.Boot.Boot == string(pxe.BootWait):
 			return "it asks again"
-		case s.ID == was.boot.ID && s.Stage == pxe.StageIPXE && was.stage != pxe.StageIPXE:
+		case s.ID == was.Boot.ID && s.Stage == pxe.StageIPXE && was.stage != pxe.StageIPXE:
 			return "its boot loader asks for an address"
 		case !isOther && signs[s.Step].isRenewed:
 			return "the boot went on"
 		}
 	}
 	switch {
-	case !isHere && (was.boot.Boot == string(pxe.BootWait) || was.isExcused):
+	case !isHere && (was.Boot.Boot == string(pxe.BootWait) || was.isExcused):
 		return "the boot is over"
-	case now.Sub(was.at) > stalledFor:
+	case now.Sub(was.at) > StalledFor:
 		return "it has sent nothing for a day"
 	}
 	return ""
 }
 
 // recallStalled reads which issues an engine before this one left open: they are closed when their hosts come further.
-func (e *Engine) recallStalled(ctx context.Context) error {
-	hosts := map[inventory.HostID]stalledBoot{}
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+func (w *Watch) recallStalled(ctx context.Context) error {
+	hosts := map[inventory.HostID]StalledBoot{}
+	err := w.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 		clear(hosts)
 		open, err := tx.ListIssues(false, "")
 		if err != nil {
@@ -209,17 +210,17 @@ func (e *Engine) recallStalled(ctx context.Context) error {
 				}
 			}
 			if len(last) == 0 {
-				if err := e.ledger.CloseIssue(tx, i, "the server was restarted"); err != nil {
+				if err := w.cfg.Ledger.CloseIssue(tx, i, "the server was restarted"); err != nil {
 					return err
 				}
 				continue
 			}
-			hosts[last[0].HostID] = stalledBoot{boot: last[0], told: last[0].ID, toldStep: last[0].Step, at: i.OpenedAt}
+			hosts[last[0].HostID] = StalledBoot{Boot: last[0], Told: last[0].ID, ToldStep: last[0].Step, at: i.OpenedAt}
 		}
 		return nil
 	})
 	if err == nil {
-		e.stalled.hosts, e.stalled.known = hosts, true
+		w.stalled.hosts, w.stalled.known = hosts, true
 	}
 	return err
 }
@@ -231,4 +232,11 @@ func stall(s *inventory.BootSession, next sign) inventory.Issue {
 		HostIDs: []inventory.HostID{s.HostID}, Subnet: s.Subnet, Hint: next.hint,
 		Cause: "its boot stands still after " + s.Step + ": for " + inventory.Duration(next.within).String() + " nothing came, expected that " + next.expect,
 	}
+}
+
+// Stalled returns the boots that stand still now, by host.
+func (w *Watch) Stalled() map[inventory.HostID]StalledBoot {
+	w.stalled.mu.Lock()
+	defer w.stalled.mu.Unlock()
+	return maps.Clone(w.stalled.hosts)
 }

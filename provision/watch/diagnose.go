@@ -1,4 +1,4 @@
-package provision
+package watch
 
 import (
 	"cmp"
@@ -52,19 +52,19 @@ type PacketLine struct {
 
 // Diagnose says why a machine does not boot. Host is "" for a machine that is not listed; mac names the port, "" takes
 // the one that was heard last.
-func (e *Engine) Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (d Diagnosis, err error) {
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		d, err = e.diagnose(tx, id, mac, false)
+func (w *Watch) Diagnose(ctx context.Context, id inventory.HostID, mac inventory.MAC) (d Diagnosis, err error) {
+	err = w.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		d, err = w.diagnose(tx, id, mac, false)
 		return err
 	})
 	return d, err
 }
 
 // diagnose explains a boot when something is late or has failed; isLate says that the caller knows that.
-func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC, isLate bool) (Diagnosis, error) {
-	c := diagnosis.Case{Now: e.cfg.Now(), BootPort: e.cfg.BootPort}
-	if e.cfg.Ours != nil {
-		c.Ours = e.cfg.Ours()
+func (w *Watch) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MAC, isLate bool) (Diagnosis, error) {
+	c := diagnosis.Case{Now: w.cfg.Now(), BootPort: w.cfg.BootPort}
+	if w.cfg.Ours != nil {
+		c.Ours = w.cfg.Ours()
 	}
 	var d Diagnosis
 	if id != "" {
@@ -74,21 +74,21 @@ func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 		}
 		c.Host, d.Host = &h, h.Name
 		if mac == "" {
-			mac = e.heardPort(&h)
+			mac = w.heardPort(&h)
 		}
-		if err := e.hostFacts(tx, &c, mac); err != nil {
+		if err := w.hostFacts(tx, &c, mac); err != nil {
 			return d, err
 		}
 	}
 	d.MAC = mac
-	if e.cfg.Wire != nil && mac != "" {
-		c.Packets, c.Notes = e.cfg.Wire.Packets(mac, c.Now.Add(-recordFor)), e.cfg.Wire.Notes(mac)
+	if w.cfg.Wire != nil && mac != "" {
+		c.Packets, c.Notes = w.cfg.Wire.Packets(mac, c.Now.Add(-recordFor)), w.cfg.Wire.Notes(mac)
 	}
-	if err := e.bootFacts(tx, &c, mac); err != nil {
+	if err := w.bootFacts(tx, &c, mac); err != nil {
 		return d, err
 	}
 	d.Session, d.Step = c.Session.ID, c.Session.Step
-	next, by, waits, err := e.owed(tx, &c.Session)
+	next, by, waits, err := w.owed(tx, &c.Session)
 	if err != nil {
 		return d, err
 	}
@@ -100,7 +100,7 @@ func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 		return d, err
 	}
 	c.IsLate = isLate || d.IsLate || c.Operation.IsOpen() && !c.Operation.DeadlineAt.IsZero() && c.Now.After(c.Operation.DeadlineAt)
-	ended, err := e.evidenceEnds(tx, &c)
+	ended, err := w.evidenceEnds(tx, &c)
 	if err != nil {
 		return d, err
 	}
@@ -113,7 +113,7 @@ func (e *Engine) diagnose(tx inventory.Tx, id inventory.HostID, mac inventory.MA
 }
 
 // evidenceEnds is when the latest evidence ended: the power of the host went off, or what was done with it ended.
-func (e *Engine) evidenceEnds(tx inventory.Tx, c *diagnosis.Case) (at time.Time, err error) {
+func (w *Watch) evidenceEnds(tx inventory.Tx, c *diagnosis.Case) (at time.Time, err error) {
 	if c.Host == nil {
 		return at, nil
 	}
@@ -157,27 +157,27 @@ func linesOf(packets []trace.Packet, ours []netip.Addr) []PacketLine {
 }
 
 // heardPort is the port of a host that was heard last, or from which it boots.
-func (e *Engine) heardPort(h *inventory.Host) inventory.MAC {
+func (w *Watch) heardPort(h *inventory.Host) inventory.MAC {
 	if len(h.NICs) == 0 {
 		return ""
 	}
 	best, at := configuration.BootMAC(h), time.Time{}
 	for _, n := range h.NICs {
-		if s, ok := e.sessions.Of(n.MAC); ok && s.LastAt.After(at) {
+		if s, ok := w.cfg.Sessions.Of(n.MAC); ok && s.LastAt.After(at) {
 			best, at = n.MAC, s.LastAt
 		}
-		if last := e.lastPacket(n.MAC); last.After(at) {
+		if last := w.lastPacket(n.MAC); last.After(at) {
 			best, at = n.MAC, last
 		}
 	}
 	return best
 }
 
-func (e *Engine) lastPacket(mac inventory.MAC) time.Time {
-	if e.cfg.Wire == nil {
+func (w *Watch) lastPacket(mac inventory.MAC) time.Time {
+	if w.cfg.Wire == nil {
 		return time.Time{}
 	}
-	frames := e.cfg.Wire.Frames(mac)
+	frames := w.cfg.Wire.Frames(mac)
 	if len(frames) == 0 {
 		return time.Time{}
 	}
@@ -185,7 +185,7 @@ func (e *Engine) lastPacket(mac inventory.MAC) time.Time {
 }
 
 // hostFacts adds what the inventory says of the host.
-func (e *Engine) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
+func (w *Watch) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
 	h := c.Host
 	if c.Issues, err = tx.ListIssues(false, h.ID); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (e *Engine) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 		c.WantsNetboot, c.PowerOnAt = true, op.StepAt
 	}
 	for _, n := range h.NICs {
-		if at := e.lastPacket(n.MAC); n.MAC != mac && !at.IsZero() {
+		if at := w.lastPacket(n.MAC); n.MAC != mac && !at.IsZero() {
 			c.OtherPorts = append(c.OtherPorts, diagnosis.Port{MAC: n.MAC, LastAt: at})
 		}
 	}
@@ -205,8 +205,8 @@ func (e *Engine) hostFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 }
 
 // bootFacts adds the latest boot of the port, and what the host would boot now.
-func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
-	s, ok := e.sessions.Of(mac)
+func (w *Watch) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC) (err error) {
+	s, ok := w.cfg.Sessions.Of(mac)
 	if !ok && c.Host != nil {
 		last, err := tx.ListSessions(c.Host.ID, inventory.Page{Limit: 1})
 		if err != nil {
@@ -240,7 +240,7 @@ func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 	if c.Host == nil {
 		return nil
 	}
-	p, err := e.planFor(tx, c.Host, subnet)
+	p, err := w.cfg.Plan(tx, c.Host, subnet)
 	if err != nil {
 		return err
 	}
@@ -259,11 +259,14 @@ func (e *Engine) bootFacts(tx inventory.Tx, c *diagnosis.Case, mac inventory.MAC
 // eventsLooked bounds the events of a boot that are read.
 const eventsLooked = 500
 
-// likeliest returns the first cause that stops a boot which is late, ok is false when none is known.
-func (e *Engine) likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (cause diagnosis.Cause, ok bool) {
-	d, err := e.diagnose(tx, id, mac, true)
+// powersLooked bounds how far back changes of power are looked at.
+const powersLooked = 20
+
+// Likeliest returns the first cause that stops a boot which is late, ok is false when none is known.
+func (w *Watch) Likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.MAC) (cause diagnosis.Cause, ok bool) {
+	d, err := w.diagnose(tx, id, mac, true)
 	if err != nil {
-		e.cfg.Log.Warn("boot not diagnosed", "host", id, "err", err)
+		w.cfg.Log.Warn("boot not diagnosed", "host", id, "err", err)
 		return diagnosis.Cause{}, false
 	}
 	if len(d.Causes) == 0 || d.Causes[0].Weight < stops {
@@ -276,20 +279,20 @@ func (e *Engine) likeliest(tx inventory.Tx, id inventory.HostID, mac inventory.M
 const stops = 30
 
 // Record returns the frames of a machine, oldest first.
-func (e *Engine) Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) (frames []trace.Frame, err error) {
-	if e.cfg.Wire == nil {
+func (w *Watch) Record(ctx context.Context, id inventory.HostID, mac inventory.MAC) (frames []trace.Frame, err error) {
+	if w.cfg.Wire == nil {
 		return nil, nil
 	}
 	if mac != "" || id == "" {
-		return e.cfg.Wire.Frames(mac), nil
+		return w.cfg.Wire.Frames(mac), nil
 	}
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = w.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		h, err := tx.FindHost(id)
 		if err != nil {
 			return err
 		}
 		for _, n := range h.NICs {
-			frames = append(frames, e.cfg.Wire.Frames(n.MAC)...)
+			frames = append(frames, w.cfg.Wire.Frames(n.MAC)...)
 		}
 		return nil
 	})

@@ -1,4 +1,4 @@
-package provision
+package watch
 
 import (
 	"fmt"
@@ -29,34 +29,34 @@ type contested struct {
 const (
 	contestedNames = 4
 	contestedMost  = 4096
-	contestedKinds = 8 // causes of one network
-	// contestedFor is how long an address counts that was found in use.
-	contestedFor = 24 * time.Hour
+	ContestedKinds = 8 // causes of one network
+	// ContestedFor is how long an address counts that was found in use.
+	ContestedFor = 24 * time.Hour
 	toldEvery    = time.Minute
 )
 
 // Conflict notes that somebody else uses one of our addresses, and opens the issue of its network.
-func (e *Engine) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
-	now := e.cfg.Now()
-	issue, isTold := e.conflicts.add(a, subnet, detail, now)
-	e.recorder.Take(recorder.Note{
+func (w *Watch) Conflict(a netip.Addr, subnet string, who inventory.MAC, detail string) {
+	now := w.cfg.Now()
+	issue, isTold := w.conflicts.Add(a, subnet, detail, now)
+	w.cfg.Recorder.Take(recorder.Note{
 		Event: inventory.Event{At: now, Kind: inventory.EventConflict, MAC: who, Subject: "subnet/" + subnet, Detail: detail},
 		Do: func(tx inventory.Tx) error {
 			if isTold {
 				return nil
 			}
-			return e.ledger.OpenIssue(tx, issue)
+			return w.cfg.Ledger.OpenIssue(tx, issue)
 		},
 	})
 }
 
-// add counts an address, and returns the issue that it belongs to. isTold says that the issue was told of a moment ago.
-func (c *conflicts) add(a netip.Addr, subnet, detail string, now time.Time) (i inventory.Issue, isTold bool) {
+// Add counts an address, and returns the issue that it belongs to. isTold says that the issue was told of a moment ago.
+func (c *conflicts) Add(a netip.Addr, subnet, detail string, now time.Time) (i inventory.Issue, isTold bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	prefix := inventory.IssueAddressConflict + "/" + subnet + "/"
 	key := prefix + wordsOf(detail)
-	if c.byKey[key] == nil && c.kindsOf(prefix) >= contestedKinds {
+	if c.byKey[key] == nil && c.kindsOf(prefix) >= ContestedKinds {
 		key = prefix + "other"
 	}
 	x := c.byKey[key]
@@ -98,7 +98,7 @@ func (x *contested) see(a netip.Addr, now time.Time) (isNew bool) {
 		return false
 	} else if isNew = !known; isNew {
 		for old, at := range x.seen {
-			if now.Sub(at) > contestedFor {
+			if now.Sub(at) > ContestedFor {
 				delete(x.seen, old)
 				x.first = slices.DeleteFunc(x.first, func(f netip.Addr) bool { return f == old })
 			}

@@ -1,0 +1,95 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"slipway.dev/slipway/provision/ledger"
+
+	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/provision/recorder"
+	"slipway.dev/slipway/pxe"
+)
+
+// Foreign notes another DHCP server. On a network that is ours it is an issue: an error when it was heard, a warning
+// when only a machine named it.
+func (w *Watch) Foreign(f pxe.ForeignServer) {
+	w.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+		n, err := tx.FindSubnet(f.Subnet)
+		if err != nil {
+			return ledger.IgnoreNotFound(err)
+		}
+		if n.Mode != inventory.ModeFull {
+			return nil // it is expected there
+		}
+		return w.cfg.Ledger.OpenIssue(tx, foreignIssue(f, w.cfg.Vendor(f.MAC)))
+	}})
+}
+
+// foreignIssue is the issue about another server; vendor made its network card, "" when not known.
+func foreignIssue(f pxe.ForeignServer, vendor string) inventory.Issue {
+	who := string(f.MAC)
+	if vendor != "" && f.MAC != "" {
+		who += ", " + vendor
+	}
+	i := inventory.Issue{
+		Key:  foreignKey(f),
+		Type: inventory.IssueForeignDHCP, Severity: inventory.SeverityError, Subnet: f.Subnet,
+		Cause: fmt.Sprintf("DHCP server %s (%s) answers on %s, where subnet %s is in mode full", f.Server, who, f.Interface, f.Subnet),
+		Hint:  fmt.Sprintf("find %s and switch it off, or let it give the addresses: slipway subnet update %s --mode proxy", f.MAC, f.Subnet),
+	}
+	switch {
+	case f.DUID != "" && f.IsHeard:
+		i.Cause = fmt.Sprintf("DHCPv6 server %s (%s) answers on %s, where subnet %s is in mode full", f.Server, f.Name(), f.Interface, f.Subnet)
+		i.Hint = fmt.Sprintf("switch it off, or let it give the addresses: slipway subnet update %s --mode off; see where it leads machines: slipway subnet probe %s", f.Subnet, f.Subnet)
+	case f.DUID != "":
+		i.Severity = inventory.SeverityWarning
+		i.Cause = fmt.Sprintf("a machine on %s took the answer of another DHCPv6 server, %s, which we have not heard ourselves", f.Interface, f.Name())
+		i.Hint = fmt.Sprintf("ask for it: slipway subnet probe %s", f.Subnet)
+	case !f.IsHeard:
+		i.Severity = inventory.SeverityWarning
+		i.Cause = fmt.Sprintf("a machine on %s took an offer of DHCP server %s, which we have not heard ourselves", f.Interface, f.Server)
+		i.Hint = fmt.Sprintf("ask for it: slipway subnet probe %s", f.Subnet)
+	case f.IsProxy:
+		i.Cause = fmt.Sprintf("ProxyDHCP server %s (%s) names boot files on %s, where subnet %s is in mode full: machines may boot from it", f.Server, who, f.Interface, f.Subnet)
+		i.Hint = fmt.Sprintf("find %s and switch its network boot off", f.MAC)
+	}
+	return i
+}
+
+func foreignKey(f pxe.ForeignServer) string {
+	return inventory.IssueForeignDHCP + "/" + f.Interface + "/" + f.Name()
+}
+
+// ForeignGone closes the issues of servers that are not among those noticed in the last hour, once that long was listened,
+// and those on networks that are no longer ours alone.
+func (w *Watch) ForeignGone(noticed []pxe.ForeignServer, listened time.Duration) {
+	w.cfg.Recorder.Take(recorder.Note{Do: func(tx inventory.Tx) error {
+		open, err := tx.ListIssues(false, "")
+		if err != nil {
+			return err
+		}
+		for _, i := range open {
+			if i.Type != inventory.IssueForeignDHCP {
+				continue
+			}
+			why := "it has not been noticed for an hour"
+			isNoticed := slices.ContainsFunc(noticed, func(f pxe.ForeignServer) bool { return foreignKey(f) == i.Key })
+			if isNoticed || listened < pxe.ForeignForgotten {
+				n, err := tx.FindSubnet(i.Subnet)
+				if err != nil && !inventory.IsKind(err, inventory.NotFound) {
+					return err
+				}
+				if err == nil && n.Mode == inventory.ModeFull {
+					continue
+				}
+				why = "the network is no longer in mode full"
+			}
+			if err := w.cfg.Ledger.CloseIssue(tx, i, why); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}
