@@ -313,7 +313,7 @@ func TestWhatAnOldDatabaseHasTwiceIsAnIssue(t *testing.T) {
 	open := func() (causes []string) {
 		t.Helper()
 		l.engine.HeldElsewhere()
-		if err := l.engine.LookAtHeld(t.Context()); err != nil {
+		if err := l.engine.clashes.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		l.read(func(tx inventory.Tx) error {

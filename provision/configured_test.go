@@ -104,7 +104,7 @@ func withMachines(t *testing.T, n int) *life {
 		return nil
 	})
 	l.engine.HeldElsewhere()
-	l.must(l.engine.LookAtHeld(t.Context()))
+	l.must(l.engine.clashes.Look(t.Context()))
 	return l
 }
 

@@ -105,8 +105,10 @@ var defaultBreaker = Breaker{Boots: 5, Within: time.Hour}
 // Engine is the lifecycle engine. Its methods may be called from many goroutines.
 type Engine struct {
 	*configuration.Configurer
+	*configuration.Edits
 	*watch.Watch
-	ledger *ledger.Ledger
+	clashes *configuration.Clashes
+	ledger  *ledger.Ledger
 
 	cfg        Config
 	sessions   *session.Table
@@ -151,6 +153,7 @@ func New(cfg Config) *Engine {
 		budget:   allowance.New(allowance.Default()),
 		glances:  glances{wanted: make(chan inventory.HostID, glancesWaiting)},
 	}
+	e.Edits, e.clashes = &configuration.Edits{Configurer: e.Configurer}, &configuration.Clashes{Configurer: e.Configurer}
 	e.sessions = session.New(cfg.Now, e.Due)
 	e.recorder = recorder.New(cfg.Store, cfg.Log, e.sessions.HostOf)
 	e.recorder.May = e.mayStore
@@ -197,9 +200,9 @@ func (e *Engine) Serve(ctx context.Context) error {
 	g.Go(func() error { return e.Watch.Serve(gctx) })
 	e.HeldElsewhere() // an older version has not noted it, and the files of profiles are read in another way now
 	g.Go(func() error {
-		e.CompareHeld(gctx) // before the first boots
+		e.clashes.Compare(gctx) // before the first boots
 		for ledger.IsAfter(gctx, sweepEvery) {
-			e.CompareHeld(gctx)
+			e.clashes.Compare(gctx)
 			e.bootstraps.sweep(e.cfg.Now())
 			if err := errors.Join(e.Sweep(gctx), e.ledger.Forget(gctx), e.expireStrangers(gctx)); err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("history not tidied up", "err", err)

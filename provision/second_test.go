@@ -22,7 +22,7 @@ func (l *life) storedAs(name, config string) {
 		return tx.UpdateMachine(&m, l.clock)
 	})
 	l.engine.HeldElsewhere()
-	l.must(l.engine.LookAtHeld(l.t.Context()))
+	l.must(l.engine.clashes.Look(l.t.Context()))
 }
 
 func TestABootOfWhatCameSecondIsGivenNoConfiguration(t *testing.T) {
@@ -114,7 +114,7 @@ func TestObjectsOfOneNameInTwoNamespacesAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.must(l.engine.LookAtHeld(t.Context()))
+	l.must(l.engine.clashes.Look(t.Context()))
 	l.read(func(tx inventory.Tx) error {
 		all, err := tx.ListIssues(false, "")
 		if len(all) != 1 || all[0].Severity != inventory.SeverityWarning || !strings.Contains(all[0].Cause, "machine m-two: the host name web is that of machine m-one, too") {

@@ -138,7 +138,9 @@ func (c *Configurer) said(tx inventory.Tx, b *address.Book, on *inventory.Host, 
 	if err != nil {
 		return nil, err
 	}
-	bare := &machineconfig.Config{Host: machineconfig.HostIdentity{Hostname: named.Name}, Provenance: map[string]string{"/host/hostname": "inventory"}}
+	bare := &machineconfig.Config{
+		Host: machineconfig.HostIdentity{Hostname: named.Name}, Provenance: map[string]string{"/host/hostname": "inventory"},
+	}
 	if on.Machine != "" {
 		m, err := tx.FindMachine(on.Machine)
 		if err != nil {
@@ -416,7 +418,9 @@ func (c *Configurer) eachHolder(tx inventory.Tx, fn func(m *inventory.Machine, h
 }
 
 // FixAddress keeps an address that a person has chosen for a machine or a host without one.
-func (c *Configurer) FixAddress(tx inventory.Tx, m *inventory.Machine, h *inventory.Host, a netip.Addr) (kept inventory.Allocation, err error) {
+func (c *Configurer) FixAddress(
+	tx inventory.Tx, m *inventory.Machine, h *inventory.Host, a netip.Addr,
+) (kept inventory.Allocation, err error) {
 	tx = address.Whole(tx)
 	b, err := c.book(tx, false)
 	if err != nil {

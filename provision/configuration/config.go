@@ -137,7 +137,10 @@ func (c *Configurer) Inputs(tx inventory.Tx, h *inventory.Host, p pxe.Plan, boot
 		scope inventory.Scope
 		name  string
 	}{
-		{inventory.ScopeGlobal, ""}, {inventory.ScopeSite, h.Place.Site}, {inventory.ScopeRack, h.Place.Rack}, {inventory.ScopeHost, string(h.ID)},
+		{inventory.ScopeGlobal, ""},
+		{inventory.ScopeSite, h.Place.Site},
+		{inventory.ScopeRack, h.Place.Rack},
+		{inventory.ScopeHost, string(h.ID)},
 	} {
 		if l.name == "" && l.scope != inventory.ScopeGlobal {
 			continue
@@ -223,7 +226,8 @@ func keyOf(tx inventory.Tx, in render.Input) (string, error) {
 func (c *Configurer) OpenSecret(tx inventory.Tx, name string) ([]byte, error) {
 	s, err := tx.Secrets().Find(name)
 	if inventory.IsKind(err, inventory.NotFound) {
-		return nil, inventory.Errorf(inventory.NotFound, "there is no secret %q", inventory.Clean(name, 64)).WithHint("make it with: slipway secret set NAME")
+		return nil, inventory.Errorf(inventory.NotFound, "there is no secret %q", inventory.Clean(name, 64)).
+			WithHint("make it with: slipway secret set NAME")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read secret %s: %w", name, err)

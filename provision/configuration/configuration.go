@@ -39,8 +39,6 @@ type Configurer struct {
 	held        heldLog
 	hasHeld     atomic.Bool // what somebody holds has changed
 	isHeldStale atomic.Bool // what everybody holds has to be compared
-	heldAt      time.Time   // of the goroutine that compares, as heldOurs
-	heldOurs    []netip.Addr
 }
 
 // Configure gives a Configurer what it needs.

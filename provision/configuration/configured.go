@@ -128,7 +128,7 @@ func editKey(p *inventory.Profile, l *inventory.Layer) (string, error) {
 }
 
 // walked keeps what trials have found without a fault: the transaction that saves the edit need not find it anew.
-func (c *Configurer) walked(t edit, since int64, trials []*trial) {
+func (c *Edits) walked(t edit, since int64, trials []*trial) {
 	key, err := editKey(t.profile, t.layer)
 	if err != nil {
 		return
@@ -151,7 +151,9 @@ func (c *Configurer) walked(t edit, since int64, trials []*trial) {
 // HoldConfigured gives the machines and hosts of a profile or layer that was saved in this transaction what it makes them
 // hold, and refuses it when two would have the same. Of most changes no word is about names or addresses: those cost nothing.
 // after, which may be nil, is to be called when the transaction has ended.
-func (c *Configurer) HoldConfigured(tx inventory.Tx, profile string, l *inventory.Layer) (after func(ctx context.Context, isStored bool), err error) {
+func (c *Edits) HoldConfigured(
+	tx inventory.Tx, profile string, l *inventory.Layer,
+) (after func(ctx context.Context, isStored bool), err error) {
 	tx = address.Whole(tx)
 	t, kind, name := edit{Tx: tx, layer: l}, inventory.RevisionOfLayer, ""
 	if l != nil {
@@ -192,7 +194,7 @@ func (c *Configurer) HoldConfigured(tx inventory.Tx, profile string, l *inventor
 }
 
 // holdWalked takes a walk for true, but for the holders that have changed since: those are looked at anew.
-func (c *Configurer) holdWalked(tx inventory.Tx, t edit, w *heldWalk, fresh []string) (func(context.Context, bool), error) {
+func (c *Edits) holdWalked(tx inventory.Tx, t edit, w *heldWalk, fresh []string) (func(context.Context, bool), error) {
 	now := *w
 	now.held = maps.Clone(w.held)
 	for _, key := range fresh {
@@ -239,7 +241,7 @@ func (w *heldWalk) spares(tx inventory.Tx, key string) error {
 }
 
 // holdKey is hold for the holder with a key, when an edit is about it.
-func (c *Configurer) holdKey(tx inventory.Tx, b *address.Book, t edit, key string) error {
+func (c *Edits) holdKey(tx inventory.Tx, b *address.Book, t edit, key string) error {
 	m, h, err := holderOf(tx, key)
 	if err != nil || m == nil && h == nil {
 		return err
@@ -252,7 +254,7 @@ func (c *Configurer) holdKey(tx inventory.Tx, b *address.Book, t edit, key strin
 }
 
 // noteWalked stores what a walk has found, a few holders in each transaction. What could not be stored is looked over later.
-func (c *Configurer) noteWalked(ctx context.Context, w *heldWalk) {
+func (c *Edits) noteWalked(ctx context.Context, w *heldWalk) {
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(w.held)), holdersAtOnce) {
 		err := c.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
 			b, err := c.book(tx, false)

@@ -21,26 +21,33 @@ const (
 	heldEvery = 10 * time.Minute
 )
 
-// CompareHeld is lookAtHeld with a word in the log when it fails.
-func (c *Configurer) CompareHeld(ctx context.Context) {
-	if err := c.LookAtHeld(ctx); err != nil && ctx.Err() == nil {
+// Clashes finds the addresses and names that two machines hold, or a machine and the network.
+type Clashes struct {
+	*Configurer
+	at   time.Time // of the last comparison, as ours
+	ours []netip.Addr
+}
+
+// Compare is Look with a word in the log when it fails.
+func (c *Clashes) Compare(ctx context.Context) {
+	if err := c.Look(ctx); err != nil && ctx.Err() == nil {
 		c.cfg.Log.Warn("addresses and names not compared", "err", err)
 	}
 }
 
-// LookAtHeld compares what machines hold, after it was brought up to date where that is needed.
-func (c *Configurer) LookAtHeld(ctx context.Context) error {
+// Look compares what machines hold, after it was brought up to date where that is needed.
+func (c *Clashes) Look(ctx context.Context) error {
 	if c.isHeldStale.Swap(false) {
-		if err := c.lookOverHeld(ctx); err != nil {
+		if err := c.renew(ctx); err != nil {
 			c.isHeldStale.Store(true)
 			return err
 		}
 	}
-	return c.watchHeld(ctx)
+	return c.compare(ctx)
 }
 
-// lookOverHeld brings what all machines and hosts hold up to date: an older version has not noted it.
-func (c *Configurer) lookOverHeld(ctx context.Context) error {
+// renew brings what all machines and hosts hold up to date: an older version has not noted it.
+func (c *Clashes) renew(ctx context.Context) error {
 	type who struct {
 		uid string
 		id  inventory.HostID
@@ -69,7 +76,7 @@ func (c *Configurer) lookOverHeld(ctx context.Context) error {
 				return err
 			}
 			for _, w := range some {
-				if err := c.lookOver(tx, b, w.uid, w.id); err != nil {
+				if err := c.renewOne(tx, b, w.uid, w.id); err != nil {
 					return err
 				}
 			}
@@ -82,7 +89,7 @@ func (c *Configurer) lookOverHeld(ctx context.Context) error {
 	return nil
 }
 
-func (c *Configurer) lookOver(tx inventory.Tx, b *address.Book, uid string, id inventory.HostID) error {
+func (c *Clashes) renewOne(tx inventory.Tx, b *address.Book, uid string, id inventory.HostID) error {
 	var m *inventory.Machine
 	var h *inventory.Host
 	if id != "" {
@@ -106,18 +113,18 @@ func (c *Configurer) lookOver(tx inventory.Tx, b *address.Book, uid string, id i
 	return ledger.IgnoreNotFound(c.noteHeld(tx, b, m, h))
 }
 
-// watchHeld opens an issue for each address and name that two machines have, or a machine and the network, and closes those
+// compare opens an issue for each address and name that two machines have, or a machine and the network, and closes those
 // that are over.
-func (c *Configurer) watchHeld(ctx context.Context) error {
+func (c *Clashes) compare(ctx context.Context) error {
 	now := c.cfg.Now()
 	var ours []netip.Addr
 	if c.cfg.Ours != nil {
 		ours = c.cfg.Ours()
 	}
-	if !c.hasHeld.Swap(false) && now.Sub(c.heldAt) < heldEvery && slices.Equal(ours, c.heldOurs) {
+	if !c.hasHeld.Swap(false) && now.Sub(c.at) < heldEvery && slices.Equal(ours, c.ours) {
 		return nil
 	}
-	c.heldAt, c.heldOurs = now, ours
+	c.at, c.ours = now, ours
 	var wanted []inventory.Issue
 	var open []inventory.Issue
 	err := c.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
@@ -161,7 +168,7 @@ func (c *Configurer) watchHeld(ctx context.Context) error {
 }
 
 // heldTwice returns the issues of what is held more than once.
-func (c *Configurer) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) {
+func (c *Clashes) heldTwice(tx inventory.Tx) (all []inventory.Issue, err error) {
 	twice, err := tx.ListHeldTwice()
 	if err != nil {
 		return nil, fmt.Errorf("read what is held twice: %w", err)

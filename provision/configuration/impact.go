@@ -23,9 +23,12 @@ const (
 	impactDiffs = 20  // of which are shown with their differences
 )
 
+// Edits tries what a profile or layer would change, and notes what it makes machines hold when it is saved.
+type Edits struct{ *Configurer }
+
 // CheckProfile renders every host that uses a profile, as it would be after the edit, and says what that changes. A
 // profile without hosts is tried on a made-up one, so that its errors show at once.
-func (c *Configurer) CheckProfile(ctx context.Context, draft *inventory.Profile) (Impact, error) {
+func (c *Edits) CheckProfile(ctx context.Context, draft *inventory.Profile) (Impact, error) {
 	i, err := c.impact(ctx, edit{profile: draft})
 	if err == nil && i.HostN == 0 {
 		err = c.tryOut(ctx, draft, &i)
@@ -34,7 +37,7 @@ func (c *Configurer) CheckProfile(ctx context.Context, draft *inventory.Profile)
 }
 
 // CheckLayer renders every host that a layer is for, as it would be after the edit, and says what that changes.
-func (c *Configurer) CheckLayer(ctx context.Context, draft *inventory.Layer) (Impact, error) {
+func (c *Edits) CheckLayer(ctx context.Context, draft *inventory.Layer) (Impact, error) {
 	i, err := c.impact(ctx, edit{layer: draft})
 	if err == nil && i.HostN == 0 {
 		_, i.Findings = machineconfig.Parse(draft.Config, "layer "+draft.Key())
@@ -91,7 +94,7 @@ type trial struct {
 
 // impact compares what every host is given before and after an edit. The store is read by one goroutine at a time,
 // the rendering runs on all processors.
-func (c *Configurer) impact(ctx context.Context, t edit) (Impact, error) {
+func (c *Edits) impact(ctx context.Context, t edit) (Impact, error) {
 	i := Impact{Hosts: []HostImpact{}, Findings: machineconfig.Report{}}
 	since := int64(0)
 	err := c.cfg.Store.Write(ctx, func(inventory.Tx) error { // all that was noted until now is in the store then
@@ -138,7 +141,7 @@ func (c *Configurer) impact(ctx context.Context, t edit) (Impact, error) {
 }
 
 // trials collects the hosts that use what is edited, with what their renderings depend on.
-func (c *Configurer) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*trial, err error) {
+func (c *Edits) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials []*trial, err error) {
 	t.Tx = tx
 	b, err := c.book(t, true)
 	if err != nil {
@@ -185,7 +188,7 @@ func (c *Configurer) trials(tx inventory.Tx, t edit, locked *sync.Mutex) (trials
 }
 
 // inputsOf returns what a host's rendering depends on, nil when it is given nothing.
-func (c *Configurer) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex) (*render.Input, *inventory.Error, error) {
+func (c *Edits) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.Mutex) (*render.Input, *inventory.Error, error) {
 	p, err := c.cfg.Plan(tx, h, "")
 	if err != nil || p.Profile == nil || p.Image == nil {
 		return nil, p.Problem, err
@@ -220,7 +223,7 @@ func (c *Configurer) inputsOf(tx inventory.Tx, h *inventory.Host, locked *sync.M
 }
 
 // compare renders a host before and after.
-func (c *Configurer) compare(j *trial) {
+func (c *Edits) compare(j *trial) {
 	var before, after render.Result
 	if j.after != nil {
 		after = c.cfg.Renderer.Host(*j.after)
@@ -266,7 +269,7 @@ func (i *Impact) add(trials []*trial) {
 }
 
 // tryOut renders a profile for a made-up host.
-func (c *Configurer) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact) error {
+func (c *Edits) tryOut(ctx context.Context, draft *inventory.Profile, i *Impact) error {
 	return c.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
 		image, err := tx.FindImage(draft.Image)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // addClashes adds to trials what they would hold that somebody or something else has, with each other and with all that the
 // edit does not touch. Machines of the edit that wait for a host are tried, too; those that clash are added to what is shown.
-func (c *Configurer) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, all []*trial, err error) {
+func (c *Edits) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown, all []*trial, err error) {
 	t.Tx = tx
 	b, err := c.book(t, true)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Configurer) addClashes(t edit, tx inventory.Tx, trials []*trial) (shown
 }
 
 // waiting are the machines of an edit that have no host yet.
-func (c *Configurer) waiting(t edit, b *address.Book) (all []*trial, err error) {
+func (c *Edits) waiting(t edit, b *address.Book) (all []*trial, err error) {
 	machines, err := t.ListMachines(inventory.MachineFilter{}, inventory.Page{})
 	if err != nil {
 		return nil, err

@@ -36,7 +36,8 @@ func (c *Configurer) CameSecond(tx inventory.Tx, h *inventory.Host, held []inven
 			return nil, err
 		}
 		if isFirst {
-			return inventory.Errorf(inventory.Conflict, "%s is given no configuration: %s", s.Holder, clash.Message()).WithHint("%s", clash.Hint), nil
+			return inventory.Errorf(inventory.Conflict, "%s is given no configuration: %s", s.Holder, clash.Message()).
+				WithHint("%s", clash.Hint), nil
 		}
 	}
 	return nil, err

@@ -67,7 +67,9 @@ func (l *Ledger) CloseIssue(tx inventory.Tx, i inventory.Issue, why string) erro
 }
 
 func (l *Ledger) issueEvent(i inventory.Issue, kind, detail string) *inventory.Event {
-	ev := &inventory.Event{At: l.cfg.Now(), Kind: kind, Detail: inventory.Clean(detail, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint}}
+	ev := &inventory.Event{
+		At: l.cfg.Now(), Kind: kind, Detail: inventory.Clean(detail, 500), Data: map[string]any{"key": i.Key, "hint": i.Hint},
+	}
 	if len(i.HostIDs) > 0 {
 		ev.HostID = i.HostIDs[0]
 	}

@@ -70,9 +70,10 @@ func (l *Ledger) EndIn(tx inventory.Tx, s *inventory.BootSession, outcome invent
 	if err := l.cfg.Ended(tx, s); err != nil {
 		return err
 	}
+	lasted := inventory.Duration(s.EndedAt.Sub(s.StartedAt).Round(1e8))
 	return tx.AddEvent(&inventory.Event{
 		At: s.EndedAt, Kind: inventory.EventSessionEnded, HostID: s.HostID, SessionID: s.ID, MAC: s.MAC,
-		Detail: inventory.Clean(Because(fmt.Sprintf("%s after %s", outcome, inventory.Duration(s.EndedAt.Sub(s.StartedAt).Round(1e8))), why), 500),
+		Detail: inventory.Clean(Because(fmt.Sprintf("%s after %s", outcome, lasted), why), 500),
 	})
 }
 
