@@ -128,6 +128,7 @@ func (c *Renderings) get(h inventory.HostID, key string) (r *Rendered, isWhole b
 	return &whole, isWhole
 }
 
+// Put remembers the rendering of a host in place of its latest, and its documents until others need the room.
 func (c *Renderings) Put(h inventory.HostID, r *Rendered) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
