@@ -31,13 +31,9 @@ type tokenCreate struct {
 }
 
 // Run creates a token. Its secret is the only thing on standard output, so that it can be sent to a file.
-func (c *tokenCreate) Run(s *cli.Session) error {
+func (c *tokenCreate) Run(s *cli.Session, api *client.Client) error {
 	if c.ExpiresIn < 0 {
 		return cli.Usage("write it as 720h", "--expires-in %s is in the past", c.ExpiresIn)
-	}
-	api, err := s.Client()
-	if err != nil {
-		return err
 	}
 	var until time.Time
 	if c.ExpiresIn > 0 {
@@ -144,11 +140,7 @@ func (c *acceptruleDelete) Run(s *cli.Session) error {
 type WhoamiCommand struct{}
 
 // Run says who the client is.
-func (*WhoamiCommand) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (*WhoamiCommand) Run(s *cli.Session, api *client.Client) error {
 	me, err := api.Me(s.Ctx)
 	if err != nil {
 		return err

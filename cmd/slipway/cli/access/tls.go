@@ -24,11 +24,7 @@ type tlsShow struct {
 }
 
 // Run shows the certificate.
-func (c *tlsShow) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *tlsShow) Run(s *cli.Session, api *client.Client) error {
 	t, err := api.TLS(s.Ctx)
 	if err != nil {
 		return err
@@ -72,7 +68,7 @@ type tlsSet struct {
 }
 
 // Run gives the admin door a certificate.
-func (c *tlsSet) Run(s *cli.Session) error {
+func (c *tlsSet) Run(s *cli.Session, api *client.Client) error {
 	cert, err := os.ReadFile(c.Cert)
 	if err != nil {
 		return inventory.Errorf(inventory.Invalid, "cannot read the certificate: %v", err)
@@ -80,10 +76,6 @@ func (c *tlsSet) Run(s *cli.Session) error {
 	key, err := os.ReadFile(c.Key)
 	if err != nil {
 		return inventory.Errorf(inventory.Invalid, "cannot read the key: %v", err)
-	}
-	api, err := s.Client()
-	if err != nil {
-		return err
 	}
 	t, err := api.SetTLS(s.Ctx, string(cert), string(key))
 	if err != nil {
@@ -95,11 +87,7 @@ func (c *tlsSet) Run(s *cli.Session) error {
 type tlsDrop struct{}
 
 // Run takes the certificate away.
-func (*tlsDrop) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (*tlsDrop) Run(s *cli.Session, api *client.Client) error {
 	return api.DropTLS(s.Ctx)
 }
 
@@ -109,11 +97,7 @@ type tlsRotate struct {
 }
 
 // Run makes the authority that comes after, or puts it in force.
-func (c *tlsRotate) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *tlsRotate) Run(s *cli.Session, api *client.Client) error {
 	if err := api.RotateAuthority(s.Ctx, c.Door, c.Finish); err != nil {
 		return err
 	}

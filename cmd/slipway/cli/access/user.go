@@ -133,16 +133,12 @@ type userCreate struct {
 }
 
 // Run makes a user. The password is set first thing after: until then nobody can log in.
-func (c *userCreate) Run(s *cli.Session) error {
+func (c *userCreate) Run(s *cli.Session, api *client.Client) error {
 	grants, err := c.grants()
 	if err != nil {
 		return err
 	}
 	password, isMade, err := c.password(s, c.Name)
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}
@@ -170,12 +166,8 @@ type userPassword struct {
 }
 
 // Run sets a password.
-func (c *userPassword) Run(s *cli.Session) error {
+func (c *userPassword) Run(s *cli.Session, api *client.Client) error {
 	password, isMade, err := c.password(s, c.User)
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
 )
 
 type userFactor struct {
@@ -31,11 +32,7 @@ type userFactorShow struct {
 }
 
 // Run shows the second factors of a user.
-func (c *userFactorShow) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *userFactorShow) Run(s *cli.Session, api *client.Client) error {
 	f, err := api.SecondFactors(s.Ctx, c.User)
 	if err != nil {
 		return err
@@ -60,11 +57,7 @@ type userFactorSet struct {
 
 // Run shows the secret to the person at the terminal, and asks for the first code. The recovery codes are the only thing on standard
 // output.
-func (c *userFactorSet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *userFactorSet) Run(s *cli.Session, api *client.Client) error {
 	f, err := api.BeginSecondFactor(s.Ctx, c.User)
 	if err != nil {
 		return err
@@ -90,11 +83,7 @@ type userFactorRemove struct {
 }
 
 // Run takes second factors away.
-func (c *userFactorRemove) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *userFactorRemove) Run(s *cli.Session, api *client.Client) error {
 	return api.RemoveSecondFactor(s.Ctx, c.User, c.Key)
 }
 

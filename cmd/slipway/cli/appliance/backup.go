@@ -11,6 +11,7 @@ import (
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/cmd/slipway/serve"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
 )
 
 // BackupCommand is slipway backup.
@@ -26,11 +27,7 @@ func (*BackupCommand) Help() string {
 }
 
 // Run takes a backup, reads it again to see that it is whole, and only then gives it its name.
-func (c *BackupCommand) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *BackupCommand) Run(s *cli.Session, api *client.Client) error {
 	if c.File == "-" {
 		return api.Backup(s.Ctx, s.Out)
 	}

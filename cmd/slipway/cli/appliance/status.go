@@ -16,11 +16,7 @@ import (
 type SelfcheckCommand struct{}
 
 // Run shows the server's self-check; an error in it is a failure.
-func (*SelfcheckCommand) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (*SelfcheckCommand) Run(s *cli.Session, api *client.Client) error {
 	checks, err := api.SelfCheck(s.Ctx)
 	if err != nil {
 		return err
@@ -87,11 +83,7 @@ type statusOf struct {
 }
 
 // Run says what the server is, how busy it is, and whether something is wrong.
-func (c *StatusCommand) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *StatusCommand) Run(s *cli.Session, api *client.Client) error {
 	if c.Wait > 0 {
 		if err := cli.AwaitServer(s.Ctx, api, c.Wait); err != nil {
 			return err

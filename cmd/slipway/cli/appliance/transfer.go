@@ -32,7 +32,7 @@ type ImportCommand struct {
 }
 
 // Run imports a file: all of it or nothing.
-func (c *ImportCommand) Run(s *cli.Session) error {
+func (c *ImportCommand) Run(s *cli.Session, api *client.Client) error {
 	format := c.Format
 	if format == "" {
 		format = formatOf(c.File)
@@ -58,10 +58,6 @@ func (c *ImportCommand) Run(s *cli.Session) error {
 	content := bufio.NewReader(in)
 	if _, err := content.Peek(1); errors.Is(err, io.EOF) {
 		return inventory.Errorf(inventory.Invalid, "%s is empty", c.File).WithHint("save it again; nothing was changed")
-	}
-	api, err := s.Client()
-	if err != nil {
-		return err
 	}
 	out, err := api.ImportFile(s.Ctx, format, filepath.Base(c.File), content, client.Sheet{Preset: c.Preset, Map: c.Map}, c.DryRun)
 	if err != nil {
@@ -115,10 +111,6 @@ type ExportCommand struct {
 }
 
 // Run writes the file to standard output.
-func (c *ExportCommand) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *ExportCommand) Run(s *cli.Session, api *client.Client) error {
 	return api.Export(s.Ctx, c.Noun, c.Format, s.Out)
 }

@@ -118,7 +118,7 @@ func readKubeconfig(s *cli.Session, path string) (name, text string, err error) 
 }
 
 // Run attaches a cluster.
-func (c *clusterAttach) Run(s *cli.Session) error {
+func (c *clusterAttach) Run(s *cli.Session, api *client.Client) error {
 	name, text, err := readKubeconfig(s, c.Kubeconfig)
 	if err != nil {
 		return err
@@ -129,10 +129,6 @@ func (c *clusterAttach) Run(s *cli.Session) error {
 	want := c.cluster(name)
 	want.TakesOver = c.TakeOver
 	if err := want.Validate(); err != nil {
-		return err
-	}
-	api, err := s.Client()
-	if err != nil {
 		return err
 	}
 	if !c.NoCheck || c.DryRun {
@@ -206,7 +202,7 @@ type clusterCheck struct {
 }
 
 // Run looks over a cluster.
-func (c *clusterCheck) Run(s *cli.Session) error {
+func (c *clusterCheck) Run(s *cli.Session, api *client.Client) error {
 	if (c.Cluster == "") == (c.Kubeconfig == "") {
 		return cli.Usage("slipway cluster check NAME, or slipway cluster check --kubeconfig FILE", "name a cluster, or give a kubeconfig")
 	}
@@ -217,11 +213,8 @@ func (c *clusterCheck) Run(s *cli.Session) error {
 			return err
 		}
 	}
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
 	var k client.ClusterCheck
+	var err error
 	if text == "" {
 		k, err = api.Clusters.Check(s.Ctx, name)
 	} else {

@@ -5,6 +5,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
 )
 
 // clusterAccess shows or says what a cluster may do beyond its own machines.
@@ -17,13 +18,9 @@ type clusterAccess struct {
 }
 
 // Run shows what a cluster may do, or says it. What no flag is about stays.
-func (c *clusterAccess) Run(s *cli.Session) error {
+func (c *clusterAccess) Run(s *cli.Session, api *client.Client) error {
 	if len(c.TakeFrom) > 0 && c.NoTake || len(c.Pool) > 0 && c.AllPools {
 		return cli.Usage("use either --take-from or --no-take, and either --pool or --all-pools", "the flags contradict each other")
-	}
-	api, err := s.Client()
-	if err != nil {
-		return err
 	}
 	a, err := api.Appliance().ClusterAccess(s.Ctx, c.Cluster)
 	if err != nil {

@@ -38,7 +38,7 @@ type ManagerCommand struct {
 const frugal = 40
 
 // Run runs the controllers until it is told to stop.
-func (c *ManagerCommand) Run(s *cli.Session) error {
+func (c *ManagerCommand) Run(s *cli.Session, api *client.Client) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(frugal)
 	}
@@ -51,10 +51,6 @@ func (c *ManagerCommand) Run(s *cli.Session) error {
 		return err
 	}
 	s.TLS = conf
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // kong has checked it
 	log := slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level}))

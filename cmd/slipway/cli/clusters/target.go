@@ -146,11 +146,7 @@ type targetSet struct {
 }
 
 // Run changes a target as it is stored now.
-func (c *targetSet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *targetSet) Run(s *cli.Session, api *client.Client) error {
 	t, err := api.Targets.Get(s.Ctx, c.Target)
 	if err != nil {
 		return err
@@ -167,11 +163,7 @@ type targetCheck struct {
 }
 
 // Run looks whether hosts can join; anything that is not good is a failure.
-func (c *targetCheck) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *targetCheck) Run(s *cli.Session, api *client.Client) error {
 	k, err := api.CheckTarget(s.Ctx, c.Target)
 	if err != nil {
 		return err
@@ -198,11 +190,7 @@ type targetRBAC struct {
 }
 
 // Run writes the manifest.
-func (c *targetRBAC) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *targetRBAC) Run(s *cli.Session, api *client.Client) error {
 	text, err := api.TargetRBAC(s.Ctx, c.Target, c.Nodes)
 	if err != nil {
 		return err
@@ -223,11 +211,7 @@ type targetKubeconfig struct {
 }
 
 // Run writes the kubeconfig.
-func (c *targetKubeconfig) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *targetKubeconfig) Run(s *cli.Session, api *client.Client) error {
 	k, err := api.IssueKubeconfig(s.Ctx, c.Target, c.For)
 	if err != nil {
 		return err
@@ -240,11 +224,7 @@ type targetTokens struct {
 }
 
 // Run lists tokens by their public halves.
-func (c *targetTokens) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *targetTokens) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.JoinTokens(s.Ctx, c.Target)
 	if err != nil {
 		return err

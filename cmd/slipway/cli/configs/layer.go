@@ -38,11 +38,7 @@ type layerShow struct {
 }
 
 // Run shows a layer: its text alone, so that it can be saved.
-func (c *layerShow) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *layerShow) Run(s *cli.Session, api *client.Client) error {
 	l, err := api.Layers.Get(s.Ctx, c.Layer)
 	if err != nil {
 		return err
@@ -60,11 +56,7 @@ type layerSet struct {
 }
 
 // Run stores a layer.
-func (c *layerSet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *layerSet) Run(s *cli.Session, api *client.Client) error {
 	text, err := s.ReadText(c.File)
 	if err != nil {
 		return err
@@ -94,11 +86,7 @@ type layerCheck struct {
 }
 
 // Run says what a layer would do.
-func (c *layerCheck) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *layerCheck) Run(s *cli.Session, api *client.Client) error {
 	text, err := s.ReadText(c.File)
 	if err != nil {
 		return err

@@ -170,12 +170,8 @@ type profileCheck struct {
 }
 
 // Run says what a change would do; without one, what is wrong with the profile as it is.
-func (c *profileCheck) Run(s *cli.Session) error {
+func (c *profileCheck) Run(s *cli.Session, api *client.Client) error {
 	p, o, err := (&profileUpdate{Profile: c.Profile, Image: c.Image, profileFlags: c.profileFlags}).edited(s)
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}
@@ -214,11 +210,7 @@ type profileDiff struct {
 }
 
 // Run compares two revisions, field by field.
-func (c *profileDiff) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *profileDiff) Run(s *cli.Session, api *client.Client) error {
 	from, err := api.Profiles.Revision(s.Ctx, c.Profile, c.From)
 	if err != nil {
 		return err
@@ -284,11 +276,7 @@ type profileCapabilities struct {
 }
 
 // Run shows the capability table.
-func (c *profileCapabilities) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *profileCapabilities) Run(s *cli.Session, api *client.Client) error {
 	k, err := api.Capabilities(s.Ctx, c.Image, c.OS, c.Release)
 	if err != nil {
 		return err
@@ -340,11 +328,7 @@ type profileHosts struct {
 }
 
 // Run lists the hosts of a profile.
-func (c *profileHosts) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *profileHosts) Run(s *cli.Session, api *client.Client) error {
 	names, err := api.ProfileHosts(s.Ctx, c.Profile)
 	if err != nil {
 		return err

@@ -153,11 +153,7 @@ type DiffCommand struct {
 }
 
 // Run shows what differs from what the host was given last.
-func (c *DiffCommand) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *DiffCommand) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.Hosts.Render(s.Ctx, c.Host)
 	if err != nil {
 		return err
@@ -187,11 +183,7 @@ type ExplainCommand struct {
 }
 
 // Run says where each value of a host's configuration comes from.
-func (c *ExplainCommand) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *ExplainCommand) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.Hosts.Render(s.Ctx, c.Host)
 	if err != nil {
 		return err

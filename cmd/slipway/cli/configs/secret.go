@@ -41,11 +41,7 @@ type secretSet struct {
 }
 
 // Run stores a secret.
-func (c *secretSet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *secretSet) Run(s *cli.Session, api *client.Client) error {
 	value, err := s.ReadSecret("value of "+c.Secret, c.File)
 	if err != nil {
 		return err
@@ -74,11 +70,7 @@ type secretDescribe struct {
 }
 
 // Run says what a secret is for.
-func (c *secretDescribe) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *secretDescribe) Run(s *cli.Session, api *client.Client) error {
 	stored, err := api.SetSecret(s.Ctx, c.Secret, client.SecretInput{About: &c.About})
 	if err != nil {
 		return err
@@ -109,15 +101,11 @@ type secretFor struct {
 }
 
 // Run says whom a secret is for.
-func (c *secretFor) Run(s *cli.Session) error {
+func (c *secretFor) Run(s *cli.Session, api *client.Client) error {
 	if c.Admins == (len(c.Consumers) > 0) {
 		return cli.Usage("write pool:NAME, profile:NAME or target:NAME", "say whom the secret is for, or --admins")
 	}
 	consumers, err := inventory.ParseConsumers(c.Consumers)
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}
@@ -133,11 +121,7 @@ type secretUses struct {
 }
 
 // Run lists what uses a secret.
-func (c *secretUses) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *secretUses) Run(s *cli.Session, api *client.Client) error {
 	u, err := api.SecretUses(s.Ctx, c.Secret)
 	if err != nil {
 		return err

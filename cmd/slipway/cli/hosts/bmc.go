@@ -44,11 +44,7 @@ type bmcScan struct {
 }
 
 // Run looks for controllers.
-func (c *bmcScan) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *bmcScan) Run(s *cli.Session, api *client.Client) error {
 	found, err := api.Scan(s.Ctx, c.Range, c.Driver...)
 	if err != nil {
 		return err
@@ -70,11 +66,7 @@ type bmcReset struct {
 }
 
 // Run restarts a controller.
-func (c *bmcReset) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *bmcReset) Run(s *cli.Session, api *client.Client) error {
 	if err := api.Hosts.ResetBMC(s.Ctx, c.Host); err != nil {
 		return err
 	}
@@ -91,15 +83,12 @@ type bmcBoot struct {
 }
 
 // Run shows or sets the boot override.
-func (c *bmcBoot) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *bmcBoot) Run(s *cli.Session, api *client.Client) error {
 	if c.Device == "" && (c.URI != "" || c.Mode != "" || c.Persistent) {
 		return cli.Usage("slipway bmc boot NAME pxe --persistent", "say the device as well")
 	}
 	var b client.BMCBoot
+	var err error
 	if c.Device == "" {
 		b, err = api.Hosts.BMCBoot(s.Ctx, c.Host)
 	} else {
@@ -123,15 +112,12 @@ type bmcMedia struct {
 }
 
 // Run shows or changes what is in the virtual drive.
-func (c *bmcMedia) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *bmcMedia) Run(s *cli.Session, api *client.Client) error {
 	if c.Eject && c.URL != "" {
 		return cli.Usage("give an address or --eject", "either put an image in or eject it")
 	}
 	var m client.BMCMedia
+	var err error
 	if c.Eject || c.URL != "" {
 		m, err = api.Hosts.SetBMCMedia(s.Ctx, c.Host, c.URL)
 	} else {

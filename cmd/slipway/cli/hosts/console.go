@@ -28,11 +28,7 @@ func (*hostConsole) Help() string {
 }
 
 // Run connects the terminal with a host's serial console.
-func (c *hostConsole) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostConsole) Run(s *cli.Session, api *client.Client) error {
 	if c.Log || c.Search != "" || c.Since != nil {
 		return c.showLog(s, api)
 	}

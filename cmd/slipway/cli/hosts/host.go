@@ -252,7 +252,7 @@ type hostAccept struct {
 }
 
 // Run accepts hosts.
-func (c *hostAccept) Run(s *cli.Session) error {
+func (c *hostAccept) Run(s *cli.Session, api *client.Client) error {
 	n := 0
 	for _, given := range []bool{len(c.Hosts) > 0, c.All, c.Selector != ""} {
 		if given {
@@ -261,10 +261,6 @@ func (c *hostAccept) Run(s *cli.Session) error {
 	}
 	if n != 1 {
 		return cli.Usage("slipway host accept NAME... or --all or --selector SELECTOR", "say which hosts to accept, in one way")
-	}
-	api, err := s.Client()
-	if err != nil {
-		return err
 	}
 	r := client.BulkRequest{Verb: "accept", Hosts: c.Hosts}
 	if len(c.Hosts) == 0 {

@@ -30,11 +30,7 @@ type hostBMC struct {
 }
 
 // Run shows or says how a host is powered.
-func (c *hostBMC) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostBMC) Run(s *cli.Session, api *client.Client) error {
 	given := *c
 	given.Host, given.Delete, given.Test = "", false, false
 	isGiven := !reflect.ValueOf(given).IsZero()
@@ -144,11 +140,7 @@ type hostSensors struct {
 }
 
 // Run shows what a controller measures.
-func (c *hostSensors) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostSensors) Run(s *cli.Session, api *client.Client) error {
 	x, err := api.Hosts.Sensors(s.Ctx, c.Host)
 	if err != nil {
 		return err
@@ -179,11 +171,7 @@ type hostBMCLog struct {
 }
 
 // Run shows a controller's event log.
-func (c *hostBMCLog) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostBMCLog) Run(s *cli.Session, api *client.Client) error {
 	if c.Clear {
 		return api.Hosts.ClearBMCLog(s.Ctx, c.Host)
 	}
@@ -208,12 +196,9 @@ type hostBMCUsers struct {
 }
 
 // Run lists or changes a controller's accounts.
-func (c *hostBMCUsers) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostBMCUsers) Run(s *cli.Session, api *client.Client) error {
 	var list client.Page[client.BMCUser]
+	var err error
 	switch {
 	case c.Add != "" && c.Remove != "":
 		return cli.Usage("one account at a time", "either add an account or remove one")
@@ -247,11 +232,7 @@ type hostBMCCheck struct {
 }
 
 // Run looks whether a controller does what we need; anything that is not good is a failure.
-func (c *hostBMCCheck) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostBMCCheck) Run(s *cli.Session, api *client.Client) error {
 	k, err := api.Hosts.CheckBMC(s.Ctx, c.Host)
 	if err != nil {
 		return err

@@ -33,15 +33,11 @@ type hostBulk struct {
 }
 
 // Run does something to many hosts.
-func (c *hostBulk) Run(s *cli.Session) error {
+func (c *hostBulk) Run(s *cli.Session, api *client.Client) error {
 	if (len(c.Hosts) > 0) == (c.Selector != "") {
 		return cli.Usage("slipway host bulk VERB NAME... or --selector SELECTOR", "say which hosts, in one way")
 	}
 	r, err := c.request()
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}
@@ -88,11 +84,7 @@ type hostForgetStrangers struct {
 }
 
 // Run forgets the hosts that nobody has accepted.
-func (c *hostForgetStrangers) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostForgetStrangers) Run(s *cli.Session, api *client.Client) error {
 	out, err := api.Hosts.Bulk(s.Ctx, client.BulkRequest{Verb: "delete", Strangers: true, SilentFor: inventory.Duration(c.SilentFor)}, c.DryRun)
 	if err != nil {
 		return err

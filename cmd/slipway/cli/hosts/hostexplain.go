@@ -25,11 +25,7 @@ type explained struct {
 }
 
 // Run explains a host's next boot, and why the last one did not come off.
-func (c *hostExplain) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostExplain) Run(s *cli.Session, api *client.Client) error {
 	var x explained
 	mac, isStranger, err := c.find(s, api)
 	switch {
@@ -145,11 +141,7 @@ type hostPCAP struct {
 }
 
 // Run writes a capture file.
-func (c *hostPCAP) Run(s *cli.Session) (err error) {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostPCAP) Run(s *cli.Session, api *client.Client) (err error) {
 	var mac inventory.MAC
 	if c.MAC != "" {
 		if mac, err = inventory.ParseMAC(c.MAC); err != nil {

@@ -12,6 +12,7 @@ import (
 	"slipway.dev/slipway/hardware"
 	"slipway.dev/slipway/hardware/acceptance"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
 )
 
 type hostHardware struct {
@@ -21,11 +22,7 @@ type hostHardware struct {
 }
 
 // Run shows what a host is made of.
-func (c *hostHardware) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostHardware) Run(s *cli.Session, api *client.Client) error {
 	i, err := api.Hosts.Hardware(s.Ctx, c.Host, c.N)
 	if err != nil {
 		return err
@@ -115,11 +112,7 @@ type hostReport struct {
 }
 
 // Run shows a host's acceptance sheet.
-func (c *hostReport) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostReport) Run(s *cli.Session, api *client.Client) error {
 	if c.HTML == "" {
 		raw, err := api.Hosts.Report(s.Ctx, c.Host)
 		if err != nil {

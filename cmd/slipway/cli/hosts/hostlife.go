@@ -86,11 +86,7 @@ type hostPin struct {
 
 // Run pins a revision of the profile that the host has. A profile that a selector chose is pinned with it: another one
 // has other revisions.
-func (c *hostPin) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostPin) Run(s *cli.Session, api *client.Client) error {
 	p := client.HostPatch{Revision: &c.Revision}
 	if c.Revision != 0 {
 		x, err := api.Hosts.Explain(s.Ctx, c.Host)
@@ -192,11 +188,7 @@ type hostScript struct {
 }
 
 // Run shows the script that a host would get.
-func (c *hostScript) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostScript) Run(s *cli.Session, api *client.Client) error {
 	text, err := api.Hosts.Script(s.Ctx, c.Host)
 	if err != nil {
 		return err
@@ -219,11 +211,7 @@ type hostEvents struct {
 const bootsShown = 3
 
 // Run shows a host's timeline.
-func (c *hostEvents) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostEvents) Run(s *cli.Session, api *client.Client) error {
 	h, err := api.Hosts.Get(s.Ctx, c.Host)
 	if err != nil {
 		return err

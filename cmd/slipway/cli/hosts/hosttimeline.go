@@ -15,11 +15,7 @@ type hostTimeline struct {
 }
 
 // Run shows the boots and operations of a host, step by step.
-func (c *hostTimeline) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostTimeline) Run(s *cli.Session, api *client.Client) error {
 	t, err := api.Hosts.Timeline(s.Ctx, c.Host, "", c.Limit)
 	if err != nil {
 		return err
@@ -82,11 +78,7 @@ type hostSticker struct {
 }
 
 // Run writes the sticker of a host.
-func (c *hostSticker) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *hostSticker) Run(s *cli.Session, api *client.Client) error {
 	svg, err := api.Hosts.Sticker(s.Ctx, c.Host, c.Base)
 	if err != nil {
 		return err

@@ -36,11 +36,7 @@ type rackShow struct {
 }
 
 // Run shows a rack, the highest place first.
-func (c *rackShow) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *rackShow) Run(s *cli.Session, api *client.Client) error {
 	r, err := api.Racks.Get(s.Ctx, c.Rack)
 	if err != nil {
 		return err
@@ -94,11 +90,7 @@ type rackSet struct {
 }
 
 // Run changes a rack as it is stored now, or makes one.
-func (c *rackSet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *rackSet) Run(s *cli.Session, api *client.Client) error {
 	r, err := api.Racks.Get(s.Ctx, c.Rack)
 	var opts []client.Option
 	switch {
@@ -158,11 +150,7 @@ type rackElevation struct {
 }
 
 // Run draws a rack.
-func (c *rackElevation) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *rackElevation) Run(s *cli.Session, api *client.Client) error {
 	if c.To == "" {
 		return api.Racks.Elevation(s.Ctx, c.Rack, c.Face, s.Out)
 	}
@@ -182,11 +170,7 @@ type rackCabling struct {
 }
 
 // Run shows cables, then what is wrong with them.
-func (c *rackCabling) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *rackCabling) Run(s *cli.Session, api *client.Client) error {
 	cabling, err := api.Cabling(s.Ctx, c.Rack)
 	if err != nil {
 		return err

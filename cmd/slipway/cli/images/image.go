@@ -204,12 +204,8 @@ func absolute(where string) (string, error) {
 }
 
 // Run imports an image and shows how far it is.
-func (c *imageImport) Run(s *cli.Session) error {
+func (c *imageImport) Run(s *cli.Session, api *client.Client) error {
 	r, err := c.request()
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}
@@ -260,11 +256,7 @@ func importImage(s *cli.Session, r client.ImportRequest) (job client.Job, err er
 type imageImports struct{}
 
 // Run lists imports.
-func (*imageImports) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (*imageImports) Run(s *cli.Session, api *client.Client) error {
 	jobs, err := api.Jobs(s.Ctx)
 	if err != nil {
 		return err
@@ -286,11 +278,7 @@ type imageCancel struct {
 }
 
 // Run stops an import.
-func (c *imageCancel) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *imageCancel) Run(s *cli.Session, api *client.Client) error {
 	return api.CancelJob(s.Ctx, c.ID)
 }
 
@@ -299,11 +287,7 @@ type imageRetry struct {
 }
 
 // Run starts an import once more.
-func (c *imageRetry) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *imageRetry) Run(s *cli.Session, api *client.Client) error {
 	j, err := api.RetryJob(s.Ctx, c.ID)
 	if err != nil {
 		return err
@@ -322,11 +306,7 @@ func (c *imageDelete) Run(s *cli.Session) error { return cli.Remove(s, imagesOf,
 type imageCatalogue struct{}
 
 // Run lists the catalogue.
-func (*imageCatalogue) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (*imageCatalogue) Run(s *cli.Session, api *client.Client) error {
 	page, err := api.Catalogue(s.Ctx)
 	if err != nil {
 		return err
@@ -360,11 +340,7 @@ type artefactUpload struct {
 }
 
 // Run sends a file.
-func (c *artefactUpload) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *artefactUpload) Run(s *cli.Session, api *client.Client) error {
 	f, err := os.Open(c.File)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", c.File, err)
@@ -403,11 +379,7 @@ func (c *artefactShow) Run(s *cli.Session) error {
 type artefactVerify struct{}
 
 // Run checks all artefacts; damage is a failure.
-func (*artefactVerify) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (*artefactVerify) Run(s *cli.Session, api *client.Client) error {
 	faults, err := api.VerifyArtefacts(s.Ctx)
 	if err != nil {
 		return err
@@ -433,11 +405,7 @@ type artefactPrune struct {
 }
 
 // Run removes what no image uses.
-func (c *artefactPrune) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *artefactPrune) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.PruneArtefacts(s.Ctx, c.DryRun)
 	if err != nil {
 		return err

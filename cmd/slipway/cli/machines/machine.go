@@ -149,11 +149,7 @@ type machineEvents struct {
 }
 
 // Run shows a machine's timeline.
-func (c *machineEvents) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *machineEvents) Run(s *cli.Session, api *client.Client) error {
 	m, err := api.Machines.Get(s.Ctx, c.Machine)
 	if err != nil {
 		return err

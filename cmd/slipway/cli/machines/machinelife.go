@@ -161,11 +161,7 @@ type machineSet struct {
 }
 
 // Run changes a machine as it is stored now.
-func (c *machineSet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *machineSet) Run(s *cli.Session, api *client.Client) error {
 	m, err := api.Machines.Get(s.Ctx, c.Machine)
 	if err != nil {
 		return err
@@ -258,11 +254,7 @@ type machineAck struct {
 }
 
 // Run acknowledges a hook.
-func (c *machineAck) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *machineAck) Run(s *cli.Session, api *client.Client) error {
 	m, err := api.Machines.Ack(s.Ctx, c.Machine, inventory.HookStep(c.Step), c.Owner)
 	if err != nil {
 		return err
@@ -278,11 +270,7 @@ type machineHold struct {
 }
 
 // Run says why a hook is not acknowledged yet.
-func (c *machineHold) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *machineHold) Run(s *cli.Session, api *client.Client) error {
 	m, err := api.Machines.Hold(s.Ctx, c.Machine, inventory.HookStep(c.Step), c.Owner, c.Reason)
 	if err != nil {
 		return err
@@ -298,11 +286,7 @@ type machineAdopt struct {
 }
 
 // Run makes a machine of a server that runs already.
-func (c *machineAdopt) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *machineAdopt) Run(s *cli.Session, api *client.Client) error {
 	m, err := api.Machines.Adopt(s.Ctx, inventory.Machine{Name: c.Name, Profile: c.Profile, Pool: c.Pool}, c.Host)
 	if err != nil {
 		return err

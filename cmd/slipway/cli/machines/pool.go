@@ -114,11 +114,7 @@ type poolSet struct {
 }
 
 // Run changes a pool as it is stored now.
-func (c *poolSet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *poolSet) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.Pools.Get(s.Ctx, c.Pool)
 	if err != nil {
 		return err
@@ -238,11 +234,7 @@ type goldenSet struct {
 }
 
 // Run changes golden hardware as it is stored now.
-func (c *goldenSet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *goldenSet) Run(s *cli.Session, api *client.Client) error {
 	g, err := api.Goldens.Get(s.Ctx, c.Golden)
 	if err != nil {
 		return err

@@ -41,12 +41,8 @@ type addressSet struct {
 }
 
 // Run keeps an address.
-func (c *addressSet) Run(s *cli.Session) error {
+func (c *addressSet) Run(s *cli.Session, api *client.Client) error {
 	a, err := cli.ParseAddr("address", c.Address)
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}

@@ -144,11 +144,7 @@ type classUpdate struct {
 }
 
 // Run changes a class as it is stored now.
-func (c *classUpdate) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *classUpdate) Run(s *cli.Session, api *client.Client) error {
 	v, err := api.Classes.Get(s.Ctx, c.Class)
 	if err != nil {
 		return err

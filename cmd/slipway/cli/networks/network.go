@@ -220,11 +220,7 @@ type subnetUpdate struct {
 }
 
 // Run changes a subnet as it is stored now.
-func (c *subnetUpdate) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *subnetUpdate) Run(s *cli.Session, api *client.Client) error {
 	n, err := api.Subnets.Get(s.Ctx, c.Subnet)
 	if err != nil {
 		return err
@@ -260,12 +256,8 @@ type rangeAdd struct {
 }
 
 // Run adds a range.
-func (c *rangeAdd) Run(s *cli.Session) error {
+func (c *rangeAdd) Run(s *cli.Session, api *client.Client) error {
 	r, err := parseRange(c.Range)
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}
@@ -282,12 +274,8 @@ type rangeRemove struct {
 }
 
 // Run takes a range away.
-func (c *rangeRemove) Run(s *cli.Session) error {
+func (c *rangeRemove) Run(s *cli.Session, api *client.Client) error {
 	r, err := parseRange(c.Range)
-	if err != nil {
-		return err
-	}
-	api, err := s.Client()
 	if err != nil {
 		return err
 	}
@@ -371,11 +359,7 @@ type reservationUpdate struct {
 }
 
 // Run changes a reservation as it is stored now.
-func (c *reservationUpdate) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *reservationUpdate) Run(s *cli.Session, api *client.Client) error {
 	r, err := api.Reservations.Get(s.Ctx, c.Address)
 	if err != nil {
 		return err

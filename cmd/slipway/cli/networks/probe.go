@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway.dev/slipway/cmd/slipway/cli"
+	"slipway.dev/slipway/web/client"
 )
 
 type subnetProbe struct {
@@ -13,11 +14,7 @@ type subnetProbe struct {
 }
 
 // Run asks the DHCP servers of a subnet.
-func (c *subnetProbe) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *subnetProbe) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.Probe(s.Ctx, c.Subnet, c.Ask)
 	if err != nil {
 		return err
@@ -48,11 +45,7 @@ type subnetServers struct {
 }
 
 // Run lists other servers.
-func (c *subnetServers) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *subnetServers) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.ForeignServers(s.Ctx, c.Subnet)
 	if err != nil {
 		return err

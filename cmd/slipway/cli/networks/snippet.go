@@ -13,11 +13,7 @@ type subnetUsage struct {
 }
 
 // Run counts the addresses of a subnet, range by range.
-func (c *subnetUsage) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *subnetUsage) Run(s *cli.Session, api *client.Client) error {
 	u, err := api.SubnetUse(s.Ctx, c.Subnet)
 	if err != nil {
 		return err
@@ -40,11 +36,7 @@ type subnetSnippet struct {
 }
 
 // Run writes a snippet as it goes into a file; what else is to be said of it goes to the person.
-func (c *subnetSnippet) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *subnetSnippet) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.Snippets(s.Ctx, c.Subnet, c.Server)
 	if err != nil {
 		return err
@@ -66,11 +58,7 @@ func (c *subnetSnippet) Run(s *cli.Session) error {
 type subnetInterfaces struct{}
 
 // Run lists interfaces.
-func (*subnetInterfaces) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (*subnetInterfaces) Run(s *cli.Session, api *client.Client) error {
 	p, err := api.Interfaces(s.Ctx)
 	if err != nil {
 		return err

@@ -31,11 +31,7 @@ type auditList struct {
 }
 
 // Run lists entries of the audit.
-func (c *auditList) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *auditList) Run(s *cli.Session, api *client.Client) error {
 	q := client.AuditQuery{
 		Actor: c.Actor, Noun: c.Noun, Name: c.Name, Host: c.Host, Operation: c.Operation, Outcome: c.Outcome, Limit: 500,
 	}
@@ -90,11 +86,7 @@ type auditShow struct {
 }
 
 // Run shows an entry.
-func (c *auditShow) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *auditShow) Run(s *cli.Session, api *client.Client) error {
 	e, err := api.AuditEntry(s.Ctx, c.ID)
 	if err != nil {
 		return err
@@ -135,11 +127,7 @@ type auditUndo struct {
 }
 
 // Run takes back an edit.
-func (c *auditUndo) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *auditUndo) Run(s *cli.Session, api *client.Client) error {
 	if c.DryRun {
 		return s.Preview(api.PreviewUndo(s.Ctx, c.ID))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"slipway.dev/slipway/cmd/slipway/cli"
 	"slipway.dev/slipway/inventory"
+	"slipway.dev/slipway/web/client"
 )
 
 var auditHead = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -15,13 +16,9 @@ type auditVerify struct {
 }
 
 // Run looks at the chain of the audit. A broken one is an error.
-func (c *auditVerify) Run(s *cli.Session) error {
+func (c *auditVerify) Run(s *cli.Session, api *client.Client) error {
 	if c.Noted != "" && !auditHead.MatchString(c.Noted) {
 		return cli.Usage("give the head that an earlier check printed, 64 hex digits: slipway audit verify", "--noted %q is not the head of an audit", c.Noted)
-	}
-	api, err := s.Client()
-	if err != nil {
-		return err
 	}
 	a, err := api.AuditChain(s.Ctx, c.Noted)
 	if err != nil {
@@ -50,11 +47,7 @@ type auditExport struct {
 }
 
 // Run writes entries as JSON lines.
-func (c *auditExport) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *auditExport) Run(s *cli.Session, api *client.Client) error {
 	for after := c.After; ; {
 		page, err := api.AuditExport(s.Ctx, after)
 		if err != nil {

@@ -87,11 +87,7 @@ type eventList struct {
 }
 
 // Run lists or follows events.
-func (c *eventList) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *eventList) Run(s *cli.Session, api *client.Client) error {
 	q := client.EventQuery{After: -100, Host: c.Host, Session: inventory.SessionID(c.Session), Kind: c.Kind}
 	if c.Host != "" || c.Session != "" {
 		q.After = 0

@@ -28,11 +28,7 @@ type operationList struct {
 }
 
 // Run lists operations. Of one host or machine, those that have ended are listed as well.
-func (c *operationList) Run(s *cli.Session) error {
-	api, err := s.Client()
-	if err != nil {
-		return err
-	}
+func (c *operationList) Run(s *cli.Session, api *client.Client) error {
 	q := client.OperationQuery{Host: c.Host, Machine: c.Machine, Kind: c.Kind, IsOpen: !c.All && c.Host == "" && c.Machine == "", Limit: 500}
 	if c.Limit > 0 {
 		q.Limit = min(q.Limit, c.Limit)
