@@ -60,12 +60,12 @@ func readAllocation(s scan) (a inventory.Allocation, err error) {
 }
 
 // FindAllocation implements inventory.AddressTx.
-func (t *tx) FindAllocation(a netip.Addr) (inventory.Allocation, error) {
-	return find(t, readAllocation, "address", a.String(), findAllocationSQL, addressBytes(a))
+func (t addressTx) FindAllocation(a netip.Addr) (inventory.Allocation, error) {
+	return find(t.tx, readAllocation, "address", a.String(), findAllocationSQL, addressBytes(a))
 }
 
 // ListAllocations implements inventory.AddressTx.
-func (t *tx) ListAllocations(f inventory.AddressFilter) (all []inventory.Allocation, err error) {
+func (t addressTx) ListAllocations(f inventory.AddressFilter) (all []inventory.Allocation, err error) {
 	query, args := ownerQuery(f.Owner, machineAllocationsSQL, hostAllocationsSQL)
 	switch {
 	case query == "" && f.Subnet == "":
@@ -73,7 +73,7 @@ func (t *tx) ListAllocations(f inventory.AddressFilter) (all []inventory.Allocat
 	case query == "":
 		query, args = subnetAllocationsSQL, []any{f.Subnet}
 	}
-	all, err = list(t, readAllocation, query, args...)
+	all, err = list(t.tx, readAllocation, query, args...)
 	all = slices.DeleteFunc(all, func(a inventory.Allocation) bool { return f.Subnet != "" && a.Subnet != f.Subnet })
 	slices.SortFunc(all, func(a, b inventory.Allocation) int { return a.Address.Compare(b.Address) })
 	return all, err
@@ -92,7 +92,7 @@ func ownerQuery(owner, ofMachine, ofHost string) (query string, args []any) {
 }
 
 // CreateAllocation implements inventory.AddressTx.
-func (t *tx) CreateAllocation(a *inventory.Allocation, now time.Time) error {
+func (t addressTx) CreateAllocation(a *inventory.Allocation, now time.Time) error {
 	if err := t.hasSubnet(a.Subnet); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (t *tx) CreateAllocation(a *inventory.Allocation, now time.Time) error {
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return err
 	}
-	if r, err := t.FindReservation(a.Address); err == nil {
+	if r, err := t.networks().FindReservation(a.Address); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is reserved for %s", a.Address, machineOf(r)).
 			WithHint("choose another address, or delete that reservation")
 	} else if !inventory.IsKind(err, inventory.NotFound) {
@@ -130,19 +130,19 @@ func (t *tx) CreateAllocation(a *inventory.Allocation, now time.Time) error {
 }
 
 // DeleteAllocation implements inventory.AddressTx.
-func (t *tx) DeleteAllocation(a netip.Addr) error {
+func (t addressTx) DeleteAllocation(a netip.Addr) error {
 	n, err := t.write(deleteAllocationSQL, addressBytes(a))
 	return changed(n, err, "address", a.String())
 }
 
 // LeaveAllocations implements inventory.AddressTx.
-func (t *tx) LeaveAllocations(machineUID string, h inventory.HostID, note string) error {
+func (t addressTx) LeaveAllocations(machineUID string, h inventory.HostID, note string) error {
 	_, err := t.write(leaveAllocationsSQL, string(h), note, machineUID)
 	return err
 }
 
 // keepsAddresses refuses a change of a subnet that does not leave machines their addresses.
-func (t *tx) keepsAddresses(n *inventory.Subnet) error {
+func (t addressTx) keepsAddresses(n *inventory.Subnet) error {
 	kept, err := t.ListAllocations(inventory.AddressFilter{Subnet: n.Name})
 	if err != nil {
 		return err
@@ -171,22 +171,22 @@ func readHolding(s scan) (h inventory.Holding, err error) {
 }
 
 // ListHoldings implements inventory.AddressTx.
-func (t *tx) ListHoldings(f inventory.AddressFilter) (all []inventory.Holding, err error) {
+func (t addressTx) ListHoldings(f inventory.AddressFilter) (all []inventory.Holding, err error) {
 	if f.Owner == "" {
-		all, err = list(t, readHolding, listHoldingsSQL)
+		all, err = list(t.tx, readHolding, listHoldingsSQL)
 	} else {
-		all, err = list(t, readHolding, ownerHoldingsSQL, f.Owner)
+		all, err = list(t.tx, readHolding, ownerHoldingsSQL, f.Owner)
 	}
 	return slices.DeleteFunc(all, func(h inventory.Holding) bool { return f.Subnet != "" && h.Subnet != f.Subnet }), err
 }
 
 // FindHoldings implements inventory.AddressTx.
-func (t *tx) FindHoldings(k inventory.HoldingKind, value string) ([]inventory.Holding, error) {
-	return list(t, readHolding, findHoldingsSQL, string(k), value)
+func (t addressTx) FindHoldings(k inventory.HoldingKind, value string) ([]inventory.Holding, error) {
+	return list(t.tx, readHolding, findHoldingsSQL, string(k), value)
 }
 
 // SaveHoldings implements inventory.AddressTx. What is stored already is not written again.
-func (t *tx) SaveHoldings(h inventory.Holder, all []inventory.Holding) error {
+func (t addressTx) SaveHoldings(h inventory.Holder, all []inventory.Holding) error {
 	old, err := t.ListHoldings(inventory.AddressFilter{Owner: h.Key()})
 	if err != nil {
 		return err
@@ -232,12 +232,12 @@ func compareTexts(pairs ...string) int {
 }
 
 // ListHeldTwice implements inventory.AddressTx.
-func (t *tx) ListHeldTwice() (all []inventory.Holding, err error) {
+func (t addressTx) ListHeldTwice() (all []inventory.Holding, err error) {
 	type pair struct {
 		kind  inventory.HoldingKind
 		value string
 	}
-	twice, err := list(t, func(s scan) (p pair, err error) {
+	twice, err := list(t.tx, func(s scan) (p pair, err error) {
 		err = s(&p.kind, &p.value)
 		return p, err
 	}, heldTwiceSQL)

@@ -35,7 +35,7 @@ func readAudit(s scan) (a inventory.Audit, err error) {
 }
 
 // AddAudit implements inventory.AuditTx.
-func (t *tx) AddAudit(a *inventory.Audit) error {
+func (t auditTx) AddAudit(a *inventory.Audit) error {
 	before, err := rawText(a.Before)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (t *tx) AddAudit(a *inventory.Audit) error {
 
 // lastAudit returns the newest entry and the hash of the chain there. Entries of versions without the chain have none: what they
 // would have goes into that of the first that has.
-func (t *tx) lastAudit() (id int64, hash string, err error) {
+func (t auditTx) lastAudit() (id int64, hash string, err error) {
 	found, err := t.row([]any{&id, &hash}, lastAuditSQL)
 	if err != nil || !found || hash != "" {
 		return id, hash, err
@@ -75,17 +75,17 @@ func (t *tx) lastAudit() (id int64, hash string, err error) {
 }
 
 // WalkAudits implements inventory.AuditTx.
-func (t *tx) WalkAudits(after int64, n int) ([]inventory.Audit, error) {
-	return list(t, readAudit, walkAuditsSQL, after, limit(n))
+func (t auditTx) WalkAudits(after int64, n int) ([]inventory.Audit, error) {
+	return list(t.tx, readAudit, walkAuditsSQL, after, limit(n))
 }
 
 // FindAudit implements inventory.AuditTx.
-func (t *tx) FindAudit(id int64) (inventory.Audit, error) {
-	return find(t, readAudit, "audit", strconv.FormatInt(id, 10), findAuditSQL, id)
+func (t auditTx) FindAudit(id int64) (inventory.Audit, error) {
+	return find(t.tx, readAudit, "audit", strconv.FormatInt(id, 10), findAuditSQL, id)
 }
 
 // ListAudits implements inventory.AuditTx.
-func (t *tx) ListAudits(f inventory.AuditFilter, p inventory.Page) ([]inventory.Audit, error) {
+func (t auditTx) ListAudits(f inventory.AuditFilter, p inventory.Page) ([]inventory.Audit, error) {
 	before := limit(0) // after every id there can be
 	if p.After != "" {
 		id, err := strconv.ParseInt(p.After, 10, 64)
@@ -95,7 +95,7 @@ func (t *tx) ListAudits(f inventory.AuditFilter, p inventory.Page) ([]inventory.
 		before = id
 	}
 	query, args := auditsSQL(f)
-	return list(t, readAuditLine, query, append(args, before, limit(p.Limit))...)
+	return list(t.tx, readAuditLine, query, append(args, before, limit(p.Limit))...)
 }
 
 // auditsSQL asks for filtered entries; the arguments that it leaves to the caller are the last two: the id of the one

@@ -155,7 +155,7 @@ func (s *stmt) each(args []any, fn func(scan) error) (err error) {
 	}
 }
 
-// tx is what a caller's fn gets: a transaction, or its part of a shared one. conn is nil once fn has returned.
+// tx is a transaction, or its part of a shared one. conn is nil once fn has returned.
 type tx struct {
 	store   *Store
 	conn    *conn
@@ -343,3 +343,72 @@ func (t *tx) check(err error) error {
 	}
 	return t.store.fault(err, "use the database")
 }
+
+// whole is what a caller's fn gets: the rooms of a transaction. A room that needs another one opens it, as in t.hosts().
+type whole struct {
+	recordTx
+	hostTx
+	networkTx
+	addressTx
+	imageTx
+	configTx
+	secretTx
+	machineTx
+	operationTx
+	hardwareTx
+	historyTx
+	accessTx
+	clusterTx
+	auditTx
+	viewTx
+}
+
+var _ inventory.Tx = (*whole)(nil)
+
+// rooms opens all rooms of a transaction.
+func (t *tx) rooms() *whole {
+	return &whole{
+		recordTx{t},
+		hostTx{t},
+		networkTx{t},
+		addressTx{t},
+		imageTx{t},
+		configTx{t},
+		secretTx{t},
+		machineTx{t},
+		operationTx{t},
+		hardwareTx{t},
+		historyTx{t},
+		accessTx{t},
+		clusterTx{t},
+		auditTx{t},
+		viewTx{t},
+	}
+}
+
+// The rooms. Each has the statements and methods of a few nouns.
+type (
+	recordTx    struct{ *tx } // the plain nouns
+	hostTx      struct{ *tx } // hosts
+	networkTx   struct{ *tx } // subnets, reservations and leases
+	addressTx   struct{ *tx } // addresses of machines
+	imageTx     struct{ *tx } // artefacts, images and profiles
+	configTx    struct{ *tx } // layers, revisions and renderings
+	secretTx    struct{ *tx } // join tokens, deliveries and locks
+	machineTx   struct{ *tx } // machines and claims
+	operationTx struct{ *tx } // operations
+	hardwareTx  struct{ *tx } // inspections, reports and controllers
+	historyTx   struct{ *tx } // sessions, events and issues
+	accessTx    struct{ *tx } // tokens and logins
+	clusterTx   struct{ *tx } // attached clusters
+	auditTx     struct{ *tx } // the audit
+	viewTx      struct{ *tx } // views
+)
+
+func (t *tx) records() recordTx    { return recordTx{t} }
+func (t *tx) hosts() hostTx        { return hostTx{t} }
+func (t *tx) networks() networkTx  { return networkTx{t} }
+func (t *tx) addresses() addressTx { return addressTx{t} }
+func (t *tx) configs() configTx    { return configTx{t} }
+func (t *tx) machines() machineTx  { return machineTx{t} }
+func (t *tx) access() accessTx     { return accessTx{t} }

@@ -54,27 +54,27 @@ func readHost(s scan) (h inventory.Host, err error) {
 }
 
 // FindHost implements inventory.HostTx.
-func (t *tx) FindHost(id inventory.HostID) (inventory.Host, error) {
+func (t hostTx) FindHost(id inventory.HostID) (inventory.Host, error) {
 	return t.findHost(findHostSQL, string(id))
 }
 
 // FindHostByName implements inventory.HostTx.
-func (t *tx) FindHostByName(name string) (inventory.Host, error) {
+func (t hostTx) FindHostByName(name string) (inventory.Host, error) {
 	return t.findHost(findHostByNameSQL, name)
 }
 
 // FindHostByPort implements inventory.HostTx.
-func (t *tx) FindHostByPort(port string) (inventory.Host, error) {
+func (t hostTx) FindHostByPort(port string) (inventory.Host, error) {
 	return t.findHost(findHostByPortSQL, port)
 }
 
 // FindHostByMAC implements inventory.HostTx.
-func (t *tx) FindHostByMAC(mac inventory.MAC) (inventory.Host, error) {
+func (t hostTx) FindHostByMAC(mac inventory.MAC) (inventory.Host, error) {
 	return t.findHost(findHostByMACSQL, string(mac))
 }
 
-func (t *tx) findHost(query, key string) (inventory.Host, error) {
-	h, err := find(t, readHost, "host", key, query, key)
+func (t hostTx) findHost(query, key string) (inventory.Host, error) {
+	h, err := find(t.tx, readHost, "host", key, query, key)
 	if err != nil {
 		return inventory.Host{}, err
 	}
@@ -82,22 +82,22 @@ func (t *tx) findHost(query, key string) (inventory.Host, error) {
 	return h, err
 }
 
-func (t *tx) hostNICs(id inventory.HostID) ([]inventory.NIC, error) {
-	return list(t, func(s scan) (n inventory.NIC, err error) {
+func (t hostTx) hostNICs(id inventory.HostID) ([]inventory.NIC, error) {
+	return list(t.tx, func(s scan) (n inventory.NIC, err error) {
 		err = s(&n.MAC, &n.Name, &n.Vendor, &n.IsBoot, &n.Port)
 		return n, err
 	}, hostNICsSQL, string(id))
 }
 
 // IsPortShared implements inventory.HostTx.
-func (t *tx) IsPortShared(port string, h inventory.HostID) (bool, error) {
+func (t hostTx) IsPortShared(port string, h inventory.HostID) (bool, error) {
 	var mac string
 	return t.row([]any{&mac}, sharedPortSQL, port, string(h))
 }
 
 // FindHostsByHint implements inventory.HostTx.
-func (t *tx) FindHostsByHint(uuid, serial string) ([]inventory.Host, error) {
-	hosts, err := list(t, readHost, findHostsByHintSQL, uuid, serial)
+func (t hostTx) FindHostsByHint(uuid, serial string) ([]inventory.Host, error) {
+	hosts, err := list(t.tx, readHost, findHostsByHintSQL, uuid, serial)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +105,9 @@ func (t *tx) FindHostsByHint(uuid, serial string) ([]inventory.Host, error) {
 }
 
 // ListHosts implements inventory.HostTx.
-func (t *tx) ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory.Host, error) {
+func (t hostTx) ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory.Host, error) {
 	query, args := hostsSQL(f)
-	hosts, err := list(t, readHost, query, append(args, p.After, limit(p.Limit))...)
+	hosts, err := list(t.tx, readHost, query, append(args, p.After, limit(p.Limit))...)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,8 @@ func (t *tx) ListHosts(f inventory.HostFilter, p inventory.Page) ([]inventory.Ho
 }
 
 // ListPlaces implements inventory.HostTx.
-func (t *tx) ListPlaces() ([]inventory.HostPlace, error) {
-	return list(t, func(s scan) (h inventory.HostPlace, err error) {
+func (t hostTx) ListPlaces() ([]inventory.HostPlace, error) {
+	return list(t.tx, func(s scan) (h inventory.HostPlace, err error) {
 		err = s(&h.ID, &h.Name, &h.Place.Site, &h.Place.Row, &h.Place.Rack, &h.Place.Unit, &h.Place.Height, &h.Place.Face)
 		return h, err
 	}, listPlacesSQL)
@@ -136,7 +136,7 @@ func countHostsSQL(f inventory.HostFilter) (query string, args []any) {
 }
 
 // CountHosts implements inventory.HostTx.
-func (t *tx) CountHosts(f inventory.HostFilter) (n int, err error) {
+func (t hostTx) CountHosts(f inventory.HostFilter) (n int, err error) {
 	query, args := countHostsSQL(f)
 	_, err = t.row([]any{&n}, query, args...)
 	return n, err
@@ -208,7 +208,7 @@ func nicsSQL(n int) string {
 
 // attachNICs reads the NICs of many hosts, a hundred hosts at a time. The statement has two sizes only, so that it
 // stays prepared; a short rest repeats its last id.
-func (t *tx) attachNICs(hosts []inventory.Host) error {
+func (t hostTx) attachNICs(hosts []inventory.Host) error {
 	at := make(map[inventory.HostID]*inventory.Host, len(hosts))
 	for i := range hosts {
 		at[hosts[i].ID] = &hosts[i]
@@ -239,7 +239,7 @@ func (t *tx) attachNICs(hosts []inventory.Host) error {
 }
 
 // CreateHost implements inventory.HostTx.
-func (t *tx) CreateHost(h *inventory.Host, now time.Time) error {
+func (t hostTx) CreateHost(h *inventory.Host, now time.Time) error {
 	if err := t.checkHost(h, &inventory.Host{}); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (t *tx) CreateHost(h *inventory.Host, now time.Time) error {
 
 // UpdateHost implements inventory.HostTx. What seldom changes, and others could have as well, is checked and written only
 // if it did.
-func (t *tx) UpdateHost(h *inventory.Host, now time.Time) error {
+func (t hostTx) UpdateHost(h *inventory.Host, now time.Time) error {
 	var has inventory.Host
 	var labels string
 	found, err := t.row([]any{&has.Name, &has.State, &has.Port, &has.Profile, &has.ProfileRevision, &has.UUID, &has.Serial, &has.Place.Rack, &labels},
@@ -340,7 +340,7 @@ func hostArgs(h *inventory.Host) ([]any, error) {
 
 // checkHost refuses a name, MAC or port that another host has, and a profile that does not exist, before anything is
 // written. What the host has already is its own.
-func (t *tx) checkHost(h, has *inventory.Host) error {
+func (t hostTx) checkHost(h, has *inventory.Host) error {
 	var id inventory.HostID
 	var name string
 	if h.Name != has.Name {
@@ -381,7 +381,7 @@ func (t *tx) checkHost(h, has *inventory.Host) error {
 }
 
 // checkPin refuses a profile, or a revision of it, that is not stored.
-func (t *tx) checkPin(h *inventory.Host) error {
+func (t hostTx) checkPin(h *inventory.Host) error {
 	if h.Profile == "" {
 		if h.ProfileRevision != 0 {
 			return inventory.Errorf(inventory.Invalid, "host %s pins revision %d of no profile", h.Name, h.ProfileRevision).
@@ -401,7 +401,7 @@ func (t *tx) checkPin(h *inventory.Host) error {
 	if h.ProfileRevision == 0 {
 		return nil
 	}
-	_, err = t.FindRevision(inventory.RevisionOfProfile, h.Profile, h.ProfileRevision)
+	_, err = t.configs().FindRevision(inventory.RevisionOfProfile, h.Profile, h.ProfileRevision)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return inventory.Errorf(inventory.Invalid, "host %s pins revision %d of profile %s, which does not exist", h.Name, h.ProfileRevision, h.Profile).
 			WithHint("list them with: slipway profile revisions %s", h.Profile)
@@ -409,7 +409,7 @@ func (t *tx) checkPin(h *inventory.Host) error {
 	return err
 }
 
-func (t *tx) insertNICs(h *inventory.Host) error {
+func (t hostTx) insertNICs(h *inventory.Host) error {
 	for i, n := range h.NICs {
 		if _, err := t.write(insertNICSQL, string(n.MAC), string(h.ID), i, n.Name, n.Vendor, bit(n.IsBoot), n.Port); err != nil {
 			return err
@@ -418,7 +418,7 @@ func (t *tx) insertNICs(h *inventory.Host) error {
 	return nil
 }
 
-func (t *tx) insertLabels(h *inventory.Host) error {
+func (t hostTx) insertLabels(h *inventory.Host) error {
 	for _, key := range slices.Sorted(maps.Keys(h.Labels)) {
 		if _, err := t.write(insertHostLabelSQL, string(h.ID), key, h.Labels[key]); err != nil {
 			return err
@@ -428,8 +428,8 @@ func (t *tx) insertLabels(h *inventory.Host) error {
 }
 
 // DeleteHost implements inventory.HostTx. The host's layer, BMC and inspections go with it.
-func (t *tx) DeleteHost(id inventory.HostID) error {
-	if c, err := t.FindClaimOfHost(id); err == nil {
+func (t hostTx) DeleteHost(id inventory.HostID) error {
+	if c, err := t.machines().FindClaimOfHost(id); err == nil {
 		return inventory.Errorf(inventory.Conflict, "host %s is claimed by machine %s", t.hostName(id), c.Machine).
 			WithHint("delete the machine first: slipway machine delete %s", c.Machine)
 	} else if !inventory.IsKind(err, inventory.NotFound) {

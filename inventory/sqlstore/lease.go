@@ -47,21 +47,21 @@ func readReservation(s scan) (r inventory.Reservation, err error) {
 }
 
 // FindReservation implements inventory.NetworkTx.
-func (t *tx) FindReservation(a netip.Addr) (inventory.Reservation, error) {
+func (t networkTx) FindReservation(a netip.Addr) (inventory.Reservation, error) {
 	if is6(a) {
-		return find(t, readReservation6, "reservation", a.String(), findReservation6SQL, addressBytes(a))
+		return find(t.tx, readReservation6, "reservation", a.String(), findReservation6SQL, addressBytes(a))
 	}
 	n, err := addressNumber(a)
 	if err != nil {
 		return inventory.Reservation{}, err
 	}
-	return find(t, readReservation, "reservation", a.String(), findReservationSQL, n)
+	return find(t.tx, readReservation, "reservation", a.String(), findReservationSQL, n)
 }
 
 // ListReservations implements inventory.NetworkTx.
-func (t *tx) ListReservations(subnet string, p inventory.Page) ([]inventory.Reservation, error) {
+func (t networkTx) ListReservations(subnet string, p inventory.Page) ([]inventory.Reservation, error) {
 	if isAfter4(p) {
-		return append6(t, nil, readReservation6, listReservations6SQL, subnetReservations6SQL, subnet, p)
+		return append6(t.tx, nil, readReservation6, listReservations6SQL, subnetReservations6SQL, subnet, p)
 	}
 	after, err := addressAfter(p)
 	if err != nil {
@@ -69,14 +69,14 @@ func (t *tx) ListReservations(subnet string, p inventory.Page) ([]inventory.Rese
 	}
 	var page []inventory.Reservation
 	if subnet == "" {
-		page, err = list(t, readReservation, listReservationsSQL, after, limit(p.Limit))
+		page, err = list(t.tx, readReservation, listReservationsSQL, after, limit(p.Limit))
 	} else {
-		page, err = list(t, readReservation, subnetReservationsSQL, subnet, after, limit(p.Limit))
+		page, err = list(t.tx, readReservation, subnetReservationsSQL, subnet, after, limit(p.Limit))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return append6(t, page, readReservation6, listReservations6SQL, subnetReservations6SQL, subnet, p)
+	return append6(t.tx, page, readReservation6, listReservations6SQL, subnetReservations6SQL, subnet, p)
 }
 
 // addressAfter reads the key of a page of addresses.
@@ -92,8 +92,8 @@ func addressAfter(p inventory.Page) (int64, error) {
 }
 
 // CreateReservation implements inventory.NetworkTx.
-func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
-	if kept, err := t.FindAllocation(r.Address); err == nil {
+func (t networkTx) CreateReservation(r *inventory.Reservation, now time.Time) error {
+	if kept, err := t.addresses().FindAllocation(r.Address); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is kept for %s", r.Address, kept.Holder).
 			WithHint("choose another address, or one outside of the static ranges of subnet %s", kept.Subnet)
 	} else if !inventory.IsKind(err, inventory.NotFound) {
@@ -106,7 +106,7 @@ func (t *tx) CreateReservation(r *inventory.Reservation, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if has, err := find(t, readReservation, "reservation", "", findReservationSQL, address); err == nil {
+	if has, err := find(t.tx, readReservation, "reservation", "", findReservationSQL, address); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is reserved for %s", r.Address, machineOf(has)).
 			WithHint("choose another address, or delete that reservation")
 	} else if !inventory.IsKind(err, inventory.NotFound) {
@@ -139,7 +139,7 @@ func machineOf(r inventory.Reservation) string {
 }
 
 // UpdateReservation implements inventory.NetworkTx.
-func (t *tx) UpdateReservation(r *inventory.Reservation, now time.Time) error {
+func (t networkTx) UpdateReservation(r *inventory.Reservation, now time.Time) error {
 	if is6(r.Address) {
 		return t.updateReservation6(r, now)
 	}
@@ -163,7 +163,7 @@ func (t *tx) UpdateReservation(r *inventory.Reservation, now time.Time) error {
 
 // checkReservation refuses a subnet that does not exist and a machine that has another address in it; it returns the
 // address as the database keeps it.
-func (t *tx) checkReservation(r *inventory.Reservation) (int64, error) {
+func (t networkTx) checkReservation(r *inventory.Reservation) (int64, error) {
 	address, err := addressNumber(r.Address)
 	if err != nil {
 		return 0, err
@@ -197,7 +197,7 @@ func (t *tx) hasSubnet(name string) error {
 }
 
 // DeleteReservation implements inventory.NetworkTx.
-func (t *tx) DeleteReservation(a netip.Addr) error {
+func (t networkTx) DeleteReservation(a netip.Addr) error {
 	if is6(a) {
 		n, err := t.write(deleteReservation6SQL, addressBytes(a))
 		return changed(n, err, "reservation", a.String())
@@ -217,21 +217,21 @@ func readLease(s scan) (l inventory.Lease, err error) {
 }
 
 // FindLease implements inventory.NetworkTx.
-func (t *tx) FindLease(a netip.Addr) (inventory.Lease, error) {
+func (t networkTx) FindLease(a netip.Addr) (inventory.Lease, error) {
 	if is6(a) {
-		return find(t, readLease6, "lease", a.String(), findLease6SQL, addressBytes(a))
+		return find(t.tx, readLease6, "lease", a.String(), findLease6SQL, addressBytes(a))
 	}
 	n, err := addressNumber(a)
 	if err != nil {
 		return inventory.Lease{}, err
 	}
-	return find(t, readLease, "lease", a.String(), findLeaseSQL, n)
+	return find(t.tx, readLease, "lease", a.String(), findLeaseSQL, n)
 }
 
 // ListLeases implements inventory.NetworkTx.
-func (t *tx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, error) {
+func (t networkTx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, error) {
 	if isAfter4(p) {
-		return append6(t, nil, readLease6, listLeases6SQL, subnetLeases6SQL, subnet, p)
+		return append6(t.tx, nil, readLease6, listLeases6SQL, subnetLeases6SQL, subnet, p)
 	}
 	after, err := addressAfter(p)
 	if err != nil {
@@ -239,18 +239,18 @@ func (t *tx) ListLeases(subnet string, p inventory.Page) ([]inventory.Lease, err
 	}
 	var page []inventory.Lease
 	if subnet == "" {
-		page, err = list(t, readLease, listLeasesSQL, after, limit(p.Limit))
+		page, err = list(t.tx, readLease, listLeasesSQL, after, limit(p.Limit))
 	} else {
-		page, err = list(t, readLease, subnetLeasesSQL, subnet, after, limit(p.Limit))
+		page, err = list(t.tx, readLease, subnetLeasesSQL, subnet, after, limit(p.Limit))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return append6(t, page, readLease6, listLeases6SQL, subnetLeases6SQL, subnet, p)
+	return append6(t.tx, page, readLease6, listLeases6SQL, subnetLeases6SQL, subnet, p)
 }
 
 // ListLeasesOf implements inventory.NetworkTx.
-func (t *tx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
+func (t networkTx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
 	have, err := t.leasesOf4(mac)
 	if err != nil {
 		return nil, err
@@ -263,7 +263,7 @@ func (t *tx) ListLeasesOf(mac inventory.MAC) ([]inventory.Lease, error) {
 
 // SaveLease implements inventory.NetworkTx. It is the hottest write there is: one statement, and only when the
 // database refuses it a second one that says why.
-func (t *tx) SaveLease(l inventory.Lease) error {
+func (t networkTx) SaveLease(l inventory.Lease) error {
 	if is6(l.Address) {
 		return t.saveLease6(l)
 	}
@@ -285,7 +285,7 @@ func (t *tx) SaveLease(l inventory.Lease) error {
 }
 
 // DeleteLease implements inventory.NetworkTx.
-func (t *tx) DeleteLease(a netip.Addr) error {
+func (t networkTx) DeleteLease(a netip.Addr) error {
 	if is6(a) {
 		n, err := t.write(deleteLease6SQL, addressBytes(a))
 		return changed(n, err, "lease", a.String())

@@ -98,11 +98,11 @@ func isAfter4(p inventory.Page) bool {
 	return err == nil && is6(a)
 }
 
-func (t *tx) createReservation6(r *inventory.Reservation, now time.Time) error {
+func (t networkTx) createReservation6(r *inventory.Reservation, now time.Time) error {
 	if err := t.checkReservation6(r); err != nil {
 		return err
 	}
-	if has, err := find(t, readReservation6, "reservation", "", findReservation6SQL, addressBytes(r.Address)); err == nil {
+	if has, err := find(t.tx, readReservation6, "reservation", "", findReservation6SQL, addressBytes(r.Address)); err == nil {
 		return inventory.Errorf(inventory.Conflict, "address %s is reserved for %s", r.Address, machineOf(has)).
 			WithHint("choose another address, or delete that reservation")
 	} else if !inventory.IsKind(err, inventory.NotFound) {
@@ -120,7 +120,7 @@ func (t *tx) createReservation6(r *inventory.Reservation, now time.Time) error {
 	return nil
 }
 
-func (t *tx) updateReservation6(r *inventory.Reservation, now time.Time) error {
+func (t networkTx) updateReservation6(r *inventory.Reservation, now time.Time) error {
 	if err := t.checkReservation6(r); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (t *tx) updateReservation6(r *inventory.Reservation, now time.Time) error {
 	return nil
 }
 
-func (t *tx) checkReservation6(r *inventory.Reservation) error {
+func (t networkTx) checkReservation6(r *inventory.Reservation) error {
 	if err := t.hasSubnet(r.Subnet); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (t *tx) checkReservation6(r *inventory.Reservation) error {
 	return nil
 }
 
-func (t *tx) saveLease6(l inventory.Lease) error {
+func (t networkTx) saveLease6(l inventory.Lease) error {
 	_, err := t.write(saveLease6SQL, addressBytes(l.Address), l.Subnet, string(l.MAC), l.ClientID, int64(l.IAID), l.Hostname, l.Port,
 		string(l.State), bit(l.IsBoot), ms(l.StartsAt), ms(l.ExpiresAt))
 	if inventory.IsKind(err, inventory.Conflict) {
@@ -173,8 +173,8 @@ func (t *tx) saveLease6(l inventory.Lease) error {
 }
 
 // leasesOf6 adds the IPv6 leases of a network card, the latest of both families first.
-func (t *tx) leasesOf6(have []inventory.Lease, mac inventory.MAC) ([]inventory.Lease, error) {
-	more, err := list(t, readLease6, macLeases6SQL, string(mac))
+func (t networkTx) leasesOf6(have []inventory.Lease, mac inventory.MAC) ([]inventory.Lease, error) {
+	more, err := list(t.tx, readLease6, macLeases6SQL, string(mac))
 	if err != nil || len(more) == 0 {
 		return have, err
 	}

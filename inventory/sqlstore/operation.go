@@ -42,17 +42,17 @@ func readOperation(s scan) (o inventory.Operation, err error) {
 }
 
 // FindOperation implements inventory.OperationTx.
-func (t *tx) FindOperation(id string) (inventory.Operation, error) {
-	return find(t, readOperation, "operation", id, findOperationSQL, id)
+func (t operationTx) FindOperation(id string) (inventory.Operation, error) {
+	return find(t.tx, readOperation, "operation", id, findOperationSQL, id)
 }
 
 // FindOpenOperation implements inventory.OperationTx.
-func (t *tx) FindOpenOperation(h inventory.HostID) (inventory.Operation, error) {
+func (t operationTx) FindOpenOperation(h inventory.HostID) (inventory.Operation, error) {
 	noun, key := "operation", "under way on host "+string(h)
 	if t.idle == h && h != "" {
 		return inventory.Operation{}, absent(noun, key)
 	}
-	o, err := find(t, readOperation, noun, key, findOpenOperationSQL, string(h))
+	o, err := find(t.tx, readOperation, noun, key, findOpenOperationSQL, string(h))
 	if said, ok := errors.AsType[*inventory.Error](err); ok && said.Kind == inventory.NotFound {
 		t.idle = h
 	}
@@ -60,7 +60,7 @@ func (t *tx) FindOpenOperation(h inventory.HostID) (inventory.Operation, error) 
 }
 
 // ListOperations implements inventory.OperationTx.
-func (t *tx) ListOperations(f inventory.OperationFilter, p inventory.Page) ([]inventory.Operation, error) {
+func (t operationTx) ListOperations(f inventory.OperationFilter, p inventory.Page) ([]inventory.Operation, error) {
 	startedMS, id := limit(0), p.After // after every operation there can be
 	if p.After != "" {
 		last, err := t.FindOperation(p.After)
@@ -70,7 +70,7 @@ func (t *tx) ListOperations(f inventory.OperationFilter, p inventory.Page) ([]in
 		startedMS = ms(last.StartedAt)
 	}
 	query, args := operationsSQL(f)
-	return list(t, readOperation, query, append(args, startedMS, id, limit(p.Limit))...)
+	return list(t.tx, readOperation, query, append(args, startedMS, id, limit(p.Limit))...)
 }
 
 // operationsSQL asks for filtered operations; the arguments that it leaves to the caller are the last three: start and
@@ -95,12 +95,12 @@ func operationsSQL(f inventory.OperationFilter) (query string, args []any) {
 }
 
 // ListDueOperations implements inventory.OperationTx.
-func (t *tx) ListDueOperations(now time.Time, n int) ([]inventory.Operation, error) {
-	return list(t, readOperation, listDueOperationsSQL, ms(now), limit(n))
+func (t operationTx) ListDueOperations(now time.Time, n int) ([]inventory.Operation, error) {
+	return list(t.tx, readOperation, listDueOperationsSQL, ms(now), limit(n))
 }
 
 // NextDueAt implements inventory.OperationTx.
-func (t *tx) NextDueAt() (next time.Time, err error) {
+func (t operationTx) NextDueAt() (next time.Time, err error) {
 	for _, query := range []string{nextOperationSQL, nextMachineSQL} {
 		var at time.Time
 		found, err := t.row([]any{timeColumn(&at)}, query)
@@ -116,7 +116,7 @@ func (t *tx) NextDueAt() (next time.Time, err error) {
 
 // CountOpenOperations implements inventory.OperationTx. Without kinds it counts all. Each kind is a query of its own, so
 // that each is answered by one look into an index.
-func (t *tx) CountOpenOperations(pool string, kinds ...inventory.OperationKind) (n int, lastAt time.Time, err error) {
+func (t operationTx) CountOpenOperations(pool string, kinds ...inventory.OperationKind) (n int, lastAt time.Time, err error) {
 	if len(kinds) == 0 {
 		kinds = []inventory.OperationKind{""}
 	}
@@ -153,7 +153,7 @@ func grantedSQL(pool string, kind inventory.OperationKind) (count, last string, 
 }
 
 // CreateOperation implements inventory.OperationTx.
-func (t *tx) CreateOperation(o *inventory.Operation, now time.Time) error {
+func (t operationTx) CreateOperation(o *inventory.Operation, now time.Time) error {
 	var version int64
 	if found, err := t.row([]any{&version}, operationVersionSQL, o.ID); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (t *tx) CreateOperation(o *inventory.Operation, now time.Time) error {
 }
 
 // UpdateOperation implements inventory.OperationTx.
-func (t *tx) UpdateOperation(o *inventory.Operation, now time.Time) error {
+func (t operationTx) UpdateOperation(o *inventory.Operation, now time.Time) error {
 	next := *o
 	args, err := t.operationArgs(&next, stamp(now))
 	if err != nil {
@@ -200,7 +200,7 @@ func (t *tx) UpdateOperation(o *inventory.Operation, now time.Time) error {
 
 // operationArgs refuses a second open operation of a host, stamps the times that now gives, and returns the arguments
 // that insert and update share, in the order of the columns from kind to updated_at.
-func (t *tx) operationArgs(o *inventory.Operation, now time.Time) ([]any, error) {
+func (t operationTx) operationArgs(o *inventory.Operation, now time.Time) ([]any, error) {
 	o.UpdatedAt = now
 	if o.IsOpen() {
 		if err := t.checkIdle(o); err != nil {
@@ -229,7 +229,7 @@ func (t *tx) operationArgs(o *inventory.Operation, now time.Time) ([]any, error)
 }
 
 // checkIdle refuses an operation on a host on which another one is open.
-func (t *tx) checkIdle(o *inventory.Operation) error {
+func (t operationTx) checkIdle(o *inventory.Operation) error {
 	var id, kind string
 	found, err := t.row([]any{&id, &kind}, openOperationSQL, string(o.HostID))
 	if err != nil || !found || id == o.ID {

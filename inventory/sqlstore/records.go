@@ -19,8 +19,8 @@ var acceptRules = newTable(table[inventory.AcceptRule]{
 })
 
 // AcceptRules implements inventory.RecordTx.
-func (t *tx) AcceptRules() inventory.Records[inventory.AcceptRule] {
-	return records[inventory.AcceptRule]{table: acceptRules, tx: t}
+func (t recordTx) AcceptRules() inventory.Records[inventory.AcceptRule] {
+	return records[inventory.AcceptRule]{table: acceptRules, tx: t.tx}
 }
 
 var classes = newTable(table[inventory.Class]{
@@ -40,8 +40,8 @@ var classes = newTable(table[inventory.Class]{
 })
 
 // Classes implements inventory.RecordTx.
-func (t *tx) Classes() inventory.Records[inventory.Class] {
-	return records[inventory.Class]{table: classes, tx: t}
+func (t recordTx) Classes() inventory.Records[inventory.Class] {
+	return records[inventory.Class]{table: classes, tx: t.tx}
 }
 
 var clusters = newTable(table[inventory.Cluster]{
@@ -61,9 +61,9 @@ var clusters = newTable(table[inventory.Cluster]{
 })
 
 // Clusters implements inventory.RecordTx.
-func (t *tx) Clusters() inventory.Records[inventory.Cluster] {
-	return records[inventory.Cluster]{table: clusters, tx: t, may: func(c *inventory.Cluster, _ bool) error {
-		found, err := secrets.has(t, c.Kubeconfig)
+func (t recordTx) Clusters() inventory.Records[inventory.Cluster] {
+	return records[inventory.Cluster]{table: clusters, tx: t.tx, may: func(c *inventory.Cluster, _ bool) error {
+		found, err := secrets.has(t.tx, c.Kubeconfig)
 		if err == nil && !found {
 			err = inventory.Errorf(inventory.Invalid, "cluster %s names secret %s as its kubeconfig, which does not exist", c.Name, c.Kubeconfig).
 				WithHint("store it first: slipway secret set %s --file KUBECONFIG", c.Kubeconfig)
@@ -91,8 +91,8 @@ var goldens = newTable(table[inventory.Golden]{
 })
 
 // Goldens implements inventory.RecordTx.
-func (t *tx) Goldens() inventory.Records[inventory.Golden] {
-	return records[inventory.Golden]{table: goldens, tx: t}
+func (t recordTx) Goldens() inventory.Records[inventory.Golden] {
+	return records[inventory.Golden]{table: goldens, tx: t.tx}
 }
 
 var joinTargets = newTable(table[inventory.JoinTarget]{
@@ -120,8 +120,8 @@ worker_parallelism owner is_init initialized_at consumers`),
 })
 
 // JoinTargets implements inventory.RecordTx. The tokens of a target stay when it goes, as history.
-func (t *tx) JoinTargets() inventory.Records[inventory.JoinTarget] {
-	return records[inventory.JoinTarget]{table: joinTargets, tx: t, may: func(j *inventory.JoinTarget, _ bool) error {
+func (t recordTx) JoinTargets() inventory.Records[inventory.JoinTarget] {
+	return records[inventory.JoinTarget]{table: joinTargets, tx: t.tx, may: func(j *inventory.JoinTarget, _ bool) error {
 		for _, u := range []struct{ field, secret string }{
 			{"kubeconfig", j.Kubeconfig},
 			{"token", j.Token},
@@ -131,7 +131,7 @@ func (t *tx) JoinTargets() inventory.Records[inventory.JoinTarget] {
 			if u.secret == "" {
 				continue
 			}
-			if found, err := secrets.has(t, u.secret); err != nil {
+			if found, err := secrets.has(t.tx, u.secret); err != nil {
 				return err
 			} else if !found {
 				return inventory.Errorf(inventory.Invalid, "target %s names secret %s as its %s, which does not exist", j.Name, u.secret, u.field).
@@ -162,8 +162,8 @@ var pools = newTable(table[inventory.Pool]{
 const poolUserSQL = `SELECT name FROM machines WHERE pool = $1 ORDER BY name LIMIT 1`
 
 // Pools implements inventory.RecordTx.
-func (t *tx) Pools() inventory.Records[inventory.Pool] {
-	return records[inventory.Pool]{table: pools, tx: t, leave: func(name string) error { return t.unused("pool", name, "machine", poolUserSQL) }}
+func (t recordTx) Pools() inventory.Records[inventory.Pool] {
+	return records[inventory.Pool]{table: pools, tx: t.tx, leave: func(name string) error { return t.unused("pool", name, "machine", poolUserSQL) }}
 }
 
 var racks = newTable(table[inventory.Rack]{
@@ -182,8 +182,8 @@ var racks = newTable(table[inventory.Rack]{
 })
 
 // Racks implements inventory.RecordTx.
-func (t *tx) Racks() inventory.Records[inventory.Rack] {
-	return records[inventory.Rack]{table: racks, tx: t}
+func (t recordTx) Racks() inventory.Records[inventory.Rack] {
+	return records[inventory.Rack]{table: racks, tx: t.tx}
 }
 
 var secrets = newTable(table[inventory.Secret]{
@@ -203,8 +203,8 @@ const (
 )
 
 // Secrets implements inventory.RecordTx.
-func (t *tx) Secrets() inventory.Records[inventory.Secret] {
-	return records[inventory.Secret]{table: secrets, tx: t, leave: func(name string) error {
+func (t recordTx) Secrets() inventory.Records[inventory.Secret] {
+	return records[inventory.Secret]{table: secrets, tx: t.tx, leave: func(name string) error {
 		if err := t.unused("secret", name, "target", secretUserSQL); err != nil {
 			return err
 		}
@@ -238,12 +238,12 @@ var users = newTable(table[inventory.User]{
 })
 
 // Users implements inventory.RecordTx.
-func (t *tx) Users() inventory.Records[inventory.User] {
-	return records[inventory.User]{table: users, tx: t, may: t.mayBeUser, leave: t.leaveUser}
+func (t recordTx) Users() inventory.Records[inventory.User] {
+	return records[inventory.User]{table: users, tx: t.tx, may: t.mayBeUser, leave: t.leaveUser}
 }
 
 // mayBeUser refuses a subject that another user has. A new user has not logged in, and has no second factor.
-func (t *tx) mayBeUser(u *inventory.User, isNew bool) error {
+func (t recordTx) mayBeUser(u *inventory.User, isNew bool) error {
 	if isNew {
 		u.LoginAt, u.SealedFactors, u.HasSecondFactor = time.Time{}, nil, false
 	}
@@ -251,7 +251,7 @@ func (t *tx) mayBeUser(u *inventory.User, isNew bool) error {
 	if u.Issuer == "" {
 		return nil
 	}
-	other, err := t.FindUserBySubject(u.Issuer, u.Subject)
+	other, err := t.access().FindUserBySubject(u.Issuer, u.Subject)
 	switch {
 	case err == nil && other.Name != u.Name:
 		return inventory.Errorf(inventory.Conflict, "that subject is user %s", other.Name).WithHint("one person is one user")
@@ -262,8 +262,8 @@ func (t *tx) mayBeUser(u *inventory.User, isNew bool) error {
 }
 
 // leaveUser takes along the tokens and logins of a user.
-func (t *tx) leaveUser(name string) error {
-	tokens, err := t.ListTokens()
+func (t recordTx) leaveUser(name string) error {
+	tokens, err := t.access().ListTokens()
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (t *tx) leaveUser(name string) error {
 		if k.User != name {
 			continue
 		}
-		if err := t.DeleteToken(k.Name); err != nil {
+		if err := t.access().DeleteToken(k.Name); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,8 @@
 // Package sqlstore owns the database: it is the only place with SQL, it opens and migrates SQLite with fixed settings,
 // and it maps rows to the types of package inventory. It never decides anything about a host.
 //
-// Start reading at Store.Write: one goroutine takes all waiting writes and commits them together (write.go). Each noun
-// has a file with its statements and its methods.
+// Start reading at Store.Write: one goroutine takes all waiting writes and commits them together (write.go). A transaction has
+// rooms, such as hostTx, each with the statements and methods of a few nouns. Plain nouns need a table only (records.go).
 package sqlstore
 
 import (
@@ -248,7 +248,7 @@ func (s *Store) Read(ctx context.Context, fn func(inventory.Tx) error) error {
 		_, _ = c.run(rollback) // nothing to lose in a read
 		t.conn = nil
 	}()
-	return fn(t)
+	return fn(t.rooms())
 }
 
 // Backup writes a copy of the database, as it is at this moment, to a new file at path.
@@ -296,4 +296,29 @@ func moveIntoPlace(part, path string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// Check reads a database file from end to end and reports damage. It changes nothing, and the file must not be in use.
+func Check(ctx context.Context, path string) error {
+	damaged := func(why string) error {
+		return inventory.Errorf(inventory.Invalid, "the database in it is damaged: %s", inventory.Clean(why, 200)).WithHint("take another backup")
+	}
+	db, err := sql.Open("sqlite3", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=ro&immutable=1")
+	if err != nil {
+		return damaged(err.Error())
+	}
+	defer db.Close()
+	var said string
+	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil {
+		return damaged(err.Error())
+	}
+	if said != "ok" {
+		return damaged(said)
+	}
+	var n int
+	err = db.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('goose_db_version', 'hosts')`).Scan(&n)
+	if err != nil || n != 2 {
+		return inventory.Errorf(inventory.Invalid, "the database in it is not Slipway's").WithHint("take another backup")
+	}
+	return nil
 }

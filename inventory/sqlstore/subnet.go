@@ -42,8 +42,8 @@ func readSubnet(s scan) (n inventory.Subnet, err error) {
 }
 
 // FindSubnet implements inventory.NetworkTx.
-func (t *tx) FindSubnet(name string) (inventory.Subnet, error) {
-	n, err := find(t, readSubnet, "subnet", name, findSubnetSQL, name)
+func (t networkTx) FindSubnet(name string) (inventory.Subnet, error) {
+	n, err := find(t.tx, readSubnet, "subnet", name, findSubnetSQL, name)
 	if err != nil {
 		return inventory.Subnet{}, err
 	}
@@ -51,23 +51,23 @@ func (t *tx) FindSubnet(name string) (inventory.Subnet, error) {
 	return n, err
 }
 
-func (t *tx) ranges(n *inventory.Subnet) ([]inventory.Range, error) {
+func (t networkTx) ranges(n *inventory.Subnet) ([]inventory.Range, error) {
 	if n.Is6() {
 		return t.ranges6(n.Name)
 	}
-	return list(t, func(s scan) (r inventory.Range, err error) {
+	return list(t.tx, func(s scan) (r inventory.Range, err error) {
 		err = s(addressColumn(&r.First), addressColumn(&r.Last))
 		return r, err
 	}, rangesSQL, n.Name)
 }
 
 // ListSubnets implements inventory.NetworkTx.
-func (t *tx) ListSubnets() ([]inventory.Subnet, error) {
-	return setting(t, "subnets", ownSubnets, t.subnets)
+func (t networkTx) ListSubnets() ([]inventory.Subnet, error) {
+	return setting(t.tx, "subnets", ownSubnets, t.subnets)
 }
 
-func (t *tx) subnets() ([]inventory.Subnet, error) {
-	subnets, err := list(t, readSubnet, listSubnetsSQL)
+func (t networkTx) subnets() ([]inventory.Subnet, error) {
+	subnets, err := list(t.tx, readSubnet, listSubnetsSQL)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (t *tx) subnets() ([]inventory.Subnet, error) {
 }
 
 // CreateSubnet implements inventory.NetworkTx.
-func (t *tx) CreateSubnet(n *inventory.Subnet, now time.Time) error {
+func (t networkTx) CreateSubnet(n *inventory.Subnet, now time.Time) error {
 	var version int64
 	if found, err := t.row([]any{&version}, subnetVersionSQL, n.Name); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (t *tx) CreateSubnet(n *inventory.Subnet, now time.Time) error {
 }
 
 // UpdateSubnet implements inventory.NetworkTx.
-func (t *tx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
-	if err := t.keepsAddresses(n); err != nil {
+func (t networkTx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
+	if err := t.addresses().keepsAddresses(n); err != nil {
 		return err
 	}
 	args, err := t.subnetArgs(n)
@@ -148,7 +148,7 @@ func (t *tx) UpdateSubnet(n *inventory.Subnet, now time.Time) error {
 
 // subnetArgs refuses a network that overlaps another, and returns the arguments that insert and update share, in the
 // order of the columns from cidr to options.
-func (t *tx) subnetArgs(n *inventory.Subnet) ([]any, error) {
+func (t networkTx) subnetArgs(n *inventory.Subnet) ([]any, error) {
 	first, last, err := bounds(n.CIDR)
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func bounds(p netip.Prefix) (first, last int64, err error) {
 	return first, first + 1<<(32-p.Bits()) - 1, nil
 }
 
-func (t *tx) insertRanges(n *inventory.Subnet) error {
+func (t networkTx) insertRanges(n *inventory.Subnet) error {
 	if n.Is6() {
 		return t.insertRanges6(n)
 	}
@@ -212,8 +212,8 @@ func (t *tx) insertRanges(n *inventory.Subnet) error {
 }
 
 // DeleteSubnet implements inventory.NetworkTx.
-func (t *tx) DeleteSubnet(name string) error {
-	if kept, err := t.ListAllocations(inventory.AddressFilter{Subnet: name}); err != nil {
+func (t networkTx) DeleteSubnet(name string) error {
+	if kept, err := t.addresses().ListAllocations(inventory.AddressFilter{Subnet: name}); err != nil {
 		return err
 	} else if len(kept) > 0 {
 		return inventory.Errorf(inventory.Conflict, "subnet %s: %d addresses are kept for machines, %s for %s", name, len(kept), kept[0].Address, kept[0].Holder).
@@ -226,4 +226,57 @@ func (t *tx) DeleteSubnet(name string) error {
 func taken(noun, name string) error {
 	return inventory.Errorf(inventory.Conflict, "there is a %s %s already", noun, name).
 		WithHint("choose another name, or change that one")
+}
+
+const (
+	ranges6SQL       = `SELECT first, last FROM ranges6 WHERE subnet = $1 ORDER BY first`
+	allRanges6SQL    = `SELECT subnet, first, last FROM ranges6 ORDER BY subnet, first`
+	insertRange6SQL  = `INSERT INTO ranges6 (subnet, first, last) VALUES ($1, $2, $3)`
+	deleteRanges6SQL = `DELETE FROM ranges6 WHERE subnet = $1`
+)
+
+// outsideIPv4 is what an IPv6 network has for its first and last address as a number: no number lies between them.
+const outsideIPv4First, outsideIPv4Last = -1, -2
+
+func (t networkTx) ranges6(subnet string) ([]inventory.Range, error) {
+	return list(t.tx, func(s scan) (r inventory.Range, err error) {
+		err = s(blobColumn(&r.First), blobColumn(&r.Last))
+		return r, err
+	}, ranges6SQL, subnet)
+}
+
+// allRanges6 adds the IPv6 ranges of all subnets.
+func (t networkTx) allRanges6(at map[string]*inventory.Subnet) error {
+	return t.each(func(s scan) error {
+		var name string
+		var r inventory.Range
+		if err := s(&name, blobColumn(&r.First), blobColumn(&r.Last)); err != nil {
+			return err
+		}
+		at[name].Ranges = append(at[name].Ranges, r)
+		return nil
+	}, allRanges6SQL)
+}
+
+func (t networkTx) insertRanges6(n *inventory.Subnet) error {
+	for _, r := range n.Ranges {
+		if _, err := t.write(insertRange6SQL, n.Name, addressBytes(r.First), addressBytes(r.Last)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overlap6 finds an IPv6 network that overlaps another's. There are few, and they change seldom: all are looked at.
+func (t networkTx) overlap6(n *inventory.Subnet) (name, cidr string, found bool, err error) {
+	subnets, err := t.ListSubnets()
+	if err != nil {
+		return "", "", false, err
+	}
+	for _, s := range subnets {
+		if s.Name != n.Name && s.CIDR.Overlaps(n.CIDR) {
+			return s.Name, s.CIDR.String(), true, nil
+		}
+	}
+	return "", "", false, nil
 }

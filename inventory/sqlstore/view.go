@@ -29,17 +29,17 @@ func readView(s scan) (v inventory.View, err error) {
 }
 
 // FindView implements inventory.ViewTx.
-func (t *tx) FindView(owner, name string) (inventory.View, error) {
-	return find(t, readView, "view", name, findViewSQL, owner, name)
+func (t viewTx) FindView(owner, name string) (inventory.View, error) {
+	return find(t.tx, readView, "view", name, findViewSQL, owner, name)
 }
 
 // ListViews implements inventory.ViewTx.
-func (t *tx) ListViews(owner string) ([]inventory.View, error) {
-	return list(t, readView, listViewsSQL, owner)
+func (t viewTx) ListViews(owner string) ([]inventory.View, error) {
+	return list(t.tx, readView, listViewsSQL, owner)
 }
 
 // CreateView implements inventory.ViewTx.
-func (t *tx) CreateView(v *inventory.View, now time.Time) error {
+func (t viewTx) CreateView(v *inventory.View, now time.Time) error {
 	var n int
 	if found, err := t.row([]any{&n}, viewVersionSQL, v.Owner, v.Name); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (t *tx) CreateView(v *inventory.View, now time.Time) error {
 }
 
 // UpdateView implements inventory.ViewTx.
-func (t *tx) UpdateView(v *inventory.View, now time.Time) error {
+func (t viewTx) UpdateView(v *inventory.View, now time.Time) error {
 	texts, err := jsonTexts(v.Columns, v.Pools)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (t *tx) UpdateView(v *inventory.View, now time.Time) error {
 }
 
 // DeleteView implements inventory.ViewTx.
-func (t *tx) DeleteView(owner, name string) error {
+func (t viewTx) DeleteView(owner, name string) error {
 	n, err := t.write(deleteViewSQL, owner, name)
 	return changed(n, err, "view", name)
 }
@@ -106,7 +106,7 @@ FROM hosts LEFT JOIN bmcs ON bmcs.host_id = hosts.id WHERE hosts.id IN (` + stri
 }
 
 // HostExtras implements inventory.ViewTx. As with NICs, the statement has two sizes only.
-func (t *tx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]inventory.HostExtra, error) {
+func (t viewTx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]inventory.HostExtra, error) {
 	all := make(map[inventory.HostID]inventory.HostExtra, len(ids))
 	for part := range slices.Chunk(ids, nicsPerQuery) {
 		size := nicsPerQuery
@@ -137,12 +137,12 @@ func (t *tx) HostExtras(ids []inventory.HostID) (map[inventory.HostID]inventory.
 }
 
 // addAddresses adds to each host the address of its latest lease that is bound.
-func (t *tx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size int, ids []any) error {
+func (t viewTx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size int, ids []any) error {
 	type card struct {
 		host inventory.HostID
 		mac  inventory.MAC
 	}
-	cards, err := list(t, func(s scan) (c card, err error) {
+	cards, err := list(t.tx, func(s scan) (c card, err error) {
 		err = s(&c.host, &c.mac, new(any), new(any), new(any), new(any))
 		return c, err
 	}, nicsSQL(size), ids...)
@@ -151,7 +151,7 @@ func (t *tx) addAddresses(all map[inventory.HostID]inventory.HostExtra, size int
 	}
 	latest := map[inventory.HostID]time.Time{}
 	for _, c := range cards {
-		leases, err := t.leasesOf4(c.mac)
+		leases, err := t.networks().leasesOf4(c.mac)
 		if err != nil {
 			return err
 		}

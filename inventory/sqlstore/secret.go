@@ -28,22 +28,22 @@ func readJoinToken(s scan) (k inventory.JoinToken, err error) {
 }
 
 // FindJoinToken implements inventory.SecretTx.
-func (t *tx) FindJoinToken(id string) (inventory.JoinToken, error) {
-	return find(t, readJoinToken, "join token", id, findJoinTokenSQL, id)
+func (t secretTx) FindJoinToken(id string) (inventory.JoinToken, error) {
+	return find(t.tx, readJoinToken, "join token", id, findJoinTokenSQL, id)
 }
 
 // FindJoinTokenOf implements inventory.SecretTx.
-func (t *tx) FindJoinTokenOf(s inventory.SessionID, target string) (inventory.JoinToken, error) {
-	return find(t, readJoinToken, "join token", "for target "+target, findJoinTokenOfSQL, string(s), target)
+func (t secretTx) FindJoinTokenOf(s inventory.SessionID, target string) (inventory.JoinToken, error) {
+	return find(t.tx, readJoinToken, "join token", "for target "+target, findJoinTokenOfSQL, string(s), target)
 }
 
 // ListJoinTokens implements inventory.SecretTx.
-func (t *tx) ListJoinTokens(target string, states ...inventory.JoinTokenState) ([]inventory.JoinToken, error) {
+func (t secretTx) ListJoinTokens(target string, states ...inventory.JoinTokenState) ([]inventory.JoinToken, error) {
 	query, args := listJoinTokensSQL, []any(nil)
 	if target != "" {
 		query, args = targetJoinTokensSQL, []any{target}
 	}
-	all, err := list(t, readJoinToken, query, args...)
+	all, err := list(t.tx, readJoinToken, query, args...)
 	if err != nil || len(states) == 0 {
 		return all, err
 	}
@@ -51,8 +51,41 @@ func (t *tx) ListJoinTokens(target string, states ...inventory.JoinTokenState) (
 }
 
 // SaveJoinToken implements inventory.SecretTx.
-func (t *tx) SaveJoinToken(k inventory.JoinToken) error {
+func (t secretTx) SaveJoinToken(k inventory.JoinToken) error {
 	_, err := t.write(saveJoinTokenSQL, k.ID, k.Target, string(k.HostID), string(k.SessionID), k.NodeName, blob(k.Sealed),
 		string(cmp.Or(k.State, inventory.TokenMinted)), k.CSR, ms(k.CreatedAt), ms(k.ExpiresAt))
 	return err
+}
+
+const (
+	findLockSQL  = `SELECT name, host_id, session_id, since_at FROM locks WHERE name = $1`
+	listLocksSQL = `SELECT name, host_id, session_id, since_at FROM locks ORDER BY name`
+	saveLockSQL  = `INSERT INTO locks (name, host_id, session_id, since_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (name) DO UPDATE SET host_id = excluded.host_id, session_id = excluded.session_id, since_at = excluded.since_at`
+	deleteLockSQL = `DELETE FROM locks WHERE name = $1`
+)
+
+func readLock(s scan) (l inventory.Lock, err error) {
+	err = s(&l.Name, &l.HostID, &l.SessionID, timeColumn(&l.SinceAt))
+	return l, err
+}
+
+// FindLock implements inventory.SecretTx.
+func (t secretTx) FindLock(name string) (inventory.Lock, error) {
+	return find(t.tx, readLock, "lock", name, findLockSQL, name)
+}
+
+// ListLocks implements inventory.SecretTx.
+func (t secretTx) ListLocks() ([]inventory.Lock, error) { return list(t.tx, readLock, listLocksSQL) }
+
+// SaveLock implements inventory.SecretTx.
+func (t secretTx) SaveLock(l inventory.Lock) error {
+	_, err := t.write(saveLockSQL, l.Name, string(l.HostID), string(l.SessionID), ms(l.SinceAt))
+	return err
+}
+
+// DeleteLock implements inventory.SecretTx.
+func (t secretTx) DeleteLock(name string) error {
+	n, err := t.write(deleteLockSQL, name)
+	return changed(n, err, "lock", name)
 }

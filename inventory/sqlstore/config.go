@@ -1,0 +1,281 @@
+package sqlstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	layerColumns = `scope, name, config, revision, saved_by, saved_by_admin, created_at, updated_at, version`
+
+	findLayerSQL    = `SELECT ` + layerColumns + ` FROM layers WHERE key = $1`
+	listLayersSQL   = `SELECT ` + layerColumns + ` FROM layers WHERE key > $1 ORDER BY key LIMIT $2`
+	layerKeysSQL    = `SELECT key FROM layers`
+	layerVersionSQL = `SELECT version FROM layers WHERE key = $1`
+	insertLayerSQL  = `INSERT INTO layers (key, scope, name, config, revision, saved_by, saved_by_admin, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)`
+	updateLayerSQL = `UPDATE layers SET config = $1, revision = $2, saved_by = $3, saved_by_admin = $4, updated_at = $5, version = version + 1
+WHERE key = $6 AND version = $7`
+	deleteLayerSQL = `DELETE FROM layers WHERE key = $1`
+)
+
+func readLayer(s scan) (l inventory.Layer, err error) {
+	err = s(&l.Scope, &l.Name, &l.Config, &l.Revision, &l.SavedBy, &l.SavedByAdmin, timeColumn(&l.CreatedAt), timeColumn(&l.UpdatedAt), &l.Version)
+	return l, err
+}
+
+// FindLayer implements inventory.ConfigTx.
+func (t configTx) FindLayer(s inventory.Scope, name string) (inventory.Layer, error) {
+	key := (&inventory.Layer{Scope: s, Name: name}).Key()
+	read := func() (inventory.Layer, error) { return find(t.tx, readLayer, "layer", key, findLayerSQL, key) }
+	has, err := setting(t.tx, "layers", ownSelf, t.layerKeys)
+	switch {
+	case err != nil:
+		return inventory.Layer{}, err
+	case !has[key]: // most hosts have none of their own
+		return inventory.Layer{}, absent("layer", key)
+	case s == inventory.ScopeHost:
+		return read()
+	}
+	return setting(t.tx, "layer/"+key, ownSelf, read)
+}
+
+// layerKeys are the keys of all layers.
+func (t configTx) layerKeys() (map[string]bool, error) {
+	all := map[string]bool{}
+	return all, t.each(func(s scan) error {
+		var key string
+		err := s(&key)
+		all[key] = true
+		return err
+	}, layerKeysSQL)
+}
+
+// ListLayers implements inventory.ConfigTx.
+func (t configTx) ListLayers(p inventory.Page) ([]inventory.Layer, error) {
+	return list(t.tx, readLayer, listLayersSQL, p.After, limit(p.Limit))
+}
+
+// CreateLayer implements inventory.ConfigTx. The layer of a host needs its host.
+func (t configTx) CreateLayer(l *inventory.Layer, now time.Time) error {
+	var version int64
+	if found, err := t.row([]any{&version}, layerVersionSQL, l.Key()); err != nil {
+		return err
+	} else if found {
+		return taken("layer", l.Key())
+	}
+	if l.Scope == inventory.ScopeHost {
+		if found, err := t.row([]any{&version}, hostVersionSQL, l.Name); err != nil {
+			return err
+		} else if !found {
+			return inventory.Errorf(inventory.Invalid, "layer %s names host %s, which does not exist", l.Key(), l.Name).
+				WithHint("list them with: slipway host list")
+		}
+	}
+	next := *l
+	now = stamp(now)
+	next.CreatedAt, next.UpdatedAt, next.Version = now, now, 1
+	if err := t.reviseLayer(&next); err != nil {
+		return err
+	}
+	_, err := t.write(insertLayerSQL, next.Key(), string(next.Scope), next.Name, next.Config, next.Revision,
+		next.SavedBy, bit(next.SavedByAdmin), ms(now), ms(now))
+	if err != nil {
+		return err
+	}
+	*l = next
+	return nil
+}
+
+// UpdateLayer implements inventory.ConfigTx.
+func (t configTx) UpdateLayer(l *inventory.Layer, now time.Time) error {
+	old, err := t.FindLayer(l.Scope, l.Name)
+	if err != nil {
+		return err
+	}
+	if old.Version != l.Version { // before a revision is kept
+		return t.updated(0, nil, "layer", l.Key(), l.Version, layerVersionSQL, l.Key())
+	}
+	next := *l
+	now = stamp(now)
+	next.CreatedAt, next.UpdatedAt, next.Version = old.CreatedAt, now, l.Version+1
+	if err := t.reviseLayer(&next); err != nil {
+		return err
+	}
+	n, err := t.write(updateLayerSQL, next.Config, next.Revision, next.SavedBy, bit(next.SavedByAdmin), ms(now), l.Key(), l.Version)
+	if err := t.updated(n, err, "layer", l.Key(), l.Version, layerVersionSQL, l.Key()); err != nil {
+		return err
+	}
+	*l = next
+	return nil
+}
+
+// DeleteLayer implements inventory.ConfigTx.
+func (t configTx) DeleteLayer(s inventory.Scope, name string) error {
+	key := (&inventory.Layer{Scope: s, Name: name}).Key()
+	n, err := t.write(deleteLayerSQL, key)
+	return changed(n, err, "layer", key)
+}
+
+const (
+	findRevisionSQL  = `SELECT kind, name, n, body, created_at FROM revisions WHERE kind = $1 AND name = $2 AND n = $3`
+	listRevisionsSQL = `SELECT kind, name, n, body, created_at FROM revisions
+WHERE kind = $1 AND name = $2 AND n < $3 ORDER BY n DESC LIMIT $4`
+	insertRevisionSQL = `INSERT INTO revisions (kind, name, n, body, created_at) VALUES ($1, $2, $3, $4, $5)`
+)
+
+func readRevision(s scan) (r inventory.Revision, err error) {
+	err = s(&r.Kind, &r.Name, &r.N, jsonColumn(&r.Body), timeColumn(&r.CreatedAt))
+	return r, err
+}
+
+// FindRevision implements inventory.ConfigTx.
+func (t configTx) FindRevision(k inventory.RevisionKind, name string, n int) (inventory.Revision, error) {
+	r, err := find(t.tx, readRevision, "revision", fmt.Sprintf("%d of %s %s", n, k, name), findRevisionSQL, string(k), name, n)
+	if inventory.IsKind(err, inventory.NotFound) {
+		return r, inventory.Errorf(inventory.NotFound, "there is no revision %d of %s %s", n, k, name).
+			WithHint("list them with: slipway %s revisions %s", k, name)
+	}
+	return r, err
+}
+
+// ListRevisions implements inventory.ConfigTx.
+func (t configTx) ListRevisions(k inventory.RevisionKind, name string, before, n int) ([]inventory.Revision, error) {
+	return list(t.tx, readRevision, listRevisionsSQL, string(k), name, limit(before), limit(n))
+}
+
+// reviseProfile adds p as a revision, unless its content is that of the newest one, and fills in the number.
+func (t configTx) reviseProfile(p *inventory.Profile) error {
+	return revise(t.tx, inventory.RevisionOfProfile, p.Name, p, p.UpdatedAt, &p.Revision, func(p inventory.Profile) inventory.Profile {
+		p.Revision, p.Version, p.CreatedAt, p.UpdatedAt, p.SavedBy = 0, 0, time.Time{}, time.Time{}, ""
+		return p
+	})
+}
+
+// reviseLayer does the same for a layer.
+func (t configTx) reviseLayer(l *inventory.Layer) error {
+	return revise(t.tx, inventory.RevisionOfLayer, l.Key(), l, l.UpdatedAt, &l.Revision, func(l inventory.Layer) inventory.Layer {
+		l.Revision, l.Version, l.CreatedAt, l.UpdatedAt, l.SavedBy = 0, 0, time.Time{}, time.Time{}, ""
+		return l
+	})
+}
+
+// revise compares v with the newest revision of the same name, both stripped of all that is not content, and adds it as
+// the next one if it differs. number points into v.
+func revise[T any](t *tx, k inventory.RevisionKind, name string, v *T, now time.Time, number *int, strip func(T) T) error {
+	newest, err := t.configs().ListRevisions(k, name, 0, 1)
+	if err != nil {
+		return err
+	}
+	*number = 1
+	if len(newest) > 0 {
+		var was T
+		if err := json.Unmarshal(newest[0].Body, &was); err != nil {
+			return fmt.Errorf("decode revision %d of %s %s: %w", newest[0].N, k, name, err)
+		}
+		is, err := sameJSON(strip(was), strip(*v))
+		if err != nil {
+			return err
+		}
+		if *number = newest[0].N; is {
+			return nil
+		}
+		*number++
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s %s: %w", k, name, err)
+	}
+	_, err = t.write(insertRevisionSQL, string(k), name, *number, string(body), ms(now))
+	return err
+}
+
+// sameJSON compares as the revisions are kept: empty lists and absent ones are the same.
+func sameJSON(a, b any) (bool, error) {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false, fmt.Errorf("encode %T: %w", a, err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		return false, fmt.Errorf("encode %T: %w", b, err)
+	}
+	return bytes.Equal(x, y), nil
+}
+
+const (
+	renderingColumns = `digest, host_id, profile, revision, image, format, documents, args, uses, created_at`
+
+	findRenderingSQL   = `SELECT ` + renderingColumns + ` FROM renderings WHERE digest = $1 ORDER BY created_at DESC, host_id LIMIT 1`
+	listRenderingsSQL  = `SELECT ` + renderingColumns + ` FROM renderings WHERE host_id = $1 ORDER BY position DESC LIMIT $2`
+	hasRenderingSQL    = `SELECT 1 FROM renderings WHERE digest = $1 AND host_id = $2`
+	lastRenderingSQL   = `SELECT digest, position FROM renderings WHERE host_id = $1 ORDER BY position DESC LIMIT 1`
+	insertRenderingSQL = `INSERT INTO renderings (digest, host_id, profile, revision, image, format, documents, args, uses, created_at, position)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (digest, host_id) DO UPDATE SET position = excluded.position`
+
+	findDeliverySQL = `SELECT session_id, document, source, fetch_n, first_at, last_at, is_burnt FROM deliveries
+WHERE session_id = $1 AND document = $2`
+	saveDeliverySQL = `INSERT INTO deliveries (session_id, document, source, fetch_n, first_at, last_at, is_burnt)
+VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (session_id, document) DO UPDATE SET source = excluded.source,
+fetch_n = excluded.fetch_n, first_at = excluded.first_at, last_at = excluded.last_at, is_burnt = excluded.is_burnt`
+)
+
+func readRendering(s scan) (r inventory.Rendering, err error) {
+	err = s(&r.Digest, &r.HostID, &r.Profile, &r.Revision, &r.Image, &r.Format, jsonColumn(&r.Documents), jsonColumn(&r.Args), jsonColumn(&r.Uses),
+		timeColumn(&r.CreatedAt))
+	return r, err
+}
+
+// FindRendering implements inventory.ConfigTx. Hosts that were given the same share its digest; the latest is returned.
+func (t configTx) FindRendering(d inventory.Digest) (inventory.Rendering, error) {
+	return find(t.tx, readRendering, "rendering", string(d), findRenderingSQL, string(d))
+}
+
+// ListRenderings implements inventory.ConfigTx.
+func (t configTx) ListRenderings(host inventory.HostID, n int) ([]inventory.Rendering, error) {
+	return list(t.tx, readRendering, listRenderingsSQL, string(host), limit(n))
+}
+
+// HasRendering implements inventory.ConfigTx.
+func (t configTx) HasRendering(host inventory.HostID, d inventory.Digest) (bool, error) {
+	var one int
+	return t.row([]any{&one}, hasRenderingSQL, string(d), string(host))
+}
+
+// SaveRendering implements inventory.ConfigTx. What is the newest already stays as it is.
+func (t configTx) SaveRendering(r inventory.Rendering) error {
+	var newest string
+	var last int64
+	if _, err := t.row([]any{&newest, &last}, lastRenderingSQL, string(r.HostID)); err != nil {
+		return err
+	}
+	if newest == string(r.Digest) {
+		return nil
+	}
+	texts, err := jsonTexts(r.Documents, r.Args, r.Uses)
+	if err != nil {
+		return err
+	}
+	_, err = t.write(insertRenderingSQL, string(r.Digest), string(r.HostID), r.Profile, r.Revision, r.Image, r.Format,
+		texts[0], texts[1], texts[2], ms(r.CreatedAt), last+1)
+	return err
+}
+
+// FindDelivery implements inventory.SecretTx.
+func (t secretTx) FindDelivery(s inventory.SessionID, document string) (inventory.Delivery, error) {
+	return find(t.tx, func(s scan) (d inventory.Delivery, err error) {
+		err = s(&d.SessionID, &d.Document, textColumn(&d.Source), &d.FetchN, timeColumn(&d.FirstAt), timeColumn(&d.LastAt), &d.IsBurnt)
+		return d, err
+	}, "delivery", document, findDeliverySQL, string(s), document)
+}
+
+// SaveDelivery implements inventory.SecretTx.
+func (t secretTx) SaveDelivery(d inventory.Delivery) error {
+	_, err := t.write(saveDeliverySQL, string(d.SessionID), d.Document, addressText(d.Source), d.FetchN, ms(d.FirstAt),
+		ms(d.LastAt), bit(d.IsBurnt))
+	return err
+}

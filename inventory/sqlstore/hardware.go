@@ -1,0 +1,273 @@
+package sqlstore
+
+import (
+	"fmt"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	bmcColumns = `host_id, driver, address, username, sealed, system, insecure_skip_verify, fingerprint, mac, options, power,
+power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, last_check, created_at, updated_at, version, others`
+
+	findBMCSQL    = `SELECT ` + bmcColumns + ` FROM bmcs WHERE host_id = $1`
+	listBMCsSQL   = `SELECT ` + bmcColumns + ` FROM bmcs WHERE host_id > $1 ORDER BY host_id LIMIT $2`
+	bmcVersionSQL = `SELECT version FROM bmcs WHERE host_id = $1`
+	bmcHolderSQL  = `SELECT hosts.id, hosts.name FROM bmcs JOIN hosts ON hosts.id = bmcs.host_id
+WHERE bmcs.driver = $1 AND bmcs.address = $2 AND bmcs.system = $3 AND bmcs.driver <> 'wol' AND bmcs.driver <> 'manual'
+AND (bmcs.address <> '' OR bmcs.system <> '')`
+	insertBMCSQL = `INSERT INTO bmcs (host_id, driver, address, username, sealed, system, insecure_skip_verify, fingerprint, mac,
+options, power, power_at, is_reachable, reason, vendor, model, firmware, capabilities, checked_at, last_check, created_at, updated_at,
+others, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, 1)`
+	updateBMCSQL = `UPDATE bmcs SET driver = $1, address = $2, username = $3, sealed = $4, system = $5, insecure_skip_verify = $6,
+fingerprint = $7, mac = $8, options = $9, power = $10, power_at = $11, is_reachable = $12, reason = $13, vendor = $14, model = $15,
+firmware = $16, capabilities = $17, checked_at = $18, last_check = $19, updated_at = $20, others = $21, version = version + 1
+WHERE host_id = $22 AND version = $23`
+	deleteBMCSQL = `DELETE FROM bmcs WHERE host_id = $1`
+)
+
+func readBMC(s scan) (b inventory.BMC, err error) {
+	err = s(&b.HostID, &b.Driver, &b.Address, &b.Username, &b.Sealed, &b.System, &b.InsecureSkipVerify, &b.Fingerprint, &b.MAC,
+		jsonColumn(&b.Options), &b.Power, timeColumn(&b.PowerAt), &b.IsReachable, &b.Reason, &b.Vendor, &b.Model, &b.Firmware,
+		jsonColumn(&b.Capabilities), timeColumn(&b.CheckedAt), jsonColumn(&b.LastCheck), timeColumn(&b.CreatedAt), timeColumn(&b.UpdatedAt), &b.Version, jsonColumn(&b.Others))
+	return b, err
+}
+
+// FindBMC implements inventory.HardwareTx.
+func (t hardwareTx) FindBMC(h inventory.HostID) (inventory.BMC, error) {
+	return find(t.tx, readBMC, "bmc", "of host "+string(h), findBMCSQL, string(h))
+}
+
+// ListBMCs implements inventory.HardwareTx.
+func (t hardwareTx) ListBMCs(p inventory.Page) ([]inventory.BMC, error) {
+	return list(t.tx, readBMC, listBMCsSQL, p.After, limit(p.Limit))
+}
+
+// SaveBMC implements inventory.HardwareTx.
+func (t hardwareTx) SaveBMC(b *inventory.BMC, now time.Time) error {
+	if err := t.checkBMC(b); err != nil {
+		return err
+	}
+	texts, err := jsonTexts(b.Options, b.Capabilities, b.LastCheck, b.Others)
+	if err != nil {
+		return err
+	}
+	now = stamp(now)
+	id := string(b.HostID)
+	args := []any{
+		string(b.Driver), b.Address, b.Username, blob(b.Sealed), b.System, bit(b.InsecureSkipVerify), b.Fingerprint,
+		string(b.MAC), texts[0], string(b.Power), ms(b.PowerAt), bit(b.IsReachable), b.Reason, b.Vendor, b.Model, b.Firmware,
+		texts[1], ms(b.CheckedAt), texts[2],
+	}
+	if b.Version == 0 {
+		args = append([]any{id}, args...)
+		if _, err := t.write(insertBMCSQL, append(args, ms(now), ms(now), texts[3])...); err != nil {
+			return err
+		}
+		b.CreatedAt = now
+	} else {
+		n, err := t.write(updateBMCSQL, append(args, ms(now), texts[3], id, b.Version)...)
+		if err := t.updated(n, err, "bmc", "of host "+id, b.Version, bmcVersionSQL, id); err != nil {
+			return err
+		}
+	}
+	b.UpdatedAt = now
+	b.Version++
+	return nil
+}
+
+// checkBMC refuses a controller that powers another host, and a second one for the same host.
+func (t hardwareTx) checkBMC(b *inventory.BMC) error {
+	var id inventory.HostID
+	var name string
+	found, err := t.row([]any{&id, &name}, bmcHolderSQL, string(b.Driver), b.Address, b.System)
+	if err != nil {
+		return err
+	}
+	if found && id != b.HostID {
+		return inventory.Errorf(inventory.Conflict, "the %s controller at %s powers host %s", b.Driver, b.Address, name).
+			WithHint("one controller powers one host: correct the address, or take it away from host %s first", name)
+	}
+	if b.Version != 0 {
+		return nil
+	}
+	if err := t.hasHost(b.HostID); err != nil {
+		return err
+	}
+	var version int64
+	found, err = t.row([]any{&version}, bmcVersionSQL, string(b.HostID))
+	if err == nil && found {
+		err = inventory.Errorf(inventory.Conflict, "host %s has a BMC already", t.hostName(b.HostID)).
+			WithHint("change that one, with its version")
+	}
+	return err
+}
+
+// DeleteBMC implements inventory.HardwareTx.
+func (t hardwareTx) DeleteBMC(h inventory.HostID) error {
+	n, err := t.write(deleteBMCSQL, string(h))
+	return changed(n, err, "bmc", "of host "+string(h))
+}
+
+// keptInspections is how many of the newest inspections of a host are never forgotten.
+const keptInspections = 10
+
+const (
+	inspectionColumns = `host_id, n, at, hardware, changes, faults, golden, operation`
+
+	findInspectionSQL  = `SELECT ` + inspectionColumns + ` FROM inspections WHERE host_id = $1 AND n = $2`
+	listInspectionsSQL = `SELECT ` + inspectionColumns + ` FROM inspections WHERE host_id = $1 ORDER BY n DESC LIMIT $2`
+	listHeardSQL       = `SELECT host_id, at, ports, before FROM heard WHERE ports <> '' OR before <> ''`
+	lastInspectionSQL  = `SELECT COALESCE(MAX(n), 0) FROM inspections WHERE host_id = $1`
+	addInspectionSQL   = `INSERT INTO inspections (` + inspectionColumns + `, is_old) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)`
+	oldInspectionSQL   = `UPDATE inspections SET is_old = 1 WHERE host_id = $1 AND n = $2`
+	heardAgainSQL      = `UPDATE heard SET before = ports, ports = $1, at = $2 WHERE host_id = $3`
+	heardFirstSQL      = `INSERT INTO heard (host_id, at, ports, before) VALUES ($1, $2, $3, '')`
+
+	forgetInspectionsSQL = `DELETE FROM inspections WHERE (host_id, n) IN (
+SELECT i.host_id, i.n FROM inspections AS i WHERE i.is_old = 1 AND i.at < $1 ORDER BY i.at LIMIT $2)`
+)
+
+func readInspection(s scan) (i inventory.Inspection, err error) {
+	err = s(&i.HostID, &i.N, timeColumn(&i.At), jsonColumn(&i.Hardware), jsonColumn(&i.Changes), jsonColumn(&i.Faults),
+		&i.Golden, &i.Operation)
+	return i, err
+}
+
+// FindInspection implements inventory.HardwareTx.
+func (t hardwareTx) FindInspection(h inventory.HostID, n int) (inventory.Inspection, error) {
+	if n == 0 {
+		return find(t.tx, readInspection, "inspection", "of host "+string(h), listInspectionsSQL, string(h), 1)
+	}
+	return find(t.tx, readInspection, "inspection", fmt.Sprintf("%d of host %s", n, h), findInspectionSQL, string(h), n)
+}
+
+// ListInspections implements inventory.HardwareTx.
+func (t hardwareTx) ListInspections(h inventory.HostID, n int) ([]inventory.Inspection, error) {
+	return list(t.tx, readInspection, listInspectionsSQL, string(h), limit(n))
+}
+
+// LastInspection implements inventory.HardwareTx.
+func (t hardwareTx) LastInspection(h inventory.HostID) (n int, err error) {
+	_, err = t.row([]any{&n}, lastInspectionSQL, string(h))
+	return n, err
+}
+
+// ListHeard implements inventory.HardwareTx. Cables are seldom moved: what was heard twice is read once.
+func (t hardwareTx) ListHeard() (map[inventory.HostID]inventory.Heard, error) {
+	all := map[inventory.HostID]inventory.Heard{}
+	err := t.each(func(s scan) error {
+		var (
+			id          inventory.HostID
+			h           inventory.Heard
+			now, before string
+		)
+		if err := s(&id, timeColumn(&h.At), &now, &before); err != nil {
+			return err
+		}
+		if now == "" {
+			h.At = time.Time{}
+		}
+		if err := jsonColumn(&h.Now)(now); err != nil {
+			return err
+		}
+		if h.Before = h.Now; before != now {
+			h.Before = nil
+			if err := jsonColumn(&h.Before)(before); err != nil {
+				return err
+			}
+		}
+		all[id] = h
+		return nil
+	}, listHeardSQL)
+	return all, err
+}
+
+// saveHeard keeps what ports heard beside the inspection, so that a list of cables need not read that.
+func (t hardwareTx) saveHeard(i *inventory.Inspection) error {
+	var heard []inventory.Port
+	for _, p := range i.Hardware.Ports {
+		if p.Neighbour != nil {
+			heard = append(heard, inventory.Port{Name: p.Name, MAC: p.MAC, SpeedMbps: p.SpeedMbps, Neighbour: p.Neighbour})
+		}
+	}
+	text, err := jsonText(heard)
+	if err != nil {
+		return err
+	}
+	n, err := t.write(heardAgainSQL, text, ms(i.At), string(i.HostID))
+	if err != nil || n > 0 || text == "" {
+		return err
+	}
+	_, err = t.write(heardFirstSQL, string(i.HostID), ms(i.At), text)
+	return err
+}
+
+// SaveInspection implements inventory.HardwareTx.
+func (t hardwareTx) SaveInspection(i *inventory.Inspection) error {
+	if err := t.hasHost(i.HostID); err != nil {
+		return err
+	}
+	texts, err := jsonTexts(i.Hardware, i.Changes, i.Faults)
+	if err != nil {
+		return err
+	}
+	last, err := t.LastInspection(i.HostID)
+	if err != nil {
+		return err
+	}
+	_, err = t.write(addInspectionSQL, string(i.HostID), last+1, ms(i.At), texts[0], texts[1], texts[2], i.Golden, i.Operation)
+	if err != nil {
+		return err
+	}
+	i.N = last + 1
+	if _, err = t.write(oldInspectionSQL, string(i.HostID), i.N-keptInspections); err != nil {
+		return err
+	}
+	return t.saveHeard(i)
+}
+
+// hasHost is NotFound when there is no such host.
+func (t *tx) hasHost(id inventory.HostID) error {
+	var version int64
+	found, err := t.row([]any{&version}, hostVersionSQL, string(id))
+	if err == nil && !found {
+		err = absent("host", string(id))
+	}
+	return err
+}
+
+const (
+	reportColumns = `id, host_id, kind, machine, body, created_at`
+
+	saveReportSQL = `INSERT INTO reports (` + reportColumns + `) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (id) DO UPDATE SET host_id = excluded.host_id, kind = excluded.kind, machine = excluded.machine,
+body = excluded.body, created_at = excluded.created_at`
+	listReportsSQL = `SELECT ` + reportColumns + ` FROM reports WHERE host_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2`
+	kindReportsSQL = `SELECT ` + reportColumns + ` FROM reports WHERE host_id = $1 AND kind = $2
+ORDER BY created_at DESC, id DESC LIMIT $3`
+)
+
+func readReport(s scan) (r inventory.Report, err error) {
+	err = s(&r.ID, &r.HostID, &r.Kind, &r.Machine, rawColumn(&r.Body), timeColumn(&r.CreatedAt))
+	return r, err
+}
+
+// SaveReport implements inventory.HardwareTx.
+func (t hardwareTx) SaveReport(r inventory.Report) error {
+	body, err := rawText(r.Body)
+	if err != nil {
+		return err
+	}
+	_, err = t.write(saveReportSQL, r.ID, string(r.HostID), r.Kind, r.Machine, body, ms(r.CreatedAt))
+	return err
+}
+
+// ListReports implements inventory.HardwareTx.
+func (t hardwareTx) ListReports(h inventory.HostID, kind string, n int) ([]inventory.Report, error) {
+	if kind == "" {
+		return list(t.tx, readReport, listReportsSQL, string(h), limit(n))
+	}
+	return list(t.tx, readReport, kindReportsSQL, string(h), kind, limit(n))
+}

@@ -1,0 +1,389 @@
+package sqlstore
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"slipway.dev/slipway/inventory"
+)
+
+const (
+	sessionColumns = `id, host_id, mac, address, arch, firmware, subnet, boot, reason, profile, image, config, step, outcome,
+started_at, last_at, ended_at, operation, machine_uuid, port, proof`
+
+	findSessionSQL     = `SELECT ` + sessionColumns + ` FROM sessions WHERE id = $1`
+	findOpenSessionSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE mac = $1 AND outcome = '' ORDER BY started_at DESC, id DESC LIMIT 1`
+	listSessionsSQL    = `SELECT ` + sessionColumns + ` FROM sessions WHERE (started_at, id) < ($1, $2) ORDER BY started_at DESC, id DESC LIMIT $3`
+	hostSessionsSQL    = `SELECT ` + sessionColumns + ` FROM sessions WHERE host_id = $1 AND (started_at, id) < ($2, $3) ORDER BY started_at DESC, id DESC LIMIT $4`
+	// The index of the open ones has when they began, before anything else of them: only rows of old ones are read. The plus
+	// keeps SQLite from the index of all by when they began.
+	listOpenSessionsSQL = `SELECT ` + sessionColumns + ` FROM sessions WHERE outcome = '' AND +started_at < $1 AND last_at < $2 ORDER BY last_at, id`
+
+	// SQLite writes an index anew for each of its columns that a statement names. A boot that goes on keeps what the
+	// indexes of its session have, but for the configuration that it is given once.
+	goOnSQL = `UPDATE sessions SET ` + sessionProgress + `
+WHERE config = $16 AND id = $17 AND host_id = $18 AND mac = $19 AND outcome = $20 AND started_at = $21`
+	giveConfigSQL = `UPDATE sessions SET ` + sessionProgress + `, config = $16
+WHERE id = $17 AND host_id = $18 AND mac = $19 AND outcome = $20 AND started_at = $21`
+	// The UUID that an agent has said stays: whoever stores a session may have read it before that.
+	sessionProgress = `address = $1, arch = $2, firmware = $3, subnet = $4, boot = $5, reason = $6, profile = $7, image = $8,
+step = $9, last_at = $10, ended_at = $11, operation = $12, machine_uuid = COALESCE(NULLIF($13, ''), machine_uuid),
+port = $14, proof = $15`
+
+	saveSessionSQL = `INSERT INTO sessions (` + sessionColumns + `)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+ON CONFLICT (id) DO UPDATE SET host_id = excluded.host_id, mac = excluded.mac, address = excluded.address,
+arch = excluded.arch, firmware = excluded.firmware, subnet = excluded.subnet, boot = excluded.boot,
+reason = excluded.reason, profile = excluded.profile, image = excluded.image, config = excluded.config, step = excluded.step,
+outcome = excluded.outcome, started_at = excluded.started_at, last_at = excluded.last_at, ended_at = excluded.ended_at,
+operation = excluded.operation, machine_uuid = COALESCE(NULLIF(excluded.machine_uuid, ''), machine_uuid),
+port = excluded.port, proof = excluded.proof`
+)
+
+func readSession(s scan) (b inventory.BootSession, err error) {
+	err = s(&b.ID, &b.HostID, &b.MAC, textColumn(&b.Address), &b.Arch, &b.Firmware, &b.Subnet, &b.Boot, &b.Reason,
+		&b.Profile, &b.Image, &b.Config, &b.Step, &b.Outcome, timeColumn(&b.StartedAt), timeColumn(&b.LastAt), timeColumn(&b.EndedAt),
+		&b.Operation, &b.MachineUUID, &b.Port, &b.Proof)
+	return b, err
+}
+
+// FindSession implements inventory.HistoryTx.
+func (t historyTx) FindSession(id inventory.SessionID) (inventory.BootSession, error) {
+	return find(t.tx, readSession, "session", string(id), findSessionSQL, string(id))
+}
+
+// FindOpenSession implements inventory.HistoryTx.
+func (t historyTx) FindOpenSession(mac inventory.MAC) (inventory.BootSession, error) {
+	return find(t.tx, readSession, "session", "of "+string(mac), findOpenSessionSQL, string(mac))
+}
+
+// ListSessions implements inventory.HistoryTx.
+func (t historyTx) ListSessions(host inventory.HostID, p inventory.Page) ([]inventory.BootSession, error) {
+	startedMS, id := limit(0), p.After // after every session there can be
+	if p.After != "" {
+		last, err := t.FindSession(inventory.SessionID(p.After))
+		if err != nil {
+			return nil, err
+		}
+		startedMS = ms(last.StartedAt)
+	}
+	if host == "" {
+		return list(t.tx, readSession, listSessionsSQL, startedMS, id, limit(p.Limit))
+	}
+	return list(t.tx, readSession, hostSessionsSQL, string(host), startedMS, id, limit(p.Limit))
+}
+
+// ListOpenSessions implements inventory.HistoryTx.
+func (t historyTx) ListOpenSessions(before time.Time) ([]inventory.BootSession, error) {
+	return list(t.tx, readSession, listOpenSessionsSQL, ms(before), ms(before))
+}
+
+// SaveSession implements inventory.HistoryTx.
+func (t historyTx) SaveSession(b inventory.BootSession) error {
+	args := []any{
+		addressText(b.Address), string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile,
+		b.Image, b.Step, ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof),
+		string(b.Config), string(b.ID), string(b.HostID), string(b.MAC), string(b.Outcome), ms(b.StartedAt),
+	}
+	n, err := t.write(goOnSQL, args...)
+	if err == nil && n == 0 && b.Config != "" {
+		n, err = t.write(giveConfigSQL, args...)
+	}
+	if err != nil || n > 0 {
+		return err
+	}
+	_, err = t.write(saveSessionSQL, string(b.ID), string(b.HostID), string(b.MAC), addressText(b.Address),
+		string(b.Arch), string(b.Firmware), b.Subnet, b.Boot, b.Reason, b.Profile, b.Image, string(b.Config), b.Step, string(b.Outcome),
+		ms(b.StartedAt), ms(b.LastAt), ms(b.EndedAt), b.Operation, b.MachineUUID, b.Port, string(b.Proof))
+	return err
+}
+
+const (
+	eventColumns   = `id, at, kind, host_id, session_id, mac, subject, detail, data`
+	lastEventIDSQL = `SELECT COALESCE(MAX(id), 0) FROM events`
+	nextKindSQL    = `SELECT kind FROM events WHERE kind > $1 ORDER BY kind LIMIT 1`
+
+	// Only the oldest rows are looked at, so that there is nothing to pay when nothing is old enough.
+	forgetEventsSQL = `DELETE FROM events WHERE id IN (
+SELECT o.id FROM (SELECT id, at FROM events ORDER BY id LIMIT $1) AS o WHERE o.at < $2 AND o.id < (SELECT MAX(id) FROM events))`
+	forgetSessionsSQL = `DELETE FROM sessions WHERE id IN (
+SELECT o.id FROM (SELECT id, started_at, outcome FROM sessions ORDER BY started_at, id LIMIT $1) AS o WHERE o.started_at < $2 AND o.outcome <> '')`
+	forgetIssuesSQL = `DELETE FROM issues WHERE id IN (
+SELECT o.id FROM (SELECT id, closed_at FROM issues ORDER BY id LIMIT $1) AS o WHERE o.closed_at > 0 AND o.closed_at < $2)`
+
+	// What belongs to a boot goes with its session: what was fetched, its tokens. A rendering stays while a session or
+	// the next preview of its host asks for it.
+	forgetDeliveriesSQL = `DELETE FROM deliveries WHERE (session_id, document) IN (
+SELECT d.session_id, d.document FROM deliveries AS d
+WHERE d.last_at < $1 AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.id = d.session_id) LIMIT $2)`
+	forgetJoinTokensSQL = `DELETE FROM join_tokens WHERE id IN (
+SELECT k.id FROM join_tokens AS k
+WHERE k.created_at < $1 AND k.expires_at < $2 AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.id = k.session_id)
+ORDER BY k.created_at, k.id LIMIT $3)`
+	forgetRenderingsSQL = `DELETE FROM renderings WHERE (digest, host_id) IN (
+SELECT r.digest, r.host_id FROM renderings AS r
+WHERE r.created_at < $1 AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.config = r.digest AND s.config <> '')
+AND (NOT EXISTS (SELECT 1 FROM hosts AS h WHERE h.id = r.host_id)
+OR r.position < (SELECT MAX(n.position) FROM renderings AS n WHERE n.host_id = r.host_id))
+ORDER BY r.created_at, r.digest, r.host_id LIMIT $2)`
+)
+
+func readEvent(s scan) (e inventory.Event, err error) {
+	err = s(&e.ID, timeColumn(&e.At), &e.Kind, &e.HostID, &e.SessionID, &e.MAC, &e.Subject, &e.Detail, jsonColumn(&e.Data))
+	return e, err
+}
+
+// addEventsSQL adds n events.
+func addEventsSQL(n int) string {
+	rows := make([]string, n)
+	for i := range rows {
+		at := i * 8
+		rows[i] = fmt.Sprintf("($%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d)", at+1, at+2, at+3, at+4, at+5, at+6, at+7, at+8)
+	}
+	return `INSERT INTO events (at, kind, host_id, session_id, mac, subject, detail, data) VALUES ` + strings.Join(rows, ", ")
+}
+
+var addEventSQL, addTwoEventsSQL = addEventsSQL(1), addEventsSQL(2)
+
+// AddEvent implements inventory.HistoryTx.
+func (t historyTx) AddEvent(events ...*inventory.Event) error {
+	for pair := range slices.Chunk(events, 2) {
+		args := make([]any, 0, 16)
+		for _, e := range pair {
+			data, err := jsonText(e.Data)
+			if err != nil {
+				return err
+			}
+			args = append(args, ms(e.At), e.Kind, string(e.HostID), string(e.SessionID), string(e.MAC), e.Subject, e.Detail, data)
+		}
+		query := addEventSQL
+		if len(pair) == 2 {
+			query = addTwoEventsSQL
+		}
+		last, err := t.insert(query, args...)
+		if err != nil {
+			return err
+		}
+		for i, e := range pair { // rows get their ids as they come
+			e.ID = last - int64(len(pair)-1-i)
+		}
+		t.eventN += len(pair)
+	}
+	return nil
+}
+
+// ListEvents implements inventory.HistoryTx. Of a part of the kinds, each kind is read by itself and what is wanted of them
+// put together, so that events of other kinds cost nothing.
+func (t historyTx) ListEvents(f inventory.EventFilter, after int64, n int) ([]inventory.Event, error) {
+	if f.HostID != "" || f.SessionID != "" || f.Kind == "" || strings.Contains(f.Kind, ".") {
+		query, args := eventsSQL(f)
+		return list(t.tx, readEvent, query, append(args, after, limit(n))...)
+	}
+	kinds, err := t.kindsOf(f.Kind)
+	if err != nil {
+		return nil, err
+	}
+	var all []inventory.Event
+	for _, f.Kind = range kinds {
+		query, args := eventsSQL(inventory.EventFilter{Kind: f.Kind + ".", Before: f.Before})
+		args[0] = f.Kind // which may have no dot
+		some, err := list(t.tx, readEvent, query, append(args, after, limit(n))...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b inventory.Event) int {
+		if f.Before > 0 {
+			a, b = b, a
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	if n > 0 && len(all) > n {
+		all = all[:n]
+	}
+	return all, nil
+}
+
+// kindsOf returns the kinds of events there are of a part: "dhcp" itself, and all from "dhcp." to "dhcp.zzz"; '/' follows
+// '.'. It steps from kind to kind along the index.
+func (t historyTx) kindsOf(part string) (kinds []string, err error) {
+	kinds = []string{part}
+	for after := part + "."; ; {
+		var kind string
+		found, err := t.row([]any{&kind}, nextKindSQL, after)
+		if err != nil || !found || kind >= part+"/" {
+			return kinds, err
+		}
+		kinds, after = append(kinds, kind), kind
+	}
+}
+
+// eventsSQL asks for filtered events; the arguments that it leaves to the caller are the last two, after and limit.
+func eventsSQL(f inventory.EventFilter) (query string, args []any) {
+	where, args := eventWhere(f)
+	if f.Before > 0 {
+		args = append(args, f.Before)
+		return fmt.Sprintf(`SELECT %s FROM events WHERE %sid < $%d AND id > $%d ORDER BY id DESC LIMIT $%d`,
+			eventColumns, where, len(args), len(args)+1, len(args)+2), args
+	}
+	return fmt.Sprintf(`SELECT %s FROM events WHERE %sid > $%d ORDER BY id LIMIT $%d`, eventColumns, where, len(args)+1, len(args)+2), args
+}
+
+// eventWhere writes a filter as terms, each followed by AND, with its arguments. Of one host or session the kind is looked
+// at in each event; it must not lead to the index of kinds, which has those of all hosts.
+func eventWhere(f inventory.EventFilter) (where string, args []any) {
+	term := func(column, value string) {
+		args = append(args, value)
+		where += fmt.Sprintf("%s = $%d AND ", column, len(args))
+	}
+	kind := "kind"
+	if f.HostID != "" {
+		term("host_id", string(f.HostID))
+		kind = "kind || ''"
+	}
+	if f.SessionID != "" {
+		term("session_id", string(f.SessionID))
+		kind = "kind || ''"
+	}
+	switch {
+	case f.Kind == "":
+	case strings.Contains(f.Kind, "."):
+		term(kind, f.Kind)
+	default: // as in kindsOf
+		args = append(args, f.Kind, f.Kind+".", f.Kind+"/")
+		where += fmt.Sprintf("(%[1]s = $%[2]d OR (%[1]s >= $%[3]d AND %[1]s < $%[4]d)) AND ", kind, len(args)-2, len(args)-1, len(args))
+	}
+	return where, args
+}
+
+// ForgetHistory implements inventory.HistoryTx. What belonged to sessions that are gone goes after them.
+func (t historyTx) ForgetHistory(before time.Time, n int) (forgotten int, err error) {
+	for _, query := range []string{forgetEventsSQL, forgetSessionsSQL, forgetIssuesSQL} {
+		gone, err := t.write(query, n, ms(before))
+		if err != nil {
+			return forgotten, err
+		}
+		forgotten += int(gone)
+	}
+	for _, of := range []struct {
+		query string
+		args  []any
+	}{
+		{forgetDeliveriesSQL, []any{ms(before), n}},
+		{forgetJoinTokensSQL, []any{ms(before), ms(before), n}},
+		{forgetRenderingsSQL, []any{ms(before), n}},
+		{forgetOperationsSQL, []any{ms(before), n}},
+		{forgetInspectionsSQL, []any{ms(before), n}},
+	} {
+		gone, err := t.write(of.query, of.args...)
+		if err != nil {
+			return forgotten, err
+		}
+		forgotten += int(gone)
+	}
+	return forgotten, nil
+}
+
+// LastEventID implements inventory.HistoryTx.
+func (t historyTx) LastEventID() (id int64, err error) {
+	_, err = t.row([]any{&id}, lastEventIDSQL)
+	return id, err
+}
+
+const (
+	issueColumns = `id, key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at`
+
+	openIssueSQL = `INSERT INTO issues (key, type, severity, host_ids, subnet, cause, hint, opened_at, seen_at, seen_n, closed_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, 0)
+ON CONFLICT (key) WHERE closed_at = 0 DO UPDATE SET severity = excluded.severity, host_ids = excluded.host_ids,
+subnet = excluded.subnet, cause = excluded.cause, hint = excluded.hint, seen_at = excluded.seen_at,
+seen_n = issues.seen_n + 1
+RETURNING id, opened_at, seen_n`
+	closeIssueSQL     = `UPDATE issues SET closed_at = $1 WHERE key = $2 AND closed_at = 0`
+	findIssueSQL      = `SELECT ` + issueColumns + ` FROM issues WHERE id = $1`
+	listIssuesSQL     = `SELECT ` + issueColumns + ` FROM issues ORDER BY id DESC`
+	openIssuesSQL     = `SELECT ` + issueColumns + ` FROM issues WHERE closed_at = 0 ORDER BY id DESC`
+	hostIssuesSQL     = `SELECT ` + issueColumns + ` FROM issues WHERE id IN (SELECT issue_id FROM issue_hosts WHERE host_id = $1) ORDER BY id DESC`
+	openHostIssuesSQL = `SELECT ` + issueColumns + ` FROM issues WHERE id IN (SELECT issue_id FROM issue_hosts WHERE host_id = $1) AND closed_at = 0 ORDER BY id DESC`
+
+	issueHostsSQL       = `SELECT host_id FROM issue_hosts WHERE issue_id = $1 ORDER BY host_id`
+	insertIssueHostSQL  = `INSERT INTO issue_hosts (issue_id, host_id) VALUES ($1, $2)`
+	deleteIssueHostsSQL = `DELETE FROM issue_hosts WHERE issue_id = $1`
+)
+
+func readIssue(s scan) (i inventory.Issue, err error) {
+	err = s(&i.ID, &i.Key, &i.Type, &i.Severity, jsonColumn(&i.HostIDs), &i.Subnet, &i.Cause, &i.Hint,
+		timeColumn(&i.OpenedAt), timeColumn(&i.SeenAt), &i.SeenN, timeColumn(&i.ClosedAt))
+	return i, err
+}
+
+// OpenIssue implements inventory.HistoryTx. Seen again, an issue takes over the newer cause, hint and hosts.
+func (t historyTx) OpenIssue(i *inventory.Issue, now time.Time) (bool, error) {
+	if t.isRead {
+		return false, inventory.Errorf(inventory.Internal, "a Read must not write")
+	}
+	hosts := slices.Compact(slices.Sorted(slices.Values(i.HostIDs)))
+	text, err := jsonText(hosts)
+	if err != nil {
+		return false, err
+	}
+	now = stamp(now)
+	found, err := t.row([]any{&i.ID, timeColumn(&i.OpenedAt), &i.SeenN}, openIssueSQL, i.Key, i.Type, string(i.Severity),
+		text, i.Subnet, i.Cause, i.Hint, ms(now), ms(now))
+	if err != nil {
+		return false, err
+	}
+	if !found {
+		return false, fmt.Errorf("open issue %s: no row came back", i.Key)
+	}
+	i.HostIDs, i.SeenAt, i.ClosedAt = hosts, now, time.Time{}
+	return i.SeenN == 1, t.saveIssueHosts(i)
+}
+
+func (t historyTx) saveIssueHosts(i *inventory.Issue) error {
+	has, err := list(t.tx, func(s scan) (id inventory.HostID, err error) {
+		err = s(&id)
+		return id, err
+	}, issueHostsSQL, i.ID)
+	if err != nil || slices.Equal(has, i.HostIDs) {
+		return err
+	}
+	if _, err := t.write(deleteIssueHostsSQL, i.ID); err != nil {
+		return err
+	}
+	for _, id := range i.HostIDs {
+		if _, err := t.write(insertIssueHostSQL, i.ID, string(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CloseIssue implements inventory.HistoryTx.
+func (t historyTx) CloseIssue(key string, now time.Time) (bool, error) {
+	n, err := t.write(closeIssueSQL, ms(now), key)
+	return n > 0, err
+}
+
+// FindIssue implements inventory.HistoryTx.
+func (t historyTx) FindIssue(id int64) (inventory.Issue, error) {
+	return find(t.tx, readIssue, "issue", strconv.FormatInt(id, 10), findIssueSQL, id)
+}
+
+// ListIssues implements inventory.HistoryTx.
+func (t historyTx) ListIssues(all bool, host inventory.HostID) ([]inventory.Issue, error) {
+	switch {
+	case host == "" && all:
+		return list(t.tx, readIssue, listIssuesSQL)
+	case host == "":
+		return list(t.tx, readIssue, openIssuesSQL)
+	case all:
+		return list(t.tx, readIssue, hostIssuesSQL, string(host))
+	}
+	return list(t.tx, readIssue, openHostIssuesSQL, string(host))
+}
