@@ -59,7 +59,9 @@ function Help({ id, help, said }: { id: string; help: ReactNode; said: string | 
 }
 
 // TextField is one line of text.
-export function TextField(p: Field & { type?: 'text' | 'number' | 'password'; placeholder?: string; list?: string[] }) {
+export function TextField(
+  p: Field & { type?: 'text' | 'number' | 'password'; placeholder?: string; min?: number; list?: string[] },
+) {
   const id = useId()
   const said = saidOf(useContext(Refusal), p.field ?? '')
   return (
@@ -72,6 +74,7 @@ export function TextField(p: Field & { type?: 'text' | 'number' | 'password'; pl
         isRequired={p.isRequired ?? false}
         isDisabled={p.isDisabled ?? false}
         placeholder={p.placeholder ?? ''}
+        {...(p.min !== undefined && { min: p.min })}
         validated={said ? 'error' : 'default'}
         aria-describedby={p.help || said ? `${id}-help` : undefined}
         autoComplete={p.type === 'password' ? 'new-password' : 'off'}
@@ -134,49 +137,73 @@ export function ChoiceField(p: Field & { choices: [value: string, label: string]
   )
 }
 
-interface Edited {
+interface Dialog {
   title: string
   verb: string
-  call: Call
-  shown?: unknown // the body as the command shows it, where that must not show all of it
+  save: () => void
+  isBusy: boolean
+  error?: unknown
+  lacks?: string // what is not filled in yet; '' when all is
+  ready?: boolean // for forms that do not say what is missing
+  isSmall?: boolean
+  call?: Call // as the command shows it
   cli?: string
-  ready?: boolean // enough is filled in
   close: () => void
-  done?: (answer: unknown) => void
   children: ReactNode
 }
 
-// EditForm is a form whose contents are one call; what the server says of a field stands at that field.
-export function EditForm({ title, verb, call, shown, cli, ready = true, close, done, children }: Edited) {
+// FormDialog is a form in a dialog, with what is missing, what the server said, and the same as a command.
+export function FormDialog(p: Dialog) {
   const id = useId()
-  const act = useAct((answer) => {
-    close()
-    done?.(answer)
-  })
-  const save = (e: FormEvent) => {
+  const isOff = p.isBusy || Boolean(p.lacks) || p.ready === false
+  const submit = (e: FormEvent) => {
     e.preventDefault()
-    if (ready && !act.isPending) act.mutate(call)
+    if (!isOff) p.save()
   }
   return (
-    <Modal isOpen variant="medium" onClose={close} aria-labelledby={`${id}-title`}>
-      <ModalHeader title={title} labelId={`${id}-title`} />
+    <Modal isOpen variant={p.isSmall ? 'small' : 'medium'} onClose={p.close} aria-labelledby={`${id}-title`}>
+      <ModalHeader title={p.title} labelId={`${id}-title`} />
       <ModalBody>
-        <Refusal value={act.error}>
-          <Form id={`${id}-form`} onSubmit={save}>
-            {children}
-            {act.error && <Failure error={act.error} />}
+        <Refusal value={p.error}>
+          <Form id={`${id}-form`} onSubmit={submit} autoComplete="off">
+            {p.children}
+            {Boolean(p.error) && <Failure error={p.error} />}
           </Form>
         </Refusal>
-        <Command {...(cli && { cli })} call={shown === undefined ? call : { ...call, body: shown }} />
+        <Command {...(p.cli && { cli: p.cli })} {...(p.call && { call: p.call })} />
       </ModalBody>
       <ModalFooter>
-        <Button type="submit" form={`${id}-form`} isLoading={act.isPending} isDisabled={!ready || act.isPending}>
-          {verb}
+        <Button type="submit" form={`${id}-form`} isLoading={p.isBusy} isDisabled={isOff}>
+          {p.verb}
         </Button>
-        <Button variant="link" onClick={close}>
+        <Button variant="link" onClick={p.close}>
           Cancel
         </Button>
+        {p.lacks && <small>Not yet: {p.lacks}.</small>}
       </ModalFooter>
     </Modal>
+  )
+}
+
+interface Edited<T> extends Omit<Dialog, 'save' | 'isBusy' | 'error'> {
+  call: Call
+  shown?: unknown // the body as the command shows it, where that must not show all of it
+  done?: (answer: T) => void
+}
+
+// EditForm is a form whose contents are one call; what the server says of a field stands at that field.
+export function EditForm<T = unknown>({ call, shown, done, ...p }: Edited<T>) {
+  const act = useAct<T>((answer) => {
+    p.close()
+    done?.(answer)
+  })
+  return (
+    <FormDialog
+      {...p}
+      save={() => act.mutate(call)}
+      isBusy={act.isPending}
+      error={act.error}
+      call={shown === undefined ? call : { ...call, body: shown }}
+    />
   )
 }

@@ -1,12 +1,8 @@
-import { Button } from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
 import { useState } from 'react'
 import { useMayNot } from '../../api/me'
-import { useList } from '../../api/queries'
-import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
-import { Loaded } from '../../parts/Failure'
 import { EditForm, LongField, TextField } from '../../parts/Fields'
+import { Add, Plain } from '../../parts/Plain'
 import { OptionsField } from './OptionsField'
 import { type Class, flagsOfOptions, linesOfOptions, optionsOf, wordsOf } from './words'
 
@@ -18,81 +14,42 @@ const linesOf = (text: string) =>
 
 // Classes lists the classes of DHCP clients that get options of their own.
 export function Classes() {
-  const list = useList('classes')
   const [edited, edit] = useState<Partial<Class>>()
-  const [gone, remove] = useState<Class>()
   const not = useMayNot('admin', '')
   return (
     <section aria-label="Classes of clients" className="network-part">
       <h2>Classes of DHCP clients</h2>
       <p>A class matches clients by their packets, such as phones and switches, and gives them options of their own.</p>
-      <Button variant="secondary" isAriaDisabled={!!not} title={not} onClick={() => not || edit({})}>
-        Add a class
-      </Button>
-      <Loaded query={list}>
-        {(all) =>
-          all.length > 0 && (
-            <Table aria-label="Classes" variant="compact">
-              <Thead>
-                <Tr>
-                  {['Name', 'Clients', 'Options', 'Actions'].map((c) => (
-                    <Th key={c}>{c}</Th>
-                  ))}
-                </Tr>
-              </Thead>
-              <Tbody>
-                {all.map((c) => (
-                  <Tr key={c.name}>
-                    <Td dataLabel="Name">{c.name}</Td>
-                    <Td dataLabel="Clients">
-                      {[
-                        ...(c.vendorClasses ?? []),
-                        ...(c.userClasses ?? []),
-                        ...(c.macPrefixes ?? []),
-                        ...(c.archs ?? []).map((a) => `architecture ${a}`),
-                      ].join(', ')}
-                    </Td>
-                    <Td dataLabel="Options">{(c.options ?? []).length + (c.options6 ?? []).length}</Td>
-                    <Td dataLabel="Actions">
-                      <Button
-                        variant="link"
-                        isInline
-                        isAriaDisabled={!!not}
-                        title={not}
-                        aria-label={`Edit class ${c.name}`}
-                        onClick={() => not || edit(c)}
-                      >
-                        Edit
-                      </Button>{' '}
-                      <Button
-                        variant="link"
-                        isInline
-                        isAriaDisabled={!!not}
-                        title={not}
-                        aria-label={`Delete class ${c.name}`}
-                        onClick={() => not || remove(c)}
-                      >
-                        Delete
-                      </Button>
-                    </Td>
-                  </Tr>
-                ))}
-              </Tbody>
-            </Table>
-          )
-        }
-      </Loaded>
+      <Add text="Add a class" variant="secondary" not={not} act={() => edit({})} />
+      <Plain
+        noun="classes"
+        label="Classes"
+        columns={[
+          { key: 'name', name: 'Name', cell: (c) => c.name },
+          {
+            key: 'clients',
+            name: 'Clients',
+            cell: (c) =>
+              [
+                ...(c.vendorClasses ?? []),
+                ...(c.userClasses ?? []),
+                ...(c.macPrefixes ?? []),
+                ...(c.archs ?? []).map((a) => `architecture ${a}`),
+              ].join(', '),
+          },
+          { key: 'options', name: 'Options', cell: (c) => (c.options ?? []).length + (c.options6 ?? []).length },
+        ]}
+        keyOf={(c) => c.name}
+        of={(c) => `class ${c.name}`}
+        acts={(c) => [{ text: 'Edit', not, act: () => edit(c) }]}
+        removal={(c) => ({
+          title: `Delete class ${c.name}?`,
+          cli: `slipway class delete ${shell(c.name)}`,
+          not,
+        })}
+        nothing={null}
+      />
       {edited && <ClassForm given={edited} close={() => edit(undefined)} />}
-      {gone && (
-        <Ask
-          title={`Delete class ${gone.name}?`}
-          verb="Delete"
-          foresees={dryOf({ method: 'DELETE', path: `/classes/${gone.name}`, version: gone.version })}
-          call={{ method: 'DELETE', path: `/classes/${gone.name}`, version: gone.version }}
-          cli={`slipway class delete ${shell(gone.name)}`}
-          close={() => remove(undefined)}
-        />
-      )}
     </section>
   )
 }

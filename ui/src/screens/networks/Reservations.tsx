@@ -1,89 +1,48 @@
-import { Button } from '@patternfly/react-core'
 import { useState } from 'react'
 import { useMayNot } from '../../api/me'
-import { useList } from '../../api/queries'
-import { Ask, dryOf } from '../../parts/Ask'
 import { flags, shell } from '../../parts/cli'
-import { Loaded, Nothing } from '../../parts/Failure'
+import { Nothing } from '../../parts/Failure'
 import { ChoiceField, EditForm, TextField } from '../../parts/Fields'
-import { type Column, VirtualTable } from '../../parts/VirtualTable'
+import { Add, Plain } from '../../parts/Plain'
 import { OptionsField } from './OptionsField'
 import { flagsOfOptions, linesOfOptions, optionsOf, type Reservation } from './words'
 
 export function Reservations({ subnet }: { subnet: string }) {
-  const list = useList('reservations', { subnet })
   const [edited, edit] = useState<Partial<Reservation>>()
-  const [gone, remove] = useState<Reservation>()
   const not = useMayNot('admin') // the host of an address may be in a pool
-  const columns: Column<Reservation>[] = [
-    { key: 'address', name: 'Address', cell: (r) => r.address },
-    { key: 'who', name: 'Machine', cell: (r) => r.mac ?? r.uuid ?? r.clientID ?? r.port ?? '', min: 14, grow: 2 },
-    {
-      key: 'by',
-      name: 'Known by',
-      cell: (r) => (r.mac ? 'MAC' : r.uuid ? 'UUID' : r.port ? 'switch port' : 'client id'),
-    },
-    { key: 'hostname', name: 'Host name', cell: (r) => r.hostname ?? '' },
-    {
-      key: 'do',
-      name: 'Actions',
-      min: 12,
-      cell: (r) => (
-        <>
-          <Button
-            variant="link"
-            isInline
-            isAriaDisabled={!!not}
-            title={not}
-            aria-label={`Edit ${r.address}`}
-            onClick={() => not || edit(r)}
-          >
-            Edit
-          </Button>{' '}
-          <Button
-            variant="link"
-            isInline
-            isAriaDisabled={!!not}
-            title={not}
-            aria-label={`Delete ${r.address}`}
-            onClick={() => not || remove(r)}
-          >
-            Delete
-          </Button>
-        </>
-      ),
-    },
-  ]
   return (
     <>
-      <p style={{ paddingBlock: '1rem' }}>
-        <Button variant="secondary" isAriaDisabled={!!not} title={not} onClick={() => not || edit({})}>
-          Reserve an address
-        </Button>
-      </p>
-      <Loaded query={list}>
-        {(all) =>
-          all.length === 0 ? (
-            <Nothing title="No address is reserved">
-              A reservation gives one machine one address permanently, inside or outside of the ranges. Make one here,
-              or from a lease.
-            </Nothing>
-          ) : (
-            <VirtualTable label="Reservations" columns={columns} rows={all} keyOf={(r) => r.address} height="28rem" />
-          )
+      <Add text="Reserve an address" variant="secondary" not={not} act={() => edit({})} />
+      <Plain
+        noun="reservations"
+        query={{ subnet }}
+        label="Reservations"
+        isLong
+        columns={[
+          { key: 'address', name: 'Address', cell: (r) => r.address },
+          { key: 'who', name: 'Machine', cell: (r) => r.mac ?? r.uuid ?? r.clientID ?? r.port ?? '', min: 14, grow: 2 },
+          {
+            key: 'by',
+            name: 'Known by',
+            cell: (r) => (r.mac ? 'MAC' : r.uuid ? 'UUID' : r.port ? 'switch port' : 'client id'),
+          },
+          { key: 'hostname', name: 'Host name', cell: (r) => r.hostname ?? '' },
+        ]}
+        keyOf={(r) => r.address}
+        acts={(r) => [{ text: 'Edit', not, act: () => edit(r) }]}
+        removal={(r) => ({
+          title: `Delete the reservation of ${r.address}?`,
+          cli: `slipway reservation delete ${shell(r.address)}`,
+          not,
+        })}
+        nothing={
+          <Nothing title="No address is reserved">
+            A reservation gives one machine one address permanently, inside or outside of the ranges. Make one here, or
+            from a lease.
+          </Nothing>
         }
-      </Loaded>
+      />
       {edited && <ReservationForm subnet={subnet} given={edited} close={() => edit(undefined)} />}
-      {gone && (
-        <Ask
-          title={`Delete the reservation of ${gone.address}?`}
-          verb="Delete"
-          foresees={dryOf({ method: 'DELETE', path: `/reservations/${gone.address}`, version: gone.version })}
-          call={{ method: 'DELETE', path: `/reservations/${gone.address}`, version: gone.version }}
-          cli={`slipway reservation delete ${shell(gone.address)}`}
-          close={() => remove(undefined)}
-        />
-      )}
     </>
   )
 }

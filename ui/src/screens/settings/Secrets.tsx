@@ -1,177 +1,105 @@
-import {
-  Button,
-  Form,
-  FormGroup,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  TextArea,
-  TextInput,
-  Tooltip,
-} from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
+import { FormGroup, TextArea } from '@patternfly/react-core'
+import { useQueries } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Link, useSearchParams } from 'react-router'
-import { type Call, useAct } from '../../api/act'
-import type { Schemas, Secret } from '../../api/client'
+import { Link } from 'react-router'
+import type { Call } from '../../api/act'
+import { api, must, type Schemas } from '../../api/client'
 import { mayNot, useMe } from '../../api/me'
-import { useList, useOne } from '../../api/queries'
-import { Ask, dryOf } from '../../parts/Ask'
-import { Command } from '../../parts/Command'
+import { useList } from '../../api/queries'
 import { flags } from '../../parts/cli'
-import { Failure, Loaded, Nothing } from '../../parts/Failure'
+import { Nothing } from '../../parts/Failure'
+import { EditForm, TextField } from '../../parts/Fields'
+import { Add, Plain, useChosen } from '../../parts/Plain'
 import { When } from '../../parts/When'
 import { consumersOf, consumersText } from './consumers'
 import './settings-catalogue.css'
 
 const most = 1 << 20
 
+// useUses asks what each secret is used by; undefined until the server has said it.
+function useUses(names: string[]): (name: string) => string[] | undefined {
+  const uses = useQueries({
+    queries: names.map((name) => ({
+      queryKey: ['secrets', name, '/uses'],
+      queryFn: () => must(api.GET('/api/v1/secrets/{name}/uses', { params: { path: { name } } })),
+    })),
+  })
+  return (name) => uses[names.indexOf(name)]?.data?.usedBy
+}
+
 // Secrets lists what is kept sealed: names and ages, never values.
 export function Secrets() {
-  const secrets = useList('secrets')
-  const [params, setParams] = useSearchParams()
-  const [goes, setGoes] = useState<Secret>()
+  const secrets = useList('secrets').data ?? []
+  const names = secrets.map((s) => s.name)
+  const usersOf = useUses(names)
+  const [chosen, open] = useChosen('secret')
   const not = mayNot(useMe(), 'admin', '')
-  const set = params.get('secret')
-  const open = (name: string | undefined) => {
-    const next = new URLSearchParams(params)
-    if (name === undefined) next.delete('secret')
-    else next.set('secret', name)
-    setParams(next)
-  }
-  const button = (
-    label: string,
-    why: string | undefined,
-    act: () => void,
-    variant: 'primary' | 'link' = 'link',
-    name = label,
-  ) => {
-    const b = (
-      <Button
-        variant={variant}
-        isInline={variant === 'link'}
-        isAriaDisabled={why !== undefined}
-        onClick={() => why === undefined && act()}
-        aria-label={name}
-      >
-        {label}
-      </Button>
-    )
-    return why ? <Tooltip content={why}>{b}</Tooltip> : b
-  }
   return (
     <>
       <p>
         A value goes in and never comes out again, but to the machines that are given it. Configurations name it as{' '}
         <code>secret://NAME</code>, texts as <code>{'{{ secret "NAME" }}'}</code>.
       </p>
-      <p className="settings-do">{button('Store a secret', not, () => open(''), 'primary')}</p>
-      <Loaded query={secrets}>
-        {(all) =>
-          all.length === 0 ? (
-            <Nothing title="No secret is stored yet">
-              Password hashes, join tokens, disk keys: what a machine needs and nobody should read.
-            </Nothing>
-          ) : (
-            <Table aria-label="Secrets" variant="compact">
-              <Thead>
-                <Tr>
-                  <Th>Name</Th>
-                  <Th>About</Th>
-                  <Th>For</Th>
-                  <Th>Used by</Th>
-                  <Th>Set</Th>
-                  <Th screenReaderText="Actions" />
-                </Tr>
-              </Thead>
-              <Tbody>
-                {all.map((s) => (
-                  <Row
-                    key={s.name}
-                    secret={s}
-                    not={not}
-                    button={button}
-                    replace={() => open(s.name)}
-                    remove={() => setGoes(s)}
-                  />
-                ))}
-              </Tbody>
-            </Table>
-          )
+      <Add text="Store a secret" not={not} act={() => open('')} />
+      <Plain
+        noun="secrets"
+        label="Secrets"
+        columns={[
+          { key: 'name', name: 'Name', cell: (s) => s.name },
+          {
+            key: 'about',
+            name: 'About',
+            cell: (s) => (
+              <>
+                {s.about} {s.owner && <small>kept for {s.owner}</small>}
+              </>
+            ),
+          },
+          {
+            key: 'for',
+            name: 'For',
+            cell: (s) => consumersText(s.consumers) || <small>what admins have saved</small>,
+          },
+          { key: 'uses', name: 'Used by', cell: (s) => <UsedBy users={usersOf(s.name)} /> },
+          { key: 'set', name: 'Set', cell: (s) => <When at={s.updatedAt} /> },
+        ]}
+        keyOf={(s) => s.name}
+        acts={(s) => [{ text: 'Change', not, act: () => open(s.name) }]}
+        removal={(s) => {
+          const users = usersOf(s.name) ?? []
+          return {
+            title: `Delete secret ${s.name}?`,
+            cli: `slipway secret delete ${s.name}`,
+            not: not ?? (users.length > 0 ? `used by ${users.join(', ')}: change that first` : undefined),
+          }
+        }}
+        nothing={
+          <Nothing title="No secret is stored yet">
+            Password hashes, join tokens, disk keys: what a machine needs and nobody should read.
+          </Nothing>
         }
-      </Loaded>
-      {set !== null && !not && (
+      />
+      {chosen !== null && !not && (
         <SetSecret
-          name={set}
-          consumers={secrets.data?.find((s) => s.name === set)?.consumers}
-          known={(secrets.data ?? []).map((s) => s.name)}
-          close={() => open(undefined)}
-        />
-      )}
-      {goes && (
-        <Ask
-          title={`Delete secret ${goes.name}?`}
-          verb="Delete"
-          foresees={dryOf({
-            method: 'DELETE',
-            path: `/secrets/${encodeURIComponent(goes.name)}`,
-            version: goes.version,
-          })}
-          cli={`slipway secret delete ${goes.name}`}
-          call={{ method: 'DELETE', path: `/secrets/${encodeURIComponent(goes.name)}`, version: goes.version }}
-          close={() => setGoes(undefined)}
+          name={chosen}
+          consumers={secrets.find((s) => s.name === chosen)?.consumers}
+          known={names}
+          close={() => open()}
         />
       )}
     </>
   )
 }
 
-interface Line {
-  secret: Secret
-  not: string | undefined
-  button: (
-    label: string,
-    why: string | undefined,
-    act: () => void,
-    variant?: 'primary' | 'link',
-    name?: string,
-  ) => React.ReactNode
-  replace: () => void
-  remove: () => void
-}
-
-function Row({ secret: s, not, button, replace, remove }: Line) {
-  const uses = useOne('secrets', s.name, '/uses')
-  const users = uses.data?.usedBy ?? []
-  const kept = not ?? (users.length > 0 ? `used by ${users.join(', ')}: change that first` : undefined)
+function UsedBy({ users }: { users: string[] | undefined }) {
+  if (!users?.length) return users && 'nothing'
   return (
-    <Tr>
-      <Td dataLabel="Name">{s.name}</Td>
-      <Td dataLabel="About">
-        <div>
-          {s.about} {s.owner && <small>kept for {s.owner}</small>}
-        </div>
-      </Td>
-      <Td dataLabel="For">
-        <div>{consumersText(s.consumers) || <small>what admins have saved</small>}</div>
-      </Td>
-      <Td dataLabel="Used by">
-        <div>
-          {users.length === 0 ? uses.data && 'nothing' : users.slice(0, 5).map((u) => <User key={u} of={u} />)}
-          {users.length > 5 && ` and ${users.length - 5} more`}
-        </div>
-      </Td>
-      <Td dataLabel="Set">
-        <When at={s.updatedAt} />
-      </Td>
-      <Td dataLabel="Actions">
-        <div>
-          {button('Change', not, replace, 'link', `Change ${s.name}`)}{' '}
-          {button('Delete', kept, remove, 'link', `Delete ${s.name}`)}
-        </div>
-      </Td>
-    </Tr>
+    <>
+      {users.slice(0, 5).map((u) => (
+        <User key={u} of={u} />
+      ))}
+      {users.length > 5 && ` and ${users.length - 5} more`}
+    </>
   )
 }
 
@@ -213,7 +141,6 @@ function SetSecret({
   const [value, setValue] = useState('')
   const [about, setAbout] = useState('')
   const [refused, setRefused] = useState('')
-  const act = useAct(close)
   const call = (v: string): Call => ({
     method: 'PUT',
     path: `/secrets/${encodeURIComponent(name.trim())}`,
@@ -249,80 +176,44 @@ function SetSecret({
             ? 'nothing is changed'
             : ''
   return (
-    <Modal isOpen variant="small" onClose={close} aria-labelledby="secret-title">
-      <ModalHeader labelId="secret-title" title={old ? `Change secret ${old}` : 'Store a secret'} />
-      <ModalBody tabIndex={0}>
-        <Form
+    <EditForm
+      title={old ? `Change secret ${old}` : 'Store a secret'}
+      verb={old ? 'Change' : 'Store'}
+      isSmall
+      call={call(value)}
+      shown={call(value && '…').body}
+      cli={
+        old && !value
+          ? `slipway secret for ${old} ${forWhom.trim() || '--admins'}`
+          : `slipway secret set ${name.trim() || 'NAME'} --file FILE${flags({ for: forWhom.split(/[\s,]+/).filter(Boolean) })}`
+      }
+      lacks={lacks}
+      close={close}
+    >
+      {!old && <TextField label="Name" value={name} set={setName} isRequired />}
+      <FormGroup label={old ? 'New value' : 'Value'} fieldId="secret-value" isRequired={!old}>
+        <TextArea
+          id="secret-value"
+          className="secret-value"
+          value={value}
+          rows={4}
+          placeholder={old ? 'stays as it is' : ''}
+          spellCheck={false}
           autoComplete="off"
-          onSubmit={(e) => {
-            e.preventDefault()
-            if (!lacks && !act.isPending) act.mutate(call(value))
-          }}
-        >
-          {!old && (
-            <FormGroup label="Name" fieldId="secret-name" isRequired>
-              <TextInput id="secret-name" value={name} onChange={(_, v) => setName(v)} autoComplete="off" />
-            </FormGroup>
-          )}
-          <FormGroup label={old ? 'New value' : 'Value'} fieldId="secret-value" isRequired={!old}>
-            <TextArea
-              id="secret-value"
-              className="secret-value"
-              value={value}
-              rows={4}
-              placeholder={old ? 'stays as it is' : ''}
-              spellCheck={false}
-              autoComplete="off"
-              onChange={(_, v) => setValue(v)}
-            />
-            <input type="file" aria-label="Value from a file" onChange={(e) => void load(e.target.files?.[0])} />
-            {refused && <p role="alert">{refused}</p>}
-          </FormGroup>
-          <FormGroup label="What it is for" fieldId="secret-about">
-            <TextInput
-              id="secret-about"
-              value={about}
-              onChange={(_, v) => setAbout(v)}
-              placeholder={old ? 'stays as it is' : ''}
-            />
-          </FormGroup>
-          <FormGroup label="Who may name it" fieldId="secret-for">
-            <TextInput
-              id="secret-for"
-              value={forWhom}
-              onChange={(_, v) => setForWhom(v)}
-              placeholder="pool:web profile:debian target:prod"
-            />
-            <small>
-              Pools, profiles and join targets whose configurations may name it. Left empty, only what an admin has
-              saved may.
-            </small>
-          </FormGroup>
-        </Form>
-        {old && value && <p>Machines that have the old value keep it until they are installed again.</p>}
-        {act.error && <Failure error={act.error} />}
-        <Command
-          cli={
-            old && !value
-              ? `slipway secret for ${old} ${forWhom.trim() || '--admins'}`
-              : `slipway secret set ${name.trim() || 'NAME'} --file FILE${flags({ for: forWhom.split(/[\s,]+/).filter(Boolean) })}`
-          }
-          call={call(value && '…')}
+          onChange={(_, v) => setValue(v)}
         />
-      </ModalBody>
-      <ModalFooter>
-        <Button
-          isDisabled={lacks !== '' || act.isPending}
-          isLoading={act.isPending}
-          onClick={() => act.mutate(call(value))}
-        >
-          {old ? 'Change' : 'Store'}
-        </Button>
-        <Button variant="link" onClick={close}>
-          Cancel
-        </Button>
-        {lacks && <small>Not yet: {lacks}.</small>}
-      </ModalFooter>
-    </Modal>
+        <input type="file" aria-label="Value from a file" onChange={(e) => void load(e.target.files?.[0])} />
+        {refused && <p role="alert">{refused}</p>}
+      </FormGroup>
+      <TextField label="What it is for" value={about} set={setAbout} placeholder={old ? 'stays as it is' : ''} />
+      <TextField
+        label="Who may name it"
+        value={forWhom}
+        set={setForWhom}
+        placeholder="pool:web profile:debian target:prod"
+        help="Pools, profiles and join targets whose configurations may name it. Left empty, only what an admin has saved may."
+      />
+      {old && value && <p>Machines that have the old value keep it until they are installed again.</p>}
+    </EditForm>
   )
 }

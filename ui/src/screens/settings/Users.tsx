@@ -1,32 +1,18 @@
-import {
-  Alert,
-  Button,
-  Form,
-  FormGroup,
-  Label,
-  Modal,
-  ModalBody,
-  ModalFooter,
-  ModalHeader,
-  TextInput,
-  Tooltip,
-} from '@patternfly/react-core'
-import { Table, Tbody, Td, Th, Thead, Tr } from '@patternfly/react-table'
-import { useQueryClient } from '@tanstack/react-query'
-import { type ReactNode, useState } from 'react'
-import { useSearchParams } from 'react-router'
+import { Alert, Label } from '@patternfly/react-core'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
 import { type Call, send } from '../../api/act'
 import type { User } from '../../api/client'
 import { type Grant, mayNot, useMe } from '../../api/me'
 import { useList } from '../../api/queries'
 import { Ask, dryOf } from '../../parts/Ask'
-import { Command } from '../../parts/Command'
-import { Failure, Loaded, Nothing } from '../../parts/Failure'
-import { Refused, TextField } from '../../parts/Fields'
+import { Nothing } from '../../parts/Failure'
+import { FormDialog, TextField } from '../../parts/Fields'
+import { Add, Plain, useChosen } from '../../parts/Plain'
 import { When } from '../../parts/When'
 import { GrantLabels, GrantsField } from './Grants'
 
-type Asked = { user: User; what: 'disable' | 'enable' | 'delete' | 'logout' }
+type Asked = { user: User; what: 'disable' | 'enable' | 'logout' }
 
 // Users are the people who log in. Only admins see them.
 export function Users() {
@@ -39,88 +25,54 @@ export function Users() {
 }
 
 function UserTable() {
-  const users = useList('users')
-  const [params, setParams] = useSearchParams()
+  const users = useList('users').data
   const [asked, setAsked] = useState<Asked>()
   const [newPassword, setNewPassword] = useState<User>()
-  const open = (name: string | undefined) => {
-    const next = new URLSearchParams(params)
-    if (name === undefined) next.delete('user')
-    else next.set('user', name)
-    setParams(next)
-  }
-  const chosen = params.get('user')
+  const [chosen, open] = useChosen('user')
   return (
     <>
-      <p style={{ marginBlock: '0.5rem' }}>
-        <Button onClick={() => open('')}>Add a user</Button>
-      </p>
-      <Loaded query={users}>
-        {(all) => (
-          <>
-            {all.length === 0 ? (
-              <Nothing title="There is no user yet">
-                Anyone with the server's first token can do everything. With a user for each person, the timeline shows
-                who did what, and each user has suitable roles.
-              </Nothing>
-            ) : (
-              <Table aria-label="Users" variant="compact">
-                <Thead>
-                  <Tr>
-                    <Th>Name</Th>
-                    <Th>Roles</Th>
-                    <Th>State</Th>
-                    <Th>Last login</Th>
-                    <Th screenReaderText="Actions" />
-                  </Tr>
-                </Thead>
-                <Tbody>
-                  {all.map((u) => (
-                    <Tr key={u.name}>
-                      <Td dataLabel="Name">
-                        {u.name} {u.displayName && <small>({u.displayName})</small>}
-                      </Td>
-                      <Td dataLabel="Roles">
-                        <GrantLabels grants={u.grants} />
-                      </Td>
-                      <Td dataLabel="State">
-                        {/* as wide as its words, also where a narrow window stretches what is in a cell */}
-                        <div>
-                          <UserState user={u} />
-                        </div>
-                      </Td>
-                      <Td dataLabel="Last login">
-                        <When at={u.loginAt} />
-                      </Td>
-                      <Td dataLabel="Actions">
-                        <Words>
-                          <Word text="Change" of={u.name} act={() => open(u.name)} />
-                          <Word
-                            text="Set password"
-                            of={u.name}
-                            act={() => setNewPassword(u)}
-                            {...(u.issuer && { not: `${u.issuer} vouches for this user` })}
-                          />
-                          <Word text="Log out" of={u.name} act={() => setAsked({ user: u, what: 'logout' })} />
-                          <Word
-                            text={u.isDisabled ? 'Enable' : 'Disable'}
-                            of={u.name}
-                            act={() => setAsked({ user: u, what: u.isDisabled ? 'enable' : 'disable' })}
-                          />
-                          <Word text="Delete" of={u.name} act={() => setAsked({ user: u, what: 'delete' })} />
-                        </Words>
-                      </Td>
-                    </Tr>
-                  ))}
-                </Tbody>
-              </Table>
-            )}
-            {chosen !== null && (
-              <EditUser key={chosen} user={all.find((u) => u.name === chosen)} close={() => open(undefined)} />
-            )}
-          </>
-        )}
-      </Loaded>
+      <Add text="Add a user" act={() => open('')} />
+      <Plain
+        noun="users"
+        label="Users"
+        columns={[
+          {
+            key: 'name',
+            name: 'Name',
+            cell: (u) => (
+              <>
+                {u.name} {u.displayName && <small>({u.displayName})</small>}
+              </>
+            ),
+          },
+          { key: 'roles', name: 'Roles', cell: (u) => <GrantLabels grants={u.grants} /> },
+          { key: 'state', name: 'State', cell: (u) => <UserState user={u} /> },
+          { key: 'login', name: 'Last login', cell: (u) => <When at={u.loginAt} /> },
+        ]}
+        keyOf={(u) => u.name}
+        acts={(user) => [
+          { text: 'Change', act: () => open(user.name) },
+          {
+            text: 'Set password',
+            act: () => setNewPassword(user),
+            not: user.issuer && `${user.issuer} vouches for this user`,
+          },
+          { text: 'Log out', act: () => setAsked({ user, what: 'logout' }) },
+          user.isDisabled
+            ? { text: 'Enable', act: () => setAsked({ user, what: 'enable' }) }
+            : { text: 'Disable', act: () => setAsked({ user, what: 'disable' }) },
+        ]}
+        removal={(u) => ({ title: `Delete user ${u.name}?`, cli: `slipway user delete ${u.name}` })}
+        nothing={
+          <Nothing title="There is no user yet">
+            Anyone with the server's first token can do everything. With a user for each person, the timeline shows who
+            did what, and each user has suitable roles.
+          </Nothing>
+        }
+      />
+      {users && chosen !== null && (
+        <EditUser key={chosen} user={users.find((u) => u.name === chosen)} close={() => open()} />
+      )}
       {asked && <AskUser {...asked} close={() => setAsked(undefined)} />}
       {newPassword && <SetPassword user={newPassword} close={() => setNewPassword(undefined)} />}
     </>
@@ -153,26 +105,6 @@ function UserState({ user }: { user: User }) {
   )
 }
 
-export function Words({ children }: { children: ReactNode }) {
-  return <div style={{ display: 'flex', gap: '0.75rem', flexWrap: 'wrap' }}>{children}</div>
-}
-
-// Word is an action in a row; what cannot be done says why.
-export function Word({ text, of, act, not }: { text: string; of: string; act: () => void; not?: string }) {
-  const button = (
-    <Button
-      variant="link"
-      isInline
-      aria-label={`${text} ${of}`}
-      isAriaDisabled={not !== undefined}
-      onClick={() => not === undefined && act()}
-    >
-      {text}
-    </Button>
-  )
-  return not ? <Tooltip content={not}>{button}</Tooltip> : button
-}
-
 function AskUser({ user, what, close }: Asked & { close: () => void }) {
   const path = `/users/${encodeURIComponent(user.name)}`
   if (what === 'logout')
@@ -185,17 +117,6 @@ function AskUser({ user, what, close }: Asked & { close: () => void }) {
       >
         <p>All browsers in which the user is logged in ask for the password again.</p>
       </Ask>
-    )
-  if (what === 'delete')
-    return (
-      <Ask
-        title={`Delete user ${user.name}?`}
-        verb="Delete"
-        foresees={dryOf({ method: 'DELETE', path, version: user.version })}
-        cli={`slipway user delete ${user.name}`}
-        call={{ method: 'DELETE', path, version: user.version }}
-        close={close}
-      />
     )
   const isDisabled = what === 'disable'
   return (
@@ -252,89 +173,51 @@ function EditUser({ user: now, close }: { user: User | undefined; close: () => v
   const first = grants[0]
   const cli = `slipway user create ${body.name || 'NAME'}${first ? ` --role ${first.role}${first.pool ? ` --pool ${first.pool}` : ''}` : ''}`
   return (
-    <Modal isOpen variant="medium" onClose={close} aria-labelledby="user-title">
-      <ModalHeader labelId="user-title" title={user ? `Change user ${user.name}` : 'Add a user'} />
-      <ModalBody tabIndex={0}>
-        <Refused error={error}>
-          <Form onSubmit={(e) => e.preventDefault()}>
-            {!user && <TextField label="Name" value={name} set={setName} field="name" isRequired isDisabled={isMade} />}
-            <TextField label="Full name" value={displayName} set={setDisplayName} field="displayName" />
-            {!user && (
-              <TextField
-                label="Password"
-                type="password"
-                value={password}
-                set={setPassword}
-                field="password"
-                isRequired
-              />
-            )}
-            <GrantsField value={grants} onChange={setGrants} />
-          </Form>
-        </Refused>
-        {isMade && error !== undefined && (
-          <Alert variant="info" isInline title="The user is there, but has no password yet." />
-        )}
-        {error !== undefined && <Failure error={error} />}
-        <Command {...(!user && { cli })} call={call} />
-      </ModalBody>
-      <ModalFooter>
-        <Button isDisabled={lacks !== '' || isBusy} isLoading={isBusy} onClick={() => void save()}>
-          {user ? 'Save' : 'Add'}
-        </Button>
-        <Button variant="link" onClick={close}>
-          Cancel
-        </Button>
-        {lacks && <small>Not yet: {lacks}.</small>}
-      </ModalFooter>
-    </Modal>
+    <FormDialog
+      title={user ? `Change user ${user.name}` : 'Add a user'}
+      verb={user ? 'Save' : 'Add'}
+      save={() => void save()}
+      isBusy={isBusy}
+      error={error}
+      lacks={lacks}
+      call={call}
+      {...(!user && { cli })}
+      close={close}
+    >
+      {!user && <TextField label="Name" value={name} set={setName} field="name" isRequired isDisabled={isMade} />}
+      <TextField label="Full name" value={displayName} set={setDisplayName} field="displayName" />
+      {!user && (
+        <TextField label="Password" type="password" value={password} set={setPassword} field="password" isRequired />
+      )}
+      <GrantsField value={grants} onChange={setGrants} />
+      {isMade && error !== undefined && (
+        <Alert variant="info" isInline title="The user is there, but has no password yet." />
+      )}
+    </FormDialog>
   )
 }
 
 function SetPassword({ user, close }: { user: User; close: () => void }) {
   const [password, setPassword] = useState('')
-  const why = weak(password)
   const path = `/users/${encodeURIComponent(user.name)}/password`
-  const [error, setError] = useState<unknown>()
-  const [isBusy, setBusy] = useState(false)
-  const save = async () => {
-    setBusy(true)
-    try {
-      await send({ method: 'PUT', path, body: { password } })
-      close()
-    } catch (err) {
-      setError(err)
-    }
-    setBusy(false)
-  }
+  const set = useMutation({
+    mutationFn: () => send({ method: 'PUT', path, body: { password } }),
+    onSuccess: close,
+  })
   return (
-    <Modal isOpen variant="small" onClose={close} aria-labelledby="password-title">
-      <ModalHeader labelId="password-title" title={`Set the password of ${user.name}`} />
-      <ModalBody tabIndex={0}>
-        <Form onSubmit={(e) => e.preventDefault()}>
-          <FormGroup label="New password" fieldId="set-password" isRequired>
-            <TextInput
-              id="set-password"
-              type="password"
-              value={password}
-              onChange={(_, v) => setPassword(v)}
-              autoComplete="new-password"
-            />
-          </FormGroup>
-        </Form>
-        <p>The user is logged out everywhere.</p>
-        {error !== undefined && <Failure error={error} />}
-        <Command cli={`slipway user password ${user.name} --password-file FILE`} />
-      </ModalBody>
-      <ModalFooter>
-        <Button isDisabled={why !== undefined || isBusy} isLoading={isBusy} onClick={() => void save()}>
-          Set password
-        </Button>
-        <Button variant="link" onClick={close}>
-          Cancel
-        </Button>
-        {why && <small>Not yet: {why}.</small>}
-      </ModalFooter>
-    </Modal>
+    <FormDialog
+      title={`Set the password of ${user.name}`}
+      verb="Set password"
+      save={() => set.mutate()}
+      isBusy={set.isPending}
+      error={set.error}
+      lacks={weak(password) ?? ''}
+      isSmall
+      cli={`slipway user password ${user.name} --password-file FILE`}
+      close={close}
+    >
+      <TextField label="New password" type="password" value={password} set={setPassword} isRequired />
+      <p>The user is logged out everywhere.</p>
+    </FormDialog>
   )
 }
