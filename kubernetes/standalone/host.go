@@ -1,7 +1,6 @@
 package standalone
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,30 +34,34 @@ import (
 
 // The field managers of what is written to MetalHosts.
 const (
+	// The field managers of MetalHosts. Each owns its own fields, so that server-side apply of one never removes a
+	// field of another.
 	managerHost       = "slipway-host"        // the object: labels, finalizer, what was said elsewhere
 	managerHostStatus = "slipway-host-status" // its status
 )
 
 const (
 	hostsAtOnce = 4
-	// hostAfter gathers the events of a host: a boot has a dozen of them within a second.
+	// hostAfter collects the events of a host before one Reconcile: a boot has a dozen of them within a second.
 	hostAfter = 300 * time.Millisecond
 )
 
 // The indexes of MetalHosts in the cache.
 const (
+	// The indexes of MetalHosts in the cache.
 	byInventoryID = "spec.inventoryID"
 	byCredentials = "spec.power.credentialsRef"
 	byBootMAC     = "spec.bootMACs"
 )
 
-// hostKey names what is looked at: a row of the inventory, or an object that has none yet.
+// hostKey names the subject of a Reconcile: a row of the inventory, or an object without a row.
 type hostKey struct {
 	id   inventory.HostID
 	name string // of the object; "" with an id
 }
 
-// hosts reconciles MetalHosts with the rows of the inventory.
+// hosts reconciles MetalHosts with the rows of the inventory. Up to hostsAtOnce Reconciles run at once; mu guards
+// declarers.
 type hosts struct {
 	env    contract.Env
 	client client.Client
@@ -128,7 +131,8 @@ func indexHosts(mgr manager.Manager) error {
 	return nil
 }
 
-// saidChanged leaves out what we write ourselves, the status: what else changes in an object is somebody's word.
+// saidChanged passes changes that other people or programs make. It drops changes of the status: only this controller
+// writes it, and would wake itself.
 var saidChanged = predicate.Or[client.Object](
 	predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged{},
 )
@@ -164,7 +168,7 @@ func (r *hosts) ofSecret(ctx context.Context, o client.Object) (keys []hostKey) 
 	return keys
 }
 
-// chatter are the parts of kinds of events that change nothing that a MetalHost shows; a boot is full of them.
+// chatter are prefixes of event kinds that change nothing in a MetalHost. A boot has many of them.
 var chatter = []string{"dhcp.", "loader.", "script.", "artefact.", "config.", "agent.log", "agent.reported", "boot.reported", "session.", "address.", "join."}
 
 func (r *hosts) ofEvent(ev inventory.Event) []hostKey {
@@ -174,7 +178,8 @@ func (r *hosts) ofEvent(ev inventory.Event) []hostKey {
 	return []hostKey{{id: ev.HostID}}
 }
 
-// all are the rows that there are, and the objects of those that are gone.
+// all returns the keys of all rows, and of objects whose rows are gone. It runs once after the start, because events
+// of the time before are lost.
 func (r *hosts) all(ctx context.Context) (keys []hostKey, err error) {
 	err = r.env.Appliance.EachHost(ctx, func(v contract.HostView) error {
 		keys = append(keys, hostKey{id: v.Host.ID})
@@ -208,10 +213,14 @@ func (r *hosts) Reconcile(ctx context.Context, key hostKey) (reconcile.Result, e
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// undeclaredAgain is how often it is looked whether the name of a declared host has become free.
+// undeclaredAgain is how often declare tries again: no event says that the obstacle has gone.
 const undeclaredAgain = time.Minute
 
-// show makes the object of a row what it should be, after taking over what was said in it.
+// show brings the object of a row up to date, after it has taken over into the inventory what people changed in the
+// object.
+//
+// The order is: inventory, object, status. If the process dies after the first, the next Reconcile finds both sides
+// equal and writes only the object.
 func (r *hosts) show(ctx context.Context, id inventory.HostID) error {
 	v, err := r.env.Appliance.FindHost(ctx, id)
 	if inventory.IsKind(err, inventory.NotFound) || inventory.IsKind(err, inventory.Forbidden) { // it is gone, or not this cluster's to see
@@ -241,8 +250,9 @@ func (r *hosts) show(ctx context.Context, id inventory.HostID) error {
 	return r.tell(ctx, mh, statusOf(&v, mh, problem, r.env.ClusterUID, r.now()))
 }
 
-// object finds the object of a row, or makes it. A row that was renamed gets a new one, with all that was said in the
-// old. nil: it will be there at the next look.
+// object returns the object of a row, or makes it. A renamed row gets a new object with the spec of the old one,
+// since Kubernetes cannot rename. It returns nil after a create: the new object is in the cache at the next
+// Reconcile.
 func (r *hosts) object(ctx context.Context, h *inventory.Host) (*v1alpha1.MetalHost, error) {
 	var list v1alpha1.MetalHostList
 	if err := r.client.List(ctx, &list, client.MatchingFields{byInventoryID: string(h.ID)}); err != nil {
@@ -272,7 +282,8 @@ func (r *hosts) object(ctx context.Context, h *inventory.Host) (*v1alpha1.MetalH
 	return mine.DeepCopy(), nil
 }
 
-// create makes the object of a row. One of that name without a row was waiting for it.
+// create makes the object of a row. If an object of that name exists without a row, create binds it: somebody
+// declared the host before it was found.
 func (r *hosts) create(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory.Host) error {
 	mh.Name, mh.Spec.InventoryID = h.Name, string(h.ID)
 	said := translate.Agree(agreed(mh), translate.SaidOf(mh), translate.SaidIn(h, mh.Spec.FailureDomain))
@@ -298,122 +309,15 @@ func (r *hosts) create(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory
 	return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("metalhosts").GroupResource(), h.Name, errors.New("the name is taken"))
 }
 
-// adopt binds an object to a row.
+// adopt binds an object to a row: it writes spec.inventoryID. The next event of the object calls show.
 func (r *hosts) adopt(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID) error {
 	to := mh.DeepCopy()
 	to.Spec.InventoryID = string(id)
 	return r.patch(ctx, mh, to)
 }
 
-// declare makes a row of an object that has none, or finds the one that it means by its MACs.
-func (r *hosts) declare(ctx context.Context, name string) (again time.Duration, _ error) {
-	var mh v1alpha1.MetalHost
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mh); err != nil {
-		return 0, client.IgnoreNotFound(err)
-	}
-	if mh.Spec.InventoryID != "" {
-		return 0, nil
-	}
-	if !mh.DeletionTimestamp.IsZero() {
-		return 0, r.release(ctx, &mh)
-	}
-	h, err := r.declared(ctx, &mh)
-	switch {
-	case inventory.IsKind(err, inventory.Conflict), inventory.IsKind(err, inventory.Invalid), inventory.IsKind(err, inventory.Forbidden),
-		translate.IsInvalid(err):
-		r.warn(&mh, string(v1alpha1.FailureInvalidConfiguration), messageWithHint(err))
-		return undeclaredAgain, r.tell(ctx, &mh, undeclared(&mh, err, r.now())) // what is in the way may go
-	case err != nil:
-		return 0, fmt.Errorf("declare host %s: %w", name, err)
-	}
-	return 0, r.adopt(ctx, &mh, h.ID)
-}
-
-func (r *hosts) declared(ctx context.Context, mh *v1alpha1.MetalHost) (inventory.Host, error) {
-	if err := inventory.CheckName("host", mh.Name); err != nil {
-		return inventory.Host{}, err
-	}
-	in := translate.Host(mh, inventory.Host{Name: mh.Name})
-	for _, mac := range mh.Spec.BootMACs {
-		in.NICs = append(in.NICs, inventory.NIC{MAC: inventory.MAC(mac)})
-	}
-	if len(in.NICs) == 0 {
-		return in, &translate.Invalid{Field: "spec.bootMACs", Msg: "no host has this name: name the MAC that it boots from"}
-	}
-	if other, err := r.other(ctx, mh); err != nil || other != "" {
-		return in, cmp.Or(err, alike(other))
-	}
-	h, err := r.env.Appliance.DeclareHost(ctx, in)
-	if err != nil || h.Name == mh.Name {
-		return h, err
-	}
-	var bound v1alpha1.MetalHostList
-	if err := r.client.List(ctx, &bound, client.MatchingFields{byInventoryID: string(h.ID)}); err != nil {
-		return h, fmt.Errorf("list MetalHosts of host %s: %w", h.Name, err)
-	}
-	for i := range bound.Items {
-		if o := &bound.Items[i]; o.Name != mh.Name && (len(o.Spec.BootMACs) > 0 || h.ClaimID != "") {
-			return h, alike(o.Name)
-		}
-	}
-	h.Name = mh.Name // it was discovered before it was declared, and has a name that nobody gave it
-	return r.env.Appliance.UpdateHost(ctx, h)
-}
-
-func alike(other string) error {
-	if other == "" {
-		return nil
-	}
-	return &translate.Invalid{Field: "spec.bootMACs", Msg: "MetalHost " + other + " declares one of these MACs, and is this host: two objects cannot be one host; take the MAC out of one, or delete one"}
-}
-
-// other names another object that declares a MAC of this one, "" for none. The first that was looked at has it: that is
-// remembered here, because a cache does not have yet what was applied in the same instant. Whether the other is still
-// there, and still says so, is asked of the API server.
-func (r *hosts) other(ctx context.Context, mh *v1alpha1.MetalHost) (string, error) {
-	for _, mac := range mh.Spec.BootMACs {
-		r.mu.Lock()
-		first := r.declarers[mac]
-		r.mu.Unlock()
-		candidates := []string{first}
-		var known v1alpha1.MetalHostList
-		if err := r.client.List(ctx, &known, client.MatchingFields{byBootMAC: string(mac)}); err != nil {
-			return "", fmt.Errorf("list MetalHosts with MAC %s: %w", mac, err)
-		}
-		for i := range known.Items {
-			if known.Items[i].Spec.InventoryID != "" {
-				candidates = append(candidates, known.Items[i].Name)
-			}
-		}
-		for _, name := range candidates {
-			if name == "" || name == mh.Name {
-				continue
-			}
-			var o v1alpha1.MetalHost
-			err := r.direct.Get(ctx, client.ObjectKey{Name: name}, &o)
-			if err == nil && o.DeletionTimestamp.IsZero() && slices.Contains(o.Spec.BootMACs, mac) {
-				return name, nil
-			}
-			if client.IgnoreNotFound(err) != nil {
-				return "", fmt.Errorf("read MetalHost %s: %w", name, err)
-			}
-		}
-		r.mu.Lock()
-		isFirst := r.declarers[mac] == first // nobody was faster
-		if isFirst {
-			r.declarers[mac] = mh.Name
-		}
-		first = r.declarers[mac]
-		r.mu.Unlock()
-		if !isFirst && first != mh.Name {
-			return first, nil
-		}
-	}
-	return "", nil
-}
-
-// drop ends the objects of a row that is gone, or that this cluster may not see. One that somebody has applied stays, and
-// says why it shows nothing.
+// drop deletes the objects of a row that is gone, or that this cluster may not see. It keeps an object that somebody
+// applied (it has bootMACs), and says in its status why it shows no host.
 func (r *hosts) drop(ctx context.Context, id inventory.HostID, why error) error {
 	var list v1alpha1.MetalHostList
 	if err := r.client.List(ctx, &list, client.MatchingFields{byInventoryID: string(id)}); err != nil {
@@ -438,7 +342,7 @@ func (r *hosts) drop(ctx context.Context, id inventory.HostID, why error) error 
 	return nil
 }
 
-// tellGone says in an object that it shows no host, once.
+// tellGone says in the status of an object that it shows no host. It writes an event only when the condition changes.
 func (r *hosts) tellGone(ctx context.Context, mh *v1alpha1.MetalHost, text string) error {
 	if err := r.release(ctx, mh); err != nil {
 		return err
@@ -450,7 +354,8 @@ func (r *hosts) tellGone(ctx context.Context, mh *v1alpha1.MetalHost, text strin
 	return r.tell(ctx, mh, s)
 }
 
-// warn puts what keeps an object from being a host into an event, when its condition does not say it yet.
+// warn writes an event with the reason why an object is no host, unless the condition says so already. Otherwise each
+// Reconcile would repeat the event.
 func (r *hosts) warn(mh *v1alpha1.MetalHost, reason, text string) {
 	if was := apimeta.FindStatusCondition(mh.Status.Conditions, v1alpha1.Ready); was != nil && was.Reason == reason && was.Message == inventory.Clean(text, 1024) {
 		return
@@ -459,7 +364,7 @@ func (r *hosts) warn(mh *v1alpha1.MetalHost, reason, text string) {
 	r.events.Eventf(mh, nil, corev1.EventTypeWarning, reason, "Reconcile", "%s", inventory.Clean(text, maxNote))
 }
 
-// retire deletes an object that another one has taken the place of, and says so where people look.
+// retire deletes an object that another one replaces, and writes an event for the people who applied it.
 func (r *hosts) retire(ctx context.Context, mh *v1alpha1.MetalHost, why string) error {
 	if len(mh.Spec.BootMACs) > 0 && mh.DeletionTimestamp.IsZero() {
 		r.log.Info("MetalHost deleted", "object", mh.Name, "why", why)
@@ -468,7 +373,8 @@ func (r *hosts) retire(ctx context.Context, mh *v1alpha1.MetalHost, why string) 
 	return r.remove(ctx, mh)
 }
 
-// remove deletes an object that shows nothing any more.
+// remove deletes an object that shows no host any more. The UID as precondition spares an object that somebody made
+// meanwhile under the same name.
 func (r *hosts) remove(ctx context.Context, mh *v1alpha1.MetalHost) error {
 	mh = mh.DeepCopy()
 	if err := r.release(ctx, mh); err != nil {
@@ -480,7 +386,7 @@ func (r *hosts) remove(ctx context.Context, mh *v1alpha1.MetalHost) error {
 	return client.IgnoreNotFound(r.client.Delete(ctx, mh, client.Preconditions{UID: &mh.UID}))
 }
 
-// release takes our finalizer away.
+// release removes the finalizer of this controller.
 func (r *hosts) release(ctx context.Context, mh *v1alpha1.MetalHost) error {
 	to := mh.DeepCopy()
 	if !controllerutil.RemoveFinalizer(to, v1alpha1.FinalizerHost) {
@@ -489,7 +395,8 @@ func (r *hosts) release(ctx context.Context, mh *v1alpha1.MetalHost) error {
 	return client.IgnoreNotFound(r.patch(ctx, mh, to))
 }
 
-// patch writes what differs, unless somebody else has written meanwhile.
+// patch writes the difference of two versions with an optimistic lock: it is a conflict when somebody else wrote
+// meanwhile.
 func (r *hosts) patch(ctx context.Context, from, to *v1alpha1.MetalHost) error {
 	base := client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{})
 	return r.client.Patch(ctx, to, base, client.FieldOwner(managerHost))

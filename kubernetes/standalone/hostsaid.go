@@ -32,12 +32,15 @@ type updateEvent = event.TypedUpdateEvent[client.Object]
 
 // The annotations in which a MetalHost remembers.
 const (
-	// annotationAgreed is what object and inventory said when they agreed last, as JSON: a backup of the object has it too.
+	// annotationAgreed holds, as JSON, the values on which object and inventory last agreed. It is the base of a
+	// three-way merge. It is in the object, so that a backup of the object holds it too.
 	annotationAgreed = v1alpha1.Prefix + "agreed"
-	// annotationPower is a digest of how the host was said to be powered, with the version of the Secret.
+	// annotationPower is a digest of spec.power and the version of its Secret: it says whether the inventory has that
+	// controller already.
 	annotationPower = v1alpha1.Prefix + "power"
 )
 
+// agreed returns the values on which object and inventory last agreed.
 func agreed(mh *v1alpha1.MetalHost) (s translate.Said) {
 	if json.Unmarshal([]byte(mh.Annotations[annotationAgreed]), &s) != nil {
 		return translate.Said{} // nothing was ever agreed upon, or somebody has written over it: the object wins where it says something
@@ -45,8 +48,9 @@ func agreed(mh *v1alpha1.MetalHost) (s translate.Said) {
 	return s
 }
 
-// hear takes over into the inventory what was said in the object since both agreed last. What the inventory refuses is
-// an error of kind Invalid, and is as if it had not been said.
+// hear takes over into the inventory what people changed in the object since both last agreed. It leaves out what the
+// inventory changed itself. A refusal is an error of kind Invalid; the caller then treats the object as if nobody had
+// changed it.
 func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *contract.HostView) (said translate.Said, err error) {
 	if !mh.DeletionTimestamp.IsZero() { // whoever deletes it has nothing more to say
 		return translate.SaidIn(&v.Host, mh.Spec.FailureDomain), nil
@@ -83,7 +87,9 @@ func (r *hosts) hear(ctx context.Context, mh *v1alpha1.MetalHost, v *contract.Ho
 	return said, cmp.Or(err, powerErr)
 }
 
-// power tells the appliance how a host is powered, when that is said and has changed. The Secret is read then, once.
+// power saves the management controller of a host when spec.power or the version of its Secret has changed. Only then
+// it reads the Secret, once. If the process dies after the save and before write, the next Reconcile saves the same
+// again.
 func (r *hosts) power(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.HostID) (isChanged bool, _ error) {
 	p := mh.Spec.Power
 	if p == nil {
@@ -113,7 +119,8 @@ func (r *hosts) power(ctx context.Context, mh *v1alpha1.MetalHost, id inventory.
 	return true, nil
 }
 
-// versionOf is the version of a Secret, from the metadata in the cache.
+// versionOf returns the version of a Secret from the cache of metadata: it costs no request and reads no password. A
+// missing or forbidden Secret is translate.Invalid.
 func (r *hosts) versionOf(ctx context.Context, ref *v1alpha1.SecretReference) (string, error) {
 	if ref == nil {
 		return "", nil
@@ -153,7 +160,8 @@ func (r *hosts) savePower(ctx context.Context, mh *v1alpha1.MetalHost, id invent
 	return r.env.Appliance.SaveBMC(ctx, b, password)
 }
 
-// write puts into the object what is agreed upon, the facts that are mirrored as labels, and the finalizer.
+// write puts into the object the agreed values, the facts as labels, and the finalizer. It does nothing when the
+// object changed since Reconcile read it: that change brings a new Reconcile.
 func (r *hosts) write(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory.Host, said *translate.Said) error {
 	var was v1alpha1.MetalHost
 	if err := r.client.Get(ctx, client.ObjectKeyFromObject(mh), &was); err != nil {
@@ -169,7 +177,9 @@ func (r *hosts) write(ctx context.Context, mh *v1alpha1.MetalHost, h *inventory.
 	return r.patch(ctx, &was, mh)
 }
 
-// dress makes an object what it should be; without said what people say stays as it is.
+// dress sets labels, annotations and finalizer of an object. Without said it leaves the values of people alone,
+// because the inventory refused them. A host with a claim keeps the finalizer, so that kubectl delete cannot hide a
+// host in use.
 func (r *hosts) dress(mh *v1alpha1.MetalHost, h *inventory.Host, said *translate.Said) {
 	facts := factsOf(h)
 	for _, key := range append(v1alpha1.Facts(), v1alpha1.LabelFailureDomain) {
@@ -195,7 +205,7 @@ func (r *hosts) dress(mh *v1alpha1.MetalHost, h *inventory.Host, said *translate
 	}
 }
 
-// factsOf are the facts of a host that are mirrored as labels, and its failure domain.
+// factsOf returns the facts of a host that labels mirror, and its failure domain.
 func factsOf(h *inventory.Host) map[string]string {
 	facts := map[string]string{}
 	for key, value := range map[string]string{
@@ -215,13 +225,13 @@ func factsOf(h *inventory.Host) map[string]string {
 
 var notInLabels = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// labelValue writes a text as a label may be written.
+// labelValue turns a text into a valid value of a label: at most 63 characters of letters, digits, "-", "_" and ".".
 func labelValue(s string) string {
 	s = notInLabels.ReplaceAllString(s, "-")
 	return strings.Trim(s[:min(len(s), 63)], "-_.")
 }
 
-// architecture is what Kubernetes calls it.
+// architecture returns the name that Kubernetes has for an architecture.
 func architecture(a inventory.Arch) string {
 	switch a {
 	case inventory.X8664:

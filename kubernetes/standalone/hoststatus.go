@@ -20,7 +20,8 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// seenEvery is how old the time in status.lastSeen may be before it alone is a reason to write.
+// seenEvery is the least age of status.lastSeen before its change alone causes a write: each packet of a host changes
+// the row.
 const seenEvery = 5 * time.Minute
 
 // phases are the states of hosts as objects call them.
@@ -30,7 +31,7 @@ var phases = map[inventory.State]v1alpha1.HostPhase{
 	inventory.Cleaning: v1alpha1.HostCleaning, inventory.Failed: v1alpha1.HostFailed,
 }
 
-// statusOf is what the status of a host's object should be. problem is what the inventory has refused of the object.
+// statusOf returns the status for the object of a host. problem is the refusal of the inventory, nil for none.
 func statusOf(v *contract.HostView, mh *v1alpha1.MetalHost, problem error, clusterUID string, now time.Time) v1alpha1.MetalHostStatus {
 	h, old := &v.Host, &mh.Status
 	s := v1alpha1.MetalHostStatus{
@@ -64,7 +65,7 @@ func statusOf(v *contract.HostView, mh *v1alpha1.MetalHost, problem error, clust
 	return s
 }
 
-// undeclared is the status of an object that could not become a host.
+// undeclared returns the status of an object that could not become a host.
 func undeclared(mh *v1alpha1.MetalHost, err error, now time.Time) v1alpha1.MetalHostStatus {
 	s := *mh.Status.DeepCopy()
 	s.ObservedGeneration = mh.Generation
@@ -73,7 +74,7 @@ func undeclared(mh *v1alpha1.MetalHost, err error, now time.Time) v1alpha1.Metal
 	return s
 }
 
-// tell writes a status where it differs.
+// tell writes a status that differs from the present one. It is no error when the object is gone.
 func (r *hosts) tell(ctx context.Context, mh *v1alpha1.MetalHost, s v1alpha1.MetalHostStatus) error {
 	if equality.Semantic.DeepEqual(mh.Status, s) {
 		return nil
@@ -81,8 +82,8 @@ func (r *hosts) tell(ctx context.Context, mh *v1alpha1.MetalHost, s v1alpha1.Met
 	return client.IgnoreNotFound(applyStatus(ctx, r.client, mh, v1alpha1.KindMetalHost, managerHostStatus, &s))
 }
 
-// applyStatus writes the whole status of an object by server-side apply. An object that was made anew under the name
-// meanwhile is not touched.
+// applyStatus writes the whole status of an object by server-side apply. The UID makes it a conflict when somebody
+// made the object anew under the same name.
 func applyStatus(ctx context.Context, c client.Client, o client.Object, kind, manager string, status any) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
@@ -103,7 +104,8 @@ func setCondition(all *[]metav1.Condition, generation int64, now time.Time, kind
 	})
 }
 
-// conditionsOf says what is true of a host. No message holds a time or a number that changes by itself.
+// conditionsOf returns the conditions of a host. No message holds a time or a number that changes by itself: each
+// change is a write to etcd.
 func conditionsOf(v *contract.HostView, problem error, mh *v1alpha1.MetalHost, now time.Time) []metav1.Condition {
 	h := &v.Host
 	all := slices.Clone(mh.Status.Conditions)
@@ -171,7 +173,7 @@ func conditionsOf(v *contract.HostView, problem error, mh *v1alpha1.MetalHost, n
 	return all
 }
 
-// unavailable says why no machine may have a host, "" when one may.
+// unavailable returns why no machine may have a host; reason is "" when a machine may.
 func unavailable(h *inventory.Host) (reason, message string) {
 	switch {
 	case h.State == inventory.Discovered:
@@ -197,7 +199,7 @@ func unavailable(h *inventory.Host) (reason, message string) {
 	return "", ""
 }
 
-// onlineOf says whether a host runs, as far as anybody knows.
+// onlineOf returns whether a host runs: the controller knows best, and without one the last report counts.
 func onlineOf(v *contract.HostView) (metav1.ConditionStatus, string) {
 	switch {
 	case v.BMC != nil && v.BMC.Power == inventory.PowerOff:
@@ -210,7 +212,8 @@ func onlineOf(v *contract.HostView) (metav1.ConditionStatus, string) {
 	return metav1.ConditionUnknown, "NotKnown"
 }
 
-// manual is what a person has to do, "" for nothing.
+// manual returns the first thing that a person has to do, by the key of the issue, or "". The order is stable, so
+// that the status does not alternate.
 func manual(v *contract.HostView) string {
 	issues := slices.DeleteFunc(slices.Clone(v.Issues), func(i inventory.Issue) bool {
 		return i.Type != inventory.IssueManual && i.Type != inventory.IssueFence
@@ -237,7 +240,8 @@ func bootMAC(h *inventory.Host) string {
 	return ""
 }
 
-// claimOf names what has a host: an object of this cluster or another, or a machine of Slipway's own.
+// claimOf names the holder of a host: an object of this or another cluster, or a machine of Slipway itself. It hides
+// the id of a claim of another cluster.
 func claimOf(v *contract.HostView, clusterUID string) *v1alpha1.HostClaim {
 	if v.Host.ClaimID == "" {
 		return nil
@@ -258,7 +262,7 @@ func claimOf(v *contract.HostView, clusterUID string) *v1alpha1.HostClaim {
 	return c
 }
 
-// hardwareOf is what a host is made of; what it said of itself when it booted, as long as nobody has looked.
+// hardwareOf returns the hardware of a host from its last inspection, or else what the host reported when it booted.
 func hardwareOf(h *inventory.Host, i *inventory.Inspection) *v1alpha1.Hardware {
 	out := &v1alpha1.Hardware{
 		System: v1alpha1.HostSystem{UUID: h.UUID, Manufacturer: h.Manufacturer, Product: h.Product, Serial: h.Serial},

@@ -33,21 +33,24 @@ import (
 
 // The field managers of what is written to MetalMachines: one for each concern.
 const (
+	// The field managers of MetalMachines: one for each concern, so that apply of one leaves the fields of the
+	// others.
 	managerMachine  = "slipway-machine"          // status, finalizer
 	managerClaim    = "slipway-machine-claim"    // spec.claimID, spec.providerID
 	managerVersions = "slipway-machine-versions" // spec.versions, once
 )
 
 const (
-	// machinesAtOnce is how many machines are looked at at the same time. Each waits for the API server or for the store
-	// most of the time; those that wait for the store together share its transactions.
+	// machinesAtOnce bounds the Reconciles that run at once. Each mostly waits for the API server or the store; those
+	// that wait for the store share its transactions.
 	machinesAtOnce = 16
-	// placedWithin is how long a new machine without a host is not told of: nearly always it has one by then, and one
-	// status is written instead of two.
+	// placedWithin is how long the status stays silent about a new machine without a host. Nearly every machine has
+	// its host by then, which saves one write.
 	placedWithin = 2 * time.Second
 )
 
-// machines reconciles MetalMachines.
+// machines reconciles MetalMachines. Reconciles of different objects run at once, of one object never. mu guards the
+// maps. A restart empties them: they fill again from events and Reconciles, and at worst an event is written twice.
 type machines struct {
 	env    contract.Env
 	feed   *eventfeed.Feed
@@ -69,7 +72,7 @@ type machines struct {
 	young  map[string]bool                           // owners that we made a machine for, and whose object has no claim yet
 }
 
-// pass is one look at one MetalMachine.
+// pass is one Reconcile of one MetalMachine. Only its goroutine uses it.
 type pass struct {
 	mm     *v1alpha1.MetalMachine
 	owner  contract.Owner
@@ -126,10 +129,11 @@ func setupMachines(mgr manager.Manager, env contract.Env, feed *eventfeed.Feed, 
 	return nil
 }
 
-// isNarrow reports whether namespaces cannot be watched.
+// isNarrow reports whether the account may read single namespaces only, so that no watch of Namespaces works.
 func (r *machines) isNarrow() bool { return r.env.Reach != nil && r.env.Reach.IsNarrow }
 
-// Reconcile implements reconcile.Reconciler.
+// Reconcile implements reconcile.Reconciler. Its order is fixed: first what the inventory has, then what the object
+// wants, and the status last.
 func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var mm v1alpha1.MetalMachine
 	err := r.client.Get(ctx, req.NamespacedName, &mm)
@@ -157,6 +161,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	switch by := pausedBy(&mm); {
+	// A pause stops a deletion too: who moves an object deletes it here, and its host must run on.
 	case by != "":
 		err = r.pause(ctx, p, by)
 	case p.facts.IsDeleting:
@@ -174,7 +179,8 @@ func isConflict(err error) bool {
 	return apierrors.IsConflict(err) || inventory.IsKind(err, inventory.Conflict)
 }
 
-// run brings a machine to be what its object says.
+// run brings the machine of an object to the state that its spec describes. Each step saves its result before the
+// next begins. The finalizer comes before the machine exists, so that no deletion can leave a host behind.
 func (r *machines) run(ctx context.Context, p *pass) error {
 	if err := r.finalize(ctx, p.mm); err != nil {
 		return err
@@ -212,7 +218,7 @@ func (r *machines) ownerOf(mm *v1alpha1.MetalMachine) contract.Owner {
 	return contract.Owner{ClusterUID: r.env.ClusterUID, Namespace: mm.Namespace, Kind: v1alpha1.KindMetalMachine, Name: mm.Name, UID: string(mm.UID)}
 }
 
-// pausedBy names the annotation that pauses an object, "" for none.
+// pausedBy returns the annotation that pauses an object, or "".
 func pausedBy(o client.Object) string {
 	for _, a := range []string{v1alpha1.AnnotationPaused, v1alpha1.CAPIPaused} {
 		if v, ok := o.GetAnnotations()[a]; ok && v != "false" {
@@ -222,7 +228,7 @@ func pausedBy(o client.Object) string {
 	return ""
 }
 
-// finalize keeps an object until its host is released.
+// finalize adds the finalizer, which keeps the object until its host is released.
 func (r *machines) finalize(ctx context.Context, mm *v1alpha1.MetalMachine) error {
 	before := mm.DeepCopy()
 	if !controllerutil.AddFinalizer(mm, v1alpha1.FinalizerMachine) {
@@ -235,7 +241,7 @@ func (r *machines) finalize(ctx context.Context, mm *v1alpha1.MetalMachine) erro
 	return nil
 }
 
-// look reads what the appliance has for an object.
+// look reads from the inventory the machine of an object. No machine is no error: then p.view is nil.
 func (r *machines) look(ctx context.Context, p *pass) error {
 	v, err := r.env.Appliance.FindMachine(ctx, p.owner.String())
 	switch {
@@ -249,7 +255,7 @@ func (r *machines) look(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// offer tells the appliance to which cluster the object hands its machine over, as its annotation says.
+// offer tells the inventory which cluster may take over the machine, as the annotation of the object says.
 func (r *machines) offer(ctx context.Context, p *pass) error {
 	to := p.mm.Annotations[v1alpha1.AnnotationHandOverTo]
 	if to == r.env.ClusterUID { // it came here with the object
@@ -271,6 +277,7 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 	return r.look(ctx, p)
 }
 
+// see stores the machine of the pass, and remembers its name and host, so that events find the object.
 func (r *machines) see(p *pass, v *contract.View) {
 	p.view, p.facts.View = v, v
 	key := client.ObjectKeyFromObject(p.mm)
@@ -282,8 +289,8 @@ func (r *machines) see(p *pass, v *contract.View) {
 	}
 }
 
-// pause keeps new steps from beginning, and writes nothing but that it does. What runs already runs on: an installation
-// ends, and its result shows when the pause does.
+// pause keeps new steps from beginning, and writes only the condition Paused. A machine without a host gets a hook
+// before its claim. A running installation continues; its result shows when the pause ends.
 func (r *machines) pause(ctx context.Context, p *pass, by string) error {
 	if p.view != nil && p.view.Machine.HostID == "" && p.view.Machine.DeletedAt.IsZero() {
 		hold := inventory.Hook{Step: inventory.PreClaim, Owner: translate.HoldOwner}
@@ -315,8 +322,8 @@ func (r *machines) pause(ctx context.Context, p *pass, by string) error {
 	return r.writeStatus(ctx, p.mm)
 }
 
-// bind writes the claim and what follows from it into the spec, because that is what survives when the object moves: the
-// spec before the status.
+// bind writes claim and provider ID into the spec. They must survive a move of the object, and a move loses the
+// status; so bind runs before report.
 func (r *machines) bind(ctx context.Context, p *pass) error {
 	if p.view == nil || p.view.Claim == nil {
 		return nil
@@ -341,8 +348,8 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 	return r.writeVersions(ctx, p)
 }
 
-// writeVersions writes back once which version is installed, so that a newer one of the join target does not change what
-// the machine is.
+// writeVersions writes the installed version into the spec, once. Later versions of the join target then do not
+// change what this machine is.
 func (r *machines) writeVersions(ctx context.Context, p *pass) error {
 	v := &p.mm.Spec.Versions
 	if p.target == nil || v.Kubelet != "" || v.ControlPlane != "" {

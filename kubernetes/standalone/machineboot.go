@@ -22,8 +22,9 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// bootstrap looks for what has to be there before the machine boots, hands it over where it is asked for, and lets the
-// machine go when it is its turn.
+// bootstrap checks what must exist before the machine boots: Secrets, bootstrap data, and its turn to join. Then it
+// acknowledges the hook PreBoot. If the process dies before the acknowledgement, the machine waits, and the next
+// Reconcile repeats the checks.
 func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	b := &p.facts.Bootstrap
 	if !needsHold(p.mm) || p.facts.Invalid != nil {
@@ -55,11 +56,12 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	return r.look(ctx, p)
 }
 
-// isWritten reports whether the machine is installed with its configuration; it need not have booted yet.
+// isWritten reports whether the machine has its configuration on disk. It need not have booted yet.
 func isWritten(p *pass) bool {
 	return p.view != nil && (p.view.Delivered || translate.StatusOf(p.facts).IsProvisioned)
 }
 
+// wait records why the machine may not boot yet; the status shows it.
 func (p *pass) wait(reason, format string, args ...any) {
 	p.facts.Bootstrap.Reason, p.facts.Bootstrap.Message = reason, fmt.Sprintf(format, args...)
 }
@@ -76,8 +78,8 @@ func (r *machines) answered(p *pass) {
 	delete(r.asked, client.ObjectKeyFromObject(p.mm))
 }
 
-// secretVersion is which Secret there is under a name, from the cache of metadata; "" for none.
-// It is Forbidden where Secrets may not be read.
+// secretVersion returns UID and version of a Secret from the cache of metadata, or "" when there is none. The error
+// is Forbidden where the account may not read Secrets.
 func secretVersion(ctx context.Context, c client.Client, reach *contract.Reach, key types.NamespacedName) (string, error) {
 	if err := reach.MaySecrets(key.Namespace); err != nil {
 		return "", err
@@ -93,7 +95,8 @@ func secretVersion(ctx context.Context, c client.Client, reach *contract.Reach, 
 	return string(meta.UID) + "/" + meta.ResourceVersion, nil
 }
 
-// readSecret reads one key of a Secret: one GET, nothing of it is kept. isThere is false when there is no such key.
+// readSecret reads one key of a Secret from the API server, and keeps no copy. s is nil without the Secret, and value
+// nil without the key.
 func readSecret(ctx context.Context, c client.Client, key types.NamespacedName, name string) (value []byte, s *corev1.Secret, err error) {
 	s = &corev1.Secret{}
 	err = c.Get(ctx, key, s)
@@ -106,8 +109,8 @@ func readSecret(ctx context.Context, c client.Client, key types.NamespacedName, 
 	return s.Data[name], s, nil
 }
 
-// seal puts the values of the Secrets that files and users name into the inventory, sealed. Once the machine has its
-// configuration they are not looked at any more.
+// seal encrypts the values of the Secrets that files and users name, and stores them in the inventory. It reads a
+// Secret again only when its version changed. After the machine has its configuration, nothing calls seal any more.
 func (r *machines) seal(ctx context.Context, p *pass) error {
 	for _, u := range translate.MachineSecrets(p.mm, p.owner) {
 		key := types.NamespacedName{Namespace: u.Namespace, Name: u.Secret}
@@ -156,8 +159,9 @@ func (r *machines) seal(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// give looks at the Secret with the bootstrap data: first whether the machine could boot with it, and when its host asks
-// for it, it is handed over.
+// give hands the bootstrap data to the inventory. First it has the data checked only; when the host boots and asks,
+// it hands them over. The data hold a join token, so the inventory has them in memory only, until the machine has
+// fetched its configuration.
 func (r *machines) give(ctx context.Context, p *pass) error {
 	if p.mm.Spec.Bootstrap == nil || p.mm.Spec.Bootstrap.DataSecretName == "" {
 		return nil
@@ -232,7 +236,8 @@ func (p *pass) slot(s node.Stage) slot {
 	}
 }
 
-// turn waits until it is the machine's turn to join its cluster.
+// turn waits until the machine may join its cluster, and writes the role of a control plane into its configuration.
+// The inventory has the lock that decides; see turns.
 func (r *machines) turn(ctx context.Context, p *pass) error {
 	if p.target == nil || p.view == nil || p.view.Machine.HostID == "" || !translate.IsHeld(&p.view.Machine) {
 		return nil
@@ -293,7 +298,8 @@ func (r *machines) turn(ctx context.Context, p *pass) error {
 	return r.look(ctx, p)
 }
 
-// quorum says what keeps another control plane from joining: a member of etcd that is not well.
+// quorum returns why no other control plane may join, or "". A join while a member of etcd is down can cost the
+// quorum. A cluster that does not answer is a reason to wait, and no error.
 func (r *machines) quorum(ctx context.Context, p *pass) (wait string, err error) {
 	if !translate.IsControlPlane(p.mm) || !translate.CanLookInto(p.target) || !isTrue(p.target, v1alpha1.ControlPlaneInitialized) {
 		return "", nil
@@ -312,7 +318,7 @@ func (r *machines) quorum(ctx context.Context, p *pass) (wait string, err error)
 	return "", nil
 }
 
-// seed is how far all machines with join targets are, for the turns.
+// seed returns how far all machines of join targets are. It runs once after the start, before the first turn.
 func (r *machines) seed(ctx context.Context) (map[string]slot, error) {
 	views, err := r.env.Appliance.ListMachines(ctx, r.env.ClusterUID+"/")
 	if err != nil {
@@ -342,7 +348,7 @@ func (r *machines) seed(ctx context.Context) (map[string]slot, error) {
 	return all, nil
 }
 
-// noteTurn says how far the machine is to those that wait for it.
+// noteTurn records how far the machine is, and so wakes machines that wait for it.
 func (r *machines) noteTurn(p *pass) {
 	if p.target == nil || p.view == nil || p.facts.IsDeleting {
 		return
@@ -360,10 +366,12 @@ func (r *machines) noteTurn(p *pass) {
 	r.turns.note(p.owner.String(), slot)
 }
 
-// joinWithin is how long a machine that has its configuration may take to become a node.
+// joinWithin is how long a machine may take from its configuration to its node. Then it counts as late, and the next
+// machine may join.
 const joinWithin = 20 * time.Minute
 
-// observe looks for the machine's node, and puts on it what is wanted.
+// observe looks for the node of the machine in its cluster, and sets labels, annotations and taints on it. A cluster
+// that does not answer changes nothing: the last known state stays.
 func (r *machines) observe(ctx context.Context, p *pass) error {
 	n := &p.facts.Node
 	if p.target == nil || !n.IsWanted || p.view == nil || p.view.Claim == nil || p.facts.Invalid != nil {
@@ -400,7 +408,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 	return err
 }
 
-// lateness says whether the node should have been there long ago.
+// lateness marks the machine as late when its node should exist by now, and else sets the time of the next look.
 func (r *machines) lateness(p *pass) {
 	c := apimeta.FindStatusCondition(p.mm.Status.Conditions, v1alpha1.ConfigDelivered)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -423,7 +431,7 @@ func (r *machines) identity(p *pass) node.Identity {
 	return id
 }
 
-// wantedOn is what the node carries: what the object says, and where the machine is.
+// wantedOn returns what the node must carry: the labels of the object, and the place of the machine.
 func wantedOn(p *pass) node.Wanted {
 	s := &p.mm.Spec.Node
 	w := node.Wanted{Labels: map[string]string{}, Annotations: s.Annotations}
@@ -450,7 +458,8 @@ func wantedOn(p *pass) node.Wanted {
 
 var errNoKubeconfig = errors.New("its kubeconfig is not there yet")
 
-// clusterOf is the workload cluster of a join target, read with its kubeconfig.
+// clusterOf returns the workload cluster of a join target. The Set reuses a client while the version of the
+// kubeconfig stays.
 func clusterOf(ctx context.Context, c client.Client, reach *contract.Reach, nodes *node.Set, t *v1alpha1.JoinTarget) (*node.Cluster, error) {
 	ref := kubeconfigRef(t)
 	key := types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}

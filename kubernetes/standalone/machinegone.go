@@ -17,11 +17,11 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// protectedAgain is when a host is asked for again that is protected: nothing tells when that ends.
+// protectedAgain is how often delete asks again for a protected host: no event says that the protection ended.
 const protectedAgain = time.Minute
 
-// delete asks for the end of the machine, tells how far it is, and lets the object go once the machine is gone: that is,
-// once its old system cannot run any more, or once its host is clean.
+// delete asks the inventory to delete the machine, reports the progress, and removes the finalizer once the machine
+// is gone. The machine is gone when its old system cannot run any more (fenced), or when its host is clean.
 func (r *machines) delete(ctx context.Context, p *pass) error {
 	if !controllerutil.ContainsFinalizer(p.mm, v1alpha1.FinalizerMachine) {
 		return nil
@@ -68,7 +68,8 @@ func farewell(p *pass, isForced bool) string {
 	return "host " + p.view.Host.Name + " is released"
 }
 
-// refresh takes over what may change while a machine goes: its hooks, and how it is drained.
+// refresh takes over what may still change while a machine is deleted: hooks, and the drain. Placement and names
+// stay.
 func (r *machines) refresh(ctx context.Context, p *pass) error {
 	o := r.options(p)
 	o.Name, o.NotPools = p.view.Machine.Name, p.view.Machine.Placement.NotPools
@@ -89,7 +90,8 @@ func (r *machines) refresh(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// letGo removes what was kept for the object, and then the finalizer.
+// letGo deletes the secrets of the object from the inventory, and removes the finalizer last. If the process dies in
+// between, the next Reconcile deletes the rest.
 func (r *machines) letGo(ctx context.Context, p *pass) error {
 	owner := p.owner.String()
 	for _, u := range translate.MachineSecrets(p.mm, p.owner) {
@@ -134,12 +136,12 @@ func (r *machines) forget(key types.NamespacedName, owner string) {
 	}
 }
 
-// orphans looks after machines whose object was taken away without us, because somebody removed its finalizer. One that
-// has no host is forgotten. One that has keeps it and runs on: nobody asked for its end, so nothing is fenced or wiped,
-// and nobody else is given its host. It is taken over by an object with its claimID, or deleted in Slipway.
+// orphans handles machines whose object somebody removed together with the finalizer. A machine without a host is
+// deleted. A machine with a host keeps it and runs on: nobody asked for its end. It is not fenced or wiped, and its
+// host goes to nobody else. An object with its claimID takes it over, or somebody deletes it in Slipway.
 //
-// A young one goes like any that is deleted: its object never had its claim, so it was not moved. The API server takes an
-// object away for good if its deletion has begun when we add the finalizer.
+// A young machine is deleted as usual: its object never had the claim, so nobody moved the object. It happens when
+// the deletion begins just as finalize adds the finalizer.
 func (r *machines) orphans(ctx context.Context, key types.NamespacedName, owner string) error {
 	prefix := contract.Owner{ClusterUID: r.env.ClusterUID, Namespace: key.Namespace, Kind: v1alpha1.KindMetalMachine, Name: key.Name}.String()
 	views, err := r.env.Appliance.ListMachines(ctx, prefix)

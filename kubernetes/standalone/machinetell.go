@@ -26,8 +26,8 @@ func sameMachine(a, b inventory.Machine) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// apply writes what one field manager says of an object, by server-side apply. An object that was made anew under the
-// name meanwhile is not touched: that is a conflict.
+// applyTo writes the fields of one field manager by server-side apply. It is a conflict when somebody made the object
+// anew under the same name (the UID differs).
 func applyTo(ctx context.Context, c client.Client, o client.Object, kind, manager string, fields map[string]any, isStatus bool) error {
 	u := &unstructured.Unstructured{Object: fields}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
@@ -60,10 +60,11 @@ func (r *machines) writeStatus(ctx context.Context, mm *v1alpha1.MetalMachine) e
 	return nil
 }
 
-// unseenAgain is how often it is looked whether a system that reports nothing has given a sign of life.
+// unseenAgain is how often Reconcile looks for a sign of life of a system that sends no reports.
 const unseenAgain = 30 * time.Second
 
-// report tells in the status what became of the machine, when it has changed.
+// report writes the status of a MetalMachine when it changed. It runs last, so that the status never promises what
+// the spec or the inventory lacks.
 func (r *machines) report(ctx context.Context, p *pass) error {
 	told := translate.StatusOf(p.facts)
 	was, st := &p.mm.Status, p.mm.Status.DeepCopy()
@@ -140,7 +141,7 @@ func (r *machines) reportNode(p *pass, st *v1alpha1.MetalMachineStatus) {
 	}
 }
 
-// reportDeletion says how far a machine is on its way out. Times are written once.
+// reportDeletion describes in the status how far a deletion is, and what blocks it. It writes each time only once.
 func (r *machines) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now time.Time) {
 	if !p.facts.IsDeleting || p.view == nil {
 		return
@@ -176,7 +177,7 @@ func (r *machines) reportDeletion(p *pass, st *v1alpha1.MetalMachineStatus, now 
 	st.Deletion = d
 }
 
-// announce puts what has just become true into events.
+// announce writes an event for each fact that has just become true.
 func (r *machines) announce(p *pass, was, st *v1alpha1.MetalMachineStatus) {
 	if st.Phase != was.Phase && st.Phase != v1alpha1.PhaseFailed && !p.isClaimed { // its claim was told just now
 		message := string(st.Phase)
@@ -198,21 +199,22 @@ func (r *machines) announce(p *pass, was, st *v1alpha1.MetalMachineStatus) {
 	}
 }
 
-// alarming are reasons that people are told of in an event as well.
+// alarming are the reasons of conditions that cause a warning event as well.
 var alarming = []string{
 	v1alpha1.ReasonNodeProviderIDMismatch, v1alpha1.ReasonJoinFailed, v1alpha1.ReasonHostMissing, v1alpha1.ReasonBlockedByPDB,
 	v1alpha1.ReasonDrainTimeout, v1alpha1.ReasonTokenMintFailed, v1alpha1.ReasonBootTimeout, v1alpha1.ReasonInstallFailed,
 }
 
-// maxNote is the most that an event may say.
+// maxNote bounds the text of an event; the API server refuses more than 1 kB.
 const maxNote = 1000
 
-// tellf puts an event on an object, for people.
+// tellf writes an event on an object.
 func (r *machines) tellf(mm *v1alpha1.MetalMachine, kind, reason, format string, args ...any) {
 	r.events.Eventf(mm, nil, kind, reason, "Reconcile", "%s", inventory.Clean(fmt.Sprintf(format, args...), maxNote))
 }
 
-// once does something when what it is about has changed since the last time.
+// once calls do when what differs from the last call for this object and subject. After a restart it calls do once
+// more.
 func (r *machines) once(p *pass, about, what string, do func()) {
 	key := p.owner.String() + "\x00" + about
 	r.mu.Lock()

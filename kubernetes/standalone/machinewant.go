@@ -23,8 +23,8 @@ import (
 	"slipway.dev/slipway/machineconfig"
 )
 
-// findTarget finds the join target that a machine names. It is false, with the reason told, while nothing can be asked of
-// the appliance for want of it.
+// findTarget reads the join target that a machine names. It returns false, and records the reason, while nothing can
+// be asked of the inventory without the target.
 func (r *machines) findTarget(ctx context.Context, p *pass) (isReady bool, err error) {
 	if !translate.IsNode(p.mm) {
 		return true, nil
@@ -54,7 +54,7 @@ func (r *machines) findTarget(ctx context.Context, p *pass) (isReady bool, err e
 	return true, nil
 }
 
-// options is what does not stand in the object.
+// options returns the parts of a machine that its object does not contain.
 func (r *machines) options(p *pass) translate.Options {
 	o := translate.Options{Owner: p.owner, Target: p.target, IsHeld: needsHold(p.mm), ReuseKey: reuseKey(p.mm)}
 	if b := p.mm.Spec.Bootstrap; b != nil && b.DataSecretName != "" {
@@ -63,13 +63,14 @@ func (r *machines) options(p *pass) translate.Options {
 	return o
 }
 
-// needsHold reports whether something has to be there before the machine boots.
+// needsHold reports whether something must exist before the machine boots: bootstrap data, a join target or Secrets.
 func needsHold(mm *v1alpha1.MetalMachine) bool {
 	b := mm.Spec.Bootstrap
 	return b != nil && (b.DataSecretName != "" || b.Join != nil) || len(secretsOf(mm)) > 0
 }
 
-// reuseKey is who comes back for a host: what the object was cloned from, or the object's own name.
+// reuseKey names the group that prefers its own hosts again: the template of the object, its controller, or the
+// object itself.
 func reuseKey(mm *v1alpha1.MetalMachine) string {
 	name := mm.Name
 	if from := mm.Annotations[v1alpha1.CAPIClonedFromName]; from != "" {
@@ -80,7 +81,8 @@ func reuseKey(mm *v1alpha1.MetalMachine) string {
 	return mm.Namespace + "/" + name
 }
 
-// request makes the machine in the inventory, or brings it up to date. What can never work is told, and is no error.
+// request makes the machine in the inventory, or updates it. What can never work goes into the status, and is no
+// error: a retry would not help.
 func (r *machines) request(ctx context.Context, p *pass) error {
 	if p.view == nil && p.mm.Spec.ClaimID != "" {
 		return r.adopt(ctx, p)
@@ -114,7 +116,8 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 	return r.save(ctx, p)
 }
 
-// save stores the machine. The appliance takes none that names a secret which is not there, so its Secrets come first.
+// save stores the machine. The inventory refuses a machine that names a missing secret, so save seals the Secrets
+// first.
 func (r *machines) save(ctx context.Context, p *pass) (err error) {
 	if needsHold(p.mm) && !isWritten(p) {
 		if err := r.seal(ctx, p); err != nil || p.facts.Invalid != nil || p.facts.Bootstrap.Reason != "" {
@@ -136,8 +139,8 @@ func (r *machines) save(ctx context.Context, p *pass) (err error) {
 	return err
 }
 
-// roleOf is the role that a machine has been given in its cluster: the first control plane stays that until its cluster is
-// there. From then on it is one like the others, so that installing it anew makes no second cluster.
+// roleOf returns the role that the inventory gave the machine. The first control plane keeps the role Init until its
+// cluster exists. Then it becomes like the others, so that a reinstallation makes no second cluster.
 func roleOf(p *pass) machineconfig.Role {
 	_, config := splitMarks(p.view.Machine.Config)
 	if translate.RoleOf(config) != machineconfig.Init || isTrue(p.target, v1alpha1.ControlPlaneInitialized) && p.view.Delivered {
@@ -146,7 +149,7 @@ func roleOf(p *pass) machineconfig.Role {
 	return machineconfig.Init
 }
 
-// messageWithHint is what an error says to people, with its hint.
+// messageWithHint returns the message of an error for people, with its hint in brackets.
 func messageWithHint(err error) string {
 	var e *inventory.Error
 	if !errors.As(err, &e) {
@@ -158,7 +161,8 @@ func messageWithHint(err error) string {
 	return e.Msg
 }
 
-// create makes the machine. Its name may be taken by another owner's: then it gets one that nobody else can have.
+// create makes the machine. If another owner has the name, it uses one with a part of the UID, which nobody else can
+// have. If the process dies after it, look finds the machine by its owner.
 func (r *machines) create(ctx context.Context, p *pass) error {
 	p.wanted.Config = withMarks(p.wanted.Config, marks{at: p.mm.Annotations[v1alpha1.AnnotationReprovisionAt], rebooted: p.mm.Annotations[v1alpha1.AnnotationRebootAt]})
 	r.mu.Lock()
@@ -177,7 +181,7 @@ func (r *machines) create(ctx context.Context, p *pass) error {
 	return r.look(ctx, p)
 }
 
-// update brings the machine up to date, as its update policy allows.
+// update brings the machine up to date, as far as its update policy allows.
 func (r *machines) update(ctx context.Context, p *pass) error {
 	stored := p.view.Machine
 	if !stored.DeletedAt.IsZero() { // it was deleted in the appliance: nothing is asked of it any more
@@ -218,8 +222,9 @@ func (r *machines) update(ctx context.Context, p *pass) error {
 	return r.again(ctx, p, now)
 }
 
-// reprovision decides whether the machine is to be installed anew, and notes it with the claim that ends by it: so it
-// happens once, whatever is interrupted.
+// reprovision decides whether to install the machine anew. It notes the claim that the reinstallation ends, in the
+// configuration of the machine. So a reinstallation happens once, wherever the process dies: a new claim does not
+// match the note.
 func (r *machines) reprovision(p *pass, now *marks) bool {
 	if p.view.Claim == nil || p.view.Host == nil || p.view.Host.State != inventory.Active || p.view.Operation != nil {
 		return false // it is not installed, or something else is under way
@@ -244,7 +249,8 @@ func (r *machines) reprovision(p *pass, now *marks) bool {
 	return false
 }
 
-// again installs anew, or reboots, as the marks say.
+// again reinstalls or reboots the machine, as the marks say. A reboot is noted after it was asked for: a crash in
+// between may reboot twice, but forgets no reboot.
 func (r *machines) again(ctx context.Context, p *pass, now marks) error {
 	if p.view.Claim == nil || p.view.Operation != nil || p.view.Host == nil || p.view.Host.State != inventory.Active {
 		return nil
@@ -278,12 +284,12 @@ func (r *machines) again(ctx context.Context, p *pass, now marks) error {
 	return r.look(ctx, p)
 }
 
-// takeAgain is when a claim is asked for again that was refused: an admin may have granted it.
+// takeAgain is how often the controller repeats a refused claim: an admin may have granted it.
 const takeAgain = 30 * time.Second
 
-// adopt takes over the machine that holds the object's claim: the object was made again, or moved here from another
-// cluster. Nothing happens on the host. Nobody takes a machine from an object that is still there, nor from another
-// namespace.
+// adopt takes over the machine that holds the claim of the object. Somebody made the object again, or moved it from
+// another cluster; on the host nothing happens. It never takes a machine from an object that still exists, nor from
+// another namespace.
 func (r *machines) adopt(ctx context.Context, p *pass) error {
 	id := inventory.ClaimID(p.mm.Spec.ClaimID)
 	missing := func(format string, args ...any) error {
@@ -336,7 +342,8 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	return r.request(ctx, p)
 }
 
-// handOver asks for the machine of a claim. Between the look and this somebody may have taken the grant away.
+// handOver takes over the machine of a claim. It may be Forbidden although Takeable allowed it: somebody can withdraw
+// the grant in between.
 func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) (bool, error) {
 	_, err := r.env.Appliance.HandOver(ctx, id, p.owner.String())
 	if inventory.IsKind(err, inventory.Forbidden) {
@@ -349,7 +356,8 @@ func (r *machines) handOver(ctx context.Context, p *pass, id inventory.ClaimID) 
 	return true, nil
 }
 
-// tenancy finds the pools that the namespace may not use, and tells when the machine's own is one of them.
+// tenancy returns the pools that the namespace may not use, and records in p when the machine names one of them. A
+// selector that does not parse allows no namespace.
 func (r *machines) tenancy(ctx context.Context, p *pass) (bars []string, err error) {
 	pools, err := r.env.Appliance.ListPools(ctx)
 	if err != nil {
@@ -391,8 +399,8 @@ func (r *machines) tenancy(ctx context.Context, p *pass) (bars []string, err err
 	return bars, nil
 }
 
-// marks are what the controller notes in a machine about itself: in the first line of its configuration, where it is
-// stored with what it is about.
+// marks are notes of the controller about a machine. They are the first line of its configuration, so one transaction
+// stores both.
 type marks struct {
 	claim    string // that ends because the machine is reinstalled
 	at       string // the annotation reprovision-at that was carried out
@@ -434,7 +442,8 @@ func splitMarks(config string) (m marks, rest string) {
 	return m, rest
 }
 
-// isDue reports whether the time that an annotation says has come. One that is no time is told, and never due.
+// isDue reports whether the time in an annotation has come. A text that is no time is never due, and causes one
+// event.
 func (r *machines) isDue(p *pass, at string) bool {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 
 // The indexes of MetalMachines in the cache.
 const (
+	// The indexes of MetalMachines in the cache.
 	byTarget = "spec.bootstrap.join.targetRef.name"
 	bySecret = "secrets"
 )
@@ -53,7 +54,7 @@ func indexMachines(mgr manager.Manager) error {
 	return nil
 }
 
-// secretsOf are the names of the Secrets that a machine needs.
+// secretsOf returns the names of the Secrets that a machine needs, sorted.
 func secretsOf(mm *v1alpha1.MetalMachine) []string {
 	var names []string
 	if b := mm.Spec.Bootstrap; b != nil && b.DataSecretName != "" {
@@ -66,7 +67,7 @@ func secretsOf(mm *v1alpha1.MetalMachine) []string {
 	return slices.Compact(names)
 }
 
-// listMachines lists from the cache.
+// listMachines lists MetalMachines from the cache.
 func listMachines(ctx context.Context, c client.Client, options ...client.ListOption) ([]v1alpha1.MetalMachine, error) {
 	var list v1alpha1.MetalMachineList
 	if err := c.List(ctx, &list, options...); err != nil {
@@ -99,7 +100,7 @@ func (r *machines) ofSecret(ctx context.Context, o client.Object) []reconcile.Re
 	return requests(mms)
 }
 
-// ofNamespace are the machines without a host: only for them it matters which pools the namespace may use.
+// ofNamespace returns the machines without a host: only for them it matters which pools the namespace may use.
 func (r *machines) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	mms, err := listMachines(ctx, r.client, client.InNamespace(o.GetName()))
 	if err != nil {
@@ -108,7 +109,7 @@ func (r *machines) ofNamespace(ctx context.Context, o client.Object) []reconcile
 	return requests(slices.DeleteFunc(mms, func(mm v1alpha1.MetalMachine) bool { return mm.Spec.ClaimID != "" }))
 }
 
-// targetNews are the changes of a join target that machines wait for.
+// targetNews passes the changes of a join target that machines wait for.
 var targetNews = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok := e.ObjectOld.(*v1alpha1.JoinTarget)
@@ -131,13 +132,13 @@ var targetNews = predicate.Funcs{
 	},
 }
 
-// telling are the kinds of events that change what is told of a machine.
+// telling are the kinds of events that change the status of a machine.
 var telling = []string{
 	inventory.EventMachine, inventory.EventOperation, inventory.EventClaimed, inventory.EventFreed, inventory.EventBootstrapWanted,
 	inventory.EventStateChanged, inventory.EventConfigSent, inventory.EventReported, inventory.EventHostChanged,
 }
 
-// ofEvent is the machine that an event of the appliance is about.
+// ofEvent returns the machine of an event of the inventory.
 func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
 	if isNewsForRefused(ev) {
 		return r.refused()
@@ -157,7 +158,7 @@ func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// isNewsForRefused reports whether an event says that something was made or changed that a machine may name.
+// isNewsForRefused reports whether an event creates or changes something that the spec of a machine may name.
 func isNewsForRefused(ev inventory.Event) bool {
 	switch kind, _, _ := strings.Cut(ev.Subject, "/"); ev.Kind {
 	case inventory.EventChanged:
@@ -168,7 +169,7 @@ func isNewsForRefused(ev inventory.Event) bool {
 	return false
 }
 
-// refused are the machines whose specification was refused: what they name may have been made just now.
+// refused returns the machines with an invalid spec: what they name may exist now.
 func (r *machines) refused() []reconcile.Request {
 	mms, err := listMachines(context.Background(), r.client)
 	if err != nil {
@@ -195,7 +196,7 @@ func (r *machines) keyOf(ev inventory.Event) (types.NamespacedName, bool) {
 	return key, ok && ev.HostID != ""
 }
 
-// keyOfOwner is the object of an owner, if it is one of ours.
+// keyOfOwner returns the object of an owner; ok is false for an owner in another cluster, or of another kind.
 func (r *machines) keyOfOwner(text string) (types.NamespacedName, bool) {
 	o, err := contract.ParseOwner(text)
 	if err != nil || o.ClusterUID != r.env.ClusterUID || o.Kind != v1alpha1.KindMetalMachine {
@@ -204,7 +205,8 @@ func (r *machines) keyOfOwner(text string) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true
 }
 
-// all are the objects of all machines that the appliance has for this cluster, those that are gone too.
+// all returns the objects of all machines of this cluster in the inventory, also those whose objects are gone. It
+// runs once after the start.
 func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
 	views, err := r.env.Appliance.ListMachines(ctx, r.env.ClusterUID+"/")
 	if err != nil {
@@ -220,12 +222,14 @@ func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
 	return append(all, requests(mms)...), err
 }
 
-// isWatched reports whether objects of a namespace are seen here: of others nobody can say that they are gone.
+// isWatched reports whether the cache holds the objects of a namespace. In other namespaces the controller cannot
+// know that an object is gone.
 func (r *machines) isWatched(namespace string) bool {
 	return len(r.env.Namespaces) == 0 || slices.Contains(r.env.Namespaces, namespace)
 }
 
-// ofNode are the machines that a change in a workload cluster is about: that of the node, or all of the cluster.
+// ofNode returns the machines that a change in a workload cluster concerns: the machine of node n, or all machines
+// when n is nil.
 func (r *machines) ofNode(key string, n *node.Node) []reconcile.Request {
 	target, ok := splitKey(key)
 	if !ok {

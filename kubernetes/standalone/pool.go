@@ -27,14 +27,16 @@ import (
 
 // The field managers of what is written to MetalPools.
 const (
+	// The field managers of MetalPools.
 	managerPool       = "slipway-pool"        // the finalizer
 	managerPoolStatus = "slipway-pool-status" // the status
 )
 
 const (
-	// countAfter gathers the events of all hosts before a pool is counted anew.
+	// countAfter collects the events of all hosts before one count of a pool.
 	countAfter = 2 * time.Second
-	// poolAgain is how often it is tried to save a pool whose name is taken, or to delete one that machines name.
+	// poolAgain is how often the controller tries again to save a pool whose name is taken, or to delete one that
+	// machines name.
 	poolAgain = 30 * time.Second
 )
 
@@ -91,8 +93,8 @@ func (r *pools) all(ctx context.Context) (all []reconcile.Request, err error) {
 	return all, nil
 }
 
-// owner is who a pool belongs to: the object of that name, whichever it is. A pool that is made anew from a backup is
-// the same pool.
+// owner returns the owner of a pool: the object of that name, without its UID. So an object that was restored from a
+// backup owns the same pool.
 func (r *pools) owner(mp *v1alpha1.MetalPool) contract.Owner {
 	return contract.Owner{ClusterUID: r.env.ClusterUID, Kind: v1alpha1.KindMetalPool, Name: mp.Name}
 }
@@ -127,7 +129,8 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return reconcile.Result{}, r.tell(ctx, &mp, "", "")
 }
 
-// remove deletes the pool of an object that is being deleted. One that machines name stays until they are gone.
+// remove deletes the pool of an object, and then the finalizer. A pool that machines name stays, and so does the
+// object, until they are gone.
 func (r *pools) remove(ctx context.Context, mp *v1alpha1.MetalPool) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(mp, v1alpha1.FinalizerPool) {
 		return reconcile.Result{}, nil
@@ -144,7 +147,8 @@ func (r *pools) remove(ctx context.Context, mp *v1alpha1.MetalPool) (reconcile.R
 	return reconcile.Result{}, client.IgnoreNotFound(r.patch(ctx, mp, to))
 }
 
-// isOurs reports whether the pool of that name is the object's: else there is nothing to delete.
+// isOurs reports whether the pool of that name belongs to the object. If the list fails it says yes: a finalizer too
+// long is better than a lost pool.
 func (r *pools) isOurs(ctx context.Context, mp *v1alpha1.MetalPool) bool {
 	all, err := r.env.Appliance.ListPools(ctx)
 	return err != nil || slices.ContainsFunc(all, func(p inventory.Pool) bool { return p.Name == mp.Name && p.Owner == r.owner(mp).String() })
@@ -154,7 +158,7 @@ func (r *pools) patch(ctx context.Context, from, to *v1alpha1.MetalPool) error {
 	return r.client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}), client.FieldOwner(managerPool))
 }
 
-// tell writes the status where it differs: what is wrong, or how the pool's hosts are doing.
+// tell writes the status when it differs: the reason of a refusal, or the counts of hosts.
 func (r *pools) tell(ctx context.Context, mp *v1alpha1.MetalPool, reason, message string) error {
 	s := v1alpha1.MetalPoolStatus{ObservedGeneration: mp.Generation, Conditions: slices.Clone(mp.Status.Conditions)}
 	if reason == "" {

@@ -1,6 +1,9 @@
-// Package standalone owns the stand-alone controllers of an attached cluster: MetalHosts show the hosts of the inventory,
-// MetalPools make pools, MetalMachines and JoinTargets become machines and targets. They never allocate, power, boot or
-// wipe anything themselves: every effect goes through a contract.Appliance.
+// Package standalone holds the stand-alone controllers of an attached cluster. MetalHosts show the hosts of the
+// inventory, MetalPools make pools, and MetalMachines and JoinTargets become machines and join targets. The
+// controllers never allocate, power, boot or wipe anything: every effect goes through a contract.Appliance.
+//
+// The lasting state is in the object, in the inventory, or in both; memory holds caches. Each Reconcile compares the
+// two, and so finishes what a process that died had begun.
 //
 // Start reading at Setup; each kind has its files: host*.go, pool.go, machine*.go, target*.go.
 package standalone
@@ -13,7 +16,9 @@ import (
 	"slipway.dev/slipway/kubernetes/node"
 )
 
-// Setup adds the controllers to a manager. They run where it leads.
+// Setup adds the controllers to a manager, which runs them while it is the leader. MetalHosts and MetalPools are
+// cluster-scoped. So Setup leaves them out where the account of env may read namespaces only. It returns an error
+// when the manager refuses a controller or an index.
 func Setup(mgr manager.Manager, env contract.Env) error {
 	feed, err := eventfeed.Add(mgr, env)
 	if err != nil {

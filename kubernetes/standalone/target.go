@@ -34,19 +34,20 @@ import (
 	"slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// managerTarget is the field manager of what is written to JoinTargets.
+// managerTarget is the field manager of JoinTargets.
 const managerTarget = "slipway-jointarget"
 
-// conditionMirrored is the condition of a JoinTarget that the appliance has it, with all that it refers to.
+// conditionMirrored is the condition that the inventory has the target, with all Secrets that it names.
 const conditionMirrored = v1alpha1.Ready
 
 // How often a cluster is looked at that is just being made, and one that cannot be reached.
 const (
+	// How often the controller looks at a cluster that is being made, and at one that does not answer.
 	makingAgain      = 5 * time.Second
 	unreachableAgain = 30 * time.Second
 )
 
-// targets reconciles JoinTargets.
+// targets reconciles JoinTargets: it copies them into the inventory, and reports whether their clusters answer.
 type targets struct {
 	env    contract.Env
 	client client.Client
@@ -107,7 +108,7 @@ func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: mm.Namespace, Name: mm.Spec.Bootstrap.Join.TargetRef.Name}}}
 }
 
-// planeNews are the changes of machines that matter to their target: control planes that get on, and machines that go.
+// planeNews passes the changes of machines that matter to their target: new control planes, and their progress.
 var planeNews = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool {
 		mm, ok := e.Object.(*v1alpha1.MetalMachine)
@@ -132,7 +133,7 @@ func (r *targets) ofSecret(ctx context.Context, o client.Object) []reconcile.Req
 	return all
 }
 
-// kubeconfigRef is where the kubeconfig of a target's cluster is. That of a cluster that Slipway makes is written there.
+// kubeconfigRef returns where the kubeconfig of a target is. For a new cluster Slipway writes it there itself.
 func kubeconfigRef(t *v1alpha1.JoinTarget) v1alpha1.SecretKeySelector {
 	if ref := t.Spec.KubeconfigSecretRef; ref != nil {
 		return *ref
@@ -140,7 +141,7 @@ func kubeconfigRef(t *v1alpha1.JoinTarget) v1alpha1.SecretKeySelector {
 	return v1alpha1.SecretKeySelector{Name: t.Name + "-kubeconfig", Key: "value"}
 }
 
-// look is one look at one JoinTarget.
+// targetPass is one Reconcile of one JoinTarget. Only its goroutine uses it.
 type targetPass struct {
 	jt    *v1alpha1.JoinTarget
 	owner contract.Owner
@@ -204,7 +205,8 @@ func (r *targets) run(ctx context.Context, p *targetPass) error {
 	return r.report(ctx, p)
 }
 
-// refused is why a target cannot be used, in the words of its condition.
+// refused is the reason why a target cannot be used, in the words of its condition. It is no error of Reconcile: a
+// retry would not help.
 type refused struct{ reason, message string }
 
 func (e *refused) Error() string { return e.message }
@@ -223,7 +225,8 @@ const (
 	reasonInUse         = "InUse"
 )
 
-// mirror brings a target and its secrets into the inventory.
+// mirror copies a target and its secrets into the inventory: the secrets first, then the target that names them. A
+// call with the same values changes nothing.
 func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 	t, err := translate.JoinTarget(p.jt, p.owner)
 	if err != nil {
@@ -263,7 +266,7 @@ func (r *targets) mirror(ctx context.Context, p *targetPass) error {
 	return r.saved(r.env.Appliance.SaveTarget(ctx, t))
 }
 
-// secrets are the Secrets to be mirrored, with that of the cluster that is made.
+// secrets returns the Secrets to copy, with the kubeconfig of a cluster that Slipway makes.
 func (r *targets) secrets(jt *v1alpha1.JoinTarget) []translate.SecretUse {
 	uses := translate.TargetSecrets(jt)
 	if translate.IsInit(jt) && jt.Spec.KubeconfigSecretRef == nil {
@@ -273,7 +276,8 @@ func (r *targets) secrets(jt *v1alpha1.JoinTarget) []translate.SecretUse {
 	return uses
 }
 
-// saved turns what the appliance refuses for good into words of a condition.
+// saved turns a lasting refusal of the inventory into *refused. It returns other errors as they are, so that
+// Reconcile repeats the call.
 func (r *targets) saved(err error) error {
 	switch {
 	case inventory.IsKind(err, inventory.Conflict):
@@ -284,7 +288,8 @@ func (r *targets) saved(err error) error {
 	return err
 }
 
-// ask asks the cluster how it is.
+// ask asks the cluster whether it answers, and whether its control plane is initialized. Once initialized, it stays
+// so: an outage must not look like a cluster that is still to be made.
 func (r *targets) ask(ctx context.Context, p *targetPass) error {
 	jt := p.jt
 	if translate.IsInit(jt) {
@@ -329,7 +334,7 @@ func (r *targets) ask(ctx context.Context, p *targetPass) error {
 	return nil
 }
 
-// findHolder finds out which machine makes the cluster, by its object's name.
+// findHolder reads from the inventory which machine makes the cluster, and translates it to the name of the object.
 func (r *targets) findHolder(ctx context.Context, p *targetPass) error {
 	name, err := r.env.Appliance.InitHolder(ctx, translate.Name(p.jt.Namespace, p.jt.Name))
 	if err != nil {
@@ -352,7 +357,8 @@ func (r *targets) findHolder(ctx context.Context, p *targetPass) error {
 	return nil
 }
 
-// report writes the status when it has changed. was is what is in the cluster.
+// report writes the status when it changed. It compares with the object in the cache, because earlier steps changed
+// p.jt.
 func (r *targets) report(ctx context.Context, p *targetPass) error {
 	var was v1alpha1.JoinTarget
 	if err := r.client.Get(ctx, client.ObjectKeyFromObject(p.jt), &was); err != nil {
@@ -377,8 +383,8 @@ func (r *targets) report(ctx context.Context, p *targetPass) error {
 	return nil
 }
 
-// delete waits until no machine needs the target, and takes it out of the inventory. With the annotation cascade its
-// machines go with it, workers before control planes.
+// delete waits until no machine names the target, and removes it and its secrets from the inventory. With the
+// annotation cascade it deletes the machines too, workers first.
 func (r *targets) delete(ctx context.Context, p *targetPass) error {
 	if !controllerutil.ContainsFinalizer(p.jt, v1alpha1.FinalizerTarget) {
 		return nil
@@ -421,8 +427,8 @@ func (r *targets) delete(ctx context.Context, p *targetPass) error {
 	return nil
 }
 
-// cascade deletes the machines of a cluster: workers, and the control planes when no worker is left. How many at a time is
-// up to the pools' budgets.
+// cascade deletes the machines of a cluster: the workers, and the control planes when no worker is left. Without
+// control planes no worker could be drained. The budgets of the pools decide how many go at a time.
 func (r *targets) cascade(ctx context.Context, mms []v1alpha1.MetalMachine) error {
 	isWorker := func(mm v1alpha1.MetalMachine) bool { return !translate.IsControlPlane(&mm) }
 	workersLeft := slices.ContainsFunc(mms, isWorker)

@@ -18,15 +18,16 @@ import (
 	"slipway.dev/slipway/machineconfig/kubeadm"
 )
 
-// pkiKey is the key of the Secret of a new cluster that holds its authorities; the kubeconfig's is said by the target.
+// pkiKey is the key in the Secret of a new cluster that holds its certificate authorities. The target names the key
+// of the kubeconfig.
 const pkiKey = "pki"
 
-// kubeconfigFor is how long the kubeconfig of a new cluster is good for: as long as its authorities.
+// kubeconfigFor is how long the kubeconfig of a new cluster is valid: as long as its certificate authorities.
 const kubeconfigFor = 10 * 365 * 24 * time.Hour
 
-// makePKI makes the authorities of a cluster that is still to be made, and a kubeconfig for it, once: both stand in one
-// Secret beside the target, which is made in one piece. So nothing is lost whatever is interrupted, and people find the
-// kubeconfig there.
+// makePKI makes the certificate authorities of a new cluster and a kubeconfig for it, once. Both are in one Secret
+// next to the target, which one Create writes. So a crash leaves both or none, and two processes cannot make two
+// sets: the second Create fails.
 func (r *targets) makePKI(ctx context.Context, jt *v1alpha1.JoinTarget, owner string) error {
 	ref := kubeconfigRef(jt)
 	key := types.NamespacedName{Namespace: jt.Namespace, Name: ref.Name}

@@ -15,7 +15,7 @@ import (
 	"slipway.dev/slipway/kubernetes/node"
 )
 
-// slot is a machine of a join target.
+// slot is how far a machine of a join target is.
 type slot struct {
 	key       types.NamespacedName
 	target    string // <namespace>/<name>
@@ -25,9 +25,9 @@ type slot struct {
 	createdAt time.Time
 }
 
-// turns says whose turn it is to join a cluster: control planes one at a time, so many workers at once, and before all
-// the one that makes it. The appliance has the lock that counts; this only keeps machines from booting too soon. It
-// knows all machines of the cluster before it lets one go.
+// turns decides which machine may join a cluster now. First comes the one that makes it, then one control plane at a
+// time, and several workers at once. The inventory has the lock that decides; turns only keeps machines from booting
+// too early. It reads all machines of the cluster before the first decision. mu guards the fields below it.
 type turns struct {
 	seed func(ctx context.Context) (map[string]slot, error) // by owner
 
@@ -41,7 +41,7 @@ func newTurns(seed func(ctx context.Context) (map[string]slot, error)) *turns {
 	return &turns{seed: seed, slots: map[string]slot{}}
 }
 
-// source queues the machines whose turn may have come.
+// source gives turns the queue of the controller, so that wake can add machines to it.
 func (t *turns) source() source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		t.mu.Lock()
@@ -51,7 +51,8 @@ func (t *turns) source() source.Source {
 	})
 }
 
-// start makes all machines known, once.
+// start reads all machines once. It holds mu during the read, so that no machine gets a turn from half a list. A
+// failed read is repeated at the next call.
 func (t *turns) start(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +72,8 @@ func (t *turns) start(ctx context.Context) error {
 	return nil
 }
 
-// take gives a machine that only waits for its turn that turn, or says who comes first.
+// take gives a waiting machine its turn, or returns who comes first. Deciding and taking happen under one lock, so
+// two machines never get the same turn.
 func (t *turns) take(owner string, s slot, r node.TurnRules) node.Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +97,7 @@ func (s *slot) machine() node.Joiner {
 	return node.Joiner{Name: s.key.Name, IsPlane: s.isPlane, IsFirst: s.isFirst, Stage: s.stage}
 }
 
-// note says how far a machine is, and wakes those that waited for it.
+// note records how far a machine is, and wakes the waiting machines when this one is no longer joining.
 func (t *turns) note(owner string, s slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,7 +112,7 @@ func (t *turns) note(owner string, s slot) {
 	}
 }
 
-// forget drops a machine that is gone.
+// forget removes a deleted machine, and frees its turn.
 func (t *turns) forget(owner string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,8 +124,7 @@ func (t *turns) forget(owner string) {
 	}
 }
 
-// wake queues the machines of a target that only wait for their turn, the oldest first; as many as may be let go at
-// once are a few.
+// wake queues waiting machines of a target, the oldest first, at most wokenAtOnce of each role. The caller holds mu.
 func (t *turns) wake(target string) {
 	if t.queue == nil {
 		return
@@ -149,5 +150,5 @@ func (t *turns) wake(target string) {
 	}
 }
 
-// wokenAtOnce bounds how many machines are looked at when one turn has come free.
+// wokenAtOnce bounds the Reconciles that one free turn causes.
 const wokenAtOnce = 4
