@@ -21,8 +21,8 @@ const (
 	keyFormat = "format"
 )
 
-// bootstrap says whether the bootstrap data of a machine are there and can be used, and lets it boot when they are: until
-// then nothing is switched on. When its host asks for them they are handed over.
+// bootstrap checks whether the bootstrap data of a machine exist and can be used, and then lets the machine boot.
+// Until then its host stays off. When the host asks for the data, bootstrap hands them over.
 func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	b := &p.facts.Bootstrap
 	b.IsWanted = true
@@ -62,7 +62,7 @@ func (r *machines) bootstrap(ctx context.Context, p *pass) error {
 	return r.answer(ctx, p)
 }
 
-// explain says what the bootstrap data wait for.
+// explain records what the bootstrap data wait for.
 func (r *machines) explain(p *pass, b *translate.BootstrapFacts) {
 	b.Reason, b.Message = metalv1.ReasonWaitingForBootstrapData, "the bootstrap provider has not written them yet"
 	if p.Machine == nil || p.Cluster == nil {
@@ -74,7 +74,9 @@ func (r *machines) explain(p *pass, b *translate.BootstrapFacts) {
 	}
 }
 
-// letBoot checks bootstrap data once and takes the hook away that holds the machine.
+// letBoot checks bootstrap data once, and acknowledges the hook that holds the machine. It checks again when a
+// Secret, the image or the claim changes. If the process dies after the check, the next one checks again: passed is
+// only a cache.
 func (r *machines) letBoot(ctx context.Context, p *pass, version string) error {
 	b := &p.facts.Bootstrap
 	version += "\x00" + p.view.Image + "\x00" + string(p.view.Machine.ClaimID)
@@ -102,7 +104,7 @@ func (r *machines) letBoot(ctx context.Context, p *pass, version string) error {
 	return r.look(ctx, p)
 }
 
-// refuse tells why bootstrap data cannot be used; an error that is about something else is returned.
+// refuse records why bootstrap data cannot be used. It returns an error that has another cause.
 func (r *machines) refuse(b *translate.BootstrapFacts, why error) error {
 	reason := contract.BootstrapReason(why)
 	if reason == "" {
@@ -115,7 +117,8 @@ func (r *machines) refuse(b *translate.BootstrapFacts, why error) error {
 	return nil
 }
 
-// answer hands bootstrap data over to a host that has asked for them.
+// answer hands bootstrap data to a host that has asked for them. It does nothing before the host asks, so the data
+// stay in their Secret as long as possible.
 func (r *machines) answer(ctx context.Context, p *pass) error {
 	name := types.NamespacedName{Namespace: p.sm.Namespace, Name: p.sm.Name}
 	r.mu.Lock()
@@ -144,7 +147,7 @@ func (r *machines) askedNoMore(p *pass) {
 	delete(r.asked, types.NamespacedName{Namespace: p.sm.Namespace, Name: p.sm.Name})
 }
 
-// secretsOf are the names of all Secrets that a machine boots with, its bootstrap data first.
+// secretsOf returns the names of all Secrets that a machine boots with, its bootstrap data first.
 func secretsOf(p *pass) []string {
 	names := []string{*p.Machine.Spec.Bootstrap.DataSecretName}
 	for _, x := range p.sm.Spec.ExtraConfig {
@@ -153,7 +156,8 @@ func secretsOf(p *pass) []string {
 	return names
 }
 
-// versionOf names the versions of the Secrets of a machine, by their metadata; missing is one that is not there.
+// versionOf returns the versions of the Secrets of a machine from the cache of metadata; missing is the name of one
+// that does not exist. The error is Forbidden where the account may not read Secrets.
 func (r *machines) versionOf(ctx context.Context, p *pass) (version, missing string, err error) {
 	var all []string
 	if err := r.env.Reach.MaySecrets(p.sm.Namespace); err != nil {
@@ -173,7 +177,8 @@ func (r *machines) versionOf(ctx context.Context, p *pass) (version, missing str
 	return strings.Join(all, " "), "", nil
 }
 
-// dataOf reads bootstrap data, by one GET of each Secret. They are kept nowhere. why is set when they cannot be used.
+// dataOf reads bootstrap data from the API server, with one GET for each Secret, and keeps no copy. why says why they
+// cannot be used; err is a failure to read, which a retry may mend.
 func (r *machines) dataOf(ctx context.Context, p *pass) (data contract.Bootstrap, why, err error) {
 	if p.Machine.Spec.Bootstrap.DataSecretName == nil {
 		return data, refusal("Machine %s names no bootstrap Secret", p.Machine.Name), nil
@@ -197,7 +202,7 @@ func (r *machines) dataOf(ctx context.Context, p *pass) (data contract.Bootstrap
 	return data, why, nil
 }
 
-// refusal says why bootstrap data cannot be used, without any of them.
+// refusal returns an error that says why bootstrap data cannot be used. It never quotes the data: they hold tokens.
 func refusal(format string, args ...any) error {
 	return &contract.BootstrapError{Reason: metalv1.ReasonUnsupportedFormat, Detail: fmt.Sprintf(format, args...)}
 }

@@ -1,6 +1,10 @@
-// Package clusterapi is the infrastructure provider of Cluster API, contract v1beta2: the controllers of SlipwayCluster,
-// SlipwayMachine, SlipwayMachineTemplate and SlipwayRemediation. It never chooses a host or touches one: all that is
-// done is asked of a contract.Appliance, and it never keeps bootstrap data.
+// Package clusterapi is the infrastructure provider for Cluster API, contract v1beta2. It holds the controllers of
+// SlipwayCluster, SlipwayMachine, SlipwayMachineTemplate and SlipwayRemediation. The controllers never choose a host
+// or touch one: they ask a contract.Appliance for every effect. They never keep bootstrap data.
+//
+// As in package standalone, the lasting state is in the objects and in the inventory, and memory holds caches.
+// clusterctl move takes spec and annotations to another cluster, but no status. So what must survive a move, such as
+// the claim, is in the spec.
 package clusterapi
 
 import (
@@ -32,6 +36,7 @@ import (
 
 // The field managers of what is written to objects: one for each concern.
 const (
+	// The field managers of the objects: one for each concern, so that apply of one leaves the fields of the others.
 	ManagerMachine     = "slipway-capi-machine"
 	ManagerClaim       = "slipway-capi-claim"
 	ManagerCluster     = "slipway-capi-cluster"
@@ -39,15 +44,17 @@ const (
 	ManagerRemediation = "slipway-capi-remediation"
 )
 
-// needed are the kinds of Cluster API that the controllers read.
+// needed are the kinds of Cluster API that the controllers read. Without them no controller starts.
 var needed = []schema.GroupKind{
 	{Group: clusterv1.GroupVersion.Group, Kind: "Cluster"}, {Group: clusterv1.GroupVersion.Group, Kind: "Machine"},
 }
 
-// lastCRD is the definition that is watched while Cluster API is not there: with it the other kinds come as well.
+// lastCRD is the definition that awaiting watches: the installation of Cluster API brings it together with the other
+// kinds.
 const lastCRD = "machines.cluster.x-k8s.io"
 
-// kit is what all controllers of one cluster share.
+// kit is what all controllers of one cluster share. Its fields do not change after start, so every goroutine may read
+// them.
 type kit struct {
 	env    contract.Env
 	client client.Client
@@ -69,8 +76,9 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Setup adds the controllers to a manager that has not started and whose scheme is its own. In a cluster without Cluster
-// API nothing runs but the watch of one definition; the controllers start when it appears.
+// Setup adds the controllers to a manager that has not started, and registers their kinds in its scheme. The scheme
+// must not be shared with another manager. In a cluster without Cluster API it only watches one definition; the
+// controllers start when that appears, without a restart.
 func Setup(mgr manager.Manager, env contract.Env) error {
 	if err := AddToScheme(mgr.GetScheme()); err != nil {
 		return fmt.Errorf("register the kinds of Cluster API: %w", err)
@@ -86,7 +94,7 @@ func Setup(mgr manager.Manager, env contract.Env) error {
 	return mgr.Add(&awaiting{mgr: mgr, kit: k})
 }
 
-// isServed reports whether the cluster has all kinds that are needed.
+// isServed reports whether the API server serves all kinds that the controllers need.
 func isServed(mapper apimeta.RESTMapper) bool {
 	for _, gk := range needed {
 		if _, err := mapper.RESTMapping(gk, clusterv1.GroupVersion.Version); err != nil {
@@ -96,7 +104,7 @@ func isServed(mapper apimeta.RESTMapper) bool {
 	return true
 }
 
-// start adds the controllers.
+// start adds the controllers. The manager may run already: it starts what is added to it later.
 func (k *kit) start(mgr manager.Manager) (err error) {
 	if k.feed, err = eventfeed.Add(mgr, k.env); err != nil {
 		return err
@@ -124,7 +132,8 @@ type awaiting struct {
 	kit *kit
 }
 
-// Start implements manager.Runnable.
+// Start implements manager.Runnable. It returns when Cluster API is there or ctx is done. Its cache is its own, so
+// the watch ends when Start returns.
 func (a *awaiting) Start(ctx context.Context) error {
 	if r := a.kit.env.Reach; r != nil && r.IsNarrow {
 		return a.poll(ctx)
@@ -172,7 +181,7 @@ func (a *awaiting) Start(ctx context.Context) error {
 	}
 }
 
-// poll asks now and then whether Cluster API is there, for an account that may not watch definitions.
+// poll asks every 30 s whether Cluster API is there, for an account that may not watch definitions.
 func (a *awaiting) poll(ctx context.Context) error {
 	for {
 		select {
@@ -187,7 +196,7 @@ func (a *awaiting) poll(ctx context.Context) error {
 	}
 }
 
-// isServedSoon waits a little: a definition is established some moments before its kind is served.
+// isServedSoon waits up to 20 s: the API server establishes a definition some moments before it serves the kind.
 func (a *awaiting) isServedSoon(ctx context.Context) bool {
 	for range 20 {
 		if isServed(a.mgr.GetRESTMapper()) {

@@ -24,7 +24,8 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// clusters reconciles SlipwayClusters.
+// clusters reconciles SlipwayClusters: failure domains, the endpoint of the API server, and whether the
+// infrastructure is ready.
 type clusters struct {
 	*kit
 	proxies *proxies
@@ -53,7 +54,8 @@ func (r *clusters) ofCluster(_ context.Context, o client.Object) []reconcile.Req
 	return request(c.Namespace, c.Spec.InfrastructureRef.Name)
 }
 
-// ofMachine wakes the cluster of a machine when that is deleted, or is a control plane that a proxy may forward to.
+// ofMachine returns the cluster of a machine when somebody deletes the cluster, or when its proxy may forward to the
+// machine.
 func (r *clusters) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
@@ -92,8 +94,8 @@ func (r *clusters) all(ctx context.Context) (all []reconcile.Request, err error)
 	return all, nil
 }
 
-// isManaged reports whether somebody else looks after a cluster's infrastructure. Cluster API has it as an annotation;
-// older tools wrote a label.
+// isManaged reports whether another program manages the infrastructure of a cluster. Cluster API has an annotation
+// for that; older tools wrote a label.
 func isManaged(o client.Object) bool {
 	_, annotated := o.GetAnnotations()[clusterv1.ManagedByAnnotation]
 	_, labelled := o.GetLabels()[clusterv1.ManagedByAnnotation]
@@ -140,7 +142,8 @@ func (r *clusters) write(ctx context.Context, sc *infrav1.SlipwayCluster) error 
 	return r.applyStatus(ctx, sc, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayCluster), ManagerCluster, &sc.Status)
 }
 
-// run publishes what a cluster stands on.
+// run writes the failure domains and the endpoint of a cluster. The finalizer comes first, so that a deletion waits
+// for the machines.
 func (r *clusters) run(ctx context.Context, sc *infrav1.SlipwayCluster, cluster *clusterv1.Cluster) (reconcile.Result, error) {
 	before := sc.DeepCopy()
 	if controllerutil.AddFinalizer(sc, metalv1.FinalizerSlipwayCluster) {
@@ -168,7 +171,7 @@ func (r *clusters) run(ctx context.Context, sc *infrav1.SlipwayCluster, cluster 
 	return reconcile.Result{}, r.report(ctx, sc, was, st, ready)
 }
 
-// reasonWaitingForEndpoint: nobody has said where the API server will be.
+// reasonWaitingForEndpoint says that no object names the address of the API server.
 const reasonWaitingForEndpoint = "WaitingForControlPlaneEndpoint"
 
 // report writes a status when it has changed.
@@ -187,8 +190,8 @@ func (r *clusters) report(ctx context.Context, sc *infrav1.SlipwayCluster, was, 
 	return r.write(ctx, sc)
 }
 
-// domains are the failure domains of the hosts that the namespace may use, or those of them that the spec names, ordered
-// by name.
+// domains returns the failure domains of the hosts that the namespace may use, ordered by name. Where the spec names
+// domains, it returns only those.
 func (r *clusters) domains(ctx context.Context, sc *infrav1.SlipwayCluster) ([]infrav1.FailureDomain, error) {
 	a, err := r.allowedFor(ctx, sc.Namespace)
 	if err != nil {
@@ -217,8 +220,9 @@ func (r *clusters) domains(ctx context.Context, sc *infrav1.SlipwayCluster) ([]i
 	return publish(total, free, sc.Spec.ControlPlaneFailureDomains), nil
 }
 
-// publish writes domains as Cluster API reads them, ordered by name. It spreads control planes over those that are for
-// them by how many it has there, and asks for no free host: one without is left out, unless all are.
+// publish writes failure domains as Cluster API reads them, ordered by name, at most 100. Cluster API spreads control
+// planes by how many are in each, and asks for no free host. So publish marks a domain without a free host as closed
+// to control planes, unless none has one.
 func publish(total, free map[string]int, planes []string) (all []infrav1.FailureDomain) {
 	isFor := func(d string) bool { return len(planes) == 0 || slices.Contains(planes, d) }
 	left := 0
@@ -236,7 +240,7 @@ func publish(total, free map[string]int, planes []string) (all []infrav1.Failure
 	return all[:min(len(all), most)]
 }
 
-// domainsOf are the failure domains that a host counts for.
+// domainsOf returns the failure domains that a host counts for.
 func domainsOf(h *inventory.Host, named []string) (in []string) {
 	if len(named) == 0 {
 		if d := h.Place.Domain(); d != "" {
@@ -252,7 +256,8 @@ func domainsOf(h *inventory.Host, named []string) (in []string) {
 	return in
 }
 
-// endpoint sees to the address of the API server; why says what is waited for, "" when it is known.
+// endpoint determines the address of the API server, and writes it into the spec. why says what is missing, "" when
+// the address is known.
 func (r *clusters) endpoint(ctx context.Context, sc *infrav1.SlipwayCluster, cluster *clusterv1.Cluster) (why string, err error) {
 	own, theirs := sc.Spec.ControlPlaneEndpoint, cluster.Spec.ControlPlaneEndpoint
 	switch {
@@ -285,7 +290,7 @@ func (r *clusters) endpoint(ctx context.Context, sc *infrav1.SlipwayCluster, clu
 // defaultPort is where API servers listen.
 const defaultPort = 6443
 
-// delete waits until the machines of a cluster are gone.
+// delete waits until the machines of a cluster are gone, and then removes the proxy and the finalizer.
 func (r *clusters) delete(ctx context.Context, sc *infrav1.SlipwayCluster, cluster *clusterv1.Cluster) error {
 	if !controllerutil.ContainsFinalizer(sc, metalv1.FinalizerSlipwayCluster) {
 		return nil

@@ -19,19 +19,21 @@ import (
 // The formats of bootstrap data that can be merged with configuration of one's own. A Secret that names none is a
 // cloud-config.
 const (
+	// The formats of bootstrap data that can be merged with extraConfig. A Secret without a format holds a
+	// cloud-config.
 	formatCloudConfig = "cloud-config"
 	formatIgnition    = "ignition"
 )
 
-// part is configuration of one's own. Its text may hold secrets: no error quotes it.
+// part is one extraConfig. Its text may hold secrets, so no error quotes it.
 type part struct {
 	name   string // of its Secret
 	format infrav1.ConfigFormat
 	text   []byte
 }
 
-// merge makes one document of bootstrap data and configuration of one's own, which comes first: it prepares the machine
-// that then joins. Both have to be of one language.
+// merge adds extraConfig to bootstrap data, in front of them: it prepares the machine that then joins. Both must be
+// of one language; otherwise the error is a refusal.
 func merge(data contract.Bootstrap, parts []part) (contract.Bootstrap, error) {
 	for _, p := range slices.Backward(parts) {
 		var err error
@@ -58,7 +60,7 @@ func merge(data contract.Bootstrap, parts []part) (contract.Bootstrap, error) {
 	return data, nil
 }
 
-// header is what a cloud-config begins with: the lines that say what it is.
+// header splits off the first lines of a cloud-config that say what it is.
 func header(text []byte) (head, rest []byte) {
 	rest = text
 	for {
@@ -70,8 +72,8 @@ func header(text []byte) (head, rest []byte) {
 	}
 }
 
-// mergeCloudConfig adds the lists of an extra cloud-config in front of those of the bootstrap data; any other key may
-// stand in one of them only.
+// mergeCloudConfig puts the lists of an extra cloud-config in front of those of the bootstrap data. Any other key may
+// be in one of the two only, because a merge would have to choose.
 func mergeCloudConfig(value []byte, p part) ([]byte, error) {
 	head, body := header(value)
 	_, extra := header(p.text)
@@ -114,7 +116,7 @@ func mergeCloudConfig(value []byte, p part) ([]byte, error) {
 	return append(slices.Clone(head), out...), nil
 }
 
-// mapping reads a document that is a mapping.
+// mapping parses a YAML document whose root is a mapping. An empty document is an empty mapping.
 func mapping(text []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -129,7 +131,8 @@ func mapping(text []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// mergeIgnition names an extra Ignition configuration among those that the bootstrap data are merged with.
+// mergeIgnition adds an extra Ignition configuration to the list that the bootstrap data merge (version 3) or append
+// (version 2).
 func mergeIgnition(value []byte, p part) ([]byte, error) {
 	if ignition.SpecOf(p.text) == "" {
 		return nil, refusal("extraConfig in secret %s is no Ignition configuration", p.name)
@@ -160,8 +163,8 @@ func mergeIgnition(value []byte, p part) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// butane translates an extra Butane configuration, for a machine that reads the spec of its bootstrap data. One of version
-// 2 reaches the machine as the oldest of version 3 that all systems read.
+// butane translates an extra Butane configuration to the Ignition version of the bootstrap data. For data of version
+// 2 it writes 3.3.0, the oldest version 3 that all systems read.
 func butane(p part, spec string) ([]byte, error) {
 	if !strings.HasPrefix(spec, "3.") {
 		spec = "3.3.0"

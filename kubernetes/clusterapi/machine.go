@@ -24,7 +24,8 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// machines reconciles SlipwayMachines.
+// machines reconciles SlipwayMachines. Reconciles of different objects run at once, of one object never; mu guards
+// the maps.
 type machines struct {
 	*kit
 	cache cache.Cache // of the metadata of Secrets
@@ -35,7 +36,7 @@ type machines struct {
 	passed map[string]string                        // by owner: which bootstrap data were found usable, by version
 }
 
-// pass is one look at one SlipwayMachine.
+// pass is one Reconcile of one SlipwayMachine. Only its goroutine uses it.
 type pass struct {
 	family
 	sm    *infrav1.SlipwayMachine
@@ -47,7 +48,7 @@ type pass struct {
 	again   time.Duration // when to look again, 0 when an event tells
 }
 
-// takeAgain is when a claim is asked for again that was refused: an admin may have granted it.
+// takeAgain is how often the controller repeats a refused claim: an admin may have granted it.
 const takeAgain = 30 * time.Second
 
 // Reconcile implements reconcile.Reconciler.
@@ -90,7 +91,8 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: p.again}, err
 }
 
-// run brings a machine to be what its object says.
+// run brings the machine of an object to the state that its spec describes. The claim goes into the spec before
+// anything goes into the status.
 func (r *machines) run(ctx context.Context, p *pass) error {
 	if err := r.finalize(ctx, p.sm); err != nil {
 		return err
@@ -120,7 +122,7 @@ func (r *machines) run(ctx context.Context, p *pass) error {
 	return errors.Join(err, r.report(ctx, p))
 }
 
-// offer tells the appliance to which cluster the object hands its machine over, as its annotation says.
+// offer tells the inventory which cluster may take over the machine, as the annotation of the object says.
 func (r *machines) offer(ctx context.Context, p *pass) error {
 	to, isSaid := p.sm.Annotations[metalv1.AnnotationHandOverTo]
 	if to == r.env.ClusterUID { // it came here with the object
@@ -140,7 +142,7 @@ func (r *machines) offer(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// finalize keeps an object until its host is released.
+// finalize adds the finalizer, which keeps the object until its host is released. It runs before the machine exists.
 func (r *machines) finalize(ctx context.Context, sm *infrav1.SlipwayMachine) error {
 	before := sm.DeepCopy()
 	if !controllerutil.AddFinalizer(sm, metalv1.FinalizerSlipwayMachine) {
@@ -152,7 +154,7 @@ func (r *machines) finalize(ctx context.Context, sm *infrav1.SlipwayMachine) err
 	return nil
 }
 
-// look reads what the appliance has for an object.
+// look reads from the inventory the machine of an object. No machine is no error: then p.view is nil.
 func (r *machines) look(ctx context.Context, p *pass) error {
 	v, err := r.env.Appliance.FindMachine(ctx, p.owner)
 	switch {
@@ -166,7 +168,8 @@ func (r *machines) look(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// request makes the machine in the inventory, or brings it up to date. What can never work is told and no error.
+// request makes the machine in the inventory, or updates it. What can never work goes into the status, and is no
+// error: a retry would not help.
 func (r *machines) request(ctx context.Context, p *pass) error {
 	if p.view == nil && !isProvisioned(p.Cluster) {
 		p.waiting = &metav1.Condition{
@@ -190,13 +193,13 @@ func (r *machines) request(ctx context.Context, p *pass) error {
 	return err
 }
 
-// isLasting reports whether an error goes away only when somebody changes something.
+// isLasting reports whether an error stays until somebody changes something.
 func isLasting(err error) bool {
 	return translate.IsInvalid(err) || inventory.IsKind(err, inventory.Invalid) || inventory.IsKind(err, inventory.NotFound) ||
 		inventory.IsKind(err, inventory.Forbidden)
 }
 
-// options is what does not stand in a SlipwayMachine.
+// options returns the parts of a machine that its object does not contain.
 func (r *machines) options(p *pass) translate.Options {
 	o := translate.Options{
 		Owner: r.ownerOf(p.sm), Hostname: p.Machine.Name, IsHeld: true, FailureDomain: p.Machine.Spec.FailureDomain,
@@ -208,6 +211,8 @@ func (r *machines) options(p *pass) translate.Options {
 	return o
 }
 
+// create makes the machine. If another owner has the name, it uses one with a part of the UID. If the process dies
+// after it, look finds the machine by its owner.
 func (r *machines) create(ctx context.Context, p *pass, wanted inventory.Machine) error {
 	if err := r.vip(ctx, p, &wanted); err != nil {
 		return err
@@ -223,9 +228,9 @@ func (r *machines) create(ctx context.Context, p *pass, wanted inventory.Machine
 	return r.look(ctx, p)
 }
 
-// update carries over what may change: hooks, where bootstrap data come from, and which set may have its host after it: a
-// set that was moved here has another key. Everything else goes over too while there is no host. A claimed machine stays what
-// it is: Cluster API replaces machines.
+// update carries over what may change on a claimed machine: hooks, the source of bootstrap data, and the group that
+// may reuse its host. A set that was moved here has another group. Without a claim everything goes over. A claimed
+// machine otherwise stays as it is: Cluster API replaces machines instead of changing them.
 func (r *machines) update(ctx context.Context, p *pass, wanted inventory.Machine) error {
 	stored := p.view.Machine
 	wanted.Name = stored.Name
@@ -253,7 +258,8 @@ func (r *machines) update(ctx context.Context, p *pass, wanted inventory.Machine
 	return r.look(ctx, p)
 }
 
-// adopt takes over the machine whose claim the object names: the object was moved here, or made again.
+// adopt takes over the machine whose claim the object names. Somebody moved the object here, or made it again; on the
+// host nothing happens.
 func (r *machines) adopt(ctx context.Context, p *pass) error {
 	id := inventory.ClaimID(p.sm.Spec.ClaimID)
 	v, err := r.env.Appliance.Takeable(ctx, id, p.owner)
@@ -292,7 +298,7 @@ func (r *machines) adopt(ctx context.Context, p *pass) error {
 	return r.request(ctx, p)
 }
 
-// refused says that the appliance does not give a machine away.
+// refused returns the refusal of the inventory as an error of spec.claimID, with its hint.
 func refused(err error) error {
 	var e *inventory.Error
 	if !errors.As(err, &e) {
@@ -305,10 +311,11 @@ func refused(err error) error {
 	return &translate.Invalid{Field: "spec.claimID", Msg: msg}
 }
 
-// mayAdopt says why an object must not take over a machine that the appliance would give it, "" when it may: an owner in
-// this cluster that still exists keeps it, a host that the namespace may not use is not got by knowing its claim, and a
-// provider id that is not the machine's could not be written after. Whether the owner exists is asked of the API server:
-// a cache may not have it yet.
+// mayAdopt returns why an object must not take over a machine that the inventory would give it, or "".
+//
+// An owner in this cluster that still exists keeps its machine. The namespace must be allowed to use the host:
+// knowing a claim is not enough. A wrong provider ID could not be corrected later. mayAdopt asks the API server for
+// the owner, because a cache may not have it yet.
 func (r *machines) mayAdopt(ctx context.Context, p *pass, v *contract.View) (why string, err error) {
 	if id := p.sm.Spec.ProviderID; id != "" && id != v.ProviderID {
 		return "spec.providerID is not that of the claim: leave it out, and Slipway writes it", nil
@@ -341,7 +348,7 @@ func (r *machines) mayAdopt(ctx context.Context, p *pass, v *contract.View) (why
 	return "", nil
 }
 
-// bind writes the claim into the spec, before anything else is told: it has to survive what a status does not.
+// bind writes the claim into the spec before anything else: a move of the object loses the status.
 func (r *machines) bind(ctx context.Context, p *pass) error {
 	if p.view == nil || p.view.Claim == nil {
 		return nil
@@ -361,9 +368,9 @@ func (r *machines) bind(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// pause writes that an object is paused and does nothing else, but to let an installation finish that has begun. A
-// machine without a claim in its spec is taken back: nothing was switched on for it, and wherever the object goes it
-// asks again.
+// pause writes that an object is paused, and starts nothing. An installation that has begun may finish, so its host
+// still gets the bootstrap data. pause deletes a machine without a claim in the spec of its object: its host was
+// never switched on. The object asks again wherever it goes.
 func (r *machines) pause(ctx context.Context, p *pass) error {
 	if err := r.look(ctx, p); err != nil {
 		return err
@@ -391,7 +398,7 @@ func (r *machines) pause(ctx context.Context, p *pass) error {
 	return client.IgnoreNotFound(r.writeStatus(ctx, p.sm))
 }
 
-// remember notes an owner that the inventory may know.
+// remember records an owner that the inventory may know, so that gone can find its machine without the object.
 func (r *machines) remember(name types.NamespacedName, owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -401,9 +408,9 @@ func (r *machines) remember(name types.NamespacedName, owner string) {
 	r.owners[name][owner] = true
 }
 
-// gone looks after machines whose object is not there any more, with all owners of that name but one. Who has no host is
-// taken out of the inventory. A server stays as it is: the object may have been moved, and no server is ever lost because
-// somebody removed a finalizer.
+// gone handles the machines whose object is gone: those of all owners under the name, except but. It deletes a
+// machine without a host. A machine with a host stays as it is. Somebody may have moved the object, and a removed
+// finalizer must never wipe a server.
 func (r *machines) gone(ctx context.Context, name types.NamespacedName, but string) error {
 	r.mu.Lock()
 	var owners []string
@@ -439,12 +446,12 @@ func (r *machines) gone(ctx context.Context, name types.NamespacedName, but stri
 	return nil
 }
 
-// isTrue reports whether a condition holds.
+// isTrue reports whether a condition is True.
 func isTrue(cs []metav1.Condition, kind string) bool {
 	return slices.ContainsFunc(cs, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionTrue })
 }
 
-// machineOf returns the object that a Machine has as its infrastructure, "" for one of another provider.
+// machineOf returns the name of the SlipwayMachine of a Machine, or "" when another provider has it.
 func machineOf(m *clusterv1.Machine) string {
 	if ref := m.Spec.InfrastructureRef; ref.Kind == kindMachine && ref.APIGroup == infrav1.GroupVersion.Group {
 		return ref.Name

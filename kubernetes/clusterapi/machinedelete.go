@@ -19,8 +19,8 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// delete releases the host of an object that goes. Cluster API has drained its node by then. Whoever deletes only the
-// SlipwayMachine gets a warning, and the node is drained by us.
+// delete releases the host of a deleted object. Cluster API has drained the node by then. If somebody deletes only
+// the SlipwayMachine, delete writes a warning, and Slipway drains the node itself.
 func (r *machines) delete(ctx context.Context, p *pass) error {
 	if !controllerutil.ContainsFinalizer(p.sm, metalv1.FinalizerSlipwayMachine) {
 		return nil
@@ -47,7 +47,7 @@ func (r *machines) delete(ctx context.Context, p *pass) error {
 	return r.report(ctx, p)
 }
 
-// letGo removes our finalizer: the old system cannot run any more, or there is none.
+// letGo removes the finalizer: the old system cannot run any more, or there is none.
 func (r *machines) letGo(ctx context.Context, p *pass) error {
 	if err := r.forgetTarget(ctx, p); err != nil {
 		return err
@@ -60,7 +60,8 @@ func (r *machines) letGo(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// release asks the engine to release the host, and keeps the hooks of what goes up to date.
+// release asks the inventory to delete the machine, and keeps its hooks up to date until it is gone. A later call
+// deletes again only when the deletion becomes forced.
 func (r *machines) release(ctx context.Context, p *pass) error {
 	_, isForced := p.sm.Annotations[metalv1.AnnotationForceDelete]
 	isBegun := !p.view.Machine.DeletedAt.IsZero()
@@ -100,8 +101,7 @@ func (r *machines) release(ctx context.Context, p *pass) error {
 	return r.look(ctx, p)
 }
 
-// isLast reports whether no machine comes after this one for the host that it leaves: its cluster is deleted, or the set
-// that it is one of.
+// isLast reports whether no machine follows this one on its host: somebody deletes its cluster, or its set.
 func (r *machines) isLast(ctx context.Context, p *pass) (bool, error) {
 	if p.Cluster != nil && !p.Cluster.DeletionTimestamp.IsZero() {
 		return true, nil
@@ -119,7 +119,8 @@ func (r *machines) isLast(ctx context.Context, p *pass) (bool, error) {
 	return err == nil && set != nil && !set.DeletionTimestamp.IsZero(), err
 }
 
-// setOf names what makes the successors of a Machine, "" for nothing: a MachineSet of a MachineDeployment is one of many.
+// setOf names the object that makes the successors of a Machine, or "". For a MachineSet that is its
+// MachineDeployment, since a rollout makes a new set.
 func setOf(m *clusterv1.Machine) (kind schema.GroupVersionKind, name string) {
 	if m == nil {
 		return kind, ""
@@ -133,7 +134,7 @@ func setOf(m *clusterv1.Machine) (kind schema.GroupVersionKind, name string) {
 	return kind, ""
 }
 
-// held are our own hooks: leaving one out would let the machine boot.
+// held returns the hooks of the controller itself: without them the machine would boot.
 func held(hooks []inventory.Hook) (ours []inventory.Hook) {
 	for _, h := range hooks {
 		if h.Owner == translate.HoldOwner {
@@ -143,8 +144,8 @@ func held(hooks []inventory.Hook) (ours []inventory.Hook) {
 	return ours
 }
 
-// isDrainOurs reports whether nobody else drains the node: the Machine is not being deleted itself, so Cluster API skips
-// it. A machine that never ran has no node.
+// isDrainOurs reports whether Slipway must drain the node. It must when nobody deletes the Machine itself: Cluster
+// API drains only then. A machine that never ran has no node.
 func (r *machines) isDrainOurs(p *pass) bool {
 	if !p.view.Delivered && !p.view.IsUp {
 		return false
@@ -156,8 +157,9 @@ func (r *machines) isDrainOurs(p *pass) bool {
 	return p.Machine.DeletionTimestamp.IsZero() && !isExcluded
 }
 
-// drainOf says how we drain a node ourselves: with the kubeconfig that Cluster API has of the workload cluster, kept
-// sealed until the machine is gone. A cluster whose kubeconfig is not there is not drained.
+// drainOf returns how to drain a node: with the kubeconfig that Cluster API has of the workload cluster. The
+// inventory keeps it encrypted until the machine is gone. Without a kubeconfig there is no drain, and an event says
+// so.
 func (r *machines) drainOf(ctx context.Context, p *pass) (d inventory.Drain, err error) {
 	secret, err := find(ctx, r.direct, p.sm.Namespace, p.Cluster.Name+"-kubeconfig", &corev1.Secret{})
 	if err != nil {
@@ -191,12 +193,12 @@ func (r *machines) drainOf(ctx context.Context, p *pass) (d inventory.Drain, err
 	return d, nil
 }
 
-// targetName names the join target, and its secret, that a drain of ours needs.
+// targetName names the join target, and its secret, for a drain by Slipway.
 func targetName(p *pass) string {
 	return translate.NameFor(p.sm.Namespace, p.sm.Name, string(p.sm.UID))
 }
 
-// forgetTarget removes what drainOf kept.
+// forgetTarget deletes what drainOf stored. It runs before the finalizer goes, so that no kubeconfig stays behind.
 func (r *machines) forgetTarget(ctx context.Context, p *pass) error {
 	name := targetName(p)
 	_, err := r.env.Appliance.FindTarget(ctx, name)

@@ -27,11 +27,12 @@ import (
 
 // The indexes of the cache.
 const (
+	// The indexes of the cache.
 	byDataSecret = "capi.dataSecretName" // Machines by the Secret that they boot with
 	byExtra      = "capi.extraConfig"    // SlipwayMachines by the Secrets that they add
 )
 
-// index makes the indexes that the controllers need.
+// index adds the indexes that the controllers need. It must run before the informers of these kinds start.
 func index(mgr manager.Manager) error {
 	ctx := context.Background() // of the registration only
 	err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1.Machine{}, byDataSecret, func(o client.Object) []string {
@@ -54,8 +55,8 @@ func index(mgr manager.Manager) error {
 	})
 }
 
-// options are those of all controllers: names may repeat, because there is one set for each attached cluster, and a retry
-// is never further away than half a minute.
+// options returns the options of all controllers. Names may repeat, because each attached cluster has one set. A
+// retry comes after 30 s at the latest.
 func options(workers int) controller.Options {
 	skip := true
 	return controller.Options{
@@ -120,7 +121,7 @@ func (r *machines) listed(ctx context.Context, opts ...client.ListOption) (all [
 	return all
 }
 
-// ofEvent is what an event of the appliance is about.
+// ofEvent returns the objects that an event of the inventory concerns.
 func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
 	if ev.Kind == inventory.EventChanged && (strings.HasPrefix(ev.Subject, "profile/") || strings.HasPrefix(ev.Subject, "image/") || strings.HasPrefix(ev.Subject, "pool/")) {
 		return r.unclaimed()
@@ -137,7 +138,7 @@ func (r *machines) ofEvent(ev inventory.Event) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: name}}
 }
 
-// unclaimed are the objects without a host: what they need may have been made just now.
+// unclaimed returns the objects without a host: what they need may exist now.
 func (r *machines) unclaimed() (all []reconcile.Request) {
 	var sms infrav1.SlipwayMachineList
 	if err := r.client.List(context.Background(), &sms); err != nil { // from the cache
@@ -151,7 +152,8 @@ func (r *machines) unclaimed() (all []reconcile.Request) {
 	return all
 }
 
-// all is everything: the objects, and the machines that the inventory has for objects that may be gone.
+// all returns all objects, and the machines in the inventory whose objects may be gone. It runs once after the start,
+// because events of the time before are lost.
 func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
 	views, err := r.env.Appliance.ListMachines(ctx, r.env.ClusterUID+"/")
 	if err != nil {
@@ -170,7 +172,7 @@ func (r *machines) all(ctx context.Context) ([]reconcile.Request, error) {
 	return all, nil
 }
 
-// ownersChanged passes objects whose owners changed: Cluster API puts them in after it has made the object.
+// ownersChanged passes objects whose owners changed: Cluster API adds the owner after it has made the object.
 type ownersChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -179,7 +181,8 @@ func (ownersChanged) Update(e event.UpdateEvent) bool {
 		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 }
 
-// machineChanged passes Machines of which something changed that is read here; their status changes often.
+// machineChanged passes Machines in which something changed that the controller reads. It drops changes of the
+// status, which are frequent.
 type machineChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -190,7 +193,7 @@ func (machineChanged) Update(e event.UpdateEvent) bool {
 		!equalMaps(was.Labels, is.Labels) || !equalMaps(was.Annotations, is.Annotations)
 }
 
-// clusterChanged passes Clusters of which something changed that machines wait for.
+// clusterChanged passes Clusters in which something changed that machines wait for.
 type clusterChanged struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.

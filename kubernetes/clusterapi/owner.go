@@ -22,12 +22,13 @@ import (
 // kindMachine is the kind in the owners of machines that Cluster API wants.
 const kindMachine = "SlipwayMachine"
 
-// ownerOf says who wants the machine of an object, for the inventory.
+// ownerOf returns the owner, for the inventory, of the machine of an object. The UID is part of it, so an object of
+// the same name is another owner.
 func (k *kit) ownerOf(m *infrav1.SlipwayMachine) contract.Owner {
 	return contract.Owner{ClusterUID: k.env.ClusterUID, Namespace: m.Namespace, Kind: kindMachine, Name: m.Name, UID: string(m.UID)}
 }
 
-// isOurs reports whether an object is for this set of controllers; see contract.Env.WatchFilter.
+// isOurs reports whether this set of controllers handles an object; see contract.Env.WatchFilter.
 func (k *kit) isOurs(o client.Object) bool {
 	return k.env.WatchFilter == "" || o.GetLabels()[clusterv1.WatchLabel] == k.env.WatchFilter
 }
@@ -43,7 +44,7 @@ func ownerRef(o client.Object, kind string) *metav1.OwnerReference {
 	return nil
 }
 
-// family is whom an object belongs to. What is nil was not found.
+// family is the Machine that owns an object, and its Cluster. A nil field was not found.
 type family struct {
 	Ref     *metav1.OwnerReference // to the Machine
 	Machine *clusterv1.Machine
@@ -67,7 +68,7 @@ func (k *kit) familyOf(ctx context.Context, o client.Object) (f family, err erro
 	return f, err
 }
 
-// find reads an object, nil when there is none.
+// find reads an object. It returns nil without an error when there is none.
 func find[T client.Object](ctx context.Context, r client.Reader, namespace, name string, o T) (none T, err error) {
 	err = r.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
 	switch {
@@ -79,10 +80,10 @@ func find[T client.Object](ctx context.Context, r client.Reader, namespace, name
 	return o, nil
 }
 
-// isPaused reports whether nothing may be done for an object.
+// isPaused reports whether the controllers must leave an object alone.
 func isPaused(cluster *clusterv1.Cluster, o client.Object) bool { return pausedBy(cluster, o) != "" }
 
-// pausedBy says what pauses an object, and how that is ended; "" for nothing.
+// pausedBy says what pauses an object, and how to end that; "" for nothing.
 func pausedBy(cluster *clusterv1.Cluster, o client.Object) string {
 	if cluster != nil && cluster.Spec.Paused != nil && *cluster.Spec.Paused {
 		return "Cluster " + cluster.Name + " is paused; set its spec.paused to false to go on"
@@ -95,7 +96,7 @@ func pausedBy(cluster *clusterv1.Cluster, o client.Object) string {
 	return ""
 }
 
-// isProvisioned reports whether the infrastructure of a cluster is there.
+// isProvisioned reports whether the infrastructure of a cluster is ready.
 func isProvisioned(cluster *clusterv1.Cluster) bool {
 	p := cluster.Status.Initialization.InfrastructureProvisioned
 	return p != nil && *p
@@ -107,8 +108,8 @@ func isControlPlane(m *clusterv1.Machine) bool {
 	return is
 }
 
-// reuseKey names the set that a Machine is one of, so that its successor may have the host that it leaves. What it was
-// cloned from comes last: a rollout is a new template.
+// reuseKey names the set of a Machine, so that its successor may have the same host. The template comes last: each
+// rollout has a new one.
 func (k *kit) reuseKey(m *clusterv1.Machine, sm *infrav1.SlipwayMachine) string {
 	prefix := strings.Join([]string{k.env.ClusterUID, m.Namespace, m.Spec.ClusterName}, "/")
 	for _, label := range []string{clusterv1.MachineControlPlaneNameLabel, clusterv1.MachineDeploymentNameLabel, clusterv1.MachineSetNameLabel} {
@@ -125,7 +126,7 @@ func (k *kit) reuseKey(m *clusterv1.Machine, sm *infrav1.SlipwayMachine) string 
 	return ""
 }
 
-// requestOf returns the object whose machine an event is about; ok is false for other events.
+// requestOf returns the object whose machine an event concerns; ok is false for other events.
 func (k *kit) requestOf(ev inventory.Event) (types.NamespacedName, bool) {
 	data, _ := ev.Data.(map[string]any)
 	text, _ := data["owner"].(string)

@@ -22,12 +22,14 @@ import (
 
 // How long a control plane is given to answer, and how long one that did not is left alone.
 const (
+	// How long a control plane has to answer, and how long a proxy avoids one that did not.
 	dialTimeout = 2 * time.Second
 	restFor     = 5 * time.Second
 )
 
-// proxies forward TCP connections to the control planes of clusters whose endpoint is the appliance. That is for labs and
-// small sites: when the appliance is away, so is the endpoint.
+// proxies forward TCP connections to the control planes of clusters whose endpoint is this server. They are for labs
+// and small sites: when the server is down, so is the endpoint. mu guards running and ended; a proxy has a lock of
+// its own. Whoever needs both takes proxies.mu first.
 type proxies struct {
 	kit *kit
 
@@ -41,7 +43,8 @@ func newProxies(k *kit) *proxies {
 	return &proxies{kit: k, running: map[types.NamespacedName]*proxy{}}
 }
 
-// Start closes everything when its manager ends. It implements manager.Runnable.
+// Start implements manager.Runnable. When ctx is done it closes all listeners and connections, and waits for their
+// goroutines.
 func (ps *proxies) Start(ctx context.Context) error {
 	<-ctx.Done()
 	ps.mu.Lock()
@@ -54,7 +57,7 @@ func (ps *proxies) Start(ctx context.Context) error {
 	return nil
 }
 
-// serve forwards to the control planes that a cluster has now. why says what is missing.
+// serve forwards to the present control planes of a cluster. why says what is missing.
 func (ps *proxies) serve(ctx context.Context, sc *infrav1.SlipwayCluster, own *infrav1.APIEndpoint) (why string, err error) {
 	if own.Host == "" {
 		return "endpointMode Appliance needs spec.controlPlaneEndpoint.host: an address of the appliance that machines reach", nil
@@ -72,7 +75,7 @@ func (ps *proxies) serve(ctx context.Context, sc *infrav1.SlipwayCluster, own *i
 	return "", nil
 }
 
-// behind are the addresses of a cluster's control planes.
+// behind returns the addresses of the control planes of a cluster, without those being deleted.
 func (ps *proxies) behind(ctx context.Context, sc *infrav1.SlipwayCluster) (addresses []string, err error) {
 	var sms infrav1.SlipwayMachineList
 	labels := client.MatchingLabels{clusterv1.ClusterNameLabel: sc.Labels[clusterv1.ClusterNameLabel]}
@@ -94,13 +97,14 @@ func (ps *proxies) behind(ctx context.Context, sc *infrav1.SlipwayCluster) (addr
 	return addresses, nil
 }
 
-// forward is what a proxy does.
+// forward is the port of a proxy and the addresses that it forwards to.
 type forward struct {
 	port   int
 	behind []string
 }
 
-// set starts, changes or, with nil, ends the proxy of a cluster.
+// set starts or changes the proxy of a cluster, or ends it when f is nil. Open connections survive a change of
+// addresses, but not of the port.
 func (ps *proxies) set(name types.NamespacedName, f *forward) error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -129,7 +133,7 @@ func (ps *proxies) set(name types.NamespacedName, f *forward) error {
 	return nil
 }
 
-// proxy forwards the connections to one port.
+// proxy forwards the connections to one port. mu guards the fields below it.
 type proxy struct {
 	egress   *egress.Policy
 	port     int
@@ -169,7 +173,8 @@ func (p *proxy) close() {
 	}
 }
 
-// keep notes an open connection; ok is false when the proxy has ended.
+// keep records an open connection (on) or drops it, so that close can close them all. ok is false when the proxy has
+// ended: then the caller closes the connection itself.
 func (p *proxy) keep(c net.Conn, on bool) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,6 +189,7 @@ func (p *proxy) keep(c net.Conn, on bool) (ok bool) {
 	return true
 }
 
+// pipe copies in both directions until both ends have closed. Each end may close its half first.
 func (p *proxy) pipe(client net.Conn) {
 	defer client.Close()
 	if !p.keep(client, true) {
@@ -209,7 +215,8 @@ func (p *proxy) pipe(client net.Conn) {
 	back.Wait()
 }
 
-// dial connects to the next control plane that answers. Those that did not answer a moment ago come last.
+// dial connects to the next control plane that answers, and returns nil when none does. It tries those last that did
+// not answer within the last 5 s.
 func (p *proxy) dial() net.Conn {
 	for _, address := range p.order(time.Now()) {
 		c, err := p.egress.Dialer(dialTimeout).Dial("tcp", address)

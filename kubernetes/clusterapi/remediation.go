@@ -27,6 +27,7 @@ import (
 
 // What a remediation is given when it does not say.
 const (
+	// The defaults of a remediation.
 	defaultRetries = 1
 	defaultTimeout = 600 * time.Second
 	// taintFor is how long a node is out of service while its host is off: pods are deleted and volumes detached then.
@@ -37,6 +38,7 @@ const (
 
 // The conditions of a SlipwayRemediation besides Ready and Paused.
 const (
+	// The conditions of a SlipwayRemediation in addition to Ready and Paused.
 	conditionFenced     = "Fenced"     // the host is off, and its node out of service
 	conditionRemediated = "Remediated" // False: what is being tried, or that nothing is left
 )
@@ -44,7 +46,8 @@ const (
 // finalizerRemediation keeps a remediation until its node is back in service.
 const finalizerRemediation = metalv1.Prefix + "slipwayremediation"
 
-// remediations repairs Machines that a MachineHealthCheck found unhealthy.
+// remediations repairs Machines that a MachineHealthCheck found unhealthy. Its progress is in the status of the
+// object, so a restart continues at the same step.
 type remediations struct {
 	*kit
 	now   func() time.Time
@@ -76,7 +79,7 @@ func (r *remediations) ofCluster(ctx context.Context, o client.Object) (all []re
 	return all
 }
 
-// ofEvent wakes the remediations of a namespace when the power of a host changed: there are few of them, if any.
+// ofEvent returns all remediations when the power or the operation of a host changed: there are few, if any.
 func (r *remediations) ofEvent(ev inventory.Event) (all []reconcile.Request) {
 	if ev.Kind != inventory.EventPower && ev.Kind != inventory.EventOperation {
 		return nil
@@ -125,7 +128,7 @@ func (r *remediations) Reconcile(ctx context.Context, req reconcile.Request) (re
 	return r.climb(ctx, sr, f, v)
 }
 
-// viewOf returns the appliance's machine of a Machine, nil when it has none.
+// viewOf returns the machine of a Machine in the inventory, or nil.
 func (r *remediations) viewOf(ctx context.Context, m *clusterv1.Machine) (*contract.View, error) {
 	name := machineOf(m)
 	if name == "" {
@@ -145,8 +148,8 @@ func (r *remediations) viewOf(ctx context.Context, m *clusterv1.Machine) (*contr
 	return &v, nil
 }
 
-// climb tries the steps in order. Each is given its time, and tried again as often as the spec says; the
-// MachineHealthCheck removes the object once the Machine is healthy.
+// climb tries the steps in order. Each has its time, and as many attempts as the spec says. The MachineHealthCheck
+// deletes the object once the Machine is healthy.
 func (r *remediations) climb(ctx context.Context, sr *infrav1.SlipwayRemediation, f family, v *contract.View) (reconcile.Result, error) {
 	st := &sr.Status
 	limit, timeout := max(sr.Spec.RetryLimit, defaultRetries), defaultTimeout
@@ -186,7 +189,7 @@ func (r *remediations) climb(ctx context.Context, sr *infrav1.SlipwayRemediation
 	return reconcile.Result{RequeueAfter: timeout}, err
 }
 
-// attempt does one step. wait says that it is not done yet.
+// attempt does one step. wait is when to look again while the step is not done.
 func (r *remediations) attempt(ctx context.Context, sr *infrav1.SlipwayRemediation, f family, v *contract.View, step infrav1.RemediationStep) (wait time.Duration, err error) {
 	name := v.Machine.Name
 	switch step {
@@ -211,8 +214,11 @@ func (r *remediations) attempt(ctx context.Context, sr *infrav1.SlipwayRemediati
 	return 0, nil
 }
 
-// fence switches a host off, and has its node out of service for a while when that is verified. The taint is gone before
-// the host is switched on again.
+// fence switches a host off, and takes its node out of service for a minute once the controller says that the host is
+// off. It removes the taint before the host runs again.
+//
+// The taint deletes pods and detaches volumes at once: on a host that still runs, two pods could write to one volume.
+// So without a management controller fence sets no taint.
 func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation, f family, v *contract.View) (wait time.Duration, err error) {
 	if isTrue(sr.Status.Conditions, conditionFenced) {
 		since := transition(sr.Status.Conditions, conditionFenced)
@@ -253,8 +259,8 @@ func (r *remediations) fence(ctx context.Context, sr *infrav1.SlipwayRemediation
 	return taintFor, err
 }
 
-// hasFenced reports whether the node was out of service for the attempt that is being made. One that was refused because
-// something else is done with the host is the same attempt still: the node stays in service until it can be made.
+// hasFenced reports whether the node was out of service for the present attempt. An attempt that the inventory
+// refused, because the host is busy, is still the same one.
 func hasFenced(sr *infrav1.SlipwayRemediation) bool {
 	for _, c := range sr.Status.Conditions {
 		if c.Type == conditionFenced && c.Status == metav1.ConditionFalse {
@@ -273,7 +279,7 @@ func transition(cs []metav1.Condition, kind string) time.Time {
 	return time.Time{}
 }
 
-// handToOwner asks the owner of a Machine to replace it.
+// handToOwner asks the owner of a Machine to replace it. It does nothing when somebody asked before.
 func (r *remediations) handToOwner(ctx context.Context, m *clusterv1.Machine) error {
 	for _, c := range m.Status.Conditions {
 		if c.Type == clusterv1.MachineOwnerRemediatedCondition && c.Status == metav1.ConditionFalse {
@@ -299,7 +305,7 @@ func (r *remediations) handToOwner(ctx context.Context, m *clusterv1.Machine) er
 	return nil
 }
 
-// end puts the node back in service when the object goes.
+// end puts the node back in service when somebody deletes the object. The finalizer ensures that it runs.
 func (r *remediations) end(ctx context.Context, sr *infrav1.SlipwayRemediation, f family, v *contract.View) error {
 	if !controllerutil.ContainsFinalizer(sr, finalizerRemediation) {
 		return nil
@@ -321,7 +327,7 @@ func (r *remediations) write(ctx context.Context, sr *infrav1.SlipwayRemediation
 	return r.applyStatus(ctx, sr, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayRemediation), ManagerRemediation, &sr.Status)
 }
 
-// tell sets a condition and writes the status when it has changed.
+// tell sets a condition, and writes the status when it changed.
 func (r *remediations) tell(ctx context.Context, sr *infrav1.SlipwayRemediation, c metav1.Condition) error {
 	was, err := find(ctx, client.Reader(r.client), sr.Namespace, sr.Name, &infrav1.SlipwayRemediation{})
 	if err != nil || was == nil {

@@ -19,8 +19,8 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// apply writes what one field manager says of an object, by server-side apply. An object that was made anew under the
-// name meanwhile is not touched: that is a conflict.
+// apply writes the fields of one field manager by server-side apply. The UID makes it a conflict when somebody made
+// the object anew under the same name.
 func (k *kit) apply(ctx context.Context, o client.Object, kind schema.GroupVersionKind, manager string, fields map[string]any, isStatus bool) error {
 	u := &unstructured.Unstructured{Object: fields}
 	u.SetGroupVersionKind(kind)
@@ -51,10 +51,11 @@ func (r *machines) writeStatus(ctx context.Context, sm *infrav1.SlipwayMachine) 
 	return r.applyStatus(ctx, sm, infrav1.GroupVersion.WithKind(kindMachine), ManagerMachine, &sm.Status)
 }
 
-// unseenAgain is how often it is looked whether a system that reports nothing has given a sign of life.
+// unseenAgain is how often Reconcile looks for a sign of life of a system that sends no reports.
 const unseenAgain = 30 * time.Second
 
-// report tells in the status what became of a machine, when it has changed. What has been provisioned once stays so.
+// report writes the status of a machine when it changed. Provisioned never becomes false again: Cluster API takes it
+// as a fact for the life of the object.
 func (r *machines) report(ctx context.Context, p *pass) error {
 	p.facts.View = p.view
 	told := translate.StatusOf(p.facts)
@@ -88,7 +89,7 @@ func (r *machines) report(ctx context.Context, p *pass) error {
 	return r.writeStatus(ctx, p.sm)
 }
 
-// because changes why a condition does not hold, and Ready with it when that was the first.
+// because replaces the reason of a condition, and that of Ready when Ready names this condition.
 func because(cs []metav1.Condition, kind, reason, message string) []metav1.Condition {
 	var first string
 	for i := range cs {
@@ -111,7 +112,7 @@ func because(cs []metav1.Condition, kind, reason, message string) []metav1.Condi
 	return cs
 }
 
-// domainOf is the failure domain that a machine's host stands in, by the name that the cluster has for it.
+// domainOf returns the failure domain of a machine's host, under the name that the cluster uses.
 func (r *machines) domainOf(ctx context.Context, p *pass) string {
 	place := p.view.Host.Place
 	if p.Machine != nil && p.Machine.Spec.FailureDomain != "" && place.InDomain(p.Machine.Spec.FailureDomain) {

@@ -26,7 +26,8 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// templates says in the status of SlipwayMachineTemplates what machines of them would be, for people and autoscalers.
+// templates writes into the status of SlipwayMachineTemplates what their machines would have. People read it, and
+// autoscalers that scale from zero.
 type templates struct{ *kit }
 
 func setupTemplates(mgr manager.Manager, k *kit) error {
@@ -94,7 +95,7 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return reconcile.Result{}, r.applyStatus(ctx, t, infrav1.GroupVersion.WithKind(infrav1.KindSlipwayMachineTemplate), ManagerTemplate, st)
 }
 
-// clusterOf returns the Cluster that a template belongs to, nil for none.
+// clusterOf returns the Cluster of a template, or nil.
 func (k *kit) clusterOf(ctx context.Context, o client.Object) (*clusterv1.Cluster, error) {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if ref := ownerRef(o, "Cluster"); ref != nil {
@@ -106,7 +107,7 @@ func (k *kit) clusterOf(ctx context.Context, o client.Object) (*clusterv1.Cluste
 	return find(ctx, client.Reader(k.client), o.GetNamespace(), name, &clusterv1.Cluster{})
 }
 
-// fitting is which hosts machines of a template could have.
+// fitting says which hosts the machines of a template could have.
 type fitting struct {
 	matching, available int
 	capacity            infrav1.ResourceList
@@ -114,7 +115,8 @@ type fitting struct {
 	why                 string // what keeps most of them out, when none matches
 }
 
-// fit counts the hosts that machines of a template could have, by the rules that machines are placed by.
+// fit counts the hosts that machines of a template could have. It uses the rules of package placement, so the count
+// is what an allocation would give.
 func (r *templates) fit(ctx context.Context, t *infrav1.SlipwayMachineTemplate) (f fitting, err error) {
 	sm := &infrav1.SlipwayMachine{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name}}
 	sm.Spec.SlipwayMachineTemplateResourceSpec = t.Spec.Template.Spec
@@ -167,7 +169,7 @@ func (r *templates) fit(ctx context.Context, t *infrav1.SlipwayMachineTemplate) 
 	return f, nil
 }
 
-// candidates are the hosts as they are, and as they would be if none of them was in use.
+// candidates returns the hosts as they are now, and as they would be if none was in use.
 func candidates(views []contract.HostView) (now, ever []placement.Candidate) {
 	for i := range views {
 		v := &views[i]
@@ -183,7 +185,7 @@ func candidates(views []contract.HostView) (now, ever []placement.Candidate) {
 	return now, ever
 }
 
-// placed returns the hosts that as many machines as there are hosts would be given.
+// placed returns the hosts that as many machines as there are hosts would get.
 func placed(d placement.Demand, among []placement.Candidate) map[inventory.HostID]bool {
 	demands := make([]placement.Demand, len(among))
 	for i := range demands {
@@ -202,7 +204,7 @@ func placed(d placement.Demand, among []placement.Candidate) map[inventory.HostI
 
 var nodeArches = map[inventory.Arch]metalv1.Architecture{inventory.X8664: metalv1.AMD64, inventory.ARM64: metalv1.ARM64}
 
-// measure fills in what the smallest of the matching hosts has, resource by resource.
+// measure sets each resource to the least that a matching host has: an autoscaler may then count on it.
 func (f *fitting) measure(views []contract.HostView, matching map[inventory.HostID]bool) {
 	least := map[string]int64{}
 	lower := func(what string, n int64) {
@@ -248,7 +250,7 @@ func (f *fitting) measure(views []contract.HostView, matching map[inventory.Host
 	}
 }
 
-// gpus are the resources that device plug-ins call accelerators by, with the PCI vendors whose they are.
+// gpus are the resource names of device plug-ins for accelerators, with the PCI vendor ids.
 var gpus = []struct{ resource, vendor string }{{"nvidia.com/gpu", "10de"}, {"amd.com/gpu", "1002"}}
 
 func countGPUs(h *inventory.Hardware, vendor string) (n int) {

@@ -11,14 +11,14 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// allowed says which pools the machines of a namespace may take hosts from.
+// allowed says from which pools the machines of a namespace may take hosts.
 type allowed struct {
 	namespace string
 	labels    labels.Set
 	pools     []inventory.Pool
 }
 
-// allowedFor reads the pools, and the namespace when one of them asks for its labels.
+// allowedFor reads the pools, and the labels of the namespace when a pool selects by them.
 func (k *kit) allowedFor(ctx context.Context, namespace string) (*allowed, error) {
 	pools, err := k.env.Appliance.ListPools(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (k *kit) allowedFor(ctx context.Context, namespace string) (*allowed, error
 	return a, nil
 }
 
-// pool reports whether a pool is for the namespace. A selector that cannot be read is for none.
+// pool reports whether the namespace may use a pool. A selector that does not parse allows no namespace.
 func (a *allowed) pool(p *inventory.Pool) bool {
 	if p.AllowedNamespaces == "" {
 		return true
@@ -54,7 +54,7 @@ func (a *allowed) pool(p *inventory.Pool) bool {
 	return err == nil && s.Matches(a.labels)
 }
 
-// named returns the pool that a machine names, nil when there is none; a machine that names none is of the default pool.
+// named returns the pool that a machine names, or nil. A machine without a name is in the default pool.
 func (a *allowed) named(name string) *inventory.Pool {
 	if name == "" {
 		name = inventory.DefaultPool
@@ -67,7 +67,8 @@ func (a *allowed) named(name string) *inventory.Pool {
 	return nil
 }
 
-// host reports whether a host may serve the namespace: no pool that it is in by its selector is closed to it.
+// host reports whether a host may serve the namespace: no pool whose selector has the host is closed to the
+// namespace.
 func (a *allowed) host(h *inventory.Host) bool {
 	for i := range a.pools {
 		if p := &a.pools[i]; !a.pool(p) && holds(p, h) {
@@ -96,7 +97,8 @@ func (a *allowed) closed() (all []inventory.Pool) {
 	return all
 }
 
-// tenancy keeps a machine out of the pools that are not for its namespace, and refuses it when it names one of them.
+// tenancy keeps a machine out of the pools that its namespace may not use. It is Forbidden when the machine names one
+// of them.
 func (k *kit) tenancy(ctx context.Context, namespace string, m *inventory.Machine) error {
 	a, err := k.allowedFor(ctx, namespace)
 	if err != nil {
@@ -111,7 +113,7 @@ func (k *kit) tenancy(ctx context.Context, namespace string, m *inventory.Machin
 	return nil
 }
 
-// tenancyOfHost refuses a host whose pool is not for a namespace.
+// tenancyOfHost is Forbidden when the namespace may not use a host.
 func (k *kit) tenancyOfHost(ctx context.Context, namespace string, h *inventory.Host) error {
 	a, err := k.allowedFor(ctx, namespace)
 	if err != nil {

@@ -19,6 +19,8 @@ import (
 // What a SlipwayCluster says of the pod that announces its endpoint, in annotations: the interface that carries the
 // address (the one of the default route when left out) and the pod's image.
 const (
+	// The annotations of a SlipwayCluster for the pod that announces its endpoint: the interface of the address, and
+	// the image of the pod. Without the first the pod takes the interface of the default route.
 	annotationVIPInterface = metalv1.Prefix + "vip-interface"
 	annotationVIPImage     = metalv1.Prefix + "vip-image"
 )
@@ -65,7 +67,8 @@ func fileLayer(path, text string) (string, error) {
 	return string(out), nil
 }
 
-// vipPod returns the manifest of the pod that announces a cluster's endpoint.
+// vipPod returns the manifest of the pod that announces the endpoint of a cluster. The error is Invalid when the
+// endpoint is no address.
 func vipPod(sc *infrav1.SlipwayCluster, isFirst bool) (string, error) {
 	e := sc.Spec.ControlPlaneEndpoint
 	if _, err := netip.ParseAddr(e.Host); err != nil {

@@ -20,13 +20,13 @@ import (
 	metalv1 "slipway.dev/slipway/kubernetes/v1alpha1"
 )
 
-// outOfService is what Kubernetes asks to be put on a node that is known to be off: its pods are deleted without waiting
-// for a kubelet, and its volumes detached.
+// outOfService is the taint for a node that is known to be off. Kubernetes then deletes its pods without waiting for
+// the kubelet, and detaches their volumes.
 var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 
-// observe says how the node of a machine is, once its system is installed and Cluster API's kubeconfig of the workload
-// cluster is there: a node with another provider id, or none, leaves the Machine Provisioned for ever. A node of ours that
-// has none is given it. Until a cluster has been read, what was said before stays.
+// observe reads the state of a machine's node, once the system is installed and the kubeconfig of Cluster API exists.
+// It gives the node its provider ID if the node has none. A node with another provider ID would leave the Machine in
+// the phase Provisioned for ever. Until a cluster answers, the last known state stays.
 func (r *machines) observe(ctx context.Context, p *pass) error {
 	if p.view == nil || p.view.Claim == nil || p.Machine == nil || p.Cluster == nil || !p.view.Delivered || p.facts.Invalid != nil {
 		return nil
@@ -66,7 +66,7 @@ func (r *machines) observe(ctx context.Context, p *pass) error {
 	return err
 }
 
-// hinted is what an error says to people, with what to do.
+// hinted returns the message of an error for people, with its hint.
 func hinted(err error) string {
 	var e *inventory.Error
 	if errors.As(err, &e) && e.Hint != "" {
@@ -75,8 +75,8 @@ func hinted(err error) string {
 	return inventory.MessageOf(err)
 }
 
-// ofNode are the machines that a node of a workload cluster may be: the one with its provider id, and those whose node
-// has not been found. nil is everything in the cluster.
+// ofNode returns the machines that a node of a workload cluster may be: the one with its provider ID, and those
+// without a node. n is nil when all may have changed.
 func (r *machines) ofNode(key string, n *node.Node) (all []reconcile.Request) {
 	namespace, cluster, _ := strings.Cut(key, "/")
 	var sms infrav1.SlipwayMachineList
@@ -94,7 +94,7 @@ func (r *machines) ofNode(key string, n *node.Node) (all []reconcile.Request) {
 	return all
 }
 
-// outOfService puts the taint on the node of a machine, or takes it off.
+// outOfService sets or removes the taint on the node of a machine.
 func (k *kit) outOfService(ctx context.Context, f family, v *contract.View, on bool) error {
 	if f.Cluster == nil || f.Machine == nil {
 		return nil
@@ -118,7 +118,7 @@ func (k *kit) outOfService(ctx context.Context, f family, v *contract.View, on b
 	return nil
 }
 
-// identityOf is what the node of a machine is known by.
+// identityOf returns the facts by which the node of a machine is found.
 func identityOf(v *contract.View) node.Identity {
 	id := node.Identity{ProviderID: v.ProviderID, Machine: v.Machine.Name, Hostname: v.Machine.Hostname}
 	if v.Host != nil {

@@ -9,10 +9,11 @@ import (
 	"slipway.dev/slipway/kubernetes/contract"
 )
 
-// calm is how long events about hosts are gathered before their counts are looked at again.
+// calm is how long the controllers collect events of hosts before they count again.
 const calm = 5 * time.Second
 
-// yard is all hosts of the appliance, read again when something has happened to one of them.
+// yard caches all hosts of the inventory for the controllers of clusters and templates. An event of a host empties
+// it.
 type yard struct {
 	appliance contract.Appliance
 
@@ -20,14 +21,15 @@ type yard struct {
 	hosts []contract.HostView // nil when they have to be read
 }
 
-// spoil forgets what was read.
+// spoil empties the cache.
 func (y *yard) spoil() {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.hosts = nil
 }
 
-// all returns all hosts. The views must not be changed.
+// all returns all hosts; callers must not change the views. It holds mu while it reads, so many callers cause one
+// read.
 func (y *yard) all(ctx context.Context) ([]contract.HostView, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
