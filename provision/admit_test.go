@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/agent/wire"
@@ -44,8 +46,8 @@ func places(e *Engine, s inventory.SessionID, mac inventory.MAC, from netip.Addr
 			_, err := e.Document(ctx, pxe.ConfigRequest{Session: s, Source: from, Base: base})
 			return err
 		},
-		"agent's task":   func() error { _, err := e.AgentTask(ctx, s, from, e.agentKey(s), wire.Version, base); return err },
-		"agent's report": func() error { return e.AgentReport(ctx, s, from, e.agentKey(s), wire.Report{State: wire.Hello}) },
+		"agent's task":   func() error { _, err := e.AgentTask(ctx, s, from, e.AgentKey(s), wire.Version, base); return err },
+		"agent's report": func() error { return e.AgentReport(ctx, s, from, e.AgentKey(s), wire.Report{State: wire.Hello}) },
 	}
 }
 
@@ -84,7 +86,7 @@ func TestAThiefWhoKnowsASessionChangesNothing(t *testing.T) {
 	if h := m.host(); h.State != inventory.Active {
 		t.Errorf("the machine itself is %s after its report", h.State)
 	}
-	r.clock = r.clock.Add(strangerForgotten)
+	r.clock = r.clock.Add(delivery.StrangerForgotten)
 	r.must(r.engine.Sweep(context.Background()))
 	if open := r.openIssues(); len(open) != 0 {
 		t.Errorf("a day later: %+v", open)

@@ -20,7 +20,7 @@ func TestTheDocumentsThatOurAgentPlacesNeedTheirKey(t *testing.T) {
 		if s.session == "" {
 			return false
 		}
-		task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Version, base)
+		task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 		l.must(err)
 		write = task.Write
 		return write != nil
@@ -34,7 +34,7 @@ func TestTheDocumentsThatOurAgentPlacesNeedTheirKey(t *testing.T) {
 		_, err := l.engine.Document(context.Background(), pxe.ConfigRequest{Session: s.session, Source: s.address(), Base: base, Name: name, Key: key})
 		return err
 	}
-	for name, key := range map[string]string{"no key": "", "the agent's key": l.engine.agentKey(s.session), "another key": strings.Repeat("ab", 16)} {
+	for name, key := range map[string]string{"no key": "", "the agent's key": l.engine.AgentKey(s.session), "another key": strings.Repeat("ab", 16)} {
 		for _, document := range []string{"user-data", "meta-data", "", pxe.ConfigArchive} {
 			if err := ask(key, document); !inventory.IsKind(err, inventory.Forbidden) {
 				t.Errorf("%s, document %q: %v", name, document, err)

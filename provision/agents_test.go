@@ -29,10 +29,10 @@ func (m *meantime) Read(ctx context.Context, fn func(inventory.Tx) error) error 
 func TestTheWordOfAnAgentWhoseMachineIsSwitchedOffMeanwhileFencesNothing(t *testing.T) {
 	ask := map[string]func(*life, inventory.SessionID, *server) error{
 		"its hello": func(l *life, id inventory.SessionID, s *server) error {
-			return l.engine.AgentReport(context.Background(), id, s.address(), l.engine.agentKey(id), wire.Report{Version: wire.Version, State: wire.Hello})
+			return l.engine.AgentReport(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Report{Version: wire.Version, State: wire.Hello})
 		},
 		"its question for work": func(l *life, id inventory.SessionID, s *server) error {
-			_, err := l.engine.agentTask(context.Background(), id, s.address(), l.engine.agentKey(id), wire.Version, base)
+			_, err := l.engine.agentTask(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Version, base)
 			return err
 		},
 	}
@@ -79,14 +79,14 @@ func TestAnAgentThatWasToldToRestartIsNoFence(t *testing.T) {
 		l.must(err)
 		return op.Step == inventory.StepReboot
 	})
-	task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Version, base)
+	task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	if err != nil || task.Kind != wire.Reboot {
 		t.Fatalf("it is told %+v, %v", task, err)
 	}
 	offs := s.offs
 	_, err = l.engine.DeleteMachine(context.Background(), "web-1", false, ledger.By("a test"))
 	l.must(err)
-	l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Report{Version: wire.Version, Task: task.ID, State: wire.Done}))
+	l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Report{Version: wire.Version, Task: task.ID, State: wire.Done}))
 	if h := s.host(); h.State != inventory.Releasing {
 		t.Errorf("the host is %s, with its power on and its old system on its way", h.State)
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
 )
@@ -131,7 +133,7 @@ func TestTheListOfDocumentsHoldsWhatWouldBeGiven(t *testing.T) {
 	if _, err := m.ask(s, "user-data"); err != nil {
 		t.Fatal(err)
 	}
-	r.clock = r.clock.Add(3 * againFor / 2)
+	r.clock = r.clock.Add(3 * delivery.AgainFor / 2)
 	if got, err := m.ask(s, ""); err != nil || strings.Contains(got, "user-data\n") || !strings.Contains(got, "meta-data\n") {
 		t.Errorf("when it is given out no more: %q, %v", got, err)
 	}

@@ -44,9 +44,3 @@ func (e *Engine) sessionAt(a netip.Addr) (inventory.BootSession, bool) {
 	e.sessions.Bind(mac, a, true)
 	return e.sessions.At(a)
 }
-
-// isBeside reports whether another server gives the addresses of a subnet.
-func isBeside(tx inventory.Tx, subnet string) bool {
-	n, err := tx.FindSubnet(subnet)
-	return err == nil && n.Mode == inventory.ModeProxy
-}

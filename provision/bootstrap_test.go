@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/agent/wire"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -75,7 +77,7 @@ func TestABootWaitsForItsBootstrapDataAndKeepsThemInMemory(t *testing.T) {
 	for range 12 {
 		l.turn()
 	}
-	if got := l.wanted() - n; got < 3 || got > int(l.clock.Sub(from)/wantedEvery)+1 {
+	if got := l.wanted() - n; got < 3 || got > int(l.clock.Sub(from)/delivery.WantedEvery)+1 {
 		t.Errorf("asked %d times in %s", got, l.clock.Sub(from))
 	}
 	v := l.view("web-1")
@@ -89,11 +91,11 @@ func TestABootWaitsForItsBootstrapDataAndKeepsThemInMemory(t *testing.T) {
 	}
 	l.must(l.give("web-1", bootstrap, "cloud-config", false))
 	l.until("it is written", func() bool { return s.writes == 1 })
-	doc, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base, Key: s.r.engine.documentKey(s.session)})
+	doc, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base, Key: s.r.engine.DocumentKey(s.session)})
 	if err != nil || !strings.Contains(doc, encoded) {
 		t.Fatalf("user-data: %v\n%s", err, doc)
 	}
-	meta, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "meta-data", Base: base, Key: s.r.engine.documentKey(s.session)})
+	meta, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "meta-data", Base: base, Key: s.r.engine.DocumentKey(s.session)})
 	if err != nil || !strings.Contains(meta, v.ProviderID) || !strings.HasPrefix(v.ProviderID, "slipway://fra/"+string(s.host().ID)+"/") {
 		t.Errorf("meta-data: %v\n%s\nprovider id %s", err, meta, v.ProviderID)
 	}
@@ -102,7 +104,7 @@ func TestABootWaitsForItsBootstrapDataAndKeepsThemInMemory(t *testing.T) {
 		t.Errorf("view %+v", v)
 	}
 	m, _ := l.find("web-1")
-	if _, ok := l.engine.bootstraps.find(m.UID, l.clock.Add(againFor)); ok {
+	if ok := l.engine.Bootstraps.Has(m.UID, l.clock.Add(delivery.AgainFor)); ok {
 		t.Error("the data are kept after they were delivered")
 	}
 	p, err := l.engine.Preview(context.Background(), s.host().ID, nil)
@@ -150,7 +152,7 @@ func TestASystemThatBootsFromTheNetworkWaitsInItsScript(t *testing.T) {
 	ign := strings.Replace(bootstrap, "## template: jinja\n", "", 1)
 	l.must(l.give("web-1", strings.ReplaceAll(ign, "{{ ds.meta_data.local_hostname }}\n    provider-id: {{ ds.meta_data.provider_id }}", "x"), "", false))
 	l.until("it boots its image", func() bool { return s.runs == "live" || s.runs == "image" })
-	doc, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "config.ign", Base: base, Key: s.r.engine.documentKey(s.session)})
+	doc, err := s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "config.ign", Base: base, Key: s.r.engine.DocumentKey(s.session)})
 	if err != nil || !strings.Contains(doc, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte("token: "+canary)), "=")) {
 		t.Fatalf("config.ign: %v\n%s", err, doc)
 	}
@@ -169,7 +171,7 @@ func TestDataThatAreLostOnTheWayAreAskedForAgain(t *testing.T) {
 		lose func(l *life)
 	}{
 		{"with the server", func(l *life) { l.restart() }},
-		{"with time", func(l *life) { l.clock = l.clock.Add(bootstrapFor) }},
+		{"with time", func(l *life) { l.clock = l.clock.Add(delivery.BootstrapFor) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLife(t)
@@ -181,7 +183,7 @@ func TestDataThatAreLostOnTheWayAreAskedForAgain(t *testing.T) {
 			}
 			s.lease(s.mac())
 			ask := func() (string, error) {
-				return s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base, Key: s.r.engine.documentKey(s.session)})
+				return s.askAs(pxe.ConfigRequest{Session: s.session, Source: s.address(), Name: "user-data", Base: base, Key: s.r.engine.DocumentKey(s.session)})
 			}
 			c.lose(l)
 			if _, err := ask(); !inventory.IsKind(err, inventory.Unavailable) || l.wanted() != 1 {
@@ -229,10 +231,10 @@ func TestBootstrapDataThatCannotBeUsedAreRefusedWithTheReason(t *testing.T) {
 				}
 			}
 			m, _ := l.find(c.machine)
-			if _, ok := l.engine.bootstraps.find(m.UID, l.clock); ok != (c.want == "") {
+			if ok := l.engine.Bootstraps.Has(m.UID, l.clock); ok != (c.want == "") {
 				t.Errorf("kept: %v", ok)
 			}
-			l.engine.bootstraps.drop(m.UID)
+			l.engine.Bootstraps.Drop(m.UID)
 		})
 	}
 	l.create(inventory.Machine{Name: "own"})
@@ -253,10 +255,10 @@ func TestAMachineThatLosesItsHostLosesTheDataThatWereGivenForIt(t *testing.T) {
 	l.must(l.give("web-1", bootstrap, "", false))
 	given := l.clock
 	l.until("the host is quarantined", l.hostIs(s, inventory.Failed))
-	if now, ok := l.find("web-1"); !ok || now.ClaimID != "" || l.clock.Sub(given) >= bootstrapFor {
+	if now, ok := l.find("web-1"); !ok || now.ClaimID != "" || l.clock.Sub(given) >= delivery.BootstrapFor {
 		t.Fatalf("machine %+v, after %s", now, l.clock.Sub(given))
 	}
-	if _, ok := l.engine.bootstraps.find(m.UID, l.clock); ok {
+	if ok := l.engine.Bootstraps.Has(m.UID, l.clock); ok {
 		t.Error("they outlive the claim")
 	}
 }
@@ -267,22 +269,16 @@ func TestDataEndWithTheClaimAndWithTime(t *testing.T) {
 	l.until("it waits", func() bool { return l.wanted() > 0 })
 	m, _ := l.find("web-1")
 	has := func(at time.Duration) bool {
-		_, ok := l.engine.bootstraps.find(m.UID, l.clock.Add(at))
-		return ok
+		return l.engine.Bootstraps.Has(m.UID, l.clock.Add(at))
 	}
 	l.must(l.give("web-1", bootstrap, "", false))
-	if !has(bootstrapFor-time.Second) || has(bootstrapFor) {
+	if !has(delivery.BootstrapFor-time.Second) || has(delivery.BootstrapFor) {
 		t.Error("they last another time than ten minutes")
 	}
 	l.must(l.give("web-1", bootstrap, "", false))
 	l.delete("web-1", true)
 	if has(0) {
 		t.Error("they outlive the claim")
-	}
-	l.engine.bootstraps.put("x", bootstrapData{value: []byte("x"), expiresAt: l.clock})
-	l.engine.bootstraps.sweep(l.clock)
-	if len(l.engine.bootstraps.data) != 0 {
-		t.Errorf("left: %d", len(l.engine.bootstraps.data))
 	}
 	_ = s
 }

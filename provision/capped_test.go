@@ -29,8 +29,8 @@ func TestATaskWhoseWordsChangeForEverEnds(t *testing.T) {
 	l.until("it is on", func() bool { return op().Step == inventory.StepNetboot })
 	_, id := s.boot()
 	s.session = id
-	l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.agentKey(id), wire.Report{Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: s.machine.uuid}}))
-	task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Version, base)
+	l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Report{Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: s.machine.uuid}}))
+	task, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	l.must(err)
 	if task.Kind != wire.Wipe {
 		t.Fatalf("it is told %+v", task)
@@ -41,7 +41,7 @@ func TestATaskWhoseWordsChangeForEverEnds(t *testing.T) {
 		if now := op(); now.AttemptN != began.AttemptN || l.clock.After(now.DeadlineAt) {
 			break
 		}
-		l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Report{
+		l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Report{
 			Version: wire.Version, Task: task.ID, State: wire.Running, Detail: fmt.Sprintf("still at it %d", i),
 			Progress: &wire.Progress{Bytes: int64(i) << 40, Total: 1 << 60},
 		}))

@@ -363,7 +363,7 @@ func (e *Engine) bind(tx inventory.Tx, m *inventory.Machine, h *inventory.Host) 
 	}
 	if err := tx.AddEvent(&inventory.Event{
 		At: now, Kind: inventory.EventClaimed, HostID: h.ID, Subject: "machine/" + m.Name, Detail: "claimed by machine " + m.Name,
-		Data: dataOf(m, map[string]any{"claim": c.ID}),
+		Data: ledger.MachineData(m, map[string]any{"claim": c.ID}),
 	}); err != nil {
 		return err
 	}

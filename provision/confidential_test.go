@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/ignition"
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/pxe"
@@ -41,7 +43,7 @@ func TestAConfidentialSiteSendsSecretsOverTLSOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := configRack(t)
-			r.engine.cfg.Confidential = &Confidential{Port: 8443, CA: []byte("-----BEGIN CERTIFICATE-----\n")}
+			r.engine.cfg.Confidential = &delivery.Confidential{Port: 8443, CA: []byte("-----BEGIN CERTIFICATE-----\n")}
 			r.engine.outfit()
 			r.secret("token", canary)
 			r.secret("admin-hash", "$6$salt$hash")

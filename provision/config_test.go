@@ -410,10 +410,10 @@ func TestAReportWithTheKeyMayComeFromAnyAddress(t *testing.T) {
 	if err := r.engine.Report(context.Background(), s, elsewhere, "", up); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("without a key: %v", err)
 	}
-	if err := r.engine.Report(context.Background(), s, elsewhere, r.engine.reportKey("other"), up); !inventory.IsKind(err, inventory.Forbidden) {
+	if err := r.engine.Report(context.Background(), s, elsewhere, r.engine.ReportKey("other"), up); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("with the key of another boot: %v", err)
 	}
-	r.must(r.engine.Report(context.Background(), s, elsewhere, r.engine.reportKey(s), up))
+	r.must(r.engine.Report(context.Background(), s, elsewhere, r.engine.ReportKey(s), up))
 	if h := m.host(); h.State != inventory.Active {
 		t.Errorf("state %s", h.State)
 	}

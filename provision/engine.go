@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/provision/watch"
 
 	"slipway.dev/slipway/provision/configuration"
@@ -53,9 +55,9 @@ type Config struct {
 	// those that join a cluster; nil mints none.
 	Renderer *render.Renderer
 	Secrets  configuration.Secrets
-	Join     Minter
+	Join     delivery.Minter
 	// Confidential is how secrets are sent over TLS only; nil sends them over HTTP, to their host alone.
-	Confidential *Confidential
+	Confidential *delivery.Confidential
 	// ReportKey is a secret of this server; from it come the keys with which machines report.
 	ReportKey []byte
 	// Neighbour returns the MAC that uses an address on our own network, where the kernel knows one; nil knows none.
@@ -107,16 +109,15 @@ type Engine struct {
 	*configuration.Configurer
 	*configuration.Edits
 	*watch.Watch
+	*delivery.Deliverer
 	clashes *configuration.Clashes
 	ledger  *ledger.Ledger
 
-	cfg        Config
-	sessions   *session.Table
-	recorder   *recorder.Recorder
-	newHosts   *rate.Limiter
-	bootstraps bootstraps
-	refusals   ledger.Refusals
-	delivered  delivered
+	cfg      Config
+	sessions *session.Table
+	recorder *recorder.Recorder
+	newHosts *rate.Limiter
+	refusals ledger.Refusals
 
 	agents      agents
 	busy        busy
@@ -146,7 +147,7 @@ func New(cfg Config) *Engine {
 		cfg.InstallsPerHour = maxInstalls
 	}
 	e := &Engine{
-		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{}, Watch: &watch.Watch{},
+		cfg: cfg, ledger: &ledger.Ledger{}, Configurer: &configuration.Configurer{}, Watch: &watch.Watch{}, Deliverer: &delivery.Deliverer{},
 		// A row of racks at once is listed with its first packets; a flood of invented MACs fills neither disk nor list.
 		newHosts: rate.NewLimiter(50, 1000),
 		poked:    make(chan struct{}, 1),
@@ -170,7 +171,12 @@ func (e *Engine) outfit() {
 	})
 	e.Configurer.Configure(configuration.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Renderer: cfg.Renderer, Secrets: cfg.Secrets, Ours: cfg.Ours,
-		Plan: e.planFor, Machine: e.machineOf,
+		Plan: e.planFor, Machine: e.MachineOf,
+	})
+	e.Deliverer.Configure(delivery.Config{
+		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Refusals: &e.refusals, Sessions: e.sessions, Recorder: e.recorder,
+		Configurer: e.Configurer, Renderer: cfg.Renderer, Join: cfg.Join, Confidential: cfg.Confidential, ReportKey: cfg.ReportKey,
+		Neighbour: cfg.Neighbour, Site: cfg.Site, Plan: e.planFor, Given: e.bootstrapGiven,
 	})
 	e.Watch.Configure(watch.Config{
 		Store: cfg.Store, Now: cfg.Now, Log: cfg.Log, Ledger: e.ledger, Sessions: e.sessions, Recorder: e.recorder, Vendor: cfg.Vendor,
@@ -203,7 +209,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 		e.clashes.Compare(gctx) // before the first boots
 		for ledger.IsAfter(gctx, sweepEvery) {
 			e.clashes.Compare(gctx)
-			e.bootstraps.sweep(e.cfg.Now())
+			e.Bootstraps.Sweep(e.cfg.Now())
 			if err := errors.Join(e.Sweep(gctx), e.ledger.Forget(gctx), e.expireStrangers(gctx)); err != nil && gctx.Err() == nil {
 				e.cfg.Log.Warn("history not tidied up", "err", err)
 			}
@@ -231,4 +237,15 @@ func (e *Engine) Sweep(ctx context.Context) error {
 		return err
 	}
 	return e.cfg.Store.Write(ctx, e.endIssues)
+}
+
+// bootstrapGiven lets an operation go on that waits for the bootstrap data of its machine.
+func (e *Engine) bootstrapGiven(ctx context.Context, h inventory.HostID) error {
+	if h != "" {
+		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.wakeOperation(tx, h) }); err != nil {
+			return err
+		}
+	}
+	e.poke()
+	return nil
 }

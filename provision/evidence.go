@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/provision/configuration"
 
 	"slipway.dev/slipway/provision/ledger"
@@ -355,7 +357,7 @@ func (e *Engine) Confirm(ctx context.Context, id inventory.HostID, who ledger.As
 		if err := tx.AddEvent(&ev); err != nil {
 			return err
 		}
-		for _, i := range []inventory.Issue{unconfirmed(h), sessionRefused(h.ID)} {
+		for _, i := range []inventory.Issue{unconfirmed(h), delivery.SessionRefused(h.ID)} {
 			if err := e.ledger.CloseIssue(tx, i, "confirmed by "+who.By); err != nil {
 				return err
 			}

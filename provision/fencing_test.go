@@ -24,10 +24,10 @@ func (s *server) plays(l *life) (wire.Task, inventory.SessionID) {
 		return wire.Task{Kind: wire.Wait, Reason: script}, id
 	}
 	say := func(r wire.Report) {
-		l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.agentKey(id), r))
+		l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.AgentKey(id), r))
 	}
 	say(wire.Report{Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: s.machine.uuid}})
-	task, err := l.engine.agentTask(context.Background(), id, s.address(), l.engine.agentKey(id), wire.Version, base)
+	task, err := l.engine.agentTask(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Version, base)
 	l.must(err)
 	if task.Kind == wire.Wipe {
 		say(wire.Report{Version: wire.Version, State: wire.Done, Task: task.ID, Certificates: []inventory.WipeCertificate{

@@ -222,7 +222,7 @@ func loadedOf(p pxe.Plan) pxe.Loaded {
 // Initrds returns the RAM disks of a boot in order, and whether its configuration follows them as one more.
 func (e *Engine) Initrds(ctx context.Context, id inventory.SessionID, source netip.Addr) (files []inventory.ImageArtefact, hasConfig bool, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		s, err := e.admitted(tx, id, source, "", "artefact")
+		s, err := e.Admitted(tx, id, source, "", "artefact")
 		if err != nil {
 			return err
 		}

@@ -194,7 +194,7 @@ func (s *server) live(l *life) {
 		switch {
 		case strings.Contains(script, "slipway.session="):
 			s.runs, s.session = "agent", id
-			l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.agentKey(id), wire.Report{
+			l.must(l.engine.AgentReport(context.Background(), id, s.address(), l.engine.AgentKey(id), wire.Report{
 				Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: cmp.Or(s.uuid, s.machine.uuid)},
 			}))
 		case strings.Contains(script, "kernel "):
@@ -243,13 +243,13 @@ func (s *server) runImage(l *life) {
 // work is one round of the agent.
 func (s *server) work(l *life) {
 	l.t.Helper()
-	t, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Version, base)
+	t, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	if err != nil {
 		l.t.Fatalf("%s asks for a task: %v", s.name, err)
 	}
 	r := wire.Report{Version: wire.Version, Task: t.ID, State: wire.Done}
 	if s.isDeaf {
-		l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Report{Version: wire.Version, Task: "older.1", State: wire.Running, Detail: "fetching"}))
+		l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Report{Version: wire.Version, Task: "older.1", State: wire.Running, Detail: "fetching"}))
 		return
 	}
 	if len(s.faults) > 0 && t.Kind != wire.Wait && t.Kind != wire.Reboot {
@@ -274,12 +274,12 @@ func (s *server) work(l *life) {
 			r.Write = &wire.WriteResult{Disk: s.hardware().Disks[0], Digest: t.Write.Image.Digest, IsWritten: true, IsSeeded: true}
 		}
 	}
-	if err := l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), r); err != nil {
+	if err := l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), r); err != nil {
 		l.t.Fatalf("%s reports: %v", s.name, err)
 	}
 	if t.Kind == wire.Reboot {
 		// Its last words come when it is as good as gone.
-		l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Report{Version: wire.Version, State: wire.Log, Log: "leaving"}))
+		l.must(l.engine.AgentReport(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Report{Version: wire.Version, State: wire.Log, Log: "leaving"}))
 		s.runs, s.session = "", ""
 	}
 }

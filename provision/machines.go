@@ -192,7 +192,7 @@ func (e *Engine) gone(tx inventory.Tx, m *inventory.Machine, detail string) erro
 	if err := e.noteMachine(tx, m, "gone: "+detail); err != nil {
 		return err
 	}
-	e.bootstraps.drop(m.UID)
+	e.Bootstraps.Drop(m.UID)
 	e.rejections.put(m.UID, placement.Choice{Host: &inventory.Host{}})
 	return tx.DeleteMachine(m.Name)
 }
@@ -208,17 +208,8 @@ func (e *Engine) saveMachine(tx inventory.Tx, m *inventory.Machine, detail strin
 func (e *Engine) noteMachine(tx inventory.Tx, m *inventory.Machine, detail string) error {
 	return tx.AddEvent(&inventory.Event{
 		At: e.cfg.Now(), Kind: inventory.EventMachine, HostID: m.HostID, Subject: "machine/" + m.Name, Detail: inventory.Clean(detail, 500),
-		Data: dataOf(m, map[string]any{"phase": m.Phase, "claim": m.ClaimID}),
+		Data: ledger.MachineData(m, map[string]any{"phase": m.Phase, "claim": m.ClaimID}),
 	})
-}
-
-// dataOf adds to the data of an event whose machine it is about, so that its owner can be woken.
-func dataOf(m *inventory.Machine, data map[string]any) map[string]any {
-	data["machine"], data["uid"] = m.Name, m.UID
-	if m.Owner != "" {
-		data["owner"] = m.Owner
-	}
-	return data
 }
 
 // machine returns the machine that the operation is for, nil for none.

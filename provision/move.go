@@ -20,11 +20,3 @@ func loop(id inventory.HostID, cause, hint string) inventory.Issue {
 		Severity: inventory.SeverityError, HostIDs: []inventory.HostID{id}, Cause: cause, Hint: hint,
 	}
 }
-
-// secretRefused is the issue that somebody asked for a host's secrets who may not have them.
-func secretRefused(id inventory.HostID, cause, hint string) inventory.Issue {
-	return inventory.Issue{
-		Key: inventory.IssueSecretRefused + "/" + string(id), Type: inventory.IssueSecretRefused,
-		Severity: inventory.SeverityError, HostIDs: []inventory.HostID{id}, Cause: cause, Hint: hint,
-	}
-}

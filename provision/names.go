@@ -3,6 +3,7 @@ package provision
 import (
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/delivery"
 	"slipway.dev/slipway/provision/ledger"
 	"slipway.dev/slipway/provision/watch"
 )
@@ -25,6 +26,10 @@ type (
 	Diagnosis = watch.Diagnosis
 	// Expected is the next thing that should happen with a host.
 	Expected = watch.Expected
+	// Confidential makes a site send secrets over TLS only.
+	Confidential = delivery.Confidential
+	// Minter makes the tokens with which hosts join a target.
+	Minter = delivery.Minter
 	// Wire is the record of what machines said.
 	Wire = watch.Wire
 )

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
@@ -247,8 +249,8 @@ func (e *Engine) endIssues(tx inventory.Tx) error {
 			if e.cfg.Now().Sub(i.SeenAt) >= exhaustedFor {
 				why = "no machine has been left without an address for " + exhaustedFor.String()
 			}
-		case i.Type == inventory.IssueSessionRefused && e.cfg.Now().Sub(i.SeenAt) >= strangerForgotten:
-			why = "nobody else has used the URLs of its boots for " + strangerForgotten.String()
+		case i.Type == inventory.IssueSessionRefused && e.cfg.Now().Sub(i.SeenAt) >= delivery.StrangerForgotten:
+			why = "nobody else has used the URLs of its boots for " + delivery.StrangerForgotten.String()
 		case len(i.HostIDs) == 1 || len(i.HostIDs) > 0 && strings.Contains(i.Key, ledger.OfStrangersKey):
 			isGone, err := areGone(tx, i.HostIDs)
 			if err != nil {

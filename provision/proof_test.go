@@ -101,7 +101,7 @@ func TestOnlyTheAgentOfABootMayAskAndReport(t *testing.T) {
 	l.must(err)
 	ctx := context.Background()
 	for name, key := range map[string]string{
-		"no key": "", "a guess": strings.Repeat("0", 32), "the key of another boot": l.engine.agentKey("1234"), "the key of a system's report": l.engine.reportKey(s.session),
+		"no key": "", "a guess": strings.Repeat("0", 32), "the key of another boot": l.engine.AgentKey("1234"), "the key of a system's report": l.engine.ReportKey(s.session),
 	} {
 		if _, err := l.engine.agentTask(ctx, s.session, s.address(), key, wire.Version, base); !inventory.IsKind(err, inventory.Forbidden) {
 			t.Errorf("%s: a question for work is answered with %v", name, err)
@@ -128,29 +128,29 @@ func TestAReportCountsOnlyFromTheBootThatWasToldToDoTheTask(t *testing.T) {
 	l, s := ranAndGoes(t)
 	l.until("the agent is there", func() bool { return s.session != "" && s.host().State == inventory.Cleaning })
 	ctx := context.Background()
-	task, err := l.engine.agentTask(ctx, s.session, s.address(), l.engine.agentKey(s.session), wire.Version, base)
+	task, err := l.engine.agentTask(ctx, s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	l.must(err)
 	if task.Kind != wire.Wipe {
 		t.Fatalf("it is told to %s", task.Kind)
 	}
 	old := s.session
 	_, id := s.boot() // it starts over
-	l.must(l.engine.AgentReport(ctx, id, s.address(), l.engine.agentKey(id), wire.Report{
+	l.must(l.engine.AgentReport(ctx, id, s.address(), l.engine.AgentKey(id), wire.Report{
 		Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: s.machine.uuid},
 	}))
 	done := wire.Report{
 		Version: wire.Version, Task: task.ID, State: wire.Done,
 		Certificates: []inventory.WipeCertificate{{Disk: s.hardware().Disks[0], Mode: inventory.CleanQuick, Method: "signatures"}},
 	}
-	l.must(l.engine.AgentReport(ctx, id, s.address(), l.engine.agentKey(id), done)) // it was not told to
+	l.must(l.engine.AgentReport(ctx, id, s.address(), l.engine.AgentKey(id), done)) // it was not told to
 	op, err := l.engine.openOperation(ctx, s.host().ID)
 	l.must(err)
 	if op.Step != inventory.StepWipe {
 		t.Errorf("a boot that was told nothing moved it to %s", op.Step)
 	}
-	_, err = l.engine.agentTask(ctx, id, s.address(), l.engine.agentKey(id), wire.Version, base)
+	_, err = l.engine.agentTask(ctx, id, s.address(), l.engine.AgentKey(id), wire.Version, base)
 	l.must(err)
-	if err := l.engine.AgentReport(ctx, old, s.address(), l.engine.agentKey(old), done); err != nil && !inventory.IsKind(err, inventory.Forbidden) {
+	if err := l.engine.AgentReport(ctx, old, s.address(), l.engine.AgentKey(old), done); err != nil && !inventory.IsKind(err, inventory.Forbidden) {
 		t.Error(err)
 	}
 	if op, err = l.engine.openOperation(ctx, s.host().ID); err != nil || op.Step != inventory.StepWipe {
@@ -288,7 +288,7 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 		}
 	}
 	l.until("its agent is there", func() bool { return s.session != "" })
-	_, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.agentKey(s.session), wire.Version, base)
+	_, err := l.engine.agentTask(context.Background(), s.session, s.address(), l.engine.AgentKey(s.session), wire.Version, base)
 	l.must(err)
 	if !at(inventory.StepWrite)() {
 		t.Fatalf("its agent is told to write, and it is at %s", op.Step)
@@ -299,7 +299,7 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 	if err := say(s.session, "", pxe.ReportInstalled); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("installed: %v", err)
 	}
-	if err := say(s.session, l.engine.reportKey(s.session), pxe.ReportUp); !inventory.IsKind(err, inventory.Forbidden) {
+	if err := say(s.session, l.engine.ReportKey(s.session), pxe.ReportUp); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("up before anything is written: %v", err)
 	}
 	if !at(inventory.StepWrite)() {
@@ -312,7 +312,7 @@ func TestABootThatWasNotToldToInstallReportsNothingInstalled(t *testing.T) {
 	l.until("it is free", l.hostIs(s, inventory.Available))
 	l.create(inventory.Machine{Name: "web-2"})
 	l.until("the next tenant runs", l.phase("web-2", inventory.MachineRunning))
-	if err := say(os, l.engine.reportKey(os), pxe.ReportFailed); !inventory.IsKind(err, inventory.Forbidden) {
+	if err := say(os, l.engine.ReportKey(os), pxe.ReportFailed); !inventory.IsKind(err, inventory.Forbidden) {
 		t.Errorf("the key of the tenant before: %v", err)
 	}
 	if h := s.host(); h.State != inventory.Active {

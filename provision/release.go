@@ -69,7 +69,7 @@ func (j *job) unclaim(m *inventory.Machine, why string) error {
 	if err := j.tx.DeleteClaim(m.ClaimID); err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return fmt.Errorf("end claim of %s: %w", m.Name, err)
 	}
-	j.e.bootstraps.drop(m.UID)
+	j.e.Bootstraps.Drop(m.UID)
 	j.host.ClaimID, j.host.Machine = "", ""
 	j.host.ReuseKey, j.host.FreedAt = "", j.e.cfg.Now()
 	if r := m.Placement.Reuse; r == inventory.ReusePrefer || r == inventory.ReuseRequire { // it is held for who comes back for it
@@ -86,7 +86,7 @@ func (j *job) unclaim(m *inventory.Machine, why string) error {
 	m.Version = fresh.Version
 	return j.tx.AddEvent(&inventory.Event{
 		At: j.e.cfg.Now(), Kind: inventory.EventFreed, HostID: j.host.ID, Subject: "machine/" + m.Name, Detail: inventory.Clean("no longer claimed by machine "+m.Name+": "+why, 500),
-		Data: dataOf(m, map[string]any{}),
+		Data: ledger.MachineData(m, map[string]any{}),
 	})
 }
 

@@ -105,7 +105,7 @@ func (e *Engine) reinstallMachine(tx inventory.Tx, m *inventory.Machine, h *inve
 		return no
 	}
 	old := m.ClaimID
-	e.bootstraps.drop(m.UID) // they were for a boot that is over
+	e.Bootstraps.Drop(m.UID) // they were for a boot that is over
 	if err := tx.DeleteClaim(old); err != nil {
 		return err
 	}

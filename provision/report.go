@@ -25,7 +25,7 @@ func (e *Engine) Report(ctx context.Context, id inventory.SessionID, source neti
 		return err
 	}
 	err = e.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-		s, err := e.admitted(tx, id, source, key, "report")
+		s, err := e.Admitted(tx, id, source, key, "report")
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (e *Engine) takeLog(ctx context.Context, id inventory.SessionID, source net
 	r.Log = hideTokens(cleanLog(r.Log))
 	var s inventory.BootSession
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-		s, err = e.admitted(tx, id, source, key, "report")
+		s, err = e.Admitted(tx, id, source, key, "report")
 		return err
 	})
 	if err != nil {
@@ -193,7 +193,7 @@ func (e *Engine) closeReported(tx inventory.Tx, s inventory.BootSession, r pxe.R
 // beside an image by changing the name at the end of its URL.
 func (e *Engine) Artefact(ctx context.Context, id inventory.SessionID, source netip.Addr, d inventory.Digest, name string) (inventory.Digest, error) {
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		s, err := e.admitted(tx, id, source, "", "artefact")
+		s, err := e.Admitted(tx, id, source, "", "artefact")
 		if err != nil {
 			return err
 		}

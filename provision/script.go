@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/provision/configuration"
 
 	"slipway.dev/slipway/provision/ledger"
@@ -25,7 +27,7 @@ func (e *Engine) Ask(ctx context.Context, s inventory.SessionID, source netip.Ad
 		return pxe.AskScript(base, running.ID), nil
 	}
 	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		_, err := e.admitted(tx, s, source, "", "ask")
+		_, err := e.Admitted(tx, s, source, "", "ask")
 		return ledger.IgnoreNotFound(err) // of a boot that was lost the script begins another
 	})
 	return pxe.AskScript(base, s), err
@@ -160,7 +162,7 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 		return d, p, nil, err
 	}
 	if config != nil {
-		q.confide(&p, config, q.c, q.base)
+		q.Confide(&p, config, q.c, q.base)
 	}
 	if d = pxe.Decide(q.c, h, p, q.cfg.Now()); d.Boot != pxe.BootImage {
 		return d, p, config, nil
@@ -173,7 +175,7 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 	if !q.mayWrite && config != nil && config.WaitsFor != "" {
 		return d, p, config, errWrites // its bootstrap data are asked for
 	}
-	if p.Problem, err = q.awaited(tx, h, config); err != nil {
+	if p.Problem, err = q.Awaited(tx, h, config); err != nil {
 		return d, p, config, err
 	}
 	if p.Problem == nil {
@@ -182,7 +184,7 @@ func (q *question) image(tx inventory.Tx, h *inventory.Host, s *inventory.BootSe
 		}
 	}
 	d = pxe.Decide(q.c, h, p, q.cfg.Now())
-	d.IsTrap = d.IsTrap && !isAwaitedProblem(p)
+	d.IsTrap = d.IsTrap && !delivery.IsAwaitedProblem(p)
 	return d, p, config, nil
 }
 
@@ -193,7 +195,7 @@ func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Clien
 		return s, nil
 	}
 	if id != "" {
-		s, err := e.admitted(tx, id, c.Address, "", "script")
+		s, err := e.Admitted(tx, id, c.Address, "", "script")
 		if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 			return s, err
 		}
@@ -211,7 +213,7 @@ func (e *Engine) sessionFor(tx inventory.Tx, id inventory.SessionID, c pxe.Clien
 		return inventory.BootSession{}, inventory.Errorf(inventory.Invalid, "the request names no machine").
 			WithHint("a request for a script needs ?mac=<address>")
 	}
-	if err := e.checkSource(tx, c); err != nil {
+	if err := e.CheckSource(tx, c); err != nil {
 		return inventory.BootSession{}, err
 	}
 	s, replaced, _ := e.sessions.Heard(c, inventory.EventScriptAsked)
@@ -453,7 +455,7 @@ func (e *Engine) noteDecision(tx inventory.Tx, h *inventory.Host, s inventory.Bo
 func (e *Engine) render(c pxe.Client, h *inventory.Host, p pxe.Plan, d pxe.Decision, s inventory.SessionID, base string) ([]byte, error) {
 	in := pxe.ScriptInput{Client: c, Host: h, Plan: p, Decision: d, Session: s, Base: base}
 	if d.Boot == pxe.BootAgent {
-		in.AgentKey = e.agentKey(s)
+		in.AgentKey = e.AgentKey(s)
 	}
 	return pxe.Script(in)
 }

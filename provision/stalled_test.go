@@ -184,7 +184,7 @@ func TestEachStepOfABootHasADeadline(t *testing.T) {
 	t.Run("operation", func(t *testing.T) {
 		way := append(legs(), leg{"agent", func(m *machine) {
 			s, _ := m.r.engine.sessions.Of(m.mac())
-			m.r.must(m.r.engine.AgentReport(context.Background(), s.ID, m.address(), m.r.engine.agentKey(s.ID), wire.Report{
+			m.r.must(m.r.engine.AgentReport(context.Background(), s.ID, m.address(), m.r.engine.AgentKey(s.ID), wire.Report{
 				Version: wire.Version, State: wire.Hello, Agent: &wire.AgentInfo{UUID: m.uuid},
 			}))
 		}, ""})

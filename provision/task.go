@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/provision/configuration"
 
 	"slipway.dev/slipway/provision/ledger"
@@ -120,13 +122,13 @@ func isArrival(s inventory.Step) bool {
 // that boot.
 func (e *Engine) agentOf(ctx context.Context, id inventory.SessionID, source netip.Addr, key string) (s inventory.BootSession, h inventory.Host, err error) {
 	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-		if s, err = e.admitted(tx, id, source, "", "agent"); err != nil {
+		if s, err = e.Admitted(tx, id, source, "", "agent"); err != nil {
 			return err
 		}
 		if s.Boot != string(pxe.BootAgent) {
 			return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", s.Boot, s.Reason).WithHint("boot the machine again")
 		}
-		if !e.isAgentKey(s.ID, key) {
+		if !e.IsAgentKey(s.ID, key) {
 			return e.keyless(s, source, key)
 		}
 		h, err = tx.FindHost(s.HostID)
@@ -305,7 +307,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 		return idle, err
 	}
 	if plan.Problem == nil {
-		if plan.Problem, err = j.e.awaited(j.tx, &j.host, config); err != nil {
+		if plan.Problem, err = j.e.Awaited(j.tx, &j.host, config); err != nil {
 			return idle, err
 		}
 	}
@@ -322,7 +324,7 @@ func (j *job) writeTask(t, idle wire.Task, s inventory.BootSession, base string)
 	}
 	if p := plan.Problem; p != nil {
 		idle.Reason = p.Msg
-		if isAwaitedProblem(plan) {
+		if delivery.IsAwaitedProblem(plan) {
 			return idle, j.wait(p.Msg, p.Hint, problemAgain)
 		}
 		if err := j.e.ledger.OpenIssue(j.tx, refusal(j.host.ID, s.Subnet, pxe.Decision{Reason: p.Msg, Hint: p.Hint})); err != nil {
@@ -425,7 +427,7 @@ func (e *Engine) seedOf(r *configuration.Rendered, i *inventory.Image, s *invent
 		case seed.Kind == wire.SeedNoCloud && !slices.Contains(noCloud, name):
 			continue // of EC2's tree, which is for those who fetch it
 		}
-		seed.Documents[name] = e.configURL(base, s, own)
+		seed.Documents[name] = e.ConfigURL(base, s, own)
 	}
 	return seed
 }

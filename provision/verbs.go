@@ -3,6 +3,8 @@ package provision
 import (
 	"context"
 
+	"slipway.dev/slipway/provision/delivery"
+
 	"slipway.dev/slipway/provision/configuration"
 
 	"slipway.dev/slipway/provision/ledger"
@@ -160,7 +162,7 @@ func (e *Engine) Release(ctx context.Context, id inventory.HostID, who ledger.As
 		if err := e.endTurns(tx, h.ID, true); err != nil {
 			return err
 		}
-		if err := e.ledger.CloseIssue(tx, secretRefused(h.ID, "", ""), "released by "+who.By); err != nil {
+		if err := e.ledger.CloseIssue(tx, delivery.SecretRefused(h.ID, "", ""), "released by "+who.By); err != nil {
 			return err
 		}
 		for _, kind := range []string{inventory.IssueInstall, inventory.IssueInspection, inventory.IssueBurnIn, inventory.IssueWipe, inventory.IssueManual, inventory.IssueInstallLoop} {

@@ -261,7 +261,7 @@ func (b *body) ask(s pxe.Stage) pxe.Reply {
 // say sends a report of the agent.
 func (w *walk) say(b *body, r wire.Report) {
 	r.Version = wire.Version
-	if err := w.engine.AgentReport(context.Background(), b.session, b.address(), w.engine.agentKey(b.session), r); err != nil {
+	if err := w.engine.AgentReport(context.Background(), b.session, b.address(), w.engine.AgentKey(b.session), r); err != nil {
 		w.told(fmt.Sprintf("%s reports %s of %s", b.name, r.State, r.Task), err)
 	}
 }
@@ -278,7 +278,7 @@ func (w *walk) work(b *body) {
 		}
 		return
 	}
-	t, err := w.engine.agentTask(context.Background(), b.session, b.address(), w.engine.agentKey(b.session), wire.Version, base)
+	t, err := w.engine.agentTask(context.Background(), b.session, b.address(), w.engine.AgentKey(b.session), wire.Version, base)
 	if err != nil {
 		w.told(b.name+" asks for a task", err)
 		b.runs, b.session = "", "" // as our agent does: it restarts
@@ -313,7 +313,7 @@ func (w *walk) work(b *body) {
 		b.lateIn, b.late = 4, func() {
 			r.Version = wire.Version
 			w.note("%s reports late %s of %s", b.name, r.State, r.Task)
-			if err := w.engine.AgentReport(context.Background(), session, b.address(), w.engine.agentKey(session), r); err != nil {
+			if err := w.engine.AgentReport(context.Background(), session, b.address(), w.engine.AgentKey(session), r); err != nil {
 				w.told(b.name+" reports late", err)
 			}
 		}

@@ -78,3 +78,12 @@ func (l *Ledger) issueEvent(i inventory.Issue, kind, detail string) *inventory.E
 	}
 	return ev
 }
+
+// MachineData adds to the data of an event which machine it is about, and whose that is.
+func MachineData(m *inventory.Machine, data map[string]any) map[string]any {
+	data["machine"], data["uid"] = m.Name, m.UID
+	if m.Owner != "" {
+		data["owner"] = m.Owner
+	}
+	return data
+}

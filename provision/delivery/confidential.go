@@ -1,4 +1,4 @@
-package provision
+package delivery
 
 import (
 	"encoding/base64"
@@ -33,16 +33,16 @@ func (c *Confidential) base(plain string) string {
 	return pxe.SecureURL(a, c.Port)
 }
 
-// confide finds the way on which a rendering with secrets reaches a machine unread, or says that there is none. A
+// Confide finds the way on which a rendering with secrets reaches a machine unread, or says that there is none. A
 // loader that speaks HTTPS fetches the initrd itself, if it was built to trust our CA. Ignition can be told by a first
 // stage, which holds no secret, whom to trust and where the rest is.
-func (e *Engine) confide(p *pxe.Plan, r *configuration.Rendered, c pxe.Client, base string) {
-	if e.cfg.Confidential == nil || !r.HasSecret {
+func (dl *Deliverer) Confide(p *pxe.Plan, r *configuration.Rendered, c pxe.Client, base string) {
+	if dl.cfg.Confidential == nil || !r.HasSecret {
 		return
 	}
 	switch {
-	case p.Config.HasInitrd && e.sessions.SpeaksTLS(c.MAC):
-		p.Config.Base = e.cfg.Confidential.base(base)
+	case p.Config.HasInitrd && dl.cfg.Sessions.SpeaksTLS(c.MAC):
+		p.Config.Base = dl.cfg.Confidential.base(base)
 	case r.Format == "ignition":
 	default:
 		p.Problem = inventory.Errorf(inventory.Conflict, "this site sends secrets over TLS only, and the boot loader of this machine does not speak it").
@@ -51,12 +51,12 @@ func (e *Engine) confide(p *pxe.Plan, r *configuration.Rendered, c pxe.Client, b
 }
 
 // isStaged reports whether a request gets the first stage instead of the document: it is not for the open wire.
-func (e *Engine) isStaged(d *delivery) bool {
-	return e.cfg.Confidential != nil && !d.IsTLS && d.hasSecret() && d.rendering.Format == "ignition"
+func (dl *Deliverer) isStaged(d *delivery) bool {
+	return dl.cfg.Confidential != nil && !d.IsTLS && d.hasSecret() && d.rendering.Format == "ignition"
 }
 
 // firstStage is an Ignition configuration without any secret: it trusts our CA and fetches the document over TLS.
-func (e *Engine) firstStage(d *delivery, doc inventory.RenderedDocument) ([]byte, error) {
+func (dl *Deliverer) firstStage(d *delivery, doc inventory.RenderedDocument) ([]byte, error) {
 	type source struct {
 		Source string `json:"source"`
 	}
@@ -74,9 +74,9 @@ func (e *Engine) firstStage(d *delivery, doc inventory.RenderedDocument) ([]byte
 		} `json:"ignition"`
 	}
 	out.Ignition.Version = ignition.SpecOf([]byte(doc.Text))
-	out.Ignition.Config.Merge = []source{{e.configURL(e.cfg.Confidential.base(d.Base), &d.session, doc.Name)}}
+	out.Ignition.Config.Merge = []source{{dl.ConfigURL(dl.cfg.Confidential.base(d.Base), &d.session, doc.Name)}}
 	out.Ignition.Security.TLS.CertificateAuthorities = []source{
-		{"data:;base64," + base64.StdEncoding.EncodeToString(e.cfg.Confidential.CA)},
+		{"data:;base64," + base64.StdEncoding.EncodeToString(dl.cfg.Confidential.CA)},
 	}
 	b, err := json.Marshal(out)
 	if err != nil {

@@ -1,4 +1,4 @@
-package provision
+package delivery
 
 import (
 	"cmp"
@@ -26,8 +26,8 @@ import (
 const (
 	// armedFor is how long after its last sign a boot may fetch its configuration.
 	armedFor = time.Hour
-	// againFor is how long the machine itself may fetch a document with secrets again: tools retry, and read in stages.
-	againFor = 2 * time.Minute
+	// AgainFor is how long the machine itself may fetch a document with secrets again: tools retry, and read in stages.
+	AgainFor = 2 * time.Minute
 )
 
 // Minter makes the tokens with which hosts join a target.
@@ -78,33 +78,33 @@ func (d *delivery) told(size int) map[string]any {
 
 // Document returns a document of what the session was given to become, with its late values in place. Whatever speaks
 // against it is an error for the machine's console, an event and, where somebody may be after a secret, an issue.
-func (e *Engine) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error) {
+func (dl *Deliverer) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigDocument, error) {
 	d := delivery{ConfigRequest: r}
-	if err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return e.find(tx, &d) }); err != nil {
-		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
+	if err := dl.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return dl.findIn(tx, &d) }); err != nil {
+		return pxe.ConfigDocument{}, dl.refuse(ctx, &d, err)
 	}
 	if d.Name == "" {
-		return pxe.ConfigDocument{ContentType: "text/plain; charset=utf-8", Data: []byte(strings.Join(e.listed(ctx, &d), "\n") + "\n")}, nil
+		return pxe.ConfigDocument{ContentType: "text/plain; charset=utf-8", Data: []byte(strings.Join(dl.listed(ctx, &d), "\n") + "\n")}, nil
 	}
 	if len(d.docs) == 0 {
-		return pxe.ConfigDocument{}, e.refuse(ctx, &d, inventory.Errorf(inventory.NotFound, "there is no document %q", inventory.Clean(r.Name, 80)).
+		return pxe.ConfigDocument{}, dl.refuse(ctx, &d, inventory.Errorf(inventory.NotFound, "there is no document %q", inventory.Clean(r.Name, 80)).
 			WithHint("there are: %s", strings.ReplaceAll(d.names(), "\n", ", ")))
 	}
 	if err := d.readable(); err != nil {
-		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
+		return pxe.ConfigDocument{}, dl.refuse(ctx, &d, err)
 	}
-	if d.hasSecret() && !e.isStaged(&d) {
-		if err := e.allowed(ctx, &d); err != nil {
-			return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
+	if d.hasSecret() && !dl.isStaged(&d) {
+		if err := dl.allowed(ctx, &d); err != nil {
+			return pxe.ConfigDocument{}, dl.refuse(ctx, &d, err)
 		}
 	}
-	out, err := e.inject(ctx, &d)
+	out, err := dl.inject(ctx, &d)
 	if err != nil {
-		return pxe.ConfigDocument{}, e.refuse(ctx, &d, err)
+		return pxe.ConfigDocument{}, dl.refuse(ctx, &d, err)
 	}
 	if !r.IsPeek {
-		e.recorder.Take(recorder.Note{Session: e.fetched(d.session), Event: inventory.Event{
-			At: e.cfg.Now(), Kind: inventory.EventConfigSent, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
+		dl.cfg.Recorder.Take(recorder.Note{Session: dl.fetched(d.session), Event: inventory.Event{
+			At: dl.cfg.Now(), Kind: inventory.EventConfigSent, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
 			Detail: inventory.Clean(fmt.Sprintf("%s, %d bytes%s, to %s %s", r.Name, len(out.Data), d.withSecrets(), r.Source, r.Agent), 300),
 			Data:   d.told(len(out.Data)),
 		}})
@@ -113,40 +113,40 @@ func (e *Engine) Document(ctx context.Context, r pxe.ConfigRequest) (pxe.ConfigD
 }
 
 // fetched moves a session to the step of fetching its configuration.
-func (e *Engine) fetched(s inventory.BootSession) inventory.BootSession {
-	s.LastAt = e.cfg.Now()
+func (dl *Deliverer) fetched(s inventory.BootSession) inventory.BootSession {
+	s.LastAt = dl.cfg.Now()
 	if session.StepIndex(inventory.EventConfigSent) > session.StepIndex(s.Step) {
 		s.Step = inventory.EventConfigSent
 	}
-	e.sessions.Put(s)
+	dl.cfg.Sessions.Put(s)
 	return s
 }
 
-// find reads what a request is about: its session, which must be a running boot of an image with a configuration, its
+// findIn reads what a request is about: its session, which must be a running boot of an image with a configuration, its
 // host and the documents. Whoever is not the machine of that boot learns nothing but that.
-func (e *Engine) find(tx inventory.Tx, d *delivery) (err error) {
-	if d.session, err = e.sessionOf(tx, d.Session, d.Source); err != nil {
+func (dl *Deliverer) findIn(tx inventory.Tx, d *delivery) (err error) {
+	if d.session, err = dl.sessionOf(tx, d.Session, d.Source); err != nil {
 		return err
 	}
 	if d.host, err = tx.FindHost(d.session.HostID); err != nil {
 		return fmt.Errorf("read host of boot session %s: %w", d.Session, err)
 	}
-	way, refusal := e.admit(tx, &d.session, d.Source, "")
+	way, refusal := dl.admit(tx, &d.session, d.Source, "")
 	d.isOwn = way == identity.ByConfig
-	if err := cmp.Or(refusal, e.findDocuments(tx, d)); refusal != nil || err != nil {
+	if err := cmp.Or(refusal, dl.findDocuments(tx, d)); refusal != nil || err != nil {
 		return err
 	}
 	switch s := d.session; {
 	case !s.EndedAt.IsZero():
 		return inventory.Errorf(inventory.Forbidden, "this boot has ended: %s", s.Outcome).WithHint("boot the machine again")
-	case e.cfg.Now().Sub(s.LastAt) > armedFor:
+	case dl.cfg.Now().Sub(s.LastAt) > armedFor:
 		return inventory.Errorf(inventory.Forbidden, "this boot has been silent for over %s", inventory.Duration(armedFor)).WithHint("boot the machine again")
 	}
 	return nil
 }
 
 // findDocuments reads the documents that a request is about.
-func (e *Engine) findDocuments(tx inventory.Tx, d *delivery) (err error) {
+func (dl *Deliverer) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 	if d.session.Boot != string(pxe.BootImage) && d.session.Boot != string(pxe.BootAgent) {
 		return inventory.Errorf(inventory.Forbidden, "this boot was decided as %s: %s", d.session.Boot, d.session.Reason)
 	}
@@ -154,7 +154,7 @@ func (e *Engine) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 		return inventory.Errorf(inventory.NotFound, "no configuration was rendered for this boot").
 			WithHint("write one in profile %s and boot again", d.session.Profile)
 	}
-	if d.rendering, err = e.delivered.find(tx, d.session.Config); err != nil {
+	if d.rendering, err = dl.delivered.find(tx, d.session.Config); err != nil {
 		return fmt.Errorf("read rendering of boot session %s: %w", d.Session, err)
 	}
 	if p, err := tx.FindProfile(d.rendering.Profile); err == nil {
@@ -169,7 +169,7 @@ func (e *Engine) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 			d.docs = append(d.docs, doc)
 		}
 	}
-	if d.session.Boot == string(pxe.BootAgent) && !e.isKey(d.Key, e.documentKey(d.session.ID)) {
+	if d.session.Boot == string(pxe.BootAgent) && !dl.isKey(d.Key, dl.DocumentKey(d.session.ID)) {
 		err := inventory.Errorf(inventory.Forbidden, "the documents of this boot are for our agent, and the request came without its key").
 			WithHint("the agent needs their address; boot the machine again")
 		err.Err = errStranger
@@ -179,13 +179,17 @@ func (e *Engine) findDocuments(tx inventory.Tx, d *delivery) (err error) {
 }
 
 // configuredAddresses returns the addresses that the configuration of a boot gives the host itself: some tools set them
-// before they fetch the rest of it.
-func (e *Engine) configuredAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) ([]netip.Addr, error) {
-	p, err := e.planFor(tx, h, s.Subnet)
+// before they fetch the rest of it. Only a server that has forgotten the rendering of the boot, because it was restarted,
+// makes it again.
+func (dl *Deliverer) configuredAddresses(tx inventory.Tx, h *inventory.Host, s *inventory.BootSession) ([]netip.Addr, error) {
+	if r := dl.cfg.Configurer.Rendered.Of(h.ID); r != nil && r.Digest == s.Config {
+		return r.Addresses, nil
+	}
+	p, err := dl.cfg.Plan(tx, h, s.Subnet)
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.ConfigOf(tx, h, p, s.MAC)
+	r, err := dl.cfg.Configurer.ConfigOf(tx, h, p, s.MAC)
 	if err != nil || r == nil || r.Digest != s.Config {
 		return nil, err
 	}
@@ -217,18 +221,18 @@ func (d *delivery) readable() error {
 
 // guard counts the delivery of documents with secrets, before anything is sent, and refuses what is not the machine
 // itself asking for the first time or again at once.
-func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
-	if e.cfg.Confidential != nil && !d.IsTLS {
+func (dl *Deliverer) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
+	if dl.cfg.Confidential != nil && !d.IsTLS {
 		return inventory.Errorf(inventory.Forbidden, "this site sends secrets over TLS only").WithHint("boot the machine again: its script knows the way"), nil
 	}
 	if !d.isolated && d.session.Proof == inventory.ProofNone {
 		return inventory.Errorf(inventory.Forbidden, "nothing shows that this boot is one of %s", d.host.Name).
 			WithHint("when it is: slipway host confirm %s", d.host.Name), nil
 	}
-	now := e.cfg.Now()
+	now := dl.cfg.Now()
 	var stranger error
 	if !d.isolated {
-		stranger = e.stranger(tx, d)
+		stranger = dl.stranger(tx, d)
 	}
 	isNew := false
 	for _, doc := range d.docs {
@@ -256,7 +260,7 @@ func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 		case isFirst:
 			isNew = true
 			given = inventory.Delivery{SessionID: d.session.ID, Document: doc.Name, Source: d.Source, FirstAt: now}
-		case now.Sub(given.FirstAt) > againFor:
+		case now.Sub(given.FirstAt) > AgainFor:
 			return inventory.Errorf(inventory.Forbidden, "%s was given out %s ago; it is given out once", doc.Name, inventory.Duration(now.Sub(given.FirstAt).Round(time.Second))).
 				WithHint("boot the machine again for another one"), nil
 		}
@@ -272,12 +276,12 @@ func (e *Engine) guard(tx inventory.Tx, d *delivery) (refusal, err error) {
 	if d.IsPeek || !isNew {
 		return nil, nil
 	}
-	return nil, e.noteDelivery(tx, d)
+	return nil, dl.noteDelivery(tx, d)
 }
 
 // stranger says why a request for secrets cannot come from the host: our DHCP gave the address to no port of it, or
 // the network says that another machine has it.
-func (e *Engine) stranger(tx inventory.Tx, d *delivery) error {
+func (dl *Deliverer) stranger(tx inventory.Tx, d *delivery) error {
 	refuse := func(format string, args ...any) error {
 		return inventory.Errorf(inventory.Forbidden, format, args...).WithHint("only %s itself may fetch its secrets, from the address that our DHCP gave it", d.host.Name)
 	}
@@ -296,7 +300,7 @@ func (e *Engine) stranger(tx inventory.Tx, d *delivery) error {
 		return refuse("%s holds no lease of ours", d.Source)
 	case !slices.Contains(d.host.MACs(), l.MAC):
 		return refuse("%s is leased to %s", d.Source, l.MAC)
-	case l.State != inventory.LeaseBound || !e.cfg.Now().Before(l.ExpiresAt):
+	case l.State != inventory.LeaseBound || !dl.cfg.Now().Before(l.ExpiresAt):
 		return refuse("the lease of %s has ended", d.Source)
 	}
 	if mac := d.neighbour; mac != "" && !slices.Contains(d.host.MACs(), mac) {
@@ -307,52 +311,52 @@ func (e *Engine) stranger(tx inventory.Tx, d *delivery) error {
 
 // refuse notes why a document was not given. A request that met the rules for secrets opens an issue and ends the
 // tokens of the boot.
-func (e *Engine) refuse(ctx context.Context, d *delivery, err error) error {
+func (dl *Deliverer) refuse(ctx context.Context, d *delivery, err error) error {
 	isAlarm, isStranger := inventory.IsKind(err, inventory.Forbidden) && d.hasSecret(), errors.Is(err, errStranger)
 	kind := inventory.EventConfigRefused
 	if isStranger { // the boot itself goes on, and nothing is wrong with it
 		kind = inventory.EventSessionRefused
 	}
 	ev := inventory.Event{
-		At: e.cfg.Now(), Kind: kind, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
+		At: dl.cfg.Now(), Kind: kind, HostID: d.host.ID, SessionID: d.session.ID, MAC: d.session.MAC,
 		Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", d.Name, d.Source, ledger.PublicMessage(err)), 500),
 		Data:   map[string]any{"document": d.Name, "source": d.Source, "agent": d.Agent, "hint": inventory.HintOf(err), "kind": inventory.KindOf(err)},
 	}
-	if d.host.ID != "" && e.refusals.First(string(d.session.ID)+d.Source.String()+ledger.PublicMessage(err), e.cfg.Now()) {
-		e.cfg.Log.Warn("configuration refused", "host", d.host.Name, "boot", d.session.ID, "addr", d.Source.String(), "err", err)
-		e.recorder.Take(recorder.Note{Event: ev, Do: func(tx inventory.Tx) error {
+	if d.host.ID != "" && dl.cfg.Refusals.First(string(d.session.ID)+d.Source.String()+ledger.PublicMessage(err), dl.cfg.Now()) {
+		dl.cfg.Log.Warn("configuration refused", "host", d.host.Name, "boot", d.session.ID, "addr", d.Source.String(), "err", err)
+		dl.cfg.Recorder.Take(recorder.Note{Event: ev, Do: func(tx inventory.Tx) error {
 			switch {
 			case isAlarm:
-				return e.ledger.OpenIssue(tx, secretRefused(d.host.ID, ledger.PublicMessage(err), inventory.HintOf(err)))
+				return dl.cfg.Ledger.OpenIssue(tx, SecretRefused(d.host.ID, ledger.PublicMessage(err), inventory.HintOf(err)))
 			case isStranger:
-				issue := sessionRefused(d.host.ID)
+				issue := SessionRefused(d.host.ID)
 				issue.Cause = ledger.PublicMessage(err)
-				return e.ledger.OpenIssue(tx, issue)
+				return dl.cfg.Ledger.OpenIssue(tx, issue)
 			}
 			return nil
 		}})
 	}
-	if isAlarm && !isStranger && e.cfg.Join != nil { // nobody ends a machine's tokens from another address
-		if err := e.cfg.Join.Revoke(ctx, d.session.ID); err != nil {
-			e.cfg.Log.Warn("join tokens not revoked", "boot", d.session.ID, "err", err)
+	if isAlarm && !isStranger && dl.cfg.Join != nil { // nobody ends a machine's tokens from another address
+		if err := dl.cfg.Join.Revoke(ctx, d.session.ID); err != nil {
+			dl.cfg.Log.Warn("join tokens not revoked", "boot", d.session.ID, "err", err)
 		}
 	}
 	return err
 }
 
 // inject puts the late values into the documents asked for and packs several into one archive.
-func (e *Engine) inject(ctx context.Context, d *delivery) (out pxe.ConfigDocument, err error) {
+func (dl *Deliverer) inject(ctx context.Context, d *delivery) (out pxe.ConfigDocument, err error) {
 	lookup := func(ref string) ([]byte, error) {
 		if d.IsPeek && strings.HasPrefix(ref, "join://") {
 			return []byte("000000.0000000000000000"), nil // as long as one that would be minted
 		}
-		return e.lateValue(ctx, d, ref)
+		return dl.lateValue(ctx, d, ref)
 	}
 	var files []archived
-	isStaged := e.isStaged(d)
+	isStaged := dl.isStaged(d)
 	for _, doc := range d.docs {
 		if isStaged && doc.IsSecret {
-			text, err := e.firstStage(d, doc)
+			text, err := dl.firstStage(d, doc)
 			if err != nil {
 				return out, err
 			}
@@ -371,59 +375,59 @@ func (e *Engine) inject(ctx context.Context, d *delivery) (out pxe.ConfigDocumen
 }
 
 // lateValue returns what a reference stands for in this boot.
-func (e *Engine) lateValue(ctx context.Context, d *delivery, ref string) ([]byte, error) {
+func (dl *Deliverer) lateValue(ctx context.Context, d *delivery, ref string) ([]byte, error) {
 	scheme, rest, _ := strings.Cut(ref, "://")
 	switch scheme {
 	case "session":
-		return e.sessionValue(d, rest)
+		return dl.sessionValue(d, rest)
 	case "secret":
 		name, part, hasPart := strings.Cut(rest, "#")
 		var value []byte
 		var err error
 		isOurs := false
 		if name == bootstrapSecret {
-			value, isOurs, err = e.bootstrapValue(ctx, d)
+			value, isOurs, err = dl.bootstrapValue(ctx, d)
 		}
 		if isOurs || err != nil {
 			if err == nil && hasPart {
-				value, err = e.cfg.Renderer.Part(value, part)
+				value, err = dl.cfg.Renderer.Part(value, part)
 			}
 			return value, err
 		}
-		err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-			value, err = e.OpenSecret(tx, name)
+		err = dl.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			value, err = dl.cfg.Configurer.OpenSecret(tx, name)
 			return err
 		})
 		if err == nil && hasPart {
-			value, err = e.cfg.Renderer.Part(value, part)
+			value, err = dl.cfg.Renderer.Part(value, part)
 		}
 		return value, err
 	case "join":
 		name, what, _ := strings.Cut(rest, "/")
-		return e.joinValue(ctx, d, name, what)
+		return dl.joinValue(ctx, d, name, what)
 	}
 	return nil, inventory.Errorf(inventory.Internal, "nothing knows the value of %s", inventory.Clean(ref, 80))
 }
 
-func (e *Engine) sessionValue(d *delivery, what string) ([]byte, error) {
+func (dl *Deliverer) sessionValue(d *delivery, what string) ([]byte, error) {
 	switch name, isConfig := strings.CutPrefix(what, "config/"); {
 	case what == "report":
-		return []byte(pxe.URL(d.Base, d.session.ID, "report", e.reportKey(d.session.ID))), nil
+		return []byte(pxe.URL(d.Base, d.session.ID, "report", dl.ReportKey(d.session.ID))), nil
 	case what == "base":
 		return []byte(strings.TrimRight(d.Base, "/")), nil
 	case isConfig:
-		return []byte(e.configURL(d.Base, &d.session, name)), nil
+		return []byte(dl.ConfigURL(d.Base, &d.session, name)), nil
 	}
 	return nil, inventory.Errorf(inventory.Internal, "a boot session has no %s", inventory.Clean(what, 80))
 }
 
 // joinValue mints, or returns again, what a host needs to join a target.
-func (e *Engine) joinValue(ctx context.Context, d *delivery, name, what string) ([]byte, error) {
-	if e.cfg.Join == nil {
+func (dl *Deliverer) joinValue(ctx context.Context, d *delivery, name, what string) ([]byte, error) {
+	if dl.cfg.Join == nil {
 		return nil, inventory.Errorf(inventory.Unavailable, "this server mints no join tokens")
 	}
 	var t inventory.JoinTarget
-	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := dl.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		t, err = tx.JoinTargets().Find(name)
 		return err
 	})
@@ -431,7 +435,7 @@ func (e *Engine) joinValue(ctx context.Context, d *delivery, name, what string) 
 		return nil, err
 	}
 	kind, nodeName, _ := strings.Cut(what, "/")
-	token, err := e.cfg.Join.Mint(ctx, t, &d.host, d.session.ID, cmp.Or(nodeName, d.host.Name))
+	token, err := dl.cfg.Join.Mint(ctx, t, &d.host, d.session.ID, cmp.Or(nodeName, d.host.Name))
 	if err != nil {
 		return nil, err
 	}

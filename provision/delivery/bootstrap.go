@@ -1,7 +1,8 @@
-package provision
+package delivery
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"slipway.dev/slipway/provision/configuration"
+	"slipway.dev/slipway/provision/ledger"
 
 	"slipway.dev/slipway/inventory"
 	"slipway.dev/slipway/kubernetes/contract"
@@ -26,17 +28,17 @@ const (
 	// bootstrapSecret is the name under which a rendering refers to the data of its machine. A stored secret of that name is
 	// not seen by machines that have such data.
 	bootstrapSecret = "bootstrap-data"
-	// bootstrapFor is how long data are kept that nobody asks for.
-	bootstrapFor = 10 * time.Minute
-	// wantedEvery is how often the data of one machine are asked for at first, wantedSeldom when that has been of no use.
-	wantedEvery  = 5 * time.Second
+	// BootstrapFor is how long data are kept that nobody asks for.
+	BootstrapFor = 10 * time.Minute
+	// WantedEvery is how often the data of one machine are asked for at first, wantedSeldom when that has been of no use.
+	WantedEvery  = 5 * time.Second
 	wantedSeldom = time.Minute
 	maxBootstrap = inventory.MaxConfigBytes
 )
 
-// bootstraps are the bootstrap data of machines, by their UIDs. They are secrets: they never leave memory but to the
+// Bootstraps are the bootstrap data of machines, by their UIDs. They are secrets: they never leave memory but to the
 // machine itself.
-type bootstraps struct {
+type Bootstraps struct {
 	mu     sync.Mutex
 	data   map[string]bootstrapData
 	wanted map[string]asking
@@ -60,7 +62,7 @@ func (d bootstrapData) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (b *bootstraps) put(uid string, d bootstrapData) {
+func (b *Bootstraps) put(uid string, d bootstrapData) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.data == nil {
@@ -70,7 +72,7 @@ func (b *bootstraps) put(uid string, d bootstrapData) {
 	delete(b.wanted, uid)
 }
 
-func (b *bootstraps) find(uid string, now time.Time) (bootstrapData, bool) {
+func (b *Bootstraps) find(uid string, now time.Time) (bootstrapData, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d, ok := b.data[uid]
@@ -81,8 +83,14 @@ func (b *bootstraps) find(uid string, now time.Time) (bootstrapData, bool) {
 	return d, ok
 }
 
+// Has reports whether the data of a machine are here.
+func (b *Bootstraps) Has(uid string, now time.Time) bool {
+	_, ok := b.find(uid, now)
+	return ok
+}
+
 // keep moves the end of data that are here.
-func (b *bootstraps) keep(uid string, until time.Time) {
+func (b *Bootstraps) keep(uid string, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if d, ok := b.data[uid]; ok {
@@ -91,15 +99,16 @@ func (b *bootstraps) keep(uid string, until time.Time) {
 	}
 }
 
-func (b *bootstraps) drop(uid string) {
+// Drop forgets the data of a machine.
+func (b *Bootstraps) Drop(uid string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.data, uid)
 	delete(b.wanted, uid)
 }
 
-// sweep drops what has ended.
-func (b *bootstraps) sweep(now time.Time) {
+// Sweep drops what has ended.
+func (b *Bootstraps) Sweep(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for uid, d := range b.data {
@@ -108,14 +117,14 @@ func (b *bootstraps) sweep(now time.Time) {
 		}
 	}
 	for uid, a := range b.wanted {
-		if now.Sub(a.at) > bootstrapFor {
+		if now.Sub(a.at) > BootstrapFor {
 			delete(b.wanted, uid)
 		}
 	}
 }
 
 // mayAsk reports whether it is time to ask for a machine's data again.
-func (b *bootstraps) mayAsk(uid string, now time.Time) bool {
+func (b *Bootstraps) mayAsk(uid string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := b.wanted[uid]
@@ -125,47 +134,41 @@ func (b *bootstraps) mayAsk(uid string, now time.Time) bool {
 	if b.wanted == nil {
 		b.wanted = map[string]asking{}
 	}
-	b.wanted[uid] = asking{now, min(max(wantedEvery, 2*last.pause), wantedSeldom)}
+	b.wanted[uid] = asking{now, min(max(WantedEvery, 2*last.pause), wantedSeldom)}
 	return true
 }
 
 // GiveBootstrap takes the bootstrap data of a machine, which are kept in memory until they are delivered. With check
 // nothing is kept. A *BootstrapError says that the machine could not boot with them.
-func (e *Engine) GiveBootstrap(ctx context.Context, name string, value []byte, format string, check bool) error {
-	d := bootstrapData{value: bytes.Clone(value), format: format, expiresAt: e.cfg.Now().Add(bootstrapFor)}
+func (dl *Deliverer) GiveBootstrap(ctx context.Context, name string, value []byte, format string, check bool) error {
+	d := bootstrapData{value: bytes.Clone(value), format: format, expiresAt: dl.cfg.Now().Add(BootstrapFor)}
 	var m inventory.Machine
-	err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := dl.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		if m, err = tx.FindMachine(name); err != nil {
 			return err
 		}
 		if m.BootstrapFrom == "" {
 			return inventory.Errorf(inventory.Conflict, "machine %s takes no bootstrap data", m.Name).WithHint("say where they come from: bootstrapFrom")
 		}
-		return e.tryBootstrap(tx, &m, d)
+		return dl.tryBootstrap(tx, &m, d)
 	})
 	if err != nil || check {
 		return err
 	}
-	if _, had := e.bootstraps.find(m.UID, e.cfg.Now()); !had {
-		e.cfg.Log.Info("bootstrap data received", "machine", m.Name, "bytes", len(value), "digest", d.digest()[:12])
+	if _, had := dl.Bootstraps.find(m.UID, dl.cfg.Now()); !had {
+		dl.cfg.Log.Info("bootstrap data received", "machine", m.Name, "bytes", len(value), "digest", d.digest()[:12])
 	}
-	e.bootstraps.put(m.UID, d)
-	if m.HostID != "" {
-		if err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.wakeOperation(tx, m.HostID) }); err != nil {
-			return err
-		}
-	}
-	e.poke()
-	return nil
+	dl.Bootstraps.put(m.UID, d)
+	return dl.cfg.Given(ctx, m.HostID)
 }
 
 // tryBootstrap renders the machine with the data, on its host or one that stands for any, and returns what is wrong with
 // them. What else may be wrong with its configuration shows when it is installed.
-func (e *Engine) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d bootstrapData) error {
+func (dl *Deliverer) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d bootstrapData) error {
 	if len(d.value) > maxBootstrap {
 		return &BootstrapError{Reason: "UnsupportedFormat", Detail: fmt.Sprintf("the bootstrap data have %d bytes", len(d.value)), Hint: fmt.Sprintf("at most %d are allowed", maxBootstrap)}
 	}
-	if e.cfg.Renderer == nil {
+	if dl.cfg.Renderer == nil {
 		return inventory.Errorf(inventory.Unavailable, "this server renders no configurations")
 	}
 	h := inventory.Host{
@@ -179,17 +182,17 @@ func (e *Engine) tryBootstrap(tx inventory.Tx, m *inventory.Machine, d bootstrap
 		}
 		h = stored
 	}
-	p, err := e.planFor(tx, &h, "")
+	p, err := dl.cfg.Plan(tx, &h, "")
 	if err != nil || p.Problem != nil || p.Profile == nil || p.Image == nil {
 		return err // placement and installation say it
 	}
-	in, err := e.Inputs(tx, &h, p, configuration.BootMAC(&h))
+	in, err := dl.cfg.Configurer.Inputs(tx, &h, p, configuration.BootMAC(&h))
 	if err != nil {
 		return err
 	}
 	in.Machine.Secret, in.Machine.SecretFormat, in.Machine.Digest = bootstrapSecret, d.format, d.digest()
 	lendSecret(&in, d)
-	for _, f := range e.cfg.Renderer.Host(in).Findings {
+	for _, f := range dl.cfg.Renderer.Host(in).Findings {
 		if f.Severity != machineconfig.SeverityError {
 			continue
 		}
@@ -227,8 +230,8 @@ func lendSecret(in *render.Input, d bootstrapData) {
 	}
 }
 
-// machineOf adds to the inputs of a rendering what the machine says that has the host.
-func (e *Engine) machineOf(tx inventory.Tx, h *inventory.Host, in *render.Input) error {
+// MachineOf adds to the inputs of a rendering what the machine says that has the host.
+func (dl *Deliverer) MachineOf(tx inventory.Tx, h *inventory.Host, in *render.Input) error {
 	if h.Machine == "" {
 		return nil
 	}
@@ -236,21 +239,21 @@ func (e *Engine) machineOf(tx inventory.Tx, h *inventory.Host, in *render.Input)
 	if err != nil {
 		return fmt.Errorf("read machine of %s: %w", h.Name, err)
 	}
-	in.Machine = &render.Machine{Origin: originOf(&m), Config: m.Config, SavedByAdmin: m.SavedByAdmin, Zone: h.Place.Domain(), BootstrapFrom: m.BootstrapFrom}
+	in.Machine = &render.Machine{Origin: "machine/" + m.Name, Config: m.Config, SavedByAdmin: m.SavedByAdmin, Zone: h.Place.Domain(), BootstrapFrom: m.BootstrapFrom}
 	_, in.Machine.Domain, _ = strings.Cut(m.Hostname, ".")
-	in.Machine.Labels = map[string]string{labelPrefix + "machine": m.Name, labelPrefix + "host": h.Name, labelPrefix + "pool": poolName(m.Pool)}
+	in.Machine.Labels = map[string]string{labelPrefix + "machine": m.Name, labelPrefix + "host": h.Name, labelPrefix + "pool": cmp.Or(m.Pool, inventory.DefaultPool)}
 	if domain := labelValue(h.Place.Domain()); domain != "" {
 		in.Machine.Labels[labelPrefix+"failure-domain"] = domain
 	}
 	if m.ClaimID != "" {
-		in.Machine.ProviderID = e.ProviderID(inventory.Claim{ID: m.ClaimID, HostID: h.ID})
+		in.Machine.ProviderID = dl.ProviderID(inventory.Claim{ID: m.ClaimID, HostID: h.ID})
 	} else {
-		in.Machine.ProviderID = e.ProviderID(inventory.Claim{ID: inventory.ClaimID(noULID), HostID: h.ID})
+		in.Machine.ProviderID = dl.ProviderID(inventory.Claim{ID: inventory.ClaimID(noULID), HostID: h.ID})
 	}
 	if m.BootstrapFrom == "" {
 		return nil
 	}
-	if d, ok := e.bootstraps.find(m.UID, e.cfg.Now()); ok {
+	if d, ok := dl.Bootstraps.find(m.UID, dl.cfg.Now()); ok {
 		in.Machine.Secret, in.Machine.SecretFormat, in.Machine.Digest = bootstrapSecret, d.format, d.digest()
 		lendSecret(in, d)
 	}
@@ -276,13 +279,13 @@ func labelValue(s string) string {
 }
 
 // ProviderID is how the Kubernetes node on a claim is known. It has the host's id and not its name, which may change.
-func (e *Engine) ProviderID(c inventory.Claim) string {
-	return c.ProviderID(e.cfg.Site, string(c.HostID))
+func (dl *Deliverer) ProviderID(c inventory.Claim) string {
+	return c.ProviderID(dl.cfg.Site, string(c.HostID))
 }
 
-// awaited is the problem that a machine's bootstrap data are not here, nil when they are or none are needed. Whoever has
+// Awaited is the problem that a machine's bootstrap data are not here, nil when they are or none are needed. Whoever has
 // them is asked for them.
-func (e *Engine) awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Rendered) (*inventory.Error, error) {
+func (dl *Deliverer) Awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Rendered) (*inventory.Error, error) {
 	if r == nil || r.WaitsFor == "" {
 		return nil, nil
 	}
@@ -290,7 +293,7 @@ func (e *Engine) awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Re
 	if err != nil {
 		return nil, fmt.Errorf("read machine of %s: %w", h.Name, err)
 	}
-	if err := e.wantBootstrap(tx, &m); err != nil {
+	if err := dl.wantBootstrap(tx, &m); err != nil {
 		return nil, err
 	}
 	return inventory.Errorf(inventory.Unavailable, "waits for its bootstrap data from %s", r.WaitsFor).
@@ -298,32 +301,32 @@ func (e *Engine) awaited(tx inventory.Tx, h *inventory.Host, r *configuration.Re
 }
 
 // wantBootstrap asks whoever has the bootstrap data of a machine for them.
-func (e *Engine) wantBootstrap(tx inventory.Tx, m *inventory.Machine) error {
-	if !e.bootstraps.mayAsk(m.UID, e.cfg.Now()) {
+func (dl *Deliverer) wantBootstrap(tx inventory.Tx, m *inventory.Machine) error {
+	if !dl.Bootstraps.mayAsk(m.UID, dl.cfg.Now()) {
 		return nil
 	}
 	return tx.AddEvent(&inventory.Event{
-		At: e.cfg.Now(), Kind: inventory.EventBootstrapWanted, HostID: m.HostID, Subject: "machine/" + m.Name,
-		Detail: inventory.Clean("its boot waits for the bootstrap data from "+m.BootstrapFrom, 500), Data: dataOf(m, map[string]any{"from": m.BootstrapFrom}),
+		At: dl.cfg.Now(), Kind: inventory.EventBootstrapWanted, HostID: m.HostID, Subject: "machine/" + m.Name,
+		Detail: inventory.Clean("its boot waits for the bootstrap data from "+m.BootstrapFrom, 500), Data: ledger.MachineData(m, map[string]any{"from": m.BootstrapFrom}),
 	})
 }
 
 // bootstrapValue returns the data that a rendering refers to, when they are delivered.
-func (e *Engine) bootstrapValue(ctx context.Context, d *delivery) (value []byte, isOurs bool, err error) {
+func (dl *Deliverer) bootstrapValue(ctx context.Context, d *delivery) (value []byte, isOurs bool, err error) {
 	if d.host.Machine == "" {
 		return nil, false, nil
 	}
 	var m inventory.Machine
-	err = e.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err = dl.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
 		m, err = tx.FindMachine(d.host.Machine)
 		return err
 	})
 	if err != nil || m.BootstrapFrom == "" {
 		return nil, false, err
 	}
-	b, ok := e.bootstraps.find(m.UID, e.cfg.Now())
+	b, ok := dl.Bootstraps.find(m.UID, dl.cfg.Now())
 	if !ok {
-		err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return e.wantBootstrap(tx, &m) })
+		err := dl.cfg.Store.Write(ctx, func(tx inventory.Tx) error { return dl.wantBootstrap(tx, &m) })
 		if err == nil {
 			err = inventory.Errorf(inventory.Unavailable, "the bootstrap data of machine %s are not here any more; Slipway asks for them again", m.Name).
 				WithHint("it asks again by itself; else boot it again")
@@ -331,12 +334,12 @@ func (e *Engine) bootstrapValue(ctx context.Context, d *delivery) (value []byte,
 		return nil, true, err
 	}
 	if !d.IsPeek {
-		e.bootstraps.keep(m.UID, e.cfg.Now().Add(againFor))
+		dl.Bootstraps.keep(m.UID, dl.cfg.Now().Add(AgainFor))
 	}
 	return b.value, true, nil
 }
 
 // isAwaited reports whether a problem goes away by itself: the machine waits for data, or for its turn.
-func isAwaitedProblem(p pxe.Plan) bool {
+func IsAwaitedProblem(p pxe.Plan) bool {
 	return p.Problem != nil && p.Problem.Kind == inventory.Unavailable
 }

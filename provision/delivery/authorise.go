@@ -1,4 +1,4 @@
-package provision
+package delivery
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // authorise refuses documents with secrets that are, by now, not for the configuration that names them or for the host. It
 // keeps the names of what the documents hold.
-func (e *Engine) authorise(tx inventory.Tx, d *delivery) error {
+func (dl *Deliverer) authorise(tx inventory.Tx, d *delivery) error {
 	uses := d.rendering.Uses
 	may := configuration.MayUse(tx, &d.host)
 	for _, doc := range d.docs {
@@ -84,12 +84,12 @@ func hasOwnData(tx inventory.Tx, d *delivery, ref string) (bool, error) {
 
 // noteDelivery writes into the audit which secrets a machine is given. The first fetch of a document by a boot counts; what
 // the machine fetches again at once is the same delivery.
-func (e *Engine) noteDelivery(tx inventory.Tx, d *delivery) error {
+func (dl *Deliverer) noteDelivery(tx inventory.Tx, d *delivery) error {
 	if len(d.secrets) == 0 {
 		return nil
 	}
 	return tx.AddAudit(&inventory.Audit{
-		At: e.cfg.Now(), Actor: "host " + d.host.Name, Via: "boot", Source: d.Source.String(), Operation: "deliver-secrets",
+		At: dl.cfg.Now(), Actor: "host " + d.host.Name, Via: "boot", Source: d.Source.String(), Operation: "deliver-secrets",
 		Noun: "host", Name: d.host.Name, HostID: d.host.ID, Status: 200,
 		Detail: inventory.Clean("given "+strings.Join(d.secrets, ", ")+" in "+d.Name+" of boot "+string(d.session.ID), 500),
 	})
@@ -97,17 +97,17 @@ func (e *Engine) noteDelivery(tx inventory.Tx, d *delivery) error {
 
 // allowed asks all that stands between a machine and documents with secrets. A refusal is not the transaction's error: what
 // was noted with it stays.
-func (e *Engine) allowed(ctx context.Context, d *delivery) error {
-	if e.cfg.Neighbour != nil { // before the transaction, which others wait for
-		d.neighbour, _ = e.cfg.Neighbour(d.Source)
+func (dl *Deliverer) allowed(ctx context.Context, d *delivery) error {
+	if dl.cfg.Neighbour != nil { // before the transaction, which others wait for
+		d.neighbour, _ = dl.cfg.Neighbour(d.Source)
 	}
 	var refusal error
-	err := e.cfg.Store.Write(ctx, func(tx inventory.Tx) (err error) {
+	err := dl.cfg.Store.Write(ctx, func(tx inventory.Tx) (err error) {
 		d.secrets = nil
-		if refusal = e.authorise(tx, d); refusal != nil {
+		if refusal = dl.authorise(tx, d); refusal != nil {
 			return nil
 		}
-		refusal, err = e.guard(tx, d)
+		refusal, err = dl.guard(tx, d)
 		return err
 	})
 	if err != nil {
@@ -118,19 +118,19 @@ func (e *Engine) allowed(ctx context.Context, d *delivery) error {
 
 // listed names the documents that the machine would be given now. Looking through the list gives nothing out, and burns
 // nothing.
-func (e *Engine) listed(ctx context.Context, d *delivery) (names []string) {
-	if e.cfg.Neighbour != nil {
-		d.neighbour, _ = e.cfg.Neighbour(d.Source)
+func (dl *Deliverer) listed(ctx context.Context, d *delivery) (names []string) {
+	if dl.cfg.Neighbour != nil {
+		d.neighbour, _ = dl.cfg.Neighbour(d.Source)
 	}
 	for _, doc := range d.rendering.Documents {
 		one := *d
 		one.Name, one.docs, one.IsPeek = doc.Name, []inventory.RenderedDocument{doc}, true
-		if doc.IsSecret && !e.isStaged(&one) {
-			err := e.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-				if err := e.authorise(tx, &one); err != nil {
+		if doc.IsSecret && !dl.isStaged(&one) {
+			err := dl.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+				if err := dl.authorise(tx, &one); err != nil {
 					return err
 				}
-				refusal, err := e.guard(tx, &one)
+				refusal, err := dl.guard(tx, &one)
 				return errors.Join(refusal, err)
 			})
 			if err != nil {

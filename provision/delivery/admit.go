@@ -1,4 +1,4 @@
-package provision
+package delivery
 
 import (
 	"errors"
@@ -18,8 +18,8 @@ import (
 var errStranger = errors.New("not the machine of this boot")
 
 // sessionOf returns the boot that a URL names, as memory has it or else the store.
-func (e *Engine) sessionOf(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
-	if s, ok := e.sessions.At(source); ok && s.ID == id {
+func (dl *Deliverer) sessionOf(tx inventory.Tx, id inventory.SessionID, source netip.Addr) (inventory.BootSession, error) {
+	if s, ok := dl.cfg.Sessions.At(source); ok && s.ID == id {
 		return s, nil
 	}
 	s, err := tx.FindSession(id)
@@ -32,29 +32,29 @@ func (e *Engine) sessionOf(tx inventory.Tx, id inventory.SessionID, source netip
 	return s, nil
 }
 
-// admitted returns the boot that a URL names for a request that belongs to it, with the address that it has by now.
+// Admitted returns the boot that a URL names for a request that belongs to it, with the address that it has by now.
 // Every place under that URL asks here, and identity.WayOf alone decides. Whoever is refused changes nothing; the refusal is
 // an event, and an issue of the host.
-func (e *Engine) admitted(tx inventory.Tx, id inventory.SessionID, source netip.Addr, key, what string) (inventory.BootSession, error) {
-	s, err := e.sessionOf(tx, id, source)
+func (dl *Deliverer) Admitted(tx inventory.Tx, id inventory.SessionID, source netip.Addr, key, what string) (inventory.BootSession, error) {
+	s, err := dl.sessionOf(tx, id, source)
 	if err != nil {
 		return s, err
 	}
-	way, err := e.admit(tx, &s, source, key)
+	way, err := dl.admit(tx, &s, source, key)
 	if err != nil {
-		e.noteStranger(s, source, what, err)
+		dl.noteStranger(s, source, what, err)
 		return s, err
 	}
 	if way == identity.ByLease || way == identity.ByNeighbour || way == identity.AsFirst {
 		s.Address = source
-		e.sessions.BindTo(s.MAC, s.ID, source)
+		dl.cfg.Sessions.BindTo(s.MAC, s.ID, source)
 	}
 	return s, nil
 }
 
 // admit judges a request under the URL of a boot.
-func (e *Engine) admit(tx inventory.Tx, s *inventory.BootSession, source netip.Addr, key string) (identity.Way, error) {
-	if e.isReportKey(s.ID, key) {
+func (dl *Deliverer) admit(tx inventory.Tx, s *inventory.BootSession, source netip.Addr, key string) (identity.Way, error) {
+	if dl.isReportKey(s.ID, key) {
 		return identity.ByKey, nil
 	}
 	if s.Address.IsValid() && s.Address == source {
@@ -65,12 +65,12 @@ func (e *Engine) admit(tx inventory.Tx, s *inventory.BootSession, source netip.A
 		return "", err
 	}
 	b := identity.Boot{Address: s.Address, Ports: append(h.MACs(), s.MAC)}
-	c, err := e.callerAt(tx, source)
+	c, err := dl.callerAt(tx, source)
 	if err != nil {
 		return "", err
 	}
 	if s.Config != "" && h.ID != "" && c.Lessee == "" {
-		if c.Configured, err = e.configuredAddresses(tx, &h, s); err != nil {
+		if c.Configured, err = dl.configuredAddresses(tx, &h, s); err != nil {
 			return "", err
 		}
 	}
@@ -89,7 +89,7 @@ func strangerTo(s *inventory.BootSession, source netip.Addr, why string) error {
 }
 
 // callerAt reads what is known of an address.
-func (e *Engine) callerAt(tx inventory.Tx, source netip.Addr) (identity.Caller, error) {
+func (dl *Deliverer) callerAt(tx inventory.Tx, source netip.Addr) (identity.Caller, error) {
 	c := identity.Caller{Source: source}
 	if !source.IsValid() {
 		return c, nil
@@ -98,11 +98,11 @@ func (e *Engine) callerAt(tx inventory.Tx, source netip.Addr) (identity.Caller, 
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return c, fmt.Errorf("read lease of %s: %w", source, err)
 	}
-	if err == nil && l.State == inventory.LeaseBound && e.cfg.Now().Before(l.ExpiresAt) {
+	if err == nil && l.State == inventory.LeaseBound && dl.cfg.Now().Before(l.ExpiresAt) {
 		c.Lessee = l.MAC
 	}
-	if e.cfg.Neighbour != nil {
-		c.Neighbour, _ = e.cfg.Neighbour(source)
+	if dl.cfg.Neighbour != nil {
+		c.Neighbour, _ = dl.cfg.Neighbour(source)
 	}
 	return c, nil
 }
@@ -123,18 +123,18 @@ func hostOfSession(tx inventory.Tx, s *inventory.BootSession) (h inventory.Host,
 
 // noteStranger notes that somebody used the URL of a boot that is another machine's: once a minute for each boot, however
 // many addresses ask.
-func (e *Engine) noteStranger(s inventory.BootSession, source netip.Addr, what string, err error) {
-	if !errors.Is(err, errStranger) || !e.refusals.First("stranger "+string(s.ID)+string(s.MAC), e.cfg.Now()) {
+func (dl *Deliverer) noteStranger(s inventory.BootSession, source netip.Addr, what string, err error) {
+	if !errors.Is(err, errStranger) || !dl.cfg.Refusals.First("stranger "+string(s.ID)+string(s.MAC), dl.cfg.Now()) {
 		return
 	}
-	e.cfg.Log.Warn("boot request of a stranger refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
+	dl.cfg.Log.Warn("boot request of a stranger refused", "boot", s.ID, "mac", s.MAC, "addr", source.String(), "op", what, "err", err)
 	id := s.HostID
 	if id == "" {
-		id = e.sessions.HostOf(s.MAC)
+		id = dl.cfg.Sessions.HostOf(s.MAC)
 	}
-	e.recorder.Take(recorder.Note{
+	dl.cfg.Recorder.Take(recorder.Note{
 		Event: inventory.Event{
-			At: e.cfg.Now(), Kind: inventory.EventSessionRefused, HostID: id, SessionID: s.ID, MAC: s.MAC,
+			At: dl.cfg.Now(), Kind: inventory.EventSessionRefused, HostID: id, SessionID: s.ID, MAC: s.MAC,
 			Detail: inventory.Clean(fmt.Sprintf("%s, asked for by %s: %s", what, source, ledger.PublicMessage(err)), 500),
 			Data:   map[string]any{"source": source, "place": what, "hint": inventory.HintOf(err)},
 		},
@@ -143,15 +143,15 @@ func (e *Engine) noteStranger(s inventory.BootSession, source netip.Addr, what s
 			if found != nil || h.State == inventory.Discovered {
 				return ledger.IgnoreNotFound(found)
 			}
-			issue := sessionRefused(h.ID)
+			issue := SessionRefused(h.ID)
 			issue.Cause = inventory.Clean(fmt.Sprintf("%s used the URL of a boot of %s (%s): %s", source, h.Name, what, ledger.PublicMessage(err)), 500)
-			return e.ledger.OpenIssue(tx, issue)
+			return dl.cfg.Ledger.OpenIssue(tx, issue)
 		},
 	})
 }
 
-// sessionRefused is the issue that somebody used the URL of a host's boot who is not that host.
-func sessionRefused(id inventory.HostID) inventory.Issue {
+// SessionRefused is the issue that somebody used the URL of a host's boot who is not that host.
+func SessionRefused(id inventory.HostID) inventory.Issue {
 	return inventory.Issue{
 		Key: inventory.IssueSessionRefused + "/" + string(id), Type: inventory.IssueSessionRefused, Severity: inventory.SeverityWarning,
 		HostIDs: []inventory.HostID{id},
@@ -159,12 +159,12 @@ func sessionRefused(id inventory.HostID) inventory.Issue {
 	}
 }
 
-// strangerForgotten is how long after its last request the issue about a stranger stays open.
-const strangerForgotten = 24 * time.Hour
+// StrangerForgotten is how long after its last request the issue about a stranger stays open.
+const StrangerForgotten = 24 * time.Hour
 
-// checkSource is the same rule for a request that names a host by its MAC alone: nobody may take a boot over, and report on
+// CheckSource is the same rule for a request that names a host by its MAC alone: nobody may take a boot over, and report on
 // it, who does not know its session.
-func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
+func (dl *Deliverer) CheckSource(tx inventory.Tx, c pxe.Client) error {
 	h, err := tx.FindHostByMAC(c.MAC)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return nil
@@ -172,12 +172,12 @@ func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
 	if err != nil {
 		return fmt.Errorf("read host of %s: %w", c.MAC, err)
 	}
-	cur, isRunning := e.sessions.Of(c.MAC)
+	cur, isRunning := dl.cfg.Sessions.Of(c.MAC)
 	b := identity.Boot{Ports: h.MACs()}
 	if isRunning && cur.Subnet != "" {
 		b.Address = cur.Address
 	}
-	caller, err := e.callerAt(tx, c.Address)
+	caller, err := dl.callerAt(tx, c.Address)
 	if err != nil || !c.Address.IsValid() && !b.Address.IsValid() {
 		return err
 	}
@@ -185,7 +185,7 @@ func (e *Engine) checkSource(tx inventory.Tx, c pxe.Client) error {
 		err := inventory.Errorf(inventory.Forbidden, "%s is not the address of %s: %s", c.Address, h.Name, why).
 			WithHint("let it ask DHCP for its address and boot from there")
 		err.Err = errStranger
-		e.noteStranger(inventory.BootSession{ID: cur.ID, HostID: h.ID, MAC: c.MAC}, c.Address, "script", err)
+		dl.noteStranger(inventory.BootSession{ID: cur.ID, HostID: h.ID, MAC: c.MAC}, c.Address, "script", err)
 		return err
 	}
 	return nil
