@@ -6,6 +6,10 @@
 // Engine.Report (what the machine says of itself). What is done with a host over several boots is an operation: road.go
 // has the steps of each kind, operate.go moves one on, drive.go does what is due, and work.go says what the next boot
 // is for. Machines and the claims that bind them to hosts are in machines.go and claims.go.
+//
+// The engine is the facade of rooms with types of their own, and outfit gives each what it needs: ledger writes what
+// happened, configuration says what hosts are configured with, delivery gives it to machines, and watch notices what does
+// not happen.
 package provision
 
 import (

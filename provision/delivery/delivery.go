@@ -46,10 +46,11 @@ type Config struct {
 
 // Deliverer answers machines. Its methods may be called from many goroutines, once it is configured.
 type Deliverer struct {
+	Keys
 	cfg        Config
 	Bootstraps Bootstraps
 	delivered  delivered
 }
 
 // Configure gives a Deliverer what it needs.
-func (dl *Deliverer) Configure(cfg Config) { dl.cfg = cfg }
+func (dl *Deliverer) Configure(cfg Config) { dl.cfg, dl.Keys = cfg, Keys{cfg.ReportKey} }
