@@ -205,7 +205,7 @@ test('a profile is written with findings at its lines, and says which hosts woul
 
   await page.getByRole('tab', { name: 'Hosts' }).click()
   await page.getByText('6 hosts get this profile').waitFor()
-  await page.getByRole('heading', { name: /^What host-.* would be given$/ }).waitFor()
+  await page.getByRole('heading', { name: /^What host-.* would get$/ }).waitFor()
   await page.getByText('</script><b>hostile</b>').first().waitFor()
   await page.getByRole('button', { name: /^Where each of \d+ values comes from$/ }).click()
   await page.getByRole('grid', { name: 'Where values come from' }).getByText(/profile web:/).first().waitFor()
@@ -331,7 +331,7 @@ test('a revision is compared, and gone back to', async () => {
   const page = await open('/profiles/web?tab=revisions')
   const table = page.getByRole('grid', { name: 'Revisions' })
   await table.getByText('it was created').waitFor()
-  await page.getByRole('region', { name: 'Difference to the last delivery' }).getByText('quiet').waitFor()
+  await page.getByRole('region', { name: 'What differs' }).getByText('quiet').waitFor()
   await page.getByLabel(/^From\W*$/).selectOption('revision 1')
   await page.getByRole('region', { name: 'Changes of configuration' }).getByText('name: mine').waitFor()
   assert.match(page.url(), /from=1/)
@@ -479,7 +479,7 @@ for (const [theme, width] of [['dark', 1400], ['light', 400]]) {
       await page.goto(path)
       await page.getByRole('heading', { level: 1 }).waitFor()
       await page.getByLabel('Loading').first().waitFor({ state: 'detached' })
-      if (path === '/profiles/web?tab=hosts') await page.getByRole('heading', { name: /would be given/ }).waitFor()
+      if (path === '/profiles/web?tab=hosts') await page.getByRole('heading', { name: /would get/ }).waitFor()
       await sound(page, `${theme}-${width}${path.replaceAll(/\W+/g, '-')}`)
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${path} is wider than ${width}`)
     }

@@ -101,6 +101,7 @@ export class Rack {
     page.on('pageerror', (e) => page.errors.push(String(e)))
     page.on('console', (m) => m.type() === 'error' && page.errors.push(m.text()))
     await page.goto('/')
+    await page.getByText('Log in to Slipway').first().waitFor() // the page has asked who is there by now
     const said = await page.evaluate(async (login) => {
       const answer = await fetch('/api/v1/logins', {
         method: 'POST',
@@ -110,7 +111,7 @@ export class Rack {
       return answer.ok ? '' : `${answer.status} ${await answer.text()}`
     }, login)
     if (said) throw new Error(`the login was refused: ${said}`)
-    page.errors.length = 0 // the page has asked who is there before
+    page.errors.length = 0 // nobody was there
     await page.goto(path)
     await page.getByRole('heading', { level: 1 }).first().waitFor()
     return page
