@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// verdictPath caches whether KVM works, with the boot of this machine that it was found out in.
+// verdictPath caches whether KVM works, together with the boot id of this machine: a reboot may change the answer.
 const verdictPath = "/run/slipway-lab.accel"
 
-// probeFor is how long a kernel may take under KVM to say its first words; a working one needs less than a second.
+// probeFor is how long a kernel under KVM may take to its first output. A working KVM needs less than a second.
 const probeFor = 10 * time.Second
 
-// chooseAccel says whether machines can run under KVM: it starts a kernel that has no root file system and waits for
-// its panic. A /dev/kvm that opens is not enough, because guests hang on some nested hypervisors. The verdict holds
-// until this machine restarts; why is a sentence for people.
+// chooseAccel decides whether machines can run under KVM. It starts a kernel without a root file system, and waits
+// for its panic. A /dev/kvm that opens is not enough: guests hang on some nested hypervisors. why is a sentence for
+// people.
 func chooseAccel(ctx context.Context, kernel string) (a Accel, why string) {
 	if _, err := os.Stat("/dev/kvm"); err != nil {
 		return AccelTCG, "this machine has no /dev/kvm"

@@ -8,23 +8,23 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
-// api is what following a rack asks of its server.
+// api is what a follower needs of the server; tests replace it.
 type api interface {
 	hosts(ctx context.Context) ([]inventory.Host, error)
-	// accept accepts a discovered host under a name and place of the lab's.
+	// accept accepts a discovered host, and gives it the name and the place of its Spec.
 	accept(ctx context.Context, h inventory.Host, s Spec) error
-	// profileOf returns the profile that the host's latest boot was decided with, "" for none.
+	// profileOf returns the profile of the host's latest boot, "" for none.
 	profileOf(ctx context.Context, host string) string
-	// under returns the machines and the operations under way.
+	// under returns all machines, and the operations that are not finished.
 	under(ctx context.Context) ([]inventory.Machine, []inventory.Operation, error)
-	// create wants the machine that is installed on that host, and remove ends it.
+	// create makes the machine for that host, and remove deletes it. Conflict says that the call was made before.
 	create(ctx context.Context, s Spec) error
 	remove(ctx context.Context, s Spec) error
-	// follow calls each for every event from the first on, until ctx ends.
+	// follow calls each for every event since the start of the server, until ctx ends or the stream breaks.
 	follow(ctx context.Context, each func(inventory.Event)) error
 }
 
-// remote is the api of a real server.
+// remote implements api with a real server.
 type remote struct {
 	c          *client.Client
 	controller string // address of the libvirt driver
@@ -71,7 +71,7 @@ func (r remote) follow(ctx context.Context, each func(inventory.Event)) error {
 	return ctx.Err()
 }
 
-// importImage imports an image and waits until it is there.
+// importImage imports an image, and waits for the end of the job.
 func importImage(ctx context.Context, c *client.Client, r client.ImportRequest) error {
 	job, err := c.Import(ctx, r)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// firstData returns where a disk image holds the first byte that is not zero, or -1 when all of it reads as zero.
+// firstData returns the offset of the first byte of a disk image that is not zero, or -1. It skips holes with
+// SEEK_DATA (lseek(2)): they read as zero.
 func firstData(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -45,7 +46,7 @@ func firstData(path string) (int64, error) {
 	}
 }
 
-// isInstalled reports whether a disk image begins with what the lab's system has there: a boot sector and a GPT.
+// isInstalled reports whether a disk image has the first two sectors of the lab's system: a boot sector and a GPT.
 func isInstalled(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,7 +60,8 @@ func isInstalled(path string) (bool, error) {
 	return b[510] == 0x55 && b[511] == 0xaa && string(b[osSector:osSector+8]) == "EFI PART", nil
 }
 
-// certify checks what is left of an installed machine: its disk reads as zero, and its host has a certificate for it.
+// certify checks what is left of an installed machine: its disk reads as zero, and its host has one wipe certificate.
+// It reads the disk itself, because the certificate is only the agent's word.
 func (l *Lab) certify(ctx context.Context, m *Machine) (string, error) {
 	at, err := firstData(m.DiskPath())
 	if err != nil {

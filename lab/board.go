@@ -9,7 +9,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// step is one stage of a lab machine's boot or life, as a column of the table.
+// step is one stage in the boot or the life of a machine; the table has a column for it.
 type step int
 
 // The steps in the order in which a machine usually passes them.
@@ -47,7 +47,7 @@ func (s step) String() string {
 	}[s]
 }
 
-// row is what is known of one machine.
+// row is the state of one machine.
 type row struct {
 	Spec
 	HostID  inventory.HostID
@@ -69,7 +69,7 @@ type row struct {
 	isEnded   bool                   // the lab has asked for its end
 }
 
-// goal is the last step that the lab brings the machine to.
+// goal returns the last step to which the lab brings the machine.
 func (r row) goal() step {
 	switch {
 	case !r.IsInstalled:
@@ -80,7 +80,7 @@ func (r row) goal() step {
 	return stepRunning
 }
 
-// hasArrived reports whether the machine is where the lab brings it.
+// hasArrived reports whether the machine has reached its goal.
 func (r row) hasArrived() bool { return r.At[r.goal()] > 0 }
 
 // steps returns the steps that the machine passes.
@@ -91,7 +91,8 @@ func (r row) steps() []step {
 	return bootSteps
 }
 
-// board turns what the server tells about its hosts into rows. It asks nobody and knows no clock.
+// board turns events and hosts of the server into rows. It makes no requests and reads no clock. One goroutine uses
+// it.
 type board struct {
 	startedAt time.Time
 	filesN    int // artefacts that a boot takes
@@ -106,7 +107,7 @@ func newBoard(specs []Spec, filesN int, startedAt time.Time) *board {
 	return b
 }
 
-// takeHosts takes over what the inventory says. It returns the lab's hosts that wait to be accepted.
+// takeHosts takes over the hosts of the inventory. It returns the hosts of the lab that wait to be accepted.
 func (b *board) takeHosts(hosts []inventory.Host) (toAccept []waiting) {
 	for _, h := range hosts {
 		r := b.byMAC(h.MACs()...)
@@ -124,7 +125,7 @@ func (b *board) takeHosts(hosts []inventory.Host) (toAccept []waiting) {
 	return toAccept
 }
 
-// waiting is a host that waits to be accepted, and its row.
+// waiting is a host that waits to be accepted, with its row.
 type waiting struct {
 	host inventory.Host
 	row  *row
@@ -153,8 +154,8 @@ func (b *board) find(ev inventory.Event) *row {
 	return nil
 }
 
-// event takes over something that happened. It returns the row, nil if it was about none of ours, and the step that
-// was reached by it, or -1.
+// event takes over one event. It returns its row, or nil for another host, and the step that the event completes, or
+// -1.
 func (b *board) event(ev inventory.Event) (*row, step) {
 	r := b.find(ev)
 	if r == nil {
@@ -176,7 +177,7 @@ func (b *board) event(ev inventory.Event) (*row, step) {
 	return r, s
 }
 
-// newBoot forgets how far an earlier boot came.
+// newBoot clears the steps of an earlier boot: firmware may boot again before its machine arrives.
 func (r *row) newBoot(id inventory.SessionID) {
 	if r.session != "" {
 		for s := stepAddress; s <= stepBooted; s++ {
@@ -226,7 +227,7 @@ func (b *board) isDone() bool {
 	return true
 }
 
-// problem returns the first machine that will not arrive by itself.
+// problem returns the first machine that needs help to arrive, or nil.
 func (b *board) problem() *row {
 	for _, r := range b.rows {
 		if r.Problem != "" {
@@ -262,9 +263,9 @@ func columns(steps []step) []column {
 	return cs
 }
 
-// table draws the rows as text, two lines for each, none longer than width columns (0: no limit): what the machine is
-// and when it passed each step, in seconds after it was switched on; then the latest that happened. Installed machines,
-// whose steps are others, come first.
+// table draws the rows as text, with two lines for each row, none longer than width columns (0: no limit). The first
+// line has the times of the steps, in seconds since power-on; the second has the latest event. Installed machines
+// come first, with their own steps.
 func table(rows []row, width int) string {
 	isLive := func(r row) bool { return !r.IsInstalled }
 	live, installed := slices.Clone(rows), slices.DeleteFunc(slices.Clone(rows), isLive)
@@ -365,7 +366,7 @@ func orDash(s string) string {
 	return s
 }
 
-// cut shortens a line to width columns; 0 does not.
+// cut shortens a line to width columns; 0 means no limit.
 func cut(line string, width int) string {
 	r := []rune(line)
 	if width <= 0 || len(r) <= width {

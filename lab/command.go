@@ -11,13 +11,13 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// Command is slipway lab, for the command line of package main.
+// Command is the command `slipway lab`.
 type Command struct {
 	Up   UpCommand   `cmd:"" default:"withargs" help:"Boot a virtual rack and stay until Ctrl-C (the default). Needs root."`
 	Down DownCommand `cmd:"" help:"Remove everything that labs have left on this machine. Needs root."`
 }
 
-// UpCommand boots a rack.
+// UpCommand boots a rack and stays, or checks it and ends.
 type UpCommand struct {
 	Machines int           `default:"3" help:"How many machines: BIOS and UEFI PXE, which are installed, and UEFI HTTP Boot, which runs in memory, in turn."`
 	Accel    string        `default:"auto" enum:"auto,kvm,tcg" help:"How processors are run: kvm, tcg (emulation), or auto to find out."`
@@ -27,7 +27,7 @@ type UpCommand struct {
 	Timeout  time.Duration `default:"15m" help:"How long --check waits."`
 }
 
-// Run boots the rack.
+// Run boots the rack. SIGINT, SIGTERM and SIGHUP end it, and it cleans up before it returns.
 func (c *UpCommand) Run() error {
 	if c.Machines < 1 || c.Machines > 64 {
 		return inventory.Errorf(inventory.Invalid, "a lab of %d machines is not possible", c.Machines).
@@ -44,12 +44,12 @@ func (c *UpCommand) Run() error {
 	}})
 }
 
-// DownCommand cleans up.
+// DownCommand removes what labs left.
 type DownCommand struct {
 	Dir string `default:"${labdir}" help:"Folder of the lab." placeholder:"DIR"`
 }
 
-// Run removes what labs have left.
+// Run removes what labs left on this machine.
 func (c *DownCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()

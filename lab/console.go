@@ -10,8 +10,8 @@ import (
 // The escape sequences (ECMA-48) that firmware and GRUB draw their screens with.
 var escapes = regexp.MustCompile(`\x1b(\[[0-9;?=]*[ -/]*[@-~]|[@-Z\\-_]|[()][A-Z0-9])`)
 
-// cleanConsole makes a serial log readable: drawing turns into line breaks, a line that was written over and over, such
-// as a percentage, is there once as it was last, and control characters go.
+// cleanConsole makes a serial log readable. It turns escape sequences into line breaks, drops control characters, and
+// keeps of an overwritten line, such as a percentage, the last form.
 func cleanConsole(b []byte) string {
 	b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	text := escapes.ReplaceAllString(strings.ToValidUTF8(string(b), ""), "\n")
@@ -37,8 +37,7 @@ func tailFile(path string, n int) string {
 	return Readable(b, n)
 }
 
-// Readable returns the last n lines of a console that are not empty, without the control characters that firmware
-// draws with.
+// Readable returns the last n lines of a console that are not empty, without control characters.
 func Readable(b []byte, n int) string {
 	var lines []string
 	for _, l := range strings.Split(cleanConsole(b), "\n") {

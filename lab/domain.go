@@ -13,11 +13,12 @@ import (
 //go:embed domain.xml.tmpl
 var domainText string
 
-// Accel is how a machine's processor is run.
+// Accel is how the processor of a machine runs.
 type Accel string
 
 // The ways to run a machine. AccelAuto is a question, answered by chooseAccel, and never reaches libvirt.
 const (
+	// The ways to run a processor. chooseAccel replaces AccelAuto before libvirt sees it.
 	AccelAuto Accel = "auto"
 	AccelKVM  Accel = "kvm"
 	AccelTCG  Accel = "tcg"
@@ -30,8 +31,8 @@ const (
 	emulator = "/usr/bin/qemu-system-x86_64"
 )
 
-// domainXML writes a machine as a libvirt domain. The network comes first in its boot order, its disk second; UEFI
-// machines have no option ROM, so that their firmware's own network driver is what boots.
+// domainXML writes a machine as a libvirt domain that boots from the network first and from its disk second. UEFI
+// machines get no option ROM, so that the network driver of their firmware boots.
 func domainXML(s Spec, dir, bridge string, a Accel) (string, error) {
 	f := s.files(dir)
 	type paths struct{ Disk, NVRAM, Console string }

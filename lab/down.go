@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// sweep removes whatever racks have left on this machine: domains, the lab's server and libvirtd, bridge, namespace,
-// folder. It says what it has found. Doing it again is harmless.
+// sweep removes whatever racks left on this machine: domains, server, libvirtd, bridge, namespace and folder. It
+// returns what it found. It goes on after an error, and a second call is harmless. The caller holds the lock, so no
+// live rack loses anything.
 func sweep(cfg RackConfig) (removed []string, err error) {
 	var errs []error
 	note := func(what string, did bool, err error) {
@@ -55,7 +56,7 @@ func sweep(cfg RackConfig) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// bridgePlaces are the namespaces in which a rack's bridge may stand: libvirtd's and ours.
+// bridgePlaces returns the namespaces that may have the bridge of a rack: that of libvirtd and that of this process.
 func bridgePlaces() []netspace {
 	places := []netspace{{path: "/proc/self/ns/net"}}
 	if d, found, _ := findDaemon(); found {
@@ -65,8 +66,8 @@ func bridgePlaces() []netspace {
 	return places
 }
 
-// leftProcesses returns the processes that a rack in dir has started and not stopped: their ids are in files there,
-// and their command lines name the folder, so that a number used again by somebody else is left alone.
+// leftProcesses returns the processes of a rack in dir that still run. Their ids are in files there. The command line
+// of each must name the folder too: the kernel may have given the id to another process.
 func leftProcesses(dir string) (pids []int) {
 	found, _ := filepath.Glob(filepath.Join(dir, "*.pid"))
 	for _, f := range found {

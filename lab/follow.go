@@ -11,19 +11,21 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// pollEvery is how often hosts are read besides what events say: a stream may break.
+// pollEvery is how often the follower reads the hosts in addition to the events: a stream may break.
 const pollEvery = time.Second
 
-// follower keeps a board up to date with a server, and accepts the lab's machines as they are discovered.
+// follower keeps a board up to date with a server, and accepts the machines of the lab when the server discovers
+// them.
 type follower struct {
 	api   api
 	board *board
-	// reached is told each step that a machine reaches, and changed that anything was learned; both run in follow.
+	// follow calls reached for each step of a machine, and changed after each change; either may be nil.
 	reached func(*row, step)
 	changed func()
 }
 
-// follow runs until done says so or ctx ends; then it returns ctx's error. An error of the event stream ends it too.
+// follow runs until done returns true, or ctx or the event stream ends; then it returns their error. Only its own
+// goroutine touches the board: the stream sends events through a channel.
 func (f *follower) follow(ctx context.Context, done func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	events, broken := make(chan inventory.Event, 256), make(chan error, 1)
@@ -73,7 +75,7 @@ func (f *follower) take(ctx context.Context, ev inventory.Event) {
 	}
 }
 
-// poll reads the hosts, accepts those of the lab that wait for it, and takes those that are installed on their way.
+// poll reads the hosts, accepts those of the lab, and calls live. It ignores errors: the next poll is a second away.
 func (f *follower) poll(ctx context.Context) {
 	hosts, err := f.api.hosts(ctx)
 	if err != nil {
@@ -92,7 +94,7 @@ func (f *follower) poll(ctx context.Context) {
 	}
 }
 
-// live asks for the machines that are to be installed, once their hosts are known, and for the end of those that leave.
+// live creates the machines whose hosts are inspected, and deletes those that are to leave once they run.
 func (f *follower) live(ctx context.Context) {
 	if !slices.ContainsFunc(f.board.rows, func(r *row) bool { return r.IsInstalled }) {
 		return
@@ -113,8 +115,8 @@ func (f *follower) live(ctx context.Context) {
 	}
 }
 
-// did reports whether a request was done; a Conflict says that it was done already, and any other error is shown and
-// tried again.
+// did reports whether a request succeeded. Conflict counts as success: an earlier request did it. It shows any other
+// error, and the next poll tries again.
 func (f *follower) did(r *row, what string, err error) bool {
 	var e *inventory.Error
 	if err == nil || errors.As(err, &e) && e.Kind == inventory.Conflict {
@@ -124,14 +126,14 @@ func (f *follower) did(r *row, what string, err error) bool {
 	return false
 }
 
-// readProfile asks for the profile of the boot that is under way.
+// readProfile reads the profile of the present boot.
 func (f *follower) readProfile(ctx context.Context, r *row) {
 	if r.Host != "" && r.Profile == "" {
 		r.Profile = f.api.profileOf(ctx, string(r.HostID))
 	}
 }
 
-// report says per machine how long it took to arrive and when it passed each step, in seconds.
+// report says for each machine when it arrived and when it passed each step, in seconds since power-on.
 func report(rows []row) string {
 	var b strings.Builder
 	for _, r := range rows {
@@ -151,7 +153,7 @@ func report(rows []row) string {
 	return b.String()
 }
 
-// timeline is what the server noted about a machine, seconds after it was switched on.
+// timeline lists the events of a machine, in seconds since power-on.
 func (b *board) timeline(r *row) string {
 	var t strings.Builder
 	for _, ev := range r.events {

@@ -1,6 +1,10 @@
-// Package lab owns the virtual rack: machines on libvirt with empty disks and real firmware, plugged into an isolated
-// bridge, and booted, installed and wiped by a real `slipway serve`; the same rack carries the tests on real firmware. It
-// never boots anything by itself and has no way into the server but its REST API.
+// Package lab runs a virtual rack: machines on libvirt with empty disks and real firmware, connected to an isolated
+// bridge. A real `slipway serve` boots, installs and wipes them. The tests on real firmware use the same rack. The
+// package boots nothing itself, and uses nothing of the server but its REST API.
+//
+// A lab changes the machine that it runs on: libvirt domains, a bridge, a network namespace, processes and a folder.
+// Close removes all of it. After a crash the next Build does so, or Down. Names and MACs begin with fixed prefixes,
+// so that neither touches what an admin made.
 package lab
 
 import (
@@ -17,16 +21,16 @@ import (
 	"slipway.dev/slipway/web/client"
 )
 
-// Config says which lab to run. Zero values mean the defaults.
+// Config describes a lab. A zero value means the default.
 type Config struct {
 	RackConfig
-	// Executable is the slipway whose `serve` boots the machines; this program itself by default.
+	// Executable is the path of the slipway whose `serve` boots the machines; "" means this program.
 	Executable string
-	// Out is where the lab talks to the user.
+	// Out gets the messages for the user; nil means none.
 	Out io.Writer
 }
 
-// Lab is a rack with the server that boots it. No machine runs until it is started.
+// Lab is a rack with the server that boots it. Machines are off until Machine.Start.
 type Lab struct {
 	Rack   *Rack
 	API    *client.Client
@@ -36,12 +40,16 @@ type Lab struct {
 
 // ProfileName and ImageName are what the lab's machines boot, by the names they have in the server.
 const (
+	// ProfileName and ImageName are the names, in the server, of what the machines boot.
 	ProfileName = "lab"
 	ImageName   = "lab-debian-12"
 )
 
-// Open builds the rack and starts a server for it that has the lab's image, and a profile for all machines whose
-// manufacturer is the lab. Machines that nobody has accepted wait.
+// Open builds the rack, and starts a server with the image of the lab and a profile for all machines of its
+// manufacturer. Hosts wait until somebody accepts them.
+//
+// Open needs root and the packages of Packages; its error names what is missing. After an error it has removed what
+// it made. The caller ends a lab with Close.
 func Open(ctx context.Context, cfg Config) (*Lab, error) {
 	if cfg.Executable == "" {
 		own, err := os.Executable()
@@ -106,19 +114,20 @@ func (l *Lab) open(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-// filesN is how many artefacts a machine fetches in a boot.
+// filesN is how many artefacts a machine fetches in one boot.
 const filesN = 3
 
 // URL returns the address of the API for programs of the user, and the admin token for it.
 func (l *Lab) URL() (url, token string) { return l.server.url(), l.server.token() }
 
-// Socket returns the API's unix socket, which needs no token.
+// Socket returns the path of the unix socket of the API, which needs no token.
 func (l *Lab) Socket() string { return l.server.socket() }
 
-// Log returns the last lines of the server's log.
+// Log returns the last lines of the log of the server.
 func (l *Lab) Log(lines int) string { return tailFile(l.server.logPath, lines) }
 
-// Close switches the machines off, stops the server and removes everything that Open has made.
+// Close switches the machines off, stops the server, and removes everything that Open made. A second call does
+// nothing.
 func (l *Lab) Close() error {
 	_ = l.Rack.Stop() // Close tries again and says what is wrong
 	if l.server != nil {
@@ -127,8 +136,9 @@ func (l *Lab) Close() error {
 	return l.Rack.Close()
 }
 
-// Down removes everything that labs have left on this machine, ending the one that runs. It is harmless where there
-// is nothing. dir is the lab's folder, "" for the default.
+// Down removes everything that labs left on this machine, and ends a running lab first: with SIGINT, and after a
+// minute with SIGKILL. It is no error when there is no lab. dir is the folder of the lab, "" for the default; out
+// gets a line for each thing removed.
 func Down(ctx context.Context, dir string, out io.Writer) error {
 	if err := needRoot(); err != nil {
 		return err

@@ -20,11 +20,12 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// sockets are where a libvirt daemon for qemu:///system listens: the one daemon, or the one for QEMU alone.
+// sockets returns the sockets of libvirt daemons for qemu:///system: the monolithic daemon, and the one for QEMU
+// alone.
 func sockets() []string { return []string{"/run/libvirt/libvirt-sock", "/run/libvirt/virtqemud-sock"} }
 
-// ownConf is qemu.conf for a libvirtd of our own, on machines where no service manager runs one: there are no control
-// groups to sort the machines into, and the namespace already keeps them apart.
+// ownConf is qemu.conf for a libvirtd that the lab starts itself, where no service manager runs one. There are no
+// control groups then, and the network namespace isolates the machines.
 const ownConf = `security_driver = "none"
 namespaces = []
 cgroup_controllers = []
@@ -39,7 +40,7 @@ const (
 	definitions = "/etc/libvirt/qemu"
 )
 
-// daemon is the libvirtd the rack runs on.
+// daemon is the libvirtd that runs the rack.
 type daemon struct {
 	conn *libvirt.Libvirt
 	net  netspace
@@ -48,7 +49,8 @@ type daemon struct {
 	socket string
 }
 
-// findDaemon connects to a libvirtd that is running already; ok is false when there is none.
+// findDaemon connects to a running libvirtd; ok is false when there is none. A daemon that listens but does not
+// answer is an error, since a second one would fight it.
 func findDaemon() (d daemon, ok bool, err error) {
 	for _, path := range sockets() {
 		pid, err := listener(path)
@@ -71,7 +73,7 @@ func findDaemon() (d daemon, ok bool, err error) {
 	return daemon{}, false, nil
 }
 
-// listener returns the id of the process that listens on a unix socket.
+// listener returns the id of the process that listens on a unix socket (SO_PEERCRED, unix(7)).
 func listener(path string) (int, error) {
 	c, err := net.DialTimeout("unix", path, 2*time.Second)
 	if err != nil {
@@ -103,8 +105,9 @@ func connect(path string) (*libvirt.Libvirt, error) {
 	return l, nil
 }
 
-// startDaemon starts a libvirtd of our own inside n, and waits until it answers. Its qemu.conf, and a folder for its
-// domains, are laid over the system's in a mount namespace of its own, so that /etc stays as it is even when it is killed.
+// startDaemon starts a libvirtd inside n, and waits until it answers. It mounts its own qemu.conf, and a folder for
+// domains, over those of the system. The mounts are in a mount namespace of the process: when it dies, the kernel
+// removes them, and /etc was never changed.
 func startDaemon(ctx context.Context, n netspace, dir string) (daemon, error) {
 	conf, domains, logPath := filepath.Join(dir, "qemu.conf"), filepath.Join(dir, "domains"), filepath.Join(dir, "libvirtd.log")
 	if err := os.MkdirAll(domains, 0o755); err != nil {
@@ -150,7 +153,7 @@ func startDaemon(ctx context.Context, n netspace, dir string) (daemon, error) {
 	return d, nil
 }
 
-// awaitDaemon connects to the libvirtd with that process id as soon as it listens.
+// awaitDaemon connects to the libvirtd with that process id as soon as it listens, for up to 30 s.
 func awaitDaemon(ctx context.Context, pid int) (*libvirt.Libvirt, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -169,7 +172,7 @@ func awaitDaemon(ctx context.Context, pid int) (*libvirt.Libvirt, error) {
 	}
 }
 
-// close ends the connection, and the daemon if it is ours.
+// close ends the connection, and stops the daemon if the lab started it.
 func (d *daemon) close() {
 	if d.conn != nil {
 		_ = d.conn.Disconnect()
@@ -180,7 +183,7 @@ func (d *daemon) close() {
 	}
 }
 
-// domains returns the lab's domains on this libvirtd.
+// domains returns the domains of the lab, by the prefix of their names.
 func (d *daemon) domains() ([]libvirt.Domain, error) {
 	all, _, err := d.conn.ConnectListAllDomains(1, 0)
 	if err != nil {
@@ -195,7 +198,7 @@ func (d *daemon) domains() ([]libvirt.Domain, error) {
 	return ours, nil
 }
 
-// stop switches a domain off at once; one that is off or gone already is fine.
+// stop switches a domain off at once. It is no error when the domain is off or gone.
 func (d *daemon) stop(dom libvirt.Domain) error {
 	err := d.conn.DomainDestroyFlags(dom, libvirt.DomainDestroyDefault)
 	if err != nil && !libvirt.IsNotFound(err) && !isNotRunning(err) {
@@ -204,7 +207,7 @@ func (d *daemon) stop(dom libvirt.Domain) error {
 	return nil
 }
 
-// remove stops a domain and makes libvirt forget it.
+// remove stops a domain and deletes it from libvirt, with its firmware variables.
 func (d *daemon) remove(dom libvirt.Domain) error {
 	if err := d.stop(dom); err != nil {
 		return err
@@ -221,7 +224,7 @@ func isNotRunning(err error) bool {
 	return errors.As(err, &e) && e.Code == uint32(libvirt.ErrOperationInvalid)
 }
 
-// stopProcess asks a process to end, waits up to five seconds, then kills it.
+// stopProcess sends SIGTERM, waits up to 5 s, and then sends SIGKILL.
 func stopProcess(pid int) error {
 	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 		return err
@@ -235,7 +238,7 @@ func stopProcess(pid int) error {
 	return unix.Kill(pid, unix.SIGKILL)
 }
 
-// isAlive reports whether a process runs; one that has ended and waits for its parent does not.
+// isAlive reports whether a process runs. A zombie does not: it only waits for its parent.
 func isAlive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -14,22 +14,24 @@ import (
 
 // LifeProfileName and LifeImageName are what the installed machines become, by the names they have in the server.
 const (
+	// LifeProfileName and LifeImageName are the names, in the server, of what installed machines become.
 	LifeProfileName = "lab-disk"
 	LifeImageName   = "lab-os"
 )
 
 // The label that tells the hosts which are installed from those whose system stays in memory.
 const (
+	// The label that marks the hosts for an installation; the others boot a system in memory.
 	useLabel     = "lab-use"
 	useInstalled = "installed"
 )
 
-// agentMiB is the memory of a machine that runs our agent: firmware holds its RAM disk packed and the kernel unpacked, and
-// the agent writes with what is left.
+// agentMiB is the memory, in MiB, of a machine that runs the agent. The firmware holds the packed RAM disk while the
+// kernel unpacks it, and the agent needs the rest for writing.
 const agentMiB = 1024
 
-// prepareLife gives the server what installing takes: our agent, made of this machine's kernel, the system to be written,
-// and a profile for it.
+// prepareLife gives the server what an installation needs: the agent with the kernel of this machine, the operating
+// system, and a profile.
 func (l *Lab) prepareLife(ctx context.Context, cfg Config) error {
 	say(cfg.Out, "Making the agent's image and the system to install from this machine's kernel ...")
 	kernel, modules, err := ramdisk.Installed("/")
@@ -72,7 +74,8 @@ func (l *Lab) prepareLife(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// take accepts a discovered host that is to be installed: it gets its name, its controller, and is then ours.
+// take accepts a host that is to be installed. It sets name and controller first: the server inspects a host as soon
+// as it is accepted.
 func (r remote) take(ctx context.Context, h inventory.Host, s Spec) error {
 	name, rack, use := s.HostName(), "lab", useInstalled
 	_, err := r.c.Hosts.Patch(ctx, string(h.ID), client.HostPatch{
@@ -88,7 +91,7 @@ func (r remote) take(ctx context.Context, h inventory.Host, s Spec) error {
 	return err
 }
 
-// create wants a machine on the host of that spec.
+// create makes a machine on the host of that Spec.
 func (r remote) create(ctx context.Context, s Spec) error {
 	_, err := r.c.Machines.Create(ctx, inventory.Machine{
 		Name: s.MachineName(), Profile: LifeProfileName, Placement: inventory.Placement{Host: s.HostName()}, Clean: inventory.CleanFull,
@@ -96,13 +99,13 @@ func (r remote) create(ctx context.Context, s Spec) error {
 	return err
 }
 
-// remove asks for the machine's end.
+// remove deletes the machine.
 func (r remote) remove(ctx context.Context, s Spec) error {
 	_, _, err := r.c.Machines.Remove(ctx, s.MachineName(), false)
 	return err
 }
 
-// under returns the machines and the operations under way.
+// under returns all machines, and the operations that are not finished.
 func (r remote) under(ctx context.Context) (machines []inventory.Machine, ops []inventory.Operation, err error) {
 	for m, err := range r.c.Machines.All(ctx, client.Query{}) {
 		if err != nil {

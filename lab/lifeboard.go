@@ -7,7 +7,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// takeLife takes over the machines and what is being done with their hosts.
+// takeLife takes over the machines and the operations on their hosts.
 func (b *board) takeLife(machines []inventory.Machine, ops []inventory.Operation) {
 	for _, r := range b.rows {
 		r.Op, r.Phase = inventory.Operation{}, ""
@@ -28,7 +28,7 @@ func (b *board) takeLife(machines []inventory.Machine, ops []inventory.Operation
 	}
 }
 
-// lifeStep returns the step of an installed machine's life that something stands for, or -1.
+// lifeStep returns the step of an installed machine that an event completes, or -1.
 func (r *row) lifeStep(ev inventory.Event) step {
 	switch ev.Kind {
 	case inventory.EventHostDiscovered, inventory.EventSessionStarted, inventory.EventDHCPDiscover:
@@ -63,14 +63,14 @@ func (r *row) lifeStep(ev inventory.Event) step {
 	return -1
 }
 
-// datum returns a text among an event's data, "" when there is none.
+// datum returns a text in the data of an event, or "".
 func datum(ev inventory.Event, key string) string {
 	m, _ := ev.Data.(map[string]any)
 	text, _ := m[key].(string)
 	return text
 }
 
-// progress says how far the operation under way is.
+// progress describes how far the present operation is.
 func (r row) progress() string {
 	if r.Op.ID == "" {
 		return ""

@@ -12,10 +12,11 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// lockName is an abstract unix socket: it leaves no file, and the kernel drops it with the lab that holds it.
+// lockName is an abstract unix socket (unix(7)). It leaves no file, and the kernel closes it when the process dies,
+// so no stale lock is possible.
 const lockName = "@slipway-lab"
 
-// takeLock makes sure that only one lab is alive on this machine.
+// takeLock takes the lock of the only lab on this machine. The error is Conflict when another lab has it.
 func takeLock() (io.Closer, error) {
 	l, err := net.Listen("unix", lockName)
 	if err != nil {
@@ -25,8 +26,8 @@ func takeLock() (io.Closer, error) {
 	return l, nil
 }
 
-// stopOther asks the lab that is alive, if any, to end and clean up, and waits for it; after patience it is killed.
-// It returns the lock.
+// stopOther sends SIGINT to a running lab, waits until it has cleaned up, and takes the lock. After patience it sends
+// SIGKILL.
 func stopOther(ctx context.Context, patience time.Duration) (lock io.Closer, stopped bool, err error) {
 	deadline := time.Now().Add(patience)
 	for {

@@ -7,10 +7,10 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// prefix begins the name of every libvirt domain of the lab, so that cleaning up can tell them from an admin's own.
+// prefix begins the name of each libvirt domain of the lab, so that a clean-up spares the domains of an admin.
 const prefix = "slipway-lab-"
 
-// Manufacturer is what every machine of the lab says in SMBIOS; the lab's profile selects its machines by it.
+// Manufacturer is the SMBIOS manufacturer of all machines of the lab; the profile of the lab selects them by it.
 const Manufacturer = "slipway-lab"
 
 // Spec describes one machine of a rack.
@@ -27,23 +27,24 @@ type Spec struct {
 	// Disk is a disk image to boot from, raw; empty gives the machine an empty qcow2 disk of its own.
 	Disk string
 	Unit int // rack unit, from 1
-	// NoPXEv6 takes PXE over IPv6 from a UEFI machine's boot entries: it has a minute less to wait on its way from a
-	// refused network boot to its disk.
+	// NoPXEv6 removes PXE over IPv6 from the boot entries of a UEFI machine. Its way from a refused network boot to
+	// its disk is then a minute shorter.
 	NoPXEv6 bool
-	// IsInstalled gives the machine an empty raw disk that the lab can read beside it, and a life as an installed server;
-	// the others boot a system that stays in memory.
+	// IsInstalled gives the machine an empty raw disk, which the lab can read while the machine runs, and installs
+	// it. Other machines boot a system in memory.
 	IsInstalled bool
 }
 
-// installedMiB is the disk of a machine that is installed: small, because every byte of it is wiped and read back.
+// installedMiB is the disk size, in MiB, of an installed machine. It is small because the agent wipes each byte and
+// reads it back.
 const installedMiB = 512
 
 // memoryMiB is what every firmware needs for Debian 12's netboot system, whose RAM disk takes 137 MiB unpacked and 40
 // packed: with 384 a BIOS machine boots and a UEFI one does not, with 320 none does.
 const memoryMiB = 512
 
-// Specs returns n machines: a BIOS one, a UEFI PXE one, a UEFI HTTP Boot one, and so on in turn. The same n gives
-// the same MACs, UUIDs and serials.
+// Specs returns n machines, in turn with BIOS, UEFI PXE and UEFI HTTP Boot. The same n always gives the same MACs,
+// UUIDs and serials.
 func Specs(n int) []Spec {
 	turn := []inventory.Firmware{inventory.BIOS, inventory.UEFI, inventory.UEFIHTTP}
 	var specs []Spec
@@ -64,7 +65,7 @@ func Specs(n int) []Spec {
 	return specs
 }
 
-// LifeSpecs returns n machines, of which the BIOS and UEFI PXE ones are installed and the UEFI HTTP Boot ones are not.
+// LifeSpecs returns n machines like Specs. It marks the BIOS and UEFI PXE ones for installation.
 func LifeSpecs(n int) []Spec {
 	specs := Specs(n)
 	for i := range specs {
@@ -81,10 +82,10 @@ func (s Spec) isRaw() bool { return s.Disk != "" || s.IsInstalled }
 // Domain returns the name of the machine's libvirt domain.
 func (s Spec) Domain() string { return prefix + s.Name }
 
-// HostName returns the name that the machine has in the inventory once the lab has accepted it.
+// HostName returns the name of the host in the inventory after the lab has accepted it.
 func (s Spec) HostName() string { return "lab-" + s.Name }
 
-// MachineName returns the name of the machine that is installed on it.
+// MachineName returns the name of the machine on that host.
 func (s Spec) MachineName() string { return s.Name }
 
 // files are where a machine keeps what it needs, all inside the folder of its rack.

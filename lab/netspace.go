@@ -25,13 +25,13 @@ const (
 	bridgeMAC     = "52:54:00:5a:ff:fe"
 )
 
-// netspace is the network namespace in which libvirtd runs and the rack is wired.
+// netspace is the network namespace of libvirtd and the bridge.
 type netspace struct {
 	path  string // such as /run/netns/slipway-lab or /proc/812/ns/net
 	isOwn bool   // made by the lab, and removed by it
 }
 
-// makeNetspace makes the lab's own namespace, or takes the one that is there.
+// makeNetspace makes the namespace of the lab, or returns the existing one.
 func makeNetspace() (netspace, error) {
 	n := netspace{path: filepath.Join(namespaceDir, ownNamespace), isOwn: true}
 	if _, err := os.Stat(n.path); err == nil {
@@ -52,7 +52,7 @@ func makeNetspace() (netspace, error) {
 	return n, err
 }
 
-// do runs fn on a thread inside the namespace; sockets opened and processes started by fn stay there.
+// do runs fn on a thread inside the namespace. Sockets that fn opens and processes that it starts stay there.
 func (n netspace) do(fn func() error) error {
 	return onOwnThread(func() error {
 		if err := n.enter(); err != nil {
@@ -74,7 +74,8 @@ func (n netspace) enter() error {
 	return nil
 }
 
-// onOwnThread runs fn on a thread that ends with it, so that whatever namespace fn has entered is left behind.
+// onOwnThread runs fn on a thread of its own. The goroutine never unlocks the thread, so Go ends it, and no other
+// goroutine runs in a foreign namespace.
 func onOwnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -84,7 +85,7 @@ func onOwnThread(fn func() error) error {
 	return <-done
 }
 
-// inode identifies the namespace; two paths to the same one give the same number.
+// inode returns the number that identifies the namespace: all paths to one namespace have the same.
 func (n netspace) inode() (uint64, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(n.path, &st); err != nil {
@@ -93,7 +94,7 @@ func (n netspace) inode() (uint64, error) {
 	return st.Ino, nil
 }
 
-// processes returns the ids of all processes inside the namespace, but ourselves.
+// processes returns the ids of all processes inside the namespace except this one.
 func (n netspace) processes() []int {
 	want, err := n.inode()
 	if err != nil {
@@ -113,7 +114,8 @@ func (n netspace) processes() []int {
 	return pids
 }
 
-// remove takes the lab's own namespace away with every process and interface in it.
+// remove stops each process in the namespace of the lab, and deletes the namespace with its interfaces. It never
+// removes one that the lab did not make.
 func (n netspace) remove() (removed bool, err error) {
 	if !n.isOwn {
 		return false, nil
@@ -130,7 +132,8 @@ func (n netspace) remove() (removed bool, err error) {
 	return true, nil
 }
 
-// makeBridge makes the isolated bridge that the machines are plugged into, with our address on it.
+// makeBridge makes the isolated bridge with the address of the server. The error is Conflict when an interface has
+// the name already.
 func (n netspace) makeBridge(name string, addr netip.Prefix) error {
 	return n.do(func() error {
 		mac, err := net.ParseMAC(bridgeMAC)
@@ -157,8 +160,8 @@ func (n netspace) makeBridge(name string, addr netip.Prefix) error {
 	})
 }
 
-// plug gives the bridge a port that is always up, the near end of a cable that leads nowhere: without one it has no
-// link, and no IPv6 address of its own, until the first machine is on.
+// plug adds a port that is always up: one end of a veth pair whose other end leads nowhere. Without it the bridge has
+// no carrier, and so no IPv6 address, until the first machine is on.
 func plug(br *netlink.Bridge) error {
 	cable := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: br.Name + nearEnd, MasterIndex: br.Index}, PeerName: br.Name + farEnd}
 	if err := netlink.LinkAdd(cable); err != nil {
@@ -182,7 +185,7 @@ const (
 	farEnd  = "-far"
 )
 
-// removeBridge takes the bridge away if it carries the lab's MAC; one that an admin made stays.
+// removeBridge removes the bridge if it has the MAC of the lab. It spares a bridge that an admin made.
 func (n netspace) removeBridge(name string) (removed bool, err error) {
 	err = n.do(func() error {
 		l, err := netlink.LinkByName(name)

@@ -18,7 +18,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// DefaultDir is where a rack keeps its files.
+// DefaultDir is the default folder of a rack.
 const DefaultDir = "/var/lib/slipway-lab"
 
 const (
@@ -29,7 +29,7 @@ const (
 	emulatorLogs = "/var/log/libvirt/qemu"
 )
 
-// RackConfig says what to build. Zero values mean the defaults.
+// RackConfig describes a rack. A zero value means the default, which the comment names.
 type RackConfig struct {
 	Dir     string       // DefaultDir
 	Specs   []Spec       // Specs(3)
@@ -38,7 +38,7 @@ type RackConfig struct {
 	Address netip.Prefix // 10.213.0.1/24; ours on the bridge
 }
 
-// Rack is a set of virtual machines and the isolated wire between them and us.
+// Rack is a set of virtual machines and the isolated network between them and the server.
 type Rack struct {
 	cfg      RackConfig
 	daemon   daemon
@@ -52,8 +52,11 @@ type Machine struct {
 	rack *Rack
 }
 
-// Build makes the namespace if there is no libvirtd yet, the bridge, and the machines' disks; no machine runs yet.
-// What an earlier rack has left behind is removed first. It is an error while another rack is alive.
+// Build makes the network, the disks and the definitions of the machines, which stay off. It starts a libvirtd of its
+// own where none runs.
+//
+// Build needs root. First it removes what an earlier rack left. The error is Conflict while another rack is alive;
+// after any error Build has removed what it made.
 func Build(ctx context.Context, cfg RackConfig) (*Rack, error) {
 	cfg = cfg.withDefaults()
 	if err := needRoot(); err != nil {
@@ -139,22 +142,23 @@ func (r *Rack) findOrStartDaemon(ctx context.Context) error {
 // Machines returns the machines in the order of the rack.
 func (r *Rack) Machines() []*Machine { return r.machines }
 
-// Controller returns the address of the libvirt driver that powers the machines; their systems are their domains.
+// Controller returns the address for the libvirt driver of the server. The system of a machine is its Domain.
 func (r *Rack) Controller() string { return "unix://" + r.daemon.socket }
 
 // Interface returns the name of the bridge.
 func (r *Rack) Interface() string { return r.cfg.Bridge }
 
-// Address returns our address on the bridge with its prefix length.
+// Address returns the address of the server on the bridge, with its prefix length.
 func (r *Rack) Address() netip.Prefix { return r.cfg.Address }
 
 // Dir returns the folder of the rack.
 func (r *Rack) Dir() string { return r.cfg.Dir }
 
-// Do runs fn on a thread in the rack's network namespace; sockets opened and processes started by fn stay there.
+// Do runs fn on a thread in the network namespace of the rack. Sockets that fn opens and processes that it starts
+// stay there.
 func (r *Rack) Do(fn func() error) error { return r.daemon.net.do(fn) }
 
-// Where says in words which network the rack is in.
+// Where describes, for people, the network of the rack.
 func (r *Rack) Where() string {
 	if r.daemon.cmd != nil {
 		return "a libvirtd of its own in network namespace " + ownNamespace
@@ -162,8 +166,8 @@ func (r *Rack) Where() string {
 	return "the libvirtd that runs on this machine"
 }
 
-// Close stops every machine and removes all that Build has made, consoles included: read them before. It may be called
-// more than once.
+// Close stops all machines and removes what Build made, consoles included: read them before. A second call does
+// nothing. The lock goes last, so that no other lab starts amid the clean-up.
 func (r *Rack) Close() error {
 	if r.lock == nil {
 		return nil
@@ -183,7 +187,8 @@ func (r *Rack) Close() error {
 	return errors.Join(errs...)
 }
 
-// Stop switches every machine off and makes libvirt forget it, all at once because libvirt takes a second or more for each.
+// Stop switches all machines off and deletes their domains. It does so in parallel, because libvirt takes a second or
+// more for each.
 func (r *Rack) Stop() error {
 	if r.daemon.conn == nil {
 		return nil
@@ -199,7 +204,7 @@ func (r *Rack) Stop() error {
 	return g.Wait()
 }
 
-// Start switches the machine on. Its console and firmware variables go on where they were.
+// Start switches the machine on. It appends to its console, and keeps its firmware variables.
 func (m *Machine) Start() error {
 	dom, err := m.rack.daemon.conn.DomainLookupByName(m.Domain())
 	if err != nil {
@@ -212,7 +217,7 @@ func (m *Machine) Start() error {
 	return nil
 }
 
-// Stop switches the machine off at once; one that is off already is fine.
+// Stop switches the machine off at once. It is no error when the machine is off.
 func (m *Machine) Stop() error {
 	dom, err := m.rack.daemon.conn.DomainLookupByName(m.Domain())
 	if libvirt.IsNotFound(err) {
@@ -224,7 +229,8 @@ func (m *Machine) Stop() error {
 	return m.rack.daemon.stop(dom)
 }
 
-// define makes the machine known to libvirt, where it stays when it is off: its controller can switch it on again.
+// define makes the domain known to libvirt. It stays defined while it is off, so that the driver of the server can
+// switch it on.
 func (m *Machine) define() error {
 	text, err := domainXML(m.Spec, m.rack.cfg.Dir, m.rack.cfg.Bridge, m.rack.cfg.Accel)
 	if err != nil {
@@ -236,10 +242,10 @@ func (m *Machine) define() error {
 	return nil
 }
 
-// DiskPath returns the file that is the machine's disk.
+// DiskPath returns the path of the disk image.
 func (m *Machine) DiskPath() string { return m.files(m.rack.cfg.Dir).disk }
 
-// Console returns everything the machine has written to its serial port.
+// Console returns everything that the machine wrote to its serial port; nil before the first start.
 func (m *Machine) Console() ([]byte, error) {
 	b, err := os.ReadFile(m.files(m.rack.cfg.Dir).console)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -270,7 +276,8 @@ func makeDisk(ctx context.Context, s Spec, dir string) error {
 	return nil
 }
 
-// makeDir makes the rack's folder. It must be new, empty, or made by a lab before, because the lab removes it whole.
+// makeDir makes the folder of the rack. It refuses a folder that has files and no marker, because Close removes the
+// whole folder.
 func makeDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -291,7 +298,7 @@ func makeDir(dir string) error {
 	return os.WriteFile(notePath, []byte(dir), 0o644)
 }
 
-// removeDir removes the rack's folder, if a lab made it.
+// removeDir removes the folder of a rack if it has the marker.
 func removeDir(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, marker)); err != nil {
 		return nil
@@ -299,7 +306,7 @@ func removeDir(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// removeTraces removes what a rack has left outside its folder: libvirt's logs of its machines, and its note.
+// removeTraces removes what a rack left outside its folder: the logs of its domains, and its note.
 func removeTraces() {
 	logs, _ := filepath.Glob(filepath.Join(emulatorLogs, prefix+"*.log*"))
 	for _, path := range append(logs, notePath) {

@@ -15,7 +15,7 @@ type Package struct {
 	Has  string // a program, or the absolute path of a file or a pattern of some, that is there when the package is
 }
 
-// Packages returns what the lab needs from Debian 12.
+// Packages returns the packages of Debian 12 that the lab needs.
 func Packages() []Package {
 	return []Package{
 		{"libvirt-daemon-system", "runs the machines (qemu:///system)", "/etc/libvirt/qemu.conf"},
@@ -37,7 +37,8 @@ func Packages() []Package {
 	}
 }
 
-// Missing returns those of the packages that are not installed.
+// Missing returns those of the packages that are not installed. It looks for their files and programs, so it needs no
+// dpkg.
 func Missing(packages []Package) []Package {
 	var missing []Package
 	for _, p := range packages {
@@ -52,7 +53,7 @@ func Missing(packages []Package) []Package {
 	return missing
 }
 
-// checkPackages is an error that names every missing package and what it is for.
+// checkPackages returns an error that names each missing package and its purpose, or nil.
 func checkPackages() error {
 	missing := Missing(Packages())
 	if len(missing) == 0 {

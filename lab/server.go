@@ -17,8 +17,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// server is the `slipway serve` that boots a rack: a child of the lab in the rack's network, whose admin door listens
-// where the user is.
+// server is the `slipway serve` that boots a rack. The process runs in the network of the rack, but its admin
+// listener is in the network of the user.
 type server struct {
 	cmd     *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
@@ -29,7 +29,8 @@ type server struct {
 
 const adminPort = 8067
 
-// startServer starts the server and waits until its socket answers.
+// startServer starts the server and waits until its socket answers. It opens the admin listener itself and passes it
+// on as file descriptor 3, since the server runs in another network namespace.
 func startServer(ctx context.Context, r *Rack, executable string) (*server, error) {
 	s := &server{ended: make(chan struct{}), dataDir: filepath.Join(r.Dir(), "data"), logPath: filepath.Join(r.Dir(), "serve.log")}
 	listener, err := listenAdmin()
@@ -74,7 +75,7 @@ func startServer(ctx context.Context, r *Rack, executable string) (*server, erro
 	return s, nil
 }
 
-// listenAdmin opens the usual admin port on loopback, or any other when that is taken.
+// listenAdmin listens on the usual admin port on loopback, or on any free port when that is taken.
 func listenAdmin() (*net.TCPListener, error) {
 	loopback := net.IPv4(127, 0, 0, 1)
 	if l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: loopback, Port: adminPort}); err == nil {
@@ -87,13 +88,13 @@ func listenAdmin() (*net.TCPListener, error) {
 	return l, nil
 }
 
-// socket is where the server's API listens for local admins.
+// socket returns the path of the API socket for local admins.
 func (s *server) socket() string { return filepath.Join(s.dataDir, "slipway.sock") }
 
-// url is the API's address for the user.
+// url returns the address of the API for the user.
 func (s *server) url() string { return "http://" + s.admin.String() }
 
-// token is the admin token that the server made at its first start, "" when it has ended.
+// token returns the admin token that the server made at its first start, or "" when it is gone.
 func (s *server) token() string {
 	b, _ := os.ReadFile(filepath.Join(s.dataDir, "admin.token"))
 	return strings.TrimSpace(string(b))
@@ -116,7 +117,7 @@ func (s *server) await(ctx context.Context) error {
 	}
 }
 
-// stop ends the server and waits for it. It may be called more than once.
+// stop ends the server and waits for its end. A second call does nothing.
 func (s *server) stop() {
 	select {
 	case <-s.ended:

@@ -15,7 +15,7 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// UpConfig says how to run a lab for a person, or as a check.
+// UpConfig describes a lab for a person, or a check.
 type UpConfig struct {
 	Config
 	IsByHand bool          // machines are left to the person
@@ -23,11 +23,11 @@ type UpConfig struct {
 	Timeout  time.Duration // how long a check waits for them
 }
 
-// ErrNotArrived is what a check returns when a machine did not arrive; everything about it has been printed.
+// ErrNotArrived says that a machine did not arrive in a check. Up has printed the details before.
 var ErrNotArrived = errors.New("not every machine arrived")
 
-// Up runs a lab: it opens one, switches the machines on, and shows how far they are until ctx ends or, as a check,
-// until all have arrived. Nothing of it is left when it returns.
+// Up opens a lab, switches the machines on, and shows their progress. It returns when ctx ends or, in a check, when
+// all machines have arrived. It removes the lab before it returns. Ctrl-C is no error, except in a check.
 func Up(ctx context.Context, cfg UpConfig) (err error) {
 	defer func() {
 		if !cfg.IsCheck && errors.Is(err, context.Canceled) {
@@ -54,10 +54,10 @@ func Up(ctx context.Context, cfg UpConfig) (err error) {
 	return u.run(ctx)
 }
 
-// errServerEnded is why a lab ends by itself.
+// errServerEnded says that the server ended by itself, which ends the lab.
 var errServerEnded = errors.New("the server has ended")
 
-// upRun is one run of a lab with what it shows.
+// upRun is one run of a lab, with its screen.
 type upRun struct {
 	cfg    UpConfig
 	lab    *Lab
@@ -94,7 +94,7 @@ func (u *upRun) run(ctx context.Context) error {
 	return err
 }
 
-// introduce says what a person needs to take the machines.
+// introduce prints what a person needs to accept the machines by hand.
 func (u *upRun) introduce() {
 	say(u.cfg.Out, "Controllers of the machines, driver libvirt, address %s:", u.lab.Rack.Controller())
 	for _, m := range u.lab.Rack.Machines() {
@@ -124,7 +124,7 @@ func (u *upRun) watch(ctx context.Context) error {
 	})
 }
 
-// check waits until every machine has arrived, and says why one has not.
+// check waits until all machines have arrived; otherwise it prints why one has not.
 func (u *upRun) check(ctx context.Context, f *follower) error {
 	waiting, cancel := context.WithTimeout(ctx, u.cfg.Timeout)
 	defer cancel()
