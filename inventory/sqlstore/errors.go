@@ -10,7 +10,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// fault turns an error of the driver, known by its code, into one that says what to do. Doing says what was tried.
+// fault turns an error of the driver into one with a kind and a hint. It knows the error by its code, never by its
+// text. doing says what failed, as in "cannot open the database".
 func (s *Store) fault(err error, doing string) error {
 	e := &inventory.Error{Kind: inventory.Internal, Msg: "cannot " + doing, Err: err}
 	var code sqlite3.Error
@@ -56,9 +57,9 @@ func (s *Store) isFull(e *inventory.Error) error {
 	return e
 }
 
-// losesTransaction tells errors after which SQLite may have rolled back the whole transaction from those that undo a
-// single statement. See "Response To Errors Within A Transaction" in SQLite's manual; all that is not surely harmless
-// counts as lost.
+// losesTransaction reports whether SQLite may have rolled back the whole transaction with this error. The others undo
+// a single statement. See "Response To Errors Within A Transaction" in SQLite's manual. Every code that is not
+// certainly harmless counts as lost: committing a half transaction is worse than repeating a whole one.
 func losesTransaction(err error) bool {
 	var code sqlite3.Error
 	if !errors.As(err, &code) {
@@ -71,7 +72,7 @@ func losesTransaction(err error) bool {
 	return true
 }
 
-// gaveUp is what a caller gets whose context ended before its turn.
+// gaveUp is the error for a caller whose context ended before its turn. Its fn did not run.
 func gaveUp(cause error) error {
 	return &inventory.Error{
 		Kind: inventory.Unavailable, Msg: "the database was too busy", Err: cause,

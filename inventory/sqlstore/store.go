@@ -25,7 +25,7 @@ import (
 	"slipway.dev/slipway/migrations"
 )
 
-// Config is everything a Store needs.
+// Config holds the settings of a Store. Only Path is required.
 type Config struct {
 	// Path is the database file; it is made if it does not exist, its folder must.
 	Path string
@@ -39,7 +39,10 @@ type Config struct {
 	ReaderN int
 }
 
-// Store keeps the inventory in one SQLite file. It implements inventory.Store.
+// Store keeps the inventory in one SQLite file. It implements inventory.Store. Many goroutines may call its methods.
+//
+// One goroutine writes with the connection writer. Reads borrow a connection from readers for their whole length. The
+// keeper has a third kind, so that copying the log never waits for a read.
 type Store struct {
 	cfg     Config
 	dir     string
@@ -63,8 +66,11 @@ type Store struct {
 
 var _ inventory.Store = (*Store)(nil)
 
-// Open opens the database at cfg.Path, makes it if needed, brings its schema up to date, and starts the writer; Close
-// ends it. A database from a newer Slipway, or a file that is none, is an *inventory.Error.
+// Open opens the database at cfg.Path, makes it if needed, brings its schema up to date, and starts the writer. Close
+// ends the writer.
+//
+// The error is an *inventory.Error: Unavailable when the file cannot be opened, and Conflict when a newer Slipway
+// wrote it. A file that is no database is Internal, with the hint to restore a backup.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -141,6 +147,8 @@ func (s *Store) open(ctx context.Context) error {
 // value pairs. FULL makes each commit of the write-ahead log wait for the disk: an acknowledged lease survives a
 // power cut.
 func dsn(path string, more ...string) string {
+	// The busy timeout is for other programs, such as sqlite3 in a shell: our own writers never meet. The driver's
+	// mutex is off because one goroutine at a time uses a connection.
 	q := url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_foreign_keys": {"1"}, "_busy_timeout": {"5000"}, "_mutex": {"no"},
 	}
@@ -150,7 +158,9 @@ func dsn(path string, more ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// migrate applies what is missing of the migrations, each in its own transaction.
+// migrate applies the missing migrations, each in its own transaction. If the process dies between two, the next
+// start applies the rest. A transaction takes the write lock at its beginning: two processes that start at once do
+// not migrate both.
 func (s *Store) migrate(ctx context.Context) error {
 	files, err := fs.Sub(migrations.SQLite, "sqlite")
 	if err != nil {
@@ -161,6 +171,8 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
+	// Migrations use PRAGMAs of their connection. A pool with two connections would set them on one and write with
+	// the other.
 	db.SetMaxOpenConns(1)
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(s.cfg.Log))
 	if err != nil {
@@ -170,6 +182,8 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read schema version: %w", err)
 	}
+	// An older program would ignore columns that it does not know, and lose their values with the next update of a
+	// row.
 	if has > newest {
 		return inventory.Errorf(inventory.Conflict, "%s was written by a newer Slipway (schema %d; this one knows %d)",
 			s.cfg.Path, has, newest).WithHint("install that version again, or restore a backup made before the upgrade")
@@ -184,8 +198,8 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
-// Close finishes the writes that wait, ends the writer and closes the database. Writes that come later are
-// Unavailable. It is for the end of the program: every Read must have returned.
+// Close finishes the writes that wait, ends the writer and closes the database. Later writes are Unavailable. It is
+// for the end of the program: every Read must have returned.
 func (s *Store) Close() error {
 	s.once.Do(func() { close(s.closing) })
 	<-s.stopped
@@ -209,8 +223,8 @@ func (s *Store) closeConns() error {
 	return errors.Join(errs...)
 }
 
-// OnCommit has fn called after every commit that added events, once its writers were answered. It is called by the
-// writer and so must not block, nor write.
+// OnCommit registers fn, which the writer calls after every commit that added events, once it has answered the
+// callers of that commit. fn must not block, nor call Write: the writer waits for it.
 func (s *Store) OnCommit(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +240,9 @@ func (s *Store) committed() {
 	}
 }
 
-// Read runs fn on a snapshot of the database; it waits for nothing but a free reader.
+// Read runs fn on a snapshot of the database. It waits for a free reader and for nothing else: in WAL mode a write
+// never blocks a read. The error is Unavailable when ctx ends before a reader is free, and else that of fn. A read
+// that runs for long keeps the log from being reused, so that the log grows meanwhile.
 func (s *Store) Read(ctx context.Context, fn func(inventory.Tx) error) error {
 	var c *conn
 	select {
@@ -251,7 +267,12 @@ func (s *Store) Read(ctx context.Context, fn func(inventory.Tx) error) error {
 	return fn(t.rooms())
 }
 
-// Backup writes a copy of the database, as it is at this moment, to a new file at path.
+// Backup writes a copy of the database, as it is at this moment, to a new file at path. Reads and writes go on
+// meanwhile: VACUUM INTO reads one snapshot. The error is Conflict when the file exists, and Unavailable when it
+// cannot be written.
+//
+// The copy gets its name last. If the process dies before, a file with the ending .part remains, which the next
+// Backup to the same path removes.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return inventory.Errorf(inventory.Conflict, "%s exists already", path).WithHint("name a new file")
@@ -263,6 +284,8 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	defer db.Close()
 	part := path + ".part"
 	_ = os.Remove(part) // of a backup that was cut short
+	// SQLite would create the file with the umask, readable by others, and it holds password hashes and encrypted
+	// secrets. VACUUM INTO accepts an existing file that is empty.
 	if f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return inventory.Errorf(inventory.Unavailable, "cannot write the backup: %v", err)
 	} else if err := f.Close(); err != nil {
@@ -279,7 +302,8 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	return nil
 }
 
-// moveIntoPlace makes the file's bytes and then its name durable.
+// moveIntoPlace makes the bytes of the file durable, and then its name. After a power failure path leads to a whole
+// copy or does not exist.
 func moveIntoPlace(part, path string) error {
 	f, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-// request is one caller's write on its way through the queue.
+// request is one caller's write on its way through the queue. Exactly one side wins taken. The writer then runs fn
+// and answers; the caller then has given up, and its fn never runs.
 type request struct {
 	fn    func(inventory.Tx) error
 	taken atomic.Bool // by the writer, which then answers; or by the caller, who then has given up
@@ -20,11 +21,14 @@ type request struct {
 	done  chan error // takes one answer
 }
 
-// Write runs fn in a transaction and returns once it is on disk. A write is expensive because the disk has to answer,
-// so the writer takes all that wait (up to Config.BatchN), gives each fn its own savepoint, and commits once.
+// Write runs fn in a transaction, and returns once the disk has it. Waiting for the disk is the expensive part. So
+// the writer takes up to Config.BatchN waiting writes, gives each fn its own savepoint, and commits once.
 //
-// Fn runs in the writer's goroutine. A panic in it becomes an Internal error. When ctx ends before fn's turn, fn is
-// not run and the error is Unavailable; once it runs, Write waits for the commit.
+// Fn runs once, in the writer's goroutine: every other write waits for it, so it must neither block nor call Write. A
+// panic in it becomes an Internal error. An error of fn undoes what fn did, and Write returns it unchanged.
+//
+// When ctx ends before fn's turn, fn does not run and the error is Unavailable. Once fn runs, Write waits for the
+// commit: a caller must never believe that a write failed which is on disk.
 func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 	r := &request{fn: fn, done: make(chan error, 1)}
 	select {
@@ -48,13 +52,16 @@ func (s *Store) Write(ctx context.Context, fn func(inventory.Tx) error) error {
 	case <-s.stopped:
 		cause = errClosed()
 	}
+	// Whoever wins the swap decides. When the writer has won, its answer comes after the commit.
 	if r.taken.CompareAndSwap(false, true) {
 		return cause
 	}
 	return <-r.done
 }
 
-// runWriter commits batches until Close, and then what still waits.
+// runWriter commits batches until Close, and then what still waits. It is the only goroutine that writes to the
+// database. SQLite has one writer at a time in any case; a queue is fairer than its lock, and makes shared commits
+// possible.
 func (s *Store) runWriter() {
 	for {
 		select {
@@ -67,6 +74,8 @@ func (s *Store) runWriter() {
 		case r := <-s.queue:
 			s.commit(s.gather(r))
 		case <-s.closing:
+			// A Write that sends into the queue after this check sees stopped closed, takes its request back, and
+			// returns errClosed.
 			if len(s.queue) == 0 {
 				close(s.stopped)
 				return
@@ -86,6 +95,7 @@ const (
 // gather takes what waits behind the first request. It yields at least once before: on a busy CPU the callers that the
 // last commit woke get to queue their next write, instead of each waiting for a commit of one.
 func (s *Store) gather(first *request) []*request {
+	// The size of the last commit is the forecast for this one. A single writer therefore never sleeps.
 	if s.lastN >= gatherFrom && len(s.queue) < s.cfg.BatchN {
 		time.Sleep(min(time.Duration(s.lastN)*gatherEach, gatherAtMost))
 	} else {
@@ -105,6 +115,8 @@ func (s *Store) gather(first *request) []*request {
 
 // commit runs the batch in one transaction and answers its callers.
 func (s *Store) commit(batch []*request) {
+	// Requests whose callers gave up fall out here. From here on every remaining request gets an answer, also when an
+	// fn ends the goroutine.
 	live := batch[:0]
 	for _, r := range batch {
 		if r.taken.CompareAndSwap(false, true) {
@@ -121,6 +133,7 @@ func (s *Store) commit(batch []*request) {
 		_, _ = s.writer.run(rollback) // a failure shows at the next BEGIN
 		s.changed()
 		answer(live, inventory.Errorf(inventory.Internal, "another write of this commit ended its goroutine"))
+		// The deferred function runs while this goroutine dies, so that a new one has to take over the queue.
 		go s.runWriter()
 	}()
 	eventN, err := s.transact(live)
@@ -128,10 +141,13 @@ func (s *Store) commit(batch []*request) {
 	if err != nil {
 		s.cfg.Log.Error("commit failed", "writes", len(live), "err", err)
 	}
+	// The commit has reached the disk, or the transaction is undone. Only now may a DHCP server send the lease that
+	// it wrote.
 	answer(live, err)
 	if err == nil && eventN > 0 {
 		s.committed()
 	}
+	// After the answers: a checkpoint waits for the disk several times, and no caller has to wait with it.
 	s.finishLog()
 	s.keeper.wake()
 }
@@ -151,6 +167,7 @@ func (s *Store) transact(live []*request) (eventN int, err error) {
 	if len(live) == 0 {
 		return 0, nil
 	}
+	// Outside the transaction: it reads with the writer's own connection.
 	if s.hints.isFull() {
 		if err := s.readHints(); err != nil {
 			return 0, s.fault(err, "read the leases")
@@ -172,12 +189,15 @@ func (s *Store) transact(live []*request) (eventN int, err error) {
 		}
 		eventN += n
 	}
+	// Alone, it had no savepoint, so that the whole transaction is undone in place of its part.
 	if len(live) == 1 && live[0].err != nil {
 		if _, err := s.writer.run(rollback); err != nil {
 			return 0, s.fault(err, "undo a write")
 		}
 		return 0, nil
 	}
+	// With synchronous=FULL, COMMIT returns after the write-ahead log is synced. If the process or the machine dies
+	// before that, the next Open finds an unfinished transaction at the end of the log and ignores it.
 	if _, err := s.writer.run(commit); err != nil {
 		return 0, s.fault(err, "commit")
 	}
@@ -194,7 +214,9 @@ func (s *Store) apply(r *request, isAlone bool) (eventN int, err error) {
 	}
 	t := &tx{store: s, conn: s.writer}
 	r.err = guard(r.fn, t)
+	// An fn that kept its Tx gets an error from it, and cannot write into the transaction of another caller.
 	t.conn = nil
+	// SQLite has rolled back everything, the parts of the other callers included. All of them get the error.
 	if t.broken != nil {
 		return 0, t.broken
 	}
