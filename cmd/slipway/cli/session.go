@@ -299,13 +299,13 @@ func Write[T any](s *Session, noun func(*client.Client) client.Noun[T], method, 
 	if err != nil {
 		return err
 	}
-	return s.Stored(stored)
+	return s.Stored(stored, nil)
 }
 
-// Stored shows what a write has stored: nothing to people, who know what they have typed.
-func (s *Session) Stored(v any) error {
-	if s.Globals.Output == "table" {
-		return nil
+// Stored shows what a write has stored: nothing to people, who know what they have typed. err is the error of the write.
+func (s *Session) Stored(v any, err error) error {
+	if err != nil || s.Globals.Output == "table" {
+		return err
 	}
 	return s.Show(v, nil)
 }

@@ -157,7 +157,7 @@ func (c *userCreate) Run(s *cli.Session, api *client.Client) error {
 		return tellPassword(s, c.Name, password)
 	}
 	u.HasPassword = true
-	return s.Stored(u)
+	return s.Stored(u, nil)
 }
 
 type userPassword struct {
@@ -188,11 +188,7 @@ func changeUser(s *cli.Session, name string, edit func(*inventory.User)) error {
 		return err
 	}
 	edit(&u)
-	stored, err := api.Users.Put(s.Ctx, name, u, client.IfVersion(u.Version))
-	if err != nil {
-		return err
-	}
-	return s.Stored(stored)
+	return s.Stored(api.Users.Put(s.Ctx, name, u, client.IfVersion(u.Version)))
 }
 
 // without returns grants without those that speak of a pool, "" for everywhere.

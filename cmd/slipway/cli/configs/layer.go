@@ -73,7 +73,7 @@ func (c *layerSet) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return InFiles(s, err, o)
 	}
-	return s.Stored(l)
+	return s.Stored(l, nil)
 }
 
 // layerBody is a layer without the key that the address says.
@@ -175,5 +175,5 @@ func rollback[T any](s *cli.Session, noun func(*client.Client) client.Configs[T]
 	if err != nil {
 		return InFiles(s, err, nil)
 	}
-	return s.Stored(stored)
+	return s.Stored(stored, nil)
 }

@@ -57,11 +57,7 @@ func (c *secretSet) Run(s *cli.Session, api *client.Client) error {
 	if c.DryRun {
 		return s.Preview(api.Secrets.Preview(s.Ctx, "PUT", c.Secret, in))
 	}
-	stored, err := api.SetSecret(s.Ctx, c.Secret, in)
-	if err != nil {
-		return err
-	}
-	return s.Stored(stored)
+	return s.Stored(api.SetSecret(s.Ctx, c.Secret, in))
 }
 
 type secretDescribe struct {
@@ -71,11 +67,7 @@ type secretDescribe struct {
 
 // Run says what a secret is for.
 func (c *secretDescribe) Run(s *cli.Session, api *client.Client) error {
-	stored, err := api.SetSecret(s.Ctx, c.Secret, client.SecretInput{About: &c.About})
-	if err != nil {
-		return err
-	}
-	return s.Stored(stored)
+	return s.Stored(api.SetSecret(s.Ctx, c.Secret, client.SecretInput{About: &c.About}))
 }
 
 type secretShow struct {
@@ -109,11 +101,7 @@ func (c *secretFor) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	stored, err := api.SetSecret(s.Ctx, c.Secret, client.SecretInput{Consumers: &consumers})
-	if err != nil {
-		return err
-	}
-	return s.Stored(stored)
+	return s.Stored(api.SetSecret(s.Ctx, c.Secret, client.SecretInput{Consumers: &consumers}))
 }
 
 type secretUses struct {

@@ -301,11 +301,7 @@ func patchHost(s *cli.Session, host string, p client.HostPatch, isDryRun bool) e
 	if isDryRun {
 		return s.Preview(c.Hosts.Preview(s.Ctx, "PATCH", host, p))
 	}
-	h, err := c.Hosts.Patch(s.Ctx, host, p)
-	if err != nil {
-		return err
-	}
-	return s.Stored(h)
+	return s.Stored(c.Hosts.Patch(s.Ctx, host, p))
 }
 
 type hostPlace struct {

@@ -68,11 +68,7 @@ func (c *hostBMC) Run(s *cli.Session, api *client.Client) error {
 		}
 		return showBMCCheck(s, k)
 	}
-	stored, err := api.Hosts.SetBMC(s.Ctx, c.Host, in)
-	if err != nil {
-		return err
-	}
-	return s.Stored(stored)
+	return s.Stored(api.Hosts.SetBMC(s.Ctx, c.Host, in))
 }
 
 // apply lays the flags over what is stored. Another driver begins anew: what was said is not true of it.
@@ -280,10 +276,10 @@ func (c *hostBMCRotate) Run(s *cli.Session) error {
 		if s.Globals.Output == "table" {
 			s.Say("operation %s; slipway operation wait %s follows it", o.ID, o.ID)
 		}
-		return s.Stored(o)
+		return s.Stored(o, nil)
 	}
 	if o, err = s.WaitOperation(f, o, c.Wait); err != nil {
 		return err
 	}
-	return s.Stored(o)
+	return s.Stored(o, nil)
 }

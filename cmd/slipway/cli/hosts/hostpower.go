@@ -28,7 +28,7 @@ func (c *hostPower) Run(s *cli.Session) error {
 		if err != nil {
 			return err
 		}
-		return s.Stored(h)
+		return s.Stored(h, nil)
 	case c.Action == "":
 		return showPower(s, api, c.Host)
 	}
@@ -46,12 +46,12 @@ func (c *hostPower) Run(s *cli.Session) error {
 		if s.Globals.Output == "table" {
 			s.Say("operation %s; slipway operation wait %s follows it", o.ID, o.ID)
 		}
-		return s.Stored(o)
+		return s.Stored(o, nil)
 	}
 	if o, err = s.WaitOperation(f, o, c.Wait); err != nil {
 		return err
 	}
-	return s.Stored(o)
+	return s.Stored(o, nil)
 }
 
 // showPower shows what was read last.

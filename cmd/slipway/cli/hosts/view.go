@@ -66,11 +66,7 @@ type viewSet struct {
 // Run keeps a view.
 func (c *viewSet) Run(s *cli.Session, api *client.Client) error {
 	v := client.View{View: inventory.View{Name: c.View, Query: c.Query, Columns: c.Columns, Group: c.Group, Sort: c.Sort, Pools: c.Pools}, IsShared: c.Shared || len(c.Pools) > 0}
-	stored, err := api.Views.Put(s.Ctx, c.View, v)
-	if err != nil {
-		return err
-	}
-	return s.Stored(stored)
+	return s.Stored(api.Views.Put(s.Ctx, c.View, v))
 }
 
 type viewDelete struct {

@@ -216,11 +216,7 @@ func (c *imageImport) Run(s *cli.Session, api *client.Client) error {
 		}
 		return s.Show(job, func(t *cli.TableWriter) { t.Row(job.ID, job.Image, job.State) })
 	}
-	job, err := importImage(s, r)
-	if err != nil {
-		return err
-	}
-	return s.Stored(job)
+	return s.Stored(importImage(s, r))
 }
 
 // importImage imports an image, and shows how far that is until it has ended.

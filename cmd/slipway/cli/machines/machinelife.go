@@ -150,7 +150,7 @@ func lifeOf(s *cli.Session, wait cli.WaitFlag, gone string, begin func(*client.C
 	case f != nil:
 		s.Say("machine %s runs on %s", m.Name, s.HostNames()(m.HostID))
 	}
-	return s.Stored(m)
+	return s.Stored(m, nil)
 }
 
 type machineSet struct {
@@ -255,11 +255,7 @@ type machineAck struct {
 
 // Run acknowledges a hook.
 func (c *machineAck) Run(s *cli.Session, api *client.Client) error {
-	m, err := api.Machines.Ack(s.Ctx, c.Machine, inventory.HookStep(c.Step), c.Owner)
-	if err != nil {
-		return err
-	}
-	return s.Stored(m)
+	return s.Stored(api.Machines.Ack(s.Ctx, c.Machine, inventory.HookStep(c.Step), c.Owner))
 }
 
 type machineHold struct {
@@ -271,11 +267,7 @@ type machineHold struct {
 
 // Run says why a hook is not acknowledged yet.
 func (c *machineHold) Run(s *cli.Session, api *client.Client) error {
-	m, err := api.Machines.Hold(s.Ctx, c.Machine, inventory.HookStep(c.Step), c.Owner, c.Reason)
-	if err != nil {
-		return err
-	}
-	return s.Stored(m)
+	return s.Stored(api.Machines.Hold(s.Ctx, c.Machine, inventory.HookStep(c.Step), c.Owner, c.Reason))
 }
 
 type machineAdopt struct {
@@ -287,9 +279,5 @@ type machineAdopt struct {
 
 // Run makes a machine of a server that runs already.
 func (c *machineAdopt) Run(s *cli.Session, api *client.Client) error {
-	m, err := api.Machines.Adopt(s.Ctx, inventory.Machine{Name: c.Name, Profile: c.Profile, Pool: c.Pool}, c.Host)
-	if err != nil {
-		return err
-	}
-	return s.Stored(m)
+	return s.Stored(api.Machines.Adopt(s.Ctx, inventory.Machine{Name: c.Name, Profile: c.Profile, Pool: c.Pool}, c.Host))
 }

@@ -46,11 +46,7 @@ func (c *addressSet) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	kept, err := api.Addresses.Keep(s.Ctx, a, c.Machine, c.Host, c.DryRun)
-	if err != nil {
-		return err
-	}
-	return s.Stored(kept)
+	return s.Stored(api.Addresses.Keep(s.Ctx, a, c.Machine, c.Host, c.DryRun))
 }
 
 type addressFree struct {

@@ -261,11 +261,7 @@ func (c *rangeAdd) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	n, err := api.AddRange(s.Ctx, c.Subnet, r)
-	if err != nil {
-		return err
-	}
-	return s.Stored(n)
+	return s.Stored(api.AddRange(s.Ctx, c.Subnet, r))
 }
 
 type rangeRemove struct {
@@ -279,11 +275,7 @@ func (c *rangeRemove) Run(s *cli.Session, api *client.Client) error {
 	if err != nil {
 		return err
 	}
-	n, err := api.RemoveRange(s.Ctx, c.Subnet, r)
-	if err != nil {
-		return err
-	}
-	return s.Stored(n)
+	return s.Stored(api.RemoveRange(s.Ctx, c.Subnet, r))
 }
 
 func reservations(c *client.Client) client.Noun[inventory.Reservation] { return c.Reservations }

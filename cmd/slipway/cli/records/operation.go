@@ -125,7 +125,7 @@ func (c *operationWait) Run(s *cli.Session) error {
 	if o, err = s.WaitOperation(f, o, wait); err != nil {
 		return err
 	}
-	return s.Stored(o)
+	return s.Stored(o, nil)
 }
 
 type operationCancel struct {
