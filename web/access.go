@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
@@ -94,8 +93,8 @@ func (s *Server) addTokens() {
 	}, s.createToken)
 }
 
-func (s *Server) createToken(ctx context.Context, in *tokenInput) (*one[NewToken], error) {
-	now, c := s.cfg.Now(), callerOf(ctx)
+func (s *Server) createToken(req *Request, in *tokenInput) (*one[NewToken], error) {
+	now, c := s.cfg.Now(), req.caller
 	if err := inventory.CheckName("token", in.Body.Name); err != nil {
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (s *Server) createToken(ctx context.Context, in *tokenInput) (*one[NewToken
 	}
 	secret := NewSecret()
 	t.Hash = HashToken(secret)
-	err := s.write(ctx, false, func(tx inventory.Tx) (err error) {
+	err := s.write(req, false, func(tx inventory.Tx) (err error) {
 		if isClusters {
 			t.Namespaces = unique(in.Body.Namespaces)
 			if t.Cluster, err = uidOfTokens(tx, in.Body.Cluster); err != nil {
@@ -128,9 +127,9 @@ func (s *Server) createToken(ctx context.Context, in *tokenInput) (*one[NewToken
 		if err := tx.CreateToken(&t, now); err != nil {
 			return err
 		}
-		edited(ctx, "token", t.Name, inventory.AuditCreate, nil, t, 0)
-		trailOf(ctx).fix("a token is ended by deleting it")
-		return s.changed(ctx, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
+		edited(req, "token", t.Name, inventory.AuditCreate, nil, t, 0)
+		req.trail.fix("a token is ended by deleting it")
+		return s.changed(req, tx, "token/"+t.Name, "token "+t.Name+" ("+allowedTo(&t)+") created")
 	})
 	return &one[NewToken]{Body: NewToken{
 		Name: t.Name, Secret: secret, User: t.User, Grants: t.Grants, Cluster: t.Cluster, Namespaces: t.Namespaces, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,

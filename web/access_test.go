@@ -96,7 +96,9 @@ func TestALoginIsACookie(t *testing.T) {
 		t.Error("the cookie is told")
 	}
 	// Another server on the same database, as after a restart.
-	again := New(r.srv.cfg)
+	cfg := r.srv.cfg
+	cfg.Store = r.store
+	again := New(cfg)
 	if got := ask(t, again.Handler(), "GET", "/api/v1/me", "", who...); got.status != 200 {
 		t.Errorf("after a restart: %d", got.status)
 	}
@@ -275,7 +277,7 @@ func TestAFloodOfLoginsLeavesATurnForKnownBrowsers(t *testing.T) {
 	r.user("anna", adminEverywhere)
 	known := []string{"Cookie", cookieIn(r.logIn("192.0.2.1", "anna", "correct horse anna"), knownCookie)}
 	for range hashersMax() {
-		back, err := r.srv.keeper.hashes.turn(t.Context())
+		back, err := r.srv.keeper.hashes.turn(newRequest(t.Context(), ""))
 		if err != nil {
 			t.Fatal(err)
 		}

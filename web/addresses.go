@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -66,8 +65,8 @@ func (s *Server) addAddresses() {
 	}, s.deleteAddress)
 }
 
-func (s *Server) listAddresses(ctx context.Context, in *addressQuery) (out *listed[Address], err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) listAddresses(req *Request, in *addressQuery) (out *listed[Address], err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		f := inventory.AddressFilter{Subnet: in.Subnet}
 		switch {
 		case in.Machine != "":
@@ -151,7 +150,7 @@ func addressesOf(tx inventory.Tx, f inventory.AddressFilter) ([]Address, error) 
 	return rows, nil
 }
 
-func (s *Server) putAddress(ctx context.Context, in *putAddressInput) (*written, error) {
+func (s *Server) putAddress(req *Request, in *putAddressInput) (*written, error) {
 	a, err := parseAddr(in.Address)
 	if err != nil {
 		return nil, err
@@ -160,7 +159,7 @@ func (s *Server) putAddress(ctx context.Context, in *putAddressInput) (*written,
 		return nil, inventory.Errorf(inventory.Invalid, "an address is kept for one machine or host").At("machine").WithHint("name either machine or host")
 	}
 	var kept inventory.Allocation
-	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+	err = s.write(req, in.DryRun, func(tx inventory.Tx) error {
 		m, h, err := holderOf(tx, in.Body.Machine, in.Body.Host)
 		if err != nil {
 			return err
@@ -168,12 +167,12 @@ func (s *Server) putAddress(ctx context.Context, in *putAddressInput) (*written,
 		if kept, err = s.cfg.Lifecycle.FixAddress(tx, m, h, a.Unmap()); err != nil {
 			return err
 		}
-		trailOf(ctx).concern(kept.HostID)
-		edited(ctx, "address", a.String(), inventory.AuditUpdate, nil, kept, 0)
-		return s.changed(ctx, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
+		req.trail.concern(kept.HostID)
+		edited(req, "address", a.String(), inventory.AuditUpdate, nil, kept, 0)
+		return s.changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" kept for "+kept.Holder.String())
 	})
 	if err != nil {
-		return nil, s.unnamed(ctx, err)
+		return nil, s.unnamed(req, err)
 	}
 	row := Address{Address: kept.Address, Subnet: kept.Subnet, Machine: kept.Machine, HostID: kept.HostID, Host: kept.Host, From: "person", CreatedAt: kept.CreatedAt}
 	if in.DryRun {
@@ -199,22 +198,22 @@ func holderOf(tx inventory.Tx, machine, host string) (*inventory.Machine, *inven
 	return &m, &h, err
 }
 
-func (s *Server) deleteAddress(ctx context.Context, in *deleteAddressInput) (*written, error) {
+func (s *Server) deleteAddress(req *Request, in *deleteAddressInput) (*written, error) {
 	a, err := parseAddr(in.Address)
 	if err != nil {
 		return nil, err
 	}
 	var kept inventory.Allocation
-	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+	err = s.write(req, in.DryRun, func(tx inventory.Tx) error {
 		if kept, err = tx.FindAllocation(a); err != nil {
 			return err
 		}
 		if err := s.cfg.Lifecycle.FreeAddress(tx, a); err != nil {
 			return err
 		}
-		trailOf(ctx).concern(kept.HostID)
-		edited(ctx, "address", a.String(), inventory.AuditDelete, kept, nil, 0)
-		return s.changed(ctx, tx, "subnet/"+kept.Subnet, "address "+a.String()+" of "+kept.Holder.String()+" freed")
+		req.trail.concern(kept.HostID)
+		edited(req, "address", a.String(), inventory.AuditDelete, kept, nil, 0)
+		return s.changed(req, tx, "subnet/"+kept.Subnet, "address "+a.String()+" of "+kept.Holder.String()+" freed")
 	})
 	if err != nil {
 		return nil, err
@@ -228,13 +227,13 @@ func (s *Server) deleteAddress(ctx context.Context, in *deleteAddressInput) (*wr
 
 // unnamed takes out of a refusal the names of machines and hosts that the caller may not know: an address is taken, whoever
 // has it.
-func (s *Server) unnamed(ctx context.Context, err error) error {
+func (s *Server) unnamed(req *Request, err error) error {
 	var e *inventory.Error
 	if !errors.As(err, &e) || e.Kind != inventory.Invalid {
 		return err
 	}
 	said := *e
-	if failed := s.discreetly(ctx, func(d *discretion) (err error) {
+	if failed := s.discreetly(req, func(d *discretion) (err error) {
 		said.Msg, err = d.text(e.Msg, nil)
 		return err
 	}); failed != nil {

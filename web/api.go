@@ -114,7 +114,7 @@ var always = []int{
 }
 
 // register adds an operation. Errors of the handler become problem bodies.
-func register[I, O any](s *Server, o operation, handler func(context.Context, *I) (*O, error)) {
+func register[I, O any](s *Server, o operation, handler func(*Request, *I) (*O, error)) {
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Tags: []string{o.tag}, Summary: o.summary, Description: o.about,
 		DefaultStatus: o.status, SkipValidateParams: o.anyQuery, MaxBodyBytes: o.body, BodyReadTimeout: readFor, Responses: map[string]*huma.Response{},
@@ -137,16 +137,17 @@ func register[I, O any](s *Server, o operation, handler func(context.Context, *I
 			ctx, cancel = context.WithTimeout(ctx, o.within)
 			defer cancel()
 		}
-		trailOf(ctx).begin(o, in)
-		out, err := handler(ctx, in)
+		req := requestOf(ctx)
+		req.trail.begin(o, in)
+		out, err := handler(req, in)
 		if err != nil {
-			err = problemOf(ctx, s.cfg.Log, err)
+			err = problemOf(req, s.cfg.Log, err)
 		}
 		var said any
 		if out != nil {
 			said = out
 		}
-		s.finished(ctx, o, said, err)
+		s.finished(req, o, said, err)
 		if err != nil {
 			return nil, err
 		}
@@ -289,26 +290,26 @@ func (o WriteOptions) check(noun, name string, version int64) error {
 var errDryRun = errors.New("dry run")
 
 // write runs fn in a transaction, which a dry run rolls back.
-func (s *Server) write(ctx context.Context, isDryRun bool, fn func(inventory.Tx) error) error {
-	err := s.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+func (s *Server) write(req *Request, isDryRun bool, fn func(inventory.Tx) error) error {
+	err := s.store.Write(req, func(tx inventory.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
 		if isDryRun {
 			return errDryRun
 		}
-		return s.enter(ctx, tx)
+		return s.enter(req, tx)
 	})
 	if isDryRun && errors.Is(err, errDryRun) {
 		return nil
 	}
 	if err == nil {
-		entered(ctx)
+		entered(req)
 	}
 	return err
 }
 
 // changed adds the event that says what an admin changed.
-func (s *Server) changed(ctx context.Context, tx inventory.Tx, subject, detail string) error {
-	return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + by(ctx)})
+func (s *Server) changed(req *Request, tx inventory.Tx, subject, detail string) error {
+	return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventChanged, Subject: subject, Detail: detail + " by " + req.by()})
 }

@@ -88,10 +88,10 @@ const applianceBody = 4 << 20
 // addAppliance registers what controllers ask that run elsewhere.
 func (s *Server) addAppliance() {
 	question(s, http.MethodGet, "", "get-appliance", "Show what provider ids begin with, and what the token is bound to",
-		func(ctx context.Context, a Appliance, _ *struct{}) (info ApplianceInfo, err error) {
-			c := callerOf(ctx)
+		func(req *Request, a Appliance, _ *struct{}) (info ApplianceInfo, err error) {
+			c := req.caller
 			info = ApplianceInfo{Site: a.Site(), Cluster: c.cluster, Namespaces: c.namespaces}
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) (err error) {
 				info.LastEvent, err = tx.LastEventID()
 				return err
 			})
@@ -102,73 +102,73 @@ func (s *Server) addAppliance() {
 	s.addApplianceHosts()
 	s.addApplianceNouns()
 	s.addApplianceEvents()
-	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(ctx context.Context, a Appliance, in *bodied[Pool]) (done, error) {
+	question(s, http.MethodPut, "/pools/{name}", "put-owned-pool", "Keep a pool for its owner", func(req *Request, a Appliance, in *bodied[Pool]) (done, error) {
 		if err := sameName("pool", &in.Body.Name, in.Name); err != nil {
 			return done{}, err
 		}
-		return done{}, a.SavePool(ctx, in.Body.Pool)
+		return done{}, a.SavePool(req, in.Body.Pool)
 	})
-	question(s, http.MethodPut, "/targets/{name}", "put-owned-target", "Keep a join target for its owner", func(ctx context.Context, a Appliance, in *bodied[inventory.JoinTarget]) (done, error) {
+	question(s, http.MethodPut, "/targets/{name}", "put-owned-target", "Keep a join target for its owner", func(req *Request, a Appliance, in *bodied[inventory.JoinTarget]) (done, error) {
 		if err := sameName("target", &in.Body.Name, in.Name); err != nil {
 			return done{}, err
 		}
-		return done{}, a.SaveTarget(ctx, in.Body)
+		return done{}, a.SaveTarget(req, in.Body)
 	})
-	question(s, http.MethodPut, "/secrets/{name}", "put-owned-secret", "Keep a secret for its owner", func(ctx context.Context, a Appliance, in *bodied[ApplianceSecret]) (done, error) {
-		return done{}, a.SaveSecret(ctx, in.Name, in.Body.Owner, in.Body.Value)
+	question(s, http.MethodPut, "/secrets/{name}", "put-owned-secret", "Keep a secret for its owner", func(req *Request, a Appliance, in *bodied[ApplianceSecret]) (done, error) {
+		return done{}, a.SaveSecret(req, in.Name, in.Body.Owner, in.Body.Value)
 	})
 	for noun, remove := range map[string]func(Appliance, context.Context, string, string) error{
 		"pool": Appliance.DeletePool, "target": Appliance.DeleteTarget, "secret": Appliance.DeleteSecret,
 	} {
 		question(s, http.MethodDelete, "/"+noun+"s/{name}", "delete-owned-"+noun, "Forget a "+noun+" of an owner; what is not there is no error",
-			func(ctx context.Context, a Appliance, in *ownedRef) (done, error) {
-				return done{}, remove(a, ctx, in.Name, in.Owner)
+			func(req *Request, a Appliance, in *ownedRef) (done, error) {
+				return done{}, remove(a, req, in.Name, in.Owner)
 			})
 	}
 	question(s, http.MethodGet, "/targets/{name}/holder", "get-init-holder", "Show which machine is to be the first control plane of a target",
-		func(ctx context.Context, a Appliance, in *nameInput) (InitHolder, error) {
-			m, err := a.InitHolder(ctx, in.Name)
+		func(req *Request, a Appliance, in *nameInput) (InitHolder, error) {
+			m, err := a.InitHolder(req, in.Name)
 			return InitHolder{m}, err
 		})
 }
 
 func (s *Server) addApplianceMachines() {
 	question(s, http.MethodGet, "/machines", "list-owned-machines", "List the machines of owners, with all that tells how far they are",
-		func(ctx context.Context, a Appliance, in *ownersQuery) (List[contract.View], error) {
-			all, err := a.ListMachines(ctx, in.Owner)
+		func(req *Request, a Appliance, in *ownersQuery) (List[contract.View], error) {
+			all, err := a.ListMachines(req, in.Owner)
 			if err != nil {
 				return List[contract.View]{}, err
 			}
 			return cut(all, in.Page, func(v contract.View) string { return v.Machine.Name }).Body, nil
 		})
-	question(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", func(ctx context.Context, a Appliance, in *nameInput) (contract.View, error) {
-		return a.FindMachine(ctx, in.Name)
+	question(s, http.MethodGet, "/owners/{name}", "find-owned-machine", "Show the machine of an owner", func(req *Request, a Appliance, in *nameInput) (contract.View, error) {
+		return a.FindMachine(req, in.Name)
 	})
-	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(ctx context.Context, a Appliance, in *nameInput) (contract.View, error) {
-		return a.FindClaim(ctx, inventory.ClaimID(in.Name))
+	question(s, http.MethodGet, "/claims/{name}", "get-claim", "Show the machine that holds a claim", func(req *Request, a Appliance, in *nameInput) (contract.View, error) {
+		return a.FindClaim(req, inventory.ClaimID(in.Name))
 	})
 	question(s, http.MethodGet, "/claims/{name}/takeable", "get-takeable", "Show the machine that holds a claim, when an owner may take it over",
-		func(ctx context.Context, a Appliance, in *ownedRef) (contract.View, error) {
-			return a.Takeable(ctx, inventory.ClaimID(in.Name), in.Owner)
+		func(req *Request, a Appliance, in *ownedRef) (contract.View, error) {
+			return a.Takeable(req, inventory.ClaimID(in.Name), in.Owner)
 		})
 	question(s, http.MethodPut, "/owners/{name}/offer", "offer-machine", "Say which cluster may take over the machine of an owner",
-		func(ctx context.Context, a Appliance, in *bodied[offer]) (done, error) {
-			return done{}, a.Offer(ctx, in.Name, in.Body.Cluster)
+		func(req *Request, a Appliance, in *bodied[offer]) (done, error) {
+			return done{}, a.Offer(req, in.Name, in.Body.Cluster)
 		})
 	question(s, http.MethodPost, "/claims/{name}/handover", "hand-over-claim", "Give the machine that holds a claim to another owner; nothing happens on its host",
-		func(ctx context.Context, a Appliance, in *bodied[handOver]) (inventory.Machine, error) {
-			return a.HandOver(ctx, inventory.ClaimID(in.Name), in.Body.Owner)
+		func(req *Request, a Appliance, in *bodied[handOver]) (inventory.Machine, error) {
+			return a.HandOver(req, inventory.ClaimID(in.Name), in.Body.Owner)
 		})
 	question(s, http.MethodPut, "/machines/{name}", "put-owned-machine", "Change what is wanted of a machine; hooks that are left out are acknowledged",
-		func(ctx context.Context, a Appliance, in *bodied[inventory.Machine]) (inventory.Machine, error) {
+		func(req *Request, a Appliance, in *bodied[inventory.Machine]) (inventory.Machine, error) {
 			if err := sameName("machine", &in.Body.Name, in.Name); err != nil {
 				return inventory.Machine{}, err
 			}
-			return a.UpdateMachine(ctx, in.Body)
+			return a.UpdateMachine(req, in.Body)
 		})
 	question(s, http.MethodPost, "/machines/{name}/bootstrap", "give-bootstrap", "Hand over the bootstrap data that a machine waits for",
-		func(ctx context.Context, a Appliance, in *bodied[BootstrapData]) (BootstrapVerdict, error) {
-			err := a.GiveBootstrap(ctx, in.Name, contract.Bootstrap{Value: in.Body.Value, Format: in.Body.Format}, in.Body.Check)
+		func(req *Request, a Appliance, in *bodied[BootstrapData]) (BootstrapVerdict, error) {
+			err := a.GiveBootstrap(req, in.Name, contract.Bootstrap{Value: in.Body.Value, Format: in.Body.Format}, in.Body.Check)
 			var unusable *contract.BootstrapError
 			if errors.As(err, &unusable) {
 				return BootstrapVerdict{BootstrapError: *unusable}, nil
@@ -179,9 +179,9 @@ func (s *Server) addApplianceMachines() {
 
 func (s *Server) addApplianceHosts() {
 	question(s, http.MethodGet, "/hosts", "list-host-views", "List hosts with what they are made of, in order of their names",
-		func(ctx context.Context, a Appliance, in *Page) (List[contract.HostView], error) {
+		func(req *Request, a Appliance, in *Page) (List[contract.HostView], error) {
 			out := List[contract.HostView]{Items: []contract.HostView{}}
-			err := a.EachHost(ctx, func(v contract.HostView) error {
+			err := a.EachHost(req, func(v contract.HostView) error {
 				switch {
 				case v.Host.Name <= in.After:
 				case len(out.Items) < in.Limit:
@@ -197,15 +197,15 @@ func (s *Server) addApplianceHosts() {
 			}
 			return out, err
 		})
-	question(s, http.MethodGet, "/hosts/{host}", "get-host-view", "Show a host with what it is made of", func(ctx context.Context, a Appliance, in *HostRef) (contract.HostView, error) {
-		v, err := a.FindHost(ctx, inventory.HostID(in.Host))
+	question(s, http.MethodGet, "/hosts/{host}", "get-host-view", "Show a host with what it is made of", func(req *Request, a Appliance, in *HostRef) (contract.HostView, error) {
+		v, err := a.FindHost(req, inventory.HostID(in.Host))
 		return withoutSecrets(v), err
 	})
 	question(s, http.MethodPost, "/hosts", "declare-host", "Add a host that has not been seen yet, or show the one that has one of its MACs",
-		func(ctx context.Context, a Appliance, in *struct{ Body inventory.Host }) (inventory.Host, error) {
-			return a.DeclareHost(ctx, in.Body)
+		func(req *Request, a Appliance, in *struct{ Body inventory.Host }) (inventory.Host, error) {
+			return a.DeclareHost(req, in.Body)
 		})
-	question(s, http.MethodPut, "/hosts/{host}", "put-host-view", "Change what people say of a host", func(ctx context.Context, a Appliance, in *struct {
+	question(s, http.MethodPut, "/hosts/{host}", "put-host-view", "Change what people say of a host", func(req *Request, a Appliance, in *struct {
 		HostRef
 		Body inventory.Host
 	},
@@ -213,21 +213,21 @@ func (s *Server) addApplianceHosts() {
 		if strings.ToLower(in.Host) != string(in.Body.ID) {
 			return inventory.Host{}, inventory.Errorf(inventory.Invalid, "the body is about host %s and the address about %s", in.Body.ID, inventory.Clean(in.Host, 80))
 		}
-		return a.UpdateHost(ctx, in.Body)
+		return a.UpdateHost(req, in.Body)
 	})
-	question(s, http.MethodPut, "/hosts/{host}/flags", "put-host-flags", "Accept a host, and say whether it is in maintenance or protected", func(ctx context.Context, a Appliance, in *struct {
+	question(s, http.MethodPut, "/hosts/{host}/flags", "put-host-flags", "Accept a host, and say whether it is in maintenance or protected", func(req *Request, a Appliance, in *struct {
 		HostRef
 		Body HostFlags
 	},
 	) (done, error) {
-		return done{}, setFlags(ctx, a, inventory.HostID(in.Host), in.Body)
+		return done{}, setFlags(req, a, inventory.HostID(in.Host), in.Body)
 	})
-	question(s, http.MethodPut, "/hosts/{host}/bmc", "put-owned-bmc", "Say how a host is powered; without a password the one stored stays", func(ctx context.Context, a Appliance, in *struct {
+	question(s, http.MethodPut, "/hosts/{host}/bmc", "put-owned-bmc", "Say how a host is powered; without a password the one stored stays", func(req *Request, a Appliance, in *struct {
 		HostRef
 		Body SetBMC
 	},
 	) (done, error) {
-		return done{}, a.SaveBMC(ctx, inventory.BMC{
+		return done{}, a.SaveBMC(req, inventory.BMC{
 			HostID: inventory.HostID(in.Host), Driver: in.Body.Driver, Address: in.Body.Address, Username: in.Body.Username, System: in.Body.System,
 			InsecureSkipVerify: in.Body.InsecureSkipVerify, Fingerprint: in.Body.Fingerprint, MAC: in.Body.MAC, Options: in.Body.Options,
 		}, in.Body.Password)
@@ -268,7 +268,7 @@ var errEnough = inventory.Errorf(inventory.Internal, "the page is full")
 type done struct{}
 
 // question registers one question to the appliance.
-func question[I, O any](s *Server, method, path, id, summary string, do func(ctx context.Context, a Appliance, in *I) (O, error)) {
+func question[I, O any](s *Server, method, path, id, summary string, do func(req *Request, a Appliance, in *I) (O, error)) {
 	o := operation{
 		method: method, path: "/appliance" + path, id: id, needs: inventory.Admin, forClusters: true, tag: "appliance", summary: summary, body: applianceBody,
 		about: "For controllers of custom resources that run in a cluster, with a token of that cluster; people use the nouns.",
@@ -279,23 +279,23 @@ func question[I, O any](s *Server, method, path, id, summary string, do func(ctx
 	if strings.Contains(path, "{") {
 		o.errors = append(o.errors, http.StatusNotFound)
 	}
-	find := func(ctx context.Context, in *I) (out O, err error) {
-		a, err := s.applianceOf(ctx)
+	find := func(req *Request, in *I) (out O, err error) {
+		a, err := s.applianceOf(req)
 		if err != nil {
 			return out, err
 		}
-		return do(ctx, a, in)
+		return do(req, a, in)
 	}
 	if _, isDone := any(*new(O)).(done); isDone {
 		o.status = http.StatusNoContent
-		register(s, o, func(ctx context.Context, in *I) (*struct{}, error) {
-			_, err := find(ctx, in)
+		register(s, o, func(req *Request, in *I) (*struct{}, error) {
+			_, err := find(req, in)
 			return nil, err
 		})
 		return
 	}
-	register(s, o, func(ctx context.Context, in *I) (*struct{ Body O }, error) {
-		out, err := find(ctx, in)
+	register(s, o, func(req *Request, in *I) (*struct{ Body O }, error) {
+		out, err := find(req, in)
 		return &struct{ Body O }{out}, err
 	})
 }

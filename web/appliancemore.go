@@ -24,8 +24,8 @@ type clusterViews struct {
 const clusterViewsMax = 256
 
 // applianceOf returns the appliance as the caller may use it: an admin the whole, the token of a cluster what is that cluster's.
-func (s *Server) applianceOf(ctx context.Context) (Appliance, error) {
-	c := callerOf(ctx)
+func (s *Server) applianceOf(req *Request) (Appliance, error) {
+	c := req.caller
 	if c.cluster == "" {
 		if s.cfg.Appliance == nil {
 			return nil, errNoClusters()
@@ -71,69 +71,69 @@ type (
 // addApplianceVerbs registers how machines are made, and what is done to them.
 func (s *Server) addApplianceVerbs() {
 	question(s, http.MethodPost, "/machines", "create-owned-machine", "Want a machine for an owner; the one that it has stays",
-		func(ctx context.Context, a Appliance, in *struct{ Body inventory.Machine }) (inventory.Machine, error) {
-			return a.CreateMachine(ctx, in.Body)
+		func(req *Request, a Appliance, in *struct{ Body inventory.Machine }) (inventory.Machine, error) {
+			return a.CreateMachine(req, in.Body)
 		})
 	question(s, http.MethodDelete, "/machines/{name}", "delete-owned-machine", "Ask for the end of a machine",
-		func(ctx context.Context, a Appliance, in *deleteOwnedInput) (inventory.Machine, error) {
-			return a.DeleteMachine(ctx, in.Name, in.Force)
+		func(req *Request, a Appliance, in *deleteOwnedInput) (inventory.Machine, error) {
+			return a.DeleteMachine(req, in.Name, in.Force)
 		})
-	verb := func(verb, summary string, do func(context.Context, Appliance, *nameInput) (inventory.Machine, error)) {
+	verb := func(verb, summary string, do func(*Request, Appliance, *nameInput) (inventory.Machine, error)) {
 		question(s, http.MethodPost, "/machines/{name}/"+verb, verb+"-owned-machine", summary, do)
 	}
-	verb("reinstall", "Reinstall a machine on its host", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Machine, error) {
-		return a.Reinstall(ctx, in.Name)
+	verb("reinstall", "Reinstall a machine on its host", func(req *Request, a Appliance, in *nameInput) (inventory.Machine, error) {
+		return a.Reinstall(req, in.Name)
 	})
-	verb("retry", "Let a machine that has failed look for a host again", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Machine, error) {
-		return a.RetryMachine(ctx, in.Name)
+	verb("retry", "Let a machine that has failed look for a host again", func(req *Request, a Appliance, in *nameInput) (inventory.Machine, error) {
+		return a.RetryMachine(req, in.Name)
 	})
 	question(s, http.MethodPost, "/machines/{name}/remediate", "remediate-owned-machine", "Get a machine going again that does not work",
-		func(ctx context.Context, a Appliance, in *remediateInput) (inventory.Machine, error) {
+		func(req *Request, a Appliance, in *remediateInput) (inventory.Machine, error) {
 			var steps []string
 			for _, r := range in.Body.Steps {
 				steps = append(steps, string(r))
 			}
-			return a.Remediate(ctx, in.Name, steps)
+			return a.Remediate(req, in.Name, steps)
 		})
 	question(s, http.MethodPost, "/machines/{name}/ack", "ack-owned-machine", "Acknowledge a hook, so that the step it blocks goes on",
-		func(ctx context.Context, a Appliance, in *ackInput) (inventory.Machine, error) {
-			return a.AckHook(ctx, in.Name, in.Body.Step, in.Body.Owner)
+		func(req *Request, a Appliance, in *ackInput) (inventory.Machine, error) {
+			return a.AckHook(req, in.Name, in.Body.Step, in.Body.Owner)
 		})
 	question(s, http.MethodPost, "/machines/{name}/hold", "hold-owned-machine", "Say why a hook is not acknowledged yet",
-		func(ctx context.Context, a Appliance, in *holdInput) (inventory.Machine, error) {
-			return a.HoldHook(ctx, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason)
+		func(req *Request, a Appliance, in *holdInput) (inventory.Machine, error) {
+			return a.HoldHook(req, in.Name, in.Body.Step, in.Body.Owner, in.Body.Reason)
 		})
 	question(s, http.MethodPost, "/hosts/{host}/power", "power-owned-host", "Change the power of a host",
-		func(ctx context.Context, a Appliance, in *ownedPower) (done, error) {
-			return done{}, a.Power(ctx, inventory.HostID(in.Host), in.Body.Action)
+		func(req *Request, a Appliance, in *ownedPower) (done, error) {
+			return done{}, a.Power(req, inventory.HostID(in.Host), in.Body.Action)
 		})
 }
 
 // addApplianceNouns registers the questions about what machines are made of.
 func (s *Server) addApplianceNouns() {
 	question(s, http.MethodGet, "/pools", "list-pools-for-controllers", "List the pools, in order of their names",
-		func(ctx context.Context, a Appliance, in *Page) (List[inventory.Pool], error) {
-			all, err := a.ListPools(ctx)
+		func(req *Request, a Appliance, in *Page) (List[inventory.Pool], error) {
+			all, err := a.ListPools(req)
 			if err != nil {
 				return List[inventory.Pool]{}, err
 			}
 			return cut(all, *in, func(p inventory.Pool) string { return p.Name }).Body, nil
 		})
-	question(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", func(ctx context.Context, a Appliance, in *nameInput) (contract.PoolCount, error) {
-		return a.CountPool(ctx, in.Name)
+	question(s, http.MethodGet, "/pools/{name}/count", "count-pool", "Count the hosts of a pool", func(req *Request, a Appliance, in *nameInput) (contract.PoolCount, error) {
+		return a.CountPool(req, in.Name)
 	})
-	question(s, http.MethodGet, "/targets/{name}", "find-target", "Show a join target of the cluster", func(ctx context.Context, a Appliance, in *nameInput) (inventory.JoinTarget, error) {
-		return a.FindTarget(ctx, in.Name)
+	question(s, http.MethodGet, "/targets/{name}", "find-target", "Show a join target of the cluster", func(req *Request, a Appliance, in *nameInput) (inventory.JoinTarget, error) {
+		return a.FindTarget(req, in.Name)
 	})
-	question(s, http.MethodGet, "/profiles/{name}", "find-profile", "Show which image a profile installs", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Profile, error) {
-		return a.FindProfile(ctx, in.Name)
+	question(s, http.MethodGet, "/profiles/{name}", "find-profile", "Show which image a profile installs", func(req *Request, a Appliance, in *nameInput) (inventory.Profile, error) {
+		return a.FindProfile(req, in.Name)
 	})
-	question(s, http.MethodGet, "/images/{name}", "find-image", "Show an image", func(ctx context.Context, a Appliance, in *nameInput) (inventory.Image, error) {
-		return a.FindImage(ctx, in.Name)
+	question(s, http.MethodGet, "/images/{name}", "find-image", "Show an image", func(req *Request, a Appliance, in *nameInput) (inventory.Image, error) {
+		return a.FindImage(req, in.Name)
 	})
 	question(s, http.MethodGet, "/clusters/{name}/access", "find-own-access", "Show which machines the cluster may take over, and which pools it may use",
-		func(ctx context.Context, a Appliance, in *nameInput) (inventory.ClusterAccess, error) {
-			x, err := a.ClusterAccess(ctx, in.Name)
+		func(req *Request, a Appliance, in *nameInput) (inventory.ClusterAccess, error) {
+			x, err := a.ClusterAccess(req, in.Name)
 			x.TakesFrom, x.Pools = orEmpty(x.TakesFrom), orEmpty(x.Pools)
 			return x, err
 		})
@@ -152,12 +152,12 @@ func (s *Server) addApplianceEvents() {
 		summary: "Follow what happens to the machines of a cluster, and to the hosts that it may see", plain: "text/event-stream",
 		about: "For controllers of custom resources that run in a cluster. Each event comes with its id: (resume with Last-Event-ID).",
 	}
-	register(s, o, func(ctx context.Context, in *followInput) (*huma.StreamResponse, error) {
+	register(s, o, func(req *Request, in *followInput) (*huma.StreamResponse, error) {
 		q := &eventQuery{After: in.After, LastID: in.LastID, Accept: in.Accept}
 		if !q.isStream() {
 			return nil, inventory.Errorf(inventory.Invalid, "these events are a stream").WithHint("ask with Accept: text/event-stream")
 		}
-		a, err := s.applianceOf(ctx)
+		a, err := s.applianceOf(req)
 		if err != nil {
 			return nil, err
 		}
@@ -165,10 +165,10 @@ func (s *Server) addApplianceEvents() {
 		if v, ok := a.(ClusterView); ok {
 			hear = v.Hear
 		}
-		f, after, err := s.eventStart(ctx, q)
+		f, after, err := s.eventStart(req, q)
 		if err != nil {
 			return nil, err
 		}
-		return s.streamed(ctx, f, after, hear)
+		return s.streamed(req, f, after, hear)
 	})
 }

@@ -34,16 +34,6 @@ type trail struct {
 	last      func(inventory.Tx) error
 }
 
-type trailKey struct{}
-
-// trailOf returns the trail of the request that the context belongs to. What only reads has one, too: nobody writes it.
-func trailOf(ctx context.Context) *trail {
-	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
-		return t
-	}
-	return &trail{isWritten: true}
-}
-
 // about says what a request is about, where its address does not.
 func (t *trail) about(noun, name string) {
 	t.mu.Lock()
@@ -95,8 +85,8 @@ func (t *trail) say(detail string) {
 
 // edited notes what an edit made of a thing. Before and after are as the API tells the thing to whoever may read it: what is
 // hidden there is hidden here. Version is the one that the edit left.
-func edited(ctx context.Context, noun, name string, change inventory.AuditChange, before, after any, version int64) {
-	t := trailOf(ctx)
+func edited(req *Request, noun, name string, change inventory.AuditChange, before, after any, version int64) {
+	t := req.trail
 	b, isBeforeCut := auditJSON(before)
 	a, isAfterCut := auditJSON(after)
 	t.mu.Lock()
@@ -130,10 +120,10 @@ func auditJSON(v any) (text json.RawMessage, isCut bool) {
 type worded interface{ asked() string }
 
 // rowOf begins a row with who asks.
-func rowOf(ctx context.Context, operation, noun string) inventory.Audit {
-	c := callerOf(ctx)
+func rowOf(req *Request, operation, noun string) inventory.Audit {
+	c := req.caller
 	r := inventory.Audit{
-		Actor: cmp.Or(c.name, "somebody"), Role: string(c.role()), Via: cmp.Or(c.via, "none"), RequestID: requestID(ctx), Operation: operation, Noun: noun,
+		Actor: cmp.Or(c.name, "somebody"), Role: string(c.role()), Via: cmp.Or(c.via, "none"), RequestID: req.id, Operation: operation, Noun: noun,
 	}
 	if c.source.IsValid() {
 		r.Source = c.source.String()
@@ -142,42 +132,44 @@ func rowOf(ctx context.Context, operation, noun string) inventory.Audit {
 }
 
 // consoleOpened notes that somebody looks at the console of a host. A console without its entry is not opened.
-func (s *Server) consoleOpened(ctx context.Context, h inventory.Host) error {
-	r := rowOf(ctx, "open-console", "host")
+func (s *Server) consoleOpened(req *Request, h inventory.Host) error {
+	r := rowOf(req, "open-console", "host")
 	r.Name, r.HostID, r.Status = h.Name, h.ID, http.StatusOK
-	return s.cfg.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error { return s.add(tx, &r) })
+	return s.store.Write(req.detached(), func(tx inventory.Tx) error { return s.add(tx, &r) })
 }
 
 // tokenRefused notes that somebody came with a token that is unknown, has expired, or whose user may not come in.
-func (s *Server) tokenRefused(req *http.Request, c caller, err error) {
-	r := rowOf(context.WithValue(req.Context(), callerKey{}, caller{name: c.name, source: c.source}), "use-token", "token")
-	r.Name, r.Status = c.token, http.StatusUnauthorized
-	ctx := context.WithValue(req.Context(), trailKey{}, &trail{row: r})
-	s.finish(ctx, r.Status, problemOf(ctx, s.cfg.Log, err).Detail)
+func (s *Server) tokenRefused(r *http.Request, c caller, err error) {
+	req := requestOf(r.Context())
+	req.caller = caller{name: c.name, source: c.source}
+	row := rowOf(req, "use-token", "token")
+	row.Name, row.Status = c.token, http.StatusUnauthorized
+	req.trail = &trail{row: row}
+	s.finish(req, row.Status, problemOf(req, s.cfg.Log, err).Detail)
 }
 
 // audited is the first thing around every operation that may change something: it begins the trail, and writes down what
 // never gets to the handler.
 func (s *Server) audited(o operation) func(huma.Context, func(huma.Context)) {
 	return func(hc huma.Context, next func(huma.Context)) {
-		t := &trail{success: cmp.Or(o.status, http.StatusOK)}
+		req, t := edgeOf(hc.Context()), &trail{success: cmp.Or(o.status, http.StatusOK)}
+		req.trail = t
 		t.isDryRun, _ = strconv.ParseBool(hc.Query("dryRun"))
 		r := &t.row
-		*r = rowOf(hc.Context(), o.id, strings.TrimSuffix(o.tag, "s"))
+		*r = rowOf(req, o.id, strings.TrimSuffix(o.tag, "s"))
 		for _, param := range []string{"host", "name", "id"} {
 			if r.Name == "" {
 				r.Name = inventory.Clean(hc.Param(param), 255)
 			}
 		}
-		ctx := context.WithValue(hc.Context(), trailKey{}, t)
 		defer func() {
 			if p := recover(); p != nil {
-				s.finish(ctx, http.StatusInternalServerError, "something went wrong in the server")
+				s.finish(req, http.StatusInternalServerError, "something went wrong in the server")
 				panic(p)
 			}
 		}()
-		next(huma.WithContext(hc, ctx))
-		s.finish(ctx, cmp.Or(humaecho.UnwrapV4(hc).Response().Status, http.StatusOK), "")
+		next(hc)
+		s.finish(req, cmp.Or(humaecho.UnwrapV4(hc).Response().Status, http.StatusOK), "")
 	}
 }
 
@@ -205,8 +197,8 @@ func (t *trail) begin(o operation, in any) {
 
 // enter writes an edit into the transaction that makes it. It is called last in it, and once it is committed the trail
 // counts as written.
-func (s *Server) enter(ctx context.Context, tx inventory.Tx) error {
-	t := trailOf(ctx)
+func (s *Server) enter(req *Request, tx inventory.Tx) error {
+	t := req.trail
 	t.mu.Lock()
 	last, isWritten := t.last, t.isWritten
 	t.mu.Unlock()
@@ -225,37 +217,40 @@ func (s *Server) enter(ctx context.Context, tx inventory.Tx) error {
 }
 
 // witness writes the entry of what the engine is asked for into the engine's transaction.
-type witness struct{ s *Server }
+type witness struct {
+	s   *Server
+	req *Request
+}
 
 // Enter implements provision.Witness.
-func (w witness) Enter(ctx context.Context, tx inventory.Tx) error { return w.s.enter(ctx, tx) }
+func (w witness) Enter(_ context.Context, tx inventory.Tx) error { return w.s.enter(w.req, tx) }
 
 // Entered implements provision.Witness.
-func (w witness) Entered(ctx context.Context) { entered(ctx) }
+func (w witness) Entered(context.Context) { entered(w.req) }
 
 // asker is the caller, as the engine knows askers: the engine's transaction holds the entry of what it does for the caller.
-func (s *Server) asker(ctx context.Context) provision.Asker {
-	return provision.Asker{By: by(ctx), Witness: witness{s}}
+func (s *Server) asker(req *Request) provision.Asker {
+	return provision.Asker{By: req.by(), Witness: witness{s, req}}
 }
 
 // begun writes the entry of what cannot be taken back and is in no transaction, such as a command to a controller, before
 // it is done. What is not in the audit is not done; what then fails leaves an entry more, which says why.
-func (s *Server) begun(ctx context.Context) error {
-	t := trailOf(ctx)
+func (s *Server) begun(req *Request) error {
+	t := req.trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isWritten || t.isBegun || t.isDryRun {
 		return nil
 	}
 	t.row.Status = t.success
-	err := s.cfg.Store.Write(context.WithValue(context.WithoutCancel(ctx), neededKey{}, inventory.Viewer), func(tx inventory.Tx) error { return s.add(tx, &t.row) })
+	err := s.store.Write(req.detached().needing(inventory.Viewer), func(tx inventory.Tx) error { return s.add(tx, &t.row) })
 	t.isBegun = err == nil
 	return err
 }
 
 // entered says that a transaction with enter in it is committed.
-func entered(ctx context.Context) {
-	t := trailOf(ctx)
+func entered(req *Request) {
+	t := req.trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.isWritten = true
@@ -285,8 +280,8 @@ func (s *Server) add(tx inventory.Tx, r *inventory.Audit) error {
 }
 
 // finish writes the row of a request that has its answer, unless it is written, was a dry run, or is one too many.
-func (s *Server) finish(ctx context.Context, status int, refused string) {
-	t := trailOf(ctx)
+func (s *Server) finish(req *Request, status int, refused string) {
+	t := req.trail
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isWritten {
@@ -304,18 +299,18 @@ func (s *Server) finish(ctx context.Context, status int, refused string) {
 	if t.isDryRun || !s.trails.admits(r, s.cfg.Now(), t.asked) {
 		return
 	}
-	late, cancel := context.WithTimeout(context.WithValue(context.WithoutCancel(ctx), neededKey{}, inventory.Viewer), 5*time.Second)
+	late, cancel := context.WithTimeout(context.WithoutCancel(req), 5*time.Second)
 	defer cancel()
-	if err := s.cfg.Store.Write(late, func(tx inventory.Tx) error { return s.add(tx, r) }); err != nil {
+	if err := s.store.Write(req.with(late).needing(inventory.Viewer), func(tx inventory.Tx) error { return s.add(tx, r) }); err != nil {
 		s.cfg.Log.Error("not in the audit", "op", r.RequestID, "operation", r.Operation, "actor", r.Actor, "name", r.Name, "status", r.Status, "err", err)
 	}
 }
 
 // finished is finish with the outcome of a handler.
-func (s *Server) finished(ctx context.Context, o operation, out any, err error) {
+func (s *Server) finished(req *Request, o operation, out any, err error) {
 	if err != nil {
-		p := problemOf(ctx, s.cfg.Log, err)
-		s.finish(ctx, p.Status, p.Detail)
+		p := problemOf(req, s.cfg.Log, err)
+		s.finish(req, p.Status, p.Detail)
 		return
 	}
 	if _, ok := out.(*huma.StreamResponse); ok {
@@ -328,7 +323,7 @@ func (s *Server) finished(ctx context.Context, o operation, out any, err error) 
 	if w, ok := out.(*written); ok && w != nil {
 		status = cmp.Or(w.Status, status)
 	}
-	s.finish(ctx, status, "")
+	s.finish(req, status, "")
 }
 
 // trails bounds what is written of requests that are refused or repeat themselves.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -121,12 +120,12 @@ func TestARefusalIsKeptShort(t *testing.T) {
 }
 
 // unaudited is a store whose audit cannot be written.
-type unaudited struct{ inventory.Store }
+type unaudited struct{ requestStore }
 
 type unauditedTx struct{ inventory.Tx }
 
-func (s unaudited) Write(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.Store.Write(ctx, func(tx inventory.Tx) error { return fn(unauditedTx{tx}) })
+func (s unaudited) Write(req *Request, fn func(inventory.Tx) error) error {
+	return s.requestStore.Write(req, func(tx inventory.Tx) error { return fn(unauditedTx{tx}) })
 }
 
 func (unauditedTx) AddAudit(*inventory.Audit) error {
@@ -146,8 +145,8 @@ func TestAnEditWithoutItsEntryIsNotMade(t *testing.T) {
 		return before.String()
 	}
 	was := look()
-	whole := r.srv.cfg.Store
-	r.srv.cfg.Store = unaudited{whole}
+	whole := r.srv.store
+	r.srv.store = unaudited{whole}
 	for _, c := range [][3]string{
 		{"PATCH", "/hosts/r1-u01", `{"place":{"unit":7}}`},
 		{"POST", "/hosts", `{"name":"new","nics":[{"mac":"52:54:00:00:00:01"}]}`},
@@ -163,7 +162,7 @@ func TestAnEditWithoutItsEntryIsNotMade(t *testing.T) {
 	} {
 		r.must(503, nil, c[0], "/api/v1"+c[1], c[2])
 	}
-	r.srv.cfg.Store = whole
+	r.srv.store = whole
 	if now := look(); now != was {
 		t.Errorf("something changed without an entry:\n%s\n%s", was, now)
 	}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
@@ -25,22 +24,22 @@ func (s *Server) addAuditChain() {
 		summary: "Look whether an entry of the audit was changed, taken out or put in",
 		about: "Every entry has the hash of itself and of the one before. Anyone who can write the database can also write the chain again: note " +
 			"the head elsewhere now and then, and ask whether it is still in the chain.",
-	}, func(ctx context.Context, in *chainInput) (*one[inventory.AuditChain], error) {
-		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return s.walkAudits(ctx, after) })
+	}, func(req *Request, in *chainInput) (*one[inventory.AuditChain], error) {
+		c, err := inventory.CheckAudits(in.Noted, func(after int64) ([]inventory.Audit, error) { return s.walkAudits(req, after) })
 		return &one[inventory.AuditChain]{Body: c}, err
 	})
 	register(s, operation{
 		method: http.MethodGet, path: "/audit/export", id: "export-audit", tag: "audit", needs: inventory.Admin,
 		summary: "List whole entries of the audit, oldest first, with what they changed and their hashes",
-	}, func(ctx context.Context, in *auditExportInput) (*listed[inventory.Audit], error) {
-		rows, err := s.walkAudits(ctx, in.After)
+	}, func(req *Request, in *auditExportInput) (*listed[inventory.Audit], error) {
+		rows, err := s.walkAudits(req, in.After)
 		return pageOf(rows, exportStep-1, auditKey), err
 	})
 }
 
 // walkAudits reads a few entries in a transaction of their own: nothing of them changes meanwhile.
-func (s *Server) walkAudits(ctx context.Context, after int64) (rows []inventory.Audit, err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) walkAudits(req *Request, after int64) (rows []inventory.Audit, err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		rows, err = tx.WalkAudits(after, exportStep)
 		return err
 	})

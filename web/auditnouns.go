@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -9,19 +8,19 @@ import (
 )
 
 // hostEdited notes an edit of a host.
-func hostEdited(ctx context.Context, change inventory.AuditChange, old any, h inventory.Host) {
-	edited(ctx, "host", h.Name, change, old, h, h.Version)
-	trailOf(ctx).concern(h.ID)
+func hostEdited(req *Request, change inventory.AuditChange, old any, h inventory.Host) {
+	edited(req, "host", h.Name, change, old, h, h.Version)
+	req.trail.concern(h.ID)
 }
 
 // hostGone notes that a host is forgotten.
-func hostGone(ctx context.Context, h inventory.Host) {
-	edited(ctx, "host", h.Name, inventory.AuditDelete, h, nil, 0)
-	trailOf(ctx).concern(h.ID)
+func hostGone(req *Request, h inventory.Host) {
+	edited(req, "host", h.Name, inventory.AuditDelete, h, nil, 0)
+	req.trail.concern(h.ID)
 }
 
 // bmcEdited notes an edit of the way to power a host; version 0 is none. What is sealed or hidden cannot be brought back.
-func bmcEdited(ctx context.Context, h inventory.Host, old, b inventory.BMC, hasPassword bool) {
+func bmcEdited(req *Request, h inventory.Host, old, b inventory.BMC, hasPassword bool) {
 	change, version := inventory.AuditUpdate, b.Version
 	var before, after any
 	if old.Version > 0 {
@@ -34,8 +33,8 @@ func bmcEdited(ctx context.Context, h inventory.Host, old, b inventory.BMC, hasP
 	} else {
 		change = inventory.AuditDelete
 	}
-	edited(ctx, "bmc", h.Name, change, before, after, version)
-	t := trailOf(ctx)
+	edited(req, "bmc", h.Name, change, before, after, version)
+	t := req.trail
 	t.concern(h.ID)
 	if hasPassword {
 		t.say("password set")
@@ -70,13 +69,13 @@ func subnetBurden(tx inventory.Tx, n inventory.Subnet) (string, error) {
 }
 
 // fix notes why the deletion of an item could not be undone.
-func (n noun[T]) fix(ctx context.Context, tx inventory.Tx, item T) error {
+func (n noun[T]) fix(req *Request, tx inventory.Tx, item T) error {
 	if n.burden == nil {
 		return nil
 	}
 	why, err := n.burden(tx, item)
 	if err == nil && why != "" {
-		trailOf(ctx).fix(strings.Replace(why, " go ", " went ", 1))
+		req.trail.fix(strings.Replace(why, " go ", " went ", 1))
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -47,8 +46,8 @@ func (s *Server) addAudit() {
 		method: http.MethodGet, path: "/audit/{id}", id: "get-audit", scope: ofPools, tag: "audit",
 		summary: "Show an entry of the audit with what it changed", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *auditInput) (*one[AuditEntry], error) {
-			a, err := s.findAudit(ctx, in.ID)
+		func(req *Request, in *auditInput) (*one[AuditEntry], error) {
+			a, err := s.findAudit(req, in.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -80,13 +79,13 @@ func rawOrNil(text json.RawMessage) any {
 func auditKey(a inventory.Audit) string { return strconv.FormatInt(a.ID, 10) }
 
 // auditor reports whether the caller sees the whole audit.
-func auditor(ctx context.Context) bool {
-	return callerOf(ctx).grants.Everywhere().Allows(inventory.Admin)
+func auditor(req *Request) bool {
+	return req.caller.grants.Everywhere().Allows(inventory.Admin)
 }
 
 // maySee reports whether the caller may see an entry. The transaction shows only hosts that the caller may see.
-func maySee(ctx context.Context, tx inventory.Tx, a *inventory.Audit) (bool, error) {
-	if auditor(ctx) || a.Actor == by(ctx) {
+func maySee(req *Request, tx inventory.Tx, a *inventory.Audit) (bool, error) {
+	if auditor(req) || a.Actor == req.by() {
 		return true, nil
 	}
 	if a.HostID == "" {
@@ -99,10 +98,10 @@ func maySee(ctx context.Context, tx inventory.Tx, a *inventory.Audit) (bool, err
 	return err == nil, err
 }
 
-func (s *Server) listAudit(ctx context.Context, in *auditQuery) (out *listed[inventory.Audit], err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) listAudit(req *Request, in *auditQuery) (out *listed[inventory.Audit], err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		host, err := in.hostID(tx)
-		if inventory.IsKind(err, inventory.NotFound) && auditor(ctx) {
+		if inventory.IsKind(err, inventory.NotFound) && auditor(req) {
 			host, err = inventory.HostID(in.Host), nil // it may be gone
 		}
 		if err != nil {
@@ -112,7 +111,7 @@ func (s *Server) listAudit(ctx context.Context, in *auditQuery) (out *listed[inv
 			Actor: in.Actor, Noun: in.Noun, Name: in.Name, HostID: host, Operation: in.Operation, Since: in.Since, Until: in.Until,
 			IsRefused: in.Outcome == "refused", IsChange: in.Outcome == "change",
 		}
-		rows, next, err := visible(ctx, tx, f, inventory.Page{After: in.After, Limit: in.Limit + 1})
+		rows, next, err := visible(req, tx, f, inventory.Page{After: in.After, Limit: in.Limit + 1})
 		out = pageOf(rows, in.Limit, auditKey)
 		if out.Body.Next == "" {
 			out.Body.Next = next
@@ -127,8 +126,8 @@ const auditScan = 10_000
 
 // visible lists entries that the caller may see. When it has looked at enough without filling the page, next says where
 // to go on.
-func visible(ctx context.Context, tx inventory.Tx, f inventory.AuditFilter, p inventory.Page) (rows []inventory.Audit, next string, err error) {
-	if auditor(ctx) {
+func visible(req *Request, tx inventory.Tx, f inventory.AuditFilter, p inventory.Page) (rows []inventory.Audit, next string, err error) {
+	if auditor(req) {
 		rows, err = tx.ListAudits(f, p)
 		return rows, "", err
 	}
@@ -140,7 +139,7 @@ func visible(ctx context.Context, tx inventory.Tx, f inventory.AuditFilter, p in
 		}
 		for i := range some {
 			step.After = auditKey(some[i])
-			ok, err := maySee(ctx, tx, &some[i])
+			ok, err := maySee(req, tx, &some[i])
 			if err != nil {
 				return nil, "", err
 			}
@@ -159,15 +158,15 @@ func visible(ctx context.Context, tx inventory.Tx, f inventory.AuditFilter, p in
 }
 
 // findAudit finds an entry that the caller may see.
-func (s *Server) findAudit(ctx context.Context, id int64) (a inventory.Audit, err error) {
+func (s *Server) findAudit(req *Request, id int64) (a inventory.Audit, err error) {
 	none := inventory.Errorf(inventory.NotFound, "there is no entry %d in the audit", id).WithHint("slipway audit list shows them")
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		if a, err = tx.FindAudit(id); inventory.IsKind(err, inventory.NotFound) {
 			return none
 		} else if err != nil {
 			return err
 		}
-		ok, err := maySee(ctx, tx, &a)
+		ok, err := maySee(req, tx, &a)
 		if err == nil && !ok {
 			err = none
 		}

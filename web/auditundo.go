@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,7 @@ import (
 )
 
 // undoer takes back an edit of one noun, through the same checks that the edit itself went through.
-type undoer func(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error)
+type undoer func(req *Request, a inventory.Audit, isDryRun bool) (*written, error)
 
 type undoInput struct {
 	DryRun bool  `query:"dryRun" doc:"Check everything and show what would change, but change nothing"`
@@ -23,21 +22,21 @@ type undoInput struct {
 }
 
 // undo takes back what an entry says was done.
-func (s *Server) undo(ctx context.Context, in *undoInput) (*written, error) {
-	a, err := s.findAudit(ctx, in.ID)
+func (s *Server) undo(req *Request, in *undoInput) (*written, error) {
+	a, err := s.findAudit(req, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	t := trailOf(ctx)
+	t := req.trail
 	t.about(a.Noun, a.Name)
 	t.concern(a.HostID)
 	t.mu.Lock()
 	t.row.UndoOf = a.ID
 	t.mu.Unlock()
-	if err := s.mayUndo(ctx, a); err != nil {
+	if err := s.mayUndo(req, a); err != nil {
 		return nil, err
 	}
-	w, err := s.undoers[a.Noun](ctx, a, in.DryRun)
+	w, err := s.undoers[a.Noun](req, a, in.DryRun)
 	var with *statusError
 	if errors.As(err, &with) && with.status == http.StatusPreconditionFailed {
 		return nil, changedSince(a, "")
@@ -49,14 +48,14 @@ func (s *Server) undo(ctx context.Context, in *undoInput) (*written, error) {
 	if err != nil || in.DryRun {
 		return w, err
 	}
-	s.finish(ctx, http.StatusOK, "")
+	s.finish(req, http.StatusOK, "")
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return &written{Status: http.StatusOK, Body: t.row}, nil
 }
 
 // mayUndo says why an entry cannot be undone, as far as that shows without trying.
-func (s *Server) mayUndo(ctx context.Context, a inventory.Audit) error {
+func (s *Server) mayUndo(req *Request, a inventory.Audit) error {
 	if why := s.whyFixed(a); why != "" {
 		return inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: %s", a.ID, why)
 	}
@@ -67,7 +66,7 @@ func (s *Server) mayUndo(ctx context.Context, a inventory.Audit) error {
 	back := map[inventory.AuditChange]string{inventory.AuditCreate: "delete-", inventory.AuditDelete: "create-", inventory.AuditUpdate: "put-"}[a.Change] + a.Noun
 	for _, id := range []string{a.Operation, back} {
 		if o, ok := s.operations[id]; ok {
-			if err := s.permits(ctx, o, host); err != nil {
+			if err := s.permits(req, o, host); err != nil {
 				return err
 			}
 		}
@@ -75,7 +74,7 @@ func (s *Server) mayUndo(ctx context.Context, a inventory.Audit) error {
 	if slices.Contains([]string{"host", "machine", "bmc"}, a.Noun) { // these change by themselves: their fields are compared
 		return nil
 	}
-	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	return s.store.Read(req, func(tx inventory.Tx) error {
 		rows, err := tx.ListAudits(inventory.AuditFilter{Noun: a.Noun, Name: a.Name, IsChange: true}, inventory.Page{Limit: 1})
 		if err == nil && len(rows) > 0 && rows[0].ID != a.ID {
 			err = changedSince(a, fmt.Sprintf(" by %s (entry %d)", rows[0].Actor, rows[0].ID))
@@ -110,33 +109,33 @@ func changedSince(a inventory.Audit, by string) error {
 
 // undoer is how edits of a noun are undone.
 func (n noun[T]) undoer(s *Server) undoer {
-	return func(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error) {
+	return func(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
 		o := WriteOptions{DryRun: isDryRun, IfMatch: etag(a.Version)}
 		ref := NameRef{Name: a.Name, isPlain: true}
 		if a.Change == inventory.AuditCreate {
-			return n.undoCreate(ctx, s, a, &deleteInput{WriteOptions: o, NameRef: ref})
+			return n.undoCreate(req, s, a, &deleteInput{WriteOptions: o, NameRef: ref})
 		}
 		var item T
 		if err := json.Unmarshal(a.Before, &item); err != nil {
 			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
 		}
 		if a.Change == inventory.AuditDelete {
-			return n.createOne(ctx, s, item, isDryRun)
+			return n.createOne(req, s, item, isDryRun)
 		}
-		return n.putOne(ctx, s, &putInput[T]{WriteOptions: o, NameRef: ref, Body: item}, fmt.Sprintf("brought back to before entry %d of the audit", a.ID))
+		return n.putOne(req, s, &putInput[T]{WriteOptions: o, NameRef: ref, Body: item}, fmt.Sprintf("brought back to before entry %d of the audit", a.ID))
 	}
 }
 
 // undoCreate deletes what was created, unless it carries by now what no undo brings back.
-func (n noun[T]) undoCreate(ctx context.Context, s *Server, a inventory.Audit, in *deleteInput) (*written, error) {
+func (n noun[T]) undoCreate(req *Request, s *Server, a inventory.Audit, in *deleteInput) (*written, error) {
 	if n.remove == nil {
 		return nil, inventory.Errorf(inventory.Conflict, "entry %d cannot be undone: a %s is not simply deleted", a.ID, n.singular).
 			WithHint("slipway %s -h shows how it ends", n.singular)
 	}
 	if n.burden == nil {
-		return n.deleteOne(ctx, s, in)
+		return n.deleteOne(req, s, in)
 	}
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		item, err := n.find(tx, a.Name)
 		if err != nil {
 			return err
@@ -151,15 +150,15 @@ func (n noun[T]) undoCreate(ctx context.Context, s *Server, a inventory.Audit, i
 	if err != nil {
 		return nil, err
 	}
-	return n.deleteOne(ctx, s, in)
+	return n.deleteOne(req, s, in)
 }
 
 // addUndoers registers how hosts, machines and BMCs are undone. Those change by themselves all the time, so that what counts
 // is whether the fields that the edit changed are still as it left them.
 func (s *Server) addUndoers() {
 	s.undoers["host"] = s.undoHost
-	s.undoers["machine"] = func(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error) {
-		m, err := s.readMachine(ctx, a.Name)
+	s.undoers["machine"] = func(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
+		m, err := s.readMachine(req, a.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -167,26 +166,26 @@ func (s *Server) addUndoers() {
 		if err != nil {
 			return nil, err
 		}
-		return s.putMachine(ctx, &putInput[inventory.Machine]{
+		return s.putMachine(req, &putInput[inventory.Machine]{
 			WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(m.Version)}, NameRef: NameRef{Name: m.Name, isPlain: true}, Body: body,
 		})
 	}
 	s.undoers["bmc"] = s.undoBMC
 }
 
-func (s *Server) undoHost(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error) {
+func (s *Server) undoHost(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
 	o := WriteOptions{DryRun: isDryRun, IfMatch: etag(a.Version)}
 	switch a.Change {
 	case inventory.AuditCreate:
-		return s.deleteHost(ctx, &deleteHostInput{WriteOptions: o, HostRef: HostRef{Host: string(a.HostID)}})
+		return s.deleteHost(req, &deleteHostInput{WriteOptions: o, HostRef: HostRef{Host: string(a.HostID)}})
 	case inventory.AuditDelete:
 		in := &createInput[inventory.Host]{DryRun: isDryRun}
 		if err := json.Unmarshal(a.Before, &in.Body); err != nil {
 			return nil, fmt.Errorf("decode entry %d of the audit: %w", a.ID, err)
 		}
-		return s.createHost(ctx, in)
+		return s.createHost(req, in)
 	}
-	h, err := s.readHost(ctx, string(a.HostID))
+	h, err := s.readHost(req, string(a.HostID))
 	if err != nil {
 		return nil, err
 	}
@@ -195,17 +194,17 @@ func (s *Server) undoHost(ctx context.Context, a inventory.Audit, isDryRun bool)
 		return nil, err
 	}
 	o.IfMatch = etag(h.Version)
-	return s.putHost(ctx, &putHostInput{WriteOptions: o, HostRef: HostRef{Host: string(h.ID)}, Body: body})
+	return s.putHost(req, &putHostInput{WriteOptions: o, HostRef: HostRef{Host: string(h.ID)}, Body: body})
 }
 
-func (s *Server) undoBMC(ctx context.Context, a inventory.Audit, isDryRun bool) (*written, error) {
+func (s *Server) undoBMC(req *Request, a inventory.Audit, isDryRun bool) (*written, error) {
 	ref := HostRef{Host: string(a.HostID)}
-	h, b, err := s.readBMC(ctx, ref.Host)
+	h, b, err := s.readBMC(req, ref.Host)
 	if a.Change == inventory.AuditDelete {
 		if err == nil {
 			return nil, changedSince(a, "")
 		}
-		h, err = s.readHost(ctx, ref.Host)
+		h, err = s.readHost(req, ref.Host)
 	}
 	if err != nil {
 		return nil, err
@@ -215,7 +214,7 @@ func (s *Server) undoBMC(ctx context.Context, a inventory.Audit, isDryRun bool) 
 		if _, err := reverted(a, is); err != nil {
 			return nil, err
 		}
-		return s.deleteBMC(ctx, &deleteBMCInput{WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(b.Version)}, HostRef: ref})
+		return s.deleteBMC(req, &deleteBMCInput{WriteOptions: WriteOptions{DryRun: isDryRun, IfMatch: etag(b.Version)}, HostRef: ref})
 	}
 	var body HostBMC
 	if a.Change == inventory.AuditDelete {
@@ -228,7 +227,7 @@ func (s *Server) undoBMC(ctx context.Context, a inventory.Audit, isDryRun bool) 
 	if isDryRun {
 		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(is, body), Result: body}}, nil
 	}
-	out, err := s.putBMC(ctx, &putBMCInput{IfMatch: etag(b.Version), HostRef: ref, Body: SetBMC{HostBMC: body}})
+	out, err := s.putBMC(req, &putBMCInput{IfMatch: etag(b.Version), HostRef: ref, Body: SetBMC{HostBMC: body}})
 	if err != nil {
 		return nil, err
 	}

@@ -50,17 +50,6 @@ const (
 // role is the most that the caller may do anywhere.
 func (c caller) role() inventory.UserRole { return c.grants.Highest() }
 
-type callerKey struct{}
-
-// callerOf returns who sent the request that the context belongs to.
-func callerOf(ctx context.Context) caller {
-	c, _ := ctx.Value(callerKey{}).(caller)
-	return c
-}
-
-// by names the caller in the timeline.
-func by(ctx context.Context) string { return callerOf(ctx).name }
-
 // admitLocal lets everybody in: who could open the socket is an admin.
 func admitLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,8 +58,8 @@ func admitLocal(next http.Handler) http.Handler {
 			name = "somebody"
 		}
 		door.Trust(r.Context())
-		c := caller{name: name + " (local)", isLocal: true, via: viaSocket, grants: inventory.AdminEverywhere()}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+		edgeOf(r.Context()).caller = caller{name: name + " (local)", isLocal: true, via: viaSocket, grants: inventory.AdminEverywhere()}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -173,7 +162,8 @@ func (k *keeper) guard(next http.Handler) http.Handler {
 		if c.via != "" {
 			door.Trust(r.Context()) // strangers do not take its place any more
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+		edgeOf(r.Context()).caller = c
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // savedBy says who saves something now.
-func savedBy(ctx context.Context) inventory.Saved {
-	c := callerOf(ctx)
+func savedBy(req *Request) inventory.Saved {
+	c := req.caller
 	return inventory.Saved{SavedBy: c.name, SavedByAdmin: c.grants.Everywhere() == inventory.Admin}
 }
 
@@ -168,18 +168,18 @@ func (t authored) UpdateLayer(l *inventory.Layer, now time.Time) error {
 }
 
 // signed writes into a profile or layer who saves it, before it is looked at.
-func signed(ctx context.Context, item any) {
+func signed(req *Request, item any) {
 	switch x := item.(type) {
 	case *inventory.Profile:
-		x.Saved = savedBy(ctx)
+		x.Saved = savedBy(req)
 	case *inventory.Layer:
-		x.Saved = savedBy(ctx)
+		x.Saved = savedBy(req)
 	}
 }
 
 // isTakenOver reports whether an admin saves, as it is, what no admin has saved: it then counts as an admin's word.
-func isTakenOver(ctx context.Context, stored any) bool {
-	if !savedBy(ctx).SavedByAdmin {
+func isTakenOver(req *Request, stored any) bool {
+	if !savedBy(req).SavedByAdmin {
 		return false
 	}
 	switch x := stored.(type) {
@@ -193,22 +193,22 @@ func isTakenOver(ctx context.Context, stored any) bool {
 
 // signMachine writes down who has changed what a machine is to become. Hooks and the way its node is emptied are no part of
 // that.
-func signMachine(ctx context.Context, old inventory.Machine, m *inventory.Machine) {
+func signMachine(req *Request, old inventory.Machine, m *inventory.Machine) {
 	same := old
 	same.Hooks, same.Drain = m.Hooks, m.Drain
-	if s := savedBy(ctx); len(diff(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(diff(old, *m)) == 0 {
+	if s := savedBy(req); len(diff(same, *m)) > 0 || s.SavedByAdmin && !old.SavedByAdmin && old.Owner == "" && len(diff(old, *m)) == 0 {
 		m.Saved = s
 	}
 }
 
 // noteRefused puts the refusal of a name into the timeline: the transaction that it was in is taken back.
-func (s scopedStore) noteRefused(ctx context.Context, err error) {
+func (s scopedStore) noteRefused(req *Request, err error) {
 	var no *reference.Refusal
 	if !errors.As(err, &no) {
 		return
 	}
-	c := callerOf(ctx)
-	_ = s.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error { // the audit has the refusal, too
+	c := req.caller
+	_ = s.whole.Write(req.detached(), func(tx inventory.Tx) error { // the audit has the refusal, too
 		return tx.AddEvent(&inventory.Event{
 			At: time.Now(), Kind: inventory.EventReferenceRefused, Subject: no.Use.Noun + "/" + no.Use.Name,
 			Detail: inventory.Clean("refused to "+cmp.Or(c.name, "somebody")+": "+no.Err.Msg, 500),

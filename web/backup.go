@@ -50,8 +50,8 @@ func (s *Server) addBackup() {
 		method: http.MethodGet, path: "/backup/status", id: "get-backup-status", tag: "backup", needs: inventory.Admin,
 		summary: "Show when the last backup was taken, and what the next one needs",
 	},
-		func(ctx context.Context, _ *struct{}) (*one[BackupStatus], error) {
-			b, err := s.backupStatus(ctx)
+		func(req *Request, _ *struct{}) (*one[BackupStatus], error) {
+			b, err := s.backupStatus(req)
 			return &one[BackupStatus]{Body: b}, err
 		})
 }
@@ -59,14 +59,14 @@ func (s *Server) addBackup() {
 // backupSlow is how long a client may take for one piece of a backup.
 const backupSlow = time.Minute
 
-func (s *Server) getBackup(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+func (s *Server) getBackup(req *Request, _ *struct{}) (*huma.StreamResponse, error) {
 	if s.cfg.Backups == nil {
 		return nil, errNoBackups()
 	}
 	if !s.backing.TryLock() {
 		return nil, inventory.Errorf(inventory.Conflict, "another backup is being taken").WithHint("try it again when that is done")
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(req)
 	stop := context.AfterFunc(s.life, cancel)
 	end := func() {
 		stop()
@@ -81,22 +81,22 @@ func (s *Server) getBackup(ctx context.Context, _ *struct{}) (*huma.StreamRespon
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer end()
 		defer b.Close()
-		s.sendBackup(ctx, hc, b)
+		s.sendBackup(req.with(ctx), hc, b)
 	}}, nil
 }
 
 // sendBackup sends a backup. What is cut short ends the connection, so that nobody takes it for whole.
-func (s *Server) sendBackup(ctx context.Context, hc huma.Context, b Backup) {
+func (s *Server) sendBackup(req *Request, hc huma.Context, b Backup) {
 	w := humaecho.UnwrapV4(hc).Response()
 	hc.SetHeader("Content-Type", "application/gzip")
 	hc.SetHeader("Content-Disposition", `attachment; filename="`+b.Name()+`"`)
-	err := b.Write(&pacedWriter{ctx: ctx, w: w, control: http.NewResponseController(w)})
+	err := b.Write(&pacedWriter{ctx: req, w: w, control: http.NewResponseController(w)})
 	if err == nil {
-		trailOf(ctx).say(b.Name())
+		req.trail.say(b.Name())
 		return
 	}
-	s.cfg.Log.Warn("backup cut short", "op", requestID(ctx), "err", err)
-	s.finish(hc.Context(), http.StatusInternalServerError, b.Name()+" was cut short")
+	s.cfg.Log.Warn("backup cut short", "op", req.id, "err", err)
+	s.finish(req, http.StatusInternalServerError, b.Name()+" was cut short")
 	panic(http.ErrAbortHandler)
 }
 
@@ -120,14 +120,14 @@ func errNoBackups() error {
 	return inventory.Errorf(inventory.Unavailable, "this server takes no backups")
 }
 
-func (s *Server) backupStatus(ctx context.Context) (out BackupStatus, err error) {
+func (s *Server) backupStatus(req *Request) (out BackupStatus, err error) {
 	if s.cfg.Backups == nil {
 		return out, errNoBackups()
 	}
 	if out.DatabaseBytes, out.FreeBytes, err = s.cfg.Backups.BackupSpace(); err != nil {
 		return out, err
 	}
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		if err := out.count(tx); err != nil {
 			return err
 		}

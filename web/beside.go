@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 
@@ -30,16 +29,16 @@ func modeWords() (words []string) {
 	return words
 }
 
-func (s *Server) findSubnet(ctx context.Context, name string) (n inventory.Subnet, err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) findSubnet(req *Request, name string) (n inventory.Subnet, err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		n, err = tx.FindSubnet(name)
 		return err
 	})
 	return n, err
 }
 
-func (s *Server) listForeign(ctx context.Context, in *nameInput) (*listed[pxe.ForeignServer], error) {
-	n, err := s.findSubnet(ctx, in.Name)
+func (s *Server) listForeign(req *Request, in *nameInput) (*listed[pxe.ForeignServer], error) {
+	n, err := s.findSubnet(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ type probeInput struct {
 	Server string `query:"server" maxLength:"64" doc:"Ask this DHCP server alone, as a relay agent does; for networks that are reached by relay only" example:"10.9.0.2"`
 }
 
-func (s *Server) probe(ctx context.Context, in *probeInput) (*listed[pxe.ProbeLine], error) {
+func (s *Server) probe(req *Request, in *probeInput) (*listed[pxe.ProbeLine], error) {
 	var server netip.Addr
 	if in.Server != "" {
 		var err error
@@ -63,7 +62,7 @@ func (s *Server) probe(ctx context.Context, in *probeInput) (*listed[pxe.ProbeLi
 			return nil, inventory.Errorf(inventory.Invalid, "%q is not an address", inventory.Clean(in.Server, 64)).At("server")
 		}
 	}
-	n, err := s.findSubnet(ctx, in.Name)
+	n, err := s.findSubnet(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +72,6 @@ func (s *Server) probe(ctx context.Context, in *probeInput) (*listed[pxe.ProbeLi
 	if s.cfg.Probe == nil {
 		return nil, inventory.Errorf(inventory.Conflict, "this server answers no DHCP")
 	}
-	lines, err := s.cfg.Probe(ctx, n, server)
+	lines, err := s.cfg.Probe(req, n, server)
 	return pageOf(lines, len(lines), func(l pxe.ProbeLine) string { return l.Kind }), err
 }

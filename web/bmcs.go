@@ -49,8 +49,8 @@ type putBMCInput struct {
 // addBMCs registers the operations on the ways to power hosts; addBMCVerbs adds what is done with them.
 func (s *Server) addBMCs() {
 	register(s, operation{method: http.MethodGet, path: "/bmcs", id: "list-bmcs", scope: ofPools, tag: "bmcs", summary: "List how hosts are powered"},
-		func(ctx context.Context, in *Page) (out *listed[HostBMC], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *Page) (out *listed[HostBMC], err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListBMCs(in.more())
 				if err != nil {
 					return err
@@ -74,8 +74,8 @@ func (s *Server) addBMCs() {
 		about: "The last answer of its controller. Its serial console is at /hosts/{host}/bmc/console, for HTTP/1.1 requests with " +
 			"Connection: Upgrade and Upgrade: " + consoleProtocol + ": after the status 101 the connection is the console.",
 	},
-		func(ctx context.Context, in *HostRef) (*one[HostBMC], error) {
-			h, b, err := s.readBMC(ctx, in.Host)
+		func(req *Request, in *HostRef) (*one[HostBMC], error) {
+			h, b, err := s.readBMC(req, in.Host)
 			return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, err
 		})
 	register(s, operation{
@@ -103,20 +103,20 @@ func findBMC(tx inventory.Tx, ref string) (inventory.Host, inventory.BMC, error)
 	return h, b, err
 }
 
-func (s *Server) readBMC(ctx context.Context, ref string) (h inventory.Host, b inventory.BMC, err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) readBMC(req *Request, ref string) (h inventory.Host, b inventory.BMC, err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		h, b, err = findBMC(tx, ref)
 		return err
 	})
 	return h, b, err
 }
 
-func (s *Server) putBMC(ctx context.Context, in *putBMCInput) (*one[HostBMC], error) {
+func (s *Server) putBMC(req *Request, in *putBMCInput) (*one[HostBMC], error) {
 	var (
 		h   inventory.Host
 		old inventory.BMC
 	)
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 		if h, err = findHost(tx, in.Host); err != nil {
 			return err
 		}
@@ -138,15 +138,15 @@ func (s *Server) putBMC(ctx context.Context, in *putBMCInput) (*one[HostBMC], er
 	}
 	b.HostID = h.ID
 	if old.Version == 0 || in.Body.Password != "" || len(diff(old, b)) > 0 {
-		trailOf(ctx).lastly(func(tx inventory.Tx) error {
+		req.trail.lastly(func(tx inventory.Tx) error {
 			b, err := tx.FindBMC(h.ID)
 			if err == nil {
-				bmcEdited(ctx, h, old, b, in.Body.Password != "")
+				bmcEdited(req, h, old, b, in.Body.Password != "")
 			}
 			return err
 		})
-		if b, err = s.cfg.Lifecycle.SaveBMC(ctx, b, in.Body.Password, s.asker(ctx)); err != nil {
-			return nil, s.unnamed(ctx, err)
+		if b, err = s.cfg.Lifecycle.SaveBMC(req, b, in.Body.Password, s.asker(req)); err != nil {
+			return nil, s.unnamed(req, err)
 		}
 	}
 	return &one[HostBMC]{ETag: etag(b.Version), Body: hostBMC(h.Name, b)}, nil
@@ -183,9 +183,9 @@ type deleteBMCInput struct {
 	HostRef
 }
 
-func (s *Server) deleteBMC(ctx context.Context, in *deleteBMCInput) (*written, error) {
+func (s *Server) deleteBMC(req *Request, in *deleteBMCInput) (*written, error) {
 	var told HostBMC
-	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+	err := s.write(req, in.DryRun, func(tx inventory.Tx) error {
 		h, b, err := findBMC(tx, in.Host)
 		if err != nil {
 			return err
@@ -197,9 +197,9 @@ func (s *Server) deleteBMC(ctx context.Context, in *deleteBMCInput) (*written, e
 		if err := tx.DeleteBMC(h.ID); err != nil {
 			return err
 		}
-		bmcEdited(ctx, h, b, inventory.BMC{}, false)
+		bmcEdited(req, h, b, inventory.BMC{}, false)
 		return tx.AddEvent(&inventory.Event{
-			At: s.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "the way to power it was forgotten by " + by(ctx),
+			At: s.cfg.Now(), Kind: inventory.EventHostChanged, HostID: h.ID, Detail: "the way to power it was forgotten by " + req.by(),
 		})
 	})
 	if err != nil || !in.DryRun {
@@ -241,7 +241,7 @@ func (s *Server) addScans() {
 	}, s.scan)
 }
 
-func (s *Server) scan(ctx context.Context, in *scanInput) (*one[List[FoundBMC]], error) {
+func (s *Server) scan(req *Request, in *scanInput) (*one[List[FoundBMC]], error) {
 	if s.cfg.Scan == nil {
 		return nil, inventory.Errorf(inventory.Unavailable, "this server looks for no controllers")
 	}
@@ -249,7 +249,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*one[List[FoundBMC]],
 		return nil, inventory.Errorf(inventory.Conflict, "another scan is under way").WithHint("try it again when that has ended, which takes at most %s", scanFor)
 	}
 	defer s.scanning.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, scanFor)
+	ctx, cancel := context.WithTimeout(req, scanFor)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	var drivers []string
@@ -262,7 +262,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*one[List[FoundBMC]],
 	}
 	found = append([]FoundBMC{}, found[:min(len(found), scanMax)]...)
 	slices.SortStableFunc(found, func(a, b FoundBMC) int { return compareText(a.Address, b.Address) })
-	err = s.cfg.Store.Read(context.WithoutCancel(ctx), func(tx inventory.Tx) error { return nameKnown(tx, found) })
+	err = s.store.Read(req.detached(), func(tx inventory.Tx) error { return nameKnown(tx, found) })
 	return &one[List[FoundBMC]]{Body: List[FoundBMC]{Items: found}}, err
 }
 

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 
 	"slipway.dev/slipway/bmc"
@@ -10,8 +9,8 @@ import (
 )
 
 // testBMC connects to a controller as somebody is about to save it, and says at which step that fails. Nothing is stored.
-func (s *Server) testBMC(ctx context.Context, in *putBMCInput) (*one[BMCCheck], error) {
-	h, old, err := s.readBMC(ctx, in.Host)
+func (s *Server) testBMC(req *Request, in *putBMCInput) (*one[BMCCheck], error) {
+	h, old, err := s.readBMC(req, in.Host)
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) || h.ID == "" {
 		return nil, err
 	}
@@ -21,9 +20,9 @@ func (s *Server) testBMC(ctx context.Context, in *putBMCInput) (*one[BMCCheck], 
 	}
 	b.HostID = h.ID
 	c := BMCCheck{Host: h.Name, Power: inventory.PowerUnknown, Capabilities: []string{}, Results: []TargetCheckResult{}, IsGood: true}
-	err = s.cfg.Lifecycle.TryBMC(ctx, b, in.Body.Password, func(t bmc.Target, open bmc.Opener) error {
-		steps, power := trial.Run(ctx, t, open)
-		if !isAdminEverywhere(ctx) {
+	err = s.cfg.Lifecycle.TryBMC(req, b, in.Body.Password, func(t bmc.Target, open bmc.Opener) error {
+		steps, power := trial.Run(req, t, open)
+		if !isAdminEverywhere(req) {
 			steps = trial.Discreet(steps)
 		}
 		c.Power = power

@@ -100,7 +100,7 @@ func (s *Server) addBMCVerbs() {
 }
 
 // addBMCVerb registers an operation on a host's controller.
-func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler func(context.Context, *I) (*O, error)) {
+func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler func(*Request, *I) (*O, error)) {
 	o := operation{
 		method: method, path: "/hosts/{host}/bmc" + path, id: id, tag: "bmcs", scope: ofPools, summary: summary, within: controllerFor,
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
@@ -121,12 +121,17 @@ func addBMCVerb[I, O any](s *Server, method, path, id, summary string, handler f
 }
 
 // withBMC runs fn with the driver of a host's controller, as what it can do besides switching power.
-func withBMC[D any](ctx context.Context, s *Server, ref, what string, fn func(h inventory.Host, d D, b inventory.BMC) error) error {
-	h, err := s.readHost(ctx, ref)
+func withBMC[D any](req *Request, s *Server, ref, what string, fn func(h inventory.Host, d D, b inventory.BMC) error) error {
+	h, err := s.readHost(req, ref)
 	if err != nil {
 		return err
 	}
-	err = s.cfg.Lifecycle.WithBMC(ctx, h.ID, func(d bmc.Driver, b inventory.BMC) error {
+	return onBMC(req, s, h, what, fn)
+}
+
+// onBMC is the same for a host that was read already.
+func onBMC[D any](ctx context.Context, s *Server, h inventory.Host, what string, fn func(h inventory.Host, d D, b inventory.BMC) error) error {
+	err := s.cfg.Lifecycle.WithBMC(ctx, h.ID, func(d bmc.Driver, b inventory.BMC) error {
 		able, ok := d.(D)
 		if !ok {
 			return inventory.Errorf(inventory.Invalid, "the controller of host %s (%s) %s", h.Name, b.Driver, what).
@@ -143,13 +148,13 @@ func withBMC[D any](ctx context.Context, s *Server, ref, what string, fn func(h 
 }
 
 // note adds to a host's timeline what an admin told its controller.
-func (s *Server) note(ctx context.Context, h inventory.Host, detail string) error {
-	return s.cfg.Store.Write(context.WithoutCancel(ctx), func(tx inventory.Tx) error {
-		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventBMC, HostID: h.ID, Detail: inventory.Clean(detail, 500) + " by " + by(ctx)})
+func (s *Server) note(req *Request, h inventory.Host, detail string) error {
+	return s.store.Write(req.detached(), func(tx inventory.Tx) error {
+		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventBMC, HostID: h.ID, Detail: inventory.Clean(detail, 500) + " by " + req.by()})
 	})
 }
 
-func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], error) {
+func (s *Server) checkBMC(req *Request, in *HostRef) (*one[BMCCheck], error) {
 	c := BMCCheck{Power: inventory.PowerUnknown, Capabilities: []string{}}
 	var (
 		problem error    // why its power cannot be read
@@ -165,17 +170,17 @@ func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], err
 		}
 		c.Results = append(c.Results, r)
 	}
-	h, _, err := s.readBMC(ctx, in.Host)
+	h, _, err := s.readBMC(req, in.Host)
 	if err != nil {
 		return nil, err
 	}
 	c.Host = h.Name
-	err = s.cfg.Lifecycle.WithBMC(ctx, h.ID, func(d bmc.Driver, _ inventory.BMC) error {
+	err = s.cfg.Lifecycle.WithBMC(req, h.ID, func(d bmc.Driver, _ inventory.BMC) error {
 		c.Capabilities = bmc.Capabilities(d)
-		is, err := d.Power(ctx)
+		is, err := d.Power(req)
 		if problem = err; err == nil {
 			c.Power = is
-			can, err := bmc.Can(ctx, d)
+			can, err := bmc.Can(req, d)
 			if err == nil {
 				c.Capabilities, asked = can, can
 			} else {
@@ -184,7 +189,7 @@ func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], err
 		}
 		add("power", "power is "+string(is), err)
 		if users, ok := d.(bmc.UserManager); ok && err == nil {
-			add("account", "lets in an administrator", users.CheckCredentials(ctx))
+			add("account", "lets in an administrator", users.CheckCredentials(req))
 		}
 		return nil
 	})
@@ -196,8 +201,8 @@ func (s *Server) checkBMC(ctx context.Context, in *HostRef) (*one[BMCCheck], err
 	for _, r := range c.Results {
 		c.IsGood = c.IsGood && r.IsGood
 	}
-	if !errors.Is(ctx.Err(), context.Canceled) { // else it says nothing of the controller
-		s.cfg.Lifecycle.NoteCheck(context.WithoutCancel(ctx), h, c.Power, problem, asked, c.summary(by(ctx)))
+	if !errors.Is(req.Err(), context.Canceled) { // else it says nothing of the controller
+		s.cfg.Lifecycle.NoteCheck(req.detached(), h, c.Power, problem, asked, c.summary(req.by()))
 	}
 	return &one[BMCCheck]{Body: c}, nil
 }
@@ -213,25 +218,25 @@ func (c BMCCheck) summary(by string) inventory.LastCheck {
 	return inventory.LastCheck{By: by, IsGood: c.IsGood, Detail: inventory.Clean(strings.Join(words, "; "), 500)}
 }
 
-func (s *Server) bmcSensors(ctx context.Context, in *HostRef) (*one[BMCSensors], error) {
+func (s *Server) bmcSensors(req *Request, in *HostRef) (*one[BMCSensors], error) {
 	out := BMCSensors{Items: []bmc.Sensor{}}
-	err := withBMC(ctx, s, in.Host, "has no sensors", func(_ inventory.Host, d bmc.SensorReader, _ inventory.BMC) error {
-		noted, omitted := bmc.NoteOmissions(ctx)
+	err := withBMC(req, s, in.Host, "has no sensors", func(_ inventory.Host, d bmc.SensorReader, _ inventory.BMC) error {
+		noted, omitted := bmc.NoteOmissions(req)
 		all, err := d.Sensors(noted)
 		if err != nil {
 			return err
 		}
 		out.Items, out.LeftOut = append(out.Items, all...), omitted.Texts()
-		out.Health, err = d.Health(ctx)
+		out.Health, err = d.Health(req)
 		return err
 	})
 	return &one[BMCSensors]{Body: out}, err
 }
 
-func (s *Server) bmcLog(ctx context.Context, in *logInput) (*one[BMCLog], error) {
+func (s *Server) bmcLog(req *Request, in *logInput) (*one[BMCLog], error) {
 	out := BMCLog{Items: []bmc.LogEntry{}}
-	err := withBMC(ctx, s, in.Host, "keeps no event log", func(_ inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
-		noted, omitted := bmc.NoteOmissions(ctx)
+	err := withBMC(req, s, in.Host, "keeps no event log", func(_ inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
+		noted, omitted := bmc.NoteOmissions(req)
 		all, err := d.Log(noted, in.Limit)
 		out.Items, out.LeftOut = append(out.Items, all...), omitted.Texts()
 		return err
@@ -239,22 +244,22 @@ func (s *Server) bmcLog(ctx context.Context, in *logInput) (*one[BMCLog], error)
 	return &one[BMCLog]{Body: out}, err
 }
 
-func (s *Server) clearBMCLog(ctx context.Context, in *HostRef) (*struct{}, error) {
-	return nil, withBMC(ctx, s, in.Host, "keeps no event log", func(h inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
-		if err := s.begun(ctx); err != nil {
+func (s *Server) clearBMCLog(req *Request, in *HostRef) (*struct{}, error) {
+	return nil, withBMC(req, s, in.Host, "keeps no event log", func(h inventory.Host, d bmc.LogReader, _ inventory.BMC) error {
+		if err := s.begun(req); err != nil {
 			return err
 		}
-		if err := d.ClearLog(ctx); err != nil {
+		if err := d.ClearLog(req); err != nil {
 			return err
 		}
-		return s.note(ctx, h, "event log of the controller cleared")
+		return s.note(req, h, "event log of the controller cleared")
 	})
 }
 
-func (s *Server) bmcInventory(ctx context.Context, in *HostRef) (*one[BMCInventory], error) {
+func (s *Server) bmcInventory(req *Request, in *HostRef) (*one[BMCInventory], error) {
 	var out BMCInventory
-	err := withBMC(ctx, s, in.Host, "tells nothing of the machine", func(_ inventory.Host, d bmc.InventoryReader, _ inventory.BMC) error {
-		noted, omitted := bmc.NoteOmissions(ctx)
+	err := withBMC(req, s, in.Host, "tells nothing of the machine", func(_ inventory.Host, d bmc.InventoryReader, _ inventory.BMC) error {
+		noted, omitted := bmc.NoteOmissions(req)
 		i, err := d.Inventory(noted)
 		out = BMCInventory{Hardware: i.Hardware, Vendor: i.Vendor, Model: i.Model, Firmware: i.Firmware, LeftOut: omitted.Texts()}
 		return err
@@ -262,30 +267,30 @@ func (s *Server) bmcInventory(ctx context.Context, in *HostRef) (*one[BMCInvento
 	return &one[BMCInventory]{Body: out}, err
 }
 
-func (s *Server) bmcUsers(ctx context.Context, in *HostRef) (*one[List[bmc.User]], error) {
+func (s *Server) bmcUsers(req *Request, in *HostRef) (*one[List[bmc.User]], error) {
 	out := List[bmc.User]{Items: []bmc.User{}}
-	err := withBMC(ctx, s, in.Host, "has no accounts", func(_ inventory.Host, d bmc.UserManager, _ inventory.BMC) error {
-		all, err := d.Users(ctx)
+	err := withBMC(req, s, in.Host, "has no accounts", func(_ inventory.Host, d bmc.UserManager, _ inventory.BMC) error {
+		all, err := d.Users(req)
 		out.Items = append(out.Items, all...)
 		return err
 	})
 	return &one[List[bmc.User]]{Body: out}, err
 }
 
-func (s *Server) setBMCUser(ctx context.Context, in *userInput) (*one[List[bmc.User]], error) {
+func (s *Server) setBMCUser(req *Request, in *userInput) (*one[List[bmc.User]], error) {
 	out := List[bmc.User]{Items: []bmc.User{}}
-	err := withBMC(ctx, s, in.Host, "has no accounts", func(h inventory.Host, d bmc.UserManager, b inventory.BMC) error {
-		if err := s.begun(ctx); err != nil {
+	err := withBMC(req, s, in.Host, "has no accounts", func(h inventory.Host, d bmc.UserManager, b inventory.BMC) error {
+		if err := s.begun(req); err != nil {
 			return err
 		}
-		done, err := changeUser(ctx, d, b, in.Body.User, in.Body.Password, in.Body.Remove)
+		done, err := changeUser(req, d, b, in.Body.User, in.Body.Password, in.Body.Remove)
 		if err != nil {
 			return err
 		}
-		if err := s.note(ctx, h, "account "+in.Body.User+" of the controller "+done); err != nil {
+		if err := s.note(req, h, "account "+in.Body.User+" of the controller "+done); err != nil {
 			return err
 		}
-		all, err := d.Users(ctx)
+		all, err := d.Users(req)
 		out.Items = append(out.Items, all...)
 		return err
 	})
@@ -316,57 +321,57 @@ func changeUser(ctx context.Context, d bmc.UserManager, b inventory.BMC, user, p
 	return "added", d.CreateUser(ctx, user, password)
 }
 
-func (s *Server) bmcMedia(ctx context.Context, in *HostRef) (*one[BMCMedia], error) {
+func (s *Server) bmcMedia(req *Request, in *HostRef) (*one[BMCMedia], error) {
 	var out BMCMedia
-	err := withBMC(ctx, s, in.Host, "has no virtual drive", func(_ inventory.Host, d bmc.MediaMounter, _ inventory.BMC) (err error) {
-		out.URL, err = d.Media(ctx)
+	err := withBMC(req, s, in.Host, "has no virtual drive", func(_ inventory.Host, d bmc.MediaMounter, _ inventory.BMC) (err error) {
+		out.URL, err = d.Media(req)
 		return err
 	})
 	return &one[BMCMedia]{Body: out}, err
 }
 
-func (s *Server) setBMCMedia(ctx context.Context, in *mediaInput) (*one[BMCMedia], error) {
+func (s *Server) setBMCMedia(req *Request, in *mediaInput) (*one[BMCMedia], error) {
 	url := in.Body.URL
 	if err := checkURL("the image", url); err != nil {
 		return nil, err
 	}
 	out := in.Body
-	err := withBMC(ctx, s, in.Host, "has no virtual drive", func(h inventory.Host, d bmc.MediaMounter, _ inventory.BMC) error {
-		if err := s.begun(ctx); err != nil {
+	err := withBMC(req, s, in.Host, "has no virtual drive", func(h inventory.Host, d bmc.MediaMounter, _ inventory.BMC) error {
+		if err := s.begun(req); err != nil {
 			return err
 		}
 		did := "image ejected from the virtual drive"
 		if url == "" {
-			if err := d.EjectMedia(ctx); err != nil {
+			if err := d.EjectMedia(req); err != nil {
 				return err
 			}
 		} else {
 			did = "image put into the virtual drive"
-			if err := d.InsertMedia(ctx, url); err != nil {
+			if err := d.InsertMedia(req, url); err != nil {
 				return err
 			}
 		}
-		if err := s.note(ctx, h, did); err != nil {
+		if err := s.note(req, h, did); err != nil {
 			return err
 		}
 		var err error
-		out.URL, err = d.Media(ctx)
+		out.URL, err = d.Media(req)
 		return err
 	})
 	return &one[BMCMedia]{Body: out}, err
 }
 
-func (s *Server) bmcBoot(ctx context.Context, in *HostRef) (*one[BMCBoot], error) {
+func (s *Server) bmcBoot(req *Request, in *HostRef) (*one[BMCBoot], error) {
 	var out BMCBoot
-	err := withBMC(ctx, s, in.Host, "cannot choose the boot device", func(_ inventory.Host, d bmc.Booter, _ inventory.BMC) error {
-		b, err := d.Boot(ctx)
+	err := withBMC(req, s, in.Host, "cannot choose the boot device", func(_ inventory.Host, d bmc.Booter, _ inventory.BMC) error {
+		b, err := d.Boot(req)
 		out = BMCBoot(b)
 		return err
 	})
 	return &one[BMCBoot]{Body: out}, err
 }
 
-func (s *Server) setBMCBoot(ctx context.Context, in *bootInput) (*one[BMCBoot], error) {
+func (s *Server) setBMCBoot(req *Request, in *bootInput) (*one[BMCBoot], error) {
 	if err := checkURL("uri", in.Body.URI); err != nil {
 		return nil, err
 	}
@@ -374,17 +379,17 @@ func (s *Server) setBMCBoot(ctx context.Context, in *bootInput) (*one[BMCBoot], 
 		return nil, inventory.Errorf(inventory.Invalid, "only the device http has a uri")
 	}
 	var out BMCBoot
-	err := withBMC(ctx, s, in.Host, "cannot choose the boot device", func(h inventory.Host, d bmc.Booter, _ inventory.BMC) error {
-		if err := s.begun(ctx); err != nil {
+	err := withBMC(req, s, in.Host, "cannot choose the boot device", func(h inventory.Host, d bmc.Booter, _ inventory.BMC) error {
+		if err := s.begun(req); err != nil {
 			return err
 		}
-		if err := d.SetBoot(ctx, bmc.Boot(in.Body)); err != nil {
+		if err := d.SetBoot(req, bmc.Boot(in.Body)); err != nil {
 			return err
 		}
-		if err := s.note(ctx, h, "boot device set to "+string(in.Body.Device)); err != nil {
+		if err := s.note(req, h, "boot device set to "+string(in.Body.Device)); err != nil {
 			return err
 		}
-		b, err := d.Boot(ctx)
+		b, err := d.Boot(req)
 		out = BMCBoot(b)
 		return err
 	})
@@ -392,23 +397,23 @@ func (s *Server) setBMCBoot(ctx context.Context, in *bootInput) (*one[BMCBoot], 
 }
 
 // resetBMC restarts the controller itself. That it was told so is all that is known: it is away for some minutes.
-func (s *Server) resetBMC(ctx context.Context, in *HostRef) (*struct{}, error) {
-	return nil, withBMC(ctx, s, in.Host, "cannot be restarted by us", func(h inventory.Host, d bmc.ControllerResetter, _ inventory.BMC) error {
-		if err := s.begun(ctx); err != nil {
+func (s *Server) resetBMC(req *Request, in *HostRef) (*struct{}, error) {
+	return nil, withBMC(req, s, in.Host, "cannot be restarted by us", func(h inventory.Host, d bmc.ControllerResetter, _ inventory.BMC) error {
+		if err := s.begun(req); err != nil {
 			return err
 		}
-		if err := d.ResetController(ctx); err != nil {
+		if err := d.ResetController(req); err != nil {
 			return err
 		}
-		return s.note(ctx, h, "controller told to restart itself")
+		return s.note(req, h, "controller told to restart itself")
 	})
 }
 
-func (s *Server) rotateBMC(ctx context.Context, in *HostRef) (*one[inventory.Operation], error) {
-	h, _, err := s.readBMC(ctx, in.Host)
+func (s *Server) rotateBMC(req *Request, in *HostRef) (*one[inventory.Operation], error) {
+	h, _, err := s.readBMC(req, in.Host)
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.cfg.Lifecycle.RotateBMC(ctx, h.ID, s.asker(ctx))
+	o, err := s.cfg.Lifecycle.RotateBMC(req, h.ID, s.asker(req))
 	return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 }

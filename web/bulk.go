@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -82,11 +81,11 @@ func (s *Server) addBulk() {
 // bulkAtOnce is how many hosts are acted on side by side: their commits share the disk's time.
 const bulkAtOnce = 32
 
-func (s *Server) bulk(ctx context.Context, in *bulkInput) (*one[BulkResult], error) {
+func (s *Server) bulk(req *Request, in *bulkInput) (*one[BulkResult], error) {
 	if err := in.Body.check(); err != nil {
 		return nil, err
 	}
-	items, hosts, err := s.bulkHosts(ctx, in.Body)
+	items, hosts, err := s.bulkHosts(req, in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +100,7 @@ func (s *Server) bulk(ctx context.Context, in *bulkInput) (*one[BulkResult], err
 			continue
 		}
 		g.Go(func() error {
-			does, err := s.bulkOne(ctx, in, &hosts[i])
+			does, err := s.bulkOne(req, in, &hosts[i])
 			var e *inventory.Error
 			switch {
 			case err == nil:
@@ -160,8 +159,8 @@ func (r *BulkRequest) check() error {
 
 // bulkHosts finds the hosts that are asked for. What is none stands among the items with the reason; a host that is named
 // twice is there once.
-func (s *Server) bulkHosts(ctx context.Context, r BulkRequest) (items []BulkItem, hosts []inventory.Host, err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) bulkHosts(req *Request, r BulkRequest) (items []BulkItem, hosts []inventory.Host, err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		items, hosts = []BulkItem{}, nil
 		add := func(h inventory.Host) {
 			items, hosts = append(items, BulkItem{Host: h.Name, ID: h.ID}), append(hosts, h)
@@ -208,31 +207,32 @@ func (s *Server) bulkHosts(ctx context.Context, r BulkRequest) (items []BulkItem
 }
 
 // bulkOne acts on one host, with an entry in the audit of its own. Of a dry run it says what would happen.
-func (s *Server) bulkOne(ctx context.Context, in *bulkInput, h *inventory.Host) (does string, err error) {
+func (s *Server) bulkOne(req *Request, in *bulkInput, h *inventory.Host) (does string, err error) {
 	if in.DryRun {
 		var f foresight.Facts
-		err = s.actOn(ctx, provision.Asker{By: by(ctx), DryRun: true, Foresee: func(seen foresight.Facts) { f = seen }}, in, h)
+		err = s.actOn(req, provision.Asker{By: req.by(), DryRun: true, Foresee: func(seen foresight.Facts) { f = seen }}, in, h)
 		r := &in.Body
 		f.Verb, f.On, f.Action, f.Mode, f.Profile = r.Verb, r.On != nil && *r.On, string(r.Action), r.Mode, r.Profile
 		return foresight.Say(f), err
 	}
-	all := trailOf(ctx)
+	all := req.trail
 	all.mu.Lock()
 	row := all.row
 	all.mu.Unlock()
 	row.Noun, row.Name, row.HostID, row.Detail = "host", h.Name, h.ID, in.Body.Verb
-	ctx = context.WithValue(ctx, trailKey{}, &trail{row: row, success: http.StatusOK})
-	if err := s.actOn(ctx, s.asker(ctx), in, h); err != nil {
-		p := problemOf(ctx, s.cfg.Log, err)
-		s.finish(ctx, p.Status, p.Detail)
+	req = req.with(req.Context)
+	req.trail = &trail{row: row, success: http.StatusOK}
+	if err := s.actOn(req, s.asker(req), in, h); err != nil {
+		p := problemOf(req, s.cfg.Log, err)
+		s.finish(req, p.Status, p.Detail)
 		return "", err
 	}
-	s.finish(ctx, http.StatusOK, "")
+	s.finish(req, http.StatusOK, "")
 	return "", nil
 }
 
 // actOn does what is asked for to one host, by the same ways as the operations on one host.
-func (s *Server) actOn(ctx context.Context, who provision.Asker, in *bulkInput, h *inventory.Host) (err error) {
+func (s *Server) actOn(req *Request, who provision.Asker, in *bulkInput, h *inventory.Host) (err error) {
 	r, life := &in.Body, s.cfg.Lifecycle
 	on := r.On != nil && *r.On
 	if is, name, has := flagOf(h, r.Verb); has && is == on {
@@ -243,39 +243,39 @@ func (s *Server) actOn(ctx context.Context, who provision.Asker, in *bulkInput, 
 	}
 	switch r.Verb {
 	case "accept":
-		_, err = life.Accept(ctx, h.ID, who)
+		_, err = life.Accept(req, h.ID, who)
 	case "inspect":
-		_, err = life.Inspect(ctx, h.ID, r.Inspect, who)
+		_, err = life.Inspect(req, h.ID, r.Inspect, who)
 	case "install":
-		_, err = life.Install(ctx, h.ID, r.Profile, who)
+		_, err = life.Install(req, h.ID, r.Profile, who)
 	case "power":
-		_, err = life.Power(ctx, h.ID, r.Action, who)
+		_, err = life.Power(req, h.ID, r.Action, who)
 	case "maintain":
-		_, err = life.Maintain(ctx, h.ID, on, who)
+		_, err = life.Maintain(req, h.ID, on, who)
 	case "protect":
-		_, err = life.Protect(ctx, h.ID, on, who)
+		_, err = life.Protect(req, h.ID, on, who)
 	case "cordon":
-		_, err = life.Cordon(ctx, h.ID, on, who)
+		_, err = life.Cordon(req, h.ID, on, who)
 	case "retain":
-		_, err = life.Retain(ctx, h.ID, on, who)
+		_, err = life.Retain(req, h.ID, on, who)
 	case "adopt":
-		_, err = life.Adopt(ctx, h.ID, on, who)
+		_, err = life.Adopt(req, h.ID, on, who)
 	case "confirm":
-		_, err = life.Confirm(ctx, h.ID, who)
+		_, err = life.Confirm(req, h.ID, who)
 	case "clean":
-		_, err = life.CleanHost(ctx, h.ID, r.Mode, who)
+		_, err = life.CleanHost(req, h.ID, r.Mode, who)
 	case "release":
-		_, err = life.Release(ctx, h.ID, who)
+		_, err = life.Release(req, h.ID, who)
 	case "set":
 		var w *written
-		w, err = s.patchHost(ctx, &patchHostInput{HostRef: HostRef{Host: string(h.ID)}, WriteOptions: WriteOptions{DryRun: in.DryRun}, Body: *r.Set})
+		w, err = s.patchHost(req, &patchHostInput{HostRef: HostRef{Host: string(h.ID)}, WriteOptions: WriteOptions{DryRun: in.DryRun}, Body: *r.Set})
 		if err == nil && isUnchanged(w, h.Version) {
 			err = inventory.Errorf(inventory.Conflict, "host %s is so already", h.Name)
 		}
 	case "locate":
-		err = s.locate(ctx, string(h.ID), on, in.DryRun)
+		err = s.locate(req, string(h.ID), on, in.DryRun)
 	case "delete":
-		_, err = s.deleteHost(ctx, &deleteHostInput{HostRef: HostRef{Host: string(h.ID)}, WriteOptions: WriteOptions{DryRun: in.DryRun}, Force: r.Force})
+		_, err = s.deleteHost(req, &deleteHostInput{HostRef: HostRef{Host: string(h.ID)}, WriteOptions: WriteOptions{DryRun: in.DryRun}, Force: r.Force})
 	}
 	return err
 }

@@ -12,14 +12,6 @@ import (
 	"slipway.dev/slipway/inventory"
 )
 
-type requestKey struct{}
-
-// requestID names a request in its answer and in the log.
-func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestKey{}).(string)
-	return id
-}
-
 // Time limits of a request; streams and artefact checks set their own.
 const (
 	readFor   = 2 * time.Minute // until the body has been read
@@ -34,7 +26,7 @@ func (s *Server) chain(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := newRequestID()
-		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, newRequest(r.Context(), id)))
 		h := w.Header()
 		h.Set("X-Request-ID", id)
 		h.Set("X-Content-Type-Options", "nosniff")

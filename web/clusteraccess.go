@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,9 +26,9 @@ func (s *Server) addClusterAccess() {
 		method: http.MethodGet, path: "/clusters/{name}/access", id: "get-cluster-access", tag: "clusters", errors: errs,
 		summary: "Show which machines a cluster may take over, and which pools it may use",
 		about:   "The name is that of an attached cluster, or the UID of any cluster.",
-	}, func(ctx context.Context, in *nameInput) (*one[inventory.ClusterAccess], error) {
+	}, func(req *Request, in *nameInput) (*one[inventory.ClusterAccess], error) {
 		var a inventory.ClusterAccess
-		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		err := s.store.Read(req, func(tx inventory.Tx) error {
 			uid, err := uidOfCluster(tx, in.Name)
 			if err == nil {
 				a, err = tx.FindClusterAccess(uid)
@@ -46,9 +45,9 @@ func (s *Server) addClusterAccess() {
 	}, s.putClusterAccess)
 }
 
-func (s *Server) putClusterAccess(ctx context.Context, in *putClusterAccessInput) (*one[inventory.ClusterAccess], error) {
+func (s *Server) putClusterAccess(req *Request, in *putClusterAccessInput) (*one[inventory.ClusterAccess], error) {
 	var was, a inventory.ClusterAccess
-	err := s.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := s.store.Write(req, func(tx inventory.Tx) error {
 		uid, err := uidOfCluster(tx, in.Name)
 		if err != nil {
 			return err
@@ -77,14 +76,14 @@ func (s *Server) putClusterAccess(ctx context.Context, in *putClusterAccessInput
 		if err := tx.SaveClusterAccess(&a, s.cfg.Now()); err != nil {
 			return err
 		}
-		detail := "cluster " + in.Name + " may take machines from " + orNobody(a.TakesFrom) + ", and use " + orAllPools(a.Pools) + ", said by " + by(ctx)
+		detail := "cluster " + in.Name + " may take machines from " + orNobody(a.TakesFrom) + ", and use " + orAllPools(a.Pools) + ", said by " + req.by()
 		return tx.AddEvent(&inventory.Event{At: s.cfg.Now(), Kind: inventory.EventChanged, Subject: "cluster/" + in.Name, Detail: inventory.Clean(detail, 500)})
 	})
 	if err != nil {
 		return nil, err
 	}
-	edited(ctx, "cluster access", in.Name, inventory.AuditUpdate, was, a, 0)
-	trailOf(ctx).fix("say it again: slipway cluster access")
+	edited(req, "cluster access", in.Name, inventory.AuditUpdate, was, a, 0)
+	req.trail.fix("say it again: slipway cluster access")
 	a.TakesFrom, a.Pools = orEmpty(a.TakesFrom), orEmpty(a.Pools)
 	return &one[inventory.ClusterAccess]{Body: a}, nil
 }

@@ -93,33 +93,33 @@ func (s *Server) addClusters() {
 		method: http.MethodDelete, path: "/clusters/{name}", id: "delete-cluster", needs: inventory.Admin, tag: "clusters", dry: true, status: http.StatusNoContent,
 		summary: "Detach a cluster", about: "Its controllers end and remove our finalizers from its objects. Every server runs on.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed}, within: clusterFor,
-	}, func(ctx context.Context, in *deleteClusterInput) (*written, error) {
-		return s.detachCluster(ctx, n, in)
+	}, func(req *Request, in *deleteClusterInput) (*written, error) {
+		return s.detachCluster(req, n, in)
 	})
 	register(s, operation{
 		method: http.MethodGet, path: "/clusters/{name}/check", id: "check-cluster", tag: "clusters",
 		summary: "Check an attached cluster", errors: []int{http.StatusNotFound}, about: "Speaks to the cluster, and changes nothing there.",
-	}, func(ctx context.Context, in *nameInput) (*one[ClusterCheck], error) {
+	}, func(req *Request, in *nameInput) (*one[ClusterCheck], error) {
 		var c inventory.Cluster
-		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 			c, err = tx.Clusters().Find(in.Name)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		return s.checkCluster(ctx, c, nil)
+		return s.checkCluster(req, c, nil)
 	})
 	register(s, operation{
 		method: http.MethodPost, path: "/clusters/check", id: "check-kubeconfig", needs: inventory.Admin, tag: "clusters", asks: true,
 		summary: "Look whether a cluster could be attached", about: "Speaks to the cluster, and changes nothing there. The kubeconfig is not kept.",
-	}, func(ctx context.Context, in *checkClusterInput) (*one[ClusterCheck], error) {
+	}, func(req *Request, in *checkClusterInput) (*one[ClusterCheck], error) {
 		b := in.Body
 		c := inventory.Cluster{Name: b.Name, Kubeconfig: "kubeconfig", Modes: b.Modes, Namespaces: b.Namespaces, WatchFilter: b.WatchFilter, TakesOver: b.TakesOver}
 		if err := c.Validate(); err != nil {
 			return nil, err
 		}
-		return s.checkCluster(ctx, c, []byte(b.Kubeconfig))
+		return s.checkCluster(req, c, []byte(b.Kubeconfig))
 	})
 }
 
@@ -138,12 +138,12 @@ func (s *Server) checkCluster(ctx context.Context, c inventory.Cluster, kubeconf
 	return &one[ClusterCheck]{Body: k}, nil
 }
 
-func (s *Server) detachCluster(ctx context.Context, n noun[inventory.Cluster], in *deleteClusterInput) (*written, error) {
+func (s *Server) detachCluster(req *Request, n noun[inventory.Cluster], in *deleteClusterInput) (*written, error) {
 	var (
 		c    inventory.Cluster
 		does string
 	)
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 		if c, err = tx.Clusters().Find(in.Name); err != nil {
 			return err
 		}
@@ -163,9 +163,9 @@ func (s *Server) detachCluster(ctx context.Context, n noun[inventory.Cluster], i
 	if s.cfg.Clusters == nil {
 		return nil, errNoClusters()
 	}
-	edited(ctx, n.singular, in.Name, inventory.AuditDelete, c, nil, 0)
-	trailOf(ctx).fix("the cluster was let go of; attach it again")
-	if err := s.cfg.Clusters.DetachCluster(ctx, in.Name, in.Purge, in.Force, by(ctx)); err != nil {
+	edited(req, n.singular, in.Name, inventory.AuditDelete, c, nil, 0)
+	req.trail.fix("the cluster was let go of; attach it again")
+	if err := s.cfg.Clusters.DetachCluster(req, in.Name, in.Purge, in.Force, req.by()); err != nil {
 		return nil, err
 	}
 	return n.respond(&c, nil, false, http.StatusNoContent), nil

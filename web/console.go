@@ -31,17 +31,19 @@ func (s *Server) console(c echo.Context) error {
 		return &statusError{status: http.StatusUpgradeRequired, err: inventory.Errorf(inventory.Invalid, "a console needs a connection of its own").
 			WithHint("ask by HTTP/1.1 with Connection: Upgrade and Upgrade: %s; slipway host console does", consoleProtocol)}
 	}
-	back, err := s.consolesN.take(r.Context())
+	req := requestOf(r.Context())
+	back, err := s.consolesN.take(req)
 	if err != nil {
 		return err
 	}
 	defer back()
 	s.consoles.Add(1)
 	defer s.consoles.Done()
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(req)
 	defer cancel()
+	req = req.with(ctx)
 	defer context.AfterFunc(s.life, cancel)()
-	h, err := s.readHost(ctx, c.Param("host"))
+	h, err := s.readHost(req, c.Param("host"))
 	if err != nil {
 		return err
 	}
@@ -51,11 +53,11 @@ func (s *Server) console(c echo.Context) error {
 	}
 	closeLine := sync.OnceFunc(func() { _ = line.Close() })
 	defer closeLine()
-	if err := errors.Join(s.note(ctx, h, "serial console opened"), s.consoleOpened(ctx, h)); err != nil {
+	if err := errors.Join(s.note(req, h, "serial console opened"), s.consoleOpened(req, h)); err != nil {
 		return err
 	}
 	if err := s.join(ctx, c.Response(), line, closeLine); err != nil {
-		s.cfg.Log.Debug("console ended", "host", h.Name, "op", requestID(ctx), "err", err)
+		s.cfg.Log.Debug("console ended", "host", h.Name, "op", req.id, "err", err)
 	}
 	return nil
 }

@@ -63,8 +63,8 @@ func (s *Server) addConsoles() {
 		method: http.MethodPost, path: "/hosts/{host}/console/type", id: "type-into-console", asks: true, scope: ofPools, tag: "hosts", status: http.StatusNoContent,
 		summary: "Type into the serial console of a host that is open", errors: []int{http.StatusNotFound, http.StatusConflict},
 	},
-		func(ctx context.Context, in *typeInput) (*struct{}, error) {
-			h, err := s.readHost(ctx, in.Host)
+		func(req *Request, in *typeInput) (*struct{}, error) {
+			h, err := s.readHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
@@ -87,8 +87,8 @@ func plainText(b []byte) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }
 
-func (s *Server) consoleLog(ctx context.Context, in *consoleLogInput) (*one[ConsoleLog], error) {
-	h, err := s.readHost(ctx, in.Host)
+func (s *Server) consoleLog(req *Request, in *consoleLogInput) (*one[ConsoleLog], error) {
+	h, err := s.readHost(req, in.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -122,22 +122,22 @@ func (s *Server) consoleLog(ctx context.Context, in *consoleLogInput) (*one[Cons
 const historyBytes = 32 << 10
 
 // followConsole gives a browser the serial console of a host, until either of them goes or the server stops.
-func (s *Server) followConsole(ctx context.Context, in *HostRef) (*huma.StreamResponse, error) {
-	h, err := s.readHost(ctx, in.Host)
+func (s *Server) followConsole(req *Request, in *HostRef) (*huma.StreamResponse, error) {
+	h, err := s.readHost(req, in.Host)
 	if err != nil {
 		return nil, err
 	}
-	back, err := s.consolesN.take(ctx)
+	back, err := s.consolesN.take(req)
 	if err != nil {
 		return nil, err
 	}
 	past, _ := s.lines.recorded(h.ID)
-	opening, cancel := context.WithTimeout(ctx, controllerFor)
+	opening, cancel := context.WithTimeout(req, controllerFor)
 	defer cancel()
 	line, err := s.lines.join(opening, h)
 	if err == nil {
-		if err = s.consoleOpened(ctx, h); err == nil {
-			err = s.note(ctx, h, "serial console opened")
+		if err = s.consoleOpened(req, h); err == nil {
+			err = s.note(req, h, "serial console opened")
 		}
 		if err != nil {
 			_ = line.Close()
@@ -197,7 +197,7 @@ func (s *Server) recordFor(ctx context.Context) error {
 		return nil
 	}
 	var last int64
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := s.whole.Read(ctx, func(tx inventory.Tx) (err error) {
 		last, err = tx.LastEventID()
 		return err
 	})
@@ -258,7 +258,11 @@ func (s *Server) recordWhile(ctx context.Context, events <-chan inventory.Event,
 func (s *Server) recordOne(ctx context.Context, id inventory.HostID) *listener {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	h, err := s.readHost(ctx, string(id))
+	var h inventory.Host
+	err := s.whole.Read(ctx, func(tx inventory.Tx) (err error) {
+		h, err = tx.FindHost(id)
+		return err
+	})
 	if err != nil {
 		return nil
 	}

@@ -35,12 +35,12 @@ func (s *Server) addDiagnoses() {
 		method: http.MethodGet, path: "/hosts/{host}/diagnosis", id: "diagnose-host", scope: ofPools, tag: "hosts",
 		summary: "Say why a host does not boot: ranked causes with what was seen, and its latest packets", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *portInput) (*one[provision.Diagnosis], error) {
-			id, mac, err := s.port(ctx, in)
+		func(req *Request, in *portInput) (*one[provision.Diagnosis], error) {
+			id, mac, err := s.port(req, in)
 			if err != nil {
 				return nil, err
 			}
-			d, err := s.cfg.Lifecycle.Diagnose(ctx, id, mac)
+			d, err := s.cfg.Lifecycle.Diagnose(req, id, mac)
 			return &one[provision.Diagnosis]{Body: d}, err
 		})
 	register(s, operation{
@@ -48,41 +48,41 @@ func (s *Server) addDiagnoses() {
 		summary: "Download the latest packets of a host's boots as a capture file", errors: []int{http.StatusNotFound},
 		about: "The last packets of each port are kept in memory. File contents, configurations and keys are left out.",
 	},
-		func(ctx context.Context, in *portInput) (*textOutput, error) {
-			id, mac, err := s.port(ctx, in)
+		func(req *Request, in *portInput) (*textOutput, error) {
+			id, mac, err := s.port(req, in)
 			if err != nil {
 				return nil, err
 			}
-			return s.packets(ctx, id, mac)
+			return s.packets(req, id, mac)
 		})
 	register(s, operation{
 		method: http.MethodGet, path: "/strangers/{mac}/diagnosis", id: "diagnose-stranger", tag: "hosts",
 		summary: "Say why a machine that is not listed does not boot", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *strangerInput) (*one[provision.Diagnosis], error) {
-			mac, err := s.stranger(ctx, in.MAC)
+		func(req *Request, in *strangerInput) (*one[provision.Diagnosis], error) {
+			mac, err := s.stranger(req, in.MAC)
 			if err != nil {
 				return nil, err
 			}
-			d, err := s.cfg.Lifecycle.Diagnose(ctx, "", mac)
+			d, err := s.cfg.Lifecycle.Diagnose(req, "", mac)
 			return &one[provision.Diagnosis]{Body: d}, err
 		})
 	register(s, operation{
 		method: http.MethodGet, path: "/strangers/{mac}/packets", id: "packets-of-stranger", needs: inventory.Operator, tag: "hosts", plain: packetsType,
 		summary: "Download the latest packets of a machine that is not listed", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *strangerInput) (*textOutput, error) {
-			mac, err := s.stranger(ctx, in.MAC)
+		func(req *Request, in *strangerInput) (*textOutput, error) {
+			mac, err := s.stranger(req, in.MAC)
 			if err != nil {
 				return nil, err
 			}
-			return s.packets(ctx, "", mac)
+			return s.packets(req, "", mac)
 		})
 }
 
 // port finds the host, and the port of it that a request names.
-func (s *Server) port(ctx context.Context, in *portInput) (inventory.HostID, inventory.MAC, error) {
-	h, err := s.readHost(ctx, in.Host)
+func (s *Server) port(req *Request, in *portInput) (inventory.HostID, inventory.MAC, error) {
+	h, err := s.readHost(req, in.Host)
 	if err != nil || in.MAC == "" {
 		return h.ID, "", err
 	}
@@ -97,12 +97,12 @@ func (s *Server) port(ctx context.Context, in *portInput) (inventory.HostID, inv
 }
 
 // stranger reads the MAC of a machine that is no host's.
-func (s *Server) stranger(ctx context.Context, text string) (inventory.MAC, error) {
+func (s *Server) stranger(req *Request, text string) (inventory.MAC, error) {
 	mac, err := inventory.ParseMAC(text)
 	if err != nil {
 		return "", err
 	}
-	if h, err := s.readHost(ctx, string(mac)); err == nil {
+	if h, err := s.readHost(req, string(mac)); err == nil {
 		return "", inventory.Errorf(inventory.NotFound, "%s is no stranger: it is a port of host %s", mac, h.Name).WithHint("slipway host explain %s", h.Name)
 	} else if !inventory.IsKind(err, inventory.NotFound) {
 		return "", err

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -37,11 +36,11 @@ type discretion struct {
 }
 
 // discreetly calls fn if the caller's roles are in pools only.
-func (s *Server) discreetly(ctx context.Context, fn func(d *discretion) error) error {
-	if c := callerOf(ctx); len(c.grants) == 0 || c.grants.Everywhere().Allows(inventory.Viewer) {
+func (s *Server) discreetly(req *Request, fn func(d *discretion) error) error {
+	if c := req.caller; len(c.grants) == 0 || c.grants.Everywhere().Allows(inventory.Viewer) {
 		return nil
 	}
-	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	return s.store.Read(req, func(tx inventory.Tx) error {
 		t, isScoped := tx.(*scoped.Tx)
 		if !isScoped {
 			return nil
@@ -159,8 +158,8 @@ func (d *discretion) walk(v any, isText bool, open map[string]bool) (out any, ch
 // discreet implements huma.Transformer: it takes the names out of an answer. Of the refusals only a conflict speaks of things
 // that the caller did not name.
 func (s *Server) discreet(hc huma.Context, _ string, v any) (any, error) {
-	ctx, out := hc.Context(), v
-	err := s.discreetly(ctx, func(d *discretion) error {
+	req, out := requestOf(hc.Context()), v
+	err := s.discreetly(req, func(d *discretion) error {
 		if p, ok := v.(*Problem); ok {
 			clean, err := d.problem(p)
 			out = clean
@@ -173,8 +172,8 @@ func (s *Server) discreet(hc huma.Context, _ string, v any) (any, error) {
 		return err
 	})
 	if err != nil {
-		s.cfg.Log.Warn("an answer cannot be checked", "op", requestID(ctx), "err", err)
-		return problemOf(ctx, s.cfg.Log, inventory.Errorf(inventory.Unavailable, "the answer cannot be checked").WithHint("try it again")), nil
+		s.cfg.Log.Warn("an answer cannot be checked", "op", req.id, "err", err)
+		return problemOf(req, s.cfg.Log, inventory.Errorf(inventory.Unavailable, "the answer cannot be checked").WithHint("try it again")), nil
 	}
 	return out, nil
 }
@@ -244,8 +243,8 @@ func (d *discretion) sheet(in *acceptance.Input) (err error) {
 }
 
 // discreetEvents takes the names out of events.
-func (s *Server) discreetEvents(ctx context.Context, rows []inventory.Event) error {
-	return s.discreetly(ctx, func(d *discretion) error {
+func (s *Server) discreetEvents(req *Request, rows []inventory.Event) error {
+	return s.discreetly(req, func(d *discretion) error {
 		for i := range rows {
 			if err := d.event(&rows[i]); err != nil {
 				return err

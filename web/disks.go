@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -30,9 +29,9 @@ func (s *Server) addDisks() {
 		summary: "List the disks of a host: which would be written to, and which are kept", errors: []int{http.StatusNotFound},
 		about: "As its newest inspection found them, and by what the host says of its root disk; a machine may ask for another.",
 	},
-		func(ctx context.Context, in *HostRef) (*one[HostDisks], error) {
+		func(req *Request, in *HostRef) (*one[HostDisks], error) {
 			out := HostDisks{Items: []HostDisk{}}
-			err := s.ofHost(ctx, in.Host, func(tx inventory.Tx, h inventory.Host) error {
+			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				i, err := tx.FindInspection(h.ID, 0)
 				if inventory.IsKind(err, inventory.NotFound) {
 					out.Problem, out.Hint = "it was never inspected", "slipway host inspect "+h.Name

@@ -40,19 +40,20 @@ func (s *Server) addEvents() {
 		about: "With Accept: text/event-stream the events come as they happen, each with its id: (resume with Last-Event-ID). " +
 			"Otherwise it is a list, oldest first.", result: List[inventory.Event]{}, errors: []int{http.StatusNotFound}, isLong: true,
 	}
-	register(s, o, func(ctx context.Context, in *eventQuery) (*huma.StreamResponse, error) {
-		f, after, err := s.eventStart(ctx, in)
+	register(s, o, func(req *Request, in *eventQuery) (*huma.StreamResponse, error) {
+		f, after, err := s.eventStart(req, in)
 		if err != nil {
 			return nil, err
 		}
 		if !in.isStream() {
 			f.Before = in.Before
-			return s.listEvents(ctx, f, after, in.Limit)
+			return s.listEvents(req, f, after, in.Limit)
 		}
 		mine := ears{s: s, known: map[string]hearing{}}
-		return s.streamed(ctx, f, after, func(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
+		return s.streamed(req, f, after, func(ctx context.Context, e inventory.Event) (inventory.Event, bool) {
+			req := req.with(ctx)
 			one := []inventory.Event{e}
-			ok := mine.hears(ctx, e) && s.discreetEvents(ctx, one) == nil
+			ok := mine.hears(req, e) && s.discreetEvents(req, one) == nil
 			return one[0], ok
 		})
 	})
@@ -64,8 +65,8 @@ func (s *Server) addEvents() {
 type hearer func(ctx context.Context, e inventory.Event) (inventory.Event, bool)
 
 // streamed answers with the events that the caller hears, from an id on.
-func (s *Server) streamed(ctx context.Context, f inventory.EventFilter, after int64, hear hearer) (*huma.StreamResponse, error) {
-	back, err := s.streams.take(ctx)
+func (s *Server) streamed(req *Request, f inventory.EventFilter, after int64, hear hearer) (*huma.StreamResponse, error) {
+	back, err := s.streams.take(req)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (s *Server) streamed(ctx context.Context, f inventory.EventFilter, after in
 }
 
 // eventStart works out the filter and the id to begin after.
-func (s *Server) eventStart(ctx context.Context, in *eventQuery) (f inventory.EventFilter, after int64, err error) {
+func (s *Server) eventStart(req *Request, in *eventQuery) (f inventory.EventFilter, after int64, err error) {
 	text := in.After
 	if in.isStream() && in.LastID != "" {
 		text = in.LastID
@@ -92,7 +93,7 @@ func (s *Server) eventStart(ctx context.Context, in *eventQuery) (f inventory.Ev
 			return f, 0, inventory.Errorf(inventory.Invalid, "%q is not the id of an event", inventory.Clean(text, 40))
 		}
 	}
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		id, err := in.hostID(tx)
 		if err != nil {
 			return err
@@ -128,14 +129,14 @@ func countBack(tx inventory.Tx, f inventory.EventFilter, last, n int64) (after i
 	return newest[len(newest)-1].ID - 1, nil
 }
 
-func (s *Server) listEvents(ctx context.Context, f inventory.EventFilter, after int64, limit int) (*huma.StreamResponse, error) {
+func (s *Server) listEvents(req *Request, f inventory.EventFilter, after int64, limit int) (*huma.StreamResponse, error) {
 	var rows []inventory.Event
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 		rows, err = tx.ListEvents(f, after, limit+1)
 		return err
 	})
 	if err == nil {
-		err = s.discreetEvents(ctx, rows)
+		err = s.discreetEvents(req, rows)
 	}
 	if err != nil {
 		return nil, err
@@ -185,14 +186,14 @@ func (s *Server) fillLogs(rows []inventory.Event) {
 // stream sends events until the client goes, is too slow, or the server stops. A cut client comes back with the last
 // id it has seen.
 func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after int64, hears hearer) {
-	w := humaecho.UnwrapV4(ctx).Response()
+	w, req := humaecho.UnwrapV4(ctx).Response(), requestOf(ctx.Context())
 	control := http.NewResponseController(w)
 	ctx.SetHeader("Content-Type", "text/event-stream")
 	ctx.SetHeader("X-Accel-Buffering", "no") // a proxy must not hold events back
 	var buf bytes.Buffer
 	fmt.Fprintf(&buf, "retry: 1000\nid: %d\n\n", after)
 	hear := func(e inventory.Event) {
-		if e, ok := hears(ctx.Context(), e); ok {
+		if e, ok := hears(req, e); ok {
 			writeEvent(&buf, e)
 		}
 	}
@@ -209,7 +210,7 @@ func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after i
 	defer heartbeat.Stop()
 	for {
 		if err := flush(); err != nil {
-			s.cfg.Log.Debug("event stream cut", "op", requestID(ctx.Context()), "err", err)
+			s.cfg.Log.Debug("event stream cut", "op", req.id, "err", err)
 			return
 		}
 		select {
@@ -218,7 +219,7 @@ func (s *Server) stream(ctx huma.Context, events <-chan inventory.Event, after i
 		case <-s.closing:
 			return
 		case <-heartbeat.C:
-			if !stillIn(ctx.Context()) {
+			if !stillIn(req) {
 				return
 			}
 			buf.WriteString(": alive\n\n")

@@ -113,13 +113,13 @@ func (s *Server) addFactors() {
 }
 
 // ofUser finds the user whose second factor is meant, and whether it is the caller's own.
-func (s *Server) ofUser(ctx context.Context, name string) (u inventory.User, isOwn bool, err error) {
-	c := callerOf(ctx)
+func (s *Server) ofUser(req *Request, name string) (u inventory.User, isOwn bool, err error) {
+	c := req.caller
 	isOwn = c.user == name && c.token == ""
 	if !isOwn && c.grants.Everywhere() != inventory.Admin {
 		return u, false, inventory.Errorf(inventory.Forbidden, "only an admin changes the second factor of another").WithHint("log in as %s, with a password", inventory.Clean(name, 63))
 	}
-	err = s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+	err = s.keeper.store.Read(req, func(tx inventory.Tx) error {
 		u, err = tx.Users().Find(name)
 		return err
 	})
@@ -129,18 +129,18 @@ func (s *Server) ofUser(ctx context.Context, name string) (u inventory.User, isO
 	return u, isOwn, err
 }
 
-func (s *Server) beginFactor(ctx context.Context, in *factorBegin) (*one[SecondFactor], error) {
-	u, _, err := s.ofUser(ctx, in.Name)
+func (s *Server) beginFactor(req *Request, in *factorBegin) (*one[SecondFactor], error) {
+	u, _, err := s.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	t := ticket{User: u.Name, Secret: totp.NewSecret(), At: s.cfg.Now()}
-	trailOf(ctx).fix("nothing is stored yet")
+	req.trail.fix("nothing is stored yet")
 	return &one[SecondFactor]{Body: SecondFactor{Secret: t.Secret, URL: totp.URL(t.Secret, "Slipway", u.Name), Ticket: s.keeper.seal.sign("second factor", t)}}, nil
 }
 
-func (s *Server) putFactor(ctx context.Context, in *factorConfirm) (*one[RecoveryCodes], error) {
-	u, isOwn, err := s.ofUser(ctx, in.Name)
+func (s *Server) putFactor(req *Request, in *factorConfirm) (*one[RecoveryCodes], error) {
+	u, isOwn, err := s.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (s *Server) putFactor(ctx context.Context, in *factorConfirm) (*one[Recover
 		return nil, inventory.Errorf(inventory.Invalid, "it was begun more than %d minutes ago", int(ticketFor.Minutes())).WithHint("begin again")
 	}
 	if isOwn && u.HasPassword {
-		if err := s.keeper.checkOld(ctx, u, in.Body.Password); err != nil {
+		if err := s.keeper.checkOld(req, u, in.Body.Password); err != nil {
 			return nil, err
 		}
 	}
@@ -161,20 +161,20 @@ func (s *Server) putFactor(ctx context.Context, in *factorConfirm) (*one[Recover
 		return nil, inventory.Errorf(inventory.Invalid, "the code is not the one that the app should show now").WithHint("compare the clock of the app's device with that of the server: %s", s.cfg.Now().UTC().Format(time.TimeOnly+" MST"))
 	}
 	codes, hashes := totp.NewRecovery()
-	c := callerOf(ctx)
-	err = s.write(ctx, false, func(tx inventory.Tx) error {
+	c := req.caller
+	err = s.write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		if err != nil {
 			return err
 		}
 		f.Secret, f.Used, f.Recovery = t.Secret, at, hashes
-		return s.factorSet(ctx, tx, &u, f, c.login, "second factor of user "+u.Name+" set up")
+		return s.factorSet(req, tx, &u, f, c.login, "second factor of user "+u.Name+" set up")
 	})
 	return &one[RecoveryCodes]{Body: RecoveryCodes{Codes: codes}}, err
 }
 
-func (s *Server) deleteFactor(ctx context.Context, in *factorRemove) (*struct{}, error) {
-	u, isOwn, err := s.ofUser(ctx, in.Name)
+func (s *Server) deleteFactor(req *Request, in *factorRemove) (*struct{}, error) {
+	u, isOwn, err := s.ofUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -182,13 +182,13 @@ func (s *Server) deleteFactor(ctx context.Context, in *factorRemove) (*struct{},
 		return nil, inventory.Errorf(inventory.NotFound, "user %s has no second factor", u.Name).WithHint("slipway user list shows who has one")
 	}
 	if isOwn {
-		if err := s.keeper.useCode(ctx, u.Name, "login "+callerOf(ctx).login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
+		if err := s.keeper.useCode(req, u.Name, "login "+req.caller.login, in.Code); inventory.IsKind(err, inventory.Unauthorized) {
 			return nil, inventory.Errorf(inventory.Forbidden, "the code is wrong, was used before, or is no longer good").WithHint("give the next code of the app, or a recovery code")
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	return nil, s.write(ctx, false, func(tx inventory.Tx) error {
+	return nil, s.write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		what := "second factor of user " + u.Name + " taken away"
 		switch {
@@ -204,31 +204,31 @@ func (s *Server) deleteFactor(ctx context.Context, in *factorRemove) (*struct{},
 		default:
 			f = factors{}
 		}
-		return s.factorSet(ctx, tx, &u, f, "", what)
+		return s.factorSet(req, tx, &u, f, "", what)
 	})
 }
 
 // factorSet stores the second factors of a user after a change. With login set, the user's other logins end.
-func (s *Server) factorSet(ctx context.Context, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
+func (s *Server) factorSet(req *Request, tx inventory.Tx, u *inventory.User, f factors, login, what string) error {
 	if err := s.keeper.saveFactors(tx, u.Name, f); err != nil {
 		return err
 	}
-	edited(ctx, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": !f.isNone()}, u.Version)
-	trailOf(ctx).fix("second factors are not kept")
+	edited(req, "user", u.Name, inventory.AuditUpdate, map[string]bool{"hasSecondFactor": u.HasSecondFactor}, map[string]bool{"hasSecondFactor": !f.isNone()}, u.Version)
+	req.trail.fix("second factors are not kept")
 	if login != "" {
 		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, login, ""); err != nil {
 			return err
 		}
 	}
-	return s.changed(ctx, tx, "user/"+u.Name, what)
+	return s.changed(req, tx, "user/"+u.Name, what)
 }
 
-func (s *Server) getFactors(ctx context.Context, in *factorBegin) (*one[SecondFactors], error) {
-	if _, _, err := s.ofUser(ctx, in.Name); err != nil {
+func (s *Server) getFactors(req *Request, in *factorBegin) (*one[SecondFactors], error) {
+	if _, _, err := s.ofUser(req, in.Name); err != nil {
 		return nil, err
 	}
 	out := SecondFactors{SecurityKeys: []SecurityKey{}}
-	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
 		_, f, err := s.keeper.factorsOf(tx, in.Name)
 		out.App, out.RecoveryCodes = f.Secret != "", len(f.Recovery)
 		for _, k := range f.Keys {

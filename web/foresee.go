@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,17 +26,17 @@ func (s *Server) addForesight() {
 		method: http.MethodGet, path: "/machines/{name}/foresight", id: "foresee-machine", scope: ofPools, tag: "machines",
 		summary: "Say what a verb would do to a machine, its host and its disks", about: "Nothing is changed. It refuses a request in the same words as the real one.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
-	}, func(ctx context.Context, in *foreseeInput) (*one[Foresight], error) {
-		does, err := s.foreseeMachine(ctx, in.Name, in.Verb)
+	}, func(req *Request, in *foreseeInput) (*one[Foresight], error) {
+		does, err := s.foreseeMachine(req, in.Name, in.Verb)
 		return &one[Foresight]{Body: Foresight{Does: does}}, err
 	})
 }
 
-func (s *Server) foreseeMachine(ctx context.Context, name, verb string) (string, error) {
-	if _, err := s.readMachine(ctx, name); err != nil {
+func (s *Server) foreseeMachine(req *Request, name, verb string) (string, error) {
+	if _, err := s.readMachine(req, name); err != nil {
 		return "", err // the engine asks nobody who it is
 	}
-	e, err := s.cfg.Lifecycle.ForeseeMachine(ctx, name, verb)
+	e, err := s.cfg.Lifecycle.ForeseeMachine(req, name, verb)
 	if err != nil {
 		return "", err
 	}

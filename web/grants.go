@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,21 +38,18 @@ func (o operation) needed() inventory.UserRole {
 	return inventory.Operator
 }
 
-type neededKey struct{}
-
-// permit looks whether the caller may do an operation at all, and returns the context in which the store knows what for.
-func permit(ctx context.Context, o operation) (context.Context, error) {
-	needed := o.needed()
-	ctx = context.WithValue(ctx, neededKey{}, needed)
-	c := callerOf(ctx)
+// permit looks whether the caller may do an operation at all, and notes for the store which role it needs.
+func permit(req *Request, o operation) error {
+	needed, c := o.needed(), req.caller
+	req.needed = needed
 	if c.cluster != "" {
 		if !o.forClusters {
-			return ctx, errOfCluster(c)
+			return errOfCluster(c)
 		}
-		return ctx, nil
+		return nil
 	}
 	if needed == anybody {
-		return ctx, nil
+		return nil
 	}
 	has := c.grants.Everywhere()
 	isRead := o.method == http.MethodGet
@@ -61,35 +57,34 @@ func permit(ctx context.Context, o operation) (context.Context, error) {
 		has = c.grants.Highest()
 	}
 	if has.Allows(needed) {
-		return ctx, nil
+		return nil
 	}
 	where := ""
 	if o.scope == ofAll || o.scope == ofNobody && !isRead {
 		where = " everywhere"
 	}
-	return ctx, refused(c, needed, where, has)
+	return refused(c, needed, where, has)
 }
 
 // permitted refuses callers whose role is not enough for an operation, before their request is read any further.
 func (s *Server) permitted(o operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		with, err := permit(ctx.Context(), o)
-		if err != nil {
+		if err := permit(edgeOf(ctx.Context()), o); err != nil {
 			c := humaecho.UnwrapV4(ctx)
 			writeProblem(c.Response(), c.Request(), s.cfg.Log, err)
 			return
 		}
-		next(huma.WithContext(ctx, with))
+		next(ctx)
 	}
 }
 
 // permits reports why the caller may not do an operation on a host; the host's id may be empty.
-func (s *Server) permits(ctx context.Context, o operation, host inventory.HostID) error {
-	ctx, err := permit(ctx, o)
-	if err != nil || host == "" {
+func (s *Server) permits(req *Request, o operation, host inventory.HostID) error {
+	req = req.with(req.Context)
+	if err := permit(req, o); err != nil || host == "" {
 		return err
 	}
-	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	return s.store.Read(req, func(tx inventory.Tx) error {
 		_, err := tx.FindHost(host)
 		return err
 	})

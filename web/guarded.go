@@ -16,14 +16,14 @@ import (
 func (s *Server) guarded(o operation, next echo.HandlerFunc) echo.HandlerFunc {
 	o.method = http.MethodGet
 	return func(c echo.Context) error {
-		ctx, err := permit(c.Request().Context(), o)
-		if err != nil {
+		req := edgeOf(c.Request().Context())
+		if err := permit(req, o); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := context.WithCancel(c.Request().Context())
 		defer cancel()
 		if isLasting(c.Request()) {
-			defer s.whileIn(ctx, cancel)()
+			defer s.whileIn(req.with(ctx), cancel)()
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
@@ -35,7 +35,7 @@ func isLasting(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
 // whileIn ends something that lasts when its caller has logged out meanwhile, or may do less than before. The function that
 // it returns stops looking.
-func (s *Server) whileIn(ctx context.Context, end func()) (stop func()) {
+func (s *Server) whileIn(req *Request, end func()) (stop func()) {
 	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -45,10 +45,10 @@ func (s *Server) whileIn(ctx context.Context, end func()) (stop func()) {
 			select {
 			case <-done:
 				return
-			case <-ctx.Done():
+			case <-req.Done():
 				return
 			case <-look.C:
-				if !stillIn(ctx) {
+				if !stillIn(req) {
 					end()
 					return
 				}
@@ -62,12 +62,12 @@ func (s *Server) whileIn(ctx context.Context, end func()) (stop func()) {
 }
 
 // stillIn asks anew who the caller is. What cannot be found out now counts as yes: the database is away for a moment.
-func stillIn(ctx context.Context) bool {
-	c := callerOf(ctx)
+func stillIn(req *Request) bool {
+	c := req.caller
 	if c.again == nil {
 		return true
 	}
-	now, err := c.again(ctx)
+	now, err := c.again(req)
 	if err != nil {
 		return !inventory.IsKind(err, inventory.Unauthorized)
 	}
@@ -91,9 +91,9 @@ const (
 	heardMax = 10_000
 )
 
-// hears reports whether the caller of ctx hears an event.
-func (x *ears) hears(ctx context.Context, e inventory.Event) bool {
-	if callerOf(ctx).grants.Everywhere().Allows(inventory.Viewer) {
+// hears reports whether the caller of a request hears an event.
+func (x *ears) hears(req *Request, e inventory.Event) bool {
+	if req.caller.grants.Everywhere().Allows(inventory.Viewer) {
 		return true
 	}
 	key := string(e.HostID)
@@ -104,7 +104,7 @@ func (x *ears) hears(ctx context.Context, e inventory.Event) bool {
 		return k.ok
 	}
 	ok := false
-	err := x.s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := x.s.store.Read(req, func(tx inventory.Tx) (err error) {
 		if t, isScoped := tx.(*scoped.Tx); isScoped {
 			ok, err = t.SeesEvent(e)
 		}

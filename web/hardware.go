@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -39,9 +38,9 @@ func (s *Server) addHardware() {
 		method: http.MethodGet, path: "/hosts/{host}/hardware", id: "get-hardware", scope: ofPools, tag: "hosts",
 		summary: "Show what a host is made of, as our agent found it", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *hardwareInput) (*one[inventory.Inspection], error) {
+		func(req *Request, in *hardwareInput) (*one[inventory.Inspection], error) {
 			var i inventory.Inspection
-			err := s.ofHost(ctx, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
+			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
 				i, err = tx.FindInspection(h.ID, in.N)
 				if inventory.IsKind(err, inventory.NotFound) && in.N == 0 {
 					err = inventory.Errorf(inventory.NotFound, "host %s was never inspected", h.Name).WithHint("look at it with: slipway host inspect %s", h.Name)
@@ -54,9 +53,9 @@ func (s *Server) addHardware() {
 		method: http.MethodGet, path: "/hosts/{host}/inspections", id: "list-inspections", scope: ofPools, tag: "hosts",
 		summary: "List the inspections of a host, newest first", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *inspectionsInput) (*one[List[inventory.Inspection]], error) {
+		func(req *Request, in *inspectionsInput) (*one[List[inventory.Inspection]], error) {
 			out := List[inventory.Inspection]{Items: []inventory.Inspection{}}
-			err := s.ofHost(ctx, in.Host, func(tx inventory.Tx, h inventory.Host) error {
+			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				rows, err := tx.ListInspections(h.ID, in.Limit)
 				out.Items = append(out.Items, rows...)
 				return err
@@ -67,9 +66,9 @@ func (s *Server) addHardware() {
 		method: http.MethodGet, path: "/hosts/{host}/reports", id: "list-reports", scope: ofPools, tag: "hosts",
 		summary: "List the reports of burn-ins, wipes and installations of a host, newest first", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *reportsInput) (*one[List[inventory.Report]], error) {
+		func(req *Request, in *reportsInput) (*one[List[inventory.Report]], error) {
 			out := List[inventory.Report]{Items: []inventory.Report{}}
-			err := s.ofHost(ctx, in.Host, func(tx inventory.Tx, h inventory.Host) error {
+			err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) error {
 				rows, err := tx.ListReports(h.ID, in.Kind, in.Limit)
 				out.Items = append(out.Items, rows...)
 				return err
@@ -85,8 +84,8 @@ func (s *Server) addSheets() {
 		method: http.MethodGet, path: "/hosts/{host}/report", id: "get-report", scope: ofPools, tag: "hosts", result: acceptance.Sheet{},
 		summary: "Show the acceptance sheet of a host", errors: []int{http.StatusNotFound}, about: "With Accept: text/html it is a page that can be printed.",
 	},
-		func(ctx context.Context, in *sheetInput) (*huma.StreamResponse, error) {
-			return s.sheet(ctx, in.Host, strings.Contains(in.Accept, "text/html"))
+		func(req *Request, in *sheetInput) (*huma.StreamResponse, error) {
+			return s.sheet(req, in.Host, strings.Contains(in.Accept, "text/html"))
 		})
 	get := s.api.OpenAPI().Paths["/api/v1/hosts/{host}/report"].Get
 	get.Responses["200"].Content["text/html"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
@@ -94,14 +93,14 @@ func (s *Server) addSheets() {
 		method: http.MethodGet, path: "/hosts/{host}/report.html", id: "get-report-page", scope: ofPools, tag: "hosts", plain: "text/html",
 		summary: "Show the acceptance sheet of a host as a page that can be printed", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *HostRef) (*huma.StreamResponse, error) {
-			return s.sheet(ctx, in.Host, true)
+		func(req *Request, in *HostRef) (*huma.StreamResponse, error) {
+			return s.sheet(req, in.Host, true)
 		})
 }
 
 // ofHost runs fn on a host in one snapshot.
-func (s *Server) ofHost(ctx context.Context, ref string, fn func(inventory.Tx, inventory.Host) error) error {
-	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) ofHost(req *Request, ref string, fn func(inventory.Tx, inventory.Host) error) error {
+	return s.store.Read(req, func(tx inventory.Tx) error {
 		h, err := findHost(tx, ref)
 		if err != nil {
 			return err
@@ -114,9 +113,9 @@ func (s *Server) ofHost(ctx context.Context, ref string, fn func(inventory.Tx, i
 const sheetReports = 500
 
 // sheet writes the acceptance sheet of a host.
-func (s *Server) sheet(ctx context.Context, ref string, isPage bool) (*huma.StreamResponse, error) {
+func (s *Server) sheet(req *Request, ref string, isPage bool) (*huma.StreamResponse, error) {
 	in := acceptance.Input{At: s.cfg.Now()}
-	err := s.ofHost(ctx, ref, func(tx inventory.Tx, h inventory.Host) (err error) {
+	err := s.ofHost(req, ref, func(tx inventory.Tx, h inventory.Host) (err error) {
 		in.Host = h
 		i, err := tx.FindInspection(h.ID, 0)
 		if in.Inspection, err = known(i, err); err != nil {
@@ -133,7 +132,7 @@ func (s *Server) sheet(ctx context.Context, ref string, isPage bool) (*huma.Stre
 		return err
 	})
 	if err == nil {
-		err = s.discreetly(ctx, func(d *discretion) error { return d.sheet(&in) })
+		err = s.discreetly(req, func(d *discretion) error { return d.sheet(&in) })
 	}
 	if err != nil {
 		return nil, err

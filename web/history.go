@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -36,12 +35,12 @@ func (s *Server) addSessions() {
 		method: http.MethodGet, path: "/sessions", id: "list-sessions", scope: ofPools, tag: "sessions", summary: "List boot sessions, latest first",
 		errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *struct {
+		func(req *Request, in *struct {
 			Page
 			ByHost
 		},
 		) (out *listed[inventory.BootSession], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				id, err := in.hostID(tx)
 				if err != nil {
 					return err
@@ -72,8 +71,8 @@ func (s *Server) addIssues() {
 		method: http.MethodGet, path: "/issues", id: "list-issues", scope: ofPools, tag: "issues", summary: "List open issues, newest first",
 		errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *issueQuery) (out *listed[inventory.Issue], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *issueQuery) (out *listed[inventory.Issue], err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				id, err := in.hostID(tx)
 				if err != nil {
 					return err

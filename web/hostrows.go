@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -60,8 +59,8 @@ func (s *Server) addHostRows() {
 		method: http.MethodGet, path: "/hostrows", id: "list-hostrows", tag: "hosts", scope: ofPools, summary: "List hosts in few words",
 		about: "In order of their names, each with what other tables know of it: power, pool, address, open issues. To follow many hosts, " +
 			"read the list once, and then by ids the hosts that events name.",
-	}, func(ctx context.Context, in *rowQuery) (out *listed[HostRow], err error) {
-		err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	}, func(req *Request, in *rowQuery) (out *listed[HostRow], err error) {
+		err = s.store.Read(req, func(tx inventory.Tx) error {
 			hosts, err := rowHosts(tx, *in)
 			if err != nil {
 				return err

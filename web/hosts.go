@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -36,8 +35,8 @@ func (s *Server) addHosts() {
 		method: http.MethodGet, path: "/hosts", id: "list-hosts", scope: ofPools, tag: "hosts", summary: "List hosts",
 		about: "In order of their names. The machines that nobody has accepted yet are among them, in state discovered.",
 	},
-		func(ctx context.Context, in *hostQuery) (out *listed[inventory.Host], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *hostQuery) (out *listed[inventory.Host], err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				rows, err := selectHosts(tx, *in)
 				out = pageOf(rows, in.Limit, hostName)
 				return err
@@ -45,8 +44,8 @@ func (s *Server) addHosts() {
 			return out, err
 		})
 	register(s, operation{method: http.MethodGet, path: "/hosts/{host}", id: "get-host", scope: ofPools, tag: "hosts", summary: "Show a host", errors: []int{http.StatusNotFound}},
-		func(ctx context.Context, in *HostRef) (*one[inventory.Host], error) {
-			h, err := s.readHost(ctx, in.Host)
+		func(req *Request, in *HostRef) (*one[inventory.Host], error) {
+			h, err := s.readHost(req, in.Host)
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 	register(s, operation{
@@ -108,8 +107,8 @@ func selectHosts(tx inventory.Tx, in hostQuery) (rows []inventory.Host, err erro
 	}
 }
 
-func (s *Server) readHost(ctx context.Context, ref string) (h inventory.Host, err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) readHost(req *Request, ref string) (h inventory.Host, err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		h, err = findHost(tx, ref)
 		return err
 	})
@@ -121,14 +120,14 @@ type HostRole struct {
 	Role inventory.UserRole `json:"role"`
 }
 
-func (s *Server) roleOnHost(ctx context.Context, in *HostRef) (*one[HostRole], error) {
+func (s *Server) roleOnHost(req *Request, in *HostRef) (*one[HostRole], error) {
 	out := &one[HostRole]{}
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		h, err := findHost(tx, in.Host)
 		if err != nil {
 			return err
 		}
-		out.Body.Role, err = scoped.RoleOnHost(tx, callerOf(ctx).within(ctx), &h)
+		out.Body.Role, err = scoped.RoleOnHost(tx, req.within(), &h)
 		return err
 	})
 	return out, err
@@ -140,21 +139,21 @@ type putHostInput struct {
 	Body inventory.Host
 }
 
-func (s *Server) createHost(ctx context.Context, in *createInput[inventory.Host]) (*written, error) {
+func (s *Server) createHost(req *Request, in *createInput[inventory.Host]) (*written, error) {
 	var h inventory.Host
-	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
-		h, err = s.insertHost(ctx, tx, in.Body)
+	err := s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
+		h, err = s.insertHost(req, tx, in.Body)
 		return err
 	})
-	return hostWritten(nil, h, in.DryRun, http.StatusCreated), s.unnamed(ctx, err)
+	return hostWritten(nil, h, in.DryRun, http.StatusCreated), s.unnamed(req, err)
 }
 
-func (s *Server) putHost(ctx context.Context, in *putHostInput) (*written, error) {
+func (s *Server) putHost(req *Request, in *putHostInput) (*written, error) {
 	var (
 		h   inventory.Host
 		old *inventory.Host
 	)
-	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+	err := s.write(req, in.DryRun, func(tx inventory.Tx) error {
 		stored, err := findHost(tx, in.Host)
 		switch {
 		case err == nil:
@@ -162,7 +161,7 @@ func (s *Server) putHost(ctx context.Context, in *putHostInput) (*written, error
 			if in.Body.Name == "" {
 				in.Body.Name = stored.Name
 			}
-			h, err = s.updateHost(ctx, tx, in.WriteOptions, stored, func(h *inventory.Host) error { return s.replace(h, in.Body) })
+			h, err = s.updateHost(req, tx, in.WriteOptions, stored, func(h *inventory.Host) error { return s.replace(h, in.Body) })
 			return err
 		case !inventory.IsKind(err, inventory.NotFound):
 			return err
@@ -174,10 +173,10 @@ func (s *Server) putHost(ctx context.Context, in *putHostInput) (*written, error
 		if err := sameName("host", &in.Body.Name, in.Host); err != nil {
 			return err
 		}
-		h, err = s.insertHost(ctx, tx, in.Body)
+		h, err = s.insertHost(req, tx, in.Body)
 		return err
 	})
-	return hostWritten(old, h, in.DryRun, http.StatusOK), s.unnamed(ctx, err)
+	return hostWritten(old, h, in.DryRun, http.StatusOK), s.unnamed(req, err)
 }
 
 type patchHostInput struct {
@@ -186,24 +185,24 @@ type patchHostInput struct {
 	Body HostPatch
 }
 
-func (s *Server) patchHost(ctx context.Context, in *patchHostInput) (*written, error) {
+func (s *Server) patchHost(req *Request, in *patchHostInput) (*written, error) {
 	var old, h inventory.Host
-	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if old, err = findHost(tx, in.Host); err != nil {
 			return err
 		}
-		h, err = s.updateHost(ctx, tx, in.WriteOptions, old, func(h *inventory.Host) error { return s.apply(h, in.Body) })
+		h, err = s.updateHost(req, tx, in.WriteOptions, old, func(h *inventory.Host) error { return s.apply(h, in.Body) })
 		return err
 	})
-	return hostWritten(&old, h, in.DryRun, http.StatusOK), s.unnamed(ctx, err)
+	return hostWritten(&old, h, in.DryRun, http.StatusOK), s.unnamed(req, err)
 }
 
-func (s *Server) deleteHost(ctx context.Context, in *deleteHostInput) (*written, error) {
-	if err := s.endOperation(ctx, in); err != nil {
+func (s *Server) deleteHost(req *Request, in *deleteHostInput) (*written, error) {
+	if err := s.endOperation(req, in); err != nil {
 		return nil, err
 	}
 	var h inventory.Host
-	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if h, err = findHost(tx, in.Host); err != nil {
 			return err
 		}
@@ -220,10 +219,10 @@ func (s *Server) deleteHost(ctx context.Context, in *deleteHostInput) (*written,
 		if err := tx.DeleteHost(h.ID); err != nil {
 			return err
 		}
-		hostGone(ctx, h)
+		hostGone(req, h)
 		return tx.AddEvent(&inventory.Event{
 			At: s.cfg.Now(), Kind: inventory.EventHostDeleted, HostID: h.ID, Subject: "host/" + h.Name,
-			Detail: "host " + h.Name + " deleted by " + by(ctx),
+			Detail: "host " + h.Name + " deleted by " + req.by(),
 		})
 	})
 	switch {
@@ -243,12 +242,12 @@ type deleteHostInput struct {
 }
 
 // endOperation cancels what is under way with a host that is to be forgotten by force.
-func (s *Server) endOperation(ctx context.Context, in *deleteHostInput) error {
+func (s *Server) endOperation(req *Request, in *deleteHostInput) error {
 	if !in.Force || in.DryRun {
 		return nil
 	}
 	var id string
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		h, err := findHost(tx, in.Host)
 		if err != nil || h.IsProtected || h.ClaimID != "" {
 			return err
@@ -265,7 +264,7 @@ func (s *Server) endOperation(ctx context.Context, in *deleteHostInput) error {
 	if err != nil || id == "" {
 		return err
 	}
-	_, err = s.cfg.Lifecycle.CancelOperation(ctx, id, provision.By(by(ctx))) // the entry stands with the edit
+	_, err = s.cfg.Lifecycle.CancelOperation(req, id, provision.By(req.by())) // the entry stands with the edit
 	return err
 }
 
@@ -278,21 +277,21 @@ func hostWritten(old *inventory.Host, h inventory.Host, isDryRun bool, status in
 }
 
 // insertHost stores a host that a person adds.
-func (s *Server) insertHost(ctx context.Context, tx inventory.Tx, in inventory.Host) (inventory.Host, error) {
+func (s *Server) insertHost(req *Request, tx inventory.Tx, in inventory.Host) (inventory.Host, error) {
 	now := s.cfg.Now()
-	h := inventory.Host{ID: s.cfg.NewHostID(), State: inventory.Available, StateSinceAt: now, StateReason: "added by " + by(ctx), Arch: in.Arch}
+	h := inventory.Host{ID: s.cfg.NewHostID(), State: inventory.Available, StateSinceAt: now, StateReason: "added by " + req.by(), Arch: in.Arch}
 	if err := s.replace(&h, in); err != nil {
 		return h, err
 	}
-	if err := s.cfg.Lifecycle.AddHost(tx, &h, by(ctx)); err != nil {
+	if err := s.cfg.Lifecycle.AddHost(tx, &h, req.by()); err != nil {
 		return h, err
 	}
-	hostEdited(ctx, inventory.AuditCreate, nil, h)
+	hostEdited(req, inventory.AuditCreate, nil, h)
 	return h, nil
 }
 
 // updateHost changes a host with edit and stores it, if that changed anything.
-func (s *Server) updateHost(ctx context.Context, tx inventory.Tx, o WriteOptions, old inventory.Host, edit func(*inventory.Host) error) (inventory.Host, error) {
+func (s *Server) updateHost(req *Request, tx inventory.Tx, o WriteOptions, old inventory.Host, edit func(*inventory.Host) error) (inventory.Host, error) {
 	if err := o.check("host", old.Name, old.Version); err != nil {
 		return old, err
 	}
@@ -301,9 +300,9 @@ func (s *Server) updateHost(ctx context.Context, tx inventory.Tx, o WriteOptions
 	if err := edit(&h); err != nil {
 		return old, err
 	}
-	err := s.cfg.Lifecycle.EditHost(tx, old, &h, by(ctx))
+	err := s.cfg.Lifecycle.EditHost(tx, old, &h, req.by())
 	if h.Version != old.Version {
-		hostEdited(ctx, inventory.AuditUpdate, old, h)
+		hostEdited(req, inventory.AuditUpdate, old, h)
 	}
 	return h, err
 }

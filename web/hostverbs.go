@@ -77,18 +77,18 @@ func (s *Server) addHostVerbs() {
 		method: http.MethodGet, path: "/hosts/{host}/explain", id: "explain-host", scope: ofPools, tag: "hosts",
 		summary: "Say what a host would boot now, and why", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *HostRef) (*one[provision.Explanation], error) {
-			x, err := s.explain(ctx, in.Host)
+		func(req *Request, in *HostRef) (*one[provision.Explanation], error) {
+			x, err := s.explain(req, in.Host)
 			return &one[provision.Explanation]{Body: x}, err
 		})
 	register(s, operation{
 		method: http.MethodGet, path: "/hosts/{host}/script", id: "script-of-host", scope: ofPools, tag: "hosts", plain: "text/plain",
 		summary: "Show the boot script that a host would get now", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *HostRef) (*textOutput, error) {
-			x, err := s.explain(ctx, in.Host)
+		func(req *Request, in *HostRef) (*textOutput, error) {
+			x, err := s.explain(req, in.Host)
 			if err == nil {
-				err = s.discreetly(ctx, func(d *discretion) (err error) {
+				err = s.discreetly(req, func(d *discretion) (err error) {
 					x.Script, err = d.text(x.Script, nil)
 					return err
 				})
@@ -103,12 +103,12 @@ type textOutput struct {
 	Body        []byte
 }
 
-func (s *Server) explain(ctx context.Context, ref string) (provision.Explanation, error) {
-	h, err := s.readHost(ctx, ref)
+func (s *Server) explain(req *Request, ref string) (provision.Explanation, error) {
+	h, err := s.readHost(req, ref)
 	if err != nil {
 		return provision.Explanation{}, err
 	}
-	return s.cfg.Lifecycle.Explain(ctx, h.ID, s.cfg.BootBase)
+	return s.cfg.Lifecycle.Explain(req, h.ID, s.cfg.BootBase)
 }
 
 // named is an input that names a host.
@@ -125,12 +125,12 @@ func addVerb[I any, P interface {
 		method: http.MethodPost, path: "/hosts/{host}/" + verb, id: verb + "-host", scope: ofPools, tag: "hosts", summary: summary,
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
-		func(ctx context.Context, in *I) (*one[inventory.Host], error) {
-			h, err := s.readHost(ctx, P(in).hostRef())
+		func(req *Request, in *I) (*one[inventory.Host], error) {
+			h, err := s.readHost(req, P(in).hostRef())
 			if err != nil {
 				return nil, err
 			}
-			h, err = do(ctx, s.asker(ctx), h.ID, in)
+			h, err = do(req, s.asker(req), h.ID, in)
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 }

@@ -37,19 +37,19 @@ func (s *Server) addArtefacts() {
 		method: http.MethodPost, path: "/artefacts/verify", id: "verify-artefacts", tag: "artefacts", isLong: true,
 		summary: "Read every artefact again and list those that are missing or damaged", about: "It takes as long as the disk needs to read them all.",
 	},
-		func(ctx context.Context, _ *struct{}) (*listed[images.Fault], error) {
-			faults, err := s.cfg.Artefacts.Verify(ctx)
+		func(req *Request, _ *struct{}) (*listed[images.Fault], error) {
+			faults, err := s.cfg.Artefacts.Verify(req)
 			return pageOf(faults, len(faults), func(f images.Fault) string { return string(f.Digest) }), err
 		})
 	register(s, operation{
 		method: http.MethodPost, path: "/artefacts/prune", id: "prune-artefacts", needs: inventory.Admin, tag: "artefacts", isLong: true,
 		summary: "Remove the artefacts that no image uses",
 	},
-		func(ctx context.Context, in *struct {
+		func(req *Request, in *struct {
 			DryRun bool `query:"dryRun" doc:"Only say what would be removed"`
 		},
 		) (*one[images.Pruned], error) {
-			p, err := s.cfg.Artefacts.Prune(ctx, in.DryRun)
+			p, err := s.cfg.Artefacts.Prune(req, in.DryRun)
 			if p.Removed == nil {
 				p.Removed = []inventory.Digest{}
 			}
@@ -60,8 +60,8 @@ func (s *Server) addArtefacts() {
 		summary: "Store a file, so that an import can name it by its digest",
 		about:   "The body is the file. Until an image uses it, it is removed an hour later by a prune. An import takes it with sha256:<hex> as the source of a file.",
 	},
-		func(ctx context.Context, in *uploadInput) (*one[inventory.Artefact], error) {
-			a, err := s.cfg.Artefacts.Take(ctx, in.file, in.Name, in.size)
+		func(req *Request, in *uploadInput) (*one[inventory.Artefact], error) {
+			a, err := s.cfg.Artefacts.Take(req, in.file, in.Name, in.size)
 			return &one[inventory.Artefact]{Body: a}, err
 		})
 }
@@ -112,7 +112,7 @@ func (s *Server) addImages() {
 		remove: func(tx inventory.Tx, name string) error { return tx.DeleteImage(name) },
 	})
 	register(s, operation{method: http.MethodGet, path: "/catalogue", id: "list-catalogue", scope: ofNobody, tag: "images", summary: "List what can be imported by name"},
-		func(_ context.Context, in *Page) (*listed[images.Entry], error) {
+		func(_ *Request, in *Page) (*listed[images.Entry], error) {
 			all := slices.Clone(s.cfg.Catalogue)
 			key := func(e images.Entry) string { return e.OS + " " + slices.Max(append(slices.Clone(e.Releases), "")) }
 			slices.SortStableFunc(all, func(a, b images.Entry) int { return compareText(key(a), key(b)) })
@@ -131,8 +131,8 @@ func compareText(a, b string) int {
 }
 
 // isAdminEverywhere reports whether the caller is an admin everywhere.
-func isAdminEverywhere(ctx context.Context) bool {
-	return callerOf(ctx).grants.Everywhere().Allows(inventory.Admin)
+func isAdminEverywhere(req *Request) bool {
+	return req.caller.grants.Everywhere().Allows(inventory.Admin)
 }
 
 type importInput struct {
@@ -154,9 +154,9 @@ func (s *Server) addImports() {
 		about:  "Answers at once; the import goes on by itself. Files of the server's own disk can be named over the Unix socket only.",
 		status: http.StatusAccepted, errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusForbidden},
 	},
-		func(ctx context.Context, in *importInput) (*one[images.Job], error) {
+		func(req *Request, in *importInput) (*one[images.Job], error) {
 			r := in.Body
-			r.AllowLocal, r.IsAdmin = callerOf(ctx).isLocal, isAdminEverywhere(ctx)
+			r.AllowLocal, r.IsAdmin = req.caller.isLocal, isAdminEverywhere(req)
 			j, err := s.cfg.Jobs.Start(r)
 			return &one[images.Job]{Body: j}, err
 		})
@@ -164,7 +164,7 @@ func (s *Server) addImports() {
 		method: http.MethodGet, path: "/imports", id: "list-imports", scope: ofNobody, tag: "imports", summary: "List imports, oldest first",
 		about: "Imports are remembered until the server stops.",
 	},
-		func(context.Context, *struct{}) (*listed[images.Job], error) {
+		func(*Request, *struct{}) (*listed[images.Job], error) {
 			jobs := s.cfg.Jobs.List()
 			return pageOf(jobs, len(jobs), func(j images.Job) string { return j.ID }), nil
 		})
@@ -177,18 +177,18 @@ func (s *Server) addImports() {
 		summary: "Start an import that failed once more", about: "As a new import, which does not fetch arrived parts again.",
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
-		func(ctx context.Context, in *struct {
+		func(req *Request, in *struct {
 			ID string `path:"id" maxLength:"64"`
 		},
 		) (*one[images.Job], error) {
-			j, err := s.cfg.Jobs.Retry(in.ID, callerOf(ctx).isLocal, isAdminEverywhere(ctx))
+			j, err := s.cfg.Jobs.Retry(in.ID, req.caller.isLocal, isAdminEverywhere(req))
 			return &one[images.Job]{Body: j}, err
 		})
 	register(s, operation{
 		method: http.MethodDelete, path: "/imports/{id}", id: "cancel-import", tag: "imports", summary: "Stop an import",
 		about: "The arrived part stays, and the next import of the same continues from there.", errors: []int{http.StatusNotFound},
 	},
-		func(_ context.Context, in *struct {
+		func(_ *Request, in *struct {
 			ID string `path:"id" maxLength:"64"`
 		},
 		) (*struct{}, error) {
@@ -197,8 +197,8 @@ func (s *Server) addImports() {
 }
 
 // importJob returns a job when it has changed, or after waitFor as it is.
-func (s *Server) importJob(ctx context.Context, in *jobInput) (*one[images.Job], error) {
-	wait, cancel := context.WithTimeout(ctx, waitFor)
+func (s *Server) importJob(req *Request, in *jobInput) (*one[images.Job], error) {
+	wait, cancel := context.WithTimeout(req, waitFor)
 	defer cancel()
 	go func() {
 		select {
@@ -208,8 +208,8 @@ func (s *Server) importJob(ctx context.Context, in *jobInput) (*one[images.Job],
 		}
 	}()
 	j, err := s.cfg.Jobs.Next(wait, in.ID, in.Revision)
-	if err != nil && wait.Err() != nil && ctx.Err() == nil {
-		j, err = s.cfg.Jobs.Next(ctx, in.ID, 0)
+	if err != nil && wait.Err() != nil && req.Err() == nil {
+		j, err = s.cfg.Jobs.Next(req, in.ID, 0)
 	}
 	return &one[images.Job]{Body: j}, err
 }

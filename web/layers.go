@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -145,23 +144,23 @@ func prepareLayer(tx inventory.Tx, in *inventory.Layer, key string, old *invento
 }
 
 // impactOf renders the hosts of a layer as it would be.
-func (s *Server) impactOf(ctx context.Context, in inventory.Layer) (provision.Impact, error) {
+func (s *Server) impactOf(req *Request, in inventory.Layer) (provision.Impact, error) {
 	if s.cfg.Configs == nil {
 		return provision.Impact{}, errNoConfigs()
 	}
 	var l inventory.Layer
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 		l, err = stored(tx, in)
 		return err
 	})
 	if err != nil {
 		return provision.Impact{}, err
 	}
-	return s.cfg.Configs.CheckLayer(ctx, &l)
+	return s.cfg.Configs.CheckLayer(req, &l)
 }
 
-func (s *Server) vetLayer(ctx context.Context, l *inventory.Layer) (*provision.Impact, error) {
-	i, err := s.impactOf(ctx, *l)
+func (s *Server) vetLayer(req *Request, l *inventory.Layer) (*provision.Impact, error) {
+	i, err := s.impactOf(req, *l)
 	if err != nil {
 		return nil, err
 	}
@@ -170,23 +169,23 @@ func (s *Server) vetLayer(ctx context.Context, l *inventory.Layer) (*provision.I
 }
 
 // vetLayerGone renders the hosts of a layer as they would be without it.
-func (s *Server) vetLayerGone(ctx context.Context, l *inventory.Layer) (*provision.Impact, error) {
+func (s *Server) vetLayerGone(req *Request, l *inventory.Layer) (*provision.Impact, error) {
 	gone := *l
 	gone.Config = ""
-	return s.vetLayer(ctx, &gone)
+	return s.vetLayer(req, &gone)
 }
 
-func (s *Server) checkLayer(ctx context.Context, in *checkInput[inventory.Layer]) (*one[provision.Impact], error) {
+func (s *Server) checkLayer(req *Request, in *checkInput[inventory.Layer]) (*one[provision.Impact], error) {
 	l := in.Body
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		err := prepareLayer(tx, &l, in.Name, nil)
-		signed(ctx, &l)
+		signed(req, &l)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	i, err := s.impactOf(ctx, l)
+	i, err := s.impactOf(req, l)
 	return &one[provision.Impact]{Body: listsOf(i)}, err
 }
 
@@ -246,8 +245,8 @@ func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key 
 		summary: "List the revisions of " + n.article + " " + n.singular + ", newest first", errors: []int{http.StatusNotFound},
 		about: "They outlive the " + n.singular + ", and their numbers go on when one of the same name is created again.",
 	},
-		func(ctx context.Context, in *revisionsInput) (out *listed[Revision[T]], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *revisionsInput) (out *listed[Revision[T]], err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				before := 0
 				if in.After != "" {
 					if before, err = strconv.Atoi(in.After); err != nil || before < 1 {
@@ -275,8 +274,8 @@ func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key 
 		method: http.MethodGet, path: "/" + n.plural + "/{name}/revisions/{revision}", id: "get-" + n.singular + "-revision", scope: n.scope, tag: n.plural,
 		summary: "Show a revision of " + n.article + " " + n.singular, errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *revisionInput) (*one[Revision[T]], error) {
-			r, err := findRevision[T](ctx, s, kind, in.Name, in.Revision, key)
+		func(req *Request, in *revisionInput) (*one[Revision[T]], error) {
+			r, err := findRevision[T](req, s, kind, in.Name, in.Revision, key)
 			return &one[Revision[T]]{Body: r}, err
 		})
 	var zero T
@@ -286,18 +285,18 @@ func addRevisions[T any](s *Server, n noun[T], kind inventory.RevisionKind, key 
 		about:  "That becomes a new revision. It brings back one that was deleted.",
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
 	},
-		func(ctx context.Context, in *rollbackInput) (*written, error) {
-			r, err := findRevision[T](ctx, s, kind, in.Name, in.Body.Revision, key)
+		func(req *Request, in *rollbackInput) (*written, error) {
+			r, err := findRevision[T](req, s, kind, in.Name, in.Body.Revision, key)
 			if err != nil {
 				return nil, err
 			}
 			put := &putInput[T]{WriteOptions: in.WriteOptions, NameRef: in.NameRef, Body: *r.Body}
-			return n.putOne(ctx, s, put, fmt.Sprintf("rolled back to revision %d", r.N))
+			return n.putOne(req, s, put, fmt.Sprintf("rolled back to revision %d", r.N))
 		})
 }
 
-func findRevision[T any](ctx context.Context, s *Server, kind inventory.RevisionKind, name string, n int, key func(inventory.Tx, string) (string, error)) (r Revision[T], err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func findRevision[T any](req *Request, s *Server, kind inventory.RevisionKind, name string, n int, key func(inventory.Tx, string) (string, error)) (r Revision[T], err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		k, err := key(tx, name)
 		if err != nil {
 			return err

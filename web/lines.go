@@ -124,7 +124,7 @@ func (l *lines) join(ctx context.Context, h inventory.Host) (*listener, error) {
 			l.open = map[inventory.HostID]*line{}
 		}
 		l.open[h.ID] = on
-		l.s.consoles.Go(func() { l.run(lifeCtx, on) })
+		l.s.consoles.Go(func() { l.run(lifeCtx, on, h) })
 	}
 	who := &listener{lines: l, line: on, said: make(chan []byte, listenerChunks)}
 	on.listeners[who] = true
@@ -143,10 +143,10 @@ func (l *lines) join(ctx context.Context, h inventory.Host) (*listener, error) {
 }
 
 // run opens a line and passes on what it says until nobody listens any more, or it ends.
-func (l *lines) run(ctx context.Context, on *line) {
+func (l *lines) run(ctx context.Context, on *line, h inventory.Host) {
 	defer on.end()
 	isOpen := false
-	err := withBMC(ctx, l.s, string(on.host), "has no serial console", func(_ inventory.Host, d bmc.Console, _ inventory.BMC) error {
+	err := onBMC(ctx, l.s, h, "has no serial console", func(_ inventory.Host, d bmc.Console, _ inventory.BMC) error {
 		conn, err := d.Console(ctx)
 		if err != nil {
 			return err

@@ -66,8 +66,8 @@ type loginOutput struct {
 func (s *Server) addLogins() {
 	register(s, operation{
 		method: http.MethodGet, path: "/me", id: "get-me", tag: "logins", summary: "Say who I am and what I may do", needs: anybody, forClusters: true,
-	}, func(ctx context.Context, _ *struct{}) (*one[Me], error) {
-		me, err := s.me(ctx, callerOf(ctx))
+	}, func(req *Request, _ *struct{}) (*one[Me], error) {
+		me, err := s.me(req, req.caller)
 		return &one[Me]{Body: me}, err
 	})
 	register(s, operation{
@@ -116,9 +116,9 @@ func (s *Server) me(ctx context.Context, c caller) (Me, error) {
 	return me, err
 }
 
-func (s *Server) offers(ctx context.Context, in *offersInput) (*one[Offers], error) {
+func (s *Server) offers(req *Request, in *offersInput) (*one[Offers], error) {
 	out := Offers{OIDC: s.sso.offer(in.Refused)}
-	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
 		users, err := tx.Users().List(inventory.Page{})
 		out.Password = slices.ContainsFunc(users, func(u inventory.User) bool { return u.HasPassword })
 		return err
@@ -126,8 +126,8 @@ func (s *Server) offers(ctx context.Context, in *offersInput) (*one[Offers], err
 	return &one[Offers]{Body: out}, err
 }
 
-func (s *Server) logIn(ctx context.Context, in *loginInput) (*loginOutput, error) {
-	c := callerOf(ctx)
+func (s *Server) logIn(req *Request, in *loginInput) (*loginOutput, error) {
+	c := req.caller
 	l := inventory.Login{Agent: inventory.Clean(in.UserAgent, 200), ExpiresAt: s.cfg.Now().Add(loginFor).UTC()}
 	if c.source.IsValid() {
 		l.Source = c.source.String()
@@ -140,27 +140,27 @@ func (s *Server) logIn(ctx context.Context, in *loginInput) (*loginOutput, error
 	var who caller
 	var err error
 	if byToken {
-		who, err = s.keeper.byToken(ctx, strings.TrimSpace(in.Body.Token))
+		who, err = s.keeper.byToken(req, strings.TrimSpace(in.Body.Token))
 		err = s.keeper.countToken(c.source, err)
 		l.Token = who.token
 		if err == nil && who.cluster != "" {
 			err = errOfCluster(who)
 		}
 	} else {
-		trailOf(ctx).about("login", inventory.Clean(in.Body.User, 63))
-		who, err = s.keeper.byPassword(ctx, browser, in)
+		req.trail.about("login", inventory.Clean(in.Body.User, 63))
+		who, err = s.keeper.byPassword(req, browser, in)
 		l.User = who.user
 	}
 	if err != nil {
 		return nil, err
 	}
-	trailOf(ctx).actor(who.name)
-	secret, err := s.keeper.begin(ctx, &l)
+	req.trail.actor(who.name)
+	secret, err := s.keeper.begin(req, &l)
 	if err != nil {
 		return nil, err
 	}
 	who.via, who.login = viaLogin, l.ID
-	me, err := s.me(ctx, who)
+	me, err := s.me(req, who)
 	cookies := []http.Cookie{s.cookieOf(secret, c.secure, int(loginFor.Seconds()))}
 	if who.user != "" {
 		cookies = append(cookies, s.knownCookie(browser, who.user, c.secure))
@@ -180,10 +180,10 @@ func (s *Server) isOutsideSecure(isSecure bool) bool {
 }
 
 // byPassword finds the user with a name, a password, and a second factor where the user has one.
-func (k *keeper) byPassword(ctx context.Context, b browser, in *loginInput) (c caller, err error) {
-	u, err := k.withPassword(ctx, b, in.Body.User, in.Body.Password)
+func (k *keeper) byPassword(req *Request, b browser, in *loginInput) (c caller, err error) {
+	u, err := k.withPassword(req, b, in.Body.User, in.Body.Password)
 	if err == nil && u.HasSecondFactor {
-		err = k.secondFactor(ctx, b, &u, in)
+		err = k.secondFactor(req, b, &u, in)
 	}
 	if err != nil {
 		return c, err
@@ -194,9 +194,9 @@ func (k *keeper) byPassword(ctx context.Context, b browser, in *loginInput) (c c
 // withPassword finds the user with a name and a password. Whether there is such a user shows neither in the answer nor in how
 // long it takes. Wrong ones are counted by address, and by user and address; a browser in which the user has logged in before is
 // counted by itself, so that strangers keep nobody out.
-func (k *keeper) withPassword(ctx context.Context, b browser, name, password string) (u inventory.User, err error) {
+func (k *keeper) withPassword(req *Request, b browser, name, password string) (u inventory.User, err error) {
 	name = strings.ToLower(strings.TrimSpace(inventory.Clean(name, 63)))
-	source := sourceKey(callerOf(ctx).source)
+	source := sourceKey(req.caller.source)
 	hashes, isKnown, key := k.hashes, b.knows(name), name+" from "+source.String()
 	if isKnown {
 		hashes, key = k.inner, name+" browser "+b.ID
@@ -206,14 +206,14 @@ func (k *keeper) withPassword(ctx context.Context, b browser, name, password str
 	if err := k.names.allowed(key, "too many wrong passwords for this user"); err != nil {
 		return u, err
 	}
-	err = k.store.Read(ctx, func(tx inventory.Tx) error {
+	err = k.store.Read(req, func(tx inventory.Tx) error {
 		u, err = tx.Users().Find(name)
 		return err
 	})
 	if err != nil && !inventory.IsKind(err, inventory.NotFound) {
 		return u, err
 	}
-	isRight, err := hashes.matches(ctx, u.PasswordHash, password)
+	isRight, err := hashes.matches(req, u.PasswordHash, password)
 	if err != nil {
 		return u, err
 	}
@@ -295,8 +295,8 @@ type loginsInput struct {
 }
 
 // loginsOf returns the filter for a caller's own logins, or those of a user whom an admin names.
-func loginsOf(ctx context.Context, user string) (f inventory.LoginFilter, err error) {
-	c := callerOf(ctx)
+func loginsOf(req *Request, user string) (f inventory.LoginFilter, err error) {
+	c := req.caller
 	switch {
 	case user != "" && user != c.user:
 		if c.grants.Everywhere() != inventory.Admin {
@@ -311,18 +311,18 @@ func loginsOf(ctx context.Context, user string) (f inventory.LoginFilter, err er
 	return f, inventory.Errorf(inventory.Invalid, "a client of the Unix socket has no logins").WithHint("name a user: ?user=NAME")
 }
 
-func (s *Server) listLogins(ctx context.Context, in *loginsInput) (*listed[OneLogin], error) {
-	f, err := loginsOf(ctx, in.User)
+func (s *Server) listLogins(req *Request, in *loginsInput) (*listed[OneLogin], error) {
+	f, err := loginsOf(req, in.User)
 	if err != nil {
 		return nil, err
 	}
 	out := &listed[OneLogin]{Body: List[OneLogin]{Items: []OneLogin{}}}
 	now := s.cfg.Now()
-	err = s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+	err = s.keeper.store.Read(req, func(tx inventory.Tx) error {
 		all, err := tx.ListLogins(f)
 		for _, l := range all {
 			if now.Before(l.ExpiresAt) && now.Sub(l.SeenAt) < loginIdle {
-				out.Body.Items = append(out.Body.Items, OneLogin{Login: l, IsCurrent: l.ID == callerOf(ctx).login})
+				out.Body.Items = append(out.Body.Items, OneLogin{Login: l, IsCurrent: l.ID == req.caller.login})
 			}
 		}
 		return err
@@ -335,22 +335,22 @@ type logOutOutput struct {
 }
 
 // ended is the answer after a login has ended: the browser forgets its cookie if that was its own.
-func (s *Server) ended(ctx context.Context, isOwn bool) *logOutOutput {
+func (s *Server) ended(req *Request, isOwn bool) *logOutOutput {
 	if !isOwn {
 		return &logOutOutput{}
 	}
-	return &logOutOutput{SetCookie: []http.Cookie{s.cookieOf("", callerOf(ctx).secure, -1)}}
+	return &logOutOutput{SetCookie: []http.Cookie{s.cookieOf("", req.caller.secure, -1)}}
 }
 
-func (s *Server) logOut(ctx context.Context, in *nameInput) (*logOutOutput, error) {
-	c, id := callerOf(ctx), in.Name
+func (s *Server) logOut(req *Request, in *nameInput) (*logOutOutput, error) {
+	c, id := req.caller, in.Name
 	if id == "current" {
 		if c.login == "" {
 			return nil, inventory.Errorf(inventory.NotFound, "this request came without a login").WithHint("a token ends when it is deleted: slipway token delete NAME")
 		}
 		id = c.login
 	}
-	err := s.keeper.store.Write(ctx, func(tx inventory.Tx) error {
+	err := s.keeper.store.Write(req, func(tx inventory.Tx) error {
 		all, err := tx.ListLogins(inventory.LoginFilter{})
 		if err != nil {
 			return err
@@ -364,7 +364,7 @@ func (s *Server) logOut(ctx context.Context, in *nameInput) (*logOutOutput, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.ended(ctx, id == c.login), nil
+	return s.ended(req, id == c.login), nil
 }
 
 func ownsLogin(c caller, l inventory.Login) bool {
@@ -376,23 +376,23 @@ type logOutInput struct {
 	Others bool   `query:"others" doc:"All but this one"`
 }
 
-func (s *Server) logOutEverywhere(ctx context.Context, in *logOutInput) (*logOutOutput, error) {
-	f, err := loginsOf(ctx, in.User)
+func (s *Server) logOutEverywhere(req *Request, in *logOutInput) (*logOutOutput, error) {
+	f, err := loginsOf(req, in.User)
 	if err != nil {
 		return nil, err
 	}
 	keep, isOwn := "", false
 	if in.Others {
-		keep = callerOf(ctx).login
+		keep = req.caller.login
 	}
-	err = s.keeper.store.Write(ctx, func(tx inventory.Tx) error {
-		isOwn, err = endLogins(tx, f, keep, callerOf(ctx).login)
+	err = s.keeper.store.Write(req, func(tx inventory.Tx) error {
+		isOwn, err = endLogins(tx, f, keep, req.caller.login)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.ended(ctx, isOwn), nil
+	return s.ended(req, isOwn), nil
 }
 
 // endLogins ends logins, but the one to keep; hit is whether that with the id own was among them.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,8 +31,8 @@ func (s *Server) addMachines() {
 		find:    findMachine,
 	})
 	register(s, operation{method: http.MethodGet, path: "/machines", id: "list-machines", scope: ofPools, tag: "machines", summary: "List machines"},
-		func(ctx context.Context, in *machineQuery) (out *listed[inventory.Machine], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *machineQuery) (out *listed[inventory.Machine], err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListMachines(inventory.MachineFilter{Pool: in.Pool, Phase: in.Phase, Profile: in.Profile, OwnerPrefix: in.Owner}, in.more())
 				out = pageOf(rows, in.Limit, machineName)
 				return err
@@ -72,23 +71,23 @@ func findMachine(tx inventory.Tx, name string) (inventory.Machine, error) {
 	return tx.FindMachine(name)
 }
 
-func (s *Server) readMachine(ctx context.Context, name string) (m inventory.Machine, err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) readMachine(req *Request, name string) (m inventory.Machine, err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		m, err = findMachine(tx, name)
 		return err
 	})
 	return m, err
 }
 
-func (s *Server) createMachine(ctx context.Context, in *createInput[inventory.Machine]) (*written, error) {
-	return s.insertMachine(ctx, in.Body, in.DryRun, http.StatusCreated)
+func (s *Server) createMachine(req *Request, in *createInput[inventory.Machine]) (*written, error) {
+	return s.insertMachine(req, in.Body, in.DryRun, http.StatusCreated)
 }
 
 // wantedBy is a new machine as the caller may want it: only an admin everywhere names its owner.
-func wantedBy(ctx context.Context, name, owner string, in inventory.Machine) (inventory.Machine, error) {
+func wantedBy(req *Request, name, owner string, in inventory.Machine) (inventory.Machine, error) {
 	want := inventory.Machine{Name: name, Owner: owner}
 	want.TakeWanted(in)
-	want.Saved = savedBy(ctx)
+	want.Saved = savedBy(req)
 	if owner != "" && !want.SavedByAdmin {
 		return want, inventory.Errorf(inventory.Forbidden, "only an admin everywhere names the owner of a machine").WithHint("leave out owner")
 	}
@@ -99,13 +98,13 @@ func wantedBy(ctx context.Context, name, owner string, in inventory.Machine) (in
 }
 
 // insertMachine has the engine make a machine. A dry run makes it in a transaction that is taken back.
-func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryRun bool, status int) (*written, error) {
-	want, err := wantedBy(ctx, in.Name, in.Owner, in)
+func (s *Server) insertMachine(req *Request, in inventory.Machine, isDryRun bool, status int) (*written, error) {
+	want, err := wantedBy(req, in.Name, in.Owner, in)
 	if err != nil {
 		return nil, err
 	}
 	isThere := false
-	err = s.write(ctx, true, func(tx inventory.Tx) error {
+	err = s.write(req, true, func(tx inventory.Tx) error {
 		if err := mayPlace(tx, &want); err != nil {
 			return err
 		}
@@ -129,24 +128,24 @@ func (s *Server) insertMachine(ctx context.Context, in inventory.Machine, isDryR
 		return s.cfg.Lifecycle.HoldMachine(tx, &m)
 	})
 	if err != nil {
-		return nil, s.unnamed(ctx, err)
+		return nil, s.unnamed(req, err)
 	}
 	if isDryRun {
 		want.Phase = inventory.MachinePending
 		return machineWritten(nil, want, true, status), nil
 	}
-	trailOf(ctx).succeeds(status)
+	req.trail.succeeds(status)
 	if !isThere {
-		trailOf(ctx).lastly(func(tx inventory.Tx) error {
+		req.trail.lastly(func(tx inventory.Tx) error {
 			m, err := tx.FindMachine(want.Name)
 			if err == nil {
-				edited(ctx, "machine", m.Name, inventory.AuditCreate, nil, m, m.Version)
+				edited(req, "machine", m.Name, inventory.AuditCreate, nil, m, m.Version)
 			}
 			return err
 		})
 	}
-	m, err := s.cfg.Lifecycle.CreateMachine(ctx, want, s.asker(ctx))
-	return machineWritten(nil, m, false, status), s.unnamed(ctx, err)
+	m, err := s.cfg.Lifecycle.CreateMachine(req, want, s.asker(req))
+	return machineWritten(nil, m, false, status), s.unnamed(req, err)
 }
 
 // noULID stands for the id of a machine that is never made.
@@ -159,15 +158,15 @@ func machineWritten(old *inventory.Machine, m inventory.Machine, isDryRun bool, 
 	return &written{Status: status, ETag: etag(m.Version), Body: m}
 }
 
-func (s *Server) putMachine(ctx context.Context, in *putInput[inventory.Machine]) (*written, error) {
-	stored, err := s.readMachine(ctx, in.Name)
+func (s *Server) putMachine(req *Request, in *putInput[inventory.Machine]) (*written, error) {
+	stored, err := s.readMachine(req, in.Name)
 	switch {
 	case err == nil:
 		if err := sameName("machine", &in.Body.Name, in.Name); err != nil {
 			return nil, err
 		}
 		owner := in.Body.Owner
-		return s.editMachine(ctx, in.WriteOptions, stored.Name, func(m *inventory.Machine) error {
+		return s.editMachine(req, in.WriteOptions, stored.Name, func(m *inventory.Machine) error {
 			if owner != m.Owner {
 				return inventory.Errorf(inventory.Conflict, "machine %s belongs to %q", m.Name, m.Owner).WithHint("its owner cannot be changed")
 			}
@@ -183,7 +182,7 @@ func (s *Server) putMachine(ctx context.Context, in *putInput[inventory.Machine]
 	if err := sameName("machine", &in.Body.Name, in.Name); err != nil {
 		return nil, err
 	}
-	return s.insertMachine(ctx, in.Body, in.DryRun, http.StatusOK)
+	return s.insertMachine(req, in.Body, in.DryRun, http.StatusOK)
 }
 
 type patchMachineInput struct {
@@ -192,17 +191,17 @@ type patchMachineInput struct {
 	Body MachinePatch
 }
 
-func (s *Server) patchMachine(ctx context.Context, in *patchMachineInput) (*written, error) {
-	return s.editMachine(ctx, in.WriteOptions, in.Name, func(m *inventory.Machine) error {
+func (s *Server) patchMachine(req *Request, in *patchMachineInput) (*written, error) {
+	return s.editMachine(req, in.WriteOptions, in.Name, func(m *inventory.Machine) error {
 		in.Body.apply(m)
 		return nil
 	})
 }
 
 // editMachine changes what is wanted of a machine, and stores it if that changed anything.
-func (s *Server) editMachine(ctx context.Context, o WriteOptions, name string, edit func(*inventory.Machine) error) (*written, error) {
+func (s *Server) editMachine(req *Request, o WriteOptions, name string, edit func(*inventory.Machine) error) (*written, error) {
 	var old, m inventory.Machine
-	err := s.write(ctx, o.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.write(req, o.DryRun, func(tx inventory.Tx) (err error) {
 		if old, err = findMachine(tx, name); err != nil {
 			return err
 		}
@@ -214,14 +213,14 @@ func (s *Server) editMachine(ctx context.Context, o WriteOptions, name string, e
 		if err := edit(&m); err != nil {
 			return err
 		}
-		signMachine(ctx, old, &m)
-		if err := s.cfg.Lifecycle.EditMachine(tx, old, &m, by(ctx)); err != nil || m.Version == old.Version {
+		signMachine(req, old, &m)
+		if err := s.cfg.Lifecycle.EditMachine(tx, old, &m, req.by()); err != nil || m.Version == old.Version {
 			return err
 		}
-		edited(ctx, "machine", m.Name, inventory.AuditUpdate, old, m, m.Version)
+		edited(req, "machine", m.Name, inventory.AuditUpdate, old, m, m.Version)
 		return nil
 	})
-	return machineWritten(&old, m, o.DryRun, http.StatusOK), s.unnamed(ctx, err)
+	return machineWritten(&old, m, o.DryRun, http.StatusOK), s.unnamed(req, err)
 }
 
 // checkExpression compiles what is required, so that nonsense is refused before anything waits for it.
@@ -239,8 +238,8 @@ type deleteMachineInput struct {
 	Force bool `query:"force" doc:"Neither fence nor wipe: the host is quarantined, and its old system may run on"`
 }
 
-func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*written, error) {
-	m, err := s.readMachine(ctx, in.Name)
+func (s *Server) deleteMachine(req *Request, in *deleteMachineInput) (*written, error) {
+	m, err := s.readMachine(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -249,26 +248,26 @@ func (s *Server) deleteMachine(ctx context.Context, in *deleteMachineInput) (*wr
 	}
 	if in.DryRun {
 		verb := map[bool]string{false: "delete", true: "force"}[in.Force]
-		does, err := s.foreseeMachine(ctx, in.Name, verb)
+		does, err := s.foreseeMachine(req, in.Name, verb)
 		if err != nil {
 			return nil, err
 		}
 		return (&written{Status: http.StatusOK, Body: Diff{IsDryRun: true, Changes: diff(m, nil)}}).does(does), nil
 	}
-	trailOf(ctx).concern(m.HostID)
-	edited(ctx, "machine", m.Name, inventory.AuditDelete, m, nil, 0)
-	trailOf(ctx).lastly(func(tx inventory.Tx) error {
+	req.trail.concern(m.HostID)
+	edited(req, "machine", m.Name, inventory.AuditDelete, m, nil, 0)
+	req.trail.lastly(func(tx inventory.Tx) error {
 		_, err := tx.FindMachineByUID(m.UID)
 		if inventory.IsKind(err, inventory.NotFound) {
-			trailOf(ctx).succeeds(http.StatusNoContent)
+			req.trail.succeeds(http.StatusNoContent)
 			return nil
 		}
 		return err
 	})
-	if m, err = s.cfg.Lifecycle.DeleteMachine(ctx, in.Name, in.Force, s.asker(ctx)); err != nil {
+	if m, err = s.cfg.Lifecycle.DeleteMachine(req, in.Name, in.Force, s.asker(req)); err != nil {
 		return nil, err
 	}
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		m, err = tx.FindMachineByUID(m.UID)
 		return err
 	})

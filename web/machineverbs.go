@@ -73,27 +73,27 @@ func addMachineVerb[I any](s *Server, verb, summary string, do func(context.Cont
 		method: http.MethodPost, path: "/machines/{name}/" + verb, id: verb + "-machine", scope: ofPools, tag: "machines", summary: summary,
 		errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
-		func(ctx context.Context, in *I) (*one[inventory.Machine], error) {
-			if _, err := s.readMachine(ctx, any(in).(interface{ nameRef() string }).nameRef()); err != nil {
+		func(req *Request, in *I) (*one[inventory.Machine], error) {
+			if _, err := s.readMachine(req, any(in).(interface{ nameRef() string }).nameRef()); err != nil {
 				return nil, err // the engine asks nobody who it is
 			}
-			m, err := do(ctx, s.asker(ctx), in)
+			m, err := do(req, s.asker(req), in)
 			return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, err
 		})
 }
 
-func (s *Server) adoptMachine(ctx context.Context, in *adoptMachineInput) (*one[inventory.Machine], error) {
-	want, err := wantedBy(ctx, in.Body.Name, in.Body.Owner, in.Body.Machine)
+func (s *Server) adoptMachine(req *Request, in *adoptMachineInput) (*one[inventory.Machine], error) {
+	want, err := wantedBy(req, in.Body.Name, in.Body.Owner, in.Body.Machine)
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.readHost(ctx, in.Body.Host)
+	h, err := s.readHost(req, in.Body.Host)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.mayPlace(ctx, &want); err != nil {
+	if err := s.mayPlace(req, &want); err != nil {
 		return nil, err
 	}
-	m, err := s.cfg.Lifecycle.AdoptMachine(ctx, want, h.ID, s.asker(ctx))
-	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, s.unnamed(ctx, err)
+	m, err := s.cfg.Lifecycle.AdoptMachine(req, want, h.ID, s.asker(req))
+	return &one[inventory.Machine]{ETag: etag(m.Version), Body: m}, s.unnamed(req, err)
 }

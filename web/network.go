@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -59,7 +58,7 @@ func (s *Server) addSubnets() {
 			method: o.method, path: "/subnets/{name}/ranges/{range}", id: o.id, needs: inventory.Admin, tag: "subnets", summary: o.summary,
 			dry: true, result: inventory.Subnet{}, errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		},
-			func(ctx context.Context, in *rangeInput) (*written, error) { return s.editRange(ctx, in, o.id, o.edit) })
+			func(req *Request, in *rangeInput) (*written, error) { return s.editRange(req, in, o.id, o.edit) })
 	}
 }
 
@@ -70,13 +69,13 @@ type rangeInput struct {
 }
 
 // editRange changes the ranges of a subnet.
-func (s *Server) editRange(ctx context.Context, in *rangeInput, what string, edit func([]inventory.Range, inventory.Range) ([]inventory.Range, error)) (*written, error) {
+func (s *Server) editRange(req *Request, in *rangeInput, what string, edit func([]inventory.Range, inventory.Range) ([]inventory.Range, error)) (*written, error) {
 	r, err := parseRange(in.Range)
 	if err != nil {
 		return nil, err
 	}
 	var old, n inventory.Subnet
-	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+	err = s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if old, err = tx.FindSubnet(in.Name); err != nil {
 			return err
 		}
@@ -93,8 +92,8 @@ func (s *Server) editRange(ctx context.Context, in *rangeInput, what string, edi
 		if err := tx.UpdateSubnet(&n, s.cfg.Now()); err != nil {
 			return err
 		}
-		edited(ctx, "subnet", n.Name, inventory.AuditUpdate, old, n, n.Version)
-		return s.changed(ctx, tx, "subnet/"+n.Name, strings.ReplaceAll(what, "-", " ")+" "+in.Range+" of subnet "+n.Name)
+		edited(req, "subnet", n.Name, inventory.AuditUpdate, old, n, n.Version)
+		return s.changed(req, tx, "subnet/"+n.Name, strings.ReplaceAll(what, "-", " ")+" "+in.Range+" of subnet "+n.Name)
 	})
 	if err != nil {
 		return nil, err
@@ -153,8 +152,8 @@ func (s *Server) addReservations() {
 		},
 	})
 	register(s, operation{method: http.MethodGet, path: "/reservations", id: "list-reservations", scope: ofPools, tag: "reservations", summary: "List reservations"},
-		func(ctx context.Context, in *bySubnet) (out *listed[inventory.Reservation], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *bySubnet) (out *listed[inventory.Reservation], err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				rows, err := tx.ListReservations(in.Subnet, in.more())
 				out = pageOf(rows, in.Limit, func(r inventory.Reservation) string { return r.Address.String() })
 				return err
@@ -225,8 +224,8 @@ func (s *Server) addLeases() {
 		},
 	})
 	register(s, operation{method: http.MethodGet, path: "/leases", id: "list-leases", scope: ofPools, tag: "leases", summary: "List leases", errors: []int{http.StatusNotFound}},
-		func(ctx context.Context, in *leaseQuery) (out *listed[inventory.Lease], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *leaseQuery) (out *listed[inventory.Lease], err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				if in.Host != "" {
 					out, err = leasesOfHost(tx, *in)
 					return err

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"time"
@@ -32,9 +31,9 @@ type noun[T any] struct {
 	update  func(tx inventory.Tx, in *T) error
 	remove  func(tx inventory.Tx, name string) error
 	// vet looks at what a write would store, before it and outside of its transaction, and says what that does to hosts.
-	vet func(ctx context.Context, item *T) (*provision.Impact, error)
+	vet func(req *Request, item *T) (*provision.Impact, error)
 	// vetGone looks in the same way at what a delete would take away.
-	vetGone func(ctx context.Context, item *T) (*provision.Impact, error)
+	vetGone func(req *Request, item *T) (*provision.Impact, error)
 	// burden says what would be lost with an item besides itself, which no undo brings back; "" when nothing is.
 	burden func(tx inventory.Tx, item T) (string, error)
 	// counts says how much of what hangs on an item, by the words of foresight; how tells apart what is done to it, "" for what
@@ -89,8 +88,8 @@ func (n *NameRef) Resolve(ctx huma.Context) []error {
 func addNoun[T any](s *Server, n noun[T]) {
 	if n.list != nil {
 		register(s, operation{method: http.MethodGet, path: "/" + n.plural, id: "list-" + n.plural, tag: n.plural, summary: "List " + n.plural, needs: n.readNeeds, scope: n.scope},
-			func(ctx context.Context, in *Page) (out *listed[T], err error) {
-				err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+			func(req *Request, in *Page) (out *listed[T], err error) {
+				err = s.store.Read(req, func(tx inventory.Tx) error {
 					out, err = n.list(tx, *in)
 					return err
 				})
@@ -101,9 +100,9 @@ func addNoun[T any](s *Server, n noun[T]) {
 		method: http.MethodGet, path: "/" + n.plural + "/{name}", id: "get-" + n.singular, tag: n.plural,
 		summary: "Show " + n.article + " " + n.singular, errors: []int{http.StatusNotFound}, needs: n.readNeeds, scope: n.scope,
 	},
-		func(ctx context.Context, in *nameInput) (*one[T], error) {
+		func(req *Request, in *nameInput) (*one[T], error) {
 			var item T
-			err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 				item, err = n.find(tx, in.Name)
 				return err
 			})
@@ -119,7 +118,7 @@ func addNoun[T any](s *Server, n noun[T]) {
 			summary: "Delete " + n.article + " " + n.singular, dry: true, status: http.StatusNoContent, needs: n.needs,
 			errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed},
 		},
-			func(ctx context.Context, in *deleteInput) (*written, error) { return n.deleteOne(ctx, s, in) })
+			func(req *Request, in *deleteInput) (*written, error) { return n.deleteOne(req, s, in) })
 	}
 }
 
@@ -130,24 +129,24 @@ func addNounWrites[T any](s *Server, n noun[T]) {
 		summary: "Create " + n.article + " " + n.singular, dry: true, result: zero, status: http.StatusCreated, needs: n.needs,
 		errors: []int{http.StatusConflict, http.StatusNotFound}, body: n.body, within: n.within,
 	},
-		func(ctx context.Context, in *createInput[T]) (*written, error) {
-			return n.createOne(ctx, s, in.Body, in.DryRun)
+		func(req *Request, in *createInput[T]) (*written, error) {
+			return n.createOne(req, s, in.Body, in.DryRun)
 		})
 	register(s, operation{
 		method: http.MethodPut, path: "/" + n.plural + "/{name}", id: "put-" + n.singular, tag: n.plural,
 		summary: "Make " + n.article + " " + n.singular + " as given, whether it exists or not", dry: true, result: zero, needs: n.needs,
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed}, body: n.body, within: n.within,
 	},
-		func(ctx context.Context, in *putInput[T]) (*written, error) { return n.putOne(ctx, s, in, "changed") })
+		func(req *Request, in *putInput[T]) (*written, error) { return n.putOne(req, s, in, "changed") })
 }
 
-func (n noun[T]) createOne(ctx context.Context, s *Server, in T, isDryRun bool) (*written, error) {
-	impact, err := n.vetted(ctx, s, in, "", WriteOptions{})
+func (n noun[T]) createOne(req *Request, s *Server, in T, isDryRun bool) (*written, error) {
+	impact, err := n.vetted(req, s, in, "", WriteOptions{})
 	if err != nil {
 		return nil, err
 	}
 	var item T
-	err = s.write(ctx, isDryRun, func(tx inventory.Tx) error {
+	err = s.write(req, isDryRun, func(tx inventory.Tx) error {
 		item = in
 		if err := n.prepare(tx, &item, "", nil); err != nil {
 			return err
@@ -155,8 +154,8 @@ func (n noun[T]) createOne(ctx context.Context, s *Server, in T, isDryRun bool) 
 		if err := n.create(tx, &item); err != nil {
 			return err
 		}
-		edited(ctx, n.singular, n.name(item), inventory.AuditCreate, nil, item, n.version(item))
-		return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
+		edited(req, n.singular, n.name(item), inventory.AuditCreate, nil, item, n.version(item))
+		return s.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
 	})
 	if err != nil {
 		return nil, err
@@ -166,13 +165,13 @@ func (n noun[T]) createOne(ctx context.Context, s *Server, in T, isDryRun bool) 
 
 // vetted has vet look at an input as it would be stored. What the write itself will refuse or leave alone is not looked
 // at. The name is that of a put, "" for a create.
-func (n noun[T]) vetted(ctx context.Context, s *Server, in T, name string, o WriteOptions) (*provision.Impact, error) {
+func (n noun[T]) vetted(req *Request, s *Server, in T, name string, o WriteOptions) (*provision.Impact, error) {
 	if n.vet == nil || s.cfg.Configs == nil {
 		return nil, nil
 	}
 	isIdle := false
 	item := in
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		var old *T
 		key := name
 		if key == "" {
@@ -191,19 +190,19 @@ func (n noun[T]) vetted(ctx context.Context, s *Server, in T, name string, o Wri
 		if err := n.prepare(tx, &item, name, old); err != nil {
 			return err
 		}
-		isIdle = old != nil && len(diff(stored, item)) == 0 && !isTakenOver(ctx, stored)
+		isIdle = old != nil && len(diff(stored, item)) == 0 && !isTakenOver(req, stored)
 		return nil
 	})
 	if err != nil || isIdle {
 		return nil, err
 	}
-	signed(ctx, &item)
-	return n.vet(ctx, &item)
+	signed(req, &item)
+	return n.vet(req, &item)
 }
 
 // putOne makes a thing as given; done says in the event what was done to one that was there.
-func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done string) (*written, error) {
-	impact, err := n.vetted(ctx, s, in.Body, in.Name, in.WriteOptions)
+func (n noun[T]) putOne(req *Request, s *Server, in *putInput[T], done string) (*written, error) {
+	impact, err := n.vetted(req, s, in.Body, in.Name, in.WriteOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +211,7 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 		old  *T
 		does string
 	)
-	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+	err = s.write(req, in.DryRun, func(tx inventory.Tx) error {
 		item, old = in.Body, nil
 		stored, err := n.find(tx, in.Name)
 		switch {
@@ -234,11 +233,11 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 			if err := n.create(tx, &item); err != nil {
 				return err
 			}
-			edited(ctx, n.singular, n.name(item), inventory.AuditCreate, nil, item, n.version(item))
-			return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
+			edited(req, n.singular, n.name(item), inventory.AuditCreate, nil, item, n.version(item))
+			return s.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" created")
 		}
 		changes := diff(stored, item)
-		if len(changes) == 0 && !isTakenOver(ctx, stored) {
+		if len(changes) == 0 && !isTakenOver(req, stored) {
 			item = stored
 			return nil
 		}
@@ -250,8 +249,8 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 		if err := n.update(tx, &item); err != nil {
 			return err
 		}
-		edited(ctx, n.singular, n.name(item), inventory.AuditUpdate, stored, item, n.version(item))
-		return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" "+done+" ("+fieldNames(changes)+")")
+		edited(req, n.singular, n.name(item), inventory.AuditUpdate, stored, item, n.version(item))
+		return s.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" "+done+" ("+fieldNames(changes)+")")
 	})
 	if err != nil {
 		return nil, err
@@ -259,32 +258,32 @@ func (n noun[T]) putOne(ctx context.Context, s *Server, in *putInput[T], done st
 	return n.respond(old, &item, in.DryRun, http.StatusOK).with(impact).does(does), nil
 }
 
-func (n noun[T]) deleteOne(ctx context.Context, s *Server, in *deleteInput) (*written, error) {
+func (n noun[T]) deleteOne(req *Request, s *Server, in *deleteInput) (*written, error) {
 	var (
 		item   T
 		impact *provision.Impact
 		does   string
 	)
 	if n.vetGone != nil && s.cfg.Configs != nil {
-		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+		err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 			item, err = n.find(tx, in.Name)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		if impact, err = n.vetGone(ctx, &item); err != nil {
+		if impact, err = n.vetGone(req, &item); err != nil {
 			return nil, err
 		}
 	}
-	err := s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+	err := s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		if item, err = n.find(tx, in.Name); err != nil {
 			return err
 		}
 		if err := in.check(n.singular, in.Name, n.version(item)); err != nil {
 			return err
 		}
-		if err := n.fix(ctx, tx, item); err != nil {
+		if err := n.fix(req, tx, item); err != nil {
 			return err
 		}
 		if in.DryRun {
@@ -295,8 +294,8 @@ func (n noun[T]) deleteOne(ctx context.Context, s *Server, in *deleteInput) (*wr
 		if err := n.remove(tx, in.Name); err != nil {
 			return err
 		}
-		edited(ctx, n.singular, n.name(item), inventory.AuditDelete, item, nil, 0)
-		return s.changed(ctx, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" deleted")
+		edited(req, n.singular, n.name(item), inventory.AuditDelete, item, nil, 0)
+		return s.changed(req, tx, n.singular+"/"+n.name(item), n.singular+" "+n.name(item)+" deleted")
 	})
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -90,8 +89,8 @@ func (b begun) part(what string) string {
 }
 
 // cookie is one that comes back from the provider's page: Lax lets it, where a link is followed.
-func (p *sso) cookie(ctx context.Context, name, value, path string, seconds int) http.Cookie {
-	isSecure := callerOf(ctx).secure || p.own.Scheme == "https"
+func (p *sso) cookie(req *Request, name, value, path string, seconds int) http.Cookie {
+	isSecure := req.caller.secure || p.own.Scheme == "https"
 	return http.Cookie{Name: name, Value: value, Path: path, MaxAge: seconds, HttpOnly: true, Secure: isSecure, SameSite: http.SameSiteLaxMode}
 }
 
@@ -105,7 +104,7 @@ func landing(back string) string {
 	return back
 }
 
-func (s *Server) beginOIDC(ctx context.Context, in *ssoBeginInput) (*ssoOutput, error) {
+func (s *Server) beginOIDC(req *Request, in *ssoBeginInput) (*ssoOutput, error) {
 	p, back := s.sso, landing(in.Back)
 	if p == nil {
 		return nil, errNoOIDC()
@@ -116,57 +115,57 @@ func (s *Server) beginOIDC(ctx context.Context, in *ssoBeginInput) (*ssoOutput, 
 		to.RawQuery = url.Values{"back": {back}, "here": {"true"}}.Encode()
 		return &ssoOutput{Location: to.String(), CacheControl: "no-store"}, nil
 	}
-	at, err := p.provider(ctx)
+	at, err := p.provider(req)
 	if err != nil {
-		return s.ssoRefused(ctx, in.Accept, back, err)
+		return s.ssoRefused(req, in.Accept, back, err)
 	}
 	b := begun{Secret: make([]byte, 32), At: p.now(), Back: back}
 	_, _ = rand.Read(b.Secret) // never fails
 	to := p.oauth(at).AuthCodeURL(b.part("state"), oauth2.S256ChallengeOption(b.part("verifier")), oauth2.SetAuthURLParam("nonce", b.part("nonce")))
 	return &ssoOutput{
 		Location: to, CacheControl: "no-store",
-		SetCookie: []http.Cookie{p.cookie(ctx, ssoCookie, p.seal.sign("begun", b), ssoPath, int(ssoFor.Seconds()))},
+		SetCookie: []http.Cookie{p.cookie(req, ssoCookie, p.seal.sign("begun", b), ssoPath, int(ssoFor.Seconds()))},
 	}, nil
 }
 
-func (s *Server) endOIDC(ctx context.Context, in *ssoEndInput) (*ssoOutput, error) {
-	p, c := s.sso, callerOf(ctx)
+func (s *Server) endOIDC(req *Request, in *ssoEndInput) (*ssoOutput, error) {
+	p, c := s.sso, req.caller
 	if p == nil {
 		return nil, errNoOIDC()
 	}
 	var b begun
 	isOurs := p.seal.signed("begun", in.Begun, &b)
-	who, u, err := s.comeBack(ctx, in, b, isOurs)
+	who, u, err := s.comeBack(req, in, b, isOurs)
 	if err != nil {
 		if inventory.IsKind(err, inventory.Unauthorized) || inventory.IsKind(err, inventory.Invalid) {
 			s.keeper.providers.failed(sourceKey(c.source))
 		}
-		return s.ssoRefused(ctx, in.Accept, cmp.Or(b.Back, "/"), err)
+		return s.ssoRefused(req, in.Accept, cmp.Or(b.Back, "/"), err)
 	}
 	l := inventory.Login{User: u.Name, Agent: inventory.Clean(in.Agent, 200), ExpiresAt: s.cfg.Now().Add(loginFor).UTC()}
 	if c.source.IsValid() {
 		l.Source = c.source.String()
 	}
-	secret, err := s.keeper.begin(ctx, &l)
+	secret, err := s.keeper.begin(req, &l)
 	if err != nil {
 		return nil, err
 	}
-	trailOf(ctx).actor("user " + u.Name)
-	trailOf(ctx).say("by " + p.Title + " as " + who.subject + ", with " + u.Grants.String())
+	req.trail.actor("user " + u.Name)
+	req.trail.say("by " + p.Title + " as " + who.subject + ", with " + u.Grants.String())
 	return &ssoOutput{
 		Location: landing(b.Back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
 			s.cookieOf(secret, c.secure, int(loginFor.Seconds())), s.knownCookie(s.keeper.browser(in.Known), u.Name, c.secure),
-			p.cookie(ctx, ssoCookie, "", ssoPath, -1), p.cookie(ctx, refusedCookie, "", ssoPathOfOffers, -1),
+			p.cookie(req, ssoCookie, "", ssoPath, -1), p.cookie(req, refusedCookie, "", ssoPathOfOffers, -1),
 		},
 	}, nil
 }
 
 // comeBack finds out who has come back from the provider, and makes that one's user ready.
-func (s *Server) comeBack(ctx context.Context, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
+func (s *Server) comeBack(req *Request, in *ssoEndInput, b begun, isOurs bool) (who identity, u inventory.User, err error) {
 	p := s.sso
 	if isNew := s.keeper.browser(in.Known).isNew(); isNew { // a browser in which somebody has logged in before passes
-		if err := s.keeper.providers.allowed(sourceKey(callerOf(ctx).source), "too many logins that did not work from this address"); err != nil {
+		if err := s.keeper.providers.allowed(sourceKey(req.caller.source), "too many logins that did not work from this address"); err != nil {
 			return who, u, err
 		}
 	}
@@ -182,12 +181,12 @@ func (s *Server) comeBack(ctx context.Context, in *ssoEndInput, b begun, isOurs 
 	if in.Code == "" || len(in.Code) > 8<<10 {
 		return who, u, inventory.Errorf(inventory.Invalid, "%s sent you back without saying who you are", p.Title).WithHint("log in again")
 	}
-	if who, err = p.identify(ctx, b, in.Code); err != nil {
+	if who, err = p.identify(req, b, in.Code); err != nil {
 		return who, u, err
 	}
 	p.use(in.State)
-	trailOf(ctx).about("login", who.name)
-	u, err = s.external(ctx, who)
+	req.trail.about("login", who.name)
+	u, err = s.external(req, who)
 	return who, u, err
 }
 
@@ -212,10 +211,10 @@ func (p *sso) use(state string) {
 
 // external makes or updates the user of somebody for whom the provider vouches. The roles are those of the groups now: who
 // has left all of them has none here any more, in other browsers and with tokens neither.
-func (s *Server) external(ctx context.Context, who identity) (u inventory.User, err error) {
+func (s *Server) external(req *Request, who identity) (u inventory.User, err error) {
 	p := s.sso
 	var refusal error
-	err = s.keeper.store.Write(ctx, func(tx inventory.Tx) error {
+	err = s.keeper.store.Write(req, func(tx inventory.Tx) error {
 		refusal = nil
 		u, err = tx.FindUserBySubject(p.Issuer, who.subject)
 		isNew := inventory.IsKind(err, inventory.NotFound)
@@ -231,7 +230,7 @@ func (s *Server) external(ctx context.Context, who identity) (u inventory.User, 
 			}
 		}
 		if isNew {
-			return s.newExternal(ctx, tx, who, grants, &u)
+			return s.newExternal(req, tx, who, grants, &u)
 		}
 		if u.IsDisabled {
 			refusal = errDisabled(u.Name)
@@ -243,7 +242,7 @@ func (s *Server) external(ctx context.Context, who identity) (u inventory.User, 
 		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
 			return err
 		}
-		return s.changed(ctx, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
+		return s.changed(req, tx, "user/"+u.Name, "user "+u.Name+" is as "+p.Title+" says")
 	})
 	if err == nil {
 		err = refusal
@@ -252,7 +251,7 @@ func (s *Server) external(ctx context.Context, who identity) (u inventory.User, 
 }
 
 // newExternal makes a user. A name that somebody else has is not taken over: the provider does not vouch for that one.
-func (s *Server) newExternal(ctx context.Context, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
+func (s *Server) newExternal(req *Request, tx inventory.Tx, who identity, grants inventory.Grants, u *inventory.User) error {
 	if other, err := tx.Users().Find(who.name); err == nil {
 		return inventory.Errorf(inventory.Conflict, "there is another user %s already", other.Name).
 			WithHint("an admin deletes that one, or ties it to you: issuer %s, subject %s", s.sso.Issuer, who.subject)
@@ -266,7 +265,7 @@ func (s *Server) newExternal(ctx context.Context, tx inventory.Tx, who identity,
 	if err := tx.Users().Create(u, s.cfg.Now()); err != nil {
 		return err
 	}
-	return s.changed(ctx, tx, "user/"+u.Name, "user "+u.Name+" made")
+	return s.changed(req, tx, "user/"+u.Name, "user "+u.Name+" made")
 }
 
 // inPools leaves out roles in pools that are no more.
@@ -291,18 +290,18 @@ const ssoPathOfOffers = "/api/v1/logins/offers" // the only address that needs i
 
 // ssoRefused sends a browser back to the login page, with the reason in a cookie: in an address, anybody could make the page
 // say anything. Who is no browser gets the problem.
-func (s *Server) ssoRefused(ctx context.Context, accept, back string, err error) (*ssoOutput, error) {
+func (s *Server) ssoRefused(req *Request, accept, back string, err error) (*ssoOutput, error) {
 	if !strings.Contains(accept, "text/html") {
 		return nil, err
 	}
-	problem := problemOf(ctx, s.cfg.Log, err)
-	s.finish(ctx, problem.Status, problem.Detail)
+	problem := problemOf(req, s.cfg.Log, err)
+	s.finish(req, problem.Status, problem.Detail)
 	why := Refusal{Message: inventory.Clean(problem.Detail, 600), Hint: inventory.Clean(problem.Hint, 400), RequestID: problem.RequestID}
 	return &ssoOutput{
 		Location: landing(back), CacheControl: "no-store",
 		SetCookie: []http.Cookie{
-			s.sso.cookie(ctx, ssoCookie, "", ssoPath, -1),
-			s.sso.cookie(ctx, refusedCookie, s.sso.seal.sign("refused", why), ssoPathOfOffers, 60),
+			s.sso.cookie(req, ssoCookie, "", ssoPath, -1),
+			s.sso.cookie(req, refusedCookie, s.sso.seal.sign("refused", why), ssoPathOfOffers, 60),
 		},
 	}, nil
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
@@ -31,8 +30,8 @@ func (s *Server) addOperations() {
 		method: http.MethodGet, path: "/operations", id: "list-operations", scope: ofPools, tag: "operations",
 		summary: "List what is being done with hosts and what was, latest first", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *operationQuery) (out *listed[inventory.Operation], err error) {
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *operationQuery) (out *listed[inventory.Operation], err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) error {
 				id, err := in.hostID(tx)
 				if err != nil {
 					return err
@@ -51,15 +50,15 @@ func (s *Server) addOperations() {
 		summary: "End what is being done with a host", errors: []int{http.StatusNotFound, http.StatusConflict},
 		about: "The host is quarantined where it would not be safe to go on from there.",
 	},
-		func(ctx context.Context, in *nameInput) (*one[inventory.Operation], error) {
-			err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		func(req *Request, in *nameInput) (*one[inventory.Operation], error) {
+			err := s.store.Read(req, func(tx inventory.Tx) error {
 				_, err := tx.FindOperation(in.Name)
 				return err
 			})
 			if err != nil {
 				return nil, err
 			}
-			o, err := s.cfg.Lifecycle.CancelOperation(ctx, in.Name, s.asker(ctx))
+			o, err := s.cfg.Lifecycle.CancelOperation(req, in.Name, s.asker(req))
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
@@ -110,8 +109,8 @@ func newHashers(n int) *hashers {
 }
 
 // turn waits for a turn; the caller gives it back.
-func (h *hashers) turn(ctx context.Context) (back func(), err error) {
-	leave, ok := h.enter(sourceKey(callerOf(ctx).source))
+func (h *hashers) turn(req *Request) (back func(), err error) {
+	leave, ok := h.enter(sourceKey(req.caller.source))
 	if !ok {
 		return nil, tooManyLogins()
 	}
@@ -124,10 +123,10 @@ func (h *hashers) turn(ctx context.Context) (back func(), err error) {
 	select {
 	case h.turns <- struct{}{}:
 		return func() { <-h.turns; <-h.queue; leave() }, nil
-	case <-ctx.Done():
+	case <-req.Done():
 		<-h.queue
 		leave()
-		return nil, ctx.Err()
+		return nil, req.Err()
 	}
 }
 
@@ -156,8 +155,8 @@ func (h *hashers) enter(source netip.Addr) (leave func(), ok bool) {
 }
 
 // hash makes the PHC string of a new password.
-func (h *hashers) hash(ctx context.Context, password string) (string, error) {
-	back, err := h.turn(ctx)
+func (h *hashers) hash(req *Request, password string) (string, error) {
+	back, err := h.turn(req)
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +168,7 @@ func (h *hashers) hash(ctx context.Context, password string) (string, error) {
 }
 
 // matches compares a password with a stored hash. "" matches nothing, and takes as long as any other.
-func (h *hashers) matches(ctx context.Context, stored, password string) (bool, error) {
+func (h *hashers) matches(req *Request, stored, password string) (bool, error) {
 	p, isReal := h.decoy, false
 	if stored != "" {
 		var err error
@@ -181,7 +180,7 @@ func (h *hashers) matches(ctx context.Context, stored, password string) (bool, e
 	if len(password) > passwordMax {
 		password, isReal = password[:passwordMax], false
 	}
-	back, err := h.turn(ctx)
+	back, err := h.turn(req)
 	if err != nil {
 		return false, err
 	}

@@ -20,7 +20,7 @@ func TestAHashOfTheReferenceImplementationIsKnown(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	h := newHashers(hashersMax())
-	ok, err := h.matches(t.Context(), "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password")
+	ok, err := h.matches(newRequest(t.Context(), ""), "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password")
 	if !ok || err != nil {
 		t.Errorf("a PHC string of the reference implementation: %v, %v", ok, err)
 	}
@@ -28,19 +28,19 @@ func TestAHashOfTheReferenceImplementationIsKnown(t *testing.T) {
 
 func TestAPasswordMatchesItsHashOnly(t *testing.T) {
 	h := newHashers(hashersMax())
-	stored, err := h.hash(t.Context(), "correct horse")
+	stored, err := h.hash(newRequest(t.Context(), ""), "correct horse")
 	if err != nil || !strings.HasPrefix(stored, "$argon2id$v=19$m=65536,t=2,p=1$") {
 		t.Fatalf("%q, %v", stored, err)
 	}
-	if other, _ := h.hash(t.Context(), "correct horse"); other == stored {
+	if other, _ := h.hash(newRequest(t.Context(), ""), "correct horse"); other == stored {
 		t.Error("two hashes of one password are the same: there is no salt")
 	}
 	for password, want := range map[string]bool{"correct horse": true, "correct horsf": false, "": false, "Correct horse": false} {
-		if got, err := h.matches(t.Context(), stored, password); got != want || err != nil {
+		if got, err := h.matches(newRequest(t.Context(), ""), stored, password); got != want || err != nil {
 			t.Errorf("%q: %v, %v", password, got, err)
 		}
 	}
-	if got, err := h.matches(t.Context(), "", ""); got || err != nil {
+	if got, err := h.matches(newRequest(t.Context(), ""), "", ""); got || err != nil {
 		t.Errorf("no hash: %v, %v", got, err)
 	}
 }
@@ -50,8 +50,9 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 	var wg sync.WaitGroup
 	var refused, turns atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
+	req := newRequest(ctx, "")
 	for range hashersMax() {
-		back, err := h.turn(ctx)
+		back, err := h.turn(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 	}
 	for range hashersQueue + 5 {
 		wg.Go(func() {
-			back, err := h.turn(ctx)
+			back, err := h.turn(req)
 			switch {
 			case inventory.IsKind(err, inventory.Unavailable):
 				refused.Add(1)
@@ -81,11 +82,12 @@ func TestHashesWaitForTheirTurn(t *testing.T) {
 
 func TestOneSourceDoesNotKeepOthersFromLoggingIn(t *testing.T) {
 	h := newHashers(hashersMax())
-	from := func(a string) context.Context {
-		return context.WithValue(t.Context(), callerKey{}, caller{source: netip.MustParseAddr(a)})
+	from := func(a string) *Request {
+		return &Request{Context: t.Context(), caller: caller{source: netip.MustParseAddr(a)}}
 	}
 	var backs []func()
-	flood, cancel := context.WithCancel(from("10.0.0.1"))
+	ctx, cancel := context.WithCancel(t.Context())
+	flood := from("10.0.0.1").with(ctx)
 	var wg sync.WaitGroup
 	for range hashersMax() {
 		back, err := h.turn(flood)

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 
@@ -31,12 +30,12 @@ func (s *Server) addPower() {
 		summary: "Change the power of a host", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Answers the operation, which ends when the controller has confirmed the change.",
 	},
-		func(ctx context.Context, in *powerInput) (*one[inventory.Operation], error) {
-			h, err := s.readHost(ctx, in.Host)
+		func(req *Request, in *powerInput) (*one[inventory.Operation], error) {
+			h, err := s.readHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
-			o, err := s.cfg.Lifecycle.Power(ctx, h.ID, in.Body.Action, s.asker(ctx))
+			o, err := s.cfg.Lifecycle.Power(req, h.ID, in.Body.Action, s.asker(req))
 			return &one[inventory.Operation]{ETag: etag(o.Version), Body: told(o)}, err
 		})
 	register(s, operation{
@@ -44,33 +43,33 @@ func (s *Server) addPower() {
 		summary: "Say whether a host is on, where that cannot be read", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 		about: "Confirm off only if you have seen it: all later steps rely on it.",
 	},
-		func(ctx context.Context, in *confirmInput) (*one[inventory.Host], error) {
-			h, err := s.readHost(ctx, in.Host)
+		func(req *Request, in *confirmInput) (*one[inventory.Host], error) {
+			h, err := s.readHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}
-			h, err = s.cfg.Lifecycle.ConfirmPower(ctx, h.ID, in.Body.State, s.asker(ctx))
+			h, err = s.cfg.Lifecycle.ConfirmPower(req, h.ID, in.Body.State, s.asker(req))
 			return &one[inventory.Host]{ETag: etag(h.Version), Body: h}, err
 		})
 	register(s, operation{
 		method: http.MethodPost, path: "/hosts/{host}/locate", id: "locate-host", scope: ofPools, tag: "hosts", status: http.StatusNoContent, within: controllerFor,
 		summary: "Light the identify LED of a host, or switch it off", errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusForbidden},
 	},
-		func(ctx context.Context, in *onInput) (*struct{}, error) {
-			return nil, s.locate(ctx, in.Host, in.Body.On, false)
+		func(req *Request, in *onInput) (*struct{}, error) {
+			return nil, s.locate(req, in.Host, in.Body.On, false)
 		})
 }
 
 // locate switches the identify LED of a host. A dry run only looks whether there is a controller that can.
-func (s *Server) locate(ctx context.Context, host string, on, isDry bool) error {
-	return withBMC(ctx, s, host, "has no identify LED", func(_ inventory.Host, d bmc.Locator, _ inventory.BMC) error {
+func (s *Server) locate(req *Request, host string, on, isDry bool) error {
+	return withBMC(req, s, host, "has no identify LED", func(_ inventory.Host, d bmc.Locator, _ inventory.BMC) error {
 		if isDry {
 			return nil
 		}
-		if err := s.begun(ctx); err != nil {
+		if err := s.begun(req); err != nil {
 			return err
 		}
-		return d.Locate(ctx, on)
+		return d.Locate(req, on)
 	})
 }
 

@@ -118,12 +118,12 @@ func (e *findingsError) Unwrap() error { return e.err }
 
 // problemOf turns any error into a body. What is no *inventory.Error, or is internal, goes to the log and not to the
 // client.
-func problemOf(ctx context.Context, log *slog.Logger, err error) *Problem {
+func problemOf(req *Request, log *slog.Logger, err error) *Problem {
 	var ready *Problem
 	if errors.As(err, &ready) {
 		return ready
 	}
-	id := requestID(ctx)
+	id := req.id
 	var said *inventory.Error
 	if !errors.As(err, &said) {
 		said = &inventory.Error{Kind: inventory.Internal, Msg: err.Error(), Err: err}
@@ -158,7 +158,7 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *Problem {
 
 // writeProblem answers a request that does not reach its operation.
 func writeProblem(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
-	p := problemOf(r.Context(), log, err)
+	p := problemOf(edgeOf(r.Context()), log, err)
 	for k, v := range p.GetHeaders() {
 		w.Header()[k] = v
 	}
@@ -188,7 +188,7 @@ func reshape(ctx huma.Context, _ string, v any) (any, error) {
 		return v, nil
 	}
 	p := &Problem{
-		Title: m.Title, Status: m.Status, Detail: m.Detail, Kind: kindOf(m.Status), RequestID: requestID(ctx.Context()),
+		Title: m.Title, Status: m.Status, Detail: m.Detail, Kind: kindOf(m.Status), RequestID: edgeOf(ctx.Context()).id,
 		Hint: "the request is described at /api/v1/openapi.yaml",
 	}
 	if m.Status == http.StatusInternalServerError {
@@ -206,6 +206,6 @@ func reshape(ctx huma.Context, _ string, v any) (any, error) {
 	if p.Detail == "validation failed" {
 		p.Detail = "the request is not valid"
 	}
-	trailOf(ctx.Context()).refused(p)
+	edgeOf(ctx.Context()).trail.refused(p)
 	return p, nil
 }

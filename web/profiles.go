@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
@@ -62,8 +61,8 @@ func (s *Server) profiles() noun[inventory.Profile] {
 }
 
 // vetProfile renders the hosts of a profile as it would be, and refuses one with errors.
-func (s *Server) vetProfile(ctx context.Context, p *inventory.Profile) (*provision.Impact, error) {
-	i, err := s.cfg.Configs.CheckProfile(ctx, p)
+func (s *Server) vetProfile(req *Request, p *inventory.Profile) (*provision.Impact, error) {
+	i, err := s.cfg.Configs.CheckProfile(req, p)
 	if inventory.IsKind(err, inventory.NotFound) {
 		return nil, nil // an image or a parent that is not there, which the store refuses with better words
 	}
@@ -79,16 +78,16 @@ type checkInput[T any] struct {
 	Body T
 }
 
-func (s *Server) checkProfile(ctx context.Context, in *checkInput[inventory.Profile]) (*one[provision.Impact], error) {
+func (s *Server) checkProfile(req *Request, in *checkInput[inventory.Profile]) (*one[provision.Impact], error) {
 	n := s.profiles()
 	p := in.Body
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		var old *inventory.Profile
 		if stored, err := n.find(tx, in.Name); err == nil {
 			old = &stored
 		}
 		err := n.prepare(tx, &p, in.Name, old)
-		signed(ctx, &p)
+		signed(req, &p)
 		return err
 	})
 	if err != nil {
@@ -97,7 +96,7 @@ func (s *Server) checkProfile(ctx context.Context, in *checkInput[inventory.Prof
 	if s.cfg.Configs == nil {
 		return nil, errNoConfigs()
 	}
-	i, err := s.cfg.Configs.CheckProfile(ctx, &p)
+	i, err := s.cfg.Configs.CheckProfile(req, &p)
 	return &one[provision.Impact]{Body: listsOf(i)}, err
 }
 
@@ -112,9 +111,9 @@ func checkArgs(tx inventory.Tx, f *inventory.Profile) error {
 }
 
 // hostsOfProfile asks, for every host, which profile it would get.
-func (s *Server) hostsOfProfile(ctx context.Context, in *nameInput) (*one[List[string]], error) {
+func (s *Server) hostsOfProfile(req *Request, in *nameInput) (*one[List[string]], error) {
 	out := List[string]{Items: []string{}}
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		if _, err := tx.FindProfile(in.Name); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -175,9 +174,9 @@ type drawRackInput struct {
 }
 
 // drawRack answers with the drawing of a rack.
-func (s *Server) drawRack(ctx context.Context, in *drawRackInput) (*huma.StreamResponse, error) {
+func (s *Server) drawRack(req *Request, in *drawRackInput) (*huma.StreamResponse, error) {
 	var body []byte
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		r, err := findRack(tx, in.Name)
 		if err != nil {
 			return err
@@ -206,10 +205,10 @@ type cablingOutput struct {
 }
 
 // cabling answers with the cables of all hosts or of a rack.
-func (s *Server) cabling(ctx context.Context, in *cablingInput) (*cablingOutput, error) {
+func (s *Server) cabling(req *Request, in *cablingInput) (*cablingOutput, error) {
 	var hosts []hardware.Wired
 	var racks []inventory.Rack
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		var site *string
 		if in.Host != "" {
 			h, err := findHost(tx, in.Host)

@@ -39,7 +39,7 @@ type Readiness struct {
 func (s *Server) canRead(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	return s.whole.Read(ctx, func(tx inventory.Tx) error {
 		_, err := tx.LastEventID()
 		return err
 	})

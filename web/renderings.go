@@ -47,22 +47,22 @@ func (s *Server) addRenderings() {
 		summary: "Show what a host would be given to become, and what is wrong with that", errors: []int{http.StatusNotFound},
 		about: "Secrets are shown by their references. The difference is against what the host was given last.",
 	},
-		func(ctx context.Context, in *HostRef) (*one[provision.Preview], error) {
-			return s.preview(ctx, in.Host, nil)
+		func(req *Request, in *HostRef) (*one[provision.Preview], error) {
+			return s.preview(req, in.Host, nil)
 		})
 	register(s, operation{
 		method: http.MethodPost, path: "/hosts/{host}/render", id: "render-draft", scope: ofPools, tag: "hosts", body: configBody, asks: true,
 		summary: "Show what a host would be given with a draft of a profile", errors: []int{http.StatusNotFound},
 		about: "The draft is not stored. A name is not needed.",
 	},
-		func(ctx context.Context, in *draftInput) (*one[provision.Preview], error) {
+		func(req *Request, in *draftInput) (*one[provision.Preview], error) {
 			draft := in.Body
 			draft.Name = cmp.Or(draft.Name, "draft")
 			draft.Revision = 0
 			if err := draft.Validate(); err != nil {
 				return nil, err
 			}
-			return s.preview(ctx, in.Host, &draft)
+			return s.preview(req, in.Host, &draft)
 		})
 	register(s, operation{
 		method: http.MethodGet, path: "/hosts/{host}/renderings", id: "list-renderings", scope: ofPools, tag: "hosts",
@@ -73,13 +73,13 @@ func (s *Server) addRenderings() {
 		method: http.MethodGet, path: "/renderings/{digest}", id: "get-rendering", scope: ofPools, tag: "hosts",
 		summary: "Show what a host was given, with secrets by their references", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *digestInput) (*one[inventory.Rendering], error) {
+		func(req *Request, in *digestInput) (*one[inventory.Rendering], error) {
 			d, err := inventory.ParseDigest(in.Digest)
 			if err != nil {
 				return nil, err
 			}
 			var r inventory.Rendering
-			err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+			err = s.store.Read(req, func(tx inventory.Tx) (err error) {
 				r, err = tx.FindRendering(d)
 				return err
 			})
@@ -92,21 +92,21 @@ func (s *Server) addRenderings() {
 	}, s.capabilities)
 }
 
-func (s *Server) preview(ctx context.Context, ref string, draft *inventory.Profile) (*one[provision.Preview], error) {
+func (s *Server) preview(req *Request, ref string, draft *inventory.Profile) (*one[provision.Preview], error) {
 	if s.cfg.Configs == nil {
 		return nil, errNoConfigs()
 	}
-	h, err := s.readHost(ctx, ref)
+	h, err := s.readHost(req, ref)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.cfg.Configs.Preview(ctx, h.ID, draft)
+	p, err := s.cfg.Configs.Preview(req, h.ID, draft)
 	return &one[provision.Preview]{Body: p}, err
 }
 
-func (s *Server) hostRenderings(ctx context.Context, in *hostRenderingsInput) (out *one[List[inventory.Rendering]], err error) {
+func (s *Server) hostRenderings(req *Request, in *hostRenderingsInput) (out *one[List[inventory.Rendering]], err error) {
 	out = &one[List[inventory.Rendering]]{Body: List[inventory.Rendering]{Items: []inventory.Rendering{}}}
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		h, err := findHost(tx, in.Host)
 		if err != nil {
 			return err
@@ -155,11 +155,11 @@ type CapabilityCell struct {
 	Note    string `json:"note,omitempty" doc:"How it is emulated, or what is lost and what to use instead"`
 }
 
-func (s *Server) capabilities(ctx context.Context, in *capabilitiesInput) (*one[CapabilityTable], error) {
+func (s *Server) capabilities(req *Request, in *capabilitiesInput) (*one[CapabilityTable], error) {
 	if s.cfg.Configs == nil {
 		return nil, errNoConfigs()
 	}
-	t, configs, err := s.targetOf(ctx, in)
+	t, configs, err := s.targetOf(req, in)
 	if err != nil {
 		return nil, err
 	}
@@ -184,10 +184,10 @@ func (s *Server) capabilities(ctx context.Context, in *capabilitiesInput) (*one[
 }
 
 // targetOf returns the target that is meant and the formats that it reads.
-func (s *Server) targetOf(ctx context.Context, in *capabilitiesInput) (t machineconfig.Target, configs []inventory.ImageConfig, err error) {
+func (s *Server) targetOf(req *Request, in *capabilitiesInput) (t machineconfig.Target, configs []inventory.ImageConfig, err error) {
 	t = machineconfig.Target{OS: in.OS, Release: in.Release, Arch: in.Arch}
 	if in.Image != "" {
-		err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		err = s.store.Read(req, func(tx inventory.Tx) error {
 			i, err := tx.FindImage(in.Image)
 			t.OS, t.Release, t.Arch, configs = i.OS, i.Release, i.Arch, i.Configs
 			return err

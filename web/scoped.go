@@ -10,45 +10,41 @@ import (
 // scopedStore shows each caller its part of the inventory. Handlers reach the store only through it, so that none of them
 // can forget to ask.
 type scopedStore struct {
-	inventory.Store
-	met  *scoped.Met
-	life Machines
+	whole inventory.Store
+	met   *scoped.Met
+	life  Machines
 }
 
-// Read implements inventory.Store.
-func (s scopedStore) Read(ctx context.Context, fn func(inventory.Tx) error) error {
-	return s.Store.Read(ctx, func(tx inventory.Tx) error { return limited(ctx, authored{Tx: tx, saved: savedBy(ctx)}, s.met, fn) })
+// Read implements requestStore.
+func (s scopedStore) Read(req *Request, fn func(inventory.Tx) error) error {
+	return s.whole.Read(req, func(tx inventory.Tx) error { return limited(req, authored{Tx: tx, saved: savedBy(req)}, s.met, fn) })
 }
 
-// Write implements inventory.Store. What it writes may be undone: nothing of it is remembered.
-func (s scopedStore) Write(ctx context.Context, fn func(inventory.Tx) error) error {
+// Write implements requestStore. What it writes may be undone: nothing of it is remembered.
+func (s scopedStore) Write(req *Request, fn func(inventory.Tx) error) error {
 	var after []func(context.Context, bool)
 	isStored := false
 	defer func() {
 		for _, f := range after {
-			f(ctx, isStored)
+			f(req, isStored)
 		}
 	}()
-	err := s.Store.Write(ctx, func(tx inventory.Tx) error {
-		return limited(ctx, authored{tx, savedBy(ctx), s.life, &after}, nil, fn)
+	err := s.whole.Write(req, func(tx inventory.Tx) error {
+		return limited(req, authored{tx, savedBy(req), s.life, &after}, nil, fn)
 	})
 	isStored = err == nil
 	if err != nil {
-		s.noteRefused(ctx, err)
+		s.noteRefused(req, err)
 	}
 	return err
 }
 
-// limited calls fn with what the caller may see and change. What the server does by itself gets the transaction as it is.
-func limited(ctx context.Context, tx authored, met *scoped.Met, fn func(inventory.Tx) error) error {
-	c, isSomebody := ctx.Value(callerKey{}).(caller)
-	if !isSomebody {
-		return fn(tx.Tx)
-	}
-	if c.grants.Everywhere() == inventory.Admin {
+// limited calls fn with what the caller may see and change.
+func limited(req *Request, tx authored, met *scoped.Met, fn func(inventory.Tx) error) error {
+	if req.caller.grants.Everywhere() == inventory.Admin {
 		return fn(tx)
 	}
-	shown, err := scoped.Show(tx, c.within(ctx), met)
+	shown, err := scoped.Show(tx, req.within(), met)
 	if err != nil {
 		return err
 	}
@@ -56,8 +52,8 @@ func limited(ctx context.Context, tx authored, met *scoped.Met, fn func(inventor
 }
 
 // within is the caller as the inventory is shown to it, in an operation.
-func (c caller) within(ctx context.Context) scoped.Caller {
-	needed, _ := ctx.Value(neededKey{}).(inventory.UserRole)
+func (r *Request) within() scoped.Caller {
+	c, needed := r.caller, r.needed
 	if needed == "" || needed == anybody {
 		needed = inventory.Viewer
 	}
@@ -74,6 +70,6 @@ func mayPlace(tx inventory.Tx, m *inventory.Machine) error {
 }
 
 // mayPlace is the same outside of a transaction.
-func (s *Server) mayPlace(ctx context.Context, m *inventory.Machine) error {
-	return s.cfg.Store.Read(ctx, func(tx inventory.Tx) error { return mayPlace(tx, m) })
+func (s *Server) mayPlace(req *Request, m *inventory.Machine) error {
+	return s.store.Read(req, func(tx inventory.Tx) error { return mayPlace(tx, m) })
 }

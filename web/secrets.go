@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"regexp"
 	"slices"
@@ -63,10 +62,10 @@ func (s *Server) addSecrets() {
 		method: http.MethodPut, path: "/secrets/{name}", id: "put-secret", needs: inventory.Admin, tag: "secrets", dry: true, result: inventory.Secret{}, body: configBody,
 		summary: "Store a secret, whether it exists or not", about: "Its value goes in and never comes out again, but to the machines that are given it.",
 		errors: []int{http.StatusConflict, http.StatusNotFound, http.StatusPreconditionFailed},
-	}, func(ctx context.Context, in *putSecretInput) (*written, error) { return s.putSecret(ctx, n, in) })
+	}, func(req *Request, in *putSecretInput) (*written, error) { return s.putSecret(req, n, in) })
 }
 
-func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *putSecretInput) (*written, error) {
+func (s *Server) putSecret(req *Request, n noun[inventory.Secret], in *putSecretInput) (*written, error) {
 	sealed, err := s.seal(in)
 	if err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 		x   inventory.Secret
 		old *inventory.Secret
 	)
-	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) error {
+	err = s.write(req, in.DryRun, func(tx inventory.Tx) error {
 		x, old = inventory.Secret{Name: in.Name}, nil
 		switch stored, err := tx.Secrets().Find(in.Name); {
 		case err == nil:
@@ -104,23 +103,23 @@ func (s *Server) putSecret(ctx context.Context, n noun[inventory.Secret], in *pu
 			if err := tx.Secrets().Create(&x, s.cfg.Now()); err != nil {
 				return err
 			}
-			edited(ctx, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
-			trailOf(ctx).say("value set")
-			return s.changed(ctx, tx, "secret/"+x.Name, "secret "+x.Name+" created")
+			edited(req, "secret", x.Name, inventory.AuditCreate, nil, x, x.Version)
+			req.trail.say("value set")
+			return s.changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" created")
 		case sealed == nil && len(diff(*old, x)) == 0:
 			return nil
 		}
 		if err := tx.Secrets().Update(&x, s.cfg.Now()); err != nil {
 			return err
 		}
-		edited(ctx, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)
+		edited(req, "secret", x.Name, inventory.AuditUpdate, *old, x, x.Version)
 		what := fieldNames(diff(*old, x))
 		if sealed != nil {
 			what = "value"
-			trailOf(ctx).say("value set")
-			trailOf(ctx).fix("the value that it had is not kept")
+			req.trail.say("value set")
+			req.trail.fix("the value that it had is not kept")
 		}
-		return s.changed(ctx, tx, "secret/"+x.Name, "secret "+x.Name+" changed ("+what+")")
+		return s.changed(req, tx, "secret/"+x.Name, "secret "+x.Name+" changed ("+what+")")
 	})
 	if err != nil {
 		return nil, err
@@ -165,9 +164,9 @@ func targetRE(name string) *regexp.Regexp {
 }
 
 // secretUses answers what the server asks itself before it deletes one.
-func (s *Server) secretUses(ctx context.Context, in *nameInput) (*one[SecretUses], error) {
+func (s *Server) secretUses(req *Request, in *nameInput) (*one[SecretUses], error) {
 	out := SecretUses{Name: in.Name, UsedBy: []string{}}
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		if _, err := tx.Secrets().Find(in.Name); err != nil {
 			return err
 		}

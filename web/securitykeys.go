@@ -103,16 +103,16 @@ func (s *Server) addSecurityKeys() {
 }
 
 // ownUser finds the caller's own user; nobody registers a key for another.
-func (s *Server) ownUser(ctx context.Context, name string) (inventory.User, error) {
-	u, isOwn, err := s.ofUser(ctx, name)
+func (s *Server) ownUser(req *Request, name string) (inventory.User, error) {
+	u, isOwn, err := s.ofUser(req, name)
 	if err == nil && !isOwn {
 		err = inventory.Errorf(inventory.Forbidden, "only user %s can register a security key of that user", u.Name).WithHint("log in as %s, with a password", u.Name)
 	}
 	return u, err
 }
 
-func (s *Server) beginKey(ctx context.Context, in *keyBegin) (*one[KeyCeremony], error) {
-	u, err := s.ownUser(ctx, in.Name)
+func (s *Server) beginKey(req *Request, in *keyBegin) (*one[KeyCeremony], error) {
+	u, err := s.ownUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -121,14 +121,14 @@ func (s *Server) beginKey(ctx context.Context, in *keyBegin) (*one[KeyCeremony],
 		return nil, err
 	}
 	var f factors
-	if err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+	if err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
 		_, f, err = s.keeper.factorsOf(tx, u.Name)
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	options, session, err := site.Register(u.Name, f.Keys)
-	trailOf(ctx).fix("nothing is stored yet")
+	req.trail.fix("nothing is stored yet")
 	return s.keeper.ceremony(forRegistration, u.Name, options, session), err
 }
 
@@ -148,8 +148,8 @@ func (k *keeper) ticketOf(purpose, user, given string) (t keyTicket, err error) 
 	return t, nil
 }
 
-func (s *Server) putKey(ctx context.Context, in *keyPut) (*one[RecoveryCodes], error) {
-	u, err := s.ownUser(ctx, in.Name)
+func (s *Server) putKey(req *Request, in *keyPut) (*one[RecoveryCodes], error) {
+	u, err := s.ownUser(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +161,11 @@ func (s *Server) putKey(ctx context.Context, in *keyPut) (*one[RecoveryCodes], e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.keeper.checkOld(ctx, u, in.Body.Password); err != nil {
+	if err := s.keeper.checkOld(req, u, in.Body.Password); err != nil {
 		return nil, err
 	}
 	out := &one[RecoveryCodes]{Body: RecoveryCodes{Codes: []string{}}}
-	err = s.write(ctx, false, func(tx inventory.Tx) error {
+	err = s.write(req, false, func(tx inventory.Tx) error {
 		u, f, err := s.keeper.factorsOf(tx, u.Name)
 		if err != nil {
 			return err
@@ -177,23 +177,23 @@ func (s *Server) putKey(ctx context.Context, in *keyPut) (*one[RecoveryCodes], e
 		if f.Keys = append(f.Keys, key); len(f.Recovery) == 0 {
 			out.Body.Codes, f.Recovery = totp.NewRecovery()
 		}
-		return s.factorSet(ctx, tx, &u, f, callerOf(ctx).login, "security key "+key.Name+" of user "+u.Name+" registered")
+		return s.factorSet(req, tx, &u, f, req.caller.login, "security key "+key.Name+" of user "+u.Name+" registered")
 	})
 	return out, err
 }
 
-func (s *Server) beginKeyLogin(ctx context.Context, in *keyLogin) (*one[KeyCeremony], error) {
-	trailOf(ctx).about("login", inventory.Clean(in.Body.User, 63))
+func (s *Server) beginKeyLogin(req *Request, in *keyLogin) (*one[KeyCeremony], error) {
+	req.trail.about("login", inventory.Clean(in.Body.User, 63))
 	site, err := securitykey.SiteOf(in.Origin)
 	if err != nil {
 		return nil, err
 	}
-	u, err := s.keeper.withPassword(ctx, s.keeper.browser(in.Known), in.Body.User, in.Body.Password)
+	u, err := s.keeper.withPassword(req, s.keeper.browser(in.Known), in.Body.User, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
 	var f factors
-	if err := s.keeper.store.Read(ctx, func(tx inventory.Tx) error {
+	if err := s.keeper.store.Read(req, func(tx inventory.Tx) error {
 		_, f, err = s.keeper.factorsOf(tx, u.Name)
 		return err
 	}); err != nil {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"sync"
 
 	"slipway.dev/slipway/inventory"
@@ -34,8 +33,8 @@ func (s *shares) len() int {
 }
 
 // take gives the caller one more, until back is called.
-func (s *shares) take(ctx context.Context) (back func(), err error) {
-	who := callerOf(ctx).name
+func (s *shares) take(req *Request) (back func(), err error) {
+	who := req.caller.name
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

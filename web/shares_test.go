@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"testing"
 
 	"slipway.dev/slipway/inventory"
@@ -9,8 +8,8 @@ import (
 
 func TestOneCallerDoesNotTakeAllStreams(t *testing.T) {
 	s := newShares("event streams", 5, 3)
-	as := func(name string) context.Context {
-		return context.WithValue(t.Context(), callerKey{}, caller{name: name})
+	as := func(name string) *Request {
+		return &Request{Context: t.Context(), caller: caller{name: name}}
 	}
 	var backs []func()
 	for n := range 4 {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -26,16 +25,16 @@ func (s *Server) addNetworks() {
 	register(s, operation{
 		method: http.MethodGet, path: "/interfaces", id: "list-interfaces", tag: "subnets", summary: "List the server's network interfaces",
 		about: "Those that could serve machines: without loopback.",
-	}, func(ctx context.Context, _ *struct{}) (*listed[Interface], error) {
-		all, err := s.interfaces(ctx)
+	}, func(req *Request, _ *struct{}) (*listed[Interface], error) {
+		all, err := s.interfaces(req)
 		return pageOf(all, len(all), func(i Interface) string { return i.Name }), err
 	})
 	register(s, operation{
 		method: http.MethodGet, path: "/subnets/{name}/usage", id: "get-subnet-usage", scope: ofNobody, tag: "subnets", errors: []int{http.StatusNotFound},
 		summary: "Count what the addresses of a subnet are doing",
-	}, func(ctx context.Context, in *nameInput) (*one[inventory.SubnetUse], error) {
+	}, func(req *Request, in *nameInput) (*one[inventory.SubnetUse], error) {
 		out := &one[inventory.SubnetUse]{}
-		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+		err := s.store.Read(req, func(tx inventory.Tx) error {
 			n, err := tx.FindSubnet(in.Name)
 			if err != nil {
 				return err
@@ -59,12 +58,12 @@ func (s *Server) addNetworks() {
 }
 
 // interfaces lists the server's interfaces with the subnets that they are in.
-func (s *Server) interfaces(ctx context.Context) ([]Interface, error) {
+func (s *Server) interfaces(req *Request) ([]Interface, error) {
 	if s.cfg.Interfaces == nil {
 		return nil, nil
 	}
 	all := s.cfg.Interfaces()
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+	err := s.store.Read(req, func(tx inventory.Tx) error {
 		subnets, err := tx.ListSubnets()
 		for i := range all {
 			for _, a := range all[i].Addresses {
@@ -84,16 +83,16 @@ type snippetInput struct {
 }
 
 // snippets writes the configurations for a subnet. Machines behind a relay are sent to our first address.
-func (s *Server) snippets(ctx context.Context, in *snippetInput) (*listed[pxe.Snippet], error) {
+func (s *Server) snippets(req *Request, in *snippetInput) (*listed[pxe.Snippet], error) {
 	var n inventory.Subnet
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 		n, err = tx.FindSubnet(in.Name)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.interfaces(ctx)
+	all, err := s.interfaces(req)
 	if err != nil {
 		return nil, err
 	}

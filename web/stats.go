@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -47,7 +46,7 @@ func (s *Server) addStats() {
 		method: http.MethodGet, path: "/stats", id: "get-stats", scope: ofNobody, tag: "system", summary: "Show how busy the server was in the last hour",
 		about: "Samples are kept in memory: /metrics is for keeping them longer.",
 	},
-		func(_ context.Context, in *struct {
+		func(_ *Request, in *struct {
 			Step int `query:"step" doc:"Length of the spans in seconds" enum:"5,60" default:"60"`
 		},
 		) (*one[Stats], error) {
@@ -66,7 +65,7 @@ func (s *Server) addStats() {
 		startedAt = s.cfg.Now().UTC().Truncate(time.Second)
 	}
 	register(s, operation{method: http.MethodGet, path: "/about", id: "about", needs: anybody, tag: "system", summary: "Show what the server is made of"},
-		func(context.Context, *struct{}) (*one[About], error) {
+		func(*Request, *struct{}) (*one[About], error) {
 			return &one[About]{Body: About{
 				Version: s.cfg.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, StartedAt: startedAt, Parts: builtIn(),
 			}}, nil

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/xml"
 	"fmt"
 	"net/http"
@@ -25,7 +24,7 @@ type stickerInput struct {
 // Resolve implements huma.Resolver: without an external URL, the address that was asked for is the one that people use.
 func (in *stickerInput) Resolve(c huma.Context) []error {
 	scheme := "http"
-	if c.TLS() != nil || callerOf(c.Context()).secure {
+	if c.TLS() != nil || edgeOf(c.Context()).caller.secure {
 		scheme = "https"
 	}
 	in.host = scheme + "://" + c.Host()
@@ -38,8 +37,8 @@ func (s *Server) addStickers() {
 		method: http.MethodGet, path: "/hosts/{host}/sticker.svg", id: "get-sticker", scope: ofPools, tag: "hosts", plain: "image/svg+xml",
 		summary: "Draw a sticker for a host: its name, serial and MAC, and a QR code of its page", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *stickerInput) (*textOutput, error) {
-			h, err := s.readHost(ctx, in.Host)
+		func(req *Request, in *stickerInput) (*textOutput, error) {
+			h, err := s.readHost(req, in.Host)
 			if err != nil {
 				return nil, err
 			}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"runtime"
 )
@@ -26,12 +25,12 @@ func (s *Server) addSystem() {
 		method: http.MethodGet, path: "/selfcheck", id: "self-check", tag: "system", summary: "Have the server look itself over",
 		about: "Interfaces, ports, loaders, disk space, other DHCP servers.",
 	},
-		func(ctx context.Context, _ *struct{}) (*listed[Check], error) {
-			checks := s.cfg.SelfCheck(ctx)
+		func(req *Request, _ *struct{}) (*listed[Check], error) {
+			checks := s.cfg.SelfCheck(req)
 			return pageOf(checks, len(checks), func(c Check) string { return c.Name }), nil
 		})
 	register(s, operation{method: http.MethodGet, path: "/version", id: "version", needs: anybody, forClusters: true, tag: "system", summary: "Show the server's version"},
-		func(context.Context, *struct{}) (*one[VersionInfo], error) {
+		func(*Request, *struct{}) (*one[VersionInfo], error) {
 			return &one[VersionInfo]{Body: VersionInfo{Version: s.cfg.Version, Go: runtime.Version()}}, nil
 		})
 }

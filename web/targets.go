@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -76,8 +75,8 @@ func (s *Server) addTargets() {
 		method: http.MethodGet, path: "/targets/{name}/rbac", id: "get-target-rbac", scope: ofNobody, tag: "targets", plain: "application/yaml",
 		summary: "Write what the cluster's administrator applies once, so that hosts can join", errors: []int{http.StatusNotFound},
 	},
-		func(ctx context.Context, in *rbacInput) (*textOutput, error) {
-			if _, err := s.readTarget(ctx, in.Name); err != nil {
+		func(req *Request, in *rbacInput) (*textOutput, error) {
+			if _, err := s.readTarget(req, in.Name); err != nil {
 				return nil, err
 			}
 			if s.cfg.TargetRBAC == nil {
@@ -99,9 +98,9 @@ func (s *Server) addTargets() {
 		summary: "List the bootstrap tokens that were minted for hosts, newest first", errors: []int{http.StatusNotFound},
 		about: "By their public halves.",
 	},
-		func(ctx context.Context, in *nameInput) (*one[List[inventory.JoinToken]], error) {
+		func(req *Request, in *nameInput) (*one[List[inventory.JoinToken]], error) {
 			out := List[inventory.JoinToken]{Items: []inventory.JoinToken{}}
-			err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+			err := s.store.Read(req, func(tx inventory.Tx) error {
 				if _, err := tx.JoinTargets().Find(in.Name); err != nil {
 					return err
 				}
@@ -133,7 +132,7 @@ type Kubeconfig struct {
 	ExpiresAt  time.Time `json:"expiresAt"`
 }
 
-func (s *Server) issueKubeconfig(ctx context.Context, in *issueInput) (*one[Kubeconfig], error) {
+func (s *Server) issueKubeconfig(req *Request, in *issueInput) (*one[Kubeconfig], error) {
 	if s.cfg.IssueKubeconfig == nil {
 		return nil, errNoClusters()
 	}
@@ -142,7 +141,7 @@ func (s *Server) issueKubeconfig(ctx context.Context, in *issueInput) (*one[Kube
 		return nil, inventory.Errorf(inventory.Invalid, "a kubeconfig for %s is of no use", inventory.Duration(life)).WithHint("choose between 1m and ten years")
 	}
 	until := s.cfg.Now().Add(life)
-	text, err := s.cfg.IssueKubeconfig(ctx, in.Name, "slipway:"+by(ctx), life)
+	text, err := s.cfg.IssueKubeconfig(req, in.Name, "slipway:"+req.by(), life)
 	if err != nil {
 		return nil, err
 	}
@@ -153,23 +152,23 @@ func errNoClusters() error {
 	return inventory.Errorf(inventory.Unavailable, "this server speaks to no clusters")
 }
 
-func (s *Server) readTarget(ctx context.Context, name string) (t inventory.JoinTarget, err error) {
-	err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
+func (s *Server) readTarget(req *Request, name string) (t inventory.JoinTarget, err error) {
+	err = s.store.Read(req, func(tx inventory.Tx) error {
 		t, err = tx.JoinTargets().Find(name)
 		return err
 	})
 	return t, err
 }
 
-func (s *Server) checkTarget(ctx context.Context, in *nameInput) (*one[TargetCheck], error) {
-	t, err := s.readTarget(ctx, in.Name)
+func (s *Server) checkTarget(req *Request, in *nameInput) (*one[TargetCheck], error) {
+	t, err := s.readTarget(req, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	if s.cfg.CheckTarget == nil {
 		return nil, errNoClusters()
 	}
-	c := s.cfg.CheckTarget(ctx, t)
+	c := s.cfg.CheckTarget(req, t)
 	c.IsGood = true
 	for _, r := range c.Results {
 		c.IsGood = c.IsGood && r.IsGood

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"net/http"
 	"slices"
@@ -74,9 +73,9 @@ func (s *Server) addTimeline() {
 	}, s.timeline)
 }
 
-func (s *Server) timeline(ctx context.Context, in *timelineInput) (*one[Timeline], error) {
+func (s *Server) timeline(req *Request, in *timelineInput) (*one[Timeline], error) {
 	t := Timeline{Groups: []TimelineGroup{}}
-	err := s.ofHost(ctx, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
+	err := s.ofHost(req, in.Host, func(tx inventory.Tx, h inventory.Host) (err error) {
 		if in.After == "" {
 			if t.Expects, err = s.cfg.Lifecycle.Expects(tx, h); err != nil {
 				return err

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -49,7 +48,7 @@ type TLSPair struct {
 func (s *Server) addTLS() {
 	register(s, operation{
 		method: http.MethodGet, path: "/tls", id: "get-tls", tag: "tls", summary: "Show the certificate of the admin listener", scope: ofNobody,
-	}, func(context.Context, *struct{}) (*one[TLSState], error) {
+	}, func(*Request, *struct{}) (*one[TLSState], error) {
 		if s.cfg.TLS == nil {
 			return &one[TLSState]{}, nil
 		}
@@ -58,7 +57,7 @@ func (s *Server) addTLS() {
 	register(s, operation{
 		method: http.MethodPut, path: "/tls", id: "put-tls", tag: "tls", summary: "Upload a certificate for the admin listener", needs: inventory.Admin,
 		about: "It is in force for the next connection.", errors: []int{http.StatusConflict},
-	}, func(_ context.Context, in *struct{ Body TLSPair }) (*one[TLSState], error) {
+	}, func(_ *Request, in *struct{ Body TLSPair }) (*one[TLSState], error) {
 		if s.cfg.TLS == nil {
 			return nil, errNoTLS()
 		}
@@ -70,7 +69,7 @@ func (s *Server) addTLS() {
 	register(s, operation{
 		method: http.MethodDelete, path: "/tls", id: "delete-tls", tag: "tls", summary: "Take an uploaded certificate away", needs: inventory.Admin,
 		about: "The site's own authority signs for the admin listener again.", status: http.StatusNoContent, errors: []int{http.StatusConflict, http.StatusNotFound},
-	}, func(context.Context, *struct{}) (*struct{}, error) {
+	}, func(*Request, *struct{}) (*struct{}, error) {
 		if s.cfg.TLS == nil {
 			return nil, errNoTLS()
 		}
@@ -84,7 +83,7 @@ func (s *Server) addAuthorities() {
 		method: http.MethodPost, path: "/tls/authority", id: "rotate-authority", tag: "tls", summary: "Replace this site's own authority of a listener", needs: inventory.Admin,
 		about:  "In two steps. The first makes the next authority, for clients to trust it. With isFinish it is in force, and the old one is deleted.",
 		errors: []int{http.StatusConflict}, status: http.StatusNoContent,
-	}, func(_ context.Context, in *struct {
+	}, func(_ *Request, in *struct {
 		Body struct {
 			Door     string `json:"door" enum:"admin,boot"`
 			IsFinish bool   `json:"isFinish,omitempty" doc:"Put it in force"`

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,9 +47,9 @@ func (s *Server) addTransfer() {
 	}, s.importFile)
 }
 
-func (s *Server) export(ctx context.Context, in *exportInput) (*textOutput, error) {
+func (s *Server) export(req *Request, in *exportInput) (*textOutput, error) {
 	var current transfer.Current
-	err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := s.store.Read(req, func(tx inventory.Tx) (err error) {
 		current, err = transfer.Load(tx)
 		return err
 	})
@@ -92,7 +91,7 @@ func (s *Server) export(ctx context.Context, in *exportInput) (*textOutput, erro
 	return &textOutput{ContentType: "text/plain; charset=utf-8", Body: out.Bytes()}, nil
 }
 
-func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport], error) {
+func (s *Server) importFile(req *Request, in *fileInput) (*one[FileImport], error) {
 	name := inventory.Clean(in.File, 255)
 	read := transfer.ReadYAML
 	if in.Format == "csv" {
@@ -107,7 +106,7 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 		return nil, err
 	}
 	var d transfer.Diff
-	err = s.write(ctx, in.DryRun, func(tx inventory.Tx) (err error) {
+	err = s.write(req, in.DryRun, func(tx inventory.Tx) (err error) {
 		now := s.cfg.Now()
 		if d, err = transfer.Apply(tx, doc, now, s.cfg.NewHostID); err != nil {
 			return err
@@ -116,7 +115,7 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 			if err := readable(c); err != nil {
 				return err
 			}
-			if err := s.imported(ctx, tx, c, now); err != nil {
+			if err := s.imported(req, tx, c, now); err != nil {
 				return err
 			}
 			if c.Noun == transfer.Hosts && c.Op != transfer.OpUnchanged && s.cfg.Lifecycle != nil {
@@ -125,7 +124,7 @@ func (s *Server) importFile(ctx context.Context, in *fileInput) (*one[FileImport
 				}
 			}
 		}
-		edited(ctx, "file", name, "", nil, changesOf(d), 0)
+		edited(req, "file", name, "", nil, changesOf(d), 0)
 		return nil
 	})
 	if err != nil {
@@ -168,14 +167,14 @@ func readable(c transfer.Change) error {
 }
 
 // imported adds the event of one change of an import.
-func (s *Server) imported(ctx context.Context, tx inventory.Tx, c transfer.Change, now time.Time) error {
+func (s *Server) imported(req *Request, tx inventory.Tx, c transfer.Change, now time.Time) error {
 	if c.Op == transfer.OpUnchanged {
 		return nil
 	}
 	singular := string(c.Noun[:len(c.Noun)-1])
 	e := inventory.Event{
 		At: now, Kind: inventory.EventChanged, Subject: singular + "/" + c.Name,
-		Detail: fmt.Sprintf("%s %s imported (%s) by %s", singular, c.Name, c.Op, by(ctx)),
+		Detail: fmt.Sprintf("%s %s imported (%s) by %s", singular, c.Name, c.Op, req.by()),
 	}
 	if c.Noun == transfer.Hosts {
 		e.Kind, e.Subject, e.HostID = inventory.EventHostChanged, "", c.HostID()

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 
 	"slipway.dev/slipway/inventory"
@@ -110,14 +109,14 @@ type passwordInput struct {
 }
 
 // putPassword hashes outside of the transaction: that takes long, and nobody else could write meanwhile.
-func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, error) {
-	c := callerOf(ctx)
+func (s *Server) putPassword(req *Request, in *passwordInput) (*written, error) {
+	c := req.caller
 	isOwn, isAdmin := c.user == in.Name && c.token == "", c.grants.Everywhere() == inventory.Admin
 	if !isOwn && !isAdmin {
 		return nil, inventory.Errorf(inventory.Forbidden, "only an admin sets the password of another").WithHint("your own: PUT /api/v1/users/%s/password", scoped.OrName(c.user))
 	}
 	var stored inventory.User
-	err := s.keeper.store.Read(ctx, func(tx inventory.Tx) (err error) {
+	err := s.keeper.store.Read(req, func(tx inventory.Tx) (err error) {
 		stored, err = tx.Users().Find(in.Name)
 		return err
 	})
@@ -132,18 +131,18 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 		return nil, err
 	}
 	if isOwn && stored.HasPassword {
-		if err := s.keeper.checkOld(ctx, stored, in.Body.Old); err != nil {
+		if err := s.keeper.checkOld(req, stored, in.Body.Old); err != nil {
 			return nil, err
 		}
 	}
 	if in.DryRun {
 		return &written{Status: http.StatusOK, Body: Diff{IsDryRun: true}}, nil
 	}
-	hash, err := s.keeper.inner.hash(ctx, in.Body.Password)
+	hash, err := s.keeper.inner.hash(req, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
-	return &written{Status: http.StatusNoContent}, s.write(ctx, false, func(tx inventory.Tx) error {
+	return &written{Status: http.StatusNoContent}, s.write(req, false, func(tx inventory.Tx) error {
 		u, err := tx.Users().Find(in.Name)
 		if err != nil {
 			return err
@@ -156,23 +155,23 @@ func (s *Server) putPassword(ctx context.Context, in *passwordInput) (*written, 
 		if err := tx.Users().Update(&u, s.cfg.Now()); err != nil {
 			return err
 		}
-		edited(ctx, "user", u.Name, inventory.AuditUpdate, before, u, u.Version)
-		trailOf(ctx).fix("passwords are not kept")
+		edited(req, "user", u.Name, inventory.AuditUpdate, before, u, u.Version)
+		req.trail.fix("passwords are not kept")
 		if _, err := endLogins(tx, inventory.LoginFilter{User: u.Name}, c.login, ""); err != nil {
 			return err
 		}
-		return s.changed(ctx, tx, "user/"+u.Name, "password of user "+u.Name+" set")
+		return s.changed(req, tx, "user/"+u.Name, "password of user "+u.Name+" set")
 	})
 }
 
 // checkOld refuses a change of one's own password without the old one. Wrong ones are counted by login: whoever has got hold of
 // one does not guess on, and nobody else is kept from it.
-func (k *keeper) checkOld(ctx context.Context, u inventory.User, old string) error {
-	key := u.Name + " login " + callerOf(ctx).login
+func (k *keeper) checkOld(req *Request, u inventory.User, old string) error {
+	key := u.Name + " login " + req.caller.login
 	if err := k.names.allowed(key, "too many wrong passwords for this user"); err != nil {
 		return err
 	}
-	isRight, err := k.inner.matches(ctx, u.PasswordHash, old)
+	isRight, err := k.inner.matches(req, u.PasswordHash, old)
 	if err != nil || isRight {
 		return err
 	}

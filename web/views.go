@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"slices"
 
@@ -30,12 +29,12 @@ func (s *Server) addViews() {
 	register(s, operation{
 		method: http.MethodGet, path: "/views", id: "list-views", tag: "views", scope: ofNobody, summary: "List views of the hosts",
 		about: "The user's own and those that are shared, in order of their names. Of those of pools, the ones where the caller has a role.",
-	}, func(ctx context.Context, in *Page) (out *listed[KeptView], err error) {
-		err = s.cfg.Store.Read(ctx, func(tx inventory.Tx) error {
-			all, err := tx.ListViews(callerOf(ctx).user)
+	}, func(req *Request, in *Page) (out *listed[KeptView], err error) {
+		err = s.store.Read(req, func(tx inventory.Tx) error {
+			all, err := tx.ListViews(req.caller.user)
 			rows := []KeptView{}
 			for _, v := range all {
-				if seesView(ctx, v) {
+				if seesView(req, v) {
 					rows = append(rows, viewOf(v))
 				}
 			}
@@ -47,10 +46,10 @@ func (s *Server) addViews() {
 	register(s, operation{
 		method: http.MethodGet, path: "/views/{name}", id: "get-view", tag: "views", scope: ofNobody, summary: "Show a view of the hosts",
 		errors: []int{http.StatusNotFound},
-	}, func(ctx context.Context, in *viewInput) (*one[KeptView], error) {
+	}, func(req *Request, in *viewInput) (*one[KeptView], error) {
 		var v inventory.View
-		err := s.cfg.Store.Read(ctx, func(tx inventory.Tx) (err error) {
-			v, err = findView(ctx, tx, in)
+		err := s.store.Read(req, func(tx inventory.Tx) (err error) {
+			v, err = findView(req, tx, in)
 			return err
 		})
 		return &one[KeptView]{ETag: etag(v.Version), Body: viewOf(v)}, err
@@ -65,19 +64,19 @@ func (s *Server) addViews() {
 	register(s, operation{
 		method: http.MethodDelete, path: "/views/{name}", id: "delete-view", tag: "views", scope: ofPools, needs: inventory.Viewer,
 		summary: "Delete a view of the hosts", status: http.StatusNoContent, errors: []int{http.StatusNotFound, http.StatusForbidden},
-	}, func(ctx context.Context, in *viewInput) (*struct{}, error) {
-		return nil, s.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
-			v, err := findView(ctx, tx, in)
+	}, func(req *Request, in *viewInput) (*struct{}, error) {
+		return nil, s.store.Write(req, func(tx inventory.Tx) error {
+			v, err := findView(req, tx, in)
 			if err != nil {
 				return err
 			}
-			if err := mayShare(ctx, v); err != nil {
+			if err := mayShare(req, v); err != nil {
 				return err
 			}
 			if err := tx.DeleteView(v.Owner, v.Name); err != nil {
 				return err
 			}
-			return s.viewChanged(ctx, tx, v, "deleted")
+			return s.viewChanged(req, tx, v, "deleted")
 		})
 	})
 }
@@ -85,14 +84,14 @@ func (s *Server) addViews() {
 func viewOf(v inventory.View) KeptView { return KeptView{View: v, IsShared: v.Owner == ""} }
 
 // findView finds the caller's own view, else the shared one.
-func findView(ctx context.Context, tx inventory.Tx, in *viewInput) (inventory.View, error) {
-	if owner := callerOf(ctx).user; owner != "" && !in.Shared {
+func findView(req *Request, tx inventory.Tx, in *viewInput) (inventory.View, error) {
+	if owner := req.caller.user; owner != "" && !in.Shared {
 		if v, err := tx.FindView(owner, in.Name); !inventory.IsKind(err, inventory.NotFound) {
 			return v, err
 		}
 	}
 	v, err := tx.FindView("", in.Name)
-	if err == nil && !seesView(ctx, v) {
+	if err == nil && !seesView(req, v) {
 		return inventory.View{}, inventory.Errorf(inventory.NotFound, "there is no view %q", inventory.Clean(in.Name, 80)).
 			WithHint("or it is of pools in which you have no role")
 	}
@@ -100,15 +99,15 @@ func findView(ctx context.Context, tx inventory.Tx, in *viewInput) (inventory.Vi
 }
 
 // seesView reports whether a view is the caller's to see: a shared one of pools tells of what is in them.
-func seesView(ctx context.Context, v inventory.View) bool {
-	grants := callerOf(ctx).grants
+func seesView(req *Request, v inventory.View) bool {
+	grants := req.caller.grants
 	return v.Owner != "" || len(v.Pools) == 0 || grants.Everywhere() != "" ||
 		slices.ContainsFunc(v.Pools, func(pool string) bool { return grants.In(pool) != "" })
 }
 
 // mayShare refuses changes of shared views by those who are operator neither everywhere nor in all their pools.
-func mayShare(ctx context.Context, v inventory.View) error {
-	c := callerOf(ctx)
+func mayShare(req *Request, v inventory.View) error {
+	c := req.caller
 	if v.Owner != "" || c.grants.Everywhere().Allows(inventory.Operator) {
 		return nil
 	}
@@ -130,8 +129,8 @@ func mayShare(ctx context.Context, v inventory.View) error {
 
 // ownPools returns the pools that a new view of the caller's is shared in when it names none: those of an operator of pools,
 // and none, which is all, of one everywhere.
-func ownPools(ctx context.Context) (pools []string) {
-	c := callerOf(ctx)
+func ownPools(req *Request) (pools []string) {
+	c := req.caller
 	if c.grants.Everywhere().Allows(inventory.Operator) {
 		return nil
 	}
@@ -144,38 +143,38 @@ func ownPools(ctx context.Context) (pools []string) {
 }
 
 // viewChanged adds the event for a shared view; a user's own is nobody else's business.
-func (s *Server) viewChanged(ctx context.Context, tx inventory.Tx, v inventory.View, done string) error {
+func (s *Server) viewChanged(req *Request, tx inventory.Tx, v inventory.View, done string) error {
 	if v.Owner != "" {
 		return nil
 	}
-	return s.changed(ctx, tx, "view/"+v.Name, "view "+v.Name+" "+done)
+	return s.changed(req, tx, "view/"+v.Name, "view "+v.Name+" "+done)
 }
 
-func (s *Server) putView(ctx context.Context, in *putViewInput) (*one[KeptView], error) {
+func (s *Server) putView(req *Request, in *putViewInput) (*one[KeptView], error) {
 	if err := sameName("view", &in.Body.Name, in.Name); err != nil {
 		return nil, err
 	}
 	v := in.Body.View
-	if v.Owner = callerOf(ctx).user; in.Body.IsShared {
+	if v.Owner = req.caller.user; in.Body.IsShared {
 		v.Owner = ""
 	}
 	if slices.Sort(v.Pools); v.Owner == "" && len(v.Pools) == 0 {
-		v.Pools = ownPools(ctx)
+		v.Pools = ownPools(req)
 	}
 	v.Pools = slices.Compact(v.Pools)
 	if err := v.Validate(); err != nil {
 		return nil, err
 	}
-	if err := mayShare(ctx, v); err != nil {
+	if err := mayShare(req, v); err != nil {
 		return nil, err
 	}
-	err := s.cfg.Store.Write(ctx, func(tx inventory.Tx) error {
+	err := s.store.Write(req, func(tx inventory.Tx) error {
 		old, err := tx.FindView(v.Owner, v.Name)
 		switch {
-		case err == nil && !seesView(ctx, old):
+		case err == nil && !seesView(req, old):
 			return inventory.Errorf(inventory.Conflict, "a shared view %s is kept in a pool in which you have no role", v.Name).WithHint("choose another name")
-		case err == nil && mayShare(ctx, old) != nil:
-			return mayShare(ctx, old)
+		case err == nil && mayShare(req, old) != nil:
+			return mayShare(req, old)
 		case inventory.IsKind(err, inventory.NotFound):
 			if err := (WriteOptions{IfMatch: in.IfMatch}).check("view", v.Name, 0); err != nil {
 				return err
@@ -183,7 +182,7 @@ func (s *Server) putView(ctx context.Context, in *putViewInput) (*one[KeptView],
 			if err := tx.CreateView(&v, s.cfg.Now()); err != nil {
 				return err
 			}
-			return s.viewChanged(ctx, tx, v, "created")
+			return s.viewChanged(req, tx, v, "created")
 		case err != nil:
 			return err
 		}
@@ -200,7 +199,7 @@ func (s *Server) putView(ctx context.Context, in *putViewInput) (*one[KeptView],
 		if err := tx.UpdateView(&v, s.cfg.Now()); err != nil {
 			return err
 		}
-		return s.viewChanged(ctx, tx, v, "changed")
+		return s.viewChanged(req, tx, v, "changed")
 	})
 	return &one[KeptView]{ETag: etag(v.Version), Body: viewOf(v)}, err
 }

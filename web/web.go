@@ -125,7 +125,9 @@ type Config struct {
 // Server answers REST requests. One handler serves two doors: TCP, where a token is needed, and the Unix socket, whose
 // file permissions say who is an admin.
 type Server struct {
-	cfg     Config
+	cfg     Config // without its store
+	store   requestStore
+	whole   inventory.Store // for what the server does by itself
 	api     huma.API
 	spec    []byte // the OpenAPI description as YAML
 	specErr error
@@ -168,7 +170,7 @@ func New(cfg Config) *Server {
 	s.consolesN, s.streams = newShares("consoles", consolesMax, consolesEach), newShares("event streams", streamsMax, streamsEach)
 	s.keeper.strange = s.tokenRefused
 	s.sso = newSSO(cfg.OIDC, cfg.Now, cfg.Log)
-	s.cfg.Store = scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle} // the keeper has the whole one
+	s.store, s.whole, s.cfg.Store = scopedStore{cfg.Store, &scoped.Met{}, cfg.Lifecycle}, cfg.Store, nil
 	s.life, s.end = context.WithCancel(context.Background())
 	e := echo.New()
 	// Without this, whoever sends X-Forwarded-For chooses an address: only the keeper asks whom to believe.
